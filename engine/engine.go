@@ -1,0 +1,212 @@
+// Package engine is the contract between the control plane and what really runs
+// work: processes of this machine, a Slurm cluster, a Kubernetes cluster.
+//
+// An engine knows nothing of policy. It starts what it is told to start, whole or
+// not at all, says what became of it, and forgets only when told. Every call is
+// idempotent by Ref, so a caller that got no answer repeats the call. An error of
+// kind fault.Unavailable means "the outcome is unknown"; only fault.NotFound says
+// that the engine is certain not to have the work.
+//
+// engine/enginetest is the conformance suite that every driver passes.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Ref names one attempt of one allocation. Neither number is ever used again.
+type Ref struct {
+	Allocation uint64 `json:"allocation"`
+	Attempt    uint32 `json:"attempt"`
+}
+
+// String is "12.1".
+func (r Ref) String() string { return fmt.Sprintf("%d.%d", r.Allocation, r.Attempt) }
+
+// GangAbility says what an engine guarantees about starting coupled tasks.
+type GangAbility string
+
+// The abilities.
+const (
+	GangStrict      GangAbility = "strict"      // all or none, always
+	GangApproximate GangAbility = "approximate" // all or none in quota, not in placement
+	GangNone        GangAbility = "none"        // one by one
+)
+
+// Abilities of an engine, found out at start-up rather than at the first job.
+type Abilities struct {
+	Gang      GangAbility `json:"gang"`
+	Placed    bool        `json:"placed"`    // obeys our choice of nodes and devices
+	Delegated bool        `json:"delegated"` // chooses nodes itself
+	Suspend   bool        `json:"suspend"`
+	Isolates  bool        `json:"isolates"` // enforces limits of memory and CPU
+	Proves    bool        `json:"proves"`   // can prove that an attempt's processes are gone even if they resist
+}
+
+// Info is what an engine says of itself.
+type Info struct {
+	Name      string    `json:"name"`
+	Version   string    `json:"version"`
+	Abilities Abilities `json:"abilities"`
+	Notes     []string  `json:"notes,omitempty"` // what is missing here and what would help, one sentence each
+}
+
+// Launch is everything that an engine needs to start one attempt. The caller
+// does not write to it after the call.
+type Launch struct {
+	Ref    Ref
+	Job    *job.Job      // a snapshot; Spec included
+	Claims []fleet.Claim // ranks go over these in order; group by group, node by node
+	Script []byte        // contents of a batch script; nil for a Direct program
+	Env    []string      // NAME=VALUE as submitted, before Slurm's variables are added
+	Grace  time.Duration // between the signal to end and the kill, at the time limit
+}
+
+// Phase is how far an attempt is. Phases only grow, but for Uncertain.
+type Phase uint8
+
+// The phases.
+const (
+	Accepted Phase = iota + 1 // the launch is taken; parts of it may exist
+	Ready                     // every node of the gang is there, nothing of the program runs yet
+	Running                   // the barrier was opened for all
+	Ending                    // a signal to end was sent or part of it ended; processes may live
+	Ended                     // it ended and nothing of it lives: Report.Gone is the proof
+)
+
+// String is the phase's name.
+func (p Phase) String() string {
+	names := [...]string{"unknown", "accepted", "ready", "running", "ending", "ended"}
+	if int(p) < len(names) {
+		return names[p]
+	}
+	return fmt.Sprintf("Phase(%d)", uint8(p))
+}
+
+// Cause says why an attempt ended.
+type Cause string
+
+// The causes.
+const (
+	Exited       Cause = "exited"        // by itself; see Report.Exit
+	Stopped      Cause = "stopped"       // by Stop
+	TimedOut     Cause = "timed-out"     // its time limit
+	OutOfMemory  Cause = "out-of-memory" // the kernel, at its memory limit
+	NodeLost     Cause = "node-lost"     // a node or its supervisor died
+	LaunchFailed Cause = "launch-failed" // it never started; what had started was undone
+)
+
+// Report is the state of one attempt as its engine knows it.
+type Report struct {
+	Ref     Ref          `json:"ref"`
+	Job     job.ID       `json:"job"`
+	Version uint64       `json:"version"` // grows with every change of this attempt; older reports are to be ignored
+	Phase   Phase        `json:"phase"`
+	Started time.Time    `json:"started,omitzero"` // when the barrier was opened
+	Ended   time.Time    `json:"ended,omitzero"`
+	Cause   Cause        `json:"cause,omitempty"`
+	Exit    job.ExitCode `json:"exit"`
+	Message string       `json:"message,omitempty"` // for people: which rank, which node, what the system said
+	Nodes   []NodeReport `json:"nodes,omitempty"`
+	Tasks   []TaskReport `json:"tasks,omitempty"` // every task seen so far, by step and rank
+	Files   []string     `json:"files,omitempty"` // absolute names of output files that exist
+
+	// Gone says that nothing of the attempt lives, proved: its cgroups are empty
+	// or every process of its tree was waited for. Only this frees what it holds.
+	Gone bool `json:"gone,omitempty"`
+	// Uncertain says that the engine cannot tell what lives.
+	Uncertain bool `json:"uncertain,omitempty"`
+}
+
+// NodeReport is an attempt's state on one node.
+type NodeReport struct {
+	Node    string `json:"node"`
+	Phase   Phase  `json:"phase"`
+	Message string `json:"message,omitempty"`
+	PID     int    `json:"pid,omitempty"` // of the supervisor, local engine only
+}
+
+// TaskReport is one task of one step; the batch script is step -1, rank 0.
+type TaskReport struct {
+	Step    int          `json:"step"`
+	Rank    int          `json:"rank"`
+	Node    string       `json:"node"`
+	Running bool         `json:"running,omitempty"`
+	PID     int          `json:"pid,omitempty"`
+	Started time.Time    `json:"started,omitzero"`
+	Ended   time.Time    `json:"ended,omitzero"`
+	Exit    job.ExitCode `json:"exit"`
+	Cause   Cause        `json:"cause,omitempty"`
+	Log     string       `json:"log,omitempty"` // absolute name of the rank's own output copy
+}
+
+// BatchStep is TaskReport.Step of the batch script itself.
+const BatchStep = -1
+
+// Stop says how an attempt is to end: Signal at once (0: SIGTERM), SIGKILL after
+// Grace. Grace 0 kills at once.
+type Stop struct {
+	Signal int
+	Grace  time.Duration
+	Reason string
+}
+
+// Scope says who gets a signal.
+type Scope string
+
+// The scopes.
+const (
+	ToTasks Scope = "tasks" // tasks of steps, not the batch script
+	ToBatch Scope = "batch" // the batch script alone
+	ToAll   Scope = "all"
+)
+
+// Event is a change of one attempt, in the order in which the engine saw it.
+type Event struct {
+	Cursor string // opaque; Watch continues after it
+	Report Report
+}
+
+// Engine is a driver. Implementations are safe for concurrent use; every call
+// ends when its context does.
+type Engine interface {
+	// Info says what the engine is and can do.
+	Info(ctx context.Context) (Info, error)
+	// Nodes lists the nodes of the engine's pool with their present state.
+	Nodes(ctx context.Context) ([]fleet.Node, error)
+	// Launch takes an attempt and returns once a crash of the caller cannot undo
+	// that. It does not wait for the start. The same Ref again is no error and
+	// starts nothing; another Launch under a known Ref is fault.Conflict. A
+	// definite refusal is fault.Invalid or fault.Unsupported, and leaves nothing.
+	Launch(ctx context.Context, l *Launch) error
+	// Stop begins to end an attempt and returns; the end is reported. Stopping an
+	// ended attempt is no error, an unknown one is fault.NotFound.
+	Stop(ctx context.Context, ref Ref, s Stop) error
+	// Signal sends a signal and nothing more.
+	Signal(ctx context.Context, ref Ref, signal int, to Scope) error
+	// Inspect reports one attempt; fault.NotFound if it is certain that the
+	// engine has nothing of it.
+	Inspect(ctx context.Context, ref Ref) (Report, error)
+	// List reports every attempt that was not forgotten.
+	List(ctx context.Context) ([]Report, error)
+	// Watch calls f for every event after the cursor, in order, until ctx ends or
+	// f fails. An empty or no longer known cursor begins with the present report
+	// of every attempt, so nothing is lost; reports may come twice.
+	Watch(ctx context.Context, after string, f func(Event) error) error
+	// Forget lets the engine drop what it keeps of an ended attempt. Forgetting
+	// an attempt that lives is fault.Conflict, an unknown one no error.
+	Forget(ctx context.Context, ref Ref) error
+	// Close stops the driver's own goroutines. What it launched goes on.
+	Close() error
+}
+
+// Suspender is an optional ability (Abilities.Suspend).
+type Suspender interface {
+	Suspend(ctx context.Context, ref Ref) error
+	Resume(ctx context.Context, ref Ref) error
+}

@@ -1,0 +1,97 @@
+// Package fault gives every error of the project one of a few kinds. The kind,
+// never the text, decides the exit code and the HTTP status, in this one place.
+//
+// An error without a kind is Internal. Wrapping with %w keeps the kind.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// Kind classifies an error by what the caller can do about it.
+type Kind uint8
+
+// The kinds.
+const (
+	Internal    Kind = iota // a defect or a broken machine
+	Invalid                 // the request is wrong: change it
+	NotFound                // no such thing, and that is certain
+	Conflict                // the state has moved on, or the name is taken
+	Permission              // not yours to do
+	Unavailable             // no answer now: the outcome is unknown, ask again
+	Unsupported             // this engine or version cannot do it
+	Exhausted               // disk, memory, numbers: nothing is left
+)
+
+var kinds = []struct {
+	name   string
+	status int
+	exit   int
+}{
+	Internal:    {"internal", http.StatusInternalServerError, 70},
+	Invalid:     {"invalid request", http.StatusBadRequest, 2},
+	NotFound:    {"not found", http.StatusNotFound, 3},
+	Conflict:    {"conflict", http.StatusConflict, 4},
+	Permission:  {"permission", http.StatusForbidden, 77},
+	Unavailable: {"unavailable", http.StatusServiceUnavailable, 75},
+	Unsupported: {"unsupported", http.StatusNotImplemented, 69},
+	Exhausted:   {"exhausted", http.StatusInsufficientStorage, 74},
+}
+
+// String is the kind's name as messages show it.
+func (k Kind) String() string { return kinds[k].name }
+
+// HTTPStatus is the status code of a response that reports the kind.
+func (k Kind) HTTPStatus() int { return kinds[k].status }
+
+// ExitCode is cox's own exit code for the kind. The codes of Unavailable,
+// Unsupported, Permission, Exhausted and Internal are those of sysexits.h.
+func (k Kind) ExitCode() int { return kinds[k].exit }
+
+// Error is an error with a kind and, where there is one, what to do about it.
+type Error struct {
+	Kind   Kind
+	Err    error
+	Remedy string // one sentence, empty if there is nothing to advise
+}
+
+// Error is the text of the wrapped error.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New formats an error of a kind; %w wraps.
+func New(k Kind, format string, args ...any) *Error {
+	return &Error{Kind: k, Err: fmt.Errorf(format, args...)}
+}
+
+// Advise returns the error with a remedy.
+func (e *Error) Advise(format string, args ...any) *Error {
+	return &Error{Kind: e.Kind, Err: e.Err, Remedy: fmt.Sprintf(format, args...)}
+}
+
+// KindOf returns the kind of the outermost Error in the chain, or what an error's
+// own FaultKind method says, Internal otherwise.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	var k interface{ FaultKind() Kind }
+	if errors.As(err, &k) {
+		return k.FaultKind()
+	}
+	return Internal
+}
+
+// Remedy returns the remedy of the outermost Error in the chain, or "".
+func Remedy(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Remedy
+	}
+	return ""
+}

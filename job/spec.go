@@ -1,0 +1,177 @@
+package job
+
+import (
+	"time"
+
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// Spec is what a user asked for, in one form for every front end. It is not
+// written after submission. A zero field means "not asked".
+type Spec struct {
+	Name    string `json:"name"`
+	Owner   Owner  `json:"owner"`
+	Account string `json:"account,omitempty"`
+	QOS     string `json:"qos,omitempty"`
+	Comment string `json:"comment,omitempty"`
+
+	Partitions []string  `json:"partitions,omitempty"` // any of these; empty: the default
+	Begin      time.Time `json:"begin,omitzero"`
+	Held       bool      `json:"held,omitempty"`
+	Nice       int64     `json:"nice,omitempty"`     // subtracted from the priority
+	Priority   int64     `json:"priority,omitempty"` // larger goes first
+
+	TimeLimit time.Duration `json:"time_limit,omitempty"` // 0: none
+	TimeMin   time.Duration `json:"time_min,omitempty"`
+	Requeue   bool          `json:"requeue,omitempty"`
+	Array     *ArraySpec    `json:"array,omitempty"`
+
+	Groups []TaskGroup `json:"groups"` // one, or one per component of a heterogeneous job; all start together or none
+
+	Program  Program     `json:"program"`
+	Output   Output      `json:"output"`
+	Env      Environment `json:"env"`
+	WorkDir  string      `json:"work_dir"`           // absolute
+	Signal   *SignalSpec `json:"signal,omitempty"`   // sent before the time limit
+	Licenses string      `json:"licenses,omitempty"` // as written
+
+	// KillOnBadExit ends the whole job when one of its directly started tasks
+	// fails. It concerns Direct programs; srun has an option of its own.
+	KillOnBadExit bool   `json:"kill_on_bad_exit,omitempty"`
+	Source        Source `json:"source"`
+}
+
+// Owner is who submitted, as the operating system knows him.
+type Owner struct {
+	User string `json:"user"`
+	UID  uint32 `json:"uid"`
+	GID  uint32 `json:"gid"`
+}
+
+// Source says where the request came from, for messages and history.
+type Source struct {
+	Form   string            `json:"form"`             // "sbatch", "command"
+	File   string            `json:"file,omitempty"`   // as named by the user; "-" is standard input
+	Given  map[string]string `json:"given,omitempty"`  // options that were given, long name → value, as sbatch spells them
+	Lines  [2]int            `json:"lines,omitzero"`   // first and last line of the directives
+	Host   string            `json:"host,omitempty"`   // where it was submitted
+	Submit string            `json:"submit,omitempty"` // directory it was submitted from
+}
+
+// ArraySpec is a set of task indices, in order, and how many may run at once.
+type ArraySpec struct {
+	Text       string   `json:"text"`    // as written
+	Indices    []uint32 `json:"indices"` // ascending, each once
+	MaxRunning uint32   `json:"max_running,omitempty"`
+	Step       uint32   `json:"step,omitempty"`
+}
+
+// ProgramKind tells a batch script from a command that every task runs.
+type ProgramKind string
+
+// The kinds of program.
+const (
+	Batch  ProgramKind = "batch"  // one script on the first node, which starts steps by srun
+	Direct ProgramKind = "direct" // the same command in every task of the gang
+)
+
+// Program is what runs. Script contents are stored apart, by hash.
+type Program struct {
+	Kind       ProgramKind `json:"kind"`
+	ScriptHash string      `json:"script_hash,omitempty"` // sha256 in hex; Batch only
+	ScriptName string      `json:"script_name,omitempty"` // base name for messages
+	Args       []string    `json:"args,omitempty"`        // Batch: the script's arguments. Direct: the command and its arguments
+}
+
+// Output names the files of standard input, output and error, with sbatch's %
+// patterns not yet expanded. Relative names are relative to WorkDir.
+type Output struct {
+	Stdout string `json:"stdout,omitempty"`
+	Stderr string `json:"stderr,omitempty"` // empty: joined to Stdout
+	Stdin  string `json:"stdin,omitempty"`  // empty: /dev/null
+	Append bool   `json:"append,omitempty"`
+}
+
+// Environment says which variables a job starts with. The values stand in a blob.
+type Environment struct {
+	Hash   string   `json:"hash,omitempty"`   // blob with NUL-separated NAME=VALUE, as submitted; sha256 in hex
+	Export string   `json:"export,omitempty"` // sbatch --export as written: ALL, NIL, NONE or a list
+	Set    []string `json:"set,omitempty"`    // NAME=VALUE added last
+}
+
+// SignalSpec is sbatch's --signal.
+type SignalSpec struct {
+	Signal    int           `json:"signal"`
+	Before    time.Duration `json:"before"`
+	BatchOnly bool          `json:"batch_only,omitempty"` // to the batch script alone
+}
+
+// TaskGroup is a set of identical tasks and how they are spread over nodes. What
+// a group takes from a node with t of its tasks and d of its devices is
+//
+//	PerNode + t·PerTask + d·PerDevice
+//
+// and Total is collected over all its nodes together.
+type TaskGroup struct {
+	Name  string `json:"name,omitempty"`
+	Nodes Range  `json:"nodes"` // zero: as few as needed
+	Tasks Count  `json:"tasks"`
+
+	TasksPerNode int  `json:"tasks_per_node,omitempty"` // at most; with Nodes but no task count given: exactly. 0: no bound
+	CPUsPerTask  int  `json:"cpus_per_task,omitempty"`  // as asked (0: not asked); the claim stands in PerTask
+	Overcommit   bool `json:"overcommit,omitempty"`
+
+	PerNode   resource.Requirements `json:"per_node,omitzero"`
+	PerTask   resource.Requirements `json:"per_task,omitzero"`
+	PerDevice resource.Vector       `json:"per_device,omitzero"`
+	Total     resource.Requirements `json:"total,omitzero"`
+	AllMemory bool                  `json:"all_memory,omitempty"` // every node's memory whole (--mem=0)
+
+	Exclusive    bool       `json:"exclusive,omitempty"` // whole nodes
+	Constraint   Constraint `json:"constraint,omitzero"`
+	NodeList     []string   `json:"node_list,omitempty"` // must all be among its nodes
+	Exclude      []string   `json:"exclude,omitempty"`
+	Contiguous   bool       `json:"contiguous,omitempty"`
+	Distribution string     `json:"distribution,omitempty"` // "block" (default), "cyclic", "plane=N"
+}
+
+// Range bounds a count; Max 0 means no upper bound, both zero means not asked.
+type Range struct {
+	Min int `json:"min,omitempty"`
+	Max int `json:"max,omitempty"`
+}
+
+// Count is a number of tasks that is wanted and the least that may start. Min
+// equal to Want, or zero, means all or none.
+type Count struct {
+	Min  int `json:"min,omitempty"`
+	Want int `json:"want"`
+}
+
+// Least is the smallest number of tasks that may start.
+func (c Count) Least() int {
+	if c.Min == 0 {
+		return c.Want
+	}
+	return c.Min
+}
+
+// Constraint asks for node features: every node must satisfy one of the
+// alternatives, and with Same all nodes the same one (sbatch's [a|b]).
+type Constraint struct {
+	Text         string     `json:"text,omitempty"`         // as written
+	Alternatives [][]string `json:"alternatives,omitempty"` // each a list of features that must all be there
+	Same         bool       `json:"same,omitempty"`
+}
+
+// IsZero reports whether nothing is asked for.
+func (c Constraint) IsZero() bool { return len(c.Alternatives) == 0 }
+
+// Coupled reports whether the job has more than one task that must start together.
+func (s *Spec) Coupled() bool {
+	n := 0
+	for _, g := range s.Groups {
+		n += max(g.Tasks.Least(), g.Nodes.Min)
+	}
+	return n > 1
+}

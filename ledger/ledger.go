@@ -1,0 +1,294 @@
+// Package ledger keeps who holds what: allocations, fenced by attempt and epoch,
+// and freed on proof only.
+//
+// It is pure: no clock, no I/O, no lock. control applies to it what the journal
+// holds, so that replaying the journal gives the same ledger. The ledger checks
+// every claim against the nodes by itself; it does not trust the scheduler that
+// proposed it.
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// ID is an allocation's number; never used again, zero is none.
+type ID uint64
+
+// Status of an allocation.
+type Status string
+
+// The statuses. Freed allocations leave the ledger; history keeps them.
+const (
+	Held      Status = "held"
+	Uncertain Status = "uncertain" // held, and nobody can prove what lives on it
+)
+
+// Allocation is what one attempt of one job holds.
+type Allocation struct {
+	ID      ID            `json:"id"`
+	Job     job.ID        `json:"job"`
+	Attempt uint32        `json:"attempt"`
+	Epoch   uint64        `json:"epoch"` // of the leader that made it
+	Pool    string        `json:"pool"`
+	Status  Status        `json:"status"`
+	Claims  []fleet.Claim `json:"claims"`
+}
+
+// Ledger is the set of live allocations over a set of nodes.
+// Invariants (checked by Check):
+//   - on every node the sum of Take is within capacity;
+//   - on every device the sum of shares is at most resource.WholeDevice;
+//   - a Whole claim shares its node with claims of its own allocation alone;
+//   - a job has at most one allocation.
+type Ledger struct {
+	nodes map[string]*node
+	live  map[ID]*Allocation
+	byJob map[job.ID]ID
+	next  ID
+}
+
+type node struct {
+	fleet.Node
+	known  bool // false: claims are held on a node that is no longer reported
+	used   resource.Vector
+	shares map[int]resource.Share
+	whole  ID
+	holds  map[ID]int // claims of each allocation
+}
+
+// New returns an empty ledger.
+func New() *Ledger {
+	return &Ledger{nodes: map[string]*node{}, live: map[ID]*Allocation{}, byJob: map[job.ID]ID{}, next: 1}
+}
+
+// SetNode adds or replaces the description of a node. What is held on it stays
+// held even where the new capacity is smaller; Over reports it.
+func (l *Ledger) SetNode(n fleet.Node) {
+	e := l.node(n.Name)
+	e.Node, e.known = n, true
+}
+
+func (l *Ledger) node(name string) *node {
+	e := l.nodes[name]
+	if e == nil {
+		e = &node{Node: fleet.Node{Name: name}, shares: map[int]resource.Share{}, holds: map[ID]int{}}
+		l.nodes[name] = e
+	}
+	return e
+}
+
+// NextID returns the number that the next allocation must have.
+func (l *Ledger) NextID() ID { return l.next }
+
+// Verify reports why an allocation cannot be held now, nil if it can. Errors are
+// fault.Conflict: the state has moved on since the proposal.
+func (l *Ledger) Verify(a *Allocation) error {
+	if other, ok := l.byJob[a.Job]; ok {
+		return fault.New(fault.Conflict, "job %d already holds allocation %d", a.Job, other)
+	}
+	if len(a.Claims) == 0 {
+		return fault.New(fault.Invalid, "allocation %d claims nothing", a.ID)
+	}
+	type demand struct {
+		take   resource.Vector
+		shares map[int]resource.Share
+		whole  bool
+	}
+	byNode := map[string]*demand{}
+	for _, c := range a.Claims {
+		d := byNode[c.Node]
+		if d == nil {
+			d = &demand{shares: map[int]resource.Share{}}
+			byNode[c.Node] = d
+		}
+		d.take = d.take.Add(c.Take)
+		d.whole = d.whole || c.Whole
+		for _, x := range c.Devices {
+			d.shares[x.Index] += x.Share
+		}
+	}
+	for _, c := range a.Claims { // in claim order, so that the first error is always the same one
+		n, d := l.nodes[c.Node], byNode[c.Node]
+		switch {
+		case n == nil || !n.known:
+			return fault.New(fault.Conflict, "node %s is not known", c.Node)
+		case n.State != fleet.Up:
+			return fault.New(fault.Conflict, "node %s is %s", c.Node, n.State)
+		case n.whole != 0 || d.whole && len(n.holds) > 0:
+			return fault.New(fault.Conflict, "node %s is not free as a whole", c.Node)
+		}
+		if what, missing := n.Capacity.Sub(n.used).Shortage(d.take); what != "" {
+			return fault.New(fault.Conflict, "node %s lacks %d of %s", c.Node, missing, what)
+		}
+		for _, x := range c.Devices {
+			if !slices.ContainsFunc(n.Devices, func(dev fleet.Device) bool { return dev.Index == x.Index }) {
+				return fault.New(fault.Conflict, "node %s has no device %d", c.Node, x.Index)
+			}
+			if n.shares[x.Index]+d.shares[x.Index] > resource.WholeDevice || x.Share <= 0 {
+				return fault.New(fault.Conflict, "device %d of node %s is taken", x.Index, c.Node)
+			}
+		}
+	}
+	return nil
+}
+
+// Hold adds an allocation after verifying it.
+func (l *Ledger) Hold(a Allocation) error {
+	if err := l.Verify(&a); err != nil {
+		return err
+	}
+	return l.Restore(a)
+}
+
+// Restore adds an allocation that the journal proves to have been held, without
+// asking whether its nodes would take it today.
+func (l *Ledger) Restore(a Allocation) error {
+	if a.ID == 0 || l.live[a.ID] != nil {
+		return fault.New(fault.Conflict, "allocation number %d is taken", a.ID)
+	}
+	if other, ok := l.byJob[a.Job]; ok {
+		return fault.New(fault.Conflict, "job %d already holds allocation %d", a.Job, other)
+	}
+	a.Claims = slices.Clone(a.Claims)
+	if a.Status == "" {
+		a.Status = Held
+	}
+	l.live[a.ID], l.byJob[a.Job] = &a, a.ID
+	l.next = max(l.next, a.ID+1)
+	l.apply(&a, 1)
+	return nil
+}
+
+// MarkUncertain notes that nobody can prove what lives on an allocation.
+func (l *Ledger) MarkUncertain(id ID, uncertain bool) error {
+	a := l.live[id]
+	if a == nil {
+		return fault.New(fault.NotFound, "allocation %d is not live", id)
+	}
+	a.Status = Held
+	if uncertain {
+		a.Status = Uncertain
+	}
+	return nil
+}
+
+// Free ends an allocation. The caller has the proof; the attempt fences late
+// words: a proof for another attempt than the one that holds is fault.Conflict.
+func (l *Ledger) Free(id ID, attempt uint32) error {
+	a := l.live[id]
+	if a == nil {
+		return fault.New(fault.NotFound, "allocation %d is not live", id)
+	}
+	if a.Attempt != attempt {
+		return fault.New(fault.Conflict, "allocation %d is held by attempt %d, not %d", id, a.Attempt, attempt)
+	}
+	l.apply(a, -1)
+	delete(l.live, id)
+	delete(l.byJob, a.Job)
+	return nil
+}
+
+func (l *Ledger) apply(a *Allocation, sign int) {
+	for _, c := range a.Claims {
+		n := l.node(c.Node)
+		n.used = n.used.Add(c.Take.Scale(sign))
+		for _, d := range c.Devices {
+			n.shares[d.Index] += d.Share * resource.Share(sign)
+			if n.shares[d.Index] == 0 {
+				delete(n.shares, d.Index)
+			}
+		}
+		n.holds[a.ID] += sign
+		if n.holds[a.ID] == 0 {
+			delete(n.holds, a.ID)
+		}
+		if c.Whole {
+			n.whole = 0
+			if sign > 0 {
+				n.whole = a.ID
+			}
+		}
+	}
+}
+
+// Of returns the allocation that a job holds.
+func (l *Ledger) Of(j job.ID) (Allocation, bool) {
+	id, ok := l.byJob[j]
+	if !ok {
+		return Allocation{}, false
+	}
+	return *l.live[id], true
+}
+
+// Get returns a live allocation.
+func (l *Ledger) Get(id ID) (Allocation, bool) {
+	a, ok := l.live[id]
+	if !ok {
+		return Allocation{}, false
+	}
+	return *a, true
+}
+
+// Live lists the live allocations by number.
+func (l *Ledger) Live() []Allocation {
+	out := make([]Allocation, 0, len(l.live))
+	for _, a := range l.live {
+		out = append(out, *a)
+	}
+	slices.SortFunc(out, func(a, b Allocation) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// Check recomputes everything from the live allocations and reports the first
+// invariant that does not hold. Nodes that shrank or vanished below what is held
+// on them are not an error of the ledger.
+func (l *Ledger) Check() error {
+	fresh := New()
+	for _, a := range l.Live() {
+		if l.byJob[a.Job] != a.ID {
+			return fmt.Errorf("job %d does not point at allocation %d", a.Job, a.ID)
+		}
+		if err := fresh.Restore(a); err != nil {
+			return err
+		}
+	}
+	if len(l.byJob) != len(l.live) {
+		return fmt.Errorf("%d jobs hold %d allocations", len(l.byJob), len(l.live))
+	}
+	names := make([]string, 0, len(l.nodes))
+	for name := range l.nodes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if err := l.nodes[name].check(fresh.node(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) check(want *node) error {
+	if d := n.used.Sub(want.used); !d.IsZero() {
+		return fmt.Errorf("node %s: counted use differs from its claims by %+v", n.Name, d)
+	}
+	if n.whole != want.whole {
+		return fmt.Errorf("node %s: held whole by %d, claims say %d", n.Name, n.whole, want.whole)
+	}
+	if n.whole != 0 && len(n.holds) != 1 {
+		return fmt.Errorf("node %s: held whole by %d and by %d others", n.Name, n.whole, len(n.holds)-1)
+	}
+	for i, s := range n.shares {
+		if s != want.shares[i] || s < 0 || s > resource.WholeDevice {
+			return fmt.Errorf("node %s device %d: share %d, claims say %d", n.Name, i, s, want.shares[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+// Package reason holds the typed reasons why a job waits, was refused or ended:
+// a code, its arguments, and since when it holds. Text is made where a reason is
+// shown, so that a journal, an API and a test compare codes and never sentences.
+//
+// The package imports nothing of the project. It decides nothing: sched, eligible
+// and control say which reasons hold.
+package reason
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Code says which gate a job did not pass. Codes are stable: they stand in
+// journals and in the API. Slurm returns the word squeue would show.
+type Code string
+
+// The codes. The comment names the arguments that each uses.
+const (
+	None         Code = ""              // nothing holds the job
+	Resources    Code = "resources"     // Resource, Need, Free, Nodes: not enough free on enough nodes now
+	Priority     Code = "priority"      // Ahead: jobs before it; Job: the first of them
+	Reserved     Code = "reserved"      // Job: a job before it would start later if this one started now
+	NodeCount    Code = "node-count"    // Need, Free: the pool has fewer nodes that qualify than asked for
+	TooLarge     Code = "too-large"     // Resource, Need, Most: no node of the pool is large enough, ever
+	Constraint   Code = "constraint"    // Want: no or too few nodes have the features
+	NodeList     Code = "node-list"     // Want: a named node does not exist or is down
+	NodeDown     Code = "node-down"     // Want: named or needed nodes are down or drained
+	Partition    Code = "partition"     // Want: no such partition
+	HeldUser     Code = "held-user"     // held by its owner
+	HeldAdmin    Code = "held-admin"    // held by an administrator
+	BeginTime    Code = "begin-time"    // Until: not to begin before
+	Dependency   Code = "dependency"    // Want: the dependency that is not met
+	ArrayLimit   Code = "array-limit"   // Need: the limit of running tasks
+	Cleaning     Code = "cleaning"      // an earlier attempt is not proved ended
+	Uncertain    Code = "uncertain"     // Want: nodes whose state nobody can prove
+	LaunchFailed Code = "launch-failed" // Want: what the engine said
+	NodeFailed   Code = "node-failed"   // Want: the node
+	TimeLimit    Code = "time-limit"    // Need: seconds
+	NoGang       Code = "no-gang"       // the pool's engine cannot start coupled tasks whole
+	EngineDown   Code = "engine-down"   // Want: the engine does not answer
+)
+
+// Reason is one gate that a job does not pass. It is a value; copying is cheap.
+// Which fields are set depends on Code; amounts are in the unit of Resource.
+type Reason struct {
+	Code     Code   `json:"code"`
+	Resource string `json:"resource,omitempty"` // "cpu", "memory", "gpu", "gpu:h100", a named resource, "nodes"
+	Need     int64  `json:"need,omitempty"`
+	Free     int64  `json:"free,omitempty"`
+	Most     int64  `json:"most,omitempty"`  // the largest that exists at all
+	Nodes    int    `json:"nodes,omitempty"` // nodes that pass this gate alone
+	Ahead    int    `json:"ahead,omitempty"`
+	Job      uint64 `json:"job,omitempty"` // who holds or precedes
+	Want     string `json:"want,omitempty"`
+	Until    int64  `json:"until,omitempty"` // Unix seconds
+	Since    int64  `json:"since,omitempty"` // Unix seconds; when this reason became the first one
+}
+
+// slurm maps codes to the words of squeue's reason column.
+var slurm = map[Code]string{
+	None: "None", Resources: "Resources", Priority: "Priority", Reserved: "Priority",
+	NodeCount: "PartitionNodeLimit", TooLarge: "BadConstraints", Constraint: "BadConstraints",
+	NodeList: "ReqNodeNotAvail", NodeDown: "ReqNodeNotAvail", Partition: "PartitionConfig",
+	HeldUser: "JobHeldUser", HeldAdmin: "JobHeldAdmin", BeginTime: "BeginTime",
+	Dependency: "Dependency", ArrayLimit: "JobArrayTaskLimit", Cleaning: "Cleaning",
+	Uncertain: "ReqNodeNotAvail", LaunchFailed: "JobLaunchFailure", NodeFailed: "NodeDown",
+	TimeLimit: "TimeLimit", NoGang: "BadConstraints", EngineDown: "SchedDefer",
+}
+
+// Codes lists every code, sorted by first use; for generated tables and tests.
+func Codes() []Code {
+	return []Code{
+		Resources, Priority, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition,
+		HeldUser, HeldAdmin, BeginTime, Dependency, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
+		NodeFailed, TimeLimit, NoGang, EngineDown,
+	}
+}
+
+// Slurm returns the word that squeue prints for the code (scheduling.md, appendix A).
+func (c Code) Slurm() string {
+	if w, ok := slurm[c]; ok {
+		return w
+	}
+	return "None"
+}
+
+// String is the reason as one English clause without a full stop.
+func (r Reason) String() string {
+	var b strings.Builder
+	switch r.Code {
+	case None:
+		b.WriteString("nothing holds it")
+	case Resources:
+		fmt.Fprintf(&b, "needs %s, free now: %s", quantity(r.Resource, r.Need), quantity(r.Resource, r.Free))
+	case Priority:
+		fmt.Fprintf(&b, "%s before it, first job %d", count(r.Ahead, "job"), r.Job)
+	case Reserved:
+		fmt.Fprintf(&b, "would delay job %d, which is before it", r.Job)
+	case NodeCount:
+		fmt.Fprintf(&b, "needs %s, only %d qualify", count(int(r.Need), "node"), r.Free)
+	case TooLarge:
+		fmt.Fprintf(&b, "needs %s on one node, the largest has %s", quantity(r.Resource, r.Need), quantity(r.Resource, r.Most))
+	case Constraint:
+		fmt.Fprintf(&b, "constraint %s: %s", r.Want, count(r.Nodes, "node")+" with these features")
+	case NodeList:
+		fmt.Fprintf(&b, "node %s is not in the pool", r.Want)
+	case NodeDown:
+		fmt.Fprintf(&b, "node %s is down or drained", r.Want)
+	case Partition:
+		fmt.Fprintf(&b, "no partition %s", r.Want)
+	case HeldUser:
+		b.WriteString("held by its owner (release it to let it run)")
+	case HeldAdmin:
+		b.WriteString("held by an administrator")
+	case BeginTime:
+		fmt.Fprintf(&b, "not to begin before %s", clock(r.Until))
+	case Dependency:
+		fmt.Fprintf(&b, "waits for dependency %s", r.Want)
+	case ArrayLimit:
+		fmt.Fprintf(&b, "the array runs at most %s at a time", count(int(r.Need), "task"))
+	case Cleaning:
+		b.WriteString("its earlier attempt is not proved ended")
+	case Uncertain:
+		fmt.Fprintf(&b, "nobody can prove what runs on %s", r.Want)
+	case LaunchFailed:
+		fmt.Fprintf(&b, "could not be started: %s", r.Want)
+	case NodeFailed:
+		fmt.Fprintf(&b, "node %s failed", r.Want)
+	case TimeLimit:
+		fmt.Fprintf(&b, "reached its time limit of %d s", r.Need)
+	case NoGang:
+		b.WriteString("the engine of this pool cannot start coupled tasks whole")
+	case EngineDown:
+		fmt.Fprintf(&b, "the engine does not answer: %s", r.Want)
+	default:
+		b.WriteString(string(r.Code))
+	}
+	return b.String()
+}

@@ -1,0 +1,102 @@
+// Package sched is the core: a deterministic function from (state, event) to
+// decisions. It orders jobs, admits gangs whole or not at all, places them, keeps
+// promises to those before others, and gives every wait its reasons.
+//
+// There is no goroutine, clock, I/O, logger or random source here, and no map
+// order reaches a decision: the same events give the same decisions, to the byte.
+// Time is an input. The caller (control) verifies a decision against the ledger
+// and journals it before it becomes true; the core assumes that it will, and is
+// told with Released if it did not.
+package sched
+
+import (
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+)
+
+// Instant is a point in time, in nanoseconds since the Unix epoch.
+type Instant int64
+
+// Event is something that happened outside the core.
+type Event interface{ event() }
+
+// The events.
+type (
+	// NodeSet adds a node or replaces its description. Work held there stays held.
+	NodeSet struct{ Node fleet.Node }
+	// NodeRemoved takes a node away for new work.
+	NodeRemoved struct{ Name string }
+	// Submitted adds a job to the queue. A job that is queued already is replaced.
+	Submitted struct {
+		Job      job.ID
+		Spec     *job.Spec // shared, never written
+		Priority int64     // larger goes first
+		At       Instant   // breaks ties of priority: earlier goes first; then the smaller number
+	}
+	// Withdrawn takes a job out of the queue.
+	Withdrawn struct{ Job job.ID }
+	// Blocked keeps a queued job from being considered, for a reason that the core
+	// does not judge: held, begin time, dependency, array limit.
+	Blocked struct {
+		Job job.ID
+		Why reason.Reason
+	}
+	// Unblocked lets it be considered again.
+	Unblocked struct{ Job job.ID }
+	// Restored tells of a job that holds resources already (after a restart). It
+	// takes the job out of the queue if it was there.
+	Restored struct {
+		Job    job.ID
+		Spec   *job.Spec
+		Claims []fleet.Claim
+		Until  Instant // when its time limit ends it; 0: no limit
+	}
+	// Extended changes when a running job's limit ends it.
+	Extended struct {
+		Job   job.ID
+		Until Instant
+	}
+	// Released frees what a job holds: it is proved gone, or the start was not made.
+	Released struct{ Job job.ID }
+)
+
+func (NodeSet) event()     {}
+func (NodeRemoved) event() {}
+func (Submitted) event()   {}
+func (Withdrawn) event()   {}
+func (Blocked) event()     {}
+func (Unblocked) event()   {}
+func (Restored) event()    {}
+func (Extended) event()    {}
+func (Released) event()    {}
+
+// Decision is what the core wants done.
+type Decision interface{ decision() }
+
+// The decisions.
+type (
+	// Start admits a whole gang. The core counts the claims as taken from here on.
+	Start struct {
+		Job    job.ID
+		Claims []fleet.Claim // by group, then in rank order
+		Until  Instant       // when its time limit ends it if it starts now; 0: none
+	}
+	// Wait says that the first reason why a job waits has changed.
+	Wait struct {
+		Job job.ID
+		Why reason.Reason
+	}
+	// Promise tells the head of the queue when it starts at the latest if every
+	// running job uses its whole time limit. At is 0 where a job without a limit
+	// stands in the way.
+	Promise struct {
+		Job   job.ID
+		At    Instant
+		Nodes []string
+	}
+)
+
+func (Start) decision()   {}
+func (Wait) decision()    {}
+func (Promise) decision() {}
