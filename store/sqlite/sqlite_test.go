@@ -1,0 +1,74 @@
+package sqlite_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/store"
+	"github.com/coxswain-sched/coxswain/store/sqlite"
+	"github.com/coxswain-sched/coxswain/store/storetest"
+)
+
+func TestConformance(t *testing.T) {
+	root := t.TempDir()
+	storetest.Run(t, storetest.Harness{Open: func(t *testing.T, key string) store.Store {
+		s, err := sqlite.Open(filepath.Join(root, strings.ReplaceAll(key, "/", "_")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}})
+}
+
+func TestTwoProcessesOneLeader(t *testing.T) {
+	dir := t.TempDir()
+	first, err := sqlite.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	second, err := sqlite.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	old, err := first.Lead(t.Context(), "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.Lead(t.Context(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = first.Append(t.Context(), old, []store.Record{{Kind: "x", Data: []byte("{}")}})
+	if fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "second") {
+		t.Fatalf("the old leader's append: %v", err)
+	}
+}
+
+func TestOpenFails(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "plain")
+	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Open(file); err == nil {
+		t.Error("a plain file was taken for a state directory")
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "bad"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	junk := []byte(strings.Repeat("not a database ", 100))
+	if err := os.WriteFile(filepath.Join(dir, "bad", "journal.db"), junk, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sqlite.Open(filepath.Join(dir, "bad"))
+	if err == nil || fault.Remedy(err) == "" {
+		t.Errorf("a damaged journal: %v", err)
+	}
+	if kept, _ := os.ReadFile(filepath.Join(dir, "bad", "journal.db")); string(kept) != string(junk) {
+		t.Error("a damaged journal was written over")
+	}
+}
