@@ -1,0 +1,33 @@
+package step
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// Stdio is what a command reads and writes. Files where they are files: srun's
+// tasks read In directly if it is one.
+type Stdio struct {
+	In       *os.File
+	Out, Err io.Writer
+}
+
+// SrunMain is srun with its arguments (without the command's name). The result is
+// its exit code.
+func SrunMain(args []string, io Stdio) int {
+	fmt.Fprintln(io.Err, "srun: error: not built yet")
+	return 1
+}
+
+// ScontrolMain is scontrol with its arguments (without the command's name), as far
+// as it concerns the allocation that it runs in.
+func ScontrolMain(args []string, io Stdio) int {
+	fmt.Fprintln(io.Err, "scontrol: error: not built yet")
+	return 1
+}
+
+// TaskInitMain is the body of a held task: it reads what to do from an inherited
+// pipe, says that it is there, waits for the barrier and becomes the program. It
+// returns only if that failed, with the exit code.
+func TaskInitMain(args []string) int { return 127 }
