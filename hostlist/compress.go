@@ -1,0 +1,118 @@
+package hostlist
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Compress returns the shortest list of the names, each once, ordered as by
+// Compare: Expand(Compress(names)) is names sorted without duplicates. Names
+// that are empty or contain brackets or separators are not host names; empty
+// ones are left out, others are written as they are.
+func Compress(names []string) string {
+	hosts := split(names)
+	slices.SortFunc(hosts, host.compare)
+	return join(slices.Compact(hosts))
+}
+
+// CompressInOrder shortens without sorting and keeps duplicates:
+// Expand(CompressInOrder(names)) is names. Rank order survives it.
+func CompressInOrder(names []string) string { return join(split(names)) }
+
+// Compare orders host names by prefix, then number of trailing digits, then
+// their value: n2 before n10, n10 before n010.
+func Compare(a, b string) int { return newHost(a).compare(newHost(b)) }
+
+// host is a name cut before its trailing digits.
+type host struct {
+	prefix, digits string
+	value          uint64
+}
+
+func newHost(name string) host {
+	cut := len(name)
+	for cut > 0 && name[cut-1] >= '0' && name[cut-1] <= '9' {
+		cut--
+	}
+	v, err := strconv.ParseUint(name[cut:], 10, 64)
+	if err != nil { // no digits, or too many for a number
+		return host{prefix: name}
+	}
+	return host{name[:cut], name[cut:], v}
+}
+
+func (h host) compare(o host) int {
+	return cmp.Or(
+		strings.Compare(h.prefix, o.prefix),
+		cmp.Compare(len(h.digits), len(o.digits)),
+		cmp.Compare(h.value, o.value),
+	)
+}
+
+func split(names []string) []host {
+	hosts := make([]host, 0, len(names))
+	for _, n := range names {
+		if n != "" {
+			hosts = append(hosts, newHost(n))
+		}
+	}
+	return hosts
+}
+
+// run is a range of consecutive values; first and last keep their digits.
+type run struct{ first, last host }
+
+// takes reports whether the host continues the run when that is written with
+// the width of its first number.
+func (r run) takes(h host) bool {
+	if h.value != r.last.value+1 || h.value == 0 || h.value-r.first.value >= MaxRange {
+		return false
+	}
+	s := span{width: len(r.first.digits)}
+	return string(s.appendTo(nil, h.value)) == h.digits
+}
+
+func join(hosts []host) string {
+	var b strings.Builder
+	for i := 0; i < len(hosts); {
+		prefix := hosts[i].prefix
+		var runs []run
+		for ; i < len(hosts) && hosts[i].prefix == prefix && hosts[i].digits != ""; i++ {
+			if n := len(runs); n > 0 && runs[n-1].takes(hosts[i]) {
+				runs[n-1].last = hosts[i]
+			} else {
+				runs = append(runs, run{hosts[i], hosts[i]})
+			}
+		}
+		if len(runs) == 0 { // a name without a number
+			i++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		writeGroup(&b, prefix, runs)
+	}
+	return b.String()
+}
+
+func writeGroup(b *strings.Builder, prefix string, runs []run) {
+	b.WriteString(prefix)
+	if len(runs) == 0 {
+		return
+	}
+	if len(runs) == 1 && runs[0].first == runs[0].last {
+		b.WriteString(runs[0].first.digits)
+		return
+	}
+	for i, r := range runs {
+		b.WriteByte("[,"[min(i, 1)])
+		b.WriteString(r.first.digits)
+		if r.first != r.last {
+			b.WriteByte('-')
+			b.WriteString(r.last.digits)
+		}
+	}
+	b.WriteByte(']')
+}
