@@ -1,0 +1,164 @@
+// Package dispatch carries out what control has journaled: it calls the engine,
+// and calls again where there was no answer.
+//
+// Calls about one attempt go out one after the other, in the order in which they
+// were given; attempts do not wait for each other. A call without an answer is
+// repeated, with growing pauses, until it is answered or the dispatcher is closed:
+// engine calls are idempotent by engine.Ref. What came of a launch that the engine
+// refused is reported once nothing of it is known to exist.
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// Pauses between repeated calls.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 10 * time.Second
+)
+
+// Refused is a launch that the engine does not take and has nothing of.
+type Refused struct {
+	Ref engine.Ref
+	Err error
+}
+
+// Config are a Dispatcher's parts.
+type Config struct {
+	Engine  engine.Engine
+	Refused func(Refused)                              // called from the dispatcher's goroutines
+	Pause   func(context.Context, time.Duration) error // waits; nil: the real clock
+	Log     *slog.Logger
+}
+
+// Dispatcher owns one goroutine per attempt that has calls outstanding.
+type Dispatcher struct {
+	cfg    Config
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex
+	queues map[engine.Ref][]call // present: a goroutine works on it
+}
+
+type call struct {
+	name string
+	do   func(context.Context) error
+}
+
+// New returns a Dispatcher; Close ends it.
+func New(cfg Config) *Dispatcher {
+	if cfg.Pause == nil {
+		cfg.Pause = pause
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Dispatcher{cfg: cfg, ctx: ctx, cancel: cancel, queues: map[engine.Ref][]call{}}
+}
+
+// Launch starts an attempt. load is called when the call goes out, so that
+// scripts and environments are in memory no longer than needed.
+func (d *Dispatcher) Launch(ref engine.Ref, load func(context.Context) (*engine.Launch, error)) {
+	d.push(ref, call{"launch", func(ctx context.Context) error {
+		l, err := load(ctx)
+		if err == nil {
+			err = d.cfg.Engine.Launch(ctx, l)
+		}
+		if err == nil || fault.KindOf(err) == fault.Unavailable {
+			return err
+		}
+		if _, probe := d.cfg.Engine.Inspect(ctx, ref); fault.KindOf(probe) != fault.NotFound {
+			if probe != nil {
+				return probe
+			}
+			return fault.New(fault.Unavailable, "launch was answered with an error, yet something of it exists: %w", err)
+		}
+		d.cfg.Refused(Refused{ref, err})
+		return nil
+	}})
+}
+
+// Stop begins to end an attempt.
+func (d *Dispatcher) Stop(ref engine.Ref, s engine.Stop) {
+	d.push(ref, call{"stop", func(ctx context.Context) error { return d.cfg.Engine.Stop(ctx, ref, s) }})
+}
+
+// Signal sends a signal to an attempt.
+func (d *Dispatcher) Signal(ref engine.Ref, signal int, to engine.Scope) {
+	d.push(ref, call{"signal", func(ctx context.Context) error { return d.cfg.Engine.Signal(ctx, ref, signal, to) }})
+}
+
+// Forget lets the engine drop an ended attempt.
+func (d *Dispatcher) Forget(ref engine.Ref) {
+	d.push(ref, call{"forget", func(ctx context.Context) error { return d.cfg.Engine.Forget(ctx, ref) }})
+}
+
+// Close abandons outstanding calls and waits for the goroutines to end.
+func (d *Dispatcher) Close() {
+	d.cancel()
+	d.wg.Wait()
+}
+
+func (d *Dispatcher) push(ref engine.Ref, c call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() != nil {
+		return
+	}
+	queue, working := d.queues[ref]
+	d.queues[ref] = append(queue, c)
+	if !working {
+		d.wg.Go(func() { d.work(ref) })
+	}
+}
+
+func (d *Dispatcher) work(ref engine.Ref) {
+	for {
+		d.mu.Lock()
+		queue := d.queues[ref]
+		if len(queue) == 0 || d.ctx.Err() != nil {
+			delete(d.queues, ref)
+			d.mu.Unlock()
+			return
+		}
+		d.queues[ref] = queue[1:]
+		d.mu.Unlock()
+		d.repeat(ref, queue[0])
+	}
+}
+
+// repeat makes a call until it is answered.
+func (d *Dispatcher) repeat(ref engine.Ref, c call) {
+	for wait := firstPause; ; wait = min(2*wait, lastPause) {
+		err := c.do(d.ctx)
+		switch {
+		case err == nil || d.ctx.Err() != nil:
+			return
+		case fault.KindOf(err) != fault.Unavailable:
+			d.cfg.Log.Warn("engine call failed", "call", c.name, "ref", ref, "error", err)
+			return
+		}
+		d.cfg.Log.Info("engine call without an answer, trying again", "call", c.name, "ref", ref, "in", wait, "error", err)
+		if d.cfg.Pause(d.ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
