@@ -1,0 +1,333 @@
+// Package cgroup makes one control group per job and node: to limit memory and
+// CPU, to kill everything in it, and to prove that nothing in it lives.
+//
+// It works with what the machine allows: cgroup v2 with or without controllers,
+// the hierarchies of v1, both at once, or nothing. Find says what there is and
+// what is missing. A group is one directory in every hierarchy that is used;
+// groups are not nested in one another.
+//
+// It does not talk to systemd, and it never moves a process out of a group that
+// it did not make.
+package cgroup
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Base is where groups can be made: a directory in each usable hierarchy, empty
+// where there is none.
+type Base struct {
+	Unified string // v2
+	Memory  string // v2 with its memory controller, or v1
+	CPU     string // the same for CPU
+	PIDs    string // v1; holds new forks off while a group is killed
+}
+
+// Kills reports whether groups can be killed and proved empty.
+func (b Base) Kills() bool { return b.Unified != "" || b.PIDs != "" || b.Memory != "" }
+
+// Limits is what a group may use; zero is no limit.
+type Limits struct {
+	Memory int64 // bytes
+	CPU    int64 // thousandths of a CPU; a weight among groups, not a bound
+}
+
+// Group is one control group: a directory in each of up to four hierarchies.
+type Group struct {
+	unified, memory, cpu, pids string
+}
+
+// Create makes a group. What cannot be limited is an error, and then nothing is
+// left.
+func (b Base) Create(name string, l Limits) (*Group, error) {
+	g := &Group{}
+	at := func(dir *string, base string) error {
+		if base == "" {
+			return nil
+		}
+		*dir = filepath.Join(base, name)
+		if err := os.Mkdir(*dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	}
+	err := at(&g.unified, b.Unified)
+	if err == nil && b.PIDs != "" && b.Unified == "" {
+		err = at(&g.pids, b.PIDs)
+	}
+	if err == nil && (l.Memory > 0 || !g.kills()) {
+		err = at(&g.memory, b.Memory)
+	}
+	if err == nil && l.CPU > 0 {
+		err = at(&g.cpu, b.CPU)
+	}
+	if err == nil {
+		err = g.limit(l)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("control group %s: %w", name, err), g.Remove())
+	}
+	return g, nil
+}
+
+func (g *Group) kills() bool { return g.unified != "" || g.pids != "" }
+
+// Open returns the group of directories that Dirs returned; ones that no longer
+// exist are empty groups.
+func Open(dirs []string) *Group {
+	g := &Group{}
+	for _, d := range dirs {
+		kind, dir, _ := strings.Cut(d, ":")
+		switch kind {
+		case "unified":
+			g.unified = dir
+		case "memory":
+			g.memory = dir
+		case "cpu":
+			g.cpu = dir
+		case "pids":
+			g.pids = dir
+		}
+	}
+	return g
+}
+
+// Dirs returns the group's directories for Open.
+func (g *Group) Dirs() []string {
+	var out []string
+	for _, d := range []struct{ kind, dir string }{
+		{"unified", g.unified}, {"memory", g.memory}, {"cpu", g.cpu}, {"pids", g.pids},
+	} {
+		if d.dir != "" {
+			out = append(out, d.kind+":"+d.dir)
+		}
+	}
+	return out
+}
+
+// distinct lists the group's directories, each once.
+func (g *Group) distinct() []string {
+	var out []string
+	for _, d := range []string{g.unified, g.memory, g.cpu, g.pids} {
+		if d != "" && !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func (g *Group) limit(l Limits) error {
+	if l.Memory > 0 && g.memory != "" {
+		if err := g.limitMemory(l.Memory); err != nil {
+			return err
+		}
+	}
+	if l.CPU <= 0 || g.cpu == "" {
+		return nil
+	}
+	if g.cpu == g.unified {
+		return write(g.cpu, "cpu.weight", strconv.FormatInt(min(10000, max(1, l.CPU/10)), 10))
+	}
+	return write(g.cpu, "cpu.shares", strconv.FormatInt(max(2, l.CPU*1024/1000), 10))
+}
+
+// limitMemory bounds memory and keeps swap from being used in its place, where
+// swap is counted at all.
+func (g *Group) limitMemory(bytes int64) error {
+	n := strconv.FormatInt(bytes, 10)
+	limit, swap, most := "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", n
+	if g.memory == g.unified {
+		limit, swap, most = "memory.max", "memory.swap.max", "0"
+	}
+	if err := write(g.memory, limit, n); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(g.memory, swap)); err != nil {
+		return nil
+	}
+	return write(g.memory, swap, most)
+}
+
+// Thread moves a thread of the caller into the v1 hierarchies of the group, so
+// that processes which it starts are born there. Those of v2 are born there by
+// CLONE_INTO_CGROUP: see OpenUnified.
+func (g *Group) Thread(tid int) error {
+	for _, d := range g.distinct() {
+		if d == g.unified {
+			continue
+		}
+		if err := write(d, "tasks", strconv.Itoa(tid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Leave moves a thread that Thread moved back to the parents of the group.
+func (g *Group) Leave(tid int) error {
+	var errs []error
+	for _, d := range g.distinct() {
+		if d != g.unified {
+			errs = append(errs, write(filepath.Dir(d), "tasks", strconv.Itoa(tid)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// OpenUnified opens the group's directory in v2, nil if there is none.
+func (g *Group) OpenUnified() (*os.File, error) {
+	if g.unified == "" {
+		return nil, nil
+	}
+	return os.OpenFile(g.unified, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
+}
+
+// Procs lists the processes in the group and in groups below it, without the
+// caller. A group that does not exist has none.
+func (g *Group) Procs() ([]int, error) {
+	seen := map[int]bool{}
+	for _, d := range g.distinct() {
+		err := filepath.WalkDir(d, func(name string, e fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			if e.IsDir() {
+				return procsOf(name, seen)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	delete(seen, os.Getpid())
+	out := make([]int, 0, len(seen))
+	for pid := range seen {
+		out = append(out, pid)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func procsOf(dir string, into map[int]bool) error {
+	f, err := os.Open(filepath.Join(dir, "cgroup.procs"))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		if pid, err := strconv.Atoi(s.Text()); err == nil {
+			into[pid] = true
+		}
+	}
+	if err := s.Err(); err != nil && !errors.Is(err, unix.ENODEV) {
+		return err
+	}
+	return nil
+}
+
+// Kill sends SIGKILL to everything in the group; ones that are born meanwhile
+// included where v2 kills. Repeat it until Procs is empty.
+func (g *Group) Kill() error {
+	if g.unified != "" {
+		err := write(g.unified, "cgroup.kill", "1")
+		if err == nil {
+			return nil
+		}
+		_ = write(g.unified, "cgroup.freeze", "1") // without cgroup.kill: hold it still while its processes are killed
+	}
+	if g.pids != "" {
+		_ = write(g.pids, "pids.max", "0") // no new ones; killing goes on without it
+	}
+	pids, err := g.Procs()
+	for _, pid := range pids {
+		if e := unix.Kill(pid, unix.SIGKILL); e != nil && !errors.Is(e, unix.ESRCH) {
+			err = errors.Join(err, fmt.Errorf("kill %d: %w", pid, e))
+		}
+	}
+	return err
+}
+
+// OOMKills counts the processes that the kernel killed at the memory limit.
+func (g *Group) OOMKills() (int, error) {
+	if g.memory == "" {
+		return 0, nil
+	}
+	name := "memory.oom_control"
+	if g.memory == g.unified {
+		name = "memory.events"
+	}
+	b, err := os.ReadFile(filepath.Join(g.memory, name))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "oom_kill" {
+			return strconv.Atoi(f[1])
+		}
+	}
+	return 0, nil
+}
+
+// Remove removes the group and groups below it. Processes in it make that an
+// error; one that does not exist is none.
+func (g *Group) Remove() error {
+	var errs []error
+	for _, d := range g.distinct() {
+		errs = append(errs, removeTree(d))
+	}
+	return errors.Join(errs...)
+}
+
+func removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	// The kernel may need a moment after the last process is gone.
+	for try := range 20 {
+		err = unix.Rmdir(dir)
+		if !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		time.Sleep(time.Duration(try) * time.Millisecond)
+	}
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return &fs.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+	return nil
+}
+
+func write(dir, file, text string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,154 @@
+// Package proc reads /proc: which process a number names now, and which
+// processes belong to a tree, a session or carry an environment variable.
+//
+// A process is a number and its start time; the number alone is reused. What is
+// read may be false a moment later: callers repeat until nothing is found.
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Stat is what /proc/PID/stat says of a process.
+type Stat struct {
+	PID     int
+	Name    string // of the program, at most 15 bytes
+	State   byte   // R, S, D, Z, T …
+	Parent  int
+	Session int
+	Start   uint64 // clock ticks after boot
+}
+
+// Dead reports whether the process has ended and waits for its parent only.
+func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
+
+// Read returns the process with a number. The error is fs.ErrNotExist if there
+// is none.
+func Read(pid int) (Stat, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if errors.Is(err, unix.ESRCH) {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return Stat{}, err
+	}
+	return parse(string(b))
+}
+
+// parse reads "PID (NAME) STATE PPID PGRP SESSION …"; the name may hold anything.
+func parse(line string) (Stat, error) {
+	open, closing := strings.IndexByte(line, '('), strings.LastIndexByte(line, ')')
+	if open < 0 || closing < open {
+		return Stat{}, fmt.Errorf("stat line %q has no name", line)
+	}
+	f := strings.Fields(line[closing+1:])
+	if len(f) < 20 {
+		return Stat{}, fmt.Errorf("stat line %q is short", line)
+	}
+	s := Stat{Name: line[open+1 : closing], State: f[0][0]}
+	var errs [4]error
+	s.PID, errs[0] = strconv.Atoi(strings.TrimSpace(line[:open]))
+	s.Parent, errs[1] = strconv.Atoi(f[1])
+	s.Session, errs[2] = strconv.Atoi(f[3])
+	s.Start, errs[3] = strconv.ParseUint(f[19], 10, 64)
+	return s, errors.Join(errs[:]...)
+}
+
+// Alive reports whether the process with that number and start time exists and
+// has not ended.
+func Alive(pid int, start uint64) bool {
+	s, err := Read(pid)
+	return err == nil && s.Start == start && !s.Dead()
+}
+
+// All lists every process that can be seen.
+func All() ([]Stat, error) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var all []Stat
+	for _, n := range names {
+		pid, err := strconv.Atoi(n)
+		if err != nil {
+			continue
+		}
+		if s, err := Read(pid); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// Descendants lists the live processes below one, without it.
+func Descendants(pid int) ([]Stat, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]Stat{}
+	for _, s := range all {
+		children[s.Parent] = append(children[s.Parent], s)
+	}
+	var out []Stat
+	queue := []int{pid}
+	for len(queue) > 0 {
+		next := children[queue[0]]
+		queue = queue[1:]
+		for _, s := range next {
+			queue = append(queue, s.PID)
+			if !s.Dead() {
+				out = append(out, s)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Marked lists the live processes, without the caller, whose environment at
+// their start held NAME=VALUE. Processes of other users cannot be read and are
+// not listed; a process may have written over its environment.
+func Marked(variable string) ([]Stat, error) {
+	all, err := All()
+	if err != nil {
+		return nil, err
+	}
+	want := []byte(variable)
+	var out []Stat
+	for _, s := range all {
+		if s.Dead() || s.PID == os.Getpid() {
+			continue
+		}
+		env, err := os.ReadFile("/proc/" + strconv.Itoa(s.PID) + "/environ")
+		if err != nil {
+			continue
+		}
+		for e := range bytes.SplitSeq(env, []byte{0}) {
+			if bytes.Equal(e, want) {
+				out = append(out, s)
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+// BootID names the machine's present run: another one means that no process of
+// before lives.
+func BootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b)), err
+}
