@@ -1,0 +1,13 @@
+//go:build !linux
+
+package main
+
+import (
+	"runtime"
+
+	"github.com/coxswain-sched/coxswain/engine/local/discover/probe"
+)
+
+func load(string) (*nvml, *probe.Error) {
+	return nil, &probe.Error{Kind: probe.Unsupported, Text: "NVML is not asked on " + runtime.GOOS}
+}
