@@ -1,0 +1,43 @@
+# Targets a contributor needs. Everything downloaded or built for them is kept in
+# $(CACHE), outside the work tree.
+CACHE ?= $(or $(COX_CACHE),$(HOME)/.cache/coxswain)
+BIN   := $(CACHE)/bin
+GO    ?= go
+PKGS  ?= ./...
+
+.PHONY: test lint unit race bench torture fuzz build clean docs
+
+test: lint unit race          ## everything that must pass before a commit lands
+
+build:                        ## bin/cox and its GPU probe
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/cox
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/cox-gpuprobe
+
+lint: $(BIN)/.tools           ## go vet, gofumpt, staticcheck
+	$(GO) vet ./...
+	@out=$$($(BIN)/gofumpt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "gofumpt -w these:"; echo "$$out"; exit 1; fi
+	$(BIN)/staticcheck ./...
+
+unit:                         ## tests, with real processes, as the user who calls
+	$(GO) test -count=1 $(PKGS)
+
+# The packages with goroutines of their own, under the race detector.
+race:
+	CGO_ENABLED=1 $(GO) test -count=1 -race -short ./control/... ./dispatch/... ./event/... ./store/... ./step/... ./engine/... ./run/...
+
+bench:                        ## figures of docs/benchmarks.md
+	scripts/bench.sh
+
+fuzz:                         ## every fuzz target for FUZZTIME each
+	scripts/fuzz.sh
+
+docs:                         ## write the generated tables of docs/ anew
+	$(GO) test -count=1 ./job ./spec/sbatch ./step -run 'Doc' -update
+
+$(BIN)/.tools: tools/go.mod tools/go.sum
+	mkdir -p $(BIN)
+	cd tools && GOBIN=$(BIN) $(GO) install tool
+	touch $@
+
+clean:
+	rm -rf bin

@@ -1,0 +1,145 @@
+// Package archtest keeps the structure of the repository as the design says: which
+// package may import which, and that every package explains itself. It has tests
+// only.
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/coxswain-sched/coxswain/"
+
+// may lists, for the packages whose place matters most, the packages of the
+// project that they may import; everything below a listed folder is meant too. A
+// package that is not listed is free.
+var may = map[string][]string{
+	"resource":  {},
+	"reason":    {},
+	"fault":     {},
+	"hostlist":  {"fault"},
+	"slurmfmt":  {"hostlist", "fault"},
+	"job":       {"resource", "reason"},
+	"fleet":     {"resource"},
+	"eligible":  {"job", "reason"},
+	"ledger":    {"job", "fleet", "resource", "fault"},
+	"event":     {},
+	"store":     {"fault", "store"},
+	"sched":     {"resource", "reason", "job", "fleet", "account", "eligible", "sched"},
+	"engine":    {"engine", "job", "fleet", "resource", "reason", "fault", "hostlist", "slurmfmt", "launch", "step"},
+	"step":      {"step", "job", "fleet", "resource", "fault", "hostlist", "slurmfmt", "engine/local/visible"},
+	"spec":      {"spec", "job", "resource", "fault", "hostlist", "slurmfmt"},
+	"advise":    {"engine", "job", "fleet", "fault", "resource"},
+	"dispatch":  {"engine", "fault", "job"},
+	"reconcile": {"engine", "ledger", "job", "fault"},
+	"control":   {"advise", "dispatch", "eligible", "engine", "event", "fault", "fleet", "job", "ledger", "reason", "reconcile", "resource", "sched", "store"},
+}
+
+// never lists imports from outside that have no place in the pure packages.
+var never = []string{"net/http", "os/exec", "database/sql", "log/slog", "k8s.io/", "math/rand", "modernc.org/"}
+
+var pure = []string{"resource", "reason", "job", "fleet", "eligible", "ledger", "sched"}
+
+type source struct {
+	dir  string // slash-separated, from the root of the repository
+	file string
+	ast  *ast.File
+	test bool
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []source
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case d.IsDir() && path != root:
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
+				return filepath.SkipDir // a module of its own
+			}
+			return nil
+		case !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		out = append(out, source{filepath.ToSlash(dir), filepath.Base(path), f, strings.HasSuffix(path, "_test.go")})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 20 {
+		t.Fatalf("found only %d Go files below %s", len(out), root)
+	}
+	return out
+}
+
+func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
+
+func TestImportsPointOneWay(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		top, _, _ := strings.Cut(s.dir, "/")
+		allowed, ruled := may[top]
+		for _, imp := range s.ast.Imports {
+			path, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if own, ok := strings.CutPrefix(path, module); ok {
+				if ruled && !slices.ContainsFunc(allowed, func(a string) bool { return within(own, a) }) {
+					t.Errorf("%s/%s imports %s; %s may import only %v", s.dir, s.file, own, top, allowed)
+				}
+				continue
+			}
+			if slices.Contains(pure, top) && slices.ContainsFunc(never, func(n string) bool { return strings.HasPrefix(path, n) }) {
+				t.Errorf("%s/%s imports %s: %s is pure", s.dir, s.file, path, top)
+			}
+		}
+	}
+}
+
+func TestEveryPackageExplainsItself(t *testing.T) {
+	explained := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test && s.dir != "internal/archtest" {
+			continue
+		}
+		explained[s.dir] = explained[s.dir] || s.ast.Doc != nil && len(s.ast.Doc.Text()) > 40
+	}
+	for dir, ok := range explained {
+		if !ok {
+			t.Errorf("package %s has no package comment (model, guarantees, what it does not do)", dir)
+		}
+	}
+}
+
+func TestNoPackageWithAnEmptyName(t *testing.T) {
+	for _, s := range sources(t) {
+		name := s.dir[strings.LastIndex(s.dir, "/")+1:]
+		if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "manager", "types", "misc", "interfaces", "adapters"}, name) {
+			t.Errorf("package %s: the name says nothing", s.dir)
+		}
+	}
+}
