@@ -1,0 +1,72 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// applets are the names under which a job finds the binary in its PATH.
+var applets = []string{"srun", "scontrol"}
+
+// cox is the engine's own name for the binary.
+func (e *Engine) cox() string { return filepath.Join(e.cfg.Root, "bin", "cox") }
+
+// link makes bin/: a private hard link or copy of the binary, which stays when
+// the one that was started is removed (as `go run` does), and its other names.
+func (e *Engine) link() error {
+	bin := filepath.Dir(e.cox())
+	if err := os.MkdirAll(bin, 0o700); err != nil {
+		return err
+	}
+	source := e.cfg.Cox
+	if source == "" {
+		source = "/proc/self/exe"
+	}
+	if err := place(source, e.cox()); err != nil {
+		return fmt.Errorf("place the binary: %w", err)
+	}
+	for _, name := range applets {
+		err := os.Symlink("cox", filepath.Join(bin, name))
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// place makes name the same file as source, or a copy of it, in one step.
+func place(source, name string) error {
+	was, err := os.Stat(name)
+	now, nowErr := os.Stat(source)
+	if err == nil && nowErr == nil && os.SameFile(was, now) {
+		return nil
+	}
+	next := name + ".new"
+	_ = os.Remove(next) // of a crash
+	if err := unix.Linkat(unix.AT_FDCWD, source, unix.AT_FDCWD, next, unix.AT_SYMLINK_FOLLOW); err != nil {
+		if err := duplicate(source, next); err != nil {
+			return errors.Join(err, os.Remove(next))
+		}
+	}
+	return os.Rename(next, name)
+}
+
+func duplicate(source, name string) error {
+	in, err := os.Open(source)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,203 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/supervise"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Launch takes an attempt: its directory stands when it returns.
+func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	file, err := e.plan(l)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ctx.Err() != nil {
+		return fault.New(fault.Unavailable, "the local engine is closed")
+	}
+	if g := e.gangs[l.Ref]; g != nil {
+		if g.launch.Digest != file.Digest {
+			return fault.New(fault.Conflict, "attempt %s was launched before, as something else", l.Ref)
+		}
+		return nil
+	}
+	if err := e.write(l, file); err != nil {
+		return launchFault(err, l.Ref)
+	}
+	g := e.newGang(attempt.DirOf(e.cfg.Root, l.Ref), file)
+	e.gangs[l.Ref] = g
+	g.publish()
+	e.wg.Go(func() { g.run(attempt.Pending) })
+	return nil
+}
+
+// launchFault is the error of a launch that could not be put on disk: nothing of
+// it is left, so the refusal is definite.
+func launchFault(err error, ref engine.Ref) error {
+	kind := fault.Internal
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fault.New(fault.Exhausted, "launch of attempt %s: %w", ref, err).Advise("make room in the state directory")
+	}
+	return fault.New(kind, "launch of attempt %s: %w", ref, err)
+}
+
+// plan checks a launch and makes launch.json of it.
+func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
+	refuse := func(format string, args ...any) (*attempt.Launch, error) {
+		return nil, fault.New(fault.Invalid, "launch of attempt %s: "+format, append([]any{l.Ref}, args...)...)
+	}
+	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
+		return refuse("a job and claims are needed")
+	}
+	spec := l.Job.Spec
+	switch {
+	case spec.Program.Kind == job.Batch && len(l.Script) == 0:
+		return refuse("the script is empty")
+	case spec.Program.Kind == job.Direct && len(spec.Program.Args) == 0:
+		return refuse("no command is given")
+	case spec.Program.Kind != job.Direct && spec.Program.Kind != job.Batch:
+		return refuse("%q is no kind of program", spec.Program.Kind)
+	case !filepath.IsAbs(spec.WorkDir):
+		return refuse("the working directory %q is not absolute", spec.WorkDir)
+	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
+		return refuse("the environment holds a NUL byte")
+	}
+	if o := spec.Owner; o.User != "" && int(o.UID) != os.Getuid() {
+		return nil, fault.New(fault.Unsupported, "the local engine runs as user %d and cannot run work of user %d (%s)", os.Getuid(), o.UID, o.User)
+	}
+	nodes, err := e.claimed(l.Claims)
+	if err != nil {
+		return refuse("%w", err)
+	}
+	file := &attempt.Launch{
+		Ref: l.Ref, Digest: digest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Grace: l.Grace,
+		Naming: e.cfg.Naming, Root: e.cfg.Root, Sockets: e.sockets(l.Ref, len(nodes)), Limits: !e.cfg.NoLimits,
+		BootID: e.boot, Orphan: 10 * time.Second,
+	}
+	for _, n := range e.cfg.Nodes {
+		file.Hosts = append(file.Hosts, attempt.Host{Name: n.Name, Address: n.Address})
+	}
+	return file, nil
+}
+
+// claimed returns the distinct nodes of claims, in their order.
+func (e *Engine) claimed(claims []fleet.Claim) ([]fleet.Node, error) {
+	var nodes []fleet.Node
+	for _, c := range claims {
+		if slices.ContainsFunc(nodes, func(n fleet.Node) bool { return n.Name == c.Node }) {
+			continue
+		}
+		i := slices.IndexFunc(e.cfg.Nodes, func(n fleet.Node) bool { return n.Name == c.Node })
+		if i < 0 || c.Node == "" || strings.ContainsAny(c.Node, "/\x00") || strings.HasPrefix(c.Node, ".") {
+			return nil, fmt.Errorf("there is no node %q here", c.Node)
+		}
+		nodes = append(nodes, e.cfg.Nodes[i])
+	}
+	return nodes, nil
+}
+
+// digest tells one launch from another under the same Ref. What changes in a job
+// while it waits (its state, its times) is not in it.
+func digest(l *engine.Launch) string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Script, l.Env, l.Grace} {
+		if err := enc.Encode(v); err != nil {
+			panic("launch: " + err.Error()) // plain data
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// socketPath is how long the name of a unix socket may be.
+const socketPath = 107
+
+// sockets is the directory of an attempt's sockets: below the root if names stay
+// short enough for the kernel, else in the system's temporary directory.
+func (e *Engine) sockets(ref engine.Ref, nodes int) string {
+	dir := filepath.Join(e.cfg.Root, "s", ref.String())
+	if len(dir)+len(fmt.Sprintf("/%d.c", nodes)) <= socketPath {
+		return dir
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("%s%d.%s", supervise.GroupPrefix(e.cfg.Root), os.Getuid(), ref))
+}
+
+// write puts an attempt's directory in place, whole.
+func (e *Engine) write(l *engine.Launch, file *attempt.Launch) (err error) {
+	if err := os.MkdirAll(filepath.Dir(file.Sockets), 0o700); err != nil {
+		return err
+	}
+	// A directory that somebody else made first would let him listen in our place.
+	_ = os.RemoveAll(file.Sockets)
+	if err := os.Mkdir(file.Sockets, 0o700); err != nil {
+		return err
+	}
+	dir := attempt.DirOf(e.cfg.Root, l.Ref)
+	next := attempt.Dir(filepath.Join(filepath.Dir(string(dir)), "-"+l.Ref.String()+".new"))
+	_ = os.RemoveAll(string(next))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(string(next)), os.RemoveAll(file.Sockets))
+		}
+	}()
+	if err := makeDirs(next, file.Nodes); err != nil {
+		return err
+	}
+	hosts, err := os.ReadFile("/etc/hosts")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		mode os.FileMode
+		text []byte
+	}{
+		{next.Script(), 0o700, l.Script},
+		{next.Environment(), 0o600, []byte(strings.Join(l.Env, "\x00"))},
+		{next.File("hosts"), 0o644, []byte(supervise.Hosts(string(hosts), file.Hosts))},
+		{next.File(string(attempt.Pending)), 0o600, nil},
+	} {
+		if err := os.WriteFile(f.name, f.text, f.mode); err != nil {
+			return err
+		}
+	}
+	if err := attempt.WriteJSON(next.File("launch.json"), file); err != nil {
+		return err
+	}
+	return os.Rename(string(next), string(dir))
+}
+
+func makeDirs(dir attempt.Dir, nodes []fleet.Node) error {
+	if err := os.MkdirAll(dir.Ranks(), 0o700); err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := os.MkdirAll(dir.Node(n.Name), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+// Package local is the engine that runs jobs as processes of this machine, on the
+// machine itself or on virtual nodes of it.
+//
+// The model. For every attempt and node it starts a supervisor (package supervise),
+// a process of its own that outlives the engine. A gang (gang.go) is the engine's
+// view of one attempt: one goroutine, fed with what its supervisors report. A gang's
+// barrier is opened when every supervisor said that it is ready, and after that
+// decision is on disk. A new Engine on the same root adopts what an earlier one
+// left: a supervisor is known again by pid, start time and boot.
+//
+// Guarantees: whole or not at all; no process is reported gone without proof (see
+// engine.Report.Gone); no exit code is lost while the machine runs.
+//
+// It does not schedule, does not check that claims fit its nodes, and runs
+// everything as the user that it runs as itself.
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
+	"github.com/coxswain-sched/coxswain/engine/local/proc"
+	"github.com/coxswain-sched/coxswain/engine/local/supervise"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// Naming says how virtual nodes get their host names.
+type Naming = attempt.Naming
+
+// The ways to name virtual nodes.
+const (
+	NamedByRoot = attempt.NamedByRoot
+	NamedByUser = attempt.NamedByUser
+	NamedByAddr = attempt.NamedByAddr
+)
+
+// Config says what an Engine works with. Root and Nodes must be given.
+type Config struct {
+	Root  string       // state directory, absolute; made if it does not exist
+	Nodes []fleet.Node // the room; see VirtualRoom
+	Cox   string       // the binary to start as supervisor, srun …; empty: this process's own
+
+	Naming   Naming // as the room was made with; empty: NamedByAddr
+	NoLimits bool   // use no control groups, even where they can be used
+
+	Log   *slog.Logger  // nil: none
+	Ready time.Duration // how long a gang may take to get ready; 0: 30 s
+	Deaf  time.Duration // after how long a supervisor that does not act on a command is ended; 0: 5 s
+}
+
+// Engine runs jobs on this machine. It is safe for concurrent use.
+type Engine struct {
+	cfg   Config
+	boot  string
+	lock  *os.File
+	notes []string
+	base  cgroup.Base
+	log   *events
+
+	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu    sync.Mutex
+	gangs map[engine.Ref]*gang
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// SuperviseMain is the hidden command `cox supervise`: it returns an exit code.
+func SuperviseMain(args []string) int { return supervise.Main(args) }
+
+// New opens the engine on its state directory and adopts the attempts in it. One
+// engine can use a directory at a time: fault.Conflict.
+func New(cfg Config) (*Engine, error) {
+	if !filepath.IsAbs(cfg.Root) || len(cfg.Nodes) == 0 {
+		return nil, fault.New(fault.Invalid, "local engine: an absolute state directory and nodes are needed")
+	}
+	cfg.Naming = cmp.Or(cfg.Naming, NamedByAddr)
+	cfg.Ready = cmp.Or(cfg.Ready, 30*time.Second)
+	cfg.Deaf = cmp.Or(cfg.Deaf, 5*time.Second)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(filepath.Join(cfg.Root, "a"), 0o700); err != nil {
+		return nil, fmt.Errorf("local engine: %w", err)
+	}
+	e := &Engine{cfg: cfg, gangs: map[engine.Ref]*gang{}}
+	if err := e.open(); err != nil {
+		return nil, fmt.Errorf("local engine: %w", err)
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	if err := e.adopt(); err != nil {
+		return nil, errors.Join(fmt.Errorf("local engine: %w", err), e.Close())
+	}
+	return e, nil
+}
+
+// open takes the directory's lock and finds out what the machine allows.
+func (e *Engine) open() error {
+	var err error
+	if e.boot, err = proc.BootID(); err != nil {
+		return err
+	}
+	e.lock, err = os.OpenFile(filepath.Join(e.cfg.Root, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(int(e.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return errors.Join(fault.New(fault.Conflict, "%s is in use by another cox server", e.cfg.Root), e.lock.Close())
+	}
+	epoch, err := nextEpoch(filepath.Join(e.cfg.Root, "epoch"))
+	if err != nil {
+		return errors.Join(err, e.lock.Close())
+	}
+	e.log = newEvents(epoch)
+	if e.cfg.NoLimits {
+		e.notes = append(e.notes, "control groups are turned off: memory is not limited, and processes are followed as descendants of their supervisor")
+	} else {
+		e.base, e.notes = cgroup.Find()
+	}
+	if err := e.link(); err != nil {
+		return errors.Join(err, e.lock.Close())
+	}
+	return nil
+}
+
+// Close stops the engine's goroutines. Supervisors and what they run go on.
+func (e *Engine) Close() error {
+	e.cancel()
+	e.wg.Wait()
+	return e.lock.Close()
+}
+
+// Info says what the engine can do on this machine.
+func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Info{}, err
+	}
+	notes := slices.Clone(e.notes)
+	if e.cfg.Naming == NamedByAddr && slices.ContainsFunc(e.cfg.Nodes, func(n fleet.Node) bool { return n.Virtual }) {
+		notes = append(notes, "virtual nodes have no host names, their addresses serve instead: allow user namespaces or run as root")
+	}
+	return engine.Info{
+		Name: "local", Version: "1",
+		Abilities: engine.Abilities{
+			Gang: engine.GangStrict, Placed: true,
+			Isolates: e.base.Memory != "", Proves: e.base.Kills(),
+		},
+		Notes: notes,
+	}, nil
+}
+
+// Nodes returns the room.
+func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	return slices.Clone(e.cfg.Nodes), ctx.Err()
+}
+
+// Inspect returns the last report of an attempt.
+func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Report{}, err
+	}
+	if r, ok := e.log.last(ref); ok {
+		return r, nil
+	}
+	return engine.Report{}, unknown(ref)
+}
+
+func unknown(ref engine.Ref) error {
+	return fault.New(fault.NotFound, "the local engine has no attempt %s", ref)
+}
+
+// List returns the last report of every attempt, oldest change first.
+func (e *Engine) List(ctx context.Context) ([]engine.Report, error) {
+	return e.log.all(), ctx.Err()
+}
+
+// Watch follows changes; see engine.Engine.
+func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
+	return e.log.watch(ctx, e.ctx, after, f)
+}
+
+// Stop begins to end an attempt.
+func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error {
+	return e.ask(ctx, ref, func(g *gang) error { g.stop(s); return nil })
+}
+
+// Signal sends a signal and nothing more.
+func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engine.Scope) error {
+	if signal < 0 || signal > 64 {
+		return fault.New(fault.Invalid, "%d is not a signal", signal)
+	}
+	if !slices.Contains([]engine.Scope{engine.ToTasks, engine.ToBatch, engine.ToAll}, to) {
+		return fault.New(fault.Invalid, "%q is not a scope of signals", to)
+	}
+	return e.ask(ctx, ref, func(g *gang) error { return g.signal(signal, to) })
+}
+
+// ask runs f on the goroutine of an attempt's gang. One that has ended needs
+// nothing.
+func (e *Engine) ask(ctx context.Context, ref engine.Ref, f func(*gang) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	g := e.gangs[ref]
+	e.mu.Unlock()
+	if g == nil {
+		return unknown(ref)
+	}
+	done := make(chan error, 1)
+	select {
+	case g.inbox <- func() { done <- f(g) }:
+	case <-g.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-e.ctx.Done():
+		return fault.New(fault.Unavailable, "the local engine is closed")
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-e.ctx.Done():
+		return fault.New(fault.Unavailable, "the local engine is closed")
+	}
+}
+
+// Forget drops an ended attempt with its files, the copies of its output included.
+func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	g := e.gangs[ref]
+	e.mu.Unlock()
+	if g == nil {
+		return nil
+	}
+	select {
+	case <-g.done:
+	default:
+		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
+	}
+	dir := attempt.DirOf(e.cfg.Root, ref)
+	trash := filepath.Join(e.cfg.Root, "a", "-"+ref.String()) // a name that is no attempt: a crash in between leaves nothing to adopt
+	if err := os.Rename(string(dir), trash); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget attempt %s: %w", ref, err)
+	}
+	e.mu.Lock()
+	delete(e.gangs, ref)
+	e.mu.Unlock()
+	e.log.forget(ref)
+	if err := os.RemoveAll(trash); err != nil {
+		e.cfg.Log.Warn("remove a forgotten attempt", "attempt", ref, "err", err) // the next engine tries again
+	}
+	return nil
+}

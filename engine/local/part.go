@@ -1,0 +1,354 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/proc"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// part is one node of a gang. The upper fields belong to the gang's goroutine,
+// the lower ones to the part's own, which follows the supervisor.
+type part struct {
+	gang  *gang
+	index int
+	node  fleet.Node
+	pid   int
+	state attempt.State
+	dead  bool // its supervisor is no more, and nothing else lives either
+	lost  bool // and it had not said so itself
+	// ending is set when the supervisor was told to end.
+	ending bool
+
+	commands chan attempt.Command
+	process  *os.Process // child of this process; nil: adopted
+	identity attempt.Identity
+}
+
+// gone reports whether nothing of the part lives.
+func (p *part) gone() bool { return p.dead || p.state.Gone && !p.state.Unsaved }
+
+// why is what is worth saying of the part.
+func (p *part) why() string {
+	if p.lost {
+		return cmp.Or(p.state.Text, "the supervisor on "+p.node.Name+" died")
+	}
+	return p.state.Text
+}
+
+// tell hands a command to the part's goroutine.
+func (p *part) tell(c attempt.Command) {
+	select {
+	case p.commands <- c:
+	default:
+		p.gang.e.cfg.Log.Warn("a supervisor is too far behind to take a command", "attempt", p.gang.launch.Ref, "node", p.node.Name, "op", c.Op)
+	}
+}
+
+// event runs f on the gang's goroutine.
+func (p *part) event(f func()) {
+	select {
+	case p.gang.inbox <- f:
+	case <-p.gang.done:
+	case <-p.gang.e.ctx.Done():
+	}
+}
+
+// follow starts the supervisor if it may be started and is not there, listens to
+// it until it is dead, and then makes sure that nothing else lives.
+func (p *part) follow(start bool) {
+	ctx := p.gang.e.ctx
+	conn, err := p.attach(start)
+	if err != nil {
+		p.event(func() { p.state.Apply(attempt.Record{Kind: attempt.KindRefuse, Text: err.Error()}) })
+	}
+	for conn != nil {
+		p.listen(ctx, conn)
+		_ = conn.Close()
+		conn = nil
+		if ctx.Err() != nil {
+			return
+		}
+		conn = p.again(ctx)
+	}
+	if ctx.Err() == nil {
+		p.bury(ctx)
+	}
+}
+
+// attach connects to the supervisor that is there, or starts one.
+func (p *part) attach(start bool) (net.Conn, error) {
+	p.identity = p.readIdentity()
+	if p.alive() {
+		if c := p.again(p.gang.e.ctx); c != nil {
+			return c, nil
+		}
+	}
+	if !start || p.gang.e.ctx.Err() != nil {
+		return nil, nil
+	}
+	return p.spawn()
+}
+
+func (p *part) readIdentity() attempt.Identity {
+	var id attempt.Identity
+	err := attempt.ReadJSON(filepath.Join(p.gang.dir.Node(p.node.Name), "supervisor.json"), &id)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.gang.e.cfg.Log.Warn("read who a supervisor is", "err", err)
+	}
+	return id
+}
+
+// alive reports whether the supervisor's process exists.
+func (p *part) alive() bool {
+	id := p.identity
+	return id.PID != 0 && (id.BootID == "" || id.BootID == p.gang.e.boot) && proc.Alive(id.PID, id.Start)
+}
+
+// again connects to a supervisor as long as it lives. It may not listen yet.
+func (p *part) again(ctx context.Context) net.Conn {
+	for wait := time.Millisecond; p.alive() && ctx.Err() == nil; wait = min(2*wait, 200*time.Millisecond) {
+		c, err := net.Dial("unix", p.gang.launch.ControlSocket(p.index))
+		if err == nil {
+			return c
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// spawn starts a supervisor with one end of a connection as its descriptor 3.
+func (p *part) spawn() (net.Conn, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("connect to a supervisor: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control")
+	defer ours.Close()
+	defer theirs.Close()
+	log, err := os.OpenFile(filepath.Join(p.gang.dir.Node(p.node.Name), "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	e := p.gang.e
+	process, err := os.StartProcess(e.cox(), []string{"cox", "supervise", string(p.gang.dir), p.node.Name}, &os.ProcAttr{
+		Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH"), supervisorVariable + "=1"},
+		Files: []*os.File{null, log, log, theirs},
+		Sys:   namespaces(p.naming()),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start the supervisor of %s: %w", p.node.Name, err)
+	}
+	p.process = process
+	p.identity = attempt.Identity{PID: process.Pid, BootID: e.boot}
+	if st, err := proc.Read(process.Pid); err == nil {
+		p.identity.Start = st.Start
+	}
+	pid := process.Pid
+	p.event(func() { p.pid = pid })
+	return net.FileConn(ours)
+}
+
+// supervisorVariable marks a process as a supervisor, for binaries that serve as
+// cox in tests.
+const supervisorVariable = "COX_SUPERVISOR"
+
+func (p *part) naming() Naming {
+	if !p.node.Virtual {
+		return NamedByAddr
+	}
+	return p.gang.launch.Naming
+}
+
+// listen passes records to the gang and commands to the supervisor until the
+// connection ends. A supervisor that does not act on a command to end in time is
+// ended with SIGKILL.
+func (p *part) listen(ctx context.Context, conn net.Conn) {
+	gone := make(chan struct{})
+	heard := make(chan struct{}, 1)
+	p.gang.e.wg.Go(func() {
+		defer close(gone)
+		in := json.NewDecoder(conn)
+		for {
+			var r attempt.Record
+			if err := in.Decode(&r); err != nil {
+				return
+			}
+			select {
+			case heard <- struct{}{}:
+			default:
+			}
+			p.event(func() { p.apply(r) })
+		}
+	})
+	defer func() { _ = conn.Close(); <-gone }()
+	var deaf <-chan time.Time
+	for {
+		select {
+		case c := <-p.commands:
+			b, err := json.Marshal(c)
+			if err != nil {
+				panic("command: " + err.Error()) // plain data
+			}
+			_ = conn.SetWriteDeadline(time.Now().Add(p.gang.e.cfg.Deaf))
+			if _, err := conn.Write(append(b, '\n')); err != nil {
+				p.requeue(c)
+				return
+			}
+			if c.Op != attempt.OpSignal && deaf == nil {
+				deaf = time.After(p.gang.e.cfg.Deaf)
+				drainOne(heard)
+			}
+		case <-heard:
+			deaf = nil
+		case <-deaf:
+			deaf = nil
+			p.execute()
+		case <-gone:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func drainOne(c <-chan struct{}) {
+	select {
+	case <-c:
+	default:
+	}
+}
+
+// requeue keeps a command that could not be written for the next connection.
+func (p *part) requeue(c attempt.Command) {
+	select {
+	case p.commands <- c:
+	default:
+	}
+}
+
+// execute ends a supervisor that no longer answers; bury does the rest.
+func (p *part) execute() {
+	if p.alive() {
+		p.gang.e.cfg.Log.Warn("a supervisor does not answer and is killed", "attempt", p.gang.launch.Ref, "node", p.node.Name, "pid", p.identity.PID)
+		_ = unix.Kill(p.identity.PID, unix.SIGKILL)
+	}
+}
+
+// apply folds a record in, on the gang's goroutine.
+func (p *part) apply(r attempt.Record) {
+	p.state.Apply(r)
+	if p.pid == 0 {
+		p.pid = p.identity.PID
+	}
+	// A supervisor that was made ready before its server died still waits.
+	if r.Kind == attempt.KindState && p.gang.marker == attempt.Go && p.state.Phase == engine.Ready {
+		p.tell(attempt.Command{Op: attempt.OpGo, Time: p.gang.started})
+	}
+	if r.Kind == attempt.KindState && p.gang.marker == attempt.Abort && p.state.Phase < engine.Ending {
+		p.tell(attempt.Command{Op: attempt.OpAbort, Text: p.gang.text})
+	}
+}
+
+// bury makes sure that nothing of the part lives after its supervisor: what the
+// supervisor left is killed until nothing is found in its control group, and no
+// process that carries the attempt's mark.
+func (p *part) bury(ctx context.Context) {
+	if p.process != nil {
+		_, _ = p.process.Wait() // it has ended or is about to
+	} else if id := p.identity; id.PID != 0 {
+		_, _ = unix.Wait4(id.PID, nil, unix.WNOHANG, nil) // a child if an earlier engine of this process started it
+	}
+	if id := p.readIdentity(); id.PID != 0 {
+		p.identity = id
+	}
+	state, err := attempt.ReadJournal(filepath.Join(p.gang.dir.Node(p.node.Name), "journal"))
+	if err != nil {
+		p.gang.e.cfg.Log.Error("read a journal", "attempt", p.gang.launch.Ref, "node", p.node.Name, "err", err)
+		state = &attempt.State{Text: err.Error()}
+	}
+	lost := !state.Gone
+	if lost && (p.identity.BootID == "" || p.identity.BootID == p.gang.e.boot) {
+		if !p.clear(ctx) {
+			return
+		}
+	}
+	p.event(func() {
+		p.buried(state, lost)
+	})
+}
+
+// buried takes over what the journal of a dead supervisor says.
+func (p *part) buried(state *attempt.State, lost bool) {
+	known := p.state
+	p.state, p.dead, p.lost = *state, true, lost
+	if !lost {
+		return
+	}
+	// What was said on the connection but is not in the journal counts too.
+	if known.Exit != nil {
+		p.state.Exit = known.Exit
+	}
+	p.state.Cause = cmp.Or(p.state.Cause, known.Cause, engine.NodeLost)
+	p.state.Files = known.Files
+	if p.state.Text == "" {
+		p.state.Text = p.epitaph()
+	}
+	if known.Refused {
+		p.state.Refused, p.state.Text = true, known.Text
+	}
+	now := time.Now().Round(0)
+	if p.state.Ended.IsZero() {
+		p.state.Ended = now
+	}
+	p.state.Phase, p.state.Gone, p.state.Unsaved = engine.Ended, true, false
+	for i := range p.state.Tasks {
+		if t := &p.state.Tasks[i]; t.Running {
+			t.Running, t.Ended, t.Exit.Signal, t.Cause = false, now, int(unix.SIGKILL), engine.NodeLost
+		}
+	}
+}
+
+// epitaph says that the supervisor died, with the last line that it wrote.
+func (p *part) epitaph() string {
+	text := fmt.Sprintf("the supervisor on %s (pid %d) died", p.node.Name, p.identity.PID)
+	if p.identity.BootID != "" && p.identity.BootID != p.gang.e.boot {
+		return text + ": the machine was restarted"
+	}
+	b, err := os.ReadFile(filepath.Join(p.gang.dir.Node(p.node.Name), "log"))
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	if last := lines[len(lines)-1]; err == nil && last != "" {
+		return text + ": " + last
+	}
+	return text
+}
+
+func sortTasks(ts []engine.TaskReport) {
+	slices.SortStableFunc(ts, func(a, b engine.TaskReport) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Rank, b.Rank))
+	})
+}

@@ -1,0 +1,167 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/proc"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// ending is how the node's part is to end: signal at once, SIGKILL after grace.
+type ending struct {
+	signal unix.Signal
+	grace  time.Duration
+	cause  engine.Cause
+	text   string
+}
+
+// stubborn is after how many tries to kill a survivor is named.
+const stubborn = 20
+
+// end begins to end the node's part, or hastens an end that was begun: the first
+// cause stays, the earlier kill counts.
+func (s *supervisor) end(e ending) {
+	if s.state.Gone {
+		return
+	}
+	s.due.limit, s.due.warn = time.Time{}, time.Time{}
+	if s.state.Cause == "" || s.state.Phase < engine.Ending {
+		s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: e.cause, Text: e.text})
+	}
+	s.closeSteps()
+	if s.killing {
+		return
+	}
+	if e.signal != 0 && e.grace > 0 {
+		s.signalAll(e.signal)
+		s.signalAll(unix.SIGCONT) // a stopped process acts on the signal only when it goes on
+	}
+	if at := time.Now().Add(e.grace); s.due.kill.IsZero() || at.Before(s.due.kill) {
+		s.due.kill = at
+	}
+}
+
+// kill sends SIGKILL to everything, and again until nothing is left.
+func (s *supervisor) kill() {
+	s.killing = true
+	s.kills++
+	if s.group != nil {
+		if err := s.group.Kill(); err != nil {
+			s.log.Warn("kill the control group", "err", err)
+		}
+	}
+	s.signalAll(unix.SIGKILL)
+	if s.kills == stubborn {
+		s.fact(attempt.Record{Kind: attempt.KindNote, Text: s.survivors()})
+	}
+	s.due.kill = time.Now().Add(min(time.Duration(s.kills)*20*time.Millisecond, 2*time.Second))
+}
+
+// survivors names processes that SIGKILL does not end.
+func (s *supervisor) survivors() string {
+	var names []string
+	for _, pid := range s.living() {
+		if st, err := proc.Read(pid); err == nil {
+			names = append(names, fmt.Sprintf("%d (%s, state %c)", pid, st.Name, st.State))
+		}
+	}
+	return fmt.Sprintf("on %s SIGKILL does not end process %s; what it holds stays held", s.node.Name, strings.Join(names, ", "))
+}
+
+// living lists every process of the attempt on this node: the descendants of the
+// supervisor and what is in its control group.
+func (s *supervisor) living() []int {
+	var pids []int
+	seen := map[int]bool{}
+	tree, err := proc.Descendants(unix.Getpid())
+	if err != nil {
+		s.log.Warn("list descendants", "err", err)
+	}
+	for _, p := range tree {
+		seen[p.PID] = true
+		pids = append(pids, p.PID)
+	}
+	if s.group == nil {
+		return pids
+	}
+	more, err := s.group.Procs()
+	if err != nil {
+		s.log.Warn("list the control group", "err", err)
+	}
+	for _, pid := range more {
+		if !seen[pid] {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// signalAll sends a signal to every process of the attempt on this node.
+func (s *supervisor) signalAll(sig unix.Signal) {
+	for _, pid := range s.living() {
+		if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+			s.log.Warn("signal", "process", pid, "signal", sig, "err", err)
+		}
+	}
+}
+
+// signal sends a signal and nothing more.
+func (s *supervisor) signal(sig unix.Signal, to engine.Scope) {
+	switch to {
+	case engine.ToAll:
+		s.signalAll(sig)
+	case engine.ToTasks:
+		s.signalSteps(sig)
+	case engine.ToBatch:
+		for _, t := range s.state.Tasks {
+			if t.Step == engine.BatchStep && t.Running {
+				_ = unix.Kill(t.PID, sig) // it may have ended meanwhile
+			}
+		}
+	}
+}
+
+// warn is sbatch's --signal before the time limit.
+func (s *supervisor) warn() {
+	w := s.launch.Job.Spec.Signal
+	to := engine.ToTasks
+	if w.BatchOnly {
+		to = engine.ToBatch
+	}
+	s.signal(unix.Signal(w.Signal), to)
+}
+
+// checkGone says that the node is empty once that is proved: it is being ended,
+// the supervisor has no child, and the control group holds no process.
+func (s *supervisor) checkGone() {
+	if s.state.Phase != engine.Ending || s.batch != nil || !s.stepsClosed() {
+		return
+	}
+	if s.spawner != nil && !s.spawner.childless() {
+		return
+	}
+	if s.group != nil {
+		if pids, err := s.group.Procs(); err != nil || len(pids) > 0 {
+			return
+		}
+	}
+	s.due = deadlines{}
+	s.fact(attempt.Record{Kind: attempt.KindGone})
+}
+
+func (s *supervisor) oomText(kills int) string {
+	limit := resource.Amount(0)
+	for _, c := range s.launch.Claims {
+		if c.Node == s.node.Name {
+			limit = limit.Add(c.Take.Memory)
+		}
+	}
+	return fmt.Sprintf("the kernel ended %d of its processes on %s at the memory limit of %s; ask for more with --mem", kills, s.node.Name, resource.FormatBytes(limit))
+}

@@ -1,0 +1,153 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
+)
+
+// prepare does everything that can fail before the barrier.
+func (s *supervisor) prepare() error {
+	if err := s.listen(); err != nil {
+		return err
+	}
+	if s.launch.Limits {
+		base, _ := cgroup.Find()
+		if base.Kills() {
+			g, err := base.Create(s.groupName(), s.limits())
+			if err != nil {
+				return err
+			}
+			s.group = g
+		}
+	}
+	if err := s.identify(); err != nil {
+		return err
+	}
+	if m, err := s.dir.Marker(); err != nil {
+		return err
+	} else if m == attempt.Abort {
+		return fmt.Errorf("the launch was given up")
+	}
+	if err := s.nameNode(); err != nil {
+		return fmt.Errorf("give node %s its name: %w", s.node.Name, err)
+	}
+	var err error
+	if s.spawner, err = newSpawner(s.group, Mark(s.dir, s.node.Name)); err != nil {
+		return err
+	}
+	if err := s.listenSteps(); err != nil {
+		return err
+	}
+	if s.head() {
+		if s.program, err = newProgram(s.dir, s.launch); err != nil {
+			return err
+		}
+	}
+	if len(s.control.conns) == 0 {
+		s.due.orphan = time.Now().Add(s.launch.Orphan)
+	}
+	return nil
+}
+
+// groupName is unique to the engine's root, the attempt and the node.
+func (s *supervisor) groupName() string {
+	return GroupPrefix(s.launch.Root) + s.launch.Ref.String() + "." + fmt.Sprint(s.index)
+}
+
+// GroupPrefix begins the names of the control groups of an engine's root.
+func GroupPrefix(root string) string {
+	h := uint32(2166136261) // FNV-1a: short and the same for every process
+	for _, b := range []byte(root) {
+		h = (h ^ uint32(b)) * 16777619
+	}
+	return fmt.Sprintf("cox.%08x.", h)
+}
+
+func (s *supervisor) limits() cgroup.Limits {
+	var l cgroup.Limits
+	for _, c := range s.launch.Claims {
+		if c.Node == s.node.Name {
+			l.Memory += int64(c.Take.Memory)
+			l.CPU += int64(c.Take.CPU)
+		}
+	}
+	return l
+}
+
+// nameNode gives the node its host name and a hosts file that knows its peers.
+// The process was started in namespaces of its own.
+func (s *supervisor) nameNode() error {
+	if s.launch.Naming == attempt.NamedByAddr || !s.node.Virtual {
+		return nil
+	}
+	return enterName(s.launch.Naming, s.node.Name, s.dir.File("hosts"))
+}
+
+// enterName sets the host name and mounts a hosts file over the machine's.
+func enterName(n attempt.Naming, name, hosts string) error {
+	if err := unix.Sethostname([]byte(name)); err != nil {
+		return fmt.Errorf("set the host name: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount(hosts, "/etc/hosts", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount a hosts file: %w", err)
+	}
+	if n == attempt.NamedByUser {
+		// What the program runs must not inherit the right to mount.
+		return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	}
+	return nil
+}
+
+// Hosts is the text of a hosts file that names every node of the room: the lines
+// of the machine's own, without names that the room gives, and the room's.
+func Hosts(real string, room []attempt.Host) string {
+	taken := map[string]bool{}
+	for _, h := range room {
+		taken[h.Name] = true
+	}
+	var b strings.Builder
+	for line := range strings.Lines(real) {
+		text, _, _ := strings.Cut(line, "#")
+		f := strings.Fields(text)
+		clash := false
+		for _, name := range f[min(1, len(f)):] {
+			clash = clash || taken[name]
+		}
+		if !clash {
+			b.WriteString(strings.TrimRight(line, "\n") + "\n")
+		}
+	}
+	for _, h := range room {
+		fmt.Fprintf(&b, "%s\t%s\n", h.Address, h.Name)
+	}
+	return b.String()
+}
+
+// readEnvironment reads the submitted environment.
+func readEnvironment(dir attempt.Dir) ([]string, error) {
+	b, err := os.ReadFile(dir.Environment())
+	if err != nil {
+		return nil, err
+	}
+	var env []string
+	for e := range strings.SplitSeq(string(b), "\x00") {
+		if e != "" {
+			env = append(env, e)
+		}
+	}
+	return env, nil
+}
+
+// binDir holds srun and its like.
+func binDir(root string) string { return filepath.Join(root, "bin") }

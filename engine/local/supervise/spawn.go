@@ -1,0 +1,174 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
+	"github.com/coxswain-sched/coxswain/step"
+)
+
+// spawner starts every process of the supervisor and waits for every child: its
+// own and those that descendants left behind. It implements step.Spawner. It
+// lives as long as the process.
+//
+// Processes are started by one thread that sits in the v1 control groups, so that
+// they are born there; v2 has a flag for that. The kernel kills them when that
+// thread, and so the supervisor, dies.
+type spawner struct {
+	mark    string        // variable that every process is started with
+	group   *cgroup.Group // nil: none
+	unified *os.File      // the group's directory in v2; nil: none
+	work    chan func()   // for the thread
+	reaped  chan struct{} // children ended; holds one at most
+
+	mu       sync.Mutex // held from before a fork until its pid is in children
+	children map[int]child
+}
+
+type child struct {
+	exited chan step.Exit
+	oom    int // kills at the memory limit before it began
+}
+
+// newSpawner starts the thread and the waiting goroutine.
+func newSpawner(g *cgroup.Group, mark string) (*spawner, error) {
+	s := &spawner{mark: mark, group: g, work: make(chan func()), reaped: make(chan struct{}, 1), children: map[int]child{}}
+	if g != nil {
+		var err error
+		if s.unified, err = g.OpenUnified(); err != nil {
+			return nil, err
+		}
+	}
+	go s.thread()
+	if g != nil {
+		if err := s.onThread(func() error { return g.Thread(unix.Gettid()) }); err != nil {
+			return nil, fmt.Errorf("enter the control group: %w", err)
+		}
+	}
+	sig := make(chan os.Signal, 1)
+	signal.Notify(sig, unix.SIGCHLD)
+	go func() {
+		for range sig {
+			s.reap()
+		}
+	}()
+	return s, nil
+}
+
+func (s *spawner) thread() {
+	runtime.LockOSThread()
+	for f := range s.work {
+		f()
+	}
+}
+
+// onThread runs f on the spawning thread.
+func (s *spawner) onThread(f func() error) error {
+	done := make(chan error, 1)
+	s.work <- func() { done <- f() }
+	return <-done
+}
+
+// leave takes the thread out of the control group, so that the group can be
+// removed. Nothing may be spawned afterwards.
+func (s *spawner) leave() error {
+	if s.group == nil {
+		return nil
+	}
+	return s.onThread(func() error { return s.group.Leave(unix.Gettid()) })
+}
+
+// Spawn starts a process in a session of its own.
+func (s *spawner) Spawn(c *step.Cmd) (pid int, exited <-chan step.Exit, err error) {
+	return s.spawn(c.Path, c.Args, c.Env, "", c.Files)
+}
+
+// spawn starts a process in a session and, if dir is given, a directory of its own.
+func (s *spawner) spawn(path string, args, env []string, dir string, files []*os.File) (int, <-chan step.Exit, error) {
+	attr := &syscall.ProcAttr{Dir: dir, Env: append(env[:len(env):len(env)], s.mark), Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}}
+	for _, f := range files {
+		attr.Files = append(attr.Files, f.Fd())
+	}
+	if s.unified != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(s.unified.Fd())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := child{exited: make(chan step.Exit, 1), oom: s.oomKills()}
+	var pid int
+	err := s.onThread(func() (err error) {
+		pid, err = syscall.ForkExec(path, args, attr)
+		return err
+	})
+	runtime.KeepAlive(files)
+	if err != nil {
+		return 0, nil, &fs.PathError{Op: "exec", Path: path, Err: err}
+	}
+	s.children[pid] = ch
+	return pid, ch.exited, nil
+}
+
+// reap waits for every child that has ended.
+func (s *spawner) reap() {
+	for {
+		var ws unix.WaitStatus
+		s.mu.Lock()
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+		if pid > 0 {
+			if c, ok := s.children[pid]; ok {
+				c.exited <- s.exitOf(ws, c)
+				delete(s.children, pid)
+			}
+		}
+		s.mu.Unlock()
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if pid <= 0 {
+			break
+		}
+	}
+	select {
+	case s.reaped <- struct{}{}:
+	default:
+	}
+}
+
+// exitOf reads how a child ended. A child that was killed while the kernel
+// counted kills at the memory limit is taken for one of them.
+func (s *spawner) exitOf(ws unix.WaitStatus, c child) step.Exit {
+	if !ws.Signaled() {
+		return step.Exit{Status: ws.ExitStatus()}
+	}
+	e := step.Exit{Signal: int(ws.Signal())}
+	e.OOM = e.Signal == int(unix.SIGKILL) && s.oomKills() > c.oom
+	return e
+}
+
+// childless reports whether the supervisor has no child at all, dead or alive.
+func (s *spawner) childless() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return errors.Is(err, unix.ECHILD)
+}
+
+func (s *spawner) oomKills() int {
+	if s.group == nil {
+		return 0
+	}
+	n, err := s.group.OOMKills()
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,314 @@
+package supervise
+
+import (
+	"cmp"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/step"
+)
+
+// supervisor is the state of the process. Only the goroutine in loop touches it.
+type supervisor struct {
+	dir    attempt.Dir
+	launch *attempt.Launch
+	index  int // of the node; 0 is the head, which runs the batch script
+	node   fleet.Node
+	log    *slog.Logger
+
+	journal *attempt.Journal
+	state   attempt.State
+	group   *cgroup.Group // nil: none
+	spawner *spawner
+	program *program // head only
+	steps   *steps
+	control *control
+
+	events  chan event
+	signals chan os.Signal
+	batch   <-chan step.Exit // nil: not running
+	due     deadlines
+	killing bool // SIGKILL was sent
+	kills   int
+}
+
+// event is something for the loop to do.
+type event func()
+
+// deadlines are moments at which the loop acts; zero is never.
+type deadlines struct {
+	orphan time.Time // no server and no barrier yet: give up
+	warn   time.Time // --signal
+	limit  time.Time // the job's time limit
+	kill   time.Time // the end of the grace, or the next try to kill
+	save   time.Time // the next try to write the journal
+}
+
+func (d *deadlines) all() []*time.Time {
+	return []*time.Time{&d.orphan, &d.warn, &d.limit, &d.kill, &d.save}
+}
+
+// next returns the earliest, zero if there is none.
+func (d *deadlines) next() time.Time {
+	var first time.Time
+	for _, t := range d.all() {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = *t
+		}
+	}
+	return first
+}
+
+// pass reports whether a moment has come, and forgets it then.
+func pass(t *time.Time, now time.Time) bool {
+	if t.IsZero() || now.Before(*t) {
+		return false
+	}
+	*t = time.Time{}
+	return true
+}
+
+func newSupervisor(dir attempt.Dir, l *attempt.Launch, index int) *supervisor {
+	return &supervisor{
+		dir: dir, launch: l, index: index, node: l.Nodes[index],
+		events: make(chan event), signals: make(chan os.Signal, 4),
+	}
+}
+
+func (s *supervisor) head() bool { return s.index == 0 }
+
+// loop runs the supervisor until its node is gone and that is on record.
+func (s *supervisor) loop() {
+	if err := s.prepare(); err != nil {
+		s.refuse(err)
+	} else {
+		s.fact(attempt.Record{Kind: attempt.KindReady})
+	}
+	timer := time.NewTimer(0)
+	for !s.over() {
+		var fire <-chan time.Time
+		if next := s.due.next(); !next.IsZero() {
+			timer.Reset(time.Until(next))
+			fire = timer.C
+		}
+		select {
+		case do := <-s.events:
+			do()
+		case e := <-s.batch:
+			s.batch = nil
+			s.batchEnded(e)
+		case <-s.spawnerReaped():
+		case sig := <-s.signals:
+			s.told(sig)
+		case <-fire:
+			s.expired(time.Now())
+		}
+		s.checkGone()
+	}
+	s.cleanUp()
+}
+
+func (s *supervisor) spawnerReaped() <-chan struct{} {
+	if s.spawner == nil {
+		return nil
+	}
+	return s.spawner.reaped
+}
+
+// over reports whether there is nothing left to do or to tell.
+func (s *supervisor) over() bool { return s.state.Gone && !s.state.Unsaved }
+
+// fact records what happened: state, journal, connections, in this order.
+func (s *supervisor) fact(r attempt.Record) {
+	if r.Time.IsZero() {
+		r.Time = time.Now()
+	}
+	was := s.state.Unsaved
+	err := s.journal.Add(r)
+	if err == nil {
+		err = s.journal.Flush(r.Kind == attempt.KindExit || r.Kind == attempt.KindGone)
+	}
+	s.saved(err)
+	r.Unsaved = err != nil
+	if r.Unsaved && !was {
+		s.log.Error("journal", "err", err)
+		r.Text = "its supervisor cannot write its journal, and keeps the facts in memory: " + err.Error() + "; make room in " + s.launch.Root
+	}
+	s.state.Apply(r)
+	s.control.send(r)
+}
+
+// saved plans the next try after a failed write.
+func (s *supervisor) saved(err error) {
+	s.due.save = time.Time{}
+	if err != nil {
+		s.due.save = time.Now().Add(time.Second)
+	}
+}
+
+// expired acts on the moments that have come.
+func (s *supervisor) expired(now time.Time) {
+	if pass(&s.due.orphan, now) {
+		s.abort("no server opened the start barrier in " + s.launch.Orphan.String())
+	}
+	if pass(&s.due.warn, now) {
+		s.warn()
+	}
+	if pass(&s.due.limit, now) {
+		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: "its time limit of " + s.launch.Job.Spec.TimeLimit.String() + " has passed"})
+	}
+	if pass(&s.due.kill, now) {
+		s.kill()
+	}
+	if pass(&s.due.save, now) {
+		err := s.journal.Flush(true)
+		s.saved(err)
+		if err == nil {
+			s.state.Unsaved = false
+			s.control.send(attempt.Record{Kind: attempt.KindState, Time: now, State: s.state.Clone()})
+		}
+	}
+}
+
+// open the barrier: the limits of time begin, and the head's script starts.
+func (s *supervisor) run(started time.Time) {
+	if s.state.Phase != engine.Ready || s.state.Refused {
+		return
+	}
+	s.due.orphan = time.Time{}
+	spec := s.launch.Job.Spec
+	if spec.TimeLimit > 0 {
+		now := time.Now()
+		s.due.limit = now.Add(spec.TimeLimit)
+		if spec.Signal != nil {
+			s.due.warn = s.due.limit.Add(-spec.Signal.Before)
+		}
+	}
+	s.fact(attempt.Record{Kind: attempt.KindRun, Time: started})
+	if err := s.openSteps(); err != nil {
+		s.end(ending{cause: engine.LaunchFailed, text: err.Error()})
+		return
+	}
+	if s.head() {
+		s.startBatch()
+	}
+}
+
+func (s *supervisor) startBatch() {
+	pid, exited, err := s.program.start(s)
+	if err != nil {
+		code := job.ExitCode{Status: 127}
+		s.fact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: engine.LaunchFailed, Text: err.Error()})
+		s.end(ending{cause: engine.LaunchFailed})
+		s.endPeers(attempt.Command{Op: attempt.OpStop, Cause: engine.LaunchFailed})
+		return
+	}
+	s.batch = exited
+	s.fact(attempt.Record{Kind: attempt.KindTask, Files: s.program.files, Task: &engine.TaskReport{
+		Step: engine.BatchStep, Node: s.node.Name, Running: true, PID: pid, Started: time.Now(), Log: s.program.log,
+	}})
+}
+
+// batchEnded records the exit code and ends what the script left behind, here
+// and on the other nodes.
+func (s *supervisor) batchEnded(e step.Exit) {
+	code := job.ExitCode{Status: e.Status, Signal: e.Signal}
+	cause := s.state.Cause // why it was ended, if it was
+	var text string
+	if n := s.spawner.oomKills(); cause == "" && n > 0 && (e.OOM || !code.OK()) {
+		cause, text = engine.OutOfMemory, s.oomText(n)
+	}
+	cause = cmp.Or(cause, engine.Exited)
+	task := engine.TaskReport{Step: engine.BatchStep, Node: s.node.Name, Ended: time.Now(), Exit: code, Cause: cause, Log: s.program.log}
+	for _, t := range s.state.Tasks {
+		if t.Step == engine.BatchStep {
+			task.PID, task.Started = t.PID, t.Started
+		}
+	}
+	s.fact(attempt.Record{Kind: attempt.KindTask, Task: &task})
+	s.fact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: cause, Text: text})
+	s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause})
+	s.endPeers(attempt.Command{Op: attempt.OpStop, Grace: s.launch.Grace, Cause: s.state.Cause})
+}
+
+// endPeers tells the other nodes' supervisors, without waiting for them: the
+// engine, if there is one, does the same.
+func (s *supervisor) endPeers(c attempt.Command) {
+	for i := range s.launch.Nodes {
+		if i == s.index {
+			continue
+		}
+		go func() {
+			if err := Tell(s.launch.ControlSocket(i), c); err != nil {
+				s.log.Warn("tell a peer to end", "peer", s.launch.Nodes[i].Name, "err", err)
+			}
+		}()
+	}
+}
+
+// told is a signal to the supervisor itself. Its terminal is not its business.
+func (s *supervisor) told(sig os.Signal) {
+	if sig != unix.SIGTERM {
+		return
+	}
+	if s.state.Phase < engine.Running {
+		s.abort("its supervisor was told to end")
+		return
+	}
+	s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.NodeLost, text: "its supervisor was told to end (SIGTERM)"})
+}
+
+// refuse reports why the node cannot be made ready. Nothing has run.
+func (s *supervisor) refuse(err error) {
+	s.fact(attempt.Record{Kind: attempt.KindRefuse, Text: err.Error()})
+	s.fact(attempt.Record{Kind: attempt.KindGone})
+}
+
+// abort ends before anything has run.
+func (s *supervisor) abort(text string) {
+	if s.state.Phase >= engine.Running {
+		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Stopped, text: text})
+		return
+	}
+	s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: engine.LaunchFailed, Text: text})
+}
+
+// cleanUp removes what only this process used. What it cannot remove the engine
+// removes.
+func (s *supervisor) cleanUp() {
+	s.control.close()
+	if s.spawner != nil {
+		if err := s.spawner.leave(); err != nil {
+			s.log.Warn("leave the control group", "err", err)
+		}
+	}
+	if s.group != nil {
+		if err := s.group.Remove(); err != nil {
+			s.log.Warn("remove the control group", "err", err)
+		}
+	}
+	for _, name := range []string{s.launch.ControlSocket(s.index), s.launch.StepSocket(s.index)} {
+		_ = os.Remove(name) // it may not have come so far
+	}
+	_ = os.Remove(filepath.Join(s.launch.Sockets)) // the last one succeeds
+}
+
+// Tell sends one command to a supervisor and does not wait for what follows.
+func Tell(socket string, c attempt.Command) error {
+	conn, err := net.DialTimeout("unix", socket, 2*time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return writeLine(conn, c)
+}
