@@ -306,7 +306,7 @@ def resume(ring, model, path):
     state = array("d", bytes(8 * (2 * size + 1)))
     if ring.rank == 0:
         done = 0
-        if int(os.environ.get("SLURM_RESTART_COUNT", 0)) > 0 and os.path.exists(path):
+        if int(os.environ.get("SLURM_RESTART_COUNT") or 0) > 0 and os.path.exists(path):
             with open(path) as file:
                 saved = json.load(file)
             model.weights, model.speed, done = array("d", saved["weights"]), array("d", saved["speed"]), saved["epoch"]
