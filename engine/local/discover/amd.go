@@ -14,7 +14,7 @@ const minAMDMemory = 4 << 30
 // xGMI links, processes.
 func (s *search) amd(bus pciBus) []GPU {
 	onBus := bus.of(vendorAMD)
-	driver := s.exists("dev/kfd") || s.exists(kfdDir)
+	driver := s.amdDevice()
 	if !driver && len(onBus) == 0 {
 		return nil
 	}
@@ -42,6 +42,11 @@ func (s *search) amd(bus pciBus) []GPU {
 	})
 	s.applyKFD(found, nodes, bus)
 	return found
+}
+
+// amdDevice tells whether AMD's compute driver is loaded.
+func (s *search) amdDevice() bool {
+	return s.exists("dev/kfd") || s.exists(kfdDir)
 }
 
 // amdFromDriver makes GPUs from sysfs alone.

@@ -45,22 +45,20 @@ func Exec(ctx context.Context, name string, args ...string) ([]byte, error) {
 			return nil, fmt.Errorf("%w, and it cannot be killed", context.Cause(ctx))
 		}
 	}
-	if line := firstLine(stderr.Bytes()); err != nil && line != "" {
+	if line := firstLine(stderr.kept); err != nil && line != "" {
 		err = fmt.Errorf("%w: %s", err, line)
 	}
-	return stdout.Bytes(), err
+	return stdout.kept, err
 }
 
 // head keeps the first limit bytes written and takes the rest in silence.
 type head struct {
-	bytes.Buffer
+	kept  []byte
 	limit int
 }
 
 func (h *head) Write(p []byte) (int, error) {
-	if room := h.limit - h.Len(); room > 0 {
-		h.Buffer.Write(p[:min(room, len(p))])
-	}
+	h.kept = append(h.kept, p[:min(h.limit-len(h.kept), len(p))]...)
 	return len(p), nil
 }
 

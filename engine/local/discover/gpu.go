@@ -171,6 +171,10 @@ func DeclaredGPUs(typ string, count int, memoryBytes int64) []GPU {
 // gpus looks for GPUs of every vendor and completes them from sysfs.
 func (s *search) gpus(nodes []NUMANode) []GPU {
 	bus := s.pci(nodes)
+	if bus != nil && len(bus) == 0 && !s.nvidiaDevice() && !s.amdDevice() {
+		s.note("gpu", "no NVIDIA or AMD GPU on the PCI bus")
+		return nil
+	}
 	var out []GPU
 	for _, find := range []func(bus pciBus) []GPU{s.nvidia, s.amd} {
 		found := find(bus)

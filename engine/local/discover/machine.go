@@ -66,6 +66,15 @@ func (m Machine) Cores() int {
 	return len(seen)
 }
 
+// Sockets is the number of physical packages among the CPUs.
+func (m Machine) Sockets() int {
+	seen := map[int]bool{}
+	for _, c := range m.CPUs {
+		seen[c.Socket] = true
+	}
+	return len(seen)
+}
+
 // Note says in one line what was tried and why it could not be used, or what
 // limits the result.
 type Note struct {

@@ -18,19 +18,20 @@ func (s *search) memory(nodes []NUMANode) int64 {
 		return 0
 	}
 	allowed, ok := s.allowed("Mems_allowed_list")
-	if !ok {
+	use := intersect(nodeIDs(nodes), allowed)
+	if !ok || len(use) == len(nodes) {
 		return total
 	}
 	var sum int64
 	for _, n := range nodes {
-		if _, in := slices.BinarySearch(allowed, n.ID); in {
+		if _, in := slices.BinarySearch(use, n.ID); in {
 			sum += n.MemoryBytes
 		}
 	}
 	if sum == 0 || sum >= total {
 		return total
 	}
-	s.note("cpuset", "memory of %d of %d NUMA nodes may be used", len(intersect(nodeIDs(nodes), allowed)), len(nodes))
+	s.note("cpuset", "memory of %d of %d NUMA nodes may be used", len(use), len(nodes))
 	return sum
 }
 

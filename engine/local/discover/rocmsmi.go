@@ -33,7 +33,9 @@ func parseROCm(out []byte) ([]GPU, error) {
 		out = out[i:]
 	}
 	var cards map[string]map[string]any
-	if err := json.Unmarshal(out, &cards); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(out))
+	dec.UseNumber()
+	if err := dec.Decode(&cards); err != nil {
 		return nil, fmt.Errorf("its output is not the JSON expected: %w", err)
 	}
 	var gpus []GPU
