@@ -58,6 +58,7 @@ type (
 		Until Instant
 	}
 	// Released frees what a job holds: it is proved gone, or the start was not made.
+	// The job is not queued again by it: that takes a Submitted after it.
 	Released struct{ Job job.ID }
 )
 
@@ -77,6 +78,7 @@ type Decision interface{ decision() }
 // The decisions.
 type (
 	// Start admits a whole gang. The core counts the claims as taken from here on.
+	// It shares them: they must not be written to.
 	Start struct {
 		Job    job.ID
 		Claims []fleet.Claim // by group, then in rank order
@@ -89,7 +91,8 @@ type (
 	}
 	// Promise tells the head of the queue when it starts at the latest if every
 	// running job uses its whole time limit. At is 0 where a job without a limit
-	// stands in the way.
+	// stands in the way. No Nodes: the promise is taken back, because a job of
+	// higher priority is the head now, or because this one was blocked.
 	Promise struct {
 		Job   job.ID
 		At    Instant

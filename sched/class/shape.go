@@ -1,0 +1,200 @@
+// Package class compiles what a job asks for into a Shape: everything that
+// decides where it may be placed and nothing else. Equal requests share one
+// Shape, so that what is learned of one job (that it does not fit now) holds for
+// all that are like it.
+package class
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/index"
+)
+
+// Shape is the compiled request of a whole gang. It is immutable.
+type Shape struct {
+	ID         int      // dense, in order of first use
+	Partitions []string // any of these holds the whole gang; empty: every node will do
+	Groups     []Group
+	Key        string // equal for equal shapes
+}
+
+// Group is one compiled task group. A node that runs t of its tasks and gives x
+// of the devices collected in total has to give
+//
+//	Base + t·Step + x·Extra, and the devices BaseDevices + t·StepDevices + x
+//
+// MinNodes ≥ 1. MaxNodes 0: as few nodes as will do, but at least MinNodes;
+// otherwise as many as can be had up to MaxNodes.
+type Group struct {
+	MinNodes, MaxNodes int
+	Each               int  // exactly so many tasks on each node, Want and Least are 0; 0: Want says
+	Want, Least        int  // tasks
+	Cap                int  // tasks on one node at most; 0: no bound
+	Even               bool // tasks are spread evenly over the nodes, larger counts first; otherwise node after node is filled
+
+	Base, Step, Extra         resource.Vector
+	BaseDevices, StepDevices  []Need
+	TotalDevices              []Need // over all nodes together; each node of the group has to give one if there are enough
+	Total                     resource.Vector
+	AllMemory, Whole, Adjoint bool // Adjoint: contiguous in node order
+
+	Alternatives [][]string // features; any of them
+	Same         bool       // all nodes the same alternative
+	Text         string     // of the constraint, for messages
+	Must, Not    []string   // sorted
+}
+
+// Need is a number of devices, or of shares of devices, that match.
+type Need struct {
+	index.Match
+	Count int
+	Share resource.Share // of each; resource.WholeDevice: undivided
+}
+
+// Interner hands out one Shape for equal requests. It is not safe for concurrent use.
+type Interner struct {
+	shapes map[string]*Shape
+	next   int
+}
+
+// NewInterner returns an empty interner.
+func NewInterner() *Interner { return &Interner{shapes: map[string]*Shape{}} }
+
+// Shape returns the shape of a specification.
+func (in *Interner) Shape(spec *job.Spec) *Shape {
+	key := Key(spec)
+	if s := in.shapes[key]; s != nil {
+		return s
+	}
+	s := Compile(spec)
+	in.next++
+	s.ID, s.Key = in.next, key
+	in.shapes[key] = s
+	return s
+}
+
+// Forget drops a shape that no job has any longer.
+func (in *Interner) Forget(s *Shape) { delete(in.shapes, s.Key) }
+
+// Key is equal for two specifications if they are placed alike.
+func Key(spec *job.Spec) string {
+	groups := slices.Clone(spec.Groups)
+	for i := range groups {
+		g := &groups[i]
+		g.Name, g.Distribution, g.CPUsPerTask, g.Overcommit = "", "", 0, false
+		g.NodeList, g.Exclude = sorted(g.NodeList), sorted(g.Exclude)
+	}
+	b, err := json.Marshal(struct {
+		P []string
+		G []job.TaskGroup
+	}{spec.Partitions, groups})
+	if err != nil {
+		panic(fmt.Sprintf("sched/class: a task group cannot be written as JSON: %v", err)) // plain data: cannot happen
+	}
+	return string(b)
+}
+
+// Compile compiles a specification without interning it.
+func Compile(spec *job.Spec) *Shape {
+	s := &Shape{Partitions: spec.Partitions, Groups: make([]Group, len(spec.Groups))}
+	for i := range spec.Groups {
+		s.Groups[i] = compile(&spec.Groups[i])
+	}
+	return s
+}
+
+func compile(t *job.TaskGroup) Group {
+	g := Group{
+		Cap: t.TasksPerNode, AllMemory: t.AllMemory, Whole: t.Exclusive, Adjoint: t.Contiguous,
+		Alternatives: t.Constraint.Alternatives, Same: t.Constraint.Same && len(t.Constraint.Alternatives) > 1,
+		Text: t.Constraint.Text,
+		Must: sorted(t.NodeList), Not: sorted(t.Exclude),
+		BaseDevices: needs(t.PerNode.Devices), StepDevices: needs(t.PerTask.Devices), TotalDevices: needs(t.Total.Devices),
+		Total: t.Total.Vector, Extra: t.PerDevice,
+	}
+	g.Base = t.PerNode.Add(t.PerDevice.Scale(t.PerNode.DeviceCount()))
+	g.Step = t.PerTask.Add(t.PerDevice.Scale(t.PerTask.DeviceCount()))
+	g.size(t)
+	return g
+}
+
+// size settles how many nodes and tasks are asked for.
+func (g *Group) size(t *job.TaskGroup) {
+	asked := t.Nodes != job.Range{}
+	g.Even = asked
+	g.MinNodes, g.MaxNodes = max(t.Nodes.Min, len(g.Must), 1), t.Nodes.Max
+	if g.MaxNodes > 0 {
+		g.MaxNodes = max(g.MaxNodes, t.Nodes.Min)
+	}
+	if t.Tasks.Want == 0 && asked {
+		g.Each = max(t.TasksPerNode, 1)
+		return
+	}
+	g.Want = max(t.Tasks.Want, t.Tasks.Min, 1)
+	g.Least = g.Want
+	if t.Tasks.Min > 0 {
+		g.Least = min(t.Tasks.Min, g.Want)
+	}
+	if t.Tasks.Want == 0 {
+		g.Want = max(t.TasksPerNode, 1) * g.MinNodes
+		g.Least = g.Want
+	}
+	if g.MaxNodes > g.MinNodes { // a range never opens nodes that would stay without a task
+		g.MaxNodes = max(g.MinNodes, min(g.MaxNodes, max(g.Want, g.TotalCount())))
+	}
+}
+
+// TotalCount is how many devices are collected over all nodes.
+func (g *Group) TotalCount() int { return count(g.TotalDevices) }
+
+func count(needs []Need) int {
+	n := 0
+	for _, d := range needs {
+		n += d.Count
+	}
+	return n
+}
+
+// needs compiles device requests: sums of equal ones, in order of first mention.
+func needs(requests []resource.DeviceRequest) []Need {
+	var out []Need
+	for _, r := range requests {
+		if r.Count <= 0 {
+			continue
+		}
+		n := Need{index.Match{Kind: r.KindOf(), Type: r.Type, Profile: r.Profile, Memory: r.Memory}, r.Count, r.Share}
+		if r.Profile != "" || r.Share <= 0 || r.Whole() {
+			n.Share = resource.WholeDevice
+		}
+		out = Merge(out, n, 1)
+	}
+	return out
+}
+
+// Merge adds times·n to a list of needs; the list may be written to.
+func Merge(list []Need, n Need, times int) []Need {
+	if times == 0 || n.Count == 0 {
+		return list
+	}
+	for i := range list {
+		if list[i].Match == n.Match && list[i].Share == n.Share {
+			list[i].Count += n.Count * times
+			return list
+		}
+	}
+	n.Count *= times
+	return append(list, n)
+}
+
+func sorted(names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	out := slices.Clone(names)
+	slices.SortFunc(out, index.CompareNames)
+	return slices.Compact(out)
+}

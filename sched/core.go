@@ -1,0 +1,291 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/index"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
+
+// never is the instant at which a job without a time limit is planned to end.
+const never Instant = 1<<63 - 1
+
+// Config chooses among policies. The zero value is first come, first served by
+// priority with backfill behind the head.
+type Config struct {
+	// NoBackfill lets nothing start while a job before it waits.
+	NoBackfill bool
+}
+
+// Core holds the queue, the fleet and what runs. It is not safe for concurrent
+// use: one loop owns it.
+//
+// Invariants (checked by Check):
+//   - what is free is the fleet less the claims of what runs;
+//   - a job is queued or running, never both;
+//   - each line is in queue order and holds exactly the queued jobs of its kind
+//     that are not blocked;
+//   - what is reserved for the head is free at the promised instant if every
+//     running job uses its whole limit.
+type Core struct {
+	cfg    Config
+	table  *index.Table
+	state  *index.State // what is free now
+	shapes *class.Interner
+
+	queued  map[job.ID]*entry
+	lines   map[lineKey]*line
+	kinds   map[*class.Shape]*kind
+	running map[job.ID]*run
+	ends    []*run // by planned end, then by number
+
+	plan     reservation
+	promised Promise // what the head was told last
+
+	grown   uint64 // raised when something may have become free
+	changed uint64 // raised when the fleet changed
+	shaken  bool   // the plan must be made again
+	dirty   bool   // a pass is due
+	fresh   []*entry
+}
+
+// entry is a queued job.
+type entry struct {
+	id       job.ID
+	spec     *job.Spec
+	line     *line
+	priority int64
+	at       Instant
+	blocked  bool
+	gate     reason.Reason // why it is blocked
+	told     reason.Reason // the first reason that a Wait told
+	gone     bool          // left the queue
+}
+
+// before is the order of the queue.
+func (e *entry) before(o *entry) int {
+	return cmp.Or(cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id))
+}
+
+// run is a job that holds resources.
+type run struct {
+	id     job.ID
+	claims []fleet.Claim
+	until  Instant // never: no limit
+}
+
+func (r *run) compare(o *run) int {
+	return cmp.Or(cmp.Compare(r.until, o.until), cmp.Compare(r.id, o.id))
+}
+
+// New returns a core that knows no node and no job.
+func New(cfg Config) *Core {
+	c := &Core{
+		cfg: cfg, table: index.NewTable(), shapes: class.NewInterner(),
+		queued: map[job.ID]*entry{}, lines: map[lineKey]*line{}, kinds: map[*class.Shape]*kind{}, running: map[job.ID]*run{},
+		grown: 1, changed: 1,
+	}
+	c.state = c.table.Empty(false)
+	return c
+}
+
+// Step applies events in order and returns what is to be done, in a fixed order:
+// starts as they were decided, promises, then waits by job number. Claims in the
+// decisions are shared with the core and must not be written to.
+//
+// now must not be smaller than in an earlier call.
+func (c *Core) Step(now Instant, events ...Event) []Decision {
+	var out []Decision
+	for _, e := range events {
+		out = c.apply(now, e, out)
+	}
+	if !c.dirty {
+		return out
+	}
+	c.dirty = false
+	p := pass{Core: c, now: now}
+	p.run()
+	out = append(out, p.out...)
+	out = c.promise(out)
+	return append(out, c.waits(now)...)
+}
+
+// apply changes the state by one event. The decisions that follow from it are
+// made by the pass, but for the words about blocked jobs.
+func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
+	switch e := e.(type) {
+	case NodeSet:
+		c.setNode(e.Node)
+	case NodeRemoved:
+		if c.table.Remove(e.Name) {
+			c.refit()
+		}
+	case Submitted:
+		c.submit(e)
+	case Withdrawn:
+		c.withdraw(e.Job)
+	case Blocked:
+		out = c.block(now, e, out)
+	case Unblocked:
+		c.unblock(e.Job)
+	case Restored:
+		c.restore(e)
+	case Extended:
+		c.extend(e)
+	case Released:
+		c.release(e.Job)
+	}
+	return out
+}
+
+func (c *Core) setNode(n fleet.Node) {
+	if changed, _ := c.table.Put(n); changed {
+		c.refit()
+	}
+}
+
+// refit builds what is free anew after the fleet changed.
+func (c *Core) refit() {
+	c.state = c.table.Empty(false)
+	for _, r := range c.ends {
+		c.state.Take(c.table, r.claims)
+	}
+	c.changed++
+	c.grow()
+}
+
+// grow notes that something may have become free.
+func (c *Core) grow() {
+	c.grown++
+	c.shaken, c.dirty = true, true
+}
+
+func (c *Core) submit(s Submitted) {
+	if c.running[s.Job] != nil {
+		return // it holds resources: control tells Released before it queues a job again
+	}
+	told := reason.Reason{}
+	if old := c.queued[s.Job]; old != nil {
+		told = old.told
+		c.drop(old)
+	}
+	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, at: s.At, told: told}
+	e.line = c.lineOf(s.Spec)
+	c.queued[s.Job] = e
+	c.enqueue(e)
+}
+
+func (c *Core) enqueue(e *entry) {
+	e.line.insert(e)
+	c.fresh = append(c.fresh, e)
+	c.dirty = true
+}
+
+func (c *Core) withdraw(id job.ID) {
+	if e := c.queued[id]; e != nil {
+		c.drop(e)
+		c.dirty = true
+	}
+}
+
+// drop takes an entry out of the queue.
+func (c *Core) drop(e *entry) {
+	delete(c.queued, e.id)
+	e.gone = true
+	if !e.blocked {
+		e.line.remove(e)
+	}
+	c.leave(e.line)
+}
+
+func (c *Core) block(now Instant, b Blocked, out []Decision) []Decision {
+	e := c.queued[b.Job]
+	if e == nil {
+		return out
+	}
+	if !e.blocked {
+		e.line.remove(e)
+		e.blocked, c.dirty = true, true
+	}
+	e.gate = b.Why
+	return e.tell(now, b.Why, out)
+}
+
+func (c *Core) unblock(id job.ID) {
+	e := c.queued[id]
+	if e == nil || !e.blocked {
+		return
+	}
+	e.blocked = false
+	c.enqueue(e)
+}
+
+func (c *Core) restore(r Restored) {
+	if e := c.queued[r.Job]; e != nil {
+		c.drop(e)
+	}
+	if c.running[r.Job] != nil {
+		c.release(r.Job)
+	}
+	c.hold(&run{id: r.Job, claims: r.Claims, until: orNever(r.Until)})
+	c.shaken, c.dirty = true, true
+}
+
+// hold adds a running job.
+func (c *Core) hold(r *run) {
+	c.running[r.id] = r
+	i, _ := slices.BinarySearchFunc(c.ends, r, (*run).compare)
+	c.ends = slices.Insert(c.ends, i, r)
+	c.state.Take(c.table, r.claims)
+}
+
+func (c *Core) unhold(r *run) {
+	delete(c.running, r.id)
+	i, _ := slices.BinarySearchFunc(c.ends, r, (*run).compare)
+	c.ends = slices.Delete(c.ends, i, i+1)
+	c.state.Release(c.table, r.claims)
+}
+
+func (c *Core) extend(x Extended) {
+	if r := c.running[x.Job]; r != nil && r.until != orNever(x.Until) {
+		c.unhold(r)
+		c.hold(&run{id: r.id, claims: r.claims, until: orNever(x.Until)})
+		c.shaken, c.dirty = true, true
+	}
+}
+
+func (c *Core) release(id job.ID) {
+	if r := c.running[id]; r != nil {
+		c.unhold(r)
+		c.grow()
+	}
+}
+
+// Feasible says what is too large about a specification for an empty fleet with
+// every node up; nil if it could start there. A job without a feasible shape
+// waits, but never reserves and is in nobody's way.
+func (c *Core) Feasible(spec *job.Spec) []reason.Reason {
+	return place.Never(c.table, class.Compile(spec), true)
+}
+
+// orNever turns the interface's "0: no limit" into an instant that orders last.
+func orNever(t Instant) Instant {
+	if t == 0 {
+		return never
+	}
+	return t
+}
+
+// ending is when a job ends that starts now and uses its whole limit.
+func ending(now Instant, limit time.Duration) Instant {
+	if limit <= 0 || Instant(limit) > never-now {
+		return never
+	}
+	return now + Instant(limit)
+}

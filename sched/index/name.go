@@ -1,0 +1,39 @@
+package index
+
+import (
+	"cmp"
+	"strings"
+)
+
+// CompareNames orders node names as people do: runs of digits by value, so v2
+// stands before v10. Names that differ only in leading zeros are ordered as text.
+func CompareNames(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		var c int
+		if digit(x[0]) && digit(y[0]) {
+			var m, n string
+			m, x = number(x)
+			n, y = number(y)
+			c = cmp.Or(cmp.Compare(len(m), len(n)), strings.Compare(m, n))
+		} else {
+			c = cmp.Compare(x[0], y[0])
+			x, y = x[1:], y[1:]
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(a, b))
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+// number splits off the leading run of digits, without its leading zeros.
+func number(s string) (digits, rest string) {
+	i := 0
+	for i < len(s) && digit(s[i]) {
+		i++
+	}
+	return strings.TrimLeft(s[:i], "0"), s[i:]
+}

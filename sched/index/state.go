@@ -1,0 +1,213 @@
+package index
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// Row says what is free on one node.
+type Row struct {
+	Free    resource.Vector // may be negative where a node shrank below what is held on it
+	Devices Set             // free as a whole
+	Parts   []Part          // usable devices of which a share is held, by position; never written in place
+	Holds   int             // claims on the node
+	Whole   int             // claims that have the node alone
+}
+
+// Part is a device that is held in part.
+type Part struct {
+	Pos  int
+	Held resource.Share
+}
+
+// State is what is free on each node of a table, by position.
+type State struct{ rows []Row }
+
+// Empty returns the state in which nothing is held. With ideal, devices in
+// foreign use count as free.
+func (t *Table) Empty(ideal bool) *State {
+	s := &State{rows: make([]Row, len(t.nodes))}
+	for i, n := range t.nodes {
+		s.rows[i] = n.row(ideal)
+	}
+	return s
+}
+
+func (n *Node) row(ideal bool) Row {
+	r := Row{Free: n.Capacity, Devices: n.Usable}
+	if ideal {
+		r.Devices = n.Ideal
+	}
+	return r
+}
+
+// Clone returns an independent copy.
+func (s *State) Clone() *State { return &State{rows: slices.Clone(s.rows)} }
+
+// Row returns the row at a position, to be read only.
+func (s *State) Row(i int) *Row { return &s.rows[i] }
+
+// Take counts claims as held. Nodes and devices that the table does not know are
+// passed over: what is held there is nowhere free anyway.
+func (s *State) Take(t *Table, claims []fleet.Claim) { s.apply(t, claims, 1) }
+
+// Release counts claims as given back.
+func (s *State) Release(t *Table, claims []fleet.Claim) { s.apply(t, claims, -1) }
+
+func (s *State) apply(t *Table, claims []fleet.Claim, sign int) {
+	for i := range claims {
+		c := &claims[i]
+		p := t.Find(c.Node)
+		if p < 0 {
+			continue
+		}
+		r := &s.rows[p]
+		if sign > 0 {
+			r.Free = r.Free.Sub(c.Take)
+		} else {
+			r.Free = r.Free.Add(c.Take)
+		}
+		r.Holds += sign
+		if c.Whole {
+			r.Whole += sign
+		}
+		for _, d := range c.Devices {
+			r.hold(t.nodes[p], d, resource.Share(sign))
+		}
+	}
+}
+
+// hold changes the held share of one device.
+func (r *Row) hold(n *Node, d fleet.DeviceClaim, sign resource.Share) {
+	pos := n.position(d.Index)
+	if pos < 0 {
+		return
+	}
+	held := r.Held(pos) + sign*d.Share
+	i, found := slices.BinarySearchFunc(r.Parts, pos, func(p Part, pos int) int { return p.Pos - pos })
+	switch {
+	case held == 0 && found:
+		r.Parts = slices.Delete(slices.Clone(r.Parts), i, i+1)
+	case held != 0 && found:
+		r.Parts = slices.Clone(r.Parts)
+		r.Parts[i].Held = held
+	case held != 0:
+		r.Parts = slices.Insert(slices.Clone(r.Parts), i, Part{pos, held})
+	}
+	r.Devices = r.Devices.Without(pos)
+	if held == 0 && n.Usable.Has(pos) {
+		r.Devices = r.Devices.With(pos)
+	}
+}
+
+// Held is how much of the device at a position is held.
+func (r *Row) Held(pos int) resource.Share {
+	for _, p := range r.Parts {
+		if p.Pos == pos {
+			return p.Held
+		}
+	}
+	return 0
+}
+
+// position finds a device by its driver's index, or returns -1.
+func (n *Node) position(index int) int {
+	if index >= 0 && index < len(n.Devices) && index < MaxDevices && n.Devices[index].Index == index {
+		return index
+	}
+	for p, d := range n.Devices[:min(len(n.Devices), MaxDevices)] {
+		if d.Index == index {
+			return p
+		}
+	}
+	return -1
+}
+
+// Fits reports whether claims that were chosen before could be taken as they
+// are: on nodes that are up, within what is free, device by device.
+func (s *State) Fits(t *Table, claims []fleet.Claim) bool {
+	after := make(map[int]Row, len(claims))
+	for i := range claims {
+		c := &claims[i]
+		p := t.Find(c.Node)
+		if p < 0 || t.nodes[p].State != fleet.Up {
+			return false
+		}
+		r, seen := after[p]
+		if !seen {
+			r = s.rows[p]
+		}
+		if r.Whole > 0 || c.Whole && r.Holds > 0 || !r.Free.Covers(c.Take) {
+			return false
+		}
+		r.Free, r.Holds = r.Free.Sub(c.Take), r.Holds+1
+		if c.Whole {
+			r.Whole++
+		}
+		for _, d := range c.Devices {
+			pos := t.nodes[p].position(d.Index)
+			if pos < 0 || !t.nodes[p].Usable.Has(pos) || r.Held(pos)+d.Share > resource.WholeDevice {
+				return false
+			}
+			r.hold(t.nodes[p], d, 1)
+		}
+		after[p] = r
+	}
+	return true
+}
+
+// Within makes each row of s no larger than the same row of o: what is left is
+// free in both states.
+func (s *State) Within(o *State) {
+	for i := range s.rows {
+		s.within(o, i)
+	}
+}
+
+func (s *State) within(o *State, i int) {
+	a, b := &s.rows[i], &o.rows[i]
+	a.Free = least(a.Free, b.Free)
+	a.Devices = a.Devices.And(b.Devices)
+	a.Holds = max(a.Holds, b.Holds)
+	a.Whole = max(a.Whole, b.Whole)
+	if len(a.Parts)+len(b.Parts) > 0 {
+		a.Parts = mostHeld(a.Parts, b.Parts)
+	}
+}
+
+// Copy makes the row at a position equal to that of a, bounded by that of b.
+func (s *State) Copy(a, b *State, pos int) {
+	s.rows[pos] = a.rows[pos]
+	s.within(b, pos)
+}
+
+// least is the smaller amount of each resource.
+func least(a, b resource.Vector) resource.Vector {
+	out := resource.Vector{CPU: min(a.CPU, b.CPU), Memory: min(a.Memory, b.Memory), Disk: min(a.Disk, b.Disk)}
+	if len(a.Named)+len(b.Named) == 0 {
+		return out
+	}
+	for _, x := range a.Named {
+		out = out.With(x.Name, min(x.Amount, b.Get(x.Name)))
+	}
+	for _, x := range b.Named {
+		out = out.With(x.Name, min(x.Amount, a.Get(x.Name)))
+	}
+	return out
+}
+
+// mostHeld merges shares held in two states, taking the larger of each device.
+func mostHeld(a, b []Part) []Part {
+	out := slices.Clone(a)
+	for _, p := range b {
+		i, found := slices.BinarySearchFunc(out, p.Pos, func(x Part, pos int) int { return x.Pos - pos })
+		if found {
+			out[i].Held = max(out[i].Held, p.Held)
+		} else {
+			out = slices.Insert(out, i, p)
+		}
+	}
+	return out
+}

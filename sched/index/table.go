@@ -1,0 +1,179 @@
+// Package index is the core's picture of the fleet: the nodes in node order, and
+// states that say what is free on them.
+//
+// A Table holds what is fixed between two events (descriptions, which devices
+// match a request, topology domains). A State holds what claims change. States
+// are cheap to copy, so that a what-if is a copy and never has to be rolled back.
+//
+// Neither is safe for concurrent use. Both are blind to jobs and to time.
+package index
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// Node is a node and what is derived from its description.
+type Node struct {
+	fleet.Node
+	Usable  Set   // devices that may be handed out: not foreign, not the parent of an instance
+	Ideal   Set   // as Usable, and foreign use is taken to have ended
+	Domains []int // topology domain at each level, outermost first, then the leaf; empty: no path known
+}
+
+// Table is the set of nodes in node order (CompareNames). A position is an index
+// into it and is good until the next Put or Remove.
+type Table struct {
+	nodes   []*Node
+	at      map[string]int
+	masks   map[Match][]Set
+	domains map[string]int
+	levels  int
+	pools   []string
+}
+
+// Match is what a device must be to serve a request.
+type Match struct {
+	Kind, Type, Profile string
+	Memory              resource.Amount
+}
+
+// NewTable returns an empty table.
+func NewTable() *Table {
+	return &Table{at: map[string]int{}, masks: map[Match][]Set{}, domains: map[string]int{}}
+}
+
+// Len is the number of nodes.
+func (t *Table) Len() int { return len(t.nodes) }
+
+// Node returns the node at a position.
+func (t *Table) Node(i int) *Node { return t.nodes[i] }
+
+// Find returns the position of a node, or -1.
+func (t *Table) Find(name string) int {
+	if i, ok := t.at[name]; ok {
+		return i
+	}
+	return -1
+}
+
+// Levels is how deep the deepest known topology path is.
+func (t *Table) Levels() int { return t.levels }
+
+// Pools lists the pools that nodes belong to, sorted.
+func (t *Table) Pools() []string { return t.pools }
+
+// Put adds a node or replaces its description. It reports whether anything
+// changed, and whether positions did.
+func (t *Table) Put(n fleet.Node) (changed, moved bool) {
+	i, found := slices.BinarySearchFunc(t.nodes, n.Name, func(x *Node, name string) int { return CompareNames(x.Name, name) })
+	if found && reflect.DeepEqual(t.nodes[i].Node, n) {
+		return false, false
+	}
+	node := &Node{Node: n}
+	node.Ideal, node.Usable = usable(n.Devices)
+	if found {
+		t.nodes[i] = node
+	} else {
+		t.nodes = slices.Insert(t.nodes, i, node)
+	}
+	t.changed(!found)
+	return true, !found
+}
+
+// Remove takes a node away and reports whether it was there.
+func (t *Table) Remove(name string) bool {
+	i := t.Find(name)
+	if i < 0 {
+		return false
+	}
+	t.nodes = slices.Delete(t.nodes, i, i+1)
+	t.changed(true)
+	return true
+}
+
+// changed renews what is derived from all nodes together.
+func (t *Table) changed(moved bool) {
+	clear(t.masks)
+	clear(t.domains)
+	t.levels, t.pools = 0, nil
+	if moved {
+		clear(t.at)
+	}
+	for i, n := range t.nodes {
+		t.at[n.Name] = i
+		t.levels = max(t.levels, len(n.Path))
+		if p, found := slices.BinarySearch(t.pools, n.Pool); !found {
+			t.pools = slices.Insert(t.pools, p, n.Pool)
+		}
+	}
+	for _, n := range t.nodes {
+		n.Domains = n.Domains[:0]
+		for level := range n.Path {
+			key := strings.Join(n.Path[:level+1], "\x00")
+			id, ok := t.domains[key]
+			if !ok {
+				id = len(t.domains)
+				t.domains[key] = id
+			}
+			n.Domains = append(n.Domains, id)
+		}
+	}
+}
+
+// Mask returns, by position, which devices of each node match. It counts devices
+// that are not usable too: intersect with a row's free devices.
+func (t *Table) Mask(m Match) []Set {
+	if sets, ok := t.masks[m]; ok {
+		return sets
+	}
+	sets := make([]Set, len(t.nodes))
+	for i, n := range t.nodes {
+		for p, d := range n.Devices[:min(len(n.Devices), MaxDevices)] {
+			if m.Accepts(d) {
+				sets[i] = sets[i].With(p)
+			}
+		}
+	}
+	t.masks[m] = sets
+	return sets
+}
+
+// Accepts reports whether a device is what is asked for.
+func (m Match) Accepts(d fleet.Device) bool {
+	return d.Kind == m.Kind && d.Profile == m.Profile && (m.Type == "" || d.Type == m.Type) && d.Memory >= m.Memory
+}
+
+// Name is how reasons call the devices: "gpu", "gpu:h100", "gpu:1g.10gb".
+func (m Match) Name() string {
+	switch {
+	case m.Profile != "":
+		return m.Kind + ":" + m.Profile
+	case m.Type != "":
+		return m.Kind + ":" + m.Type
+	}
+	return m.Kind
+}
+
+func usable(devices []fleet.Device) (ideal, now Set) {
+	parents := map[string]bool{}
+	for _, d := range devices {
+		if d.Parent != "" {
+			parents[d.Parent] = true
+		}
+	}
+	for p, d := range devices[:min(len(devices), MaxDevices)] {
+		if d.UUID != "" && parents[d.UUID] {
+			continue
+		}
+		ideal = ideal.With(p)
+		if d.Foreign <= 0 {
+			now = now.With(p)
+		}
+	}
+	return ideal, now
+}

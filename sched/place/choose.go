@@ -1,0 +1,374 @@
+package place
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/topo"
+)
+
+// candidate is a node that qualifies, and how many tasks it could run; with
+// devices that are collected in total, how many of these it could give besides no task.
+type candidate struct {
+	pos, tasks, extra int
+	key               fitKey
+}
+
+// portion is what one node takes of a group.
+type portion struct {
+	pos, tasks int
+	extra      []int           // of each device collected in total
+	total      resource.Vector // of what is collected in total
+}
+
+// fitKey orders nodes that serve equally well; the smaller is preferred: shares
+// onto devices that are shared already, nodes that are in use already, then the
+// fewest free devices and CPUs.
+type fitKey struct {
+	opened, empty, devices int
+	cpu                    resource.Amount
+}
+
+func (a fitKey) compare(b fitKey) int {
+	return cmp.Or(cmp.Compare(a.opened, b.opened), cmp.Compare(a.empty, b.empty),
+		cmp.Compare(a.devices, b.devices), cmp.Compare(a.cpu, b.cpu))
+}
+
+// choose picks the nodes of a group and what each takes, or nil.
+func (v *view) choose(w *where) []portion {
+	g := v.g
+	c := v.candidates(w)
+	if !v.hasMust(c) {
+		return nil
+	}
+	if g.Each > 0 {
+		return v.sized(c, 0)
+	}
+	if p := v.sized(c, g.Want); p != nil || g.Least == g.Want {
+		return p
+	}
+	best := v.sized(c, g.Least)
+	if best == nil {
+		return nil
+	}
+	// The most tasks that fit: the first count above Least that does not, less one.
+	sort.Search(g.Want-g.Least-1, func(i int) bool {
+		p := v.sized(c, g.Least+1+i)
+		if p != nil && tasksOf(p) > tasksOf(best) {
+			best = p
+		}
+		return p == nil
+	})
+	return best
+}
+
+func tasksOf(p []portion) int {
+	n := 0
+	for _, x := range p {
+		n += x.tasks
+	}
+	return n
+}
+
+// candidates lists the nodes that could take part, in node order.
+func (v *view) candidates(w *where) []candidate {
+	g := v.g
+	limit, least := g.Want, 1
+	if g.Each > 0 {
+		limit, least = g.Each, g.Each
+	} else if g.Want < g.MinNodes || len(g.TotalDevices) > 0 {
+		least = 0
+	}
+	if g.Cap > 0 && g.Each == 0 {
+		limit = min(limit, g.Cap)
+	}
+	var out []candidate
+	for pos := range v.t.Len() {
+		if !v.qualifies(pos, w) {
+			continue
+		}
+		tasks := v.most(pos, limit)
+		if tasks < least {
+			continue
+		}
+		out = append(out, candidate{pos: pos, tasks: tasks, extra: v.mostExtra(pos)})
+	}
+	return out
+}
+
+// mostExtra is how many of the devices collected in total a node could give
+// without running a task; for several kinds the sum of each alone.
+func (v *view) mostExtra(pos int) int {
+	n := 0
+	extra := make([]int, len(v.g.TotalDevices))
+	for i, d := range v.g.TotalDevices {
+		x := min(d.Count, v.units(v.s.Row(pos), pos, v.total[i][pos], d.Share))
+		for extra[i] = x; extra[i] > 0 && !v.fits(pos, 0, extra); extra[i]-- {
+		}
+		n += extra[i]
+		extra[i] = 0
+	}
+	return n
+}
+
+func (v *view) hasMust(c []candidate) bool {
+	for _, name := range v.g.Must {
+		pos := v.t.Find(name)
+		if pos < 0 || !slices.ContainsFunc(c, func(x candidate) bool { return x.pos == pos }) {
+			return false
+		}
+	}
+	return true
+}
+
+// sized places so many tasks on a number of nodes that the group allows: as many
+// as there are where it gave a range, else as few as will do.
+func (v *view) sized(c []candidate, tasks int) []portion {
+	g := v.g
+	lo, hi := g.MinNodes, len(c)
+	if g.MaxNodes > 0 {
+		hi = min(hi, g.MaxNodes)
+	} else if g.Each == 0 {
+		hi = min(hi, max(lo, tasks, g.TotalCount()))
+	}
+	if hi < lo || !reach(c, tasks, g.TotalCount(), hi) {
+		return nil
+	}
+	if g.MaxNodes > 0 {
+		for n := hi; n >= lo; n-- {
+			if p := v.pick(c, n, tasks); p != nil {
+				return p
+			}
+		}
+		return nil
+	}
+	n := lo + sort.Search(hi-lo, func(i int) bool { return reach(c, tasks, g.TotalCount(), lo+i) })
+	for ; n <= hi; n++ {
+		if p := v.pick(c, n, tasks); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// reach reports whether n of the candidates could at most give what is asked for.
+func reach(c []candidate, tasks, extra, n int) bool {
+	return largest(c, n, func(x candidate) int { return x.tasks }) >= tasks &&
+		(extra == 0 || largest(c, n, func(x candidate) int { return x.extra }) >= extra)
+}
+
+// largest sums the n largest values.
+func largest(c []candidate, n int, of func(candidate) int) int {
+	all := make([]int, len(c))
+	for i, x := range c {
+		all[i] = of(x)
+	}
+	slices.SortFunc(all, func(a, b int) int { return b - a })
+	return sum(all[:min(n, len(all))])
+}
+
+// pick places the tasks on exactly n nodes, in the smallest topology domain that
+// takes them.
+func (v *view) pick(c []candidate, n, tasks int) []portion {
+	if v.g.Adjoint {
+		return v.adjoint(c, n, tasks)
+	}
+	if n > 1 && len(v.g.Must) == 0 {
+		for level := v.t.Levels() - 1; level >= 0; level-- {
+			for _, domain := range v.domains(c, level, n) {
+				if p := v.within(domain, n, tasks); p != nil {
+					return p
+				}
+			}
+		}
+	}
+	return v.within(c, n, tasks)
+}
+
+// domains splits candidates by their topology domain at a level and returns the
+// domains with at least n of them, the fullest first.
+func (v *view) domains(c []candidate, level, n int) [][]candidate {
+	var out [][]candidate
+	at := map[int]int{}
+	for _, x := range c {
+		d := v.t.Node(x.pos).Domains
+		if len(d) <= level {
+			continue
+		}
+		i, ok := at[d[level]]
+		if !ok {
+			i = len(out)
+			at[d[level]] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], x)
+	}
+	out = slices.DeleteFunc(out, func(d []candidate) bool { return len(d) < n })
+	slices.SortStableFunc(out, func(a, b []candidate) int { return cmp.Compare(len(a), len(b)) })
+	return out
+}
+
+// within places the tasks on exactly n of the candidates: on alike portions if
+// enough nodes take one, else on those that take most.
+func (v *view) within(c []candidate, n, tasks int) []portion {
+	if len(c) < n {
+		return nil
+	}
+	if p := v.alike(c, n, tasks); p != nil {
+		return p
+	}
+	if v.g.Each > 0 {
+		return nil
+	}
+	if len(v.g.TotalDevices) > 0 {
+		return v.exact(c, n, tasks, false)
+	}
+	chosen := v.mostFirst(c, n, tasks)
+	if chosen == nil {
+		return nil
+	}
+	return v.spread(chosen, tasks)
+}
+
+// alike chooses n nodes of which each takes an equal part, rounded up.
+func (v *view) alike(c []candidate, n, tasks int) []portion {
+	q := max(v.g.Each, (tasks+n-1)/n)
+	if v.g.Cap > 0 && q > v.g.Cap {
+		return nil
+	}
+	extra := make([]int, len(v.g.TotalDevices))
+	for i, d := range v.g.TotalDevices {
+		extra[i] = (d.Count + n - 1) / n
+	}
+	var ok []candidate
+	for _, x := range c {
+		if x.tasks < q || len(extra) > 0 && !v.fits(x.pos, q, extra) {
+			continue
+		}
+		x.key = v.key(x.pos, q, extra)
+		ok = append(ok, x)
+	}
+	if len(ok) < n || !v.hasMust(ok) {
+		return nil
+	}
+	slices.SortStableFunc(ok, func(a, b candidate) int { return a.key.compare(b.key) })
+	return v.spread(v.gather(ok, n), tasks)
+}
+
+func (v *view) key(pos, tasks int, extra []int) fitKey {
+	r := v.s.Row(pos)
+	k := fitKey{devices: r.Devices.Len(), cpu: r.Free.CPU}
+	if r.Holds == 0 {
+		k.empty = 1
+	}
+	for _, d := range v.devices(pos, tasks, extra) {
+		if d.share != resource.WholeDevice {
+			k.opened = v.opened(pos, tasks, extra)
+			break
+		}
+	}
+	return k
+}
+
+// gather takes n of the candidates, which are in order of preference: those that
+// must be among them, then such that few leaves are used.
+func (v *view) gather(c []candidate, n int) []candidate {
+	out, rest := v.must(c)
+	if v.t.Levels() == 0 {
+		return append(out, rest[:n-len(out)]...)
+	}
+	leaf := make([]int, len(rest))
+	for i, x := range rest {
+		leaf[i] = -1
+		if d := v.t.Node(x.pos).Domains; len(d) > 0 {
+			leaf[i] = d[len(d)-1]
+		}
+	}
+	for _, i := range topo.Gather(leaf, n-len(out)) {
+		out = append(out, rest[i])
+	}
+	return out
+}
+
+// must splits off the candidates that the group names.
+func (v *view) must(c []candidate) (named, rest []candidate) {
+	for _, x := range c {
+		if slices.Contains(v.g.Must, v.t.Node(x.pos).Name) {
+			named = append(named, x)
+		} else {
+			rest = append(rest, x)
+		}
+	}
+	return named, rest
+}
+
+// mostFirst takes the n nodes with room for most tasks, the last one as tight as
+// can be; nil if even these do not take all.
+func (v *view) mostFirst(c []candidate, n, tasks int) []candidate {
+	for i := range c {
+		c[i].key = v.key(c[i].pos, 0, nil)
+	}
+	out, rest := v.must(c)
+	slices.SortStableFunc(rest, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.tasks, a.tasks), a.key.compare(b.key))
+	})
+	more := n - len(out)
+	if more < 0 || more > len(rest) {
+		return nil
+	}
+	out = append(out, rest[:more]...)
+	have := 0
+	for _, x := range out {
+		have += x.tasks
+	}
+	if have < tasks {
+		return nil
+	}
+	if more == 0 {
+		return out
+	}
+	last := n - 1
+	least := max(tasks-(have-out[last].tasks), 1)
+	for _, x := range rest[more:] {
+		if x.tasks >= least && x.tasks < out[last].tasks {
+			out[last] = x
+		}
+	}
+	return out
+}
+
+// adjoint places the tasks on n nodes that follow each other in node order, in
+// the shortest run of free ones that takes them.
+func (v *view) adjoint(c []candidate, n, tasks int) []portion {
+	for _, run := range runs(c, n) {
+		for i := 0; i+n <= len(run); i++ {
+			window := slices.Clone(run[i : i+n])
+			if !v.hasMust(window) {
+				continue
+			}
+			if p := v.spread(window, tasks); p != nil {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// runs lists maximal runs of at least n adjacent nodes, the shortest first.
+func runs(c []candidate, n int) [][]candidate {
+	var out [][]candidate
+	for i := 0; i < len(c); {
+		j := i + 1
+		for j < len(c) && c[j].pos == c[j-1].pos+1 {
+			j++
+		}
+		if j-i >= n {
+			out = append(out, c[i:j])
+		}
+		i = j
+	}
+	slices.SortStableFunc(out, func(a, b []candidate) int { return cmp.Compare(len(a), len(b)) })
+	return out
+}

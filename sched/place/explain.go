@@ -1,0 +1,327 @@
+package place
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/index"
+)
+
+// Never says why a gang could not even start on an empty fleet, or nil if it
+// could. With ideal, every node counts as up and no device as in foreign use.
+func Never(t *index.Table, shape *class.Shape, ideal bool) []reason.Reason {
+	empty := t.Empty(ideal)
+	if gang(t, empty, shape, ideal) != nil {
+		return nil
+	}
+	if r, bad := partition(t, shape); bad {
+		return []reason.Reason{r}
+	}
+	var out []reason.Reason
+	nodes := 0
+	for i := range shape.Groups {
+		e := newExplainer(t, empty, shape, i, ideal)
+		nodes += e.v.g.MinNodes
+		if e.alone() {
+			continue
+		}
+		out = append(out, e.never())
+	}
+	if len(out) == 0 { // each group fits, not all of them together
+		out = append(out, reason.Reason{Code: reason.NodeCount, Resource: "nodes", Need: int64(nodes), Free: int64(t.Len())})
+	}
+	return out
+}
+
+// Now says what is missing for a gang to start on a state, or nil if it fits.
+func Now(t *index.Table, s *index.State, shape *class.Shape) []reason.Reason {
+	if Gang(t, s, shape) != nil {
+		return nil
+	}
+	var out []reason.Reason
+	need, free := 0, 0
+	for i := range shape.Groups {
+		e := newExplainer(t, s, shape, i, false)
+		need += e.v.g.MinNodes
+		free = max(free, len(e.open))
+		if !e.alone() {
+			out = append(out, e.now())
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, reason.Reason{Code: reason.Resources, Resource: "nodes", Need: int64(need), Free: int64(min(free, need-1)), Nodes: free})
+	}
+	return out
+}
+
+func partition(t *index.Table, shape *class.Shape) (reason.Reason, bool) {
+	if len(shape.Partitions) == 0 {
+		return reason.Reason{}, false
+	}
+	for i := range t.Len() {
+		parts := t.Node(i).Parts
+		if len(parts) == 0 || slices.ContainsFunc(shape.Partitions, func(p string) bool { return slices.Contains(parts, p) }) {
+			return reason.Reason{}, false
+		}
+	}
+	return reason.Reason{Code: reason.Partition, Want: strings.Join(shape.Partitions, ",")}, true
+}
+
+// explainer looks at one group: the nodes that qualify, and those of them that
+// admit it.
+type explainer struct {
+	v          *view
+	i          int
+	shape      *class.Shape
+	named      []int // whatever their features and state
+	featured   []int // with the features
+	qualifying []int
+	open       []int
+}
+
+func newExplainer(t *index.Table, s *index.State, shape *class.Shape, i int, ideal bool) *explainer {
+	e := &explainer{v: newView(t, s, &shape.Groups[i], ideal), i: i, shape: shape}
+	for pos := range t.Len() {
+		n := t.Node(pos)
+		if len(shape.Partitions) > 0 && len(n.Parts) > 0 &&
+			!slices.ContainsFunc(shape.Partitions, func(p string) bool { return slices.Contains(n.Parts, p) }) ||
+			slices.Contains(e.v.g.Not, n.Name) {
+			continue
+		}
+		e.named = append(e.named, pos)
+		if !HasAny(n.Features, e.v.g.Alternatives) {
+			continue
+		}
+		e.featured = append(e.featured, pos)
+		if n.State != fleet.Up && !ideal {
+			continue
+		}
+		e.qualifying = append(e.qualifying, pos)
+		if e.v.open(pos) {
+			e.open = append(e.open, pos)
+		}
+	}
+	return e
+}
+
+// alone reports whether the group would fit if it were the only one.
+func (e *explainer) alone() bool {
+	one := &class.Shape{Partitions: e.shape.Partitions, Groups: e.shape.Groups[e.i : e.i+1]}
+	return gang(e.v.t, e.v.s, one, e.v.ideal) != nil
+}
+
+// never names the first gate that the group does not pass on an empty fleet.
+func (e *explainer) never() reason.Reason {
+	g := e.v.g
+	if r, bad := e.list(); bad {
+		return r
+	}
+	if len(e.featured) < g.MinNodes && len(g.Alternatives) > 0 && len(e.named) >= g.MinNodes {
+		return reason.Reason{Code: reason.Constraint, Want: g.Text, Nodes: len(e.featured)}
+	}
+	if len(e.qualifying) < g.MinNodes && len(e.featured) >= g.MinNodes {
+		return reason.Reason{Code: reason.NodeDown, Want: e.down()}
+	}
+	for _, d := range e.demands(e.part()) {
+		if most := e.largest(d); most < d.need {
+			return reason.Reason{Code: reason.TooLarge, Resource: d.name, Need: int64(d.need), Most: int64(most)}
+		}
+	}
+	if r := e.down(); r != "" && !e.v.ideal && e.wouldFitUp() {
+		return reason.Reason{Code: reason.NodeDown, Want: r}
+	}
+	free := e.takers(e.qualifying)
+	return reason.Reason{Code: reason.NodeCount, Resource: "nodes", Need: int64(max(g.MinNodes, e.nodes(), free+1)), Free: int64(free)}
+}
+
+// wouldFitUp reports whether the group fits an empty fleet with all nodes up.
+func (e *explainer) wouldFitUp() bool {
+	one := &class.Shape{Partitions: e.shape.Partitions, Groups: e.shape.Groups[e.i : e.i+1]}
+	return gang(e.v.t, e.v.t.Empty(false), one, true) != nil
+}
+
+// now names what is missing on the present state.
+func (e *explainer) now() reason.Reason {
+	g := e.v.g
+	tasks := max(g.Least, g.Each*g.MinNodes)
+	for _, d := range e.demands(share{tasks: tasks, nodes: g.MinNodes, extra: g.TotalCount()}) {
+		if free := e.total(d); free < d.need {
+			return reason.Reason{Code: reason.Resources, Resource: d.name, Need: int64(d.need), Free: int64(free), Nodes: e.takers(e.open)}
+		}
+	}
+	need, free := e.nodes(), e.takers(e.open)
+	if g.Adjoint {
+		free = e.longestRun()
+	}
+	r := reason.Reason{Code: reason.Resources, Resource: "nodes", Need: int64(need), Free: int64(free), Nodes: free}
+	if free >= need {
+		r.Resource, r.Need, r.Free = "tasks", int64(tasks), int64(min(e.room(), tasks-1))
+	}
+	return r
+}
+
+func (e *explainer) list() (reason.Reason, bool) {
+	for _, name := range e.v.g.Must {
+		pos := e.v.t.Find(name)
+		switch {
+		case pos < 0 || !slices.Contains(e.featured, pos):
+			return reason.Reason{Code: reason.NodeList, Want: name}, true
+		case !slices.Contains(e.qualifying, pos):
+			return reason.Reason{Code: reason.NodeDown, Want: name}, true
+		}
+	}
+	return reason.Reason{}, false
+}
+
+// down names nodes that would do but for their state; at most four.
+func (e *explainer) down() string {
+	var names []string
+	for _, pos := range e.featured {
+		if n := e.v.t.Node(pos); n.State != fleet.Up && !e.v.ideal {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) > 4 {
+		names = append(names[:4], "…")
+	}
+	return strings.Join(names, ",")
+}
+
+// share is a part of the group.
+type share struct{ nodes, tasks, extra int }
+
+// part is the least that one node of the group has to take if the group is spread
+// over as many nodes as it may be.
+func (e *explainer) part() share {
+	g := e.v.g
+	n := g.MaxNodes
+	if n == 0 {
+		n = max(g.MinNodes, len(e.qualifying), 1)
+	}
+	tasks := (g.Least + n - 1) / n
+	return share{nodes: 1, tasks: max(tasks, g.Each), extra: (g.TotalCount() + n - 1) / n}
+}
+
+// nodes is how many nodes the group needs at least.
+func (e *explainer) nodes() int {
+	g := e.v.g
+	n := g.MinNodes
+	if g.Cap > 0 {
+		n = max(n, (g.Least+g.Cap-1)/g.Cap)
+	}
+	return n
+}
+
+// takers counts the nodes that could take their part.
+func (e *explainer) takers(nodes []int) int {
+	p := e.part()
+	n := 0
+	for _, pos := range nodes {
+		extra := make([]int, len(e.v.g.TotalDevices))
+		if len(extra) == 1 {
+			extra[0] = p.extra
+		}
+		if e.v.fits(pos, p.tasks, extra) {
+			n++
+		}
+	}
+	return n
+}
+
+// room is how many tasks the open nodes could run together.
+func (e *explainer) room() int {
+	n := 0
+	for _, pos := range e.open {
+		n += max(0, e.v.most(pos, e.v.g.Least))
+	}
+	return n
+}
+
+// longestRun is the largest number of adjacent nodes that could take their part.
+func (e *explainer) longestRun() int {
+	best, run, last := 0, 0, -2
+	for _, pos := range e.open {
+		if e.takers([]int{pos}) == 0 {
+			continue
+		}
+		if pos != last+1 {
+			run = 0
+		}
+		run, last = run+1, pos
+		best = max(best, run)
+	}
+	return best
+}
+
+// demand is an amount of one resource, and how much of it a node has free.
+type demand struct {
+	name string
+	need resource.Amount
+	free func(pos int) resource.Amount
+}
+
+// demands lists what a part of the group asks for: devices first, because they
+// are what people wait for.
+func (e *explainer) demands(p share) []demand {
+	g, v := e.v.g, e.v
+	var out []demand
+	var needs []class.Need
+	for _, n := range g.BaseDevices {
+		needs = class.Merge(needs, n, p.nodes)
+	}
+	for _, n := range g.StepDevices {
+		needs = class.Merge(needs, n, p.tasks)
+	}
+	for _, n := range g.TotalDevices {
+		if p.extra < g.TotalCount() && len(g.TotalDevices) == 1 {
+			n.Count = p.extra
+		} else if p.extra < g.TotalCount() {
+			continue
+		}
+		needs = class.Merge(needs, n, 1)
+	}
+	for _, n := range needs {
+		mask := v.t.Mask(n.Match)
+		out = append(out, demand{n.Name(), resource.Amount(n.Count), func(pos int) resource.Amount {
+			return resource.Amount(v.units(v.s.Row(pos), pos, mask[pos], n.Share))
+		}})
+	}
+	vec := g.Base.Scale(p.nodes).Add(g.Step.Scale(p.tasks)).Add(g.Extra.Scale(p.extra))
+	if p.extra == g.TotalCount() && p.tasks >= g.Least {
+		vec = vec.Add(g.Total)
+	}
+	add := func(name string, need resource.Amount, of func(resource.Vector) resource.Amount) {
+		if need > 0 {
+			out = append(out, demand{name, need, func(pos int) resource.Amount { return of(v.s.Row(pos).Free) }})
+		}
+	}
+	add("cpu", vec.CPU, func(f resource.Vector) resource.Amount { return f.CPU })
+	add("memory", vec.Memory, func(f resource.Vector) resource.Amount { return f.Memory })
+	add("disk", vec.Disk, func(f resource.Vector) resource.Amount { return f.Disk })
+	for _, x := range vec.Named {
+		add(x.Name, x.Amount, func(f resource.Vector) resource.Amount { return f.Get(x.Name) })
+	}
+	return out
+}
+
+// largest is the most of a resource that one qualifying node has.
+func (e *explainer) largest(d demand) resource.Amount {
+	var most resource.Amount
+	for _, pos := range e.qualifying {
+		most = max(most, d.free(pos))
+	}
+	return most
+}
+
+// total sums a resource over the nodes that admit the group.
+func (e *explainer) total(d demand) resource.Amount {
+	var all resource.Amount
+	for _, pos := range e.open {
+		all = all.Add(max(0, d.free(pos)))
+	}
+	return all
+}

@@ -1,0 +1,161 @@
+// Package place decides where a gang could start: all of its groups on nodes of
+// one pool, or not at all. It knows nothing of time, order or promises.
+//
+// Placement is deterministic. Whether one group fits is exact (it is placed if
+// any placement exists), with these exceptions: several kinds of device collected
+// in total, one kind collected in total on very many nodes together with named
+// nodes, shares of different sizes on one device, and resources other than
+// devices collected in total. For several groups a bounded search over
+// the order of groups and the nodes that earlier ones leave free is made.
+//
+// Which of several placements: few topology domains, then nodes in use before
+// empty ones, the fullest that will do, then node order.
+package place
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/index"
+)
+
+// tries bounds how many group placements are made for one gang of several groups.
+const tries = 200
+
+// Gang returns the claims of a whole gang on a state, by group and in node order,
+// or nil if it does not fit. The state is not changed.
+func Gang(t *index.Table, s *index.State, shape *class.Shape) []fleet.Claim {
+	return gang(t, s, shape, false)
+}
+
+// Ideal is Gang with every node taken to be up.
+func Ideal(t *index.Table, s *index.State, shape *class.Shape) []fleet.Claim {
+	return gang(t, s, shape, true)
+}
+
+func gang(t *index.Table, s *index.State, shape *class.Shape, ideal bool) []fleet.Claim {
+	partitions := shape.Partitions
+	if len(partitions) == 0 {
+		partitions = []string{""}
+	}
+	for _, pool := range t.Pools() {
+		for _, partition := range partitions {
+			p := &search{t: t, shape: shape, ideal: ideal, at: where{pool: pool, partition: partition}, left: tries}
+			if c := p.gang(s); c != nil {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// search places the groups of one gang.
+type search struct {
+	t     *index.Table
+	shape *class.Shape
+	ideal bool
+	at    where
+	left  int // group placements that may still be tried
+}
+
+func (p *search) gang(s *index.State) []fleet.Claim {
+	if len(p.shape.Groups) == 1 {
+		return p.group(s, 0, nil)
+	}
+	var found []fleet.Claim
+	permute(len(p.shape.Groups), func(order []int) bool {
+		found = p.groups(s, order)
+		return found != nil || p.left <= 0
+	})
+	slices.SortStableFunc(found, func(a, b fleet.Claim) int { return a.Group - b.Group })
+	return found
+}
+
+// groups places groups in the given order. Where a later one does not fit, the
+// first one is tried again without one of the nodes that it chose.
+func (p *search) groups(s *index.State, order []int) []fleet.Claim {
+	if len(order) == 0 {
+		return []fleet.Claim{}
+	}
+	var without [][]int
+	for without = append(without, nil); len(without) > 0 && p.left > 0; without = without[1:] {
+		p.left--
+		first := p.group(s, order[0], without[0])
+		if first == nil {
+			continue
+		}
+		after := s.Clone()
+		after.Take(p.t, first)
+		if rest := p.groups(after, order[1:]); rest != nil {
+			return append(first, rest...)
+		}
+		if len(order) > 1 && len(without) < tries {
+			for _, c := range first {
+				without = append(without, append(slices.Clone(without[0]), p.t.Find(c.Node)))
+			}
+		}
+	}
+	return nil
+}
+
+// group places one group, on nodes with one common alternative of its constraint
+// where it asks for that.
+func (p *search) group(s *index.State, i int, without []int) []fleet.Claim {
+	g := &p.shape.Groups[i]
+	v := newView(p.t, s, g, p.ideal)
+	w := p.at
+	w.without = without
+	if !g.Same {
+		return v.claims(i, v.choose(&w))
+	}
+	for _, features := range g.Alternatives {
+		w.features = features
+		if c := v.claims(i, v.choose(&w)); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+func (v *view) claims(group int, portions []portion) []fleet.Claim {
+	if portions == nil {
+		return nil
+	}
+	out := make([]fleet.Claim, len(portions))
+	for i, p := range portions {
+		out[i] = v.claim(group, p)
+	}
+	return out
+}
+
+// permute calls f with the orders of n groups, the natural one first, until f
+// returns true. Above four groups only the natural order and its reverse are tried.
+func permute(n int, f func([]int) bool) {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	if n > 4 {
+		if !f(slices.Clone(order)) {
+			slices.Reverse(order)
+			f(order)
+		}
+		return
+	}
+	var walk func(k int) bool
+	walk = func(k int) bool {
+		if k == n {
+			return f(slices.Clone(order))
+		}
+		for i := k; i < n; i++ {
+			order[k], order[i] = order[i], order[k]
+			if walk(k + 1) {
+				return true
+			}
+			order[k], order[i] = order[i], order[k]
+		}
+		return false
+	}
+	walk(0)
+}

@@ -1,0 +1,226 @@
+package place
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/index"
+)
+
+// view is one group looking at one state: which nodes it may use and how much of
+// the group each could take.
+type view struct {
+	t     *index.Table
+	s     *index.State
+	g     *class.Group
+	ideal bool // nodes that are not up count as up
+	base  [][]index.Set
+	step  [][]index.Set
+	total [][]index.Set
+	wants []want // scratch
+}
+
+func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
+	v := &view{t: t, s: s, g: g, ideal: ideal}
+	masks := func(needs []class.Need) (out [][]index.Set) {
+		for _, n := range needs {
+			out = append(out, t.Mask(n.Match))
+		}
+		return out
+	}
+	v.base, v.step, v.total = masks(g.BaseDevices), masks(g.StepDevices), masks(g.TotalDevices)
+	return v
+}
+
+// where bounds the nodes of a group.
+type where struct {
+	pool      string
+	partition string
+	features  []string // all of them, instead of any of the group's alternatives
+	without   []int    // positions that are not to be used
+}
+
+// qualifies reports whether a node may be used at all, whatever is free on it.
+func (v *view) qualifies(pos int, w *where) bool {
+	n := v.t.Node(pos)
+	switch {
+	case n.State != fleet.Up && !v.ideal,
+		n.Pool != w.pool,
+		w.partition != "" && len(n.Parts) > 0 && !slices.Contains(n.Parts, w.partition),
+		slices.Contains(v.g.Not, n.Name),
+		slices.Contains(w.without, pos):
+		return false
+	}
+	if w.features != nil {
+		return HasAll(n.Features, w.features)
+	}
+	return HasAny(n.Features, v.g.Alternatives)
+}
+
+// HasAll reports whether a node with these features has all that are asked for.
+func HasAll(have, want []string) bool {
+	for _, f := range want {
+		if !slices.Contains(have, f) {
+			return false
+		}
+	}
+	return true
+}
+
+// HasAny reports whether a node with these features satisfies one of the
+// alternatives, or whether there are none.
+func HasAny(have []string, alternatives [][]string) bool {
+	return len(alternatives) == 0 || slices.ContainsFunc(alternatives, func(a []string) bool { return HasAll(have, a) })
+}
+
+// need is what a node has to give for so many tasks and collected devices.
+func (v *view) need(pos, tasks, extra int) resource.Vector {
+	g := v.g
+	out := g.Base
+	if tasks > 0 {
+		out = out.Add(g.Step.Scale(tasks))
+	}
+	if extra > 0 {
+		out = out.Add(g.Extra.Scale(extra))
+	}
+	if g.AllMemory {
+		out.Memory = max(out.Memory, v.t.Node(pos).Capacity.Memory)
+	}
+	if g.Whole {
+		out.CPU = max(out.CPU, v.t.Node(pos).Capacity.CPU)
+	}
+	return out
+}
+
+// open reports whether the node admits this group beside what it holds.
+func (v *view) open(pos int) bool {
+	r := v.s.Row(pos)
+	return r.Whole == 0 && (!v.g.Whole || r.Holds == 0)
+}
+
+// fits reports whether a node can run so many tasks and give so many of each
+// device that is collected in total.
+func (v *view) fits(pos, tasks int, extra []int) bool {
+	r := v.s.Row(pos)
+	if !v.open(pos) || !r.Free.Covers(v.need(pos, tasks, sum(extra))) {
+		return false
+	}
+	wants := v.devices(pos, tasks, extra)
+	return len(wants) == 0 || servable(r, v.usable(pos), wants)
+}
+
+func (v *view) usable(pos int) index.Set {
+	if v.ideal {
+		return v.t.Node(pos).Ideal
+	}
+	return v.t.Node(pos).Usable
+}
+
+// devices lists what a node has to give in devices. The result is good until the
+// next call.
+func (v *view) devices(pos, tasks int, extra []int) []want {
+	v.wants = v.wants[:0]
+	add := func(n class.Need, mask index.Set, count int) {
+		if count == 0 {
+			return
+		}
+		for i := range v.wants {
+			if v.wants[i].mask == mask && v.wants[i].share == n.Share {
+				v.wants[i].count += count
+				return
+			}
+		}
+		v.wants = append(v.wants, want{mask, count, n.Share})
+	}
+	for i, n := range v.g.BaseDevices {
+		add(n, v.base[i][pos], n.Count)
+	}
+	for i, n := range v.g.StepDevices {
+		add(n, v.step[i][pos], n.Count*tasks)
+	}
+	for i, n := range v.g.TotalDevices {
+		if extra != nil {
+			add(n, v.total[i][pos], extra[i])
+		}
+	}
+	return v.wants
+}
+
+// most returns how many tasks a node could run, at most limit; -1 if it cannot
+// even serve the group without a task.
+func (v *view) most(pos, limit int) int {
+	r := v.s.Row(pos)
+	if !v.open(pos) {
+		return -1
+	}
+	base := v.need(pos, 0, 0)
+	if !r.Free.Covers(base) {
+		return -1
+	}
+	n := limit
+	if !v.g.AllMemory && !v.g.Whole {
+		n = r.Free.Sub(base).Times(v.g.Step, limit)
+	}
+	for i, d := range v.g.StepDevices {
+		n = min(n, v.units(r, pos, v.step[i][pos], d.Share)/d.Count)
+	}
+	for n >= 0 && !v.fits(pos, n, nil) {
+		n--
+	}
+	return n
+}
+
+// units is how many shares (or whole devices) of one kind are free on a node.
+func (v *view) units(r *index.Row, pos int, mask index.Set, share resource.Share) int {
+	n := mask.And(r.Devices).Len()
+	if share == resource.WholeDevice {
+		return n
+	}
+	n *= int(resource.WholeDevice / share)
+	for _, p := range r.Parts {
+		if mask.And(v.usable(pos)).Has(p.Pos) && p.Held < resource.WholeDevice {
+			n += int((resource.WholeDevice - p.Held) / share)
+		}
+	}
+	return n
+}
+
+// opened is how many free devices a node would have to start sharing.
+func (v *view) opened(pos, tasks int, extra []int) int {
+	wants := v.devices(pos, tasks, extra)
+	whole, _ := undivided(v.s.Row(pos), v.usable(pos), wants)
+	n := 0
+	for _, w := range whole {
+		if w.share != resource.WholeDevice {
+			n += w.count
+		}
+	}
+	return n
+}
+
+// claim takes a portion: the node's devices are chosen now.
+func (v *view) claim(group int, p portion) fleet.Claim {
+	n, r := v.t.Node(p.pos), v.s.Row(p.pos)
+	c := fleet.Claim{
+		Node: n.Name, Group: group, Tasks: p.tasks, Whole: v.g.Whole,
+		Take: v.need(p.pos, p.tasks, sum(p.extra)).Add(p.total),
+	}
+	if v.g.Whole {
+		for _, d := range r.Devices.Positions() {
+			c.Devices = append(c.Devices, fleet.DeviceClaim{Index: n.Devices[d].Index, Share: resource.WholeDevice})
+		}
+		return c
+	}
+	c.Devices = assign(n, r, slices.Clone(v.devices(p.pos, p.tasks, p.extra)))
+	return c
+}
+
+func sum(list []int) int {
+	n := 0
+	for _, x := range list {
+		n += x
+	}
+	return n
+}

@@ -1,0 +1,142 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
+
+// Reasons lists every gate that holds a queued job, the first blocker first; nil
+// if the job is not queued. It evaluates the present state and changes nothing.
+func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
+	e := c.queued[id]
+	if e == nil {
+		return nil
+	}
+	var out []reason.Reason
+	if e.blocked {
+		out = append(out, e.gate)
+	}
+	ahead := c.ahead(e)
+	leads := !e.blocked && e.line.entries[0] == e
+	if !leads && ahead.Code != reason.None {
+		out = append(out, ahead)
+	}
+	if !c.possible(e.line.kind) {
+		out = append(out, place.Never(c.table, e.line.kind.shape, false)...)
+	} else if missing := place.Now(c.table, c.state, e.line.kind.shape); len(missing) > 0 {
+		out = append(out, missing...)
+	} else if c.plan.job != 0 && c.plan.job != id {
+		out = append(out, reason.Reason{Code: reason.Reserved, Job: uint64(c.plan.job)})
+	}
+	if leads && ahead.Code != reason.None {
+		out = append(out, ahead)
+	}
+	if len(out) > 0 {
+		out[0].Since = seconds(now)
+		if same(out[0], e.told) {
+			out[0].Since = e.told.Since
+		}
+	}
+	return out
+}
+
+// ahead counts the jobs before an entry that may be considered.
+func (c *Core) ahead(e *entry) reason.Reason {
+	r := reason.Reason{Code: reason.Priority}
+	var first *entry
+	for _, l := range c.lines {
+		if len(l.entries) == 0 {
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(l.entries, e, (*entry).before)
+		r.Ahead += i
+		if i > 0 && (first == nil || l.entries[0].before(first) < 0) {
+			first = l.entries[0]
+		}
+	}
+	if first == nil {
+		return reason.Reason{}
+	}
+	r.Job = uint64(first.id)
+	return r
+}
+
+// waits tells the first reasons that changed, by job number.
+func (c *Core) waits(now Instant) []Decision {
+	var out []Decision
+	for _, l := range c.lines {
+		first := (*entry)(nil)
+		if len(l.entries) > 0 {
+			first = l.entries[0]
+		}
+		if old := l.leader; old != nil && old != first && !old.gone && !old.blocked {
+			out = old.tell(now, c.ahead(old), out)
+		}
+		l.leader = first
+		switch {
+		case first == nil:
+		case l.parked == c.grown && l.why.Code != reason.None:
+			out = first.tell(now, l.why, out)
+		default:
+			out = first.tell(now, c.ahead(first), out)
+		}
+	}
+	for _, e := range c.fresh {
+		if !e.gone && !e.blocked && e.line.leader != e {
+			out = e.tell(now, c.ahead(e), out)
+		}
+	}
+	c.fresh = c.fresh[:0]
+	slices.SortStableFunc(out, func(a, b Decision) int { return cmp.Compare(a.(Wait).Job, b.(Wait).Job) })
+	return out
+}
+
+// tell appends a Wait if the job's first reason is another one than it was told.
+func (e *entry) tell(now Instant, why reason.Reason, out []Decision) []Decision {
+	if same(e.told, why) {
+		return out
+	}
+	why.Since = seconds(now)
+	e.told = why
+	return append(out, Wait{Job: e.id, Why: why})
+}
+
+// same reports whether two reasons are the same gate. How much is missing, and
+// how many jobs are before it, changes all the time and is no new reason.
+func same(a, b reason.Reason) bool {
+	return a.Code == b.Code && a.Resource == b.Resource && a.Want == b.Want && a.Until == b.Until &&
+		(a.Job == b.Job || a.Code == reason.Priority)
+}
+
+// promise tells the head what is reserved for it, if that changed, and the job
+// before it that it has lost its promise.
+func (c *Core) promise(out []Decision) []Decision {
+	next := Promise{Job: c.plan.job}
+	if c.plan.at != never {
+		next.At = c.plan.at
+	}
+	for _, claim := range c.plan.claims {
+		if !slices.Contains(next.Nodes, claim.Node) {
+			next.Nodes = append(next.Nodes, claim.Node)
+		}
+	}
+	old := c.promised
+	if old.Job == next.Job && old.At == next.At && slices.Equal(old.Nodes, next.Nodes) {
+		return out
+	}
+	c.promised = next
+	if old.Job != 0 && old.Job != next.Job && c.queued[old.Job] != nil {
+		out = append(out, Promise{Job: old.Job})
+	}
+	if next.Job != 0 {
+		out = append(out, next)
+	}
+	return out
+}
+
+func seconds(t Instant) int64 { return int64(t) / int64(time.Second) }
