@@ -1,0 +1,213 @@
+// Package sim runs the core against invented time: jobs that are submitted at
+// known instants and run for known durations, on nodes that all work. Decisions
+// take effect at once and cost nothing.
+//
+// The core is the production one. What is left out is everything outside it:
+// engines, failures, the time that a launch or a proof of the end takes.
+package sim
+
+import (
+	"container/heap"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched"
+)
+
+// Job is one job of a simulation.
+type Job struct {
+	ID       job.ID
+	Spec     *job.Spec
+	Priority int64
+	Submit   time.Duration // after the start of the simulation
+	Work     time.Duration // how long it works, if its limit does not end it before
+
+	// Peers, unless zero, is a number that jobs share which work together: none
+	// of them works before all of them run, and meanwhile they hold what they
+	// have. It stands for tasks of one gang that were submitted one by one.
+	Peers int
+}
+
+// Outcome is what became of a job. Times are after the start of the simulation.
+type Outcome struct {
+	Job      job.ID
+	Promised []sched.Promise
+	Started  bool
+	Start    time.Duration
+	Until    time.Duration // when its limit ends it; 0: no limit
+	Claims   []fleet.Claim
+	Ended    bool
+	End      time.Duration
+}
+
+// Sim is a simulation. It is not safe for concurrent use.
+type Sim struct {
+	Core *sched.Core
+	Now  time.Duration
+	// Watch, if set, is called after each step of the core with what it was told
+	// and what it decided.
+	Watch func(now time.Duration, events []sched.Event, decisions []sched.Decision)
+
+	jobs  map[job.ID]*state
+	order []job.ID
+	queue agenda
+	seq   int
+}
+
+type state struct {
+	Job
+	Outcome
+}
+
+// New returns a simulation of a fleet.
+func New(cfg sched.Config, nodes []fleet.Node) *Sim {
+	s := &Sim{Core: sched.New(cfg), jobs: map[job.ID]*state{}}
+	for _, n := range nodes {
+		s.at(0, sched.NodeSet{Node: n})
+	}
+	return s
+}
+
+// Submit plans the submission of a job.
+func (s *Sim) Submit(j Job) {
+	if s.jobs[j.ID] != nil {
+		panic(fmt.Sprintf("sim: job %d was submitted before", j.ID))
+	}
+	s.jobs[j.ID] = &state{Job: j, Outcome: Outcome{Job: j.ID}}
+	s.order = append(s.order, j.ID)
+	s.at(j.Submit, sched.Submitted{Job: j.ID, Spec: j.Spec, Priority: j.Priority, At: sched.Instant(j.Submit)})
+}
+
+// At plans any other event.
+func (s *Sim) At(when time.Duration, e sched.Event) { s.at(when, e) }
+
+func (s *Sim) at(when time.Duration, e sched.Event) {
+	s.seq++
+	heap.Push(&s.queue, item{when, s.seq, e})
+}
+
+// Run lets time pass until nothing is planned any longer and returns the outcomes
+// in order of submission. Jobs that have not ended then never will.
+func (s *Sim) Run() []Outcome {
+	for s.Step() {
+	}
+	return s.Outcomes()
+}
+
+// Outcomes returns what has become of the jobs so far, in order of submission.
+func (s *Sim) Outcomes() []Outcome {
+	out := make([]Outcome, 0, len(s.order))
+	for _, id := range s.order {
+		out = append(out, s.jobs[id].Outcome)
+	}
+	return out
+}
+
+// Step goes on to the next planned instant and lets everything happen that is
+// planned for it. It returns false if nothing is planned.
+func (s *Sim) Step() bool {
+	if len(s.queue) == 0 {
+		return false
+	}
+	s.Now = s.queue[0].when
+	var events []sched.Event
+	for len(s.queue) > 0 && s.queue[0].when == s.Now {
+		e := heap.Pop(&s.queue).(item).event
+		if r, ok := e.(sched.Released); ok {
+			if j := s.jobs[r.Job]; j != nil {
+				j.Ended, j.End = true, s.Now
+			}
+		}
+		events = append(events, e)
+	}
+	decisions := s.Core.Step(sched.Instant(s.Now), events...)
+	for _, d := range decisions {
+		s.take(d)
+	}
+	if s.Watch != nil {
+		s.Watch(s.Now, events, decisions)
+	}
+	return true
+}
+
+func (s *Sim) take(d sched.Decision) {
+	switch d := d.(type) {
+	case sched.Promise:
+		if j := s.jobs[d.Job]; j != nil {
+			j.Promised = append(j.Promised, d)
+		}
+	case sched.Start:
+		j := s.jobs[d.Job]
+		j.Started, j.Start, j.Until, j.Claims = true, s.Now, time.Duration(d.Until), d.Claims
+		for _, p := range s.ready(j) {
+			s.end(p)
+		}
+	}
+}
+
+// ready lists the jobs that begin to work because one has started.
+func (s *Sim) ready(j *state) []*state {
+	if j.Peers == 0 {
+		return []*state{j}
+	}
+	var all []*state
+	for _, id := range s.order {
+		if p := s.jobs[id]; p.Peers == j.Peers {
+			if !p.Started {
+				return nil
+			}
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// end plans the end of a job that begins to work now.
+func (s *Sim) end(j *state) {
+	end := s.Now + j.Work
+	if j.Until != 0 {
+		end = min(end, j.Until)
+	}
+	s.at(end, sched.Released{Job: j.ID})
+}
+
+// Idle lists the jobs that have started and not ended, by number: once Run has
+// returned, those that hold resources for ever.
+func (s *Sim) Idle() []job.ID {
+	var out []job.ID
+	for _, id := range s.order {
+		if j := s.jobs[id]; j.Started && !j.Ended {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+type item struct {
+	when  time.Duration
+	seq   int
+	event sched.Event
+}
+
+// agenda is a heap of events by instant, then in the order in which they were planned.
+type agenda []item
+
+func (a agenda) Len() int { return len(a) }
+func (a agenda) Less(i, j int) bool {
+	if a[i].when != a[j].when {
+		return a[i].when < a[j].when
+	}
+	return a[i].seq < a[j].seq
+}
+func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a *agenda) Push(x any)   { *a = append(*a, x.(item)) }
+func (a *agenda) Pop() any {
+	old := *a
+	x := old[len(old)-1]
+	*a = old[:len(old)-1]
+	return x
+}
