@@ -1,0 +1,227 @@
+package sbatch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Directive is one option as given, in a script, an environment variable or on
+// the command line.
+type Directive struct {
+	Option   string // long name; "ntasks-per-node" also for --tasks-per-node
+	Value    string
+	HasValue bool
+	Plugin   bool   // an option of a known site plugin, not of sbatch
+	Raw      string // as written: "-N2", "--nodes 2"
+	Line     int    // from 1; 0: not from a script
+
+	opt         *Option // nil for a plugin's
+	name, value word    // equal if the value is glued
+	valueAt     int     // where Value begins in value.text
+}
+
+// Problem is a word that sbatch does not take as an option.
+type Problem struct {
+	Kind      ProblemKind
+	Text      string // the option or word; with =VALUE for UnwantedArgument
+	Line, Col int    // from 1
+	Detail    string // possibilities of an ambiguous option, or a likely name
+
+	word  word
+	index int // of the word in its component
+}
+
+// ProblemKind classifies a Problem.
+type ProblemKind string
+
+// The kinds of problem.
+const (
+	UnknownOption    ProblemKind = "unknown option"
+	AmbiguousOption  ProblemKind = "ambiguous option"
+	MissingArgument  ProblemKind = "missing argument"
+	UnwantedArgument ProblemKind = "unwanted argument"
+	StrayWord        ProblemKind = "stray word"
+	UnmatchedQuote   ProblemKind = "unmatched quote"
+	UnexpectedColon  ProblemKind = "unexpected colon"
+)
+
+// scan reads an argument list as getopt_long does, except that it goes on after
+// problems.
+func scan(words []word) (found []Directive, problems []Problem) {
+	s := &scanner{words: words}
+	for s.next = 0; s.next < len(words); {
+		w := words[s.next]
+		s.at = s.next
+		s.next++
+		switch {
+		case w.text == "--":
+			for _, rest := range words[s.next:] {
+				s.at++
+				s.problem(StrayWord, rest.text, rest, "")
+			}
+			return s.found, s.problems
+		case strings.HasPrefix(w.text, "--"):
+			s.long(w)
+		case len(w.text) > 1 && w.text[0] == '-':
+			s.short(w)
+		default:
+			s.problem(StrayWord, w.text, w, "")
+		}
+	}
+	return s.found, s.problems
+}
+
+type scanner struct {
+	words    []word
+	at, next int // the word that is read, the one after it
+	found    []Directive
+	problems []Problem
+}
+
+func (s *scanner) problem(kind ProblemKind, text string, w word, detail string) {
+	s.problems = append(s.problems, Problem{
+		Kind: kind, Text: text, Line: w.line, Col: w.col + 1, Detail: detail, word: w, index: s.at,
+	})
+}
+
+func (s *scanner) add(d Directive) {
+	d.Raw, d.Line = d.name.raw(), d.name.line
+	if d.value.src != "" && d.value.col != d.name.col {
+		d.Raw += " " + d.value.raw()
+	}
+	s.found = append(s.found, d)
+}
+
+func (s *scanner) long(w word) {
+	name, value, hasValue := strings.Cut(w.text[2:], "=")
+	d := Directive{Value: value, HasValue: hasValue, name: w}
+	if hasValue {
+		d.value, d.valueAt = w, len("--=")+len(name)
+	}
+	opt, possible := lookup(name)
+	if opt == nil {
+		if p := plugin(name); p != nil && p.known {
+			d.Option, d.Plugin = name, true
+			s.finish(d, p.arg)
+			return
+		}
+		kind, detail := UnknownOption, nearest(name)
+		if len(possible) > 0 {
+			kind, detail = AmbiguousOption, "--"+strings.Join(possible, ", --")
+		}
+		s.problem(kind, "--"+name, w, detail)
+		return
+	}
+	d.Option, d.opt = opt.canonical(), opt
+	s.finish(d, opt.Arg)
+}
+
+// finish takes the argument from the next word where it is due.
+func (s *scanner) finish(d Directive, arg Arg) {
+	switch {
+	case arg == None && d.HasValue:
+		s.problem(UnwantedArgument, d.name.text, d.name, "")
+		d.Value, d.HasValue, d.value = "", false, word{}
+	case arg == Required && !d.HasValue:
+		if s.next == len(s.words) {
+			s.problem(MissingArgument, "--"+d.Option, d.name, "")
+			return
+		}
+		d.value = s.words[s.next]
+		d.Value, d.HasValue = d.value.text, true
+		s.next++
+	}
+	s.add(d)
+}
+
+func (s *scanner) short(w word) {
+	for i := 1; i < len(w.text); i++ {
+		k := slices.IndexFunc(table, func(o Option) bool { return o.Short == w.text[i] })
+		if k < 0 {
+			s.problem(UnknownOption, "-"+w.text[i:i+1], w, "")
+			continue
+		}
+		d := Directive{Option: table[k].canonical(), opt: &table[k], name: w}
+		if table[k].Arg != None && i+1 < len(w.text) {
+			d.Value, d.HasValue, d.value, d.valueAt = w.text[i+1:], true, w, i+1
+			s.add(d)
+			return
+		}
+		s.finish(d, table[k].Arg)
+	}
+}
+
+// lookup finds a long name, or the only one that begins so. Names of the same
+// option do not make a beginning ambiguous.
+func lookup(name string) (*Option, []string) {
+	var match *Option
+	var possible []string
+	same := true
+	for i := range table {
+		o := &table[i]
+		if o.Name == name {
+			return o, nil
+		}
+		if name == "" || !strings.HasPrefix(o.Name, name) {
+			continue
+		}
+		possible = append(possible, o.Name)
+		if match == nil {
+			match = o
+		} else if o.canonical() != match.canonical() {
+			same = false
+		}
+	}
+	if match != nil && same {
+		return match, nil
+	}
+	return nil, possible
+}
+
+// nearest returns a hint for a name that is no option: the option that was
+// probably meant, as "did you mean --nodes?".
+func nearest(name string) string {
+	best, cost := "", 3
+	if len(name) < 6 {
+		cost = 2
+	}
+	for i := range table {
+		if d := distance(name, table[i].Name); d < cost {
+			best, cost = table[i].Name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean --%s?", best)
+}
+
+// distance counts the insertions, deletions, replacements and swaps of
+// neighbours that turn one word into the other.
+func distance(a, b string) int {
+	if len(a) > 64 {
+		return len(a)
+	}
+	var prev2 []int
+	prev := make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(prev[j]+cost, prev[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], prev2[j-1]+1)
+			}
+		}
+		prev2, prev = prev, row
+	}
+	return prev[len(b)]
+}

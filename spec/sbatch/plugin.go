@@ -1,0 +1,69 @@
+package sbatch
+
+// pluginOption is an option that is not sbatch's own: one that a site's plugin
+// adds, or one that old versions had. Those of pyxis have documented arguments
+// and are read like options; of the others only the name is known.
+type pluginOption struct {
+	name  string
+	known bool // arg is known
+	arg   Arg
+	what  string // completes "it …"
+	now   string // today's name, for an old one
+}
+
+const (
+	ofPyxis = "belongs to the pyxis plugin; containers are not built yet, so the job runs without one"
+	ofSite  = "belongs to a plugin of some sites"
+)
+
+var plugins = []pluginOption{
+	{name: "container-image", known: true, arg: Required, what: ofPyxis},
+	{name: "container-mounts", known: true, arg: Required, what: ofPyxis},
+	{name: "container-workdir", known: true, arg: Required, what: ofPyxis},
+	{name: "container-name", known: true, arg: Required, what: ofPyxis},
+	{name: "container-save", known: true, arg: Required, what: ofPyxis},
+	{name: "container-env", known: true, arg: Required, what: ofPyxis},
+	{name: "container-mount-home", known: true, what: ofPyxis},
+	{name: "no-container-mount-home", known: true, what: ofPyxis},
+	{name: "container-remap-root", known: true, what: ofPyxis},
+	{name: "no-container-remap-root", known: true, what: ofPyxis},
+	{name: "container-entrypoint", known: true, what: ofPyxis},
+	{name: "no-container-entrypoint", known: true, what: ofPyxis},
+	{name: "container-entrypoint-log", known: true, what: ofPyxis},
+	{name: "container-writable", known: true, what: ofPyxis},
+	{name: "container-readonly", known: true, what: ofPyxis},
+
+	{name: "image", what: ofSite + " (shifter)"},
+	{name: "module", what: ofSite + " (shifter)"},
+	{name: "volume", what: ofSite + " (shifter)"},
+	{name: "uenv", what: ofSite + " (user environments)"},
+	{name: "view", what: ofSite + " (user environments)"},
+	{name: "environment", what: ofSite + " (container engine)"},
+	{name: "quotatype", what: ofSite},
+	{name: "ear", what: ofSite + " (energy management)"},
+	{name: "ear-policy", what: ofSite + " (energy management)"},
+	{name: "ear-cpufreq", what: ofSite + " (energy management)"},
+	{name: "ear-verbose", what: ofSite + " (energy management)"},
+	{name: "fpgalink", what: ofSite + " (FPGA links)"},
+	{name: "x11", what: "is an option of srun and salloc"},
+
+	{name: "workdir", what: "is the old name of --chdir", now: "chdir"},
+	{name: "share", what: "is the old name of --oversubscribe", now: "oversubscribe"},
+	{name: "mem_bind", what: "is the old name of --mem-bind", now: "mem-bind"},
+	{name: "cpu_bind", what: "is the old name of srun's --cpu-bind"},
+	{name: "cpu-bind", what: "is an option of srun"},
+	{name: "checkpoint", what: "is gone since Slurm 19.05"},
+	{name: "mincores", what: "is the old name of --cores-per-socket"},
+	{name: "jobid", what: "is an option of srun"},
+	{name: "power", what: "is gone since Slurm 23.11"},
+}
+
+// plugin finds a name that is known not to be sbatch's own.
+func plugin(name string) *pluginOption {
+	for i := range plugins {
+		if plugins[i].name == name {
+			return &plugins[i]
+		}
+	}
+	return nil
+}

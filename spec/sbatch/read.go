@@ -1,0 +1,241 @@
+package sbatch
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// MaxScript is the size that a batch script may have, in bytes; sbatch has the
+// same limit.
+const MaxScript = 4 << 20
+
+const magic = "#SBATCH"
+
+// Script is a batch script as sbatch reads it. Values are not checked yet.
+type Script struct {
+	Name       string
+	Shebang    string        // the first line
+	Components [][]Directive // at least one; more for a heterogeneous job
+	Problems   []Problem     // in order of appearance
+	Warnings   []spec.Warning
+	Lines      [2]int // first and last line with a directive, 0 if there is none
+
+	foreign []foreignLine
+	ends    int // line of the first command, 0 if there is none
+}
+
+// foreignLine is a directive for another scheduler.
+type foreignLine struct {
+	magic string
+	line  int
+}
+
+// Read applies sbatch's rules to a script. The error is for a text that is no
+// batch script at all: empty, too large, binary, without "#!" on its first line,
+// or with DOS line ends. Words that sbatch would not take are Problems.
+func Read(src spec.Source) (*Script, error) {
+	if err := checkText(src); err != nil {
+		return nil, err
+	}
+	return readLines(src), nil
+}
+
+// checkText returns an error for what is no batch script.
+func checkText(src spec.Source) error {
+	fail := func(line int, remedy, message string, args ...any) error {
+		return &spec.Error{File: src.Name, Line: line, Message: fmt.Sprintf(message, args...), Remedy: remedy}
+	}
+	data := src.Data
+	lineOf := func(at int) int { return 1 + bytes.Count(data[:at], []byte("\n")) }
+	switch {
+	case len(data) > MaxScript:
+		return fail(0, "keep data in files of their own and read them from the script",
+			"a batch script may have %d MiB, this has %.1f", MaxScript>>20, float64(len(data))/(1<<20))
+	case len(data) == 0:
+		return fail(0, "a batch script begins with #!/bin/sh or the like", "the batch script is empty")
+	case bytes.HasPrefix(data, []byte("\x7fELF")):
+		return fail(0, "to run a program: cox run -- PROGRAM", "this is a program, not a batch script")
+	case len(bytes.TrimSpace(data)) == 0:
+		return fail(0, "a batch script begins with #!/bin/sh or the like", "the batch script has only white space")
+	}
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		return fail(lineOf(i), "", "the batch script has a NUL character: it is a binary file")
+	}
+	first, _, _ := bytes.Cut(data, []byte("\n"))
+	if !bytes.HasPrefix(first, []byte("#!")) {
+		message := "this does not look like a batch script: the first line has to start with #! and the path of an interpreter"
+		if bytes.HasPrefix(first, []byte("\xef\xbb\xbf#!")) {
+			message = "an invisible byte order mark stands before the #! of the first line"
+		}
+		line := string(first[:min(len(first), 200)])
+		return &spec.Error{
+			File: src.Name, Line: 1, Col: 1, Len: min(len(line), 2), Text: line,
+			Message: message, Remedy: "make the first line: #!/bin/sh",
+		}
+	}
+	if i := bytes.Index(data, []byte("\r\n")); i >= 0 {
+		n := bytes.Count(data, []byte("\r\n"))
+		name := src.Name
+		if name == "" || name == "-" {
+			name = "FILE"
+		}
+		return fail(lineOf(i), fmt.Sprintf(`sed -i 's/\r$//' %s makes them UNIX line ends`, name),
+			"the batch script has DOS line ends (\\r\\n) on %s", plural(n, "line"))
+	}
+	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// readLines collects the words of each component and reads them as options.
+func readLines(src spec.Source) *Script {
+	s := &Script{Name: src.Name}
+	var words []word
+	finish := func() {
+		found, problems := scan(words)
+		s.Components = append(s.Components, found)
+		s.Problems = append(s.Problems, problems...)
+		words = nil
+	}
+	number := 0
+	rest := string(src.Data)
+	for more := true; more; {
+		var line string
+		line, rest, more = strings.Cut(rest, "\n")
+		number++
+		if number == 1 {
+			s.Shebang = line
+		}
+		if !strings.HasPrefix(line, magic) {
+			if t := strings.TrimLeft(line, " \t\n\v\f\r"); t != "" && t[0] != '#' {
+				s.ends = number
+				break
+			}
+			s.lookAt(line, number)
+			continue
+		}
+		if s.Lines[0] == 0 {
+			s.Lines[0] = number
+		}
+		s.Lines[1] = number
+		found, ended := s.split(line, number)
+		words = append(words, found...)
+		if ended {
+			finish()
+		}
+	}
+	finish()
+	s.warnForeign()
+	if s.ends > 0 {
+		s.warnLate(rest)
+	}
+	return s
+}
+
+// split cuts a directive into words; ended is true if it closes the component.
+func (s *Script) split(line string, number int) (words []word, ended bool) {
+	sp := splitter{file: s.Name, src: line, line: number, pos: len(magic)}
+	words, why := sp.words()
+	here := word{file: s.Name, src: line, line: number, col: sp.pos, end: max(sp.pos, len(strings.TrimRight(line, " \t")))}
+	here.text = line[sp.pos:here.end]
+	problem := func(kind ProblemKind) {
+		s.Problems = append(s.Problems, Problem{Kind: kind, Text: here.text, Line: number, Col: sp.pos + 1, word: here})
+	}
+	switch why {
+	case component:
+		return words, true
+	case badQuote:
+		problem(UnmatchedQuote)
+	case badColon:
+		problem(UnexpectedColon)
+	case empty:
+		s.warn(number, "", "an empty argument ends the line, as it does for sbatch: not read: "+here.text)
+	}
+	return words, false
+}
+
+func (s *Script) warn(line int, option, message string) {
+	s.Warnings = append(s.Warnings, spec.Warning{File: s.Name, Line: line, Option: option, Message: message})
+}
+
+// lookAt notes comments that look like directives and are none.
+func (s *Script) lookAt(line string, number int) {
+	for _, m := range []string{"#PBS", "#BSUB"} {
+		if strings.HasPrefix(line, m) && len(line) > len(m) && isSpace(line[len(m)]) {
+			s.foreign = append(s.foreign, foreignLine{m, number})
+			return
+		}
+	}
+	trimmed := strings.TrimLeft(line, " \t")
+	if len(trimmed) <= len(magic) || !strings.EqualFold(trimmed[:len(magic)], magic) || !isSpace(trimmed[len(magic)]) && trimmed[len(magic)] != '-' {
+		return
+	}
+	if strings.HasPrefix(trimmed, magic) {
+		s.warn(number, "", "not read: a directive starts at the first column, without blanks before #SBATCH")
+	} else {
+		s.warn(number, "", "not read: "+trimmed[:len(magic)]+" is not #SBATCH (capitals matter)")
+	}
+}
+
+// warnForeign says that the lines for PBS and LSF were not read.
+func (s *Script) warnForeign() {
+	for _, m := range []string{"#PBS", "#BSUB"} {
+		n, first := 0, 0
+		for _, f := range s.foreign {
+			if f.magic == m {
+				if n++; n == 1 {
+					first = f.line
+				}
+			}
+		}
+		if n > 0 {
+			s.warn(first, m, fmt.Sprintf("lines are not read (%s): say it with #SBATCH", plural(n, "line")))
+		}
+	}
+}
+
+// warnLate looks for directives below the first command, outside here-documents.
+func (s *Script) warnLate(rest string) {
+	number := s.ends
+	until, n, first := "", 0, 0
+	for line := range strings.SplitSeq(rest, "\n") {
+		number++
+		switch {
+		case until != "":
+			if strings.TrimLeft(line, "\t") == until {
+				until = ""
+			}
+		case strings.HasPrefix(line, magic+" ") || strings.HasPrefix(line, magic+"-") || strings.HasPrefix(line, magic+"\t"):
+			if n++; n == 1 {
+				first = number
+			}
+		default:
+			until = hereDocument(line)
+		}
+	}
+	if n > 0 {
+		s.warn(first, magic, fmt.Sprintf("is not read here (%s): reading ends at the first command, line %d", plural(n, "line"), s.ends))
+	}
+}
+
+// hereDocument returns the word that ends the here-document which a line opens.
+func hereDocument(line string) string {
+	_, after, ok := strings.Cut(line, "<<")
+	if !ok || strings.HasPrefix(after, "<") {
+		return ""
+	}
+	after = strings.TrimLeft(strings.TrimPrefix(after, "-"), " \t")
+	end := strings.IndexAny(after, " \t;|&>)")
+	if end < 0 {
+		end = len(after)
+	}
+	return strings.Trim(after[:end], `"'\`)
+}

@@ -1,0 +1,171 @@
+package sbatch
+
+// Arg says whether an option takes an argument.
+type Arg uint8
+
+// The kinds of argument. An optional one must be glued: --nice=5.
+const (
+	None Arg = iota
+	Required
+	Optional
+)
+
+// Status says what becomes of an option.
+type Status uint8
+
+// The statuses.
+const (
+	Honoured Status = iota // it has the effect that it has under sbatch
+	NoEffect               // it is taken with a warning: the job runs as well without it
+	Refused                // the job would not be what its writer means
+)
+
+// String is the status as documentation shows it.
+func (s Status) String() string {
+	return [...]string{"honoured", "accepted without effect", "refused"}[s]
+}
+
+// Option is one option of sbatch.
+type Option struct {
+	Name   string // long name, without dashes
+	Short  byte   // one letter, 0 if there is none
+	Arg    Arg
+	Same   string // the option that this is another name of
+	Status Status
+	Why    string // of NoEffect and Refused
+}
+
+// canonical is the name under which the option's value is kept.
+func (o *Option) canonical() string {
+	if o.Same != "" {
+		return o.Same
+	}
+	return o.Name
+}
+
+// Options returns a copy of the table of all options that sbatch has.
+func Options() []Option { return append([]Option(nil), table...) }
+
+// table is the only place that says what options exist and what becomes of them.
+var table = []Option{
+	{Name: "account", Short: 'A', Arg: Required},
+	{Name: "acctg-freq", Arg: Required, Status: NoEffect, Why: "no sampling of accounting data is built yet"},
+	{Name: "array", Short: 'a', Arg: Required},
+	{Name: "batch", Arg: Required, Status: NoEffect, Why: "the batch script always runs on the first node"},
+	{Name: "bbf", Arg: Required, Status: Refused, Why: "there are no burst buffers, and without staging the job would miss its data"},
+	{Name: "autocomplete", Arg: Required, Status: Refused, Why: "it belongs to the shell completion of sbatch"},
+	{Name: "begin", Short: 'b', Arg: Required},
+	{Name: "bb", Arg: Required, Status: Refused, Why: "there are no burst buffers, and without staging the job would miss its data"},
+	{Name: "consolidate-segments", Status: NoEffect, Why: "no block topology is known"},
+	{Name: "cluster-constraint", Arg: Required, Status: NoEffect, Why: "there is one cluster"},
+	{Name: "chdir", Short: 'D', Arg: Required},
+	{Name: "clusters", Short: 'M', Arg: Required, Status: NoEffect, Why: "there is one cluster"},
+	{Name: "cluster", Arg: Required, Same: "clusters", Status: NoEffect, Why: "there is one cluster"},
+	{Name: "comment", Arg: Required},
+	{Name: "constraint", Short: 'C', Arg: Required},
+	{Name: "container", Arg: Required, Status: Refused, Why: "OCI bundles are not built yet, and outside of it the job would be another one"},
+	{Name: "container-id", Arg: Required, Status: Refused, Why: "OCI bundles are not built yet, and outside of it the job would be another one"},
+	{Name: "runtime", Arg: Required, Status: Refused, Why: "OCI bundles are not built yet"},
+	{Name: "context", Arg: Required, Status: NoEffect, Why: "no security context is set"},
+	{Name: "contiguous"},
+	{Name: "core-spec", Short: 'S', Arg: Required, Status: NoEffect, Why: "no cores are set aside for the system"},
+	{Name: "cores-per-socket", Arg: Required, Status: NoEffect, Why: "sockets and cores are not chosen one by one"},
+	{Name: "cpu-freq", Arg: Required, Status: NoEffect, Why: "the frequency of CPUs is left alone"},
+	{Name: "cpus-per-gpu", Arg: Required},
+	{Name: "cpus-per-task", Short: 'c', Arg: Required},
+	{Name: "deadline", Arg: Required, Status: NoEffect, Why: "deadlines are not built yet"},
+	{Name: "delay-boot", Arg: Required, Status: NoEffect, Why: "nodes are not powered down"},
+	{Name: "dependency", Short: 'd', Arg: Required, Status: NoEffect, Why: "dependencies are not built yet: the job does not wait for the others"},
+	{Name: "distribution", Short: 'm', Arg: Required},
+	{Name: "error", Short: 'e', Arg: Required},
+	{Name: "exclude", Short: 'x', Arg: Required},
+	{Name: "exclusive", Arg: Optional},
+	{Name: "export", Arg: Required},
+	{Name: "export-file", Arg: Required},
+	{Name: "external", Status: Refused, Why: "a job without processes of its own is not built yet"},
+	{Name: "extra", Arg: Required, Status: NoEffect, Why: "it is stored for nobody"},
+	{Name: "extra-node-info", Short: 'B', Arg: Required, Status: NoEffect, Why: "sockets and cores are not chosen one by one"},
+	{Name: "get-user-env", Status: NoEffect, Why: "no login environment is loaded: the job gets the environment of its submission"},
+	{Name: "gid", Arg: Required, Status: Refused, Why: "a job runs as its submitter"},
+	{Name: "gpu-bind", Arg: Required, Status: NoEffect, Why: "every task sees the GPUs of its node or step"},
+	{Name: "tres-bind", Arg: Required, Status: NoEffect, Why: "every task sees the GPUs of its node or step"},
+	{Name: "gpu-freq", Arg: Required, Status: NoEffect, Why: "the frequency of GPUs is left alone"},
+	{Name: "gpus", Short: 'G', Arg: Required},
+	{Name: "gpus-per-node", Arg: Required},
+	{Name: "gpus-per-socket", Arg: Required},
+	{Name: "gpus-per-task", Arg: Required},
+	{Name: "tres-per-task", Arg: Required},
+	{Name: "gres", Arg: Required},
+	{Name: "gres-flags", Arg: Required, Status: NoEffect, Why: "devices are picked by link and NUMA locality in any case"},
+	{Name: "help", Short: 'h', Status: NoEffect, Why: "it belongs on the command line"},
+	{Name: "hint", Arg: Required, Status: NoEffect, Why: "tasks are not bound to cores"},
+	{Name: "hold", Short: 'H'},
+	{Name: "ignore-pbs"},
+	{Name: "input", Short: 'i', Arg: Required},
+	{Name: "job-name", Short: 'J', Arg: Required},
+	{Name: "kill-on-invalid-dep", Arg: Required, Status: NoEffect, Why: "dependencies are not built yet"},
+	{Name: "licenses", Short: 'L', Arg: Required},
+	{Name: "mail-type", Arg: Required, Status: NoEffect, Why: "no mail relay is configured"},
+	{Name: "mail-user", Arg: Required, Status: NoEffect, Why: "no mail relay is configured"},
+	{Name: "mcs-label", Arg: Required, Status: NoEffect, Why: "there are no security labels"},
+	{Name: "oom-kill-step", Arg: Optional, Status: NoEffect, Why: "an out-of-memory kill ends its task"},
+	{Name: "mem", Arg: Required},
+	{Name: "mem-bind", Arg: Required, Status: NoEffect, Why: "memory is not bound to NUMA nodes"},
+	{Name: "mem-per-cpu", Arg: Required},
+	{Name: "mem-per-gpu", Arg: Required},
+	{Name: "mem-update", Arg: Required, Status: NoEffect, Why: "the memory claim does not change while the job runs"},
+	{Name: "mincpus", Arg: Required},
+	{Name: "network", Arg: Required, Status: NoEffect, Why: "there is no switch plugin"},
+	{Name: "nice", Arg: Optional},
+	{Name: "no-kill", Short: 'k', Arg: Optional, Status: NoEffect, Why: "the job ends when it loses a node"},
+	{Name: "no-requeue"},
+	{Name: "nodefile", Short: 'F', Arg: Required},
+	{Name: "nodelist", Short: 'w', Arg: Required},
+	{Name: "nodes", Short: 'N', Arg: Required},
+	{Name: "ntasks", Short: 'n', Arg: Required},
+	{Name: "ntasks-per-core", Arg: Required, Status: NoEffect, Why: "tasks are not bound to cores"},
+	{Name: "ntasks-per-node", Arg: Required},
+	{Name: "ntasks-per-socket", Arg: Required, Status: NoEffect, Why: "tasks are not bound to sockets"},
+	{Name: "ntasks-per-tres", Arg: Required},
+	{Name: "ntasks-per-gpu", Arg: Required},
+	{Name: "open-mode", Arg: Required},
+	{Name: "output", Short: 'o', Arg: Required},
+	{Name: "overcommit", Short: 'O'},
+	{Name: "oversubscribe", Short: 's', Status: NoEffect, Why: "whether nodes are shared is for the other jobs on them to say"},
+	{Name: "parsable", Status: NoEffect, Why: "it concerns the sbatch command alone"},
+	{Name: "partition", Short: 'p', Arg: Required},
+	{Name: "prefer", Arg: Required, Status: NoEffect, Why: "soft constraints are not built yet"},
+	{Name: "priority", Arg: Required},
+	{Name: "profile", Arg: Required, Status: NoEffect, Why: "no profiling plugin"},
+	{Name: "propagate", Arg: Optional, Status: NoEffect, Why: "resource limits are those of the submission"},
+	{Name: "qos", Short: 'q', Arg: Required},
+	{Name: "quiet", Short: 'Q', Status: NoEffect, Why: "it concerns the sbatch command alone"},
+	{Name: "reboot", Status: NoEffect, Why: "nodes are not rebooted"},
+	{Name: "requeue", Arg: Optional},
+	{Name: "reservation", Arg: Required, Status: NoEffect, Why: "reservations are not built yet"},
+	{Name: "resources", Arg: Required, Status: NoEffect, Why: "resource layouts are not built yet"},
+	{Name: "resv-ports", Arg: Optional, Status: NoEffect, Why: "no ports are reserved"},
+	{Name: "segment", Arg: Required, Status: NoEffect, Why: "no block topology is known"},
+	{Name: "signal", Arg: Required},
+	{Name: "sockets-per-node", Arg: Required},
+	{Name: "spread-job", Status: NoEffect, Why: "the placement stays as compact as it can"},
+	{Name: "spread-segments", Status: NoEffect, Why: "no block topology is known"},
+	{Name: "stepmgr", Status: NoEffect, Why: "steps have a manager of their own in any case"},
+	{Name: "switches", Arg: Required, Status: NoEffect, Why: "switch counts are not built yet: nodes are chosen as close together as can be"},
+	{Name: "tasks-per-node", Arg: Required, Same: "ntasks-per-node"},
+	{Name: "test-only", Status: NoEffect, Why: "it belongs on the command line"},
+	{Name: "thread-spec", Arg: Required, Status: NoEffect, Why: "no threads are set aside for the system"},
+	{Name: "threads-per-core", Arg: Required, Status: NoEffect, Why: "sockets and cores are not chosen one by one"},
+	{Name: "time", Short: 't', Arg: Required},
+	{Name: "time-min", Arg: Required},
+	{Name: "tmp", Arg: Required},
+	{Name: "uid", Arg: Required, Status: Refused, Why: "a job runs as its submitter"},
+	{Name: "use-min-nodes", Status: NoEffect, Why: "a node range already takes no more nodes than tasks need"},
+	{Name: "usage", Status: NoEffect, Why: "it belongs on the command line"},
+	{Name: "verbose", Short: 'v', Status: NoEffect, Why: "it concerns the sbatch command alone"},
+	{Name: "version", Short: 'V', Status: NoEffect, Why: "it belongs on the command line"},
+	{Name: "wait", Short: 'W', Status: NoEffect, Why: "it concerns the sbatch command alone"},
+	{Name: "wait-all-nodes", Arg: Required, Status: NoEffect, Why: "the script starts when the whole gang is there in any case"},
+	{Name: "wckey", Arg: Required, Status: NoEffect, Why: "workload keys are not built yet"},
+	{Name: "wrap", Arg: Required, Status: NoEffect, Why: "it belongs on the command line"},
+}

@@ -1,0 +1,150 @@
+package sbatch
+
+import (
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// word is one argument and where it stands. Words of the command line and of the
+// environment have line 0.
+type word struct {
+	text     string
+	file     string
+	src      string // the whole line
+	line     int    // from 1
+	col, end int    // bytes of src that the word takes up, quotes included
+	at       []int  // place in src of each byte of text; nil: text is src[col:end]
+}
+
+// place returns where text[i] stands in src; i may be len(text).
+func (w word) place(i int) int {
+	switch {
+	case w.at == nil:
+		return w.col + i
+	case i < len(w.at):
+		return w.at[i]
+	}
+	return w.end
+}
+
+// raw is the word as written.
+func (w word) raw() string { return w.src[w.col:w.end] }
+
+// error blames text[from:to] of the word.
+func (w word) error(from, to int, message, remedy string) *spec.Error {
+	col := w.place(from)
+	end := w.place(to)
+	if to > from && w.at != nil {
+		end = w.at[to-1] + 1
+	}
+	return &spec.Error{
+		File: w.file, Line: w.line, Col: col + 1, Len: max(end-col, 0), Text: w.src,
+		Message: message, Remedy: remedy,
+	}
+}
+
+// argument is the word for one argument of a command line.
+func argument(text string) word {
+	return word{text: text, file: "command line", src: text, end: len(text)}
+}
+
+// ending says why the words of a line ended.
+type ending uint8
+
+const (
+	lineEnd   ending = iota
+	component        // the word hetjob or packjob
+	empty            // an empty argument
+	badQuote         // a quote without its partner
+	badColon         // a word that begins with a colon
+)
+
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+// splitter cuts one line into words.
+type splitter struct {
+	file, src string
+	line      int
+	pos       int
+}
+
+// words returns the words of the line from pos on and why they ended. For an
+// early end, pos stands at its cause.
+func (s *splitter) words() ([]word, ending) {
+	var out []word
+	for {
+		for s.pos < len(s.src) && isSpace(s.src[s.pos]) {
+			s.pos++
+		}
+		if s.pos == len(s.src) || s.src[s.pos] == '#' {
+			return out, lineEnd
+		}
+		if s.src[s.pos] == ':' {
+			return out, badColon
+		}
+		if s.separator("hetjob") || s.separator("packjob") {
+			return out, component
+		}
+		start := s.pos
+		w, closed := s.word()
+		switch {
+		case !closed:
+			s.pos = start
+			return out, badQuote
+		case w.text == "":
+			if w.end == len(strings.TrimRight(s.src, " \t\n\v\f\r")) && !strings.ContainsAny(w.raw(), `"'`) {
+				return out, lineEnd // a backslash at the end of the line
+			}
+			s.pos = start
+			return out, empty
+		}
+		out = append(out, w)
+	}
+}
+
+// separator reports whether the unquoted word stands at pos.
+func (s *splitter) separator(text string) bool {
+	rest, ok := strings.CutPrefix(s.src[s.pos:], text)
+	return ok && (rest == "" || isSpace(rest[0]) || rest[0] == '#')
+}
+
+// word reads one word; closed is false if a quote in it is not.
+func (s *splitter) word() (w word, closed bool) {
+	w = word{file: s.file, src: s.src, line: s.line, col: s.pos}
+	var text []byte
+	var at []int
+	var quote byte
+	literal := true
+	for ; s.pos < len(s.src); s.pos++ {
+		c := s.src[s.pos]
+		switch {
+		case c == '\\':
+			literal = false
+			if s.pos+1 == len(s.src) || quote == 0 && isSpace(s.src[s.pos+1]) {
+				continue
+			}
+			s.pos++
+			c = s.src[s.pos]
+		case quote != 0 && c == quote:
+			quote = 0
+			continue
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, literal = c, false
+			continue
+		case quote == 0 && (isSpace(c) || c == '#'):
+			return s.finish(w, text, at, literal), true
+		}
+		text = append(text, c)
+		at = append(at, s.pos)
+	}
+	return s.finish(w, text, at, literal), quote == 0
+}
+
+func (s *splitter) finish(w word, text []byte, at []int, literal bool) word {
+	w.text, w.end = string(text), s.pos
+	if !literal {
+		w.at = at
+	}
+	return w
+}
