@@ -58,6 +58,29 @@ func TestCgroupVersion1(t *testing.T) {
 	}
 }
 
+func TestUpward(t *testing.T) {
+	const mount = "/sys/fs/cgroup"
+	for _, c := range []struct {
+		root, group string
+		want        []string
+	}{
+		{"/", "/", []string{"sys/fs/cgroup"}},
+		{"/", "/a/b", []string{"sys/fs/cgroup/a/b", "sys/fs/cgroup/a", "sys/fs/cgroup"}},
+		{"/a", "/a/b", []string{"sys/fs/cgroup/b", "sys/fs/cgroup"}},
+		{"/a", "/a", []string{"sys/fs/cgroup"}},
+		{"/a", "/ab", []string{"sys/fs/cgroup"}},
+		{"/a", "/c/d", []string{"sys/fs/cgroup"}},
+		{"/a", "/a/../../../etc", []string{"sys/fs/cgroup/etc", "sys/fs/cgroup"}},
+	} {
+		if got := upward(mount, c.root, c.group); !slices.Equal(got, c.want) {
+			t.Errorf("upward(%s, %s, %s) = %q, want %q", mount, c.root, c.group, got, c.want)
+		}
+	}
+	if got := upward("/", "/", "/a"); !slices.Equal(got, []string{"a", "."}) {
+		t.Errorf("mounted at the root: %q", got)
+	}
+}
+
 func TestMemoryNodesNotAllowed(t *testing.T) {
 	fsys := tree(t, "container")
 	delete(fsys, "sys/fs/cgroup/pod7/memory.max")

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -113,18 +114,21 @@ func cgroupMount(mountinfo, controller string) (root, mount string, ok bool) {
 // upward lists the directories, relative to the file system's root, of group
 // and its parents as seen at a mount that shows root.
 func upward(mount, root, group string) []string {
-	rel := strings.TrimPrefix(group, root)
-	if root != "/" && rel == group {
+	rel, inside := strings.CutPrefix(group, strings.TrimSuffix(root, "/"))
+	if !inside || rel != "" && rel[0] != '/' {
 		rel = "" // a group outside of what the mount shows
 	}
-	base := strings.TrimPrefix(path.Clean(mount), "/")
-	dir := path.Join(base, path.Clean("/"+rel))
-	var dirs []string
-	for dir != base && dir != "." {
-		dirs = append(dirs, dir)
-		dir = path.Dir(dir)
+	dirs := []string{path.Clean("/" + mount)}
+	for part := range strings.SplitSeq(path.Clean("/"+rel), "/") {
+		if part != "" {
+			dirs = append(dirs, path.Join(dirs[len(dirs)-1], part))
+		}
 	}
-	return append(dirs, base)
+	for i, d := range dirs {
+		dirs[i] = cmp.Or(strings.TrimPrefix(d, "/"), ".")
+	}
+	slices.Reverse(dirs)
+	return dirs
 }
 
 // unlimitedV1 is where version 1 limits mean none: the largest page-aligned
@@ -140,7 +144,7 @@ func (s *search) memoryLimit(groups map[string]cgroup) int64 {
 	var limit int64
 	for _, dir := range g.dirs {
 		// "max" in version 2 is no number.
-		n, ok := s.number(dir + "/" + name)
+		n, ok := s.number(path.Join(dir, name))
 		if ok && n > 0 && n < unlimitedV1 && (limit == 0 || n < limit) {
 			limit = n
 		}
@@ -157,10 +161,10 @@ func (s *search) cpuQuota(groups map[string]cgroup) int64 {
 	}
 	var quota int64
 	for _, dir := range g.dirs {
-		t, _ := s.text(dir + "/cpu.max") // "200000 100000" or "max 100000"
+		t, _ := s.text(path.Join(dir, "cpu.max")) // "200000 100000" or "max 100000"
 		if v1 {
-			q, _ := s.text(dir + "/cpu.cfs_quota_us")
-			p, _ := s.text(dir + "/cpu.cfs_period_us")
+			q, _ := s.text(path.Join(dir, "cpu.cfs_quota_us"))
+			p, _ := s.text(path.Join(dir, "cpu.cfs_period_us"))
 			t = fmt.Sprintf("%s %s", q, p)
 		}
 		f := strings.Fields(t)
