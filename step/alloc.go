@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/engine/local/visible"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
@@ -39,6 +40,7 @@ type Alloc struct {
 	SubmitDir  string `json:"submit_dir"`
 	SubmitHost string `json:"submit_host"`
 
+	Direct  bool       `json:"direct,omitempty"`  // the program is run by every task, without a batch script
 	Command string     `json:"command,omitempty"` // what runs, for scontrol show job
 	Output  job.Output `json:"output,omitzero"`
 	Requeue bool       `json:"requeue,omitempty"`
@@ -57,12 +59,13 @@ type Alloc struct {
 
 // AllocNode is one node of the allocation.
 type AllocNode struct {
-	Name    string `json:"name"`
-	Address string `json:"address"`           // by which tasks on other nodes reach it; empty: its name
-	Socket  string `json:"socket"`            // path of its Node's unix socket
-	Path    string `json:"path,omitempty"`    // topology from the top down, with dots: "spine1.leaf3"
-	Virtual bool   `json:"virtual,omitempty"` // one of several on this machine
-	CPUs    int    `json:"cpus"`              // logical CPUs that the node has in all
+	Name    string           `json:"name"`
+	Address string           `json:"address"`           // by which tasks on other nodes reach it; empty: its name
+	Socket  string           `json:"socket"`            // path of its Node's unix socket
+	Path    string           `json:"path,omitempty"`    // topology from the top down, with dots: "spine1.leaf3"
+	Virtual bool             `json:"virtual,omitempty"` // one of several on this machine
+	CPUs    int              `json:"cpus"`              // logical CPUs that the node has in all
+	Vendors []visible.Vendor `json:"vendors,omitempty"` // of the hardware that is in the machine, the job's or not
 }
 
 // AllocGroup is one task group: a component of a heterogeneous job, or the job.
@@ -88,12 +91,12 @@ type Part struct {
 
 // AllocDevice is a device that the job holds on a node.
 type AllocDevice struct {
-	Index   int    `json:"index"`             // as the driver numbers it on its node
-	Kind    string `json:"kind"`              // "gpu"
-	Type    string `json:"type,omitempty"`    // "h100"
-	UUID    string `json:"uuid,omitempty"`    //
-	Visible string `json:"visible,omitempty"` // how CUDA_VISIBLE_DEVICES names it; empty: the index
-	Share   int    `json:"share,omitempty"`   // thousandths held; 0 or 1000: the whole device
+	Index int            `json:"index"`           // as the driver numbers it on its node
+	Kind  string         `json:"kind"`            // "gpu"
+	Type  string         `json:"type,omitempty"`  // "h100"
+	UUID  string         `json:"uuid,omitempty"`  //
+	Shown visible.Device `json:"shown"`           // how the variables of its vendor name it
+	Share int            `json:"share,omitempty"` // thousandths held; 0 or 1000: the whole device
 }
 
 // Load reads an allocation's file.
@@ -158,12 +161,4 @@ func (a *Alloc) End() time.Time {
 		return time.Time{}
 	}
 	return a.Started.Add(a.TimeLimit)
-}
-
-// visible is how a device is named to the program.
-func (d AllocDevice) visible() string {
-	if d.Visible != "" {
-		return d.Visible
-	}
-	return fmt.Sprint(d.Index)
 }

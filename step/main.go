@@ -26,8 +26,3 @@ func ScontrolMain(args []string, io Stdio) int {
 	fmt.Fprintln(io.Err, "scontrol: error: not built yet")
 	return 1
 }
-
-// TaskInitMain is the body of a held task: it reads what to do from an inherited
-// pipe, says that it is there, waits for the barrier and becomes the program. It
-// returns only if that failed, with the exit code.
-func TaskInitMain(args []string) int { return 127 }

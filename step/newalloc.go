@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/engine/local/visible"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -13,10 +14,10 @@ import (
 
 // Place says where an attempt lives on disk.
 type Place struct {
-	Dir     string                                // the attempt's own directory
-	Bin     string                                // directory of srun and its like; empty: PATH is left alone
-	Socket  func(int) string                      // the unix socket of a node, by its index in Alloc.Nodes
-	Visible func(fleet.Node, fleet.Device) string // how a program names a device; nil: by its index
+	Dir    string                                        // the attempt's own directory
+	Bin    string                                        // directory of srun and its like; empty: PATH is left alone
+	Socket func(int) string                              // the unix socket of a node, by its index in Alloc.Nodes
+	Shown  func(fleet.Node, fleet.Device) visible.Device // how programs are told of a device; nil: guessed
 }
 
 // NewAlloc describes an attempt of a job by its claims. The nodes stand in the
@@ -29,7 +30,7 @@ func NewAlloc(j *job.Job, claims []fleet.Claim, nodes []fleet.Node, at Place, st
 		Owner: spec.Owner, Account: spec.Account, QOS: spec.QOS, Licenses: spec.Licenses, Cluster: "coxswain",
 		Reservation: spec.Source.Given["reservation"],
 		Dir:         at.Dir, Bin: at.Bin, WorkDir: spec.WorkDir, SubmitDir: spec.Source.Submit, SubmitHost: spec.Source.Host,
-		Output: spec.Output, Requeue: spec.Requeue, Command: command(spec),
+		Output: spec.Output, Requeue: spec.Requeue, Command: command(spec), Direct: spec.Program.Kind == job.Direct,
 		Submitted: j.Submitted, Started: started, TimeLimit: spec.TimeLimit,
 		Given: spec.Source.Given, Export: spec.Env.Export, Set: spec.Env.Set,
 	}
@@ -66,7 +67,7 @@ func (a *Alloc) addClaim(c fleet.Claim, nodes []fleet.Node, at Place) error {
 	n := a.nodeIndex(node.Name)
 	if n < 0 {
 		n = len(a.Nodes)
-		made := AllocNode{Name: node.Name, Address: node.Address, Virtual: node.Virtual, Path: strings.Join(node.Path, "."), CPUs: wholeCPUs(node.Capacity.CPU)}
+		made := AllocNode{Name: node.Name, Address: node.Address, Virtual: node.Virtual, Path: strings.Join(node.Path, "."), CPUs: wholeCPUs(node.Capacity.CPU), Vendors: at.vendors(node)}
 		if at.Socket != nil {
 			made.Socket = at.Socket(n)
 		}
@@ -82,7 +83,7 @@ func (a *Alloc) addClaim(c fleet.Claim, nodes []fleet.Node, at Place) error {
 	}
 	part := Part{Node: n, Tasks: c.Tasks, CPUs: wholeCPUs(take.CPU), MemoryMB: int64(take.Memory / resource.MiB), Whole: c.Whole}
 	for _, d := range c.Devices {
-		part.Devices = append(part.Devices, device(node, d, at))
+		part.Devices = append(part.Devices, at.device(node, d))
 	}
 	g := &a.Groups[c.Group]
 	g.Tasks += c.Tasks
@@ -107,14 +108,40 @@ func (g *AllocGroup) addPart(p Part) {
 }
 
 // device describes one claimed device of a node.
-func device(node fleet.Node, c fleet.DeviceClaim, at Place) AllocDevice {
-	out := AllocDevice{Index: c.Index, Kind: "gpu", Share: int(c.Share)}
+func (at Place) device(node fleet.Node, c fleet.DeviceClaim) AllocDevice {
+	out := AllocDevice{Index: c.Index, Kind: "gpu", Share: int(c.Share), Shown: visible.Device{Vendor: visible.Declared, Index: c.Index}}
 	for _, d := range node.Devices {
 		if d.Index == c.Index {
-			out.Kind, out.Type, out.UUID = d.Kind, d.Type, d.UUID
-			if at.Visible != nil {
-				out.Visible = at.Visible(node, d)
-			}
+			out.Kind, out.Type, out.UUID, out.Shown = d.Kind, d.Type, d.UUID, at.shown(node, d)
+		}
+	}
+	return out
+}
+
+// shown is how a device is named to programs: as the place says, else by what its
+// description gives away.
+func (at Place) shown(node fleet.Node, d fleet.Device) visible.Device {
+	if at.Shown != nil {
+		return at.Shown(node, d)
+	}
+	out := visible.Device{Vendor: visible.NVIDIA, Index: d.Index}
+	switch {
+	case d.Declared:
+		out.Vendor = visible.Declared
+	case strings.HasPrefix(d.Type, "mi"), strings.HasPrefix(d.Type, "amd"):
+		out.Vendor = visible.AMD
+	case d.Profile != "":
+		out.Instance = d.UUID
+	}
+	return out
+}
+
+// vendors lists whose hardware is in a node.
+func (at Place) vendors(n fleet.Node) []visible.Vendor {
+	var out []visible.Vendor
+	for _, d := range n.Devices {
+		if v := at.shown(n, d).Vendor; v != visible.Declared && !slices.Contains(out, v) {
+			out = append(out, v)
 		}
 	}
 	return out
