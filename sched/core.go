@@ -21,6 +21,9 @@ const never Instant = 1<<63 - 1
 type Config struct {
 	// NoBackfill lets nothing start while a job before it waits.
 	NoBackfill bool
+	// Depth bounds how many kinds of jobs behind the head are tried in one pass.
+	// Kinds that cannot fit what is free are not counted. 0: 500.
+	Depth int
 }
 
 // Core holds the queue, the fleet and what runs. It is not safe for concurrent
@@ -37,6 +40,7 @@ type Core struct {
 	cfg    Config
 	table  *index.Table
 	state  *index.State // what is free now
+	empty  *index.State // what would be free if nothing ran
 	shapes *class.Interner
 
 	queued  map[job.ID]*entry
@@ -91,7 +95,7 @@ func New(cfg Config) *Core {
 		queued: map[job.ID]*entry{}, lines: map[lineKey]*line{}, kinds: map[*class.Shape]*kind{}, running: map[job.ID]*run{},
 		grown: 1, changed: 1,
 	}
-	c.state = c.table.Empty(false)
+	c.refit()
 	return c
 }
 
@@ -152,7 +156,8 @@ func (c *Core) setNode(n fleet.Node) {
 
 // refit builds what is free anew after the fleet changed.
 func (c *Core) refit() {
-	c.state = c.table.Empty(false)
+	c.empty = c.table.Empty(false)
+	c.state = c.empty.Clone()
 	for _, r := range c.ends {
 		c.state.Take(c.table, r.claims)
 	}

@@ -107,7 +107,7 @@ func (c *Core) fit(k *kind) []fleet.Claim {
 func (c *Core) possible(k *kind) bool {
 	if k.judged != c.changed {
 		k.judged = c.changed
-		k.impossible = place.Gang(c.table, c.table.Empty(false), k.shape) == nil
+		k.impossible = !place.Fits(c.table, c.empty, k.shape)
 	}
 	return !k.impossible
 }

@@ -19,6 +19,7 @@ type pass struct {
 	after *index.State // free at the promised instant beside what is reserved; nil: not built
 	room  *index.State // free both now and after
 	left  int          // times that the head may still be moved aside
+	depth int          // kinds that may still be tried
 }
 
 // moves bounds how often a pass tries to move the head's reservation to other
@@ -26,7 +27,10 @@ type pass struct {
 const moves = 16
 
 func (p *pass) run() {
-	p.left = moves
+	p.left, p.depth = moves, p.cfg.Depth
+	if p.depth == 0 {
+		p.depth = 500
+	}
 	p.keep()
 	for _, l := range p.lines {
 		if len(l.entries) > 0 {
@@ -89,7 +93,7 @@ func (p *pass) advance() *entry {
 // if that did not.
 func (p *pass) next() {
 	l := p.order[0]
-	if len(l.entries) == 0 || l.parked == p.grown && l.planned == p.plan.version {
+	if len(l.entries) == 0 || p.depth == 0 || l.parked == p.grown && l.planned == p.plan.version {
 		heap.Pop(&p.order)
 		return
 	}
@@ -131,6 +135,10 @@ func (p *pass) backfill() {
 // try starts a job if it ends before the head is to start, or leaves the head its
 // start at that instant.
 func (p *pass) try(l *line, e *entry) {
+	if p.depth == 0 {
+		l.parked = 0
+		return
+	}
 	var claims []fleet.Claim
 	if l.limit > 0 && ending(p.now, l.limit) <= p.plan.at {
 		claims = p.fit(l.kind)
@@ -143,6 +151,7 @@ func (p *pass) try(l *line, e *entry) {
 	case l.kind.full == p.grown:
 		p.park(l, p.missing(l))
 	default:
+		p.depth--
 		p.park(l, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
 	}
 }
@@ -153,7 +162,7 @@ func (p *pass) missing(l *line) reason.Reason {
 	if l.why.Code == reason.Resources && l.leader == l.entries[0] {
 		return l.why
 	}
-	if all := place.Now(p.table, p.state, l.kind.shape); len(all) > 0 {
+	if all := place.Missing(p.table, p.state, l.kind.shape); len(all) > 0 {
 		return all[0]
 	}
 	return reason.Reason{Code: reason.Resources, Resource: "nodes"}

@@ -38,15 +38,13 @@ func (p *pass) reserve(head *entry) {
 func (p *pass) earliest(head *entry) (Instant, []fleet.Claim) {
 	shape := head.line.kind.shape
 	steps := p.steps()
-	found := map[int][]fleet.Claim{}
-	i := sort.Search(len(steps), func(i int) bool {
-		found[i] = place.Gang(p.table, p.released(steps[i]), shape)
-		return found[i] != nil
-	})
-	if i == len(steps) {
-		return never, place.Gang(p.table, p.table.Empty(false), shape)
+	i := sort.Search(len(steps), func(i int) bool { return place.Fits(p.table, p.released(steps[i]), shape) })
+	for ; i < len(steps); i++ {
+		if claims := place.Gang(p.table, p.released(steps[i]), shape); claims != nil {
+			return p.ends[steps[i]-1].until, claims
+		}
 	}
-	return p.ends[steps[i]-1].until, found[i]
+	return never, place.Gang(p.table, p.empty, shape)
 }
 
 // steps lists how many of the running jobs have ended after each planned end. Of

@@ -82,7 +82,7 @@ func (c *Core) waits(now Instant) []Decision {
 		case first == nil:
 		case l.parked == c.grown && l.why.Code != reason.None:
 			out = first.tell(now, l.why, out)
-		default:
+		case first.told.Code == reason.None || l.parked == c.grown:
 			out = first.tell(now, c.ahead(first), out)
 		}
 	}

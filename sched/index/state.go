@@ -23,7 +23,43 @@ type Part struct {
 }
 
 // State is what is free on each node of a table, by position.
-type State struct{ rows []Row }
+type State struct {
+	rows []Row
+	sum  *Summary // nil: not worked out since the last change
+}
+
+// Summary bounds what is free: nothing larger can be placed on one node, or on all.
+type Summary struct {
+	Largest, All               resource.Vector // CPU, memory and disk; no named resources
+	LargestDevices, AllDevices int             // free as a whole
+	Shared                     bool            // some device is held in part
+}
+
+// Summary works out the bounds, once after each change.
+func (s *State) Summary() *Summary {
+	if s.sum != nil {
+		return s.sum
+	}
+	m := &Summary{}
+	for i := range s.rows {
+		r := &s.rows[i]
+		if r.Whole > 0 {
+			continue
+		}
+		m.Largest.CPU = max(m.Largest.CPU, r.Free.CPU)
+		m.Largest.Memory = max(m.Largest.Memory, r.Free.Memory)
+		m.Largest.Disk = max(m.Largest.Disk, r.Free.Disk)
+		m.All.CPU = m.All.CPU.Add(max(0, r.Free.CPU))
+		m.All.Memory = m.All.Memory.Add(max(0, r.Free.Memory))
+		m.All.Disk = m.All.Disk.Add(max(0, r.Free.Disk))
+		d := r.Devices.Len()
+		m.LargestDevices = max(m.LargestDevices, d)
+		m.AllDevices += d
+		m.Shared = m.Shared || len(r.Parts) > 0
+	}
+	s.sum = m
+	return m
+}
 
 // Empty returns the state in which nothing is held. With ideal, devices in
 // foreign use count as free.
@@ -57,6 +93,7 @@ func (s *State) Take(t *Table, claims []fleet.Claim) { s.apply(t, claims, 1) }
 func (s *State) Release(t *Table, claims []fleet.Claim) { s.apply(t, claims, -1) }
 
 func (s *State) apply(t *Table, claims []fleet.Claim, sign int) {
+	s.sum = nil
 	for i := range claims {
 		c := &claims[i]
 		p := t.Find(c.Node)
@@ -167,6 +204,7 @@ func (s *State) Within(o *State) {
 }
 
 func (s *State) within(o *State, i int) {
+	s.sum = nil
 	a, b := &s.rows[i], &o.rows[i]
 	a.Free = least(a.Free, b.Free)
 	a.Devices = a.Devices.And(b.Devices)

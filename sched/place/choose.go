@@ -78,7 +78,7 @@ func (v *view) candidates(w *where) []candidate {
 	limit, least := g.Want, 1
 	if g.Each > 0 {
 		limit, least = g.Each, g.Each
-	} else if g.Want < g.MinNodes || len(g.TotalDevices) > 0 {
+	} else if g.Least < g.MinNodes || len(g.TotalDevices) > 0 {
 		least = 0
 	}
 	if g.Cap > 0 && g.Each == 0 {

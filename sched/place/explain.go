@@ -39,16 +39,21 @@ func Never(t *index.Table, shape *class.Shape, ideal bool) []reason.Reason {
 
 // Now says what is missing for a gang to start on a state, or nil if it fits.
 func Now(t *index.Table, s *index.State, shape *class.Shape) []reason.Reason {
-	if Gang(t, s, shape) != nil {
+	if Fits(t, s, shape) {
 		return nil
 	}
+	return Missing(t, s, shape)
+}
+
+// Missing is Now for a gang that is known not to fit.
+func Missing(t *index.Table, s *index.State, shape *class.Shape) []reason.Reason {
 	var out []reason.Reason
 	need, free := 0, 0
 	for i := range shape.Groups {
 		e := newExplainer(t, s, shape, i, false)
 		need += e.v.g.MinNodes
 		free = max(free, len(e.open))
-		if !e.alone() {
+		if len(shape.Groups) == 1 || !e.alone() {
 			out = append(out, e.now())
 		}
 	}

@@ -104,6 +104,9 @@ func (p *search) groups(s *index.State, order []int) []fleet.Claim {
 func (p *search) group(s *index.State, i int, without []int) []fleet.Claim {
 	g := &p.shape.Groups[i]
 	v := newView(p.t, s, g, p.ideal)
+	if v.beyond() {
+		return nil
+	}
 	w := p.at
 	w.without = without
 	if !g.Same {

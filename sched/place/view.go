@@ -20,6 +20,8 @@ type view struct {
 	step  [][]index.Set
 	total [][]index.Set
 	wants []want // scratch
+	least bound  // on each node
+	all   bound  // on all nodes together
 }
 
 func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
@@ -31,6 +33,7 @@ func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
 		return out
 	}
 	v.base, v.step, v.total = masks(g.BaseDevices), masks(g.StepDevices), masks(g.TotalDevices)
+	v.least, v.all = bounds(g)
 	return v
 }
 
@@ -152,7 +155,7 @@ func (v *view) devices(pos, tasks int, extra []int) []want {
 // even serve the group without a task.
 func (v *view) most(pos, limit int) int {
 	r := v.s.Row(pos)
-	if !v.open(pos) {
+	if v.least.devices > r.Devices.Len() || !v.open(pos) {
 		return -1
 	}
 	base := v.need(pos, 0, 0)

@@ -1,0 +1,117 @@
+package place
+
+import (
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/index"
+)
+
+// bound is an amount below which nothing of a group can be placed. It counts
+// undivided devices of any kind.
+type bound struct {
+	take    resource.Vector
+	devices int
+}
+
+// bounds returns what a group takes at least of one node, and of all its nodes.
+func bounds(g *class.Group) (one, all bound) {
+	undivided := func(needs []class.Need) int {
+		n := 0
+		for _, d := range needs {
+			if d.Share == resource.WholeDevice {
+				n += d.Count
+			}
+		}
+		return n
+	}
+	base, step, total := undivided(g.BaseDevices), undivided(g.StepDevices), undivided(g.TotalDevices)
+	tasks := max(g.Each, g.Least)
+	if g.Each > 0 {
+		tasks = g.Each * g.MinNodes
+	}
+	all = bound{
+		take:    g.Base.Scale(g.MinNodes).Add(g.Step.Scale(tasks)).Add(g.Extra.Scale(g.TotalCount())).Add(g.Total),
+		devices: base*g.MinNodes + step*tasks + total,
+	}
+	each := g.Each
+	if g.Each == 0 && len(g.TotalDevices) == 0 && g.Least >= g.MinNodes && g.Want >= g.MinNodes {
+		each = 1
+	}
+	return bound{take: g.Base.Add(g.Step.Scale(each)), devices: base + step*each}, all
+}
+
+// beyond reports whether a state is too full for a group whatever its nodes are.
+func (v *view) beyond() bool {
+	m := v.s.Summary()
+	a, b := v.least.take, v.all.take
+	part := v.part()
+	return v.least.devices > m.LargestDevices || v.all.devices > m.AllDevices || part > m.LargestDevices ||
+		a.CPU > m.Largest.CPU || a.Memory > m.Largest.Memory || a.Disk > m.Largest.Disk ||
+		b.CPU > m.All.CPU || b.Memory > m.All.Memory || b.Disk > m.All.Disk
+}
+
+// part is how many undivided devices the node with most tasks gives at least, for
+// a group whose number of nodes is bounded.
+func (v *view) part() int {
+	g := v.g
+	if g.MaxNodes == 0 || g.Each > 0 || len(g.TotalDevices) > 0 {
+		return v.least.devices
+	}
+	n := (g.Least + g.MaxNodes - 1) / g.MaxNodes
+	devices := 0
+	for _, d := range g.BaseDevices {
+		if d.Share == resource.WholeDevice {
+			devices += d.Count
+		}
+	}
+	for _, d := range g.StepDevices {
+		if d.Share == resource.WholeDevice {
+			devices += n * d.Count
+		}
+	}
+	return devices
+}
+
+// Fits reports whether a gang fits on a state. It answers as Gang does, and
+// sooner where no choice has to be made.
+func Fits(t *index.Table, s *index.State, shape *class.Shape) bool {
+	if len(shape.Groups) == 1 {
+		v := newView(t, s, &shape.Groups[0], false)
+		if v.beyond() {
+			return false
+		}
+		if v.plain(shape) {
+			return true
+		}
+	}
+	return Gang(t, s, shape) != nil
+}
+
+// plain reports whether the group certainly fits: enough nodes of one pool and
+// partition take an equal part. A false says nothing.
+func (v *view) plain(shape *class.Shape) bool {
+	g := v.g
+	if g.Same || g.Adjoint || len(g.Must) > 0 || len(g.TotalDevices) > 0 || !g.Total.IsZero() || len(shape.Partitions) > 1 {
+		return false
+	}
+	q := max(g.Each, (g.Least+g.MinNodes-1)/g.MinNodes)
+	if g.Cap > 0 && q > g.Cap {
+		return false
+	}
+	w := where{}
+	if len(shape.Partitions) == 1 {
+		w.partition = shape.Partitions[0]
+	}
+	for _, w.pool = range v.t.Pools() {
+		left := g.MinNodes
+		for pos := 0; pos < v.t.Len() && left > 0; pos++ {
+			if v.s.Row(pos).Devices.Len() >= v.least.devices && v.qualifies(pos, &w) && v.fits(pos, q, nil) {
+				left--
+			}
+		}
+		if left == 0 {
+			return true
+		}
+	}
+	return false
+}
