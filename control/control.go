@@ -242,25 +242,22 @@ func (l *loop) main() {
 	c := l.control
 	defer close(c.done)
 	defer l.dispatch.Close()
-	follow := make(chan struct{})
+	watched := make(chan struct{})
 	go func() {
-		defer close(follow)
+		defer close(watched)
 		reconcile.Follow(l.ctx, l.cfg.Engine, retryWatch, l.cfg.Log, func(ev engine.Event) {
 			_ = c.post(l.ctx, l.reported(ev.Report)) // a closed loop hears nothing more
 		})
 	}()
-	defer func() { c.stop(errClosed); <-follow; l.helpers.Wait() }()
+	defer func() { c.stop(errClosed); <-watched; l.helpers.Wait() }()
 	l.resume()
-	for {
-		if err := l.turn(); err != nil {
-			c.err = err
-			return
-		}
-		if err := l.wait(); err != nil {
-			c.err = err
-			return
+	err := l.follow() // the core learns of nodes and running work before the first message
+	for err == nil {
+		if err = l.wait(); err == nil {
+			err = l.turn()
 		}
 	}
+	c.err = err
 }
 
 // wait takes at least one message, or returns because time has come to look again.
@@ -293,6 +290,12 @@ func (l *loop) turn() error {
 	if err := l.commit(); err != nil {
 		return err
 	}
+	return l.follow()
+}
+
+// follow decides what follows from what was applied, makes it durable and
+// publishes all changes.
+func (l *loop) follow() error {
 	l.schedule()
 	if err := l.commit(); err != nil {
 		return err

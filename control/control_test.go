@@ -1,0 +1,554 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// hand is an engine whose attempts do what the test says, when it says it. It
+// keeps what it was told, so a control plane that is closed and opened anew finds
+// the same engine.
+type hand struct {
+	nodes []fleet.Node
+
+	mu       sync.Mutex
+	reports  map[engine.Ref]engine.Report
+	launches map[engine.Ref]int // calls, repeated ones too
+	stops    map[engine.Ref][]engine.Stop
+	log      []engine.Report
+	wake     chan struct{}
+	launch   func(engine.Ref) error // what Launch answers; nil: success
+}
+
+func newHand(nodes, gpus int) *hand {
+	h := &hand{reports: map[engine.Ref]engine.Report{}, launches: map[engine.Ref]int{}, stops: map[engine.Ref][]engine.Stop{}, wake: make(chan struct{})}
+	for i := range nodes {
+		n := fleet.Node{Name: fmt.Sprintf("n%d", i+1), State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(8)}}
+		for d := range gpus {
+			n.Devices = append(n.Devices, fleet.Device{Index: d, Kind: "gpu", Type: "h100", NUMA: -1})
+		}
+		h.nodes = append(h.nodes, n)
+	}
+	return h
+}
+
+func (h *hand) Info(context.Context) (engine.Info, error) {
+	return engine.Info{Name: "hand", Abilities: engine.Abilities{Gang: engine.GangStrict, Placed: true}}, nil
+}
+func (h *hand) Nodes(context.Context) ([]fleet.Node, error) { return h.nodes, nil }
+func (h *hand) Close() error                                { return nil }
+
+func (h *hand) Launch(_ context.Context, l *engine.Launch) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.launches[l.Ref]++
+	if h.launch != nil {
+		if err := h.launch(l.Ref); err != nil {
+			return err
+		}
+	}
+	if _, known := h.reports[l.Ref]; !known {
+		h.put(engine.Report{Ref: l.Ref, Job: l.Job.ID, Phase: engine.Accepted})
+	}
+	return nil
+}
+
+func (h *hand) Stop(_ context.Context, ref engine.Ref, s engine.Stop) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stops[ref] = append(h.stops[ref], s)
+	close(h.wake)
+	h.wake = make(chan struct{})
+	return nil
+}
+
+func (h *hand) Signal(context.Context, engine.Ref, int, engine.Scope) error { return nil }
+
+func (h *hand) Inspect(_ context.Context, ref engine.Ref) (engine.Report, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r, ok := h.reports[ref]
+	if !ok {
+		return r, fault.New(fault.NotFound, "no attempt %s", ref)
+	}
+	return r, nil
+}
+
+func (h *hand) List(context.Context) (out []engine.Report, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.reports {
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (h *hand) Watch(ctx context.Context, _ string, f func(engine.Event) error) error {
+	for next := 0; ; {
+		h.mu.Lock()
+		reports, wake := slices.Clone(h.log[next:]), h.wake
+		h.mu.Unlock()
+		for _, r := range reports {
+			if err := f(engine.Event{Report: r}); err != nil {
+				return err
+			}
+			next++
+		}
+		if len(reports) > 0 {
+			continue
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (h *hand) Forget(_ context.Context, ref engine.Ref) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.reports, ref)
+	return nil
+}
+
+// put notes a report; the caller holds the lock.
+func (h *hand) put(r engine.Report) {
+	r.Version = h.reports[r.Ref].Version + 1
+	h.reports[r.Ref] = r
+	h.log = append(h.log, r)
+	close(h.wake)
+	h.wake = make(chan struct{})
+}
+
+func (h *hand) report(r engine.Report) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.Job = h.reports[r.Ref].Job
+	h.put(r)
+}
+
+func (h *hand) start(v control.View) {
+	h.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: time.Now()})
+}
+
+func (h *hand) end(v control.View, cause engine.Cause, exit int) {
+	h.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: cause, Exit: job.ExitCode{Status: exit}, Started: time.Now(), Ended: time.Now()})
+}
+
+// bench is a control plane under test with what outlives it.
+type bench struct {
+	t     *testing.T
+	hand  *hand
+	store *store.Memory
+	ctl   *control.Control
+}
+
+func open(t *testing.T, h *hand) *bench {
+	t.Helper()
+	b := &bench{t: t, hand: h, store: new(store.Memory)}
+	b.open()
+	t.Cleanup(b.close)
+	return b
+}
+
+func (b *bench) open() {
+	b.t.Helper()
+	var err error
+	b.ctl, err = control.Open(b.t.Context(), control.Config{Store: b.store, Engine: b.hand, Pool: fleet.Pool{Name: "p"}, Who: b.t.Name()})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) close() {
+	if err := b.ctl.Close(); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func (b *bench) reopen() { b.t.Helper(); b.close(); b.open() }
+
+func (b *bench) submit(s *job.Spec) job.ID {
+	b.t.Helper()
+	id, err := b.ctl.Submit(b.t.Context(), control.Submission{Spec: s})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return id
+}
+
+// until waits for a job to be as wanted, and checks every invariant then.
+func (b *bench) until(id job.ID, what string, ok func(control.View) bool) control.View {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	defer cancel()
+	views, last, err := b.ctl.Jobs(ctx)
+	for err == nil {
+		for _, v := range views {
+			if v.Job.ID == id && ok(v) {
+				if err := b.ctl.Check(ctx); err != nil {
+					b.t.Fatal(err)
+				}
+				return v
+			}
+		}
+		views, last, _, err = b.ctl.Next(ctx, last)
+	}
+	v, _ := b.ctl.Job(context.Background(), id)
+	b.t.Fatalf("job %d never was %s; it is %s %+v", id, what, v.Job.State, v)
+	return v
+}
+
+func (b *bench) state(id job.ID, want job.State) control.View {
+	b.t.Helper()
+	return b.until(id, want.String(), func(v control.View) bool { return v.Job.State == want })
+}
+
+// launched waits until the engine has the attempt.
+func (b *bench) launched(id job.ID) control.View {
+	b.t.Helper()
+	return b.until(id, "launched", func(v control.View) bool { return v.Job.State == job.Running && v.Report.Phase >= engine.Accepted })
+}
+
+func gang(nodes, gpus int) *job.Spec {
+	return &job.Spec{Name: "gang", Groups: []job.TaskGroup{{
+		Nodes: job.Range{Min: nodes, Max: nodes}, Tasks: job.Count{Want: nodes}, TasksPerNode: 1,
+		PerNode: resource.Requirements{Devices: []resource.DeviceRequest{{Count: gpus}}},
+	}}, Program: job.Program{Kind: job.Direct, Args: []string{"true"}}}
+}
+
+func TestAJobRunsToItsEnd(t *testing.T) {
+	for _, tt := range []struct {
+		cause engine.Cause
+		exit  int
+		want  job.State
+	}{
+		{engine.Exited, 0, job.Completed},
+		{engine.Exited, 3, job.Failed},
+		{engine.TimedOut, 0, job.Timeout},
+		{engine.OutOfMemory, 0, job.OutOfMemory},
+		{engine.NodeLost, 1, job.NodeFail},
+		{engine.LaunchFailed, 1, job.Failed},
+	} {
+		t.Run(string(tt.cause), func(t *testing.T) {
+			b := open(t, newHand(2, 4))
+			id := b.submit(gang(2, 4))
+			v := b.launched(id)
+			b.hand.start(v)
+			b.until(id, "started", func(v control.View) bool { return !v.Job.Started.IsZero() && v.Job.Flags&job.Configuring == 0 })
+			b.hand.end(v, tt.cause, tt.exit)
+			v = b.state(id, tt.want)
+			if v.Job.Exit.Status != tt.exit || v.Job.Ended.IsZero() {
+				t.Errorf("ended as %+v", v.Job)
+			}
+		})
+	}
+}
+
+func TestTwoGangsThatDoNotFitTogetherRunOneAfterTheOther(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	first, second := b.submit(gang(1, 5)), b.submit(gang(1, 5))
+	v := b.launched(first)
+	w := b.until(second, "waiting with a reason", func(v control.View) bool { return v.Why.Code != reason.None })
+	if w.Job.State != job.Pending || w.Why.Code != reason.Resources || w.Why.Need != 5 || w.Why.Free != 3 {
+		t.Errorf("the second is %s: %+v", w.Job.State, w.Why)
+	}
+	b.hand.start(v)
+	b.hand.end(v, engine.Exited, 0)
+	b.launched(second)
+	b.state(first, job.Completed)
+}
+
+func TestWhatNeverFitsIsRefused(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	_, err := b.ctl.Submit(t.Context(), control.Submission{Spec: gang(1, 9)})
+	var refused *control.RefusedError
+	if !errors.As(err, &refused) || fault.KindOf(err) != fault.Invalid || refused.Reasons[0].Most != 8 {
+		t.Fatalf("%v", err)
+	}
+	if views, _, err := b.ctl.Jobs(t.Context()); err != nil || len(views) != 0 {
+		t.Errorf("%v %v", views, err)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	running, waiting := b.submit(gang(1, 8)), b.submit(gang(1, 8))
+	v := b.launched(running)
+	if err := b.ctl.Cancel(t.Context(), waiting, "me", -1); err != nil {
+		t.Fatal(err)
+	}
+	b.state(waiting, job.Cancelled)
+	if err := b.ctl.Cancel(t.Context(), running, "me", time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if w, _ := b.ctl.Job(t.Context(), running); w.Job.State != job.Running || w.Job.Flags&job.Stopping == 0 {
+		t.Errorf("nothing is freed before the proof: %+v", w.Job)
+	}
+	b.hand.end(v, engine.Stopped, 0)
+	b.state(running, job.Cancelled)
+	if s := b.hand.stops[v.Ref]; len(s) != 1 || s[0].Grace != time.Second {
+		t.Errorf("the engine was told %+v", s)
+	}
+	if err := b.ctl.Cancel(t.Context(), running, "me", 0); err != nil {
+		t.Errorf("cancelling an ended job: %v", err)
+	}
+	if err := b.ctl.Cancel(t.Context(), 99, "me", 0); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("cancelling no job: %v", err)
+	}
+}
+
+func TestRequeueAfterALostNodeIsANewAttempt(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	s := gang(1, 8)
+	s.Requeue = true
+	id := b.submit(s)
+	v := b.launched(id)
+	b.hand.start(v)
+	b.hand.end(v, engine.NodeLost, 1)
+	w := b.until(id, "at attempt 2", func(v control.View) bool { return v.Job.Attempt == 2 && v.Report.Phase == engine.Accepted })
+	if w.Ref == v.Ref || w.Ref.Attempt != 2 {
+		t.Errorf("attempt 2 is %s after %s", w.Ref, v.Ref)
+	}
+	b.hand.end(v, engine.Exited, 9) // a late word about attempt 1
+	b.hand.start(w)
+	b.hand.end(w, engine.Exited, 0)
+	if got := b.state(id, job.Completed); got.Job.Exit.Status != 0 {
+		t.Errorf("the late word counted: %+v", got.Job)
+	}
+}
+
+func TestARefusedLaunchFailsTheJobAndFreesItsNodes(t *testing.T) {
+	h := newHand(1, 8)
+	h.launch = func(ref engine.Ref) error {
+		if ref.Allocation == 1 {
+			return fault.New(fault.Invalid, "no such image")
+		}
+		return nil
+	}
+	b := open(t, h)
+	first, second := b.submit(gang(1, 8)), b.submit(gang(1, 8))
+	v := b.state(first, job.Failed)
+	if v.Report.Message != "no such image" || v.Job.Flags&job.LaunchFailed == 0 {
+		t.Errorf("%+v", v)
+	}
+	b.launched(second)
+}
+
+func TestALaunchWithoutAnAnswerIsRepeatedAndRunsOnce(t *testing.T) {
+	h := newHand(1, 8)
+	calls := 0
+	h.launch = func(ref engine.Ref) error {
+		if calls++; calls < 3 {
+			return fault.New(fault.Unavailable, "no answer")
+		}
+		return nil
+	}
+	b := open(t, h)
+	id := b.submit(gang(1, 8))
+	v := b.launched(id)
+	if h.launches[v.Ref] != 3 || len(h.reports) != 1 {
+		t.Errorf("launches %v", h.launches)
+	}
+}
+
+func TestRestartTakesUpEveryJobOnce(t *testing.T) {
+	b := open(t, newHand(2, 8))
+	runs, waits := b.submit(gang(2, 8)), b.submit(gang(2, 8))
+	v := b.launched(runs)
+	b.hand.start(v)
+	b.until(runs, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	b.reopen()
+	if w := b.state(runs, job.Running); w.Ref != v.Ref || w.Job.Attempt != 1 {
+		t.Errorf("after the restart it is %s, attempt %d", w.Ref, w.Job.Attempt)
+	}
+	b.state(waits, job.Pending)
+	b.hand.end(v, engine.Exited, 0)
+	b.state(runs, job.Completed)
+	w := b.launched(waits)
+	b.hand.end(w, engine.Exited, 0)
+	b.state(waits, job.Completed)
+	b.reopen()
+	for _, id := range []job.ID{runs, waits} {
+		if got := b.state(id, job.Completed); got.Job.Attempt != 1 {
+			t.Errorf("job %d ran %d times", id, got.Job.Attempt)
+		}
+	}
+	if b.hand.launches[v.Ref] != 1 {
+		t.Errorf("a running attempt was launched %d times", b.hand.launches[v.Ref])
+	}
+}
+
+func TestWorkThatTheEngineLostIsNotRunAgainUnlessItMayBe(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	id := b.submit(gang(1, 8))
+	v := b.launched(id)
+	b.hand.start(v)
+	b.until(id, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	b.close()
+	b.hand.mu.Lock()
+	delete(b.hand.reports, v.Ref)
+	b.hand.log = nil
+	b.hand.mu.Unlock()
+	b.open()
+	b.state(id, job.NodeFail)
+}
+
+func TestOrphansAreEndedAndForgotten(t *testing.T) {
+	h := newHand(1, 8)
+	stray := engine.Ref{Allocation: 77, Attempt: 1}
+	h.put(engine.Report{Ref: stray, Job: 5, Phase: engine.Running})
+	b := open(t, h)
+	for {
+		h.mu.Lock()
+		stops, wake := h.stops[stray], h.wake
+		h.mu.Unlock()
+		if len(stops) > 0 {
+			break
+		}
+		select {
+		case <-wake:
+		case <-time.After(20 * time.Second):
+			t.Fatal("the orphan was never stopped")
+		}
+	}
+	if err := b.ctl.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUncertainWorkStaysHeld(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	id, next := b.submit(gang(1, 8)), b.submit(gang(1, 8))
+	v := b.launched(id)
+	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Uncertain: true, Message: "node n1 does not answer"})
+	w := b.until(id, "uncertain", func(v control.View) bool { return v.Job.Flags&job.Uncertain != 0 })
+	if w.Job.State != job.Running {
+		t.Errorf("it is %s", w.Job.State)
+	}
+	b.state(next, job.Pending)
+	b.hand.end(v, engine.Exited, 0)
+	b.state(id, job.Completed)
+	b.launched(next)
+}
+
+func TestArrayRunsAtMostItsLimit(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	s := gang(1, 1)
+	s.Array = &job.ArraySpec{Text: "0-5%2", Indices: []uint32{0, 1, 2, 3, 4, 5}, MaxRunning: 2, Step: 1}
+	first := b.submit(s)
+	for done := range 6 {
+		views, _, err := b.ctl.Jobs(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		running := 0
+		for _, v := range views {
+			if v.Job.State == job.Running {
+				running++
+			}
+		}
+		if running > 2 {
+			t.Fatalf("%d tasks run at once", running)
+		}
+		v := b.launched(first + job.ID(done))
+		if v.Job.Array == nil || v.Job.Array.Index != uint32(done) || v.Job.Array.Job != first || v.Job.Array.Max != 5 {
+			t.Errorf("task %d is %+v", done, v.Job.Array)
+		}
+		b.hand.start(v)
+		b.hand.end(v, engine.Exited, 0)
+		b.state(first+job.ID(done), job.Completed)
+	}
+	if next := b.submit(gang(1, 1)); next != first+6 {
+		t.Errorf("the next job is %d after an array of 6 that began at %d", next, first)
+	}
+}
+
+func TestHoldAndRelease(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	s := gang(1, 8)
+	s.Held = true
+	id := b.submit(s)
+	b.until(id, "held", func(v control.View) bool { return v.Why.Code == reason.HeldUser })
+	if err := b.ctl.Hold(t.Context(), id, "me", false); err != nil {
+		t.Fatal(err)
+	}
+	b.launched(id)
+}
+
+// full is a store without room.
+type full struct {
+	*store.Memory
+	mu   sync.Mutex
+	full bool
+}
+
+func (f *full) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.full {
+		return 0, fault.New(fault.Exhausted, "no space left on device")
+	}
+	return f.Memory.Append(ctx, epoch, recs)
+}
+
+func (f *full) set(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.full = on
+}
+
+func TestAFullDiskRefusesRequestsAndLosesNoReport(t *testing.T) {
+	h, st := newHand(1, 8), &full{Memory: new(store.Memory)}
+	ctl, err := control.Open(t.Context(), control.Config{Store: st, Engine: h, Pool: fleet.Pool{Name: "p"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, hand: h, ctl: ctl}
+	defer b.close()
+	id := b.submit(gang(1, 8))
+	v := b.launched(id)
+	st.set(true)
+	if _, err := ctl.Submit(t.Context(), control.Submission{Spec: gang(1, 8)}); fault.KindOf(err) != fault.Exhausted {
+		t.Errorf("a submission with a full disk: %v", err)
+	}
+	h.start(v)
+	h.end(v, engine.Exited, 0)
+	st.set(false)
+	b.state(id, job.Completed)
+}
+
+func TestALeaderThatWasFollowedStops(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	if _, err := b.store.Lead(t.Context(), "another"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.ctl.Submit(t.Context(), control.Submission{Spec: gang(1, 8)})
+	if err == nil {
+		t.Fatal("a leader that was followed took a job")
+	}
+	<-b.ctl.Done()
+	if err := b.ctl.Close(); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("it ended with %v", err)
+	}
+	b.open() // for the cleanup
+}
