@@ -1,0 +1,146 @@
+package enginetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+const (
+	sigkill = 9
+	sigterm = 15
+)
+
+func testExit(t *testing.T, h Harness) {
+	for _, c := range []struct {
+		name string
+		p    Program
+		want job.ExitCode
+	}{
+		{"Zero", Program{}, job.ExitCode{}},
+		{"Status", Program{Exit: 3}, job.ExitCode{Status: 3}},
+		{"LargestStatus", Program{Exit: 255}, job.ExitCode{Status: 255}},
+		{"Signal", Program{Signal: 11}, job.ExitCode{Signal: 11}},
+		{"Kill", Program{Signal: sigkill}, job.ExitCode{Signal: sigkill}},
+		{"LeavesProcess", Program{Exit: 4, Leaves: true}, job.ExitCode{Status: 4}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := start(t, h)
+			r := b.gone(b.begin(2, c.p))
+			ended(t, r, engine.Exited, c.want)
+			if r.Ended.Before(r.Started) || r.Started.IsZero() {
+				t.Errorf("started %s, ended %s", r.Started, r.Ended)
+			}
+			if len(r.Tasks) == 0 || r.Tasks[0].Step != engine.BatchStep || r.Tasks[0].Exit != c.want {
+				t.Errorf("tasks %+v", r.Tasks)
+			}
+		})
+	}
+}
+
+func testEnd(t *testing.T, h Harness) {
+	t.Run("Term", func(t *testing.T) {
+		b := start(t, h)
+		ref := b.begin(2, Program{Run: Forever})
+		b.running(ref)
+		b.stop(ref, engine.Stop{Grace: patience, Reason: "enough"})
+		r := b.gone(ref)
+		ended(t, r, engine.Stopped, job.ExitCode{Signal: sigterm})
+		if r.Message != "enough" {
+			t.Errorf("message %q", r.Message)
+		}
+		b.stop(ref, engine.Stop{}) // no error
+	})
+	t.Run("Resists", func(t *testing.T) {
+		b := start(t, h)
+		ref := b.begin(2, Program{Run: Forever, Resists: true})
+		b.running(ref)
+		b.ready(ref)
+		const grace = 300 * time.Millisecond
+		asked := b.Now()
+		b.stop(ref, engine.Stop{Grace: grace})
+		r := b.await(ref, "ending", func(r engine.Report) bool { return r.Phase == engine.Ending })
+		if r.Gone { // nothing is freed while it lives
+			t.Errorf("%s", describe(r))
+		}
+		r = b.gone(ref)
+		ended(t, r, engine.Stopped, job.ExitCode{Signal: sigkill})
+		if d := r.Ended.Sub(asked); d < grace {
+			t.Errorf("killed after %s, in the grace of %s", d, grace)
+		}
+	})
+	t.Run("Hastened", func(t *testing.T) {
+		b := start(t, h)
+		ref := b.begin(2, Program{Run: Forever, Resists: true})
+		b.running(ref)
+		b.ready(ref)
+		b.stop(ref, engine.Stop{Grace: time.Hour})
+		b.await(ref, "ending", func(r engine.Report) bool { return r.Phase == engine.Ending })
+		b.stop(ref, engine.Stop{}) // a second one kills
+		ended(t, b.gone(ref), engine.Stopped, job.ExitCode{Signal: sigkill})
+	})
+	t.Run("AtOnce", func(t *testing.T) {
+		b := start(t, h)
+		ref := b.begin(2, Program{Run: Forever})
+		b.running(ref)
+		b.stop(ref, engine.Stop{})
+		ended(t, b.gone(ref), engine.Stopped, job.ExitCode{Signal: sigkill})
+	})
+	t.Run("OtherSignal", func(t *testing.T) {
+		b := start(t, h)
+		ref := b.begin(1, Program{Run: Forever, Resists: true})
+		b.running(ref)
+		b.ready(ref)
+		b.stop(ref, engine.Stop{Signal: sigkill, Grace: time.Hour})
+		r := b.gone(ref)
+		if r.Cause != engine.Stopped || r.Exit.Signal != sigkill {
+			t.Errorf("%s", describe(r))
+		}
+	})
+}
+
+func testSignal(t *testing.T, h Harness) {
+	b := start(t, h)
+	ref := b.begin(2, Program{Run: Forever})
+	b.running(ref)
+	if err := b.e.Signal(t.Context(), ref, 0, engine.ToAll); err != nil {
+		t.Errorf("signal 0: %v", err)
+	}
+	if err := b.e.Signal(t.Context(), ref, sigterm, engine.ToTasks); err != nil { // not to the script
+		t.Error(err)
+	}
+	if err := b.e.Signal(t.Context(), ref, sigterm, engine.ToBatch); err != nil {
+		t.Error(err)
+	}
+	ended(t, b.gone(ref), engine.Exited, job.ExitCode{Signal: sigterm})
+	if err := b.e.Signal(t.Context(), ref, sigterm, engine.ToAll); err != nil {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func testLimit(t *testing.T, h Harness) {
+	t.Run("Term", func(t *testing.T) {
+		b := start(t, h)
+		l := b.plan(1, 2, Program{Run: Forever})
+		l.Job.Spec.TimeLimit = 200 * time.Millisecond
+		b.launch(l)
+		r := b.gone(l.Ref)
+		ended(t, r, engine.TimedOut, job.ExitCode{Signal: sigterm})
+		if d := r.Ended.Sub(r.Started); d < l.Job.Spec.TimeLimit {
+			t.Errorf("ended after %s", d)
+		}
+	})
+	t.Run("Resists", func(t *testing.T) {
+		b := start(t, h)
+		l := b.plan(1, 2, Program{Run: Forever, Resists: true})
+		l.Job.Spec.TimeLimit, l.Grace = time.Second, 200*time.Millisecond
+		b.launch(l)
+		r := b.gone(l.Ref)
+		ended(t, r, engine.TimedOut, job.ExitCode{Signal: sigkill})
+		if d := r.Ended.Sub(r.Started); d < l.Job.Spec.TimeLimit+l.Grace {
+			t.Errorf("killed after %s", d)
+		}
+	})
+}

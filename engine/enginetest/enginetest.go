@@ -1,0 +1,249 @@
+// Package enginetest is the conformance suite of engine.Engine: what every driver
+// must do, one file per topic. A driver's own tests call Run with a Harness.
+//
+// Beside what a test asks for, every event of every test is checked against the
+// rules that hold always (rules.go). Tests wait for events, never for time; where
+// a driver has a fake clock, the harness moves it.
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Program is how the script of a job behaves.
+type Program struct {
+	Run     time.Duration // before it ends by itself; Forever: it does not
+	Exit    int           // exit status
+	Signal  int           // it ends itself by this signal, not by an exit
+	Resists bool          // it and a child of it ignore SIGTERM
+	Leaves  bool          // a child of it, in a session of its own, goes on when it ends
+}
+
+// Forever as Program.Run means until it is ended.
+const Forever time.Duration = -1
+
+// Harness is how the suite uses a driver. Nil functions skip what needs them.
+type Harness struct {
+	// New returns a driver with at least four nodes and no attempts. What it
+	// started is ended, and it is closed, by t.Cleanup.
+	New func(t *testing.T) engine.Engine
+	// Script returns a batch script that behaves like the program. It writes the
+	// line "ready" to its standard output once it does.
+	Script func(p Program) []byte
+	// Reopen closes the driver, calls a function, and opens another driver on what
+	// the first one left.
+	Reopen func(t *testing.T, e engine.Engine, closed func()) engine.Engine
+	// Break makes a node fail every later launch on it.
+	Break func(t *testing.T, e engine.Engine, node string)
+	// Kill ends what watches over an attempt on a node, with no chance to act.
+	Kill func(t *testing.T, e engine.Engine, ref engine.Ref, node string)
+	// Living counts the processes of an attempt by other means than the driver's.
+	Living func(t *testing.T, e engine.Engine, ref engine.Ref) int
+	// Tick lets a little time pass and Now tells the time; nil: it passes by itself.
+	Tick func(e engine.Engine)
+	Now  func() time.Time
+}
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+// Run tests a driver.
+func Run(t *testing.T, h Harness) {
+	for _, topic := range []struct {
+		name string
+		test func(*testing.T, Harness)
+	}{
+		{"Info", testInfo},
+		{"Launch", testLaunch},
+		{"Gang", testGang},
+		{"Exit", testExit},
+		{"End", testEnd},
+		{"Signal", testSignal},
+		{"Limit", testLimit},
+		{"Restart", testRestart},
+		{"Lost", testLost},
+		{"Unknown", testUnknown},
+		{"Events", testEvents},
+		{"Context", testContext},
+		{"Forget", testForget},
+	} {
+		t.Run(topic.name, func(t *testing.T) { topic.test(t, h) })
+	}
+}
+
+// bench is one test's driver with a watcher on it.
+type bench struct {
+	*testing.T
+	Harness
+	e     engine.Engine
+	seen  *watcher
+	plans map[engine.Ref]*engine.Launch
+}
+
+func start(t *testing.T, h Harness) *bench {
+	t.Helper()
+	b := &bench{T: t, Harness: h, e: h.New(t), plans: map[engine.Ref]*engine.Launch{}}
+	if b.Now == nil {
+		b.Now = time.Now
+	}
+	b.seen = watch(t, b.e)
+	return b
+}
+
+// reopen puts another driver in the place of the present one; closed runs while
+// there is none.
+func (b *bench) reopen(closed func()) {
+	b.Helper()
+	b.seen.stop()
+	before := b.seen
+	b.e = b.Reopen(b.T, b.e, closed)
+	b.seen = watch(b.T, b.e)
+	b.seen.follows(before)
+}
+
+// plan returns a launch of a job of one task per node on the first n nodes.
+func (b *bench) plan(allocation uint64, n int, p Program) *engine.Launch {
+	b.Helper()
+	nodes, err := b.e.Nodes(b.Context())
+	if err != nil || len(nodes) < 4 {
+		b.Fatalf("%d nodes, %v; the suite needs 4", len(nodes), err)
+	}
+	l := &engine.Launch{
+		Ref: engine.Ref{Allocation: allocation, Attempt: 1},
+		Job: &job.Job{ID: job.ID(100 + allocation), Attempt: 1, State: job.Running, Spec: &job.Spec{
+			Name: "test", WorkDir: b.TempDir(),
+			Groups:  []job.TaskGroup{{Nodes: job.Range{Min: n, Max: n}, Tasks: job.Count{Want: n}}},
+			Program: job.Program{Kind: job.Batch, ScriptName: "test.sh"},
+		}},
+		Script: b.Script(p),
+		Env:    []string{"PATH=/usr/local/bin:/usr/bin:/bin", "NAME=value with spaces"},
+		Grace:  5 * time.Second,
+	}
+	for _, node := range nodes[:n] {
+		l.Claims = append(l.Claims, fleet.Claim{Node: node.Name, Tasks: 1})
+	}
+	b.plans[l.Ref] = l
+	return l
+}
+
+// launch launches and fails the test if that fails.
+func (b *bench) launch(l *engine.Launch) engine.Ref {
+	b.Helper()
+	if err := b.e.Launch(b.Context(), l); err != nil {
+		b.Fatalf("launch: %v", err)
+	}
+	return l.Ref
+}
+
+// begin launches a program on n nodes.
+func (b *bench) begin(n int, p Program) engine.Ref {
+	b.Helper()
+	return b.launch(b.plan(1, n, p))
+}
+
+// stop stops and fails the test if that fails.
+func (b *bench) stop(ref engine.Ref, s engine.Stop) {
+	b.Helper()
+	if err := b.e.Stop(b.Context(), ref, s); err != nil {
+		b.Fatalf("stop: %v", err)
+	}
+}
+
+// await waits for an event of an attempt.
+func (b *bench) await(ref engine.Ref, what string, want func(engine.Report) bool) engine.Report {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	for {
+		r, ok, more := b.seen.find(ref, want)
+		if ok {
+			return r
+		}
+		if b.Tick != nil {
+			b.Tick(b.e)
+			time.Sleep(time.Millisecond) // the watcher's turn
+			if ctx.Err() == nil {
+				continue
+			}
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			b.Fatalf("attempt %s: no report that it is %s; the last one is %s", ref, what, b.seen.last(ref))
+		}
+	}
+}
+
+func (b *bench) running(ref engine.Ref) engine.Report {
+	b.Helper()
+	return b.await(ref, "running", func(r engine.Report) bool { return r.Phase == engine.Running })
+}
+
+// ready waits until the script of an attempt says that it behaves as it should.
+// Nothing tells of that but its output.
+func (b *bench) ready(ref engine.Ref) {
+	b.Helper()
+	r := b.await(ref, "running its script", func(r engine.Report) bool { return len(r.Tasks) > 0 })
+	if r.Tasks[0].Log == "" {
+		return
+	}
+	b.poll("its script is ready", func() bool {
+		out, err := os.ReadFile(r.Tasks[0].Log)
+		return err == nil && strings.Contains(string(out), "ready\n")
+	})
+}
+
+// poll waits for what no event tells.
+func (b *bench) poll(what string, is func() bool) {
+	b.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.Fatalf("waited in vain until %s", what)
+		}
+		if b.Tick != nil {
+			b.Tick(b.e)
+		}
+	}
+}
+
+// gone waits for the proved end, and checks the proof by other means.
+func (b *bench) gone(ref engine.Ref) engine.Report {
+	b.Helper()
+	r := b.await(ref, "gone", func(r engine.Report) bool { return r.Gone })
+	if b.Living != nil {
+		if n := b.Living(b.T, b.e, ref); n != 0 {
+			b.Errorf("attempt %s is said to be gone, and %d of its processes live", ref, n)
+		}
+	}
+	return r
+}
+
+// is fails the test unless an error is of a kind.
+func is(t *testing.T, err error, want fault.Kind) {
+	t.Helper()
+	if err == nil || fault.KindOf(err) != want {
+		t.Errorf("error %v of kind %s, want one of kind %s", err, fault.KindOf(err), want)
+	}
+}
+
+// ended fails the test unless an attempt ended so.
+func ended(t *testing.T, r engine.Report, cause engine.Cause, code job.ExitCode) {
+	t.Helper()
+	if r.Phase != engine.Ended || r.Cause != cause || r.Exit != code {
+		t.Errorf("%s, want ended, %s, %s", describe(r), cause, code)
+	}
+}
+
+func describe(r engine.Report) string {
+	return fmt.Sprintf("attempt %s version %d: %s, cause %q, %s, gone %t, uncertain %t, %q", r.Ref, r.Version, r.Phase, r.Cause, r.Exit, r.Gone, r.Uncertain, r.Message)
+}

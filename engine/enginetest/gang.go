@@ -1,0 +1,55 @@
+package enginetest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+func testGang(t *testing.T, h Harness) {
+	t.Run("Whole", func(t *testing.T) {
+		b := start(t, h)
+		ref := b.begin(4, Program{Run: Forever})
+		r := b.running(ref)
+		if len(r.Nodes) != 4 {
+			t.Errorf("nodes %+v", r.Nodes)
+		}
+		for _, n := range r.Nodes {
+			if n.Phase != engine.Running {
+				t.Errorf("running, and node %s is %s", n.Node, n.Phase)
+			}
+		}
+	})
+	t.Run("PartialFailure", func(t *testing.T) {
+		if h.Break == nil {
+			t.Skip("nodes of this driver cannot be broken")
+		}
+		b := start(t, h)
+		l := b.plan(1, 4, Program{Run: Forever})
+		broken := l.Claims[2].Node
+		b.Break(t, b.e, broken)
+		b.launch(l)
+		r := b.gone(l.Ref)
+		if r.Cause != engine.LaunchFailed || r.Exit.OK() || !r.Started.IsZero() || len(r.Tasks) != 0 {
+			t.Errorf("%s, tasks %+v", describe(r), r.Tasks)
+		}
+		if !strings.Contains(r.Message, broken) {
+			t.Errorf("the message %q does not name %s", r.Message, broken)
+		}
+		// The nodes that were ready serve the next gang.
+		l = b.plan(2, 2, Program{})
+		b.launch(l)
+		ended(t, b.gone(l.Ref), engine.Exited, job.ExitCode{})
+	})
+	t.Run("StopBeforeStart", func(t *testing.T) {
+		b := start(t, h)
+		ref := b.begin(4, Program{Run: Forever})
+		b.stop(ref, engine.Stop{Reason: "changed our mind"})
+		r := b.gone(ref)
+		if r.Cause != engine.Stopped || r.Exit.OK() {
+			t.Errorf("%s", describe(r))
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package enginetest
+
+import (
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+func testInfo(t *testing.T, h Harness) {
+	b := start(t, h)
+	info, err := b.e.Info(t.Context())
+	if err != nil || info.Name == "" || info.Version == "" {
+		t.Fatalf("info %+v, %v", info, err)
+	}
+	switch info.Abilities.Gang {
+	case engine.GangStrict, engine.GangApproximate, engine.GangNone:
+	default:
+		t.Errorf("gang ability %q", info.Abilities.Gang)
+	}
+	if info.Abilities.Placed == info.Abilities.Delegated {
+		t.Errorf("either we place or the engine does: %+v", info.Abilities)
+	}
+	// An ability that is missing shows before it is used.
+	if _, can := b.e.(engine.Suspender); info.Abilities.Suspend && !can {
+		t.Error("it says that it can suspend, and is no Suspender")
+	}
+	nodes, err := b.e.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, n := range nodes {
+		if n.Name == "" || names[n.Name] {
+			t.Errorf("node %q is there twice or has no name", n.Name)
+		}
+		names[n.Name] = true
+	}
+}
+
+func testLaunch(t *testing.T, h Harness) {
+	t.Run("Twice", func(t *testing.T) {
+		b := start(t, h)
+		l := b.plan(1, 2, Program{Run: Forever})
+		b.launch(l)
+		b.launch(l)
+		b.running(l.Ref)
+		again := *l
+		j := *l.Job
+		j.Flags |= job.Configuring // what changes in a job while it waits makes no other launch
+		again.Job = &j
+		b.launch(&again)
+		b.stop(l.Ref, engine.Stop{})
+		b.gone(l.Ref)
+		b.launch(l) // after its end too
+		if all, err := b.e.List(t.Context()); err != nil || len(all) != 1 || !all[0].Gone {
+			t.Errorf("list %+v, %v", all, err)
+		}
+	})
+	t.Run("Another", func(t *testing.T) {
+		b := start(t, h)
+		l := b.plan(1, 2, Program{Run: Forever})
+		b.launch(l)
+		other := *l
+		other.Claims = l.Claims[:1]
+		is(t, b.e.Launch(t.Context(), &other), fault.Conflict)
+		other = *l
+		other.Script = b.Script(Program{Exit: 1})
+		is(t, b.e.Launch(t.Context(), &other), fault.Conflict)
+		b.running(l.Ref) // the first one is not disturbed
+	})
+	t.Run("Refused", func(t *testing.T) {
+		b := start(t, h)
+		nowhere := b.plan(1, 1, Program{})
+		nowhere.Claims = []fleet.Claim{{Node: "no-such-node", Tasks: 1}}
+		nothing := b.plan(1, 1, Program{})
+		nothing.Claims = nil
+		for _, l := range []*engine.Launch{nowhere, nothing} {
+			is(t, b.e.Launch(t.Context(), l), fault.Invalid)
+			_, err := b.e.Inspect(t.Context(), l.Ref)
+			is(t, err, fault.NotFound) // a refusal leaves nothing
+		}
+	})
+	t.Run("NextAttempt", func(t *testing.T) {
+		b := start(t, h)
+		l := b.plan(1, 1, Program{Run: Forever})
+		b.launch(l)
+		b.running(l.Ref)
+		next := b.plan(1, 1, Program{Run: Forever})
+		next.Ref.Attempt = 2
+		b.launch(next)
+		b.running(next.Ref)
+		b.stop(l.Ref, engine.Stop{})
+		b.gone(l.Ref)
+		if r, err := b.e.Inspect(t.Context(), next.Ref); err != nil || r.Phase != engine.Running {
+			t.Errorf("attempt 2 after the end of attempt 1: %s, %v", describe(r), err)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+func testUnknown(t *testing.T, h Harness) {
+	b := start(t, h)
+	ref := engine.Ref{Allocation: 99, Attempt: 1}
+	_, err := b.e.Inspect(t.Context(), ref)
+	is(t, err, fault.NotFound)
+	is(t, b.e.Stop(t.Context(), ref, engine.Stop{}), fault.NotFound)
+	is(t, b.e.Signal(t.Context(), ref, sigterm, engine.ToAll), fault.NotFound)
+	if err := b.e.Forget(t.Context(), ref); err != nil {
+		t.Errorf("forget: %v", err)
+	}
+	if all, err := b.e.List(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("list %+v, %v", all, err)
+	}
+}
+
+func testEvents(t *testing.T, h Harness) {
+	b := start(t, h)
+	first, second := b.plan(1, 2, Program{Exit: 1}), b.plan(2, 1, Program{Run: Forever})
+	b.launch(first)
+	b.launch(second)
+	b.gone(first.Ref)
+	b.running(second.Ref)
+	all := b.seen.all()
+	t.Run("Resume", func(t *testing.T) {
+		for i, ev := range all {
+			got := collect(t, b.e, ev.Cursor, len(all)-i-1)
+			if !reflect.DeepEqual(got, all[i+1:]) {
+				t.Fatalf("after event %d of %d:\n%+v\nwant\n%+v", i, len(all), got, all[i+1:])
+			}
+		}
+	})
+	t.Run("FromTheBeginning", func(t *testing.T) {
+		for _, cursor := range []string{"", "no cursor of this engine", "0.0", "999999.1", "1.999999"} {
+			latest := map[engine.Ref]engine.Report{}
+			for _, ev := range collect(t, b.e, cursor, 2) {
+				latest[ev.Report.Ref] = ev.Report
+			}
+			for _, l := range []*engine.Launch{first, second} {
+				want, err := b.e.Inspect(t.Context(), l.Ref)
+				if got := latest[l.Ref]; err != nil || !reflect.DeepEqual(got, want) {
+					t.Errorf("cursor %q: %s, want %s, %v", cursor, describe(got), describe(want), err)
+				}
+			}
+		}
+	})
+	t.Run("WatcherFails", func(t *testing.T) {
+		mine := errors.New("mine")
+		if err := b.e.Watch(t.Context(), "", func(engine.Event) error { return mine }); !errors.Is(err, mine) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// collect watches until n events have come.
+func collect(t *testing.T, e engine.Engine, after string, n int) []engine.Event {
+	t.Helper()
+	got := []engine.Event{}
+	if n == 0 {
+		return got
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	enough := errors.New("enough")
+	err := e.Watch(ctx, after, func(ev engine.Event) error {
+		if got = append(got, ev); len(got) == n {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) {
+		t.Errorf("watch after %q: %v", after, err)
+	}
+	return got
+}
+
+func testContext(t *testing.T, h Harness) {
+	b := start(t, h)
+	ref := b.begin(1, Program{Run: Forever})
+	b.running(ref)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l := b.plan(2, 1, Program{})
+	for name, call := range map[string]func() error{
+		"Info":    func() error { _, err := b.e.Info(ctx); return err },
+		"Nodes":   func() error { _, err := b.e.Nodes(ctx); return err },
+		"Launch":  func() error { return b.e.Launch(ctx, l) },
+		"Stop":    func() error { return b.e.Stop(ctx, ref, engine.Stop{}) },
+		"Signal":  func() error { return b.e.Signal(ctx, ref, sigterm, engine.ToAll) },
+		"Inspect": func() error { _, err := b.e.Inspect(ctx, ref); return err },
+		"List":    func() error { _, err := b.e.List(ctx); return err },
+		"Watch":   func() error { return b.e.Watch(ctx, "", func(engine.Event) error { return nil }) },
+		"Forget":  func() error { return b.e.Forget(ctx, ref) },
+	} {
+		if err := call(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r, err := b.e.Inspect(t.Context(), ref); err != nil || r.Phase != engine.Running {
+		t.Errorf("a call without time left did something: %s, %v", describe(r), err)
+	}
+	if _, err := b.e.Inspect(t.Context(), l.Ref); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a launch without time left did something: %v", err)
+	}
+}
+
+func testForget(t *testing.T, h Harness) {
+	b := start(t, h)
+	ref := b.begin(1, Program{Run: Forever})
+	b.running(ref)
+	is(t, b.e.Forget(t.Context(), ref), fault.Conflict)
+	b.stop(ref, engine.Stop{})
+	b.gone(ref)
+	for range 2 {
+		if err := b.e.Forget(t.Context(), ref); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := b.e.Inspect(t.Context(), ref)
+	is(t, err, fault.NotFound)
+	is(t, b.e.Stop(t.Context(), ref, engine.Stop{}), fault.NotFound)
+}

@@ -1,0 +1,302 @@
+package fake
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Exit is how an attempt ends by itself: by an exit code, at its memory limit.
+type Exit struct {
+	Code job.ExitCode
+	OOM  bool
+}
+
+// Signals of the operating systems that matter here.
+const (
+	sigkill = 9
+	sigterm = 15
+)
+
+// attempt is one attempt and what will happen to it.
+type attempt struct {
+	launch  *engine.Launch
+	outcome Outcome
+	report  engine.Report
+	nodes   []string
+	signals []int
+
+	next   []happening // by time, then by the order in which they were planned
+	killed bool
+	quiet  bool // no word comes from it any more
+	freed  bool // by World.Release
+}
+
+// happening is a change at a time. It is dropped if the attempt has ended before.
+type happening struct {
+	at  time.Time
+	do  func()
+	tag string
+}
+
+// plan makes something happen later, or takes it off the plan with Never.
+func (a *attempt) plan(tag string, at time.Time, do func()) {
+	a.next = append(a.next, happening{at, do, tag})
+	slices.SortStableFunc(a.next, func(x, y happening) int { return x.at.Compare(y.at) })
+}
+
+func (a *attempt) cancel(tags ...string) {
+	a.next = slices.DeleteFunc(a.next, func(h happening) bool { return slices.Contains(tags, h.tag) })
+}
+
+// sorted lists the attempts by their number.
+func (w *World) sorted() []*attempt {
+	all := make([]*attempt, 0, len(w.attempts))
+	for _, a := range w.attempts {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, func(x, y *attempt) int {
+		return cmp.Or(cmp.Compare(x.launch.Ref.Allocation, y.launch.Ref.Allocation), cmp.Compare(x.launch.Ref.Attempt, y.launch.Ref.Attempt))
+	})
+	return all
+}
+
+// Next returns when something happens next, false if nothing will by itself.
+func (w *World) Next() (time.Time, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.first()
+	if a == nil {
+		return time.Time{}, false
+	}
+	return a.next[0].at, true
+}
+
+// first returns the attempt to which something happens first.
+func (w *World) first() *attempt {
+	var first *attempt
+	for _, a := range w.sorted() {
+		if len(a.next) > 0 && (first == nil || a.next[0].at.Before(first.next[0].at)) {
+			first = a
+		}
+	}
+	return first
+}
+
+// Advance lets everything happen that is due by now, in the order of time. It is
+// the only thing that makes time pass in the world.
+func (w *World) Advance() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.cfg.Now()
+	for {
+		a := w.first()
+		if a == nil || a.next[0].at.After(now) {
+			return
+		}
+		h := a.next[0]
+		a.next = a.next[1:]
+		h.do()
+	}
+}
+
+// Release lets an attempt that nothing ends, or whose word is awaited, end.
+func (w *World) Release(ref engine.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.attempts[ref]
+	if a == nil {
+		return
+	}
+	a.freed = true
+	if a.quiet || a.killed {
+		a.quiet = false
+		w.end(a, w.cfg.Now(), job.ExitCode{Signal: sigkill})
+	}
+}
+
+// Kill lets a node's supervisor die: the attempt ends there, proved, and the rest
+// of the gang is ended.
+func (w *World) Kill(ref engine.Ref, node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.attempts[ref]; a != nil {
+		w.lose(a, node, w.cfg.Now())
+	}
+}
+
+// Signals returns the signals that an attempt was sent by Engine.Signal.
+func (w *World) Signals(ref engine.Ref) []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.attempts[ref]; a != nil {
+		return slices.Clone(a.signals)
+	}
+	return nil
+}
+
+// say publishes what is known of the attempt, unless nothing can be known.
+func (w *World) say(a *attempt) {
+	phase := a.report.Phase
+	for i := range a.report.Nodes {
+		a.report.Nodes[i].Phase = phase
+	}
+	if w.feed != nil && !a.quiet {
+		r := a.report
+		r.Nodes, r.Tasks = slices.Clone(r.Nodes), slices.Clone(r.Tasks)
+		w.feed.Publish(r)
+	}
+}
+
+// begin takes a launch and plans what comes of it.
+func (w *World) begin(l *engine.Launch) {
+	now := w.cfg.Now()
+	a := &attempt{launch: l, outcome: w.cfg.Script(l)}
+	a.report = engine.Report{Ref: l.Ref, Job: l.Job.ID, Phase: engine.Accepted}
+	for _, c := range l.Claims {
+		if !slices.Contains(a.nodes, c.Node) {
+			a.nodes = append(a.nodes, c.Node)
+			a.report.Nodes = append(a.report.Nodes, engine.NodeReport{Node: c.Node})
+		}
+	}
+	w.attempts[l.Ref] = a
+	w.say(a)
+	at := now.Add(max(a.outcome.Ready, 0))
+	if a.outcome.FailNode != "" {
+		a.plan("ready", at, func() { w.fail(a, at) })
+		return
+	}
+	if a.outcome.Ready != Never {
+		a.plan("ready", at, func() { w.start(a, at) })
+	}
+}
+
+// fail undoes a launch.
+func (w *World) fail(a *attempt, at time.Time) {
+	a.report.Cause = engine.LaunchFailed
+	a.report.Message = fmt.Sprintf("%s: %s", a.outcome.FailNode, cmp.Or(a.outcome.FailText, "it could not be made ready"))
+	w.end(a, at, job.ExitCode{Status: 1})
+}
+
+// start opens the barrier.
+func (w *World) start(a *attempt, at time.Time) {
+	a.report.Phase = engine.Ready
+	w.say(a)
+	a.report.Phase, a.report.Started = engine.Running, at
+	a.report.Tasks = []engine.TaskReport{{Step: engine.BatchStep, Node: a.nodes[0], Running: true, PID: 1, Started: at}}
+	w.say(a)
+	o := a.outcome
+	if o.Run != Never {
+		at := at.Add(o.Run)
+		a.plan("run", at, func() {
+			a.report.Cause = engine.Exited
+			if o.Exit.OOM {
+				a.report.Cause = engine.OutOfMemory
+			}
+			w.end(a, at, o.Exit.Code)
+		})
+	}
+	if spec := a.launch.Job.Spec; spec.TimeLimit > 0 {
+		at := at.Add(spec.TimeLimit)
+		a.plan("limit", at, func() {
+			w.terminate(a, at, engine.TimedOut, "its time limit of "+spec.TimeLimit.String()+" has passed", sigterm, a.launch.Grace)
+		})
+	}
+	if o.LoseNode != "" {
+		at := at.Add(o.After)
+		a.plan("lose", at, func() { w.lose(a, o.LoseNode, at) })
+	}
+}
+
+func (w *World) lose(a *attempt, node string, at time.Time) {
+	if a.report.Phase == engine.Ended {
+		return
+	}
+	if a.outcome.Silent {
+		a.report.Uncertain, a.report.Message = true, "no word from "+node
+		a.cancel("run", "limit")
+		w.say(a)
+		a.quiet = true
+		return
+	}
+	a.report.Cause, a.report.Message = engine.NodeLost, "the supervisor on "+node+" died"
+	w.end(a, at, job.ExitCode{Signal: sigkill})
+}
+
+// stop is engine.Stop.
+func (w *World) stop(a *attempt, s engine.Stop) {
+	w.terminate(a, w.cfg.Now(), engine.Stopped, s.Reason, cmp.Or(s.Signal, sigterm), s.Grace)
+}
+
+// terminate sends the signal to end now and plans the kill.
+func (w *World) terminate(a *attempt, at time.Time, cause engine.Cause, text string, signal int, grace time.Duration) {
+	if a.report.Phase == engine.Ended || a.quiet {
+		return
+	}
+	a.report.Cause = cmp.Or(a.report.Cause, cause)
+	a.report.Message = cmp.Or(a.report.Message, text)
+	a.cancel("ready", "limit", "lose")
+	o := a.outcome
+	switch {
+	case a.report.Phase < engine.Running:
+		w.end(a, at, job.ExitCode{Signal: sigterm})
+		return
+	case !o.Resists && !o.Immune && signal != sigkill && grace > 0:
+		w.end(a, at, job.ExitCode{Signal: signal})
+		return
+	}
+	if a.report.Phase < engine.Ending {
+		a.report.Phase = engine.Ending
+		w.say(a)
+	}
+	a.cancel("run")
+	kill := at.Add(grace)
+	if signal == sigkill {
+		kill = at
+	}
+	if i := slices.IndexFunc(a.next, func(h happening) bool { return h.tag == "kill" }); i >= 0 && !a.next[i].at.After(kill) {
+		return
+	}
+	a.cancel("kill")
+	a.plan("kill", kill, func() {
+		a.killed = true
+		if !o.Immune || a.freed {
+			w.end(a, kill, job.ExitCode{Signal: sigkill})
+		}
+	})
+}
+
+// signalled lets the program act on a signal: SIGKILL to the batch script ends
+// it, SIGTERM if it does not resist.
+func (w *World) signalled(a *attempt, signal int, to engine.Scope) {
+	fatal := signal == sigkill || signal == sigterm && !a.outcome.Resists
+	if to == engine.ToTasks || !fatal || a.outcome.Immune {
+		return
+	}
+	a.report.Cause = cmp.Or(a.report.Cause, engine.Exited)
+	w.end(a, w.cfg.Now(), job.ExitCode{Signal: signal})
+}
+
+// end is the proved end of an attempt.
+func (w *World) end(a *attempt, at time.Time, code job.ExitCode) {
+	if a.report.Phase == engine.Ended {
+		return
+	}
+	a.next = nil
+	r := &a.report
+	if r.Phase < engine.Ending {
+		r.Phase = engine.Ending
+		w.say(a)
+	}
+	r.Tasks = slices.Clone(r.Tasks)
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		t.Running, t.Ended, t.Exit, t.Cause = false, at, code, r.Cause
+	}
+	r.Phase, r.Ended, r.Exit, r.Gone, r.Uncertain = engine.Ended, at, code, true, false
+	w.say(a)
+}

@@ -1,0 +1,272 @@
+// Package fake is an engine in memory, for tests and simulation. It starts no
+// process and no goroutine and reads no clock: what becomes of an attempt is
+// scripted by an Outcome, and happens when Advance is called at its time.
+//
+// A World is what outlives an engine's restart; an Engine is one driver on it. It
+// keeps the contract of engine.Engine as strictly as a real driver: the
+// conformance suite runs on it.
+package fake
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/feed"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// Never as a duration in an Outcome means that it does not happen by itself.
+const Never time.Duration = -1
+
+// Outcome scripts one attempt. The zero Outcome is ready at once and ends at once
+// with exit 0.
+type Outcome struct {
+	Ready time.Duration // from the launch until every node is ready
+	Run   time.Duration // from the start until it ends by itself; Never: until it is stopped
+	Exit  Exit          // how it ends by itself
+
+	FailNode string // this node cannot be made ready: the launch fails at Ready
+	FailText string // why
+
+	Resists bool // SIGTERM does not end it, SIGKILL does
+	Immune  bool // nothing ends it, until World.Release
+
+	LoseNode string        // this node's supervisor dies LoseAfter after the start
+	Silent   bool          // it does not die but falls silent: the report becomes uncertain, until World.Release
+	After    time.Duration // for LoseNode
+}
+
+// Config says how a world behaves.
+type Config struct {
+	Now       func() time.Time                   // the caller's clock
+	Nodes     []fleet.Node                       // the pool
+	Abilities *engine.Abilities                  // nil: strict gangs, placed, with proofs
+	Script    func(l *engine.Launch) Outcome     // nil: the zero Outcome
+	Fault     func(c Call) (before, after error) // nil: none. Before: the call does nothing and fails. After: it acts and the answer is lost
+}
+
+// Call is a call of a driver, for Config.Fault.
+type Call struct {
+	Name string // "launch", "stop" …
+	Ref  engine.Ref
+}
+
+// World is the state that a driver works on. It is safe for concurrent use.
+type World struct {
+	cfg Config
+
+	mu       sync.Mutex
+	epoch    uint64
+	attempts map[engine.Ref]*attempt
+	feed     *feed.Feed // of the present driver; nil: none is open
+}
+
+// NewWorld returns a world without attempts.
+func NewWorld(cfg Config) *World {
+	if cfg.Script == nil {
+		cfg.Script = func(*engine.Launch) Outcome { return Outcome{} }
+	}
+	if cfg.Fault == nil {
+		cfg.Fault = func(Call) (error, error) { return nil, nil }
+	}
+	if cfg.Abilities == nil {
+		cfg.Abilities = &engine.Abilities{Gang: engine.GangStrict, Placed: true, Isolates: true, Proves: true}
+	}
+	return &World{cfg: cfg, attempts: map[engine.Ref]*attempt{}}
+}
+
+// Open returns a driver on the world. The one before it, if any, must be closed.
+func (w *World) Open() *Engine {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.epoch++
+	w.feed = feed.New(w.epoch)
+	for _, a := range w.sorted() {
+		w.feed.Publish(a.report)
+	}
+	return &Engine{w: w, feed: w.feed, closed: make(chan struct{})}
+}
+
+// New returns a driver on a world of its own.
+func New(cfg Config) *Engine { return NewWorld(cfg).Open() }
+
+// Engine is one driver.
+type Engine struct {
+	w      *World
+	feed   *feed.Feed
+	once   sync.Once
+	closed chan struct{}
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// World returns the world that the driver works on.
+func (e *Engine) World() *World { return e.w }
+
+// Advance lets everything happen that is due by now: see World.Advance.
+func (e *Engine) Advance() { e.w.Advance() }
+
+// call runs an engine call under the world's lock, with the faults that are
+// scripted for it.
+func (e *Engine) call(ctx context.Context, c Call, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-e.closed:
+		return fault.New(fault.Unavailable, "the fake engine is closed")
+	default:
+	}
+	before, after := e.w.cfg.Fault(c)
+	if before != nil {
+		return before
+	}
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	if err := do(); err != nil {
+		return err
+	}
+	return after
+}
+
+// Info says what the world's configuration says.
+func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
+	info := engine.Info{Name: "fake", Version: "1", Abilities: *e.w.cfg.Abilities}
+	return info, e.call(ctx, Call{Name: "info"}, func() error { return nil })
+}
+
+// Nodes returns the pool.
+func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	return slices.Clone(e.w.cfg.Nodes), e.call(ctx, Call{Name: "nodes"}, func() error { return nil })
+}
+
+// Launch takes an attempt.
+func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
+	return e.call(ctx, Call{"launch", l.Ref}, func() error { return e.w.launch(l) })
+}
+
+func (w *World) launch(l *engine.Launch) error {
+	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
+		return fault.New(fault.Invalid, "launch of attempt %s: a job and claims are needed", l.Ref)
+	}
+	for _, c := range l.Claims {
+		if !slices.ContainsFunc(w.cfg.Nodes, func(n fleet.Node) bool { return n.Name == c.Node }) {
+			return fault.New(fault.Invalid, "launch of attempt %s: there is no node %q here", l.Ref, c.Node)
+		}
+	}
+	if a := w.attempts[l.Ref]; a != nil {
+		if !alike(a.launch, l) {
+			return fault.New(fault.Conflict, "attempt %s was launched before, as something else", l.Ref)
+		}
+		return nil
+	}
+	w.begin(l)
+	return nil
+}
+
+// alike compares what two launches start; the rest of a job changes while it waits.
+func alike(a, b *engine.Launch) bool {
+	return a.Job.ID == b.Job.ID && reflect.DeepEqual(a.Job.Spec, b.Job.Spec) && reflect.DeepEqual(a.Claims, b.Claims) &&
+		string(a.Script) == string(b.Script) && slices.Equal(a.Env, b.Env) && a.Grace == b.Grace
+}
+
+// Stop begins to end an attempt.
+func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error {
+	return e.call(ctx, Call{"stop", ref}, func() error {
+		a := e.w.attempts[ref]
+		if a == nil {
+			return unknown(ref)
+		}
+		e.w.stop(a, s)
+		return nil
+	})
+}
+
+// Signal records a signal; see World.Signals.
+func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engine.Scope) error {
+	return e.call(ctx, Call{"signal", ref}, func() error {
+		a := e.w.attempts[ref]
+		switch {
+		case a == nil:
+			return unknown(ref)
+		case signal < 0 || signal > 64:
+			return fault.New(fault.Invalid, "%d is not a signal", signal)
+		case !slices.Contains([]engine.Scope{engine.ToTasks, engine.ToBatch, engine.ToAll}, to):
+			return fault.New(fault.Invalid, "%q is not a scope of signals", to)
+		case a.report.Phase == engine.Ended:
+			return nil
+		case a.report.Phase < engine.Running:
+			return fault.New(fault.Conflict, "attempt %s has not started", ref)
+		}
+		a.signals = append(a.signals, signal)
+		e.w.signalled(a, signal, to)
+		return nil
+	})
+}
+
+// Inspect reports one attempt.
+func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (r engine.Report, err error) {
+	err = e.call(ctx, Call{"inspect", ref}, func() error {
+		var ok bool
+		if r, ok = e.feed.Last(ref); !ok {
+			return unknown(ref)
+		}
+		return nil
+	})
+	return r, err
+}
+
+func unknown(ref engine.Ref) error {
+	return fault.New(fault.NotFound, "the fake engine has no attempt %s", ref)
+}
+
+// List reports every attempt.
+func (e *Engine) List(ctx context.Context) (all []engine.Report, err error) {
+	err = e.call(ctx, Call{Name: "list"}, func() error {
+		all = e.feed.All()
+		return nil
+	})
+	return all, err
+}
+
+// Watch follows changes. It blocks, but no call waits for it.
+func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
+	if err := e.feed.Watch(ctx, e.closed, after, f); err != nil {
+		return err
+	}
+	return fault.New(fault.Unavailable, "the fake engine is closed")
+}
+
+// Forget drops an ended attempt.
+func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
+	return e.call(ctx, Call{"forget", ref}, func() error {
+		a := e.w.attempts[ref]
+		if a == nil {
+			return nil
+		}
+		if a.report.Phase != engine.Ended {
+			return fault.New(fault.Conflict, "attempt %s has not ended", ref)
+		}
+		delete(e.w.attempts, ref)
+		e.feed.Forget(ref)
+		return nil
+	})
+}
+
+// Close ends the driver; the world goes on, as far as Advance lets it.
+func (e *Engine) Close() error {
+	e.once.Do(func() {
+		close(e.closed)
+		e.w.mu.Lock()
+		defer e.w.mu.Unlock()
+		if e.w.feed == e.feed {
+			e.w.feed = nil
+		}
+	})
+	return nil
+}
