@@ -43,8 +43,14 @@ func (o *Option) canonical() string {
 	return o.Name
 }
 
-// Options returns a copy of the table of all options that sbatch has.
-func Options() []Option { return append([]Option(nil), table...) }
+// Reasons that several options share.
+const (
+	onCommandLine = "it belongs on the command line"
+	forCommand    = "it concerns the sbatch command alone"
+)
+
+// Table returns a copy of the table of all options that sbatch has.
+func Table() []Option { return append([]Option(nil), table...) }
 
 // table is the only place that says what options exist and what becomes of them.
 var table = []Option{
@@ -97,14 +103,14 @@ var table = []Option{
 	{Name: "tres-per-task", Arg: Required},
 	{Name: "gres", Arg: Required},
 	{Name: "gres-flags", Arg: Required, Status: NoEffect, Why: "devices are picked by link and NUMA locality in any case"},
-	{Name: "help", Short: 'h', Status: NoEffect, Why: "it belongs on the command line"},
+	{Name: "help", Short: 'h', Status: NoEffect, Why: onCommandLine},
 	{Name: "hint", Arg: Required, Status: NoEffect, Why: "tasks are not bound to cores"},
 	{Name: "hold", Short: 'H'},
 	{Name: "ignore-pbs"},
 	{Name: "input", Short: 'i', Arg: Required},
 	{Name: "job-name", Short: 'J', Arg: Required},
 	{Name: "kill-on-invalid-dep", Arg: Required, Status: NoEffect, Why: "dependencies are not built yet"},
-	{Name: "licenses", Short: 'L', Arg: Required},
+	{Name: "licenses", Short: 'L', Arg: Required, Status: NoEffect, Why: "licences are not counted yet"},
 	{Name: "mail-type", Arg: Required, Status: NoEffect, Why: "no mail relay is configured"},
 	{Name: "mail-user", Arg: Required, Status: NoEffect, Why: "no mail relay is configured"},
 	{Name: "mcs-label", Arg: Required, Status: NoEffect, Why: "there are no security labels"},
@@ -132,14 +138,14 @@ var table = []Option{
 	{Name: "output", Short: 'o', Arg: Required},
 	{Name: "overcommit", Short: 'O'},
 	{Name: "oversubscribe", Short: 's', Status: NoEffect, Why: "whether nodes are shared is for the other jobs on them to say"},
-	{Name: "parsable", Status: NoEffect, Why: "it concerns the sbatch command alone"},
+	{Name: "parsable", Status: NoEffect, Why: forCommand},
 	{Name: "partition", Short: 'p', Arg: Required},
 	{Name: "prefer", Arg: Required, Status: NoEffect, Why: "soft constraints are not built yet"},
 	{Name: "priority", Arg: Required},
 	{Name: "profile", Arg: Required, Status: NoEffect, Why: "no profiling plugin"},
 	{Name: "propagate", Arg: Optional, Status: NoEffect, Why: "resource limits are those of the submission"},
 	{Name: "qos", Short: 'q', Arg: Required},
-	{Name: "quiet", Short: 'Q', Status: NoEffect, Why: "it concerns the sbatch command alone"},
+	{Name: "quiet", Short: 'Q', Status: NoEffect, Why: forCommand},
 	{Name: "reboot", Status: NoEffect, Why: "nodes are not rebooted"},
 	{Name: "requeue", Arg: Optional},
 	{Name: "reservation", Arg: Required, Status: NoEffect, Why: "reservations are not built yet"},
@@ -153,7 +159,7 @@ var table = []Option{
 	{Name: "stepmgr", Status: NoEffect, Why: "steps have a manager of their own in any case"},
 	{Name: "switches", Arg: Required, Status: NoEffect, Why: "switch counts are not built yet: nodes are chosen as close together as can be"},
 	{Name: "tasks-per-node", Arg: Required, Same: "ntasks-per-node"},
-	{Name: "test-only", Status: NoEffect, Why: "it belongs on the command line"},
+	{Name: "test-only", Status: NoEffect, Why: onCommandLine},
 	{Name: "thread-spec", Arg: Required, Status: NoEffect, Why: "no threads are set aside for the system"},
 	{Name: "threads-per-core", Arg: Required, Status: NoEffect, Why: "sockets and cores are not chosen one by one"},
 	{Name: "time", Short: 't', Arg: Required},
@@ -161,11 +167,11 @@ var table = []Option{
 	{Name: "tmp", Arg: Required},
 	{Name: "uid", Arg: Required, Status: Refused, Why: "a job runs as its submitter"},
 	{Name: "use-min-nodes", Status: NoEffect, Why: "a node range already takes no more nodes than tasks need"},
-	{Name: "usage", Status: NoEffect, Why: "it belongs on the command line"},
-	{Name: "verbose", Short: 'v', Status: NoEffect, Why: "it concerns the sbatch command alone"},
-	{Name: "version", Short: 'V', Status: NoEffect, Why: "it belongs on the command line"},
-	{Name: "wait", Short: 'W', Status: NoEffect, Why: "it concerns the sbatch command alone"},
+	{Name: "usage", Status: NoEffect, Why: onCommandLine},
+	{Name: "verbose", Short: 'v', Status: NoEffect, Why: forCommand},
+	{Name: "version", Short: 'V', Status: NoEffect, Why: onCommandLine},
+	{Name: "wait", Short: 'W', Status: NoEffect, Why: forCommand},
 	{Name: "wait-all-nodes", Arg: Required, Status: NoEffect, Why: "the script starts when the whole gang is there in any case"},
 	{Name: "wckey", Arg: Required, Status: NoEffect, Why: "workload keys are not built yet"},
-	{Name: "wrap", Arg: Required, Status: NoEffect, Why: "it belongs on the command line"},
+	{Name: "wrap", Arg: Required, Status: NoEffect, Why: onCommandLine},
 }

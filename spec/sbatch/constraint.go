@@ -1,0 +1,131 @@
+package sbatch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// maxAlternatives bounds how far a constraint may multiply out.
+const maxAlternatives = 256
+
+// parseConstraint reads the value of --constraint: names joined by "&" (or ",")
+// and "|", with parentheses; "[a|b]" wants all nodes alike. For an error, at and
+// n say which bytes are wrong.
+func parseConstraint(s string) (c job.Constraint, at, n int, err error) {
+	p := constraintParser{text: s}
+	alternatives, err := p.or()
+	if err == nil && p.pos < len(s) {
+		err = fmt.Errorf("has a %q too many", s[p.pos:p.pos+1])
+	}
+	if err != nil {
+		return job.Constraint{}, min(p.pos, len(s)), min(1, len(s)-min(p.pos, len(s))), err
+	}
+	return job.Constraint{Text: s, Alternatives: alternatives, Same: p.same}, 0, 0, nil
+}
+
+type constraintParser struct {
+	text  string
+	pos   int
+	depth int
+	same  bool
+}
+
+func (p *constraintParser) peek() byte {
+	if p.pos < len(p.text) {
+		return p.text[p.pos]
+	}
+	return 0
+}
+
+func (p *constraintParser) or() ([][]string, error) {
+	out, err := p.and()
+	for err == nil && p.peek() == '|' {
+		p.pos++
+		var more [][]string
+		if more, err = p.and(); err == nil {
+			out, err = append(out, more...), tooMany(len(out)+len(more))
+		}
+	}
+	return out, err
+}
+
+func (p *constraintParser) and() ([][]string, error) {
+	out, err := p.factor()
+	for err == nil && (p.peek() == '&' || p.peek() == ',') {
+		p.pos++
+		var right [][]string
+		if right, err = p.factor(); err != nil {
+			return nil, err
+		}
+		if err = tooMany(len(out) * len(right)); err != nil {
+			return nil, err
+		}
+		var product [][]string
+		for _, a := range out {
+			for _, b := range right {
+				product = append(product, union(a, b))
+			}
+		}
+		out = product
+	}
+	return out, err
+}
+
+func tooMany(n int) error {
+	if n > maxAlternatives {
+		return fmt.Errorf("has more than %d alternatives", maxAlternatives)
+	}
+	return nil
+}
+
+func union(a, b []string) []string {
+	out := slices.Clone(a)
+	for _, f := range b {
+		if !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (p *constraintParser) factor() ([][]string, error) {
+	if open := p.peek(); open == '(' || open == '[' {
+		if p.depth++; p.depth > 16 {
+			return nil, fmt.Errorf("is nested too deeply")
+		}
+		shut := byte(')')
+		if open == '[' {
+			shut, p.same = ']', true
+		}
+		p.pos++
+		out, err := p.or()
+		if err != nil {
+			return nil, err
+		}
+		if p.peek() != shut {
+			return nil, fmt.Errorf("has no closing %c", shut)
+		}
+		p.pos++
+		p.depth--
+		return out, p.noCount()
+	}
+	from := p.pos
+	for p.pos < len(p.text) && !strings.ContainsRune("&|,()[]* \t", rune(p.text[p.pos])) {
+		p.pos++
+	}
+	if p.pos == from {
+		return nil, fmt.Errorf("lacks the name of a feature")
+	}
+	return [][]string{{p.text[from:p.pos]}}, p.noCount()
+}
+
+// noCount refuses "feature*2".
+func (p *constraintParser) noCount() error {
+	if p.peek() == '*' {
+		return fmt.Errorf("counts nodes by feature, which is not built yet")
+	}
+	return nil
+}

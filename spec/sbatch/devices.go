@@ -1,0 +1,305 @@
+package sbatch
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+)
+
+// ask is a number of GPUs asked for by one option.
+type ask struct {
+	by   Directive
+	list []slurmfmt.GRES
+}
+
+func (a ask) count() int64 {
+	var n int64
+	for _, g := range a.list {
+		n += g.Count
+	}
+	return n
+}
+
+// typed reports whether a type is named.
+func (a ask) typed() bool {
+	return slices.ContainsFunc(a.list, func(g slurmfmt.GRES) bool { return g.Type != "" })
+}
+
+// asks holds what the seven ways of asking for GPUs come to. A count of zero is
+// as if the option had not been given.
+type asks struct{ perNode, perTask, total ask }
+
+// devices settles how many GPUs are asked for. However it is said, every GPU is
+// claimed once: by node where a number per node is known, else by task, else in
+// total.
+func (p *parser) devices(g *job.TaskGroup, set settings) {
+	var a asks
+	p.perNode(&a, g, set)
+	p.ways(&a, g, set)
+	switch {
+	case a.perNode.by.Option != "":
+		p.fitPerNode(&a, g, set)
+		g.PerNode.Devices = append(g.PerNode.Devices, requests(a.perNode)...)
+	case a.perTask.by.Option != "":
+		p.fitPerTask(&a, g, set)
+		g.PerTask.Devices = append(g.PerTask.Devices, requests(a.perTask)...)
+	case a.total.by.Option != "":
+		g.Total.Devices = append(g.Total.Devices, requests(a.total)...)
+	}
+	p.tasksPerGPU(&a, g, set)
+}
+
+// perNode reads --gres and --gpus-per-node; other generic resources are named
+// amounts of each node.
+func (p *parser) perNode(a *asks, g *job.TaskGroup, set settings) {
+	if d, ok := set.get("gres"); ok {
+		list, err := slurmfmt.ParseGRES(d.Value)
+		p.check(d, err)
+		gres := ask{by: d}
+		for _, r := range list {
+			switch {
+			case r.Name == "gpu":
+				gres.list = append(gres.list, r)
+			case r.Name == "mps":
+				p.share(d, r, &g.PerNode)
+			default:
+				g.PerNode.Vector = addNamed(g.PerNode.Vector, r)
+			}
+		}
+		p.take(&a.perNode, gres)
+	}
+	if d, ok := set.get("gpus-per-node"); ok {
+		list, err := slurmfmt.ParseGPUs(d.Value)
+		p.check(d, err)
+		p.take(&a.perNode, ask{d, list})
+	}
+	d, ok := set.get("gpus-per-socket")
+	if !ok {
+		return
+	}
+	list, err := slurmfmt.ParseGPUs(d.Value)
+	sockets := p.count(set, "sockets-per-node")
+	switch {
+	case !p.check(d, err):
+	case sockets == 0:
+		p.fail(d, errors.New("needs --sockets-per-node"), "or say --gpus-per-node")
+	default:
+		for i := range list {
+			if list[i].Count > maxCount/int64(sockets) {
+				p.fail(d, errors.New("is too many"), "")
+				return
+			}
+			list[i].Count *= int64(sockets)
+		}
+		p.take(&a.perNode, ask{d, list})
+	}
+}
+
+// take adds one more way of saying the same number per node.
+func (p *parser) take(have *ask, next ask) {
+	n := next.count()
+	switch {
+	case n > maxCount:
+		p.fail(next.by, errors.New("is too many"), "")
+	case n == 0:
+		if have.by.Option != "" && len(next.list) > 0 {
+			p.fail(next.by, fmt.Errorf("contradicts %s", have.by.show()), "say one of them")
+		}
+	case have.by.Option == "":
+		*have = next
+	case p.opts.Strict || have.count() != n || have.typed() && next.typed() && !slices.EqualFunc(have.list, next.list, sameType):
+		p.fail(next.by, fmt.Errorf("and %s exclude each other", have.by.show()), "say one of them")
+	default:
+		p.warn(next.by, fmt.Sprintf("says the same as %s; newer versions of sbatch refuse both together", have.by.show()))
+		if !have.typed() {
+			have.list = next.list
+		}
+	}
+}
+
+func sameType(a, b slurmfmt.GRES) bool { return a.Type == b.Type && a.Count == b.Count }
+
+// ways reads --gpus and --gpus-per-task; --tres-per-task was read before.
+func (p *parser) ways(a *asks, g *job.TaskGroup, set settings) {
+	for _, w := range []struct {
+		option string
+		to     *ask
+	}{{"gpus", &a.total}, {"gpus-per-task", &a.perTask}} {
+		d, ok := set.get(w.option)
+		if !ok {
+			continue
+		}
+		list, err := slurmfmt.ParseGPUs(d.Value)
+		if p.check(d, err) {
+			p.take(w.to, ask{d, list})
+		}
+	}
+	if d, ok := set.get("tres-per-task"); ok {
+		list, _ := slurmfmt.ParseTRES(d.Value)
+		tres := ask{by: d}
+		for _, t := range list {
+			if t.Name == "gres/gpu" {
+				tres.list = append(tres.list, t.GRES)
+			}
+		}
+		p.take(&a.perTask, tres)
+	}
+}
+
+// tresPerTask reads the parts of --tres-per-task that are no GPUs.
+func (p *parser) tresPerTask(g *job.TaskGroup, set settings) {
+	d, ok := set.get("tres-per-task")
+	if !ok {
+		return
+	}
+	list, err := slurmfmt.ParseTRES(d.Value)
+	p.check(d, err)
+	for _, t := range list {
+		switch {
+		case t.Name == "cpu":
+			n, ok := nodeCount(t.Value)
+			if !ok || g.CPUsPerTask > 0 && g.CPUsPerTask != n {
+				p.fail(d, fmt.Errorf("has a number of CPUs that is none or contradicts --cpus-per-task"), "")
+			}
+			g.CPUsPerTask = n
+		case t.Name == "mem":
+			n, err := slurmfmt.ParseMemory(t.Value)
+			if err != nil {
+				p.fail(d, fmt.Errorf("has a part that is no memory size: %q", t.Value), slurmfmt.MemoryForms)
+			}
+			g.PerTask.Memory = resource.Amount(n)
+		case t.Name == "gres/gpu":
+		case t.Name == "gres/mps":
+			p.share(d, t.GRES, &g.PerTask)
+		case strings.HasPrefix(t.Name, "gres/"):
+			g.PerTask.Vector = addNamed(g.PerTask.Vector, t.GRES)
+		default:
+			p.warn(d, fmt.Sprintf("asks for %s, which is not counted here", t.Name))
+		}
+	}
+}
+
+func addNamed(v resource.Vector, r slurmfmt.GRES) resource.Vector {
+	name := "gres/" + r.Name
+	if r.Type != "" {
+		name += ":" + r.Type
+	}
+	return v.With(name, v.Get(name).Add(resource.Amount(r.Count)))
+}
+
+// share turns mps:N, hundredths of one GPU, into a request for a share.
+func (p *parser) share(d Directive, r slurmfmt.GRES, to *resource.Requirements) {
+	if r.Count < 1 || r.Count > 100 {
+		p.blame(d, r.Offset, r.Len, "asks for more than one GPU's 100 parts, or none", "write mps:1 to mps:100")
+		return
+	}
+	to.Devices = append(to.Devices, resource.DeviceRequest{Type: r.Type, Count: 1, Share: resource.Share(r.Count) * resource.WholeDevice / 100})
+}
+
+// fitPerNode reconciles a number per node with the other ways.
+func (p *parser) fitPerNode(a *asks, g *job.TaskGroup, set settings) {
+	each := a.perNode.count()
+	if total := a.total.count(); total > 0 {
+		nodes := int(total / each)
+		switch {
+		case total%each != 0:
+			p.fail(a.total.by, fmt.Errorf("is not a multiple of %s", a.perNode.by.show()), "say one of them")
+			return
+		case g.Nodes == job.Range{} || nodes >= g.Nodes.Min && (nodes <= g.Nodes.Max || g.Nodes.Max == 0):
+			g.Nodes = job.Range{Min: nodes, Max: nodes}
+		default:
+			p.fail(a.total.by, fmt.Errorf("with %s needs %s, but --nodes=%s", a.perNode.by.show(), plural(nodes, "node"), set.value("nodes")), "")
+			return
+		}
+	}
+	perTask := a.perTask.count()
+	if perTask == 0 {
+		return
+	}
+	tasks := int64(g.TasksPerNode)
+	switch {
+	case tasks == 0 && g.Tasks.Want == 0:
+		g.TasksPerNode = int(each / perTask)
+		tasks = max(each/perTask, 1)
+	case tasks == 0 && g.Nodes.Max > 0:
+		tasks = int64(g.Tasks.Want) / int64(g.Nodes.Max)
+	case g.Tasks.Want > 0:
+		tasks = min(tasks, int64(g.Tasks.Want))
+	}
+	if max(tasks, 1)*perTask > each {
+		p.fail(a.perTask.by, fmt.Errorf("for %s on a node is more than %s", plural(int(max(tasks, 1)), "task"), a.perNode.by.show()),
+			fmt.Sprintf("leave out --%s, or say %d for it", a.perNode.by.Option, max(tasks, 1)*perTask))
+	}
+}
+
+// fitPerTask reconciles a number per task with a total.
+func (p *parser) fitPerTask(a *asks, g *job.TaskGroup, set settings) {
+	each, total := a.perTask.count(), a.total.count()
+	tasks := int64(g.Tasks.Want)
+	if tasks == 0 && g.Nodes.Min > 0 && g.Nodes.Min == g.Nodes.Max {
+		tasks = int64(g.Nodes.Min) * int64(g.TasksPerNode)
+	}
+	switch {
+	case total > 0 && total%each != 0:
+		p.fail(a.total.by, fmt.Errorf("is not a multiple of %s", a.perTask.by.show()), "say one of them")
+	case total > 0 && tasks > 0 && tasks*each != total:
+		p.fail(a.total.by, fmt.Errorf("and %s make %s, but %d are asked for", a.perTask.by.show(), plural(int(total/each), "task"), tasks), "leave out one of them")
+	case total > 0 && tasks == 0:
+		g.Tasks.Want = int(total / each)
+	case total == 0 && tasks == 0 && g.TasksPerNode == 0 && g.Nodes == job.Range{}:
+		p.fail(a.perTask.by, errors.New("needs a number of tasks"), "add --ntasks=N, or say --gpus=N")
+	}
+}
+
+// tasksPerGPU settles --ntasks-per-gpu.
+func (p *parser) tasksPerGPU(a *asks, g *job.TaskGroup, set settings) {
+	d, ok := set["ntasks-per-gpu"]
+	if !ok {
+		return
+	}
+	each := p.integer(d, 1, maxCount)
+	perNode, total := a.perNode.count(), a.total.count()
+	switch {
+	case each == 0:
+	case a.perTask.count() > 0:
+		p.fail(d, fmt.Errorf("and %s exclude each other", a.perTask.by.show()), "say one of them")
+	case max(perNode, total) > maxCount/each:
+		p.fail(d, errors.New("makes too many tasks"), "")
+	case perNode > 0 && g.Tasks.Want == 0 && g.TasksPerNode == 0:
+		g.TasksPerNode = int(perNode * each)
+	case perNode > 0:
+	case total > 0 && g.Tasks.Want == 0:
+		g.Tasks.Want = int(total * each)
+	case total > 0:
+	case g.Tasks.Want > 0:
+		g.Total.Devices = append(g.Total.Devices, resource.DeviceRequest{Count: int((int64(g.Tasks.Want) + each - 1) / each)})
+	default:
+		p.fail(d, errors.New("needs a number of GPUs or of tasks"), "add --gpus=N or --ntasks=N")
+	}
+}
+
+// profile recognises a MIG partition in a type, such as "1g.10gb" or
+// "a100_1g.5gb".
+var profile = regexp.MustCompile(`^(?:(.+)_)?(\d+g\.\d+gb(?:\+[a-z.]+)?)$`)
+
+// requests turns counts by type into device requests.
+func requests(a ask) []resource.DeviceRequest {
+	var out []resource.DeviceRequest
+	for _, g := range a.list {
+		if g.Count == 0 {
+			continue
+		}
+		r := resource.DeviceRequest{Type: g.Type, Count: int(g.Count)}
+		if m := profile.FindStringSubmatch(strings.ToLower(g.Type)); m != nil {
+			r.Type, r.Profile = m[1], m[2]
+		}
+		out = append(out, r)
+	}
+	return out
+}

@@ -1,0 +1,232 @@
+package sbatch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+)
+
+// group turns one component into a task group.
+func (p *parser) group(set settings) job.TaskGroup {
+	g := job.TaskGroup{
+		Nodes: p.nodes(set), Tasks: job.Count{Want: p.count(set, "ntasks")},
+		TasksPerNode: p.count(set, "ntasks-per-node"), CPUsPerTask: p.count(set, "cpus-per-task"),
+		NodeList: p.hosts(set, "nodelist"), Exclude: p.hosts(set, "exclude"),
+	}
+	_, g.Overcommit = set.get("overcommit")
+	_, g.Contiguous = set.get("contiguous")
+	p.nodeFile(&g, set)
+	p.tresPerTask(&g, set)
+	p.fitNodeList(&g, set)
+	p.devices(&g, set)
+	p.fitTasks(&g, set)
+	p.cpus(&g, set)
+	p.memory(&g, set)
+	p.sharing(&g, set)
+	if d, ok := set.get("tmp"); ok {
+		n, err := slurmfmt.ParseMemory(d.Value)
+		p.check(d, err)
+		g.PerNode.Disk = resource.Amount(n)
+	}
+	return g
+}
+
+// nodeFile adds the hosts of --nodefile to the node list.
+func (p *parser) nodeFile(g *job.TaskGroup, set settings) {
+	d, ok := set.get("nodefile")
+	if !ok {
+		return
+	}
+	if data, ok := p.readFile(d); ok {
+		names, err := hostlist.Expand(string(data))
+		if err != nil {
+			p.fail(d, fmt.Errorf("is no list of hosts: %s", err), "")
+			return
+		}
+		g.NodeList = once(append(g.NodeList, names...))
+	}
+}
+
+// fitNodeList makes room for the nodes that are named.
+func (p *parser) fitNodeList(g *job.TaskGroup, set settings) {
+	named := len(g.NodeList)
+	if named == 0 {
+		return
+	}
+	d, ok := set.get("nodelist")
+	if !ok {
+		d, _ = set.get("nodefile")
+	}
+	for _, n := range g.NodeList {
+		for _, x := range g.Exclude {
+			if n == x {
+				p.fail(d, fmt.Errorf("names %s, which --exclude excludes", n), "")
+				return
+			}
+		}
+	}
+	switch {
+	case g.Nodes == job.Range{}:
+		if g.Tasks.Want > 0 && g.Tasks.Want < named {
+			p.warn(d, fmt.Sprintf("names %d nodes, but %s cannot use more than %d: the first are taken", named, plural(g.Tasks.Want, "task"), g.Tasks.Want))
+			g.NodeList = g.NodeList[:g.Tasks.Want]
+		}
+		g.Nodes.Min = len(g.NodeList)
+	case g.Nodes.Max < named:
+		p.fail(d, fmt.Errorf("names %d nodes, more than --nodes=%s allows", named, set.value("nodes")), fmt.Sprintf("write --nodes=%d, or name fewer", named))
+	}
+}
+
+// fitTasks checks tasks against nodes: never more nodes than tasks.
+func (p *parser) fitTasks(g *job.TaskGroup, set settings) {
+	want := g.Tasks.Want
+	if want == 0 {
+		return
+	}
+	if d, ok := set.get("nodes"); ok && want < g.Nodes.Min {
+		p.warn(d, fmt.Sprintf("is more than the tasks can use: %s on %s", plural(want, "task"), plural(want, "node")))
+		g.Nodes.Min = want
+	}
+	if g.Nodes.Max > 0 {
+		g.Nodes.Max = max(min(g.Nodes.Max, want), g.Nodes.Min)
+	}
+	if d, ok := set.get("ntasks-per-node"); ok && g.Nodes.Max > 0 && int64(g.TasksPerNode)*int64(g.Nodes.Max) < int64(want) {
+		most := int64(g.TasksPerNode) * int64(g.Nodes.Max)
+		p.fail(d, fmt.Errorf("on %s allows %d tasks, but --ntasks=%d", plural(g.Nodes.Max, "node"), most, want),
+			fmt.Sprintf("write --nodes=%d, or leave out --ntasks", (want+g.TasksPerNode-1)/g.TasksPerNode))
+	}
+}
+
+// cpus fills the claim on CPUs.
+func (p *parser) cpus(g *job.TaskGroup, set settings) {
+	perTask := resource.CPUs(max(g.CPUsPerTask, 1))
+	perGPU, hasPerGPU := set.get("cpus-per-gpu")
+	switch {
+	case hasPerGPU && g.CPUsPerTask > 0:
+		p.fail(perGPU, errors.New("and --cpus-per-task exclude each other"), "say one of them")
+	case hasPerGPU:
+		n := p.integer(perGPU, 1, maxCount)
+		if g.PerNode.DeviceCount()+g.PerTask.DeviceCount()+g.Total.DeviceCount() == 0 {
+			p.warn(perGPU, "has no effect: no GPUs are asked for")
+			break
+		}
+		g.PerDevice.CPU = resource.CPUs(int(n))
+		return
+	case g.Overcommit:
+		g.PerNode.CPU = resource.OneCPU
+		return
+	}
+	g.PerTask.CPU = perTask
+	if n := p.count(set, "mincpus"); n > 0 {
+		tasks := max(g.TasksPerNode, 1)
+		g.PerNode.CPU = max(0, resource.CPUs(n).Sub(perTask.Mul(tasks)))
+	}
+}
+
+// memoryOptions exclude each other.
+var memoryOptions = []string{"mem", "mem-per-cpu", "mem-per-gpu"}
+
+// memory fills the claim on memory.
+func (p *parser) memory(g *job.TaskGroup, set settings) {
+	var given []Directive
+	for _, name := range memoryOptions {
+		if d, ok := set.get(name); ok {
+			given = append(given, d)
+		}
+	}
+	if len(given) == 0 {
+		return
+	}
+	d := given[0]
+	if len(given) > 1 {
+		p.fail(given[1], fmt.Errorf("and --%s exclude each other", d.Option), "say one of --mem, --mem-per-cpu and --mem-per-gpu")
+		return
+	}
+	n, err := slurmfmt.ParseMemory(d.Value)
+	if !p.check(d, err) {
+		return
+	}
+	size := resource.Amount(n)
+	switch {
+	case n == 0:
+		g.AllMemory = true
+	case d.Option == "mem":
+		g.PerNode.Memory = size
+	case d.Option == "mem-per-gpu":
+		g.PerDevice.Memory = size
+		if g.PerNode.DeviceCount()+g.PerTask.DeviceCount()+g.Total.DeviceCount() == 0 {
+			p.warn(d, "has no effect: no GPUs are asked for")
+		}
+	default: // with the CPUs, wherever they are claimed
+		g.PerTask.Memory += timesCPUs(size, g.PerTask.CPU)
+		g.PerNode.Memory += timesCPUs(size, g.PerNode.CPU)
+		g.PerDevice.Memory += timesCPUs(size, g.PerDevice.CPU)
+	}
+}
+
+func timesCPUs(size, cpu resource.Amount) resource.Amount {
+	return size.Mul(int(cpu.DivUp(resource.OneCPU)))
+}
+
+// sharing fills which nodes will do and whether they are shared.
+func (p *parser) sharing(g *job.TaskGroup, set settings) {
+	if d, ok := set.get("exclusive"); ok {
+		g.Exclusive = true
+		switch strings.ToLower(d.Value) {
+		case "", "exclusive":
+		case "user", "mcs", "topo":
+			p.warn(d, "is taken as --exclusive: whole nodes for this job alone")
+		default:
+			p.fail(d, errors.New("is not a way to share (forms: --exclusive, =user, =mcs, =topo)"), "")
+		}
+	}
+	if d, ok := set.get("constraint"); ok && d.Value != "" {
+		c, at, n, err := parseConstraint(d.Value)
+		if err != nil {
+			p.blame(d, at, n, err.Error(), "forms: a, a&b, a|b, (a|b)&c, [a|b]")
+		}
+		g.Constraint = c
+	}
+	if d, ok := set.get("distribution"); ok {
+		g.Distribution = p.distribution(d)
+	}
+}
+
+// distributionForms lists the forms of --distribution, for messages.
+const distributionForms = "block, cyclic, plane=N, arbitrary, * ; then :block, :cyclic or :fcyclic for sockets"
+
+// distribution reads how tasks are dealt to nodes; sockets are not bound.
+func (p *parser) distribution(d Directive) string {
+	list, _, packed := strings.Cut(strings.ToLower(d.Value), ",")
+	first, rest, levels := strings.Cut(list, ":")
+	known := map[string]bool{"block": true, "cyclic": true, "fcyclic": true, "*": true}
+	for level := range strings.SplitSeq(rest, ":") {
+		if levels && !known[level] {
+			p.fail(d, fmt.Errorf("is not a distribution (forms: %s)", distributionForms), "")
+			return ""
+		}
+	}
+	if levels || packed {
+		p.warn(d, "deals tasks to nodes; tasks are not bound to sockets and cores")
+	}
+	plane, isPlane := strings.CutPrefix(first, "plane=")
+	n, planeOK := nodeCount(plane)
+	switch {
+	case first == "*" || first == "block":
+		return "block"
+	case first == "cyclic":
+		return first
+	case isPlane && planeOK:
+		return fmt.Sprintf("plane=%d", n)
+	case first == "arbitrary":
+		p.fail(d, errors.New("is not built yet"), "write block, cyclic or plane=N")
+		return ""
+	}
+	p.fail(d, fmt.Errorf("is not a distribution (forms: %s)", distributionForms), "")
+	return ""
+}

@@ -1,0 +1,185 @@
+package sbatch
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// report turns problems into errors. Unless strict, options that are not
+// sbatch's and not mistyped ones become warnings, with the word after them if it
+// must be their value.
+func (p *parser) report(problems []Problem) (extra []Directive) {
+	problems = joinStray(problems)
+	for i, pr := range problems {
+		var before *Problem
+		if i > 0 {
+			before = &problems[i-1]
+		}
+		switch {
+		case p.opts.Strict:
+			p.refuse(pr)
+		case pr.Kind == UnknownOption && pr.tolerable():
+			if d, ok := p.tolerate(pr); ok {
+				extra = append(extra, d)
+			}
+		case pr.Kind == StrayWord && before != nil && before.tolerable() && before.index+1 == pr.index &&
+			!strings.Contains(before.word.text, "=") && before.Line == pr.Line:
+			// the value of the option before it
+		case pr.Kind == UnwantedArgument && strings.HasPrefix(pr.Text, "--get-user-env="):
+			p.warnings = append(p.warnings, spec.Warning{
+				File: pr.word.file, Line: pr.Line, Col: pr.Col, Option: pr.Text, Message: "is an old form: read as --get-user-env",
+			})
+		default:
+			p.refuse(pr)
+		}
+	}
+	return extra
+}
+
+// joinStray makes one problem of stray words that follow each other on a line.
+func joinStray(problems []Problem) []Problem {
+	var out []Problem
+	for _, pr := range problems {
+		if n := len(out); n > 0 && pr.Kind == StrayWord && out[n-1].Kind == StrayWord && pr.Line == out[n-1].Line &&
+			pr.Line > 0 && pr.index == out[n-1].index+1 {
+			joined := out[n-1].word
+			joined.end, joined.at = pr.word.end, nil
+			joined.text = joined.raw()
+			out[n-1].word, out[n-1].Text, out[n-1].index = joined, joined.text, pr.index
+			continue
+		}
+		out = append(out, pr)
+	}
+	return out
+}
+
+// tolerable reports whether the option is none of sbatch's, rather than one of
+// sbatch's mistyped.
+func (pr Problem) tolerable() bool {
+	return pr.Kind == UnknownOption && strings.HasPrefix(pr.Text, "--") && len(pr.Text) > 2 &&
+		(pr.Detail == "" || plugin(pr.Text[2:]) != nil)
+}
+
+// tolerate warns of a foreign option; an old name is read as today's.
+func (p *parser) tolerate(pr Problem) (Directive, bool) {
+	warn := func(message string) {
+		p.warnings = append(p.warnings, spec.Warning{
+			File: pr.word.file, Line: pr.Line, Col: pr.Col, Option: pr.Text, Message: message,
+		})
+	}
+	old := plugin(pr.Text[2:])
+	if old == nil {
+		warn("is no option of sbatch, perhaps one of a plugin of a site: not read")
+		return Directive{}, false
+	}
+	if old.now == "" {
+		warn(old.what + ": not read")
+		return Directive{}, false
+	}
+	opt, _ := lookup(old.now)
+	_, value, hasValue := strings.Cut(pr.word.text, "=")
+	if (opt.Arg == Required) != hasValue {
+		warn(old.what + ": not read; write --" + old.now)
+		return Directive{}, false
+	}
+	warn(old.what + ": read as that")
+	return Directive{
+		Option: opt.canonical(), Value: value, HasValue: hasValue, Raw: pr.word.raw(), Line: pr.Line,
+		opt: opt, name: pr.word, value: pr.word, valueAt: len(pr.word.text) - len(value),
+	}, true
+}
+
+// refuse turns a problem into an error with the remedy that fits.
+func (p *parser) refuse(pr Problem) {
+	var message, remedy string
+	switch pr.Kind {
+	case UnknownOption:
+		message = fmt.Sprintf("%s is no option of sbatch", pr.Text)
+		remedy = pr.Detail
+		if pl := plugin(strings.TrimPrefix(pr.Text, "--")); pl != nil {
+			remedy = "it " + pl.what
+		}
+	case AmbiguousOption:
+		message, remedy = pr.Text+" is ambiguous", "it could be "+pr.Detail
+	case MissingArgument:
+		message, remedy = pr.Text+" needs an argument", "write "+pr.Text+"=VALUE"
+	case UnwantedArgument:
+		name, _, _ := strings.Cut(pr.Text, "=")
+		message, remedy = name+" takes no argument", "write "+name
+	case UnmatchedQuote:
+		quote := pr.Text[strings.IndexAny(pr.Text, `"'`):][:1]
+		message, remedy = fmt.Sprintf("the quote %s has no partner on its line", quote), "close it, or write \\"+quote+" for the character itself"
+	case UnexpectedColon:
+		message, remedy = "a colon begins a word", "a new component of a heterogeneous job is a line #SBATCH hetjob"
+	case StrayWord:
+		message, remedy = p.stray(pr)
+	}
+	p.errs = append(p.errs, pr.word.error(0, len(pr.word.text), message, remedy))
+}
+
+// stray explains a word that is neither an option nor an option's argument.
+func (p *parser) stray(pr Problem) (message, remedy string) {
+	message = fmt.Sprintf("%q is no option", pr.Text)
+	before := strings.TrimRight(pr.word.src[:pr.word.col], " \t\u00a0")
+	r, size := utf8.DecodeRuneInString(pr.Text)
+	switch {
+	case strings.ContainsRune("‐‑‒–—―−", r):
+		return fmt.Sprintf("%q begins with a %s (U+%04X), not with a hyphen", pr.Text, dashName(r), r),
+			"type it again: --" + strings.TrimLeft(pr.Text[size:], "-‐‑‒–—―−")
+	case strings.HasSuffix(before, "=") && pr.word.line > 0:
+		p.blanks = append(p.blanks, pr.Line)
+		option := before[strings.LastIndexAny(before, " \t")+1:]
+		return message, "without the blank: " + option + pr.Text
+	case pr.Text == "=" || strings.HasPrefix(pr.Text, "="):
+		return message, "write no blanks around ="
+	case strings.ContainsAny(pr.word.src[:pr.word.end], "<>{}[]") && !strings.HasPrefix(pr.Text, "("):
+		return message, "put your own value in place of <…>; a value with blanks needs quotes"
+	case strings.HasPrefix(pr.Text, "("):
+		return message, "begin a comment with #"
+	}
+	return message, "begin a comment with #, put quotes around a value with blanks"
+}
+
+func dashName(r rune) string {
+	switch r {
+	case '–':
+		return "en dash"
+	case '—':
+		return "em dash"
+	case '−':
+		return "minus sign"
+	}
+	return "Unicode dash"
+}
+
+// lookalikes warns of characters in a value that look like others, and of
+// variables, which nobody expands.
+func (p *parser) lookalikes(d Directive) {
+	for _, r := range d.Value {
+		var what string
+		switch r {
+		case '\u00a0', '\u202f', '\u2007':
+			what = "a no-break space"
+		case '\u200b', '\ufeff', '\u200c', '\u200d':
+			what = "an invisible character"
+		case '“', '”', '„', '‘', '’', '«', '»':
+			what = "a typographic quote"
+		case '–', '—', '−', '‐', '‑':
+			what = "a " + dashName(r)
+		default:
+			continue
+		}
+		p.warn(d, fmt.Sprintf("has %s (U+%04X) in its value, which is taken as it is", what, r))
+		return
+	}
+	i := strings.IndexByte(d.Value, '$')
+	if i < 0 || i+1 == len(d.Value) || d.Option == "comment" || d.Option == "wrap" {
+		return
+	}
+	if c := d.Value[i+1]; c == '{' || c == '(' || c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' {
+		p.warn(d, fmt.Sprintf("keeps the text %q: variables are not expanded in #SBATCH lines", d.Value[i:]))
+	}
+}

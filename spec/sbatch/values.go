@@ -1,0 +1,235 @@
+package sbatch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// fail blames an option's value. The error's text completes "--option=value …".
+func (p *parser) fail(d Directive, err error, remedy string) {
+	at, n, reason := 0, len(d.Value), err.Error()
+	var value *slurmfmt.Error
+	var hosts *hostlist.Error
+	switch {
+	case errors.As(err, &value):
+		at, n, reason = value.Offset, value.Len, value.Reason
+		if part := value.Text[at : at+n]; n < len(value.Text) && part != "" {
+			reason = fmt.Sprintf("%q %s", part, reason)
+		}
+	case errors.As(err, &hosts):
+		at, n = hosts.Offset, hosts.Len
+		reason = strings.TrimPrefix(hosts.Error(), "host list: ")
+	}
+	p.blame(d, at, n, reason, remedy)
+}
+
+// blame marks n bytes of an option's value from at.
+func (p *parser) blame(d Directive, at, n int, reason, remedy string) {
+	text := d.show()
+	if len(text) > 80 {
+		text = text[:80] + "…"
+	}
+	sep := " "
+	if strings.HasPrefix(reason, `"`) {
+		sep = ": "
+	}
+	if d.HasValue && d.Value == "" && slices.Contains(p.blanks, d.Line) {
+		return
+	}
+	w, from := d.value, d.valueAt+at
+	if !d.HasValue || w.src == "" {
+		w, from, n = d.name, 0, len(d.name.text)
+	}
+	from = min(from, len(w.text))
+	e := w.error(from, min(from+n, len(w.text)), text+sep+reason, remedy)
+	same := func(old *spec.Error) bool { return old.Line == e.Line && old.Col == e.Col && old.Message == e.Message }
+	if !slices.ContainsFunc(p.errs, same) { // a value that components share is blamed once
+		p.errs = append(p.errs, e)
+	}
+}
+
+// check reports whether there is no error, and blames the value otherwise.
+func (p *parser) check(d Directive, err error) bool {
+	if err != nil {
+		p.fail(d, err, "")
+	}
+	return err == nil
+}
+
+// value returns an option's value, "" if it was not given.
+func (s settings) value(name string) string {
+	d, _ := s.get(name)
+	return d.Value
+}
+
+// ordered lists the options by place, so that messages have one order.
+func (s settings) ordered() []Directive {
+	out := make([]Directive, 0, len(s))
+	for _, d := range s {
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b Directive) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.name.col, b.name.col), strings.Compare(a.Option, b.Option))
+	})
+	return out
+}
+
+func isPropagated(option string) bool {
+	return slices.Contains(propagated, slot(option)) || slices.Contains(propagated, option)
+}
+
+// ofGroup are the propagated options that each component may set for itself.
+func ofGroup(option string) bool {
+	return option == "mem" || option == "exclude" || option == "distribution"
+}
+
+// inOrder sorts warnings by line and drops repetitions.
+func inOrder(list []spec.Warning) []spec.Warning {
+	slices.SortStableFunc(list, func(a, b spec.Warning) int { return cmp.Compare(a.Line, b.Line) })
+	seen := map[spec.Warning]bool{}
+	return slices.DeleteFunc(list, func(w spec.Warning) bool {
+		was := seen[w]
+		seen[w] = true
+		return was
+	})
+}
+
+// maxCount is the largest number of nodes, tasks or CPUs that can be asked for.
+const maxCount = math.MaxInt32
+
+// integer reads a whole number between least and most.
+func (p *parser) integer(d Directive, least, most int64) int64 {
+	n, err := strconv.ParseInt(d.Value, 10, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		p.fail(d, errors.New("is not a whole number"), "")
+	case err != nil || n < least || n > most:
+		p.fail(d, fmt.Errorf("is not between %d and %d", least, most), "")
+	default:
+		return n
+	}
+	return 0
+}
+
+// count reads a positive number; 0 if the option was not given.
+func (p *parser) count(set settings, name string) int {
+	d, ok := set.get(name)
+	if !ok {
+		return 0
+	}
+	return int(p.integer(d, 1, maxCount))
+}
+
+// list splits a value at commas, without empty parts.
+func (p *parser) list(d Directive) []string {
+	out := strings.FieldsFunc(d.Value, func(r rune) bool { return r == ',' })
+	if len(out) == 0 {
+		p.fail(d, errors.New("names nothing"), "")
+	}
+	return out
+}
+
+// hosts expands the host list of an option, each name once.
+func (p *parser) hosts(set settings, name string) []string {
+	d, ok := set.get(name)
+	if !ok {
+		return nil
+	}
+	names, err := hostlist.Expand(d.Value)
+	if !p.check(d, err) {
+		return nil
+	}
+	if len(names) == 0 {
+		p.fail(d, errors.New("names no host"), "")
+	}
+	return once(names)
+}
+
+func once(names []string) []string {
+	seen := make(map[string]bool, len(names))
+	return slices.DeleteFunc(names, func(n string) bool {
+		was := seen[n]
+		seen[n] = true
+		return was
+	})
+}
+
+// nodeForms lists the forms of --nodes, for messages.
+const nodeForms = "4, 2-4, 1-15:4, 1,5,9"
+
+// nodes reads --nodes: a number, a range, or a set of sizes. k and m multiply.
+func (p *parser) nodes(set settings) job.Range {
+	d, ok := set.get("nodes")
+	if !ok {
+		return job.Range{}
+	}
+	r, sizes, ok := parseNodes(d.Value)
+	switch {
+	case !ok:
+		p.fail(d, fmt.Errorf("is not a number of nodes (forms: %s)", nodeForms), "")
+	case r.Min > r.Max:
+		p.fail(d, fmt.Errorf("has a maximum, %d, below its minimum, %d", r.Max, r.Min), fmt.Sprintf("write --nodes=%d-%d", r.Max, r.Min))
+	case sizes:
+		p.warn(d, fmt.Sprintf("is taken as any number from %d to %d: sets of sizes are not built yet", r.Min, r.Max))
+	}
+	return r
+}
+
+func parseNodes(s string) (r job.Range, sizes, ok bool) {
+	parts := strings.Split(s, ",")
+	for i, part := range parts {
+		span, step, stepped := strings.Cut(part, ":")
+		low, high, ranged := strings.Cut(span, "-")
+		if !ranged {
+			high = low
+		}
+		lo, ok1 := nodeCount(low)
+		hi, ok2 := nodeCount(high)
+		if !ok1 || !ok2 || stepped && !ranged {
+			return r, false, false
+		}
+		if stepped {
+			if n, ok := nodeCount(step); !ok || n == 0 {
+				return r, false, false
+			}
+			sizes = true
+		}
+		if i == 0 {
+			r = job.Range{Min: lo, Max: hi}
+		} else {
+			r, sizes = job.Range{Min: min(r.Min, lo), Max: max(r.Max, hi)}, true
+		}
+	}
+	return r, sizes, true
+}
+
+// nodeCount reads "4", "4k" (4096), "1m".
+func nodeCount(s string) (int, bool) {
+	scale := 1
+	if s != "" {
+		switch s[len(s)-1] | 0x20 {
+		case 'k':
+			scale, s = 1024, s[:len(s)-1]
+		case 'm':
+			scale, s = 1024*1024, s[:len(s)-1]
+		}
+	}
+	if s == "" || s[0] == '+' || s[0] == '-' {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || n < 1 || n*int64(scale) > maxCount {
+		return 0, false
+	}
+	return int(n) * scale, true
+}
