@@ -12,15 +12,15 @@ func testGang(t *testing.T, h Harness) {
 	t.Run("Whole", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(4, Program{Run: Forever})
-		r := b.running(ref)
-		if len(r.Nodes) != 4 {
-			t.Errorf("nodes %+v", r.Nodes)
-		}
-		for _, n := range r.Nodes {
-			if n.Phase != engine.Running {
-				t.Errorf("running, and node %s is %s", n.Node, n.Phase)
+		b.await(ref, "running on each of 4 nodes", func(r engine.Report) bool {
+			runs := 0
+			for _, n := range r.Nodes {
+				if n.Phase == engine.Running {
+					runs++
+				}
 			}
-		}
+			return r.Phase == engine.Running && runs == 4
+		})
 	})
 	t.Run("PartialFailure", func(t *testing.T) {
 		if h.Break == nil {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/step"
 )
 
 func (e *Engine) bin() string { return filepath.Dir(e.cox()) }
@@ -33,6 +35,12 @@ func (e *Engine) adopt() error {
 			}
 			continue
 		}
+		if m, err := attempt.Dir(name).Marker(); err == nil && m == attempt.Forgot {
+			if err := attempt.Dir(name).Forget(); err != nil {
+				e.cfg.Log.Warn("remove a forgotten attempt", "dir", name, "err", err)
+			}
+			continue
+		}
 		errs = append(errs, e.adoptOne(attempt.Dir(name), ref))
 	}
 	return errors.Join(errs...)
@@ -49,16 +57,58 @@ func (e *Engine) adoptOne(dir attempt.Dir, ref engine.Ref) error {
 	if err := attempt.ReadJSON(dir.File("report.json"), &last); err == nil && last.Phase == engine.Ended {
 		g.ended = true
 		close(g.done)
-		e.log.publish(last)
+		e.feed.Publish(last)
 		return nil
 	}
 	m, err := dir.Marker()
 	if err != nil {
 		return err
 	}
-	g.marker = m
+	g.recall(m)
 	g.publish()
-	e.wg.Go(func() { g.run(m) })
+	e.wg.Go(g.run)
+	return nil
+}
+
+// recall puts an adopted gang where it was, from what is on disk: phases do not
+// shrink over a restart.
+func (g *gang) recall(m attempt.Marker) {
+	g.marker = m
+	for _, p := range g.parts {
+		if err := p.recall(); err != nil {
+			g.e.cfg.Log.Error("read a journal", "attempt", g.launch.Ref, "node", p.node.Name, "err", err)
+		}
+	}
+	switch m {
+	case attempt.Abort:
+		var w why
+		if err := attempt.ReadJSON(g.dir.File(whyFile), &w); err != nil {
+			w = why{engine.LaunchFailed, "the launch was given up"}
+		}
+		g.cause, g.text, g.phase = w.Cause, w.Text, engine.Ending
+	case attempt.Go:
+		g.phase = engine.Running
+		if a, err := step.Load(g.dir.Alloc()); err == nil {
+			g.started = a.Started
+		} else {
+			g.e.cfg.Log.Error("read what an attempt holds", "attempt", g.launch.Ref, "err", err)
+		}
+	}
+	g.advance()
+}
+
+// recall reads the journal of a part and looks whether its supervisor lives.
+func (p *part) recall() error {
+	state, err := attempt.ReadJournal(filepath.Join(p.gang.dir.Node(p.node.Name), "journal"))
+	if err != nil {
+		return err
+	}
+	p.state, p.identity = *state, p.readIdentity()
+	p.pid = p.identity.PID
+	if p.gang.marker == attempt.Go && !p.alive() && !p.state.Gone {
+		p.lost = true
+		p.state.Text = cmp.Or(p.state.Text, p.epitaph())
+	}
 	return nil
 }
 

@@ -7,8 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 )
 
 // applets are the names under which a job finds the binary in its PATH.
@@ -69,4 +72,15 @@ func duplicate(source, name string) error {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
+}
+
+// nextEpoch reads, increments and writes the number in a file.
+func nextEpoch(name string) (uint64, error) {
+	b, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	n, _ := strconv.ParseUint(string(b), 10, 32)
+	n++
+	return n, attempt.WriteFile(name, []byte(strconv.FormatUint(n, 10)), 0o600)
 }

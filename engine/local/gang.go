@@ -45,13 +45,10 @@ func (e *Engine) newGang(dir attempt.Dir, l *attempt.Launch) *gang {
 }
 
 // run follows the attempt until it has ended or the engine is closed.
-func (g *gang) run(m attempt.Marker) {
-	g.marker = m
+func (g *gang) run() {
+	start := g.marker == attempt.Pending
 	for _, p := range g.parts {
-		g.e.wg.Go(func() { p.follow(m == attempt.Pending) })
-	}
-	if m == attempt.Abort {
-		g.abandon("the launch was given up")
+		g.e.wg.Go(func() { p.follow(start) })
 	}
 	for !g.ended {
 		select {
@@ -118,19 +115,22 @@ func (g *gang) failed() *part {
 // open opens the barrier: what processes inside may know is written, the decision
 // is taken on disk, every supervisor is told.
 func (g *gang) open() {
-	g.started = time.Now().Round(0)
 	g.phase = engine.Ready
 	g.publish()
+	g.started = time.Now().Round(0)
 	if err := g.writeAlloc(); err != nil {
+		g.started = time.Time{}
 		g.abandon(err.Error())
 		return
 	}
 	m, err := g.dir.Decide(attempt.Go)
 	if err != nil || m != attempt.Go {
+		g.started = time.Time{}
 		g.abandon(fmt.Sprintf("the start could not be recorded: %v", err))
 		return
 	}
 	g.marker = m
+	g.phase = engine.Running
 	g.late.Stop()
 	g.tell(attempt.Command{Op: attempt.OpGo, Time: g.started})
 }
@@ -161,9 +161,6 @@ func (g *gang) follow() {
 	if head.state.Phase >= engine.Ending || head.dead {
 		g.endOthers(attempt.Command{Op: attempt.OpStop, Grace: g.launch.Grace, Cause: cmp.Or(head.state.Cause, engine.NodeLost)})
 	}
-	if g.started.IsZero() {
-		g.started = head.state.Started
-	}
 }
 
 // endOthers tells every part that is not being ended yet.
@@ -184,6 +181,10 @@ func (g *gang) tell(c attempt.Command) {
 
 // abandon undoes a launch whose barrier was not opened.
 func (g *gang) abandon(text string) {
+	w := why{cmp.Or(g.cause, engine.LaunchFailed), cmp.Or(g.text, text)}
+	if err := attempt.WriteJSON(g.dir.File(whyFile), w); err != nil {
+		g.e.cfg.Log.Warn("record why a launch is given up", "attempt", g.launch.Ref, "err", err)
+	}
 	m, err := g.dir.Decide(attempt.Abort)
 	if err != nil {
 		g.e.cfg.Log.Error("record that a launch is given up", "attempt", g.launch.Ref, "err", err)
@@ -195,11 +196,17 @@ func (g *gang) abandon(text string) {
 	g.marker = m
 	g.late.Stop()
 	g.phase = max(g.phase, engine.Ending)
-	if g.cause == "" {
-		g.cause, g.text = engine.LaunchFailed, text
-	}
-	g.tell(attempt.Command{Op: attempt.OpAbort, Cause: g.cause, Text: text})
+	g.cause, g.text = w.Cause, w.Text
+	g.tell(attempt.Command{Op: attempt.OpAbort, Cause: g.cause, Text: g.text})
 }
+
+// why is why a launch was given up, in whyFile.
+type why struct {
+	Cause engine.Cause `json:"cause"`
+	Text  string       `json:"text"`
+}
+
+const whyFile = "why.json"
 
 func (g *gang) tooLate() {
 	if g.marker != attempt.Pending {
@@ -238,7 +245,7 @@ func (g *gang) signal(n int, to engine.Scope) error {
 
 // finish puts the last report on record and says that the gang has ended.
 func (g *gang) finish() {
-	r, _ := g.e.log.last(g.launch.Ref)
+	r, _ := g.e.feed.Last(g.launch.Ref)
 	if err := attempt.WriteJSON(g.dir.File("report.json"), r); err != nil {
 		g.e.cfg.Log.Warn("write the last report", "attempt", g.launch.Ref, "err", err) // the journals say the same
 	}
@@ -249,13 +256,13 @@ func (g *gang) finish() {
 // publish makes the present state an event if it differs from the last one.
 func (g *gang) publish() {
 	r := g.report()
-	if last, ok := g.e.log.last(r.Ref); ok {
+	if last, ok := g.e.feed.Last(r.Ref); ok {
 		last.Version = 0
 		if same(last, r) {
 			return
 		}
 	}
-	g.e.log.publish(r)
+	g.e.feed.Publish(r)
 }
 
 // report is the state of the attempt from that of its parts.
@@ -265,10 +272,10 @@ func (g *gang) report() engine.Report {
 		Ref: g.launch.Ref, Job: g.launch.Job.ID, Started: g.started,
 		Cause: cmp.Or(g.cause, head.Cause), Message: cmp.Or(g.text, head.Text), Files: head.Files,
 	}
-	least, most := engine.Ended, engine.Accepted
+	ending := false
 	for _, p := range g.parts {
 		phase := max(p.state.Phase, engine.Accepted)
-		least, most = min(least, phase), max(most, phase)
+		ending = ending || phase >= engine.Ending || p.lost
 		r.Nodes = append(r.Nodes, engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.why(), PID: p.pid})
 		r.Tasks = append(r.Tasks, p.state.Tasks...)
 		r.Uncertain = r.Uncertain || p.state.Unsaved
@@ -277,10 +284,8 @@ func (g *gang) report() engine.Report {
 	switch {
 	case g.ended && !r.Uncertain:
 		g.phase = engine.Ended
-	case most >= engine.Ending:
+	case ending:
 		g.phase = max(g.phase, engine.Ending)
-	case g.marker == attempt.Go:
-		g.phase = max(g.phase, min(least, engine.Running))
 	}
 	r.Phase = g.phase
 	r.Gone = r.Phase == engine.Ended

@@ -48,9 +48,10 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		return launchFault(err, l.Ref)
 	}
 	g := e.newGang(attempt.DirOf(e.cfg.Root, l.Ref), file)
+	g.marker = attempt.Pending
 	e.gangs[l.Ref] = g
 	g.publish()
-	e.wg.Go(func() { g.run(attempt.Pending) })
+	e.wg.Go(g.run)
 	return nil
 }
 

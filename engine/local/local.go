@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -31,6 +30,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/feed"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/engine/local/proc"
@@ -70,11 +70,14 @@ type Engine struct {
 	lock  *os.File
 	notes []string
 	base  cgroup.Base
-	log   *events
+	feed  *feed.Feed
 
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+
+	once     sync.Once
+	closeErr error
 
 	mu    sync.Mutex
 	gangs map[engine.Ref]*gang
@@ -128,7 +131,7 @@ func (e *Engine) open() error {
 	if err != nil {
 		return errors.Join(err, e.lock.Close())
 	}
-	e.log = newEvents(epoch)
+	e.feed = feed.New(epoch)
 	if e.cfg.NoLimits {
 		e.notes = append(e.notes, "control groups are turned off: memory is not limited, and processes are followed as descendants of their supervisor")
 	} else {
@@ -142,9 +145,14 @@ func (e *Engine) open() error {
 
 // Close stops the engine's goroutines. Supervisors and what they run go on.
 func (e *Engine) Close() error {
-	e.cancel()
-	e.wg.Wait()
-	return e.lock.Close()
+	e.once.Do(func() {
+		e.mu.Lock() // no gang is added any more
+		e.cancel()
+		e.mu.Unlock()
+		e.wg.Wait()
+		e.closeErr = e.lock.Close()
+	})
+	return e.closeErr
 }
 
 // Info says what the engine can do on this machine.
@@ -176,7 +184,7 @@ func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, er
 	if err := ctx.Err(); err != nil {
 		return engine.Report{}, err
 	}
-	if r, ok := e.log.last(ref); ok {
+	if r, ok := e.feed.Last(ref); ok {
 		return r, nil
 	}
 	return engine.Report{}, unknown(ref)
@@ -188,12 +196,15 @@ func unknown(ref engine.Ref) error {
 
 // List returns the last report of every attempt, oldest change first.
 func (e *Engine) List(ctx context.Context) ([]engine.Report, error) {
-	return e.log.all(), ctx.Err()
+	return e.feed.All(), ctx.Err()
 }
 
 // Watch follows changes; see engine.Engine.
 func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
-	return e.log.watch(ctx, e.ctx, after, f)
+	if err := e.feed.Watch(ctx, e.ctx.Done(), after, f); err != nil {
+		return err
+	}
+	return fault.New(fault.Unavailable, "the local engine is closed")
 }
 
 // Stop begins to end an attempt.
@@ -244,7 +255,8 @@ func (e *Engine) ask(ctx context.Context, ref engine.Ref, f func(*gang) error) e
 	}
 }
 
-// Forget drops an ended attempt with its files, the copies of its output included.
+// Forget drops an ended attempt with its files. The copies of its ranks' output
+// stay where they are: history shows them.
 func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -260,17 +272,12 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	default:
 		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
 	}
-	dir := attempt.DirOf(e.cfg.Root, ref)
-	trash := filepath.Join(e.cfg.Root, "a", "-"+ref.String()) // a name that is no attempt: a crash in between leaves nothing to adopt
-	if err := os.Rename(string(dir), trash); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := attempt.DirOf(e.cfg.Root, ref).Forget(); err != nil {
 		return fmt.Errorf("forget attempt %s: %w", ref, err)
 	}
 	e.mu.Lock()
 	delete(e.gangs, ref)
 	e.mu.Unlock()
-	e.log.forget(ref)
-	if err := os.RemoveAll(trash); err != nil {
-		e.cfg.Log.Warn("remove a forgotten attempt", "attempt", ref, "err", err) // the next engine tries again
-	}
+	e.feed.Forget(ref)
 	return nil
 }

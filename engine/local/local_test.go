@@ -21,7 +21,7 @@ func newEngine(t *testing.T, cfg local.Config) *local.Engine {
 		cfg.Root = t.TempDir()
 	}
 	if cfg.Nodes == nil {
-		cfg.Nodes = local.VirtualRoom(local.RoomConfig{Nodes: 4, GPUs: 2, Naming: cfg.Naming, Seed: cfg.Root})
+		cfg.Nodes = local.VirtualRoom(local.RoomConfig{Naming: cfg.Naming, Seed: cfg.Root}, four())
 	}
 	e, err := local.New(cfg)
 	if err != nil {
@@ -34,7 +34,10 @@ func newEngine(t *testing.T, cfg local.Config) *local.Engine {
 // endAll kills what a test left, and closes the engine.
 func endAll(t *testing.T, e *local.Engine) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	if e.Closed() {
+		return // another one took its place
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	all, err := e.List(ctx)
 	if err != nil {
@@ -57,7 +60,7 @@ func endAll(t *testing.T, e *local.Engine) {
 // until waits for a report.
 func until(t *testing.T, e engine.Engine, ref engine.Ref, want func(engine.Report) bool) engine.Report {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var last engine.Report
 	found := errors.New("found")

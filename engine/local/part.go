@@ -19,6 +19,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/engine/local/proc"
+	"github.com/coxswain-sched/coxswain/engine/local/supervise"
 	"github.com/coxswain-sched/coxswain/fleet"
 )
 
@@ -85,15 +86,48 @@ func (p *part) follow(start bool) {
 			return
 		}
 		conn = p.again(ctx)
+		if conn == nil && p.busy() {
+			conn = p.other(ctx)
+		}
 	}
 	if ctx.Err() == nil {
 		p.bury(ctx)
 	}
 }
 
+// busy reports whether the supervisor that was started ended because the node has
+// another one, which an engine before this one started.
+func (p *part) busy() bool {
+	if p.process == nil {
+		return false
+	}
+	st, err := p.process.Wait()
+	p.process = nil
+	return err == nil && st.ExitCode() == supervise.ExitBusy
+}
+
+// other connects to the node's other supervisor, which has not said yet who it is.
+func (p *part) other(ctx context.Context) net.Conn {
+	deadline := time.Now().Add(p.gang.e.cfg.Ready)
+	for time.Now().Before(deadline) && ctx.Err() == nil {
+		if p.identity = p.readIdentity(); p.alive() {
+			pid := p.identity.PID
+			p.event(func() { p.pid = pid })
+			return p.again(ctx)
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
 // attach connects to the supervisor that is there, or starts one.
 func (p *part) attach(start bool) (net.Conn, error) {
-	p.identity = p.readIdentity()
+	if p.identity.PID == 0 {
+		p.identity = p.readIdentity()
+	}
 	if p.alive() {
 		if c := p.again(p.gang.e.ctx); c != nil {
 			return c, nil
@@ -270,7 +304,7 @@ func (p *part) apply(r attempt.Record) {
 		p.tell(attempt.Command{Op: attempt.OpGo, Time: p.gang.started})
 	}
 	if r.Kind == attempt.KindState && p.gang.marker == attempt.Abort && p.state.Phase < engine.Ending {
-		p.tell(attempt.Command{Op: attempt.OpAbort, Text: p.gang.text})
+		p.tell(attempt.Command{Op: attempt.OpAbort, Cause: p.gang.cause, Text: p.gang.text})
 	}
 }
 

@@ -33,6 +33,7 @@ const (
 	Pending Marker = "pending" // the gang is being made ready; nothing of the program runs
 	Go      Marker = "go"      // the barrier may be opened, by this or a later server
 	Abort   Marker = "abort"   // it will never be opened
+	Forgot  Marker = "forgot"  // the attempt ended and is forgotten; only output copies may be left
 )
 
 // Naming says how a virtual node gets its host name.
@@ -116,7 +117,7 @@ func (d Dir) ReadLaunch() (*Launch, error) {
 
 // Marker returns which marker stands in the directory.
 func (d Dir) Marker() (Marker, error) {
-	for _, m := range []Marker{Go, Abort, Pending} {
+	for _, m := range []Marker{Forgot, Go, Abort, Pending} {
 		if _, err := os.Lstat(d.File(string(m))); err == nil {
 			return m, nil
 		} else if !errors.Is(err, fs.ErrNotExist) {
@@ -141,6 +142,34 @@ func (d Dir) Decide(m Marker) (Marker, error) {
 		return "", err
 	}
 	return was, nil
+}
+
+// Forget removes everything but the copies of the ranks' output, and that
+// directory too if there are none. A crash in between leaves a marker.
+func (d Dir) Forget() error {
+	m, err := d.Marker()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := os.Rename(d.File(string(m)), d.File(string(Forgot))); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return err
+	}
+	_ = os.Remove(d.Ranks()) // succeeds if it is empty
+	for _, e := range entries {
+		if name := d.File(e.Name()); name != d.Ranks() && e.Name() != string(Forgot) {
+			err = errors.Join(err, os.RemoveAll(name))
+		}
+	}
+	if _, rerr := os.Lstat(d.Ranks()); errors.Is(rerr, fs.ErrNotExist) && err == nil {
+		return os.RemoveAll(string(d))
+	}
+	return err
 }
 
 // ControlSocket is where the supervisor of the i-th node takes commands.

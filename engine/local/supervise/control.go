@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 )
 
@@ -170,7 +172,7 @@ func (s *supervisor) obey(c attempt.Command) {
 	case attempt.OpGo:
 		s.run(c.Time)
 	case attempt.OpAbort:
-		s.abort(c.Text)
+		s.abort(cmp.Or(c.Cause, engine.LaunchFailed), c.Text)
 	case attempt.OpStop:
 		sig := unix.Signal(c.Signal)
 		if sig == 0 {

@@ -18,6 +18,9 @@ import (
 // it the first connection.
 const ControlFD = 3
 
+// ExitBusy is Main's result for ErrRunning.
+const ExitBusy = 11
+
 // ErrRunning says that the node has a supervisor already.
 var ErrRunning = errors.New("this node's part of the attempt has a supervisor already")
 
@@ -38,6 +41,9 @@ func Main(args []string) int {
 	s, err := open(attempt.Dir(args[0]), args[1])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cox supervise: %v\n", err)
+		if errors.Is(err, ErrRunning) {
+			return ExitBusy
+		}
 		return 70
 	}
 	s.loop()

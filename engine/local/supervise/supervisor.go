@@ -159,7 +159,7 @@ func (s *supervisor) saved(err error) {
 // expired acts on the moments that have come.
 func (s *supervisor) expired(now time.Time) {
 	if pass(&s.due.orphan, now) {
-		s.abort("no server opened the start barrier in " + s.launch.Orphan.String())
+		s.abort(engine.LaunchFailed, "no server opened the start barrier in "+s.launch.Orphan.String())
 	}
 	if pass(&s.due.warn, now) {
 		s.warn()
@@ -262,7 +262,7 @@ func (s *supervisor) told(sig os.Signal) {
 		return
 	}
 	if s.state.Phase < engine.Running {
-		s.abort("its supervisor was told to end")
+		s.abort(engine.LaunchFailed, "its supervisor was told to end")
 		return
 	}
 	s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.NodeLost, text: "its supervisor was told to end (SIGTERM)"})
@@ -275,12 +275,12 @@ func (s *supervisor) refuse(err error) {
 }
 
 // abort ends before anything has run.
-func (s *supervisor) abort(text string) {
+func (s *supervisor) abort(cause engine.Cause, text string) {
 	if s.state.Phase >= engine.Running {
-		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Stopped, text: text})
+		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, text: text})
 		return
 	}
-	s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: engine.LaunchFailed, Text: text})
+	s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: cause, Text: text})
 }
 
 // cleanUp removes what only this process used. What it cannot remove the engine

@@ -1,0 +1,144 @@
+package local_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/enginetest"
+	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/proc"
+	"github.com/coxswain-sched/coxswain/engine/local/supervise"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// namings are the ways to name nodes that the machine allows.
+func namings(t *testing.T) []local.Naming {
+	best, why := local.FindNaming(t.Context(), "")
+	if why != "" {
+		t.Log(why)
+		return []local.Naming{local.NamedByAddr}
+	}
+	return []local.Naming{best, local.NamedByAddr}
+}
+
+func TestConformance(t *testing.T) {
+	for _, naming := range namings(t) {
+		for _, limits := range []bool{true, false} {
+			t.Run(fmt.Sprintf("names=%s/cgroups=%t", naming, limits), func(t *testing.T) {
+				enginetest.Run(t, harness(local.Config{Naming: naming, NoLimits: !limits}))
+			})
+		}
+	}
+}
+
+// roots remembers the state directories of engines.
+type roots map[engine.Engine]string
+
+func harness(cfg local.Config) enginetest.Harness {
+	roots := roots{}
+	open := func(t *testing.T, root string) engine.Engine {
+		c := cfg
+		c.Root = root
+		e := newEngine(t, c)
+		roots[e] = root
+		return e
+	}
+	return enginetest.Harness{
+		New:    func(t *testing.T) engine.Engine { return open(t, t.TempDir()) },
+		Script: script,
+		Reopen: func(t *testing.T, e engine.Engine, closed func()) engine.Engine {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			closed()
+			return open(t, roots[e])
+		},
+		Break: func(t *testing.T, e engine.Engine, node string) {
+			if err := os.WriteFile(filepath.Join(roots[e], "break."+node), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Kill: func(t *testing.T, e engine.Engine, ref engine.Ref, node string) {
+			id := identity(t, roots[e], ref, node)
+			if err := unix.Kill(id.PID, unix.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return living(t, roots[e], ref) },
+	}
+}
+
+func identity(t *testing.T, root string, ref engine.Ref, node string) attempt.Identity {
+	t.Helper()
+	var id attempt.Identity
+	if err := attempt.ReadJSON(filepath.Join(attempt.DirOf(root, ref).Node(node), "supervisor.json"), &id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// living counts the processes that carry the mark of an attempt.
+func living(t *testing.T, root string, ref engine.Ref) int {
+	t.Helper()
+	n := 0
+	dir := attempt.DirOf(root, ref)
+	entries, err := os.ReadDir(filepath.Join(string(dir), "n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		found, err := proc.Marked(supervise.Mark(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(found)
+	}
+	return n
+}
+
+// script behaves like a program, in shell.
+func script(p enginetest.Program) []byte {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("#!/bin/sh")
+	if p.Resists {
+		line("trap '' TERM") // children inherit it
+	}
+	if p.Leaves {
+		line("setsid sh -c 'while :; do sleep 600; done' &")
+	}
+	line("echo ready")
+	switch {
+	case p.Run == enginetest.Forever && p.Resists:
+		line("while :; do sleep 600; done")
+	case p.Run == enginetest.Forever:
+		line("exec sleep 600")
+	case p.Run > 0:
+		line("sleep %g", p.Run.Seconds())
+	}
+	if p.Signal != 0 {
+		line("kill -%d $$", p.Signal)
+	}
+	line("exit %d", p.Exit)
+	return []byte(b.String())
+}
+
+// four are the nodes of a test's room.
+func four() []fleet.Node {
+	var nodes []fleet.Node
+	for range 4 {
+		nodes = append(nodes, fleet.Node{State: fleet.Up, Devices: local.Declared(2, "h100")})
+	}
+	return nodes
+}
+
+// limit for what must come.
+const patience = 30 * time.Second
