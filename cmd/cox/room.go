@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/engine/local/discover"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/run"
+)
+
+// openLocal returns the function that opens the local engine over a room.
+func openLocal(log *slog.Logger, byAddress bool) func(context.Context, string, run.Room, bool) (engine.Engine, error) {
+	return func(ctx context.Context, dir string, room run.Room, _ bool) (engine.Engine, error) {
+		naming, why := local.NamedByAddr, ""
+		if !byAddress {
+			naming, why = local.FindNaming(ctx, "")
+		}
+		if why != "" {
+			log.Info(why)
+		}
+		return local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: seed, Names: room.Names}, room.Nodes)
+}
+
+// machine finds out what this computer has. GPUs are looked for only if a job asks
+// for some: a driver that is not kept loaded takes seconds to answer.
+func machine(ctx context.Context, log *slog.Logger, gpus bool) (run.Machine, error) {
+	m, notes, err := discover.Look(ctx, discover.Options{NoGPU: !gpus})
+	if err != nil {
+		return run.Machine{}, err
+	}
+	for _, n := range notes {
+		log.Debug("discovery", "note", n.String())
+	}
+	devices, _ := discover.Fleet(m.GPUs, nil)
+	devices = slices.DeleteFunc(devices, func(d fleet.Device) bool { return d.Foreign > 0 })
+	return run.Machine{CPUs: m.UsableCPUs(), Memory: resource.Amount(m.MemoryBytes), Devices: devices}, nil
+}
