@@ -23,7 +23,9 @@ func openLocal(log *slog.Logger, byAddress bool) func(context.Context, string, r
 		if why != "" {
 			log.Info(why)
 		}
-		return local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: seed, Names: room.Names}, room.Nodes)
+		nodes := local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: dir, Names: room.Names}, room.Nodes)
+		return local.New(local.Config{Root: dir, Nodes: nodes, Naming: naming, Log: log})
+	}
 }
 
 // machine finds out what this computer has. GPUs are looked for only if a job asks
