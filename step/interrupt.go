@@ -1,0 +1,78 @@
+package step
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// abortWithin is how soon a second interrupt must follow the first to count.
+const abortWithin = time.Second
+
+// catchSignals lets signals to srun act on its step, until the returned function is
+// called.
+func (c *client) catchSignals() (stop func()) {
+	in := make(chan os.Signal, 8)
+	signal.Notify(in, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGCONT)
+	done := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		var last time.Time
+		times := 0
+		for {
+			select {
+			case <-done:
+				return
+			case s := <-in:
+				last, times = c.signalled(s.(syscall.Signal), last, times)
+			}
+		}
+	})
+	return func() {
+		signal.Stop(in)
+		close(done)
+		ended.Wait()
+	}
+}
+
+// signalled acts on one signal. An interrupt asks for a second one within a second,
+// which goes to the tasks; a third ends the step. A request to end ends it, a second
+// one at once; other signals go to the tasks.
+func (c *client) signalled(s syscall.Signal, last time.Time, times int) (time.Time, int) {
+	switch s {
+	case syscall.SIGINT:
+		now := time.Now()
+		if now.Sub(last) > abortWithin && !c.plan.first.quit {
+			c.say("interrupt (one more within 1 sec to abort)")
+			c.say("%s %s: running", c.id(), rankText(allRanks(c.info.Tasks)))
+			return now, 1
+		}
+		if times < 2 {
+			c.say("sending Ctrl-C to %s", c.id())
+			c.broadcast(frame{kind: mSignal, number: int(s)})
+			return now, times + 1
+		}
+		c.say("forcing job termination")
+		c.broadcast(frame{kind: mKill, number: times - 2})
+		return now, times + 1
+	case syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP:
+		c.say("forcing job termination")
+		c.broadcast(frame{kind: mKill, number: min(times, 1)})
+		return last, times + 1
+	case syscall.SIGCONT:
+		return last, times
+	}
+	c.broadcast(frame{kind: mSignal, number: int(s)})
+	return last, times
+}
+
+// allRanks lists the ranks of a step.
+func allRanks(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}

@@ -1,0 +1,31 @@
+package step
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain lets the test binary stand for srun, scontrol and a held task, by the
+// name it is called by.
+func TestMain(m *testing.M) {
+	stdio := Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	switch filepath.Base(os.Args[0]) {
+	case "srun":
+		os.Exit(SrunMain(os.Args[1:], stdio))
+	case "scontrol":
+		os.Exit(ScontrolMain(os.Args[1:], stdio))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "task-init" {
+		os.Exit(TaskInitMain(os.Args[2:]))
+	}
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,164 @@
+package step
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+// Stdio is what a command reads and writes. Its standard input is a file so that
+// srun can tell whether it may be read.
+type Stdio struct {
+	In       *os.File
+	Out, Err io.Writer
+}
+
+// Exit codes of srun itself, as Slurm's has them.
+const (
+	exitError = 1
+	exitUsage = 255
+)
+
+// errNoCommand is a command line without a program.
+var errNoCommand = errors.New("No command given to execute.")
+
+// SrunMain is srun with its arguments (without the command's name). The result is
+// its exit code: the highest of the step's tasks, 128 + signal for a task that a
+// signal ended.
+func SrunMain(args []string, stdio Stdio) int {
+	say := func(format string, v ...any) { fmt.Fprintf(stdio.Err, "srun: "+format+"\n", v...) }
+	var parsed []*srunOptions
+	for _, words := range split(args) {
+		o := newOptions()
+		if err := parseSrun(o, words); err != nil {
+			return complain(say, stdio.Err, err)
+		}
+		parsed = append(parsed, o)
+	}
+	first := parsed[0]
+	switch {
+	case first.help:
+		fmt.Fprint(stdio.Out, srunHelp())
+		return 0
+	case first.version:
+		fmt.Fprintln(stdio.Out, "srun of coxswain, as slurm 24.11")
+		return 0
+	case first.mpi == "list":
+		fmt.Fprint(stdio.Out, "MPI plugin types are...\n\tnone\n\tpmi1\n")
+		return 0
+	}
+	a, err := ownAllocation(first.job)
+	if err != nil {
+		return complain(say, stdio.Err, err)
+	}
+	p, err := complete(a, parsed, os.Getenv)
+	if err != nil {
+		return complain(say, stdio.Err, err)
+	}
+	if !first.quiet {
+		p.warn(say, parsed)
+	}
+	signal.Ignore(syscall.SIGPIPE) // who stops reading our output does not end the step
+	code, err := newClient(p, stdio).run()
+	if err != nil {
+		return complain(say, stdio.Err, err)
+	}
+	return code
+}
+
+// warn says what was changed or has no effect.
+func (p *plan) warn(say func(string, ...any), parsed []*srunOptions) {
+	for _, w := range p.warnings {
+		say("%s", w)
+	}
+	for _, o := range parsed {
+		for _, u := range o.unused {
+			say("--%s has no effect here: %s", u.long, u.why)
+		}
+	}
+	switch mpi := p.first.mpi; mpi {
+	case "", "none", "pmi1", "openmpi":
+	case "pmi2":
+		say("--mpi=%s: programs are offered PMI-1, which PMI-2 programs of MPICH also speak", mpi)
+	default:
+		say("--mpi=%s is not built; programs are offered PMI-1 (MPICH, Intel MPI); Open MPI starts with mpirun inside the job", mpi)
+	}
+}
+
+// complain prints an error as srun does, and gives its exit code.
+func complain(say func(string, ...any), w io.Writer, err error) int {
+	var unknown *unknownOption
+	var usage *usageError
+	switch {
+	case errors.As(err, &unknown):
+		say("%v", err)
+		fmt.Fprintln(w, `Try "srun --help" for more information`)
+		return exitUsage
+	case errors.As(err, &usage):
+		say("error: %v", err)
+		return exitUsage
+	case errors.Is(err, errNoCommand):
+		say("fatal: %v", err)
+	default:
+		say("error: %v", err)
+	}
+	return exitError
+}
+
+// ownAllocation finds the allocation that this process runs in. job is what --jobid
+// says, or "".
+func ownAllocation(job string) (*Alloc, error) {
+	file := os.Getenv(AllocVariable)
+	if file == "" {
+		return nil, errors.New("not inside a job: steps run in the allocation of a script started by cox run or cox submit (not built yet: an allocation made by srun itself)")
+	}
+	a, err := Load(file)
+	if err != nil {
+		return nil, err
+	}
+	if job != "" && job != a.Job.String() {
+		return nil, fmt.Errorf("Unable to confirm allocation for job %s: only the own job %s can be used (not built yet: steps in another job)", job, a.Job)
+	}
+	return a, nil
+}
+
+// srunHelp is the text of --help.
+func srunHelp() string {
+	out := "Usage: srun [OPTIONS...] program [arguments...] [ : [OPTIONS...] program ... ]\n" +
+		"Runs a program as a step in the nodes of this job.\n"
+	for _, opt := range srunTable {
+		if opt.effect != honoured {
+			continue
+		}
+		short := "    "
+		if opt.short != 0 {
+			short = fmt.Sprintf("-%c, ", opt.short)
+		}
+		name := opt.long
+		switch opt.arg {
+		case needArg:
+			name += "=VALUE"
+		case maybeArg:
+			name += "[=VALUE]"
+		}
+		out += "  " + short + "--" + name + "\n"
+	}
+	return out
+}
+
+// openOutput opens an output file of srun itself.
+func openOutput(what, name string, appends bool) (*os.File, error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if !appends {
+		flags |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(filepath.Clean(name), flags, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("Could not open %s file: %w", what, err)
+	}
+	return f, nil
+}
