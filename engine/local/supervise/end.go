@@ -141,7 +141,7 @@ func (s *supervisor) warn() {
 // checkGone says that the node is empty once that is proved: it is being ended,
 // the supervisor has no child, and the control group holds no process.
 func (s *supervisor) checkGone() {
-	if s.state.Phase != engine.Ending || s.batch != nil || !s.stepsClosed() {
+	if s.state.Phase != engine.Ending || s.batch != nil {
 		return
 	}
 	if s.spawner != nil && !s.spawner.childless() {
@@ -152,6 +152,10 @@ func (s *supervisor) checkGone() {
 			return
 		}
 	}
+	if !s.stepsClosed() {
+		return // asked again when it has, with all of the above
+	}
+	s.takeTasks()
 	s.due = deadlines{}
 	s.fact(attempt.Record{Kind: attempt.KindGone})
 }

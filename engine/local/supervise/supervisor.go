@@ -108,6 +108,8 @@ func (s *supervisor) loop() {
 			s.batch = nil
 			s.batchEnded(e)
 		case <-s.spawnerReaped():
+		case <-s.stepNews():
+			s.takeTasks()
 		case sig := <-s.signals:
 			s.told(sig)
 		case <-fire:
