@@ -127,7 +127,7 @@ func (p *parser) stray(pr Problem) (message, remedy string) {
 	r, size := utf8.DecodeRuneInString(pr.Text)
 	switch {
 	case strings.ContainsRune("‐‑‒–—―−", r):
-		return fmt.Sprintf("%q begins with a %s (U+%04X), not with a hyphen", pr.Text, dashName(r), r),
+		return fmt.Sprintf("%q begins with %s (U+%04X), not with a hyphen", pr.Text, dashName(r), r),
 			"type it again: --" + strings.TrimLeft(pr.Text[size:], "-‐‑‒–—―−")
 	case strings.HasSuffix(before, "=") && pr.word.line > 0:
 		p.blanks = append(p.blanks, pr.Line)
@@ -146,13 +146,13 @@ func (p *parser) stray(pr Problem) (message, remedy string) {
 func dashName(r rune) string {
 	switch r {
 	case '–':
-		return "en dash"
+		return "an en dash"
 	case '—':
-		return "em dash"
+		return "an em dash"
 	case '−':
-		return "minus sign"
+		return "a minus sign"
 	}
-	return "Unicode dash"
+	return "a Unicode dash"
 }
 
 // lookalikes warns of characters in a value that look like others, and of
@@ -168,7 +168,7 @@ func (p *parser) lookalikes(d Directive) {
 		case '“', '”', '„', '‘', '’', '«', '»':
 			what = "a typographic quote"
 		case '–', '—', '−', '‐', '‑':
-			what = "a " + dashName(r)
+			what = dashName(r)
 		default:
 			continue
 		}

@@ -106,9 +106,9 @@ func readLines(src spec.Source) *Script {
 		words = nil
 	}
 	number := 0
+	var line string
 	rest := string(src.Data)
 	for more := true; more; {
-		var line string
 		line, rest, more = strings.Cut(rest, "\n")
 		number++
 		if number == 1 {
@@ -135,7 +135,7 @@ func readLines(src spec.Source) *Script {
 	finish()
 	s.warnForeign()
 	if s.ends > 0 {
-		s.warnLate(rest)
+		s.warnLate(line, rest)
 	}
 	return s
 }
@@ -203,9 +203,9 @@ func (s *Script) warnForeign() {
 }
 
 // warnLate looks for directives below the first command, outside here-documents.
-func (s *Script) warnLate(rest string) {
+func (s *Script) warnLate(command, rest string) {
 	number := s.ends
-	until, n, first := "", 0, 0
+	until, n, first := hereDocument(command), 0, 0
 	for line := range strings.SplitSeq(rest, "\n") {
 		number++
 		switch {

@@ -20,6 +20,9 @@ func (p *parser) fail(d Directive, err error, remedy string) {
 	at, n, reason := 0, len(d.Value), err.Error()
 	var value *slurmfmt.Error
 	var hosts *hostlist.Error
+	if remedy == "" {
+		remedy = d.better()
+	}
 	switch {
 	case errors.As(err, &value):
 		at, n, reason = value.Offset, value.Len, value.Reason
@@ -31,6 +34,36 @@ func (p *parser) fail(d Directive, err error, remedy string) {
 		reason = strings.TrimPrefix(hosts.Error(), "host list: ")
 	}
 	p.blame(d, at, n, reason, remedy)
+}
+
+// better guesses what a value in another program's form was meant to be.
+func (d Directive) better() string {
+	end := 0
+	for end < len(d.Value) && (d.Value[end] >= '0' && d.Value[end] <= '9' || d.Value[end] == '.') {
+		end++
+	}
+	number, unit := d.Value[:end], strings.ToLower(strings.TrimSpace(d.Value[end:]))
+	if number == "" || unit == "" {
+		return ""
+	}
+	switch d.Option {
+	case "time", "time-min":
+		form := map[byte]string{'m': number, 'h': number + ":00:00", 'd': number + "-0", 's': "0:0:" + number}[unit[0]]
+		if form != "" && !strings.Contains(number, ".") {
+			return fmt.Sprintf("write --%s=%s", d.Option, form)
+		}
+	case "mem", "mem-per-cpu", "mem-per-gpu", "tmp":
+		n, err := strconv.ParseFloat(number, 64)
+		k := strings.IndexByte("mgt", unit[0])
+		switch {
+		case err != nil || k < 0 || n > 1e6:
+		case n == math.Trunc(n):
+			return fmt.Sprintf("write --%s=%s%c", d.Option, number, "MGT"[k])
+		case k > 0:
+			return fmt.Sprintf("write --%s=%.0f%c", d.Option, math.Ceil(n*1024), "MGT"[k-1])
+		}
+	}
+	return ""
 }
 
 // blame marks n bytes of an option's value from at.
@@ -95,7 +128,9 @@ func ofGroup(option string) bool {
 
 // inOrder sorts warnings by line and drops repetitions.
 func inOrder(list []spec.Warning) []spec.Warning {
-	slices.SortStableFunc(list, func(a, b spec.Warning) int { return cmp.Compare(a.Line, b.Line) })
+	slices.SortStableFunc(list, func(a, b spec.Warning) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
 	seen := map[spec.Warning]bool{}
 	return slices.DeleteFunc(list, func(w spec.Warning) bool {
 		was := seen[w]
