@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/job"
@@ -35,7 +34,7 @@ type remote struct {
 	name   string
 	link   *link
 	ranks  []int
-	sent   sync.Mutex
+	early  []frame // what came before all tasks were held: complaints of tasks
 	window *window
 }
 
@@ -166,44 +165,55 @@ func (r *remote) prepare(socket string, body []byte) error {
 	if err := l.send(frame{kind: mPrepare, body: body}); err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
 	}
-	f, err := l.receive()
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s: its supervisor went away: %w", r.name, err)
-	case f.kind == mRefused:
-		return fmt.Errorf("%s: %s", r.name, f.body)
-	case f.kind != mHeld:
-		return fmt.Errorf("%s: unexpected answer %d", r.name, f.kind)
+	for {
+		f, err := l.receive()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: its supervisor went away: %w", r.name, err)
+		case f.kind == mHeld:
+			return nil
+		case f.kind == mRefused:
+			return fmt.Errorf("%s: %s", r.name, f.body)
+		}
+		r.early = append(r.early, f)
 	}
-	return nil
 }
 
-// listen takes what a node says: output is printed, ends are passed on.
+// listen takes what a node says, to its end.
 func (c *client) listen(r *remote) {
+	for _, f := range r.early {
+		c.hear(r, f)
+	}
 	for {
 		f, err := r.link.receive()
 		if err != nil {
 			c.ends <- end{from: r, rank: -1, err: err}
 			return
 		}
-		switch f.kind {
-		case mOutput:
-			c.print.output(f.rank, f.number, f.body)
-		case mStdinAck:
-			r.window.give(f.number)
-		case mTrouble:
-			c.say("error: %s: %s", r.name, f.body)
-		case mExit:
-			e := end{from: r, rank: f.rank}
-			if err := f.decode(&e.how); err != nil {
-				e.err = err
-			}
-			c.print.flush(f.rank)
-			c.ends <- e
-		case mOver:
+		if f.kind == mOver {
 			c.ends <- end{from: r, rank: -1}
 			return
 		}
+		c.hear(r, f)
+	}
+}
+
+// hear takes one thing that a node says: output is printed, ends are passed on.
+func (c *client) hear(r *remote, f frame) {
+	switch f.kind {
+	case mOutput:
+		c.print.output(f.rank, f.number, f.body)
+	case mStdinAck:
+		r.window.give(f.number)
+	case mTrouble:
+		c.say("error: %s: %s", r.name, f.body)
+	case mExit:
+		e := end{from: r, rank: f.rank}
+		if err := f.decode(&e.how); err != nil {
+			e.how.Text = err.Error()
+		}
+		c.print.flush(f.rank)
+		c.ends <- e
 	}
 }
 

@@ -157,11 +157,15 @@ func (p *placer) place(a *Alloc) error {
 		return err
 	}
 	ranks := deal(p.counts, p.distribution())
+	picked := make([][]AllocDevice, len(p.chosen))
 	for i, part := range p.chosen {
-		give := StepPart{Node: p.group.Parts[part].Node, Ranks: ranks[i]}
-		if err := p.take(part, p.counts[i], &give); err != nil {
+		if picked[i], err = p.devices(part, p.counts[i]); err != nil {
 			return err
 		}
+	}
+	for i, part := range p.chosen {
+		give := StepPart{Node: p.group.Parts[part].Node, Ranks: ranks[i], Devices: picked[i]}
+		p.take(part, p.counts[i], &give)
 		p.gives = append(p.gives, give)
 	}
 	return nil
@@ -413,25 +417,20 @@ func deal(counts []int, dist string) [][]int {
 	return out
 }
 
-// take takes CPUs and devices for a number of tasks from a part's room.
-func (p *placer) take(part, tasks int, give *StepPart) error {
+// take takes CPUs for a number of tasks, and the picked devices, from a part's room.
+func (p *placer) take(part, tasks int, give *StepPart) {
 	have := &p.have[part]
 	give.CPUs = have.cpus
 	if p.exact {
 		give.CPUs = min(have.cpus, tasks*max(p.ask.CPUsPerTask, 1))
 	}
-	give.Devices = p.devices(part, tasks)
-	if give.Devices == nil && p.ask.Devices.Total+p.ask.Devices.PerNode+p.ask.Devices.PerTask > 0 {
-		return errTooMany
-	}
 	have.cpus -= give.CPUs
 	have.whole = false
 	have.devices = without(have.devices, give.Devices)
-	return nil
 }
 
-// devices picks the devices of a part for its tasks; nil if there are too few.
-func (p *placer) devices(part, tasks int) []AllocDevice {
+// devices picks the devices of a part for its tasks.
+func (p *placer) devices(part, tasks int) ([]AllocDevice, error) {
 	d := p.ask.Devices
 	have := ofType(p.have[part].devices, d.Type)
 	want := len(have)
@@ -446,13 +445,13 @@ func (p *placer) devices(part, tasks int) []AllocDevice {
 		want = p.shareOfTotal(part)
 	}
 	if want > len(have) {
-		return nil
+		return nil, errTooMany
 	}
-	return slices.Clone(have[:want])
+	return slices.Clone(have[:want]), nil
 }
 
 // shareOfTotal is a part's share of --gpus: one on every node, then filled from the
-// first. -1 more than there is if the nodes together have too few.
+// first; more than there can be if the chosen nodes together have too few.
 func (p *placer) shareOfTotal(part int) int {
 	d := p.ask.Devices
 	left := d.Total - len(p.chosen)

@@ -37,7 +37,7 @@ func (n *Node) serveStep(l *link, f frame) {
 		return
 	}
 	pids, err := s.hold()
-	n.serving.Go(s.watch)
+	n.serving.Go(func() { s.watch(err == nil) })
 	if err != nil {
 		s.kill(true)
 		<-s.over
@@ -186,8 +186,8 @@ func (s *nodeStep) kill(now bool) {
 }
 
 // watch waits for the end of every task, ends what they left behind, and says that
-// the step is over.
-func (s *nodeStep) watch() {
+// the step is over, if it was ever said to be held.
+func (s *nodeStep) watch(held bool) {
 	var all sync.WaitGroup
 	for _, t := range s.tasks {
 		all.Go(func() { s.follow(t) })
@@ -201,7 +201,9 @@ func (s *nodeStep) watch() {
 	for _, f := range s.files {
 		_ = f.Close()
 	}
-	_ = s.link.send(frame{kind: mOver})
+	if held {
+		_ = s.link.send(frame{kind: mOver})
+	}
 	n := s.node
 	n.mu.Lock()
 	delete(n.steps, s.prep.Info.Step)
@@ -217,7 +219,12 @@ func (s *nodeStep) follow(t *task) {
 	end.Exit = t.state.Exit
 	t.drain(drainAtExit)
 	s.node.report(t)
-	_ = s.link.send(frame{kind: mExit, rank: t.state.Rank, body: mustJSON(end)})
+	s.mu.Lock()
+	opened := s.opened
+	s.mu.Unlock()
+	if opened {
+		_ = s.link.send(frame{kind: mExit, rank: t.state.Rank, body: mustJSON(end)})
+	}
 }
 
 // outputFile opens an output file on this node, once for all tasks that write to it.
