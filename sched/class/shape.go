@@ -143,9 +143,6 @@ func (g *Group) size(t *job.TaskGroup) {
 		g.Want = max(t.TasksPerNode, 1) * g.MinNodes
 		g.Least = g.Want
 	}
-	if g.MaxNodes > g.MinNodes { // a range never opens nodes that would stay without a task
-		g.MaxNodes = max(g.MinNodes, min(g.MaxNodes, max(g.Want, g.TotalCount())))
-	}
 }
 
 // TotalCount is how many devices are collected over all nodes.

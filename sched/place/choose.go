@@ -130,7 +130,8 @@ func (v *view) sized(c []candidate, tasks int) []portion {
 	lo, hi := g.MinNodes, len(c)
 	if g.MaxNodes > 0 {
 		hi = min(hi, g.MaxNodes)
-	} else if g.Each == 0 {
+	}
+	if g.Each == 0 { // no node is opened that would stay without a task
 		hi = min(hi, max(lo, tasks, g.TotalCount()))
 	}
 	if hi < lo || !reach(c, tasks, g.TotalCount(), hi) {
@@ -172,6 +173,15 @@ func largest(c []candidate, n int, of func(candidate) int) int {
 // pick places the tasks on exactly n nodes, in the smallest topology domain that
 // takes them.
 func (v *view) pick(c []candidate, n, tasks int) []portion {
+	if v.g.Each > 0 {
+		tasks = n * v.g.Each
+	}
+	if tasks < n { // more nodes than tasks: no node gets two
+		c = slices.Clone(c)
+		for i := range c {
+			c[i].tasks = min(c[i].tasks, 1)
+		}
+	}
 	if v.g.Adjoint {
 		return v.adjoint(c, n, tasks)
 	}
@@ -219,11 +229,11 @@ func (v *view) within(c []candidate, n, tasks int) []portion {
 	if p := v.alike(c, n, tasks); p != nil {
 		return p
 	}
-	if v.g.Each > 0 {
-		return nil
-	}
 	if len(v.g.TotalDevices) > 0 {
 		return v.exact(c, n, tasks, false)
+	}
+	if v.g.Each > 0 {
+		return nil
 	}
 	chosen := v.mostFirst(c, n, tasks)
 	if chosen == nil {

@@ -10,6 +10,7 @@ const maxCells = 4_000_000
 type region struct {
 	pos  int
 	give []int
+	must bool // it takes part in any case
 }
 
 // exact chooses n of the candidates (all of them if all is set) and divides both
@@ -22,16 +23,9 @@ func (v *view) exact(c []candidate, n, tasks int, all bool) []portion {
 		return nil
 	}
 	want := v.g.TotalDevices[0].Count
-	must, _ := v.must(c)
-	if !all && len(must) > 0 && len(must) < n {
-		return nil
-	}
-	if !all && len(must) == n {
-		c = must
-	}
-	regions := v.regions(c, n, tasks, want)
+	regions := v.regions(c, n, tasks, want, all)
 	width := tasks + 1
-	if len(regions) < n || len(regions)*(n+1)*width*8 > maxCells*8 || len(regions)*n*width > maxCells {
+	if len(regions) < n || (len(regions)+1)*(n+1)*width > maxCells {
 		return nil
 	}
 	// best[i][k][t]: the most devices from the first i nodes if k of them run t tasks.
@@ -43,7 +37,7 @@ func (v *view) exact(c []candidate, n, tasks int, all bool) []portion {
 	best[0] = 0
 	for i, r := range regions {
 		now, after := best[i*size:(i+1)*size], best[(i+1)*size:(i+2)*size]
-		if !all {
+		if !r.must {
 			copy(after, now)
 		}
 		extend(now, after, r.give, n, width)
@@ -51,7 +45,7 @@ func (v *view) exact(c []candidate, n, tasks int, all bool) []portion {
 	if best[len(regions)*size+n*width+tasks] < want {
 		return nil
 	}
-	return v.trace(regions, best, n, width, want, all)
+	return v.trace(regions, best, n, width, want)
 }
 
 // extend adds one node that takes part.
@@ -74,7 +68,7 @@ func extend(now, after, give []int, n, width int) {
 }
 
 // trace walks the table back and turns the best division into portions.
-func (v *view) trace(regions []region, best []int, n, width, want int, all bool) []portion {
+func (v *view) trace(regions []region, best []int, n, width, want int) []portion {
 	size := (n + 1) * width
 	k, t := n, width-1
 	surplus := best[len(regions)*size+k*width+t] - want
@@ -85,7 +79,7 @@ func (v *view) trace(regions []region, best []int, n, width, want int, all bool)
 	var out []portion
 	for i := len(regions) - 1; i >= 0; i-- {
 		have := best[(i+1)*size+k*width+t]
-		if !all && best[i*size+k*width+t] == have {
+		if !regions[i].must && best[i*size+k*width+t] == have {
 			continue
 		}
 		for d, g := range regions[i].give {
@@ -107,7 +101,7 @@ func (v *view) trace(regions []region, best []int, n, width, want int, all bool)
 }
 
 // regions lists what each node can take, in node order and at most n that are alike.
-func (v *view) regions(c []candidate, n, tasks, want int) []region {
+func (v *view) regions(c []candidate, n, tasks, want int, all bool) []region {
 	seen := map[string]int{}
 	var out []region
 	for _, x := range c {
@@ -119,13 +113,14 @@ func (v *view) regions(c []candidate, n, tasks, want int) []region {
 				left--
 			}
 			give[t] = left
-			if t == 0 && tasks >= n || t > 1 && tasks < n || want >= n && left < 1 {
+			if v.g.Each > 0 && t != v.g.Each || t == 0 && tasks >= n || t > 1 && tasks < n || want >= n && left < 1 {
 				give[t] = -1
 			}
 			key = append(key, byte(give[t]>>8), byte(give[t]))
 		}
-		if seen[string(key)]++; seen[string(key)] <= n {
-			out = append(out, region{x.pos, give})
+		must := all || slices.Contains(v.g.Must, v.t.Node(x.pos).Name)
+		if seen[string(key)]++; must || seen[string(key)] <= n {
+			out = append(out, region{x.pos, give, must})
 		}
 	}
 	return out

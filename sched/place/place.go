@@ -3,10 +3,11 @@
 //
 // Placement is deterministic. Whether one group fits is exact (it is placed if
 // any placement exists), with these exceptions: several kinds of device collected
-// in total, one kind collected in total on very many nodes together with named
-// nodes, shares of different sizes on one device, and resources other than
-// devices collected in total. For several groups a bounded search over
-// the order of groups and the nodes that earlier ones leave free is made.
+// in total, one kind collected in total over very many nodes and tasks, shares of
+// different sizes on one device, and resources other than devices collected in
+// total. Several groups are searched within bounds: by the
+// order of groups and the nodes that earlier ones leave free, and on small fleets
+// by every division.
 //
 // Which of several placements: few topology domains, then nodes in use before
 // empty ones, the fullest that will do, then node order.
@@ -68,6 +69,9 @@ func (p *search) gang(s *index.State) []fleet.Claim {
 		found = p.groups(s, order)
 		return found != nil || p.left <= 0
 	})
+	if found == nil {
+		found = p.deeply(s)
+	}
 	slices.SortStableFunc(found, func(a, b fleet.Claim) int { return a.Group - b.Group })
 	return found
 }

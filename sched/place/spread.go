@@ -59,11 +59,17 @@ func divide(out []portion, chosen []candidate, tasks int, even bool) bool {
 	return tasks == 0
 }
 
-// level raises all nodes together to the highest level that the tasks reach.
+// level raises all nodes together to the highest level that the tasks reach. What
+// is left goes to the nodes with most room, the first ones among equals.
 func level(out []portion, chosen []candidate, tasks int) {
+	order := make([]int, len(chosen))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chosen[b].tasks, chosen[a].tasks) })
 	for h := 1; tasks > 0; h++ {
-		for i, x := range chosen {
-			if tasks > 0 && x.tasks >= h {
+		for _, i := range order {
+			if tasks > 0 && chosen[i].tasks >= h {
 				out[i].tasks++
 				tasks--
 			}

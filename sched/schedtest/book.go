@@ -1,0 +1,372 @@
+// Package schedtest holds what tests of the core share: a book that checks every
+// decision by counting anew, an exhaustive search that knows whether a gang fits,
+// generators, and scenarios written as transcripts.
+//
+// It is written from the meaning of job.TaskGroup and shares no code with the
+// core. It is slow, and meant for fleets of a few nodes.
+package schedtest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched"
+)
+
+// Book keeps who holds what, from decisions and events alone.
+type Book struct {
+	Nodes map[string]fleet.Node
+	Held  map[job.ID]Held
+}
+
+// Held is what a running job has.
+type Held struct {
+	Spec   *job.Spec
+	Claims []fleet.Claim
+	Until  sched.Instant
+}
+
+// NewBook returns an empty book.
+func NewBook() *Book {
+	return &Book{Nodes: map[string]fleet.Node{}, Held: map[job.ID]Held{}}
+}
+
+// Start enters a decision and reports what is wrong with it.
+func (b *Book) Start(d sched.Start, spec *job.Spec) error {
+	if _, ok := b.Held[d.Job]; ok {
+		return fmt.Errorf("job %d runs already", d.Job)
+	}
+	if err := b.Conforms(spec, d.Claims); err != nil {
+		return fmt.Errorf("job %d: %w", d.Job, err)
+	}
+	for _, c := range d.Claims {
+		if n := b.Nodes[c.Node]; n.State != fleet.Up {
+			return fmt.Errorf("job %d: starts on node %s, which is %s", d.Job, n.Name, n.State)
+		}
+	}
+	before := b.over()
+	b.Held[d.Job] = Held{spec, d.Claims, d.Until}
+	for _, c := range d.Claims {
+		if err := b.node(c.Node); err != nil && before[c.Node] == nil {
+			return fmt.Errorf("job %d: %w", d.Job, err)
+		} else if err != nil {
+			return fmt.Errorf("job %d starts on an oversubscribed node: %w", d.Job, err)
+		}
+	}
+	return nil
+}
+
+// over lists nodes on which more is held than they have, as when one shrank.
+func (b *Book) over() map[string]error {
+	out := map[string]error{}
+	for name := range b.Nodes {
+		if err := b.node(name); err != nil {
+			out[name] = err
+		}
+	}
+	return out
+}
+
+// node adds up everything that is held on a node.
+func (b *Book) node(name string) error {
+	n := b.Nodes[name]
+	var used resource.Vector
+	shares := map[int]resource.Share{}
+	holders, whole := map[job.ID]bool{}, false
+	claims := 0
+	for id, h := range b.Held {
+		for _, c := range h.Claims {
+			if c.Node != name {
+				continue
+			}
+			used = used.Add(c.Take)
+			holders[id], whole = true, whole || c.Whole
+			claims++
+			for _, d := range c.Devices {
+				shares[d.Index] += d.Share
+				if !slices.ContainsFunc(n.Devices, func(x fleet.Device) bool { return x.Index == d.Index && x.Foreign == 0 }) {
+					return fmt.Errorf("node %s has no free device %d", name, d.Index)
+				}
+			}
+		}
+	}
+	if !n.Capacity.Covers(used) {
+		return fmt.Errorf("node %s: %+v of %+v is held", name, used, n.Capacity)
+	}
+	for i, s := range shares {
+		if s > resource.WholeDevice {
+			return fmt.Errorf("node %s: device %d is held %d/1000", name, i, s)
+		}
+	}
+	if whole && claims > 1 {
+		return fmt.Errorf("node %s is held whole and by others: %v", name, holders)
+	}
+	return nil
+}
+
+// Conforms reports how claims differ from what a specification asks for, whatever
+// is free.
+func (b *Book) Conforms(spec *job.Spec, claims []fleet.Claim) error {
+	byGroup := make([][]fleet.Claim, len(spec.Groups))
+	last := 0
+	for _, c := range claims {
+		if c.Group < last || c.Group >= len(spec.Groups) {
+			return fmt.Errorf("claims are not in order of groups")
+		}
+		last = c.Group
+		if b.Nodes[c.Node].Pool != b.Nodes[claims[0].Node].Pool {
+			return fmt.Errorf("two pools hold one gang")
+		}
+		byGroup[c.Group] = append(byGroup[c.Group], c)
+	}
+	if len(spec.Partitions) > 0 && !slices.ContainsFunc(spec.Partitions, func(p string) bool {
+		return !slices.ContainsFunc(claims, func(c fleet.Claim) bool { return !inPartition(b.Nodes[c.Node], p) })
+	}) {
+		return fmt.Errorf("no partition of %v has all of its nodes", spec.Partitions)
+	}
+	for i := range spec.Groups {
+		if err := b.group(&spec.Groups[i], byGroup[i]); err != nil {
+			return fmt.Errorf("group %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func inPartition(n fleet.Node, p string) bool {
+	return len(n.Parts) == 0 || slices.Contains(n.Parts, p)
+}
+
+func (b *Book) group(g *job.TaskGroup, claims []fleet.Claim) error {
+	tasks := make([]int, len(claims))
+	names := make([]string, len(claims))
+	for i, c := range claims {
+		if slices.Contains(names[:i], c.Node) {
+			return fmt.Errorf("node %s twice", c.Node)
+		}
+		tasks[i], names[i] = c.Tasks, c.Node
+		if c.Whole != g.Exclusive {
+			return fmt.Errorf("node %s: whole is %v", c.Node, c.Whole)
+		}
+	}
+	if err := Counts(g, tasks); err != nil {
+		return err
+	}
+	if !AllowedTogether(g, b.sorted(), names) {
+		return fmt.Errorf("nodes %v are not what was asked for", names)
+	}
+	extra, sum := 0, resource.Vector{}
+	for _, c := range claims {
+		x, more, err := b.claim(g, c)
+		if err != nil {
+			return err
+		}
+		if x == 0 && totalCount(g) >= len(claims) && !g.Exclusive {
+			return fmt.Errorf("node %s gives none of the devices asked for in total", c.Node)
+		}
+		extra, sum = extra+x, sum.Add(more)
+	}
+	if extra != totalCount(g) && !g.Exclusive {
+		return fmt.Errorf("%d of %d devices asked for in total", extra, totalCount(g))
+	}
+	if !g.Exclusive && (!sum.Covers(g.Total.Vector) || !g.Total.Vector.Covers(sum)) {
+		return fmt.Errorf("%+v was collected, %+v asked for", sum, g.Total.Vector)
+	}
+	return nil
+}
+
+// claim checks one node's claim and returns how many of the devices, and how much
+// else, are beyond what its tasks take.
+func (b *Book) claim(g *job.TaskGroup, c fleet.Claim) (extra int, more resource.Vector, err error) {
+	n := b.Nodes[c.Node]
+	var wants []resource.DeviceRequest
+	wants = append(wants, g.PerNode.Devices...)
+	for range c.Tasks {
+		wants = append(wants, g.PerTask.Devices...)
+	}
+	if !slices.IsSortedFunc(c.Devices, func(a, b fleet.DeviceClaim) int { return a.Index - b.Index }) {
+		return 0, more, fmt.Errorf("node %s: devices are not sorted", c.Node)
+	}
+	held := map[int]resource.Share{}
+	for _, d := range c.Devices {
+		held[d.Index] = d.Share
+	}
+	for extra = 0; extra <= totalCount(g); extra++ {
+		if consumes(n, held, append(slices.Clone(wants), totals(g, extra)...), g.Exclusive) {
+			break
+		}
+	}
+	if extra > totalCount(g) {
+		return 0, more, fmt.Errorf("node %s: devices %v do not serve %v", c.Node, c.Devices, wants)
+	}
+	need := Need(g, n, c.Tasks, extra)
+	if !c.Take.Covers(need) {
+		return 0, more, fmt.Errorf("node %s: takes %+v, needs %+v", c.Node, c.Take, need)
+	}
+	return extra, c.Take.Sub(need), nil
+}
+
+// Need is what a node gives for so many tasks and extra devices.
+func Need(g *job.TaskGroup, n fleet.Node, tasks, extra int) resource.Vector {
+	devices := g.PerNode.DeviceCount() + tasks*g.PerTask.DeviceCount() + extra
+	v := g.PerNode.Add(g.PerTask.Scale(tasks)).Add(g.PerDevice.Scale(devices))
+	if g.AllMemory {
+		v.Memory = max(v.Memory, n.Capacity.Memory)
+	}
+	if g.Exclusive {
+		v.CPU = max(v.CPU, n.Capacity.CPU)
+	}
+	return v
+}
+
+func totalCount(g *job.TaskGroup) int { return g.Total.DeviceCount() }
+
+// totals is so many devices of the one kind that a group collects in total.
+func totals(g *job.TaskGroup, n int) []resource.DeviceRequest {
+	if len(g.Total.Devices) == 0 || n == 0 {
+		return nil
+	}
+	r := g.Total.Devices[0]
+	r.Count = n
+	return []resource.DeviceRequest{r}
+}
+
+// Counts reports whether a group may run on so many nodes with these tasks.
+func Counts(g *job.TaskGroup, tasks []int) error {
+	n, sum := len(tasks), 0
+	asked := g.Nodes != job.Range{}
+	for _, t := range tasks {
+		sum += t
+	}
+	switch {
+	case n == 0 || n < g.Nodes.Min || n < len(g.NodeList) || g.Nodes.Max > 0 && n > g.Nodes.Max:
+		return fmt.Errorf("%d nodes", n)
+	case asked && g.Tasks.Want == 0:
+		for _, t := range tasks {
+			if t != max(g.TasksPerNode, 1) {
+				return fmt.Errorf("%d tasks on a node", t)
+			}
+		}
+		return nil
+	case sum < max(g.Tasks.Least(), 1) || sum > max(g.Tasks.Want, 1):
+		return fmt.Errorf("%d tasks", sum)
+	case sum < n && n > max(g.Nodes.Min, len(g.NodeList), totalCount(g)):
+		return fmt.Errorf("%d tasks on %d nodes", sum, n)
+	}
+	for _, t := range tasks {
+		if t == 0 && sum >= n || t > 1 && sum < n || g.TasksPerNode > 0 && t > g.TasksPerNode {
+			return fmt.Errorf("%d of %d tasks on one of %d nodes", t, sum, n)
+		}
+	}
+	return nil
+}
+
+// AllowedTogether reports whether a set of nodes is one that a group may have,
+// whatever is free on them. All nodes of the fleet are given in node order.
+func AllowedTogether(g *job.TaskGroup, all []fleet.Node, names []string) bool {
+	for _, want := range g.NodeList {
+		if !slices.Contains(names, want) {
+			return false
+		}
+	}
+	satisfies := func(n fleet.Node, features []string) bool {
+		return !slices.ContainsFunc(features, func(f string) bool { return !slices.Contains(n.Features, f) })
+	}
+	common := make([]bool, len(g.Constraint.Alternatives))
+	for i := range common {
+		common[i] = true
+	}
+	var at []int
+	for i, n := range all {
+		if !slices.Contains(names, n.Name) {
+			continue
+		}
+		at = append(at, i)
+		any := len(common) == 0
+		for k, alternative := range g.Constraint.Alternatives {
+			ok := satisfies(n, alternative)
+			any = any || ok
+			common[k] = common[k] && ok
+		}
+		if !any || slices.Contains(g.Exclude, n.Name) {
+			return false
+		}
+	}
+	if g.Constraint.Same && len(common) > 0 && !slices.Contains(common, true) {
+		return false
+	}
+	return !g.Contiguous || at[len(at)-1]-at[0] == len(at)-1
+}
+
+// sorted lists the nodes in node order. Names in tests have one digit.
+func (b *Book) sorted() []fleet.Node {
+	out := make([]fleet.Node, 0, len(b.Nodes))
+	for _, n := range b.Nodes {
+		out = append(out, n)
+	}
+	slices.SortFunc(out, func(x, y fleet.Node) int {
+		if x.Name < y.Name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// matches reports whether a device can serve a request.
+func matches(d fleet.Device, r resource.DeviceRequest) bool {
+	return d.Kind == r.KindOf() && d.Profile == r.Profile && (r.Type == "" || r.Type == d.Type) && d.Memory >= r.Memory
+}
+
+// shareOf is how much of a device one unit of a request takes.
+func shareOf(r resource.DeviceRequest) resource.Share {
+	if r.Whole() || r.Profile != "" {
+		return resource.WholeDevice
+	}
+	return r.Share
+}
+
+// consumes reports whether shares of devices are exactly what the requests take
+// together, or with more, at least that.
+func consumes(n fleet.Node, held map[int]resource.Share, wants []resource.DeviceRequest, more bool) bool {
+	var units []resource.DeviceRequest
+	for _, w := range wants {
+		for range w.Count {
+			units = append(units, w)
+		}
+	}
+	left := make([]resource.Share, len(n.Devices))
+	sum := 0
+	for i, d := range n.Devices {
+		left[i] = held[d.Index]
+		sum += int(left[i])
+	}
+	for _, u := range units {
+		sum -= int(shareOf(u))
+	}
+	if sum < 0 || sum > 0 && !more {
+		return false
+	}
+	return pack(n.Devices, left, units)
+}
+
+// pack tries every way of putting the units on the devices.
+func pack(devices []fleet.Device, left []resource.Share, units []resource.DeviceRequest) bool {
+	if len(units) == 0 {
+		return true
+	}
+	u := units[0]
+	for i, d := range devices {
+		if s := shareOf(u); left[i] >= s && matches(d, u) {
+			left[i] -= s
+			ok := pack(devices, left, units[1:])
+			left[i] += s
+			if ok {
+				return true
+			}
+		}
+	}
+	return false
+}
