@@ -48,14 +48,14 @@ func (t *tail) read(last bool) ([]string, error) {
 	var lines []string
 	for {
 		i := bytes.IndexByte(t.part, '\n')
-		if i < 0 && len(t.part) >= maxLine {
-			i = maxLine - 1
+		if (i < 0 || i > maxLine) && len(t.part) >= maxLine {
+			lines, t.part = append(lines, string(t.part[:maxLine])), t.part[maxLine:]
+			continue
 		}
 		if i < 0 {
 			break
 		}
-		lines = append(lines, string(bytes.TrimRight(t.part[:i+1], "\n")))
-		t.part = t.part[i+1:]
+		lines, t.part = append(lines, string(t.part[:i])), t.part[i+1:]
 	}
 	if last && len(t.part) > 0 {
 		lines, t.part = append(lines, string(t.part)), nil

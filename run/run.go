@@ -147,13 +147,14 @@ func (s *session) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	f.many = len(f.order) > 1
 	for _, v := range views { // jobs of an earlier run in the same state directory are followed too
 		if f.jobs[v.Job.ID] == nil && !v.Job.State.Final() {
 			f.add(v.Job.ID)
 		}
 		f.see(v)
 	}
-	f.many = len(f.jobs) > 1
+	f.many = len(f.order) > 1
 	stop := s.handleSignals(ctx, f)
 	defer stop()
 	if err := f.follow(ctx, s.control, from); err != nil {

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the test binary stand in for cox, under all of its names: it
+// starts itself as supervisor, task and srun.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "srun", "scontrol", "sbatch", "squeue", "scancel", "sinfo", "sacct":
+		os.Exit(dispatch(os.Args))
+	}
+	if len(os.Args) > 1 && (os.Args[1] == "supervise" || os.Args[1] == "task-init") {
+		os.Exit(dispatch(os.Args))
+	}
+	testscript.Main(m, map[string]func(){"cox": main})
+}
+
+// TestScript runs the transcripts of testdata/script against real processes.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("TMPDIR", e.WorkDir+"/.tmp")
+			e.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exit": exitIs, "nothing-left": nothingLeft, "mkbytes": makeBytes, "mkcrlf": makeCRLF,
+		},
+		Condition: func(cond string) (bool, error) { return cond == "root" && os.Getuid() == 0, nil },
+	})
+}
+
+// exitIs runs a command and compares its exit code: exit CODE COMMAND [ARG…].
+func exitIs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exit CODE COMMAND [ARG…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if err != nil {
+		coded, ok := err.(interface{ ExitCode() int })
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = coded.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("%s ended with exit %d, want %d\n%s%s", args[1], got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// nothingLeft fails if a process that the script's commands began still runs, or a
+// temporary state directory still exists.
+func nothingLeft(ts *testscript.TestScript, _ bool, _ []string) {
+	mark := []byte("HOME=" + ts.Getenv("HOME") + "\x00")
+	procs, err := filepath.Glob("/proc/[0-9]*/environ")
+	ts.Check(err)
+	for _, p := range procs {
+		env, err := os.ReadFile(p)
+		if err != nil || !strings.Contains(string(env)+"\x00", string(mark)) {
+			continue
+		}
+		cmd, _ := os.ReadFile(filepath.Join(filepath.Dir(p), "cmdline"))
+		ts.Fatalf("left running: %s %q", p, cmd)
+	}
+	dirs, err := filepath.Glob(filepath.Join(ts.Getenv("TMPDIR"), "cox-*"))
+	ts.Check(err)
+	if len(dirs) > 0 {
+		ts.Fatalf("left behind: %s", dirs)
+	}
+}
+
+// makeBytes writes a file of N bytes: mkbytes FILE N BYTE [PREFIX].
+func makeBytes(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	b, err := strconv.ParseUint(args[2], 0, 8)
+	ts.Check(err)
+	prefix := ""
+	if len(args) > 3 {
+		prefix = args[3] + "\n"
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(prefix+strings.Repeat(string([]byte{byte(b)}), n)), 0o600))
+}
+
+// makeCRLF copies a text with the line ends of DOS: mkcrlf TO FROM.
+func makeCRLF(ts *testscript.TestScript, _ bool, args []string) {
+	text := strings.ReplaceAll(ts.ReadFile(args[1]), "\n", "\r\n")
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
