@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/job"
@@ -271,13 +272,23 @@ func (c *client) lost(e end) {
 // taskEnded notes the end of a task.
 func (c *client) taskEnded(e end) {
 	c.ended++
-	c.worst = max(c.worst, e.how.Exit.Shell())
+	if !c.felled(e) {
+		c.worst = max(c.worst, e.how.Exit.Shell())
+	}
 	c.notes.add(e)
 	if e.how.Exit.OK() || c.plan.first.killOnBadExit != 1 {
 		return
 	}
 	c.tell()
 	c.terminate()
+}
+
+// felled reports whether a task ended by the signal that we sent it because of
+// another's bad end. It does not count for the exit code: the one that failed
+// first does. (Slurm's srun reports the signal, 143, and so hides the cause.)
+func (c *client) felled(e end) bool {
+	s := syscall.Signal(e.how.Exit.Signal)
+	return c.killing && c.worst > 0 && (s == syscall.SIGTERM || s == syscall.SIGKILL)
 }
 
 // terminate ends every task, once.
