@@ -109,7 +109,7 @@ func placeStep(a *Alloc, have rooms, r request) (*Info, error) {
 	if len(r.Components) == 0 {
 		return nil, errors.New("a step needs a program")
 	}
-	exact := r.Exact || len(r.Components) > 1 // components of one step never wait for each other
+	exact := r.Exact || r.sharesGroups() // components of one step never wait for each other
 	for index, q := range r.Components {
 		if q.Group < 0 || q.Group >= len(a.Groups) {
 			return nil, fmt.Errorf("Invalid het group %d: the job has %d", q.Group, len(a.Groups))
@@ -126,6 +126,18 @@ func placeStep(a *Alloc, have rooms, r request) (*Info, error) {
 		info.add(index, q, &p)
 	}
 	return info, nil
+}
+
+// sharesGroups reports whether two components are for one task group.
+func (r *request) sharesGroups() bool {
+	seen := make(map[int]bool)
+	for _, q := range r.Components {
+		if seen[q.Group] {
+			return true
+		}
+		seen[q.Group] = true
+	}
+	return false
 }
 
 // placer places one component.

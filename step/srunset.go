@@ -77,14 +77,14 @@ func positive(name string, at func(*srunOptions) *int) func(*srunOptions, string
 	}
 }
 
-func flag(at func(*srunOptions) *bool) func(*srunOptions, string) error {
+func setFlag(at func(*srunOptions) *bool) func(*srunOptions, string) error {
 	return func(o *srunOptions, _ string) error {
 		*at(o) = true
 		return nil
 	}
 }
 
-func text(at func(*srunOptions) *string) func(*srunOptions, string) error {
+func setText(at func(*srunOptions) *string) func(*srunOptions, string) error {
 	return func(o *srunOptions, value string) error {
 		*at(o) = value
 		return nil

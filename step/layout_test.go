@@ -1,0 +1,185 @@
+package step
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// randomAsk draws a component on an allocation.
+func randomAsk(r *rapid.T, a *Alloc) ask {
+	q := ask{
+		Tasks:        rapid.IntRange(0, 12).Draw(r, "step tasks"),
+		NodesMin:     rapid.IntRange(0, len(a.Nodes)).Draw(r, "step nodes"),
+		TasksPerNode: rapid.IntRange(0, 3).Draw(r, "per node"),
+		CPUsPerTask:  rapid.IntRange(0, 3).Draw(r, "cpus per task"),
+		Overcommit:   rapid.Bool().Draw(r, "overcommit"),
+		Relative:     rapid.IntRange(0, 1).Draw(r, "relative"),
+		Distribution: rapid.SampledFrom([]string{"", "block", "cyclic", "plane=2", "block,pack"}).Draw(r, "distribution"),
+	}
+	if rapid.Bool().Draw(r, "list") {
+		q.NodeList = []string{rapid.SampledFrom(a.Nodes).Draw(r, "node").Name}
+	}
+	if rapid.Bool().Draw(r, "without") {
+		q.Exclude = []string{rapid.SampledFrom(a.Nodes).Draw(r, "not").Name}
+	}
+	n := rapid.IntRange(0, 3).Draw(r, "devices")
+	switch rapid.IntRange(0, 4).Draw(r, "kind") {
+	case 1:
+		q.Devices.Total = n
+	case 2:
+		q.Devices.PerNode = n
+	case 3:
+		q.Devices.PerTask = n
+	case 4:
+		q.Devices.None = true
+	}
+	return q
+}
+
+// check checks one placed step against its allocation.
+func (i *Info) check(r *rapid.T, a *Alloc, q ask) {
+	var ranks []int
+	seen := make(map[int]bool)
+	total := 0
+	for _, p := range i.Parts {
+		if seen[p.Node] || len(p.Ranks) == 0 || !slices.IsSorted(p.Ranks) {
+			r.Fatalf("part %+v", p)
+		}
+		seen[p.Node] = true
+		ranks = append(ranks, p.Ranks...)
+		name, claim := a.Nodes[p.Node].Name, a.Groups[0].Parts[p.Node]
+		switch {
+		case slices.Contains(q.Exclude, name):
+			r.Fatalf("excluded node %s is used", name)
+		case p.CPUs > claim.CPUs:
+			r.Fatalf("%d CPUs of %d", p.CPUs, claim.CPUs)
+		case len(p.Devices) > len(claim.Devices):
+			r.Fatalf("%d devices of %d", len(p.Devices), len(claim.Devices))
+		case q.TasksPerNode > 0 && len(p.Ranks) > q.TasksPerNode:
+			r.Fatalf("%d tasks on a node, at most %d asked", len(p.Ranks), q.TasksPerNode)
+		case q.Devices.PerNode > 0 && len(p.Devices) != q.Devices.PerNode:
+			r.Fatalf("%d devices on a node, %d asked", len(p.Devices), q.Devices.PerNode)
+		case q.Devices.PerTask > 0 && len(p.Devices) != q.Devices.PerTask*len(p.Ranks):
+			r.Fatalf("%d devices for %d tasks", len(p.Devices), len(p.Ranks))
+		}
+		total += len(p.Devices)
+	}
+	for _, name := range q.NodeList {
+		if !seen[a.nodeIndex(name)] {
+			r.Fatalf("node %s is not used", name)
+		}
+	}
+	slices.Sort(ranks)
+	if !slices.Equal(ranks, allRanks(i.Tasks)) || q.Tasks > 0 && i.Tasks != q.Tasks {
+		r.Fatalf("ranks %v of %d tasks, %d asked", ranks, i.Tasks, q.Tasks)
+	}
+	if q.NodesMin > 0 && len(i.Parts) != max(q.NodesMin, len(q.NodeList)) {
+		r.Fatalf("%d nodes, %d asked", len(i.Parts), q.NodesMin)
+	}
+	if q.Devices.Total > 0 && total != q.Devices.Total {
+		r.Fatalf("%d devices, %d asked", total, q.Devices.Total)
+	}
+}
+
+func TestLayoutsAreSound(t *testing.T) {
+	placed := 0
+	rapid.Check(t, func(r *rapid.T) {
+		a := uniform(rapid.IntRange(1, 5).Draw(r, "nodes"), rapid.IntRange(1, 3).Draw(r, "tasks"), rapid.IntRange(1, 8).Draw(r, "cpus"), rapid.IntRange(0, 3).Draw(r, "gpus"))
+		q := randomAsk(r, a)
+		info, err := layout(a, everything(a), request{Components: []ask{q}, Exact: rapid.Bool().Draw(r, "exact")})
+		if errors.Is(err, errBusy) {
+			r.Fatal("busy although no step runs")
+		}
+		if err == nil {
+			placed++
+			info.check(r, a, q)
+		}
+	})
+	if placed == 0 {
+		t.Error("nothing was ever placed")
+	}
+}
+
+// TestArbiterNeverGivesTwice walks random steps that come and go: those that do not
+// overlap never hold a CPU or device twice, and who waits does not fit.
+func TestArbiterNeverGivesTwice(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		a := uniform(rapid.IntRange(1, 3).Draw(r, "nodes"), 2, rapid.IntRange(2, 4).Draw(r, "cpus"), rapid.IntRange(0, 2).Draw(r, "gpus"))
+		b := newArbiter(a, func(*Info) {})
+		steps := make(map[int]bool)
+		for range rapid.IntRange(1, 12).Draw(r, "events") {
+			if len(b.held) > 0 && rapid.Bool().Draw(r, "end") {
+				b.release(rapid.SampledFrom(b.held).Draw(r, "which"))
+			} else {
+				q := randomAsk(r, a)
+				q.Tasks = max(q.Tasks, 1)
+				_, _, _ = b.create(request{Components: []ask{q}, Exact: rapid.Bool().Draw(r, "exact"), Overlap: rapid.Bool().Draw(r, "overlap")})
+			}
+			cpus := make(map[int]int)
+			devices := make(map[[2]int]bool)
+			for _, i := range b.held {
+				steps[i.Step] = true
+				for _, p := range i.Parts {
+					if i.Overlap {
+						continue
+					}
+					cpus[p.Node] += p.CPUs
+					for _, d := range p.Devices {
+						if devices[[2]int{p.Node, d.Index}] {
+							r.Fatalf("device %d of node %d is held twice", d.Index, p.Node)
+						}
+						devices[[2]int{p.Node, d.Index}] = true
+					}
+				}
+			}
+			for n, held := range cpus {
+				if held > a.Groups[0].Parts[n].CPUs {
+					r.Fatalf("%d CPUs of %d are held on node %d", held, a.Groups[0].Parts[n].CPUs, n)
+				}
+			}
+			for _, w := range b.waiting {
+				if _, err := layout(a, b.free(), w.request); err == nil {
+					r.Fatal("a step waits although it fits")
+				}
+			}
+		}
+		for i := range len(steps) {
+			if !steps[i] && b.next > i {
+				continue // it ended between two looks
+			}
+			if i >= b.next {
+				r.Fatalf("step %d was never numbered", i)
+			}
+		}
+	})
+}
+
+func TestDeal(t *testing.T) {
+	for dist, want := range map[string][][]int{
+		"":        {{0, 1, 2}, {3}, {4, 5}},
+		"cyclic":  {{0, 3, 5}, {1}, {2, 4}},
+		"plane=2": {{0, 1, 5}, {2}, {3, 4}},
+	} {
+		if got := deal([]int{3, 1, 2}, dist); !slices.EqualFunc(got, want, slices.Equal[[]int]) {
+			t.Errorf("%s: %v, want %v", dist, got, want)
+		}
+	}
+}
+
+func TestPackFillsNodesInTurn(t *testing.T) {
+	a := uniform(3, 1, 4, 0)
+	info, err := layout(a, everything(a), request{Components: []ask{{Tasks: 7, NodesMin: 3, Distribution: "block,pack"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int
+	for _, p := range info.Parts {
+		got = append(got, len(p.Ranks))
+	}
+	if !slices.Equal(got, []int{4, 2, 1}) {
+		t.Errorf("tasks per node %v", got)
+	}
+}
