@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -36,7 +37,15 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exit": exitIs, "nothing-left": nothingLeft, "mkbytes": makeBytes, "mkcrlf": makeCRLF,
 		},
-		Condition: func(cond string) (bool, error) { return cond == "root" && os.Getuid() == 0, nil },
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "root":
+				return os.Getuid() == 0, nil
+			case "long":
+				return os.Getenv("COX_LONG") != "", nil
+			}
+			return false, fmt.Errorf("no condition is called %q", cond)
+		},
 	})
 }
 
