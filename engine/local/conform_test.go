@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/engine/local/proc"
 	"github.com/coxswain-sched/coxswain/engine/local/supervise"
-	"github.com/coxswain-sched/coxswain/fleet"
 )
 
 // namings are the ways to name nodes that the machine allows.
@@ -85,6 +83,13 @@ func identity(t *testing.T, root string, ref engine.Ref, node string) attempt.Id
 	return id
 }
 
+func rewrite(t *testing.T, root string, ref engine.Ref, node string, id attempt.Identity) {
+	t.Helper()
+	if err := attempt.WriteJSON(filepath.Join(attempt.DirOf(root, ref).Node(node), "supervisor.json"), id); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // living counts the processes that carry the mark of an attempt.
 func living(t *testing.T, root string, ref engine.Ref) int {
 	t.Helper()
@@ -130,15 +135,3 @@ func script(p enginetest.Program) []byte {
 	line("exit %d", p.Exit)
 	return []byte(b.String())
 }
-
-// four are the nodes of a test's room.
-func four() []fleet.Node {
-	var nodes []fleet.Node
-	for range 4 {
-		nodes = append(nodes, fleet.Node{State: fleet.Up, Devices: local.Declared(2, "h100")})
-	}
-	return nodes
-}
-
-// limit for what must come.
-const patience = 30 * time.Second

@@ -1,4 +1,12 @@
 package local
 
+import "github.com/coxswain-sched/coxswain/fleet"
+
 // Closed reports whether the engine was closed.
 func (e *Engine) Closed() bool { return e.ctx.Err() != nil }
+
+// Root is the engine's state directory.
+func (e *Engine) Root() string { return e.cfg.Root }
+
+// Room is what the engine runs on.
+func (e *Engine) Room() []fleet.Node { return e.cfg.Nodes }

@@ -29,7 +29,8 @@ type gang struct {
 	phase   engine.Phase
 	cause   engine.Cause // as decided here; empty: the head's
 	text    string
-	ended   bool // everything is gone
+	asked   *engine.Stop // the first Stop
+	ended   bool         // everything is gone
 	late    *time.Timer
 }
 
@@ -154,6 +155,9 @@ func (g *gang) follow() {
 	for _, p := range g.parts {
 		if p.lost && g.cause == "" && head.state.Cause == "" {
 			g.cause, g.text = engine.NodeLost, p.why()
+			if g.asked != nil {
+				g.cause = engine.Stopped
+			}
 			g.endOthers(attempt.Command{Op: attempt.OpStop, Grace: g.launch.Grace, Cause: engine.NodeLost, Text: p.why()})
 			return
 		}
@@ -223,6 +227,9 @@ func (g *gang) tooLate() {
 
 // stop is engine.Stop for this attempt.
 func (g *gang) stop(s engine.Stop) {
+	if g.asked == nil {
+		g.asked = &s
+	}
 	if g.marker == attempt.Pending {
 		g.cause, g.text = engine.Stopped, s.Reason
 		g.abandon(s.Reason)

@@ -3,10 +3,14 @@ package local
 import (
 	"fmt"
 	"hash/fnv"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/coxswain-sched/coxswain/engine/local/discover"
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
 )
 
 // RoomConfig says how virtual nodes are named and addressed.
@@ -42,18 +46,16 @@ func VirtualRoom(c RoomConfig, nodes []fleet.Node) []fleet.Node {
 	return out
 }
 
-// Declared returns n devices of a type that stand for hardware which is not
-// there, each linked directly to every other.
-func Declared(n int, typ string) []fleet.Device {
-	var out []fleet.Device
-	for i := range n {
-		d := fleet.Device{Index: i, Minor: -1, Kind: "gpu", Type: typ, NUMA: -1, Declared: true}
-		for peer := range n {
-			if peer != i {
-				d.Links = append(d.Links, fleet.Link{Peer: peer, Kind: fleet.LinkDirect, Lanes: 1})
-			}
-		}
-		out = append(out, d)
+// RealNode is this machine itself as the only node of a room: its own name, what
+// its user may use of it, its own devices.
+func RealNode(m discover.Machine, devices []fleet.Device) (fleet.Node, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return fleet.Node{}, err
 	}
-	return out
+	name, _, _ = strings.Cut(name, ".")
+	return fleet.Node{
+		Name: name, Pool: "local", State: fleet.Up, Address: name, Devices: devices,
+		Capacity: resource.Vector{CPU: resource.CPUs(m.UsableCPUs()), Memory: resource.Amount(m.MemoryBytes)},
+	}, nil
 }

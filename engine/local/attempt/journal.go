@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // Journal is a supervisor's append-only file of records, one JSON value a line.
@@ -19,6 +21,10 @@ type Journal struct {
 	pending []byte
 	end     int64 // bytes of whole records on disk
 }
+
+// reserve is how much disk space a journal takes at once, in bytes, where the
+// file system can do that.
+const reserve = 32 << 10
 
 // OpenJournal opens or creates a journal for appending. A last line that was not
 // written whole is dropped.
@@ -31,6 +37,8 @@ func OpenJournal(name string) (*Journal, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	// With room of its own the end of a job can be written on a full disk.
+	_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, reserve)
 	return &Journal{f: f, end: int64(bytes.LastIndexByte(b, '\n') + 1)}, nil
 }
 

@@ -193,6 +193,37 @@ func (g *Group) OpenUnified() (*os.File, error) {
 	return os.OpenFile(g.unified, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
 }
 
+// OpenStep makes a group below this one in v2, for one step, and opens it.
+func (g *Group) OpenStep(step int) (*os.File, error) {
+	dir := g.step(step)
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return os.OpenFile(dir, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
+}
+
+func (g *Group) step(step int) string { return filepath.Join(g.unified, fmt.Sprintf("step.%d", step)) }
+
+// EndStep kills what is in a step's group until nothing is, and removes it. It
+// gives up on processes that SIGKILL does not end: they stay in the group.
+func (g *Group) EndStep(step int) error {
+	s := &Group{unified: g.step(step)}
+	for wait := time.Millisecond; wait < time.Second; wait *= 2 {
+		pids, err := s.Procs()
+		if err != nil {
+			return err
+		}
+		if len(pids) == 0 {
+			return s.Remove()
+		}
+		if err := s.Kill(); err != nil {
+			return err
+		}
+		time.Sleep(wait)
+	}
+	return fmt.Errorf("control group %s: SIGKILL does not end what is in it", s.unified)
+}
+
 // Procs lists the processes in the group and in groups below it, without the
 // caller. A group that does not exist has none.
 func (g *Group) Procs() ([]int, error) {

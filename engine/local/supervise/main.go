@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -31,6 +32,7 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "cox supervise: it is started by cox itself, with the directory of an attempt and a node")
 		return 2
 	}
+	closeInherited()
 	if args[0] == TryNames {
 		if err := tryNames(attempt.Naming(args[1])); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -77,6 +79,28 @@ func open(dir attempt.Dir, node string) (*supervisor, error) {
 	s.log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("node", node, "pid", os.Getpid())
 	signal.Notify(s.signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	return s, nil
+}
+
+// closeInherited closes descriptors that came from whoever started the engine: a
+// pipe of his would stay open as long as the job runs. The runtime's own close
+// themselves at exec, inherited ones do not.
+func closeInherited() {
+	d, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	for _, n := range names {
+		fd, err := strconv.Atoi(n)
+		if err != nil || fd <= ControlFD {
+			continue
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+			_ = unix.Close(fd)
+		}
+	}
+	unix.CloseOnExec(ControlFD)
 }
 
 // lock takes the file's lock for the life of the process.

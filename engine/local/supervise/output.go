@@ -1,17 +1,20 @@
 package supervise
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
 
 // open opens the standard files of the program. Attempts after the first append.
@@ -33,7 +36,7 @@ func (p *program) open(l *attempt.Launch) error {
 	}
 	stdin, err := os.Open(name(out.Stdin, os.DevNull))
 	if err != nil {
-		return fmt.Errorf("standard input: %w; correct --input", err)
+		return fmt.Errorf("input file %s cannot be read: %w; correct --input", name(out.Stdin, os.DevNull), bare(err))
 	}
 	p.log = name(out.Stdout, standard)
 	again := out.Append || l.Ref.Attempt > 1
@@ -71,11 +74,20 @@ func openOutput(name, option string, again bool) (*os.File, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("output file %s: its directory does not exist; create it (mkdir -p %s), or correct %s", name, dir, option)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
-		return nil, fmt.Errorf("output file %s cannot be written: %w; choose another with %s", name, errors.Unwrap(err), option)
+		return nil, fmt.Errorf("output file %s cannot be written: %w; choose another with %s", name, bare(err), option)
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		return nil, fmt.Errorf("output file %s: no space is left in %s; make room, or choose another with %s", name, dir, option)
 	}
-	return nil, fmt.Errorf("output file %s cannot be written: %w; choose another with %s", name, err, option)
+	return nil, fmt.Errorf("output file %s cannot be written: %w; choose another with %s", name, bare(err), option)
+}
+
+// bare is an error without the operation and the file's name.
+func bare(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 // room reports a full disk before the program does.
@@ -91,49 +103,26 @@ func room(f *os.File) error {
 	return nil
 }
 
-// expand replaces sbatch's patterns in a file name: %A %a %j %J %x %u %N %n %s %t %b %%,
-// numbers with a width after the %.
+// expand replaces sbatch's patterns in a file name.
 func expand(pattern string, l *attempt.Launch) string {
 	j := l.Job
-	array, task := uint64(j.ID), uint64(1<<32-2)
+	n := slurmfmt.Names{
+		Job: uint64(j.ID), Task: slurmfmt.NotArray, JobName: jobName(j.Spec), User: j.Spec.Owner.User,
+		Node: short(l.Nodes[0].Name), Step: "batch", Restarts: int(l.Ref.Attempt) - 1,
+	}
 	if j.Array != nil {
-		array, task = uint64(j.Array.Job), uint64(j.Array.Index)
+		n.ArrayJob, n.Task = uint64(j.Array.Job), j.Array.Index
 	}
-	var b strings.Builder
-	for i := 0; i < len(pattern); i++ {
-		if pattern[i] != '%' || i+1 == len(pattern) {
-			b.WriteByte(pattern[i])
-			continue
-		}
-		end := i + 1
-		for end < len(pattern)-1 && pattern[end] >= '0' && pattern[end] <= '9' {
-			end++
-		}
-		width, _ := strconv.Atoi(pattern[i+1 : end])
-		number := func(n uint64) { fmt.Fprintf(&b, "%0*d", min(width, 10), n) }
-		switch pattern[end] {
-		case 'A':
-			number(array)
-		case 'a':
-			number(task)
-		case 'b':
-			number(task % 10)
-		case 'j', 'J':
-			number(uint64(j.ID))
-		case 'n', 's', 't':
-			number(0)
-		case 'x':
-			b.WriteString(j.Spec.Name)
-		case 'u':
-			b.WriteString(j.Spec.Owner.User)
-		case 'N':
-			b.WriteString(l.Nodes[0].Name)
-		case '%':
-			b.WriteByte('%')
-		default:
-			b.WriteString(pattern[i : end+1])
-		}
-		i = end
-	}
-	return b.String()
+	return slurmfmt.ExpandName(pattern, n)
 }
+
+// short is a host name without its domain; an address stays whole.
+func short(host string) string {
+	if net.ParseIP(host) != nil {
+		return host
+	}
+	name, _, _ := strings.Cut(host, ".")
+	return name
+}
+
+func jobName(s *job.Spec) string { return cmp.Or(s.Name, s.Program.ScriptName, "sbatch") }

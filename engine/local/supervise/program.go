@@ -109,7 +109,7 @@ func (p *program) start(s *supervisor) (int, <-chan step.Exit, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	pid, exited, err := s.spawner.spawn(p.path, p.args, env, p.dir, p.stdio[:])
+	pid, exited, err := s.spawner.spawn(s.spawner.unified, p.path, p.args, env, p.dir, p.stdio[:])
 	for _, f := range p.stdio {
 		_ = f.Close()
 	}

@@ -32,6 +32,7 @@ type spawner struct {
 
 	mu       sync.Mutex // held from before a fork until its pid is in children
 	children map[int]child
+	steps    map[int]*os.File // the groups of steps, below unified
 }
 
 type child struct {
@@ -41,7 +42,7 @@ type child struct {
 
 // newSpawner starts the thread and the waiting goroutine.
 func newSpawner(g *cgroup.Group, mark string) (*spawner, error) {
-	s := &spawner{mark: mark, group: g, work: make(chan func()), reaped: make(chan struct{}, 1), children: map[int]child{}}
+	s := &spawner{mark: mark, group: g, work: make(chan func()), reaped: make(chan struct{}, 1), children: map[int]child{}, steps: map[int]*os.File{}}
 	if g != nil {
 		var err error
 		if s.unified, err = g.OpenUnified(); err != nil {
@@ -87,19 +88,53 @@ func (s *spawner) leave() error {
 	return s.onThread(func() error { return s.group.Leave(unix.Gettid()) })
 }
 
-// Spawn starts a process in a session of its own.
+// Spawn starts a process of a step in a session of its own.
 func (s *spawner) Spawn(c *step.Cmd) (pid int, exited <-chan step.Exit, err error) {
-	return s.spawn(c.Path, c.Args, c.Env, "", c.Files)
+	group, err := s.stepGroup(c.Step)
+	if err != nil {
+		return 0, nil, err
+	}
+	return s.spawn(group, c.Path, c.Args, c.Env, "", c.Files)
 }
 
-// spawn starts a process in a session and, if dir is given, a directory of its own.
-func (s *spawner) spawn(path string, args, env []string, dir string, files []*os.File) (int, <-chan step.Exit, error) {
+// stepGroup is the directory of a step's control group in v2, nil without v2.
+func (s *spawner) stepGroup(step int) (*os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.steps[step]; f != nil || s.unified == nil {
+		return f, nil
+	}
+	f, err := s.group.OpenStep(step)
+	if err != nil {
+		return nil, err
+	}
+	s.steps[step] = f
+	return f, nil
+}
+
+// EndStep ends every process that is left of a step, by its control group. It
+// implements step.StepEnder.
+func (s *spawner) EndStep(step int) error {
+	s.mu.Lock()
+	f := s.steps[step]
+	delete(s.steps, step)
+	s.mu.Unlock()
+	if f == nil {
+		return errors.New("the step has no control group")
+	}
+	defer f.Close()
+	return s.group.EndStep(step)
+}
+
+// spawn starts a process in a session and, where they are given, a v2 control
+// group and a directory of its own.
+func (s *spawner) spawn(group *os.File, path string, args, env []string, dir string, files []*os.File) (int, <-chan step.Exit, error) {
 	attr := &syscall.ProcAttr{Dir: dir, Env: append(env[:len(env):len(env)], s.mark), Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}}
 	for _, f := range files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	if s.unified != nil {
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(s.unified.Fd())
+	if group != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(group.Fd())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,6 +145,7 @@ func (s *spawner) spawn(path string, args, env []string, dir string, files []*os
 		return err
 	})
 	runtime.KeepAlive(files)
+	runtime.KeepAlive(group)
 	if err != nil {
 		return 0, nil, &fs.PathError{Op: "exec", Path: path, Err: err}
 	}

@@ -38,7 +38,8 @@ type supervisor struct {
 	signals chan os.Signal
 	batch   <-chan step.Exit // nil: not running
 	due     deadlines
-	killing bool // SIGKILL was sent
+	killing bool   // SIGKILL was sent
+	words   string // what was to be said before the journal could not be written
 	kills   int
 }
 
@@ -144,6 +145,7 @@ func (s *supervisor) fact(r attempt.Record) {
 	r.Unsaved = err != nil
 	if r.Unsaved && !was {
 		s.log.Error("journal", "err", err)
+		s.words = cmp.Or(r.Text, s.state.Text)
 		r.Text = "its supervisor cannot write its journal, and keeps the facts in memory: " + err.Error() + "; make room in " + s.launch.Root
 	}
 	s.state.Apply(r)
@@ -176,7 +178,7 @@ func (s *supervisor) expired(now time.Time) {
 		err := s.journal.Flush(true)
 		s.saved(err)
 		if err == nil {
-			s.state.Unsaved = false
+			s.state.Unsaved, s.state.Text = false, s.words
 			s.control.send(attempt.Record{Kind: attempt.KindState, Time: now, State: s.state.Clone()})
 		}
 	}
