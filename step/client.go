@@ -35,6 +35,7 @@ type remote struct {
 	name   string
 	link   *link
 	ranks  []int
+	ended  int     // tasks
 	early  []frame // what came before all tasks were held: complaints of tasks
 	window *window
 }
@@ -242,7 +243,7 @@ func (c *client) await() int {
 			}
 		case <-soon:
 			soon = nil
-			c.tell()
+			c.tell(nil)
 		case <-waited:
 			waited = nil
 			c.say("First task exited %ds ago", int(c.plan.first.wait.Seconds()))
@@ -253,7 +254,7 @@ func (c *client) await() int {
 			c.terminate()
 		}
 	}
-	c.tell()
+	c.tell(nil)
 	_ = c.head.send(frame{kind: mDone})
 	return c.worst
 }
@@ -264,7 +265,7 @@ func (c *client) lost(e end) {
 		return
 	}
 	c.worst = max(c.worst, exitError)
-	c.tell()
+	c.tell(nil)
 	c.say("error: Node failure on %s", e.from.name)
 	c.terminate()
 }
@@ -272,15 +273,18 @@ func (c *client) lost(e end) {
 // taskEnded notes the end of a task.
 func (c *client) taskEnded(e end) {
 	c.ended++
+	e.from.ended++
 	if !c.felled(e) {
 		c.worst = max(c.worst, e.how.Exit.Shell())
 	}
 	c.notes.add(e)
-	if e.how.Exit.OK() || c.plan.first.killOnBadExit != 1 {
-		return
+	if e.from.ended == len(e.from.ranks) {
+		c.tell(e.from)
 	}
-	c.tell()
-	c.terminate()
+	if !e.how.Exit.OK() && c.plan.first.killOnBadExit == 1 && !c.killing {
+		c.tell(nil)
+		c.terminate()
+	}
 }
 
 // felled reports whether a task ended by the signal that we sent it because of

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// noteDelay is how long the ends of tasks are gathered before they are printed, so
-// that tasks of a node that end alike take one line.
-const noteDelay = 20 * time.Millisecond
+// noteDelay is how long the ends of a node's tasks are gathered before they are
+// printed if not all of them have ended, so that tasks that end alike take one line.
+const noteDelay = 200 * time.Millisecond
 
 // notes gathers the ends of tasks.
 type notes struct{ list []end }
@@ -17,8 +17,9 @@ type notes struct{ list []end }
 func (n *notes) add(e end) { n.list = append(n.list, e) }
 
 // take returns a line for every group of tasks of a node that ended alike, and
-// forgets them. Good ends are told only if all is set.
-func (n *notes) take(all bool) (lines []string) {
+// forgets them. Only those of one node are taken if one is given. Good ends are told
+// only if all is set.
+func (n *notes) take(of *remote, all bool) (lines []string) {
 	type group struct {
 		node  string
 		text  string
@@ -26,7 +27,12 @@ func (n *notes) take(all bool) (lines []string) {
 		ranks []int
 	}
 	var groups []*group
+	var kept []end
 	for _, e := range n.list {
+		if of != nil && e.from != of {
+			kept = append(kept, e)
+			continue
+		}
 		bad := !e.how.Exit.OK() || e.how.Text != ""
 		if !bad && !all {
 			continue
@@ -45,7 +51,7 @@ func (n *notes) take(all bool) (lines []string) {
 			lines = append(lines, fmt.Sprintf("error: %s: task %d: %s", e.from.name, e.rank, e.how.Text))
 		}
 	}
-	n.list = nil
+	n.list = kept
 	for _, g := range groups {
 		word := ""
 		if g.bad {
