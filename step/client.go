@@ -312,9 +312,9 @@ func (c *client) broadcast(f frame) {
 	}
 }
 
-// tell prints what is known of ended tasks.
-func (c *client) tell() {
-	for _, line := range c.notes.take(c.plan.first.verbose > 0) {
+// tell prints what is known of ended tasks, of one node if one is given.
+func (c *client) tell(of *remote) {
+	for _, line := range c.notes.take(of, c.plan.first.verbose > 0) {
 		c.say("%s", line)
 	}
 }
