@@ -267,10 +267,15 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	if g == nil {
 		return nil
 	}
-	select {
-	case <-g.done:
-	default:
+	if r, ok := e.feed.Last(ref); ok && !r.Gone {
 		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
+	}
+	select {
+	case <-g.done: // its last report is on disk a moment after it was published
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-e.ctx.Done():
+		return fault.New(fault.Unavailable, "the local engine is closed")
 	}
 	if err := attempt.DirOf(e.cfg.Root, ref).Forget(); err != nil {
 		return fmt.Errorf("forget attempt %s: %w", ref, err)
