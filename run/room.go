@@ -213,6 +213,9 @@ func nodesOf(g *job.TaskGroup) int {
 
 // tasksOn is the largest number of tasks that one of c nodes carries.
 func tasksOn(g *job.TaskGroup, c int) int {
+	if g.Tasks.Least() == 0 && g.TasksPerNode > 0 {
+		return g.TasksPerNode // on every node
+	}
 	t := (max(g.Tasks.Least(), 1) + c - 1) / c
 	if g.TasksPerNode > 0 {
 		t = min(t, g.TasksPerNode)

@@ -84,6 +84,12 @@ func TestRoomGrowsToWhatIsAsked(t *testing.T) {
 			1, 8, 1, 1, "a100",
 		},
 		{
+			"a number of tasks on every node", laptop, Shape{0, -1},
+			[]*job.Spec{onlyGroup(job.TaskGroup{
+				Nodes: job.Range{Min: 2, Max: 2}, TasksPerNode: 2, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(32)}},
+			})}, 2, 64, 0, 0, "",
+		},
+		{
 			"halves of one device lie together", laptop, Shape{0, -1},
 			[]*job.Spec{onlyGroup(job.TaskGroup{Tasks: job.Count{Want: 1}, PerNode: resource.Requirements{
 				Devices: []resource.DeviceRequest{{Count: 4, Share: 500}},
