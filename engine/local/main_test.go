@@ -7,19 +7,29 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/step"
 )
 
 // TestMain lets the test binary stand for cox: as a supervisor it is started
 // with the command's hidden arguments.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "supervise" {
-		os.Exit(supervisor(os.Args[2:]))
+	if filepath.Base(os.Args[0]) == "srun" {
+		os.Exit(step.SrunMain(os.Args[1:], step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
-	if len(os.Args) > 1 && os.Args[1] == "hog" {
-		hog()
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "supervise":
+			os.Exit(supervisor(os.Args[2:]))
+		case "task-init":
+			os.Exit(step.TaskInitMain(os.Args[2:]))
+		case "hog":
+			hog()
+		}
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // supervisor is the hidden command, unless a test broke the node: then it dies or
