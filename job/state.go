@@ -28,9 +28,19 @@ const (
 )
 
 var stateNames = [numStates]struct{ long, short string }{
-	{"PENDING", "PD"}, {"RUNNING", "R"}, {"SUSPENDED", "S"}, {"COMPLETED", "CD"}, {"CANCELLED", "CA"},
-	{"FAILED", "F"}, {"TIMEOUT", "TO"}, {"NODE_FAIL", "NF"}, {"PREEMPTED", "PR"}, {"BOOT_FAIL", "BF"},
-	{"DEADLINE", "DL"}, {"OUT_OF_MEMORY", "OOM"}, {"LOST", "LO"},
+	{"PENDING", "PD"},
+	{"RUNNING", "R"},
+	{"SUSPENDED", "S"},
+	{"COMPLETED", "CD"},
+	{"CANCELLED", "CA"},
+	{"FAILED", "F"},
+	{"TIMEOUT", "TO"},
+	{"NODE_FAIL", "NF"},
+	{"PREEMPTED", "PR"},
+	{"BOOT_FAIL", "BF"},
+	{"DEADLINE", "DL"},
+	{"OUT_OF_MEMORY", "OOM"},
+	{"LOST", "LO"},
 }
 
 // String is Slurm's long name of the state.

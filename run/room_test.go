@@ -29,71 +29,93 @@ func TestRoomGrowsToWhatIsAsked(t *testing.T) {
 		typ      string
 	}{
 		{
-			"nothing asked", laptop, Shape{0, -1},
-			[]*job.Spec{onlyGroup(job.TaskGroup{Tasks: job.Count{Want: 1}})}, 1, 2, 0, 0, "",
+			"nothing asked", laptop,
+			Shape{0, -1},
+			[]*job.Spec{onlyGroup(job.TaskGroup{Tasks: job.Count{Want: 1}})},
+			1, 2, 0, 0, "",
 		},
 		{
-			"devices per node", laptop, Shape{0, -1},
+			"devices per node", laptop,
+			Shape{0, -1},
 			[]*job.Spec{onlyGroup(job.TaskGroup{
 				Nodes: job.Range{Min: 4, Max: 4}, Tasks: job.Count{Want: 8}, TasksPerNode: 2,
 				PerNode: resource.Requirements{Devices: gpus(2, "")},
 				PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(3)}},
-			})}, 4, 6, 2, 8, "gpu",
+			})},
+			4, 6, 2, 8, "gpu",
 		},
 		{
-			"devices per task", laptop, Shape{0, -1},
+			"devices per task", laptop,
+			Shape{0, -1},
 			[]*job.Spec{onlyGroup(job.TaskGroup{
 				Nodes: job.Range{Min: 2}, Tasks: job.Count{Want: 5},
 				PerTask: resource.Requirements{Devices: gpus(1, "a100")},
-			})}, 2, 2, 3, 6, "a100",
+			})},
+			2, 2, 3, 6, "a100",
 		},
 		{
-			"devices in all", laptop, Shape{0, -1},
+			"devices in all", laptop,
+			Shape{0, -1},
 			[]*job.Spec{onlyGroup(job.TaskGroup{
 				Nodes: job.Range{Min: 2}, Tasks: job.Count{Want: 2}, Total: resource.Requirements{Devices: gpus(5, "")},
-			})}, 2, 2, 3, 6, "gpu",
+			})},
+			2, 2, 3, 6, "gpu",
 		},
 		{
-			"components stand beside each other", laptop, Shape{0, -1},
+			"components stand beside each other", laptop,
+			Shape{0, -1},
 			[]*job.Spec{{Groups: []job.TaskGroup{
 				{Nodes: job.Range{Min: 1}, Tasks: job.Count{Want: 1}},
 				{Nodes: job.Range{Min: 2}, Tasks: job.Count{Want: 2}, PerNode: resource.Requirements{Devices: gpus(1, "")}},
-			}}}, 3, 2, 1, 3, "gpu",
+			}}},
+			3, 2, 1, 3, "gpu",
 		},
 		{
-			"two jobs need not fit together", laptop, Shape{0, -1},
+			"two jobs need not fit together", laptop,
+			Shape{0, -1},
 			[]*job.Spec{
 				onlyGroup(job.TaskGroup{Nodes: job.Range{Min: 2}, Tasks: job.Count{Want: 2}}),
 				onlyGroup(job.TaskGroup{Nodes: job.Range{Min: 3}, Tasks: job.Count{Want: 3}}),
-			}, 3, 2, 0, 0, "",
+			},
+			3, 2, 0, 0, "",
 		},
 		{
-			"a fixed shape stays", laptop, Shape{2, 4},
+			"a fixed shape stays", laptop,
+			Shape{2, 4},
 			[]*job.Spec{onlyGroup(job.TaskGroup{Nodes: job.Range{Min: 9}, PerNode: resource.Requirements{Devices: gpus(1, "")}})},
 			2, 2, 4, 8, "gpu",
 		},
 		{
-			"real devices are used", Machine{CPUs: 8, Devices: h100}, Shape{0, -1},
+			"real devices are used",
+			Machine{CPUs: 8, Devices: h100},
+			Shape{0, -1},
 			[]*job.Spec{onlyGroup(job.TaskGroup{
 				Nodes: job.Range{Min: 2}, Tasks: job.Count{Want: 2}, PerNode: resource.Requirements{Devices: gpus(1, "h100")},
-			})}, 2, 8, 1, 0, "h100",
+			})},
+			2, 8, 1, 0, "h100",
 		},
 		{
-			"not for another type", Machine{CPUs: 8, Devices: h100}, Shape{0, -1},
+			"not for another type",
+			Machine{CPUs: 8, Devices: h100},
+			Shape{0, -1},
 			[]*job.Spec{onlyGroup(job.TaskGroup{Tasks: job.Count{Want: 1}, PerNode: resource.Requirements{Devices: gpus(1, "a100")}})},
 			1, 8, 1, 1, "a100",
 		},
 		{
-			"a number of tasks on every node", laptop, Shape{0, -1},
+			"a number of tasks on every node", laptop,
+			Shape{0, -1},
 			[]*job.Spec{onlyGroup(job.TaskGroup{
 				Nodes: job.Range{Min: 2, Max: 2}, TasksPerNode: 2, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(32)}},
-			})}, 2, 64, 0, 0, "",
+			})},
+			2, 64, 0, 0, "",
 		},
 		{
-			"halves of one device lie together", laptop, Shape{0, -1},
+			"halves of one device lie together", laptop,
+			Shape{0, -1},
 			[]*job.Spec{onlyGroup(job.TaskGroup{Tasks: job.Count{Want: 1}, PerNode: resource.Requirements{
 				Devices: []resource.DeviceRequest{{Count: 4, Share: 500}},
-			}})}, 1, 2, 2, 2, "gpu",
+			}})},
+			1, 2, 2, 2, "gpu",
 		},
 	}
 	for _, tt := range tests {
