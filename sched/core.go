@@ -113,7 +113,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 		return out
 	}
 	c.dirty = false
-	p := pass{Core: c, now: now}
+	p := pass{Core: c, now: now, moves: maxMoves}
 	p.run()
 	out = append(out, p.out...)
 	out = c.promise(out)

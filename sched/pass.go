@@ -18,16 +18,16 @@ type pass struct {
 	out   []Decision
 	after *index.State // free at the promised instant beside what is reserved; nil: not built
 	room  *index.State // free both now and after
-	left  int          // times that the head may still be moved aside
+	moves int          // times that the head may still be moved aside
 	depth int          // kinds that may still be tried
 }
 
-// moves bounds how often a pass tries to move the head's reservation to other
+// maxMoves bounds how often a pass tries to move the head's reservation to other
 // nodes for the sake of a job behind it.
-const moves = 16
+const maxMoves = 16
 
 func (p *pass) run() {
-	p.left, p.depth = moves, p.cfg.Depth
+	p.depth = p.cfg.Depth
 	if p.depth == 0 {
 		p.depth = 500
 	}

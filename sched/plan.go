@@ -114,10 +114,10 @@ func (p *pass) foresee() {
 // nodes for the same instant.
 func (p *pass) aside(k *kind) []fleet.Claim {
 	claims := p.fit(k)
-	if claims == nil || p.left == 0 {
+	if claims == nil || p.moves == 0 {
 		return nil
 	}
-	p.left--
+	p.moves--
 	p.foresee()
 	then := p.after.Clone()
 	then.Release(p.table, p.plan.claims)

@@ -46,63 +46,66 @@ func (b *Book) Start(d sched.Start, spec *job.Spec) error {
 		if n := b.Nodes[c.Node]; n.State != fleet.Up {
 			return fmt.Errorf("job %d: starts on node %s, which is %s", d.Job, n.Name, n.State)
 		}
-	}
-	before := b.over()
-	b.Held[d.Job] = Held{spec, d.Claims, d.Until}
-	for _, c := range d.Claims {
-		if err := b.node(c.Node); err != nil && before[c.Node] == nil {
-			return fmt.Errorf("job %d: %w", d.Job, err)
-		} else if err != nil {
-			return fmt.Errorf("job %d starts on an oversubscribed node: %w", d.Job, err)
+		for _, x := range c.Devices {
+			if !slices.ContainsFunc(b.Nodes[c.Node].Devices, func(y fleet.Device) bool { return y.Index == x.Index && y.Foreign == 0 }) {
+				return fmt.Errorf("job %d: node %s has no free device %d", d.Job, c.Node, x.Index)
+			}
 		}
+	}
+	h := Held{Spec: spec, Until: d.Until}
+	for _, c := range d.Claims { // one after the other: two groups may share a node
+		if err := b.node(c.Node, c); err != nil {
+			return fmt.Errorf("job %d: %w", d.Job, err)
+		}
+		h.Claims = append(h.Claims, c)
+		b.Held[d.Job] = h
 	}
 	return nil
 }
 
-// over lists nodes on which more is held than they have, as when one shrank.
-func (b *Book) over() map[string]error {
-	out := map[string]error{}
-	for name := range b.Nodes {
-		if err := b.node(name); err != nil {
-			out[name] = err
-		}
-	}
-	return out
-}
-
-// node adds up everything that is held on a node.
-func (b *Book) node(name string) error {
+// node adds up everything that is held on a node and reports why it cannot hold
+// one more claim. Resources that the claim does not ask for are not looked at: a
+// node may have shrunk below what is held on it.
+func (b *Book) node(name string, more fleet.Claim) error {
 	n := b.Nodes[name]
-	var used resource.Vector
+	used := more.Take
 	shares := map[int]resource.Share{}
-	holders, whole := map[job.ID]bool{}, false
-	claims := 0
-	for id, h := range b.Held {
+	for _, d := range more.Devices {
+		shares[d.Index] += d.Share
+	}
+	whole, claims := more.Whole, 0
+	for _, h := range b.Held {
 		for _, c := range h.Claims {
 			if c.Node != name {
 				continue
 			}
 			used = used.Add(c.Take)
-			holders[id], whole = true, whole || c.Whole
+			whole = whole || c.Whole
 			claims++
 			for _, d := range c.Devices {
-				shares[d.Index] += d.Share
-				if !slices.ContainsFunc(n.Devices, func(x fleet.Device) bool { return x.Index == d.Index && x.Foreign == 0 }) {
-					return fmt.Errorf("node %s has no free device %d", name, d.Index)
+				if _, asked := shares[d.Index]; asked {
+					shares[d.Index] += d.Share
 				}
 			}
 		}
 	}
-	if !n.Capacity.Covers(used) {
+	over := used.Sub(n.Capacity)
+	asked := func(amount, over resource.Amount) bool { return over > 0 && amount > 0 }
+	if asked(more.Take.CPU, over.CPU) || asked(more.Take.Memory, over.Memory) || asked(more.Take.Disk, over.Disk) {
 		return fmt.Errorf("node %s: %+v of %+v is held", name, used, n.Capacity)
+	}
+	for _, x := range over.Named {
+		if asked(more.Take.Get(x.Name), x.Amount) {
+			return fmt.Errorf("node %s: %d of %d %s is held", name, used.Get(x.Name), n.Capacity.Get(x.Name), x.Name)
+		}
 	}
 	for i, s := range shares {
 		if s > resource.WholeDevice {
 			return fmt.Errorf("node %s: device %d is held %d/1000", name, i, s)
 		}
 	}
-	if whole && claims > 1 {
-		return fmt.Errorf("node %s is held whole and by others: %v", name, holders)
+	if whole && claims > 0 {
+		return fmt.Errorf("node %s is held whole and by others", name)
 	}
 	return nil
 }

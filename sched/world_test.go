@@ -1,0 +1,280 @@
+package sched_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/schedtest"
+)
+
+// TestMain raises the number of drawn cases: the laws need more than the default.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given {
+		flag.Set("rapid.checks", "300")
+	}
+	os.Exit(m.Run())
+}
+
+// world drives a core and keeps a book of everything beside it.
+type world struct {
+	core      *sched.Core
+	book      *schedtest.Book
+	now       sched.Instant
+	queue     map[job.ID]*waiting
+	next      job.ID
+	submitted int
+	ended     int
+	promised  sched.Promise
+	log       []entry // all steps of this core
+}
+
+// waiting is a queued job as the world knows it.
+type waiting struct {
+	sched.Submitted
+	blocked bool
+	told    reason.Reason
+}
+
+type entry struct {
+	now    sched.Instant
+	events []sched.Event
+	out    []byte
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{core: sched.New(sched.Config{}), book: schedtest.NewBook(), queue: map[job.ID]*waiting{}, now: sched.Instant(time.Hour)}
+	var events []sched.Event
+	for _, n := range schedtest.Nodes(t) {
+		events = append(events, sched.NodeSet{Node: n})
+	}
+	w.step(t, events...)
+	return w
+}
+
+// step applies events to the core and the book and checks every law.
+func (w *world) step(t *rapid.T, events ...sched.Event) {
+	for _, e := range events {
+		w.apply(t, e)
+	}
+	out := w.core.Step(w.now, events...)
+	w.log = append(w.log, entry{w.now, events, encode(out)})
+	for _, d := range out {
+		w.decide(t, d)
+	}
+	w.check(t)
+}
+
+func (w *world) apply(t *rapid.T, e sched.Event) {
+	switch e := e.(type) {
+	case sched.NodeSet:
+		w.book.Nodes[e.Node.Name] = e.Node
+	case sched.NodeRemoved:
+		delete(w.book.Nodes, e.Name)
+	case sched.Submitted:
+		w.queue[e.Job] = &waiting{Submitted: e}
+	case sched.Withdrawn:
+		delete(w.queue, e.Job)
+	case sched.Blocked:
+		w.queue[e.Job].blocked = true
+	case sched.Unblocked:
+		w.queue[e.Job].blocked = false
+	case sched.Extended:
+		h := w.book.Held[e.Job]
+		h.Until = e.Until
+		w.book.Held[e.Job] = h
+	case sched.Released:
+		delete(w.book.Held, e.Job)
+	}
+}
+
+func (w *world) decide(t *rapid.T, d sched.Decision) {
+	switch d := d.(type) {
+	case sched.Start:
+		q := w.queue[d.Job]
+		if q == nil || q.blocked {
+			t.Fatalf("job %d starts and is not waiting to", d.Job)
+		}
+		if err := w.book.Start(d, q.Spec); err != nil {
+			t.Fatalf("%v\n%s", err, encode(d))
+		}
+		until := sched.Instant(0)
+		if q.Spec.TimeLimit > 0 {
+			until = w.now + sched.Instant(q.Spec.TimeLimit)
+		}
+		if d.Until != until {
+			t.Fatalf("job %d: ends at %d, its limit says %d", d.Job, d.Until, until)
+		}
+		if why := w.core.Feasible(q.Spec); why != nil {
+			t.Fatalf("job %d starts and is said to be infeasible: %v", d.Job, why)
+		}
+		delete(w.queue, d.Job)
+	case sched.Wait:
+		q := w.queue[d.Job]
+		if q == nil || d.Why.Code == reason.None {
+			t.Fatalf("a word for nobody or of nothing: %+v", d)
+		}
+		if old := q.told; old.Code == d.Why.Code && old.Resource == d.Why.Resource && old.Job == d.Why.Job && old.Want == d.Why.Want {
+			t.Fatalf("job %d is told twice that it waits for %+v", d.Job, d.Why)
+		}
+		q.told = d.Why
+	case sched.Promise:
+		if encode(d) == nil || string(encode(d)) == string(encode(w.promised)) {
+			t.Fatalf("promised twice: %+v", d)
+		}
+		w.promised = d
+	}
+}
+
+// line lists the jobs that may be considered, in queue order.
+func (w *world) line() []*waiting {
+	var out []*waiting
+	for _, q := range w.queue {
+		if !q.blocked {
+			out = append(out, q)
+		}
+	}
+	slices.SortFunc(out, func(a, b *waiting) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.At, b.At), cmp.Compare(a.Job, b.Job))
+	})
+	return out
+}
+
+func (w *world) check(t *rapid.T) {
+	if err := w.core.Check(); err != nil {
+		t.Fatal(err)
+	}
+	var head *waiting
+	for _, q := range w.line() {
+		if w.book.FitsEmpty(q.Spec, false) {
+			head = q
+			break
+		}
+	}
+	if head != nil && w.book.Fits(head.Spec) {
+		t.Fatalf("the head, job %d, fits now and was not started\n%s", head.Job, encode([]any{w.book, head.Spec}))
+	}
+	if head == nil && w.promised.Job != 0 && w.queue[w.promised.Job] != nil && len(w.promised.Nodes) > 0 {
+		t.Fatalf("nobody leads the queue and job %d has a promise", w.promised.Job)
+	}
+	if head != nil && (w.promised.Job != head.Job || len(w.promised.Nodes) == 0) {
+		t.Fatalf("the head, job %d, has no promise; the last one is %+v", head.Job, w.promised)
+	}
+	for _, q := range w.line() {
+		ends := w.now + sched.Instant(q.Spec.TimeLimit)
+		if q != head && q.Spec.TimeLimit > 0 && (w.promised.At == 0 || ends <= w.promised.At) && w.book.Fits(q.Spec) {
+			t.Fatalf("job %d fits, would end before the head starts, and was not started", q.Job)
+		}
+	}
+	for id, q := range w.queue {
+		all := w.core.Reasons(w.now, id)
+		if len(all) == 0 || q.told.Code == reason.None {
+			t.Fatalf("job %d waits without a reason (%v, told %v)", id, all, q.told)
+		}
+	}
+	if w.submitted != len(w.queue)+len(w.book.Held)+w.ended {
+		t.Fatalf("%d jobs were submitted, %d wait, %d run, %d ended", w.submitted, len(w.queue), len(w.book.Held), w.ended)
+	}
+	if kept, anew := w.core.Replan(w.now); anew < kept {
+		t.Fatalf("the plan is late: %d, made anew %d", kept, anew)
+	}
+	if out := w.core.Recheck(w.now); len(out) > 0 {
+		t.Fatalf("a second look at the same state decides %s", encode(out))
+	}
+}
+
+// encode writes decisions with their types, as a journal would.
+func encode(x any) []byte {
+	if all, ok := x.([]sched.Decision); ok {
+		var typed []any
+		for _, d := range all {
+			typed = append(typed, fmt.Sprintf("%T", d), d)
+		}
+		x = typed
+	}
+	b, err := json.Marshal(x)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// some draws an element of a map with ordered keys; false if it is empty.
+func some[V any](t *rapid.T, m map[job.ID]V, label string) (job.ID, bool) {
+	if len(m) == 0 {
+		return 0, false
+	}
+	ids := make([]job.ID, 0, len(m))
+	for id := range m {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return rapid.SampledFrom(ids).Draw(t, label), true
+}
+
+func (w *world) submit(t *rapid.T) []sched.Event {
+	var out []sched.Event
+	for range rapid.IntRange(1, 3).Draw(t, "jobs") {
+		w.next++
+		w.submitted++
+		spec := schedtest.Spec(t)
+		if why, fits := w.core.Feasible(spec), w.book.FitsEmpty(spec, true); (why == nil) != fits {
+			t.Fatalf("job %d: infeasible because of %v, and %v that an empty fleet takes it", w.next, why, fits)
+		}
+		out = append(out, sched.Submitted{
+			Job: w.next, Spec: spec, At: w.now,
+			Priority: int64(rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "priority")),
+		})
+	}
+	return out
+}
+
+func (w *world) release(t *rapid.T) []sched.Event {
+	id, ok := some(t, w.book.Held, "ends")
+	if !ok {
+		return nil
+	}
+	w.ended++
+	return []sched.Event{sched.Released{Job: id}}
+}
+
+func (w *world) node(t *rapid.T) sched.Event {
+	name := fmt.Sprintf("n%d", rapid.IntRange(1, 4).Draw(t, "node"))
+	n, known := w.book.Nodes[name]
+	switch rapid.IntRange(0, 4).Draw(t, "change") {
+	case 0:
+		return sched.NodeRemoved{Name: name}
+	case 1:
+		if known && w.idle(name) {
+			return sched.NodeSet{Node: schedtest.Node(t, name)}
+		}
+	}
+	if !known {
+		return sched.NodeSet{Node: schedtest.Node(t, name)}
+	}
+	n.State = rapid.SampledFrom([]fleet.NodeState{fleet.Up, fleet.Down, fleet.Draining, fleet.Unknown}).Draw(t, "state")
+	return sched.NodeSet{Node: n}
+}
+
+func (w *world) idle(node string) bool {
+	for _, h := range w.book.Held {
+		if slices.ContainsFunc(h.Claims, func(c fleet.Claim) bool { return c.Node == node }) {
+			return false
+		}
+	}
+	return true
+}
