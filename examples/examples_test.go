@@ -59,7 +59,7 @@ func cox(t *testing.T) string {
 	}
 	path, err := coxBinary()
 	if err != nil {
-		t.Skipf("cox cannot be built: %v", err)
+		t.Fatalf("cox cannot be built: %v", err)
 	}
 	return path
 }
