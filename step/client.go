@@ -19,6 +19,7 @@ type client struct {
 	head  *link // to the arbiter; its end releases the step's resources
 	nodes []*remote
 	print *printer
+	pmi   *pmiServer
 	ends  chan end
 
 	began   time.Time
@@ -46,6 +47,8 @@ type end struct {
 	rank int // -1: the node is over
 	how  ending
 	err  error // the node is lost
+
+	abort bool // the task asked for the end of the step
 }
 
 // newClient prepares to run a step.
@@ -145,6 +148,7 @@ func (c *client) hold() error {
 		}
 		c.nodes[i].ranks = append(c.nodes[i].ranks, p.Ranks...)
 	}
+	c.pmi = newPMIServer(&c.info, c.answerPMI, c.abortPMI)
 	body := mustJSON(prep)
 	failed := make(chan error, len(c.nodes))
 	for _, r := range c.nodes {
@@ -207,6 +211,8 @@ func (c *client) hear(r *remote, f frame) {
 		c.print.output(f.rank, f.number, f.body)
 	case mStdinAck:
 		r.window.give(f.number)
+	case mPMI:
+		c.pmi.command(f.rank, string(f.body))
 	case mTrouble:
 		c.say("error: %s: %s", r.name, f.body)
 	case mExit:
@@ -219,6 +225,20 @@ func (c *client) hear(r *remote, f frame) {
 	}
 }
 
+// answerPMI sends an answer to a task.
+func (c *client) answerPMI(rank int, line string) {
+	for _, r := range c.nodes {
+		if slices.Contains(r.ranks, rank) {
+			_ = r.link.send(frame{kind: mPMI, rank: rank, body: []byte(line + "\n")})
+		}
+	}
+}
+
+// abortPMI ends the step because a task asked for it.
+func (c *client) abortPMI(rank, code int, text string) {
+	c.ends <- end{rank: rank, abort: true, how: ending{Exit: job.ExitCode{Status: code & 0xff}, Text: text}}
+}
+
 // await follows the step to its end.
 func (c *client) await() int {
 	left := len(c.nodes)
@@ -229,6 +249,10 @@ func (c *client) await() int {
 	for left > 0 {
 		select {
 		case e := <-c.ends:
+			if e.abort {
+				c.aborted(e)
+				continue
+			}
 			if e.rank < 0 {
 				left--
 				c.lost(e)
@@ -285,6 +309,13 @@ func (c *client) taskEnded(e end) {
 		c.tell(nil)
 		c.terminate()
 	}
+}
+
+// aborted ends the step for a task that asked for it, by MPI_Abort.
+func (c *client) aborted(e end) {
+	c.say("error: task %d aborts the step with code %d %s", e.rank, e.how.Exit.Status, e.how.Text)
+	c.worst = max(c.worst, e.how.Exit.Status, exitError)
+	c.terminate()
 }
 
 // felled reports whether a task ended by the signal that we sent it because of

@@ -68,6 +68,7 @@ func complete(a *Alloc, parsed []*srunOptions, env func(string) string) (*plan, 
 	syscall.Umask(p.prep.Umask)
 	p.prep.Limits = ownLimits()
 	p.prep.Srun = p.origin(env)
+	p.prep.PMI = first.mpi != "none"
 	return p, nil
 }
 

@@ -201,6 +201,9 @@ func (t *task) pump() {
 		all.Wait()
 		close(t.pumped)
 	})
+	if t.pmi != nil {
+		t.step.node.serving.Go(t.carryPMI)
+	}
 }
 
 // carry copies one descriptor's output to the rank log and then to its file or to
