@@ -279,7 +279,9 @@ func (c *client) await() int {
 		}
 	}
 	c.tell(nil)
-	_ = c.head.send(frame{kind: mDone})
+	if c.head.send(frame{kind: mDone}) == nil {
+		_, _ = c.head.receive() // closed once the resources are free for the next step
+	}
 	return c.worst
 }
 
