@@ -66,7 +66,7 @@ def svg(title, lines):
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}" role="img">',
         f"<title>{html.escape(title)}</title>",
         "<style>text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre}"
-        ".l{opacity:0;animation:a .01s linear forwards}@keyframes a{to{opacity:1}}"
+        ".l{animation:a .01s linear both}@keyframes a{from{opacity:0}to{opacity:1}}"
         "@media(prefers-reduced-motion:reduce){.l{animation-delay:0s!important}}</style>",
         f'<rect width="{width:.0f}" height="{height}" rx="8" fill="#0d1117"/>',
     ]
