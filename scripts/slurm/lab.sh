@@ -21,7 +21,7 @@ lab_dir() {
 running() {
 	local pid command
 	pid=$(cat "$1" 2>/dev/null) && [ -n "$pid" ] || return 1
-	command=$(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) || return 1
+	command=$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || return 1
 	[[ $command == *"$2"* && $command == *"$LAB/"* ]] && echo "$pid"
 }
 

@@ -67,7 +67,7 @@ start_munge() {
 	rm -f "$LAB/munge.sock" "$LAB/munge.sock.lock"
 	# --force: its own checks want every folder above the socket to be root's.
 	munged --force --num-threads=2 --key-file="$LAB/munge.key" --socket="$LAB/munge.sock" \
-		--pid-file="$LAB/munged.pid" --log-file="$LAB/munged.log" --seed-file="$LAB/munge.seed" >>"$LAB/start.log" 2>&1 ||
+		--pid-file="$LAB/munged.pid" --log-file="$LAB/munged.log" --seed-file="$LAB/munge.seed" >>"$LAB/start.log" 2>&1 9>&- ||
 		die 1 "munged did not start: $(tail -n 3 "$LAB/munged.log" "$LAB/start.log")"
 }
 
@@ -79,7 +79,10 @@ write_conf() {
 	port=$(sed -n 's/^SlurmctldPort=//p' "$SLURM_CONF" 2>/dev/null || true)
 	sed -e "s|@LAB@|$LAB|g; s|@USER@|$(id -un)|g; s|@PORT@|${port:-$(free_port)}|g" "$here/slurm.conf.in" >"$LAB/slurm.conf.new"
 	cat "$site" >>"$LAB/slurm.conf.new"
-	! cmp -s "$LAB/slurm.conf.new" "$SLURM_CONF" || return 1
+	if cmp -s "$LAB/slurm.conf.new" "$SLURM_CONF"; then
+		rm "$LAB/slurm.conf.new"
+		return 1
+	fi
 	mv "$LAB/slurm.conf.new" "$SLURM_CONF"
 }
 
@@ -108,5 +111,5 @@ start_munge
 if write_conf || ! running "$LAB/slurmctld.pid" slurmctld >/dev/null || ! scontrol ping | grep -q 'is UP'; then
 	start_slurmctld
 fi
-say "$(sbatch --version), $(sinfo -hN -o %N | wc -l) nodes declared, port $(sed -n 's/^SlurmctldPort=//p' "$SLURM_CONF")"
+say "$(sbatch --version) answers on port $(sed -n 's/^SlurmctldPort=//p' "$SLURM_CONF")"
 echo "$LAB"
