@@ -131,6 +131,9 @@ func (e *explainer) never() reason.Reason {
 	if len(e.qualifying) < g.MinNodes && len(e.featured) >= g.MinNodes {
 		return reason.Reason{Code: reason.NodeDown, Want: e.down()}
 	}
+	if len(e.qualifying) < g.MinNodes {
+		return reason.Reason{Code: reason.NodeCount, Resource: "nodes", Need: int64(g.MinNodes), Free: int64(len(e.qualifying))}
+	}
 	for _, d := range e.demands(e.part()) {
 		if most := e.largest(d); most < d.need {
 			return reason.Reason{Code: reason.TooLarge, Resource: d.name, Need: int64(d.need), Most: int64(most)}
@@ -159,6 +162,9 @@ func (e *explainer) now() reason.Reason {
 		}
 	}
 	need, free := e.nodes(), e.takers(e.open)
+	if named := e.takers(e.must()); named < len(g.Must) {
+		need, free = len(g.Must), named
+	}
 	if g.Adjoint {
 		free = e.longestRun()
 	}
@@ -237,6 +243,17 @@ func (e *explainer) takers(nodes []int) int {
 	return n
 }
 
+// must lists the nodes that the group names, as far as they admit it.
+func (e *explainer) must() []int {
+	var out []int
+	for _, name := range e.v.g.Must {
+		if pos := e.v.t.Find(name); slices.Contains(e.open, pos) {
+			out = append(out, pos)
+		}
+	}
+	return out
+}
+
 // room is how many tasks the open nodes could run together.
 func (e *explainer) room() int {
 	n := 0
@@ -313,9 +330,17 @@ func (e *explainer) demands(p share) []demand {
 	return out
 }
 
-// largest is the most of a resource that one qualifying node has.
+// largest is the most of a resource that one qualifying node has, or the least
+// that one of the nodes has that the group names.
 func (e *explainer) largest(d demand) resource.Amount {
 	var most resource.Amount
+	if len(e.v.g.Must) > 0 {
+		most = resource.Unlimited
+		for _, name := range e.v.g.Must {
+			most = min(most, d.free(e.v.t.Find(name)))
+		}
+		return most
+	}
 	for _, pos := range e.qualifying {
 		most = max(most, d.free(pos))
 	}

@@ -1,0 +1,412 @@
+package schedtest
+
+import (
+	"bufio"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched"
+)
+
+// Transcript runs a scenario and returns it with the output that it has now.
+//
+// A scenario is text in paragraphs. A paragraph is commands, a line "----" and
+// the output that follows from them: the decisions of one step of the core. Lines
+// that begin with # say why and are kept. The commands:
+//
+//	node NAME [cpus=8] [mem=64] [gpus=0] [type=h100] [mig=PROFILE] [links=pairs]
+//	     [features=a,b] [parts=p,q] [path=spine/leaf] [state=down] [foreign=INDEX]
+//	remove NAME            the node is reported no longer
+//	submit ID[-ID] [prio=0] [limit=1h] [part=p,q] GROUP [: GROUP]…
+//	    GROUP: [nodes=2|1-3] [tasks=4|2-4] [per-node=2] [cpus=1] [mem=1] [gpus=1]
+//	           [node-gpus=8] [total-gpus=8] [type=h100] [profile=1g] [share=500]
+//	           [on=a1,a2] [not=a3] [want=x|y|[x|y]] [exclusive] [contiguous] [allmem]
+//	end ID…                it is proved gone
+//	withdraw ID, hold ID, release ID, extend ID DURATION
+//	restore ID NODE INDEX… DURATION   it holds these devices already
+//	at DURATION            time since the start of the scenario
+//	why ID                 every reason that holds it, now
+//	feasible GROUP…        what is too large about it
+//
+// Memory is in GiB.
+func Transcript(text string) (string, error) {
+	r := &runner{core: sched.New(sched.Config{})}
+	var out strings.Builder
+	lines := bufio.NewScanner(strings.NewReader(text))
+	skip := false // the old output
+	for lines.Scan() {
+		line := lines.Text()
+		switch {
+		case line == "----":
+			out.WriteString("----\n")
+			out.WriteString(r.step())
+			skip = true
+		case line == "":
+			skip = false
+			out.WriteString("\n")
+		case skip:
+		default:
+			out.WriteString(line + "\n")
+			if err := r.command(line); err != nil {
+				return "", fmt.Errorf("%q: %w", line, err)
+			}
+		}
+	}
+	if err := r.core.Check(); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+type runner struct {
+	core   *sched.Core
+	now    time.Duration
+	events []sched.Event
+	asks   []func() string // after the step
+}
+
+// command reads one line and notes its events.
+func (r *runner) command(line string) error {
+	words := strings.Fields(line)
+	if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+		return nil
+	}
+	verb, args := words[0], words[1:]
+	if len(args) == 0 {
+		return fmt.Errorf("%s of what?", verb)
+	}
+	var err error
+	switch verb {
+	case "node":
+		err = r.node(args)
+	case "remove":
+		r.add(sched.NodeRemoved{Name: args[0]})
+	case "submit":
+		err = r.submit(args)
+	case "feasible":
+		var spec *job.Spec
+		spec, _, err = parseSpec(args)
+		r.asks = append(r.asks, func() string { return "feasible: " + list(r.core.Feasible(spec), "yes") + "\n" })
+	case "at":
+		r.now, err = time.ParseDuration(args[0])
+	case "restore":
+		err = r.restore(args)
+	default:
+		err = r.job(verb, args)
+	}
+	return err
+}
+
+func (r *runner) add(e sched.Event) { r.events = append(r.events, e) }
+
+// job reads the commands about jobs that are known already.
+func (r *runner) job(verb string, args []string) error {
+	if verb == "extend" {
+		id, err := parseID(args[0])
+		if err != nil || len(args) < 2 {
+			return fmt.Errorf("extend ID DURATION")
+		}
+		d, err := time.ParseDuration(args[1])
+		r.add(sched.Extended{Job: id, Until: sched.Instant(d)})
+		return err
+	}
+	for _, a := range args {
+		id, err := parseID(a)
+		if err != nil {
+			return err
+		}
+		switch verb {
+		case "end":
+			r.add(sched.Released{Job: id})
+		case "withdraw":
+			r.add(sched.Withdrawn{Job: id})
+		case "hold":
+			r.add(sched.Blocked{Job: id, Why: reason.Reason{Code: reason.HeldUser}})
+		case "release":
+			r.add(sched.Unblocked{Job: id})
+		case "why":
+			r.asks = append(r.asks, func() string {
+				return fmt.Sprintf("why %d: %s\n", id, list(r.core.Reasons(sched.Instant(r.now), id), "it does not wait"))
+			})
+		default:
+			return fmt.Errorf("no such command")
+		}
+	}
+	return nil
+}
+
+func list(all []reason.Reason, none string) string {
+	var words []string
+	for _, x := range all {
+		words = append(words, x.String())
+	}
+	if len(words) == 0 {
+		return none
+	}
+	return strings.Join(words, "; ")
+}
+
+func (r *runner) step() string {
+	var b strings.Builder
+	for _, d := range r.core.Step(sched.Instant(r.now), r.events...) {
+		switch d := d.(type) {
+		case sched.Start:
+			fmt.Fprintf(&b, "start %d: %s%s\n", d.Job, claims(d.Claims), until(" until ", d.Until))
+		case sched.Wait:
+			fmt.Fprintf(&b, "wait %d: %s\n", d.Job, d.Why)
+		case sched.Promise:
+			if len(d.Nodes) == 0 {
+				fmt.Fprintf(&b, "promise %d: taken back\n", d.Job)
+				continue
+			}
+			at := until("at ", d.At)
+			if at == "" {
+				at = "at a time that nobody knows"
+			}
+			fmt.Fprintf(&b, "promise %d: %s on %s\n", d.Job, at, strings.Join(d.Nodes, ","))
+		}
+	}
+	for _, ask := range r.asks {
+		b.WriteString(ask())
+	}
+	r.events, r.asks = nil, nil
+	return b.String()
+}
+
+func until(word string, t sched.Instant) string {
+	if t == 0 {
+		return ""
+	}
+	return word + time.Duration(t).String()
+}
+
+// claims prints "a1 tasks 2 gpu 0 1; a2 tasks 1 gpu 3(500)".
+func claims(all []fleet.Claim) string {
+	var out []string
+	for _, c := range all {
+		s := fmt.Sprintf("%s tasks %d", c.Node, c.Tasks)
+		if c.Whole {
+			s += " whole"
+		}
+		for i, d := range c.Devices {
+			if i == 0 {
+				s += " gpu"
+			}
+			s += " " + strconv.Itoa(d.Index)
+			if d.Share != resource.WholeDevice {
+				s += fmt.Sprintf("(%d)", d.Share)
+			}
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, "; ")
+}
+
+func (r *runner) node(args []string) error {
+	n := fleet.Node{Name: args[0], State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(8), Memory: 64 * resource.GiB}}
+	gpus, kind, mig, links, foreign := 0, "h100", "", "", -1
+	for _, a := range args[1:] {
+		key, value, _ := strings.Cut(a, "=")
+		number, _ := strconv.Atoi(value)
+		switch key {
+		case "cpus":
+			n.Capacity.CPU = resource.CPUs(number)
+		case "mem":
+			n.Capacity.Memory = resource.Amount(number) * resource.GiB
+		case "gpus":
+			gpus = number
+		case "type":
+			kind = value
+		case "mig":
+			mig = value
+		case "links":
+			links = value
+		case "foreign":
+			foreign = number
+		case "features":
+			n.Features = strings.Split(value, ",")
+		case "parts":
+			n.Parts = strings.Split(value, ",")
+		case "path":
+			n.Path = strings.Split(value, "/")
+		case "state":
+			n.State = fleet.NodeState(value)
+		default:
+			return fmt.Errorf("a node has no %s", key)
+		}
+	}
+	for i := range gpus {
+		d := fleet.Device{Index: i, Kind: "gpu", Type: kind, NUMA: -1, Profile: mig}
+		if i == foreign {
+			d.Foreign = resource.GiB
+		}
+		if links == "pairs" {
+			d.Links = []fleet.Link{{Peer: i ^ 1, Kind: fleet.LinkDirect}}
+		}
+		n.Devices = append(n.Devices, d)
+	}
+	r.add(sched.NodeSet{Node: n})
+	return nil
+}
+
+func (r *runner) submit(args []string) error {
+	first, last, ranged := strings.Cut(args[0], "-")
+	from, err := parseID(first)
+	if err != nil {
+		return err
+	}
+	to := from
+	if ranged {
+		if to, err = parseID(last); err != nil {
+			return err
+		}
+	}
+	spec, prio, err := parseSpec(args[1:])
+	if err != nil {
+		return err
+	}
+	for id := from; id <= to; id++ {
+		r.add(sched.Submitted{Job: id, Spec: spec, Priority: prio, At: sched.Instant(r.now)})
+	}
+	return nil
+}
+
+func (r *runner) restore(args []string) error {
+	if len(args) < 3 {
+		return fmt.Errorf("restore ID NODE INDEX… DURATION")
+	}
+	id, err := parseID(args[0])
+	if err != nil {
+		return err
+	}
+	c := fleet.Claim{Node: args[1], Tasks: 1}
+	for _, a := range args[2 : len(args)-1] {
+		i, err := strconv.Atoi(a)
+		if err != nil {
+			return err
+		}
+		c.Devices = append(c.Devices, fleet.DeviceClaim{Index: i, Share: resource.WholeDevice})
+	}
+	d, err := time.ParseDuration(args[len(args)-1])
+	r.add(sched.Restored{Job: id, Claims: []fleet.Claim{c}, Until: sched.Instant(d)})
+	return err
+}
+
+func parseID(s string) (job.ID, error) {
+	n, err := strconv.ParseUint(s, 10, 64)
+	return job.ID(n), err
+}
+
+func parseSpec(args []string) (*job.Spec, int64, error) {
+	s := &job.Spec{Groups: make([]job.TaskGroup, 1)}
+	prio := 0
+	for _, a := range args {
+		key, value, _ := strings.Cut(a, "=")
+		var err error
+		switch key {
+		case ":":
+			s.Groups = append(s.Groups, job.TaskGroup{})
+		case "prio":
+			prio, err = strconv.Atoi(value)
+		case "limit":
+			s.TimeLimit, err = time.ParseDuration(value)
+		case "part":
+			s.Partitions = strings.Split(value, ",")
+		default:
+			err = parseGroup(&s.Groups[len(s.Groups)-1], key, value)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	for i := range s.Groups {
+		if g := &s.Groups[i]; g.Tasks.Want == 0 && g.Nodes == (job.Range{}) {
+			g.Tasks.Want = 1
+		}
+	}
+	return s, int64(prio), nil
+}
+
+func parseGroup(g *job.TaskGroup, key, value string) error {
+	lo, hi := span(value)
+	switch key {
+	case "nodes":
+		g.Nodes = job.Range{Min: lo, Max: hi}
+	case "tasks":
+		g.Tasks.Want = hi
+		if lo < hi {
+			g.Tasks.Min = lo
+		}
+	case "per-node":
+		g.TasksPerNode = lo
+	case "cpus":
+		g.PerTask.CPU = resource.CPUs(lo)
+	case "mem":
+		g.PerTask.Memory = resource.Amount(lo) * resource.GiB
+	case "gpus":
+		g.PerTask.Devices = append(g.PerTask.Devices, resource.DeviceRequest{Count: lo})
+	case "node-gpus":
+		g.PerNode.Devices = append(g.PerNode.Devices, resource.DeviceRequest{Count: lo})
+	case "total-gpus":
+		g.Total.Devices = append(g.Total.Devices, resource.DeviceRequest{Count: lo})
+	case "type", "profile", "share": // of the devices named before it
+		for _, list := range [][]resource.DeviceRequest{g.PerTask.Devices, g.PerNode.Devices, g.Total.Devices} {
+			if len(list) > 0 {
+				refine(&list[len(list)-1], key, value)
+			}
+		}
+	case "on":
+		g.NodeList = strings.Split(value, ",")
+	case "not":
+		g.Exclude = strings.Split(value, ",")
+	case "want":
+		g.Constraint = constraint(value)
+	case "exclusive":
+		g.Exclusive = true
+	case "contiguous":
+		g.Contiguous = true
+	case "allmem":
+		g.AllMemory = true
+	default:
+		return fmt.Errorf("a group has no %s", key)
+	}
+	return nil
+}
+
+func refine(r *resource.DeviceRequest, key, value string) {
+	n, _ := strconv.Atoi(value)
+	switch key {
+	case "type":
+		r.Type = value
+	case "profile":
+		r.Profile = value
+	case "share":
+		r.Share = resource.Share(n)
+	}
+}
+
+// constraint reads "x", "x&y", "x|y" and "[x|y]".
+func constraint(text string) job.Constraint {
+	c := job.Constraint{Text: text, Same: strings.HasPrefix(text, "[")}
+	for _, a := range strings.Split(strings.Trim(text, "[]"), "|") {
+		c.Alternatives = append(c.Alternatives, strings.Split(a, "&"))
+	}
+	return c
+}
+
+// span reads "4" and "2-4".
+func span(text string) (lo, hi int) {
+	a, b, ranged := strings.Cut(text, "-")
+	lo, _ = strconv.Atoi(a)
+	hi = lo
+	if ranged {
+		hi, _ = strconv.Atoi(b)
+	}
+	return lo, hi
+}

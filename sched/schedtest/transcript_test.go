@@ -1,0 +1,49 @@
+package schedtest_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/sched/schedtest"
+)
+
+var update = flag.Bool("update", false, "rewrite the output in the scenarios")
+
+// TestScenarios runs every transcript. Each says in its first lines why it is there.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			want, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := schedtest.Transcript(string(want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				if err := os.WriteFile(f, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got != string(want) {
+				t.Errorf("%s: got\n%s\nwant\n%s", f, got, want)
+			}
+		})
+	}
+}
+
+func TestTranscriptRefusesWhatItDoesNotKnow(t *testing.T) {
+	for _, bad := range []string{"fly 1", "submit x", "node", "submit 1 wings=2", "node a wings=2", "extend 1", "restore 1"} {
+		if _, err := schedtest.Transcript(bad + "\n----\n"); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
