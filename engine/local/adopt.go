@@ -97,15 +97,18 @@ func (g *gang) recall(m attempt.Marker) {
 	g.advance()
 }
 
-// recall reads the journal of a part and looks whether its supervisor lives.
+// recall reads the journal of a part and looks whether its supervisor lives: in
+// the other order, since what a dead one wrote is all that it had to say.
 func (p *part) recall() error {
+	p.identity = p.readIdentity()
+	p.pid = p.identity.PID
+	alive := p.alive()
 	state, err := attempt.ReadJournal(filepath.Join(p.gang.dir.Node(p.node.Name), "journal"))
 	if err != nil {
 		return err
 	}
-	p.state, p.identity = *state, p.readIdentity()
-	p.pid = p.identity.PID
-	if p.gang.marker == attempt.Go && !p.alive() && !p.state.Gone {
+	p.state = *state
+	if p.gang.marker == attempt.Go && !alive && !p.state.Gone {
 		p.lost = true
 		p.state.Text = cmp.Or(p.state.Text, p.epitaph())
 	}

@@ -367,11 +367,15 @@ func (p *part) buried(state *attempt.State, lost bool) {
 	}
 }
 
-// epitaph says that the supervisor died, with the last line that it wrote.
+// epitaph says that the supervisor died, and with which words if that was before
+// it was ready.
 func (p *part) epitaph() string {
 	text := fmt.Sprintf("the supervisor on %s (pid %d) died", p.node.Name, p.identity.PID)
 	if p.identity.BootID != "" && p.identity.BootID != p.gang.e.boot {
 		return text + ": the machine was restarted"
+	}
+	if p.state.Phase >= engine.Ready {
+		return text
 	}
 	b, err := os.ReadFile(filepath.Join(p.gang.dir.Node(p.node.Name), "log"))
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")

@@ -1,0 +1,66 @@
+package local_test
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+)
+
+// Engines that come and go at any moment, and supervisors that are killed: every
+// attempt ends, its exit code is its own or the loss is said, and nothing lives.
+func TestChaos(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	root := t.TempDir()
+	e := newEngine(t, local.Config{Root: root})
+	nodes := e.Room()
+	killed := map[engine.Ref]bool{}
+	const attempts = 12
+	for i := range attempts {
+		l := plan(t, e, 1+rnd.IntN(4), "srun sleep 0.0"+string(rune('0'+rnd.IntN(10))), "exit 3")
+		l.Ref.Allocation = uint64(i + 1)
+		l.Grace = 200 * time.Millisecond
+		launch(t, e, l)
+		time.Sleep(time.Duration(rnd.IntN(40)) * time.Millisecond) // any moment will do
+		if rnd.IntN(3) == 0 {
+			r, err := e.Inspect(t.Context(), l.Ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := r.Nodes[rnd.IntN(len(r.Nodes))]; n.PID != 0 && !r.Gone {
+				killed[l.Ref] = unix.Kill(n.PID, unix.SIGKILL) == nil
+			}
+		}
+		if rnd.IntN(2) == 0 {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			e = newEngine(t, local.Config{Root: root, Nodes: nodes})
+		}
+	}
+	for i := range attempts {
+		ref := engine.Ref{Allocation: uint64(i + 1), Attempt: 1}
+		r := until(t, e, ref, gone)
+		fine := r.Cause == engine.Exited && r.Exit.Status == 3
+		if lost := r.Cause == engine.NodeLost || r.Cause == engine.LaunchFailed; !fine && !(lost && killed[ref] && !r.Exit.OK()) {
+			t.Errorf("%s: %s, %s, %q, killed %t", ref, r.Cause, r.Exit, r.Message, killed[ref])
+			for _, name := range []string{"log", "journal", "supervisor.json"} {
+				files, _ := filepath.Glob(filepath.Join(string(attempt.DirOf(root, ref)), "n", "*", name))
+				for _, f := range files {
+					t.Logf("%s\n%s", f, read(t, f))
+				}
+			}
+		}
+		if n := living(t, root, ref); n != 0 {
+			t.Errorf("%s: %d processes live", ref, n)
+		}
+	}
+}
