@@ -29,9 +29,21 @@ type followed struct {
 	ranks map[string]*tail // rank logs by path
 	who   map[string]source
 	attr  *attribution
-	said  string // the last word about waiting
-	ready bool   // its start was announced
+	queue []waiting // lines read and not shown yet
+	said  string    // the last word about waiting
+	ready bool      // its start was announced
 }
+
+// waiting is a line whose writer may not be known yet: the report that names a
+// rank's log can come a moment after the rank's first line.
+type waiting struct {
+	text  string
+	since time.Time
+}
+
+// patience is how long a line waits for its writer to become known. After it the
+// line is the batch script's own.
+const patience = 150 * time.Millisecond
 
 // tick is how often output is looked for.
 const tick = 30 * time.Millisecond
@@ -178,8 +190,18 @@ func (f *follower) drain(j *followed, last bool) {
 			j.attr.wrote(line, j.who[path])
 		}
 	}
+	now := time.Now()
 	for _, line := range lines {
-		f.screen.line(f.label(j, line), line)
+		j.queue = append(j.queue, waiting{line, now})
+	}
+	for len(j.queue) > 0 {
+		w := j.queue[0]
+		by, ok := j.attr.whose(w.text)
+		if !ok && !last && now.Sub(w.since) < patience {
+			return
+		}
+		f.screen.line(f.label(j, by, ok), w.text)
+		j.queue = j.queue[1:]
 	}
 }
 
@@ -203,12 +225,12 @@ func (j *followed) watchFiles() {
 }
 
 // label is "v2.3" for rank 3 on v2, "v1" for the batch script on v1.
-func (f *follower) label(j *followed, line string) string {
+func (f *follower) label(j *followed, by source, known bool) string {
 	text := ""
 	if f.many {
 		text = j.view.Job.Name() + " "
 	}
-	if by, ok := j.attr.whose(line); ok {
+	if known {
 		return fmt.Sprintf("%s%s.%d", text, by.node, by.rank)
 	}
 	if len(j.view.Claims) > 0 {

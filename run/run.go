@@ -78,7 +78,7 @@ func Run(ctx context.Context, opt Options) (code int, err error) {
 }
 
 func newScreen(opt *Options) *screen {
-	s := &screen{out: opt.Out, err: opt.Err, raw: opt.Raw, live: opt.Terminal && !opt.Quiet, width: opt.Width}
+	s := &screen{labels: len("v1.0"), out: opt.Out, err: opt.Err, raw: opt.Raw, live: opt.Terminal && !opt.Quiet, width: opt.Width}
 	if opt.Quiet {
 		s.err = io.Discard
 	}

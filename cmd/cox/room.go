@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local"
@@ -13,9 +14,13 @@ import (
 	"github.com/coxswain-sched/coxswain/run"
 )
 
+// tether is how long work outlives a cox run whose state directory is a temporary
+// one: nobody could take it up.
+const tether = time.Second
+
 // openLocal returns the function that opens the local engine over a room.
 func openLocal(log *slog.Logger, byAddress bool) func(context.Context, string, run.Room, bool) (engine.Engine, error) {
-	return func(ctx context.Context, dir string, room run.Room, _ bool) (engine.Engine, error) {
+	return func(ctx context.Context, dir string, room run.Room, temporary bool) (engine.Engine, error) {
 		naming, why := local.NamedByAddr, ""
 		if !byAddress {
 			naming, why = local.FindNaming(ctx, "")
@@ -24,7 +29,11 @@ func openLocal(log *slog.Logger, byAddress bool) func(context.Context, string, r
 			log.Info(why)
 		}
 		nodes := local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: dir, Names: room.Names}, room.Nodes)
-		return local.New(local.Config{Root: dir, Nodes: nodes, Naming: naming, Log: log})
+		cfg := local.Config{Root: dir, Nodes: nodes, Naming: naming, Log: log}
+		if temporary {
+			cfg.Tether = tether
+		}
+		return local.New(cfg)
 	}
 }
 

@@ -159,6 +159,27 @@ func TestAKilledRunIsTakenUpFromItsStateDirectory(t *testing.T) {
 	}
 }
 
+func TestWorkOfAKilledRunEndsWhereNobodyCanTakeItUp(t *testing.T) {
+	c := startCox(t, "run", "--nodes", "2", "--", "sh", "-c", `trap 'echo ended > ended.$SLURM_PROCID; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
+	c.until("up")
+	c.signal(syscall.SIGKILL)
+	if code := c.wait(); code != -1 {
+		t.Fatalf("exit %d", code)
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for len(c.left()) > 0 {
+		if time.Now().After(deadline) {
+			t.Fatalf("left running: %q", c.left())
+		}
+		time.Sleep(20 * time.Millisecond) // processes that are not our children: there is no event to wait for
+	}
+	for _, f := range []string{"ended.0", "ended.1"} {
+		if _, err := os.Stat(filepath.Join(c.home, f)); err != nil {
+			t.Errorf("a rank was not asked to end: %v", err)
+		}
+	}
+}
+
 func TestTheLiveViewShowsTheGangOnATerminal(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

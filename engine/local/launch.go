@@ -96,7 +96,7 @@ func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
 	file := &attempt.Launch{
 		Ref: l.Ref, Digest: digest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Grace: l.Grace,
 		Naming: e.cfg.Naming, Root: e.cfg.Root, Sockets: e.sockets(l.Ref, len(nodes)), Limits: !e.cfg.NoLimits,
-		BootID: e.boot, Orphan: 10 * time.Second,
+		BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether,
 	}
 	for _, n := range e.cfg.Nodes {
 		file.Hosts = append(file.Hosts, attempt.Host{Name: n.Name, Address: n.Address})

@@ -58,6 +58,10 @@ type Config struct {
 	Naming   Naming // as the room was made with; empty: NamedByAddr
 	NoLimits bool   // use no control groups, even where they can be used
 
+	// Tether is how long work goes on after the engine's process has ended, for a
+	// state directory that nobody will open again. 0: to its end.
+	Tether time.Duration
+
 	Log   *slog.Logger  // nil: none
 	Ready time.Duration // how long a gang may take to get ready; 0: 30 s
 	Deaf  time.Duration // after how long a supervisor that does not act on a command is ended; 0: 5 s

@@ -68,6 +68,7 @@ type Launch struct {
 	Limits  bool          `json:"limits"`  // whether control groups are to be used
 	BootID  string        `json:"boot_id"` // of the machine's run in which it was launched
 	Orphan  time.Duration `json:"orphan"`  // how long a supervisor waits for the barrier without a server
+	Tether  time.Duration `json:"tether"`  // how long work goes on without a server; 0: to its end
 }
 
 // Dir is the directory of one attempt.

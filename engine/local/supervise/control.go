@@ -99,7 +99,7 @@ func ours(c net.Conn) bool {
 func (s *supervisor) accept(nc net.Conn) {
 	c := &conn{Conn: nc, queue: make(chan attempt.Record, queueLength)}
 	s.control.conns[c] = true
-	s.due.orphan = time.Time{}
+	s.due.orphan, s.due.tether = time.Time{}, time.Time{}
 	c.queue <- attempt.Record{Kind: attempt.KindState, Time: time.Now(), State: s.state.Clone(), Unsaved: s.state.Unsaved}
 	c.wrote.Go(func() {
 		defer c.Close()
@@ -133,8 +133,12 @@ func (s *supervisor) drop(c *conn) {
 	}
 	delete(s.control.conns, c)
 	close(c.queue)
-	if len(s.control.conns) == 0 && s.state.Started.IsZero() {
+	switch {
+	case len(s.control.conns) > 0:
+	case s.state.Started.IsZero():
 		s.due.orphan = time.Now().Add(s.launch.Orphan)
+	case s.launch.Tether > 0:
+		s.due.tether = time.Now().Add(s.launch.Tether)
 	}
 }
 

@@ -49,6 +49,7 @@ type event func()
 // deadlines are moments at which the loop acts; zero is never.
 type deadlines struct {
 	orphan time.Time // no server and no barrier yet: give up
+	tether time.Time // no server any more, and the work is to end with it
 	warn   time.Time // --signal
 	limit  time.Time // the job's time limit
 	kill   time.Time // the end of the grace, or the next try to kill
@@ -56,7 +57,7 @@ type deadlines struct {
 }
 
 func (d *deadlines) all() []*time.Time {
-	return []*time.Time{&d.orphan, &d.warn, &d.limit, &d.kill, &d.save}
+	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save}
 }
 
 // next returns the earliest, zero if there is none.
@@ -164,6 +165,9 @@ func (s *supervisor) saved(err error) {
 func (s *supervisor) expired(now time.Time) {
 	if pass(&s.due.orphan, now) {
 		s.abort(engine.LaunchFailed, "no server opened the start barrier in "+s.launch.Orphan.String())
+	}
+	if pass(&s.due.tether, now) {
+		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Stopped, text: "the cox that it belonged to has ended"})
 	}
 	if pass(&s.due.warn, now) {
 		s.warn()
