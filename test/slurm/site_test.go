@@ -56,8 +56,7 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9_.+-]+$`)
 // names are known. Every node has all features and 8 GPUs of every type.
 func siteOf(headers []header) string {
 	partitions, features, nodes, licenses := set{}, set{}, set{}, set{}
-	gres := map[string]set{"gpu": {}, "nvme": {}}
-	types := gres["gpu"]
+	types, others := set{}, set{}
 	for _, h := range headers {
 		for _, v := range h.values("partition") {
 			partitions.add(strings.Split(v, ",")...)
@@ -79,12 +78,19 @@ func siteOf(headers []header) string {
 				types.add(gpuTypes(v, o == "gres")...)
 			}
 		}
+		for _, v := range h.values("gres") {
+			for item := range strings.SplitSeq(v, ",") {
+				name, _, _ := strings.Cut(item, ":")
+				others.add(name)
+			}
+		}
 	}
+	delete(others, "gpu")
 	var b strings.Builder
 	b.WriteString("# A site that knows what public scripts name. Written by go test ./test/slurm -run Site -update.\n")
-	fmt.Fprintf(&b, "GresTypes=gpu,nvme\nLicenses=%s:100\n", strings.Join(licenses.sorted(), ":100,"))
-	fmt.Fprintf(&b, "NodeName=DEFAULT Sockets=2 CoresPerSocket=64 ThreadsPerCore=2 RealMemory=4000000 TmpDisk=4000000 State=CLOUD Gres=gpu:%s:8,nvme:4000 Features=%s\n",
-		strings.Join(types.sorted(), ":8,gpu:"), strings.Join(features.sorted(), ","))
+	fmt.Fprintf(&b, "GresTypes=gpu,%s\nLicenses=%s:100\n", strings.Join(others.sorted(), ","), strings.Join(licenses.sorted(), ":100,"))
+	fmt.Fprintf(&b, "NodeName=DEFAULT Sockets=4 CoresPerSocket=64 ThreadsPerCore=2 RealMemory=4000000 TmpDisk=4000000 State=CLOUD Gres=gpu:%s:8,%s:4000 Features=%s\n",
+		strings.Join(types.sorted(), ":8,gpu:"), strings.Join(others.sorted(), ":4000,"), strings.Join(features.sorted(), ","))
 	for _, list := range []string{"node[1-512]", hostlist.Compress(nodes.without("node", 512))} {
 		fmt.Fprintf(&b, "NodeName=%s NodeHostname=localhost NodeAddr=127.0.0.1\n", list)
 	}
