@@ -53,16 +53,16 @@ type end struct {
 
 // newClient prepares to run a step.
 func newClient(p *plan, stdio Stdio) *client {
-	return &client{plan: p, stdio: stdio, ends: make(chan end)}
+	out, err := &sink{w: stdio.Out}, &sink{w: stdio.Err}
+	if stdio.Out == stdio.Err {
+		out = err
+	}
+	return &client{plan: p, stdio: stdio, ends: make(chan end), print: &printer{out: out, err: err, ranks: make(map[int]*voice)}}
 }
 
 // say prints a line of srun's own.
 func (c *client) say(format string, v ...any) {
-	if c.print != nil {
-		c.print.err.flushFor()
-		defer c.print.err.unlock()
-	}
-	fmt.Fprintf(c.stdio.Err, "srun: "+format+"\n", v...)
+	c.print.err.write(fmt.Appendf(nil, "srun: "+format+"\n", v...))
 }
 
 // id is the step's name for people.
@@ -83,6 +83,9 @@ func (c *client) run() (int, error) {
 	stop := c.catchSignals()
 	defer stop()
 	for _, r := range c.nodes {
+		if c.plan.first.verbose > 0 {
+			c.say("launching %s on host %s, %d tasks: [%s]", c.id(), r.name, len(r.ranks), ints(r.ranks))
+		}
 		if err := r.link.send(frame{kind: mGo}); err != nil {
 			return 0, fmt.Errorf("start on %s: %w", r.name, err)
 		}
@@ -120,6 +123,8 @@ func (c *client) create() error {
 			waited = true
 			if !c.plan.first.quiet {
 				c.say("Job %s step creation temporarily disabled, retrying (%s)", a.Job, f.body)
+				hint := time.AfterFunc(hintAfter, func() { c.say("%s", c.plan.hint()) })
+				defer hint.Stop()
 			}
 		case mRefused:
 			return unable(string(f.body))
@@ -133,6 +138,20 @@ func (c *client) create() error {
 			return nil
 		}
 	}
+}
+
+// hintAfter is how long a step waits before srun says what would let it start.
+const hintAfter = 2 * time.Second
+
+// hint says what would let a step start beside others.
+func (p *plan) hint() string {
+	switch {
+	case !p.request.Exact:
+		return "still waiting: other steps have these nodes whole; with --exact a step takes only what it asks for, with --overlap it shares"
+	case !p.request.Components[0].Devices.asked():
+		return "still waiting: a step takes all GPUs of its nodes unless it says how many, by --gpus or --gres=none"
+	}
+	return "still waiting: other steps hold what this one asks for; with --overlap it shares"
 }
 
 // hold connects to every node of the step and waits until all tasks are held.

@@ -99,17 +99,12 @@ type limit struct {
 type origin struct {
 	Host    string `json:"host"`
 	Address string `json:"address"`
-	Port    int    `json:"port"`
-	PID     int    `json:"pid"`
-	UID     int    `json:"uid"`
-	GID     int    `json:"gid"`
 }
 
 // ending is how a task ended.
 type ending struct {
 	Exit job.ExitCode `json:"exit"`
 	OOM  bool         `json:"oom,omitempty"`
-	Core bool         `json:"core,omitempty"`
 	Text string       `json:"text,omitempty"` // why the program could not be started
 }
 

@@ -14,7 +14,8 @@ const longestLine = 64 << 10
 // printer prints the output of tasks, whole lines at a time so that those of
 // different tasks do not mix. A task's output comes from one goroutine.
 type printer struct {
-	err   *sink // where srun's own words go
+	out   *sink
+	err   *sink // also srun's own words
 	ranks map[int]*voice
 }
 
@@ -33,10 +34,6 @@ type sink struct {
 	w   io.Writer
 	bad bool // it takes nothing any more
 }
-
-// flushFor takes the sink for srun's own words.
-func (s *sink) flushFor() { s.mu.Lock() }
-func (s *sink) unlock()   { s.mu.Unlock() }
 
 // write writes unless the reader has gone away.
 func (s *sink) write(b []byte) {
@@ -115,16 +112,11 @@ func (v *voice) labelled(b []byte, mid *bool) []byte {
 
 // openOutputs opens srun's output files and says which task's output goes where.
 func (c *client) openOutputs() error {
-	c.print = &printer{err: &sink{w: c.stdio.Err}, ranks: make(map[int]*voice)}
-	out := &sink{w: c.stdio.Out}
-	if c.stdio.Out == c.stdio.Err {
-		out = c.print.err
-	}
 	width := len(fmt.Sprint(c.info.Tasks - 1))
 	open := make(map[string]*sink)
 	for _, p := range c.info.Parts {
 		o := c.plan.options[p.Component]
-		to := [3]*sink{1: out, 2: c.print.err}
+		to := [3]*sink{1: c.print.out, 2: c.print.err}
 		for fd, name := range map[int]string{1: o.output, 2: o.err} {
 			s, err := c.openSink(fd, name, c.plan.prep.Programs[p.Component], o.appends, open)
 			if err != nil {

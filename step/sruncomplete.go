@@ -281,17 +281,14 @@ func differs(name string) bool {
 		if rest != "" && strings.ContainsRune("tnN", rune(rest[0])) {
 			return true
 		}
-		name = rest
-		if strings.HasPrefix(name, "%") {
-			name = name[1:]
-		}
+		name = strings.TrimPrefix(rest, "%") // %% is a percent sign
 	}
 }
 
 // origin says where srun runs.
 func (p *plan) origin(env func(string) string) origin {
 	host, _ := os.Hostname()
-	at := origin{Host: host, Address: "127.0.0.1", PID: os.Getpid(), UID: os.Getuid(), GID: os.Getgid()}
+	at := origin{Host: host, Address: "127.0.0.1"}
 	if i := p.alloc.nodeIndex(env("SLURMD_NODENAME")); i >= 0 && p.alloc.Nodes[i].Address != "" {
 		at.Address = p.alloc.Nodes[i].Address
 	}

@@ -53,6 +53,7 @@ func TaskInitMain(args []string) int {
 	}
 	path, err := lookPath(args[0])
 	if err == nil {
+		o.limit()
 		err = syscall.Exec(path, args, append(os.Environ(), fmt.Sprintf("SLURM_TASK_PID=%d", os.Getpid())))
 	}
 	return fail(o.exitCode(err), fmt.Errorf("execve(): %s: %s", args[0], errnoText(err)))
@@ -72,9 +73,9 @@ func readOrders(r io.Reader) (orders, error) {
 	return o, json.Unmarshal(text, &o)
 }
 
-// apply sets what was ordered. Limits are set as far as they may be. A directory
-// that cannot be entered is said on standard error and /tmp is used, as Slurm does.
-func (o orders) apply() error {
+// limit sets the limits, as far as they may be set. It comes last: limits of memory
+// and processes also concern this program.
+func (o orders) limit() {
 	for _, l := range o.Limits {
 		have := syscall.Rlimit{}
 		if err := syscall.Getrlimit(l.Resource, &have); err != nil {
@@ -83,6 +84,11 @@ func (o orders) apply() error {
 		want := syscall.Rlimit{Cur: min(l.Soft, have.Max), Max: have.Max}
 		_ = syscall.Setrlimit(l.Resource, &want)
 	}
+}
+
+// apply sets the rest of what was ordered. A directory that cannot be entered is
+// said on standard error and /tmp is used, as Slurm does.
+func (o orders) apply() error {
 	if o.Umask >= 0 {
 		syscall.Umask(o.Umask)
 	}
