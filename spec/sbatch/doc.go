@@ -21,8 +21,8 @@
 //     several options a line, "-N1", "-N 1", "--nodes=1", "--nodes 1", clustered
 //     letters, unambiguous beginnings of long names, and an option's argument on
 //     the next line all work. "--" ends the options.
-//   - A word "hetjob" (or "packjob") ends a component; the rest of its line is not
-//     read.
+//   - A line that begins with the word "hetjob" (or "packjob") ends a component.
+//     What stands behind that word is not read, on any line.
 //   - Nothing is expanded: "$HOME" stays "$HOME", with a warning.
 //   - The last of several values for an option holds, with a warning if they differ.
 //

@@ -156,6 +156,8 @@ func (s *Script) split(line string, number int) (words []word, ended bool) {
 		problem(UnmatchedQuote)
 	case badColon:
 		problem(UnexpectedColon)
+	case late:
+		s.warn(number, "", "a component ends only where its word is the first of a line, and behind others it ends the line, as it does for sbatch: not read: "+here.text)
 	case empty:
 		s.warn(number, "", "an empty argument ends the line, as it does for sbatch: not read: "+here.text)
 	}

@@ -54,7 +54,8 @@ type ending uint8
 
 const (
 	lineEnd   ending = iota
-	component        // the word hetjob or packjob
+	component        // the word hetjob or packjob, first on its line
+	late             // the same word behind others, which only ends the line
 	empty            // an empty argument
 	badQuote         // a quote without its partner
 	badColon         // a word that begins with a colon
@@ -84,6 +85,9 @@ func (s *splitter) words() ([]word, ending) {
 			return out, badColon
 		}
 		if s.separator("hetjob") || s.separator("packjob") {
+			if len(out) > 0 {
+				return out, late
+			}
 			return out, component
 		}
 		start := s.pos
@@ -106,7 +110,7 @@ func (s *splitter) words() ([]word, ending) {
 // separator reports whether the unquoted word stands at pos.
 func (s *splitter) separator(text string) bool {
 	rest, ok := strings.CutPrefix(s.src[s.pos:], text)
-	return ok && (rest == "" || isSpace(rest[0]) || rest[0] == '#')
+	return ok && (rest == "" || isSpace(rest[0]))
 }
 
 // word reads one word; closed is false if a quote in it is not.
