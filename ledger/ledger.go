@@ -69,7 +69,7 @@ func New() *Ledger {
 }
 
 // SetNode adds or replaces the description of a node. What is held on it stays
-// held even where the new capacity is smaller; Over reports it.
+// held even where the new capacity is smaller.
 func (l *Ledger) SetNode(n fleet.Node) {
 	e := l.node(n.Name)
 	e.Node, e.known = n, true
@@ -103,6 +103,9 @@ func (l *Ledger) Verify(a *Allocation) error {
 	}
 	byNode := map[string]*demand{}
 	for _, c := range a.Claims {
+		if negative(c.Take) {
+			return fault.New(fault.Invalid, "allocation %d claims less than nothing of node %s", a.ID, c.Node)
+		}
 		d := byNode[c.Node]
 		if d == nil {
 			d = &demand{shares: map[int]resource.Share{}}
@@ -137,6 +140,13 @@ func (l *Ledger) Verify(a *Allocation) error {
 		}
 	}
 	return nil
+}
+
+// negative reports whether any amount is below zero: such a claim would free what
+// others hold.
+func negative(v resource.Vector) bool {
+	return v.CPU < 0 || v.Memory < 0 || v.Disk < 0 ||
+		slices.ContainsFunc(v.Named, func(x resource.Named) bool { return x.Amount < 0 })
 }
 
 // Hold adds an allocation after verifying it.

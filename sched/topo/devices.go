@@ -50,12 +50,11 @@ func (a score) compare(b score) int {
 }
 
 type picker struct {
-	pos    []int
-	link   [][]int // strength between free devices
-	numa   [][]int // 1: on the same NUMA node
-	apart  bool    // some pair differs from another
-	total  []int   // sum of strengths of each device to all free ones
-	chosen []int
+	pos   []int
+	link  [][]int // strength between free devices
+	numa  [][]int // 1: on the same NUMA node
+	apart bool    // some pair differs from another
+	total []int   // sum of strengths of each device to all free ones
 }
 
 func newPicker(devices []fleet.Device, pos []int) *picker {
