@@ -277,3 +277,21 @@ func TestNothingIsTakenByLess(t *testing.T) {
 		}
 	}
 }
+
+// TestClaimsOfOneAllocationAddUp: two groups of a gang on one node count together.
+func TestClaimsOfOneAllocationAddUp(t *testing.T) {
+	l := ledger.New()
+	l.SetNode(fleet.Node{Name: "n", State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(4)}, Devices: []fleet.Device{{Index: 0}}})
+	half := fleet.Claim{Node: "n", Devices: []fleet.DeviceClaim{{Index: 0, Share: 600}}}
+	cpus := fleet.Claim{Node: "n", Take: resource.Vector{CPU: resource.CPUs(3)}}
+	for _, c := range []fleet.Claim{half, cpus} {
+		two := c
+		two.Group = 1
+		if err := l.Verify(&ledger.Allocation{ID: 1, Job: 1, Claims: []fleet.Claim{c}}); err != nil {
+			t.Errorf("%+v alone: %v", c, err)
+		}
+		if err := l.Verify(&ledger.Allocation{ID: 1, Job: 1, Claims: []fleet.Claim{c, two}}); fault.KindOf(err) != fault.Conflict {
+			t.Errorf("%+v twice: %v", c, err)
+		}
+	}
+}
