@@ -16,7 +16,7 @@ import (
 // clear kills what a dead supervisor left on its node until nothing is found, and
 // removes its control group. It returns false if the engine was closed before.
 func (p *part) clear(ctx context.Context) bool {
-	group := cgroup.Open(p.identity.Cgroups)
+	group := p.group()
 	mark := supervise.Mark(p.gang.dir, p.node.Name)
 	for try := 0; ; try++ {
 		left, err := p.remains(group, mark)

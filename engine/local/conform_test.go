@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/enginetest"
 	"github.com/coxswain-sched/coxswain/engine/local"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/engine/local/proc"
 	"github.com/coxswain-sched/coxswain/engine/local/supervise"
 )
@@ -30,6 +31,9 @@ func namings(t *testing.T) []local.Naming {
 func TestConformance(t *testing.T) {
 	for _, naming := range namings(t) {
 		for _, limits := range []bool{true, false} {
+			if base, _ := cgroup.Find(); limits && !base.Kills() {
+				continue // the same as without
+			}
 			t.Run(fmt.Sprintf("names=%s/cgroups=%t", naming, limits), func(t *testing.T) {
 				enginetest.Run(t, harness(local.Config{Naming: naming, NoLimits: !limits}))
 			})

@@ -95,7 +95,7 @@ func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
 	}
 	file := &attempt.Launch{
 		Ref: l.Ref, Digest: digest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Grace: l.Grace,
-		Naming: e.cfg.Naming, Root: e.cfg.Root, Sockets: e.sockets(l.Ref, len(nodes)), Limits: !e.cfg.NoLimits,
+		Naming: e.cfg.Naming, Root: e.cfg.Root, Sockets: e.sockets(l.Ref, len(nodes)), Groups: e.base,
 		BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether,
 	}
 	for _, n := range e.cfg.Nodes {
@@ -143,7 +143,7 @@ func (e *Engine) sockets(ref engine.Ref, nodes int) string {
 	if len(dir)+len(fmt.Sprintf("/%d.c", nodes)) <= socketPath {
 		return dir
 	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("%s%d.%s", supervise.GroupPrefix(e.cfg.Root), os.Getuid(), ref))
+	return filepath.Join(os.TempDir(), fmt.Sprintf("%s%d.%s", attempt.GroupPrefix(e.cfg.Root), os.Getuid(), ref))
 }
 
 // write puts an attempt's directory in place, whole.

@@ -95,6 +95,10 @@ func TestDeafSupervisor(t *testing.T) {
 		if err := unix.Kill(n.PID, unix.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, "it has stopped", func() bool {
+			st, err := proc.Read(n.PID)
+			return err != nil || st.State == 'T'
+		})
 	}
 	if err := e.Stop(t.Context(), l.Ref, engine.Stop{Grace: time.Hour}); err != nil {
 		t.Fatal(err)

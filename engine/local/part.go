@@ -18,6 +18,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/engine/local/proc"
 	"github.com/coxswain-sched/coxswain/engine/local/supervise"
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -330,10 +331,15 @@ func (p *part) bury(ctx context.Context) {
 		if !p.clear(ctx) {
 			return
 		}
+	} else if err := p.group().Remove(); err != nil {
+		p.gang.e.cfg.Log.Warn("remove a control group", "err", err)
 	}
-	p.event(func() {
-		p.buried(state, lost)
-	})
+	p.event(func() { p.buried(state, lost) })
+}
+
+// group is the control group of the part's tasks.
+func (p *part) group() *cgroup.Group {
+	return p.gang.launch.Groups.Group(p.gang.launch.Group(p.index))
 }
 
 // buried takes over what the journal of a dead supervisor says.

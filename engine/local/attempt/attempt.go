@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 )
@@ -65,7 +67,7 @@ type Launch struct {
 	Naming  Naming        `json:"naming"`
 	Root    string        `json:"root"`    // the engine's state directory
 	Sockets string        `json:"sockets"` // directory of the sockets
-	Limits  bool          `json:"limits"`  // whether control groups are to be used
+	Groups  cgroup.Base   `json:"groups"`  // where control groups are made; nowhere: none
 	BootID  string        `json:"boot_id"` // of the machine's run in which it was launched
 	Orphan  time.Duration `json:"orphan"`  // how long a supervisor waits for the barrier without a server
 	Tether  time.Duration `json:"tether"`  // how long work goes on without a server; 0: to its end
@@ -181,6 +183,19 @@ func (l *Launch) ControlSocket(i int) string {
 // StepSocket is where the supervisor of the i-th node serves steps.
 func (l *Launch) StepSocket(i int) string {
 	return filepath.Join(l.Sockets, strconv.Itoa(i)+".s")
+}
+
+// Group is the control group of the i-th node's tasks. Its name is unique to the
+// engine's root, the attempt and the node.
+func (l *Launch) Group(i int) string {
+	return GroupPrefix(l.Root) + l.Ref.String() + "." + strconv.Itoa(i)
+}
+
+// GroupPrefix begins the names of the control groups of an engine's root.
+func GroupPrefix(root string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(root))
+	return fmt.Sprintf("cox.%08x.", h.Sum32())
 }
 
 // NodeIndex returns the position of a node in Nodes, -1 if it is not among them.

@@ -31,10 +31,9 @@ type Command struct {
 }
 
 // Identity is supervisor.json: which process a supervisor is, so that a later
-// process with the same number is not taken for it, and where its tasks are.
+// process with the same number is not taken for it.
 type Identity struct {
-	PID     int      `json:"pid"`
-	Start   uint64   `json:"start"` // clock ticks after boot, /proc/PID/stat field 22
-	BootID  string   `json:"boot_id"`
-	Cgroups []string `json:"cgroups,omitempty"` // directories
+	PID    int    `json:"pid"`
+	Start  uint64 `json:"start"` // clock ticks after boot, /proc/PID/stat field 22
+	BootID string `json:"boot_id"`
 }

@@ -28,10 +28,10 @@ import (
 // Base is where groups can be made: a directory in each usable hierarchy, empty
 // where there is none.
 type Base struct {
-	Unified string // v2
-	Memory  string // v2 with its memory controller, or v1
-	CPU     string // the same for CPU
-	PIDs    string // v1; holds new forks off while a group is killed
+	Unified string `json:"unified,omitempty"` // v2
+	Memory  string `json:"memory,omitempty"`  // v2 with its memory controller, or v1
+	CPU     string `json:"cpu,omitempty"`     // the same for CPU
+	PIDs    string `json:"pids,omitempty"`    // v1; holds new forks off while a group is killed
 }
 
 // Kills reports whether groups can be killed and proved empty.
@@ -43,34 +43,42 @@ type Limits struct {
 	CPU    int64 // thousandths of a CPU; a weight among groups, not a bound
 }
 
-// Group is one control group: a directory in each of up to four hierarchies.
+// Group is one control group: a directory in each of up to four hierarchies. A
+// directory that does not exist is an empty one.
 type Group struct {
 	unified, memory, cpu, pids string
+}
+
+// Group returns the group of a name, whether it exists or not.
+func (b Base) Group(name string) *Group {
+	at := func(base string) string {
+		if base == "" {
+			return ""
+		}
+		return filepath.Join(base, name)
+	}
+	g := &Group{unified: at(b.Unified), memory: at(b.Memory), cpu: at(b.CPU)}
+	if b.Unified == "" {
+		g.pids = at(b.PIDs)
+	}
+	return g
 }
 
 // Create makes a group. What cannot be limited is an error, and then nothing is
 // left.
 func (b Base) Create(name string, l Limits) (*Group, error) {
-	g := &Group{}
-	at := func(dir *string, base string) error {
-		if base == "" {
-			return nil
+	g := b.Group(name)
+	if l.Memory == 0 && g.memory != g.unified && g.unified+g.pids != "" {
+		g.memory = "" // entering a hierarchy costs milliseconds
+	}
+	if l.CPU == 0 && g.cpu != g.unified {
+		g.cpu = ""
+	}
+	var err error
+	for _, d := range g.distinct() {
+		if e := os.Mkdir(d, 0o755); e != nil && !errors.Is(e, fs.ErrExist) {
+			err = errors.Join(err, e)
 		}
-		*dir = filepath.Join(base, name)
-		if err := os.Mkdir(*dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		return nil
-	}
-	err := at(&g.unified, b.Unified)
-	if err == nil && b.PIDs != "" && b.Unified == "" {
-		err = at(&g.pids, b.PIDs)
-	}
-	if err == nil && (l.Memory > 0 || !g.kills()) {
-		err = at(&g.memory, b.Memory)
-	}
-	if err == nil && l.CPU > 0 {
-		err = at(&g.cpu, b.CPU)
 	}
 	if err == nil {
 		err = g.limit(l)
@@ -79,41 +87,6 @@ func (b Base) Create(name string, l Limits) (*Group, error) {
 		return nil, errors.Join(fmt.Errorf("control group %s: %w", name, err), g.Remove())
 	}
 	return g, nil
-}
-
-func (g *Group) kills() bool { return g.unified != "" || g.pids != "" }
-
-// Open returns the group of directories that Dirs returned; ones that no longer
-// exist are empty groups.
-func Open(dirs []string) *Group {
-	g := &Group{}
-	for _, d := range dirs {
-		kind, dir, _ := strings.Cut(d, ":")
-		switch kind {
-		case "unified":
-			g.unified = dir
-		case "memory":
-			g.memory = dir
-		case "cpu":
-			g.cpu = dir
-		case "pids":
-			g.pids = dir
-		}
-	}
-	return g
-}
-
-// Dirs returns the group's directories for Open.
-func (g *Group) Dirs() []string {
-	var out []string
-	for _, d := range []struct{ kind, dir string }{
-		{"unified", g.unified}, {"memory", g.memory}, {"cpu", g.cpu}, {"pids", g.pids},
-	} {
-		if d.dir != "" {
-			out = append(out, d.kind+":"+d.dir)
-		}
-	}
-	return out
 }
 
 // distinct lists the group's directories, each once.

@@ -1,10 +1,10 @@
 package cgroup
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -111,11 +111,24 @@ func enabled(dir string) []string {
 
 // canMake tries it: permission bits do not tell of read-only mounts.
 func canMake(dir string) bool {
-	probe := filepath.Join(dir, fmt.Sprintf("cox.probe.%d", os.Getpid()))
+	const prefix = "cox.probe."
+	if left, err := filepath.Glob(filepath.Join(dir, prefix+"*")); err == nil {
+		for _, name := range left { // of processes that were killed in between
+			if pid := strings.TrimPrefix(filepath.Base(name), prefix); !exists("/proc/" + pid) {
+				_ = unix.Rmdir(name)
+			}
+		}
+	}
+	probe := filepath.Join(dir, prefix+strconv.Itoa(os.Getpid()))
 	if err := unix.Mkdir(probe, 0o755); err != nil {
 		return false
 	}
 	return unix.Rmdir(probe) == nil
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }
 
 // hierarchies joins /proc/self/mountinfo and /proc/self/cgroup.

@@ -122,9 +122,6 @@ func (s *supervisor) identify() error {
 		return err
 	}
 	id := attempt.Identity{PID: me.PID, Start: me.Start, BootID: s.launch.BootID}
-	if s.group != nil {
-		id.Cgroups = s.group.Dirs()
-	}
 	return attempt.WriteJSON(filepath.Join(s.dir.Node(s.node.Name), "supervisor.json"), id)
 }
 

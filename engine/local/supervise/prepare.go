@@ -18,18 +18,15 @@ func (s *supervisor) prepare() error {
 	if err := s.listen(); err != nil {
 		return err
 	}
-	if s.launch.Limits {
-		base, _ := cgroup.Find()
-		if base.Kills() {
-			g, err := base.Create(s.groupName(), s.limits())
-			if err != nil {
-				return err
-			}
-			s.group = g
-		}
-	}
 	if err := s.identify(); err != nil {
 		return err
+	}
+	if s.launch.Groups.Kills() {
+		g, err := s.launch.Groups.Create(s.launch.Group(s.index), s.limits())
+		if err != nil {
+			return err
+		}
+		s.group = g
 	}
 	if m, err := s.dir.Marker(); err != nil {
 		return err
@@ -55,20 +52,6 @@ func (s *supervisor) prepare() error {
 		s.due.orphan = time.Now().Add(s.launch.Orphan)
 	}
 	return nil
-}
-
-// groupName is unique to the engine's root, the attempt and the node.
-func (s *supervisor) groupName() string {
-	return GroupPrefix(s.launch.Root) + s.launch.Ref.String() + "." + fmt.Sprint(s.index)
-}
-
-// GroupPrefix begins the names of the control groups of an engine's root.
-func GroupPrefix(root string) string {
-	h := uint32(2166136261) // FNV-1a: short and the same for every process
-	for _, b := range []byte(root) {
-		h = (h ^ uint32(b)) * 16777619
-	}
-	return fmt.Sprintf("cox.%08x.", h)
 }
 
 func (s *supervisor) limits() cgroup.Limits {

@@ -1,0 +1,124 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+var errEnough = errors.New("enough")
+
+func ref(n int) engine.Ref { return engine.Ref{Allocation: uint64(n), Attempt: 1} }
+
+// take watches until n events have come.
+func take(f *Feed, after string, n int) ([]engine.Event, error) {
+	var got []engine.Event
+	if n == 0 {
+		return nil, errEnough
+	}
+	err := f.Watch(context.Background(), nil, after, func(ev engine.Event) error {
+		if got = append(got, ev); len(got) == n {
+			return errEnough
+		}
+		return nil
+	})
+	return got, err
+}
+
+// Whatever was published: who resumes after any event of his gets everything after
+// it, once, in order; who is too far behind gets the last report of every attempt.
+func TestResume(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := New(3)
+		var all []engine.Event
+		for range rapid.IntRange(1, 40).Draw(t, "events") {
+			f.Publish(engine.Report{Ref: ref(rapid.IntRange(1, 3).Draw(t, "attempt"))})
+			last, _ := take(f, "", len(f.All()))
+			all = append(all, last[len(last)-1])
+		}
+		for i, ev := range all {
+			got, err := take(f, ev.Cursor, len(all)-i-1)
+			if !errors.Is(err, errEnough) || len(got) != 0 && !reflect.DeepEqual(got, all[i+1:]) {
+				t.Fatalf("after %d: %v, %v; want %v", i, got, err, all[i+1:])
+			}
+		}
+		for i := 1; i < len(all); i++ {
+			if all[i].Report.Version <= all[i-1].Report.Version {
+				t.Fatal("versions do not grow")
+			}
+		}
+		// Resuming in the middle of the present reports loses nothing either.
+		present, _ := take(f, "", len(f.All()))
+		for i, ev := range present {
+			latest := map[engine.Ref]engine.Report{}
+			for _, p := range present[:i+1] {
+				latest[p.Report.Ref] = p.Report
+			}
+			index := 0
+			for k, a := range all {
+				if a.Cursor == ev.Cursor {
+					index = k
+				}
+			}
+			rest, _ := take(f, ev.Cursor, len(all)-index-1)
+			for _, r := range rest {
+				latest[r.Report.Ref] = r.Report
+			}
+			for _, want := range f.All() {
+				if !reflect.DeepEqual(latest[want.Ref], want) {
+					t.Fatalf("resumed after %s: %v, want %v", ev.Cursor, latest[want.Ref], want)
+				}
+			}
+		}
+	})
+}
+
+func TestTooFarBehind(t *testing.T) {
+	f := New(1)
+	f.Publish(engine.Report{Ref: ref(1)})
+	for range 3 * kept {
+		f.Publish(engine.Report{Ref: ref(2)})
+	}
+	got, err := take(f, "1.1", 2)
+	if !errors.Is(err, errEnough) || got[0].Report.Ref != ref(1) || got[1].Report.Ref != ref(2) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if len(f.recent) > 2*kept {
+		t.Errorf("%d events are kept", len(f.recent))
+	}
+}
+
+func TestForgottenAndOtherEpochs(t *testing.T) {
+	f := New(2)
+	f.Publish(engine.Report{Ref: ref(1)})
+	f.Publish(engine.Report{Ref: ref(2)})
+	f.Forget(ref(1))
+	if _, ok := f.Last(ref(1)); ok || len(f.All()) != 1 {
+		t.Error("it is not forgotten")
+	}
+	for _, cursor := range []string{"1.1", "2.9", "x", "2.x", ""} {
+		if got, err := take(f, cursor, 1); !errors.Is(err, errEnough) || got[0].Report.Ref != ref(2) {
+			t.Errorf("cursor %q: %v, %v", cursor, got, err)
+		}
+	}
+}
+
+func TestWatchEnds(t *testing.T) {
+	f := New(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	never := func(engine.Event) error { t.Error("an event"); return nil }
+	if err := f.Watch(ctx, nil, "", never); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	closed := make(chan struct{})
+	close(closed)
+	if err := f.Watch(t.Context(), closed, "", never); err != nil {
+		t.Errorf("%v", err)
+	}
+}
