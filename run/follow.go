@@ -119,6 +119,9 @@ func (f *follower) see(v control.View) {
 // announce says once what a job waits for and when its gang has started.
 func (f *follower) announce(j *followed) {
 	v := &j.view
+	if len(f.order) > manyJobs {
+		return // the lines of so many jobs would drown what they print
+	}
 	switch {
 	case v.Job.State == job.Pending && v.Why.Code != "":
 		if said := v.Why.String(); said != j.said {

@@ -161,13 +161,24 @@ func (s *session) run(ctx context.Context) (int, error) {
 		return 0, errors.Join(err, s.abandon(f))
 	}
 	s.screen.clear()
-	code := 0
+	return s.conclude(f), nil
+}
+
+// conclude says how the jobs ended and returns the exit code.
+func (s *session) conclude(f *follower) (code int) {
+	var views []*control.View
 	for _, id := range f.order {
 		v := &f.jobs[id].view
-		summary(s.screen, v, s.lasting(v.Report.Files))
+		views = append(views, v)
 		code = max(code, ExitCode(&v.Job))
+		if len(f.order) <= manyJobs || v.Job.State != job.Completed {
+			summary(s.screen, v, s.lasting(v.Report.Files))
+		}
 	}
-	return code, nil
+	if len(views) > manyJobs {
+		s.screen.note("done     %s", tally(views))
+	}
+	return code
 }
 
 // lasting leaves out the files that are removed with the state directory.

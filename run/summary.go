@@ -102,11 +102,37 @@ func usage(v *control.View, ran time.Duration) string {
 			gpus += float64(d.Share) / float64(resource.WholeDevice)
 		}
 	}
-	text := fmt.Sprintf("%s %s, %s CPUs", plural(len(names), "node"), compress(names), resource.FormatCPU(cpu))
+	text := fmt.Sprintf("%s %s, %s", plural(len(names), "node"), compress(names), cpus(cpu))
 	if gpus > 0 {
 		text += fmt.Sprintf(", %g GPUs × %.1f s = %.1f GPU-seconds", gpus, ran.Seconds(), gpus*ran.Seconds())
 	}
 	return text
+}
+
+func cpus(a resource.Amount) string {
+	if a == resource.OneCPU {
+		return "1 CPU"
+	}
+	return resource.FormatCPU(a) + " CPUs"
+}
+
+// manyJobs is how many jobs are told of one by one; of more, those that failed
+// are, and all are counted.
+const manyJobs = 8
+
+// tally counts jobs by how they ended: "1000 jobs: 998 × COMPLETED, 2 × FAILED".
+func tally(views []*control.View) string {
+	count := map[job.State]int{}
+	for _, v := range views {
+		count[v.Job.State]++
+	}
+	var parts []string
+	for _, s := range job.States() {
+		if count[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d × %s", count[s], s))
+		}
+	}
+	return fmt.Sprintf("%d jobs: %s", len(views), strings.Join(parts, ", "))
 }
 
 // ranks groups the ranks of every step by how they ended: "8 × exit 0".
