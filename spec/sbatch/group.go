@@ -3,6 +3,7 @@ package sbatch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/hostlist"
@@ -62,13 +63,13 @@ func (p *parser) fitNodeList(g *job.TaskGroup, set settings) {
 	if !ok {
 		d, _ = set.get("nodefile")
 	}
-	for _, n := range g.NodeList {
-		for _, x := range g.Exclude {
-			if n == x {
-				p.fail(d, fmt.Errorf("names %s, which --exclude excludes", n), "")
-				return
-			}
-		}
+	excluded := make(map[string]bool, len(g.Exclude))
+	for _, x := range g.Exclude {
+		excluded[x] = true
+	}
+	if k := slices.IndexFunc(g.NodeList, func(n string) bool { return excluded[n] }); k >= 0 {
+		p.fail(d, fmt.Errorf("names %s, which --exclude excludes", g.NodeList[k]), "")
+		return
 	}
 	switch {
 	case g.Nodes == job.Range{}:

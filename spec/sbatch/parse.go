@@ -100,7 +100,7 @@ func (p *parser) statuses(set settings, later bool) {
 		case d.Plugin:
 			p.warn(d, plugin(d.Option).what)
 		case later && (d.Line == 0 || isPropagated(d.Option)):
-		case d.opt.Status == NoEffect && d.name.file != environment && !p.pointless(d):
+		case d.opt.Status == NoEffect && !p.pointless(d):
 			p.warn(d, "has no effect here: "+d.opt.Why)
 		case d.opt.Status == Refused:
 			p.fail(d, fmt.Errorf("is refused: %s", d.opt.Why), "take it out of the script")
@@ -112,7 +112,7 @@ func (p *parser) statuses(set settings, later bool) {
 // nobody anything.
 func (p *parser) pointless(d Directive) bool {
 	switch {
-	case d.name.file == "command line" && (d.opt.Why == forCommand || d.opt.Why == onCommandLine):
+	case d.Line == 0 && (d.opt.Why == forCommand || d.opt.Why == onCommandLine):
 		return true
 	case d.Option == "mail-type":
 		return strings.EqualFold(d.Value, "NONE")

@@ -316,8 +316,17 @@ func TestPrecedence(t *testing.T) {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 	_, _, err = parse(t, script, Options{Environ: []string{"SBATCH_TIMELIMIT=x"}})
-	if err == nil || !strings.HasPrefix(err.Error(), "environment: --time=x is not a time") {
+	if err == nil || !strings.HasPrefix(err.Error(), "environment: SBATCH_TIMELIMIT=x is not a time") {
 		t.Errorf("bad variable: %v", err)
+	}
+}
+
+// A variable without effect warns by its own name; what concerns the command
+// sbatch alone does not.
+func TestEnvironmentWarnings(t *testing.T) {
+	_, warnings, err := parse(t, "-N1", Options{Environ: []string{"SBATCH_GPU_BIND=closest", "SBATCH_WAIT=1", "SBATCH_DEBUG=2"}})
+	if err != nil || len(warnings) != 1 || warnings[0].String() != "environment: SBATCH_GPU_BIND has no effect here: every task sees the GPUs of its node or step" {
+		t.Errorf("%v, %v", warnings, err)
 	}
 }
 

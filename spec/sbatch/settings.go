@@ -101,8 +101,12 @@ func (p *parser) override(set settings, d Directive) {
 	set.put(d)
 }
 
-// show prints the option with its long name: "--nodes=2".
+// show prints the option with its long name, "--nodes=2", or its variable,
+// "SBATCH_GPUS=2".
 func (d Directive) show() string {
+	if d.name.file == environment {
+		return d.Raw
+	}
 	if d.HasValue {
 		return "--" + d.Option + "=" + d.Value
 	}
@@ -191,7 +195,11 @@ func fromArgs(args []string) (components [][]Directive, problems []Problem) {
 }
 
 func (p *parser) warn(d Directive, message string) {
+	option := "--" + d.Option
+	if d.name.file == environment {
+		option, _, _ = strings.Cut(d.Raw, "=")
+	}
 	p.warnings = append(p.warnings, spec.Warning{
-		File: d.name.file, Line: d.Line, Col: d.name.col + 1, Option: "--" + d.Option, Message: message,
+		File: d.name.file, Line: d.Line, Col: d.name.col + 1, Option: option, Message: message,
 	})
 }
