@@ -4,12 +4,30 @@ import "strings"
 
 // stateCodes pairs long state and flag names with their short codes.
 var stateCodes = []struct{ name, code string }{
-	{"PENDING", "PD"}, {"RUNNING", "R"}, {"SUSPENDED", "S"}, {"COMPLETED", "CD"}, {"CANCELLED", "CA"},
-	{"FAILED", "F"}, {"TIMEOUT", "TO"}, {"NODE_FAIL", "NF"}, {"PREEMPTED", "PR"}, {"BOOT_FAIL", "BF"},
-	{"DEADLINE", "DL"}, {"OUT_OF_MEMORY", "OOM"},
-	{"CONFIGURING", "CF"}, {"COMPLETING", "CG"}, {"RESV_DEL_HOLD", "RD"}, {"REQUEUE_FED", "RF"},
-	{"REQUEUE_HOLD", "RH"}, {"REQUEUED", "RQ"}, {"RESIZING", "RS"}, {"REVOKED", "RV"}, {"SIGNALING", "SI"},
-	{"SPECIAL_EXIT", "SE"}, {"STAGE_OUT", "SO"}, {"STOPPED", "ST"},
+	{"PENDING", "PD"},
+	{"RUNNING", "R"},
+	{"SUSPENDED", "S"},
+	{"COMPLETED", "CD"},
+	{"CANCELLED", "CA"},
+	{"FAILED", "F"},
+	{"TIMEOUT", "TO"},
+	{"NODE_FAIL", "NF"},
+	{"PREEMPTED", "PR"},
+	{"BOOT_FAIL", "BF"},
+	{"DEADLINE", "DL"},
+	{"OUT_OF_MEMORY", "OOM"},
+	{"CONFIGURING", "CF"},
+	{"COMPLETING", "CG"},
+	{"RESV_DEL_HOLD", "RD"},
+	{"REQUEUE_FED", "RF"},
+	{"REQUEUE_HOLD", "RH"},
+	{"REQUEUED", "RQ"},
+	{"RESIZING", "RS"},
+	{"REVOKED", "RV"},
+	{"SIGNALING", "SI"},
+	{"SPECIAL_EXIT", "SE"},
+	{"STAGE_OUT", "SO"},
+	{"STOPPED", "ST"},
 }
 
 // StateCode returns the short code of a state or flag name, such as "PD".
