@@ -2,17 +2,33 @@ package place_test
 
 import (
 	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/place"
 	"github.com/coxswain-sched/coxswain/sched/schedtest"
 )
+
+// TestMain raises the number of drawn cases: most of them are easy.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given {
+		flag.Set("rapid.checks", "2000")
+	}
+	os.Exit(m.Run())
+}
 
 // TestFitsIffSomePlacementExists fills a small fleet job by job: each is placed if
 // and only if the exhaustive search finds any placement, and as its specification
@@ -52,6 +68,55 @@ func TestFitsIffSomePlacementExists(t *testing.T) {
 			state.Take(table, claims)
 		}
 	})
+}
+
+// TestGroupsShareUnevenNodes: three tasks of each group on both nodes. Even division
+// by the first group's looks would leave the second nothing on n1.
+func TestGroupsShareUnevenNodes(t *testing.T) {
+	table := index.NewTable()
+	for i, cpus := range []int{3, 4} {
+		table.Put(fleet.Node{Name: fmt.Sprintf("n%d", i+1), State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(cpus)}})
+	}
+	cpus := func(n int) resource.Requirements {
+		return resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(n)}}
+	}
+	spec := &job.Spec{Groups: []job.TaskGroup{
+		{Tasks: job.Count{Want: 2}, PerTask: cpus(2)}, // would go to n2 alone
+		{Nodes: job.Range{Min: 2, Max: 2}, Tasks: job.Count{Want: 3}, PerTask: cpus(1)},
+	}}
+	claims := place.Gang(table, table.Empty(false), class.Compile(spec))
+	if len(claims) != 4 {
+		t.Errorf("placed %v, want both groups on both nodes", claims)
+	}
+}
+
+// TestDevicesAndTasksCompete: devices collected over nodes of different sizes, each of
+// which pays for a device with CPUs that its tasks want too.
+func TestDevicesAndTasksCompete(t *testing.T) {
+	table := index.NewTable()
+	for i := range 3 {
+		n := fleet.Node{Name: fmt.Sprintf("n%d", i+1), State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(4)}}
+		for d := range 1 + 2*i {
+			n.Devices = append(n.Devices, fleet.Device{Index: d, Kind: "gpu"})
+		}
+		table.Put(n)
+	}
+	g := job.TaskGroup{Nodes: job.Range{Min: 2, Max: 2}, Tasks: job.Count{Want: 5}}
+	g.PerTask.CPU, g.PerDevice.CPU = resource.OneCPU, resource.OneCPU
+	g.Total.Devices = []resource.DeviceRequest{{Count: 3}}
+	shape := class.Compile(&job.Spec{Groups: []job.TaskGroup{g}})
+	claims := place.Gang(table, table.Empty(false), shape)
+	tasks, devices := 0, 0
+	for _, c := range claims {
+		tasks, devices = tasks+c.Tasks, devices+len(c.Devices)
+	}
+	if len(claims) != 2 || tasks != 5 || devices != 3 {
+		t.Errorf("placed %+v", claims)
+	}
+	g.Tasks.Want = 6 // 6 tasks and 3 devices want 9 of 8 CPUs
+	if claims := place.Gang(table, table.Empty(false), class.Compile(&job.Spec{Groups: []job.TaskGroup{g}})); claims != nil {
+		t.Errorf("placed %+v", claims)
+	}
 }
 
 func dump(book *schedtest.Book, spec *job.Spec) string {
