@@ -5,9 +5,9 @@ BIN   := $(CACHE)/bin
 GO    ?= go
 PKGS  ?= ./...
 
-.PHONY: test lint unit race bench torture fuzz build clean docs
+.PHONY: test lint unit race slurm bench torture fuzz build clean docs
 
-test: lint unit race          ## everything that must pass before a commit lands
+test: lint unit race slurm    ## everything that must pass before a commit lands
 
 build:                        ## bin/cox and its GPU probe
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/cox
@@ -24,6 +24,13 @@ unit:                         ## tests, with real processes, as the user who cal
 # The packages with goroutines of their own, under the race detector.
 race:
 	CGO_ENABLED=1 $(GO) test -count=1 -race -short ./control/... ./dispatch/... ./event/... ./store/... ./step/... ./engine/... ./run/...
+
+slurm:                        ## the sbatch reader beside a real sbatch (as root: installs Debian's packages)
+	scripts/slurm/test.sh
+
+torture:                      ## the long runs: minutes to hours
+	COX_LONG=1 COX_SLURM_ALL=1 $(MAKE) unit slurm
+	FUZZTIME=$(or $(FUZZTIME),20m) scripts/fuzz.sh
 
 bench:                        ## figures of docs/benchmarks.md
 	scripts/bench.sh

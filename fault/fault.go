@@ -7,7 +7,6 @@ package fault
 import (
 	"errors"
 	"fmt"
-	"net/http"
 )
 
 // Kind classifies an error by what the caller can do about it.
@@ -25,19 +24,21 @@ const (
 	Exhausted               // disk, memory, numbers: nothing is left
 )
 
+// kinds holds numbers instead of net/http's names: that package would cost every
+// srun a part of its start-up time.
 var kinds = []struct {
 	name   string
 	status int
 	exit   int
 }{
-	Internal:    {"internal", http.StatusInternalServerError, 70},
-	Invalid:     {"invalid request", http.StatusBadRequest, 2},
-	NotFound:    {"not found", http.StatusNotFound, 3},
-	Conflict:    {"conflict", http.StatusConflict, 4},
-	Permission:  {"permission", http.StatusForbidden, 77},
-	Unavailable: {"unavailable", http.StatusServiceUnavailable, 75},
-	Unsupported: {"unsupported", http.StatusNotImplemented, 69},
-	Exhausted:   {"exhausted", http.StatusInsufficientStorage, 74},
+	Internal:    {"internal", 500, 70},
+	Invalid:     {"invalid request", 400, 2},
+	NotFound:    {"not found", 404, 3},
+	Conflict:    {"conflict", 409, 4},
+	Permission:  {"permission", 403, 77},
+	Unavailable: {"unavailable", 503, 75},
+	Unsupported: {"unsupported", 501, 69},
+	Exhausted:   {"exhausted", 507, 74},
 }
 
 // String is the kind's name as messages show it.

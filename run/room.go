@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -35,6 +36,7 @@ type Machine struct {
 // need is what one node must have for the jobs to fit.
 type need struct {
 	nodes   int
+	tasks   int // on one node
 	take    resource.Vector
 	devices map[string]int // by type, "" for any
 	shares  bool
@@ -46,7 +48,7 @@ type need struct {
 // BuildRoom sizes a room to what the jobs ask for, starting from the machine. The
 // shape bounds it: what does not fit into a fixed shape is refused later, by name,
 // when the job is submitted.
-func BuildRoom(m Machine, shape Shape, specs []*job.Spec) Room {
+func BuildRoom(m Machine, shape Shape, specs []*job.Spec) (Room, error) {
 	n := need{nodes: 1, devices: map[string]int{}}
 	for _, s := range specs {
 		n.add(s)
@@ -56,6 +58,14 @@ func BuildRoom(m Machine, shape Shape, specs []*job.Spec) Room {
 		count = shape.Nodes
 	}
 	var r Room
+	devs := 0
+	for _, c := range n.devices {
+		devs += min(c, maxDevices+1)
+	}
+	if count > MaxNodes || n.tasks > maxTasks || devs > maxDevices {
+		return r, fault.New(fault.Invalid, "more is asked for than this machine can play: %s; a room has at most %d nodes with %d tasks and %d devices each",
+			plural(count, "node"), MaxNodes, maxTasks, maxDevices).Advise("ask for less: cox run -s --nodes=4 -s --ntasks=8 FILE")
+	}
 	devices, declared := n.deviceSets(m, count, shape.GPUsPerNode)
 	capacity := resource.Vector{CPU: max(resource.CPUs(m.CPUs), n.take.CPU), Memory: max(m.Memory, n.take.Memory), Disk: n.take.Disk}
 	capacity.Named = n.take.Named
@@ -80,8 +90,15 @@ func BuildRoom(m Machine, shape Shape, specs []*job.Spec) Room {
 	if len(n.feats) > 0 {
 		r.note("no node here has features; --constraint is met by declaring %q", n.feats)
 	}
-	return r
+	return r, nil
 }
+
+// A room is processes of one machine, so its size has bounds.
+const (
+	MaxNodes   = 1000
+	maxTasks   = 4096 // on one node
+	maxDevices = 1024 // on one node
+)
 
 func (r *Room) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
@@ -95,6 +112,7 @@ func (n *need) add(s *job.Spec) {
 		c := nodesOf(g)
 		nodes += c
 		tasks := tasksOn(g, c)
+		n.tasks = max(n.tasks, tasks)
 		take := g.PerNode.Vector.Add(g.PerTask.Vector.Scale(tasks)).Add(divide(g.Total.Vector, c))
 		devs := map[string]int{}
 		per := 0

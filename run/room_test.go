@@ -3,6 +3,7 @@ package run
 import (
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -120,7 +121,10 @@ func TestRoomGrowsToWhatIsAsked(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := BuildRoom(tt.machine, tt.shape, tt.specs)
+			r, err := BuildRoom(tt.machine, tt.shape, tt.specs)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if len(r.Nodes) != tt.nodes || len(r.Names) != tt.nodes || r.Declared != tt.declared {
 				t.Fatalf("%d nodes, %d declared devices; want %d, %d", len(r.Nodes), r.Declared, tt.nodes, tt.declared)
 			}
@@ -144,7 +148,10 @@ func TestRoomMeetsNamesFeaturesAndPartitions(t *testing.T) {
 		Constraint: job.Constraint{Alternatives: [][]string{{"ib", "a100"}, {"roce"}}},
 	})
 	s.Partitions = []string{"big"}
-	r := BuildRoom(Machine{CPUs: 2}, Shape{0, -1}, []*job.Spec{s})
+	r, err := BuildRoom(Machine{CPUs: 2}, Shape{0, -1}, []*job.Spec{s})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(r.Nodes) != 2 || r.Names[0] != "gpu07" || r.Names[1] != "gpu08" {
 		t.Errorf("names %q", r.Names)
 	}
@@ -153,5 +160,18 @@ func TestRoomMeetsNamesFeaturesAndPartitions(t *testing.T) {
 	}
 	if p := r.Nodes[1].Parts; len(p) != 1 || p[0] != "big" {
 		t.Errorf("partitions %q", p)
+	}
+}
+
+func TestARoomHasBounds(t *testing.T) {
+	for _, g := range []job.TaskGroup{
+		{Nodes: job.Range{Min: 1 << 30}},
+		{Tasks: job.Count{Want: 1 << 30}},
+		{PerNode: resource.Requirements{Devices: gpus(1<<30, "")}},
+		{Nodes: job.Range{Min: 1 << 30}, Tasks: job.Count{Want: 1 << 30}, PerNode: resource.Requirements{Devices: gpus(1<<30, "")}},
+	} {
+		if _, err := BuildRoom(Machine{CPUs: 2}, Shape{0, -1}, []*job.Spec{onlyGroup(g)}); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%+v: %v", g, err)
+		}
 	}
 }

@@ -104,8 +104,10 @@ func (s *session) open(ctx context.Context, dir string, temporary bool) error {
 		specs = append(specs, r.Submission.Spec)
 	}
 	s.dir, s.gone = dir, temporary
-	s.room = BuildRoom(s.opt.Machine, s.opt.Shape, specs)
 	var err error
+	if s.room, err = BuildRoom(s.opt.Machine, s.opt.Shape, specs); err != nil {
+		return err
+	}
 	if s.store, err = sqlite.Open(dir); err != nil {
 		return err
 	}
