@@ -26,7 +26,7 @@ func (c *Core) checkFree() error {
 	}
 	for i := range c.table.Len() {
 		a, b := c.state.Row(i), want.Row(i)
-		if !a.Free.Sub(b.Free).IsZero() || a.Devices != b.Devices || a.Holds != b.Holds || a.Whole != b.Whole || !slices.Equal(a.Parts, b.Parts) {
+		if !a.Same(b) {
 			return fmt.Errorf("node %s: %+v is counted as free, claims leave %+v", c.table.Node(i).Name, *a, *b)
 		}
 	}

@@ -42,6 +42,9 @@ type Group struct {
 	Total                     resource.Vector
 	AllMemory, Whole, Adjoint bool // Adjoint: contiguous in node order
 
+	One, All               resource.Vector // taken of each node, and of all together, at least
+	OneDevices, AllDevices int             // undivided devices of any kind, in the same way
+
 	Alternatives [][]string // features; any of them
 	Same         bool       // all nodes the same alternative
 	Text         string     // of the constraint, for messages
@@ -119,7 +122,34 @@ func compile(t *job.TaskGroup) Group {
 	g.Base = t.PerNode.Add(t.PerDevice.Scale(t.PerNode.DeviceCount()))
 	g.Step = t.PerTask.Add(t.PerDevice.Scale(t.PerTask.DeviceCount()))
 	g.size(t)
+	g.bound()
 	return g
+}
+
+// bound works out what is needed at least, so that a state that is too full can be
+// told at once.
+func (g *Group) bound() {
+	base, step, total := undivided(g.BaseDevices), undivided(g.StepDevices), undivided(g.TotalDevices)
+	tasks, each := g.Least, g.Each
+	if g.Each > 0 {
+		tasks = g.Each * g.MinNodes
+	} else if len(g.TotalDevices) == 0 && g.Least >= g.MinNodes {
+		each = 1
+	}
+	g.One, g.OneDevices = g.Base.Add(g.Step.Scale(each)), base+step*each
+	g.All = g.Base.Scale(g.MinNodes).Add(g.Step.Scale(tasks)).Add(g.Extra.Scale(g.TotalCount())).Add(g.Total)
+	g.AllDevices = base*g.MinNodes + step*tasks + total
+}
+
+// undivided counts whole devices, of any kind.
+func undivided(needs []Need) int {
+	n := 0
+	for _, d := range needs {
+		if d.Share == resource.WholeDevice {
+			n += d.Count
+		}
+	}
+	return n
 }
 
 // size settles how many nodes and tasks are asked for.

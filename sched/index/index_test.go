@@ -89,7 +89,7 @@ func claims(t *rapid.T) []fleet.Claim {
 func equal(a, b *index.State, n int) string {
 	for i := range n {
 		x, y := a.Row(i), b.Row(i)
-		if !x.Free.Sub(y.Free).IsZero() || x.Devices != y.Devices || x.Holds != y.Holds || x.Whole != y.Whole || !slices.Equal(x.Parts, y.Parts) {
+		if !x.Same(y) {
 			return fmt.Sprintf("row %d: %+v and %+v", i, *x, *y)
 		}
 	}

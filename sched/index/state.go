@@ -11,7 +11,8 @@ import (
 type Row struct {
 	Free    resource.Vector // may be negative where a node shrank below what is held on it
 	Devices Set             // free as a whole
-	Parts   []Part          // usable devices of which a share is held, by position; never written in place
+	Full    Set             // held as a whole by one claim
+	Parts   []Part          // devices of which shares are held, by position; never written in place
 	Holds   int             // claims on the node
 	Whole   int             // claims that have the node alone
 }
@@ -122,7 +123,11 @@ func (r *Row) hold(n *Node, d fleet.DeviceClaim, sign resource.Share) {
 	if pos < 0 {
 		return
 	}
-	held := r.Held(pos) + sign*d.Share
+	if d.Share == resource.WholeDevice && r.Full.Has(pos) == (sign < 0) && (sign < 0 || r.part(pos) == 0) {
+		r.whole(n, pos, sign)
+		return
+	}
+	held := r.part(pos) + sign*d.Share
 	i, found := slices.BinarySearchFunc(r.Parts, pos, func(p Part, pos int) int { return p.Pos - pos })
 	switch {
 	case held == 0 && found:
@@ -133,14 +138,51 @@ func (r *Row) hold(n *Node, d fleet.DeviceClaim, sign resource.Share) {
 	case held != 0:
 		r.Parts = slices.Insert(slices.Clone(r.Parts), i, Part{pos, held})
 	}
-	r.Devices = r.Devices.Without(pos)
-	if held == 0 && n.Usable.Has(pos) {
+	r.free(n, pos)
+}
+
+// whole takes an undivided device or gives it back.
+func (r *Row) whole(n *Node, pos int, sign resource.Share) {
+	if sign > 0 {
+		r.Full = r.Full.With(pos)
+	} else {
+		r.Full = r.Full.Without(pos)
+	}
+	r.free(n, pos)
+}
+
+// free notes whether a device is free as a whole.
+func (r *Row) free(n *Node, pos int) {
+	if r.Held(pos) == 0 && n.Usable.Has(pos) {
 		r.Devices = r.Devices.With(pos)
+	} else {
+		r.Devices = r.Devices.Without(pos)
 	}
 }
 
 // Held is how much of the device at a position is held.
 func (r *Row) Held(pos int) resource.Share {
+	if r.Full.Has(pos) {
+		return resource.WholeDevice + r.part(pos)
+	}
+	return r.part(pos)
+}
+
+// Same reports whether the same is free and held in two rows.
+func (r *Row) Same(o *Row) bool {
+	if !r.Free.Sub(o.Free).IsZero() || r.Devices != o.Devices || r.Holds != o.Holds || r.Whole != o.Whole {
+		return false
+	}
+	for pos := range MaxDevices {
+		if r.Held(pos) != o.Held(pos) {
+			return false
+		}
+	}
+	return true
+}
+
+// part is how much of it is held by shares.
+func (r *Row) part(pos int) resource.Share {
 	for _, p := range r.Parts {
 		if p.Pos == pos {
 			return p.Held
@@ -207,7 +249,7 @@ func (s *State) within(o *State, i int) {
 	s.sum = nil
 	a, b := &s.rows[i], &o.rows[i]
 	a.Free = least(a.Free, b.Free)
-	a.Devices = a.Devices.And(b.Devices)
+	a.Devices, a.Full = a.Devices.And(b.Devices), a.Full.Union(b.Full)
 	a.Holds = max(a.Holds, b.Holds)
 	a.Whole = max(a.Whole, b.Whole)
 	if len(a.Parts)+len(b.Parts) > 0 {

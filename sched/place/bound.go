@@ -6,46 +6,12 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/index"
 )
 
-// bound is an amount below which nothing of a group can be placed. It counts
-// undivided devices of any kind.
-type bound struct {
-	take    resource.Vector
-	devices int
-}
-
-// bounds returns what a group takes at least of one node, and of all its nodes.
-func bounds(g *class.Group) (one, all bound) {
-	undivided := func(needs []class.Need) int {
-		n := 0
-		for _, d := range needs {
-			if d.Share == resource.WholeDevice {
-				n += d.Count
-			}
-		}
-		return n
-	}
-	base, step, total := undivided(g.BaseDevices), undivided(g.StepDevices), undivided(g.TotalDevices)
-	tasks := max(g.Each, g.Least)
-	if g.Each > 0 {
-		tasks = g.Each * g.MinNodes
-	}
-	all = bound{
-		take:    g.Base.Scale(g.MinNodes).Add(g.Step.Scale(tasks)).Add(g.Extra.Scale(g.TotalCount())).Add(g.Total),
-		devices: base*g.MinNodes + step*tasks + total,
-	}
-	each := g.Each
-	if g.Each == 0 && len(g.TotalDevices) == 0 && g.Least >= g.MinNodes && g.Want >= g.MinNodes {
-		each = 1
-	}
-	return bound{take: g.Base.Add(g.Step.Scale(each)), devices: base + step*each}, all
-}
-
 // beyond reports whether a state is too full for a group whatever its nodes are.
 func (v *view) beyond() bool {
 	m := v.s.Summary()
-	a, b := v.least.take, v.all.take
+	a, b := v.g.One, v.g.All
 	part := v.part()
-	return v.least.devices > m.LargestDevices || v.all.devices > m.AllDevices || part > m.LargestDevices ||
+	return v.g.OneDevices > m.LargestDevices || v.g.AllDevices > m.AllDevices || part > m.LargestDevices ||
 		a.CPU > m.Largest.CPU || a.Memory > m.Largest.Memory || a.Disk > m.Largest.Disk ||
 		b.CPU > m.All.CPU || b.Memory > m.All.Memory || b.Disk > m.All.Disk
 }
@@ -55,7 +21,7 @@ func (v *view) beyond() bool {
 func (v *view) part() int {
 	g := v.g
 	if g.MaxNodes == 0 || g.Each > 0 || len(g.TotalDevices) > 0 {
-		return v.least.devices
+		return v.g.OneDevices
 	}
 	n := (g.Least + g.MaxNodes - 1) / g.MaxNodes
 	devices := 0
@@ -105,7 +71,7 @@ func (v *view) plain(shape *class.Shape) bool {
 	for _, w.pool = range v.t.Pools() {
 		left := g.MinNodes
 		for pos := 0; pos < v.t.Len() && left > 0; pos++ {
-			if v.s.Row(pos).Devices.Len() >= v.least.devices && v.qualifies(pos, &w) && v.fits(pos, q, nil) {
+			if v.s.Row(pos).Devices.Len() >= v.g.OneDevices && v.qualifies(pos, &w) && v.fits(pos, q, nil) {
 				left--
 			}
 		}

@@ -53,7 +53,7 @@ func undivided(row *index.Row, usable index.Set, wants []want) (whole []want, pa
 		}
 		left := w.count
 		for left > 0 {
-			p := tightest(parts, usable.And(w.mask), w.share)
+			p := tightest(parts, usable.And(w.mask).Minus(row.Full), w.share)
 			if p < 0 {
 				break
 			}

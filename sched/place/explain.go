@@ -42,11 +42,16 @@ func Now(t *index.Table, s *index.State, shape *class.Shape) []reason.Reason {
 	if Fits(t, s, shape) {
 		return nil
 	}
-	return Missing(t, s, shape)
+	return missing(t, s, shape, true)
 }
 
-// Missing is Now for a gang that is known not to fit.
+// Missing is Now for a gang that is known not to fit. It does not count the nodes
+// that could take part.
 func Missing(t *index.Table, s *index.State, shape *class.Shape) []reason.Reason {
+	return missing(t, s, shape, false)
+}
+
+func missing(t *index.Table, s *index.State, shape *class.Shape, count bool) []reason.Reason {
 	var out []reason.Reason
 	need, free := 0, 0
 	for i := range shape.Groups {
@@ -54,7 +59,7 @@ func Missing(t *index.Table, s *index.State, shape *class.Shape) []reason.Reason
 		need += e.v.g.MinNodes
 		free = max(free, len(e.open))
 		if len(shape.Groups) == 1 || !e.alone() {
-			out = append(out, e.now())
+			out = append(out, e.now(count))
 		}
 	}
 	if len(out) == 0 {
@@ -153,12 +158,16 @@ func (e *explainer) wouldFitUp() bool {
 }
 
 // now names what is missing on the present state.
-func (e *explainer) now() reason.Reason {
+func (e *explainer) now(count bool) reason.Reason {
 	g := e.v.g
 	tasks := max(g.Least, g.Each*g.MinNodes)
 	for _, d := range e.demands(share{tasks: tasks, nodes: g.MinNodes, extra: g.TotalCount()}) {
 		if free := e.total(d); free < d.need {
-			return reason.Reason{Code: reason.Resources, Resource: d.name, Need: int64(d.need), Free: int64(free), Nodes: e.takers(e.open)}
+			r := reason.Reason{Code: reason.Resources, Resource: d.name, Need: int64(d.need), Free: int64(free)}
+			if count {
+				r.Nodes = e.takers(e.open)
+			}
+			return r
 		}
 	}
 	need, free := e.nodes(), e.takers(e.open)

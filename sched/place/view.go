@@ -20,8 +20,6 @@ type view struct {
 	step  [][]index.Set
 	total [][]index.Set
 	wants []want // scratch
-	least bound  // on each node
-	all   bound  // on all nodes together
 }
 
 func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
@@ -33,7 +31,6 @@ func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
 		return out
 	}
 	v.base, v.step, v.total = masks(g.BaseDevices), masks(g.StepDevices), masks(g.TotalDevices)
-	v.least, v.all = bounds(g)
 	return v
 }
 
@@ -155,7 +152,7 @@ func (v *view) devices(pos, tasks int, extra []int) []want {
 // even serve the group without a task.
 func (v *view) most(pos, limit int) int {
 	r := v.s.Row(pos)
-	if v.least.devices > r.Devices.Len() || !v.open(pos) {
+	if v.g.OneDevices > r.Devices.Len() || !v.open(pos) {
 		return -1
 	}
 	base := v.need(pos, 0, 0)
@@ -183,7 +180,7 @@ func (v *view) units(r *index.Row, pos int, mask index.Set, share resource.Share
 	}
 	n *= int(resource.WholeDevice / share)
 	for _, p := range r.Parts {
-		if mask.And(v.usable(pos)).Has(p.Pos) && p.Held < resource.WholeDevice {
+		if mask.And(v.usable(pos)).Minus(r.Full).Has(p.Pos) && p.Held < resource.WholeDevice {
 			n += int((resource.WholeDevice - p.Held) / share)
 		}
 	}
