@@ -115,6 +115,7 @@ func (w *World) Release(ref engine.Ref) {
 	a.freed = true
 	if a.quiet || a.killed {
 		a.quiet = false
+		a.report.Cause = cmp.Or(a.report.Cause, engine.NodeLost)
 		w.end(a, w.cfg.Now(), job.ExitCode{Signal: sigkill})
 	}
 }
