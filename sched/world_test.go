@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given {
-		flag.Set("rapid.checks", "150")
+		flag.Set("rapid.checks", "400")
 	}
 	os.Exit(m.Run())
 }
