@@ -71,6 +71,13 @@ func testEnd(t *testing.T, h Harness) {
 			t.Errorf("killed after %s, in the grace of %s", d, grace)
 		}
 	})
+	t.Run("LeftResists", func(t *testing.T) {
+		b := start(t, h)
+		l := b.plan(1, 2, Program{Exit: 4, Leaves: true, Resists: true})
+		l.Grace = 300 * time.Millisecond
+		b.launch(l)
+		ended(t, b.gone(l.Ref), engine.Exited, job.ExitCode{Status: 4})
+	})
 	t.Run("Hastened", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(2, Program{Run: Forever, Resists: true})
