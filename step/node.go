@@ -18,6 +18,9 @@ import (
 // defaultGrace is NodeConfig.Grace where none is said.
 const defaultGrace = 2 * time.Second
 
+// retryAccept is how long to wait when there are no descriptors left.
+const retryAccept = 50 * time.Millisecond
+
 // NodeConfig says what a Node works with.
 type NodeConfig struct {
 	Alloc    *Alloc
@@ -92,6 +95,10 @@ func (n *Node) Serve(l net.Listener) error {
 	n.mu.Unlock()
 	for {
 		c, err := l.Accept()
+		if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			time.Sleep(retryAccept) // descriptors come back when tasks end
+			continue
+		}
 		if err != nil {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -146,12 +153,7 @@ func (n *Node) allowed(c net.Conn) error {
 
 // serve answers one connection until it ends.
 func (n *Node) serve(l *link) {
-	defer func() {
-		n.mu.Lock()
-		delete(n.links, l)
-		n.mu.Unlock()
-		l.close()
-	}()
+	defer n.drop(l)
 	f, err := l.receive()
 	if err != nil || f.kind != mHello {
 		return
@@ -201,9 +203,9 @@ func (n *Node) gone(step int) <-chan struct{} {
 	return done
 }
 
-// goneEverywhere waits until nothing of a step lives on any of its nodes. A node
-// that does not answer has no supervisor any more: its processes are the engine's
-// to end.
+// goneEverywhere waits until nothing of a step lives on any of its nodes, or until
+// this node is closed. A node that does not answer has no supervisor any more: its
+// processes are the engine's to end.
 func (n *Node) goneEverywhere(i *Info) {
 	for _, p := range i.Parts {
 		if p.Node == n.cfg.Node {
@@ -214,11 +216,30 @@ func (n *Node) goneEverywhere(i *Info) {
 		if err != nil {
 			continue
 		}
-		if l.send(frame{kind: mWaitGone, number: i.Step}) == nil {
+		if n.keep(l) && l.send(frame{kind: mWaitGone, number: i.Step}) == nil {
 			_, _ = l.receive()
 		}
-		l.close()
+		n.drop(l)
 	}
+}
+
+// keep notes a connection, so that Close closes it; false if Close was called.
+func (n *Node) keep(l *link) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return false
+	}
+	n.links[l] = true
+	return true
+}
+
+// drop closes a connection and forgets it.
+func (n *Node) drop(l *link) {
+	n.mu.Lock()
+	delete(n.links, l)
+	n.mu.Unlock()
+	l.close()
 }
 
 // Tasks lists every task that the node has had, by step and rank.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,6 +61,30 @@ func TestClosingANodeEndsItsTasks(t *testing.T) {
 	if code, _ := os.ReadFile(filepath.Join(c.dir, "code")); string(code) != "143\n" {
 		said, _ := os.ReadFile(filepath.Join(c.dir, "said"))
 		t.Errorf("srun ended with %s, said %s", code, said)
+	}
+}
+
+// TestClosingAtAnyMoment closes the nodes while steps come and go: every task ends,
+// and Close returns.
+func TestClosingAtAnyMoment(t *testing.T) {
+	for i := range 6 {
+		c := launch(t, uniform(2, 2, 4, 0))
+		cmd := c.command(`for i in 1 2 3 4; do srun -Q -n4 --overlap sleep 600 & done; wait`)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "some tasks", func() bool { return len(c.nodes[1].living(-1)) > i%4 })
+		for _, n := range c.nodes {
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, s := range n.Tasks() {
+				if s.Running || syscall.Kill(s.PID, 0) == nil && !s.Started.IsZero() {
+					t.Errorf("task lives after Close: %+v", s)
+				}
+			}
+		}
+		_ = cmd.Wait()
 	}
 }
 

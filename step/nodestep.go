@@ -14,7 +14,7 @@ type nodeStep struct {
 	node  *Node
 	link  *link
 	prep  preparation
-	tasks []*task
+	tasks []*task             // grows under mu while they are started, then no more
 	files map[string]*os.File // output files that tasks of this node share, by name
 
 	over chan struct{} // closed when nothing of it lives and all output was sent
@@ -37,6 +37,9 @@ func (n *Node) serveStep(l *link, f frame) {
 		return
 	}
 	pids, err := s.hold()
+	if err == nil && s.isEnding() {
+		err = errEnding
+	}
 	n.serving.Go(func() { s.watch(err == nil) })
 	if err != nil {
 		s.kill(true)
@@ -51,6 +54,16 @@ func (n *Node) serveStep(l *link, f frame) {
 	<-s.over
 }
 
+// errEnding refuses a step because the node is being closed.
+var errEnding = errors.New("the job is ending")
+
+// isEnding reports whether a kill is on its way.
+func (s *nodeStep) isEnding() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending
+}
+
 // enter adds the step to those that live here.
 func (n *Node) enter(s *nodeStep) error {
 	n.mu.Lock()
@@ -58,7 +71,7 @@ func (n *Node) enter(s *nodeStep) error {
 	id := s.prep.Info.Step
 	switch {
 	case n.closed:
-		return errors.New("the job is ending")
+		return errEnding
 	case n.steps[id] != nil:
 		return fmt.Errorf("step %d is already here", id)
 	}
@@ -80,7 +93,9 @@ func (s *nodeStep) hold() (pids map[int]int, err error) {
 		for local := range part.Ranks {
 			t, err := s.start(index, local)
 			if t != nil {
+				s.mu.Lock()
 				s.tasks = append(s.tasks, t)
+				s.mu.Unlock()
 			}
 			if err != nil {
 				return nil, err

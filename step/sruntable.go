@@ -98,7 +98,7 @@ var srunTable = []srunOption{
 	{"cluster-constraint", 0, needArg, silent, whyInJob, nil},
 	{"clusters", 'M', needArg, silent, whyInJob, nil},
 	{"comment", 0, needArg, silent, whyInJob, nil},
-	{"constraint", 'C', needArg, silent, whyInJob, nil},
+	{"constraint", 'C', needArg, ignored, "the nodes of a step are chosen by name and number, not by features", nil},
 	{"contiguous", 0, noArg, silent, whyInJob, nil},
 	{"core-spec", 'S', needArg, silent, whyInJob, nil},
 	{"cores-per-socket", 0, needArg, silent, whyHardware, nil},
