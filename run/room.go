@@ -97,7 +97,7 @@ func BuildRoom(m Machine, shape Shape, specs []*job.Spec) (Room, error) {
 const (
 	MaxNodes   = 1000
 	maxTasks   = 4096 // on one node
-	maxDevices = 1024 // on one node
+	maxDevices = 128  // on one node, as many as the core handles
 )
 
 func (r *Room) note(format string, args ...any) {
