@@ -117,9 +117,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		done: make(chan struct{}), stop: stop,
 	}
 	l.ctx, l.control = run, c
-	l.dispatch = dispatch.New(dispatch.Config{
-		Engine: cfg.Engine, Log: cfg.Log, Refused: func(r dispatch.Refused) { c.post(run, l.refused(r)) },
-	})
+	l.dispatch = dispatch.New(dispatch.Config{Engine: cfg.Engine, Log: cfg.Log})
 	go l.main()
 	return c, nil
 }

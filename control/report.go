@@ -1,9 +1,6 @@
 package control
 
 import (
-	"slices"
-
-	"github.com/coxswain-sched/coxswain/dispatch"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
@@ -35,10 +32,12 @@ func (l *loop) reported(r engine.Report) message {
 		switch {
 		case r.Phase == engine.Ended && r.Gone:
 			l.stageEnd(e, r)
-		case r.Uncertain != (e.Flags&job.Uncertain != 0):
-			l.stage(kindUncertain, e.ID, uncertain{r.Ref, r.Uncertain, r.Message}, nil, nil)
+			return
 		case r.Phase >= engine.Running && e.Flags&job.Configuring != 0 && !r.Started.IsZero():
 			l.stage(kindStarted, e.ID, started{r.Ref, r.Started}, func() { l.extend(e) }, nil)
+		}
+		if r.Uncertain != (e.Flags&job.Uncertain != 0) {
+			l.stage(kindUncertain, e.ID, uncertain{r.Ref, r.Uncertain, r.Message}, nil, nil)
 		}
 	}}
 }
@@ -53,12 +52,13 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 }
 
 // outcome maps how an attempt ended, and what was asked of it, to the job's next
-// state.
+// state. A job whose end was asked for does not wait again.
 func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
+	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed
 	switch {
-	case r.Cause == engine.Stopped && e.cancel != nil, r.Cause == engine.LaunchFailed && e.cancel != nil:
+	case e.cancel != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Cancelled, job.ByUser, 0
-	case r.Cause == engine.Stopped && e.requeue:
+	case e.requeue && stopped:
 		return job.Pending, job.ByUser, job.Requeued
 	}
 	switch r.Cause {
@@ -84,26 +84,17 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 }
 
 // refused is the message for a launch that the engine does not take.
-func (l *loop) refused(r dispatch.Refused) message {
-	return message{0, func(l *loop) {
-		e, err := l.state.holder(r.Ref)
+func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
+	return message{id, func(l *loop) {
+		e, err := l.state.holder(ref)
 		if err != nil {
 			return
 		}
-		if l.stagedFor(e.ID) {
-			l.carry = append(l.carry, l.refused(r))
-			return
-		}
 		l.stageEnd(e, engine.Report{
-			Ref: r.Ref, Job: e.ID, Phase: engine.Ended, Cause: engine.LaunchFailed, Gone: true,
-			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: r.Err.Error(),
+			Ref: ref, Job: id, Phase: engine.Ended, Cause: engine.LaunchFailed, Gone: true,
+			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: why.Error(),
 		})
 	}}
-}
-
-// stagedFor reports whether the batch has a record about the job.
-func (l *loop) stagedFor(id job.ID) bool {
-	return slices.ContainsFunc(l.batch, func(s staged) bool { return s.rec.Job == uint64(id) })
 }
 
 func (l *loop) orphan(ref engine.Ref) {

@@ -112,8 +112,11 @@ func (l *loop) propose(d sched.Start) (ledger.Allocation, bool) {
 // launch hands an allocation to the engine.
 func (l *loop) launch(e *entry, a ledger.Allocation) {
 	snapshot := e.Job
-	l.dispatch.Launch(reconcile.Ref(a), func(ctx context.Context) (*engine.Launch, error) {
+	ref := reconcile.Ref(a)
+	l.dispatch.Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
 		return l.load(ctx, &snapshot, a)
+	}, func(err error) {
+		_ = l.control.post(l.ctx, l.refused(a.Job, ref, err)) // a closed loop hears nothing more
 	})
 }
 

@@ -4,13 +4,15 @@
 // Calls about one attempt go out one after the other, in the order in which they
 // were given; attempts do not wait for each other. A call without an answer is
 // repeated, with growing pauses, until it is answered or the dispatcher is closed:
-// engine calls are idempotent by engine.Ref. What came of a launch that the engine
-// refused is reported once nothing of it is known to exist.
+// engine calls are idempotent by engine.Ref. A launch that the engine refused is
+// reported once nothing of it is known to exist; so is one that was to be stopped
+// before the engine took it, which is not repeated.
 package dispatch
 
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,18 +26,11 @@ const (
 	lastPause  = 10 * time.Second
 )
 
-// Refused is a launch that the engine does not take and has nothing of.
-type Refused struct {
-	Ref engine.Ref
-	Err error
-}
-
 // Config are a Dispatcher's parts.
 type Config struct {
-	Engine  engine.Engine
-	Refused func(Refused)                              // called from the dispatcher's goroutines
-	Pause   func(context.Context, time.Duration) error // waits; nil: the real clock
-	Log     *slog.Logger
+	Engine engine.Engine
+	Pause  func(context.Context, time.Duration) error // waits; nil: the real clock
+	Log    *slog.Logger
 }
 
 // Dispatcher owns one goroutine per attempt that has calls outstanding.
@@ -63,31 +58,56 @@ func New(cfg Config) *Dispatcher {
 	return &Dispatcher{cfg: cfg, ctx: ctx, cancel: cancel, queues: map[engine.Ref][]call{}}
 }
 
-// Launch starts an attempt. load is called when the call goes out, so that
-// scripts and environments are in memory no longer than needed.
-func (d *Dispatcher) Launch(ref engine.Ref, load func(context.Context) (*engine.Launch, error)) {
+// Load reads what an attempt starts with. It is called when the call goes out, so
+// that scripts and environments are in memory no longer than needed.
+type Load func(context.Context) (*engine.Launch, error)
+
+// Launch starts an attempt. refused is called, from a goroutine of the dispatcher,
+// if the engine does not take it and is certain to have nothing of it.
+func (d *Dispatcher) Launch(ref engine.Ref, load Load, refused func(error)) {
 	d.push(ref, call{"launch", func(ctx context.Context) error {
-		l, err := load(ctx)
-		if err == nil {
-			err = d.cfg.Engine.Launch(ctx, l)
-		}
-		if err == nil || fault.KindOf(err) == fault.Unavailable {
+		err := d.launch(ctx, ref, load)
+		if err == nil || fault.KindOf(err) == fault.Unavailable && !d.stopping(ref) {
 			return err
 		}
-		if _, probe := d.cfg.Engine.Inspect(ctx, ref); fault.KindOf(probe) != fault.NotFound {
-			if probe != nil {
-				return probe
-			}
-			return fault.New(fault.Unavailable, "launch was answered with an error, yet something of it exists: %w", err)
+		r, probe := d.cfg.Engine.Inspect(ctx, ref)
+		switch {
+		case fault.KindOf(probe) == fault.NotFound && probe != nil:
+			refused(err)
+			return nil
+		case probe != nil:
+			return fault.New(fault.Unavailable, "%w; and whether it exists is not known: %w", err, probe)
+		case d.stopping(ref) || fault.KindOf(err) == fault.Conflict:
+			d.cfg.Log.Info("the engine has it already", "ref", ref, "phase", r.Phase, "launch", err)
+			return nil // its reports say what becomes of it
 		}
-		d.cfg.Refused(Refused{ref, err})
-		return nil
+		return fault.New(fault.Unavailable, "launch was answered with an error, yet something of it exists: %w", err)
 	}})
 }
+
+func (d *Dispatcher) launch(ctx context.Context, ref engine.Ref, load Load) error {
+	if d.stopping(ref) {
+		return errStopped
+	}
+	l, err := load(ctx)
+	if err != nil {
+		return err
+	}
+	return d.cfg.Engine.Launch(ctx, l)
+}
+
+var errStopped = fault.New(fault.Conflict, "it was to be stopped before it was launched")
 
 // Stop begins to end an attempt.
 func (d *Dispatcher) Stop(ref engine.Ref, s engine.Stop) {
 	d.push(ref, call{"stop", func(ctx context.Context) error { return d.cfg.Engine.Stop(ctx, ref, s) }})
+}
+
+// stopping reports whether an attempt is to be stopped next.
+func (d *Dispatcher) stopping(ref engine.Ref) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.queues[ref], func(c call) bool { return c.name == "stop" })
 }
 
 // Signal sends a signal to an attempt.

@@ -1,0 +1,131 @@
+package dispatch_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/coxswain-sched/coxswain/dispatch"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ref = engine.Ref{Allocation: 7, Attempt: 1}
+
+// answers is an engine that gives the same answers to every call and writes down
+// which calls were made.
+type answers struct {
+	engine.Engine
+	launch, inspect error
+
+	signal chan bool // closed by Signal
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func (a *answers) note(call string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls = append(a.calls, call)
+}
+
+func (a *answers) Launch(context.Context, *engine.Launch) error { a.note("launch"); return a.launch }
+func (a *answers) Stop(context.Context, engine.Ref, engine.Stop) error {
+	a.note("stop")
+	return nil
+}
+
+func (a *answers) Signal(context.Context, engine.Ref, int, engine.Scope) error {
+	close(a.signal)
+	return nil
+}
+
+func (a *answers) Inspect(context.Context, engine.Ref) (engine.Report, error) {
+	return engine.Report{Phase: engine.Accepted}, a.inspect
+}
+
+func load(context.Context) (*engine.Launch, error) { return &engine.Launch{Ref: ref}, nil }
+
+// TestAStopIsNotHeldUpByALaunch gives a launch and, while it is without an answer,
+// a stop.
+func TestAStopIsNotHeldUpByALaunch(t *testing.T) {
+	lost := fault.New(fault.Unavailable, "no answer")
+	none := fault.New(fault.NotFound, "nothing of it here")
+	for _, tt := range []struct {
+		name            string
+		launch, inspect error
+		refused         bool
+		calls           []string // after the first launch
+	}{
+		{"the engine never had it", lost, none, true, []string{"stop"}},
+		{"the engine has it", lost, nil, false, []string{"stop"}},
+		{"the engine has it as something else", fault.New(fault.Conflict, "known"), nil, false, []string{"stop"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := &answers{launch: tt.launch, inspect: tt.inspect}
+			paused, goOn, done := make(chan bool, 1), make(chan bool), make(chan bool)
+			d := dispatch.New(dispatch.Config{Engine: a, Log: slog.New(slog.DiscardHandler), Pause: func(ctx context.Context, _ time.Duration) error {
+				paused <- true
+				select {
+				case <-goOn:
+				case <-ctx.Done():
+				}
+				return ctx.Err()
+			}})
+			defer d.Close()
+			refused := false
+			d.Launch(ref, load, func(error) { refused = true })
+			if fault.KindOf(tt.launch) == fault.Unavailable {
+				<-paused
+				d.Stop(ref, engine.Stop{})
+				goOn <- true
+			} else {
+				d.Stop(ref, engine.Stop{})
+			}
+			a.signal = done
+			d.Signal(ref, 1, engine.ToAll)
+			select { // calls go out in order: the two before it are done
+			case <-done:
+			case <-paused:
+				t.Fatal("the launch is repeated, and the stop waits")
+			}
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			if i := slices.Index(a.calls, "stop"); i < 0 || refused != tt.refused {
+				t.Errorf("calls %v, refused: %v, want %v", a.calls, refused, tt.refused)
+			}
+		})
+	}
+}
+
+// TestALaunchThatIsToBeStoppedDoesNotGoOut holds the first call up until the
+// launch and its stop are both given.
+func TestALaunchThatIsToBeStoppedDoesNotGoOut(t *testing.T) {
+	a := &answers{inspect: fault.New(fault.NotFound, "nothing of it here")}
+	d := dispatch.New(dispatch.Config{Engine: a, Log: slog.New(slog.DiscardHandler)})
+	defer d.Close()
+	begin, refused := make(chan bool), make(chan error, 1)
+	d.Launch(ref, func(context.Context) (*engine.Launch, error) {
+		<-begin
+		return nil, fault.New(fault.Internal, "the script cannot be read")
+	}, func(error) {})
+	d.Launch(ref, load, func(err error) { refused <- err })
+	d.Stop(ref, engine.Stop{})
+	close(begin)
+	if err := <-refused; err == nil {
+		t.Error("refused without an error")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if slices.Contains(a.calls, "launch") {
+		t.Errorf("calls %v", a.calls)
+	}
+}
