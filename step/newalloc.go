@@ -72,8 +72,11 @@ func (a *Alloc) addClaim(c fleet.Claim, nodes []fleet.Node, at Place) error {
 			made.Socket = at.Socket(n)
 		}
 		a.Nodes = append(a.Nodes, made)
-		if a.Partition == "" && len(node.Parts) > 0 {
-			a.Partition = node.Parts[0]
+		if a.Partition == "" { // none was asked for: the node's first, or its pool
+			a.Partition = node.Pool
+			if len(node.Parts) > 0 {
+				a.Partition = node.Parts[0]
+			}
 		}
 	}
 	take := c.Take
