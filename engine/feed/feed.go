@@ -18,9 +18,12 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 )
 
-// kept is how many events can be resumed from; who is further behind gets the
-// present reports instead.
-const kept = 4096
+// How much can be resumed from; who is further behind gets the present reports
+// instead. At twice that many events, or tasks in them, half is dropped.
+const (
+	keptEvents = 4096
+	keptTasks  = 1 << 16
+)
 
 // Feed holds the last report of every attempt and the latest events. A cursor is
 // EPOCH.SEQ, a version both in one number. It is safe for concurrent use.
@@ -30,6 +33,7 @@ type Feed struct {
 	mu     sync.Mutex
 	seq    uint64
 	recent []engine.Event // ends with number seq
+	tasks  int            // in the reports of recent
 	latest map[engine.Ref]numbered
 	grown  chan struct{} // closed at the next event
 }
@@ -51,8 +55,12 @@ func (f *Feed) Publish(r engine.Report) {
 	f.seq++
 	r.Version = f.epoch<<32 | f.seq
 	f.latest[r.Ref] = numbered{f.seq, r}
-	if len(f.recent) == 2*kept {
-		f.recent = slices.Delete(f.recent, 0, kept)
+	if f.tasks += len(r.Tasks); len(f.recent) >= 2*keptEvents || f.tasks >= 2*keptTasks {
+		f.recent = slices.Delete(f.recent, 0, (len(f.recent)+1)/2)
+		f.tasks = len(r.Tasks)
+		for _, ev := range f.recent {
+			f.tasks += len(ev.Report.Tasks)
+		}
 	}
 	f.recent = append(f.recent, engine.Event{Cursor: f.cursor(f.seq), Report: r})
 	close(f.grown)

@@ -81,15 +81,25 @@ func TestResume(t *testing.T) {
 func TestTooFarBehind(t *testing.T) {
 	f := New(1)
 	f.Publish(engine.Report{Ref: ref(1)})
-	for range 3 * kept {
+	for range 3 * keptEvents {
 		f.Publish(engine.Report{Ref: ref(2)})
 	}
 	got, err := take(f, "1.1", 2)
 	if !errors.Is(err, errEnough) || got[0].Report.Ref != ref(1) || got[1].Report.Ref != ref(2) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if len(f.recent) > 2*kept {
+	if len(f.recent) > 2*keptEvents {
 		t.Errorf("%d events are kept", len(f.recent))
+	}
+	big := make([]engine.TaskReport, keptTasks/4)
+	for range 30 {
+		f.Publish(engine.Report{Ref: ref(3), Tasks: big})
+	}
+	if n := len(f.recent); n > 8 {
+		t.Errorf("%d events with %d tasks each are kept", n, len(big))
+	}
+	if got, err := take(f, f.cursor(f.seq-1), 1); !errors.Is(err, errEnough) || len(got[0].Report.Tasks) != len(big) {
+		t.Errorf("%d events, %v", len(got), err)
 	}
 }
 

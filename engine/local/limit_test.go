@@ -70,3 +70,24 @@ func TestTimeLimitMessage(t *testing.T) {
 		t.Errorf("%s: %q", r.Cause, r.Message)
 	}
 }
+
+// Only what the kernel killed is called out of memory, not what was killed after it.
+func TestOnlyTheVictimIsOutOfMemory(t *testing.T) {
+	e := newEngine(t, local.Config{})
+	if info, err := e.Info(t.Context()); err != nil || !info.Abilities.Isolates {
+		t.Skip("memory is not limited here")
+	}
+	me, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := plan(t, e, 1, `srun -n 2 --overcommit --kill-on-bad-exit=1 sh -c 'trap "" TERM; test $SLURM_PROCID = 1 && exec "$0" hog; while :; do sleep 0.1; done' `+me)
+	l.Claims[0].Tasks = 2
+	l.Claims[0].Take = resource.Vector{CPU: 2 * resource.OneCPU, Memory: 64 * resource.MiB}
+	l.Grace = 300 * time.Millisecond
+	r := run(t, e, l)
+	ts := tasks(r, 0)
+	if r.Cause != engine.OutOfMemory || len(ts) != 2 || ts[1].Cause != engine.OutOfMemory || ts[0].Cause == engine.OutOfMemory || ts[0].Exit.Signal != 9 {
+		t.Errorf("%s: %+v\n%s", r.Cause, ts, read(t, r.Files[0]))
+	}
+}

@@ -168,6 +168,9 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	if e.cfg.Naming == NamedByAddr && slices.ContainsFunc(e.cfg.Nodes, func(n fleet.Node) bool { return n.Virtual }) {
 		notes = append(notes, "virtual nodes have no host names, their addresses serve instead: allow user namespaces or run as root")
 	}
+	if e.cfg.Naming == NamedByUser {
+		notes = append(notes, "virtual nodes are named in user namespaces: sudo and other programs that become another user do not work inside jobs")
+	}
 	return engine.Info{
 		Name: "local", Version: "1",
 		Abilities: engine.Abilities{
@@ -213,6 +216,9 @@ func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) e
 
 // Stop begins to end an attempt.
 func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error {
+	if s.Signal < 0 || s.Signal > 64 {
+		return fault.New(fault.Invalid, "%d is not a signal", s.Signal)
+	}
 	return e.ask(ctx, ref, func(g *gang) error { g.stop(s); return nil })
 }
 

@@ -181,3 +181,56 @@ func TestReusedPIDIsNotAdopted(t *testing.T) {
 		t.Errorf("%s", r.Cause)
 	}
 }
+
+// Work that is tethered to its engine ends when that is gone.
+func TestTether(t *testing.T) {
+	root := t.TempDir()
+	e := newEngine(t, local.Config{Root: root, Tether: 100 * time.Millisecond})
+	l := plan(t, e, 2, "exec sleep 600")
+	launch(t, e, l)
+	r := until(t, e, l.Ref, running)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "every supervisor has ended", func() bool {
+		for _, n := range r.Nodes {
+			if st, err := proc.Read(n.PID); err == nil && !st.Dead() {
+				return false
+			}
+		}
+		return true
+	})
+	again := newEngine(t, local.Config{Root: root, Nodes: e.Room()})
+	r = until(t, again, l.Ref, gone)
+	if r.Cause != engine.Stopped || r.Message == "" {
+		t.Errorf("%s: %q", r.Cause, r.Message)
+	}
+}
+
+// After a restart of the machine nothing lives, whatever the numbers say.
+func TestMachineWasRestarted(t *testing.T) {
+	root := t.TempDir()
+	e := newEngine(t, local.Config{Root: root})
+	l := plan(t, e, 1, "exec sleep 600")
+	launch(t, e, l)
+	r := until(t, e, l.Ref, running)
+	id := identity(t, root, l.Ref, l.Claims[0].Node)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := id
+	other.BootID = "of another run"
+	rewrite(t, root, l.Ref, l.Claims[0].Node, other)
+	again := newEngine(t, local.Config{Root: root, Nodes: e.Room()})
+	r = until(t, again, l.Ref, gone)
+	if r.Cause != engine.NodeLost || !strings.Contains(r.Message, "machine was restarted") {
+		t.Errorf("%s: %q", r.Cause, r.Message)
+	}
+	if !proc.Alive(id.PID, id.Start) {
+		t.Error("a process of this run was taken for one of the other")
+	}
+	if err := unix.Kill(id.PID, unix.SIGTERM); err != nil { // it ends what it watches over, and then itself
+		t.Fatal(err)
+	}
+	eventually(t, "the supervisor has ended", func() bool { return !proc.Alive(id.PID, id.Start) })
+}

@@ -126,7 +126,7 @@ func (s *supervisor) accept(nc net.Conn) {
 	}()
 }
 
-// drop forgets a connection. Before the barrier it may have been the server's.
+// drop forgets a connection. It may have been the server's.
 func (s *supervisor) drop(c *conn) {
 	if !s.control.conns[c] {
 		return

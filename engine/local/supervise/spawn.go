@@ -33,6 +33,7 @@ type spawner struct {
 	mu       sync.Mutex // held from before a fork until its pid is in children
 	children map[int]child
 	steps    map[int]*os.File // the groups of steps, below unified
+	blamed   int              // kills at the memory limit that a child's end accounts for
 }
 
 type child struct {
@@ -179,14 +180,24 @@ func (s *spawner) reap() {
 	}
 }
 
-// exitOf reads how a child ended. A child that was killed while the kernel
-// counted kills at the memory limit is taken for one of them.
+// exitOf reads how a child ended. One that was killed while the kernel counted a
+// kill at the memory limit that no other child accounts for was killed by it; a
+// shell's exit 137 accounts for one too. The caller holds the lock.
 func (s *spawner) exitOf(ws unix.WaitStatus, c child) step.Exit {
-	if !ws.Signaled() {
-		return step.Exit{Status: ws.ExitStatus()}
+	var e step.Exit
+	if ws.Signaled() {
+		e.Signal = int(ws.Signal())
+	} else {
+		e.Status = ws.ExitStatus()
 	}
-	e := step.Exit{Signal: int(ws.Signal())}
-	e.OOM = e.Signal == int(unix.SIGKILL) && s.oomKills() > c.oom
+	killed := e.Signal == int(unix.SIGKILL)
+	if shell := e.Status == 128+int(unix.SIGKILL); !killed && !shell {
+		return e
+	}
+	if n := s.oomKills(); n > s.blamed && n > c.oom {
+		s.blamed++
+		e.OOM = killed
+	}
 	return e
 }
 

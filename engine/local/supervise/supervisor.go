@@ -188,7 +188,7 @@ func (s *supervisor) expired(now time.Time) {
 	}
 }
 
-// open the barrier: the limits of time begin, and the head's script starts.
+// run opens the barrier: the limits of time begin, and the head's script starts.
 func (s *supervisor) run(started time.Time) {
 	if s.state.Phase != engine.Ready || s.state.Refused {
 		return
