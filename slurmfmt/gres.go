@@ -69,9 +69,12 @@ func parseOneGRES(part string) (g GRES, reason string) {
 	return g, ""
 }
 
-// looksLikeNumber tells a mistyped or too large count from a type: "2x" and
+// looksLikeNumber tells a mistyped or too large count from a type: "2x", "2.5" and
 // "99999999999999999999" are counts gone wrong, "1g.10gb" and "3090" types.
 func looksLikeNumber(s string) bool {
+	if whole, part, ok := strings.Cut(s, "."); ok && allDigits(whole) && allDigits(part) {
+		return true
+	}
 	return allDigits(s) || allDigits(s[:len(s)-1]) && !strings.ContainsAny(s[len(s)-1:], "kmgtpKMGTP")
 }
 

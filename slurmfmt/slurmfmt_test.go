@@ -206,7 +206,7 @@ func TestParseGRES(t *testing.T) {
 			t.Errorf("ParseGRES(%q) = %s, %v; want %s", s, printGRES(got), err, want)
 		}
 	}
-	for _, s := range []string{"gpu:h100:x", "gpu=2", "gpu:-1", "gpu:2(S:0)", "gpu:a:b:2", ":2", "gpu:", "gpu:1,", "gpu::2", "gpu:2x", "gpu:99999999999999999999"} {
+	for _, s := range []string{"gpu:h100:x", "gpu=2", "gpu:-1", "gpu:2(S:0)", "gpu:a:b:2", ":2", "gpu:", "gpu:1,", "gpu::2", "gpu:2x", "gpu:2.5", "gpu:99999999999999999999"} {
 		if got, err := ParseGRES(s); err == nil {
 			t.Errorf("ParseGRES(%q) = %s, want an error", s, printGRES(got))
 		}

@@ -208,6 +208,15 @@ func (p *parser) rank(s *job.Spec, set settings) {
 // maxNice is Slurm's range of --nice.
 const maxNice = 2147483645
 
+// file returns the name of a file; "none" is the one that holds nothing.
+func (s settings) file(option string) string {
+	name := s.value(option)
+	if strings.EqualFold(name, "none") {
+		return "/dev/null"
+	}
+	return name
+}
+
 func (p *parser) files(s *job.Spec, set settings) {
 	s.WorkDir = p.opts.Dir
 	if dir := set.value("chdir"); dir != "" {
@@ -215,7 +224,7 @@ func (p *parser) files(s *job.Spec, set settings) {
 			s.WorkDir = path.Join(p.opts.Dir, dir)
 		}
 	}
-	s.Output = job.Output{Stdout: set.value("output"), Stderr: set.value("error"), Stdin: set.value("input")}
+	s.Output = job.Output{Stdout: set.file("output"), Stderr: set.file("error"), Stdin: set.file("input")}
 	if s.Output.Stdout == "" {
 		s.Output.Stdout = "slurm-%j.out"
 		if _, array := set.get("array"); array {

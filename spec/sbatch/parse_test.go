@@ -79,6 +79,9 @@ func TestParseDefaults(t *testing.T) {
 	if s := mustParse(t, "--array=1-3", Options{}); s.Output.Stdout != "slurm-%A_%a.out" {
 		t.Errorf("array output %s", s.Output.Stdout)
 	}
+	if s := mustParse(t, "-o none -e NONE -i none", Options{}); s.Output != (job.Output{Stdout: "/dev/null", Stderr: "/dev/null", Stdin: "/dev/null"}) {
+		t.Errorf("no files: %+v", s.Output)
+	}
 	if s, _, err := Parse(Wrap("sleep 1"), Options{}); err != nil || s.Name != "wrap" {
 		t.Errorf("wrap: %+v, %v", s, err)
 	}
