@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -19,7 +20,8 @@ type follower struct {
 	screen *screen
 	jobs   map[job.ID]*followed
 	order  []job.ID
-	many   bool // more than one job: lines name theirs
+	many   bool   // more than one job: lines name theirs
+	unread func() // called once when nobody reads the output any more
 }
 
 // followed is one job as it was last seen.
@@ -74,6 +76,7 @@ func (f *follower) follow(ctx context.Context, c *control.Control, from uint64) 
 	}()
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
+	told := false
 	for !f.finished() {
 		select {
 		case vs := <-views:
@@ -87,6 +90,10 @@ func (f *follower) follow(ctx context.Context, c *control.Control, from uint64) 
 			return err
 		}
 		f.show()
+		if f.screen.broken && !told {
+			told = true
+			f.unread()
+		}
 	}
 	return nil
 }
@@ -161,6 +168,7 @@ func (f *follower) show() {
 			f.drain(j, false)
 		}
 	}
+	f.screen.flush()
 	if f.screen.live {
 		var lines []string
 		for _, id := range f.order {
@@ -284,17 +292,20 @@ func (f *follower) status(j *followed) []string {
 // screen writes output lines, notes and, on a terminal, a status that stays below
 // them and is redrawn.
 type screen struct {
-	out, err io.Writer // of lines; of notes and the status
-	raw      bool      // lines without labels
-	live     bool      // a terminal: the status is shown
-	width    int
-	drawn    int // lines of the status on the screen
-	shown    string
-	labels   int // widest label so far
+	out    *bufio.Writer // of lines; flushed before anything else is written
+	err    io.Writer     // of notes and the status
+	broken bool          // nobody reads the lines any more
+	raw    bool          // lines without labels
+	live   bool          // a terminal: the status is shown
+	width  int
+	drawn  int // lines of the status on the screen
+	shown  string
+	labels int // widest label so far
 }
 
 func (s *screen) note(format string, args ...any) {
 	s.clear()
+	s.flush()
 	fmt.Fprintf(s.err, format+"\n", args...)
 }
 
@@ -322,10 +333,19 @@ func (s *screen) status(lines []string) {
 		return
 	}
 	s.clear()
+	s.flush()
 	if text != "" {
 		fmt.Fprintln(s.err, text)
 	}
 	s.shown, s.drawn = text, len(lines)
+}
+
+// flush writes the lines so far out. A reader that is gone (cox run … | head) is
+// noted; what comes later is dropped.
+func (s *screen) flush() {
+	if err := s.out.Flush(); err != nil {
+		s.broken = true
+	}
 }
 
 // clear removes the status from the terminal.

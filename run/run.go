@@ -6,6 +6,7 @@
 package run
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func Run(ctx context.Context, opt Options) (code int, err error) {
 }
 
 func newScreen(opt *Options) *screen {
-	s := &screen{labels: len("v1.0"), out: opt.Out, err: opt.Err, raw: opt.Raw, live: opt.Terminal && !opt.Quiet, width: opt.Width}
+	s := &screen{labels: len("v1.0"), out: bufio.NewWriterSize(opt.Out, 64<<10), err: opt.Err, raw: opt.Raw, live: opt.Terminal && !opt.Quiet, width: opt.Width}
 	if opt.Quiet {
 		s.err = io.Discard
 	}
@@ -157,6 +158,7 @@ func (s *session) run(ctx context.Context) (int, error) {
 		f.see(v)
 	}
 	f.many = len(f.order) > 1
+	f.unread = func() { s.cancel(ctx, f.order, -1) }
 	stop := s.handleSignals(ctx, f)
 	defer stop()
 	if err := f.follow(ctx, s.control, from); err != nil {
@@ -298,14 +300,19 @@ func (s *session) handleSignals(ctx context.Context, f *follower) (stop func()) 
 				grace, text = 0, "\nkilling\n"
 			}
 			fmt.Fprint(s.opt.Err, text)
-			for _, id := range ids {
-				if err := s.control.Cancel(ctx, id, s.opt.Who, grace); err != nil {
-					fmt.Fprintf(s.opt.Err, "cox: job %d cannot be cancelled: %v\n", id, err)
-				}
-			}
+			s.cancel(ctx, ids, grace)
 		}
 	}()
 	return func() { cancel(); <-done }
+}
+
+// cancel asks for the end of jobs and says which cannot be cancelled.
+func (s *session) cancel(ctx context.Context, ids []job.ID, grace time.Duration) {
+	for _, id := range ids {
+		if err := s.control.Cancel(ctx, id, s.opt.Who, grace); err != nil {
+			fmt.Fprintf(s.opt.Err, "cox: job %d cannot be cancelled: %v\n", id, err)
+		}
+	}
 }
 
 // stateDir makes the state directory, a temporary one if none is named.

@@ -104,6 +104,9 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (int, error) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	unread := make(chan os.Signal, 1) // a pipe without a reader is an error of the write, not our end
+	signal.Notify(unread, syscall.SIGPIPE)
+	defer signal.Stop(unread)
 	width, _, err := term.GetSize(int(os.Stderr.Fd()))
 	terminal := err == nil && term.IsTerminal(int(os.Stderr.Fd()))
 	return run.Run(cmd.Context(), run.Options{
