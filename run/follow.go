@@ -182,6 +182,13 @@ func (f *follower) show() {
 // logs, so that a line's writer is known when the line is printed.
 func (f *follower) drain(j *followed, last bool) {
 	j.watchFiles()
+	for f.drainSome(j, last) && last { // to the very end
+	}
+}
+
+// drainSome prints a bounded part of a job's new output and reports whether there
+// was any.
+func (f *follower) drainSome(j *followed, last bool) bool {
 	var lines []string
 	for _, t := range j.out {
 		more, err := t.read(last)
@@ -209,11 +216,12 @@ func (f *follower) drain(j *followed, last bool) {
 		w := j.queue[0]
 		by, ok := j.attr.whose(w.text)
 		if !ok && !last && now.Sub(w.since) < patience {
-			return
+			break
 		}
 		f.screen.line(f.label(j, by, ok), w.text)
 		j.queue = j.queue[1:]
 	}
+	return len(lines) > 0
 }
 
 // watchFiles takes up files that the last report names.

@@ -20,8 +20,12 @@ type tail struct {
 // maxLine bounds a line that is shown; a longer one is shown in pieces.
 const maxLine = 64 << 10
 
+// readAtOnce bounds what one read takes in, so that a job that writes without end
+// cannot fill our memory.
+const readAtOnce = 4 << 20
+
 // read returns the lines added since the last call, without their ends. With last
-// set, an unfinished line is returned too.
+// set, an unfinished line at the end of the file is returned too.
 func (t *tail) read(last bool) ([]string, error) {
 	f, err := os.Open(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +43,7 @@ func (t *tail) read(last bool) ([]string, error) {
 	if _, err := f.Seek(t.off, io.SeekStart); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, 4<<20))
+	data, err := io.ReadAll(io.LimitReader(f, readAtOnce))
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +61,7 @@ func (t *tail) read(last bool) ([]string, error) {
 		}
 		lines, t.part = append(lines, string(t.part[:i])), t.part[i+1:]
 	}
-	if last && len(t.part) > 0 {
+	if last && len(data) < readAtOnce && len(t.part) > 0 {
 		lines, t.part = append(lines, string(t.part)), nil
 	}
 	return lines, nil

@@ -1,6 +1,9 @@
 package run
 
 import (
+	"bufio"
+	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,5 +89,20 @@ func TestAttributionForgetsWhatNeverComesOut(t *testing.T) {
 	}
 	if a.held > heldLines {
 		t.Errorf("%d lines are held", a.held)
+	}
+}
+
+func TestDrainPrintsEverythingToTheEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	const line, lines = "0123456789abcde", 3*readAtOnce/16 + 5
+	if err := os.WriteFile(path, []byte(strings.Repeat(line+"\n", lines)+"unfinished"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	f := &follower{screen: &screen{out: bufio.NewWriter(&out), err: io.Discard, raw: true}}
+	f.drain(&followed{out: []*tail{{path: path}}, attr: newAttribution()}, true)
+	f.screen.flush()
+	if got := strings.Count(out.String(), line+"\n"); got != lines || !strings.HasSuffix(out.String(), "unfinished\n") {
+		t.Errorf("%d of %d lines were printed, the end is %q", got, lines, out.String()[out.Len()-20:])
 	}
 }
