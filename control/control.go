@@ -71,8 +71,9 @@ type Control struct {
 // message is one piece of work for the loop. At most one message about a job is
 // taken into one batch, so each sees what the one before it did.
 type message struct {
-	job job.ID
-	run func(*loop)
+	job    job.ID
+	run    func(*loop)
+	refuse func(error) // instead of run; nil: it cannot be refused
 }
 
 const (
@@ -152,7 +153,7 @@ func (c *Control) post(ctx context.Context, m message) error {
 // ask posts a message and waits until it called answer, which it may do at most once.
 func (c *Control) ask(ctx context.Context, id job.ID, run func(l *loop, answer func(error))) error {
 	reply := make(chan error, 1)
-	if err := c.post(ctx, message{id, func(l *loop) { run(l, func(err error) { reply <- err }) }}); err != nil {
+	if err := c.post(ctx, message{id, func(l *loop) { run(l, func(err error) { reply <- err }) }, func(err error) { reply <- err }}); err != nil {
 		return err
 	}
 	select {
@@ -185,8 +186,10 @@ type loop struct {
 	helpers sync.WaitGroup // goroutines that ask the engine apart from the loop
 
 	batch  []staged
-	carry  []message // taken from the inbox, for the next batch
-	wakeAt time.Time // the next begin time; zero: none
+	carry  []message     // taken from the inbox, for the next batch
+	wakeAt time.Time     // the next begin time; zero: none
+	latest sched.Instant // of what the core was told
+	asked  time.Time     // when the engine was last asked for everything
 }
 
 // staged is a record that waits to become durable, and what follows then.
@@ -263,9 +266,14 @@ func (l *loop) wait() error {
 	if len(l.carry) > 0 {
 		return nil
 	}
+	now := l.cfg.Clock.Now()
+	if past := now.Sub(l.asked); past >= compareEach || past < 0 {
+		l.asked = now
+		l.compare()
+	}
 	d := compareEach
 	if !l.wakeAt.IsZero() {
-		d = min(d, max(l.wakeAt.Sub(l.cfg.Clock.Now()), 0))
+		d = min(d, max(l.wakeAt.Sub(now), 0))
 	}
 	timer, stop := l.cfg.Clock.After(d)
 	defer stop()
@@ -273,9 +281,6 @@ func (l *loop) wait() error {
 	case m := <-l.control.inbox:
 		l.carry = append(l.carry, m)
 	case <-timer:
-		if d == compareEach {
-			l.compare()
-		}
 	case <-l.ctx.Done():
 		return context.Cause(l.ctx)
 	}
@@ -349,15 +354,39 @@ func (l *loop) commit() error {
 		l.cfg.Log.Error("the journal cannot be written", "records", len(recs), "again in", pause, "error", err)
 		l.refuseBatch(err)
 		if len(l.batch) > 0 {
-			timer, stop := l.cfg.Clock.After(pause)
-			select {
-			case <-timer:
-			case <-l.ctx.Done():
-			}
-			stop()
+			l.meanwhile(pause, err)
 		}
 	}
 	return nil
+}
+
+// meanwhile waits for the next try to write the journal. Readers are answered and
+// what is to change is refused, so that nobody waits for a disk to have room.
+func (l *loop) meanwhile(pause time.Duration, why error) {
+	timer, stop := l.cfg.Clock.After(pause)
+	defer stop()
+	for {
+		inbox := l.control.inbox
+		if len(l.carry) >= batchSize {
+			inbox = nil
+		}
+		select {
+		case m := <-inbox:
+			switch {
+			case m.refuse == nil:
+				l.carry = append(l.carry, m)
+			case m.job == 0:
+				m.run(l)
+				l.refuseBatch(why)
+			default:
+				m.refuse(why)
+			}
+		case <-timer:
+			return
+		case <-l.ctx.Done():
+			return
+		}
+	}
 }
 
 const dispatchPause = 50 * time.Millisecond

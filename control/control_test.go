@@ -552,3 +552,63 @@ func TestALeaderThatWasFollowedStops(t *testing.T) {
 	}
 	b.open() // for the cleanup
 }
+
+func TestAFullDiskKeepsNobodyWaiting(t *testing.T) {
+	h, st := newHand(1, 8), &full{Memory: new(store.Memory)}
+	ctl, err := control.Open(t.Context(), control.Config{Store: st, Engine: h, Pool: fleet.Pool{Name: "p"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, hand: h, ctl: ctl}
+	defer b.close()
+	id := b.submit(gang(1, 8))
+	v := b.launched(id)
+	st.set(true)
+	h.end(v, engine.Exited, 0) // what cannot be refused is tried again and again
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for range 3 {
+		if err := ctl.Cancel(ctx, id, "me", 0); fault.KindOf(err) != fault.Exhausted {
+			t.Fatalf("a cancel with a full disk: %v", err)
+		}
+		if _, err := ctl.Submit(ctx, control.Submission{Spec: gang(1, 8)}); fault.KindOf(err) != fault.Exhausted {
+			t.Fatalf("a submission with a full disk: %v", err)
+		}
+		if v, err := ctl.Job(ctx, id); err != nil || v.Job.State != job.Running {
+			t.Fatalf("a question with a full disk: %v %v", v.Job.State, err)
+		}
+	}
+	st.set(false)
+	b.state(id, job.Completed)
+}
+
+func TestACancelledJobDoesNotRunAgain(t *testing.T) {
+	for _, cause := range []engine.Cause{engine.NodeLost, engine.LaunchFailed, engine.Stopped} {
+		t.Run(string(cause), func(t *testing.T) {
+			b := open(t, newHand(1, 8))
+			s := gang(1, 8)
+			s.Requeue = true
+			id := b.submit(s)
+			v := b.launched(id)
+			if err := b.ctl.Cancel(t.Context(), id, "me", 0); err != nil {
+				t.Fatal(err)
+			}
+			b.hand.end(v, cause, 1)
+			if w := b.state(id, job.Cancelled); w.Job.Attempt != 1 {
+				t.Errorf("it ran %d times", w.Job.Attempt)
+			}
+		})
+	}
+}
+
+func TestAStartUnderUncertaintyIsHeardOf(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	id := b.submit(gang(1, 8))
+	v := b.launched(id)
+	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: time.Now(), Uncertain: true})
+	b.until(id, "started and uncertain", func(v control.View) bool {
+		return v.Job.Flags&job.Uncertain != 0 && v.Job.Flags&job.Configuring == 0 && !v.Job.Started.IsZero()
+	})
+	b.hand.end(v, engine.Exited, 0)
+	b.state(id, job.Completed)
+}

@@ -39,7 +39,7 @@ func (l *loop) reported(r engine.Report) message {
 		if r.Uncertain != (e.Flags&job.Uncertain != 0) {
 			l.stage(kindUncertain, e.ID, uncertain{r.Ref, r.Uncertain, r.Message}, nil, nil)
 		}
-	}}
+	}, nil}
 }
 
 func (l *loop) stageEnd(e *entry, r engine.Report) {
@@ -94,7 +94,7 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
 			Ref: ref, Job: id, Phase: engine.Ended, Cause: engine.LaunchFailed, Gone: true,
 			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: why.Error(),
 		})
-	}}
+	}, nil}
 }
 
 func (l *loop) orphan(ref engine.Ref) {
@@ -121,7 +121,6 @@ func (l *loop) resume() {
 			l.dispatch.Stop(reconcile.Ref(a), engine.Stop{Grace: l.cfg.Grace, Reason: "requeued"})
 		}
 	}
-	l.compare()
 }
 
 // compare asks the engine for everything it has, apart from the loop, and posts
@@ -141,7 +140,10 @@ func (l *loop) compare() {
 			return
 		}
 		for _, f := range reconcile.Compare(running, reports) {
-			if f.Kind == reconcile.Missing {
+			if f.Kind != reconcile.Missing {
+				continue
+			}
+			if _, err := l.cfg.Engine.Inspect(l.ctx, f.Ref); fault.KindOf(err) == fault.NotFound {
 				_ = l.control.post(l.ctx, l.missing(f.Alloc)) // a closed loop hears nothing more
 			}
 		}
@@ -157,12 +159,9 @@ func (l *loop) missing(a ledger.Allocation) message {
 		if err != nil {
 			return
 		}
-		if _, err := l.cfg.Engine.Inspect(l.ctx, ref); fault.KindOf(err) != fault.NotFound {
-			return
-		}
 		l.stageEnd(e, engine.Report{
 			Ref: ref, Job: a.Job, Phase: engine.Ended, Cause: engine.NodeLost, Gone: true, Started: e.Started,
 			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: "the engine lost all trace of it",
 		})
-	}}
+	}, nil}
 }

@@ -173,8 +173,9 @@ func (c *Control) Signal(ctx context.Context, id job.ID, signal int, to engine.S
 }
 
 // Job returns one job; fault.NotFound if there is none of that number.
-func (c *Control) Job(ctx context.Context, id job.ID) (v View, err error) {
-	err = c.ask(ctx, 0, func(l *loop, answer func(error)) {
+func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
+	var v View
+	err := c.ask(ctx, 0, func(l *loop, answer func(error)) {
 		e, ok := l.state.jobs[id]
 		if !ok {
 			answer(fault.New(fault.NotFound, "there is no job %d", id))
@@ -183,49 +184,65 @@ func (c *Control) Job(ctx context.Context, id job.ID) (v View, err error) {
 		v = l.view(e)
 		answer(nil)
 	})
-	return v, err
+	if err != nil {
+		return View{}, err // the loop may be writing to v
+	}
+	return v, nil
 }
 
 // Jobs returns every job by number, with the number of the last change that the
 // list reflects, for Watch.
-func (c *Control) Jobs(ctx context.Context) (views []View, change uint64, err error) {
-	err = c.ask(ctx, 0, func(l *loop, answer func(error)) {
+func (c *Control) Jobs(ctx context.Context) ([]View, uint64, error) {
+	var views []View
+	var change uint64
+	err := c.ask(ctx, 0, func(l *loop, answer func(error)) {
 		for _, id := range l.state.order {
 			views = append(views, l.view(l.state.jobs[id]))
 		}
 		change = c.changes.Last()
 		answer(nil)
 	})
-	return views, change, err
+	if err != nil {
+		return nil, 0, err // the loop may be writing to views
+	}
+	return views, change, nil
 }
 
 // Reasons returns every gate that keeps a pending job waiting, the first blocker
 // first; none for a job that does not wait.
-func (c *Control) Reasons(ctx context.Context, id job.ID) (why []reason.Reason, err error) {
-	err = c.ask(ctx, 0, func(l *loop, answer func(error)) {
+func (c *Control) Reasons(ctx context.Context, id job.ID) ([]reason.Reason, error) {
+	var why []reason.Reason
+	err := c.ask(ctx, 0, func(l *loop, answer func(error)) {
 		e, ok := l.state.jobs[id]
 		if !ok {
 			answer(fault.New(fault.NotFound, "there is no job %d", id))
 			return
 		}
 		if e.State == job.Pending {
-			why = slices.Clone(l.core.Reasons(sched.Instant(l.cfg.Clock.Now().UnixNano()), id))
+			why = slices.Clone(l.core.Reasons(l.instant(), id))
 		}
 		answer(nil)
 	})
-	return why, err
+	if err != nil {
+		return nil, err // the loop may be writing to why
+	}
+	return why, nil
 }
 
 // Nodes returns the nodes of the pool by name.
-func (c *Control) Nodes(ctx context.Context) (nodes []fleet.Node, err error) {
-	err = c.ask(ctx, 0, func(l *loop, answer func(error)) {
+func (c *Control) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	var nodes []fleet.Node
+	err := c.ask(ctx, 0, func(l *loop, answer func(error)) {
 		for _, n := range l.nodes {
 			nodes = append(nodes, n)
 		}
 		slices.SortFunc(nodes, func(a, b fleet.Node) int { return compareNames(a.Name, b.Name) })
 		answer(nil)
 	})
-	return nodes, err
+	if err != nil {
+		return nil, err // the loop may be writing to nodes
+	}
+	return nodes, nil
 }
 
 // Next waits for changes of jobs after the given number; see event.Log.Next.

@@ -24,7 +24,7 @@ func (l *loop) schedule() {
 	events = append(events, l.gates(events)...)
 	now := l.cfg.Clock.Now()
 	var proposed []ledger.Allocation
-	for _, d := range l.core.Step(sched.Instant(now.UnixNano()), events...) {
+	for _, d := range l.core.Step(l.instant(), events...) {
 		switch d := d.(type) {
 		case sched.Start:
 			if a, ok := l.propose(d); ok {
@@ -44,6 +44,12 @@ func (l *loop) schedule() {
 		}
 		l.stage(kindHeld, a.Job, held{a}, func() { l.launch(l.state.jobs[a.Job], a) }, nil)
 	}
+}
+
+// instant is the clock's time for the core, which never goes back.
+func (l *loop) instant() sched.Instant {
+	l.latest = max(l.latest, sched.Instant(l.cfg.Clock.Now().UnixNano()))
+	return l.latest
 }
 
 // gates compares what eligible says of the pending jobs with what the core was

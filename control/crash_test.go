@@ -1,0 +1,285 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/fake"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// dying is a store under which the process dies at an append: just before the
+// batch is durable or just after, and no call of it returns then.
+type dying struct {
+	*store.Memory
+	mu     sync.Mutex
+	left   int  // appends until it dies
+	before bool // the last batch is not written
+	dead   chan struct{}
+}
+
+func (d *dying) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
+	d.mu.Lock()
+	d.left--
+	die := d.left == 0
+	d.mu.Unlock()
+	if !die {
+		return d.Memory.Append(ctx, epoch, recs)
+	}
+	if !d.before {
+		if _, err := d.Memory.Append(ctx, epoch, recs); err != nil {
+			return 0, err
+		}
+	}
+	close(d.dead)
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// chaos is a world whose jobs and faults follow from a seed. It watches that no
+// two attempts of a job and no two claims of a device live at once.
+type chaos struct {
+	t   *testing.T
+	mu  sync.Mutex
+	rnd *rand.Rand
+	now time.Time
+
+	world  *fake.World
+	nodes  []fleet.Node
+	driver *fake.Engine
+}
+
+func newChaos(t *testing.T, seed uint64) *chaos {
+	c := &chaos{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	for i := range 3 {
+		n := fleet.Node{Name: fmt.Sprintf("n%d", i+1), State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(8)}}
+		for d := range 4 {
+			n.Devices = append(n.Devices, fleet.Device{Index: d, Kind: "gpu", Type: "h100", NUMA: -1})
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	c.world = fake.NewWorld(fake.Config{Now: c.time, Nodes: c.nodes, Script: c.script, Fault: c.fault})
+	c.driver = c.world.Open()
+	return c
+}
+
+func (c *chaos) time() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now }
+
+func (c *chaos) n(n int) int { c.mu.Lock(); defer c.mu.Unlock(); return c.rnd.IntN(n) }
+
+func (c *chaos) script(*engine.Launch) fake.Outcome {
+	o := fake.Outcome{Ready: time.Duration(c.n(3)) * time.Second, Run: time.Duration(c.n(20)) * time.Second}
+	switch c.n(8) {
+	case 0:
+		o.FailNode = "n1"
+	case 1:
+		o.LoseNode, o.After = "n1", time.Second
+	case 2:
+		o.Resists = true
+	case 3:
+		o.Exit.Code.Status = 3
+	}
+	return o
+}
+
+func (c *chaos) fault(call fake.Call) (before, after error) {
+	switch call.Name {
+	case "launch", "stop", "forget", "inspect", "list":
+		switch c.n(12) {
+		case 0:
+			return fault.New(fault.Unavailable, "%s: the call was lost", call.Name), nil
+		case 1:
+			return nil, fault.New(fault.Unavailable, "%s: the answer was lost", call.Name)
+		}
+	}
+	return nil, nil
+}
+
+// pass lets time go on and what is due happen.
+func (c *chaos) pass(d time.Duration) {
+	c.mu.Lock()
+	c.now = c.now.Add(d)
+	c.mu.Unlock()
+	c.world.Advance()
+}
+
+// check verifies that the attempts that live in the world do not collide.
+func (c *chaos) check(live map[engine.Ref]*engine.Launch) {
+	reports, err := c.driver.List(context.Background())
+	if err != nil {
+		return // a scripted fault
+	}
+	byJob, byDevice := map[job.ID]engine.Ref{}, map[string]engine.Ref{}
+	for _, r := range reports {
+		l := live[r.Ref]
+		if r.Phase == engine.Ended || l == nil {
+			continue
+		}
+		if other, ok := byJob[r.Job]; ok {
+			c.t.Errorf("job %d lives twice, as %s and %s", r.Job, r.Ref, other)
+		}
+		byJob[r.Job] = r.Ref
+		for _, cl := range l.Claims {
+			for _, d := range cl.Devices {
+				key := fmt.Sprint(cl.Node, ":", d.Index)
+				if other, ok := byDevice[key]; ok {
+					c.t.Errorf("device %s is used by %s and %s", key, r.Ref, other)
+				}
+				byDevice[key] = r.Ref
+			}
+		}
+	}
+}
+
+// noted is a driver that keeps what was launched, over the restarts of control.
+type noted struct {
+	engine.Engine
+	mu   *sync.Mutex
+	live map[engine.Ref]*engine.Launch
+}
+
+func (n noted) Launch(ctx context.Context, l *engine.Launch) error {
+	n.mu.Lock()
+	n.live[l.Ref] = l
+	n.mu.Unlock()
+	return n.Engine.Launch(ctx, l)
+}
+
+// TestCrashesAtEveryWrite runs jobs, cancels and requeues through a control plane
+// that dies again and again, and expects every job to have ended once, with
+// nothing held and nothing left in the engine.
+func TestCrashesAtEveryWrite(t *testing.T) {
+	seeds := uint64(50)
+	if os.Getenv("COX_LONG") != "" {
+		seeds = 500
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { t.Parallel(); crashes(t, seed) })
+	}
+}
+
+func crashes(t *testing.T, seed uint64) {
+	c := newChaos(t, seed)
+	mem, n := new(store.Memory), noted{c.driver, new(sync.Mutex), map[engine.Ref]*engine.Launch{}}
+	accepted := map[job.ID]bool{}
+	for life := range 6 {
+		st := &dying{Memory: mem, left: 1 + c.n(12), before: c.n(2) == 0, dead: make(chan struct{})}
+		if life == 5 {
+			st.left = 0 // it lives on
+		}
+		ctl, err := control.Open(t.Context(), control.Config{Store: st, Engine: n, Pool: fleet.Pool{Name: "p"}, Grace: 2 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.act(ctl, st.dead, accepted)
+		if life == 5 {
+			c.settle(ctl, n, accepted)
+		}
+		if err := ctl.Close(); err != nil {
+			t.Error(err)
+		}
+		n.mu.Lock()
+		c.check(n.live)
+		n.mu.Unlock()
+	}
+	if err := c.driver.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// act sends requests until the process dies or there are no more.
+func (c *chaos) act(ctl *control.Control, dead <-chan struct{}, accepted map[job.ID]bool) {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-dead:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for range 10 {
+		var err error
+		id := job.ID(1 + c.n(8))
+		switch c.n(6) {
+		case 0, 1:
+			s := gang(1+c.n(3), 1+c.n(4))
+			s.Requeue = c.n(2) == 0
+			if c.n(4) == 0 {
+				s.Array = &job.ArraySpec{Text: "0-2%1", Indices: []uint32{0, 1, 2}, MaxRunning: 1, Step: 1}
+			}
+			if id, err = ctl.Submit(ctx, control.Submission{Spec: s}); err == nil {
+				if accepted[id] {
+					c.t.Errorf("number %d was given twice", id)
+				}
+				accepted[id] = true
+			}
+		case 2:
+			err = ctl.Cancel(ctx, id, "me", time.Duration(c.n(2))*time.Second)
+		case 3:
+			err = ctl.Requeue(ctx, id, "me")
+		case 4:
+			err = ctl.Check(ctx)
+		default:
+			c.pass(time.Duration(c.n(5)) * time.Second)
+		}
+		switch k := fault.KindOf(err); {
+		case err == nil, k == fault.NotFound, k == fault.Conflict, k == fault.Unavailable && ctx.Err() != nil:
+		default:
+			c.t.Errorf("a request: %v", err)
+		}
+	}
+}
+
+// settle waits until every job has ended and the engine has nothing left.
+func (c *chaos) settle(ctl *control.Control, n noted, accepted map[job.ID]bool) {
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		c.pass(time.Second)
+		n.mu.Lock()
+		c.check(n.live)
+		n.mu.Unlock()
+		views, _, err := ctl.Jobs(c.t.Context())
+		if err = errors.Join(err, ctl.Check(c.t.Context())); err != nil {
+			c.t.Fatal(err)
+		}
+		open := 0
+		seen := map[job.ID]bool{}
+		for _, v := range views {
+			seen[v.Job.ID] = true
+			if !v.Job.State.Final() {
+				open++
+			} else if v.Ref != (engine.Ref{}) {
+				c.t.Errorf("job %d is %s and holds %s", v.Job.ID, v.Job.State, v.Ref)
+			}
+		}
+		for id := range accepted {
+			if !seen[id] {
+				c.t.Fatalf("job %d was accepted and is lost", id)
+			}
+		}
+		reports, err := c.driver.List(c.t.Context())
+		if err == nil && open == 0 && len(reports) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			for _, v := range views {
+				c.t.Logf("job %d %s flags %b attempt %d ref %s phase %s cause %s", v.Job.ID, v.Job.State, v.Job.Flags, v.Job.Attempt, v.Ref, v.Report.Phase, v.Report.Cause)
+			}
+			c.t.Fatalf("%d jobs have not ended, the engine has %d attempts: %v", open, len(reports), reports)
+		}
+		time.Sleep(time.Millisecond) // time passes in the world; control has no event for "nothing to do"
+	}
+}
