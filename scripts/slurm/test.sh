@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs test/slurm against a lab that it starts and ends. Where Slurm cannot be had
+# Runs test/slurm against a lab that it starts and ends, then the comparisons that
+# need Slurm's commands alone. Where Slurm cannot be had
 # (exit 3 of up.sh) it says so; with CI set that is a failure.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,4 +13,5 @@ if [ $rc = 3 ] && [ -z "${CI:-}" ]; then
 fi
 [ $rc = 0 ] || exit $rc
 trap '"$here/down.sh" >/dev/null' EXIT
-COX_SLURM_LAB=$lab ${GO:-go} test -count=1 -timeout 8m ./test/slurm
+COX_SLURM_LAB=$lab ${GO:-go} test -count=1 -timeout 8m ./test/slurm &&
+	COXSWAIN_SBATCH=1 ${GO:-go} test -count=1 -run Against ./hostlist ./spec/sbatch

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// maxArray is the lab's MaxArraySize.
+const maxArray = 100001
+
 // lab is a running controller and a folder from which jobs are submitted.
 type lab struct {
 	env []string

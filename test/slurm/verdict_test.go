@@ -3,8 +3,10 @@ package slurmtest
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/spec"
@@ -24,6 +26,19 @@ func (v verdict) String() string {
 	return strings.TrimSpace(v.kind + " " + v.what)
 }
 
+// related are the options that a message of sbatch about one of them may mean.
+var related = map[string][]string{
+	"gres": {"gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "ntasks-per-gpu", "cpus-per-gpu", "mem-per-gpu"},
+	"mem":  {"mem-per-cpu", "mem-per-gpu"}, "nodelist": {"exclude"}, "nodes": {"nodelist"},
+}
+
+// agree reports whether one of our refusals is for sbatch's reason.
+func agree(real verdict, ours []verdict) bool {
+	return slices.ContainsFunc(ours, func(v verdict) bool {
+		return v == real || v.kind == "value" && real.kind == "value" && slices.Contains(related[real.what], v.what)
+	})
+}
+
 // complaints are the messages of sbatch, what they mean, and the option that they
 // are about where the message does not name it.
 var complaints = []struct {
@@ -37,13 +52,23 @@ var complaints = []struct {
 	{regexp.MustCompile("Unexpected `:`"), "unexpected colon", ""},
 	{regexp.MustCompile(`unrecognized option '--([^'=]*)`), "unknown option", ""},
 	{regexp.MustCompile(`invalid option -- '(.)'`), "unknown option", ""},
-	{regexp.MustCompile(`option '--([^']*)' is ambiguous`), "ambiguous option", ""},
+	{regexp.MustCompile(`option '--([^'=]*)[^']*' is ambiguous`), "ambiguous option", ""},
 	{regexp.MustCompile(`option '--([^']*)' requires an argument`), "missing argument", ""},
 	{regexp.MustCompile(`option requires an argument -- '(.)'`), "missing argument", ""},
 	{regexp.MustCompile(`option '--([^']*)' doesn't allow an argument`), "unwanted argument", ""},
 	{regexp.MustCompile(`Invalid directive found in batch script: (.*)`), "stray word", ""},
-	{regexp.MustCompile(`is not a valid node count|invalid number of nodes`), "value", "nodes"},
-	{regexp.MustCompile(`Invalid generic resource \(gres\)`), "value", "gres"},
+	{regexp.MustCompile(`is not a valid node count|invalid number of nodes|Maximum node count`), "value", "nodes"},
+	{regexp.MustCompile(`Invalid generic resource \(gres\)|Invalid Trackable RESource`), "value", "gres"},
+	{regexp.MustCompile(`Invalid time-min`), "value", "time-min"},
+	{regexp.MustCompile(`_parse_single_range|Invalid node name`), "value", "nodelist"},
+	{regexp.MustCompile(`Invalid feature`), "value", "constraint"},
+	{regexp.MustCompile(`Invalid job array`), "value", "array"},
+	{regexp.MustCompile(`Job dependency problem|Requested operation not supported`), "value", "dependency"},
+	{regexp.MustCompile(`Priority must be`), "value", "priority"},
+	{regexp.MustCompile(`user environment file`), "value", "export-file"},
+	{regexp.MustCompile(`Arbitrary distribution`), "value", "distribution"},
+	{regexp.MustCompile(`Invalid license`), "value", "licenses"},
+	{regexp.MustCompile(`arg of -B`), "value", "extra-node-info"},
 	{regexp.MustCompile(`(?i)invalid partition`), "value", "partition"},
 	{regexp.MustCompile(`can't be reached now`), "value", "clusters"},
 	{regexp.MustCompile(`reservation is invalid`), "value", "reservation"},
@@ -61,6 +86,8 @@ func complaint(t *testing.T, r result) verdict {
 		m := c.text.FindStringSubmatch(strings.ReplaceAll(r.stderr, "Try \"sbatch --help\"", ""))
 		switch {
 		case m == nil:
+		case c.kind == "stray word":
+			return verdict{c.kind, m[1]}
 		case len(m) > 1:
 			return verdict{c.kind, long(m[1])}
 		default:
@@ -88,7 +115,7 @@ func long(name string) string {
 // Strict asks for sbatch's own answer to options that it does not have.
 func (l *lab) parse(text string, strict bool) (*job.Spec, []verdict) {
 	src := spec.Source{Name: "job.sbatch", Data: []byte(text)}
-	opts := sbatch.Options{Dir: l.dir, Strict: strict, MaxArraySize: 100001}
+	opts := sbatch.Options{Dir: l.dir, Strict: strict, MaxArraySize: maxArray, Now: time.Now().UTC()}
 	var refusals []verdict
 	script, err := sbatch.Read(src)
 	if err == nil && strict {
