@@ -225,8 +225,7 @@ func (p *parser) fitPerNode(a *asks, g *job.TaskGroup, set settings) {
 	tasks := int64(g.TasksPerNode)
 	switch {
 	case tasks == 0 && g.Tasks.Want == 0:
-		g.TasksPerNode = int(each / perTask)
-		tasks = max(each/perTask, 1)
+		tasks = each / perTask
 	case tasks == 0 && g.Nodes.Max > 0:
 		tasks = int64(g.Tasks.Want) / int64(g.Nodes.Max)
 	case g.Tasks.Want > 0:
@@ -235,6 +234,10 @@ func (p *parser) fitPerNode(a *asks, g *job.TaskGroup, set settings) {
 	if max(tasks, 1)*perTask > each {
 		p.fail(a.perTask.by, fmt.Errorf("for %s on a node is more than %s", plural(int(max(tasks, 1)), "task"), a.perNode.by.show()),
 			fmt.Sprintf("leave out --%s, or say %d for it", a.perNode.by.Option, max(tasks, 1)*perTask))
+		return
+	}
+	if g.TasksPerNode == 0 { // no more tasks on a node than it has GPUs for
+		g.TasksPerNode = int(each / perTask)
 	}
 }
 

@@ -198,7 +198,7 @@ func TestParseGroup(t *testing.T) {
 		"--gpus=4 --gpus-per-task=2":                  "n2 task(1cpu,2xgpu)",
 		"-N2 --gpus-per-task=1":                       "N2-2 task(1cpu,1xgpu)",
 		"-N1 --gres=gpu:4 --gpus-per-task=1":          "N1-1 tpn4 node(4xgpu) task(1cpu)",
-		"-N2 -n8 --gres=gpu:4 --gpus-per-task=1":      "N2-2 n8 node(4xgpu) task(1cpu)",
+		"-N2 -n8 --gres=gpu:4 --gpus-per-task=1":      "N2-2 n8 tpn4 node(4xgpu) task(1cpu)",
 		"--ntasks-per-gpu=2 --gpus=2":                 "n4 task(1cpu) total(2xgpu)",
 		"--ntasks-per-gpu=2 -n 5":                     "n5 task(1cpu) total(3xgpu)",
 		"--ntasks-per-gpu=2 --gpus-per-node=2 -N 2":   "N2-2 tpn4 node(2xgpu) task(1cpu)",
