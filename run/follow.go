@@ -192,11 +192,10 @@ func (f *follower) drainSome(j *followed, last bool) bool {
 	var lines []string
 	for _, t := range j.out {
 		more, err := t.read(last)
-		if err != nil {
+		if err != nil && !t.bad {
 			f.screen.note("  ! %s cannot be read: %v", t.path, err)
-			j.out = nil
-			break
 		}
+		t.bad = err != nil
 		lines = append(lines, more...)
 	}
 	for path, t := range j.ranks {

@@ -15,6 +15,7 @@ type tail struct {
 	path string
 	off  int64
 	part []byte // a line without its end
+	bad  bool   // it could not be read, and that was said
 }
 
 // maxLine bounds a line that is shown; a longer one is shown in pieces.
@@ -27,17 +28,21 @@ const readAtOnce = 4 << 20
 // read returns the lines added since the last call, without their ends. With last
 // set, an unfinished line at the end of the file is returned too.
 func (t *tail) read(last bool) ([]string, error) {
-	f, err := os.Open(t.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	st, err := os.Stat(t.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !st.Mode().IsRegular(): // opening a pipe would wait for its writer, and take from its reader
 		return nil, nil
 	}
+	f, err := os.Open(t.path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, err
-	} else if st.Size() < t.off { // truncated and begun anew
+	if st.Size() < t.off { // truncated and begun anew
 		t.off, t.part = 0, nil
 	}
 	if _, err := f.Seek(t.off, io.SeekStart); err != nil {

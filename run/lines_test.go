@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -104,5 +105,41 @@ func TestDrainPrintsEverythingToTheEnd(t *testing.T) {
 	f.screen.flush()
 	if got := strings.Count(out.String(), line+"\n"); got != lines || !strings.HasSuffix(out.String(), "unfinished\n") {
 		t.Errorf("%d of %d lines were printed, the end is %q", got, lines, out.String()[out.Len()-20:])
+	}
+}
+
+func TestTailLeavesPipesAloneAndReadsOnAfterAnError(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := (&tail{path: pipe}).read(true); len(got) > 0 || err != nil { // it would wait for a writer
+		t.Errorf("a pipe read as %q, %v", got, err)
+	}
+	dir := filepath.Join(t.TempDir(), "gone")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var notes bytes.Buffer
+	f := &follower{screen: &screen{out: bufio.NewWriter(io.Discard), err: &notes, raw: true}}
+	j := &followed{out: []*tail{{path: filepath.Join(dir, "out")}}, attr: newAttribution()} // below a file: ENOTDIR
+	f.drain(j, false)
+	f.drain(j, true)
+	if strings.Count(notes.String(), "cannot be read") != 1 || len(j.out) != 1 {
+		t.Errorf("notes %q, %d files are followed", notes.String(), len(j.out))
+	}
+}
+
+func TestLastLineOfALargeLog(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	for text, want := range map[string]string{
+		"": "", "one": "one", "one\ntwo\n\n": "two", strings.Repeat("x\n", maxLine) + "last\n": "last",
+	} {
+		if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := lastLine(log); got != want {
+			t.Errorf("%d bytes: %q, want %q", len(text), got, want)
+		}
 	}
 }

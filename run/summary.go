@@ -3,7 +3,9 @@ package run
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -195,11 +197,21 @@ func lastLine(path string) string {
 	if path == "" {
 		return ""
 	}
-	b, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return ""
 	}
-	b = bytes.TrimSpace(b)
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	b := make([]byte, min(st.Size(), maxLine)) // a log may be larger than memory
+	n, err := f.ReadAt(b, st.Size()-int64(len(b)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	b = bytes.TrimSpace(b[:n])
 	return string(b[bytes.LastIndexByte(b, '\n')+1:])
 }
 
