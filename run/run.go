@@ -148,7 +148,7 @@ func (s *session) run(ctx context.Context) (int, error) {
 	}
 	views, from, err := s.control.Jobs(ctx)
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(err, s.abandon(f))
 	}
 	f.many = len(f.order) > 1
 	for _, v := range views { // jobs of an earlier run in the same state directory are followed too

@@ -102,7 +102,11 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (int, error) {
 		return 0, err
 	}
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) { // as under nohup, or in the background of a script
+			signal.Notify(signals, sig)
+		}
+	}
 	defer signal.Stop(signals)
 	unread := make(chan os.Signal, 1) // a pipe without a reader is an error of the write, not our end
 	signal.Notify(unread, syscall.SIGPIPE)

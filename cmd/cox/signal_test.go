@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -215,5 +216,20 @@ func TestTheLiveViewShowsTheGangOnATerminal(t *testing.T) {
 	}
 	if !strings.Contains(seen.String(), "v2") || !strings.Contains(string(rest), "\x1b[J") || !strings.Contains(string(rest), "COMPLETED") {
 		t.Errorf("the view is not drawn and removed as it should be:\n%q\n%q", seen.String(), rest)
+	}
+}
+
+func TestAHangupThatIsIgnoredCancelsNothing(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP) // what cox is started with, as by nohup
+	c := startCox(t, "run", "--", "sh", "-c", `echo up; while [ ! -e go ]; do sleep 0.05; done; echo went on`)
+	signal.Reset(syscall.SIGHUP)
+	c.until("up")
+	c.signal(syscall.SIGHUP)
+	if err := os.WriteFile(filepath.Join(c.home, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.until("went on")
+	if code := c.wait(); code != 0 {
+		t.Errorf("exit %d\n%s", code, c.err.String())
 	}
 }
