@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -32,7 +33,10 @@ func (c *Control) Submit(ctx context.Context, s Submission) (job.ID, error) {
 	if spec.Array != nil && len(spec.Array.Indices) == 0 {
 		return 0, fault.New(fault.Invalid, "an array needs at least one index")
 	}
-	var err error
+	err := checkText(&spec)
+	if err != nil {
+		return 0, err
+	}
 	if spec.Program.Kind == job.Batch {
 		if spec.Program.ScriptHash, err = c.cfg.Store.PutBlob(ctx, s.Script); err != nil {
 			return 0, err
@@ -54,6 +58,19 @@ func (c *Control) Submit(ctx context.Context, s Submission) (job.ID, error) {
 		return 0, err
 	}
 	return id, nil
+}
+
+// checkText refuses bytes that are not UTF-8 where a record of the journal would
+// silently hold others.
+func checkText(s *job.Spec) error {
+	texts := append([]string{s.Name, s.WorkDir, s.Output.Stdout, s.Output.Stderr, s.Output.Stdin}, s.Program.Args...)
+	for _, text := range append(texts, s.Env.Set...) {
+		if !utf8.ValidString(text) {
+			return fault.New(fault.Invalid, "%q is not UTF-8", text).
+				Advise("give names and arguments in UTF-8, or set them inside of a script")
+		}
+	}
+	return nil
 }
 
 // nextNumber is the first number that no record of the journal or of the batch uses.
