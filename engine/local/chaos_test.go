@@ -2,7 +2,6 @@ package local_test
 
 import (
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local"
-	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 )
 
 // Engines that come and go at any moment, and supervisors that are killed: every
@@ -52,12 +50,6 @@ func TestChaos(t *testing.T) {
 		fine := r.Cause == engine.Exited && r.Exit.Status == 3
 		if lost := r.Cause == engine.NodeLost || r.Cause == engine.LaunchFailed; !fine && !(lost && killed[ref] && !r.Exit.OK()) {
 			t.Errorf("%s: %s, %s, %q, killed %t", ref, r.Cause, r.Exit, r.Message, killed[ref])
-			for _, name := range []string{"log", "journal", "supervisor.json"} {
-				files, _ := filepath.Glob(filepath.Join(string(attempt.DirOf(root, ref)), "n", "*", name))
-				for _, f := range files {
-					t.Logf("%s\n%s", f, read(t, f))
-				}
-			}
 		}
 		if n := living(t, root, ref); n != 0 {
 			t.Errorf("%s: %d processes live", ref, n)

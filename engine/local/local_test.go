@@ -31,7 +31,12 @@ func newEngine(t *testing.T, cfg local.Config) *local.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { endAll(t, e) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			dump(t, cfg.Root)
+		}
+		endAll(t, e)
+	})
 	return e
 }
 
@@ -45,6 +50,16 @@ func four() []fleet.Node {
 		}})
 	}
 	return nodes
+}
+
+// dump shows what the supervisors of a failed test said.
+func dump(t *testing.T, root string) {
+	files, _ := filepath.Glob(filepath.Join(root, "a", "*", "n", "*", "[jl]o[ug]*"))
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil {
+			t.Logf("%s\n%s", f, b)
+		}
+	}
 }
 
 // endAll kills what a test left, and closes the engine.

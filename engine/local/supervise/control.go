@@ -101,15 +101,7 @@ func (s *supervisor) accept(nc net.Conn) {
 	s.control.conns[c] = true
 	s.due.orphan, s.due.tether = time.Time{}, time.Time{}
 	c.queue <- attempt.Record{Kind: attempt.KindState, Time: time.Now(), State: s.state.Clone(), Unsaved: s.state.Unsaved}
-	c.wrote.Go(func() {
-		defer c.Close()
-		for r := range c.queue {
-			_ = c.SetWriteDeadline(time.Now().Add(10 * time.Second))
-			if err := writeLine(c, r); err != nil {
-				return // the reader sees the end of it too
-			}
-		}
-	})
+	c.wrote.Go(c.write)
 	go func() {
 		in := json.NewDecoder(bufio.NewReader(c))
 		for {
@@ -124,6 +116,22 @@ func (s *supervisor) accept(nc net.Conn) {
 			s.events <- func() { s.obey(cmd) }
 		}
 	}()
+}
+
+// write sends what is queued until the queue is closed, and closes the connection.
+// Not before, even if the other end is gone: a command of his may still be unread.
+func (c *conn) write() {
+	var err error
+	for r := range c.queue {
+		if err != nil {
+			continue
+		}
+		_ = c.SetWriteDeadline(time.Now().Add(10 * time.Second))
+		if err = writeLine(c, r); errors.Is(err, os.ErrDeadlineExceeded) {
+			_ = c.Close() // he does not read: the reader sees the end, and drops it
+		}
+	}
+	_ = c.Close()
 }
 
 // drop forgets a connection. It may have been the server's.

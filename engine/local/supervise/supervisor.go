@@ -2,10 +2,12 @@ package supervise
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +37,7 @@ type supervisor struct {
 	control *control
 
 	events  chan event
+	telling sync.WaitGroup // peers are being told to end
 	signals chan os.Signal
 	batch   <-chan step.Exit // nil: not running
 	due     deadlines
@@ -249,18 +252,18 @@ func (s *supervisor) batchEnded(e step.Exit) {
 	s.endPeers(attempt.Command{Op: attempt.OpStop, Grace: s.launch.Grace, Cause: s.state.Cause})
 }
 
-// endPeers tells the other nodes' supervisors, without waiting for them: the
-// engine, if there is one, does the same.
+// endPeers tells the other nodes' supervisors. The loop does not wait for them,
+// the end of the process does. The engine, if there is one, tells them too.
 func (s *supervisor) endPeers(c attempt.Command) {
 	for i := range s.launch.Nodes {
 		if i == s.index {
 			continue
 		}
-		go func() {
+		s.telling.Go(func() {
 			if err := Tell(s.launch.ControlSocket(i), c); err != nil {
 				s.log.Warn("tell a peer to end", "peer", s.launch.Nodes[i].Name, "err", err)
 			}
-		}()
+		})
 	}
 }
 
@@ -294,6 +297,7 @@ func (s *supervisor) abort(cause engine.Cause, text string) {
 // cleanUp removes what only this process used. What it cannot remove the engine
 // removes.
 func (s *supervisor) cleanUp() {
+	s.telling.Wait()
 	s.control.close()
 	if s.spawner != nil {
 		if err := s.spawner.leave(); err != nil {
@@ -313,7 +317,14 @@ func (s *supervisor) cleanUp() {
 
 // Tell sends one command to a supervisor and does not wait for what follows.
 func Tell(socket string, c attempt.Command) error {
-	conn, err := net.DialTimeout("unix", socket, 2*time.Second)
+	var conn net.Conn
+	var err error
+	for try := range 10 {
+		if conn, err = net.DialTimeout("unix", socket, time.Second); !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+		time.Sleep(time.Duration(try+1) * 10 * time.Millisecond) // others are waiting to be heard
+	}
 	if err != nil {
 		return err
 	}
