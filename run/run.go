@@ -109,6 +109,11 @@ func (s *session) open(ctx context.Context, dir string, temporary bool) error {
 	if s.room, err = BuildRoom(s.opt.Machine, s.opt.Shape, specs); err != nil {
 		return err
 	}
+	if !temporary {
+		if err := keepRoom(dir, &s.room); err != nil {
+			return err
+		}
+	}
 	if s.store, err = sqlite.Open(dir); err != nil {
 		return err
 	}
