@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
 	"github.com/coxswain-sched/coxswain/step"
 )
 
@@ -176,7 +177,7 @@ func (s *supervisor) expired(now time.Time) {
 		s.warn()
 	}
 	if pass(&s.due.limit, now) {
-		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: "its time limit of " + s.launch.Job.Spec.TimeLimit.String() + " has passed"})
+		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: "its time limit of " + span(s.launch.Job.Spec.TimeLimit) + " has passed"})
 	}
 	if pass(&s.due.kill, now) {
 		s.kill()
@@ -189,6 +190,14 @@ func (s *supervisor) expired(now time.Time) {
 			s.control.send(attempt.Record{Kind: attempt.KindState, Time: now, State: s.state.Clone()})
 		}
 	}
+}
+
+// span is a time limit as people read it.
+func span(d time.Duration) string {
+	if d%time.Second != 0 {
+		return d.String()
+	}
+	return slurmfmt.FormatTimeLimit(d)
 }
 
 // run opens the barrier: the limits of time begin, and the head's script starts.
