@@ -21,8 +21,9 @@ func Compress(names []string) string {
 // Expand(CompressInOrder(names)) is names. Rank order survives it.
 func CompressInOrder(names []string) string { return join(split(names)) }
 
-// Compare orders host names by prefix, then number of trailing digits, then
-// their value: n2 before n10, n10 before n010.
+// Compare orders host names as Slurm does: by prefix, in which numbers count as
+// numbers (rack9-1 before rack10-1), then number of trailing digits, then their
+// value: n2 before n10, n10 before n010.
 func Compare(a, b string) int { return newHost(a).compare(newHost(b)) }
 
 // host is a name cut before its trailing digits.
@@ -45,10 +46,42 @@ func newHost(name string) host {
 
 func (h host) compare(o host) int {
 	return cmp.Or(
-		strings.Compare(h.prefix, o.prefix),
+		natural(h.prefix, o.prefix),
 		cmp.Compare(len(h.digits), len(o.digits)),
 		cmp.Compare(h.value, o.value),
 	)
+}
+
+// natural compares texts piece by piece, runs of digits by value. A run with a
+// leading zero is compared from its left, as decimals are: 01 before 1, 010 before
+// 09.
+func natural(a, b string) int {
+	for a != "" && b != "" {
+		na, nb := leadingDigits(a), leadingDigits(b)
+		c := 0
+		switch {
+		case na == 0 || nb == 0:
+			na, nb = 1, 1
+			c = cmp.Compare(a[0], b[0])
+		case a[0] == '0' || b[0] == '0':
+			c = strings.Compare(a[:na], b[:nb])
+		default:
+			c = cmp.Or(cmp.Compare(na, nb), strings.Compare(a[:na], b[:nb]))
+		}
+		if c != 0 {
+			return c
+		}
+		a, b = a[na:], b[nb:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+func leadingDigits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
 }
 
 func split(names []string) []host {

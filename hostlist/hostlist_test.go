@@ -124,6 +124,15 @@ func TestCompress(t *testing.T) {
 }
 
 // A run longer than a range may be is written as several.
+func TestCompareNumbersInPrefixes(t *testing.T) {
+	names := []string{"rack9-2", "rack10-1", "rack10-02", "rack010-1", "a1b", "a01b", "11n", "1n", "n", "a", "a1"}
+	slices.SortFunc(names, Compare)
+	want := []string{"1n", "11n", "a", "a1", "a01b", "a1b", "n", "rack010-1", "rack9-2", "rack10-1", "rack10-02"}
+	if !slices.Equal(names, want) {
+		t.Errorf("sorted %q, want %q", names, want)
+	}
+}
+
 func TestCompressLongRun(t *testing.T) {
 	var names []string
 	for i := range MaxRange + 10 {
