@@ -38,6 +38,7 @@ func (a *answers) note(call string) {
 }
 
 func (a *answers) Launch(context.Context, *engine.Launch) error { a.note("launch"); return a.launch }
+
 func (a *answers) Stop(context.Context, engine.Ref, engine.Stop) error {
 	a.note("stop")
 	return nil

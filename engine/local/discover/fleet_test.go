@@ -27,8 +27,13 @@ func TestFleetH100(t *testing.T) {
 		Index: 2, Minor: 2, Kind: "gpu", Type: "h100", UUID: "GPU-00000002-1111-2222-3333-444444444444",
 		Memory: 81559 << 20, NUMA: 0, Bus: "0000:1b:00.0",
 		Links: []fleet.Link{
-			{Peer: 0, Kind: fleet.LinkHost}, {Peer: 1, Kind: fleet.LinkHost}, {Peer: 3, Kind: fleet.LinkNUMA},
-			{Peer: 4, Kind: fleet.LinkSystem}, {Peer: 5, Kind: fleet.LinkSystem}, {Peer: 6, Kind: fleet.LinkSystem}, {Peer: 7, Kind: fleet.LinkSystem},
+			{Peer: 0, Kind: fleet.LinkHost},
+			{Peer: 1, Kind: fleet.LinkHost},
+			{Peer: 3, Kind: fleet.LinkNUMA},
+			{Peer: 4, Kind: fleet.LinkSystem},
+			{Peer: 5, Kind: fleet.LinkSystem},
+			{Peer: 6, Kind: fleet.LinkSystem},
+			{Peer: 7, Kind: fleet.LinkSystem},
 		},
 	}
 	if d := cmp.Diff(want, devices[2]); d != "" {
@@ -85,8 +90,11 @@ func TestFleetMIGAndTwoVendors(t *testing.T) {
 		t.Errorf("devices (-want +got):\n%s", d)
 	}
 	wantNames := []visible.Device{
-		{Vendor: NVIDIA, Instance: "MIG-1"}, {Vendor: NVIDIA, Instance: "MIG-2"},
-		{Vendor: NVIDIA, Index: 1}, {Vendor: AMD, Index: 0}, {Vendor: AMD, Index: 1},
+		{Vendor: NVIDIA, Instance: "MIG-1"},
+		{Vendor: NVIDIA, Instance: "MIG-2"},
+		{Vendor: NVIDIA, Index: 1},
+		{Vendor: AMD, Index: 0},
+		{Vendor: AMD, Index: 1},
 	}
 	if d := cmp.Diff(wantNames, names); d != "" {
 		t.Errorf("names (-want +got):\n%s", d)
