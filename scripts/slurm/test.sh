@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Runs test/slurm against a lab that it starts and ends, then the comparisons that
-# need Slurm's commands alone. Where Slurm cannot be had
-# (exit 3 of up.sh) it says so; with CI set that is a failure.
+# Runs test/slurm against a lab of its own, then the comparisons that need Slurm's
+# commands alone. Where Slurm cannot be had (exit 3 of up.sh) it says so; with CI set
+# that is a failure.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
-lab=$("$here/up.sh")
+lab=$(mktemp -d /tmp/cox-slurm.XXXXXX) || exit 1
+trap '"$here/down.sh" "$lab"; rm -rf "$lab"' EXIT
+"$here/up.sh" "$lab" >/dev/null
 rc=$?
 if [ $rc = 3 ] && [ -z "${CI:-}" ]; then
 	echo "slurm lab: left out; run make test as root for the comparison with a real sbatch" >&2
 	exit 0
 fi
 [ $rc = 0 ] || exit $rc
-trap '"$here/down.sh" >/dev/null' EXIT
 COX_SLURM_LAB=$lab ${GO:-go} test -count=1 -timeout 8m ./test/slurm &&
 	COXSWAIN_SBATCH=1 ${GO:-go} test -count=1 -run Against ./hostlist ./spec/sbatch

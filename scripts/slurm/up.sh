@@ -51,13 +51,15 @@ apt_install() {
 }
 
 # free_port prints a port that nobody listens on, above the ones that Slurm has by
-# default and below those that the system hands out.
+# default and below those that the system hands out. It begins anywhere there, so that
+# labs that start at the same time choose different ones.
 free_port() {
-	local p
-	for ((p = 26917; p < 27900; p++)); do
+	local p n first=$((RANDOM % 900))
+	for ((n = 0; n < 900; n++)); do
+		p=$((26917 + (first + n) % 900))
 		(exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null || { echo "$p"; return; }
 	done
-	die 1 "no free port from 26917 to 27900"
+	die 1 "no free port from 26917 to 27816"
 }
 
 start_munge() {

@@ -39,39 +39,48 @@ var differ = []struct {
 	why        string
 }{
 	{
-		verdict{"unknown option", "container-image"}, verdict{},
+		verdict{"unknown option", "container-image"},
+		verdict{},
 		"the options of pyxis are known here even where a site lacks the plugin",
 	},
 	{
-		verdict{}, verdict{"unwanted argument", "get-user-env"},
+		verdict{},
+		verdict{"unwanted argument", "get-user-env"},
 		"22.05 takes the argument still, newer versions do not; here it is a warning unless all is strict",
 	},
 	{
-		verdict{}, verdict{"value", "gpus-per-node"},
+		verdict{},
+		verdict{"value", "gpus-per-node"},
 		"22.05 takes --gres=gpu and --gpus-per-node together, newer versions do not; here it is a warning unless all is strict",
 	},
 	{
-		verdict{}, verdict{"value", "priority"},
+		verdict{},
+		verdict{"value", "priority"},
 		"22.05 reads a word as 0, which holds the job for ever",
 	},
 	{
-		verdict{"value", "nodes"}, verdict{"stray word", "2"},
+		verdict{"value", "nodes"},
+		verdict{"stray word", "2"},
 		"of --nodes= 2 sbatch blames the empty value, here the word behind the blank is blamed",
 	},
 	{
-		verdict{"value", "cpus-per-task"}, verdict{"stray word", "6"},
+		verdict{"value", "cpus-per-task"},
+		verdict{"stray word", "6"},
 		"of --cpus-per-task= 6 sbatch blames the empty value, here the word behind the blank is blamed",
 	},
 	{
-		verdict{"value", "partition"}, verdict{},
+		verdict{"value", "partition"},
+		verdict{},
 		"a placeholder: whether a partition exists is not known to the reader",
 	},
 	{
-		verdict{"value", "clusters"}, verdict{},
+		verdict{"value", "clusters"},
+		verdict{},
 		"whether a cluster exists is not known to the reader, and the lab has no database to ask",
 	},
 	{
-		verdict{"does not fit", ""}, verdict{},
+		verdict{"does not fit", ""},
+		verdict{},
 		"with --exclusive a job gets all GPUs of the lab's nodes, 8 of every type, and --cpus-per-gpu wants CPUs for each",
 	},
 }

@@ -8,8 +8,9 @@
 // not listed fails the test, and so does a listed one that is gone.
 //
 // The controller is the lab of scripts/slurm/up.sh, named by the environment
-// variable COX_SLURM_LAB; without it the comparisons are skipped (make slurm-test
-// starts a lab for them). Jobs are tested or submitted held and cancelled again:
+// variable COX_SLURM_LAB; without it the comparisons are skipped (make slurm starts a
+// lab for them). A sample of the public scripts is compared, with COX_SLURM_ALL=1 all
+// of them. Jobs are tested or submitted held and cancelled again:
 // nothing runs. How jobs are scheduled and what they see when they run is not
 // compared here.
 //

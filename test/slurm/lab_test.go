@@ -27,7 +27,7 @@ func openLab(t *testing.T) *lab {
 	t.Helper()
 	at := os.Getenv("COX_SLURM_LAB")
 	if at == "" {
-		t.Skip("COX_SLURM_LAB names no lab: make slurm-test starts one")
+		t.Skip("COX_SLURM_LAB names no lab: make slurm starts one")
 	}
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
