@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// unbuilt names what a public script may need and cox does not offer yet.
-var unbuilt = map[string]string{"pmi": "srun does not serve PMI"}
-
 // A publicScript is a line of manifest.tsv; docs/public-scripts.md explains its columns.
 type publicScript struct {
 	path, dir, source string
@@ -110,9 +107,6 @@ func TestPublicScripts(t *testing.T) {
 	}
 	for _, script := range scripts {
 		t.Run(script.path, func(t *testing.T) {
-			if why, ok := unbuilt[script.needs]; ok {
-				t.Skip(why)
-			}
 			script.run(t, cox(t), folder)
 		})
 	}
