@@ -7,6 +7,8 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 )
 
 // Kind classifies an error by what the caller can do about it.
@@ -75,15 +77,21 @@ func (e *Error) Advise(format string, args ...any) *Error {
 }
 
 // KindOf returns the kind of the outermost Error in the chain, or what an error's
-// own FaultKind method says, Internal otherwise.
+// own FaultKind method says, or the kind of a full disk or a forbidden file that
+// the system reports; Internal otherwise.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Kind
 	}
 	var k interface{ FaultKind() Kind }
-	if errors.As(err, &k) {
+	switch {
+	case errors.As(err, &k):
 		return k.FaultKind()
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return Exhausted
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return Permission
 	}
 	return Internal
 }

@@ -3,7 +3,9 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"syscall"
 	"testing"
 )
 
@@ -40,6 +42,8 @@ func TestKindOf(t *testing.T) {
 		{fmt.Errorf("while looking: %w", inner), NotFound, "look at cox queue"},
 		{New(Unavailable, "outer: %w", inner), Unavailable, ""}, // the outermost decides
 		{own{errors.New("x")}, Conflict, ""},
+		{fmt.Errorf("write: %w", &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}), Exhausted, ""},
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}, Permission, ""},
 		{errors.Join(errors.New("x"), inner), NotFound, "look at cox queue"},
 	}
 	for _, tt := range tests {

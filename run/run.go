@@ -242,7 +242,7 @@ func refusal(spec *job.Spec, shape Shape, err error) error {
 	if !errors.As(err, &r) {
 		return err
 	}
-	e := fault.New(fault.Invalid, "%s does not fit into this machine room: %w", spec.Name, err)
+	e := fault.New(fault.Invalid, "%s does not fit into this machine room: %w", sourceName(spec), err)
 	if shape.Nodes > 0 || shape.GPUsPerNode >= 0 {
 		return e.Advise("leave out --nodes and --gpus-per-node, and the room grows to what the job asks for")
 	}

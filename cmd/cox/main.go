@@ -84,8 +84,12 @@ func complain(err error) int {
 		kind = fault.Invalid
 	}
 	fmt.Fprintf(os.Stderr, "cox: %v\n", err)
-	if r := fault.Remedy(err); r != "" {
-		fmt.Fprintf(os.Stderr, "  %s\n", r)
+	remedy := fault.Remedy(err)
+	if remedy == "" && kind == fault.Exhausted {
+		remedy = "make room there, or set TMPDIR or --state-dir to a folder on another disk"
+	}
+	if remedy != "" {
+		fmt.Fprintf(os.Stderr, "  %s\n", remedy)
 	}
 	return kind.ExitCode()
 }

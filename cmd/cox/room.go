@@ -33,7 +33,11 @@ func openLocal(log *slog.Logger, byAddress bool) func(context.Context, string, r
 		if temporary {
 			cfg.Tether = tether
 		}
-		return local.New(cfg)
+		e, err := local.New(cfg)
+		if err != nil {
+			return nil, err // not e: a nil *Engine is no nil engine.Engine
+		}
+		return e, nil
 	}
 }
 
