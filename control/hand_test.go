@@ -145,4 +145,3 @@ func (h *hand) start(v control.View) {
 func (h *hand) end(v control.View, cause engine.Cause, exit int) {
 	h.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: cause, Exit: job.ExitCode{Status: exit}, Started: time.Now(), Ended: time.Now()})
 }
-
