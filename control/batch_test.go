@@ -1,0 +1,42 @@
+package control
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/ledger"
+)
+
+// A launch that the engine refuses ends the attempt; so does a report of its end
+// that comes at the same time. Both in one batch would be a second record about an
+// attempt that holds nothing any more, and no journal with it could be replayed.
+func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
+	l := &loop{
+		cfg:     Config{Clock: realClock{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
+		state:   newState(),
+		control: &Control{inbox: make(chan message)},
+	}
+	at := time.Unix(1, 0)
+	spec := &job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}}
+	alloc := ledger.Allocation{ID: 1, Job: 1, Attempt: 1, Status: ledger.Held, Claims: []fleet.Claim{{Node: "n1"}}}
+	for i, r := range []any{submitted{1, spec}, held{alloc}} {
+		rec := record(at, []string{kindSubmitted, kindHeld}[i], 1, r)
+		rec.Seq = uint64(i + 1)
+		if err := l.state.apply(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ref := engine.Ref{Allocation: 1, Attempt: 1}
+	end := engine.Report{Ref: ref, Job: 1, Phase: engine.Ended, Gone: true, Cause: engine.LaunchFailed, Version: 1}
+	l.carry = []message{l.refused(1, ref, errors.New("no such image")), l.reported(end)}
+	l.take()
+	if len(l.batch) != 1 || len(l.carry) != 1 {
+		t.Fatalf("%d records in the batch, %d messages left; want one of each", len(l.batch), len(l.carry))
+	}
+}
