@@ -23,7 +23,9 @@ type Spec struct {
 
 	TimeLimit time.Duration `json:"time_limit,omitempty"` // 0: none
 	TimeMin   time.Duration `json:"time_min,omitempty"`
+	Deadline  time.Time     `json:"deadline,omitzero"` // must have ended by then
 	Requeue   bool          `json:"requeue,omitempty"`
+	Depends   Dependency    `json:"depends,omitzero"`
 	Array     *ArraySpec    `json:"array,omitempty"`
 
 	Groups []TaskGroup `json:"groups"` // one, or one per component of a heterogeneous job; all start together or none
@@ -34,11 +36,46 @@ type Spec struct {
 	WorkDir  string      `json:"work_dir"`           // absolute
 	Signal   *SignalSpec `json:"signal,omitempty"`   // sent before the time limit
 	Licenses string      `json:"licenses,omitempty"` // as written
+	Mail     *Mail       `json:"mail,omitempty"`
+	Image    string      `json:"image,omitempty"` // container image of every task; empty: none asked for
+
+	Reservation string `json:"reservation,omitempty"`
 
 	// KillOnBadExit ends the whole job when one of its directly started tasks
 	// fails. It concerns Direct programs; srun has an option of its own.
-	KillOnBadExit bool   `json:"kill_on_bad_exit,omitempty"`
-	Source        Source `json:"source"`
+	KillOnBadExit bool        `json:"kill_on_bad_exit,omitempty"`
+	Source        Source      `json:"source"`
+	Provenance    *Provenance `json:"provenance,omitempty"`
+}
+
+// Mail says when to write to whom about the job (sbatch --mail-type, --mail-user).
+type Mail struct {
+	Types []string `json:"types"`        // upper case: BEGIN, END, FAIL, REQUEUE, INVALID_DEPEND, TIME_LIMIT, TIME_LIMIT_90, _80, _50, STAGE_OUT, ARRAY_TASKS
+	To    string   `json:"to,omitempty"` // empty: the submitting user
+}
+
+// Provenance is what is known of where the work came from, taken at submission.
+type Provenance struct {
+	Git   *Git       `json:"git,omitempty"`   // of the working directory; nil: not a repository, or not looked at
+	Files []FileHash `json:"files,omitempty"` // files named on the command line or in the specification
+	Image string     `json:"image,omitempty"` // digest that Spec.Image stood for; empty: not resolved
+	Notes []string   `json:"notes,omitempty"` // what could not be recorded, and why
+}
+
+// Git is the state of a working copy.
+type Git struct {
+	Root   string `json:"root"`
+	Commit string `json:"commit"`
+	Branch string `json:"branch,omitempty"`
+	Remote string `json:"remote,omitempty"` // of origin, without credentials
+	Dirty  bool   `json:"dirty"`            // tracked files differ from the commit, or untracked ones are there
+}
+
+// FileHash is a file as it was at submission.
+type FileHash struct {
+	Name   string `json:"name"` // as named
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"` // bytes
 }
 
 // Owner is who submitted, as the operating system knows him.
