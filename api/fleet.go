@@ -1,0 +1,64 @@
+package api
+
+import (
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// Node is a node with what is used of it.
+type Node struct {
+	Name       string    `json:"name"`
+	Pool       string    `json:"pool"`
+	Engine     string    `json:"engine"`
+	State      string    `json:"state" doc:"up, draining, down, unknown; for people see Slurm's words in State of sinfo"`
+	Why        string    `json:"why,omitempty"`
+	Since      time.Time `json:"since,omitzero"`
+	By         string    `json:"by,omitempty" doc:"who drained it"`
+	Address    string    `json:"address,omitempty"`
+	Virtual    bool      `json:"virtual,omitempty"`
+	Features   []string  `json:"features,omitempty"`
+	Partitions []string  `json:"partitions,omitempty"`
+	Path       []string  `json:"path,omitempty" doc:"topology from the top down"`
+	CPUs       float64   `json:"cpus"`
+	CPUsUsed   float64   `json:"cpus_used"`
+	Memory     int64     `json:"memory"`
+	MemoryUsed int64     `json:"memory_used"`
+	Sockets    int       `json:"sockets,omitempty"`
+	Devices    []Device  `json:"devices,omitempty"`
+	Jobs       []string  `json:"jobs,omitempty" doc:"names of the jobs that hold something here"`
+}
+
+// Device is a device with who holds it.
+type Device struct {
+	fleet.Device
+	Jobs []string `json:"jobs,omitempty"`
+}
+
+// Nodes is the answer to a list of nodes.
+type Nodes struct {
+	Nodes []Node `json:"nodes"`
+}
+
+// Partition is a view of a pool.
+type Partition struct {
+	Name        string   `json:"name"`
+	Default     bool     `json:"default,omitempty"`
+	State       string   `json:"state"` // "up"
+	Pool        string   `json:"pool"`
+	Nodes       []string `json:"nodes"`
+	TimeLimit   float64  `json:"time_limit,omitempty" doc:"seconds; 0 for none"`
+	DefaultTime float64  `json:"default_time,omitempty"`
+}
+
+// Partitions is the answer to a list of partitions.
+type Partitions struct {
+	Partitions []Partition `json:"partitions"`
+}
+
+// NodeChange drains nodes or takes them back.
+type NodeChange struct {
+	Nodes  []string `json:"nodes" doc:"names or host lists"`
+	Verb   string   `json:"verb" enum:"drain,resume"`
+	Reason string   `json:"reason,omitempty" doc:"drain needs one"`
+}

@@ -1,0 +1,227 @@
+package api
+
+import (
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+)
+
+// The forms in which work is submitted.
+const (
+	FormSbatch  = "sbatch"  // Text is an sbatch script, Args are sbatch's options
+	FormNative  = "native"  // Text is native YAML or JSON
+	FormCommand = "command" // Command runs in every task; Args are sbatch's options for its shape
+)
+
+// Submit asks for a job. The server reads the text; the owner is whoever is
+// authenticated, never what the request says.
+type Submit struct {
+	Form       string          `json:"form" enum:"sbatch,native,command"`
+	File       string          `json:"file,omitempty" doc:"name of the file for messages; - is standard input"`
+	Text       string          `json:"text,omitempty" doc:"the script or specification, as it is"`
+	Args       []string        `json:"args,omitempty" doc:"options of sbatch, which outrank the environment and the text"`
+	ScriptArgs []string        `json:"script_args,omitempty" doc:"arguments of the script"`
+	Command    []string        `json:"command,omitempty"`
+	Environ    []string        `json:"environ,omitempty" doc:"NAME=VALUE of the submitter"`
+	Dir        string          `json:"dir" doc:"working directory of the submitter, absolute"`
+	Host       string          `json:"host,omitempty"`
+	Umask      *uint32         `json:"umask,omitempty"`
+	Strict     bool            `json:"strict,omitempty" doc:"refuse what would only be warned of"`
+	TestOnly   bool            `json:"test_only,omitempty" doc:"check and estimate, keep nothing"`
+	Provenance *job.Provenance `json:"provenance,omitempty" doc:"what the client recorded of files and working copy"`
+}
+
+// Submitted is the answer to Submit. With TestOnly there is no ID.
+type Submitted struct {
+	ID       job.ID    `json:"id,omitempty"`
+	Tasks    int       `json:"tasks,omitempty" doc:"of an array"`
+	Name     string    `json:"name,omitempty"`
+	Warnings []Warning `json:"warnings,omitempty"`
+	Estimate *Estimate `json:"estimate,omitempty"` // TestOnly
+}
+
+// Estimate is when and where a job would start.
+type Estimate struct {
+	Start   time.Time       `json:"start,omitzero"`
+	Nodes   []string        `json:"nodes,omitempty"`
+	CPUs    float64         `json:"cpus,omitempty"`
+	Reasons []reason.Reason `json:"reasons,omitempty"`
+}
+
+// Warning is something in the request that will not have the effect that its
+// writer may expect.
+type Warning struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Col     int    `json:"col,omitempty"`
+	Option  string `json:"option,omitempty"`
+	Message string `json:"message"`
+}
+
+// Job is a job as it is shown whole.
+type Job struct {
+	ID      job.ID         `json:"id"`
+	Name    string         `json:"name" doc:"how it is shown: 7, or 7_3 for a task of an array"`
+	Array   *job.ArrayTask `json:"array,omitempty"`
+	State   string         `json:"state" doc:"PENDING, RUNNING, … (docs/states.md)"`
+	Flags   []string       `json:"flags,omitempty" doc:"CONFIGURING, COMPLETING, REQUEUED, HELD, STOPPING, UNCERTAIN, LAUNCH_FAILED"`
+	Attempt uint32         `json:"attempt"`
+	Exit    job.ExitCode   `json:"exit"`
+	Spec    *job.Spec      `json:"spec"`
+
+	Submitted time.Time `json:"submitted"`
+	Eligible  time.Time `json:"eligible,omitzero"`
+	Started   time.Time `json:"started,omitzero"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Priority  int64     `json:"priority"`
+
+	Why      *reason.Reason `json:"why,omitempty" doc:"the first reason why it waits"`
+	Pool     string         `json:"pool,omitempty"`
+	Claims   []Claim        `json:"claims,omitempty" doc:"what it holds or last held, rank order"`
+	Tasks    []Task         `json:"tasks,omitempty"`
+	Files    []string       `json:"files,omitempty" doc:"output files that exist"`
+	Message  string         `json:"message,omitempty" doc:"how the attempt went wrong"`
+	StartsBy time.Time      `json:"starts_by,omitzero" doc:"promised by the scheduler to a job that waits"`
+}
+
+// Claim is what a task group of a job takes from one node.
+type Claim struct {
+	Node    string  `json:"node"`
+	Group   int     `json:"group,omitempty"`
+	Tasks   int     `json:"tasks"`
+	CPUs    float64 `json:"cpus"`
+	Memory  int64   `json:"memory"`
+	Devices []int   `json:"devices,omitempty"`
+	Whole   bool    `json:"whole,omitempty"`
+}
+
+// Task is one task of one step of a job; the batch script is step -1.
+type Task struct {
+	Step    int          `json:"step"`
+	Rank    int          `json:"rank"`
+	Node    string       `json:"node"`
+	Running bool         `json:"running,omitempty"`
+	Started time.Time    `json:"started,omitzero"`
+	Ended   time.Time    `json:"ended,omitzero"`
+	Exit    job.ExitCode `json:"exit"`
+	Cause   string       `json:"cause,omitempty"`
+	Log     bool         `json:"log,omitempty" doc:"there is a log of its own"`
+}
+
+// Jobs is a page of jobs.
+type Jobs struct {
+	Jobs   []Job  `json:"jobs"`
+	Next   string `json:"next,omitempty" doc:"cursor of the next page; empty at the end"`
+	Change uint64 `json:"change" doc:"the last event that the list reflects, for watch"`
+}
+
+// Select names jobs: those of IDs (7, 7_3, 7_[1-4,9], each alone), or, without
+// IDs, all live ones that match everything else that is set. An empty selection
+// is an error, never everything.
+type Select struct {
+	IDs        []string `json:"ids,omitempty"`
+	Users      []string `json:"users,omitempty"`
+	Accounts   []string `json:"accounts,omitempty"`
+	Partitions []string `json:"partitions,omitempty"`
+	QOS        []string `json:"qos,omitempty"`
+	Names      []string `json:"names,omitempty"`
+	States     []string `json:"states,omitempty"`
+	Nodes      []string `json:"nodes,omitempty"`
+	All        bool     `json:"all,omitempty" doc:"every live job that the caller may change"`
+}
+
+// Verbs that change jobs.
+const (
+	VerbCancel  = "cancel"
+	VerbHold    = "hold"
+	VerbRelease = "release"
+	VerbRequeue = "requeue"
+	VerbSignal  = "signal"
+	VerbSuspend = "suspend"
+	VerbResume  = "resume"
+	VerbUpdate  = "update"
+	VerbTop     = "top"
+)
+
+// Change asks for the same change of all jobs of a selection, in one durable step.
+type Change struct {
+	Select    Select   `json:"select"`
+	Verb      string   `json:"verb" enum:"cancel,hold,release,requeue,signal,suspend,resume,update,top"`
+	Signal    string   `json:"signal,omitempty" doc:"name or number: of signal, or first signal of cancel"`
+	BatchOnly bool     `json:"batch_only,omitempty" doc:"signal the batch script alone"`
+	Full      bool     `json:"full,omitempty" doc:"signal the batch script and all tasks"`
+	Grace     *float64 `json:"grace,omitempty" doc:"seconds between the signal to end and the kill; 0 kills at once"`
+	Hold      bool     `json:"hold,omitempty" doc:"requeue: and hold it"`
+	Reason    string   `json:"reason,omitempty"`
+	Update    *Update  `json:"update,omitempty"`
+}
+
+// Update are the fields of a job that may change after submission; nil leaves a
+// field. Most may change only while the job waits; the time limit may always be
+// lowered by the owner and raised by an administrator.
+type Update struct {
+	Name       *string    `json:"name,omitempty"`
+	Comment    *string    `json:"comment,omitempty"`
+	Account    *string    `json:"account,omitempty"`
+	Partitions []string   `json:"partitions,omitempty"`
+	QOS        *string    `json:"qos,omitempty"`
+	TimeLimit  *float64   `json:"time_limit,omitempty" doc:"seconds; 0 for none"`
+	TimeMin    *float64   `json:"time_min,omitempty"`
+	Begin      *time.Time `json:"begin,omitempty"`
+	Deadline   *time.Time `json:"deadline,omitempty"`
+	Depends    *string    `json:"depends,omitempty" doc:"as sbatch --dependency; empty for none"`
+	Priority   *int64     `json:"priority,omitempty"`
+	Nice       *int64     `json:"nice,omitempty"`
+	Requeue    *bool      `json:"requeue,omitempty"`
+	MaxRunning *uint32    `json:"max_running,omitempty" doc:"of an array"`
+	Nodes      *job.Range `json:"nodes,omitempty"`
+	NodeList   *[]string  `json:"node_list,omitempty"`
+	Exclude    *[]string  `json:"exclude,omitempty"`
+	Features   *string    `json:"features,omitempty"`
+}
+
+// Changed says what became of each job of a Change.
+type Changed struct {
+	Matched int           `json:"matched"`
+	Changed int           `json:"changed"`
+	Errors  []ChangeError `json:"errors,omitempty" doc:"jobs that were not changed, and why"`
+	Names   []string      `json:"names,omitempty" doc:"the changed jobs, at most 1000"`
+}
+
+// ChangeError is one job that could not be changed.
+type ChangeError struct {
+	Name  string `json:"name"`
+	Error Error  `json:"error"`
+}
+
+// Error is the body of every response with an error status (application/problem+json).
+type Error struct {
+	Status int       `json:"status"`
+	Title  string    `json:"title" doc:"the kind of fault: invalid request, not found, conflict, permission, unavailable, unsupported, exhausted, internal"`
+	Detail string    `json:"detail"`
+	Remedy string    `json:"remedy,omitempty"`
+	Errors []Located `json:"errors,omitempty" doc:"places in the submitted text"`
+}
+
+// Located is an error with its place in a submitted text.
+type Located struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Col     int    `json:"col,omitempty"`
+	Len     int    `json:"len,omitempty"`
+	Text    string `json:"text,omitempty" doc:"the line as written"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
+}
+
+// Why is everything that keeps a job waiting.
+type Why struct {
+	Job      job.ID          `json:"job"`
+	Name     string          `json:"name"`
+	State    string          `json:"state"`
+	Since    time.Time       `json:"since,omitzero"`
+	Reasons  []reason.Reason `json:"reasons"`
+	Lines    []string        `json:"lines" doc:"the reasons as text, one line each"`
+	StartsBy time.Time       `json:"starts_by,omitzero"`
+}

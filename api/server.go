@@ -1,0 +1,134 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// ServerInfo says what answers.
+type ServerInfo struct {
+	Version  string    `json:"version" doc:"of cox"`
+	API      string    `json:"api" doc:"1.0"`
+	Oldest   string    `json:"oldest" doc:"oldest API version of a client that is served"`
+	Features []string  `json:"features,omitempty"`
+	Name     string    `json:"name" doc:"of the cluster"`
+	Host     string    `json:"host"`
+	PID      int       `json:"pid"`
+	Started  time.Time `json:"started"`
+	Now      time.Time `json:"now"`
+	You      Identity  `json:"you"`
+	Pools    []Pool    `json:"pools"`
+	Change   uint64    `json:"change"`
+}
+
+// Pool is a pool and what its engine can do.
+type Pool struct {
+	Name    string   `json:"name"`
+	Engine  string   `json:"engine"`
+	Version string   `json:"version,omitempty"`
+	Gang    string   `json:"gang"`
+	Notes   []string `json:"notes,omitempty"`
+}
+
+// Identity is who the server takes the caller for.
+type Identity struct {
+	Name     string   `json:"name"`
+	UID      uint32   `json:"uid"`
+	GID      uint32   `json:"gid"`
+	Accounts []string `json:"accounts,omitempty"`
+	Admin    bool     `json:"admin,omitempty"`
+	Via      string   `json:"via" doc:"socket or token"`
+}
+
+// Event is one durable change. Seq is its number in the journal: a watch that is
+// resumed after it misses nothing and sees nothing twice, also over a restart.
+type Event struct {
+	Seq     uint64        `json:"seq"`
+	At      time.Time     `json:"at"`
+	Kind    string        `json:"kind" doc:"submitted, allocated, started, ended, requeued, cancelled, held, released, updated, uncertain, node-drained, node-resumed, …"`
+	Job     job.ID        `json:"job,omitempty"`
+	Name    string        `json:"name,omitempty"`
+	Count   int           `json:"count,omitempty" doc:"submitted: tasks of the array, numbered from job"`
+	User    string        `json:"user,omitempty"`
+	State   string        `json:"state,omitempty" doc:"of the job after the event"`
+	Attempt uint32        `json:"attempt,omitempty"`
+	Exit    *job.ExitCode `json:"exit,omitempty"`
+	Nodes   []string      `json:"nodes,omitempty"`
+	By      string        `json:"by,omitempty" doc:"who asked for it"`
+	Message string        `json:"message,omitempty"`
+}
+
+// Token is an access token without its secret.
+type Token struct {
+	ID       string    `json:"id" doc:"public part; begins every secret made from it"`
+	Name     string    `json:"name" doc:"user name"`
+	UID      uint32    `json:"uid"`
+	GID      uint32    `json:"gid"`
+	Accounts []string  `json:"accounts,omitempty"`
+	Admin    bool      `json:"admin,omitempty"`
+	Comment  string    `json:"comment,omitempty"`
+	Created  time.Time `json:"created"`
+	By       string    `json:"by,omitempty"`
+	Expires  time.Time `json:"expires,omitzero"`
+	Revoked  time.Time `json:"revoked,omitzero"`
+	Used     time.Time `json:"used,omitzero" doc:"last use, to the minute; not kept over a restart"`
+}
+
+// NewToken asks for a token; only an administrator names another user or asks for admin.
+type NewToken struct {
+	User     string   `json:"user,omitempty"`
+	Accounts []string `json:"accounts,omitempty"`
+	Admin    bool     `json:"admin,omitempty"`
+	Comment  string   `json:"comment,omitempty"`
+	TTL      float64  `json:"ttl,omitempty" doc:"seconds until it expires; 0: 90 days"`
+}
+
+// MadeToken is a new token with its secret, shown once.
+type MadeToken struct {
+	Token  Token  `json:"token"`
+	Secret string `json:"secret"`
+}
+
+// Tokens is the answer to a list of tokens.
+type Tokens struct {
+	Tokens []Token `json:"tokens"`
+}
+
+// AuditRecord is one change with who asked for it.
+type AuditRecord struct {
+	Seq  uint64          `json:"seq"`
+	At   time.Time       `json:"at"`
+	By   string          `json:"by"`
+	UID  uint32          `json:"uid"`
+	From string          `json:"from" doc:"socket, tcp 127.0.0.1:5123, …"`
+	What string          `json:"what" doc:"kind of the journal record"`
+	Job  job.ID          `json:"job,omitempty"`
+	Data json.RawMessage `json:"data,omitempty" doc:"the record without scripts, environments or secrets"`
+}
+
+// Audit is a page of audit records, oldest first.
+type Audit struct {
+	Records []AuditRecord `json:"records"`
+	Next    uint64        `json:"next,omitempty"`
+}
+
+// History is a page of jobs from the store, newest first, ended ones included.
+type History struct {
+	Jobs []Job  `json:"jobs"`
+	Next string `json:"next,omitempty"`
+}
+
+// Backup asks for an online copy of the state directory into a new folder of the
+// server's machine.
+type Backup struct {
+	Dir string `json:"dir"`
+}
+
+// BackupDone says what was written.
+type BackupDone struct {
+	Dir   string `json:"dir"`
+	Bytes int64  `json:"bytes"`
+	Seq   uint64 `json:"seq"`
+}
