@@ -1,0 +1,150 @@
+// Package config is the server's one configuration file: its Go types, their
+// defaults and documentation, and a strict reader.
+//
+// A field that does not exist is an error with line, column and the nearest field
+// that does. What is not given keeps the default of Default. docs/configuration.md
+// is made from the types, so a field cannot be there without a word about it.
+package config
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Config is the file as a whole.
+type Config struct {
+	Name       string      `yaml:"name" doc:"of the cluster, as sinfo and sacct show it"`
+	State      State       `yaml:"state" doc:"what is kept, where and how long"`
+	Listen     Listen      `yaml:"listen" doc:"where the server answers"`
+	Auth       Auth        `yaml:"auth" doc:"who may do what"`
+	Room       Room        `yaml:"room" doc:"what the embedded engine offers of this machine"`
+	Partitions []Partition `yaml:"partitions" doc:"views of the nodes; none: one that is called like the pool and has all nodes"`
+	Accounts   []Account   `yaml:"accounts" doc:"known accounts; none: any name is taken"`
+	Jobs       Jobs        `yaml:"jobs" doc:"rules for all jobs"`
+	Hooks      Hooks       `yaml:"hooks" doc:"programs of the site that run around a job"`
+	Notify     Notify      `yaml:"notify" doc:"mail about jobs (--mail-type)"`
+	Log        Log         `yaml:"log" doc:"what the server says of itself, on standard error"`
+}
+
+// State says what is kept.
+type State struct {
+	Dir     string   `yaml:"dir" doc:"state directory: journal, scripts, logs of ranks. Default: /var/lib/coxswain for root, else ~/.local/state/coxswain"`
+	Journal Duration `yaml:"journal" doc:"how long journal records are kept after they are part of the projection, those of the audit with them"`
+	History Duration `yaml:"history" doc:"how long ended jobs stay in the history"`
+	Memory  Duration `yaml:"memory" doc:"how long ended jobs stay in lists of live jobs (Slurm's MinJobAge)"`
+}
+
+// Listen says where the server answers.
+type Listen struct {
+	Socket string `yaml:"socket" doc:"unix socket; users are known by the credentials of their process. Default: /run/coxswain/cox.sock for root, else cox.sock in $XDG_RUNTIME_DIR/coxswain or the state directory"`
+	TCP    string `yaml:"tcp" doc:"loopback address for clients with a token; auto: port 7461 or, if that is taken, another; none: no TCP"`
+}
+
+// Auth says who may do what.
+type Auth struct {
+	Admins     []string `yaml:"admins" doc:"users who may do everything, beside root and the server's own user"`
+	AdminGroup string   `yaml:"admin_group" doc:"members of this group of the machine are administrators too"`
+	Private    bool     `yaml:"private" doc:"users see only their own jobs (Slurm's PrivateData=jobs)"`
+}
+
+// Room says what the embedded engine offers.
+type Room struct {
+	Nodes       int      `yaml:"nodes" doc:"virtual nodes of this machine; 0: this machine itself as one node"`
+	Names       []string `yaml:"names" doc:"of the virtual nodes, by position; default v1, v2, …"`
+	CPUs        int      `yaml:"cpus" doc:"of each node; 0: what this machine has"`
+	Memory      Bytes    `yaml:"memory" doc:"of each node; 0: what this machine has"`
+	GPUsPerNode int      `yaml:"gpus_per_node" doc:"of each virtual node; -1: the real ones, dealt out; more than there are: declared, numbers without hardware"`
+	GPUType     string   `yaml:"gpu_type" doc:"of declared GPUs"`
+	Features    []string `yaml:"features" doc:"that every node has, for --constraint"`
+	ByAddress   bool     `yaml:"by_address" doc:"virtual nodes without host names: their names are their addresses"`
+	NoLimits    bool     `yaml:"no_limits" doc:"use no control groups, even where they can be used"`
+}
+
+// Partition is a view of the pool's nodes.
+type Partition struct {
+	Name        string   `yaml:"name" doc:"as in --partition"`
+	Default     bool     `yaml:"default" doc:"for jobs that name none; without any, the first is"`
+	Nodes       string   `yaml:"nodes" doc:"host list; empty: all"`
+	TimeLimit   Duration `yaml:"time_limit" doc:"longest time limit of a job; 0: none"`
+	DefaultTime Duration `yaml:"default_time" doc:"time limit of jobs that give none; 0: the longest"`
+}
+
+// Account is a known account.
+type Account struct {
+	Name  string   `yaml:"name" doc:"as in --account"`
+	Users []string `yaml:"users" doc:"who may use it; the first account of a user is his default"`
+}
+
+// Jobs are rules for all jobs.
+type Jobs struct {
+	Grace            Duration `yaml:"grace" doc:"between the signal to end and the kill (Slurm's KillWait)"`
+	MaxArray         int      `yaml:"max_array" doc:"tasks of one array"`
+	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
+	MaxLaunches      int      `yaml:"max_launches" doc:"failed launches of a job that may be requeued before it is held"`
+}
+
+// Hooks are programs of the site.
+type Hooks struct {
+	Prolog  string   `yaml:"prolog" doc:"runs on each node before the first task, as the server's user; failing, it fails the launch"`
+	Epilog  string   `yaml:"epilog" doc:"runs on each node after the last task"`
+	Timeout Duration `yaml:"timeout" doc:"of each of them"`
+}
+
+// Notify says how mail leaves.
+type Notify struct {
+	Command []string `yaml:"command" doc:"program and arguments; called with -s SUBJECT ADDRESS, the text on standard input"`
+	SMTP    SMTP     `yaml:"smtp" doc:"relay, instead of a command"`
+	Domain  string   `yaml:"domain" doc:"appended to user names without one"`
+}
+
+// SMTP is a mail relay.
+type SMTP struct {
+	Addr         string `yaml:"addr" doc:"host:port"`
+	From         string `yaml:"from" doc:"sender"`
+	User         string `yaml:"user" doc:"for authentication; empty: none"`
+	PasswordFile string `yaml:"password_file" doc:"file that holds the password; readable by the server alone"`
+}
+
+// Log says what is logged.
+type Log struct {
+	Level  string `yaml:"level" doc:"debug, info, warn or error"`
+	Format string `yaml:"format" doc:"text or json"`
+}
+
+// Default is what holds where the file says nothing.
+func Default() Config {
+	state, socket := places(os.Getuid() == 0, os.Getenv)
+	return Config{
+		Name:   "cox",
+		State:  State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Memory: Duration(5 * time.Minute)},
+		Listen: Listen{Socket: socket, TCP: "auto"},
+		Room:   Room{GPUsPerNode: -1, GPUType: "gpu"},
+		Jobs:   Jobs{Grace: Duration(30 * time.Second), MaxArray: 100_001, MaxLaunches: 3},
+		Hooks:  Hooks{Timeout: Duration(5 * time.Minute)},
+		Log:    Log{Level: "info", Format: "text"},
+	}
+}
+
+// places are the default state directory and socket.
+func places(root bool, env func(string) string) (state, socket string) {
+	if root {
+		return "/var/lib/coxswain", "/run/coxswain/cox.sock"
+	}
+	base := cmp.Or(env("XDG_STATE_HOME"), filepath.Join(cmp.Or(env("HOME"), "/"), ".local", "state"))
+	state = filepath.Join(base, "coxswain")
+	if run := env("XDG_RUNTIME_DIR"); run != "" {
+		return state, filepath.Join(run, "coxswain", "cox.sock")
+	}
+	return state, filepath.Join(state, "cox.sock")
+}
+
+// Files are the places where the file is looked for, best first.
+func Files() []string {
+	if os.Getuid() == 0 {
+		return []string{"/etc/coxswain/cox.yaml"}
+	}
+	base := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(cmp.Or(os.Getenv("HOME"), "/"), ".config"))
+	return []string{filepath.Join(base, "coxswain", "cox.yaml"), "/etc/coxswain/cox.yaml"}
+}
