@@ -42,6 +42,10 @@ type Identity struct {
 	Via      string   `json:"via" doc:"socket or token"`
 }
 
+// KindGap is the kind of an event that is none: what was missed is no longer kept,
+// Seq is the newest event. Whoever watches lists anew.
+const KindGap = "gap"
+
 // Event is one durable change. Seq is its number in the journal: a watch that is
 // resumed after it misses nothing and sees nothing twice, also over a restart.
 type Event struct {

@@ -1,0 +1,64 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/coxswain-sched/coxswain/api"
+)
+
+// Nodes lists all nodes with what is used of them.
+func (c *Client) Nodes(ctx context.Context) (*api.Nodes, error) {
+	return call[api.Nodes](ctx, c, http.MethodGet, api.Prefix+"/nodes", nil, nil)
+}
+
+// Node returns one node.
+func (c *Client) Node(ctx context.Context, name string) (*api.Node, error) {
+	return call[api.Node](ctx, c, http.MethodGet, api.Prefix+"/nodes/"+url.PathEscape(name), nil, nil)
+}
+
+// ChangeNodes drains nodes or takes them back, and returns them.
+func (c *Client) ChangeNodes(ctx context.Context, ch *api.NodeChange) (*api.Nodes, error) {
+	return call[api.Nodes](ctx, c, http.MethodPost, api.Prefix+"/nodes/change", nil, ch)
+}
+
+// Partitions lists the partitions.
+func (c *Client) Partitions(ctx context.Context) (*api.Partitions, error) {
+	return call[api.Partitions](ctx, c, http.MethodGet, api.Prefix+"/partitions", nil, nil)
+}
+
+// Tokens lists access tokens: one's own, or all for an administrator.
+func (c *Client) Tokens(ctx context.Context) (*api.Tokens, error) {
+	return call[api.Tokens](ctx, c, http.MethodGet, api.Prefix+"/tokens", nil, nil)
+}
+
+// NewToken makes an access token. Its secret is in this answer and nowhere else.
+func (c *Client) NewToken(ctx context.Context, n *api.NewToken) (*api.MadeToken, error) {
+	return call[api.MadeToken](ctx, c, http.MethodPost, api.Prefix+"/tokens", nil, n)
+}
+
+// RevokeToken makes a token useless, at once and for good.
+func (c *Client) RevokeToken(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, api.Prefix+"/tokens/"+url.PathEscape(id), nil, nil, nil)
+}
+
+// Audit returns records of changes after a number of the journal, oldest first;
+// limit 0: as many as the server likes.
+func (c *Client) Audit(ctx context.Context, after uint64, limit int) (*api.Audit, error) {
+	v := url.Values{}
+	if after > 0 {
+		v.Set("after", strconv.FormatUint(after, 10))
+	}
+	if limit > 0 {
+		v.Set("limit", strconv.Itoa(limit))
+	}
+	return call[api.Audit](ctx, c, http.MethodGet, api.Prefix+"/audit", v, nil)
+}
+
+// Backup writes an online copy of the server's state into a new folder on the
+// server's machine.
+func (c *Client) Backup(ctx context.Context, dir string) (*api.BackupDone, error) {
+	return call[api.BackupDone](ctx, c, http.MethodPost, api.Prefix+"/backup", nil, api.Backup{Dir: dir})
+}

@@ -1,0 +1,309 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// Submit hands in work. With TestOnly nothing is kept.
+func (c *Client) Submit(ctx context.Context, s *api.Submit) (*api.Submitted, error) {
+	return call[api.Submitted](ctx, c, http.MethodPost, api.Prefix+"/jobs", nil, s)
+}
+
+// Advise says where work belongs and why, with what the server has to offer. The
+// answer is what `cox advise -o json` prints.
+func (c *Client) Advise(ctx context.Context, s *api.Submit) (json.RawMessage, error) {
+	out, err := call[json.RawMessage](ctx, c, http.MethodPost, api.Prefix+"/advise", nil, s)
+	if err != nil {
+		return nil, err
+	}
+	return *out, nil
+}
+
+// Query says which jobs to list. Empty sets do not restrict; States: live jobs and
+// those that ended a moment ago for "all", live ones if empty.
+type Query struct {
+	api.Select
+	Limit    int    // of a page; 0: as the server likes
+	Cursor   string // Next of the page before
+	Collapse bool   // pending tasks of an array as one row, 7_[1-4,9%2]
+}
+
+func (q Query) values() url.Values { return query(q.Select, q.Limit, q.Cursor, q.Collapse) }
+
+func query(s api.Select, limit int, cursor string, collapse bool) url.Values {
+	v := url.Values{}
+	set := func(name string, values []string) {
+		if len(values) > 0 {
+			v.Set(name, strings.Join(values, ","))
+		}
+	}
+	set("ids", s.IDs)
+	set("users", s.Users)
+	set("accounts", s.Accounts)
+	set("partitions", s.Partitions)
+	set("qos", s.QOS)
+	set("names", s.Names)
+	set("states", s.States)
+	set("nodes", s.Nodes)
+	if limit > 0 {
+		v.Set("limit", strconv.Itoa(limit))
+	}
+	if cursor != "" {
+		v.Set("cursor", cursor)
+	}
+	if collapse {
+		v.Set("collapse", "true")
+	}
+	return v
+}
+
+// JobsPage returns one page of jobs, by number.
+func (c *Client) JobsPage(ctx context.Context, q Query) (*api.Jobs, error) {
+	return call[api.Jobs](ctx, c, http.MethodGet, api.Prefix+"/jobs", q.values(), nil)
+}
+
+// Jobs walks over all jobs of a query, page by page. A job that is there from the
+// first page to the last comes exactly once, whatever comes and goes meanwhile.
+func (c *Client) Jobs(ctx context.Context, q Query) iter.Seq2[api.Job, error] {
+	return pages(q.Cursor, func(cursor string) ([]api.Job, string, error) {
+		q.Cursor = cursor
+		p, err := c.JobsPage(ctx, q)
+		if err != nil {
+			return nil, "", err
+		}
+		return p.Jobs, p.Next, nil
+	})
+}
+
+func pages(cursor string, page func(cursor string) ([]api.Job, string, error)) iter.Seq2[api.Job, error] {
+	return func(yield func(api.Job, error) bool) {
+		for {
+			jobs, next, err := page(cursor)
+			if err != nil {
+				yield(api.Job{}, err)
+				return
+			}
+			for _, j := range jobs {
+				if !yield(j, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			cursor = next
+		}
+	}
+}
+
+// JobsTSV returns the columns of all jobs of a query as text, one line a job (see
+// api.Columns, api.UnescapeTSV). The caller closes it.
+func (c *Client) JobsTSV(ctx context.Context, q Query, columns ...string) (io.ReadCloser, error) {
+	return c.tsv(ctx, "/jobs", q.values(), columns)
+}
+
+func (c *Client) tsv(ctx context.Context, path string, v url.Values, columns []string) (io.ReadCloser, error) {
+	if len(columns) == 0 {
+		return nil, fault.New(fault.Invalid, "no columns were asked for")
+	}
+	v.Set("columns", strings.Join(columns, ","))
+	resp, err := c.stream(ctx, api.Prefix+path, v, api.TSV)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// Job returns one job, also one that ended long ago. name is 7 or 7_3.
+func (c *Client) Job(ctx context.Context, name string) (*api.Job, error) {
+	return call[api.Job](ctx, c, http.MethodGet, jobPath(name, ""), nil, nil)
+}
+
+func jobPath(name, what string) string {
+	p := api.Prefix + "/jobs/" + url.PathEscape(name)
+	if what != "" {
+		p += "/" + what
+	}
+	return p
+}
+
+// Why returns everything that keeps a job waiting.
+func (c *Client) Why(ctx context.Context, name string) (*api.Why, error) {
+	return call[api.Why](ctx, c, http.MethodGet, jobPath(name, "why"), nil, nil)
+}
+
+// Script returns the batch script as it was submitted.
+func (c *Client) Script(ctx context.Context, name string) ([]byte, error) {
+	return c.text(ctx, jobPath(name, "script"))
+}
+
+// Environment returns the NAME=VALUE pairs that were submitted.
+func (c *Client) Environment(ctx context.Context, name string) ([]string, error) {
+	b, err := c.text(ctx, jobPath(name, "environment"))
+	if err != nil {
+		return nil, err
+	}
+	var env []string
+	for kv := range bytes.SplitSeq(b, []byte{0}) {
+		if len(kv) > 0 {
+			env = append(env, string(kv))
+		}
+	}
+	return env, nil
+}
+
+func (c *Client) text(ctx context.Context, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errSlow)
+	defer cancel()
+	resp, err := c.stream(ctx, path, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, c.unanswered(ctx, err)
+	}
+	return b, nil
+}
+
+// LogOptions say which output of a job.
+type LogOptions struct {
+	Stream string // "stdout" (default) or "stderr"
+	Step   *int   // nil: the job's own files; otherwise the log of a rank of a step
+	Rank   *int   // nil with Step: rank 0; set without Step: that rank of the last step
+	Follow bool   // go on until the job has ended
+	Tail   int    // only the last lines; 0: all
+}
+
+// Logs returns output of a job. With Follow reading goes on until the job has
+// ended or ctx does. The caller closes it.
+func (c *Client) Logs(ctx context.Context, name string, o LogOptions) (io.ReadCloser, error) {
+	v := url.Values{}
+	if o.Stream != "" {
+		v.Set("stream", o.Stream)
+	}
+	if o.Step != nil {
+		v.Set("step", strconv.Itoa(*o.Step))
+	}
+	if o.Rank != nil {
+		v.Set("rank", strconv.Itoa(*o.Rank))
+	}
+	if o.Follow {
+		v.Set("follow", "true")
+	}
+	if o.Tail > 0 {
+		v.Set("tail", strconv.Itoa(o.Tail))
+	}
+	resp, err := c.stream(ctx, jobPath(name, "logs"), v, "")
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// Wait returns a job once it has ended. It goes on asking over a broken connection
+// or a restart of the server, as long as that takes less than a minute.
+func (c *Client) Wait(ctx context.Context, name string) (*api.Job, error) {
+	const each = 30 * time.Second
+	v := url.Values{"timeout": {strconv.Itoa(min(int(each.Seconds()), int(c.timeout.Seconds()/2)+1))}}
+	var lost time.Time
+	for pause := firstPause; ; {
+		j, err := call[api.Job](ctx, c, http.MethodGet, jobPath(name, "wait"), v, nil)
+		switch {
+		case err == nil:
+			return j, nil
+		case errors.Is(err, errNothing):
+			lost, pause = time.Time{}, firstPause
+			continue
+		case ctx.Err() != nil || fault.KindOf(err) != fault.Unavailable:
+			return nil, err
+		case lost.IsZero():
+			lost = time.Now()
+		case time.Since(lost) > time.Minute:
+			return nil, err
+		}
+		if !rest(ctx, pause) {
+			return nil, err
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// rest waits; false: ctx has ended.
+func rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Change makes the same change to all jobs of a selection, in one durable step.
+// Jobs that could not be changed are in the answer, not in the error.
+func (c *Client) Change(ctx context.Context, ch *api.Change) (*api.Changed, error) {
+	return call[api.Changed](ctx, c, http.MethodPost, api.Prefix+"/jobs/change", nil, ch)
+}
+
+// HistoryQuery says which jobs of the store to list, live ones included, newest
+// first. From and To bound the time in which a job lived; zero: unbounded.
+type HistoryQuery struct {
+	api.Select
+	From, To time.Time
+	Limit    int
+	Cursor   string
+}
+
+func (q HistoryQuery) values() url.Values {
+	v := query(q.Select, q.Limit, q.Cursor, false)
+	if !q.From.IsZero() {
+		v.Set("from", q.From.UTC().Format(time.RFC3339Nano))
+	}
+	if !q.To.IsZero() {
+		v.Set("to", q.To.UTC().Format(time.RFC3339Nano))
+	}
+	return v
+}
+
+// HistoryPage returns one page of history.
+func (c *Client) HistoryPage(ctx context.Context, q HistoryQuery) (*api.History, error) {
+	return call[api.History](ctx, c, http.MethodGet, api.Prefix+"/history", q.values(), nil)
+}
+
+// History walks over all jobs of a query, newest first.
+func (c *Client) History(ctx context.Context, q HistoryQuery) iter.Seq2[api.Job, error] {
+	return pages(q.Cursor, func(cursor string) ([]api.Job, string, error) {
+		q.Cursor = cursor
+		p, err := c.HistoryPage(ctx, q)
+		if err != nil {
+			return nil, "", err
+		}
+		return p.Jobs, p.Next, nil
+	})
+}
+
+// HistoryTSV is JobsTSV over the history.
+func (c *Client) HistoryTSV(ctx context.Context, q HistoryQuery, columns ...string) (io.ReadCloser, error) {
+	return c.tsv(ctx, "/history", q.values(), columns)
+}
