@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/advise"
@@ -65,7 +64,7 @@ func Run(ctx context.Context, opt Options) (code int, err error) {
 	if temporary {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	unlock, err := lock(dir)
+	unlock, err := sqlite.Lock(dir, "cox run")
 	if err != nil {
 		return 0, err
 	}
@@ -337,17 +336,4 @@ func stateDir(name string) (dir string, temporary bool, err error) {
 		return "", false, fault.New(fault.Permission, "state directory: %w", err).Advise("give a --state-dir that you may write to")
 	}
 	return dir, false, nil
-}
-
-// lock keeps a second control plane out of a state directory.
-func lock(dir string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fault.New(fault.Permission, "state directory: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fault.New(fault.Conflict, "another cox uses the state directory %s", dir).
-			Advise("wait for it, or give another --state-dir"), f.Close())
-	}
-	return func() { _ = f.Close() }, nil // the lock ends with the file
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"syscall"
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/store"
@@ -79,17 +78,4 @@ func syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// classifyFile gives an error of the file system its fault.Kind.
-func classifyFile(err error) error {
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fault.New(fault.Exhausted, "%w", err).Advise("make room on the disk of the state directory")
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fault.New(fault.Permission, "%w", err).Advise("give a --state-dir that you may write to")
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fault.New(fault.Unavailable, "%w", err)
-	}
-	return err
 }

@@ -99,7 +99,7 @@ func oldEpoch(t *testing.T, h Harness) {
 	if _, err := s.Append(t.Context(), old, []store.Record{rec(1)}); fault.KindOf(err) != fault.Conflict {
 		t.Fatalf("append by the old leader: %v", err)
 	}
-	if err := s.Project(t.Context(), old, 1, []store.JobRow{{ID: 1}}); fault.KindOf(err) != fault.Conflict {
+	if err := s.Project(t.Context(), old, 1, []store.JobRow{{ID: 1}}, nil); fault.KindOf(err) != fault.Conflict {
 		t.Fatalf("projection by the old leader: %v", err)
 	}
 	if got := read(t, s, 0); len(got) != 0 {
@@ -146,21 +146,21 @@ func projection(t *testing.T, h Harness) {
 	epoch := lead(t, s)
 	row := store.JobRow{ID: 7, Name: "a", User: "u", State: "RUNNING", Submitted: at(1), Started: at(2), Detail: json.RawMessage(`{}`)}
 	other := store.JobRow{ID: 9, Name: "b", State: "PENDING", Submitted: at(3), Detail: json.RawMessage(`{}`)}
-	must(t, s.Project(t.Context(), epoch, 5, []store.JobRow{row, other}))
+	must(t, s.Project(t.Context(), epoch, 5, []store.JobRow{row, other}, nil))
 	row.State, row.Ended, row.Exit = "FAILED", at(4), 137
-	must(t, s.Project(t.Context(), epoch, 6, []store.JobRow{row}))
+	must(t, s.Project(t.Context(), epoch, 6, []store.JobRow{row}, nil))
 	must(t, s.Close())
 	s = h.Open(t, t.Name())
 	defer s.Close()
 	seq, err := s.Projected(t.Context())
 	must(t, err)
 	var got []store.JobRow
-	must(t, s.Jobs(t.Context(), 0, 10, func(r store.JobRow) error { got = append(got, r); return nil }))
+	must(t, s.History(t.Context(), store.Query{}, func(r store.JobRow) error { got = append(got, r); return nil }))
 	if d := cmp.Diff([]store.JobRow{other, row}, got); d != "" || seq != 6 {
 		t.Errorf("seq %d %s", seq, d)
 	}
 	got = nil
-	must(t, s.Jobs(t.Context(), 9, 1, func(r store.JobRow) error { got = append(got, r); return nil }))
+	must(t, s.History(t.Context(), store.Query{Below: 9, Limit: 1}, func(r store.JobRow) error { got = append(got, r); return nil }))
 	if d := cmp.Diff([]store.JobRow{row}, got); d != "" {
 		t.Error(d)
 	}

@@ -1,0 +1,233 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+const jobColumns = "id, array, task, name, user, account, part, qos, state, nodes, cpus, gpus, priority, submitted, started, ended, exit, final, detail"
+
+// upsert writes a row over the one that stood there.
+const upsert = "INSERT OR REPLACE INTO job VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+// Project implements store.Store.
+func (s *Store) Project(ctx context.Context, epoch, upTo uint64, rows []store.JobRow, docs map[string][]byte) error {
+	return s.writing(ctx, epoch, func(c *conn) error {
+		for i := range rows {
+			if _, err := c.exec(upsert, jobValues(&rows[i])...); err != nil {
+				return err
+			}
+		}
+		for name, doc := range docs {
+			var err error
+			if doc == nil {
+				_, err = c.exec("DELETE FROM doc WHERE name = ?", name)
+			} else {
+				_, err = c.exec("INSERT OR REPLACE INTO doc VALUES (?, ?)", name, doc)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		_, err := c.exec("UPDATE projection SET seq = ? WHERE name = 'job'", int64(upTo))
+		return err
+	})
+}
+
+func jobValues(r *store.JobRow) []driver.Value {
+	final := int64(0)
+	if r.Final {
+		final = 1
+	}
+	return []driver.Value{
+		int64(r.ID), int64(r.Array), r.Task, r.Name, r.User, r.Account, r.Partition, r.QOS, r.State, r.Nodes,
+		r.CPUs, r.GPUs, r.Priority, micros(r.Submitted), micros(r.Started), ending(r.Ended), int64(r.Exit), final, solid(r.Detail),
+	}
+}
+
+func scanJob(row []driver.Value) store.JobRow {
+	r := store.JobRow{
+		ID: uint64(row[0].(int64)), Array: uint64(row[1].(int64)), Task: row[2].(int64),
+		Name: row[3].(string), User: row[4].(string), Account: row[5].(string), Partition: row[6].(string), QOS: row[7].(string),
+		State: row[8].(string), Nodes: row[9].(string), CPUs: row[10].(int64), GPUs: row[11].(int64), Priority: row[12].(int64),
+		Submitted: fromMicros(row[13].(int64)), Started: fromMicros(row[14].(int64)), Ended: fromEnding(row[15].(int64)),
+		Exit: int(row[16].(int64)), Final: row[17].(int64) != 0,
+	}
+	if d, _ := row[18].([]byte); len(d) > 0 {
+		r.Detail = json.RawMessage(d)
+	}
+	return r
+}
+
+// never is the end of a job that has not ended: so "ended at or after" needs no
+// second case.
+const never = math.MaxInt64
+
+func ending(t time.Time) int64 {
+	if t.IsZero() {
+		return never
+	}
+	return t.UnixMicro()
+}
+
+func fromEnding(us int64) time.Time {
+	if us == never {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// Projected implements store.Store.
+func (s *Store) Projected(ctx context.Context) (seq uint64, err error) {
+	err = s.reading(ctx, func(c *conn) error {
+		n, _, err := c.number("SELECT seq FROM projection WHERE name = 'job'")
+		seq = uint64(n)
+		return err
+	})
+	return seq, err
+}
+
+// Doc implements store.Store.
+func (s *Store) Doc(ctx context.Context, name string) (doc []byte, err error) {
+	found := false
+	err = s.reading(ctx, func(c *conn) error {
+		return c.query(func(row []driver.Value) error {
+			doc, _ = row[0].([]byte)
+			doc, found = solid(doc), true
+			return nil
+		}, "SELECT data FROM doc WHERE name = ?", name)
+	})
+	if err == nil && !found {
+		err = fault.New(fault.NotFound, "the projection has no document %q", name)
+	}
+	return doc, err
+}
+
+// Job implements store.Store.
+func (s *Store) Job(ctx context.Context, id uint64) (r store.JobRow, err error) {
+	found := false
+	err = s.reading(ctx, func(c *conn) error {
+		return c.query(func(row []driver.Value) error {
+			r, found = scanJob(row), true
+			return nil
+		}, "SELECT "+jobColumns+" FROM job WHERE id = ?", int64(id))
+	})
+	if err == nil && !found {
+		err = fault.New(fault.NotFound, "there is no job %d", id)
+	}
+	return r, err
+}
+
+// Live implements store.Store.
+func (s *Store) Live(ctx context.Context, f func(store.JobRow) error) error {
+	above, rows := int64(-1), make([]store.JobRow, 0, page)
+	for {
+		rows = rows[:0]
+		err := s.reading(ctx, func(c *conn) error {
+			return c.query(func(row []driver.Value) error {
+				rows = append(rows, scanJob(row))
+				return nil
+			}, "SELECT "+jobColumns+" FROM job INDEXED BY job_live WHERE final = 0 AND id > ? ORDER BY id LIMIT ?", above, int64(page))
+		})
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			above = int64(rows[i].ID)
+			if err := f(rows[i]); err != nil {
+				return err
+			}
+		}
+		if len(rows) < page {
+			return nil
+		}
+	}
+}
+
+// History implements store.Store.
+func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow) error) error {
+	query, args := historyQuery(&q)
+	below, left := int64(math.MaxInt64), q.Limit
+	if q.Below != 0 {
+		below = int64(q.Below)
+	}
+	rows := make([]store.JobRow, 0, page)
+	for {
+		want := page
+		if q.Limit > 0 {
+			want = min(page, left)
+		}
+		rows = rows[:0]
+		err := s.reading(ctx, func(c *conn) error {
+			return c.query(func(row []driver.Value) error {
+				rows = append(rows, scanJob(row))
+				return nil
+			}, query, append(append([]driver.Value{below}, args...), int64(want))...)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			below = int64(rows[i].ID)
+			if err := f(rows[i]); err != nil {
+				return err
+			}
+		}
+		if left -= len(rows); len(rows) < page || q.Limit > 0 && left <= 0 {
+			return nil
+		}
+	}
+}
+
+// historyQuery is the SELECT of q with its arguments; the first mark is for the
+// number to stay below, the last for the limit.
+func historyQuery(q *store.Query) (string, []driver.Value) {
+	where, args := []string{"id < ?"}, []driver.Value{}
+	add := func(cond string, values ...driver.Value) { where, args = append(where, cond), append(args, values...) }
+	in := func(column string, list []string) {
+		if len(list) > 0 {
+			add(column+" IN ("+marks(len(list))+")", values(list)...)
+		}
+	}
+	in("user", q.Users)
+	in("account", q.Accounts)
+	in("part", q.Partitions)
+	in("qos", q.QOS)
+	in("state", q.States)
+	in("name", q.Names)
+	if len(q.IDs) > 0 {
+		ids := make([]driver.Value, len(q.IDs))
+		for i, id := range q.IDs {
+			ids[i] = int64(id)
+		}
+		add("id IN ("+marks(len(ids))+")", ids...)
+	}
+	if q.Array != 0 {
+		add("array <> 0 AND array = ?", int64(q.Array))
+	}
+	if q.Final {
+		add("final = 1")
+	}
+	if !q.From.IsZero() {
+		add("ended >= ?", micros(q.From))
+	}
+	if !q.To.IsZero() {
+		add("submitted < ?", micros(q.To))
+	}
+	return "SELECT " + jobColumns + " FROM job WHERE " + strings.Join(where, " AND ") + " ORDER BY id DESC LIMIT ?", args
+}
+
+func values(list []string) []driver.Value {
+	out := make([]driver.Value, len(list))
+	for i, v := range list {
+		out[i] = v
+	}
+	return out
+}

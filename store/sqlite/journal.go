@@ -1,0 +1,187 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// page is how many rows are read before they are handed out.
+const page = 512
+
+const recordColumns = "seq, leader_epoch, at, kind, job, by_name, by_uid, by_from, data"
+
+// Lead implements store.Store.
+func (s *Store) Lead(ctx context.Context, who string) (epoch uint64, err error) {
+	err = s.writing(ctx, 0, func(c *conn) error {
+		return c.query(func(row []driver.Value) error {
+			epoch = uint64(row[0].(int64))
+			return nil
+		}, "UPDATE leader SET epoch = epoch + 1, who = ? RETURNING epoch", who)
+	})
+	return epoch, err
+}
+
+// Append implements store.Store.
+func (s *Store) Append(ctx context.Context, epoch uint64, recs []store.Record) (last uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.writingLocked(ctx, epoch, func(c *conn) error {
+		if last, err = s.newest(c, epoch); err != nil {
+			return err
+		}
+		for i := range recs {
+			r := &recs[i]
+			last++
+			_, err := c.exec("INSERT INTO journal VALUES (?,?,?,?,?,?,?,?,?)", int64(last), int64(epoch), micros(r.At),
+				r.Kind, int64(r.Job), r.By.Name, int64(r.By.UID), r.By.From, solid(r.Data))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.led, s.last = epoch, last
+	return last, nil
+}
+
+// newest is the seq of the newest record. As long as one epoch leads, nobody else
+// appends.
+func (s *Store) newest(c *conn, epoch uint64) (uint64, error) {
+	if s.led == epoch {
+		return s.last, nil
+	}
+	n, _, err := c.number("SELECT MAX(seq) FROM journal")
+	return uint64(n), err
+}
+
+// solid is b without nil, which SQLite would take for NULL.
+func solid(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+func scanRecord(row []driver.Value) store.Record {
+	r := store.Record{
+		Seq: uint64(row[0].(int64)), Epoch: uint64(row[1].(int64)), At: fromMicros(row[2].(int64)), Kind: row[3].(string),
+		Job: uint64(row[4].(int64)), By: store.Actor{Name: row[5].(string), UID: uint32(row[6].(int64)), From: row[7].(string)},
+	}
+	r.Data, _ = row[8].([]byte)
+	return r
+}
+
+// Read implements store.Store.
+func (s *Store) Read(ctx context.Context, after uint64, f func(store.Record) error) error {
+	first, err := s.First(ctx)
+	if err != nil {
+		return err
+	}
+	if after+1 < first {
+		return store.Purged(after, first)
+	}
+	recs := make([]store.Record, 0, page)
+	for {
+		recs = recs[:0]
+		err := s.reading(ctx, func(c *conn) error {
+			return c.query(func(row []driver.Value) error {
+				recs = append(recs, scanRecord(row))
+				return nil
+			}, "SELECT "+recordColumns+" FROM journal WHERE seq > ? ORDER BY seq LIMIT ?", int64(after), int64(page))
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range recs {
+			if r.Seq != after+1 {
+				return store.Purged(after, r.Seq)
+			}
+			if after = r.Seq; f != nil {
+				if err := f(r); err != nil {
+					return err
+				}
+			}
+		}
+		if len(recs) < page {
+			return nil
+		}
+	}
+}
+
+// First implements store.Store.
+func (s *Store) First(ctx context.Context) (first uint64, err error) {
+	err = s.reading(ctx, func(c *conn) error {
+		n, has, err := c.number("SELECT MIN(seq) FROM journal")
+		if first = uint64(n); !has {
+			first = 1
+		}
+		return err
+	})
+	return first, err
+}
+
+// Records implements store.Store.
+func (s *Store) Records(ctx context.Context, q store.RecordQuery, f func(store.Record) error) error {
+	where, args := recordWhere(&q)
+	query := "SELECT * FROM (SELECT " + recordColumns + " FROM audit WHERE " + where + " ORDER BY seq LIMIT ?)" +
+		" UNION ALL SELECT * FROM (SELECT " + recordColumns + " FROM journal WHERE " + where + " ORDER BY seq LIMIT ?) ORDER BY 1 LIMIT ?"
+	left := q.Limit
+	for {
+		want := page
+		if q.Limit > 0 {
+			want = min(page, left)
+		}
+		var recs []store.Record
+		err := s.reading(ctx, func(c *conn) error {
+			bound := append(append([]driver.Value{int64(q.After)}, args...), int64(want))
+			bound = append(append(bound, bound...), int64(want))
+			return c.query(func(row []driver.Value) error {
+				recs = append(recs, scanRecord(row))
+				return nil
+			}, query, bound...)
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range recs {
+			q.After = r.Seq
+			if err := f(r); err != nil {
+				return err
+			}
+		}
+		if left -= len(recs); len(recs) < page || q.Limit > 0 && left <= 0 {
+			return nil
+		}
+	}
+}
+
+// recordWhere is the condition of q with its arguments; the first mark is for the
+// seq to begin after.
+func recordWhere(q *store.RecordQuery) (string, []driver.Value) {
+	where, args := []string{"seq > ?"}, []driver.Value{}
+	if q.Job != 0 {
+		where, args = append(where, "job <> 0 AND job = ?"), append(args, int64(q.Job))
+	}
+	if len(q.Kinds) > 0 {
+		where = append(where, "kind IN ("+marks(len(q.Kinds))+")")
+		for _, k := range q.Kinds {
+			args = append(args, k)
+		}
+	}
+	if q.OnlyActors {
+		where = append(where, "(by_name <> '' OR by_uid <> 0 OR by_from <> '')")
+	}
+	if !q.From.IsZero() {
+		where, args = append(where, "at >= ?"), append(args, micros(q.From))
+	}
+	if !q.To.IsZero() {
+		where, args = append(where, "at < ?"), append(args, micros(q.To))
+	}
+	return strings.Join(where, " AND "), args
+}

@@ -1,0 +1,79 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+const defaultPurgeLimit = 1000
+
+// Purge implements store.Store. Blobs are not purged yet.
+func (s *Store) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest) (res store.PurgeResult, err error) {
+	if req.Limit <= 0 {
+		req.Limit = defaultPurgeLimit
+	}
+	err = s.writing(ctx, epoch, func(c *conn) error {
+		for _, step := range []func(*conn, *store.PurgeRequest, *store.PurgeResult) error{purgeAudit, purgeRecords, purgeJobs} {
+			if err := step(c, &req, &res); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return store.PurgeResult{}, err
+	}
+	res.More = max(res.Records, res.Audit, res.Jobs, res.Blobs) >= req.Limit
+	return res, nil
+}
+
+// purgeRecords takes the beginning of the journal away and keeps the records with
+// an actor as the audit.
+func purgeRecords(c *conn, req *store.PurgeRequest, res *store.PurgeResult) error {
+	if req.RecordsBefore.IsZero() {
+		return nil
+	}
+	first, has, err := c.number("SELECT MIN(seq) FROM journal")
+	if err != nil || !has {
+		return err
+	}
+	newest, _, err := c.number("SELECT MAX(seq) FROM journal")
+	if err != nil {
+		return err
+	}
+	projected, _, err := c.number("SELECT seq FROM projection WHERE name = 'job'")
+	if err != nil {
+		return err
+	}
+	end := min(first+int64(req.Limit), newest, projected+1) // exclusive
+	young, has, err := c.number("SELECT MIN(seq) FROM journal WHERE seq < ? AND at >= ?", end, micros(req.RecordsBefore))
+	if err != nil {
+		return err
+	}
+	if has {
+		end = young
+	}
+	if _, err := c.exec("INSERT INTO audit SELECT * FROM journal WHERE seq < ? AND (by_name <> '' OR by_uid <> 0 OR by_from <> '')", end); err != nil {
+		return err
+	}
+	res.Records, err = c.exec("DELETE FROM journal WHERE seq < ?", end)
+	return err
+}
+
+func purgeAudit(c *conn, req *store.PurgeRequest, res *store.PurgeResult) (err error) {
+	if req.AuditBefore.IsZero() {
+		return nil
+	}
+	res.Audit, err = c.exec("DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? LIMIT ?)", micros(req.AuditBefore), int64(req.Limit))
+	return err
+}
+
+func purgeJobs(c *conn, req *store.PurgeRequest, res *store.PurgeResult) (err error) {
+	if req.JobsEndedBefore.IsZero() {
+		return nil
+	}
+	res.Jobs, err = c.exec("DELETE FROM job WHERE id IN (SELECT id FROM job WHERE ended < ? AND final = 1 LIMIT ?)",
+		micros(req.JobsEndedBefore), int64(req.Limit))
+	return err
+}

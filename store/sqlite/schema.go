@@ -1,0 +1,107 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// schema is applied in order; user_version counts the applied ones. Times are
+// microseconds since the Unix epoch, 0 for none.
+var schema = []string{
+	`
+CREATE TABLE leader (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL, who TEXT NOT NULL) STRICT;
+INSERT INTO leader VALUES (1, 0, '');
+CREATE TABLE journal (
+	seq INTEGER PRIMARY KEY,
+	leader_epoch INTEGER NOT NULL,
+	at INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	job INTEGER NOT NULL,
+	data TEXT NOT NULL
+) STRICT;
+CREATE TABLE job (
+	id INTEGER PRIMARY KEY, name TEXT NOT NULL, user TEXT NOT NULL, state TEXT NOT NULL,
+	submitted INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL,
+	exit INTEGER NOT NULL, detail TEXT NOT NULL
+) STRICT;
+CREATE TABLE projection (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT;
+INSERT INTO projection VALUES ('job', 0);
+`,
+	// Who asked; the audit that outlives the journal; rows for history; blobs in
+	// packs. The projection is made again from the journal, which is whole here.
+	`
+ALTER TABLE journal RENAME TO journal1;
+CREATE TABLE journal (
+	seq INTEGER PRIMARY KEY,
+	leader_epoch INTEGER NOT NULL,
+	at INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	job INTEGER NOT NULL,
+	by_name TEXT NOT NULL, by_uid INTEGER NOT NULL, by_from TEXT NOT NULL,
+	data BLOB NOT NULL -- JSON
+) STRICT;
+INSERT INTO journal SELECT seq, leader_epoch, at, kind, job, '', 0, '', CAST(data AS BLOB) FROM journal1 ORDER BY seq;
+DROP TABLE journal1;
+CREATE INDEX journal_job ON journal (job, seq) WHERE job <> 0;
+CREATE TABLE audit (
+	seq INTEGER PRIMARY KEY,
+	leader_epoch INTEGER NOT NULL,
+	at INTEGER NOT NULL,
+	kind TEXT NOT NULL,
+	job INTEGER NOT NULL,
+	by_name TEXT NOT NULL, by_uid INTEGER NOT NULL, by_from TEXT NOT NULL,
+	data BLOB NOT NULL
+) STRICT;
+CREATE INDEX audit_job ON audit (job, seq) WHERE job <> 0;
+CREATE INDEX audit_at ON audit (at);
+
+DROP TABLE job;
+CREATE TABLE job (
+	id INTEGER PRIMARY KEY, array INTEGER NOT NULL, task INTEGER NOT NULL,
+	name TEXT NOT NULL, user TEXT NOT NULL, account TEXT NOT NULL, part TEXT NOT NULL, qos TEXT NOT NULL,
+	state TEXT NOT NULL, nodes TEXT NOT NULL,
+	cpus INTEGER NOT NULL, gpus INTEGER NOT NULL, priority INTEGER NOT NULL,
+	submitted INTEGER NOT NULL, started INTEGER NOT NULL,
+	ended INTEGER NOT NULL, -- 9223372036854775807: not ended
+	exit INTEGER NOT NULL, final INTEGER NOT NULL,
+	detail BLOB NOT NULL -- JSON
+) STRICT;
+CREATE INDEX job_live ON job (id) WHERE final = 0;
+CREATE INDEX job_user ON job (user, id, ended, submitted);
+CREATE INDEX job_account ON job (account, id, ended, submitted);
+CREATE INDEX job_state ON job (state, id, ended, submitted) WHERE final = 1;
+CREATE INDEX job_array ON job (array, id) WHERE array <> 0;
+CREATE INDEX job_ended ON job (ended);
+UPDATE projection SET seq = 0;
+CREATE TABLE doc (name TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE pack (id INTEGER PRIMARY KEY, size INTEGER NOT NULL, put INTEGER NOT NULL) STRICT;
+CREATE TABLE blob (
+	hash BLOB PRIMARY KEY, pack INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+`,
+}
+
+func (s *Store) migrate() error {
+	have, _, err := s.write.number("PRAGMA user_version")
+	if err != nil {
+		return classify(fmt.Errorf("read the schema version of %s: %w", s.dir, err))
+	}
+	if int(have) > len(schema) {
+		return fault.New(fault.Unsupported, "%s was written by a newer cox (schema %d, this one knows %d)", s.dir, have, len(schema)).
+			Advise("use the newer cox, or another --state-dir")
+	}
+	for v := int(have); v < len(schema); v++ {
+		err := s.write.tx(func() error {
+			if err := s.write.script(schema[v]); err != nil {
+				return err
+			}
+			return s.write.script(fmt.Sprintf("PRAGMA user_version = %d", v+1))
+		})
+		if err != nil {
+			return classify(fmt.Errorf("schema %d of %s: %w", v+1, s.dir, err))
+		}
+	}
+	return nil
+}
