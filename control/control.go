@@ -47,6 +47,16 @@ type Config struct {
 	Log    *slog.Logger  // nil: none
 	Who    string        // names this leader in the store
 	Grace  time.Duration // between the signal to end and the kill; 0: 30 s, as Slurm's KillWait
+
+	// Keep is how long an ended job stays in memory; 0: 5 min, as Slurm's MinJobAge;
+	// negative: for ever.
+	Keep time.Duration
+	// JournalKeep and HistoryKeep are how long records of the journal and ended jobs
+	// stay in the store; 0: for ever.
+	JournalKeep, HistoryKeep time.Duration
+	// KillIfNever ends jobs whose dependency can never be met, where a job does not
+	// say itself.
+	KillIfNever bool
 }
 
 // View is a job as it is published: a copy that nobody writes to.
@@ -56,6 +66,12 @@ type View struct {
 	Report engine.Report // of the present or last attempt, as far as known
 	Why    reason.Reason // the first reason why it waits
 	Ref    engine.Ref    // of the present attempt; zero: it holds nothing
+
+	Priority int64     // as the queue is ordered; larger goes first
+	Eligible time.Time // since when nothing but the queue keeps it waiting; zero: something else does
+	StartsBy time.Time // promised by the scheduler; zero: nothing is promised
+	Pool     string    // of the present or last attempt
+	Message  string    // why it was ended, as who ended it said
 }
 
 // Control is a running control plane. Its methods are safe for concurrent use.
@@ -66,6 +82,7 @@ type Control struct {
 	done    chan struct{}
 	stop    context.CancelCauseFunc
 	err     error // why the loop ended; readable after done
+	opened  time.Time
 }
 
 // message is one piece of work for the loop. At most one message about a job is
@@ -115,7 +132,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	run, stop := context.WithCancelCause(context.Background())
 	c := &Control{
 		cfg: cfg, inbox: make(chan message, inboxSize), changes: event.NewLog[View](changesKept),
-		done: make(chan struct{}), stop: stop,
+		done: make(chan struct{}), stop: stop, opened: cfg.Clock.Now(),
 	}
 	l.ctx, l.control = run, c
 	l.dispatch = dispatch.New(dispatch.Config{Engine: cfg.Engine, Log: cfg.Log})

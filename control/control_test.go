@@ -56,11 +56,11 @@ func (b *bench) reopen() { b.t.Helper(); b.close(); b.open() }
 
 func (b *bench) submit(s *job.Spec) job.ID {
 	b.t.Helper()
-	id, err := b.ctl.Submit(b.t.Context(), control.Submission{Spec: s})
+	a, err := b.ctl.Submit(b.t.Context(), control.Submission{Spec: s})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return id
+	return a.ID
 }
 
 // until waits for a job to be as wanted, and checks every invariant then.

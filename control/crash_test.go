@@ -220,7 +220,9 @@ func (c *chaos) act(ctl *control.Control, dead <-chan struct{}, accepted map[job
 			if c.n(4) == 0 {
 				s.Array = &job.ArraySpec{Text: "0-2%1", Indices: []uint32{0, 1, 2}, MaxRunning: 1, Step: 1}
 			}
-			if id, err = ctl.Submit(ctx, control.Submission{Spec: s}); err == nil {
+			var a control.Accepted
+			if a, err = ctl.Submit(ctx, control.Submission{Spec: s}); err == nil {
+				id = a.ID
 				if accepted[id] {
 					c.t.Errorf("number %d was given twice", id)
 				}

@@ -20,30 +20,37 @@ type Submission struct {
 	Spec   *job.Spec
 	Script []byte   // of a Batch program
 	Env    []string // NAME=VALUE of the submitter
+	By     job.Actor
+}
+
+// Accepted is what became of a submission.
+type Accepted struct {
+	ID    job.ID // of the job, or of the array and its first task
+	Tasks int    // of the array, numbered from ID on; 0: no array
 }
 
 // Submit accepts a job, or every task of an array, and returns the first number
 // once it is durable. What can never run in this pool is fault.Invalid, a
 // *RefusedError: nothing of it is kept.
-func (c *Control) Submit(ctx context.Context, s Submission) (job.ID, error) {
+func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	spec := *s.Spec
 	if len(spec.Groups) == 0 {
-		return 0, fault.New(fault.Invalid, "a job needs at least one task group")
+		return Accepted{}, fault.New(fault.Invalid, "a job needs at least one task group")
 	}
 	if spec.Array != nil && len(spec.Array.Indices) == 0 {
-		return 0, fault.New(fault.Invalid, "an array needs at least one index")
+		return Accepted{}, fault.New(fault.Invalid, "an array needs at least one index")
 	}
 	err := checkText(&spec)
 	if err != nil {
-		return 0, err
+		return Accepted{}, err
 	}
 	if spec.Program.Kind == job.Batch {
 		if spec.Program.ScriptHash, err = c.cfg.Store.PutBlob(ctx, s.Script); err != nil {
-			return 0, err
+			return Accepted{}, err
 		}
 	}
 	if spec.Env.Hash, err = c.cfg.Store.PutBlob(ctx, joinEnv(s.Env)); err != nil {
-		return 0, err
+		return Accepted{}, err
 	}
 	var id job.ID
 	err = c.ask(ctx, 0, func(l *loop, answer func(error)) {
@@ -55,9 +62,13 @@ func (c *Control) Submit(ctx context.Context, s Submission) (job.ID, error) {
 		l.stage(kindSubmitted, id, submitted{id, &spec}, func() { answer(nil) }, answer)
 	})
 	if err != nil {
-		return 0, err
+		return Accepted{}, err
 	}
-	return id, nil
+	out := Accepted{ID: id}
+	if spec.Array != nil {
+		out.Tasks = len(spec.Array.Indices)
+	}
+	return out, nil
 }
 
 // checkText refuses bytes that are not UTF-8 where a record of the journal would

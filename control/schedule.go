@@ -141,11 +141,16 @@ func (l *loop) load(ctx context.Context, j *job.Job, a ledger.Allocation) (*engi
 		if err != nil {
 			return nil, err
 		}
-		for _, kv := range bytes.Split(env, []byte{0}) {
-			if len(kv) > 0 {
-				out.Env = append(out.Env, string(kv))
-			}
-		}
+		out.Env = splitEnv(env)
 	}
 	return out, nil
+}
+
+func splitEnv(b []byte) (out []string) {
+	for _, kv := range bytes.Split(b, []byte{0}) {
+		if len(kv) > 0 {
+			out = append(out, string(kv))
+		}
+	}
+	return out
 }

@@ -216,16 +216,12 @@ func (s *session) submit(ctx context.Context, f *follower, r *Request) error {
 	if spec.Program.Kind == job.Direct && spec.Output.Stdout == "" {
 		spec.Output.Stdout = filepath.Join(s.dir, "output-%j") // a command's output is shown; it leaves no file behind
 	}
-	id, err := s.control.Submit(ctx, r.Submission)
+	accepted, err := s.control.Submit(ctx, r.Submission)
 	if err != nil {
 		return refusal(spec, s.opt.Shape, err)
 	}
-	count := 1
-	if spec.Array != nil {
-		count = len(spec.Array.Indices)
-	}
-	for i := range count {
-		f.add(id + job.ID(i))
+	for i := range max(accepted.Tasks, 1) {
+		f.add(accepted.ID + job.ID(i))
 	}
 	return nil
 }

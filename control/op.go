@@ -1,0 +1,95 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Op is a change that somebody asks for, of any number of jobs.
+type Op interface{ op() }
+
+// The changes.
+type (
+	// Cancel ends jobs: pending ones at once, running ones by Signal (0: SIGTERM)
+	// and, after Grace, SIGKILL. Grace 0 kills at once; negative: the control
+	// plane's own. Cancelling an ended job is no error.
+	Cancel struct {
+		Grace   time.Duration
+		Signal  int
+		Message string
+	}
+	// Hold keeps pending jobs from starting, or lets them go again. What an
+	// administrator holds (Admin) only an administrator releases (Admin).
+	Hold struct {
+		On    bool
+		Admin bool
+	}
+	// Requeue ends running jobs and lets them wait for a new attempt, or lets ended
+	// ones wait again; with Hold they wait until they are released.
+	Requeue struct{ Hold bool }
+	// Signal sends a signal to running jobs and nothing more. It is not journaled.
+	Signal struct {
+		Signal int
+		To     engine.Scope
+	}
+	// Suspend stops the processes of running jobs, or continues them.
+	Suspend struct{ On bool }
+	// Top puts pending jobs before all others of their owner.
+	Top struct{}
+	// Update changes what was asked for; nil leaves a field. Most fields change only
+	// while a job waits. Who may raise a limit or a priority is decided by the caller.
+	Update struct {
+		Name       *string
+		Comment    *string
+		Account    *string
+		Partitions *[]string
+		QOS        *string
+		TimeLimit  *time.Duration // 0: none
+		TimeMin    *time.Duration
+		Begin      *time.Time // zero: at once
+		Deadline   *time.Time // zero: none
+		Depends    *job.Dependency
+		Priority   *int64
+		Nice       *int64
+		Requeue    *bool
+		MaxRunning *uint32 // of the whole array; 0: no limit
+		Nodes      *job.Range
+		NodeList   *[]string
+		Exclude    *[]string
+		Constraint *job.Constraint
+	}
+)
+
+func (Cancel) op()  {}
+func (Hold) op()    {}
+func (Requeue) op() {}
+func (Signal) op()  {}
+func (Suspend) op() {}
+func (Top) op()     {}
+func (Update) op()  {}
+
+// Change asks for one change of many jobs, in one durable batch: it is durable for
+// all of them when Change returns, or for none if it returns an error. The list has
+// an error, or nil, for each job.
+func (c *Control) Change(ctx context.Context, by job.Actor, ids []job.ID, op Op) ([]error, error) {
+	out := make([]error, len(ids))
+	for i, id := range ids {
+		switch op := op.(type) {
+		case Cancel:
+			out[i] = c.Cancel(ctx, id, by.Name, op.Grace)
+		case Hold:
+			out[i] = c.Hold(ctx, id, by.Name, op.On)
+		case Requeue:
+			out[i] = c.Requeue(ctx, id, by.Name)
+		case Signal:
+			out[i] = c.Signal(ctx, id, op.Signal, op.To)
+		default:
+			return nil, fault.New(fault.Unsupported, "%T is not built yet", op)
+		}
+	}
+	return out, nil
+}
