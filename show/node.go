@@ -1,0 +1,197 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+)
+
+// NodeTone is the tone of a node's state.
+func NodeTone(state string) Tone {
+	switch state {
+	case "up":
+		return Good
+	case "draining":
+		return Warn
+	case "down", "unknown":
+		return Bad
+	}
+	return Plain
+}
+
+// NodeTable is the table of nodes; wide adds addresses, features and the way through
+// the network.
+func NodeTable(p Page, nodes []api.Node, wide bool) *Table {
+	t := &Table{Columns: []Column{
+		{Title: "NODE"},
+		{Title: "STATE"},
+		{Title: "CPUS", Right: true},
+		{Title: "MEMORY", Right: true},
+		{Title: "GPUS", Right: true},
+		{Title: "TYPE"},
+		{Title: "PARTITIONS", Least: 10},
+	}}
+	if wide {
+		t.Columns = append(t.Columns, Column{Title: "POOL"}, Column{Title: "ENGINE"}, Column{Title: "ADDRESS"},
+			Column{Title: "PATH"}, Column{Title: "FEATURES", Least: 10})
+	}
+	t.Columns = append(t.Columns, Column{Title: "JOBS OR WHY", Least: 12})
+	for i := range nodes {
+		n := &nodes[i]
+		cells := []Cell{
+			{Text: n.Name, Tone: Accent},
+			{Text: n.State, Tone: NodeTone(n.State)},
+			text(Number(n.CPUsUsed) + "/" + Number(n.CPUs)), text(Bytes(n.MemoryUsed) + "/" + Bytes(n.Memory)),
+			text(gpuUse(n)), text(Types(n.Devices)), text(strings.Join(n.Partitions, ",")),
+		}
+		if wide {
+			cells = append(cells, text(n.Pool), text(n.Engine), text(n.Address), text(strings.Join(n.Path, "/")), text(strings.Join(n.Features, ",")))
+		}
+		t.Rows = append(t.Rows, append(cells, jobsOrWhy(n)))
+	}
+	return t
+}
+
+func jobsOrWhy(n *api.Node) Cell {
+	jobs := strings.Join(n.Jobs, ",")
+	switch {
+	case n.State == "up":
+		return text(jobs)
+	case jobs == "":
+		return Cell{Text: n.Why, Tone: Warn}
+	}
+	return Cell{Text: jobs + "; " + n.Why, Tone: Warn}
+}
+
+func gpuUse(n *api.Node) string {
+	if len(n.Devices) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", Busy(n.Devices), len(n.Devices))
+}
+
+// Busy counts the devices that a job or somebody else holds.
+func Busy(devices []api.Device) int {
+	busy := 0
+	for _, d := range devices {
+		if len(d.Jobs) > 0 || d.Foreign > 0 {
+			busy++
+		}
+	}
+	return busy
+}
+
+// Types names the kinds of devices of a node: "h100", "4 a100 + 4 h100".
+func Types(devices []api.Device) string {
+	count := map[string]int{}
+	for _, d := range devices {
+		count[typeOf(d)]++
+	}
+	names := make([]string, 0, len(count))
+	for n := range count {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	for i, n := range names {
+		names[i] = fmt.Sprintf("%d %s", count[n], n)
+	}
+	return strings.Join(names, " + ")
+}
+
+func typeOf(d api.Device) string {
+	switch {
+	case d.Profile != "":
+		return d.Profile
+	case d.Type != "":
+		return d.Type
+	}
+	return d.Kind
+}
+
+// Node is the card of one node with its devices and who holds them.
+func Node(p Page, n *api.Node) string {
+	c := card{p: p}
+	head := fmt.Sprintf("%s %s, pool %s on %s", n.Name, n.State, n.Pool, n.Engine)
+	if n.Virtual {
+		head += ", virtual"
+	}
+	c.head("%s", head)
+	why := n.Why
+	if n.By != "" {
+		why += " (by " + n.By
+		if !n.Since.IsZero() {
+			why += ", " + p.Ago(n.Since) + " ago"
+		}
+		why += ")"
+	}
+	c.fact("why", why)
+	c.fact("CPUs", fmt.Sprintf("%s of %s used", Number(n.CPUsUsed), Number(n.CPUs)))
+	c.fact("memory", fmt.Sprintf("%s of %s used", Bytes(n.MemoryUsed), Bytes(n.Memory)))
+	if len(n.Devices) > 0 {
+		c.fact("GPUs", fmt.Sprintf("%d of %d used, %s", Busy(n.Devices), len(n.Devices), Types(n.Devices)))
+	}
+	for _, d := range sorted(n.Devices) {
+		c.fact(" "+strconv.Itoa(d.Index), device(d))
+	}
+	c.fact("jobs", strings.Join(n.Jobs, ", "))
+	c.fact("parts", strings.Join(n.Partitions, ", "))
+	c.fact("features", strings.Join(n.Features, ", "))
+	c.fact("address", n.Address)
+	c.fact("path", strings.Join(n.Path, " / "))
+	if n.State == "draining" {
+		c.fact("next", "cox node resume "+n.Name)
+	}
+	return c.b.String()
+}
+
+func sorted(devices []api.Device) []api.Device {
+	out := slices.Clone(devices)
+	slices.SortFunc(out, func(a, b api.Device) int { return cmp.Compare(a.Index, b.Index) })
+	return out
+}
+
+func device(d api.Device) string {
+	parts := []string{typeOf(d)}
+	if d.Memory > 0 {
+		parts = append(parts, Bytes(int64(d.Memory)))
+	}
+	if d.Declared {
+		parts = append(parts, "declared")
+	}
+	if d.NUMA >= 0 {
+		parts = append(parts, fmt.Sprintf("NUMA %d", d.NUMA))
+	}
+	switch {
+	case len(d.Jobs) > 0:
+		parts = append(parts, "held by "+strings.Join(d.Jobs, ", "))
+	case d.Foreign > 0:
+		parts = append(parts, Bytes(int64(d.Foreign))+" used by processes that are not ours")
+	default:
+		parts = append(parts, "free")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Drained says what became of nodes after a drain or a resume.
+func Drained(p Page, nodes []api.Node) string {
+	c := card{p: p}
+	for i := range nodes {
+		n := &nodes[i]
+		switch {
+		case n.State == "draining" && len(n.Jobs) > 0:
+			c.fact(n.Name, fmt.Sprintf("draining: %s still there: %s", Count(len(n.Jobs), "job"), strings.Join(n.Jobs, ", ")))
+		case n.State == "draining":
+			c.fact(n.Name, "drained: empty")
+		default:
+			c.fact(n.Name, n.State)
+		}
+	}
+	return c.b.String()
+}

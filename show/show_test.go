@@ -1,0 +1,324 @@
+package show_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// pipe is a page without a terminal.
+var pipe = show.Page{Now: now}
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+// train is a job of 2 nodes × 4 h100.
+func train() api.Job {
+	return api.Job{
+		ID: 7, Name: "7", State: "RUNNING", Attempt: 1, Pool: "local",
+		Spec: &job.Spec{
+			Name: "train", Owner: job.Owner{User: "anna"}, Account: "nlp", TimeLimit: 4 * time.Hour, Partitions: []string{"gpu"},
+			Groups: []job.TaskGroup{{
+				Nodes: job.Range{Min: 2, Max: 2}, Tasks: job.Count{Want: 8}, TasksPerNode: 4,
+				PerNode: resource.Requirements{Devices: []resource.DeviceRequest{{Type: "h100", Count: 4}}},
+			}},
+			Program: job.Program{Kind: job.Batch, Args: []string{"--epochs", "3"}}, WorkDir: "/home/anna/x",
+			Source: job.Source{File: "train.sbatch", Host: "login1"},
+		},
+		Submitted: ago(time.Hour), Started: ago(40 * time.Minute),
+		Claims: []api.Claim{
+			{Node: "v1", Tasks: 4, CPUs: 4, Memory: 1 << 30, Devices: []int{0, 1, 2, 3}},
+			{Node: "v2", Tasks: 4, CPUs: 4, Memory: 1 << 30, Devices: []int{0, 1, 2, 3}},
+		},
+	}
+}
+
+func waiting() api.Job {
+	j := train()
+	j.ID, j.Name, j.State, j.Started, j.Claims, j.Attempt = 8, "8", "PENDING", time.Time{}, nil, 0
+	j.Why = &reason.Reason{Code: reason.Resources, Resource: "gpu", Need: 8, Free: 3}
+	return j
+}
+
+func table(t *testing.T, tb *show.Table, p show.Page) string {
+	t.Helper()
+	var b strings.Builder
+	if err := tb.Write(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func same(t *testing.T, got, want string) {
+	t.Helper()
+	if d := cmp.Diff(strings.TrimPrefix(want, "\n"), got); d != "" {
+		t.Errorf("- want, + got:\n%s", d)
+	}
+}
+
+func TestQueueOfAPipeIsWhole(t *testing.T) {
+	run, wait := train(), waiting()
+	rows := []show.QueueRow{show.QueueRowOf(&run), show.QueueRowOf(&wait)}
+	same(t, table(t, show.Queue(pipe, rows, false), pipe), `
+JOB  NAME   USER  STATE       TIME    LIMIT  NODES  GPUS  WHERE OR WHY
+7    train  anna  RUNNING    40:00  4:00:00      2     8  v[1-2]
+8    train  anna  PENDING  1:00:00  4:00:00      2     8  needs 8 GPUs, free now: 3 GPUs
+`)
+}
+
+func TestQueueOnANarrowTerminalIsCut(t *testing.T) {
+	wait := waiting()
+	wait.Spec.Name = "a-very-long-name-of-an-experiment"
+	p := pipe
+	p.Width = 70
+	same(t, table(t, show.Queue(p, []show.QueueRow{show.QueueRowOf(&wait)}, false), p), `
+JOB  NAME      USER  STATE       TIME    LIMIT  NODES  GPUS  WHERE OR…
+8    a-very-…  anna  PENDING  1:00:00  4:00:00      2     8  needs 8 …
+`)
+}
+
+// TestNoLineIsLongerThanTheTerminal: whatever stands in the cells.
+func TestNoLineIsLongerThanTheTerminal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "columns")
+		tb := &show.Table{}
+		for range n {
+			tb.Columns = append(tb.Columns, show.Column{Title: "T", Right: rapid.Bool().Draw(t, "right"), Least: rapid.IntRange(0, 4).Draw(t, "least")})
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "rows") {
+			var row []show.Cell
+			for range n {
+				row = append(row, show.Cell{Text: rapid.String().Draw(t, "text")})
+			}
+			tb.Rows = append(tb.Rows, row)
+		}
+		p := show.Page{Width: rapid.IntRange(10, 60).Draw(t, "width")}
+		var b strings.Builder
+		if err := tb.Write(&b, p); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		if len(lines) != len(tb.Rows)+1 {
+			t.Fatalf("%d rows make %d lines", len(tb.Rows), len(lines))
+		}
+		for _, l := range lines {
+			if show.Width(l) > p.Width {
+				t.Errorf("%d columns on a terminal of %d: %q", show.Width(l), p.Width, l)
+			}
+		}
+	})
+}
+
+func TestAJobsNameCannotMoveTheCursor(t *testing.T) {
+	j := train()
+	j.Spec.Name = "\x1b[2Jgone\r\n\u202eevil\x07"
+	for what, text := range map[string]string{
+		"queue": table(t, show.Queue(pipe, []show.QueueRow{show.QueueRowOf(&j)}, true), pipe),
+		"card":  show.Job(pipe, &j),
+		"why":   show.Why(pipe, &api.Why{Name: "7", State: "PENDING", Lines: []string{"\x1b[31mno"}}, &j),
+		"event": show.Event(pipe, &api.Event{Name: "7", Kind: "started", Message: "\x1b]0;title\x07"}),
+		"error": show.Problem(pipe, &api.Error{Detail: "no \x1b[2J", Errors: []api.Located{{Message: "x\x1b", Text: "\x1b[1m", Col: 1}}}),
+	} {
+		if strings.ContainsAny(text, "\x1b\x07\r\u202e") {
+			t.Errorf("%s: %q", what, text)
+		}
+	}
+}
+
+func TestJobCard(t *testing.T) {
+	j := train()
+	same(t, show.Job(pipe, &j), `
+7 train RUNNING for 40 min of 4 h
+asks      2 nodes × 4 h100, 8 tasks, 4 h
+of        anna, account nlp, partition gpu, pool local
+holds     v[1-2]: 8 CPUs, 2 GiB, 8 GPUs
+times     submitted 09:00:00, started 09:20:00, waited 20 min
+runs      train.sbatch --epochs 3
+in        /home/anna/x
+from      host login1
+next      cox logs -f 7   cox exec 7 -- nvidia-smi   cox cancel 7
+`)
+}
+
+func TestJobCardOfAFailureNamesTheRank(t *testing.T) {
+	j := train()
+	j.State, j.Ended, j.Exit, j.Message = "FAILED", ago(time.Minute), job.ExitCode{Status: 1}, "rank 5 on v2 ended with exit 1"
+	j.Tasks = []api.Task{
+		{Step: -1, Node: "v1", Exit: job.ExitCode{Status: 1}},
+		{Step: 0, Rank: 0, Node: "v1", Exit: job.ExitCode{Signal: 15}, Cause: "stopped"},
+		{Step: 0, Rank: 5, Node: "v2", Exit: job.ExitCode{Status: 1}, Log: true},
+	}
+	got := show.Job(pipe, &j)
+	for _, want := range []string{
+		"7 train FAILED after 39 min, exit 1\n",
+		"ranks     1 × exit 1 (rank 5 on v2), 1 × signal 15 (rank 0 on v1, stopped)\n",
+		"holds     v[1-2]: 8 CPUs, 2 GiB, 8 GPUs, given back\n",
+		"cox logs 7.5 --tail 40   cox requeue 7",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing:\n%s", want, got)
+		}
+	}
+}
+
+func TestWhy(t *testing.T) {
+	j := waiting()
+	since := ago(30 * time.Minute).Unix()
+	w := &api.Why{Job: 8, Name: "8", State: "PENDING", StartsBy: now.Add(2 * time.Hour), Reasons: []reason.Reason{
+		{Code: reason.Resources, Resource: "gpu", Need: 8, Free: 3, Since: since}, {Code: reason.Priority, Ahead: 2, Job: 5},
+	}}
+	same(t, show.Why(pipe, w, &j), `
+8 train (nlp, 2 nodes × 4 h100, 8 tasks, 4 h) waits for 1 h. Two things hold it:
+  1 resources     needs 8 GPUs, free now: 3 GPUs  since 09:30:00
+  2 priority      2 jobs before it, first job 5
+Starts by 12:00:00, in 2 h.
+`)
+	run := train()
+	same(t, show.Why(pipe, &api.Why{Name: "7", State: "RUNNING"}, &run), `
+7 train (nlp, 2 nodes × 4 h100, 8 tasks, 4 h) does not wait: it is RUNNING on v[1-2] since 09:20:00
+`)
+}
+
+func TestNodes(t *testing.T) {
+	gpu := func(i int, jobs ...string) api.Device {
+		return api.Device{Device: fleet.Device{Index: i, Kind: "gpu", Type: "h100", NUMA: -1, Declared: true}, Jobs: jobs}
+	}
+	nodes := []api.Node{
+		{Name: "v1", Pool: "local", Engine: "local", State: "up", CPUs: 8, CPUsUsed: 2.5, Memory: 16 << 30, MemoryUsed: 1 << 30, Devices: []api.Device{gpu(1), gpu(0, "7")}, Jobs: []string{"7"}},
+		{Name: "v2", Pool: "local", Engine: "local", State: "draining", Why: "fan", By: "root", Since: ago(time.Hour), CPUs: 8, Memory: 16 << 30},
+	}
+	same(t, table(t, show.NodeTable(pipe, nodes, false), pipe), `
+NODE  STATE      CPUS        MEMORY  GPUS  TYPE  PARTITIONS  JOBS OR WHY
+v1    up        2.5/8  1 GiB/16 GiB   1/2  h100  -           7
+v2    draining    0/8    0 B/16 GiB     -  -     -           fan
+`)
+	same(t, show.Node(pipe, &nodes[0]), `
+v1 up, pool local on local
+CPUs      2.5 of 8 used
+memory    1 GiB of 16 GiB used
+GPUs      1 of 2 used, h100
+ 0        h100, declared, held by 7
+ 1        h100, declared, free
+jobs      7
+`)
+	same(t, show.Drained(pipe, []api.Node{nodes[1], {Name: "v3", State: "draining", Jobs: []string{"9"}}}), `
+v2        drained: empty
+v3        draining: 1 job still there: 9
+`)
+	if got := show.Node(pipe, &nodes[1]); !strings.Contains(got, "why       fan (by root, 1 h ago)\n") {
+		t.Error(got)
+	}
+}
+
+func TestProblemShowsThePlace(t *testing.T) {
+	e := &api.Error{Title: "invalid request", Detail: "as a whole", Errors: []api.Located{{
+		File: "job.sbatch", Line: 4, Col: 16, Len: 7, Text: "#SBATCH --gres=gpu:h1", Message: "--gres=gpu:h1: no node has it", Remedy: "for 16 in all: --nodes=2",
+	}}}
+	same(t, show.Problem(pipe, e), `
+job.sbatch:4: --gres=gpu:h1: no node has it
+      #SBATCH --gres=gpu:h1
+                     ^^^^^^
+  for 16 in all: --nodes=2
+`)
+	same(t, show.Problem(pipe, &api.Error{Detail: "job 9 does not exist", Remedy: "cox history lists older ones"}), `
+job 9 does not exist
+  cox history lists older ones
+`)
+}
+
+func TestEvent(t *testing.T) {
+	for _, c := range []struct {
+		e    api.Event
+		want string
+	}{
+		{api.Event{At: now, Kind: "started", Name: "7", User: "anna", Nodes: []string{"v1", "v2"}, State: "RUNNING"}, "10:00:00  7 (anna)  started on v[1-2], RUNNING"},
+		{api.Event{At: now, Kind: "ended", Name: "7", State: "FAILED", Exit: &job.ExitCode{Status: 3}, Message: "rank 0"}, "10:00:00  7  ended, FAILED, exit 3: rank 0"},
+		{api.Event{At: now, Kind: "submitted", Job: 9, Count: 10, State: "PENDING"}, "10:00:00  9  submitted, 10 tasks, PENDING"},
+		{api.Event{At: now, Kind: "node-drained", Nodes: []string{"v1"}, By: "root", Message: "fan"}, "10:00:00  node-drained on v1, by root: fan"},
+	} {
+		if got := show.Event(pipe, &c.e); got != c.want {
+			t.Errorf("got  %q\nwant %q", got, c.want)
+		}
+	}
+}
+
+func TestQueueRowFromColumns(t *testing.T) {
+	names := show.QueueColumns()
+	known := map[string]bool{}
+	for _, c := range api.Columns() {
+		known[c.Name] = true
+	}
+	fields := make([]string, len(names))
+	for i, n := range names {
+		if !known[n] {
+			t.Errorf("the API has no column %s", n)
+		}
+		switch n {
+		case "name":
+			fields[i] = "7_[1-4%2]"
+		case "state":
+			fields[i] = "PENDING"
+		case "flags":
+			fields[i] = "HELD,REQUEUED"
+		case "submitted":
+			fields[i] = "1795255200"
+		case "gpus":
+			fields[i] = "8"
+		case "time_limit":
+			fields[i] = "3600"
+		}
+	}
+	r, err := show.QueueRowFrom(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Name != "7_[1-4%2]" || r.GPUs != 8 || r.Limit != time.Hour || len(r.Flags) != 2 || !r.Submitted.Equal(ago(0)) {
+		t.Errorf("%+v", r)
+	}
+	if _, err := show.QueueRowFrom(fields[1:]); err == nil {
+		t.Error("a line without a column was taken")
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, c := range []struct {
+		d    time.Duration
+		want string
+	}{
+		{0, "0.0 s"},
+		{210 * time.Millisecond, "0.2 s"},
+		{41 * time.Second, "41 s"},
+		{134 * time.Minute, "2 h 14 min"},
+		{2 * time.Hour, "2 h"},
+		{24 * time.Hour, "1 day"},
+		{76 * time.Hour, "3 days 4 h"},
+	} {
+		if got := show.Duration(c.d); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.d, got, c.want)
+		}
+	}
+	for _, c := range []struct{ got, want string }{
+		{show.Elapsed(7 * time.Second), "0:07"},
+		{show.Elapsed(76 * time.Hour), "3-04:00:00"},
+		{show.Cut("日本語テキスト", 5), "日本…"},
+		{show.Cut("abc", 3), "abc"},
+		{show.Count(2, "day"), "2 days"},
+		{pipe.Time(ago(time.Minute)), "09:59:00"},
+		{pipe.Time(ago(24 * time.Hour)), "2026-11-20 10:00:00"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+)
+
+// Why says everything that keeps a job waiting, or that nothing does. The job is
+// the one that is asked about; nil where only the answer is known.
+func Why(p Page, w *api.Why, j *api.Job) string {
+	c := card{p: p}
+	subject := whom(w, j)
+	switch {
+	case w.State != "PENDING":
+		c.head("%s", subject+" "+whyNot(p, w, j))
+		return c.b.String()
+	case len(w.Reasons) == 0 && len(w.Lines) == 0:
+		c.head("%s waits%s: nothing holds it, it starts at once", subject, waiting(p, w, j))
+		return c.b.String()
+	}
+	lines := w.Lines
+	if len(lines) == 0 {
+		for _, r := range w.Reasons {
+			lines = append(lines, r.String())
+		}
+	}
+	c.head("%s waits%s. %s:", subject, waiting(p, w, j), things(len(lines)))
+	for i, line := range lines {
+		code, since := "", ""
+		if i < len(w.Reasons) && len(w.Reasons) == len(lines) {
+			code = string(w.Reasons[i].Code)
+			if s := w.Reasons[i].Since; s != 0 {
+				since = p.Paint(Dim, "  since "+p.Time(time.Unix(s, 0)))
+			}
+		}
+		c.line(fmt.Sprintf("  %d %s%s%s%s", i+1, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(line), since))
+	}
+	if !w.StartsBy.IsZero() {
+		in := w.StartsBy.Sub(p.Now)
+		if in > 0 {
+			c.line(fmt.Sprintf("Starts by %s, in %s.", p.Time(w.StartsBy), Duration(in)))
+		}
+	}
+	return c.b.String()
+}
+
+func whom(w *api.Why, j *api.Job) string {
+	if j == nil || j.Spec == nil {
+		return w.Name
+	}
+	facts := Ask(j.Spec)
+	if who := payer(j); who != "" {
+		facts = who + ", " + facts
+	}
+	return fmt.Sprintf("%s %s (%s)", w.Name, j.Spec.Name, facts)
+}
+
+func payer(j *api.Job) string {
+	if j.Spec.Account != "" {
+		return j.Spec.Account
+	}
+	return j.Spec.Owner.User
+}
+
+func waiting(p Page, w *api.Why, j *api.Job) string {
+	since := w.Since
+	if j != nil && !j.Submitted.IsZero() {
+		since = j.Submitted
+	}
+	if since.IsZero() {
+		return ""
+	}
+	return " for " + p.Ago(since)
+}
+
+// whyNot says why a job that does not wait does not.
+func whyNot(p Page, w *api.Why, j *api.Job) string {
+	switch {
+	case j == nil:
+		return "does not wait: it is " + w.State
+	case j.Ended.IsZero() && len(j.Claims) > 0:
+		nodes, _, _, _ := held(j.Claims)
+		return fmt.Sprintf("does not wait: it is %s on %s since %s", w.State, Hosts(nodes), p.Time(j.Started))
+	case j.Ended.IsZero():
+		return "does not wait: it is " + w.State
+	}
+	text := fmt.Sprintf("does not wait: it ended %s %s ago", w.State, p.Ago(j.Ended))
+	if j.Message != "" {
+		text += ": " + j.Message
+	}
+	return text
+}
+
+func things(n int) string {
+	switch n {
+	case 1:
+		return "One thing holds it"
+	case 2:
+		return "Two things hold it"
+	case 3:
+		return "Three things hold it"
+	case 4:
+		return "Four things hold it"
+	}
+	return fmt.Sprintf("%d things hold it", n)
+}
