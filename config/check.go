@@ -12,6 +12,9 @@ import (
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
+// Check checks a configuration that came from more than a file.
+func (c *Config) Check() error { return c.check("", nil) }
+
 // check finds what the types cannot: relations between fields, ranges, names.
 func (c *Config) check(file string, data []byte) error {
 	p := problems{file: file, lines: strings.Split(string(data), "\n")}
