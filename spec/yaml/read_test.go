@@ -1,0 +1,311 @@
+package yaml
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	goccy "github.com/goccy/go-yaml"
+
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// plainForm is a document as JSON: every scalar is text.
+func plainForm(n *Node) any {
+	switch n.Kind {
+	case Scalar:
+		return n.Text
+	case List:
+		out := []any{}
+		for _, i := range n.Items {
+			out = append(out, plainForm(i))
+		}
+		return out
+	case Mapping:
+		out := map[string]any{}
+		for _, f := range n.Fields {
+			out[f.Name] = plainForm(f.Value)
+		}
+		return out
+	}
+	return nil
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// taken are documents and what they hold.
+var taken = []struct{ src, want string }{
+	{"", `null`},
+	{"# only a comment\n", `null`},
+	{"---\na: 1\n", `{"a":"1"}`},
+	{"a: 1\n...\n", `{"a":"1"}`},
+	{"\ufeffa: 1\r\nb: 2\r\n", `{"a":"1","b":"2"}`},
+	{"# c\nname:   träin x # hi\n", `{"name":"träin x"}`},
+	{"a: no\nb: 010\nc: 0x1F\nd: 1.50\n", `{"a":"no","b":"010","c":"0x1F","d":"1.50"}`},
+	{"a: ~\nb:\nc: null\nd: '~'\n", `{"a":null,"b":null,"c":null,"d":"~"}`},
+	{"a: {b: c, d: }\n", `{"a":{"b":"c","d":null}}`},
+	{"a: [1, 'b c', \"d\\ne\",\n  f g , # comment\n]\n", `{"a":["1","b c","d\ne","f g"]}`},
+	{`{"a": 1, "b":[1,2],"c":{}}`, `{"a":"1","b":["1","2"],"c":{}}`},
+	{"a:\n- b: 1\n  c: 2\n- - x\n  - y\n-\nd: e\n", `{"a":[{"b":"1","c":"2"},["x","y"],null],"d":"e"}`},
+	{"a:\n  - x\n  -\n    b: c\n", `{"a":["x",{"b":"c"}]}`},
+	{"a: b\n c\n\n d\n", `{"a":"b c\nd"}`},
+	{"a: h100:2\nb: http://x/#y\nc: a#b\n", `{"a":"h100:2","b":"http://x/#y","c":"a#b"}`},
+	{"a: -5\nb: ?x\nc: :x\nd: --x\n", `{"a":"-5","b":"?x","c":":x","d":"--x"}`},
+	{"a: 'it''s'\nb: \"\\x41\\u00e9\\U0001F600\\\"\"\n", `{"a":"it's","b":"Aé😀\""}`},
+	{"a: \"x\\\n   y\n\n  z\"\n", `{"a":"xy\nz"}`},
+	{"a: \"#\\n\\0\"\n", "{\"a\":\"#\\n\\u0000\"}"},
+	{"\"a b\": 1\n'c: d' : 2\n", `{"a b":"1","c: d":"2"}`},
+	{"a: |\n  #!/bin/sh\n\n  echo a  \n  \techo\n   b\n\n\nz: 1\n", `{"a":"#!/bin/sh\n\necho a  \n\techo\n b\n","z":"1"}`},
+	{"a: |-\n  x\n\nb: |+\n  x\n\n\nc: |2\n   x\n", `{"a":"x","b":"x\n\n\n","c":" x\n"}`},
+	{"a: |\n\n\n    x\nb: |\n", `{"a":"\n\nx\n","b":""}`},
+	{"a:\n- |\n  x\n  y\n- z\n", `{"a":["x\ny\n","z"]}`},
+	{"a:\n  b: | # comment\n    x\n  # comment\n  c: 1\n", `{"a":{"b":"x\n","c":"1"}}`},
+	{"a: >\n  x\n  y\n\n  z\n\n    more\n  w\n", `{"a":"x y\nz\n\n  more\nw\n"}`},
+	{"a: >-\n  x\n  y\n", `{"a":"x y"}`},
+	{"a: |\n  x: [1\n  - y # no comment\n  \"\n", `{"a":"x: [1\n- y # no comment\n\"\n"}`},
+	{"a: |\n  x", `{"a":"x\n"}`},
+}
+
+func TestReads(t *testing.T) {
+	for _, c := range taken {
+		d, err := Parse(spec.Source{Name: "f", Data: []byte(c.src)})
+		if err != nil {
+			t.Errorf("%q: %v", c.src, err)
+			continue
+		}
+		if got := asJSON(t, plainForm(d.Root)); got != c.want {
+			t.Errorf("%q\n got %s\nwant %s", c.src, got, c.want)
+		}
+	}
+}
+
+// TestReadsAsOthers compares with another reader of YAML, which resolves types and
+// is stricter or wrong in a few corners.
+func TestReadsAsOthers(t *testing.T) {
+	same := 0
+	for _, c := range taken {
+		var v any
+		if strings.Contains(c.src, "0x") || strings.Contains(c.src, "1.50") || strings.Contains(c.src, "more") || strings.Contains(c.src, "-\nd") {
+			continue // types, and an empty entry and a break that the other reader loses
+		}
+		if err := goccy.Unmarshal([]byte(c.src), &v); err != nil {
+			continue
+		}
+		d, err := Parse(spec.Source{Data: []byte(c.src)})
+		if err != nil {
+			continue
+		}
+		var numbers any
+		text := fmt.Sprint(texts(v))
+		if err := json.Unmarshal([]byte(asJSON(t, plainForm(d.Root))), &numbers); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(texts(numbers)); got != text && !strings.Contains(c.src, "\ufeff") && !strings.HasSuffix(c.src, "  x") {
+			t.Errorf("%q: %s, another reader says %s", c.src, got, text)
+			continue
+		}
+		same++
+	}
+	if same < 18 {
+		t.Errorf("only %d documents could be compared", same)
+	}
+}
+
+// texts makes text of every number.
+func texts(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, e := range x {
+			x[k] = texts(e)
+		}
+		return x
+	case []any:
+		for i := range x {
+			x[i] = texts(x[i])
+		}
+		return x
+	case nil:
+		return nil
+	}
+	return fmt.Sprint(v)
+}
+
+func TestRefuses(t *testing.T) {
+	for _, c := range []struct{ src, want string }{
+		{"a: &x 1\n", "f:1: anchors (&) are not read\n      a: &x 1\n         ^^\n"},
+		{"a: *x\n", "f:1: aliases (*) are not read"},
+		{"a: [*x,*x]\n", "f:1: aliases (*) are not read\n      a: [*x,*x]\n          ^^\n"},
+		{"a: !!binary x\n", "f:1: tags (!) are not read"},
+		{"&a b: 1\n", "f:1: anchors"},
+		{"a:\n  <<: {b: c}\n", "f:2: merge keys (<<)"},
+		{"a: {<<: b}\n", "f:1: merge keys (<<)"},
+		{"? a\n: b\n", "f:1: complex keys (?)"},
+		{"hello\n", "f:1: is no field"},
+		{"? a: b\n", "f:1: complex keys"},
+		{"%YAML 1.2\n---\na: 1\n", "f:1: directives"},
+		{"a: 1\n---\nb: 2\n", "f:2: a second document begins here"},
+		{"a: 1\n...\nb: 2\n", "f:2: a second document begins here"},
+		{"a: 1\nb: 2\na: 3\n", "f:3: a is given twice, first in line 1\n      a: 3\n      ^\n"},
+		{"a: {b: 1, b: 2}\n", "f:1: b is given twice"},
+		{"a:\n\tb: 1\n", "f:2: a tab in the indentation"},
+		{"a: |\n  x\n\ty\n", "f:3: a tab in the indentation"},
+		{"a: b: c\n", "f:1: a colon and a blank inside plain text"},
+		{"a: b\n  c: d\n", "f:2: a colon and a blank inside plain text"},
+		{"a: b\n  - c\n", "f:2: a list entry that continues plain text"},
+		{"a: - b\n", "f:1: a list begins on a line of its own"},
+		{"a: 'x\n", "f:1: the quote ' is not closed\n      a: 'x\n         ^"},
+		{"a: \"x' \n---\n", "f:1: the quote \" is not closed"},
+		{"a: \"\\q\"\n", "f:1: \\q is no escape"},
+		{"a: \"\\xZ1\"\n", "f:1: \\x needs 2 hexadecimal digits"},
+		{"a: \"\\ud800\"\n", "f:1: is no character"},
+		{"a: [1\n", "f:1: the ] that closes this is missing"},
+		{"a: {b: 1\n", "f:1: the } that closes this is missing"},
+		{"a: [1 2, b\nc]\n", "f:2: a comma or ] is missing before this"},
+		{"a: [,]\n", "f:1: nothing stands before this comma"},
+		{"a: {b}\n", "f:1: has no value"},
+		{"a: {b:1}\n", "a blank is missing behind the colon: b: 1"},
+		{"a: [b: c]\n", "f:1: a field inside a list"},
+		{"a: ]\n", "f:1: a ] without its beginning"},
+		{"a: 'b' c\n", "f:1: stands behind the end of the value\n      a: 'b' c\n             ^\n"},
+		{"a: |x\n  b\n", "f:1: does not belong behind |"},
+		{"a: | b\n", "f:1: stands behind |"},
+		{"a:1\nb: 2\n", "f:1: a blank is missing behind the colon"},
+		{"b: 2\na:1\n", "f:2: a blank is missing behind the colon\n      a:1\n       ^\n  write a: 1"},
+		{"b: 2\nhello there\n", "f:2: is no field"},
+		{"a: 1\n- b\n", "f:2: a list entry among fields"},
+		{"a:\n    b: 1\n  c: 2\n", "f:3: the indentation fits nothing above"},
+		{"a: 1\n  # c\n  b\n   c: 1\n", "f:3: the indentation fits nothing above"},
+		{"a: @x\n", "f:1: no plain text begins with @"},
+		{"a: x\x00y\n", "f:1: a control character (U+0000)"},
+		{"a: \xff\n", "f:1: is not UTF-8 text here"},
+	} {
+		_, err := Parse(spec.Source{Name: "f", Data: []byte(c.src)})
+		var e *spec.Error
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q\n got %v\nwant %s", c.src, err, c.want)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	d, err := Parse(spec.Source{Data: []byte("ä: x\nb:\n  - c: 'd e'\n    f: [g, h i]\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := d.Root.Get("b").Items[0]
+	for _, c := range []struct {
+		got, want Place
+	}{
+		{d.Root.Fields[0].Value.Place, Place{1, 5, 1}},
+		{d.Root.Fields[1].Place, Place{2, 1, 1}},
+		{item.Fields[0].Place, Place{3, 5, 1}},
+		{item.Get("c").Place, Place{3, 8, 5}},
+		{item.Get("f").Items[1].Place, Place{4, 12, 3}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%+v, want %+v", c.got, c.want)
+		}
+	}
+}
+
+// hostile are texts that have made readers of YAML slow, large or dead.
+func hostile() map[string]string {
+	const n = MaxSize - 64
+	fill := func(s string) string { return strings.Repeat(s, n/len(s)) }
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"
+	fields := strings.Builder{}
+	for i := range 80000 {
+		fmt.Fprintf(&fields, "k%d: v\n", i)
+	}
+	return map[string]string{
+		"bomb": bomb, "deep flow": strings.Repeat("[", 100000), "deep braces": strings.Repeat("{a: ", 100000),
+		"deep closed": strings.Repeat("[", 100000) + strings.Repeat("]", 100000), "dashes": fill("- "), "questions": fill("? "),
+		"colons": fill(": "), "fields": fields.String(), "huge plain": "a: " + fill("x"), "huge number": "a: " + fill("1"),
+		"huge quoted": "a: \"" + fill("x") + "\"", "escapes": "a: \"" + fill("\\n") + "\"", "open quote": "a: \"" + fill("x\n"),
+		"open quotes": fill("a\"\n"), "blank literal": "a: |\n" + fill(" \n"), "literal": "a: |\n" + fill("  x\n"),
+		"folded": "a: >\n" + fill("  x\n\n"), "folded deeper": "a: >\n" + fill("   x\n\n"), "flow": "a: [" + fill("1,") + "]",
+		"flow fields": "a: {" + fill("b,") + "}", "flow nulls": "a: [" + fill("~,") + "]", "list": "a:\n" + fill("- 1\n"),
+		"same field": fill("a: b\n"), "comments": fill("# c\n") + "a: 1\n", "blank lines": fill("\n"), "blanks": fill(" "),
+		"tabs": fill("\t"), "carriage returns": fill("\r\n"), "plain lines": "a: b\n" + fill("  x\n"), "plain gaps": "a: b\n" + fill("\n"),
+		"plain gaps often": fill("a:\n b\n\n\n\n"), "markers": fill("---\n"), "anchors": fill("&a "), "tags": fill("!a "), "aliases": "a: [" + fill("*a,") + "]",
+		"long key": fill("k") + ": 1", "quoted key": "\"" + fill("k") + "\": 1", "headers": fill("a: |9\n"), "one line": fill("a"),
+		"hashes": "a: " + fill("a#"), "lists of lists": fill("-\n -\n  -\n"), "over size": strings.Repeat("x", MaxSize+1),
+	}
+}
+
+// TestHostileTextIsCheap: whatever a text holds, reading it takes little time and
+// memory: no more than some dozens of bytes for each of its own.
+func TestHostileTextIsCheap(t *testing.T) {
+	for name, text := range hostile() {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		from := time.Now()
+		d, err := Parse(spec.Source{Name: name, Data: []byte(text)})
+		took := time.Since(from)
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; took > 5*time.Second || used > 400<<20 {
+			t.Errorf("%s: %d bytes took %v and %d MiB", name, len(text), took, used>>20)
+		}
+		if d == nil == (err == nil) {
+			t.Errorf("%s: neither a document nor an error", name)
+		}
+		if err != nil && len(err.Error()) > 1000 {
+			t.Errorf("%s: an error of %d bytes", name, len(err.Error()))
+		}
+	}
+}
+
+func TestHostileTextIsRefusedByName(t *testing.T) {
+	texts := hostile()
+	for name, want := range map[string]string{
+		"bomb": "anchors", "deep flow": "more than 16 levels", "deep braces": "more than 16 levels", "dashes": "more than 16 levels",
+		"aliases": "aliases", "over size": "larger than 1024 KiB", "same field": "given twice",
+	} {
+		if _, err := Parse(spec.Source{Data: []byte(texts[name])}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, c := range taken {
+		f.Add(c.src)
+	}
+	for _, c := range []string{"a: &x 1", "a: |2-\n   x\n", "a: [\"b\n c\", {d: e}]", "- - - a\n    b", "? a"} {
+		f.Add(c)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := Parse(spec.Source{Name: "f", Data: []byte(text)})
+		if err != nil {
+			var e *spec.Error
+			if !errors.As(err, &e) || e.Message == "" || e.Line < 0 || e.Col > len(e.Text)+1 {
+				t.Fatalf("%q: %#v", text, err)
+			}
+			return
+		}
+		var walk func(n *Node)
+		walk = func(n *Node) {
+			if p := n.Place; p.Line < 1 || p.Line > len(d.at)+1 || p.Col < 1 || p.Col-1+p.Len > len(d.Line(p.Line))+1 {
+				t.Fatalf("%q: a %s at %+v", text, n.Kind, n.Place)
+			}
+			for _, i := range n.Items {
+				walk(i)
+			}
+			for _, x := range n.Fields {
+				walk(x.Value)
+			}
+		}
+		walk(d.Root)
+	})
+}
