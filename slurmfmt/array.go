@@ -1,6 +1,7 @@
 package slurmfmt
 
 import (
+	"errors"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -30,11 +31,19 @@ type ArrayRange struct{ Lo, Hi, Step uint32 }
 // indices stay below it. Square brackets around the indices are allowed.
 func ParseArray(s string, maxSize uint32) (Array, error) {
 	var a Array
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") && strings.Contains(s, "%") { // as squeue shows it
+		inner, err := ParseArray(s[1:len(s)-1], maxSize)
+		var bad *Error
+		if errors.As(err, &bad) {
+			return a, &Error{Text: s, Offset: bad.Offset + 1, Len: bad.Len, Reason: bad.Reason}
+		}
+		return inner, err
+	}
 	set, running, limited := strings.Cut(s, "%")
 	if limited {
 		n, ok := number(running)
 		if !ok || n > 1<<31 {
-			return a, wrongPart(s, len(set), len(s), "is not a number of tasks (form: 0-15%%4)")
+			return a, wrongPart(s, len(set), len(s), "is not a number of tasks (form: 0-15%4)")
 		}
 		a.MaxRunning = uint32(n)
 	}

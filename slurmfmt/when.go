@@ -7,7 +7,7 @@ import (
 )
 
 // WhenForms lists the forms of a begin time, for messages.
-const WhenForms = "HH:MM[:SS] [AM|PM], MMDD[YY], MM/DD[/YY], YYYY-MM-DD[THH:MM[:SS]], now[+count[seconds|minutes|hours|days|weeks]], today, tomorrow, midnight, noon, elevenses, fika, teatime"
+const WhenForms = "HH:MM[:SS] [AM|PM], MMDD[YY], MM/DD[/YY][-HH:MM[:SS]], YYYY-MM-DD[THH:MM[:SS]], now[+count[seconds|minutes|hours|days|weeks]], today, tomorrow, midnight, noon, elevenses, fika, teatime"
 
 // ParseWhen reads the time of --begin and --deadline. Times of day that have
 // passed mean tomorrow, dates without a year that have passed mean next year.
@@ -20,6 +20,10 @@ func ParseWhen(s string, now time.Time) (time.Time, error) {
 	if rest, ok := strings.CutPrefix(strings.Join(words, ""), "now"); ok {
 		return parseNow(s, rest, now)
 	}
+	if seconds, ok := strings.CutPrefix(words[0], "uts"); ok && len(words) == 1 && len(seconds) < 12 && allDigits(seconds) {
+		n, _ := strconv.ParseInt(seconds, 10, 64)
+		return time.Unix(n, 0).In(now.Location()), nil
+	}
 	w := when{now: now}
 	for _, word := range splitDateTime(words) {
 		if !w.take(word) {
@@ -30,7 +34,7 @@ func ParseWhen(s string, now time.Time) (time.Time, error) {
 	return w.result(s)
 }
 
-// splitDateTime cuts "2027-01-20t12:34" in two and joins "4:00" "pm".
+// splitDateTime cuts "2027-01-20t12:34" and "01/20-12:34" in two and joins "4:00" "pm".
 func splitDateTime(words []string) []string {
 	var out []string
 	for _, w := range words {
@@ -38,6 +42,9 @@ func splitDateTime(words []string) []string {
 		switch {
 		case ok && strings.Contains(date, "-"):
 			out = append(out, date, clock)
+		case strings.Contains(w, ":") && strings.Contains(w, "-"):
+			i := strings.LastIndexByte(w, '-')
+			out = append(out, w[:i], w[i+1:])
 		case (w == "am" || w == "pm") && len(out) > 0:
 			out[len(out)-1] += w
 		default:
