@@ -1,6 +1,7 @@
 package sbatch
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,18 @@ import (
 
 // maxAlternatives bounds how far a constraint may multiply out.
 const maxAlternatives = 256
+
+// errCounted refuses "feature*2": so many nodes with one feature and so many with
+// another.
+var errCounted = errors.New("counts nodes by feature, which is not built yet")
+
+// constraintRemedy says what would be right instead.
+func constraintRemedy(err error) string {
+	if errors.Is(err, errCounted) {
+		return "write one component for each kind of node (#SBATCH hetjob), with --nodes and --constraint of its own"
+	}
+	return "forms: a, a&b, a|b, (a|b)&c, [a|b]"
+}
 
 // parseConstraint reads the value of --constraint: names joined by "&" (or ",")
 // and "|", with parentheses; "[a|b]" wants all nodes alike. For an error, at and
@@ -125,7 +138,7 @@ func (p *constraintParser) factor() ([][]string, error) {
 // noCount refuses "feature*2".
 func (p *constraintParser) noCount() error {
 	if p.peek() == '*' {
-		return fmt.Errorf("counts nodes by feature, which is not built yet")
+		return errCounted
 	}
 	return nil
 }

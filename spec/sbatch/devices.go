@@ -58,7 +58,9 @@ func (p *parser) devices(g *job.TaskGroup, set settings) {
 // perNode reads --gres and --gpus-per-node; other generic resources are named
 // amounts of each node.
 func (p *parser) perNode(a *asks, g *job.TaskGroup, set settings) {
-	if d, ok := set.get("gres"); ok {
+	if d, ok := set.get("gres"); ok && d.Value == "" {
+		p.fail(d, errors.New("names nothing"), "leave it out, or write --gres=none")
+	} else if ok {
 		list, err := slurmfmt.ParseGRES(d.Value)
 		p.check(d, err)
 		gres := ask{by: d}

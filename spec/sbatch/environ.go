@@ -78,7 +78,7 @@ func validName(s string) bool {
 // readFile reads the file that an option names.
 func (p *parser) readFile(d Directive) ([]byte, bool) {
 	if p.opts.ReadFile == nil {
-		p.fail(d, errors.New("cannot be read here"), "")
+		p.fail(d, errors.New("cannot be read here"), "submit by a command that runs where the file is")
 		return nil, false
 	}
 	data, err := p.opts.ReadFile(d.Value)

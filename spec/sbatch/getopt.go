@@ -137,19 +137,28 @@ func (s *scanner) finish(d Directive, arg Arg) {
 
 func (s *scanner) short(w word) {
 	for i := 1; i < len(w.text); i++ {
-		k := slices.IndexFunc(table, func(o Option) bool { return o.Short == w.text[i] })
-		if k < 0 {
+		opt := letter(w.text[i])
+		if opt == nil {
 			s.problem(UnknownOption, "-"+w.text[i:i+1], w, "")
 			continue
 		}
-		d := Directive{Option: table[k].canonical(), opt: &table[k], name: w}
-		if table[k].Arg != None && i+1 < len(w.text) {
+		d := Directive{Option: opt.canonical(), opt: opt, name: w}
+		if opt.Arg != None && i+1 < len(w.text) {
 			d.Value, d.HasValue, d.value, d.valueAt = w.text[i+1:], true, w, i+1
 			s.add(d)
 			return
 		}
-		s.finish(d, table[k].Arg)
+		s.finish(d, opt.Arg)
 	}
+}
+
+// letter finds a short option.
+func letter(c byte) *Option {
+	k := slices.IndexFunc(table, func(o Option) bool { return o.Short == c && c != 0 })
+	if k < 0 {
+		return nil
+	}
+	return &table[k]
 }
 
 // lookup finds a long name, or the only one that begins so. Names of the same

@@ -161,7 +161,7 @@ func (p *parser) memory(g *job.TaskGroup, set settings) {
 	case d.Option == "mem-per-gpu":
 		g.PerDevice.Memory = size
 		if g.PerNode.DeviceCount()+g.PerTask.DeviceCount()+g.Total.DeviceCount() == 0 {
-			p.warn(d, "has no effect: no GPUs are asked for")
+			p.fail(d, errors.New("needs GPUs, and none are asked for"), "add --gpus=N, or write --mem="+d.Value)
 		}
 	default: // with the CPUs, wherever they are claimed
 		g.PerTask.Memory += timesCPUs(size, g.PerTask.CPU)
@@ -189,7 +189,7 @@ func (p *parser) sharing(g *job.TaskGroup, set settings) {
 	if d, ok := set.get("constraint"); ok && d.Value != "" {
 		c, at, n, err := parseConstraint(d.Value)
 		if err != nil {
-			p.blame(d, at, n, err.Error(), "forms: a, a&b, a|b, (a|b)&c, [a|b]")
+			p.blame(d, at, n, err.Error(), constraintRemedy(err))
 		}
 		g.Constraint = c
 	}
@@ -225,7 +225,7 @@ func (p *parser) distribution(d Directive) string {
 	case isPlane && planeOK:
 		return fmt.Sprintf("plane=%d", n)
 	case first == "arbitrary":
-		p.fail(d, errors.New("is not built yet"), "write block, cyclic or plane=N")
+		p.fail(d, errors.New("lays tasks out by the order of a node list, which is not built yet"), "write block, cyclic or plane=N")
 		return ""
 	}
 	p.fail(d, fmt.Errorf("is not a distribution (forms: %s)", distributionForms), "")

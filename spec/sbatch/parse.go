@@ -1,6 +1,7 @@
 package sbatch
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -25,6 +26,8 @@ type Options struct {
 	MaxArraySize uint32    // array indices stay below it; 0: slurmfmt.MaxArraySize
 	Strict       bool      // refuse every option that sbatch does not have
 
+	Mail bool // somebody sends mail; if not, --mail-type warns
+
 	// ReadFile reads the files of --export-file and --nodefile. If nil they are
 	// refused.
 	ReadFile func(name string) ([]byte, error)
@@ -35,12 +38,25 @@ func Wrap(command string) spec.Source {
 	return spec.Source{Name: "wrap", Data: []byte("#!/bin/sh\n# This script was created by sbatch --wrap.\n\n" + command + "\n")}
 }
 
+// Result is what a batch script and the options around it come to.
+type Result struct {
+	Job      *job.Spec // nil with an error
+	Warnings []spec.Warning
+	Command  CommandOptions // what is asked of the sbatch command itself
+}
+
 // Parse reads a batch script into a job. Warnings come in the order of lines and
 // also with an error. The error is a *spec.Error, which holds all that was found.
 func Parse(src spec.Source, opts Options) (*job.Spec, []spec.Warning, error) {
+	r, err := ParseAll(src, opts)
+	return r.Job, r.Warnings, err
+}
+
+// ParseAll is Parse for the sbatch command, which also has options of its own.
+func ParseAll(src spec.Source, opts Options) (Result, error) {
 	script, err := Read(src)
 	if err != nil {
-		return nil, nil, err
+		return Result{}, err
 	}
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()
@@ -50,11 +66,12 @@ func Parse(src spec.Source, opts Options) (*job.Spec, []spec.Warning, error) {
 	}
 	p := &parser{opts: opts, script: script, warnings: script.Warnings}
 	s := p.parse()
-	warnings := inOrder(p.warnings)
+	r := Result{Job: s, Warnings: inOrder(p.warnings), Command: p.command}
 	if err := spec.Join(p.errs); err != nil {
-		return nil, warnings, err
+		r.Job = nil
+		return r, err
 	}
-	return s, warnings, nil
+	return r, nil
 }
 
 // parser collects what is found while one script is turned into a job.
@@ -64,6 +81,7 @@ type parser struct {
 	warnings []spec.Warning
 	errs     []*spec.Error
 	blanks   []int // lines with a blank behind =, which have an error already
+	command  CommandOptions
 }
 
 func (p *parser) parse() *job.Spec {
@@ -72,60 +90,71 @@ func (p *parser) parse() *job.Spec {
 	extra := p.report(p.script.Problems)
 	components[0] = append(components[0], extra...)
 	command[0] = append(command[0], p.report(problems)...)
-	for _, list := range append(append([][]Directive{}, components...), command...) {
-		for _, d := range list {
-			p.lookalikes(d)
-		}
-	}
-	all := p.layer(components, fromEnvironment(p.opts.Environ), command)
+	env := fromEnvironment(p.opts.Environ)
+	p.idleVariables()
+	p.each(components...)
+	p.each(env)
+	p.each(command...)
+	all := p.layer(components, env, command)
 	for i, set := range all {
 		p.statuses(set, i > 0)
 	}
-	s := p.whole(all[0])
+	whole := p.wholeJob(all)
+	s := p.whole(whole)
 	for i, set := range all {
 		s.Groups = append(s.Groups, p.group(set))
 		if i > 0 {
-			p.compare(i, all[0], set)
+			p.compare(i, whole, set)
 		}
 	}
 	p.later(s, all)
+	p.fitDeadline(s, whole)
 	return s
+}
+
+// each looks at every option as it was given, before later ones outrank it.
+func (p *parser) each(lists ...[]Directive) {
+	for _, list := range lists {
+		for i := range list {
+			d := &list[i]
+			p.command.take(*d)
+			if d.name.file == environment {
+				continue
+			}
+			p.lookalikes(*d)
+			if d.Option == "mail-type" {
+				p.checkMail(d)
+			}
+		}
+	}
 }
 
 // statuses warns of options without effect and refuses what the table refuses.
 // What a later component took over from the first was reported there.
 func (p *parser) statuses(set settings, later bool) {
-	for _, d := range set.ordered() {
+	for d := range set.all() {
 		switch {
 		case d.Plugin:
-			p.warn(d, plugin(d.Option).what)
+			p.warn(*d, plugin(d.Option).what)
 		case later && (d.Line == 0 || isPropagated(d.Option)):
-		case d.opt.Status == NoEffect && !p.pointless(d):
-			p.warn(d, "has no effect here: "+d.opt.Why)
+		case d.opt.Status == OnSome:
+			p.warn(*d, "has its effect on "+d.opt.Engines+" alone: "+d.opt.Why)
+		case d.opt.Status == NoEffect:
+			p.warn(*d, "has no effect here: "+d.opt.Why)
 		case d.opt.Status == Refused:
-			p.fail(d, fmt.Errorf("is refused: %s", d.opt.Why), "take it out of the script")
+			p.fail(*d, fmt.Errorf("is refused: %s", d.opt.Why), "take it out of the script")
+		case d.opt.Note == onCommandLine && d.Line > 0:
+			p.warn(*d, "has no effect here: it belongs on the command line")
 		}
 	}
-}
-
-// pointless reports whether a warning about an option without effect would tell
-// nobody anything.
-func (p *parser) pointless(d Directive) bool {
-	switch {
-	case d.Line == 0 && (d.opt.Why == forCommand || d.opt.Why == onCommandLine):
-		return true
-	case d.Option == "mail-type":
-		return strings.EqualFold(d.Value, "NONE")
-	}
-	return false
 }
 
 // whole fills what concerns the job as a whole.
 func (p *parser) whole(set settings) *job.Spec {
 	s := &job.Spec{
 		Owner: p.opts.Owner, Account: set.value("account"), QOS: set.value("qos"), Comment: set.value("comment"),
-		Licenses: set.value("licenses"),
-		Program:  job.Program{Kind: job.Batch, ScriptName: path.Base(p.script.Name), Args: p.opts.ScriptArgs},
+		Licenses: p.licenses(set), Reservation: set.value("reservation"), Image: set.value("container-image"),
+		Program: job.Program{Kind: job.Batch, ScriptName: path.Base(p.script.Name), Args: p.opts.ScriptArgs},
 		Source: job.Source{
 			Form: "sbatch", File: p.script.Name, Given: map[string]string{}, Lines: p.script.Lines,
 			Host: p.opts.Host, Submit: p.opts.Dir,
@@ -134,7 +163,7 @@ func (p *parser) whole(set settings) *job.Spec {
 	if p.script.Name == "" || p.script.Name == "-" {
 		s.Program.ScriptName = "sbatch"
 	}
-	for _, d := range set {
+	for d := range set.all() {
 		s.Source.Given[d.Option] = d.Value
 	}
 	s.Name = s.Program.ScriptName
@@ -145,6 +174,8 @@ func (p *parser) whole(set settings) *job.Spec {
 		s.Partitions = p.list(d)
 	}
 	p.times(s, set)
+	p.depends(s, set)
+	p.mail(s, set)
 	p.rank(s, set)
 	p.files(s, set)
 	p.environment(s, set)
@@ -159,32 +190,6 @@ func (p *parser) whole(set settings) *job.Spec {
 		}
 	}
 	return s
-}
-
-func (p *parser) times(s *job.Spec, set settings) {
-	limit := func(name string) time.Duration {
-		d, ok := set.get(name)
-		if !ok {
-			return 0
-		}
-		t, err := slurmfmt.ParseTimeLimit(d.Value)
-		p.check(d, err)
-		return t
-	}
-	s.TimeLimit, s.TimeMin = limit("time"), limit("time-min")
-	if d, ok := set.get("time-min"); ok && s.TimeMin > s.TimeLimit && s.TimeLimit > 0 {
-		p.fail(d, fmt.Errorf("is longer than the time limit, %s", slurmfmt.FormatTimeLimit(s.TimeLimit)), "")
-	}
-	if d, ok := set.get("begin"); ok {
-		t, err := slurmfmt.ParseWhen(d.Value, p.opts.Now)
-		if p.check(d, err) {
-			s.Begin = t
-		}
-	}
-	if d, ok := set.get("deadline"); ok {
-		_, err := slurmfmt.ParseWhen(d.Value, p.opts.Now)
-		p.check(d, err)
-	}
 }
 
 // rank fills what decides the order of jobs.
@@ -237,14 +242,15 @@ func (p *parser) files(s *job.Spec, set settings) {
 			s.Output.Append = true
 		case "truncate", "t":
 		default:
-			p.fail(d, fmt.Errorf("is neither append nor truncate"), "")
+			p.fail(d, fmt.Errorf("is neither append nor truncate"), "write --open-mode=append or =truncate")
 		}
 	}
 }
 
 func (p *parser) array(d Directive) *job.ArraySpec {
 	a, err := slurmfmt.ParseArray(d.Value, p.opts.MaxArraySize)
-	if !p.check(d, err) {
+	if err != nil {
+		p.fail(d, err, p.arrayRemedy(err))
 		return nil
 	}
 	out := &job.ArraySpec{Text: d.Value, Indices: a.Indices(), MaxRunning: a.MaxRunning, Step: 1}
@@ -254,38 +260,24 @@ func (p *parser) array(d Directive) *job.ArraySpec {
 	return out
 }
 
-// compare warns where a later component of a heterogeneous job says something
-// that holds for the job as a whole.
-func (p *parser) compare(i int, first, set settings) {
-	for _, d := range set.ordered() {
-		if d.Line == 0 || !isPropagated(d.Option) && d.Option != "partition" || ofGroup(d.Option) {
-			continue
-		}
-		if old, ok := first[slot(d.Option)]; ok && old.Option == d.Option && old.Value == d.Value {
-			continue
-		}
-		if d.Plugin || d.opt.Status != Honoured || d.Option == "time" {
-			continue
-		}
-		p.warn(d, fmt.Sprintf("of component %d is not used: the first component's holds for the whole job", i))
+// arrayRemedy says what to do about an array that is too large or runs backwards.
+func (p *parser) arrayRemedy(err error) string {
+	var bad *slurmfmt.Error
+	if !errors.As(err, &bad) {
+		return ""
 	}
-}
-
-// later settles what all components decide together.
-func (p *parser) later(s *job.Spec, all []settings) {
-	for i, set := range all[1:] {
-		d, ok := set.get("time")
-		if !ok {
-			continue
+	switch {
+	case strings.Contains(bad.Reason, "MaxArraySize"):
+		return fmt.Sprintf("submit several arrays with indices up to %d, or let each task do several of them in a loop", p.opts.MaxArraySize-1)
+	case strings.Contains(bad.Reason, "indices"):
+		return "forms: " + slurmfmt.ArrayForms
+	case strings.Contains(bad.Reason, "backwards"):
+		span, step, stepped := strings.Cut(bad.Text[bad.Offset:bad.Offset+bad.Len], ":")
+		low, high, _ := strings.Cut(span, "-")
+		if stepped {
+			return "write " + high + "-" + low + ":" + step
 		}
-		t, err := slurmfmt.ParseTimeLimit(d.Value)
-		if err == nil && s.TimeLimit > 0 && (t > s.TimeLimit || t == 0) {
-			p.warn(d, fmt.Sprintf("of component %d holds for the whole job: it is the longest", i+1))
-			s.TimeLimit = t
-		}
-		p.check(d, err)
+		return "write " + high + "-" + low
 	}
-	if d, ok := all[0].get("array"); ok && len(all) > 1 {
-		p.fail(d, fmt.Errorf("cannot be combined with components (#SBATCH hetjob)"), "submit one heterogeneous job for each index")
-	}
+	return ""
 }

@@ -247,20 +247,27 @@ func TestParseErrors(t *testing.T) {
 
 func TestParseWarnings(t *testing.T) {
 	for options, want := range map[string]string{
-		"--mail-user=a@b":         "job.sbatch:2: --mail-user has no effect here: no mail relay is configured",
-		"--mail-type=NONE":        "",
-		"-N 1\n-N 2":              "job.sbatch:3: --nodes overrides --nodes=1 of line 2",
-		"-N 2\n-N 2":              "",
-		"--requeue\n--no-requeue": "job.sbatch:3: --no-requeue overrides --requeue of line 2",
-		"-o $HOME/x":              `job.sbatch:2: --output keeps the text "$HOME/x": variables are not expanded in #SBATCH lines`,
-		"-J “abc”":                "job.sbatch:2: --job-name has a typographic quote (U+201C) in its value, which is taken as it is",
-		"--uenv=x --view y":       "job.sbatch:2: --uenv belongs to a plugin of some sites (user environments): not read\njob.sbatch:2: --view belongs to a plugin of some sites (user environments): not read",
-		"--quux=3":                "job.sbatch:2: --quux is no option of sbatch, perhaps one of a plugin of a site: not read",
-		"--workdir=/x":            "job.sbatch:2: --workdir is the old name of --chdir: read as that",
-		"--get-user-env=L":        "job.sbatch:2: --get-user-env=L is an old form: read as --get-user-env\njob.sbatch:2: --get-user-env has no effect here: no login environment is loaded: the job gets the environment of its submission",
-		"--container-image=x":     "job.sbatch:2: --container-image belongs to the pyxis plugin; containers are not built yet, so the job runs without one",
-		"--dependency=singleton":  "job.sbatch:2: --dependency has no effect here: dependencies are not built yet: the job does not wait for the others",
-		"-N 4 -n 2":               "job.sbatch:2: --nodes is more than the tasks can use: 2 tasks on 2 nodes",
+		"--mail-user=a@b":                  "job.sbatch:2: --mail-user has no effect: without --mail-type no mail is sent",
+		"--mail-type=NONE":                 "",
+		"--mail-type=END --mail-user=a@b":  "job.sbatch:2: --mail-type has no effect here: no mail relay is configured",
+		"--mail-type=NONE --mail-user=a@b": "",
+		"--kill-on-invalid-dep=yes":        "job.sbatch:2: --kill-on-invalid-dep has no effect: the job has no --dependency",
+		"-L matlab:2":                      "job.sbatch:2: --licenses has its effect on slurm alone: the embedded engine counts no licences yet and does not wait for them",
+		"--reservation=r":                  "job.sbatch:2: --reservation has its effect on slurm alone: the embedded engine has no reservations yet and places the job as any other",
+		"--version":                        "job.sbatch:2: --version has no effect here: it belongs on the command line",
+		"--wait --parsable --test-only":    "",
+		"-N 1\n-N 2":                       "job.sbatch:3: --nodes overrides --nodes=1 of line 2",
+		"-N 2\n-N 2":                       "",
+		"--requeue\n--no-requeue":          "job.sbatch:3: --no-requeue overrides --requeue of line 2",
+		"-o $HOME/x":                       `job.sbatch:2: --output keeps the text "$HOME/x": variables are not expanded in #SBATCH lines`,
+		"-J “abc”":                         "job.sbatch:2: --job-name has a typographic quote (U+201C) in its value, which is taken as it is",
+		"--uenv=x --view y":                "job.sbatch:2: --uenv belongs to a plugin of some sites (user environments): not read\njob.sbatch:2: --view belongs to a plugin of some sites (user environments): not read",
+		"--quux=3":                         "job.sbatch:2: --quux is no option of sbatch, perhaps one of a plugin of a site: not read",
+		"--workdir=/x":                     "job.sbatch:2: --workdir is the old name of --chdir: read as that",
+		"--get-user-env=L":                 "job.sbatch:2: --get-user-env=L is an old form: read as --get-user-env\njob.sbatch:2: --get-user-env has no effect here: no login environment is loaded: the job gets the environment of its submission",
+		"--container-image=x":              "job.sbatch:2: --container-image belongs to the pyxis plugin; containers are not built yet, so the job runs without one",
+		"--dependency=singleton":           "",
+		"-N 4 -n 2":                        "job.sbatch:2: --nodes is more than the tasks can use: 2 tasks on 2 nodes",
 	} {
 		_, warnings, err := parse(t, options, Options{})
 		if err != nil {
@@ -290,6 +297,10 @@ func TestStatuses(t *testing.T) {
 		_, warnings, err := parse(t, line, Options{})
 		name := "--" + o.canonical()
 		switch o.Status {
+		case OnSome:
+			if len(warnings) == 0 || !strings.Contains(warnings[0].Message, o.Engines) || o.Why == "" {
+				t.Errorf("%s: warnings %v", line, warnings)
+			}
 		case Refused:
 			if err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s: error %v", line, err)
@@ -327,8 +338,9 @@ func TestPrecedence(t *testing.T) {
 // A variable without effect warns by its own name; what concerns the command
 // sbatch alone does not.
 func TestEnvironmentWarnings(t *testing.T) {
-	_, warnings, err := parse(t, "-N1", Options{Environ: []string{"SBATCH_GPU_BIND=closest", "SBATCH_WAIT=1", "SBATCH_DEBUG=2"}})
-	if err != nil || len(warnings) != 1 || warnings[0].String() != "environment: SBATCH_GPU_BIND has no effect here: every task sees the GPUs of its node or step" {
+	_, warnings, err := parse(t, "-N1", Options{Environ: []string{"SBATCH_GPU_BIND=closest", "SBATCH_WAIT=1", "SBATCH_DEBUG=2", "SBATCH_POWER=x"}})
+	if err != nil || len(warnings) != 2 || warnings[0].String() != "environment: SBATCH_POWER has no effect here: its option is gone since Slurm 23.11" ||
+		warnings[1].String() != "environment: SBATCH_GPU_BIND has no effect here: every task sees the GPUs of its node or step" {
 		t.Errorf("%v, %v", warnings, err)
 	}
 }

@@ -2,6 +2,8 @@ package sbatch
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -29,6 +31,31 @@ func slot(option string) string {
 func (s settings) get(option string) (Directive, bool) {
 	d, ok := s[slot(option)]
 	return d, ok && d.Option == option
+}
+
+// has reports whether an option was given by that very name.
+func (s settings) has(option string) bool {
+	_, ok := s.get(option)
+	return ok
+}
+
+// same returns the option that shares its place with d.
+func (s settings) same(d *Directive) (Directive, bool) {
+	old, ok := s[slot(d.Option)]
+	return old, ok
+}
+
+func (s settings) clone() settings { return maps.Clone(s) }
+
+// all yields the options in a fixed order.
+func (s settings) all() iter.Seq[*Directive] {
+	return func(yield func(*Directive) bool) {
+		for _, d := range s.ordered() {
+			if !yield(&d) {
+				return
+			}
+		}
+	}
 }
 
 // propagated are the options that later components of a heterogeneous job take
@@ -88,6 +115,9 @@ func (s settings) put(d Directive) {
 			delete(s, other)
 		}
 	}
+	if old, ok := s.get("mail-type"); ok && d.Option == "mail-type" {
+		d = addMail(old, d)
+	}
 	s[slot(d.Option)] = d
 }
 
@@ -113,70 +143,82 @@ func (d Directive) show() string {
 	return "--" + d.Option
 }
 
-const environment = "environment"
+// The names of what is not a file.
+const (
+	environment = "environment"
+	commandLine = "command line"
+)
 
-// variables are the environment variables that sbatch reads, with the option that
-// each stands for.
-var variables = []struct{ name, option string }{
-	{"SBATCH_ACCOUNT", "account"},
-	{"SBATCH_ACCTG_FREQ", "acctg-freq"},
-	{"SBATCH_ARRAY_INX", "array"},
-	{"SBATCH_BATCH", "batch"},
-	{"SLURM_CLUSTERS", "clusters"},
-	{"SBATCH_CLUSTERS", "clusters"},
-	{"SBATCH_CONSTRAINT", "constraint"},
-	{"SBATCH_CONTAINER", "container"},
-	{"SBATCH_CONTAINER_ID", "container-id"},
-	{"SBATCH_CORE_SPEC", "core-spec"},
-	{"SBATCH_CPUS_PER_GPU", "cpus-per-gpu"},
-	{"SBATCH_DEBUG", "verbose"},
-	{"SBATCH_DELAY_BOOT", "delay-boot"},
-	{"SBATCH_DISTRIBUTION", "distribution"},
-	{"SBATCH_ERROR", "error"},
-	{"SBATCH_EXCLUSIVE", "exclusive"},
-	{"SBATCH_EXPORT", "export"},
-	{"SBATCH_GET_USER_ENV", "get-user-env"},
-	{"SBATCH_GPU_BIND", "gpu-bind"},
-	{"SBATCH_GPU_FREQ", "gpu-freq"},
-	{"SBATCH_GPUS", "gpus"},
-	{"SBATCH_GPUS_PER_NODE", "gpus-per-node"},
-	{"SBATCH_GPUS_PER_TASK", "gpus-per-task"},
-	{"SBATCH_GRES", "gres"},
-	{"SBATCH_GRES_FLAGS", "gres-flags"},
-	{"SLURM_HINT", "hint"},
-	{"SBATCH_HINT", "hint"},
-	{"SBATCH_IGNORE_PBS", "ignore-pbs"},
-	{"SBATCH_INPUT", "input"},
-	{"SBATCH_JOB_NAME", "job-name"},
-	{"SBATCH_MEM_BIND", "mem-bind"},
-	{"SBATCH_MEM_PER_CPU", "mem-per-cpu"},
-	{"SBATCH_MEM_PER_GPU", "mem-per-gpu"},
-	{"SBATCH_MEM_PER_NODE", "mem"},
-	{"SBATCH_NETWORK", "network"},
-	{"SBATCH_NO_KILL", "no-kill"},
-	{"SBATCH_NO_REQUEUE", "no-requeue"},
-	{"SBATCH_OPEN_MODE", "open-mode"},
-	{"SBATCH_OUTPUT", "output"},
-	{"SBATCH_OVERCOMMIT", "overcommit"},
-	{"SBATCH_PARTITION", "partition"},
-	{"SBATCH_PROFILE", "profile"},
-	{"SBATCH_QOS", "qos"},
-	{"SBATCH_REQ_SWITCH", "switches"},
-	{"SBATCH_REQUEUE", "requeue"},
-	{"SBATCH_RESERVATION", "reservation"},
-	{"SBATCH_RUNTIME", "runtime"},
-	{"SBATCH_SEGMENT_SIZE", "segment"},
-	{"SBATCH_SIGNAL", "signal"},
-	{"SBATCH_SPREAD_JOB", "spread-job"},
-	{"SBATCH_THREAD_SPEC", "thread-spec"},
-	{"SBATCH_THREADS_PER_CORE", "threads-per-core"},
-	{"SBATCH_TIMELIMIT", "time"},
-	{"SBATCH_TRES_BIND", "tres-bind"},
-	{"SBATCH_TRES_PER_TASK", "tres-per-task"},
-	{"SBATCH_USE_MIN_NODES", "use-min-nodes"},
-	{"SBATCH_WAIT", "wait"},
-	{"SBATCH_WAIT_ALL_NODES", "wait-all-nodes"},
-	{"SBATCH_WCKEY", "wckey"},
+// variable is an environment variable that sbatch reads.
+type variable struct {
+	name   string
+	option string // that it stands for; empty: none
+	why    string // it has no effect, where there is no option
+}
+
+// variables are the environment variables that sbatch reads.
+var variables = []variable{
+	{name: "SBATCH_ACCOUNT", option: "account"},
+	{name: "SBATCH_ACCTG_FREQ", option: "acctg-freq"},
+	{name: "SBATCH_ARRAY_INX", option: "array"},
+	{name: "SBATCH_BATCH", option: "batch"},
+	{name: "SLURM_CLUSTERS", option: "clusters"},
+	{name: "SBATCH_CLUSTERS", option: "clusters"},
+	{name: "SBATCH_CONSTRAINT", option: "constraint"},
+	{name: "SBATCH_CONTAINER", option: "container"},
+	{name: "SBATCH_CONTAINER_ID", option: "container-id"},
+	{name: "SBATCH_CORE_SPEC", option: "core-spec"},
+	{name: "SBATCH_CPUS_PER_GPU", option: "cpus-per-gpu"},
+	{name: "SBATCH_DEBUG", option: "verbose"},
+	{name: "SBATCH_DELAY_BOOT", option: "delay-boot"},
+	{name: "SBATCH_DISTRIBUTION", option: "distribution"},
+	{name: "SBATCH_ERROR", option: "error"},
+	{name: "SBATCH_EXCLUSIVE", option: "exclusive"},
+	{name: "SBATCH_EXPORT", option: "export"},
+	{name: "SBATCH_GET_USER_ENV", option: "get-user-env"},
+	{name: "SBATCH_GPU_BIND", option: "gpu-bind"},
+	{name: "SBATCH_GPU_FREQ", option: "gpu-freq"},
+	{name: "SBATCH_GPUS", option: "gpus"},
+	{name: "SBATCH_GPUS_PER_NODE", option: "gpus-per-node"},
+	{name: "SBATCH_GPUS_PER_TASK", option: "gpus-per-task"},
+	{name: "SBATCH_GRES", option: "gres"},
+	{name: "SBATCH_GRES_FLAGS", option: "gres-flags"},
+	{name: "SLURM_HINT", option: "hint"},
+	{name: "SBATCH_HINT", option: "hint"},
+	{name: "SBATCH_IGNORE_PBS", option: "ignore-pbs"},
+	{name: "SBATCH_INPUT", option: "input"},
+	{name: "SBATCH_JOB_NAME", option: "job-name"},
+	{name: "SBATCH_MEM_BIND", option: "mem-bind"},
+	{name: "SBATCH_MEM_PER_CPU", option: "mem-per-cpu"},
+	{name: "SBATCH_MEM_PER_GPU", option: "mem-per-gpu"},
+	{name: "SBATCH_MEM_PER_NODE", option: "mem"},
+	{name: "SBATCH_NETWORK", option: "network"},
+	{name: "SBATCH_NO_KILL", option: "no-kill"},
+	{name: "SBATCH_NO_REQUEUE", option: "no-requeue"},
+	{name: "SBATCH_OPEN_MODE", option: "open-mode"},
+	{name: "SBATCH_OUTPUT", option: "output"},
+	{name: "SBATCH_OVERCOMMIT", option: "overcommit"},
+	{name: "SBATCH_PARTITION", option: "partition"},
+	{name: "SBATCH_POWER", why: "its option is gone since Slurm 23.11"},
+	{name: "SBATCH_PROFILE", option: "profile"},
+	{name: "SBATCH_QOS", option: "qos"},
+	{name: "SBATCH_REQ_SWITCH", option: "switches"},
+	{name: "SBATCH_REQUEUE", option: "requeue"},
+	{name: "SBATCH_RESERVATION", option: "reservation"},
+	{name: "SBATCH_RUNTIME", option: "runtime"},
+	{name: "SBATCH_SEGMENT_SIZE", option: "segment"},
+	{name: "SBATCH_SIGNAL", option: "signal"},
+	{name: "SBATCH_SPREAD_JOB", option: "spread-job"},
+	{name: "SBATCH_THREAD_SPEC", option: "thread-spec"},
+	{name: "SBATCH_THREADS_PER_CORE", option: "threads-per-core"},
+	{name: "SBATCH_TIMELIMIT", option: "time"},
+	{name: "SBATCH_TRES_BIND", option: "tres-bind"},
+	{name: "SBATCH_TRES_PER_TASK", option: "tres-per-task"},
+	{name: "SBATCH_USE_MIN_NODES", option: "use-min-nodes"},
+	{name: "SBATCH_WAIT", option: "wait"},
+	{name: "SBATCH_WAIT4SWITCH", why: "switch counts are not built yet"},
+	{name: "SBATCH_WAIT_ALL_NODES", option: "wait-all-nodes"},
+	{name: "SBATCH_WCKEY", option: "wckey"},
 }
 
 // fromEnvironment returns the options that NAME=VALUE pairs stand for.
@@ -193,6 +235,9 @@ func fromEnvironment(environ []string) []Directive {
 	var out []Directive
 	for _, v := range variables {
 		value, ok := values[v.name]
+		if v.option == "" {
+			continue
+		}
 		opt, _ := lookup(v.option)
 		if !ok || opt.Arg == None && !isSet(value) || v.name == "SBATCH_DEBUG" && value == "0" {
 			continue
@@ -206,6 +251,17 @@ func fromEnvironment(environ []string) []Directive {
 		out = append(out, d)
 	}
 	return out
+}
+
+// idleVariables warns of variables that have no effect and stand for no option.
+func (p *parser) idleVariables() {
+	for _, v := range variables {
+		for _, e := range p.opts.Environ {
+			if v.option == "" && len(e) > len(v.name) && e[len(v.name)] == '=' && strings.HasPrefix(e, v.name) {
+				p.warnings = append(p.warnings, spec.Warning{File: environment, Option: v.name, Message: "has no effect here: " + v.why})
+			}
+		}
+	}
 }
 
 // isSet is how sbatch reads a flag from a variable: empty, "yes" or a number

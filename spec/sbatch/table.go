@@ -16,23 +16,27 @@ type Status uint8
 // The statuses.
 const (
 	Honoured Status = iota // it has the effect that it has under sbatch
+	OnSome                 // some engines give it its effect; on the others the job runs without it
 	NoEffect               // it is taken with a warning: the job runs as well without it
 	Refused                // the job would not be what its writer means
 )
 
 // String is the status as documentation shows it.
 func (s Status) String() string {
-	return [...]string{"honoured", "accepted without effect", "refused"}[s]
+	return [...]string{"honoured", "honoured on some engines", "accepted without effect", "refused"}[s]
 }
 
 // Option is one option of sbatch.
 type Option struct {
-	Name   string // long name, without dashes
-	Short  byte   // one letter, 0 if there is none
-	Arg    Arg
-	Same   string // the option that this is another name of
-	Status Status
-	Why    string // of NoEffect and Refused
+	Name    string // long name, without dashes
+	Short   byte   // one letter, 0 if there is none
+	Arg     Arg
+	Same    string // the option that this is another name of
+	Status  Status
+	Why     string // of NoEffect and Refused; of OnSome what the other engines do
+	Engines string // of OnSome: which engines give it its effect
+	Note    string // of Honoured: what differs in small
+	Command bool   // it concerns the sbatch command, not the job; see CommandOptions
 }
 
 // canonical is the name under which the option's value is kept.
@@ -43,10 +47,11 @@ func (o *Option) canonical() string {
 	return o.Name
 }
 
-// Reasons that several options share.
+// Reasons and notes that several options share.
 const (
-	onCommandLine = "it belongs on the command line"
-	forCommand    = "it concerns the sbatch command alone"
+	onCommandLine = "on the command line; in a script it has no effect"
+	forCommand    = "by the sbatch command"
+	mailNote      = "where the site has configured how mail is sent"
 )
 
 // Table returns a copy of the table of all options that sbatch has.
@@ -59,14 +64,14 @@ var table = []Option{
 	{Name: "array", Short: 'a', Arg: Required},
 	{Name: "batch", Arg: Required, Status: NoEffect, Why: "the batch script always runs on the first node"},
 	{Name: "bbf", Arg: Required, Status: Refused, Why: "there are no burst buffers, and without staging the job would miss its data"},
-	{Name: "autocomplete", Arg: Required, Status: Refused, Why: "it belongs to the shell completion of sbatch"},
+	{Name: "autocomplete", Arg: Required, Status: Refused, Command: true, Why: "it belongs to the shell completion of sbatch"},
 	{Name: "begin", Short: 'b', Arg: Required},
 	{Name: "bb", Arg: Required, Status: Refused, Why: "there are no burst buffers, and without staging the job would miss its data"},
 	{Name: "consolidate-segments", Status: NoEffect, Why: "no block topology is known"},
 	{Name: "cluster-constraint", Arg: Required, Status: NoEffect, Why: "there is one cluster"},
 	{Name: "chdir", Short: 'D', Arg: Required},
-	{Name: "clusters", Short: 'M', Arg: Required, Status: NoEffect, Why: "there is one cluster"},
-	{Name: "cluster", Arg: Required, Same: "clusters", Status: NoEffect, Why: "there is one cluster"},
+	{Name: "clusters", Short: 'M', Arg: Required, Status: NoEffect, Command: true, Why: "there is one cluster"},
+	{Name: "cluster", Arg: Required, Same: "clusters", Status: NoEffect, Command: true, Why: "there is one cluster"},
 	{Name: "comment", Arg: Required},
 	{Name: "constraint", Short: 'C', Arg: Required},
 	{Name: "container", Arg: Required, Status: Refused, Why: "OCI bundles are not built yet, and outside of it the job would be another one"},
@@ -79,9 +84,9 @@ var table = []Option{
 	{Name: "cpu-freq", Arg: Required, Status: NoEffect, Why: "the frequency of CPUs is left alone"},
 	{Name: "cpus-per-gpu", Arg: Required},
 	{Name: "cpus-per-task", Short: 'c', Arg: Required},
-	{Name: "deadline", Arg: Required, Status: NoEffect, Why: "deadlines are not built yet"},
+	{Name: "deadline", Arg: Required, Note: "a job that could not end by then is refused at once"},
 	{Name: "delay-boot", Arg: Required, Status: NoEffect, Why: "nodes are not powered down"},
-	{Name: "dependency", Short: 'd', Arg: Required, Status: NoEffect, Why: "dependencies are not built yet: the job does not wait for the others"},
+	{Name: "dependency", Short: 'd', Arg: Required, Note: "expand is refused: a job's allocation does not grow"},
 	{Name: "distribution", Short: 'm', Arg: Required},
 	{Name: "error", Short: 'e', Arg: Required},
 	{Name: "exclude", Short: 'x', Arg: Required},
@@ -103,16 +108,16 @@ var table = []Option{
 	{Name: "tres-per-task", Arg: Required},
 	{Name: "gres", Arg: Required},
 	{Name: "gres-flags", Arg: Required, Status: NoEffect, Why: "devices are picked by link and NUMA locality in any case"},
-	{Name: "help", Short: 'h', Status: NoEffect, Why: onCommandLine},
+	{Name: "help", Short: 'h', Command: true, Note: onCommandLine},
 	{Name: "hint", Arg: Required, Status: NoEffect, Why: "tasks are not bound to cores"},
 	{Name: "hold", Short: 'H'},
 	{Name: "ignore-pbs"},
 	{Name: "input", Short: 'i', Arg: Required},
 	{Name: "job-name", Short: 'J', Arg: Required},
-	{Name: "kill-on-invalid-dep", Arg: Required, Status: NoEffect, Why: "dependencies are not built yet"},
-	{Name: "licenses", Short: 'L', Arg: Required, Status: NoEffect, Why: "licences are not counted yet"},
-	{Name: "mail-type", Arg: Required, Status: NoEffect, Why: "no mail relay is configured"},
-	{Name: "mail-user", Arg: Required, Status: NoEffect, Why: "no mail relay is configured"},
+	{Name: "kill-on-invalid-dep", Arg: Required},
+	{Name: "licenses", Short: 'L', Arg: Required, Status: OnSome, Engines: "slurm", Why: "the embedded engine counts no licences yet and does not wait for them"},
+	{Name: "mail-type", Arg: Required, Note: mailNote},
+	{Name: "mail-user", Arg: Required, Note: mailNote},
 	{Name: "mcs-label", Arg: Required, Status: NoEffect, Why: "there are no security labels"},
 	{Name: "oom-kill-step", Arg: Optional, Status: NoEffect, Why: "an out-of-memory kill ends its task"},
 	{Name: "mem", Arg: Required},
@@ -138,17 +143,17 @@ var table = []Option{
 	{Name: "output", Short: 'o', Arg: Required},
 	{Name: "overcommit", Short: 'O'},
 	{Name: "oversubscribe", Short: 's', Status: NoEffect, Why: "whether nodes are shared is for the other jobs on them to say"},
-	{Name: "parsable", Status: NoEffect, Why: forCommand},
+	{Name: "parsable", Command: true, Note: forCommand},
 	{Name: "partition", Short: 'p', Arg: Required},
 	{Name: "prefer", Arg: Required, Status: NoEffect, Why: "soft constraints are not built yet"},
 	{Name: "priority", Arg: Required},
 	{Name: "profile", Arg: Required, Status: NoEffect, Why: "no profiling plugin"},
 	{Name: "propagate", Arg: Optional, Status: NoEffect, Why: "resource limits are those of the submission"},
 	{Name: "qos", Short: 'q', Arg: Required},
-	{Name: "quiet", Short: 'Q', Status: NoEffect, Why: forCommand},
+	{Name: "quiet", Short: 'Q', Command: true, Note: onCommandLine},
 	{Name: "reboot", Status: NoEffect, Why: "nodes are not rebooted"},
 	{Name: "requeue", Arg: Optional},
-	{Name: "reservation", Arg: Required, Status: NoEffect, Why: "reservations are not built yet"},
+	{Name: "reservation", Arg: Required, Status: OnSome, Engines: "slurm", Why: "the embedded engine has no reservations yet and places the job as any other"},
 	{Name: "resources", Arg: Required, Status: NoEffect, Why: "resource layouts are not built yet"},
 	{Name: "resv-ports", Arg: Optional, Status: NoEffect, Why: "no ports are reserved"},
 	{Name: "segment", Arg: Required, Status: NoEffect, Why: "no block topology is known"},
@@ -159,19 +164,19 @@ var table = []Option{
 	{Name: "stepmgr", Status: NoEffect, Why: "steps have a manager of their own in any case"},
 	{Name: "switches", Arg: Required, Status: NoEffect, Why: "switch counts are not built yet: nodes are chosen as close together as can be"},
 	{Name: "tasks-per-node", Arg: Required, Same: "ntasks-per-node"},
-	{Name: "test-only", Status: NoEffect, Why: onCommandLine},
+	{Name: "test-only", Command: true, Note: forCommand},
 	{Name: "thread-spec", Arg: Required, Status: NoEffect, Why: "no threads are set aside for the system"},
 	{Name: "threads-per-core", Arg: Required, Status: NoEffect, Why: "sockets and cores are not chosen one by one"},
 	{Name: "time", Short: 't', Arg: Required},
-	{Name: "time-min", Arg: Required},
+	{Name: "time-min", Arg: Required, Note: "the least time that --deadline must leave; the time limit itself is not shortened"},
 	{Name: "tmp", Arg: Required},
 	{Name: "uid", Arg: Required, Status: Refused, Why: "a job runs as its submitter"},
 	{Name: "use-min-nodes", Status: NoEffect, Why: "a node range already takes no more nodes than tasks need"},
-	{Name: "usage", Status: NoEffect, Why: onCommandLine},
-	{Name: "verbose", Short: 'v', Status: NoEffect, Why: forCommand},
-	{Name: "version", Short: 'V', Status: NoEffect, Why: onCommandLine},
-	{Name: "wait", Short: 'W', Status: NoEffect, Why: forCommand},
+	{Name: "usage", Command: true, Note: onCommandLine},
+	{Name: "verbose", Short: 'v', Command: true, Note: onCommandLine},
+	{Name: "version", Short: 'V', Command: true, Note: onCommandLine},
+	{Name: "wait", Short: 'W', Command: true, Note: forCommand},
 	{Name: "wait-all-nodes", Arg: Required, Status: NoEffect, Why: "the script starts when the whole gang is there in any case"},
 	{Name: "wckey", Arg: Required, Status: NoEffect, Why: "workload keys are not built yet"},
-	{Name: "wrap", Arg: Required, Status: NoEffect, Why: onCommandLine},
+	{Name: "wrap", Arg: Required, Command: true, Note: onCommandLine},
 }

@@ -121,11 +121,6 @@ func isPropagated(option string) bool {
 	return slices.Contains(propagated, slot(option)) || slices.Contains(propagated, option)
 }
 
-// ofGroup are the propagated options that each component may set for itself.
-func ofGroup(option string) bool {
-	return option == "mem" || option == "exclude" || option == "distribution"
-}
-
 // inOrder sorts warnings by line and drops repetitions.
 func inOrder(list []spec.Warning) []spec.Warning {
 	slices.SortStableFunc(list, func(a, b spec.Warning) int {
@@ -163,6 +158,33 @@ func (p *parser) count(set settings, name string) int {
 		return 0
 	}
 	return int(p.integer(d, 1, maxCount))
+}
+
+// blamed reports whether an option has an error already.
+func (p *parser) blamed(d Directive) bool {
+	return slices.ContainsFunc(p.errs, func(e *spec.Error) bool {
+		return e.File == d.name.file && e.Line == d.Line && strings.HasPrefix(e.Message, d.show())
+	})
+}
+
+// licenses checks the form NAME[@SERVER][:COUNT] of each part of --licenses; what
+// licences there are is for the engine to know.
+func (p *parser) licenses(set settings) string {
+	d, ok := set.get("licenses")
+	if !ok {
+		return ""
+	}
+	at := 0
+	for part := range strings.FieldsFuncSeq(d.Value, func(r rune) bool { return r == ',' || r == ';' }) {
+		at += strings.Index(d.Value[at:], part)
+		name, count, counted := strings.Cut(part, ":")
+		if n, ok := nodeCount(count); strings.ContainsAny(name, " |=") || name == "" || counted && count != "0" && (!ok || n < 1) {
+			p.blame(d, at, len(part), fmt.Sprintf("%q is no licence", part), "forms: NAME, NAME:COUNT, NAME@SERVER:COUNT, lists of these")
+			return ""
+		}
+		at += len(part)
+	}
+	return d.Value
 }
 
 // list splits a value at commas, without empty parts.

@@ -46,7 +46,7 @@ func (w word) error(from, to int, message, remedy string) *spec.Error {
 
 // argument is the word for one argument of a command line.
 func argument(text string) word {
-	return word{text: text, file: "command line", src: text, end: len(text)}
+	return word{text: text, file: commandLine, src: text, end: len(text)}
 }
 
 // ending says why the words of a line ended.
