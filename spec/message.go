@@ -40,6 +40,7 @@ type Error struct {
 	Line, Col int    // from 1; 0 means the text as a whole
 	Text      string // the line as written; empty if there is none to show
 	Len       int    // bytes of Text from Col that are wrong
+	ShowCol   bool   // print the column with the place, for texts in which it matters
 	Message   string // one line, without place
 	Remedy    string // what would be right; may be empty
 	Others    []*Error
@@ -60,7 +61,11 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) write(b *strings.Builder) {
-	b.WriteString(where(e.File, e.Line) + e.Message)
+	place := where(e.File, e.Line)
+	if e.ShowCol && e.File != "" && e.Line > 0 {
+		place = fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Col)
+	}
+	b.WriteString(place + e.Message)
 	if e.Text != "" {
 		line, from, to := excerpt(e.Text, e.Col-1, e.Len)
 		b.WriteString("\n      " + line)

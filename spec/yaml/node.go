@@ -78,7 +78,7 @@ func (d *Document) Line(n int) string {
 // Error is a message about a place, with its line.
 func (d *Document) Error(p Place, message, remedy string) *spec.Error {
 	return &spec.Error{
-		File: d.name, Line: p.Line, Col: p.Col, Len: p.Len, Text: d.Line(p.Line),
+		File: d.name, Line: p.Line, Col: p.Col, Len: p.Len, ShowCol: true, Text: d.Line(p.Line),
 		Message: message, Remedy: remedy,
 	}
 }
