@@ -15,22 +15,32 @@ import (
 // concurrent use.
 type Log[T any] struct {
 	mu   sync.Mutex
-	ring []T
-	last uint64
+	ring  []T
+	first uint64 // that was ever appended
+	last  uint64
 	wake chan struct{} // closed and replaced at every append
 }
 
 // NewLog returns a log that remembers the last size changes.
-func NewLog[T any](size int) *Log[T] {
-	return &Log[T]{ring: make([]T, size), wake: make(chan struct{})}
+func NewLog[T any](size int) *Log[T] { return Resume[T](size, 0) }
+
+// Resume returns a log whose first change gets the number after last. Changes up to
+// last are forgotten ones.
+func Resume[T any](size int, last uint64) *Log[T] {
+	return &Log[T]{ring: make([]T, size), first: last + 1, last: last, wake: make(chan struct{})}
 }
 
-// Append adds a change and returns its number.
-func (l *Log[T]) Append(v T) uint64 {
+// Append adds changes and returns the number of the last one.
+func (l *Log[T]) Append(vs ...T) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last++
-	l.ring[l.last%uint64(len(l.ring))] = v
+	if len(vs) == 0 {
+		return l.last
+	}
+	for _, v := range vs {
+		l.last++
+		l.ring[l.last%uint64(len(l.ring))] = v
+	}
 	close(l.wake)
 	l.wake = make(chan struct{})
 	return l.last
@@ -51,10 +61,11 @@ func (l *Log[T]) Next(ctx context.Context, after uint64) (changes []T, last uint
 		l.mu.Lock()
 		wake := l.wake
 		if l.last > after {
-			first := after + 1
-			if size := uint64(len(l.ring)); l.last-after > size {
-				first, gap = l.last-size+1, true
+			first := max(after+1, l.first)
+			if size := uint64(len(l.ring)); l.last-first >= size {
+				first = l.last - size + 1
 			}
+			gap = first > after+1
 			for n := first; n <= l.last; n++ {
 				changes = append(changes, l.ring[n%uint64(len(l.ring))])
 			}

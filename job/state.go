@@ -106,6 +106,8 @@ const (
 	LaunchFailed                   // an attempt could not be started
 	Stopping                       // a signal to end was sent, grace is running
 	Uncertain                      // part of its work cannot be proved running or gone
+	HeldAdmin                      // with Held: by an administrator, who alone releases it
+	HeldFailed                     // with Held: because its attempts failed again and again
 )
 
 // Cause says who may bring a transition about.

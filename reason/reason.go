@@ -31,6 +31,11 @@ const (
 	HeldAdmin    Code = "held-admin"    // held by an administrator
 	BeginTime    Code = "begin-time"    // Until: not to begin before
 	Dependency   Code = "dependency"    // Want: the dependency that is not met
+	DependNever  Code = "depend-never"  // Want: the dependency that can never be met any more
+	Deadline     Code = "deadline"      // Until: it can no longer end by then
+	MaxRequeue   Code = "max-requeue"   // Need: attempts that failed in a row; held until it is released
+	Backoff      Code = "backoff"       // Until: it waits after a failed attempt
+	Refused      Code = "refused"       // Want: what the ledger said to the scheduler's proposal; Until: the next try
 	ArrayLimit   Code = "array-limit"   // Need: the limit of running tasks
 	Cleaning     Code = "cleaning"      // an earlier attempt is not proved ended
 	Uncertain    Code = "uncertain"     // Want: nodes whose state nobody can prove
@@ -63,6 +68,8 @@ var slurm = map[Code]string{
 	NodeCount: "PartitionNodeLimit", TooLarge: "BadConstraints", Constraint: "BadConstraints",
 	NodeList: "ReqNodeNotAvail", NodeDown: "ReqNodeNotAvail", Partition: "PartitionConfig",
 	HeldUser: "JobHeldUser", HeldAdmin: "JobHeldAdmin", BeginTime: "BeginTime",
+	DependNever: "DependencyNeverSatisfied", Deadline: "TimeLimit", MaxRequeue: "JobHoldMaxRequeue",
+	Backoff: "BeginTime", Refused: "SystemFailure",
 	Dependency: "Dependency", ArrayLimit: "JobArrayTaskLimit", Cleaning: "Cleaning",
 	Uncertain: "ReqNodeNotAvail", LaunchFailed: "JobLaunchFailure", NodeFailed: "NodeDown",
 	TimeLimit: "TimeLimit", NoGang: "BadConstraints", EngineDown: "SchedDefer",
@@ -72,7 +79,7 @@ var slurm = map[Code]string{
 func Codes() []Code {
 	return []Code{
 		Resources, Priority, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition,
-		HeldUser, HeldAdmin, BeginTime, Dependency, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
+		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
 		NodeFailed, TimeLimit, NoGang, EngineDown,
 	}
 }
@@ -117,6 +124,16 @@ func (r Reason) String() string {
 		fmt.Fprintf(&b, "not to begin before %s", clock(r.Until))
 	case Dependency:
 		fmt.Fprintf(&b, "waits for dependency %s", r.Want)
+	case DependNever:
+		fmt.Fprintf(&b, "its dependency %s can never be met (cancel it, or give it another dependency)", r.Want)
+	case Deadline:
+		fmt.Fprintf(&b, "cannot end before its deadline %s", clock(r.Until))
+	case MaxRequeue:
+		fmt.Fprintf(&b, "held after %s in a row (release it to try again)", count(int(r.Need), "failed attempt"))
+	case Backoff:
+		fmt.Fprintf(&b, "tried again at %s after a failed attempt", clock(r.Until))
+	case Refused:
+		fmt.Fprintf(&b, "the ledger refused its start, which is a defect: %s; tried again at %s", r.Want, clock(r.Until))
 	case ArrayLimit:
 		fmt.Fprintf(&b, "the array runs at most %s at a time", count(int(r.Need), "task"))
 	case Cleaning:

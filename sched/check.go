@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/sched/class"
 )
 
 // Check recomputes the invariants of the core and returns the first that does
@@ -61,9 +60,6 @@ func (c *Core) checkLines() error {
 				return fmt.Errorf("job %d stands in a line where it does not belong", e.id)
 			}
 			seen[e.id] = true
-			if class.Key(e.spec) != l.kind.shape.Key {
-				return fmt.Errorf("job %d has another shape than its line", e.id)
-			}
 		}
 	}
 	if members != len(c.queued) {

@@ -57,19 +57,20 @@ type Core struct {
 	shaken  bool   // the plan must be made again
 	dirty   bool   // a pass is due
 	fresh   []*entry
+	shared  [8]*reason.Reason // reasons that were told last: jobs that wait for the same share one
 }
 
 // entry is a queued job.
 type entry struct {
 	id       job.ID
-	spec     *job.Spec
 	line     *line
 	priority int64
 	at       Instant
+	gate     *reason.Reason // why it is blocked; nil: it is not
+	told     *reason.Reason // the first reason that a Wait told, without its Since; nil: none
+	since    int64          // when that was told, in Unix seconds
 	blocked  bool
-	gate     reason.Reason // why it is blocked
-	told     reason.Reason // the first reason that a Wait told
-	gone     bool          // left the queue
+	gone     bool // left the queue
 }
 
 // before is the order of the queue.
@@ -175,12 +176,11 @@ func (c *Core) submit(s Submitted) {
 	if c.running[s.Job] != nil {
 		return // it holds resources: control tells Released before it queues a job again
 	}
-	told := reason.Reason{}
+	e := &entry{id: s.Job, priority: s.Priority, at: s.At}
 	if old := c.queued[s.Job]; old != nil {
-		told = old.told
+		e.told, e.since = old.told, old.since
 		c.drop(old)
 	}
-	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, at: s.At, told: told}
 	e.line = c.lineOf(s.Spec)
 	c.queued[s.Job] = e
 	c.enqueue(e)
@@ -218,8 +218,8 @@ func (c *Core) block(now Instant, b Blocked, out []Decision) []Decision {
 		e.line.remove(e)
 		e.blocked, c.dirty = true, true
 	}
-	e.gate = b.Why
-	return e.tell(now, b.Why, out)
+	e.gate = c.share(b.Why)
+	return c.tell(e, now, b.Why, out)
 }
 
 func (c *Core) unblock(id job.ID) {
@@ -227,7 +227,7 @@ func (c *Core) unblock(id job.ID) {
 	if e == nil || !e.blocked {
 		return
 	}
-	e.blocked = false
+	e.blocked, e.gate = false, nil
 	c.enqueue(e)
 }
 

@@ -19,7 +19,7 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	}
 	var out []reason.Reason
 	if e.blocked {
-		out = append(out, e.gate)
+		out = append(out, *e.gate)
 	}
 	ahead := c.ahead(e)
 	leads := !e.blocked && e.line.entries[0] == e
@@ -38,8 +38,8 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	}
 	if len(out) > 0 {
 		out[0].Since = seconds(now)
-		if same(out[0], e.told) {
-			out[0].Since = e.told.Since
+		if e.told != nil && same(out[0], *e.told) {
+			out[0].Since = e.since
 		}
 	}
 	return out
@@ -75,20 +75,20 @@ func (c *Core) waits(now Instant) []Decision {
 			first = l.entries[0]
 		}
 		if old := l.leader; old != nil && old != first && !old.gone && !old.blocked {
-			out = old.tell(now, c.ahead(old), out)
+			out = c.tell(old, now, c.ahead(old), out)
 		}
 		l.leader = first
 		switch {
 		case first == nil:
 		case l.parked == c.grown && l.why.Code != reason.None:
-			out = first.tell(now, l.why, out)
-		case first.told.Code == reason.None || l.parked == c.grown:
-			out = first.tell(now, c.ahead(first), out)
+			out = c.tell(first, now, l.why, out)
+		case first.told == nil || l.parked == c.grown:
+			out = c.tell(first, now, c.ahead(first), out)
 		}
 	}
 	for _, e := range c.fresh {
 		if !e.gone && !e.blocked && e.line.leader != e {
-			out = e.tell(now, c.ahead(e), out)
+			out = c.tell(e, now, c.ahead(e), out)
 		}
 	}
 	c.fresh = c.fresh[:0]
@@ -97,13 +97,33 @@ func (c *Core) waits(now Instant) []Decision {
 }
 
 // tell appends a Wait if the job's first reason is another one than it was told.
-func (e *entry) tell(now Instant, why reason.Reason, out []Decision) []Decision {
-	if same(e.told, why) {
+func (c *Core) tell(e *entry, now Instant, why reason.Reason, out []Decision) []Decision {
+	if e.told != nil && same(*e.told, why) || e.told == nil && why.Code == reason.None {
 		return out
 	}
 	why.Since = seconds(now)
-	e.told = why
+	told := why
+	if why.Code == reason.Priority { // who is ahead, and how many, is no part of what was told
+		told.Ahead, told.Job = 0, 0
+	}
+	e.told, e.since = c.share(told), why.Since
 	return append(out, Wait{Job: e.id, Why: why})
+}
+
+// share keeps one copy of a reason that many jobs are told in a row.
+func (c *Core) share(why reason.Reason) *reason.Reason {
+	why.Since = 0
+	for i, r := range c.shared {
+		if r != nil && *r == why {
+			return r
+		}
+		if r == nil || i == len(c.shared)-1 {
+			copy(c.shared[1:i+1], c.shared[:i])
+			break
+		}
+	}
+	c.shared[0] = &why
+	return c.shared[0]
 }
 
 // same reports whether two reasons are the same gate. How much is missing, and

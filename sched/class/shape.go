@@ -61,14 +61,29 @@ type Need struct {
 // Interner hands out one Shape for equal requests. It is not safe for concurrent use.
 type Interner struct {
 	shapes map[string]*Shape
+	recent map[*job.Spec]*Shape // of specifications that were asked for: jobs that are alike share theirs
 	next   int
 }
 
-// NewInterner returns an empty interner.
-func NewInterner() *Interner { return &Interner{shapes: map[string]*Shape{}} }
+const maxRecent = 4096
 
-// Shape returns the shape of a specification.
+// NewInterner returns an empty interner.
+func NewInterner() *Interner { return &Interner{shapes: map[string]*Shape{}, recent: map[*job.Spec]*Shape{}} }
+
+// Shape returns the shape of a specification, which is not written any more.
 func (in *Interner) Shape(spec *job.Spec) *Shape {
+	if s := in.recent[spec]; s != nil {
+		return s
+	}
+	s := in.shape(spec)
+	if len(in.recent) >= maxRecent {
+		clear(in.recent)
+	}
+	in.recent[spec] = s
+	return s
+}
+
+func (in *Interner) shape(spec *job.Spec) *Shape {
 	key := Key(spec)
 	if s := in.shapes[key]; s != nil {
 		return s
@@ -81,7 +96,10 @@ func (in *Interner) Shape(spec *job.Spec) *Shape {
 }
 
 // Forget drops a shape that no job has any longer.
-func (in *Interner) Forget(s *Shape) { delete(in.shapes, s.Key) }
+func (in *Interner) Forget(s *Shape) {
+	delete(in.shapes, s.Key)
+	clear(in.recent)
+}
 
 // Key is equal for two specifications if they are placed alike.
 func Key(spec *job.Spec) string {
