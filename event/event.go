@@ -14,11 +14,11 @@ import (
 // Log is a ring of changes numbered from 1 without gaps. All methods are safe for
 // concurrent use.
 type Log[T any] struct {
-	mu   sync.Mutex
+	mu    sync.Mutex
 	ring  []T
 	first uint64 // that was ever appended
 	last  uint64
-	wake chan struct{} // closed and replaced at every append
+	wake  chan struct{} // closed and replaced at every append
 }
 
 // NewLog returns a log that remembers the last size changes.

@@ -68,7 +68,7 @@ var slurm = map[Code]string{
 	NodeCount: "PartitionNodeLimit", TooLarge: "BadConstraints", Constraint: "BadConstraints",
 	NodeList: "ReqNodeNotAvail", NodeDown: "ReqNodeNotAvail", Partition: "PartitionConfig",
 	HeldUser: "JobHeldUser", HeldAdmin: "JobHeldAdmin", BeginTime: "BeginTime",
-	DependNever: "DependencyNeverSatisfied", Deadline: "TimeLimit", MaxRequeue: "JobHoldMaxRequeue",
+	DependNever: "DependencyNeverSatisfied", Deadline: "DeadLine", MaxRequeue: "JobHoldMaxRequeue",
 	Backoff: "BeginTime", Refused: "SystemFailure",
 	Dependency: "Dependency", ArrayLimit: "JobArrayTaskLimit", Cleaning: "Cleaning",
 	Uncertain: "ReqNodeNotAvail", LaunchFailed: "JobLaunchFailure", NodeFailed: "NodeDown",

@@ -68,7 +68,9 @@ type Interner struct {
 const maxRecent = 4096
 
 // NewInterner returns an empty interner.
-func NewInterner() *Interner { return &Interner{shapes: map[string]*Shape{}, recent: map[*job.Spec]*Shape{}} }
+func NewInterner() *Interner {
+	return &Interner{shapes: map[string]*Shape{}, recent: map[*job.Spec]*Shape{}}
+}
 
 // Shape returns the shape of a specification, which is not written any more.
 func (in *Interner) Shape(spec *job.Spec) *Shape {
