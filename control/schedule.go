@@ -70,14 +70,14 @@ func (l *loop) gates(events []sched.Event) []sched.Event {
 			delete(l.blocked, id)
 			continue
 		}
-		facts := eligible.Facts{Now: now}
+		facts := eligible.Facts{Now: now, Flags: e.Flags, Begin: e.Spec.Begin}
 		if a := e.Array; a != nil && a.MaxRunning > 0 {
 			if _, known := open[a.Job]; !known {
 				open[a.Job] = l.state.arrayRunning(a.Job, a.Count)
 			}
-			facts.ArrayRunning = open[a.Job]
+			facts.ArrayLimit, facts.ArrayOpen = int(a.MaxRunning), open[a.Job]
 		}
-		why := eligible.Check(&e.Job, facts)
+		why := eligible.Check(facts)
 		if why.Code == reason.BeginTime && (l.wakeAt.IsZero() || e.Spec.Begin.Before(l.wakeAt)) {
 			l.wakeAt = e.Spec.Begin
 		}
