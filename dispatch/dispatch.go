@@ -12,6 +12,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -42,7 +43,11 @@ type Dispatcher struct {
 
 	mu     sync.Mutex
 	queues map[engine.Ref][]call // present: a goroutine works on it
+	counts map[string]Count
 }
+
+// Count says how often a verb of the engine was called, and how often without success.
+type Count struct{ Calls, Errors uint64 }
 
 type call struct {
 	name string
@@ -55,7 +60,7 @@ func New(cfg Config) *Dispatcher {
 		cfg.Pause = pause
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Dispatcher{cfg: cfg, ctx: ctx, cancel: cancel, queues: map[engine.Ref][]call{}}
+	return &Dispatcher{cfg: cfg, ctx: ctx, cancel: cancel, queues: map[engine.Ref][]call{}, counts: map[string]Count{}}
 }
 
 // Load reads what an attempt starts with. It is called when the call goes out, so
@@ -115,6 +120,38 @@ func (d *Dispatcher) Signal(ref engine.Ref, signal int, to engine.Scope) {
 	d.push(ref, call{"signal", func(ctx context.Context) error { return d.cfg.Engine.Signal(ctx, ref, signal, to) }})
 }
 
+// Suspend stops the processes of an attempt, or continues them. An engine that is no
+// engine.Suspender does nothing.
+func (d *Dispatcher) Suspend(ref engine.Ref, on bool) {
+	s, ok := d.cfg.Engine.(engine.Suspender)
+	if !ok {
+		return
+	}
+	name, do := "resume", s.Resume
+	if on {
+		name, do = "suspend", s.Suspend
+	}
+	d.push(ref, call{name, func(ctx context.Context) error { return do(ctx, ref) }})
+}
+
+// Counts returns the calls so far by verb.
+func (d *Dispatcher) Counts() map[string]Count {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.counts)
+}
+
+func (d *Dispatcher) count(c call, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.counts[c.name]
+	n.Calls++
+	if err != nil {
+		n.Errors++
+	}
+	d.counts[c.name] = n
+}
+
 // Forget lets the engine drop an ended attempt.
 func (d *Dispatcher) Forget(ref engine.Ref) {
 	d.push(ref, call{"forget", func(ctx context.Context) error { return d.cfg.Engine.Forget(ctx, ref) }})
@@ -158,6 +195,7 @@ func (d *Dispatcher) work(ref engine.Ref) {
 func (d *Dispatcher) repeat(ref engine.Ref, c call) {
 	for wait := firstPause; ; wait = min(2*wait, lastPause) {
 		err := c.do(d.ctx)
+		d.count(c, err)
 		switch {
 		case err == nil || d.ctx.Err() != nil:
 			return

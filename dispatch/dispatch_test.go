@@ -130,3 +130,30 @@ func TestALaunchThatIsToBeStoppedDoesNotGoOut(t *testing.T) {
 		t.Errorf("calls %v", a.calls)
 	}
 }
+
+// sleeper is an engine that can suspend.
+type sleeper struct {
+	engine.Engine
+	calls chan string
+}
+
+func (s *sleeper) Suspend(context.Context, engine.Ref) error { s.calls <- "suspend"; return nil }
+func (s *sleeper) Resume(context.Context, engine.Ref) error  { s.calls <- "resume"; return nil }
+
+func TestSuspendAndResumeKeepTheirOrder(t *testing.T) {
+	s := &sleeper{calls: make(chan string, 4)}
+	d := dispatch.New(dispatch.Config{Engine: s, Log: slog.New(slog.DiscardHandler)})
+	for range 2 {
+		d.Suspend(ref, true)
+		d.Suspend(ref, false)
+	}
+	for _, want := range []string{"suspend", "resume", "suspend", "resume"} {
+		if got := <-s.calls; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	d.Close()
+	if n := d.Counts()["suspend"]; n.Calls != 2 || n.Errors != 0 {
+		t.Errorf("counted %+v", n)
+	}
+}

@@ -10,6 +10,7 @@ package ledger
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/fault"
@@ -226,6 +227,16 @@ func (l *Ledger) apply(a *Allocation, sign int) {
 			}
 		}
 	}
+}
+
+// Used returns what is taken of a node and the shares that are held of its devices,
+// by index. The map is a copy.
+func (l *Ledger) Used(name string) (resource.Vector, map[int]resource.Share) {
+	n := l.nodes[name]
+	if n == nil {
+		return resource.Vector{}, nil
+	}
+	return n.used, maps.Clone(n.shares)
 }
 
 // Of returns the allocation that a job holds.

@@ -295,3 +295,20 @@ func TestClaimsOfOneAllocationAddUp(t *testing.T) {
 		}
 	}
 }
+
+func TestUsedIsWhatClaimsTake(t *testing.T) {
+	l := ledger.New()
+	l.SetNode(fleet.Node{Name: "n", State: fleet.Up, Capacity: resource.Vector{CPU: 4}, Devices: []fleet.Device{{Index: 2}}})
+	a := ledger.Allocation{ID: 1, Job: 1, Attempt: 1, Claims: []fleet.Claim{{
+		Node: "n", Take: resource.Vector{CPU: 3}, Devices: []fleet.DeviceClaim{{Index: 2, Share: 500}},
+	}}}
+	if err := l.Hold(a); err != nil {
+		t.Fatal(err)
+	}
+	if used, shares := l.Used("n"); used.CPU != 3 || shares[2] != 500 {
+		t.Errorf("used %+v, shares %v", used, shares)
+	}
+	if used, shares := l.Used("m"); !used.IsZero() || shares != nil {
+		t.Errorf("an unknown node: %+v, %v", used, shares)
+	}
+}
