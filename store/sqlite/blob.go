@@ -1,81 +1,294 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"database/sql/driver"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
+	"sync"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-var isHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+const (
+	packSize  = 64 << 20 // a larger pack is not appended to
+	packAge   = 24 * time.Hour
+	spillSize = 4 << 20  // of bytes that wait for an Append; more are written at once
+	lookSize  = 64 << 10 // blobs from this size on are looked up before they are written again
+	knownSize = 8 << 10  // blobs per generation of the memory of what was put lately
+	blobLimit = 1 << 30
+)
 
-// PutBlob implements store.Store: the file is complete and durable before it has
-// its name.
-func (s *Store) PutBlob(_ context.Context, b []byte) (string, error) {
-	h := store.Hash(b)
-	path := s.blob(h)
-	if _, err := os.Stat(path); err == nil {
-		return h, nil
+// blobs are the blobs of a store. A blob that was put is fresh until an Append has
+// committed its row of the index. What was put before is known for a while, and put
+// again it costs nothing; what is no longer known is written a second time, and the
+// index then names the new copy. A blob whose pack is older than packAge is written
+// anew too, so a pack that nobody has put to for long has nothing that is in use,
+// except by jobs as old as that.
+type blobs struct {
+	dir string
+
+	mu      sync.Mutex
+	fresh   map[key]*freshBlob
+	waiting []*freshBlob // fresh, in the order in which they were put
+	written int          // of waiting, how many lie in the pack already
+	unsaved int          // bytes of waiting that do not
+
+	known, faded map[key]place      // two generations
+	touched      map[int64]struct{} // packs whose blobs were put again since the last Append
+
+	broken error           // what was put and acknowledged is lost: nothing can be appended any more
+	pack   *pack           // nil: none yet
+	born   map[int64]int64 // of the packs in known and faded
+	newest int64           // At of the newest record that was appended
+}
+
+type freshBlob struct {
+	key   key
+	bytes []byte // nil: only in the pack
+	place place
+}
+
+func newBlobs(dir string) *blobs {
+	return &blobs{dir: dir, fresh: map[key]*freshBlob{}, known: map[key]place{}, touched: map[int64]struct{}{}, born: map[int64]int64{}}
+}
+
+// PutBlob implements store.Store.
+func (s *Store) PutBlob(ctx context.Context, b []byte) (string, error) {
+	if len(b) > blobLimit {
+		return "", fault.New(fault.Invalid, "a blob of %d bytes is too large: the limit is %d", len(b), blobLimit)
 	}
-	if err := writeDurable(path, b); err != nil {
-		return "", classifyFile(fmt.Errorf("keep %d bytes: %w", len(b), err))
+	if err := s.usable(ctx); err != nil {
+		return "", err
 	}
-	return h, nil
+	k := key(sha256.Sum256(b))
+	if len(b) >= lookSize {
+		if err := s.recall(ctx, &k); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(k[:]), classify(s.blobs.put(&k, b))
+}
+
+// recall makes a blob known that the index has.
+func (s *Store) recall(ctx context.Context, k *key) error {
+	return s.reading(ctx, func(c *conn) error {
+		return c.query(func(row []driver.Value) error {
+			s.blobs.mu.Lock()
+			defer s.blobs.mu.Unlock()
+			p := scanPlace(row)
+			if _, has := s.blobs.lookup(k); !has {
+				s.blobs.remember(k, p, row[3].(int64))
+			}
+			return nil
+		}, "SELECT pack, at, blob.size, born FROM blob JOIN pack ON id = pack WHERE hash = ?", k[:])
+	})
+}
+
+func scanPlace(row []driver.Value) place {
+	return place{pack: row[0].(int64), at: row[1].(int64), size: row[2].(int64)}
+}
+
+// put makes a blob fresh, or touches it if it is known and young.
+func (bl *blobs) put(k *key, b []byte) error {
+	bl.mu.Lock()
+	defer bl.mu.Unlock()
+	if bl.fresh[*k] != nil {
+		return nil
+	}
+	if p, has := bl.lookup(k); has && bl.newest-bl.born[p.pack] < packAge.Microseconds() {
+		bl.touched[p.pack] = struct{}{}
+		bl.remember(k, p, bl.born[p.pack])
+		return nil
+	}
+	bl.add(k, b)
+	if bl.unsaved > spillSize {
+		if err := bl.save(); err != nil {
+			bl.drop(*k)
+			return err
+		}
+		for _, f := range bl.waiting {
+			f.bytes = nil
+		}
+	}
+	return nil
+}
+
+// drop takes back the blob that was added last.
+func (bl *blobs) drop(k key) {
+	bl.unsaved -= len(bl.fresh[k].bytes) + entryHead
+	delete(bl.fresh, k)
+	bl.waiting = bl.waiting[:len(bl.waiting)-1]
+}
+
+// add makes a blob fresh.
+func (bl *blobs) add(k *key, b []byte) {
+	f := &freshBlob{key: *k, bytes: bytes.Clone(b), place: place{size: int64(len(b))}}
+	if f.bytes == nil {
+		f.bytes = []byte{}
+	}
+	bl.fresh[*k] = f
+	bl.waiting = append(bl.waiting, f)
+	bl.unsaved += len(b) + entryHead
+}
+
+func (bl *blobs) lookup(k *key) (place, bool) {
+	p, has := bl.known[*k]
+	if !has {
+		p, has = bl.faded[*k]
+	}
+	return p, has
+}
+
+func (bl *blobs) remember(k *key, p place, born int64) {
+	bl.known[*k] = p
+	bl.born[p.pack] = born
+	if len(bl.known) < knownSize {
+		return
+	}
+	bl.faded, bl.known = bl.known, make(map[key]place, knownSize)
+	kept := map[int64]int64{}
+	for _, p := range bl.faded {
+		kept[p.pack] = bl.born[p.pack]
+	}
+	bl.born = kept
+}
+
+func (bl *blobs) forget(k *key) {
+	delete(bl.known, *k)
+	delete(bl.faded, *k)
+}
+
+// save writes what waits to the pack, in one call; a failed one changes nothing,
+// and the next writes over it.
+func (bl *blobs) save() error {
+	if bl.written == len(bl.waiting) {
+		return nil
+	}
+	if bl.pack == nil {
+		id := int64(1)
+		ids, err := packIDs(bl.dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, other := range ids {
+			id = max(id, other+1)
+		}
+		if bl.pack, err = createPack(bl.dir, id); err != nil {
+			return err
+		}
+	}
+	todo, at := bl.waiting[bl.written:], bl.pack.end
+	buf := make([]byte, 0, bl.unsaved)
+	for _, f := range todo {
+		f.place.pack, f.place.at = bl.pack.id, at+int64(len(buf))+entryHead
+		buf = encodeEntry(buf, &f.key, f.bytes)
+	}
+	if _, err := bl.pack.f.WriteAt(buf, at); err != nil {
+		return err
+	}
+	bl.pack.end += int64(len(buf))
+	bl.written, bl.unsaved = len(bl.waiting), 0
+	return nil
 }
 
 // Blob implements store.Store.
-func (s *Store) Blob(_ context.Context, hash string) ([]byte, error) {
-	if !isHash.MatchString(hash) {
+func (s *Store) Blob(ctx context.Context, hash string) ([]byte, error) {
+	raw, err := hex.DecodeString(hash)
+	if err != nil || len(raw) != sha256.Size || hex.EncodeToString(raw) != hash {
 		return nil, fault.New(fault.NotFound, "no blob has the hash %q", hash)
 	}
-	b, err := os.ReadFile(s.blob(hash))
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	k := key(raw)
+	b, err := s.blobs.cached(&k)
+	if err == nil && b != nil {
+		return b, nil
+	}
+	// Not known, or a purge has moved it in the meantime.
+	p, has, err := s.find(ctx, &k)
+	if err != nil {
+		return nil, err
+	}
+	if !has {
+		return s.oldBlob(hash)
+	}
+	b, err = readPack(s.dir, p)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fault.New(fault.Internal, "blob %s: its pack is gone: %w", hash, err).Advise("put the pack back from a backup")
+	case err != nil:
+		return nil, classifyFile(err)
+	case sha256.Sum256(b) != k:
+		return nil, damaged(hash, packName(s.dir, p.pack))
+	}
+	return b, nil
+}
+
+func damaged(hash, file string) error {
+	return fault.New(fault.Internal, "blob %s is damaged in %s", hash, file).Advise("put the file back from a backup")
+}
+
+// cached returns the bytes of a blob that is fresh or known; nil if it is neither.
+func (bl *blobs) cached(k *key) ([]byte, error) {
+	bl.mu.Lock()
+	p, has := bl.lookup(k)
+	if f := bl.fresh[*k]; f != nil {
+		if f.bytes != nil {
+			defer bl.mu.Unlock()
+			return append([]byte{}, f.bytes...), nil
+		}
+		p, has = f.place, true
+	}
+	bl.mu.Unlock()
+	if !has {
+		return nil, nil
+	}
+	b, err := readPack(bl.dir, p)
+	if err == nil && sha256.Sum256(b) != *k {
+		return nil, damaged(hex.EncodeToString(k[:]), packName(bl.dir, p.pack))
+	}
+	return b, err
+}
+
+func (s *Store) find(ctx context.Context, k *key) (p place, has bool, err error) {
+	err = s.reading(ctx, func(c *conn) error {
+		return c.query(func(row []driver.Value) error {
+			p, has = scanPlace(row), true
+			return nil
+		}, "SELECT pack, at, size FROM blob WHERE hash = ?", k[:])
+	})
+	return p, has, err
+}
+
+// oldBlob reads a blob of schema 1: a file with the hash as its name.
+func (s *Store) oldBlob(hash string) ([]byte, error) {
+	path := filepath.Join(s.dir, "blobs", hash)
+	b, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.NotFound, "no blob has the hash %s", hash)
 	case err != nil:
 		return nil, classifyFile(err)
 	case store.Hash(b) != hash:
-		return nil, fault.New(fault.Internal, "blob %s is damaged", hash)
+		return nil, damaged(hash, path)
 	}
 	return b, nil
 }
 
-func (s *Store) blob(hash string) string {
-	return filepath.Join(s.dir, "blobs", hash)
-}
-
-func writeDurable(path string, b []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
+func (bl *blobs) close() error {
+	bl.mu.Lock()
+	defer bl.mu.Unlock()
+	if bl.pack == nil {
+		return nil
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if _, err = f.Write(b); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return bl.pack.f.Close()
 }

@@ -28,7 +28,7 @@ type conn struct {
 // pragmas hold for every connection. synchronous(FULL) is what makes a commit
 // durable; checkpoints are run off the path of a commit (checkpoint.go).
 var pragmas = []string{
-	"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(0)", "temp_store(MEMORY)",
+	"busy_timeout(10000)", "page_size(4096)", "journal_mode(WAL)", "journal_size_limit(67108864)", "synchronous(FULL)", "wal_autocheckpoint(0)", "temp_store(MEMORY)",
 }
 
 // dial opens a connection to a database file.

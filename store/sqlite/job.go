@@ -19,7 +19,10 @@ const upsert = "INSERT OR REPLACE INTO job VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?
 
 // Project implements store.Store.
 func (s *Store) Project(ctx context.Context, epoch, upTo uint64, rows []store.JobRow, docs map[string][]byte) error {
-	return s.writing(ctx, epoch, func(c *conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log.grow(len(rows) * 2 * pageSize)
+	return s.writingLocked(ctx, epoch, func(c *conn) error {
 		for i := range rows {
 			if _, err := c.exec(upsert, jobValues(&rows[i])...); err != nil {
 				return err

@@ -24,30 +24,57 @@ func (s *Store) Lead(ctx context.Context, who string) (epoch uint64, err error) 
 	return epoch, err
 }
 
-// Append implements store.Store.
+// Append implements store.Store. The pack with the fresh blobs becomes durable
+// while the rows are inserted, and before they are committed.
 func (s *Store) Append(ctx context.Context, epoch uint64, recs []store.Record) (last uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return 0, err
+	}
+	at := int64(0)
+	for i := range recs {
+		at = max(at, micros(recs[i].At))
+	}
+	b, err := s.blobs.begin(at)
+	if err != nil {
+		return 0, classify(err)
+	}
 	err = s.writingLocked(ctx, epoch, func(c *conn) error {
 		if last, err = s.newest(c, epoch); err != nil {
 			return err
 		}
-		for i := range recs {
-			r := &recs[i]
-			last++
-			_, err := c.exec("INSERT INTO journal VALUES (?,?,?,?,?,?,?,?,?)", int64(last), int64(epoch), micros(r.At),
-				r.Kind, int64(r.Job), r.By.Name, int64(r.By.UID), r.By.From, solid(r.Data))
-			if err != nil {
-				return err
-			}
+		if err := insert(c, epoch, last, recs); err != nil {
+			return err
 		}
-		return nil
+		if err := b.commit(c); err != nil {
+			return err
+		}
+		return b.wait()
 	})
+	s.blobs.done(b, err == nil)
 	if err != nil {
 		return 0, err
 	}
-	s.led, s.last = epoch, last
-	return last, nil
+	s.led, s.last = epoch, last+uint64(len(recs))
+	size := (len(b.blobs) + 3) * pageSize
+	for i := range recs {
+		size += len(recs[i].Data) + 300
+	}
+	s.log.grow(size)
+	return s.last, nil
+}
+
+func insert(c *conn, epoch, last uint64, recs []store.Record) error {
+	for i := range recs {
+		r := &recs[i]
+		_, err := c.exec("INSERT INTO journal VALUES (?,?,?,?,?,?,?,?,?)", int64(last)+int64(i)+1, int64(epoch), micros(r.At),
+			r.Kind, int64(r.Job), r.By.Name, int64(r.By.UID), r.By.From, solid(r.Data))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newest is the seq of the newest record. As long as one epoch leads, nobody else

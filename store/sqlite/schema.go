@@ -76,7 +76,12 @@ CREATE INDEX job_ended ON job (ended);
 UPDATE projection SET seq = 0;
 CREATE TABLE doc (name TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT, WITHOUT ROWID;
 
-CREATE TABLE pack (id INTEGER PRIMARY KEY, size INTEGER NOT NULL, put INTEGER NOT NULL) STRICT;
+CREATE TABLE pack (
+	id INTEGER PRIMARY KEY,
+	size INTEGER NOT NULL, -- how far the file is valid
+	put INTEGER NOT NULL, -- when one of its blobs was put last
+	born INTEGER NOT NULL -- when the first one was
+) STRICT;
 CREATE TABLE blob (
 	hash BLOB PRIMARY KEY, pack INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

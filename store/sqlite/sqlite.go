@@ -19,22 +19,29 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-const readers = 4 // connections that read
+const (
+	readers  = 4    // connections that read
+	pageSize = 4096 // of a new database
+)
 
 // Store is a store.Store in a directory.
 type Store struct {
-	dir  string
-	read chan *conn // idle connections, readers of them
+	dir   string
+	read  chan *conn // idle connections, readers of them
+	blobs *blobs
 
-	mu     sync.Mutex // guards what follows
-	write  *conn
-	closed bool
+	closed atomic.Bool
+
+	mu    sync.Mutex // guards what follows
+	write *conn
+	log   *checkpointer
 	// led is the epoch whose newest record is last; of any other epoch it is read
 	// anew.
 	led, last uint64
@@ -44,16 +51,20 @@ var _ store.Store = (*Store)(nil)
 
 // Open opens or makes the store in a directory, which it creates with mode 0700.
 func Open(dir string) (*Store, error) {
-	if err := os.MkdirAll(filepath.Join(dir, "blobs"), 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, classify(fmt.Errorf("state directory: %w", err))
 	}
 	file := filepath.Join(dir, "journal.db")
-	s := &Store{dir: dir, read: make(chan *conn, readers)}
+	s := &Store{dir: dir, read: make(chan *conn, readers), blobs: newBlobs(dir)}
+	s.log = newCheckpointer(s)
 	var err error
 	if s.write, err = dial(file, url.Values{"_pragma": pragmas}); err != nil {
 		return nil, err
 	}
-	if err := s.migrate(); err != nil {
+	if err = s.migrate(); err == nil {
+		err = classify(s.blobs.resume(s.write))
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.write.close())
 	}
 	for range readers {
@@ -96,11 +107,8 @@ func (s *Store) writing(ctx context.Context, epoch uint64, f func(*conn) error) 
 }
 
 func (s *Store) writingLocked(ctx context.Context, epoch uint64, f func(*conn) error) error {
-	switch {
-	case s.closed:
-		return errClosed()
-	case ctx.Err() != nil:
-		return unavailable(ctx)
+	if err := s.usable(ctx); err != nil {
+		return err
 	}
 	err := s.write.tx(func() error {
 		if epoch != 0 {
@@ -114,6 +122,16 @@ func (s *Store) writingLocked(ctx context.Context, epoch uint64, f func(*conn) e
 		s.led = 0
 	}
 	return classify(err)
+}
+
+func (s *Store) usable(ctx context.Context) error {
+	switch {
+	case s.closed.Load():
+		return errClosed()
+	case ctx.Err() != nil:
+		return unavailable(ctx)
+	}
+	return nil
 }
 
 func errClosed() error { return fault.New(fault.Unavailable, "the store is closed") }
@@ -133,12 +151,12 @@ func leads(c *conn, epoch uint64) error {
 
 // Close implements store.Store.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed.Swap(true) {
 		return nil
 	}
-	s.closed = true
+	s.log.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var errs []error
 	for range readers {
 		if c := <-s.read; c != nil {
@@ -146,7 +164,7 @@ func (s *Store) Close() error {
 		}
 	}
 	close(s.read)
-	return errors.Join(append(errs, s.write.close())...)
+	return errors.Join(append(errs, s.blobs.close(), s.write.close())...)
 }
 
 // micros maps the zero time to 0, which no record carries.

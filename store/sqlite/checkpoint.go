@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"net/url"
+	"path/filepath"
+	"sync"
+)
+
+const (
+	walSoft = 4 << 20  // guessed bytes of the log after which a checkpoint begins
+	walHard = 32 << 20 // bytes of the log after which writers wait for one
+)
+
+// checkpointer moves the write-ahead log into the database, off the path of a
+// commit: its goroutine begins with the first wake and ends with stop.
+type checkpointer struct {
+	store *Store
+	wake  chan struct{}
+	stop  chan struct{}
+	start sync.Once
+	done  sync.WaitGroup
+	grown int // guessed bytes since the last wake; guarded by store.mu
+}
+
+func newCheckpointer(s *Store) *checkpointer {
+	return &checkpointer{store: s, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+}
+
+// grow says that about so many bytes were committed; the caller holds store.mu.
+func (p *checkpointer) grow(bytes int) {
+	if p.grown += bytes; p.grown < walSoft {
+		return
+	}
+	p.grown = 0
+	p.start.Do(func() { p.done.Go(p.run) })
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *checkpointer) run() {
+	var c *conn
+	for {
+		select {
+		case <-p.stop:
+			if c != nil {
+				_ = c.close() // it has written nothing of its own
+			}
+			return
+		case <-p.wake:
+		}
+		if c == nil {
+			c, _ = dial(filepath.Join(p.store.dir, "journal.db"), url.Values{"_pragma": pragmas})
+		}
+		if c == nil {
+			continue // out of files, say: the next wake tries again
+		}
+		if left, err := checkpoint(c); err == nil && left > walHard {
+			p.store.mu.Lock()
+			_, _ = checkpoint(c)
+			p.store.mu.Unlock()
+		}
+	}
+}
+
+// checkpoint copies what no reader stands in the way of and returns how many bytes
+// the log has. Its failure loses nothing: the log has it all, and the next one
+// tries again. A log that was copied whole is begun anew by the next writer, so
+// with writers at work it may grow until walHard stops them for one.
+func checkpoint(c *conn) (size int, err error) {
+	err = c.query(func(row []driver.Value) error {
+		if frames := row[1].(int64); frames > row[2].(int64) {
+			size = int(frames) * pageSize
+		}
+		return nil
+	}, "PRAGMA wal_checkpoint(PASSIVE)")
+	return size, err
+}
+
+// end stops the goroutine.
+func (p *checkpointer) end() {
+	close(p.stop)
+	p.done.Wait()
+}

@@ -1,0 +1,153 @@
+package sqlite
+
+import (
+	"crypto/sha256"
+	"database/sql/driver"
+	"fmt"
+	"maps"
+)
+
+// batch are the fresh blobs that one commit puts into the index. Its life is
+// begin, commit and wait inside of the transaction, done.
+type batch struct {
+	at      int64 // the age that the blobs get, in microseconds
+	blobs   []*freshBlob
+	touched map[int64]struct{}
+	pack    *pack      // nil: no blobs
+	synced  chan error // nil: waited for
+	err     error      // of the sync
+}
+
+// resume opens the newest pack to append to, if it has room and no other process
+// has it.
+func (bl *blobs) resume(c *conn) error {
+	id, has, err := c.number("SELECT MAX(id) FROM pack")
+	if err != nil || !has {
+		return err
+	}
+	p := openPack(bl.dir, id)
+	if p == nil {
+		return nil
+	}
+	// Only now: until it had the lock another process could append.
+	err = c.query(func(row []driver.Value) error {
+		p.end, p.born = row[0].(int64), row[1].(int64)
+		return nil
+	}, "SELECT size, born FROM pack WHERE id = ?", id)
+	info, statErr := p.f.Stat()
+	if err != nil || statErr != nil || info.Size() < p.end || p.end < int64(len(packHead)) || p.end >= packSize {
+		_ = p.f.Close() // damaged or full: a new one takes its place
+		return err
+	}
+	bl.pack = p
+	return nil
+}
+
+// begin writes what waits, starts to make it durable, and returns what is to be
+// committed with it.
+func (bl *blobs) begin(at int64) (*batch, error) {
+	bl.mu.Lock()
+	defer bl.mu.Unlock()
+	if bl.broken != nil {
+		return nil, bl.broken
+	}
+	bl.newest = max(bl.newest, at)
+	b := &batch{at: bl.newest, touched: bl.touched}
+	if len(bl.waiting) > 0 {
+		if bl.written == 0 {
+			bl.rotate()
+		}
+		if err := bl.save(); err != nil {
+			return nil, err
+		}
+		b.blobs, b.pack, b.synced = bl.waiting[:len(bl.waiting):len(bl.waiting)], bl.pack, make(chan error, 1)
+		go func() { b.synced <- b.pack.sync(bl.dir) }()
+	}
+	bl.touched = map[int64]struct{}{}
+	return b, nil
+}
+
+// rotate leaves the pack if it is large or old; all of it is durable then.
+func (bl *blobs) rotate() {
+	if p := bl.pack; p != nil && (p.end >= packSize || p.born != 0 && bl.newest-p.born >= packAge.Microseconds()) {
+		_ = p.f.Close()
+		bl.pack = nil
+	}
+}
+
+// commit writes the rows of the batch.
+func (b *batch) commit(c *conn) error {
+	for id := range b.touched {
+		if _, err := c.exec("UPDATE pack SET put = ?1 WHERE id = ?2 AND put < ?1", b.at, id); err != nil {
+			return err
+		}
+	}
+	if b.pack == nil {
+		return nil
+	}
+	for _, f := range b.blobs {
+		if _, err := c.exec("INSERT OR REPLACE INTO blob VALUES (?,?,?,?)", f.key[:], f.place.pack, f.place.at, f.place.size); err != nil {
+			return err
+		}
+	}
+	end := b.blobs[len(b.blobs)-1].place
+	_, err := c.exec("INSERT INTO pack VALUES (?1,?2,?3,?3) ON CONFLICT (id) DO UPDATE SET size = ?2, put = max(put, ?3)",
+		b.pack.id, end.at+end.size, b.at)
+	return err
+}
+
+// wait returns when the pack is durable or cannot be made so.
+func (b *batch) wait() error {
+	if b.synced != nil {
+		if err := <-b.synced; err != nil {
+			b.err = fmt.Errorf("make pack %d durable: %w", b.pack.id, err)
+		}
+		b.synced = nil
+	}
+	return b.err
+}
+
+// done takes the batch out of what is fresh; one that was not committed stays for
+// the next Append.
+func (bl *blobs) done(b *batch, committed bool) {
+	err := b.wait()
+	bl.mu.Lock()
+	defer bl.mu.Unlock()
+	switch {
+	case !committed:
+		maps.Copy(bl.touched, b.touched)
+		if err != nil {
+			bl.abandon()
+		}
+		return
+	case b.pack == nil:
+		return
+	}
+	if b.pack.born == 0 {
+		b.pack.born = max(b.at, 1)
+	}
+	for _, f := range b.blobs {
+		delete(bl.fresh, f.key)
+		bl.remember(&f.key, f.place, b.pack.born)
+	}
+	bl.waiting = append([]*freshBlob(nil), bl.waiting[len(b.blobs):]...)
+	bl.written -= len(b.blobs)
+}
+
+// abandon leaves a pack that could not be made durable: nobody knows what of it is
+// on the disk, and a second sync would not say so. What waits goes to another one.
+func (bl *blobs) abandon() {
+	bl.unsaved = 0
+	for _, f := range bl.waiting {
+		if f.bytes == nil {
+			b, err := readPack(bl.dir, f.place)
+			if err != nil || sha256.Sum256(b) != f.key {
+				bl.broken = classifyFile(fmt.Errorf("blob %x was not made durable and cannot be read again: %w", f.key, err))
+			}
+			f.bytes = solid(b)
+		}
+		bl.unsaved += len(f.bytes) + entryHead
+	}
+	_ = bl.pack.f.Close()
+	bl.pack, bl.written = nil, 0
+}
