@@ -69,18 +69,8 @@ func headline(p Page, j *api.Job) string {
 
 func owner(j *api.Job) string {
 	s := j.Spec
-	parts := []string{s.Owner.User}
-	for _, f := range []struct{ name, value string }{
-		{"account", s.Account},
-		{"qos", s.QOS},
-		{"partition", strings.Join(s.Partitions, ",")},
-		{"pool", j.Pool},
-		{"reservation", s.Reservation},
-	} {
-		if f.value != "" {
-			parts = append(parts, f.name+" "+f.value)
-		}
-	}
+	parts := append([]string{s.Owner.User}, present(
+		"account", s.Account, "qos", s.QOS, "partition", strings.Join(s.Partitions, ","), "pool", j.Pool, "reservation", s.Reservation)...)
 	if j.State == "PENDING" {
 		parts = append(parts, fmt.Sprintf("priority %d", j.Priority))
 	}

@@ -33,10 +33,10 @@ func Problem(p Page, e *api.Error) string {
 		located(&b, p, &e.Errors[i])
 	}
 	if len(e.Errors) == 0 {
-		b.WriteString(clean(e.Error()) + "\n")
+		b.WriteString(CleanLines(e.Error()) + "\n")
 	}
 	if e.Remedy != "" {
-		b.WriteString("  " + clean(e.Remedy) + "\n")
+		b.WriteString("  " + CleanLines(e.Remedy) + "\n")
 	}
 	return b.String()
 }
@@ -66,8 +66,8 @@ func located(b *strings.Builder, p Page, l *api.Located) {
 	}
 }
 
-// clean cleans a text of several lines.
-func clean(s string) string {
+// CleanLines is Clean for a text of several lines.
+func CleanLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
 		lines[i] = Clean(l)

@@ -1,95 +1,153 @@
 // Command cox is Coxswain: one control plane for GPU work. This package is wiring
-// only, one file per subcommand; what the commands do stands in packages of its own.
+// only, one file per subcommand; what the commands do stands in packages of its
+// own: show makes the text, api/client asks the server.
 //
 // The binary answers to several names. As srun or scontrol it is the command that
 // a job's script calls; with a hidden first argument it is the supervisor of a node
 // or a held task. These paths touch nothing that costs start-up time.
+//
+// The commands that ask a server build on every system that Go knows; what runs or
+// serves work needs Linux (names_linux.go, names_other.go).
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/show"
 	"github.com/coxswain-sched/coxswain/spec"
-	"github.com/coxswain-sched/coxswain/step"
 )
 
 func main() { os.Exit(dispatch(os.Args)) }
 
 // dispatch chooses by the name under which the binary was called.
 func dispatch(argv []string) int {
-	stdio := step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-	name := filepath.Base(argv[0])
-	switch name {
-	case "srun":
-		return step.SrunMain(argv[1:], stdio)
-	case "scontrol":
-		return step.ScontrolMain(argv[1:], stdio)
-	case "sbatch", "squeue", "scancel", "sinfo", "sacct":
-		fmt.Fprintf(os.Stderr, "%s: not built yet: it needs the server, which this version of cox does not have\n", name)
-		return fault.Unsupported.ExitCode()
+	if code, ok := byName(argv); ok {
+		return code
 	}
-	if len(argv) > 1 {
-		switch argv[1] {
-		case "supervise":
-			return local.SuperviseMain(argv[2:])
-		case "task-init":
-			return step.TaskInitMain(argv[2:])
-		}
-	}
-	code := 0
-	root := rootCommand(&code)
-	root.SetArgs(argv[1:])
-	if err := root.Execute(); err != nil {
-		return complain(err)
-	}
-	return code
+	a := newApp()
+	return a.execute(context.Background(), argv[1:])
 }
 
-func rootCommand(code *int) *cobra.Command {
+// execute runs one command and returns its exit code.
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	if err := root.ExecuteContext(ctx); err != nil {
+		return a.complain(err)
+	}
+	return a.code
+}
+
+// The groups of cox --help, in its order.
+const (
+	groupWork   = "work"
+	groupAsk    = "ask"
+	groupChange = "change"
+	groupNodes  = "nodes"
+	groupServer = "server"
+	groupFiles  = "files"
+)
+
+func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "cox",
 		Short: "One control plane for GPU work: the whole crew starts, or nobody",
-		Long: `Coxswain runs the file that you have (an sbatch script today) on this machine:
-whole or not at all, its ranks started together, with the reasons said.
+		Long: `Coxswain takes the file that you have (an sbatch script, native YAML or JSON), starts
+its whole gang or nobody, and says at any moment why something waits.
 
-Exit codes: 0 success; a job's own code from cox run; 2 a request that is wrong;
-75 no answer; 77 no permission; 70 a defect. All of them: docs/exit-codes.md.`,
+cox run needs nothing else. All other commands talk to a server: the one of this
+machine (cox up), or the one that COX_SERVER names.
+
+Exit codes: 0 success; a job's own code from run, wait, exec and submit --wait; 2 a
+request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permission;
+70 a defect. All of them: docs/exit-codes.md.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return fault.New(fault.Invalid, "%w", err).Advise("cox --help lists what there is")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fault.New(fault.Invalid, "%w", err).Advise("%s --help lists what there is", cmd.CommandPath())
 	})
-	root.AddCommand(runCommand(code), simulateCommand(), versionCommand())
+	root.PersistentFlags().StringVar(&a.server, "server", "", "the server: unix:///path, http://host:port (default: COX_SERVER, then this machine's)")
+	root.PersistentFlags().BoolVar(&a.noColour, "no-color", false, "no colours on a terminal (also: NO_COLOR)")
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddGroup(
+		&cobra.Group{ID: groupWork, Title: "Work:"}, &cobra.Group{ID: groupAsk, Title: "Ask:"},
+		&cobra.Group{ID: groupChange, Title: "Change:"}, &cobra.Group{ID: groupNodes, Title: "Nodes:"},
+		&cobra.Group{ID: groupServer, Title: "Server:"}, &cobra.Group{ID: groupFiles, Title: "Files and tools:"},
+	)
+	root.SetHelpCommandGroupID(groupFiles)
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, c := range cmds {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add(groupWork, a.runCommand(), a.submitCommand(), a.waitCommand(), a.execCommand(), a.logsCommand())
+	add(groupAsk, a.queueCommand(), a.showCommand(), a.whyCommand(), a.watchCommand(), a.historyCommand(), a.topCommand())
+	add(groupChange, a.cancelCommand(), a.holdCommand(), a.releaseCommand(), a.requeueCommand(), a.suspendCommand(), a.resumeCommand(), a.signalCommand(), a.updateCommand())
+	add(groupNodes, a.nodesCommand(), a.nodeCommand(), a.partitionsCommand())
+	add(groupServer, a.upCommand(), downCommand(), configCommand(), a.infoCommand(), a.pingCommand(), a.tokenCommand(), a.auditCommand())
+	add(groupFiles, a.adviseCommand(), a.convertCommand(), simulateCommand(), a.installNamesCommand(), completionCommand(root), a.versionCommand())
 	return root
 }
 
 // complain prints an error as people want to read it and returns the exit code.
-func complain(err error) int {
+func (a *app) complain(err error) int {
 	kind := fault.KindOf(err)
-	var located *spec.Error
-	if errors.As(err, &located) {
-		fmt.Fprintf(os.Stderr, "%v\n", located)
-		fmt.Fprintf(os.Stderr, "not submitted (%s, exit %d)\n", fault.Invalid, fault.Invalid.ExitCode())
-		return fault.Invalid.ExitCode()
-	}
 	if kind == fault.Internal && isUsage(err) {
 		kind = fault.Invalid
 	}
-	fmt.Fprintf(os.Stderr, "cox: %v\n", err)
+	p := a.page(a.err)
+	var located *spec.Error
+	var answer *api.Error
+	var refused *notSubmitted
+	switch {
+	case errors.As(err, &located):
+		fmt.Fprintf(a.err, "%v\n", located)
+	case errors.As(err, &answer) && len(answer.Errors) > 0:
+		io.WriteString(a.err, show.Problem(p, answer))
+	default:
+		fmt.Fprintf(a.err, "cox: %s\n", show.CleanLines(err.Error()))
+		if remedy := a.remedy(err, kind); remedy != "" {
+			fmt.Fprintf(a.err, "  %s\n", show.CleanLines(remedy))
+		}
+	}
+	if errors.As(err, &refused) || located != nil {
+		fmt.Fprintf(a.err, "%-60s exit %d (%s)\n", "not submitted", kind.ExitCode(), kind)
+	}
+	return kind.ExitCode()
+}
+
+func (a *app) remedy(err error, kind fault.Kind) string {
 	remedy := fault.Remedy(err)
 	if remedy == "" && kind == fault.Exhausted {
 		remedy = "make room there, or set TMPDIR or --state-dir to a folder on another disk"
 	}
-	if remedy != "" {
-		fmt.Fprintf(os.Stderr, "  %s\n", remedy)
+	return remedy
+}
+
+// notSubmitted marks an error after which a job was not taken.
+type notSubmitted struct{ error }
+
+func (e *notSubmitted) Unwrap() error { return e.error }
+
+// isUsage recognises cobra's own complaints about arguments, which have no type.
+func isUsage(err error) bool {
+	for _, text := range []string{"unknown command", "accepts ", "requires at least", "unknown flag", "required flag"} {
+		if strings.HasPrefix(err.Error(), text) {
+			return true
+		}
 	}
-	return kind.ExitCode()
+	return false
 }

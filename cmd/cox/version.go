@@ -4,18 +4,23 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
 )
 
-func versionCommand() *cobra.Command {
+func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print the version, and the server's where one answers",
+		Example: "  cox version",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "cox %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+			_, err := fmt.Fprintf(a.out, "cox %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+			if s := a.serverVersion(cmd.Context()); s != "" && err == nil {
+				_, err = fmt.Fprintf(a.out, "server %s (this cox speaks %d.%d)\n", s, api.Version, api.Minor)
+			}
 			return err
 		},
 	}
@@ -36,14 +41,4 @@ func version() string {
 		}
 	}
 	return "development"
-}
-
-// isUsage recognises cobra's own complaints about arguments, which have no type.
-func isUsage(err error) bool {
-	for _, text := range []string{"unknown command", "accepts ", "requires at least", "unknown flag", "required flag"} {
-		if strings.HasPrefix(err.Error(), text) {
-			return true
-		}
-	}
-	return false
 }

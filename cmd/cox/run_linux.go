@@ -1,13 +1,9 @@
 package main
 
 import (
-	"errors"
-	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -200,12 +196,9 @@ func (f *runFlags) command(args []string) (run.Request, error) {
 	return run.Request{Submission: control.Submission{Spec: s, Env: os.Environ()}}, nil
 }
 
-// maxScript bounds a script, as sbatch does (max_script_size).
-const maxScript = 4 << 20
-
 // script reads and parses a file, "-" for standard input.
 func (f *runFlags) script(name string, args []string) (run.Request, error) {
-	data, err := readScript(name)
+	data, err := readScript(name, os.Stdin)
 	if err != nil {
 		return run.Request{}, err
 	}
@@ -221,44 +214,6 @@ func (f *runFlags) script(name string, args []string) (run.Request, error) {
 	return run.Request{Submission: control.Submission{Spec: s, Script: data, Env: os.Environ()}, Warnings: warnings}, nil
 }
 
-func readScript(name string) ([]byte, error) {
-	in := os.Stdin
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, cannotRead(name, err)
-		}
-		defer file.Close()
-		in = file
-	}
-	data, err := io.ReadAll(io.LimitReader(in, maxScript+1))
-	if err != nil {
-		return nil, cannotRead(name, err)
-	}
-	if len(data) > maxScript {
-		return nil, fault.New(fault.Invalid, "%s: larger than %d MiB, which no script is", name, maxScript>>20).
-			Advise("keep the script small and let it read its data from files")
-	}
-	return data, nil
-}
-
-func cannotRead(name string, err error) error {
-	var pe *fs.PathError
-	text := err
-	if errors.As(err, &pe) {
-		text = pe.Err
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fault.New(fault.Invalid, "%s: %w", name, text).Advise("name a script that exists; to run a command: cox run -- COMMAND")
-	case errors.Is(err, fs.ErrPermission):
-		return fault.New(fault.Permission, "%s: %w", name, text).Advise("make it readable: chmod u+r %s", name)
-	case errors.Is(err, syscall.EISDIR):
-		return fault.New(fault.Invalid, "%s: is a folder, not a script", name)
-	}
-	return fault.New(fault.Invalid, "%s: %w", name, text)
-}
-
 func wantGPUs(requests []run.Request) bool {
 	for _, r := range requests {
 		for _, g := range r.Submission.Spec.Groups {
@@ -268,20 +223,4 @@ func wantGPUs(requests []run.Request) bool {
 		}
 	}
 	return false
-}
-
-func owner() job.Owner {
-	o := job.Owner{UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), User: strconv.Itoa(os.Getuid())}
-	if u, err := user.Current(); err == nil {
-		o.User = u.Username
-	}
-	return o
-}
-
-func hostname() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "localhost"
-	}
-	return name
 }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+func (a *app) auditCommand() *cobra.Command {
+	var after uint64
+	var limit int
+	var f format
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "List changes with who asked for them, when and from where",
+		Long:  `Lists what changed the server's state, oldest first, with who asked, from where. For administrators.`,
+		Example: `  cox audit
+  cox audit --after 1200 --limit 0 -o json`,
+		Args: cobra.NoArgs,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			all := api.Audit{Records: []api.AuditRecord{}, Next: after}
+			for {
+				ask := 0
+				if limit > 0 {
+					ask = limit - len(all.Records)
+				}
+				page, err := c.Audit(cmd.Context(), all.Next, ask)
+				if err != nil {
+					return err
+				}
+				all.Records, all.Next = append(all.Records, page.Records...), page.Next
+				if page.Next == 0 || len(page.Records) == 0 || limit > 0 && len(all.Records) >= limit {
+					break
+				}
+			}
+			if f.machine() {
+				return f.write(a.out, all)
+			}
+			if len(all.Records) == 0 {
+				fmt.Fprintln(a.err, "no records")
+			}
+			return show.Audit(a.page(a.out), all.Records).Write(a.out, a.page(a.out))
+		}),
+	}
+	cmd.Flags().Uint64Var(&after, "after", 0, "only records after this number")
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many (0: all)")
+	formatFlag(cmd, &f, asJSON, asYAML)
+	return cmd
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/step"
+)
+
+// byName does what the binary's name or its hidden first argument asks for; false:
+// it is an ordinary call of cox.
+func byName(argv []string) (code int, ok bool) {
+	stdio := step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	name := filepath.Base(argv[0])
+	switch {
+	case name == "srun":
+		return step.SrunMain(argv[1:], stdio), true
+	case slices.Contains(slurmNames, name):
+		return lean(name, argv, stdio), true
+	case len(argv) < 2:
+		return 0, false
+	case argv[1] == "supervise":
+		return local.SuperviseMain(argv[2:]), true
+	case argv[1] == "task-init":
+		return step.TaskInitMain(argv[2:]), true
+	}
+	return 0, false
+}
+
+// lean becomes the small binary for Slurm's names, which stands beside cox.
+func lean(name string, argv []string, stdio step.Stdio) int {
+	binary := namesBinary()
+	if binary == "" && name == "scontrol" {
+		return step.ScontrolMain(argv[1:], stdio) // inside of a job it needs nothing else
+	}
+	if binary == "" {
+		fmt.Fprintf(os.Stderr, "%s: error: cox-slurm, which answers to this name, is not beside cox\n  build it: go build ./cmd/cox-slurm, and put it beside cox\n", name)
+		return fault.Unsupported.ExitCode()
+	}
+	err := syscall.Exec(binary, argv, os.Environ())
+	fmt.Fprintf(os.Stderr, "%s: error: start %s: %v\n", name, binary, err)
+	return fault.KindOf(err).ExitCode()
+}
+
+func (a *app) runCommand() *cobra.Command { return runCommand(&a.code) }
+
+func (a *app) upCommand() *cobra.Command { return upCommand() }

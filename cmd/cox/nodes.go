@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+// nodesFlags are the flags of cox nodes.
+type nodesFlags struct {
+	partitions, states []string
+	watch              bool
+	format             format
+}
+
+func (a *app) nodesCommand() *cobra.Command {
+	var f nodesFlags
+	cmd := &cobra.Command{
+		Use:   "nodes [NODES]",
+		Short: "List nodes with what is used of them",
+		Example: `  cox nodes
+  cox nodes 'gpu[1-8]' -o wide
+  cox nodes -t draining,down
+  cox nodes --watch
+  cox nodes -o json | jq '.nodes[] | select(.state=="up") | .name'`,
+		ValidArgsFunction: a.completeNodes,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return a.nodes(cmd.Context(), c, &f, args)
+		}),
+	}
+	cmd.Flags().StringSliceVarP(&f.partitions, "partition", "p", nil, "nodes of these partitions")
+	cmd.Flags().StringSliceVarP(&f.states, "state", "t", nil, "nodes in these states: up, draining, down, unknown")
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and show changes as they come")
+	formatFlag(cmd, &f.format, asWide, asJSON, asYAML, asName)
+	a.completeFlag(cmd, "partition", a.partitionNames)
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"up", "draining", "down", "unknown"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) nodes(ctx context.Context, c *client.Client, f *nodesFlags, args []string) error {
+	list := func() (*show.Table, int, error) {
+		nodes, err := chosenNodes(ctx, c, f, args)
+		return show.NodeTable(a.page(a.out), nodes, f.format == asWide), len(nodes), err
+	}
+	if f.watch {
+		return a.watchTable(ctx, c, list, client.WatchOptions{})
+	}
+	nodes, err := chosenNodes(ctx, c, f, args)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.format.machine():
+		return f.format.write(a.out, api.Nodes{Nodes: nodes})
+	case f.format == asName:
+		var names []string
+		for i := range nodes {
+			names = append(names, nodes[i].Name)
+		}
+		return writeNames(a.out, names)
+	}
+	if len(nodes) == 0 {
+		fmt.Fprintln(a.err, "no node matches")
+	}
+	return show.NodeTable(a.page(a.out), nodes, f.format == asWide).Write(a.out, a.page(a.out))
+}
+
+// chosenNodes lists the nodes that the arguments and flags choose. A node that is
+// named and does not exist is an error.
+func chosenNodes(ctx context.Context, c *client.Client, f *nodesFlags, args []string) ([]api.Node, error) {
+	names, err := expand(args)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	missing := map[string]bool{}
+	for _, n := range names {
+		missing[n] = true
+	}
+	nodes := []api.Node{}
+	for _, n := range all.Nodes {
+		if len(names) > 0 && !missing[n.Name] {
+			continue
+		}
+		delete(missing, n.Name)
+		if len(f.partitions) > 0 && !slices.ContainsFunc(n.Partitions, func(p string) bool { return slices.Contains(f.partitions, p) }) {
+			continue
+		}
+		if len(f.states) > 0 && !slices.Contains(f.states, n.State) {
+			continue
+		}
+		nodes = append(nodes, n)
+	}
+	for _, n := range names {
+		if missing[n] {
+			return nil, fault.New(fault.NotFound, "node %s does not exist", n).Advise("cox nodes lists them all")
+		}
+	}
+	return nodes, nil
+}
+
+// expand makes names of host lists.
+func expand(lists []string) ([]string, error) {
+	var names []string
+	for _, l := range lists {
+		ns, err := hostlist.Expand(l)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "%w", err).Advise("a host list is gpu[1-4,7],login1; quote it for the shell")
+		}
+		names = append(names, ns...)
+	}
+	return names, nil
+}

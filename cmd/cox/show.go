@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	var f format
+	var script, environ bool
+	cmd := &cobra.Command{
+		Use:   "show JOB…",
+		Short: "Show everything about a job, also one that ended long ago",
+		Example: `  cox show 7
+  cox show 7_3 -o json
+  cox show 7 --script > again.sbatch
+  cox show 7 --env | grep CUDA`,
+		Args:              needJobs("show"),
+		ValidArgsFunction: a.completeJobs,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			switch ctx := cmd.Context(); {
+			case script:
+				return each(args, func(name string) error {
+					b, err := c.Script(ctx, name)
+					if err == nil {
+						_, err = a.out.Write(b)
+					}
+					return err
+				})
+			case environ:
+				return each(args, func(name string) error {
+					env, err := c.Environment(ctx, name)
+					if err != nil {
+						return err
+					}
+					return writeNames(a.out, env)
+				})
+			}
+			var jobs []*api.Job
+			err := each(args, func(name string) error {
+				j, err := c.Job(cmd.Context(), name)
+				if err == nil {
+					jobs = append(jobs, j)
+				}
+				return err
+			})
+			return errors.Join(a.sayJobs(jobs, f), err)
+		}),
+	}
+	cmd.Flags().BoolVar(&script, "script", false, "print the batch script as it was submitted")
+	cmd.Flags().BoolVar(&environ, "env", false, "print the environment that was submitted")
+	cmd.MarkFlagsMutuallyExclusive("script", "env")
+	formatFlag(cmd, &f, asJSON, asYAML, asName)
+	return cmd
+}
+
+func (a *app) sayJobs(jobs []*api.Job, f format) error {
+	if f.machine() {
+		return writeSome(a.out, f, jobs)
+	}
+	for i, j := range jobs {
+		if f == asName {
+			fmt.Fprintln(a.out, j.Name)
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(a.out)
+		}
+		fmt.Fprint(a.out, show.Job(a.page(a.out), j))
+	}
+	return nil
+}
+
+// writeSome prints one value by itself, several as a list, none not at all.
+func writeSome[T any](w io.Writer, f format, values []T) error {
+	switch len(values) {
+	case 0:
+		return nil
+	case 1:
+		return f.write(w, values[0])
+	}
+	return f.write(w, values)
+}
+
+// each calls f for every name, and goes on after an error.
+func each(names []string, f func(name string) error) error {
+	var errs []error
+	for _, n := range names {
+		if err := f(n); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+func (a *app) whyCommand() *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use:   "why JOB…",
+		Short: "Say everything that keeps a job waiting",
+		Long: `Says all reasons why a job waits, not only the first, since when each holds, and when
+the job starts if nothing changes.`,
+		Example: `  cox why 7
+  cox why 7_3 -o json`,
+		Args:              needJobs("why"),
+		ValidArgsFunction: a.completeJobs,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			var all []*api.Why
+			err := each(args, func(name string) error {
+				w, err := c.Why(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				if f.machine() {
+					all = append(all, w)
+					return nil
+				}
+				j, err := c.Job(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprint(a.out, show.Why(a.page(a.out), w, j))
+				return err
+			})
+			return errors.Join(writeSome(a.out, f, all), err)
+		}),
+	}
+	formatFlag(cmd, &f, asJSON, asYAML)
+	return cmd
+}

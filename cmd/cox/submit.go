@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+// submitFlags are the flags of cox submit.
+type submitFlags struct {
+	options               []string // -s
+	shape                 shapeFlags
+	from                  string
+	wait, parsable, hold  bool
+	testOnly, dry, strict bool
+	noProvenance          bool
+	format                format
+}
+
+func (a *app) submitCommand() *cobra.Command {
+	var f submitFlags
+	cmd := &cobra.Command{
+		Use:   "submit [flags] FILE [ARG…]  |  submit [flags] -- COMMAND [ARG…]",
+		Short: "Hand work to the server: an sbatch script, native YAML or JSON, or a command",
+		Long: `Hands work to the server and prints its number. The file is an sbatch script or
+native YAML or JSON; its name or, where that does not say it, its content decides.
+"-" is standard input. After "--" comes a command that every task runs.
+
+Flags stand before FILE; what follows FILE is the script's. Options of sbatch
+(-s --mem=4G) outrank the environment (SBATCH_*), which outranks the file. The job is
+durable when its number is printed.`,
+		Example: `  cox submit train.sbatch
+  cox submit train.yaml
+  cox submit -N 4 --gpus-per-node 8 train.sbatch --epochs 3
+  cox submit -s --mem=64G -s --exclusive train.sbatch
+  cox submit -n 8 -- python -m torch.distributed.run train.py
+  cox submit --wait train.sbatch            # ends with the job's exit code
+  id=$(cox submit --parsable train.sbatch)
+  cox submit --test-only train.sbatch       # when and where would it start?
+  generate | cox submit -`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault // files
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.submit(cmd, &f, args); err != nil {
+				return refuse(err)
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.SetInterspersed(false) // what follows FILE is the script's
+	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "an option of sbatch that outranks the file, as in -s --mem=4G")
+	f.shape.add(fl)
+	fl.StringVar(&f.from, "from", "", "what FILE is: sbatch or native (default: found out)")
+	fl.BoolVarP(&f.wait, "wait", "W", false, "stay until the job has ended, and end with its exit code")
+	fl.BoolVar(&f.parsable, "parsable", false, "print the number alone")
+	fl.BoolVarP(&f.hold, "hold", "H", false, "keep it waiting until cox release")
+	fl.BoolVar(&f.testOnly, "test-only", false, "have the server check it and say when it would start; keep nothing")
+	fl.BoolVar(&f.dry, "dry-run", false, "read it here, without a server, and say what would be asked")
+	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
+	fl.BoolVar(&f.noProvenance, "no-provenance", false, "do not record files and git commit")
+	formatFlag(cmd, &f.format, asJSON, asYAML, asName)
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{api.FormSbatch, api.FormNative}, cobra.ShellCompDirectiveNoFileComp))
+	a.completeShape(cmd)
+	return cmd
+}
+
+// refuse marks an error of a submission, unless what failed came after it.
+func refuse(err error) error {
+	var after *afterwards
+	if errors.As(err, &after) {
+		return after.error
+	}
+	return &notSubmitted{err}
+}
+
+// afterwards marks an error that came when the job had been taken.
+type afterwards struct{ error }
+
+func (a *app) submit(cmd *cobra.Command, f *submitFlags, args []string) error {
+	req, err := a.request(cmd, f, args)
+	if err != nil {
+		return err
+	}
+	if f.dry {
+		return a.dryRun(req)
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if !f.noProvenance && !f.testOnly {
+		req.Provenance = provenance(cmd.Context(), req)
+	}
+	stop := a.progress(len(req.Text), "sending %s", show.Bytes(int64(len(req.Text))))
+	done, err := c.Submit(cmd.Context(), req)
+	stop()
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(a.err, show.Warnings(a.page(a.err), done.Warnings))
+	if f.testOnly {
+		return a.sayEstimate(f, done)
+	}
+	if err := a.saySubmitted(f, done); err != nil {
+		return &afterwards{err}
+	}
+	if f.wait {
+		if err := a.waitSubmitted(cmd.Context(), c, done.ID.String()); err != nil {
+			return &afterwards{err}
+		}
+	}
+	return nil
+}
+
+// request makes of the arguments what is asked of the server.
+func (a *app) request(cmd *cobra.Command, f *submitFlags, args []string) (*api.Submit, error) {
+	if len(args) == 0 {
+		return nil, fault.New(fault.Invalid, "there is nothing to submit").Advise("cox submit FILE, cox submit - for standard input, or cox submit -- COMMAND")
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	req := &api.Submit{
+		Args: append(f.shape.args(cmd.Flags()), f.options...), Environ: os.Environ(), Dir: dir, Host: hostname(), Strict: f.strict, TestOnly: f.testOnly,
+	}
+	if f.hold {
+		req.Args = append(req.Args, "--hold")
+	}
+	mask := umask()
+	req.Umask = &mask
+	if cmd.ArgsLenAtDash() == 0 {
+		req.Form, req.Command = api.FormCommand, args
+		return req, nil
+	}
+	data, err := readScript(args[0], a.in)
+	if err != nil {
+		return nil, err
+	}
+	req.File, req.Text, req.ScriptArgs = args[0], string(data), args[1:]
+	req.Form, err = form(f.from, args[0], data)
+	return req, err
+}
+
+func (a *app) saySubmitted(f *submitFlags, done *api.Submitted) error {
+	id := done.ID.String()
+	switch {
+	case f.format.machine():
+		return f.format.write(a.out, done)
+	case f.parsable || f.format == asName:
+		return writeNames(a.out, []string{id})
+	}
+	p := a.page(a.out)
+	line := p.Paint(show.Accent, id)
+	if done.Name != "" {
+		line += " " + show.Clean(done.Name)
+	}
+	line += " submitted"
+	if done.Tasks > 1 {
+		line += ", " + show.Count(done.Tasks, "task")
+	}
+	if p.Width > 0 && !f.wait {
+		line += p.Paint(show.Dim, fmt.Sprintf("          cox why %s   cox logs -f %s", id, id))
+	}
+	_, err := fmt.Fprintln(a.out, line)
+	return err
+}
+
+func (a *app) sayEstimate(f *submitFlags, done *api.Submitted) error {
+	if f.format.machine() {
+		return f.format.write(a.out, done)
+	}
+	_, err := fmt.Fprint(a.out, show.Estimate(a.page(a.out), done))
+	return err
+}
+
+// waitSubmitted waits for the end of the job and takes its exit code. Ctrl-C ends
+// the waiting, not the job.
+func (a *app) waitSubmitted(ctx context.Context, c *client.Client, name string) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	j, err := c.Wait(ctx, name)
+	if ctx.Err() != nil {
+		fmt.Fprintf(a.err, "job %s goes on          cox wait %s   cox cancel %s\n", name, name, name)
+		a.code = 130
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.err, show.Ended(a.page(a.err), j))
+	a.code = exitCode(j)
+	return nil
+}
+
+// form says what a text is: its name decides, else its content.
+func form(asked, name string, data []byte) (string, error) {
+	switch asked {
+	case api.FormSbatch, api.FormNative:
+		return asked, nil
+	case "":
+	default:
+		return "", fault.New(fault.Invalid, "--from %s: there is no such form", asked).Advise("sbatch or native")
+	}
+	lower := strings.ToLower(name)
+	for _, end := range []string{".yaml", ".yml", ".json"} {
+		if strings.HasSuffix(lower, end) {
+			return api.FormNative, nil
+		}
+	}
+	if looksNative(string(data)) {
+		return api.FormNative, nil
+	}
+	return api.FormSbatch, nil
+}
+
+// looksNative reports whether a text without a telling name is YAML or JSON: its
+// first line that says something is a key, and not a command.
+func looksNative(text string) bool {
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		switch trimmed := strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "#!"), strings.HasPrefix(line, "#SBATCH"):
+			return false
+		case trimmed == "", strings.HasPrefix(trimmed, "#"), trimmed == "---":
+			continue
+		default:
+			key, _, ok := strings.Cut(trimmed, ":")
+			return strings.HasPrefix(trimmed, "{") || ok && !strings.ContainsAny(key, " \t=$()|;&\"'/")
+		}
+	}
+	return false
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+func (a *app) tokenCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and revoke access tokens",
+		Long: `On the socket the kernel says who asks. Over TCP a token does: COX_TOKEN, or the file
+~/.config/cox/token. The server keeps only a hash of it.`,
+		RunE: func(*cobra.Command, []string) error {
+			return fault.New(fault.Invalid, "create, list or revoke?").Advise("cox token create, cox token list, cox token revoke ID")
+		},
+	}
+	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
+	return cmd
+}
+
+func (a *app) tokenCreateCommand() *cobra.Command {
+	var n api.NewToken
+	var ttl time.Duration
+	var f format
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a token; its secret is printed once",
+		Example: `  cox token create --comment laptop > ~/.config/cox/token
+  cox token create --user ci --ttl 24h
+  COX_SERVER=http://127.0.0.1:6820 COX_TOKEN=$(cox token create) cox queue`,
+		Args: cobra.NoArgs,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			if ttl < 0 {
+				return fault.New(fault.Invalid, "--ttl %s: it cannot be negative", ttl)
+			}
+			n.TTL = ttl.Seconds()
+			made, err := c.NewToken(cmd.Context(), &n)
+			if err != nil {
+				return err
+			}
+			if f.machine() {
+				return f.write(a.out, made)
+			}
+			p := a.page(a.err)
+			fmt.Fprintf(a.err, "token %s for %s", made.Token.ID, made.Token.Name)
+			if made.Token.Admin {
+				fmt.Fprint(a.err, ", administrator")
+			}
+			if !made.Token.Expires.IsZero() {
+				fmt.Fprintf(a.err, ", until %s", p.Time(made.Token.Expires))
+			}
+			fmt.Fprint(a.err, "; the secret, which is shown only now:\n")
+			_, err = fmt.Fprintln(a.out, made.Secret)
+			return err
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&n.User, "user", "u", "", "for another user (administrators)")
+	fl.StringSliceVar(&n.Accounts, "account", nil, "accounts that the token's holder may use")
+	fl.BoolVar(&n.Admin, "admin", false, "with an administrator's rights")
+	fl.StringVar(&n.Comment, "comment", "", "what it is for")
+	fl.DurationVar(&ttl, "ttl", 0, "how long it is valid, such as 24h (default: 90 days)")
+	formatFlag(cmd, &f, asJSON, asYAML)
+	a.completeFlag(cmd, "user", a.userNames)
+	return cmd
+}
+
+func (a *app) tokenListCommand() *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List tokens without their secrets",
+		Example: "  cox token list",
+		Args:    cobra.NoArgs,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			t, err := c.Tokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			switch {
+			case f.machine():
+				return f.write(a.out, t)
+			case f == asName:
+				var ids []string
+				for i := range t.Tokens {
+					ids = append(ids, t.Tokens[i].ID)
+				}
+				return writeNames(a.out, ids)
+			}
+			if err := show.Tokens(a.page(a.out), t.Tokens).Write(a.out, a.page(a.out)); err != nil {
+				return err
+			}
+			if len(t.Tokens) == 0 {
+				fmt.Fprintln(a.err, "no tokens          cox token create makes one")
+			}
+			return nil
+		}),
+	}
+	formatFlag(cmd, &f, asJSON, asYAML, asName)
+	return cmd
+}
+
+func (a *app) tokenRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "revoke ID…",
+		Short:             "Make tokens useless, at once and for good",
+		Example:           "  cox token revoke k3x9",
+		ValidArgsFunction: a.completeTokens,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fault.New(fault.Invalid, "which token?").Advise("cox token list names them")
+			}
+			return nil
+		},
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return each(args, func(id string) error {
+				err := c.RevokeToken(cmd.Context(), id)
+				if err == nil {
+					_, err = fmt.Fprintf(a.out, "revoked %s\n", show.Clean(id))
+				}
+				return err
+			})
+		}),
+	}
+}

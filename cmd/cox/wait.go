@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+func (a *app) waitCommand() *cobra.Command {
+	var timeout time.Duration
+	var quiet bool
+	var f format
+	cmd := &cobra.Command{
+		Use:   "wait JOB…",
+		Short: "Wait until jobs have ended, and end with their exit code",
+		Long: `Waits until all named jobs have ended and prints how. The exit code is the job's own,
+the largest one of several (docs/exit-codes.md). It goes on over a restart of the server.`,
+		Example: `  cox wait 7
+  cox wait 7 8 9 && echo all well
+  cox wait --timeout 10m 7`,
+		Args:              needJobs("wait"),
+		ValidArgsFunction: a.completeJobs,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			ctx := cmd.Context()
+			if timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+				defer cancel()
+			}
+			jobs, err := a.waitAll(ctx, c, args, func(j *api.Job) {
+				if !quiet && !f.machine() {
+					fmt.Fprintln(a.out, show.Ended(a.page(a.out), j))
+				}
+			})
+			if f.machine() {
+				err = errors.Join(writeSome(a.out, f, jobs), err)
+			}
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
+				return fault.New(fault.Unavailable, "%d of %s ended within %s", len(jobs), show.Count(len(args), "job"), timeout).Advise("wait longer, or see why: cox why %s", args[0])
+			}
+			return err
+		}),
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait no longer than this, such as 10m (0: without end)")
+	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing but errors")
+	formatFlag(cmd, &f, asJSON, asYAML)
+	return cmd
+}
+
+// waitAll waits for all jobs at once and calls said for each as it ends. The exit
+// code becomes the largest of theirs.
+func (a *app) waitAll(ctx context.Context, c *client.Client, names []string, said func(*api.Job)) ([]*api.Job, error) {
+	type end struct {
+		job *api.Job
+		err error
+	}
+	ends := make(chan end)
+	for _, n := range names {
+		go func() {
+			j, err := c.Wait(ctx, n)
+			ends <- end{j, err}
+		}()
+	}
+	left := len(names)
+	stop := a.spin(func() string { return "waiting for " + show.Count(len(names), "job") })
+	defer func() { stop() }()
+	var jobs []*api.Job
+	var errs []error
+	for ; left > 0; left-- {
+		e := <-ends
+		if e.err != nil {
+			errs = append(errs, e.err)
+			continue
+		}
+		jobs = append(jobs, e.job)
+		a.code = max(a.code, exitCode(e.job))
+		stop()
+		said(e.job)
+	}
+	if len(errs) == 1 {
+		return jobs, errs[0]
+	}
+	return jobs, errors.Join(errs...)
+}

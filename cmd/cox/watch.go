@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+// watchFlags are the flags of cox watch.
+type watchFlags struct {
+	user   string
+	me     bool
+	after  uint64
+	format format
+}
+
+func (a *app) watchCommand() *cobra.Command {
+	var f watchFlags
+	cmd := &cobra.Command{
+		Use:   "watch [JOB…]",
+		Short: "Print changes as they happen",
+		Long: `Prints a line for every change: submissions, starts, ends, drains. It goes on over a
+broken connection and over a restart of the server, and misses nothing and repeats
+nothing. With jobs it ends when all of them have ended.
+
+-o json prints one JSON object a line; its seq is what --after takes to go on later.`,
+		Example: `  cox watch
+  cox watch 7 8
+  cox watch --me -o json
+  cox watch --after 1234 -o json >> events.jsonl`,
+		ValidArgsFunction: a.completeJobs,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if f.me {
+				f.user = owner().User
+			}
+			return a.watch(cmd.Context(), c, &f, args, cmd.Flags().Changed("after"))
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.user, "user", "u", "", "only this user's jobs")
+	fl.BoolVar(&f.me, "me", false, "only my jobs")
+	fl.Uint64Var(&f.after, "after", 0, "begin after the event of this number (default: now; 0: all that is remembered)")
+	formatFlag(cmd, &f.format, asJSON)
+	a.completeFlag(cmd, "user", a.userNames)
+	return cmd
+}
+
+// errAllEnded ends a watch of jobs.
+var errAllEnded = errors.New("all have ended")
+
+func (a *app) watch(ctx context.Context, c *client.Client, f *watchFlags, ids []string, resumed bool) error {
+	if !resumed {
+		info, err := c.Info(ctx)
+		if err != nil {
+			return err
+		}
+		f.after = info.Change
+	}
+	live, err := a.liveOf(ctx, c, ids)
+	if err != nil {
+		return err
+	}
+	if len(ids) > 0 && len(live) == 0 && !resumed {
+		return nil
+	}
+	lost := false
+	o := client.WatchOptions{After: f.after, Jobs: ids, User: f.user, Lost: func(err error) error {
+		if !lost {
+			lost = true
+			fmt.Fprintf(a.err, "… %s; trying again\n", show.Clean(err.Error()))
+		}
+		return nil
+	}}
+	err = c.Watch(ctx, o, func(e api.Event) error {
+		lost = false
+		if err := a.sayEvent(&e, f.format); err != nil {
+			return err
+		}
+		switch name := eventJob(&e); {
+		case len(ids) == 0:
+		case final(e.State):
+			delete(live, name)
+		case e.State != "":
+			live[name] = true
+		}
+		if len(ids) > 0 && len(live) == 0 {
+			return errAllEnded
+		}
+		return nil
+	})
+	if errors.Is(err, errAllEnded) {
+		return nil
+	}
+	return err
+}
+
+// liveOf says which of the named jobs, tasks of arrays each, have not ended.
+func (a *app) liveOf(ctx context.Context, c *client.Client, ids []string) (map[string]bool, error) {
+	live := map[string]bool{}
+	if len(ids) == 0 {
+		return live, nil
+	}
+	for _, id := range ids {
+		if _, err := c.Job(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	names, err := jobNames(ctx, c, client.Query{Select: api.Select{IDs: ids}})
+	for _, n := range names {
+		live[n] = true
+	}
+	return live, err
+}
+
+func eventJob(e *api.Event) string {
+	if e.Name != "" {
+		return e.Name
+	}
+	return e.Job.String()
+}
+
+func final(state string) bool {
+	switch state {
+	case "", "PENDING", "RUNNING", "SUSPENDED":
+		return false
+	}
+	return true
+}
+
+func (a *app) sayEvent(e *api.Event, f format) error {
+	if f != asJSON {
+		_, err := fmt.Fprintln(a.out, show.Event(a.page(a.out), e))
+		return err
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	_, err = a.out.Write(append(b, '\n'))
+	return err
+}

@@ -1,0 +1,83 @@
+package show
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Estimate says when and where a job would start, for cox submit --test-only.
+func Estimate(p Page, s *api.Submitted) string {
+	c := card{p: p}
+	name := s.Name
+	if name == "" {
+		name = "it"
+	}
+	e := s.Estimate
+	switch {
+	case e == nil:
+		c.head("%s would be accepted", name)
+		return c.b.String()
+	case e.Start.IsZero():
+		c.head("%s would be accepted; when it would start is not known", name)
+	case e.Start.Sub(p.Now) <= 0:
+		c.head("%s would start now on %s", name, Hosts(e.Nodes))
+	default:
+		c.head("%s would start by %s, in %s, on %s", name, p.Time(e.Start), Duration(e.Start.Sub(p.Now)), Hosts(e.Nodes))
+	}
+	for _, r := range e.Reasons {
+		c.fact("why", r.String())
+	}
+	c.fact("nothing", "was submitted")
+	return c.b.String()
+}
+
+// DryRun says what a specification that was read here would ask for.
+func DryRun(p Page, s *job.Spec, file string) string {
+	c := card{p: p}
+	if file == "" {
+		file = s.Name
+	}
+	line := file + ": " + Ask(s)
+	if s.Source.Lines[0] > 0 {
+		line += fmt.Sprintf("    from #SBATCH lines %d–%d", s.Source.Lines[0], s.Source.Lines[1])
+	}
+	c.head("%s", line)
+	c.fact("name", s.Name)
+	c.fact("of", strings.Join(present("account", s.Account, "qos", s.QOS, "partition", strings.Join(s.Partitions, ",")), ", "))
+	c.fact("output", s.Output.Stdout)
+	source(&c, s)
+	c.fact("nothing", "was submitted: --dry-run")
+	return c.b.String()
+}
+
+// present joins names with their values where there is one.
+func present(pairs ...string) []string {
+	var out []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			out = append(out, pairs[i]+" "+pairs[i+1])
+		}
+	}
+	return out
+}
+
+// Ended says in one line how a job ended: "job 7 FAILED after 41 s, exit 1: rank 5 …".
+func Ended(p Page, j *api.Job) string {
+	line := "job " + j.Name + " " + p.Paint(StateTone(j.State), j.State)
+	if !j.Started.IsZero() {
+		line += " after " + Duration(j.Ended.Sub(j.Started)) + ", waited " + Duration(j.Started.Sub(j.Submitted))
+	}
+	if j.State == "COMPLETED" {
+		return line
+	}
+	if !j.Exit.OK() {
+		line += ", " + j.Exit.String()
+	}
+	if j.Message != "" {
+		line += ": " + Clean(j.Message)
+	}
+	return line
+}
