@@ -42,13 +42,14 @@ func Command(args, environ []string) (CommandLine, error) {
 	if n > 0 && args[n-1] == "--" {
 		c.Options = args[:n-1]
 	}
-	for _, d := range fromEnvironment(environ) {
-		c.take(d)
+	env, _ := fromEnvironment(environ)
+	for i := range env {
+		c.take(&env[i])
 	}
 	components, _ := fromArgs(c.Options)
 	for _, list := range components {
-		for _, d := range list {
-			c.take(d)
+		for i := range list {
+			c.take(&list[i])
 		}
 	}
 	if c.Wrapped && len(c.Script) > 0 {
@@ -106,7 +107,7 @@ func takesNext(a string) bool {
 
 // take notes an option that concerns the command. Only --parsable, --test-only and
 // --wait also count in a script, as in sbatch.
-func (c *CommandOptions) take(d Directive) {
+func (c *CommandOptions) take(d *Directive) {
 	if d.Plugin || !d.opt.Command {
 		return
 	}

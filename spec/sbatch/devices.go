@@ -14,7 +14,7 @@ import (
 
 // ask is a number of GPUs asked for by one option.
 type ask struct {
-	by   Directive
+	by   *Directive // nil: not asked
 	list []slurmfmt.GRES
 }
 
@@ -43,13 +43,13 @@ func (p *parser) devices(g *job.TaskGroup, set settings) {
 	p.perNode(&a, g, set)
 	p.ways(&a, g, set)
 	switch {
-	case a.perNode.by.Option != "":
+	case a.perNode.by != nil:
 		p.fitPerNode(&a, g, set)
 		g.PerNode.Devices = append(g.PerNode.Devices, requests(a.perNode)...)
-	case a.perTask.by.Option != "":
+	case a.perTask.by != nil:
 		p.fitPerTask(&a, g, set)
 		g.PerTask.Devices = append(g.PerTask.Devices, requests(a.perTask)...)
-	case a.total.by.Option != "":
+	case a.total.by != nil:
 		g.Total.Devices = append(g.Total.Devices, requests(a.total)...)
 	}
 	p.tasksPerGPU(&a, g, set)
@@ -110,10 +110,10 @@ func (p *parser) take(have *ask, next ask) {
 	case n > maxCount:
 		p.fail(next.by, errors.New("is too many"), "")
 	case n == 0:
-		if have.by.Option != "" && len(next.list) > 0 {
+		if have.by != nil && len(next.list) > 0 {
 			p.fail(next.by, fmt.Errorf("contradicts %s", have.by.show()), "say one of them")
 		}
-	case have.by.Option == "":
+	case have.by == nil:
 		*have = next
 	case p.opts.Strict || have.count() != n || have.typed() && next.typed() && !slices.EqualFunc(have.list, next.list, sameType):
 		p.fail(next.by, fmt.Errorf("and %s exclude each other", have.by.show()), "say one of them")
@@ -196,7 +196,7 @@ func addNamed(v resource.Vector, r slurmfmt.GRES) resource.Vector {
 }
 
 // share turns mps:N, hundredths of one GPU, into a request for a share.
-func (p *parser) share(d Directive, r slurmfmt.GRES, to *resource.Requirements) {
+func (p *parser) share(d *Directive, r slurmfmt.GRES, to *resource.Requirements) {
 	if r.Count < 1 || r.Count > 100 {
 		p.blame(d, r.Offset, r.Len, "asks for more than one GPU's 100 parts, or none", "write mps:1 to mps:100")
 		return
@@ -264,7 +264,7 @@ func (p *parser) fitPerTask(a *asks, g *job.TaskGroup, set settings) {
 
 // tasksPerGPU settles --ntasks-per-gpu.
 func (p *parser) tasksPerGPU(a *asks, g *job.TaskGroup, set settings) {
-	d, ok := set["ntasks-per-gpu"]
+	d, ok := set.at("ntasks-per-gpu")
 	if !ok {
 		return
 	}

@@ -37,7 +37,7 @@ func (p *parser) environment(s *job.Spec, set settings) {
 }
 
 // checkExport wants ALL, NIL, NONE, or a list of NAME and NAME=value.
-func (p *parser) checkExport(d Directive) {
+func (p *parser) checkExport(d *Directive) {
 	at := 0
 	for part := range splitExport(d.Value) {
 		name, _, _ := strings.Cut(part, "=")
@@ -76,7 +76,7 @@ func validName(s string) bool {
 }
 
 // readFile reads the file that an option names.
-func (p *parser) readFile(d Directive) ([]byte, bool) {
+func (p *parser) readFile(d *Directive) ([]byte, bool) {
 	if p.opts.ReadFile == nil {
 		p.fail(d, errors.New("cannot be read here"), "submit by a command that runs where the file is")
 		return nil, false

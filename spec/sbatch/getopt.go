@@ -2,7 +2,6 @@ package sbatch
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -49,7 +48,7 @@ const (
 // scan reads an argument list as getopt_long does, except that it goes on after
 // problems.
 func scan(words []word) (found []Directive, problems []Problem) {
-	s := &scanner{words: words}
+	s := &scanner{words: words, found: make([]Directive, 0, len(words))}
 	for s.next = 0; s.next < len(words); {
 		w := words[s.next]
 		s.at = s.next
@@ -150,42 +149,6 @@ func (s *scanner) short(w word) {
 		}
 		s.finish(d, opt.Arg)
 	}
-}
-
-// letter finds a short option.
-func letter(c byte) *Option {
-	k := slices.IndexFunc(table, func(o Option) bool { return o.Short == c && c != 0 })
-	if k < 0 {
-		return nil
-	}
-	return &table[k]
-}
-
-// lookup finds a long name, or the only one that begins so. Names of the same
-// option do not make a beginning ambiguous.
-func lookup(name string) (*Option, []string) {
-	var match *Option
-	var possible []string
-	same := true
-	for i := range table {
-		o := &table[i]
-		if o.Name == name {
-			return o, nil
-		}
-		if name == "" || !strings.HasPrefix(o.Name, name) {
-			continue
-		}
-		possible = append(possible, o.Name)
-		if match == nil {
-			match = o
-		} else if o.canonical() != match.canonical() {
-			same = false
-		}
-	}
-	if match != nil && same {
-		return match, nil
-	}
-	return nil, possible
 }
 
 // nearest returns a hint for a name that is no option: the option that was

@@ -134,7 +134,7 @@ var memoryOptions = []string{"mem", "mem-per-cpu", "mem-per-gpu"}
 
 // memory fills the claim on memory.
 func (p *parser) memory(g *job.TaskGroup, set settings) {
-	var given []Directive
+	var given []*Directive
 	for _, name := range memoryOptions {
 		if d, ok := set.get(name); ok {
 			given = append(given, d)
@@ -202,7 +202,7 @@ func (p *parser) sharing(g *job.TaskGroup, set settings) {
 const distributionForms = "block, cyclic, plane=N, arbitrary, * ; then :block, :cyclic or :fcyclic for sockets"
 
 // distribution reads how tasks are dealt to nodes; sockets are not bound.
-func (p *parser) distribution(d Directive) string {
+func (p *parser) distribution(d *Directive) string {
 	list, _, packed := strings.Cut(strings.ToLower(d.Value), ",")
 	first, rest, levels := strings.Cut(list, ":")
 	known := map[string]bool{"block": true, "cyclic": true, "fcyclic": true, "*": true}

@@ -27,7 +27,7 @@ func (p *parser) wholeJob(all []settings) settings {
 	if len(all) == 1 {
 		return all[0]
 	}
-	whole := all[0].clone()
+	whole := slices.Clone(all[0])
 	for i, set := range all[1:] {
 		for _, name := range lifted {
 			d, ok := set.get(name)
@@ -57,13 +57,13 @@ func (p *parser) compare(i int, first, set settings) {
 			slices.Contains(lifted, d.Option) || d.Option == "time" || d.Option == "array" || d.Option == "kill-on-invalid-dep" {
 			continue
 		}
-		old, ok := first.same(d)
+		old, ok := first.at(d.Option)
 		switch {
 		case ok && old.Option == d.Option && old.Value == d.Value:
 		case ok:
-			p.warn(*d, fmt.Sprintf("of component %d is not used: the first component's holds for the whole job", i))
+			p.warn(d, fmt.Sprintf("of component %d is not used: the first component's holds for the whole job", i))
 		default:
-			p.warn(*d, fmt.Sprintf("of component %d is not used: it is one per job, say it before the first #SBATCH hetjob", i))
+			p.warn(d, fmt.Sprintf("of component %d is not used: it is one per job, say it before the first #SBATCH hetjob", i))
 		}
 	}
 }

@@ -60,13 +60,13 @@ func (p *parser) checkMail(d *Directive) {
 		at := strings.Index(d.Value, u)
 		switch {
 		case bits == 0 && !none:
-			p.blame(*d, at, len(u), fmt.Sprintf("%q is no event", u), "forms: "+mailForms)
+			p.blame(d, at, len(u), fmt.Sprintf("%q is no event", u), "forms: "+mailForms)
 		default:
-			p.warn(*d, fmt.Sprintf("has a part that is no event and is left out: %q (forms: %s)", u, mailForms))
+			p.warn(d, fmt.Sprintf("has a part that is no event and is left out: %q (forms: %s)", u, mailForms))
 		}
 	}
 	if bits == 0 && !none && len(unknown) == 0 {
-		p.fail(*d, fmt.Errorf("names no event"), "forms: "+mailForms)
+		p.fail(d, fmt.Errorf("names no event"), "forms: "+mailForms)
 	}
 }
 
@@ -89,7 +89,7 @@ func (p *parser) mail(s *job.Spec, set settings) {
 	if bits == 0 {
 		return
 	}
-	s.Mail = &job.Mail{To: to.Value}
+	s.Mail = &job.Mail{To: set.value("mail-user")}
 	for i, t := range mailTypes {
 		if bits&(1<<i) != 0 {
 			s.Mail.Types = append(s.Mail.Types, t)
@@ -101,13 +101,15 @@ func (p *parser) mail(s *job.Spec, set settings) {
 }
 
 // addMail joins a list of mail types to what was said before.
-func addMail(before, d Directive) Directive {
+func addMail(before, d *Directive) *Directive {
 	bits, none, _ := mailBits(d.Value)
 	if none || bits == 0 || before.Value == "" {
 		return d
 	}
-	if _, was, _ := mailBits(before.Value); !was {
-		d.Value = before.Value + "," + d.Value
+	if _, was, _ := mailBits(before.Value); was {
+		return d
 	}
-	return d
+	both := *d
+	both.Value = before.Value + "," + d.Value
+	return &both
 }

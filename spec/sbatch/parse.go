@@ -90,8 +90,8 @@ func (p *parser) parse() *job.Spec {
 	extra := p.report(p.script.Problems)
 	components[0] = append(components[0], extra...)
 	command[0] = append(command[0], p.report(problems)...)
-	env := fromEnvironment(p.opts.Environ)
-	p.idleVariables()
+	env, idle := fromEnvironment(p.opts.Environ)
+	p.idleVariables(idle)
 	p.each(components...)
 	p.each(env)
 	p.each(command...)
@@ -117,11 +117,11 @@ func (p *parser) each(lists ...[]Directive) {
 	for _, list := range lists {
 		for i := range list {
 			d := &list[i]
-			p.command.take(*d)
+			p.command.take(d)
 			if d.name.file == environment {
 				continue
 			}
-			p.lookalikes(*d)
+			p.lookalikes(d)
 			if d.Option == "mail-type" {
 				p.checkMail(d)
 			}
@@ -135,16 +135,16 @@ func (p *parser) statuses(set settings, later bool) {
 	for d := range set.all() {
 		switch {
 		case d.Plugin:
-			p.warn(*d, plugin(d.Option).what)
+			p.warn(d, plugin(d.Option).what)
 		case later && (d.Line == 0 || isPropagated(d.Option)):
 		case d.opt.Status == OnSome:
-			p.warn(*d, "has its effect on "+d.opt.Engines+" alone: "+d.opt.Why)
+			p.warn(d, "has its effect on "+d.opt.Engines+" alone: "+d.opt.Why)
 		case d.opt.Status == NoEffect:
-			p.warn(*d, "has no effect here: "+d.opt.Why)
+			p.warn(d, "has no effect here: "+d.opt.Why)
 		case d.opt.Status == Refused:
-			p.fail(*d, fmt.Errorf("is refused: %s", d.opt.Why), "take it out of the script")
+			p.fail(d, fmt.Errorf("is refused: %s", d.opt.Why), "take it out of the script")
 		case d.opt.Note == onCommandLine && d.Line > 0:
-			p.warn(*d, "has no effect here: it belongs on the command line")
+			p.warn(d, "has no effect here: it belongs on the command line")
 		}
 	}
 }
@@ -156,7 +156,7 @@ func (p *parser) whole(set settings) *job.Spec {
 		Licenses: p.licenses(set), Reservation: set.value("reservation"), Image: set.value("container-image"),
 		Program: job.Program{Kind: job.Batch, ScriptName: path.Base(p.script.Name), Args: p.opts.ScriptArgs},
 		Source: job.Source{
-			Form: "sbatch", File: p.script.Name, Given: map[string]string{}, Lines: p.script.Lines,
+			Form: "sbatch", File: p.script.Name, Given: make(map[string]string, set.count()), Lines: p.script.Lines,
 			Host: p.opts.Host, Submit: p.opts.Dir,
 		},
 	}
@@ -247,7 +247,7 @@ func (p *parser) files(s *job.Spec, set settings) {
 	}
 }
 
-func (p *parser) array(d Directive) *job.ArraySpec {
+func (p *parser) array(d *Directive) *job.ArraySpec {
 	a, err := slurmfmt.ParseArray(d.Value, p.opts.MaxArraySize)
 	if err != nil {
 		p.fail(d, err, p.arrayRemedy(err))

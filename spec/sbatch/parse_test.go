@@ -428,14 +428,3 @@ func TestHeadersStrict(t *testing.T) {
 		t.Errorf("%d of the accepted headers err by their values", values)
 	}
 }
-
-func BenchmarkParse(b *testing.B) {
-	src := source("#!/bin/bash\n#SBATCH --job-name=train --nodes=4 --ntasks-per-node=8\n#SBATCH --gpus-per-node=h100:8\n#SBATCH --time=1-00:00:00 # a day\n" +
-		"#SBATCH --output=logs/%x-%j.out --mem=0 --exclusive\n#SBATCH --mail-user=a@example.org\n" + strings.Repeat("echo working\n", 100))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, err := Parse(src, Options{Dir: "/home/anna", Environ: []string{"SBATCH_ACCOUNT=x"}}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -157,7 +157,7 @@ func dashName(r rune) string {
 
 // lookalikes warns of characters in a value that look like others, and of
 // variables, which nobody expands.
-func (p *parser) lookalikes(d Directive) {
+func (p *parser) lookalikes(d *Directive) {
 	for _, r := range d.Value {
 		var what string
 		switch r {

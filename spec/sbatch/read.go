@@ -24,7 +24,6 @@ type Script struct {
 	Lines      [2]int // first and last line with a directive, 0 if there is none
 
 	foreign []foreignLine
-	ends    int // line of the first command, 0 if there is none
 }
 
 // foreignLine is a directive for another scheduler.
@@ -98,27 +97,23 @@ func plural(n int, what string) string {
 // readLines collects the words of each component and reads them as options.
 func readLines(src spec.Source) *Script {
 	s := &Script{Name: src.Name}
-	var words []word
+	words := make([]word, 0, 32)
 	finish := func() {
 		found, problems := scan(words)
 		s.Components = append(s.Components, found)
 		s.Problems = append(s.Problems, problems...)
-		words = nil
+		words = words[:0]
 	}
-	number := 0
-	var line string
-	rest := string(src.Data)
-	for more := true; more; {
-		line, rest, more = strings.Cut(rest, "\n")
+	header, number := headerOf(src.Data), 0
+	rest := string(src.Data[:header]) // values are parts of it: the script's body is not kept
+	for rest != "" {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\n")
 		number++
 		if number == 1 {
 			s.Shebang = line
 		}
 		if !strings.HasPrefix(line, magic) {
-			if t := strings.TrimLeft(line, " \t\n\v\f\r"); t != "" && t[0] != '#' {
-				s.ends = number
-				break
-			}
 			s.lookAt(line, number)
 			continue
 		}
@@ -126,24 +121,43 @@ func readLines(src spec.Source) *Script {
 			s.Lines[0] = number
 		}
 		s.Lines[1] = number
-		found, ended := s.split(line, number)
-		words = append(words, found...)
-		if ended {
+		var ended bool
+		if words, ended = s.split(words, line, number); ended {
 			finish()
 		}
 	}
 	finish()
 	s.warnForeign()
-	if s.ends > 0 {
-		s.warnLate(line, rest)
+	if header < len(src.Data) {
+		s.warnLate(src.Data[header:], number)
 	}
 	return s
 }
 
+// headerOf is how many bytes of a script stand before its first command, whole
+// lines.
+func headerOf(data []byte) int {
+	at := 0
+	for at < len(data) {
+		end := bytes.IndexByte(data[at:], '\n') + 1
+		if end == 0 {
+			end = len(data) - at
+		}
+		if line := bytes.TrimLeft(data[at:at+end], " \t\n\v\f\r"); len(line) > 0 && line[0] != '#' {
+			return at
+		}
+		at += end
+	}
+	return at
+}
+
 // split cuts a directive into words; ended is true if it closes the component.
-func (s *Script) split(line string, number int) (words []word, ended bool) {
+func (s *Script) split(words []word, line string, number int) (all []word, ended bool) {
 	sp := splitter{file: s.Name, src: line, line: number, pos: len(magic)}
-	words, why := sp.words()
+	words, why := sp.words(words)
+	if why == lineEnd {
+		return words, false
+	}
 	here := word{file: s.Name, src: line, line: number, col: sp.pos, end: max(sp.pos, len(strings.TrimRight(line, " \t")))}
 	here.text = line[sp.pos:here.end]
 	problem := func(kind ProblemKind) {
@@ -189,6 +203,9 @@ func (s *Script) lookAt(line string, number int) {
 
 // warnForeign says that the lines for PBS and LSF were not read.
 func (s *Script) warnForeign() {
+	if len(s.foreign) == 0 {
+		return
+	}
 	for _, m := range []string{"#PBS", "#BSUB"} {
 		n, first := 0, 0
 		for _, f := range s.foreign {
@@ -204,11 +221,14 @@ func (s *Script) warnForeign() {
 	}
 }
 
-// warnLate looks for directives below the first command, outside here-documents.
-func (s *Script) warnLate(command, rest string) {
-	number := s.ends
-	until, n, first := hereDocument(command), 0, 0
-	for line := range strings.SplitSeq(rest, "\n") {
+// warnLate looks for directives behind the header, outside here-documents; before is
+// how many lines the header has.
+func (s *Script) warnLate(body []byte, before int) {
+	if !bytes.Contains(body, []byte("\n"+magic)) {
+		return
+	}
+	number, until, n, first := before, "", 0, 0
+	for line := range strings.SplitSeq(string(body), "\n") {
 		number++
 		switch {
 		case until != "":
@@ -224,7 +244,7 @@ func (s *Script) warnLate(command, rest string) {
 		}
 	}
 	if n > 0 {
-		s.warn(first, magic, fmt.Sprintf("is not read here (%s): reading ends at the first command, line %d", plural(n, "line"), s.ends))
+		s.warn(first, magic, fmt.Sprintf("is not read here (%s): reading ends at the first command, line %d", plural(n, "line"), before+1))
 	}
 }
 

@@ -1,36 +1,29 @@
 package sbatch
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
-	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
-// settings are the options of one component, by the name under which options
-// that exclude each other share a place.
-type settings map[string]Directive
-
-// slot is that name: the last of --requeue and --no-requeue holds.
-func slot(option string) string {
-	switch option {
-	case "no-requeue":
-		return "requeue"
-	case "oversubscribe":
-		return "exclusive"
-	case "ntasks-per-tres":
-		return "ntasks-per-gpu"
-	}
-	return option
-}
+// settings are the options of one component by their slot; nil where none is given.
+type settings []*Directive
 
 // get returns an option if it was given by that very name.
-func (s settings) get(option string) (Directive, bool) {
-	d, ok := s[slot(option)]
-	return d, ok && d.Option == option
+func (s settings) get(option string) (*Directive, bool) {
+	d := s[slotOf(option)]
+	return d, d != nil && d.Option == option
+}
+
+// at returns what stands in an option's slot, by whatever name.
+func (s settings) at(option string) (*Directive, bool) {
+	d := s[slotOf(option)]
+	return d, d != nil
 }
 
 // has reports whether an option was given by that very name.
@@ -39,19 +32,19 @@ func (s settings) has(option string) bool {
 	return ok
 }
 
-// same returns the option that shares its place with d.
-func (s settings) same(d *Directive) (Directive, bool) {
-	old, ok := s[slot(d.Option)]
-	return old, ok
+// value returns an option's value, "" if it was not given.
+func (s settings) value(option string) string {
+	if d, ok := s.get(option); ok {
+		return d.Value
+	}
+	return ""
 }
 
-func (s settings) clone() settings { return maps.Clone(s) }
-
-// all yields the options in a fixed order.
+// all yields the options in the order of the table.
 func (s settings) all() iter.Seq[*Directive] {
 	return func(yield func(*Directive) bool) {
-		for _, d := range s.ordered() {
-			if !yield(&d) {
+		for _, d := range s {
+			if d != nil && !yield(d) {
 				return
 			}
 		}
@@ -76,55 +69,62 @@ func (p *parser) layer(components [][]Directive, env []Directive, command [][]Di
 	n := max(len(components), len(command))
 	all := make([]settings, n)
 	for i := range all {
-		set := settings{}
+		set := make(settings, slots)
 		if i < len(components) {
-			for _, d := range components[i] {
-				p.override(set, d)
+			for k := range components[i] {
+				p.override(set, &components[i][k])
 			}
 		}
-		for _, d := range env {
-			set.put(d)
-		}
+		set.putAll(env)
 		switch {
 		case len(command) == 1:
-			for _, d := range command[0] {
-				set.put(d)
-			}
+			set.putAll(command[0])
 		case i < len(command):
-			for _, d := range command[i] {
-				set.put(d)
-			}
+			set.putAll(command[i])
 		}
-		all[i] = set
-		for _, name := range propagated {
-			if d, given := all[0][slot(name)]; i > 0 && given {
-				if _, own := set[slot(name)]; !own {
-					set[slot(name)] = d
-				}
-			}
+		if all[i] = set; i > 0 {
+			set.inherit(all[0])
 		}
 	}
 	return all
 }
 
-// put sets an option. A memory option of the environment replaces that of the
-// script, whatever its unit.
-func (s settings) put(d Directive) {
-	if d.name.file == environment && strings.HasPrefix(d.Option, "mem") {
-		for _, other := range memoryOptions {
-			delete(s, other)
+// inherit takes over what later components have from the first one.
+func (s settings) inherit(first settings) {
+	ownMemory := slices.ContainsFunc(memoryOptions, s.has)
+	for _, name := range propagated {
+		k := slotOf(name)
+		if s[k] == nil && !(name == "mem" && ownMemory) {
+			s[k] = first[k]
 		}
 	}
-	if old, ok := s.get("mail-type"); ok && d.Option == "mail-type" {
+}
+
+func (s settings) putAll(list []Directive) {
+	for i := range list {
+		s.put(&list[i])
+	}
+}
+
+// put sets an option. A memory option of the environment replaces that of the
+// script, whatever its unit; mail types add up.
+func (s settings) put(d *Directive) {
+	if d.name.file == environment && strings.HasPrefix(d.Option, "mem") {
+		for _, other := range memoryOptions {
+			s[slotOf(other)] = nil
+		}
+	}
+	k := slotOf(d.Option)
+	if old := s[k]; old != nil && d.Option == "mail-type" {
 		d = addMail(old, d)
 	}
-	s[slot(d.Option)] = d
+	s[k] = d
 }
 
 // override sets an option of the script, with a warning if it was set before to
 // another value.
-func (p *parser) override(set settings, d Directive) {
-	old, twice := set[slot(d.Option)]
+func (p *parser) override(set settings, d *Directive) {
+	old, twice := set.at(d.Option)
 	if twice && (old.Value != d.Value || old.Option != d.Option) && d.Option != "mail-type" && !d.Plugin {
 		p.warn(d, fmt.Sprintf("overrides %s of line %d", old.show(), old.Line))
 	}
@@ -133,7 +133,7 @@ func (p *parser) override(set settings, d Directive) {
 
 // show prints the option with its long name, "--nodes=2", or its variable,
 // "SBATCH_GPUS=2".
-func (d Directive) show() string {
+func (d *Directive) show() string {
 	if d.name.file == environment {
 		return d.Raw
 	}
@@ -221,48 +221,62 @@ var variables = []variable{
 	{name: "SBATCH_WCKEY", option: "wckey"},
 }
 
-// fromEnvironment returns the options that NAME=VALUE pairs stand for.
-func fromEnvironment(environ []string) []Directive {
-	values := map[string]string{}
+// fromEnvironment returns the options that NAME=VALUE pairs stand for, in the order
+// of the table of variables, and the variables that stand for none.
+func fromEnvironment(environ []string) (found []Directive, idle []*variable) {
+	type setting struct {
+		v     *variable
+		entry string
+	}
+	var given []setting
 	for _, e := range environ {
-		if name, value, ok := strings.Cut(e, "="); ok && (strings.HasPrefix(name, "SBATCH_") || strings.HasPrefix(name, "SLURM_")) {
-			values[name] = value
-		}
-	}
-	if len(values) == 0 {
-		return nil
-	}
-	var out []Directive
-	for _, v := range variables {
-		value, ok := values[v.name]
-		if v.option == "" {
+		if len(e) < 8 || e[0] != 'S' || e[5] != '_' && e[6] != '_' {
 			continue
 		}
-		opt, _ := lookup(v.option)
-		if !ok || opt.Arg == None && !isSet(value) || v.name == "SBATCH_DEBUG" && value == "0" {
+		name, _, ok := strings.Cut(e, "=")
+		if k, known := variableByName[name]; known && ok {
+			given = append(given, setting{&variables[k], e})
+		}
+	}
+	slices.SortStableFunc(given, func(a, b setting) int { return cmp.Compare(variableByName[a.v.name], variableByName[b.v.name]) })
+	for i, g := range given {
+		if i+1 < len(given) && given[i+1].v == g.v {
+			continue // the last of several holds
+		}
+		if g.v.option == "" {
+			idle = append(idle, g.v)
 			continue
 		}
-		src := v.name + "=" + value
-		w := word{text: src, file: environment, src: src, end: len(src)}
-		d := Directive{Option: v.option, Raw: src, opt: opt, name: w}
+		value := g.entry[len(g.v.name)+1:]
+		opt, _ := lookup(g.v.option)
+		if opt.Arg == None && !isSet(value) || g.v.name == "SBATCH_DEBUG" && value == "0" {
+			continue
+		}
+		w := word{text: g.entry, file: environment, src: g.entry, end: len(g.entry)}
+		d := Directive{Option: g.v.option, Raw: g.entry, opt: opt, name: w}
 		if opt.Arg == Required || opt.Arg == Optional && value != "" {
-			d.Value, d.HasValue, d.value, d.valueAt = value, true, w, len(v.name)+1
+			d.Value, d.HasValue, d.value, d.valueAt = value, true, w, len(g.v.name)+1
 		}
-		out = append(out, d)
+		found = append(found, d)
 	}
-	return out
+	return found, idle
 }
 
 // idleVariables warns of variables that have no effect and stand for no option.
-func (p *parser) idleVariables() {
-	for _, v := range variables {
-		for _, e := range p.opts.Environ {
-			if v.option == "" && len(e) > len(v.name) && e[len(v.name)] == '=' && strings.HasPrefix(e, v.name) {
-				p.warnings = append(p.warnings, spec.Warning{File: environment, Option: v.name, Message: "has no effect here: " + v.why})
-			}
-		}
+func (p *parser) idleVariables(list []*variable) {
+	for _, v := range list {
+		p.warnings = append(p.warnings, spec.Warning{File: environment, Option: v.name, Message: "has no effect here: " + v.why})
 	}
 }
+
+// variableByName finds a variable in the table.
+var variableByName = func() map[string]int {
+	m := make(map[string]int, len(variables))
+	for i, v := range variables {
+		m[v.name] = i
+	}
+	return m
+}()
 
 // isSet is how sbatch reads a flag from a variable: empty, "yes" or a number
 // other than zero.
@@ -289,7 +303,7 @@ func fromArgs(args []string) (components [][]Directive, problems []Problem) {
 	return components, problems
 }
 
-func (p *parser) warn(d Directive, message string) {
+func (p *parser) warn(d *Directive, message string) {
 	option := "--" + d.Option
 	if d.name.file == environment {
 		option, _, _ = strings.Cut(d.Raw, "=")

@@ -33,7 +33,7 @@ func (p *parser) times(s *job.Spec, set settings) {
 }
 
 // timeMin checks --time-min against the time limit.
-func (p *parser) timeMin(s *job.Spec, d Directive) {
+func (p *parser) timeMin(s *job.Spec, d *Directive) {
 	switch {
 	case s.TimeMin > s.TimeLimit && s.TimeLimit > 0:
 		p.fail(d, fmt.Errorf("is longer than the time limit, %s", slurmfmt.FormatTimeLimit(s.TimeLimit)),
@@ -44,7 +44,7 @@ func (p *parser) timeMin(s *job.Spec, d Directive) {
 }
 
 // when reads a point in time.
-func (p *parser) when(d Directive) time.Time {
+func (p *parser) when(d *Directive) time.Time {
 	t, err := slurmfmt.ParseWhen(d.Value, p.opts.Now)
 	if !p.check(d, err) {
 		return time.Time{}

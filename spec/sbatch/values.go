@@ -16,7 +16,7 @@ import (
 )
 
 // fail blames an option's value. The error's text completes "--option=value …".
-func (p *parser) fail(d Directive, err error, remedy string) {
+func (p *parser) fail(d *Directive, err error, remedy string) {
 	at, n, reason := 0, len(d.Value), err.Error()
 	var value *slurmfmt.Error
 	var hosts *hostlist.Error
@@ -37,7 +37,7 @@ func (p *parser) fail(d Directive, err error, remedy string) {
 }
 
 // better guesses what a value in another program's form was meant to be.
-func (d Directive) better() string {
+func (d *Directive) better() string {
 	end := 0
 	for end < len(d.Value) && (d.Value[end] >= '0' && d.Value[end] <= '9' || d.Value[end] == '.') {
 		end++
@@ -67,7 +67,7 @@ func (d Directive) better() string {
 }
 
 // blame marks n bytes of an option's value from at.
-func (p *parser) blame(d Directive, at, n int, reason, remedy string) {
+func (p *parser) blame(d *Directive, at, n int, reason, remedy string) {
 	text := d.show()
 	if len(text) > 80 {
 		text = text[:80] + "…"
@@ -92,33 +92,16 @@ func (p *parser) blame(d Directive, at, n int, reason, remedy string) {
 }
 
 // check reports whether there is no error, and blames the value otherwise.
-func (p *parser) check(d Directive, err error) bool {
+func (p *parser) check(d *Directive, err error) bool {
 	if err != nil {
 		p.fail(d, err, "")
 	}
 	return err == nil
 }
 
-// value returns an option's value, "" if it was not given.
-func (s settings) value(name string) string {
-	d, _ := s.get(name)
-	return d.Value
-}
-
-// ordered lists the options by place, so that messages have one order.
-func (s settings) ordered() []Directive {
-	out := make([]Directive, 0, len(s))
-	for _, d := range s {
-		out = append(out, d)
-	}
-	slices.SortFunc(out, func(a, b Directive) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.name.col, b.name.col), strings.Compare(a.Option, b.Option))
-	})
-	return out
-}
-
 func isPropagated(option string) bool {
-	return slices.Contains(propagated, slot(option)) || slices.Contains(propagated, option)
+	k := slotOf(option)
+	return slices.ContainsFunc(propagated, func(name string) bool { return slotOf(name) == k })
 }
 
 // inOrder sorts warnings by line and drops repetitions.
@@ -126,19 +109,20 @@ func inOrder(list []spec.Warning) []spec.Warning {
 	slices.SortStableFunc(list, func(a, b spec.Warning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
-	seen := map[spec.Warning]bool{}
-	return slices.DeleteFunc(list, func(w spec.Warning) bool {
-		was := seen[w]
-		seen[w] = true
-		return was
-	})
+	out := list[:0]
+	for _, w := range list {
+		if !slices.Contains(out, w) {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 // maxCount is the largest number of nodes, tasks or CPUs that can be asked for.
 const maxCount = math.MaxInt32
 
 // integer reads a whole number between least and most.
-func (p *parser) integer(d Directive, least, most int64) int64 {
+func (p *parser) integer(d *Directive, least, most int64) int64 {
 	n, err := strconv.ParseInt(d.Value, 10, 64)
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
@@ -161,7 +145,7 @@ func (p *parser) count(set settings, name string) int {
 }
 
 // blamed reports whether an option has an error already.
-func (p *parser) blamed(d Directive) bool {
+func (p *parser) blamed(d *Directive) bool {
 	return slices.ContainsFunc(p.errs, func(e *spec.Error) bool {
 		return e.File == d.name.file && e.Line == d.Line && strings.HasPrefix(e.Message, d.show())
 	})
@@ -188,7 +172,7 @@ func (p *parser) licenses(set settings) string {
 }
 
 // list splits a value at commas, without empty parts.
-func (p *parser) list(d Directive) []string {
+func (p *parser) list(d *Directive) []string {
 	out := strings.FieldsFunc(d.Value, func(r rune) bool { return r == ',' })
 	if len(out) == 0 {
 		p.fail(d, errors.New("names nothing"), "")

@@ -70,10 +70,10 @@ type splitter struct {
 	pos       int
 }
 
-// words returns the words of the line from pos on and why they ended. For an
-// early end, pos stands at its cause.
-func (s *splitter) words() ([]word, ending) {
-	var out []word
+// words adds the words of the line from pos on to a list and says why they ended.
+// For an early end, pos stands at its cause.
+func (s *splitter) words(out []word) ([]word, ending) {
+	before := len(out)
 	for {
 		for s.pos < len(s.src) && isSpace(s.src[s.pos]) {
 			s.pos++
@@ -85,7 +85,7 @@ func (s *splitter) words() ([]word, ending) {
 			return out, badColon
 		}
 		if s.separator("hetjob") || s.separator("packjob") {
-			if len(out) > 0 {
+			if len(out) > before {
 				return out, late
 			}
 			return out, component
@@ -116,6 +116,10 @@ func (s *splitter) separator(text string) bool {
 // word reads one word; closed is false if a quote in it is not.
 func (s *splitter) word() (w word, closed bool) {
 	w = word{file: s.file, src: s.src, line: s.line, col: s.pos}
+	if end := plainEnd(s.src, s.pos); end > 0 {
+		w.text, w.end, s.pos = s.src[s.pos:end], end, end
+		return w, true
+	}
 	var text []byte
 	var at []int
 	var quote byte
@@ -143,6 +147,20 @@ func (s *splitter) word() (w word, closed bool) {
 		at = append(at, s.pos)
 	}
 	return s.finish(w, text, at, literal), quote == 0
+}
+
+// plainEnd is where the word that begins at from ends, 0 if it has quotes or
+// backslashes.
+func plainEnd(src string, from int) int {
+	for i := from; i < len(src); i++ {
+		switch c := src[i]; {
+		case c == '\\' || c == '"' || c == '\'':
+			return 0
+		case c == '#' || isSpace(c):
+			return i
+		}
+	}
+	return len(src)
 }
 
 func (s *splitter) finish(w word, text []byte, at []int, literal bool) word {

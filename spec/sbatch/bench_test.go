@@ -1,0 +1,71 @@
+package sbatch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// typical is a script of 4 KB with the options that public scripts have most, and
+// the 60 variables of a login shell.
+func typical() (spec.Source, Options) {
+	text := `#!/bin/bash
+#SBATCH --job-name=train
+#SBATCH --partition=gpu
+#SBATCH --account=nlp
+#SBATCH --nodes=4
+#SBATCH --ntasks-per-node=8   # one a GPU
+#SBATCH --cpus-per-task=12
+#SBATCH --gres=gpu:h100:8
+#SBATCH --mem=512G
+#SBATCH --time=1-00:00:00
+#SBATCH --output=logs/%x-%j.out
+#SBATCH --error=logs/%x-%j.err
+#SBATCH --mail-type=END,FAIL --mail-user=anna@example.org
+#SBATCH -d singleton
+##SBATCH --exclusive
+
+set -euo pipefail
+module load cuda
+`
+	for len(text) < 4096 {
+		text += fmt.Sprintf("srun --ntasks=32 python train.py --step %d --out \"$SLURM_SUBMIT_DIR/out\"\n", len(text))
+	}
+	env := []string{"SBATCH_ACCOUNT=nlp", "SLURM_CONF=/etc/slurm/slurm.conf", "PATH=/usr/bin:/bin", "HOME=/home/anna"}
+	for i := len(env); i < 60; i++ {
+		env = append(env, fmt.Sprintf("VARIABLE_%d=%s", i, strings.Repeat("v", i)))
+	}
+	return spec.Source{Name: "train.sbatch", Data: []byte(text[:4096])}, Options{
+		Dir: "/home/anna", Environ: env, Owner: job.Owner{User: "anna", UID: 1000, GID: 1000}, Host: "login1",
+		Now: time.Date(2026, 11, 21, 13, 29, 8, 0, time.UTC), Mail: true,
+	}
+}
+
+// What a submission costs the server: aim at 25 µs.
+func BenchmarkParse(b *testing.B) {
+	src, opts := typical()
+	b.ReportAllocs()
+	b.SetBytes(int64(len(src.Data)))
+	for b.Loop() {
+		if _, _, err := Parse(src, opts); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The parser stands in the path of every submission: it must not begin to allocate
+// by the character.
+func TestParseAllocatesLittle(t *testing.T) {
+	src, opts := typical()
+	if n := testing.AllocsPerRun(100, func() {
+		if _, _, err := Parse(src, opts); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 45 {
+		t.Errorf("%.0f allocations for a typical script", n)
+	}
+}
