@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -108,6 +109,11 @@ func (bl *blobs) put(k *key, b []byte) error {
 		bl.remember(k, p, bl.born[p.pack])
 		return nil
 	}
+	return bl.insert(k, b)
+}
+
+// insert makes a blob fresh and writes what waits if that is much.
+func (bl *blobs) insert(k *key, b []byte) error {
 	bl.add(k, b)
 	if bl.unsaved > spillSize {
 		if err := bl.save(); err != nil {
@@ -161,9 +167,38 @@ func (bl *blobs) remember(k *key, p place, born int64) {
 	bl.born = kept
 }
 
-func (bl *blobs) forget(k *key) {
-	delete(bl.known, *k)
-	delete(bl.faded, *k)
+// forget takes blobs of a purged pack out of what is known.
+func (bl *blobs) forget(pack int64, gone []key) {
+	bl.mu.Lock()
+	defer bl.mu.Unlock()
+	for _, generation := range []map[key]place{bl.known, bl.faded} {
+		for _, k := range gone {
+			if generation[k].pack == pack {
+				delete(generation, k)
+			}
+		}
+	}
+}
+
+// inUse returns the pack that is appended to, 0 for none, and those that were put
+// to since the last Append.
+func (bl *blobs) inUse() (current int64, touched map[int64]struct{}) {
+	bl.mu.Lock()
+	defer bl.mu.Unlock()
+	if bl.pack != nil {
+		current = bl.pack.id
+	}
+	return current, maps.Clone(bl.touched)
+}
+
+// renew makes a blob fresh, whatever is known of it.
+func (bl *blobs) renew(k *key, b []byte) error {
+	bl.mu.Lock()
+	defer bl.mu.Unlock()
+	if bl.fresh[*k] != nil {
+		return nil
+	}
+	return bl.insert(k, b)
 }
 
 // save writes what waits to the pack, in one call; a failed one changes nothing,

@@ -21,6 +21,11 @@ type batch struct {
 // resume opens the newest pack to append to, if it has room and no other process
 // has it.
 func (bl *blobs) resume(c *conn) error {
+	newest, _, err := c.number("SELECT at FROM journal ORDER BY seq DESC LIMIT 1")
+	if err != nil {
+		return err
+	}
+	bl.newest = newest
 	id, has, err := c.number("SELECT MAX(id) FROM pack")
 	if err != nil || !has {
 		return err

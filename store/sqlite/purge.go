@@ -8,12 +8,15 @@ import (
 
 const defaultPurgeLimit = 1000
 
-// Purge implements store.Store. Blobs are not purged yet.
-func (s *Store) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest) (res store.PurgeResult, err error) {
+// Purge implements store.Store. A pack goes as a whole, when all of it is old.
+func (s *Store) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest) (store.PurgeResult, error) {
 	if req.Limit <= 0 {
 		req.Limit = defaultPurgeLimit
 	}
-	err = s.writing(ctx, epoch, func(c *conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var res store.PurgeResult
+	err := s.writingLocked(ctx, epoch, func(c *conn) error {
 		for _, step := range []func(*conn, *store.PurgeRequest, *store.PurgeResult) error{purgeAudit, purgeRecords, purgeJobs} {
 			if err := step(c, &req, &res); err != nil {
 				return err
@@ -24,8 +27,15 @@ func (s *Store) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest)
 	if err != nil {
 		return store.PurgeResult{}, err
 	}
-	res.More = max(res.Records, res.Audit, res.Jobs, res.Blobs) >= req.Limit
-	return res, nil
+	s.log.grow((res.Records + res.Audit + res.Jobs) * pageSize / 2)
+	res.More = max(res.Records, res.Audit, res.Jobs) >= req.Limit
+	if req.BlobsBefore.IsZero() {
+		return res, nil
+	}
+	if err := s.purgePacks(ctx, epoch, &req, &res); err != nil {
+		return res, classify(err)
+	}
+	return res, s.purgeFiles(&req, &res)
 }
 
 // purgeRecords takes the beginning of the journal away and keeps the records with
@@ -47,7 +57,7 @@ func purgeRecords(c *conn, req *store.PurgeRequest, res *store.PurgeResult) erro
 		return err
 	}
 	end := min(first+int64(req.Limit), newest, projected+1) // exclusive
-	young, has, err := c.number("SELECT MIN(seq) FROM journal WHERE seq < ? AND at >= ?", end, micros(req.RecordsBefore))
+	young, has, err := c.number("SELECT seq FROM journal WHERE seq < ? AND at >= ? ORDER BY seq LIMIT 1", end, micros(req.RecordsBefore))
 	if err != nil {
 		return err
 	}

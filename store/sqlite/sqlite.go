@@ -45,6 +45,7 @@ type Store struct {
 	// led is the epoch whose newest record is last; of any other epoch it is read
 	// anew.
 	led, last uint64
+	sweep     sweep
 }
 
 var _ store.Store = (*Store)(nil)

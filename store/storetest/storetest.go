@@ -2,9 +2,9 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -25,8 +25,11 @@ type Harness struct {
 func Run(t *testing.T, h Harness) {
 	for name, f := range map[string]func(*testing.T, Harness){
 		"AppendReadReopen": appendReadReopen, "OldEpochChangesNothing": oldEpoch,
-		"ConcurrentAppendsKeepOrder": concurrent, "Projection": projection, "Blobs": blobs,
-		"CancelledContext": cancelled,
+		"ConcurrentAppendsKeepOrder": concurrent, "CancelledContext": cancelled, "Closed": closed,
+		"CallbackMayCallAndStop": callbacks, "Records": records,
+		"Projection": projection, "Documents": documents, "LiveAndJob": live, "HistoryIsMatch": history,
+		"Blobs": blobs, "BlobsOfManyWriters": blobsConcurrent,
+		"PurgeRecords": purgeRecords, "PurgeJobs": purgeJobs, "PurgeBlobs": purgeBlobs, "PurgeByOldEpoch": purgeOldEpoch,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, h) })
 	}
@@ -35,7 +38,7 @@ func Run(t *testing.T, h Harness) {
 func at(i int) time.Time { return time.Date(2026, 1, 1, 0, 0, i, 123000, time.UTC) }
 
 func rec(i int) store.Record {
-	return store.Record{At: at(i), Kind: "test", Job: uint64(i), Data: json.RawMessage(fmt.Sprintf(`{"i":%d,"text":"ü\u0000"}`, i))}
+	return store.Record{At: at(i), Kind: "test", By: store.Actor{Name: "ada", UID: uint32(i), From: "socket"}, Job: uint64(i), Data: json.RawMessage(fmt.Sprintf(`{"i":%d,"text":"ü\u0000"}`, i))}
 }
 
 func must(t *testing.T, err error) {
@@ -141,52 +144,6 @@ func concurrent(t *testing.T, h Harness) {
 	}
 }
 
-func projection(t *testing.T, h Harness) {
-	s := h.Open(t, t.Name())
-	epoch := lead(t, s)
-	row := store.JobRow{ID: 7, Name: "a", User: "u", State: "RUNNING", Submitted: at(1), Started: at(2), Detail: json.RawMessage(`{}`)}
-	other := store.JobRow{ID: 9, Name: "b", State: "PENDING", Submitted: at(3), Detail: json.RawMessage(`{}`)}
-	must(t, s.Project(t.Context(), epoch, 5, []store.JobRow{row, other}, nil))
-	row.State, row.Ended, row.Exit = "FAILED", at(4), 137
-	must(t, s.Project(t.Context(), epoch, 6, []store.JobRow{row}, nil))
-	must(t, s.Close())
-	s = h.Open(t, t.Name())
-	defer s.Close()
-	seq, err := s.Projected(t.Context())
-	must(t, err)
-	var got []store.JobRow
-	must(t, s.History(t.Context(), store.Query{}, func(r store.JobRow) error { got = append(got, r); return nil }))
-	if d := cmp.Diff([]store.JobRow{other, row}, got); d != "" || seq != 6 {
-		t.Errorf("seq %d %s", seq, d)
-	}
-	got = nil
-	must(t, s.History(t.Context(), store.Query{Below: 9, Limit: 1}, func(r store.JobRow) error { got = append(got, r); return nil }))
-	if d := cmp.Diff([]store.JobRow{row}, got); d != "" {
-		t.Error(d)
-	}
-}
-
-func blobs(t *testing.T, h Harness) {
-	s := h.Open(t, t.Name())
-	defer s.Close()
-	for _, b := range [][]byte{{}, []byte("x"), bytes.Repeat([]byte{0, 255}, 1<<16)} {
-		for range 2 {
-			hash, err := s.PutBlob(t.Context(), b)
-			must(t, err)
-			got, err := s.Blob(t.Context(), hash)
-			must(t, err)
-			if !bytes.Equal(got, b) || hash != store.Hash(b) {
-				t.Errorf("%d bytes came back as %d, hash %s", len(b), len(got), hash)
-			}
-		}
-	}
-	for _, hash := range []string{store.Hash([]byte("never put")), "", "../journal.db"} {
-		if _, err := s.Blob(t.Context(), hash); fault.KindOf(err) != fault.NotFound {
-			t.Errorf("blob %q: %v", hash, err)
-		}
-	}
-}
-
 func cancelled(t *testing.T, h Harness) {
 	s := h.Open(t, t.Name())
 	defer s.Close()
@@ -198,5 +155,73 @@ func cancelled(t *testing.T, h Harness) {
 	}
 	if got := read(t, s, 0); len(got) != 0 {
 		t.Errorf("it wrote %v", got)
+	}
+}
+
+func closed(t *testing.T, h Harness) {
+	s := h.Open(t, t.Name())
+	epoch := lead(t, s)
+	must(t, s.Close())
+	must(t, s.Close())
+	_, appendErr := s.Append(t.Context(), epoch, []store.Record{rec(1)})
+	_, putErr := s.PutBlob(t.Context(), []byte("x"))
+	_, firstErr := s.First(t.Context())
+	_, jobErr := s.Job(t.Context(), 1)
+	for name, err := range map[string]error{"append": appendErr, "put": putErr, "first": firstErr, "job": jobErr} {
+		if fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("%s on a closed store: %v", name, err)
+		}
+	}
+}
+
+// callbacks: while a callback runs, the store can be used, by as many as like.
+func callbacks(t *testing.T, h Harness) {
+	s := h.Open(t, t.Name())
+	defer s.Close()
+	epoch := lead(t, s)
+	var recs []store.Record
+	var rows []store.JobRow
+	for i := 1; i <= 1500; i++ {
+		recs = append(recs, rec(i))
+		rows = append(rows, store.JobRow{ID: uint64(i), Task: -1, Submitted: at(i)})
+	}
+	_, err := s.Append(t.Context(), epoch, recs)
+	must(t, err)
+	must(t, s.Project(t.Context(), epoch, 1500, rows, nil))
+	inside := make(chan struct{})
+	var wg sync.WaitGroup
+	var started sync.WaitGroup
+	for range 20 {
+		started.Add(1)
+		wg.Go(func() {
+			n := 0
+			if err := s.History(t.Context(), store.Query{}, func(store.JobRow) error {
+				if n++; n == 1 {
+					started.Done()
+					<-inside
+				}
+				return nil
+			}); err != nil || n < 1500 {
+				t.Errorf("%d rows, %v", n, err)
+			}
+		})
+	}
+	started.Wait()
+	_, err = s.Append(t.Context(), epoch, []store.Record{rec(1)})
+	must(t, err)
+	must(t, s.Project(t.Context(), epoch, 1501, []store.JobRow{{ID: 1, Task: -1, State: "CHANGED"}}, nil))
+	close(inside)
+	wg.Wait()
+
+	n, enough := 0, errors.New("enough")
+	err = s.Read(t.Context(), 0, func(r store.Record) error {
+		if n++; r.Seq == 700 {
+			return enough
+		}
+		_, err := s.Job(t.Context(), r.Seq)
+		return err
+	})
+	if !errors.Is(err, enough) || n != 700 {
+		t.Errorf("%d records, %v", n, err)
 	}
 }

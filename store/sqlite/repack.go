@@ -1,0 +1,204 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql/driver"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// sweep is how far a purge has come with an old pack.
+type sweep struct {
+	pack  int64
+	at    int64 // the next entry
+	moved int64 // bytes that went to a younger pack
+}
+
+// purgePacks goes on with the oldest pack that nobody has put to since
+// req.BlobsBefore: what a live job names is written again, to the newest pack; the
+// rest leaves the index; at its end the file goes. The caller holds s.mu.
+func (s *Store) purgePacks(ctx context.Context, epoch uint64, req *store.PurgeRequest, res *store.PurgeResult) error {
+	size, err := s.nextSweep(req)
+	if err != nil || size == 0 {
+		return err
+	}
+	sw, left := s.sweep, req.Limit
+	var gone []key
+	next, err := walkPack(s.dir, sw.pack, sw.at, size,
+		func(k *key) bool { return req.Keep != nil && req.Keep(hex.EncodeToString(k[:])) },
+		func(k *key, p place, b []byte) error {
+			if left--; left < 0 {
+				return errStop
+			}
+			if b == nil {
+				gone = append(gone, *k)
+				return nil
+			}
+			if sha256.Sum256(b) != *k {
+				return fmt.Errorf("%w, which a live job names", damaged(hex.EncodeToString(k[:]), packName(s.dir, p.pack)))
+			}
+			moved, err := s.move(k, p, b)
+			sw.moved += moved
+			return err
+		})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	whole := next == size || err != nil
+	n, err := s.unindex(ctx, epoch, sw.pack, gone, whole)
+	if err != nil {
+		return err
+	}
+	res.Blobs += n
+	sw.at = next
+	s.sweep = sw
+	res.More = true
+	if !whole {
+		return nil
+	}
+	if err := os.Remove(packName(s.dir, sw.pack)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	res.Bytes += size - sw.moved
+	s.sweep = sweep{}
+	return nil
+}
+
+// nextSweep chooses the pack to go on with and returns its size; 0: there is none.
+func (s *Store) nextSweep(req *store.PurgeRequest) (size int64, err error) {
+	current, touched := s.blobs.inUse()
+	err = s.write.query(func(row []driver.Value) error {
+		id := row[0].(int64)
+		if _, has := touched[id]; has || id == current || size != 0 {
+			return nil
+		}
+		if size = row[1].(int64); s.sweep.pack != id {
+			s.sweep = sweep{pack: id}
+		}
+		return nil
+	}, "SELECT id, size FROM pack WHERE put < ? ORDER BY id", micros(req.BlobsBefore))
+	return size, err
+}
+
+// move puts a blob of an old pack anew, unless the index names another copy.
+func (s *Store) move(k *key, p place, b []byte) (int64, error) {
+	here := false
+	err := s.write.query(func(row []driver.Value) error {
+		here = scanPlace(row) == p
+		return nil
+	}, "SELECT pack, at, size FROM blob WHERE hash = ?", k[:])
+	if err != nil || !here {
+		return 0, err
+	}
+	return p.size, s.blobs.renew(k, b)
+}
+
+// unindex commits what was moved, takes blobs of a pack out of the index, and, if
+// the pack was walked to its end, the pack as well.
+func (s *Store) unindex(ctx context.Context, epoch uint64, id int64, gone []key, whole bool) (n int, err error) {
+	b, err := s.blobs.begin(0)
+	if err != nil {
+		return 0, err
+	}
+	err = s.writingLocked(ctx, epoch, func(c *conn) error {
+		for _, k := range gone {
+			d, err := c.exec("DELETE FROM blob WHERE hash = ? AND pack = ?", k[:], id)
+			if err != nil {
+				return err
+			}
+			n += d
+		}
+		if whole {
+			if _, err := c.exec("DELETE FROM pack WHERE id = ?", id); err != nil {
+				return err
+			}
+		}
+		if err := b.commit(c); err != nil {
+			return err
+		}
+		return b.wait()
+	})
+	s.blobs.done(b, err == nil)
+	if err != nil {
+		return 0, err
+	}
+	s.log.grow((n + len(b.blobs)) * pageSize)
+	s.blobs.forget(id, gone)
+	return n, nil
+}
+
+// purgeFiles removes blobs of schema 1 by the time of their files, and packs that
+// the index does not know, which a crash has left.
+func (s *Store) purgeFiles(req *store.PurgeRequest, res *store.PurgeResult) error {
+	if err := s.purgeStrays(); err != nil {
+		return classifyFile(err)
+	}
+	entries, err := os.ReadDir(filepath.Join(s.dir, "blobs"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return classifyFile(err)
+	}
+	kept := false
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			continue // gone in the meantime
+		}
+		if !info.ModTime().Before(req.BlobsBefore) || req.Keep != nil && req.Keep(e.Name()) {
+			kept = true
+			continue
+		}
+		if res.Blobs >= req.Limit {
+			res.More = true
+			return nil
+		}
+		if err := os.Remove(filepath.Join(s.dir, "blobs", e.Name())); err != nil {
+			return classifyFile(err)
+		}
+		res.Blobs++
+		res.Bytes += info.Size()
+	}
+	if !kept {
+		return classifyFile(os.Remove(filepath.Join(s.dir, "blobs")))
+	}
+	return nil
+}
+
+// purgeStrays removes the pack files that are older than every pack of the index
+// and not in it.
+func (s *Store) purgeStrays() error {
+	ids, err := packIDs(s.dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	}
+	known, oldest := map[int64]bool{}, int64(0)
+	err = s.write.query(func(row []driver.Value) error {
+		if known[row[0].(int64)] = true; oldest == 0 {
+			oldest = row[0].(int64)
+		}
+		return nil
+	}, "SELECT id FROM pack ORDER BY id")
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !known[id] && id < oldest {
+			if err := os.Remove(packName(s.dir, id)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

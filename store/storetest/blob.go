@@ -1,0 +1,94 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+func blobs(t *testing.T, h Harness) {
+	s := h.Open(t, t.Name())
+	epoch := lead(t, s)
+	all := [][]byte{{}, []byte("x"), bytes.Repeat([]byte{0, 255}, 1<<16), bytes.Repeat([]byte("large"), 1<<20)}
+	check := func() {
+		t.Helper()
+		for _, b := range all {
+			got, err := s.Blob(t.Context(), store.Hash(b))
+			must(t, err)
+			if !bytes.Equal(got, b) {
+				t.Errorf("%d bytes came back as %d", len(b), len(got))
+			}
+		}
+	}
+	for _, b := range all {
+		for range 2 {
+			hash, err := s.PutBlob(t.Context(), b)
+			must(t, err)
+			if hash != store.Hash(b) {
+				t.Errorf("%d bytes have the hash %s", len(b), hash)
+			}
+		}
+	}
+	check() // at once
+	_, err := s.Append(t.Context(), epoch, []store.Record{rec(1)})
+	must(t, err)
+	check()
+	must(t, s.Close())
+	s = h.Open(t, t.Name())
+	defer s.Close()
+	check()
+	for _, b := range all { // again, in another process
+		_, err := s.PutBlob(t.Context(), b)
+		must(t, err)
+	}
+	check()
+	for _, hash := range []string{store.Hash([]byte("never put")), "", "../journal.db", "ABCDEF"} {
+		if _, err := s.Blob(t.Context(), hash); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("blob %q: %v", hash, err)
+		}
+	}
+	got, err := s.Blob(t.Context(), store.Hash(all[1]))
+	must(t, err)
+	got[0] = '!' // the caller's own
+	check()
+}
+
+// blobsConcurrent: what a writer has put is durable when its own Append returns,
+// whoever else puts and appends.
+func blobsConcurrent(t *testing.T, h Harness) {
+	s := h.Open(t, t.Name())
+	epoch := lead(t, s)
+	const writers, each = 8, 12
+	blob := func(w, i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "%d/%d ", w, i), 400) }
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				for _, b := range [][]byte{blob(w, i), []byte("shared by all")} {
+					if _, err := s.PutBlob(t.Context(), b); err != nil {
+						t.Error(err)
+					}
+				}
+				if _, err := s.Append(t.Context(), epoch, []store.Record{rec(i)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	must(t, s.Close())
+	s = h.Open(t, t.Name())
+	defer s.Close()
+	for w := range writers {
+		for i := range each {
+			got, err := s.Blob(t.Context(), store.Hash(blob(w, i)))
+			if err != nil || !bytes.Equal(got, blob(w, i)) {
+				t.Fatalf("blob %d of writer %d: %d bytes, %v", i, w, len(got), err)
+			}
+		}
+	}
+}
