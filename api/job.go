@@ -30,6 +30,10 @@ type Submit struct {
 	Strict     bool            `json:"strict,omitempty" doc:"refuse what would only be warned of"`
 	TestOnly   bool            `json:"test_only,omitempty" doc:"check and estimate, keep nothing"`
 	Provenance *job.Provenance `json:"provenance,omitempty" doc:"what the client recorded of files and working copy"`
+
+	// Files are the contents of files that options name (--nodefile, --export-file),
+	// by name as written. The server reads no file of a user.
+	Files map[string]string `json:"files,omitempty" doc:"contents of files that options name (--nodefile, --export-file), by name as written"`
 }
 
 // Submitted is the answer to Submit. With TestOnly there is no ID.
@@ -39,6 +43,12 @@ type Submitted struct {
 	Name     string    `json:"name,omitempty"`
 	Warnings []Warning `json:"warnings,omitempty"`
 	Estimate *Estimate `json:"estimate,omitempty"` // TestOnly
+
+	// What options of sbatch in the text or in the environment ask of the command.
+	TestOnly bool `json:"test_only,omitempty" doc:"nothing was kept: asked for here or by --test-only"`
+	Wait     bool `json:"wait,omitempty" doc:"--wait: stay until the job has ended"`
+	Parsable bool `json:"parsable,omitempty" doc:"--parsable: print the number alone"`
+	Quiet    bool `json:"quiet,omitempty" doc:"--quiet: print errors alone"`
 }
 
 // Estimate is when and where a job would start.
@@ -153,6 +163,7 @@ type Change struct {
 	Full      bool     `json:"full,omitempty" doc:"signal the batch script and all tasks"`
 	Grace     *float64 `json:"grace,omitempty" doc:"seconds between the signal to end and the kill; 0 kills at once"`
 	Hold      bool     `json:"hold,omitempty" doc:"requeue: and hold it"`
+	Firm      *bool    `json:"firm,omitempty" doc:"hold: only an administrator may release it; left out: yes if an administrator holds somebody else's job"`
 	Reason    string   `json:"reason,omitempty"`
 	Update    *Update  `json:"update,omitempty"`
 }

@@ -1,0 +1,315 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/admit"
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
+)
+
+func (s *Server) registerChange() {
+	type in struct{}
+	add(s, route{
+		method: http.MethodPost, path: "/v1/jobs/change", verb: auth.SeeJob, id: "change", tag: "jobs", body: typeOf[api.Change](),
+		summary: "Change any number of jobs",
+		about: "All verbs; one durable step for all jobs that the caller may change. Jobs that were not changed are in errors. " +
+			"Which verbs the caller may use on which job is decided for each.",
+	}, func(c *call, _ *in) (*api.Changed, error) {
+		ch, err := decode[api.Change](c)
+		if err != nil {
+			return nil, err
+		}
+		return s.change(c, ch)
+	})
+}
+
+// target is a job that a change is about, with what decides whether it may be made.
+type target struct {
+	id    job.ID
+	name  string
+	owner uint32
+	state job.State
+	spec  *job.Spec
+	firm  bool // held by an administrator
+}
+
+const mostNames = 1000 // of changed jobs in an answer
+
+func (s *Server) change(c *call, ch *api.Change) (*api.Changed, error) {
+	op, verb, err := s.operation(c, ch)
+	if err != nil {
+		return nil, err
+	}
+	targets, out, err := c.targets(ch)
+	if err != nil {
+		return nil, err
+	}
+	var ids []job.ID
+	var chosen []target
+	for _, t := range targets {
+		if err := c.mayChange(verb, &t, ch); err != nil {
+			if len(ch.Select.IDs) > 0 { // of a filter those are meant that one may change
+				out.Matched++
+				refuse(out, t.name, err)
+			}
+			continue
+		}
+		out.Matched++
+		ids, chosen = append(ids, t.id), append(chosen, t)
+	}
+	if h, ok := op.(control.Hold); ok && h.On && ch.Firm == nil && c.id.Admin {
+		// what an administrator holds of somebody else's stays held, as with scontrol
+		h.Admin = slices.ContainsFunc(chosen, func(t target) bool { return t.owner != c.id.UID })
+		op = h
+	}
+	if len(ids) > 0 {
+		errs, err := s.cfg.Plane.Change(c.ctx(), c.id.Actor(), ids, op)
+		if err != nil {
+			return nil, err
+		}
+		for i, t := range chosen {
+			if i < len(errs) && errs[i] != nil {
+				refuse(out, t.name, errs[i])
+				continue
+			}
+			out.Changed++
+			if len(out.Names) < mostNames {
+				out.Names = append(out.Names, t.name)
+			}
+		}
+	}
+	return out, nil
+}
+
+func refuse(out *api.Changed, name string, err error) {
+	out.Errors = append(out.Errors, api.ChangeError{Name: name, Error: *problem(err)})
+}
+
+// targets finds the jobs of a selection that the caller may see.
+func (c *call) targets(ch *api.Change) ([]target, *api.Changed, error) {
+	sel := ch.Select
+	if len(sel.IDs)+len(sel.Users)+len(sel.Accounts)+len(sel.Partitions)+len(sel.QOS)+len(sel.Names)+len(sel.States)+len(sel.Nodes) == 0 && !sel.All {
+		return nil, nil, fault.New(fault.Invalid, "no jobs are selected").
+			Advise("name jobs, a user, a state …; all: true means every live job that you may change")
+	}
+	if len(sel.IDs) > 0 && len(sel.States) == 0 {
+		sel.States = []string{"all"} // a job that is named is meant as it is
+	}
+	s, err := selectJobs(sel)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := &api.Changed{}
+	var targets []target
+	missing := c.each(s, 0, false, func(v *control.View) bool {
+		targets = append(targets, target{
+			id: v.Job.ID, name: v.Job.Name(), owner: v.Job.Spec.Owner.UID, state: v.Job.State, spec: v.Job.Spec,
+			firm: v.Why.Code == reason.HeldAdmin,
+		})
+		return true
+	})
+	for _, id := range missing {
+		out.Matched++
+		t, err := c.outOfMemory(id)
+		if err != nil {
+			refuse(out, id.String(), err)
+			continue
+		}
+		out.Matched--
+		targets = append(targets, *t)
+	}
+	return targets, out, nil
+}
+
+// outOfMemory finds a job that ended a while ago: it may be requeued.
+func (c *call) outOfMemory(id slurmfmt.JobID) (*target, error) {
+	v, err := c.find(id.String(), auth.SeeJob)
+	if err != nil {
+		return nil, err
+	}
+	return &target{id: v.Job.ID, name: v.Job.Name(), owner: v.Job.Spec.Owner.UID, state: v.Job.State, spec: v.Job.Spec}, nil
+}
+
+// mayChange asks auth about one job.
+func (c *call) mayChange(verb auth.Verb, t *target, ch *api.Change) error {
+	o := auth.Job(t.name, t.owner)
+	if err := c.may(verb, o); err != nil {
+		return err
+	}
+	switch {
+	case verb == auth.Release && t.firm:
+		return c.may(auth.Unhold, o)
+	case verb == auth.Update && raises(ch.Update, t):
+		return c.may(auth.Raise, o)
+	case verb == auth.Update && ch.Update.Account != nil:
+		return c.mayCharge(*ch.Update.Account, t)
+	}
+	return nil
+}
+
+func (c *call) mayCharge(account string, t *target) error {
+	if err := c.id.MayCharge(account); err != nil {
+		return err
+	}
+	sp := *t.spec
+	sp.Account = account
+	return c.s.cfg.Rules.Apply(&sp)
+}
+
+// raises says whether an update takes more than the owner may give himself.
+func raises(u *api.Update, t *target) bool {
+	switch {
+	case u.Priority != nil && *u.Priority > t.spec.Priority, u.Nice != nil && *u.Nice < min(t.spec.Nice, 0):
+		return true
+	case u.TimeLimit != nil && t.state.Holds():
+		limit := toDuration(*u.TimeLimit)
+		return limit == 0 && t.spec.TimeLimit > 0 || t.spec.TimeLimit > 0 && limit > t.spec.TimeLimit
+	}
+	return false
+}
+
+func toDuration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+// operation reads what is to be done.
+func (s *Server) operation(c *call, ch *api.Change) (control.Op, auth.Verb, error) {
+	sig := 0
+	if ch.Signal != "" {
+		n, err := slurmfmt.ParseSignalName(ch.Signal)
+		if err != nil {
+			return nil, "", fault.New(fault.Invalid, "signal: %w", err)
+		}
+		sig = n
+	}
+	switch ch.Verb {
+	case api.VerbCancel:
+		grace := time.Duration(-1)
+		if ch.Grace != nil {
+			if *ch.Grace < 0 || *ch.Grace > 7*24*3600 {
+				return nil, "", fault.New(fault.Invalid, "grace: %g seconds are not between 0 and a week", *ch.Grace)
+			}
+			grace = toDuration(*ch.Grace)
+		}
+		return control.Cancel{Grace: grace, Signal: sig, Message: ch.Reason}, auth.Cancel, nil
+	case api.VerbHold:
+		if ch.Firm != nil && *ch.Firm {
+			return control.Hold{On: true, Admin: true}, auth.HoldFirm, nil
+		}
+		return control.Hold{On: true}, auth.Hold, nil
+	case api.VerbRelease:
+		return control.Hold{On: false, Admin: c.id.Admin}, auth.Release, nil
+	case api.VerbRequeue:
+		return control.Requeue{Hold: ch.Hold}, auth.Requeue, nil
+	case api.VerbSignal:
+		if ch.Signal == "" {
+			return nil, "", fault.New(fault.Invalid, "signal: which one?").Advise("a name or a number: USR1, 10")
+		}
+		return control.Signal{Signal: sig, To: scope(ch)}, auth.Signal, nil
+	case api.VerbSuspend:
+		return control.Suspend{On: true}, auth.Suspend, nil
+	case api.VerbResume:
+		return control.Suspend{On: false}, auth.Resume, nil
+	case api.VerbTop:
+		return control.Top{}, auth.Top, nil
+	case api.VerbUpdate:
+		up, err := s.update(ch.Update)
+		return up, auth.Update, err
+	}
+	return nil, "", fault.New(fault.Invalid, "verb: there is no %q", ch.Verb).
+		Advise("verbs: cancel, hold, release, requeue, signal, suspend, resume, update, top; a newer client needs a newer server (API %s)", apiVersion)
+}
+
+func scope(ch *api.Change) engine.Scope {
+	switch {
+	case ch.Full:
+		return engine.ToAll
+	case ch.BatchOnly:
+		return engine.ToBatch
+	}
+	return engine.ToTasks
+}
+
+// update reads the new values; what cannot be is refused before any job is touched.
+func (s *Server) update(u *api.Update) (control.Update, error) {
+	if u == nil {
+		return control.Update{}, fault.New(fault.Invalid, "update: there is nothing to change").Advise("fields stand in /openapi.json")
+	}
+	out := control.Update{
+		Name: u.Name, Comment: u.Comment, Account: u.Account, QOS: u.QOS, Begin: u.Begin, Deadline: u.Deadline,
+		Priority: u.Priority, Nice: u.Nice, Requeue: u.Requeue, MaxRunning: u.MaxRunning, Nodes: u.Nodes,
+	}
+	for _, d := range []struct {
+		name string
+		from *float64
+		to   **time.Duration
+	}{{"time_limit", u.TimeLimit, &out.TimeLimit}, {"time_min", u.TimeMin, &out.TimeMin}} {
+		if d.from == nil {
+			continue
+		}
+		if *d.from < 0 || *d.from > 100*365*24*3600 {
+			return out, fault.New(fault.Invalid, "%s: %g seconds are no time", d.name, *d.from)
+		}
+		v := toDuration(*d.from)
+		*d.to = &v
+	}
+	if u.Partitions != nil {
+		if err := s.partitionsExist(u.Partitions); err != nil {
+			return out, err
+		}
+		out.Partitions = &u.Partitions
+	}
+	if u.Depends != nil {
+		d, err := sbatch.ParseDependency(*u.Depends)
+		if err != nil {
+			return out, err
+		}
+		out.Depends = &d
+	}
+	for _, l := range []struct {
+		name string
+		from *[]string
+		to   **[]string
+	}{{"node_list", u.NodeList, &out.NodeList}, {"exclude", u.Exclude, &out.Exclude}} {
+		if l.from == nil {
+			continue
+		}
+		names, err := hostlist.Expand(strings.Join(*l.from, ","))
+		if err != nil {
+			return out, fault.New(fault.Invalid, "%s: %w", l.name, err)
+		}
+		*l.to = &names
+	}
+	if u.Features != nil {
+		con, err := sbatch.ParseConstraint(*u.Features)
+		if err != nil {
+			return out, err
+		}
+		out.Constraint = &con
+	}
+	return out, nil
+}
+
+func (s *Server) partitionsExist(names []string) error {
+	known := s.cfg.Rules.Partitions
+	for _, n := range names {
+		if len(known) > 0 && !slices.ContainsFunc(known, func(p admit.Partition) bool { return p.Name == n }) {
+			var all []string
+			for _, p := range known {
+				all = append(all, p.Name)
+			}
+			return fault.New(fault.Invalid, "partitions: there is no partition %s", n).Advise("partitions here: %s", strings.Join(all, ", "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/hostlist"
+)
+
+func (s *Server) registerFleet() {
+	type in struct{}
+	add(s, route{
+		method: http.MethodGet, path: "/v1/nodes", verb: auth.SeeNodes, id: "listNodes", tag: "nodes", summary: "List nodes with what is used of them",
+	}, func(c *call, _ *in) (*api.Nodes, error) { return s.nodes(c, nil) })
+	type one struct {
+		Node string `path:"node"`
+	}
+	add(s, route{
+		method: http.MethodGet, path: "/v1/nodes/{node}", verb: auth.SeeNodes, id: "getNode", tag: "nodes", summary: "Show one node",
+	}, func(c *call, in *one) (*api.Node, error) {
+		list, err := s.nodes(c, []string{in.Node})
+		if err != nil {
+			return nil, err
+		}
+		return &list.Nodes[0], nil
+	})
+	add(s, route{
+		method: http.MethodPost, path: "/v1/nodes/change", verb: auth.Drain, id: "changeNodes", tag: "nodes", body: typeOf[api.NodeChange](),
+		summary: "Drain nodes or take them back", about: "Running work goes on; nothing new starts on a drained node. All nodes or none.",
+	}, func(c *call, _ *in) (*api.Nodes, error) { return s.changeNodes(c) })
+	add(s, route{
+		method: http.MethodGet, path: "/v1/partitions", verb: auth.SeeNodes, id: "listPartitions", tag: "nodes", summary: "List partitions",
+	}, func(c *call, _ *in) (*api.Partitions, error) { return s.partitions(c) })
+}
+
+// nodes lists nodes; names nil: all of them.
+func (s *Server) nodes(c *call, names []string) (*api.Nodes, error) {
+	views, err := s.cfg.Plane.NodeViews(c.ctx())
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Nodes{Nodes: []api.Node{}}
+	for i := range views {
+		if names == nil || slices.Contains(names, views[i].Node.Name) {
+			out.Nodes = append(out.Nodes, c.shownNode(&views[i]))
+		}
+	}
+	for _, n := range names {
+		if !slices.ContainsFunc(out.Nodes, func(have api.Node) bool { return have.Name == n }) {
+			return nil, unknownNode(n, views)
+		}
+	}
+	return out, nil
+}
+
+func unknownNode(name string, views []control.NodeView) error {
+	all := make([]string, 0, len(views))
+	for i := range views {
+		all = append(all, views[i].Node.Name)
+	}
+	return fault.New(fault.NotFound, "there is no node %s", name).Advise("nodes here: %s", hostlist.Compress(all))
+}
+
+func (s *Server) changeNodes(c *call) (*api.Nodes, error) {
+	ch, err := decode[api.NodeChange](c)
+	if err != nil {
+		return nil, err
+	}
+	names, err := hostlist.Expand(strings.Join(ch.Nodes, ","))
+	switch {
+	case err != nil:
+		return nil, fault.New(fault.Invalid, "nodes: %w", err)
+	case len(names) == 0:
+		return nil, fault.New(fault.Invalid, "nodes: none is named").Advise("names or host lists: v[1-4]")
+	case ch.Verb != "drain" && ch.Verb != "resume":
+		return nil, fault.New(fault.Invalid, "verb: there is no %q for nodes", ch.Verb).Advise("verbs: drain, resume")
+	case ch.Verb == "drain" && ch.Reason == "":
+		return nil, fault.New(fault.Invalid, "a drained node needs a reason").Advise("cox node drain %s --reason WHY", hostlist.Compress(names))
+	}
+	if _, err := s.nodes(c, names); err != nil {
+		return nil, err
+	}
+	if err := s.cfg.Plane.SetNodes(c.ctx(), c.id.Actor(), names, ch.Verb == "drain", ch.Reason); err != nil {
+		return nil, err
+	}
+	return s.nodes(c, names)
+}
+
+func (s *Server) partitions(c *call) (*api.Partitions, error) {
+	out := &api.Partitions{Partitions: []api.Partition{}}
+	views, err := s.cfg.Plane.NodeViews(c.ctx())
+	if err != nil {
+		return nil, err
+	}
+	def := s.cfg.Rules.Default()
+	for i := range s.cfg.Rules.Partitions {
+		p := &s.cfg.Rules.Partitions[i]
+		part := api.Partition{
+			Name: p.Name, Default: def != nil && def.Name == p.Name, State: "up", Nodes: p.Nodes,
+			TimeLimit: p.TimeLimit.Seconds(), DefaultTime: p.DefaultTime.Seconds(),
+		}
+		for j := range views {
+			if slices.Contains(p.Nodes, views[j].Node.Name) {
+				part.Pool = views[j].Node.Pool
+				break
+			}
+		}
+		out.Partitions = append(out.Partitions, part)
+	}
+	return out, nil
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/auth/peer"
+	"github.com/coxswain-sched/coxswain/auth/token"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// origin is what a connection says of its other end.
+type origin struct {
+	socket bool
+	cred   peer.Credentials
+	err    error
+	from   string // "socket", "tcp 127.0.0.1:5123"
+}
+
+type originKey struct{}
+
+// withOrigin asks who is at the other end, once per connection.
+func withOrigin(ctx context.Context, c net.Conn) context.Context {
+	o := &origin{}
+	if _, ok := c.(*net.UnixConn); ok {
+		o.socket, o.from = true, "socket"
+		o.cred, o.err = peer.Of(c)
+	} else {
+		o.from = "tcp " + c.RemoteAddr().String()
+	}
+	return context.WithValue(ctx, originKey{}, o)
+}
+
+// identify says who asks. A token that is shown is always checked, on the socket
+// too; without one the socket's other end is who the kernel says.
+func (c *call) identify() error {
+	o, _ := c.ctx().Value(originKey{}).(*origin)
+	if o == nil {
+		o = &origin{from: "tcp " + c.r.RemoteAddr}
+	}
+	h := c.r.Header["Authorization"]
+	switch {
+	case len(h) > 0:
+		return c.byToken(h[0], o)
+	case !o.socket:
+		return auth.Unauthenticated
+	case o.err != nil:
+		return fault.New(fault.Unavailable, "ask the system who is at the other end of the socket: %w", o.err)
+	}
+	u := c.s.cfg.Users.ByUID(o.cred.UID)
+	c.id = auth.Identity{Name: u.Name, UID: o.cred.UID, GID: o.cred.GID, Via: "socket", From: o.from}
+	c.id.Admin = c.s.isAdmin(u.Name, u.UID)
+	return nil
+}
+
+// isAdmin reports whether a user of this machine is an administrator.
+func (s *Server) isAdmin(name string, uid uint32) bool {
+	return uid == 0 || uid == s.self.UID || slices.Contains(s.cfg.Admins, name) ||
+		s.cfg.Group != "" && s.cfg.Users.In(name, s.cfg.Group)
+}
+
+func (c *call) byToken(header string, o *origin) error {
+	word, whole, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(word, "Bearer") {
+		return unauthorized(fault.New(fault.Permission, "Authorization: %s is not understood", word).
+			Advise("send Authorization: Bearer TOKEN, or set COX_TOKEN"))
+	}
+	whole = strings.TrimSpace(whole)
+	id, err := token.ID(whole)
+	if err != nil {
+		return unauthorized(err)
+	}
+	t, ok := c.s.cfg.Plane.TokenByID(id)
+	if !ok {
+		return unauthorized(token.Wrong())
+	}
+	now := c.s.cfg.Now()
+	if err := (token.Kept{Hash: t.Hash, Expires: t.Expires, Revoked: t.Revoked}).Check(whole, now); err != nil {
+		return unauthorized(err)
+	}
+	if u, err := c.s.cfg.Users.ByName(t.Name); err == nil && u.UID != t.UID {
+		return unauthorized(fault.New(fault.Permission, "the access token is of user %s with number %d, who has number %d now", t.Name, t.UID, u.UID).
+			Advise("make a new one on the server's machine: cox token new"))
+	}
+	c.id = auth.Identity{
+		Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Via: "token", Token: t.ID, From: o.from,
+		Admin: t.Admin,
+	}
+	c.s.use(t.ID, now)
+	return nil
+}
+
+func unauthorized(err error) error { return statusError{http.StatusUnauthorized, err} }
+
+// use notes when a token was used last, to the minute.
+func (s *Server) use(id string, now time.Time) {
+	v, ok := s.used.Load(id)
+	if !ok {
+		v, _ = s.used.LoadOrStore(id, new(atomic.Int64))
+	}
+	if last, minute := v.(*atomic.Int64), now.Unix()/60; last.Load() != minute {
+		last.Store(minute)
+	}
+}
+
+func (s *Server) lastUse(id string) time.Time {
+	if v, ok := s.used.Load(id); ok {
+		return time.Unix(v.(*atomic.Int64).Load()*60, 0).UTC()
+	}
+	return time.Time{}
+}
+
+func shownIdentity(id auth.Identity) api.Identity {
+	return api.Identity{Name: id.Name, UID: id.UID, GID: id.GID, Accounts: id.Accounts, Admin: id.Admin, Via: id.Via}
+}
+
+func shownToken(s *Server, t control.Token) api.Token {
+	return api.Token{
+		ID: t.ID, Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Admin: t.Admin, Comment: t.Comment,
+		Created: t.Created, By: t.By.Name, Expires: t.Expires, Revoked: t.Revoked, Used: s.lastUse(t.ID),
+	}
+}

@@ -1,0 +1,172 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+)
+
+type jobInput struct {
+	Job string `path:"job" doc:"7, or 7_3 for a task of an array" example:"7_3"`
+}
+
+func (s *Server) registerJob() {
+	add(s, route{
+		method: http.MethodGet, path: "/v1/jobs/{job}", verb: auth.SeeJob, id: "getJob", tag: "jobs", owned: true,
+		summary: "Show one job", about: "Also one that ended long ago, as long as the history keeps it.",
+	}, func(c *call, in *jobInput) (*api.Job, error) {
+		v, err := c.find(in.Job, auth.SeeJob)
+		if err != nil {
+			return nil, err
+		}
+		return shown(&v), nil
+	})
+	add(s, route{
+		method: http.MethodGet, path: "/v1/jobs/{job}/why", verb: auth.SeeJob, id: "why", tag: "jobs", owned: true,
+		summary: "Everything that keeps a job waiting",
+	}, func(c *call, in *jobInput) (*api.Why, error) { return s.why(c, in.Job) })
+	addStream(s, route{
+		method: http.MethodGet, path: "/v1/jobs/{job}/script", verb: auth.SeeScript, id: "getScript", tag: "jobs", owned: true,
+		media: []string{"text/plain"}, summary: "The batch script as it was submitted",
+	}, func(c *call, in *jobInput) error {
+		return s.blob(c, in.Job, auth.SeeScript, "text/plain; charset=utf-8", func(j *job.Job) (string, error) {
+			if j.Spec.Program.ScriptHash == "" {
+				return "", fault.New(fault.NotFound, "job %s has no script: it runs a command", j.Name()).Advise("cox show %s", j.Name())
+			}
+			return j.Spec.Program.ScriptHash, nil
+		})
+	})
+	addStream(s, route{
+		method: http.MethodGet, path: "/v1/jobs/{job}/environment", verb: auth.SeeEnvironment, id: "getEnvironment", tag: "jobs", owned: true,
+		media: []string{"application/octet-stream"}, summary: "The environment that was submitted", about: "NAME=VALUE, each with a NUL behind it.",
+	}, func(c *call, in *jobInput) error {
+		return s.blob(c, in.Job, auth.SeeEnvironment, "application/octet-stream", func(j *job.Job) (string, error) { return j.Spec.Env.Hash, nil })
+	})
+	type waitInput struct {
+		jobInput
+		Timeout int `query:"timeout" minimum:"0" maximum:"3600" doc:"seconds; 0: do not wait"`
+	}
+	add(s, route{
+		method: http.MethodGet, path: "/v1/jobs/{job}/wait", verb: auth.SeeJob, id: "wait", tag: "jobs", owned: true,
+		summary: "Wait until a job has ended",
+		about:   "204 at the time-out: ask again. Of a whole array the task with the highest exit code is the answer, when all have ended.",
+	}, func(c *call, in *waitInput) (*api.Job, error) {
+		return s.wait(c, in.Job, time.Duration(in.Timeout)*time.Second)
+	})
+}
+
+func (s *Server) why(c *call, name string) (*api.Why, error) {
+	v, err := c.find(name, auth.SeeJob)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.cfg.Plane.Why(c.ctx(), v.Job.ID)
+	if fault.KindOf(err) == fault.NotFound { // it ended and left memory
+		w, err = control.Why{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Why{Job: v.Job.ID, Name: v.Job.Name(), State: v.Job.State.String(), Since: w.Since, Reasons: w.Reasons, StartsBy: w.StartsBy}
+	for _, r := range w.Reasons {
+		out.Lines = append(out.Lines, r.String())
+	}
+	return out, nil
+}
+
+func (s *Server) blob(c *call, name string, verb auth.Verb, media string, which func(*job.Job) (string, error)) error {
+	v, err := c.find(name, verb)
+	if err != nil {
+		return err
+	}
+	hash, err := which(&v.Job)
+	if err != nil {
+		return err
+	}
+	var b []byte
+	if hash != "" {
+		if b, err = s.cfg.Plane.Blob(c.ctx(), hash); err != nil {
+			return err
+		}
+	}
+	c.w.Header().Set("X-Content-Type-Options", "nosniff")
+	c.write(http.StatusOK, media, b)
+	return nil
+}
+
+// wait answers when the job, or every task of the array, has ended.
+func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, error) {
+	ctx, cancel := c.streaming()
+	defer cancel()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	s.metrics.waiters.Add(1)
+	defer s.metrics.waiters.Add(-1)
+	after := s.hub.newest()
+	for {
+		v, err := c.ended(name)
+		if err != nil || v != nil {
+			return v, err
+		}
+		for again := true; again; {
+			items, last, wake, ok := s.hub.next(after)
+			after = max(last, after)
+			if !ok {
+				after = s.hub.newest()
+				break
+			}
+			for i := range items {
+				again = again && !items[i].final
+			}
+			if !again {
+				break
+			}
+			select {
+			case <-wake:
+			case <-timer.C:
+				return nil, nil
+			case <-ctx.Done():
+				return nil, fault.New(fault.Unavailable, "the server is shutting down").Advise("ask again")
+			}
+		}
+	}
+}
+
+// ended returns the job if it has ended; of an array the task with the highest exit
+// code, when all have.
+func (c *call) ended(name string) (*api.Job, error) {
+	id, err := slurmfmt.ParseJobID(name)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "job %s: %w", name, err)
+	}
+	numbers, _ := c.numbers([]slurmfmt.JobID{id})
+	if len(numbers) <= 1 {
+		v, err := c.find(name, auth.SeeJob)
+		if err != nil || !v.Job.State.Final() {
+			return nil, err
+		}
+		return shown(&v), nil
+	}
+	var worst *api.Job
+	allowed, all := true, true
+	c.each(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, true, func(v *control.View) bool {
+		allowed, all = c.sees(v), v.Job.State.Final()
+		if allowed && all && (worst == nil || v.Job.Exit.Shell() >= worst.Exit.Shell()) {
+			worst = shown(v)
+		}
+		return allowed && all
+	})
+	switch {
+	case !allowed || worst == nil && all:
+		return nil, unknownJob(name)
+	case !all:
+		return nil, nil
+	}
+	return worst, nil
+}

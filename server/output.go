@@ -1,0 +1,335 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/frame"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Output opens what jobs print. Files are opened with the rights of the job's
+// owner.
+type Output interface {
+	// OpenLog opens output of a job from its beginning. A Read at its present end
+	// returns io.EOF, and may return more when it is called again.
+	OpenLog(ctx context.Context, v *control.View, q LogQuery) (io.ReadCloser, error)
+}
+
+// LogQuery says which output of a job.
+type LogQuery struct {
+	Stream string // "stdout" or "stderr"
+	Step   *int   // the log of a rank of this step; nil with Rank: of the last step that has it
+	Rank   *int   // nil without Step: the job's own files
+}
+
+// Exec runs commands beside the tasks of running jobs, with their owner's rights.
+type Exec interface {
+	Exec(ctx context.Context, v *control.View, e api.Exec, s ExecStreams) (job.ExitCode, error)
+}
+
+// ExecStreams are the ends of a command. Resize ends with the client.
+type ExecStreams struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Resize         <-chan api.Window
+}
+
+type logInput struct {
+	jobInput
+	Stream string `query:"stream" enum:"stdout,stderr" default:"stdout"`
+	Step   string `query:"step" doc:"number of a step"`
+	Rank   string `query:"rank" doc:"number of a task; left out: the job's own files"`
+	Follow bool   `query:"follow" doc:"until the job has ended"`
+	Tail   int    `query:"tail" minimum:"0" doc:"only so many last lines; 0: all"`
+}
+
+func (s *Server) registerOutput() {
+	addStream(s, route{
+		method: http.MethodGet, path: "/v1/jobs/{job}/logs", verb: auth.SeeLogs, id: "logs", tag: "jobs", owned: true,
+		media: []string{"text/plain"}, summary: "Output of a job or of one rank",
+		about: "As bytes. The trailer Cox-Log-End says why it ended: end, job-ended, or an error.",
+	}, func(c *call, in *logInput) error { return s.logs(c, in) })
+	addStream(s, route{
+		method: http.MethodPost, path: "/v1/jobs/{job}/exec", verb: auth.Exec, id: "exec", tag: "jobs", owned: true, status: http.StatusSwitchingProtocols,
+		summary: "Run a command beside the tasks of a running job",
+		about:   "An upgrade of the connection to " + frame.Protocol + "; the header " + frame.Header + " holds api.Exec as JSON in base64. docs/api.md has the frames.",
+	}, func(c *call, in *jobInput) error { return s.exec(c, in.Job) })
+}
+
+const logEnd = "Cox-Log-End"
+
+func (s *Server) logs(c *call, in *logInput) error {
+	v, err := c.find(in.Job, auth.SeeLogs)
+	if err != nil {
+		return err
+	}
+	q := LogQuery{Stream: in.Stream}
+	for _, n := range []struct {
+		name, from string
+		to         **int
+	}{{"step", in.Step, &q.Step}, {"rank", in.Rank, &q.Rank}} {
+		if n.from == "" {
+			continue
+		}
+		var i int
+		if err := json.Unmarshal([]byte(n.from), &i); err != nil || i < -1 {
+			return fault.New(fault.Invalid, "%s: %q is no number", n.name, n.from)
+		}
+		*n.to = &i
+	}
+	if s.cfg.Output == nil {
+		return fault.New(fault.Unsupported, "the engine of this server gives no output").Advise("look at the files: cox show %s", in.Job)
+	}
+	ctx, cancel := c.streaming()
+	defer cancel()
+	if in.Follow && v.Job.State == job.Pending {
+		if v, err = s.untilStarted(ctx, c, in.Job); err != nil {
+			return err
+		}
+	}
+	r, err := s.cfg.Output.OpenLog(ctx, &v, q)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	h := c.w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Trailer", logEnd)
+	why, err := s.copyLog(ctx, c, in, r)
+	if err != nil {
+		why = strings.ReplaceAll(err.Error(), "\n", " ")
+	}
+	h.Set(logEnd, why)
+	return nil
+}
+
+// untilStarted waits until a job has an attempt, or has ended without.
+func (s *Server) untilStarted(ctx context.Context, c *call, name string) (control.View, error) {
+	for {
+		after := s.hub.newest()
+		v, err := c.find(name, auth.SeeLogs)
+		if err != nil || v.Job.State != job.Pending {
+			return v, err
+		}
+		_, _, wake, ok := s.hub.next(after)
+		if !ok {
+			continue
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return v, fault.New(fault.Unavailable, "given up: %w", ctx.Err())
+		}
+	}
+}
+
+// logPoll is how often a file that is followed is looked at.
+const logPoll = 100 * time.Millisecond
+
+// copyLog sends a log as it grows. A client that does not read is cut off.
+func (s *Server) copyLog(ctx context.Context, c *call, in *logInput, r io.Reader) (why string, err error) {
+	out := &logWriter{c: c, ctl: http.NewResponseController(c.w.ResponseWriter), stall: s.cfg.Stall}
+	if in.Tail > 0 {
+		if r, err = tail(r, in.Tail); err != nil {
+			return "", err
+		}
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		ended := !in.Follow
+		if in.Follow {
+			v, err := c.find(in.Job, auth.SeeLogs)
+			if err != nil {
+				return "", err
+			}
+			ended = v.Job.State.Final() || v.Job.State == job.Pending
+		}
+		n, err := io.CopyBuffer(out, onlyReader{r}, buf)
+		if err != nil {
+			return "", err
+		}
+		if n > 0 {
+			out.flush()
+		}
+		switch {
+		case ended && in.Follow:
+			return "job-ended", nil
+		case ended:
+			return "end", nil
+		}
+		pause(ctx, logPoll)
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+	}
+}
+
+type onlyReader struct{ io.Reader }
+
+type logWriter struct {
+	c     *call
+	ctl   *http.ResponseController
+	stall time.Duration
+}
+
+func (w *logWriter) Write(b []byte) (int, error) {
+	_ = w.ctl.SetWriteDeadline(time.Now().Add(w.stall))
+	return w.c.w.Write(b)
+}
+
+func (w *logWriter) flush() { _ = w.ctl.Flush() }
+
+// tail returns a reader of the last n lines of what is there now, and of what comes
+// after it. Not more than 64 MiB are looked at.
+func tail(r io.Reader, n int) (io.Reader, error) {
+	const most = 64 << 20
+	if sk, ok := r.(io.Seeker); ok {
+		if size, err := sk.Seek(0, io.SeekEnd); err == nil {
+			if _, err := sk.Seek(max(0, size-most), io.SeekStart); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var kept []byte
+	buf := make([]byte, 64<<10)
+	for {
+		m, err := r.Read(buf)
+		kept = append(kept, buf[:m]...)
+		if len(kept) > 1<<20 {
+			kept = append([]byte(nil), lastLines(kept, n)...)
+		}
+		if err == io.EOF {
+			return io.MultiReader(bytes.NewReader(lastLines(kept, n)), r), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func lastLines(b []byte, n int) []byte {
+	at := len(b)
+	if at > 0 && b[at-1] == '\n' {
+		at--
+	}
+	for ; n > 0; n-- {
+		i := bytes.LastIndexByte(b[:at], '\n')
+		if i < 0 {
+			return b
+		}
+		at = i
+	}
+	return b[at+1:]
+}
+
+func (s *Server) exec(c *call, name string) error {
+	v, err := c.find(name, auth.Exec)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.cfg.Exec == nil:
+		return fault.New(fault.Unsupported, "the engine of this server runs no commands inside of jobs")
+	case v.Job.State != job.Running:
+		return fault.New(fault.Conflict, "job %s does not run: it is %s", v.Job.Name(), v.Job.State).Advise("cox show %s", v.Job.Name())
+	case !strings.EqualFold(c.r.Header.Get("Upgrade"), frame.Protocol):
+		return statusError{http.StatusUpgradeRequired, fault.New(fault.Invalid, "exec needs an upgrade of the connection to %s", frame.Protocol).Advise("cox exec does it")}
+	}
+	var e api.Exec
+	b, err := base64.StdEncoding.DecodeString(c.r.Header.Get(frame.Header))
+	if err == nil {
+		err = json.Unmarshal(b, &e)
+	}
+	if err != nil || len(e.Command) == 0 {
+		return fault.New(fault.Invalid, "the header %s holds no command", frame.Header).Advise("docs/api.md has its form")
+	}
+	return s.runExec(c, &v, e)
+}
+
+// runExec takes the connection over.
+func (s *Server) runExec(c *call, v *control.View, e api.Exec) error {
+	s.log.Info("exec", "job", v.Job.Name(), "user", c.id.Name, "from", c.id.From, "command", e.Command[0])
+	conn, rw, err := http.NewResponseController(c.w.ResponseWriter).Hijack()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	c.w.status = http.StatusSwitchingProtocols
+	_ = conn.SetDeadline(time.Time{})
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+frame.Protocol+"\r\n"+api.VersionHeader+": "+apiVersion+"\r\n\r\n")
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	in, feed := io.Pipe()
+	sizes := make(chan api.Window, 1)
+	go func() { // ends when the connection is closed, at the latest below
+		defer cancel()
+		defer close(sizes)
+		feed.CloseWithError(readFrames(rw, feed, sizes))
+	}()
+	go func() {
+		select {
+		case <-s.ending:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	w := frame.NewWriter(conn)
+	code, err := s.cfg.Exec.Exec(ctx, v, e, ExecStreams{Stdin: in, Stdout: w.Stream(frame.Stdout), Stderr: w.Stream(frame.Stderr), Resize: sizes})
+	in.Close()
+	kind, last := frame.Exit, any(code)
+	if err != nil {
+		kind, last = frame.Error, problem(err)
+	}
+	text, err := json.Marshal(last)
+	if err == nil {
+		err = w.Write(kind, text)
+	}
+	if err != nil {
+		s.log.Debug("exec: the client has gone", "job", v.Job.Name(), "error", err)
+	}
+	return nil
+}
+
+// readFrames reads what the client sends until it goes.
+func readFrames(r io.Reader, stdin *io.PipeWriter, sizes chan<- api.Window) error {
+	var buf []byte
+	for {
+		t, payload, grown, err := frame.Read(r, buf)
+		if err != nil {
+			return err
+		}
+		buf = grown
+		switch t {
+		case frame.Stdin:
+			if _, err := stdin.Write(payload); err != nil && err != io.ErrClosedPipe {
+				return err
+			}
+		case frame.EOF:
+			stdin.Close()
+		case frame.Window:
+			if rows, cols, ok := frame.GetWindow(payload); ok {
+				select {
+				case sizes <- api.Window{Rows: rows, Cols: cols}:
+				default: // only the latest matters, and the next comes soon
+				}
+			}
+		}
+	}
+}

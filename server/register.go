@@ -1,0 +1,38 @@
+package server
+
+import (
+	"io/fs"
+	"net/http"
+	"path/filepath"
+)
+
+// register makes every route.
+func (s *Server) register() {
+	s.api = newAPI(s.mux, s.cfg.Version)
+	s.registerSubmit()
+	s.registerLists()
+	s.registerJob()
+	s.registerChange()
+	s.registerOutput()
+	s.registerHistory()
+	s.registerAdvise()
+	s.registerFleet()
+	s.registerWatch()
+	s.registerMetrics()
+	s.registerAdmin()
+	s.mux.HandleFunc("/", http.HandlerFunc(s.unknown))
+}
+
+// sizeOf sums the files below a folder; what cannot be read counts nothing.
+func sizeOf(dir string) (n int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if i, err := d.Info(); err == nil && i.Mode().IsRegular() {
+			n += i.Size()
+		}
+		return nil
+	})
+	return n
+}

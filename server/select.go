@@ -1,0 +1,268 @@
+package server
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+)
+
+// selection is api.Select, read.
+type selection struct {
+	ids        []slurmfmt.JobID // empty: all
+	users      []string
+	uids       []uint32 // users that were given as numbers
+	accounts   []string
+	partitions []string
+	qos        []string
+	names      []string
+	states     uint32    // bit per job.State
+	flags      job.Flags // CONFIGURING and COMPLETING are asked for as states
+	live       bool      // states leaves out all final ones
+	nodes      map[string]bool
+}
+
+const allStates = 1<<32 - 1
+
+// selectJobs reads a selection. Without states live jobs are meant; "all" are live
+// ones and those of the memory's window.
+func selectJobs(s api.Select) (*selection, error) {
+	out := &selection{accounts: s.Accounts, partitions: s.Partitions, qos: s.QOS, names: s.Names}
+	for _, text := range s.IDs {
+		id, err := slurmfmt.ParseJobID(text)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "job %s: %w", text, err)
+		}
+		out.ids = append(out.ids, id)
+	}
+	for _, u := range s.Users {
+		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
+			out.uids = append(out.uids, uint32(n))
+		} else {
+			out.users = append(out.users, u)
+		}
+	}
+	if err := out.readStates(s.States); err != nil {
+		return nil, err
+	}
+	for _, list := range s.Nodes {
+		names, err := hostlist.Expand(list)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "nodes: %w", err)
+		}
+		if out.nodes == nil {
+			out.nodes = map[string]bool{}
+		}
+		for _, n := range names {
+			out.nodes[n] = true
+		}
+	}
+	return out, nil
+}
+
+func (s *selection) readStates(names []string) error {
+	s.live = true
+	if len(names) == 0 {
+		for _, st := range job.States() {
+			if !st.Final() {
+				s.states |= 1 << st
+			}
+		}
+		return nil
+	}
+	for _, n := range names {
+		if strings.EqualFold(n, "all") {
+			s.states, s.live = allStates, false
+			continue
+		}
+		st, fl, ok := stateOf(n)
+		switch {
+		case !ok:
+			var known []string
+			for _, st := range job.States() {
+				known = append(known, st.String())
+			}
+			return fault.New(fault.Invalid, "states: there is no state %q", n).Advise("states: all, %s", strings.Join(known, ", "))
+		case fl != 0:
+			s.flags |= fl
+			s.live = s.live && fl != job.Completing
+		default:
+			s.states |= 1 << st
+			s.live = s.live && !st.Final()
+		}
+	}
+	return nil
+}
+
+// stateOf reads a state's long or short name, or a flag that squeue treats as one.
+func stateOf(name string) (job.State, job.Flags, bool) {
+	for _, st := range job.States() {
+		if strings.EqualFold(name, st.String()) || strings.EqualFold(name, st.Short()) {
+			return st, 0, true
+		}
+	}
+	long, err := slurmfmt.ParseState(name)
+	if err != nil {
+		return 0, 0, false
+	}
+	for _, f := range flagNames {
+		if f.name == long {
+			return 0, f.flag, true
+		}
+	}
+	return 0, 0, true // a state of Slurm's that no job here can have
+}
+
+// filter is what the control plane can leave out by itself.
+func (s *selection) filter() control.Filter {
+	f := control.Filter{Live: s.live}
+	if len(s.uids) == 0 {
+		f.Users = s.users
+	}
+	return f
+}
+
+// match says whether a job is selected, ids aside.
+func (s *selection) match(v *control.View) bool {
+	j := &v.Job
+	if s.states&(1<<j.State) == 0 && (s.flags == 0 || j.Flags&s.flags == 0) {
+		return false
+	}
+	sp := j.Spec
+	if len(s.users)+len(s.uids) > 0 && !slices.Contains(s.users, sp.Owner.User) && !slices.Contains(s.uids, sp.Owner.UID) {
+		return false
+	}
+	return among(s.accounts, sp.Account) && among(s.qos, sp.QOS) && among(s.names, sp.Name) &&
+		(len(s.partitions) == 0 || slices.ContainsFunc(sp.Partitions, func(p string) bool { return slices.Contains(s.partitions, p) })) &&
+		(s.nodes == nil || !j.State.Final() && slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool { return s.nodes[c.Node] }))
+}
+
+func among(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
+
+// sees says whether a caller may see a job.
+func (c *call) sees(v *control.View) bool {
+	return !c.s.cfg.Policy.Private || c.id.Admin || v.Job.Spec.Owner.UID == c.id.UID
+}
+
+// each calls f for the selected jobs that the caller may see, ascending from after
+// on, until f returns false. whole: with what lists usually leave out. Views are
+// valid during the call only. missing are the ids that name no job in memory.
+func (c *call) each(s *selection, after job.ID, whole bool, f func(*control.View) bool) (missing []slurmfmt.JobID) {
+	plane := c.s.cfg.Plane
+	if len(s.ids) == 0 {
+		fl := s.filter()
+		fl.After, fl.Whole = after, whole
+		if c.s.cfg.Policy.Private && !c.id.Admin && len(fl.Users) == 0 {
+			fl.Users = []string{c.id.Name}
+		}
+		plane.Scan(fl, func(v *control.View) bool {
+			return !s.match(v) || !c.sees(v) || f(v)
+		})
+		return nil
+	}
+	numbers, missing := c.numbers(s.ids)
+	for _, id := range numbers {
+		if id <= after {
+			continue
+		}
+		more, found := true, false
+		plane.Scan(control.Filter{After: id - 1, Whole: whole}, func(v *control.View) bool {
+			if v.Job.ID == id && s.match(v) && c.sees(v) {
+				found = true
+				more = f(v)
+			}
+			return false
+		})
+		_ = found
+		if !more {
+			break
+		}
+	}
+	return missing
+}
+
+// numbers are the jobs in memory that the ids name, ascending, each once.
+func (c *call) numbers(ids []slurmfmt.JobID) (out []job.ID, missing []slurmfmt.JobID) {
+	for _, id := range ids {
+		tasks := c.s.cfg.Plane.Tasks(job.ID(id.Job))
+		if id.Tasks == "" {
+			out = append(out, tasks...)
+			if len(tasks) == 0 {
+				missing = append(missing, id)
+			}
+			continue
+		}
+		n := len(out)
+		out = append(out, c.tasks(id)...)
+		if len(out) == n {
+			missing = append(missing, id)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), missing
+}
+
+// tasks are the tasks of an array that "7_[1-4,9]" names.
+func (c *call) tasks(id slurmfmt.JobID) (out []job.ID) {
+	set, err := slurmfmt.ParseArray(id.Tasks, slurmfmt.MaxArraySize)
+	if err != nil {
+		return nil // ParseJobID has seen it
+	}
+	want := map[uint32]bool{}
+	for _, i := range set.Indices() {
+		want[i] = true
+	}
+	array := job.ID(id.Job)
+	c.s.cfg.Plane.Scan(control.Filter{After: array - 1}, func(v *control.View) bool {
+		a := v.Job.Array
+		if a == nil || a.Job != array {
+			return false
+		}
+		if want[a.Index] {
+			out = append(out, v.Job.ID)
+		}
+		return true
+	})
+	return out
+}
+
+// find returns the job that a path names: 7, or 7_3. The caller must be allowed the
+// verb about it.
+func (c *call) find(name string, verb auth.Verb) (control.View, error) {
+	id, err := slurmfmt.ParseJobID(name)
+	if err != nil {
+		return control.View{}, fault.New(fault.Invalid, "job %s: %w", name, err)
+	}
+	var v control.View
+	if id.Tasks == "" {
+		v, err = c.s.cfg.Plane.Job(c.ctx(), job.ID(id.Job))
+	} else if task, one := id.Task(); one {
+		v, err = c.s.cfg.Plane.Find(c.ctx(), job.ID(id.Job), task)
+	} else {
+		return v, fault.New(fault.Invalid, "job %s: name one task here, such as %d_%s", name, id.Job, "1")
+	}
+	if fault.KindOf(err) == fault.NotFound {
+		return v, unknownJob(name)
+	}
+	if err != nil {
+		return v, err
+	}
+	o := auth.Job(v.Job.Name(), v.Job.Spec.Owner.UID)
+	if !c.sees(&v) {
+		return v, unknownJob(name) // its existence is nobody's business
+	}
+	return v, c.may(verb, o)
+}
+
+func unknownJob(name string) error {
+	return fault.New(fault.NotFound, "there is no job %s", name).
+		Advise("live jobs: cox queue; ended ones, as long as they are kept: cox history")
+}

@@ -1,0 +1,179 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"path"
+	"strconv"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/native"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
+)
+
+func (s *Server) registerSubmit() {
+	type in struct{}
+	add(s, route{
+		method: http.MethodPost, path: "/v1/jobs", verb: auth.Submit, id: "submit", tag: "jobs", status: http.StatusCreated,
+		summary: "Submit a job or an array", body: typeOf[api.Submit](),
+		about: "The answer comes when the job is durable. With test_only nothing is kept. Problems in the text come with file, line and column.",
+	}, func(c *call, _ *in) (*api.Submitted, error) { return s.submit(c) })
+}
+
+// parsed is a text that was read, with what the job keeps beside its spec.
+type parsed struct {
+	spec     *job.Spec
+	script   []byte
+	env      []string
+	warnings []api.Warning
+	command  sbatch.CommandOptions
+}
+
+// errAnswered is not an error: the answer is written.
+var errAnswered = errors.New("answered")
+
+func (s *Server) submit(c *call) (*api.Submitted, error) {
+	req, err := readSubmission(c.body)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.parse(c.id, req)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Submitted{Name: p.spec.Name, Warnings: p.warnings, Wait: p.command.Wait, Parsable: p.command.Parsable, Quiet: p.command.Quiet}
+	if req.TestOnly || p.command.TestOnly {
+		out.TestOnly = true
+		e, err := s.cfg.Plane.Estimate(c.ctx(), p.spec)
+		if err != nil {
+			return nil, err
+		}
+		out.Estimate = &api.Estimate{Start: e.Start, Nodes: e.Nodes, CPUs: asked(p.spec).cpus, Reasons: e.Reasons}
+		return out, nil
+	}
+	got, err := s.cfg.Plane.Submit(c.ctx(), control.Submission{Spec: p.spec, Script: p.script, Env: p.env, By: c.id.Actor()})
+	if err != nil {
+		return nil, err
+	}
+	out.ID, out.Tasks = got.ID, got.Tasks
+	if len(p.warnings) == 0 && !out.Wait && !out.Parsable && !out.Quiet { // the hot path: no reflection
+		c.write(http.StatusCreated, "application/json", appendSubmitted(nil, out))
+		return nil, errAnswered
+	}
+	return out, nil
+}
+
+// appendSubmitted writes the answer to a submission without warnings.
+func appendSubmitted(b []byte, v *api.Submitted) []byte {
+	b = strconv.AppendUint(append(b, `{"id":`...), uint64(v.ID), 10)
+	if v.Tasks > 0 {
+		b = strconv.AppendInt(append(b, `,"tasks":`...), int64(v.Tasks), 10)
+	}
+	if v.Name != "" {
+		name, _ := json.Marshal(v.Name) // a string
+		b = append(append(b, `,"name":`...), name...)
+	}
+	return append(b, "}\n"...)
+}
+
+// parse reads the text of a request in its form, as its owner's.
+func (s *Server) parse(id auth.Identity, req *submission) (*parsed, error) {
+	if s.cfg.Alone && id.UID != s.self.UID {
+		return nil, fault.New(fault.Permission, "this server runs as %s and can start nothing as %s", s.self.Name, id.Name).
+			Advise("a server that root started runs jobs as their owners; or start your own: cox up")
+	}
+	if !path.IsAbs(req.Dir) {
+		return nil, fault.New(fault.Invalid, "dir: %q is not an absolute path", req.Dir).Advise("send the submitter's working directory")
+	}
+	owner := job.Owner{User: id.Name, UID: id.UID, GID: id.GID}
+	if u := s.cfg.Users.ByUID(id.UID); u.Known && id.Via == "token" {
+		owner.GID = u.GID // a token may be older than a change of group
+	}
+	p, err := s.read(owner, req)
+	if err != nil {
+		return nil, err
+	}
+	p.spec.Provenance = req.Provenance
+	if err := s.cfg.Rules.Apply(p.spec); err != nil {
+		return nil, err
+	}
+	if err := id.MayCharge(p.spec.Account); err != nil {
+		return nil, err
+	}
+	if (p.spec.Priority > 0 || p.spec.Nice < 0) && !id.Admin {
+		return nil, fault.New(fault.Permission, "%s may not set a priority of its own or a negative nice value", id.Name).
+			Advise("leave --priority out, give --nice a positive value, or ask an administrator")
+	}
+	return p, nil
+}
+
+func (s *Server) read(owner job.Owner, req *submission) (*parsed, error) {
+	src := spec.Source{Name: req.File, Data: req.script}
+	if src.Name == "" {
+		src.Name = "-"
+	}
+	opt := sbatch.Options{
+		Args: req.Args, Environ: req.Environ, ScriptArgs: req.ScriptArgs, Owner: owner, Host: req.Host, Dir: req.Dir,
+		Now: s.cfg.Now(), Strict: req.Strict, Mail: s.cfg.Mail, MaxArraySize: s.cfg.MaxArray, ReadFile: req.file,
+	}
+	switch req.Form {
+	case api.FormSbatch:
+		r, err := sbatch.ParseAll(src, opt)
+		if err != nil {
+			return nil, err
+		}
+		return &parsed{r.Job, req.script, req.Environ, shownWarnings(r.Warnings), r.Command}, nil
+	case api.FormCommand:
+		return readCommand(req, opt)
+	case api.FormNative:
+		sp, script, warnings, err := native.Parse(src, native.Options{
+			Owner: owner, Host: req.Host, Dir: req.Dir, Now: s.cfg.Now(), MaxArraySize: s.cfg.MaxArray, Mail: s.cfg.Mail, ScriptArgs: req.ScriptArgs,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &parsed{spec: sp, script: script, env: req.Environ, warnings: shownWarnings(warnings)}, nil
+	}
+	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command", req.Form).
+		Advise("a client that is newer than this server needs a newer server (API %s)", apiVersion)
+}
+
+// readCommand makes a job of a command that runs in every task; options of sbatch
+// say its shape.
+func readCommand(req *submission, opt sbatch.Options) (*parsed, error) {
+	if len(req.Command) == 0 || req.Command[0] == "" {
+		return nil, fault.New(fault.Invalid, "there is no command to run").Advise("put it behind the options: cox submit -N2 -- hostname")
+	}
+	opt.ScriptArgs = nil
+	sp, warnings, err := sbatch.Parse(spec.Source{Name: path.Base(req.Command[0]), Data: []byte("#!/bin/sh\n")}, opt)
+	if err != nil {
+		return nil, err
+	}
+	sp.Program = job.Program{Kind: job.Direct, Args: req.Command}
+	sp.Source.Form, sp.Source.File = api.FormCommand, ""
+	return &parsed{spec: sp, env: req.Environ, warnings: shownWarnings(warnings)}, nil
+}
+
+// file returns a file that an option names and the client sent. The server opens
+// none: it would do so with its own rights.
+func (v *submission) file(name string) ([]byte, error) {
+	if text, ok := v.Files[name]; ok {
+		return []byte(text), nil
+	}
+	return nil, fault.New(fault.Unsupported, "is not sent by this client").
+		Advise("submit with cox submit or sbatch, which send the files that options name")
+}
+
+func shownWarnings(ws []spec.Warning) []api.Warning {
+	var out []api.Warning
+	for _, w := range ws {
+		out = append(out, api.Warning{File: w.File, Line: w.Line, Col: w.Col, Option: w.Option, Message: w.Message})
+	}
+	return out
+}

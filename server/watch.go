@@ -1,0 +1,216 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+)
+
+type watchInput struct {
+	After  uint64   `query:"after" doc:"number of the last event that is known; left out: from now on"`
+	LastID string   `header:"Last-Event-ID" doc:"outranks after"`
+	Jobs   []string `query:"jobs" doc:"only events of these jobs and arrays"`
+	User   string   `query:"user" doc:"only events of this user's jobs"`
+}
+
+func (s *Server) registerWatch() {
+	addStream(s, route{
+		method: http.MethodGet, path: "/v1/watch", verb: auth.Watch, id: "watch", tag: "watch", media: []string{"text/event-stream"},
+		summary: "Watch changes as they become durable",
+		about: "Server-sent events; each id is a number of the journal. Come back with the last id, by Last-Event-ID or after, " +
+			"and nothing is lost or doubled, also over a restart of the server. An event named gap says that what was missed is no longer kept: list anew. " +
+			"A comment or an id alone is a heartbeat. A reader that does not read is cut off.",
+	}, func(c *call, in *watchInput) error { return s.watch(c, in) })
+}
+
+// filter says which events a watcher gets.
+type filter struct {
+	jobs map[job.ID]bool
+	user string
+	mine string // where jobs are private: of this user, and of nobody
+}
+
+func (f *filter) match(it *item) bool {
+	if f.mine != "" && it.job != 0 && it.user != f.mine || f.user != "" && it.user != f.user {
+		return false
+	}
+	return f.jobs == nil || f.jobs[it.job] || f.jobs[it.array]
+}
+
+func (s *Server) watch(c *call, in *watchInput) error {
+	f := filter{user: in.User}
+	if s.cfg.Policy.Private && !c.id.Admin {
+		f.mine = c.id.Name
+	}
+	for _, text := range rejoin(in.Jobs) {
+		id, err := slurmfmt.ParseJobID(text)
+		if err != nil {
+			return fault.New(fault.Invalid, "jobs: %w", err)
+		}
+		if f.jobs == nil {
+			f.jobs = map[job.ID]bool{}
+		}
+		if id.Tasks == "" {
+			f.jobs[job.ID(id.Job)] = true
+			continue
+		}
+		for _, n := range c.tasks(id) {
+			f.jobs[n] = true
+		}
+	}
+	after := in.After
+	if in.LastID != "" {
+		n, err := strconv.ParseUint(in.LastID, 10, 64)
+		if err != nil {
+			return fault.New(fault.Invalid, "Last-Event-ID: %q is no number", in.LastID).Advise("begin without it")
+		}
+		after = n
+	} else if c.r.URL.Query().Get("after") == "" {
+		after = s.hub.newest()
+	}
+	s.metrics.watchers.Add(1)
+	defer s.metrics.watchers.Add(-1)
+	w := &eventWriter{c: c, ctl: http.NewResponseController(c.w.ResponseWriter), stall: s.cfg.Stall}
+	if !w.begin() {
+		return nil
+	}
+	ctx, cancel := c.streaming()
+	defer cancel()
+	s.follow(ctx, w, &f, after)
+	return nil
+}
+
+// streaming is a context that also ends when the server shuts down.
+func (c *call) streaming() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(c.ctx())
+	go func() {
+		select {
+		case <-c.s.ending:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// follow writes events until the watcher has gone.
+func (s *Server) follow(ctx context.Context, w *eventWriter, f *filter, after uint64) {
+	beat := time.NewTicker(s.cfg.Heartbeat)
+	defer beat.Stop()
+	for ctx.Err() == nil {
+		items, last, wake, ok := s.hub.next(after)
+		if !ok {
+			if after, ok = s.catchUp(ctx, w, f, after); !ok {
+				return
+			}
+			continue
+		}
+		for i := range items {
+			if f.match(&items[i]) {
+				w.add(items[i].text)
+			}
+		}
+		after = last
+		if !w.flush() {
+			return
+		}
+		if len(items) > 0 {
+			continue
+		}
+		select {
+		case <-wake:
+		case <-beat.C:
+			w.heartbeat(after)
+			if !w.flush() {
+				return
+			}
+		case <-ctx.Done():
+		}
+	}
+}
+
+// catchUp reads from the journal what the window no longer has.
+func (s *Server) catchUp(ctx context.Context, w *eventWriter, f *filter, after uint64) (uint64, bool) {
+	evs, last, gap, err := s.cfg.Plane.Events(ctx, after)
+	if err != nil {
+		return after, false
+	}
+	if gap {
+		to := max(last, s.hub.newest())
+		w.add([]byte("id: " + strconv.FormatUint(to, 10) + "\nevent: gap\ndata: {\"seq\":" + strconv.FormatUint(to, 10) + ",\"kind\":\"gap\"}\n\n"))
+		return to, w.flush()
+	}
+	for i := range evs {
+		if it := newItem(&evs[i]); f.match(&it) {
+			w.add(it.text)
+		}
+	}
+	return last, w.flush()
+}
+
+// eventWriter writes to one watcher, and gives up on one that does not read.
+type eventWriter struct {
+	c     *call
+	ctl   *http.ResponseController
+	stall time.Duration
+	buf   []byte
+	held  [][]byte
+}
+
+func (w *eventWriter) begin() bool {
+	h := w.c.w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	w.c.w.WriteHeader(http.StatusOK)
+	w.buf = append(w.buf, ": here\n\n"...)
+	return w.flush()
+}
+
+func (w *eventWriter) add(text []byte) {
+	w.held = append(w.held, text)
+}
+
+// heartbeat tells a watcher whose filter lets little through how far he is.
+func (w *eventWriter) heartbeat(after uint64) {
+	w.add([]byte("id: " + strconv.FormatUint(after, 10) + "\n\n"))
+}
+
+// flush sends what was added; false: the watcher has gone or does not read.
+func (w *eventWriter) flush() bool {
+	for _, t := range w.held {
+		w.buf = append(w.buf, t...)
+		if len(w.buf) >= 64<<10 && !w.send() {
+			return false
+		}
+	}
+	clear(w.held)
+	w.held = w.held[:0]
+	return w.send()
+}
+
+func (w *eventWriter) send() bool {
+	if len(w.buf) == 0 {
+		return true
+	}
+	_ = w.ctl.SetWriteDeadline(time.Now().Add(w.stall)) // a recorder of a test has none
+	_, err := w.c.w.Write(w.buf)
+	w.buf = w.buf[:0]
+	if cap(w.buf) > 256<<10 {
+		w.buf = nil
+	}
+	if err == nil {
+		err = w.ctl.Flush()
+	}
+	if err != nil {
+		w.c.s.metrics.cut.Add(1)
+		return false
+	}
+	return true
+}
