@@ -92,14 +92,6 @@ func Bytes(n int64) string { return resource.FormatBytes(resource.Amount(n)) }
 // Hosts is the short form of node names.
 func Hosts(names []string) string { return hostlist.Compress(names) }
 
-// list joins words as a sentence does: "a, b and c".
-func list(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
-}
-
 // card is lines of a label and its facts.
 type card struct {
 	p Page

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+// The pace of looking at the server.
+const (
+	lookEach  = 250 * time.Millisecond // not more often, however many events come
+	lookEvery = 2 * time.Second        // not more seldom
+	lookTime  = 10 * time.Second       // no answer after this is none
+)
+
+// snapshot is what was seen of the server in one look.
+type snapshot struct {
+	info  *api.ServerInfo
+	nodes []api.Node
+	jobs  []show.QueueRow // live, by number; waiting tasks of an array in one row
+}
+
+// The messages that come from the server.
+type (
+	seenMsg    struct{ snapshot }
+	lostMsg    struct{ err error }          // a look failed
+	changedMsg struct{}                     // something has changed
+	cardMsg    struct{ title, text string } // an answer to show over the list
+	doneMsg    struct{ text string }        // what became of a change
+)
+
+// source is where the model asks. Its methods make commands, which run outside of
+// the model.
+type source interface {
+	look() tea.Msg
+	job(name string) tea.Cmd
+	why(name string) tea.Cmd
+	cancel(name string) tea.Cmd
+}
+
+// remote asks a server.
+type remote struct {
+	c   *client.Client
+	ctx context.Context
+}
+
+func (r *remote) timed() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.ctx, lookTime)
+}
+
+// look asks for everything that the views show.
+func (r *remote) look() tea.Msg {
+	ctx, stop := r.timed()
+	defer stop()
+	var s snapshot
+	var err error
+	if s.info, err = r.c.Info(ctx); err != nil {
+		return lostMsg{err}
+	}
+	nodes, err := r.c.Nodes(ctx)
+	if err != nil {
+		return lostMsg{err}
+	}
+	s.nodes = nodes.Nodes
+	lines, err := r.c.JobsTSV(ctx, client.Query{Collapse: true}, show.QueueColumns()...)
+	if err != nil {
+		return lostMsg{err}
+	}
+	defer lines.Close()
+	if s.jobs, err = readRows(lines); err != nil {
+		return lostMsg{err}
+	}
+	return seenMsg{s}
+}
+
+func readRows(r io.Reader) ([]show.QueueRow, error) {
+	var rows []show.QueueRow
+	in := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, err := in.ReadString('\n')
+		if line != "" {
+			fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+			for i := range fields {
+				fields[i] = api.UnescapeTSV(fields[i])
+			}
+			row, err := show.QueueRowFrom(fields)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return rows, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// follow tells of changes until the context ends, at most one for each lookEach.
+func (r *remote) follow(tell func(tea.Msg)) {
+	changed := make(chan struct{}, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.watch(changed)
+	}()
+	pace := time.NewTicker(lookEach)
+	defer pace.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-changed:
+			tell(changedMsg{})
+		}
+		select { // the next one not before its time
+		case <-ended:
+			return
+		case <-pace.C:
+		}
+	}
+}
+
+func (r *remote) watch(changed chan<- struct{}) {
+	for r.ctx.Err() == nil {
+		info, err := r.c.Info(r.ctx)
+		if err != nil {
+			select {
+			case <-time.After(lookEvery):
+			case <-r.ctx.Done():
+			}
+			continue
+		}
+		_ = r.c.Watch(r.ctx, client.WatchOptions{After: info.Change}, func(api.Event) error {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+			return nil
+		})
+	}
+}
+
+func (r *remote) job(name string) tea.Cmd {
+	return r.card(name, func(ctx context.Context, p show.Page) (string, error) {
+		j, err := r.c.Job(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		return show.Job(p, j), nil
+	})
+}
+
+func (r *remote) why(name string) tea.Cmd {
+	return r.card("why "+name, func(ctx context.Context, p show.Page) (string, error) {
+		w, err := r.c.Why(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		j, err := r.c.Job(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		return show.Why(p, w, j), nil
+	})
+}
+
+func (r *remote) card(title string, ask func(context.Context, show.Page) (string, error)) tea.Cmd {
+	return func() tea.Msg {
+		ctx, stop := r.timed()
+		defer stop()
+		text, err := ask(ctx, show.Page{Now: time.Now(), Zone: time.Local})
+		if err != nil {
+			return doneMsg{err.Error()}
+		}
+		return cardMsg{title, text}
+	}
+}
+
+func (r *remote) cancel(name string) tea.Cmd {
+	return func() tea.Msg {
+		ctx, stop := r.timed()
+		defer stop()
+		done, err := r.c.Change(ctx, &api.Change{Verb: api.VerbCancel, Select: api.Select{IDs: []string{name}}})
+		switch {
+		case err != nil:
+			return doneMsg{err.Error()}
+		case len(done.Errors) > 0:
+			return doneMsg{done.Errors[0].Error.Error()}
+		}
+		return doneMsg{strings.TrimSpace(show.Changed("cancelled", done))}
+	}
+}

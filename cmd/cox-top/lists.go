@@ -1,0 +1,291 @@
+package main
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+// field is a piece of a row: its text, and how it is drawn where it is not cut.
+type field struct {
+	text, drawn string
+	right       bool
+	most        int // columns; 0: no bound
+}
+
+// listLines are the header and the rows on the screen.
+func (m *model) listLines(p show.Page) []string {
+	rows, l := m.rows(), m.list()
+	if !m.have {
+		return nil
+	}
+	if len(rows) == 0 {
+		return []string{"", p.Paint(show.Dim, show.Cut(m.empty(), m.width))}
+	}
+	end := min(l.top+m.room(), len(rows))
+	shown := [][]field{m.titles()}
+	for i := l.top; i < end; i++ {
+		shown = append(shown, m.fields(p, &rows[i]))
+	}
+	widths := make([]int, len(shown[0]))
+	for _, fs := range shown {
+		for i := range fs {
+			if fs[i].most > 0 {
+				fs[i].text = show.Cut(fs[i].text, fs[i].most)
+			}
+			widths[i] = max(widths[i], show.Width(fs[i].text))
+		}
+	}
+	lines := []string{p.Paint(show.Strong, join(shown[0], widths, m.width-1, false))}
+	for i, fs := range shown[1:] {
+		if l.top+i == l.cursor {
+			lines = append(lines, m.marked(join(fs, widths, m.width-1, false)))
+			continue
+		}
+		lines = append(lines, " "+join(fs, widths, m.width-1, true))
+	}
+	lines[0] = " " + lines[0]
+	return lines
+}
+
+// marked is the line under the cursor, over the whole width.
+func (m *model) marked(s string) string {
+	if !m.colour {
+		return ">" + s
+	}
+	return "\x1b[7m " + s + strings.Repeat(" ", max(m.width-show.Width(s)-1, 0)) + "\x1b[0m"
+}
+
+func (m *model) empty() string {
+	switch {
+	case m.list().filter != "":
+		return "nothing matches /" + m.list().filter + "   (Esc removes the filter)"
+	case m.view == nodesView:
+		return "no nodes"
+	case m.view == jobsView:
+		return "nothing runs"
+	}
+	return "nothing waits"
+}
+
+// join makes a line of at most width columns.
+func join(fs []field, widths []int, width int, drawn bool) string {
+	var b strings.Builder
+	at := 0
+	for i, f := range fs {
+		room := min(widths[i], width-at)
+		if room <= 0 {
+			break
+		}
+		text := show.Cut(f.text, room)
+		blank := strings.Repeat(" ", room-show.Width(text))
+		if drawn && f.drawn != "" && text == f.text {
+			text = f.drawn
+		}
+		if f.right {
+			b.WriteString(blank + text)
+		} else {
+			b.WriteString(text + blank)
+		}
+		at += widths[i] + 2
+		if i < len(fs)-1 && at < width {
+			b.WriteString("  ")
+		}
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+func (m *model) titles() []field {
+	var names []string
+	switch m.view {
+	case nodesView:
+		names = []string{"NODE", "STATE", "DEVICES", ">GPUS", ">CPUS", "LOAD", ">MEMORY", "JOBS OR WHY"}
+	case jobsView:
+		names = []string{"JOB", "NAME", "USER", ">TIME", ">LIMIT", "DONE", ">GPUS", ">NODES", "SPREAD", "WHERE"}
+	default:
+		names = []string{"JOB", "NAME", "USER", ">WAITED", ">PRIORITY", ">NODES", ">GPUS", ">LIMIT", "WHY"}
+	}
+	fs := make([]field, len(names))
+	for i, n := range names {
+		fs[i].text, fs[i].right = strings.TrimPrefix(n, ">"), strings.HasPrefix(n, ">")
+	}
+	return fs
+}
+
+func (m *model) fields(p show.Page, r *row) []field {
+	switch m.view {
+	case nodesView:
+		return m.nodeFields(p, r.node)
+	case jobsView:
+		return m.jobFields(p, r.job)
+	}
+	return m.queueFields(p, r.job)
+}
+
+func (m *model) nodeFields(p show.Page, n *api.Node) []field {
+	bar, drawn := m.deviceBar(n.Devices)
+	gpus := ""
+	if len(n.Devices) > 0 {
+		gpus = fmt.Sprintf("%d/%d", show.Busy(n.Devices), len(n.Devices))
+	}
+	load := gauge(n.CPUsUsed, n.CPUs, 8)
+	last := strings.Join(n.Jobs, " ")
+	if n.State != "up" {
+		last = strings.TrimSpace(last + "  " + n.Why)
+	}
+	return []field{
+		{text: show.Clean(n.Name), most: 24},
+		tone(p, n.State, show.NodeTone(n.State)),
+		{text: bar, drawn: drawn},
+		{text: gpus, right: true},
+		{text: show.Number(n.CPUsUsed) + "/" + show.Number(n.CPUs), right: true},
+		tone(p, load, show.Accent),
+		{text: show.Bytes(n.MemoryUsed) + "/" + show.Bytes(n.Memory), right: true},
+		{text: show.Clean(last)},
+	}
+}
+
+func tone(p show.Page, s string, t show.Tone) field {
+	return field{text: show.Clean(s), drawn: p.Paint(t, show.Clean(s))}
+}
+
+// deviceBar is a cell for each device: full where a job holds it, in the job's
+// colour, half where somebody else uses it, light where it is free.
+func (m *model) deviceBar(devices []api.Device) (text, drawn string) {
+	sorted := slices.Clone(devices)
+	slices.SortFunc(sorted, func(a, b api.Device) int { return a.Index - b.Index })
+	var t, d strings.Builder
+	for i := range sorted {
+		cell := "░"
+		switch {
+		case len(sorted[i].Jobs) > 0:
+			cell = "█"
+			d.WriteString(m.jobColour(sorted[i].Jobs[0], cell))
+		case sorted[i].Foreign > 0:
+			cell = "▒"
+			d.WriteString(cell)
+		default:
+			d.WriteString(cell)
+		}
+		t.WriteString(cell)
+	}
+	return t.String(), d.String()
+}
+
+// colours are those in which jobs are told apart.
+var colours = []int{32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96}
+
+// jobColour paints a text in a job's colour, the same in every view.
+func (m *model) jobColour(name, s string) string {
+	if !m.colour {
+		return s
+	}
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return "\x1b[" + strconv.Itoa(colours[int(h.Sum32())%len(colours)]) + "m" + s + "\x1b[0m"
+}
+
+// gauge is a bar of so many columns.
+func gauge(used, all float64, width int) string {
+	if all <= 0 {
+		return ""
+	}
+	n := int(used/all*float64(width) + 0.5)
+	n = max(min(n, width), 0)
+	return strings.Repeat("█", n) + strings.Repeat("░", width-n)
+}
+
+func (m *model) jobFields(p show.Page, r *show.QueueRow) []field {
+	ran := p.Now.Sub(r.Started)
+	limit, done := "", ""
+	if r.Limit > 0 {
+		limit, done = show.Elapsed(r.Limit), gauge(ran.Seconds(), r.Limit.Seconds(), 8)
+	}
+	state := show.StateTone(r.State)
+	spread := m.spread(r.NodeList)
+	return []field{
+		tone(p, r.Name, state),
+		{text: show.Clean(r.JobName), most: 24},
+		{text: show.Clean(r.User), most: 12},
+		{text: show.Elapsed(ran), right: true},
+		{text: limit, right: true},
+		tone(p, done, show.Accent),
+		{text: gpuText(r.GPUs), right: true},
+		{text: strconv.Itoa(r.Nodes), right: true},
+		{text: spread, drawn: m.jobColour(r.Name, spread)},
+		{text: show.Clean(r.NodeList)},
+	}
+}
+
+func gpuText(n float64) string {
+	if n == 0 {
+		return ""
+	}
+	return show.Number(n)
+}
+
+// spreadMost is how many columns the picture of a gang's spread may have.
+const spreadMost = 32
+
+// spread is a cell for each node of the fleet, full where the gang sits. A large
+// fleet has several nodes in a cell.
+func (m *model) spread(nodes string) string {
+	names, err := hostlist.Expand(nodes)
+	if err != nil || len(m.seen.nodes) == 0 {
+		return ""
+	}
+	on := make(map[string]bool, len(names))
+	for _, n := range names {
+		on[n] = true
+	}
+	per := (len(m.seen.nodes) + spreadMost - 1) / spreadMost
+	cells := make([]int, (len(m.seen.nodes)+per-1)/per)
+	for i := range m.seen.nodes {
+		if on[m.seen.nodes[i].Name] {
+			cells[i/per]++
+		}
+	}
+	var b strings.Builder
+	for i, n := range cells {
+		all := min(per, len(m.seen.nodes)-i*per)
+		switch {
+		case n == 0:
+			b.WriteString("·")
+		case n == all:
+			b.WriteString("█")
+		default:
+			b.WriteString("▄")
+		}
+	}
+	return b.String()
+}
+
+func (m *model) queueFields(p show.Page, r *show.QueueRow) []field {
+	limit, why := "", r.ReasonText
+	if r.Limit > 0 {
+		limit = show.Elapsed(r.Limit)
+	}
+	if why == "" {
+		why = r.Reason
+	}
+	if !r.StartsBy.IsZero() {
+		why += "; starts by " + p.Time(r.StartsBy)
+	}
+	return []field{
+		tone(p, r.Name, show.Warn),
+		{text: show.Clean(r.JobName), most: 24},
+		{text: show.Clean(r.User), most: 12},
+		{text: show.Elapsed(p.Now.Sub(r.Submitted)), right: true},
+		{text: strconv.FormatInt(r.Priority, 10), right: true},
+		{text: strconv.Itoa(r.Nodes), right: true},
+		{text: gpuText(r.GPUs), right: true},
+		{text: limit, right: true},
+		{text: show.Clean(why)},
+	}
+}

@@ -1,0 +1,75 @@
+// Command cox-top is the live full-screen view of a server: nodes with their
+// devices, running jobs with where their gangs sit, and the queue with its reasons.
+// cox top starts it.
+//
+// It is a program of its own because the terminal library that it uses costs more
+// start-up time than all of cox. It only asks the API: a watch of events says when
+// to look, at most four times a second, and a look every two seconds keeps times
+// and use of nodes honest. It changes nothing but by the keys that ask before they
+// act.
+//
+// The model (model.go, keys.go) is a pure function of messages; asking the server
+// stands in data.go alone.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	fl := flag.NewFlagSet("cox-top", flag.ContinueOnError)
+	server := fl.String("server", "", "the server: unix:///path, http://host:port (default: COX_SERVER, then this machine's)")
+	first := fl.String("view", "nodes", "the first view: nodes, jobs or queue")
+	plain := fl.Bool("no-color", false, "no colours")
+	if err := fl.Parse(args); err != nil {
+		return fault.Invalid.ExitCode()
+	}
+	v, ok := viewNamed(*first)
+	if !ok {
+		return complain(fault.New(fault.Invalid, "--view %s: there is no such view", *first).Advise("nodes, jobs or queue"))
+	}
+	c, err := client.New(client.Options{URL: *server})
+	if err != nil {
+		return complain(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if _, err := c.Info(ctx); err != nil { // before the screen is taken over
+		return complain(err)
+	}
+	src := &remote{c: c, ctx: ctx}
+	m := newModel(src, v, !*plain && os.Getenv("NO_COLOR") == "", time.Now)
+	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithFPS(30))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		src.follow(p.Send)
+	}()
+	_, err = p.Run()
+	cancel()
+	<-ended
+	if err != nil {
+		return complain(err)
+	}
+	return 0
+}
+
+func complain(err error) int {
+	fmt.Fprintf(os.Stderr, "cox-top: %v\n", err)
+	if r := fault.Remedy(err); r != "" {
+		fmt.Fprintf(os.Stderr, "  %s\n", r)
+	}
+	return fault.KindOf(err).ExitCode()
+}

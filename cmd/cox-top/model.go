@@ -1,0 +1,172 @@
+package main
+
+import (
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+// view is one of the three lists.
+type view int
+
+const (
+	nodesView view = iota
+	jobsView
+	queueView
+	views
+)
+
+var viewNames = [views]string{"nodes", "jobs", "queue"}
+
+func viewNamed(name string) (view, bool) {
+	for i, n := range viewNames {
+		if n == name {
+			return view(i), true
+		}
+	}
+	return 0, false
+}
+
+// list is the state of one view: where the cursor stands, what is filtered, how it
+// is sorted. The cursor stays on the row of the same key when rows come and go.
+type list struct {
+	key    string // of the row under the cursor; "" before the first look
+	cursor int
+	top    int // first row on the screen
+	sort   int
+	down   bool // sorted the other way round
+	filter string
+}
+
+// mode says where keys go.
+type mode int
+
+const (
+	browsing mode = iota
+	filtering
+	reading    // a card over the list
+	confirming // of a cancel
+)
+
+// model is all of the program's state. Update is its only writer.
+type model struct {
+	src    source
+	now    func() time.Time
+	colour bool
+
+	width, height int
+	view          view
+	lists         [views]list
+	mode          mode
+
+	seen    snapshot
+	made    []row // of the view, as filter and order have it; nil: to be made
+	have    bool  // there was a look
+	lost    error
+	looking bool // a look is under way
+	again   bool // something changed meanwhile
+
+	card    cardMsg
+	scroll  int
+	victim  string // job that a confirmation is about
+	subject string // how the confirmation names it
+	message string
+}
+
+func newModel(src source, first view, colour bool, now func() time.Time) *model {
+	m := &model{src: src, view: first, colour: colour, now: now, width: 80, height: 24}
+	m.lists[queueView].sort = 0
+	return m
+}
+
+// tickMsg asks for a look because time has gone by.
+type tickMsg struct{}
+
+func tick() tea.Cmd { return tea.Tick(lookEvery, func(time.Time) tea.Msg { return tickMsg{} }) }
+
+// Init asks for the first look.
+func (m *model) Init() tea.Cmd { return tea.Batch(m.startLook(), tick()) }
+
+// startLook begins a look unless one is under way, which is then repeated.
+func (m *model) startLook() tea.Cmd {
+	if m.looking {
+		m.again = true
+		return nil
+	}
+	m.looking = true
+	return m.src.look
+}
+
+// Update takes one message.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tickMsg:
+		return m, tea.Batch(m.startLook(), tick())
+	case changedMsg:
+		return m, m.startLook()
+	case seenMsg:
+		m.seen, m.have, m.lost, m.made = msg.snapshot, true, nil, nil
+		return m, m.endLook()
+	case lostMsg:
+		m.lost = msg.err
+		return m, m.endLook()
+	case cardMsg:
+		m.card, m.scroll, m.mode = msg, 0, reading
+	case doneMsg:
+		m.message = show.Clean(msg.text)
+		return m, m.startLook()
+	case tea.KeyPressMsg:
+		return m, m.press(msg.String(), msg.Text)
+	}
+	m.settle()
+	return m, nil
+}
+
+func (m *model) endLook() tea.Cmd {
+	m.looking = false
+	m.settle()
+	if m.again {
+		m.again = false
+		return m.startLook()
+	}
+	return nil
+}
+
+// settle puts the cursor of the list back on its row, and the row on the screen.
+func (m *model) settle() {
+	l, rows := m.list(), m.rows()
+	for i := range rows {
+		if rows[i].key == l.key {
+			l.cursor = i
+			break
+		}
+	}
+	m.move(rows, l.cursor)
+}
+
+func (m *model) list() *list { return &m.lists[m.view] }
+
+// move puts the cursor on a row.
+func (m *model) move(rows []row, to int) {
+	l := m.list()
+	l.cursor = max(min(to, len(rows)-1), 0)
+	l.key = ""
+	if len(rows) > 0 {
+		l.key = rows[l.cursor].key
+	}
+	room := m.room()
+	l.top = max(min(l.top, l.cursor), l.cursor-room+1, 0)
+	l.top = max(min(l.top, len(rows)-room), 0)
+}
+
+// room is the number of rows that the screen has.
+func (m *model) room() int { return max(m.height-5, 1) }
+
+// page is how package show is to write for this screen.
+func (m *model) page() show.Page {
+	return show.Page{Now: m.now(), Zone: time.Local, Width: m.width, Colour: m.colour}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+// row is a line of a list; key names it over all changes.
+type row struct {
+	key  string
+	node *api.Node      // of the nodes
+	job  *show.QueueRow // of the jobs and of the queue
+}
+
+// sorting is one way to order a list.
+type sorting struct {
+	name string
+	by   func(now time.Time, a, b row) int
+}
+
+// sorts are the ways to order each list; the first is the one that it begins with.
+var sorts = [views][]sorting{
+	nodesView: {
+		{"name", func(_ time.Time, a, b row) int { return natural(a.key, b.key) }},
+		{"free GPUs", func(_ time.Time, a, b row) int { return cmp.Compare(free(b.node), free(a.node)) }},
+		{"free CPUs", func(_ time.Time, a, b row) int {
+			return cmp.Compare(b.node.CPUs-b.node.CPUsUsed, a.node.CPUs-a.node.CPUsUsed)
+		}},
+		{"state", func(_ time.Time, a, b row) int { return cmp.Compare(a.node.State, b.node.State) }},
+	},
+	jobsView: {
+		{"started", func(_ time.Time, a, b row) int { return b.job.Started.Compare(a.job.Started) }},
+		{"GPUs", byGPUs},
+		{"time left", func(now time.Time, a, b row) int { return cmp.Compare(left(a.job, now), left(b.job, now)) }},
+		{"user", byUser},
+	},
+	queueView: {
+		{"priority", func(_ time.Time, a, b row) int { return cmp.Compare(b.job.Priority, a.job.Priority) }},
+		{"waited", func(_ time.Time, a, b row) int { return a.job.Submitted.Compare(b.job.Submitted) }},
+		{"GPUs", byGPUs},
+		{"user", byUser},
+	},
+}
+
+func byGPUs(_ time.Time, a, b row) int { return cmp.Compare(b.job.GPUs, a.job.GPUs) }
+
+func byUser(_ time.Time, a, b row) int { return cmp.Compare(a.job.User, b.job.User) }
+
+func free(n *api.Node) int { return len(n.Devices) - show.Busy(n.Devices) }
+
+// left is how long a job may still run; one without a limit comes last.
+func left(r *show.QueueRow, now time.Time) time.Duration {
+	if r.Limit == 0 {
+		return 1<<63 - 1
+	}
+	return r.Limit - now.Sub(r.Started)
+}
+
+// natural orders v2 before v10.
+func natural(a, b string) int {
+	pa, na := splitNumber(a)
+	pb, nb := splitNumber(b)
+	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(na, nb), cmp.Compare(a, b))
+}
+
+func splitNumber(s string) (prefix string, n int) {
+	at := len(s)
+	for at > 0 && s[at-1] >= '0' && s[at-1] <= '9' {
+		at--
+	}
+	n, err := strconv.Atoi(s[at:])
+	if err != nil {
+		return s, 0
+	}
+	return s[:at], n
+}
+
+// rows are the rows of the present view, filtered and sorted. They are made anew
+// after a look and after a key, not for every screen.
+func (m *model) rows() []row {
+	if m.made == nil {
+		m.made = m.makeRows()
+	}
+	return m.made
+}
+
+func (m *model) makeRows() []row {
+	l := m.list()
+	rows := []row{}
+	if m.view == nodesView {
+		for i := range m.seen.nodes {
+			rows = append(rows, row{key: m.seen.nodes[i].Name, node: &m.seen.nodes[i]})
+		}
+	} else {
+		for i := range m.seen.jobs {
+			if j := &m.seen.jobs[i]; (j.State == "PENDING") == (m.view == queueView) {
+				rows = append(rows, row{key: j.Name, job: j})
+			}
+		}
+	}
+	if want := strings.ToLower(l.filter); want != "" {
+		rows = slices.DeleteFunc(rows, func(r row) bool { return !strings.Contains(strings.ToLower(r.text()), want) })
+	}
+	by, now := sorts[m.view][l.sort].by, m.now()
+	slices.SortStableFunc(rows, func(a, b row) int {
+		if l.down {
+			a, b = b, a
+		}
+		return by(now, a, b)
+	})
+	return rows
+}
+
+// text is what a filter looks at.
+func (r *row) text() string {
+	if n := r.node; n != nil {
+		return strings.Join([]string{n.Name, n.State, n.Pool, n.Why, show.Types(n.Devices), strings.Join(n.Jobs, " "), strings.Join(n.Partitions, " ")}, " ")
+	}
+	j := r.job
+	return strings.Join([]string{j.Name, j.JobName, j.User, j.Account, j.Partition, j.QOS, j.State, j.ReasonText, j.NodeList}, " ")
+}
+
+// subject names a job in a question.
+func (r *row) subject() string {
+	return fmt.Sprintf("%s %s of %s", r.job.Name, show.Clean(r.job.JobName), show.Clean(r.job.User))
+}

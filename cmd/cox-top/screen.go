@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+// View draws the screen.
+func (m *model) View() tea.View {
+	v := tea.NewView(m.screen())
+	v.AltScreen = true
+	v.WindowTitle = "cox top"
+	return v
+}
+
+// screen is the text of the screen: two lines of head, the list or a card, two
+// lines of foot, and never more lines than the terminal has.
+func (m *model) screen() string {
+	p := m.page()
+	lines := []string{m.summary(p), m.tabs(p)}
+	if m.mode == reading {
+		lines = append(lines, m.cardLines(p)...)
+	} else {
+		lines = append(lines, m.listLines(p)...)
+	}
+	for len(lines) < m.height-1 {
+		lines = append(lines, "")
+	}
+	if len(lines) > m.height-1 {
+		lines = lines[:max(m.height-1, 0)]
+	}
+	lines = append(lines, m.foot(p))
+	return strings.Join(lines, "\n")
+}
+
+// summary is the first line: which server, and how full.
+func (m *model) summary(p show.Page) string {
+	if !m.have {
+		if m.lost != nil {
+			return p.Paint(show.Bad, show.Cut(show.Clean(m.lost.Error()), m.width))
+		}
+		return show.Cut("asking the server …", m.width)
+	}
+	count := map[string]int{}
+	var devices, busy int
+	var cpus, used float64
+	for i := range m.seen.nodes {
+		n := &m.seen.nodes[i]
+		count[n.State]++
+		devices += len(n.Devices)
+		busy += show.Busy(n.Devices)
+		cpus += n.CPUs
+		used += n.CPUsUsed
+	}
+	running, waiting := 0, 0
+	for i := range m.seen.jobs {
+		if m.seen.jobs[i].State == "PENDING" {
+			waiting++
+		} else {
+			running++
+		}
+	}
+	text := fmt.Sprintf("%s on %s   %s   nodes %d up", show.Clean(m.seen.info.Name), show.Clean(m.seen.info.Host), p.Now.In(p.Zone).Format("15:04:05"), count["up"])
+	for _, s := range []string{"draining", "down", "unknown"} {
+		if count[s] > 0 {
+			text += fmt.Sprintf(" %d %s", count[s], s)
+		}
+	}
+	if devices > 0 {
+		text += fmt.Sprintf("   GPUs %d/%d", busy, devices)
+	}
+	text += fmt.Sprintf("   CPUs %s/%s   %d running   %d waiting", show.Number(used), show.Number(cpus), running, waiting)
+	return p.Paint(show.Strong, show.Cut(text, m.width))
+}
+
+// tabs is the second line: the views, the filter and the order.
+func (m *model) tabs(p show.Page) string {
+	var plain string
+	var b strings.Builder
+	for i, name := range viewNames {
+		label := fmt.Sprintf(" %d %s ", i+1, name)
+		plain += label
+		if view(i) == m.view {
+			label = m.reverse(label)
+		}
+		b.WriteString(label)
+	}
+	l := m.list()
+	order := "sorted by " + sorts[m.view][l.sort].name
+	if l.down {
+		order += ", reversed"
+	}
+	if l.filter != "" || m.mode == filtering {
+		order = "/" + l.filter + "   " + order
+	}
+	room := m.width - show.Width(plain) - 3
+	if room > 10 {
+		b.WriteString("   " + p.Paint(show.Dim, show.Cut(order, room)))
+	}
+	return b.String()
+}
+
+func (m *model) reverse(s string) string {
+	if !m.colour {
+		return "[" + strings.TrimSpace(s) + "]"
+	}
+	return "\x1b[7m" + s + "\x1b[0m"
+}
+
+// foot is the last line: a question, a message, or the keys.
+func (m *model) foot(p show.Page) string {
+	switch {
+	case m.mode == confirming:
+		return p.Paint(show.Bad, show.Cut(fmt.Sprintf("cancel %s? y n", m.subject), m.width))
+	case m.mode == filtering:
+		return show.Cut("/"+m.list().filter+"▏  Enter keeps it, Esc removes it", m.width)
+	case m.lost != nil && m.have:
+		return p.Paint(show.Bad, show.Cut("no answer, this is old: "+show.Clean(m.lost.Error()), m.width))
+	case m.message != "":
+		return p.Paint(show.Warn, show.Cut(m.message, m.width))
+	case m.mode == reading:
+		return p.Paint(show.Dim, show.Cut("Esc back   ↑ ↓ scroll", m.width))
+	}
+	return p.Paint(show.Dim, show.Cut("↑↓ move   Tab view   / filter   s sort   Enter show   w why   c cancel   ? keys   q quit", m.width))
+}
+
+func (m *model) cardLines(p show.Page) []string {
+	lines := []string{"", p.Paint(show.Strong, show.Cut("── "+m.card.title+" "+strings.Repeat("─", max(m.width-len(m.card.title)-4, 0)), m.width))}
+	for i, l := range strings.Split(strings.TrimRight(m.card.text, "\n"), "\n") {
+		if i >= m.scroll {
+			lines = append(lines, wrap(l, m.width)...)
+		}
+	}
+	return lines
+}
+
+// wrap breaks a long line at blanks; what follows is indented like a fact.
+func wrap(s string, width int) []string {
+	var lines []string
+	for show.Width(s) > width && width > 20 {
+		at := strings.LastIndexByte(show.Cut(s, width), ' ')
+		if at < width/2 {
+			at = len(strings.TrimSuffix(show.Cut(s, width), "…"))
+		}
+		lines = append(lines, s[:at])
+		s = strings.Repeat(" ", 10) + strings.TrimLeft(s[at:], " ")
+	}
+	return append(lines, show.Cut(s, width))
+}
