@@ -208,6 +208,9 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(float64(opening.Microseconds())/1000/float64(b.N), "open-ms")
 	b.ReportMetric(float64(living.Microseconds())/1000/float64(b.N), "live-ms")
 	s = open(b, dir)
+	if b.N > 1 {
+		return // the first round was b.N == 1
+	}
 	for name, q := range map[string]store.Query{
 		"newest-50": {Limit: 50}, "user-50": {Users: []string{"user7"}, Limit: 50},
 		"user-all": {Users: []string{"user7"}}, "failed-50": {States: []string{"FAILED"}, Final: true, Limit: 50},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"strings"
 
 	"modernc.org/sqlite"
 )
@@ -143,6 +142,3 @@ func named(args []driver.Value) []driver.NamedValue {
 	}
 	return out
 }
-
-// marks is "?,?,…" with n marks.
-func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }

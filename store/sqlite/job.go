@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fault"
@@ -13,6 +12,8 @@ import (
 )
 
 const jobColumns = "id, array, task, name, user, account, part, qos, state, nodes, cpus, gpus, priority, submitted, started, ended, exit, final, detail"
+
+const jobByID = "SELECT " + jobColumns + " FROM job WHERE id = ?"
 
 // upsert writes a row over the one that stood there.
 const upsert = "INSERT OR REPLACE INTO job VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
@@ -120,7 +121,7 @@ func (s *Store) Job(ctx context.Context, id uint64) (r store.JobRow, err error) 
 		return c.query(func(row []driver.Value) error {
 			r, found = scanJob(row), true
 			return nil
-		}, "SELECT "+jobColumns+" FROM job WHERE id = ?", int64(id))
+		}, jobByID, int64(id))
 	})
 	if err == nil && !found {
 		err = fault.New(fault.NotFound, "there is no job %d", id)
@@ -152,85 +153,4 @@ func (s *Store) Live(ctx context.Context, f func(store.JobRow) error) error {
 			return nil
 		}
 	}
-}
-
-// History implements store.Store.
-func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow) error) error {
-	query, args := historyQuery(&q)
-	below, left := int64(math.MaxInt64), q.Limit
-	if q.Below != 0 {
-		below = int64(q.Below)
-	}
-	rows := make([]store.JobRow, 0, page)
-	for {
-		want := page
-		if q.Limit > 0 {
-			want = min(page, left)
-		}
-		rows = rows[:0]
-		err := s.reading(ctx, func(c *conn) error {
-			return c.query(func(row []driver.Value) error {
-				rows = append(rows, scanJob(row))
-				return nil
-			}, query, append(append([]driver.Value{below}, args...), int64(want))...)
-		})
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			below = int64(rows[i].ID)
-			if err := f(rows[i]); err != nil {
-				return err
-			}
-		}
-		if left -= len(rows); len(rows) < page || q.Limit > 0 && left <= 0 {
-			return nil
-		}
-	}
-}
-
-// historyQuery is the SELECT of q with its arguments; the first mark is for the
-// number to stay below, the last for the limit.
-func historyQuery(q *store.Query) (string, []driver.Value) {
-	where, args := []string{"id < ?"}, []driver.Value{}
-	add := func(cond string, values ...driver.Value) { where, args = append(where, cond), append(args, values...) }
-	in := func(column string, list []string) {
-		if len(list) > 0 {
-			add(column+" IN ("+marks(len(list))+")", values(list)...)
-		}
-	}
-	in("user", q.Users)
-	in("account", q.Accounts)
-	in("part", q.Partitions)
-	in("qos", q.QOS)
-	in("state", q.States)
-	in("name", q.Names)
-	if len(q.IDs) > 0 {
-		ids := make([]driver.Value, len(q.IDs))
-		for i, id := range q.IDs {
-			ids[i] = int64(id)
-		}
-		add("id IN ("+marks(len(ids))+")", ids...)
-	}
-	if q.Array != 0 {
-		add("array <> 0 AND array = ?", int64(q.Array))
-	}
-	if q.Final {
-		add("final = 1")
-	}
-	if !q.From.IsZero() {
-		add("ended >= ?", micros(q.From))
-	}
-	if !q.To.IsZero() {
-		add("submitted < ?", micros(q.To))
-	}
-	return "SELECT " + jobColumns + " FROM job WHERE " + strings.Join(where, " AND ") + " ORDER BY id DESC LIMIT ?", args
-}
-
-func values(list []string) []driver.Value {
-	out := make([]driver.Value, len(list))
-	for i, v := range list {
-		out[i] = v
-	}
-	return out
 }

@@ -196,10 +196,8 @@ func recordWhere(q *store.RecordQuery) (string, []driver.Value) {
 		where, args = append(where, "job <> 0 AND job = ?"), append(args, int64(q.Job))
 	}
 	if len(q.Kinds) > 0 {
-		where = append(where, "kind IN ("+marks(len(q.Kinds))+")")
-		for _, k := range q.Kinds {
-			args = append(args, k)
-		}
+		cond, list := among("kind", q.Kinds)
+		where, args = append(where, cond), append(args, list)
 	}
 	if q.OnlyActors {
 		where = append(where, "(by_name <> '' OR by_uid <> 0 OR by_from <> '')")
