@@ -1,0 +1,42 @@
+package face
+
+import (
+	"github.com/coxswain-sched/coxswain/api/lean"
+	"github.com/coxswain-sched/coxswain/reason"
+)
+
+// Wait stays until a job, or every task of an array, has ended, and returns its exit
+// code as a shell has it. Of an array it is the highest.
+func Wait(c *lean.Client, id string) (int, error) {
+	for {
+		v, err := c.JSON("GET", lean.Query("/v1/jobs/"+lean.Segment(id)+"/wait", "timeout", "600"), nil)
+		if err != nil {
+			return 0, err
+		}
+		if v.Has("state") {
+			return ExitCode(v), nil
+		}
+	}
+}
+
+// ExitCode is the exit code of a job (api.Job) as a shell has it. A job that ended
+// otherwise than by its program has 1.
+func ExitCode(v lean.Value) int {
+	e := v.Get("exit")
+	switch {
+	case e.Get("signal").Int() > 0:
+		return 128 + int(e.Get("signal").Int())
+	case e.Get("status").Int() == 0 && v.Get("state").Text() != "COMPLETED":
+		return 1
+	}
+	return int(e.Get("status").Int())
+}
+
+// ReasonText is a reason (reason.Reason) as one clause.
+func ReasonText(v lean.Value) string {
+	return reason.Reason{
+		Code: reason.Code(v.Get("code").Text()), Resource: v.Get("resource").Text(), Need: v.Get("need").Int(), Free: v.Get("free").Int(),
+		Most: v.Get("most").Int(), Nodes: int(v.Get("nodes").Int()), Ahead: int(v.Get("ahead").Int()), Job: uint64(v.Get("job").Int()),
+		Want: v.Get("want").Text(), Until: v.Get("until").Int(), Since: v.Get("since").Int(),
+	}.String()
+}
