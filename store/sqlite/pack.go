@@ -66,10 +66,11 @@ func packIDs(dir string) (ids []int64, err error) {
 
 // createPack makes the first pack from id on whose name is free.
 func createPack(dir string, id int64) (*pack, error) {
-	for ; ; id++ {
+	for {
 		f, err := os.OpenFile(packName(dir, id), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		switch {
 		case errors.Is(err, fs.ErrExist):
+			id++
 			continue
 		case errors.Is(err, fs.ErrNotExist):
 			if err := os.MkdirAll(filepath.Join(dir, "packs"), 0o700); err != nil {

@@ -8,7 +8,8 @@ import (
 
 const defaultPurgeLimit = 1000
 
-// Purge implements store.Store. A pack goes as a whole, when all of it is old.
+// Purge implements store.Store. A pack goes as a whole, when all of it is old,
+// and not while a backup is made.
 func (s *Store) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest) (store.PurgeResult, error) {
 	if req.Limit <= 0 {
 		req.Limit = defaultPurgeLimit
@@ -29,7 +30,7 @@ func (s *Store) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest)
 	}
 	s.log.grow((res.Records + res.Audit + res.Jobs) * pageSize / 2)
 	res.More = max(res.Records, res.Audit, res.Jobs) >= req.Limit
-	if req.BlobsBefore.IsZero() {
+	if req.BlobsBefore.IsZero() || s.backups > 0 {
 		return res, nil
 	}
 	if err := s.purgePacks(ctx, epoch, &req, &res); err != nil {

@@ -94,8 +94,7 @@ func (s *Store) migrate() error {
 		return classify(fmt.Errorf("read the schema version of %s: %w", s.dir, err))
 	}
 	if int(have) > len(schema) {
-		return fault.New(fault.Unsupported, "%s was written by a newer cox (schema %d, this one knows %d)", s.dir, have, len(schema)).
-			Advise("use the newer cox, or another --state-dir")
+		return tooNew(s.dir, int(have))
 	}
 	for v := int(have); v < len(schema); v++ {
 		err := s.write.tx(func() error {
@@ -109,4 +108,9 @@ func (s *Store) migrate() error {
 		}
 	}
 	return nil
+}
+
+func tooNew(dir string, have int) error {
+	return fault.New(fault.Unsupported, "%s was written by a newer cox (schema %d, this one knows %d)", dir, have, len(schema)).
+		Advise("use the newer cox, or another --state-dir")
 }

@@ -46,6 +46,7 @@ type Store struct {
 	// anew.
 	led, last uint64
 	sweep     sweep
+	backups   int // that are being made
 }
 
 var _ store.Store = (*Store)(nil)

@@ -1,0 +1,205 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"modernc.org/sqlite"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// backupPages are copied between two looks at the context.
+const backupPages = 4096
+
+var _ store.Backuper = (*Store)(nil)
+
+// Backup implements store.Backuper: the database as of one moment, and the packs
+// as far as it names them. Writers go on meanwhile; the log is not shortened and
+// no pack is purged until it is done. Until it is complete the copy has another
+// name, beside dir; one that fails is removed.
+func (s *Store) Backup(ctx context.Context, dir string) (err error) {
+	if err := vacant(dir); err != nil {
+		return err
+	}
+	if err := s.backing(ctx); err != nil {
+		return err
+	}
+	defer s.unback()
+	parent := filepath.Dir(filepath.Clean(dir))
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return classifyFile(err)
+	}
+	part, err := os.MkdirTemp(parent, filepath.Base(dir)+".partial-*")
+	if err != nil {
+		return classifyFile(fmt.Errorf("backup: %w", err))
+	}
+	defer func() {
+		if err != nil {
+			err = classify(errors.Join(err, os.RemoveAll(part)))
+		}
+	}()
+	if err := s.copyTo(ctx, part); err != nil {
+		return err
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(part, dir); err != nil {
+		return err
+	}
+	return syncDir(parent)
+}
+
+// vacant says whether a backup may go to dir: it does not exist or is empty.
+func vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fault.New(fault.Invalid, "backup: %w", err).Advise("name a directory that does not exist yet")
+	case len(entries) > 0:
+		return fault.New(fault.Conflict, "backup: %s is not empty", dir).Advise("name a directory that does not exist yet")
+	}
+	return nil
+}
+
+// backing keeps packs from being purged until unback.
+func (s *Store) backing(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	s.backups++
+	return nil
+}
+
+func (s *Store) unback() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.backups--
+}
+
+// copyTo fills an empty directory and makes it durable.
+func (s *Store) copyTo(ctx context.Context, dir string) error {
+	if err := s.copyDatabase(ctx, filepath.Join(dir, "journal.db")); err != nil {
+		return err
+	}
+	c, err := dialStill(dir)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	sizes := map[int64]int64{}
+	if err := c.query(func(row []driver.Value) error {
+		sizes[row[0].(int64)] = row[1].(int64)
+		return nil
+	}, "SELECT id, size FROM pack"); err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(dir, "packs"), 0o700); err != nil {
+		return err
+	}
+	for id, size := range sizes {
+		if err := copyFile(ctx, packName(dir, id), packName(s.dir, id), size); err != nil {
+			return err
+		}
+	}
+	if err := syncDir(filepath.Join(dir, "packs")); err != nil {
+		return err
+	}
+	if err := s.copyOld(ctx, dir); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// copyDatabase copies the pages of the database as of the begin of a transaction.
+// The copy is durable when SQLite has finished it.
+func (s *Store) copyDatabase(ctx context.Context, to string) (err error) {
+	c, err := dial(filepath.Join(s.dir, "journal.db"), url.Values{"_pragma": pragmas})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if _, err := c.exec("BEGIN"); err != nil {
+		return err
+	}
+	if _, _, err := c.number("SELECT epoch FROM leader"); err != nil { // now it has a snapshot
+		return err
+	}
+	target := url.URL{Scheme: "file", OmitHost: true, Path: to, RawQuery: url.Values{"_pragma": {"synchronous(FULL)"}}.Encode()}
+	b, err := c.c.(interface {
+		NewBackup(uri string) (*sqlite.Backup, error)
+	}).NewBackup(target.String())
+	if err != nil {
+		return err
+	}
+	for more := true; more && err == nil; {
+		if more, err = b.Step(backupPages); ctx.Err() != nil {
+			err = unavailable(ctx)
+		}
+	}
+	if err := errors.Join(err, b.Finish()); err != nil {
+		return err
+	}
+	_, err = c.exec("ROLLBACK")
+	return err
+}
+
+// copyOld copies the blobs of schema 1.
+func (s *Store) copyOld(ctx context.Context, dir string) error {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "blobs"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(dir, "blobs"), 0o700); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := copyFile(ctx, filepath.Join(dir, "blobs", e.Name()), filepath.Join(s.dir, "blobs", e.Name()), -1); err != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Join(dir, "blobs"))
+}
+
+// copyFile copies the first size bytes of a file, all of it if size is negative,
+// and makes the copy durable.
+func copyFile(ctx context.Context, to, from string, size int64) (err error) {
+	if ctx.Err() != nil {
+		return unavailable(ctx)
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if size < 0 {
+		_, err = io.Copy(out, in)
+	} else if _, err = io.CopyN(out, in, size); errors.Is(err, io.EOF) {
+		err = fault.New(fault.Internal, "%s is shorter than the %d bytes that the index names", from, size).Advise("put the file back from a backup")
+	}
+	if err != nil {
+		return err
+	}
+	return out.Sync()
+}

@@ -1,0 +1,168 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql/driver"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// Contents is what Verify has found in a state directory.
+type Contents struct {
+	Schema      int
+	First, Last uint64 // of the journal
+	Projected   uint64
+	Audit       int // records that are kept as the audit only
+	Jobs, Live  int
+	Blobs       int
+	Bytes       int64 // of blobs
+}
+
+// dialStill opens the database of a directory that nobody writes to, and leaves no
+// file there.
+func dialStill(dir string) (*conn, error) {
+	file := filepath.Join(dir, "journal.db")
+	if _, err := os.Stat(file); err != nil {
+		return nil, fault.New(fault.NotFound, "%s has no journal: %w", dir, err)
+	}
+	q := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(10000)"}}
+	if info, err := os.Stat(file + "-wal"); err != nil || info.Size() == 0 {
+		q.Set("immutable", "1")
+	}
+	return dial(file, q)
+}
+
+// Verify reads a backup, or a state directory that nobody uses, from beginning to
+// end: the database, the journal without gaps, every blob by its hash. It changes
+// nothing. fault.Internal says what is damaged.
+func Verify(ctx context.Context, dir string) (got Contents, err error) {
+	c, err := dialStill(dir)
+	if err != nil {
+		return got, err
+	}
+	defer c.close()
+	for _, step := range []func(context.Context, *conn, string, *Contents) error{verifyDatabase, verifyJournal, verifyPacks, verifyOld} {
+		if err := step(ctx, c, dir, &got); err != nil {
+			return got, classify(err)
+		}
+	}
+	return got, nil
+}
+
+func broken(dir, format string, args ...any) error {
+	return fault.New(fault.Internal, "%s is damaged: %w", dir, fmt.Errorf(format, args...)).Advise("use another backup")
+}
+
+func verifyDatabase(_ context.Context, c *conn, dir string, got *Contents) error {
+	version, _, err := c.number("PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	switch got.Schema = int(version); {
+	case got.Schema > len(schema):
+		return tooNew(dir, got.Schema)
+	case got.Schema < len(schema):
+		return fault.New(fault.Unsupported, "%s has schema %d, this cox verifies schema %d", dir, got.Schema, len(schema)).
+			Advise("verify it with the cox that wrote it, or start a server with a copy of it, which upgrades it")
+	}
+	return c.query(func(row []driver.Value) error {
+		if row[0] != "ok" {
+			return broken(dir, "%v", row[0])
+		}
+		return nil
+	}, "PRAGMA integrity_check(1)")
+}
+
+func verifyJournal(_ context.Context, c *conn, dir string, got *Contents) error {
+	var count int64
+	err := c.query(func(row []driver.Value) error {
+		count = row[0].(int64)
+		got.First, got.Last = uint64(row[1].(int64)), uint64(row[2].(int64))
+		got.Projected, got.Audit = uint64(row[3].(int64)), int(row[4].(int64))
+		got.Jobs, got.Live = int(row[5].(int64)), int(row[6].(int64))
+		return nil
+	}, `SELECT COUNT(*), COALESCE(MIN(seq), 1), COALESCE(MAX(seq), 0), (SELECT seq FROM projection WHERE name = 'job'),
+		(SELECT COUNT(*) FROM audit), (SELECT COUNT(*) FROM job), (SELECT COUNT(*) FROM job WHERE final = 0) FROM journal`)
+	switch {
+	case err != nil:
+		return err
+	case uint64(count) != got.Last+1-got.First:
+		return broken(dir, "the journal has %d records from %d to %d", count, got.First, got.Last)
+	case got.First > got.Projected+1:
+		return broken(dir, "the projection ends with record %d, the journal begins with %d", got.Projected, got.First)
+	}
+	return nil
+}
+
+// verifyPacks reads every pack that the index names; every row of the index must
+// have been met.
+func verifyPacks(ctx context.Context, c *conn, dir string, got *Contents) error {
+	type span struct{ id, size int64 }
+	var packs []span
+	err := c.query(func(row []driver.Value) error {
+		packs = append(packs, span{row[0].(int64), row[1].(int64)})
+		return nil
+	}, "SELECT id, size FROM pack ORDER BY id")
+	if err != nil {
+		return err
+	}
+	for _, p := range packs {
+		if ctx.Err() != nil {
+			return unavailable(ctx)
+		}
+		_, err := walkPack(dir, p.id, 0, p.size, func(*key) bool { return true }, func(k *key, at place, b []byte) error {
+			if sha256.Sum256(b) != *k {
+				return fmt.Errorf("blob %x in %s", *k, packName(dir, p.id))
+			}
+			return c.query(func(row []driver.Value) error {
+				if scanPlace(row) == at {
+					got.Blobs++
+					got.Bytes += at.size
+				}
+				return nil
+			}, "SELECT pack, at, size FROM blob WHERE hash = ?", k[:])
+		})
+		if err != nil {
+			return broken(dir, "%w", err)
+		}
+	}
+	rows, _, err := c.number("SELECT COUNT(*) FROM blob")
+	if err == nil && int(rows) != got.Blobs {
+		err = broken(dir, "%d of the %d blobs of the index are where it says", got.Blobs, rows)
+	}
+	return err
+}
+
+func verifyOld(ctx context.Context, _ *conn, dir string, got *Contents) error {
+	entries, err := os.ReadDir(filepath.Join(dir, "blobs"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return unavailable(ctx)
+		}
+		if raw, err := hex.DecodeString(e.Name()); err != nil || len(raw) != sha256.Size {
+			continue // what a crash left of a blob that was not acknowledged
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "blobs", e.Name()))
+		if err != nil {
+			return err
+		}
+		if store.Hash(b) != e.Name() {
+			return broken(dir, "blob %s", e.Name())
+		}
+		got.Blobs++
+		got.Bytes += int64(len(b))
+	}
+	return err
+}
