@@ -201,7 +201,7 @@ func (p *parser) share(d *Directive, r slurmfmt.GRES, to *resource.Requirements)
 		p.blame(d, r.Offset, r.Len, "asks for more than one GPU's 100 parts, or none", "write mps:1 to mps:100")
 		return
 	}
-	to.Devices = append(to.Devices, resource.DeviceRequest{Type: r.Type, Count: 1, Share: resource.Share(r.Count) * resource.WholeDevice / 100})
+	to.Devices = append(to.Devices, resource.DeviceRequest{Type: r.Type, Count: 1, Share: resource.Share(r.Count * int64(resource.WholeDevice) / 100)})
 }
 
 // fitPerNode reconciles a number per node with the other ways.
@@ -229,7 +229,7 @@ func (p *parser) fitPerNode(a *asks, g *job.TaskGroup, set settings) {
 	case tasks == 0 && g.Tasks.Want == 0:
 		tasks = each / perTask
 	case tasks == 0 && g.Nodes.Max > 0:
-		tasks = int64(g.Tasks.Want) / int64(g.Nodes.Max)
+		tasks = (int64(g.Tasks.Want) + int64(g.Nodes.Max) - 1) / int64(g.Nodes.Max) // on the fullest node
 	case g.Tasks.Want > 0:
 		tasks = min(tasks, int64(g.Tasks.Want))
 	}

@@ -25,6 +25,7 @@ func (p *parser) group(set settings) job.TaskGroup {
 	p.tresPerTask(&g, set)
 	p.fitNodeList(&g, set)
 	p.devices(&g, set)
+	p.trimNodeList(&g, namedBy(set)) // again: the number of tasks may follow from that of GPUs
 	p.fitTasks(&g, set)
 	p.cpus(&g, set)
 	p.memory(&g, set)
@@ -59,10 +60,7 @@ func (p *parser) fitNodeList(g *job.TaskGroup, set settings) {
 	if named == 0 {
 		return
 	}
-	d, ok := set.get("nodelist")
-	if !ok {
-		d, _ = set.get("nodefile")
-	}
+	d := namedBy(set)
 	excluded := make(map[string]bool, len(g.Exclude))
 	for _, x := range g.Exclude {
 		excluded[x] = true
@@ -71,16 +69,36 @@ func (p *parser) fitNodeList(g *job.TaskGroup, set settings) {
 		p.fail(d, fmt.Errorf("names %s, which --exclude excludes", g.NodeList[k]), "")
 		return
 	}
-	switch {
-	case g.Nodes == job.Range{}:
-		if g.Tasks.Want > 0 && g.Tasks.Want < named {
-			p.warn(d, fmt.Sprintf("names %d nodes, but %s cannot use more than %d: the first are taken", named, plural(g.Tasks.Want, "task"), g.Tasks.Want))
-			g.NodeList = g.NodeList[:g.Tasks.Want]
-		}
-		g.Nodes.Min = len(g.NodeList)
-	case g.Nodes.Max < named:
+	if g.Nodes != (job.Range{}) && g.Nodes.Max < named {
 		p.fail(d, fmt.Errorf("names %d nodes, more than --nodes=%s allows", named, set.value("nodes")), fmt.Sprintf("write --nodes=%d, or name fewer", named))
+		return
 	}
+	p.trimNodeList(g, d)
+	if g.Nodes == (job.Range{}) {
+		g.Nodes.Min = len(g.NodeList)
+	}
+}
+
+// trimNodeList leaves out nodes that no task is there for.
+func (p *parser) trimNodeList(g *job.TaskGroup, d *Directive) {
+	named, want := len(g.NodeList), g.Tasks.Want
+	if want == 0 || want >= named {
+		return
+	}
+	p.warn(d, fmt.Sprintf("names %d nodes, but %s cannot use more than %d: the first are taken", named, plural(want, "task"), want))
+	g.NodeList = g.NodeList[:want]
+	if g.Nodes.Min == named && g.Nodes.Max == 0 {
+		g.Nodes.Min = want
+	}
+}
+
+// namedBy returns the option that names nodes.
+func namedBy(set settings) *Directive {
+	if d, ok := set.get("nodelist"); ok {
+		return d
+	}
+	d, _ := set.get("nodefile")
+	return d
 }
 
 // fitTasks checks tasks against nodes: never more nodes than tasks.
@@ -152,6 +170,10 @@ func (p *parser) memory(g *job.TaskGroup, set settings) {
 	if !p.check(d, err) {
 		return
 	}
+	if g.PerTask.Memory > 0 {
+		p.fail(d, errors.New("and the mem of --tres-per-task exclude each other"), "say one of them")
+		return
+	}
 	size := resource.Amount(n)
 	switch {
 	case n == 0:
@@ -164,7 +186,7 @@ func (p *parser) memory(g *job.TaskGroup, set settings) {
 			p.fail(d, errors.New("needs GPUs, and none are asked for"), "add --gpus=N, or write --mem="+d.Value)
 		}
 	default: // with the CPUs, wherever they are claimed
-		g.PerTask.Memory += timesCPUs(size, g.PerTask.CPU)
+		g.PerTask.Memory = timesCPUs(size, g.PerTask.CPU)
 		g.PerNode.Memory += timesCPUs(size, g.PerNode.CPU)
 		g.PerDevice.Memory += timesCPUs(size, g.PerDevice.CPU)
 	}

@@ -61,6 +61,7 @@ func ParseAll(src spec.Source, opts Options) (Result, error) {
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()
 	}
+	opts.Now = opts.Now.Truncate(time.Second) // Slurm's times have no parts of seconds
 	if opts.MaxArraySize == 0 {
 		opts.MaxArraySize = slurmfmt.MaxArraySize
 	}
@@ -231,10 +232,7 @@ func (p *parser) files(s *job.Spec, set settings) {
 	}
 	s.Output = job.Output{Stdout: set.file("output"), Stderr: set.file("error"), Stdin: set.file("input")}
 	if s.Output.Stdout == "" {
-		s.Output.Stdout = "slurm-%j.out"
-		if _, array := set.get("array"); array {
-			s.Output.Stdout = "slurm-%A_%a.out"
-		}
+		s.Output.Stdout = defaultOutput(set.has("array"))
 	}
 	if d, ok := set.get("open-mode"); ok {
 		switch strings.ToLower(d.Value) {
@@ -245,6 +243,14 @@ func (p *parser) files(s *job.Spec, set settings) {
 			p.fail(d, fmt.Errorf("is neither append nor truncate"), "write --open-mode=append or =truncate")
 		}
 	}
+}
+
+// defaultOutput is where output goes if nothing is said.
+func defaultOutput(array bool) string {
+	if array {
+		return "slurm-%A_%a.out"
+	}
+	return "slurm-%j.out"
 }
 
 func (p *parser) array(d *Directive) *job.ArraySpec {

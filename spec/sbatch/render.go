@@ -1,0 +1,261 @@
+package sbatch
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// Render writes a job as a batch script: its directives, and below them the script
+// without the directives that it had. A job whose tasks run a command gets a script
+// that starts them with srun.
+//
+// The script is read again, and where sbatch would understand something else than
+// the job says, a Warning names it: what comes without a warning is what Parse makes
+// of it again. Times are written in the zone of Begin, or else of Deadline.
+func Render(s *job.Spec, script []byte) ([]byte, []spec.Warning) {
+	r := &renderer{spec: s}
+	r.whole()
+	for i, g := range s.Groups {
+		if i > 0 {
+			r.lines = append(r.lines, magic+" hetjob")
+		}
+		r.group(g, i)
+	}
+	shebang, body := r.program(script)
+	var b bytes.Buffer
+	b.WriteString(shebang + "\n")
+	for _, line := range r.lines {
+		b.WriteString(line + "\n")
+	}
+	b.Write(body)
+	r.compare(b.Bytes())
+	return b.Bytes(), r.warnings
+}
+
+// renderer collects the directives of one job.
+type renderer struct {
+	spec     *job.Spec
+	lines    []string
+	warnings []spec.Warning
+}
+
+func (r *renderer) warn(option, message string, args ...any) {
+	r.warnings = append(r.warnings, spec.Warning{File: r.spec.Source.File, Option: option, Message: fmt.Sprintf(message, args...)})
+}
+
+// flag writes an option without a value.
+func (r *renderer) flag(name string, on bool) {
+	if on {
+		r.lines = append(r.lines, magic+" --"+name)
+	}
+}
+
+// put writes an option with a value, unless that is empty.
+func (r *renderer) put(name, value string) {
+	if value == "" {
+		return
+	}
+	if strings.ContainsAny(value, "\n\r\x00") {
+		r.warn("--"+name, "cannot be said: its value has a line end in it")
+		return
+	}
+	if plainEnd(value, 0) != len(value) {
+		value = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
+	}
+	r.lines = append(r.lines, magic+" --"+name+"="+value)
+}
+
+// number writes an option with a number other than zero.
+func (r *renderer) number(name string, n int64) {
+	if n != 0 {
+		r.put(name, strconv.FormatInt(n, 10))
+	}
+}
+
+// whole writes what concerns the job as a whole.
+func (r *renderer) whole() {
+	s := r.spec
+	r.put("job-name", s.Name)
+	r.put("account", s.Account)
+	r.put("qos", s.QOS)
+	r.put("partition", strings.Join(s.Partitions, ","))
+	r.put("reservation", s.Reservation)
+	r.put("licenses", s.Licenses)
+	r.put("comment", s.Comment)
+	r.times()
+	r.flag("hold", s.Held)
+	r.number("nice", s.Nice)
+	r.number("priority", s.Priority)
+	r.flag("requeue", s.Requeue)
+	r.depends()
+	if a := s.Array; a != nil {
+		r.put("array", arrayText(a))
+	}
+	r.files()
+	r.put("export", s.Env.Export)
+	if len(s.Env.Set) > 0 {
+		r.warn("--export-file", "is left out: %s that it sets cannot stand in a script", plural(len(s.Env.Set), "variable"))
+	}
+	if s.Signal != nil {
+		r.put("signal", signalText(s.Signal))
+	}
+	if s.Mail != nil {
+		r.put("mail-type", strings.Join(s.Mail.Types, ","))
+		r.put("mail-user", s.Mail.To)
+	}
+	if s.Image != "" {
+		r.put("container-image", s.Image)
+		r.warn("--container-image", "is an option of the pyxis plugin: a site without it refuses the script")
+	}
+}
+
+func (r *renderer) times() {
+	s := r.spec
+	if s.TimeLimit > 0 {
+		r.put("time", slurmfmt.FormatTimeLimit(s.TimeLimit))
+	}
+	if s.TimeMin > 0 {
+		r.put("time-min", slurmfmt.FormatTimeLimit(s.TimeMin))
+	}
+	if !s.Begin.IsZero() {
+		r.put("begin", clock(s.Begin))
+	}
+	if !s.Deadline.IsZero() {
+		r.put("deadline", clock(s.Deadline.In(r.zone())))
+	}
+}
+
+// zone is that in which times are written.
+func (r *renderer) zone() *time.Location {
+	if !r.spec.Begin.IsZero() {
+		return r.spec.Begin.Location()
+	}
+	return r.spec.Deadline.Location()
+}
+
+func (r *renderer) depends() {
+	d := r.spec.Depends
+	if d.IsZero() {
+		return
+	}
+	r.put("dependency", d.String())
+	if d.KillIfNever != nil {
+		r.put("kill-on-invalid-dep", map[bool]string{true: "yes", false: "no"}[*d.KillIfNever])
+	}
+}
+
+// arrayText spells an array out, as it was written where that is known.
+func arrayText(a *job.ArraySpec) string {
+	if p, err := slurmfmt.ParseArray(a.Text, slurmfmt.MaxArraySize); err == nil && p.MaxRunning == a.MaxRunning && slices.Equal(p.Indices(), a.Indices) {
+		return a.Text
+	}
+	text := slurmfmt.FormatArrayIndices(a.Indices)
+	if a.MaxRunning > 0 {
+		text += fmt.Sprintf("%%%d", a.MaxRunning)
+	}
+	return text
+}
+
+func (r *renderer) files() {
+	s := r.spec
+	if s.WorkDir != s.Source.Submit {
+		r.put("chdir", s.WorkDir)
+	}
+	if s.Output.Stdout != defaultOutput(s.Array != nil) {
+		r.put("output", s.Output.Stdout)
+	}
+	r.put("error", s.Output.Stderr)
+	r.put("input", s.Output.Stdin)
+	if s.Output.Append {
+		r.put("open-mode", "append")
+	}
+}
+
+// signalNames are the signals that are written by name.
+var signalNames = []string{"HUP", "INT", "QUIT", "ABRT", "KILL", "USR1", "USR2", "ALRM", "TERM", "CHLD", "CONT", "STOP", "TSTP", "URG", "XCPU", "WINCH"}
+
+func signalText(s *job.SignalSpec) string {
+	text := strconv.Itoa(s.Signal)
+	for _, name := range signalNames {
+		if n, err := slurmfmt.ParseSignalName(name); err == nil && n == s.Signal {
+			text = name
+		}
+	}
+	text = fmt.Sprintf("%s@%d", text, int(s.Before.Seconds()))
+	if s.BatchOnly {
+		text = "B:" + text
+	}
+	return text
+}
+
+// program returns the first line of the script and what stands below the directives.
+func (r *renderer) program(script []byte) (shebang string, body []byte) {
+	p := r.spec.Program
+	shebang = "#!/bin/sh"
+	switch {
+	case p.Kind == job.Direct:
+		line := "srun"
+		if r.spec.KillOnBadExit {
+			line += " --kill-on-bad-exit=1"
+		}
+		for _, a := range p.Args {
+			line += " " + shellWord(a)
+		}
+		return shebang, []byte("\n" + line + "\n")
+	case len(p.Args) > 0:
+		r.warn("", "the script's arguments stand on sbatch's command line, behind the file: %s", oneLine(shellWords(p.Args)))
+	}
+	if len(script) == 0 {
+		r.warn("", "the text of the script is not known")
+		return shebang, nil
+	}
+	header := headerOf(script)
+	for i, line := range bytes.SplitAfter(script[:header], []byte("\n")) {
+		switch {
+		case i == 0 && bytes.HasPrefix(line, []byte("#!")):
+			shebang = string(bytes.TrimRight(line, "\n"))
+		case !bytes.HasPrefix(line, []byte(magic)):
+			body = append(body, line...)
+		}
+	}
+	return shebang, append(body, script[header:]...)
+}
+
+// shellWord quotes one word for sh.
+func shellWord(s string) string {
+	plain := func(c byte) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_-./=:,+@%", c) >= 0
+	}
+	for i := range len(s) {
+		if !plain(s[i]) {
+			return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+		}
+	}
+	return cmp.Or(s, "''")
+}
+
+func shellWords(list []string) string {
+	var out []string
+	for _, s := range list {
+		out = append(out, shellWord(s))
+	}
+	return strings.Join(out, " ")
+}
+
+// oneLine shortens a text for a message.
+func oneLine(s string) string {
+	s = strings.ReplaceAll(s, "\n", " ")
+	if len(s) > 200 {
+		s = s[:200] + "…"
+	}
+	return s
+}
