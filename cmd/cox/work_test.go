@@ -1,0 +1,231 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/frame"
+)
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSubmitAsks(t *testing.T) {
+	f := newFake(t)
+	f.answer("POST /v1/jobs", func(*http.Request) (any, error) {
+		return api.Submitted{ID: 7, Name: "train", Warnings: []api.Warning{{File: "x", Line: 3, Option: "--mail-user", Message: "has no effect"}}}, nil
+	})
+	script := write(t, "train.sbatch", "#!/bin/sh\n#SBATCH -N2\nsrun hostname\n")
+	f.cox(t, "submit", "-s", "--mem=4G", "-N", "4", "-H", script, "--epochs", "3").check(t, 0, "7 train submitted\n", "  ! line 3  --mail-user has no effect\n")
+	var got api.Submit
+	f.last(t, &got)
+	if got.Form != "sbatch" || got.File != script || !cmp.Equal(got.Args, []string{"--nodes=4", "--mem=4G", "--hold"}) || !cmp.Equal(got.ScriptArgs, []string{"--epochs", "3"}) {
+		t.Errorf("%+v", got)
+	}
+	if got.Umask == nil || got.Dir == "" || len(got.Environ) == 0 || got.Provenance == nil || len(got.Provenance.Files) != 1 {
+		t.Errorf("umask %v, directory %q, provenance %+v", got.Umask, got.Dir, got.Provenance)
+	}
+	f.cox(t, "submit", "--parsable", "--", "hostname", "-f").check(t, 0, "7\n", "~line 3")
+	if f.last(t, &got); got.Form != "command" || !cmp.Equal(got.Command, []string{"hostname", "-f"}) {
+		t.Errorf("%+v", got)
+	}
+	coxAt(t, f.URL, "name: x\ncommand: hostname\n", "submit", "--no-provenance", "-").check(t, 0, "7 train submitted\n", "~line 3")
+	got = api.Submit{}
+	if f.last(t, &got); got.Form != "native" || got.File != "-" || got.Provenance != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestARefusedSubmissionShowsThePlace(t *testing.T) {
+	f := newFake(t)
+	f.mux.HandleFunc("POST /v1/jobs", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(400)
+		io.WriteString(w, `{"status":400,"title":"invalid request","detail":"x","errors":[{"file":"job.sbatch","line":4,"col":16,"len":11,"text":"#SBATCH --gres=gpu:h100:16","message":"--gres=gpu:h100:16: no node has 16 h100","remedy":"for 16 in all: --nodes=2"}]}`)
+	})
+	f.cox(t, "submit", write(t, "job.sbatch", "#!/bin/sh\n")).check(t, 2, "", `job.sbatch:4: --gres=gpu:h100:16: no node has 16 h100
+      #SBATCH --gres=gpu:h100:16
+                     ^^^^^^^^^^^
+  for 16 in all: --nodes=2
+not submitted                                                exit 2 (invalid request)
+`)
+	f.cox(t, "submit").check(t, 2, "", "~there is nothing to submit")
+	f.cox(t, "submit", "/nowhere").check(t, 2, "", "~not submitted")
+	coxAt(t, "unix:///nowhere/s", "", "submit", "--", "true").check(t, 75, "", "~not submitted                                                exit 75 (unavailable)")
+}
+
+func TestWhatAFileIs(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"a.yaml", "#!/bin/sh", "native"},
+		{"a.JSON", "", "native"},
+		{"a", "#!/bin/sh\nname: x\n", "sbatch"},
+		{"a", "#SBATCH -N1\nname: x\n", "sbatch"},
+		{"a", "# a comment\n\nname: x\n", "native"},
+		{"a", "---\nname: x\n", "native"},
+		{"-", "{\"name\": \"x\"}", "native"},
+		{"a", "echo hello: world\n", "sbatch"},
+		{"a", "", "sbatch"},
+		{"a.sbatch", "export A=1\n", "sbatch"},
+	} {
+		if got, err := form("", c.name, []byte(c.text)); err != nil || got != c.want {
+			t.Errorf("%s %q: %s, %v", c.name, c.text, got, err)
+		}
+	}
+	if got, err := form("sbatch", "a.yaml", nil); err != nil || got != "sbatch" {
+		t.Errorf("%s, %v", got, err)
+	}
+	if _, err := form("pbs", "a", nil); err == nil {
+		t.Error("an unknown form was taken")
+	}
+}
+
+func TestSubmitWaitEndsAsTheJob(t *testing.T) {
+	f := newFake(t)
+	f.answer("POST /v1/jobs", func(*http.Request) (any, error) { return api.Submitted{ID: 7, Name: "train"}, nil })
+	f.answer("GET /v1/jobs/7/wait", func(*http.Request) (any, error) { return jobOf("7", "FAILED", 5), nil })
+	f.cox(t, "submit", "--wait", "--", "false").check(t, 5, "7 train submitted\n", "job 7 FAILED after 60 s, waited 60 s, exit 5\n")
+}
+
+func TestWait(t *testing.T) {
+	f := newFake(t)
+	ends := map[string]api.Job{"7": jobOf("7", "COMPLETED", 0), "8": jobOf("8", "TIMEOUT", 0), "9": jobOf("9", "FAILED", 3)}
+	f.answer("GET /v1/jobs/{job}/wait", func(r *http.Request) (any, error) {
+		if j, ok := ends[r.PathValue("job")]; ok {
+			return j, nil
+		}
+		return nil, missing(r.PathValue("job"))
+	})
+	f.cox(t, "wait", "7").check(t, 0, "job 7 COMPLETED after 60 s, waited 60 s\n", "")
+	f.cox(t, "wait", "7", "8", "9", "--quiet").check(t, 124, "", "")
+	f.cox(t, "wait", "9", "-o", "json").check(t, 3, "~\"state\": \"FAILED\"", "")
+	f.cox(t, "wait", "10").check(t, 3, "", "~no job 10")
+	f.mux.HandleFunc("GET /v1/jobs/11/wait", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	f.cox(t, "wait", "11", "--timeout", "50ms").check(t, 75, "", "~0 of 1 job ended within 50ms")
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		state  string
+		status int
+		want   int
+	}{
+		{"COMPLETED", 0, 0},
+		{"FAILED", 3, 3},
+		{"FAILED", 0, 1},
+		{"TIMEOUT", 0, 124},
+		{"DEADLINE", 0, 124},
+		{"OUT_OF_MEMORY", 0, 137},
+		{"CANCELLED", 0, 130},
+		{"NODE_FAIL", 0, 75},
+		{"A_STATE_OF_LATER", 0, 1},
+	} {
+		j := jobOf("7", c.state, c.status)
+		if got := exitCode(&j); got != c.want {
+			t.Errorf("%s, exit %d: %d, want %d", c.state, c.status, got, c.want)
+		}
+	}
+}
+
+// TestExec has the other end of the protocol echo what it gets.
+func TestExec(t *testing.T) {
+	f := newFake(t)
+	f.mux.HandleFunc("POST /v1/jobs/7/exec", func(w http.ResponseWriter, r *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: cox-exec\r\n\r\n")
+		out := frame.NewWriter(conn)
+		var buf []byte
+		for {
+			kind, payload, grown, err := frame.Read(rw, buf)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			buf = grown
+			switch kind {
+			case frame.Stdin:
+				_ = out.Write(frame.Stdout, payload)
+				_ = out.Write(frame.Stderr, []byte("heard\n"))
+			case frame.EOF:
+				_ = out.Write(frame.Exit, []byte(`{"status":9}`))
+				return
+			}
+		}
+	})
+	coxAt(t, f.URL, "hello\n", "exec", "7", "--", "cat", "-A").check(t, 9, "hello\n", "heard\n")
+	f.cox(t, "exec", "7").check(t, 2, "", "~which job, and which command?")
+	f.cox(t, "exec", "7.0.1", "--", "true").check(t, 2, "", "~cox exec 7.1 -- true")
+}
+
+func TestPastTimes(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		s    string
+		want time.Time
+	}{
+		{"90m", now.Add(-90 * time.Minute)},
+		{"7d", now.AddDate(0, 0, -7)},
+		{"2w", now.AddDate(0, 0, -14)},
+		{"yesterday", time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},
+		{"today", time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)},
+		{"2026-11-01", time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)},
+		{"09:30", time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC)},
+		{"23:30", time.Date(2026, 11, 20, 23, 30, 0, 0, time.UTC)},
+	} {
+		if got, err := past("since", c.s, now); err != nil || !got.Equal(c.want) {
+			t.Errorf("%s: %s, %v", c.s, got, err)
+		}
+	}
+	for _, bad := range []string{"d", "-5d", "5x", "1.5d", "99999999999d"} {
+		if got, err := past("since", bad, now); err == nil {
+			t.Errorf("%q was taken for %s", bad, got)
+		}
+	}
+}
+
+func TestHistoryStopsAtItsLimit(t *testing.T) {
+	f := newFake(t)
+	f.answer("GET /v1/history", func(*http.Request) (any, error) {
+		return api.History{Jobs: []api.Job{jobOf("9", "COMPLETED", 0), jobOf("8", "FAILED", 2), jobOf("7", "COMPLETED", 0)}}, nil
+	})
+	f.cox(t, "history", "--limit", "2", "-o", "name").check(t, 0, "9\n8\n", "")
+	f.cox(t, "history", "--limit", "2").check(t, 0, "~FAILED     2", "the 2 newest; --limit 0 shows all\n")
+	f.cox(t, "history", "--since", "2h", "-t", "F").check(t, 0, "~9    train", "")
+	if got := f.last(t, nil); !strings.Contains(got, "from=2026-11-21T08%3A00%3A00Z") || !strings.Contains(got, "states=FAILED") {
+		t.Error(got)
+	}
+}
+
+func TestWatchEndsWithItsJobs(t *testing.T) {
+	f := newFake(t)
+	f.answer("GET /v1/jobs/{job}", func(*http.Request) (any, error) { return jobOf("7", "RUNNING", 0), nil })
+	f.mux.HandleFunc("GET /v1/jobs", func(w http.ResponseWriter, r *http.Request) { lines(w, r, map[string]string{"name": "7"}) })
+	f.mux.HandleFunc("GET /v1/watch", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		if got := r.URL.Query().Get("after"); got != "41" {
+			t.Errorf("watched after %s", got)
+		}
+		io.WriteString(w, "id: 42\nevent: change\ndata: {\"seq\":42,\"kind\":\"ended\",\"job\":7,\"name\":\"7\",\"state\":\"COMPLETED\"}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	f.cox(t, "watch", "7", "-o", "json").check(t, 0, "{\"seq\":42,\"at\":\"0001-01-01T00:00:00Z\",\"kind\":\"ended\",\"job\":7,\"name\":\"7\",\"state\":\"COMPLETED\"}\n", "")
+}
