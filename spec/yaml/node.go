@@ -57,10 +57,11 @@ func (n *Node) Get(name string) *Node {
 
 // Document is a text that has been read.
 type Document struct {
-	Root *Node // Null if the text holds comments and blanks alone
-	name string
-	src  string
-	at   []int // start of each line
+	Root  *Node // Null if the text holds comments and blanks alone
+	name  string
+	src   string
+	at    []int // start of each line
+	ascii bool
 }
 
 // Line is a line as written, without its end; "" if there is none of that number.
@@ -68,11 +69,11 @@ func (d *Document) Line(n int) string {
 	if n < 1 || n > len(d.at) {
 		return ""
 	}
-	line := d.src[d.at[n-1]:]
-	if i := strings.IndexByte(line, '\n'); i >= 0 {
-		line = line[:i]
+	end := len(d.src)
+	if n < len(d.at) {
+		end = d.at[n]
 	}
-	return line
+	return strings.TrimSuffix(d.src[d.at[n-1]:end], "\n")
 }
 
 // Error is a message about a place, with its line.

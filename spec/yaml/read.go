@@ -1,9 +1,14 @@
 package yaml
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/coxswain-sched/coxswain/spec"
 )
@@ -24,11 +29,8 @@ func Parse(src spec.Source) (*Document, error) {
 			d.at = append(d.at, i+1)
 		}
 	}
-	r := &reader{doc: d, src: d.src, line: 1}
-	if err := r.characters(); err != nil {
-		return nil, err
-	}
-	root, err := r.document()
+	d.ascii = strings.IndexFunc(d.src, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+	root, err := d.read()
 	if err != nil {
 		return nil, err
 	}
@@ -47,184 +49,191 @@ func normal(s string) string {
 	return s
 }
 
-// reader is a place in a text. It only moves forward, and looks ahead no further
-// than the end of its line.
-type reader struct {
-	doc   *Document
-	src   string
-	pos   int
-	line  int // of pos
-	start int // of the line
-	depth int
-}
-
-// characters refuses bytes that no document may hold.
-func (r *reader) characters() *spec.Error {
-	line, start := 1, 0
-	for i := 0; i < len(r.src); {
-		c := r.src[i]
-		size := 1
-		switch {
-		case c == '\n':
-			line, start = line+1, i+1
-		case c == '\t' || c >= 0x20 && c < 0x7f:
-		case c < 0x20 || c == 0x7f:
-			return r.doc.Error(Place{line, i - start + 1, 1}, fmt.Sprintf("a control character (U+%04X)", c), `write it as "\xNN" in double quotes`)
-		default:
-			var ch rune
-			ch, size = utf8.DecodeRuneInString(r.src[i:])
-			if ch == utf8.RuneError && size == 1 {
-				return r.doc.Error(Place{line, i - start + 1, 1}, "is not UTF-8 text here", "")
-			}
+// read lets the library make its tree, in which nothing is expanded, and takes
+// that over.
+func (d *Document) read() (*Node, error) {
+	in := yaml.NewDecoder(bytes.NewReader([]byte(d.src)))
+	var first, second yaml.Node
+	if err := in.Decode(&first); errors.Is(err, io.EOF) {
+		return &Node{Place: Place{1, 1, 0}}, nil
+	} else if err != nil {
+		return nil, d.refusal(err)
+	}
+	switch err := in.Decode(&second); {
+	case err == nil:
+		line := second.Line
+		if len(second.Content) > 0 {
+			line = second.Content[0].Line
 		}
-		i += size
+		return nil, d.Error(Place{line, 1, 1}, "a second document stands here", "give each job a file of its own")
+	case !errors.Is(err, io.EOF):
+		return nil, d.refusal(err)
 	}
-	return nil
-}
-
-// col is the indentation at which pos stands.
-func (r *reader) col() int { return r.pos - r.start }
-
-// peek is the byte at pos, 0 at the end.
-func (r *reader) peek() byte { return r.ahead(0) }
-
-func (r *reader) ahead(n int) byte {
-	if r.pos+n < len(r.src) {
-		return r.src[r.pos+n]
+	if len(first.Content) == 0 {
+		return &Node{Place: Place{1, 1, 0}}, nil
 	}
-	return 0
-}
-
-// blankAt reports whether n bytes ahead stands a blank or the end of the line.
-func (r *reader) blankAt(n int) bool {
-	c := r.ahead(n)
-	return c == ' ' || c == '\t' || c == '\n' || c == 0
-}
-
-// newline moves behind the end of the line at pos.
-func (r *reader) newline() {
-	r.pos++
-	r.line++
-	r.start = r.pos
-}
-
-// toEnd moves to the end of the line.
-func (r *reader) toEnd() {
-	if i := strings.IndexByte(r.src[r.pos:], '\n'); i >= 0 {
-		r.pos += i
-		return
+	n, e := d.take(first.Content[0], 1)
+	if e != nil {
+		return nil, e
 	}
-	r.pos = len(r.src)
+	return n, nil
 }
 
-// blanks moves over blanks and tabs.
-func (r *reader) blanks() {
-	for c := r.peek(); c == ' ' || c == '\t'; c = r.peek() {
-		r.pos++
+// refusal is what the library says of a text that is no YAML.
+func (d *Document) refusal(err error) *spec.Error {
+	var at *yaml.LoadError
+	if !errors.As(err, &at) {
+		return &spec.Error{File: d.name, Message: strings.TrimPrefix(err.Error(), "yaml: ")}
 	}
-}
-
-// lineDone moves to the end of the line, over blanks and a comment, and reports
-// whether nothing else stood there.
-func (r *reader) lineDone() bool {
-	from := r.pos
-	r.blanks()
-	if r.peek() == '#' && (r.pos > from || r.col() == 0 || r.src[r.pos-1] == ' ') {
-		r.toEnd()
+	p := Place{Line: min(max(at.Mark.Line, 1), len(d.at)), Col: 1, Len: 1}
+	p.Col = d.column(p.Line, at.Mark.Column)
+	message := at.Message
+	if strings.Contains(message, "unknown anchor") {
+		return d.Error(p, aliases, noAlias)
 	}
-	return r.peek() == '\n' || r.peek() == 0
-}
-
-// next moves to the first character of the next line that holds anything, if pos
-// does not stand before one in its line.
-func (r *reader) next() *spec.Error {
-	for r.pos < len(r.src) {
-		fresh := r.col() == 0
-		for r.peek() == ' ' {
-			r.pos++
-		}
-		tab := r.pos
-		if !r.lineDone() {
-			if fresh && r.src[tab] == '\t' {
-				return r.fail(tab, 1, "a tab in the indentation", "indent with blanks")
-			}
-			return nil
-		}
-		if r.pos < len(r.src) {
-			r.newline()
-		}
+	if at.ContextMsg != "" {
+		message = at.ContextMsg + ": " + message
 	}
-	return nil
+	return d.Error(p, message, remedies(message, d.Line(p.Line)))
 }
 
-// done reports whether the text has ended; pos must be where next left it.
-func (r *reader) done() bool { return r.pos >= len(r.src) }
+const (
+	aliases = "aliases (*) are not read"
+	noAlias = "write the value again; a text that begins with * stands in quotes"
+)
 
-// fail is an error about n bytes of the present line from offset at.
-func (r *reader) fail(at, n int, message, remedy string) *spec.Error {
-	return r.doc.Error(Place{r.line, at - r.start + 1, n}, message, remedy)
-}
-
-// place is n bytes at pos.
-func (r *reader) place(n int) Place { return Place{r.line, r.col() + 1, n} }
-
-// deeper counts a level; the caller must undo it by r.depth--.
-func (r *reader) deeper() *spec.Error {
-	if r.depth++; r.depth > MaxDepth {
-		return r.fail(r.pos, 1, fmt.Sprintf("is nested more than %d levels deep", MaxDepth), "")
+// remedies says what is mostly meant by a text that the library cannot read.
+func remedies(message, line string) string {
+	switch {
+	case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
+		return "indent with blanks, not tabs"
+	case strings.Contains(message, "mapping values are not allowed"):
+		return "put a text that holds a colon and a blank into quotes; fields below a field stand deeper than it"
+	case strings.Contains(message, "exceeded max depth"):
+		return fmt.Sprintf("no more than %d levels are read", MaxDepth)
+	case strings.Contains(message, "could not find expected ':'"):
+		return "a field is written name: value, with a blank behind the colon"
 	}
-	return nil
+	return ""
 }
 
-// marker reports whether a document marker, --- or ..., stands at pos.
-func (r *reader) marker() bool {
-	if r.col() != 0 || r.pos+3 > len(r.src) {
-		return false
+// column turns the library's column, in characters from 1, into bytes. Where both
+// are the same, and in lines that nobody reads, it costs nothing.
+func (d *Document) column(line, col int) int {
+	text := d.Line(line)
+	if d.ascii || len(text) > 4096 {
+		return min(max(col, 1), len(text)+1)
 	}
-	m := r.src[r.pos : r.pos+3]
-	return (m == "---" || m == "...") && r.blankAt(3)
+	at := 0
+	for n := 1; n < col && at < len(text); n++ {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	return at + 1
 }
 
-func (r *reader) document() (*Node, *spec.Error) {
-	if err := r.next(); err != nil {
+// take makes our node of the library's, or refuses it by name.
+func (d *Document) take(y *yaml.Node, depth int) (*Node, *spec.Error) {
+	n := &Node{Place: d.place(y)}
+	if err := d.refuse(y, n.Place, depth); err != nil {
 		return nil, err
 	}
-	if r.peek() == '%' && r.col() == 0 {
-		return nil, r.fail(r.pos, 1, "directives (%) are not read", "leave the line out")
-	}
-	if r.marker() && r.peek() == '-' {
-		r.pos += 3
-		if !r.lineDone() {
-			return nil, r.fail(r.pos, 1, "something stands behind ---", "begin a new line")
+	switch y.Kind {
+	case yaml.ScalarNode:
+		n.Kind, n.Text = Scalar, y.Value
+		n.Quoted = y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
+		if !n.Quoted && y.ShortTag() == "!!null" {
+			n.Kind, n.Text = Null, ""
 		}
-		if err := r.next(); err != nil {
-			return nil, err
+	case yaml.SequenceNode:
+		n.Kind = List
+		for _, c := range y.Content {
+			item, err := d.take(c, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			n.Items = append(n.Items, item)
 		}
+	default:
+		n.Kind = Mapping
+		return n, d.fields(n, y, depth)
 	}
-	root := &Node{Place: r.place(1)}
-	if !r.done() && !r.marker() {
-		var err *spec.Error
-		if root, err = r.block(-1); err != nil {
-			return nil, err
-		}
-		if err = r.next(); err != nil {
-			return nil, err
-		}
-	}
-	if r.marker() {
-		if rest := strings.TrimSpace(strings.TrimLeft(r.src[r.pos+3:], "\n")); rest != "" || r.peek() == '-' {
-			return nil, r.fail(r.pos, 3, "a second document begins here: one file holds one", "put it into a file of its own")
-		}
-		return root, nil
-	}
-	if !r.done() {
-		return nil, r.outside()
-	}
-	return root, nil
+	return n, nil
 }
 
-// outside explains a line that belongs to nothing.
-func (r *reader) outside() *spec.Error {
-	n := len(strings.TrimRight(r.doc.Line(r.line)[r.col():], " "))
-	return r.fail(r.pos, n, "the indentation fits nothing above", "give the fields of one group the same indentation")
+// refuse names what is not read.
+func (d *Document) refuse(y *yaml.Node, p Place, depth int) *spec.Error {
+	switch {
+	case y.Anchor != "":
+		return d.Error(p, "anchors (&) are not read", "write the value where it is needed")
+	case y.Kind == yaml.AliasNode:
+		return d.Error(p, aliases, noAlias)
+	case y.Style&yaml.TaggedStyle != 0:
+		return d.Error(p, "tags (!) are not read", "a text that begins with ! stands in quotes")
+	case depth > MaxDepth:
+		return d.Error(p, fmt.Sprintf("more than %d levels", MaxDepth), "no job is that deep")
+	}
+	return nil
+}
+
+func (d *Document) fields(n *Node, y *yaml.Node, depth int) *spec.Error {
+	seen := make(map[string]int, len(y.Content)/2)
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		key := y.Content[i]
+		p := d.place(key)
+		if err := d.refuse(key, p, 0); err != nil {
+			return err
+		}
+		before, twice := seen[key.Value]
+		switch {
+		case key.Kind != yaml.ScalarNode:
+			return d.Error(p, "complex keys are not read", "a field is written name: value")
+		case key.Value == "<<":
+			return d.Error(p, "merge keys (<<) are not read", "write the fields where they are needed")
+		case twice:
+			return d.Error(p, fmt.Sprintf("%s is given twice, first in line %d", key.Value, before), "keep one of them")
+		}
+		seen[key.Value] = p.Line
+		value, err := d.take(y.Content[i+1], depth+1)
+		if err != nil {
+			return err
+		}
+		n.Fields = append(n.Fields, Field{Name: key.Value, Place: p, Value: value})
+	}
+	return nil
+}
+
+// place is where a node stands; of one that goes over lines, its first.
+func (d *Document) place(y *yaml.Node) Place {
+	p := Place{Line: min(max(y.Line, 1), len(d.at)), Len: 1}
+	p.Col = d.column(p.Line, y.Column)
+	if y.Kind != yaml.ScalarNode {
+		return p
+	}
+	rest := d.Line(p.Line)[p.Col-1:]
+	switch {
+	case y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
+		p.Len = quoted(rest)
+	case y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 && strings.HasPrefix(rest, y.Value):
+		p.Len = len(y.Value)
+	}
+	return p
+}
+
+// quoted is the length of the quoted text that a line begins with, or of the line.
+func quoted(s string) int {
+	if s == "" {
+		return 1
+	}
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[0] == '"' && s[i] == '\\':
+			i++
+		case s[i] == s[0] && s[0] == '\'' && i+1 < len(s) && s[i+1] == '\'':
+			i++
+		case s[i] == s[0]:
+			return i + 1
+		}
+	}
+	return len(s)
 }
