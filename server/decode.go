@@ -1,9 +1,9 @@
 package server
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -24,7 +24,7 @@ type submission struct {
 // the time: submissions come by the thousand with a script and an environment each.
 // Fields that are rare are left to encoding/json.
 func readSubmission(body []byte) (*submission, error) {
-	d := &decoder{s: string(body)}
+	d := &decoder{b: body, s: string(body)}
 	v := &submission{}
 	if err := d.object(func(name string) error { return d.field(v, name) }); err != nil {
 		return nil, err
@@ -94,6 +94,7 @@ func (d *decoder) rare(v *submission, name string) error {
 
 // decoder reads JSON from a string.
 type decoder struct {
+	b  []byte // what s was made of
 	s  string
 	at int
 }
@@ -232,28 +233,53 @@ func (d *decoder) raw() (raw string, escaped bool, err error) {
 	if !d.next('"') {
 		return "", false, d.fail("a string is missing")
 	}
-	from := d.at
-	plain := true
-	for d.at < len(d.s) {
-		switch c := d.s[d.at]; {
-		case c == '"':
-			raw = d.s[from:d.at]
-			d.at++
-			if !plain && !utf8.ValidString(raw) {
-				return "", false, d.fail("text that is not UTF-8")
+	from, quote := d.at, -1
+	for {
+		if quote < d.at {
+			i := strings.IndexByte(d.s[d.at:], '"')
+			if i < 0 {
+				return "", false, d.fail("a string does not end")
 			}
-			return raw, escaped, nil
-		case c == '\\':
-			escaped = true
-			d.at++
-		case c < ' ':
-			return "", false, d.fail(fmt.Sprintf("byte %#02x inside of a string", c))
-		case c >= utf8.RuneSelf:
-			plain = false
+			quote = d.at + i
 		}
-		d.at++
+		i := strings.IndexByte(d.s[d.at:quote], '\\')
+		if i < 0 {
+			break
+		}
+		escaped = true
+		if d.at += i + 2; d.at > len(d.s) {
+			return "", false, d.fail("a string does not end")
+		}
 	}
-	return "", false, d.fail("a string does not end")
+	raw = d.s[from:quote]
+	d.at = quote + 1
+	control, high := unusual(d.b[from:quote])
+	switch {
+	case control:
+		return "", false, d.fail("a control character inside of a string")
+	case high && !utf8.ValidString(raw):
+		return "", false, d.fail("text that is not UTF-8")
+	}
+	return raw, escaped, nil
+}
+
+// unusual looks for control characters and for bytes above ASCII, eight at a time:
+// a byte below 0x20 borrows its top bit, and only the first such byte need be right.
+func unusual(b []byte) (control, high bool) {
+	const every = 0x0101010101010101
+	var controls, highs uint64
+	for ; len(b) >= 8; b = b[8:] {
+		v := binary.LittleEndian.Uint64(b)
+		highs |= v
+		controls |= (v - 0x20*every) &^ v
+	}
+	for _, c := range b {
+		highs |= uint64(c)
+		if c < 0x20 {
+			return true, highs&(0x80*every) != 0
+		}
+	}
+	return controls&(0x80*every) != 0, highs&(0x80*every) != 0
 }
 
 func (d *decoder) unescape(raw string) ([]byte, error) {

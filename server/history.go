@@ -17,7 +17,7 @@ import (
 )
 
 type historyInput struct {
-	selectQuery
+	SelectQuery
 	From    string   `query:"from" doc:"RFC 3339: jobs that lived at that time or later"`
 	To      string   `query:"to" doc:"RFC 3339: jobs that were submitted before"`
 	Limit   int      `query:"limit" minimum:"0" doc:"jobs of a page; JSON: 1000 if left out, at most 10000; text: all"`

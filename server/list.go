@@ -15,8 +15,9 @@ import (
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
 
-// selectQuery is api.Select as parameters of a request.
-type selectQuery struct {
+// SelectQuery is api.Select as parameters of a request. (It has a capital because
+// parameters in an embedded type are found only so.)
+type SelectQuery struct {
 	IDs        []string `query:"ids" doc:"7, 7_3, 7_[1-4,9]"`
 	Users      []string `query:"users" doc:"names or numbers"`
 	Accounts   []string `query:"accounts"`
@@ -27,7 +28,7 @@ type selectQuery struct {
 	Nodes      []string `query:"nodes" doc:"jobs that hold something there; host lists"`
 }
 
-func (q *selectQuery) selected() api.Select {
+func (q *SelectQuery) selected() api.Select {
 	return api.Select{
 		IDs: rejoin(q.IDs), Users: q.Users, Accounts: q.Accounts, Partitions: q.Partitions, QOS: q.QOS, Names: q.Names,
 		States: q.States, Nodes: rejoin(q.Nodes),
@@ -63,7 +64,7 @@ const (
 )
 
 type listInput struct {
-	selectQuery
+	SelectQuery
 	Limit    int      `query:"limit" minimum:"0" doc:"jobs of a page; JSON: 1000 if left out, at most 10000; text: all"`
 	Cursor   string   `query:"cursor" doc:"next of the page before"`
 	Collapse bool     `query:"collapse" doc:"text: pending tasks of an array as one row, 7_[1-4,9%2]"`

@@ -132,7 +132,9 @@ var catalogue = []metric{
 	{name: "cox_watchers", kind: gauge, help: "Watches that are open.", read: one(func(m *metrics, _ *control.Stats) float64 { return float64(m.watchers.Load()) })},
 	{name: "cox_watchers_cut_total", kind: counter, help: "Watches that ended because nobody read, or the connection broke.", read: one(func(m *metrics, _ *control.Stats) float64 { return float64(m.cut.Load()) })},
 	{name: "cox_waiters", kind: gauge, help: "Requests that wait for the end of a job.", read: one(func(m *metrics, _ *control.Stats) float64 { return float64(m.waiters.Load()) })},
-	{name: "cox_info", kind: gauge, labels: []string{"version", "api"}, help: "Always 1.", read: func(m *metrics, _ *control.Stats, emit func(float64, ...string)) { emit(1, m.s.cfg.Version, apiVersion) }},
+	{name: "cox_info", kind: gauge, labels: []string{"version", "api"}, help: "Always 1.", read: func(m *metrics, _ *control.Stats, emit func(float64, ...string)) {
+		emit(1, m.s.cfg.Version, apiVersion)
+	}},
 }
 
 func readRequests(m *metrics, _ *control.Stats, emit func(float64, ...string)) {

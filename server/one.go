@@ -12,7 +12,8 @@ import (
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
 
-type jobInput struct {
+// JobPath is the job that a path names.
+type JobPath struct {
 	Job string `path:"job" doc:"7, or 7_3 for a task of an array" example:"7_3"`
 }
 
@@ -20,7 +21,7 @@ func (s *Server) registerJob() {
 	add(s, route{
 		method: http.MethodGet, path: "/v1/jobs/{job}", verb: auth.SeeJob, id: "getJob", tag: "jobs", owned: true,
 		summary: "Show one job", about: "Also one that ended long ago, as long as the history keeps it.",
-	}, func(c *call, in *jobInput) (*api.Job, error) {
+	}, func(c *call, in *JobPath) (*api.Job, error) {
 		v, err := c.find(in.Job, auth.SeeJob)
 		if err != nil {
 			return nil, err
@@ -30,11 +31,11 @@ func (s *Server) registerJob() {
 	add(s, route{
 		method: http.MethodGet, path: "/v1/jobs/{job}/why", verb: auth.SeeJob, id: "why", tag: "jobs", owned: true,
 		summary: "Everything that keeps a job waiting",
-	}, func(c *call, in *jobInput) (*api.Why, error) { return s.why(c, in.Job) })
+	}, func(c *call, in *JobPath) (*api.Why, error) { return s.why(c, in.Job) })
 	addStream(s, route{
 		method: http.MethodGet, path: "/v1/jobs/{job}/script", verb: auth.SeeScript, id: "getScript", tag: "jobs", owned: true,
 		media: []string{"text/plain"}, summary: "The batch script as it was submitted",
-	}, func(c *call, in *jobInput) error {
+	}, func(c *call, in *JobPath) error {
 		return s.blob(c, in.Job, auth.SeeScript, "text/plain; charset=utf-8", func(j *job.Job) (string, error) {
 			if j.Spec.Program.ScriptHash == "" {
 				return "", fault.New(fault.NotFound, "job %s has no script: it runs a command", j.Name()).Advise("cox show %s", j.Name())
@@ -45,11 +46,11 @@ func (s *Server) registerJob() {
 	addStream(s, route{
 		method: http.MethodGet, path: "/v1/jobs/{job}/environment", verb: auth.SeeEnvironment, id: "getEnvironment", tag: "jobs", owned: true,
 		media: []string{"application/octet-stream"}, summary: "The environment that was submitted", about: "NAME=VALUE, each with a NUL behind it.",
-	}, func(c *call, in *jobInput) error {
+	}, func(c *call, in *JobPath) error {
 		return s.blob(c, in.Job, auth.SeeEnvironment, "application/octet-stream", func(j *job.Job) (string, error) { return j.Spec.Env.Hash, nil })
 	})
 	type waitInput struct {
-		jobInput
+		JobPath
 		Timeout int `query:"timeout" minimum:"0" maximum:"3600" doc:"seconds; 0: do not wait"`
 	}
 	add(s, route{

@@ -46,7 +46,7 @@ type ExecStreams struct {
 }
 
 type logInput struct {
-	jobInput
+	JobPath
 	Stream string `query:"stream" enum:"stdout,stderr" default:"stdout"`
 	Step   string `query:"step" doc:"number of a step"`
 	Rank   string `query:"rank" doc:"number of a task; left out: the job's own files"`
@@ -64,7 +64,7 @@ func (s *Server) registerOutput() {
 		method: http.MethodPost, path: "/v1/jobs/{job}/exec", verb: auth.Exec, id: "exec", tag: "jobs", owned: true, status: http.StatusSwitchingProtocols,
 		summary: "Run a command beside the tasks of a running job",
 		about:   "An upgrade of the connection to " + frame.Protocol + "; the header " + frame.Header + " holds api.Exec as JSON in base64. docs/api.md has the frames.",
-	}, func(c *call, in *jobInput) error { return s.exec(c, in.Job) })
+	}, func(c *call, in *JobPath) error { return s.exec(c, in.Job) })
 }
 
 const logEnd = "Cox-Log-End"

@@ -1,0 +1,385 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+var _ Plane = (*control.Control)(nil)
+
+// plane is a control plane that keeps jobs in a list and runs nothing. A test
+// changes it through its methods.
+type plane struct {
+	mu     sync.RWMutex
+	jobs   []*control.View // ascending by number
+	next   job.ID
+	journal
+	tokens map[string]control.Token
+	blobs  map[string][]byte
+	nodes  []control.NodeView
+	audit  []store.Record
+	calls  []string // changes that came through, for tests
+	fail   error    // what Submit and Change answer instead
+}
+
+// journal is the plane's own numbering, with a first number that is kept.
+type journal struct {
+	all  []control.Event
+	kept int // events that were dropped
+	wake chan struct{}
+}
+
+func newPlane() *plane {
+	p := &plane{next: 1, tokens: map[string]control.Token{}, blobs: map[string][]byte{}, journal: journal{wake: make(chan struct{})}}
+	for i := range 4 {
+		p.nodes = append(p.nodes, control.NodeView{Node: fleet.Node{
+			Name: fmt.Sprintf("v%d", i+1), Pool: "local", State: fleet.Up, Parts: []string{"main"},
+			Capacity: resource.Vector{CPU: resource.CPUs(8), Memory: 32 * resource.GiB},
+			Devices:  []fleet.Device{{Index: 0, Kind: "gpu", Type: "h100"}},
+		}})
+	}
+	return p
+}
+
+func (p *plane) emit(e control.Event) {
+	e.Seq, e.At = uint64(p.kept+len(p.all)+1), time.Now()
+	p.all = append(p.all, e)
+	close(p.wake)
+	p.wake = make(chan struct{})
+}
+
+func (p *plane) Submit(_ context.Context, s control.Submission) (control.Accepted, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fail != nil {
+		return control.Accepted{}, p.fail
+	}
+	first, n := p.next, 1
+	hash := store.Hash(s.Script)
+	p.blobs[hash] = s.Script
+	spec := *s.Spec
+	spec.Program.ScriptHash = hash
+	var env []byte
+	for _, kv := range s.Env {
+		env = append(append(env, kv...), 0)
+	}
+	spec.Env.Hash = store.Hash(env)
+	p.blobs[spec.Env.Hash] = env
+	add := func(a *job.ArrayTask) {
+		v := &control.View{Job: job.Job{ID: p.next, Array: a, Spec: &spec, Submitted: time.Now()}, Why: reason.Reason{Code: reason.Priority, Ahead: 1}}
+		p.next++
+		p.jobs = append(p.jobs, v)
+	}
+	if a := spec.Array; a != nil {
+		n = len(a.Indices)
+		for _, i := range a.Indices {
+			add(&job.ArrayTask{Job: first, Index: i, Count: uint32(n), MaxRunning: a.MaxRunning})
+		}
+	} else {
+		add(nil)
+	}
+	out := control.Accepted{ID: first}
+	if spec.Array != nil {
+		out.Tasks = n
+	}
+	p.emit(control.Event{Kind: control.EventSubmitted, Job: first, Name: first.String(), Count: out.Tasks, User: spec.Owner.User, By: s.By.Name})
+	p.audit = append(p.audit, store.Record{Seq: uint64(len(p.audit) + 1), At: time.Now(), Kind: "submitted", Job: uint64(first), By: store.Actor(s.By), Data: []byte(`{"spec":{"env":{"hash":"x"}},"hash":"secret"}`)})
+	return out, nil
+}
+
+func (p *plane) Estimate(context.Context, *job.Spec) (control.Estimate, error) {
+	return control.Estimate{Start: time.Unix(1e9, 0), Nodes: []string{"v1"}}, nil
+}
+
+func (p *plane) Change(_ context.Context, by job.Actor, ids []job.ID, op control.Op) ([]error, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fail != nil {
+		return nil, p.fail
+	}
+	errs := make([]error, len(ids))
+	p.calls = append(p.calls, fmt.Sprintf("%s %T%+v %v", by.Name, op, op, ids))
+	for i, id := range ids {
+		v := p.get(id)
+		if v == nil {
+			errs[i] = fault.New(fault.NotFound, "there is no job %d", id)
+			continue
+		}
+		switch op := op.(type) {
+		case control.Cancel:
+			p.end(v, job.Cancelled, job.ExitCode{Signal: 15}, by.Name)
+		case control.Hold:
+			v.Job.Flags |= job.Held
+			v.Why.Code = reason.HeldUser
+			if op.Admin {
+				v.Why.Code = reason.HeldAdmin
+			}
+			if !op.On {
+				v.Job.Flags &^= job.Held
+				v.Why.Code = reason.Priority
+			}
+			p.emit(control.Event{Kind: control.EventHeld, Job: id, Name: v.Job.Name(), User: v.Job.Spec.Owner.User, By: by.Name})
+		}
+	}
+	return errs, nil
+}
+
+// finish ends a job.
+func (p *plane) finish(id job.ID, st job.State, exit job.ExitCode) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end(p.get(id), st, exit, "")
+}
+
+func (p *plane) end(v *control.View, st job.State, exit job.ExitCode, by string) {
+	v.Job.State, v.Job.Exit, v.Job.Ended = st, exit, time.Now()
+	p.emit(control.Event{Kind: control.EventEnded, Job: v.Job.ID, Name: v.Job.Name(), User: v.Job.Spec.Owner.User, State: st.String(), Exit: &exit, By: by})
+}
+
+// start lets a job run on a node.
+func (p *plane) start(id job.ID, node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := p.get(id)
+	v.Job.State, v.Job.Attempt, v.Job.Started = job.Running, 1, time.Now()
+	v.Claims = []fleet.Claim{{Node: node, Tasks: 1, Take: resource.Vector{CPU: resource.CPUs(2), Memory: resource.GiB}, Devices: []fleet.DeviceClaim{{Index: 0}}}}
+	p.emit(control.Event{Kind: control.EventStarted, Job: id, Name: v.Job.Name(), User: v.Job.Spec.Owner.User, State: "RUNNING"})
+}
+
+// forget takes a job out of memory.
+func (p *plane) forget(id job.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.jobs = slices.DeleteFunc(p.jobs, func(v *control.View) bool { return v.Job.ID == id })
+}
+
+// purge forgets all events but the last n.
+func (p *plane) purge(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cut := len(p.all) - n
+	p.all, p.kept = p.all[cut:], p.kept+cut
+}
+
+func (p *plane) get(id job.ID) *control.View {
+	i, ok := slices.BinarySearchFunc(p.jobs, id, func(v *control.View, id job.ID) int { return int(v.Job.ID) - int(id) })
+	if !ok {
+		return nil
+	}
+	return p.jobs[i]
+}
+
+func (p *plane) Scan(fl control.Filter, f func(*control.View) bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	i, _ := slices.BinarySearchFunc(p.jobs, fl.After+1, func(v *control.View, id job.ID) int { return int(v.Job.ID) - int(id) })
+	for _, v := range p.jobs[i:] {
+		if fl.Live && v.Job.State.Final() || len(fl.Users) > 0 && !slices.Contains(fl.Users, v.Job.Spec.Owner.User) {
+			continue
+		}
+		if !f(v) {
+			return
+		}
+	}
+}
+
+func (p *plane) Job(_ context.Context, id job.ID) (control.View, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	v := p.get(id)
+	if v == nil {
+		return control.View{}, fault.New(fault.NotFound, "there is no job %d", id)
+	}
+	return *v, nil
+}
+
+func (p *plane) Find(_ context.Context, array job.ID, task uint32) (control.View, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, v := range p.jobs {
+		if v.Job.Array != nil && v.Job.Array.Job == array && v.Job.Array.Index == task {
+			return *v, nil
+		}
+	}
+	return control.View{}, fault.New(fault.NotFound, "there is no job %d_%d", array, task)
+}
+
+func (p *plane) Tasks(id job.ID) (out []job.ID) {
+	p.Scan(control.Filter{After: id - 1}, func(v *control.View) bool {
+		if v.Job.ID != id && (v.Job.Array == nil || v.Job.Array.Job != id) {
+			return false
+		}
+		out = append(out, v.Job.ID)
+		return v.Job.Array != nil
+	})
+	return out
+}
+
+func (p *plane) Why(_ context.Context, id job.ID) (control.Why, error) {
+	v, err := p.Job(context.Background(), id)
+	return control.Why{Reasons: []reason.Reason{v.Why}, Since: time.Unix(1e9, 0)}, err
+}
+
+func (p *plane) NodeViews(context.Context) ([]control.NodeView, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Clone(p.nodes), nil
+}
+
+func (p *plane) SetNodes(_ context.Context, by job.Actor, names []string, drain bool, why string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.nodes {
+		if slices.Contains(names, p.nodes[i].Node.Name) {
+			p.nodes[i].Node.State, p.nodes[i].Drained = fleet.Up, nil
+			if drain {
+				p.nodes[i].Node.State, p.nodes[i].Drained = fleet.Draining, &control.Drain{By: by, Reason: why, At: time.Unix(1e9, 0)}
+			}
+		}
+	}
+	p.emit(control.Event{Kind: control.EventDrained, Nodes: names, By: by.Name})
+	return nil
+}
+
+func (p *plane) Events(ctx context.Context, after uint64) ([]control.Event, uint64, bool, error) {
+	for {
+		p.mu.RLock()
+		wake, last := p.wake, uint64(p.kept+len(p.all))
+		if after < last {
+			gap := after < uint64(p.kept)
+			evs := slices.Clone(p.all[max(int(after)-p.kept, 0):])
+			p.mu.RUnlock()
+			return evs, last, gap, nil
+		}
+		p.mu.RUnlock()
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return nil, after, false, ctx.Err()
+		}
+	}
+}
+
+func (p *plane) LastEvent() uint64 {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return uint64(p.kept + len(p.all))
+}
+
+func (p *plane) PutToken(_ context.Context, _ job.Actor, t control.Token) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tokens[t.ID] = t
+	return nil
+}
+
+func (p *plane) RevokeToken(_ context.Context, _ job.Actor, id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.tokens[id]
+	t.Revoked = time.Now()
+	p.tokens[id] = t
+	return nil
+}
+
+func (p *plane) Tokens(context.Context) (out []control.Token, err error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, t := range p.tokens {
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func (p *plane) TokenByID(id string) (control.Token, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	t, ok := p.tokens[id]
+	return t, ok
+}
+
+func (p *plane) History(_ context.Context, q store.Query, f func(*control.View) bool) (uint64, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	n := 0
+	for _, v := range slices.Backward(p.jobs) {
+		id := uint64(v.Job.ID)
+		if q.Below != 0 && id >= q.Below || len(q.IDs) > 0 && !slices.Contains(q.IDs, id) ||
+			len(q.Users) > 0 && !slices.Contains(q.Users, v.Job.Spec.Owner.User) ||
+			q.Array != 0 && (v.Job.Array == nil || uint64(v.Job.Array.Job) != q.Array) {
+			continue
+		}
+		if n++; !f(v) || n == q.Limit {
+			return id, nil
+		}
+	}
+	return 0, nil
+}
+
+func (p *plane) Audit(_ context.Context, q store.RecordQuery, f func(store.Record) error) error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	n := 0
+	for _, r := range p.audit {
+		if !q.Match(&r) || q.Limit > 0 && n == q.Limit {
+			continue
+		}
+		n++
+		if err := f(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plane) Backup(context.Context, string) (uint64, error) { return 7, nil }
+
+func (p *plane) Blob(_ context.Context, hash string) ([]byte, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	b, ok := p.blobs[hash]
+	if !ok {
+		return nil, fault.New(fault.NotFound, "no blob has the hash %s", hash)
+	}
+	return b, nil
+}
+
+func (p *plane) Stats() control.Stats {
+	return control.Stats{
+		Jobs: map[string]int{"PENDING": 3}, Waiting: map[string]int{"priority": 2}, Started: 4, Ended: map[string]uint64{"COMPLETED": 1},
+		Wait: control.Histogram{Bounds: []float64{1, 10}, Counts: []uint64{1, 2, 3}, Sum: 70, Count: 6},
+	}
+}
+
+// fill submits n jobs of a user without reading any text.
+func (p *plane) fill(t testing.TB, n int, user string, uid uint32, array *job.ArraySpec) job.ID {
+	t.Helper()
+	var first job.ID
+	for i := range n {
+		got, err := p.Submit(t.Context(), control.Submission{Spec: &job.Spec{
+			Name: "job" + strconv.Itoa(i), Owner: job.Owner{User: user, UID: uid}, Partitions: []string{"main"}, Array: array,
+			Groups:    []job.TaskGroup{{Nodes: job.Range{Min: 2, Max: 2}, Tasks: job.Count{Want: 2}, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(2), Memory: resource.GiB}}}},
+			TimeLimit: time.Hour, WorkDir: "/home/" + user, Program: job.Program{Kind: job.Batch}, Output: job.Output{Stdout: "out-%j"},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = got.ID
+		}
+	}
+	return first
+}
