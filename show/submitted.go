@@ -41,8 +41,11 @@ func DryRun(p Page, s *job.Spec, file string) string {
 		file = s.Name
 	}
 	line := file + ": " + Ask(s)
-	if s.Source.Lines[0] > 0 {
-		line += fmt.Sprintf("    from #SBATCH lines %d–%d", s.Source.Lines[0], s.Source.Lines[1])
+	switch from, to := s.Source.Lines[0], s.Source.Lines[1]; {
+	case from > 0 && from == to:
+		line += fmt.Sprintf("    from #SBATCH line %d", from)
+	case from > 0:
+		line += fmt.Sprintf("    from #SBATCH lines %d–%d", from, to)
 	}
 	c.head("%s", line)
 	c.fact("name", s.Name)

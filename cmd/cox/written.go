@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
 func writeJSON(t *read) ([]byte, []spec.Warning, error) {
@@ -17,6 +18,7 @@ func writeNative(*read) ([]byte, []spec.Warning, error) {
 	return nil, nil, fault.New(fault.Unsupported, "writing the native form is not built yet")
 }
 
-func writeSbatch(*read) ([]byte, []spec.Warning, error) {
-	return nil, nil, fault.New(fault.Unsupported, "writing sbatch scripts is not built yet")
+func writeSbatch(t *read) ([]byte, []spec.Warning, error) {
+	out, warnings := sbatch.Render(t.job, t.script)
+	return out, warnings, nil
 }
