@@ -22,7 +22,7 @@ import (
 func (s *Server) registerChange() {
 	type in struct{}
 	add(s, route{
-		method: http.MethodPost, path: "/v1/jobs/change", verb: auth.SeeJob, id: "change", tag: "jobs", body: typeOf[api.Change](),
+		method: http.MethodPost, path: "/v1/jobs/change", verb: auth.SeeJob, id: "change", tag: "jobs", owned: true, body: typeOf[api.Change](),
 		summary: "Change any number of jobs",
 		about: "All verbs; one durable step for all jobs that the caller may change. Jobs that were not changed are in errors. " +
 			"Which verbs the caller may use on which job is decided for each.",

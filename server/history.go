@@ -27,7 +27,7 @@ type historyInput struct {
 
 func (s *Server) registerHistory() {
 	addStream(s, route{
-		method: http.MethodGet, path: "/v1/history", verb: auth.SeeJob, id: "history", tag: "jobs", media: []string{api.TSV},
+		method: http.MethodGet, path: "/v1/history", verb: auth.SeeJob, id: "history", tag: "jobs", owned: true, media: []string{api.TSV},
 		summary: "List jobs of the store, newest first", about: "Live ones too. JSON of History; with columns, text.",
 	}, func(c *call, in *historyInput) error { return s.history(c, in) })
 }
@@ -120,11 +120,15 @@ func (s *Server) historyQuery(c *call, in *historyInput) (*store.Query, error) {
 			q.States = nil
 			break
 		}
-		st, _, ok := stateOf(n)
-		if !ok {
+		st, fl, ok := stateOf(n)
+		switch {
+		case !ok:
 			return nil, fault.New(fault.Invalid, "states: there is no state %q", n)
+		case fl != 0:
+			q.States = append(q.States, strings.ToUpper(n)) // a row has none of these
+		default:
+			q.States = append(q.States, st.String())
 		}
-		q.States = append(q.States, st.String())
 	}
 	if err := c.historyIDs(q, rejoin(in.IDs)); err != nil {
 		return nil, err

@@ -23,9 +23,9 @@ var _ Plane = (*control.Control)(nil)
 // plane is a control plane that keeps jobs in a list and runs nothing. A test
 // changes it through its methods.
 type plane struct {
-	mu     sync.RWMutex
-	jobs   []*control.View // ascending by number
-	next   job.ID
+	mu   sync.RWMutex
+	jobs []*control.View // ascending by number
+	next job.ID
 	journal
 	tokens map[string]control.Token
 	blobs  map[string][]byte

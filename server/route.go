@@ -26,7 +26,7 @@ type route struct {
 	body         reflect.Type // of the request; nil: none
 	media        []string     // of the answer where it is not JSON
 	status       int          // 0: 200, or 204 without an answer
-	owned        bool         // the handler asks auth again, with the object
+	owned        bool         // the handler asks auth, about each object
 	count        *routeCount
 }
 

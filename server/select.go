@@ -102,6 +102,9 @@ func (s *selection) readStates(names []string) error {
 	return nil
 }
 
+// never is a flag that no job has.
+const never job.Flags = 1 << 15
+
 // stateOf reads a state's long or short name, or a flag that squeue treats as one.
 func stateOf(name string) (job.State, job.Flags, bool) {
 	for _, st := range job.States() {
@@ -118,7 +121,7 @@ func stateOf(name string) (job.State, job.Flags, bool) {
 			return 0, f.flag, true
 		}
 	}
-	return 0, 0, true // a state of Slurm's that no job here can have
+	return 0, never, true // a state of Slurm's that no job here can have
 }
 
 // filter is what the control plane can leave out by itself.

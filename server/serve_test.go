@@ -61,7 +61,7 @@ var people = map[string]user.User{
 
 func lookup(key string, _ bool) (user.User, error) {
 	for _, u := range people {
-		if u.Name == key || (job.ID(u.UID)).String() == key {
+		if u.Name == key || job.ID(u.UID).String() == key {
 			return u, nil
 		}
 	}
