@@ -1,0 +1,175 @@
+package native
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
+)
+
+// field is one field of a group of fields that fills a T.
+type field[T any] struct {
+	name   string
+	form   form
+	doc    string
+	sbatch string   // sbatch's option for it, without dashes; empty: it has none
+	also   []string // names under which it is looked for
+	set    func(p *parser, to *T, v value)
+}
+
+// value is what was written for a field.
+type value struct {
+	*yaml.Node
+	path string     // "groups[0].nodes"
+	name string     // "nodes"
+	at   yaml.Place // of the name, or of the value in a list
+}
+
+// parser collects what is found while one document is turned into a job.
+type parser struct {
+	opts     Options
+	doc      *yaml.Document
+	file     string
+	warnings []spec.Warning
+	errs     []*spec.Error
+	owners   map[string]bool // names of the fields of a job as a whole
+}
+
+// maxErrors bounds how many errors are kept: spec.Join shows ten.
+const maxErrors = 100
+
+// fail blames a value. The message completes "path: …".
+func (p *parser) fail(v value, remedy, format string, args ...any) {
+	at := v.Place
+	if v.Kind == yaml.List || v.Kind == yaml.Mapping || at.Len == 0 {
+		at = v.at
+	}
+	p.blame(at, v.path, remedy, format, args...)
+}
+
+// part blames n bytes of a value's text from at.
+func (p *parser) part(v value, at, n int, remedy, format string, args ...any) {
+	place := v.Place
+	if v.Quoted || place.Len != len(v.Text) || at+n > len(v.Text) {
+		p.fail(v, remedy, format, args...)
+		return
+	}
+	p.blame(yaml.Place{Line: place.Line, Col: place.Col + at, Len: max(n, 1)}, v.path, remedy, format, args...)
+}
+
+func (p *parser) blame(at yaml.Place, path, remedy, format string, args ...any) {
+	if len(p.errs) < maxErrors {
+		p.errs = append(p.errs, p.doc.Error(at, strings.TrimPrefix(path+": ", ": ")+fmt.Sprintf(format, args...), remedy))
+	}
+}
+
+func (p *parser) warn(v value, format string, args ...any) {
+	p.warnings = append(p.warnings, spec.Warning{
+		File: p.file, Line: v.at.Line, Col: v.at.Col, Option: v.path, Message: fmt.Sprintf(format, args...),
+	})
+}
+
+// decode reads a group of fields. path is empty, or ends where a name is to follow:
+// "groups[0]".
+func decode[T any](p *parser, path string, n *yaml.Node, fields []field[T], to *T) {
+	for _, f := range n.Fields {
+		v := value{Node: f.Value, path: strings.TrimPrefix(path+"."+f.Name, "."), name: f.Name, at: f.Place}
+		k := slices.IndexFunc(fields, func(x field[T]) bool { return x.name == f.Name })
+		switch {
+		case k < 0:
+			p.unknown(v, path, fieldNames(fields))
+		case f.Value.Kind == yaml.Null && !fields[k].form.empty:
+			p.fail(v, "write a value, or leave the field out", "has no value")
+		default:
+			fields[k].set(p, to, v)
+		}
+	}
+}
+
+// named are the names of a field: the first is the real one.
+type named struct {
+	name string
+	also []string
+}
+
+func fieldNames[T any](fields []field[T]) []named {
+	out := make([]named, len(fields))
+	for i, f := range fields {
+		out[i] = named{f.name, append(append([]string{f.sbatch}, f.also...), strings.ReplaceAll(f.name, "_", ""))}
+	}
+	return out
+}
+
+func (p *parser) unknown(v value, path string, known []named) {
+	message, remedy := "no such field", ""
+	name := v.name
+	v.path = short(v.path)
+	switch near := nearest(name, known); {
+	case path != "" && p.owners[name]:
+		message += " here: it belongs to the job as a whole"
+	case near != "":
+		message += "; did you mean " + near + "?"
+	default:
+		all := make([]string, len(known))
+		for i, k := range known {
+			all[i] = k.name
+		}
+		remedy = "fields: " + strings.Join(all, ", ")
+	}
+	p.blame(v.at, v.path, remedy, "%s", message)
+}
+
+// short cuts what is shown of a long name.
+func short(s string) string {
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
+}
+
+// nearest is the known name that the given one must stand for, or "".
+func nearest(name string, known []named) string {
+	if len(name) > 40 {
+		return ""
+	}
+	flat := strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(name))
+	best, found := 1+min(2, len(flat)/3), ""
+	for _, k := range known {
+		for _, n := range append([]string{k.name}, k.also...) {
+			n = strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(n))
+			if n == "" {
+				continue
+			}
+			if d := distance(flat, n); d < best {
+				best, found = d, k.name
+			}
+		}
+	}
+	return found
+}
+
+// distance counts the letters to insert, drop, replace or swap with their neighbour
+// to make b of a.
+func distance(a, b string) int {
+	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range now {
+		now[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before, last, now = last, now, before
+		now[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
+			}
+		}
+	}
+	return now[len(b)]
+}

@@ -1,0 +1,330 @@
+package native
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
+)
+
+// form is what a field's value may look like.
+type form struct {
+	text   string // for documentation
+	schema schema // for editors
+	empty  bool   // a field without a value is taken
+}
+
+// schema is a JSON Schema.
+type schema map[string]any
+
+// maxCount is the largest number of nodes, tasks or CPUs that can be asked for.
+const maxCount = math.MaxInt32
+
+// Patterns of texts, for the schema; the parser is the judge.
+const (
+	timePattern = `^(([0-9]+(\.[0-9]+)?[dhms])+|[0-9]+-[0-9:]+|[0-9]+:[0-9:]+|[uU]nlimited|UNLIMITED)$`
+	sizePattern = `^[0-9]+(\.[0-9]+)?[KMGTkmgt](i?[Bb])?$`
+)
+
+var (
+	scalar    = schema{"type": []string{"string", "number", "boolean"}}
+	aText     = form{text: "text", schema: scalar}
+	aBool     = form{text: "true, false", schema: schema{"type": "boolean"}}
+	aCount    = form{text: "number from 1", schema: schema{"type": "integer", "minimum": 1, "maximum": maxCount}}
+	aDuration = form{text: "30m, 4h, 1d12h, 90s, D-H:M:S, H:M:S, unlimited", schema: schema{"type": "string", "pattern": timePattern}}
+	aSize     = form{text: "512M, 32G, 1.5T", schema: schema{"type": "string", "pattern": sizePattern}}
+	aSizeAll  = form{text: "512M, 32G, all", schema: schema{"anyOf": []schema{aSize.schema, {"const": "all"}}}}
+	aList     = form{text: "text, a,b or [a, b]", schema: schema{"anyOf": []schema{scalar, {"type": "array", "items": scalar, "minItems": 1}}}}
+	aWhen     = form{text: "2026-01-31T18:00, 18:00, tomorrow, now+2hours", schema: schema{"type": []string{"string", "integer"}}}
+)
+
+func aNumber(least, most int64) form {
+	return form{text: "number", schema: schema{"type": "integer", "minimum": least, "maximum": most}}
+}
+
+// text is a scalar as it was written.
+func (p *parser) text(v value) (string, bool) {
+	if v.Kind == yaml.Scalar && strings.IndexByte(v.Text, 0) < 0 {
+		return v.Text, true
+	}
+	if v.Kind == yaml.Scalar {
+		p.fail(v, "", "holds a NUL character")
+		return "", false
+	}
+	p.fail(v, "", "is %s where text is expected", v.Kind)
+	return "", false
+}
+
+// line is text of one line that is not empty.
+func (p *parser) line(v value) (string, bool) {
+	s, ok := p.text(v)
+	switch {
+	case !ok:
+		return "", false
+	case s == "":
+		p.fail(v, "write a value, or leave the field out", "is empty")
+		return "", false
+	case strings.ContainsAny(s, "\n\r"):
+		p.fail(v, "", "is more than one line")
+		return "", false
+	}
+	return s, true
+}
+
+// plain is a scalar without quotes, for numbers and true or false.
+func (p *parser) plain(v value, wanted string) (string, bool) {
+	switch {
+	case v.Kind != yaml.Scalar:
+		p.fail(v, "", "is %s where %s is expected", v.Kind, wanted)
+		return "", false
+	case v.Quoted:
+		p.fail(v, "take the quotes away", "is text where %s is expected", wanted)
+		return "", false
+	}
+	return v.Text, true
+}
+
+func (p *parser) boolean(v value) bool {
+	s, ok := p.plain(v, "true or false")
+	if ok && s != "true" && s != "false" {
+		p.fail(v, "write true or false", "%q is neither true nor false", short(s))
+	}
+	return s == "true"
+}
+
+// number reads a whole number between least and most.
+func (p *parser) number(v value, least, most int64) int64 {
+	s, ok := p.plain(v, "a number")
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		p.fail(v, "", "%q is not a whole number", short(s))
+	case err != nil || n < least || n > most:
+		p.fail(v, "", "%s is not between %d and %d", short(s), least, most)
+	default:
+		return n
+	}
+	return 0
+}
+
+func (p *parser) count(v value) int { return int(p.number(v, 1, maxCount)) }
+
+// cpus reads a number of CPUs, in thousandths.
+func (p *parser) cpus(v value) resource.Amount {
+	s, ok := p.plain(v, "a number of CPUs")
+	if !ok {
+		return 0
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	n := math.Round(f * 1000)
+	if err != nil || !(f >= 0) || f > maxCount || n != f*1000 && math.Abs(n-f*1000) > 1e-6 || strings.ContainsAny(s, "xXpP_") {
+		p.fail(v, "write a number such as 4 or 0.5", "%q is no number of CPUs", short(s))
+		return 0
+	}
+	return resource.Amount(n)
+}
+
+// units are the lengths of a duration's units.
+var units = map[byte]time.Duration{'d': 24 * time.Hour, 'h': time.Hour, 'm': time.Minute, 's': time.Second}
+
+// duration reads "1d12h", or one of Slurm's forms; 0 means unlimited.
+func (p *parser) duration(v value) time.Duration {
+	s, ok := p.line(v)
+	if !ok {
+		return 0
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		p.fail(v, "write "+short(s)+"m for minutes, "+short(s)+"h for hours", "%s has no unit", short(s))
+		return 0
+	}
+	if d, ok := units1(s); ok {
+		if d <= 0 || d > slurmfmt.MaxTimeLimit || d%time.Second != 0 {
+			p.fail(v, "write unlimited for no limit", "%q is not between a second and 100 years, in whole seconds", short(s))
+		}
+		return d
+	}
+	d, err := slurmfmt.ParseTimeLimit(s)
+	if err != nil {
+		p.fail(v, "forms: "+aDuration.text, "%q is not a time", short(s))
+	}
+	return d
+}
+
+// units1 reads a duration in units, each at most once and the largest first.
+func units1(s string) (time.Duration, bool) {
+	var sum time.Duration
+	last := time.Duration(math.MaxInt64)
+	for s != "" {
+		end := strings.IndexFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+		if end <= 0 || end > 12 {
+			return 0, false
+		}
+		unit, ok := units[s[end]]
+		n, err := strconv.ParseFloat(s[:end], 64)
+		if !ok || err != nil || unit >= last || n > 1e6 && unit >= time.Hour || n > 1e9 {
+			return 0, false
+		}
+		sum += time.Duration(math.Round(n * float64(unit)))
+		last, s = unit, s[end+1:]
+	}
+	return sum, true
+}
+
+// formatDuration prints whole seconds in units: "1d12h".
+func formatDuration(d time.Duration) string {
+	if d == 0 {
+		return "unlimited"
+	}
+	var b strings.Builder
+	for _, unit := range "dhms" {
+		size := units[byte(unit)]
+		if n := d / size; n > 0 {
+			b.WriteString(strconv.FormatInt(int64(n), 10))
+			b.WriteRune(unit)
+			d -= n * size
+		}
+	}
+	return b.String()
+}
+
+// sizes are the units of a size in bytes.
+var sizes = map[byte]resource.Amount{'k': resource.KiB, 'm': resource.MiB, 'g': resource.GiB, 't': resource.TiB}
+
+// size reads a size in bytes; a unit is a power of 1024.
+func (p *parser) size(v value) resource.Amount {
+	s, ok := p.line(v)
+	if !ok {
+		return 0
+	}
+	number, unit := s, byte(0)
+	if end := strings.IndexFunc(s, func(r rune) bool { return (r < '0' || r > '9') && r != '.' }); end > 0 {
+		rest := strings.ToLower(s[end:])
+		if suffix := rest[1:]; suffix == "" || suffix == "b" || suffix == "ib" {
+			number, unit = s[:end], rest[0]
+		}
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	scale, known := sizes[unit]
+	switch {
+	case err == nil && unit == 0:
+		p.fail(v, "write "+short(s)+"M or "+short(s)+"G", "%s has no unit", short(s))
+	case err != nil || !known:
+		p.fail(v, "forms: "+aSize.text, "%q is not a size", short(s))
+	case f*float64(scale) < 1 || f*float64(scale) > float64(1<<62):
+		p.fail(v, "", "%s is not between 1 byte and 4 EiB", short(s))
+	default:
+		return resource.Amount(math.Round(f * float64(scale)))
+	}
+	return 0
+}
+
+// formatSize prints bytes so that size reads them back.
+func formatSize(a resource.Amount) (string, bool) {
+	for _, u := range []struct {
+		name byte
+		size resource.Amount
+	}{{'T', resource.TiB}, {'G', resource.GiB}, {'M', resource.MiB}, {'K', resource.KiB}} {
+		if a%u.size == 0 {
+			return strconv.FormatInt(int64(a/u.size), 10) + string(u.name), a > 0
+		}
+	}
+	return strconv.FormatFloat(float64(a)/float64(resource.KiB), 'f', -1, 64) + "K", a > 0 && a < 1<<40
+}
+
+// list reads "a", "a,b" or [a, b].
+func (p *parser) list(v value) []string {
+	var out []string
+	for _, item := range p.items(v) {
+		s, ok := p.line(item)
+		if !ok {
+			return nil
+		}
+		for part := range strings.SplitSeq(s, ",") {
+			part = strings.TrimSpace(part)
+			if part == "" || strings.ContainsAny(part, " \t") {
+				p.fail(item, "forms: a, "+strconv.Quote("a,b")+", [a, b]", "%q is no name", short(part))
+				return nil
+			}
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// items are the entries of a list, or the value itself.
+func (p *parser) items(v value) []value {
+	if v.Kind != yaml.List {
+		return []value{v}
+	}
+	if len(v.Items) == 0 {
+		p.fail(v, "leave the field out", "is an empty list")
+	}
+	out := make([]value, len(v.Items))
+	for i, n := range v.Items {
+		out[i] = value{Node: n, path: v.path + "[" + strconv.Itoa(i) + "]", name: v.name, at: n.Place}
+		if out[i].at.Len == 0 {
+			out[i].at = v.at
+		}
+	}
+	return out
+}
+
+// hosts reads a host list, "gpu[1-4],login" or a list of these, each name once.
+func (p *parser) hosts(v value) []string {
+	var out []string
+	seen := map[string]bool{}
+	total := 0
+	for _, item := range p.items(v) {
+		s, ok := p.line(item)
+		if !ok {
+			return nil
+		}
+		n, err := hostlist.Count(s) // before anything is made of it
+		if total += n; err == nil && total > hostlist.MaxHosts {
+			p.fail(v, "", "names more than %d hosts", hostlist.MaxHosts)
+			return nil
+		}
+		var names []string
+		if err == nil {
+			names, err = hostlist.Expand(s)
+		}
+		var bad *hostlist.Error
+		if errors.As(err, &bad) {
+			p.part(item, bad.Offset, bad.Len, "", "%s", strings.TrimPrefix(bad.Error(), "host list: "))
+			return nil
+		}
+		for _, n := range names {
+			if !seen[n] {
+				seen[n] = true
+				out = append(out, n)
+			}
+		}
+	}
+	if len(out) == 0 {
+		p.fail(v, "", "names no host")
+	}
+	return out
+}
+
+// slurm blames a value for what slurmfmt found.
+func (p *parser) slurm(v value, err error, remedy string) {
+	var bad *slurmfmt.Error
+	if !errors.As(err, &bad) {
+		p.fail(v, remedy, "%s", err)
+		return
+	}
+	reason := bad.Reason
+	if part := bad.Text[bad.Offset : bad.Offset+bad.Len]; part != "" {
+		reason = strconv.Quote(short(part)) + " " + reason
+	}
+	p.part(v, bad.Offset, bad.Len, remedy, "%s", reason)
+}

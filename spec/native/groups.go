@@ -1,0 +1,396 @@
+package native
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
+)
+
+// groupDraft is a task group while its fields are read.
+type groupDraft struct {
+	group job.TaskGroup
+	given map[string]value
+	at    value // of the whole, in a list of groups
+	claim [4]amounts
+	cpus  resource.Amount // CPUs of each task
+	memPC resource.Amount // memory for each CPU
+}
+
+// The parts of a group's claim.
+const (
+	perNode = iota
+	perTask
+	perGPU
+	total
+)
+
+// amounts are resources asked for together.
+type amounts struct {
+	need resource.Requirements
+	said map[string]value // by name: cpus, memory, disk, gpus
+}
+
+func (a *amounts) say(name string, v value) {
+	if a.said == nil {
+		a.said = map[string]value{}
+	}
+	a.said[name] = v
+}
+
+// groupFields are the fields of a task group, in the order in which Render writes
+// them.
+var groupFields = []field[groupDraft]{
+	{name: "name", form: aText, doc: "name of the group", set: func(p *parser, g *groupDraft, v value) { g.group.Name, _ = p.line(v) }},
+	{name: "nodes", form: aNodes, doc: "number of nodes; as few as needed if not given", sbatch: "nodes", also: []string{"num_nodes", "nnodes"}, set: setNodes},
+	{name: "tasks", form: aCount, doc: "number of tasks; without it one, or as many a node as tasks_per_node says", sbatch: "ntasks", also: []string{"num_tasks", "ranks", "processes", "replicas"}, set: func(p *parser, g *groupDraft, v value) { g.group.Tasks.Want = p.count(v) }},
+	{name: "min_tasks", form: aCount, doc: "start with this many if all tasks do not fit", also: []string{"tasks_min"}, set: func(p *parser, g *groupDraft, v value) { g.group.Tasks.Min = p.count(v) }},
+	{name: "tasks_per_node", form: aCount, doc: "tasks on a node: at most, and exactly if tasks is not given", sbatch: "ntasks-per-node", also: []string{"ranks_per_node", "nproc_per_node"}, set: func(p *parser, g *groupDraft, v value) { g.group.TasksPerNode = p.count(v) }},
+	{name: "gpus", form: aGPUs, doc: "GPUs in all", sbatch: "gpus", also: []string{"gpu", "num_gpus", "accelerators"}, set: setGPUs(total)},
+	{name: "gpus_per_node", form: aGPUs, doc: "GPUs of each node", sbatch: "gpus-per-node", also: []string{"gres"}, set: setGPUs(perNode)},
+	{name: "gpus_per_task", form: aGPUs, doc: "GPUs of each task", sbatch: "gpus-per-task", set: setGPUs(perTask)},
+	{name: "cpus", form: aCPUs, doc: "CPUs of each task (1 if not given)", sbatch: "cpus-per-task", also: []string{"cpu", "cores", "num_cpus", "ncpus"}, set: setCPUs},
+	{name: "cpus_per_gpu", form: aCPUs, doc: "CPUs with each GPU, instead of cpus", sbatch: "cpus-per-gpu", set: func(p *parser, g *groupDraft, v value) {
+		g.claim[perGPU].need.CPU = p.cpus(v)
+		g.claim[perGPU].say("cpus", v)
+	}},
+	{name: "memory", form: aSizeAll, doc: "memory on each node; all: the whole node's", sbatch: "mem", also: []string{"ram", "mem_per_node"}, set: setMemory},
+	{name: "memory_per_task", form: aSize, doc: "memory of each task", set: sizeOf(perTask)},
+	{name: "memory_per_cpu", form: aSize, doc: "memory with each CPU", sbatch: "mem-per-cpu", set: func(p *parser, g *groupDraft, v value) { g.memPC = p.size(v) }},
+	{name: "memory_per_gpu", form: aSize, doc: "memory with each GPU", sbatch: "mem-per-gpu", set: sizeOf(perGPU)},
+	{name: "disk", form: aSize, doc: "scratch space on each node", sbatch: "tmp", also: []string{"scratch", "tmp_disk"}, set: func(p *parser, g *groupDraft, v value) {
+		g.claim[perNode].need.Disk = p.size(v)
+		g.claim[perNode].say("disk", v)
+	}},
+	{name: "per_node", form: form{text: "{amounts}", schema: object(amountFields)}, doc: "what is claimed on each node, in full", set: setAmounts(perNode)},
+	{name: "per_task", form: form{text: "{amounts}", schema: object(amountFields)}, doc: "what is claimed with each task, in full", set: setAmounts(perTask)},
+	{name: "per_gpu", form: form{text: "{amounts}", schema: object(amountFields[:len(amountFields)-1])}, doc: "what is claimed with each GPU, in full", set: setAmounts(perGPU)},
+	{name: "total", form: form{text: "{amounts}", schema: object(amountFields)}, doc: "what is collected over all nodes, in full", set: setAmounts(total)},
+	{name: "exclusive", form: aBool, doc: "whole nodes", sbatch: "exclusive", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Exclusive })},
+	{name: "overcommit", form: aBool, doc: "one CPU a node, however many tasks", sbatch: "overcommit", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Overcommit })},
+	{name: "constraint", form: form{text: "a, a&b, a|b, [a|b] in quotes", schema: scalar}, doc: "features that the nodes must have", sbatch: "constraint", also: []string{"features", "node_selector"}, set: setConstraint},
+	{name: "nodelist", form: aList, doc: "nodes that must be among its nodes, such as gpu[1-4]", sbatch: "nodelist", also: []string{"hosts"}, set: func(p *parser, g *groupDraft, v value) { g.group.NodeList = p.hosts(v) }},
+	{name: "exclude", form: aList, doc: "nodes that must not", sbatch: "exclude", set: func(p *parser, g *groupDraft, v value) { g.group.Exclude = p.hosts(v) }},
+	{name: "contiguous", form: aBool, doc: "nodes that follow each other", sbatch: "contiguous", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Contiguous })},
+	{name: "distribution", form: form{text: "block, cyclic, plane=N", schema: schema{"type": "string", "pattern": `^(block|cyclic|plane=[1-9][0-9]*)$`}}, doc: "how tasks are dealt to nodes", sbatch: "distribution", set: setDistribution},
+}
+
+var (
+	aNodes = form{text: "4, 2-4, 2- (at least)", schema: schema{"anyOf": []schema{aCount.schema, {"type": "string", "pattern": `^[1-9][0-9]*(-([1-9][0-9]*)?)?$`}}}}
+	aCPUs  = form{text: "4, 0.5", schema: schema{"type": "number", "minimum": 0, "maximum": maxCount}}
+	aGPUs  = form{text: "2, h100, h100:2, [h100:2, {…}]", schema: gpuSchema()}
+)
+
+// amountFields are the resources of per_node, per_task, per_gpu and total. The last
+// one does not stand in per_gpu.
+var amountFields = []field[amounts]{
+	{name: "cpus", form: aCPUs, doc: "CPUs", also: []string{"cpu"}, set: func(p *parser, a *amounts, v value) { a.need.CPU = p.cpus(v); a.say("cpus", v) }},
+	{name: "memory", form: aSize, doc: "memory", also: []string{"mem"}, set: func(p *parser, a *amounts, v value) { a.need.Memory = p.size(v); a.say("memory", v) }},
+	{name: "disk", form: aSize, doc: "scratch space", also: []string{"tmp"}, set: func(p *parser, a *amounts, v value) { a.need.Disk = p.size(v); a.say("disk", v) }},
+	{name: "resources", form: form{text: "{NAME: number, …}", schema: schema{"type": "object", "additionalProperties": aCount.schema}}, doc: "amounts of what only its name describes, such as gres/fpga", also: []string{"named", "gres"}, set: setNamed},
+	{name: "gpus", form: aGPUs, doc: "GPUs", also: []string{"gpu", "devices"}, set: func(p *parser, a *amounts, v value) { a.need.Devices = p.gpus(v); a.say("gpus", v) }},
+}
+
+func setAmounts(part int) func(*parser, *groupDraft, value) {
+	return func(p *parser, g *groupDraft, v value) {
+		if v.Kind != yaml.Mapping {
+			p.fail(v, "write {cpus: 4, memory: 8G}", "is %s where amounts are expected", v.Kind)
+			return
+		}
+		fields := amountFields
+		if part == perGPU {
+			fields = fields[:len(fields)-1]
+		}
+		var a amounts
+		decode(p, v.path, v.Node, fields, &a)
+		to := &g.claim[part]
+		for name, said := range a.said {
+			if other, twice := to.said[name]; twice {
+				p.fail(said, "leave one of them out", "%s says it already, in line %d", other.path, other.at.Line)
+			}
+			to.say(name, said)
+		}
+		merge(&to.need, a.need)
+	}
+}
+
+func merge(to *resource.Requirements, more resource.Requirements) {
+	to.Vector = to.Add(more.Vector)
+	to.Devices = append(to.Devices, more.Devices...)
+}
+
+func setNamed(p *parser, a *amounts, v value) {
+	if v.Kind != yaml.Mapping {
+		p.fail(v, "write {NAME: number}", "is %s where names and numbers are expected", v.Kind)
+		return
+	}
+	for _, f := range v.Fields {
+		item := value{Node: f.Value, path: v.path + "." + f.Name, name: f.Name, at: f.Place}
+		if f.Name == "" {
+			p.fail(v, "", "has a resource without a name")
+			continue
+		}
+		a.need.Vector = a.need.With(f.Name, resource.Amount(p.number(item, 1, maxCount)))
+	}
+}
+
+// claimOnce notes a flat field that stands for an amount, unless the amount was said
+// before.
+func (p *parser) claimOnce(g *groupDraft, part int, name string, v value) bool {
+	if other, twice := g.claim[part].said[name]; twice {
+		p.fail(v, "leave one of them out", "%s says it already, in line %d", other.path, other.at.Line)
+		return false
+	}
+	g.claim[part].say(name, v)
+	return true
+}
+
+func setGPUs(part int) func(*parser, *groupDraft, value) {
+	return func(p *parser, g *groupDraft, v value) {
+		if p.claimOnce(g, part, "gpus", v) {
+			g.claim[part].need.Devices = append(g.claim[part].need.Devices, p.gpus(v)...)
+		}
+	}
+}
+
+func sizeOf(part int) func(*parser, *groupDraft, value) {
+	return func(p *parser, g *groupDraft, v value) {
+		if p.claimOnce(g, part, "memory", v) {
+			g.claim[part].need.Memory = p.size(v)
+		}
+	}
+}
+
+func setMemory(p *parser, g *groupDraft, v value) {
+	if v.Kind == yaml.Scalar && v.Text == "all" {
+		g.group.AllMemory = true
+		return
+	}
+	sizeOf(perNode)(p, g, v)
+}
+
+func setCPUs(p *parser, g *groupDraft, v value) {
+	g.cpus = p.cpus(v)
+	if g.cpus%resource.OneCPU == 0 {
+		g.group.CPUsPerTask = int(g.cpus / resource.OneCPU)
+	}
+}
+
+func groupFlag(to func(*job.TaskGroup) *bool) func(*parser, *groupDraft, value) {
+	return func(p *parser, g *groupDraft, v value) { *to(&g.group) = p.boolean(v) }
+}
+
+// setNodes reads "4", "2-4" and "2-".
+func setNodes(p *parser, g *groupDraft, v value) {
+	s, ok := p.line(v)
+	if !ok {
+		return
+	}
+	low, high, ranged := strings.Cut(s, "-")
+	lo, err := strconv.ParseInt(low, 10, 32)
+	hi, err2 := lo, err
+	switch {
+	case ranged && high == "":
+		hi, err2 = 0, nil
+	case ranged:
+		hi, err2 = strconv.ParseInt(high, 10, 32)
+	}
+	switch {
+	case err != nil || err2 != nil || lo < 1 || ranged && high != "" && hi < 1 || low[0] == '+':
+		p.fail(v, "forms: "+aNodes.text, "%q is no number of nodes", short(s))
+	case hi > 0 && hi < lo:
+		p.fail(v, "write "+high+"-"+low, "the maximum, %d, is below the minimum, %d", hi, lo)
+	default:
+		g.group.Nodes = job.Range{Min: int(lo), Max: int(hi)}
+	}
+}
+
+func setConstraint(p *parser, g *groupDraft, v value) {
+	s, ok := p.line(v)
+	if !ok {
+		return
+	}
+	c, err := sbatch.ParseConstraint(s)
+	if err != nil {
+		p.slurm(v, err, "forms: a, a&b, a|b, (a|b)&c, [a|b]")
+		return
+	}
+	g.group.Constraint = c
+}
+
+var plane = regexp.MustCompile(`^plane=[1-9][0-9]{0,8}$`)
+
+func setDistribution(p *parser, g *groupDraft, v value) {
+	s, ok := p.line(v)
+	if ok && s != "block" && s != "cyclic" && !plane.MatchString(s) {
+		p.fail(v, "forms: block, cyclic, plane=N", "%q is no distribution", short(s))
+	}
+	g.group.Distribution = s
+}
+
+// GPUs.
+
+var gpuFields = []field[resource.DeviceRequest]{
+	{name: "type", form: aText, doc: "type, such as h100", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Type, _ = p.line(v) }},
+	{name: "count", form: aCount, doc: "how many (1 if not given)", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Count = p.count(v) }},
+	{name: "memory", form: aSize, doc: "memory that each must have", also: []string{"vram"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Memory = p.size(v) }},
+	{name: "profile", form: aText, doc: "partition of a GPU, such as 1g.10gb", also: []string{"mig"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Profile, _ = p.line(v) }},
+	{name: "share", form: aNumber(1, 1000), doc: "thousandths of one GPU each; isolates nothing by itself", also: []string{"fraction"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Share = resource.Share(p.number(v, 1, 1000)) }},
+	{name: "kind", form: aText, doc: "kind of device; gpu if not given", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Kind, _ = p.line(v) }},
+}
+
+// gpus reads "2", "h100", "h100:2", lists of these, and the long form.
+func (p *parser) gpus(v value) []resource.DeviceRequest {
+	var out []resource.DeviceRequest
+	for _, item := range p.items(v) {
+		if item.Kind == yaml.Mapping {
+			r := resource.DeviceRequest{Count: 1}
+			decode(p, item.path, item.Node, gpuFields, &r)
+			out = append(out, r)
+			continue
+		}
+		s, ok := p.line(item)
+		if !ok {
+			return out
+		}
+		list, err := slurmfmt.ParseGPUs(s)
+		if err != nil {
+			p.slurm(item, err, "forms: "+aGPUs.text)
+			return out
+		}
+		for _, g := range list {
+			if g.Count < 1 || g.Count > maxCount {
+				p.fail(item, "leave the field out for no GPUs", "%d is not between 1 and %d", g.Count, maxCount)
+				return out
+			}
+			out = append(out, request(g))
+		}
+	}
+	return out
+}
+
+// profile recognises a partition in a type, such as "1g.10gb" or "a100_1g.5gb".
+var profile = regexp.MustCompile(`^(?:(.+)_)?(\d+g\.\d+gb(?:\+[a-z.]+)?)$`)
+
+func request(g slurmfmt.GRES) resource.DeviceRequest {
+	r := resource.DeviceRequest{Type: g.Type, Count: int(g.Count)}
+	if m := profile.FindStringSubmatch(strings.ToLower(g.Type)); m != nil {
+		r.Type, r.Profile = m[1], m[2]
+	}
+	return r
+}
+
+// settle checks the fields of a group against each other and makes a task group.
+func (p *parser) settle(g *groupDraft) job.TaskGroup {
+	p.oneOf(g, "gpus", "gpus_per_node", "gpus_per_task")
+	p.oneOf(g, "memory", "memory_per_task", "memory_per_cpu", "memory_per_gpu")
+	p.oneOf(g, "cpus", "cpus_per_gpu")
+	p.fitNodes(g)
+	p.fitTasks(g)
+	p.fitCPUs(g)
+	t := &g.group
+	t.PerNode, t.PerTask, t.Total = g.claim[perNode].need, g.claim[perTask].need, g.claim[total].need
+	t.PerDevice = g.claim[perGPU].need.Vector
+	if g.memPC > 0 {
+		for _, v := range []*resource.Vector{&t.PerNode.Vector, &t.PerTask.Vector, &t.PerDevice} {
+			v.Memory = v.Memory.Add(g.memPC.Mul(int(v.CPU.DivUp(resource.OneCPU))))
+		}
+	}
+	if t.PerNode.DeviceCount()+t.PerTask.DeviceCount()+t.Total.DeviceCount() == 0 && !t.PerDevice.IsZero() {
+		for _, name := range []string{"cpus_per_gpu", "memory_per_gpu", "per_gpu"} {
+			if v, ok := g.given[name]; ok {
+				p.fail(v, "add gpus:, or say it for each task", "is for each GPU, and no GPUs are asked for")
+			}
+		}
+	}
+	return *t
+}
+
+// oneOf refuses more than one of some fields.
+func (p *parser) oneOf(g *groupDraft, names ...string) {
+	first := ""
+	for _, n := range names {
+		v, ok := g.given[n]
+		switch {
+		case !ok:
+		case first == "":
+			first = n
+		default:
+			p.fail(v, "say one of them", "%s and %s exclude each other", first, n)
+		}
+	}
+}
+
+// fitNodes makes room for the nodes that are named.
+func (p *parser) fitNodes(g *groupDraft) {
+	t := &g.group
+	n := len(t.NodeList)
+	if n == 0 {
+		return
+	}
+	v := g.given["nodelist"]
+	excluded := map[string]bool{}
+	for _, x := range t.Exclude {
+		excluded[x] = true
+	}
+	switch i := slices.IndexFunc(t.NodeList, func(n string) bool { return excluded[n] }); {
+	case i >= 0:
+		p.fail(v, "", "names %s, which exclude excludes", t.NodeList[i])
+	case t.Tasks.Want > 0 && t.Tasks.Want < n:
+		p.fail(v, "name fewer nodes, or ask for more tasks", "names %d nodes, but there are %d tasks", n, t.Tasks.Want)
+	case t.Nodes == job.Range{}:
+		t.Nodes.Min = n
+	case t.Nodes.Max > 0 && t.Nodes.Max < n:
+		p.fail(v, "", "names %d nodes, more than nodes: %d allows", n, t.Nodes.Max)
+	}
+}
+
+// fitTasks checks tasks against nodes.
+func (p *parser) fitTasks(g *groupDraft) {
+	t := &g.group
+	want := t.Tasks.Want
+	if t.Tasks.Min > want {
+		p.fail(g.given["min_tasks"], "", "is more than tasks, %d", want)
+	}
+	if want == 0 {
+		return
+	}
+	if v, ok := g.given["nodes"]; ok && want < t.Nodes.Min {
+		p.fail(v, "ask for more tasks or fewer nodes", "%d nodes are more than %d tasks can use", t.Nodes.Min, want)
+		return
+	}
+	if t.Nodes.Max > 0 {
+		t.Nodes.Max = max(min(t.Nodes.Max, want), t.Nodes.Min)
+		if v, ok := g.given["tasks_per_node"]; ok && int64(t.TasksPerNode)*int64(t.Nodes.Max) < int64(want) {
+			p.fail(v, "ask for more nodes, or leave out tasks", "%d on each of %d nodes are fewer than %d tasks", t.TasksPerNode, t.Nodes.Max, want)
+		}
+	}
+}
+
+// fitCPUs settles the claim on CPUs: those of each task are 1 if nothing is said.
+func (p *parser) fitCPUs(g *groupDraft) {
+	said, full := g.claim[perTask].said["cpus"]
+	flat, asked := g.given["cpus"]
+	_, byGPU := g.claim[perGPU].said["cpus"]
+	if full && asked {
+		p.fail(flat, "leave one of them out", "%s says it already, in line %d", said.path, said.at.Line)
+	}
+	need := &g.claim[perTask].need.CPU
+	switch {
+	case full:
+	case g.group.Overcommit:
+		if _, ok := g.claim[perNode].said["cpus"]; !ok {
+			g.claim[perNode].need.CPU = resource.OneCPU
+		}
+	case asked:
+		*need = g.cpus
+	case !byGPU:
+		*need = resource.OneCPU
+	}
+}

@@ -1,0 +1,182 @@
+package native
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
+)
+
+// Options say what stands around a job. The zero value is usable.
+type Options struct {
+	Owner job.Owner
+	Host  string // where it is submitted
+	Dir   string // directory it is submitted from, absolute
+
+	Now          time.Time // for begin and deadline; zero: time.Now()
+	MaxArraySize uint32    // array indices stay below it; 0: slurmfmt.MaxArraySize
+	Mail         bool      // mail can be sent from here
+	ScriptArgs   []string  // from the command line: they replace the file's args
+}
+
+// defaultOutput are the files of a script that names none.
+const (
+	defaultOutput      = "slurm-%j.out"
+	defaultArrayOutput = "slurm-%A_%a.out"
+)
+
+// Parse reads a job and, if it is a script that runs, the script. Warnings come in
+// the order of lines and also with an error. The error is a *spec.Error, which holds
+// all that was found.
+func Parse(src spec.Source, opts Options) (s *job.Spec, script []byte, warnings []spec.Warning, err error) {
+	if opts.Now.IsZero() {
+		opts.Now = time.Now()
+	}
+	if opts.MaxArraySize == 0 {
+		opts.MaxArraySize = slurmfmt.MaxArraySize
+	}
+	doc, err := yaml.Parse(src)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p := &parser{opts: opts, doc: doc, file: src.Name, owners: map[string]bool{}}
+	for _, f := range jobFields {
+		p.owners[f.name] = true
+	}
+	d := p.job(src.Name)
+	slices.SortStableFunc(p.warnings, func(a, b spec.Warning) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
+	if err := spec.Join(p.errs); err != nil {
+		return nil, nil, p.warnings, err
+	}
+	return d.spec, d.script, p.warnings, nil
+}
+
+// draft is a job while its fields are read.
+type draft struct {
+	spec   *job.Spec
+	script []byte
+	flat   groupDraft // the fields of a group that stand at the top
+	groups []groupDraft
+
+	given   map[string]value // what was written, by name
+	command bool
+}
+
+func (p *parser) job(name string) *draft {
+	d := &draft{spec: &job.Spec{Owner: p.opts.Owner, WorkDir: p.opts.Dir}, given: map[string]value{}}
+	root := p.doc.Root
+	if root.Kind != yaml.Mapping {
+		p.blame(yaml.Place{Line: 1, Col: 1, Len: 0}, "", "begin with name: NAME, then what it needs and what it runs", "holds %s where the fields of a job are expected", root.Kind)
+		return d
+	}
+	for _, f := range root.Fields {
+		d.given[f.Name] = value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place}
+	}
+	d.flat.given = map[string]value{}
+	decode(p, "", root, topFields, d)
+	p.finish(d, name)
+	return d
+}
+
+// finish settles what fields decide together.
+func (p *parser) finish(d *draft, file string) {
+	s := d.spec
+	base := path.Base(file)
+	if file == "" || file == "-" {
+		base = "job"
+	}
+	if s.Name == "" {
+		s.Name = strings.TrimSuffix(strings.TrimSuffix(base, ".yaml"), ".yml")
+	}
+	p.program(d, base)
+	p.groups(d)
+	if v, ok := d.given["time_min"]; ok && s.TimeLimit > 0 && s.TimeMin > s.TimeLimit {
+		p.fail(v, "", "is longer than the time limit, %s", formatDuration(s.TimeLimit))
+	}
+	if v, ok := d.given["deadline"]; ok && !s.Deadline.IsZero() && !s.Deadline.After(p.opts.Now) {
+		p.fail(v, "", "is over: it is %s", p.opts.Now.Format(time.RFC3339))
+	}
+	if v, ok := d.given["array"]; ok && len(s.Groups) > 1 {
+		p.fail(v, "submit one such job for each index", "cannot be combined with several groups")
+	}
+	if v, ok := d.given["depends_fail"]; ok && s.Depends.IsZero() {
+		p.fail(v, "say what it depends on by depends:", "needs depends")
+	}
+	p.effects(d)
+	s.Source = job.Source{Form: "native", File: file, Host: p.opts.Host, Submit: p.opts.Dir, Given: given(d), Lines: lines(p.doc.Root)}
+}
+
+// lines are the first and the last line on which a field begins.
+func lines(root *yaml.Node) [2]int {
+	if len(root.Fields) == 0 {
+		return [2]int{}
+	}
+	return [2]int{root.Fields[0].Place.Line, root.Fields[len(root.Fields)-1].Place.Line}
+}
+
+// program settles what runs and where its output goes.
+func (p *parser) program(d *draft, base string) {
+	s := d.spec
+	script, hasScript := d.given["script"]
+	command, hasCommand := d.given["command"]
+	args, hasArgs := d.given["args"]
+	switch {
+	case hasScript && hasCommand:
+		p.fail(command, "say one of them", "script and command exclude each other: script runs once, on the first node, command in every task")
+		return
+	case !hasScript && !hasCommand:
+		p.blame(yaml.Place{Line: 1, Col: 1}, "", "add command: COMMAND for every task, or script: | and the lines of a script for the first node", "nothing to run")
+		return
+	case hasArgs && hasCommand:
+		p.fail(args, "put them into command: [COMMAND, ARGUMENT, …]", "belongs to script")
+		return
+	}
+	s.Program.Kind = job.Direct
+	_, killSaid := d.given["kill_on_bad_exit"]
+	if hasCommand {
+		s.KillOnBadExit = s.KillOnBadExit || !killSaid
+		return
+	}
+	s.Program.Kind, s.Program.ScriptName = job.Batch, base
+	if p.opts.ScriptArgs != nil {
+		s.Program.Args = p.opts.ScriptArgs
+	}
+	if killSaid {
+		p.warn(d.given["kill_on_bad_exit"], "has no effect with script: srun has an option of that name")
+	}
+	if s.Output.Stdout == "" {
+		s.Output.Stdout = defaultOutput
+		if s.Array != nil {
+			s.Output.Stdout = defaultArrayOutput
+		}
+	}
+	for i, line := range strings.Split(string(d.script), "\n") {
+		if strings.HasPrefix(line, "#SBATCH") {
+			p.warn(script, "has a line #SBATCH (its line %d), which is not read here: write the fields of this file", i+1)
+			break
+		}
+	}
+}
+
+// groups settles the task groups.
+func (p *parser) groups(d *draft) {
+	list := d.groups
+	if v, ok := d.given["groups"]; !ok {
+		list = []groupDraft{d.flat}
+	} else {
+		for name, top := range d.flat.given {
+			p.fail(top, "move it into the groups that it is for", "%s stands beside groups (line %d)", name, v.at.Line)
+		}
+	}
+	for i := range list {
+		d.spec.Groups = append(d.spec.Groups, p.settle(&list[i]))
+	}
+}

@@ -1,0 +1,480 @@
+package native
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/spec"
+)
+
+// Render writes a job in this form. script is what runs if it is a script that does.
+// What the form cannot say becomes a warning that names the part of the job as its
+// JSON has it; the text can be parsed in any case, unless the job runs nothing.
+func Render(s *job.Spec, script []byte) ([]byte, []spec.Warning) {
+	w := &writer{}
+	w.job(s)
+	w.groups(s)
+	w.program(s, script)
+	return []byte(w.b.String()), missing(s, script, w.b.String())
+}
+
+// job writes what concerns the job as a whole.
+func (w *writer) job(s *job.Spec) {
+	w.text("name", s.Name)
+	w.text("comment", s.Comment)
+	w.text("account", s.Account)
+	w.text("qos", s.QOS)
+	w.list("partition", s.Partitions)
+	w.text("reservation", s.Reservation)
+	w.text("licenses", s.Licenses)
+	w.raw("time", s.TimeLimit > 0, formatDuration(s.TimeLimit))
+	w.raw("time_min", s.TimeMin > 0, formatDuration(s.TimeMin))
+	w.text("begin", when(s.Begin))
+	w.text("deadline", when(s.Deadline))
+	w.flag("hold", s.Held)
+	w.raw("nice", s.Nice != 0, strconv.FormatInt(s.Nice, 10))
+	w.raw("priority", s.Priority != 0, strconv.FormatInt(s.Priority, 10))
+	if !s.Depends.IsZero() {
+		text := s.Depends.Text
+		if text == "" {
+			text = s.Depends.String()
+		}
+		w.text("depends", text)
+		if k := s.Depends.KillIfNever; k != nil {
+			w.raw("depends_fail", true, strconv.FormatBool(*k))
+		}
+	}
+	if a := s.Array; a != nil {
+		w.text("array", arrayText(a))
+	}
+	w.flag("requeue", s.Requeue)
+	if s.Signal != nil {
+		w.text("signal", signalText(s.Signal))
+	}
+	w.mail(s.Mail)
+	w.text("image", s.Image)
+	if s.WorkDir != "" && s.WorkDir != s.Source.Submit {
+		w.text("workdir", s.WorkDir)
+	}
+	stdout := s.Output.Stdout
+	if s.Program.Kind == job.Batch && (stdout == defaultOutput && s.Array == nil || stdout == defaultArrayOutput && s.Array != nil) {
+		stdout = ""
+	}
+	w.text("output", stdout)
+	w.text("error", s.Output.Stderr)
+	w.text("input", s.Output.Stdin)
+	w.flag("append", s.Output.Append)
+	w.env(s)
+	if kill := s.Program.Kind == job.Direct; s.KillOnBadExit != kill {
+		w.raw("kill_on_bad_exit", true, strconv.FormatBool(s.KillOnBadExit))
+	}
+}
+
+func when(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format(time.RFC3339Nano)
+}
+
+func arrayText(a *job.ArraySpec) string {
+	if a.Text != "" {
+		return a.Text
+	}
+	text := slurmfmt.FormatArrayIndices(a.Indices)
+	if a.MaxRunning > 0 {
+		text += "%" + strconv.FormatUint(uint64(a.MaxRunning), 10)
+	}
+	return text
+}
+
+// signalNames are the signals that jobs are warned by, for readable text.
+var signalNames = []string{"HUP", "INT", "QUIT", "ABRT", "KILL", "USR1", "USR2", "ALRM", "TERM", "CONT", "STOP", "TSTP", "XCPU"}
+
+func signalText(s *job.SignalSpec) string {
+	text := strconv.Itoa(s.Signal)
+	for _, name := range signalNames {
+		if n, err := slurmfmt.ParseSignalName(name); err == nil && n == s.Signal {
+			text = name
+		}
+	}
+	if s.BatchOnly {
+		text = "B:" + text
+	}
+	return text + "@" + strconv.Itoa(int(s.Before/time.Second))
+}
+
+func (w *writer) mail(m *job.Mail) {
+	if m == nil {
+		return
+	}
+	types := make([]string, len(m.Types))
+	for i, t := range m.Types {
+		types[i] = strings.ToLower(t)
+	}
+	if m.To == "" {
+		w.list("mail", types)
+		return
+	}
+	w.open("mail")
+	w.list("types", types)
+	w.text("to", m.To)
+	w.shut()
+}
+
+func (w *writer) env(s *job.Spec) {
+	values := map[string]string{}
+	var names []string
+	for _, e := range s.Env.Set {
+		name, value, _ := strings.Cut(e, "=")
+		if _, again := values[name]; !again {
+			names = append(names, name)
+		}
+		values[name] = value
+	}
+	export := s.Env.Export
+	if strings.ContainsAny(export, "=\"'") { // NAME=value in the list: as variables that are set
+		export = ""
+	}
+	switch export {
+	case "ALL", "NONE", "NIL":
+		w.text("export", strings.ToLower(export))
+	default:
+		w.text("export", export)
+	}
+	if len(names) == 0 {
+		return
+	}
+	w.open("env")
+	for _, n := range names {
+		w.keyed(n, quote(values[n]))
+	}
+	w.shut()
+}
+
+// groups writes the task groups, flat if there is one without a name.
+func (w *writer) groups(s *job.Spec) {
+	if len(s.Groups) == 1 && s.Groups[0].Name == "" {
+		w.group(&s.Groups[0])
+		return
+	}
+	if len(s.Groups) == 0 {
+		return
+	}
+	w.open("groups")
+	for i := range s.Groups {
+		w.item()
+		before := w.b.Len()
+		w.text("name", s.Groups[i].Name)
+		w.group(&s.Groups[i])
+		if w.b.Len() == before { // a group that asks for nothing
+			w.raw("tasks_per_node", true, "1")
+		}
+		w.shut()
+	}
+	w.shut()
+}
+
+func (w *writer) group(g *job.TaskGroup) {
+	nodes := strconv.Itoa(g.Nodes.Min)
+	switch {
+	case g.Nodes.Max == 0:
+		nodes += "-"
+	case g.Nodes.Max != g.Nodes.Min:
+		nodes += "-" + strconv.Itoa(g.Nodes.Max)
+	}
+	if len(g.NodeList) == 0 || g.Nodes != (job.Range{Min: len(g.NodeList)}) {
+		w.raw("nodes", g.Nodes != job.Range{}, nodes)
+	}
+	w.raw("tasks", g.Tasks.Want != 0, strconv.Itoa(g.Tasks.Want))
+	w.raw("min_tasks", g.Tasks.Min != 0, strconv.Itoa(g.Tasks.Min))
+	w.raw("tasks_per_node", g.TasksPerNode != 0, strconv.Itoa(g.TasksPerNode))
+	c := claimOf(g)
+	w.devices("gpus", c.total, len(c.node)+len(c.task) == 0)
+	w.devices("gpus_per_node", c.node, len(c.total)+len(c.task) == 0)
+	w.devices("gpus_per_task", c.task, len(c.total)+len(c.node) == 0)
+	w.raw("cpus", g.CPUsPerTask > 0 && !c.fullCPUs, strconv.Itoa(g.CPUsPerTask))
+	w.raw("cpus", c.fraction, resource.FormatCPU(g.PerTask.CPU))
+	w.raw("cpus_per_gpu", c.gpuCPU, resource.FormatCPU(g.PerDevice.CPU))
+	if g.AllMemory {
+		w.raw("memory", true, "all")
+	} else {
+		w.size("memory", g.PerNode.Memory, c.memory == "memory")
+	}
+	w.size("memory_per_task", g.PerTask.Memory, c.memory == "memory_per_task")
+	w.size("memory_per_gpu", g.PerDevice.Memory, c.memory == "memory_per_gpu")
+	w.size("disk", g.PerNode.Disk, g.PerNode.Disk > 0)
+	w.amounts("per_node", c.left[perNode])
+	w.amounts("per_task", c.left[perTask])
+	w.amounts("per_gpu", c.left[perGPU])
+	w.amounts("total", c.left[total])
+	w.flag("exclusive", g.Exclusive)
+	w.flag("overcommit", g.Overcommit)
+	w.text("constraint", g.Constraint.Text)
+	w.hosts("nodelist", g.NodeList)
+	w.hosts("exclude", g.Exclude)
+	w.flag("contiguous", g.Contiguous)
+	w.text("distribution", g.Distribution)
+}
+
+// claimText says which fields a group's claim is written by.
+type claimText struct {
+	node, task, total []resource.DeviceRequest
+	fullCPUs          bool // per_task says the CPUs of a task
+	fraction          bool // cpus says a part of a CPU
+	gpuCPU            bool
+	memory            string
+	left              [4]wanted // what the flat fields do not say
+}
+
+// wanted are amounts that are written in full; cpus are written even if they are 0
+// where that is not what stands there without them.
+type wanted struct {
+	need resource.Requirements
+	zero bool
+}
+
+func claimOf(g *job.TaskGroup) claimText {
+	c := claimText{node: g.PerNode.Devices, task: g.PerTask.Devices, total: g.Total.Devices}
+	if len(c.node) > 0 && len(c.task)+len(c.total) > 0 || len(c.task) > 0 && len(c.total) > 0 {
+		c.left[perNode].need.Devices, c.left[perTask].need.Devices, c.left[total].need.Devices = c.node, c.task, c.total
+		c.node, c.task, c.total = nil, nil, nil
+	}
+	c.memory = onlyMemory(g)
+	c.left[perNode].need.Vector = rest(g.PerNode.Vector, c.memory == "memory")
+	c.left[perNode].need.Disk = 0
+	c.left[perTask].need.Vector = rest(g.PerTask.Vector, c.memory == "memory_per_task")
+	c.left[perGPU].need.Vector = rest(g.PerDevice, c.memory == "memory_per_gpu")
+	c.left[total].need.Vector = g.Total.Vector
+
+	asked := resource.CPUs(g.CPUsPerTask)
+	if g.PerDevice.CPU > 0 && g.CPUsPerTask == 0 && !g.Overcommit {
+		c.gpuCPU = true
+		c.left[perGPU].need.CPU = 0
+	}
+	switch {
+	case g.Overcommit && g.PerTask.CPU == 0:
+		if g.PerNode.CPU == resource.OneCPU {
+			c.left[perNode].need.CPU = 0
+		} else {
+			c.left[perNode].zero = g.PerNode.CPU == 0
+		}
+	case g.Overcommit:
+		c.fullCPUs = true
+	case g.CPUsPerTask > 0 && g.PerTask.CPU == asked,
+		c.gpuCPU && g.PerTask.CPU == 0,
+		!c.gpuCPU && g.CPUsPerTask == 0 && g.PerTask.CPU == resource.OneCPU:
+		c.left[perTask].need.CPU = 0
+	case g.CPUsPerTask == 0 && !c.gpuCPU && g.PerTask.CPU%resource.OneCPU != 0:
+		c.fraction = true
+		c.left[perTask].need.CPU = 0
+	default:
+		c.fullCPUs = true
+		c.left[perTask].zero = g.PerTask.CPU == 0
+	}
+	return c
+}
+
+// rest is a vector without the memory that a flat field says.
+func rest(v resource.Vector, memory bool) resource.Vector {
+	if memory {
+		v.Memory = 0
+	}
+	return v
+}
+
+// onlyMemory is the flat field that says all of a group's memory, or "".
+func onlyMemory(g *job.TaskGroup) string {
+	found := ""
+	for _, m := range []struct {
+		name string
+		size resource.Amount
+	}{{"memory", g.PerNode.Memory}, {"memory_per_task", g.PerTask.Memory}, {"memory_per_gpu", g.PerDevice.Memory}} {
+		switch {
+		case m.size == 0:
+		case found != "" || g.AllMemory:
+			return ""
+		default:
+			found = m.name
+		}
+	}
+	return found
+}
+
+func (w *writer) size(name string, a resource.Amount, write bool) {
+	if text, ok := formatSize(a); write && ok {
+		w.raw(name, true, text)
+	}
+}
+
+func (w *writer) amounts(name string, a wanted) {
+	if a.need.IsZero() && !a.zero {
+		return
+	}
+	w.open(name)
+	w.raw("cpus", a.need.CPU != 0 || a.zero, resource.FormatCPU(a.need.CPU))
+	w.size("memory", a.need.Memory, a.need.Memory > 0)
+	w.size("disk", a.need.Disk, a.need.Disk > 0)
+	if len(a.need.Named) > 0 {
+		w.open("resources")
+		for _, n := range a.need.Named {
+			w.keyed(n.Name, strconv.FormatInt(int64(n.Amount), 10))
+		}
+		w.shut()
+	}
+	w.devices("gpus", a.need.Devices, true)
+	w.shut()
+}
+
+// devices writes a field of GPUs: short where that says all.
+func (w *writer) devices(name string, list []resource.DeviceRequest, write bool) {
+	if len(list) == 0 || !write {
+		return
+	}
+	var parts []string
+	for _, r := range list {
+		parts = append(parts, gpuText(r))
+	}
+	if len(parts) == 1 {
+		w.raw(name, true, parts[0])
+		return
+	}
+	w.raw(name, true, "["+strings.Join(parts, ", ")+"]")
+}
+
+func gpuText(r resource.DeviceRequest) string {
+	short := strconv.Itoa(r.Count)
+	kind := r.Type
+	if r.Profile != "" && kind != "" {
+		kind += "_" + r.Profile
+	} else if r.Profile != "" {
+		kind = r.Profile
+	}
+	if kind != "" {
+		short = kind + ":" + short
+	}
+	p := &parser{}
+	list, err := slurmfmt.ParseGPUs(short)
+	if _, isCount := strconv.Atoi(kind); err == nil && len(list) == 1 && request(list[0]) == r && quote(short) == short && (kind == "" || isCount != nil) && len(p.errs) == 0 {
+		return short
+	}
+	if kind == "" && r == (resource.DeviceRequest{Count: r.Count}) {
+		return short
+	}
+	var fields []string
+	add := func(name, value string, write bool) {
+		if write {
+			fields = append(fields, name+": "+value)
+		}
+	}
+	add("type", quoteFlow(r.Type), r.Type != "")
+	add("count", strconv.Itoa(r.Count), true)
+	size, _ := formatSize(r.Memory)
+	add("memory", size, r.Memory > 0)
+	add("profile", quoteFlow(r.Profile), r.Profile != "")
+	add("share", strconv.Itoa(int(r.Share)), r.Share != 0)
+	add("kind", quoteFlow(r.Kind), r.Kind != "")
+	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+func (w *writer) hosts(name string, hosts []string) {
+	if len(hosts) == 0 {
+		return
+	}
+	w.text(name, hostlist.CompressInOrder(hosts))
+}
+
+func (w *writer) program(s *job.Spec, script []byte) {
+	if s.Program.Kind == job.Direct {
+		a := s.Program.Args
+		if len(a) == 3 && a[0] == "/bin/sh" && a[1] == "-c" && strings.TrimSpace(a[2]) != "" {
+			w.text("command", a[2])
+			return
+		}
+		w.texts("command", a)
+		return
+	}
+	w.texts("args", s.Program.Args)
+	w.text("script", string(script))
+}
+
+// missing compares a job with what its text is read as.
+func missing(s *job.Spec, script []byte, text string) []spec.Warning {
+	opts := Options{Owner: s.Owner, Dir: s.Source.Submit, Now: time.Unix(0, 0), MaxArraySize: 0, Mail: true}
+	if opts.Dir == "" {
+		opts.Dir = s.WorkDir
+	}
+	file := s.Source.File
+	back, again, _, err := Parse(spec.Source{Name: file, Data: []byte(text)}, opts)
+	if err != nil {
+		return []spec.Warning{{File: file, Message: "the job cannot be said in this form: " + oneLine(err)}}
+	}
+	want, got := flat(s), flat(back)
+	var out []spec.Warning
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if have, ok := got[name]; !ok || have != want[name] {
+			out = append(out, spec.Warning{File: file, Option: name, Message: fmt.Sprintf("has no counterpart in this form: %.80s", want[name])})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[name]; !ok {
+			out = append(out, spec.Warning{File: file, Option: name, Message: fmt.Sprintf("cannot be left unsaid in this form: %.80s", got[name])})
+		}
+	}
+	if s.Program.Kind == job.Batch && string(script) != string(again) {
+		out = append(out, spec.Warning{File: file, Option: "script", Message: "has no counterpart in this form, byte by byte"})
+	}
+	return out
+}
+
+func oneLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}
+
+// flat is a job as JSON paths and values, without what only its submission knows.
+func flat(s *job.Spec) map[string]string {
+	c := *s
+	c.Source, c.Provenance, c.Owner = job.Source{}, nil, job.Owner{}
+	c.Env.Hash, c.Program.ScriptHash, c.Program.ScriptName = "", "", ""
+	c.Begin, c.Deadline = c.Begin.UTC(), c.Deadline.UTC()
+	if c.WorkDir != "" {
+		c.WorkDir = path.Clean(c.WorkDir)
+	}
+	data, err := json.Marshal(&c)
+	var tree any
+	if err == nil {
+		err = json.Unmarshal(data, &tree)
+	}
+	if err != nil {
+		return map[string]string{"": err.Error()} // plain data: cannot happen
+	}
+	out := map[string]string{}
+	flatten(out, "", tree)
+	return out
+}
+
+func flatten(out map[string]string, at string, v any) {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, e := range x {
+			flatten(out, strings.TrimPrefix(at+"."+k, "."), e)
+		}
+	case []any:
+		for i, e := range x {
+			flatten(out, fmt.Sprintf("%s[%d]", at, i), e)
+		}
+	default:
+		out[at] = fmt.Sprint(x)
+	}
+}

@@ -1,0 +1,245 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
+)
+
+// typed is a node as an editor's reader of YAML resolves it.
+func typed(n *yaml.Node) any {
+	switch {
+	case n.Kind == yaml.Null:
+		return nil
+	case n.Kind == yaml.List:
+		out := []any{}
+		for _, i := range n.Items {
+			out = append(out, typed(i))
+		}
+		return out
+	case n.Kind == yaml.Mapping:
+		out := map[string]any{}
+		for _, f := range n.Fields {
+			out[f.Name] = typed(f.Value)
+		}
+		return out
+	case n.Quoted:
+		return n.Text
+	case n.Text == "true" || n.Text == "false":
+		return n.Text == "true"
+	case regexp.MustCompile(`^[-+]?[0-9]+$`).MatchString(n.Text):
+		return json.Number(strings.TrimPrefix(strings.TrimLeft(n.Text, "0")+"0"[:btoi(strings.Trim(n.Text, "0") == "")], "+"))
+	}
+	if f, err := strconv.ParseFloat(n.Text, 64); err == nil && regexp.MustCompile(`^[-+0-9.eE]+$`).MatchString(n.Text) {
+		return f
+	}
+	return n.Text
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("native.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("native.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// beyondSchema are bad files that only the parser can tell: fields that contradict
+// each other, texts whose grammar a schema does not have, what is no YAML.
+var beyondSchema = map[string]bool{
+	"flat-beside-groups": true, "exclusive": true, "nodes-tasks": true, "time-min": true,
+	"twice": true, "bomb": true, "indentation": true,
+}
+
+// TestSchemaAgreesWithParser: what the parser takes the schema takes, and it refuses
+// every bad file that a schema can.
+func TestSchemaAgreesWithParser(t *testing.T) {
+	s := compiled(t)
+	for _, c := range []struct {
+		pattern string
+		good    bool
+	}{{"testdata/good/*.yaml", true}, {"../../examples/*.yaml", true}, {"testdata/bad/*.yaml", false}} {
+		files, err := filepath.Glob(c.pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v %v", c.pattern, files, err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			base := strings.TrimSuffix(filepath.Base(file), ".yaml")
+			doc, err := yaml.Parse(spec.Source{Name: file, Data: data})
+			if err != nil {
+				if c.good || !beyondSchema[base] {
+					t.Errorf("%s: %v", file, err)
+				}
+				continue
+			}
+			if c.good {
+				if _, _, _, err := Parse(spec.Source{Name: file, Data: data}, options()); err != nil {
+					t.Errorf("%s: %v", file, err)
+				}
+			}
+			if err := s.Validate(typed(doc.Root)); (err == nil) != (c.good || beyondSchema[base]) {
+				t.Errorf("%s: the schema says %v", file, err)
+			}
+		}
+	}
+}
+
+// TestSchemaRefusesWhatTheParserRefuses, value by value.
+func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
+	s := compiled(t)
+	for _, c := range []struct {
+		line string
+		good bool
+	}{
+		{"tasks: 0", false},
+		{"tasks: 1", true},
+		{`tasks: "1"`, false},
+		{"tasks: 1.5", false},
+		{"nodes: 0", false},
+		{"nodes: 2-4", true},
+		{"nodes: 2-", true},
+		{"nodes: x", false},
+		{"memory: 32", false},
+		{"memory: 32G", true},
+		{"memory: 32GiB", true},
+		{"memory: all", true},
+		{"memory: G", false},
+		{"time: 90", false},
+		{"time: 90m", true},
+		{"time: 1:30:00", true},
+		{"time: 1-0", true},
+		{"time: soon", false},
+		{"time: unlimited", true},
+		{"requeue: yes", false},
+		{"requeue: true", true},
+		{"nice: -5", true},
+		{"nice: 3000000000", false},
+		{"gpus: []", false},
+		{"gpus: {type: h100}", true},
+		{"gpus: {tpye: h100}", false},
+		{"gpus: h100:2", true},
+		{"gpus: [h100:2, 1]", true},
+		{"cpus: 0.5", true},
+		{"cpus: -1", false},
+		{"env: {A: 1}", true},
+		{"env: {1A: 1}", false},
+		{"env: [A]", false},
+		{"distribution: plane=4", true},
+		{"distribution: plane=0", false},
+		{"groups: []", false},
+		{"per_gpu: {gpus: 1}", false},
+		{"per_task: {gpus: 1}", true},
+		{"mail: {types: end, too: a}", false},
+		{"array: {indices: 1-3}", true},
+		{"array: 7", true},
+		{"version: v2", false},
+		{"name: 7", true},
+		{"name: [a]", false},
+		{"x: 1", false},
+		{"args: a", false},
+		{"name:", false},
+	} {
+		text := c.line + "\ncommand: a\n"
+		if strings.HasPrefix(c.line, "args") {
+			text = c.line + "\nscript: a\n"
+		}
+		doc, err := yaml.Parse(spec.Source{Data: []byte(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		byLaw := s.Validate(typed(doc.Root))
+		_, _, _, byUs := Parse(spec.Source{Data: []byte(text)}, options())
+		if (byLaw == nil) != c.good || (byUs == nil) != c.good {
+			t.Errorf("%s: schema %v, parser %v", c.line, byLaw, byUs)
+		}
+	}
+}
+
+func TestDocSchema(t *testing.T) { golden(t, "../../docs/native.schema.json", string(Schema())) }
+
+// TestDocTable keeps docs/native.md what the tables of fields say.
+func TestDocTable(t *testing.T) { golden(t, "../../docs/native.md", document(t)) }
+
+func document(t *testing.T) string {
+	t.Helper()
+	example := func(name string) string {
+		data, err := os.ReadFile(filepath.Join("../../examples", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "```yaml\n" + string(data) + "```\n"
+	}
+	var b strings.Builder
+	b.WriteString("# Jobs in YAML\n\nMade from the tables of fields in spec/native by `make docs`. [native.schema.json](native.schema.json) is the same for editors:\n" +
+		"put `# yaml-language-server: $schema=native.schema.json` on the first line.\n\n" + example("train.yaml") + `
+` + "`command`" + ` runs in every task of the job; ` + "`script`" + ` runs once, on the first node, and starts tasks by srun, as a batch script does.
+One of them is needed, everything else has a default. ` + "`cox convert FILE --to native`" + ` writes this form of an sbatch script, ` + "`--to sbatch`" + `
+the other way; what has no counterpart is said.
+
+The form is strict: unknown fields, fields given twice, numbers in quotes and sizes without a unit are errors with line and
+column. Text needs no quotes unless it holds a colon and a blank, begins with a special character, or is empty. Anchors,
+aliases, merge keys, tags and several documents in a file are not read. A file has at most 1 MiB.
+
+Units: a size ends in K, M, G or T (powers of 1024); a time in d, h, m or s, or it has one of Slurm's forms with colons.
+
+## Fields of the job
+
+`)
+	table(&b, jobFields)
+	b.WriteString("\n## Fields of a group\n\nThey stand at the top for a job with one group of tasks, or in each entry of `groups`.\n\n")
+	table(&b, groupFields)
+	b.WriteString("\nWhat a group takes from a node is per_node, and per_task for each task there, and per_gpu for each GPU there; total is\ncollected over all nodes. The flat fields are short for one of these. gpus, gpus_per_node and gpus_per_task exclude each\nother, as do the four of memory, and cpus and cpus_per_gpu.\n")
+	b.WriteString("\n### Amounts: per_node, per_task, per_gpu, total\n\n")
+	table(&b, amountFields)
+	b.WriteString("\n### The long form of GPUs\n\n")
+	table(&b, gpuFields)
+	b.WriteString("\n### The long form of array and mail\n\n")
+	table(&b, arrayFields)
+	b.WriteByte('\n')
+	table(&b, mailFields)
+	b.WriteString("\n## Several groups\n\nUnlike tasks that start together or not at all:\n\n" + example("het.yaml"))
+	return b.String()
+}
+
+func table[T any](b *strings.Builder, fields []field[T]) {
+	b.WriteString("| field | value | meaning | sbatch |\n|---|---|---|---|\n")
+	for _, f := range fields {
+		option := ""
+		if f.sbatch != "" {
+			option = "--" + f.sbatch
+		}
+		cell := func(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", f.name, cell(f.form.text), cell(f.doc), option)
+	}
+}
