@@ -5,17 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
-	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/admit"
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/notify"
+	httpserver "github.com/coxswain-sched/coxswain/server"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
 
@@ -74,14 +79,27 @@ type server struct {
 	store   *sqlite.Store
 	engine  engine.Engine
 	control *control.Control
+	mail    *notify.Notifier
+	http    *httpserver.Server
+
+	listeners []net.Listener
+	tcp       string
 }
 
 func (s *server) open(ctx context.Context) error {
 	var err error
+	// The socket comes first: who is told that a server answers already need not
+	// wait for anything.
+	if err = s.listen(); err != nil {
+		return err
+	}
 	if s.room, err = findRoom(ctx, s.cfg, s.cfg.State.Dir, s.opt.Cox, s.opt.Log); err != nil {
 		return err
 	}
 	if s.rules, err = rulesOf(s.cfg, s.room.nodes); err != nil {
+		return err
+	}
+	if s.mail, err = mailer(s.cfg, s.opt.Log); err != nil {
 		return err
 	}
 	if s.store, err = sqlite.Open(s.cfg.State.Dir); err != nil {
@@ -95,21 +113,105 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	s.engine = e
+	info, err := e.Info(ctx)
+	if err != nil {
+		return err
+	}
+	s.room.notes = append(s.room.notes, info.Notes...)
 	s.control, err = control.Open(ctx, control.Config{
 		Store: s.store, Engine: e, Pool: fleet.Pool{Name: poolName, Engine: "local"},
 		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
-		Grace: time.Duration(s.cfg.Jobs.Grace),
+		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
+		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),
+		KillIfNever: s.cfg.Jobs.KillOnInvalidDep,
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	s.http = httpserver.New(httpserver.Config{
+		Plane: s.control, Rules: &s.rules, Policy: auth.Policy{Private: s.cfg.Auth.Private},
+		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
+		Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
+		Alone: os.Geteuid() != 0,
+		Pools: []api.Pool{{Name: poolName, Engine: info.Name, Version: info.Version, Gang: string(info.Abilities.Gang), Notes: info.Notes}},
+	})
+	return nil
 }
 
-func (s *server) serve(ctx context.Context) error {
-	<-ctx.Done()
+// firstPort is where the server listens on loopback if nobody says otherwise.
+const firstPort = "127.0.0.1:7461"
+
+func (s *server) listen() error {
+	l, err := httpserver.ListenSocket(s.cfg.Listen.Socket)
+	if err != nil {
+		return err
+	}
+	s.listeners = append(s.listeners, l)
+	switch addr := s.cfg.Listen.TCP; addr {
+	case "none":
+		return nil
+	case "auto":
+		if l, err = httpserver.ListenTCP(firstPort); err != nil {
+			l, err = httpserver.ListenTCP("127.0.0.1:0")
+		}
+	default:
+		l, err = httpserver.ListenTCP(addr)
+	}
+	if err != nil {
+		return err
+	}
+	s.listeners = append(s.listeners, l)
+	s.tcp = l.Addr().String()
 	return nil
+}
+
+// serve answers until ctx ends or the control loop does.
+func (s *server) serve(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var token string
+	if s.tcp != "" {
+		var err error
+		if token, err = keepToken(ctx, s.control, s.cfg.State.Dir); err != nil {
+			return err
+		}
+	}
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	helpers.Go(func() {
+		select {
+		case <-s.control.Done():
+			stop(fault.New(fault.Unavailable, "the control loop has ended"))
+		case <-ctx.Done():
+		}
+	})
+	if s.mail != nil {
+		helpers.Go(func() { follow(ctx, s.control, s.mail, s.opt.Log) })
+	}
+	if s.opt.Ready != nil {
+		s.opt.Ready(Info{Config: s.cfg, TCP: s.tcp, Nodes: s.room.nodes, Notes: s.room.notes, Token: token})
+	}
+	if err := tell("READY=1"); err != nil {
+		s.opt.Log.Warn("systemd was not told", "error", err)
+	}
+	listeners := s.listeners
+	s.listeners = nil // Serve closes them
+	err := s.http.Serve(ctx, listeners...)
+	stop(nil)
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	return err
 }
 
 func (s *server) close() error {
 	var errs []error
+	if s.http != nil {
+		s.http.Close()
+	}
+	for _, l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
 	if s.control != nil {
 		errs = append(errs, s.control.Close())
 	}
@@ -119,8 +221,10 @@ func (s *server) close() error {
 	if s.store != nil {
 		errs = append(errs, s.store.Close())
 	}
+	if s.mail != nil {
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		defer stop()
+		errs = append(errs, s.mail.Close(ctx))
+	}
 	return errors.Join(errs...)
 }
-
-// TokenFile is where the first start leaves a token of an administrator.
-func TokenFile(stateDir string) string { return filepath.Join(stateDir, "token") }
