@@ -189,16 +189,17 @@ func BenchmarkStart(b *testing.B) {
 	must(b, err)
 	fill(b, s, final, live)
 	must(b, s.Close())
-	var opening, living time.Duration
+	var opening, living, used time.Duration
 	b.ResetTimer()
 	for range b.N {
 		begin := time.Now()
 		s, err := sqlite.Open(dir)
 		must(b, err)
 		opening += time.Since(begin)
-		n := 0
+		n, before := 0, cpu()
 		must(b, s.Live(b.Context(), func(store.JobRow) error { n++; return nil }))
 		living += time.Since(begin)
+		used += cpu() - before
 		if n != live {
 			b.Fatalf("%d live rows, want %d", n, live)
 		}
@@ -206,6 +207,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	b.StopTimer()
 	b.ReportMetric(float64(opening.Microseconds())/1000/float64(b.N), "open-ms")
+	b.ReportMetric(float64(used.Microseconds())/1000/float64(b.N), "live-cpu-ms")
 	b.ReportMetric(float64(living.Microseconds())/1000/float64(b.N), "live-ms")
 	s = open(b, dir)
 	if b.N > 1 {
@@ -217,8 +219,8 @@ func BenchmarkStart(b *testing.B) {
 		"last-hour": {From: start.Add(time.Duration(final-3600) * time.Second), Final: true},
 		"first-day": {To: start.Add(24 * time.Hour), Final: true}, "user-name": {Users: []string{"user7"}, Names: []string{"none"}},
 	} {
-		begin, n := time.Now(), 0
+		begin, n, before := time.Now(), 0, cpu()
 		must(b, s.History(b.Context(), q, func(store.JobRow) error { n++; return nil }))
-		b.Logf("%-10s %8d rows %v", name, n, time.Since(begin))
+		b.Logf("%-10s %8d rows %v, cpu %v", name, n, time.Since(begin), cpu()-before)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -17,7 +16,7 @@ const numbers = 1 << 16
 
 // History implements store.Store.
 func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow) error) error {
-	query, args := historyQuery(&q)
+	query, bind := historyQuery(&q)
 	below, left := int64(math.MaxInt64), q.Limit
 	if q.Below != 0 && q.Below < math.MaxInt64 {
 		below = int64(q.Below)
@@ -32,7 +31,7 @@ func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow)
 			return c.query(func(row []driver.Value) error {
 				ids = append(ids, row[0].(int64))
 				return nil
-			}, query, append(append([]driver.Value{below}, args...), int64(want))...)
+			}, query, bind(below, want)...)
 		})
 		if err != nil {
 			return err
@@ -82,12 +81,34 @@ func (s *Store) rows(ctx context.Context, q *store.Query, ids []int64, f func(st
 	return n, nil
 }
 
-// historyQuery is the SELECT of the numbers with its arguments; the first mark is
-// for the number to stay below, the last for the limit. The index is named because
-// the planner, without statistics, would walk through all rows to save a sort.
-func historyQuery(q *store.Query) (string, []driver.Value) {
-	where, args := []string{"id < ?"}, []driver.Value{}
-	add := func(cond string, values ...driver.Value) { where, args = append(where, cond), append(args, values...) }
+// historyQuery is the SELECT of the numbers; bind makes its arguments. The index is
+// named because the planner, without statistics, would walk through all rows to
+// save a sort. Rows that are not final are in few indexes, so that it is cheap to
+// project them: there are not that many.
+func historyQuery(q *store.Query) (query string, bind func(below int64, limit int) []driver.Value) {
+	where, args := historyWhere(q)
+	part := func(index, and string) string {
+		return "SELECT id FROM job " + index + " WHERE id < ?" + where + and + " ORDER BY id DESC LIMIT ?"
+	}
+	one := func(below int64, limit int) []driver.Value {
+		return append(append([]driver.Value{below}, args...), int64(limit))
+	}
+	index, ofFinal := historyIndex(q)
+	if !ofFinal || q.Final {
+		return part(index, ""), one
+	}
+	query = "SELECT id FROM (" + part(index, " AND final = 1") + ") UNION ALL SELECT id FROM (" +
+		part("INDEXED BY job_live", " AND final = 0") + ") ORDER BY id DESC LIMIT ?"
+	return query, func(below int64, limit int) []driver.Value {
+		args := one(below, limit)
+		return append(append(args, args...), int64(limit))
+	}
+}
+
+// historyWhere are the conditions of q, each with AND before it, and their
+// arguments.
+func historyWhere(q *store.Query) (where string, args []driver.Value) {
+	add := func(cond string, value ...driver.Value) { where, args = where+" AND "+cond, append(args, value...) }
 	for _, l := range []struct {
 		column string
 		list   []string
@@ -104,34 +125,35 @@ func historyQuery(q *store.Query) (string, []driver.Value) {
 	if q.Array != 0 {
 		add("array <> 0 AND array = ?", int64(q.Array))
 	}
-	if q.Final {
-		add("final = 1")
-	}
 	if !q.From.IsZero() {
 		add("ended >= ?", micros(q.From))
 	}
 	if !q.To.IsZero() {
 		add("submitted < ?", micros(q.To))
 	}
-	return "SELECT id FROM job" + historyIndex(q) + " WHERE " + strings.Join(where, " AND ") + " ORDER BY id DESC LIMIT ?", args
+	if q.Final {
+		add("final = 1")
+	}
+	return where, args
 }
 
-func historyIndex(q *store.Query) string {
+// historyIndex is the index that narrows most, and whether it has final rows only.
+func historyIndex(q *store.Query) (hint string, ofFinal bool) {
 	switch {
 	case len(q.IDs) > 0:
-		return " NOT INDEXED" // by number
+		return "NOT INDEXED", false // by number
 	case q.Array != 0:
-		return " INDEXED BY job_array"
+		return "INDEXED BY job_array", false
 	case len(q.Users) > 0:
-		return " INDEXED BY job_user"
+		return "INDEXED BY job_user", true
 	case len(q.Accounts) > 0:
-		return " INDEXED BY job_account"
-	case len(q.States) > 0 && q.Final:
-		return " INDEXED BY job_state"
+		return "INDEXED BY job_account", true
+	case len(q.States) > 0:
+		return "INDEXED BY job_state", true
 	case !q.From.IsZero() || !q.To.IsZero():
-		return " INDEXED BY job_ended"
+		return "INDEXED BY job_ended", true
 	}
-	return " NOT INDEXED"
+	return "NOT INDEXED", false
 }
 
 // among is the condition that a column has one of the values. Many are one

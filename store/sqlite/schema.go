@@ -67,12 +67,12 @@ CREATE TABLE job (
 	exit INTEGER NOT NULL, final INTEGER NOT NULL,
 	detail BLOB NOT NULL -- JSON
 ) STRICT;
-CREATE INDEX job_live ON job (id) WHERE final = 0;
-CREATE INDEX job_user ON job (user, id, ended, submitted);
-CREATE INDEX job_account ON job (account, id, ended, submitted);
-CREATE INDEX job_state ON job (state, id, ended, submitted) WHERE final = 1;
+CREATE INDEX job_live ON job (id, user, account, part, state) WHERE final = 0;
 CREATE INDEX job_array ON job (array, id) WHERE array <> 0;
-CREATE INDEX job_ended ON job (ended, submitted);
+CREATE INDEX job_user ON job (user, id, ended, submitted) WHERE final = 1;
+CREATE INDEX job_account ON job (account, id, ended, submitted) WHERE final = 1;
+CREATE INDEX job_state ON job (state, id, ended, submitted) WHERE final = 1;
+CREATE INDEX job_ended ON job (ended, submitted) WHERE final = 1;
 UPDATE projection SET seq = 0;
 CREATE TABLE doc (name TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT, WITHOUT ROWID;
 
