@@ -188,7 +188,7 @@ func (s *Server) operation(c *call, ch *api.Change) (control.Op, auth.Verb, erro
 	if ch.Signal != "" {
 		n, err := slurmfmt.ParseSignalName(ch.Signal)
 		if err != nil {
-			return nil, "", fault.New(fault.Invalid, "signal: %w", err)
+			return nil, "", fault.New(fault.Invalid, "signal: %w", err).Advise("a name or a number: USR1, 10")
 		}
 		sig = n
 	}
@@ -197,7 +197,7 @@ func (s *Server) operation(c *call, ch *api.Change) (control.Op, auth.Verb, erro
 		grace := time.Duration(-1)
 		if ch.Grace != nil {
 			if *ch.Grace < 0 || *ch.Grace > 7*24*3600 {
-				return nil, "", fault.New(fault.Invalid, "grace: %g seconds are not between 0 and a week", *ch.Grace)
+				return nil, "", fault.New(fault.Invalid, "grace: %g seconds are not between 0 and a week", *ch.Grace).Advise("0 kills at once; leave it out for the site's own")
 			}
 			grace = toDuration(*ch.Grace)
 		}
@@ -272,7 +272,7 @@ func (s *Server) update(u *api.Update) (control.Update, error) {
 	if u.Depends != nil {
 		d, err := sbatch.ParseDependency(*u.Depends)
 		if err != nil {
-			return out, err
+			return out, fault.New(fault.Invalid, "depends: %w", err).Advise("as sbatch --dependency: afterok:7:8, afterany:7_3, singleton; empty for none")
 		}
 		out.Depends = &d
 	}
@@ -286,14 +286,14 @@ func (s *Server) update(u *api.Update) (control.Update, error) {
 		}
 		names, err := hostlist.Expand(strings.Join(*l.from, ","))
 		if err != nil {
-			return out, fault.New(fault.Invalid, "%s: %w", l.name, err)
+			return out, fault.New(fault.Invalid, "%s: %w", l.name, err).Advise("names or host lists: v[1-4]")
 		}
 		*l.to = &names
 	}
 	if u.Features != nil {
 		con, err := sbatch.ParseConstraint(*u.Features)
 		if err != nil {
-			return out, err
+			return out, fault.New(fault.Invalid, "features: %w", err).Advise("as sbatch --constraint: a&b, a|b, [r1|r2]")
 		}
 		out.Constraint = &con
 	}

@@ -74,7 +74,7 @@ func (s *Server) changeNodes(c *call) (*api.Nodes, error) {
 	names, err := hostlist.Expand(strings.Join(ch.Nodes, ","))
 	switch {
 	case err != nil:
-		return nil, fault.New(fault.Invalid, "nodes: %w", err)
+		return nil, fault.New(fault.Invalid, "nodes: %w", err).Advise("names or host lists: v[1-4]")
 	case len(names) == 0:
 		return nil, fault.New(fault.Invalid, "nodes: none is named").Advise("names or host lists: v[1-4]")
 	case ch.Verb != "drain" && ch.Verb != "resume":

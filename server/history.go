@@ -150,7 +150,7 @@ func (c *call) historyIDs(q *store.Query, texts []string) error {
 	for _, text := range texts {
 		id, err := slurmfmt.ParseJobID(text)
 		if err != nil {
-			return fault.New(fault.Invalid, "job %s: %w", text, err)
+			return badJob(text, err)
 		}
 		if id.Tasks != "" {
 			if err := c.historyTasks(q, id); err != nil {
@@ -182,7 +182,7 @@ func (c *call) historyIDs(q *store.Query, texts []string) error {
 func (c *call) historyTasks(q *store.Query, id slurmfmt.JobID) error {
 	set, err := slurmfmt.ParseArray(id.Tasks, slurmfmt.MaxArraySize)
 	if err != nil {
-		return fault.New(fault.Invalid, "job %s: %w", id, err)
+		return badJob(id.String(), err)
 	}
 	for _, i := range set.Indices() {
 		v, err := c.s.cfg.Plane.Find(c.ctx(), job.ID(id.Job), i)

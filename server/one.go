@@ -144,7 +144,7 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 func (c *call) ended(name string) (*api.Job, error) {
 	id, err := slurmfmt.ParseJobID(name)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "job %s: %w", name, err)
+		return nil, badJob(name, err)
 	}
 	numbers, _ := c.numbers([]slurmfmt.JobID{id})
 	if len(numbers) <= 1 {

@@ -39,7 +39,7 @@ func selectJobs(s api.Select) (*selection, error) {
 	for _, text := range s.IDs {
 		id, err := slurmfmt.ParseJobID(text)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "job %s: %w", text, err)
+			return nil, badJob(text, err)
 		}
 		out.ids = append(out.ids, id)
 	}
@@ -56,7 +56,7 @@ func selectJobs(s api.Select) (*selection, error) {
 	for _, list := range s.Nodes {
 		names, err := hostlist.Expand(list)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "nodes: %w", err)
+			return nil, fault.New(fault.Invalid, "nodes: %w", err).Advise("names or host lists: v[1-4]")
 		}
 		if out.nodes == nil {
 			out.nodes = map[string]bool{}
@@ -242,7 +242,7 @@ func (c *call) tasks(id slurmfmt.JobID) (out []job.ID) {
 func (c *call) find(name string, verb auth.Verb) (control.View, error) {
 	id, err := slurmfmt.ParseJobID(name)
 	if err != nil {
-		return control.View{}, fault.New(fault.Invalid, "job %s: %w", name, err)
+		return control.View{}, badJob(name, err)
 	}
 	var v control.View
 	if id.Tasks == "" {
@@ -263,6 +263,10 @@ func (c *call) find(name string, verb auth.Verb) (control.View, error) {
 		return v, unknownJob(name) // its existence is nobody's business
 	}
 	return v, c.may(verb, o)
+}
+
+func badJob(text string, err error) error {
+	return fault.New(fault.Invalid, "job %s: %w", text, err).Advise("name it as cox queue shows it: 7, 7_3, 7_[1-4,9]")
 }
 
 func unknownJob(name string) error {

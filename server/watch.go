@@ -51,7 +51,7 @@ func (s *Server) watch(c *call, in *watchInput) error {
 	for _, text := range rejoin(in.Jobs) {
 		id, err := slurmfmt.ParseJobID(text)
 		if err != nil {
-			return fault.New(fault.Invalid, "jobs: %w", err)
+			return badJob(text, err)
 		}
 		if f.jobs == nil {
 			f.jobs = map[job.ID]bool{}

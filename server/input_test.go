@@ -1,0 +1,362 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/address"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+func TestBadRequests(t *testing.T) {
+	p := newPlane()
+	p.fill(t, 1, "anna", 2001, nil)
+	r := start(t, p, nil)
+	admin := r.token(t, "anna", func(k *control.Token) { k.Admin = true })
+	good, _ := json.Marshal(request())
+	with := func(field string) string { return `{` + field + `,` + string(good[1:]) }
+	for _, c := range []struct {
+		name, method, path, body string
+		status                   int
+		kind                     fault.Kind
+		want                     string
+	}{
+		{"no route", "GET", "/v1/frobs", "", 404, fault.Unsupported, "has no GET /v1/frobs"},
+		{"next version", "GET", "/v2/jobs", "", 404, fault.Unsupported, "has no GET /v2/jobs"},
+		{"not of the API", "GET", "/index.html", "", 404, fault.NotFound, "no GET /index.html"},
+		{"wrong method", "DELETE", "/v1/jobs", "", 405, fault.Invalid, "only GET, POST"},
+		{"unknown parameter", "GET", "/v1/jobs?frob=1", "", 400, fault.Invalid, "frob"},
+		{"parameter of a wrong type", "GET", "/v1/jobs?limit=many", "", 400, fault.Invalid, "limit"},
+		{"parameter out of range", "GET", "/v1/jobs?limit=-1", "", 400, fault.Invalid, "limit"},
+		{"cursor", "GET", "/v1/jobs?cursor=x", "", 400, fault.Invalid, "cursor"},
+		{"unknown job", "GET", "/v1/jobs/77", "", 404, fault.NotFound, "no job 77"},
+		{"unknown task", "GET", "/v1/jobs/1_4", "", 404, fault.NotFound, "no job 1_4"},
+		{"no job number", "GET", "/v1/jobs/all", "", 400, fault.Invalid, "all"},
+		{"no script", "GET", "/v1/jobs/0/script", "", 400, fault.Invalid, "0"},
+		{"unknown node", "GET", "/v1/nodes/v9", "", 404, fault.NotFound, "no node v9"},
+		{"not JSON", "POST", "/v1/jobs", "#!/bin/sh\n", 400, fault.Invalid, "not the JSON"},
+		{"empty", "POST", "/v1/jobs", "", 400, fault.Invalid, "not the JSON"},
+		{"not JSON in a change", "POST", "/v1/jobs/change", "{", 400, fault.Invalid, "not the JSON"},
+		{"unknown field", "POST", "/v1/jobs", with(`"frob":1`), 400, fault.Invalid, `no field "frob"`},
+		{"unknown field in a change", "POST", "/v1/jobs/change", `{"frob":1}`, 400, fault.Invalid, `unknown field "frob"`},
+		{"unknown verb", "POST", "/v1/jobs/change", `{"select":{"ids":["1"]},"verb":"explode"}`, 400, fault.Invalid, `no "explode"`},
+		{"unknown signal", "POST", "/v1/jobs/change", `{"select":{"ids":["1"]},"verb":"signal","signal":"SIGNOPE"}`, 400, fault.Invalid, "signal"},
+		{"no signal", "POST", "/v1/jobs/change", `{"select":{"ids":["1"]},"verb":"signal"}`, 400, fault.Invalid, "which one"},
+		{"nothing to update", "POST", "/v1/jobs/change", `{"select":{"ids":["1"]},"verb":"update"}`, 400, fault.Invalid, "nothing to change"},
+		{"update to no partition", "POST", "/v1/jobs/change", `{"select":{"ids":["1"]},"verb":"update","update":{"partitions":["x"]}}`, 400, fault.Invalid, "no partition x"},
+		{"update of a bad dependency", "POST", "/v1/jobs/change", `{"select":{"ids":["1"]},"verb":"update","update":{"depends":"after:"}}`, 400, fault.Invalid, "after"},
+		{"negative grace", "POST", "/v1/jobs/change", `{"select":{"ids":["1"]},"verb":"cancel","grace":-1}`, 400, fault.Invalid, "grace"},
+		{"drain without reason", "POST", "/v1/nodes/change", `{"nodes":["v1"],"verb":"drain"}`, 400, fault.Invalid, "needs a reason"},
+		{"unknown verb for nodes", "POST", "/v1/nodes/change", `{"nodes":["v1"],"verb":"paint"}`, 400, fault.Invalid, "paint"},
+		{"no nodes", "POST", "/v1/nodes/change", `{"nodes":[],"verb":"resume"}`, 400, fault.Invalid, "none"},
+		{"relative backup", "POST", "/v1/backup", `{"dir":"x"}`, 400, fault.Invalid, "absolute"},
+		{"Last-Event-ID", "GET", "/v1/watch?jobs=x", "", 400, fault.Invalid, "job id"},
+	} {
+		resp, body := r.ask(t, c.method, c.path, admin, c.body)
+		refusal(t, c.name, resp, body, c.status, c.kind, c.want)
+	}
+}
+
+func TestBadSubmissions(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	c := r.as(t, "anna")
+	for _, x := range []struct {
+		name string
+		set  func(*api.Submit)
+		kind fault.Kind
+		want string
+	}{
+		{"form", func(s *api.Submit) { s.Form = "cobol" }, fault.Invalid, "cobol"},
+		{"dir", func(s *api.Submit) { s.Dir = "run" }, fault.Invalid, "absolute"},
+		{"option", func(s *api.Submit) { s.Args = []string{"--nodes=zwei"} }, fault.Invalid, "zwei"},
+		{"line", func(s *api.Submit) { s.Text = "#!/bin/sh\n#SBATCH --time=28:00:00:00\n" }, fault.Invalid, "train.sbatch:2"},
+		{"partition", func(s *api.Submit) { s.Args = []string{"-p", "gpu"} }, fault.Invalid, "no such partition"},
+		{"array", func(s *api.Submit) { s.Args = []string{"--array=0-10000000"} }, fault.Invalid, "array"},
+		{"file of the server", func(s *api.Submit) { s.Args = []string{"--export-file=/etc/shadow"} }, fault.Invalid, "not sent by this client"},
+		{"priority", func(s *api.Submit) { s.Args = []string{"--priority=9"} }, fault.Permission, "priority"},
+		{"empty command", func(s *api.Submit) { s.Form = api.FormCommand }, fault.Invalid, "no command"},
+		{"native", func(s *api.Submit) { s.Form, s.Text = api.FormNative, "nam: x\n" }, fault.Invalid, "nam"},
+	} {
+		s := request()
+		x.set(s)
+		_, err := c.Submit(t.Context(), s)
+		if fault.KindOf(err) != x.kind || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+	s := request()
+	s.Text = "#!/bin/sh\n#SBATCH -t 1\n#SBATCH --nodes=x\n"
+	b, _ := json.Marshal(s)
+	resp, body := r.ask(t, "POST", "/v1/jobs", r.token(t, "anna", nil), string(b))
+	var e api.Error
+	if err := json.Unmarshal([]byte(body), &e); err != nil || resp.StatusCode != 400 || len(e.Errors) != 1 || e.Errors[0].Line != 3 || e.Errors[0].Col == 0 || e.Errors[0].File != "train.sbatch" || e.Errors[0].Text != "#SBATCH --nodes=x" {
+		t.Errorf("%s, %v", body, err)
+	}
+	if len(r.plane.jobs) != 0 {
+		t.Error("something was submitted")
+	}
+}
+
+func TestFormsOfSubmission(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	c := r.as(t, "anna")
+	s := &api.Submit{Form: api.FormCommand, Command: []string{"/bin/hostname", "-s"}, Args: []string{"-N2"}, Dir: "/tmp"}
+	if got, err := c.Submit(t.Context(), s); err != nil || got.Name != "hostname" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	j, err := c.Job(t.Context(), "1")
+	if err != nil || j.Spec.Program.Kind != "direct" || j.Spec.Program.Args[1] != "-s" || j.Spec.Source.Form != "command" || j.Spec.Groups[0].Nodes.Min != 2 {
+		t.Errorf("%+v, %v", j, err)
+	}
+	s = request()
+	s.Args = []string{"--array=1-3%2", "--nodefile=hosts"}
+	s.Files = map[string]string{"hosts": "v1\nv2\n"}
+	if got, err := c.Submit(t.Context(), s); err != nil || got.Tasks != 3 || got.ID != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	s = request()
+	s.Text = "#!/bin/sh\n#SBATCH --test-only --parsable\n"
+	if got, err := c.Submit(t.Context(), s); err != nil || got.ID != 0 || !got.TestOnly || got.Estimate == nil || got.Estimate.Nodes[0] != "v1" || !got.Parsable {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if len(r.plane.jobs) != 4 {
+		t.Errorf("%d jobs", len(r.plane.jobs))
+	}
+}
+
+func TestHugeBodies(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	secret := r.token(t, "anna", nil)
+	huge := `{"text":"` + strings.Repeat("x", maxBody) + `"}`
+	resp, body := r.ask(t, "POST", "/v1/jobs", secret, huge)
+	refusal(t, "announced", resp, body, 413, fault.Invalid, "larger than 8 MiB")
+	req, err := http.NewRequestWithContext(t.Context(), "POST", r.url+"/v1/jobs", io.MultiReader(strings.NewReader(huge))) // of unknown length
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+secret)
+	if resp, err = http.DefaultClient.Do(req); err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, _ := io.ReadAll(resp.Body)
+	refusal(t, "in chunks", resp, string(b), 413, fault.Invalid, "larger than 8 MiB")
+}
+
+func TestVersions(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	secret := r.token(t, "anna", nil)
+	for v, want := range map[string]string{
+		"":     "",
+		"1.0":  "",
+		"1.99": "", // may use only what the server lists
+		"2.0":  "update the server",
+		"0.9":  "update the client",
+		"x":    "leave it out",
+		"1":    "leave it out",
+		"-1.0": "leave it out",
+	} {
+		resp, body := r.ask(t, "GET", "/v1/jobs", secret, "", api.VersionHeader, v)
+		if resp.Header.Get(api.VersionHeader) != apiVersion {
+			t.Errorf("%q: the answer is of version %q", v, resp.Header.Get(api.VersionHeader))
+		}
+		switch {
+		case want == "":
+			if resp.StatusCode != 200 {
+				t.Errorf("%q: %s", v, body)
+			}
+		case !strings.Contains(body, want):
+			t.Errorf("%q: %s", v, body)
+		case want == "leave it out":
+			refusal(t, v, resp, body, 400, fault.Invalid, "no version")
+		default:
+			refusal(t, v, resp, body, 501, fault.Unsupported, "this client speaks API "+v)
+		}
+	}
+}
+
+func TestAPanicIsAnAnswer(t *testing.T) {
+	p := newPlane()
+	r := start(t, p, nil)
+	p.jobs = append(p.jobs, nil) // which List follows
+	resp, body := r.ask(t, "GET", "/v1/jobs", r.token(t, "anna", nil), "")
+	refusal(t, "panic", resp, body, 500, fault.Internal, "(request "+r.boot+"-")
+	if log := r.log.String(); !strings.Contains(log, "panicked") || !strings.Contains(log, "select.go") {
+		t.Errorf("%s", log)
+	}
+}
+
+func TestErrorsOfThePlaneKeepTheirKind(t *testing.T) {
+	p := newPlane()
+	r := start(t, p, nil)
+	for _, k := range []fault.Kind{fault.Exhausted, fault.Unavailable, fault.Conflict, fault.Unsupported} {
+		p.fail = fault.New(k, "because").Advise("do that")
+		_, err := r.as(t, "anna").Submit(t.Context(), request())
+		if fault.KindOf(err) != k || fault.Remedy(err) != "do that" || err.Error() != "because" {
+			t.Errorf("%s: %v", k, err)
+		}
+	}
+}
+
+func TestSockets(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	if _, err := ListenSocket(r.socket); fault.KindOf(err) != fault.Conflict || !strings.Contains(fault.Remedy(err), "cox down") {
+		t.Errorf("in use: %v", err)
+	}
+	if _, err := ListenTCP(strings.TrimPrefix(r.url, "http://")); fault.KindOf(err) != fault.Conflict || fault.Remedy(err) == "" {
+		t.Errorf("port in use: %v", err)
+	}
+	for _, addr := range []string{"0.0.0.0:0", "192.0.2.1:7461", ":7461", "nonsense"} {
+		if _, err := ListenTCP(addr); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	dir := t.TempDir()
+	stale := filepath.Join(dir, "stale")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: stale})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false) // as a killed server leaves it
+	l.Close()
+	again, err := ListenSocket(stale)
+	if err != nil {
+		t.Fatalf("stale: %v", err)
+	}
+	defer again.Close()
+	st, err := os.Stat(stale)
+	want := os.FileMode(0o600)
+	if os.Geteuid() == 0 {
+		want = 0o666
+	}
+	if err != nil || st.Mode().Perm() != want {
+		t.Errorf("%v %v", st.Mode(), err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ListenSocket(file); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("a file: %v", err)
+	}
+	if b, _ := os.ReadFile(file); string(b) != "mine" {
+		t.Error("the file is gone")
+	}
+	if _, err := ListenSocket(filepath.Join(dir, strings.Repeat("x", 120))); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a long name: %v", err)
+	}
+}
+
+// TestOneOfManyGetsTheSocket starts servers at once on one stale socket.
+func TestOneOfManyGetsTheSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cox.sock")
+	var wg sync.WaitGroup
+	got := make(chan net.Listener, 20)
+	for range 20 {
+		wg.Go(func() {
+			l, err := ListenSocket(path)
+			switch {
+			case err == nil:
+				got <- l
+			case fault.KindOf(err) != fault.Conflict:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	close(got)
+	n := 0
+	for l := range got {
+		n++
+		l.Close()
+	}
+	if n != 1 {
+		t.Errorf("%d of 20 have it", n)
+	}
+}
+
+func TestNoServerIsExplained(t *testing.T) {
+	c, err := client.New(client.Options{Socket: filepath.Join(t.TempDir(), "none")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Info(t.Context()); fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Remedy(err), "cox up") {
+		t.Errorf("%v", err)
+	}
+	if _, err := address.Parse("ftp://x"); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAThousandClients has them connected and asking at once.
+func TestAThousandClients(t *testing.T) {
+	const n = 1000
+	p := newPlane()
+	p.fill(t, 1, "anna", 2001, nil)
+	r := start(t, p, nil)
+	var wg sync.WaitGroup
+	gate := make(chan struct{})
+	errs := make(chan error, n)
+	for range n {
+		wg.Go(func() {
+			conn, err := net.Dial("unix", r.socket)
+			if err != nil {
+				errs <- err
+				return
+			}
+			defer conn.Close()
+			<-gate
+			_ = conn.SetDeadline(time.Now().Add(time.Minute))
+			fmt.Fprintf(conn, "GET /v1/jobs?columns=id HTTP/1.1\r\nHost: cox\r\nConnection: close\r\n\r\n")
+			b, err := io.ReadAll(conn)
+			if err != nil || !strings.Contains(string(b), "200 OK") {
+				errs <- fmt.Errorf("%q, %w", b, err)
+			}
+		})
+	}
+	close(gate)
+	wg.Wait()
+	close(errs)
+	failed := 0
+	for err := range errs {
+		if failed++; failed < 5 {
+			t.Error(err)
+		}
+	}
+	if failed > 0 {
+		t.Errorf("%d of %d got no answer", failed, n)
+	}
+}
+
+// TestASlowClientIsCutOff sends half a head and half a body.
+func TestABodyThatBreaksOff(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	conn, err := net.Dial("unix", r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /v1/jobs HTTP/1.1\r\nHost: cox\r\nContent-Length: 1000\r\n\r\n{")
+	if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := io.ReadAll(conn)
+	if !strings.Contains(string(b), "broke off") {
+		t.Errorf("%s", b)
+	}
+	if len(r.plane.jobs) != 0 {
+		t.Error("it was taken")
+	}
+}
