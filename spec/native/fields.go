@@ -45,7 +45,7 @@ var jobFields = []field[draft]{
 	{name: "input", form: aText, doc: "file of the standard input", sbatch: "input", also: []string{"stdin"}, set: fileName(func(d *draft) *string { return &d.spec.Output.Stdin })},
 	{name: "append", form: aBool, doc: "add to the output files instead of replacing them", sbatch: "open-mode", set: boolean(func(d *draft) *bool { return &d.spec.Output.Append })},
 	{name: "env", form: aEnv, doc: "variables to set, NAME: value", also: []string{"environment", "variables"}, set: setEnv},
-	{name: "export", form: aList, doc: "what is taken over of the submission's environment: all (as without it), none, nil, or names", sbatch: "export", also: []string{"inherit"}, set: setExport},
+	{name: "export", form: aList, doc: "what is taken over of the submission's environment: all (as without it), none, nil, or names; NAME=value sets one", sbatch: "export", also: []string{"inherit"}, set: setExport},
 	{name: "kill_on_bad_exit", form: aBool, doc: "with command: one failed task ends the job (true if not given)", also: []string{"fail_fast"}, set: boolean(func(d *draft) *bool { return &d.spec.KillOnBadExit })},
 	{name: "groups", form: form{text: "[{fields of a group}, …]", schema: schema{"type": "array", "minItems": 1, "maxItems": maxGroups, "items": object(groupFields)}}, doc: "several groups of unlike tasks that start together; the fields of a group stand in them", also: []string{"components", "tasks_groups", "hetjob"}, set: setGroups},
 	{name: "command", form: form{text: "text for sh -c, or [program, argument, …]", schema: aList.schema}, doc: "every task runs it", also: []string{"cmd", "run", "exec"}, set: setCommand},
@@ -304,21 +304,30 @@ func variableName(s string) error {
 }
 
 func setExport(p *parser, d *draft, v value) {
-	list := p.list(v)
-	if len(list) == 1 {
-		switch word := strings.ToUpper(list[0]); word {
-		case "ALL", "NONE", "NIL":
-			d.spec.Env.Export = word
+	var parts []string
+	for _, item := range p.items(v) {
+		s, ok := p.line(item)
+		if !ok {
 			return
 		}
-	}
-	for _, name := range list {
-		if err := variableName(name); err != nil {
-			p.fail(v, "write all, none, nil or names; set variables by env:", "%q %s", short(name), err)
-			return
+		parts = append(parts, s)
+		for name := range strings.SplitSeq(s, ",") {
+			name, _, _ = strings.Cut(name, "=")
+			if err := variableName(name); err != nil && !strings.ContainsAny(s, `"'`) { // quotes protect commas
+				p.fail(item, "write all, none, nil, names, or NAME=value", "%q %s", short(name), err)
+				return
+			}
 		}
 	}
-	d.spec.Env.Export = strings.Join(list, ",")
+	d.spec.Env.Export = exportWord(strings.Join(parts, ","))
+}
+
+// exportWord is a list of variables; what stands for all or none is in capitals.
+func exportWord(s string) string {
+	if word := strings.ToUpper(s); word == "ALL" || word == "NONE" || word == "NIL" {
+		return word
+	}
+	return s
 }
 
 func setCommand(p *parser, d *draft, v value) {

@@ -66,8 +66,7 @@ type draft struct {
 	flat   groupDraft // the fields of a group that stand at the top
 	groups []groupDraft
 
-	given   map[string]value // what was written, by name
-	command bool
+	given map[string]value // what was written, by name
 }
 
 func (p *parser) job(name string) *draft {

@@ -142,11 +142,7 @@ func (w *writer) env(s *job.Spec) {
 		}
 		values[name] = value
 	}
-	export := s.Env.Export
-	if strings.ContainsAny(export, "=\"'") { // NAME=value in the list: as variables that are set
-		export = ""
-	}
-	switch export {
+	switch export := exportWord(s.Env.Export); export {
 	case "ALL", "NONE", "NIL":
 		w.text("export", strings.ToLower(export))
 	default:
@@ -363,13 +359,12 @@ func gpuText(r resource.DeviceRequest) string {
 	if kind != "" {
 		short = kind + ":" + short
 	}
-	p := &parser{}
 	list, err := slurmfmt.ParseGPUs(short)
-	if _, isCount := strconv.Atoi(kind); err == nil && len(list) == 1 && request(list[0]) == r && quote(short) == short && (kind == "" || isCount != nil) && len(p.errs) == 0 {
-		return short
-	}
-	if kind == "" && r == (resource.DeviceRequest{Count: r.Count}) {
-		return short
+	if err == nil && len(list) == 1 && request(list[0]) == r && !strings.ContainsAny(kind, ", ") {
+		if kind == "" {
+			return short
+		}
+		return quoteGPU(short)
 	}
 	var fields []string
 	add := func(name, value string, write bool) {
@@ -385,6 +380,13 @@ func gpuText(r resource.DeviceRequest) string {
 	add("share", strconv.Itoa(int(r.Share)), r.Share != 0)
 	add("kind", quoteFlow(r.Kind), r.Kind != "")
 	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+func quoteGPU(s string) string {
+	if plainText(s) && !strings.ContainsAny(s, ",[]{}") {
+		return s
+	}
+	return double(s)
 }
 
 func (w *writer) hosts(name string, hosts []string) {
@@ -446,8 +448,14 @@ func oneLine(err error) string {
 func flat(s *job.Spec) map[string]string {
 	c := *s
 	c.Source, c.Provenance, c.Owner = job.Source{}, nil, job.Owner{}
+	c.Env.Export = exportWord(c.Env.Export)
 	c.Env.Hash, c.Program.ScriptHash, c.Program.ScriptName = "", "", ""
 	c.Begin, c.Deadline = c.Begin.UTC(), c.Deadline.UTC()
+	if c.Array != nil {
+		a := *c.Array
+		a.Text, a.Indices = fmt.Sprintf("%s (%s)", a.Text, slurmfmt.FormatArrayIndices(a.Indices)), nil
+		c.Array = &a
+	}
 	if c.WorkDir != "" {
 		c.WorkDir = path.Clean(c.WorkDir)
 	}
@@ -471,6 +479,10 @@ func flatten(out map[string]string, at string, v any) {
 			flatten(out, strings.TrimPrefix(at+"."+k, "."), e)
 		}
 	case []any:
+		if len(x) > 100 { // a list of nodes: as one
+			out[at] = fmt.Sprint(x...)
+			return
+		}
 		for i, e := range x {
 			flatten(out, fmt.Sprintf("%s[%d]", at, i), e)
 		}

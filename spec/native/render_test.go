@@ -226,13 +226,13 @@ func TestRenderReadsWell(t *testing.T) {
 func TestRenderSaysWhatItCannot(t *testing.T) {
 	s, _ := parse(t, "command: a\n")
 	s.Groups[0].CPUsPerTask = 3 // not what is claimed
-	s.Env.Export = "ALL,A=1"
+	s.Env.Set = []string{"A=1", "A=2"}
 	_, warnings := Render(s, nil)
 	var names []string
 	for _, w := range warnings {
 		names = append(names, w.Option)
 	}
-	if diff := cmp.Diff([]string{"env.export", "groups[0].cpus_per_task"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"env.set[0]", "env.set[1]", "groups[0].cpus_per_task"}, names); diff != "" {
 		t.Errorf("%v\n%s", warnings, diff)
 	}
 }

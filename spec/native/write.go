@@ -165,7 +165,7 @@ func numeric(s string) bool {
 	if s[0] < '0' || s[0] > '9' {
 		return false
 	}
-	return strings.Trim(strings.ToLower(s), "0123456789abcdefox_.e+-") == ""
+	return strings.Trim(strings.ToLower(s), "0123456789abcdefox_.+-") == ""
 }
 
 // double is text in double quotes.

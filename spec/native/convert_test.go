@@ -1,0 +1,123 @@
+package native
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
+)
+
+// alike compares what two texts ask for, without where it was read.
+func alike(a, b *job.Spec) string {
+	x, y := *a, *b
+	x.Source, y.Source = job.Source{}, job.Source{}
+	x.Env.Export = exportWord(x.Env.Export) // sbatch takes them in either case
+	x.Program.ScriptName, y.Program.ScriptName = "", ""
+	return cmp.Diff(x, y, cmp.Transformer("utc", func(t time.Time) string { return t.UTC().String() }))
+}
+
+// TestPublicScriptsInThisForm: the directives of public sbatch scripts can all be
+// said here, and mean the same.
+func TestPublicScriptsInThisForm(t *testing.T) {
+	f, err := os.Open("../sbatch/testdata/sbatch-headers.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(z)
+	lines.Buffer(nil, 1<<20)
+	taken, bad := 0, 0
+	for lines.Scan() {
+		var h struct {
+			Source string   `json:"source"`
+			Lines  []string `json:"lines"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &h); err != nil {
+			t.Fatal(err)
+		}
+		script := []byte("#!/bin/sh\n" + strings.Join(h.Lines, "\n") + "\ntrue\n")
+		s, _, err := sbatch.Parse(spec.Source{Name: "job.sbatch", Data: script}, sbatch.Options{Dir: "/home/ada", Now: now, Mail: true})
+		if err != nil {
+			continue
+		}
+		taken++
+		out, warnings := Render(s, script)
+		back, again, _, err := Parse(spec.Source{Name: "job.yaml", Data: out}, options())
+		if err != nil {
+			t.Errorf("%s: %v\n%s", h.Source, err, out)
+			bad++
+			continue
+		}
+		back.Owner = s.Owner
+		if diff := alike(s, back); diff != "" || len(warnings) > 0 || string(again) != string(script) {
+			t.Errorf("%s: %v\n%s\n%s\n%s", h.Source, warnings, diff, strings.Join(h.Lines, "\n"), out)
+			bad++
+		}
+		if bad > 5 {
+			t.Fatal("and perhaps more")
+		}
+	}
+	if taken < 450 {
+		t.Errorf("only %d scripts were compared", taken)
+	}
+}
+
+// TestThereAndBack: a job in this form as an sbatch script and back asks for the
+// same, as far as sbatch can say it.
+func TestThereAndBack(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"testdata/good/*.yaml", "../../examples/*.yaml"} {
+		list, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, list...)
+	}
+	whole := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, script, _, err := Parse(spec.Source{Name: file, Data: data}, options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		asBatch, lost := sbatch.Render(s, script)
+		back, _, err := sbatch.Parse(spec.Source{Name: "job.sbatch", Data: asBatch}, sbatch.Options{Dir: "/home/ada", Owner: s.Owner, Now: now, Mail: true})
+		if err != nil {
+			t.Errorf("%s: %v\n%s", file, err, asBatch)
+			continue
+		}
+		out, warnings := Render(back, asBatch)
+		again, _, _, err := Parse(spec.Source{Name: file, Data: out}, options())
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: %v %v\n%s", file, err, warnings, out)
+			continue
+		}
+		if len(lost) > 0 || s.Program.Kind == job.Direct {
+			continue // a command becomes a script that starts it
+		}
+		whole++
+		if diff := alike(s, again); diff != "" {
+			t.Errorf("%s: nothing was said to be lost, but\n%s\n%s", file, diff, asBatch)
+		}
+	}
+	if whole < 2 {
+		t.Errorf("only %d of %d files go there and back whole", whole, len(files))
+	}
+}
