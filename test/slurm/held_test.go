@@ -74,7 +74,7 @@ func (l *lab) expected(t *testing.T, s *job.Spec, g job.TaskGroup, got fields) f
 		"ReqNodeList": null(hostlist.Compress(g.NodeList)), "ExcNodeList": null(hostlist.Compress(g.Exclude)),
 		"Features": strings.ReplaceAll(null(g.Constraint.Text), ",", "&"), "Contiguous": flagOf(g.Contiguous), "Licenses": null(s.Licenses),
 		"WorkDir": path.Clean(s.WorkDir), "MinTmpDiskNode": mebibytes(g.PerNode.Disk), "CPUs/Task": fmt.Sprint(max(g.CPUsPerTask, g.PerTask.DeviceCount()*int(g.PerDevice.CPU/resource.OneCPU), 1)),
-		"Command": path.Join(l.dir, "job.sbatch"), "Dependency": null(dependency(s.Source.Given["dependency"])),
+		"Command": path.Join(l.dir, "job.sbatch"), "Dependency": null(dependency(s.Depends)),
 	}
 	if g.Exclusive {
 		f["OverSubscribe"] = map[string]string{"": "NO", "user": "USER", "mcs": "MCS"}[s.Source.Given["exclusive"]]
@@ -82,6 +82,11 @@ func (l *lab) expected(t *testing.T, s *job.Spec, g job.TaskGroup, got fields) f
 	if s.Begin.After(time.Now()) {
 		f["EligibleTime"] = begins(s.Begin, got["EligibleTime"])
 	}
+	f["Deadline"] = "N/A"
+	if !s.Deadline.IsZero() {
+		f["Deadline"] = begins(s.Deadline, got["Deadline"])
+	}
+	mail(t, f, s.Mail)
 	l.files(t, f, s, got)
 	counts(f, g)
 	memory(f, g)
@@ -105,29 +110,38 @@ func null(s string) string { return cmp.Or(s, "(null)") }
 
 // dependency spells a dependency out as scontrol does: "afterok:1:2" is
 // "afterok:1,afterok:2", "5" is "afterany:5".
-func dependency(given string) string {
-	var out strings.Builder
-	for given != "" {
-		end := strings.IndexAny(given, ",?")
-		sep := ""
-		if end < 0 {
-			end = len(given)
-		} else {
-			sep = given[end : end+1]
+func dependency(d job.Dependency) string {
+	var out []string
+	for _, c := range d.Clauses {
+		if len(c.Jobs) == 0 {
+			out = append(out, string(c.Kind))
 		}
-		kind, ids, ok := strings.Cut(given[:end], ":")
-		switch {
-		case ok:
-			out.WriteString(kind + ":" + strings.ReplaceAll(ids, ":", ","+kind+":"))
-		case strings.Trim(kind, "0123456789") == "":
-			out.WriteString("afterany:" + kind)
-		default:
-			out.WriteString(kind)
+		for _, j := range c.Jobs {
+			text := fmt.Sprintf("%s:%s", c.Kind, j)
+			if c.Delay > 0 {
+				text += fmt.Sprintf("+%d", int(c.Delay.Minutes()))
+			}
+			out = append(out, text)
 		}
-		out.WriteString(sep)
-		given = given[end+len(sep):]
 	}
-	return out.String()
+	if d.Any {
+		return strings.Join(out, "?")
+	}
+	return strings.Join(out, ",")
+}
+
+// mail fills who is told of what; scontrol shows it only where somebody is.
+func mail(t *testing.T, f fields, m *job.Mail) {
+	t.Helper()
+	f["MailType"], f["MailUser"] = "", ""
+	if m == nil {
+		return
+	}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f["MailType"], f["MailUser"] = sorted(slices.Clone(m.Types)), cmp.Or(m.To, me.Username)
 }
 
 func flagOf(b bool) string {
@@ -226,6 +240,8 @@ func uniform(name, value string) string {
 		return perNode
 	case name == "Account":
 		return null(value)
+	case name == "MailType":
+		return sorted(strings.Split(value, ","))
 	case name == "Dependency":
 		return strings.ReplaceAll(value, "(unfulfilled)", "")
 	case name == "Features":
@@ -324,7 +340,7 @@ func (l *lab) compare(t *testing.T, s *job.Spec, got []fields) (compared int, di
 	for i := range got {
 		want := l.expected(t, s, s.Groups[i], got[i])
 		if i > 0 { // what holds for the job as a whole is taken from the first component here, with a warning
-			for _, name := range []string{"JobName", "Partition", "StdOut", "StdErr", "StdIn"} {
+			for _, name := range []string{"JobName", "Partition", "StdOut", "StdErr", "StdIn", "MailType", "MailUser"} {
 				delete(want, name)
 			}
 		}

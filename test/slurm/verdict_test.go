@@ -29,7 +29,7 @@ func (v verdict) String() string {
 // related are the options that a message of sbatch about one of them may mean.
 var related = map[string][]string{
 	"gres": {"gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "ntasks-per-gpu", "cpus-per-gpu", "mem-per-gpu"},
-	"mem":  {"mem-per-cpu", "mem-per-gpu"}, "nodelist": {"exclude"}, "nodes": {"nodelist"},
+	"mem":  {"mem-per-cpu", "mem-per-gpu"}, "nodelist": {"exclude"}, "nodes": {"nodelist"}, "time-min": {"deadline"},
 }
 
 // agree reports whether one of our refusals is for sbatch's reason.
@@ -60,6 +60,7 @@ var complaints = []struct {
 	{regexp.MustCompile(`is not a valid node count|invalid number of nodes|Maximum node count`), "value", "nodes"},
 	{regexp.MustCompile(`Invalid generic resource \(gres\)|Invalid Trackable RESource`), "value", "gres"},
 	{regexp.MustCompile(`Invalid time-min`), "value", "time-min"},
+	{regexp.MustCompile(`Requested time limit is invalid|Incompatible begin and deadline`), "value", "deadline"},
 	{regexp.MustCompile(`_parse_single_range|Invalid node name`), "value", "nodelist"},
 	{regexp.MustCompile(`Invalid feature`), "value", "constraint"},
 	{regexp.MustCompile(`Invalid job array`), "value", "array"},
