@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -32,6 +33,7 @@ func TestScript(t *testing.T) {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TMPDIR", e.WorkDir+"/.tmp")
 			e.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+			e.Defer(func() { endServers(e.WorkDir) })
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -67,6 +69,23 @@ func exitIs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("%s ended with exit %d, want %d\n%s%s", args[1], got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// endServers kills what a failed script left running.
+func endServers(home string) {
+	procs, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return
+	}
+	for _, p := range procs {
+		env, err := os.ReadFile(p)
+		if err != nil || !strings.Contains(string(env)+"\x00", "HOME="+home+"\x00") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+		}
 	}
 }
 
