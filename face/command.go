@@ -102,6 +102,13 @@ func (c *Command) Sayf(format string, args ...any) {
 	fmt.Fprintf(c.Err, c.Name+": "+format+"\n", args...)
 }
 
+// PlainError is an error that is printed without the command's name in front, as
+// Slurm has a few.
+type PlainError struct{ Text string }
+
+// Error is the text.
+func (e *PlainError) Error() string { return e.Text }
+
 // Fail reports an error, where it was in a file and what to do about it, and makes
 // the exit code 1.
 func (c *Command) Fail(err error) {
@@ -109,6 +116,11 @@ func (c *Command) Fail(err error) {
 	var usage *UsageError
 	if errors.As(err, &usage) {
 		usage.print(c)
+		return
+	}
+	var plain *PlainError
+	if errors.As(err, &plain) {
+		fmt.Fprintln(c.Err, plain.Text)
 		return
 	}
 	var e *api.Error
