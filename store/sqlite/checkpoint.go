@@ -21,15 +21,17 @@ type checkpointer struct {
 	start sync.Once
 	done  sync.WaitGroup
 	grown int // guessed bytes since the last wake; guarded by store.mu
+
+	soft, hard int
 }
 
 func newCheckpointer(s *Store) *checkpointer {
-	return &checkpointer{store: s, wake: make(chan struct{}, 1), stop: make(chan struct{})}
+	return &checkpointer{store: s, wake: make(chan struct{}, 1), stop: make(chan struct{}), soft: walSoft, hard: walHard}
 }
 
 // grow says that about so many bytes were committed; the caller holds store.mu.
 func (p *checkpointer) grow(bytes int) {
-	if p.grown += bytes; p.grown < walSoft {
+	if p.grown += bytes; p.grown < p.soft {
 		return
 	}
 	p.grown = 0
@@ -57,7 +59,7 @@ func (p *checkpointer) run() {
 		if c == nil {
 			continue // out of files, say: the next wake tries again
 		}
-		if left, err := checkpoint(c); err == nil && left > walHard {
+		if size, err := checkpoint(c); err == nil && size > p.hard {
 			p.store.mu.Lock()
 			_, _ = checkpoint(c)
 			p.store.mu.Unlock()
@@ -66,14 +68,12 @@ func (p *checkpointer) run() {
 }
 
 // checkpoint copies what no reader stands in the way of and returns how many bytes
-// the log has. Its failure loses nothing: the log has it all, and the next one
-// tries again. A log that was copied whole is begun anew by the next writer, so
-// with writers at work it may grow until walHard stops them for one.
+// the log had when it began. Its failure loses nothing: the log has it all, and the
+// next one tries again. A writer begins the log anew when all of it was copied; with
+// writers at work there is always more, until p.hard stops them for a moment.
 func checkpoint(c *conn) (size int, err error) {
 	err = c.query(func(row []driver.Value) error {
-		if frames := row[1].(int64); frames > row[2].(int64) {
-			size = int(frames) * pageSize
-		}
+		size = int(row[1].(int64)) * pageSize
 		return nil
 	}, "PRAGMA wal_checkpoint(PASSIVE)")
 	return size, err

@@ -18,31 +18,59 @@ const jobByID = "SELECT " + jobColumns + " FROM job WHERE id = ?"
 // upsert writes a row over the one that stood there.
 const upsert = "INSERT OR REPLACE INTO job VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
-// Project implements store.Store.
+// Project implements store.Store. It does not wait for the disk: the log is written
+// in order, and the next Append makes all of it durable.
 func (s *Store) Project(ctx context.Context, epoch, upTo uint64, rows []store.JobRow, docs map[string][]byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log.grow(len(rows) * 2 * pageSize)
-	return s.writingLocked(ctx, epoch, func(c *conn) error {
-		for i := range rows {
-			if _, err := c.exec(upsert, jobValues(&rows[i])...); err != nil {
-				return err
-			}
-		}
-		for name, doc := range docs {
-			var err error
-			if doc == nil {
-				_, err = c.exec("DELETE FROM doc WHERE name = ?", name)
-			} else {
-				_, err = c.exec("INSERT OR REPLACE INTO doc VALUES (?, ?)", name, doc)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		_, err := c.exec("UPDATE projection SET seq = ? WHERE name = 'job'", int64(upTo))
+	if err := s.usable(ctx); err != nil {
 		return err
+	}
+	size := 2 * len(rows) * pageSize
+	for _, doc := range docs {
+		size += len(doc)
+	}
+	s.log.grow(size)
+	return s.unsynced(func() error {
+		return s.writingLocked(ctx, epoch, func(c *conn) error {
+			for i := range rows {
+				if _, err := c.exec(upsert, jobValues(&rows[i])...); err != nil {
+					return err
+				}
+			}
+			if err := putDocs(c, docs); err != nil {
+				return err
+			}
+			_, err := c.exec("UPDATE projection SET seq = ? WHERE name = 'job'", int64(upTo))
+			return err
+		})
 	})
+}
+
+// unsynced runs f without a sync at its commits.
+func (s *Store) unsynced(f func() error) error {
+	if err := s.write.script("PRAGMA synchronous = NORMAL"); err != nil {
+		return classify(err)
+	}
+	err := f()
+	if back := s.write.script("PRAGMA synchronous = FULL"); back != nil {
+		s.broken = classify(back) // an Append would not be durable
+	}
+	return err
+}
+
+func putDocs(c *conn, docs map[string][]byte) (err error) {
+	for name, doc := range docs {
+		if doc == nil {
+			_, err = c.exec("DELETE FROM doc WHERE name = ?", name)
+		} else {
+			_, err = c.exec("INSERT OR REPLACE INTO doc VALUES (?, ?)", name, doc)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func jobValues(r *store.JobRow) []driver.Value {

@@ -46,7 +46,8 @@ type Store struct {
 	// anew.
 	led, last uint64
 	sweep     sweep
-	backups   int // that are being made
+	backups   int   // that are being made
+	broken    error // why nothing may be written any more
 }
 
 var _ store.Store = (*Store)(nil)
@@ -111,6 +112,9 @@ func (s *Store) writing(ctx context.Context, epoch uint64, f func(*conn) error) 
 func (s *Store) writingLocked(ctx context.Context, epoch uint64, f func(*conn) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
+	}
+	if s.broken != nil {
+		return s.broken
 	}
 	err := s.write.tx(func() error {
 		if epoch != 0 {

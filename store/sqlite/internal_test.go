@@ -1,0 +1,185 @@
+package sqlite
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+func opened(t *testing.T) (*Store, uint64) {
+	t.Helper()
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	epoch, err := s.Lead(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, epoch
+}
+
+var one = []store.Record{{Kind: "x", Data: []byte("{}")}}
+
+// TestFailedSync: what was put is not lost when its pack cannot be made durable; the
+// append fails whole, and the next one takes another pack.
+func TestFailedSync(t *testing.T) {
+	s, epoch := opened(t)
+	put := func(text string) {
+		t.Helper()
+		if _, err := s.PutBlob(t.Context(), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("good")
+	if _, err := s.Append(t.Context(), epoch, one); err != nil {
+		t.Fatal(err)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0) // takes everything, syncs nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.blobs.pack.f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.blobs.pack.f = null
+	put("bad")
+	if _, err := s.Append(t.Context(), epoch, one); err == nil {
+		t.Fatal("the append did not notice")
+	}
+	put("later")
+	last, err := s.Append(t.Context(), epoch, one)
+	if err != nil || last != 2 {
+		t.Fatalf("the next append: record %d, %v", last, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Verify(t.Context(), s.dir); err != nil || got.Blobs != 3 || got.Last != 2 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestSpill: much that is put without an append does not stay in memory, and is
+// durable with the append.
+func TestSpill(t *testing.T) {
+	s, epoch := opened(t)
+	blob := func(i int) []byte { return bytes.Repeat(fmt.Appendf(nil, "%d ", i), 200_000) }
+	const n = 24
+	for i := range n {
+		if _, err := s.PutBlob(t.Context(), blob(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held := 0
+	for _, f := range s.blobs.waiting {
+		held += len(f.bytes)
+	}
+	if held > 2*spillSize {
+		t.Errorf("%d bytes wait in memory", held)
+	}
+	for range 2 {
+		for i := range n {
+			b, err := s.Blob(t.Context(), store.Hash(blob(i)))
+			if err != nil || !bytes.Equal(b, blob(i)) {
+				t.Errorf("blob %d: %d bytes, %v", i, len(b), err)
+			}
+		}
+		if _, err := s.Append(t.Context(), epoch, one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Verify(t.Context(), s.dir); err != nil || got.Blobs != n {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestPacksAreLeftWhenLarge: a full pack is not appended to, by this process or the
+// next; a pack with room is.
+func TestPacksAreLeftWhenLarge(t *testing.T) {
+	s, epoch := opened(t)
+	add := func(text string) int64 {
+		t.Helper()
+		if _, err := s.PutBlob(t.Context(), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Append(t.Context(), epoch, one); err != nil {
+			t.Fatal(err)
+		}
+		return s.blobs.pack.id
+	}
+	reopen := func() {
+		t.Helper()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		next, err := Open(s.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if epoch, err = next.Lead(t.Context(), "next"); err != nil {
+			t.Fatal(err)
+		}
+		s = next
+	}
+	if a, b := add("a"), add("b"); a != 1 || b != 1 {
+		t.Errorf("packs %d and %d", a, b)
+	}
+	reopen()
+	if c := add("c"); c != 1 {
+		t.Errorf("after a restart: pack %d", c)
+	}
+	s.blobs.pack.end = packSize // a hole; what lies behind it is not valid before it is committed
+	if d, e := add("d"), add("e"); d != 2 || e != 2 {
+		t.Errorf("after a full one: packs %d and %d", d, e)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	second, err := Open(s.dir) // another process: the pack is locked
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if second.blobs.pack != nil {
+		t.Error("two processes append to one pack")
+	}
+}
+
+// TestLogStaysBounded: writers that never rest do not let the log grow for ever.
+func TestLogStaysBounded(t *testing.T) {
+	s, epoch := opened(t)
+	s.log.soft, s.log.hard = 128<<10, 512<<10
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			rec := []store.Record{{Kind: "x", Data: bytes.Repeat([]byte("1"), 40_000)}}
+			for range 100 {
+				if _, err := s.Append(t.Context(), epoch, rec); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	info, err := os.Stat(filepath.Join(s.dir, "journal.db-wal"))
+	if err != nil || info.Size() > 6<<20 {
+		t.Errorf("after 16 MB the log has %d bytes, %v", info.Size(), err)
+	}
+	t.Log(info.Size())
+}
