@@ -94,6 +94,10 @@ func (c *Client) watch(ctx context.Context, o *WatchOptions, f func(api.Event) e
 	}
 	defer resp.Body.Close()
 	return readEvents(resp.Body, func() { quiet.Reset(silence) }, func(kind string, id uint64, data []byte) error {
+		if data == nil { // how far the server is; what was left out does not match the options
+			o.After = max(o.After, id)
+			return nil
+		}
 		var ev api.Event
 		if err := json.Unmarshal(data, &ev); err != nil {
 			return errStop{fault.New(fault.Unsupported, "event %d is not understood: %w", id, err)}
@@ -101,7 +105,7 @@ func (c *Client) watch(ctx context.Context, o *WatchOptions, f func(api.Event) e
 		if kind == api.KindGap {
 			ev = api.Event{Seq: id, Kind: api.KindGap}
 		}
-		if ev.Seq != 0 && ev.Seq < o.After {
+		if kind != api.KindGap && ev.Seq <= o.After {
 			return nil
 		}
 		if err := f(ev); err != nil {
@@ -117,9 +121,10 @@ func (c *Client) watch(ctx context.Context, o *WatchOptions, f func(api.Event) e
 func readEvents(r io.Reader, alive func(), f func(kind string, id uint64, data []byte) error) error {
 	br := bufio.NewReaderSize(r, 32<<10)
 	var (
-		kind string
-		id   uint64
-		data []byte
+		kind     string
+		id       uint64
+		numbered bool
+		data     []byte
 	)
 	for {
 		line, err := readLine(br)
@@ -131,19 +136,20 @@ func readEvents(r io.Reader, alive func(), f func(kind string, id uint64, data [
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(name) {
 		case "": // the end of an event, or a comment
-			if len(line) > 0 || data == nil {
+			if len(line) > 0 || data == nil && !numbered {
 				continue
 			}
 			if err := f(kind, id, data); err != nil {
 				return err
 			}
-			kind, data = "", nil
+			kind, data, numbered = "", nil, false
 		case "event":
 			kind = string(value)
 		case "id":
 			if id, err = strconv.ParseUint(string(value), 10, 64); err != nil {
 				return fmt.Errorf("event id %q: %w", value, err)
 			}
+			numbered = true
 		case "data":
 			data = append(data, value...)
 		}
