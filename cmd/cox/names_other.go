@@ -32,6 +32,14 @@ func (a *app) upCommand() *cobra.Command {
 	return needsLinux("up", "Serve this machine (Linux)", "start it on a Linux machine, and set COX_SERVER here")
 }
 
+func (a *app) backupCommand() *cobra.Command {
+	return needsLinux("backup DIR", "Copy the server's state while it works (Linux)", "run it on the server's machine")
+}
+
+func (a *app) restoreCommand() *cobra.Command {
+	return needsLinux("restore DIR", "Make a state directory of a backup (Linux)", "run it on the server's machine")
+}
+
 func needsLinux(use, short, remedy string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, DisableFlagParsing: true,
