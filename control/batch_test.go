@@ -17,18 +17,18 @@ import (
 // that comes at the same time. Both in one batch would be a second record about an
 // attempt that holds nothing any more, and no journal with it could be replayed.
 func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
-	l := &loop{
-		cfg:     Config{Clock: realClock{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
-		state:   newState(),
-		control: &Control{inbox: make(chan message)},
-	}
+	st := newState()
+	l := &loop{Control: &Control{
+		cfg:   Config{Clock: realClock{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
+		state: st, inbox: make(chan message),
+	}}
 	at := time.Unix(1, 0)
-	spec := &job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}}
+	f, o := st.forms.use(&job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}})
 	alloc := ledger.Allocation{ID: 1, Job: 1, Attempt: 1, Status: ledger.Held, Claims: []fleet.Claim{{Node: "n1"}}}
-	for i, r := range []any{submitted{1, spec}, held{alloc}} {
-		rec := record(at, []string{kindSubmitted, kindHeld}[i], 1, r)
+	for i, r := range []any{&admitted{first: 1, form: f, own: o}, held{alloc}} {
+		rec := record(at, []string{kindSubmitted, kindHeld}[i], 1, job.Actor{}, r)
 		rec.Seq = uint64(i + 1)
-		if err := l.state.apply(rec); err != nil {
+		if err := st.apply(rec, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -54,6 +54,15 @@ func (b *bench) close() {
 
 func (b *bench) reopen() { b.t.Helper(); b.close(); b.open() }
 
+// ask asks for a change of one job.
+func ask(ctx context.Context, c *control.Control, id job.ID, op control.Op) error {
+	errs, err := c.Change(ctx, job.Actor{Name: "me"}, []job.ID{id}, op)
+	if err != nil {
+		return err
+	}
+	return errs[0]
+}
+
 func (b *bench) submit(s *job.Spec) job.ID {
 	b.t.Helper()
 	a, err := b.ctl.Submit(b.t.Context(), control.Submission{Spec: s})
@@ -161,25 +170,26 @@ func TestCancel(t *testing.T) {
 	b := open(t, newHand(1, 8))
 	running, waiting := b.submit(gang(1, 8)), b.submit(gang(1, 8))
 	v := b.launched(running)
-	if err := b.ctl.Cancel(t.Context(), waiting, "me", -1); err != nil {
+	if err := ask(t.Context(), b.ctl, waiting, control.Cancel{Grace: -1}); err != nil {
 		t.Fatal(err)
 	}
 	b.state(waiting, job.Cancelled)
-	if err := b.ctl.Cancel(t.Context(), running, "me", time.Second); err != nil {
+	if err := ask(t.Context(), b.ctl, running, control.Cancel{Grace: time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	if w, _ := b.ctl.Job(t.Context(), running); w.Job.State != job.Running || w.Job.Flags&job.Stopping == 0 {
 		t.Errorf("nothing is freed before the proof: %+v", w.Job)
 	}
+	s := b.hand.stopped(t, v.Ref)
 	b.hand.end(v, engine.Stopped, 0)
 	b.state(running, job.Cancelled)
-	if s := b.hand.stops[v.Ref]; len(s) != 1 || s[0].Grace != time.Second {
+	if len(s) != 1 || s[0].Grace != time.Second {
 		t.Errorf("the engine was told %+v", s)
 	}
-	if err := b.ctl.Cancel(t.Context(), running, "me", 0); err != nil {
+	if err := ask(t.Context(), b.ctl, running, control.Cancel{Grace: 0}); err != nil {
 		t.Errorf("cancelling an ended job: %v", err)
 	}
-	if err := b.ctl.Cancel(t.Context(), 99, "me", 0); fault.KindOf(err) != fault.NotFound {
+	if err := ask(t.Context(), b.ctl, 99, control.Cancel{Grace: 0}); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("cancelling no job: %v", err)
 	}
 }
@@ -285,19 +295,7 @@ func TestOrphansAreEndedAndForgotten(t *testing.T) {
 	stray := engine.Ref{Allocation: 77, Attempt: 1}
 	h.put(engine.Report{Ref: stray, Job: 5, Phase: engine.Running})
 	b := open(t, h)
-	for {
-		h.mu.Lock()
-		stops, wake := h.stops[stray], h.wake
-		h.mu.Unlock()
-		if len(stops) > 0 {
-			break
-		}
-		select {
-		case <-wake:
-		case <-time.After(20 * time.Second):
-			t.Fatal("the orphan was never stopped")
-		}
-	}
+	h.stopped(t, stray)
 	if err := b.ctl.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -356,7 +354,7 @@ func TestHoldAndRelease(t *testing.T) {
 	s.Held = true
 	id := b.submit(s)
 	b.until(id, "held", func(v control.View) bool { return v.Why.Code == reason.HeldUser })
-	if err := b.ctl.Hold(t.Context(), id, "me", false); err != nil {
+	if err := ask(t.Context(), b.ctl, id, control.Hold{On: false}); err != nil {
 		t.Fatal(err)
 	}
 	b.launched(id)
@@ -435,7 +433,7 @@ func TestAFullDiskKeepsNobodyWaiting(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for range 3 {
-		if err := ctl.Cancel(ctx, id, "me", 0); fault.KindOf(err) != fault.Exhausted {
+		if err := ask(ctx, ctl, id, control.Cancel{Grace: 0}); fault.KindOf(err) != fault.Exhausted {
 			t.Fatalf("a cancel with a full disk: %v", err)
 		}
 		if _, err := ctl.Submit(ctx, control.Submission{Spec: gang(1, 8)}); fault.KindOf(err) != fault.Exhausted {
@@ -457,7 +455,7 @@ func TestACancelledJobDoesNotRunAgain(t *testing.T) {
 			s.Requeue = true
 			id := b.submit(s)
 			v := b.launched(id)
-			if err := b.ctl.Cancel(t.Context(), id, "me", 0); err != nil {
+			if err := ask(t.Context(), b.ctl, id, control.Cancel{Grace: 0}); err != nil {
 				t.Fatal(err)
 			}
 			b.hand.end(v, cause, 1)

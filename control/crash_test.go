@@ -20,32 +20,47 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// dying is a store under which the process dies at an append: just before the
-// batch is durable or just after, and no call of it returns then.
+// dying is a store under which the process dies at a write of the journal or of the
+// projection: just before it is durable or just after, and no call of it returns then.
 type dying struct {
 	*store.Memory
 	mu     sync.Mutex
-	left   int  // appends until it dies
-	before bool // the last batch is not written
+	left   int  // writes until it dies
+	before bool // the last one is not made
 	dead   chan struct{}
 }
 
-func (d *dying) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
+func (d *dying) Append(ctx context.Context, epoch uint64, recs []store.Record) (last uint64, err error) {
+	err = d.write(ctx, func() error { last, err = d.Memory.Append(ctx, epoch, recs); return err })
+	return last, err
+}
+
+func (d *dying) Project(ctx context.Context, epoch, upTo uint64, rows []store.JobRow, docs map[string][]byte) error {
+	return d.write(ctx, func() error { return d.Memory.Project(ctx, epoch, upTo, rows, docs) })
+}
+
+func (d *dying) write(ctx context.Context, f func() error) error {
 	d.mu.Lock()
 	d.left--
 	die := d.left == 0
 	d.mu.Unlock()
+	select {
+	case <-d.dead:
+		<-ctx.Done()
+		return ctx.Err()
+	default:
+	}
 	if !die {
-		return d.Memory.Append(ctx, epoch, recs)
+		return f()
 	}
 	if !d.before {
-		if _, err := d.Memory.Append(ctx, epoch, recs); err != nil {
-			return 0, err
+		if err := f(); err != nil {
+			return err
 		}
 	}
 	close(d.dead)
 	<-ctx.Done()
-	return 0, ctx.Err()
+	return ctx.Err()
 }
 
 // chaos is a world whose jobs and faults follow from a seed. It watches that no
@@ -175,11 +190,14 @@ func crashes(t *testing.T, seed uint64) {
 	mem, n := new(store.Memory), noted{c.driver, new(sync.Mutex), map[engine.Ref]*engine.Launch{}}
 	accepted := map[job.ID]bool{}
 	for life := range 6 {
-		st := &dying{Memory: mem, left: 1 + c.n(12), before: c.n(2) == 0, dead: make(chan struct{})}
+		st := &dying{Memory: mem, left: 1 + c.n(14), before: c.n(2) == 0, dead: make(chan struct{})}
 		if life == 5 {
 			st.left = 0 // it lives on
 		}
-		ctl, err := control.Open(t.Context(), control.Config{Store: st, Engine: n, Pool: fleet.Pool{Name: "p"}, Grace: 2 * time.Second})
+		ctl, err := control.Open(t.Context(), control.Config{
+			Store: st, Engine: n, Pool: fleet.Pool{Name: "p"}, Grace: 2 * time.Second,
+			Backoff: time.Millisecond, Project: time.Duration(1+c.n(5)) * time.Millisecond,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,9 +247,9 @@ func (c *chaos) act(ctl *control.Control, dead <-chan struct{}, accepted map[job
 				accepted[id] = true
 			}
 		case 2:
-			err = ctl.Cancel(ctx, id, "me", time.Duration(c.n(2))*time.Second)
+			err = ask(ctx, ctl, id, control.Cancel{Grace: time.Duration(c.n(2)) * time.Second})
 		case 3:
-			err = ctl.Requeue(ctx, id, "me")
+			err = ask(ctx, ctl, id, control.Requeue{})
 		case 4:
 			err = ctl.Check(ctx)
 		default:
@@ -263,13 +281,21 @@ func (c *chaos) settle(ctl *control.Control, n noted, accepted map[job.ID]bool) 
 			seen[v.Job.ID] = true
 			if !v.Job.State.Final() {
 				open++
+				if v.Job.Flags&job.HeldFailed != 0 {
+					if err := ask(c.t.Context(), ctl, v.Job.ID, control.Hold{}); err != nil {
+						c.t.Fatal(err)
+					}
+				}
 			} else if v.Ref != (engine.Ref{}) {
 				c.t.Errorf("job %d is %s and holds %s", v.Job.ID, v.Job.State, v.Ref)
 			}
 		}
 		for id := range accepted {
-			if !seen[id] {
-				c.t.Fatalf("job %d was accepted and is lost", id)
+			if seen[id] {
+				continue
+			}
+			if v, err := ctl.Job(c.t.Context(), id); err != nil || !v.Job.State.Final() { // the projection has it
+				c.t.Fatalf("job %d was accepted and is lost: %v, %s", id, err, v.Job.State)
 			}
 		}
 		reports, err := c.driver.List(c.t.Context())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
@@ -70,6 +71,24 @@ func (h *hand) Stop(_ context.Context, ref engine.Ref, s engine.Stop) error {
 	close(h.wake)
 	h.wake = make(chan struct{})
 	return nil
+}
+
+// stopped waits until the engine was told to stop an attempt.
+func (h *hand) stopped(t *testing.T, ref engine.Ref) []engine.Stop {
+	t.Helper()
+	for {
+		h.mu.Lock()
+		stops, wake := slices.Clone(h.stops[ref]), h.wake
+		h.mu.Unlock()
+		if len(stops) > 0 {
+			return stops
+		}
+		select {
+		case <-wake:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("attempt %s was never stopped", ref)
+		}
+	}
 }
 
 func (h *hand) Signal(context.Context, engine.Ref, int, engine.Scope) error { return nil }

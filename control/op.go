@@ -1,11 +1,9 @@
 package control
 
 import (
-	"context"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
@@ -71,25 +69,3 @@ func (Signal) op()  {}
 func (Suspend) op() {}
 func (Top) op()     {}
 func (Update) op()  {}
-
-// Change asks for one change of many jobs, in one durable batch: it is durable for
-// all of them when Change returns, or for none if it returns an error. The list has
-// an error, or nil, for each job.
-func (c *Control) Change(ctx context.Context, by job.Actor, ids []job.ID, op Op) ([]error, error) {
-	out := make([]error, len(ids))
-	for i, id := range ids {
-		switch op := op.(type) {
-		case Cancel:
-			out[i] = c.Cancel(ctx, id, by.Name, op.Grace)
-		case Hold:
-			out[i] = c.Hold(ctx, id, by.Name, op.On)
-		case Requeue:
-			out[i] = c.Requeue(ctx, id, by.Name)
-		case Signal:
-			out[i] = c.Signal(ctx, id, op.Signal, op.To)
-		default:
-			return nil, fault.New(fault.Unsupported, "%T is not built yet", op)
-		}
-	}
-	return out, nil
-}

@@ -2,12 +2,14 @@ package control
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -20,50 +22,117 @@ type Filter struct {
 	Whole bool
 }
 
+// scanned is how many jobs Scan looks at before it lets the loop write.
+const scanned = 512
+
 // Scan calls f for the jobs in memory, ascending by number, until it returns
 // false. The view is valid during the call only. No disk is waited for. Jobs leave
 // memory some minutes after their end (Config.Keep); History has them.
+//
+// What it shows is no picture of one instant: see LastEvent.
 func (c *Control) Scan(fl Filter, f func(*View) bool) {
-	views, _, err := c.Jobs(context.Background())
-	if err != nil {
-		return
-	}
-	for i := range views {
-		v := &views[i]
-		if v.Job.ID <= fl.After || fl.Live && v.Job.State.Final() ||
-			len(fl.Users) > 0 && !slices.Contains(fl.Users, v.Job.Spec.Owner.User) {
-			continue
+	s := c.state
+	var vr viewer
+	for {
+		s.mu.RLock()
+		list := s.order
+		if fl.Live {
+			list = s.live
 		}
-		if !f(v) {
+		from := after(list, fl.After)
+		chunk := list[from:min(from+scanned, len(list))]
+		for _, e := range chunk {
+			fl.After = e.id
+			if e.gone || fl.Live && e.state.Final() ||
+				len(fl.Users) > 0 && !slices.Contains(fl.Users, e.form.spec.Owner.User) {
+				continue
+			}
+			if !f(vr.see(e, fl.Whole)) {
+				s.mu.RUnlock()
+				return
+			}
+		}
+		s.mu.RUnlock()
+		if len(chunk) < scanned {
 			return
 		}
 	}
 }
 
-// Find returns one task of an array by its index.
-func (c *Control) Find(ctx context.Context, array job.ID, task uint32) (View, error) {
-	for _, id := range c.Tasks(array) {
-		v, err := c.Job(ctx, id)
+// Jobs returns every job in memory by number, with the number of the last change
+// that the list reflects, for Next.
+func (c *Control) Jobs(context.Context) ([]View, uint64, error) {
+	change := c.changes.Last()
+	var views []View
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	for _, e := range c.state.order {
+		if !e.gone {
+			views = append(views, viewOf(e))
+		}
+	}
+	return views, change, nil
+}
+
+// Job returns one job, from memory or else from the store; fault.NotFound if there
+// is none of that number.
+func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
+	c.state.mu.RLock()
+	e := c.state.jobs[id]
+	var v View
+	if e != nil {
+		v = viewOf(e)
+	}
+	c.state.mu.RUnlock()
+	if e != nil {
+		return v, nil
+	}
+	row, err := c.cfg.Store.Job(ctx, uint64(id))
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		return View{}, unknown(id)
+	case err != nil:
+		return View{}, err
+	}
+	return fromRow(&row)
+}
+
+// Find returns one task of an array by its index, from memory or else from the store.
+func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (View, error) {
+	c.state.mu.RLock()
+	a := c.state.arrays.m[first]
+	id := job.ID(0)
+	if a != nil {
+		if i, ok := slices.BinarySearch(a.spec.Indices, task); ok {
+			id = first + job.ID(i)
+		}
+	}
+	c.state.mu.RUnlock()
+	if a == nil {
+		v, err := c.Job(ctx, first)
 		if err != nil {
 			return View{}, err
 		}
-		if v.Job.Array != nil && v.Job.Array.Job == array && v.Job.Array.Index == task {
-			return v, nil
+		if s := v.Job.Spec.Array; s != nil {
+			if i, ok := slices.BinarySearch(s.Indices, task); ok {
+				id = first + job.ID(i)
+			}
 		}
 	}
-	return View{}, fault.New(fault.NotFound, "there is no job %d_%d", array, task)
+	if id == 0 {
+		return View{}, fault.New(fault.NotFound, "there is no job %d_%d", first, task)
+	}
+	return c.Job(ctx, id)
 }
 
 // Tasks lists the numbers of all tasks in memory of an array; of a job that is no
 // array its own; nil if it is not in memory.
 func (c *Control) Tasks(id job.ID) (out []job.ID) {
-	c.Scan(Filter{After: id - 1}, func(v *View) bool {
-		if v.Job.ID != id && (v.Job.Array == nil || v.Job.Array.Job != id) {
-			return false
-		}
-		out = append(out, v.Job.ID)
-		return true
-	})
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	for _, e := range c.state.members(id) {
+		out = append(out, e.id)
+	}
 	return out
 }
 
@@ -74,49 +143,117 @@ type Why struct {
 	StartsBy time.Time       // promised by the scheduler; zero: nothing is promised
 }
 
-// Why lists every gate that keeps a job waiting.
+// Why lists every gate that keeps a pending job waiting, and what it was promised.
 func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
-	rs, err := c.Reasons(ctx, id)
-	w := Why{Reasons: rs}
-	if len(rs) > 0 && rs[0].Since > 0 {
-		w.Since = time.Unix(rs[0].Since, 0)
+	c.state.mu.Lock() // the core remembers what it finds out
+	e := c.state.jobs[id]
+	var w Why
+	if e != nil && e.state == job.Pending {
+		w.Reasons = slices.Clone(c.core.Reasons(sched.Instant(c.cfg.Clock.Now().UnixNano()), id))
+		w.StartsBy = fromNanos(e.rare().startsBy)
 	}
-	return w, err
+	c.state.mu.Unlock()
+	if e == nil {
+		_, err := c.Job(ctx, id)
+		return Why{}, err
+	}
+	if len(w.Reasons) > 0 && w.Reasons[0].Since > 0 {
+		w.Since = time.Unix(w.Reasons[0].Since, 0).UTC()
+	}
+	return w, nil
+}
+
+// Reasons returns the reasons of Why.
+func (c *Control) Reasons(ctx context.Context, id job.ID) ([]reason.Reason, error) {
+	w, err := c.Why(ctx, id)
+	return w.Reasons, err
 }
 
 // Estimate is when and where a job would start if it were submitted now.
 type Estimate struct {
-	Start   time.Time // zero: nobody can tell
+	Start   time.Time // if every running job uses its whole limit; zero: nobody can tell
 	Nodes   []string
 	Reasons []reason.Reason // why not now
 }
 
 // Estimate says what would become of a job without keeping anything of it.
-func (c *Control) Estimate(context.Context, *job.Spec) (Estimate, error) {
-	return Estimate{}, fault.New(fault.Unsupported, "an estimate is not built yet")
+func (c *Control) Estimate(ctx context.Context, spec *job.Spec) (Estimate, error) {
+	now := c.cfg.Clock.Now()
+	if err := checkSpec(spec, now.UnixNano()); err != nil {
+		return Estimate{}, err
+	}
+	if _, err := c.lookUp(ctx, dependencyOf(spec)); err != nil {
+		return Estimate{}, err
+	}
+	c.state.mu.Lock()
+	defer c.state.mu.Unlock()
+	if why := c.core.Feasible(spec); len(why) > 0 {
+		return Estimate{}, &RefusedError{why}
+	}
+	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), spec, spec.Priority-spec.Nice)
+	out := Estimate{Start: fromNanos(int64(at)), Reasons: why}
+	for _, cl := range claims {
+		if !slices.Contains(out.Nodes, cl.Node) {
+			out.Nodes = append(out.Nodes, cl.Node)
+		}
+	}
+	if spec.Begin.After(out.Start) && !out.Start.IsZero() {
+		out.Start = spec.Begin
+	}
+	return out, nil
+}
+
+func dependencyOf(s *job.Spec) *job.Dependency {
+	if s.Depends.IsZero() {
+		return nil
+	}
+	return &s.Depends
 }
 
 // History calls f for the jobs of the store that the query asks for, newest first,
-// until it returns false. next is the Below of the next page; 0 at the end.
-func (c *Control) History(context.Context, store.Query, func(*View) bool) (next uint64, err error) {
-	return 0, fault.New(fault.Unsupported, "history is not built yet")
+// until it returns false. next is the Below of the next page; 0 at the end. What
+// changed within the last second or two may be missing: Scan has it.
+func (c *Control) History(ctx context.Context, q store.Query, f func(*View) bool) (next uint64, err error) {
+	n := 0
+	err = c.cfg.Store.History(ctx, q, func(row store.JobRow) error {
+		v, err := fromRow(&row)
+		if err != nil {
+			return err
+		}
+		n++
+		next = row.ID
+		if !f(&v) {
+			return errEnough
+		}
+		return nil
+	})
+	if err == nil && (q.Limit == 0 || n < q.Limit) {
+		next = 0
+	}
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return next, err
 }
 
 // Audit calls f for the journal records that somebody asked for, oldest first.
-func (c *Control) Audit(context.Context, store.RecordQuery, func(store.Record) error) error {
-	return fault.New(fault.Unsupported, "the audit is not built yet")
+func (c *Control) Audit(ctx context.Context, q store.RecordQuery, f func(store.Record) error) error {
+	q.OnlyActors = true
+	return c.cfg.Store.Records(ctx, q, f)
 }
 
 // Backup copies the store into a new folder while it is used, and returns the
 // number of the last record of the journal that is certain to be in the copy.
-func (c *Control) Backup(context.Context, string) (seq uint64, err error) {
-	return 0, fault.New(fault.Unsupported, "backup is not built yet")
+func (c *Control) Backup(ctx context.Context, dir string) (seq uint64, err error) {
+	b, ok := c.cfg.Store.(store.Backuper)
+	if !ok {
+		return 0, fault.New(fault.Unsupported, "this store cannot be copied while it is used")
+	}
+	seq = c.events.Last()
+	return seq, b.Backup(ctx, dir)
 }
 
 // Blob returns a script or an environment by its hash.
 func (c *Control) Blob(ctx context.Context, hash string) ([]byte, error) {
 	return c.cfg.Store.Blob(ctx, hash)
 }
-
-// SplitEnv takes an environment blob apart.
-func SplitEnv(b []byte) []string { return splitEnv(b) }

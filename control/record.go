@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -22,12 +23,22 @@ const (
 	kindCancel    = "cancel-asked"
 	kindHold      = "hold-set"
 	kindRequeue   = "requeue-asked"
+	kindExpired   = "time-over"
+	kindSuspend   = "suspend-set"
+	kindUpdate    = "job-updated"
+	kindTop       = "queue-moved"
+	kindNodes     = "nodes-set"
+	kindToken     = "token-made"
+	kindRevoked   = "token-revoked"
 )
 
-// submitted accepts a job, or all tasks of an array: task i has number First+i.
+// submitted accepts a job, or all tasks of an array: task i has number First+i. Spec
+// is the form; journals of the first version have the whole specification there and
+// no own part.
 type submitted struct {
-	First job.ID    `json:"first"`
-	Spec  *job.Spec `json:"spec"`
+	First job.ID          `json:"first"`
+	Own   *own            `json:"own,omitempty"`
+	Spec  json.RawMessage `json:"spec"`
 }
 
 // held grants an allocation and begins an attempt.
@@ -49,6 +60,8 @@ type ended struct {
 	By     job.Cause     `json:"by"`
 	Flags  job.Flags     `json:"flags,omitempty"`
 	Report engine.Report `json:"report"`
+	Again  time.Time     `json:"again,omitzero"`   // of a requeue: not before
+	Failed int           `json:"failed,omitempty"` // attempts that failed in a row, this one with them
 }
 
 // uncertain marks an allocation whose work nobody can prove, or takes that back.
@@ -58,37 +71,160 @@ type uncertain struct {
 	Message   string     `json:"message,omitempty"`
 }
 
-// cancel asks for the end of a job; a pending one has ended with it.
+// cancel asks for the end of a job; a pending one has ended with it. State, here and
+// below, is the job's state after the record; journals of the first version lack it,
+// and have the name of who asked in By instead of in the record.
 type cancel struct {
-	By     string        `json:"by"`
-	Signal int           `json:"signal,omitempty"`
-	Grace  time.Duration `json:"grace"`
+	By      string        `json:"by,omitempty"`
+	Signal  int           `json:"signal,omitempty"`
+	Grace   time.Duration `json:"grace"`
+	Message string        `json:"message,omitempty"`
+	State   *job.State    `json:"state,omitempty"`
 }
 
 // hold sets or clears a job's hold.
 type hold struct {
-	By   string `json:"by"`
-	Held bool   `json:"held"`
+	By    string     `json:"by,omitempty"`
+	Held  bool       `json:"held"`
+	Admin bool       `json:"admin,omitempty"`
+	State *job.State `json:"state,omitempty"`
 }
 
 // requeue asks for a new attempt; a job that has ended waits again with it.
 type requeue struct {
-	By string `json:"by"`
+	By    string     `json:"by,omitempty"`
+	Hold  bool       `json:"hold,omitempty"`
+	State *job.State `json:"state,omitempty"`
+}
+
+// expired ends a job whose time is over: State DEADLINE, or TIMEOUT for a limit that
+// was lowered while it ran. A pending job has ended with it, a running one is being
+// stopped.
+type expired struct {
+	State job.State     `json:"state"`
+	Grace time.Duration `json:"grace"`
+}
+
+// suspend stops the processes of a job, or continues them.
+type suspend struct {
+	On    bool       `json:"on"`
+	State *job.State `json:"state,omitempty"`
+}
+
+// update replaces what was asked for.
+type update struct {
+	Own        *own            `json:"own"`
+	Spec       json.RawMessage `json:"spec"`
+	Fields     []string        `json:"fields"` // what was changed, for people
+	MaxRunning *uint32         `json:"max_running,omitempty"`
+	Queue      *place          `json:"queue,omitempty"` // the job's new place in the queue; nil: as before
+	State      *job.State      `json:"state,omitempty"`
+}
+
+// place is a job's place in the queue: larger priority first, then earlier At.
+type place struct {
+	Job      job.ID `json:"job,omitempty"`
+	Priority int64  `json:"priority"`
+	At       int64  `json:"at"` // nanoseconds since the Unix epoch
+}
+
+// top gives jobs new places in the queue.
+type top struct {
+	Moves []place    `json:"moves"`
+	State *job.State `json:"state,omitempty"`
+}
+
+// nodesSet drains nodes or takes that back.
+type nodesSet struct {
+	Nodes  []string `json:"nodes"`
+	Drain  bool     `json:"drain"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+// revoked makes a token invalid.
+type revoked struct {
+	ID string `json:"id"`
 }
 
 // record makes a journal record; payloads are ours and always marshal.
-func record(at time.Time, kind string, id job.ID, payload any) store.Record {
-	data, err := json.Marshal(payload)
-	if err != nil {
-		panic(fmt.Sprintf("control: %s record: %v", kind, err))
+func record(at time.Time, kind string, id job.ID, by job.Actor, payload any) store.Record {
+	return store.Record{
+		At: at.UTC().Truncate(time.Microsecond), Kind: kind, Job: uint64(id),
+		By: store.Actor{Name: by.Name, UID: by.UID, From: by.From}, Data: payloadJSON(payload),
 	}
-	return store.Record{At: at.UTC().Truncate(time.Microsecond), Kind: kind, Job: uint64(id), Data: data}
 }
 
-func decode[T any](r store.Record) (T, error) {
-	var v T
+func payloadJSON(payload any) []byte {
+	if a, ok := payload.(*admitted); ok {
+		return a.json()
+	}
+	return mustJSON(payload)
+}
+
+// value is a record's payload: the one that was staged, or what stands on disk.
+func value[T any](r *store.Record, staged any) (v T, err error) {
+	if v, ok := staged.(T); ok {
+		return v, nil
+	}
 	if err := json.Unmarshal(r.Data, &v); err != nil {
 		return v, fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Kind, err)
 	}
 	return v, nil
+}
+
+// admitted is a submission as it is applied: what kindSubmitted stands for.
+type admitted struct {
+	first job.ID
+	form  *form
+	own   own
+	owned packed
+	past  map[job.ID]*past // of what it depends on and memory does not know; not in the record
+}
+
+// json is the payload of the record.
+func (a *admitted) json() []byte {
+	o := mustJSON(&a.own)
+	b := make([]byte, 0, len(o)+len(a.form.key)+64)
+	b = append(b, `{"first":`...)
+	b = strconv.AppendUint(b, uint64(a.first), 10)
+	b = append(append(append(b, `,"own":`...), o...), `,"spec":`...)
+	return append(append(b, a.form.key...), '}')
+}
+
+// admittedOf reads the payload of a kindSubmitted record.
+func (fs *forms) admittedOf(r *store.Record, staged any) (*admitted, error) {
+	if a, ok := staged.(*admitted); ok {
+		return a, nil
+	}
+	v, err := value[submitted](r, nil)
+	if err != nil {
+		return nil, err
+	}
+	f, o, err := fs.read(v.Own, v.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Kind, err)
+	}
+	return &admitted{first: v.First, form: f, own: o, owned: pack(&o, &f.def)}, nil
+}
+
+// read uses the form of a specification that was written in two parts, or whole.
+func (fs *forms) read(o *own, spec json.RawMessage) (*form, own, error) {
+	if o != nil {
+		f, err := fs.get(string(spec), o, func(into *job.Spec) error { return json.Unmarshal(spec, into) })
+		return f, *o, err
+	}
+	var s job.Spec
+	if err := json.Unmarshal(spec, &s); err != nil {
+		return nil, own{}, err
+	}
+	f, whole := fs.use(&s)
+	return f, whole, nil
+}
+
+// tasks is how many jobs it makes.
+func (a *admitted) tasks() int {
+	if a.own.Array == nil {
+		return 1
+	}
+	return len(a.own.Array.Indices)
 }

@@ -1,21 +1,27 @@
 package control
 
 import (
+	"time"
+
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/ledger"
 	"github.com/coxswain-sched/coxswain/reconcile"
+	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// maxLaunches bounds the attempts of a job that may be requeued and whose launches fail.
-const maxLaunches = 3
+// Bounds of the attempts of a job that may be requeued.
+const (
+	maxFailures = 5               // in a row; then it is held, as Slurm's max_batch_requeue
+	maxBackoff  = 5 * time.Minute // between two of them
+)
 
 // reported is the message for a report of the engine. A report about an attempt
 // that holds nothing changes no job: an ended one is forgotten, a living one is
 // ended, since nobody may run what the ledger does not hold.
 func (l *loop) reported(r engine.Report) message {
-	return message{r.Job, func(l *loop) {
+	return message{job: r.Job, run: func(l *loop) {
 		e, err := l.state.holder(r.Ref)
 		switch {
 		case err != nil && r.Phase == engine.Ended:
@@ -24,41 +30,54 @@ func (l *loop) reported(r engine.Report) message {
 		case err != nil:
 			l.orphan(r.Ref)
 			return
-		case r.Version < e.report.Version:
+		case r.Version < e.report().Version:
 			return
 		}
-		e.report = r
-		l.state.touch(e.ID)
+		l.state.mu.Lock()
+		e.last.report = &r
+		l.state.touch(e)
+		l.state.mu.Unlock()
 		switch {
 		case r.Phase == engine.Ended && r.Gone:
 			l.stageEnd(e, r)
 			return
-		case r.Phase >= engine.Running && e.Flags&job.Configuring != 0 && !r.Started.IsZero():
-			l.stage(kindStarted, e.ID, started{r.Ref, r.Started}, func() { l.extend(e) }, nil)
+		case r.Phase >= engine.Running && e.flags&job.Configuring != 0 && !r.Started.IsZero():
+			l.stage(kindStarted, e.id, job.Actor{}, started{r.Ref, r.Started}, func() { l.extend(e) })
 		}
-		if r.Uncertain != (e.Flags&job.Uncertain != 0) {
-			l.stage(kindUncertain, e.ID, uncertain{r.Ref, r.Uncertain, r.Message}, nil, nil)
+		if r.Uncertain != (e.flags&job.Uncertain != 0) {
+			l.stage(kindUncertain, e.id, job.Actor{}, uncertain{r.Ref, r.Uncertain, r.Message}, nil)
 		}
-	}, nil}
+	}}
 }
 
 func (l *loop) stageEnd(e *entry, r engine.Report) {
 	v := ended{Ref: r.Ref, Report: r}
 	v.State, v.By, v.Flags = outcome(e, r)
-	if e.Flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
-		l.stage(kindStarted, e.ID, started{r.Ref, r.Started}, nil, nil)
+	if v.State == job.Pending && v.By == job.ByEngine {
+		v.Failed = e.rare().failed + 1
+		if v.Failed >= maxFailures {
+			v.Flags |= job.Held | job.HeldFailed
+		} else if v.Failed > 1 {
+			v.Again = l.cfg.Clock.Now().Add(min(l.cfg.Backoff<<(v.Failed-2), maxBackoff))
+		}
 	}
-	l.stage(kindEnded, e.ID, v, func() { l.dispatch.Forget(r.Ref) }, nil)
+	if e.flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
+		l.stage(kindStarted, e.id, job.Actor{}, started{r.Ref, r.Started}, nil)
+	}
+	l.stage(kindEnded, e.id, job.Actor{}, v, func() { l.dispatch.Forget(r.Ref) })
 }
 
 // outcome maps how an attempt ended, and what was asked of it, to the job's next
 // state. A job whose end was asked for does not wait again.
 func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
+	a := e.last
 	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed
 	switch {
-	case e.cancel != nil && (stopped || r.Cause == engine.NodeLost):
+	case a.cancel != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Cancelled, job.ByUser, 0
-	case e.requeue && stopped:
+	case a.expired != nil && (stopped || r.Cause == engine.NodeLost):
+		return a.expired.State, job.ByControl, 0
+	case a.requeue != nil && stopped:
 		return job.Pending, job.ByUser, job.Requeued
 	}
 	switch r.Cause {
@@ -67,12 +86,12 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 	case engine.OutOfMemory:
 		return job.OutOfMemory, job.ByEngine, 0
 	case engine.NodeLost:
-		if e.Spec.Requeue {
+		if e.form.spec.Requeue {
 			return job.Pending, job.ByEngine, job.Requeued
 		}
 		return job.NodeFail, job.ByEngine, 0
 	case engine.LaunchFailed:
-		if e.Spec.Requeue && e.Attempt < maxLaunches {
+		if e.form.spec.Requeue {
 			return job.Pending, job.ByEngine, job.Requeued | job.LaunchFailed
 		}
 		return job.Failed, job.ByEngine, job.LaunchFailed
@@ -85,7 +104,7 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 
 // refused is the message for a launch that the engine does not take.
 func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
-	return message{id, func(l *loop) {
+	return message{job: id, run: func(l *loop) {
 		e, err := l.state.holder(ref)
 		if err != nil {
 			return
@@ -94,7 +113,7 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
 			Ref: ref, Job: id, Phase: engine.Ended, Cause: engine.LaunchFailed, Gone: true,
 			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: why.Error(),
 		})
-	}, nil}
+	}}
 }
 
 func (l *loop) orphan(ref engine.Ref) {
@@ -104,7 +123,7 @@ func (l *loop) orphan(ref engine.Ref) {
 
 // extend tells the core when a job that has now started will reach its limit.
 func (l *loop) extend(e *entry) {
-	l.state.events = append(l.state.events, extended(e, l.until(e)))
+	l.state.events = append(l.state.events, sched.Extended{Job: e.id, Until: untilOf(e, l.cfg.Clock.Now())})
 }
 
 // resume takes up what the journal says is held: a launch is repeated where the
@@ -112,13 +131,18 @@ func (l *loop) extend(e *entry) {
 func (l *loop) resume() {
 	for _, a := range l.state.led.Live() {
 		e := l.state.jobs[a.Job]
-		if e.Flags&job.Configuring != 0 {
+		if e.flags&job.Configuring != 0 {
 			l.launch(e, a)
 		}
-		if e.cancel != nil {
-			l.dispatch.Stop(reconcile.Ref(a), engine.Stop{Signal: e.cancel.Signal, Grace: e.cancel.Grace, Reason: "cancelled"})
-		} else if e.requeue {
-			l.dispatch.Stop(reconcile.Ref(a), engine.Stop{Grace: l.cfg.Grace, Reason: "requeued"})
+		switch v := e.last; {
+		case v.cancel != nil:
+			l.stop(e, v.cancel.Grace, v.cancel.Signal, "cancelled")
+		case v.expired != nil:
+			l.stop(e, v.expired.Grace, 0, "its time is over")
+		case v.requeue != nil:
+			l.stop(e, l.cfg.Grace, 0, "requeued")
+		case e.state == job.Suspended:
+			l.dispatch.Suspend(reconcile.Ref(a), true)
 		}
 	}
 }
@@ -129,11 +153,18 @@ func (l *loop) compare() {
 	live := l.state.led.Live()
 	var running []ledger.Allocation
 	for _, a := range live {
-		if l.state.jobs[a.Job].Flags&job.Configuring == 0 { // others are still on their way to the engine
+		if l.state.jobs[a.Job].flags&job.Configuring == 0 { // others are still on their way to the engine
 			running = append(running, a)
 		}
 	}
 	l.helpers.Go(func() {
+		if nodes, err := l.cfg.Engine.Nodes(l.ctx); err == nil {
+			_ = l.post(l.ctx, message{run: func(l *loop) {
+				l.state.mu.Lock()
+				defer l.state.mu.Unlock()
+				l.setNodes(nodes)
+			}})
+		}
 		reports, err := l.cfg.Engine.List(l.ctx)
 		if err != nil {
 			l.cfg.Log.Warn("the engine's list cannot be had", "error", err)
@@ -144,7 +175,7 @@ func (l *loop) compare() {
 				continue
 			}
 			if _, err := l.cfg.Engine.Inspect(l.ctx, f.Ref); fault.KindOf(err) == fault.NotFound {
-				_ = l.control.post(l.ctx, l.missing(f.Alloc)) // a closed loop hears nothing more
+				_ = l.post(l.ctx, l.missing(f.Alloc)) // a closed loop hears nothing more
 			}
 		}
 	})
@@ -153,15 +184,15 @@ func (l *loop) compare() {
 // missing is the message for an attempt that was running and of which the engine,
 // asked again, is certain to have nothing.
 func (l *loop) missing(a ledger.Allocation) message {
-	return message{a.Job, func(l *loop) {
+	return message{job: a.Job, run: func(l *loop) {
 		ref := reconcile.Ref(a)
 		e, err := l.state.holder(ref)
 		if err != nil {
 			return
 		}
 		l.stageEnd(e, engine.Report{
-			Ref: ref, Job: a.Job, Phase: engine.Ended, Cause: engine.NodeLost, Gone: true, Started: e.Started,
+			Ref: ref, Job: a.Job, Phase: engine.Ended, Cause: engine.NodeLost, Gone: true, Started: e.began(),
 			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: "the engine lost all trace of it",
 		})
-	}, nil}
+	}}
 }

@@ -1,303 +1,273 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
-	"time"
-	"unicode/utf8"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/reconcile"
-	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// Submission is a job with the large things that its spec names by hash.
-type Submission struct {
-	Spec   *job.Spec
-	Script []byte   // of a Batch program
-	Env    []string // NAME=VALUE of the submitter
-	By     job.Actor
-}
-
-// Accepted is what became of a submission.
-type Accepted struct {
-	ID    job.ID // of the job, or of the array and its first task
-	Tasks int    // of the array, numbered from ID on; 0: no array
-}
-
-// Submit accepts a job, or every task of an array, and returns the first number
-// once it is durable. What can never run in this pool is fault.Invalid, a
-// *RefusedError: nothing of it is kept.
-func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
-	spec := *s.Spec
-	if len(spec.Groups) == 0 {
-		return Accepted{}, fault.New(fault.Invalid, "a job needs at least one task group")
+// Change asks for one change of many jobs, in one durable batch: it is durable for
+// all of them when Change returns, or for none if it returns an error. The list has
+// an error, or nil, for each job.
+func (c *Control) Change(ctx context.Context, by job.Actor, ids []job.ID, op Op) ([]error, error) {
+	if err := c.checkOp(op); err != nil {
+		return nil, err
 	}
-	if spec.Array != nil && len(spec.Array.Indices) == 0 {
-		return Accepted{}, fault.New(fault.Invalid, "an array needs at least one index")
-	}
-	err := checkText(&spec)
-	if err != nil {
-		return Accepted{}, err
-	}
-	if spec.Program.Kind == job.Batch {
-		if spec.Program.ScriptHash, err = c.cfg.Store.PutBlob(ctx, s.Script); err != nil {
-			return Accepted{}, err
+	for range 10 {
+		w := &wish{by: by, op: op, ids: ids, errs: make([]error, len(ids))}
+		if err := c.prepare(ctx, w); err != nil {
+			return nil, err
+		}
+		m := message{bulk: len(ids) > 1}
+		if len(ids) == 1 {
+			m.job = ids[0]
+		}
+		err := c.ask(ctx, m, func(l *loop, answer func(error)) { l.grant(w, answer) })
+		switch {
+		case err == nil:
+			return w.errs, nil
+		case !errors.Is(err, errMoved):
+			return nil, err
 		}
 	}
-	if spec.Env.Hash, err = c.cfg.Store.PutBlob(ctx, joinEnv(s.Env)); err != nil {
-		return Accepted{}, err
-	}
-	var id job.ID
-	err = c.ask(ctx, 0, func(l *loop, answer func(error)) {
-		if why := l.core.Feasible(&spec); len(why) > 0 {
-			answer(&RefusedError{why})
-			return
-		}
-		id = l.nextNumber()
-		l.stage(kindSubmitted, id, submitted{id, &spec}, func() { answer(nil) }, answer)
-	})
-	if err != nil {
-		return Accepted{}, err
-	}
-	out := Accepted{ID: id}
-	if spec.Array != nil {
-		out.Tasks = len(spec.Array.Indices)
-	}
-	return out, nil
+	return nil, fault.New(fault.Unavailable, "the jobs of the request could not be looked up")
 }
 
-// checkText refuses bytes that are not UTF-8 where a record of the journal would
-// silently hold others.
-func checkText(s *job.Spec) error {
-	texts := append([]string{s.Name, s.WorkDir, s.Output.Stdout, s.Output.Stderr, s.Output.Stdin}, s.Program.Args...)
-	for _, text := range append(texts, s.Env.Set...) {
-		if !utf8.ValidString(text) {
-			return fault.New(fault.Invalid, "%q is not UTF-8", text).
-				Advise("give names and arguments in UTF-8, or set them inside of a script")
+// wish is a change on its way.
+type wish struct {
+	by   job.Actor
+	op   Op
+	ids  []job.ID
+	errs []error
+	past map[job.ID]*past  // of what an update's dependency names
+	old  map[job.ID]*entry // of jobs that left memory
+	gone map[job.ID]error  // what to say of jobs that are not in memory
+}
+
+// checkOp refuses what this control plane cannot do of any job.
+func (c *Control) checkOp(op Op) error {
+	switch op := op.(type) {
+	case Suspend:
+		if _, ok := c.cfg.Engine.(engine.Suspender); !ok {
+			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", c.cfg.Pool.Name).
+				Advise("requeue the job, or send SIGSTOP to it")
+		}
+	case Update:
+		return op.check()
+	case nil:
+		return fault.New(fault.Invalid, "no change is asked for")
+	}
+	return nil
+}
+
+// prepare looks up in the store what the loop must not wait for.
+func (c *Control) prepare(ctx context.Context, w *wish) (err error) {
+	if u, ok := w.op.(Update); ok {
+		if w.past, err = c.lookUp(ctx, u.Depends); err != nil {
+			return err
+		}
+	}
+	c.state.mu.RLock()
+	var missing []job.ID
+	for _, id := range w.ids {
+		if c.state.jobs[id] == nil {
+			missing = append(missing, id)
+		}
+	}
+	c.state.mu.RUnlock()
+	w.gone, w.old = map[job.ID]error{}, map[job.ID]*entry{}
+	for _, id := range missing {
+		row, err := c.cfg.Store.Job(ctx, uint64(id))
+		switch {
+		case fault.KindOf(err) == fault.NotFound:
+			w.gone[id] = unknown(id)
+		case err != nil:
+			return err
+		default:
+			if w.gone[id], err = c.past(w, &row); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// nextNumber is the first number that no record of the journal or of the batch uses.
-func (l *loop) nextNumber() job.ID {
-	next := l.state.next
-	for _, s := range l.batch {
-		if s.rec.Kind == kindSubmitted {
-			v, err := decode[submitted](s.rec)
-			if err != nil {
-				panic(err) // staged by ourselves a moment ago
-			}
-			n := 1
-			if v.Spec.Array != nil {
-				n = len(v.Spec.Array.Indices)
-			}
-			next = v.First + job.ID(n)
-		}
-	}
-	return next
+func unknown(id job.ID) error {
+	return fault.New(fault.NotFound, "there is no job %d", id)
 }
 
-// RefusedError is a job that could not run in this pool even if it were empty.
-type RefusedError struct{ Reasons []reason.Reason }
-
-// Error lists the reasons.
-func (e *RefusedError) Error() string {
-	text := ""
-	for i, r := range e.Reasons {
-		if i > 0 {
-			text += "; "
+// grant stages a change of each job, and answers once all that was staged is durable.
+func (l *loop) grant(w *wish, answer func(error)) {
+	for _, id := range w.ids {
+		if _, known := w.gone[id]; l.state.jobs[id] == nil && !known && w.old[id] == nil {
+			answer(errMoved)
+			return
 		}
-		text += r.String()
 	}
-	return text
+	if u, ok := w.op.(Update); ok && !l.state.knowsAll(u.Depends, w.past) {
+		answer(errMoved)
+		return
+	}
+	req := &request{answer: answer}
+	order := make([]int, len(w.ids))
+	for i := range order {
+		order[i] = i
+	}
+	// Later jobs first: nothing that comes after a cancelled job is looked at then.
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(w.ids[b], w.ids[a]) })
+	for n, i := range order {
+		id := w.ids[i]
+		if n > 0 && w.ids[order[n-1]] == id {
+			w.errs[i] = w.errs[order[n-1]] // named twice
+			continue
+		}
+		e := l.state.jobs[id]
+		if e == nil {
+			if e = w.old[id]; e == nil {
+				w.errs[i] = w.gone[id]
+				continue
+			}
+			l.revive(e)
+		}
+		w.errs[i] = l.ask(w, e, req)
+	}
+	if req.records == 0 {
+		answer(nil)
+	}
 }
 
-// FaultKind is fault.Invalid.
-func (e *RefusedError) FaultKind() fault.Kind { return fault.Invalid }
+// ask stages the change of one job, or says why it cannot be made.
+func (l *loop) ask(w *wish, e *entry, req *request) error {
+	switch op := w.op.(type) {
+	case Cancel:
+		return l.askCancel(w, e, req, op)
+	case Hold:
+		return l.askHold(w, e, req, op)
+	case Requeue:
+		return l.askRequeue(w, e, req, op)
+	case Signal:
+		a, ok := l.state.led.Of(e.id)
+		if !ok {
+			return fault.New(fault.Conflict, "job %s does not run", e.Name())
+		}
+		l.dispatch.Signal(reconcile.Ref(a), op.Signal, op.To)
+		return nil
+	case Suspend:
+		return l.askSuspend(w, e, req, op)
+	case Top:
+		return l.askTop(w, e, req)
+	case Update:
+		return l.askUpdate(w, e, req, op)
+	}
+	return fault.New(fault.Unsupported, "%T is not built yet", w.op)
+}
 
-// Cancel ends a job: a pending one at once, a running one by SIGTERM and, after
-// grace, SIGKILL (grace 0: SIGKILL at once, negative: the control plane's own).
-// It returns when the wish is durable. Cancelling an ended job is no error.
-func (c *Control) Cancel(ctx context.Context, id job.ID, by string, grace time.Duration) error {
+func (l *loop) askCancel(w *wish, e *entry, req *request, op Cancel) error {
+	if e.state.Final() {
+		return nil
+	}
+	grace := op.Grace
 	if grace < 0 {
-		grace = c.cfg.Grace
+		grace = l.cfg.Grace
 	}
-	return c.ask(ctx, id, func(l *loop, answer func(error)) {
-		e, ok := l.state.jobs[id]
-		switch {
-		case !ok:
-			answer(fault.New(fault.NotFound, "there is no job %d", id))
-			return
-		case e.State.Final():
-			answer(nil)
-			return
-		}
-		l.stage(kindCancel, id, cancel{By: by, Grace: grace}, func() {
-			if a, ok := l.state.led.Of(id); ok {
-				l.dispatch.Stop(reconcile.Ref(a), engine.Stop{Grace: grace, Reason: "cancelled by " + by})
-			}
-			answer(nil)
-		}, answer)
-	})
-}
-
-// Hold keeps a pending job from starting, or lets it go again.
-func (c *Control) Hold(ctx context.Context, id job.ID, by string, on bool) error {
-	return c.ask(ctx, id, func(l *loop, answer func(error)) {
-		e, ok := l.state.jobs[id]
-		switch {
-		case !ok:
-			answer(fault.New(fault.NotFound, "there is no job %d", id))
-		case e.State.Final():
-			answer(fault.New(fault.Conflict, "job %s has ended (%s)", e.Name(), e.State))
-		default:
-			l.stage(kindHold, id, hold{by, on}, func() { answer(nil) }, answer)
-		}
-	})
-}
-
-// Requeue ends a running job and lets it wait for a new attempt; an ended job waits
-// again.
-func (c *Control) Requeue(ctx context.Context, id job.ID, by string) error {
-	return c.ask(ctx, id, func(l *loop, answer func(error)) {
-		e, ok := l.state.jobs[id]
-		switch {
-		case !ok:
-			answer(fault.New(fault.NotFound, "there is no job %d", id))
-			return
-		case e.State == job.Pending:
-			answer(nil)
-			return
-		case e.State.Final() && job.Check(e.State, job.Pending, job.ByUser) != nil:
-			answer(fault.New(fault.Conflict, "job %s is %s and cannot run again", e.Name(), e.State))
-			return
-		}
-		l.stage(kindRequeue, id, requeue{by}, func() {
-			if a, ok := l.state.led.Of(id); ok {
-				l.dispatch.Stop(reconcile.Ref(a), engine.Stop{Grace: l.cfg.Grace, Reason: "requeued by " + by})
-			}
-			answer(nil)
-		}, answer)
-	})
-}
-
-// Signal sends a signal to a running job and nothing more.
-func (c *Control) Signal(ctx context.Context, id job.ID, signal int, to engine.Scope) error {
-	return c.ask(ctx, id, func(l *loop, answer func(error)) {
-		a, ok := l.state.led.Of(id)
-		if !ok {
-			answer(fault.New(fault.Conflict, "job %d does not run", id))
-			return
-		}
-		l.dispatch.Signal(reconcile.Ref(a), signal, to)
-		answer(nil)
-	})
-}
-
-// Job returns one job; fault.NotFound if there is none of that number.
-func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
-	var v View
-	err := c.ask(ctx, 0, func(l *loop, answer func(error)) {
-		e, ok := l.state.jobs[id]
-		if !ok {
-			answer(fault.New(fault.NotFound, "there is no job %d", id))
-			return
-		}
-		v = l.view(e)
-		answer(nil)
-	})
-	if err != nil {
-		return View{}, err // the loop may be writing to v
+	state := e.state
+	if state == job.Pending {
+		state = job.Cancelled
 	}
-	return v, nil
+	v := cancel{Signal: op.Signal, Grace: grace, Message: op.Message, State: &state}
+	l.stageFor(req, kindCancel, e.id, w.by, v, func() { l.stop(e, grace, op.Signal, "cancelled by "+w.by.Name) })
+	return nil
 }
 
-// Jobs returns every job by number, with the number of the last change that the
-// list reflects, for Watch.
-func (c *Control) Jobs(ctx context.Context) ([]View, uint64, error) {
-	var views []View
-	var change uint64
-	err := c.ask(ctx, 0, func(l *loop, answer func(error)) {
-		for _, id := range l.state.order {
-			views = append(views, l.view(l.state.jobs[id]))
-		}
-		change = c.changes.Last()
-		answer(nil)
+func (l *loop) askHold(w *wish, e *entry, req *request, op Hold) error {
+	switch {
+	case e.state.Final():
+		return fault.New(fault.Conflict, "job %s has ended (%s)", e.Name(), e.state)
+	case !op.On && e.flags&job.HeldAdmin != 0 && !op.Admin:
+		return fault.New(fault.Permission, "job %s is held by an administrator", e.Name()).
+			Advise("ask an administrator to release it")
+	}
+	l.stageFor(req, kindHold, e.id, w.by, hold{Held: op.On, Admin: op.On && op.Admin, State: stateOf(e.state)}, nil)
+	return nil
+}
+
+func (l *loop) askRequeue(w *wish, e *entry, req *request, op Requeue) error {
+	switch {
+	case e.state == job.Pending && op.Hold:
+		return l.askHold(w, e, req, Hold{On: true})
+	case e.state == job.Pending:
+		return nil
+	case e.state.Final() && job.Check(e.state, job.Pending, job.ByUser) != nil:
+		return fault.New(fault.Conflict, "job %s is %s and cannot run again", e.Name(), e.state)
+	}
+	state := e.state
+	if state.Final() {
+		state = job.Pending
+	}
+	l.stageFor(req, kindRequeue, e.id, w.by, requeue{Hold: op.Hold, State: &state}, func() {
+		l.stop(e, l.cfg.Grace, 0, "requeued by "+w.by.Name)
 	})
-	if err != nil {
-		return nil, 0, err // the loop may be writing to views
-	}
-	return views, change, nil
+	return nil
 }
 
-// Reasons returns every gate that keeps a pending job waiting, the first blocker
-// first; none for a job that does not wait.
-func (c *Control) Reasons(ctx context.Context, id job.ID) ([]reason.Reason, error) {
-	var why []reason.Reason
-	err := c.ask(ctx, 0, func(l *loop, answer func(error)) {
-		e, ok := l.state.jobs[id]
-		if !ok {
-			answer(fault.New(fault.NotFound, "there is no job %d", id))
-			return
+func (l *loop) askSuspend(w *wish, e *entry, req *request, op Suspend) error {
+	from, to := job.Running, job.Suspended
+	if !op.On {
+		from, to = to, from
+	}
+	switch {
+	case e.state == to:
+		return nil
+	case e.state != from || e.flags&(job.Configuring|job.Stopping) != 0:
+		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.state)
+	}
+	l.stageFor(req, kindSuspend, e.id, w.by, suspend{op.On, &to}, func() {
+		if a, ok := l.state.led.Of(e.id); ok {
+			l.dispatch.Suspend(reconcile.Ref(a), op.On)
 		}
-		if e.State == job.Pending {
-			why = slices.Clone(l.core.Reasons(l.instant(), id))
-		}
-		answer(nil)
 	})
-	if err != nil {
-		return nil, err // the loop may be writing to why
-	}
-	return why, nil
+	return nil
 }
 
-// Nodes returns the nodes of the pool by name.
-func (c *Control) Nodes(ctx context.Context) ([]fleet.Node, error) {
-	var nodes []fleet.Node
-	err := c.ask(ctx, 0, func(l *loop, answer func(error)) {
-		for _, n := range l.nodes {
-			nodes = append(nodes, n)
+// askTop gives a pending job the place of its owner's first one in the queue; those
+// between move back by one place, so nobody else's job is passed.
+func (l *loop) askTop(w *wish, e *entry, req *request) error {
+	if e.state != job.Pending {
+		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.state)
+	}
+	owner := e.form.spec.Owner
+	var ahead []*entry
+	for _, o := range l.state.live {
+		if o.state == job.Pending && o.form.spec.Owner == owner && (o == e || o.precedes(e)) {
+			ahead = append(ahead, o)
 		}
-		slices.SortFunc(nodes, func(a, b fleet.Node) int { return compareNames(a.Name, b.Name) })
-		answer(nil)
+	}
+	slices.SortFunc(ahead, func(a, b *entry) int {
+		if a.precedes(b) {
+			return -1
+		}
+		return 1
 	})
-	if err != nil {
-		return nil, err // the loop may be writing to nodes
+	if len(ahead) == 1 {
+		return nil
 	}
-	return nodes, nil
-}
-
-// Next waits for changes of jobs after the given number; see event.Log.Next.
-func (c *Control) Next(ctx context.Context, after uint64) ([]View, uint64, bool, error) {
-	return c.changes.Next(ctx, after)
-}
-
-// Check verifies every invariant of the state; for tests.
-func (c *Control) Check(ctx context.Context) error {
-	return c.ask(ctx, 0, func(l *loop, answer func(error)) { answer(l.state.check()) })
-}
-
-func compareNames(a, b string) int {
-	if len(a) != len(b) { // v2 before v10
-		return len(a) - len(b)
+	v := top{State: stateOf(job.Pending)}
+	v.Moves = append(v.Moves, place{e.id, ahead[0].priority, ahead[0].at - 1})
+	for i, o := range ahead[:len(ahead)-1] {
+		next := ahead[i+1]
+		v.Moves = append(v.Moves, place{o.id, next.priority, next.at})
 	}
-	return slices.Compare([]byte(a), []byte(b))
+	l.stageFor(req, kindTop, e.id, w.by, v, nil)
+	return nil
 }
 
-func joinEnv(env []string) []byte {
-	var b []byte
-	for _, kv := range env {
-		b = append(append(b, kv...), 0)
-	}
-	return b
-}
-
-func extended(e *entry, until sched.Instant) sched.Event {
-	return sched.Extended{Job: e.ID, Until: until}
+// precedes reports whether a job stands before another in the queue.
+func (e *entry) precedes(o *entry) bool {
+	return cmp.Or(cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id)) < 0
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/eligible"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/ledger"
@@ -19,31 +18,50 @@ import (
 // array with a limit are let through as far as the limit goes, so a decision can
 // never exceed it.
 func (l *loop) schedule() {
-	events := l.state.events
-	l.state.events = nil
-	events = append(events, l.gates(events)...)
+	s := l.state
 	now := l.cfg.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.gates(now)
+	events := s.events
+	s.events = nil
+	decisions := l.core.Step(l.instant(), events...)
+	s.counts.decision.observe(l.cfg.Clock.Now().Sub(now).Seconds())
 	var proposed []ledger.Allocation
-	for _, d := range l.core.Step(l.instant(), events...) {
+	for _, d := range decisions {
 		switch d := d.(type) {
 		case sched.Start:
-			if a, ok := l.propose(d); ok {
+			if a, ok := l.propose(d, now); ok {
 				proposed = append(proposed, a)
 			}
 		case sched.Wait:
-			if e := l.state.jobs[d.Job]; e != nil {
-				e.why = d.Why
-				e.why.Since = now.Unix()
-				l.state.touch(e.ID)
+			if e := s.jobs[d.Job]; e != nil {
+				l.waits(e, d.Why, now)
+			}
+		case sched.Promise:
+			if e := s.jobs[d.Job]; e != nil {
+				e.extra().startsBy = int64(d.At)
+				s.touch(e)
 			}
 		}
 	}
 	for _, a := range proposed { // nothing is held before it is durable
-		if err := l.state.led.Free(a.ID, a.Attempt); err != nil {
+		if err := s.led.Free(a.ID, a.Attempt); err != nil {
 			panic(fmt.Sprintf("control: take back proposal: %v", err)) // held by propose
 		}
-		l.stage(kindHeld, a.Job, held{a}, func() { l.launch(l.state.jobs[a.Job], a) }, nil)
+		l.stage(kindHeld, a.Job, job.Actor{}, held{a}, func() { l.launch(s.jobs[a.Job], a) })
 	}
+}
+
+// waits notes the first reason why a job waits.
+func (l *loop) waits(e *entry, why reason.Reason, now time.Time) {
+	e.since, e.ahead, e.before = now.Unix(), int32(min(why.Ahead, 1<<31-1)), job.ID(why.Job)
+	why.Since, why.Ahead, why.Job = 0, 0, 0
+	if l.shared == nil || *l.shared != why {
+		l.shared = &why
+	}
+	e.why = l.shared
+	l.state.touched = append(l.state.touched, e.id) // nothing of it is projected
 }
 
 // instant is the clock's time for the core, which never goes back.
@@ -52,105 +70,113 @@ func (l *loop) instant() sched.Instant {
 	return l.latest
 }
 
-// gates compares what eligible says of the pending jobs with what the core was
-// told, and returns the differences. It also notes when to look again.
-func (l *loop) gates(events []sched.Event) []sched.Event {
-	for _, ev := range events {
-		if s, ok := ev.(sched.Submitted); ok {
-			delete(l.blocked, s.Job)
-		}
+// untilOf is when a holding job's limit ends it; 0 for never.
+func untilOf(e *entry, now time.Time) sched.Instant {
+	limit := e.limit()
+	if limit == 0 {
+		return 0
 	}
-	now := l.cfg.Clock.Now()
-	l.wakeAt = time.Time{}
-	open := map[job.ID]int{} // tasks of an array that run or may be started now
-	var out []sched.Event
-	for _, id := range l.state.order {
-		e := l.state.jobs[id]
-		if e.State != job.Pending {
-			delete(l.blocked, id)
-			continue
-		}
-		facts := eligible.Facts{Now: now, Flags: e.Flags, Begin: e.Spec.Begin}
-		if a := e.Array; a != nil && a.MaxRunning > 0 {
-			if _, known := open[a.Job]; !known {
-				open[a.Job] = l.state.arrayRunning(a.Job, a.Count)
-			}
-			facts.ArrayLimit, facts.ArrayOpen = int(a.MaxRunning), open[a.Job]
-		}
-		why := eligible.Check(facts)
-		if why.Code == reason.BeginTime && (l.wakeAt.IsZero() || e.Spec.Begin.Before(l.wakeAt)) {
-			l.wakeAt = e.Spec.Begin
-		}
-		if why.Code == reason.None && e.Array != nil {
-			open[e.Array.Job]++
-		}
-		was := l.blocked[id]
-		switch {
-		case why.Code == was:
-		case why.Code == reason.None:
-			delete(l.blocked, id)
-			out = append(out, sched.Unblocked{Job: id})
-		default:
-			l.blocked[id] = why.Code
-			out = append(out, sched.Blocked{Job: id, Why: why})
-		}
+	from := e.began()
+	if from.IsZero() {
+		from = now
 	}
-	return out
+	return sched.Instant(from.Add(limit).UnixNano())
 }
 
+// Of a job whose start the ledger refuses again and again.
+const (
+	refusalsBorne = 3
+	benchedFor    = 30 * time.Second
+)
+
 // propose verifies a decision against the ledger by holding it there for the rest
-// of the pass, so that the next decision is verified with it.
-func (l *loop) propose(d sched.Start) (ledger.Allocation, bool) {
-	e := l.state.jobs[d.Job]
+// of the pass, so that the next decision is verified with it. A decision that is
+// refused is made again; after some refusals the job waits a while.
+func (l *loop) propose(d sched.Start, now time.Time) (ledger.Allocation, bool) {
+	s := l.state
+	e := s.jobs[d.Job]
 	a := ledger.Allocation{
-		ID: l.state.led.NextID(), Job: d.Job, Attempt: e.Attempt + 1,
+		ID: s.led.NextID(), Job: d.Job, Attempt: e.attempt + 1,
 		Epoch: l.epoch, Pool: l.cfg.Pool.Name, Status: ledger.Held, Claims: d.Claims,
 	}
-	if err := l.state.led.Hold(a); err != nil {
-		l.cfg.Log.Error("the core proposed what the ledger refuses", "job", e.Name(), "error", err)
-		l.state.events = append(l.state.events, sched.Released{Job: d.Job})
-		l.state.queue(e)
-		return a, false
+	err := s.led.Hold(a)
+	if err == nil {
+		if e.more != nil {
+			e.more.refused = 0
+		}
+		return a, true
 	}
-	return a, true
+	s.counts.refused++
+	m := e.extra()
+	m.refused++
+	m.refusal = err.Error()
+	if m.refused == 1 {
+		l.cfg.Log.Error("the core proposed what the ledger refuses", "job", e.Name(), "error", err)
+	}
+	if m.refused >= refusalsBorne {
+		m.benched = now.Add(benchedFor).UnixNano()
+	}
+	s.events = append(s.events, sched.Released{Job: d.Job})
+	s.queue(e)
+	return a, false
 }
 
 // launch hands an allocation to the engine.
 func (l *loop) launch(e *entry, a ledger.Allocation) {
-	snapshot := e.Job
+	snapshot := viewOf(e).Job
 	ref := reconcile.Ref(a)
 	l.dispatch.Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
 		return l.load(ctx, &snapshot, a)
 	}, func(err error) {
-		_ = l.control.post(l.ctx, l.refused(a.Job, ref, err)) // a closed loop hears nothing more
+		_ = l.post(l.ctx, l.refused(a.Job, ref, err)) // a closed loop hears nothing more
 	})
 }
 
+// stop asks the engine to end what a job holds.
+func (l *loop) stop(e *entry, grace time.Duration, signal int, why string) {
+	if a, ok := l.state.led.Of(e.id); ok {
+		l.dispatch.Stop(reconcile.Ref(a), engine.Stop{Signal: signal, Grace: grace, Reason: why})
+	}
+}
+
 // load reads what an attempt starts with. It runs in a goroutine of dispatch.
-func (l *loop) load(ctx context.Context, j *job.Job, a ledger.Allocation) (*engine.Launch, error) {
-	out := &engine.Launch{Ref: reconcile.Ref(a), Job: j, Claims: a.Claims, Grace: l.cfg.Grace}
+func (c *Control) load(ctx context.Context, j *job.Job, a ledger.Allocation) (*engine.Launch, error) {
+	out := &engine.Launch{Ref: reconcile.Ref(a), Job: j, Claims: a.Claims, Grace: c.cfg.Grace}
 	if h := j.Spec.Program.ScriptHash; h != "" {
-		script, err := l.cfg.Store.Blob(ctx, h)
+		script, err := c.cfg.Store.Blob(ctx, h)
 		if err != nil {
 			return nil, err
 		}
 		out.Script = script
 	}
 	if h := j.Spec.Env.Hash; h != "" {
-		env, err := l.cfg.Store.Blob(ctx, h)
+		env, err := c.cfg.Store.Blob(ctx, h)
 		if err != nil {
 			return nil, err
 		}
-		out.Env = splitEnv(env)
+		out.Env = SplitEnv(env)
 	}
 	return out, nil
 }
 
-func splitEnv(b []byte) (out []string) {
+// SplitEnv takes an environment blob apart.
+func SplitEnv(b []byte) (out []string) {
 	for _, kv := range bytes.Split(b, []byte{0}) {
 		if len(kv) > 0 {
 			out = append(out, string(kv))
 		}
 	}
 	return out
+}
+
+func joinEnv(env []string) []byte {
+	n := 0
+	for _, kv := range env {
+		n += len(kv) + 1
+	}
+	b := make([]byte, 0, n)
+	for _, kv := range env {
+		b = append(append(b, kv...), 0)
+	}
+	return b
 }

@@ -1,68 +1,92 @@
 package control
 
 import (
+	"container/heap"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/ledger"
-	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/reconcile"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
 // state is everything that the journal says, and nothing else decides about it:
-// apply is the only way to change it, live and at replay.
-// Invariants:
+// apply is the only way to change it, live and at replay. What follows from it
+// without being in the journal (indexes, what the core was told, reasons) is kept
+// beside it.
+//
+// The loop alone writes, under mu; it reads without. Everybody else reads under mu,
+// which is never held while a disk is waited for.
+//
+// Invariants (checked by check):
 //   - a job's State.Holds() is true exactly if the ledger has an allocation of it;
-//   - that allocation's attempt is the job's Attempt.
+//   - that allocation's attempt is the job's Attempt;
+//   - order has every job in memory, ascending, live those that have not ended;
+//   - an array's open is the number of its tasks that are let.
 type state struct {
-	jobs  map[job.ID]*entry
-	order []job.ID // ascending
-	led   *ledger.Ledger
-	next  job.ID
-	seq   uint64
+	mu sync.RWMutex
 
-	// events collects what the scheduling core has to hear of applied records.
-	events []sched.Event
-	// touched are the jobs that changed since they were last published.
-	touched []job.ID
-}
+	jobs   map[job.ID]*entry
+	order  []*entry // ascending; may have jobs that are gone
+	live   []*entry // ascending; may have jobs that have ended or are gone
+	dead   int      // of order
+	stale  int      // of live
+	arrays arrays
+	forms  *forms
+	led    *ledger.Ledger
+	next   job.ID
+	seq    uint64
 
-// entry is one job with what is known beside its record.
-type entry struct {
-	job.Job
-	cancel  *cancel       // asked for, not carried out yet
-	requeue bool          // asked for, not carried out yet
-	report  engine.Report // the last of the present or last attempt; not journaled while it runs
-	why     reason.Reason
-	claims  []fleet.Claim // of the present or last attempt
+	drains map[string]Drain
+	tokens map[string]Token
+
+	depend depends
+	lookup func(job.ID) (*entry, error) // while the journal is replayed: jobs that only the projection has; else nil
+
+	events  []sched.Event // what the core has to hear of applied records
+	touched []job.ID      // changed since they were last published
+	gating  []*entry      // jobs of which eligible must be asked
+	timers  timers        // when to ask it again
+	dirty   []*entry      // what the projection lacks
+	ended   []*entry      // in the order in which they ended; they leave memory in this order
+	counts  counts
+	now     time.Time // At of the record that is applied
 }
 
 func newState() *state {
-	return &state{jobs: map[job.ID]*entry{}, led: ledger.New(), next: 1}
+	return &state{
+		jobs: map[job.ID]*entry{}, forms: newForms(), led: ledger.New(), next: 1,
+		arrays: arrays{m: map[job.ID]*array{}}, drains: map[string]Drain{}, tokens: map[string]Token{},
+		depend: newDepends(), counts: newCounts(),
+	}
 }
 
-// apply changes the state as a durable record says.
-func (s *state) apply(r store.Record) error {
+// apply changes the state as a durable record says. staged is its payload where it
+// was made by this process.
+func (s *state) apply(r store.Record, staged any) error {
 	if r.Seq <= s.seq {
 		return fmt.Errorf("journal record %d after record %d", r.Seq, s.seq)
 	}
 	f, ok := appliers[r.Kind]
 	if !ok {
-		return fmt.Errorf("journal record %d is of kind %q, which this version does not know", r.Seq, r.Kind)
+		return fault.New(fault.Unsupported, "journal record %d is of kind %q, which this version does not know: it was written by a newer cox", r.Seq, r.Kind).
+			Advise("use the newer cox, or another --state-dir")
 	}
-	if err := f(s, r); err != nil {
+	s.now = r.At
+	if err := f(s, &r, staged); err != nil {
 		return fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Kind, err)
 	}
 	s.seq = r.Seq
 	return nil
 }
 
-var appliers = map[string]func(*state, store.Record) error{
+var appliers = map[string]func(*state, *store.Record, any) error{
 	kindSubmitted: (*state).applySubmitted,
 	kindHeld:      (*state).applyHeld,
 	kindStarted:   (*state).applyStarted,
@@ -71,206 +95,201 @@ var appliers = map[string]func(*state, store.Record) error{
 	kindCancel:    (*state).applyCancel,
 	kindHold:      (*state).applyHold,
 	kindRequeue:   (*state).applyRequeue,
+	kindExpired:   (*state).applyExpired,
+	kindSuspend:   (*state).applySuspend,
+	kindUpdate:    (*state).applyUpdate,
+	kindTop:       (*state).applyTop,
+	kindNodes:     (*state).applyNodes,
+	kindToken:     (*state).applyToken,
+	kindRevoked:   (*state).applyRevoked,
 }
 
-func (s *state) applySubmitted(r store.Record) error {
-	v, err := decode[submitted](r)
+func (s *state) applySubmitted(r *store.Record, staged any) error {
+	v, err := s.forms.admittedOf(r, staged)
 	if err != nil {
 		return err
 	}
-	if v.Spec == nil || len(v.Spec.Groups) == 0 || v.First < s.next {
-		return fmt.Errorf("job %d has no task group or a number that is taken", v.First)
+	n := v.tasks()
+	if len(v.form.spec.Groups) == 0 || v.first == 0 || n == 0 {
+		return fmt.Errorf("job %d has no number, no task group or no task", v.first)
 	}
-	add := func(id job.ID, task *job.ArrayTask) {
-		e := &entry{Job: job.Job{ID: id, Array: task, Spec: v.Spec, Submitted: r.At}}
-		if v.Spec.Held {
-			e.Flags |= job.Held
+	var a *array
+	if v.own.Array != nil {
+		a = s.arrays.add(v.first, v.own.Array)
+	}
+	s.forms.again(v.form, n)
+	for i := range n {
+		e := &entry{
+			id: v.first + job.ID(i), form: v.form, owned: v.owned, array: a, seq: r.Seq, sent: nanos(r.At),
+			priority: v.own.Priority - v.own.Nice, at: nanos(r.At),
 		}
-		s.jobs[id] = e
-		s.order = append(s.order, id)
-		s.next = id + 1
+		if a != nil {
+			e.index = a.spec.Indices[i]
+		}
+		if v.own.Held {
+			e.flags |= job.Held
+		}
+		e.ask(&v.own)
+		if old, err := s.recall(e.id); err != nil || old != nil {
+			s.forms.release(v.form) // a projection had it already, with what happened since
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		s.insert(e)
 		s.queue(e)
 	}
-	a := v.Spec.Array
-	if a == nil {
-		add(v.First, nil)
-		return nil
+	s.forms.release(v.form)
+	for id, p := range v.past {
+		if len(s.depend.on[id]) > 0 && s.depend.past[id] == nil {
+			s.depend.past[id] = p
+		}
 	}
-	for i, index := range a.Indices {
-		add(v.First+job.ID(i), &job.ArrayTask{
-			Job: v.First, Index: index, Count: uint32(len(a.Indices)), Min: a.Indices[0],
-			Max: a.Indices[len(a.Indices)-1], Step: max(a.Step, 1), MaxRunning: a.MaxRunning,
-		})
+	s.counts.submitted += uint64(n)
+	return nil
+}
+
+// ask notes what few jobs ask for.
+func (e *entry) ask(o *own) {
+	if !o.Begin.IsZero() || !o.Deadline.IsZero() || o.Depends != nil || e.more != nil {
+		m := e.extra()
+		m.begin, m.deadline, m.depends = nanos(o.Begin), nanos(o.Deadline), o.Depends
+	}
+}
+
+// insert adds a job to memory.
+func (s *state) insert(e *entry) {
+	s.jobs[e.id] = e
+	s.order = s.sorted(s.order, e, &s.dead)
+	s.next = max(s.next, e.id+1)
+	if e.array != nil {
+		e.array.tasks++
+	}
+	s.counts.states[e.state]++
+	s.alive(e)
+	s.depend.add(e)
+}
+
+// alive puts a job that has not ended among the live ones.
+func (s *state) alive(e *entry) {
+	switch {
+	case e.state.Final():
+	case e.inLive:
+		s.stale-- // it had ended and waits again before it was taken out
+	default:
+		e.inLive = true
+		s.live = s.sorted(s.live, e, &s.stale)
+	}
+}
+
+// sorted inserts a job, mostly at the end. One of the same number that is gone from
+// memory makes room for it.
+func (s *state) sorted(list []*entry, e *entry, gone *int) []*entry {
+	n := len(list)
+	if n == 0 || list[n-1].id < e.id {
+		return append(list, e)
+	}
+	i := after(list, e.id)
+	if i > 0 && list[i-1].id == e.id {
+		list[i-1] = e
+		*gone--
+		return list
+	}
+	return slices.Insert(list, i, e)
+}
+
+// after is the index of the first job with a larger number.
+func after(list []*entry, id job.ID) int {
+	i, found := slices.BinarySearchFunc(list, id, func(e *entry, id job.ID) int { return int(int64(e.id) - int64(id)) })
+	if found {
+		i++
+	}
+	return i
+}
+
+// change notes that a record changed a job.
+func (s *state) change(e *entry, r *store.Record) {
+	e.seq = r.Seq
+	s.touch(e)
+}
+
+// touch notes that a job is to be published and projected anew.
+func (s *state) touch(e *entry) {
+	s.touched = append(s.touched, e.id)
+	if !e.dirty {
+		e.dirty = true
+		s.dirty = append(s.dirty, e)
+	}
+}
+
+// move changes a job's state and everything that is counted by it.
+func (s *state) move(e *entry, to job.State, by job.Cause) error {
+	from := e.state
+	if err := e.set(to, by); err != nil {
+		return err
+	}
+	s.counts.states[from]--
+	s.counts.states[to]++
+	if from.Final() {
+		s.alive(e)
+	}
+	if to.Final() {
+		s.counts.ended[to]++
+		s.ended = append(s.ended, e)
+		s.stale++
+		s.arrays.unlet(e)
+	}
+	s.depend.changed(s, e)
+	switch {
+	case to.Final():
+		s.depend.remove(e)
+	case from.Final():
+		s.depend.add(e)
 	}
 	return nil
 }
 
 // queue tells the core of a pending job.
 func (s *state) queue(e *entry) {
-	s.touch(e.ID)
-	s.events = append(s.events, sched.Submitted{
-		Job: e.ID, Spec: e.Spec, Priority: e.Spec.Priority - e.Spec.Nice, At: sched.Instant(e.Submitted.UnixNano()),
-	})
+	s.touch(e)
+	e.gate, e.why = nil, nil
+	s.events = append(s.events, sched.Submitted{Job: e.id, Spec: &e.form.spec, Priority: e.priority, At: sched.Instant(e.at)})
+	s.regate(e)
 }
 
-func (s *state) applyHeld(r store.Record) error {
-	v, err := decode[held](r)
-	if err != nil {
-		return err
+// regate has eligible asked of a job in this turn.
+func (s *state) regate(e *entry) {
+	if !e.gating {
+		e.gating = true
+		s.gating = append(s.gating, e)
 	}
-	a := v.Allocation
-	e, err := s.job(a.Job)
-	if err != nil {
-		return err
-	}
-	if a.Attempt != e.Attempt+1 {
-		return fmt.Errorf("job %s: attempt %d after attempt %d", e.Name(), a.Attempt, e.Attempt)
-	}
-	if err := e.Set(job.Running, job.ByScheduler); err != nil {
-		return err
-	}
-	if err := s.led.Restore(a); err != nil {
-		return err
-	}
-	e.Attempt = a.Attempt
-	e.Flags = e.Flags&^(job.Requeued|job.LaunchFailed) | job.Configuring
-	e.claims, e.report, e.why = a.Claims, engine.Report{}, reason.Reason{}
-	e.Started, e.Ended = time.Time{}, time.Time{}
-	s.touch(e.ID)
-	return nil
 }
 
-func (s *state) applyStarted(r store.Record) error {
-	v, err := decode[started](r)
-	if err != nil {
-		return err
-	}
-	e, err := s.holder(v.Ref)
-	if err != nil {
-		return err
-	}
-	e.Started = v.Started
-	e.Flags &^= job.Configuring
-	s.touch(e.ID)
-	return nil
-}
+// job finds the job that a record is about. One that a projection shows after the
+// record is not found, and needs nothing (nil, nil).
+func (s *state) job(r *store.Record) (*entry, error) { return s.numbered(job.ID(r.Job), r) }
 
-func (s *state) applyEnded(r store.Record) error {
-	v, err := decode[ended](r)
-	if err != nil {
-		return err
-	}
-	e, err := s.holder(v.Ref)
-	if err != nil {
-		return err
-	}
-	if err := e.Set(v.State, v.By); err != nil {
-		return err
-	}
-	if err := s.led.Free(ledger.ID(v.Ref.Allocation), v.Ref.Attempt); err != nil {
-		return err
-	}
-	e.Flags = e.Flags&job.Held | v.Flags
-	e.Exit, e.report = v.Report.Exit, v.Report
-	e.cancel, e.requeue = nil, false
-	s.events = append(s.events, sched.Released{Job: e.ID})
-	s.touch(e.ID)
-	if v.State == job.Pending {
-		s.queue(e)
-		return nil
-	}
-	e.Ended = v.Report.Ended
-	if e.Ended.IsZero() {
-		e.Ended = r.At
-	}
-	return nil
-}
-
-func (s *state) applyUncertain(r store.Record) error {
-	v, err := decode[uncertain](r)
-	if err != nil {
-		return err
-	}
-	e, err := s.holder(v.Ref)
-	if err != nil {
-		return err
-	}
-	e.Flags &^= job.Uncertain
-	if v.Uncertain {
-		e.Flags |= job.Uncertain
-	}
-	s.touch(e.ID)
-	return s.led.MarkUncertain(ledger.ID(v.Ref.Allocation), v.Uncertain)
-}
-
-func (s *state) applyCancel(r store.Record) error {
-	v, err := decode[cancel](r)
-	if err != nil {
-		return err
-	}
-	e, err := s.job(job.ID(r.Job))
-	if err != nil {
-		return err
-	}
-	s.touch(e.ID)
-	if e.State != job.Pending {
-		e.cancel, e.requeue = &v, false
-		e.Flags |= job.Stopping
-		return nil
-	}
-	if err := e.Set(job.Cancelled, job.ByUser); err != nil {
-		return err
-	}
-	e.Ended = r.At
-	s.events = append(s.events, sched.Withdrawn{Job: e.ID})
-	return nil
-}
-
-func (s *state) applyHold(r store.Record) error {
-	v, err := decode[hold](r)
-	if err != nil {
-		return err
-	}
-	e, err := s.job(job.ID(r.Job))
-	if err != nil {
-		return err
-	}
-	e.Flags &^= job.Held
-	if v.Held {
-		e.Flags |= job.Held
-	}
-	s.touch(e.ID)
-	return nil
-}
-
-func (s *state) applyRequeue(r store.Record) error {
-	e, err := s.job(job.ID(r.Job))
-	if err != nil {
-		return err
-	}
-	s.touch(e.ID)
-	if e.State.Holds() {
-		e.requeue = true
-		e.Flags |= job.Stopping
-		return nil
-	}
-	if err := e.Set(job.Pending, job.ByUser); err != nil {
-		return err
-	}
-	e.Flags |= job.Requeued
-	e.cancel = nil
-	s.queue(e)
-	return nil
-}
-
-func (s *state) touch(id job.ID) { s.touched = append(s.touched, id) }
-
-func (s *state) job(id job.ID) (*entry, error) {
-	e := s.jobs[id]
-	if e == nil {
+func (s *state) numbered(id job.ID, r *store.Record) (*entry, error) {
+	e, err := s.recall(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case e == nil:
 		return nil, fmt.Errorf("there is no job %d", id)
+	case e.seq >= r.Seq:
+		return nil, nil
 	}
 	return e, nil
+}
+
+// recall finds a job in memory, or while the journal is replayed in the projection.
+func (s *state) recall(id job.ID) (*entry, error) {
+	e := s.jobs[id]
+	if e != nil || s.lookup == nil {
+		return e, nil
+	}
+	return s.lookup(id)
 }
 
 // holder finds the job whose present attempt a ref names; a ref of an earlier
@@ -280,18 +299,7 @@ func (s *state) holder(ref engine.Ref) (*entry, error) {
 	if !ok || reconcile.Ref(a) != ref {
 		return nil, fmt.Errorf("nothing is held by %s", ref)
 	}
-	return s.job(a.Job)
-}
-
-// arrayRunning counts the tasks of an array that hold an allocation.
-func (s *state) arrayRunning(first job.ID, count uint32) int {
-	n := 0
-	for id := first; id < first+job.ID(count); id++ {
-		if e := s.jobs[id]; e != nil && e.State.Holds() {
-			n++
-		}
-	}
-	return n
+	return s.jobs[a.Job], nil
 }
 
 // check reports the first invariant that does not hold.
@@ -299,15 +307,112 @@ func (s *state) check() error {
 	if err := s.led.Check(); err != nil {
 		return err
 	}
-	for _, id := range s.order {
-		e := s.jobs[id]
-		a, holds := s.led.Of(id)
+	holding, known, live := 0, 0, 0
+	open := map[*array]int{}
+	for i, e := range s.order {
+		if i > 0 && s.order[i-1].id >= e.id {
+			return fmt.Errorf("job %d stands behind job %d", e.id, s.order[i-1].id)
+		}
+		if e.gone {
+			continue
+		}
+		known++
+		a, holds := s.led.Of(e.id)
 		switch {
-		case holds != e.State.Holds():
-			return fmt.Errorf("job %s is %s, and the ledger says that it holds: %v", e.Name(), e.State, holds)
-		case holds && a.Attempt != e.Attempt:
-			return fmt.Errorf("job %s is at attempt %d, its allocation at %d", e.Name(), e.Attempt, a.Attempt)
+		case s.jobs[e.id] != e:
+			return fmt.Errorf("job %s stands in the order and not in the map", e.Name())
+		case holds != e.state.Holds():
+			return fmt.Errorf("job %s is %s, and the ledger says that it holds: %v", e.Name(), e.state, holds)
+		case holds && a.Attempt != e.attempt:
+			return fmt.Errorf("job %s is at attempt %d, its allocation at %d", e.Name(), e.attempt, a.Attempt)
+		case !e.state.Final() && !e.inLive:
+			return fmt.Errorf("job %s is %s and not among the live", e.Name(), e.state)
+		case e.let && e.state.Final():
+			return fmt.Errorf("job %s is %s and counts among the open tasks", e.Name(), e.state)
+		}
+		if holds {
+			holding++
+		}
+		if !e.state.Final() {
+			live++
+		}
+		if e.let {
+			open[e.array]++
+		}
+	}
+	if known != len(s.jobs) || holding != len(s.led.Live()) || live != len(s.live)-s.stale {
+		return fmt.Errorf("%d jobs in order, %d in the map; %d hold, %d allocations; %d live, %d counted", known, len(s.jobs), holding, len(s.led.Live()), live, len(s.live)-s.stale)
+	}
+	for _, a := range s.arrays.m {
+		if a.open != open[a] {
+			return fmt.Errorf("array %d counts %d open tasks, it has %d", a.first, a.open, open[a])
 		}
 	}
 	return nil
 }
+
+// arrays are the arrays of which tasks are in memory.
+type arrays struct {
+	m     map[job.ID]*array
+	dirty []*array // with room for waiting tasks, perhaps
+}
+
+func (as *arrays) add(first job.ID, spec *job.ArraySpec) *array {
+	a := as.m[first]
+	if a == nil {
+		a = &array{spec: spec, first: first, limit: spec.MaxRunning}
+		as.m[first] = a
+	}
+	return a
+}
+
+// let counts a task among the open ones.
+func (as *arrays) let(e *entry) {
+	if e.array != nil && !e.let {
+		e.let = true
+		e.array.open++
+	}
+}
+
+// unlet takes a task out of the open ones, and lets the next one be looked for.
+func (as *arrays) unlet(e *entry) {
+	if !e.let {
+		return
+	}
+	e.let = false
+	e.array.open--
+	as.look(e.array)
+}
+
+// look has the waiting tasks of an array looked through.
+func (as *arrays) look(a *array) {
+	if !a.dirty && a.limit > 0 {
+		a.dirty = true
+		as.dirty = append(as.dirty, a)
+	}
+}
+
+// full reports whether the limit of an array keeps another task from starting.
+func (a *array) full() bool { return a.limit > 0 && a.open >= int(a.limit) }
+
+// timers is a heap of times at which to ask eligible of a job again.
+type timers []timer
+
+type timer struct {
+	at int64 // nanoseconds since the Unix epoch
+	id job.ID
+}
+
+func (h timers) Len() int           { return len(h) }
+func (h timers) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timers) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *timers) Push(x any)        { *h = append(*h, x.(timer)) }
+func (h *timers) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// wake has eligible asked of a job at a time.
+func (s *state) wake(id job.ID, at int64) { heap.Push(&s.timers, timer{at, id}) }

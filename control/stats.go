@@ -1,6 +1,13 @@
 package control
 
-import "time"
+import (
+	"maps"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+)
 
 // Stats are counters since the start and gauges of now, for metrics.
 type Stats struct {
@@ -9,9 +16,9 @@ type Stats struct {
 	Devices map[string]int // by state: free, used, shared, foreign, down
 	Nodes   map[string]int // by state
 
-	Submitted uint64 // jobs, tasks of arrays each
-	Started   uint64 // allocations made
-	Ended     map[string]uint64
+	Submitted uint64            // jobs, tasks of arrays each
+	Started   uint64            // allocations made
+	Ended     map[string]uint64 // jobs, by state
 
 	Wait     Histogram // seconds from eligible to allocated
 	Decision Histogram // seconds that a decision of the core took
@@ -25,6 +32,7 @@ type Stats struct {
 	Seq       uint64 // newest journal record
 	Projected uint64 // newest journal record that the projection reflects
 	Refused   uint64 // decisions of the core that the ledger refused
+	Forms     int    // kinds of specification in memory
 }
 
 // Histogram counts observations. Bounds ascend; Counts has one more for what is
@@ -36,8 +44,99 @@ type Histogram struct {
 	Count  uint64
 }
 
-// Stats takes the numbers of now. No disk is waited for.
-func (c *Control) Stats() Stats { return Stats{Inbox: len(c.inbox)} }
+func (h *Histogram) observe(v float64) {
+	i, _ := slices.BinarySearch(h.Bounds, v)
+	h.Counts[i]++
+	h.Sum += v
+	h.Count++
+}
 
-// Started is when this control plane was opened.
-func (c *Control) Started() time.Time { return c.opened }
+func histogram(bounds ...float64) Histogram {
+	return Histogram{Bounds: bounds, Counts: make([]uint64, len(bounds)+1)}
+}
+
+func (h Histogram) clone() Histogram {
+	h.Counts = slices.Clone(h.Counts)
+	return h
+}
+
+// counts is what the loop counts, under the lock of the state.
+type counts struct {
+	states                       map[job.State]int
+	ended                        map[job.State]uint64
+	submitted, started, refused  uint64
+	projected                    uint64
+	wait, decision, write, batch Histogram
+}
+
+func newCounts() counts {
+	return counts{
+		states: map[job.State]int{}, ended: map[job.State]uint64{},
+		wait:     histogram(.01, .1, 1, 10, 60, 600, 3600, 6*3600, 24*3600, 7*24*3600),
+		decision: histogram(.0001, .0005, .001, .005, .01, .05, .1, .5, 1),
+		write:    histogram(.0005, .001, .002, .005, .01, .05, .1, .5, 1, 5),
+		batch:    histogram(1, 2, 4, 8, 16, 64, 256, 1024, 4096),
+	}
+}
+
+// anew begins to count again, but for how many jobs there are.
+func (c counts) anew() counts {
+	out := newCounts()
+	out.states = c.states
+	return out
+}
+
+// Stats takes the numbers of now. No disk is waited for.
+func (c *Control) Stats() Stats {
+	out := Stats{
+		Jobs: map[string]int{}, Waiting: map[string]int{}, Devices: map[string]int{}, Nodes: map[string]int{},
+		Ended: map[string]uint64{}, Calls: map[string]uint64{}, Errors: map[string]uint64{}, Inbox: len(c.inbox),
+	}
+	for verb, n := range c.dispatch.Counts() {
+		out.Calls[verb], out.Errors[verb] = n.Calls, n.Errors
+	}
+	s := c.state
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for state, n := range s.counts.states {
+		out.Jobs[state.String()] = n
+	}
+	for state, n := range s.counts.ended {
+		out.Ended[state.String()] = n
+	}
+	for _, e := range s.live {
+		if e.state == job.Pending && e.why != nil {
+			out.Waiting[string(e.why.Code)]++
+		}
+	}
+	for name := range maps.Keys(c.nodes) {
+		n, _ := c.node(name)
+		out.Nodes[string(n.State)]++
+		_, shares := s.led.Used(name)
+		for _, d := range n.Devices {
+			out.Devices[deviceState(&n, &d, shares[d.Index])]++
+		}
+	}
+	k := &s.counts
+	out.Submitted, out.Started, out.Refused = k.submitted, k.started, k.refused
+	out.Wait, out.Decision, out.Append, out.Batch = k.wait.clone(), k.decision.clone(), k.write.clone(), k.batch.clone()
+	out.Seq, out.Projected = s.seq, k.projected
+	s.forms.mu.Lock()
+	out.Forms = len(s.forms.m)
+	s.forms.mu.Unlock()
+	return out
+}
+
+func deviceState(n *fleet.Node, d *fleet.Device, share resource.Share) string {
+	switch {
+	case share >= resource.WholeDevice:
+		return "used"
+	case share > 0:
+		return "shared"
+	case n.State == fleet.Down || n.State == fleet.Unknown:
+		return "down"
+	case d.Foreign > 0:
+		return "foreign"
+	}
+	return "free"
+}

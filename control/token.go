@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fault"
@@ -26,17 +27,59 @@ type Token struct {
 }
 
 // PutToken keeps a token; it is durable when PutToken returns.
-func (c *Control) PutToken(context.Context, job.Actor, Token) error {
-	return fault.New(fault.Unsupported, "tokens are not built yet")
+func (c *Control) PutToken(ctx context.Context, by job.Actor, t Token) error {
+	if t.ID == "" || t.Hash == "" {
+		return fault.New(fault.Invalid, "a token needs an identifier and a hash")
+	}
+	t.Accounts = slices.Clone(t.Accounts)
+	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+		if _, taken := l.state.tokens[t.ID]; taken {
+			answer(fault.New(fault.Conflict, "there is a token %s already", t.ID))
+			return
+		}
+		l.stageFor(&request{answer: answer}, kindToken, 0, by, t, nil)
+	})
 }
 
-// RevokeToken makes a token invalid for ever.
-func (c *Control) RevokeToken(context.Context, job.Actor, string) error {
-	return fault.New(fault.Unsupported, "tokens are not built yet")
+// RevokeToken makes a token invalid for ever. Revoking it again is no error.
+func (c *Control) RevokeToken(ctx context.Context, by job.Actor, id string) error {
+	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+		t, ok := l.state.tokens[id]
+		switch {
+		case !ok:
+			answer(fault.New(fault.NotFound, "there is no token %s", id).Advise("cox token list lists them"))
+		case !t.Revoked.IsZero():
+			answer(nil)
+		default:
+			l.stageFor(&request{answer: answer}, kindRevoked, 0, by, revoked{id}, nil)
+		}
+	})
 }
 
 // Tokens lists all tokens by the time of their making, revoked and expired ones too.
-func (c *Control) Tokens(context.Context) ([]Token, error) { return nil, nil }
+func (c *Control) Tokens(context.Context) ([]Token, error) {
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	out := make([]Token, 0, len(c.state.tokens))
+	for _, t := range c.state.tokens {
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b Token) int {
+		if d := a.Created.Compare(b.Created); d != 0 {
+			return d
+		}
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return out, nil
+}
 
 // TokenByID returns a token; false if there is none. No disk is waited for.
-func (c *Control) TokenByID(string) (Token, bool) { return Token{}, false }
+func (c *Control) TokenByID(id string) (Token, bool) {
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	t, ok := c.state.tokens[id]
+	return t, ok
+}

@@ -229,6 +229,9 @@ func (l *Ledger) apply(a *Allocation, sign int) {
 	}
 }
 
+// Skip sees to it that the next allocation has at least a number.
+func (l *Ledger) Skip(next ID) { l.next = max(l.next, next) }
+
 // Used returns what is taken of a node and the shares that are held of its devices,
 // by index. The map is a copy.
 func (l *Ledger) Used(name string) (resource.Vector, map[int]resource.Share) {

@@ -124,7 +124,7 @@ func (s *session) open(ctx context.Context, dir string, temporary bool) error {
 	}
 	s.control, err = control.Open(ctx, control.Config{
 		Store: s.store, Engine: s.engine, Pool: fleet.Pool{Name: "local", Engine: s.info.Name},
-		Log: s.opt.Log, Who: fmt.Sprintf("cox run, process %d", os.Getpid()), Grace: s.opt.Grace,
+		Log: s.opt.Log, Who: fmt.Sprintf("cox run, process %d", os.Getpid()), Grace: s.opt.Grace, Keep: -1,
 	})
 	return err
 }
@@ -216,6 +216,7 @@ func (s *session) submit(ctx context.Context, f *follower, r *Request) error {
 	if spec.Program.Kind == job.Direct && spec.Output.Stdout == "" {
 		spec.Output.Stdout = filepath.Join(s.dir, "output-%j") // a command's output is shown; it leaves no file behind
 	}
+	r.Submission.By = s.by()
 	accepted, err := s.control.Submit(ctx, r.Submission)
 	if err != nil {
 		return refusal(spec, s.opt.Shape, err)
@@ -268,10 +269,8 @@ func (s *session) roomText() string {
 func (s *session) abandon(f *follower) error {
 	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
 	defer stop()
-	for _, id := range f.order {
-		if err := s.control.Cancel(ctx, id, s.opt.Who, 0); err != nil {
-			return err
-		}
+	if _, err := s.control.Change(ctx, s.by(), f.order, control.Cancel{}); err != nil {
+		return err
 	}
 	err := f.follow(ctx, s.control, 0)
 	if err != nil {
@@ -308,11 +307,20 @@ func (s *session) handleSignals(ctx context.Context, f *follower) (stop func()) 
 
 // cancel asks for the end of jobs and says which cannot be cancelled.
 func (s *session) cancel(ctx context.Context, ids []job.ID, grace time.Duration) {
-	for _, id := range ids {
-		if err := s.control.Cancel(ctx, id, s.opt.Who, grace); err != nil {
-			fmt.Fprintf(s.opt.Err, "cox: job %d cannot be cancelled: %v\n", id, err)
+	errs, err := s.control.Change(ctx, s.by(), ids, control.Cancel{Grace: grace})
+	if err != nil {
+		fmt.Fprintf(s.opt.Err, "cox: the jobs cannot be cancelled: %v\n", err)
+	}
+	for i, err := range errs {
+		if err != nil {
+			fmt.Fprintf(s.opt.Err, "cox: job %d cannot be cancelled: %v\n", ids[i], err)
 		}
 	}
+}
+
+// by is who runs this.
+func (s *session) by() job.Actor {
+	return job.Actor{Name: s.opt.Who, UID: uint32(os.Getuid()), From: "cox run"}
 }
 
 // stateDir makes the state directory, a temporary one if none is named.

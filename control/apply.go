@@ -1,0 +1,410 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/ledger"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+func (s *state) applyHeld(r *store.Record, staged any) error {
+	v, err := value[held](r, staged)
+	if err != nil {
+		return err
+	}
+	a := v.Allocation
+	e, err := s.numbered(a.Job, r)
+	if e == nil {
+		return err
+	}
+	if a.Attempt != e.attempt+1 {
+		return fmt.Errorf("job %s: attempt %d after attempt %d", e.Name(), a.Attempt, e.attempt)
+	}
+	if err := s.move(e, job.Running, job.ByScheduler); err != nil {
+		return err
+	}
+	if err := s.led.Restore(a); err != nil {
+		return err
+	}
+	s.counts.started++
+	if e.eligible > 0 {
+		s.counts.wait.observe(r.At.Sub(fromNanos(e.eligible)).Seconds())
+	}
+	e.attempt = a.Attempt
+	e.flags = e.flags&^(job.Requeued|job.LaunchFailed) | job.Configuring
+	e.why, e.gate = nil, nil
+	e.last = &last{id: a.ID, epoch: a.Epoch, pool: a.Pool, claims: a.Claims}
+	if e.more != nil {
+		e.more.startsBy, e.more.limitEnd = 0, 0
+		if e.more.deadline > 0 {
+			s.wake(e.id, e.more.deadline)
+		}
+	}
+	s.arrays.let(e)
+	s.change(e, r)
+	return nil
+}
+
+func (s *state) applyStarted(r *store.Record, staged any) error {
+	v, err := value[started](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.attempt(r, v.Ref)
+	if e == nil {
+		return err
+	}
+	e.last.started = nanos(v.Started)
+	e.flags &^= job.Configuring
+	s.depend.changed(s, e)
+	s.change(e, r)
+	return nil
+}
+
+func (s *state) applyEnded(r *store.Record, staged any) error {
+	v, err := value[ended](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.attempt(r, v.Ref)
+	if e == nil {
+		return err
+	}
+	if err := s.led.Free(ledger.ID(v.Ref.Allocation), v.Ref.Attempt); err != nil {
+		return err
+	}
+	hold := e.last.requeue != nil && e.last.requeue.Hold && v.State == job.Pending
+	e.flags = e.flags&(job.Held|job.HeldAdmin|job.HeldFailed) | v.Flags
+	if hold {
+		e.flags |= job.Held
+	}
+	report := v.Report
+	e.last.exit, e.last.report = report.Exit, &report
+	e.last.cancel, e.last.requeue, e.last.expired = nil, nil, nil
+	e.last.ended = nanos(report.Ended)
+	if e.last.ended == 0 {
+		e.last.ended = nanos(r.At)
+	}
+	if err := s.move(e, v.State, v.By); err != nil {
+		return err
+	}
+	s.events = append(s.events, sched.Released{Job: e.id})
+	if v.State == job.Pending {
+		e.last.ended = 0
+		if v.Failed > 0 || e.more != nil {
+			e.extra().again, e.extra().failed = nanos(v.Again), v.Failed
+		}
+		s.again(e)
+	}
+	s.change(e, r)
+	return nil
+}
+
+// again lets a job wait for a new attempt.
+func (s *state) again(e *entry) {
+	e.eligible = 0
+	s.arrays.unlet(e)
+	s.queue(e)
+}
+
+func (s *state) applyUncertain(r *store.Record, staged any) error {
+	v, err := value[uncertain](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.attempt(r, v.Ref)
+	if e == nil {
+		return err
+	}
+	e.flags &^= job.Uncertain
+	if v.Uncertain {
+		e.flags |= job.Uncertain
+	}
+	s.change(e, r)
+	return s.led.MarkUncertain(ledger.ID(v.Ref.Allocation), v.Uncertain)
+}
+
+// attempt finds the job of a record about an attempt, which it must hold still.
+func (s *state) attempt(r *store.Record, ref engine.Ref) (*entry, error) {
+	e, err := s.job(r)
+	if e == nil {
+		return nil, err
+	}
+	holder, err := s.holder(ref)
+	if err == nil && holder != e {
+		err = fmt.Errorf("%s is held by job %s, not by job %s", ref, holder.Name(), e.Name())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (s *state) applyCancel(r *store.Record, staged any) error {
+	v, err := value[cancel](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.job(r)
+	if e == nil {
+		return err
+	}
+	s.change(e, r)
+	if v.Message != "" {
+		e.extra().message = v.Message
+	}
+	if e.state != job.Pending {
+		e.last.cancel, e.last.requeue = &v, nil
+		e.flags |= job.Stopping
+		return nil
+	}
+	return s.quit(e, job.Cancelled, job.ByUser)
+}
+
+// quit ends a pending job.
+func (s *state) quit(e *entry, to job.State, by job.Cause) error {
+	if err := s.move(e, to, by); err != nil {
+		return err
+	}
+	e.attempting().ended = nanos(s.now)
+	s.events = append(s.events, sched.Withdrawn{Job: e.id})
+	return nil
+}
+
+func (s *state) applyExpired(r *store.Record, staged any) error {
+	v, err := value[expired](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.job(r)
+	if e == nil {
+		return err
+	}
+	s.change(e, r)
+	if e.state == job.Pending {
+		return s.quit(e, v.State, job.ByControl)
+	}
+	e.last.expired = &v
+	e.flags |= job.Stopping
+	return nil
+}
+
+func (s *state) applyHold(r *store.Record, staged any) error {
+	v, err := value[hold](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.job(r)
+	if e == nil {
+		return err
+	}
+	if v.Held {
+		e.flags |= job.Held
+		if v.Admin {
+			e.flags |= job.HeldAdmin
+		}
+	} else {
+		e.flags &^= job.Held | job.HeldAdmin | job.HeldFailed
+		if e.more != nil {
+			e.more.again, e.more.failed, e.more.benched, e.more.refused = 0, 0, 0, 0
+		}
+	}
+	s.regate(e)
+	s.change(e, r)
+	return nil
+}
+
+func (s *state) applyRequeue(r *store.Record, staged any) error {
+	v, err := value[requeue](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.job(r)
+	if e == nil {
+		return err
+	}
+	s.change(e, r)
+	switch {
+	case e.state.Holds():
+		e.last.requeue = &v
+		e.flags |= job.Stopping
+		return nil
+	case e.state == job.Pending: // journals of the first version
+		return nil
+	}
+	if err := s.move(e, job.Pending, job.ByUser); err != nil {
+		return err
+	}
+	e.flags |= job.Requeued
+	if v.Hold {
+		e.flags |= job.Held
+	}
+	if e.last != nil {
+		e.last.ended = 0
+	}
+	if e.more != nil {
+		e.more.again, e.more.failed, e.more.message = 0, 0, ""
+	}
+	s.again(e)
+	return nil
+}
+
+func (s *state) applySuspend(r *store.Record, staged any) error {
+	v, err := value[suspend](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.job(r)
+	if e == nil {
+		return err
+	}
+	s.change(e, r)
+	if v.On {
+		return s.move(e, job.Suspended, job.ByUser)
+	}
+	return s.move(e, job.Running, job.ByUser)
+}
+
+func (s *state) applyTop(r *store.Record, staged any) error {
+	v, err := value[top](r, staged)
+	if err != nil {
+		return err
+	}
+	for _, m := range v.Moves {
+		e, err := s.numbered(m.Job, r)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			e.priority, e.at = m.Priority, m.At
+			s.change(e, r)
+			if e.state == job.Pending {
+				s.queue(e)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *state) applyUpdate(r *store.Record, staged any) error {
+	v, err := value[update](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.job(r)
+	if e == nil {
+		return err
+	}
+	f, o, err := s.forms.read(v.Own, v.Spec)
+	if err != nil {
+		return err
+	}
+	s.depend.remove(e)
+	s.forms.release(e.form)
+	e.form, e.owned = f, pack(&o, &f.def)
+	e.ask(&o)
+	s.depend.add(e)
+	if v.MaxRunning != nil && e.array != nil {
+		s.limit(e.array, *v.MaxRunning)
+	}
+	if v.Queue != nil {
+		e.priority, e.at = v.Queue.Priority, v.Queue.At
+	}
+	s.change(e, r)
+	switch {
+	case e.state == job.Pending:
+		s.queue(e)
+	case e.state.Holds():
+		s.shorten(e)
+	}
+	return nil
+}
+
+// shorten notes when the limit of a running job ends it, after that was changed.
+func (s *state) shorten(e *entry) {
+	s.events = append(s.events, sched.Extended{Job: e.id, Until: untilOf(e, s.now)})
+	m := e.extra()
+	m.limitEnd = 0
+	if limit := e.limit(); limit > 0 && e.last.started > 0 {
+		m.limitEnd = e.last.started + int64(limit)
+		s.wake(e.id, m.limitEnd)
+	}
+	if m.deadline > 0 {
+		s.wake(e.id, m.deadline)
+	}
+}
+
+// limit changes how many tasks of an array may run at once.
+func (s *state) limit(a *array, n uint32) {
+	spec := *a.spec
+	spec.MaxRunning = n
+	a.spec, a.limit = &spec, n
+	s.arrays.look(a)
+	for id := a.first; id < a.first+job.ID(len(spec.Indices)); id++ {
+		if e := s.jobs[id]; e != nil && e.state == job.Pending {
+			s.arrays.unlet(e)
+			s.regate(e)
+			s.touch(e)
+		}
+	}
+}
+
+func (s *state) applyNodes(r *store.Record, staged any) error {
+	v, err := value[nodesSet](r, staged)
+	if err != nil {
+		return err
+	}
+	for _, name := range v.Nodes {
+		delete(s.drains, name)
+		if v.Drain {
+			s.drains[name] = Drain{By: actor(r.By), Reason: v.Reason, At: r.At}
+		}
+	}
+	return nil
+}
+
+func (s *state) applyToken(r *store.Record, staged any) error {
+	v, err := value[Token](r, staged)
+	if err != nil {
+		return err
+	}
+	s.tokens[v.ID] = v
+	return nil
+}
+
+func (s *state) applyRevoked(r *store.Record, staged any) error {
+	v, err := value[revoked](r, staged)
+	if err != nil {
+		return err
+	}
+	t, ok := s.tokens[v.ID]
+	if !ok {
+		return fmt.Errorf("there is no token %s", v.ID)
+	}
+	if t.Revoked.IsZero() {
+		t.Revoked = r.At
+		s.tokens[v.ID] = t
+	}
+	return nil
+}
+
+func actor(a store.Actor) job.Actor { return job.Actor{Name: a.Name, UID: a.UID, From: a.From} }
+
+// compact drops what has left the lists, once that is a good part of them.
+func (s *state) compact() {
+	if s.stale > 64 && s.stale > len(s.live)/4 {
+		s.live = slices.DeleteFunc(s.live, func(e *entry) bool {
+			e.inLive = !e.gone && !e.state.Final()
+			return !e.inLive
+		})
+		s.stale = 0
+	}
+	if s.dead > 64 && s.dead > len(s.order)/4 {
+		s.order = slices.DeleteFunc(s.order, func(e *entry) bool { return e.gone })
+		s.dead = 0
+	}
+}

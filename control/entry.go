@@ -1,0 +1,212 @@
+package control
+
+import (
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/ledger"
+	"github.com/coxswain-sched/coxswain/reason"
+)
+
+// entry is one job in memory. A pending job that depends on nothing has no part of
+// its own beside it but the packed own part: hundreds of bytes in all. Times are
+// nanoseconds since the Unix epoch, 0 for none.
+type entry struct {
+	id       job.ID
+	form     *form
+	owned    packed
+	array    *array // nil: not part of an array
+	last     *last  // the present attempt, or the last; nil: there was none
+	more     *more  // what few jobs have; nil: nothing of it
+	seq      uint64 // of the last record that changed it
+	priority int64
+	at       int64 // its place in the queue beside the priority
+	sent     int64 // submitted
+	eligible int64
+	gate     *reason.Reason // why the core was told not to consider it; nil: it may
+	why      *reason.Reason // the first reason why it waits, without the three below
+	since    int64          // of why, in Unix seconds
+	before   job.ID         // Reason.Job of why
+	ahead    int32          // Reason.Ahead of why
+	index    uint32         // in the array
+	attempt  uint32
+	flags    job.Flags
+	state    job.State
+	let      bool // counts among the open tasks of its array
+	dirty    bool // the projection does not show it as it is
+	gating   bool // stands in state.gating
+	inLive   bool // stands in state.live
+	gone     bool // left memory
+}
+
+// last is the present or last attempt.
+type last struct {
+	id      ledger.ID // of its allocation
+	epoch   uint64
+	pool    string
+	claims  []fleet.Claim  // never written
+	report  *engine.Report // as far as known; not journaled while it runs; never written
+	cancel  *cancel        // asked for, not carried out yet
+	requeue *requeue       // asked for, not carried out yet
+	expired *expired       // its time is over, it has not ended yet
+	started int64
+	ended   int64
+	exit    job.ExitCode
+}
+
+// more is what few jobs have.
+type more struct {
+	begin, deadline int64
+	depends         *job.Dependency
+	again           int64 // not before, after a failed attempt
+	failed          int   // attempts that failed in a row
+	startsBy        int64 // promised by the core
+	limitEnd        int64 // of a running job whose limit was lowered
+	benched         int64 // not before, because the ledger refused it …
+	refused         int   // … so often
+	refusal         string
+	message         string // why it was ended
+}
+
+// array is what the tasks of an array have in common.
+type array struct {
+	spec    *job.ArraySpec
+	first   job.ID
+	limit   uint32      // tasks that may run at once; 0: no limit
+	tasks   int         // in memory
+	open    int         // tasks that hold an allocation or that the core may start
+	waiting idHeap      // tasks that the limit keeps waiting, and some that it no longer does
+	dirty   bool        // stands in state.arrays.dirty
+	runs    [][3]uint32 // of spec.Indices; nil: not made yet
+}
+
+// extra returns the rare part to write to.
+func (e *entry) extra() *more {
+	if e.more == nil {
+		e.more = &more{}
+	}
+	return e.more
+}
+
+// rare returns the rare part to read.
+func (e *entry) rare() more {
+	if e.more == nil {
+		return more{}
+	}
+	return *e.more
+}
+
+// Name is how the job is shown.
+func (e *entry) Name() string {
+	j := job.Job{ID: e.id, Array: e.task(nil)}
+	return j.Name()
+}
+
+// task describes its place in an array, in buf if there is one.
+func (e *entry) task(buf *job.ArrayTask) *job.ArrayTask {
+	a := e.array
+	if a == nil {
+		return nil
+	}
+	if buf == nil {
+		buf = new(job.ArrayTask)
+	}
+	*buf = job.ArrayTask{
+		Job: a.first, Index: e.index, Count: uint32(len(a.spec.Indices)), Min: a.spec.Indices[0],
+		Max: a.spec.Indices[len(a.spec.Indices)-1], Step: max(a.spec.Step, 1), MaxRunning: a.limit,
+	}
+	return buf
+}
+
+// set moves the job to another state if the table allows it by that cause.
+func (e *entry) set(to job.State, by job.Cause) error {
+	j := job.Job{ID: e.id, State: e.state, Array: e.task(nil)}
+	if err := j.Set(to, by); err != nil {
+		return err
+	}
+	e.state = to
+	return nil
+}
+
+// held is the allocation that the job holds; meaningful while it holds one.
+func (e *entry) held() ledger.Allocation {
+	a := ledger.Allocation{
+		ID: e.last.id, Job: e.id, Attempt: e.attempt, Epoch: e.last.epoch, Pool: e.last.pool,
+		Status: ledger.Held, Claims: e.last.claims,
+	}
+	if e.flags&job.Uncertain != 0 {
+		a.Status = ledger.Uncertain
+	}
+	return a
+}
+
+// limit is the job's time limit; 0: none.
+func (e *entry) limit() time.Duration { return max(e.form.spec.TimeLimit, 0) }
+
+// need is the shortest time that it may be given.
+func (e *entry) need() time.Duration {
+	if m := e.form.spec.TimeMin; m > 0 {
+		return m
+	}
+	return e.limit()
+}
+
+// began is when the last attempt started; the zero time if it has not.
+func (e *entry) began() time.Time {
+	if e.last == nil {
+		return time.Time{}
+	}
+	return fromNanos(e.last.started)
+}
+
+func (e *entry) end() time.Time {
+	if e.last == nil {
+		return time.Time{}
+	}
+	return fromNanos(e.last.ended)
+}
+
+// attempting returns the last attempt to write to.
+func (e *entry) attempting() *last {
+	if e.last == nil {
+		e.last = &last{}
+	}
+	return e.last
+}
+
+// reason is the first reason why it waits.
+func (e *entry) reason() reason.Reason {
+	if e.why == nil || e.state != job.Pending {
+		return reason.Reason{}
+	}
+	r := *e.why
+	r.Since, r.Ahead, r.Job = e.since, int(e.ahead), uint64(e.before)
+	return r
+}
+
+// noReport stands for an attempt of which nothing is known.
+var noReport = &engine.Report{}
+
+// report is what is known of the last attempt; never nil.
+func (e *entry) report() *engine.Report {
+	if e.last == nil || e.last.report == nil {
+		return noReport
+	}
+	return e.last.report
+}
+
+// idHeap is a heap of job numbers, smallest first.
+type idHeap []job.ID
+
+func (h idHeap) Len() int           { return len(h) }
+func (h idHeap) Less(i, j int) bool { return h[i] < h[j] }
+func (h idHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *idHeap) Push(x any)        { *h = append(*h, x.(job.ID)) }
+func (h *idHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}

@@ -1,0 +1,96 @@
+package control
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// forget takes jobs out of memory that ended long enough ago and that the projection
+// shows as they are. It is called with the lock.
+func (l *loop) forget() {
+	s := l.state
+	if l.cfg.Keep < 0 {
+		return
+	}
+	before := l.cfg.Clock.Now().Add(-l.cfg.Keep).UnixNano()
+	for len(s.ended) > 0 {
+		e := s.ended[0]
+		current := e.state.Final() && !e.gone
+		if current && (e.dirty || e.last != nil && e.last.ended > before) {
+			return
+		}
+		s.ended[0] = nil
+		s.ended = s.ended[1:]
+		if current {
+			s.remove(e)
+		}
+	}
+}
+
+// remove takes a job out of memory.
+func (s *state) remove(e *entry) {
+	s.depend.forget(e)
+	delete(s.jobs, e.id)
+	e.gone = true
+	s.dead++
+	s.counts.states[e.state]--
+	s.forms.release(e.form)
+	if a := e.array; a != nil {
+		if a.tasks--; a.tasks == 0 {
+			delete(s.arrays.m, a.first)
+		}
+	}
+}
+
+const purgeEach = time.Hour
+
+// purge lets the store drop what is older than it is to be kept, apart from the loop.
+func (l *loop) purge(now time.Time) {
+	var req store.PurgeRequest
+	if keep := l.cfg.JournalKeep; keep > 0 {
+		req.RecordsBefore = now.Add(-keep)
+	}
+	if keep := l.cfg.HistoryKeep; keep > 0 {
+		req.JobsEndedBefore, req.AuditBefore, req.BlobsBefore = now.Add(-keep), now.Add(-keep), now.Add(-keep)
+	}
+	if req.RecordsBefore.IsZero() && req.JobsEndedBefore.IsZero() {
+		return
+	}
+	l.helpers.Go(func() {
+		needed := l.blobs()
+		req.Keep = func(hash string) bool {
+			raw, err := hex.DecodeString(hash)
+			return err != nil || len(raw) != sha256.Size || needed[[sha256.Size]byte(raw)]
+		}
+		for {
+			res, err := l.cfg.Store.Purge(l.ctx, l.epoch, req)
+			if err != nil {
+				if l.ctx.Err() == nil && fault.KindOf(err) != fault.Conflict {
+					l.cfg.Log.Warn("the store cannot be purged", "error", err)
+				}
+				return
+			}
+			if !res.More {
+				return
+			}
+		}
+	})
+}
+
+// blobs are the hashes that jobs in memory name.
+func (c *Control) blobs() map[[sha256.Size]byte]bool {
+	out := map[[sha256.Size]byte]bool{}
+	c.Scan(Filter{}, func(v *View) bool {
+		for _, h := range []string{v.Job.Spec.Program.ScriptHash, v.Job.Spec.Env.Hash} {
+			if raw, err := hex.DecodeString(h); err == nil && len(raw) == sha256.Size {
+				out[[sha256.Size]byte(raw)] = true
+			}
+		}
+		return true
+	})
+	return out
+}

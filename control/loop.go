@@ -1,0 +1,379 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/reconcile"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/store"
+
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+// loop is what only the loop's goroutine touches.
+type loop struct {
+	*Control
+	ctx     context.Context
+	epoch   uint64
+	project *projector
+	helpers sync.WaitGroup // goroutines that ask the engine or the store apart from the loop
+
+	batch   []staged
+	carry   []message     // taken from the inbox, for the next batch
+	latest  sched.Instant // of what the core was told
+	asked   time.Time     // when the engine was last asked for everything
+	purged  time.Time     // when the store was last purged
+	numbers job.ID        // the first number that no record and no staged one uses
+	fleet   uint64        // counts changes of the fleet
+	reason  *reason.Reason
+	shared  *reason.Reason
+}
+
+// staged is a record that waits to become durable, and what follows then.
+type staged struct {
+	rec  store.Record
+	val  any
+	then func()   // after the record is durable and applied; nil: nothing
+	req  *request // who is answered then; nil: nobody, and the record is tried for ever
+}
+
+// request is what one or more records of a batch were staged for.
+type request struct {
+	answer  func(error)
+	records int // not yet durable
+}
+
+func (l *loop) main() {
+	defer close(l.done)
+	defer l.dispatch.Close()
+	watched, projected := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		reconcile.Follow(l.ctx, l.cfg.Engine, retryWatch, l.cfg.Log, func(ev engine.Event) {
+			_ = l.post(l.ctx, l.reported(ev.Report)) // a closed loop hears nothing more
+		})
+	}()
+	go func() {
+		defer close(projected)
+		l.project.run(l.ctx)
+	}()
+	defer func() { l.cancel(errClosed); <-watched; <-projected; l.helpers.Wait() }()
+	l.resume()
+	err := l.follow() // the core learns of nodes and running work before the first message
+	for err == nil {
+		if err = l.wait(); err == nil {
+			err = l.turn()
+		}
+	}
+	l.err = err
+}
+
+// wait takes at least one message, or returns because time has come to look again.
+func (l *loop) wait() error {
+	if len(l.carry) > 0 {
+		return nil
+	}
+	select {
+	case m := <-l.inbox:
+		l.carry = append(l.carry, m)
+		return nil
+	default:
+	}
+	now := l.cfg.Clock.Now()
+	l.regularly(now)
+	d := compareEach
+	if len(l.state.timers) > 0 {
+		d = min(d, max(time.Duration(l.state.timers[0].at-now.UnixNano()), 0))
+	}
+	timer, stop := l.cfg.Clock.After(d)
+	defer stop()
+	select {
+	case m := <-l.inbox:
+		l.carry = append(l.carry, m)
+	case <-timer:
+	case <-l.ctx.Done():
+		return context.Cause(l.ctx)
+	}
+	return nil
+}
+
+// regularly does what is to be done from time to time.
+func (l *loop) regularly(now time.Time) {
+	if past := now.Sub(l.asked); past >= compareEach || past < 0 {
+		l.asked = now
+		l.compare()
+	}
+	if past := now.Sub(l.purged); past >= purgeEach || past < 0 {
+		l.purged = now
+		l.purge(now)
+	}
+}
+
+// turn makes one batch of the messages at hand durable, and what follows from it.
+func (l *loop) turn() error {
+	if err := l.ctx.Err(); err != nil {
+		return context.Cause(l.ctx)
+	}
+	l.take()
+	if err := l.commit(); err != nil {
+		return err
+	}
+	return l.follow()
+}
+
+// follow decides what follows from what was applied, makes it durable and
+// publishes all changes.
+func (l *loop) follow() error {
+	s := l.state
+	for {
+		l.schedule()
+		if err := l.commit(); err != nil {
+			return err
+		}
+		if len(s.events)+len(s.gating)+len(s.arrays.dirty) == 0 {
+			break
+		}
+	}
+	l.changes.Append(distinct(s.touched)...)
+	s.touched = s.touched[:0]
+	s.mu.Lock()
+	l.forget()
+	s.compact()
+	s.mu.Unlock()
+	return nil
+}
+
+// distinct drops repetitions.
+func distinct(ids []job.ID) []job.ID {
+	seen := make(map[job.ID]bool, len(ids))
+	out := make([]job.ID, 0, len(ids))
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// take runs messages until the batch is full or a second one about a job comes.
+func (l *loop) take() {
+	seen := map[job.ID]bool{}
+	for n := 0; n < batchSize; n++ {
+		if len(l.carry) == 0 {
+			select {
+			case m := <-l.inbox:
+				l.carry = append(l.carry, m)
+			default:
+				return
+			}
+		}
+		m := l.carry[0]
+		if m.job != 0 && seen[m.job] || m.bulk && len(seen) > 0 {
+			return
+		}
+		if m.job != 0 {
+			seen[m.job] = true
+		}
+		l.carry = l.carry[1:]
+		m.run(l)
+		if m.bulk {
+			return
+		}
+	}
+}
+
+// stage adds a record to the batch. Without a request it is tried until it is durable.
+func (l *loop) stage(kind string, id job.ID, by job.Actor, payload any, then func()) {
+	l.batch = append(l.batch, staged{record(l.cfg.Clock.Now(), kind, id, by, payload), payload, then, nil})
+}
+
+// stageFor adds a record to the batch whose request is answered once all its records
+// are durable and applied.
+func (l *loop) stageFor(req *request, kind string, id job.ID, by job.Actor, payload any, then func()) {
+	l.stage(kind, id, by, payload, then)
+	l.batch[len(l.batch)-1].req = req
+	req.records++
+}
+
+// commit writes the batch, applies it, and does what follows. Where the journal
+// cannot be written for now, requests are refused and the rest is tried again.
+func (l *loop) commit() error {
+	for pause := commitPause; len(l.batch) > 0; pause = min(2*pause, 5*time.Second) {
+		recs := make([]store.Record, len(l.batch))
+		for i, s := range l.batch {
+			recs[i] = s.rec
+		}
+		from := l.cfg.Clock.Now()
+		last, err := l.cfg.Store.Append(l.ctx, l.epoch, recs)
+		if err == nil {
+			return l.applyBatch(last, l.cfg.Clock.Now().Sub(from))
+		}
+		if l.ctx.Err() != nil {
+			return context.Cause(l.ctx)
+		}
+		if fault.KindOf(err) == fault.Conflict {
+			return fmt.Errorf("no longer the leader: %w", err)
+		}
+		l.cfg.Log.Error("the journal cannot be written", "records", len(recs), "again in", pause, "error", err)
+		l.refuseBatch(err)
+		if len(l.batch) > 0 {
+			l.meanwhile(pause, err)
+		}
+	}
+	return nil
+}
+
+const commitPause = 50 * time.Millisecond
+
+// meanwhile waits for the next try to write the journal. What is to change is
+// refused, so that nobody waits for a disk to have room.
+func (l *loop) meanwhile(pause time.Duration, why error) {
+	timer, stop := l.cfg.Clock.After(pause)
+	defer stop()
+	for {
+		inbox := l.inbox
+		if len(l.carry) >= batchSize {
+			inbox = nil
+		}
+		select {
+		case m := <-inbox:
+			switch {
+			case m.refuse == nil:
+				l.carry = append(l.carry, m)
+			case m.job == 0 && !m.bulk:
+				m.run(l)
+				l.refuseBatch(why)
+			default:
+				m.refuse(why)
+			}
+		case <-timer:
+			return
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *loop) applyBatch(last uint64, took time.Duration) error {
+	batch := l.batch
+	l.batch = nil
+	if err := l.applyAll(batch, last, took); err != nil {
+		return fmt.Errorf("a durable record does not apply, which is a defect: %w", err)
+	}
+	for i := range batch {
+		b := &batch[i]
+		if b.then != nil {
+			b.then()
+		}
+		if b.req != nil {
+			if b.req.records--; b.req.records == 0 {
+				b.req.answer(nil)
+			}
+		}
+	}
+	return nil
+}
+
+// applyAll applies a batch that is durable, at once for those who read.
+func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
+	s := l.state
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts.write.observe(took.Seconds())
+	s.counts.batch.observe(float64(len(batch)))
+	news := make([]Event, 0, len(batch))
+	for i := range batch {
+		r := &batch[i].rec
+		r.Seq, r.Epoch = last-uint64(len(batch)-1-i), l.epoch
+		if err := s.apply(*r, batch[i].val); err != nil {
+			return err
+		}
+		ev, err := s.tell(r, batch[i].val)
+		if err != nil {
+			return err
+		}
+		news = append(news, ev)
+	}
+	l.events.Append(news...)
+	return nil
+}
+
+// refuseBatch answers the requests of the batch with an error and keeps the rest.
+func (l *loop) refuseBatch(err error) {
+	kept := l.batch[:0]
+	for _, b := range l.batch {
+		switch {
+		case b.req == nil:
+			kept = append(kept, b)
+		case b.req.records > 0:
+			b.req.records = 0
+			b.req.answer(err)
+		}
+	}
+	l.batch = kept
+}
+
+// prime tells the core what the restored state holds.
+func (l *loop) prime(nodes []fleet.Node) {
+	s := l.state
+	s.events = nil
+	l.setNodes(nodes)
+	for _, e := range s.live {
+		if e.state.Holds() {
+			s.events = append(s.events, sched.Restored{Job: e.id, Spec: &e.form.spec, Claims: e.last.claims, Until: untilOf(e, l.cfg.Clock.Now())})
+			s.arrays.let(e)
+			s.regate(e)
+		}
+	}
+	for _, e := range s.live {
+		if e.state == job.Pending {
+			e.let = false
+			dirty := e.dirty
+			if !dirty {
+				e.dirty = true // it is projected as it is
+			}
+			s.queue(e)
+			e.dirty = dirty
+		}
+	}
+	s.touched = nil
+}
+
+// setNodes takes in what the engine says of its nodes.
+func (l *loop) setNodes(nodes []fleet.Node) {
+	s := l.state
+	for _, n := range nodes {
+		if old, known := l.nodes[n.Name]; known && equalNodes(&old, &n) {
+			continue
+		}
+		l.nodes[n.Name] = n
+		l.tellNode(n.Name)
+	}
+	for name := range l.nodes {
+		if !has(nodes, name) {
+			delete(l.nodes, name)
+			l.fleet++
+			s.led.SetNode(fleet.Node{Name: name, State: fleet.Down})
+			s.events = append(s.events, sched.NodeRemoved{Name: name})
+		}
+	}
+}
+
+// tellNode tells core and ledger of a node as engine and administrators want it.
+func (l *loop) tellNode(name string) {
+	n, ok := l.node(name)
+	if !ok {
+		return
+	}
+	l.fleet++
+	l.state.led.SetNode(n)
+	l.state.events = append(l.state.events, sched.NodeSet{Node: n})
+}

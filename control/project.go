@@ -1,0 +1,228 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// projector writes what changed to the store's projection, apart from the loop. A
+// row carries the Seq that it reflects, so rows may be newer than the projection as
+// a whole says: what the journal tells again of them is passed over at a start.
+type projector struct {
+	control *Control
+	epoch   uint64
+	upTo    uint64 // what the store's projection reflects
+	kick    chan struct{}
+}
+
+const (
+	rowsAtOnce = 256 // in one write, so that the journal does not wait long for it
+	rowsLocked = 32  // made while the loop may have to wait
+	docControl = "control"
+)
+
+// world is what the projection keeps beside jobs.
+type world struct {
+	Next       job.ID           `json:"next"`
+	Allocation uint64           `json:"allocation"` // the next one's number
+	Drains     map[string]Drain `json:"drains,omitempty"`
+	Tokens     []Token          `json:"tokens,omitempty"`
+}
+
+// run writes at intervals until ctx ends, and once more then.
+func (p *projector) run(ctx context.Context) {
+	c := p.control
+	if c.cfg.Project < 0 {
+		return
+	}
+	for ctx.Err() == nil {
+		timer, stop := c.cfg.Clock.After(c.cfg.Project)
+		select {
+		case <-timer:
+		case <-p.kick:
+		case <-ctx.Done():
+		}
+		stop()
+		if ctx.Err() != nil {
+			break
+		}
+		if err := p.write(ctx); err != nil && ctx.Err() == nil {
+			if fault.KindOf(err) == fault.Conflict {
+				return // the loop hears of it too
+			}
+			c.cfg.Log.Warn("the projection cannot be written, trying again", "error", err)
+		}
+	}
+}
+
+// write brings the projection up to the state of now.
+func (p *projector) write(ctx context.Context) error {
+	s := p.control.state
+	s.mu.Lock()
+	target, doc := s.seq, s.world()
+	list := s.dirty
+	s.dirty = nil
+	s.mu.Unlock()
+	if target == p.upTo && len(list) == 0 {
+		return nil
+	}
+	var docs map[string][]byte
+	for {
+		n := min(len(list), rowsAtOnce)
+		rows := s.rows(list[:n])
+		upTo := p.upTo
+		if n == len(list) {
+			upTo, docs = target, map[string][]byte{docControl: doc}
+		}
+		if err := p.control.cfg.Store.Project(ctx, p.epoch, upTo, rows, docs); err != nil {
+			s.unwritten(list)
+			return err
+		}
+		if list = list[n:]; len(list) == 0 {
+			p.upTo = target
+			s.mu.Lock()
+			s.counts.projected = target
+			s.mu.Unlock()
+			return nil
+		}
+	}
+}
+
+// rows makes the rows of jobs as they are now. A job that changes after its row was
+// made is dirty again.
+func (s *state) rows(list []*entry) []store.JobRow {
+	out := make([]store.JobRow, 0, len(list))
+	for chunk := range slices.Chunk(list, rowsLocked) {
+		s.mu.Lock()
+		for _, e := range chunk {
+			e.dirty = false
+			out = append(out, e.row())
+		}
+		s.mu.Unlock()
+	}
+	return out
+}
+
+// unwritten takes jobs back whose rows were not written.
+func (s *state) unwritten(list []*entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range list {
+		e.dirty = true
+	}
+	seen := map[*entry]bool{}
+	s.dirty = slices.DeleteFunc(append(list, s.dirty...), func(e *entry) bool {
+		again := seen[e]
+		seen[e] = true
+		return again
+	})
+}
+
+func (s *state) world() []byte {
+	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: s.drains}
+	for _, t := range s.tokens {
+		w.Tokens = append(w.Tokens, t)
+	}
+	slices.SortFunc(w.Tokens, func(a, b Token) int { return strings.Compare(a.ID, b.ID) })
+	return mustJSON(w)
+}
+
+// detail is a job as its row keeps it: everything that a start needs.
+type detail struct {
+	Seq      uint64          `json:"seq"`
+	Own      *own            `json:"own"`
+	Spec     json.RawMessage `json:"spec"`
+	Array    *tasks          `json:"array,omitempty"`
+	Index    uint32          `json:"index,omitempty"`
+	State    job.State       `json:"state"`
+	Flags    job.Flags       `json:"flags,omitempty"`
+	Attempt  uint32          `json:"attempt,omitempty"`
+	Priority int64           `json:"priority,omitempty"`
+	At       int64           `json:"at"`
+	Sent     int64           `json:"sent"`
+	Eligible int64           `json:"eligible,omitempty"`
+	Again    int64           `json:"again,omitempty"`
+	Failed   int             `json:"failed,omitempty"`
+	LimitEnd int64           `json:"limit_end,omitempty"`
+	Message  string          `json:"message,omitempty"`
+	Last     *attempt        `json:"last,omitempty"`
+}
+
+// attempt is the present or last attempt of a detail.
+type attempt struct {
+	Allocation uint64          `json:"allocation,omitempty"`
+	Epoch      uint64          `json:"epoch,omitempty"`
+	Pool       string          `json:"pool,omitempty"`
+	Claims     []fleet.Claim   `json:"claims,omitempty"`
+	Report     json.RawMessage `json:"report,omitempty"`
+	Cancel     *cancel         `json:"cancel,omitempty"`
+	Requeue    *requeue        `json:"requeue,omitempty"`
+	Expired    *expired        `json:"expired,omitempty"`
+	Started    int64           `json:"started,omitempty"`
+	Ended      int64           `json:"ended,omitempty"`
+	Exit       job.ExitCode    `json:"exit"`
+}
+
+// row is the projection of a job.
+func (e *entry) row() store.JobRow {
+	v := viewOf(e)
+	s := v.Job.Spec
+	row := store.JobRow{
+		ID: uint64(e.id), Task: -1, Name: s.Name, User: s.Owner.User, Account: s.Account, QOS: s.QOS,
+		Partition: strings.Join(s.Partitions, ","), State: e.state.String(), Priority: e.priority,
+		Submitted: micro(v.Job.Submitted), Started: micro(v.Job.Started), Ended: micro(v.Job.Ended),
+		Exit: v.Job.Exit.Shell(), Final: e.state.Final(),
+	}
+	if e.array != nil {
+		row.Array, row.Task = uint64(e.array.first), int64(e.index)
+	}
+	var nodes []string
+	for _, c := range v.Claims {
+		if !slices.Contains(nodes, c.Node) {
+			nodes = append(nodes, c.Node)
+		}
+		row.CPUs += int64(c.Take.CPU) / 1000
+		row.GPUs += int64(len(c.Devices))
+	}
+	if len(nodes) > 0 {
+		row.Nodes = hostlist.Compress(nodes)
+	}
+	row.Detail = e.detail(s)
+	return row
+}
+
+func micro(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
+
+func (e *entry) detail(spec *job.Spec) []byte {
+	_, o := split(*spec)
+	o.Array = nil
+	d := detail{
+		Seq: e.seq, Own: &o, Spec: json.RawMessage(e.form.key), State: e.state, Flags: e.flags,
+		Attempt: e.attempt, Priority: e.priority, At: e.at, Sent: e.sent, Eligible: e.eligible,
+	}
+	if e.array != nil {
+		d.Array, d.Index = e.array.tasksOf(), e.index
+	}
+	if m := e.more; m != nil {
+		d.Again, d.Failed, d.LimitEnd, d.Message = m.again, m.failed, m.limitEnd, m.message
+	}
+	if a := e.last; a != nil {
+		d.Last = &attempt{
+			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Cancel: a.cancel,
+			Requeue: a.requeue, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit,
+		}
+		if a.report != nil {
+			d.Last.Report = mustJSON(a.report)
+		}
+	}
+	return mustJSON(&d)
+}

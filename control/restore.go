@@ -1,0 +1,213 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/ledger"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// restoredAtMost bounds how many ended jobs a start takes back into memory.
+const restoredAtMost = 20_000
+
+// restore reads the projection and the journal after it. It returns the Seq that
+// the projection reflects.
+func (s *state) restore(ctx context.Context, st store.Store, now time.Time, keep time.Duration) (uint64, error) {
+	projected, err := st.Projected(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read the projection: %w", err)
+	}
+	if projected > 0 {
+		if err := s.restoreRows(ctx, st, now, keep); err != nil {
+			return 0, fmt.Errorf("read the projection: %w", err)
+		}
+		s.seq = projected
+	}
+	rows := false // some may be there although no projection was written to its end
+	if err := st.History(ctx, store.Query{Limit: 1}, func(store.JobRow) error { rows = true; return nil }); err != nil {
+		return 0, fmt.Errorf("read the projection: %w", err)
+	}
+	if rows {
+		s.lookup = func(id job.ID) (*entry, error) { return s.fromStore(ctx, st, id) }
+	}
+	if err := st.Read(ctx, projected, func(r store.Record) error {
+		s.events, s.touched = s.events[:0], s.touched[:0]
+		return s.apply(r, nil)
+	}); err != nil {
+		return 0, fmt.Errorf("replay the journal: %w", err)
+	}
+	s.lookup = nil
+	s.counts = s.counts.anew()
+	slices.SortStableFunc(s.ended, func(a, b *entry) int { return a.end().Compare(b.end()) })
+	return projected, s.restorePast(ctx, st)
+}
+
+func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, keep time.Duration) error {
+	doc, err := st.Doc(ctx, docControl)
+	if err != nil {
+		return err
+	}
+	var w world
+	if err := json.Unmarshal(doc, &w); err != nil {
+		return fmt.Errorf("document %s: %w", docControl, err)
+	}
+	put := func(row store.JobRow) error {
+		if s.jobs[job.ID(row.ID)] != nil {
+			return nil
+		}
+		_, err := s.put(&row)
+		return err
+	}
+	if err := st.Live(ctx, put); err != nil {
+		return err
+	}
+	q := store.Query{Final: true, From: now.Add(-keep), Limit: restoredAtMost}
+	if keep < 0 {
+		q.From = time.Time{}
+	}
+	if err := st.History(ctx, q, put); err != nil {
+		return err
+	}
+	s.next = max(s.next, w.Next)
+	s.led.Skip(ledger.ID(w.Allocation))
+	if w.Drains != nil {
+		s.drains = w.Drains
+	}
+	for _, t := range w.Tokens {
+		s.tokens[t.ID] = t
+	}
+	return nil
+}
+
+// fromStore takes a job that is not in memory out of the projection; nil if it is
+// not there either.
+func (s *state) fromStore(ctx context.Context, st store.Store, id job.ID) (*entry, error) {
+	row, err := st.Job(ctx, uint64(id))
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return s.put(&row)
+}
+
+// put brings a row into memory.
+func (s *state) put(row *store.JobRow) (*entry, error) {
+	e, err := s.entryOf(row)
+	if err != nil {
+		return nil, err
+	}
+	s.insert(e)
+	switch {
+	case e.state.Final():
+		s.ended = append(s.ended, e)
+	case e.state.Holds():
+		if err := s.led.Restore(e.held()); err != nil {
+			return nil, fmt.Errorf("row of job %s: %w", e.Name(), err)
+		}
+	}
+	return e, nil
+}
+
+// entryOf makes a job of a row. It uses the row's form.
+func (s *state) entryOf(row *store.JobRow) (*entry, error) {
+	var d detail
+	if err := json.Unmarshal(row.Detail, &d); err != nil {
+		return nil, fmt.Errorf("row of job %d: %w", row.ID, err)
+	}
+	if d.Own == nil || d.Seq == 0 {
+		return nil, fault.New(fault.Internal, "the row of job %d is not complete", row.ID)
+	}
+	f, o, err := s.forms.read(d.Own, d.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("row of job %d: %w", row.ID, err)
+	}
+	e := &entry{
+		id: job.ID(row.ID), form: f, owned: pack(&o, &f.def), index: d.Index, state: d.State, flags: d.Flags,
+		attempt: d.Attempt, priority: d.Priority, at: d.At, sent: d.Sent, eligible: d.Eligible, seq: d.Seq,
+	}
+	if d.Array != nil {
+		if e.array = s.arrays.m[d.Array.First]; e.array == nil {
+			e.array = s.arrays.add(d.Array.First, d.Array.spec())
+		}
+	}
+	e.ask(&o)
+	if d.Again != 0 || d.Failed != 0 || d.LimitEnd != 0 || d.Message != "" {
+		m := e.extra()
+		m.again, m.failed, m.limitEnd, m.message = d.Again, d.Failed, d.LimitEnd, d.Message
+	}
+	if a := d.Last; a != nil {
+		e.last = &last{
+			id: ledger.ID(a.Allocation), epoch: a.Epoch, pool: a.Pool, claims: a.Claims, cancel: a.Cancel,
+			requeue: a.Requeue, expired: a.Expired, started: a.Started, ended: a.Ended, exit: a.Exit,
+		}
+		if a.Report != nil {
+			e.last.report = new(engine.Report)
+			if err := json.Unmarshal(a.Report, e.last.report); err != nil {
+				return nil, fmt.Errorf("row of job %d: %w", row.ID, err)
+			}
+		}
+	}
+	return e, nil
+}
+
+// restorePast looks up what pending jobs depend on and memory does not have.
+func (s *state) restorePast(ctx context.Context, st store.Store) error {
+	for id := range s.depend.on {
+		if s.knows(job.JobRef{Job: id}) {
+			continue
+		}
+		p, err := fates(ctx, st, id)
+		if err != nil {
+			return err
+		}
+		s.depend.past[id] = p // nothing in it: it ended so long ago that nobody knows how
+	}
+	return nil
+}
+
+// past makes what is to be said of a job that is not in memory, or brings it into
+// the request where it is to run again.
+func (c *Control) past(w *wish, row *store.JobRow) (error, error) {
+	id := job.ID(row.ID)
+	if !row.Final {
+		return errMoved, nil // it came back meanwhile
+	}
+	switch w.op.(type) {
+	case Cancel:
+		return nil, nil
+	case Requeue:
+		c.state.mu.Lock()
+		defer c.state.mu.Unlock()
+		e, err := c.state.entryOf(row)
+		w.old[id] = e
+		return nil, err
+	}
+	return fault.New(fault.Conflict, "job %d has ended (%s)", id, row.State), nil
+}
+
+// revive takes a job back into memory.
+func (l *loop) revive(e *entry) {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	l.state.insert(e)
+	l.state.ended = append(l.state.ended, e)
+}
+
+// fromRow is the view of a job that is not in memory.
+func fromRow(row *store.JobRow) (View, error) {
+	s := newState()
+	e, err := s.entryOf(row)
+	if err != nil {
+		return View{}, err
+	}
+	return viewOf(e), nil
+}

@@ -1,0 +1,238 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"unicode/utf8"
+
+	"github.com/coxswain-sched/coxswain/eligible"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// Submission is a job with the large things that its spec names by hash.
+type Submission struct {
+	Spec   *job.Spec
+	Script []byte   // of a Batch program
+	Env    []string // NAME=VALUE of the submitter
+	By     job.Actor
+}
+
+// Accepted is what became of a submission.
+type Accepted struct {
+	ID    job.ID // of the job, or of the array and its first task
+	Tasks int    // of the array, numbered from ID on; 0: no array
+}
+
+// Submit accepts a job, or every task of an array, and returns the first number
+// once it is durable. What can never run in this pool is fault.Invalid, a
+// *RefusedError: nothing of it is kept.
+func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
+	spec := *s.Spec
+	if err := checkSpec(&spec, c.cfg.Clock.Now().UnixNano()); err != nil {
+		return Accepted{}, err
+	}
+	var err error
+	if spec.Program.Kind == job.Batch {
+		if spec.Program.ScriptHash, err = c.cfg.Store.PutBlob(ctx, s.Script); err != nil {
+			return Accepted{}, err
+		}
+	}
+	if spec.Env.Hash, err = c.cfg.Store.PutBlob(ctx, joinEnv(s.Env)); err != nil {
+		return Accepted{}, err
+	}
+	f, o := c.state.forms.use(&spec)
+	for range 10 {
+		var out Accepted
+		v := &admitted{form: f, own: o, owned: pack(&o, &f.def)}
+		if v.past, err = c.lookUp(ctx, o.Depends); err == nil {
+			err = c.ask(ctx, message{}, func(l *loop, answer func(error)) { l.submit(v, s.By, &out, answer) })
+		}
+		if !errors.Is(err, errMoved) {
+			if err != nil {
+				c.state.forms.release(f)
+			}
+			return out, err
+		}
+	}
+	c.state.forms.release(f)
+	return Accepted{}, fault.New(fault.Unavailable, "the jobs that it depends on could not be looked up")
+}
+
+// errMoved says that a job left memory while a request was on its way.
+var errMoved = errors.New("a job left memory")
+
+// submit stages a submission that was checked and counts its numbers.
+func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(error)) {
+	if why := l.never(v.form); len(why) > 0 {
+		answer(&RefusedError{why})
+		return
+	}
+	if !l.state.knowsAll(v.own.Depends, v.past) {
+		answer(errMoved)
+		return
+	}
+	v.first = l.numbers
+	out.ID = v.first
+	if v.own.Array != nil {
+		out.Tasks = v.tasks()
+	}
+	l.numbers += job.ID(v.tasks())
+	l.stageFor(&request{answer: answer}, kindSubmitted, v.first, by, v, nil)
+}
+
+// never says what keeps a form from fitting into the empty pool.
+func (l *loop) never(f *form) []reason.Reason {
+	if f.judged != l.fleet {
+		f.judged, f.never = l.fleet, l.core.Feasible(&f.spec)
+	}
+	return f.never
+}
+
+// maxTasks bounds an array, as Slurm's largest MaxArraySize does.
+const maxTasks = 4_000_000
+
+// checkSpec refuses what no pool could run or no journal could hold.
+func checkSpec(s *job.Spec, now int64) error {
+	switch {
+	case len(s.Groups) == 0:
+		return fault.New(fault.Invalid, "a job needs at least one task group")
+	case s.Array != nil && len(s.Array.Indices) == 0:
+		return fault.New(fault.Invalid, "an array needs at least one index")
+	case s.Array != nil && len(s.Array.Indices) > maxTasks:
+		return fault.New(fault.Invalid, "an array of %d tasks is too large", len(s.Array.Indices)).
+			Advise("submit at most %d tasks at once", maxTasks)
+	case !s.Deadline.IsZero() && s.Deadline.UnixNano() <= now:
+		return fault.New(fault.Invalid, "the deadline %s has passed", s.Deadline.UTC().Format("2006-01-02T15:04:05")).
+			Advise("give a later deadline")
+	}
+	return checkText(s)
+}
+
+// checkText refuses bytes that are not UTF-8 where a record of the journal would
+// silently hold others.
+func checkText(s *job.Spec) error {
+	check := func(texts ...string) error {
+		for _, text := range texts {
+			if !utf8.ValidString(text) {
+				return fault.New(fault.Invalid, "%q is not UTF-8", text).
+					Advise("give names and arguments in UTF-8, or set them inside of a script")
+			}
+		}
+		return nil
+	}
+	return errors.Join(
+		check(s.Name, s.Comment, s.WorkDir, s.Output.Stdout, s.Output.Stderr, s.Output.Stdin),
+		check(s.Program.Args...), check(s.Env.Set...),
+	)
+}
+
+// lookUp finds in the store what a dependency names and memory does not know. An
+// unknown number is fault.Invalid.
+func (c *Control) lookUp(ctx context.Context, d *job.Dependency) (map[job.ID]*past, error) {
+	var out map[job.ID]*past
+	if d == nil {
+		return nil, nil
+	}
+	for _, clause := range d.Clauses {
+		for _, ref := range clause.Jobs {
+			c.state.mu.RLock()
+			known := c.state.knows(ref)
+			c.state.mu.RUnlock()
+			if known || out[ref.Job] != nil {
+				continue
+			}
+			p, err := fates(ctx, c.cfg.Store, ref.Job)
+			if err != nil {
+				return nil, err
+			}
+			if _, task := p.at(index(ref)); len(*p) == 0 || ref.Task != nil && !task {
+				return nil, fault.New(fault.Invalid, "it depends on job %s, which does not exist", ref).
+					Advise("check the number with squeue or sacct, or leave the dependency out")
+			}
+			if out == nil {
+				out = map[job.ID]*past{}
+			}
+			out[ref.Job] = p
+		}
+	}
+	return out, nil
+}
+
+func index(ref job.JobRef) uint32 {
+	if ref.Task == nil {
+		return 0
+	}
+	return *ref.Task
+}
+
+// knowsAll reports whether everything that a dependency names is in memory or in what
+// was looked up.
+func (s *state) knowsAll(d *job.Dependency, found map[job.ID]*past) bool {
+	if d == nil {
+		return true
+	}
+	for _, c := range d.Clauses {
+		for _, ref := range c.Jobs {
+			if found[ref.Job] == nil && !s.knows(ref) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fates reads from the store what became of a job or of the tasks of an array; an
+// empty past if there is none.
+func fates(ctx context.Context, st store.Store, id job.ID) (*past, error) {
+	p := past{}
+	note := func(row store.JobRow) error {
+		var s job.State
+		if err := s.UnmarshalText([]byte(row.State)); err != nil {
+			return err
+		}
+		i := uint32(0)
+		if row.Array != 0 {
+			i = uint32(row.Task)
+		}
+		p[i] = eligible.Fate{State: s, Started: row.Started, Ended: row.Ended}
+		return nil
+	}
+	row, err := st.Job(ctx, uint64(id))
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+	case err != nil:
+		return nil, err
+	case row.Array == uint64(id):
+		return &p, st.History(ctx, store.Query{Array: row.Array}, note)
+	case row.Array == 0:
+		return &p, note(row)
+	default: // a task, by the number of its own
+		p[0] = eligible.Fate{}
+		if err := note(row); err != nil {
+			return nil, err
+		}
+		p[0] = p[uint32(row.Task)]
+	}
+	return &p, nil
+}
+
+// RefusedError is a job that could not run in this pool even if it were empty.
+type RefusedError struct{ Reasons []reason.Reason }
+
+// Error lists the reasons.
+func (e *RefusedError) Error() string {
+	text := ""
+	for i, r := range e.Reasons {
+		if i > 0 {
+			text += "; "
+		}
+		text += r.String()
+	}
+	return text
+}
+
+// FaultKind is fault.Invalid.
+func (e *RefusedError) FaultKind() fault.Kind { return fault.Invalid }

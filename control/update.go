@@ -1,0 +1,132 @@
+package control
+
+import (
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// field is one thing that an Update changes. Those that are not always changeable
+// change only while a job waits.
+type field struct {
+	name   string
+	always bool
+	set    func(*job.Spec)
+}
+
+// fields lists what an update changes.
+func (u *Update) fields() (out []field) {
+	add := func(given bool, name string, always bool, set func(*job.Spec)) {
+		if given {
+			out = append(out, field{name, always, set})
+		}
+	}
+	groups := func(set func(*job.TaskGroup)) func(*job.Spec) {
+		return func(s *job.Spec) {
+			for i := range s.Groups {
+				set(&s.Groups[i])
+			}
+		}
+	}
+	add(u.Name != nil, "name", true, func(s *job.Spec) { s.Name = *u.Name })
+	add(u.Comment != nil, "comment", true, func(s *job.Spec) { s.Comment = *u.Comment })
+	add(u.Account != nil, "account", false, func(s *job.Spec) { s.Account = *u.Account })
+	add(u.Partitions != nil, "partition", false, func(s *job.Spec) { s.Partitions = slices.Clone(*u.Partitions) })
+	add(u.QOS != nil, "qos", false, func(s *job.Spec) { s.QOS = *u.QOS })
+	add(u.TimeLimit != nil, "time limit", true, func(s *job.Spec) { s.TimeLimit = *u.TimeLimit })
+	add(u.TimeMin != nil, "least time", false, func(s *job.Spec) { s.TimeMin = *u.TimeMin })
+	add(u.Begin != nil, "begin", false, func(s *job.Spec) { s.Begin = *u.Begin })
+	add(u.Deadline != nil, "deadline", true, func(s *job.Spec) { s.Deadline = *u.Deadline })
+	add(u.Depends != nil, "dependency", false, func(s *job.Spec) { s.Depends = *u.Depends })
+	add(u.Priority != nil, "priority", true, func(s *job.Spec) { s.Priority = *u.Priority })
+	add(u.Nice != nil, "nice", true, func(s *job.Spec) { s.Nice = *u.Nice })
+	add(u.Requeue != nil, "requeue", true, func(s *job.Spec) { s.Requeue = *u.Requeue })
+	add(u.MaxRunning != nil, "limit of running tasks", true, func(*job.Spec) {})
+	add(u.Nodes != nil, "nodes", false, groups(func(g *job.TaskGroup) { g.Nodes = *u.Nodes }))
+	add(u.NodeList != nil, "node list", false, groups(func(g *job.TaskGroup) { g.NodeList = slices.Clone(*u.NodeList) }))
+	add(u.Exclude != nil, "excluded nodes", false, groups(func(g *job.TaskGroup) { g.Exclude = slices.Clone(*u.Exclude) }))
+	add(u.Constraint != nil, "features", false, groups(func(g *job.TaskGroup) { g.Constraint = *u.Constraint }))
+	return out
+}
+
+// check refuses an update that no job could take.
+func (u *Update) check() error {
+	switch {
+	case len(u.fields()) == 0:
+		return fault.New(fault.Invalid, "the update changes nothing").Advise("name a field to change")
+	case u.TimeLimit != nil && *u.TimeLimit < 0, u.TimeMin != nil && *u.TimeMin < 0:
+		return fault.New(fault.Invalid, "a time limit cannot be negative")
+	case u.Nodes != nil && (u.Nodes.Min < 1 || u.Nodes.Max != 0 && u.Nodes.Max < u.Nodes.Min):
+		return fault.New(fault.Invalid, "%d to %d nodes are no range", u.Nodes.Min, u.Nodes.Max)
+	}
+	var s job.Spec
+	for _, f := range u.fields() {
+		f.set(&s)
+	}
+	return checkText(&s)
+}
+
+// askUpdate stages the new specification of a job.
+func (l *loop) askUpdate(w *wish, e *entry, req *request, u Update) error {
+	if e.state.Final() {
+		return fault.New(fault.Conflict, "job %s has ended (%s)", e.Name(), e.state)
+	}
+	spec := *viewOf(e).Job.Spec
+	spec.Groups = slices.Clone(spec.Groups)
+	v := update{State: stateOf(e.state)}
+	for _, f := range u.fields() {
+		if !f.always && e.state != job.Pending {
+			return fault.New(fault.Conflict, "the %s of job %s cannot change any more: it is %s", f.name, e.Name(), e.state)
+		}
+		f.set(&spec)
+		v.Fields = append(v.Fields, f.name)
+	}
+	if err := l.checkUpdate(e, u, &spec); err != nil {
+		return err
+	}
+	if u.MaxRunning != nil {
+		v.MaxRunning = u.MaxRunning
+	}
+	if u.Priority != nil || u.Nice != nil {
+		v.Queue = &place{Priority: spec.Priority - spec.Nice, At: e.at}
+	}
+	bare, o := split(spec)
+	o.Array = nil // an array has it once
+	v.Own, v.Spec = &o, mustJSON(&bare)
+	l.stageFor(req, kindUpdate, e.id, w.by, v, func() {
+		for id, p := range w.past {
+			if len(l.state.depend.on[id]) > 0 && l.state.depend.past[id] == nil {
+				l.state.depend.past[id] = p
+			}
+		}
+	})
+	return nil
+}
+
+// checkUpdate refuses an update that this job cannot take.
+func (l *loop) checkUpdate(e *entry, u Update, spec *job.Spec) error {
+	now := l.cfg.Clock.Now()
+	switch {
+	case u.MaxRunning != nil && e.array == nil:
+		return fault.New(fault.Invalid, "job %s is not part of an array", e.Name())
+	case u.Deadline != nil && !u.Deadline.IsZero() && !u.Deadline.After(now):
+		return fault.New(fault.Invalid, "the deadline %s has passed", u.Deadline.UTC().Format(time.RFC3339))
+	case u.Depends != nil && l.state.circle(e, u.Depends):
+		return fault.New(fault.Invalid, "job %s would wait for itself with the dependency %s", e.Name(), u.Depends).
+			Advise("leave out the job that itself depends on %s", e.Name())
+	case e.state.Holds() && u.TimeLimit != nil && longer(*u.TimeLimit, e.limit()):
+		return fault.New(fault.Unsupported, "the time limit of job %s cannot be raised while it runs: its engine keeps the one that it began with", e.Name()).
+			Advise("requeue the job with a longer limit")
+	}
+	if e.state == job.Pending {
+		if why := l.core.Feasible(spec); len(why) > 0 {
+			return &RefusedError{why}
+		}
+	}
+	return nil
+}
+
+// longer compares limits, of which 0 is none.
+func longer(a, b time.Duration) bool { return b != 0 && (a == 0 || a > b) }

@@ -1,0 +1,70 @@
+package control
+
+import (
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/reconcile"
+)
+
+// View is a job as it is shown: a copy that nobody writes to. What its fields point
+// at is shared.
+type View struct {
+	Job    job.Job
+	Claims []fleet.Claim // of the present or last attempt
+	Report engine.Report // of the present or last attempt, as far as known
+	Why    reason.Reason // the first reason why it waits
+	Ref    engine.Ref    // of the present attempt; zero: it holds nothing
+
+	Priority int64     // as the queue is ordered; larger goes first
+	Eligible time.Time // since when nothing but the queue keeps it waiting; zero: something else does
+	StartsBy time.Time // promised by the scheduler; zero: nothing is promised
+	Pool     string    // of the present or last attempt
+	Message  string    // why it was ended, as who ended it said
+}
+
+// viewer is the memory of views that are looked at one after the other.
+type viewer struct {
+	view View
+	spec job.Spec
+	task job.ArrayTask
+}
+
+// see makes the view of a job, valid until the next.
+func (vr *viewer) see(e *entry, whole bool) *View {
+	e.form.unpack(e.owned, whole, &vr.spec)
+	if e.array != nil {
+		vr.spec.Array = e.array.spec
+	}
+	v := &vr.view
+	*v = View{
+		Job: job.Job{
+			ID: e.id, Array: e.task(&vr.task), Spec: &vr.spec, State: e.state, Flags: e.flags,
+			Attempt: e.attempt, Submitted: fromNanos(e.sent),
+		},
+		Report: *e.report(), Why: e.reason(), Priority: e.priority,
+	}
+	if a := e.last; a != nil {
+		v.Job.Started, v.Job.Ended, v.Job.Exit = fromNanos(a.started), fromNanos(a.ended), a.exit
+		v.Claims, v.Pool = a.claims, a.pool
+		if e.state.Holds() {
+			v.Ref = reconcile.Ref(e.held())
+		}
+	}
+	if e.state != job.Pending || e.gate == nil {
+		v.Eligible = fromNanos(e.eligible)
+	}
+	if m := e.more; m != nil {
+		v.Message = m.message
+		if e.state == job.Pending {
+			v.StartsBy = fromNanos(m.startsBy)
+		}
+	}
+	return v
+}
+
+// viewOf is the whole view of a job, in memory of its own.
+func viewOf(e *entry) View { return *new(viewer).see(e, true) }

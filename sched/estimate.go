@@ -1,0 +1,41 @@
+package sched
+
+import (
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
+
+// Estimate says when and where a job would start if it were submitted now and every
+// running job used its whole limit; 0 if a job without a limit stands in the way or
+// nobody can tell. Of the jobs before it only the head, which has a reservation, is
+// reckoned with: behind a long queue it starts later. why lists what keeps it from
+// starting now. Nothing is changed.
+func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant, claims []fleet.Claim, why []reason.Reason) {
+	shape := class.Compile(spec)
+	e := &entry{priority: priority, at: now, id: 1<<63 - 1}
+	ahead := c.ahead(e)
+	if ahead.Code != reason.None {
+		why = append(why, ahead)
+	}
+	missing := place.Now(c.table, c.state, shape)
+	if len(missing) == 0 {
+		if claims = place.Gang(c.table, c.state, shape); claims != nil && (ahead.Code == reason.None || c.plan.job == 0) {
+			return now, claims, nil
+		}
+	}
+	why = append(why, missing...)
+	p := pass{Core: c, now: now}
+	for _, n := range p.steps() {
+		free, end := p.released(n), c.ends[n-1].until
+		if c.plan.job != 0 && end >= c.plan.at {
+			free.Take(c.table, c.plan.claims)
+		}
+		if claims = place.Gang(c.table, free, shape); claims != nil && end != never {
+			return max(end, now), claims, why
+		}
+	}
+	return 0, nil, why
+}
