@@ -12,11 +12,17 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/engine/local/supervise"
 	"github.com/coxswain-sched/coxswain/face"
+	"github.com/coxswain-sched/coxswain/face/sacct"
 	"github.com/coxswain-sched/coxswain/face/sbatch"
+	"github.com/coxswain-sched/coxswain/face/scancel"
+	"github.com/coxswain-sched/coxswain/face/scontrol"
+	"github.com/coxswain-sched/coxswain/face/sinfo"
 	"github.com/coxswain-sched/coxswain/face/squeue"
+	"github.com/coxswain-sched/coxswain/face/srun"
 	"github.com/coxswain-sched/coxswain/step"
 )
 
@@ -45,17 +51,57 @@ func dispatch(argv []string) int {
 
 // call runs the command of a name, if there is one.
 func call(name string, args []string) (code int, ok bool) {
-	main, ok := map[string]func([]string, face.Stdio) int{
-		"sbatch": sbatch.Main, "squeue": squeue.Main,
+	main := map[string]func([]string, face.Stdio) int{
+		"sbatch": sbatch.Main, "squeue": squeue.Main, "scancel": scancel.Main, "sinfo": sinfo.Main, "sacct": sacct.Main,
+		"scontrol": scontrol.Main, "srun": srun.Main,
 	}[name]
-	switch {
-	case ok:
-		brief()
-		return main(args, face.Stdio{}), true
-	case name == "srun":
-		return step.SrunMain(args, step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}), true
+	if main == nil {
+		return 0, false
 	}
-	return 0, false
+	inJob := os.Getenv(step.AllocVariable) != ""
+	stdio := step.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	switch {
+	case name == "srun" && inJob:
+		return step.SrunMain(args, stdio), true
+	case name == "scontrol" && ownScontrol(args, inJob):
+		brief()
+		return step.ScontrolMain(args, stdio), true
+	case name != "srun":
+		brief()
+	}
+	return main(args, face.Stdio{}), true
+}
+
+// ownScontrol reports whether scontrol needs no server: host lists, and inside of a
+// job what concerns the job itself.
+func ownScontrol(args []string, inJob bool) bool {
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		if args[0] == "-M" || strings.HasPrefix(args[0], "--json") {
+			return false
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return false
+	}
+	word := strings.ToLower(args[0])
+	if inJob && word == "wait_job" {
+		return true
+	}
+	if len(word) < 2 || !strings.HasPrefix("show", word) || len(args) < 2 {
+		return false
+	}
+	entity, id, _ := strings.Cut(strings.ToLower(args[1]), "=")
+	if len(args) > 2 {
+		id = args[2]
+	}
+	switch {
+	case strings.HasPrefix(entity, "hostn"), strings.HasPrefix(entity, "hostl"):
+		return true
+	case inJob && (entity == "job" || entity == "jobid"):
+		return id == "" || id == os.Getenv("SLURM_JOB_ID") || id == os.Getenv("SLURM_ARRAY_JOB_ID")+"_"+os.Getenv("SLURM_ARRAY_TASK_ID")
+	}
+	return false
 }
 
 // brief lets a command that ends soon do without the garbage collector, up to a size

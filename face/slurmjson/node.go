@@ -175,3 +175,56 @@ func (w *w) partition(p *fleet.Partition) {
 	w.close('}')
 	w.close('}')
 }
+
+// Nodes writes the document of scontrol show nodes.
+func Nodes(c *face.Command, form string, list []*fleet.Node, parts []fleet.Partition) error {
+	if err := CheckForm(form); err != nil {
+		return err
+	}
+	doc := begin("nodes")
+	for _, n := range list {
+		doc.node(n, parts)
+		if err := doc.flush(c.Out, false); err != nil {
+			return err
+		}
+	}
+	return doc.end(c)
+}
+
+func (w *w) node(n *fleet.Node, parts []fleet.Partition) {
+	w.open("", '{')
+	w.str("name", n.Name)
+	w.str("address", n.Address)
+	w.str("hostname", n.Name)
+	w.list("state", StateWords(n)...)
+	w.int("boards", 1)
+	w.int("cores", n.Cores())
+	w.int("sockets", n.Sockets)
+	w.int("threads", 1)
+	w.int("cpus", n.CPUs)
+	w.int("effective_cpus", n.CPUs)
+	w.int("alloc_cpus", n.CPUsUsed)
+	w.int("alloc_idle_cpus", max(n.CPUs-n.CPUsUsed, 0))
+	w.int("real_memory", n.Memory>>20)
+	w.int("alloc_memory", n.MemoryUsed>>20)
+	w.set("free_mem", max(n.Memory-n.MemoryUsed, 0)>>20)
+	w.list("features", n.Features...)
+	w.list("active_features", n.Features...)
+	w.str("gres", n.GRES)
+	w.str("gres_used", n.GRESUsed)
+	var in []string
+	for i := range parts {
+		for _, name := range parts[i].Nodes {
+			if name == n.Name {
+				in = append(in, parts[i].Name)
+				break
+			}
+		}
+	}
+	w.list("partitions", in...)
+	w.str("reason", n.Why)
+	w.str("reason_set_by_user", n.By)
+	w.set("reason_changed_at", max(n.Since.Unix(), 0))
+	w.int("weight", 1)
+	w.close('}')
+}

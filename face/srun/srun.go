@@ -1,0 +1,236 @@
+package srun
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/address"
+	"github.com/coxswain-sched/coxswain/api/lean"
+	"github.com/coxswain-sched/coxswain/face"
+)
+
+const usageText = `Usage: srun [OPTIONS...] COMMAND [ARGUMENTS...]
+Outside of a job: starts a job that runs the command in every task, and stays with it.
+Options: those of sbatch (-N, -n, -c, -t, -p, --gpus-per-node …). Inside of a job srun
+starts a step: see docs/srun.md.
+`
+
+// Main is srun outside of an allocation. The result is its exit code.
+func Main(args []string, stdio face.Stdio) int {
+	c := face.Begin("srun", stdio)
+	if err := run(c, args); err != nil {
+		c.Fail(err)
+	}
+	return c.Exit()
+}
+
+func run(c *face.Command, args []string) error {
+	l, err := parse(args)
+	switch {
+	case err != nil:
+		return err
+	case l.help:
+		c.Out.WriteString(usageText)
+		return nil
+	case l.version:
+		c.Out.WriteString(face.Version + "\n")
+		return nil
+	case len(l.command) == 0:
+		return errors.New("No command given to execute.")
+	}
+	a, err := address.Find("", "")
+	if err != nil {
+		return err
+	}
+	s := &session{Command: c, addr: a, line: l}
+	defer s.pipes.close()
+	if err := s.connect(); err != nil {
+		return err
+	}
+	if err := s.submit(); err != nil {
+		return err
+	}
+	return s.stay()
+}
+
+// session is a job that srun stays with.
+type session struct {
+	*face.Command
+	addr   address.Address
+	line   *line
+	client *lean.Client
+	pipes  pipes
+	id     string
+}
+
+func (s *session) connect() (err error) {
+	s.client, err = s.Client()
+	return err
+}
+
+// submit hands the command to the server.
+func (s *session) submit() error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	host, _ := os.Hostname()
+	mask := uint32(syscall.Umask(0o022))
+	syscall.Umask(int(mask))
+	options := append([]string{"--job-name=" + filepath.Base(s.line.command[0])}, s.line.options...)
+	if s.addr.Socket != "" && !s.line.output {
+		if err := s.pipes.open(!s.line.errors); err != nil {
+			return fmt.Errorf("make a pipe for the job's output: %w", err)
+		}
+		options = append(options, "--output="+s.pipes.name("out"))
+		if !s.line.errors {
+			options = append(options, "--error="+s.pipes.name("err"))
+		}
+	}
+	if name, ok := inputFile(); ok && !s.line.input {
+		options = append(options, "--input="+name)
+	}
+	v, err := s.client.JSON("POST", "/v1/jobs", lean.Submit(&api.Submit{
+		Form: api.FormCommand, Args: options, Command: s.line.command, Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask,
+	}))
+	if err != nil {
+		return err
+	}
+	s.id = v.Get("id").Text()
+	if !s.line.quiet {
+		for _, w := range v.Get("warnings").Items() {
+			s.Sayf("warning: %s", w.Get("message").Text())
+		}
+	}
+	return nil
+}
+
+// inputFile is the name of standard input if it is a file.
+func inputFile() (string, bool) {
+	st, err := os.Stdin.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return "", false
+	}
+	name, err := os.Readlink("/proc/self/fd/0")
+	return name, err == nil
+}
+
+// queuedAfter is how long a job may wait before srun says so.
+const queuedAfter = 300 * time.Millisecond
+
+// stay copies output until the job has ended.
+func (s *session) stay() error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT)
+	defer signal.Stop(signals)
+	type end struct {
+		code int
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		code, err := face.Wait(s.client, s.id)
+		ended <- end{code, err}
+	}()
+	copied := s.copy()
+	queued := time.NewTimer(queuedAfter)
+	defer queued.Stop()
+	for {
+		select {
+		case e := <-ended:
+			s.pipes.finish()
+			copied.Wait()
+			s.Code = e.code
+			return e.err
+		case sig := <-signals:
+			s.pass(sig.(syscall.Signal))
+		case <-queued.C:
+			s.sayQueued()
+		}
+	}
+}
+
+// copy starts to copy output.
+func (s *session) copy() *sync.WaitGroup {
+	var done sync.WaitGroup
+	into := func(from io.Reader, to io.Writer) {
+		done.Add(1)
+		go func() {
+			defer done.Done()
+			_, _ = io.Copy(to, from)
+		}()
+	}
+	switch {
+	case s.pipes.out != nil:
+		into(s.pipes.out, os.Stdout)
+		if s.pipes.err != nil {
+			into(s.pipes.err, s.Err)
+		}
+	case !s.line.output:
+		done.Add(1)
+		go func() {
+			defer done.Done()
+			s.follow()
+		}()
+	}
+	return &done
+}
+
+// follow copies the output through the API, over a connection of its own.
+func (s *session) follow() {
+	c := lean.New(s.addr)
+	defer c.Close()
+	r, err := c.Get(lean.Query("/v1/jobs/"+s.id+"/logs", "follow", "true"), "text/plain")
+	if err == nil {
+		_, err = io.Copy(os.Stdout, r)
+	}
+	if err != nil {
+		s.Errorf("the output of job %s: %v", s.id, err)
+	}
+}
+
+// pass sends a signal to the job; an interrupt or a request to end cancels it.
+func (s *session) pass(sig syscall.Signal) {
+	var o lean.Object
+	o.Raw("select", lean.Select(&api.Select{IDs: []string{s.id}}))
+	switch sig {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		o.Text("verb", api.VerbCancel)
+	default:
+		o.Text("verb", api.VerbSignal)
+		o.Text("signal", fmt.Sprint(int(sig)))
+	}
+	c := lean.New(s.addr)
+	defer c.Close()
+	if _, err := c.JSON("POST", "/v1/jobs/change", o.End()); err != nil {
+		s.Errorf("pass on %v: %v", sig, err)
+	} else if sig == syscall.SIGINT {
+		s.Sayf("job %s is being cancelled", s.id)
+	}
+}
+
+// sayQueued says that the job waits, and why.
+func (s *session) sayQueued() {
+	if s.line.quiet {
+		return
+	}
+	c := lean.New(s.addr)
+	defer c.Close()
+	v, err := c.JSON("GET", "/v1/jobs/"+s.id, nil)
+	if err != nil || v.Get("state").Text() != "PENDING" {
+		return
+	}
+	why := ""
+	if v.Has("why") {
+		why = ": " + face.ReasonText(v.Get("why"))
+	}
+	s.Sayf("job %s queued and waiting for resources%s", s.id, why)
+}
