@@ -213,20 +213,67 @@ func (d *decoder) kept() (string, error) {
 	return strings.Clone(v), err
 }
 
-// bytes reads a string as bytes; null is empty.
+// bytes reads a string as bytes, in one pass: a script is full of escapes. Null is
+// empty.
 func (d *decoder) bytes() ([]byte, error) {
 	if d.null() {
 		return nil, nil
 	}
-	raw, escaped, err := d.raw()
-	switch {
-	case err != nil:
-		return nil, err
-	case !escaped:
-		return []byte(raw), nil
+	if !d.next('"') {
+		return nil, d.fail("a string is missing")
 	}
-	return d.unescape(raw)
+	out := make([]byte, 0, min(len(d.b)-d.at, 4096))
+	high := false
+	for b := d.b; ; {
+		from := d.at
+		for d.at < len(b) && plain[b[d.at]] {
+			d.at++
+		}
+		out = append(out, b[from:d.at]...)
+		if d.at+1 >= len(b) {
+			break
+		}
+		switch c := b[d.at]; {
+		case c == '"':
+			d.at++
+			if high && !utf8.Valid(out) {
+				return nil, d.fail("text that is not UTF-8")
+			}
+			return out, nil
+		case c == '\\' && short[b[d.at+1]] != 0:
+			out = append(out, short[b[d.at+1]])
+			d.at += 2
+		case c == '\\' && b[d.at+1] == 'u':
+			r, n, ok := codePoint(d.s[d.at+2:])
+			if !ok {
+				return nil, d.fail("an escape that is none")
+			}
+			out = utf8.AppendRune(out, r)
+			d.at += 2 + n
+		case c == '\\':
+			return nil, d.fail("an escape that is none")
+		case c < ' ':
+			return nil, d.fail("a control character inside of a string")
+		default:
+			high = true
+			out = append(out, c)
+			d.at++
+		}
+	}
+	return nil, d.fail("a string does not end")
 }
+
+// plain are the bytes that stand for themselves; short is what an escape of one
+// letter stands for.
+var plain, short = func() (p [256]bool, s [256]byte) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		p[c] = c != '"' && c != '\\'
+	}
+	for c, v := range map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f', '"': '"', '\\': '\\', '/': '/'} {
+		s[c] = v
+	}
+	return p, s
+}()
 
 // raw returns a string as it stands between its quotes.
 func (d *decoder) raw() (raw string, escaped bool, err error) {
@@ -292,29 +339,15 @@ func (d *decoder) unescape(raw string) ([]byte, error) {
 		b = append(b, raw[:i]...)
 		c := raw[i+1]
 		raw = raw[i+2:]
-		switch c {
-		case 'n':
-			c = '\n'
-		case 't':
-			c = '\t'
-		case 'r':
-			c = '\r'
-		case 'b':
-			c = '\b'
-		case 'f':
-			c = '\f'
-		case '"', '\\', '/':
-		case 'u':
-			r, n, ok := codePoint(raw)
-			if !ok {
-				return nil, d.fail("an escape that is none")
-			}
-			b, raw = utf8.AppendRune(b, r), raw[n:]
+		if v := short[c]; v != 0 {
+			b = append(b, v)
 			continue
-		default:
+		}
+		r, n, ok := codePoint(raw)
+		if c != 'u' || !ok {
 			return nil, d.fail("an escape that is none")
 		}
-		b = append(b, c)
+		b, raw = utf8.AppendRune(b, r), raw[n:]
 	}
 }
 
