@@ -115,15 +115,24 @@ func Load(path string) (*Alloc, error) {
 // File is the name of the allocation's file.
 func (a *Alloc) File() string { return filepath.Join(a.Dir, "alloc.json") }
 
+// Text is the contents of the allocation's file.
+func (a *Alloc) Text() ([]byte, error) {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("write allocation: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
 // Save writes the allocation's file, whole or not at all, readable by its owner
 // and, so that the job's own processes can read it, its group.
 func (a *Alloc) Save() error {
-	text, err := json.MarshalIndent(a, "", " ")
+	text, err := a.Text()
 	if err != nil {
-		return fmt.Errorf("write allocation: %w", err)
+		return err
 	}
 	next := a.File() + ".new"
-	if err := os.WriteFile(next, append(text, '\n'), 0o640); err != nil {
+	if err := os.WriteFile(next, text, 0o640); err != nil {
 		return fmt.Errorf("write allocation: %w", err)
 	}
 	if err := os.Rename(next, a.File()); err != nil {

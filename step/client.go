@@ -104,7 +104,7 @@ func (c *client) run() (int, error) {
 func (c *client) create() error {
 	a := c.plan.alloc
 	unable := func(why any) error { return fmt.Errorf("Unable to create step for job %s: %v", a.Job, why) }
-	l, err := dial(a.Nodes[0].Socket)
+	l, err := dial(a, 0)
 	if err != nil {
 		return unable(fmt.Sprintf("the supervisor of %s does not answer: %v", a.Nodes[0].Name, err))
 	}
@@ -171,7 +171,7 @@ func (c *client) hold() error {
 	body := mustJSON(prep)
 	failed := make(chan error, len(c.nodes))
 	for _, r := range c.nodes {
-		go func() { failed <- r.prepare(a.Nodes[r.node].Socket, body) }()
+		go func() { failed <- r.prepare(a, body) }()
 	}
 	var errs []error
 	for range c.nodes {
@@ -181,8 +181,8 @@ func (c *client) hold() error {
 }
 
 // prepare makes a node hold its tasks.
-func (r *remote) prepare(socket string, body []byte) error {
-	l, err := dial(socket)
+func (r *remote) prepare(a *Alloc, body []byte) error {
+	l, err := dial(a, r.node)
 	if err != nil {
 		return fmt.Errorf("%s: its supervisor does not answer: %w", r.name, err)
 	}

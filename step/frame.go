@@ -127,14 +127,14 @@ func (l *link) receive() (frame, error) {
 // close ends the connection; a blocked receive returns.
 func (l *link) close() { _ = l.conn.Close() }
 
-// dial connects to a Node and says hello.
-func dial(socket string) (*link, error) {
-	c, err := net.Dial("unix", socket)
+// dial connects to the Node of one of an allocation's nodes and says hello.
+func dial(a *Alloc, node int) (*link, error) {
+	c, err := net.Dial("unix", a.Nodes[node].Socket)
 	if err != nil {
 		return nil, err
 	}
 	l := newLink(c)
-	if err := l.sendJSON(mHello, hello{Version: protocol}); err != nil {
+	if err := l.sendJSON(mHello, hello{Version: protocol, Job: a.Job, Attempt: a.Attempt}); err != nil {
 		l.close()
 		return nil, err
 	}

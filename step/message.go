@@ -8,11 +8,13 @@ import (
 
 // protocol is the version of the wire; srun and supervisors of one attempt come
 // from one binary, so a difference means that the binary was replaced meanwhile.
-const protocol = 1
+const protocol = 2
 
-// hello opens a connection.
+// hello opens a connection. It names the attempt: sockets serve one after the other.
 type hello struct {
-	Version int `json:"version"`
+	Version int    `json:"version"`
+	Job     job.ID `json:"job"`
+	Attempt uint32 `json:"attempt"`
 }
 
 // Info is a step as the arbiter made it: its number and who runs where on what.

@@ -30,6 +30,11 @@ type NodeConfig struct {
 	Report   func(TaskState) // called on every change of a task, one call at a time, not for long; may be nil
 	LogDir   string          // rank logs are written here as <step>.<rank>.log; empty: none
 	Grace    time.Duration   // between SIGTERM and SIGKILL when a step is ended; 0: 2 s
+
+	// Owner is the user that tasks run as, whom rank logs are given to; nil: this
+	// process's. Open opens the files that a step names, as that user; nil: os.OpenFile.
+	Owner *Identity
+	Open  func(name string, flags int, mode os.FileMode) (*os.File, error)
 }
 
 // TaskState is what a Node knows of one task.
@@ -76,6 +81,9 @@ func NewNode(cfg NodeConfig) (*Node, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = defaultGrace
 	}
+	if cfg.Open == nil {
+		cfg.Open = os.OpenFile
+	}
 	n := &Node{cfg: cfg, links: make(map[*link]bool), steps: make(map[int]*nodeStep), tasks: make(map[taskKey]TaskState)}
 	if cfg.Node == 0 {
 		n.arbiter = newArbiter(cfg.Alloc, n.goneEverywhere)
@@ -107,21 +115,26 @@ func (n *Node) Serve(l net.Listener) error {
 			}
 			return fmt.Errorf("accept srun: %w", err)
 		}
-		if err := n.allowed(c); err != nil {
-			_ = newLink(c).send(frame{kind: mRefused, body: []byte(err.Error())})
-			_ = c.Close()
-			continue
-		}
-		k := newLink(c)
-		n.mu.Lock()
-		if n.closed {
-			k.close()
-		} else {
-			n.links[k] = true
-			n.serving.Go(func() { n.serve(k) })
-		}
-		n.mu.Unlock()
+		n.Answer(c)
 	}
+}
+
+// Answer serves a connection that was accepted elsewhere. It does not wait.
+func (n *Node) Answer(c net.Conn) {
+	if err := n.allowed(c); err != nil {
+		_ = newLink(c).send(frame{kind: mRefused, body: []byte(err.Error())})
+		_ = c.Close()
+		return
+	}
+	k := newLink(c)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		k.close()
+		return
+	}
+	n.links[k] = true
+	n.serving.Go(func() { n.serve(k) })
 }
 
 // allowed reports whether the process at the other end may use the allocation: it
@@ -161,6 +174,10 @@ func (n *Node) serve(l *link) {
 	var h hello
 	if f.decode(&h) != nil || h.Version != protocol {
 		_ = l.send(frame{kind: mRefused, body: []byte("srun and the supervisor of the job are of different versions of cox")})
+		return
+	}
+	if a := n.cfg.Alloc; h.Job != a.Job || h.Attempt != a.Attempt {
+		_ = l.send(frame{kind: mRefused, body: fmt.Appendf(nil, "job %s has ended", h.Job)})
 		return
 	}
 	if f, err = l.receive(); err != nil {
@@ -212,7 +229,7 @@ func (n *Node) goneEverywhere(i *Info) {
 			<-n.gone(i.Step)
 			continue
 		}
-		l, err := dial(n.cfg.Alloc.Nodes[p.Node].Socket)
+		l, err := dial(n.cfg.Alloc, p.Node)
 		if err != nil {
 			continue
 		}

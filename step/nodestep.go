@@ -251,7 +251,7 @@ func (s *nodeStep) outputFile(name string, keep bool) (*os.File, error) {
 	if !keep {
 		flags |= os.O_TRUNC
 	}
-	f, err := os.OpenFile(name, flags, 0o666&^os.FileMode(max(s.prep.Umask, 0)))
+	f, err := s.node.cfg.Open(name, flags, 0o666&^os.FileMode(max(s.prep.Umask, 0)))
 	if err == nil {
 		s.files[name] = f
 	}

@@ -21,7 +21,10 @@ type Cmd struct {
 	Path  string
 	Args  []string // with the name of the program first
 	Env   []string
+	Dir   string     // empty: any
 	Files []*os.File // becomes descriptors 0, 1, 2 …
+
+	Terminal bool // descriptor 0 is its terminal
 
 	Step  int // the step and the rank that the process is for
 	Rank  int

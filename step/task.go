@@ -81,8 +81,13 @@ func (s *nodeStep) start(part, local int) (*task, error) {
 func (t *task) connect(h *Hold, prog *program, part, local int) (given []*os.File, err error) {
 	if dir := t.step.node.cfg.LogDir; dir != "" {
 		t.state.Log = filepath.Join(dir, fmt.Sprintf("%d.%d.log", t.state.Step, t.state.Rank))
-		if t.log, err = os.OpenFile(t.state.Log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		if t.log, err = os.OpenFile(t.state.Log, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600); err != nil {
 			return nil, fmt.Errorf("rank log: %w", err)
+		}
+		if o := t.step.node.cfg.Owner; o != nil {
+			if err := t.log.Chown(int(o.UID), int(o.GID)); err != nil {
+				return nil, fmt.Errorf("rank log: %w", err)
+			}
 		}
 	}
 	give := func(i int, f *os.File) {
@@ -128,7 +133,7 @@ func (t *task) openInput(st stream, part, local int) (*os.File, error) {
 	case t.discards(st):
 		return os.Open(os.DevNull)
 	case st.Kind == streamFile:
-		f, err := os.Open(t.fileName(st, part, local))
+		f, err := t.step.node.cfg.Open(t.fileName(st, part, local), os.O_RDONLY, 0)
 		if err != nil {
 			return nil, fmt.Errorf("Could not open stdin file: %w", err)
 		}

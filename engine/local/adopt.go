@@ -2,97 +2,57 @@ package local
 
 import (
 	"cmp"
-	"errors"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
-	"github.com/coxswain-sched/coxswain/step"
 )
 
-func (e *Engine) bin() string { return filepath.Dir(e.cox()) }
-
-// adopt takes over every attempt on disk: ended ones are known again by their
+// adopt takes over every attempt of the log: ended ones are known again by their
 // last report, others are followed from where they are.
-func (e *Engine) adopt() error {
-	entries, err := os.ReadDir(filepath.Join(e.cfg.Root, "a"))
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, entry := range entries {
-		name := filepath.Join(e.cfg.Root, "a", entry.Name())
-		ref, err := attempt.ParseRef(entry.Name())
-		if err != nil {
-			if strings.HasPrefix(entry.Name(), "-") { // never put in place, or forgotten
-				err = os.RemoveAll(name)
-			}
-			if err != nil {
-				e.cfg.Log.Warn("adopt", "dir", name, "err", err)
-			}
-			continue
+func (e *Engine) adopt(lives map[engine.Ref]*attempt.Life) {
+	used := map[string]bool{}
+	for ref, life := range lives {
+		for _, s := range life.Seats {
+			used[s.Name] = used[s.Name] || life.End == nil
 		}
-		if m, err := attempt.Dir(name).Marker(); err == nil && m == attempt.Forgot {
-			if err := attempt.Dir(name).Forget(); err != nil {
-				e.cfg.Log.Warn("remove a forgotten attempt", "dir", name, "err", err)
-			}
-			continue
-		}
-		errs = append(errs, e.adoptOne(attempt.Dir(name), ref))
+		e.adoptOne(ref, life)
 	}
-	return errors.Join(errs...)
+	e.sweep(used)
 }
 
-func (e *Engine) adoptOne(dir attempt.Dir, ref engine.Ref) error {
-	l, err := dir.ReadLaunch()
-	if err != nil {
-		return err
-	}
-	g := e.newGang(dir, l)
-	e.gangs[ref] = g
-	var last engine.Report
-	if err := attempt.ReadJSON(dir.File("report.json"), &last); err == nil && last.Phase == engine.Ended {
-		g.ended = true
+func (e *Engine) adoptOne(ref engine.Ref, life *attempt.Life) {
+	if life.End != nil {
+		g := &gang{e: e, launch: &attempt.Launch{Ref: ref, Digest: life.Digest}, ended: true, inbox: make(chan func()), done: make(chan struct{})}
 		close(g.done)
-		e.feed.Publish(last)
-		return nil
+		e.gangs[ref] = g
+		e.feed.Publish(*life.End)
+		return
 	}
-	m, err := dir.Marker()
-	if err != nil {
-		return err
-	}
-	g.recall(m)
+	g := e.newGang(life.Launch)
+	e.gangs[ref] = g
+	g.recall(life)
 	g.publish()
 	e.wg.Go(g.run)
-	return nil
 }
 
-// recall puts an adopted gang where it was, from what is on disk: phases do not
-// shrink over a restart.
-func (g *gang) recall(m attempt.Marker) {
-	g.marker = m
-	for _, p := range g.parts {
+// recall puts an adopted gang where it was: phases do not shrink over a restart.
+func (g *gang) recall(life *attempt.Life) {
+	g.decided = life.Decided
+	for i, p := range g.parts {
+		p.at = life.Seats[i]
+		p.home = p.at
 		if err := p.recall(); err != nil {
 			g.e.cfg.Log.Error("read a journal", "attempt", g.launch.Ref, "node", p.node.Name, "err", err)
 		}
 	}
-	switch m {
-	case attempt.Abort:
-		var w why
-		if err := attempt.ReadJSON(g.dir.File(whyFile), &w); err != nil {
-			w = why{engine.LaunchFailed, "the launch was given up"}
-		}
-		g.cause, g.text, g.phase = w.Cause, w.Text, engine.Ending
-	case attempt.Go:
-		g.phase = engine.Running
-		if a, err := step.Load(g.dir.Alloc()); err == nil {
-			g.started = a.Started
-		} else {
-			g.e.cfg.Log.Error("read what an attempt holds", "attempt", g.launch.Ref, "err", err)
-		}
+	switch g.decided {
+	case attempt.EntryAbort:
+		g.cause, g.text, g.phase = life.Cause, life.Text, engine.Ending
+	case attempt.EntryGo:
+		g.phase, g.started, g.whole = engine.Running, life.Started, nil
 	}
 	g.advance()
 }
@@ -100,19 +60,42 @@ func (g *gang) recall(m attempt.Marker) {
 // recall reads the journal of a part and looks whether its supervisor lives: in
 // the other order, since what a dead one wrote is all that it had to say.
 func (p *part) recall() error {
-	p.identity = p.readIdentity()
-	p.pid = p.identity.PID
-	alive := p.alive()
-	state, err := attempt.ReadJournal(filepath.Join(p.gang.dir.Node(p.node.Name), "journal"))
+	if p.at.Name == "" {
+		return nil
+	}
+	alive := (&seat{Seat: p.at}).alive(p.gang.e.boot)
+	state, _, err := attempt.ReadJournal(p.at.Journal(), p.gang.launch.Ref)
 	if err != nil {
 		return err
 	}
 	p.state = *state
-	if p.gang.marker == attempt.Go && !alive && !p.state.Gone {
+	if p.gang.decided == attempt.EntryGo && !alive && !p.state.Gone {
 		p.lost = true
 		p.state.Text = cmp.Or(p.state.Text, p.epitaph())
 	}
 	return nil
+}
+
+// sweep removes the seats and control groups of supervisors that had no attempt
+// when the engine before this one ended: they have ended too.
+func (e *Engine) sweep(used map[string]bool) {
+	entries, err := os.ReadDir(attempt.SeatsOf(e.cfg.Root))
+	if err != nil {
+		e.cfg.Log.Warn("look for old seats", "err", err)
+	}
+	for _, d := range entries {
+		if s := attempt.SeatOf(e.cfg.Root, d.Name()); !used[s.Name] && epochOf(s.Name) != e.epoch {
+			if err := s.Remove(); err != nil {
+				e.cfg.Log.Warn("remove a seat", "seat", s.Name, "err", err)
+			}
+		}
+	}
+	prefix := attempt.GroupPrefix(e.cfg.Root)
+	for _, name := range e.base.Names(prefix) {
+		if s := strings.TrimPrefix(name, prefix); !used[s] && epochOf(s) != e.epoch {
+			_ = e.base.Group(name).Remove() // one that is still in use is swept another time
+		}
+	}
 }
 
 // same reports whether two reports differ in nothing.

@@ -7,11 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 )
 
 // applets are the names under which a job finds the binary in its PATH.
@@ -24,7 +21,10 @@ func (e *Engine) cox() string { return filepath.Join(e.cfg.Root, "bin", "cox") }
 // the one that was started is removed (as `go run` does), and its other names.
 func (e *Engine) link() error {
 	bin := filepath.Dir(e.cox())
-	if err := os.MkdirAll(bin, 0o700); err != nil {
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	if err := os.Chmod(bin, 0o755); err != nil { // whatever the umask is
 		return err
 	}
 	source := e.cfg.Cox
@@ -66,7 +66,7 @@ func duplicate(source, name string) error {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
 	if err != nil {
 		return err
 	}
@@ -74,13 +74,4 @@ func duplicate(source, name string) error {
 	return errors.Join(err, out.Close())
 }
 
-// nextEpoch reads, increments and writes the number in a file.
-func nextEpoch(name string) (uint64, error) {
-	b, err := os.ReadFile(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
-	}
-	n, _ := strconv.ParseUint(string(b), 10, 32)
-	n++
-	return n, attempt.WriteFile(name, []byte(strconv.FormatUint(n, 10)), 0o600)
-}
+func (e *Engine) bin() string { return filepath.Dir(e.cox()) }

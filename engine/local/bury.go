@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,40 +15,39 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/engine/local/proc"
-	"github.com/coxswain-sched/coxswain/engine/local/supervise"
 )
 
 // bury makes sure that nothing of the part lives after its supervisor: what the
 // supervisor left is killed until nothing is found in its control group, and no
 // process that carries the attempt's mark.
 func (p *part) bury(ctx context.Context) {
-	if p.process != nil {
-		_, _ = p.process.Wait() // it has ended or is about to
-	} else if id := p.identity; id.PID != 0 {
-		_, _ = unix.Wait4(id.PID, nil, unix.WNOHANG, nil) // a child if an earlier engine of this process started it
+	if p.seat != nil {
+		p.seat.reap()
+	} else if p.home.Name != "" {
+		(&seat{Seat: p.home}).reap()
 	}
-	if id := p.readIdentity(); id.PID != 0 {
-		p.identity = id
-	}
-	state, err := attempt.ReadJournal(filepath.Join(p.gang.dir.Node(p.node.Name), "journal"))
-	if err != nil {
-		p.gang.e.cfg.Log.Error("read a journal", "attempt", p.gang.launch.Ref, "node", p.node.Name, "err", err)
-		state = &attempt.State{Text: err.Error()}
-	}
-	lost := !state.Gone
-	if lost && (p.identity.BootID == "" || p.identity.BootID == p.gang.e.boot) {
-		if !p.clear(ctx) {
+	state := &attempt.State{}
+	if p.home.Name != "" {
+		var err error
+		if state, _, err = attempt.ReadJournal(p.home.Journal(), p.gang.launch.Ref); err != nil {
+			p.gang.e.cfg.Log.Error("read a journal", "attempt", p.gang.launch.Ref, "node", p.node.Name, "err", err)
+			state = &attempt.State{Text: err.Error()}
+		}
+		lives := !state.Gone && p.home.Identity.BootID == p.gang.e.boot
+		if lives && !p.clear(ctx) {
 			return
 		}
-	} else if err := p.group().Remove(); err != nil {
-		p.gang.e.cfg.Log.Warn("remove a control group", "err", err)
+		if err := p.group().Remove(); err != nil && !errors.Is(err, unix.EBUSY) {
+			p.gang.e.cfg.Log.Warn("remove a control group", "err", err)
+		}
 	}
-	p.event(func() { p.buried(state, lost) })
+	seat := p.home
+	p.event(func() { p.at = seat; p.buried(state, !state.Gone) })
 }
 
 // group is the control group of the part's tasks.
 func (p *part) group() *cgroup.Group {
-	return p.gang.launch.Groups.Group(p.gang.launch.Group(p.index))
+	return p.gang.launch.Groups.Group(p.home.Group)
 }
 
 // buried takes over what the journal of a dead supervisor says.
@@ -86,14 +84,15 @@ func (p *part) buried(state *attempt.State, lost bool) {
 // epitaph says that the supervisor died, and with which words if that was before
 // it was ready.
 func (p *part) epitaph() string {
-	text := fmt.Sprintf("the supervisor on %s (pid %d) died", p.node.Name, p.identity.PID)
-	if p.identity.BootID != "" && p.identity.BootID != p.gang.e.boot {
+	id := p.at.Identity
+	text := fmt.Sprintf("the supervisor on %s (pid %d) died", p.node.Name, id.PID)
+	if id.BootID != "" && id.BootID != p.gang.e.boot {
 		return text + ": the machine was restarted"
 	}
 	if p.state.Phase >= engine.Ready {
 		return text
 	}
-	b, err := os.ReadFile(filepath.Join(p.gang.dir.Node(p.node.Name), "log"))
+	b, err := os.ReadFile(p.at.Words())
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	if last := lines[len(lines)-1]; err == nil && last != "" {
 		return text + ": " + last
@@ -101,11 +100,11 @@ func (p *part) epitaph() string {
 	return text
 }
 
-// clear kills what a dead supervisor left on its node until nothing is found, and
-// removes its control group. It returns false if the engine was closed before.
+// clear kills what a dead supervisor left on its node until nothing is found. It
+// returns false if the engine was closed before.
 func (p *part) clear(ctx context.Context) bool {
 	group := p.group()
-	mark := supervise.Mark(p.gang.dir, p.node.Name)
+	mark := attempt.Mark(p.gang.launch.Root, p.gang.launch.Ref, p.node.Name)
 	for try := 0; ; try++ {
 		left, err := p.remains(group, mark)
 		if err != nil {
@@ -130,9 +129,6 @@ func (p *part) clear(ctx context.Context) bool {
 		case <-ctx.Done():
 			return false
 		}
-	}
-	if err := group.Remove(); err != nil && !errors.Is(err, unix.EBUSY) {
-		p.gang.e.cfg.Log.Warn("remove a control group", "err", err)
 	}
 	return true
 }

@@ -51,7 +51,7 @@ func TestChaos(t *testing.T) {
 		if lost := r.Cause == engine.NodeLost || r.Cause == engine.LaunchFailed; !fine && !(lost && killed[ref] && !r.Exit.OK()) {
 			t.Errorf("%s: %s, %s, %q, killed %t", ref, r.Cause, r.Exit, r.Message, killed[ref])
 		}
-		if n := living(t, root, ref); n != 0 {
+		if n := living(t, e, root, ref); n != 0 {
 			t.Errorf("%s: %d processes live", ref, n)
 		}
 	}

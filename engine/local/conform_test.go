@@ -15,7 +15,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/engine/local/proc"
-	"github.com/coxswain-sched/coxswain/engine/local/supervise"
 )
 
 // namings are the ways to name nodes that the machine allows.
@@ -67,6 +66,7 @@ func harness(cfg local.Config) enginetest.Harness {
 			if err := os.WriteFile(filepath.Join(roots[e], "break."+node), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			e.(*local.Engine).DropIdle()
 		},
 		Kill: func(t *testing.T, e engine.Engine, ref engine.Ref, node string) {
 			id := identity(t, roots[e], ref, node)
@@ -74,37 +74,72 @@ func harness(cfg local.Config) enginetest.Harness {
 				t.Fatal(err)
 			}
 		},
-		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return living(t, roots[e], ref) },
+		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return living(t, e.(*local.Engine), roots[e], ref) },
 	}
+}
+
+// lifeOf is what the log of a root says of an attempt.
+func lifeOf(t *testing.T, root string, ref engine.Ref) *attempt.Life {
+	t.Helper()
+	copied := filepath.Join(t.TempDir(), "log")
+	if b, err := os.ReadFile(attempt.LogOf(root)); err != nil {
+		t.Fatal(err)
+	} else if err := os.WriteFile(copied, b, 0o600); err != nil { // whose engine may be open
+		t.Fatal(err)
+	}
+	log, lives, err := attempt.OpenLog(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lives[ref] == nil {
+		t.Fatalf("the log knows nothing of %s", ref)
+	}
+	return lives[ref]
+}
+
+// seatOf is where an attempt sits on a node, and the number of the node.
+func seatOf(t *testing.T, root string, ref engine.Ref, node string) (attempt.Seat, int) {
+	t.Helper()
+	life := lifeOf(t, root, ref)
+	if life.Launch == nil {
+		t.Fatalf("%s has ended", ref)
+	}
+	i := life.Launch.NodeIndex(node)
+	return life.Seats[i], i
 }
 
 func identity(t *testing.T, root string, ref engine.Ref, node string) attempt.Identity {
 	t.Helper()
-	var id attempt.Identity
-	if err := attempt.ReadJSON(filepath.Join(attempt.DirOf(root, ref).Node(node), "supervisor.json"), &id); err != nil {
-		t.Fatal(err)
-	}
-	return id
+	s, _ := seatOf(t, root, ref, node)
+	return s.Identity
 }
 
+// rewrite puts another process into the log of a closed engine.
 func rewrite(t *testing.T, root string, ref engine.Ref, node string, id attempt.Identity) {
 	t.Helper()
-	if err := attempt.WriteJSON(filepath.Join(attempt.DirOf(root, ref).Node(node), "supervisor.json"), id); err != nil {
+	s, i := seatOf(t, root, ref, node)
+	s.Identity = id
+	log, _, err := attempt.OpenLog(attempt.LogOf(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Append(attempt.Entry{Kind: attempt.EntrySeat, Ref: ref, Index: i, Seat: &s}); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // living counts the processes that carry the mark of an attempt.
-func living(t *testing.T, root string, ref engine.Ref) int {
+func living(t *testing.T, e *local.Engine, root string, ref engine.Ref) int {
 	t.Helper()
 	n := 0
-	dir := attempt.DirOf(root, ref)
-	entries, err := os.ReadDir(filepath.Join(string(dir), "n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		found, err := proc.Marked(supervise.Mark(dir, e.Name()))
+	for _, node := range e.Room() {
+		found, err := proc.Marked(attempt.Mark(root, ref, node.Name))
 		if err != nil {
 			t.Fatal(err)
 		}

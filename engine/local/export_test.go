@@ -10,3 +10,6 @@ func (e *Engine) Root() string { return e.cfg.Root }
 
 // Room is what the engine runs on.
 func (e *Engine) Room() []fleet.Node { return e.cfg.Nodes }
+
+// DropIdle ends the supervisors that have no attempt.
+func (e *Engine) DropIdle() { e.pool.drop() }

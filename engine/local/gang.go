@@ -3,7 +3,6 @@ package local
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -18,14 +17,14 @@ import (
 // for launch, inbox and done.
 type gang struct {
 	e      *Engine
-	dir    attempt.Dir
-	launch *attempt.Launch
+	launch *attempt.Launch // without script and environment
+	whole  *attempt.Launch // with them, until every part has it
 	inbox  chan func()
-	done   chan struct{} // closed when it has ended
+	done   chan struct{} // closed when it has ended, and that is on record
 
 	parts   []*part
-	marker  attempt.Marker
-	started time.Time // when the barrier was opened
+	decided attempt.EntryKind // EntryGo, EntryAbort; empty: not yet
+	started time.Time         // when the barrier was opened
 	phase   engine.Phase
 	cause   engine.Cause // as decided here; empty: the head's
 	text    string
@@ -34,23 +33,28 @@ type gang struct {
 	late    *time.Timer
 }
 
-func (e *Engine) newGang(dir attempt.Dir, l *attempt.Launch) *gang {
+func (e *Engine) newGang(l *attempt.Launch) *gang {
+	bare := *l
+	bare.Script, bare.Env = nil, nil
 	g := &gang{
-		e: e, dir: dir, launch: l, inbox: make(chan func()), done: make(chan struct{}),
-		phase: engine.Accepted, late: time.NewTimer(e.cfg.Ready),
+		e: e, launch: &bare, whole: l, inbox: make(chan func()), done: make(chan struct{}),
+		phase: engine.Accepted, late: time.NewTimer(e.cfg.Ready + l.Hooks.Timeout),
 	}
 	for i := range l.Nodes {
-		g.parts = append(g.parts, &part{gang: g, index: i, node: l.Nodes[i], commands: make(chan attempt.Command, 64)})
+		g.parts = append(g.parts, &part{
+			gang: g, index: i, node: l.Nodes[i], commands: make(chan attempt.Command, 64), followed: make(chan struct{}),
+		})
 	}
 	return g
 }
 
 // run follows the attempt until it has ended or the engine is closed.
 func (g *gang) run() {
-	start := g.marker == attempt.Pending
+	start := g.decided == ""
 	for _, p := range g.parts {
 		g.e.wg.Go(func() { p.follow(start) })
 	}
+	defer g.late.Stop()
 	for !g.ended {
 		select {
 		case do := <-g.inbox:
@@ -59,6 +63,7 @@ func (g *gang) run() {
 		case <-g.late.C:
 			g.tooLate()
 		case <-g.e.ctx.Done():
+			g.leave()
 			return
 		}
 		g.advance()
@@ -81,14 +86,14 @@ func (g *gang) drain() {
 
 // advance decides what follows from the state of the parts.
 func (g *gang) advance() {
-	if g.marker == attempt.Pending {
+	if g.decided == "" {
 		if p := g.failed(); p != nil {
 			g.abandon(p.why())
 		} else if g.all(func(p *part) bool { return p.state.Phase == engine.Ready }) {
 			g.open()
 		}
 	}
-	if g.marker == attempt.Go {
+	if g.decided == attempt.EntryGo {
 		g.follow()
 	}
 	g.ended = g.all(func(p *part) bool { return p.gone() })
@@ -113,39 +118,54 @@ func (g *gang) failed() *part {
 	return nil
 }
 
-// open opens the barrier: what processes inside may know is written, the decision
-// is taken on disk, every supervisor is told.
+// open opens the barrier: the decision is put on record, every supervisor is told.
 func (g *gang) open() {
 	g.phase = engine.Ready
-	g.publish()
-	g.started = time.Now().Round(0)
-	if err := g.writeAlloc(); err != nil {
-		g.started = time.Time{}
+	if len(g.parts) > 1 {
+		g.publish()
+	}
+	started := time.Now().Round(0)
+	alloc, err := g.alloc(started)
+	if err != nil {
 		g.abandon(err.Error())
 		return
 	}
-	m, err := g.dir.Decide(attempt.Go)
-	if err != nil || m != attempt.Go {
-		g.started = time.Time{}
+	if err := g.e.log.Append(attempt.Entry{Kind: attempt.EntryGo, Ref: g.launch.Ref, Started: started}); err != nil {
 		g.abandon(fmt.Sprintf("the start could not be recorded: %v", err))
 		return
 	}
-	g.marker = m
-	g.phase = engine.Running
+	g.started, g.decided, g.phase, g.whole = started, attempt.EntryGo, engine.Running, nil
 	g.late.Stop()
-	g.tell(attempt.Command{Op: attempt.OpGo, Time: g.started})
+	g.tell(attempt.Command{Op: attempt.OpGo, Time: g.started, Alloc: alloc, Peers: g.peers()})
 }
 
-func (g *gang) writeAlloc() error {
+// tellGo opens the barrier of a part whose supervisor has not heard of it.
+func (g *gang) tellGo(p *part) {
+	alloc, err := g.alloc(g.started)
+	if err != nil {
+		g.e.cfg.Log.Error("open a barrier again", "attempt", g.launch.Ref, "err", err)
+		return
+	}
+	p.tell(attempt.Command{Op: attempt.OpGo, Time: g.started, Alloc: alloc, Peers: g.peers()})
+}
+
+// alloc is what processes inside may know.
+func (g *gang) alloc(started time.Time) (*step.Alloc, error) {
 	j := *g.launch.Job
 	j.Attempt = g.launch.Ref.Attempt
-	a, err := step.NewAlloc(&j, g.launch.Claims, g.launch.Nodes, step.Place{
-		Dir: string(g.dir), Bin: g.e.bin(), Socket: g.launch.StepSocket,
-	}, g.started)
-	if err != nil {
-		return err
+	return step.NewAlloc(&j, g.launch.Claims, g.launch.Nodes, step.Place{
+		Dir: g.parts[0].at.Dir, Bin: g.e.bin(), Shown: g.e.cfg.Shown,
+		Socket: func(i int) string { return g.parts[i].at.StepSocket() },
+	}, started)
+}
+
+// peers are the control sockets of all nodes.
+func (g *gang) peers() []string {
+	out := make([]string, len(g.parts))
+	for i, p := range g.parts {
+		out[i] = p.at.ControlSocket()
 	}
-	return a.Save()
+	return out
 }
 
 // follow keeps the parts together once the barrier is open: when one is lost, or
@@ -185,35 +205,19 @@ func (g *gang) tell(c attempt.Command) {
 
 // abandon undoes a launch whose barrier was not opened.
 func (g *gang) abandon(text string) {
-	w := why{cmp.Or(g.cause, engine.LaunchFailed), cmp.Or(g.text, text)}
-	if err := attempt.WriteJSON(g.dir.File(whyFile), w); err != nil {
-		g.e.cfg.Log.Warn("record why a launch is given up", "attempt", g.launch.Ref, "err", err)
-	}
-	m, err := g.dir.Decide(attempt.Abort)
+	g.cause, g.text = cmp.Or(g.cause, engine.LaunchFailed), cmp.Or(g.text, text)
+	err := g.e.log.Append(attempt.Entry{Kind: attempt.EntryAbort, Ref: g.launch.Ref, Cause: g.cause, Text: g.text})
 	if err != nil {
 		g.e.cfg.Log.Error("record that a launch is given up", "attempt", g.launch.Ref, "err", err)
-		m = attempt.Abort
 	}
-	if m == attempt.Go {
-		return // somebody decided before
-	}
-	g.marker = m
+	g.decided = attempt.EntryAbort
 	g.late.Stop()
 	g.phase = max(g.phase, engine.Ending)
-	g.cause, g.text = w.Cause, w.Text
 	g.tell(attempt.Command{Op: attempt.OpAbort, Cause: g.cause, Text: g.text})
 }
 
-// why is why a launch was given up, in whyFile.
-type why struct {
-	Cause engine.Cause `json:"cause"`
-	Text  string       `json:"text"`
-}
-
-const whyFile = "why.json"
-
 func (g *gang) tooLate() {
-	if g.marker != attempt.Pending {
+	if g.decided != "" {
 		return
 	}
 	var slow []string
@@ -230,7 +234,7 @@ func (g *gang) stop(s engine.Stop) {
 	if g.asked == nil {
 		g.asked = &s
 	}
-	if g.marker == attempt.Pending {
+	if g.decided == "" {
 		g.cause, g.text = engine.Stopped, s.Reason
 		g.abandon(s.Reason)
 		return
@@ -239,7 +243,7 @@ func (g *gang) stop(s engine.Stop) {
 }
 
 func (g *gang) signal(n int, to engine.Scope) error {
-	if g.marker != attempt.Go {
+	if g.decided != attempt.EntryGo {
 		return fault.New(fault.Conflict, "attempt %s has not started", g.launch.Ref)
 	}
 	for i, p := range g.parts {
@@ -250,14 +254,54 @@ func (g *gang) signal(n int, to engine.Scope) error {
 	return nil
 }
 
-// finish puts the last report on record and says that the gang has ended.
+// finish puts the last report on record, says that the gang has ended, and gives
+// back its seats.
 func (g *gang) finish() {
-	r, _ := g.e.feed.Last(g.launch.Ref)
-	if err := attempt.WriteJSON(g.dir.File("report.json"), r); err != nil {
-		g.e.cfg.Log.Warn("write the last report", "attempt", g.launch.Ref, "err", err) // the journals say the same
+	for _, p := range g.parts {
+		for followed := false; !followed; {
+			select {
+			case <-p.followed:
+				followed = true
+			case do := <-g.inbox:
+				do()
+			}
+		}
 	}
-	_ = os.RemoveAll(g.launch.Sockets)
+	r, _ := g.e.feed.Last(g.launch.Ref)
+	for {
+		err := g.e.log.Append(attempt.Entry{Kind: attempt.EntryEnd, Ref: g.launch.Ref, Digest: g.launch.Digest, Report: &r})
+		if err == nil {
+			break
+		}
+		g.e.cfg.Log.Error("record the end of an attempt; trying again", "attempt", g.launch.Ref, "err", err) // the journals say the same
+		select {
+		case <-time.After(time.Second):
+		case <-g.e.ctx.Done():
+			g.leave()
+			return
+		}
+	}
 	close(g.done)
+	for _, p := range g.parts {
+		switch {
+		case p.seat != nil && !p.dead:
+			g.e.pool.give(p.seat)
+		case p.home.Name != "":
+			if err := p.home.Remove(); err != nil {
+				g.e.cfg.Log.Warn("remove a seat", "seat", p.home.Name, "err", err)
+			}
+		}
+	}
+}
+
+// leave lets the supervisors go on alone.
+func (g *gang) leave() {
+	for _, p := range g.parts {
+		<-p.followed
+		if p.seat != nil {
+			_ = p.seat.conn.Close()
+		}
+	}
 }
 
 // publish makes the present state an event if it differs from the last one.
@@ -283,9 +327,9 @@ func (g *gang) report() engine.Report {
 	for _, p := range g.parts {
 		phase := max(p.state.Phase, engine.Accepted)
 		ending = ending || phase >= engine.Ending || p.lost
-		r.Nodes = append(r.Nodes, engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.why(), PID: p.pid})
+		r.Nodes = append(r.Nodes, engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.why(), PID: p.at.Identity.PID})
 		r.Tasks = append(r.Tasks, p.state.Tasks...)
-		r.Uncertain = r.Uncertain || p.state.Unsaved
+		r.Uncertain = r.Uncertain || p.state.Unsaved || p.deaf && !p.gone()
 	}
 	sortTasks(r.Tasks)
 	switch {

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,13 +16,12 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
-	"github.com/coxswain-sched/coxswain/engine/local/supervise"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
-// Launch takes an attempt: its directory stands when it returns.
+// Launch takes an attempt: it is in the log when it returns.
 func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -44,11 +41,10 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		}
 		return nil
 	}
-	if err := e.write(l, file); err != nil {
+	if err := e.log.Append(attempt.Entry{Kind: attempt.EntryLaunch, Ref: l.Ref, Launch: file}); err != nil {
 		return launchFault(err, l.Ref)
 	}
-	g := e.newGang(attempt.DirOf(e.cfg.Root, l.Ref), file)
-	g.marker = attempt.Pending
+	g := e.newGang(file)
 	e.gangs[l.Ref] = g
 	g.publish()
 	e.wg.Go(g.run)
@@ -65,7 +61,7 @@ func launchFault(err error, ref engine.Ref) error {
 	return fault.New(kind, "launch of attempt %s: %w", ref, err)
 }
 
-// plan checks a launch and makes launch.json of it.
+// plan checks a launch and makes what is logged of it.
 func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
 	refuse := func(format string, args ...any) (*attempt.Launch, error) {
 		return nil, fault.New(fault.Invalid, "launch of attempt %s: "+format, append([]any{l.Ref}, args...)...)
@@ -86,17 +82,25 @@ func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
 	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
 		return refuse("the environment holds a NUL byte")
 	}
-	if o := spec.Owner; o.User != "" && int(o.UID) != os.Getuid() {
-		return nil, fault.New(fault.Unsupported, "the local engine runs as user %d and cannot run work of user %d (%s)", os.Getuid(), o.UID, o.User)
+	who, err := e.users.of(spec.Owner)
+	if err != nil {
+		return nil, err
 	}
 	nodes, err := e.claimed(l.Claims)
 	if err != nil {
 		return refuse("%w", err)
 	}
 	file := &attempt.Launch{
-		Ref: l.Ref, Digest: digest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Grace: l.Grace,
-		Naming: e.cfg.Naming, Root: e.cfg.Root, Sockets: e.sockets(l.Ref, len(nodes)), Groups: e.base,
-		BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether,
+		Ref: l.Ref, Digest: digest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Script: l.Script, Env: l.Env, Grace: l.Grace,
+		Naming: e.cfg.Naming, Root: e.cfg.Root, Groups: e.base, BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether,
+		User: who, Umask: umask(l.Env, who),
+		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog},
+	}
+	if file.Hooks != (attempt.Hooks{}) {
+		file.Hooks.Timeout = e.cfg.HookTimeout
+	}
+	if e.cfg.Naming == NamedByAddr {
+		return file, nil
 	}
 	for _, n := range e.cfg.Nodes {
 		file.Hosts = append(file.Hosts, attempt.Host{Name: n.Name, Address: n.Address})
@@ -131,74 +135,4 @@ func digest(l *engine.Launch) string {
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// socketPath is how long the name of a unix socket may be.
-const socketPath = 107
-
-// sockets is the directory of an attempt's sockets: below the root if names stay
-// short enough for the kernel, else in the system's temporary directory.
-func (e *Engine) sockets(ref engine.Ref, nodes int) string {
-	dir := filepath.Join(e.cfg.Root, "s", ref.String())
-	if len(dir)+len(fmt.Sprintf("/%d.c", nodes)) <= socketPath {
-		return dir
-	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("%s%d.%s", attempt.GroupPrefix(e.cfg.Root), os.Getuid(), ref))
-}
-
-// write puts an attempt's directory in place, whole.
-func (e *Engine) write(l *engine.Launch, file *attempt.Launch) (err error) {
-	if err := os.MkdirAll(filepath.Dir(file.Sockets), 0o700); err != nil {
-		return err
-	}
-	// A directory that somebody else made first would let him listen in our place.
-	_ = os.RemoveAll(file.Sockets)
-	if err := os.Mkdir(file.Sockets, 0o700); err != nil {
-		return err
-	}
-	dir := attempt.DirOf(e.cfg.Root, l.Ref)
-	next := attempt.Dir(filepath.Join(filepath.Dir(string(dir)), "-"+l.Ref.String()+".new"))
-	_ = os.RemoveAll(string(next))
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(string(next)), os.RemoveAll(file.Sockets))
-		}
-	}()
-	if err := makeDirs(next, file.Nodes); err != nil {
-		return err
-	}
-	hosts, err := os.ReadFile("/etc/hosts")
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, f := range []struct {
-		name string
-		mode os.FileMode
-		text []byte
-	}{
-		{next.Script(), 0o700, l.Script},
-		{next.Environment(), 0o600, []byte(strings.Join(l.Env, "\x00"))},
-		{next.File("hosts"), 0o644, []byte(supervise.Hosts(string(hosts), file.Hosts))},
-		{next.File(string(attempt.Pending)), 0o600, nil},
-	} {
-		if err := os.WriteFile(f.name, f.text, f.mode); err != nil {
-			return err
-		}
-	}
-	if err := attempt.WriteJSON(next.File("launch.json"), file); err != nil {
-		return err
-	}
-	return os.Rename(string(next), string(dir))
-}
-
-func makeDirs(dir attempt.Dir, nodes []fleet.Node) error {
-	if err := os.MkdirAll(dir.Ranks(), 0o700); err != nil {
-		return err
-	}
-	for _, n := range nodes {
-		if err := os.MkdirAll(dir.Node(n.Name), 0o700); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -5,14 +5,21 @@
 // a process of its own that outlives the engine. A gang (gang.go) is the engine's
 // view of one attempt: one goroutine, fed with what its supervisors report. A gang's
 // barrier is opened when every supervisor said that it is ready, and after that
-// decision is on disk. A new Engine on the same root adopts what an earlier one
-// left: a supervisor is known again by pid, start time and boot.
+// decision is in the engine's log (package attempt). A new Engine on the same root
+// adopts what an earlier one left: a supervisor is known again by pid, start time
+// and boot.
+//
+// A supervisor that has nothing to do is kept a while for the next attempt (pool.go):
+// starting its process would cost more than the job.
+//
+// Where the engine runs as root, an attempt's processes run as the job's owner, and
+// every file that he names is opened with his rights. Elsewhere it runs its own
+// user's work only.
 //
 // Guarantees: whole or not at all; no process is reported gone without proof (see
 // engine.Report.Gone); no exit code is lost while the machine runs.
 //
-// It does not schedule, does not check that claims fit its nodes, and runs
-// everything as the user that it runs as itself.
+// It does not schedule, and does not check that claims fit its nodes.
 package local
 
 import (
@@ -35,6 +42,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/engine/local/proc"
 	"github.com/coxswain-sched/coxswain/engine/local/supervise"
+	"github.com/coxswain-sched/coxswain/engine/local/visible"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 )
@@ -62,6 +70,17 @@ type Config struct {
 	// state directory that nobody will open again. 0: to its end.
 	Tether time.Duration
 
+	// Prolog and Epilog are programs that run as the server's user on each node of an
+	// attempt, before its first process and after its last; empty: none. A prolog
+	// that fails makes the launch fail. HookTimeout bounds each; 0: a minute.
+	Prolog, Epilog string
+	HookTimeout    time.Duration
+
+	// Shown says how programs are told of a device; nil: guessed from its description.
+	Shown func(fleet.Node, fleet.Device) visible.Device
+
+	Spare bool          // keep a supervisor ready for the first attempt after a pause
+	Pulse time.Duration // how often a supervisor is asked whether it is there; 0: 20 s
 	Log   *slog.Logger  // nil: none
 	Ready time.Duration // how long a gang may take to get ready; 0: 30 s
 	Deaf  time.Duration // after how long a supervisor that does not act on a command is ended; 0: 5 s
@@ -75,6 +94,10 @@ type Engine struct {
 	notes []string
 	base  cgroup.Base
 	feed  *feed.Feed
+	epoch uint64
+	log   *attempt.Log
+	pool  *pool
+	users users
 
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
 	cancel context.CancelFunc
@@ -104,57 +127,87 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := os.MkdirAll(filepath.Join(cfg.Root, "a"), 0o700); err != nil {
+	cfg.Pulse = cmp.Or(cfg.Pulse, 20*time.Second)
+	cfg.HookTimeout = cmp.Or(cfg.HookTimeout, time.Minute)
+	if err := makeRoot(cfg.Root); err != nil {
 		return nil, fmt.Errorf("local engine: %w", err)
 	}
 	e := &Engine{cfg: cfg, gangs: map[engine.Ref]*gang{}}
-	if err := e.open(); err != nil {
+	lives, err := e.open()
+	if err != nil {
 		return nil, fmt.Errorf("local engine: %w", err)
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	if err := e.adopt(); err != nil {
-		return nil, errors.Join(fmt.Errorf("local engine: %w", err), e.Close())
-	}
+	e.pool = newPool(e)
+	e.adopt(lives)
 	return e, nil
 }
 
-// open takes the directory's lock and finds out what the machine allows.
-func (e *Engine) open() error {
-	var err error
-	if e.boot, err = proc.BootID(); err != nil {
+// makeRoot makes the state directory's parts. As root's, others may pass through it
+// to what is theirs.
+func makeRoot(root string) error {
+	if err := os.MkdirAll(attempt.SeatsOf(root), 0o700); err != nil {
 		return err
+	}
+	ranks := filepath.Dir(attempt.RanksOf(root, engine.Ref{}))
+	if err := os.MkdirAll(ranks, 0o700); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, d := range []string{root, attempt.SeatsOf(root), ranks} {
+		if err := os.Chmod(d, 0o711); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open takes the directory's lock, reads the log and finds out what the machine
+// allows.
+func (e *Engine) open() (lives map[engine.Ref]*attempt.Life, err error) {
+	if e.boot, err = proc.BootID(); err != nil {
+		return nil, err
 	}
 	e.lock, err = os.OpenFile(filepath.Join(e.cfg.Root, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.lock.Close())
+		}
+	}()
 	if err := unix.Flock(int(e.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return errors.Join(fault.New(fault.Conflict, "%s is in use by another cox server", e.cfg.Root), e.lock.Close())
+		return nil, fault.New(fault.Conflict, "%s is in use by another cox server", e.cfg.Root)
 	}
-	epoch, err := nextEpoch(filepath.Join(e.cfg.Root, "epoch"))
-	if err != nil {
-		return errors.Join(err, e.lock.Close())
+	if e.epoch, err = attempt.NextEpoch(filepath.Join(e.cfg.Root, "epoch")); err != nil {
+		return nil, err
 	}
-	e.feed = feed.New(epoch)
+	e.feed = feed.New(e.epoch)
 	if e.cfg.NoLimits {
 		e.notes = append(e.notes, "control groups are turned off: memory is not limited, and processes are followed as descendants of their supervisor")
 	} else {
 		e.base, e.notes = cgroup.Find()
 	}
 	if err := e.link(); err != nil {
-		return errors.Join(err, e.lock.Close())
+		return nil, err
 	}
-	return nil
+	e.log, lives, err = attempt.OpenLog(attempt.LogOf(e.cfg.Root))
+	return lives, err
 }
 
-// Close stops the engine's goroutines. Supervisors and what they run go on.
+// Close stops the engine's goroutines, and supervisors that have no attempt. The
+// others, and what they run, go on.
 func (e *Engine) Close() error {
 	e.once.Do(func() {
 		e.mu.Lock() // no gang is added any more
 		e.cancel()
 		e.mu.Unlock()
 		e.wg.Wait()
-		e.closeErr = e.lock.Close()
+		e.pool.close()
+		e.closeErr = errors.Join(e.log.Close(), e.lock.Close())
 	})
 	return e.closeErr
 }
@@ -265,8 +318,8 @@ func (e *Engine) ask(ctx context.Context, ref engine.Ref, f func(*gang) error) e
 	}
 }
 
-// Forget drops an ended attempt with its files. The copies of its ranks' output
-// stay where they are: history shows them.
+// Forget drops an ended attempt. The copies of its ranks' output stay where they
+// are: history shows them; see Purge.
 func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -281,18 +334,21 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
 	}
 	select {
-	case <-g.done: // its last report is on disk a moment after it was published
+	case <-g.done: // its last report is on record a moment after it was published
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-e.ctx.Done():
 		return fault.New(fault.Unavailable, "the local engine is closed")
 	}
-	if err := attempt.DirOf(e.cfg.Root, ref).Forget(); err != nil {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gangs[ref] == nil {
+		return nil
+	}
+	if err := e.log.Append(attempt.Entry{Kind: attempt.EntryForget, Ref: ref}); err != nil {
 		return fmt.Errorf("forget attempt %s: %w", ref, err)
 	}
-	e.mu.Lock()
 	delete(e.gangs, ref)
-	e.mu.Unlock()
 	e.feed.Forget(ref)
 	return nil
 }

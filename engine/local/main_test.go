@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/engine/local/supervise"
 	"github.com/coxswain-sched/coxswain/step"
 )
 
@@ -35,21 +35,25 @@ func TestMain(m *testing.M) {
 // supervisor is the hidden command, unless a test broke the node: then it dies or
 // never answers. A test may also put its journal elsewhere.
 func supervisor(args []string) int {
-	dir, node := args[0], args[1]
-	if _, err := os.Stat(filepath.Join(dir, "..", "..", "break."+node)); err == nil {
+	if args[0] == supervise.TryNames {
+		return supervise.Main(args)
+	}
+	dir, node := args[0], args[2]
+	root := filepath.Join(dir, "..", "..")
+	if _, err := os.Stat(filepath.Join(root, "break."+node)); err == nil {
 		fmt.Fprintln(os.Stderr, "broken by a test")
 		return 1
 	}
-	if _, err := os.Stat(filepath.Join(dir, "..", "..", "hang."+node)); err == nil {
+	if _, err := os.Stat(filepath.Join(root, "hang."+node)); err == nil {
 		time.Sleep(time.Hour) // alive, and never ready
 	}
-	if journal, err := os.ReadFile(filepath.Join(dir, "..", "..", "journal."+node)); err == nil {
-		if err := os.Symlink(string(journal), filepath.Join(dir, "n", node, "journal")); err != nil {
+	if journal, err := os.ReadFile(filepath.Join(root, "journal."+node)); err == nil {
+		if err := os.Symlink(string(journal), filepath.Join(dir, "journal")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 	}
-	return local.SuperviseMain(args)
+	return supervise.Main(args)
 }
 
 // hog takes memory until somebody ends it.

@@ -28,84 +28,6 @@ func TestRefsAreReadBack(t *testing.T) {
 	}
 }
 
-func TestAttemptIsDecidedOnce(t *testing.T) {
-	d := Dir(t.TempDir())
-	if _, err := d.Marker(); err == nil {
-		t.Error("a marker out of nothing")
-	}
-	if _, err := d.Decide(Go); err == nil {
-		t.Error("a decision about nothing")
-	}
-	if err := os.WriteFile(d.File(string(Pending)), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for i, c := range []struct{ try, stands Marker }{{Go, Go}, {Abort, Go}, {Go, Go}} {
-		if got, err := d.Decide(c.try); err != nil || got != c.stands {
-			t.Errorf("%d: %s, %v", i, got, err)
-		}
-		if got, err := d.Marker(); err != nil || got != c.stands {
-			t.Errorf("%d: %s stands, %v", i, got, err)
-		}
-	}
-}
-
-func TestForgetKeepsOutputOnly(t *testing.T) {
-	for _, logs := range []bool{true, false} {
-		d := Dir(filepath.Join(t.TempDir(), "1.1"))
-		for _, dir := range []string{d.Ranks(), d.Node("v1")} {
-			if err := os.MkdirAll(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}
-		files := []string{d.Script(), d.File(string(Go)), filepath.Join(d.Node("v1"), "journal")}
-		if logs {
-			files = append(files, filepath.Join(d.Ranks(), "0.0.log"))
-		}
-		for _, f := range files {
-			if err := os.WriteFile(f, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range 2 { // again after a crash
-			if err := d.Forget(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_, err := os.Stat(string(d))
-		if there := err == nil; there != logs {
-			t.Errorf("logs %t: the directory is there: %t", logs, there)
-		}
-		if !logs {
-			continue
-		}
-		left, err := filepath.Glob(d.File("*"))
-		if err != nil || len(left) != 2 {
-			t.Errorf("left: %v, %v", left, err)
-		}
-		if m, err := d.Marker(); err != nil || m != Forgot {
-			t.Errorf("marker %s, %v", m, err)
-		}
-	}
-}
-
-func TestWriteFileIsWhole(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "f")
-	for _, text := range []string{"first and long", "second"} {
-		if err := WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if b, err := os.ReadFile(name); err != nil || string(b) != text {
-			t.Errorf("%q, %v", b, err)
-		}
-	}
-	if err := WriteFile(filepath.Join(name, "x"), nil, 0o600); err == nil {
-		t.Error("written below a file")
-	}
-	if left, _ := filepath.Glob(name + ".*"); len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
-}
-
 func at(second int) time.Time { return time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC) }
 
 // life is what a head's supervisor records of a job that exits with 3.
@@ -157,12 +79,14 @@ func TestStateFoldsRecords(t *testing.T) {
 	}
 }
 
+var me = engine.Ref{Allocation: 3, Attempt: 1}
+
 func TestJournal(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "journal")
 	var want State
-	records := life()
+	records := append([]Record{{Kind: KindTake, Ref: me, Time: at(0)}}, life()...)
 	for i, r := range records {
-		j, err := OpenJournal(name) // as by another supervisor every time
+		j, err := OpenJournal(name) // as by another process every time
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,33 +100,71 @@ func TestJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		want.Apply(r)
-		got, err := ReadJournal(name)
-		if err != nil || !reflect.DeepEqual(*got, want) {
-			t.Fatalf("after %s: %+v, %v; want %+v", r.Kind, got, err, want)
+		got, sat, err := ReadJournal(name, me)
+		if err != nil || !sat || !reflect.DeepEqual(*got, want) {
+			t.Fatalf("after %s: %+v, %t, %v; want %+v", r.Kind, got, sat, err, want)
 		}
-		// A crash in the middle of a line loses that line only.
-		f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+		// A line that was not written whole is as if it were not there.
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.WriteString(`{"kind":"gone","time":"2026`); err != nil {
+		if _, err := f.WriteString(`{"kind":"gone"`); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := ReadJournal(name); err != nil || !reflect.DeepEqual(*got, want) {
+		if got, _, err := ReadJournal(name, me); err != nil || !reflect.DeepEqual(*got, want) {
 			t.Fatalf("with a torn line: %+v, %v", got, err)
 		}
 	}
-	if s, err := ReadJournal(filepath.Join(t.TempDir(), "none")); err != nil || s.Phase != 0 {
-		t.Errorf("no journal: %+v, %v", s, err)
+	if s, sat, err := ReadJournal(name, engine.Ref{Allocation: 4, Attempt: 1}); err != nil || sat || s.Phase != 0 {
+		t.Errorf("of another attempt: %+v, %t, %v", s, sat, err)
+	}
+	if s, sat, err := ReadJournal(filepath.Join(t.TempDir(), "none"), me); err != nil || sat || s.Phase != 0 {
+		t.Errorf("no journal: %+v, %t, %v", s, sat, err)
 	}
 	if err := os.WriteFile(name, []byte("no journal\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadJournal(name); err == nil || !strings.Contains(err.Error(), name) {
+	if _, _, err := ReadJournal(name, me); err == nil || !strings.Contains(err.Error(), name) {
 		t.Errorf("a broken journal: %v", err)
+	}
+}
+
+// A seat's journal tells of the attempt that sat there last, and does not grow with
+// their number.
+func TestJournalOfManyAttempts(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "journal")
+	j, err := OpenJournal(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	for n := range uint64(300) {
+		ref := engine.Ref{Allocation: n + 1, Attempt: 1}
+		if err := j.Begin(Record{Ref: ref, Time: at(0)}); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range life()[:1+n%9] {
+			if err := j.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := j.Flush(false); err != nil {
+			t.Fatal(err)
+		}
+		var want State
+		for _, r := range life()[:1+n%9] {
+			want.Apply(r)
+		}
+		if got, sat, err := ReadJournal(name, ref); err != nil || !sat || !reflect.DeepEqual(*got, want) {
+			t.Fatalf("attempt %d: %+v, %t, %v; want %+v", n, got, sat, err, want)
+		}
+		if st, err := os.Stat(name); err != nil || st.Size() > reserve {
+			t.Fatalf("after %d attempts: %v, %v", n, st.Size(), err)
+		}
 	}
 }
 
@@ -219,6 +181,9 @@ func TestJournalKeepsWhatItCannotWrite(t *testing.T) {
 	}
 	defer j.Close()
 	disk := j.f
+	if err := j.Begin(Record{Ref: me}); err != nil {
+		t.Fatal(err)
+	}
 	j.f = full
 	var want State
 	for _, r := range life() {
@@ -237,7 +202,7 @@ func TestJournalKeepsWhatItCannotWrite(t *testing.T) {
 	if err := j.Flush(true); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadJournal(name); err != nil || !reflect.DeepEqual(*got, want) {
+	if got, _, err := ReadJournal(name, me); err != nil || !reflect.DeepEqual(*got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/step"
 )
 
 // Op is what a Command asks for.
@@ -11,29 +12,32 @@ type Op string
 
 // The operations.
 const (
-	OpGo     Op = "go"     // open the barrier: Time is the common start
-	OpAbort  Op = "abort"  // end without running anything
-	OpStop   Op = "stop"   // Signal now (0: SIGTERM), SIGKILL after Grace; Cause, Text say why
-	OpSignal Op = "signal" // Signal to Scope, nothing more
+	OpTake    Op = "take"    // sit down: Launch, as its node number Index; make ready and wait
+	OpGo      Op = "go"      // open the barrier: Time is the common start, Alloc what processes may know, Peers the others' sockets
+	OpAbort   Op = "abort"   // end without running anything
+	OpStop    Op = "stop"    // Signal now (0: SIGTERM), SIGKILL after Grace; Cause, Text say why
+	OpSignal  Op = "signal"  // Signal to Scope, nothing more
+	OpSuspend Op = "suspend" // hold every process
+	OpResume  Op = "resume"  // let them go on
+	OpPing    Op = "ping"    // answer with the state
 )
 
 // Command is what the engine, or another node's supervisor of the same attempt,
 // tells a supervisor: one JSON value on its control socket. There is no answer
-// but the records that follow from it.
+// but the records that follow from it. A command for another attempt than the one
+// that sits is ignored.
 type Command struct {
 	Op     Op            `json:"op"`
+	Ref    engine.Ref    `json:"ref"`
 	Time   time.Time     `json:"time,omitzero"`
 	Signal int           `json:"signal,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`
 	Scope  engine.Scope  `json:"scope,omitempty"`
 	Cause  engine.Cause  `json:"cause,omitempty"`
 	Text   string        `json:"text,omitempty"`
-}
-
-// Identity is supervisor.json: which process a supervisor is, so that a later
-// process with the same number is not taken for it.
-type Identity struct {
-	PID    int    `json:"pid"`
-	Start  uint64 `json:"start"` // clock ticks after boot, /proc/PID/stat field 22
-	BootID string `json:"boot_id"`
+	Launch *Launch       `json:"launch,omitempty"`
+	Index  int           `json:"index,omitempty"`
+	Seat   *Seat         `json:"seat,omitempty"`
+	Alloc  *step.Alloc   `json:"alloc,omitempty"`
+	Peers  []string      `json:"peers,omitempty"` // control sockets of all nodes, in order
 }

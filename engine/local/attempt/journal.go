@@ -11,11 +11,14 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
 )
 
-// Journal is a supervisor's append-only file of records, one JSON value a line.
-// Records that could not be written stay in memory and go first with the next
-// attempt to write. It is not safe for concurrent use.
+// Journal is a seat's append-only file of records, one JSON value a line. It holds
+// the attempt that sits, and what is left of those before. Records that could not
+// be written stay in memory and go first with the next attempt to write. It is not
+// safe for concurrent use.
 type Journal struct {
 	f       *os.File
 	pending []byte
@@ -23,7 +26,8 @@ type Journal struct {
 }
 
 // reserve is how much disk space a journal takes at once, in bytes, where the
-// file system can do that.
+// file system can do that; with more than half of it used it begins anew with the
+// next attempt.
 const reserve = 32 << 10
 
 // OpenJournal opens or creates a journal for appending. A last line that was not
@@ -37,18 +41,37 @@ func OpenJournal(name string) (*Journal, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	// With room of its own the end of a job can be written on a full disk.
-	_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, reserve)
-	return &Journal{f: f, end: int64(bytes.LastIndexByte(b, '\n') + 1)}, nil
+	j := &Journal{f: f, end: int64(bytes.LastIndexByte(b, '\n') + 1)}
+	j.reserve()
+	return j, nil
+}
+
+// reserve takes room, so that the end of a job can be written on a full disk.
+func (j *Journal) reserve() {
+	_ = unix.Fallocate(int(j.f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, reserve)
+}
+
+// Begin queues that an attempt sits down. Everything that was before may go: the
+// engine has it.
+func (j *Journal) Begin(r Record) error {
+	if j.end > reserve/2 {
+		if err := j.f.Truncate(0); err != nil {
+			return err
+		}
+		j.end = 0
+		j.reserve()
+	}
+	r.Kind = KindTake
+	return j.Add(r)
 }
 
 // Add queues a record; Flush writes it.
 func (j *Journal) Add(r Record) error {
-	b, err := json.Marshal(r)
+	b, err := appendLine(j.pending, r)
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	j.pending = append(append(j.pending, b...), '\n')
+	j.pending = b
 	return nil
 }
 
@@ -73,29 +96,38 @@ func (j *Journal) Flush(sync bool) error {
 // Close closes the file.
 func (j *Journal) Close() error { return j.f.Close() }
 
-// ReadJournal folds a journal. A missing file is an empty state; a last line
-// that was not written whole is skipped.
-func ReadJournal(name string) (*State, error) {
-	s := &State{}
+// ReadJournal folds what a journal says of an attempt, if that was the last to sit
+// there; else, and if the file is missing, sat is false and the state empty. A last
+// line that was not written whole is skipped.
+func ReadJournal(name string, ref engine.Ref) (s *State, sat bool, err error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
+		return &State{}, false, nil
 	} else if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer f.Close()
+	s = &State{}
+	var sits engine.Ref
 	r := bufio.NewReader(f)
 	for {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return s, nil
+			break
 		} else if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		var rec Record
 		if err := json.Unmarshal(line, &rec); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, false, fmt.Errorf("%s: %w", name, err)
+		}
+		if rec.Kind == KindTake {
+			sits = rec.Ref
 		}
 		s.Apply(rec)
 	}
+	if sits != ref {
+		return &State{}, false, nil
+	}
+	return s, true, nil
 }

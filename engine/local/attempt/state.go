@@ -14,6 +14,7 @@ type Kind string
 
 // The kinds of record, in the order in which they first occur.
 const (
+	KindTake   Kind = "take"   // the attempt Ref sat down; what was before concerns another one
 	KindReady  Kind = "ready"  // prepared; waits for the barrier
 	KindRefuse Kind = "refuse" // it cannot be prepared: Text says why
 	KindRun    Kind = "run"    // the barrier was opened at Time
@@ -21,6 +22,7 @@ const (
 	KindEnding Kind = "ending" // the node's part is being ended: Cause, Text
 	KindExit   Kind = "exit"   // the batch script ended: Exit, Cause
 	KindNote   Kind = "note"   // Text alone changed
+	KindHeld   Kind = "held"   // every process was suspended, or goes on: Held
 	KindGone   Kind = "gone"   // nothing of it lives on the node, proved
 	KindState  Kind = "state"  // State replaces everything before
 )
@@ -29,12 +31,14 @@ const (
 // and sends it.
 type Record struct {
 	Kind  Kind               `json:"kind"`
+	Ref   engine.Ref         `json:"ref,omitzero"` // of KindTake, and of everything that is sent
 	Time  time.Time          `json:"time"`
 	Task  *engine.TaskReport `json:"task,omitempty"`
 	Cause engine.Cause       `json:"cause,omitempty"`
 	Exit  *job.ExitCode      `json:"exit,omitempty"`
 	Text  string             `json:"text,omitempty"`
 	Files []string           `json:"files,omitempty"`
+	Held  bool               `json:"held,omitempty"`
 	State *State             `json:"state,omitempty"`
 	// Unsaved says that the supervisor could not write its journal up to here;
 	// it keeps the facts in memory and tries again.
@@ -53,6 +57,7 @@ type State struct {
 	Files   []string            `json:"files,omitempty"`
 	Tasks   []engine.TaskReport `json:"tasks,omitempty"` // by step and rank
 	Gone    bool                `json:"gone,omitempty"`
+	Held    bool                `json:"held,omitempty"` // suspended
 	Unsaved bool                `json:"unsaved,omitempty"`
 }
 
@@ -64,6 +69,10 @@ func (s *State) Apply(r Record) {
 	}
 	s.Files = append(s.Files, r.Files...)
 	switch r.Kind {
+	case KindTake:
+		*s = State{}
+	case KindHeld:
+		s.Held = r.Held
 	case KindReady:
 		s.Phase = max(s.Phase, engine.Ready)
 	case KindRefuse:

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -334,4 +335,60 @@ func write(dir, file, text string) error {
 	}
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
+}
+
+// Empty reports whether no process but the caller is in the group. It costs less
+// than Procs.
+func (g *Group) Empty() (bool, error) {
+	for _, d := range g.distinct() {
+		if d == g.unified {
+			b, err := os.ReadFile(filepath.Join(d, "cgroup.events"))
+			switch {
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENODEV):
+				continue
+			case err != nil:
+				return false, err
+			case strings.Contains(string(b), "populated 0"):
+				continue
+			}
+			return false, nil
+		}
+		pids := map[int]bool{}
+		if err := procsOf(d, pids); err != nil {
+			return false, err
+		}
+		delete(pids, os.Getpid())
+		if len(pids) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Freeze suspends everything in the group, what is born meanwhile included, or lets
+// it go on. Only v2 can.
+func (g *Group) Freeze(on bool) error {
+	if g.unified == "" {
+		return errors.ErrUnsupported
+	}
+	text := "0"
+	if on {
+		text = "1"
+	}
+	return write(g.unified, "cgroup.freeze", text)
+}
+
+// Names lists the groups whose names begin with a prefix.
+func (b Base) Names(prefix string) []string {
+	seen := map[string]bool{}
+	for _, dir := range []string{b.Unified, b.Memory, b.CPU, b.PIDs} {
+		if dir == "" {
+			continue
+		}
+		found, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
+		for _, name := range found {
+			seen[filepath.Base(name)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
 }

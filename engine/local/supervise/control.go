@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -13,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 )
 
@@ -35,32 +33,30 @@ type conn struct {
 // dropped; the engine connects again and gets the whole state.
 const queueLength = 1024
 
-func writeLine(w io.Writer, v any) error {
+// line appends a value of a type that always can be encoded, and the line's end.
+func line(to []byte, v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return err
+		panic("control: " + err.Error())
 	}
-	_, err = w.Write(append(b, '\n'))
-	return err
+	return append(append(to, b...), '\n')
 }
 
-// listen opens the control socket and takes over the connection that the engine
-// left at ControlFD, if there is one.
-func (s *supervisor) listen() error {
-	s.control = &control{conns: map[*conn]bool{}}
+// listen opens the sockets and takes over the connection that the engine left at
+// ControlFD, if there is one.
+func (h *seat) listen() error {
+	h.control = &control{conns: map[*conn]bool{}}
 	if f := os.NewFile(ControlFD, "control"); f != nil {
 		if c, err := net.FileConn(f); err == nil {
-			s.accept(c)
+			h.accept(c)
 		}
 		_ = f.Close()
 	}
-	name := s.launch.ControlSocket(s.index)
-	_ = os.Remove(name) // of a supervisor that died before the start
-	l, err := net.Listen("unix", name)
+	l, err := net.Listen("unix", h.ControlSocket())
 	if err != nil {
 		return err
 	}
-	s.control.listener = l
+	h.control.listener = l
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -71,10 +67,11 @@ func (s *supervisor) listen() error {
 				_ = c.Close()
 				continue
 			}
-			s.events <- func() { s.accept(c) }
+			h.events <- func() { h.accept(c) }
 		}
 	}()
-	return nil
+	h.door, err = newDoor(h.StepSocket())
+	return err
 }
 
 // ours reports whether the other end is the same user or root.
@@ -96,24 +93,26 @@ func ours(c net.Conn) bool {
 }
 
 // accept begins to serve a connection.
-func (s *supervisor) accept(nc net.Conn) {
+func (h *seat) accept(nc net.Conn) {
 	c := &conn{Conn: nc, queue: make(chan attempt.Record, queueLength)}
-	s.control.conns[c] = true
-	s.due.orphan, s.due.tether = time.Time{}, time.Time{}
-	c.queue <- attempt.Record{Kind: attempt.KindState, Time: time.Now(), State: s.state.Clone(), Unsaved: s.state.Unsaved}
+	h.control.conns[c] = true
+	if h.now != nil {
+		h.now.due.orphan, h.now.due.tether = time.Time{}, time.Time{}
+		c.queue <- h.now.wholeState()
+	}
 	c.wrote.Go(c.write)
 	go func() {
-		in := json.NewDecoder(bufio.NewReader(c))
+		in := json.NewDecoder(bufio.NewReaderSize(c, 16<<10))
 		for {
 			var cmd attempt.Command
 			if err := in.Decode(&cmd); err != nil {
 				if !errors.Is(err, io.EOF) {
 					_ = c.Close()
 				}
-				s.events <- func() { s.drop(c) }
+				h.events <- func() { h.drop(c) }
 				return
 			}
-			s.events <- func() { s.obey(cmd) }
+			h.events <- func() { h.obey(cmd) }
 		}
 	}()
 }
@@ -122,12 +121,24 @@ func (s *supervisor) accept(nc net.Conn) {
 // Not before, even if the other end is gone: a command of his may still be unread.
 func (c *conn) write() {
 	var err error
+	var lines []byte
 	for r := range c.queue {
+		lines = line(lines[:0], r)
+		for more := true; more; { // what is there already goes with it
+			select {
+			case r, ok := <-c.queue:
+				if more = ok; ok {
+					lines = line(lines, r)
+				}
+			default:
+				more = false
+			}
+		}
 		if err != nil {
 			continue
 		}
 		_ = c.SetWriteDeadline(time.Now().Add(10 * time.Second))
-		if err = writeLine(c, r); errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err = c.Write(lines); errors.Is(err, os.ErrDeadlineExceeded) {
 			_ = c.Close() // he does not read: the reader sees the end, and drops it
 		}
 	}
@@ -135,14 +146,15 @@ func (c *conn) write() {
 }
 
 // drop forgets a connection. It may have been the server's.
-func (s *supervisor) drop(c *conn) {
-	if !s.control.conns[c] {
+func (h *seat) drop(c *conn) {
+	if !h.control.conns[c] {
 		return
 	}
-	delete(s.control.conns, c)
+	delete(h.control.conns, c)
 	close(c.queue)
+	s := h.now
 	switch {
-	case len(s.control.conns) > 0:
+	case len(h.control.conns) > 0 || s == nil || h.resting:
 	case s.state.Started.IsZero():
 		s.due.orphan = time.Now().Add(s.launch.Orphan)
 	case s.launch.Tether > 0:
@@ -175,23 +187,5 @@ func (c *control) close() {
 	for conn := range c.conns {
 		close(conn.queue)
 		conn.wrote.Wait()
-	}
-}
-
-// obey carries out a command.
-func (s *supervisor) obey(c attempt.Command) {
-	switch c.Op {
-	case attempt.OpGo:
-		s.run(c.Time)
-	case attempt.OpAbort:
-		s.abort(cmp.Or(c.Cause, engine.LaunchFailed), c.Text)
-	case attempt.OpStop:
-		sig := unix.Signal(c.Signal)
-		if sig == 0 {
-			sig = unix.SIGTERM
-		}
-		s.end(ending{signal: sig, grace: c.Grace, cause: c.Cause, text: c.Text})
-	case attempt.OpSignal:
-		s.signal(unix.Signal(c.Signal), c.Scope)
 	}
 }

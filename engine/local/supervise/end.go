@@ -28,10 +28,13 @@ const stubborn = 20
 // end begins to end the node's part, or hastens an end that was begun: the first
 // cause stays, the earlier kill counts.
 func (s *supervisor) end(e ending) {
-	if s.state.Gone {
-		return
+	if s.state.Gone || s.hooks.done {
+		return // nothing is left, or only the epilog
 	}
 	s.due.limit, s.due.warn = time.Time{}, time.Time{}
+	if s.state.Held {
+		s.hold(false)
+	}
 	if s.state.Cause == "" || s.state.Phase < engine.Ending {
 		s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: e.cause, Text: e.text})
 	}
@@ -112,6 +115,32 @@ func (s *supervisor) signalAll(sig unix.Signal) {
 	}
 }
 
+// hold suspends every process, or lets them go on. The time limit waits meanwhile.
+func (s *supervisor) hold(on bool) {
+	if s.state.Phase != engine.Running || s.state.Held == on {
+		return
+	}
+	now := time.Now()
+	if on {
+		s.heldAt = now
+		if s.group == nil || s.group.Freeze(true) != nil {
+			for range 3 { // what is born while others are stopped is met in the next round
+				s.signalAll(unix.SIGSTOP)
+			}
+		}
+	} else {
+		if s.group == nil || s.group.Freeze(false) != nil {
+			s.signalAll(unix.SIGCONT)
+		}
+		for _, t := range []*time.Time{&s.due.limit, &s.due.warn} {
+			if !t.IsZero() {
+				*t = t.Add(now.Sub(s.heldAt))
+			}
+		}
+	}
+	s.fact(attempt.Record{Kind: attempt.KindHeld, Held: on})
+}
+
 // signal sends a signal and nothing more.
 func (s *supervisor) signal(sig unix.Signal, to engine.Scope) {
 	switch to {
@@ -144,20 +173,31 @@ func (s *supervisor) checkGone() {
 	if s.state.Phase != engine.Ending || s.batch != nil {
 		return
 	}
-	if s.spawner != nil && !s.spawner.childless() {
+	if !s.deserted() {
 		return
-	}
-	if s.group != nil {
-		if pids, err := s.group.Procs(); err != nil || len(pids) > 0 {
-			return
-		}
 	}
 	if !s.stepsClosed() {
 		return // asked again when it has, with all of the above
 	}
 	s.takeTasks()
+	if !s.epilog() {
+		return // asked again when it has ended
+	}
 	s.due = deadlines{}
 	s.fact(attempt.Record{Kind: attempt.KindGone})
+}
+
+// deserted proves that no process of the attempt is left on this node: the
+// supervisor has no child, and the control group is empty.
+func (s *supervisor) deserted() bool {
+	if !s.spawner.childless() {
+		return false
+	}
+	if s.group == nil {
+		return true
+	}
+	empty, err := s.group.Empty()
+	return err == nil && empty
 }
 
 func (s *supervisor) oomText(kills int) string {

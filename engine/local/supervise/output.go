@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/hostlist"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
@@ -126,3 +127,12 @@ func short(host string) string {
 }
 
 func jobName(s *job.Spec) string { return cmp.Or(s.Name, s.Program.ScriptName, "sbatch") }
+
+// nodeList is the attempt's nodes as Slurm writes them.
+func nodeList(l *attempt.Launch) string {
+	names := make([]string, len(l.Nodes))
+	for i, n := range l.Nodes {
+		names[i] = n.Name
+	}
+	return hostlist.CompressInOrder(names)
+}

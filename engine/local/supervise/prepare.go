@@ -1,7 +1,9 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,43 +17,31 @@ import (
 
 // prepare does everything that can fail before the barrier.
 func (s *supervisor) prepare() error {
-	if err := s.listen(); err != nil {
-		return err
+	l := s.launch
+	if len(s.control.conns) == 0 {
+		s.due.orphan = time.Now().Add(l.Orphan)
 	}
-	if err := s.identify(); err != nil {
+	if err := s.regroup(l.Groups, s.limits()); err != nil {
 		return err
-	}
-	if s.launch.Groups.Kills() {
-		g, err := s.launch.Groups.Create(s.launch.Group(s.index), s.limits())
-		if err != nil {
-			return err
-		}
-		s.group = g
-	}
-	if m, err := s.dir.Marker(); err != nil {
-		return err
-	} else if m == attempt.Abort {
-		return fmt.Errorf("the launch was given up")
 	}
 	if err := s.nameNode(); err != nil {
 		return fmt.Errorf("give node %s its name: %w", s.node.Name, err)
 	}
+	if err := s.own(l.User); err != nil {
+		return fmt.Errorf("give the job's files to its user: %w", err)
+	}
 	var err error
-	if s.spawner, err = newSpawner(s.group, Mark(s.dir, s.node.Name)); err != nil {
+	if s.user, err = s.spawner.begin(attempt.Mark(l.Root, l.Ref, s.node.Name), l.User, l.Umask); err != nil {
 		return err
 	}
-	if err := s.listenSteps(); err != nil {
-		return err
-	}
+	s.door.ajar()
+	s.steps = &steps{news: make(chan struct{}, 1)}
 	if s.head() {
-		if s.program, err = newProgram(s.dir, s.launch); err != nil {
+		if s.program, err = s.newProgram(); err != nil {
 			return err
 		}
 	}
-	if len(s.control.conns) == 0 {
-		s.due.orphan = time.Now().Add(s.launch.Orphan)
-	}
-	return nil
+	return s.prolog()
 }
 
 func (s *supervisor) limits() cgroup.Limits {
@@ -68,10 +58,26 @@ func (s *supervisor) limits() cgroup.Limits {
 // nameNode gives the node its host name and a hosts file that knows its peers.
 // The process was started in namespaces of its own.
 func (s *supervisor) nameNode() error {
-	if s.launch.Naming == attempt.NamedByAddr || !s.node.Virtual {
+	l := s.launch
+	if l.Naming == attempt.NamedByAddr || !s.node.Virtual || s.called == s.node.Name {
 		return nil
 	}
-	return enterName(s.launch.Naming, s.node.Name, s.dir.File("hosts"))
+	if s.called != "" {
+		return fmt.Errorf("its supervisor is that of %s", s.called)
+	}
+	hosts, err := os.ReadFile("/etc/hosts")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	own := filepath.Join(s.Dir, "hosts")
+	if err := os.WriteFile(own, []byte(Hosts(string(hosts), l.Hosts)), 0o644); err != nil {
+		return err
+	}
+	if err := os.Chmod(own, 0o644); err != nil { // whatever the umask is
+		return err
+	}
+	s.called = s.node.Name
+	return enterName(l.Naming, s.node.Name, own)
 }
 
 // enterName sets the host name and mounts a hosts file over the machine's.
@@ -116,21 +122,6 @@ func Hosts(real string, room []attempt.Host) string {
 		fmt.Fprintf(&b, "%s\t%s\n", h.Address, h.Name)
 	}
 	return b.String()
-}
-
-// readEnvironment reads the submitted environment.
-func readEnvironment(dir attempt.Dir) ([]string, error) {
-	b, err := os.ReadFile(dir.Environment())
-	if err != nil {
-		return nil, err
-	}
-	var env []string
-	for e := range strings.SplitSeq(string(b), "\x00") {
-		if e != "" {
-			env = append(env, e)
-		}
-	}
-	return env, nil
 }
 
 // binDir holds srun and its like.

@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/step"
 )
@@ -28,55 +28,53 @@ type program struct {
 }
 
 // newProgram opens the files of the batch script, or of the srun that stands for
-// a direct program, and looks for its interpreter.
-func newProgram(dir attempt.Dir, l *attempt.Launch) (*program, error) {
+// a direct program, and looks for its interpreter: all of it as the job's user.
+func (s *supervisor) newProgram() (*program, error) {
+	l := s.launch
 	spec := l.Job.Spec
-	p := &program{dir: spec.WorkDir}
-	var err error
-	if p.base, err = readEnvironment(dir); err != nil {
-		return nil, err
-	}
-	if err := checkDir(p.dir); err != nil {
-		return nil, err
-	}
+	p := &program{dir: spec.WorkDir, base: l.Env}
+	l.Env = nil
 	switch spec.Program.Kind {
 	case job.Batch:
-		err = p.script(dir.Script(), spec.Program)
+		if err := s.write(&s.kept.script, s.scriptName(), 0o700, l.Script); err != nil {
+			return nil, err
+		}
 	case job.Direct:
 		p.path = filepath.Join(binDir(l.Root), "srun")
 		p.args = append([]string{"srun", "--kill-on-bad-exit=1", "--"}, spec.Program.Args...)
 	default:
-		err = fmt.Errorf("%q is no kind of program", spec.Program.Kind)
+		return nil, fmt.Errorf("%q is no kind of program", spec.Program.Kind)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return p, p.open(l)
+	return p, s.user.do(func() error {
+		if err := checkDir(p.dir); err != nil {
+			return err
+		}
+		if spec.Program.Kind == job.Batch {
+			if err := p.script(l.Script, s.scriptName(), spec.Program); err != nil {
+				return err
+			}
+		}
+		return p.open(l)
+	})
 }
 
+// checkDir reports why the caller cannot work in a directory.
 func checkDir(dir string) error {
-	st, err := os.Stat(dir)
+	fd, err := unix.Open(filepath.Join(dir)+"/.", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("the working directory %s does not exist; create it, or choose another with --chdir", dir)
-	case err != nil:
-		return fmt.Errorf("the working directory %s cannot be used: %w; choose another with --chdir", dir, err)
-	case !st.IsDir():
+	case errors.Is(err, unix.ENOTDIR):
 		return fmt.Errorf("the working directory %s is not a directory; choose another with --chdir", dir)
-	}
-	if err := unix.Access(dir, unix.X_OK); err != nil {
+	case err != nil:
 		return fmt.Errorf("the working directory %s cannot be entered: %w; choose another with --chdir", dir, err)
 	}
-	return nil
+	return unix.Close(fd)
 }
 
 // script finds the interpreter as the kernel would, so that one that is missing
 // is named, and a directory mounted noexec does no harm.
-func (p *program) script(name string, spec job.Program) error {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
+func (p *program) script(text []byte, name string, spec job.Program) error {
 	what := spec.ScriptName
 	if what == "" {
 		what = "the script"
@@ -92,7 +90,7 @@ func (p *program) script(name string, spec job.Program) error {
 	if strings.HasSuffix(line, "\r") {
 		return fmt.Errorf("%s has DOS line ends: its interpreter would be %q; convert it with dos2unix", what, interp)
 	}
-	if err := unix.Access(interp, unix.X_OK); err != nil {
+	if err := executable(interp); err != nil {
 		return fmt.Errorf("%s: its first line asks for the interpreter %s: %w; correct the line or install it", what, interp, err)
 	}
 	p.path, p.args = interp, []string{interp}
@@ -103,13 +101,34 @@ func (p *program) script(name string, spec job.Program) error {
 	return nil
 }
 
+// executable reports why the caller's file system user cannot execute a file.
+func executable(name string) error {
+	const atEffective = 0x200 // AT_EACCESS: not the real user
+	b, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	cwd := unix.AT_FDCWD
+	_, _, errno := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(cwd), uintptr(unsafe.Pointer(b)), unix.X_OK, atEffective, 0, 0)
+	switch errno {
+	case 0:
+		return nil
+	case unix.ENOSYS: // before Linux 5.8
+		return unix.Access(name, unix.X_OK)
+	}
+	return errno
+}
+
 // start runs it.
 func (p *program) start(s *supervisor) (int, <-chan step.Exit, error) {
 	env, err := s.batchEnv(p.base)
 	if err != nil {
 		return 0, nil, err
 	}
-	pid, exited, err := s.spawner.spawn(s.spawner.unified, p.path, p.args, env, p.dir, p.stdio[:])
+	pid, exited, err := s.spawner.spawn(start{
+		group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:],
+	})
+	p.base = nil
 	for _, f := range p.stdio {
 		_ = f.Close()
 	}

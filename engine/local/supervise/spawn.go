@@ -22,17 +22,21 @@ import (
 //
 // Processes are started by one thread that sits in the v1 control groups, so that
 // they are born there; v2 has a flag for that. The kernel kills them when that
-// thread, and so the supervisor, dies.
+// thread, and so the supervisor, dies. The thread has a file creation mask of its
+// own, and opens the job's files as the job's user.
 type spawner struct {
-	mark    string        // variable that every process is started with
-	group   *cgroup.Group // nil: none
-	unified *os.File      // the group's directory in v2; nil: none
-	work    chan func()   // for the thread
-	reaped  chan struct{} // children ended; holds one at most
+	mark    string         // variable that every process is started with
+	user    *step.Identity // of every process; nil: as this one
+	group   *cgroup.Group  // nil: none
+	unified *os.File       // the group's directory in v2; nil: none
+	work    chan func()    // for the thread
+	reaped  chan struct{}  // children ended; holds one at most
+	umask   int            // of this process
 
 	mu       sync.Mutex // held from before a fork until its pid is in children
 	children map[int]child
 	steps    map[int]*os.File // the groups of steps, below unified
+	base     int              // kills at the memory limit before the present attempt
 	blamed   int              // kills at the memory limit that a child's end accounts for
 }
 
@@ -42,20 +46,11 @@ type child struct {
 }
 
 // newSpawner starts the thread and the waiting goroutine.
-func newSpawner(g *cgroup.Group, mark string) (*spawner, error) {
-	s := &spawner{mark: mark, group: g, work: make(chan func()), reaped: make(chan struct{}, 1), children: map[int]child{}, steps: map[int]*os.File{}}
-	if g != nil {
-		var err error
-		if s.unified, err = g.OpenUnified(); err != nil {
-			return nil, err
-		}
-	}
+func newSpawner() *spawner {
+	s := &spawner{work: make(chan func()), reaped: make(chan struct{}, 1), children: map[int]child{}, steps: map[int]*os.File{}}
+	s.umask = unix.Umask(0)
+	unix.Umask(s.umask)
 	go s.thread()
-	if g != nil {
-		if err := s.onThread(func() error { return g.Thread(unix.Gettid()) }); err != nil {
-			return nil, fmt.Errorf("enter the control group: %w", err)
-		}
-	}
 	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, unix.SIGCHLD)
 	go func() {
@@ -63,11 +58,14 @@ func newSpawner(g *cgroup.Group, mark string) (*spawner, error) {
 			s.reap()
 		}
 	}()
-	return s, nil
+	return s
 }
 
 func (s *spawner) thread() {
 	runtime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		panic("a thread with a file creation mask of its own: " + err.Error())
+	}
 	for f := range s.work {
 		f()
 	}
@@ -80,14 +78,47 @@ func (s *spawner) onThread(f func() error) error {
 	return <-done
 }
 
-// leave takes the thread out of the control group, so that the group can be
-// removed. Nothing may be spawned afterwards.
+// enter makes children be born in a control group.
+func (s *spawner) enter(g *cgroup.Group) error {
+	var err error
+	if s.unified, err = g.OpenUnified(); err != nil {
+		return err
+	}
+	s.group = g
+	if err := s.onThread(func() error { return g.Thread(unix.Gettid()) }); err != nil {
+		return fmt.Errorf("enter the control group: %w", err)
+	}
+	return nil
+}
+
+// leave takes the thread out of the control group, so that it can be removed.
 func (s *spawner) leave() error {
-	if s.group == nil {
+	g := s.group
+	if g == nil {
 		return nil
 	}
-	return s.onThread(func() error { return s.group.Leave(unix.Gettid()) })
+	if s.unified != nil {
+		_ = s.unified.Close()
+	}
+	s.group, s.unified = nil, nil
+	return s.onThread(func() error { return g.Leave(unix.Gettid()) })
 }
+
+// begin prepares for another attempt.
+func (s *spawner) begin(mark string, who *step.Identity, umask int) (*account, error) {
+	s.mark, s.user = mark, who
+	if umask < 0 {
+		umask = s.umask
+	}
+	s.mu.Lock()
+	s.base = s.oomKills()
+	s.blamed = s.base
+	s.mu.Unlock()
+	return &account{who, s}, s.onThread(func() error { unix.Umask(umask); return nil })
+}
+
+// oomSince is how many processes of the attempt the kernel killed at the limit.
+func (s *spawner) oomSince() int { return s.oomKills() - s.base }
 
 // Spawn starts a process of a step in a session of its own.
 func (s *spawner) Spawn(c *step.Cmd) (pid int, exited <-chan step.Exit, err error) {
@@ -95,7 +126,19 @@ func (s *spawner) Spawn(c *step.Cmd) (pid int, exited <-chan step.Exit, err erro
 	if err != nil {
 		return 0, nil, err
 	}
-	return s.spawn(group, c.Path, c.Args, c.Env, "", c.Files)
+	return s.spawn(start{group: group, path: c.Path, args: c.Args, env: c.Env, dir: c.Dir, files: c.Files, user: s.user, terminal: c.Terminal})
+}
+
+// start is a process to be started, in a session of its own.
+type start struct {
+	group    *os.File // its control group in v2; nil: that of this process
+	path     string
+	args     []string
+	env      []string
+	dir      string         // empty: that of this process
+	user     *step.Identity // nil: that of this process
+	files    []*os.File
+	terminal bool // its standard input is its terminal
 }
 
 // stepGroup is the directory of a step's control group in v2, nil without v2.
@@ -127,28 +170,33 @@ func (s *spawner) EndStep(step int) error {
 	return s.group.EndStep(step)
 }
 
-// spawn starts a process in a session and, where they are given, a v2 control
-// group and a directory of its own.
-func (s *spawner) spawn(group *os.File, path string, args, env []string, dir string, files []*os.File) (int, <-chan step.Exit, error) {
-	attr := &syscall.ProcAttr{Dir: dir, Env: append(env[:len(env):len(env)], s.mark), Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}}
-	for _, f := range files {
+// spawn starts a process.
+func (s *spawner) spawn(p start) (int, <-chan step.Exit, error) {
+	attr := &syscall.ProcAttr{
+		Dir: p.dir, Env: append(p.env[:len(p.env):len(p.env)], s.mark),
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: p.terminal, Pdeathsig: unix.SIGKILL},
+	}
+	for _, f := range p.files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	if group != nil {
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(group.Fd())
+	if p.group != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(p.group.Fd())
+	}
+	if u := p.user; u != nil {
+		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ch := child{exited: make(chan step.Exit, 1), oom: s.oomKills()}
 	var pid int
 	err := s.onThread(func() (err error) {
-		pid, err = syscall.ForkExec(path, args, attr)
+		pid, err = syscall.ForkExec(p.path, p.args, attr)
 		return err
 	})
-	runtime.KeepAlive(files)
-	runtime.KeepAlive(group)
+	runtime.KeepAlive(p.files)
+	runtime.KeepAlive(p.group)
 	if err != nil {
-		return 0, nil, &fs.PathError{Op: "exec", Path: path, Err: err}
+		return 0, nil, &fs.PathError{Op: "exec", Path: p.path, Err: err}
 	}
 	s.children[pid] = ch
 	return pid, ch.exited, nil

@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -15,55 +14,73 @@ import (
 	"github.com/coxswain-sched/coxswain/step"
 )
 
-// steps is the node's side of srun: a step.Node on a socket. The socket is there
-// before the barrier, the Node serves it from then on.
+// steps is the node's side of srun: a step.Node behind the seat's door, from the
+// barrier on. There is none before somebody knocks.
 type steps struct {
-	listener net.Listener
-	alloc    *step.Alloc // nil: the barrier was not opened
-	node     *step.Node  // nil: as well
-	closing  bool
-	closed   bool // the Node has ended
+	alloc   *step.Alloc // nil: the barrier was not opened
+	closing bool
+	closed  bool // the Node has ended
 
 	mu      sync.Mutex
+	node    *step.Node       // nil: nobody came yet
 	reports []step.TaskState // not yet seen by the loop
 	news    chan struct{}    // there are reports; holds one at most
 }
 
-// listenSteps opens the socket: from now on srun on another node does not fail,
-// but waits.
-func (s *supervisor) listenSteps() error {
-	name := s.launch.StepSocket(s.index)
-	_ = os.Remove(name) // of a supervisor that died before the start
-	l, err := net.Listen("unix", name)
-	if err != nil {
-		return err
+// openSteps begins to serve srun.
+func (s *supervisor) openSteps(a *step.Alloc) error {
+	s.steps.alloc = a
+	if s.head() {
+		text, err := a.Text()
+		if err != nil {
+			return err
+		}
+		if err := s.write(&s.kept.alloc, a.File(), 0o600, text); err != nil {
+			return fmt.Errorf("say what the job holds: %w", err)
+		}
 	}
-	s.steps = &steps{listener: l, news: make(chan struct{}, 1)}
+	s.door.serve(s.letIn)
 	return nil
 }
 
-// openSteps begins to serve srun.
-func (s *supervisor) openSteps() error {
-	a, err := step.Load(s.dir.Alloc())
-	if err != nil {
-		return err
-	}
+// letIn serves a connection. It is called by the door.
+func (s *supervisor) letIn(c net.Conn) {
 	st := s.steps
-	st.alloc = a
-	st.node, err = step.NewNode(step.NodeConfig{
-		Alloc: a, Node: s.index, Spawner: s.spawner,
-		TaskInit: []string{filepath.Join(binDir(s.launch.Root), "cox"), "task-init"},
-		Report:   st.report, LogDir: s.dir.Ranks(), Grace: s.launch.Grace,
-	})
-	if err != nil {
-		return err
-	}
-	go func() {
-		if err := st.node.Serve(st.listener); err != nil && !errors.Is(err, net.ErrClosed) {
-			s.log.Warn("serve srun", "err", err)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.node == nil {
+		node, err := s.newNode()
+		if err != nil {
+			s.log.Error("serve srun", "err", err)
+			_ = c.Close()
+			return
 		}
-	}()
-	return nil
+		st.node = node
+	}
+	st.node.Answer(c)
+}
+
+func (s *supervisor) newNode() (*step.Node, error) {
+	ranks := s.launch.Ranks()
+	if err := os.MkdirAll(ranks, 0o711); err != nil {
+		return nil, err
+	}
+	return step.NewNode(step.NodeConfig{
+		Alloc: s.steps.alloc, Node: s.index, Spawner: s.spawner,
+		TaskInit: []string{filepath.Join(binDir(s.launch.Root), "cox"), "task-init"},
+		Report:   s.steps.report, LogDir: ranks, Grace: s.launch.Grace,
+		Owner: s.launch.User, Open: s.user.open,
+	})
+}
+
+// theNode is the Node if there is one.
+func (st *steps) theNode() *step.Node {
+	if st == nil {
+		return nil
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.node
 }
 
 // report keeps a change of a task for the loop. The Node must never wait for the
@@ -109,7 +126,7 @@ func (s *supervisor) takeTasks() {
 		}}
 		switch {
 		case t.OOM:
-			r.Task.Cause, r.Text = engine.OutOfMemory, s.oomText(s.spawner.oomKills())
+			r.Task.Cause, r.Text = engine.OutOfMemory, s.oomText(s.spawner.oomSince())
 		case !t.Running:
 			r.Task.Cause = engine.Exited
 		}
@@ -119,23 +136,21 @@ func (s *supervisor) takeTasks() {
 
 // closeSteps refuses new connections of srun. The tasks that run are ended like
 // everything else.
-func (s *supervisor) closeSteps() {
-	if s.steps != nil {
-		_ = s.steps.listener.Close()
-	}
-}
+func (s *supervisor) closeSteps() { s.door.close() }
 
 // stepsClosed reports whether the Node has ended, and lets it end: everything
 // that it started has.
 func (s *supervisor) stepsClosed() bool {
 	st := s.steps
-	if st == nil || st.node == nil || st.closed {
+	s.closeSteps() // no Node comes any more
+	node := st.theNode()
+	if node == nil || st.closed {
 		return true
 	}
 	if !st.closing {
 		st.closing = true
 		go func() {
-			err := st.node.Close()
+			err := node.Close()
 			s.events <- func() {
 				st.closed = true
 				if err != nil {
@@ -149,17 +164,18 @@ func (s *supervisor) stepsClosed() bool {
 
 // signalSteps sends a signal to the tasks of every step.
 func (s *supervisor) signalSteps(sig unix.Signal) {
-	if s.steps == nil || s.steps.node == nil {
+	node := s.steps.theNode()
+	if node == nil {
 		return
 	}
-	if err := s.steps.node.Signal(int(sig), -1); err != nil {
+	if err := node.Signal(int(sig), -1); err != nil {
 		s.log.Warn("signal the steps", "signal", sig, "err", err)
 	}
 }
 
 // batchEnv is the environment of the batch script.
 func (s *supervisor) batchEnv(base []string) ([]string, error) {
-	if s.steps.alloc == nil {
+	if s.steps == nil || s.steps.alloc == nil {
 		return nil, fmt.Errorf("what the job holds is not known")
 	}
 	return step.BatchEnv(s.steps.alloc, base, s.index), nil

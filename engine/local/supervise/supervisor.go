@@ -6,49 +6,41 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
-	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 	"github.com/coxswain-sched/coxswain/step"
 )
 
-// supervisor is the state of the process. Only the goroutine in loop touches it.
+// supervisor is what concerns one attempt on one node. Only the goroutine of its
+// seat touches it.
 type supervisor struct {
-	dir    attempt.Dir
+	*seat
 	launch *attempt.Launch
 	index  int // of the node; 0 is the head, which runs the batch script
 	node   fleet.Node
 	log    *slog.Logger
 
-	journal *attempt.Journal
 	state   attempt.State
-	group   *cgroup.Group // nil: none
-	spawner *spawner
 	program *program // head only
 	steps   *steps
-	control *control
+	peers   []string // control sockets of all nodes
+	user    *account // who the job's processes run as
 
-	events  chan event
-	telling sync.WaitGroup // peers are being told to end
-	signals chan os.Signal
 	batch   <-chan step.Exit // nil: not running
 	due     deadlines
 	killing bool   // SIGKILL was sent
 	words   string // what was to be said before the journal could not be written
 	kills   int
+	hooks   hooks
+	heldAt  time.Time // when it was suspended
 }
-
-// event is something for the loop to do.
-type event func()
 
 // deadlines are moments at which the loop acts; zero is never.
 type deadlines struct {
@@ -58,10 +50,11 @@ type deadlines struct {
 	limit  time.Time // the job's time limit
 	kill   time.Time // the end of the grace, or the next try to kill
 	save   time.Time // the next try to write the journal
+	hook   time.Time // a prolog or epilog has taken too long
 }
 
 func (d *deadlines) all() []*time.Time {
-	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save}
+	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook}
 }
 
 // next returns the earliest, zero if there is none.
@@ -84,10 +77,10 @@ func pass(t *time.Time, now time.Time) bool {
 	return true
 }
 
-func newSupervisor(dir attempt.Dir, l *attempt.Launch, index int) *supervisor {
+func newSupervisor(h *seat, l *attempt.Launch, index int) *supervisor {
 	return &supervisor{
-		dir: dir, launch: l, index: index, node: l.Nodes[index],
-		events: make(chan event), signals: make(chan os.Signal, 4),
+		seat: h, launch: l, index: index, node: l.Nodes[index],
+		log: h.log.With("attempt", l.Ref.String(), "node", l.Nodes[index].Name),
 	}
 }
 
@@ -95,15 +88,20 @@ func (s *supervisor) head() bool { return s.index == 0 }
 
 // loop runs the supervisor until its node is gone and that is on record.
 func (s *supervisor) loop() {
+	if err := s.begin(); err != nil {
+		s.log.Error("the attempt cannot be taken", "err", err)
+		return // the engine hears nothing more and gives the launch up
+	}
 	if err := s.prepare(); err != nil {
 		s.refuse(err)
-	} else {
+	} else if s.hooks.exited == nil {
 		s.fact(attempt.Record{Kind: attempt.KindReady})
 	}
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
 	for !s.over() {
 		var fire <-chan time.Time
-		if next := s.due.next(); !next.IsZero() {
+		if next := s.nextMoment(); !next.IsZero() {
 			timer.Reset(time.Until(next))
 			fire = timer.C
 		}
@@ -113,7 +111,9 @@ func (s *supervisor) loop() {
 		case e := <-s.batch:
 			s.batch = nil
 			s.batchEnded(e)
-		case <-s.spawnerReaped():
+		case e := <-s.hooks.exited:
+			s.hookEnded(e)
+		case <-s.spawner.reaped:
 		case <-s.stepNews():
 			s.takeTasks()
 		case sig := <-s.signals:
@@ -123,14 +123,25 @@ func (s *supervisor) loop() {
 		}
 		s.checkGone()
 	}
-	s.cleanUp()
+	s.closeSteps()
 }
 
-func (s *supervisor) spawnerReaped() <-chan struct{} {
-	if s.spawner == nil {
-		return nil
+// nextMoment is when the loop has to act; zero: never. What is suspended has no
+// time limit.
+func (s *supervisor) nextMoment() time.Time {
+	due := s.due
+	if s.state.Held {
+		due.limit, due.warn = time.Time{}, time.Time{}
 	}
-	return s.spawner.reaped
+	return due.next()
+}
+
+// begin puts on record that the attempt sits here now.
+func (s *supervisor) begin() error {
+	if err := s.journal.Begin(attempt.Record{Ref: s.launch.Ref, Time: time.Now()}); err != nil {
+		return err
+	}
+	return s.journal.Flush(false)
 }
 
 // over reports whether there is nothing left to do or to tell.
@@ -144,7 +155,10 @@ func (s *supervisor) fact(r attempt.Record) {
 	was := s.state.Unsaved
 	err := s.journal.Add(r)
 	if err == nil {
-		err = s.journal.Flush(r.Kind == attempt.KindExit || r.Kind == attempt.KindGone)
+		// Who listens has a durable journal of its own. Without anybody this is the
+		// only word, and may have to outlive the machine's run.
+		alone := len(s.control.conns) == 0
+		err = s.journal.Flush(alone && (r.Kind == attempt.KindExit || r.Kind == attempt.KindGone))
 	}
 	s.saved(err)
 	r.Unsaved = err != nil
@@ -154,7 +168,13 @@ func (s *supervisor) fact(r attempt.Record) {
 		r.Text = "its supervisor cannot write its journal, and keeps the facts in memory: " + err.Error() + "; make room in " + s.launch.Root
 	}
 	s.state.Apply(r)
+	r.Ref = s.launch.Ref
 	s.control.send(r)
+}
+
+// wholeState is the state as one record.
+func (s *supervisor) wholeState() attempt.Record {
+	return attempt.Record{Kind: attempt.KindState, Ref: s.launch.Ref, Time: time.Now(), State: s.state.Clone(), Unsaved: s.state.Unsaved}
 }
 
 // saved plans the next try after a failed write.
@@ -173,21 +193,24 @@ func (s *supervisor) expired(now time.Time) {
 	if pass(&s.due.tether, now) {
 		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Stopped, text: "the cox that it belonged to has ended"})
 	}
-	if pass(&s.due.warn, now) {
+	if !s.state.Held && pass(&s.due.warn, now) {
 		s.warn()
 	}
-	if pass(&s.due.limit, now) {
+	if !s.state.Held && pass(&s.due.limit, now) {
 		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: "its time limit of " + span(s.launch.Job.Spec.TimeLimit) + " has passed"})
 	}
 	if pass(&s.due.kill, now) {
 		s.kill()
+	}
+	if pass(&s.due.hook, now) {
+		s.hookLate()
 	}
 	if pass(&s.due.save, now) {
 		err := s.journal.Flush(true)
 		s.saved(err)
 		if err == nil {
 			s.state.Unsaved, s.state.Text = false, s.words
-			s.control.send(attempt.Record{Kind: attempt.KindState, Time: now, State: s.state.Clone()})
+			s.control.send(s.wholeState())
 		}
 	}
 }
@@ -201,11 +224,12 @@ func span(d time.Duration) string {
 }
 
 // run opens the barrier: the limits of time begin, and the head's script starts.
-func (s *supervisor) run(started time.Time) {
-	if s.state.Phase != engine.Ready || s.state.Refused {
+func (s *supervisor) run(c attempt.Command) {
+	if s.state.Phase != engine.Ready || s.state.Refused || c.Alloc == nil {
 		return
 	}
 	s.due.orphan = time.Time{}
+	s.peers = c.Peers
 	spec := s.launch.Job.Spec
 	if spec.TimeLimit > 0 {
 		now := time.Now()
@@ -214,8 +238,8 @@ func (s *supervisor) run(started time.Time) {
 			s.due.warn = s.due.limit.Add(-spec.Signal.Before)
 		}
 	}
-	s.fact(attempt.Record{Kind: attempt.KindRun, Time: started})
-	if err := s.openSteps(); err != nil {
+	s.fact(attempt.Record{Kind: attempt.KindRun, Time: c.Time})
+	if err := s.openSteps(c.Alloc); err != nil {
 		s.end(ending{cause: engine.LaunchFailed, text: err.Error()})
 		return
 	}
@@ -245,7 +269,7 @@ func (s *supervisor) batchEnded(e step.Exit) {
 	code := job.ExitCode{Status: e.Status, Signal: e.Signal}
 	cause := s.state.Cause // why it was ended, if it was
 	var text string
-	if n := s.spawner.oomKills(); cause == "" && n > 0 && (e.OOM || !code.OK()) {
+	if n := s.spawner.oomSince(); cause == "" && n > 0 && (e.OOM || !code.OK()) {
 		cause, text = engine.OutOfMemory, s.oomText(n)
 	}
 	cause = cmp.Or(cause, engine.Exited)
@@ -257,6 +281,10 @@ func (s *supervisor) batchEnded(e step.Exit) {
 	}
 	s.fact(attempt.Record{Kind: attempt.KindTask, Task: &task})
 	s.fact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: cause, Text: text})
+	s.due.limit, s.due.warn = time.Time{}, time.Time{}
+	if len(s.launch.Nodes) == 1 && s.deserted() {
+		return // nothing is left to be ended
+	}
 	s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause})
 	s.endPeers(attempt.Command{Op: attempt.OpStop, Grace: s.launch.Grace, Cause: s.state.Cause})
 }
@@ -264,12 +292,13 @@ func (s *supervisor) batchEnded(e step.Exit) {
 // endPeers tells the other nodes' supervisors. The loop does not wait for them,
 // the end of the process does. The engine, if there is one, tells them too.
 func (s *supervisor) endPeers(c attempt.Command) {
-	for i := range s.launch.Nodes {
+	c.Ref = s.launch.Ref
+	for i := range s.peers {
 		if i == s.index {
 			continue
 		}
 		s.telling.Go(func() {
-			if err := Tell(s.launch.ControlSocket(i), c); err != nil {
+			if err := Tell(s.peers[i], c); err != nil {
 				s.log.Warn("tell a peer to end", "peer", s.launch.Nodes[i].Name, "err", err)
 			}
 		})
@@ -290,6 +319,9 @@ func (s *supervisor) told(sig os.Signal) {
 
 // refuse reports why the node cannot be made ready. Nothing has run.
 func (s *supervisor) refuse(err error) {
+	if s.steps == nil {
+		s.steps = &steps{}
+	}
 	s.fact(attempt.Record{Kind: attempt.KindRefuse, Text: err.Error()})
 	s.fact(attempt.Record{Kind: attempt.KindGone})
 }
@@ -301,27 +333,9 @@ func (s *supervisor) abort(cause engine.Cause, text string) {
 		return
 	}
 	s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: cause, Text: text})
-}
-
-// cleanUp removes what only this process used. What it cannot remove the engine
-// removes.
-func (s *supervisor) cleanUp() {
-	s.telling.Wait()
-	s.control.close()
-	if s.spawner != nil {
-		if err := s.spawner.leave(); err != nil {
-			s.log.Warn("leave the control group", "err", err)
-		}
+	if s.hooks.exited != nil {
+		s.due.kill = time.Now()
 	}
-	if s.group != nil {
-		if err := s.group.Remove(); err != nil {
-			s.log.Warn("remove the control group", "err", err)
-		}
-	}
-	for _, name := range []string{s.launch.ControlSocket(s.index), s.launch.StepSocket(s.index)} {
-		_ = os.Remove(name) // it may not have come so far
-	}
-	_ = os.Remove(filepath.Join(s.launch.Sockets)) // the last one succeeds
 }
 
 // Tell sends one command to a supervisor and does not wait for what follows.
@@ -338,5 +352,6 @@ func Tell(socket string, c attempt.Command) error {
 		return err
 	}
 	defer conn.Close()
-	return writeLine(conn, c)
+	_, err = conn.Write(line(nil, c))
+	return err
 }
