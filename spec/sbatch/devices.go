@@ -94,7 +94,7 @@ func (p *parser) perNode(a *asks, g *job.TaskGroup, set settings) {
 	default:
 		for i := range list {
 			if list[i].Count > maxCount/int64(sockets) {
-				p.fail(d, errors.New("is too many"), "")
+				p.fail(d, errors.New("is too many"), fmt.Sprintf("ask for at most %d", maxCount))
 				return
 			}
 			list[i].Count *= int64(sockets)
@@ -108,7 +108,7 @@ func (p *parser) take(have *ask, next ask) {
 	n := next.count()
 	switch {
 	case n > maxCount:
-		p.fail(next.by, errors.New("is too many"), "")
+		p.fail(next.by, errors.New("is too many"), fmt.Sprintf("ask for at most %d", maxCount))
 	case n == 0:
 		if have.by != nil && len(next.list) > 0 {
 			p.fail(next.by, fmt.Errorf("contradicts %s", have.by.show()), "say one of them")
@@ -167,7 +167,7 @@ func (p *parser) tresPerTask(g *job.TaskGroup, set settings) {
 		case t.Name == "cpu":
 			n, ok := nodeCount(t.Value)
 			if !ok || g.CPUsPerTask > 0 && g.CPUsPerTask != n {
-				p.fail(d, fmt.Errorf("has a number of CPUs that is none or contradicts --cpus-per-task"), "")
+				p.fail(d, fmt.Errorf("has a number of CPUs that is none or contradicts --cpus-per-task"), "write cpu:N with a positive number, and leave out --cpus-per-task")
 			}
 			g.CPUsPerTask = n
 		case t.Name == "mem":
@@ -216,7 +216,7 @@ func (p *parser) fitPerNode(a *asks, g *job.TaskGroup, set settings) {
 		case g.Nodes == job.Range{} || nodes >= g.Nodes.Min && (nodes <= g.Nodes.Max || g.Nodes.Max == 0):
 			g.Nodes = job.Range{Min: nodes, Max: nodes}
 		default:
-			p.fail(a.total.by, fmt.Errorf("with %s needs %s, but --nodes=%s", a.perNode.by.show(), plural(nodes, "node"), set.value("nodes")), "")
+			p.fail(a.total.by, fmt.Errorf("with %s needs %s, but --nodes=%s", a.perNode.by.show(), plural(nodes, "node"), set.value("nodes")), fmt.Sprintf("write --nodes=%d, or leave it out", nodes))
 			return
 		}
 	}
@@ -275,7 +275,7 @@ func (p *parser) tasksPerGPU(a *asks, g *job.TaskGroup, set settings) {
 	case a.perTask.count() > 0:
 		p.fail(d, fmt.Errorf("and %s exclude each other", a.perTask.by.show()), "say one of them")
 	case max(perNode, total) > maxCount/each:
-		p.fail(d, errors.New("makes too many tasks"), "")
+		p.fail(d, errors.New("makes too many tasks"), fmt.Sprintf("ask for at most %d tasks in all", maxCount))
 	case perNode > 0 && g.Tasks.Want == 0 && g.TasksPerNode == 0:
 		g.TasksPerNode = int(perNode * each)
 	case perNode > 0:

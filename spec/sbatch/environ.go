@@ -83,7 +83,7 @@ func (p *parser) readFile(d *Directive) ([]byte, bool) {
 	}
 	data, err := p.opts.ReadFile(d.Value)
 	if err != nil {
-		p.fail(d, fmt.Errorf("cannot be read: %w", err), "")
+		p.fail(d, fmt.Errorf("cannot be read: %w", err), "name a file that is there and that you may read")
 		return nil, false
 	}
 	return data, true

@@ -47,7 +47,7 @@ func (p *parser) nodeFile(g *job.TaskGroup, set settings) {
 	if data, ok := p.readFile(d); ok {
 		names, err := hostlist.Expand(string(data))
 		if err != nil {
-			p.fail(d, fmt.Errorf("is no list of hosts: %s", err), "")
+			p.fail(d, fmt.Errorf("is no list of hosts: %s", err), hostForms)
 			return
 		}
 		g.NodeList = once(append(g.NodeList, names...))
@@ -66,7 +66,7 @@ func (p *parser) fitNodeList(g *job.TaskGroup, set settings) {
 		excluded[x] = true
 	}
 	if k := slices.IndexFunc(g.NodeList, func(n string) bool { return excluded[n] }); k >= 0 {
-		p.fail(d, fmt.Errorf("names %s, which --exclude excludes", g.NodeList[k]), "")
+		p.fail(d, fmt.Errorf("names %s, which --exclude excludes", g.NodeList[k]), "take it out of one of them")
 		return
 	}
 	if g.Nodes != (job.Range{}) && g.Nodes.Max < named {

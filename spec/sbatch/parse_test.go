@@ -234,6 +234,14 @@ func TestParseErrors(t *testing.T) {
 			continue
 		}
 		fmt.Fprintf(&out, "%s\n%v\n\n", options, err)
+		for _, e := range append([]*spec.Error{e}, e.Others...) {
+			if e.Remedy == "" && !strings.Contains(e.Message, "form") && !strings.Contains(e.Message, "(number with") && !strings.Contains(e.Message, "is not 0 to") {
+				t.Errorf("%s: no remedy with %q", options, e.Message)
+			}
+			if e.File == "" || e.Line == 0 {
+				t.Errorf("%s: no place with %q", options, e.Message)
+			}
+		}
 		if !update && err.Error() != want {
 			t.Errorf("%s\n%v\nwant\n%s", options, err, want)
 		}

@@ -15,6 +15,9 @@ import (
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
+// hostForms lists the forms of a host list, for messages.
+const hostForms = "forms: node1, node[1-3,7], rack[1-2]-node[01-16], lists of these"
+
 // fail blames an option's value. The error's text completes "--option=value …".
 func (p *parser) fail(d *Directive, err error, remedy string) {
 	at, n, reason := 0, len(d.Value), err.Error()
@@ -32,6 +35,7 @@ func (p *parser) fail(d *Directive, err error, remedy string) {
 	case errors.As(err, &hosts):
 		at, n = hosts.Offset, hosts.Len
 		reason = strings.TrimPrefix(hosts.Error(), "host list: ")
+		remedy = cmp.Or(remedy, hostForms)
 	}
 	p.blame(d, at, n, reason, remedy)
 }
@@ -126,9 +130,9 @@ func (p *parser) integer(d *Directive, least, most int64) int64 {
 	n, err := strconv.ParseInt(d.Value, 10, 64)
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
-		p.fail(d, errors.New("is not a whole number"), "")
+		p.fail(d, errors.New("is not a whole number"), fmt.Sprintf("write a number from %d to %d", least, most))
 	case err != nil || n < least || n > most:
-		p.fail(d, fmt.Errorf("is not between %d and %d", least, most), "")
+		p.fail(d, fmt.Errorf("is not between %d and %d", least, most), "write a number in that range, or leave the option out")
 	default:
 		return n
 	}
@@ -175,7 +179,7 @@ func (p *parser) licenses(set settings) string {
 func (p *parser) list(d *Directive) []string {
 	out := strings.FieldsFunc(d.Value, func(r rune) bool { return r == ',' })
 	if len(out) == 0 {
-		p.fail(d, errors.New("names nothing"), "")
+		p.fail(d, errors.New("names nothing"), "leave it out, or name something")
 	}
 	return out
 }
@@ -191,7 +195,7 @@ func (p *parser) hosts(set settings, name string) []string {
 		return nil
 	}
 	if len(names) == 0 {
-		p.fail(d, errors.New("names no host"), "")
+		p.fail(d, errors.New("names no host"), hostForms)
 	}
 	return once(names)
 }
