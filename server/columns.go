@@ -52,7 +52,7 @@ func at(f func(*control.View) time.Time) column {
 	}
 }
 
-func flag(f func(*control.View) bool) column {
+func yesNo(f func(*control.View) bool) column {
 	return func(b []byte, v *control.View) []byte {
 		if f(v) {
 			return append(b, '1')
@@ -133,9 +133,9 @@ var columns = map[string]column{
 		}
 		return v.Job.Spec.Depends.String()
 	}),
-	"requeue":     flag(func(v *control.View) bool { return v.Job.Spec.Requeue }),
-	"contiguous":  flag(func(v *control.View) bool { return first(v).Contiguous }),
-	"exclusive":   flag(func(v *control.View) bool { return first(v).Exclusive }),
+	"requeue":     yesNo(func(v *control.View) bool { return v.Job.Spec.Requeue }),
+	"contiguous":  yesNo(func(v *control.View) bool { return first(v).Contiguous }),
+	"exclusive":   yesNo(func(v *control.View) bool { return first(v).Exclusive }),
 	"comment":     str(func(v *control.View) string { return v.Job.Spec.Comment }),
 	"command":     str(command),
 	"work_dir":    str(func(v *control.View) string { return v.Job.Spec.WorkDir }),

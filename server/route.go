@@ -174,3 +174,42 @@ func decode[T any](c *call) (*T, error) {
 	}
 	return v, nil
 }
+
+// loosen lets answers have fields that the document does not know: clients made
+// from it must take those of newer servers. Requests stay strict, as decode is.
+func (s *Server) loosen() {
+	schemas := s.api.OpenAPI().Components.Schemas.Map()
+	var walk func(sc *huma.Schema)
+	seen := map[*huma.Schema]bool{}
+	walk = func(sc *huma.Schema) {
+		if sc == nil || seen[sc] {
+			return
+		}
+		seen[sc] = true
+		if name, ok := strings.CutPrefix(sc.Ref, "#/components/schemas/"); ok {
+			walk(schemas[name])
+		}
+		if strict, ok := sc.AdditionalProperties.(bool); ok && !strict {
+			sc.AdditionalProperties = nil
+		}
+		if inner, ok := sc.AdditionalProperties.(*huma.Schema); ok {
+			walk(inner)
+		}
+		walk(sc.Items)
+		for _, p := range sc.Properties {
+			walk(p)
+		}
+	}
+	for _, item := range s.api.OpenAPI().Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Delete} {
+			if op == nil {
+				continue
+			}
+			for _, resp := range op.Responses {
+				for _, m := range resp.Content {
+					walk(m.Schema)
+				}
+			}
+		}
+	}
+}
