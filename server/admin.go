@@ -150,7 +150,7 @@ func (s *Server) registerTokens() {
 		return out, err
 	})
 	add(s, route{
-		method: http.MethodPost, path: "/v1/tokens", verb: auth.Tokens, id: "newToken", tag: "tokens", owned: true, body: typeOf[api.NewToken](), status: http.StatusCreated,
+		method: http.MethodPost, path: "/v1/tokens", verb: auth.Tokens, id: "newToken", tag: "tokens", owned: true, also: []auth.Verb{auth.Grant}, body: typeOf[api.NewToken](), status: http.StatusCreated,
 		summary: "Make an access token", about: "The secret is in this answer alone. Only an administrator makes one for somebody else, or with an administrator's rights.",
 	}, func(c *call, _ *nothing) (*api.MadeToken, error) { return s.newToken(c) })
 	type one struct {

@@ -24,6 +24,9 @@ func (s *Server) registerChange() {
 	add(s, route{
 		method: http.MethodPost, path: "/v1/jobs/change", verb: auth.SeeJob, id: "change", tag: "jobs", owned: true, body: typeOf[api.Change](),
 		summary: "Change any number of jobs",
+		also: []auth.Verb{
+			auth.Cancel, auth.Hold, auth.Release, auth.Requeue, auth.Signal, auth.Update, auth.Top, auth.HoldFirm, auth.Unhold, auth.Suspend, auth.Resume, auth.Raise,
+		},
 		about: "All verbs; one durable step for all jobs that the caller may change. Jobs that were not changed are in errors. " +
 			"Which verbs the caller may use on which job is decided for each.",
 	}, func(c *call, _ *in) (*api.Changed, error) {

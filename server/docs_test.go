@@ -54,8 +54,15 @@ func TestDocs(t *testing.T) {
 	sorted := slices.Clone(s.routes)
 	slices.SortFunc(sorted, func(a, b *route) int { return strings.Compare(a.path+" "+a.method, b.path+" "+b.method) })
 	for _, r := range sorted {
-		byVerb[r.verb] = append(byVerb[r.verb], "`"+r.name()+"`")
+		for _, v := range append([]auth.Verb{r.verb}, r.also...) {
+			byVerb[v] = append(byVerb[v], "`"+r.name()+"`")
+		}
 		fmt.Fprintf(&routes, "| `%s` | %s | %s |\n", r.name(), r.summary, r.verb)
+	}
+	for _, r := range auth.Rules() {
+		if len(byVerb[r.Verb]) == 0 {
+			t.Errorf("no route asks auth to %s", r.Verb)
+		}
 	}
 	var cols strings.Builder
 	for _, c := range api.Columns() {

@@ -27,7 +27,7 @@ type historyInput struct {
 
 func (s *Server) registerHistory() {
 	addStream(s, route{
-		method: http.MethodGet, path: "/v1/history", verb: auth.SeeJob, id: "history", tag: "jobs", owned: true, media: []string{api.TSV},
+		method: http.MethodGet, path: "/v1/history", verb: auth.SeeJob, id: "history", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.History](),
 		summary: "List jobs of the store, newest first", about: "Live ones too. JSON of History; with columns, text.",
 	}, func(c *call, in *historyInput) error { return s.history(c, in) })
 }

@@ -73,7 +73,7 @@ type listInput struct {
 
 func (s *Server) registerLists() {
 	addStream(s, route{
-		method: http.MethodGet, path: "/v1/jobs", verb: auth.SeeJob, id: "listJobs", tag: "jobs", owned: true, media: []string{api.TSV},
+		method: http.MethodGet, path: "/v1/jobs", verb: auth.SeeJob, id: "listJobs", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.Jobs](),
 		summary: "List jobs", about: "Live jobs and those that ended a moment ago, by number. JSON of Jobs; with columns, text. " +
 			"Pages go on by cursor and are stable while jobs come and go.",
 	}, func(c *call, in *listInput) error { return s.list(c, in) })

@@ -24,9 +24,11 @@ type route struct {
 	about        string       // longer than summary
 	tag          string       // section of the document
 	body         reflect.Type // of the request; nil: none
+	answer       reflect.Type // JSON that a stream may be; nil: what the handler returns
 	media        []string     // of the answer where it is not JSON
 	status       int          // 0: 200, or 204 without an answer
 	owned        bool         // the handler asks auth, about each object
+	also         []auth.Verb  // that the handler may ask for beside verb
 	count        *routeCount
 }
 
@@ -91,7 +93,7 @@ func add[I, O any](s *Server, r route, h func(c *call, in *I) (*O, error)) {
 // addStream registers a route that writes its answer itself. An error that it
 // returns before it wrote anything is the answer.
 func addStream[I any](s *Server, r route, h func(c *call, in *I) error) {
-	serve(s, &r, nil, h)
+	serve(s, &r, r.answer, h)
 }
 
 func serve[I any](s *Server, r *route, out reflect.Type, h func(c *call, in *I) error) {
@@ -144,6 +146,10 @@ func (s *Server) document(r *route, out reflect.Type) {
 	}
 	for _, m := range r.media {
 		content[m] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+		if m == eventStream { // what stands behind data:
+			content[m], content["application/json"] = content["application/json"], nil
+			delete(content, "application/json")
+		}
 	}
 	problem := map[string]*huma.MediaType{problemType: {Schema: schemas.Schema(typeOf[api.Error](), true, "")}}
 	op.Responses = map[string]*huma.Response{

@@ -6,11 +6,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
+
+const eventStream = "text/event-stream"
 
 type watchInput struct {
 	After  uint64   `query:"after" doc:"number of the last event that is known; left out: from now on"`
@@ -21,7 +24,7 @@ type watchInput struct {
 
 func (s *Server) registerWatch() {
 	addStream(s, route{
-		method: http.MethodGet, path: "/v1/watch", verb: auth.Watch, id: "watch", tag: "watch", owned: true, media: []string{"text/event-stream"},
+		method: http.MethodGet, path: "/v1/watch", verb: auth.Watch, id: "watch", tag: "watch", owned: true, media: []string{eventStream}, answer: typeOf[api.Event](),
 		summary: "Watch changes as they become durable",
 		about: "Server-sent events; each id is a number of the journal. Come back with the last id, by Last-Event-ID or after, " +
 			"and nothing is lost or doubled, also over a restart of the server. An event named gap says that what was missed is no longer kept: list anew. " +
@@ -165,7 +168,7 @@ type eventWriter struct {
 
 func (w *eventWriter) begin() bool {
 	h := w.c.w.Header()
-	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Content-Type", eventStream+"; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	w.c.w.WriteHeader(http.StatusOK)
