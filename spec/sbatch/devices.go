@@ -3,7 +3,6 @@ package sbatch
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -83,6 +82,9 @@ func (p *parser) perNode(a *asks, g *job.TaskGroup, set settings) {
 	}
 	d, ok := set.get("gpus-per-socket")
 	if !ok {
+		if s, given := set.get("sockets-per-node"); given {
+			p.warn(s, "has no effect here without --gpus-per-socket: sockets and cores are not chosen one by one")
+		}
 		return
 	}
 	list, err := slurmfmt.ParseGPUs(d.Value)
@@ -289,9 +291,19 @@ func (p *parser) tasksPerGPU(a *asks, g *job.TaskGroup, set settings) {
 	}
 }
 
-// profile recognises a MIG partition in a type, such as "1g.10gb" or
-// "a100_1g.5gb".
-var profile = regexp.MustCompile(`^(?:(.+)_)?(\d+g\.\d+gb(?:\+[a-z.]+)?)$`)
+// profile splits a MIG partition, such as "1g.10gb" or "a100_1g.5gb+me", off a type.
+func profile(text string) (gpu, profile string, ok bool) {
+	at := strings.LastIndexByte(text, '_') + 1
+	slices, size, cut := strings.Cut(text[at:], "g.")
+	size, extra, attributes := strings.Cut(size, "+")
+	size, gb := strings.CutSuffix(size, "gb")
+	if !cut || !gb || !digits(slices) || !digits(size) || at == 1 || attributes && (extra == "" || strings.Trim(extra, "abcdefghijklmnopqrstuvwxyz.") != "") {
+		return "", "", false
+	}
+	return text[:max(at-1, 0)], text[at:], true
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // requests turns counts by type into device requests.
 func requests(a ask) []resource.DeviceRequest {
@@ -301,8 +313,8 @@ func requests(a ask) []resource.DeviceRequest {
 			continue
 		}
 		r := resource.DeviceRequest{Type: g.Type, Count: int(g.Count)}
-		if m := profile.FindStringSubmatch(strings.ToLower(g.Type)); m != nil {
-			r.Type, r.Profile = m[1], m[2]
+		if gpu, part, ok := profile(strings.ToLower(g.Type)); ok {
+			r.Type, r.Profile = gpu, part
 		}
 		out = append(out, r)
 	}

@@ -19,21 +19,18 @@ type entry struct {
 }
 
 func indexNames() map[string]entry {
-	m := make(map[string]entry, len(table)+len(plugins))
-	at := func(name string) int {
-		for i := range table {
-			if table[i].Name == name {
-				return i
-			}
-		}
-		return -1
+	m := make(map[string]entry, slots)
+	for i := range table {
+		m[table[i].Name] = entry{&table[i], i}
 	}
 	for i := range table {
-		m[table[i].Name] = entry{&table[i], at(sharedPlace(table[i].canonical()))}
+		if shared := sharedPlace(table[i].canonical()); shared != table[i].Name {
+			m[table[i].Name] = entry{&table[i], m[shared].slot}
+		}
 	}
-	for i, p := range plugins {
-		if _, known := m[p.name]; !known {
-			m[p.name] = entry{nil, len(table) + i}
+	for i := range plugins {
+		if name := plugins[i].name; m[name].option == nil {
+			m[name] = entry{nil, len(table) + i}
 		}
 	}
 	return m

@@ -180,13 +180,20 @@ func (p *parser) whole(set settings) *job.Spec {
 	p.rank(s, set)
 	p.files(s, set)
 	p.environment(s, set)
-	_, s.Requeue = set.get("requeue")
+	if d, ok := set.get("requeue"); ok {
+		if s.Requeue = true; d.HasValue {
+			p.warn(d, "is read as --requeue: a requeued job waits like any other")
+		}
+	}
 	if d, ok := set.get("array"); ok {
 		s.Array = p.array(d)
 	}
 	if d, ok := set.get("signal"); ok {
 		sig, err := slurmfmt.ParseSignal(d.Value)
 		if p.check(d, err) {
+			if sig.Reservation {
+				p.warn(d, "has an R, which has no effect here: no reservation delays its start")
+			}
 			s.Signal = &job.SignalSpec{Signal: sig.Number, Before: sig.Before, BatchOnly: sig.BatchOnly}
 		}
 	}
