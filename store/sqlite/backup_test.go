@@ -84,7 +84,7 @@ func TestBackupOfABusyStore(t *testing.T) {
 func TestBackupIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	submit(t, s, lead(t, s), 1, 3)
+	submit(t, s, lead(t, s), 1, 100)
 	if err := s.Backup(t.Context(), dir); fault.KindOf(err) != fault.Conflict || fault.Remedy(err) == "" {
 		t.Errorf("onto itself: %v", err)
 	}
@@ -112,7 +112,9 @@ func TestBackupIsRefused(t *testing.T) {
 // backup.
 func TestVerifyFindsDamage(t *testing.T) {
 	s := open(t, t.TempDir())
-	submit(t, s, lead(t, s), 1, 200)
+	epoch := lead(t, s)
+	submit(t, s, epoch, 1, 200) // in a pack
+	submit(t, s, epoch, 201, 1) // in the database
 	sound := filepath.Join(t.TempDir(), "sound")
 	must(t, s.Backup(t.Context(), sound))
 	edit := func(name string, f func([]byte) []byte) func(string) error {
@@ -128,10 +130,13 @@ func TestVerifyFindsDamage(t *testing.T) {
 		return func(b []byte) []byte { b[(at+len(b))%len(b)] ^= 1; return b }
 	}
 	for name, damage := range map[string]func(dir string) error{
-		"a bit of a blob":      edit("packs/000001.pack", flip(1000)),
-		"the last blob":        edit("packs/000001.pack", flip(-1)),
-		"a pack is short":      edit("packs/000001.pack", func(b []byte) []byte { return b[:len(b)-1] }),
-		"a pack is gone":       func(dir string) error { return os.Remove(filepath.Join(dir, "packs/000001.pack")) },
+		"a bit of a blob": edit("packs/000001.pack", flip(1000)),
+		"the last blob":   edit("packs/000001.pack", flip(-1)),
+		"a pack is short": edit("packs/000001.pack", func(b []byte) []byte { return b[:len(b)-1] }),
+		"a pack is gone":  func(dir string) error { return os.Remove(filepath.Join(dir, "packs/000001.pack")) },
+		"a small blob": edit("journal.db", func(b []byte) []byte {
+			return bytes.Replace(b, []byte("script 201"), []byte("script 210"), 1)
+		}),
 		"a page":               edit("journal.db", func(b []byte) []byte { clear(b[8*4096 : 9*4096]); return b }),
 		"the header":           edit("journal.db", flip(3)),
 		"the database is gone": func(dir string) error { return os.Remove(filepath.Join(dir, "journal.db")) },

@@ -19,6 +19,7 @@ import (
 )
 
 const (
+	smallSize = 32 << 10 // of bytes that one Append puts into the table small rather than a pack
 	packSize  = 64 << 20 // a larger pack is not appended to
 	packAge   = 24 * time.Hour
 	spillSize = 4 << 20  // of bytes that wait for an Append; more are written at once
@@ -30,25 +31,42 @@ const (
 // blobs are the blobs of a store. A blob that was put is fresh until an Append has
 // committed its row of the index. What was put before is known for a while, and put
 // again it costs nothing; what is no longer known is written a second time, and the
-// index then names the new copy. A blob whose pack is older than packAge is written
+// index then names the new copy. Few bytes lie in the table small: one sync makes
+// them durable with the record; many lie in packs. A blob whose pack is older than packAge is written
 // anew too, so a pack that nobody has put to for long has nothing that is in use,
 // except by jobs as old as that.
 type blobs struct {
-	dir string
+	dir   string
+	small int // smallSize
 
 	mu      sync.Mutex
 	fresh   map[key]*freshBlob
 	waiting []*freshBlob // fresh, in the order in which they were put
-	written int          // of waiting, how many lie in the pack already
+	written int          // of waiting, how many lie in the pack already or are being committed
 	unsaved int          // bytes of waiting that do not
 
-	known, faded map[key]place      // two generations
-	touched      map[int64]struct{} // packs whose blobs were put again since the last Append
+	known, faded map[key]memory     // two generations
+	touched      map[touch]struct{} // what was put again since the last Append
 
-	broken error           // what was put and acknowledged is lost: nothing can be appended any more
-	pack   *pack           // nil: none yet
-	born   map[int64]int64 // of the packs in known and faded
-	newest int64           // At of the newest record that was appended
+	broken error // what was put and acknowledged is lost: nothing can be appended any more
+	pack   *pack // nil: none yet
+	newest int64 // At of the newest record that was appended
+}
+
+// memory is what is known of a blob.
+type memory struct {
+	place
+	born int64 // of its pack, or when it was put into the table small
+}
+
+// touch names what holds a blob: a pack, or with pack 0 a row of the table small.
+type touch struct{ pack, id int64 }
+
+func (p place) touch() touch {
+	if p.pack == 0 {
+		return touch{0, p.at}
+	}
+	return touch{p.pack, 0}
 }
 
 type freshBlob struct {
@@ -58,7 +76,7 @@ type freshBlob struct {
 }
 
 func newBlobs(dir string) *blobs {
-	return &blobs{dir: dir, fresh: map[key]*freshBlob{}, known: map[key]place{}, touched: map[int64]struct{}{}, born: map[int64]int64{}}
+	return &blobs{dir: dir, small: smallSize, fresh: map[key]*freshBlob{}, known: map[key]memory{}, touched: map[touch]struct{}{}}
 }
 
 // PutBlob implements store.Store.
@@ -86,7 +104,7 @@ func (s *Store) recall(ctx context.Context, k *key) error {
 			defer s.blobs.mu.Unlock()
 			p := scanPlace(row)
 			if _, has := s.blobs.lookup(k); !has {
-				s.blobs.remember(k, p, row[3].(int64))
+				s.blobs.remember(k, memory{p, row[3].(int64)})
 			}
 			return nil
 		}, "SELECT pack, at, blob.size, born FROM blob JOIN pack ON id = pack WHERE hash = ?", k[:])
@@ -104,9 +122,9 @@ func (bl *blobs) put(k *key, b []byte) error {
 	if bl.fresh[*k] != nil {
 		return nil
 	}
-	if p, has := bl.lookup(k); has && bl.newest-bl.born[p.pack] < packAge.Microseconds() {
-		bl.touched[p.pack] = struct{}{}
-		bl.remember(k, p, bl.born[p.pack])
+	if m, has := bl.lookup(k); has && bl.newest-m.born < packAge.Microseconds() {
+		bl.touched[m.touch()] = struct{}{}
+		bl.remember(k, m)
 		return nil
 	}
 	return bl.insert(k, b)
@@ -115,12 +133,12 @@ func (bl *blobs) put(k *key, b []byte) error {
 // insert makes a blob fresh and writes what waits if that is much.
 func (bl *blobs) insert(k *key, b []byte) error {
 	bl.add(k, b)
-	if bl.unsaved > spillSize {
+	if before := bl.written; bl.unsaved > spillSize {
 		if err := bl.save(); err != nil {
 			bl.drop(*k)
 			return err
 		}
-		for _, f := range bl.waiting {
+		for _, f := range bl.waiting[before:] {
 			f.bytes = nil
 		}
 	}
@@ -145,35 +163,28 @@ func (bl *blobs) add(k *key, b []byte) {
 	bl.unsaved += len(b) + entryHead
 }
 
-func (bl *blobs) lookup(k *key) (place, bool) {
-	p, has := bl.known[*k]
+func (bl *blobs) lookup(k *key) (memory, bool) {
+	m, has := bl.known[*k]
 	if !has {
-		p, has = bl.faded[*k]
+		m, has = bl.faded[*k]
 	}
-	return p, has
+	return m, has
 }
 
-func (bl *blobs) remember(k *key, p place, born int64) {
-	bl.known[*k] = p
-	bl.born[p.pack] = born
-	if len(bl.known) < knownSize {
-		return
+func (bl *blobs) remember(k *key, m memory) {
+	bl.known[*k] = m
+	if len(bl.known) >= knownSize {
+		bl.faded, bl.known = bl.known, make(map[key]memory, knownSize)
 	}
-	bl.faded, bl.known = bl.known, make(map[key]place, knownSize)
-	kept := map[int64]int64{}
-	for _, p := range bl.faded {
-		kept[p.pack] = bl.born[p.pack]
-	}
-	bl.born = kept
 }
 
-// forget takes blobs of a purged pack out of what is known.
+// forget takes purged blobs of a pack, or of the table small, out of what is known.
 func (bl *blobs) forget(pack int64, gone []key) {
 	bl.mu.Lock()
 	defer bl.mu.Unlock()
-	for _, generation := range []map[key]place{bl.known, bl.faded} {
+	for _, generation := range []map[key]memory{bl.known, bl.faded} {
 		for _, k := range gone {
-			if generation[k].pack == pack {
+			if m, has := generation[k]; has && m.pack == pack {
 				delete(generation, k)
 			}
 		}
@@ -182,7 +193,7 @@ func (bl *blobs) forget(pack int64, gone []key) {
 
 // inUse returns the pack that is appended to, 0 for none, and those that were put
 // to since the last Append.
-func (bl *blobs) inUse() (current int64, touched map[int64]struct{}) {
+func (bl *blobs) inUse() (current int64, touched map[touch]struct{}) {
 	bl.mu.Lock()
 	defer bl.mu.Unlock()
 	if bl.pack != nil {
@@ -256,6 +267,9 @@ func (s *Store) Blob(ctx context.Context, hash string) ([]byte, error) {
 	if !has {
 		return s.oldBlob(hash)
 	}
+	if p.pack == 0 {
+		return s.smallBlob(ctx, &k, p.at)
+	}
 	b, err = readPack(s.dir, p)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -272,10 +286,12 @@ func damaged(hash, file string) error {
 	return fault.New(fault.Internal, "blob %s is damaged in %s", hash, file).Advise("put the file back from a backup")
 }
 
-// cached returns the bytes of a blob that is fresh or known; nil if it is neither.
+// cached returns the bytes of a blob that is fresh or known; nil if it is neither
+// or lies in the database.
 func (bl *blobs) cached(k *key) ([]byte, error) {
 	bl.mu.Lock()
-	p, has := bl.lookup(k)
+	m, has := bl.lookup(k)
+	p := m.place
 	if f := bl.fresh[*k]; f != nil {
 		if f.bytes != nil {
 			defer bl.mu.Unlock()
@@ -284,7 +300,7 @@ func (bl *blobs) cached(k *key) ([]byte, error) {
 		p, has = f.place, true
 	}
 	bl.mu.Unlock()
-	if !has {
+	if !has || p.pack == 0 {
 		return nil, nil
 	}
 	b, err := readPack(bl.dir, p)

@@ -54,16 +54,29 @@ func (c *conn) prepared(query string) (driver.Stmt, error) {
 
 // exec runs a statement and says how many rows it changed.
 func (c *conn) exec(query string, args ...driver.Value) (int, error) {
-	s, err := c.prepared(query)
-	if err != nil {
-		return 0, err
-	}
-	res, err := s.(driver.StmtExecContext).ExecContext(context.Background(), named(args))
+	res, err := c.result(query, args)
 	if err != nil {
 		return 0, err
 	}
 	n, err := res.RowsAffected()
 	return int(n), err
+}
+
+// insert inserts a row and returns its number.
+func (c *conn) insert(query string, args ...driver.Value) (int64, error) {
+	res, err := c.result(query, args)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
+
+func (c *conn) result(query string, args []driver.Value) (driver.Result, error) {
+	s, err := c.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	return s.(driver.StmtExecContext).ExecContext(context.Background(), named(args))
 }
 
 // script runs several statements that are not kept.

@@ -20,7 +20,10 @@ import (
 
 // A child process that TestMain runs instead of the tests, over the directory
 // that it names.
-const childEnv = "COX_STORE_CHILD"
+const (
+	childEnv  = "COX_STORE_CHILD"
+	packedEnv = "COX_STORE_PACKED"
+)
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
@@ -36,7 +39,11 @@ func TestMain(m *testing.M) {
 // child appends from several goroutines until it is killed, and prints "seq n" when
 // the record seq, whose blob is script(n), is acknowledged.
 func child(dir string) error {
-	s, err := sqlite.Open(dir)
+	open := sqlite.Open
+	if os.Getenv(packedEnv) != "" {
+		open = sqlite.OpenPacked
+	}
+	s, err := open(dir)
 	if err != nil {
 		return err
 	}
@@ -89,6 +96,9 @@ func TestKilled(t *testing.T) {
 	for round := range 5 {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childEnv+"="+dir)
+		if round%2 == 1 {
+			cmd.Env = append(cmd.Env, packedEnv+"=1")
+		}
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		must(t, err)
@@ -161,6 +171,12 @@ func TestFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount a small file system")
 	}
+	for name, open := range map[string]func(string) (*sqlite.Store, error){"AsItIs": sqlite.Open, "AllBlobsInPacks": sqlite.OpenPacked} {
+		t.Run(name, func(t *testing.T) { fullDisk(t, open) })
+	}
+}
+
+func fullDisk(t *testing.T, open func(string) (*sqlite.Store, error)) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
 		t.Skip("cannot mount a small file system: ", err)
@@ -170,7 +186,7 @@ func TestFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	s, err := sqlite.Open(dir)
+	s, err := open(dir)
 	must(t, err)
 	defer s.Close()
 	epoch, acked := lead(t, s), 0

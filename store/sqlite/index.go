@@ -7,13 +7,16 @@ import (
 	"maps"
 )
 
+const putIndex = "INSERT OR REPLACE INTO blob VALUES (?,?,?,?)"
+
 // batch are the fresh blobs that one commit puts into the index. Its life is
 // begin, commit and wait inside of the transaction, done.
 type batch struct {
 	at      int64 // the age that the blobs get, in microseconds
 	blobs   []*freshBlob
-	touched map[int64]struct{}
-	pack    *pack      // nil: no blobs
+	touched map[touch]struct{}
+	pack    *pack      // nil: the blobs go to the table small
+	ids     []int64    // there
 	synced  chan error // nil: waited for
 	err     error      // of the sync
 }
@@ -58,7 +61,12 @@ func (bl *blobs) begin(at int64) (*batch, error) {
 	}
 	bl.newest = max(bl.newest, at)
 	b := &batch{at: bl.newest, touched: bl.touched}
-	if len(bl.waiting) > 0 {
+	switch {
+	case len(bl.waiting) == 0:
+	case bl.written == 0 && bl.unsaved <= bl.small:
+		b.blobs = bl.waiting[:len(bl.waiting):len(bl.waiting)]
+		bl.written, bl.unsaved = len(bl.waiting), 0
+	default:
 		if bl.written == 0 {
 			bl.rotate()
 		}
@@ -68,7 +76,7 @@ func (bl *blobs) begin(at int64) (*batch, error) {
 		b.blobs, b.pack, b.synced = bl.waiting[:len(bl.waiting):len(bl.waiting)], bl.pack, make(chan error, 1)
 		go func() { b.synced <- b.pack.sync(bl.dir) }()
 	}
-	bl.touched = map[int64]struct{}{}
+	bl.touched = map[touch]struct{}{}
 	return b, nil
 }
 
@@ -82,16 +90,23 @@ func (bl *blobs) rotate() {
 
 // commit writes the rows of the batch.
 func (b *batch) commit(c *conn) error {
-	for id := range b.touched {
-		if _, err := c.exec("UPDATE pack SET put = ?1 WHERE id = ?2 AND put < ?1", b.at, id); err != nil {
+	for t := range b.touched {
+		query, id := "UPDATE pack SET put = ?1 WHERE id = ?2 AND put < ?1", t.pack
+		if t.pack == 0 {
+			query, id = "UPDATE small SET put = ?1 WHERE id = ?2 AND put < ?1", t.id
+		}
+		if _, err := c.exec(query, b.at, id); err != nil {
 			return err
 		}
 	}
-	if b.pack == nil {
+	if len(b.blobs) == 0 {
 		return nil
 	}
+	if b.pack == nil {
+		return b.commitSmall(c)
+	}
 	for _, f := range b.blobs {
-		if _, err := c.exec("INSERT OR REPLACE INTO blob VALUES (?,?,?,?)", f.key[:], f.place.pack, f.place.at, f.place.size); err != nil {
+		if _, err := c.exec(putIndex, f.key[:], f.place.pack, f.place.at, f.place.size); err != nil {
 			return err
 		}
 	}
@@ -118,25 +133,37 @@ func (bl *blobs) done(b *batch, committed bool) {
 	err := b.wait()
 	bl.mu.Lock()
 	defer bl.mu.Unlock()
-	switch {
-	case !committed:
+	n := len(b.blobs)
+	if !committed {
 		maps.Copy(bl.touched, b.touched)
-		if err != nil {
+		switch {
+		case err != nil:
 			bl.abandon()
+		case b.pack == nil: // not in the pack, so behind those that are
+			bl.waiting = append(bl.waiting[n:len(bl.waiting):len(bl.waiting)], b.blobs...)
+			bl.written -= n
+			for _, f := range b.blobs {
+				bl.unsaved += len(f.bytes) + entryHead
+			}
 		}
 		return
-	case b.pack == nil:
-		return
 	}
-	if b.pack.born == 0 {
-		b.pack.born = max(b.at, 1)
+	born := b.at
+	if b.pack != nil {
+		if b.pack.born == 0 {
+			b.pack.born = max(b.at, 1)
+		}
+		born = b.pack.born
 	}
-	for _, f := range b.blobs {
+	for i, f := range b.blobs {
+		if b.pack == nil {
+			f.place.pack, f.place.at = 0, b.ids[i]
+		}
 		delete(bl.fresh, f.key)
-		bl.remember(&f.key, f.place, b.pack.born)
+		bl.remember(&f.key, memory{f.place, born})
 	}
-	bl.waiting = append([]*freshBlob(nil), bl.waiting[len(b.blobs):]...)
-	bl.written -= len(b.blobs)
+	bl.waiting = append([]*freshBlob(nil), bl.waiting[n:]...)
+	bl.written -= n
 }
 
 // abandon leaves a pack that could not be made durable: nobody knows what of it is

@@ -13,7 +13,7 @@ import (
 
 func opened(t *testing.T) (*Store, uint64) {
 	t.Helper()
-	s, err := Open(t.TempDir())
+	s, err := OpenPacked(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestPacksAreLeftWhenLarge(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		next, err := Open(s.dir)
+		next, err := OpenPacked(s.dir)
 		if err != nil {
 			t.Fatal(err)
 		}

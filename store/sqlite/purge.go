@@ -33,6 +33,9 @@ func (s *Store) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest)
 	if req.BlobsBefore.IsZero() || s.backups > 0 {
 		return res, nil
 	}
+	if err := s.purgeSmall(ctx, epoch, &req, &res); err != nil {
+		return res, classify(err)
+	}
 	if err := s.purgePacks(ctx, epoch, &req, &res); err != nil {
 		return res, classify(err)
 	}

@@ -29,7 +29,7 @@ func (s *Store) purgePacks(ctx context.Context, epoch uint64, req *store.PurgeRe
 	if err != nil || size == 0 {
 		return err
 	}
-	sw, left := s.sweep, req.Limit
+	sw, left := s.sweep, req.Limit-res.Blobs
 	var gone []key
 	next, err := walkPack(s.dir, sw.pack, sw.at, size,
 		func(k *key) bool { return req.Keep != nil && req.Keep(hex.EncodeToString(k[:])) },
@@ -52,7 +52,7 @@ func (s *Store) purgePacks(ctx context.Context, epoch uint64, req *store.PurgeRe
 		return err
 	}
 	whole := next == size || err != nil
-	n, err := s.unindex(ctx, epoch, sw.pack, gone, whole)
+	n, err := s.unindex(ctx, epoch, micros(req.BlobsBefore), gone, whole)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *Store) nextSweep(req *store.PurgeRequest) (size int64, err error) {
 	current, touched := s.blobs.inUse()
 	err = s.write.query(func(row []driver.Value) error {
 		id := row[0].(int64)
-		if _, has := touched[id]; has || id == current || size != 0 {
+		if _, has := touched[touch{id, 0}]; has || id == current || size != 0 {
 			return nil
 		}
 		if size = row[1].(int64); s.sweep.pack != id {
@@ -102,8 +102,9 @@ func (s *Store) move(k *key, p place, b []byte) (int64, error) {
 
 // unindex commits what was moved, takes blobs of a pack out of the index, and, if
 // the pack was walked to its end, the pack as well.
-func (s *Store) unindex(ctx context.Context, epoch uint64, id int64, gone []key, whole bool) (n int, err error) {
-	b, err := s.blobs.begin(0)
+func (s *Store) unindex(ctx context.Context, epoch uint64, at int64, gone []key, whole bool) (n int, err error) {
+	id := s.sweep.pack
+	b, err := s.blobs.begin(at)
 	if err != nil {
 		return 0, err
 	}

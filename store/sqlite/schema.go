@@ -82,8 +82,18 @@ CREATE TABLE pack (
 	put INTEGER NOT NULL, -- when one of its blobs was put last
 	born INTEGER NOT NULL -- when the first one was
 ) STRICT;
+CREATE TABLE small (
+	id INTEGER PRIMARY KEY,
+	put INTEGER NOT NULL, -- when it was put last
+	hash BLOB NOT NULL,
+	data BLOB NOT NULL
+) STRICT;
+CREATE INDEX small_put ON small (put);
 CREATE TABLE blob (
-	hash BLOB PRIMARY KEY, pack INTEGER NOT NULL, at INTEGER NOT NULL, size INTEGER NOT NULL
+	hash BLOB PRIMARY KEY,
+	pack INTEGER NOT NULL, -- 0: the bytes are in the table small
+	at INTEGER NOT NULL, -- where in the pack, or the id in small
+	size INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 `,
 }

@@ -13,14 +13,18 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	root := t.TempDir()
-	storetest.Run(t, storetest.Harness{Open: func(t *testing.T, key string) store.Store {
-		s, err := sqlite.Open(filepath.Join(root, strings.ReplaceAll(key, "/", "_")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}})
+	for name, open := range map[string]func(string) (*sqlite.Store, error){"AsItIs": sqlite.Open, "AllBlobsInPacks": sqlite.OpenPacked} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			storetest.Run(t, storetest.Harness{Open: func(t *testing.T, key string) store.Store {
+				s, err := open(filepath.Join(root, strings.ReplaceAll(key, "/", "_")))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}})
+		})
+	}
 }
 
 func TestTwoProcessesOneLeader(t *testing.T) {

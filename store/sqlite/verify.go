@@ -50,7 +50,7 @@ func Verify(ctx context.Context, dir string) (got Contents, err error) {
 		return got, err
 	}
 	defer c.close()
-	for _, step := range []func(context.Context, *conn, string, *Contents) error{verifyDatabase, verifyJournal, verifyPacks, verifyOld} {
+	for _, step := range []func(context.Context, *conn, string, *Contents) error{verifyDatabase, verifyJournal, verifySmall, verifyPacks, verifyOld} {
 		if err := step(ctx, c, dir, &got); err != nil {
 			return got, classify(err)
 		}
@@ -104,7 +104,7 @@ func verifyJournal(_ context.Context, c *conn, dir string, got *Contents) error 
 }
 
 // verifyPacks reads every pack that the index names; every row of the index must
-// have been met.
+// have been met, there or in the table small.
 func verifyPacks(ctx context.Context, c *conn, dir string, got *Contents) error {
 	type span struct{ id, size int64 }
 	var packs []span
