@@ -67,13 +67,14 @@ func down(cmd *cobra.Command, c *client.Client, cancel bool) error {
 		}
 		running++
 	}
+	wait := watchGone(info.PID)
 	if err := syscall.Kill(info.PID, syscall.SIGTERM); err != nil {
 		if errors.Is(err, os.ErrPermission) {
 			return fault.New(fault.Permission, "process %d serves and is not yours to stop", info.PID).Advise("sudo cox down, or systemctl stop coxswain")
 		}
 		return fmt.Errorf("stop process %d: %w", info.PID, err)
 	}
-	if err := waitGone(ctx, info.PID); err != nil {
+	if err := wait(ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "stopped  process %d\n", info.PID)
@@ -83,9 +84,17 @@ func down(cmd *cobra.Command, c *client.Client, cancel bool) error {
 	return nil
 }
 
-// waitGone waits for the end of a process that is not our child.
-func waitGone(ctx context.Context, pid int) error {
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
+// stopTime is how long a server may take to end.
+const stopTime = time.Minute
+
+// stubborn is the error about a server that does not end.
+func stubborn(pid int) error {
+	return fault.New(fault.Unavailable, "process %d has not ended", pid).Advise("look at its log; kill -9 %d loses nothing that was accepted", pid)
+}
+
+// pollGone waits for the end of a process that is not our child by asking for it.
+func pollGone(ctx context.Context, pid int) error {
+	ctx, stop := context.WithTimeout(ctx, stopTime)
 	defer stop()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -96,7 +105,7 @@ func waitGone(ctx context.Context, pid int) error {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fault.New(fault.Unavailable, "process %d has not ended", pid).Advise("look at its log; kill -9 %d loses nothing that was accepted", pid)
+			return stubborn(pid)
 		}
 	}
 }
