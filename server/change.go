@@ -40,12 +40,26 @@ func (s *Server) registerChange() {
 
 // target is a job that a change is about, with what decides whether it may be made.
 type target struct {
-	id    job.ID
-	name  string
-	owner uint32
-	state job.State
-	spec  *job.Spec
-	firm  bool // held by an administrator
+	id             job.ID
+	name           string
+	owner          job.Owner
+	state          job.State
+	firm           bool // held by an administrator
+	priority, nice int64
+	limit          time.Duration
+	partitions     []string // of an update of its account
+}
+
+func targetOf(v *control.View, up *api.Update) target {
+	s := v.Job.Spec
+	t := target{
+		id: v.Job.ID, name: v.Job.Name(), owner: s.Owner, state: v.Job.State, firm: v.Why.Code == reason.HeldAdmin,
+		priority: s.Priority, nice: s.Nice, limit: s.TimeLimit,
+	}
+	if up != nil && up.Account != nil {
+		t.partitions = slices.Clone(s.Partitions)
+	}
+	return t
 }
 
 const mostNames = 1000 // of changed jobs in an answer
@@ -74,7 +88,7 @@ func (s *Server) change(c *call, ch *api.Change) (*api.Changed, error) {
 	}
 	if h, ok := op.(control.Hold); ok && h.On && ch.Firm == nil && c.id.Admin {
 		// what an administrator holds of somebody else's stays held, as with scontrol
-		h.Admin = slices.ContainsFunc(chosen, func(t target) bool { return t.owner != c.id.UID })
+		h.Admin = slices.ContainsFunc(chosen, func(t target) bool { return t.owner.UID != c.id.UID })
 		op = h
 	}
 	if len(ids) > 0 {
@@ -117,37 +131,25 @@ func (c *call) targets(ch *api.Change) ([]target, *api.Changed, error) {
 	out := &api.Changed{}
 	var targets []target
 	missing := c.each(s, 0, false, func(v *control.View) bool {
-		targets = append(targets, target{
-			id: v.Job.ID, name: v.Job.Name(), owner: v.Job.Spec.Owner.UID, state: v.Job.State, spec: v.Job.Spec,
-			firm: v.Why.Code == reason.HeldAdmin,
-		})
+		targets = append(targets, targetOf(v, ch.Update))
 		return true
 	})
 	for _, id := range missing {
 		out.Matched++
-		t, err := c.outOfMemory(id)
+		v, err := c.find(id.String(), auth.SeeJob) // it ended a while ago, and may be requeued
 		if err != nil {
 			refuse(out, id.String(), err)
 			continue
 		}
 		out.Matched--
-		targets = append(targets, *t)
+		targets = append(targets, targetOf(&v, ch.Update))
 	}
 	return targets, out, nil
 }
 
-// outOfMemory finds a job that ended a while ago: it may be requeued.
-func (c *call) outOfMemory(id slurmfmt.JobID) (*target, error) {
-	v, err := c.find(id.String(), auth.SeeJob)
-	if err != nil {
-		return nil, err
-	}
-	return &target{id: v.Job.ID, name: v.Job.Name(), owner: v.Job.Spec.Owner.UID, state: v.Job.State, spec: v.Job.Spec}, nil
-}
-
 // mayChange asks auth about one job.
 func (c *call) mayChange(verb auth.Verb, t *target, ch *api.Change) error {
-	o := auth.Job(t.name, t.owner)
+	o := auth.Job(t.name, t.owner.UID)
 	if err := c.may(verb, o); err != nil {
 		return err
 	}
@@ -166,19 +168,17 @@ func (c *call) mayCharge(account string, t *target) error {
 	if err := c.id.MayCharge(account); err != nil {
 		return err
 	}
-	sp := *t.spec
-	sp.Account = account
-	return c.s.cfg.Rules.Apply(&sp)
+	return c.s.cfg.Rules.Apply(&job.Spec{Owner: t.owner, Account: account, Partitions: t.partitions})
 }
 
 // raises says whether an update takes more than the owner may give himself.
 func raises(u *api.Update, t *target) bool {
 	switch {
-	case u.Priority != nil && *u.Priority > t.spec.Priority, u.Nice != nil && *u.Nice < min(t.spec.Nice, 0):
+	case u.Priority != nil && *u.Priority > t.priority, u.Nice != nil && *u.Nice < min(t.nice, 0):
 		return true
 	case u.TimeLimit != nil && t.state.Holds():
 		limit := toDuration(*u.TimeLimit)
-		return limit == 0 && t.spec.TimeLimit > 0 || t.spec.TimeLimit > 0 && limit > t.spec.TimeLimit
+		return t.limit > 0 && (limit == 0 || limit > t.limit)
 	}
 	return false
 }

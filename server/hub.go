@@ -36,10 +36,10 @@ type item struct {
 	seq   uint64
 	job   job.ID
 	array job.ID // number before the "_" of its name; 0: none
-	count int
 	user  string
 	text  []byte // the whole SSE message
-	final bool   // the job has ended with it, maybe
+	final bool   // the job may have ended with it
+	admin bool   // for administrators alone
 }
 
 const window = 16384 // events; twice that is kept at most
@@ -128,7 +128,10 @@ func (h *hub) newest() uint64 {
 }
 
 func newItem(e *control.Event) item {
-	out := item{seq: e.Seq, job: e.Job, user: e.User, count: e.Count, final: e.Kind == control.EventEnded || e.Kind == control.EventCancelled || e.Kind == control.EventDeadline}
+	out := item{
+		seq: e.Seq, job: e.Job, user: e.User, final: e.State == "" || finals[e.State],
+		admin: e.Kind == control.EventToken || e.Kind == control.EventRevoked,
+	}
 	if head, _, ok := strings.Cut(e.Name, "_"); ok {
 		n, _ := strconv.ParseUint(head, 10, 64) // our own form
 		out.array = job.ID(n)
@@ -142,6 +145,14 @@ func newItem(e *control.Event) item {
 	out.text = append(b, "\n\n"...)
 	return out
 }
+
+var finals = func() map[string]bool {
+	m := map[string]bool{}
+	for _, st := range job.States() {
+		m[st.String()] = st.Final()
+	}
+	return m
+}()
 
 func shownEvent(e *control.Event) api.Event {
 	return api.Event{

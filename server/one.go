@@ -154,20 +154,24 @@ func (c *call) ended(name string) (*api.Job, error) {
 		}
 		return shown(&v), nil
 	}
-	var worst *api.Job
-	allowed, all := true, true
-	c.each(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, true, func(v *control.View) bool {
-		allowed, all = c.sees(v), v.Job.State.Final()
-		if allowed && all && (worst == nil || v.Job.Exit.Shell() >= worst.Exit.Shell()) {
-			worst = shown(v)
+	var worst job.ID
+	exit, seen, all := -1, true, true
+	c.each(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, false, func(v *control.View) bool {
+		seen, all = c.sees(v), v.Job.State.Final()
+		if n := v.Job.Exit.Shell(); n > exit {
+			worst, exit = v.Job.ID, n
 		}
-		return allowed && all
+		return seen && all
 	})
 	switch {
-	case !allowed || worst == nil && all:
+	case worst == 0 || !seen:
 		return nil, unknownJob(name)
 	case !all:
 		return nil, nil
 	}
-	return worst, nil
+	v, err := c.find(worst.String(), auth.SeeJob)
+	if err != nil {
+		return nil, err
+	}
+	return shown(&v), nil
 }

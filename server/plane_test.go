@@ -190,7 +190,11 @@ func (p *plane) Scan(fl control.Filter, f func(*control.View) bool) {
 		if fl.Live && v.Job.State.Final() || len(fl.Users) > 0 && !slices.Contains(fl.Users, v.Job.Spec.Owner.User) {
 			continue
 		}
-		if !f(v) {
+		view, spec := *v, *v.Job.Spec // valid during the call only
+		view.Job.Spec = &spec
+		more := f(&view)
+		spec, view = job.Spec{Name: "KEPT TOO LONG"}, control.View{Message: "KEPT TOO LONG"}
+		if !more {
 			return
 		}
 	}

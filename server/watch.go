@@ -37,17 +37,19 @@ type filter struct {
 	jobs map[job.ID]bool
 	user string
 	mine string // where jobs are private: of this user, and of nobody
+
+	admin bool
 }
 
 func (f *filter) match(it *item) bool {
-	if f.mine != "" && it.job != 0 && it.user != f.mine || f.user != "" && it.user != f.user {
+	if it.admin && !f.admin || f.mine != "" && it.job != 0 && it.user != f.mine || f.user != "" && it.user != f.user {
 		return false
 	}
 	return f.jobs == nil || f.jobs[it.job] || f.jobs[it.array]
 }
 
 func (s *Server) watch(c *call, in *watchInput) error {
-	f := filter{user: in.User}
+	f := filter{user: in.User, admin: c.id.Admin}
 	if s.cfg.Policy.Private && !c.id.Admin {
 		f.mine = c.id.Name
 	}
@@ -85,6 +87,10 @@ func (s *Server) watch(c *call, in *watchInput) error {
 	}
 	ctx, cancel := c.streaming()
 	defer cancel()
+	if n := s.cfg.Plane.LastEvent(); after > n { // of another journal, or one that lost its end
+		w.gap(n)
+		after = n
+	}
 	s.follow(ctx, w, &f, after)
 	return nil
 }
@@ -146,7 +152,7 @@ func (s *Server) catchUp(ctx context.Context, w *eventWriter, f *filter, after u
 	}
 	if gap {
 		to := max(last, s.hub.newest())
-		w.add([]byte("id: " + strconv.FormatUint(to, 10) + "\nevent: gap\ndata: {\"seq\":" + strconv.FormatUint(to, 10) + ",\"kind\":\"gap\"}\n\n"))
+		w.gap(to)
 		return to, w.flush()
 	}
 	for i := range evs {
@@ -178,6 +184,12 @@ func (w *eventWriter) begin() bool {
 
 func (w *eventWriter) add(text []byte) {
 	w.held = append(w.held, text)
+}
+
+// gap says that what was missed is gone, and from where it goes on.
+func (w *eventWriter) gap(to uint64) {
+	n := strconv.FormatUint(to, 10)
+	w.add([]byte("id: " + n + "\nevent: gap\ndata: {\"seq\":" + n + ",\"kind\":\"" + api.KindGap + "\"}\n\n"))
 }
 
 // heartbeat tells a watcher whose filter lets little through how far he is.
