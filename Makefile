@@ -5,13 +5,15 @@ BIN   := $(CACHE)/bin
 GO    ?= go
 PKGS  ?= ./...
 
-.PHONY: test lint unit race slurm bench torture fuzz build clean docs
+.PHONY: test cross lint unit race slurm bench torture fuzz build clean docs
 
-test: lint unit race slurm    ## everything that must pass before a commit lands
+test: lint cross unit race slurm    ## everything that must pass before a commit lands
 
-build:                        ## bin/cox and its GPU probe
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/cox
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/cox-gpuprobe
+build:                        ## bin/: cox, Slurm's names, the live view, the GPU probe
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/cox ./cmd/cox-slurm ./cmd/cox-top ./cmd/cox-gpuprobe
+
+cross:                        ## the client builds for macOS
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./cmd/cox ./cmd/cox-top ./api/... ./show/...
 
 lint: $(BIN)/.tools           ## go vet, gofumpt, staticcheck
 	$(GO) vet ./...
@@ -23,7 +25,7 @@ unit:                         ## tests, with real processes, as the user who cal
 
 # The packages with goroutines of their own, under the race detector.
 race:
-	CGO_ENABLED=1 $(GO) test -count=1 -race -short ./control/... ./dispatch/... ./event/... ./store/... ./step/... ./engine/... ./run/...
+	CGO_ENABLED=1 $(GO) test -count=1 -race -short ./control/... ./dispatch/... ./event/... ./store/... ./step/... ./engine/... ./run/... ./server/... ./api/... ./notify/... ./serve/... ./auth/...
 
 slurm:                        ## the sbatch reader beside a real sbatch (as root: installs Debian's packages)
 	scripts/slurm/test.sh
