@@ -17,7 +17,7 @@ func Job(p Page, j *api.Job) string {
 	c := card{p: p}
 	c.head("%s", headline(p, j))
 	if j.Spec != nil {
-		c.fact("asks", Ask(j.Spec))
+		c.fact("asks", asks(j))
 		c.fact("of", owner(j))
 	}
 	if j.Why != nil && j.State == "PENDING" {
@@ -65,6 +65,20 @@ func headline(p Page, j *api.Job) string {
 		name += fmt.Sprintf(", attempt %d", j.Attempt)
 	}
 	return name
+}
+
+// asks is what one job asks for: of an array, what one task does.
+func asks(j *api.Job) string {
+	if j.Array == nil || j.Spec.Array == nil {
+		return Ask(j.Spec)
+	}
+	one := *j.Spec
+	one.Array = nil
+	text := fmt.Sprintf("%s; task %d of array %s", Ask(&one), j.Array.Index, j.Array.Job)
+	if n := j.Array.MaxRunning; n > 0 {
+		text += fmt.Sprintf(", of which %d run at a time", n)
+	}
+	return text
 }
 
 func owner(j *api.Job) string {

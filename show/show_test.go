@@ -221,6 +221,15 @@ v3        draining: 1 job still there: 9
 	}
 }
 
+func TestATaskOfAnArrayAsksForItself(t *testing.T) {
+	j := waiting()
+	j.Name, j.Array = "8_3", &job.ArrayTask{Job: 8, Index: 3, MaxRunning: 2}
+	j.Spec.Array = &job.ArraySpec{Indices: []uint32{1, 2, 3}}
+	if got := show.Job(pipe, &j); !strings.Contains(got, "asks      2 nodes × 4 h100, 8 tasks, 4 h; task 3 of array 8, of which 2 run at a time\n") {
+		t.Error(got)
+	}
+}
+
 func TestProblemShowsThePlace(t *testing.T) {
 	e := &api.Error{Title: "invalid request", Detail: "as a whole", Errors: []api.Located{{
 		File: "job.sbatch", Line: 4, Col: 16, Len: 7, Text: "#SBATCH --gres=gpu:h1", Message: "--gres=gpu:h1: no node has it", Remedy: "for 16 in all: --nodes=2",

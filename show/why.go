@@ -51,7 +51,7 @@ func whom(w *api.Why, j *api.Job) string {
 	if j == nil || j.Spec == nil {
 		return w.Name
 	}
-	facts := Ask(j.Spec)
+	facts := asks(j)
 	if who := payer(j); who != "" {
 		facts = who + ", " + facts
 	}
@@ -83,6 +83,9 @@ func whyNot(p Page, w *api.Why, j *api.Job) string {
 		return "does not wait: it is " + w.State
 	case j.Ended.IsZero() && len(j.Claims) > 0:
 		nodes, _, _, _ := held(j.Claims)
+		if j.Started.IsZero() {
+			return fmt.Sprintf("does not wait: its gang is being started on %s", Hosts(nodes))
+		}
 		return fmt.Sprintf("does not wait: it is %s on %s since %s", w.State, Hosts(nodes), p.Time(j.Started))
 	case j.Ended.IsZero():
 		return "does not wait: it is " + w.State

@@ -34,9 +34,10 @@ func configCommand() *cobra.Command {
 			return nil
 		},
 	}, &cobra.Command{
-		Use:   "show [FILE]",
-		Short: "Print what holds, defaults included",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "show [FILE]",
+		Short:   "Print what holds, defaults included",
+		Example: "  cox config show",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, _, err := config.Load(first(args))
 			if err != nil {

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -162,3 +164,8 @@ func jobsFor(rows ...map[string]string) http.HandlerFunc {
 }
 
 func jobsNever(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// decoder reads what stands in a header in base64.
+func decoder(header string) io.Reader {
+	return base64.NewDecoder(base64.StdEncoding, strings.NewReader(header))
+}

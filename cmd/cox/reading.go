@@ -1,12 +1,13 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/native"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
@@ -52,7 +53,36 @@ func (r *reading) command(words []string) (*read, error) {
 	return &read{job: s, warnings: warnings}, nil
 }
 
-// native reads YAML or JSON.
-func (r *reading) native(name string, _ []byte) (*read, error) {
-	return nil, fault.New(fault.Unsupported, "%s: reading the native form here is not built yet", name)
+// native reads YAML or JSON. Of options the arguments of the script are known to it.
+func (r *reading) native(name string, data []byte) (*read, error) {
+	if len(r.args) > 0 {
+		return nil, notNative(name, r.args[0])
+	}
+	o := native.Options{Owner: owner(), Host: r.host, Dir: r.dir, ScriptArgs: r.scriptArgs}
+	s, script, warnings, err := native.Parse(spec.Source{Name: name, Data: data}, o)
+	return &read{s, script, warnings}, err
+}
+
+// namedFiles reads the files that options name (--nodefile, --export-file), which
+// the server would not open. What is wrong with them or with the text the server
+// says, in its own words.
+func namedFiles(req *api.Submit) map[string]string {
+	if req.Form == api.FormNative {
+		return nil
+	}
+	files := map[string]string{}
+	r := reading{args: req.Args, scriptArgs: req.ScriptArgs, environ: req.Environ, dir: req.Dir, host: req.Host}
+	r.readFile = func(name string) ([]byte, error) {
+		data, err := os.ReadFile(name)
+		if err == nil {
+			files[name] = string(data)
+		}
+		return data, err
+	}
+	text := []byte(req.Text)
+	if req.Form == api.FormCommand {
+		text = []byte("#!/bin/sh\n")
+	}
+	_, _ = r.read(api.FormSbatch, req.File, text)
+	return files
 }

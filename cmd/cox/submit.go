@@ -97,6 +97,7 @@ func (a *app) submit(cmd *cobra.Command, f *submitFlags, args []string) error {
 	if f.dry {
 		return a.dryRun(req)
 	}
+	req.Files = namedFiles(req)
 	c, err := a.client()
 	if err != nil {
 		return err
@@ -152,8 +153,19 @@ func (a *app) request(cmd *cobra.Command, f *submitFlags, args []string) (*api.S
 		return nil, err
 	}
 	req.File, req.Text, req.ScriptArgs = args[0], string(data), args[1:]
-	req.Form, err = form(f.from, args[0], data)
-	return req, err
+	if req.Form, err = form(f.from, args[0], data); err != nil {
+		return nil, err
+	}
+	if req.Form == api.FormNative && len(req.Args) > 0 {
+		return nil, notNative(args[0], req.Args[0])
+	}
+	return req, nil
+}
+
+// notNative refuses an option of sbatch beside a file that is none of sbatch's.
+func notNative(name, option string) error {
+	return fault.New(fault.Invalid, "%s: options of sbatch (%s) do not go with the native form", name, option).
+		Advise("write it into the file (hold: true, nodes: 4), or turn the file first: cox convert %s --to sbatch", name)
 }
 
 func (a *app) saySubmitted(f *submitFlags, done *api.Submitted) error {

@@ -50,6 +50,22 @@ func TestSubmitAsks(t *testing.T) {
 	}
 }
 
+func TestFilesThatOptionsNameAreSent(t *testing.T) {
+	f := newFake(t)
+	f.answer("POST /v1/jobs", func(*http.Request) (any, error) { return api.Submitted{ID: 7}, nil })
+	hosts := write(t, "hosts", "v1\nv2\n")
+	f.cox(t, "submit", "-s", "--nodefile="+hosts, "--", "true").check(t, 0, "7 submitted\n", "")
+	var got api.Submit
+	if f.last(t, &got); got.Files[hosts] != "v1\nv2\n" {
+		t.Errorf("%q", got.Files)
+	}
+	before := len(f.asked)
+	f.cox(t, "submit", "-N2", write(t, "a.yaml", "command: true\n")).check(t, 2, "", "~options of sbatch (--nodes=2) do not go with the native form")
+	if len(f.asked) != before {
+		t.Error("it was submitted all the same")
+	}
+}
+
 func TestARefusedSubmissionShowsThePlace(t *testing.T) {
 	f := newFake(t)
 	f.mux.HandleFunc("POST /v1/jobs", func(w http.ResponseWriter, _ *http.Request) {

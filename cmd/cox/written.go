@@ -3,8 +3,8 @@ package main
 import (
 	"bytes"
 
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/native"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
@@ -14,8 +14,9 @@ func writeJSON(t *read) ([]byte, []spec.Warning, error) {
 	return b.Bytes(), nil, err
 }
 
-func writeNative(*read) ([]byte, []spec.Warning, error) {
-	return nil, nil, fault.New(fault.Unsupported, "writing the native form is not built yet")
+func writeNative(t *read) ([]byte, []spec.Warning, error) {
+	out, warnings := native.Render(t.job, t.script)
+	return out, warnings, nil
 }
 
 func writeSbatch(t *read) ([]byte, []spec.Warning, error) {
