@@ -1,0 +1,28 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// TestExitCodesAreDocumented: docs/exit-codes.md has every kind with its numbers.
+func TestExitCodesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/exit-codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := fault.Internal; k <= fault.Exhausted; k++ {
+		for _, want := range []string{
+			fmt.Sprintf("| %s | %d | %d", k, k.ExitCode(), k.HTTPStatus()),
+			fmt.Sprintf("| %d | %s |", k.ExitCode(), k),
+		} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("docs/exit-codes.md lacks %q", want)
+			}
+		}
+	}
+}
