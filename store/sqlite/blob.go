@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,7 @@ type blobs struct {
 	waiting []*freshBlob // fresh, in the order in which they were put
 	written int          // of waiting, how many lie in the pack already or are being committed
 	unsaved int          // bytes of waiting that do not
+	buf     []byte       // of save
 
 	known, faded map[key]memory     // two generations
 	touched      map[touch]struct{} // what was put again since the last Append
@@ -232,7 +234,7 @@ func (bl *blobs) save() error {
 		}
 	}
 	todo, at := bl.waiting[bl.written:], bl.pack.end
-	buf := make([]byte, 0, bl.unsaved)
+	buf := slices.Grow(bl.buf[:0], bl.unsaved)
 	for _, f := range todo {
 		f.place.pack, f.place.at = bl.pack.id, at+int64(len(buf))+entryHead
 		buf = encodeEntry(buf, &f.key, f.bytes)
@@ -241,6 +243,9 @@ func (bl *blobs) save() error {
 		return err
 	}
 	bl.pack.end += int64(len(buf))
+	if bl.buf = buf; cap(buf) > 1<<20 {
+		bl.buf = nil
+	}
 	bl.written, bl.unsaved = len(bl.waiting), 0
 	return nil
 }
