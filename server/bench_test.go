@@ -23,7 +23,6 @@ import (
 func BenchmarkSubmit(b *testing.B) {
 	p := newPlane()
 	r := start(b, p, func(c *Config) { c.Log = nil })
-	const clients = 16
 	bodies := make([][]byte, 64)
 	for i := range bodies {
 		s := benchRequest(i)
@@ -33,15 +32,21 @@ func BenchmarkSubmit(b *testing.B) {
 		}
 		bodies[i] = fmt.Appendf(nil, "POST /v1/jobs HTTP/1.1\r\nHost: cox\r\nContent-Type: application/json\r\n%s: 1.0\r\nContent-Length: %d\r\n\r\n%s", api.VersionHeader, len(js), js)
 	}
+	flood(b, func() (io.ReadWriteCloser, error) { return net.Dial("unix", r.socket) }, bodies)
+}
+
+// flood sends b.N requests on 16 connections.
+func flood(b *testing.B, dial func() (io.ReadWriteCloser, error), bodies [][]byte) {
+	b.Helper()
 	b.SetBytes(int64(len(bodies[0])))
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	var wg sync.WaitGroup
 	before := cpu()
 	b.ResetTimer()
-	for range clients {
+	for range 16 {
 		wg.Go(func() {
-			conn, err := net.Dial("unix", r.socket)
+			conn, err := dial()
 			if err != nil {
 				b.Error(err)
 				return
@@ -53,7 +58,7 @@ func BenchmarkSubmit(b *testing.B) {
 				if n < 0 {
 					return
 				}
-				if _, err := conn.Write(bodies[n%64]); err != nil {
+				if _, err := conn.Write(bodies[int(n)%len(bodies)]); err != nil {
 					b.Error(err)
 					return
 				}
@@ -69,6 +74,7 @@ func BenchmarkSubmit(b *testing.B) {
 	wg.Wait()
 	b.StopTimer()
 	b.ReportMetric(float64((cpu()-before).Microseconds())/float64(b.N), "cpu-µs/op")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 }
 
 func benchRequest(i int) *api.Submit {

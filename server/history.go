@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,69 +38,129 @@ func (s *Server) history(c *call, in *historyInput) error {
 	if err != nil {
 		return err
 	}
-	limit := in.Limit
-	if limit == 0 {
-		limit = pageSize
-		if len(in.Columns) > 0 {
-			limit = 1 << 62
-		}
-	} else if len(in.Columns) == 0 {
-		limit = min(limit, mostJobs)
-	}
 	cols, names, _, err := columnsOf(in.Columns)
 	if err != nil {
 		return err
 	}
-	t := &table{cols: cols, names: names}
-	b := append([]byte(nil), `{"jobs":[`...)
-	n := 0
-	next := uint64(0)
-	for {
-		q.Limit = min(limit-n, mostJobs)
-		got := 0
-		var werr error
-		next, err = s.cfg.Plane.History(c.ctx(), *q, func(v *control.View) bool {
-			got++
-			if !c.sees(v) {
-				return true
-			}
-			n++
-			if len(cols) > 0 {
-				t.row(v)
-				return true
-			}
-			if n > 1 {
-				b = append(b, ',')
-			}
-			var one []byte
-			one, werr = json.Marshal(shown(v))
-			b = append(b, one...)
-			return werr == nil
-		})
-		if err == nil {
-			err = werr
-		}
-		if err != nil {
-			return err
-		}
-		if next == 0 || n >= limit || got == 0 {
-			break
-		}
-		q.Below = next
+	limit := in.Limit
+	switch {
+	case len(cols) > 0 && limit == 0:
+		limit = 1 << 62
+	case len(cols) == 0 && limit == 0:
+		limit = pageSize
+	case len(cols) == 0:
+		limit = min(limit, mostJobs)
 	}
-	if len(cols) > 0 {
-		if next != 0 && n >= limit {
-			c.w.Header().Set(nextHeader, strconv.FormatUint(next, 10))
-		}
-		c.write(http.StatusOK, api.TSV+"; charset=utf-8", t.b)
+	p := &page{table: table{cols: cols, names: names}}
+	var next uint64
+	if len(in.IDs) > 0 {
+		next, err = c.named(q, rejoin(in.IDs), limit, p)
+	} else {
+		next, err = c.past(q, limit, p)
+	}
+	if err != nil {
+		return err
+	}
+	return p.write(c, next)
+}
+
+// page is an answer that is being written: text of columns, or JSON.
+type page struct {
+	table
+	json []byte
+	n    int
+}
+
+func (p *page) add(v *control.View) error {
+	p.n++
+	if len(p.cols) > 0 {
+		p.row(v)
 		return nil
 	}
-	b = append(b, ']')
+	if p.n > 1 {
+		p.json = append(p.json, ',')
+	}
+	one, err := json.Marshal(shown(v))
+	p.json = append(p.json, one...)
+	return err
+}
+
+func (p *page) write(c *call, next uint64) error {
+	if len(p.cols) > 0 {
+		if next != 0 {
+			c.w.Header().Set(nextHeader, strconv.FormatUint(next, 10))
+		}
+		c.write(http.StatusOK, api.TSV+"; charset=utf-8", p.b)
+		return nil
+	}
+	b := append(append([]byte(`{"jobs":[`), p.json...), ']')
 	if next != 0 {
 		b = append(strconv.AppendUint(append(b, `,"next":"`...), next, 10), '"')
 	}
 	c.write(http.StatusOK, "application/json", append(b, "}\n"...))
 	return nil
+}
+
+// past reads rows of the store.
+func (c *call) past(q *store.Query, limit int, p *page) (next uint64, err error) {
+	for p.n < limit {
+		q.Limit = min(limit-p.n, chunk)
+		var werr error
+		next, err = c.s.cfg.Plane.History(c.ctx(), *q, func(v *control.View) bool {
+			if c.sees(v) {
+				werr = p.add(v)
+			}
+			return werr == nil
+		})
+		if err == nil {
+			err = werr
+		}
+		if err != nil || next == 0 {
+			return 0, err
+		}
+		q.Below = next
+	}
+	return next, nil
+}
+
+// named shows jobs that the caller names: each as it is at this moment, wherever it
+// is kept. The store's rows are a second or two late.
+func (c *call) named(q *store.Query, texts []string, limit int, p *page) (next uint64, err error) {
+	ids, err := c.historyIDs(texts)
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range slices.Backward(ids) {
+		if q.Below != 0 && id >= q.Below {
+			continue
+		}
+		if p.n == limit {
+			return next, nil
+		}
+		v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(id))
+		if fault.KindOf(err) == fault.NotFound {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if c.sees(&v) && asks(q, &v) {
+			if err := p.add(&v); err != nil {
+				return 0, err
+			}
+			next = id
+		}
+	}
+	return 0, nil
+}
+
+// asks is store.Query.Match for a view.
+func asks(q *store.Query, v *control.View) bool {
+	j, s := &v.Job, v.Job.Spec
+	return among(q.Users, s.Owner.User) && among(q.Accounts, s.Account) && among(q.QOS, s.QOS) && among(q.Names, s.Name) &&
+		among(q.States, j.State.String()) &&
+		(len(q.Partitions) == 0 || slices.ContainsFunc(s.Partitions, func(p string) bool { return slices.Contains(q.Partitions, p) })) &&
+		(q.From.IsZero() || j.Ended.IsZero() || !j.Ended.Before(q.From)) && (q.To.IsZero() || j.Submitted.Before(q.To))
 }
 
 // historyQuery reads the parameters.
@@ -130,9 +191,6 @@ func (s *Server) historyQuery(c *call, in *historyInput) (*store.Query, error) {
 			q.States = append(q.States, st.String())
 		}
 	}
-	if err := c.historyIDs(q, rejoin(in.IDs)); err != nil {
-		return nil, err
-	}
 	var err error
 	if q.From, err = moment("from", in.From); err != nil {
 		return nil, err
@@ -145,56 +203,55 @@ func (s *Server) historyQuery(c *call, in *historyInput) (*store.Query, error) {
 	return q, err
 }
 
-// historyIDs adds jobs to a query: numbers, tasks, or all of an array.
-func (c *call) historyIDs(q *store.Query, texts []string) error {
+// historyIDs are the numbers that are named, ascending, each once: of a job, of
+// tasks, or of all tasks of an array.
+func (c *call) historyIDs(texts []string) (ids []uint64, err error) {
 	for _, text := range texts {
 		id, err := slurmfmt.ParseJobID(text)
 		if err != nil {
-			return badJob(text, err)
+			return nil, badJob(text, err)
 		}
 		if id.Tasks != "" {
-			if err := c.historyTasks(q, id); err != nil {
-				return err
+			tasks, err := c.historyTasks(id)
+			if err != nil {
+				return nil, err
 			}
+			ids = append(ids, tasks...)
 			continue
 		}
+		n := uint64(1)
 		v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(id.Job))
 		switch {
 		case fault.KindOf(err) == fault.NotFound:
 		case err != nil:
-			return err
-		case v.Job.Array == nil || v.Job.Array.Job != v.Job.ID:
-			q.IDs = append(q.IDs, id.Job)
-		case len(texts) == 1:
-			q.Array = id.Job
-		default:
-			for i := range uint64(v.Job.Array.Count) { // tasks follow each other
-				q.IDs = append(q.IDs, id.Job+i)
-			}
+			return nil, err
+		case v.Job.Array != nil && v.Job.Array.Job == v.Job.ID:
+			n = uint64(v.Job.Array.Count)
+		}
+		for i := range n { // tasks of an array follow each other
+			ids = append(ids, id.Job+i)
 		}
 	}
-	if len(texts) > 0 && len(q.IDs) == 0 && q.Array == 0 {
-		q.IDs = []uint64{0} // nothing has this number
-	}
-	return nil
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
 }
 
-func (c *call) historyTasks(q *store.Query, id slurmfmt.JobID) error {
+func (c *call) historyTasks(id slurmfmt.JobID) (ids []uint64, err error) {
 	set, err := slurmfmt.ParseArray(id.Tasks, slurmfmt.MaxArraySize)
 	if err != nil {
-		return badJob(id.String(), err)
+		return nil, badJob(id.String(), err)
 	}
 	for _, i := range set.Indices() {
 		v, err := c.s.cfg.Plane.Find(c.ctx(), job.ID(id.Job), i)
 		switch {
 		case fault.KindOf(err) == fault.NotFound:
 		case err != nil:
-			return err
+			return nil, err
 		default:
-			q.IDs = append(q.IDs, uint64(v.Job.ID))
+			ids = append(ids, uint64(v.Job.ID))
 		}
 	}
-	return nil
+	return ids, nil
 }
 
 func moment(name, text string) (time.Time, error) {
