@@ -1,9 +1,3 @@
-// Package advise decides where work belongs: which pool, and so which engine, and
-// says by which rules.
-//
-// It is a pure function of facts about the work and about the pools. Today it
-// knows what every engine must be able to do; the rules about runtimes and
-// add-ons, and reading the facts from a file, are not built yet.
 package advise
 
 import (
@@ -21,31 +15,31 @@ type Pool struct {
 	Able   engine.Abilities
 }
 
-// Rule is one rule that spoke: its name, what it saw and what follows.
-type Rule struct{ Name, Saw, Then string }
+// Word is what one rule said of a pool: its name, what it saw and what follows.
+type Word struct{ Rule, Saw, Then string }
 
 // Choice is a pool and the trace of the rules that led to it.
 type Choice struct {
 	Pool  Pool
-	Rules []Rule
+	Rules []Word
 }
 
 // Choose returns the first pool, in the given order, that can run the job. If
 // none can, the error is fault.Unsupported and says why each cannot.
 func Choose(spec *job.Spec, pools []Pool) (Choice, error) {
-	var rules []Rule
+	var rules []Word
 	for _, p := range pools {
 		if spec.Coupled() && p.Able.Gang != engine.GangStrict {
-			rules = append(rules, Rule{"coupled-needs-gang", fmt.Sprintf("pool %s starts tasks one by one", p.Name), "not there"})
+			rules = append(rules, Word{"coupled-needs-gang", fmt.Sprintf("pool %s starts tasks one by one", p.Name), "not there"})
 			continue
 		}
 		if spec.Coupled() {
-			rules = append(rules, Rule{"coupled-needs-gang", fmt.Sprintf("pool %s starts a gang whole or not at all", p.Name), "possible"})
+			rules = append(rules, Word{"coupled-needs-gang", fmt.Sprintf("pool %s starts a gang whole or not at all", p.Name), "possible"})
 		}
 		if len(pools) == 1 {
-			rules = append(rules, Rule{"only-pool", "no other pool is configured", p.Engine})
+			rules = append(rules, Word{"only-pool", "no other pool is configured", p.Engine})
 		} else {
-			rules = append(rules, Rule{"first-able-pool", fmt.Sprintf("%d pools are configured, in this order", len(pools)), p.Engine})
+			rules = append(rules, Word{"first-able-pool", fmt.Sprintf("%d pools are configured, in this order", len(pools)), p.Engine})
 		}
 		return Choice{p, rules}, nil
 	}
