@@ -13,28 +13,24 @@ func Event(p Page, e *api.Event) string {
 	if subject == "" && e.Job != 0 {
 		subject = e.Job.String()
 	}
-	parts := []string{e.Kind}
-	switch {
-	case len(e.Nodes) > 0:
-		parts = append(parts, "on "+Hosts(e.Nodes))
-	case e.Count > 1:
-		parts = append(parts, Count(e.Count, "task"))
+	text := e.Kind
+	if e.State != "" && telling(e) {
+		text += " " + e.State
 	}
-	if e.State != "" && !strings.EqualFold(e.State, e.Kind) {
-		parts = append(parts, e.State)
-	}
-	if e.Exit != nil && !e.Exit.OK() {
-		parts = append(parts, e.Exit.String())
-	}
-	if e.Attempt > 1 {
-		parts = append(parts, fmt.Sprintf("attempt %d", e.Attempt))
+	if len(e.Nodes) > 0 {
+		text += " on " + Hosts(e.Nodes)
 	}
 	if e.By != "" {
-		parts = append(parts, "by "+e.By)
+		text += " by " + e.By
 	}
-	text := strings.Join(parts, ", ")
-	if len(parts) > 1 && strings.HasPrefix(parts[1], "on ") {
-		text = parts[0] + " " + strings.Join(parts[1:], ", ")
+	if e.Count > 1 {
+		text += ", " + Count(e.Count, "task")
+	}
+	if e.Exit != nil && !e.Exit.OK() {
+		text += ", " + e.Exit.String()
+	}
+	if e.Attempt > 1 {
+		text += fmt.Sprintf(", attempt %d", e.Attempt)
 	}
 	if e.Message != "" {
 		text += ": " + e.Message
@@ -48,4 +44,13 @@ func Event(p Page, e *api.Event) string {
 		line += p.Paint(Accent, Clean(subject)) + p.Paint(Dim, Clean(who)) + "  "
 	}
 	return line + p.Paint(StateTone(e.State), Clean(text))
+}
+
+// telling reports whether the state says more than the kind of the event does.
+func telling(e *api.Event) bool {
+	switch e.Kind {
+	case "submitted", "allocated", "started", "cancelled", "held", "released", "updated":
+		return false
+	}
+	return !strings.EqualFold(e.State, e.Kind)
 }

@@ -166,7 +166,7 @@ func which(tasks []api.Task) string {
 			break
 		}
 		name := fmt.Sprintf("rank %d on %s", t.Rank, t.Node)
-		if t.Cause != "" {
+		if t.Cause != "" && t.Cause != "exited" {
 			name += ", " + t.Cause
 		}
 		names = append(names, name)
@@ -255,7 +255,7 @@ func next(j *api.Job) string {
 		return fmt.Sprintf("cox logs %s", n)
 	}
 	for _, t := range j.Tasks {
-		if t.Step >= 0 && !t.Running && !t.Exit.OK() && t.Log {
+		if j.State == "FAILED" && t.Step >= 0 && !t.Running && !t.Exit.OK() && t.Log {
 			return fmt.Sprintf("cox logs %s.%d --tail 40   cox requeue %s", n, t.Rank, n)
 		}
 	}

@@ -66,18 +66,25 @@ func Tokens(p Page, tokens []api.Token) *Table {
 	return t
 }
 
-// Audit is the table of changes with who asked for them.
-func Audit(p Page, records []api.AuditRecord) *Table {
-	t := &Table{Columns: []Column{{Title: "SEQ", Right: true}, {Title: "AT"}, {Title: "BY"}, {Title: "FROM"}, {Title: "WHAT"}, {Title: "JOB"}, {Title: "DATA", Least: 20}}}
+// Audit is the table of changes with who asked for them; wide adds what changed.
+func Audit(p Page, records []api.AuditRecord, wide bool) *Table {
+	t := &Table{Columns: []Column{{Title: "SEQ", Right: true}, {Title: "AT"}, {Title: "BY"}, {Title: "FROM"}, {Title: "WHAT"}, {Title: "JOB"}}}
+	if wide {
+		t.Columns = append(t.Columns, Column{Title: "DATA", Least: 20})
+	}
 	for i := range records {
 		r := &records[i]
 		id := ""
 		if r.Job != 0 {
 			id = r.Job.String()
 		}
-		t.Rows = append(t.Rows, []Cell{
-			text(strconv.FormatUint(r.Seq, 10)), text(p.Time(r.At)), text(by(r)), text(r.From), text(r.What), {Text: id, Tone: Accent}, {Text: string(r.Data), Tone: Dim},
-		})
+		cells := []Cell{
+			text(strconv.FormatUint(r.Seq, 10)), text(p.Time(r.At)), text(by(r)), text(r.From), text(r.What), {Text: id, Tone: Accent},
+		}
+		if wide {
+			cells = append(cells, Cell{Text: string(r.Data), Tone: Dim})
+		}
+		t.Rows = append(t.Rows, cells)
 	}
 	return t
 }

@@ -251,10 +251,10 @@ func TestEvent(t *testing.T) {
 		e    api.Event
 		want string
 	}{
-		{api.Event{At: now, Kind: "started", Name: "7", User: "anna", Nodes: []string{"v1", "v2"}, State: "RUNNING"}, "10:00:00  7 (anna)  started on v[1-2], RUNNING"},
-		{api.Event{At: now, Kind: "ended", Name: "7", State: "FAILED", Exit: &job.ExitCode{Status: 3}, Message: "rank 0"}, "10:00:00  7  ended, FAILED, exit 3: rank 0"},
-		{api.Event{At: now, Kind: "submitted", Job: 9, Count: 10, State: "PENDING"}, "10:00:00  9  submitted, 10 tasks, PENDING"},
-		{api.Event{At: now, Kind: "node-drained", Nodes: []string{"v1"}, By: "root", Message: "fan"}, "10:00:00  node-drained on v1, by root: fan"},
+		{api.Event{At: now, Kind: "started", Name: "7", User: "anna", Nodes: []string{"v1", "v2"}, State: "RUNNING"}, "10:00:00  7 (anna)  started on v[1-2]"},
+		{api.Event{At: now, Kind: "ended", Name: "7", State: "FAILED", Exit: &job.ExitCode{Status: 3}, Message: "rank 0"}, "10:00:00  7  ended FAILED, exit 3: rank 0"},
+		{api.Event{At: now, Kind: "submitted", Job: 9, Count: 10, State: "PENDING"}, "10:00:00  9  submitted, 10 tasks"},
+		{api.Event{At: now, Kind: "node-drained", Nodes: []string{"v1"}, By: "root", Message: "fan"}, "10:00:00  node-drained on v1 by root: fan"},
 	} {
 		if got := show.Event(pipe, &c.e); got != c.want {
 			t.Errorf("got  %q\nwant %q", got, c.want)

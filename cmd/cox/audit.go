@@ -43,11 +43,11 @@ func (a *app) auditCommand() *cobra.Command {
 			if len(all.Records) == 0 {
 				fmt.Fprintln(a.err, "no records")
 			}
-			return show.Audit(a.page(a.out), all.Records).Write(a.out, a.page(a.out))
+			return show.Audit(a.page(a.out), all.Records, f == asWide).Write(a.out, a.page(a.out))
 		}),
 	}
 	cmd.Flags().Uint64Var(&after, "after", 0, "only records after this number")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many (0: all)")
-	formatFlag(cmd, &f, asJSON, asYAML)
+	formatFlag(cmd, &f, asWide, asJSON, asYAML)
 	return cmd
 }
