@@ -309,7 +309,7 @@ func (s *state) applyUpdate(r *store.Record, staged any) error {
 	e.ask(&o)
 	s.depend.add(e)
 	if v.MaxRunning != nil && e.array != nil {
-		s.limit(e.array, *v.MaxRunning)
+		s.limit(e.array, *v.MaxRunning, r.Seq)
 	}
 	if v.Queue != nil {
 		e.priority, e.at = v.Queue.Priority, v.Queue.At
@@ -339,18 +339,22 @@ func (s *state) shorten(e *entry) {
 }
 
 // limit changes how many tasks of an array may run at once.
-func (s *state) limit(a *array, n uint32) {
-	spec := *a.spec
-	spec.MaxRunning = n
-	a.spec, a.limit = &spec, n
+func (s *state) limit(a *array, n uint32, seq uint64) {
+	a.set(n, seq)
 	s.arrays.look(a)
-	for id := a.first; id < a.first+job.ID(len(spec.Indices)); id++ {
-		if e := s.jobs[id]; e != nil && e.state == job.Pending {
+	for _, e := range s.members(a.first) {
+		s.touch(e)
+		if e.state == job.Pending {
 			s.arrays.unlet(e)
 			s.regate(e)
-			s.touch(e)
 		}
 	}
+}
+
+func (a *array) set(limit uint32, seq uint64) {
+	spec := *a.spec
+	spec.MaxRunning = limit
+	a.spec, a.limit, a.limited = &spec, limit, seq
 }
 
 func (s *state) applyNodes(r *store.Record, staged any) error {

@@ -115,7 +115,7 @@ const (
 	inboxSize   = 1024
 	batchSize   = 512
 	changesKept = 4096
-	eventsKept  = 1 << 15
+	eventsKept  = 1 << 13
 	compareEach = 30 * time.Second
 	retryWatch  = 200 * time.Millisecond
 )

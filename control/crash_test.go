@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -208,6 +210,7 @@ func crashes(t *testing.T, seed uint64) {
 		if err := ctl.Close(); err != nil {
 			t.Error(err)
 		}
+		c.same(mem)
 		n.mu.Lock()
 		c.check(n.live)
 		n.mu.Unlock()
@@ -215,6 +218,58 @@ func crashes(t *testing.T, seed uint64) {
 	if err := c.driver.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// same expects the same state from the projection and the journal after it as from
+// the journal alone.
+func (c *chaos) same(st store.Store) {
+	short, err := control.Restored(c.t.Context(), st, false)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	whole, err := control.Restored(c.t.Context(), st, true)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	a, b := strings.Split(whole, "\n"), strings.Split(short, "\n")
+	for i := range max(len(a), len(b)) {
+		if i >= len(a) || i >= len(b) || a[i] != b[i] {
+			c.t.Fatalf("the projection differs from the journal in line %d of %d, %d:\n%s\n%s", i, len(a), len(b), a[min(i, len(a)-1)], b[min(i, len(b)-1)])
+		}
+	}
+}
+
+// change draws a change of a job.
+func (c *chaos) change() control.Op {
+	number, limit, comment, few := int64(c.n(3)), time.Duration(1+c.n(3))*time.Hour, fmt.Sprint("note ", c.n(9)), uint32(c.n(3))
+	return []control.Op{
+		control.Cancel{Grace: time.Duration(c.n(2)) * time.Second},
+		control.Cancel{Message: "because"},
+		control.Requeue{},
+		control.Requeue{Hold: true},
+		control.Hold{On: true, Admin: c.n(2) == 0},
+		control.Hold{Admin: true},
+		control.Top{},
+		control.Update{Nice: &number},
+		control.Update{TimeLimit: &limit},
+		control.Update{Comment: &comment},
+		control.Update{MaxRunning: &few},
+		control.Update{Depends: &job.Dependency{Clauses: []job.DependencyClause{{Kind: job.AfterAny, Jobs: []job.JobRef{{Job: job.ID(1 + c.n(8))}}}}}},
+	}[c.n(12)]
+}
+
+// spec draws a job.
+func (c *chaos) spec() *job.Spec {
+	s := gang(1+c.n(3), 1+c.n(4))
+	s.Requeue = c.n(2) == 0
+	if c.n(4) == 0 {
+		s.Array = &job.ArraySpec{Text: "0-2%1", Indices: []uint32{0, 1, 2}, MaxRunning: 1, Step: 1}
+	}
+	if c.n(4) == 0 {
+		kind := []job.DependencyKind{job.AfterOK, job.AfterAny, job.AfterNotOK, job.After}[c.n(4)]
+		s.Depends = job.Dependency{Clauses: []job.DependencyClause{{Kind: kind, Jobs: []job.JobRef{{Job: job.ID(1 + c.n(8))}}}}}
+	}
+	return s
 }
 
 // act sends requests until the process dies or there are no more.
@@ -231,41 +286,54 @@ func (c *chaos) act(ctl *control.Control, dead <-chan struct{}, accepted map[job
 	for range 10 {
 		var err error
 		id := job.ID(1 + c.n(8))
-		switch c.n(6) {
+		switch c.n(8) {
 		case 0, 1:
-			s := gang(1+c.n(3), 1+c.n(4))
-			s.Requeue = c.n(2) == 0
-			if c.n(4) == 0 {
-				s.Array = &job.ArraySpec{Text: "0-2%1", Indices: []uint32{0, 1, 2}, MaxRunning: 1, Step: 1}
-			}
 			var a control.Accepted
-			if a, err = ctl.Submit(ctx, control.Submission{Spec: s}); err == nil {
-				id = a.ID
-				if accepted[id] {
-					c.t.Errorf("number %d was given twice", id)
+			if a, err = ctl.Submit(ctx, control.Submission{Spec: c.spec(), By: job.Actor{Name: "me"}}); err == nil {
+				if accepted[a.ID] {
+					c.t.Errorf("number %d was given twice", a.ID)
 				}
-				accepted[id] = true
+				accepted[a.ID] = true
 			}
-		case 2:
-			err = ask(ctx, ctl, id, control.Cancel{Grace: time.Duration(c.n(2)) * time.Second})
-		case 3:
-			err = ask(ctx, ctl, id, control.Requeue{})
-		case 4:
-			err = ctl.Check(ctx)
+		case 2, 3, 4:
+			_, err = ctl.Change(ctx, job.Actor{Name: "me"}, []job.ID{id, id + 1, id}, c.change())
+		case 5:
+			err = ctl.SetNodes(ctx, job.Actor{Name: "root"}, []string{fmt.Sprint("n", 1+c.n(3))}, c.n(2) == 0, "why not")
+		case 6:
+			err = errors.Join(ctl.Check(ctx), ctl.PutToken(ctx, job.Actor{Name: "root"}, control.Token{ID: fmt.Sprint("t", c.n(3)), Hash: "h"}))
 		default:
 			c.pass(time.Duration(c.n(5)) * time.Second)
 		}
 		switch k := fault.KindOf(err); {
-		case err == nil, k == fault.NotFound, k == fault.Conflict, k == fault.Unavailable && ctx.Err() != nil:
+		case err == nil, k == fault.NotFound, k == fault.Conflict, k == fault.Invalid, k == fault.Unavailable && ctx.Err() != nil:
 		default:
 			c.t.Errorf("a request: %v", err)
 		}
 	}
 }
 
+// help lets a job go on that waits for somebody.
+func (c *chaos) help(ctl *control.Control, v *control.View) {
+	var op control.Op
+	switch {
+	case v.Job.Flags&job.Held != 0:
+		op = control.Hold{Admin: true}
+	case v.Why.Code == reason.DependNever, v.Why.Code == reason.Dependency && strings.HasSuffix(v.Why.Want, ":"+v.Job.ID.String()):
+		op = control.Cancel{}
+	default:
+		return
+	}
+	if err := ask(c.t.Context(), ctl, v.Job.ID, op); err != nil && fault.KindOf(err) != fault.Conflict {
+		c.t.Fatal(err) // a conflict: it has ended meanwhile
+	}
+}
+
 // settle waits until every job has ended and the engine has nothing left.
 func (c *chaos) settle(ctl *control.Control, n noted, accepted map[job.ID]bool) {
 	deadline := time.Now().Add(30 * time.Second)
+	if err := ctl.SetNodes(c.t.Context(), job.Actor{}, []string{"n1", "n2", "n3"}, false, ""); err != nil {
+		c.t.Fatal(err)
+	}
 	for {
 		c.pass(time.Second)
 		n.mu.Lock()
@@ -281,11 +349,7 @@ func (c *chaos) settle(ctl *control.Control, n noted, accepted map[job.ID]bool) 
 			seen[v.Job.ID] = true
 			if !v.Job.State.Final() {
 				open++
-				if v.Job.Flags&job.HeldFailed != 0 {
-					if err := ask(c.t.Context(), ctl, v.Job.ID, control.Hold{}); err != nil {
-						c.t.Fatal(err)
-					}
-				}
+				c.help(ctl, &v)
 			} else if v.Ref != (engine.Ref{}) {
 				c.t.Errorf("job %d is %s and holds %s", v.Job.ID, v.Job.State, v.Ref)
 			}
@@ -304,7 +368,7 @@ func (c *chaos) settle(ctl *control.Control, n noted, accepted map[job.ID]bool) 
 		}
 		if time.Now().After(deadline) {
 			for _, v := range views {
-				c.t.Logf("job %d %s flags %b attempt %d ref %s phase %s cause %s", v.Job.ID, v.Job.State, v.Job.Flags, v.Job.Attempt, v.Ref, v.Report.Phase, v.Report.Cause)
+				c.t.Logf("job %d %s flags %b attempt %d ref %s phase %s cause %s depends %s why %s", v.Job.ID, v.Job.State, v.Job.Flags, v.Job.Attempt, v.Ref, v.Report.Phase, v.Report.Cause, v.Job.Spec.Depends, v.Why)
 			}
 			c.t.Fatalf("%d jobs have not ended, the engine has %d attempts: %v", open, len(reports), reports)
 		}

@@ -74,6 +74,7 @@ type more struct {
 type array struct {
 	spec    *job.ArraySpec
 	first   job.ID
+	limited uint64      // Seq of the record that changed limit last
 	limit   uint32      // tasks that may run at once; 0: no limit
 	tasks   int         // in memory
 	open    int         // tasks that hold an allocation or that the core may start

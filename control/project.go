@@ -22,6 +22,26 @@ type projector struct {
 	epoch   uint64
 	upTo    uint64 // what the store's projection reflects
 	kick    chan struct{}
+	last    time.Time // of the last write
+	waiting int       // jobs that waited when it was last looked
+}
+
+// Under load the projection waits: a job that ends soon is written once then.
+const (
+	busyFrom = 300              // jobs more that wait than an interval before
+	busyFor  = 10 * time.Second // at most
+)
+
+// busy reports whether to look again later.
+func (p *projector) busy() bool {
+	s := p.control.state
+	s.mu.RLock()
+	n := len(s.dirty)
+	s.mu.RUnlock()
+	more := n - p.waiting
+	p.waiting = n
+	past := p.control.cfg.Clock.Now().Sub(p.last)
+	return more >= busyFrom && past >= 0 && past < busyFor
 }
 
 const (
@@ -48,6 +68,10 @@ func (p *projector) run(ctx context.Context) {
 		timer, stop := c.cfg.Clock.After(c.cfg.Project)
 		select {
 		case <-timer:
+			if p.busy() {
+				stop()
+				continue
+			}
 		case <-p.kick:
 		case <-ctx.Done():
 		}
@@ -68,6 +92,7 @@ func (p *projector) run(ctx context.Context) {
 func (p *projector) write(ctx context.Context) error {
 	s := p.control.state
 	s.mu.Lock()
+	p.last, p.waiting = p.control.cfg.Clock.Now(), 0
 	target, doc := s.seq, s.world()
 	list := s.dirty
 	s.dirty = nil

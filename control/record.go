@@ -178,12 +178,16 @@ type admitted struct {
 	form  *form
 	own   own
 	owned packed
+	text  []byte           // JSON of own; nil: not made yet
 	past  map[job.ID]*past // of what it depends on and memory does not know; not in the record
 }
 
 // json is the payload of the record.
 func (a *admitted) json() []byte {
-	o := mustJSON(&a.own)
+	o := a.text
+	if o == nil {
+		o = mustJSON(&a.own)
+	}
 	b := make([]byte, 0, len(o)+len(a.form.key)+64)
 	b = append(b, `{"first":`...)
 	b = strconv.AppendUint(b, uint64(a.first), 10)

@@ -137,6 +137,10 @@ func (s *state) entryOf(row *store.JobRow) (*entry, error) {
 	if d.Array != nil {
 		if e.array = s.arrays.m[d.Array.First]; e.array == nil {
 			e.array = s.arrays.add(d.Array.First, d.Array.spec())
+			e.array.limited = d.Array.Limited
+		}
+		if d.Array.Limited > e.array.limited { // the row of another task was older
+			e.array.set(d.Array.MaxRunning, d.Array.Limited)
 		}
 	}
 	e.ask(&o)

@@ -253,7 +253,7 @@ func (s *state) move(e *entry, to job.State, by job.Cause) error {
 // queue tells the core of a pending job.
 func (s *state) queue(e *entry) {
 	s.touch(e)
-	e.gate, e.why = nil, nil
+	e.gate = nil
 	s.events = append(s.events, sched.Submitted{Job: e.id, Spec: &e.form.spec, Priority: e.priority, At: sched.Instant(e.at)})
 	s.regate(e)
 }

@@ -46,7 +46,7 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	f, o := c.state.forms.use(&spec)
 	for range 10 {
 		var out Accepted
-		v := &admitted{form: f, own: o, owned: pack(&o, &f.def)}
+		v := &admitted{form: f, own: o, owned: pack(&o, &f.def), text: mustJSON(&o)}
 		if v.past, err = c.lookUp(ctx, o.Depends); err == nil {
 			err = c.ask(ctx, message{}, func(l *loop, answer func(error)) { l.submit(v, s.By, &out, answer) })
 		}

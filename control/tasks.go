@@ -12,13 +12,14 @@ type tasks struct {
 	Runs       [][3]uint32 `json:"runs"` // first index, last index, step
 	MaxRunning uint32      `json:"max_running,omitempty"`
 	Step       uint32      `json:"step,omitempty"`
+	Limited    uint64      `json:"limited,omitempty"` // Seq of the record that changed MaxRunning last
 }
 
 func (a *array) tasksOf() *tasks {
 	if a.runs == nil {
 		a.runs = runs(a.spec.Indices)
 	}
-	return &tasks{First: a.first, Text: a.spec.Text, Runs: a.runs, MaxRunning: a.limit, Step: a.spec.Step}
+	return &tasks{First: a.first, Text: a.spec.Text, Runs: a.runs, MaxRunning: a.limit, Step: a.spec.Step, Limited: a.limited}
 }
 
 func (t *tasks) spec() *job.ArraySpec {

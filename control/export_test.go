@@ -1,0 +1,76 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// Restored is the state that a start would find, as text, from the projection and
+// the journal after it or from the journal alone. What is not in the journal is left
+// out: reports of what runs, and since when a job is eligible.
+func Restored(ctx context.Context, st store.Store, journalAlone bool) (string, error) {
+	if journalAlone {
+		st = bare{st}
+	}
+	s := newState()
+	if _, err := s.restore(ctx, st, time.Now(), -1); err != nil {
+		return "", err
+	}
+	if err := s.check(); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, e := range s.order {
+		var d detail
+		if err := json.Unmarshal(e.row().Detail, &d); err != nil {
+			return "", err
+		}
+		d.Eligible = 0
+		if d.Last != nil && e.state.Holds() {
+			d.Last.Report = nil
+		}
+		fmt.Fprintf(&b, "%s\n", mustJSON(d))
+	}
+	for _, a := range s.led.Live() {
+		fmt.Fprintf(&b, "%s\n", mustJSON(a))
+	}
+	on := make([]string, 0, len(s.depend.on))
+	for id, list := range s.depend.on {
+		slices.Sort(list)
+		on = append(on, fmt.Sprint(id, "<-", list))
+	}
+	slices.Sort(on)
+	fmt.Fprintf(&b, "%s\n%s\n", on, s.world())
+	return b.String(), nil
+}
+
+// bare is a store without a projection.
+type bare struct{ store.Store }
+
+func (bare) Projected(context.Context) (uint64, error) { return 0, nil }
+
+func (bare) Live(context.Context, func(store.JobRow) error) error { return nil }
+
+func (bare) History(context.Context, store.Query, func(store.JobRow) error) error { return nil }
+
+func (bare) Job(context.Context, uint64) (store.JobRow, error) {
+	return store.JobRow{}, fault.New(fault.NotFound, "no row")
+}
+
+// RefuseStarts makes the ledger refuse whatever the core proposes for a node, by
+// letting it know less of the node than the core does.
+func (c *Control) RefuseStarts(ctx context.Context, node string) error {
+	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+		n := l.nodes[node]
+		n.Devices = nil
+		l.state.led.SetNode(n)
+		answer(nil)
+	})
+}
