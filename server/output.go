@@ -84,7 +84,7 @@ func (s *Server) logs(c *call, in *logInput) error {
 		}
 		var i int
 		if err := json.Unmarshal([]byte(n.from), &i); err != nil || i < -1 {
-			return fault.New(fault.Invalid, "%s: %q is no number", n.name, n.from)
+			return fault.New(fault.Invalid, "%s: %q is no number", n.name, n.from).Advise("ranks count from 0; step -1 is the batch script")
 		}
 		*n.to = &i
 	}
@@ -142,7 +142,11 @@ const logPoll = 100 * time.Millisecond
 func (s *Server) copyLog(ctx context.Context, c *call, in *logInput, r io.Reader) (why string, err error) {
 	out := &logWriter{c: c, ctl: http.NewResponseController(c.w.ResponseWriter), stall: s.cfg.Stall}
 	if in.Tail > 0 {
-		if r, err = tail(r, in.Tail); err != nil {
+		last, err := tail(r, in.Tail)
+		if err == nil {
+			_, err = out.Write(last)
+		}
+		if err != nil {
 			return "", err
 		}
 	}
@@ -191,9 +195,9 @@ func (w *logWriter) Write(b []byte) (int, error) {
 
 func (w *logWriter) flush() { _ = w.ctl.Flush() }
 
-// tail returns a reader of the last n lines of what is there now, and of what comes
-// after it. Not more than 64 MiB are looked at.
-func tail(r io.Reader, n int) (io.Reader, error) {
+// tail reads to the present end and returns the last n lines. Not more than 64 MiB
+// are looked at.
+func tail(r io.Reader, n int) ([]byte, error) {
 	const most = 64 << 20
 	if sk, ok := r.(io.Seeker); ok {
 		if size, err := sk.Seek(0, io.SeekEnd); err == nil {
@@ -211,7 +215,7 @@ func tail(r io.Reader, n int) (io.Reader, error) {
 			kept = append([]byte(nil), lastLines(kept, n)...)
 		}
 		if err == io.EOF {
-			return io.MultiReader(bytes.NewReader(lastLines(kept, n)), r), nil
+			return lastLines(kept, n), nil
 		}
 		if err != nil {
 			return nil, err
