@@ -13,8 +13,11 @@ package engine
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 )
@@ -121,6 +124,8 @@ type Report struct {
 	Gone bool `json:"gone,omitempty"`
 	// Uncertain says that the engine cannot tell what lives.
 	Uncertain bool `json:"uncertain,omitempty"`
+	// Suspended says that every process of it is held; see Suspender.
+	Suspended bool `json:"suspended,omitempty"`
 }
 
 // NodeReport is an attempt's state on one node.
@@ -205,8 +210,74 @@ type Engine interface {
 	Close() error
 }
 
-// Suspender is an optional ability (Abilities.Suspend).
+// Suspender is an optional ability (Abilities.Suspend). The time limit of a suspended
+// attempt waits. Suspending what is suspended, or has ended, is no error.
 type Suspender interface {
 	Suspend(ctx context.Context, ref Ref) error
 	Resume(ctx context.Context, ref Ref) error
+}
+
+// Execer is an optional ability: commands beside the tasks of a running attempt.
+type Execer interface {
+	// Exec runs a command on a node of a running attempt, as its owner, with the
+	// environment and the devices that a process of the attempt has there, and
+	// returns its exit code once it and what it started have ended. It ends with
+	// the attempt, and with ctx. An attempt that does not run is fault.Conflict.
+	Exec(ctx context.Context, ref Ref, r ExecRequest) (job.ExitCode, error)
+}
+
+// ExecRequest is a command for an Execer.
+type ExecRequest struct {
+	Command []string // the program, looked up in the job's PATH, and its arguments
+	Node    string   // empty: that of the rank, or the first
+	Step    *int     // the step of Rank; nil: the last one in which it runs
+	Rank    *int     // in the environment of this task; nil: in the batch script's
+	Env     []string // NAME=VALUE, added last
+
+	// Stdin is read until it ends, or the command does: a Read that does not return
+	// is then abandoned. nil: nothing. Stdout and Stderr may be nil; with a terminal
+	// everything goes to Stdout.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	TTY    bool // give it a terminal of its own
+	Window Window
+	Resize <-chan Window // changes of the terminal's size; nil: none
+}
+
+// Window is the size of a terminal in characters.
+type Window struct{ Rows, Cols uint16 }
+
+// Logger is an optional ability: to read what attempts print. It works while they
+// run and after they were forgotten, until Purge.
+type Logger interface {
+	// OpenLog opens an output file with the rights of the job's owner, at its
+	// beginning. A Read at its present end returns io.EOF, and more when it is
+	// called again after more was written. LogFile says which file.
+	OpenLog(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error)
+	// Purge removes the copies of ranks' output that the engine keeps of a forgotten
+	// attempt. The owner's own files stay. An attempt that is not forgotten is
+	// fault.Conflict, an unknown one no error.
+	Purge(ctx context.Context, ref Ref) error
+}
+
+// LogFile names the file with the output of an attempt: of a rank of a step (of the
+// last step that has the rank, if step is nil), or the job's own stream, "stdout" or
+// "stderr". It is fault.NotFound if there is none yet.
+func LogFile(r Report, stream string, step, rank *int) (string, error) {
+	if rank != nil || step != nil {
+		for _, t := range slices.Backward(r.Tasks) {
+			if t.Step != BatchStep && t.Log != "" && (step == nil || t.Step == *step) && (rank == nil && t.Rank == 0 || rank != nil && t.Rank == *rank) {
+				return t.Log, nil
+			}
+		}
+		return "", fault.New(fault.NotFound, "attempt %s has no output of such a task", r.Ref)
+	}
+	if len(r.Files) == 0 {
+		return "", fault.New(fault.NotFound, "attempt %s has no output yet", r.Ref)
+	}
+	if stream == "stderr" {
+		return r.Files[len(r.Files)-1], nil
+	}
+	return r.Files[0], nil
 }

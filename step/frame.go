@@ -30,6 +30,7 @@ const (
 	mSignal                   // number: signal for all tasks of the step
 	mKill                     // end all tasks of the step; number 1: at once
 	mWaitGone                 // number: step; answered by mGone once nothing of it lives
+	mExec                     // body: execution; the command's descriptors follow once mHeld was said
 )
 
 // What a Node says.

@@ -24,6 +24,7 @@ type Hold struct {
 	Limits   []limit   // set as far as the kernel lets us
 	Errno    bool      // if the program cannot be executed: exit with the errno as srun's tasks do, not 126 or 127 as a shell
 	Identity *Identity // nil: as it is
+	Terminal bool      // standard input is its terminal
 
 	Step, Rank, Local int
 }
@@ -88,7 +89,7 @@ func (h *Hold) Start(sp Spawner, taskInit []string) (*Held, error) {
 	cmd := &Cmd{
 		Path: taskInit[0], Args: args, Env: h.Env,
 		Files: append(append(h.Files[:len(h.Files):len(h.Files)], reportW, barrierR), h.Extra...),
-		Step:  h.Step, Rank: h.Rank, Local: h.Local,
+		Step:  h.Step, Rank: h.Rank, Local: h.Local, Terminal: h.Terminal,
 	}
 	held := &Held{barrier: barrierW, report: reportR}
 	held.PID, held.Exited, err = sp.Spawn(cmd)

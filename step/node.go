@@ -31,6 +31,8 @@ type NodeConfig struct {
 	LogDir   string          // rank logs are written here as <step>.<rank>.log; empty: none
 	Grace    time.Duration   // between SIGTERM and SIGKILL when a step is ended; 0: 2 s
 
+	// Env is the submitted environment, for commands beside the tasks (see Exec).
+	Env []string
 	// Owner is the user that tasks run as, whom rank logs are given to; nil: this
 	// process's. Open opens the files that a step names, as that user; nil: os.OpenFile.
 	Owner *Identity
@@ -65,6 +67,7 @@ type Node struct {
 	steps    map[int]*nodeStep // those of which something may live
 	tasks    map[taskKey]TaskState
 	serving  sync.WaitGroup
+	execs    int // commands so far
 }
 
 // taskKey names a task of the allocation.
@@ -188,6 +191,8 @@ func (n *Node) serve(l *link) {
 		n.serveCreate(l, f)
 	case mPrepare:
 		n.serveStep(l, f)
+	case mExec:
+		n.serveExec(l, f)
 	case mWaitGone:
 		<-n.gone(f.number)
 		_ = l.send(frame{kind: mGone, number: f.number})

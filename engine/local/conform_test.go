@@ -74,7 +74,9 @@ func harness(cfg local.Config) enginetest.Harness {
 				t.Fatal(err)
 			}
 		},
-		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return living(t, e.(*local.Engine), roots[e], ref) },
+		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int {
+			return living(t, e.(*local.Engine), roots[e], ref)
+		},
 	}
 }
 

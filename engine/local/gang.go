@@ -332,6 +332,7 @@ func (g *gang) report() engine.Report {
 		r.Uncertain = r.Uncertain || p.state.Unsaved || p.deaf && !p.gone()
 	}
 	sortTasks(r.Tasks)
+	r.Suspended = head.Held && !ending
 	switch {
 	case g.ended && !r.Uncertain:
 		g.phase = engine.Ended

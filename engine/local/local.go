@@ -227,7 +227,7 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	return engine.Info{
 		Name: "local", Version: "1",
 		Abilities: engine.Abilities{
-			Gang: engine.GangStrict, Placed: true,
+			Gang: engine.GangStrict, Placed: true, Suspend: true,
 			Isolates: e.base.Memory != "", Proves: e.base.Kills(),
 		},
 		Notes: notes,

@@ -20,6 +20,7 @@ import (
 type control struct {
 	listener net.Listener
 	conns    map[*conn]bool // the loop's
+	sent     int            // records so far
 }
 
 // conn is one connection. Its queue is closed by the loop only.
@@ -167,6 +168,7 @@ func (c *control) send(r attempt.Record) {
 	if c == nil {
 		return
 	}
+	c.sent++
 	for conn := range c.conns {
 		select {
 		case conn.queue <- r:

@@ -33,7 +33,6 @@ func (s *supervisor) newProgram() (*program, error) {
 	l := s.launch
 	spec := l.Job.Spec
 	p := &program{dir: spec.WorkDir, base: l.Env}
-	l.Env = nil
 	switch spec.Program.Kind {
 	case job.Batch:
 		if err := s.write(&s.kept.script, s.scriptName(), 0o700, l.Script); err != nil {
@@ -128,7 +127,6 @@ func (p *program) start(s *supervisor) (int, <-chan step.Exit, error) {
 	pid, exited, err := s.spawner.spawn(start{
 		group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:],
 	})
-	p.base = nil
 	for _, f := range p.stdio {
 		_ = f.Close()
 	}

@@ -144,6 +144,12 @@ func (h *seat) obey(c attempt.Command) {
 	if s == nil || h.resting || s.launch.Ref != c.Ref {
 		return // a word to an attempt that sat here before
 	}
+	before := h.control.sent
+	defer func() {
+		if h.control.sent == before { // who gives a command hears something
+			h.control.send(s.wholeState())
+		}
+	}()
 	switch c.Op {
 	case attempt.OpGo:
 		s.run(c)
@@ -160,6 +166,5 @@ func (h *seat) obey(c attempt.Command) {
 	case attempt.OpSuspend, attempt.OpResume:
 		s.hold(c.Op == attempt.OpSuspend)
 	case attempt.OpPing:
-		h.control.send(s.wholeState())
 	}
 }
