@@ -40,17 +40,17 @@ func (a *array) note(j *job.Job) {
 // add takes an event of a task; ok is true if it is one of the array: the first
 // task begins, the last one has ended.
 func (a *array) add(j *job.Job, e Event) (of Event, s *summary, ok bool) {
-	began := a.began
-	a.note(j)
 	switch e {
-	case Begin:
+	case Begin: // perhaps of a task that has ended meanwhile: its end comes next
+		first := !a.began
 		a.began = true
-		return e, &summary{}, !began
+		return e, &summary{}, first
 	case InvalidDepend:
 		first := !a.never
 		a.never = true
 		return e, &summary{}, first
 	}
+	a.note(j)
 	if !a.done() {
 		return e, nil, false
 	}

@@ -61,6 +61,7 @@ func TestDecide(t *testing.T) {
 		{"run again by its owner", view(job.Failed, 1, true), again, false, "REQUEUE"},
 		{"second attempt", again, view(job.Running, 2, true), false, "BEGIN"},
 		{"second attempt, all in one", again, view(job.Failed, 2, true), false, "BEGIN FAIL"},
+		{"run again, start and end in one", view(job.Failed, 1, true), view(job.Completed, 2, true), false, "BEGIN END"},
 		{"never", pending, pending, true, "INVALID_DEPEND"},
 		{"never, and ended for it", pending, view(job.Cancelled, 0, false), true, "INVALID_DEPEND END"},
 	} {

@@ -143,6 +143,28 @@ func TestMailCommandFails(t *testing.T) {
 	}
 }
 
+// A mail program that hangs takes its children with it when its time is over.
+func TestMailCommandLeavesNothingBehind(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	n, _ := start(t, Config{Command: []string{program(t, "sleep 1000 & echo $! > "+file+"; wait\n")}, Timeout: time.Second})
+	n.Job(Change{Before: view(job.Running, 1, true), After: view(job.Failed, 1, true)})
+	closeNow(t, n)
+	pid, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat := "/proc/" + strings.TrimSpace(string(pid)) + "/stat"
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		text, err := os.ReadFile(stat)
+		if err != nil || strings.Contains(string(text), ") Z ") {
+			return // gone, or waiting for its parent to notice
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a child is there still: %s", text)
+		}
+	}
+}
+
 // While every worker is busy the queue fills, and then mails are dropped with a count
 // and a line; the caller never waits. Closing gives up what cannot be sent in time.
 func TestQueueIsBounded(t *testing.T) {
@@ -195,8 +217,9 @@ func collecting(t *testing.T) (*Notifier, chan *message) {
 	return n, ch
 }
 
-// tasks runs an array of n tasks through a notifier and returns the subjects.
-func tasks(t *testing.T, types string, ends []job.State) []string {
+// tasks runs an array through a notifier and returns the subjects. Quick tasks are
+// seen when they have ended, not before.
+func tasks(t *testing.T, types string, ends []job.State, quick bool) []string {
 	t.Helper()
 	n, ch := collecting(t)
 	at := func(i int, state job.State, started bool) *job.Job {
@@ -212,10 +235,16 @@ func tasks(t *testing.T, types string, ends []job.State) []string {
 		return j
 	}
 	for i := range ends {
-		n.Job(Change{Before: at(i, job.Pending, false), After: at(i, job.Running, true)})
+		if !quick {
+			n.Job(Change{Before: at(i, job.Pending, false), After: at(i, job.Running, true)})
+		}
 	}
 	for i, end := range ends {
-		n.Job(Change{Before: at(i, job.Running, true), After: at(i, end, true)})
+		before := at(i, job.Running, true)
+		if quick {
+			before = at(i, job.Pending, false)
+		}
+		n.Job(Change{Before: before, After: at(i, end, true)})
 	}
 	closeNow(t, n)
 	close(ch)
@@ -244,9 +273,38 @@ func TestArrays(t *testing.T) {
 		{"FAIL", []job.State{done, done, failed}, "Failed, Mixed, ExitCode [0-2]"},
 		{"END,ARRAY_TASKS", []job.State{done, failed}, "Ended, Run time 00:01:05, COMPLETED, ExitCode 0; Ended, Run time 00:01:05, FAILED, ExitCode 1"},
 	} {
-		if got := strings.Join(tasks(t, c.types, c.ends), "; "); got != c.want {
-			t.Errorf("%s of %v: %q, want %q", c.types, c.ends, got, c.want)
+		for _, quick := range []bool{false, true} {
+			if got := strings.Join(tasks(t, c.types, c.ends, quick), "; "); got != c.want {
+				t.Errorf("%s of %v (quick: %v): %q, want %q", c.types, c.ends, quick, got, c.want)
+			}
 		}
+	}
+}
+
+// A task that runs again is not counted among those that have ended.
+func TestArrayWithARequeue(t *testing.T) {
+	n, ch := collecting(t)
+	task := func(i uint32, s job.State, attempt uint32) *job.Job {
+		j := view(s, attempt, true)
+		j.ID, j.Array, j.Spec.Mail.Types = job.ID(7+i), &job.ArrayTask{Job: 7, Index: i, Count: 2}, []string{"END", "REQUEUE"}
+		return j
+	}
+	n.Job(Change{Before: task(0, job.Running, 1), After: task(0, job.Failed, 1)})
+	n.Job(Change{Before: task(0, job.Failed, 1), After: task(0, job.Pending, 1)})
+	n.Job(Change{Before: task(1, job.Running, 1), After: task(1, job.Completed, 1)})
+	n.Job(Change{Before: task(0, job.Pending, 1), After: task(0, job.Completed, 2)})
+	closeNow(t, n)
+	close(ch)
+	var got []string
+	for m := range ch {
+		got = append(got, m.subject)
+	}
+	want := []string{
+		"Slurm Array Task Job_id=7_0 (7) Name=train Requeued",
+		"Slurm Array Summary Job_id=7_* (7) Name=train Ended, COMPLETED, ExitCode [0-0]",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
