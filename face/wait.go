@@ -5,16 +5,16 @@ import (
 	"github.com/coxswain-sched/coxswain/reason"
 )
 
-// Wait stays until a job, or every task of an array, has ended, and returns its exit
-// code as a shell has it. Of an array it is the highest.
-func Wait(c *lean.Client, id string) (int, error) {
+// Wait stays until a job, or every task of an array, has ended, and returns it
+// (api.Job). Of an array that is the task with the highest exit code.
+func Wait(c *lean.Client, id string) (lean.Value, error) {
 	for {
 		v, err := c.JSON("GET", lean.Query("/v1/jobs/"+lean.Segment(id)+"/wait", "timeout", "600"), nil)
 		if err != nil {
-			return 0, err
+			return v, err
 		}
 		if v.Has("state") {
-			return ExitCode(v), nil
+			return v, nil
 		}
 	}
 }

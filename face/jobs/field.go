@@ -71,7 +71,7 @@ var fields = []Field{
 	{0, "burstbufferstate", "BURST_BUFFER_STATE", nil, fixed("(null)")},
 	{0, "cluster", "CLUSTER", nil, fixed(Cluster)},
 	{0, "clusterfeature", "CLUSTER_FEATURES", nil, fixed("(null)")},
-	{'o', "command", "COMMAND", []Col{Command}, null(Command)},
+	{'o', "command", "COMMAND", []Col{Command}, func(b []byte, r Row) []byte { return orNull(b, r.Script()) }},
 	{'k', "comment", "COMMENT", []Col{Comment}, null(Comment)},
 	{0, "container", "CONTAINER", nil, fixed("(null)")},
 	{0, "containerid", "CONTAINER_ID", nil, fixed("(null)")},
@@ -292,4 +292,13 @@ func (r Row) Restarts() int64 {
 		n--
 	}
 	return max(n, 0)
+}
+
+// Script is the script's or the command's name; a script from standard input or of
+// --wrap has none.
+func (r Row) Script() []byte {
+	if b := r.Bytes(Command); string(b) != "-" {
+		return b
+	}
+	return nil
 }

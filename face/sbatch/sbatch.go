@@ -160,11 +160,11 @@ func report(c *face.Command, client *lean.Client, line *parse.CommandLine, v lea
 	}
 	if line.Wait || v.Get("wait").Bool() {
 		_ = c.Out.Flush()
-		code, err := face.Wait(client, id)
+		ended, err := face.Wait(client, id)
 		if err != nil {
 			return err
 		}
-		c.Code = code
+		c.Code = face.ExitCode(ended)
 	}
 	return nil
 }

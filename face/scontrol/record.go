@@ -75,7 +75,7 @@ func (s *command) jobLines(r jobs.Row) []string {
 	}
 	lines = append(lines,
 		fmt.Sprintf("OverSubscribe=%s Contiguous=%d Licenses=%s Network=(null)", over, r.Int(jobs.Contiguous), null(r.Bytes(jobs.Licenses))),
-		"Command="+null(r.Bytes(jobs.Command)), "WorkDir="+r.Text(jobs.WorkDir))
+		"Command="+null(r.Script()), "WorkDir="+r.Text(jobs.WorkDir))
 	if c := r.Bytes(jobs.Comment); len(c) > 0 {
 		lines = append(lines, "Comment="+string(c))
 	}

@@ -60,7 +60,7 @@ func (w *w) job(r jobs.Row, groups map[int64]string) {
 	w.empty("burst_buffer", "burst_buffer_state")
 	w.str("cluster", jobs.Cluster)
 	w.empty("cluster_features")
-	w.text("command", r.Bytes(jobs.Command))
+	w.text("command", r.Script())
 	w.text("comment", r.Bytes(jobs.Comment))
 	w.empty("container", "container_id")
 	w.bool("contiguous", r.Is(jobs.Contiguous))

@@ -132,13 +132,13 @@ func (s *session) stay() error {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT)
 	defer signal.Stop(signals)
 	type end struct {
-		code int
-		err  error
+		job lean.Value
+		err error
 	}
 	ended := make(chan end, 1)
 	go func() {
-		code, err := face.Wait(s.client, s.id)
-		ended <- end{code, err}
+		v, err := face.Wait(s.client, s.id)
+		ended <- end{v, err}
 	}()
 	copied := s.copy()
 	queued := time.NewTimer(queuedAfter)
@@ -148,13 +148,29 @@ func (s *session) stay() error {
 		case e := <-ended:
 			s.pipes.finish()
 			copied.Wait()
-			s.Code = e.code
+			if e.err == nil {
+				s.sayEnd(e.job)
+			}
 			return e.err
 		case sig := <-signals:
 			s.pass(sig.(syscall.Signal))
 		case <-queued.C:
 			s.sayQueued()
 		}
+	}
+}
+
+// sayEnd takes the exit code, and says what went wrong where that is no matter of the
+// command's own exit code.
+func (s *session) sayEnd(v lean.Value) {
+	s.Code = face.ExitCode(v)
+	state, message := v.Get("state").Text(), v.Get("message").Text()
+	switch {
+	case state == "COMPLETED" || s.line.quiet:
+	case message != "":
+		s.Errorf("job %s %s: %s", s.id, state, message)
+	case state != "FAILED": // of a failed task its node has spoken
+		s.Errorf("job %s: %s", s.id, state)
 	}
 }
 

@@ -15,6 +15,7 @@ LAB=$(cd "$LAB" && pwd -P)
 PATH=$PATH:/usr/sbin:/sbin
 say() { echo "bench lab: $*" >&2; }
 die() { code=$1; shift; say "$*"; exit "$code"; }
+trap 'say "line $LINENO failed: $BASH_COMMAND"' ERR
 [ "$(id -u)" = 0 ] || die 3 "needs root: slurmd runs jobs as their owners"
 [ ${#LAB} -le 80 ] || die 2 "$LAB is too long for a socket's name"
 

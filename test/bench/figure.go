@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sample is what rounds gave for one figure.
+type sample []float64
+
+func (s *sample) add(v float64) { *s = append(*s, v) }
+
+func (s *sample) ms(d time.Duration) { s.add(float64(d) / 1e6) }
+
+func (s sample) at(q float64) float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+func (s sample) median() float64 { return s.at(0.5) }
+
+// String is the median with the range.
+func (s sample) String() string {
+	if len(s) == 0 {
+		return ""
+	}
+	if len(s) == 1 {
+		return number(s[0])
+	}
+	return fmt.Sprintf("%s [%s–%s]", number(s.median()), number(slices.Min(s)), number(slices.Max(s)))
+}
+
+func number(v float64) string {
+	switch {
+	case v >= 1000:
+		n := fmt.Sprintf("%.0f", v)
+		return n[:len(n)-3] + "," + n[len(n)-3:]
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// table is one part's answer.
+type table struct {
+	title string
+	rows  []string
+}
+
+// row adds a figure of both sides; the ratio is ours to theirs.
+func (t *table) row(what string, ours, theirs sample) {
+	ratio := ""
+	if len(ours) > 0 && len(theirs) > 0 && theirs.median() > 0 {
+		ratio = fmt.Sprintf("%.2f×", ours.median()/theirs.median())
+	}
+	t.rows = append(t.rows, fmt.Sprintf("| %s | %s | %s | %s |", what, ours, theirs, ratio))
+}
+
+func (t *table) print() {
+	fmt.Printf("## %s\n\n| | cox | Slurm | ratio |\n|---|---|---|---|\n%s\n\n", t.title, strings.Join(t.rows, "\n"))
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// bench is one run.
+type bench struct {
+	cox    *coxSide
+	slurm  *slurmSide
+	rounds int
+	small  bool // a tenth of the sizes, to try the bench itself
+	work   string
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "shells" {
+		shells() // the floor, as a process of its own
+		return
+	}
+	var (
+		coxDir = flag.String("cox", "", "folder with cox and cox-slurm")
+		lab    = flag.String("lab", "", "folder of a running Slurm (test/bench/lab/up.sh); empty: ours alone")
+		only   = flag.String("only", "abcdef", "parts to run")
+		rounds = flag.Int("rounds", 5, "rounds of each part")
+		small  = flag.Bool("small", false, "a tenth of all sizes")
+	)
+	flag.Parse()
+	work, err := os.MkdirTemp("", "cox-bench.")
+	if err != nil {
+		fatal(err)
+	}
+	b := &bench{rounds: *rounds, small: *small, work: work, cox: &coxSide{bin: *coxDir, dir: work}}
+	if *lab != "" {
+		b.slurm = newSlurm(*lab)
+	}
+	code := 0
+	func() {
+		defer os.RemoveAll(work)
+		defer b.cox.stop()
+		defer func() {
+			if r := recover(); r != nil {
+				fmt.Fprintln(os.Stderr, "bench:", r)
+				code = 1
+			}
+		}()
+		b.describe()
+		for _, part := range *only {
+			f := map[rune]func(){'a': b.processes, 'b': b.latency, 'c': b.throughput, 'd': b.submissions, 'e': b.queue, 'f': b.restart}[part]
+			if f == nil {
+				panic("there is no part " + string(part))
+			}
+			f()
+		}
+	}()
+	os.Exit(code)
+}
+
+// size is n, or a tenth of it in a small run.
+func (b *bench) size(n int) int {
+	if b.small {
+		return n / 10
+	}
+	return n
+}
+
+// describe prints what the figures were taken on.
+func (b *bench) describe() {
+	load, _ := os.ReadFile("/proc/loadavg")
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	model := "unknown CPU"
+	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for _, l := range strings.Split(string(info), "\n") {
+			if name, v, ok := strings.Cut(l, ":"); ok && strings.TrimSpace(name) == "model name" {
+				model = strings.TrimSpace(v)
+				break
+			}
+		}
+	}
+	fmt.Printf("Machine: %d CPUs (%s), Linux %s, %s, load average before %s; %s. %d rounds, median [range].\n\n",
+		runtime.NumCPU(), model, strings.TrimSpace(string(kernel)), runtime.Version(), strings.Fields(string(load))[0], time.Now().UTC().Format("2006-01-02 15:04 MST"), b.rounds)
+	if b.slurm != nil {
+		out, _ := b.slurm.run("sbatch", "--version")
+		fmt.Printf("Against: %s, eight slurmd on this machine, slurmdbd with MariaDB, tuned (test/bench/lab/slurm.conf.in).\n\n", strings.TrimSpace(out))
+	}
+}
+
+func fatal(err error) {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	os.Exit(1)
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// ran is how a process ran.
+type ran struct {
+	wall, cpu time.Duration
+	code      int
+}
+
+// spawn runs a process and waits for it, its output dropped.
+func spawn(path string, args, env []string) ran {
+	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
+	must(err)
+	defer null.Close()
+	begin := time.Now()
+	pid, err := syscall.ForkExec(path, append([]string{path}, args...), &syscall.ProcAttr{Env: env, Files: []uintptr{null.Fd(), null.Fd(), null.Fd()}, Dir: "/tmp"})
+	must(err)
+	var st syscall.WaitStatus
+	var use syscall.Rusage
+	for {
+		_, err = syscall.Wait4(pid, &st, 0, &use)
+		if err != syscall.EINTR {
+			break
+		}
+	}
+	must(err)
+	return ran{time.Since(begin), time.Duration(use.Utime.Nano() + use.Stime.Nano()), st.ExitStatus()}
+}
+
+// processes is part a.
+func (b *bench) processes() {
+	b.cox.fresh()
+	each := b.size(200)
+	commands := [][]string{{"sbatch", "-H", "-o", "/dev/null", "--wrap", "true"}, {"squeue"}, {"sinfo"}}
+	t := table{title: fmt.Sprintf("(a) Commands as processes, one after another (%d a round), ms", each)}
+	for _, argv := range commands {
+		p50, p99, cpu := map[string]*sample{}, map[string]*sample{}, map[string]*sample{}
+		for _, s := range b.sides() {
+			p50[s.name()], p99[s.name()], cpu[s.name()] = &sample{}, &sample{}, &sample{}
+		}
+		for range b.rounds {
+			for _, s := range b.sides() {
+				path, env := s.command(argv[0]), s.environ()
+				var walls []time.Duration
+				var used time.Duration
+				for range each {
+					r := spawn(path, argv[1:], env)
+					if r.code != 0 {
+						panic(fmt.Sprintf("%s: %v ended with %d", s.name(), argv, r.code))
+					}
+					walls = append(walls, r.wall)
+					used += r.cpu
+				}
+				slices.Sort(walls)
+				p50[s.name()].ms(walls[each/2])
+				p99[s.name()].ms(walls[each*99/100])
+				cpu[s.name()].ms(used / time.Duration(each))
+				if argv[0] == "sbatch" {
+					clear(s)
+				}
+			}
+		}
+		t.both(argv[0]+", p50", p50)
+		t.both(argv[0]+", p99", p99)
+		t.both(argv[0]+", CPU of the process", cpu)
+	}
+	t.print()
+}
+
+// both adds a figure by the names of the sides.
+func (t *table) both(what string, by map[string]*sample) {
+	var ours, theirs sample
+	if s := by["cox"]; s != nil {
+		ours = *s
+	}
+	if s := by["Slurm"]; s != nil {
+		theirs = *s
+	}
+	t.row(what, ours, theirs)
+}
+
+// samples are one figure of each side.
+func (b *bench) samples() map[string]*sample {
+	out := map[string]*sample{}
+	for _, s := range b.sides() {
+		out[s.name()] = &sample{}
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/store"
+	"github.com/coxswain-sched/coxswain/store/sqlite"
+)
+
+// restart is part f: a server that finds a million ended jobs and a hundred thousand
+// that wait. The store is filled with copies of one job of each kind that a server
+// wrote itself.
+func (b *bench) restart() {
+	final, live := b.size(1000000), b.size(100000)
+	b.cox.fresh()
+	if out, err := runOf(b.cox, "sbatch", "-W", "-o", "/dev/null", "--wrap", "true"); err != nil {
+		panic(out)
+	}
+	if out, err := runOf(b.cox, "sbatch", "-H", "-o", "/dev/null", "--wrap", "true"); err != nil {
+		panic(out)
+	}
+	b.cox.pause()
+	must(fill(b.cox.state, final, live))
+	var took, memory, list sample
+	for range b.rounds {
+		took.add(b.cox.start().Seconds())
+		out, err := runOf(b.cox, "squeue", "-h", "-o", "%i")
+		if n := strings.Count(out, "\n"); err != nil || n != live {
+			panic(fmt.Sprintf("after the start there are %d jobs instead of %d: %v %.300s", n, live, err, out))
+		}
+		list.ms(timed(b.cox, "squeue"))
+		memory.add(float64(b.cox.memory()) / (1 << 20))
+		b.cox.pause()
+	}
+	b.cox.start() // so that stop finds what it expects
+	t := table{title: fmt.Sprintf("(f) Start with %s finished and %s waiting jobs in the store", number(float64(final)), number(float64(live)))}
+	t.row("until the list of jobs is answered, s", took, nil)
+	t.row("memory then, MiB", memory, nil)
+	t.row("squeue, ms", list, nil)
+	t.print()
+}
+
+// fill copies the finished and the waiting job of a store.
+func fill(dir string, final, live int) error {
+	ctx := context.Background()
+	s, err := sqlite.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var ended, waits store.JobRow
+	if err := s.History(ctx, store.Query{}, func(r store.JobRow) error {
+		if r.Final {
+			ended = r
+		} else {
+			waits = r
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if ended.ID == 0 || waits.ID == 0 {
+		return fmt.Errorf("the store has no finished and waiting job to copy: %v %v", ended.ID, waits.ID)
+	}
+	epoch, err := s.Lead(ctx, "bench")
+	if err != nil {
+		return err
+	}
+	seq, err := s.Projected(ctx)
+	if err != nil {
+		return err
+	}
+	base := max(ended.ID, waits.ID)
+	const chunk = 2000
+	for first := 0; first < final+live-1; first += chunk {
+		var rows []store.JobRow
+		for i := first; i < min(first+chunk, final+live-1); i++ {
+			from := &ended
+			if i >= final {
+				from = &waits
+			}
+			rows = append(rows, copyOf(from, base+1+uint64(i)))
+		}
+		if err := s.Project(ctx, epoch, seq, rows, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyOf is a row with another number, and an older one.
+func copyOf(r *store.JobRow, id uint64) store.JobRow {
+	c := *r
+	c.ID = id
+	old, now := []byte(`"id":`+strconv.FormatUint(r.ID, 10)), []byte(`"id":`+strconv.FormatUint(id, 10))
+	c.Detail = bytes.Replace(r.Detail, old, now, 1)
+	c.Submitted = c.Submitted.Add(-time.Duration(id) * time.Second)
+	return c
+}

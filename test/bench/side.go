@@ -1,0 +1,302 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api/address"
+	"github.com/coxswain-sched/coxswain/api/lean"
+)
+
+// nodes is how many nodes either side has.
+const nodes = 8
+
+// side is one of the two that are compared.
+type side interface {
+	name() string
+	command(name string) string // path of a command
+	environ() []string
+	used() time.Duration // CPU of the daemons and all that they started
+	memory() int64       // bytes of the controller
+}
+
+// environ is an environment like a user's, about 3 KB, with one side's own variables.
+func environ(own ...string) []string {
+	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/root", "USER=root", "LANG=C.UTF-8", "TZ=UTC"}
+	for i := range 40 {
+		env = append(env, fmt.Sprintf("BENCH_VARIABLE_%02d=%s", i, strings.Repeat("value ", 8)))
+	}
+	return append(env, own...)
+}
+
+// group is a control group that counts CPU; "" where there are none.
+type group string
+
+// newGroup makes a group for a side.
+func newGroup(name string) group {
+	for _, root := range []string{"/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup"} {
+		if _, err := os.Stat(root + "/cgroup.procs"); err != nil {
+			continue
+		}
+		dir := filepath.Join(root, fmt.Sprintf("cox-bench-%d-%s", os.Getpid(), name))
+		if os.Mkdir(dir, 0o755) == nil {
+			return group(dir)
+		}
+	}
+	return ""
+}
+
+// used is the CPU time of everything that ran in the group.
+func (g group) used() time.Duration {
+	if b, err := os.ReadFile(string(g) + "/cpuacct.usage"); err == nil {
+		n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+		return time.Duration(n)
+	}
+	b, err := os.ReadFile(string(g) + "/cpu.stat")
+	if err != nil {
+		return busy()
+	}
+	for _, l := range strings.Split(string(b), "\n") {
+		if v, ok := strings.CutPrefix(l, "usage_usec "); ok {
+			n, _ := strconv.ParseInt(v, 10, 64)
+			return time.Duration(n) * time.Microsecond
+		}
+	}
+	return busy()
+}
+
+// add puts a process into the group.
+func (g group) add(pid int) {
+	if g != "" {
+		_ = os.WriteFile(string(g)+"/cgroup.procs", []byte(strconv.Itoa(pid)), 0o644)
+	}
+}
+
+// remove takes the group away once nothing runs in it.
+func (g group) remove() {
+	for range 50 {
+		if g == "" || os.Remove(string(g)) == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// busy is the CPU time of the whole machine, for systems without groups.
+func busy() time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	must(err)
+	f := strings.Fields(strings.SplitN(string(b), "\n", 2)[0])
+	var ticks int64
+	for i, v := range f[1:] {
+		if i == 3 || i == 4 { // idle, iowait
+			continue
+		}
+		n, _ := strconv.ParseInt(v, 10, 64)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// resident is the memory of a process, bytes.
+func resident(pid int) int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for _, l := range strings.Split(string(b), "\n") {
+		if v, ok := strings.CutPrefix(l, "VmRSS:"); ok {
+			n, _ := strconv.ParseInt(strings.Fields(v)[0], 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
+
+// coxSide is a server of ours with a state directory of its own.
+type coxSide struct {
+	bin   string
+	dir   string
+	state string
+	n     int
+	cmd   *exec.Cmd
+	group group
+}
+
+func (c *coxSide) name() string { return "cox" }
+
+func (c *coxSide) command(name string) string {
+	link := filepath.Join(c.dir, "bin", name)
+	if _, err := os.Lstat(link); err != nil {
+		must(os.MkdirAll(filepath.Dir(link), 0o755))
+		must(os.Symlink(filepath.Join(c.bin, "cox-slurm"), link))
+	}
+	return link
+}
+
+func (c *coxSide) socket() string { return filepath.Join(c.state, "s") }
+
+func (c *coxSide) environ() []string { return environ("COX_SERVER=unix://" + c.socket()) }
+
+func (c *coxSide) used() time.Duration { return c.group.used() }
+
+func (c *coxSide) memory() int64 { return resident(c.cmd.Process.Pid) }
+
+// fresh starts a server with an empty state directory.
+func (c *coxSide) fresh() {
+	c.stop()
+	c.n++
+	c.state = filepath.Join(c.dir, fmt.Sprintf("cox%d", c.n))
+	c.start()
+}
+
+// start starts a server and returns how long it took until it answered.
+func (c *coxSide) start() time.Duration {
+	if c.group == "" {
+		c.group = newGroup("cox")
+	}
+	must(os.MkdirAll(c.state, 0o700))
+	log, err := os.Create(filepath.Join(c.dir, "cox.log"))
+	must(err)
+	defer log.Close()
+	begin := time.Now()
+	// The shell waits for its place in the group before it becomes the server.
+	c.cmd = exec.Command("/bin/sh", "-c", `read x; exec "$@"`, "sh", filepath.Join(c.bin, "cox"), "up", "--state-dir", c.state,
+		"--socket", c.socket(), "--tcp", "none", "--nodes", strconv.Itoa(nodes))
+	c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = environ(), log, log
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err := c.cmd.StdinPipe()
+	must(err)
+	must(c.cmd.Start())
+	c.group.add(c.cmd.Process.Pid)
+	fmt.Fprintln(in)
+	in.Close()
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		cl := c.client()
+		// The list needs all jobs; /v1 would be answered before they are there.
+		r, err := cl.Do("GET", "/v1/jobs?columns=id&limit=1", "text/tab-separated-values", nil)
+		if err == nil && r.Status == 200 {
+			cl.Close()
+			return time.Since(begin)
+		}
+		cl.Close()
+		if time.Now().After(deadline) {
+			text, _ := os.ReadFile(filepath.Join(c.dir, "cox.log"))
+			panic(fmt.Sprintf("the server did not start: %v\n%s", err, text))
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (c *coxSide) client() *lean.Client {
+	return lean.New(address.Address{Socket: c.socket(), URL: "http://cox"})
+}
+
+// stop ends the server and its jobs.
+func (c *coxSide) stop() {
+	if c.cmd == nil {
+		return
+	}
+	runOf(c, "scancel", "-u", "root")
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	_ = c.cmd.Wait()
+	c.cmd = nil
+	c.group.remove()
+	c.group = ""
+	os.RemoveAll(c.state)
+}
+
+// pause ends the server and keeps its state.
+func (c *coxSide) pause() {
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	_ = c.cmd.Wait()
+	c.cmd = nil
+}
+
+// slurmSide is a running Slurm.
+type slurmSide struct {
+	lab   string
+	group group
+}
+
+// newSlurm puts the daemons of a lab into a group.
+func newSlurm(lab string) *slurmSide {
+	s := &slurmSide{lab: lab, group: newGroup("slurm")}
+	pids, err := filepath.Glob(filepath.Join(lab, "run", "*.own"))
+	must(err)
+	for _, f := range pids {
+		if pid := s.pid(f); pid > 0 {
+			s.group.add(pid)
+		}
+	}
+	return s
+}
+
+func (s *slurmSide) pid(file string) int {
+	b, _ := os.ReadFile(file)
+	n, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+	return n
+}
+
+func (s *slurmSide) name() string { return "Slurm" }
+
+func (s *slurmSide) command(name string) string { return "/usr/bin/" + name }
+
+func (s *slurmSide) environ() []string {
+	return environ("SLURM_CONF=" + filepath.Join(s.lab, "slurm.conf"))
+}
+
+func (s *slurmSide) used() time.Duration { return s.group.used() }
+
+func (s *slurmSide) memory() int64 {
+	return resident(s.pid(filepath.Join(s.lab, "run", "slurmctld.own")))
+}
+
+func (s *slurmSide) run(name string, args ...string) (string, error) { return runOf(s, name, args...) }
+
+// client is a connection to slurmrestd.
+func (s *slurmSide) client() *lean.Client {
+	return lean.New(address.Address{Socket: filepath.Join(s.lab, "rest", "sock"), URL: "http://localhost"})
+}
+
+// runOf runs a command of a side and returns what it printed.
+func runOf(s side, name string, args ...string) (string, error) {
+	cmd := exec.Command(s.command(name), args...)
+	cmd.Env = s.environ()
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// sides are those that are there, ours first.
+func (b *bench) sides() []side {
+	out := []side{b.cox}
+	if b.slurm != nil {
+		out = append(out, b.slurm)
+	}
+	return out
+}
+
+// clear cancels all jobs of a side and waits until none is left.
+func clear(s side) {
+	_, _ = runOf(s, "scancel", "-u", "root,nobody")
+	_, _ = runOf(s, "scancel", "-u", "root")
+	if s.name() == "Slurm" {
+		_, _ = runOf(s, "scancel", "-u", "nobody")
+	}
+	deadline := time.Now().Add(2 * time.Minute)
+	for time.Now().Before(deadline) {
+		out, _ := runOf(s, "squeue", "-h", "-o", "%i")
+		if out == "" {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	panic(s.name() + ": jobs do not go away")
+}

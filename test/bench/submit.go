@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/lean"
+)
+
+// clients is how many submit at once.
+const clients = 16
+
+// restPath is where slurmrestd takes jobs.
+const restPath = "/slurm/v0.0.38/job/submit"
+
+// noise is text that does not repeat, so that no script is like another.
+func noise(n int) string {
+	var b strings.Builder
+	for b.Len() < n {
+		fmt.Fprintf(&b, "# %016x %016x\n", rand.Uint64(), rand.Uint64())
+	}
+	return b.String()[:n]
+}
+
+// work is a job to submit over HTTP.
+type work struct {
+	held   bool
+	script string // without the first line
+	plain  bool   // few variables
+}
+
+// body is the request in a side's own form.
+func (w *work) body(s side) []byte {
+	text := "#!/bin/sh\n" + w.script
+	env := s.environ()
+	if w.plain {
+		env = env[:5]
+	}
+	if s.name() == "cox" {
+		args := []string{"--output=/dev/null"}
+		if w.held {
+			args = append(args, "--hold")
+		}
+		return lean.Submit(&api.Submit{Form: api.FormSbatch, File: "bench.sh", Text: text, Args: args, Environ: env, Dir: "/tmp", Host: "bench"})
+	}
+	var vars lean.Object
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		vars.SetText(name, value)
+	}
+	var j lean.Object
+	j.Text("name", "bench")
+	j.True("hold", w.held)
+	j.Text("standard_output", "/dev/null")
+	j.Text("current_working_directory", "/tmp")
+	j.Raw("environment", vars.End())
+	var o lean.Object
+	o.Raw("job", j.End())
+	o.Text("script", text)
+	return o.End()
+}
+
+func (b *bench) connect(s side) (*lean.Client, string) {
+	if s.name() == "cox" {
+		return b.cox.client(), "/v1/jobs"
+	}
+	return b.slurm.client(), restPath
+}
+
+// submitAll submits n jobs by 16 clients that keep their connections, and returns how
+// long that took and the time of each request. made makes job i.
+func (b *bench) submitAll(s side, n int, made func(i int) work) (time.Duration, sample) {
+	bodies := make([][]byte, n)
+	for i := range bodies {
+		w := made(i)
+		bodies[i] = w.body(s)
+	}
+	var next atomic.Int64
+	var mu sync.Mutex
+	var all sample
+	var failed atomic.Pointer[string]
+	var wg sync.WaitGroup
+	begin := time.Now()
+	for range clients {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			c, path := b.connect(s)
+			defer c.Close()
+			var took sample
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n || failed.Load() != nil {
+					break
+				}
+				at := time.Now()
+				if err := post(c, path, bodies[i]); err != nil {
+					text := fmt.Sprintf("%s: submission %d: %v", s.name(), i, err)
+					failed.Store(&text)
+					break
+				}
+				took.ms(time.Since(at))
+			}
+			mu.Lock()
+			all = append(all, took...)
+			mu.Unlock()
+		}()
+	}
+	wg.Wait()
+	if text := failed.Load(); text != nil {
+		panic(*text)
+	}
+	return time.Since(begin), all
+}
+
+func post(c *lean.Client, path string, body []byte) error {
+	r, err := c.Do("POST", path, "", body)
+	if err != nil {
+		return err
+	}
+	text, err := r.All()
+	if err == nil && r.Status/100 != 2 {
+		err = fmt.Errorf("status %d: %.300s", r.Status, text)
+	}
+	return err
+}
+
+// submissions is part d.
+func (b *bench) submissions() {
+	n := b.size(4000)
+	t := table{title: fmt.Sprintf("(d) Submissions of distinct 4 KB scripts with a full environment, %d clients, %d a round (held)", clients, n)}
+	rate, p50, p99, cpu := b.samples(), b.samples(), b.samples(), b.samples()
+	b.cox.fresh()
+	for range b.rounds {
+		for _, s := range b.sides() {
+			before := s.used()
+			took, each := b.submitAll(s, n, func(i int) work { return work{held: true, script: fmt.Sprintf("# %d\n", i) + noise(4<<10)} })
+			cpu[s.name()].add(float64(s.used()-before) / 1e6 / float64(n))
+			rate[s.name()].add(float64(n) / took.Seconds())
+			p50[s.name()].add(each.median())
+			p99[s.name()].add(each.at(0.99))
+			clear(s)
+		}
+	}
+	t.both("submissions a second (ours durable; Slurm's not for seconds)", rate)
+	t.both("p50, ms", p50)
+	t.both("p99, ms", p99)
+	t.both("CPU of the daemons a submission, ms", cpu)
+	t.print()
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// throughput is part c.
+func (b *bench) throughput() {
+	n := b.size(2000)
+	t := table{title: fmt.Sprintf("(c) %d × true, first submission to last end", n)}
+	single, array, cpuSingle, cpuArray := b.samples(), b.samples(), b.samples(), b.samples()
+	b.cox.fresh()
+	var floor, floorCPU sample
+	for range b.rounds {
+		took, used := b.floor(n)
+		floor.add(float64(n) / took.Seconds())
+		floorCPU.add(float64(used) / 1e6 / float64(n))
+		for _, s := range b.sides() {
+			before, begin := s.used(), time.Now()
+			b.submitAll(s, n, func(int) work { return work{script: "true\n", plain: true} })
+			drain(s)
+			single[s.name()].add(float64(n) / time.Since(begin).Seconds())
+			cpuSingle[s.name()].add(float64(s.used()-before) / 1e6 / float64(n))
+
+			before, begin = s.used(), time.Now()
+			out, err := runOf(s, "sbatch", "-o", "/dev/null", "-a", fmt.Sprintf("1-%d", n), "--wrap", "true")
+			if err != nil {
+				panic(s.name() + ": " + out)
+			}
+			drain(s)
+			array[s.name()].add(float64(n) / time.Since(begin).Seconds())
+			cpuArray[s.name()].add(float64(s.used()-before) / 1e6 / float64(n))
+		}
+	}
+	t.both("jobs a second, submitted one by one by 16 clients", single)
+	t.both("CPU a job of all daemons and what they start, ms", cpuSingle)
+	t.both("jobs a second, one array", array)
+	t.both("CPU a task, ms", cpuArray)
+	t.row("floor: this machine starting as many shells in a loop, a second", floor, nil)
+	t.row("floor: CPU a shell, ms", floorCPU, nil)
+	t.print()
+}
+
+// drainPoll is how often a queue is looked at; each look costs the side about what one
+// squeue costs.
+const drainPoll = 100 * time.Millisecond
+
+// drain waits until no job is left.
+func drain(s side) {
+	deadline := time.Now().Add(10 * time.Minute)
+	for {
+		out, err := runOf(s, "squeue", "-h", "-o", "%i %t", "-t", "PD,R,CG,CF")
+		if err == nil && strings.TrimSpace(out) == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			panic(s.name() + ": jobs do not end: " + out)
+		}
+		time.Sleep(drainPoll)
+	}
+}
+
+// floor starts n shells that end at once, one after another on each CPU, which is the
+// least that n scripts can cost here.
+func (b *bench) floor(n int) (wall, cpu time.Duration) {
+	self, err := os.Executable()
+	must(err)
+	r := spawn(self, []string{"shells", fmt.Sprint(n)}, environ())
+	return r.wall, r.cpu
+}
