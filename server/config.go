@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -79,12 +80,12 @@ type Config struct {
 	Group   string   // whose members are administrators; empty: none
 	Users   *user.Users
 	Log     *slog.Logger
-	Name    string     // of the cluster
-	Version string     // of cox
-	Pools   []api.Pool // and what their engines can do
-	Output  Output     // nil: logs are not served
-	Exec    Exec       // nil: exec is not served
-	Adviser Adviser    // nil: advice is not served
+	Name    string        // of the cluster
+	Version string        // of cox
+	Pools   []api.Pool    // and what their engines can do
+	Output  Output        // an engine.Logger; nil: logs are not served
+	Exec    engine.Execer // nil: exec is not served
+	Adviser Adviser       // nil: advice is not served
 
 	Mail     bool   // somebody sends mail about jobs
 	MaxArray uint32 // array indices stay below it; 0: Slurm's own bound

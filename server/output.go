@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,35 +15,15 @@ import (
 	"github.com/coxswain-sched/coxswain/api/frame"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
-// Output opens what jobs print. Files are opened with the rights of the job's
-// owner.
+// Output opens what jobs print, as engine.Logger does: with the rights of the
+// owner, and so that a Read at the present end may return more later.
 type Output interface {
-	// OpenLog opens output of a job from its beginning. A Read at its present end
-	// returns io.EOF, and may return more when it is called again.
-	OpenLog(ctx context.Context, v *control.View, q LogQuery) (io.ReadCloser, error)
-}
-
-// LogQuery says which output of a job.
-type LogQuery struct {
-	Stream string // "stdout" or "stderr"
-	Step   *int   // the log of a rank of this step; nil with Rank: of the last step that has it
-	Rank   *int   // nil without Step: the job's own files
-}
-
-// Exec runs commands beside the tasks of running jobs, with their owner's rights.
-type Exec interface {
-	Exec(ctx context.Context, v *control.View, e api.Exec, s ExecStreams) (job.ExitCode, error)
-}
-
-// ExecStreams are the ends of a command. Resize ends with the client.
-type ExecStreams struct {
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	Resize         <-chan api.Window
+	OpenLog(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error)
 }
 
 type logInput struct {
@@ -74,16 +55,16 @@ func (s *Server) logs(c *call, in *logInput) error {
 	if err != nil {
 		return err
 	}
-	q := LogQuery{Stream: in.Stream}
+	q := logQuery{stream: in.Stream}
 	for _, n := range []struct {
 		name, from string
 		to         **int
-	}{{"step", in.Step, &q.Step}, {"rank", in.Rank, &q.Rank}} {
+	}{{"step", in.Step, &q.step}, {"rank", in.Rank, &q.rank}} {
 		if n.from == "" {
 			continue
 		}
-		var i int
-		if err := json.Unmarshal([]byte(n.from), &i); err != nil || i < -1 {
+		i, err := strconv.Atoi(n.from)
+		if err != nil || i < engine.BatchStep {
 			return fault.New(fault.Invalid, "%s: %q is no number", n.name, n.from).Advise("ranks count from 0; step -1 is the batch script")
 		}
 		*n.to = &i
@@ -98,7 +79,7 @@ func (s *Server) logs(c *call, in *logInput) error {
 			return err
 		}
 	}
-	r, err := s.cfg.Output.OpenLog(ctx, &v, q)
+	r, err := s.openLog(ctx, c, in, q, &v)
 	if err != nil {
 		return err
 	}
@@ -113,6 +94,61 @@ func (s *Server) logs(c *call, in *logInput) error {
 	}
 	h.Set(logEnd, why)
 	return nil
+}
+
+// logQuery says which output of a job.
+type logQuery struct {
+	stream     string // "stdout" or "stderr"
+	step, rank *int   // nil: the job's own files
+}
+
+// openLog opens a log. Of a job that runs and is followed it waits for the log to
+// be there.
+func (s *Server) openLog(ctx context.Context, c *call, in *logInput, q logQuery, v *control.View) (io.ReadCloser, error) {
+	for {
+		file, err := engine.LogFile(v.Report, q.stream, q.step, q.rank)
+		if err != nil && q.step == nil && q.rank == nil && v.Job.State != job.Pending {
+			file, err = outputName(v, q.stream), nil // no report has come of it, or none is kept
+		}
+		if err == nil {
+			r, oerr := s.cfg.Output.OpenLog(ctx, v.Job.Spec.Owner, file)
+			if oerr == nil {
+				return r, nil
+			}
+			err = oerr
+		}
+		if fault.KindOf(err) != fault.NotFound || !in.Follow || !v.Job.State.Holds() {
+			return nil, noOutput(v, err)
+		}
+		pause(ctx, logPoll)
+		if ctx.Err() != nil {
+			return nil, fault.New(fault.Unavailable, "given up: %w", ctx.Err())
+		}
+		again, err := c.find(in.Job, auth.SeeLogs)
+		if err != nil {
+			return nil, err
+		}
+		v = &again
+	}
+}
+
+func outputName(v *control.View, stream string) string {
+	if stream == "stderr" {
+		return stderrOf(v)
+	}
+	return expanded(v, v.Job.Spec.Output.Stdout, "")
+}
+
+// noOutput says in the words of jobs that there is no log.
+func noOutput(v *control.View, err error) error {
+	if fault.KindOf(err) != fault.NotFound {
+		return err
+	}
+	name := v.Job.Name()
+	if v.Job.State == job.Pending {
+		return fault.New(fault.NotFound, "job %s waits and has no output yet", name).Advise("cox why %s; cox logs -f %s waits for it", name, name)
+	}
+	return fault.New(fault.NotFound, "job %s: %w", name, err).Advise("cox show %s lists its tasks and files", name)
 }
 
 // untilStarted waits until a job has an attempt, or has ended without.
@@ -281,7 +317,7 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec) error {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	in, feed := io.Pipe()
-	sizes := make(chan api.Window, 1)
+	sizes := make(chan engine.Window, 1)
 	go func() { // ends when the connection is closed, at the latest below
 		defer cancel()
 		defer close(sizes)
@@ -295,7 +331,10 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec) error {
 		}
 	}()
 	w := frame.NewWriter(conn)
-	code, err := s.cfg.Exec.Exec(ctx, v, e, ExecStreams{Stdin: in, Stdout: w.Stream(frame.Stdout), Stderr: w.Stream(frame.Stderr), Resize: sizes})
+	code, err := s.cfg.Exec.Exec(ctx, v.Ref, engine.ExecRequest{
+		Command: e.Command, Node: e.Node, Rank: e.Rank, Env: e.Env, TTY: e.TTY, Window: engine.Window(e.Window), Resize: sizes,
+		Stdin: in, Stdout: w.Stream(frame.Stdout), Stderr: w.Stream(frame.Stderr),
+	})
 	in.Close()
 	kind, last := frame.Exit, any(code)
 	if err != nil {
@@ -312,7 +351,7 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec) error {
 }
 
 // readFrames reads what the client sends until it goes.
-func readFrames(r io.Reader, stdin *io.PipeWriter, sizes chan<- api.Window) error {
+func readFrames(r io.Reader, stdin *io.PipeWriter, sizes chan<- engine.Window) error {
 	var buf []byte
 	for {
 		t, payload, grown, err := frame.Read(r, buf)
@@ -330,7 +369,7 @@ func readFrames(r io.Reader, stdin *io.PipeWriter, sizes chan<- api.Window) erro
 		case frame.Window:
 			if rows, cols, ok := frame.GetWindow(payload); ok {
 				select {
-				case sizes <- api.Window{Rows: rows, Cols: cols}:
+				case sizes <- engine.Window{Rows: rows, Cols: cols}:
 				default: // only the latest matters, and the next comes soon
 				}
 			}

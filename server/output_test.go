@@ -15,22 +15,25 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
-// files gives a file for every log.
+// files opens files below a folder and says as whom it was asked to.
 type files struct {
 	dir   string
-	asked chan LogQuery
+	asked chan string
 }
 
-func (f *files) OpenLog(_ context.Context, v *control.View, q LogQuery) (io.ReadCloser, error) {
-	f.asked <- q
-	r, err := os.Open(filepath.Join(f.dir, v.Job.Name()+"."+q.Stream))
+func (f *files) OpenLog(_ context.Context, owner job.Owner, file string) (io.ReadCloser, error) {
+	select {
+	case f.asked <- owner.User + " " + file:
+	default:
+	}
+	r, err := os.Open(filepath.Join(f.dir, filepath.Base(file)))
 	if err != nil {
-		return nil, fault.New(fault.NotFound, "job %s has printed nothing yet", v.Job.Name()).Advise("wait")
+		return nil, fault.New(fault.NotFound, "%w", err)
 	}
 	return r, nil
 }
@@ -38,7 +41,10 @@ func (f *files) OpenLog(_ context.Context, v *control.View, q LogQuery) (io.Read
 func TestLogs(t *testing.T) {
 	p := newPlane()
 	p.fill(t, 2, "anna", 2001, nil)
-	f := &files{dir: t.TempDir(), asked: make(chan LogQuery, 10)}
+	p.start(1, "v1")
+	p.jobs[0].Report.Files = []string{"/home/anna/1.stdout", "/home/anna/1.stderr"}
+	p.jobs[0].Report.Tasks = []engine.TaskReport{{Step: 0, Rank: 3, Log: "/state/0.3.log"}, {Step: 1, Rank: 3, Log: "/state/1.3.log"}}
+	f := &files{dir: t.TempDir(), asked: make(chan string, 10)}
 	r := start(t, p, func(c *Config) { c.Output = f })
 	c := r.as(t, "anna")
 	lines := ""
@@ -60,17 +66,31 @@ func TestLogs(t *testing.T) {
 	<-f.asked
 	<-f.asked
 	rank, step := 3, 0
-	_, err = c.Logs(t.Context(), "1", client.LogOptions{Stream: "stderr", Rank: &rank, Step: &step})
-	if q := <-f.asked; fault.KindOf(err) != fault.NotFound || q.Stream != "stderr" || *q.Rank != 3 || *q.Step != 0 {
-		t.Errorf("%+v, %v", q, err)
+	for want, o := range map[string]client.LogOptions{
+		"anna /state/1.3.log":      {Rank: &rank},
+		"anna /state/0.3.log":      {Rank: &rank, Step: &step},
+		"anna /home/anna/1.stderr": {Stream: "stderr"},
+	} {
+		if _, err := c.Logs(t.Context(), "1", o); fault.KindOf(err) != fault.NotFound || fault.Remedy(err) == "" {
+			t.Errorf("%v", err)
+		}
+		if got := <-f.asked; got != want {
+			t.Errorf("opened %s, not %s", got, want)
+		}
+	}
+	if _, err := c.Logs(t.Context(), "2", client.LogOptions{}); fault.KindOf(err) != fault.NotFound || !strings.Contains(err.Error(), "waits") {
+		t.Errorf("of a job that waits: %v", err)
+	}
+	other := 4
+	if _, err := c.Logs(t.Context(), "1", client.LogOptions{Rank: &other}); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("of no such rank: %v", err)
 	}
 	resp, answer := r.ask(t, "GET", "/v1/jobs/1/logs?stream=stdin", r.token(t, "anna", nil), "")
 	refusal(t, "stream", resp, answer, 400, fault.Invalid, "stream")
 	resp, answer = r.ask(t, "GET", "/v1/jobs/1/logs?rank=x", r.token(t, "anna", nil), "")
 	refusal(t, "rank", resp, answer, 400, fault.Invalid, "rank")
 
-	// a job that waits is followed from its start to its end
-	p.start(1, "v1")
+	// what is written is followed to the end of the job
 	got := make(chan string, 1)
 	go func() {
 		body, err := c.Logs(t.Context(), "1", client.LogOptions{Follow: true, Tail: 1})
@@ -97,7 +117,7 @@ func TestLogs(t *testing.T) {
 func TestFollowBeginsWhenTheJobDoes(t *testing.T) {
 	p := newPlane()
 	p.fill(t, 1, "anna", 2001, nil)
-	f := &files{dir: t.TempDir(), asked: make(chan LogQuery, 1)}
+	f := &files{dir: t.TempDir(), asked: make(chan string, 1)}
 	r := start(t, p, func(c *Config) { c.Output = f })
 	got := make(chan string, 1)
 	c := r.as(t, "anna")
@@ -105,10 +125,13 @@ func TestFollowBeginsWhenTheJobDoes(t *testing.T) {
 		body, err := c.Logs(t.Context(), "1", client.LogOptions{Follow: true})
 		got <- text(t, body, err)
 	}()
-	if err := os.WriteFile(filepath.Join(f.dir, "1.stdout"), []byte("hello\n"), 0o600); err != nil {
+	p.start(1, "v1")
+	if got := <-f.asked; got != "anna /home/anna/out-1" { // no report names files yet
+		t.Errorf("opened %s", got)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, "out-1"), []byte("hello\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.start(1, "v1")
 	<-f.asked
 	p.finish(1, job.Completed, job.ExitCode{})
 	if s := <-got; s != "hello\n" {
@@ -117,26 +140,26 @@ func TestFollowBeginsWhenTheJobDoes(t *testing.T) {
 }
 
 // shell is a command that repeats its input in capitals.
-type shell struct{ got chan api.Exec }
+type shell struct{ got chan engine.ExecRequest }
 
-func (s *shell) Exec(ctx context.Context, _ *control.View, e api.Exec, io2 ExecStreams) (job.ExitCode, error) {
+func (s *shell) Exec(ctx context.Context, _ engine.Ref, e engine.ExecRequest) (job.ExitCode, error) {
 	s.got <- e
 	switch e.Command[0] {
 	case "upper":
-		b, err := io.ReadAll(io2.Stdin)
+		b, err := io.ReadAll(e.Stdin)
 		if err != nil {
 			return job.ExitCode{}, err
 		}
-		fmt.Fprint(io2.Stdout, strings.ToUpper(string(b)))
-		fmt.Fprint(io2.Stderr, "done")
+		fmt.Fprint(e.Stdout, strings.ToUpper(string(b)))
+		fmt.Fprint(e.Stderr, "done")
 		return job.ExitCode{Status: 3}, nil
 	case "size":
-		w := <-io2.Resize
-		fmt.Fprintf(io2.Stdout, "%dx%d", w.Rows, w.Cols)
+		w := <-e.Resize
+		fmt.Fprintf(e.Stdout, "%dx%d", w.Rows, w.Cols)
 		return job.ExitCode{}, nil
 	case "sleep":
 		<-ctx.Done()
-		s.got <- api.Exec{Command: []string{"stopped"}}
+		s.got <- engine.ExecRequest{Command: []string{"stopped"}}
 		return job.ExitCode{}, ctx.Err()
 	}
 	return job.ExitCode{}, fault.New(fault.NotFound, "%s: no such command", e.Command[0]).Advise("look at PATH")
@@ -146,7 +169,7 @@ func TestExec(t *testing.T) {
 	p := newPlane()
 	p.fill(t, 2, "anna", 2001, nil)
 	p.start(1, "v1")
-	sh := &shell{got: make(chan api.Exec, 10)}
+	sh := &shell{got: make(chan engine.ExecRequest, 10)}
 	r := start(t, p, func(c *Config) { c.Exec = sh })
 	c := r.as(t, "anna")
 	rank := 1
