@@ -37,7 +37,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exit": exitIs, "nothing-left": nothingLeft, "mkbytes": makeBytes, "mkcrlf": makeCRLF,
+			"exit": exitIs, "server": startServer, "eventually": eventually, "nothing-left": nothingLeft, "mkbytes": makeBytes, "mkcrlf": makeCRLF,
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {

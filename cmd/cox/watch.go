@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,8 @@ func (a *app) watchCommand() *cobra.Command {
 		Short: "Print changes as they happen",
 		Long: `Prints a line for every change: submissions, starts, ends, drains. It goes on over a
 broken connection and over a restart of the server, and misses nothing and repeats
-nothing. With jobs it ends when all of them have ended.
+nothing. With jobs it ends when all of them have ended; those that had ended before
+do not count, unless the watch begins at the first event (--after 0).
 
 -o json prints one JSON object a line; its seq is what --after takes to go on later.`,
 		Example: `  cox watch
@@ -63,11 +65,12 @@ func (a *app) watch(ctx context.Context, c *client.Client, f *watchFlags, ids []
 		}
 		f.after = info.Change
 	}
-	live, err := a.liveOf(ctx, c, ids)
+	left, err := a.unended(ctx, c, ids, resumed && f.after == 0)
 	if err != nil {
 		return err
 	}
-	if len(ids) > 0 && len(live) == 0 && !resumed {
+	ends := len(left) > 0
+	if len(ids) > 0 && !ends && !resumed {
 		return nil
 	}
 	lost := false
@@ -83,14 +86,12 @@ func (a *app) watch(ctx context.Context, c *client.Client, f *watchFlags, ids []
 		if err := a.sayEvent(&e, f.format); err != nil {
 			return err
 		}
-		switch name := eventJob(&e); {
-		case len(ids) == 0:
-		case final(e.State):
-			delete(live, name)
-		case e.State != "":
-			live[name] = true
+		if final(e.State) {
+			delete(left, eventJob(&e))
+		} else if e.State != "" && ends {
+			left[eventJob(&e)] = true // it runs again
 		}
-		if len(ids) > 0 && len(live) == 0 {
+		if ends && len(left) == 0 {
 			return errAllEnded
 		}
 		return nil
@@ -101,22 +102,30 @@ func (a *app) watch(ctx context.Context, c *client.Client, f *watchFlags, ids []
 	return err
 }
 
-// liveOf says which of the named jobs, tasks of arrays each, have not ended.
-func (a *app) liveOf(ctx context.Context, c *client.Client, ids []string) (map[string]bool, error) {
-	live := map[string]bool{}
+// unended says which of the named jobs, tasks of arrays each, have not ended; or,
+// where all events are watched from the first on, whose end is still to be read.
+func (a *app) unended(ctx context.Context, c *client.Client, ids []string, all bool) (map[string]bool, error) {
+	left := map[string]bool{}
 	if len(ids) == 0 {
-		return live, nil
+		return left, nil
 	}
 	for _, id := range ids {
-		if _, err := c.Job(ctx, id); err != nil {
+		j, err := c.Job(ctx, id)
+		if err != nil {
 			return nil, err
 		}
+		left[j.Name] = all
 	}
-	names, err := jobNames(ctx, c, client.Query{Select: api.Select{IDs: ids}})
+	q := client.Query{Select: api.Select{IDs: ids}}
+	if all {
+		q.States = []string{"all"}
+	}
+	names, err := jobNames(ctx, c, q)
 	for _, n := range names {
-		live[n] = true
+		left[n] = true
 	}
-	return live, err
+	maps.DeleteFunc(left, func(_ string, there bool) bool { return !there })
+	return left, err
 }
 
 func eventJob(e *api.Event) string {
