@@ -17,7 +17,7 @@ import (
 // jobFields are the fields of a job as a whole, in the order in which Render writes
 // them. topFields adds those of a group, for jobs with one.
 var jobFields = []field[draft]{
-	{name: "version", form: form{text: "v1", schema: schema{"const": "v1"}}, doc: "the version of this form", also: []string{"apiVersion"}, set: setVersion},
+	{name: "version", form: form{text: "v1", schema: func() schema { return schema{"const": "v1"} }}, doc: "the version of this form", also: []string{"apiVersion"}, set: setVersion},
 	{name: "name", form: aText, doc: "name of the job; the file's name if not given", sbatch: "job-name", set: text(func(d *draft) *string { return &d.spec.Name })},
 	{name: "comment", form: aText, doc: "free text", sbatch: "comment", also: []string{"description"}, set: text(func(d *draft) *string { return &d.spec.Comment })},
 	{name: "account", form: aText, doc: "who pays", sbatch: "account", also: []string{"project"}, set: text(func(d *draft) *string { return &d.spec.Account })},
@@ -47,10 +47,10 @@ var jobFields = []field[draft]{
 	{name: "env", form: aEnv, doc: "variables to set, NAME: value", also: []string{"environment", "variables"}, set: setEnv},
 	{name: "export", form: aList, doc: "what is taken over of the submission's environment: all (as without it), none, nil, or names; NAME=value sets one", sbatch: "export", also: []string{"inherit"}, set: setExport},
 	{name: "kill_on_bad_exit", form: aBool, doc: "with command: one failed task ends the job (true if not given)", also: []string{"fail_fast"}, set: boolean(func(d *draft) *bool { return &d.spec.KillOnBadExit })},
-	{name: "groups", form: form{text: "[{fields of a group}, …]", schema: schema{"type": "array", "minItems": 1, "maxItems": maxGroups, "items": object(groupFields)}}, doc: "several groups of unlike tasks that start together; the fields of a group stand in them", also: []string{"components", "tasks_groups", "hetjob"}, set: setGroups},
+	{name: "groups", form: form{text: "[{fields of a group}, …]", schema: listOf(object(groupFields), 1, maxGroups)}, doc: "several groups of unlike tasks that start together; the fields of a group stand in them", also: []string{"components", "tasks_groups", "hetjob"}, set: setGroups},
 	{name: "command", form: form{text: "text for sh -c, or [program, argument, …]", schema: aList.schema}, doc: "every task runs it", also: []string{"cmd", "run", "exec"}, set: setCommand},
-	{name: "script", form: form{text: "text, after |", schema: schema{"type": "string", "minLength": 1}}, doc: "runs once, on the first node; starts tasks by srun. Without a first line #! it is for bash", sbatch: "wrap", also: []string{"batch"}, set: setScript},
-	{name: "args", form: form{text: "[text, …]", schema: schema{"type": "array", "items": scalar}}, doc: "arguments of the script", also: []string{"arguments", "script_args"}, set: setArgs},
+	{name: "script", form: form{text: "text, after |", schema: func() schema { return schema{"type": "string", "minLength": 1} }}, doc: "runs once, on the first node; starts tasks by srun. Without a first line #! it is for bash", sbatch: "wrap", also: []string{"batch"}, set: setScript},
+	{name: "args", form: form{text: "[text, …]", schema: listOf(scalar, 0, 0)}, doc: "arguments of the script", also: []string{"arguments", "script_args"}, set: setArgs},
 }
 
 // topFields are the fields of a document.
@@ -81,9 +81,9 @@ const (
 // Forms of single fields.
 var (
 	aDepends = form{text: "afterok:7, [afterok:7, singleton]", schema: aList.schema}
-	aArray   = form{text: "0-15%4, {indices, max_running}", schema: schema{"anyOf": []schema{{"type": []string{"string", "integer"}}, object(arrayFields)}}}
-	aMail    = form{text: "end,fail, [end, fail], {types, to}", schema: schema{"anyOf": []schema{aList.schema, object(mailFields)}}}
-	aEnv     = form{text: "{NAME: value, …}", schema: schema{"type": "object", "propertyNames": schema{"pattern": `^[^0-9\s="'][^\s="']*$`}, "additionalProperties": schema{"type": []string{"string", "number", "boolean", "null"}}}}
+	aArray   = form{text: "0-15%4, {indices, max_running}", schema: anyOf(aWhen.schema, object(arrayFields))}
+	aMail    = form{text: "end,fail, [end, fail], {types, to}", schema: anyOf(aList.schema, object(mailFields))}
+	aEnv     = form{text: "{NAME: value, …}", schema: envSchema}
 )
 
 func text(to func(*draft) *string) func(*parser, *draft, value) {
@@ -164,7 +164,7 @@ type arrayDraft struct {
 }
 
 var arrayFields = []field[arrayDraft]{
-	{name: "indices", form: form{text: "0-15, 1-9:2, 1,5,7", schema: schema{"type": []string{"string", "integer"}}}, doc: "the indices", set: func(_ *parser, a *arrayDraft, v value) { a.indices = v }},
+	{name: "indices", form: form{text: "0-15, 1-9:2, 1,5,7", schema: aWhen.schema}, doc: "the indices", set: func(_ *parser, a *arrayDraft, v value) { a.indices = v }},
 	{name: "max_running", form: aNumber(1, slurmfmt.MaxArraySize), doc: "how many may run at once", also: []string{"limit", "parallel"}, set: func(p *parser, a *arrayDraft, v value) {
 		a.max = uint32(p.number(v, 1, slurmfmt.MaxArraySize))
 	}},

@@ -15,13 +15,10 @@ import (
 
 // form is what a field's value may look like.
 type form struct {
-	text   string // for documentation
-	schema schema // for editors
-	empty  bool   // a field without a value is taken
+	text   string        // for documentation
+	schema func() schema // for editors; made when it is asked for, which commands do not
+	empty  bool          // a field without a value is taken
 }
-
-// schema is a JSON Schema.
-type schema map[string]any
 
 // maxCount is the largest number of nodes, tasks or CPUs that can be asked for.
 const maxCount = math.MaxInt32
@@ -33,19 +30,18 @@ const (
 )
 
 var (
-	scalar    = schema{"type": []string{"string", "number", "boolean"}}
 	aText     = form{text: "text", schema: scalar}
-	aBool     = form{text: "true, false", schema: schema{"type": "boolean"}}
-	aCount    = form{text: "number from 1", schema: schema{"type": "integer", "minimum": 1, "maximum": maxCount}}
-	aDuration = form{text: "30m, 4h, 1d12h, 90s, D-H:M:S, H:M:S, unlimited", schema: schema{"type": "string", "pattern": timePattern}}
-	aSize     = form{text: "512M, 32G, 1.5T", schema: schema{"type": "string", "pattern": sizePattern}}
-	aSizeAll  = form{text: "512M, 32G, all", schema: schema{"anyOf": []schema{aSize.schema, {"const": "all"}}}}
-	aList     = form{text: "text, a,b or [a, b]", schema: schema{"anyOf": []schema{scalar, {"type": "array", "items": scalar, "minItems": 1}}}}
-	aWhen     = form{text: "2026-01-31T18:00, 18:00, tomorrow, now+2hours", schema: schema{"type": []string{"string", "integer"}}}
+	aBool     = form{text: "true, false", schema: func() schema { return schema{"type": "boolean"} }}
+	aCount    = form{text: "number from 1", schema: integer(1, maxCount)}
+	aDuration = form{text: "30m, 4h, 1d12h, 90s, D-H:M:S, H:M:S, unlimited", schema: pattern(timePattern)}
+	aSize     = form{text: "512M, 32G, 1.5T", schema: pattern(sizePattern)}
+	aSizeAll  = form{text: "512M, 32G, all", schema: anyOf(pattern(sizePattern), func() schema { return schema{"const": "all"} })}
+	aList     = form{text: "text, a,b or [a, b]", schema: anyOf(scalar, listOf(scalar, 1, 0))}
+	aWhen     = form{text: "2026-01-31T18:00, 18:00, tomorrow, now+2hours", schema: func() schema { return schema{"type": []string{"string", "integer"}} }}
 )
 
 func aNumber(least, most int64) form {
-	return form{text: "number", schema: schema{"type": "integer", "minimum": least, "maximum": most}}
+	return form{text: "number", schema: integer(least, most)}
 }
 
 // text is a scalar as it was written.

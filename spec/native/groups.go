@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -78,13 +79,13 @@ var groupFields = []field[groupDraft]{
 	{name: "nodelist", form: aList, doc: "nodes that must be among its nodes, such as gpu[1-4]", sbatch: "nodelist", also: []string{"hosts"}, set: func(p *parser, g *groupDraft, v value) { g.group.NodeList = p.hosts(v) }},
 	{name: "exclude", form: aList, doc: "nodes that must not", sbatch: "exclude", set: func(p *parser, g *groupDraft, v value) { g.group.Exclude = p.hosts(v) }},
 	{name: "contiguous", form: aBool, doc: "nodes that follow each other", sbatch: "contiguous", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Contiguous })},
-	{name: "distribution", form: form{text: "block, cyclic, plane=N", schema: schema{"type": "string", "pattern": `^(block|cyclic|plane=[1-9][0-9]*)$`}}, doc: "how tasks are dealt to nodes", sbatch: "distribution", set: setDistribution},
+	{name: "distribution", form: form{text: "block, cyclic, plane=N", schema: pattern(`^(block|cyclic|plane=[1-9][0-9]*)$`)}, doc: "how tasks are dealt to nodes", sbatch: "distribution", set: setDistribution},
 }
 
 var (
-	aNodes = form{text: "4, 2-4, 2- (at least)", schema: schema{"anyOf": []schema{aCount.schema, {"type": "string", "pattern": `^[1-9][0-9]*(-([1-9][0-9]*)?)?$`}}}}
-	aCPUs  = form{text: "4, 0.5", schema: schema{"type": "number", "minimum": 0, "maximum": maxCount}}
-	aGPUs  = form{text: "2, h100, h100:2, [h100:2, {…}]", schema: gpuSchema()}
+	aNodes = form{text: "4, 2-4, 2- (at least)", schema: anyOf(aCount.schema, pattern(`^[1-9][0-9]*(-([1-9][0-9]*)?)?$`))}
+	aCPUs  = form{text: "4, 0.5", schema: func() schema { return schema{"type": "number", "minimum": 0, "maximum": maxCount} }}
+	aGPUs  = form{text: "2, h100, h100:2, [h100:2, {…}]", schema: gpuSchema}
 )
 
 // amountFields are the resources of per_node, per_task, per_gpu and total. The last
@@ -93,7 +94,7 @@ var amountFields = []field[amounts]{
 	{name: "cpus", form: aCPUs, doc: "CPUs", also: []string{"cpu"}, set: func(p *parser, a *amounts, v value) { a.need.CPU = p.cpus(v); a.say("cpus", v) }},
 	{name: "memory", form: aSize, doc: "memory", also: []string{"mem"}, set: func(p *parser, a *amounts, v value) { a.need.Memory = p.size(v); a.say("memory", v) }},
 	{name: "disk", form: aSize, doc: "scratch space", also: []string{"tmp"}, set: func(p *parser, a *amounts, v value) { a.need.Disk = p.size(v); a.say("disk", v) }},
-	{name: "resources", form: form{text: "{NAME: number, …}", schema: schema{"type": "object", "additionalProperties": aCount.schema}}, doc: "amounts of what only its name describes, such as gres/fpga", also: []string{"named", "gres"}, set: setNamed},
+	{name: "resources", form: form{text: "{NAME: number, …}", schema: func() schema { return schema{"type": "object", "additionalProperties": aCount.schema()} }}, doc: "amounts of what only its name describes, such as gres/fpga", also: []string{"named", "gres"}, set: setNamed},
 	{name: "gpus", form: aGPUs, doc: "GPUs", also: []string{"gpu", "devices"}, set: func(p *parser, a *amounts, v value) { a.need.Devices = p.gpus(v); a.say("gpus", v) }},
 }
 
@@ -224,14 +225,18 @@ func setConstraint(p *parser, g *groupDraft, v value) {
 	g.group.Constraint = c
 }
 
-var plane = regexp.MustCompile(`^plane=[1-9][0-9]{0,8}$`)
-
 func setDistribution(p *parser, g *groupDraft, v value) {
 	s, ok := p.line(v)
-	if ok && s != "block" && s != "cyclic" && !plane.MatchString(s) {
+	if ok && s != "block" && s != "cyclic" && !isPlane(s) {
 		p.fail(v, "forms: block, cyclic, plane=N", "%q is no distribution", short(s))
 	}
 	g.group.Distribution = s
+}
+
+func isPlane(s string) bool {
+	text, ok := strings.CutPrefix(s, "plane=")
+	n, err := strconv.ParseInt(text, 10, 32)
+	return ok && err == nil && n > 0 && text[0] != '+'
 }
 
 // GPUs.
@@ -276,11 +281,14 @@ func (p *parser) gpus(v value) []resource.DeviceRequest {
 }
 
 // profile recognises a partition in a type, such as "1g.10gb" or "a100_1g.5gb".
-var profile = regexp.MustCompile(`^(?:(.+)_)?(\d+g\.\d+gb(?:\+[a-z.]+)?)$`)
+var profile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:(.+)_)?(\d+g\.\d+gb(?:\+[a-z.]+)?)$`) })
 
 func request(g slurmfmt.GRES) resource.DeviceRequest {
 	r := resource.DeviceRequest{Type: g.Type, Count: int(g.Count)}
-	if m := profile.FindStringSubmatch(strings.ToLower(g.Type)); m != nil {
+	if !strings.Contains(g.Type, ".") {
+		return r
+	}
+	if m := profile().FindStringSubmatch(strings.ToLower(g.Type)); m != nil {
 		r.Type, r.Profile = m[1], m[2]
 	}
 	return r

@@ -5,10 +5,13 @@ import (
 	"fmt"
 )
 
+// schema is a JSON Schema.
+type schema map[string]any
+
 // Schema is the JSON Schema (draft 2020-12) of the form, for editors. The parser is
 // stricter where a schema cannot say what is wrong, never more lenient.
 func Schema() []byte {
-	s := object(topFields)
+	s := object(topFields)()
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = "A job of Coxswain"
 	s["oneOf"] = []schema{{"required": []string{"script"}}, {"required": []string{"command"}}}
@@ -19,24 +22,64 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// object is the schema of a group of fields.
-func object[T any](fields []field[T]) schema {
-	properties := schema{}
-	for _, f := range fields {
-		p := schema{"description": f.doc}
-		for k, v := range f.form.schema {
-			p[k] = v
+// object makes the schema of a group of fields.
+func object[T any](fields []field[T]) func() schema {
+	return func() schema {
+		properties := schema{}
+		for _, f := range fields {
+			p := schema{"description": f.doc}
+			for k, v := range f.form.schema() {
+				p[k] = v
+			}
+			properties[f.name] = p
 		}
-		properties[f.name] = p
+		return schema{"type": "object", "properties": properties, "additionalProperties": false}
 	}
-	return schema{"type": "object", "properties": properties, "additionalProperties": false}
+}
+
+func scalar() schema { return schema{"type": []string{"string", "number", "boolean"}} }
+
+func pattern(p string) func() schema {
+	return func() schema { return schema{"type": "string", "pattern": p} }
+}
+
+func integer(least, most int64) func() schema {
+	return func() schema { return schema{"type": "integer", "minimum": least, "maximum": most} }
+}
+
+func anyOf(forms ...func() schema) func() schema {
+	return func() schema {
+		var list []schema
+		for _, f := range forms {
+			list = append(list, f())
+		}
+		return schema{"anyOf": list}
+	}
+}
+
+// listOf is a list of least to most entries; 0 is no bound.
+func listOf(item func() schema, least, most int) func() schema {
+	return func() schema {
+		s := schema{"type": "array", "items": item()}
+		if least > 0 {
+			s["minItems"] = least
+		}
+		if most > 0 {
+			s["maxItems"] = most
+		}
+		return s
+	}
+}
+
+func envSchema() schema {
+	return schema{
+		"type": "object", "propertyNames": schema{"pattern": `^[^0-9\s="'][^\s="']*$`},
+		"additionalProperties": schema{"type": []string{"string", "number", "boolean", "null"}},
+	}
 }
 
 func gpuSchema() schema {
-	one := schema{"anyOf": []schema{
-		{"type": "integer", "minimum": 1, "maximum": maxCount},
-		{"type": "string", "minLength": 1},
-		object(gpuFields),
-	}}
-	return schema{"anyOf": []any{one, schema{"type": "array", "minItems": 1, "items": one}}}
+	text := func() schema { return schema{"type": "string", "minLength": 1} }
+	one := anyOf(aCount.schema, text, object(gpuFields))
+	return anyOf(one, listOf(one, 1, 0))()
 }
