@@ -1,30 +1,38 @@
 package server
 
 import (
-	"encoding/json"
 	"net/http"
 
+	"github.com/coxswain-sched/coxswain/advise"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/spec"
 )
-
-// Adviser says where work belongs. The answer is what `cox advise -o json` prints.
-type Adviser func(form, file string, text []byte, args []string, pools []api.Pool) (json.RawMessage, error)
 
 func (s *Server) registerAdvise() {
 	add(s, route{
 		method: http.MethodPost, path: "/v1/advise", verb: auth.Advise, id: "advise", tag: "jobs", body: typeOf[api.Submit](),
-		summary: "Where work belongs, and why", about: "With what the engines of this server offer. Nothing is kept.",
-	}, func(c *call, _ *nothing) (*json.RawMessage, error) {
+		summary: "Where work belongs, and why", about: "From the text, and from what the engines of this server offer. Nothing is kept.",
+	}, func(c *call, _ *nothing) (*advise.Advice, error) {
 		req, err := readSubmission(c.body)
 		if err != nil {
 			return nil, err
 		}
-		if s.cfg.Adviser == nil {
-			return nil, fault.New(fault.Unsupported, "this server gives no advice").Advise("cox advise FILE works without a server")
+		if req.Form == api.FormCommand || len(req.script) == 0 {
+			return nil, fault.New(fault.Invalid, "there is no text to advise on").Advise("send a script or a job in YAML as text")
 		}
-		out, err := s.cfg.Adviser(req.Form, req.File, req.script, req.Args, s.cfg.Pools)
-		return &out, err
+		facts, _, err := advise.Read(spec.Source{Name: req.File, Data: req.script}, s.cfg.Now())
+		if err != nil {
+			return nil, err
+		}
+		a := advise.Advise(facts)
+		var pools []advise.Pool
+		for _, p := range s.cfg.Pools {
+			pools = append(pools, advise.Pool{Name: p.Name, Engine: p.Engine, Able: engine.Abilities{Gang: engine.GangAbility(p.Gang)}})
+		}
+		a.Judge(pools)
+		return a, nil
 	})
 }

@@ -85,7 +85,6 @@ type Config struct {
 	Pools   []api.Pool    // and what their engines can do
 	Output  Output        // an engine.Logger; nil: logs are not served
 	Exec    engine.Execer // nil: exec is not served
-	Adviser Adviser       // nil: advice is not served
 
 	Mail     bool   // somebody sends mail about jobs
 	MaxArray uint32 // array indices stay below it; 0: Slurm's own bound

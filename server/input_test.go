@@ -136,6 +136,22 @@ func TestFormsOfSubmission(t *testing.T) {
 	}
 }
 
+func TestAdvice(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	raw, err := r.as(t, "anna").Advise(t.Context(), request())
+	var a struct {
+		Engine string
+		Facts  []any
+		Here   []struct{ Pool string }
+	}
+	if err != nil || json.Unmarshal(raw, &a) != nil || a.Engine == "" || len(a.Facts) == 0 || len(a.Here) != 1 || a.Here[0].Pool != "local" {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if _, err := r.as(t, "anna").Advise(t.Context(), &api.Submit{Form: "command"}); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestHugeBodies(t *testing.T) {
 	r := start(t, newPlane(), nil)
 	secret := r.token(t, "anna", nil)
