@@ -2,6 +2,7 @@ package sbatch
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -68,4 +69,28 @@ func TestParseAllocatesLittle(t *testing.T) {
 	}); n > 45 {
 		t.Errorf("%.0f allocations for a typical script", n)
 	}
+}
+
+// A job keeps its directives in memory and nothing else of its script.
+func TestJobsKeepNoScripts(t *testing.T) {
+	text := "#!/bin/sh\n" + strings.Repeat("# a comment\n", 1<<16) + "#SBATCH -J train -d afterok:7 --comment='a b'\n" + strings.Repeat("true\n", 1<<16)
+	var kept []*job.Spec
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	for range 50 {
+		s, _, err := Parse(source(text), Options{Dir: "/d"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, s)
+	}
+	if each := (heap() - before) / int64(len(kept)); each > 16<<10 {
+		t.Errorf("a job keeps %d bytes", each)
+	}
+	runtime.KeepAlive(kept)
 }

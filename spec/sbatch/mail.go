@@ -96,7 +96,7 @@ func (p *parser) mail(s *job.Spec, set settings) {
 		}
 	}
 	if !p.opts.Mail {
-		p.warn(types, "has no effect here: no mail relay is configured")
+		p.warn(types, "has no effect here: no way to send mail is configured (notify.command or notify.smtp)")
 	}
 }
 

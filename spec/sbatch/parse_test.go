@@ -257,7 +257,7 @@ func TestParseWarnings(t *testing.T) {
 	for options, want := range map[string]string{
 		"--mail-user=a@b":                  "job.sbatch:2: --mail-user has no effect: without --mail-type no mail is sent",
 		"--mail-type=NONE":                 "",
-		"--mail-type=END --mail-user=a@b":  "job.sbatch:2: --mail-type has no effect here: no mail relay is configured",
+		"--mail-type=END --mail-user=a@b":  "job.sbatch:2: --mail-type has no effect here: no way to send mail is configured (notify.command or notify.smtp)",
 		"--mail-type=NONE --mail-user=a@b": "",
 		"--kill-on-invalid-dep=yes":        "job.sbatch:2: --kill-on-invalid-dep has no effect: the job has no --dependency",
 		"-L matlab:2":                      "job.sbatch:2: --licenses has its effect on slurm alone: the embedded engine counts no licences yet and does not wait for them",

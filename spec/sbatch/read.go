@@ -105,7 +105,9 @@ func readLines(src spec.Source) *Script {
 		words = words[:0]
 	}
 	header, number := headerOf(src.Data), 0
-	rest := string(src.Data[:header]) // values are parts of it: the script's body is not kept
+	rest := string(src.Data[:header])
+	var kept strings.Builder // values are parts of it: nothing else of the script stays in memory
+	kept.Grow(sizeOfDirectives(rest))
 	for rest != "" {
 		var line string
 		line, rest, _ = strings.Cut(rest, "\n")
@@ -121,6 +123,9 @@ func readLines(src spec.Source) *Script {
 			s.Lines[0] = number
 		}
 		s.Lines[1] = number
+		from := kept.Len()
+		kept.WriteString(line)
+		line = kept.String()[from:]
 		var ended bool
 		if words, ended = s.split(words, line, number); ended {
 			finish()
@@ -132,6 +137,19 @@ func readLines(src spec.Source) *Script {
 		s.warnLate(src.Data[header:], number)
 	}
 	return s
+}
+
+// sizeOfDirectives is how many bytes the directives of a header have.
+func sizeOfDirectives(header string) int {
+	n := 0
+	for header != "" {
+		var line string
+		line, header, _ = strings.Cut(header, "\n")
+		if strings.HasPrefix(line, magic) {
+			n += len(line)
+		}
+	}
+	return n
 }
 
 // headerOf is how many bytes of a script stand before its first command, whole
