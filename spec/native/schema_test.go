@@ -202,7 +202,7 @@ func document(t *testing.T) string {
 	}
 	var b strings.Builder
 	b.WriteString("# Jobs in YAML\n\nMade from the tables of fields in spec/native by `make docs`. [native.schema.json](native.schema.json) is the same for editors:\n" +
-		"put `# yaml-language-server: $schema=native.schema.json` on the first line.\n\n" + example("train.yaml") + `
+		"put `# yaml-language-server: $schema=native.schema.json` on the first line.\n\n" + "```yaml\nname: train\ngpus: 2\ntime: 4h\ncommand: torchrun --nproc-per-node 2 train.py\n```\n" + `
 ` + "`command`" + ` runs in every task of the job; ` + "`script`" + ` runs once, on the first node, and starts tasks by srun, as a batch script does.
 One of them is needed, everything else has a default. ` + "`cox convert FILE --to native`" + ` writes this form of an sbatch script, ` + "`--to sbatch`" + `
 the other way; what has no counterpart is said.
