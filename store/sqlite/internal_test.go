@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -182,4 +183,72 @@ func TestLogStaysBounded(t *testing.T) {
 		t.Errorf("after 16 MB the log has %d bytes, %v", info.Size(), err)
 	}
 	t.Log(info.Size())
+}
+
+// TestPackIsKept: a pack that would be purged stays as long as a backup is made, or
+// one of its blobs was put again and is not committed yet.
+func TestPackIsKept(t *testing.T) {
+	s, epoch := opened(t)
+	add := func(text string) {
+		t.Helper()
+		if _, err := s.PutBlob(t.Context(), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := time.Unix(1, 0)
+	record := func() {
+		t.Helper()
+		if _, err := s.Append(t.Context(), epoch, []store.Record{{At: at, Kind: "x", Data: []byte("{}")}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	purge := func() (n int) {
+		t.Helper()
+		for {
+			res, err := s.Purge(t.Context(), epoch, store.PurgeRequest{BlobsBefore: at.Add(time.Minute)})
+			if n += res.Blobs; err != nil || !res.More {
+				return n
+			}
+		}
+	}
+	add("a")
+	record()
+	s.blobs.pack.end = packSize // so that the next one goes elsewhere
+	add("b")
+	record()
+	if err := s.backing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := purge(); n != 0 {
+		t.Errorf("%d blobs were purged during a backup", n)
+	}
+	s.unback()
+	add("a")
+	if n := purge(); n != 0 {
+		t.Errorf("%d blobs were purged that were put again", n)
+	}
+	record()
+	if n := purge(); n != 1 {
+		t.Errorf("%d blobs were purged", n)
+	}
+	add("a")
+	record()
+	if b, err := s.Blob(t.Context(), store.Hash([]byte("a"))); err != nil || string(b) != "a" {
+		t.Errorf("put after it was purged: %q, %v", b, err)
+	}
+	if _, err := os.Stat(packName(s.dir, 1)); !os.IsNotExist(err) {
+		t.Errorf("the file of the pack: %v", err)
+	}
+}
+
+// TestAppendSyncs: Project does not wait for the disk, and whatever becomes of it,
+// the next Append does.
+func TestAppendSyncs(t *testing.T) {
+	s, epoch := opened(t)
+	for _, e := range []uint64{epoch, epoch + 1} {
+		_ = s.Project(t.Context(), e, 0, nil, nil)
+		if full, _, err := s.write.number("PRAGMA synchronous"); full != 2 || err != nil {
+			t.Errorf("after Project with epoch %d synchronous is %d, %v", e, full, err)
+		}
+	}
 }

@@ -92,3 +92,32 @@ func blobsConcurrent(t *testing.T, h Harness) {
 		}
 	}
 }
+
+// failedAppend: what was put before an append that fails is durable with the next.
+func failedAppend(t *testing.T, h Harness) {
+	s := h.Open(t, t.Name())
+	old := lead(t, s)
+	epoch := lead(t, s)
+	put := func(text string) {
+		t.Helper()
+		_, err := s.PutBlob(t.Context(), []byte(text))
+		must(t, err)
+	}
+	put("a")
+	for range 2 {
+		if _, err := s.Append(t.Context(), old, []store.Record{rec(1)}); fault.KindOf(err) != fault.Conflict {
+			t.Fatalf("append by the old leader: %v", err)
+		}
+		put("b")
+	}
+	_, err := s.Append(t.Context(), epoch, []store.Record{rec(1)})
+	must(t, err)
+	must(t, s.Close())
+	s = h.Open(t, t.Name())
+	defer s.Close()
+	for _, text := range []string{"a", "b"} {
+		if b, err := s.Blob(t.Context(), store.Hash([]byte(text))); string(b) != text {
+			t.Errorf("blob %s: %q, %v", text, b, err)
+		}
+	}
+}

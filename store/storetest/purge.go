@@ -245,3 +245,78 @@ func purgeOldEpoch(t *testing.T, h Harness) {
 		t.Errorf("it leaves %d records and %d rows", n, m)
 	}
 }
+
+// purgeRenewed: a blob that is put again is as young as that, from then on, whether
+// an append has made it durable, has failed, or is still to come; and one that was
+// purged can be put anew.
+func purgeRenewed(t *testing.T, h Harness) {
+	s := h.Open(t, t.Name())
+	defer s.Close()
+	old := lead(t, s)
+	epoch := lead(t, s)
+	hour := func(n int) time.Time { return at(0).Add(time.Duration(n) * time.Hour) }
+	put := func(text string) {
+		t.Helper()
+		_, err := s.PutBlob(t.Context(), []byte(text))
+		must(t, err)
+	}
+	record := func(epoch uint64, n int) error {
+		_, err := s.Append(t.Context(), epoch, []store.Record{{At: hour(n), Kind: "x", Data: []byte("{}")}})
+		return err
+	}
+	there := func(text string) {
+		t.Helper()
+		if b, err := s.Blob(t.Context(), store.Hash([]byte(text))); string(b) != text {
+			t.Errorf("blob %s: %q, %v", text, b, err)
+		}
+	}
+	put("a")
+	put("b")
+	put("c")
+	must(t, record(epoch, 0))
+	must(t, record(epoch, 5))
+	put("a")
+	if err := record(old, 6); fault.KindOf(err) != fault.Conflict {
+		t.Fatal(err)
+	}
+	must(t, record(epoch, 6))
+	put("b")
+	purge(t, s, epoch, store.PurgeRequest{BlobsBefore: hour(5)})
+	there("a")
+	there("b")
+	must(t, record(epoch, 7))
+	put("c") // gone or not: it is there now
+	there("c")
+	must(t, record(epoch, 8))
+	purge(t, s, epoch, store.PurgeRequest{BlobsBefore: hour(6)})
+	there("a")
+	there("b")
+	there("c")
+}
+
+// purgeWhileReading: a reader whose next records are purged hears of it.
+func purgeWhileReading(t *testing.T, h Harness) {
+	s := h.Open(t, t.Name())
+	defer s.Close()
+	epoch := lead(t, s)
+	var recs []store.Record
+	for i := 1; i <= 3000; i++ {
+		recs = append(recs, store.Record{At: at(i), Kind: "x", Data: []byte("{}")})
+	}
+	last, err := s.Append(t.Context(), epoch, recs)
+	must(t, err)
+	must(t, s.Project(t.Context(), epoch, last, nil, nil))
+	n := uint64(0)
+	err = s.Read(t.Context(), 0, func(r store.Record) error {
+		if n++; r.Seq != n {
+			t.Fatalf("record %d comes after record %d", r.Seq, n-1)
+		}
+		if n == 1 {
+			purge(t, s, epoch, store.PurgeRequest{RecordsBefore: at(5000)})
+		}
+		return nil
+	})
+	if n < last && fault.KindOf(err) != fault.NotFound {
+		t.Errorf("it ends with record %d of %d: %v", n, last, err)
+	}
+}

@@ -30,6 +30,7 @@ func Run(t *testing.T, h Harness) {
 		"Projection": projection, "Documents": documents, "LiveAndJob": live, "HistoryIsMatch": history,
 		"Blobs": blobs, "BlobsOfManyWriters": blobsConcurrent,
 		"PurgeRecords": purgeRecords, "PurgeJobs": purgeJobs, "PurgeBlobs": purgeBlobs, "PurgeByOldEpoch": purgeOldEpoch,
+		"FailedAppendKeepsBlobs": failedAppend, "PurgeOfWhatIsPutAgain": purgeRenewed, "PurgeWhileReading": purgeWhileReading,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, h) })
 	}
@@ -212,6 +213,18 @@ func callbacks(t *testing.T, h Harness) {
 	must(t, s.Project(t.Context(), epoch, 1501, []store.JobRow{{ID: 1, Task: -1, State: "CHANGED"}}, nil))
 	close(inside)
 	wg.Wait()
+
+	q, changed := store.Query{States: []string{""}}, false
+	must(t, s.History(t.Context(), q, func(r store.JobRow) error {
+		if !q.Match(&r) {
+			t.Errorf("job %d came with state %q", r.ID, r.State)
+		}
+		if changed {
+			return nil
+		}
+		changed = true
+		return s.Project(t.Context(), epoch, 1501, []store.JobRow{{ID: 2, Task: -1, State: "CHANGED"}}, nil)
+	}))
 
 	n, enough := 0, errors.New("enough")
 	err = s.Read(t.Context(), 0, func(r store.Record) error {
