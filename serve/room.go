@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/engine/local"
 	"github.com/coxswain-sched/coxswain/engine/local/discover"
+	"github.com/coxswain-sched/coxswain/engine/local/visible"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/hostlist"
@@ -27,6 +28,15 @@ type room struct {
 	nodes  []fleet.Node
 	naming local.Naming
 	notes  []string // for people, one sentence each
+	shown  map[int]visible.Device // how programs are told of the machine's own devices, by index
+}
+
+// show says how programs are told of a device.
+func (r *room) show(_ fleet.Node, d fleet.Device) visible.Device {
+	if v, ok := r.shown[d.Index]; ok && !d.Declared {
+		return v
+	}
+	return visible.Device{Vendor: visible.Declared, Index: d.Index}
 }
 
 // findRoom looks at the machine and makes the nodes that the configuration asks for.
@@ -38,8 +48,11 @@ func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slo
 	for _, n := range notes {
 		log.Debug("discovery", "note", n.String())
 	}
-	devices, _ := discover.Fleet(m.GPUs, nil)
-	r := room{naming: local.NamedByAddr}
+	devices, names := discover.Fleet(m.GPUs, nil)
+	r := room{naming: local.NamedByAddr, shown: map[int]visible.Device{}}
+	for i, d := range devices {
+		r.shown[d.Index] = names[i]
+	}
 	if cfg.Room.Nodes == 0 {
 		node, err := local.RealNode(m, devices)
 		if err != nil {

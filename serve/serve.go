@@ -107,7 +107,8 @@ func (s *server) open(ctx context.Context) error {
 	}
 	e, err := local.New(local.Config{
 		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming,
-		NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"),
+		NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: s.room.show,
+		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
 	})
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (s *server) open(ctx context.Context) error {
 	s.http = httpserver.New(httpserver.Config{
 		Plane: s.control, Rules: &s.rules, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
-		Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
+		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
 		Alone: os.Geteuid() != 0,
 		Pools: []api.Pool{{Name: poolName, Engine: info.Name, Version: info.Version, Gang: string(info.Abilities.Gang), Notes: info.Notes}},
 	})
