@@ -27,11 +27,19 @@ type bench struct {
 	hand  *hand
 	store *store.Memory
 	ctl   *control.Control
+	cfg   control.Config
 }
 
 func open(t *testing.T, h *hand) *bench {
 	t.Helper()
-	b := &bench{t: t, hand: h, store: new(store.Memory)}
+	return openWith(t, h, control.Config{})
+}
+
+// openWith opens a control plane with a configuration of which the parts are filled in.
+func openWith(t *testing.T, h *hand, cfg control.Config) *bench {
+	t.Helper()
+	b := &bench{t: t, hand: h, store: new(store.Memory), cfg: cfg}
+	b.cfg.Store, b.cfg.Engine, b.cfg.Pool, b.cfg.Who = b.store, h, fleet.Pool{Name: "p"}, t.Name()
 	b.open()
 	t.Cleanup(b.close)
 	return b
@@ -40,8 +48,7 @@ func open(t *testing.T, h *hand) *bench {
 func (b *bench) open() {
 	b.t.Helper()
 	var err error
-	b.ctl, err = control.Open(b.t.Context(), control.Config{Store: b.store, Engine: b.hand, Pool: fleet.Pool{Name: "p"}, Who: b.t.Name()})
-	if err != nil {
+	if b.ctl, err = control.Open(b.t.Context(), b.cfg); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -87,7 +94,10 @@ func (b *bench) until(id job.ID, what string, ok func(control.View) bool) contro
 				return v
 			}
 		}
-		views, last, _, err = b.ctl.Next(ctx, last)
+		var gap bool
+		if views, last, gap, err = b.ctl.Next(ctx, last); gap {
+			views, last, err = b.ctl.Jobs(ctx)
+		}
 	}
 	v, _ := b.ctl.Job(context.Background(), id)
 	b.t.Fatalf("job %d never was %s; it is %s %+v", id, what, v.Job.State, v)

@@ -167,7 +167,11 @@ func (l *loop) timeOver(e *entry, now time.Time) bool {
 	switch {
 	case e.state == job.Pending && m.deadline > 0:
 		if !eligible.TooLate(now, deadline, e.need()) {
-			l.state.wake(e.id, m.deadline-int64(e.need())+1)
+			at := m.deadline
+			if need := e.need(); need > 0 {
+				at -= int64(need) - 1 // just in time is in time
+			}
+			l.state.wake(e.id, at)
 			return false
 		}
 		l.stage(kindExpired, e.id, job.Actor{}, expired{State: job.Deadline}, nil)

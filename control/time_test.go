@@ -1,0 +1,157 @@
+package control_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+)
+
+// pass lets time go on once the loop has done what there was to do.
+func (b *bench) pass(c *clock, d time.Duration) {
+	b.t.Helper()
+	if err := b.ctl.Check(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	c.pass(d)
+}
+
+func TestAJobBeginsAtItsTime(t *testing.T) {
+	c := newClock()
+	b := openWith(t, newHand(1, 8), control.Config{Clock: c})
+	s := gang(1, 1)
+	s.Begin = c.Now().Add(time.Minute)
+	id := b.submit(s)
+	b.waits(id, reason.BeginTime)
+	b.pass(c, time.Minute)
+	b.launched(id)
+}
+
+func TestAfterWithADelay(t *testing.T) {
+	c := newClock()
+	b := openWith(t, newHand(1, 8), control.Config{Clock: c})
+	first := b.submit(gang(1, 1))
+	d := on(job.After, first)
+	d.Clauses[0].Delay = 5 * time.Minute
+	second := b.submit(depending(d))
+	v := b.launched(first)
+	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
+	b.until(first, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.waits(second, reason.Dependency)
+	b.pass(c, 5*time.Minute)
+	b.launched(second)
+}
+
+func TestAPendingJobPastItsDeadlineEnds(t *testing.T) {
+	for _, limit := range []time.Duration{0, 10 * time.Minute} {
+		c := newClock()
+		b := openWith(t, newHand(1, 8), control.Config{Clock: c})
+		b.launched(b.submit(gang(1, 8)))
+		s := gang(1, 8)
+		s.TimeLimit, s.Deadline = limit, c.Now().Add(time.Hour)
+		id := b.submit(s)
+		b.waits(id, reason.Resources)
+		b.pass(c, time.Hour-limit)
+		if limit > 0 { // it could start now and end just in time
+			b.waits(id, reason.Resources)
+			b.pass(c, time.Second)
+		}
+		v := b.state(id, job.Deadline)
+		if v.Job.Attempt != 0 || v.Job.Ended.IsZero() {
+			t.Errorf("it ended as %+v", v.Job)
+		}
+		b.reopen()
+		b.state(id, job.Deadline)
+	}
+}
+
+func TestARunningJobIsStoppedAtItsDeadline(t *testing.T) {
+	c := newClock()
+	b := openWith(t, newHand(1, 8), control.Config{Clock: c})
+	s := gang(1, 8)
+	s.Deadline = c.Now().Add(time.Hour)
+	id := b.submit(s)
+	v := b.launched(id)
+	b.hand.start(v)
+	b.until(id, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.pass(c, time.Hour)
+	b.hand.stopped(t, v.Ref)
+	b.reopen() // the wish to end it is durable
+	b.hand.end(v, engine.Stopped, 0)
+	b.state(id, job.Deadline)
+}
+
+func TestALimitThatWasLoweredEndsARunningJob(t *testing.T) {
+	c := newClock()
+	b := openWith(t, newHand(1, 8), control.Config{Clock: c})
+	s := gang(1, 8)
+	s.TimeLimit = time.Hour
+	id := b.submit(s)
+	v := b.launched(id)
+	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
+	b.until(id, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	longer, shorter := 2*time.Hour, 10*time.Minute
+	if err := ask(t.Context(), b.ctl, id, control.Update{TimeLimit: &longer}); fault.KindOf(err) != fault.Unsupported {
+		t.Errorf("a longer limit while it runs: %v", err)
+	}
+	if err := ask(t.Context(), b.ctl, id, control.Update{TimeLimit: &shorter}); err != nil {
+		t.Fatal(err)
+	}
+	b.reopen()
+	b.pass(c, shorter)
+	b.hand.stopped(t, v.Ref)
+	b.hand.end(v, engine.Stopped, 0)
+	b.state(id, job.Timeout)
+}
+
+func TestFailedAttemptsAreSpacedAndBounded(t *testing.T) {
+	c := newClock()
+	h := newHand(1, 8)
+	h.launch = func(engine.Ref) error { return fault.New(fault.Invalid, "the node cannot start it") }
+	b := openWith(t, h, control.Config{Clock: c, Backoff: time.Minute})
+	s := gang(1, 8)
+	s.Requeue = true
+	id := b.submit(s)
+	for n := range 3 { // the first repetition is at once, the others wait 1, 2 and 4 minutes
+		v := b.until(id, "waiting after a failure", func(v control.View) bool { return v.Job.Attempt == uint32(n+2) && v.Why.Code == reason.Backoff })
+		if want := c.Now().Add(time.Minute << n).Unix(); v.Why.Until != want {
+			t.Errorf("attempt %d waits until %d, want %d", n+3, v.Why.Until, want)
+		}
+		b.pass(c, time.Minute<<n)
+	}
+	v := b.until(id, "held", func(v control.View) bool { return v.Why.Code == reason.MaxRequeue })
+	if v.Job.Attempt != 5 || v.Job.Flags&job.Held == 0 || v.Job.State != job.Pending {
+		t.Errorf("after the last attempt it is %+v", v.Job)
+	}
+	h.mu.Lock()
+	h.launch = nil
+	h.mu.Unlock()
+	b.reopen()
+	b.waits(id, reason.MaxRequeue)
+	if err := ask(t.Context(), b.ctl, id, control.Hold{}); err != nil {
+		t.Fatal(err)
+	}
+	b.launched(id)
+}
+
+func TestAClockThatJumpsBack(t *testing.T) {
+	c := newClock()
+	b := openWith(t, newHand(1, 8), control.Config{Clock: c})
+	first, second := b.submit(gang(1, 8)), b.submit(gang(1, 8))
+	v := b.launched(first)
+	b.pass(c, -24*time.Hour)
+	third := b.submit(gang(1, 8))
+	b.hand.end(v, engine.Exited, 0)
+	b.state(first, job.Completed)
+	next := b.until(third, "the next", func(v control.View) bool { return v.Job.State == job.Running }) // it is older now than the second
+	b.hand.end(next, engine.Exited, 0)
+	b.finish(second, 0)
+	b.state(second, job.Completed)
+	b.state(third, job.Completed)
+	b.reopen()
+	b.state(third, job.Completed)
+}
