@@ -17,7 +17,7 @@ func (b *bench) queue() {
 // pending measures a queue of n jobs.
 func (b *bench) pending(what string, n int, held bool, sides []side) {
 	t := table{title: fmt.Sprintf("(e) %s jobs that wait (%s)", number(float64(n)), what)}
-	squeue, json, one, cancel, memory, cpu := b.samples(), b.samples(), b.samples(), b.samples(), b.samples(), b.samples()
+	squeue, json, one, cancel, memory, cpu, whole := b.samples(), b.samples(), b.samples(), b.samples(), b.samples(), b.samples(), b.samples()
 	for round := range b.rounds {
 		if round >= 3 && n > 10000 {
 			break
@@ -33,6 +33,7 @@ func (b *bench) pending(what string, n int, held bool, sides []side) {
 			b.submitAll(s, n, func(i int) work { return work{held: held, script: "# " + strconv.Itoa(i) + "\ntrue\n"} })
 			settle(s)
 			memory[s.name()].add(float64(s.memory()-base) / float64(n) / 1024)
+			whole[s.name()].add(float64(s.memory()) / (1 << 20))
 			used := s.used()
 			squeue[s.name()].ms(timed(s, "squeue"))
 			cpu[s.name()].add(float64(s.used()-used) / 1e6)
@@ -46,6 +47,7 @@ func (b *bench) pending(what string, n int, held bool, sides []side) {
 	t.both("squeue --json, ms", json)
 	t.both("squeue -j ONE, ms", one)
 	t.both("scancel of all, until squeue is empty, ms", cancel)
+	t.both("memory of the controller, MiB", whole)
 	t.both("memory of the controller a job, KiB (Slurm's keeps some of earlier rounds)", memory)
 	t.print()
 }
