@@ -149,8 +149,11 @@ func (p *parser) duration(v value) time.Duration {
 		return d
 	}
 	d, err := slurmfmt.ParseTimeLimit(s)
-	if err != nil {
+	switch {
+	case err != nil:
 		p.fail(v, "forms: "+aDuration.text, "%q is not a time", short(s))
+	case strings.Count(s, ":") == 1 && !strings.Contains(s, "-"):
+		p.warn(v, "is minutes and seconds, as sbatch reads it: %s; write 10h30m for hours and minutes", formatDuration(d))
 	}
 	return d
 }

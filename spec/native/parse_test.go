@@ -220,7 +220,7 @@ func TestDefaults(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	opts := options()
 	opts.Mail = false
-	_, _, warnings, err := Parse(spec.Source{Name: "job.yaml", Data: []byte("mail: end\nkill_on_bad_exit: true\nscript: |\n  #!/bin/sh\n  #SBATCH -N2\n")}, opts)
+	_, _, warnings, err := Parse(spec.Source{Name: "job.yaml", Data: []byte("mail: end\ntime: 10:00\nkill_on_bad_exit: true\nscript: |\n  #!/bin/sh\n  #SBATCH -N2\n")}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,8 +230,9 @@ func TestWarnings(t *testing.T) {
 	}
 	want := []string{
 		"job.yaml:1: mail has no effect here: no mail relay is configured",
-		"job.yaml:2: kill_on_bad_exit has no effect with script: srun has an option of that name",
-		"job.yaml:3: script has a line #SBATCH (its line 2), which is not read here: write the fields of this file",
+		"job.yaml:2: time is minutes and seconds, as sbatch reads it: 10m; write 10h30m for hours and minutes",
+		"job.yaml:3: kill_on_bad_exit has no effect with script: srun has an option of that name",
+		"job.yaml:4: script has a line #SBATCH (its line 2), which is not read here: write the fields of this file",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -18,14 +19,39 @@ import (
 )
 
 // Render writes a job in this form. script is what runs if it is a script that does.
-// What the form cannot say becomes a warning that names the part of the job as its
-// JSON has it; the text can be parsed in any case, unless the job runs nothing.
+// The #SBATCH lines of a batch script are left out of it: what they said stands in
+// the fields. What the form cannot say becomes a warning that names the part of the
+// job as its JSON has it; the text can be parsed in any case, unless the job runs
+// nothing.
 func Render(s *job.Spec, script []byte) ([]byte, []spec.Warning) {
+	if s.Source.Form == "sbatch" {
+		script = withoutDirectives(script)
+	}
 	w := &writer{}
 	w.job(s)
 	w.groups(s)
 	w.program(s, script)
 	return []byte(w.b.String()), missing(s, script, w.b.String())
+}
+
+// withoutDirectives is a batch script without the lines that sbatch reads: those
+// before the first command, and one empty line that they leave behind.
+func withoutDirectives(script []byte) []byte {
+	var out []byte
+	header, dropped := true, false
+	for line := range bytes.Lines(script) {
+		text := bytes.TrimSpace(line)
+		header = header && (len(text) == 0 || text[0] == '#')
+		switch {
+		case header && bytes.HasPrefix(line, []byte("#SBATCH")):
+			dropped = true
+			continue
+		case header && dropped && len(text) == 0 && bytes.Count(out, []byte("\n")) == 1:
+			continue
+		}
+		out = append(out, line...)
+	}
+	return out
 }
 
 // job writes what concerns the job as a whole.
