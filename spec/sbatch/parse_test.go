@@ -329,7 +329,7 @@ func TestPrecedence(t *testing.T) {
 	const script = "-t 7 -J script -N1 --no-requeue --mem=4G"
 	env := []string{"SBATCH_TIMELIMIT=5", "SBATCH_JOB_NAME=env", "SBATCH_EXCLUSIVE=", "SBATCH_REQUEUE=yes", "SBATCH_OVERCOMMIT=0", "SBATCH_MEM_PER_CPU=2G", "HOME=/x"}
 	s := mustParse(t, script, Options{Environ: env})
-	if s.TimeLimit != 5*time.Minute || s.Name != "env" || !s.Requeue || group(s.Groups[0]) != "N1-1 task(1cpu,2GiB) whole" {
+	if s.TimeLimit != 5*time.Minute || s.Name != "env" || !s.Requeue || group(s.Groups[0]) != "N1-1 node(4GiB) task(1cpu) whole" {
 		t.Errorf("environment over script: %v %s %v %s", s.TimeLimit, s.Name, s.Requeue, group(s.Groups[0]))
 	}
 	s = mustParse(t, script, Options{Environ: env, Args: []string{"--time=9", "-J", "cli", "-N3"}})
@@ -353,6 +353,32 @@ func TestEnvironmentWarnings(t *testing.T) {
 	if err != nil || len(warnings) != 2 || warnings[0].String() != "environment: SBATCH_POWER has no effect here: its option is gone since Slurm 23.11" ||
 		warnings[1].String() != "environment: SBATCH_GPU_BIND has no effect here: every task sees the GPUs of its node or step" {
 		t.Errorf("%v, %v", warnings, err)
+	}
+}
+
+// Memory is asked for in one way: the environment's gives way to the script's and the
+// command line's, and these two contradict each other. All of it as sbatch does.
+func TestPrecedenceOfMemory(t *testing.T) {
+	for _, c := range []struct{ script, env, args, want string }{
+		{"--mem=1G", "SBATCH_MEM_PER_CPU=2G", "", "node(1GiB) task(1cpu)"},
+		{"--mem=1G", "SBATCH_MEM_PER_NODE=3G", "", "node(3GiB) task(1cpu)"},
+		{"--mem-per-cpu=1G", "SBATCH_MEM_PER_CPU=3G", "", "task(1cpu,3GiB)"},
+		{"--mem-per-cpu=1G", "SBATCH_MEM_PER_NODE=3G", "", "task(1cpu,1GiB)"},
+		{"--mem-per-gpu=1G -G1", "SBATCH_MEM_PER_CPU=3G", "", "task(1cpu) total(1xgpu) gpu(1GiB)"},
+		{"-N1", "SBATCH_MEM_PER_CPU=2G", "--mem=4G", "N1-1 node(4GiB) task(1cpu)"},
+		{"-N1", "SBATCH_MEM_PER_NODE=2G", "--mem-per-cpu=4G", "N1-1 task(1cpu,4GiB)"},
+		{"--mem-per-cpu=1G", "SBATCH_MEM_PER_CPU=2G", "--mem-per-cpu=4G", "task(1cpu,4GiB)"},
+		{"--mem-per-cpu=1G", "X=", "--mem=4G", "refused"},
+		{"-N1", "SBATCH_MEM_PER_CPU=2G SBATCH_MEM_PER_NODE=3G", "", "refused"},
+	} {
+		got := "refused"
+		s, _, err := parse(t, c.script, Options{Environ: strings.Fields(c.env), Args: strings.Fields(c.args)})
+		if err == nil {
+			got = group(s.Groups[0])
+		}
+		if got != c.want {
+			t.Errorf("%s, %s, %s: %s, want %s (%v)", c.script, c.env, c.args, got, c.want, err)
+		}
 	}
 }
 

@@ -106,12 +106,20 @@ func (s settings) putAll(list []Directive) {
 	}
 }
 
-// put sets an option. A memory option of the environment replaces that of the
-// script, whatever its unit; mail types add up.
+// put sets an option; mail types add up. Memory that the environment asks for gives
+// way to another kind of memory option in the script or on the command line, as in
+// sbatch; two kinds in these contradict each other (see memory).
 func (s settings) put(d *Directive) {
-	if d.name.file == environment && strings.HasPrefix(d.Option, "mem") {
-		for _, other := range memoryOptions {
-			s[slotOf(other)] = nil
+	if slices.Contains(memoryOptions, d.Option) {
+		for _, name := range memoryOptions {
+			k := slotOf(name)
+			switch other := s[k]; {
+			case other == nil || name == d.Option:
+			case d.name.file == environment && other.name.file != environment:
+				return
+			case d.name.file != environment && other.name.file == environment:
+				s[k] = nil
+			}
 		}
 	}
 	k := slotOf(d.Option)
