@@ -58,6 +58,9 @@ func Open(dir string) (*Store, error) {
 		return nil, classify(fmt.Errorf("state directory: %w", err))
 	}
 	file := filepath.Join(dir, "journal.db")
+	if err := private(file); err != nil {
+		return nil, classify(fmt.Errorf("state directory: %w", err))
+	}
 	s := &Store{dir: dir, read: make(chan *conn, readers), blobs: newBlobs(dir)}
 	s.log = newCheckpointer(s)
 	var err error
@@ -74,6 +77,16 @@ func Open(dir string) (*Store, error) {
 		s.read <- nil // dialled when it is first wanted
 	}
 	return s, nil
+}
+
+// private sees to it that only the server's user may read the journal; SQLite gives
+// its log the same mode. Others may pass through the directory (see docs/state.md).
+func private(file string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Chmod(0o600), f.Close())
 }
 
 // reading runs f with a connection that reads. f must not call back: there are few.

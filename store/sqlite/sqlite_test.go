@@ -76,3 +76,38 @@ func TestOpenFails(t *testing.T) {
 		t.Error("a damaged journal was written over")
 	}
 }
+
+func TestOnlyTheServerMayReadTheState(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "journal.db"), nil, 0o644); err != nil { //nolint:gosec // as an older version left it
+		t.Fatal(err)
+	}
+	s, err := sqlite.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	epoch, err := s.Lead(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.PutBlob(t.Context(), []byte(strings.Repeat("secret", 10000))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), epoch, []store.Record{{Kind: "x", Data: []byte("{}")}}); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %s", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
