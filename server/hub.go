@@ -49,7 +49,7 @@ func newHub(p Changes, log *slog.Logger) *hub {
 	h := &hub{plane: p, log: log, cancel: cancel, done: make(chan struct{}), wake: make(chan struct{})}
 	h.last = p.LastEvent()
 	h.from = h.last
-	go h.main(ctx)
+	go h.main(ctx, h.last)
 	return h
 }
 
@@ -58,9 +58,8 @@ func (h *hub) close() {
 	<-h.done
 }
 
-func (h *hub) main(ctx context.Context) {
+func (h *hub) main(ctx context.Context, after uint64) {
 	defer close(h.done)
-	after := h.last
 	for ctx.Err() == nil {
 		evs, last, gap, err := h.plane.Events(ctx, after)
 		if err != nil {

@@ -153,7 +153,9 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 	const n = 3000
 	p := newPlane()
 	r := start(t, p, nil)
-	proxy := newBreaker(t, func() string { return r.socket })
+	var socket atomic.Value
+	socket.Store(r.socket)
+	proxy := newBreaker(t, func() string { return socket.Load().(string) })
 	c, err := client.New(client.Options{Socket: proxy.path})
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +174,7 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 			proxy.cut()
 			if i == 5 { // a restart: another server on the same control plane
 				r.stop()
-				r = start(t, p, nil)
+				socket.Store(start(t, p, nil).socket)
 			}
 		}
 	}()
@@ -388,7 +390,9 @@ func TestWaitGoesOnOverARestart(t *testing.T) {
 	p := newPlane()
 	p.fill(t, 1, "anna", 2001, nil)
 	r := start(t, p, nil)
-	proxy := newBreaker(t, func() string { return r.socket })
+	var socket atomic.Value
+	socket.Store(r.socket)
+	proxy := newBreaker(t, func() string { return socket.Load().(string) })
 	c, err := client.New(client.Options{Socket: proxy.path})
 	if err != nil {
 		t.Fatal(err)
@@ -405,7 +409,7 @@ func TestWaitGoesOnOverARestart(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	r.stop()
-	r = start(t, p, nil)
+	socket.Store(start(t, p, nil).socket)
 	p.finish(1, job.Completed, job.ExitCode{})
 	if err := <-got; err != nil {
 		t.Error(err)

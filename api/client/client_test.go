@@ -52,7 +52,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		remedy string
 	}{
 		{"another server", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "nginx\nmore", 404) }, fault.NotFound, "nginx", "not a cox server"},
-		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://else", 302) }, fault.Internal, "302", ""},
+		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://else", http.StatusFound) }, fault.Internal, "302", ""},
 		{"no JSON", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, fault.Unsupported, "not understood", "versions"},
 		{"too slow", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, fault.Unavailable, "did not answer within", "not known"},
 		{"cut off", func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, fault.Unavailable, "no answer", "ask again"},
