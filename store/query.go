@@ -92,8 +92,8 @@ type PurgeRequest struct {
 	// Keep says whether a blob is still needed, because a job that is not final
 	// names it. It must not call the store. Nil keeps none.
 	Keep func(hash string) bool
-	// Limit bounds the work of the call: about so many records, rows and blobs of
-	// each sort; 0: 1000.
+	// Limit bounds the work of the call, which writers wait for: about so many
+	// records, rows and blobs of each sort; 0: some hundred.
 	Limit int
 }
 

@@ -125,6 +125,9 @@ func TestKilled(t *testing.T) {
 
 func survey(t *testing.T, dir string, acked map[uint64]string) {
 	t.Helper()
+	if got, err := sqlite.Verify(t.Context(), dir); err != nil || int(got.Last) < len(acked) { // with the log that the kill left
+		t.Errorf("%d records were acknowledged: %+v, %v", len(acked), got, err)
+	}
 	s, err := sqlite.Open(dir)
 	must(t, err)
 	next, found := uint64(1), 0

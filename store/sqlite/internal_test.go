@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -249,6 +251,22 @@ func TestAppendSyncs(t *testing.T) {
 		_ = s.Project(t.Context(), e, 0, nil, nil)
 		if full, _, err := s.write.number("PRAGMA synchronous"); full != 2 || err != nil {
 			t.Errorf("after Project with epoch %d synchronous is %d, %v", e, full, err)
+		}
+	}
+}
+
+func TestNoLocks(t *testing.T) {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for errno, want := range map[syscall.Errno]fault.Kind{
+		syscall.EWOULDBLOCK: fault.Conflict, syscall.ENOLCK: fault.Unsupported, syscall.ENOSYS: fault.Unsupported, syscall.EIO: fault.Unavailable,
+	} {
+		err := refused("/state", f, errno)
+		if fault.KindOf(err) != want || want == fault.Unsupported && fault.Remedy(err) == "" {
+			t.Errorf("%v gives %v (%s)", errno, err, fault.KindOf(err))
 		}
 	}
 }

@@ -22,20 +22,25 @@ func Lock(dir, who string) (unlock func(), err error) {
 	if err != nil {
 		return nil, classifyFile(fmt.Errorf("state directory: %w", err))
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		return nil, errors.Join(held(dir, f), f.Close())
-	case errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.EINVAL):
-		return nil, errors.Join(fault.New(fault.Unsupported, "the file system of %s has no locks, so two servers could write there: %w", dir, err).
-			Advise("put the state directory on a local disk"), f.Close())
-	case err != nil:
-		return nil, errors.Join(fault.New(fault.Unavailable, "lock %s: %w", path, err), f.Close())
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(refused(dir, f, err), f.Close())
 	}
 	if err := sign(f, who); err != nil {
 		return nil, errors.Join(classifyFile(fmt.Errorf("lock %s: %w", path, err)), f.Close())
 	}
 	return func() { _ = f.Close() }, nil // the lock ends with the file
+}
+
+// refused says why there is no lock.
+func refused(dir string, f *os.File, err error) error {
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return held(dir, f)
+	case errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.EINVAL):
+		return fault.New(fault.Unsupported, "the file system of %s has no locks, so two servers could write there: %w", dir, err).
+			Advise("put the state directory on a local disk")
+	}
+	return fault.New(fault.Unavailable, "lock %s: %w", f.Name(), err)
 }
 
 // sign writes who holds the lock; since when is the time of the file.

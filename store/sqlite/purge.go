@@ -6,7 +6,9 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-const defaultPurgeLimit = 1000
+// defaultPurgeLimit makes a call that writers wait for take some tens of
+// milliseconds at most.
+const defaultPurgeLimit = 500
 
 // Purge implements store.Store. A pack goes as a whole, when all of it is old,
 // and not while a backup is made.

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/coxswain-sched/coxswain/fault"
 )
@@ -106,6 +108,11 @@ func (s *Store) migrate() error {
 	if int(have) > len(schema) {
 		return tooNew(s.dir, int(have))
 	}
+	if have == 0 {
+		if err := s.orphaned(); err != nil {
+			return err
+		}
+	}
 	for v := int(have); v < len(schema); v++ {
 		err := s.write.tx(func() error {
 			if err := s.write.script(schema[v]); err != nil {
@@ -115,6 +122,18 @@ func (s *Store) migrate() error {
 		})
 		if err != nil {
 			return classify(fmt.Errorf("schema %d of %s: %w", v+1, s.dir, err))
+		}
+	}
+	return nil
+}
+
+// orphaned refuses to begin a new journal beside the blobs of one that is gone: job
+// numbers would be given a second time.
+func (s *Store) orphaned() error {
+	for _, name := range []string{"packs", "blobs"} {
+		if entries, err := os.ReadDir(filepath.Join(s.dir, name)); err == nil && len(entries) > 0 {
+			return fault.New(fault.Internal, "%s has blobs in %s and no journal: journal.db is gone or empty", s.dir, name).
+				Advise("put journal.db back from a backup, or start with another --state-dir")
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ var _ store.Store = (*Store)(nil)
 
 // Open opens or makes the store in a directory, which it creates with mode 0700.
 func Open(dir string) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(dir); err != nil {
 		return nil, classify(fmt.Errorf("state directory: %w", err))
 	}
 	file := filepath.Join(dir, "journal.db")
@@ -87,6 +87,17 @@ func private(file string) error {
 		return err
 	}
 	return errors.Join(f.Chmod(0o600), f.Close())
+}
+
+// makeDir makes a directory and its name durable, if it does not exist.
+func makeDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(filepath.Clean(dir)))
 }
 
 // reading runs f with a connection that reads. f must not call back: there are few.

@@ -111,3 +111,22 @@ func TestOnlyTheServerMayReadTheState(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestJournalIsGone: beside the blobs of a journal that is gone no new one begins.
+func TestJournalIsGone(t *testing.T) {
+	for name, lose := range map[string]func(string) error{
+		"removed": os.Remove, "empty": func(file string) error { return os.Truncate(file, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			submit(t, s, lead(t, s), 1, 100)
+			must(t, s.Close())
+			must(t, lose(filepath.Join(dir, "journal.db")))
+			_, err := sqlite.Open(dir)
+			if err == nil || !strings.Contains(err.Error(), "no journal") || fault.Remedy(err) == "" {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
