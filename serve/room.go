@@ -27,7 +27,7 @@ const poolName = "local"
 type room struct {
 	nodes  []fleet.Node
 	naming local.Naming
-	notes  []string // for people, one sentence each
+	notes  []string               // for people, one sentence each
 	shown  map[int]visible.Device // how programs are told of the machine's own devices, by index
 }
 

@@ -1,0 +1,201 @@
+package serve
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/config"
+	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// TestMain lets the test binary stand in for the supervisor.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "supervise" {
+		os.Exit(local.SuperviseMain(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// up starts a server over a state directory and returns a client of it and what
+// stops it.
+func up(t *testing.T, dir string, change func(*config.Config)) (*client.Client, func() error) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.State.Dir, cfg.Listen.Socket, cfg.Listen.TCP = dir, filepath.Join(dir, "cox.sock"), "none"
+	cfg.Room.Nodes, cfg.Room.ByAddress = 2, true
+	if change != nil {
+		change(&cfg)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan Info, 1), make(chan error, 1)
+	go func() {
+		ended <- Run(ctx, Options{Config: cfg, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Ready: func(i Info) { ready <- i }})
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		cancel()
+		t.Fatalf("the server did not start: %v", err)
+	}
+	c, err := client.New(client.Options{Socket: cfg.Listen.Socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	stop := func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		c.Close()
+		cancel()
+		return <-ended
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c, stop
+}
+
+func submit(t *testing.T, c *client.Client, dir, script string, args ...string) *api.Submitted {
+	t.Helper()
+	got, err := c.Submit(t.Context(), &api.Submit{Form: api.FormSbatch, File: "job.sh", Text: script, Args: args, Dir: dir, Environ: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestMailIsSentByTheCommand(t *testing.T) {
+	dir := t.TempDir()
+	mail := filepath.Join(dir, "mail.sh")
+	box := filepath.Join(dir, "box")
+	script := "#!/bin/sh\n{ echo \"to $3: $2\"; cat; } > " + box + ".new && mv " + box + ".new " + box + ".$$\n"
+	if err := os.WriteFile(mail, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	c, stop := up(t, filepath.Join(dir, "state"), func(cfg *config.Config) {
+		cfg.Notify.Command, cfg.Notify.Domain = []string{mail}, "example.org"
+	})
+	got := submit(t, c, dir, "#!/bin/sh\nexit 3\n", "--mail-type=END", "--mail-user=anna", "--output=/dev/null", "--job-name=post")
+	if j, err := c.Wait(t.Context(), got.ID.String()); err != nil || j.State != "FAILED" {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	var text []byte
+	for until := time.Now().Add(20 * time.Second); text == nil; { // another process writes the file
+		files, err := filepath.Glob(box + ".[0-9]*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(files) > 0 {
+			if text, err = os.ReadFile(files[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if time.Now().After(until) {
+			t.Fatal("no mail came")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(string(text), "to anna@example.org: ") || !strings.Contains(string(text), "post") || !strings.Contains(string(text), "FAILED") {
+		t.Errorf("the mail is\n%s", text)
+	}
+}
+
+func TestBackupIsRestored(t *testing.T) {
+	dir := t.TempDir()
+	c, stop := up(t, filepath.Join(dir, "state"), nil)
+	first := submit(t, c, dir, "#!/bin/sh\necho kept\n", "--output=/dev/null")
+	if _, err := c.Wait(t.Context(), first.ID.String()); err != nil {
+		t.Fatal(err)
+	}
+	held := submit(t, c, dir, "#!/bin/sh\necho held\n", "--hold", "--output="+filepath.Join(dir, "held.out"))
+	done, err := c.Backup(t.Context(), filepath.Join(dir, "backup"))
+	if err != nil || done.Seq == 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	later := submit(t, c, dir, "#!/bin/sh\ntrue\n", "--hold")
+	if _, err := Restore(t.Context(), done.Dir, filepath.Join(dir, "state")); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("restored over a server: %v", err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), done.Dir, filepath.Join(dir, "state")); fault.KindOf(err) != fault.Conflict || fault.Remedy(err) == "" {
+		t.Errorf("restored over a state: %v", err)
+	}
+	if _, err := Restore(t.Context(), done.Dir, filepath.Join(dir, "new")); err != nil {
+		t.Fatal(err)
+	}
+	c, _ = up(t, filepath.Join(dir, "new"), nil)
+	if j, err := c.Job(t.Context(), first.ID.String()); err != nil || j.State != "COMPLETED" {
+		t.Errorf("%+v, %v", j, err)
+	}
+	if _, err := c.Job(t.Context(), later.ID.String()); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a job of after the backup: %v", err)
+	}
+	if _, err := c.Change(t.Context(), &api.Change{Select: api.Select{IDs: []string{held.ID.String()}}, Verb: api.VerbRelease}); err != nil {
+		t.Fatal(err)
+	}
+	if j, err := c.Wait(t.Context(), held.ID.String()); err != nil || j.State != "COMPLETED" {
+		t.Errorf("%+v, %v", j, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "held.out")); err != nil || string(text) != "held\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestWhatKeepsAServerFromStarting(t *testing.T) {
+	dir := t.TempDir()
+	_, _ = up(t, filepath.Join(dir, "state"), nil)
+	refused := func(change func(*config.Config)) error {
+		cfg := config.Default()
+		cfg.State.Dir, cfg.Listen.Socket, cfg.Listen.TCP = filepath.Join(dir, "other"), filepath.Join(dir, "other.sock"), "none"
+		change(&cfg)
+		return Run(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler), Ready: func(Info) { t.Error("it started") }})
+	}
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	broken := filepath.Join(dir, "broken")
+	if err := os.MkdirAll(broken, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(broken, "journal.db"), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		change func(*config.Config)
+		want   string
+	}{
+		{"the directory of another server", func(c *config.Config) { c.State.Dir = filepath.Join(dir, "state") }, "uses the state directory"},
+		{"the socket of another server", func(c *config.Config) { c.Listen.Socket = filepath.Join(dir, "state", "cox.sock") }, "a server answers at"},
+		{"a taken port", func(c *config.Config) { c.Listen.TCP = busy.Addr().String() }, "answers at"},
+		{"a damaged journal", func(c *config.Config) { c.State.Dir = broken }, "damaged"},
+		{"a partition of unknown nodes", func(c *config.Config) { c.Partitions = []config.Partition{{Name: "p", Nodes: "n1"}} }, "there is no node n1"},
+	}
+	for _, tt := range tests {
+		err := refused(tt.change)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || fault.Remedy(err) == "" {
+			t.Errorf("%s: %v; %s", tt.name, err, fault.Remedy(err))
+		}
+	}
+}
