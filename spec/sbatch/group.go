@@ -163,7 +163,7 @@ func (p *parser) memory(g *job.TaskGroup, set settings) {
 	}
 	d := given[0]
 	if len(given) > 1 {
-		p.fail(given[1], fmt.Errorf("and --%s exclude each other", d.Option), "say one of --mem, --mem-per-cpu and --mem-per-gpu")
+		p.fail(given[1], fmt.Errorf("and --%s exclude each other", d.Option), "say one of --mem, --mem-per-cpu and --mem-per-gpu; --mem holds for later components too")
 		return
 	}
 	n, err := slurmfmt.ParseMemory(d.Value)

@@ -49,7 +49,7 @@ var renderable = []string{
 	"--gres=gpu", "--gres=gpu:h100:2,nvme:3,mps:10", "--gres=gpu:a100_1g.5gb:2", "--gres=gpu:1g.10gb", "--gpus=h100:2,a100:1", "-G8 --cpus-per-gpu=10 --mem-per-cpu=1G",
 	"-n4 --tres-per-task=cpu:2,gres/gpu=1,mem=2G", "-n4 --tres-per-task=gres/mps:50,gres/nvme:2", "--gpus=4 --gpus-per-task=2", "-N1 --gres=gpu:4 --gpus-per-task=1",
 	"--ntasks-per-gpu=2 -n 5", "--ntasks-per-gpu=2 --gpus-per-node=2 -N 2", "--gpus-per-socket=2 --sockets-per-node=2", "--tres-per-task=mem:3G -n2 -c2",
-	"-n2\nhetjob\n-n3", "-n2 --mem=1G -p a\nhetjob\n-n3 --gres=gpu:1 -c4\nhetjob\n-N2 -C x --mem-per-cpu=1G", "-n1 -x a -m cyclic\nhetjob\n-n2 -x b -m block", "-n1\nhetjob\n-n2 -d 7",
+	"-n2\nhetjob\n-n3", "-n2 --mem-per-cpu=1G -p a\nhetjob\n-n3 --gres=gpu:1 -c4\nhetjob\n-N2 -C x --mem=1G", "-n2 --mem=1G\nhetjob\n-n3\nhetjob\n-N2 --mem=2G", "-n1 -x a -m cyclic\nhetjob\n-n2 -x b -m block", "-n1\nhetjob\n-n2 -d 7",
 }
 
 // What sbatch can say is said again: the script that comes out means the same job,

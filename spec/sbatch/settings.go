@@ -91,10 +91,8 @@ func (p *parser) layer(components [][]Directive, env []Directive, command [][]Di
 
 // inherit takes over what later components have from the first one.
 func (s settings) inherit(first settings) {
-	ownMemory := slices.ContainsFunc(memoryOptions, s.has)
 	for _, name := range propagated {
-		k := slotOf(name)
-		if s[k] == nil && !(name == "mem" && ownMemory) {
+		if k := slotOf(name); s[k] == nil {
 			s[k] = first[k]
 		}
 	}

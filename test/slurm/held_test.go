@@ -23,9 +23,15 @@ import (
 type fields map[string]string
 
 // hold submits a script held and returns what scontrol shows of each component.
-func (l *lab) hold(t *testing.T, script string) ([]fields, result) {
+func (l *lab) hold(t *testing.T, script string, args ...string) ([]fields, result) {
 	t.Helper()
-	r := l.run(t, "sbatch", "--hold", "--parsable", l.write(t, script))
+	command := append([]string{"--hold", "--parsable"}, args...)
+	for i, a := range args {
+		if a == ":" { // each component has options of its own
+			command = append(append([]string{"--hold", "--parsable"}, args[:i+1]...), append([]string{"--hold"}, args[i+1:]...)...)
+		}
+	}
+	r := l.run(t, "sbatch", append(command, l.write(t, script))...)
 	if r.code != 0 {
 		return nil, r
 	}

@@ -1,6 +1,7 @@
 package slurmtest
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"slices"
@@ -60,6 +61,7 @@ var complaints = []struct {
 	{regexp.MustCompile(`is not a valid node count|invalid number of nodes|Maximum node count`), "value", "nodes"},
 	{regexp.MustCompile(`Invalid generic resource \(gres\)|Invalid Trackable RESource`), "value", "gres"},
 	{regexp.MustCompile(`Invalid time-min`), "value", "time-min"},
+	{regexp.MustCompile(`--mem, --mem-per-cpu, and|SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU`), "value", "mem"},
 	{regexp.MustCompile(`Requested time limit is invalid|Incompatible begin and deadline`), "value", "deadline"},
 	{regexp.MustCompile(`_parse_single_range|Invalid node name`), "value", "nodelist"},
 	{regexp.MustCompile(`Invalid feature`), "value", "constraint"},
@@ -115,8 +117,13 @@ func long(name string) string {
 // parse reads a script as Coxswain does, and says all that it is refused for.
 // Strict asks for sbatch's own answer to options that it does not have.
 func (l *lab) parse(text string, strict bool) (*job.Spec, []verdict) {
+	return l.parseWith(text, strict, nil, nil)
+}
+
+// parseWith is parse with variables and arguments.
+func (l *lab) parseWith(text string, strict bool, vars, args []string) (*job.Spec, []verdict) {
 	src := spec.Source{Name: "job.sbatch", Data: []byte(text)}
-	opts := sbatch.Options{Dir: l.dir, Strict: strict, MaxArraySize: maxArray, Now: time.Now().UTC()}
+	opts := sbatch.Options{Args: args, Environ: vars, Dir: l.dir, Strict: strict, MaxArraySize: maxArray, Now: time.Now().UTC()}
 	var refusals []verdict
 	script, err := sbatch.Read(src)
 	if err == nil && strict {
@@ -151,7 +158,10 @@ func problem(p sbatch.Problem) verdict {
 	return verdict{string(p.Kind), long(strings.TrimLeft(name, "-"))}
 }
 
-var about = regexp.MustCompile(`^--([a-z0-9-]+)`)
+var (
+	about    = regexp.MustCompile(`^--([a-z0-9-]+)`)
+	variable = regexp.MustCompile(`^SBATCH_([A-Z_]+)=`)
+)
 
 // refusal classifies a message about a value or about the whole script; that of a
 // Problem says nothing new.
@@ -163,6 +173,10 @@ func refusal(e *spec.Error) verdict {
 		return verdict{"no shebang", ""}
 	case m != nil:
 		return verdict{"value", m[1]}
+	}
+	if m := variable.FindStringSubmatch(e.Message); m != nil {
+		name := strings.ToLower(strings.ReplaceAll(m[1], "_", "-"))
+		return verdict{"value", cmp.Or(map[string]string{"timelimit": "time", "mem-per-node": "mem"}[name], name)}
 	}
 	return verdict{}
 }
