@@ -13,3 +13,13 @@ func (e *Engine) Room() []fleet.Node { return e.cfg.Nodes }
 
 // DropIdle ends the supervisors that have no attempt.
 func (e *Engine) DropIdle() { e.pool.drop() }
+
+// Idle are the processes of supervisors that have no attempt.
+func (e *Engine) Idle() (pids []int) {
+	e.pool.mu.Lock()
+	defer e.pool.mu.Unlock()
+	for _, s := range e.pool.idle {
+		pids = append(pids, s.Identity.PID)
+	}
+	return pids
+}

@@ -86,7 +86,7 @@ func gate(t *testing.T, l *engine.Launch) func() {
 
 // A supervisor that does not answer is ended, and what it watched over with it.
 func TestDeafSupervisor(t *testing.T) {
-	e := newEngine(t, local.Config{Deaf: 200 * time.Millisecond})
+	e := newEngine(t, local.Config{Deaf: time.Second})
 	l := plan(t, e, 2, "trap '' TERM; sleep 600 & echo ready; while :; do sleep 1; done")
 	launch(t, e, l)
 	r := until(t, e, l.Ref, running)

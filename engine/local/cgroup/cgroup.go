@@ -48,6 +48,7 @@ type Limits struct {
 // directory that does not exist is an empty one.
 type Group struct {
 	unified, memory, cpu, pids string
+	killed                     bool
 }
 
 // Group returns the group of a name, whether it exists or not.
@@ -250,6 +251,7 @@ func procsOf(dir string, into map[int]bool) error {
 // Kill sends SIGKILL to everything in the group; ones that are born meanwhile
 // included where v2 kills. Repeat it until Procs is empty.
 func (g *Group) Kill() error {
+	g.killed = true
 	if g.unified != "" {
 		err := write(g.unified, "cgroup.kill", "1")
 		if err == nil {
@@ -268,6 +270,11 @@ func (g *Group) Kill() error {
 	}
 	return err
 }
+
+// Killed reports whether Kill was called. Such a group is not for other processes:
+// a kernel may end at once what is born into it from another group, and pids.max may
+// forbid forks.
+func (g *Group) Killed() bool { return g.killed }
 
 // OOMKills counts the processes that the kernel killed at the memory limit.
 func (g *Group) OOMKills() (int, error) {

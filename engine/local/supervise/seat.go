@@ -91,12 +91,13 @@ func (h *seat) take(c attempt.Command) {
 }
 
 // regroup makes the control group ready for another attempt. One that limited
-// memory is made anew: what earlier attempts left in memory would count.
+// memory is made anew: what earlier attempts left in memory would count. So is one
+// that was killed.
 func (h *seat) regroup(base cgroup.Base, l cgroup.Limits) error {
 	if !base.Kills() {
 		return nil
 	}
-	if h.group != nil && h.limits == l && l.Memory == 0 {
+	if h.group != nil && !h.group.Killed() && h.limits == l && l.Memory == 0 {
 		return nil
 	}
 	if err := h.ungroup(); err != nil {
