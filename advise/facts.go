@@ -198,3 +198,13 @@ func (f *Facts) Tenants(pool string, accounts int) {
 		f.Set(MultiTenant, 1, Inventory, Evidence{Text: fmt.Sprintf("pool %q has %d accounts", pool, accounts), Says: "accounts that share a pool"})
 	}
 }
+
+// starts reports whether some line starts the runtime.
+func (f *Facts) starts(r Runtime) bool {
+	for _, l := range f.launchers {
+		if l.runtime == r {
+			return true
+		}
+	}
+	return false
+}

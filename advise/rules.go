@@ -141,12 +141,7 @@ func Rules() []Rule { return append([]Rule(nil), rules...) }
 func (c Condition) holds(f *Facts, e Engine) (Fact, bool) {
 	switch {
 	case c.Used != Plain:
-		for _, l := range f.launchers {
-			if l.runtime == c.Used {
-				return Fact{}, true
-			}
-		}
-		return Fact{}, false
+		return Fact{}, f.starts(c.Used)
 	case len(c.Engine) > 0:
 		for _, x := range c.Engine {
 			if x == e {

@@ -129,7 +129,7 @@ func (s *scanner) match(command, text string, n int, document bool) {
 	}
 	for i, re := range compiled() {
 		p := patterns[i]
-		if document && !p.code && !s.program || !re.MatchString(command) {
+		if document && !p.code && !s.program || s.full(&p) || !containsAny(command, p.has) || !re.MatchString(command) {
 			continue
 		}
 		e := Evidence{File: s.file, Line: n, Text: strings.TrimSpace(text), Says: p.says}
@@ -140,4 +140,23 @@ func (s *scanner) match(command, text string, n int, document bool) {
 			s.facts.launchers = append(s.facts.launchers, launcher{p.runs, e})
 		}
 	}
+}
+
+// full reports whether enough lines are known that show what the pattern shows.
+func (s *scanner) full(p *pattern) bool {
+	for _, k := range p.facts {
+		if f := s.facts.m[k]; f.Origin <= File && len(f.Evidence) < maxEvidence {
+			return false
+		}
+	}
+	return p.runs == Plain || s.facts.starts(p.runs)
+}
+
+func containsAny(s string, parts []string) bool {
+	for _, p := range parts {
+		if strings.Contains(s, p) {
+			return true
+		}
+	}
+	return false
 }
