@@ -29,7 +29,7 @@ type historyInput struct {
 func (s *Server) registerHistory() {
 	addStream(s, route{
 		method: http.MethodGet, path: "/v1/history", verb: auth.SeeJob, id: "history", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.History](),
-		summary: "List jobs of the store, newest first", about: "Live ones too. JSON of History; with columns, text.",
+		summary: "List all jobs that are kept, newest first", about: "Live ones too, as they are now. JSON of History; with columns, text.",
 	}, func(c *call, in *historyInput) error { return s.history(c, in) })
 }
 
@@ -101,26 +101,82 @@ func (p *page) write(c *call, next uint64) error {
 	return nil
 }
 
-// past reads rows of the store.
+// past merges what is in memory with the rows of the store, newest first. The rows
+// are a second or two late, so memory outranks them. next is the last number of a
+// page that is full, else 0.
 func (c *call) past(q *store.Query, limit int, p *page) (next uint64, err error) {
-	for p.n < limit {
-		q.Limit = min(limit-p.n, chunk)
+	m := c.memory(q, limit, p)
+	for more := true; more && p.n < limit; {
 		var werr error
-		next, err = c.s.cfg.Plane.History(c.ctx(), *q, func(v *control.View) bool {
-			if c.sees(v) {
-				werr = p.add(v)
+		q.Limit = min(limit-p.n, chunk)
+		q.Below, err = c.s.cfg.Plane.History(c.ctx(), *q, func(v *control.View) bool {
+			id := uint64(v.Job.ID)
+			if werr = m.down(id); werr != nil || p.n == limit {
+				return false
 			}
-			return werr == nil
+			if _, there := slices.BinarySearch(m.all, id); !there && c.sees(v) {
+				m.last, werr = id, p.add(v)
+			}
+			return werr == nil && p.n < limit
 		})
 		if err == nil {
 			err = werr
 		}
-		if err != nil || next == 0 {
+		if err != nil {
 			return 0, err
 		}
-		q.Below = next
+		more = q.Below != 0
 	}
-	return next, nil
+	if err := m.down(0); err != nil || p.n < limit {
+		return 0, err
+	}
+	return m.last, nil
+}
+
+// memory is the jobs in memory while a page of history is made.
+type memory struct {
+	c     *call
+	p     *page
+	limit int
+	all   []uint64 // ascending
+	wants []uint64 // those of them that are asked for and not written yet
+	last  uint64   // written last
+}
+
+func (c *call) memory(q *store.Query, limit int, p *page) *memory {
+	m := &memory{c: c, p: p, limit: limit}
+	c.s.cfg.Plane.Scan(control.Filter{}, func(v *control.View) bool {
+		id := uint64(v.Job.ID)
+		if q.Below != 0 && id >= q.Below {
+			return false
+		}
+		m.all = append(m.all, id)
+		if c.sees(v) && asks(q, v) {
+			m.wants = append(m.wants, id)
+		}
+		return true
+	})
+	return m
+}
+
+// down writes the jobs in memory from the top to above a number.
+func (m *memory) down(above uint64) error {
+	for n := len(m.wants); n > 0 && m.wants[n-1] > above && m.p.n < m.limit; n-- {
+		id := m.wants[n-1]
+		m.wants = m.wants[:n-1]
+		v, err := m.c.s.cfg.Plane.Job(m.c.ctx(), job.ID(id))
+		if fault.KindOf(err) == fault.NotFound {
+			continue
+		}
+		if err == nil {
+			err = m.p.add(&v)
+		}
+		if err != nil {
+			return err
+		}
+		m.last = id
+	}
+	return nil
 }
 
 // named shows jobs that the caller names: each as it is at this moment, wherever it

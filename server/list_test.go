@@ -258,6 +258,21 @@ func TestHistoryPagesAndForms(t *testing.T) {
 	if !slices.Equal(seen, []job.ID{7, 6, 5, 4, 3, 2, 1}) {
 		t.Errorf("%v", seen)
 	}
+	p.mu.Lock()
+	p.late = 3 // the store does not have the newest jobs yet, and some are no longer in memory
+	p.mu.Unlock()
+	for limit := range 9 {
+		var seen []job.ID
+		for j, err := range c.History(t.Context(), client.HistoryQuery{Limit: limit}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, j.ID)
+		}
+		if !slices.Equal(seen, []job.ID{7, 6, 5, 4, 3, 2, 1}) {
+			t.Errorf("pages of %d: %v", limit, seen)
+		}
+	}
 	for want, q := range map[string]client.HistoryQuery{
 		"7 6":   {Select: api.Select{IDs: []string{"6"}}},
 		"7":     {Select: api.Select{IDs: []string{"6_4"}}},

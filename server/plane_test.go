@@ -33,6 +33,7 @@ type plane struct {
 	audit  []store.Record
 	calls  []string // changes that came through, for tests
 	fail   error    // what Submit and Change answer instead
+	late   int      // jobs that History does not have yet; as many of the oldest Scan does not
 }
 
 // journal is the plane's own numbering, with a first number that is kept.
@@ -186,7 +187,7 @@ func (p *plane) Scan(fl control.Filter, f func(*control.View) bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	i, _ := slices.BinarySearchFunc(p.jobs, fl.After+1, func(v *control.View, id job.ID) int { return int(v.Job.ID) - int(id) })
-	for _, v := range p.jobs[i:] {
+	for _, v := range p.jobs[max(i, p.late):] {
 		if fl.Live && v.Job.State.Final() || len(fl.Users) > 0 && !slices.Contains(fl.Users, v.Job.Spec.Owner.User) {
 			continue
 		}
@@ -319,7 +320,7 @@ func (p *plane) History(_ context.Context, q store.Query, f func(*control.View) 
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	n := 0
-	for _, v := range slices.Backward(p.jobs) {
+	for _, v := range slices.Backward(p.jobs[:len(p.jobs)-p.late]) {
 		id := uint64(v.Job.ID)
 		if q.Below != 0 && id >= q.Below || len(q.IDs) > 0 && !slices.Contains(q.IDs, id) ||
 			len(q.Users) > 0 && !slices.Contains(q.Users, v.Job.Spec.Owner.User) ||
