@@ -48,6 +48,7 @@ func (p Policy) withDefaults() Policy {
 type Request struct {
 	Dir     string   // working directory of the job, absolute
 	Files   []string // files named, relative to Dir or absolute
+	Words   []string // words of a command line: those that name a regular file are files, the others are passed over
 	Environ []string // NAME=VALUE, for git's own needs (PATH, HOME) and for notes
 	Image   string
 	Policy  Policy
@@ -86,7 +87,7 @@ func Collect(ctx context.Context, r Request) *job.Provenance {
 		return out
 	}
 	git := search(r.Policy.NoGit || r.Dir == "", lookAtGit)
-	files := search(r.Policy.NoFiles || len(r.Files) == 0, lookAtFiles)
+	files := search(r.Policy.NoFiles || len(r.Files)+len(r.Words) == 0, lookAtFiles)
 	late := time.After(r.Policy.Timeout + 50*time.Millisecond) // what obeys the deadline is here by then
 	for git != nil || files != nil {
 		var f found

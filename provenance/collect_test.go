@@ -334,6 +334,21 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+func TestWordsThatNameFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "data.csv"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := Collect(t.Context(), Request{Dir: dir, Files: []string{"data.csv"}, Words: []string{"--lr", "0.1", ".", "data.csv", "", filepath.Join(dir, "none")}, Policy: patient})
+	if len(p.Files) != 1 || len(p.Notes) > 0 {
+		t.Errorf("%+v", p)
+	}
+	p = Collect(t.Context(), Request{Dir: dir, Words: []string{"python", "data.csv"}, Policy: patient})
+	if len(p.Files) != 1 || p.Files[0].Name != "data.csv" || len(p.Notes) > 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestTimeIsOver(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

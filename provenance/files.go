@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/coxswain-sched/coxswain/job"
@@ -42,16 +43,23 @@ func lookAtFiles(ctx context.Context, r Request) found {
 	var out found
 	left := r.Policy.MaxTotal
 	seen := map[string]bool{}
-	for i, name := range r.Files {
-		if i == maxFiles {
-			out.note("files: %d more are named and not recorded", len(r.Files)-i)
+	for i, name := range slices.Concat(r.Files, r.Words) {
+		isWord := i >= len(r.Files)
+		if len(seen) == maxFiles || i > 10*maxFiles {
+			out.note("files: more are named than the %d that are recorded", maxFiles)
 			break
+		}
+		if isWord && (name == "" || name[0] == '-') {
+			continue
 		}
 		at := name
 		if !filepath.IsAbs(at) {
 			at = filepath.Join(r.Dir, name)
 		}
 		if seen[at] {
+			continue
+		}
+		if info, err := os.Stat(at); isWord && (err != nil || !info.Mode().IsRegular()) {
 			continue
 		}
 		seen[at] = true
