@@ -26,7 +26,7 @@ func (r *renderer) group(g job.TaskGroup, i int) {
 	r.flag("overcommit", g.Overcommit)
 	r.cpus(g)
 	r.devices(g)
-	r.memory(g)
+	r.memory(g, i)
 	if g.PerNode.Disk > 0 {
 		r.put("tmp", mebibytes(g.PerNode.Disk))
 	}
@@ -158,7 +158,7 @@ func (r *renderer) named(n resource.Named) []string {
 }
 
 // memory writes the claim on memory: of a node, for each GPU, or for each CPU.
-func (r *renderer) memory(g job.TaskGroup) {
+func (r *renderer) memory(g job.TaskGroup, i int) {
 	switch {
 	case g.AllMemory:
 		r.put("mem", "0")
@@ -166,7 +166,7 @@ func (r *renderer) memory(g job.TaskGroup) {
 		r.put("mem-per-gpu", mebibytes(g.PerDevice.Memory))
 	case perCPU(g) > 0:
 		r.put("mem-per-cpu", mebibytes(perCPU(g)))
-	case g.PerNode.Memory > 0 && g.Overcommit:
+	case g.PerNode.Memory > 0 && g.Overcommit && i == 0 && len(r.spec.Groups) > 1:
 		r.put("mem-per-cpu", mebibytes(g.PerNode.Memory)) // it claims one CPU; --mem would hold for later components too
 	case g.PerNode.Memory > 0:
 		r.put("mem", mebibytes(g.PerNode.Memory))
