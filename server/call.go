@@ -177,6 +177,9 @@ func (c *call) fail(err error) {
 			p.Remedy = "this is a defect: the server's log has more under that request"
 		}
 	}
+	if p.Status == http.StatusForbidden || p.Status == http.StatusUnauthorized && len(c.r.Header["Authorization"]) > 0 {
+		c.s.log.Info("refused", "user", c.id.Name, "uid", c.id.UID, "from", c.id.From, "method", c.r.Method, "path", c.r.URL.Path, "why", p.Detail)
+	}
 	if p.Status == http.StatusUnauthorized {
 		c.w.Header().Set("WWW-Authenticate", "Bearer")
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -25,24 +26,23 @@ type hub struct {
 	done   chan struct{}
 
 	mu    sync.Mutex
-	items []item // the window, by Seq; a ring begins anew by copying
-	last  uint64 // Seq up to which the window is complete
-	from  uint64 // everything after it is in the window
+	items []*item // the window, by Seq; begins anew by copying
+	last  uint64  // Seq up to which the window is complete
+	from  uint64  // everything after it is in the window
 	wake  chan struct{}
 }
 
-// item is one event as it is written to watchers.
+// item is one event of the window.
 type item struct {
-	seq   uint64
-	job   job.ID
+	control.Event
 	array job.ID // number before the "_" of its name; 0: none
-	user  string
-	text  []byte // the whole SSE message
 	final bool   // the job may have ended with it
 	admin bool   // for administrators alone
+
+	written atomic.Pointer[[]byte] // text, once somebody wanted it
 }
 
-const window = 16384 // events; twice that is kept at most
+const window = 4096 // events; twice that is kept at most
 
 func newHub(p Changes, log *slog.Logger) *hub {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -69,9 +69,9 @@ func (h *hub) main(ctx context.Context, after uint64) {
 			}
 			continue
 		}
-		items := make([]item, 0, len(evs))
+		items := make([]*item, 0, len(evs))
 		for i := range evs {
-			items = append(items, newItem(&evs[i]))
+			items = append(items, newItem(evs[i]))
 		}
 		h.append(items, last, gap)
 		after = last
@@ -87,19 +87,19 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (h *hub) append(items []item, last uint64, gap bool) {
+func (h *hub) append(items []*item, last uint64, gap bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if gap {
 		h.items, h.from = nil, last
 		if len(items) > 0 {
-			h.from = items[0].seq - 1
+			h.from = items[0].Seq - 1
 		}
 	}
 	if len(h.items)+len(items) > 2*window && len(h.items) > window {
 		cut := len(h.items) - window
-		h.from = h.items[cut-1].seq
-		h.items = append(make([]item, 0, 2*window), h.items[cut:]...) // watchers may hold the old one
+		h.from = h.items[cut-1].Seq
+		h.items = append(make([]*item, 0, 2*window), h.items[cut:]...) // watchers may hold the old one
 	}
 	h.items = append(h.items, items...)
 	h.last = last
@@ -109,13 +109,13 @@ func (h *hub) append(items []item, last uint64, gap bool) {
 
 // next returns the events after a number that the window has. ok false: the window
 // begins later. Nothing there: wake is closed when there is.
-func (h *hub) next(after uint64) (items []item, last uint64, wake <-chan struct{}, ok bool) {
+func (h *hub) next(after uint64) (items []*item, last uint64, wake <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if after < h.from {
 		return nil, after, nil, false
 	}
-	i := sort.Search(len(h.items), func(i int) bool { return h.items[i].seq > after })
+	i := sort.Search(len(h.items), func(i int) bool { return h.items[i].Seq > after })
 	return h.items[i:len(h.items):len(h.items)], max(h.last, after), h.wake, true
 }
 
@@ -126,23 +126,35 @@ func (h *hub) newest() uint64 {
 	return h.last
 }
 
-func newItem(e *control.Event) item {
-	out := item{
-		seq: e.Seq, job: e.Job, user: e.User, final: e.State == "" || finals[e.State],
-		admin: e.Kind == control.EventToken || e.Kind == control.EventRevoked,
-	}
+func newItem(e control.Event) *item {
+	out := &item{Event: e, final: e.State == "" || finals[e.State], admin: e.Kind == control.EventToken || e.Kind == control.EventRevoked}
 	if head, _, ok := strings.Cut(e.Name, "_"); ok {
 		n, _ := strconv.ParseUint(head, 10, 64) // our own form
 		out.array = job.ID(n)
 	}
-	data, err := json.Marshal(shownEvent(e))
+	return out
+}
+
+// text is the whole message of the event. It is made for the first watcher who
+// wants it; with nobody watching nothing is made.
+func (it *item) text() []byte {
+	if b := it.written.Load(); b != nil {
+		return *b
+	}
+	data, err := json.Marshal(shownEvent(&it.Event))
 	if err != nil {
 		panic(err) // texts, numbers and times
 	}
-	b := strconv.AppendUint(append(make([]byte, 0, len(data)+48), "id: "...), e.Seq, 10)
+	b := strconv.AppendUint(append(make([]byte, 0, len(data)+48), "id: "...), it.Seq, 10)
 	b = append(append(b, "\nevent: change\ndata: "...), data...)
-	out.text = append(b, "\n\n"...)
-	return out
+	b = append(b, "\n\n"...)
+	it.written.Store(&b)
+	return b
+}
+
+// about says whether the event concerns one of the jobs, or a task of one of them.
+func (it *item) about(jobs map[job.ID]bool) bool {
+	return jobs[it.Job] || it.array != 0 && jobs[it.array]
 }
 
 var finals = func() map[string]bool {

@@ -109,6 +109,17 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 	defer timer.Stop()
 	s.metrics.waiters.Add(1)
 	defer s.metrics.waiters.Add(-1)
+	id, err := slurmfmt.ParseJobID(name)
+	if err != nil {
+		return nil, badJob(name, err)
+	}
+	mine := map[job.ID]bool{job.ID(id.Job): true}
+	if id.Tasks != "" {
+		mine = map[job.ID]bool{}
+		for _, n := range c.tasks(id) {
+			mine[n] = true
+		}
+	}
 	after := s.hub.newest()
 	for {
 		v, err := c.ended(name)
@@ -123,7 +134,7 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 				break
 			}
 			for i := range items {
-				again = again && !items[i].final
+				again = again && !(items[i].final && items[i].about(mine))
 			}
 			if !again {
 				break

@@ -42,10 +42,10 @@ type filter struct {
 }
 
 func (f *filter) match(it *item) bool {
-	if it.admin && !f.admin || f.mine != "" && it.job != 0 && it.user != f.mine || f.user != "" && it.user != f.user {
+	if it.admin && !f.admin || f.mine != "" && it.Job != 0 && it.User != f.mine || f.user != "" && it.User != f.user {
 		return false
 	}
-	return f.jobs == nil || f.jobs[it.job] || f.jobs[it.array]
+	return f.jobs == nil || it.about(f.jobs)
 }
 
 func (s *Server) watch(c *call, in *watchInput) error {
@@ -121,8 +121,8 @@ func (s *Server) follow(ctx context.Context, w *eventWriter, f *filter, after ui
 			continue
 		}
 		for i := range items {
-			if f.match(&items[i]) {
-				w.add(items[i].text)
+			if f.match(items[i]) {
+				w.add(items[i].text())
 			}
 		}
 		after = last
@@ -156,8 +156,8 @@ func (s *Server) catchUp(ctx context.Context, w *eventWriter, f *filter, after u
 		return to, w.flush()
 	}
 	for i := range evs {
-		if it := newItem(&evs[i]); f.match(&it) {
-			w.add(it.text)
+		if it := newItem(evs[i]); f.match(it) {
+			w.add(it.text())
 		}
 	}
 	return last, w.flush()

@@ -336,9 +336,9 @@ func TestTheWindowIsBounded(t *testing.T) {
 	defer h.close()
 	const n = 5 * window
 	for i := 0; i < n; i += 1000 {
-		var items []item
+		var items []*item
 		for k := range 1000 {
-			items = append(items, newItem(&control.Event{Seq: uint64(i + k + 1)}))
+			items = append(items, newItem(control.Event{Seq: uint64(i + k + 1)}))
 		}
 		h.append(items, uint64(i+1000), false)
 	}
@@ -349,8 +349,8 @@ func TestTheWindowIsBounded(t *testing.T) {
 		t.Error("the window claims to have everything")
 	}
 	items, last, _, ok := h.next(h.from)
-	if !ok || items[0].seq != h.from+1 || items[len(items)-1].seq != last {
-		t.Errorf("from %d: %d to %d, %v", h.from, items[0].seq, last, ok)
+	if !ok || items[0].Seq != h.from+1 || items[len(items)-1].Seq != last {
+		t.Errorf("from %d: %d to %d, %v", h.from, items[0].Seq, last, ok)
 	}
 }
 
