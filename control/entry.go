@@ -70,19 +70,6 @@ type more struct {
 	message         string // why it was ended
 }
 
-// array is what the tasks of an array have in common.
-type array struct {
-	spec    *job.ArraySpec
-	first   job.ID
-	limited uint64      // Seq of the record that changed limit last
-	limit   uint32      // tasks that may run at once; 0: no limit
-	tasks   int         // in memory
-	open    int         // tasks that hold an allocation or that the core may start
-	waiting idHeap      // tasks that the limit keeps waiting, and some that it no longer does
-	dirty   bool        // stands in state.arrays.dirty
-	runs    [][3]uint32 // of spec.Indices; nil: not made yet
-}
-
 // extra returns the rare part to write to.
 func (e *entry) extra() *more {
 	if e.more == nil {
@@ -196,18 +183,4 @@ func (e *entry) report() *engine.Report {
 		return noReport
 	}
 	return e.last.report
-}
-
-// idHeap is a heap of job numbers, smallest first.
-type idHeap []job.ID
-
-func (h idHeap) Len() int           { return len(h) }
-func (h idHeap) Less(i, j int) bool { return h[i] < h[j] }
-func (h idHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *idHeap) Push(x any)        { *h = append(*h, x.(job.ID)) }
-func (h *idHeap) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
 }

@@ -58,7 +58,7 @@ type world struct {
 	Tokens     []Token          `json:"tokens,omitempty"`
 }
 
-// run writes at intervals until ctx ends, and once more then.
+// run writes at intervals until ctx ends. What is not written then is in the journal.
 func (p *projector) run(ctx context.Context) {
 	c := p.control
 	if c.cfg.Project < 0 {

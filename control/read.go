@@ -27,7 +27,9 @@ const scanned = 512
 
 // Scan calls f for the jobs in memory, ascending by number, until it returns
 // false. The view is valid during the call only. No disk is waited for. Jobs leave
-// memory some minutes after their end (Config.Keep); History has them.
+// memory some minutes after their end (Config.Keep); History has them. The state is
+// locked while f runs: it has to be quick, must not wait for a network, and calls
+// nothing of Control.
 //
 // What it shows is no picture of one instant: see LastEvent.
 func (c *Control) Scan(fl Filter, f func(*View) bool) {

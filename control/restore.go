@@ -3,7 +3,9 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -58,21 +60,14 @@ func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, 
 	if err := json.Unmarshal(doc, &w); err != nil {
 		return fmt.Errorf("document %s: %w", docControl, err)
 	}
-	put := func(row store.JobRow) error {
-		if s.jobs[job.ID(row.ID)] != nil {
-			return nil
-		}
-		_, err := s.put(&row)
-		return err
-	}
-	if err := st.Live(ctx, put); err != nil {
+	if err := s.load(func(f func(store.JobRow) error) error { return st.Live(ctx, f) }); err != nil {
 		return err
 	}
 	q := store.Query{Final: true, From: now.Add(-keep), Limit: restoredAtMost}
 	if keep < 0 {
 		q.From = time.Time{}
 	}
-	if err := st.History(ctx, q, put); err != nil {
+	if err := s.load(func(f func(store.JobRow) error) error { return st.History(ctx, q, f) }); err != nil {
 		return err
 	}
 	s.next = max(s.next, w.Next)
@@ -82,6 +77,73 @@ func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, 
 	}
 	for _, t := range w.Tokens {
 		s.tokens[t.ID] = t
+	}
+	return nil
+}
+
+// chunk is a number of rows on their way into memory.
+type chunk struct {
+	rows    []store.JobRow
+	details []detail
+	err     error
+	read    chan struct{} // closed when details or err is there
+}
+
+func (c *chunk) decode() {
+	defer close(c.read)
+	c.details = make([]detail, len(c.rows))
+	for i := range c.rows {
+		if c.err = c.details[i].decode(&c.rows[i]); c.err != nil {
+			return
+		}
+	}
+}
+
+const chunkRows = 256
+
+// load brings rows into memory, in order. Reading, decoding and putting them in go
+// on at the same time.
+func (s *state) load(read func(func(store.JobRow) error) error) error {
+	chunks := make(chan *chunk, 2*runtime.GOMAXPROCS(0))
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for c := range chunks {
+			<-c.read
+			if err == nil {
+				err = s.putAll(c)
+			}
+		}
+		done <- err
+	}()
+	next := &chunk{read: make(chan struct{})}
+	flush := func() {
+		go next.decode()
+		chunks <- next
+		next = &chunk{read: make(chan struct{})}
+	}
+	err := read(func(row store.JobRow) error {
+		if next.rows = append(next.rows, row); len(next.rows) == chunkRows {
+			flush()
+		}
+		return nil
+	})
+	flush()
+	close(chunks)
+	return errors.Join(err, <-done)
+}
+
+func (s *state) putAll(c *chunk) error {
+	if c.err != nil {
+		return c.err
+	}
+	for i := range c.rows {
+		if s.jobs[job.ID(c.rows[i].ID)] != nil {
+			continue
+		}
+		if _, err := s.put(&c.rows[i], &c.details[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -96,12 +158,26 @@ func (s *state) fromStore(ctx context.Context, st store.Store, id job.ID) (*entr
 	case err != nil:
 		return nil, err
 	}
-	return s.put(&row)
+	var d detail
+	if err := d.decode(&row); err != nil {
+		return nil, err
+	}
+	return s.put(&row, &d)
+}
+
+func (d *detail) decode(row *store.JobRow) error {
+	if err := json.Unmarshal(row.Detail, d); err != nil {
+		return fmt.Errorf("row of job %d: %w", row.ID, err)
+	}
+	if d.Own == nil || d.Seq == 0 {
+		return fault.New(fault.Internal, "the row of job %d is not complete", row.ID)
+	}
+	return nil
 }
 
 // put brings a row into memory.
-func (s *state) put(row *store.JobRow) (*entry, error) {
-	e, err := s.entryOf(row)
+func (s *state) put(row *store.JobRow, d *detail) (*entry, error) {
+	e, err := s.entryOf(row, d)
 	if err != nil {
 		return nil, err
 	}
@@ -118,14 +194,7 @@ func (s *state) put(row *store.JobRow) (*entry, error) {
 }
 
 // entryOf makes a job of a row. It uses the row's form.
-func (s *state) entryOf(row *store.JobRow) (*entry, error) {
-	var d detail
-	if err := json.Unmarshal(row.Detail, &d); err != nil {
-		return nil, fmt.Errorf("row of job %d: %w", row.ID, err)
-	}
-	if d.Own == nil || d.Seq == 0 {
-		return nil, fault.New(fault.Internal, "the row of job %d is not complete", row.ID)
-	}
+func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 	f, o, err := s.forms.read(d.Own, d.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("row of job %d: %w", row.ID, err)
@@ -189,9 +258,13 @@ func (c *Control) past(w *wish, row *store.JobRow) (error, error) {
 	case Cancel:
 		return nil, nil
 	case Requeue:
+		var d detail
+		if err := d.decode(row); err != nil {
+			return nil, err
+		}
 		c.state.mu.Lock()
 		defer c.state.mu.Unlock()
-		e, err := c.state.entryOf(row)
+		e, err := c.state.entryOf(row, &d)
 		w.old[id] = e
 		return nil, err
 	}
@@ -208,8 +281,11 @@ func (l *loop) revive(e *entry) {
 
 // fromRow is the view of a job that is not in memory.
 func fromRow(row *store.JobRow) (View, error) {
-	s := newState()
-	e, err := s.entryOf(row)
+	var d detail
+	if err := d.decode(row); err != nil {
+		return View{}, err
+	}
+	e, err := newState().entryOf(row, &d)
 	if err != nil {
 		return View{}, err
 	}

@@ -302,3 +302,24 @@ func fillHistory(t *testing.T, st *sqlite.Store, row store.JobRow, projected uin
 		}
 	}
 }
+
+// BenchmarkStart is what it takes to take up 20,000 waiting jobs.
+func BenchmarkStart(b *testing.B) {
+	dir, h := b.TempDir(), busyPool()
+	st := openSQLite(b, dir)
+	c := openAt(b, st, h)
+	submitMany(b, c, 20_000)
+	waitProjected(b, c)
+	if err := errors.Join(c.Close(), st.Close()); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		st := openSQLite(b, dir)
+		c := openAt(b, st, h)
+		b.StopTimer()
+		if err := errors.Join(c.Close(), st.Close()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}

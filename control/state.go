@@ -1,7 +1,6 @@
 package control
 
 import (
-	"container/heap"
 	"fmt"
 	"slices"
 	"sync"
@@ -350,69 +349,3 @@ func (s *state) check() error {
 	}
 	return nil
 }
-
-// arrays are the arrays of which tasks are in memory.
-type arrays struct {
-	m     map[job.ID]*array
-	dirty []*array // with room for waiting tasks, perhaps
-}
-
-func (as *arrays) add(first job.ID, spec *job.ArraySpec) *array {
-	a := as.m[first]
-	if a == nil {
-		a = &array{spec: spec, first: first, limit: spec.MaxRunning}
-		as.m[first] = a
-	}
-	return a
-}
-
-// let counts a task among the open ones.
-func (as *arrays) let(e *entry) {
-	if e.array != nil && !e.let {
-		e.let = true
-		e.array.open++
-	}
-}
-
-// unlet takes a task out of the open ones, and lets the next one be looked for.
-func (as *arrays) unlet(e *entry) {
-	if !e.let {
-		return
-	}
-	e.let = false
-	e.array.open--
-	as.look(e.array)
-}
-
-// look has the waiting tasks of an array looked through.
-func (as *arrays) look(a *array) {
-	if !a.dirty && a.limit > 0 {
-		a.dirty = true
-		as.dirty = append(as.dirty, a)
-	}
-}
-
-// full reports whether the limit of an array keeps another task from starting.
-func (a *array) full() bool { return a.limit > 0 && a.open >= int(a.limit) }
-
-// timers is a heap of times at which to ask eligible of a job again.
-type timers []timer
-
-type timer struct {
-	at int64 // nanoseconds since the Unix epoch
-	id job.ID
-}
-
-func (h timers) Len() int           { return len(h) }
-func (h timers) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h timers) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *timers) Push(x any)        { *h = append(*h, x.(timer)) }
-func (h *timers) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
-
-// wake has eligible asked of a job at a time.
-func (s *state) wake(id job.ID, at int64) { heap.Push(&s.timers, timer{at, id}) }

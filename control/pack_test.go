@@ -1,0 +1,129 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+func drawSpec(t *rapid.T) job.Spec {
+	text := rapid.SampledFrom([]string{"", "a", "b", "ü", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF"})
+	list := rapid.SliceOfN(text, 0, 2)
+	when := rapid.SampledFrom([]time.Time{{}, time.Unix(5, 7).UTC(), time.Unix(9e8, 0).UTC()})
+	number := rapid.SampledFrom([]int64{0, -3, 1 << 40})
+	s := job.Spec{
+		Name: text.Draw(t, "name"), Comment: text.Draw(t, "comment"), WorkDir: text.Draw(t, "dir"),
+		Owner: job.Owner{User: rapid.SampledFrom([]string{"u", "v"}).Draw(t, "user")},
+		Begin: when.Draw(t, "begin"), Deadline: when.Draw(t, "deadline"), Held: rapid.Bool().Draw(t, "held"),
+		Nice: number.Draw(t, "nice"), Priority: number.Draw(t, "priority"),
+		Groups:  []job.TaskGroup{{Tasks: job.Count{Want: rapid.IntRange(1, 2).Draw(t, "tasks")}}},
+		Program: job.Program{ScriptHash: text.Draw(t, "script"), ScriptName: text.Draw(t, "file"), Args: list.Draw(t, "args")},
+		Env:     job.Environment{Hash: text.Draw(t, "env"), Export: text.Draw(t, "export"), Set: list.Draw(t, "set")},
+		Output:  job.Output{Stdout: text.Draw(t, "out"), Stderr: text.Draw(t, "err"), Stdin: text.Draw(t, "in")},
+		Source: job.Source{
+			File: text.Draw(t, "source"), Host: text.Draw(t, "host"), Submit: text.Draw(t, "submit"),
+			Lines: [2]int{rapid.IntRange(0, 300).Draw(t, "line"), 2},
+		},
+	}
+	if rapid.Bool().Draw(t, "given") {
+		s.Source.Given = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), text, 0, 2).Draw(t, "options")
+	}
+	if rapid.Bool().Draw(t, "depends") {
+		s.Depends = job.Dependency{Text: text.Draw(t, "text"), Clauses: []job.DependencyClause{{Kind: job.AfterOK, Jobs: []job.JobRef{{Job: 7}}}}}
+	}
+	if rapid.Bool().Draw(t, "mail") {
+		s.Mail = &job.Mail{Types: list.Draw(t, "types")}
+	}
+	if rapid.Bool().Draw(t, "provenance") {
+		s.Provenance = &job.Provenance{Image: text.Draw(t, "image")}
+	}
+	return s
+}
+
+// TestSpecificationsComeBackWhole: from memory, and from the journal.
+func TestSpecificationsComeBackWhole(t *testing.T) {
+	same := []cmp.Option{cmpopts.EquateEmpty()}
+	rapid.Check(t, func(t *rapid.T) {
+		s := newState()
+		var want []job.Spec
+		for i := range 4 {
+			spec := drawSpec(t)
+			want = append(want, spec)
+			f, o := s.forms.use(&spec)
+			a := &admitted{first: job.ID(i + 1), form: f, own: o, owned: pack(&o, &f.def)}
+			r := record(time.Unix(9, 0), kindSubmitted, a.first, job.Actor{}, a)
+			r.Seq = uint64(i + 1)
+			if err := s.apply(r, a); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(spec, *viewOf(s.jobs[a.first]).Job.Spec, same...); d != "" {
+				t.Fatal("in memory:", d)
+			}
+			again := newState()
+			r.Seq = 1
+			if err := again.apply(r, nil); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(spec, *viewOf(again.jobs[a.first]).Job.Spec, same...); d != "" {
+				t.Fatal("from the journal:", d)
+			}
+			row := s.jobs[a.first].row()
+			v, err := fromRow(&row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(spec, *v.Job.Spec, same...); d != "" {
+				t.Fatal("from the projection:", d)
+			}
+		}
+		for i, spec := range want {
+			if d := cmp.Diff(spec, *viewOf(s.jobs[job.ID(i+1)]).Job.Spec, same...); d != "" {
+				t.Fatal("after others:", d)
+			}
+		}
+		if len(s.forms.m) > 4 {
+			t.Fatalf("%d kinds of jobs that differ in owner and tasks", len(s.forms.m))
+		}
+		for _, e := range s.order {
+			s.remove(e)
+		}
+		if len(s.forms.m) != 0 {
+			t.Fatalf("%d forms are left without a job", len(s.forms.m))
+		}
+	})
+}
+
+func TestRunsOfIndices(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var in []uint32
+		for n := uint32(0); len(in) < 12; n += rapid.Uint32Range(1, 3).Draw(t, "step") {
+			in = append(in, n)
+		}
+		in = in[:rapid.IntRange(1, len(in)).Draw(t, "length")]
+		got := (&tasks{Runs: runs(in)}).spec().Indices
+		if fmt.Sprint(got) != fmt.Sprint(in) {
+			t.Fatalf("%v came back as %v", in, got)
+		}
+	})
+}
+
+// TestEveryFieldOfASpecificationIsKept: a field that is added to job.Spec is in the
+// form or in the own part.
+func TestEveryFieldOfASpecificationIsKept(t *testing.T) {
+	var spec job.Spec
+	if err := json.Unmarshal([]byte(`{"name":"n","comment":"c","account":"a","qos":"q","image":"i","reservation":"r","licenses":"l","kill_on_bad_exit":true}`), &spec); err != nil {
+		t.Fatal(err)
+	}
+	bare, o := split(spec)
+	o.into(&bare)
+	if d := cmp.Diff(spec, bare); d != "" {
+		t.Error(d)
+	}
+}
