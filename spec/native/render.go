@@ -2,11 +2,6 @@ package native
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -249,90 +244,6 @@ func (w *writer) group(g *job.TaskGroup) {
 	w.text("distribution", g.Distribution)
 }
 
-// claimText says which fields a group's claim is written by.
-type claimText struct {
-	node, task, total []resource.DeviceRequest
-	fullCPUs          bool // per_task says the CPUs of a task
-	fraction          bool // cpus says a part of a CPU
-	gpuCPU            bool
-	memory            string
-	left              [4]wanted // what the flat fields do not say
-}
-
-// wanted are amounts that are written in full; cpus are written even if they are 0
-// where that is not what stands there without them.
-type wanted struct {
-	need resource.Requirements
-	zero bool
-}
-
-func claimOf(g *job.TaskGroup) claimText {
-	c := claimText{node: g.PerNode.Devices, task: g.PerTask.Devices, total: g.Total.Devices}
-	if len(c.node) > 0 && len(c.task)+len(c.total) > 0 || len(c.task) > 0 && len(c.total) > 0 {
-		c.left[perNode].need.Devices, c.left[perTask].need.Devices, c.left[total].need.Devices = c.node, c.task, c.total
-		c.node, c.task, c.total = nil, nil, nil
-	}
-	c.memory = onlyMemory(g)
-	c.left[perNode].need.Vector = rest(g.PerNode.Vector, c.memory == "memory")
-	c.left[perNode].need.Disk = 0
-	c.left[perTask].need.Vector = rest(g.PerTask.Vector, c.memory == "memory_per_task")
-	c.left[perGPU].need.Vector = rest(g.PerDevice, c.memory == "memory_per_gpu")
-	c.left[total].need.Vector = g.Total.Vector
-
-	asked := resource.CPUs(g.CPUsPerTask)
-	if g.PerDevice.CPU > 0 && g.CPUsPerTask == 0 && !g.Overcommit {
-		c.gpuCPU = true
-		c.left[perGPU].need.CPU = 0
-	}
-	switch {
-	case g.Overcommit && g.PerTask.CPU == 0:
-		if g.PerNode.CPU == resource.OneCPU {
-			c.left[perNode].need.CPU = 0
-		} else {
-			c.left[perNode].zero = g.PerNode.CPU == 0
-		}
-	case g.Overcommit:
-		c.fullCPUs = true
-	case g.CPUsPerTask > 0 && g.PerTask.CPU == asked,
-		c.gpuCPU && g.PerTask.CPU == 0,
-		!c.gpuCPU && g.CPUsPerTask == 0 && g.PerTask.CPU == resource.OneCPU:
-		c.left[perTask].need.CPU = 0
-	case g.CPUsPerTask == 0 && !c.gpuCPU && g.PerTask.CPU%resource.OneCPU != 0:
-		c.fraction = true
-		c.left[perTask].need.CPU = 0
-	default:
-		c.fullCPUs = true
-		c.left[perTask].zero = g.PerTask.CPU == 0
-	}
-	return c
-}
-
-// rest is a vector without the memory that a flat field says.
-func rest(v resource.Vector, memory bool) resource.Vector {
-	if memory {
-		v.Memory = 0
-	}
-	return v
-}
-
-// onlyMemory is the flat field that says all of a group's memory, or "".
-func onlyMemory(g *job.TaskGroup) string {
-	found := ""
-	for _, m := range []struct {
-		name string
-		size resource.Amount
-	}{{"memory", g.PerNode.Memory}, {"memory_per_task", g.PerTask.Memory}, {"memory_per_gpu", g.PerDevice.Memory}} {
-		switch {
-		case m.size == 0:
-		case found != "" || g.AllMemory:
-			return ""
-		default:
-			found = m.name
-		}
-	}
-	return found
-}
-
 func (w *writer) size(name string, a resource.Amount, write bool) {
 	if text, ok := formatSize(a); write && ok {
 		w.raw(name, true, text)
@@ -434,85 +345,4 @@ func (w *writer) program(s *job.Spec, script []byte) {
 	}
 	w.texts("args", s.Program.Args)
 	w.text("script", string(script))
-}
-
-// missing compares a job with what its text is read as.
-func missing(s *job.Spec, script []byte, text string) []spec.Warning {
-	opts := Options{Owner: s.Owner, Dir: s.Source.Submit, Now: time.Unix(0, 0), MaxArraySize: 0, Mail: true}
-	if opts.Dir == "" {
-		opts.Dir = s.WorkDir
-	}
-	file := s.Source.File
-	back, again, _, err := Parse(spec.Source{Name: file, Data: []byte(text)}, opts)
-	if err != nil {
-		return []spec.Warning{{File: file, Message: "the job cannot be said in this form: " + oneLine(err)}}
-	}
-	want, got := flat(s), flat(back)
-	var out []spec.Warning
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if have, ok := got[name]; !ok || have != want[name] {
-			out = append(out, spec.Warning{File: file, Option: name, Message: fmt.Sprintf("has no counterpart in this form: %.80s", want[name])})
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(got)) {
-		if _, ok := want[name]; !ok {
-			out = append(out, spec.Warning{File: file, Option: name, Message: fmt.Sprintf("cannot be left unsaid in this form: %.80s", got[name])})
-		}
-	}
-	if s.Program.Kind == job.Batch && string(script) != string(again) {
-		out = append(out, spec.Warning{File: file, Option: "script", Message: "has no counterpart in this form, byte by byte"})
-	}
-	return out
-}
-
-func oneLine(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	return text
-}
-
-// flat is a job as JSON paths and values, without what only its submission knows.
-func flat(s *job.Spec) map[string]string {
-	c := *s
-	c.Source, c.Provenance, c.Owner = job.Source{}, nil, job.Owner{}
-	c.Env.Export = exportWord(c.Env.Export)
-	c.Env.Hash, c.Program.ScriptHash, c.Program.ScriptName = "", "", ""
-	c.Begin, c.Deadline = c.Begin.UTC(), c.Deadline.UTC()
-	if c.Array != nil {
-		a := *c.Array
-		a.Text, a.Indices = fmt.Sprintf("%s (%s)", a.Text, slurmfmt.FormatArrayIndices(a.Indices)), nil
-		c.Array = &a
-	}
-	if c.WorkDir != "" {
-		c.WorkDir = path.Clean(c.WorkDir)
-	}
-	data, err := json.Marshal(&c)
-	var tree any
-	if err == nil {
-		err = json.Unmarshal(data, &tree)
-	}
-	if err != nil {
-		return map[string]string{"": err.Error()} // plain data: cannot happen
-	}
-	out := map[string]string{}
-	flatten(out, "", tree)
-	return out
-}
-
-func flatten(out map[string]string, at string, v any) {
-	switch x := v.(type) {
-	case map[string]any:
-		for k, e := range x {
-			flatten(out, strings.TrimPrefix(at+"."+k, "."), e)
-		}
-	case []any:
-		if len(x) > 100 { // a list of nodes: as one
-			out[at] = fmt.Sprint(x...)
-			return
-		}
-		for i, e := range x {
-			flatten(out, fmt.Sprintf("%s[%d]", at, i), e)
-		}
-	default:
-		out[at] = fmt.Sprint(x)
-	}
 }

@@ -1,0 +1,64 @@
+package native
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
+)
+
+var gpuFields = []field[resource.DeviceRequest]{
+	{name: "type", form: aText, doc: "type, such as h100", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Type, _ = p.line(v) }},
+	{name: "count", form: aCount, doc: "how many (1 if not given)", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Count = p.count(v) }},
+	{name: "memory", form: aSize, doc: "memory that each must have", also: []string{"vram"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Memory = p.size(v) }},
+	{name: "profile", form: aText, doc: "partition of a GPU, such as 1g.10gb", also: []string{"mig"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Profile, _ = p.line(v) }},
+	{name: "share", form: aNumber(1, 1000), doc: "thousandths of one GPU each; isolates nothing by itself", also: []string{"fraction"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Share = resource.Share(p.number(v, 1, 1000)) }},
+	{name: "kind", form: aText, doc: "kind of device; gpu if not given", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Kind, _ = p.line(v) }},
+}
+
+// gpus reads "2", "h100", "h100:2", lists of these, and the long form.
+func (p *parser) gpus(v value) []resource.DeviceRequest {
+	var out []resource.DeviceRequest
+	for _, item := range p.items(v) {
+		if item.Kind == yaml.Mapping {
+			r := resource.DeviceRequest{Count: 1}
+			decode(p, item.path, item.Node, gpuFields, &r)
+			out = append(out, r)
+			continue
+		}
+		s, ok := p.line(item)
+		if !ok {
+			return out
+		}
+		list, err := slurmfmt.ParseGPUs(s)
+		if err != nil {
+			p.slurm(item, err, "forms: "+aGPUs.text)
+			return out
+		}
+		for _, g := range list {
+			if g.Count < 1 || g.Count > maxCount {
+				p.fail(item, "leave the field out for no GPUs", "%d is not between 1 and %d", g.Count, maxCount)
+				return out
+			}
+			out = append(out, request(g))
+		}
+	}
+	return out
+}
+
+// profile recognises a partition in a type, such as "1g.10gb" or "a100_1g.5gb".
+var profile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:(.+)_)?(\d+g\.\d+gb(?:\+[a-z.]+)?)$`) })
+
+func request(g slurmfmt.GRES) resource.DeviceRequest {
+	r := resource.DeviceRequest{Type: g.Type, Count: int(g.Count)}
+	if !strings.Contains(g.Type, ".") {
+		return r
+	}
+	if m := profile().FindStringSubmatch(strings.ToLower(g.Type)); m != nil {
+		r.Type, r.Profile = m[1], m[2]
+	}
+	return r
+}
