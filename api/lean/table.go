@@ -85,6 +85,8 @@ func unescape(cell []byte) []byte {
 				c = '\t'
 			case 'n':
 				c = '\n'
+			case 'r':
+				c = '\r'
 			}
 		}
 		out = append(out, c)

@@ -73,7 +73,7 @@ func (s *command) showJobs(name string) error {
 	}
 	var want jobs.Want
 	want.Add(jobs.All()...)
-	rows, err := jobs.Get(c, "/v1/jobs", &want, s.Now, "ids", strings.Join(ids, ","), "states", "all")
+	rows, err := jobs.Get(c, "/v1/jobs", &want, s.Now, "ids", strings.Join(ids, ","), "states", "all", "collapse", "1")
 	if face.IsNotFound(err) {
 		return plainf("slurm_load_jobs error: Invalid job id specified")
 	}
