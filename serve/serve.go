@@ -107,7 +107,7 @@ func (s *server) open(ctx context.Context) error {
 	}
 	e, err := local.New(local.Config{
 		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming,
-		NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: s.room.show,
+		Names: names(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: s.room.show,
 		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
 	})
 	if err != nil {
@@ -137,6 +137,15 @@ func (s *server) open(ctx context.Context) error {
 		Pools: []api.Pool{{Name: poolName, Engine: info.Name, Version: info.Version, Gang: string(info.Abilities.Gang), Notes: info.Notes}},
 	})
 	return nil
+}
+
+// names are the commands that jobs find beside srun and scontrol: those that ask this
+// server. Only the small binary answers to them.
+func names(cox string) []string {
+	if cox == "" {
+		return nil
+	}
+	return []string{"sbatch", "squeue", "scancel", "sinfo", "sacct"}
 }
 
 // firstPort is where the server listens on loopback if nobody says otherwise.

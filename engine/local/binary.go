@@ -7,11 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
-// applets are the names under which a job finds the binary in its PATH.
+// applets are the names under which every job finds the binary in its PATH.
 var applets = []string{"srun", "scontrol"}
 
 // cox is the engine's own name for the binary.
@@ -34,7 +35,7 @@ func (e *Engine) link() error {
 	if err := place(source, e.cox()); err != nil {
 		return fmt.Errorf("place the binary: %w", err)
 	}
-	for _, name := range applets {
+	for _, name := range append(slices.Clone(applets), e.cfg.Names...) {
 		err := os.Symlink("cox", filepath.Join(bin, name))
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err

@@ -63,6 +63,8 @@ type Config struct {
 	Nodes []fleet.Node // the room; see VirtualRoom
 	Cox   string       // the binary to start as supervisor, srun …; empty: this process's own
 
+	Names []string // more names, beside srun and scontrol, under which jobs find the binary
+
 	Naming   Naming // as the room was made with; empty: NamedByAddr
 	NoLimits bool   // use no control groups, even where they can be used
 
