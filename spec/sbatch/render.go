@@ -112,9 +112,29 @@ func (r *renderer) whole() {
 		r.put("mail-type", strings.Join(s.Mail.Types, ","))
 		r.put("mail-user", s.Mail.To)
 	}
+	r.withoutEffect()
 	if s.Image != "" {
 		r.put("container-image", s.Image)
 		r.warn("--container-image", "is an option of the pyxis plugin: a site without it refuses the script")
+	}
+}
+
+// withoutEffect repeats what a batch script asked for in vain here: elsewhere it may
+// have its effect.
+func (r *renderer) withoutEffect() {
+	if r.spec.Source.Form != "sbatch" {
+		return
+	}
+	for i := range table {
+		value, given := r.spec.Source.Given[table[i].Name]
+		if !given || table[i].Command || table[i].Status != NoEffect && table[i].Name != "sockets-per-node" {
+			continue
+		}
+		if value == "" {
+			r.flag(table[i].Name, table[i].Arg != Required)
+		} else {
+			r.put(table[i].Name, value)
+		}
 	}
 }
 

@@ -133,8 +133,9 @@ func TestEqualHeadersGiveEqualJobs(t *testing.T) {
 
 func TestRenderScript(t *testing.T) {
 	s := mustParse(t, "-n2 -t 5", Options{ScriptArgs: []string{"a b", "c"}})
+	s.Source.Given["hint"], s.Source.Given["spread-job"], s.Source.Given["parsable"] = "nomultithread", "", ""
 	out, warnings := Render(s, []byte("#!/bin/bash -l\n# mine\n#SBATCH -n2\n#SBATCH -t 5\n\nset -e\n#SBATCH late\ntrue\n"))
-	if want := "#!/bin/bash -l\n#SBATCH --job-name=job.sbatch\n#SBATCH --time=00:05:00\n#SBATCH --ntasks=2\n# mine\n\nset -e\n#SBATCH late\ntrue\n"; string(out) != want {
+	if want := "#!/bin/bash -l\n#SBATCH --job-name=job.sbatch\n#SBATCH --time=00:05:00\n#SBATCH --hint=nomultithread\n#SBATCH --spread-job\n#SBATCH --ntasks=2\n# mine\n\nset -e\n#SBATCH late\ntrue\n"; string(out) != want {
 		t.Errorf("%s\nwant\n%s", out, want)
 	}
 	if len(warnings) != 1 || warnings[0].Message != "the script's arguments stand on sbatch's command line, behind the file: 'a b' c" {

@@ -30,7 +30,11 @@ func (r *renderer) group(g job.TaskGroup, i int) {
 	if g.PerNode.Disk > 0 {
 		r.put("tmp", mebibytes(g.PerNode.Disk))
 	}
-	r.flag("exclusive", g.Exclusive)
+	if how := r.spec.Source.Given["exclusive"]; i == 0 && g.Exclusive && how != "" {
+		r.put("exclusive", how)
+	} else {
+		r.flag("exclusive", g.Exclusive)
+	}
 	r.put("constraint", constraintText(g.Constraint))
 	r.put("nodelist", hostlist.CompressInOrder(g.NodeList))
 	r.put("exclude", hostlist.CompressInOrder(g.Exclude))
