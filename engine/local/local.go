@@ -181,7 +181,7 @@ func (e *Engine) open() (lives map[engine.Ref]*attempt.Life, err error) {
 			err = errors.Join(err, e.lock.Close())
 		}
 	}()
-	if err := unix.Flock(int(e.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if !lock(e.lock) {
 		return nil, fault.New(fault.Conflict, "%s is in use by another cox server", e.cfg.Root)
 	}
 	if e.epoch, err = attempt.NextEpoch(filepath.Join(e.cfg.Root, "epoch")); err != nil {
@@ -198,6 +198,18 @@ func (e *Engine) open() (lives map[engine.Ref]*attempt.Life, err error) {
 	}
 	e.log, lives, err = attempt.OpenLog(attempt.LogOf(e.cfg.Root))
 	return lives, err
+}
+
+// lock takes a file's lock. A process that the engine before this one was about to
+// start when it was killed holds it for a moment, until it has become its program.
+func lock(f *os.File) bool {
+	for wait := time.Millisecond; wait < time.Second; wait *= 2 {
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			return true
+		}
+		time.Sleep(wait)
+	}
+	return false
 }
 
 // Close stops the engine's goroutines, and supervisors that have no attempt. The

@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 			os.Exit(supervisor(os.Args[2:]))
 		case "task-init":
 			os.Exit(step.TaskInitMain(os.Args[2:]))
+		case "engine":
+			engineMain(os.Args[2], os.Args[3])
 		case "hog":
 			hog()
 		}

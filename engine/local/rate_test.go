@@ -3,6 +3,7 @@ package local_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -193,4 +194,27 @@ func waitGone(b *testing.B, e engine.Engine, ref engine.Ref) {
 	if !errors.Is(err, found) {
 		b.Fatal(err)
 	}
+}
+
+// BenchmarkStep is one `srun true` inside a job: srun, the step, its end.
+func BenchmarkStep(b *testing.B) {
+	e := benchEngine(b)
+	dir := b.TempDir()
+	l := trueJob(b, 1, dir)
+	l.Job.Spec.Output.Stdout = filepath.Join(dir, "out")
+	l.Script = fmt.Appendf(nil, "#!/bin/sh\ni=0\nwhile [ $i -lt %d ]; do srun true || exit 1; i=$((i+1)); done\n", b.N)
+	began := cost(b)
+	b.ResetTimer()
+	if err := e.Launch(b.Context(), l); err != nil {
+		b.Fatal(err)
+	}
+	waitGone(b, e, l.Ref)
+	b.StopTimer()
+	if r, err := e.Inspect(b.Context(), l.Ref); err != nil || !r.Exit.OK() {
+		b.Fatalf("%s, %v", r.Exit, err)
+	}
+	if err := e.Close(); err != nil {
+		b.Error(err)
+	}
+	b.ReportMetric(float64((cost(b)-began).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 }
