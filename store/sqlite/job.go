@@ -32,7 +32,7 @@ func (s *Store) Project(ctx context.Context, epoch, upTo uint64, rows []store.Jo
 	}
 	s.log.grow(size)
 	return s.unsynced(func() error {
-		return s.writingLocked(ctx, epoch, func(c *conn) error {
+		return s.writing(ctx, epoch, func(c *conn) error {
 			for i := range rows {
 				if _, err := c.exec(upsert, jobValues(&rows[i])...); err != nil {
 					return err

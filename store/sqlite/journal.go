@@ -15,7 +15,9 @@ const recordColumns = "seq, leader_epoch, at, kind, job, by_name, by_uid, by_fro
 
 // Lead implements store.Store.
 func (s *Store) Lead(ctx context.Context, who string) (epoch uint64, err error) {
-	err = s.writing(ctx, 0, func(c *conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.transaction(ctx, func(c *conn) error {
 		return c.query(func(row []driver.Value) error {
 			epoch = uint64(row[0].(int64))
 			return nil
@@ -40,7 +42,7 @@ func (s *Store) Append(ctx context.Context, epoch uint64, recs []store.Record) (
 	if err != nil {
 		return 0, classify(err)
 	}
-	err = s.writingLocked(ctx, epoch, func(c *conn) error {
+	err = s.writing(ctx, epoch, func(c *conn) error {
 		if last, err = s.newest(c, epoch); err != nil {
 			return err
 		}

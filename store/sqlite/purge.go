@@ -19,8 +19,8 @@ func (s *Store) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var res store.PurgeResult
-	err := s.writingLocked(ctx, epoch, func(c *conn) error {
-		for _, step := range []func(*conn, *store.PurgeRequest, *store.PurgeResult) error{purgeAudit, purgeRecords, purgeJobs} {
+	err := s.writing(ctx, epoch, func(c *conn) error {
+		for _, step := range []func(*conn, *store.PurgeRequest, *store.PurgeResult) error{purgeRecords, purgeAudit, purgeJobs} {
 			if err := step(c, &req, &res); err != nil {
 				return err
 			}

@@ -108,7 +108,7 @@ func (s *Store) unindex(ctx context.Context, epoch uint64, at int64, gone []key,
 	if err != nil {
 		return 0, err
 	}
-	err = s.writingLocked(ctx, epoch, func(c *conn) error {
+	err = s.writing(ctx, epoch, func(c *conn) error {
 		for _, k := range gone {
 			d, err := c.exec("DELETE FROM blob WHERE hash = ? AND pack = ?", k[:], id)
 			if err != nil {

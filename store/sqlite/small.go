@@ -94,7 +94,7 @@ func (s *Store) dropSmall(ctx context.Context, epoch uint64, at int64, rows []ol
 	}
 	blobs, bytes := 0, int64(0)
 	var gone []key
-	err = s.writingLocked(ctx, epoch, func(c *conn) error {
+	err = s.writing(ctx, epoch, func(c *conn) error {
 		for _, o := range rows {
 			size, _, err := c.number("SELECT length(data) FROM small WHERE id = ?", o.id)
 			if err != nil {

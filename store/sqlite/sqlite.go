@@ -125,29 +125,27 @@ func (s *Store) reading(ctx context.Context, f func(*conn) error) error {
 	return classify(f(c))
 }
 
-// writing runs f in one transaction of the writing connection if epoch leads; 0
-// asks for no leadership.
+// writing runs f in one transaction of the writing connection if epoch leads.
+// The caller holds s.mu.
 func (s *Store) writing(ctx context.Context, epoch uint64, f func(*conn) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.writingLocked(ctx, epoch, f)
+	return s.transaction(ctx, func(c *conn) error {
+		if err := leads(c, epoch); err != nil {
+			return err
+		}
+		return f(c)
+	})
 }
 
-func (s *Store) writingLocked(ctx context.Context, epoch uint64, f func(*conn) error) error {
+// transaction runs f in one transaction of the writing connection, whoever leads.
+// The caller holds s.mu.
+func (s *Store) transaction(ctx context.Context, f func(*conn) error) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
 	if s.broken != nil {
 		return s.broken
 	}
-	err := s.write.tx(func() error {
-		if epoch != 0 {
-			if err := leads(s.write, epoch); err != nil {
-				return err
-			}
-		}
-		return f(s.write)
-	})
+	err := s.write.tx(func() error { return f(s.write) })
 	if err != nil {
 		s.led = 0
 	}

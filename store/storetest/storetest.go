@@ -100,8 +100,10 @@ func oldEpoch(t *testing.T, h Harness) {
 	defer s.Close()
 	old := lead(t, s)
 	now := lead(t, s)
-	if _, err := s.Append(t.Context(), old, []store.Record{rec(1)}); fault.KindOf(err) != fault.Conflict {
-		t.Fatalf("append by the old leader: %v", err)
+	for _, epoch := range []uint64{old, 0, now + 1} {
+		if _, err := s.Append(t.Context(), epoch, []store.Record{rec(1)}); fault.KindOf(err) != fault.Conflict {
+			t.Fatalf("append with epoch %d, %d leads: %v", epoch, now, err)
+		}
 	}
 	if err := s.Project(t.Context(), old, 1, []store.JobRow{{ID: 1}}, nil); fault.KindOf(err) != fault.Conflict {
 		t.Fatalf("projection by the old leader: %v", err)
