@@ -6,5 +6,5 @@
 // It knows nothing of nodes, queues or engines and does no I/O of its own. What
 // the text asks for is honoured, or becomes a Warning that names file, line and
 // option, or an *Error that also says what would be right. Nothing is dropped
-// silently.
+// silently. A Document is what other programs read: the job and its warnings as JSON.
 package spec

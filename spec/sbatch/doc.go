@@ -6,6 +6,14 @@
 // it lays the command line over the environment (SBATCH_*) over the script's
 // lines, checks every value, and fills a job.Spec.
 //
+// ParseAll also returns what is asked of the sbatch command itself (--parsable,
+// --wait, --test-only), and Command takes a command line apart before the script is
+// read. Render goes the other way: it writes any job as a batch script, and warns of
+// what sbatch would understand otherwise.
+//
+// Equal headers and options give equal jobs. A job keeps the text of its directives
+// in memory and nothing else of its script.
+//
 // The rules of reading, as sbatch has them:
 //
 //   - A directive is a line that starts with "#SBATCH", in capitals, at the first
