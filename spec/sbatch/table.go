@@ -149,7 +149,7 @@ var table = []Option{
 	{Name: "priority", Arg: Required},
 	{Name: "profile", Arg: Required, Status: NoEffect, Why: "no profiling plugin"},
 	{Name: "propagate", Arg: Optional, Status: NoEffect, Why: "resource limits are those of the submission"},
-	{Name: "qos", Short: 'q', Arg: Required},
+	{Name: "qos", Short: 'q', Arg: Required, Note: "kept and shown with the job; no limits or priorities follow from it yet"},
 	{Name: "quiet", Short: 'Q', Command: true, Note: onCommandLine},
 	{Name: "reboot", Status: NoEffect, Why: "nodes are not rebooted"},
 	{Name: "requeue", Arg: Optional, Note: "expedite is read as plain --requeue"},
