@@ -18,8 +18,6 @@ import (
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/run"
 	"github.com/coxswain-sched/coxswain/slurmfmt"
-	"github.com/coxswain-sched/coxswain/spec"
-	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
 // runFlags are the flags of cox run.
@@ -196,7 +194,7 @@ func (f *runFlags) command(args []string) (run.Request, error) {
 	return run.Request{Submission: control.Submission{Spec: s, Env: os.Environ()}}, nil
 }
 
-// script reads and parses a file, "-" for standard input.
+// script reads and parses a file in any form, "-" for standard input.
 func (f *runFlags) script(name string, args []string) (run.Request, error) {
 	data, err := readScript(name, os.Stdin)
 	if err != nil {
@@ -206,12 +204,16 @@ func (f *runFlags) script(name string, args []string) (run.Request, error) {
 	if err != nil {
 		return run.Request{}, err
 	}
-	opts := sbatch.Options{Args: f.options, Environ: os.Environ(), Owner: owner(), Dir: dir, Host: hostname(), ScriptArgs: args, ReadFile: os.ReadFile}
-	s, warnings, err := sbatch.Parse(spec.Source{Name: name, Data: data}, opts)
+	kind, err := form("", name, data)
 	if err != nil {
 		return run.Request{}, err
 	}
-	return run.Request{Submission: control.Submission{Spec: s, Script: data, Env: os.Environ()}, Warnings: warnings}, nil
+	r := reading{args: f.options, scriptArgs: args, environ: os.Environ(), dir: dir, host: hostname(), readFile: os.ReadFile}
+	got, err := r.read(kind, name, data)
+	if err != nil {
+		return run.Request{}, err
+	}
+	return run.Request{Submission: control.Submission{Spec: got.job, Script: got.script, Env: os.Environ()}, Warnings: got.warnings}, nil
 }
 
 func wantGPUs(requests []run.Request) bool {
