@@ -52,6 +52,9 @@ func Keys() []Key {
 // FlagName is the command-line flag that states a fact: "--tightly-coupled".
 func FlagName(k Key) string { return "--" + strings.ReplaceAll(string(k), "_", "-") }
 
+// Meaning says in a phrase what a fact means.
+func Meaning(k Key) string { return info(k).meaning }
+
 func info(k Key) keyInfo {
 	for _, i := range keys {
 		if i.key == k {

@@ -1,18 +1,139 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
+	"context"
+	"fmt"
+	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/coxswain-sched/coxswain/advise"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/spec"
 )
 
+// adviseFlags are the flags of cox advise, the facts aside: these are made from
+// advise.Keys.
+type adviseFlags struct {
+	expect   string
+	noServer bool
+	format   format
+}
+
 func (a *app) adviseCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "advise FILE",
-		Short:   "Say which engine and runtime work belongs to, and by which rules",
-		Example: "  cox advise train.sbatch",
-		RunE: func(*cobra.Command, []string) error {
-			return fault.New(fault.Unsupported, "cox advise is not built yet")
+	var f adviseFlags
+	cmd := &cobra.Command{
+		Use:   "advise [FILE] [facts]",
+		Short: "Say which engine and runtime work belongs to, and by which rules",
+		Long: `Says where work belongs (Slurm, Kubernetes, k3s), what runs it there (Ray, MPI,
+torchrun) and what has to be added, with the facts and rules that decided. Facts are
+read from FILE, each with the line that shows it; flags outrank the file, and suffice
+without one. No server is needed; where one answers, its pools are judged too.
+
+With --expect it is a check: exit code 4 if the advice is another one.`,
+		Example: `  cox advise train.sbatch
+  cox advise --nodes 8 --tightly-coupled --bare-metal
+  cox advise rl.yaml --multi-tenant --expect "ray on kubernetes"
+  cox advise train.sbatch -o json | jq .engine`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
 		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.advise(cmd, &f, args) },
 	}
+	fl := cmd.Flags()
+	for _, k := range advise.Keys() {
+		name := strings.TrimPrefix(advise.FlagName(k), "--")
+		if k == advise.Nodes {
+			fl.Int(name, 0, advise.Meaning(k))
+			continue
+		}
+		fl.Bool(name, false, advise.Meaning(k))
+	}
+	fl.StringVar(&f.expect, "expect", "", "fail unless the advice is this: slurm, ray, \"ray on k3s\"")
+	fl.BoolVar(&f.noServer, "no-server", false, "do not ask a server for its pools")
+	formatFlag(cmd, &f.format, asJSON, asYAML)
+	return cmd
+}
+
+func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) error {
+	facts, err := a.facts(cmd.Flags(), args)
+	if err != nil {
+		return err
+	}
+	advice := advise.Advise(facts)
+	if !f.noServer {
+		advice.Judge(a.pools(cmd.Context()))
+	}
+	if f.format.machine() {
+		err = f.format.write(a.out, advice)
+	} else {
+		_, err = fmt.Fprint(a.out, show.CleanLines(advice.Text()))
+	}
+	if err != nil || f.expect == "" {
+		return err
+	}
+	return advice.Expect(f.expect)
+}
+
+// facts reads the file, if there is one, and lays the flags over it.
+func (a *app) facts(fl *pflag.FlagSet, args []string) (*advise.Facts, error) {
+	facts, stated := &advise.Facts{}, false
+	if len(args) > 0 {
+		data, err := readScript(args[0], a.in)
+		if err != nil {
+			return nil, err
+		}
+		if facts, _, err = advise.Read(spec.Source{Name: args[0], Data: data}, a.now()); err != nil {
+			return nil, &undone{err, "no advice"}
+		}
+		stated = true
+	}
+	for _, k := range advise.Keys() {
+		flag := advise.FlagName(k)
+		name := strings.TrimPrefix(flag, "--")
+		if !fl.Changed(name) {
+			continue
+		}
+		stated = true
+		value := 0
+		if k == advise.Nodes {
+			var err error
+			if value, err = fl.GetInt(name); err != nil || value < 1 {
+				return nil, fault.New(fault.Invalid, "--nodes %d: work needs one node or more", value)
+			}
+		} else if yes, err := fl.GetBool(name); err == nil && yes {
+			value = 1
+		} else {
+			flag += "=false"
+		}
+		facts.Override(k, value, flag)
+	}
+	if !stated {
+		return nil, fault.New(fault.Invalid, "advice about what?").Advise("name a file, or state facts: cox advise --nodes 8 --tightly-coupled")
+	}
+	return facts, nil
+}
+
+// pools are those of the server that answers, none if none does at once.
+func (a *app) pools(ctx context.Context) []advise.Pool {
+	c, err := a.client()
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, quick)
+	defer cancel()
+	i, err := c.Info(ctx)
+	if err != nil {
+		return nil
+	}
+	var pools []advise.Pool
+	for _, p := range i.Pools {
+		pools = append(pools, advise.Pool{Name: p.Name, Engine: p.Engine, Able: engine.Abilities{Gang: engine.GangAbility(p.Gang)}})
+	}
+	return pools
 }

@@ -89,7 +89,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("- want, + got:\n%s", d)
 	}
 	for _, bad := range [][]string{{"--time", "yes"}, {"--nodes", "4-2"}, {"--nodes", "0"}, {"--begin", "then"}, {"--requeue", "perhaps"}, {"--nice", "x"}, {"--exclude", "v["}} {
-		f.cox(t, append([]string{"update", "7"}, bad...)...).check(t, 2, "", "~"+bad[0]+" "+bad[1]+": ")
+		f.cox(t, append([]string{"update", "7"}, bad...)...).check(t, 2, "", "~cox: "+bad[0]+" ")
 	}
 }
 

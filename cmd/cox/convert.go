@@ -41,7 +41,12 @@ asked.`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.convert(&f, args) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := a.convert(&f, args); err != nil {
+				return &undone{err, "not converted"}
+			}
+			return nil
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.from, "from", "", "what FILE is: sbatch or native (default: found out)")

@@ -102,31 +102,57 @@ request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permis
 	return root
 }
 
-// complain prints an error as people want to read it and returns the exit code.
+// complain prints an error as people want to read it and returns the exit code. Of
+// several errors each is printed, and the first decides the code.
 func (a *app) complain(err error) int {
+	what := ""
+	var u *undone
+	if errors.As(err, &u) {
+		what, err = u.what, u.error
+	}
+	all := []error{err}
+	if several, ok := err.(interface{ Unwrap() []error }); ok && fault.KindOf(err) != fault.Internal {
+		all = several.Unwrap()
+	}
+	remedy, code := "", 0
+	for i, e := range all {
+		kind := a.complainOf(e, &remedy)
+		if i == 0 {
+			code = kind.ExitCode()
+		}
+		var located *spec.Error
+		if what == "" && errors.As(e, &located) {
+			what = "not submitted"
+		}
+		if what != "" && i == len(all)-1 {
+			fmt.Fprintf(a.err, "%-60s exit %d (%s)\n", what, code, kind)
+		}
+	}
+	return code
+}
+
+// complainOf prints one error, and its remedy unless it was printed just before.
+func (a *app) complainOf(err error, before *string) fault.Kind {
 	kind := fault.KindOf(err)
 	if kind == fault.Internal && isUsage(err) {
 		kind = fault.Invalid
 	}
-	p := a.page(a.err)
 	var located *spec.Error
 	var answer *api.Error
-	var refused *notSubmitted
 	switch {
 	case errors.As(err, &located):
 		fmt.Fprintf(a.err, "%v\n", located)
+		return kind
 	case errors.As(err, &answer) && len(answer.Errors) > 0:
-		io.WriteString(a.err, show.Problem(p, answer))
-	default:
-		fmt.Fprintf(a.err, "cox: %s\n", show.CleanLines(err.Error()))
-		if remedy := a.remedy(err, kind); remedy != "" {
-			fmt.Fprintf(a.err, "  %s\n", show.CleanLines(remedy))
-		}
+		io.WriteString(a.err, show.Problem(a.page(a.err), answer))
+		return kind
 	}
-	if errors.As(err, &refused) || located != nil {
-		fmt.Fprintf(a.err, "%-60s exit %d (%s)\n", "not submitted", kind.ExitCode(), kind)
+	fmt.Fprintf(a.err, "cox: %s\n", show.CleanLines(err.Error()))
+	if remedy := a.remedy(err, kind); remedy != "" && remedy != *before {
+		fmt.Fprintf(a.err, "  %s\n", show.CleanLines(remedy))
+		*before = remedy
 	}
-	return kind.ExitCode()
+	return kind
 }
 
 func (a *app) remedy(err error, kind fault.Kind) string {
@@ -137,10 +163,13 @@ func (a *app) remedy(err error, kind fault.Kind) string {
 	return remedy
 }
 
-// notSubmitted marks an error after which a job was not taken.
-type notSubmitted struct{ error }
+// undone marks an error after which what was asked for has not happened.
+type undone struct {
+	error
+	what string // "not submitted"
+}
 
-func (e *notSubmitted) Unwrap() error { return e.error }
+func (e *undone) Unwrap() error { return e.error }
 
 // isUsage recognises cobra's own complaints about arguments, which have no type.
 func isUsage(err error) bool {

@@ -83,7 +83,7 @@ func refuse(err error) error {
 	if errors.As(err, &after) {
 		return after.error
 	}
-	return &notSubmitted{err}
+	return &undone{err, "not submitted"}
 }
 
 // afterwards marks an error that came when the job had been taken.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -42,9 +43,12 @@ var updates = []struct {
 	{"requeue", "yes or no: may run again after a loss", func(u *api.Update, v string, _ time.Time) error { return boolTo(&u.Requeue, v) }},
 	{"max-running", "tasks of an array that may run at once; 0: no limit", func(u *api.Update, v string, _ time.Time) error {
 		n, err := strconv.ParseUint(v, 10, 32)
+		if err != nil {
+			return fmt.Errorf("%q is not a number of tasks", v)
+		}
 		limit := uint32(n)
 		u.MaxRunning = &limit
-		return err
+		return nil
 	}},
 	{"nodelist", "these nodes must be among its nodes (host list)", func(u *api.Update, v string, _ time.Time) error { return hostsTo(&u.NodeList, v) }},
 	{"exclude", "never these nodes (host list)", func(u *api.Update, v string, _ time.Time) error { return hostsTo(&u.Exclude, v) }},
@@ -99,7 +103,7 @@ func (a *app) readUpdate(fl *pflag.FlagSet, values map[string]*string) (*api.Upd
 		}
 		given = true
 		if err := f.set(u, *values[f.name], a.now()); err != nil {
-			return nil, fault.New(fault.Invalid, "--%s %s: %w", f.name, *values[f.name], err).Advise("--%s: %s", f.name, f.doc)
+			return nil, fault.New(fault.Invalid, "--%s %w", f.name, err).Advise("--%s: %s", f.name, f.doc)
 		}
 	}
 	if !given {
@@ -124,14 +128,17 @@ func momentTo(to **time.Time, v string, now time.Time) error {
 func integerTo(to **int64, v string) error {
 	n, err := strconv.ParseInt(v, 10, 64)
 	*to = &n
-	return err
+	if err != nil {
+		return fmt.Errorf("%q is not a number", v)
+	}
+	return nil
 }
 
 func boolTo(to **bool, v string) error {
 	yes := v == "yes" || v == "1" || v == "true"
 	*to = &yes
 	if !yes && v != "no" && v != "0" && v != "false" {
-		return fault.New(fault.Invalid, "is neither yes nor no")
+		return fmt.Errorf("%q is neither yes nor no", v)
 	}
 	return nil
 }
@@ -148,14 +155,14 @@ func nodeRange(v string) (*job.Range, error) {
 	r := &job.Range{}
 	var err error
 	if r.Min, err = strconv.Atoi(low); err != nil || r.Min < 1 {
-		return nil, fault.New(fault.Invalid, "is not a number of nodes")
+		return nil, fmt.Errorf("%q is not a number of nodes", v)
 	}
 	switch {
 	case !span:
 		r.Max = r.Min
 	case high != "":
 		if r.Max, err = strconv.Atoi(high); err != nil || r.Max < r.Min {
-			return nil, fault.New(fault.Invalid, "is not a range of nodes")
+			return nil, fmt.Errorf("%q is not a range of nodes", v)
 		}
 	}
 	return r, nil

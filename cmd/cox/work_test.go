@@ -245,3 +245,22 @@ func TestWatchEndsWithItsJobs(t *testing.T) {
 	})
 	f.cox(t, "watch", "7", "-o", "json").check(t, 0, "{\"seq\":42,\"at\":\"0001-01-01T00:00:00Z\",\"kind\":\"ended\",\"job\":7,\"name\":\"7\",\"state\":\"COMPLETED\"}\n", "")
 }
+
+func TestAdvise(t *testing.T) {
+	const nowhere = "unix:///nowhere/s"
+	script := write(t, "train.sbatch", "#!/bin/sh\n#SBATCH -N4 --gpus-per-node=8\nsrun python -m torch.distributed.run train.py\n")
+	coxAt(t, nowhere, "", "advise", script).check(t, 0, "~line 2: #SBATCH -N4", "")
+	coxAt(t, nowhere, "", "advise", script, "-o", "json", "--nodes", "1").check(t, 0, "~\"engine\":", "")
+	coxAt(t, nowhere, "", "advise", "--nodes", "8", "--tightly-coupled", "--bare-metal", "--expect", "slurm").check(t, 0, "~slurm", "")
+	coxAt(t, nowhere, "", "advise", "--nodes", "8", "--tightly-coupled", "--bare-metal", "--expect", "k3s").check(t, 4, "~slurm", "~expected k3s")
+	coxAt(t, nowhere, "", "advise", "--nodes", "8", "--expect", "nomad").check(t, 2, "~", "~is no advice that can be expected")
+	coxAt(t, nowhere, "", "advise").check(t, 2, "", "~advice about what?")
+	coxAt(t, nowhere, "", "advise", "--nodes", "0").check(t, 2, "", "~one node or more")
+	coxAt(t, nowhere, "", "advise", write(t, "bad.sbatch", "#!/bin/sh\n#SBATCH -N x\n")).check(t, 2, "", "~no advice")
+	f := newFake(t)
+	f.mux = http.NewServeMux()
+	f.answer("GET /v1", func(*http.Request) (any, error) {
+		return api.ServerInfo{Pools: []api.Pool{{Name: "room", Engine: "local", Gang: "strict"}}}, nil
+	})
+	f.cox(t, "advise", script).check(t, 0, "~pool room", "")
+}
