@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,9 +122,11 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// BenchmarkCommit is the time of one submission that comes alone.
+// BenchmarkCommit is the time of one submission that comes alone, beside that of a
+// sync of the same disk.
 func BenchmarkCommit(b *testing.B) {
-	s := open(b, b.TempDir())
+	dir := b.TempDir()
+	s := open(b, dir)
 	epoch := lead(b, s)
 	script := noise(4 << 10)
 	var took []time.Duration
@@ -134,6 +138,20 @@ func BenchmarkCommit(b *testing.B) {
 		must(b, err)
 		took = append(took, time.Since(begin))
 	}
+	b.StopTimer()
+	f, err := os.Create(filepath.Join(dir, "plain"))
+	must(b, err)
+	defer f.Close()
+	var syncs []time.Duration
+	for range 200 {
+		begin := time.Now()
+		_, err := f.WriteAt(script, 0)
+		must(b, err)
+		must(b, f.Sync())
+		syncs = append(syncs, time.Since(begin))
+	}
+	slices.Sort(syncs)
+	b.ReportMetric(float64(syncs[len(syncs)/2].Microseconds()), "sync-p50-µs")
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")

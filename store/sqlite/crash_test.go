@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -166,83 +165,6 @@ func survey(t *testing.T, dir string, acked map[uint64]string) {
 	if _, err := sqlite.Verify(t.Context(), dir); err != nil {
 		t.Error(err)
 	}
-}
-
-// TestFullDisk fills a small file system: what does not fit is refused whole, with
-// the remedy; what was acknowledged stays; and with room again it goes on.
-func TestFullDisk(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
-	}
-	for name, open := range map[string]func(string) (*sqlite.Store, error){"AsItIs": sqlite.Open, "AllBlobsInPacks": sqlite.OpenPacked} {
-		t.Run(name, func(t *testing.T) { fullDisk(t, open) })
-	}
-}
-
-func fullDisk(t *testing.T, open func(string) (*sqlite.Store, error)) {
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
-		t.Skip("cannot mount a small file system: ", err)
-	}
-	defer func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	}()
-	s, err := open(dir)
-	must(t, err)
-	defer s.Close()
-	epoch, acked := lead(t, s), 0
-	for round := range 6 {
-		filler := filepath.Join(dir, "filler")
-		fill, err := os.Create(filler)
-		must(t, err)
-		leave := 40_000 * round // sometimes the pack hits the wall, sometimes the journal
-		for b := make([]byte, 4096); err == nil; {
-			_, err = fill.Write(b)
-		}
-		info, err := fill.Stat()
-		must(t, err)
-		must(t, fill.Truncate(info.Size()-int64(min(leave, int(info.Size())))))
-		must(t, fill.Close())
-		for err = nil; err == nil; {
-			if err = submitErr(s, epoch, acked+1, 5); err == nil {
-				acked += 5
-			}
-		}
-		if fault.KindOf(err) != fault.Exhausted || !strings.Contains(fault.Remedy(err), "room") {
-			t.Fatalf("a full disk: %v (%s)", err, fault.KindOf(err))
-		}
-		if n := len(all(t, s)); n != acked {
-			t.Fatalf("round %d: %d records are there, %d were acknowledged", round, n, acked)
-		}
-		must(t, os.Remove(filler))
-		if err := submitErr(s, epoch, acked+1, 5); err != nil {
-			t.Fatalf("with room again: %v", err)
-		}
-		acked += 5
-	}
-	for i := 1; i <= acked; i++ {
-		if b, err := s.Blob(t.Context(), store.Hash(script(i))); err != nil || !bytes.Equal(b, script(i)) {
-			t.Errorf("blob %d: %v", i, err)
-		}
-	}
-	must(t, s.Close())
-	if got, err := sqlite.Verify(t.Context(), dir); err != nil || int(got.Last) != acked {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-func submitErr(s store.Store, epoch uint64, first, n int) error {
-	var recs []store.Record
-	for i := first; i < first+n; i++ {
-		if _, err := s.PutBlob(context.Background(), script(i)); err != nil {
-			return err
-		}
-		recs = append(recs, submission(i))
-	}
-	_, err := s.Append(context.Background(), epoch, recs)
-	return err
 }
 
 // TestLock: the second one hears who has the state directory and since when; the

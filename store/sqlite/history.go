@@ -12,7 +12,10 @@ import (
 
 // History first reads the numbers of the rows, which an index answers without the
 // rows themselves, many at a time, and then the rows page by page.
-const numbers = 1 << 16
+const (
+	firstNumbers = 2 << 10 // the reader may have enough with these
+	numbers      = 64 << 10
+)
 
 // History implements store.Store.
 func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow) error) error {
@@ -21,8 +24,8 @@ func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow)
 	if q.Below != 0 && q.Below < math.MaxInt64 {
 		below = int64(q.Below)
 	}
-	for {
-		want := numbers
+	for batch := firstNumbers; ; batch = numbers {
+		want := batch
 		if q.Limit > 0 {
 			want = min(want, left)
 		}
