@@ -130,7 +130,7 @@ func long(options []Option, args []string, i int) (int, error) {
 	case found == nil:
 		return i, usage("unrecognized option '--%s'", name)
 	case len(others) > 1:
-		return i, usage("option '--%s' is ambiguous; possibilities: %s", name, strings.Join(others, " "))
+		return i, usage("option '%s' is ambiguous; possibilities: %s", args[i], strings.Join(others, " "))
 	case found.Arg == None && glued:
 		return i, usage("option '--%s' doesn't allow an argument", found.Long)
 	case found.Arg == Required && !glued:

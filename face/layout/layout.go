@@ -21,6 +21,7 @@ type Column struct {
 	Width  int // 0: as wide as the value
 	Right  bool
 	Mark   bool   // a + stands where a value was cut, as sacct has it
+	Whole  bool   // never cut, as Slurm has it for lists of nodes
 	Before string // text in front
 	After  string // text behind
 }
@@ -120,6 +121,13 @@ func (f Format) Append(b []byte, value func(b []byte, field int) []byte) []byte 
 	return append(b, '\n')
 }
 
+// Keep marks the columns of some fields as never cut.
+func (f Format) Keep(whole func(field int) bool) {
+	for i := range f {
+		f[i].Whole = f[i].Field >= 0 && whole(f[i].Field)
+	}
+}
+
 // fit makes what stands behind from as wide as the column.
 func (c *Column) fit(b []byte, from int) []byte {
 	if c.Width == 0 {
@@ -130,6 +138,9 @@ func (c *Column) fit(b []byte, from int) []byte {
 		if x&0xC0 == 0x80 {
 			n-- // bytes behind the first of a letter take no room
 		}
+	}
+	if n > c.Width && c.Whole {
+		return b
 	}
 	if n > c.Width {
 		at := from

@@ -125,7 +125,7 @@ func (s *command) showNodes(name string) error {
 	}
 	for _, n := range names {
 		if !slices.ContainsFunc(nodes, func(have fleet.Node) bool { return have.Name == n }) {
-			fmt.Fprintf(s.Err, "Node %s not found\n", n)
+			fmt.Fprintf(s.Out, "Node %s not found\n", n)
 			s.Code = 1
 		}
 	}
@@ -165,7 +165,8 @@ func (s *command) showPartitions(name string) error {
 		}
 	}
 	if name != "" && !found {
-		return plainf("Partition %s not found", name)
+		fmt.Fprintf(s.Out, "Partition %s not found\n", name)
+		s.Code = 1
 	}
 	return nil
 }

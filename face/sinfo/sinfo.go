@@ -238,6 +238,7 @@ func (s *show) layout(parts []fleet.Partition, nodes []fleet.Node) (f layout.For
 			fmt.Fprintf(s.Err, "Invalid node format specification: %s\n", text)
 		})
 	}
+	f.Keep(func(i int) bool { l := fields[i].letter; return l == 'N' || l == 'n' || l == 'o' })
 	s.used = make([]bool, len(fields))
 	for _, c := range f {
 		if c.Field >= 0 {

@@ -94,6 +94,7 @@ func (q *query) layout(want *jobs.Want) (layout.Format, error) {
 		})
 	}
 	fields := jobs.Fields()
+	f.Keep(func(i int) bool { l := fields[i].Letter; return l == 'N' || l == 'R' || l == 'Y' })
 	for _, c := range f {
 		if c.Field >= 0 {
 			want.Add(fields[c.Field].Needs...)

@@ -105,6 +105,7 @@ func (q *query) parse(args []string) (done bool, err error) {
 		q.Out.WriteString(face.Version + "\n")
 		return true, nil
 	case len(rest) > 0:
+		q.Out.WriteString(usageText)
 		return true, face.Textf("Unrecognized option: %s", rest[0])
 	}
 	if q.nodes != "" {

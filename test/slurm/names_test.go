@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/face"
 	"github.com/coxswain-sched/coxswain/face/facetest"
 	"github.com/coxswain-sched/coxswain/face/sbatch"
@@ -20,36 +21,33 @@ var faces = map[string]func([]string, face.Stdio) int{
 // TestHeaders compares the title and the width of every column of squeue and sinfo.
 func TestHeaders(t *testing.T) {
 	l := openLab(t)
-	// sinfo's lab is of a site with hundreds of partitions; only the first line counts.
 	s := facetest.New(t).Queue()
 	for _, c := range []struct{ name, letters string }{
 		{"squeue", "aAbBcCdDeEfFgGhHiIjJkKlLmMnNoOpPqQrRStTuUvVwWxXyYzZ"},
 		{"sinfo", "aAbBcCdDeEfFgGhHIlLmMnNoOpPRrsStTuUvVwXYzZ"},
 	} {
-		for _, letter := range c.letters {
-			for _, form := range []string{"%", "%30", "%.7"} {
-				compareHeader(t, l, s, c.name, "-o", form+string(letter)+"|")
+		for _, form := range []string{"%", "%30", "%.7"} {
+			var format strings.Builder
+			for _, letter := range c.letters {
+				format.WriteString(form + string(letter) + "|")
 			}
+			compareHeader(t, l, s, c.name, "-o", format.String())
 		}
 	}
-	for _, name := range strings.Fields(`account accruetime admin_comment arrayjobid arraytaskid batchflag batchhost boardspernode burstbuffer cluster
+	squeues := strings.Fields(`account accruetime admin_comment arrayjobid arraytaskid batchflag batchhost boardspernode burstbuffer cluster
 		clusterfeature command comment contiguous cores corespec cpus-per-task cpus-per-tres deadline delayboot dependency derivedec eligibletime
 		endtime exit_code feature groupid groupname hetjobid hetjoboffset hetjobidset jobarrayid jobid lastschedeval licenses maxcpus maxnodes
 		mem-per-tres minmemory mintime mintmpdisk mincpus name network nice nodelist ntpercore ntpernode ntpersocket numcpus numnodes numtasks
 		origin oversubscribe partition pendingtime priority prioritylong profile qos reason reasonlist reboot reqnodes reqswitch requeue
 		reservation restartcnt schednodes sct sockets starttime state statecompact stderr stdin stdout submittime threads timeleft timelimit
-		timeused tres-alloc tres-per-job tres-per-node tres-per-task userid username wckey workdir`) {
-		compareHeader(t, l, s, "squeue", "-O", name)
-		compareHeader(t, l, s, "squeue", "-O", name+":33")
-	}
-	for _, name := range strings.Fields(`available cluster comment cpus cpusload cpusstate cores disk features features_act freemem gres gresused groups
-		maxcpuspernode memory nodes nodeaddr nodeai nodeaiot nodehost nodelist oversubscribe partition partitionname port preemptmode
-		prioritytier priorityjobfactor reason root size statecompact statelong sockets socketcorethread time timestamp threads user version weight`) {
-		compareHeader(t, l, s, "sinfo", "-O", name)
-	}
-	for _, line := range []string{
-		"squeue", "squeue -l", "squeue --start", "squeue -s", "sinfo -N -l", "sinfo -R", "sinfo -R -l",
-	} {
+		timeused tres-alloc tres-per-job tres-per-node tres-per-task userid username wckey workdir`)
+	compareHeader(t, l, s, "squeue", "-O", strings.Join(squeues, ","))
+	compareHeader(t, l, s, "squeue", "-O", strings.Join(squeues, ":.33,")+":.33")
+	compareHeader(t, l, s, "sinfo", "-O", strings.Join(strings.Fields(`available cluster comment cpus cpusload cpusstate cores disk features features_act
+		freemem gres gresused groups maxcpuspernode memory nodes nodeaddr nodeai nodeaiot nodehost nodelist oversubscribe partition partitionname port
+		preemptmode prioritytier priorityjobfactor reason root size statecompact statelong sockets socketcorethread time timestamp threads user
+		version weight`), ","))
+	for _, line := range []string{"squeue", "squeue -l", "squeue --start", "squeue -s", "sinfo -R", "sinfo -R -l"} {
 		f := strings.Fields(line)
 		compareHeader(t, l, s, f[0], f[1:]...)
 	}
@@ -67,10 +65,6 @@ func compareHeader(t *testing.T, l *lab, s *facetest.Server, name string, args .
 	}
 	real, ours := l.run(t, name, args...), s.Run(faces[name], "", args...)
 	want, got := title(real.stdout), title(ours.Out)
-	if name == "sinfo" && len(args) > 0 && args[0] == "-N" {
-		// The first column is as wide as the longest name.
-		want, got = strings.Join(strings.Fields(want), " "), strings.Join(strings.Fields(got), " ")
-	}
 	if want != got {
 		t.Errorf("%s %q: titles\n%q, Slurm has\n%q", name, args, got, want)
 	}
@@ -81,6 +75,10 @@ func TestWrongLines(t *testing.T) {
 	l := openLab(t)
 	s := facetest.New(t).Queue()
 	t.Chdir(l.dir)
+	s.Answer["POST /v1/jobs/change"] = api.Changed{Matched: 1, Errors: []api.ChangeError{{Name: "4000000", Error: api.Error{Status: 404, Title: "not found"}}}}
+	// Where ours differs on purpose.
+	ownCode := map[string]bool{"squeue -O bogus": true, "sinfo -O bogus": true} // Slurm's says that it went well
+	ownText := map[string]bool{"squeue extra": true}                            // the options that there are
 	for _, line := range []string{
 		"squeue --bogus", "squeue -i", "squeue -t nonsense", "squeue -j nonsense", "squeue extra", "squeue -j 4000000", "squeue --format",
 		"squeue -O bogus", "squeue -u no-such-user-here -h", "squeue --lo=1",
@@ -95,13 +93,13 @@ func TestWrongLines(t *testing.T) {
 		t.Run(line, func(t *testing.T) {
 			f := strings.Fields(line)
 			real, ours := l.run(t, f[0], f[1:]...), s.Run(faces[f[0]], "", f[1:]...)
-			if ours.Code != real.code {
+			if ours.Code != real.code && !ownCode[line] {
 				t.Errorf("exit %d, Slurm has %d", ours.Code, real.code)
 			}
 			if want, got := strings.TrimSpace(real.stderr), strings.TrimSpace(ours.Err); want != got {
 				t.Errorf("says\n%s\nSlurm says\n%s", got, want)
 			}
-			if strings.TrimSpace(real.stdout) != strings.TrimSpace(ours.Out) {
+			if strings.TrimSpace(real.stdout) != strings.TrimSpace(ours.Out) && !ownText[line] {
 				t.Errorf("prints\n%s\nSlurm prints\n%s", ours.Out, real.stdout)
 			}
 		})
