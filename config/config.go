@@ -82,7 +82,15 @@ type Jobs struct {
 	Grace            Duration `yaml:"grace" doc:"between the signal to end and the kill (Slurm's KillWait)"`
 	MaxArray         int      `yaml:"max_array" doc:"tasks of one array"`
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
+	Environment      Environ  `yaml:"environment" doc:"which variables of a submission are kept and given to the job"`
 	MaxLaunches      int      `yaml:"max_launches" doc:"failed launches of a job that may be requeued before it is held"`
+}
+
+// Environ says which variables of a submission are kept.
+type Environ struct {
+	Filter bool     `yaml:"filter" doc:"leave out variables; what was left out is noted with the job"`
+	Drop   []string `yaml:"drop" doc:"patterns of names to leave out (* for any characters); default: names that mostly hold secrets, as *TOKEN, *SECRET*, *PASSWORD*"`
+	Keep   []string `yaml:"keep" doc:"patterns of names to keep although drop names them"`
 }
 
 // Hooks are programs of the site.

@@ -20,6 +20,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/notify"
+	"github.com/coxswain-sched/coxswain/provenance"
 	httpserver "github.com/coxswain-sched/coxswain/server"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
@@ -133,10 +134,18 @@ func (s *server) open(ctx context.Context) error {
 		Plane: s.control, Rules: &s.rules, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
-		Alone: os.Geteuid() != 0,
+		Alone: os.Geteuid() != 0, Environment: environment(s.cfg.Jobs.Environment),
 		Pools: []api.Pool{{Name: poolName, Engine: info.Name, Version: info.Version, Gang: string(info.Abilities.Gang), Notes: info.Notes}},
 	})
 	return nil
+}
+
+func environment(e config.Environ) provenance.EnvironmentPolicy {
+	p := provenance.EnvironmentPolicy{Filter: e.Filter, Keep: e.Keep}
+	if len(e.Drop) > 0 {
+		p.Drop = e.Drop
+	}
+	return p
 }
 
 // names are the commands that jobs find beside srun and scontrol: those that ask this

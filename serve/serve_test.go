@@ -117,6 +117,42 @@ func TestMailIsSentByTheCommand(t *testing.T) {
 	}
 }
 
+func TestVariablesThatTheSiteDoesNotKeep(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("CANARY_TOKEN", "canary-7f3a")
+	c, stop := up(t, filepath.Join(dir, "state"), func(cfg *config.Config) { cfg.Jobs.Environment.Filter = true })
+	got := submit(t, c, dir, "#!/bin/sh\necho \"<$CANARY_TOKEN>\"\n", "--output="+filepath.Join(dir, "out"))
+	j, err := c.Wait(t.Context(), got.ID.String())
+	if err != nil || j.State != "COMPLETED" {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "out")); err != nil || string(text) != "<>\n" {
+		t.Errorf("the job saw %q, %v", text, err)
+	}
+	if p := j.Spec.Provenance; p == nil || !strings.Contains(strings.Join(p.Notes, "\n"), "CANARY_TOKEN") {
+		t.Errorf("nothing is noted: %+v", p)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == "bin" {
+			return filepath.SkipDir // this very binary
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if strings.Contains(string(b), "canary-7f3a") {
+			t.Errorf("%s holds the secret", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestBackupIsRestored(t *testing.T) {
 	dir := t.TempDir()
 	c, stop := up(t, filepath.Join(dir, "state"), nil)

@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/provenance"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -86,6 +87,8 @@ type Config struct {
 	Output  Output        // an engine.Logger; nil: logs are not served
 	Exec    engine.Execer // nil: exec is not served
 
+	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
+
 	Mail     bool   // somebody sends mail about jobs
 	MaxArray uint32 // array indices stay below it; 0: Slurm's own bound
 
@@ -96,6 +99,7 @@ type Config struct {
 	Now       func() time.Time // nil: time.Now
 	Heartbeat time.Duration    // of a watch; 0: 15 s
 	Stall     time.Duration    // how long a reader may not read; 0: 10 s
+	Patience  time.Duration    // within which a request's head has to come; 0: 10 s; its body may take three times as long
 }
 
 // Server serves the API. It is an http.Handler; Serve runs it on listeners.
@@ -137,6 +141,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Stall == 0 {
 		cfg.Stall = 10 * time.Second
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = 10 * time.Second
 	}
 	s := &Server{cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), started: cfg.Now(), boot: bootID(), ending: make(chan struct{})}
 	s.host, _ = os.Hostname() // an unknown name is shown as none

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
@@ -100,6 +102,7 @@ func (s *Server) parse(id auth.Identity, req *submission) (*parsed, error) {
 		return nil, err
 	}
 	p.spec.Provenance = req.Provenance
+	s.filter(p)
 	if err := s.cfg.Rules.Apply(p.spec); err != nil {
 		return nil, err
 	}
@@ -111,6 +114,20 @@ func (s *Server) parse(id auth.Identity, req *submission) (*parsed, error) {
 			Advise("leave --priority out, give --nice a positive value, or ask an administrator")
 	}
 	return p, nil
+}
+
+// filter leaves out the variables that the site does not keep, and notes which.
+func (s *Server) filter(p *parsed) {
+	var dropped []string
+	if p.env, dropped = s.cfg.Environment.Apply(p.env); len(dropped) == 0 {
+		return
+	}
+	var v job.Provenance
+	if p.spec.Provenance != nil {
+		v = *p.spec.Provenance
+	}
+	v.Notes = append(slices.Clone(v.Notes), "variables that this site does not keep: "+strings.Join(dropped, ", "))
+	p.spec.Provenance = &v
 }
 
 func (s *Server) read(owner job.Owner, req *submission) (*parsed, error) {
