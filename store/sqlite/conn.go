@@ -85,9 +85,8 @@ func (c *conn) script(text string) error {
 	return err
 }
 
-// query calls f, which must not use c, for each row of the answer; the values are
-// the row's own until
-// the next one, bytes among them are the callee's to keep.
+// query calls f, which must not use c, for each row of the answer. The values are
+// the row's until the next one; bytes among them are f's to keep.
 func (c *conn) query(f func(row []driver.Value) error, query string, args ...driver.Value) (err error) {
 	s, err := c.prepared(query)
 	if err != nil {
