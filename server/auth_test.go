@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -364,5 +365,31 @@ func TestAServerThatIsNotRootsRunsItsOwnJobsAlone(t *testing.T) {
 	}
 	if _, err := r.admin(t).Submit(t.Context(), request()); err != nil {
 		t.Errorf("its own: %v", err)
+	}
+}
+
+// TestAnArrayIsReadOnce names each of many tasks, as scancel does: reading the array
+// for each would take minutes.
+func TestAnArrayIsReadOnce(t *testing.T) {
+	p := newPlane()
+	var indices []uint32
+	ch := &api.Change{Verb: api.VerbHold}
+	for i := range uint32(3000) {
+		indices = append(indices, 2*i)
+		ch.Select.IDs = append(ch.Select.IDs, fmt.Sprintf("1_%d", 2*i))
+	}
+	p.fill(t, 1, "anna", 2001, &job.ArraySpec{Indices: indices})
+	ch.Select.IDs = append(ch.Select.IDs, "1_1", "1_[2-4]", "99999")
+	r := start(t, p, nil)
+	c := r.as(t, "anna")
+	p.mu.Lock()
+	p.scans = 0
+	p.mu.Unlock()
+	got, err := c.Change(t.Context(), ch)
+	if err != nil || got.Changed != 3000 || len(got.Errors) != 2 || got.Errors[0].Name != "99999" || got.Errors[1].Name != "1_1" {
+		t.Errorf("%d changed, %+v, %v", got.Changed, got.Errors, err)
+	}
+	if p.scans > 10 {
+		t.Errorf("the jobs were read %d times", p.scans)
 	}
 }

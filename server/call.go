@@ -58,12 +58,8 @@ func (c *call) requestName() string {
 // may asks auth about an object.
 func (c *call) may(v auth.Verb, o auth.Object) error { return c.s.cfg.Policy.Allowed(c.id, v, o) }
 
-// Bodies are read whole before a route sees them, up to this size and within this
-// time.
-const (
-	maxBody  = 8 << 20
-	bodyTime = 30 * time.Second
-)
+// maxBody bounds bodies, which are read whole before a route sees them.
+const maxBody = 8 << 20
 
 // enter does what comes before every route: whether the caller may use it at all,
 // and its body.
@@ -90,7 +86,7 @@ func (c *call) read() error {
 		return tooLarge()
 	}
 	ctl := http.NewResponseController(c.w.ResponseWriter)
-	_ = ctl.SetReadDeadline(time.Now().Add(bodyTime)) // a recorder of a test has none
+	_ = ctl.SetReadDeadline(time.Now().Add(3 * c.s.cfg.Patience)) // a recorder of a test has none
 	buf := bodies.Get().(*[]byte)
 	b := (*buf)[:0]
 	if n := c.r.ContentLength; n > int64(cap(b)) {
@@ -107,16 +103,20 @@ func (c *call) read() error {
 			return tooLarge()
 		}
 	}
-	_ = ctl.SetReadDeadline(time.Time{})
 	c.body = b
+	if err == io.EOF {
+		_ = ctl.SetReadDeadline(time.Time{})
+		return nil
+	}
+	// The deadline stays: net/http would wait for the rest before it answers.
+	c.w.Header().Set("Connection", "close")
 	var slow net.Error
 	switch {
-	case err == io.EOF:
-		return nil
 	case errors.As(err, &slow) && slow.Timeout():
-		return fault.New(fault.Invalid, "the request's body did not come within %s", bodyTime)
+		return fault.New(fault.Invalid, "the request's body did not come within %s", 3*c.s.cfg.Patience).
+			Advise("send it again, faster")
 	}
-	return fault.New(fault.Invalid, "the request's body broke off: %w", err)
+	return fault.New(fault.Invalid, "the request's body broke off: %w", err).Advise("send it again, whole")
 }
 
 var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 16<<10); return &b }}

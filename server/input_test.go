@@ -356,7 +356,28 @@ func TestAThousandClients(t *testing.T) {
 	}
 }
 
-// TestASlowClientIsCutOff sends half a head and half a body.
+// TestSlowClientsAreCutOff sends half a head, half a body, and nothing more.
+func TestSlowClientsAreCutOff(t *testing.T) {
+	r := start(t, newPlane(), func(c *Config) { c.Patience = 100 * time.Millisecond })
+	for _, c := range []struct{ name, sent, want string }{
+		{"half a head", "GET /v1/jobs HTTP/1.1\r\nHost: c", ""},
+		{"half a body", "POST /v1/jobs HTTP/1.1\r\nHost: cox\r\nContent-Length: 1000\r\n\r\n{", "did not come within"},
+		{"nothing", "", ""},
+	} {
+		conn, err := net.Dial("unix", r.socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_, _ = io.WriteString(conn, c.sent)
+		b, err := io.ReadAll(conn)
+		if err != nil || !strings.Contains(string(b), c.want) {
+			t.Errorf("%s: %q, %v", c.name, b, err)
+		}
+	}
+}
+
 func TestABodyThatBreaksOff(t *testing.T) {
 	r := start(t, newPlane(), nil)
 	conn, err := net.Dial("unix", r.socket)

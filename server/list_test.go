@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"io"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -307,5 +308,23 @@ func BenchmarkList(b *testing.B) {
 		if t.rows != 10000 {
 			b.Fatal(t.rows)
 		}
+	}
+}
+
+// BenchmarkListJSON is 10,000 jobs as JSON, in pages.
+func BenchmarkListJSON(b *testing.B) {
+	p := newPlane()
+	p.fill(b, 10000, "anna", 2001, nil)
+	s := New(Config{Plane: p})
+	defer s.Close()
+	sel, _ := selectJobs(api.Select{})
+	c := &call{s: s, r: httptest.NewRequest("GET", "/", nil), id: auth.Identity{Admin: true}}
+	for b.Loop() {
+		rec := httptest.NewRecorder()
+		c.w = &writer{ResponseWriter: rec}
+		if err := s.listJSON(c, sel, &listInput{Limit: 10000}, 0); err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(rec.Body.Len()))
 	}
 }

@@ -116,19 +116,18 @@ func ListenTCP(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// Bounds against slow and idle clients.
+// Bounds against idle clients and large heads; Config has those against slow ones.
 const (
-	headerTime = 10 * time.Second
-	idleTime   = 3 * time.Minute
-	maxHeader  = 256 << 10 // exec's request is in one
-	drainTime  = 10 * time.Second
+	idleTime  = 3 * time.Minute
+	maxHeader = 256 << 10 // exec's request is in one
+	drainTime = 10 * time.Second
 )
 
 // Serve answers on the listeners until ctx ends: then no new request is taken,
 // streams end, and running requests have some seconds. The listeners are closed.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	h := &http.Server{
-		Handler: s, ConnContext: withOrigin, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		Handler: s, ConnContext: withOrigin, ReadHeaderTimeout: s.cfg.Patience, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken handshakes and the like
 		ConnState: func(_ net.Conn, st http.ConnState) {
 			switch st {

@@ -116,7 +116,8 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 	mine := map[job.ID]bool{job.ID(id.Job): true}
 	if id.Tasks != "" {
 		mine = map[job.ID]bool{}
-		for _, n := range c.tasks(id) {
+		numbers, _ := c.numbers([]slurmfmt.JobID{id})
+		for _, n := range numbers {
 			mine[n] = true
 		}
 	}

@@ -33,6 +33,7 @@ type plane struct {
 	audit  []store.Record
 	calls  []string // changes that came through, for tests
 	fail   error    // what Submit and Change answer instead
+	scans  int      // calls of Scan
 	late   int      // jobs that History does not have yet; as many of the oldest Scan does not
 }
 
@@ -184,6 +185,9 @@ func (p *plane) get(id job.ID) *control.View {
 }
 
 func (p *plane) Scan(fl control.Filter, f func(*control.View) bool) {
+	p.mu.Lock()
+	p.scans++
+	p.mu.Unlock()
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	i, _ := slices.BinarySearchFunc(p.jobs, fl.After+1, func(v *control.View, id job.ID) int { return int(v.Job.ID) - int(id) })

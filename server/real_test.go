@@ -205,3 +205,36 @@ func BenchmarkSubmitDurable(b *testing.B) {
 	}
 	flood(b, func() (io.ReadWriteCloser, error) { return net.Dial("unix", s.socket) }, bodies)
 }
+
+// BenchmarkCancelAll cancels 10,000 held jobs by number, as scancel asks for them,
+// with all that is durable of it on a disk.
+func BenchmarkCancelAll(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		st, err := sqlite.Open(b.TempDir())
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := newSite(b, st)
+		req := request()
+		req.Args = []string{"--hold", "--array=0-9999"}
+		got, err := s.client().Submit(b.Context(), req)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ch := &api.Change{Verb: api.VerbCancel}
+		for i := range got.Tasks {
+			ch.Select.IDs = append(ch.Select.IDs, fmt.Sprintf("%d_%d", got.ID, i))
+		}
+		b.StartTimer()
+		done, err := s.client().Change(b.Context(), ch)
+		if err != nil || done.Changed != 10000 {
+			b.Fatal(done, err)
+		}
+		b.StopTimer()
+		s.stop()
+		s.stop = func() {}
+		st.Close()
+		b.StartTimer()
+	}
+}

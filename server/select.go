@@ -172,40 +172,78 @@ func (c *call) each(s *selection, after job.ID, whole bool, f func(*control.View
 		return nil
 	}
 	numbers, missing := c.numbers(s.ids)
-	for _, id := range numbers {
-		if id <= after {
-			continue
-		}
-		more, found := true, false
-		plane.Scan(control.Filter{After: id - 1, Whole: whole}, func(v *control.View) bool {
-			if v.Job.ID == id && s.match(v) && c.sees(v) {
-				found = true
-				more = f(v)
-			}
-			return false
-		})
-		_ = found
-		if !more {
+	from, _ := slices.BinarySearch(numbers, after+1)
+	for numbers = numbers[from:]; len(numbers) > 0; {
+		n := run(numbers)
+		if !c.some(s, numbers[:n], whole, f) {
 			break
 		}
+		numbers = numbers[n:]
 	}
 	return missing
 }
 
-// numbers are the jobs in memory that the ids name, ascending, each once.
+// run is how many of the numbers, from the first on, lie so close that reading
+// everything between them costs little.
+func run(numbers []job.ID) int {
+	n := 1
+	for n < len(numbers) && numbers[n]-numbers[n-1] < 64 {
+		n++
+	}
+	return n
+}
+
+// some calls f for the selected among these numbers; false: f wants no more.
+func (c *call) some(s *selection, numbers []job.ID, whole bool, f func(*control.View) bool) (more bool) {
+	more = true
+	c.s.cfg.Plane.Scan(control.Filter{After: numbers[0] - 1, Whole: whole}, func(v *control.View) bool {
+		for len(numbers) > 0 && numbers[0] < v.Job.ID { // it left memory meanwhile
+			numbers = numbers[1:]
+		}
+		if len(numbers) == 0 {
+			return false
+		}
+		if numbers[0] == v.Job.ID {
+			numbers = numbers[1:]
+			if s.match(v) && c.sees(v) {
+				more = f(v)
+			}
+		}
+		return more && len(numbers) > 0
+	})
+	return more
+}
+
+// numbers are the jobs in memory that the ids name, ascending, each once. An array
+// is read once, however many of its tasks are named.
 func (c *call) numbers(ids []slurmfmt.JobID) (out []job.ID, missing []slurmfmt.JobID) {
+	arrays := map[job.ID]map[uint32]job.ID{} // index → number, once it is found
 	for _, id := range ids {
-		tasks := c.s.cfg.Plane.Tasks(job.ID(id.Job))
 		if id.Tasks == "" {
-			out = append(out, tasks...)
-			if len(tasks) == 0 {
+			tasks := c.s.cfg.Plane.Tasks(job.ID(id.Job))
+			if out = append(out, tasks...); len(tasks) == 0 {
 				missing = append(missing, id)
 			}
 			continue
 		}
-		n := len(out)
-		out = append(out, c.tasks(id)...)
-		if len(out) == n {
+		a := arrays[job.ID(id.Job)]
+		if a == nil {
+			a = map[uint32]job.ID{}
+			arrays[job.ID(id.Job)] = a
+		}
+		for _, i := range indices(id) {
+			a[i] = 0
+		}
+	}
+	for array, want := range arrays {
+		out = append(out, c.tasks(array, want)...)
+	}
+	for _, id := range ids {
+		if id.Tasks == "" {
+			continue
+		}
+		a := arrays[job.ID(id.Job)]
+		if !slices.ContainsFunc(indices(id), func(i uint32) bool { return a[i] != 0 }) {
 			missing = append(missing, id)
 		}
 	}
@@ -213,23 +251,27 @@ func (c *call) numbers(ids []slurmfmt.JobID) (out []job.ID, missing []slurmfmt.J
 	return slices.Compact(out), missing
 }
 
-// tasks are the tasks of an array that "7_[1-4,9]" names.
-func (c *call) tasks(id slurmfmt.JobID) (out []job.ID) {
+// indices are those of an array that "7_[1-4,9]" names.
+func indices(id slurmfmt.JobID) []uint32 {
+	if i, one := id.Task(); one {
+		return []uint32{i}
+	}
 	set, err := slurmfmt.ParseArray(id.Tasks, slurmfmt.MaxArraySize)
 	if err != nil {
 		return nil // ParseJobID has seen it
 	}
-	want := map[uint32]bool{}
-	for _, i := range set.Indices() {
-		want[i] = true
-	}
-	array := job.ID(id.Job)
+	return set.Indices()
+}
+
+// tasks finds tasks of an array in memory by index, and enters their numbers.
+func (c *call) tasks(array job.ID, want map[uint32]job.ID) (out []job.ID) {
 	c.s.cfg.Plane.Scan(control.Filter{After: array - 1}, func(v *control.View) bool {
 		a := v.Job.Array
 		if a == nil || a.Job != array {
-			return false
+			return v.Job.ID < array
 		}
-		if want[a.Index] {
+		if _, ok := want[a.Index]; ok {
+			want[a.Index] = v.Job.ID
 			out = append(out, v.Job.ID)
 		}
 		return true

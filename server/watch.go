@@ -65,7 +65,8 @@ func (s *Server) watch(c *call, in *watchInput) error {
 			f.jobs[job.ID(id.Job)] = true
 			continue
 		}
-		for _, n := range c.tasks(id) {
+		numbers, _ := c.numbers([]slurmfmt.JobID{id})
+		for _, n := range numbers {
 			f.jobs[n] = true
 		}
 	}

@@ -8,12 +8,16 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
@@ -414,4 +418,44 @@ func TestWaitGoesOnOverARestart(t *testing.T) {
 	if err := <-got; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestNothingIsLeftBehind stops a server under watches, waits, logs and requests.
+func TestNothingIsLeftBehind(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	p := newPlane()
+	p.fill(t, 2, "anna", 2001, nil)
+	p.start(1, "v1")
+	f := &files{dir: t.TempDir(), asked: make(chan string, 10)}
+	if err := os.WriteFile(filepath.Join(f.dir, "out-1"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, p, func(c *Config) { c.Output = f })
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 5 {
+		c, err := client.New(client.Options{Socket: r.socket})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() { _ = c.Watch(ctx, client.WatchOptions{}, func(api.Event) error { return nil }); c.Close() })
+		wg.Go(func() { _, _ = c.Wait(ctx, "2") })
+		wg.Go(func() {
+			if body, err := c.Logs(ctx, "1", client.LogOptions{Follow: true}); err == nil {
+				_, _ = io.Copy(io.Discard, body)
+				body.Close()
+			}
+		})
+	}
+	for r.metrics.waiters.Load() < 5 || r.metrics.watchers.Load() < 5 || len(f.asked) < 5 {
+		time.Sleep(time.Millisecond)
+	}
+	began := time.Now()
+	r.stop()
+	if took := time.Since(began); took > drainTime/2 {
+		t.Errorf("it took %s to stop", took)
+	}
+	cancel()
+	wg.Wait()
+	goleak.VerifyNone(t, before)
 }
