@@ -340,7 +340,11 @@ func (s *state) shorten(e *entry) {
 
 // limit changes how many tasks of an array may run at once.
 func (s *state) limit(a *array, n uint32, seq uint64) {
+	same := a.limit == n
 	a.set(n, seq)
+	if same {
+		return // many tasks are told the same, one after the other
+	}
 	s.arrays.look(a)
 	for _, e := range s.members(a.first) {
 		s.touch(e)

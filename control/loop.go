@@ -326,6 +326,8 @@ func (l *loop) prime(nodes []fleet.Node) {
 	s := l.state
 	s.events = nil
 	l.setNodes(nodes)
+	l.core.Step(l.instant(), s.events...) // without jobs nothing follows from nodes
+	s.events = nil
 	for _, e := range s.live {
 		if e.state.Holds() {
 			s.events = append(s.events, sched.Restored{Job: e.id, Spec: &e.form.spec, Claims: e.last.claims, Until: untilOf(e, l.cfg.Clock.Now())})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -300,6 +301,45 @@ func fillHistory(t *testing.T, st *sqlite.Store, row store.JobRow, projected uin
 			}
 			rows = rows[:0]
 		}
+	}
+}
+
+// instant is an engine in which everything ends at once.
+type instant struct{ *hand }
+
+func (i instant) Launch(ctx context.Context, l *engine.Launch) error {
+	if err := i.hand.Launch(ctx, l); err != nil {
+		return err
+	}
+	now := time.Now()
+	i.report(engine.Report{Ref: l.Ref, Phase: engine.Running, Started: now})
+	i.report(engine.Report{Ref: l.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Started: now, Ended: now})
+	return nil
+}
+
+// BenchmarkRun is what a job takes from its submission to its end, its processes
+// aside.
+func BenchmarkRun(b *testing.B) {
+	st := openSQLite(b, b.TempDir())
+	h := newHand(8, 8)
+	for i := range h.nodes {
+		h.nodes[i].Parts = []string{"gpu"}
+	}
+	c, err := control.Open(context.Background(), control.Config{Store: st, Engine: instant{h}, Pool: fleet.Pool{Name: "p"}, Who: b.Name()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	submitMany(b, c, b.N)
+	for after := uint64(0); c.Stats().Ended["COMPLETED"] < uint64(b.N); {
+		if _, after, _, err = c.Events(context.Background(), after); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+	if err := errors.Join(c.Close(), st.Close()); err != nil {
+		b.Error(err)
 	}
 }
 

@@ -50,11 +50,14 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 		if v.past, err = c.lookUp(ctx, o.Depends); err == nil {
 			err = c.ask(ctx, message{}, func(l *loop, answer func(error)) { l.submit(v, s.By, &out, answer) })
 		}
-		if !errors.Is(err, errMoved) {
-			if err != nil {
-				c.state.forms.release(f)
-			}
-			return out, err
+		switch {
+		case err == nil:
+			return out, nil
+		case fault.KindOf(err) == fault.Unavailable:
+			return Accepted{}, err // the loop may still take it: out and the form are its own
+		case !errors.Is(err, errMoved):
+			c.state.forms.release(f)
+			return Accepted{}, err
 		}
 	}
 	c.state.forms.release(f)

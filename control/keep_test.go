@@ -1,0 +1,182 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// purges is a store that says when it was purged.
+type purges struct {
+	*store.Memory
+	done chan store.PurgeResult
+}
+
+func (p purges) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest) (store.PurgeResult, error) {
+	res, err := p.Memory.Purge(ctx, epoch, req)
+	p.done <- res
+	return res, err
+}
+
+func TestWhatIsOldLeavesTheStore(t *testing.T) {
+	c := newClock()
+	b := &bench{t: t, hand: newHand(1, 8), store: new(store.Memory)}
+	p := purges{b.store, make(chan store.PurgeResult, 99)}
+	b.cfg = control.Config{
+		Store: p, Engine: b.hand, Clock: c, Keep: time.Minute, JournalKeep: time.Hour, HistoryKeep: 24 * time.Hour,
+	}
+	b.open()
+	defer b.close()
+	id := b.submit(gang(1, 8))
+	v := b.launched(id)
+	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Started: c.Now(), Ended: c.Now()})
+	b.state(id, job.Completed)
+	waiting := gang(1, 8)
+	waiting.Held = true
+	held, err := b.ctl.Submit(t.Context(), control.Submission{Spec: waiting, Env: []string{"A=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s := b.ctl.Stats(); s.Projected != s.Seq; s = b.ctl.Stats() {
+		b.pass(c, time.Second)
+	}
+	records, jobs := 0, 0
+	for deadline := time.Now().Add(20 * time.Second); records == 0 || jobs == 0; {
+		b.pass(c, time.Hour)
+		select {
+		case res := <-p.done:
+			records, jobs = records+res.Records, jobs+res.Jobs
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d records and %d jobs were purged", records, jobs)
+		}
+	}
+	if _, err := b.ctl.Job(t.Context(), id); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a job that ended long ago: %v", err)
+	}
+	if _, last, gap, err := b.ctl.Events(t.Context(), 0); err != nil || !gap && last == 0 {
+		t.Errorf("events from the beginning: gap %v, last %d, %v", gap, last, err)
+	}
+	h, err := b.ctl.Job(t.Context(), held.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env, err := b.ctl.Blob(t.Context(), h.Job.Spec.Env.Hash); err != nil || len(control.SplitEnv(env)) != 1 {
+		t.Errorf("the environment of a job that waits: %q, %v", env, err)
+	}
+	b.reopen()
+	b.waits(held.ID, reason.HeldUser)
+	if _, _, gap, err := b.ctl.Events(t.Context(), 0); !gap || err != nil {
+		t.Errorf("events that were purged: gap %v, %v", gap, err)
+	}
+}
+
+func TestEstimate(t *testing.T) {
+	c := newClock()
+	b := openWith(t, newHand(2, 8), control.Config{Clock: c})
+	e, err := b.ctl.Estimate(t.Context(), gang(1, 8))
+	if err != nil || !e.Start.Equal(c.Now()) || len(e.Nodes) != 1 {
+		t.Errorf("in an empty pool: %+v, %v", e, err)
+	}
+	s := gang(2, 8)
+	s.TimeLimit = time.Hour
+	b.launched(b.submit(s))
+	e, err = b.ctl.Estimate(t.Context(), gang(1, 8))
+	if err != nil || !e.Start.Equal(c.Now().Add(time.Hour)) || len(e.Reasons) == 0 || e.Reasons[0].Code != reason.Resources {
+		t.Errorf("behind a job of an hour: %+v, %v", e, err)
+	}
+	var refused *control.RefusedError
+	if _, err = b.ctl.Estimate(t.Context(), gang(3, 8)); !errors.As(err, &refused) {
+		t.Errorf("what never fits: %v", err)
+	}
+	if _, err = b.ctl.Estimate(t.Context(), depending(on(job.AfterOK, 77))); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a dependency on no job: %v", err)
+	}
+	views, _, err := b.ctl.Jobs(t.Context())
+	if err != nil || len(views) != 1 {
+		t.Errorf("%d jobs are there, %v", len(views), err)
+	}
+}
+
+// slow is a store whose journal is written when the test says so.
+type slow struct {
+	*store.Memory
+	gate chan struct{}
+}
+
+func (s slow) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
+	select {
+	case <-s.gate:
+	case <-ctx.Done():
+		return 0, fault.New(fault.Unavailable, "%w", ctx.Err())
+	}
+	return s.Memory.Append(ctx, epoch, recs)
+}
+
+func TestNobodyWhoReadsWaitsForTheDisk(t *testing.T) {
+	st := slow{new(store.Memory), make(chan struct{}, 100)}
+	b := &bench{t: t, hand: newHand(1, 8), store: st.Memory}
+	b.cfg = control.Config{Store: st, Engine: b.hand}
+	b.open()
+	defer b.close()
+	for range 2 {
+		st.gate <- struct{}{}
+	}
+	id := b.submit(gang(1, 8))
+	b.launched(id)
+	answered := make(chan error)
+	go func() { // the disk hangs from here on
+		_, err := b.ctl.Submit(t.Context(), control.Submission{Spec: gang(1, 8)})
+		answered <- err
+	}()
+	for b.ctl.Stats().Seq != 2 {
+	}
+	n := 0
+	b.ctl.Scan(control.Filter{Live: true}, func(v *control.View) bool { n++; return v.Job.ID == id })
+	if _, err := b.ctl.Job(t.Context(), id); err != nil || n != 1 {
+		t.Errorf("%d jobs, %v", n, err)
+	}
+	if _, err := b.ctl.Why(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.ctl.NodeViews(t.Context()); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-answered:
+		t.Fatalf("a submission was answered before it was durable: %v", err)
+	default:
+	}
+	for range 90 {
+		st.gate <- struct{}{}
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStatsCount(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	first, second := b.submit(gang(1, 4)), b.submit(gang(1, 8))
+	b.launched(first)
+	b.waits(second, reason.Resources)
+	s := b.ctl.Stats()
+	if s.Submitted != 2 || s.Started != 1 || s.Jobs["PENDING"] != 1 || s.Jobs["RUNNING"] != 1 || s.Waiting["resources"] != 1 ||
+		s.Devices["used"] != 4 || s.Devices["free"] != 4 || s.Nodes["up"] != 1 || s.Calls["launch"] != 1 || s.Batch.Count == 0 || s.Wait.Count != 1 {
+		t.Errorf("%+v", s)
+	}
+	b.finish(first, 0)
+	b.launched(second)
+	if s := b.ctl.Stats(); s.Ended["COMPLETED"] != 1 || s.Jobs["COMPLETED"] != 1 || s.Jobs["PENDING"] != 0 {
+		t.Errorf("%+v", s)
+	}
+}
