@@ -95,7 +95,7 @@ func listed(real verdict, ours []verdict) int {
 	return -1
 }
 
-// reserve makes the reservations that the headers name.
+// reserve makes the reservations that the headers name, for as long as the test runs.
 func (l *lab) reserve(t *testing.T, headers []header) {
 	t.Helper()
 	me, err := user.Current()
@@ -108,6 +108,14 @@ func (l *lab) reserve(t *testing.T, headers []header) {
 				"Users="+me.Username, "Nodes=node[1-16]", "Flags=OVERLAP") // there may be one by that name already
 		}
 	}
+	t.Cleanup(func() {
+		l.run(t, "scancel", "--state=PENDING", "--quiet")
+		for _, h := range headers {
+			for _, name := range h.values("reservation") {
+				l.run(t, "scontrol", "delete", "ReservationName="+name)
+			}
+		}
+	})
 }
 
 // sbatch --test-only takes and refuses the same public scripts, for the same reason.
