@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -269,4 +271,37 @@ func TestNoLocks(t *testing.T) {
 			t.Errorf("%v gives %v (%s)", errno, err, fault.KindOf(err))
 		}
 	}
+}
+
+// TestCloseEndsGoroutines: whoever writes when the store is closed.
+func TestCloseEndsGoroutines(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	s, epoch := opened(t)
+	s.log.soft = 1
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				if _, err := s.PutBlob(t.Context(), []byte("blob")); err != nil {
+					return
+				}
+				if _, err := s.Append(t.Context(), epoch, one); err != nil {
+					if fault.KindOf(err) != fault.Unavailable {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	for n := uint64(0); n < 50; {
+		if err := s.Read(t.Context(), n, func(r store.Record) error { n = r.Seq; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	goleak.VerifyNone(t, before)
 }

@@ -179,7 +179,10 @@ func leads(c *conn, epoch uint64) error {
 
 // Close implements store.Store.
 func (s *Store) Close() error {
-	if s.closed.Swap(true) {
+	s.mu.Lock() // who writes now is the last one
+	before := s.closed.Swap(true)
+	s.mu.Unlock()
+	if before {
 		return nil
 	}
 	s.log.end()
