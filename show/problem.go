@@ -2,6 +2,8 @@ package show
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -47,6 +49,9 @@ func located(b *strings.Builder, p Page, l *api.Located) {
 		if l.Line > 0 {
 			fmt.Fprintf(b, "%d:", l.Line)
 		}
+		if l.Line > 0 && l.Col > 0 && columnsMatter(l.File) {
+			fmt.Fprintf(b, "%d:", l.Col)
+		}
 		b.WriteByte(' ')
 	}
 	b.WriteString(Clean(l.Message) + "\n")
@@ -64,6 +69,12 @@ func located(b *strings.Builder, p Page, l *api.Located) {
 	if l.Remedy != "" {
 		b.WriteString("  " + Clean(l.Remedy) + "\n")
 	}
+}
+
+// columnsMatter reports whether editors are to jump to a column: in YAML and JSON the
+// indentation is a part of the text.
+func columnsMatter(file string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(file)))
 }
 
 // CleanLines is Clean for a text of several lines.
