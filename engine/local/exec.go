@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
@@ -145,12 +147,16 @@ func newStreams(r engine.ExecRequest, who *step.Identity) (s *streams, err error
 }
 
 func (s *streams) terminal(who *step.Identity) error {
-	ours, theirs, err := pty.Open()
+	blocking, theirs, err := pty.Open()
 	if err != nil {
 		return fmt.Errorf("a terminal for the command: %w", err)
 	}
-	s.ours, s.in = []*os.File{ours}, ours
 	s.theirs = [3]*os.File{theirs, theirs, theirs}
+	ours, err := pollable(blocking)
+	if err != nil {
+		return err
+	}
+	s.ours, s.in = []*os.File{ours}, ours
 	if who != nil {
 		if err := theirs.Chown(int(who.UID), int(who.GID)); err != nil {
 			return err
@@ -167,7 +173,28 @@ func (s *streams) resize(w engine.Window) error {
 	if w == (engine.Window{}) {
 		return nil
 	}
-	return pty.Setsize(s.in, &pty.Winsize{Rows: w.Rows, Cols: w.Cols})
+	raw, err := s.in.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: w.Rows, Col: w.Cols})
+	})
+	return errors.Join(err, failed)
+}
+
+// pollable is the same file in a form whose Read ends when it is closed.
+func pollable(f *os.File) (*os.File, error) {
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 // copyOut carries output on until its end. A terminal ends with an error.

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/local"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
 )
 
 // binaryVariable names a cox binary for the benchmarks; without it this test's own
@@ -60,7 +61,7 @@ func trueJob(b *testing.B, n int, dir string) *engine.Launch {
 			Program: job.Program{Kind: job.Batch, ScriptName: "true.sh"},
 		}},
 		Script: []byte("#!/bin/sh\ntrue\n"), Env: os.Environ(), Grace: time.Second,
-		Claims: []fleet.Claim{{Node: "here", Tasks: 1}},
+		Claims: []fleet.Claim{{Node: "here", Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}}},
 	}
 }
 
