@@ -1,5 +1,5 @@
-// Package sqlite keeps the journal and the projection in one SQLite file
-// (write-ahead log, full synchronisation) and blobs in pack files beside it.
+// Package sqlite keeps the journal, the projection and few blobs in one SQLite file
+// (write-ahead log, full synchronisation), and many blobs in pack files beside it.
 //
 // One connection writes, in immediate transactions, so that SQLITE_BUSY cannot
 // come from ourselves; a few others read. Answers are read in pages and handed out

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,5 +129,25 @@ func TestJournalIsGone(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// TestDamagedBlob: the one that is damaged is found when it is read, the others are
+// as they were.
+func TestDamagedBlob(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	submit(t, s, lead(t, s), 1, 100)
+	must(t, s.Close())
+	file := filepath.Join(dir, "packs", "000001.pack")
+	b, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.WriteFile(file, bytes.Replace(b, []byte("script 50\n"), []byte("script 05\n"), 1), 0o600))
+	s = open(t, dir)
+	for i := 1; i <= 100; i++ {
+		_, err := s.Blob(t.Context(), store.Hash(script(i)))
+		if i != 50 && err != nil || i == 50 && (err == nil || !strings.Contains(err.Error(), file) || fault.Remedy(err) == "") {
+			t.Errorf("blob %d: %v", i, err)
+		}
 	}
 }
