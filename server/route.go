@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/coxswain-sched/coxswain/advise"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -46,6 +47,7 @@ func newAPI(mux *http.ServeMux, version string) huma.API {
 	cfg.CreateHooks = nil // no $schema links: they cost every answer
 	cfg.RejectUnknownQueryParameters = true
 	cfg.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	cfg.Components.Schemas.RegisterTypeAlias(typeOf[advise.Origin](), typeOf[string]()) // it writes itself as text
 	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", Description: "On TCP. On the unix socket the kernel says who asks."},
 	}

@@ -19,7 +19,7 @@ type watchInput struct {
 	After  uint64   `query:"after" doc:"number of the last event that is known; left out: from now on"`
 	LastID string   `header:"Last-Event-ID" doc:"outranks after"`
 	Jobs   []string `query:"jobs" doc:"only events of these jobs and arrays"`
-	User   string   `query:"user" doc:"only events of this user's jobs"`
+	User   string   `query:"user" doc:"only events of this user's jobs; name or number"`
 }
 
 func (s *Server) registerWatch() {
@@ -50,6 +50,9 @@ func (f *filter) match(it *item) bool {
 
 func (s *Server) watch(c *call, in *watchInput) error {
 	f := filter{user: in.User, admin: c.id.Admin}
+	if n, err := strconv.ParseUint(in.User, 10, 32); err == nil {
+		f.user = s.cfg.Users.ByUID(uint32(n)).Name
+	}
 	if s.cfg.Policy.Private && !c.id.Admin {
 		f.mine = c.id.Name
 	}

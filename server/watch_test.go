@@ -72,6 +72,7 @@ func TestWatchFilters(t *testing.T) {
 		{"all", client.WatchOptions{}, 5, []job.ID{1, 2, 3, 4, 5}},
 		{"from the third on", client.WatchOptions{After: 2}, 5, []job.ID{3, 4, 5}},
 		{"a user", client.WatchOptions{User: "anna"}, 5, []job.ID{1, 2, 5}},
+		{"a user by number", client.WatchOptions{User: "2001"}, 5, []job.ID{1, 2, 5}},
 		{"jobs", client.WatchOptions{Jobs: []string{"2", "5"}}, 5, []job.ID{2, 5}},
 		{"an array", client.WatchOptions{Jobs: []string{"3"}}, 4, []job.ID{3, 4}},
 		{"a task", client.WatchOptions{Jobs: []string{"3_[6]"}}, 4, []job.ID{4}},
