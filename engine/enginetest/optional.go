@@ -1,0 +1,156 @@
+package enginetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// testOptional is what holds for drivers with optional abilities. Commands of the
+// shell are understood by those that execute any.
+func testOptional(t *testing.T, h Harness) {
+	t.Run("Exec", func(t *testing.T) { testExec(t, h) })
+	t.Run("Suspend", func(t *testing.T) { testSuspend(t, h) })
+	t.Run("Logs", func(t *testing.T) { testLogs(t, h) })
+}
+
+func testExec(t *testing.T, h Harness) {
+	b := start(t, h)
+	x, ok := b.e.(engine.Execer)
+	if !ok {
+		t.Skip("this driver executes nothing beside tasks")
+	}
+	shell := func(script string) engine.ExecRequest {
+		return engine.ExecRequest{Command: []string{"/bin/sh", "-c", script}}
+	}
+	_, err := x.Exec(t.Context(), engine.Ref{Allocation: 99, Attempt: 1}, shell("exit 0"))
+	is(t, err, fault.NotFound)
+	ref := b.begin(2, Program{Run: Forever})
+	b.running(ref)
+	var out, errs bytes.Buffer
+	r := shell("cat; echo $MINE; echo err >&2; exit 7")
+	r.Stdin, r.Stdout, r.Stderr, r.Env = strings.NewReader("in\n"), &out, &errs, []string{"MINE=mine"}
+	r.Node = b.plans[ref].Claims[1].Node
+	code, err := x.Exec(t.Context(), ref, r)
+	if err != nil || code != (job.ExitCode{Status: 7}) || out.String() != "in\nmine\n" || errs.String() != "err\n" {
+		t.Errorf("%s, %v, %q, %q", code, err, out.String(), errs.String())
+	}
+	r = shell("exit 0")
+	r.Node = "a node that it does not have"
+	_, err = x.Exec(t.Context(), ref, r)
+	is(t, err, fault.NotFound)
+	ctx, cancel := context.WithCancel(t.Context())
+	said := writer(cancel) // as soon as it runs
+	r = shell("echo; exec sleep 600")
+	r.Stdout = said
+	if _, err := x.Exec(ctx, ref, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("its caller has gone: %v", err)
+	}
+	b.running(ref)
+	b.stop(ref, engine.Stop{})
+	b.gone(ref)
+	_, err = x.Exec(t.Context(), ref, shell("exit 0"))
+	is(t, err, fault.Conflict)
+}
+
+// writer calls itself for every Write.
+type writer func()
+
+func (w writer) Write(b []byte) (int, error) { w(); return len(b), nil }
+
+func testSuspend(t *testing.T, h Harness) {
+	b := start(t, h)
+	info, err := b.e.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ok := b.e.(engine.Suspender)
+	if ok != info.Abilities.Suspend {
+		t.Errorf("it says suspend %t and is a Suspender %t", info.Abilities.Suspend, ok)
+	}
+	if !ok {
+		t.Skip("this driver suspends nothing")
+	}
+	unknown := engine.Ref{Allocation: 99, Attempt: 1}
+	is(t, s.Suspend(t.Context(), unknown), fault.NotFound)
+	is(t, s.Resume(t.Context(), unknown), fault.NotFound)
+	ref := b.begin(2, Program{Run: Forever})
+	b.running(ref)
+	for range 2 {
+		if err := s.Suspend(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.await(ref, "suspended", func(r engine.Report) bool { return r.Suspended && r.Phase == engine.Running })
+	for range 2 {
+		if err := s.Resume(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.poll("it goes on", func() bool {
+		r, err := b.e.Inspect(t.Context(), ref)
+		return err == nil && !r.Suspended
+	})
+	if err := s.Suspend(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	b.stop(ref, engine.Stop{Grace: patience}) // it can act on the signal
+	ended(t, b.gone(ref), engine.Stopped, job.ExitCode{Signal: sigterm})
+	if err := errors.Join(s.Suspend(t.Context(), ref), s.Resume(t.Context(), ref)); err != nil {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func testLogs(t *testing.T, h Harness) {
+	b := start(t, h)
+	l, ok := b.e.(engine.Logger)
+	if !ok {
+		t.Skip("this driver opens no logs")
+	}
+	ref := b.begin(1, Program{Run: Forever})
+	b.running(ref)
+	b.ready(ref)
+	r, err := b.e.Inspect(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := engine.LogFile(r, "stdout", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() {
+		t.Helper()
+		f, err := l.OpenLog(t.Context(), job.Owner{}, name)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer f.Close()
+		if text, err := io.ReadAll(f); err != nil || string(text) != "ready\n" {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+	read()
+	_, err = l.OpenLog(t.Context(), job.Owner{}, name+".none")
+	is(t, err, fault.NotFound)
+	is(t, l.Purge(t.Context(), ref), fault.Conflict)
+	b.stop(ref, engine.Stop{})
+	b.gone(ref)
+	if err := b.e.Forget(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	read()
+	for range 2 {
+		if err := l.Purge(t.Context(), ref); err != nil {
+			t.Error(err)
+		}
+	}
+	read() // the owner's own file
+}
