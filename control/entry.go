@@ -35,7 +35,8 @@ type entry struct {
 	flags    job.Flags
 	state    job.State
 	let      bool // counts among the open tasks of its array
-	dirty    bool // the projection does not show it as it is
+	dirty    bool // it changed since its row was made
+	writing  bool // its row was made and is not written yet
 	gating   bool // stands in state.gating
 	inLive   bool // stands in state.live
 	gone     bool // left memory

@@ -20,7 +20,7 @@ func (l *loop) forget() {
 	for len(s.ended) > 0 {
 		e := s.ended[0]
 		current := e.state.Final() && !e.gone
-		if current && (e.dirty || e.last != nil && e.last.ended > before) {
+		if current && (e.dirty || e.writing || e.last != nil && e.last.ended > before) {
 			return
 		}
 		s.ended[0] = nil

@@ -77,7 +77,7 @@ func (l *loop) main() {
 
 // wait takes at least one message, or returns because time has come to look again.
 func (l *loop) wait() error {
-	if len(l.carry) > 0 {
+	if len(l.carry)+len(l.batch) > 0 {
 		return nil
 	}
 	select {
@@ -134,6 +134,9 @@ func (l *loop) follow() error {
 	s := l.state
 	for {
 		l.schedule()
+		if len(l.batch) > 0 && len(l.carry)+len(l.inbox) > 0 {
+			break // it is written together with what has come meanwhile
+		}
 		if err := l.commit(); err != nil {
 			return err
 		}
@@ -166,6 +169,9 @@ func distinct(ids []job.ID) []job.ID {
 // take runs messages until the batch is full or a second one about a job comes.
 func (l *loop) take() {
 	seen := map[job.ID]bool{}
+	for i := range l.batch { // decisions that are not written yet
+		seen[job.ID(l.batch[i].rec.Job)] = true
+	}
 	for n := 0; n < batchSize; n++ {
 		if len(l.carry) == 0 {
 			select {

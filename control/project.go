@@ -112,6 +112,7 @@ func (p *projector) write(ctx context.Context) error {
 			s.unwritten(list)
 			return err
 		}
+		s.written(list[:n])
 		if list = list[n:]; len(list) == 0 {
 			p.upTo = target
 			s.mu.Lock()
@@ -129,7 +130,7 @@ func (s *state) rows(list []*entry) []store.JobRow {
 	for chunk := range slices.Chunk(list, rowsLocked) {
 		s.mu.Lock()
 		for _, e := range chunk {
-			e.dirty = false
+			e.dirty, e.writing = false, true
 			out = append(out, e.row())
 		}
 		s.mu.Unlock()
@@ -137,12 +138,21 @@ func (s *state) rows(list []*entry) []store.JobRow {
 	return out
 }
 
+// written notes that rows can be read.
+func (s *state) written(list []*entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range list {
+		e.writing = false
+	}
+}
+
 // unwritten takes jobs back whose rows were not written.
 func (s *state) unwritten(list []*entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range list {
-		e.dirty = true
+		e.dirty, e.writing = true, false
 	}
 	seen := map[*entry]bool{}
 	s.dirty = slices.DeleteFunc(append(list, s.dirty...), func(e *entry) bool {
