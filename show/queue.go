@@ -2,12 +2,14 @@ package show
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
 
 // QueueRow is a job as a list shows it.
@@ -89,6 +91,23 @@ func QueueRowOf(j *api.Job) QueueRow {
 		r.Nodes, r.NodeList, r.GPUs, r.CPUs = len(nodes), Hosts(nodes), float64(gpus), cpus
 	}
 	return r
+}
+
+// Jobs is how many jobs the row stands for: waiting tasks of an array stand in one.
+func (r *QueueRow) Jobs() int {
+	_, set, several := strings.Cut(r.Name, "_[")
+	if !several {
+		return 1
+	}
+	a, err := slurmfmt.ParseArray(strings.TrimSuffix(set, "]"), math.MaxUint32)
+	if err != nil {
+		return 1
+	}
+	n := 0
+	for _, s := range a.Ranges {
+		n += int((s.Hi-s.Lo)/s.Step) + 1
+	}
+	return n
 }
 
 // held sums claims; the nodes are in rank order.

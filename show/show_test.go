@@ -300,6 +300,14 @@ func TestQueueRowFromColumns(t *testing.T) {
 	}
 }
 
+func TestARowMayStandForSeveralJobs(t *testing.T) {
+	for name, want := range map[string]int{"7": 1, "7_3": 1, "7_[1-4,9%2]": 5, "7_[0-500]": 501, "7_[x": 1} {
+		if got := (&show.QueueRow{Name: name}).Jobs(); got != want {
+			t.Errorf("%s stands for %d", name, got)
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		d    time.Duration

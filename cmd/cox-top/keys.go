@@ -65,7 +65,7 @@ func (m *model) pressList(key string) tea.Cmd {
 	case "enter":
 		return m.open(rows)
 	case "w":
-		return m.onJob(rows, m.src.why)
+		return m.onJob(rows, func(name string) tea.Cmd { return m.src.why(one(name)) })
 	case "c":
 		return m.onJob(rows, func(name string) tea.Cmd {
 			m.mode, m.victim, m.subject = confirming, name, rows[l.cursor].subject()
@@ -94,7 +94,7 @@ func (m *model) open(rows []row) tea.Cmd {
 	}
 	r := rows[m.list().cursor]
 	if m.view != nodesView {
-		return m.src.job(r.key)
+		return m.src.job(one(r.key))
 	}
 	for i := range m.seen.nodes {
 		if n := &m.seen.nodes[i]; n.Name == r.key {

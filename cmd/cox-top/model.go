@@ -67,6 +67,9 @@ type model struct {
 	lost    error
 	looking bool // a look is under way
 	again   bool // something changed meanwhile
+	began   time.Time
+	rest    time.Time // no look before: a large queue costs the server something
+	resting bool      // a look is to begin then
 
 	card    cardMsg
 	scroll  int
@@ -89,13 +92,24 @@ func tick() tea.Cmd { return tea.Tick(lookEvery, func(time.Time) tea.Msg { retur
 // Init asks for the first look.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.startLook(), tick()) }
 
-// startLook begins a look unless one is under way, which is then repeated.
+// restMsg ends the rest after a look.
+type restMsg struct{}
+
+// startLook begins a look unless one is under way, which is then repeated, or the
+// last one cost so much that the next has to wait.
 func (m *model) startLook() tea.Cmd {
 	if m.looking {
 		m.again = true
 		return nil
 	}
-	m.looking = true
+	if wait := m.rest.Sub(m.now()); wait > 0 {
+		if m.resting {
+			return nil
+		}
+		m.resting = true
+		return tea.Tick(wait, func(time.Time) tea.Msg { return restMsg{} })
+	}
+	m.looking, m.began = true, m.now()
 	return m.src.look
 }
 
@@ -107,6 +121,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tickMsg:
 		return m, tea.Batch(m.startLook(), tick())
 	case changedMsg:
+		return m, m.startLook()
+	case restMsg:
+		m.resting = false
 		return m, m.startLook()
 	case seenMsg:
 		m.seen, m.have, m.lost, m.made = msg.snapshot, true, nil, nil
@@ -126,8 +143,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
+// endLook makes four parts of rest for one part of work.
 func (m *model) endLook() tea.Cmd {
 	m.looking = false
+	m.rest = m.now().Add(4 * m.now().Sub(m.began))
 	m.settle()
 	if m.again {
 		m.again = false

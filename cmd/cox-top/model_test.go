@@ -97,7 +97,7 @@ func wants(t *testing.T, m *model, texts ...string) {
 
 func TestTheThreeViews(t *testing.T) {
 	m, _ := started(t, nodesView)
-	wants(t, m, "main on login1", "nodes 11 up 1 draining", "GPUs 8/48", "1 running   2 waiting", ">v1    up        ████      4/4   4/8  ████░░░░  0 B/16 GiB  7", "v12   draining", "fan")
+	wants(t, m, "main on login1", "nodes 11 up 1 draining", "GPUs 8/48", "1 running   5 waiting", ">v1    up        ████      4/4   4/8  ████░░░░  0 B/16 GiB  7", "v12   draining", "fan")
 	keys(m, "tab")
 	wants(t, m, ">7    train  anna  1:00:00  2:00:00  ████░░░░     8      2  ██··········  v[1-2]")
 	keys(m, "=3")
@@ -139,6 +139,31 @@ func TestTheCursorStaysOnItsJob(t *testing.T) {
 	keys(m, "=w")
 	if got := a.what[len(a.what)-1]; got != "why 8" {
 		t.Errorf("asked for %q", got)
+	}
+}
+
+// TestARowOfAnArray: of its tasks the first is shown; all are cancelled.
+func TestARowOfAnArray(t *testing.T) {
+	m, a := started(t, queueView)
+	keys(m, "=w", "enter")
+	if got := strings.Join(a.what[len(a.what)-2:], ", "); got != "why 9_1, job 9_1" {
+		t.Errorf("asked for %q", got)
+	}
+	for name, want := range map[string]string{"7": "7", "7_3": "7_3", "7_[3]": "7_3", "7_[0-500]": "7_0", "7_[4,9%2]": "7_4", "7_[": "7_["} {
+		if got := one(name); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestHeldJobsStandInNoLine: they come last, whatever their priority.
+func TestHeldJobsStandInNoLine(t *testing.T) {
+	m, _ := started(t, queueView)
+	s := seen()
+	s.jobs[2].Flags = []string{"HELD"}
+	send(m, seenMsg{s})
+	if screen := m.screen(); strings.Index(screen, "sweep") > strings.Index(screen, "grid") {
+		t.Error(screen)
 	}
 }
 
@@ -217,6 +242,26 @@ func TestOneLookAtATime(t *testing.T) {
 	}
 	if _, cmd := m.Update(seenMsg{seen()}); cmd != nil {
 		t.Fatal("looks never end")
+	}
+}
+
+// TestALookThatTookLongIsNotRepeatedAtOnce: and one wait is enough for all changes.
+func TestALookThatTookLongIsNotRepeatedAtOnce(t *testing.T) {
+	m, _ := started(t, nodesView)
+	clock := now
+	m.now = func() time.Time { return clock }
+	m.Update(changedMsg{})
+	clock = clock.Add(time.Second)
+	m.Update(seenMsg{seen()})
+	if _, cmd := m.Update(changedMsg{}); cmd == nil || m.looking {
+		t.Fatal("no rest after a long look")
+	}
+	if _, cmd := m.Update(changedMsg{}); cmd != nil {
+		t.Fatal("a second wait beside the first")
+	}
+	clock = clock.Add(5 * time.Second)
+	if _, cmd := m.Update(restMsg{}); cmd == nil || !m.looking {
+		t.Fatal("no look after the rest")
 	}
 }
 

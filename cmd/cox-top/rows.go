@@ -42,11 +42,21 @@ var sorts = [views][]sorting{
 		{"user", byUser},
 	},
 	queueView: {
-		{"priority", func(_ time.Time, a, b row) int { return cmp.Compare(b.job.Priority, a.job.Priority) }},
+		{"priority", func(_ time.Time, a, b row) int {
+			return cmp.Or(cmp.Compare(held(a.job), held(b.job)), cmp.Compare(b.job.Priority, a.job.Priority))
+		}},
 		{"waited", func(_ time.Time, a, b row) int { return a.job.Submitted.Compare(b.job.Submitted) }},
 		{"GPUs", byGPUs},
 		{"user", byUser},
 	},
+}
+
+// held is 1 for a job that waits for somebody to release it: it stands in no line.
+func held(r *show.QueueRow) int {
+	if slices.Contains(r.Flags, "HELD") {
+		return 1
+	}
+	return 0
 }
 
 func byGPUs(_ time.Time, a, b row) int { return cmp.Compare(b.job.GPUs, a.job.GPUs) }
@@ -130,4 +140,17 @@ func (r *row) text() string {
 // subject names a job in a question.
 func (r *row) subject() string {
 	return fmt.Sprintf("%s %s of %s", r.job.Name, show.Clean(r.job.JobName), show.Clean(r.job.User))
+}
+
+// one is the job of a row, the first one of a row that stands for several.
+func one(name string) string {
+	array, set, several := strings.Cut(name, "_[")
+	if !several {
+		return name
+	}
+	first := strings.IndexAny(set, "-,%:]")
+	if first < 0 {
+		return name
+	}
+	return array + "_" + set[:first]
 }

@@ -59,7 +59,7 @@ func (m *model) summary(p show.Page) string {
 	running, waiting := 0, 0
 	for i := range m.seen.jobs {
 		if m.seen.jobs[i].State == "PENDING" {
-			waiting++
+			waiting += m.seen.jobs[i].Jobs()
 		} else {
 			running++
 		}
