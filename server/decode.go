@@ -56,10 +56,29 @@ func (d *decoder) field(v *submission, name string) (err error) {
 		v.Command, err = d.list(d.kept)
 	case "environ":
 		v.Environ, err = d.list(d.text)
+	case "umask":
+		v.Umask, err = d.number()
 	default:
 		return d.rare(v, name)
 	}
 	return err
+}
+
+// number reads a whole number, or null.
+func (d *decoder) number() (*uint32, error) {
+	if d.null() {
+		return nil, nil
+	}
+	from := d.at
+	for d.at < len(d.s) && d.s[d.at] >= '0' && d.s[d.at] <= '9' {
+		d.at++
+	}
+	n, err := strconv.ParseUint(d.s[from:d.at], 10, 32)
+	if err != nil || d.at-from > 1 && d.s[from] == '0' {
+		return nil, d.fail("a whole number is missing")
+	}
+	v := uint32(n)
+	return &v, nil
 }
 
 // rare hands one field to encoding/json.
@@ -74,8 +93,6 @@ func (d *decoder) rare(v *submission, name string) error {
 		into = &v.Strict
 	case "test_only":
 		into = &v.TestOnly
-	case "umask":
-		into = &v.Umask
 	case "provenance":
 		into = &v.Provenance
 	case "files":

@@ -31,7 +31,7 @@ func TestReadsWhatEncodingJSONReads(t *testing.T) {
 			TestOnly: rapid.Bool().Draw(t, "test only"),
 		}
 		if rapid.Bool().Draw(t, "more") {
-			mask := uint32(0o22)
+			mask := rapid.Uint32().Draw(t, "mask")
 			in.Umask = &mask
 			in.Provenance = &job.Provenance{Image: rapid.String().Draw(t, "image"), Notes: list(t, "notes")}
 		}
@@ -120,7 +120,11 @@ func TestBadSubmissionsSayWhatIsWrong(t *testing.T) {
 		{`{"text":7}`, "a string is missing"},
 		{`{"args":["a" "b"]}`, "a comma or ] is missing"},
 		{`{"frobnicate":1}`, `no field "frobnicate"`},
-		{`{"umask":"x"}`, `field "umask"`},
+		{`{"umask":"x"}`, "a whole number is missing"},
+		{`{"umask":1.5}`, "a comma or } is missing"},
+		{`{"umask":-1}`, "a whole number is missing"},
+		{`{"umask":99999999999}`, "a whole number is missing"},
+		{`{"strict":1}`, `field "strict"`},
 		{`{"provenance":{"gut":1}}`, `field "provenance"`},
 		{`{"text":"\x"}`, "escape"},
 		{`{} {}`, "more behind its end"},

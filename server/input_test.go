@@ -131,7 +131,16 @@ func TestFormsOfSubmission(t *testing.T) {
 	if got, err := c.Submit(t.Context(), s); err != nil || got.ID != 0 || !got.TestOnly || got.Estimate == nil || got.Estimate.Nodes[0] != "v1" || !got.Parsable {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if len(r.plane.jobs) != 4 {
+	mask := uint32(0o077)
+	s = request()
+	s.Umask, s.Environ = &mask, []string{"A=1", "SLURM_UMASK=0022", "B=2"}
+	if _, err := c.Submit(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	if env, err := c.Environment(t.Context(), "5"); err != nil || strings.Join(env, " ") != "A=1 B=2 SLURM_UMASK=0077" {
+		t.Errorf("%v, %v", env, err)
+	}
+	if len(r.plane.jobs) != 5 {
 		t.Errorf("%d jobs", len(r.plane.jobs))
 	}
 }

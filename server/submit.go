@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"path"
 	"slices"
@@ -102,6 +103,7 @@ func (s *Server) parse(id auth.Identity, req *submission) (*parsed, error) {
 		return nil, err
 	}
 	p.spec.Provenance = req.Provenance
+	p.umask(req.Umask)
 	s.filter(p)
 	if err := s.cfg.Rules.Apply(p.spec); err != nil {
 		return nil, err
@@ -114,6 +116,22 @@ func (s *Server) parse(id auth.Identity, req *submission) (*parsed, error) {
 			Advise("leave --priority out, give --nice a positive value, or ask an administrator")
 	}
 	return p, nil
+}
+
+// umask puts the submitter's mask of file modes where sbatch puts it, and the engine
+// looks for it.
+func (p *parsed) umask(mask *uint32) {
+	const name = "SLURM_UMASK="
+	if mask == nil {
+		return
+	}
+	env := make([]string, 0, len(p.env)+1)
+	for _, kv := range p.env {
+		if !strings.HasPrefix(kv, name) {
+			env = append(env, kv)
+		}
+	}
+	p.env = append(env, fmt.Sprintf(name+"%04o", *mask&0o777))
 }
 
 // filter leaves out the variables that the site does not keep, and notes which.
