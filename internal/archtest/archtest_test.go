@@ -41,7 +41,7 @@ var may = map[string][]string{
 	"advise":     {"engine", "job", "fleet", "fault", "resource", "spec", "hostlist", "slurmfmt"},
 	"dispatch":   {"engine", "fault", "job"},
 	"reconcile":  {"engine", "ledger", "job", "fault"},
-	"control":    {"advise", "dispatch", "eligible", "engine", "event", "fault", "fleet", "job", "ledger", "reason", "reconcile", "resource", "sched", "store"},
+	"control":    {"advise", "dispatch", "eligible", "engine", "event", "fault", "fleet", "hostlist", "job", "ledger", "reason", "reconcile", "resource", "sched", "store"},
 	"api":        {"api", "job", "fleet", "reason", "resource", "fault", "hostlist", "slurmfmt"},
 	"auth":       {"auth", "fault", "job"},
 	"config":     {"fault", "hostlist", "resource", "spec"},
