@@ -47,6 +47,7 @@ func (s *Server) registerAdmin() {
 	}, func(c *call, in *auditInput) (*api.Audit, error) { return s.audit(c, in.After, in.Limit) })
 	add(s, route{
 		method: http.MethodPost, path: "/v1/backup", verb: auth.Backup, id: "backup", tag: "server", body: typeOf[api.Backup](),
+		example: &api.Backup{Dir: "/backup/coxswain-monday"},
 		summary: "Copy the state into a new folder of the server's machine", about: "While the server goes on. The folder must not exist, or be empty.",
 	}, func(c *call, _ *nothing) (*api.BackupDone, error) { return s.backup(c) })
 	s.registerTokens()
@@ -151,6 +152,7 @@ func (s *Server) registerTokens() {
 	})
 	add(s, route{
 		method: http.MethodPost, path: "/v1/tokens", verb: auth.Tokens, id: "newToken", tag: "tokens", owned: true, also: []auth.Verb{auth.Grant}, body: typeOf[api.NewToken](), status: http.StatusCreated,
+		example: &api.NewToken{Comment: "laptop", TTL: (30 * 24 * time.Hour).Seconds()},
 		summary: "Make an access token", about: "The secret is in this answer alone. Only an administrator makes one for somebody else, or with an administrator's rights.",
 	}, func(c *call, _ *nothing) (*api.MadeToken, error) { return s.newToken(c) })
 	type one struct {

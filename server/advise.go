@@ -14,6 +14,7 @@ import (
 func (s *Server) registerAdvise() {
 	add(s, route{
 		method: http.MethodPost, path: "/v1/advise", verb: auth.Advise, id: "advise", tag: "jobs", body: typeOf[api.Submit](),
+		example: &api.Submit{Form: api.FormSbatch, File: "train.sbatch", Text: "#!/bin/bash\n#SBATCH --nodes=2\nsrun python train.py\n", Dir: "/home/anna/run"},
 		summary: "Where work belongs, and why", about: "From the text, and from what the engines of this server offer. Nothing is kept.",
 	}, func(c *call, _ *nothing) (*advise.Advice, error) {
 		req, err := readSubmission(c.body)

@@ -23,6 +23,7 @@ func (s *Server) registerChange() {
 	type in struct{}
 	add(s, route{
 		method: http.MethodPost, path: "/v1/jobs/change", verb: auth.SeeJob, id: "change", tag: "jobs", owned: true, body: typeOf[api.Change](),
+		example: &api.Change{Select: api.Select{IDs: []string{"7", "8_[1-4,9]"}}, Verb: api.VerbCancel, Reason: "wrong data"},
 		summary: "Change any number of jobs",
 		also: []auth.Verb{
 			auth.Cancel, auth.Hold, auth.Release, auth.Requeue, auth.Signal, auth.Update, auth.Top, auth.HoldFirm, auth.Unhold, auth.Suspend, auth.Resume, auth.Raise,

@@ -31,6 +31,7 @@ func (s *Server) registerFleet() {
 	})
 	add(s, route{
 		method: http.MethodPost, path: "/v1/nodes/change", verb: auth.Drain, id: "changeNodes", tag: "nodes", body: typeOf[api.NodeChange](),
+		example: &api.NodeChange{Nodes: []string{"v[1-4]"}, Verb: "drain", Reason: "new firmware"},
 		summary: "Drain nodes or take them back", about: "Running work goes on; nothing new starts on a drained node. All nodes or none.",
 	}, func(c *call, _ *in) (*api.Nodes, error) { return s.changeNodes(c) })
 	add(s, route{

@@ -262,11 +262,11 @@ func (s *Server) historyQuery(c *call, in *historyInput) (*store.Query, error) {
 // historyIDs are the numbers that are named, ascending, each once: of a job, of
 // tasks, or of all tasks of an array.
 func (c *call) historyIDs(texts []string) (ids []uint64, err error) {
-	for _, text := range texts {
-		id, err := slurmfmt.ParseJobID(text)
-		if err != nil {
-			return nil, badJob(text, err)
-		}
+	named, err := parseIDs(texts)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range named {
 		if id.Tasks != "" {
 			tasks, err := c.historyTasks(id)
 			if err != nil {
@@ -293,11 +293,7 @@ func (c *call) historyIDs(texts []string) (ids []uint64, err error) {
 }
 
 func (c *call) historyTasks(id slurmfmt.JobID) (ids []uint64, err error) {
-	set, err := slurmfmt.ParseArray(id.Tasks, slurmfmt.MaxArraySize)
-	if err != nil {
-		return nil, badJob(id.String(), err)
-	}
-	for _, i := range set.Indices() {
+	for _, i := range indices(id) {
 		v, err := c.s.cfg.Plane.Find(c.ctx(), job.ID(id.Job), i)
 		switch {
 		case fault.KindOf(err) == fault.NotFound:

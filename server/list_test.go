@@ -201,6 +201,7 @@ func TestSelections(t *testing.T) {
 		{"no such job", api.Select{IDs: []string{"99"}}, fault.NotFound},
 		{"no such task", api.Select{IDs: []string{"5_77"}}, fault.NotFound},
 		{"no number", api.Select{IDs: []string{"x"}}, fault.Invalid},
+		{"millions of tasks", api.Select{IDs: []string{"5_[0-600000]", "5_[0-600000]"}}, fault.Invalid},
 		{"no state", api.Select{States: []string{"SLEEPY"}}, fault.Invalid},
 		{"no host list", api.Select{Nodes: []string{"v[1-"}}, fault.Invalid},
 	} {
@@ -231,8 +232,11 @@ func TestPrivateJobs(t *testing.T) {
 		refusal(t, path, resp, body, 404, fault.NotFound, "there is no job 2")
 	}
 	ch, err := c.Change(t.Context(), &api.Change{Select: api.Select{IDs: []string{"2"}}, Verb: api.VerbCancel})
-	if err != nil || ch.Changed != 0 {
+	if err != nil || ch.Changed != 0 || len(ch.Errors) != 1 || ch.Errors[0].Error.Status != 404 {
 		t.Errorf("%+v, %v", ch, err)
+	}
+	if _, err := c.JobsPage(t.Context(), client.Query{Select: api.Select{IDs: []string{"2"}}}); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("by number: %v", err)
 	}
 	n, err := c.Node(t.Context(), "v1")
 	if err != nil || len(n.Jobs) != 0 {

@@ -109,18 +109,11 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 	defer timer.Stop()
 	s.metrics.waiters.Add(1)
 	defer s.metrics.waiters.Add(-1)
-	id, err := slurmfmt.ParseJobID(name)
+	ids, err := parseIDs([]string{name})
 	if err != nil {
-		return nil, badJob(name, err)
+		return nil, err
 	}
-	mine := map[job.ID]bool{job.ID(id.Job): true}
-	if id.Tasks != "" {
-		mine = map[job.ID]bool{}
-		numbers, _ := c.numbers([]slurmfmt.JobID{id})
-		for _, n := range numbers {
-			mine[n] = true
-		}
-	}
+	mine := c.watched(ids)
 	after := s.hub.newest()
 	for {
 		v, err := c.ended(name)

@@ -25,6 +25,7 @@ type route struct {
 	about        string       // longer than summary
 	tag          string       // section of the document
 	body         reflect.Type // of the request; nil: none
+	example      any          // of the body
 	answer       reflect.Type // JSON that a stream may be; nil: what the handler returns
 	media        []string     // of the answer where it is not JSON
 	status       int          // 0: 200, or 204 without an answer
@@ -139,7 +140,7 @@ func (s *Server) document(r *route, out reflect.Type) {
 	schemas := doc.Components.Schemas
 	if r.body != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-			"application/json": {Schema: schemas.Schema(r.body, true, "")},
+			"application/json": {Schema: schemas.Schema(r.body, true, ""), Example: r.example},
 		}}
 	}
 	content := map[string]*huma.MediaType{}

@@ -94,6 +94,23 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 		check(c.route, at(c.route, "post", c.status, "application/json"), body)
 		check("body of "+c.route, strings.Replace(at(c.route, "post", "", "application/json"), "/responses/", "/requestBody", 1), c.body)
 	}
+	n := 0
+	for _, rt := range r.routes {
+		if (rt.example == nil) != (rt.body == nil) {
+			t.Errorf("%s has no example", rt.name())
+		}
+		if rt.example != nil {
+			b, err := json.Marshal(rt.example)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+			check("example of "+rt.name(), strings.Replace(at(rt.path, "post", "", "application/json"), "/responses/", "/requestBody", 1), string(b))
+		}
+	}
+	if n < 5 {
+		t.Errorf("%d examples", n)
+	}
 	_, body := r.ask(t, "GET", "/v1/jobs/77", secret, "")
 	check("problem", at("/v1/jobs/{job}", "get", "default", problemType), body)
 	conn, br := dialWatch(t, r, "/v1/watch?after=0")

@@ -32,17 +32,40 @@ type selection struct {
 
 const allStates = 1<<32 - 1
 
-// selectJobs reads a selection. Without states live jobs are meant; "all" are live
-// ones and those of the memory's window.
-func selectJobs(s api.Select) (*selection, error) {
-	out := &selection{accounts: s.Accounts, partitions: s.Partitions, qos: s.QOS, names: s.Names}
-	for _, text := range s.IDs {
+// mostTasks bounds how many tasks of arrays one request may name.
+const mostTasks = 1_000_000
+
+// parseIDs reads ids of jobs: 7, 7_3, 7_[1-4,9].
+func parseIDs(texts []string) ([]slurmfmt.JobID, error) {
+	var out []slurmfmt.JobID
+	n := 0
+	for _, text := range texts {
 		id, err := slurmfmt.ParseJobID(text)
 		if err != nil {
 			return nil, badJob(text, err)
 		}
-		out.ids = append(out.ids, id)
+		if set, err := slurmfmt.ParseArray(id.Tasks, slurmfmt.MaxArraySize); id.Tasks != "" && err == nil {
+			for _, r := range set.Ranges {
+				n += int((r.Hi-r.Lo)/r.Step) + 1
+			}
+		}
+		if n > mostTasks {
+			return nil, fault.New(fault.Invalid, "more than %d tasks are named", mostTasks).Advise("name arrays whole: 7 instead of 7_[0-999999]")
+		}
+		out = append(out, id)
 	}
+	return out, nil
+}
+
+// selectJobs reads a selection. Without states live jobs are meant; "all" are live
+// ones and those of the memory's window.
+func selectJobs(s api.Select) (*selection, error) {
+	out := &selection{accounts: s.Accounts, partitions: s.Partitions, qos: s.QOS, names: s.Names}
+	ids, err := parseIDs(s.IDs)
+	if err != nil {
+		return nil, err
+	}
+	out.ids = ids
 	for _, u := range s.Users {
 		if n, err := strconv.ParseUint(u, 10, 32); err == nil {
 			out.uids = append(out.uids, uint32(n))
@@ -175,7 +198,9 @@ func (c *call) each(s *selection, after job.ID, whole bool, f func(*control.View
 	from, _ := slices.BinarySearch(numbers, after+1)
 	for numbers = numbers[from:]; len(numbers) > 0; {
 		n := run(numbers)
-		if !c.some(s, numbers[:n], whole, f) {
+		more, hidden := c.some(s, numbers[:n], whole, f)
+		missing = append(missing, hidden...)
+		if !more {
 			break
 		}
 		numbers = numbers[n:]
@@ -193,8 +218,9 @@ func run(numbers []job.ID) int {
 	return n
 }
 
-// some calls f for the selected among these numbers; false: f wants no more.
-func (c *call) some(s *selection, numbers []job.ID, whole bool, f func(*control.View) bool) (more bool) {
+// some calls f for the selected among these numbers; more false: f wants no more.
+// hidden are those that the caller may not see.
+func (c *call) some(s *selection, numbers []job.ID, whole bool, f func(*control.View) bool) (more bool, hidden []slurmfmt.JobID) {
 	more = true
 	c.s.cfg.Plane.Scan(control.Filter{After: numbers[0] - 1, Whole: whole}, func(v *control.View) bool {
 		for len(numbers) > 0 && numbers[0] < v.Job.ID { // it left memory meanwhile
@@ -205,13 +231,23 @@ func (c *call) some(s *selection, numbers []job.ID, whole bool, f func(*control.
 		}
 		if numbers[0] == v.Job.ID {
 			numbers = numbers[1:]
-			if s.match(v) && c.sees(v) {
+			switch {
+			case !c.sees(v):
+				hidden = append(hidden, idOf(v))
+			case s.match(v):
 				more = f(v)
 			}
 		}
 		return more && len(numbers) > 0
 	})
-	return more
+	return more, hidden
+}
+
+func idOf(v *control.View) slurmfmt.JobID {
+	if a := v.Job.Array; a != nil {
+		return slurmfmt.JobID{Job: uint64(a.Job), Tasks: strconv.FormatUint(uint64(a.Index), 10), Het: -1}
+	}
+	return slurmfmt.JobID{Job: uint64(v.Job.ID), Het: -1}
 }
 
 // numbers are the jobs in memory that the ids name, ascending, each once. An array

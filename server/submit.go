@@ -25,6 +25,10 @@ func (s *Server) registerSubmit() {
 	add(s, route{
 		method: http.MethodPost, path: "/v1/jobs", verb: auth.Submit, id: "submit", tag: "jobs", status: http.StatusCreated,
 		summary: "Submit a job or an array", body: typeOf[api.Submit](),
+		example: &api.Submit{
+			Form: api.FormSbatch, File: "train.sbatch", Text: "#!/bin/bash\n#SBATCH --nodes=2 --gpus-per-node=8\nsrun python train.py\n",
+			Args: []string{"--time=4:00:00"}, Environ: []string{"HOME=/home/anna"}, Dir: "/home/anna/run",
+		},
 		about: "The answer comes when the job is durable. With test_only nothing is kept. Problems in the text come with file, line and column.",
 	}, func(c *call, _ *in) (*api.Submitted, error) { return s.submit(c) })
 }

@@ -56,22 +56,12 @@ func (s *Server) watch(c *call, in *watchInput) error {
 	if s.cfg.Policy.Private && !c.id.Admin {
 		f.mine = c.id.Name
 	}
-	for _, text := range rejoin(in.Jobs) {
-		id, err := slurmfmt.ParseJobID(text)
-		if err != nil {
-			return badJob(text, err)
-		}
-		if f.jobs == nil {
-			f.jobs = map[job.ID]bool{}
-		}
-		if id.Tasks == "" {
-			f.jobs[job.ID(id.Job)] = true
-			continue
-		}
-		numbers, _ := c.numbers([]slurmfmt.JobID{id})
-		for _, n := range numbers {
-			f.jobs[n] = true
-		}
+	ids, err := parseIDs(rejoin(in.Jobs))
+	if err != nil {
+		return err
+	}
+	if len(ids) > 0 {
+		f.jobs = c.watched(ids)
 	}
 	after := in.After
 	if in.LastID != "" {
@@ -97,6 +87,25 @@ func (s *Server) watch(c *call, in *watchInput) error {
 	}
 	s.follow(ctx, w, &f, after)
 	return nil
+}
+
+// watched are the numbers whose events concern the ids: an array's own number stands
+// for all of its tasks.
+func (c *call) watched(ids []slurmfmt.JobID) map[job.ID]bool {
+	out := map[job.ID]bool{}
+	var tasks []slurmfmt.JobID
+	for _, id := range ids {
+		if id.Tasks == "" {
+			out[job.ID(id.Job)] = true
+		} else {
+			tasks = append(tasks, id)
+		}
+	}
+	numbers, _ := c.numbers(tasks)
+	for _, n := range numbers {
+		out[n] = true
+	}
+	return out
 }
 
 // streaming is a context that also ends when the server shuts down.
