@@ -77,10 +77,10 @@ func become(u User) error {
 	return nil
 }
 
-// OpenRegular opens a file for reading, if it is a regular one: a pipe or a device
-// could hold the caller up for ever, or do something by being opened.
+// OpenRegular opens a file for reading as OpenFile does, if it is a regular one: a
+// pipe or a device could hold the caller up for ever, or do something by being opened.
 func OpenRegular(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	f, err := OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
 	}

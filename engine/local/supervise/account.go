@@ -28,8 +28,16 @@ func (a *account) do(f func() error) error {
 // open opens a file as the user.
 func (a *account) open(name string, flags int, mode os.FileMode) (f *os.File, err error) {
 	err = a.do(func() (err error) {
-		f, err = os.OpenFile(name, flags, mode)
+		f, err = a.file(name, flags, mode)
 		return err
 	})
 	return f, err
+}
+
+// file opens a file inside of do.
+func (a *account) file(name string, flags int, mode os.FileMode) (*os.File, error) {
+	if a.who == nil {
+		return os.OpenFile(name, flags, mode)
+	}
+	return asuser.OpenFile(name, flags, mode)
 }

@@ -35,19 +35,19 @@ func (p *program) open(l *attempt.Launch) error {
 	if l.Job.Array != nil {
 		standard = "slurm-%A_%a.out"
 	}
-	stdin, err := os.Open(name(out.Stdin, os.DevNull))
+	stdin, err := p.user.file(name(out.Stdin, os.DevNull), os.O_RDONLY, 0)
 	if err != nil {
 		return fmt.Errorf("input file %s cannot be read: %w; correct --input", name(out.Stdin, os.DevNull), bare(err))
 	}
 	p.log = name(out.Stdout, standard)
 	again := out.Append || l.Ref.Attempt > 1
-	stdout, err := openOutput(p.log, "--output", again)
+	stdout, err := p.openOutput(p.log, "--output", again)
 	if err != nil {
 		return err
 	}
 	stderr := stdout
 	if n := name(out.Stderr, p.log); n != p.log {
-		if stderr, err = openOutput(n, "--error", again); err != nil {
+		if stderr, err = p.openOutput(n, "--error", again); err != nil {
 			return err
 		}
 		p.files = append(p.files, n)
@@ -59,12 +59,12 @@ func (p *program) open(l *attempt.Launch) error {
 
 // openOutput creates or empties an output file, and says what to do where it
 // cannot.
-func openOutput(name, option string, again bool) (*os.File, error) {
+func (p *program) openOutput(name, option string, again bool) (*os.File, error) {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
 	if !again {
 		flags |= os.O_TRUNC
 	}
-	f, err := os.OpenFile(name, flags, 0o666)
+	f, err := p.user.file(name, flags, 0o666)
 	if err == nil {
 		err = room(f)
 	}

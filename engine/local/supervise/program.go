@@ -18,6 +18,7 @@ import (
 // program is what the head node runs as step -1, with everything open and
 // checked that can be before the barrier.
 type program struct {
+	user  *account
 	path  string
 	args  []string // with the name first
 	dir   string
@@ -32,7 +33,7 @@ type program struct {
 func (s *supervisor) newProgram() (*program, error) {
 	l := s.launch
 	spec := l.Job.Spec
-	p := &program{dir: spec.WorkDir, base: l.Env}
+	p := &program{user: s.user, dir: spec.WorkDir, base: l.Env}
 	switch spec.Program.Kind {
 	case job.Batch:
 		if err := s.write(&s.kept.script, s.scriptName(), 0o700, l.Script); err != nil {

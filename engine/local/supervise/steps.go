@@ -28,13 +28,13 @@ type steps struct {
 }
 
 // openSteps begins to serve srun.
-func (s *supervisor) openSteps(a *step.Alloc) error {
+func (s *supervisor) openSteps(text []byte) error {
+	a, err := step.Parse(text)
+	if err != nil {
+		return err
+	}
 	s.steps.alloc = a
 	if s.head() {
-		text, err := a.Text()
-		if err != nil {
-			return err
-		}
 		if err := s.write(&s.kept.alloc, a.File(), 0o600, text); err != nil {
 			return fmt.Errorf("say what the job holds: %w", err)
 		}

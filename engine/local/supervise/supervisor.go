@@ -225,7 +225,7 @@ func span(d time.Duration) string {
 
 // run opens the barrier: the limits of time begin, and the head's script starts.
 func (s *supervisor) run(c attempt.Command) {
-	if s.state.Phase != engine.Ready || s.state.Refused || c.Alloc == nil {
+	if s.state.Phase != engine.Ready || s.state.Refused || len(c.Alloc) == 0 {
 		return
 	}
 	s.due.orphan = time.Time{}
