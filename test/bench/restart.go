@@ -24,19 +24,18 @@ func (b *bench) restart() {
 	if out, err := runOf(b.cox, "sbatch", "-H", "-o", "/dev/null", "--wrap", "true"); err != nil {
 		panic(out)
 	}
-	deadline := time.Now().Add(time.Minute)
-	for { // until the store's projection has both
-		out, _ := runOf(b.cox, "sacct", "-a", "-n", "-X", "-o", "state")
-		if strings.Contains(out, "COMPLETED") && strings.Contains(out, "PENDING") {
+	for try := 0; ; try++ { // until the store's projection has both
+		b.cox.pause()
+		err := fill(b.cox.state, final, live)
+		if err == nil {
 			break
 		}
-		if time.Now().After(deadline) {
-			panic("the history does not show the two jobs: " + out)
+		if try == 20 {
+			panic(err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		b.cox.start()
+		time.Sleep(500 * time.Millisecond)
 	}
-	b.cox.pause()
-	must(fill(b.cox.state, final, live))
 	var took, memory, list sample
 	for range b.rounds {
 		took.add(b.cox.start().Seconds())
