@@ -316,6 +316,8 @@ func TestWords(t *testing.T) {
 		{0, "0.0 s"},
 		{210 * time.Millisecond, "0.2 s"},
 		{41 * time.Second, "41 s"},
+		{60 * time.Second, "1 min"},
+		{61 * time.Second, "61 s"},
 		{134 * time.Minute, "2 h 14 min"},
 		{2 * time.Hour, "2 h"},
 		{24 * time.Hour, "1 day"},

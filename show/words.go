@@ -18,7 +18,7 @@ func Duration(d time.Duration) string {
 		return "0 s"
 	case d < 10*time.Second:
 		return strconv.FormatFloat(float64(d.Milliseconds()/100)/10, 'f', 1, 64) + " s"
-	case d < 2*time.Minute:
+	case d < 2*time.Minute && d%time.Minute != 0:
 		return fmt.Sprintf("%d s", int(d.Seconds()))
 	case d < time.Hour:
 		return two(d, time.Minute, "min", time.Second, "s")

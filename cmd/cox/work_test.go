@@ -113,7 +113,7 @@ func TestSubmitWaitEndsAsTheJob(t *testing.T) {
 	f := newFake(t)
 	f.answer("POST /v1/jobs", func(*http.Request) (any, error) { return api.Submitted{ID: 7, Name: "train"}, nil })
 	f.answer("GET /v1/jobs/7/wait", func(*http.Request) (any, error) { return jobOf("7", "FAILED", 5), nil })
-	f.cox(t, "submit", "--wait", "--", "false").check(t, 5, "7 train submitted\n", "job 7 FAILED after 60 s, waited 60 s, exit 5\n")
+	f.cox(t, "submit", "--wait", "--", "false").check(t, 5, "7 train submitted\n", "job 7 FAILED after 1 min, waited 1 min, exit 5\n")
 }
 
 func TestWait(t *testing.T) {
@@ -125,7 +125,7 @@ func TestWait(t *testing.T) {
 		}
 		return nil, missing(r.PathValue("job"))
 	})
-	f.cox(t, "wait", "7").check(t, 0, "job 7 COMPLETED after 60 s, waited 60 s\n", "")
+	f.cox(t, "wait", "7").check(t, 0, "job 7 COMPLETED after 1 min, waited 1 min\n", "")
 	f.cox(t, "wait", "7", "8", "9", "--quiet").check(t, 124, "", "")
 	f.cox(t, "wait", "9", "-o", "json").check(t, 3, "~\"state\": \"FAILED\"", "")
 	f.cox(t, "wait", "10").check(t, 3, "", "~no job 10")
