@@ -79,6 +79,7 @@ func (l *loop) gate(e *entry, now time.Time) {
 		}
 	}
 	if m := e.more; m != nil && why.Code == reason.None && m.benched > now.UnixNano() {
+		m.benched = min(m.benched, now.Add(benchedFor).UnixNano())
 		why = reason.Reason{Code: reason.Refused, Want: m.refusal, Until: m.benched / int64(time.Second)}
 		s.wake(e.id, m.benched)
 	}
@@ -100,6 +101,7 @@ func (l *loop) facts(e *entry, now time.Time) (f eligible.Facts, kill bool) {
 	if m == nil {
 		return f, false
 	}
+	m.again = min(m.again, now.Add(maxBackoff).UnixNano()) // the clock may have been set back
 	f.Begin, f.Again, f.Failed = fromNanos(m.begin), fromNanos(m.again), m.failed
 	for _, at := range []int64{m.begin, m.again} {
 		if at > now.UnixNano() {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -206,6 +207,15 @@ func measureReads(t *testing.T, c *control.Control, n int) {
 	}
 }
 
+// used is the CPU time of this process.
+func used() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // BenchmarkSubmit is what a durable submission takes with 16 clients, scripts and
 // environments with it.
 func BenchmarkSubmit(b *testing.B) {
@@ -213,8 +223,10 @@ func BenchmarkSubmit(b *testing.B) {
 	c := openAt(b, st, busyPool())
 	b.ReportAllocs()
 	b.ResetTimer()
+	before := used()
 	submitMany(b, c, b.N)
 	b.StopTimer()
+	b.ReportMetric(float64((used()-before).Microseconds())/float64(b.N), "µs-cpu/job")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 	stats := c.Stats()
 	b.ReportMetric(stats.Batch.Sum/float64(stats.Batch.Count), "records/write")
@@ -330,6 +342,7 @@ func BenchmarkRun(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ResetTimer()
+	before := used()
 	submitMany(b, c, b.N)
 	for after := uint64(0); c.Stats().Ended["COMPLETED"] < uint64(b.N); {
 		if _, after, _, err = c.Events(context.Background(), after); err != nil {
@@ -337,6 +350,7 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 	b.StopTimer()
+	b.ReportMetric(float64((used()-before).Microseconds())/float64(b.N), "µs-cpu/job")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 	if err := errors.Join(c.Close(), st.Close()); err != nil {
 		b.Error(err)

@@ -94,8 +94,8 @@ func (l *loop) never(f *form) []reason.Reason {
 	return f.never
 }
 
-// maxTasks bounds an array, as Slurm's largest MaxArraySize does.
-const maxTasks = 4_000_000
+// maxTasks bounds an array: each task is a job of its own from the beginning.
+const maxTasks = 1_000_000
 
 // checkSpec refuses what no pool could run or no journal could hold.
 func checkSpec(s *job.Spec, now int64) error {
