@@ -10,9 +10,11 @@
 // feature only if the server lists it in ServerInfo.Features.
 //
 // Times are RFC 3339 in UTC; durations are seconds; memory is bytes; CPUs may be
-// fractions. A field that is left out means "not asked" or "not known".
+// fractions. A field that is left out means "not asked" or "not known". Job.Spec is
+// the form in which a job is kept, of package job: its durations are nanoseconds and
+// its CPUs thousandths.
 //
-// The package has no behaviour and imports no HTTP.
+// The package imports no HTTP.
 package api
 
 // Version is the version of the API that this package speaks; it stands in every

@@ -48,16 +48,18 @@ type target struct {
 	firm           bool // held by an administrator
 	priority, nice int64
 	limit          time.Duration
-	partitions     []string // of an update of its account
+	least          time.Duration
+	account        string
+	partitions     []string // of an update
 }
 
 func targetOf(v *control.View, up *api.Update) target {
 	s := v.Job.Spec
 	t := target{
 		id: v.Job.ID, name: v.Job.Name(), owner: s.Owner, state: v.Job.State, firm: v.Why.Code == reason.HeldAdmin,
-		priority: s.Priority, nice: s.Nice, limit: s.TimeLimit,
+		priority: s.Priority, nice: s.Nice, limit: s.TimeLimit, least: s.TimeMin, account: s.Account,
 	}
-	if up != nil && up.Account != nil {
+	if up != nil && (up.Account != nil || up.Partitions != nil || up.TimeLimit != nil || up.TimeMin != nil) {
 		t.partitions = slices.Clone(s.Partitions)
 	}
 	return t
@@ -159,18 +161,53 @@ func (c *call) mayChange(verb auth.Verb, t *target, ch *api.Change) error {
 		return c.may(auth.Unhold, o)
 	case verb == auth.Update && raises(ch.Update, t):
 		return c.may(auth.Raise, o)
-	case verb == auth.Update && ch.Update.Account != nil:
-		return c.mayCharge(*ch.Update.Account, t)
+	case verb == auth.Update && (ch.Update.Account != nil || !c.id.Admin):
+		return c.keepsRules(ch.Update, t)
 	}
 	return nil
 }
 
-func (c *call) mayCharge(account string, t *target) error {
-	if err := c.id.MayCharge(account); err != nil {
+// keepsRules asks the site's rules about a job as an update would leave it. Only of
+// an account do they bind an administrator too.
+func (c *call) keepsRules(u *api.Update, t *target) error {
+	if u.Account == nil && u.Partitions == nil && u.TimeLimit == nil && u.TimeMin == nil {
+		return nil
+	}
+	as := job.Spec{Owner: t.owner, Account: t.account, Partitions: t.partitions, TimeLimit: t.limit, TimeMin: t.least}
+	if u.Account != nil {
+		if err := c.id.MayCharge(*u.Account); err != nil {
+			return err
+		}
+		as.Account = *u.Account
+	}
+	if c.id.Admin {
+		as.TimeLimit, as.TimeMin = 0, 0
+		return c.s.cfg.Rules.Apply(&as)
+	}
+	if u.Partitions != nil {
+		as.Partitions = u.Partitions
+	}
+	if u.TimeMin != nil {
+		as.TimeMin = toDuration(*u.TimeMin)
+	}
+	if u.TimeLimit != nil {
+		as.TimeLimit = toDuration(*u.TimeLimit)
+	}
+	if as.TimeLimit == 0 {
+		as.TimeLimit = forever // none is more than any limit
+	}
+	wanted := as.TimeLimit
+	if err := c.s.cfg.Rules.Apply(&as); err != nil {
 		return err
 	}
-	return c.s.cfg.Rules.Apply(&job.Spec{Owner: t.owner, Account: account, Partitions: t.partitions})
+	if as.TimeLimit != wanted && u.TimeLimit != nil { // the rules cut it, which an update does not
+		return fault.New(fault.Invalid, "time_limit: the partition allows at most %s", slurmfmt.FormatTimeLimit(as.TimeLimit)).Advise("ask for less time, or for another partition")
+	}
+	return nil
 }
+
+// forever stands for a job without a time limit.
+const forever = 100 * 365 * 24 * time.Hour
 
 // raises says whether an update takes more than the owner may give himself.
 func raises(u *api.Update, t *target) bool {
