@@ -13,19 +13,19 @@ import (
 	"github.com/coxswain-sched/coxswain/store/storetest"
 )
 
-func TestConformance(t *testing.T) {
-	for name, open := range map[string]func(string) (*sqlite.Store, error){"AsItIs": sqlite.Open, "AllBlobsInPacks": sqlite.OpenPacked} {
-		t.Run(name, func(t *testing.T) {
-			root := t.TempDir()
-			storetest.Run(t, storetest.Harness{Open: func(t *testing.T, key string) store.Store {
-				s, err := open(filepath.Join(root, strings.ReplaceAll(key, "/", "_")))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return s
-			}})
-		})
-	}
+func TestConformance(t *testing.T) { storetest.Run(t, harness(t, sqlite.Open)) }
+
+func TestConformanceOfPacks(t *testing.T) { storetest.RunBlobs(t, harness(t, sqlite.OpenPacked)) }
+
+func harness(t *testing.T, open func(string) (*sqlite.Store, error)) storetest.Harness {
+	root := t.TempDir()
+	return storetest.Harness{Open: func(t *testing.T, key string) store.Store {
+		s, err := open(filepath.Join(root, strings.ReplaceAll(key, "/", "_")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}}
 }
 
 func TestTwoProcessesOneLeader(t *testing.T) {

@@ -23,15 +23,27 @@ type Harness struct {
 
 // Run runs the whole suite.
 func Run(t *testing.T, h Harness) {
-	for name, f := range map[string]func(*testing.T, Harness){
+	run(t, h, map[string]func(*testing.T, Harness){
 		"AppendReadReopen": appendReadReopen, "OldEpochChangesNothing": oldEpoch,
 		"ConcurrentAppendsKeepOrder": concurrent, "CancelledContext": cancelled, "Closed": closed,
 		"CallbackMayCallAndStop": callbacks, "Records": records,
 		"Projection": projection, "Documents": documents, "LiveAndJob": live, "HistoryIsMatch": history,
-		"Blobs": blobs, "BlobsOfManyWriters": blobsConcurrent,
-		"PurgeRecords": purgeRecords, "PurgeJobs": purgeJobs, "PurgeBlobs": purgeBlobs, "PurgeByOldEpoch": purgeOldEpoch,
-		"FailedAppendKeepsBlobs": failedAppend, "PurgeOfWhatIsPutAgain": purgeRenewed, "PurgeWhileReading": purgeWhileReading,
-	} {
+		"PurgeRecords": purgeRecords, "PurgeJobs": purgeJobs, "PurgeByOldEpoch": purgeOldEpoch, "PurgeWhileReading": purgeWhileReading,
+	})
+	RunBlobs(t, h)
+}
+
+// RunBlobs runs the part that is about blobs, for a store that keeps them in several
+// ways.
+func RunBlobs(t *testing.T, h Harness) {
+	run(t, h, map[string]func(*testing.T, Harness){
+		"Blobs": blobs, "BlobsOfManyWriters": blobsConcurrent, "FailedAppendKeepsBlobs": failedAppend,
+		"PurgeBlobs": purgeBlobs, "PurgeOfWhatIsPutAgain": purgeRenewed,
+	})
+}
+
+func run(t *testing.T, h Harness, tests map[string]func(*testing.T, Harness)) {
+	for name, f := range tests {
 		t.Run(name, func(t *testing.T) { f(t, h) })
 	}
 }
