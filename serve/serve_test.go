@@ -30,6 +30,11 @@ func TestMain(m *testing.M) {
 // stops it.
 func up(t *testing.T, dir string, change func(*config.Config)) (*client.Client, func() error) {
 	t.Helper()
+	return upReady(t, dir, change, func(Info) {})
+}
+
+func upReady(t *testing.T, dir string, change func(*config.Config), said func(Info)) (*client.Client, func() error) {
+	t.Helper()
 	cfg := config.Default()
 	cfg.State.Dir, cfg.Listen.Socket, cfg.Listen.TCP = dir, filepath.Join(dir, "cox.sock"), "none"
 	cfg.Room.Nodes, cfg.Room.ByAddress = 2, true
@@ -39,7 +44,7 @@ func up(t *testing.T, dir string, change func(*config.Config)) (*client.Client, 
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan Info, 1), make(chan error, 1)
 	go func() {
-		ended <- Run(ctx, Options{Config: cfg, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Ready: func(i Info) { ready <- i }})
+		ended <- Run(ctx, Options{Config: cfg, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Ready: func(i Info) { said(i); ready <- i }})
 	}()
 	select {
 	case <-ready:
@@ -150,6 +155,61 @@ func TestVariablesThatTheSiteDoesNotKeep(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAnUpdateKeepsTheRules: what may not be submitted is not reached by an update.
+func TestAnUpdateKeepsTheRules(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("another user's job needs root")
+	}
+	dir := t.TempDir()
+	ready := make(chan string, 1)
+	root, _ := upReady(t, filepath.Join(dir, "state"), func(cfg *config.Config) {
+		cfg.Listen.TCP = "127.0.0.1:0"
+		cfg.Partitions = []config.Partition{
+			{Name: "short", TimeLimit: config.Duration(time.Hour)}, {Name: "long", TimeLimit: config.Duration(10 * time.Hour)},
+		}
+	}, func(i Info) { ready <- i.TCP })
+	made, err := root.NewToken(t.Context(), &api.NewToken{User: "nobody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(client.Options{URL: "http://" + <-ready, Token: made.Secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got := submit(t, c, "/", "#!/bin/sh\ntrue\n", "--hold", "--output=/dev/null")
+	seconds := func(h float64) *float64 { s := h * 3600; return &s }
+	tests := []struct {
+		name   string
+		update api.Update
+		want   string
+	}{
+		{"longer than the partition", api.Update{TimeLimit: seconds(2)}, "at most 01:00:00"},
+		{"no limit", api.Update{TimeLimit: seconds(0)}, "at most 01:00:00"},
+		{"cut by a minimum", api.Update{TimeLimit: seconds(2), TimeMin: seconds(0.5)}, "at most 01:00:00"},
+		{"shorter", api.Update{TimeLimit: seconds(0.5)}, ""},
+		{"another partition with more", api.Update{TimeLimit: seconds(5), Partitions: []string{"long"}}, ""},
+		{"back with too much", api.Update{Partitions: []string{"short"}}, "at most 01:00:00"},
+	}
+	for _, tt := range tests {
+		change := &api.Change{Select: api.Select{IDs: []string{got.ID.String()}}, Verb: api.VerbUpdate, Update: &tt.update}
+		done, err := c.Change(t.Context(), change)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		} else if len(done.Errors) > 0 {
+			text = done.Errors[0].Error.Detail
+		}
+		if tt.want == "" && text != "" || !strings.Contains(text, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, text, tt.want)
+		}
+	}
+	change := &api.Change{Select: api.Select{IDs: []string{got.ID.String()}}, Verb: api.VerbUpdate, Update: &api.Update{TimeLimit: seconds(100)}}
+	if done, err := root.Change(t.Context(), change); err != nil || done.Changed != 1 {
+		t.Errorf("an administrator: %+v, %v", done, err)
 	}
 }
 
