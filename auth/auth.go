@@ -79,7 +79,7 @@ func (p Policy) Allowed(id Identity, v Verb, o Object) error {
 // Unauthenticated is the error of a request that proves nobody. HTTP answers it
 // with 401.
 var Unauthenticated error = fault.New(fault.Permission, "who are you? This request carries no valid access token").
-	Advise("on the server's machine use its socket; elsewhere set COX_TOKEN to a token that `cox token new` made")
+	Advise("on the server's machine use its socket; elsewhere set COX_TOKEN to a token that `cox token create` made")
 
 func refusal(id Identity, r Rule, o Object, who Who) error {
 	what := "the cluster"

@@ -88,7 +88,7 @@ func (c *call) byToken(header string, o *origin) error {
 	}
 	if u, err := c.s.cfg.Users.ByName(t.Name); err == nil && u.UID != t.UID {
 		return unauthorized(fault.New(fault.Permission, "the access token is of user %s with number %d, who has number %d now", t.Name, t.UID, u.UID).
-			Advise("make a new one on the server's machine: cox token new"))
+			Advise("make a new one on the server's machine: cox token create"))
 	}
 	c.id = auth.Identity{
 		Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Via: "token", Token: t.ID, From: o.from,

@@ -106,7 +106,7 @@ func ID(whole string) (string, error) {
 
 func broken(why string) error {
 	return fault.New(fault.Permission, "the access token is damaged: %s", why).
-		Advise("copy it again as a whole, or make a new one: cox token new")
+		Advise("copy it again as a whole, or make a new one: cox token create")
 }
 
 // Kept is what a server knows of a token.
@@ -125,10 +125,10 @@ func (k Kept) Check(whole string, now time.Time) error {
 	switch {
 	case !k.Revoked.IsZero():
 		return fault.New(fault.Permission, "the access token was revoked at %s", k.Revoked.UTC().Format(time.RFC3339)).
-			Advise("make a new one on the server's machine: cox token new")
+			Advise("make a new one on the server's machine: cox token create")
 	case !k.Expires.IsZero() && !now.Before(k.Expires):
 		return fault.New(fault.Permission, "the access token expired at %s", k.Expires.UTC().Format(time.RFC3339)).
-			Advise("make a new one on the server's machine: cox token new")
+			Advise("make a new one on the server's machine: cox token create")
 	}
 	return nil
 }
@@ -137,5 +137,5 @@ func (k Kept) Check(whole string, now time.Time) error {
 // both look alike from outside.
 func Wrong() error {
 	return fault.New(fault.Permission, "the access token is not known here").
-		Advise("it may be of another server: see COX_SERVER and COX_TOKEN; a new one: cox token new")
+		Advise("it may be of another server: see COX_SERVER and COX_TOKEN; a new one: cox token create")
 }
