@@ -105,9 +105,18 @@ func Load(path string) (*Alloc, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read allocation: %w", err)
 	}
+	a, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("read allocation %s: %w", path, err)
+	}
+	return a, nil
+}
+
+// Parse reads what Text wrote.
+func Parse(text []byte) (*Alloc, error) {
 	a := new(Alloc)
 	if err := json.Unmarshal(text, a); err != nil {
-		return nil, fmt.Errorf("read allocation %s: %w", path, err)
+		return nil, err
 	}
 	return a, a.check()
 }

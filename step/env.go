@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coxswain-sched/coxswain/engine/local/visible"
 )
@@ -215,15 +216,19 @@ func (e *environ) devices(devices []AllocDevice, present []visible.Vendor) {
 
 // stale reports whether a variable of an outer job must not be seen in this one.
 func stale(name string) bool {
-	if strings.Contains(name, "_HET_GROUP_") || perTask(name) {
-		return true
-	}
-	return slices.ContainsFunc(variables, func(v variable) bool { return v.name == name && (v.in != 0) })
+	return strings.HasPrefix(name, "PMI_") || places()[name] != 0 || strings.Contains(name, "_HET_GROUP_")
 }
 
 // perTask reports whether a variable is set for each task anew or not at all.
 func perTask(name string) bool {
-	return strings.HasPrefix(name, "PMI_") || slices.ContainsFunc(variables, func(v variable) bool {
-		return v.name == name && v.in == inTask
-	})
+	return strings.HasPrefix(name, "PMI_") || places()[name] == inTask
 }
+
+// places is where each variable of the table belongs.
+var places = sync.OnceValue(func() map[string]place {
+	m := make(map[string]place, len(variables))
+	for _, v := range variables {
+		m[v.name] |= v.in
+	}
+	return m
+})

@@ -2,6 +2,7 @@ package local
 
 import (
 	"cmp"
+	"encoding/json"
 	"os"
 	"reflect"
 	"strings"
@@ -31,7 +32,11 @@ func (e *Engine) adoptOne(ref engine.Ref, life *attempt.Life) {
 		e.feed.Publish(*life.End)
 		return
 	}
-	g := e.newGang(life.Launch)
+	whole, err := json.Marshal(life.Launch)
+	if err != nil {
+		panic("launch: " + err.Error()) // it was read as JSON
+	}
+	g := e.newGang(life.Launch, whole)
 	e.gangs[ref] = g
 	g.recall(life)
 	g.publish()

@@ -18,7 +18,7 @@ import (
 type gang struct {
 	e      *Engine
 	launch *attempt.Launch // without script and environment
-	whole  *attempt.Launch // with them, until every part has it
+	whole  []byte          // with them, encoded, until every part has it
 	inbox  chan func()
 	done   chan struct{} // closed when it has ended, and that is on record
 
@@ -33,11 +33,11 @@ type gang struct {
 	late    *time.Timer
 }
 
-func (e *Engine) newGang(l *attempt.Launch) *gang {
+func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
 	bare := *l
 	bare.Script, bare.Env = nil, nil
 	g := &gang{
-		e: e, launch: &bare, whole: l, inbox: make(chan func()), done: make(chan struct{}),
+		e: e, launch: &bare, whole: whole, inbox: make(chan func()), done: make(chan struct{}),
 		phase: engine.Accepted, late: time.NewTimer(e.cfg.Ready + l.Hooks.Timeout),
 	}
 	for i := range l.Nodes {
@@ -150,13 +150,17 @@ func (g *gang) tellGo(p *part) {
 }
 
 // alloc is what processes inside may know.
-func (g *gang) alloc(started time.Time) (*step.Alloc, error) {
+func (g *gang) alloc(started time.Time) ([]byte, error) {
 	j := *g.launch.Job
 	j.Attempt = g.launch.Ref.Attempt
-	return step.NewAlloc(&j, g.launch.Claims, g.launch.Nodes, step.Place{
+	a, err := step.NewAlloc(&j, g.launch.Claims, g.launch.Nodes, step.Place{
 		Dir: g.parts[0].at.Dir, Bin: g.e.bin(), Shown: g.e.cfg.Shown,
 		Socket: func(i int) string { return g.parts[i].at.StepSocket() },
 	}, started)
+	if err != nil {
+		return nil, err
+	}
+	return a.Text()
 }
 
 // peers are the control sockets of all nodes.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +31,10 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err != nil {
 		return err
 	}
+	whole, err := json.Marshal(file)
+	if err != nil {
+		return fault.New(fault.Invalid, "launch of attempt %s: %w", l.Ref, err)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
@@ -41,10 +46,10 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		}
 		return nil
 	}
-	if err := e.log.Append(attempt.Entry{Kind: attempt.EntryLaunch, Ref: l.Ref, Launch: file}); err != nil {
+	if err := e.log.Launch(l.Ref, whole); err != nil {
 		return launchFault(err, l.Ref)
 	}
-	g := e.newGang(file)
+	g := e.newGang(file, whole)
 	e.gangs[l.Ref] = g
 	g.publish()
 	e.wg.Go(g.run)
@@ -129,10 +134,15 @@ func (e *Engine) claimed(claims []fleet.Claim) ([]fleet.Node, error) {
 func digest(l *engine.Launch) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
-	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Script, l.Env, l.Grace} {
+	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Grace, len(l.Script), len(l.Env)} {
 		if err := enc.Encode(v); err != nil {
 			panic("launch: " + err.Error()) // plain data
 		}
+	}
+	h.Write(l.Script)
+	for _, v := range l.Env { // none holds a NUL
+		io.WriteString(h, v)
+		h.Write([]byte{0})
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -125,7 +125,7 @@ func (p *part) attach(start bool) (*seat, error) {
 	if p.home.Name != "" {
 		s := p.again(e.ctx, &seat{Seat: p.home, kind: p.kind()})
 		if s != nil && start {
-			_ = s.send(p.taking(), e.cfg.Deaf) // it may not have heard; again is no harm
+			_ = s.write(p.taking(), e.cfg.Deaf) // it may not have heard; again is no harm
 		}
 		if s != nil || !start || p.sat() {
 			return s, nil
@@ -161,13 +161,13 @@ func (p *part) begin() (*seat, error) {
 	at := s.Seat
 	p.home = at
 	p.event(func() { p.at = at })
-	_ = s.send(p.taking(), e.cfg.Deaf) // if that fails the connection has ended
+	_ = s.write(p.taking(), e.cfg.Deaf) // if that fails the connection has ended
 	return s, nil
 }
 
-func (p *part) taking() attempt.Command {
-	at := p.home
-	return attempt.Command{Op: attempt.OpTake, Ref: p.gang.launch.Ref, Launch: p.gang.whole, Index: p.index, Seat: &at}
+// taking is the command to sit down, encoded.
+func (p *part) taking() []byte {
+	return attempt.TakeLine(p.gang.launch.Ref, p.index, p.home, p.gang.whole)
 }
 
 // again connects to a supervisor as long as it lives. It may not listen yet.

@@ -276,7 +276,8 @@ func (s *seat) start(e *Engine, want kind, node string) error {
 		naming = e.cfg.Naming
 	}
 	s.process, err = os.StartProcess(e.cox(), []string{"cox", "supervise", s.Dir, s.Sockets, node}, &os.ProcAttr{
-		Dir: "/", Env: []string{"PATH=" + os.Getenv("PATH"), supervisorVariable + "=1"},
+		Dir:   "/", // Its work is small and waits mostly: threads that look for more cost more.
+		Env:   []string{"PATH=" + os.Getenv("PATH"), supervisorVariable + "=1", "GOMAXPROCS=1"},
 		Files: []*os.File{null, log, log, theirs},
 		Sys:   namespaces(naming),
 	})
@@ -327,8 +328,12 @@ func (s *seat) send(c attempt.Command, limit time.Duration) error {
 	if err != nil {
 		panic("command: " + err.Error()) // plain data
 	}
+	return s.write(append(b, '\n'), limit)
+}
+
+func (s *seat) write(line []byte, limit time.Duration) error {
 	_ = s.conn.SetWriteDeadline(time.Now().Add(limit))
-	_, err = s.conn.Write(append(b, '\n'))
+	_, err := s.conn.Write(line)
 	return err
 }
 

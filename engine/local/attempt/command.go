@@ -1,10 +1,10 @@
 package attempt
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/step"
 )
 
 // Op is what a Command asks for.
@@ -38,6 +38,24 @@ type Command struct {
 	Launch *Launch       `json:"launch,omitempty"`
 	Index  int           `json:"index,omitempty"`
 	Seat   *Seat         `json:"seat,omitempty"`
-	Alloc  *step.Alloc   `json:"alloc,omitempty"`
 	Peers  []string      `json:"peers,omitempty"` // control sockets of all nodes, in order
+
+	// Alloc is a step.Alloc, as it will stand in the file that tells processes of it.
+	Alloc json.RawMessage `json:"alloc,omitempty"`
+}
+
+// TakeLine is the line of an OpTake command; launch is an encoded Launch.
+func TakeLine(ref engine.Ref, index int, seat Seat, launch []byte) []byte {
+	b, err := appendLine(nil, Command{Op: OpTake, Ref: ref, Index: index, Seat: &seat})
+	if err != nil {
+		panic("command: " + err.Error()) // plain data
+	}
+	return withLaunch(b, launch)
+}
+
+// withLaunch puts an encoded Launch into the line of an object: encoding it once for
+// the log and every supervisor is a good part of what a short job costs.
+func withLaunch(line, launch []byte) []byte {
+	line = append(line[:len(line)-len("}\n")], `,"launch":`...)
+	return append(append(line, launch...), "}\n"...)
 }

@@ -175,12 +175,22 @@ func (l *Log) reserve() error {
 }
 
 // Append writes an entry. After an error it is not in the log.
-func (l *Log) Append(e Entry) error {
+func (l *Log) Append(e Entry) error { return l.append(e, nil) }
+
+// Launch writes an EntryLaunch; launch is an encoded Launch.
+func (l *Log) Launch(ref engine.Ref, launch []byte) error {
+	return l.append(Entry{Kind: EntryLaunch, Ref: ref}, launch)
+}
+
+func (l *Log) append(e Entry, launch []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var err error
 	if l.buf, err = appendLine(l.buf[:0], e); err != nil {
 		return fmt.Errorf("log: %w", err)
+	}
+	if launch != nil {
+		l.buf = withLaunch(l.buf, launch)
 	}
 	if err := l.reserve(); err != nil && e.Kind == EntryLaunch {
 		return err // the room that is left is for what must not fail
