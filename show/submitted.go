@@ -34,20 +34,27 @@ func Estimate(p Page, s *api.Submitted) string {
 	return c.b.String()
 }
 
-// DryRun says what a specification that was read here would ask for.
-func DryRun(p Page, s *job.Spec, file string) string {
-	c := card{p: p}
-	if file == "" {
+// Asked is one line about what a file asks for, and where it says so:
+// "train.sbatch: 2 nodes × 4 gpu, 10 min    from #SBATCH lines 2–5".
+func Asked(s *job.Spec, file string) string {
+	if file == "" || file == "-" {
 		file = s.Name
 	}
 	line := file + ": " + Ask(s)
 	switch from, to := s.Source.Lines[0], s.Source.Lines[1]; {
+	case s.Source.Form != "sbatch":
 	case from > 0 && from == to:
 		line += fmt.Sprintf("    from #SBATCH line %d", from)
 	case from > 0:
 		line += fmt.Sprintf("    from #SBATCH lines %d–%d", from, to)
 	}
-	c.head("%s", line)
+	return Clean(line)
+}
+
+// DryRun says what a specification that was read here would ask for.
+func DryRun(p Page, s *job.Spec, file string) string {
+	c := card{p: p}
+	c.head("%s", Asked(s, file))
 	c.fact("name", s.Name)
 	c.fact("of", strings.Join(present("account", s.Account, "qos", s.QOS, "partition", strings.Join(s.Partitions, ",")), ", "))
 	c.fact("output", s.Output.Stdout)

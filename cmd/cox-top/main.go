@@ -20,6 +20,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"golang.org/x/term"
 
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -48,6 +49,9 @@ func run(args []string) int {
 	defer cancel()
 	if _, err := c.Info(ctx); err != nil { // before the screen is taken over
 		return complain(err)
+	}
+	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
+		return complain(fault.New(fault.Unsupported, "a full-screen view needs a terminal").Advise("cox nodes and cox queue --watch print lines"))
 	}
 	src := &remote{c: c, ctx: ctx}
 	m := newModel(src, v, !*plain && os.Getenv("NO_COLOR") == "", time.Now)

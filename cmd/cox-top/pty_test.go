@@ -216,3 +216,21 @@ func TestWithoutAServerTheTerminalIsLeftAlone(t *testing.T) {
 		t.Errorf("%v, exit %d", err, cmd.ProcessState.ExitCode())
 	}
 }
+
+func TestWithoutATerminalItIsSaid(t *testing.T) {
+	srv := newServer(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "cox-top")
+	if err := os.Symlink(self, name); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(name)
+	cmd.Env = append(os.Environ(), "COX_SERVER="+srv.URL)
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() != 69 || !strings.Contains(string(out), "needs a terminal") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

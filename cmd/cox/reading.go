@@ -63,13 +63,10 @@ func (r *reading) native(name string, data []byte) (*read, error) {
 	return &read{s, script, warnings}, err
 }
 
-// namedFiles reads the files that options name (--nodefile, --export-file), which
-// the server would not open. What is wrong with them or with the text the server
-// says, in its own words.
-func namedFiles(req *api.Submit) map[string]string {
-	if req.Form == api.FormNative {
-		return nil
-	}
+// readHere reads a submission as the server will. It returns the job, nil if there is
+// something wrong with it, which the server says in its own words; and the files that
+// options name (--nodefile, --export-file), which the server would not open.
+func readHere(req *api.Submit) (*job.Spec, map[string]string) {
 	files := map[string]string{}
 	r := reading{args: req.Args, scriptArgs: req.ScriptArgs, environ: req.Environ, dir: req.Dir, host: req.Host}
 	r.readFile = func(name string) ([]byte, error) {
@@ -79,10 +76,15 @@ func namedFiles(req *api.Submit) map[string]string {
 		}
 		return data, err
 	}
-	text := []byte(req.Text)
+	var text *read
+	var err error
 	if req.Form == api.FormCommand {
-		text = []byte("#!/bin/sh\n")
+		text, err = r.command(req.Command)
+	} else {
+		text, err = r.read(req.Form, req.File, []byte(req.Text))
 	}
-	_, _ = r.read(api.FormSbatch, req.File, text)
-	return files
+	if err != nil {
+		return nil, files
+	}
+	return text.job, files
 }

@@ -97,7 +97,8 @@ func (a *app) submit(cmd *cobra.Command, f *submitFlags, args []string) error {
 	if f.dry {
 		return a.dryRun(req)
 	}
-	req.Files = namedFiles(req)
+	asked, files := readHere(req)
+	req.Files = files
 	c, err := a.client()
 	if err != nil {
 		return err
@@ -111,6 +112,9 @@ func (a *app) submit(cmd *cobra.Command, f *submitFlags, args []string) error {
 	stop()
 	if err != nil {
 		return err
+	}
+	if p := a.page(a.err); p.Width > 0 && asked != nil && !f.parsable {
+		fmt.Fprintln(a.err, show.Asked(asked, req.File))
 	}
 	fmt.Fprint(a.err, show.Warnings(a.page(a.err), done.Warnings))
 	if f.testOnly {

@@ -239,3 +239,16 @@ func TestNoColour(t *testing.T) {
 		t.Errorf("%q", c.text.String())
 	}
 }
+
+// TestSubmitOnATerminalSaysWhatWasAsked: before the number, and what to do next.
+func TestSubmitOnATerminalSaysWhatWasAsked(t *testing.T) {
+	f := newFake(t)
+	f.answer("POST /v1/jobs", func(*http.Request) (any, error) { return api.Submitted{ID: 7, Name: "train"}, nil })
+	c := f.console(t, "submit", write(t, "train.sbatch", "#!/bin/sh\n#SBATCH -N2 --gpus-per-node=4 -t 10\nsrun hostname\n"))
+	c.until("train.sbatch: 2 nodes × 4 gpu, 2 tasks, 10 min")
+	c.until(" train submitted")
+	c.until("cox why 7   cox logs -f 7")
+	if code := c.wait(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
