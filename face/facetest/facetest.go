@@ -6,6 +6,7 @@ package facetest
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -31,10 +32,11 @@ type Server struct {
 	Partitions []api.Partition
 	Answer     map[string]any // of "POST /v1/jobs" and the like, as JSON; an *api.Error is sent as one
 
-	mu     sync.Mutex
-	asked  []string // "GET /v1/jobs?users=root"
-	bodies []string
-	socket string
+	mu      sync.Mutex
+	answers map[string]any // of the running command
+	asked   []string       // "GET /v1/jobs?users=root"
+	bodies  []string
+	socket  string
 }
 
 // New starts the server; it ends with the test.
@@ -83,6 +85,10 @@ type Result struct {
 
 // Run runs a command against the server; in is its standard input.
 func (s *Server) Run(main func([]string, face.Stdio) int, in string, args ...string) Result {
+	// The race detector does not see that a request comes after its command's begin.
+	s.mu.Lock()
+	s.answers = maps.Clone(s.Answer)
+	s.mu.Unlock()
 	var out, errs strings.Builder
 	code := main(args, face.Stdio{
 		In: strings.NewReader(in), Out: &out, Err: &errs, Environ: []string{"USER=anna", "HOME=/home/anna"},
@@ -102,8 +108,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(body) > 0 {
 		s.bodies = append(s.bodies, string(body))
 	}
+	a, ok := s.answers[r.Method+" "+r.URL.Path]
 	s.mu.Unlock()
-	if a, ok := s.Answer[r.Method+" "+r.URL.Path]; ok {
+	if ok {
 		answer(w, a)
 		return
 	}

@@ -9,7 +9,6 @@
 package layout
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -78,14 +77,20 @@ func Letters(spec string, find func(letter byte) (field int, ok bool), unknown f
 	return f
 }
 
-// Names reads the form of -O. width is that of a column without one.
+// Error is a wrong format, in Slurm's words.
+type Error struct{ Text string }
+
+// Error is the text.
+func (e *Error) Error() string { return e.Text }
+
+// Names reads the form of -O. Its error is an *Error. width is that of a column without one.
 func Names(spec string, width int, find func(name string) (field int, ok bool)) (Format, error) {
 	var f Format
 	for _, part := range strings.Split(spec, ",") {
 		name, size, sized := strings.Cut(part, ":")
 		field, ok := find(strings.ToLower(strings.TrimSpace(name)))
 		if !ok {
-			return nil, fmt.Errorf("Invalid job format specification: %s", name) //nolint:staticcheck // Slurm's words
+			return nil, &Error{"Invalid job format specification: " + name}
 		}
 		c := Column{Field: field, Width: width}
 		if sized {
@@ -98,7 +103,7 @@ func Names(spec string, width int, find func(name string) (field int, ok bool)) 
 			}
 			n, err := strconv.Atoi(size[:digits])
 			if err != nil {
-				return nil, fmt.Errorf("Invalid job format specification: %s", part) //nolint:staticcheck // Slurm's words
+				return nil, &Error{"Invalid job format specification: " + part}
 			}
 			c.Width, c.After = n, size[digits:]
 		}

@@ -1,7 +1,6 @@
 package sacct
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -307,7 +306,7 @@ func hasBatch(r jobs.Row) bool {
 // showBlob prints the script or the environment of the jobs.
 func (q *query) showBlob() error {
 	if len(q.ids) == 0 {
-		return errors.New("This option requires a job list (-j)")
+		return face.Textf("This option requires a job list (-j)")
 	}
 	c, err := q.Client()
 	if err != nil {

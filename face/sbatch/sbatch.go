@@ -125,17 +125,17 @@ func readScript(name string) (string, error) {
 func checkScript(text string) error {
 	switch {
 	case text == "":
-		return errors.New("Batch script is empty!")
+		return face.Textf("Batch script is empty!")
 	case strings.TrimSpace(text) == "":
-		return errors.New("Batch script contains only whitespace!")
+		return face.Textf("Batch script contains only whitespace!")
 	case !strings.HasPrefix(text, "#!"):
-		return errors.New("This does not look like a batch script.  The first\n" +
+		return face.Textf("This does not look like a batch script.  The first\n" +
 			"sbatch: error: line must start with #! followed by the path to an interpreter.\n" +
 			"sbatch: error: For instance: #!/bin/sh")
 	case strings.IndexByte(text, 0) >= 0:
-		return errors.New("The SLURM controller does not allow scripts that\nsbatch: error: contain a NULL character '\\0'.")
+		return face.Textf("The SLURM controller does not allow scripts that\nsbatch: error: contain a NULL character '\\0'.")
 	case strings.Contains(text, "\r\n"):
-		return errors.New("Batch script contains DOS line breaks (\\r\\n)\nsbatch: error: instead of expected UNIX line breaks (\\n).")
+		return face.Textf("Batch script contains DOS line breaks (\\r\\n)\nsbatch: error: instead of expected UNIX line breaks (\\n).")
 	}
 	return nil
 }

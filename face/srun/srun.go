@@ -1,7 +1,6 @@
 package srun
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,7 +43,7 @@ func run(c *face.Command, args []string) error {
 		c.Out.WriteString(face.Version + "\n")
 		return nil
 	case len(l.command) == 0:
-		return errors.New("No command given to execute.")
+		return face.Textf("No command given to execute.")
 	}
 	a, err := address.Find("", "")
 	if err != nil {
