@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fleet"
 )
 
 // Queue fills the server with a queue in which everything occurs.
@@ -59,7 +58,7 @@ func (s *Server) Queue() *Server {
 func devices(n int, jobName string) []api.Device {
 	out := make([]api.Device, n)
 	for i := range out {
-		out[i].Device = fleet.Device{Index: i, Kind: "gpu", Type: "h100"}
+		out[i].Index, out[i].Kind, out[i].Type = i, "gpu", "h100"
 		if jobName != "" {
 			out[i].Jobs = []string{jobName}
 		}

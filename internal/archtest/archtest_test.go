@@ -48,7 +48,7 @@ var may = map[string][]string{
 	"provenance": {"job", "fault"},
 	"notify":     {"job", "fault"},
 	"show":       {"api", "show", "fault", "fleet", "hostlist", "job", "reason", "resource", "slurmfmt"},
-	"face":       {"api", "face", "fault", "hostlist", "job", "reason", "slurmfmt"},
+	"face":       {"api", "face", "fault", "hostlist", "job", "reason", "slurmfmt", "spec"},
 }
 
 // never lists imports from outside that have no place in the pure packages.
