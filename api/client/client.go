@@ -186,7 +186,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	}
 	if err := json.Unmarshal(b, out); err != nil {
 		return fault.New(fault.Unsupported, "the answer of the server at %s is not understood: %w", c.addr, err).
-			Advise("client and server may be of different versions: cox version shows both")
+			Advise("client and server may be of different versions: cox version and cox info show them")
 	}
 	return nil
 }
