@@ -196,8 +196,22 @@ func (e *Engine) open() (lives map[engine.Ref]*attempt.Life, err error) {
 	if err := e.link(); err != nil {
 		return nil, err
 	}
+	if dir := closedTo(e.cfg.Root); dir != "" && os.Geteuid() == 0 {
+		e.notes = append(e.notes, "jobs of other users cannot use srun: they cannot pass through "+dir+", which leads to the state directory; chmod o+x it, or choose another state directory")
+	}
 	e.log, lives, err = attempt.OpenLog(attempt.LogOf(e.cfg.Root))
 	return lives, err
+}
+
+// closedTo is the first directory on the way to a file through which not everybody
+// may pass; "" if there is none.
+func closedTo(name string) string {
+	for dir := name; dir != "/"; dir = filepath.Dir(dir) {
+		if st, err := os.Stat(dir); err == nil && st.Mode().Perm()&1 == 0 {
+			return dir
+		}
+	}
+	return ""
 }
 
 // lock takes a file's lock. A process that the engine before this one was about to

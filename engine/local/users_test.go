@@ -304,6 +304,40 @@ func ask(t *testing.T, o job.Owner, socket string) string {
 	return out
 }
 
+// A state directory that users cannot reach is said at the start, not found out by
+// the first srun.
+func TestStateDirectoryOutOfReach(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root runs work of other users")
+	}
+	root := passable(t)
+	closed := filepath.Join(root, "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]bool{filepath.Join(closed, "state"): true, filepath.Join(root, "state"): false} {
+		info, err := newEngine(t, local.Config{Root: dir}).Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(strings.Join(info.Notes, "\n"), "cannot pass through "+closed); said != want {
+			t.Errorf("%s: %q", dir, info.Notes)
+		}
+	}
+}
+
+// A command that every task runs directly belongs to its owner too.
+func TestDirectProgramAsOwner(t *testing.T) {
+	e := userEngine(t, local.Config{})
+	l := planFor(t, e, anna, 3)
+	l.Script, l.Job.Spec.Program = nil, job.Program{Kind: job.Direct, Args: []string{"id", "-u"}}
+	r := run(t, e, l)
+	succeeded(t, r)
+	if got := read(t, r.Files[0]); got != strings.Repeat("61001\n", 3) {
+		t.Errorf("%q", got)
+	}
+}
+
 // One supervisor after the other serves different users: nothing of one is left for
 // the next.
 func TestUsersTakeTurns(t *testing.T) {
