@@ -33,6 +33,7 @@ type Command struct {
 	Name   string
 	In     io.Reader
 	Out    *bufio.Writer // written out by Exit
+	Raw    io.Writer     // what Out writes to
 	Err    io.Writer
 	Now    time.Time
 	Code   int // exit code so far
@@ -53,6 +54,7 @@ func Begin(name string, s Stdio) *Command {
 	if s.Out == nil {
 		s.Out = os.Stdout
 	}
+	c.Raw = s.Out
 	c.Out = bufio.NewWriterSize(s.Out, 32<<10)
 	if c.env == nil {
 		c.env = os.Environ()

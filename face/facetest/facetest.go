@@ -25,12 +25,16 @@ import (
 // Now is the time of every command.
 var Now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
+// Func makes an answer of a request's body. An answer is sent as JSON, a string as
+// text, an *api.Error as one.
+type Func func(body string) any
+
 // Server is the server with what it knows.
 type Server struct {
 	Jobs       []map[string]string // by column (api.Columns)
 	Nodes      []api.Node
 	Partitions []api.Partition
-	Answer     map[string]any // of "POST /v1/jobs" and the like, as JSON; an *api.Error is sent as one
+	Answer     map[string]any // of "POST /v1/jobs" and the like: see Func
 
 	mu      sync.Mutex
 	answers map[string]any // of the running command
@@ -77,6 +81,9 @@ func (s *Server) Body() string {
 	return s.bodies[len(s.bodies)-1]
 }
 
+// Address is where the server listens, as COX_SERVER takes it.
+func (s *Server) Address() string { return "unix://" + s.socket }
+
 // Result is how a command ended.
 type Result struct {
 	Out, Err string
@@ -110,6 +117,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a, ok := s.answers[r.Method+" "+r.URL.Path]
 	s.mu.Unlock()
+	if f, ok := a.(Func); ok {
+		a = f(string(body))
+	}
 	if ok {
 		answer(w, a)
 		return

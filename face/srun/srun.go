@@ -185,7 +185,7 @@ func (s *session) copy() *sync.WaitGroup {
 	}
 	switch {
 	case s.pipes.out != nil:
-		into(s.pipes.out, os.Stdout)
+		into(s.pipes.out, s.Raw)
 		if s.pipes.err != nil {
 			into(s.pipes.err, s.Err)
 		}
@@ -205,7 +205,7 @@ func (s *session) follow() {
 	defer c.Close()
 	r, err := c.Get(lean.Query("/v1/jobs/"+s.id+"/logs", "follow", "true"), "text/plain")
 	if err == nil {
-		_, err = io.Copy(os.Stdout, r)
+		_, err = io.Copy(s.Raw, r)
 	}
 	if err != nil {
 		s.Errorf("the output of job %s: %v", s.id, err)
