@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
@@ -158,8 +159,17 @@ func TestVariablesThatTheSiteDoesNotKeep(t *testing.T) {
 	}
 }
 
-// TestAnUpdateKeepsTheRules: what may not be submitted is not reached by an update.
-func TestAnUpdateKeepsTheRules(t *testing.T) {
+func asText(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestAnotherUser: values of his environment are his own, and what may not be submitted is not reached by an update.
+func TestAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("another user's job needs root")
 	}
@@ -181,6 +191,19 @@ func TestAnUpdateKeepsTheRules(t *testing.T) {
 	}
 	defer c.Close()
 	got := submit(t, c, "/", "#!/bin/sh\ntrue\n", "--hold", "--output=/dev/null")
+	other := submit(t, root, "/", "#!/bin/sh\ntrue\n", "--hold", "--output=/dev/null", "--export=ALL,CANARY=canary-1f")
+	if j, err := c.Job(t.Context(), other.ID.String()); err != nil || strings.Contains(asText(t, j), "canary-1f") || !strings.Contains(asText(t, j), "CANARY") {
+		t.Errorf("what another user sees of the environment: %v\n%s", err, asText(t, j))
+	}
+	if page, err := c.JobsPage(t.Context(), client.Query{}); err != nil || strings.Contains(asText(t, page), "canary-1f") {
+		t.Errorf("what another user sees in a list: %v", err)
+	}
+	if j, err := root.Job(t.Context(), other.ID.String()); err != nil || !strings.Contains(asText(t, j), "canary-1f") {
+		t.Errorf("what the owner sees of the environment: %v", err)
+	}
+	if a, err := root.Audit(t.Context(), 0, 100); err != nil || strings.Contains(asText(t, a), "canary-1f") {
+		t.Errorf("the audit holds a value: %v", err)
+	}
 	seconds := func(h float64) *float64 { s := h * 3600; return &s }
 	tests := []struct {
 		name   string

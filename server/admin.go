@@ -106,7 +106,7 @@ func scrub(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, inner := range v {
-			if k == "hash" || k == "env" || k == "set" || k == "script" {
+			if k == "hash" || k == "env" || k == "set" || k == "export" || k == "export-file" || k == "script" {
 				delete(v, k)
 				continue
 			}

@@ -51,7 +51,7 @@ func (s *Server) history(c *call, in *historyInput) error {
 	case len(cols) == 0:
 		limit = min(limit, mostJobs)
 	}
-	p := &page{table: table{cols: cols, names: names}}
+	p := &page{call: c, table: table{cols: cols, names: names}}
 	var next uint64
 	if len(in.IDs) > 0 {
 		next, err = c.named(q, rejoin(in.IDs), limit, p)
@@ -67,6 +67,7 @@ func (s *Server) history(c *call, in *historyInput) error {
 // page is an answer that is being written: text of columns, or JSON.
 type page struct {
 	table
+	call *call
 	json []byte
 	n    int
 }
@@ -80,7 +81,7 @@ func (p *page) add(v *control.View) error {
 	if p.n > 1 {
 		p.json = append(p.json, ',')
 	}
-	one, err := json.Marshal(shown(v))
+	one, err := json.Marshal(p.call.shown(v))
 	p.json = append(p.json, one...)
 	return err
 }
@@ -292,15 +293,20 @@ func (c *call) historyIDs(texts []string) (ids []uint64, err error) {
 	return slices.Compact(ids), nil
 }
 
+// historyTasks are the numbers of tasks of an array: they follow each other in the
+// order of its indices.
 func (c *call) historyTasks(id slurmfmt.JobID) (ids []uint64, err error) {
-	for _, i := range indices(id) {
-		v, err := c.s.cfg.Plane.Find(c.ctx(), job.ID(id.Job), i)
-		switch {
-		case fault.KindOf(err) == fault.NotFound:
-		case err != nil:
-			return nil, err
-		default:
-			ids = append(ids, uint64(v.Job.ID))
+	v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(id.Job))
+	switch {
+	case fault.KindOf(err) == fault.NotFound || err == nil && (v.Job.Array == nil || v.Job.Spec.Array == nil):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	set := setOf(id)
+	for at, index := range v.Job.Spec.Array.Indices {
+		if set.Contains(index) {
+			ids = append(ids, id.Job+uint64(at))
 		}
 	}
 	return ids, nil

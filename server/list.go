@@ -127,7 +127,7 @@ func (s *Server) listJSON(c *call, sel *selection, in *listInput, after job.ID) 
 			b = append(b, ',')
 		}
 		n++
-		one, err := json.Marshal(shown(v))
+		one, err := json.Marshal(c.shown(v))
 		b = append(b, one...)
 		return true, err
 	})

@@ -26,7 +26,7 @@ func (s *Server) registerJob() {
 		if err != nil {
 			return nil, err
 		}
-		return shown(&v), nil
+		return c.shown(&v), nil
 	})
 	add(s, route{
 		method: http.MethodGet, path: "/v1/jobs/{job}/why", verb: auth.SeeJob, id: "why", tag: "jobs", owned: true,
@@ -157,7 +157,7 @@ func (c *call) ended(name string) (*api.Job, error) {
 		if err != nil || !v.Job.State.Final() {
 			return nil, err
 		}
-		return shown(&v), nil
+		return c.shown(&v), nil
 	}
 	var worst job.ID
 	exit, seen, all := -1, true, true
@@ -178,5 +178,5 @@ func (c *call) ended(name string) (*api.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return shown(&v), nil
+	return c.shown(&v), nil
 }

@@ -251,35 +251,30 @@ func idOf(v *control.View) slurmfmt.JobID {
 }
 
 // numbers are the jobs in memory that the ids name, ascending, each once. An array
-// is read once, however many of its tasks are named.
+// is read once, however many of its tasks are named, and nothing is made of a set of
+// indices but the set.
 func (c *call) numbers(ids []slurmfmt.JobID) (out []job.ID, missing []slurmfmt.JobID) {
-	arrays := map[job.ID]map[uint32]job.ID{} // index → number, once it is found
+	arrays := map[job.ID]*taskSets{}
 	for _, id := range ids {
-		if id.Tasks == "" {
-			tasks := c.s.cfg.Plane.Tasks(job.ID(id.Job))
-			if out = append(out, tasks...); len(tasks) == 0 {
-				missing = append(missing, id)
+		if id.Tasks != "" {
+			a := arrays[job.ID(id.Job)]
+			if a == nil {
+				a = &taskSets{one: map[uint32]bool{}, many: map[slurmfmt.JobID]*taskSet{}}
+				arrays[job.ID(id.Job)] = a
 			}
+			a.add(id)
 			continue
 		}
-		a := arrays[job.ID(id.Job)]
-		if a == nil {
-			a = map[uint32]job.ID{}
-			arrays[job.ID(id.Job)] = a
-		}
-		for _, i := range indices(id) {
-			a[i] = 0
+		tasks := c.s.cfg.Plane.Tasks(job.ID(id.Job))
+		if out = append(out, tasks...); len(tasks) == 0 {
+			missing = append(missing, id)
 		}
 	}
-	for array, want := range arrays {
-		out = append(out, c.tasks(array, want)...)
+	for array, of := range arrays {
+		out = append(out, c.tasks(array, of)...)
 	}
 	for _, id := range ids {
-		if id.Tasks == "" {
-			continue
-		}
-		a := arrays[job.ID(id.Job)]
-		if !slices.ContainsFunc(indices(id), func(i uint32) bool { return a[i] != 0 }) {
+		if id.Tasks != "" && !arrays[job.ID(id.Job)].found(id) {
 			missing = append(missing, id)
 		}
 	}
@@ -287,30 +282,67 @@ func (c *call) numbers(ids []slurmfmt.JobID) (out []job.ID, missing []slurmfmt.J
 	return slices.Compact(out), missing
 }
 
-// indices are those of an array that "7_[1-4,9]" names.
-func indices(id slurmfmt.JobID) []uint32 {
-	if i, one := id.Task(); one {
-		return []uint32{i}
-	}
-	set, err := slurmfmt.ParseArray(id.Tasks, slurmfmt.MaxArraySize)
-	if err != nil {
-		return nil // ParseJobID has seen it
-	}
-	return set.Indices()
+// taskSets are the tasks of one array that were asked for: 7_3 alone, 7_[1-4,9]
+// together.
+type taskSets struct {
+	one  map[uint32]bool // whether it was found
+	many map[slurmfmt.JobID]*taskSet
 }
 
-// tasks finds tasks of an array in memory by index, and enters their numbers.
-func (c *call) tasks(array job.ID, want map[uint32]job.ID) (out []job.ID) {
+type taskSet struct {
+	set   slurmfmt.Array
+	found bool // one of them
+}
+
+func (s *taskSets) add(id slurmfmt.JobID) {
+	if index, one := id.Task(); one {
+		s.one[index] = false
+		return
+	}
+	s.many[id] = &taskSet{set: setOf(id)}
+}
+
+// takes notes a task that is there, and reports whether it was asked for.
+func (s *taskSets) takes(index uint32) bool {
+	_, named := s.one[index]
+	if named {
+		s.one[index] = true
+	}
+	for _, m := range s.many {
+		if m.set.Contains(index) {
+			m.found, named = true, true
+		}
+	}
+	return named
+}
+
+func (s *taskSets) found(id slurmfmt.JobID) bool {
+	if index, one := id.Task(); one {
+		return s.one[index]
+	}
+	return s.many[id].found
+}
+
+// setOf are the indices that "7_[1-4,9]" names.
+func setOf(id slurmfmt.JobID) slurmfmt.Array {
+	set, err := slurmfmt.ParseArray(id.Tasks, slurmfmt.MaxArraySize)
+	if err != nil {
+		return slurmfmt.Array{} // ParseJobID has seen it
+	}
+	return set
+}
+
+// tasks finds tasks of an array in memory that were asked for.
+func (c *call) tasks(array job.ID, asked *taskSets) (out []job.ID) {
 	c.s.cfg.Plane.Scan(control.Filter{After: array - 1}, func(v *control.View) bool {
 		a := v.Job.Array
 		if a == nil || a.Job != array {
 			return v.Job.ID < array
 		}
-		if _, ok := want[a.Index]; ok {
-			want[a.Index] = v.Job.ID
+		if asked.takes(a.Index) {
 			out = append(out, v.Job.ID)
 		}
-		return true
+		return c.ctx().Err() == nil
 	})
 	return out
 }

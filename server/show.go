@@ -1,20 +1,27 @@
 package server
 
 import (
+	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
 )
 
-// shown is a job as the API shows it. It shares the spec.
-func shown(v *control.View) *api.Job {
+// shown is a job as the API shows it to the caller. It shares the spec.
+func (c *call) shown(v *control.View) *api.Job {
 	j := &v.Job
+	spec := j.Spec
+	if c.may(auth.SeeEnvironment, auth.Job(j.Name(), spec.Owner.UID)) != nil {
+		spec = withoutValues(spec)
+	}
 	out := &api.Job{
 		ID: j.ID, Name: j.Name(), Array: j.Array, State: j.State.String(), Flags: flagsOf(j.Flags), Attempt: j.Attempt,
-		Exit: j.Exit, Spec: j.Spec, Submitted: j.Submitted, Eligible: v.Eligible, Started: j.Started, Ended: j.Ended,
+		Exit: j.Exit, Spec: spec, Submitted: j.Submitted, Eligible: v.Eligible, Started: j.Started, Ended: j.Ended,
 		Priority: v.Priority, Pool: v.Pool, Files: v.Report.Files, Message: message(v), StartsBy: v.StartsBy,
 	}
 	if j.State == job.Pending && v.Why.Code != "" {
@@ -38,6 +45,40 @@ func shown(v *control.View) *api.Job {
 		})
 	}
 	return out
+}
+
+// withoutValues is a specification without the values of variables, which are for
+// those alone who may see the environment.
+func withoutValues(s *job.Spec) *job.Spec {
+	if len(s.Env.Set) == 0 && !strings.Contains(s.Env.Export, "=") && !strings.Contains(s.Source.Given["export"], "=") {
+		return s
+	}
+	out := *s
+	out.Env.Set = nil
+	for _, kv := range s.Env.Set {
+		name, _, _ := strings.Cut(kv, "=")
+		out.Env.Set = append(out.Env.Set, name)
+	}
+	out.Env.Export = namesAlone(s.Env.Export)
+	out.Source.Given = maps.Clone(s.Source.Given)
+	if v, ok := out.Source.Given["export"]; ok {
+		out.Source.Given["export"] = namesAlone(v)
+	}
+	return &out
+}
+
+// namesAlone leaves of "ALL,A=1,B" the names. A value may hold a comma: what follows
+// the first one goes with it.
+func namesAlone(export string) string {
+	var names []string
+	for part := range strings.SplitSeq(export, ",") {
+		name, _, value := strings.Cut(part, "=")
+		names = append(names, name)
+		if value {
+			break
+		}
+	}
+	return strings.Join(names, ",")
 }
 
 // shownNode is a node as the API shows it; names says how jobs are shown, and leaves

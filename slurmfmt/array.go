@@ -55,13 +55,14 @@ func ParseArray(s string, maxSize uint32) (Array, error) {
 		}
 		set, at = inner, 1
 	}
+	written := 0 // with repetitions
 	for part := range strings.SplitSeq(set, ",") {
 		r, reason := parseArrayRange(part, maxSize)
 		if reason != "" {
 			return a, wrongPart(s, at, at+len(part), "%s", reason)
 		}
 		a.Ranges = append(a.Ranges, r)
-		if a.written() > 2*MaxArraySize {
+		if written += r.count(); written > 2*MaxArraySize {
 			return a, wrongPart(s, at, at+len(part), "makes a list of more than %d indices", 2*MaxArraySize)
 		}
 		at += len(part) + 1
@@ -96,13 +97,17 @@ func parseArrayRange(part string, maxSize uint32) (r ArrayRange, reason string) 
 	return ArrayRange{uint32(lo), uint32(hi), uint32(st)}, ""
 }
 
-// written is the number of indices with repetitions.
-func (a Array) written() int {
-	n := 0
+// count is how many indices the range has.
+func (r ArrayRange) count() int { return int((r.Hi-r.Lo)/r.Step) + 1 }
+
+// Contains reports whether an index is one of the set.
+func (a Array) Contains(index uint32) bool {
 	for _, r := range a.Ranges {
-		n += int((r.Hi-r.Lo)/r.Step) + 1
+		if index >= r.Lo && index <= r.Hi && (index-r.Lo)%r.Step == 0 {
+			return true
+		}
 	}
-	return n
+	return false
 }
 
 // Indices returns every index once, ascending.
