@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -148,7 +149,8 @@ func (a *app) waitDrained(ctx context.Context, c *client.Client, args []string) 
 			return nil
 		})
 	}()
-	stop := a.spin(func() string { return "draining" })
+	var running atomic.Int64
+	stop := a.spin(func() string { return "draining: " + show.Count(int(running.Load()), "job") + " left" })
 	defer stop()
 	for {
 		nodes, err := chosenNodes(ctx, c, &nodesFlags{}, args)
@@ -159,6 +161,7 @@ func (a *app) waitDrained(ctx context.Context, c *client.Client, args []string) 
 		for i := range nodes {
 			left += len(nodes[i].Jobs)
 		}
+		running.Store(int64(left))
 		if left == 0 {
 			stop()
 			fmt.Fprintf(a.out, "%s empty\n", show.Count(len(nodes), "node"))

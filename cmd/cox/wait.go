@@ -69,20 +69,18 @@ func (a *app) waitAll(ctx context.Context, c *client.Client, names []string, sai
 			ends <- end{j, err}
 		}()
 	}
-	left := len(names)
-	stop := a.spin(func() string { return "waiting for " + show.Count(len(names), "job") })
-	defer func() { stop() }()
 	var jobs []*api.Job
 	var errs []error
-	for ; left > 0; left-- {
+	for left := len(names); left > 0; left-- {
+		stop := a.spin(func() string { return "waiting for " + show.Count(left, "job") })
 		e := <-ends
+		stop()
 		if e.err != nil {
 			errs = append(errs, e.err)
 			continue
 		}
 		jobs = append(jobs, e.job)
 		a.code = max(a.code, exitCode(e.job))
-		stop()
 		said(e.job)
 	}
 	if len(errs) == 1 {
