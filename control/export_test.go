@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,15 +27,16 @@ func Restored(ctx context.Context, st store.Store, journalAlone bool) (string, e
 	}
 	var b strings.Builder
 	for _, e := range s.order {
+		row := e.row()
 		var d detail
-		if err := json.Unmarshal(e.row().Detail, &d); err != nil {
+		if err := d.decode(&row); err != nil {
 			return "", err
 		}
 		d.Eligible = 0
 		if d.Last != nil && e.state.Holds() {
 			d.Last.Report = nil
 		}
-		fmt.Fprintf(&b, "%s\n", mustJSON(d))
+		fmt.Fprintf(&b, "%s\n", d.encode())
 	}
 	for _, a := range s.led.Live() {
 		fmt.Fprintf(&b, "%s\n", mustJSON(a))

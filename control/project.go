@@ -171,11 +171,12 @@ func (s *state) world() []byte {
 	return mustJSON(w)
 }
 
-// detail is a job as its row keeps it: everything that a start needs.
+// detail is a job as its row keeps it: everything that a start needs. It begins with
+// the length of the form and the form, which is read once for all jobs that have it.
 type detail struct {
 	Seq      uint64          `json:"seq"`
 	Own      *own            `json:"own"`
-	Spec     json.RawMessage `json:"spec"`
+	Spec     json.RawMessage `json:"-"`
 	Array    *tasks          `json:"array,omitempty"`
 	Index    uint32          `json:"index,omitempty"`
 	State    job.State       `json:"state"`
@@ -259,5 +260,5 @@ func (e *entry) detail(spec *job.Spec) []byte {
 			d.Last.Report = mustJSON(a.report)
 		}
 	}
-	return mustJSON(&d)
+	return d.encode()
 }

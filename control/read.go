@@ -23,7 +23,7 @@ type Filter struct {
 }
 
 // scanned is how many jobs Scan looks at before it lets the loop write.
-const scanned = 512
+const scanned = 128
 
 // Scan calls f for the jobs in memory, ascending by number, until it returns
 // false. The view is valid during the call only. No disk is waited for. Jobs leave

@@ -165,16 +165,6 @@ func (s *state) fromStore(ctx context.Context, st store.Store, id job.ID) (*entr
 	return s.put(&row, &d)
 }
 
-func (d *detail) decode(row *store.JobRow) error {
-	if err := json.Unmarshal(row.Detail, d); err != nil {
-		return fmt.Errorf("row of job %d: %w", row.ID, err)
-	}
-	if d.Own == nil || d.Seq == 0 {
-		return fault.New(fault.Internal, "the row of job %d is not complete", row.ID)
-	}
-	return nil
-}
-
 // put brings a row into memory.
 func (s *state) put(row *store.JobRow, d *detail) (*entry, error) {
 	e, err := s.entryOf(row, d)
