@@ -91,9 +91,13 @@ func where(file string, line int) string {
 // excerpt makes a line printable, shortens it around the marked bytes, and
 // returns where the mark stands in it, in columns.
 func excerpt(text string, at, length int) (line string, from, to int) {
-	const width = 100
+	const width, far = 100, 1000 // bytes further than that from the mark are not shown anyway
 	at = min(max(at, 0), len(text))
-	end := min(at+length, len(text))
+	end := min(at+min(length, far), len(text))
+	if cut := at - far; cut > 0 {
+		text, at, end = text[cut:], at-cut, end-cut
+	}
+	text = text[:min(len(text), end+far)]
 	var cells []string
 	for i, r := range text {
 		cell := string(r)

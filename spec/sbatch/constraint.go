@@ -43,6 +43,7 @@ type constraintParser struct {
 	text  string
 	pos   int
 	depth int
+	names int
 	same  bool
 }
 
@@ -131,6 +132,9 @@ func (p *constraintParser) factor() ([][]string, error) {
 	}
 	if p.pos == from {
 		return nil, fmt.Errorf("lacks the name of a feature")
+	}
+	if p.names++; p.names > maxKinds {
+		return nil, fmt.Errorf("names more than %d features", maxKinds)
 	}
 	return [][]string{{p.text[from:p.pos]}}, p.noCount()
 }

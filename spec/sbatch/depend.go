@@ -141,6 +141,9 @@ func (r *dependencyReader) clause(dep *job.Dependency, at, end int) *slurmfmt.Er
 		return r.wrong(at, end, "is refused: a running job's allocation does not grow here")
 	case kind == job.Singleton && !named:
 		dep.Clauses = append(dep.Clauses, job.DependencyClause{Kind: kind})
+		if r.jobs++; r.jobs > maxDependencies {
+			return r.wrong(at, end, fmt.Sprintf("is one of too many: a dependency may have %d conditions", maxDependencies))
+		}
 		return nil
 	case kind == job.Singleton:
 		return r.wrong(from-1, end, "is too much: singleton names no job")

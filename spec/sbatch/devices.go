@@ -61,7 +61,9 @@ func (p *parser) perNode(a *asks, g *job.TaskGroup, set settings) {
 		p.fail(d, errors.New("names nothing"), "leave it out, or write --gres=none")
 	} else if ok {
 		list, err := slurmfmt.ParseGRES(d.Value)
-		p.check(d, err)
+		if !p.check(d, err) || !p.few(d, len(list)) {
+			list = nil
+		}
 		gres := ask{by: d}
 		for _, r := range list {
 			switch {
@@ -77,8 +79,9 @@ func (p *parser) perNode(a *asks, g *job.TaskGroup, set settings) {
 	}
 	if d, ok := set.get("gpus-per-node"); ok {
 		list, err := slurmfmt.ParseGPUs(d.Value)
-		p.check(d, err)
-		p.take(&a.perNode, ask{d, list})
+		if p.check(d, err) && p.few(d, len(list)) {
+			p.take(&a.perNode, ask{d, list})
+		}
 	}
 	d, ok := set.get("gpus-per-socket")
 	if !ok {
@@ -90,7 +93,7 @@ func (p *parser) perNode(a *asks, g *job.TaskGroup, set settings) {
 	list, err := slurmfmt.ParseGPUs(d.Value)
 	sockets := p.count(set, "sockets-per-node")
 	switch {
-	case !p.check(d, err):
+	case !p.check(d, err) || !p.few(d, len(list)):
 	case sockets == 0:
 		p.fail(d, errors.New("needs --sockets-per-node"), "or say --gpus-per-node")
 	default:
@@ -103,6 +106,14 @@ func (p *parser) perNode(a *asks, g *job.TaskGroup, set settings) {
 		}
 		p.take(&a.perNode, ask{d, list})
 	}
+}
+
+// few refuses lists that are longer than anything that there is.
+func (p *parser) few(d *Directive, n int) bool {
+	if n > maxKinds {
+		p.fail(d, fmt.Errorf("names %d things", n), fmt.Sprintf("name at most %d", maxKinds))
+	}
+	return n <= maxKinds
 }
 
 // take adds one more way of saying the same number per node.
@@ -140,12 +151,13 @@ func (p *parser) ways(a *asks, g *job.TaskGroup, set settings) {
 			continue
 		}
 		list, err := slurmfmt.ParseGPUs(d.Value)
-		if p.check(d, err) {
+		if p.check(d, err) && p.few(d, len(list)) {
 			p.take(w.to, ask{d, list})
 		}
 	}
 	if d, ok := set.get("tres-per-task"); ok {
-		list, _ := slurmfmt.ParseTRES(d.Value)
+		list, _ := slurmfmt.ParseTRES(d.Value) // checked before
+		list = list[:min(len(list), maxKinds)]
 		tres := ask{by: d}
 		for _, t := range list {
 			if t.Name == "gres/gpu" {
@@ -163,7 +175,9 @@ func (p *parser) tresPerTask(g *job.TaskGroup, set settings) {
 		return
 	}
 	list, err := slurmfmt.ParseTRES(d.Value)
-	p.check(d, err)
+	if !p.check(d, err) || !p.few(d, len(list)) {
+		return
+	}
 	for _, t := range list {
 		switch {
 		case t.Name == "cpu":

@@ -79,6 +79,9 @@ type scanner struct {
 }
 
 func (s *scanner) problem(kind ProblemKind, text string, w word, detail string) {
+	if len(s.problems) == maxProblems {
+		return
+	}
 	s.problems = append(s.problems, Problem{
 		Kind: kind, Text: text, Line: w.line, Col: w.col + 1, Detail: detail, word: w, index: s.at,
 	})
@@ -105,7 +108,10 @@ func (s *scanner) long(w word) {
 			s.finish(d, p.arg)
 			return
 		}
-		kind, detail := UnknownOption, nearest(name)
+		kind, detail := UnknownOption, ""
+		if len(possible) == 0 && len(s.problems) < maxNearest {
+			detail = nearest(name)
+		}
 		if len(possible) > 0 {
 			kind, detail = AmbiguousOption, "--"+strings.Join(possible, ", --")
 		}

@@ -56,7 +56,10 @@ func mailType(name string) int {
 // none, as sbatch leaves them out.
 func (p *parser) checkMail(d *Directive) {
 	bits, none, unknown := mailBits(d.Value)
-	for _, u := range unknown {
+	for i, u := range unknown {
+		if i == maxNearest {
+			break
+		}
 		at := strings.Index(d.Value, u)
 		switch {
 		case bits == 0 && !none:
@@ -103,11 +106,12 @@ func (p *parser) mail(s *job.Spec, set settings) {
 // addMail joins a list of mail types to what was said before.
 func addMail(before, d *Directive) *Directive {
 	bits, none, _ := mailBits(d.Value)
-	if none || bits == 0 || before.Value == "" {
+	old, was, _ := mailBits(before.Value)
+	switch {
+	case none || bits == 0 || was || old == 0:
 		return d
-	}
-	if _, was, _ := mailBits(before.Value); was {
-		return d
+	case bits&^old == 0:
+		return before // nothing new
 	}
 	both := *d
 	both.Value = before.Value + "," + d.Value

@@ -88,6 +88,12 @@ type parser struct {
 func (p *parser) parse() *job.Spec {
 	command, problems := fromArgs(p.opts.Args)
 	components := p.script.Components
+	if n := max(len(components), len(command)); n > maxComponents {
+		p.errs = append(p.errs, &spec.Error{
+			File: p.script.Name, Message: fmt.Sprintf("the job has %d components", n), Remedy: fmt.Sprintf("a heterogeneous job may have %d", maxComponents),
+		})
+		components, command = components[:min(len(components), maxComponents)], command[:min(len(command), maxComponents)]
+	}
 	extra := p.report(p.script.Problems)
 	components[0] = append(components[0], extra...)
 	command[0] = append(command[0], p.report(problems)...)

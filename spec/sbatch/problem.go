@@ -120,9 +120,17 @@ func (p *parser) refuse(pr Problem) {
 	p.errs = append(p.errs, pr.word.error(0, len(pr.word.text), message, remedy))
 }
 
+// brief shortens a word for a message.
+func brief(s string) string {
+	if len(s) <= 80 {
+		return s
+	}
+	return strings.ToValidUTF8(s[:80], "") + "…"
+}
+
 // stray explains a word that is neither an option nor an option's argument.
 func (p *parser) stray(pr Problem) (message, remedy string) {
-	message = fmt.Sprintf("%q is no option", pr.Text)
+	message = fmt.Sprintf("%q is no option", brief(pr.Text))
 	before := strings.TrimRight(pr.word.src[:pr.word.col], " \t\u00a0")
 	r, size := utf8.DecodeRuneInString(pr.Text)
 	switch {

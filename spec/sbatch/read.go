@@ -14,6 +14,15 @@ const MaxScript = 4 << 20
 
 const magic = "#SBATCH"
 
+// Bounds of what a script may make of itself.
+const (
+	maxComponents = 128  // of a heterogeneous job, as in Slurm
+	maxProblems   = 1000 // that are told apart in one component
+	maxNearest    = 20   // for which the likely name is looked for
+	maxWarnings   = 200  // that are shown
+	maxKinds      = 256  // of generic resources or types of GPU in one option
+)
+
 // Script is a batch script as sbatch reads it. Values are not checked yet.
 type Script struct {
 	Name       string

@@ -310,6 +310,9 @@ func fromArgs(args []string) (components [][]Directive, problems []Problem) {
 }
 
 func (p *parser) warn(d *Directive, message string) {
+	if len(p.warnings) > 10*maxWarnings {
+		return // nobody reads them
+	}
 	option := "--" + d.Option
 	if d.name.file == environment {
 		option, _, _ = strings.Cut(d.Raw, "=")

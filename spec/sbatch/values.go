@@ -108,16 +108,26 @@ func isPropagated(option string) bool {
 	return slices.ContainsFunc(propagated, func(name string) bool { return slotOf(name) == k })
 }
 
-// inOrder sorts warnings by line and drops repetitions.
+// inOrder sorts warnings by line, drops repetitions, and what is too much to read.
 func inOrder(list []spec.Warning) []spec.Warning {
 	slices.SortStableFunc(list, func(a, b spec.Warning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
-	out := list[:0]
+	out, same := list[:0], 0 // out[same:] stand at one place
+	more := 0
 	for _, w := range list {
-		if !slices.Contains(out, w) {
+		if len(out) > 0 && (out[len(out)-1].Line != w.Line || out[len(out)-1].Col != w.Col) {
+			same = len(out)
+		}
+		switch {
+		case len(out) == maxWarnings:
+			more++
+		case !slices.Contains(out[same:], w):
 			out = append(out, w)
 		}
+	}
+	if more > 0 {
+		out = append(out, spec.Warning{File: out[0].File, Message: fmt.Sprintf("%d more warnings", more)})
 	}
 	return out
 }
@@ -178,6 +188,9 @@ func (p *parser) licenses(set settings) string {
 // list splits a value at commas, without empty parts.
 func (p *parser) list(d *Directive) []string {
 	out := strings.FieldsFunc(d.Value, func(r rune) bool { return r == ',' })
+	if !p.few(d, len(out)) {
+		return nil
+	}
 	if len(out) == 0 {
 		p.fail(d, errors.New("names nothing"), "leave it out, or name something")
 	}
@@ -196,6 +209,10 @@ func (p *parser) hosts(set settings, name string) []string {
 	}
 	if len(names) == 0 {
 		p.fail(d, errors.New("names no host"), hostForms)
+	}
+	if len(names) > hostlist.MaxRange {
+		p.fail(d, fmt.Errorf("names %d hosts", len(names)), fmt.Sprintf("name at most %d", hostlist.MaxRange))
+		return nil
 	}
 	return once(names)
 }

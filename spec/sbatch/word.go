@@ -1,6 +1,7 @@
 package sbatch
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/spec"
@@ -68,6 +69,9 @@ type splitter struct {
 	file, src string
 	line      int
 	pos       int
+
+	text []byte // of the word that is read; used again
+	at   []int
 }
 
 // words adds the words of the line from pos on to a list and says why they ended.
@@ -120,8 +124,7 @@ func (s *splitter) word() (w word, closed bool) {
 		w.text, w.end, s.pos = s.src[s.pos:end], end, end
 		return w, true
 	}
-	var text []byte
-	var at []int
+	text, at := s.text[:0], s.at[:0]
 	var quote byte
 	literal := true
 	for ; s.pos < len(s.src); s.pos++ {
@@ -166,7 +169,8 @@ func plainEnd(src string, from int) int {
 func (s *splitter) finish(w word, text []byte, at []int, literal bool) word {
 	w.text, w.end = string(text), s.pos
 	if !literal {
-		w.at = at
+		w.at = slices.Clone(at)
 	}
+	s.text, s.at = text, at
 	return w
 }
