@@ -393,3 +393,14 @@ func TestAnArrayIsReadOnce(t *testing.T) {
 		t.Errorf("the jobs were read %d times", p.scans)
 	}
 }
+
+// TestATokenOfSomebodyWhoIsGone: a number may belong to somebody else by now.
+func TestATokenOfSomebodyWhoIsGone(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	secret := r.token(t, "carol", func(k *control.Token) { k.UID, k.GID = 2001, 2001 }) // anna's number now
+	resp, body := r.ask(t, "GET", "/v1/jobs", secret, "")
+	refusal(t, "a removed user", resp, body, 401, fault.Permission, "whom this machine no longer has")
+	secret = r.token(t, "ben", func(k *control.Token) { k.UID = 2001 })
+	resp, body = r.ask(t, "GET", "/v1/jobs", secret, "")
+	refusal(t, "a user with another number", resp, body, 401, fault.Permission, "has number 2002 now")
+}

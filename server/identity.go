@@ -67,6 +67,26 @@ func (s *Server) isAdmin(name string, uid uint32) bool {
 		s.cfg.Group != "" && s.cfg.Users.In(name, s.cfg.Group)
 }
 
+// stillHis makes sure that a token's user is still who he was: a number may be given
+// to somebody else once its user is removed.
+func (s *Server) stillHis(t *control.Token) error {
+	if t.UID == s.self.UID {
+		return nil // he runs this server
+	}
+	u, err := s.cfg.Users.ByName(t.Name)
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		return unauthorized(fault.New(fault.Permission, "the access token is of user %s, whom this machine no longer has", t.Name).
+			Advise("make a new one on the server's machine: cox token create"))
+	case err != nil:
+		return fault.New(fault.Unavailable, "ask the system for user %s: %w", t.Name, err)
+	case u.UID != t.UID:
+		return unauthorized(fault.New(fault.Permission, "the access token is of user %s with number %d, who has number %d now", t.Name, t.UID, u.UID).
+			Advise("make a new one on the server's machine: cox token create"))
+	}
+	return nil
+}
+
 func (c *call) byToken(header string, o *origin) error {
 	word, whole, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(word, "Bearer") {
@@ -86,9 +106,8 @@ func (c *call) byToken(header string, o *origin) error {
 	if err := (token.Kept{Hash: t.Hash, Expires: t.Expires, Revoked: t.Revoked}).Check(whole, now); err != nil {
 		return unauthorized(err)
 	}
-	if u, err := c.s.cfg.Users.ByName(t.Name); err == nil && u.UID != t.UID {
-		return unauthorized(fault.New(fault.Permission, "the access token is of user %s with number %d, who has number %d now", t.Name, t.UID, u.UID).
-			Advise("make a new one on the server's machine: cox token create"))
+	if err := c.s.stillHis(&t); err != nil {
+		return err
 	}
 	c.id = auth.Identity{
 		Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Via: "token", Token: t.ID, From: o.from,
