@@ -180,3 +180,42 @@ func TestStatsCount(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// blank is a store whose projection cannot be written until the test says so.
+type blank struct {
+	*store.Memory
+	open chan struct{}
+}
+
+func (s blank) Project(ctx context.Context, epoch, upTo uint64, rows []store.JobRow, docs map[string][]byte) error {
+	select {
+	case <-s.open:
+		return s.Memory.Project(ctx, epoch, upTo, rows, docs)
+	default:
+		return fault.New(fault.Exhausted, "no space left on device")
+	}
+}
+
+func TestAJobStaysInMemoryUntilItsRowIsWritten(t *testing.T) {
+	st := blank{new(store.Memory), make(chan struct{})}
+	b := &bench{t: t, hand: newHand(1, 8), store: st.Memory}
+	b.cfg = control.Config{Store: st, Engine: b.hand, Keep: time.Nanosecond, Project: time.Millisecond}
+	b.open()
+	defer b.close()
+	id := b.submit(gang(1, 8))
+	b.hand.end(b.launched(id), engine.Exited, 7)
+	b.state(id, job.Failed)
+	for range 20 {
+		if err := b.ctl.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v, err := b.ctl.Job(t.Context(), id); err != nil || v.Job.Exit.Status != 7 || len(b.ctl.Tasks(id)) != 1 {
+		t.Errorf("it is %+v, %v, and in memory: %v", v.Job, err, b.ctl.Tasks(id))
+	}
+	close(st.open)
+	b.forgotten(id)
+	if v, err := b.ctl.Job(t.Context(), id); err != nil || v.Job.Exit.Status != 7 {
+		t.Errorf("from its row it is %+v, %v", v.Job, err)
+	}
+}

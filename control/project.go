@@ -23,7 +23,8 @@ type projector struct {
 	upTo    uint64 // what the store's projection reflects
 	kick    chan struct{}
 	last    time.Time // of the last write
-	waiting int       // jobs that waited when it was last looked
+	failing bool
+	waiting int // jobs that waited when it was last looked
 }
 
 // Under load the projection waits: a job that ends soon is written once then.
@@ -79,12 +80,17 @@ func (p *projector) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := p.write(ctx); err != nil && ctx.Err() == nil {
-			if fault.KindOf(err) == fault.Conflict {
-				return // the loop hears of it too
-			}
+		err := p.write(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case fault.KindOf(err) == fault.Conflict && err != nil:
+			return // the loop hears of it too
+		case err != nil && !p.failing:
 			c.cfg.Log.Warn("the projection cannot be written, trying again", "error", err)
+		case err == nil && p.failing:
+			c.cfg.Log.Info("the projection is written again")
 		}
+		p.failing = err != nil
 	}
 }
 
