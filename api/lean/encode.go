@@ -1,6 +1,8 @@
 package lean
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -114,6 +116,14 @@ func Submit(s *api.Submit) []byte {
 		o.Int("umask", int64(*s.Umask))
 	}
 	o.True("strict", s.Strict)
+	if len(s.Files) > 0 {
+		var f Object
+		for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+			f.name(string(quoted(name)))
+			f.b = AppendString(f.b, s.Files[name])
+		}
+		o.Raw("files", f.End())
+	}
 	o.True("test_only", s.TestOnly)
 	return o.End()
 }
@@ -131,6 +141,12 @@ func Select(s *api.Select) []byte {
 	o.Texts("nodes", s.Nodes)
 	o.True("all", s.All)
 	return o.End()
+}
+
+// quoted is a text as it stands between quotes.
+func quoted(s string) []byte {
+	b := AppendString(nil, s)
+	return b[1 : len(b)-1]
 }
 
 const hexDigits = "0123456789abcdef"

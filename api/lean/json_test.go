@@ -115,6 +115,7 @@ func TestSubmitIsRead(t *testing.T) {
 			Form: api.FormSbatch, File: text.Draw(t, "file"), Text: text.Draw(t, "text"), Dir: text.Draw(t, "dir"), Host: text.Draw(t, "host"),
 			Args: rapid.SliceOfN(text, 1, 3).Draw(t, "args"), ScriptArgs: rapid.SliceOfN(text, 1, 3).Draw(t, "script args"),
 			Command: rapid.SliceOfN(text, 1, 3).Draw(t, "command"), Environ: rapid.SliceOfN(text, 1, 5).Draw(t, "environ"),
+			Files: map[string]string{text.Draw(t, "name"): text.Draw(t, "contents"), "b": ""},
 			Umask: &mask, Strict: rapid.Bool().Draw(t, "strict"), TestOnly: rapid.Bool().Draw(t, "test"),
 		}
 		var got api.Submit

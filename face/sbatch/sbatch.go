@@ -99,7 +99,30 @@ func request(c *face.Command, line *parse.CommandLine) (*api.Submit, error) {
 	if err := checkScript(req.Text); err != nil {
 		return nil, err
 	}
+	req.Files = namedFiles(req)
 	return req, nil
+}
+
+// namedFiles reads the files that options name (--nodefile, --export-file), which the
+// server does not open. Only a request that may name one is read for it; what is wrong
+// with it the server says.
+func namedFiles(req *api.Submit) map[string]string {
+	all := strings.Join(req.Args, "\n") + "\n" + req.Text
+	if !strings.Contains(all, "-F") && !strings.Contains(all, "--node") && !strings.Contains(all, "--export-f") {
+		return nil
+	}
+	files := map[string]string{}
+	_, _ = parse.ParseAll(spec.Source{Name: req.File, Data: []byte(req.Text)}, parse.Options{
+		Args: req.Args, Environ: req.Environ, Dir: req.Dir,
+		ReadFile: func(name string) ([]byte, error) {
+			data, err := os.ReadFile(name)
+			if err == nil {
+				files[name] = string(data)
+			}
+			return data, err
+		},
+	})
+	return files
 }
 
 // readScript reads a script as sbatch finds it: a bare name also along PATH.

@@ -30,6 +30,9 @@ func in(t *testing.T) string {
 	if err := os.WriteFile("job.sh", []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile("hosts", []byte("n1 n2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return dir
 }
 
@@ -43,6 +46,8 @@ func TestRequest(t *testing.T) {
 		{"-n 4 --mem=1G job.sh -n 5", api.Submit{File: "job.sh", Text: script, Args: []string{"-n", "4", "--mem=1G"}, ScriptArgs: []string{"-n", "5"}}},
 		{"-J x", api.Submit{File: "-", Text: "#!/bin/sh\nfrom stdin\n", Args: []string{"-J", "x"}}},
 		{"--wrap=true", api.Submit{File: "wrap", Args: []string{"--wrap=true"}}},
+		{"-F hosts job.sh", api.Submit{File: "job.sh", Text: script, Args: []string{"-F", "hosts"}, Files: map[string]string{"hosts": "n1 n2\n"}}},
+		{"--nodes=2 job.sh", api.Submit{File: "job.sh", Text: script, Args: []string{"--nodes=2"}}},
 		{"--test-only job.sh", api.Submit{File: "job.sh", Text: script, Args: []string{"--test-only"}, TestOnly: true}},
 	} {
 		t.Run(c.line, func(t *testing.T) {

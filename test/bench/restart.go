@@ -24,7 +24,8 @@ func (b *bench) restart() {
 	if out, err := runOf(b.cox, "sbatch", "-H", "-o", "/dev/null", "--wrap", "true"); err != nil {
 		panic(out)
 	}
-	for try := 0; ; try++ { // until the store's projection has both
+	for try := 0; ; try++ { // until the store's projection has both; it is written every second
+		time.Sleep(2 * time.Second)
 		b.cox.pause()
 		err := fill(b.cox.state, final, live)
 		if err == nil {
@@ -34,7 +35,6 @@ func (b *bench) restart() {
 			panic(err)
 		}
 		b.cox.start()
-		time.Sleep(500 * time.Millisecond)
 	}
 	var took, memory, list sample
 	for range b.rounds {
