@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// fill repeats a text up to half the size of the largest script.
+// fill repeats a text up to a quarter of the size of the largest script.
 func fill(text func(i int) string) string {
 	var b strings.Builder
-	for i := 0; b.Len() < MaxScript/2; i++ {
+	for i := 0; b.Len() < MaxScript/4; i++ {
 		b.WriteString(text(i))
 	}
 	return b.String()
