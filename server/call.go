@@ -150,7 +150,16 @@ func (c *call) write(status int, media string, b []byte) {
 	h["Content-Type"] = []string{media}
 	h["Content-Length"] = []string{strconv.Itoa(len(b))}
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(b) // a client that has gone is no matter
+	const part = 64 << 10
+	ctl := http.NewResponseController(c.w.ResponseWriter)
+	for ok := true; ok; ok = len(b) > 0 { // a client that has gone, or does not read, is no matter
+		_ = ctl.SetWriteDeadline(time.Now().Add(c.s.cfg.Stall)) // a recorder of a test has none
+		n, err := c.w.Write(b[:min(part, len(b))])
+		if err != nil {
+			return
+		}
+		b = b[n:]
+	}
 }
 
 const problemType = "application/problem+json"

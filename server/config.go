@@ -118,6 +118,7 @@ type Server struct {
 	boot    string // begins request ids
 	serial  atomic.Uint64
 	metrics *metrics
+	crowd   *crowd
 	ending  chan struct{} // closed when the server shuts down: streams end
 	once    sync.Once
 }
@@ -152,6 +153,7 @@ func New(cfg Config) *Server {
 	s.self = auth.Identity{Name: cfg.Users.ByUID(uid).Name, UID: uid, GID: uint32(os.Getegid())}
 	s.hub = newHub(cfg.Plane, s.log)
 	s.metrics = newMetrics(s)
+	s.crowd = newCrowd()
 	s.register()
 	return s
 }

@@ -23,6 +23,7 @@ type origin struct {
 	cred   peer.Credentials
 	err    error
 	from   string // "socket", "tcp 127.0.0.1:5123"
+	over   bool   // it is one connection too many
 }
 
 type originKey struct{}

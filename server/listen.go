@@ -127,16 +127,9 @@ const (
 // streams end, and running requests have some seconds. The listeners are closed.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	h := &http.Server{
-		Handler: s, ConnContext: withOrigin, ReadHeaderTimeout: s.cfg.Patience, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken handshakes and the like
-		ConnState: func(_ net.Conn, st http.ConnState) {
-			switch st {
-			case http.StateNew:
-				s.metrics.conns.Add(1)
-			case http.StateClosed, http.StateHijacked:
-				s.metrics.conns.Add(-1)
-			}
-		},
+		Handler: s, ConnContext: s.admit, ReadHeaderTimeout: s.cfg.Patience, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
+		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken handshakes and the like
+		ConnState: s.states,
 	}
 	h.RegisterOnShutdown(func() { s.once.Do(func() { close(s.ending) }) })
 	ended := make(chan error, len(listeners))

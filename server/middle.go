@@ -52,6 +52,10 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	c.r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	defer s.finish(c, began)
 	c.w.Header()[api.VersionHeader] = versionValue
+	if o, _ := r.Context().Value(originKey{}).(*origin); o != nil && o.over {
+		c.crowded()
+		return
+	}
 	if err := checkVersion(r.Header.Get(api.VersionHeader)); err != nil {
 		c.fail(err)
 		return

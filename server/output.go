@@ -305,6 +305,7 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec) error {
 	if err != nil {
 		return err
 	}
+	defer s.states(conn, http.StateClosed)
 	defer conn.Close()
 	c.w.status = http.StatusSwitchingProtocols
 	_ = conn.SetDeadline(time.Time{})

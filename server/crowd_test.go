@@ -1,0 +1,62 @@
+package server
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// TestOneUserCannotTakeEveryConnection: TCP stands for a user who is no administrator.
+func TestOneUserCannotTakeEveryConnection(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	r.crowd.mu.Lock()
+	r.crowd.user = 8
+	r.crowd.mu.Unlock()
+	var open []net.Conn
+	dial := func() (*http.Response, error) {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := c.Write([]byte("GET /v1 HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+			return nil, err
+		}
+		return http.ReadResponse(bufio.NewReader(c), nil)
+	}
+	for i := range 8 {
+		if resp, err := dial(); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("connection %d: %v, %v", i+1, resp, err)
+		}
+	}
+	if resp, err := dial(); err != nil || resp.StatusCode != fault.Unavailable.HTTPStatus() || !resp.Close {
+		t.Errorf("one too many: %+v, %v", resp, err)
+	}
+	if _, err := r.admin(t).Info(t.Context()); err != nil {
+		t.Errorf("another user meanwhile: %v", err)
+	}
+	for _, c := range open {
+		_ = c.Close()
+	}
+	for until := time.Now().Add(20 * time.Second); ; { // the server notices closed connections by itself
+		r.crowd.mu.Lock()
+		n := r.crowd.of["tcp"]
+		r.crowd.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d connections are still counted", n)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if resp, err := dial(); err != nil || resp.StatusCode != 200 {
+		t.Errorf("afterwards: %v, %v", resp, err)
+	}
+}
