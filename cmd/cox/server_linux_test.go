@@ -67,12 +67,12 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		ts.Check(ts.Exec(args[1], args[2:]...))
-		if want.MatchString(ts.ReadFile("stdout")) {
+		err := ts.Exec(args[1], args[2:]...)
+		if err == nil && want.MatchString(ts.ReadFile("stdout")) {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("no match for %q:\n%s", args[0], ts.ReadFile("stdout"))
+			ts.Fatalf("no match for %q: %v\n%s", args[0], err, ts.ReadFile("stdout"))
 		}
 		time.Sleep(20 * time.Millisecond) // there is no event to wait for
 	}
