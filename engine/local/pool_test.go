@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,53 @@ func TestSupervisorsAreUsedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What an attempt has opened is closed when it is gone, however it ended.
+func TestNothingIsLeftOpen(t *testing.T) {
+	e := newEngine(t, local.Config{})
+	n := 0
+	open := func(r engine.Report) int {
+		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", r.Nodes[0].PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(fds)
+	}
+	round := func() (last engine.Report) {
+		for i := range 6 {
+			n++
+			l := again(plan(t, e, 1, "srun true; exit 0"), n)
+			switch i {
+			case 0:
+				l.Job.Spec.Output.Stderr = "/no/such/dir/err"
+			case 1:
+				l.Job.Spec.Output.Stderr = "err"
+			case 2:
+				l.Script = []byte("no interpreter\n")
+			case 3:
+				l.Script = []byte("#!/etc/passwd\n")
+			case 4:
+				l = again(plan(t, e, 1, "exec sleep 600"), n)
+			}
+			launch(t, e, l)
+			if i == 4 {
+				if err := e.Stop(t.Context(), l.Ref, engine.Stop{}); err != nil { // at any moment
+					t.Fatal(err)
+				}
+			}
+			last = until(t, e, l.Ref, gone)
+		}
+		return last
+	}
+	r := round()
+	before := open(r)
+	for range 5 {
+		if now := round(); now.Nodes[0].PID != r.Nodes[0].PID {
+			t.Fatal("another supervisor")
+		}
+	}
+	eventually(t, "everything is closed", func() bool { return open(r) <= before+1 }) // connections that end
 }
 
 // A supervisor without work ends with its engine, and leaves nothing.

@@ -35,24 +35,22 @@ func (p *program) open(l *attempt.Launch) error {
 	if l.Job.Array != nil {
 		standard = "slurm-%A_%a.out"
 	}
-	stdin, err := p.user.file(name(out.Stdin, os.DevNull), os.O_RDONLY, 0)
-	if err != nil {
+	var err error
+	if p.stdio[0], err = p.user.file(name(out.Stdin, os.DevNull), os.O_RDONLY, 0); err != nil {
 		return fmt.Errorf("input file %s cannot be read: %w; correct --input", name(out.Stdin, os.DevNull), bare(err))
 	}
 	p.log = name(out.Stdout, standard)
 	again := out.Append || l.Ref.Attempt > 1
-	stdout, err := p.openOutput(p.log, "--output", again)
-	if err != nil {
+	if p.stdio[1], err = p.openOutput(p.log, "--output", again); err != nil {
 		return err
 	}
-	stderr := stdout
+	p.stdio[2] = p.stdio[1]
 	if n := name(out.Stderr, p.log); n != p.log {
-		if stderr, err = p.openOutput(n, "--error", again); err != nil {
+		if p.stdio[2], err = p.openOutput(n, "--error", again); err != nil {
 			return err
 		}
 		p.files = append(p.files, n)
 	}
-	p.stdio = [3]*os.File{stdin, stdout, stderr}
 	p.files = append([]string{p.log}, p.files...)
 	return nil
 }

@@ -128,11 +128,19 @@ func (p *program) start(s *supervisor) (int, <-chan step.Exit, error) {
 	pid, exited, err := s.spawner.spawn(start{
 		group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:],
 	})
-	for _, f := range p.stdio {
-		_ = f.Close()
-	}
+	p.close()
 	if err != nil {
 		return 0, nil, fmt.Errorf("start of %s: %w", p.path, err)
 	}
 	return pid, exited, nil
+}
+
+// close closes what was opened for it, if it still is.
+func (p *program) close() {
+	if p == nil {
+		return
+	}
+	for _, f := range p.stdio {
+		_ = f.Close() // closed before, or never opened: no matter
+	}
 }

@@ -124,6 +124,7 @@ func (s *supervisor) loop() {
 		s.checkGone()
 	}
 	s.closeSteps()
+	s.program.close()
 }
 
 // nextMoment is when the loop has to act; zero: never. What is suspended has no
