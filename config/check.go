@@ -30,7 +30,6 @@ func (c *Config) check(file string, data []byte) error {
 	p.room(&c.Room)
 	p.views(c)
 	p.between("max_array", c.Jobs.MaxArray, 1, 4_000_001)
-	p.between("max_launches", c.Jobs.MaxLaunches, 1, 1000)
 	for field, path := range map[string]string{"prolog": c.Hooks.Prolog, "epilog": c.Hooks.Epilog} {
 		if path != "" {
 			p.absolute(field, path)

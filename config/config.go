@@ -83,7 +83,6 @@ type Jobs struct {
 	MaxArray         int      `yaml:"max_array" doc:"tasks of one array"`
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
 	Environment      Environ  `yaml:"environment" doc:"which variables of a submission are kept and given to the job"`
-	MaxLaunches      int      `yaml:"max_launches" doc:"failed launches of a job that may be requeued before it is held"`
 }
 
 // Environ says which variables of a submission are kept.
@@ -129,7 +128,7 @@ func Default() Config {
 		State:  State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Memory: Duration(5 * time.Minute)},
 		Listen: Listen{Socket: socket, TCP: "auto"},
 		Room:   Room{GPUsPerNode: -1, GPUType: "gpu"},
-		Jobs:   Jobs{Grace: Duration(30 * time.Second), MaxArray: 100_001, MaxLaunches: 3},
+		Jobs:   Jobs{Grace: Duration(30 * time.Second), MaxArray: 100_001},
 		Hooks:  Hooks{Timeout: Duration(5 * time.Minute)},
 		Log:    Log{Level: "info", Format: "text"},
 	}
