@@ -1,6 +1,7 @@
 package srun
 
 import (
+	"os/exec"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/fault"
@@ -46,6 +47,7 @@ type line struct {
 	help, version  bool
 	output, errors bool // --output or --error was given
 	input          bool
+	spread         bool // an option was given that may make more than one task
 }
 
 // parse takes the command line apart: options up to the first word that is none.
@@ -85,6 +87,7 @@ func parse(args []string) (*line, error) {
 }
 
 func (l *line) note(name string) {
+	l.spread = l.spread || spreads(name)
 	switch name {
 	case "quiet":
 		l.quiet = true
@@ -99,6 +102,40 @@ func (l *line) note(name string) {
 	case "input":
 		l.input = true
 	}
+}
+
+// spreads reports whether an option may make more than one task, or give tasks what a
+// batch script does not get.
+func spreads(name string) bool {
+	switch name {
+	case "cpus-per-task", "mem-per-cpu", "cpus-per-gpu", "mem-per-gpu":
+		return false
+	}
+	for _, part := range []string{"node", "task", "per-", "distribution", "overcommit", "bind", "switches", "hint", "contiguous"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// single reports whether the command is one task: it then runs as the batch script of
+// its job, which starts sooner than a step would.
+func (l *line) single() bool { return !l.spread }
+
+// script is the batch script that runs the command in its own place, and a name.
+func (l *line) script() (name, text string) {
+	name = l.command[0]
+	if at, err := exec.LookPath(name); err == nil {
+		name = at
+	}
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\nexec")
+	for _, w := range l.command {
+		b.WriteString(" '" + strings.ReplaceAll(w, "'", `'\''`) + "'")
+	}
+	b.WriteByte('\n')
+	return name, b.String()
 }
 
 // nameOf is the long name of an option as written, and whether its argument stands in

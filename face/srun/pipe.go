@@ -61,6 +61,8 @@ func (p *pipes) close() {
 		}
 	}
 	if p.dir != "" {
-		os.RemoveAll(p.dir)
+		_ = os.Remove(p.name("out"))
+		_ = os.Remove(p.name("err"))
+		_ = os.Remove(p.dir)
 	}
 }

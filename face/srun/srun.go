@@ -97,9 +97,12 @@ func (s *session) submit() error {
 	if name, ok := inputFile(); ok && !s.line.input {
 		options = append(options, "--input="+name)
 	}
-	v, err := s.client.JSON("POST", "/v1/jobs", lean.Submit(&api.Submit{
-		Form: api.FormCommand, Args: options, Command: s.line.command, Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask,
-	}))
+	req := &api.Submit{Form: api.FormCommand, Args: options, Command: s.line.command, Environ: s.Environ(), Dir: dir, Host: host, Umask: &mask}
+	if s.line.single() {
+		req.Form, req.Command = api.FormSbatch, nil
+		req.File, req.Text = s.line.script()
+	}
+	v, err := s.client.JSON("POST", "/v1/jobs", lean.Submit(req))
 	if err != nil {
 		return err
 	}
@@ -168,9 +171,24 @@ func (s *session) sayEnd(v lean.Value) {
 	case state == "COMPLETED" || s.line.quiet:
 	case message != "":
 		s.Errorf("job %s %s: %s", s.id, state, message)
-	case state != "FAILED": // of a failed task its node has spoken
+	case state != "FAILED":
 		s.Errorf("job %s: %s", s.id, state)
+	case s.line.single(): // of several tasks their nodes have spoken
+		node := ""
+		for _, c := range v.Get("claims").Items() {
+			node = c.Get("node").Text()
+			break
+		}
+		s.Errorf("%s: task 0: %s", node, ending(s.Code))
 	}
+}
+
+// ending is how a task ended, in srun's words.
+func ending(code int) string {
+	if code > 128 {
+		return syscall.Signal(code - 128).String()
+	}
+	return fmt.Sprintf("Exited with exit code %d", code)
 }
 
 // copy starts to copy output.
@@ -222,6 +240,7 @@ func (s *session) pass(sig syscall.Signal) {
 	default:
 		o.Text("verb", api.VerbSignal)
 		o.Text("signal", fmt.Sprint(int(sig)))
+		o.True("full", s.line.single()) // then the command is the batch script
 	}
 	c := lean.New(s.addr)
 	defer c.Close()

@@ -88,6 +88,25 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// TestSingle: one task runs as the batch script, its words as they were given.
+func TestSingle(t *testing.T) {
+	s, sent := serverWith(t, api.Job{State: "FAILED", Exit: job.ExitCode{Status: 3}, Claims: []api.Claim{{Node: "n1"}}})
+	r := s.Run(Main, "", "-t", "5", "sh", "-c", "it's; $HOME")
+	if r.Code != 3 || r.Err != "one\ntwo\nsrun: error: n1: task 0: Exited with exit code 3\n" {
+		t.Errorf("got %+v", r)
+	}
+	if sent.Form != api.FormSbatch || sent.Text != "#!/bin/sh\nexec 'sh' '-c' 'it'\\''s; $HOME'\n" || !strings.HasSuffix(sent.File, "/sh") {
+		t.Errorf("asked for %+v", sent)
+	}
+	for line, single := range map[string]bool{
+		"-t 5 -c 4 --mem=1G -p x --gpus=1 a": true, "-N2 a": false, "-n1 a": false, "--ntasks 4 a": false, "--gpus-per-task=1 a": false, "-w n1 a": false,
+	} {
+		if l, err := parse(strings.Fields(line)); err != nil || l.single() != single {
+			t.Errorf("%s: single is %v, %v", line, l.single(), err)
+		}
+	}
+}
+
 // TestOwnOutput: with --output nothing is read here.
 func TestOwnOutput(t *testing.T) {
 	s, sent := serverWith(t, api.Job{State: "COMPLETED"})
