@@ -182,8 +182,42 @@ func (r Row) Component(k int) Row { r.part = k; return r }
 // Part is the component's index, -1 where the job has none.
 func (r Row) Part() int { return r.part }
 
-// Bytes is a cell. A column that was not asked for is empty.
-func (r Row) Bytes(c Col) []byte {
+// Bytes is a cell for people: what would move a terminal's cursor or break a line is
+// taken out of it. A column that was not asked for is empty.
+func (r Row) Bytes(c Col) []byte { return printable(r.Raw(c)) }
+
+// printable turns line breaks and tabs into blanks and other control characters, which
+// a user may have put into a name, into question marks.
+func printable(b []byte) []byte {
+	first := -1
+	for i, c := range b {
+		if c < 0x20 || c == 0x7f || c == 0xc2 && i+1 < len(b) && b[i+1] < 0xa0 {
+			first = i
+			break
+		}
+	}
+	if first < 0 {
+		return b
+	}
+	out := append(make([]byte, 0, len(b)), b[:first]...)
+	for i := first; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '\n' || c == '\t' || c == '\r':
+			out = append(out, ' ')
+		case c < 0x20 || c == 0x7f:
+			out = append(out, '?')
+		case c == 0xc2 && i+1 < len(b) && b[i+1] < 0xa0: // U+0080 to U+009F
+			out = append(out, '?')
+			i++
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Raw is a cell as it is, for programs.
+func (r Row) Raw(c Col) []byte {
 	at := r.want.at[c]
 	if at == 0 {
 		return nil

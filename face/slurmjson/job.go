@@ -47,21 +47,21 @@ func (w *w) job(r jobs.Row, groups map[int64]string) {
 	state := r.Base()
 	waits := state == job.Pending
 	w.open("", '{')
-	w.text("account", r.Bytes(jobs.Account))
+	w.text("account", r.Raw(jobs.Account))
 	w.some("accrue_time", r.Int(jobs.Eligible))
 	w.empty("admin_comment")
-	w.text("allocating_node", r.Bytes(jobs.SubmitHost))
+	w.text("allocating_node", r.Raw(jobs.SubmitHost))
 	w.array(r)
 	w.raw("association_id", "0")
 	w.empty("batch_features")
-	w.bool("batch_flag", len(r.Bytes(jobs.ScriptHash)) > 0)
-	w.text("batch_host", r.Bytes(jobs.BatchHost))
+	w.bool("batch_flag", len(r.Raw(jobs.ScriptHash)) > 0)
+	w.text("batch_host", r.Raw(jobs.BatchHost))
 	w.list("flags")
 	w.empty("burst_buffer", "burst_buffer_state")
 	w.str("cluster", jobs.Cluster)
 	w.empty("cluster_features")
 	w.text("command", r.Script())
-	w.text("comment", r.Bytes(jobs.Comment))
+	w.text("comment", r.Raw(jobs.Comment))
 	w.empty("container", "container_id")
 	w.bool("contiguous", r.Is(jobs.Contiguous))
 	w.raw("core_spec", "0")
@@ -72,14 +72,14 @@ func (w *w) job(r jobs.Row, groups map[int64]string) {
 	w.empty("cpus_per_tres", "cron")
 	w.set("deadline", r.Int(jobs.Deadline))
 	w.set("delay_boot", 0)
-	w.text("dependency", r.Bytes(jobs.Dependency))
+	w.text("dependency", r.Raw(jobs.Dependency))
 	w.exit("derived_exit_code", r.Int(jobs.ExitStatus), r.Int(jobs.ExitSignal), !state.Final())
 	w.set("eligible_time", r.Int(jobs.Eligible))
 	w.set("end_time", r.End())
-	w.text("excluded_nodes", r.Bytes(jobs.ExcNodes))
+	w.text("excluded_nodes", r.Raw(jobs.ExcNodes))
 	w.exit("exit_code", r.Int(jobs.ExitStatus), r.Int(jobs.ExitSignal), !state.Final())
 	w.empty("extra", "failed_node")
-	w.text("features", r.Bytes(jobs.Features))
+	w.text("features", r.Raw(jobs.Features))
 	w.empty("federation_origin", "federation_siblings_active", "federation_siblings_viable")
 	w.list("gres_detail")
 	gid := r.Int(jobs.GID)
@@ -95,13 +95,13 @@ func (w *w) job(r jobs.Row, groups map[int64]string) {
 	w.list("job_size_str")
 	w.states("job_state", r)
 	w.unset("last_sched_evaluation")
-	w.text("licenses", r.Bytes(jobs.Licenses))
+	w.text("licenses", r.Raw(jobs.Licenses))
 	w.list("mail_type")
 	w.empty("mail_user")
 	w.set("max_cpus", 0)
 	w.set("max_nodes", r.Int(jobs.NodesMax))
 	w.empty("mcs_label", "memory_per_tres")
-	w.text("name", r.Bytes(jobs.JobName))
+	w.text("name", r.Raw(jobs.JobName))
 	w.empty("network")
 	w.text("nodes", r.Nodes())
 	w.int("nice", r.Int(jobs.Nice))
@@ -114,7 +114,7 @@ func (w *w) job(r jobs.Row, groups map[int64]string) {
 func (w *w) array(r jobs.Row) {
 	array := r.Int(jobs.ArrayJob)
 	w.set("array_job_id", array)
-	task := r.Bytes(jobs.ArrayTask)
+	task := r.Raw(jobs.ArrayTask)
 	index, err := strconv.ParseInt(string(task), 10, 64)
 	w.number("array_task_id", array > 0 && err == nil, false, index)
 	w.set("array_max_tasks", r.Int(jobs.ArrayLimit))
@@ -141,7 +141,7 @@ func (w *w) het(r jobs.Row) {
 
 // resources writes what the job holds.
 func (w *w) resources(r jobs.Row, waits bool) {
-	if waits || len(r.Bytes(jobs.NodeList)) == 0 {
+	if waits || len(r.Raw(jobs.NodeList)) == 0 {
 		w.raw("job_resources", "null")
 		return
 	}
@@ -150,7 +150,7 @@ func (w *w) resources(r jobs.Row, waits bool) {
 	w.open("nodes", '{')
 	w.int("count", r.Int(jobs.NodesMin))
 	w.list("select_type", "AVAILABLE")
-	w.text("list", r.Bytes(jobs.NodeList))
+	w.text("list", r.Raw(jobs.NodeList))
 	w.bool("whole", r.Is(jobs.Exclusive))
 	w.list("allocation")
 	w.close('}')
@@ -180,7 +180,7 @@ func (w *w) counts(r jobs.Row) {
 	w.set("cpus", r.Int(jobs.CPUs))
 	w.set("node_count", max(r.Int(jobs.NodesMin), 1))
 	w.set("tasks", max(r.Int(jobs.Tasks), 1))
-	w.text("partition", r.Bytes(jobs.Partition))
+	w.text("partition", r.Raw(jobs.Partition))
 	w.empty("prefer")
 	n, perCPU := r.Memory()
 	w.number("memory_per_cpu", perCPU, false, pick(perCPU, n>>20))
@@ -205,18 +205,18 @@ func (w *w) limits(r jobs.Row, waits bool) {
 	w.set("priority", r.Int(jobs.Priority))
 	w.list("priority_by_partition")
 	w.list("profile", "NOT_SET")
-	if qos := r.Bytes(jobs.QOS); len(qos) > 0 {
+	if qos := r.Raw(jobs.QOS); len(qos) > 0 {
 		w.text("qos", qos)
 	} else {
 		w.str("qos", "normal")
 	}
 	w.bool("reboot", false)
-	w.text("required_nodes", r.Bytes(jobs.ReqNodes))
+	w.text("required_nodes", r.Raw(jobs.ReqNodes))
 	w.raw("required_switches", "0")
 	w.bool("requeue", r.Is(jobs.Requeue))
 	w.set("resize_time", 0)
 	w.int("restart_cnt", r.Restarts())
-	w.text("resv_name", r.Bytes(jobs.Reservation))
+	w.text("resv_name", r.Raw(jobs.Reservation))
 	w.empty("scheduled_nodes", "selinux_context")
 	if r.Is(jobs.Exclusive) {
 		w.list("shared", "none")
@@ -226,7 +226,7 @@ func (w *w) limits(r jobs.Row, waits bool) {
 	w.raw("sockets_per_board", "0")
 	w.unset("sockets_per_node")
 	w.set("start_time", r.Start())
-	w.text("state_description", pickText(waits, r.Bytes(jobs.ReasonText)))
+	w.text("state_description", pickText(waits, r.Raw(jobs.ReasonText)))
 	w.str("state_reason", r.ReasonWord())
 }
 
@@ -238,9 +238,9 @@ func pickText(yes bool, v []byte) []byte {
 }
 
 func (w *w) files(r jobs.Row) {
-	w.text("standard_input", r.Bytes(jobs.Stdin))
-	w.text("standard_output", r.Bytes(jobs.Stdout))
-	w.text("standard_error", r.Bytes(jobs.Stderr))
+	w.text("standard_input", r.Raw(jobs.Stdin))
+	w.text("standard_output", r.Raw(jobs.Stdout))
+	w.text("standard_error", r.Raw(jobs.Stderr))
 	w.set("submit_time", r.Int(jobs.Submitted))
 	w.set("suspend_time", 0)
 	w.empty("system_comment")
@@ -249,19 +249,19 @@ func (w *w) files(r jobs.Row) {
 	w.some("time_minimum", r.Int(jobs.TimeMin)/60)
 	w.unset("threads_per_core")
 	w.empty("tres_bind", "tres_freq", "tres_per_job")
-	w.text("tres_per_node", r.Bytes(jobs.GRES))
+	w.text("tres_per_node", r.Raw(jobs.GRES))
 	w.empty("tres_per_socket", "tres_per_task")
-	w.text("tres_req_str", r.Bytes(jobs.TRES))
+	w.text("tres_req_str", r.Raw(jobs.TRES))
 	if r.Base() == job.Pending {
 		w.empty("tres_alloc_str")
 	} else {
-		w.text("tres_alloc_str", r.Bytes(jobs.TRES))
+		w.text("tres_alloc_str", r.Raw(jobs.TRES))
 	}
 	w.int("user_id", r.Int(jobs.UID))
-	w.text("user_name", r.Bytes(jobs.User))
+	w.text("user_name", r.Raw(jobs.User))
 	w.raw("maximum_switch_wait_time", "0")
 	w.empty("wckey")
-	w.text("current_working_directory", r.Bytes(jobs.WorkDir))
+	w.text("current_working_directory", r.Raw(jobs.WorkDir))
 }
 
 func signalName(n int64) string {
