@@ -287,6 +287,12 @@ func TestSockets(t *testing.T) {
 // TestOneOfManyGetsTheSocket starts servers at once on one stale socket.
 func TestOneOfManyGetsTheSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cox.sock")
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.SetUnlinkOnClose(false)
+	stale.Close()
 	var wg sync.WaitGroup
 	got := make(chan net.Listener, 20)
 	for range 20 {

@@ -132,6 +132,68 @@ func dialWatch(t testing.TB, r *running, path string) (net.Conn, *bufio.Reader) 
 	}
 }
 
+// TestEachEventOnceOnTheWire reads what the server writes, which the client would
+// mend.
+func TestEachEventOnceOnTheWire(t *testing.T) {
+	p := newPlane()
+	r := start(t, p, func(c *Config) { c.Heartbeat = 5 * time.Millisecond })
+	conn, br := dialWatch(t, r, "/v1/watch?after=0")
+	defer conn.Close()
+	for n := 1; n <= 3; n++ {
+		p.fill(t, 1, "anna", 2001, nil)
+		for events, beats := 0, 0; beats < 3; {
+			line, err := br.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line == "event: change\n" {
+				events++
+			}
+			if line == fmt.Sprintf("id: %d\n", n) {
+				if next, err := br.Peek(1); err != nil || next[0] == '\n' {
+					beats++
+				}
+			}
+			if events > 1 {
+				t.Fatalf("event %d came again", n)
+			}
+		}
+	}
+}
+
+func TestEventsOfTokensAreForAdministrators(t *testing.T) {
+	p := newPlane()
+	p.mu.Lock()
+	p.emit(control.Event{Kind: control.EventToken})
+	p.mu.Unlock()
+	p.fill(t, 1, "anna", 2001, nil)
+	r := start(t, p, nil)
+	if got := collect(t, r.as(t, "anna"), client.WatchOptions{}, 1); len(got) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := collect(t, r.admin(t), client.WatchOptions{}, 1); len(got) != 2 || got[0].Kind != control.EventToken {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestANumberFromTheFutureIsAGap is a client of another state directory.
+func TestANumberFromTheFutureIsAGap(t *testing.T) {
+	p := newPlane()
+	p.fill(t, 2, "anna", 2001, nil)
+	r := start(t, p, nil)
+	var got []api.Event
+	err := r.as(t, "anna").Watch(t.Context(), client.WatchOptions{After: 700}, func(e api.Event) error {
+		if got = append(got, e); len(got) == 2 {
+			return errEnough
+		}
+		p.fill(t, 1, "anna", 2001, nil)
+		return nil
+	})
+	if err != errEnough || got[0].Kind != api.KindGap || got[0].Seq != 2 || got[1].Seq != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestAGapIsSaid(t *testing.T) {
 	p := newPlane()
 	p.fill(t, 30, "anna", 2001, nil)
