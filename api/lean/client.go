@@ -58,6 +58,14 @@ type Response struct {
 // Do sends one request and returns the answer, whatever its status. accept may be
 // empty for JSON; a nil body sends none.
 func (c *Client) Do(method, path, accept string, body []byte) (*Response, error) {
+	if err := c.Send(method, path, accept, body); err != nil {
+		return nil, err
+	}
+	return c.Receive()
+}
+
+// Send is the first half of Do: it sends a request and does not wait.
+func (c *Client) Send(method, path, accept string, body []byte) error {
 	if c.last != nil && (!c.last.ended || c.last.close) {
 		c.Close()
 	}
@@ -65,7 +73,7 @@ func (c *Client) Do(method, path, accept string, body []byte) (*Response, error)
 	if c.conn == nil {
 		conn, err := dial(c.addr)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		c.conn = conn
 		c.buf = bufio.NewReaderSize(conn, 64<<10)
@@ -73,8 +81,13 @@ func (c *Client) Do(method, path, accept string, body []byte) (*Response, error)
 	c.out = c.request(c.out[:0], method, path, accept, body)
 	if _, err := c.conn.Write(c.out); err != nil {
 		c.Close()
-		return nil, c.addr.Explain(err)
+		return c.addr.Explain(err)
 	}
+	return nil
+}
+
+// Receive is the second half of Do.
+func (c *Client) Receive() (*Response, error) {
 	r, err := readHead(c.buf)
 	if err != nil {
 		c.Close()
@@ -86,6 +99,13 @@ func (c *Client) Do(method, path, accept string, body []byte) (*Response, error)
 	}
 	c.last = r
 	return r, nil
+}
+
+// FD is the connection's descriptor, to poll between Send and Receive; ok is false
+// where there is none to be had (TCP).
+func (c *Client) FD() (fd int, ok bool) {
+	s, ok := c.conn.(socket)
+	return int(s), ok
 }
 
 func (c *Client) request(b []byte, method, path, accept string, body []byte) []byte {
@@ -127,6 +147,15 @@ func (c *Client) JSON(method, path string, body []byte) (Value, error) {
 	r, err := c.ask(method, path, "", body)
 	if err != nil {
 		return Value{}, err
+	}
+	return r.JSON(path)
+}
+
+// JSON reads the body of an answer to a request for path. An answer with an error
+// status is an *api.Error.
+func (r *Response) JSON(path string) (Value, error) {
+	if r.Status >= 400 {
+		return Value{}, r.problem()
 	}
 	b, err := r.All()
 	if err != nil {

@@ -164,6 +164,12 @@ func AppendString(b []byte, s string) []byte {
 		}
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
+			if r < 0xa0 { // a control character that terminals act upon
+				b = append(append(b, s[from:i]...), '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
+				i += n
+				from = i
+				continue
+			}
 			if r != utf8.RuneError || n > 1 {
 				i += n
 				continue

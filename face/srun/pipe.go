@@ -3,14 +3,16 @@ package srun
 import (
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // pipes are the named pipes that the tasks write to.
 type pipes struct {
 	dir      string
-	out, err *os.File
-	ends     []*os.File // our own writing ends, so that no reader sees an end before the job's
+	out, err int   // reading ends that do not block; -1: there is none
+	ends     []int // our own writing ends, so that a pipe has no end before the job's
+	buf      []byte
 }
 
 // open makes the pipes in a folder that only the user may enter.
@@ -28,36 +30,28 @@ func (p *pipes) open(withErr bool) (err error) {
 func (p *pipes) name(which string) string { return filepath.Join(p.dir, which) }
 
 // make makes one pipe and opens both of its ends.
-func (p *pipes) make(which string) (*os.File, error) {
+func (p *pipes) make(which string) (int, error) {
 	name := p.name(which)
-	if err := syscall.Mkfifo(name, 0o600); err != nil {
-		return nil, &os.PathError{Op: "mkfifo", Path: name, Err: err}
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		return -1, &os.PathError{Op: "mkfifo", Path: name, Err: err}
 	}
-	r, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	r, err := unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return -1, &os.PathError{Op: "open", Path: name, Err: err}
 	}
-	w, err := os.OpenFile(name, os.O_WRONLY, 0)
+	w, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		unix.Close(r)
+		return -1, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 	p.ends = append(p.ends, w)
 	return r, nil
 }
 
-// finish lets readers see the end: of the tasks, which have ended, none writes any more.
-func (p *pipes) finish() {
-	for _, w := range p.ends {
-		w.Close()
-	}
-	p.ends = nil
-}
-
 func (p *pipes) close() {
-	p.finish()
-	for _, f := range []*os.File{p.out, p.err} {
-		if f != nil {
-			f.Close()
+	for _, fd := range append(p.ends, p.out, p.err) {
+		if fd >= 0 {
+			unix.Close(fd)
 		}
 	}
 	if p.dir != "" {

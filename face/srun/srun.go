@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/address"
@@ -49,7 +46,8 @@ func run(c *face.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	s := &session{Command: c, addr: a, line: l}
+	s := &session{Command: c, addr: a, line: l, pipes: pipes{out: -1, err: -1}}
+	s.Err = &locked{w: s.Err}
 	defer s.pipes.close()
 	if err := s.connect(); err != nil {
 		return err
@@ -125,43 +123,6 @@ func inputFile() (string, bool) {
 	return name, err == nil
 }
 
-// queuedAfter is how long a job may wait before srun says so.
-const queuedAfter = 300 * time.Millisecond
-
-// stay copies output until the job has ended.
-func (s *session) stay() error {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT)
-	defer signal.Stop(signals)
-	type end struct {
-		job lean.Value
-		err error
-	}
-	ended := make(chan end, 1)
-	go func() {
-		v, err := face.Wait(s.client, s.id)
-		ended <- end{v, err}
-	}()
-	copied := s.copy()
-	queued := time.NewTimer(queuedAfter)
-	defer queued.Stop()
-	for {
-		select {
-		case e := <-ended:
-			s.pipes.finish()
-			copied.Wait()
-			if e.err == nil {
-				s.sayEnd(e.job)
-			}
-			return e.err
-		case sig := <-signals:
-			s.pass(sig.(syscall.Signal))
-		case <-queued.C:
-			s.sayQueued()
-		}
-	}
-}
-
 // sayEnd takes the exit code, and says what went wrong where that is no matter of the
 // command's own exit code.
 func (s *session) sayEnd(v lean.Value) {
@@ -189,32 +150,6 @@ func ending(code int) string {
 		return syscall.Signal(code - 128).String()
 	}
 	return fmt.Sprintf("Exited with exit code %d", code)
-}
-
-// copy starts to copy output.
-func (s *session) copy() *sync.WaitGroup {
-	var done sync.WaitGroup
-	into := func(from io.Reader, to io.Writer) {
-		done.Add(1)
-		go func() {
-			defer done.Done()
-			_, _ = io.Copy(to, from)
-		}()
-	}
-	switch {
-	case s.pipes.out != nil:
-		into(s.pipes.out, s.Raw)
-		if s.pipes.err != nil {
-			into(s.pipes.err, s.Err)
-		}
-	case !s.line.output:
-		done.Add(1)
-		go func() {
-			defer done.Done()
-			s.follow()
-		}()
-	}
-	return &done
 }
 
 // follow copies the output through the API, over a connection of its own.

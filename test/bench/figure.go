@@ -39,7 +39,10 @@ func number(v float64) string {
 	switch {
 	case v >= 1000:
 		n := fmt.Sprintf("%.0f", v)
-		return n[:len(n)-3] + "," + n[len(n)-3:]
+		for i := len(n) - 3; i > 0; i -= 3 {
+			n = n[:i] + "," + n[i:]
+		}
+		return n
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)
 	case v >= 10:

@@ -36,9 +36,11 @@ func (b *bench) restart() {
 		}
 		b.cox.start()
 	}
-	var took, memory, list sample
+	var took, cpu, memory, list sample
 	for range b.rounds {
+		before := b.cox.used()
 		took.add(b.cox.start().Seconds())
+		cpu.add((b.cox.used() - before).Seconds())
 		out, err := runOf(b.cox, "squeue", "-h", "-o", "%i")
 		if n := strings.Count(out, "\n"); err != nil || n != live {
 			panic(fmt.Sprintf("after the start there are %d jobs instead of %d: %v %.300s", n, live, err, out))
@@ -50,6 +52,7 @@ func (b *bench) restart() {
 	b.cox.start() // so that stop finds what it expects
 	t := table{title: fmt.Sprintf("(f) Start with %s finished and %s waiting jobs in the store", number(float64(final)), number(float64(live)))}
 	t.row("until the list of jobs is answered, s", took, nil)
+	t.row("CPU until then, s", cpu, nil)
 	t.row("memory then, MiB", memory, nil)
 	t.row("squeue, ms", list, nil)
 	t.print()
