@@ -56,6 +56,11 @@ func TestRecordTranscripts(t *testing.T) {
 		t.Skip("records only with -record")
 	}
 	home := t.TempDir()
+	for _, dir := range []string{filepath.Dir(home), home} { // as a home directory is
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
