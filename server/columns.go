@@ -24,6 +24,9 @@ type column func(b []byte, v *control.View) []byte
 func columnsOf(names []string) (cols []column, which []string, whole bool, err error) {
 	for _, n := range names {
 		f, ok := columns[n]
+		if slices.Contains(which, n) {
+			return nil, nil, false, fault.New(fault.Invalid, "columns: %s is named twice", n).Advise("name each column once")
+		}
 		if !ok {
 			return nil, nil, false, fault.New(fault.Invalid, "columns: there is no column %q", n).
 				Advise("columns stand in docs/api.md; a client that is newer than this server needs a newer server")

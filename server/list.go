@@ -57,10 +57,11 @@ const (
 )
 
 const (
-	pageSize = 1000   // jobs of a JSON page, unless asked otherwise
-	mostJobs = 10000  // of a JSON page
-	mostRows = 100000 // that a page of text may be limited to
-	chunk    = 1024   // jobs that are read in one go
+	pageSize  = 1000    // jobs of a JSON page, unless asked otherwise
+	pageBytes = 8 << 20 // of a JSON page, about: more jobs come on the next one
+	mostJobs  = 10000   // of a JSON page
+	mostRows  = 100000  // that a page of text may be limited to
+	chunk     = 1024    // jobs that are read in one go
 )
 
 type listInput struct {
@@ -120,7 +121,7 @@ func (s *Server) listJSON(c *call, sel *selection, in *listInput, after job.ID) 
 	b := append(make([]byte, 0, 64<<10), `{"jobs":[`...)
 	n := 0
 	next, missing, err := s.chunks(c, sel, after, true, func(v *control.View) (bool, error) {
-		if n == limit {
+		if n == limit || len(b) > pageBytes {
 			return false, nil
 		}
 		if n > 0 {

@@ -109,6 +109,9 @@ func (s *Server) parse(id auth.Identity, req *submission) (*parsed, error) {
 	p.spec.Provenance = req.Provenance
 	p.umask(req.Umask)
 	s.filter(p)
+	if err := checkSize(p.spec); err != nil {
+		return nil, err
+	}
 	if err := s.cfg.Rules.Apply(p.spec); err != nil {
 		return nil, err
 	}
@@ -136,6 +139,48 @@ func (p *parsed) umask(mask *uint32) {
 		}
 	}
 	p.env = append(env, fmt.Sprintf(name+"%04o", *mask&0o777))
+}
+
+// Bounds of what a job says of itself. Scripts and environments are kept apart and are
+// not in it.
+const (
+	mostName  = 1 << 10   // bytes of a name or comment
+	mostText  = 256 << 10 // of the whole specification
+	mostOfAll = 64 << 20  // of the tasks of an array together
+)
+
+// checkSize refuses a specification that would fill memory and journal for everybody.
+func checkSize(s *job.Spec) error {
+	for what, text := range map[string]string{"--job-name": s.Name, "--comment": s.Comment} {
+		if len(text) > mostName {
+			return fault.New(fault.Invalid, "%s: %d bytes are more than the %d that it may have", what, len(text), mostName).
+				Advise("put what is long into a file")
+		}
+	}
+	text := len(s.WorkDir) + len(s.Output.Stdout) + len(s.Output.Stderr) + len(s.Output.Stdin) + len(s.Env.Export) + len(s.Depends.Text) + len(s.Licenses)
+	for _, list := range [][]string{s.Program.Args, s.Env.Set, s.Partitions} {
+		for _, t := range list {
+			text += len(t)
+		}
+	}
+	for k, v := range s.Source.Given {
+		text += len(k) + len(v)
+	}
+	if s.Provenance != nil {
+		text += len(s.Provenance.Notes)*64 + len(s.Provenance.Files)*128
+		for _, t := range s.Provenance.Notes {
+			text += len(t)
+		}
+	}
+	if text > mostText {
+		return fault.New(fault.Invalid, "options and arguments have %d KiB together, more than the %d KiB that a job may have", text>>10, mostText>>10).
+			Advise("let the script read its arguments from a file; variables go by the environment")
+	}
+	if a := s.Array; a != nil && text*len(a.Indices) > mostOfAll {
+		return fault.New(fault.Invalid, "options and arguments of %d bytes for each of %d tasks are more than an array may have (%d MiB)", text, len(a.Indices), mostOfAll>>20).
+			Advise("let the script read its arguments from a file")
+	}
+	return nil
 }
 
 // filter leaves out the variables that the site does not keep, and notes which.
