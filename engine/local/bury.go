@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -133,6 +135,17 @@ func (p *part) clear(ctx context.Context) bool {
 	return true
 }
 
+// his reports whether a process may be one of the attempt's: of its owner, or of this
+// user. Anybody can write a mark into an environment of his own.
+func (p *part) his(pid int) bool {
+	st, err := os.Stat("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return false // it has ended
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return !ok || sys.Uid == uint32(os.Geteuid()) || sys.Uid == p.owner()
+}
+
 // remains lists the processes in a control group and those with a mark.
 func (p *part) remains(group *cgroup.Group, mark string) ([]int, error) {
 	pids, err := group.Procs()
@@ -144,7 +157,9 @@ func (p *part) remains(group *cgroup.Group, mark string) ([]int, error) {
 		return nil, err
 	}
 	for _, s := range marked {
-		pids = append(pids, s.PID)
+		if p.his(s.PID) {
+			pids = append(pids, s.PID)
+		}
 	}
 	return pids, nil
 }

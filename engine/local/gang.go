@@ -66,8 +66,9 @@ func (g *gang) run() {
 			g.leave()
 			return
 		}
-		g.advance()
-		g.publish()
+		if g.advance(); !g.ended {
+			g.publish()
+		}
 	}
 	g.finish()
 }
@@ -258,8 +259,8 @@ func (g *gang) signal(n int, to engine.Scope) error {
 	return nil
 }
 
-// finish puts the last report on record, says that the gang has ended, and gives
-// back its seats.
+// finish puts the last report on record, gives back the gang's seats, so that who
+// hears of the end finds them free, and says that it has ended.
 func (g *gang) finish() {
 	for _, p := range g.parts {
 		for followed := false; !followed; {
@@ -271,13 +272,14 @@ func (g *gang) finish() {
 			}
 		}
 	}
-	r, _ := g.e.feed.Last(g.launch.Ref)
+	r := g.report()
 	for {
 		err := g.e.log.Append(attempt.Entry{Kind: attempt.EntryEnd, Ref: g.launch.Ref, Digest: g.launch.Digest, Report: &r})
 		if err == nil {
 			break
 		}
-		g.e.cfg.Log.Error("record the end of an attempt; trying again", "attempt", g.launch.Ref, "err", err) // the journals say the same
+		g.e.cfg.Log.Error("record the end of an attempt; trying again", "attempt", g.launch.Ref, "err", err)
+		g.announce(r) // the journals say the same
 		select {
 		case <-time.After(time.Second):
 		case <-g.e.ctx.Done():
@@ -285,7 +287,6 @@ func (g *gang) finish() {
 			return
 		}
 	}
-	close(g.done)
 	for _, p := range g.parts {
 		switch {
 		case p.seat != nil && !p.dead:
@@ -296,6 +297,8 @@ func (g *gang) finish() {
 			}
 		}
 	}
+	close(g.done)
+	g.announce(r)
 }
 
 // leave lets the supervisors go on alone.
@@ -309,8 +312,9 @@ func (g *gang) leave() {
 }
 
 // publish makes the present state an event if it differs from the last one.
-func (g *gang) publish() {
-	r := g.report()
+func (g *gang) publish() { g.announce(g.report()) }
+
+func (g *gang) announce(r engine.Report) {
 	if last, ok := g.e.feed.Last(r.Ref); ok {
 		last.Version = 0
 		if same(last, r) {

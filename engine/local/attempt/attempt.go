@@ -100,10 +100,13 @@ func (l *Launch) NodeIndex(name string) int {
 	return -1
 }
 
+// MarkVariable is the name of the variable that Mark sets.
+const MarkVariable = "COX_NODE"
+
 // Mark is the environment variable that every process of an attempt on a node is
 // started with.
 func Mark(root string, ref engine.Ref, node string) string {
-	return "COX_NODE=" + filepath.Join(root, ref.String(), node)
+	return MarkVariable + "=" + filepath.Join(root, ref.String(), node)
 }
 
 // ParseRef reads what Ref.String wrote.

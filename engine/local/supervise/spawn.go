@@ -7,11 +7,14 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/step"
 )
@@ -139,6 +142,7 @@ type start struct {
 	user     *step.Identity // nil: that of this process
 	files    []*os.File
 	terminal bool // its standard input is its terminal
+	site     bool // a program of the site: not bound by what the job's user asked for
 }
 
 // stepGroup is the directory of a step's control group in v2, nil without v2.
@@ -173,7 +177,7 @@ func (s *spawner) EndStep(step int) error {
 // spawn starts a process.
 func (s *spawner) spawn(p start) (int, <-chan step.Exit, error) {
 	attr := &syscall.ProcAttr{
-		Dir: p.dir, Env: append(p.env[:len(p.env):len(p.env)], s.mark),
+		Dir: p.dir, Env: append(unmarked(p.env), s.mark),
 		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: p.terminal, Pdeathsig: unix.SIGKILL},
 	}
 	for _, f := range p.files {
@@ -190,6 +194,13 @@ func (s *spawner) spawn(p start) (int, <-chan step.Exit, error) {
 	ch := child{exited: make(chan step.Exit, 1), oom: s.oomKills()}
 	var pid int
 	err := s.onThread(func() (err error) {
+		if p.site {
+			back, err := s.aside()
+			if err != nil {
+				return err
+			}
+			defer back()
+		}
 		pid, err = syscall.ForkExec(p.path, p.args, attr)
 		return err
 	})
@@ -200,6 +211,31 @@ func (s *spawner) spawn(p start) (int, <-chan step.Exit, error) {
 	}
 	s.children[pid] = ch
 	return pid, ch.exited, nil
+}
+
+// unmarked is an environment without the mark of a job that this one was submitted
+// from: who looks for what is left of that one must not find this one.
+func unmarked(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, attempt.MarkVariable+"=") })
+}
+
+// aside takes the spawning thread out of what the job's user chose, his file creation
+// mask and his limits, until back is called.
+func (s *spawner) aside() (back func(), err error) {
+	if s.group != nil {
+		if err := s.group.Leave(unix.Gettid()); err != nil {
+			return nil, fmt.Errorf("leave the job's control group: %w", err)
+		}
+	}
+	mask := unix.Umask(s.umask | 0o022)
+	return func() {
+		unix.Umask(mask)
+		if s.group != nil {
+			if err := s.group.Thread(unix.Gettid()); err != nil {
+				panic("enter the job's control group again: " + err.Error())
+			}
+		}
+	}, nil
 }
 
 // reap waits for every child that has ended.
