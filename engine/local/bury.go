@@ -143,7 +143,7 @@ func (p *part) his(pid int) bool {
 		return false // it has ended
 	}
 	sys, ok := st.Sys().(*syscall.Stat_t)
-	return !ok || sys.Uid == uint32(os.Geteuid()) || sys.Uid == p.owner()
+	return !ok || sys.Uid == uint32(os.Geteuid()) || sys.Uid == p.gang.launch.Job.Spec.Owner.UID
 }
 
 // remains lists the processes in a control group and those with a mark.
