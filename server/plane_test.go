@@ -191,11 +191,13 @@ func (p *plane) Scan(fl control.Filter, f func(*control.View) bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	i, _ := slices.BinarySearchFunc(p.jobs, fl.After+1, func(v *control.View, id job.ID) int { return int(v.Job.ID) - int(id) })
+	var view control.View
+	var spec job.Spec
 	for _, v := range p.jobs[max(i, p.late):] {
 		if fl.Live && v.Job.State.Final() || len(fl.Users) > 0 && !slices.Contains(fl.Users, v.Job.Spec.Owner.User) {
 			continue
 		}
-		view, spec := *v, *v.Job.Spec // valid during the call only
+		view, spec = *v, *v.Job.Spec // valid during the call only
 		view.Job.Spec = &spec
 		more := f(&view)
 		spec, view = job.Spec{Name: "KEPT TOO LONG"}, control.View{Message: "KEPT TOO LONG"}
