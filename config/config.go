@@ -33,6 +33,7 @@ type State struct {
 	Dir     string   `yaml:"dir" doc:"state directory: journal, scripts, logs of ranks. Default: /var/lib/coxswain for root, else ~/.local/state/coxswain"`
 	Journal Duration `yaml:"journal" doc:"how long journal records are kept after they are part of the projection, those of the audit with them"`
 	History Duration `yaml:"history" doc:"how long ended jobs stay in the history"`
+	Ranks   Duration `yaml:"ranks" doc:"how long the copies of ranks' own output are kept (cox logs J.RANK; 16 MiB each at most); the job's output files are the user's"`
 	Memory  Duration `yaml:"memory" doc:"how long ended jobs stay in lists of live jobs (Slurm's MinJobAge)"`
 }
 
@@ -125,7 +126,7 @@ func Default() Config {
 	state, socket := places(os.Getuid() == 0, os.Getenv)
 	return Config{
 		Name:   "cox",
-		State:  State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Memory: Duration(5 * time.Minute)},
+		State:  State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Memory: Duration(5 * time.Minute)},
 		Listen: Listen{Socket: socket, TCP: "auto"},
 		Room:   Room{GPUsPerNode: -1, GPUType: "gpu"},
 		Jobs:   Jobs{Grace: Duration(30 * time.Second), MaxArray: 100_001},

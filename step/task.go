@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -23,11 +24,12 @@ const (
 
 // task is one task of a step on this node.
 type task struct {
-	step  *nodeStep
-	held  *Held
-	state TaskState // guarded by mu once it is held, but for Step, Rank and PID
-	log   *os.File
-	logMu sync.Mutex
+	step   *nodeStep
+	held   *Held
+	state  TaskState // guarded by mu once it is held, but for Step, Rank and PID
+	log    *os.File
+	logged int // bytes in log
+	logMu  sync.Mutex
 
 	in     *feed         // standard input from srun; nil: none
 	pipes  [3]*os.File   // read ends of its output, by descriptor
@@ -238,14 +240,25 @@ func (t *task) carry(r *os.File, fd int) {
 	}
 }
 
-// record appends to the rank log.
+// rankLogMost bounds the copy of a rank's output, which lies on the disk of the state
+// directory.
+const rankLogMost = 16 << 20
+
+// record appends to the rank log, as far as it goes.
 func (t *task) record(b []byte) {
 	if t.log == nil {
 		return
 	}
 	t.logMu.Lock()
 	defer t.logMu.Unlock()
-	_, _ = t.log.Write(b)
+	switch room := rankLogMost - t.logged; {
+	case room <= 0:
+		return
+	case len(b) > room:
+		b = append(slices.Clone(b[:room]), "\n[this copy ends here, at 16 MiB; the job's own output goes on]\n"...)
+	}
+	n, _ := t.log.Write(b)
+	t.logged += n
 }
 
 // open opens the task's barrier.

@@ -113,3 +113,22 @@ func TestStopDuringProlog(t *testing.T) {
 		t.Errorf("%s: %s", r.Cause, r.Message)
 	}
 }
+
+// TestHooksAreTheSites: what the job's user asks for does not bind root's programs.
+func TestHooksAreTheSites(t *testing.T) {
+	log := filepath.Join(passable(t), "log")
+	e := userEngine(t, local.Config{Prolog: hook(t, "umask > "+log), Epilog: hook(t, "umask >> "+log)})
+	l := planFor(t, e, anna, 1, "umask > out")
+	l.Env = append(l.Env, "SLURM_UMASK=0000")
+	if r := run(t, e, l); r.Cause != engine.Exited || !r.Exit.OK() {
+		t.Fatalf("%s, %s: %s", r.Cause, r.Exit, r.Message)
+	}
+	if got := read(t, filepath.Join(l.Job.Spec.WorkDir, "out")); got != "0000\n" {
+		t.Errorf("the job's mask is %q", got)
+	}
+	for line := range strings.Lines(read(t, log)) {
+		if !strings.HasSuffix(line, "22\n") && !strings.HasSuffix(line, "77\n") {
+			t.Errorf("a hook's mask is %q", line)
+		}
+	}
+}

@@ -78,6 +78,10 @@ type Config struct {
 	Prolog, Epilog string
 	HookTimeout    time.Duration
 
+	// KeepRanks is how long the copies of ranks' output of forgotten attempts are kept;
+	// 0: until Purge.
+	KeepRanks time.Duration
+
 	// Shown says how programs are told of a device; nil: guessed from its description.
 	Shown func(fleet.Node, fleet.Device) visible.Device
 
@@ -142,6 +146,9 @@ func New(cfg Config) (*Engine, error) {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.pool = newPool(e)
 	e.adopt(lives)
+	if cfg.KeepRanks > 0 {
+		e.wg.Go(func() { e.discard(cfg.KeepRanks) })
+	}
 	return e, nil
 }
 

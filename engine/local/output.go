@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/asuser"
@@ -62,4 +63,59 @@ func (e *Engine) Purge(ctx context.Context, ref engine.Ref) error {
 		return fault.New(fault.Conflict, "attempt %s is not forgotten", ref)
 	}
 	return os.RemoveAll(attempt.RanksOf(e.cfg.Root, ref))
+}
+
+// discard removes the copies of ranks' output that nothing was added to for some time,
+// now and every hour: forgotten attempts have nobody else who would.
+func (e *Engine) discard(keep time.Duration) {
+	again := time.NewTicker(time.Hour)
+	defer again.Stop()
+	for {
+		if err := e.discardOnce(time.Now().Add(-keep)); err != nil {
+			e.cfg.Log.Warn("remove old copies of ranks' output", "error", err)
+		}
+		select {
+		case <-again.C:
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Engine) discardOnce(before time.Time) error {
+	ranks := filepath.Dir(attempt.RanksOf(e.cfg.Root, engine.Ref{}))
+	found, err := os.ReadDir(ranks)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, d := range found {
+		ref, err := attempt.ParseRef(d.Name())
+		if err != nil {
+			continue
+		}
+		if newest, err := newestIn(filepath.Join(ranks, d.Name())); err != nil || newest.After(before) {
+			errs = append(errs, err)
+			continue
+		}
+		if err := e.Purge(e.ctx, ref); fault.KindOf(err) != fault.Conflict { // it lives
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// newestIn is when something in a directory was last written.
+func newestIn(dir string) (newest time.Time, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+		return err
+	})
+	return newest, err
 }
