@@ -3,11 +3,13 @@ package serve
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/notify"
+	"github.com/coxswain-sched/coxswain/reason"
 )
 
 // mailer is the notifier that the configuration asks for, nil for none.
@@ -19,49 +21,102 @@ func mailer(cfg *config.Config, log *slog.Logger) (*notify.Notifier, error) {
 	}, log.With("part", "mail"))
 }
 
+// never is how often jobs that wait for others are looked at: that a dependency can no
+// longer be met is no event of theirs.
+const never = 5 * time.Second
+
+// follower tells a notifier of changes of jobs.
+type follower struct {
+	control *control.Control
+	mail    *notify.Notifier
+	known   map[job.ID]job.Job // that want mail and have not ended
+	told    map[job.ID]bool    // that their dependency can never be met
+}
+
 // follow tells the notifier of every change of a job until ctx ends. What happened
 // while no server ran is not told.
 func follow(ctx context.Context, c *control.Control, n *notify.Notifier, log *slog.Logger) {
+	f := &follower{control: c, mail: n, known: map[job.ID]job.Job{}, told: map[job.ID]bool{}}
 	after := c.LastEvent()
-	known := map[job.ID]job.Job{} // of jobs that want mail and have not ended
-	c.Scan(control.Filter{Live: true}, func(v *control.View) bool {
-		if v.Job.Spec.Mail != nil {
-			known[v.Job.ID] = v.Job
-			n.Seen(&v.Job)
-		}
-		return true
-	})
-	for {
-		events, last, gap, err := c.Events(ctx, after)
-		if err != nil {
-			return // the server ends
+	f.begin()
+	for ctx.Err() == nil {
+		wait, stop := context.WithTimeout(ctx, never)
+		events, last, gap, err := c.Events(wait, after)
+		stop()
+		switch {
+		case err != nil && wait.Err() == nil:
+			return // the control plane ends
+		case err == nil:
+			after = last
 		}
 		if gap {
 			log.Warn("changes went by unseen: some mail is not sent", "after", after)
 		}
-		after = last
 		for _, e := range events {
 			for i := range max(e.Count, 1) {
-				mail(ctx, c, n, known, e.Job+job.ID(i))
+				f.changed(ctx, e.Job+job.ID(i))
 			}
 		}
+		f.hopeless(ctx)
 	}
 }
 
-func mail(ctx context.Context, c *control.Control, n *notify.Notifier, known map[job.ID]job.Job, id job.ID) {
+// begin takes note of what is there: of arrays that live, also the tasks that have
+// ended, since they are written about as a whole.
+func (f *follower) begin() {
+	arrays := map[job.ID]bool{}
+	f.control.Scan(control.Filter{}, func(v *control.View) bool {
+		if a := v.Job.Array; a != nil && v.Job.Spec.Mail != nil && !v.Job.State.Final() {
+			arrays[a.Job] = true
+		}
+		return true
+	})
+	f.control.Scan(control.Filter{}, func(v *control.View) bool {
+		lives := !v.Job.State.Final()
+		if v.Job.Spec.Mail == nil || !lives && (v.Job.Array == nil || !arrays[v.Job.Array.Job]) {
+			return true
+		}
+		copied := v.Job
+		spec := *v.Job.Spec
+		copied.Spec = &spec
+		f.mail.Seen(&copied)
+		if lives {
+			f.known[copied.ID] = copied
+		}
+		return true
+	})
+}
+
+func (f *follower) changed(ctx context.Context, id job.ID) {
 	if id == 0 {
 		return
 	}
-	v, err := c.Job(ctx, id)
+	v, err := f.control.Job(ctx, id)
 	if err != nil || v.Job.Spec.Mail == nil {
 		return
 	}
 	change := notify.Change{After: &v.Job}
-	if before, ok := known[id]; ok {
+	if before, ok := f.known[id]; ok {
 		change.Before = &before
 	}
-	n.Job(change)
-	if known[id] = v.Job; v.Job.State.Final() {
-		delete(known, id)
+	f.mail.Job(change)
+	if f.known[id] = v.Job; v.Job.State.Final() {
+		delete(f.known, id)
+		delete(f.told, id)
+	}
+}
+
+// hopeless tells of jobs whose dependency can never be met.
+func (f *follower) hopeless(ctx context.Context) {
+	for id, before := range f.known {
+		if f.told[id] || before.State != job.Pending || before.Spec.Depends.IsZero() {
+			continue
+		}
+		v, err := f.control.Job(ctx, id)
+		if err != nil || v.Why.Code != reason.DependNever {
+			continue
+		}
+		f.told[id] = true
+		f.mail.Job(notify.Change{Before: &before, After: &v.Job, Never: true})
 	}
 }

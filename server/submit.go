@@ -240,7 +240,7 @@ func readCommand(req *submission, opt sbatch.Options) (*parsed, error) {
 		return nil, err
 	}
 	sp.Program = job.Program{Kind: job.Direct, Args: req.Command}
-	sp.Source.Form, sp.Source.File = api.FormCommand, ""
+	sp.Source.Form, sp.Source.File, sp.KillOnBadExit = api.FormCommand, "", true
 	return &parsed{spec: sp, env: req.Environ, warnings: shownWarnings(warnings)}, nil
 }
 

@@ -47,6 +47,9 @@ func (s *Store) Backup(ctx context.Context, dir string) (err error) {
 			err = classify(errors.Join(err, os.RemoveAll(part)))
 		}
 	}()
+	if err := private(filepath.Join(part, "journal.db")); err != nil { // SQLite would give it another mode
+		return classifyFile(err)
+	}
 	if err := s.copyTo(ctx, part); err != nil {
 		return err
 	}
