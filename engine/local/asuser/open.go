@@ -26,7 +26,7 @@ func OpenFile(name string, flags int, mode os.FileMode) (*os.File, error) {
 		fd, err := unix.Openat2(unix.AT_FDCWD, name, how)
 		switch {
 		case err == nil:
-			return os.NewFile(uintptr(fd), name), nil
+			return notProc(os.NewFile(uintptr(fd), name))
 		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
 			continue
 		case errors.Is(err, unix.ELOOP) && throughProc(name):
@@ -39,6 +39,15 @@ func OpenFile(name string, flags int, mode os.FileMode) (*os.File, error) {
 		}
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
+}
+
+// notProc refuses what the kernel says about this process: it is root's to know.
+func notProc(f *os.File) (*os.File, error) {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil || st.Type != unix.PROC_SUPER_MAGIC {
+		return f, nil
+	}
+	return nil, &fs.PathError{Op: "open", Path: f.Name(), Err: errors.Join(errMagic, f.Close())}
 }
 
 // throughProc reports whether following a name's links leads into /proc.

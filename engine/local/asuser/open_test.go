@@ -42,7 +42,7 @@ func TestDoorsOfThisProcessStayShut(t *testing.T) {
 	}
 	nobody := User{UID: 65534, GID: 65534, Groups: []uint32{65534}}
 	for _, name := range []string{
-		file, "/proc/self/cwd/open-to-all", "/proc/self/root" + file, "/proc/self/fd/" + strconv.Itoa(int(held.Fd())), link,
+		file, "/proc/self/cwd/open-to-all", "/proc/self/root" + file, "/proc/self/fd/" + strconv.Itoa(int(held.Fd())), link, "/proc/self/maps",
 	} {
 		err := Do(nobody, func() error {
 			f, err := OpenFile(name, os.O_RDONLY, 0)
