@@ -31,14 +31,6 @@ type room struct {
 	shown  map[int]visible.Device // how programs are told of the machine's own devices, by index
 }
 
-// show says how programs are told of a device.
-func (r *room) show(_ fleet.Node, d fleet.Device) visible.Device {
-	if v, ok := r.shown[d.Index]; ok && !d.Declared {
-		return v
-	}
-	return visible.Device{Vendor: visible.Declared, Index: d.Index}
-}
-
 // findRoom looks at the machine and makes the nodes that the configuration asks for.
 func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slog.Logger) (room, error) {
 	m, notes, err := discover.Look(ctx, discover.Options{NoGPU: cfg.Room.GPUsPerNode == 0})

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/engine/local/discover"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/notify"
@@ -108,7 +109,7 @@ func (s *server) open(ctx context.Context) error {
 	}
 	e, err := local.New(local.Config{
 		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming,
-		Names: names(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: s.room.show,
+		Names: names(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown),
 		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
 		KeepRanks: time.Duration(s.cfg.State.Ranks),
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local"
 	"github.com/coxswain-sched/coxswain/engine/local/discover"
+	"github.com/coxswain-sched/coxswain/engine/local/visible"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/run"
@@ -19,7 +20,7 @@ import (
 const tether = time.Second
 
 // openLocal returns the function that opens the local engine over a room.
-func openLocal(log *slog.Logger, byAddress bool) func(context.Context, string, run.Room, bool) (engine.Engine, error) {
+func openLocal(log *slog.Logger, byAddress bool, shown map[int]visible.Device) func(context.Context, string, run.Room, bool) (engine.Engine, error) {
 	return func(ctx context.Context, dir string, room run.Room, temporary bool) (engine.Engine, error) {
 		naming, why := local.NamedByAddr, ""
 		if !byAddress {
@@ -29,7 +30,7 @@ func openLocal(log *slog.Logger, byAddress bool) func(context.Context, string, r
 			log.Info(why)
 		}
 		nodes := local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: dir, Names: room.Names}, room.Nodes)
-		cfg := local.Config{Root: dir, Nodes: nodes, Naming: naming, Log: log}
+		cfg := local.Config{Root: dir, Nodes: nodes, Naming: naming, Log: log, Shown: discover.Shown(shown)}
 		if temporary {
 			cfg.Tether = tether
 		}
@@ -41,17 +42,21 @@ func openLocal(log *slog.Logger, byAddress bool) func(context.Context, string, r
 	}
 }
 
-// machine finds out what this computer has. GPUs are looked for only if a job asks
+// machine finds out what this computer has, and how programs are told of its devices. GPUs are looked for only if a job asks
 // for some: a driver that is not kept loaded takes seconds to answer.
-func machine(ctx context.Context, log *slog.Logger, gpus bool) (run.Machine, error) {
+func machine(ctx context.Context, log *slog.Logger, gpus bool) (run.Machine, map[int]visible.Device, error) {
 	m, notes, err := discover.Look(ctx, discover.Options{NoGPU: !gpus})
 	if err != nil {
-		return run.Machine{}, err
+		return run.Machine{}, nil, err
 	}
 	for _, n := range notes {
 		log.Debug("discovery", "note", n.String())
 	}
-	devices, _ := discover.Fleet(m.GPUs, nil)
+	devices, names := discover.Fleet(m.GPUs, nil)
+	shown := map[int]visible.Device{}
+	for i, d := range devices {
+		shown[d.Index] = names[i]
+	}
 	devices = slices.DeleteFunc(devices, func(d fleet.Device) bool { return d.Foreign > 0 })
-	return run.Machine{CPUs: m.UsableCPUs(), Memory: resource.Amount(m.MemoryBytes), Devices: devices}, nil
+	return run.Machine{CPUs: m.UsableCPUs(), Memory: resource.Amount(m.MemoryBytes), Devices: devices}, shown, nil
 }

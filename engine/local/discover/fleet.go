@@ -112,3 +112,14 @@ var linkKinds = map[Path]fleet.LinkKind{
 	PathHostBridge: fleet.LinkHost,
 	PathSwitch:     fleet.LinkSwitch,
 }
+
+// Shown returns how programs are told of a node's device, from the names that Fleet
+// gave by Index. A declared device has no name but its number.
+func Shown(names map[int]visible.Device) func(fleet.Node, fleet.Device) visible.Device {
+	return func(_ fleet.Node, d fleet.Device) visible.Device {
+		if v, ok := names[d.Index]; ok && !d.Declared {
+			return v
+		}
+		return visible.Device{Vendor: visible.Declared, Index: d.Index}
+	}
+}
