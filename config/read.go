@@ -161,29 +161,9 @@ func kindName(t reflect.Type) string {
 func nearest(word string, candidates []string) string {
 	best, least := "", 3
 	for _, c := range candidates {
-		if d := distance(word, c); d < least && d < len(c) {
+		if d := spec.Distance(word, c); d < least && d < len(c) {
 			best, least = c, d
 		}
 	}
 	return best
-}
-
-// distance counts the letters to insert, remove or replace (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

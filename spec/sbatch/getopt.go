@@ -3,6 +3,8 @@ package sbatch
 import (
 	"fmt"
 	"strings"
+
+	"github.com/coxswain-sched/coxswain/spec"
 )
 
 // Directive is one option as given, in a script, an environment variable or on
@@ -165,7 +167,7 @@ func nearest(name string) string {
 		cost = 2
 	}
 	for i := range table {
-		if d := distance(name, table[i].Name); d < cost {
+		if d := spec.Distance(name, table[i].Name); d < cost {
 			best, cost = table[i].Name, d
 		}
 	}
@@ -173,33 +175,4 @@ func nearest(name string) string {
 		return ""
 	}
 	return fmt.Sprintf("did you mean --%s?", best)
-}
-
-// distance counts the insertions, deletions, replacements and swaps of
-// neighbours that turn one word into the other.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	var prev2 []int
-	prev := make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := range len(a) {
-		row := make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(prev[j]+cost, prev[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], prev2[j-1]+1)
-			}
-		}
-		prev2, prev = prev, row
-	}
-	return prev[len(b)]
 }
