@@ -24,13 +24,13 @@ func openLocal(log *slog.Logger, byAddress bool, shown map[int]visible.Device) f
 	return func(ctx context.Context, dir string, room run.Room, temporary bool) (engine.Engine, error) {
 		naming, why := local.NamedByAddr, ""
 		if !byAddress {
-			naming, why = local.FindNaming(ctx, "")
+			naming, why = local.FindNaming(ctx, namesBinary())
 		}
 		if why != "" {
 			log.Info(why)
 		}
 		nodes := local.VirtualRoom(local.RoomConfig{Naming: naming, Seed: dir, Names: room.Names}, room.Nodes)
-		cfg := local.Config{Root: dir, Nodes: nodes, Naming: naming, Log: log, Shown: discover.Shown(shown)}
+		cfg := local.Config{Root: dir, Nodes: nodes, Cox: namesBinary(), Naming: naming, Log: log, Shown: discover.Shown(shown)}
 		if temporary {
 			cfg.Tether = tether
 		}
