@@ -1,0 +1,225 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// Sentences of a story. "attempt 12.1" is the first attempt of its job, on the
+// allocation 12.
+
+func (f Now) String() string { return "it is " + f.At.UTC().Format("2006-01-02 15:04:05.000") }
+
+func (f Machine) String() string {
+	n := f.Node
+	text := fmt.Sprintf("node %s is %s", n.Name, n.State)
+	if n.Why != "" {
+		text += " (" + n.Why + ")"
+	}
+	text += fmt.Sprintf(": %d CPUs, %d MiB", n.Capacity.CPU/1000, n.Capacity.Memory>>20)
+	if k := len(n.Devices); k > 0 {
+		text += fmt.Sprintf(", %d devices", k)
+	}
+	return text
+}
+
+func (f Launched) String() string {
+	return fmt.Sprintf("the engine takes attempt %s of job %d on %s", f.Ref, f.Job, places(f.Claims))
+}
+
+func (f Began) String() string   { return fmt.Sprintf("attempt %s begins on %s", f.Ref, f.Node) }
+func (f Barrier) String() string { return fmt.Sprintf("attempt %s has begun everywhere", f.Ref) }
+
+func (f Failed) String() string {
+	return fmt.Sprintf("the launch of attempt %s fails on %s", f.Ref, f.Node)
+}
+
+func (f Vanished) String() string {
+	if f.Node == "" {
+		return fmt.Sprintf("nothing of attempt %s lives any more", f.Ref)
+	}
+	return fmt.Sprintf("nothing of attempt %s lives any more on %s", f.Ref, f.Node)
+}
+
+func (f Amnesia) String() string { return "the engine starts again and remembers nothing" }
+
+func (f Led) String() string { return fmt.Sprintf("%s takes the lead with epoch %d", f.Who, f.Epoch) }
+
+func (f Appending) String() string {
+	return fmt.Sprintf("leader %d writes %s", f.Epoch, kinds(f.Records))
+}
+
+func (f Durable) String() string {
+	return fmt.Sprintf("durable, by leader %d: %s", f.Epoch, kinds(f.Records))
+}
+
+func (f Appended) String() string {
+	if f.Err != nil {
+		return fmt.Sprintf("leader %d is told that its write failed: %v", f.Epoch, f.Err)
+	}
+	return fmt.Sprintf("leader %d hears that the journal is written up to %d", f.Epoch, f.Last)
+}
+
+func (f Opened) String() string {
+	return fmt.Sprintf("the control plane opens with epoch %d", f.Epoch)
+}
+
+func (f Closed) String() string {
+	return strings.TrimSuffix(fmt.Sprintf("the control plane of epoch %d is no more: %s", f.Epoch, f.Why), ": ")
+}
+
+func (f Called) String() string {
+	return fmt.Sprintf("leader %d calls %s of attempt %s", f.Epoch, f.Verb, f.Ref)
+}
+
+func (f Heard) String() string {
+	if f.Report == nil {
+		return fmt.Sprintf("leader %d hears that the engine has no attempt %s", f.Epoch, f.Ref)
+	}
+	return fmt.Sprintf("leader %d hears that attempt %s is %s", f.Epoch, f.Ref, saying(f.Report))
+}
+
+// saying is what a report says, in some words.
+func saying(r *engine.Report) string {
+	text := r.Phase.String()
+	if r.Phase == engine.Ended {
+		text += fmt.Sprintf(" (%s, %s)", r.Cause, r.Exit)
+	}
+	if r.Phase == engine.Ended && !r.Gone {
+		text += ", which is not proved"
+	}
+	if r.Uncertain {
+		text += ", or not: nobody can tell"
+	}
+	return fmt.Sprintf("%s (version %d)", text, r.Version)
+}
+
+func (f Asked) String() string {
+	r := f.Request
+	switch r.Verb {
+	case Submit:
+		return fmt.Sprintf("request %d asks leader %d to run %s", f.N, r.Epoch, wanted(r.Spec))
+	case Drain, Undrain:
+		return fmt.Sprintf("request %d asks leader %d to %s %s", f.N, r.Epoch, r.Verb, names(r.Nodes))
+	case SetLimit:
+		return fmt.Sprintf("request %d asks leader %d to let %d tasks of %s run at once", f.N, r.Epoch, r.Limit, numbers(r.Jobs))
+	}
+	return fmt.Sprintf("request %d asks leader %d to %s %s", f.N, r.Epoch, r.Verb, numbers(r.Jobs))
+}
+
+// wanted describes a specification.
+func wanted(s *job.Spec) string {
+	if s == nil {
+		return "something"
+	}
+	text := fmt.Sprintf("%q", s.Name)
+	for i, g := range s.Groups {
+		if i > 0 {
+			text += " and"
+		}
+		text += fmt.Sprintf(" of %d tasks", g.Tasks.Want)
+		if g.Nodes.Min > 0 {
+			text += fmt.Sprintf(" on %d nodes", g.Nodes.Min)
+		}
+		if c := g.PerTask.CPU; c > 0 {
+			text += fmt.Sprintf(", %d CPUs each", c/1000)
+		}
+		if d := g.PerTask.DeviceCount() + g.PerNode.DeviceCount(); d > 0 {
+			text += fmt.Sprintf(", %d devices", d)
+		}
+	}
+	if s.Array != nil {
+		text += fmt.Sprintf(", as an array of %d", len(s.Array.Indices))
+		if s.Array.MaxRunning > 0 {
+			text += fmt.Sprintf(" of which %d run at once", s.Array.MaxRunning)
+		}
+	}
+	if s.Requeue {
+		text += ", again if it is lost"
+	}
+	return text
+}
+
+func (f Answered) String() string {
+	switch {
+	case f.Err != nil:
+		return fmt.Sprintf("request %d is answered: %s: %v", f.N, fault.KindOf(f.Err), f.Err)
+	case f.First != 0:
+		return fmt.Sprintf("request %d is answered: job %d", f.N, f.First)
+	}
+	for _, err := range f.Errs {
+		if err != nil {
+			return fmt.Sprintf("request %d is answered, with: %v", f.N, err)
+		}
+	}
+	return fmt.Sprintf("request %d is answered: done", f.N)
+}
+
+func (f Sight) String() string {
+	var parts []string
+	for _, j := range f.Jobs {
+		if j.State.Final() {
+			continue
+		}
+		text := fmt.Sprintf("job %d %s", j.ID, j.State)
+		switch {
+		case j.Ref != (engine.Ref{}):
+			text += " as " + j.Ref.String()
+		case j.Why.Code != "":
+			text += " (" + string(j.Why.Code) + ")"
+		}
+		parts = append(parts, text)
+	}
+	return fmt.Sprintf("leader %d shows: %s", f.Epoch, orNothing(strings.Join(parts, ", ")))
+}
+
+func (f Twice) String() string   { return f.What + ", twice" }
+func (f Settled) String() string { return "everything has settled; " + f.Sight.String() }
+
+func orNothing(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}
+
+func numbers(ids []job.ID) string {
+	var list []string
+	for _, id := range ids {
+		list = append(list, id.String())
+	}
+	if len(list) == 1 {
+		return "job " + list[0]
+	}
+	return "jobs " + orNothing(strings.Join(list, ", "))
+}
+
+func places(claims []fleet.Claim) string {
+	var list []string
+	for _, c := range claims {
+		list = append(list, c.Node)
+	}
+	return names(list)
+}
+
+// kinds names records: "17 allocation-held of job 3".
+func kinds(recs []store.Record) string {
+	var list []string
+	for _, r := range recs {
+		text := r.Kind
+		if r.Seq > 0 {
+			text = fmt.Sprintf("%d %s", r.Seq, text)
+		}
+		if r.Job > 0 {
+			text += fmt.Sprintf(" of job %d", r.Job)
+		}
+		list = append(list, text)
+	}
+	return orNothing(strings.Join(list, ", "))
+}
