@@ -164,7 +164,7 @@ func (s *Server) registerTokens() {
 	}, func(c *call, in *one) (*none, error) {
 		t, ok := s.cfg.Plane.TokenByID(in.ID)
 		if !ok || c.may(auth.Tokens, ownerOf(t)) != nil {
-			return nil, fault.New(fault.NotFound, "you have no token %s", in.ID).Advise("cox token list")
+			return nil, fault.New(fault.NotFound, "you have no token %s", loggable(in.ID)).Advise("cox token list; name it by its id, not by the secret")
 		}
 		return nil, s.cfg.Plane.RevokeToken(c.ctx(), c.id.Actor(), t.ID)
 	})

@@ -64,6 +64,9 @@ const maxBody = 8 << 20
 // enter does what comes before every route: whether the caller may use it at all,
 // and its body.
 func (s *Server) enter(c *call) error {
+	if err := c.heads(); err != nil {
+		return err
+	}
 	if err := c.identify(); err != nil && c.route.verb != auth.Health && c.route.verb != auth.Info {
 		return err
 	}
@@ -187,7 +190,7 @@ func (c *call) fail(err error) {
 		}
 	}
 	if p.Status == http.StatusForbidden || p.Status == http.StatusUnauthorized && len(c.r.Header["Authorization"]) > 0 {
-		c.s.log.Info("refused", "user", c.id.Name, "uid", c.id.UID, "from", c.id.From, "method", c.r.Method, "path", c.r.URL.Path, "why", p.Detail)
+		c.s.log.Info("refused", "user", c.id.Name, "uid", c.id.UID, "from", c.id.From, "method", c.r.Method, "path", loggable(c.r.URL.Path), "why", loggable(p.Detail))
 	}
 	if p.Status == http.StatusUnauthorized {
 		c.w.Header().Set("WWW-Authenticate", "Bearer")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -91,7 +92,7 @@ func (s *Server) stillHis(t *control.Token) error {
 func (c *call) byToken(header string, o *origin) error {
 	word, whole, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(word, "Bearer") {
-		return unauthorized(fault.New(fault.Permission, "Authorization: %s is not understood", word).
+		return unauthorized(fault.New(fault.Permission, "the header Authorization is not understood%s", schemeOf(word)).
 			Advise("send Authorization: Bearer TOKEN, or set COX_TOKEN"))
 	}
 	whole = strings.TrimSpace(whole)
@@ -116,6 +117,29 @@ func (c *call) byToken(header string, o *origin) error {
 	}
 	c.s.use(t.ID, now)
 	return nil
+}
+
+// schemeOf names a scheme of authorization that is not served. Any other word may be
+// the secret itself, without a scheme before it, and is neither told nor logged.
+func schemeOf(word string) string {
+	for _, known := range []string{"Basic", "Digest", "Negotiate", "NTLM"} {
+		if strings.EqualFold(word, known) {
+			return ": " + known + " is not served here"
+		}
+	}
+	return ""
+}
+
+// secretForm is what looks like a token, or its beginning.
+var secretForm = regexp.MustCompile(`cox_[0-9A-Za-z]+_[0-9A-Za-z]*`)
+
+// loggable is a text of a request without what looks like a token: somebody may put
+// one where its public part belongs.
+func loggable(text string) string {
+	if !strings.Contains(text, "cox_") {
+		return text
+	}
+	return secretForm.ReplaceAllString(text, "cox_…")
 }
 
 func unauthorized(err error) error { return statusError{http.StatusUnauthorized, err} }

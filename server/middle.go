@@ -84,7 +84,7 @@ func (s *Server) finish(c *call, began time.Time) {
 	took := time.Since(began)
 	s.metrics.count(c, took)
 	if s.log.Enabled(c.ctx(), slog.LevelDebug) {
-		s.log.Debug("request", "request", c.requestName(), "method", c.r.Method, "path", c.r.URL.Path,
+		s.log.Debug("request", "request", c.requestName(), "method", c.r.Method, "path", loggable(c.r.URL.Path),
 			"status", c.w.status, "user", c.id.Name, "from", c.id.From, "took", took)
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -138,7 +139,7 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 			case <-timer.C:
 				return nil, nil
 			case <-ctx.Done():
-				return nil, fault.New(fault.Unavailable, "the server is shutting down").Advise("ask again")
+				return nil, context.Cause(ctx)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -122,7 +121,7 @@ func (s *Server) openLog(ctx context.Context, c *call, in *logInput, q logQuery,
 		}
 		pause(ctx, logPoll)
 		if ctx.Err() != nil {
-			return nil, fault.New(fault.Unavailable, "given up: %w", ctx.Err())
+			return nil, fault.New(fault.Unavailable, "given up: %w", context.Cause(ctx))
 		}
 		again, err := c.find(in.Job, auth.SeeLogs)
 		if err != nil {
@@ -166,7 +165,7 @@ func (s *Server) untilStarted(ctx context.Context, c *call, name string) (contro
 		select {
 		case <-wake:
 		case <-ctx.Done():
-			return v, fault.New(fault.Unavailable, "given up: %w", ctx.Err())
+			return v, fault.New(fault.Unavailable, "given up: %w", context.Cause(ctx))
 		}
 	}
 }
@@ -211,7 +210,7 @@ func (s *Server) copyLog(ctx context.Context, c *call, in *logInput, r io.Reader
 		}
 		pause(ctx, logPoll)
 		if ctx.Err() != nil {
-			return "", ctx.Err()
+			return "", context.Cause(ctx)
 		}
 	}
 }
@@ -230,49 +229,6 @@ func (w *logWriter) Write(b []byte) (int, error) {
 }
 
 func (w *logWriter) flush() { _ = w.ctl.Flush() }
-
-// tail reads to the present end and returns the last n lines. Not more than 64 MiB
-// are looked at.
-func tail(r io.Reader, n int) ([]byte, error) {
-	const most = 64 << 20
-	if sk, ok := r.(io.Seeker); ok {
-		if size, err := sk.Seek(0, io.SeekEnd); err == nil {
-			if _, err := sk.Seek(max(0, size-most), io.SeekStart); err != nil {
-				return nil, err
-			}
-		}
-	}
-	var kept []byte
-	buf := make([]byte, 64<<10)
-	for {
-		m, err := r.Read(buf)
-		kept = append(kept, buf[:m]...)
-		if len(kept) > 1<<20 {
-			kept = append([]byte(nil), lastLines(kept, n)...)
-		}
-		if err == io.EOF {
-			return lastLines(kept, n), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-func lastLines(b []byte, n int) []byte {
-	at := len(b)
-	if at > 0 && b[at-1] == '\n' {
-		at--
-	}
-	for ; n > 0; n-- {
-		i := bytes.LastIndexByte(b[:at], '\n')
-		if i < 0 {
-			return b
-		}
-		at = i
-	}
-	return b[at+1:]
-}
 
 func (s *Server) exec(c *call, name string) error {
 	v, err := c.find(name, auth.Exec)
@@ -313,7 +269,7 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec) error {
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := c.leash(context.Background())
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -323,13 +279,6 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec) error {
 		defer cancel()
 		defer close(sizes)
 		feed.CloseWithError(readFrames(rw, feed, sizes))
-	}()
-	go func() {
-		select {
-		case <-s.ending:
-			cancel()
-		case <-ctx.Done():
-		}
 	}()
 	w := frame.NewWriter(conn)
 	code, err := s.cfg.Exec.Exec(ctx, v.Ref, engine.ExecRequest{

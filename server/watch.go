@@ -108,18 +108,8 @@ func (c *call) watched(ids []slurmfmt.JobID) map[job.ID]bool {
 	return out
 }
 
-// streaming is a context that also ends when the server shuts down.
-func (c *call) streaming() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(c.ctx())
-	go func() {
-		select {
-		case <-c.s.ending:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
+// streaming is a context for the request's answer; see leash.
+func (c *call) streaming() (context.Context, context.CancelFunc) { return c.leash(c.ctx()) }
 
 // follow writes events until the watcher has gone.
 func (s *Server) follow(ctx context.Context, w *eventWriter, f *filter, after uint64) {

@@ -122,6 +122,11 @@ func (k Kept) Check(whole string, now time.Time) error {
 	if subtle.ConstantTimeCompare([]byte(Hash(whole)), []byte(k.Hash)) != 1 {
 		return Wrong()
 	}
+	return k.Valid(now)
+}
+
+// Valid returns nil if a token that was checked may still be used at that time.
+func (k Kept) Valid(now time.Time) error {
 	switch {
 	case !k.Revoked.IsZero():
 		return fault.New(fault.Permission, "the access token was revoked at %s", k.Revoked.UTC().Format(time.RFC3339)).

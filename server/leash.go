@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/auth/token"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// recheck is how often a request that lasts asks whether its caller may still ask. An
+// identity that was taken back ends within it, not with the stream.
+const recheck = 500 * time.Millisecond
+
+// errShutdown ends what lasts when the server goes.
+var errShutdown = fault.New(fault.Unavailable, "the server is shutting down").Advise("ask again")
+
+// leash is a context for what lasts: it ends with ctx, with the server, and when the
+// caller is no longer who he was: his token has expired or was revoked, its user was
+// removed, or he is no administrator any more. context.Cause says which.
+func (c *call) leash(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		again := time.NewTicker(recheck)
+		defer again.Stop()
+		for {
+			select {
+			case <-c.s.ending:
+				cancel(errShutdown)
+				return
+			case <-again.C:
+				if err := c.still(); err != nil {
+					c.s.log.Info("a stream ends: its caller may ask no more", "user", c.id.Name, "from", c.id.From, "path", loggable(c.r.URL.Path), "why", err)
+					cancel(err)
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// still is nil as long as the caller has the rights that he had when he asked.
+func (c *call) still() error {
+	if c.id.Via != "token" {
+		if c.id.Admin && !c.s.isAdmin(c.id.Name, c.id.UID) {
+			return unauthorized(auth.Unauthenticated)
+		}
+		return nil
+	}
+	t, ok := c.s.cfg.Plane.TokenByID(c.id.Token)
+	if !ok {
+		return unauthorized(token.Wrong())
+	}
+	if err := (token.Kept{Expires: t.Expires, Revoked: t.Revoked}).Valid(c.s.cfg.Now()); err != nil {
+		return unauthorized(err)
+	}
+	err := c.s.stillHis(&t)
+	if fault.KindOf(err) == fault.Unavailable {
+		return nil // the system does not say just now
+	}
+	return err
+}
+
+// heads answers HEAD, which net/http hands to the route of GET: what streams would
+// never end, since nothing of it is sent.
+func (c *call) heads() error {
+	if c.r.Method != http.MethodHead || c.route.verb == auth.Health || c.route.verb == auth.Info {
+		return nil
+	}
+	c.w.Header().Set("Allow", c.route.method)
+	return statusError{http.StatusMethodNotAllowed, fault.New(fault.Invalid, "there is no HEAD %s, only %s", c.r.URL.Path, c.route.method).
+		Advise("routes stand in /openapi.json; /healthz has a HEAD")}
+}

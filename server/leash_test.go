@@ -1,0 +1,233 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// TestStreamsEndWithTheirToken takes a token back, or lets it expire, while each kind
+// of lasting request is open.
+func TestStreamsEndWithTheirToken(t *testing.T) {
+	for _, how := range []string{"revoked", "expired"} {
+		t.Run(how, func(t *testing.T) {
+			p := newPlane()
+			p.fill(t, 1, "anna", 2001, nil)
+			p.start(1, "v1")
+			dir := t.TempDir()
+			p.jobs[0].Report.Files = []string{"/home/anna/out"}
+			if err := os.WriteFile(filepath.Join(dir, "out"), []byte("hello\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			sh := &shell{got: make(chan engine.ExecRequest, 10)}
+			r := start(t, p, func(c *Config) {
+				c.Output, c.Exec = &files{dir: dir, asked: make(chan string, 1)}, sh
+			})
+			var id string
+			secret := r.token(t, "anna", func(k *control.Token) { id = k.ID })
+			c, err := client.New(client.Options{URL: r.url, Token: secret})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.Close)
+			begun, ended := make(chan string, 8), make(chan string, 8)
+			stream := func(path string) {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+path, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				req.Header.Set("Authorization", "Bearer "+secret)
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				var one [1]byte
+				_, err = io.ReadFull(resp.Body, one[:])
+				if begun <- path; err == nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+				}
+				ended <- path
+			}
+			go stream("/v1/watch")
+			go stream("/v1/jobs/1/logs?follow=true")
+			go func() {
+				begun <- "exec"
+				_, _ = c.Exec(t.Context(), "1", api.Exec{Command: []string{"sleep"}}, client.ExecStreams{})
+				ended <- "exec"
+			}()
+			go func() {
+				begun <- "wait"
+				_, err := c.Wait(t.Context(), "1")
+				if fault.KindOf(err) != fault.Permission {
+					t.Errorf("wait: %v", err)
+				}
+				ended <- "wait"
+			}()
+			for range 4 {
+				<-begun
+			}
+			<-sh.got // the command runs
+			p.mu.Lock()
+			k := p.tokens[id]
+			if how == "revoked" {
+				k.Revoked = time.Now()
+			} else {
+				k.Expires = time.Now()
+			}
+			p.tokens[id] = k
+			p.mu.Unlock()
+			for range 4 {
+				select {
+				case <-ended:
+				case <-time.After(2 * time.Minute):
+					t.Fatal("a stream outlives its token")
+				}
+			}
+		})
+	}
+}
+
+// TestHeadEnds: net/http hands HEAD to the route of GET.
+func TestHeadEnds(t *testing.T) {
+	p := newPlane()
+	p.fill(t, 1, "anna", 2001, nil)
+	p.start(1, "v1")
+	p.jobs[0].Report.Files = []string{"/home/anna/out"}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "out"), []byte("hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, p, func(c *Config) { c.Output = &files{dir: dir, asked: make(chan string, 1)} })
+	secret := r.token(t, "anna", nil)
+	for _, op := range operations(t, r) {
+		if op.method != http.MethodGet {
+			continue
+		}
+		path, _ := op.example()
+		switch op.ID {
+		case "logs":
+			path += "?follow=true"
+		case "wait":
+			path += "?timeout=3600"
+		}
+		want := http.StatusMethodNotAllowed
+		if op.Verb == "ask the health of" || op.Verb == "ask about" {
+			want = http.StatusOK
+		}
+		if resp, _ := r.ask(t, http.MethodHead, path, secret, ""); resp.StatusCode != want {
+			t.Errorf("HEAD %s: %s", path, resp.Status)
+		}
+	}
+}
+
+// TestATokenInTheWrongFormIsNotTold shows tokens where they do not belong.
+func TestATokenInTheWrongFormIsNotTold(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	secret := r.token(t, "anna", nil)
+	part := strings.Split(secret, "_")[2][:20]
+	for _, c := range []struct{ method, path, header string }{
+		{"GET", "/v1/jobs", secret},
+		{"GET", "/v1/jobs", "Token " + secret},
+		{"GET", "/v1/jobs", "Bearer" + secret},
+		{"GET", "/v1/jobs", "Bearer " + secret + "x"},
+		{"GET", "/v1/jobs", "Bearer " + secret[:50]},
+		{"GET", "/v1/jobs", "Basic " + secret},
+		{"DELETE", "/v1/tokens/" + secret, "Bearer x"},
+		{"DELETE", "/v1/tokens/" + secret, "Bearer " + secret},
+		{"GET", "/" + secret, "Bearer " + secret},
+		{"GET", "/v1/jobs?token=" + secret, "Bearer " + secret},
+	} {
+		resp, body := r.ask(t, c.method, c.path, "", "", "Authorization", c.header)
+		if resp.StatusCode < 400 || c.method == "DELETE" && strings.Contains(body, part) || c.path == "/v1/jobs" && strings.Contains(body, part) {
+			t.Errorf("%s %.20s with %.10s…: %s %s", c.method, c.path, c.header, resp.Status, body)
+		}
+	}
+	if log := r.log.String(); strings.Contains(log, part) {
+		t.Errorf("a token is logged:\n%s", log)
+	}
+}
+
+// counted counts what is read of a file.
+type counted struct {
+	*os.File
+	n int64
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.File.Read(b)
+	c.n += int64(n)
+	return n, err
+}
+
+func (c *counted) ReadAt(b []byte, at int64) (int, error) {
+	n, err := c.File.ReadAt(b, at)
+	c.n += int64(n)
+	return n, err
+}
+
+// TestTailCostsWhatItShows asks for more lines than a long log has, from a file and
+// from something that can only be read through.
+func TestTailCostsWhatItShows(t *testing.T) {
+	const lines = 4 << 20
+	name := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(name, []byte(strings.Repeat("a\n", lines)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int]int64{1: 2, 3: 6, lines: 2 * lines, 2 * lines: 2 * lines, lines / 2: lines} {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &counted{File: f}
+		kept, err := tail(c, n)
+		if err != nil || len(kept) != 0 {
+			t.Fatalf("%d kept, %v", len(kept), err)
+		}
+		if looked := c.n; looked > want+64<<10 {
+			t.Errorf("%d lines: %d bytes were read to find them", n, looked)
+		}
+		if got, err := io.Copy(io.Discard, struct{ io.Reader }{f}); err != nil || got != want {
+			t.Errorf("%d lines: %d bytes, %v", n, got, err)
+		}
+		_ = f.Close()
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	kept, err := tail(struct{ io.Reader }{strings.NewReader(strings.Repeat("a\n", lines))}, lines)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(kept) != 2*lines {
+		t.Errorf("%d bytes, %v", len(kept), err)
+	}
+	// It was 40 times as much when each block that came cut anew.
+	if spent := after.TotalAlloc - before.TotalAlloc; spent > 20*2*lines {
+		t.Errorf("%d bytes were moved for %d", spent, 2*lines)
+	}
+}
+
+// TestAnAdministratorIsOneAsLongAsHeIs: a stream sees what administrators see.
+func TestAnAdministratorIsOneAsLongAsHeIs(t *testing.T) {
+	r := start(t, newPlane(), func(c *Config) { c.Admins = []string{"anna"} })
+	c := &call{s: r.Server}
+	c.id.Via, c.id.Name, c.id.UID, c.id.Admin = "socket", "anna", 2001, true
+	if err := c.still(); err != nil {
+		t.Error(err)
+	}
+	c.id.Name, c.id.UID = "ben", 2002
+	if err := c.still(); err == nil {
+		t.Error("somebody who is no administrator any more goes on as one")
+	}
+}
