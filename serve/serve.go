@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-sched/coxswain/notify"
 	"github.com/coxswain-sched/coxswain/provenance"
 	httpserver "github.com/coxswain-sched/coxswain/server"
+	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
 
@@ -33,6 +34,12 @@ type Options struct {
 	Version string
 	Log     *slog.Logger
 	Ready   func(Info) // called once the server answers
+
+	// Engine and Store put something between the control plane and its engine or its
+	// store: what measures them, or makes them fail. nil: nothing. An engine keeps its
+	// optional abilities for the control plane only if the wrapper has them too.
+	Engine func(engine.Engine) engine.Engine
+	Store  func(store.Store) store.Store
 }
 
 // Info is what a server says when it is ready.
@@ -122,8 +129,16 @@ func (s *server) open(ctx context.Context) error {
 		return err
 	}
 	s.room.notes = append(s.room.notes, info.Notes...)
+	var between engine.Engine = e
+	if s.opt.Engine != nil {
+		between = s.opt.Engine(e)
+	}
+	var journal store.Store = s.store
+	if s.opt.Store != nil {
+		journal = s.opt.Store(s.store)
+	}
 	s.control, err = control.Open(ctx, control.Config{
-		Store: s.store, Engine: e, Pool: fleet.Pool{Name: poolName, Engine: "local"},
+		Store: journal, Engine: between, Pool: fleet.Pool{Name: poolName, Engine: "local"},
 		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
 		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
 		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),

@@ -1,0 +1,75 @@
+// Package hardcase holds failures that broke other systems in production, each as a
+// story on the embedded engine: arrange, the failure, what must hold. The numbers are
+// those of docs/hard-cases.md, where each has its reference and its test. Jobs are real
+// processes under the server as it is shipped; where one machine cannot do what the
+// case needs, the fake engine does, and the test says so.
+package hardcase
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/config"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/serve"
+	"github.com/coxswain-sched/coxswain/store"
+	"github.com/coxswain-sched/coxswain/test/internal/plane"
+)
+
+func TestMain(m *testing.M) {
+	plane.Main(m, map[string]plane.Fault{
+		"dies after a launch": func(o *serve.Options) { o.Engine = func(e engine.Engine) engine.Engine { return diesAfterLaunch{e} } },
+		"dies before an end is written": func(o *serve.Options) {
+			o.Store = func(s store.Store) store.Store { return diesAtEnd{s} }
+		},
+	})
+}
+
+// die is kill -9 at this very place.
+func die() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} }
+
+type diesAfterLaunch struct{ engine.Engine }
+
+func (e diesAfterLaunch) Launch(ctx context.Context, l *engine.Launch) error {
+	if err := e.Engine.Launch(ctx, l); err != nil {
+		return err
+	}
+	die()
+	return nil
+}
+
+type diesAtEnd struct{ store.Store }
+
+func (s diesAtEnd) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
+	for _, r := range recs {
+		if r.Kind == "attempt-ended" {
+			die()
+		}
+	}
+	return s.Store.Append(ctx, epoch, recs)
+}
+
+// nodes is a room of n virtual nodes with g declared GPUs each.
+func nodes(n, g int) func(*config.Config) {
+	return func(c *config.Config) { c.Room.Nodes, c.Room.GPUsPerNode = n, g }
+}
+
+// alone makes a job that takes a node for itself.
+const alone = "--exclusive"
+
+// identity is a line of a diary that says which attempt of which job writes, and where.
+const identity = "$SLURM_JOB_ID attempt $((SLURM_RESTART_COUNT+1)) on $SLURMD_NODENAME"
+
+// pid makes a number of a line of a diary.
+func pid(t *testing.T, line string) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatalf("%q is no process", line)
+	}
+	return n
+}

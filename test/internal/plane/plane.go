@@ -1,0 +1,199 @@
+package plane
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/config"
+	"github.com/coxswain-sched/coxswain/serve"
+)
+
+// patience ends a wait that is in vain; nothing is concluded from it.
+const patience = 3 * time.Minute
+
+// Plane is a server and its state directory, which outlives the server.
+type Plane struct {
+	*client.Client // of the server that runs, or will run
+
+	T      testing.TB
+	Dir    string // of the test: scripts, output and evidence; it is the jobs' working directory
+	State  string // state directory
+	Config config.Config
+
+	stop func()          // the server, if one runs
+	kill func()          // the same at once, if it is a process of its own
+	dead <-chan struct{} // closed when that process is gone
+	log  *os.File
+}
+
+// New makes a plane without a server: Start or StartProcess begins one. change is for
+// the configuration, which is by default 4 virtual nodes of 8 CPUs without GPUs.
+func New(t testing.TB, change func(*config.Config)) *Plane {
+	t.Helper()
+	p := &Plane{T: t, Dir: t.TempDir(), Config: config.Default()}
+	p.State = filepath.Join(p.Dir, "state")
+	if os.Getuid() == 0 { // other users pass through to their jobs' supervisors
+		p.check(os.Chmod(filepath.Dir(p.Dir), 0o755))
+		p.check(os.Chmod(p.Dir, 0o755))
+	}
+	c := &p.Config
+	c.State.Dir, c.Listen.Socket, c.Listen.TCP = p.State, filepath.Join(p.Dir, "sock"), "none"
+	c.Room.Nodes, c.Room.CPUs, c.Room.Memory, c.Room.GPUsPerNode = 4, 8, 32<<30, 0
+	if change != nil {
+		change(c)
+	}
+	var err error
+	p.Client, err = client.New(client.Options{Socket: c.Listen.Socket})
+	p.check(err)
+	p.log, err = os.Create(filepath.Join(p.Dir, "server.log"))
+	p.check(err)
+	t.Cleanup(p.clean)
+	return p
+}
+
+// check ends the test if there is an error.
+func (p *Plane) check(err error) {
+	p.T.Helper()
+	if err != nil {
+		p.T.Fatal(err)
+	}
+}
+
+// Start begins a server inside of the test's process.
+func (p *Plane) Start(change ...func(*serve.Options)) *Plane {
+	p.T.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	opt := serve.Options{
+		Config: p.Config, Version: "test", Log: slog.New(slog.NewTextHandler(p.log, nil)),
+		Ready: func(serve.Info) { close(ready) },
+	}
+	for _, f := range change {
+		f(&opt)
+	}
+	go func() { ended <- serve.Run(ctx, opt) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		cancel()
+		p.T.Fatalf("the server did not start: %v", err)
+	}
+	p.kill = nil
+	p.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			p.T.Errorf("the server ended: %v", err)
+		}
+	})
+	return p
+}
+
+// StartProcess begins a server as a process of its own, with a fault that Main knows;
+// "" is none.
+func (p *Plane) StartProcess(fault string) *Plane {
+	p.T.Helper()
+	file := filepath.Join(p.Dir, "server.json")
+	b, err := json.Marshal(p.Config)
+	p.check(err)
+	p.check(os.WriteFile(file, b, 0o600))
+	self, err := os.Executable()
+	p.check(err)
+	cmd := exec.Command(self, serverArg, file, fault)
+	cmd.Stderr = p.log
+	out, err := cmd.StdoutPipe()
+	p.check(err)
+	p.check(cmd.Start())
+	dead := make(chan struct{})
+	said := bufio.NewReader(out)
+	line, _ := said.ReadString('\n')
+	go func() {
+		defer close(dead)
+		_, _ = io.Copy(io.Discard, said)
+		_ = cmd.Wait() // how it ends is the test's story
+	}()
+	end := func(sig os.Signal) func() {
+		return sync.OnceFunc(func() { _ = cmd.Process.Signal(sig); <-dead })
+	}
+	p.stop, p.kill, p.dead = end(unix.SIGTERM), end(unix.SIGKILL), dead
+	if line != "ready\n" {
+		p.kill()
+		p.T.Fatalf("the server did not start: see its log\n%s", p.serverLog())
+	}
+	return p
+}
+
+// Stop ends the server in order. Jobs go on.
+func (p *Plane) Stop() {
+	if p.stop != nil {
+		p.stop()
+	}
+	p.stop, p.kill = nil, nil
+}
+
+// Dies waits until a server that is a process of its own has died of its fault.
+func (p *Plane) Dies() {
+	p.T.Helper()
+	select {
+	case <-p.dead:
+	case <-time.After(patience):
+		p.T.Fatalf("the server does not die\n%s", p.picture())
+	}
+	p.stop, p.kill = nil, nil
+}
+
+// Kill ends a server that is a process of its own with SIGKILL, and returns when it is
+// gone.
+func (p *Plane) Kill() {
+	p.T.Helper()
+	if p.kill == nil {
+		p.T.Fatal("only a server that is a process of its own can be killed")
+	}
+	p.kill()
+	p.stop, p.kill = nil, nil
+}
+
+// serverLog is the end of what the servers said.
+func (p *Plane) serverLog() string {
+	b, err := os.ReadFile(p.log.Name())
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-8<<10):])
+}
+
+// Run runs one of Slurm's commands against the server, as a user types it, and returns
+// what it printed and how it ended.
+func (p *Plane) Run(env []string, name string, args ...string) (out, errs string, code int) {
+	p.T.Helper()
+	self, err := os.Executable()
+	p.check(err)
+	cmd := exec.Command(self, args...)
+	cmd.Args[0], cmd.Dir = name, p.Dir
+	cmd.Env = append(append(os.Environ(), "COX_SERVER=unix://"+p.Config.Listen.Socket), env...)
+	var o, e writer
+	cmd.Stdout, cmd.Stderr = &o, &e
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		p.T.Fatal(err)
+	}
+	return string(o), string(e), cmd.ProcessState.ExitCode()
+}
+
+type writer []byte
+
+func (w *writer) Write(b []byte) (int, error) { *w = append(*w, b...); return len(b), nil }
+
+// String is for a test's log.
+func (p *Plane) String() string { return fmt.Sprintf("plane in %s", p.Dir) }
