@@ -32,7 +32,6 @@ type call struct {
 	name  string // of the request, for logs and 500s
 	route *route
 	body  []byte
-	over  func() // gives back what the request took; nil: nothing
 }
 
 type callKey struct{}
@@ -77,9 +76,6 @@ func (s *Server) enter(c *call) error {
 		}
 	} else if !c.id.Known() {
 		return auth.Unauthenticated
-	}
-	if err := c.takeTurn(); err != nil {
-		return err
 	}
 	if c.route.body == nil {
 		return nil
@@ -135,9 +131,6 @@ func (c *call) done() {
 		bodies.Put(&b)
 	}
 	c.body = nil
-	if c.over != nil {
-		c.over()
-	}
 }
 
 func tooLarge() error {

@@ -119,7 +119,6 @@ type Server struct {
 	serial  atomic.Uint64
 	metrics *metrics
 	crowd   *crowd
-	turns   *turns
 	ending  chan struct{} // closed when the server shuts down: streams end
 	once    sync.Once
 }
@@ -155,7 +154,6 @@ func New(cfg Config) *Server {
 	s.hub = newHub(cfg.Plane, s.log)
 	s.metrics = newMetrics(s)
 	s.crowd = newCrowd()
-	s.turns = newTurns()
 	s.register()
 	return s
 }

@@ -34,6 +34,9 @@ type attempt struct {
 	killed bool
 	quiet  bool // no word comes from it any more
 	freed  bool // by World.Release
+
+	away  []string // nodes from which no word comes; see World.Silence
+	asked []func() // meanwhile
 }
 
 // happening is a change at a time. It is dropped if the attempt has ended before.
@@ -146,10 +149,11 @@ func (w *World) say(a *attempt) {
 	for i := range a.report.Nodes {
 		a.report.Nodes[i].Phase = phase
 	}
-	if w.feed != nil && !a.quiet {
-		r := a.report
-		r.Nodes, r.Tasks = slices.Clone(r.Nodes), slices.Clone(r.Tasks)
-		w.feed.Publish(r)
+	if w.cfg.Truth != nil {
+		w.cfg.Truth(a.spoken())
+	}
+	if w.feed != nil && !a.quiet && len(a.away) == 0 {
+		w.feed.Publish(a.spoken())
 	}
 }
 
@@ -230,6 +234,10 @@ func (w *World) lose(a *attempt, node string, at time.Time) {
 
 // stop is engine.Stop.
 func (w *World) stop(a *attempt, s engine.Stop) {
+	if len(a.away) > 0 {
+		a.asked = append(a.asked, func() { w.stop(a, s) })
+		return
+	}
 	w.terminate(a, w.cfg.Now(), engine.Stopped, s.Reason, cmp.Or(s.Signal, sigterm), s.Grace)
 }
 
@@ -274,6 +282,10 @@ func (w *World) terminate(a *attempt, at time.Time, cause engine.Cause, text str
 // signalled lets the program act on a signal: SIGKILL to the batch script ends
 // it, SIGTERM if it does not resist.
 func (w *World) signalled(a *attempt, signal int, to engine.Scope) {
+	if len(a.away) > 0 {
+		a.asked = append(a.asked, func() { w.signalled(a, signal, to) })
+		return
+	}
 	fatal := signal == sigkill || signal == sigterm && !a.outcome.Resists
 	if to == engine.ToTasks || !fatal || a.outcome.Immune {
 		return

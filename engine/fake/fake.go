@@ -16,7 +16,6 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/feed"
-	"github.com/coxswain-sched/coxswain/engine/fence"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 )
@@ -49,6 +48,7 @@ type Config struct {
 	Abilities *engine.Abilities                  // nil: strict gangs, placed, with proofs
 	Script    func(l *engine.Launch) Outcome     // nil: the zero Outcome
 	Fault     func(c Call) (before, after error) // nil: none. Before: the call does nothing and fails. After: it acts and the answer is lost
+	Truth     func(r engine.Report)              // nil: none. Hears of every change, also of what nobody can see; it must not call the world
 }
 
 // Call is a call of a driver, for Config.Fault.
@@ -64,7 +64,6 @@ type World struct {
 	mu       sync.Mutex
 	epoch    uint64
 	attempts map[engine.Ref]*attempt
-	fenced   fence.Set
 	feed     *feed.Feed // of the present driver; nil: none is open
 }
 
@@ -89,7 +88,11 @@ func (w *World) Open() *Engine {
 	w.epoch++
 	w.feed = feed.New(w.epoch)
 	for _, a := range w.sorted() {
-		w.feed.Publish(a.report)
+		r := a.spoken()
+		if len(a.away) > 0 {
+			r.Uncertain, r.Message = true, "no word from "+a.away[0]
+		}
+		w.feed.Publish(r)
 	}
 	return &Engine{w: w, feed: w.feed, closed: make(chan struct{})}
 }
@@ -167,9 +170,6 @@ func (w *World) launch(l *engine.Launch) error {
 		}
 		return nil
 	}
-	if w.fenced.Has(l.Ref) {
-		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", l.Ref)
-	}
 	w.begin(l)
 	return nil
 }
@@ -185,7 +185,6 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	return e.call(ctx, Call{"stop", ref}, func() error {
 		a := e.w.attempts[ref]
 		if a == nil {
-			e.w.fenced.Add(ref)
 			return unknown(ref)
 		}
 		e.w.stop(a, s)
@@ -252,10 +251,12 @@ func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) e
 func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	return e.call(ctx, Call{"forget", ref}, func() error {
 		a := e.w.attempts[ref]
-		if a != nil && a.report.Phase != engine.Ended {
+		if a == nil {
+			return nil
+		}
+		if a.report.Phase != engine.Ended {
 			return fault.New(fault.Conflict, "attempt %s has not ended", ref)
 		}
-		e.w.fenced.Add(ref)
 		delete(e.w.attempts, ref)
 		e.feed.Forget(ref)
 		return nil

@@ -1,0 +1,89 @@
+package fake
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Silence lets no word come from a node: the attempts on it become uncertain and go
+// on unseen. What is asked of them waits for Return.
+func (w *World) Silence(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.sorted() {
+		if !a.on(node) || slices.Contains(a.away, node) {
+			continue
+		}
+		if len(a.away) == 0 && !a.quiet && a.report.Phase != engine.Ended && w.feed != nil {
+			r := a.spoken()
+			r.Uncertain, r.Message = true, "no word from "+node
+			w.feed.Publish(r)
+		}
+		a.away = append(a.away, node)
+	}
+}
+
+// Return takes Silence back: attempts are reported as they are by now, and what was
+// asked of them meanwhile reaches them.
+func (w *World) Return(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.sorted() {
+		if !slices.Contains(a.away, node) {
+			continue
+		}
+		a.away = slices.DeleteFunc(a.away, func(n string) bool { return n == node })
+		if len(a.away) > 0 {
+			continue
+		}
+		w.say(a)
+		asked := a.asked
+		a.asked = nil
+		for _, do := range asked {
+			do()
+		}
+	}
+}
+
+// Lose lets a node die with all that was on it: those attempts end, proved, and with
+// them the rest of their gangs.
+func (w *World) Lose(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.cfg.Now()
+	for _, a := range w.sorted() {
+		if !a.on(node) || a.report.Phase == engine.Ended {
+			continue
+		}
+		a.away = slices.DeleteFunc(a.away, func(n string) bool { return n == node })
+		a.quiet = false
+		a.report.Cause, a.report.Message = engine.NodeLost, "node "+node+" was lost"
+		w.end(a, now, job.ExitCode{Signal: sigkill})
+	}
+}
+
+// Wipe ends everything and forgets that it was there, as an engine does whose
+// machines start anew without their disks. No driver may be open.
+func (w *World) Wipe() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.cfg.Now()
+	for _, a := range w.sorted() {
+		if a.report.Phase != engine.Ended {
+			a.report.Cause = engine.NodeLost
+			w.end(a, now, job.ExitCode{Signal: sigkill})
+		}
+	}
+	clear(w.attempts)
+}
+
+func (a *attempt) on(node string) bool { return slices.Contains(a.nodes, node) }
+
+// spoken is the report as it is told: a copy.
+func (a *attempt) spoken() engine.Report {
+	r := a.report
+	r.Nodes, r.Tasks = slices.Clone(r.Nodes), slices.Clone(r.Tasks)
+	return r
+}

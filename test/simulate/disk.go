@@ -1,0 +1,195 @@
+package simulate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/store"
+	"github.com/coxswain-sched/coxswain/test/simulate/model"
+)
+
+// disk is the store as one server sees it.
+type disk struct {
+	store.Store
+	w *World
+	s *server
+}
+
+// errFull is what a full disk says.
+var errFull = fault.New(fault.Exhausted, "no space left on the disk")
+
+// Lead takes the lead through a gate.
+func (d *disk) Lead(ctx context.Context, who string) (uint64, error) {
+	w, s := d.w, d.s
+	v, err := w.pass(ctx, s, s.name+" takes the lead", false, func(key string, answer func(any, error)) {
+		if w.fault(OpenFails, key) {
+			answer(nil, errIO)
+			return
+		}
+		epoch, err := d.Store.Lead(context.Background(), who)
+		if err == nil {
+			s.epoch = epoch
+			w.tell(model.Led{Epoch: epoch, Who: who})
+		}
+		answer(epoch, err)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return v.(uint64), nil
+}
+
+// Read fails in the middle where the opening of the server is to fail.
+func (d *disk) Read(ctx context.Context, after uint64, f func(store.Record) error) error {
+	if err := d.alive(); err != nil {
+		return err
+	}
+	return d.Store.Read(ctx, after, f)
+}
+
+func (d *disk) alive() error {
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
+	if d.s.dead {
+		return errGone
+	}
+	return nil
+}
+
+// Append writes the journal through a gate.
+func (d *disk) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
+	w, s := d.w, d.s
+	recs = slices.Clone(recs)
+	w.mu.Lock()
+	if s.dead {
+		w.mu.Unlock()
+		return 0, errGone
+	}
+	s.writing++
+	w.later = append(w.later, model.Appending{Epoch: epoch, Records: recs})
+	w.mu.Unlock()
+	v, err := w.pass(ctx, s, s.name+" writes the journal", false, func(key string, answer func(any, error)) {
+		d.write(key, epoch, recs, answer)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return v.(uint64), nil
+}
+
+// write is a write of the journal whose turn has come.
+func (d *disk) write(key string, epoch uint64, recs []store.Record, answer func(any, error)) {
+	w, s := d.w, d.s
+	w.out.Writes++
+	crash := w.opt.CrashAt == w.out.Writes
+	if crash && !w.opt.CrashAfter || w.fault(CrashBefore, key) {
+		w.kill(s, "it was killed before a write of the journal was made")
+		return
+	}
+	if w.fault(Followed, key) { // the other one may be faster, or not
+		w.open()
+		w.arrive(s, key+" goes on", w.dice.stream("followed", key).between(0, 300*time.Millisecond), func(string) {
+			d.commit(key, epoch, recs, crash, answer)
+		})
+		return
+	}
+	if w.fault(DiskSlow, key) {
+		w.arrive(s, key+" goes on", w.dice.stream("slow", key).between(time.Second, 40*time.Second), func(string) {
+			d.commit(key, epoch, recs, crash, answer)
+		})
+		return
+	}
+	d.commit(key, epoch, recs, crash, answer)
+}
+
+func (d *disk) commit(key string, epoch uint64, recs []store.Record, crash bool, answer func(any, error)) {
+	w, s := d.w, d.s
+	reply := func(last uint64, err error) {
+		w.tell(model.Appended{Epoch: epoch, Last: last, Err: err})
+		w.mu.Lock()
+		s.writing--
+		w.mu.Unlock()
+		s.failed = err != nil
+		answer(last, err)
+	}
+	switch {
+	case !w.full && w.fault(DiskFull, key):
+		w.full = true
+		w.arrive(nil, key+": the disk has room again", w.dice.stream("full", key).between(time.Second, time.Minute), func(string) { w.full = false })
+		fallthrough
+	case w.full:
+		reply(0, errFull)
+		return
+	case w.fault(DiskError, key):
+		reply(0, errIO)
+		return
+	}
+	last, err := d.Store.Append(context.Background(), epoch, recs)
+	if err == nil {
+		stored := slices.Clone(recs)
+		for i := range stored {
+			stored[i].Seq, stored[i].Epoch = last-uint64(len(stored)-1-i), epoch
+		}
+		w.tell(model.Durable{Epoch: epoch, Records: stored})
+	}
+	switch {
+	case crash && w.opt.CrashAfter, err == nil && w.fault(CrashAfter, key):
+		w.kill(s, "it was killed after a write of the journal was durable")
+	case err == nil && w.fault(DiskErrorAfter, key):
+		reply(0, errIO)
+	default:
+		reply(last, err)
+	}
+}
+
+// Project writes the projection through a gate.
+func (d *disk) Project(ctx context.Context, epoch, upTo uint64, rows []store.JobRow, docs map[string][]byte) error {
+	w, s := d.w, d.s
+	_, err := w.pass(ctx, s, s.name+" writes the projection", false, func(key string, answer func(any, error)) {
+		switch {
+		case w.fault(CrashBefore, key):
+			w.kill(s, "it was killed before a write of the projection was made")
+			return
+		case w.full:
+			answer(nil, errFull)
+			return
+		case w.fault(ProjectFails, key):
+			answer(nil, errIO)
+			return
+		}
+		err := d.Store.Project(context.Background(), epoch, upTo, rows, docs)
+		switch {
+		case w.fault(CrashAfter, key):
+			w.kill(s, "it was killed after a write of the projection was made")
+		case err == nil && w.fault(ProjectFailsAfter, key):
+			answer(nil, errIO)
+		default:
+			answer(nil, err)
+		}
+	})
+	return err
+}
+
+// blobFails is the key of an error in a request's context.
+type blobFails struct{}
+
+// PutBlob fails where the request that puts it is to fail.
+func (d *disk) PutBlob(ctx context.Context, b []byte) (string, error) {
+	if err := d.alive(); err != nil {
+		return "", err
+	}
+	if err, ok := ctx.Value(blobFails{}).(error); ok {
+		return "", err
+	}
+	return d.Store.PutBlob(ctx, b)
+}
+
+// Purge removes nothing once the server is dead.
+func (d *disk) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest) (store.PurgeResult, error) {
+	if err := d.alive(); err != nil {
+		return store.PurgeResult{}, err
+	}
+	return d.Store.Purge(ctx, epoch, req)
+}

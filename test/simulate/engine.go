@@ -1,0 +1,213 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/fake"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/test/simulate/model"
+)
+
+// driver is the engine as one server sees it: over a network that loses and delays.
+type driver struct {
+	w *World
+	s *server
+}
+
+var _ engine.Engine = (*driver)(nil)
+
+// errNoAnswer is what a caller hears who gave up.
+var errNoAnswer = fault.New(fault.Unavailable, "the engine does not answer")
+
+// call sends a call to the engine. do runs there; told, unless nil, runs when its
+// answer comes back.
+func (d *driver) call(ctx context.Context, verb string, ref engine.Ref, do func(*fake.Engine) (any, error), told func(any, error)) (any, error) {
+	key := d.s.name + " " + verb
+	if ref != (engine.Ref{}) {
+		key += " " + ref.String()
+	}
+	sent := d.w.dice.chance("sent", key, 500)
+	c := &call{w: d.w, s: d.s, life: d.w.machine.life.Load(), verb: verb, ref: ref, do: do, told: told}
+	return d.w.pass(ctx, d.s, key, sent, func(key string, answer func(any, error)) {
+		c.key, c.answer = key, answer
+		c.arrive()
+	})
+}
+
+// call is one call on its way.
+type call struct {
+	w      *World
+	s      *server
+	life   int64 // of the engine when it was sent
+	key    string
+	verb   string
+	ref    engine.Ref
+	do     func(*fake.Engine) (any, error)
+	told   func(any, error)
+	answer func(any, error)
+}
+
+// after lets something happen to the call a while later.
+func (c *call) after(what string, from, to time.Duration, do func()) {
+	d := c.w.dice.stream(what, c.key).between(from, to)
+	c.w.arrive(nil, c.key+": "+what, d, func(string) { do() })
+}
+
+// arrive is the call at the engine.
+func (c *call) arrive() {
+	w := c.w
+	switch {
+	case w.fault(CallLost, c.key):
+		c.after("the caller gives up", time.Second, 20*time.Second, func() { c.answer(nil, errNoAnswer) })
+		return
+	case w.fault(CallLate, c.key):
+		c.after("the caller gives up", time.Second, 20*time.Second, func() { c.answer(nil, errNoAnswer) })
+		c.after("it arrives late", 5*time.Second, 100*time.Second, func() { _, _ = c.carryOut() })
+		return
+	case c.verb == "launch" && w.fault(CallRefused, c.key):
+		c.back(nil, fault.New(fault.Invalid, "the engine does not take this"))
+		return
+	}
+	v, err := c.carryOut()
+	if w.fault(CallDoubled, c.key) {
+		c.after("it arrives again", 0, 30*time.Second, func() { _, _ = c.carryOut() })
+	}
+	switch {
+	case w.fault(AnswerLost, c.key):
+		c.after("the caller gives up", time.Second, 20*time.Second, func() { c.answer(nil, errNoAnswer) })
+	case w.fault(AnswerWrong, c.key):
+		c.back(nil, fault.New(fault.Internal, "the engine says something that makes no sense"))
+	case w.fault(AnswerLate, c.key):
+		c.after("the answer comes late", 5*time.Second, 100*time.Second, func() { c.hear(v, err) })
+	default:
+		c.back(v, err)
+	}
+}
+
+// carryOut lets the engine do what it is asked.
+func (c *call) carryOut() (any, error) {
+	m := c.w.machine
+	if m.driver == nil || m.life.Load() != c.life {
+		return nil, errNoAnswer
+	}
+	switch c.verb {
+	case "launch", "stop", "signal", "forget":
+		c.w.tell(model.Called{Epoch: c.s.epoch, Verb: c.verb, Ref: c.ref})
+	}
+	return c.do(m.driver)
+}
+
+// back sends an answer.
+func (c *call) back(v any, err error) {
+	key := c.key + ": the answer"
+	c.w.arrive(c.s, key, c.w.latency(key), func(string) { c.hear(v, err) })
+}
+
+func (c *call) hear(v any, err error) {
+	if c.s.dead {
+		return
+	}
+	if c.told != nil {
+		c.told(v, err)
+	}
+	if err != nil {
+		c.w.say("    answer: %v", err)
+	}
+	c.answer(v, err)
+}
+
+// nothing tells the model that the engine is certain to have nothing of an attempt.
+func (d *driver) nothing(ref engine.Ref, err error) {
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		d.w.tell(model.Heard{Epoch: d.s.epoch, Ref: ref})
+	}
+}
+
+// Info is engine.Engine's.
+func (d *driver) Info(ctx context.Context) (engine.Info, error) {
+	v, err := d.call(ctx, "info", engine.Ref{}, func(e *fake.Engine) (any, error) { return e.Info(context.Background()) }, nil)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	return v.(engine.Info), nil
+}
+
+// Nodes is engine.Engine's.
+func (d *driver) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	v, err := d.call(ctx, "nodes", engine.Ref{}, func(*fake.Engine) (any, error) { return d.w.machine.list(), nil }, nil)
+	if err != nil {
+		return nil, err
+	}
+	return v.([]fleet.Node), nil
+}
+
+// Launch is engine.Engine's.
+func (d *driver) Launch(ctx context.Context, l *engine.Launch) error {
+	_, err := d.call(ctx, "launch", l.Ref, func(e *fake.Engine) (any, error) { return nil, e.Launch(context.Background(), l) }, nil)
+	return err
+}
+
+// Stop is engine.Engine's.
+func (d *driver) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error {
+	_, err := d.call(ctx, "stop", ref, func(e *fake.Engine) (any, error) { return nil, e.Stop(context.Background(), ref, s) },
+		func(_ any, err error) { d.nothing(ref, err) })
+	return err
+}
+
+// Signal is engine.Engine's.
+func (d *driver) Signal(ctx context.Context, ref engine.Ref, signal int, to engine.Scope) error {
+	_, err := d.call(ctx, "signal", ref, func(e *fake.Engine) (any, error) { return nil, e.Signal(context.Background(), ref, signal, to) }, nil)
+	return err
+}
+
+// Inspect is engine.Engine's.
+func (d *driver) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
+	v, err := d.call(ctx, "inspect", ref, func(e *fake.Engine) (any, error) { return e.Inspect(context.Background(), ref) },
+		func(v any, err error) {
+			d.nothing(ref, err)
+			if err == nil {
+				r := v.(engine.Report)
+				d.w.tell(model.Heard{Epoch: d.s.epoch, Ref: ref, Report: &r})
+			}
+		})
+	if err != nil {
+		return engine.Report{}, err
+	}
+	return v.(engine.Report), nil
+}
+
+// List is engine.Engine's.
+func (d *driver) List(ctx context.Context) ([]engine.Report, error) {
+	v, err := d.call(ctx, "list", engine.Ref{}, func(e *fake.Engine) (any, error) {
+		all, err := e.List(context.Background())
+		if key := d.s.name + " list" + fmt.Sprint(d.w.out.Events); len(all) > 0 && d.w.fault(ListShort, key) {
+			i := d.w.dice.stream("short", key).n(len(all))
+			all = slices.Delete(slices.Clone(all), i, i+1)
+		}
+		return all, err
+	}, func(v any, err error) {
+		if err == nil {
+			for _, r := range v.([]engine.Report) {
+				d.w.tell(model.Heard{Epoch: d.s.epoch, Ref: r.Ref, Report: &r})
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v.([]engine.Report), nil
+}
+
+// Forget is engine.Engine's.
+func (d *driver) Forget(ctx context.Context, ref engine.Ref) error {
+	_, err := d.call(ctx, "forget", ref, func(e *fake.Engine) (any, error) { return nil, e.Forget(context.Background(), ref) }, nil)
+	return err
+}
+
+// Close is engine.Engine's; the machine has its own.
+func (d *driver) Close() error { return nil }

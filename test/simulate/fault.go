@@ -1,0 +1,166 @@
+package simulate
+
+import (
+	"fmt"
+	"time"
+)
+
+// Fault is a kind of thing that goes wrong.
+type Fault int
+
+// The faults.
+const (
+	// Of calls of the engine and their answers.
+	CallLost Fault = iota
+	CallLate
+	CallDoubled
+	CallRefused
+	AnswerLost
+	AnswerLate
+	AnswerWrong
+	ListShort
+	// Of reports.
+	ReportsLost
+	ReportLate
+	ReportDoubled
+	ReportsReordered
+	ReportStale
+	ReportOldAttempt
+	ReportStrange
+	ReportWrongJob
+	// Of the engine and its nodes.
+	EngineRestart
+	EngineDown
+	EngineAmnesia
+	NodeLost
+	NodeSilent
+	NodeGone
+	LaunchFails
+	WorkResists
+	// Of the store.
+	DiskError
+	DiskErrorAfter
+	DiskFull
+	DiskSlow
+	BlobFails
+	ProjectFails
+	ProjectFailsAfter
+	OpenFails
+	// Of the server.
+	CrashBefore
+	CrashAfter
+	CrashAnywhere
+	Followed
+	FollowedAnywhere
+	ClockForward
+	ClockBack
+	Slow
+	ClientGone
+	Faults // how many there are
+)
+
+// kinds has of each fault its name and how often it happens where it can, in
+// thousandths.
+var kinds = [Faults]struct {
+	name string
+	rate float64
+}{
+	CallLost:         {"a call never arrives", 15},
+	CallLate:         {"a call arrives after its caller gave up", 10},
+	CallDoubled:      {"a call arrives twice", 15},
+	CallRefused:      {"the engine refuses a launch", 10},
+	AnswerLost:       {"an answer never arrives", 15},
+	AnswerLate:       {"an answer takes long", 10},
+	AnswerWrong:      {"an answer is an error although the call was heard", 6},
+	ListShort:        {"a list lacks what is there", 40},
+	ReportsLost:      {"the watch breaks and reports are lost", 10},
+	ReportLate:       {"a report takes long", 15},
+	ReportDoubled:    {"a report comes twice", 20},
+	ReportsReordered: {"a report overtakes another", 20},
+	ReportStale:      {"an old report comes again", 12},
+	ReportOldAttempt: {"a report of an earlier attempt comes again", 12},
+	ReportStrange:    {"a report names an attempt that nobody knows", 6},
+	ReportWrongJob:   {"a report names another job", 8},
+
+	EngineRestart: {"the engine starts again", 0},
+	EngineDown:    {"the engine is away for long", 0},
+	EngineAmnesia: {"the engine starts again and remembers nothing", 0},
+	NodeLost:      {"a node is lost", 0},
+	NodeSilent:    {"a node falls silent and comes back with its work", 0},
+	NodeGone:      {"a node leaves the engine's list", 0},
+	LaunchFails:   {"a node cannot be made ready", 30},
+	WorkResists:   {"work does not end when it is told to", 40},
+
+	DiskError:         {"a write fails before it is durable", 6},
+	DiskErrorAfter:    {"a write fails after it was durable", 6},
+	DiskFull:          {"the disk is full", 3},
+	DiskSlow:          {"a write takes long", 6},
+	BlobFails:         {"a script cannot be written", 20},
+	ProjectFails:      {"the projection cannot be written", 12},
+	ProjectFailsAfter: {"the projection is written and it is said that it was not", 12},
+	OpenFails:         {"a server cannot read its store", 50},
+
+	CrashBefore:      {"a server is killed before a write", 4},
+	CrashAfter:       {"a server is killed after a write", 4},
+	CrashAnywhere:    {"a server is killed", 0},
+	Followed:         {"a server is followed in the middle of a write", 3},
+	FollowedAnywhere: {"a server is followed", 0},
+	ClockForward:     {"the clock jumps forward", 0},
+	ClockBack:        {"the clock jumps back", 0},
+	Slow:             {"everything is slow", 0},
+	ClientGone:       {"a client gives up", 20},
+}
+
+// String says what happens.
+func (f Fault) String() string { return kinds[f].name }
+
+// profile gives a run faults of its own: some kinds often, some not at all.
+func (w *World) profile() {
+	for f := range Faults {
+		w.rates[f] = kinds[f].rate
+		switch r := w.dice.roll("rate", fmt.Sprint(int(f))) % 8; {
+		case w.opt.Calm, r == 0:
+			w.rates[f] = 0
+		case r == 1:
+			w.rates[f] *= 4
+		}
+	}
+}
+
+// fault reports whether a fault happens at a gate, and counts it.
+func (w *World) fault(f Fault, key string) bool {
+	return !w.calm && w.rates[f] > 0 && w.dice.chance(f.String(), key, w.rates[f]) && w.inject(f, key)
+}
+
+// inject counts a fault that happens, unless it may not.
+func (w *World) inject(f Fault, key string) bool {
+	name := f.String() + " at: " + key
+	if !w.allowed(name) {
+		return false
+	}
+	w.out.Faults[f]++
+	w.out.Done = append(w.out.Done, name)
+	w.say("*** %s", f)
+	return true
+}
+
+// latency is how long something takes on its way: mostly next to nothing, sometimes
+// longer than anybody expects.
+func (w *World) latency(key string) time.Duration {
+	s := w.dice.stream("latency", key)
+	var d time.Duration
+	switch r := s.n(100); {
+	case r < 70:
+		d = s.between(10*time.Microsecond, 3*time.Millisecond)
+	case r < 92:
+		d = s.between(3*time.Millisecond, 80*time.Millisecond)
+	case r < 99:
+		d = s.between(80*time.Millisecond, 2*time.Second)
+	default:
+		d = s.between(2*time.Second, 10*time.Second)
+	}
+	if w.slow > 1 {
+		d *= w.slow
+	}
+	return d
+}

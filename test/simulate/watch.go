@@ -1,0 +1,164 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/test/simulate/model"
+)
+
+// watch is a watch of the engine on its way to one server.
+type watch struct {
+	w       *World
+	s       *server
+	deliver chan engine.Event
+	broken  chan struct{} // closed when the connection is gone
+	ended   bool
+	last    time.Duration // when the last report that was sent arrives
+	held    *engine.Event // overtaken
+}
+
+func (st *watch) end() {
+	if !st.ended {
+		st.ended = true
+		close(st.broken)
+	}
+}
+
+// Watch is engine.Engine's. Reports come through gates, one at a time.
+func (d *driver) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
+	w, s := d.w, d.s
+	v, err := w.pass(ctx, s, s.name+" watches", false, func(key string, answer func(any, error)) {
+		e := w.machine.driver
+		if e == nil || w.fault(CallLost, key) {
+			answer(nil, errNoAnswer)
+			return
+		}
+		st := &watch{w: w, s: s, deliver: make(chan engine.Event, 16), broken: make(chan struct{})}
+		w.machine.streams = append(w.machine.streams, st)
+		inner, cancel := context.WithCancel(context.Background())
+		go func() {
+			<-st.broken
+			cancel()
+		}()
+		go func() {
+			_ = e.Watch(inner, after, func(ev engine.Event) error {
+				st.send(ev)
+				return inner.Err()
+			})
+		}()
+		answer(st, nil)
+	})
+	if err != nil {
+		return err
+	}
+	st := v.(*watch)
+	for {
+		select {
+		case ev := <-st.deliver:
+			if err := f(ev); err != nil {
+				return err
+			}
+		case <-st.broken:
+			return errNoAnswer
+		case <-s.gone:
+			return errGone
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// send puts a report on its way, behind those before it.
+func (st *watch) send(ev engine.Event) {
+	w := st.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := &ev.Report
+	key := w.number(fmt.Sprintf("%s hears that %s is %s", st.s.name, r.Ref, r.Phase))
+	st.last = max(st.last, w.now()+w.latency(key))
+	w.stand(st.s, key, st.last, func(key string) { st.arrive(key, ev) })
+}
+
+// arrive is a report at the server, unless something becomes of it on its way.
+func (st *watch) arrive(key string, ev engine.Event) {
+	w := st.w
+	if st.ended {
+		return
+	}
+	switch {
+	case w.fault(ReportsLost, key):
+		st.end()
+		return
+	case w.fault(ReportLate, key):
+		d := w.dice.stream("late", key).between(time.Second, 60*time.Second)
+		w.arrive(st.s, key+" late", d, func(string) { st.hand(ev) })
+		return
+	case st.held == nil && w.fault(ReportsReordered, key):
+		held := ev
+		st.held = &held
+		return
+	}
+	if w.fault(ReportWrongJob, key) {
+		wrong := ev
+		wrong.Report.Job++
+		st.soon(key+", of another job", wrong)
+	}
+	st.hand(ev)
+	if st.held != nil {
+		st.soon(key+", overtaken", *st.held)
+		st.held = nil
+	}
+	if w.fault(ReportDoubled, key) {
+		st.soon(key+", again", ev)
+	}
+	w.again(st, key, ev)
+}
+
+// soon hands over a report in the next event.
+func (st *watch) soon(key string, ev engine.Event) {
+	st.w.arrive(st.s, key, 0, func(string) { st.hand(ev) })
+}
+
+// again lets reports come that are about the past or about nothing.
+func (w *World) again(st *watch, key string, ev engine.Event) {
+	past := w.machine.old[ev.Report.Job]
+	s := w.dice.stream("again", key)
+	var same, earlier []engine.Report
+	for _, r := range past {
+		if r.Ref == ev.Report.Ref {
+			same = append(same, r)
+		} else {
+			earlier = append(earlier, r)
+		}
+	}
+	if len(same) > 0 && w.fault(ReportStale, key) {
+		st.soon(key+", an old one", engine.Event{Cursor: ev.Cursor, Report: same[s.n(len(same))]})
+	}
+	if len(earlier) > 0 && w.fault(ReportOldAttempt, key) {
+		st.soon(key+", of an earlier attempt", engine.Event{Cursor: ev.Cursor, Report: earlier[s.n(len(earlier))]})
+	}
+	if w.fault(ReportStrange, key) {
+		r := ev.Report
+		r.Ref.Allocation += 1000
+		st.soon(key+", of an unknown attempt", engine.Event{Cursor: ev.Cursor, Report: r})
+	}
+	if len(past) < 12 {
+		w.machine.old[ev.Report.Job] = append(past, ev.Report)
+	}
+}
+
+// hand gives a report to the server.
+func (st *watch) hand(ev engine.Event) {
+	if st.ended || st.s.dead {
+		return
+	}
+	r := ev.Report
+	st.w.tell(model.Heard{Epoch: st.s.epoch, Ref: r.Ref, Report: &r})
+	select {
+	case st.deliver <- ev:
+	default: // nobody reads any more
+	}
+}

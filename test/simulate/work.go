@@ -1,0 +1,150 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// Act is something that happens at a time of its own: a request, or an outrage.
+type Act struct {
+	Name string // unique in a plan
+	At   time.Duration
+	Do   func(*World)
+}
+
+// workload makes the requests and outrages of a seed.
+func (w *World) workload() []Act {
+	s := w.dice.stream("workload", "")
+	n := 10 + s.n(14)
+	span := s.between(40*time.Second, 4*time.Minute)
+	var acts []Act
+	var subs []string // submissions so far
+	for i := range n {
+		name := fmt.Sprintf("r%d", i+1)
+		d := w.dice.stream("request", name)
+		at := d.between(0, span)
+		if i < 3 || d.one(50) {
+			subs = append(subs, name)
+			acts = append(acts, w.submission(name, at, slices.Clone(subs), d))
+			continue
+		}
+		acts = append(acts, w.change(name, at, slices.Clone(subs), d))
+	}
+	return append(acts, w.outrages(span)...)
+}
+
+// submission is the request to run something new.
+func (w *World) submission(name string, at time.Duration, subs []string, d *stream) Act {
+	spec, after := w.specOf(name, subs[:len(subs)-1], d)
+	return Act{Name: name + " submits " + shown(spec), At: at, Do: func(w *World) {
+		if spec := w.resolve(spec, after); spec != nil {
+			w.submit(name, spec)
+		}
+	}}
+}
+
+// wait is a dependency on another submission, whose number is not known yet.
+type wait struct {
+	kind job.DependencyKind
+	on   string
+	kill *bool
+}
+
+// specOf makes a job.
+func (w *World) specOf(name string, earlier []string, d *stream) (*job.Spec, *wait) {
+	spec := &job.Spec{
+		Name: name, Owner: job.Owner{User: pick(d, "ann", "bob"), UID: 1000}, Requeue: d.one(50),
+		Priority: int64(d.n(3)), TimeLimit: pick(d, 0, 30*time.Second, time.Minute, 5*time.Minute), WorkDir: "/work",
+		Program: job.Program{Kind: job.Batch, ScriptName: name}, Source: job.Source{Form: "sbatch"},
+	}
+	groups := 1
+	if d.one(12) {
+		groups = 2
+	}
+	for range groups {
+		spec.Groups = append(spec.Groups, groupOf(w.machine.nodes[0].Devices != nil, d))
+	}
+	begin := w.start.Add(time.Duration(d.n(180)) * time.Second)
+	switch r := d.n(100); {
+	case r < 10:
+		spec.Held = true
+	case r < 20:
+		spec.Begin = begin
+	case r < 28:
+		spec.Deadline = begin.Add(2 * time.Minute)
+	case r < 40:
+		spec.Array = &job.ArraySpec{Text: "0-3", Indices: []uint32{0, 1, 2, 3}[:2+d.n(3)], MaxRunning: uint32(d.n(3)), Step: 1}
+	case r < 58 && len(earlier) > 0:
+		kind := pick(d, job.After, job.AfterAny, job.AfterOK, job.AfterNotOK, job.Singleton)
+		kill := d.one(50)
+		return spec, &wait{kind, earlier[d.n(len(earlier))], &kill}
+	}
+	return spec, nil
+}
+
+// groupOf makes a task group that fits into an empty pool, mostly.
+func groupOf(gpus bool, d *stream) job.TaskGroup {
+	g := job.TaskGroup{Tasks: job.Count{Want: 1}, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(1 + d.n(3))}}}
+	switch r := d.n(10); {
+	case r < 4:
+	case r < 7:
+		g.Tasks.Want = 2
+		g.Nodes, g.TasksPerNode = job.Range{Min: 2, Max: 2}, 1
+	case r < 8:
+		g.Tasks.Want = 1 + d.n(3)
+		g.PerTask.CPU = resource.CPUs(1)
+	case r < 9:
+		g.Exclusive = true
+	default:
+		g.Constraint = job.Constraint{Text: "fast", Alternatives: [][]string{{"fast"}}}
+	}
+	if gpus && d.one(30) {
+		g.PerTask.Devices = []resource.DeviceRequest{{Kind: "gpu", Count: 1}}
+	}
+	return g
+}
+
+// shown says in few words what a job asks for.
+func shown(s *job.Spec) string {
+	text := "a job"
+	switch {
+	case s.Array != nil:
+		text = fmt.Sprintf("an array of %d, %d at a time", len(s.Array.Indices), s.Array.MaxRunning)
+	case len(s.Groups) > 1:
+		text = "a job of two groups"
+	case s.Groups[0].Nodes.Min > 1:
+		text = "a gang"
+	}
+	for _, x := range []struct {
+		is   bool
+		text string
+	}{{s.Held, "held"}, {!s.Begin.IsZero(), "to begin later"}, {!s.Deadline.IsZero(), "with a deadline"}, {s.Requeue, "to be requeued"}} {
+		if x.is {
+			text += ", " + x.text
+		}
+	}
+	return text
+}
+
+// resolve puts the numbers of accepted jobs into a specification; nil if there is
+// none yet.
+func (w *World) resolve(spec *job.Spec, after *wait) *job.Spec {
+	if after == nil {
+		return spec
+	}
+	c := job.DependencyClause{Kind: after.kind}
+	if after.kind != job.Singleton {
+		id, ok := w.jobs[after.on]
+		if !ok {
+			return spec
+		}
+		c.Jobs = []job.JobRef{{Job: id}}
+	}
+	out := *spec
+	out.Depends = job.Dependency{Clauses: []job.DependencyClause{c}, KillIfNever: after.kill}
+	return &out
+}

@@ -1,0 +1,226 @@
+// Package simulate runs the whole control plane in a world in which everything that
+// can go wrong does: production code of control, the ledger, the scheduling core,
+// dispatch, reconcile and the store, over the fake engine, inside a bubble of
+// testing/synctest.
+//
+// Whatever goes outside (a write, a call of the engine, its answer, a report, a timer)
+// stops at a gate. Once nothing else can move, a scheduler opens the gate whose turn
+// it is, perhaps with a fault, and lets everything come to rest again: that is one
+// event. Times and faults follow from a seed and from the name of the gate, so the
+// same seed twice is the same history to the byte, and a run from which some requests
+// and faults were taken out keeps the others: that is how a failure is shortened.
+//
+// The model (package model) is told of every fact and judges after every event. At
+// the end the faults stop and the world has to come to rest.
+//
+// It does not simulate users other than by requests, nor the server's HTTP, and time
+// inside of the process does not pass: only what waits takes time.
+package simulate
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/store"
+	"github.com/coxswain-sched/coxswain/test/simulate/model"
+)
+
+// Options choose a run.
+type Options struct {
+	Seed uint64
+	// Only are the names of the requests and faults that may happen; nil: all that
+	// the seed brings.
+	Only map[string]bool
+	// Plan replaces the requests and outrages that follow from the seed; Calm leaves
+	// out the faults that do.
+	Plan []Act
+	Calm bool
+	// CrashAt kills the server at its write of the journal of that number, counted
+	// over all servers from 1: before the write is made, or after with CrashAfter.
+	CrashAt    int
+	CrashAfter bool
+	// Store is an empty store; nil: one in memory. It is not closed.
+	Store store.Store
+	// Story keeps every fact, as a sentence.
+	Story bool
+}
+
+// Result is what became of a run.
+type Result struct {
+	Seed    uint64
+	Events  int
+	Writes  int           // of the journal
+	Passed  time.Duration // in the world
+	Faults  [Faults]int
+	Broken  []model.Violation // what the model found; nil: nothing
+	Events0 int               // events before the faults stopped
+	Done    []string          // requests and faults that happened, in order
+	Story   []string
+}
+
+// World is one run.
+type World struct {
+	opt   Options
+	dice  dice
+	start time.Time
+	rates [Faults]float64
+	model *model.Model
+	store store.Store
+
+	offset atomic.Int64 // of the wall clock
+	slow   time.Duration
+
+	mu     sync.Mutex // guards what goroutines of the servers touch
+	seen   map[string]int
+	gates  gates
+	later  []model.Fact // to be told when everything is at rest
+	heard  []answered
+	opened []opening
+	ended  []*server
+
+	machine *machine
+	servers []*server // that live, oldest first
+	born    int
+	full    bool // no room on the disk
+	calm    bool
+	jobs    map[string]job.ID // request → the number that it got
+	tasks   map[string]int    // … and how many tasks
+	asked   int
+	out     Result
+}
+
+// Run makes a world and lets it run to its end. It must be called in a bubble of
+// testing/synctest.
+func Run(opt Options) Result {
+	w := &World{
+		opt: opt, dice: dice(opt.Seed), start: time.Now(), model: model.New(), store: opt.Store,
+		seen: map[string]int{}, jobs: map[string]job.ID{}, tasks: map[string]int{}, out: Result{Seed: opt.Seed},
+	}
+	if w.store == nil {
+		w.store = &store.Memory{}
+	}
+	w.profile()
+	w.machine = newMachine(w)
+	plan := opt.Plan
+	if plan == nil {
+		plan = w.workload()
+	}
+	last := time.Duration(0)
+	for _, a := range plan {
+		if w.allowed(a.Name) {
+			w.act(a)
+			last = max(last, a.At)
+		}
+	}
+	w.open()
+	w.run(last + 2*time.Minute)
+	w.calmDown()
+	w.settle()
+	w.end()
+	w.out.Passed = w.now()
+	return w.out
+}
+
+func (w *World) now() time.Duration { return time.Since(w.start) }
+
+// allowed reports whether a request or a fault may happen.
+func (w *World) allowed(name string) bool { return w.opt.Only == nil || w.opt.Only[name] }
+
+// act lets something of the plan happen at its time.
+func (w *World) act(a Act) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stand(nil, a.Name, a.At, func(string) {
+		w.out.Done = append(w.out.Done, a.Name)
+		a.Do(w)
+	})
+}
+
+// run opens gates until a time, or until something is broken.
+func (w *World) run(until time.Duration) {
+	for len(w.out.Broken) == 0 && w.step(until) {
+	}
+	if left := until - w.now(); left > 0 && len(w.out.Broken) == 0 {
+		time.Sleep(left)
+	}
+}
+
+// step lets the next event happen, if it is before a time.
+func (w *World) step(until time.Duration) bool {
+	w.rest()
+	g := w.next()
+	at := time.Duration(-1)
+	if g != nil {
+		at = g.at
+	}
+	if t, ok := w.machine.world.Next(); ok && (at < 0 || t.Sub(w.start) < at) {
+		at, g = t.Sub(w.start), nil
+	}
+	if at < 0 || at > until {
+		return false
+	}
+	if d := at - w.now(); d > 0 {
+		time.Sleep(d) // timers of the production code may fire and bring other gates
+		return true
+	}
+	w.out.Events++
+	if g == nil {
+		w.happen()
+		return true
+	}
+	w.take(g)
+	if !g.quiet {
+		w.say("%s", g.key)
+	}
+	g.open()
+	return true
+}
+
+// rest waits until nothing moves by itself, and tells the model what was seen.
+func (w *World) rest() {
+	for {
+		synctest.Wait()
+		if !w.collect() {
+			break
+		}
+	}
+	w.look(false)
+}
+
+// happen lets the work of the engine go on.
+func (w *World) happen() {
+	w.say("time passes for what runs")
+	w.machine.world.Advance()
+}
+
+// say adds a line to the story.
+func (w *World) say(format string, args ...any) {
+	if !w.opt.Story {
+		return
+	}
+	line := fmt.Sprintf(format, args...)
+	w.out.Story = append(w.out.Story, fmt.Sprintf("%11.3fs  %s", w.now().Seconds(), line))
+}
+
+// tell lets the model know a fact. Only the scheduler's goroutine tells.
+func (w *World) tell(f model.Fact) {
+	if w.opt.Story {
+		w.say("    %s", f)
+	}
+	v := w.model.Tell(f)
+	for _, b := range v {
+		w.say("!!! %s", b)
+	}
+	w.out.Broken = append(w.out.Broken, v...)
+}
+
+// note keeps a fact until everything is at rest. Any goroutine may call it.
+func (w *World) note(f model.Fact) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.later = append(w.later, f)
+}
