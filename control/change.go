@@ -214,7 +214,10 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 		ev.Kind = EventRequeued
 		ev.after(v.State, v.By)
 	}),
-	kindExpired: teller(func(ev *Event, v *expired) { ev.Kind, ev.State = EventDeadline, v.State.String() }),
+	kindExpired: teller(func(ev *Event, v *expired) {
+		ev.Kind, ev.State = EventDeadline, v.State.String()
+		ev.after(v.After, "")
+	}),
 	kindSuspend: teller(func(ev *Event, v *suspend) {
 		ev.Kind = EventResumed
 		if v.On {

@@ -190,7 +190,7 @@ func (l *loop) timeOver(e *entry, now time.Time) bool {
 
 // expire stages the end of a running job whose time is over.
 func (l *loop) expire(e *entry, state job.State) {
-	v := expired{State: state, Grace: l.cfg.Grace}
+	v := expired{State: state, Grace: l.cfg.Grace, After: stateOf(e.state)}
 	l.stage(kindExpired, e.id, job.Actor{}, v, func() { l.stop(e, v.Grace, 0, "its time is over") })
 }
 

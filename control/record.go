@@ -99,10 +99,11 @@ type requeue struct {
 
 // expired ends a job whose time is over: State DEADLINE, or TIMEOUT for a limit that
 // was lowered while it ran. A pending job has ended with it, a running one is being
-// stopped.
+// stopped: After is its state until then.
 type expired struct {
 	State job.State     `json:"state"`
 	Grace time.Duration `json:"grace"`
+	After *job.State    `json:"after,omitempty"`
 }
 
 // suspend stops the processes of a job, or continues them.

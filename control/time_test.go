@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -106,6 +107,16 @@ func TestALimitThatWasLoweredEndsARunningJob(t *testing.T) {
 	b.hand.stopped(t, v.Ref)
 	b.hand.end(v, engine.Stopped, 0)
 	b.state(id, job.Timeout)
+	// It has ended once: what stopped it has not.
+	var told []string
+	for _, ev := range b.events(b.ctl.LastEvent()) {
+		if ev.Kind == control.EventDeadline || ev.Kind == control.EventEnded {
+			told = append(told, ev.Kind+" "+ev.State)
+		}
+	}
+	if want := []string{"expired RUNNING", "ended TIMEOUT"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
 }
 
 func TestFailedAttemptsAreSpacedAndBounded(t *testing.T) {
