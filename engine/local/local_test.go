@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 func newEngine(t *testing.T, cfg local.Config) *local.Engine {
 	t.Helper()
@@ -114,6 +115,12 @@ func until(t *testing.T, e engine.Engine, ref engine.Ref, want func(engine.Repor
 func gone(r engine.Report) bool { return r.Gone }
 
 func running(r engine.Report) bool { return len(r.Tasks) > 0 && r.Tasks[0].Running }
+
+// everywhere says that every supervisor has acted on the command to go on: one that is
+// stopped before that is ended, as one that does not act on a command.
+func everywhere(r engine.Report) bool {
+	return running(r) && !slices.ContainsFunc(r.Nodes, func(n engine.NodeReport) bool { return n.Phase < engine.Running })
+}
 
 // eventually waits for what no event tells.
 func eventually(t *testing.T, what string, is func() bool) {

@@ -86,10 +86,10 @@ func gate(t *testing.T, l *engine.Launch) func() {
 
 // A supervisor that does not answer is ended, and what it watched over with it.
 func TestDeafSupervisor(t *testing.T) {
-	e := newEngine(t, local.Config{Deaf: time.Second})
+	e := newEngine(t, local.Config{Deaf: 2 * time.Second})
 	l := plan(t, e, 2, "trap '' TERM; sleep 600 & echo ready; while :; do sleep 1; done")
 	launch(t, e, l)
-	r := until(t, e, l.Ref, running)
+	r := until(t, e, l.Ref, everywhere)
 	script := r.Tasks[0].PID
 	for _, n := range r.Nodes {
 		if err := unix.Kill(n.PID, unix.SIGSTOP); err != nil {
@@ -114,7 +114,7 @@ func TestDeafSupervisor(t *testing.T) {
 
 // A gang of which a node is never ready is undone.
 func TestNeverReady(t *testing.T) {
-	e := newEngine(t, local.Config{Ready: 200 * time.Millisecond, Deaf: 200 * time.Millisecond})
+	e := newEngine(t, local.Config{Ready: 2 * time.Second, Deaf: 2 * time.Second})
 	l := plan(t, e, 3, "exit 0")
 	hang := filepath.Join(e.Root(), "hang."+l.Claims[1].Node)
 	if err := os.WriteFile(hang, nil, 0o600); err != nil {

@@ -201,10 +201,10 @@ func TestSpare(t *testing.T) {
 // A supervisor that hangs is seen although nobody tells it anything, and is not
 // taken for dead.
 func TestHungSupervisorIsSeen(t *testing.T) {
-	e := newEngine(t, local.Config{Pulse: 50 * time.Millisecond, Deaf: time.Second})
+	e := newEngine(t, local.Config{Pulse: 50 * time.Millisecond, Deaf: 2 * time.Second})
 	l := plan(t, e, 2, "exec sleep 600")
 	launch(t, e, l)
-	r := until(t, e, l.Ref, running)
+	r := until(t, e, l.Ref, everywhere)
 	pid := r.Nodes[1].PID
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -224,8 +224,8 @@ func TestHungSupervisorIsSeen(t *testing.T) {
 
 // A second word to end does no harm to a supervisor that is ending its work.
 func TestStopTwice(t *testing.T) {
-	e := newEngine(t, local.Config{Deaf: 300 * time.Millisecond})
-	l := plan(t, e, 1, "trap 'sleep 1; exit 7' TERM", "echo; while :; do sleep 0.01; done")
+	e := newEngine(t, local.Config{Deaf: 2 * time.Second})
+	l := plan(t, e, 1, "trap 'sleep 3; exit 7' TERM", "echo; while :; do sleep 0.01; done")
 	launch(t, e, l)
 	r := until(t, e, l.Ref, running)
 	eventually(t, "the script has begun", func() bool { return read(t, r.Files[0]) != "" })

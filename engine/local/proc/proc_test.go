@@ -2,11 +2,13 @@ package proc
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestParse(t *testing.T) {
@@ -26,7 +28,8 @@ func TestParse(t *testing.T) {
 }
 
 func TestProcessesOfATest(t *testing.T) {
-	const mark = "COX_TEST_MARK=of this test"
+	// Another run of this test may be beside it, or its last process be about to go.
+	mark := fmt.Sprintf("COX_TEST_MARK=of this test %d.%d", os.Getpid(), time.Now().UnixNano())
 	// A shell with a child, and a child of that in a session of its own.
 	cmd := exec.Command("sh", "-c", "setsid sleep 600 & echo; wait")
 	cmd.Env = append(os.Environ(), mark)
