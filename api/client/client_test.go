@@ -19,7 +19,7 @@ func talk(t *testing.T, f http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(f)
 	t.Cleanup(s.Close)
-	c, err := New(Options{URL: s.URL, Token: "cox_t", Timeout: 200 * time.Millisecond})
+	c, err := New(Options{URL: s.URL, Token: "cox_t", Timeout: 2 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,11 @@ func TestAnswersThatAreNone(t *testing.T) {
 			fmt.Fprint(w, `{"status":409,"title":"conflict","detail":"no","remedy":"yes","errors":[{"line":4,"message":"m"}]}`)
 		}, fault.Conflict, "no", "yes"},
 	} {
-		_, err := talk(t, c.answer).Info(t.Context())
+		client := talk(t, c.answer)
+		if c.name == "too slow" {
+			client.timeout = 50 * time.Millisecond
+		}
+		_, err := client.Info(t.Context())
 		if fault.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.want) || !strings.Contains(fault.Remedy(err), c.remedy) {
 			t.Errorf("%s: %s: %v (%s)", c.name, fault.KindOf(err), err, fault.Remedy(err))
 		}
