@@ -44,7 +44,7 @@ with_services_forbidden() (
 )
 
 apt_install() {
-	local get=(apt-get -qq -o DPkg::Lock::Timeout=120)
+	local get=(apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=5)
 	export DEBIAN_FRONTEND=noninteractive
 	"${get[@]}" install --no-install-recommends -y "$@" >"$LAB/apt.log" 2>&1 ||
 		{ "${get[@]}" update && "${get[@]}" install --no-install-recommends -y "$@"; } >>"$LAB/apt.log" 2>&1

@@ -36,13 +36,13 @@ func newRealSbatch(t *testing.T) realSbatch {
 }
 
 // read returns the options of each component as sbatch prints them, or its first
-// error. It waits for as many components as are wanted, at most two seconds.
+// error. It waits for as many components as are wanted, at most half a minute.
 func (r realSbatch) read(script []byte, want int) (components []map[string]string, refused string, err error) {
 	file := filepath.Join(r.dir, "job.sbatch")
 	if err := os.WriteFile(file, script, 0o600); err != nil {
 		return nil, "", err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sbatch", "-vv", "--test-only", file)
 	cmd.Env = []string{"SLURM_CONF=" + filepath.Join(r.dir, "slurm.conf"), "PATH=" + os.Getenv("PATH")}

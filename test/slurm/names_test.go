@@ -1,6 +1,7 @@
 package slurmtest
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +64,13 @@ func compareHeader(t *testing.T, l *lab, s *facetest.Server, name string, args .
 		}
 		return lines[0]
 	}
-	real, ours := l.run(t, name, args...), s.Run(faces[name], "", args...)
+	// Slurm's sinfo compares every two lines of a list, which takes minutes where each
+	// node and partition has one; the title is the same for a single node.
+	few := args
+	if name == "sinfo" && slices.Contains([]string{"-o", "-O"}, args[0]) {
+		few = append([]string{"-n", "node1", "-p", "main"}, args...)
+	}
+	real, ours := l.run(t, name, few...), s.Run(faces[name], "", args...)
 	want, got := title(real.stdout), title(ours.Out)
 	if want != got {
 		t.Errorf("%s %q: titles\n%q, Slurm has\n%q", name, args, got, want)
