@@ -173,7 +173,7 @@ func TestTopPassesOnlyOnesOwn(t *testing.T) {
 		var next control.View
 		for _, id := range ids {
 			if !slices.Contains(order, id) {
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				next = b.any(ctx, ids, order)
 				cancel()
 				break

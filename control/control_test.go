@@ -82,7 +82,7 @@ func (b *bench) submit(s *job.Spec) job.ID {
 // until waits for a job to be as wanted, and checks every invariant then.
 func (b *bench) until(id job.ID, what string, ok func(control.View) bool) control.View {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
 	defer cancel()
 	views, last, err := b.ctl.Jobs(ctx)
 	for err == nil {
@@ -440,7 +440,7 @@ func TestAFullDiskKeepsNobodyWaiting(t *testing.T) {
 	v := b.launched(id)
 	st.set(true)
 	h.end(v, engine.Exited, 0) // what cannot be refused is tried again and again
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for range 3 {
 		if err := ask(ctx, ctl, id, control.Cancel{Grace: 0}); fault.KindOf(err) != fault.Exhausted {

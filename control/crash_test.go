@@ -330,7 +330,7 @@ func (c *chaos) help(ctl *control.Control, v *control.View) {
 
 // settle waits until every job has ended and the engine has nothing left.
 func (c *chaos) settle(ctl *control.Control, n noted, accepted map[job.ID]bool) {
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	if err := ctl.SetNodes(c.t.Context(), job.Actor{}, []string{"n1", "n2", "n3"}, false, ""); err != nil {
 		c.t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (h *hand) stopped(t *testing.T, ref engine.Ref) []engine.Stop {
 		}
 		select {
 		case <-wake:
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("attempt %s was never stopped", ref)
 		}
 	}

@@ -49,7 +49,7 @@ func TestWhatIsOldLeavesTheStore(t *testing.T) {
 		b.pass(c, time.Second)
 	}
 	records, jobs := 0, 0
-	for deadline := time.Now().Add(20 * time.Second); records == 0 || jobs == 0; {
+	for deadline := time.Now().Add(2 * time.Minute); records == 0 || jobs == 0; {
 		b.pass(c, time.Hour)
 		select {
 		case res := <-p.done:

@@ -100,7 +100,7 @@ func TestMailIsSentByTheCommand(t *testing.T) {
 		t.Fatalf("%+v, %v", j, err)
 	}
 	var text []byte
-	for until := time.Now().Add(20 * time.Second); text == nil; { // another process writes the file
+	for until := time.Now().Add(2 * time.Minute); text == nil; { // another process writes the file
 		files, err := filepath.Glob(box + ".[0-9]*")
 		if err != nil {
 			t.Fatal(err)

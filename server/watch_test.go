@@ -32,7 +32,7 @@ var errEnough = errors.New("enough")
 // collect watches until an event of job last.
 func collect(t testing.TB, c *client.Client, o client.WatchOptions, last job.ID) []api.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var got []api.Event
 	err := c.Watch(ctx, o, func(e api.Event) error {
@@ -118,7 +118,7 @@ func dialWatch(t testing.TB, r *running, path string) (net.Conn, *bufio.Reader) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute))
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: cox\r\n\r\n", path)
 	br := bufio.NewReader(conn)
 	for {
@@ -327,7 +327,7 @@ func TestAWatcherThatDoesNotReadIsCutOff(t *testing.T) {
 	if got := <-good; len(got) != n {
 		t.Errorf("the reader got %d of %d", len(got), n)
 	}
-	for deadline := time.Now().Add(10 * time.Second); r.metrics.cut.Load() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); r.metrics.cut.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the lazy one is still there")
 		}

@@ -14,12 +14,12 @@ import (
 // waitFor polls for something that has no event.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited 10 s for %s", what)
+			t.Fatalf("waited two minutes for %s", what)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}

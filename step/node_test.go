@@ -161,7 +161,7 @@ func TestInputNobodyReads(t *testing.T) {
 
 func TestStrangersAndOtherVersionsAreRefused(t *testing.T) {
 	c := launch(t, uniform(1, 1, 1, 0))
-	conn, err := net.DialTimeout("unix", c.alloc.Nodes[0].Socket, time.Second)
+	conn, err := net.DialTimeout("unix", c.alloc.Nodes[0].Socket, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func (s *screen) read() {
 // until waits until a text was written after all that was waited for before.
 func (s *screen) until(text string) {
 	s.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		s.mu.Lock()
 		at := bytes.Index(s.text.Bytes(), []byte(text))
@@ -199,7 +199,7 @@ func TestOnATerminal(t *testing.T) {
 		if got != "11" {
 			t.Errorf("cancelled %q", got)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("nothing was cancelled")
 	}
 	s.press("q")

@@ -101,7 +101,7 @@ func coxAt(t *testing.T, server, stdin string, args ...string) ran {
 	a := newApp()
 	a.in, a.out, a.err = strings.NewReader(stdin), &out, &err
 	a.now = func() time.Time { return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) }
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	code := a.execute(ctx, append([]string{"--server", server}, args...))
 	return ran{out.String(), err.String(), code}

@@ -167,7 +167,7 @@ func TestWorkOfAKilledRunEndsWhereNobodyCanTakeItUp(t *testing.T) {
 	if code := c.wait(); code != -1 {
 		t.Fatalf("exit %d", code)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for len(c.left()) > 0 {
 		if time.Now().After(deadline) {
 			t.Fatalf("left running: %q", c.left())

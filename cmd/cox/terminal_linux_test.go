@@ -69,7 +69,7 @@ func (c *console) read() {
 // until waits for a text after all that was waited for before.
 func (c *console) until(text string) {
 	c.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		c.mu.Lock()
 		at := bytes.Index(c.text.Bytes(), []byte(text))
@@ -216,7 +216,7 @@ func TestExecOnATerminal(t *testing.T) {
 		if got != [2]uint16{33, 99} {
 			t.Errorf("size %v", got)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the new size was never told")
 	}
 	c.press("\x03")
