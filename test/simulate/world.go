@@ -217,10 +217,3 @@ func (w *World) tell(f model.Fact) {
 	}
 	w.out.Broken = append(w.out.Broken, v...)
 }
-
-// note keeps a fact until everything is at rest. Any goroutine may call it.
-func (w *World) note(f model.Fact) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.later = append(w.later, f)
-}
