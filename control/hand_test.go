@@ -26,13 +26,14 @@ type hand struct {
 	reports  map[engine.Ref]engine.Report
 	launches map[engine.Ref]int // calls, repeated ones too
 	stops    map[engine.Ref][]engine.Stop
+	fenced   map[engine.Ref]bool
 	log      []engine.Report
 	wake     chan struct{}
 	launch   func(engine.Ref) error // what Launch answers; nil: success
 }
 
 func newHand(nodes, gpus int) *hand {
-	h := &hand{reports: map[engine.Ref]engine.Report{}, launches: map[engine.Ref]int{}, stops: map[engine.Ref][]engine.Stop{}, wake: make(chan struct{})}
+	h := &hand{reports: map[engine.Ref]engine.Report{}, launches: map[engine.Ref]int{}, stops: map[engine.Ref][]engine.Stop{}, fenced: map[engine.Ref]bool{}, wake: make(chan struct{})}
 	for i := range nodes {
 		n := fleet.Node{Name: fmt.Sprintf("n%d", i+1), State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(8)}}
 		for d := range gpus {
@@ -53,6 +54,9 @@ func (h *hand) Launch(_ context.Context, l *engine.Launch) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.launches[l.Ref]++
+	if h.fenced[l.Ref] {
+		return fault.New(fault.Conflict, "attempt %s is fenced", l.Ref)
+	}
 	if h.launch != nil {
 		if err := h.launch(l.Ref); err != nil {
 			return err
@@ -70,6 +74,10 @@ func (h *hand) Stop(_ context.Context, ref engine.Ref, s engine.Stop) error {
 	h.stops[ref] = append(h.stops[ref], s)
 	close(h.wake)
 	h.wake = make(chan struct{})
+	if _, known := h.reports[ref]; !known {
+		h.fenced[ref] = true
+		return fault.New(fault.NotFound, "no attempt %s", ref)
+	}
 	return nil
 }
 
@@ -138,6 +146,7 @@ func (h *hand) Forget(_ context.Context, ref engine.Ref) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.reports, ref)
+	h.fenced[ref] = true
 	return nil
 }
 

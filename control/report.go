@@ -77,7 +77,7 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 		return job.Cancelled, job.ByUser, 0
 	case a.expired != nil && (stopped || r.Cause == engine.NodeLost):
 		return a.expired.State, job.ByControl, 0
-	case a.requeue != nil && stopped:
+	case a.requeue != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Pending, job.ByUser, job.Requeued
 	}
 	switch r.Cause {
@@ -118,7 +118,7 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
 
 func (l *loop) orphan(ref engine.Ref) {
 	l.cfg.Log.Warn("the engine runs what the ledger does not hold, ending it", "ref", ref)
-	l.dispatch.Stop(ref, engine.Stop{Grace: 0, Reason: "not in the ledger"})
+	l.dispatch.Stop(ref, engine.Stop{Grace: 0, Reason: "not in the ledger"}, nil)
 }
 
 // extend tells the core when a job that has now started will reach its limit.
@@ -147,14 +147,13 @@ func (l *loop) resume() {
 	}
 }
 
-// compare asks the engine for everything it has, apart from the loop, and posts
+// compare asks the engine for everything it has, apart from the loop, and looks into
 // what disagrees with the ledger as it was before.
 func (l *loop) compare() {
-	live := l.state.led.Live()
-	var running []ledger.Allocation
-	for _, a := range live {
-		if l.state.jobs[a.Job].flags&job.Configuring == 0 { // others are still on their way to the engine
-			running = append(running, a)
+	var taken []ledger.Allocation
+	for _, a := range l.state.led.Live() {
+		if l.state.jobs[a.Job].flags&job.Configuring == 0 || !l.dispatch.Busy(reconcile.Ref(a)) {
+			taken = append(taken, a) // others are still on their way to the engine
 		}
 	}
 	l.helpers.Go(func() {
@@ -170,7 +169,7 @@ func (l *loop) compare() {
 			l.cfg.Log.Warn("the engine's list cannot be had", "error", err)
 			return
 		}
-		for _, f := range reconcile.Compare(running, reports) {
+		for _, f := range reconcile.Compare(taken, reports) {
 			if f.Kind != reconcile.Missing {
 				continue
 			}
@@ -181,11 +180,22 @@ func (l *loop) compare() {
 	})
 }
 
-// missing is the message for an attempt that was running and of which the engine,
-// asked again, is certain to have nothing.
+// missing is the message for an attempt that the engine took and of which, asked
+// again, it has nothing. It is not free yet: a launch that was repeated may still be
+// on its way.
 func (l *loop) missing(a ledger.Allocation) message {
 	return message{job: a.Job, run: func(l *loop) {
 		ref := reconcile.Ref(a)
+		if _, err := l.state.holder(ref); err == nil && !l.dispatch.Busy(ref) {
+			l.dispatch.Stop(ref, engine.Stop{Reason: "the engine has lost it"}, l.vanished(a))
+		}
+	}}
+}
+
+// vanished is for an attempt of which the engine has nothing, and never will.
+func (l *loop) vanished(a ledger.Allocation) func() {
+	ref := reconcile.Ref(a)
+	m := message{job: a.Job, run: func(l *loop) {
 		e, err := l.state.holder(ref)
 		if err != nil {
 			return
@@ -195,4 +205,5 @@ func (l *loop) missing(a ledger.Allocation) message {
 			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: "the engine lost all trace of it",
 		})
 	}}
+	return func() { _ = l.post(l.ctx, m) } // a closed loop hears nothing more
 }

@@ -135,7 +135,7 @@ func (l *loop) launch(e *entry, a ledger.Allocation) {
 // stop asks the engine to end what a job holds.
 func (l *loop) stop(e *entry, grace time.Duration, signal int, why string) {
 	if a, ok := l.state.led.Of(e.id); ok {
-		l.dispatch.Stop(reconcile.Ref(a), engine.Stop{Signal: signal, Grace: grace, Reason: why})
+		l.dispatch.Stop(reconcile.Ref(a), engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanished(a))
 	}
 }
 

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/coxswain-sched/coxswain/eligible"
@@ -32,6 +34,9 @@ type Accepted struct {
 func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	spec := *s.Spec
 	if err := checkSpec(&spec, c.cfg.Clock.Now().UnixNano()); err != nil {
+		return Accepted{}, err
+	}
+	if err := checkWhole(&s); err != nil {
 		return Accepted{}, err
 	}
 	var err error
@@ -114,8 +119,25 @@ func checkSpec(s *job.Spec, now int64) error {
 	return checkText(s)
 }
 
+// checkWhole refuses NUL characters where they would end or split what they stand in:
+// an environment is kept with one behind each variable.
+func checkWhole(s *Submission) error {
+	if bytes.IndexByte(s.Script, 0) >= 0 {
+		return fault.New(fault.Invalid, "the script has a NUL character: it is a binary file").
+			Advise("submit a script that starts it: cox submit -- PROGRAM")
+	}
+	for _, kv := range s.Env {
+		if strings.IndexByte(kv, 0) >= 0 {
+			name, _, _ := strings.Cut(kv, "=")
+			return fault.New(fault.Invalid, "the variable %.40q of the environment has a NUL character", name).
+				Advise("leave the variable out: no process can have it")
+		}
+	}
+	return nil
+}
+
 // checkText refuses bytes that are not UTF-8 where a record of the journal would
-// silently hold others.
+// silently hold others, and NUL characters, which no argument and no file name can have.
 func checkText(s *job.Spec) error {
 	check := func(texts ...string) error {
 		for _, text := range texts {
@@ -123,12 +145,16 @@ func checkText(s *job.Spec) error {
 				return fault.New(fault.Invalid, "%q is not UTF-8", text).
 					Advise("give names and arguments in UTF-8, or set them inside of a script")
 			}
+			if strings.IndexByte(text, 0) >= 0 {
+				return fault.New(fault.Invalid, "%.40q has a NUL character", text).
+					Advise("leave it out: names and arguments end at it")
+			}
 		}
 		return nil
 	}
 	return errors.Join(
 		check(s.Name, s.Comment, s.WorkDir, s.Output.Stdout, s.Output.Stderr, s.Output.Stdin),
-		check(s.Program.Args...), check(s.Env.Set...),
+		check(s.Program.Args...), check(s.Env.Set...), check(s.Env.Export),
 	)
 }
 

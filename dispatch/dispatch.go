@@ -4,9 +4,10 @@
 // Calls about one attempt go out one after the other, in the order in which they
 // were given; attempts do not wait for each other. A call without an answer is
 // repeated, with growing pauses, until it is answered or the dispatcher is closed:
-// engine calls are idempotent by engine.Ref. A launch that the engine refused is
-// reported once nothing of it is known to exist; so is one that was to be stopped
-// before the engine took it, which is not repeated.
+// engine calls are idempotent by engine.Ref. A launch that is to be stopped, or
+// whose end was heard of, is not repeated. One that was refused, or given up, is
+// reported once the engine is certain not to have it and a Stop has made sure that it
+// never begins: a call that got no answer may still arrive.
 package dispatch
 
 import (
@@ -68,30 +69,30 @@ func New(cfg Config) *Dispatcher {
 type Load func(context.Context) (*engine.Launch, error)
 
 // Launch starts an attempt. refused is called, from a goroutine of the dispatcher,
-// if the engine does not take it and is certain to have nothing of it.
+// if the engine does not take it, has nothing of it and never will.
 func (d *Dispatcher) Launch(ref engine.Ref, load Load, refused func(error)) {
 	d.push(ref, call{"launch", func(ctx context.Context) error {
 		err := d.launch(ctx, ref, load)
-		if err == nil || fault.KindOf(err) == fault.Unavailable && !d.stopping(ref) {
+		switch {
+		case err == nil || d.comes(ref, "forget"): // which fences it
+			return nil
+		case fault.KindOf(err) == fault.Unavailable && !d.comes(ref, "stop"):
 			return err
 		}
-		r, probe := d.cfg.Engine.Inspect(ctx, ref)
-		switch {
-		case fault.KindOf(probe) == fault.NotFound && probe != nil:
-			refused(err)
-			return nil
-		case probe != nil:
-			return fault.New(fault.Unavailable, "%w; and whether it exists is not known: %w", err, probe)
-		case d.stopping(ref) || fault.KindOf(err) == fault.Conflict:
-			d.cfg.Log.Info("the engine has it already", "ref", ref, "phase", r.Phase, "launch", err)
-			return nil // its reports say what becomes of it
-		}
-		return fault.New(fault.Unavailable, "launch was answered with an error, yet something of it exists: %w", err)
+		return d.giveUp(ctx, ref, err, refused)
 	}})
 }
 
+var (
+	errStopped = fault.New(fault.Conflict, "it was to be stopped before it was launched")
+	errOver    = fault.New(fault.Conflict, "its end was heard of")
+)
+
 func (d *Dispatcher) launch(ctx context.Context, ref engine.Ref, load Load) error {
-	if d.stopping(ref) {
+	switch {
+	case d.comes(ref, "forget"):
+		return errOver
+	case d.comes(ref, "stop"):
 		return errStopped
 	}
 	l, err := load(ctx)
@@ -101,18 +102,57 @@ func (d *Dispatcher) launch(ctx context.Context, ref engine.Ref, load Load) erro
 	return d.cfg.Engine.Launch(ctx, l)
 }
 
-var errStopped = fault.New(fault.Conflict, "it was to be stopped before it was launched")
-
-// Stop begins to end an attempt.
-func (d *Dispatcher) Stop(ref engine.Ref, s engine.Stop) {
-	d.push(ref, call{"stop", func(ctx context.Context) error { return d.cfg.Engine.Stop(ctx, ref, s) }})
+// giveUp finds out what the engine has of a launch that is not repeated. Nothing, and
+// never anything, is a refusal.
+func (d *Dispatcher) giveUp(ctx context.Context, ref engine.Ref, why error, refused func(error)) error {
+	r, err := d.cfg.Engine.Inspect(ctx, ref)
+	switch {
+	case err == nil && (d.comes(ref, "stop") || fault.KindOf(why) == fault.Conflict):
+		d.cfg.Log.Info("the engine has it already", "ref", ref, "phase", r.Phase, "launch", why)
+		return nil // its reports say what becomes of it
+	case err == nil:
+		return fault.New(fault.Unavailable, "launch was answered with an error, yet something of it exists: %w", why)
+	case fault.KindOf(err) != fault.NotFound:
+		return fault.New(fault.Unavailable, "%w; and whether it exists is not known: %w", why, err)
+	}
+	err = d.cfg.Engine.Stop(ctx, ref, engine.Stop{Reason: "its launch was given up"})
+	switch {
+	case err == nil:
+		d.cfg.Log.Info("a launch arrived after it was given up and is ended", "ref", ref, "launch", why)
+		return nil // its reports say what becomes of it
+	case fault.KindOf(err) != fault.NotFound:
+		return fault.New(fault.Unavailable, "%w; and whether it will begin is not known: %w", why, err)
+	}
+	refused(why)
+	return nil
 }
 
-// stopping reports whether an attempt is to be stopped next.
-func (d *Dispatcher) stopping(ref engine.Ref) bool {
+// Stop begins to end an attempt. gone is called, from a goroutine of the dispatcher,
+// if the engine has nothing of it and never will; nil: nobody asks.
+func (d *Dispatcher) Stop(ref engine.Ref, s engine.Stop, gone func()) {
+	d.push(ref, call{"stop", func(ctx context.Context) error {
+		err := d.cfg.Engine.Stop(ctx, ref, s)
+		if err != nil && fault.KindOf(err) == fault.NotFound && gone != nil {
+			gone()
+			return nil
+		}
+		return err
+	}})
+}
+
+// Busy reports whether calls about an attempt are outstanding.
+func (d *Dispatcher) Busy(ref engine.Ref) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.queues[ref], func(c call) bool { return c.name == "stop" })
+	_, busy := d.queues[ref]
+	return busy
+}
+
+// comes reports whether a call of that name is to be made next.
+func (d *Dispatcher) comes(ref engine.Ref, name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.queues[ref], func(c call) bool { return c.name == name })
 }
 
 // Signal sends a signal to an attempt.

@@ -24,6 +24,7 @@ var ref = engine.Ref{Allocation: 7, Attempt: 1}
 type answers struct {
 	engine.Engine
 	launch, inspect error
+	stop            func() error // nil: as inspect
 
 	signal chan bool // closed by Signal
 
@@ -41,8 +42,13 @@ func (a *answers) Launch(context.Context, *engine.Launch) error { a.note("launch
 
 func (a *answers) Stop(context.Context, engine.Ref, engine.Stop) error {
 	a.note("stop")
-	return nil
+	if a.stop != nil {
+		return a.stop()
+	}
+	return a.inspect
 }
+
+func (a *answers) Forget(context.Context, engine.Ref) error { a.note("forget"); return nil }
 
 func (a *answers) Signal(context.Context, engine.Ref, int, engine.Scope) error {
 	close(a.signal)
@@ -86,10 +92,10 @@ func TestAStopIsNotHeldUpByALaunch(t *testing.T) {
 			d.Launch(ref, load, func(error) { refused = true })
 			if fault.KindOf(tt.launch) == fault.Unavailable {
 				<-paused
-				d.Stop(ref, engine.Stop{})
+				d.Stop(ref, engine.Stop{}, nil)
 				goOn <- true
 			} else {
-				d.Stop(ref, engine.Stop{})
+				d.Stop(ref, engine.Stop{}, nil)
 			}
 			a.signal = done
 			d.Signal(ref, 1, engine.ToAll)
@@ -119,7 +125,7 @@ func TestALaunchThatIsToBeStoppedDoesNotGoOut(t *testing.T) {
 		return nil, fault.New(fault.Internal, "the script cannot be read")
 	}, func(error) {})
 	d.Launch(ref, load, func(err error) { refused <- err })
-	d.Stop(ref, engine.Stop{})
+	d.Stop(ref, engine.Stop{}, nil)
 	close(begin)
 	if err := <-refused; err == nil {
 		t.Error("refused without an error")
@@ -156,4 +162,74 @@ func TestSuspendAndResumeKeepTheirOrder(t *testing.T) {
 	if n := d.Counts()["suspend"]; n.Calls != 2 || n.Errors != 0 {
 		t.Errorf("counted %+v", n)
 	}
+}
+
+// TestALaunchIsGivenUpWithAProofOnly answers the Stop that fences a given-up launch.
+func TestALaunchIsGivenUpWithAProofOnly(t *testing.T) {
+	lost, none := fault.New(fault.Unavailable, "no answer"), fault.New(fault.NotFound, "nothing of it here")
+	a := &answers{launch: fault.New(fault.Invalid, "no such image"), inspect: none}
+	stops := 0
+	a.stop = func() error {
+		if stops++; stops < 3 {
+			return lost
+		}
+		return none
+	}
+	d := dispatch.New(dispatch.Config{
+		Engine: a, Log: slog.New(slog.DiscardHandler),
+		Pause: func(context.Context, time.Duration) error { return nil },
+	})
+	defer d.Close()
+	refused := make(chan error, 2)
+	d.Launch(ref, load, func(err error) { refused <- err })
+	if err := <-refused; fault.KindOf(err) != fault.Invalid || stops != 3 {
+		t.Errorf("refused with %v after %d stops", err, stops)
+	}
+	a.stop = func() error { return nil } // it has arrived meanwhile: its reports say what becomes of it
+	d.Launch(ref, load, func(err error) { refused <- err })
+	a.signal = make(chan bool)
+	d.Signal(ref, 1, engine.ToAll)
+	<-a.signal
+	select {
+	case err := <-refused:
+		t.Errorf("what the engine has was refused: %v", err)
+	default:
+	}
+}
+
+// TestALaunchWhoseEndWasHeardIsNotRepeated forgets an attempt while its launch is
+// without an answer.
+func TestALaunchWhoseEndWasHeardIsNotRepeated(t *testing.T) {
+	a := &answers{launch: fault.New(fault.Unavailable, "no answer"), inspect: fault.New(fault.NotFound, "lost in a restart")}
+	paused, goOn := make(chan bool), make(chan bool)
+	d := dispatch.New(dispatch.Config{Engine: a, Log: slog.New(slog.DiscardHandler), Pause: func(ctx context.Context, _ time.Duration) error {
+		select {
+		case paused <- true:
+			<-goOn
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}})
+	defer d.Close()
+	d.Launch(ref, load, func(err error) { t.Errorf("refused: %v", err) })
+	<-paused
+	d.Forget(ref)
+	a.signal = make(chan bool)
+	d.Signal(ref, 1, engine.ToAll)
+	goOn <- true
+	<-a.signal
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if want := []string{"launch", "forget"}; !slices.Equal(a.calls, want) {
+		t.Errorf("calls %v, want %v", a.calls, want)
+	}
+}
+
+func TestAStopThatFindsNothingSaysSo(t *testing.T) {
+	a := &answers{inspect: fault.New(fault.NotFound, "nothing of it here")}
+	d := dispatch.New(dispatch.Config{Engine: a, Log: slog.New(slog.DiscardHandler)})
+	defer d.Close()
+	gone := make(chan bool)
+	d.Stop(ref, engine.Stop{}, func() { close(gone) })
+	<-gone
 }

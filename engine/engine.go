@@ -7,6 +7,12 @@
 // kind fault.Unavailable means "the outcome is unknown"; only fault.NotFound says
 // that the engine is certain not to have the work.
 //
+// A launch without an answer may arrive late, when its caller has given it up and
+// others have what it was to run on. So an attempt can be fenced: a Stop that does
+// not find it, and Forget, make sure that it never begins afterwards. Only such a
+// Stop, a Forget or a report that it is Gone proves that an attempt holds nothing;
+// an Inspect that does not find it is no proof (docs/design/0005).
+//
 // engine/enginetest is the conformance suite that every driver passes.
 package engine
 
@@ -186,11 +192,13 @@ type Engine interface {
 	Nodes(ctx context.Context) ([]fleet.Node, error)
 	// Launch takes an attempt and returns once a crash of the caller cannot undo
 	// that. It does not wait for the start. The same Ref again is no error and
-	// starts nothing; another Launch under a known Ref is fault.Conflict. A
-	// definite refusal is fault.Invalid or fault.Unsupported, and leaves nothing.
+	// starts nothing; another Launch under a known Ref is fault.Conflict, and so is
+	// one of a fenced Ref, which starts nothing either. A definite refusal is
+	// fault.Invalid or fault.Unsupported, and leaves nothing.
 	Launch(ctx context.Context, l *Launch) error
 	// Stop begins to end an attempt and returns; the end is reported. Stopping an
-	// ended attempt is no error, an unknown one is fault.NotFound.
+	// ended attempt is no error, an unknown one is fault.NotFound and fences it: it
+	// never begins, over restarts of the engine too.
 	Stop(ctx context.Context, ref Ref, s Stop) error
 	// Signal sends a signal and nothing more.
 	Signal(ctx context.Context, ref Ref, signal int, to Scope) error
@@ -203,8 +211,9 @@ type Engine interface {
 	// f fails. An empty or no longer known cursor begins with the present report
 	// of every attempt, so nothing is lost; reports may come twice.
 	Watch(ctx context.Context, after string, f func(Event) error) error
-	// Forget lets the engine drop what it keeps of an ended attempt. Forgetting
-	// an attempt that lives is fault.Conflict, an unknown one no error.
+	// Forget lets the engine drop what it keeps of an ended attempt, and fences it,
+	// as Stop does. Forgetting an attempt that lives is fault.Conflict, an unknown one
+	// no error; it is fenced too.
 	Forget(ctx context.Context, ref Ref) error
 	// Close stops the driver's own goroutines. What it launched goes on.
 	Close() error

@@ -32,6 +32,7 @@ type call struct {
 	name  string // of the request, for logs and 500s
 	route *route
 	body  []byte
+	over  func() // gives back what the request took; nil: nothing
 }
 
 type callKey struct{}
@@ -76,6 +77,9 @@ func (s *Server) enter(c *call) error {
 		}
 	} else if !c.id.Known() {
 		return auth.Unauthenticated
+	}
+	if err := c.takeTurn(); err != nil {
+		return err
 	}
 	if c.route.body == nil {
 		return nil
@@ -131,6 +135,9 @@ func (c *call) done() {
 		bodies.Put(&b)
 	}
 	c.body = nil
+	if c.over != nil {
+		c.over()
+	}
 }
 
 func tooLarge() error {

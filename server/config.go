@@ -119,6 +119,7 @@ type Server struct {
 	serial  atomic.Uint64
 	metrics *metrics
 	crowd   *crowd
+	turns   *turns
 	ending  chan struct{} // closed when the server shuts down: streams end
 	once    sync.Once
 }
@@ -154,6 +155,7 @@ func New(cfg Config) *Server {
 	s.hub = newHub(cfg.Plane, s.log)
 	s.metrics = newMetrics(s)
 	s.crowd = newCrowd()
+	s.turns = newTurns()
 	s.register()
 	return s
 }

@@ -55,7 +55,7 @@ func (s *Server) registerJob() {
 		Timeout int `query:"timeout" minimum:"0" maximum:"3600" doc:"seconds; 0: do not wait"`
 	}
 	add(s, route{
-		method: http.MethodGet, path: "/v1/jobs/{job}/wait", verb: auth.SeeJob, id: "wait", tag: "jobs", owned: true,
+		method: http.MethodGet, path: "/v1/jobs/{job}/wait", verb: auth.SeeJob, id: "wait", tag: "jobs", owned: true, lasts: true,
 		summary: "Wait until a job has ended",
 		about:   "204 at the time-out: ask again. Of a whole array the task with the highest exit code is the answer, when all have ended.",
 	}, func(c *call, in *waitInput) (*api.Job, error) {

@@ -36,12 +36,12 @@ type logInput struct {
 
 func (s *Server) registerOutput() {
 	addStream(s, route{
-		method: http.MethodGet, path: "/v1/jobs/{job}/logs", verb: auth.SeeLogs, id: "logs", tag: "jobs", owned: true,
+		method: http.MethodGet, path: "/v1/jobs/{job}/logs", verb: auth.SeeLogs, id: "logs", tag: "jobs", owned: true, lasts: true,
 		media: []string{"text/plain"}, summary: "Output of a job or of one rank",
 		about: "As bytes. The trailer Cox-Log-End says why it ended: end, job-ended, or an error.",
 	}, func(c *call, in *logInput) error { return s.logs(c, in) })
 	addStream(s, route{
-		method: http.MethodPost, path: "/v1/jobs/{job}/exec", verb: auth.Exec, id: "exec", tag: "jobs", owned: true, status: http.StatusSwitchingProtocols,
+		method: http.MethodPost, path: "/v1/jobs/{job}/exec", verb: auth.Exec, id: "exec", tag: "jobs", owned: true, lasts: true, status: http.StatusSwitchingProtocols,
 		summary: "Run a command beside the tasks of a running job",
 		about:   "An upgrade of the connection to " + frame.Protocol + "; the header " + frame.Header + " holds api.Exec as JSON in base64. docs/api.md has the frames.",
 	}, func(c *call, in *JobPath) error { return s.exec(c, in.Job) })

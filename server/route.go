@@ -30,6 +30,7 @@ type route struct {
 	media        []string     // of the answer where it is not JSON
 	status       int          // 0: 200, or 204 without an answer
 	owned        bool         // the handler asks auth, about each object
+	lasts        bool         // it may last, and holds little: see turns
 	also         []auth.Verb  // that the handler may ask for beside verb
 	count        *routeCount
 }

@@ -32,17 +32,37 @@ type selection struct {
 
 const allStates = 1<<32 - 1
 
-// mostTasks bounds how many tasks of arrays one request may name.
-const mostTasks = 1_000_000
+// Bounds of what one request may name.
+const (
+	mostTasks = 1_000_000 // tasks of arrays
+	mostSets  = 1000      // sets of tasks, 7_[1-4,9]
+)
 
-// parseIDs reads ids of jobs: 7, 7_3, 7_[1-4,9].
+// parseIDs reads ids of jobs: 7, 7_3, 7_[1-4,9]. What is named again is left out: a
+// large array that is named a million times would fill the memory.
 func parseIDs(texts []string) ([]slurmfmt.JobID, error) {
 	var out []slurmfmt.JobID
-	n := 0
+	type key struct {
+		job   uint64
+		tasks string
+	}
+	seen := map[key]bool{}
+	n, sets := 0, 0
 	for _, text := range texts {
 		id, err := slurmfmt.ParseJobID(text)
 		if err != nil {
 			return nil, badJob(text, err)
+		}
+		if k := (key{id.Job, id.Tasks}); seen[k] {
+			continue
+		} else if len(texts) > 1 {
+			seen[k] = true
+		}
+		if _, one := id.Task(); id.Tasks != "" && !one {
+			sets++
+		}
+		if sets > mostSets {
+			return nil, fault.New(fault.Invalid, "more than %d sets of tasks are named", mostSets).Advise("name arrays whole, 7 instead of 7_[0-9], or tasks one by one")
 		}
 		if set, err := slurmfmt.ParseArray(id.Tasks, slurmfmt.MaxArraySize); id.Tasks != "" && err == nil {
 			for _, r := range set.Ranges {
@@ -76,17 +96,16 @@ func selectJobs(s api.Select) (*selection, error) {
 	if err := out.readStates(s.States); err != nil {
 		return nil, err
 	}
-	for _, list := range s.Nodes {
-		names, err := hostlist.Expand(list)
-		if err != nil {
-			return nil, fault.New(fault.Invalid, "nodes: %w", err).Advise("names or host lists: v[1-4]")
-		}
-		if out.nodes == nil {
-			out.nodes = map[string]bool{}
-		}
-		for _, n := range names {
-			out.nodes[n] = true
-		}
+	if len(s.Nodes) == 0 {
+		return out, nil
+	}
+	names, err := hostlist.Expand(strings.Join(s.Nodes, ",")) // as one, whose size is bounded
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "nodes: %w", err).Advise("names or host lists: v[1-4]")
+	}
+	out.nodes = make(map[string]bool, len(names))
+	for _, n := range names {
+		out.nodes[n] = true
 	}
 	return out, nil
 }

@@ -166,6 +166,13 @@ func checkSize(s *job.Spec) error {
 	for k, v := range s.Source.Given {
 		text += len(k) + len(v)
 	}
+	for i := range s.Groups {
+		for _, list := range [][]string{s.Groups[i].NodeList, s.Groups[i].Exclude} {
+			for _, t := range list {
+				text += len(t) + 16 // of a slice's element
+			}
+		}
+	}
 	if s.Provenance != nil {
 		text += len(s.Provenance.Notes)*64 + len(s.Provenance.Files)*128
 		for _, t := range s.Provenance.Notes {

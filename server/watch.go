@@ -24,7 +24,7 @@ type watchInput struct {
 
 func (s *Server) registerWatch() {
 	addStream(s, route{
-		method: http.MethodGet, path: "/v1/watch", verb: auth.Watch, id: "watch", tag: "watch", owned: true, media: []string{eventStream}, answer: typeOf[api.Event](),
+		method: http.MethodGet, path: "/v1/watch", verb: auth.Watch, id: "watch", tag: "watch", owned: true, lasts: true, media: []string{eventStream}, answer: typeOf[api.Event](),
 		summary: "Watch changes as they become durable",
 		about: "Server-sent events; each id is a number of the journal. Come back with the last id, by Last-Event-ID or after, " +
 			"and nothing is lost or doubled, also over a restart of the server. An event named gap says that what was missed is no longer kept: list anew. " +

@@ -76,6 +76,7 @@ func Run(t *testing.T, h Harness) {
 		{"Events", testEvents},
 		{"Context", testContext},
 		{"Forget", testForget},
+		{"Fence", testFence},
 		{"Optional", testOptional},
 	} {
 		t.Run(topic.name, func(t *testing.T) { topic.test(t, h) })

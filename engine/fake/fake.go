@@ -16,6 +16,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/feed"
+	"github.com/coxswain-sched/coxswain/engine/fence"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 )
@@ -64,6 +65,7 @@ type World struct {
 	mu       sync.Mutex
 	epoch    uint64
 	attempts map[engine.Ref]*attempt
+	fenced   fence.Set
 	feed     *feed.Feed // of the present driver; nil: none is open
 }
 
@@ -170,6 +172,9 @@ func (w *World) launch(l *engine.Launch) error {
 		}
 		return nil
 	}
+	if w.fenced.Has(l.Ref) {
+		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", l.Ref)
+	}
 	w.begin(l)
 	return nil
 }
@@ -185,6 +190,7 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	return e.call(ctx, Call{"stop", ref}, func() error {
 		a := e.w.attempts[ref]
 		if a == nil {
+			e.w.fenced.Add(ref)
 			return unknown(ref)
 		}
 		e.w.stop(a, s)
@@ -251,12 +257,10 @@ func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) e
 func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	return e.call(ctx, Call{"forget", ref}, func() error {
 		a := e.w.attempts[ref]
-		if a == nil {
-			return nil
-		}
-		if a.report.Phase != engine.Ended {
+		if a != nil && a.report.Phase != engine.Ended {
 			return fault.New(fault.Conflict, "attempt %s has not ended", ref)
 		}
+		e.w.fenced.Add(ref)
 		delete(e.w.attempts, ref)
 		e.feed.Forget(ref)
 		return nil

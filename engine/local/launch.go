@@ -46,6 +46,9 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		}
 		return nil
 	}
+	if e.log.Fenced(l.Ref) {
+		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", l.Ref)
+	}
 	if err := e.log.Launch(l.Ref, whole); err != nil {
 		return launchFault(err, l.Ref)
 	}

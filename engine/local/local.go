@@ -307,7 +307,35 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	if s.Signal < 0 || s.Signal > 64 {
 		return fault.New(fault.Invalid, "%d is not a signal", s.Signal)
 	}
+	if err := e.fence(ctx, ref); err != nil {
+		return err
+	}
 	return e.ask(ctx, ref, func(g *gang) error { g.stop(s); return nil })
+}
+
+// fence sees to it that an attempt that is not known never begins.
+func (e *Engine) fence(ctx context.Context, ref engine.Ref) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gangs[ref] != nil || e.log.Fenced(ref) {
+		return nil
+	}
+	if e.ctx.Err() != nil {
+		return fault.New(fault.Unavailable, "the local engine is closed")
+	}
+	return e.bar(ref)
+}
+
+// bar writes down that an attempt is over. Without that nothing is certain.
+func (e *Engine) bar(ref engine.Ref) error {
+	if err := e.log.Append(attempt.Entry{Kind: attempt.EntryForget, Ref: ref}); err != nil {
+		return fault.New(fault.Unavailable, "attempt %s cannot be written off: %w", ref, err).
+			Advise("make room in the state directory")
+	}
+	return nil
 }
 
 // Signal sends a signal and nothing more.
@@ -363,7 +391,7 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	g := e.gangs[ref]
 	e.mu.Unlock()
 	if g == nil {
-		return nil
+		return e.fence(ctx, ref)
 	}
 	if r, ok := e.feed.Last(ref); ok && !r.Gone {
 		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
@@ -380,8 +408,8 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	if e.gangs[ref] == nil {
 		return nil
 	}
-	if err := e.log.Append(attempt.Entry{Kind: attempt.EntryForget, Ref: ref}); err != nil {
-		return fmt.Errorf("forget attempt %s: %w", ref, err)
+	if err := e.bar(ref); err != nil {
+		return err
 	}
 	delete(e.gangs, ref)
 	e.feed.Forget(ref)

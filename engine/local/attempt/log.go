@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/fence"
 )
 
 // EntryKind is what an Entry of the log says.
@@ -26,7 +27,8 @@ const (
 	EntryGo     EntryKind = "go"     // the barrier is opened at Started, by this or a later server
 	EntryAbort  EntryKind = "abort"  // it will never be opened: Cause, Text
 	EntryEnd    EntryKind = "end"    // nothing of it lives: Report is the last word
-	EntryForget EntryKind = "forget" // it is not known any more
+	EntryForget EntryKind = "forget" // it is not known, and must never begin
+	EntryFenced EntryKind = "fenced" // what was forgotten before: Fenced
 )
 
 // Entry is one fact about an attempt, as the engine decided or learned it.
@@ -41,6 +43,22 @@ type Entry struct {
 	Text    string         `json:"text,omitempty"`
 	Digest  string         `json:"digest,omitempty"` // of an end: of its launch
 	Report  *engine.Report `json:"report,omitempty"`
+	Fenced  *fence.Saved   `json:"fenced,omitempty"`
+}
+
+// whole reports whether an entry has what its kind needs.
+func (e *Entry) whole() bool {
+	switch e.Kind {
+	case EntryLaunch:
+		return e.Launch != nil
+	case EntrySeat:
+		return e.Seat != nil
+	case EntryEnd:
+		return e.Report != nil
+	case EntryFenced:
+		return e.Fenced != nil
+	}
+	return true
 }
 
 // Life is what the log says of one attempt.
@@ -84,6 +102,7 @@ type Log struct {
 	reserved int64
 	live     map[engine.Ref][]span // lines that count, in order
 	alive    int64                 // bytes in them
+	fenced   fence.Set             // what must never begin
 	buf      []byte
 }
 
@@ -118,7 +137,7 @@ func OpenLog(name string) (*Log, map[engine.Ref]*Life, error) {
 			return nil, nil, errors.Join(err, f.Close())
 		}
 		var e Entry
-		if json.Unmarshal(line, &e) != nil || e.Kind == EntryLaunch && e.Launch == nil || e.Kind == EntrySeat && e.Seat == nil || e.Kind == EntryEnd && e.Report == nil {
+		if json.Unmarshal(line, &e) != nil || !e.whole() {
 			break // of a machine that crashed
 		}
 		if lives[e.Ref] == nil {
@@ -141,15 +160,29 @@ func OpenLog(name string) (*Log, map[engine.Ref]*Life, error) {
 	return l, lives, nil
 }
 
-// note enters where the lines stand that count.
+// note enters where the lines stand that count, and what is fenced, which is
+// written as a whole whenever the log is.
 func (l *Log) note(e Entry, at span) {
-	if e.Kind == EntryEnd || e.Kind == EntryForget {
+	switch e.Kind {
+	case EntryFenced:
+		l.fenced.Load(*e.Fenced)
+		return
+	case EntryForget:
+		l.fenced.Add(e.Ref)
+		l.drop(e.Ref)
+		return
+	case EntryEnd:
 		l.drop(e.Ref)
 	}
-	if e.Kind != EntryForget {
-		l.live[e.Ref] = append(l.live[e.Ref], at)
-		l.alive += at.len
-	}
+	l.live[e.Ref] = append(l.live[e.Ref], at)
+	l.alive += at.len
+}
+
+// Fenced reports whether an attempt must never begin.
+func (l *Log) Fenced(ref engine.Ref) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fenced.Has(ref)
 }
 
 func (l *Log) drop(ref engine.Ref) {
@@ -222,6 +255,18 @@ func (l *Log) compact() {
 	w := bufio.NewWriterSize(next, 64<<10)
 	live := make(map[engine.Ref][]span, len(l.live))
 	var end int64
+	if !l.fenced.Empty() {
+		saved := l.fenced.Save()
+		line, err := appendLine(nil, Entry{Kind: EntryFenced, Fenced: &saved})
+		if err == nil {
+			_, err = w.Write(line)
+		}
+		if err != nil {
+			discard(next)
+			return
+		}
+		end += int64(len(line))
+	}
 	for ref, spans := range l.live {
 		for _, s := range spans {
 			if _, err := io.Copy(w, io.NewSectionReader(l.f, s.at, s.len)); err != nil {

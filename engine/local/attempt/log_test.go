@@ -49,7 +49,7 @@ func TestLogIsReadBack(t *testing.T) {
 		if err != nil || len(lives) != 0 {
 			t.Fatalf("an empty log: %v, %v", lives, err)
 		}
-		want := map[engine.Ref]*Life{}
+		want, fenced := map[engine.Ref]*Life{}, map[engine.Ref]bool{}
 		for _, e := range rapid.SliceOfN(rapid.Custom(drawEntry), 0, 40).Draw(t, "entries") {
 			if err := log.Append(e); err != nil {
 				t.Fatal(err)
@@ -60,6 +60,7 @@ func TestLogIsReadBack(t *testing.T) {
 			want[e.Ref].apply(e)
 			if e.Kind == EntryForget {
 				delete(want, e.Ref)
+				fenced[e.Ref] = true
 			}
 			if rapid.IntRange(0, 9).Draw(t, "compact") == 0 {
 				log.compact()
@@ -100,6 +101,11 @@ func TestLogIsReadBack(t *testing.T) {
 			}
 			if !reflect.DeepEqual(l, w) {
 				t.Fatalf("%s: %+v, want %+v", ref, l, w)
+			}
+		}
+		for n := range uint64(6) {
+			if ref := (engine.Ref{Allocation: n, Attempt: 1}); log.Fenced(ref) != fenced[ref] {
+				t.Fatalf("%s is fenced: %t", ref, log.Fenced(ref))
 			}
 		}
 	})

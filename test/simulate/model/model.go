@@ -65,6 +65,8 @@ type Model struct {
 	now    time.Time
 	nodes  map[string]*node
 	jobs   map[job.ID]*work
+	order  []*work // as they were submitted
+	sights uint64
 	arrays map[job.ID]*array
 	claims map[engine.Ref]*attempt // every attempt that was ever seen
 	live   []*attempt              // whose allocation the journal holds, or of which something lives
@@ -72,9 +74,8 @@ type Model struct {
 	seq     uint64 // of the last durable record
 	epoch   uint64 // of the newest leader
 	leaders map[uint64]*leader
-	asked   map[int]Request
-	drained map[string]uint64 // node → Seq of the record that drained it
-	confuse bool              // the engine lost its memory: what it says is no sign of a defect for a while
+	asked   map[int]*question
+	named   map[string]job.ID // of submissions
 
 	found []Violation
 }
@@ -83,7 +84,7 @@ type Model struct {
 func New() *Model {
 	return &Model{
 		nodes: map[string]*node{}, jobs: map[job.ID]*work{}, arrays: map[job.ID]*array{}, claims: map[engine.Ref]*attempt{},
-		leaders: map[uint64]*leader{}, asked: map[int]Request{}, drained: map[string]uint64{},
+		leaders: map[uint64]*leader{}, asked: map[int]*question{}, named: map[string]job.ID{},
 	}
 }
 

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// turns bounds how many requests of one user are worked on at once, from the reading
+// of their bodies to the end of their answers: what he sends and asks for fills memory
+// only so far, and others get their share of the machine. Requests that last (watch,
+// wait, logs, exec) hold little and take no turn.
+type turns struct {
+	most int // of one user
+
+	mu sync.Mutex
+	of map[uint32]*turn // users with a request
+}
+
+// turn is one user's part of turns.
+type turn struct {
+	places chan struct{}
+	n      int // requests that have a place or wait for one
+}
+
+// userTurns is how many requests of one user have a place. Each may hold a body of
+// maxBody and a page of pageBytes.
+const userTurns = 32
+
+func newTurns() *turns { return &turns{most: userTurns, of: map[uint32]*turn{}} }
+
+// enter counts a request in.
+func (t *turns) enter(uid uint32) *turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u := t.of[uid]
+	if u == nil {
+		u = &turn{places: make(chan struct{}, t.most)}
+		t.of[uid] = u
+	}
+	u.n++
+	return u
+}
+
+// leave counts it out.
+func (t *turns) leave(uid uint32, u *turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if u.n--; u.n == 0 {
+		delete(t.of, uid)
+	}
+}
+
+// takeTurn waits until the caller has a place. root and the server's own user need
+// none. It is given back when the request has ended.
+func (c *call) takeTurn() error {
+	if c.route.lasts || c.id.UID == 0 || c.id.UID == c.s.self.UID {
+		return nil
+	}
+	t, uid := c.s.turns, c.id.UID
+	u := t.enter(uid)
+	late := time.NewTimer(3 * c.s.cfg.Patience)
+	defer late.Stop()
+	select {
+	case u.places <- struct{}{}:
+		c.over = func() {
+			<-u.places
+			t.leave(uid, u)
+		}
+		return nil
+	case <-late.C:
+	case <-c.ctx().Done():
+	}
+	t.leave(uid, u)
+	c.w.Header().Set("Connection", "close") // its body is not read
+	return fault.New(fault.Unavailable, "user %s has %d requests at once, and none ended within %s", c.id.Name, t.most, 3*c.s.cfg.Patience).
+		Advise("ask again when some have ended; watch tells of changes without asking")
+}

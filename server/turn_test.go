@@ -1,0 +1,140 @@
+package server
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// TestOneUserCannotTakeEveryTurn begins more submissions than a user has places, and
+// ends none of them.
+func TestOneUserCannotTakeEveryTurn(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	r.turns.most = 4
+	secret := r.token(t, "anna", nil)
+	var open []net.Conn
+	slow := func(length int) net.Conn {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := fmt.Fprintf(c, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n{", secret, length); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for range 12 {
+		open = append(open, slow(1<<20))
+	}
+	until(t, "all are known", func() bool {
+		r.turns.mu.Lock()
+		defer r.turns.mu.Unlock()
+		u := r.turns.of[2001]
+		return u != nil && u.n == 12 && len(u.places) == 4
+	})
+	if _, err := r.as(t, "ben").Submit(t.Context(), request()); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	for _, c := range open {
+		_ = c.Close()
+	}
+	if _, err := r.as(t, "anna").Submit(t.Context(), request()); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+	until(t, "nobody is counted", func() bool {
+		r.turns.mu.Lock()
+		defer r.turns.mu.Unlock()
+		return len(r.turns.of) == 0
+	})
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// TestATurnThatDoesNotComeIsRefused: whoever waits is told, with the connection's end.
+func TestATurnThatDoesNotComeIsRefused(t *testing.T) {
+	r := start(t, newPlane(), func(c *Config) { c.Patience = 10 * time.Millisecond })
+	r.turns.most = 1
+	u := r.turns.enter(2001)
+	u.places <- struct{}{}
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/jobs", nil)
+	req.Header.Set("Authorization", "Bearer "+r.token(t, "anna", nil))
+	rec := httptest.NewRecorder()
+	r.ServeHTTP(rec, req)
+	refusal(t, "no turn", rec.Result(), rec.Body.String(), fault.Unavailable.HTTPStatus(), fault.Unavailable, "requests at once")
+	if rec.Header().Get("Connection") != "close" {
+		t.Error("the connection goes on")
+	}
+}
+
+// TestWhatIsNamedTwiceIsReadOnce names a large array again and again, in all forms.
+func TestWhatIsNamedTwiceIsReadOnce(t *testing.T) {
+	p := newPlane()
+	var indices []uint32
+	for i := range uint32(1000) {
+		indices = append(indices, i)
+	}
+	p.fill(t, 1, "anna", 2001, &job.ArraySpec{Indices: indices})
+	r := start(t, p, nil)
+	names := slices.Repeat([]string{"1", "1.0", "1.1", "1+0", "1.batch"}, 2000)
+	ids, err := parseIDs(names)
+	if err != nil || len(ids) != 1 {
+		t.Errorf("%d of %d are left, %v", len(ids), len(names), err)
+	}
+	got, err := r.as(t, "anna").Change(t.Context(), &api.Change{Select: api.Select{IDs: names}, Verb: api.VerbHold})
+	if err != nil || got.Changed != 1000 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	var sets []string
+	for i := range mostSets + 1 {
+		sets = append(sets, fmt.Sprintf("1_[0-%d]", i+1))
+	}
+	if _, err := parseIDs(sets); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
+		t.Errorf("sets: %v", err)
+	}
+	lists := slices.Repeat([]string{"v[1-60000]", "w[1-60000]"}, 20)
+	if _, err := selectJobs(api.Select{Nodes: lists}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("host lists: %v", err)
+	}
+}
+
+// TestSlowHeadsAndBodiesEnd sends a request byte by byte, or not to its end.
+func TestSlowHeadsAndBodiesEnd(t *testing.T) {
+	r := start(t, newPlane(), func(c *Config) { c.Patience = 50 * time.Millisecond })
+	secret := r.token(t, "anna", nil)
+	for what, begin := range map[string]string{
+		"head": "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+		"body": "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + secret + "\r\nContent-Length: 100\r\n\r\n{",
+	} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, begin); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(2 * time.Minute))
+		if _, err := bufio.NewReader(c).ReadString(0); err != io.EOF { // whatever is answered, it ends
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

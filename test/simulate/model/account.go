@@ -1,0 +1,167 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// node is a machine.
+type node struct {
+	fleet.Node
+	drained uint64 // Seq of the record that drained it; 0: it is not drained
+	set     uint64 // Seq of the last record about that
+}
+
+// work is a job as the journal tells it.
+type work struct {
+	id      job.ID
+	name    string    // of its specification
+	spec    *job.Spec // without what only this job has
+	array   *array    // nil: none
+	depends bool
+
+	seen                     uint64 // the last Sight that showed it
+	state                    job.State
+	attempt                  uint32
+	held                     *attempt // whose allocation it holds; nil: none
+	flags                    job.Flags
+	cancel, requeue, expired bool            // asked for, of the present attempt
+	holdAfter                bool            // the requeue asked for a hold
+	asked                    map[Verb]uint64 // Seq of the last record of each
+	left                     uint64          // Seq of the record with which it left a final state
+	changed                  uint64          // Seq of the record that changed its state last
+}
+
+// note keeps when a verb was last journaled of the job.
+func (w *work) note(v Verb, seq uint64) {
+	if w.asked == nil {
+		w.asked = map[Verb]uint64{}
+	}
+	w.asked[v] = seq
+}
+
+// ending reports whether the end of the present attempt was asked for.
+func (w *work) ending() bool { return w.cancel || w.requeue || w.expired }
+
+// waiting reports whether a hold keeps it.
+func (w *work) waiting() bool { return w.flags&job.Held != 0 }
+
+// array is what the tasks of an array have in common.
+type array struct {
+	first job.ID
+	limit uint32
+	tasks []*work
+}
+
+// open counts the tasks that hold something.
+func (a *array) open() int {
+	n := 0
+	for _, w := range a.tasks {
+		if w.held != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// attempt is one execution of a job: what the journal says of it, what truly lives,
+// and what was heard.
+type attempt struct {
+	ref    engine.Ref
+	job    *work // nil: the journal never had it
+	claims []fleet.Claim
+	epoch  uint64 // of the leader that made it
+
+	journaled bool // the journal granted it
+	freed     bool // the journal says that it ended
+	started   bool // the journal says that it began
+	uncertain bool // the journal says so
+
+	launched bool
+	lost     bool     // the engine forgot it with all it knew
+	failed   bool     // its launch failed part-way
+	begun    bool     // its barrier was opened
+	began    []string // nodes on which its commands ever began
+	lives    []string // nodes on which something of it lives
+
+	heard *engine.Report // the last word with a proof of its end
+	provedTo,
+	unknownTo uint64 // the newest leader that has the proof, or heard that the engine has nothing
+}
+
+// present reports whether the journal holds its allocation.
+func (a *attempt) present() bool { return a.journaled && !a.freed }
+
+// nodes are those that it claims, each once.
+func (a *attempt) nodes() []string {
+	var out []string
+	for _, c := range a.claims {
+		if !slices.Contains(out, c.Node) {
+			out = append(out, c.Node)
+		}
+	}
+	return out
+}
+
+// leader is a control plane.
+type leader struct {
+	epoch   uint64
+	open    bool
+	looked  bool // it was seen once
+	writing bool // an Append is outstanding
+	lags    bool // the journal has what it was not told of
+	states  map[string]fleet.NodeState
+	suspect []suspect
+}
+
+// suspect is a grant on a node that its leader had seen not to be up.
+type suspect struct {
+	ref  engine.Ref
+	job  job.ID
+	node string
+}
+
+// of finds or begins the account of an attempt.
+func (m *Model) of(ref engine.Ref) *attempt {
+	a := m.claims[ref]
+	if a == nil {
+		a = &attempt{ref: ref}
+		m.claims[ref] = a
+	}
+	return a
+}
+
+// keep has an attempt among those that matter.
+func (m *Model) keep(a *attempt) {
+	if !slices.Contains(m.live, a) {
+		m.live = append(m.live, a)
+	}
+}
+
+// drop takes out what is neither held nor lives.
+func (m *Model) drop(a *attempt) {
+	if !a.present() && len(a.lives) == 0 {
+		m.live = slices.DeleteFunc(m.live, func(x *attempt) bool { return x == a })
+	}
+}
+
+// lead finds or begins the account of a leader.
+func (m *Model) lead(epoch uint64) *leader {
+	l := m.leaders[epoch]
+	if l == nil {
+		l = &leader{epoch: epoch}
+		m.leaders[epoch] = l
+	}
+	return l
+}
+
+// title names an attempt with its job.
+func (a *attempt) title() string {
+	if a.job == nil {
+		return "attempt " + a.ref.String() + ", which no job has"
+	}
+	return "attempt " + a.ref.String() + " of job " + a.job.id.String()
+}

@@ -1,0 +1,148 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// load is what several claims take from one node.
+type load struct {
+	cpu, memory, disk int64
+	named             map[string]int64
+	devices           map[int]int64
+	whole             bool
+	holders           int // attempts
+}
+
+// weigh adds up what attempts claim of a node.
+func weigh(name string, list []*attempt, counts func(*attempt) bool) load {
+	var l load
+	for _, a := range list {
+		if !counts(a) {
+			continue
+		}
+		here := false
+		for i := range a.claims {
+			if c := &a.claims[i]; c.Node == name {
+				here = true
+				l.add(c)
+			}
+		}
+		if here {
+			l.holders++
+		}
+	}
+	return l
+}
+
+func (l *load) add(c *fleet.Claim) {
+	l.cpu += int64(c.Take.CPU)
+	l.memory += int64(c.Take.Memory)
+	l.disk += int64(c.Take.Disk)
+	l.whole = l.whole || c.Whole
+	for _, n := range c.Take.Named {
+		if l.named == nil {
+			l.named = map[string]int64{}
+		}
+		l.named[n.Name] += int64(n.Amount)
+	}
+	for _, d := range c.Devices {
+		if l.devices == nil {
+			l.devices = map[int]int64{}
+		}
+		l.devices[d.Index] += int64(d.Share)
+	}
+}
+
+// over says in which way a node carries more than it has; "" if it does not.
+func (l *load) over(n *node) string {
+	type amount struct {
+		what      string
+		used, has int64
+	}
+	for _, x := range []amount{
+		{"thousandths of a CPU", l.cpu, int64(n.Capacity.CPU)},
+		{"bytes of memory", l.memory, int64(n.Capacity.Memory)},
+		{"bytes of disk", l.disk, int64(n.Capacity.Disk)},
+	} {
+		if x.used > x.has {
+			return fmt.Sprintf("%d %s are taken of %d", x.used, x.what, x.has)
+		}
+	}
+	for name, used := range l.named {
+		if has := int64(n.Capacity.Get(name)); used > has {
+			return fmt.Sprintf("%d of %s are taken of %d", used, name, has)
+		}
+	}
+	for i, share := range l.devices {
+		switch {
+		case !slices.ContainsFunc(n.Devices, func(d fleet.Device) bool { return d.Index == i }):
+			return fmt.Sprintf("device %d is taken, which it does not have", i)
+		case share > int64(resource.WholeDevice):
+			return fmt.Sprintf("device %d is taken %d thousandths", i, share)
+		}
+	}
+	if l.whole && l.holders > 1 {
+		return fmt.Sprintf("it is taken whole, and by %d attempts", l.holders)
+	}
+	return ""
+}
+
+// differs says how a published node differs from what is claimed of it; "" if it
+// does not.
+func (l *load) differs(n *Node) string {
+	switch {
+	case int64(n.Used.CPU) != l.cpu:
+		return fmt.Sprintf("%d thousandths of a CPU are shown as used, its attempts claim %d", n.Used.CPU, l.cpu)
+	case int64(n.Used.Memory) != l.memory:
+		return fmt.Sprintf("%d bytes of memory are shown as used, its attempts claim %d", n.Used.Memory, l.memory)
+	case int64(n.Used.Disk) != l.disk:
+		return fmt.Sprintf("%d bytes of disk are shown as used, its attempts claim %d", n.Used.Disk, l.disk)
+	}
+	for i, jobs := range n.Held {
+		if len(jobs) > 0 && l.devices[i] == 0 {
+			return fmt.Sprintf("device %d is shown as held by %s, no attempt claims it", i, numbers(jobs))
+		}
+	}
+	for i := range l.devices {
+		if len(n.Held[i]) == 0 {
+			return fmt.Sprintf("device %d is shown as free, an attempt claims it", i)
+		}
+	}
+	return ""
+}
+
+// short says what claims lack of the whole gang of a job; "" if nothing.
+func short(spec *job.Spec, claims []fleet.Claim) string {
+	for i, g := range spec.Groups {
+		tasks, nodes := 0, map[string]bool{}
+		for _, c := range claims {
+			if c.Group == i {
+				tasks += c.Tasks
+				nodes[c.Node] = true
+			}
+		}
+		switch want := g.Tasks.Least(); {
+		case tasks < want:
+			return fmt.Sprintf("%d of %d tasks", tasks, want)
+		case len(nodes) < g.Nodes.Min:
+			return fmt.Sprintf("%d of %d nodes", len(nodes), g.Nodes.Min)
+		case g.Nodes.Max > 0 && len(nodes) > g.Nodes.Max:
+			return fmt.Sprintf("%d nodes where at most %d were asked for", len(nodes), g.Nodes.Max)
+		}
+	}
+	return ""
+}
+
+// alike reports whether two lists of claims take the same.
+func alike(a, b []fleet.Claim) bool {
+	return slices.EqualFunc(a, b, func(x, y fleet.Claim) bool {
+		return x.Node == y.Node && x.Group == y.Group && x.Tasks == y.Tasks && x.Whole == y.Whole &&
+			x.Take.CPU == y.Take.CPU && x.Take.Memory == y.Take.Memory && x.Take.Disk == y.Take.Disk &&
+			slices.Equal(x.Take.Named, y.Take.Named) && slices.Equal(x.Devices, y.Devices)
+	})
+}

@@ -1,0 +1,83 @@
+package model
+
+import (
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+func (f Led) tell(m *Model) {
+	if f.Epoch <= m.epoch {
+		m.broken(Owner, "fenced", "%s takes the lead with epoch %d, and epoch %d was given before", f.Who, f.Epoch, m.epoch)
+	}
+	m.epoch = max(m.epoch, f.Epoch)
+	m.lead(f.Epoch)
+}
+
+func (f Opened) tell(m *Model) { m.lead(f.Epoch).open = true }
+
+func (f Closed) tell(m *Model) {
+	delete(m.leaders, f.Epoch)
+	for n, q := range m.asked {
+		if q.Epoch == f.Epoch && q.done {
+			delete(m.asked, n) // nobody will write it any more
+		}
+	}
+}
+
+func (f Appending) tell(m *Model) {
+	l := m.lead(f.Epoch)
+	l.writing = true
+	l.suspect = l.suspect[:0]
+	for i := range f.Records {
+		if f.Records[i].Kind == "allocation-held" {
+			m.suspects(l, f.Records[i].Data)
+		}
+	}
+}
+
+func (f Appended) tell(m *Model) {
+	l := m.lead(f.Epoch)
+	l.writing = false
+	if f.Err == nil {
+		l.lags = false
+	}
+	if f.Err == nil && f.Last > m.seq {
+		m.broken(Account, "durable", "leader %d is told that record %d is durable, the journal ends with %d", f.Epoch, f.Last, m.seq)
+	}
+}
+
+func (f Called) tell(m *Model) {
+	a := m.claims[f.Ref]
+	if a == nil || !a.present() || f.Verb != "stop" && f.Verb != "kill" {
+		return
+	}
+	switch {
+	case a.job.ending():
+	case f.Epoch < m.epoch:
+		m.broken(Owner, "fenced", "leader %d, which leader %d has followed, ends %s", f.Epoch, m.epoch, a.title())
+	default:
+		m.broken(Ledger, "stale", "leader %d ends %s, which nobody asked for", f.Epoch, a.title())
+	}
+}
+
+func (f Heard) tell(m *Model) {
+	a := m.of(f.Ref)
+	switch {
+	case f.Report == nil:
+		a.unknownTo = max(a.unknownTo, f.Epoch)
+	case f.Report.Phase == engine.Ended && f.Report.Gone:
+		a.provedTo = max(a.provedTo, f.Epoch)
+		a.heard = f.Report
+	}
+}
+
+// suspects notes grants on nodes that their leader had last shown not to be up. They
+// are judged at its next Sight: it may have heard better between the two.
+func (m *Model) suspects(l *leader, data []byte) {
+	ref, id, claims := grantOf(data)
+	for _, c := range claims {
+		if s, ok := l.states[c.Node]; ok && s != fleet.Up {
+			l.suspect = append(l.suspect, suspect{ref, id, c.Node})
+		}
+	}
+}

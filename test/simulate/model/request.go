@@ -1,0 +1,120 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// question is a request that was asked.
+type question struct {
+	Request
+	n     int
+	since uint64 // the journal's end when it was asked
+	done  bool   // it was answered, and not for certain
+}
+
+func (f Asked) tell(m *Model) { m.asked[f.N] = &question{Request: f.Request, n: f.N, since: m.seq} }
+
+func (f Answered) tell(m *Model) {
+	q := m.asked[f.N]
+	if q == nil {
+		return
+	}
+	if f.Err != nil {
+		if !certain(f.Err) {
+			q.done = true
+			return
+		}
+		delete(m.asked, f.N)
+		if id := m.nameOf(q); id != 0 {
+			m.broken(Account, "durable", "request %d (%q) was refused (%v), and the journal has it as job %d", q.n, q.Spec.Name, f.Err, id)
+		}
+		return
+	}
+	delete(m.asked, f.N)
+	switch q.Verb {
+	case Submit:
+		m.accepted(q, f.First)
+		return
+	case Drain, Undrain:
+		m.drains(q)
+		return
+	}
+	for i, id := range q.Jobs {
+		if i < len(f.Errs) && f.Errs[i] != nil {
+			continue
+		}
+		if w := m.jobs[id]; w == nil {
+			m.broken(Account, "durable", "request %d to %s job %d was answered, and there is no such job", q.n, q.Verb, id)
+		} else if !q.met(w) {
+			m.broken(Account, "durable", "request %d to %s job %d was answered, and the journal knows nothing of it (the job is %s)", q.n, q.Verb, id, w.state)
+		}
+	}
+}
+
+// certain reports whether an error says that nothing was done.
+func certain(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Unavailable, fault.Internal:
+		return false
+	}
+	return true
+}
+
+// nameOf finds the job that a submission became.
+func (m *Model) nameOf(q *question) job.ID {
+	if q.Verb != Submit || q.Spec == nil || q.Spec.Name == "" {
+		return 0
+	}
+	return m.named[q.Spec.Name]
+}
+
+// accepted checks the answer to a submission.
+func (m *Model) accepted(q *question, first job.ID) {
+	n := job.ID(1)
+	if q.Spec != nil && q.Spec.Array != nil {
+		n = job.ID(len(q.Spec.Array.Indices))
+	}
+	for id := first; id < first+n; id++ {
+		w := m.jobs[id]
+		switch {
+		case w == nil:
+			m.broken(Account, "durable", "request %d was answered with job %d, and the journal does not have it", q.n, id)
+		case q.Spec != nil && w.name != q.Spec.Name && w.asked[Other] == 0:
+			m.broken(Account, "durable", "request %d (%q) was answered with job %d, which is %q", q.n, q.Spec.Name, id, w.name)
+		}
+	}
+}
+
+func (m *Model) drains(q *question) {
+	for _, name := range q.Nodes {
+		if n := m.nodes[name]; n != nil && n.set <= q.since && (n.drained != 0) != (q.Verb == Drain) {
+			m.broken(Account, "durable", "request %d to %s node %s was answered, and the journal knows nothing of it", q.n, q.Verb, name)
+		}
+	}
+}
+
+// met reports whether the journal has what was asked of a job, or what makes it
+// needless.
+func (q *question) met(w *work) bool {
+	if seq, ok := w.asked[q.Verb]; ok && seq > q.since {
+		return true
+	}
+	switch q.Verb {
+	case Cancel:
+		return w.state.Final() || w.left > q.since
+	case Requeue: // a job that waits needs nothing
+		return w.state == job.Pending || w.asked[Hold] > q.since || w.changed > q.since
+	case Suspend:
+		return w.state == job.Suspended || w.changed > q.since
+	case Resume:
+		return w.state == job.Running || w.changed > q.since
+	case SetLimit:
+		return w.array != nil && slices.ContainsFunc(w.array.tasks, func(o *work) bool { return o.asked[SetLimit] > q.since })
+	case Hold, Release:
+		return false
+	}
+	return true
+}

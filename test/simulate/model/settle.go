@@ -1,0 +1,85 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+)
+
+func (f Settled) tell(m *Model) {
+	f.Sight.tell(m)
+	for _, a := range m.live {
+		switch {
+		case len(a.lives) > 0 && !a.present():
+			m.broken(Ledger, "books", "%s lives on %s at the end of all, and nobody holds it", a.title(), names(a.lives))
+		case len(a.lives) == 0 && a.present():
+			m.broken(Ledger, "books", "%s holds %s at the end of all, and nothing of it lives", a.title(), places(a.claims))
+		case len(a.lives) > 0 && a.failed:
+			m.broken(Whole, "undone", "%s failed to start, and part of it is still there on %s", a.title(), names(a.lives))
+		}
+	}
+	shown := map[job.ID]*Job{}
+	for i := range f.Sight.Jobs {
+		shown[f.Sight.Jobs[i].ID] = &f.Sight.Jobs[i]
+	}
+	for _, w := range m.order {
+		j := shown[w.id]
+		switch {
+		case w.state.Final():
+		case j == nil:
+			m.broken(Account, "final", "job %d is %s at the end of all, and nobody shows it", w.id, w.state)
+		case w.state == job.Pending && !m.stands(w, j.Why):
+			m.broken(Account, "final", "job %d waits at the end of all because %s, which is not so", w.id, j.Why)
+		}
+	}
+}
+
+// stands reports whether a reason still holds where nothing happens any more.
+func (m *Model) stands(w *work, why reason.Reason) bool {
+	switch why.Code {
+	case reason.HeldUser, reason.HeldAdmin, reason.MaxRequeue:
+		return w.waiting()
+	case reason.Dependency, reason.DependNever:
+		return w.depends
+	case reason.BeginTime, reason.Backoff:
+		return why.Until > m.now.Unix()
+	case reason.ArrayLimit:
+		return w.array != nil && w.array.open() >= int(w.array.limit)
+	case reason.Resources, reason.Priority, reason.Reserved:
+		return len(m.live) > 0 || m.unfit()
+	case reason.NodeDown, reason.NodeList, reason.NodeCount:
+		return m.unfit()
+	case reason.TooLarge, reason.Constraint, reason.Partition:
+		return true
+	}
+	return false
+}
+
+// unfit reports whether some node takes no work.
+func (m *Model) unfit() bool {
+	for _, n := range m.nodes {
+		if n.State != fleet.Up || n.drained != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (f Twice) tell(m *Model) {
+	for i := range max(len(f.A), len(f.B)) {
+		a, b := line(f.A, i), line(f.B, i)
+		if a != b {
+			m.broken(Replay, "decisions", "%s: the same was given twice, and line %d differs: first %q, then %q", f.What, i+1, a, b)
+			return
+		}
+	}
+}
+
+func line(list []string, i int) string {
+	if i < len(list) {
+		return list[i]
+	}
+	return fmt.Sprintf("(only %d lines)", len(list))
+}

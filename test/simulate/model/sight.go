@@ -1,0 +1,133 @@
+package model
+
+import (
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+)
+
+// journaled are the flags that follow from the journal alone.
+const journaled = job.Configuring | job.Requeued | job.Held | job.HeldAdmin | job.HeldFailed |
+	job.LaunchFailed | job.Stopping | job.Uncertain
+
+func (f Sight) tell(m *Model) {
+	l := m.leaders[f.Epoch]
+	if l == nil || f.Epoch != m.epoch {
+		return // one that was followed knows no better
+	}
+	m.judge(l, &f)
+	if l.lags {
+		return // it is not told yet what the journal has
+	}
+	m.sights++
+	for i := range f.Jobs {
+		j := &f.Jobs[i]
+		w := m.jobs[j.ID]
+		if w == nil {
+			m.broken(Account, "durable", "leader %d shows job %d, which the journal does not have", f.Epoch, j.ID)
+			continue
+		}
+		w.seen = m.sights
+		m.compare(l, w, j)
+	}
+	for _, w := range m.order {
+		if w.seen != m.sights && !w.state.Final() {
+			m.broken(Account, "durable", "job %d is %s in the journal, and leader %d does not know it", w.id, w.state, f.Epoch)
+		}
+	}
+	for i := range f.Nodes {
+		m.books(&f.Nodes[i])
+	}
+	if f.Idle && !l.writing {
+		m.reasons(&f)
+		m.proofs(&f)
+	}
+	l.looked = true
+}
+
+// judge looks at grants on nodes that were not up when they were decided, and keeps
+// what the leader shows of its nodes.
+func (m *Model) judge(l *leader, f *Sight) {
+	if f.Nodes == nil {
+		return
+	}
+	states := make(map[string]fleet.NodeState, len(f.Nodes))
+	for i := range f.Nodes {
+		states[f.Nodes[i].Name] = f.Nodes[i].State
+	}
+	for _, s := range l.suspect {
+		if now := states[s.node]; now != fleet.Up {
+			m.broken(Owner, "drained", "job %d gets node %s as attempt %s, and leader %d knows that the node is %s", s.job, s.node, s.ref, l.epoch, now)
+		}
+	}
+	l.suspect, l.states = nil, states
+}
+
+// compare looks for what a leader knows otherwise than the journal.
+func (m *Model) compare(l *leader, w *work, j *Job) {
+	ref := engine.Ref{}
+	if w.held != nil {
+		ref = w.held.ref
+	}
+	differs := func(format string, args ...any) {
+		rule := "restart"
+		if l.looked {
+			rule = "journal"
+		}
+		m.broken(Replay, rule, format, args...)
+	}
+	switch {
+	case j.State != w.state:
+		differs("leader %d shows job %d as %s, the journal says %s", l.epoch, j.ID, j.State, w.state)
+	case j.Attempt != w.attempt:
+		differs("leader %d shows job %d at attempt %d, the journal says %d", l.epoch, j.ID, j.Attempt, w.attempt)
+	case j.Ref != ref:
+		differs("leader %d shows that job %d holds attempt %s, the journal says %s", l.epoch, j.ID, j.Ref, ref)
+	case !w.state.Final() && (j.Flags^w.flags)&journaled != 0:
+		differs("leader %d shows job %d with the flags %b, the journal says %b", l.epoch, j.ID, j.Flags&journaled, w.flags&journaled)
+	case j.Claims != nil && w.held != nil && !alike(j.Claims, w.held.claims):
+		differs("leader %d shows that job %d holds %s, the journal says %s", l.epoch, j.ID, places(j.Claims), places(w.held.claims))
+	case w.array != nil && j.Array == w.array.first && j.Limit != w.array.limit:
+		differs("leader %d shows that %d tasks of array %d may run at once, the journal says %d", l.epoch, j.Limit, j.Array, w.array.limit)
+	}
+}
+
+// books compares a node with what the journal grants on it.
+func (m *Model) books(n *Node) {
+	l := weigh(n.Name, m.live, (*attempt).present)
+	if diff := l.differs(n); diff != "" {
+		m.broken(Ledger, "books", "node %s: %s", n.Name, diff)
+	}
+}
+
+// reasons checks that everything that waits says why, and that it is so.
+func (m *Model) reasons(f *Sight) {
+	for i := range f.Jobs {
+		j := &f.Jobs[i]
+		w := m.jobs[j.ID]
+		if w == nil || w.state != job.Pending || j.State != job.Pending {
+			continue
+		}
+		held := j.Why.Code == reason.HeldUser || j.Why.Code == reason.HeldAdmin || j.Why.Code == reason.MaxRequeue
+		switch {
+		case j.Why.Code == reason.None:
+			m.broken(Account, "reason", "job %d waits and nobody says why", j.ID)
+		case held && !w.waiting():
+			m.broken(Account, "reason", "job %d waits because %s, and it is not held", j.ID, j.Why)
+		case !held && w.waiting():
+			m.broken(Account, "reason", "job %d is held, and it is said to wait because %s", j.ID, j.Why)
+		case j.Why.Code == reason.ArrayLimit && (w.array == nil || w.array.limit == 0):
+			m.broken(Account, "reason", "job %d waits because %s, and there is no such limit", j.ID, j.Why)
+		}
+	}
+}
+
+// proofs checks that nothing is held whose end its leader has proved.
+func (m *Model) proofs(f *Sight) {
+	for _, a := range m.live {
+		if a.present() && a.provedTo == f.Epoch {
+			m.broken(Ledger, "books", "%s has ended, leader %d has the proof and nothing to do, and it is still held", a.title(), f.Epoch)
+		}
+	}
+}
