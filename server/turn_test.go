@@ -21,7 +21,9 @@ import (
 // ends none of them.
 func TestOneUserCannotTakeEveryTurn(t *testing.T) {
 	r := start(t, newPlane(), nil)
+	r.turns.mu.Lock()
 	r.turns.most = 4
+	r.turns.mu.Unlock()
 	secret := r.token(t, "anna", nil)
 	var open []net.Conn
 	slow := func(length int) net.Conn {
