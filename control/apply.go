@@ -17,6 +17,7 @@ func (s *state) applyHeld(r *store.Record, staged any) error {
 		return err
 	}
 	a := v.Allocation
+	s.led.Skip(a.ID + 1) // also where the job's row is newer: its number is taken
 	e, err := s.numbered(a.Job, r)
 	if e == nil {
 		return err
@@ -73,6 +74,9 @@ func (s *state) applyEnded(r *store.Record, staged any) error {
 	e, err := s.attempt(r, v.Ref)
 	if e == nil {
 		return err
+	}
+	if v.Failed < 0 {
+		return fmt.Errorf("%d attempts failed", v.Failed)
 	}
 	if err := s.led.Free(ledger.ID(v.Ref.Allocation), v.Ref.Attempt); err != nil {
 		return err

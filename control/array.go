@@ -32,6 +32,11 @@ func (as *arrays) add(first job.ID, spec *job.ArraySpec) *array {
 	return a
 }
 
+// has reports whether a job is the task of an index.
+func (a *array) has(id job.ID, index uint32) bool {
+	return id >= a.first && uint64(id-a.first) < uint64(len(a.spec.Indices)) && a.spec.Indices[id-a.first] == index
+}
+
 // let counts a task among the open ones.
 func (as *arrays) let(e *entry) {
 	if e.array != nil && !e.let {

@@ -135,7 +135,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		return nil, err
 	}
 	if err = s.check(); err != nil {
-		return nil, fmt.Errorf("the journal does not add up: %w", err)
+		return nil, damaged(fmt.Errorf("the journal does not add up: %w", err))
 	}
 	nodes, err := cfg.Engine.Nodes(ctx)
 	if err != nil {

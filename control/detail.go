@@ -3,10 +3,12 @@ package control
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -34,8 +36,42 @@ func (d *detail) decode(row *store.JobRow) error {
 		return fmt.Errorf("row of job %d: %w", row.ID, err)
 	}
 	d.Spec = spec
-	if d.Own == nil || d.Seq == 0 {
-		return fault.New(fault.Internal, "the row of job %d is not complete", row.ID)
+	if err := d.check(row); err != nil {
+		return fault.New(fault.Internal, "row of job %d: %w", row.ID, err)
+	}
+	return nil
+}
+
+// check reports what no row of ours has.
+func (d *detail) check(row *store.JobRow) error {
+	switch {
+	case row.ID == 0 || row.ID > uint64(lastJob):
+		return errors.New("such a number is never given")
+	case d.Own == nil || d.Seq == 0:
+		return errors.New("it is not complete")
+	case row.Final != d.State.Final():
+		return fmt.Errorf("it is %s, and final: %v", d.State, row.Final)
+	case d.State != job.Pending && d.Last == nil:
+		return fmt.Errorf("it is %s and has no attempt", d.State)
+	case d.Failed < 0:
+		return fmt.Errorf("%d attempts failed", d.Failed)
+	}
+	return d.Array.check()
+}
+
+func (t *tasks) check() error {
+	if t == nil {
+		return nil
+	}
+	n, next := uint64(0), uint64(0)
+	for _, r := range t.Runs {
+		if uint64(r[0]) < next || r[1] < r[0] || r[2] == 0 {
+			return fmt.Errorf("the run %d of array %d follows %d", r, t.First, next)
+		}
+		next = uint64(r[1]) + 1
+		if n += uint64(r[1]-r[0])/uint64(r[2]) + 1; n > maxTasks {
+			return fmt.Errorf("array %d has more than %d tasks", t.First, maxTasks)
+		}
 	}
 	return nil
 }

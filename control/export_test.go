@@ -1,8 +1,10 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +25,7 @@ func Restored(ctx context.Context, st store.Store, journalAlone bool) (string, e
 		return "", err
 	}
 	if err := s.check(); err != nil {
-		return "", err
+		return "", damaged(fmt.Errorf("the journal does not add up: %w", err)) // as Open says it
 	}
 	var b strings.Builder
 	for _, e := range s.order {
@@ -74,3 +76,44 @@ func (c *Control) RefuseStarts(ctx context.Context, node string) error {
 		answer(nil)
 	})
 }
+
+// ProjectOf writes the rows of one store's journal to another store, as a projection
+// that reflects the journal up to a record; without docs, as one that was not written
+// to its end.
+func ProjectOf(ctx context.Context, from, to store.Store, upTo uint64, docs bool) error {
+	s := newState()
+	if _, err := s.restore(ctx, from, time.Now(), -1); err != nil {
+		return err
+	}
+	epoch, err := to.Lead(ctx, "projector")
+	if err != nil {
+		return err
+	}
+	var world map[string][]byte
+	if docs {
+		world = map[string][]byte{docControl: s.world()}
+	}
+	return to.Project(ctx, epoch, upTo, s.rows(s.order), world)
+}
+
+// Kinds lists the kinds of record.
+func Kinds() []string { return slices.Sorted(maps.Keys(appliers)) }
+
+// CutDetail takes the detail of a row apart: the form, and all else as an object.
+func CutDetail(b []byte) (spec, rest []byte) {
+	var d detail
+	spec, rest, err := d.cut(b)
+	if err != nil {
+		panic(err)
+	}
+	return spec, rest
+}
+
+// JoinDetail undoes CutDetail, also for what is no object.
+func JoinDetail(spec, rest []byte) []byte {
+	b := fmt.Appendf(nil, "%s%d%s%s,", detailForm, len(spec), detailSpec, spec)
+	return append(b, bytes.TrimPrefix(rest, []byte("{"))...)
+}
+
+// ShowRow is the view of a row that is not in memory.
+func ShowRow(r *store.JobRow) error { _, err := fromRow(r); return err }

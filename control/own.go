@@ -70,8 +70,12 @@ func (o *own) into(s *job.Spec) {
 	s.Output.Stdout, s.Output.Stderr, s.Output.Stdin, s.WorkDir = o.Stdout, o.Stderr, o.Stdin, o.WorkDir
 	s.Source.File, s.Source.Host, s.Source.Submit, s.Source.Lines = o.File, o.Host, o.Submit, o.Lines
 	s.Source.Given, s.Mail, s.Provenance = o.Given, o.Mail, o.Provenance
-	s.Depends = job.Dependency{}
-	if o.Depends != nil {
-		s.Depends = *o.Depends
+	s.Depends = o.depends()
+}
+
+func (o *own) depends() job.Dependency {
+	if o.Depends == nil {
+		return job.Dependency{}
 	}
+	return *o.Depends
 }

@@ -2,7 +2,6 @@ package control
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -168,7 +167,7 @@ func value[T any](r *store.Record, staged any) (v T, err error) {
 		return v, nil
 	}
 	if err := json.Unmarshal(r.Data, &v); err != nil {
-		return v, fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Kind, err)
+		return v, err
 	}
 	return v, nil
 }
@@ -207,7 +206,7 @@ func (fs *forms) admittedOf(r *store.Record, staged any) (*admitted, error) {
 	}
 	f, o, err := fs.read(v.Own, v.Spec)
 	if err != nil {
-		return nil, fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Kind, err)
+		return nil, err
 	}
 	return &admitted{first: v.First, form: f, own: o, owned: pack(&o, &f.def)}, nil
 }
@@ -215,11 +214,22 @@ func (fs *forms) admittedOf(r *store.Record, staged any) (*admitted, error) {
 // read uses the form of a specification that was written in two parts, or whole.
 func (fs *forms) read(o *own, spec json.RawMessage) (*form, own, error) {
 	if o != nil {
-		f, err := fs.get(string(spec), o, func(into *job.Spec) error { return json.Unmarshal(spec, into) })
+		if err := (&job.Spec{Nice: o.Nice, Priority: o.Priority, Begin: o.Begin, Deadline: o.Deadline, Array: o.Array, Depends: o.depends()}).CheckOrder(); err != nil {
+			return nil, own{}, err
+		}
+		f, err := fs.get(string(spec), o, func(into *job.Spec) error {
+			if err := json.Unmarshal(spec, into); err != nil {
+				return err
+			}
+			return into.CheckRequest()
+		})
 		return f, *o, err
 	}
 	var s job.Spec
 	if err := json.Unmarshal(spec, &s); err != nil {
+		return nil, own{}, err
+	}
+	if err := s.Check(); err != nil {
 		return nil, own{}, err
 	}
 	f, whole := fs.use(&s)

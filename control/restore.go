@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -41,7 +42,7 @@ func (s *state) restore(ctx context.Context, st store.Store, now time.Time, keep
 	}
 	if err := st.Read(ctx, projected, func(r store.Record) error {
 		s.events, s.touched = s.events[:0], s.touched[:0]
-		return s.apply(r, nil)
+		return damaged(s.apply(r, nil))
 	}); err != nil {
 		return 0, fmt.Errorf("replay the journal: %w", err)
 	}
@@ -51,14 +52,43 @@ func (s *state) restore(ctx context.Context, st store.Store, now time.Time, keep
 	return projected, s.restorePast(ctx, st)
 }
 
+// damaged is the error of a state that does not say what happened. Where it has a
+// remedy of its own, it keeps that and its kind.
+func damaged(err error) error {
+	if err == nil || fault.Remedy(err) != "" {
+		return err
+	}
+	return fault.New(fault.Internal, "%w", brief{err}).
+		Advise("the state directory is damaged: put a backup in its place, or start with another --state-dir; docs/state.md says how")
+}
+
+// brief is an error whose text has a bound: a damaged record can be long.
+type brief struct{ error }
+
+func (b brief) Error() string {
+	const most = 600
+	text := b.error.Error()
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+func (b brief) Unwrap() error { return b.error }
+
 func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, keep time.Duration) error {
 	doc, err := st.Doc(ctx, docControl)
-	if err != nil {
+	if fault.KindOf(err) == fault.NotFound {
+		return damaged(err)
+	} else if err != nil {
 		return err
 	}
 	var w world
 	if err := json.Unmarshal(doc, &w); err != nil {
-		return fmt.Errorf("document %s: %w", docControl, err)
+		return damaged(fmt.Errorf("document %s: %w", docControl, err))
+	}
+	if w.Next > lastJob || w.Allocation > uint64(ledger.Last) {
+		return damaged(fmt.Errorf("document %s: the next job is %d, the next allocation %d: such numbers are never given", docControl, w.Next, w.Allocation))
 	}
 	if err := s.load(func(f func(store.JobRow) error) error { return st.Live(ctx, f) }); err != nil {
 		return err
@@ -135,14 +165,14 @@ func (s *state) load(read func(func(store.JobRow) error) error) error {
 
 func (s *state) putAll(c *chunk) error {
 	if c.err != nil {
-		return c.err
+		return damaged(c.err)
 	}
 	for i := range c.rows {
 		if s.jobs[job.ID(c.rows[i].ID)] != nil {
 			continue
 		}
 		if _, err := s.put(&c.rows[i], &c.details[i]); err != nil {
-			return err
+			return damaged(err)
 		}
 	}
 	return nil
@@ -200,6 +230,9 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 		}
 		if d.Array.Limited > e.array.limited { // the row of another task was older
 			e.array.set(d.Array.MaxRunning, d.Array.Limited)
+		}
+		if !e.array.has(e.id, e.index) {
+			return nil, fmt.Errorf("row of job %d: it is not task %d of array %d", row.ID, d.Index, d.Array.First)
 		}
 	}
 	e.ask(&o)

@@ -58,6 +58,9 @@ type state struct {
 	now     time.Time // At of the record that is applied
 }
 
+// lastJob is the largest number that a job may have; nobody gets there.
+const lastJob job.ID = 1 << 62
+
 func newState() *state {
 	return &state{
 		jobs: map[job.ID]*entry{}, forms: newForms(), led: ledger.New(), next: 1,
@@ -109,12 +112,14 @@ func (s *state) applySubmitted(r *store.Record, staged any) error {
 		return err
 	}
 	n := v.tasks()
-	if len(v.form.spec.Groups) == 0 || v.first == 0 || n == 0 {
-		return fmt.Errorf("job %d has no number, no task group or no task", v.first)
+	if v.first == 0 || v.first > lastJob || n > maxTasks {
+		return fmt.Errorf("%d jobs from number %d on: such numbers are never given", n, v.first)
 	}
 	var a *array
 	if v.own.Array != nil {
-		a = s.arrays.add(v.first, v.own.Array)
+		if a = s.arrays.add(v.first, v.own.Array); !slices.Equal(a.spec.Indices, v.own.Array.Indices) {
+			return fmt.Errorf("array %d is there already, with other tasks", v.first)
+		}
 	}
 	s.forms.again(v.form, n)
 	for i := range n {
@@ -131,8 +136,11 @@ func (s *state) applySubmitted(r *store.Record, staged any) error {
 		e.ask(&v.own)
 		if old, err := s.recall(e.id); err != nil || old != nil {
 			s.forms.release(v.form) // a projection had it already, with what happened since
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
+			case old.seq < r.Seq:
+				return fmt.Errorf("job %d is there already, since record %d", e.id, old.seq)
 			}
 			continue
 		}

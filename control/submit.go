@@ -104,11 +104,10 @@ const maxTasks = 1_000_000
 
 // checkSpec refuses what no pool could run or no journal could hold.
 func checkSpec(s *job.Spec, now int64) error {
+	if err := s.Check(); err != nil {
+		return fault.New(fault.Invalid, "no job can be like this: %w", err).Advise("give that field another value")
+	}
 	switch {
-	case len(s.Groups) == 0:
-		return fault.New(fault.Invalid, "a job needs at least one task group")
-	case s.Array != nil && len(s.Array.Indices) == 0:
-		return fault.New(fault.Invalid, "an array needs at least one index")
 	case s.Array != nil && len(s.Array.Indices) > maxTasks:
 		return fault.New(fault.Invalid, "an array of %d tasks is too large", len(s.Array.Indices)).
 			Advise("submit at most %d tasks at once", maxTasks)

@@ -22,6 +22,9 @@ import (
 // ID is an allocation's number; never used again, zero is none.
 type ID uint64
 
+// Last is the largest number that an allocation may have; nobody gets there.
+const Last ID = 1 << 62
+
 // Status of an allocation.
 type Status string
 
@@ -94,8 +97,8 @@ func (l *Ledger) Verify(a *Allocation) error {
 	if other, ok := l.byJob[a.Job]; ok {
 		return fault.New(fault.Conflict, "job %d already holds allocation %d", a.Job, other)
 	}
-	if len(a.Claims) == 0 {
-		return fault.New(fault.Invalid, "allocation %d claims nothing", a.ID)
+	if err := a.check(); err != nil {
+		return err
 	}
 	type demand struct {
 		take   resource.Vector
@@ -104,9 +107,6 @@ func (l *Ledger) Verify(a *Allocation) error {
 	}
 	byNode := map[string]*demand{}
 	for _, c := range a.Claims {
-		if negative(c.Take) {
-			return fault.New(fault.Invalid, "allocation %d claims less than nothing of node %s", a.ID, c.Node)
-		}
 		d := byNode[c.Node]
 		if d == nil {
 			d = &demand{shares: map[int]resource.Share{}}
@@ -143,6 +143,33 @@ func (l *Ledger) Verify(a *Allocation) error {
 	return nil
 }
 
+// check reports what no allocation can be, whatever its nodes are like.
+func (a *Allocation) check() error {
+	if a.ID == 0 || a.ID > Last {
+		return fault.New(fault.Invalid, "allocation %d: such a number is never given", a.ID)
+	}
+	if len(a.Claims) == 0 {
+		return fault.New(fault.Invalid, "allocation %d claims nothing", a.ID)
+	}
+	if a.Status != "" && a.Status != Held && a.Status != Uncertain {
+		return fault.New(fault.Invalid, "allocation %d has status %q", a.ID, a.Status)
+	}
+	for _, c := range a.Claims {
+		if negative(c.Take) || c.Tasks < 0 || c.Group < 0 {
+			return fault.New(fault.Invalid, "allocation %d claims less than nothing of node %s", a.ID, c.Node)
+		}
+		for i, x := range c.Devices {
+			if x.Share < 0 || x.Share > resource.WholeDevice {
+				return fault.New(fault.Invalid, "allocation %d claims %d thousandths of device %d of node %s", a.ID, x.Share, x.Index, c.Node)
+			}
+			if i > 0 && c.Devices[i-1].Index >= x.Index {
+				return fault.New(fault.Invalid, "allocation %d claims device %d of node %s after device %d", a.ID, x.Index, c.Node, c.Devices[i-1].Index)
+			}
+		}
+	}
+	return nil
+}
+
 // negative reports whether any amount is below zero: such a claim would free what
 // others hold.
 func negative(v resource.Vector) bool {
@@ -161,7 +188,10 @@ func (l *Ledger) Hold(a Allocation) error {
 // Restore adds an allocation that the journal proves to have been held, without
 // asking whether its nodes would take it today.
 func (l *Ledger) Restore(a Allocation) error {
-	if a.ID == 0 || l.live[a.ID] != nil {
+	if err := a.check(); err != nil {
+		return err
+	}
+	if l.live[a.ID] != nil {
 		return fault.New(fault.Conflict, "allocation number %d is taken", a.ID)
 	}
 	if other, ok := l.byJob[a.Job]; ok {

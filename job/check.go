@@ -1,0 +1,174 @@
+package job
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// Bounds of what a Spec may hold. Front ends have their own, smaller ones, and say
+// more; these keep the sums and products that are made of a Spec within an int64.
+const (
+	maxCount    = 1 << 24 // nodes, tasks, CPUs, devices, groups
+	maxPriority = 1 << 53 // which JSON's readers keep exactly
+	maxLimit    = 100 * 365 * 24 * time.Hour
+	maxAmount   = resource.Amount(1 << 60)
+)
+
+// Check reports the first field whose value no job can have, whoever wrote it.
+func (s *Spec) Check() error {
+	if err := s.CheckOrder(); err != nil {
+		return err
+	}
+	return s.CheckRequest()
+}
+
+// CheckOrder is the part of Check that concerns when a job may start: its order in
+// the queue, times, dependency, array.
+func (s *Spec) CheckOrder() error {
+	for _, c := range []struct {
+		name string
+		n    int64
+	}{{"nice", s.Nice}, {"priority", s.Priority}} {
+		if c.n > maxPriority || c.n < -maxPriority {
+			return fmt.Errorf("%s %d is not within ±2^53", c.name, c.n)
+		}
+	}
+	for _, c := range []struct {
+		name string
+		t    time.Time
+	}{{"begin", s.Begin}, {"deadline", s.Deadline}} {
+		if y := c.t.Year(); !c.t.IsZero() && (y < 1970 || y >= 2262) {
+			return fmt.Errorf("%s %s is not between the years 1970 and 2261", c.name, c.t.Format(time.RFC3339))
+		}
+	}
+	for _, c := range s.Depends.Clauses {
+		if c.Delay < 0 || c.Delay > maxLimit {
+			return fmt.Errorf("the delay %s of a dependency is not between 0 and 100 years", c.Delay)
+		}
+	}
+	return s.Array.check()
+}
+
+func (a *ArraySpec) check() error {
+	if a == nil {
+		return nil
+	}
+	if len(a.Indices) == 0 {
+		return fmt.Errorf("an array needs at least one index")
+	}
+	for i := 1; i < len(a.Indices); i++ {
+		if a.Indices[i] <= a.Indices[i-1] {
+			return fmt.Errorf("the array's index %d comes after %d", a.Indices[i], a.Indices[i-1])
+		}
+	}
+	return nil
+}
+
+// CheckRequest is the part of Check that concerns what a job needs.
+func (s *Spec) CheckRequest() error {
+	for _, c := range []struct {
+		name string
+		d    time.Duration
+	}{{"time_limit", s.TimeLimit}, {"time_min", s.TimeMin}, {"signal.before", s.Signal.before()}} {
+		if c.d < 0 || c.d > maxLimit {
+			return fmt.Errorf("%s %s is not between 0 and 100 years", c.name, c.d)
+		}
+	}
+	switch n := len(s.Groups); {
+	case n == 0:
+		return fmt.Errorf("a job needs at least one task group")
+	case n > maxCount:
+		return fmt.Errorf("%d task groups are too many", n)
+	}
+	for i := range s.Groups {
+		if err := s.Groups[i].check(); err != nil {
+			return fmt.Errorf("groups[%d].%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (s *SignalSpec) before() time.Duration {
+	if s == nil {
+		return 0
+	}
+	return s.Before
+}
+
+func (g *TaskGroup) check() error {
+	for _, c := range []struct {
+		name string
+		n    int
+	}{
+		{"nodes.min", g.Nodes.Min},
+		{"nodes.max", g.Nodes.Max},
+		{"tasks.min", g.Tasks.Min},
+		{"tasks.want", g.Tasks.Want},
+		{"tasks_per_node", g.TasksPerNode},
+		{"cpus_per_task", g.CPUsPerTask},
+	} {
+		if err := count(c.name, c.n); err != nil {
+			return err
+		}
+	}
+	for _, c := range []struct {
+		name string
+		r    resource.Requirements
+	}{{"per_node", g.PerNode}, {"per_task", g.PerTask}, {"per_device", resource.Requirements{Vector: g.PerDevice}}, {"total", g.Total}} {
+		if err := requirements(c.name, c.r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func count(name string, n int) error {
+	if n < 0 || n > maxCount {
+		return fmt.Errorf("%s %d is not between 0 and %d", name, n, maxCount)
+	}
+	return nil
+}
+
+func requirements(name string, r resource.Requirements) error {
+	for _, c := range []struct {
+		name string
+		n    resource.Amount
+	}{{"cpu", r.CPU}, {"memory", r.Memory}, {"disk", r.Disk}} {
+		if err := amount(name+"."+c.name, c.n); err != nil {
+			return err
+		}
+	}
+	for i, x := range r.Named {
+		if err := amount(name+"."+x.Name, x.Amount); err != nil {
+			return err
+		}
+		if i > 0 && r.Named[i-1].Name >= x.Name {
+			return fmt.Errorf("%s: resource %q comes after %q", name, x.Name, r.Named[i-1].Name)
+		}
+	}
+	devices := 0
+	for _, d := range r.Devices {
+		if err := count(name+".devices.count", d.Count); err != nil {
+			return err
+		}
+		if d.Share < 0 || d.Share > resource.WholeDevice {
+			return fmt.Errorf("%s.devices.share %d is not between 0 and %d", name, d.Share, resource.WholeDevice)
+		}
+		if err := amount(name+".devices.memory", d.Memory); err != nil {
+			return err
+		}
+		if devices += d.Count; devices > maxCount {
+			return fmt.Errorf("%s asks for more than %d devices", name, maxCount)
+		}
+	}
+	return nil
+}
+
+func amount(name string, n resource.Amount) error {
+	if n < 0 || n > maxAmount {
+		return fmt.Errorf("%s %d is not between 0 and 2^60", name, n)
+	}
+	return nil
+}
