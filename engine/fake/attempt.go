@@ -62,10 +62,12 @@ func (w *World) sorted() []*attempt {
 	for _, a := range w.attempts {
 		all = append(all, a)
 	}
-	slices.SortFunc(all, func(x, y *attempt) int {
-		return cmp.Or(cmp.Compare(x.launch.Ref.Allocation, y.launch.Ref.Allocation), cmp.Compare(x.launch.Ref.Attempt, y.launch.Ref.Attempt))
-	})
+	slices.SortFunc(all, byRef)
 	return all
+}
+
+func byRef(x, y *attempt) int {
+	return cmp.Or(cmp.Compare(x.launch.Ref.Allocation, y.launch.Ref.Allocation), cmp.Compare(x.launch.Ref.Attempt, y.launch.Ref.Attempt))
 }
 
 // Next returns when something happens next, false if nothing will by itself.
@@ -79,11 +81,12 @@ func (w *World) Next() (time.Time, bool) {
 	return a.next[0].at, true
 }
 
-// first returns the attempt to which something happens first.
+// first returns the attempt to which something happens first; at the same moment, the
+// one with the lowest number.
 func (w *World) first() *attempt {
 	var first *attempt
-	for _, a := range w.sorted() {
-		if len(a.next) > 0 && (first == nil || a.next[0].at.Before(first.next[0].at)) {
+	for _, a := range w.attempts {
+		if len(a.next) > 0 && (first == nil || cmp.Or(a.next[0].at.Compare(first.next[0].at), byRef(a, first)) < 0) {
 			first = a
 		}
 	}

@@ -1,12 +1,15 @@
 package hardcase
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/serve"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
 )
 
@@ -164,5 +167,62 @@ func TestHardCase_2_adoption(t *testing.T) {
 	}
 	if after := diary.Lines(); len(after) != 12 {
 		t.Errorf("%d jobs ran %d times", 12, len(after))
+	}
+}
+
+// twice is an engine whose word that attempt 1 of the first job has ended comes a second
+// time after attempt 2 has begun.
+type twice struct {
+	engine.Engine
+	told chan struct{}
+}
+
+func (e twice) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
+	var old *engine.Event
+	return e.Engine.Watch(ctx, after, func(ev engine.Event) error {
+		err := f(ev)
+		switch r := ev.Report; {
+		case r.Job == 1 && r.Ref.Attempt == 1 && r.Gone:
+			old = &ev
+		case r.Job == 1 && r.Ref.Attempt == 2 && r.Phase == engine.Running && old != nil && err == nil:
+			late := *old
+			old = nil
+			late.Report.Version += 1000
+			late.Cursor = ev.Cursor
+			err = f(late)
+			close(e.told)
+		}
+		return err
+	})
+}
+
+// The word that attempt 1 has ended comes again after attempt 2 has started: it frees
+// nothing of attempt 2 and does not end the job.
+func TestHardCase_3_lateReport(t *testing.T) {
+	told := make(chan struct{})
+	p := plane.New(t, nodes(1, 1)).Start(func(o *serve.Options) {
+		o.Engine = func(e engine.Engine) engine.Engine { return twice{e, told} }
+	})
+	diary, gate := p.Diary("diary"), p.Gate("gate")
+	job := p.Submit(diary.Note(identity)+"; "+gate.Wait, "--gpus=1", "--requeue")
+	diary.Await(1)
+	p.Until(job, "runs", func(j *api.Job) bool { return !j.Started.IsZero() })
+	p.Change(api.VerbRequeue, job, nil)
+	diary.Await(2)
+	<-told
+	other := p.Submit("exit 0", "--gpus=1")
+	p.Settle()
+
+	if j := p.Get(job); j.State != "RUNNING" || j.Attempt != 2 || len(j.Claims) != 1 {
+		t.Errorf("after the late word it is %s in attempt %d with %+v", j.State, j.Attempt, j.Claims)
+	}
+	if j, n := p.Get(other), p.Node(p.Names()[0]); j.State != "PENDING" || len(n.Devices[0].Jobs) != 1 {
+		t.Errorf("the GPU of attempt 2 was freed: %s, %+v", j.State, n.Devices)
+	}
+	gate.Open()
+	p.Ends(job, "COMPLETED")
+	p.Ends(other, "COMPLETED")
+	if n := len(diary.Lines()); n != 2 {
+		t.Errorf("it ran %d times", n)
 	}
 }

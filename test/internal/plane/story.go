@@ -90,6 +90,26 @@ func (p *Plane) Node(name string) *api.Node {
 	return n
 }
 
+// Names are the names of the nodes, in order.
+func (p *Plane) Names() (names []string) {
+	p.T.Helper()
+	all, err := p.Nodes(p.T.Context())
+	p.check(err)
+	for _, n := range all.Nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// Write writes a file of the test's folder, whole or not at all, and returns its name.
+func (p *Plane) Write(name, text string) string {
+	p.T.Helper()
+	path := filepath.Join(p.Dir, name)
+	p.check(os.WriteFile(path+".new", []byte(text), 0o644)) //nolint:gosec // for jobs
+	p.check(os.Rename(path+".new", path))
+	return path
+}
+
 // Await waits until something holds. It is looked at again and again, since not
 // everything that tests wait for is an event: files, processes, control groups.
 func (p *Plane) Await(what string, is func() bool) {
@@ -217,4 +237,13 @@ func (p *Plane) Events(after uint64) (all []api.Event) {
 		p.T.Fatal(err)
 	}
 	return all
+}
+
+// Program writes a shell script that the server can be configured with, and returns its
+// name.
+func (p *Plane) Program(name, script string) string {
+	p.T.Helper()
+	path := filepath.Join(p.Dir, name)
+	p.check(os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755)) //nolint:gosec // a program
+	return path
 }
