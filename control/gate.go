@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/eligible"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -91,7 +92,7 @@ func (l *loop) gate(e *entry, now time.Time) {
 func (l *loop) facts(e *entry, now time.Time) (f eligible.Facts, kill bool) {
 	s := l.state
 	f = eligible.Facts{Now: now, Flags: e.flags}
-	if a := e.array; a != nil && a.limit > 0 {
+	if a := e.array; a != nil && a.limit > 0 && !planted.ArrayLimit {
 		f.ArrayLimit, f.ArrayOpen = int(a.limit), a.open
 		if e.let {
 			f.ArrayOpen--

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/reconcile"
@@ -321,6 +322,10 @@ func (l *loop) refuseBatch(err error) {
 			kept = append(kept, b)
 		case b.req.records > 0:
 			b.req.records = 0
+			if planted.LostSubmit && b.rec.Kind == kindSubmitted {
+				b.req.answer(nil)
+				continue
+			}
 			b.req.answer(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
 )
@@ -31,7 +32,7 @@ type Drain struct {
 // node is a node as engine and administrators want it.
 func (c *Control) node(name string) (fleet.Node, bool) {
 	n, ok := c.nodes[name]
-	if d, drained := c.state.drains[name]; ok && drained && n.State == fleet.Up {
+	if d, drained := c.state.drains[name]; ok && drained && n.State == fleet.Up && !planted.DrainIgnored {
 		n.State = fleet.Draining
 		n.Why = d.Reason
 	}

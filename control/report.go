@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/ledger"
 	"github.com/coxswain-sched/coxswain/reconcile"
@@ -23,6 +24,13 @@ const (
 func (l *loop) reported(r engine.Report) message {
 	return message{job: r.Job, run: func(l *loop) {
 		e, err := l.state.holder(r.Ref)
+		if a, ok := l.state.led.Of(r.Job); planted.LateReport && err != nil && ok {
+			r.Ref = reconcile.Ref(a)
+			e, err = l.state.holder(r.Ref)
+		}
+		if planted.FreeUnproved && r.Uncertain {
+			r.Phase, r.Gone, r.Cause = engine.Ended, true, engine.NodeLost
+		}
 		switch {
 		case err != nil && r.Phase == engine.Ended:
 			l.dispatch.Forget(r.Ref)
@@ -38,7 +46,7 @@ func (l *loop) reported(r engine.Report) message {
 		l.state.touch(e)
 		l.state.mu.Unlock()
 		switch {
-		case r.Phase == engine.Ended && r.Gone:
+		case r.Phase == engine.Ended && r.Gone, planted.NotUndone && r.Cause == engine.LaunchFailed:
 			l.stageEnd(e, r)
 			return
 		case r.Phase >= engine.Running && e.flags&job.Configuring != 0 && !r.Started.IsZero():
@@ -133,6 +141,10 @@ func (l *loop) resume() {
 		e := l.state.jobs[a.Job]
 		if e.flags&job.Configuring != 0 {
 			l.launch(e, a)
+			if planted.LaunchAgain {
+				a.Attempt++
+				l.launch(e, a)
+			}
 		}
 		switch v := e.last; {
 		case v.cancel != nil:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reconcile"
 )
@@ -169,7 +170,7 @@ func (l *loop) ask(w *wish, e *entry, req *request) error {
 }
 
 func (l *loop) askCancel(w *wish, e *entry, req *request, op Cancel) error {
-	if e.state.Final() {
+	if e.state.Final() && !planted.CancelEnded {
 		return nil
 	}
 	grace := op.Grace

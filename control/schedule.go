@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/ledger"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -28,6 +29,9 @@ func (l *loop) schedule() {
 	decisions := l.core.Step(l.instant(), events...)
 	s.counts.decision.observe(l.cfg.Clock.Now().Sub(now).Seconds())
 	var proposed []ledger.Allocation
+	if planted.MapOrder {
+		decisions = anyOrder(decisions)
+	}
 	for _, d := range decisions {
 		switch d := d.(type) {
 		case sched.Start:
@@ -49,12 +53,31 @@ func (l *loop) schedule() {
 		if err := s.led.Free(a.ID, a.Attempt); err != nil {
 			panic(fmt.Sprintf("control: take back proposal: %v", err)) // held by propose
 		}
+		if planted.LaunchFirst {
+			l.launch(s.jobs[a.Job], a)
+		}
 		l.stage(kindHeld, a.Job, job.Actor{}, held{a}, func() { l.launch(s.jobs[a.Job], a) })
 	}
 }
 
+// anyOrder is the defect of planted.MapOrder.
+func anyOrder(list []sched.Decision) (out []sched.Decision) {
+	set := map[int]sched.Decision{}
+	for i, d := range list {
+		set[i] = d
+	}
+	for _, d := range set {
+		out = append(out, d)
+	}
+	return out
+}
+
 // waits notes the first reason why a job waits.
 func (l *loop) waits(e *entry, why reason.Reason, now time.Time) {
+	if planted.DropReason && (why.Code == reason.Priority || why.Code == reason.Reserved) {
+		e.why = nil
+		return
+	}
 	e.since, e.ahead, e.before = now.Unix(), int32(min(why.Ahead, 1<<31-1)), job.ID(why.Job)
 	why.Since, why.Ahead, why.Job = 0, 0, 0
 	if l.shared == nil || *l.shared != why {
@@ -142,6 +165,9 @@ func (l *loop) stop(e *entry, grace time.Duration, signal int, why string) {
 // load reads what an attempt starts with. It runs in a goroutine of dispatch.
 func (c *Control) load(ctx context.Context, j *job.Job, a ledger.Allocation) (*engine.Launch, error) {
 	out := &engine.Launch{Ref: reconcile.Ref(a), Job: j, Claims: a.Claims, Grace: c.cfg.Grace}
+	if planted.PartOfGang && len(a.Claims) > 1 {
+		out.Claims = a.Claims[1:]
+	}
 	if h := j.Spec.Program.ScriptHash; h != "" {
 		script, err := c.cfg.Store.Blob(ctx, h)
 		if err != nil {

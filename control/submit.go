@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/eligible"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/store"
@@ -88,6 +89,10 @@ func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(erro
 		out.Tasks = v.tasks()
 	}
 	l.numbers += job.ID(v.tasks())
+	if planted.EarlyNumber {
+		answer(nil)
+		answer = func(error) {}
+	}
 	l.stageFor(&request{answer: answer}, kindSubmitted, v.first, by, v, nil)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
@@ -187,6 +188,11 @@ func (w *World) begin(l *engine.Launch) {
 func (w *World) fail(a *attempt, at time.Time) {
 	a.report.Cause = engine.LaunchFailed
 	a.report.Message = fmt.Sprintf("%s: %s", a.outcome.FailNode, cmp.Or(a.outcome.FailText, "it could not be made ready"))
+	if planted.RestOfGang {
+		w.say(a)
+		w.start(a, at)
+		return
+	}
 	w.end(a, at, job.ExitCode{Status: 1})
 }
 

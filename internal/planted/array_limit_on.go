@@ -1,0 +1,5 @@
+//go:build planted_array_limit
+
+package planted
+
+const ArrayLimit = true

@@ -1,0 +1,5 @@
+//go:build planted_cancel_ended
+
+package planted
+
+const CancelEnded = true

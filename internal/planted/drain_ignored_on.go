@@ -1,0 +1,5 @@
+//go:build planted_drain_ignored
+
+package planted
+
+const DrainIgnored = true

@@ -1,0 +1,5 @@
+//go:build !planted_drop_reason
+
+package planted
+
+const DropReason = false

@@ -1,0 +1,5 @@
+//go:build !planted_early_number
+
+package planted
+
+const EarlyNumber = false

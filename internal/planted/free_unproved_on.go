@@ -1,0 +1,5 @@
+//go:build planted_free_unproved
+
+package planted
+
+const FreeUnproved = true

@@ -1,0 +1,5 @@
+//go:build planted_late_report
+
+package planted
+
+const LateReport = true

@@ -1,0 +1,5 @@
+//go:build planted_launch_again
+
+package planted
+
+const LaunchAgain = true

@@ -1,0 +1,5 @@
+//go:build planted_launch_first
+
+package planted
+
+const LaunchFirst = true

@@ -1,0 +1,5 @@
+//go:build !planted_lost_submit
+
+package planted
+
+const LostSubmit = false

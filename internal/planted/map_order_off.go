@@ -1,0 +1,5 @@
+//go:build !planted_map_order
+
+package planted
+
+const MapOrder = false

@@ -1,0 +1,5 @@
+//go:build planted_not_undone
+
+package planted
+
+const NotUndone = true

@@ -1,0 +1,5 @@
+//go:build !planted_part_of_gang
+
+package planted
+
+const PartOfGang = false

@@ -1,0 +1,5 @@
+//go:build !planted_replay_forgets
+
+package planted
+
+const ReplayForgets = false

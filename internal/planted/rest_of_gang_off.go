@@ -1,0 +1,5 @@
+//go:build !planted_rest_of_gang
+
+package planted
+
+const RestOfGang = false

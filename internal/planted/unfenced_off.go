@@ -1,0 +1,5 @@
+//go:build !planted_unfenced
+
+package planted
+
+const Unfenced = false
