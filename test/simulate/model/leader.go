@@ -52,7 +52,7 @@ func (f Called) tell(m *Model) {
 		return
 	}
 	switch {
-	case a.job.ending():
+	case a.job.ending() || len(a.lives) == 0: // what is not there may be barred
 	case f.Epoch < m.epoch:
 		m.broken(Owner, "fenced", "leader %d, which leader %d has followed, ends %s", f.Epoch, m.epoch, a.title())
 	default:

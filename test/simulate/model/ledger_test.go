@@ -157,7 +157,10 @@ func TestAStartThatWasNone(t *testing.T) {
 
 func TestAStopThatNobodyAskedFor(t *testing.T) {
 	r := newRun(t)
-	r.begin(1, ref(1, 1), "n1")
+	r.submit(1, task("one", 1))
+	r.grant(1, ref(1, 1), on("n1"))
+	r.fine(model.Called{Epoch: 1, Verb: "stop", Ref: ref(1, 1)}) // it is not there: barred, it can be freed
+	r.start(1, ref(1, 1), on("n1"))
 	r.breaks(model.Ledger, "stale", "leader 1 ends attempt 1.1 of job 1, which nobody asked for", model.Called{Epoch: 1, Verb: "stop", Ref: ref(1, 1)})
 	r.ask(model.Request{Verb: model.Cancel, Jobs: []job.ID{1}})
 	r.write("cancel-asked", 1, nil)
