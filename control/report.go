@@ -38,6 +38,9 @@ func (l *loop) reported(r engine.Report) message {
 		case err != nil:
 			l.orphan(r.Ref)
 			return
+		case e.id != r.Job: // the batch may have a message about e already
+			l.cfg.Log.Warn("a report names another job than the ledger, passing it over", "ref", r.Ref, "ledger", e.id, "report", r.Job)
+			return
 		case r.Version < e.report().Version:
 			return
 		}

@@ -21,6 +21,9 @@ type driver struct {
 
 var _ engine.Engine = (*driver)(nil)
 
+// errSense is an answer that is none.
+var errSense = fault.New(fault.Internal, "the engine says something that makes no sense")
+
 // errNoAnswer is what a caller hears who gave up.
 var errNoAnswer = fault.New(fault.Unavailable, "the engine does not answer")
 
@@ -81,7 +84,7 @@ func (c *call) arrive() {
 	case w.fault(AnswerLost, c.key):
 		c.after("the caller gives up", time.Second, 20*time.Second, func() { c.answer(nil, errNoAnswer) })
 	case w.fault(AnswerWrong, c.key):
-		c.back(nil, fault.New(fault.Internal, "the engine says something that makes no sense"))
+		c.back(nil, errSense)
 	case w.fault(AnswerLate, c.key):
 		c.after("the answer comes late", 5*time.Second, 100*time.Second, func() { c.hear(v, err) })
 	default:
@@ -168,13 +171,7 @@ func (d *driver) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 // Inspect is engine.Engine's.
 func (d *driver) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
 	v, err := d.call(ctx, "inspect", ref, func(e *fake.Engine) (any, error) { return e.Inspect(context.Background(), ref) },
-		func(v any, err error) {
-			d.nothing(ref, err)
-			if err == nil {
-				r := v.(engine.Report)
-				d.w.tell(model.Heard{Epoch: d.s.epoch, Ref: ref, Report: &r})
-			}
-		})
+		func(_ any, err error) { d.nothing(ref, err) })
 	if err != nil {
 		return engine.Report{}, err
 	}
@@ -190,13 +187,7 @@ func (d *driver) List(ctx context.Context) ([]engine.Report, error) {
 			all = slices.Delete(slices.Clone(all), i, i+1)
 		}
 		return all, err
-	}, func(v any, err error) {
-		if err == nil {
-			for _, r := range v.([]engine.Report) {
-				d.w.tell(model.Heard{Epoch: d.s.epoch, Ref: r.Ref, Report: &r})
-			}
-		}
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ var kinds = [Faults]struct {
 	WorkResists:   {"work does not end when it is told to", 40},
 
 	DiskError:         {"a write fails before it is durable", 6},
-	DiskErrorAfter:    {"a write fails after it was durable", 6},
+	DiskErrorAfter:    {"a write fails after it was durable", 0},
 	DiskFull:          {"the disk is full", 3},
 	DiskSlow:          {"a write takes long", 6},
 	BlobFails:         {"a script cannot be written", 20},
@@ -103,7 +103,7 @@ var kinds = [Faults]struct {
 	CrashBefore:      {"a server is killed before a write", 4},
 	CrashAfter:       {"a server is killed after a write", 4},
 	CrashAnywhere:    {"a server is killed", 0},
-	Followed:         {"a server is followed in the middle of a write", 3},
+	Followed:         {"a server is followed in the middle of a write", 0},
 	FollowedAnywhere: {"a server is followed", 0},
 	ClockForward:     {"the clock jumps forward", 0},
 	ClockBack:        {"the clock jumps back", 0},

@@ -103,7 +103,9 @@ func (m *machine) script(l *engine.Launch) fake.Outcome {
 		if n := m.node(c.Node); n.State != fleet.Up && o.FailNode == "" {
 			o.FailNode, o.FailText = n.Name, "it is "+string(n.State)
 		}
-		m.claims[l.Ref] = append(m.claims[l.Ref], c.Node)
+		if !slices.Contains(m.claims[l.Ref], c.Node) {
+			m.claims[l.Ref] = append(m.claims[l.Ref], c.Node)
+		}
 	}
 	if o.FailNode == "" && w.fault(LaunchFails, key) {
 		o.FailNode = l.Claims[s.n(len(l.Claims))].Node
@@ -126,7 +128,7 @@ func (m *machine) truth(r engine.Report) {
 		return
 	}
 	m.phases[r.Ref] = r.Phase
-	nodes := slices.Compact(slices.Clone(m.claims[r.Ref]))
+	nodes := m.claims[r.Ref]
 	switch {
 	case r.Phase == engine.Running:
 		for _, n := range nodes {
@@ -166,6 +168,7 @@ func (m *machine) again() {
 func (m *machine) wipe() {
 	m.life.Add(1)
 	m.world.Wipe()
+	clear(m.phases)
 	m.w.tell(model.Amnesia{})
 }
 

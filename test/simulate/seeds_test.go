@@ -12,10 +12,13 @@ import (
 	"github.com/coxswain-sched/coxswain/test/simulate"
 )
 
+// told is how many failures are shortened and told.
+const told = 2
+
 // TestSeeds runs worlds with everything that goes wrong in them. COX_SIM_SEEDS says
 // how many, COX_SIM_SEED with which to begin.
 func TestSeeds(t *testing.T) {
-	n, first := number(t, "COX_SIM_SEEDS", 20), number(t, "COX_SIM_SEED", 1)
+	n, first := number(t, "COX_SIM_SEEDS", 300), number(t, "COX_SIM_SEED", 1)
 	var mu sync.Mutex
 	events, short, bad := 0, 0, 0
 	var faults [simulate.Faults]int
@@ -45,7 +48,12 @@ func TestSeeds(t *testing.T) {
 						bad++
 						t.Errorf("seed %d: %v", seed, r.Broken[0])
 					}
+					tell := len(r.Broken) > 0 && bad <= told
 					mu.Unlock()
+					if tell {
+						short := simulate.Shrink(r, func(o simulate.Options) simulate.Result { return bubble(t, o) }, 300)
+						t.Log(short.Tell())
+					}
 				}
 			})
 		}

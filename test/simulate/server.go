@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/test/simulate/model"
 )
@@ -33,7 +35,7 @@ type opening struct {
 // open starts a server beside those that live.
 func (w *World) open() {
 	w.born++
-	s := &server{name: "s" + string(rune('0'+w.born/10)) + string(rune('0'+w.born%10)), gone: make(chan struct{})}
+	s := &server{name: fmt.Sprintf("s%02d", w.born), gone: make(chan struct{})}
 	w.servers = append(w.servers, s)
 	w.say("%s is started", s.name)
 	cfg := control.Config{
@@ -130,6 +132,9 @@ func (w *World) collect() bool {
 		}
 		err := s.control.Close()
 		w.say("%s has ended: %v", s.name, err)
+		if fault.KindOf(err) != fault.Conflict {
+			w.broken("%s ended by itself: %v", s.name, err)
+		}
 		w.mu.Lock()
 		s.dead = true
 		close(s.gone)
@@ -151,6 +156,9 @@ func (w *World) isOpen(o opening) {
 	case s.dead:
 	default:
 		w.say("%s does not open: %v", s.name, o.err)
+		if k := fault.KindOf(o.err); k != fault.Conflict && k != fault.Unavailable && !errors.Is(o.err, errIO) && !errors.Is(o.err, errSense) {
+			w.broken("%s does not open: %v", s.name, o.err)
+		}
 		w.mu.Lock()
 		s.dead = true
 		close(s.gone)
@@ -225,4 +233,5 @@ func (w *World) end() {
 	w.machine.close()
 }
 
+// errIO is what a disk says of a write that failed, or did not.
 var errIO = errors.New("input/output error")

@@ -38,6 +38,7 @@ func (w *World) calmDown() {
 	if len(w.servers) == 0 {
 		w.open()
 	}
+	w.rest()
 }
 
 // Settling lasts as long as anything can still end, but not for ever.
@@ -59,6 +60,7 @@ func (w *World) settle() {
 			resumed = true
 			for _, n := range w.machine.nodes {
 				w.drain("in the end, "+n.Name, n.Name, false)
+				w.rest()
 				w.run(w.now() + time.Second)
 			}
 			continue
@@ -80,6 +82,7 @@ func (w *World) settle() {
 		w.broken("no server is there after %s without faults", settleMost)
 		return
 	}
+	w.tell(model.Now{At: wall{w, s}.Now()})
 	w.tell(model.Settled{Sight: w.sight(s, true)})
 }
 

@@ -44,4 +44,8 @@ func TestOneSeed(t *testing.T) {
 	for _, v := range r.Broken {
 		t.Error(v)
 	}
+	if len(r.Broken) > 0 && os.Getenv("COX_SIM_SHRINK") != "" {
+		short := simulate.Shrink(r, func(o simulate.Options) simulate.Result { return bubble(t, o) }, 500)
+		t.Log(short.Tell())
+	}
 }

@@ -18,6 +18,10 @@ type watch struct {
 	ended   bool
 	last    time.Duration // when the last report that was sent arrives
 	held    *engine.Event // overtaken
+
+	missing int    // reports that others overtook
+	safe    string // cursor up to which every report was handed over
+	top     string // of the newest report that was
 }
 
 func (st *watch) end() {
@@ -36,7 +40,7 @@ func (d *driver) Watch(ctx context.Context, after string, f func(engine.Event) e
 			answer(nil, errNoAnswer)
 			return
 		}
-		st := &watch{w: w, s: s, deliver: make(chan engine.Event, 16), broken: make(chan struct{})}
+		st := &watch{w: w, s: s, safe: after, deliver: make(chan engine.Event, 16), broken: make(chan struct{})}
 		w.machine.streams = append(w.machine.streams, st)
 		inner, cancel := context.WithCancel(context.Background())
 		go func() {
@@ -94,11 +98,13 @@ func (st *watch) arrive(key string, ev engine.Event) {
 		return
 	case w.fault(ReportLate, key):
 		d := w.dice.stream("late", key).between(time.Second, 60*time.Second)
-		w.arrive(st.s, key+" late", d, func(string) { st.hand(ev) })
+		st.missing++
+		w.arrive(st.s, key+" late", d, func(string) { st.catchUp(ev) })
 		return
 	case st.held == nil && w.fault(ReportsReordered, key):
 		held := ev
 		st.held = &held
+		st.missing++
 		return
 	}
 	if w.fault(ReportWrongJob, key) {
@@ -108,8 +114,9 @@ func (st *watch) arrive(key string, ev engine.Event) {
 	}
 	st.hand(ev)
 	if st.held != nil {
-		st.soon(key+", overtaken", *st.held)
+		held := *st.held
 		st.held = nil
+		w.arrive(st.s, key+", overtaken", 0, func(string) { st.catchUp(held) })
 	}
 	if w.fault(ReportDoubled, key) {
 		st.soon(key+", again", ev)
@@ -150,15 +157,34 @@ func (w *World) again(st *watch, key string, ev engine.Event) {
 	}
 }
 
-// hand gives a report to the server.
+// catchUp hands over a report that others overtook.
+func (st *watch) catchUp(ev engine.Event) {
+	st.missing--
+	st.hand(ev)
+}
+
+// hand gives a report to the server. The cursor never passes a report that is still
+// on its way, so that none is lost when the watch breaks.
 func (st *watch) hand(ev engine.Event) {
 	if st.ended || st.s.dead {
 		return
 	}
 	r := ev.Report
+	if newer(ev.Cursor, st.top) {
+		st.top = ev.Cursor
+	}
+	if st.missing == 0 {
+		st.safe = st.top
+	}
+	ev.Cursor = st.safe
 	st.w.tell(model.Heard{Epoch: st.s.epoch, Ref: r.Ref, Report: &r})
 	select {
 	case st.deliver <- ev:
 	default: // nobody reads any more
 	}
+}
+
+// newer compares cursors of one watch: EPOCH.NUMBER.
+func newer(a, b string) bool {
+	return len(a) > len(b) || len(a) == len(b) && a > b
 }

@@ -117,6 +117,7 @@ func Run(opt Options) Result {
 		}
 	}
 	w.open()
+	w.rest()
 	w.run(last + 2*time.Minute)
 	w.calmDown()
 	w.settle()
@@ -151,7 +152,6 @@ func (w *World) run(until time.Duration) {
 
 // step lets the next event happen, if it is before a time.
 func (w *World) step(until time.Duration) bool {
-	w.rest()
 	g := w.next()
 	at := time.Duration(-1)
 	if g != nil {
@@ -164,12 +164,14 @@ func (w *World) step(until time.Duration) bool {
 		return false
 	}
 	if d := at - w.now(); d > 0 {
-		time.Sleep(d) // timers of the production code may fire and bring other gates
+		time.Sleep(min(d, glance)) // timers of the production code may fire and bring other gates
+		synctest.Wait()
 		return true
 	}
 	w.out.Events++
 	if g == nil {
 		w.happen()
+		w.rest()
 		return true
 	}
 	w.take(g)
@@ -177,8 +179,13 @@ func (w *World) step(until time.Duration) bool {
 		w.say("%s", g.key)
 	}
 	g.open()
+	w.rest()
 	return true
 }
+
+// glance is how long the scheduler sleeps at most before it looks for gates of which
+// it did not know.
+const glance = 500 * time.Millisecond
 
 // rest waits until nothing moves by itself, and tells the model what was seen.
 func (w *World) rest() {
