@@ -81,6 +81,10 @@ func (s *Server) finish(c *call, began time.Time) {
 		}
 		c.fail(fault.New(fault.Internal, "the server made a mistake"))
 	}
+	// What is still to be sent, the end of a stream or an answer without a body, may be
+	// sent late: the time of the last write, of this answer or of the one before it on the
+	// connection, is over by then.
+	_ = http.NewResponseController(c.w.ResponseWriter).SetWriteDeadline(time.Now().Add(s.cfg.Stall)) // a recorder of a test has none
 	took := time.Since(began)
 	s.metrics.count(c, took)
 	if s.log.Enabled(c.ctx(), slog.LevelDebug) {

@@ -139,6 +139,32 @@ func TestFollowBeginsWhenTheJobDoes(t *testing.T) {
 	}
 }
 
+// TestAnAnswerMayEndLate follows a job that ends after it was silent for longer than a
+// reader may not read.
+func TestAnAnswerMayEndLate(t *testing.T) {
+	p := newPlane()
+	p.fill(t, 2, "anna", 2001, nil)
+	p.start(1, "v1")
+	f := &files{dir: t.TempDir(), asked: make(chan string, 10)}
+	if err := os.WriteFile(filepath.Join(f.dir, "out-1"), []byte("hello\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, p, func(c *Config) { c.Output, c.Stall = f, time.Second })
+	body, err := r.as(t, "anna").Logs(t.Context(), "1", client.LogOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	if _, err := io.ReadFull(body, make([]byte, len("hello\n"))); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1500 * time.Millisecond)        // what is tested is that so much time goes by
+	p.finish(1, job.Completed, job.ExitCode{}) // long after its last line
+	if rest, err := io.ReadAll(body); err != nil || len(rest) > 0 {
+		t.Errorf("%q, %v", rest, err)
+	}
+}
+
 // shell is a command that repeats its input in capitals.
 type shell struct{ got chan engine.ExecRequest }
 
