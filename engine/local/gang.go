@@ -177,8 +177,11 @@ func (g *gang) peers() []string {
 // the head has ended, the others end.
 func (g *gang) follow() {
 	head := g.parts[0]
+	// What was asked to end has ended as asked, also if its head's supervisor had to be
+	// ended for it.
+	open := head.state.Cause == "" || g.asked != nil && head.lost && head.state.Cause == engine.NodeLost
 	for _, p := range g.parts {
-		if p.lost && g.cause == "" && head.state.Cause == "" {
+		if p.lost && g.cause == "" && open {
 			g.cause, g.text = engine.NodeLost, p.why()
 			if g.asked != nil {
 				g.cause = engine.Stopped
