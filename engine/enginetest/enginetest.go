@@ -55,7 +55,7 @@ type Harness struct {
 }
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Run tests a driver.
 func Run(t *testing.T, h Harness) {
