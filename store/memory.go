@@ -54,6 +54,9 @@ func (m *Memory) Append(ctx context.Context, epoch uint64, recs []Record) (uint6
 	if err := m.leads(ctx, epoch); err != nil {
 		return 0, err
 	}
+	if len(recs) == 0 {
+		return m.last(), nil
+	}
 	var newest time.Time
 	for _, r := range recs {
 		r.Seq, r.Epoch, r.Data = m.last()+1, epoch, bytes.Clone(r.Data)

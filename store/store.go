@@ -58,7 +58,10 @@ type Store interface {
 	// Append writes the records in order, all or none, and returns the Seq of the
 	// last one once they and all blobs put before are durable. It sets Seq and
 	// Epoch; the caller's slice is not changed. fault.Exhausted says that there is
-	// no room: nothing was written, and the same call succeeds when there is.
+	// no room: nothing was written, and the same call succeeds when there is. After
+	// another error but fault.Conflict the batch may be durable all the same: Read
+	// tells, and what it does not find then never will be. Append of no records
+	// writes nothing, no blob either, and says whether the epoch leads.
 	Append(ctx context.Context, epoch uint64, recs []Record) (last uint64, err error)
 	// Read calls f for every record with a Seq above after, in order.
 	// fault.NotFound says that records after it have been purged (see First).

@@ -166,6 +166,21 @@ func (bl *blobs) done(b *batch, committed bool) {
 	bl.written -= n
 }
 
+// purged is done for a batch that a purge has committed. What was put meanwhile is
+// durable, but it is the next Append that says how old it is.
+func (bl *blobs) purged(b *batch, committed bool) {
+	bl.done(b, committed)
+	if !committed {
+		return
+	}
+	bl.mu.Lock()
+	defer bl.mu.Unlock()
+	maps.Copy(bl.touched, b.touched)
+	for _, f := range b.blobs {
+		bl.touched[f.place.touch()] = struct{}{}
+	}
+}
+
 // abandon leaves a pack that could not be made durable: nobody knows what of it is
 // on the disk, and a second sync would not say so. What waits goes to another one.
 func (bl *blobs) abandon() {

@@ -31,8 +31,15 @@ func (s *Store) Lead(ctx context.Context, who string) (epoch uint64, err error) 
 func (s *Store) Append(ctx context.Context, epoch uint64, recs []store.Record) (last uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err = s.usable(ctx); err != nil {
 		return 0, err
+	}
+	if len(recs) == 0 { // fresh blobs wait for a record, which says how old they are
+		err := s.writing(ctx, epoch, func(c *conn) error {
+			last, err = s.newest(c, epoch)
+			return err
+		})
+		return last, err
 	}
 	at := int64(0)
 	for i := range recs {

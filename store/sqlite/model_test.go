@@ -83,7 +83,7 @@ func (m *model) append(t *rapid.T) {
 	if m.same(errA, errB); a != b {
 		m.Fatalf("last is %d, memory has %d", a, b)
 	}
-	if errA == nil {
+	if errA == nil && len(recs) > 0 {
 		for _, text := range m.fresh {
 			m.blobs[text] = m.hours
 		}

@@ -126,7 +126,7 @@ func (s *Store) unindex(ctx context.Context, epoch uint64, at int64, gone []key,
 		}
 		return b.wait()
 	})
-	s.blobs.done(b, err == nil)
+	s.blobs.purged(b, err == nil)
 	if err != nil {
 		return 0, err
 	}

@@ -116,7 +116,7 @@ func (s *Store) dropSmall(ctx context.Context, epoch uint64, at int64, rows []ol
 		}
 		return b.wait()
 	})
-	s.blobs.done(b, err == nil)
+	s.blobs.purged(b, err == nil)
 	if err != nil {
 		return err
 	}

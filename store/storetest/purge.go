@@ -292,6 +292,14 @@ func purgeRenewed(t *testing.T, h Harness) {
 	there("a")
 	there("b")
 	there("c")
+	must(t, record(epoch, 50))
+	put("d")
+	purge(t, s, epoch, store.PurgeRequest{BlobsBefore: hour(49)}) // which may make it durable
+	_, err := s.Append(t.Context(), epoch, nil)                   // which says nothing of its age
+	must(t, err)
+	must(t, record(epoch, 99))
+	purge(t, s, epoch, store.PurgeRequest{BlobsBefore: hour(98)})
+	there("d")
 }
 
 // purgeWhileReading: a reader whose next records are purged hears of it.

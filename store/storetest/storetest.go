@@ -116,6 +116,9 @@ func oldEpoch(t *testing.T, h Harness) {
 		if _, err := s.Append(t.Context(), epoch, []store.Record{rec(1)}); fault.KindOf(err) != fault.Conflict {
 			t.Fatalf("append with epoch %d, %d leads: %v", epoch, now, err)
 		}
+		if _, err := s.Append(t.Context(), epoch, nil); fault.KindOf(err) != fault.Conflict || err == nil {
+			t.Fatalf("append of nothing with epoch %d, %d leads: %v", epoch, now, err)
+		}
 	}
 	if err := s.Project(t.Context(), old, 1, []store.JobRow{{ID: 1}}, nil); fault.KindOf(err) != fault.Conflict {
 		t.Fatalf("projection by the old leader: %v", err)
@@ -125,6 +128,9 @@ func oldEpoch(t *testing.T, h Harness) {
 	}
 	_, err := s.Append(t.Context(), now, []store.Record{rec(2)})
 	must(t, err)
+	if last, err := s.Append(t.Context(), now, nil); last != 1 || err != nil {
+		t.Fatalf("append of nothing: last is %d, %v", last, err)
+	}
 }
 
 func concurrent(t *testing.T, h Harness) {
