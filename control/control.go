@@ -9,6 +9,11 @@
 // is durable, so a crash between any two instructions leaves what the journal
 // says, and Open takes up from there.
 //
+// A server that was followed by another changes nothing and answers no request: what
+// needs no record is answered, and what the engine has beyond the ledger is ended,
+// after a write of nothing has shown that it still leads. It notices within half a
+// minute; until then it shows jobs as they were.
+//
 // Reading needs no loop and waits for no disk. What is shown of jobs is also
 // written to the store's projection, a moment later and apart from the loop, so
 // that a start reads the jobs that have not ended and the end of the journal, not
@@ -147,7 +152,10 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		inbox: make(chan message, inboxSize), changes: event.NewLog[job.ID](changesKept),
 		events: event.Resume[Event](eventsKept, s.seq),
 		done:   make(chan struct{}), cancel: stop, opened: cfg.Clock.Now(),
-		dispatch: dispatch.New(dispatch.Config{Engine: cfg.Engine, Log: cfg.Log}),
+		dispatch: dispatch.New(dispatch.Config{Engine: cfg.Engine, Log: cfg.Log, Leads: func(ctx context.Context) error {
+			_, err := cfg.Store.Append(ctx, epoch, nil)
+			return err
+		}}),
 	}
 	l := &loop{
 		Control: c, ctx: run, epoch: epoch, numbers: s.next,

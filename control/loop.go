@@ -2,13 +2,10 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/reconcile"
@@ -27,6 +24,8 @@ type loop struct {
 	helpers sync.WaitGroup // goroutines that ask the engine or the store apart from the loop
 
 	batch   []staged
+	doubt   bool          // a write of batch failed, and nobody knows whether it is durable
+	sure    []func(error) // to be called when it is certain that this server leads
 	carry   []message     // taken from the inbox, for the next batch
 	latest  sched.Instant // of what the core was told
 	asked   time.Time     // when the engine was last asked for everything
@@ -78,7 +77,7 @@ func (l *loop) main() {
 
 // wait takes at least one message, or returns because time has come to look again.
 func (l *loop) wait() error {
-	if len(l.carry)+len(l.batch) > 0 {
+	if len(l.carry)+len(l.batch)+len(l.sure) > 0 {
 		return nil
 	}
 	select {
@@ -88,7 +87,9 @@ func (l *loop) wait() error {
 	default:
 	}
 	now := l.cfg.Clock.Now()
-	l.regularly(now)
+	if l.regularly(now); len(l.sure) > 0 {
+		return nil
+	}
 	d := compareEach
 	if len(l.state.timers) > 0 {
 		d = min(d, max(time.Duration(l.state.timers[0].at-now.UnixNano()), 0))
@@ -109,7 +110,7 @@ func (l *loop) wait() error {
 func (l *loop) regularly(now time.Time) {
 	if past := now.Sub(l.asked); past >= compareEach || past < 0 {
 		l.asked = now
-		l.compare()
+		l.whileLeading(l.compare)
 	}
 	if past := now.Sub(l.purged); past >= purgeEach || past < 0 {
 		l.purged = now
@@ -210,85 +211,6 @@ func (l *loop) stageFor(req *request, kind string, id job.ID, by job.Actor, payl
 	req.records++
 }
 
-// commit writes the batch, applies it, and does what follows. Where the journal
-// cannot be written for now, requests are refused and the rest is tried again.
-func (l *loop) commit() error {
-	for pause := commitPause; len(l.batch) > 0; pause = min(2*pause, 5*time.Second) {
-		recs := make([]store.Record, len(l.batch))
-		for i, s := range l.batch {
-			recs[i] = s.rec
-		}
-		from := l.cfg.Clock.Now()
-		last, err := l.cfg.Store.Append(l.ctx, l.epoch, recs)
-		if err == nil {
-			return l.applyBatch(last, l.cfg.Clock.Now().Sub(from))
-		}
-		if l.ctx.Err() != nil {
-			return context.Cause(l.ctx)
-		}
-		if fault.KindOf(err) == fault.Conflict {
-			return fmt.Errorf("no longer the leader: %w", err)
-		}
-		l.cfg.Log.Error("the journal cannot be written", "records", len(recs), "again in", pause, "error", err)
-		l.refuseBatch(err)
-		if len(l.batch) > 0 {
-			l.meanwhile(pause, err)
-		}
-	}
-	return nil
-}
-
-const commitPause = 50 * time.Millisecond
-
-// meanwhile waits for the next try to write the journal. What is to change is
-// refused, so that nobody waits for a disk to have room.
-func (l *loop) meanwhile(pause time.Duration, why error) {
-	timer, stop := l.cfg.Clock.After(pause)
-	defer stop()
-	for {
-		inbox := l.inbox
-		if len(l.carry) >= batchSize {
-			inbox = nil
-		}
-		select {
-		case m := <-inbox:
-			switch {
-			case m.refuse == nil:
-				l.carry = append(l.carry, m)
-			case m.job == 0 && !m.bulk:
-				m.run(l)
-				l.refuseBatch(why)
-			default:
-				m.refuse(why)
-			}
-		case <-timer:
-			return
-		case <-l.ctx.Done():
-			return
-		}
-	}
-}
-
-func (l *loop) applyBatch(last uint64, took time.Duration) error {
-	batch := l.batch
-	l.batch = nil
-	if err := l.applyAll(batch, last, took); err != nil {
-		return fmt.Errorf("a durable record does not apply, which is a defect: %w", err)
-	}
-	for i := range batch {
-		b := &batch[i]
-		if b.then != nil {
-			b.then()
-		}
-		if b.req != nil {
-			if b.req.records--; b.req.records == 0 {
-				b.req.answer(nil)
-			}
-		}
-	}
-	return nil
-}
-
 // applyAll applies a batch that is durable, at once for those who read.
 func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 	s := l.state
@@ -311,25 +233,6 @@ func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 	}
 	l.events.Append(news...)
 	return nil
-}
-
-// refuseBatch answers the requests of the batch with an error and keeps the rest.
-func (l *loop) refuseBatch(err error) {
-	kept := l.batch[:0]
-	for _, b := range l.batch {
-		switch {
-		case b.req == nil:
-			kept = append(kept, b)
-		case b.req.records > 0:
-			b.req.records = 0
-			if planted.LostSubmit && b.rec.Kind == kindSubmitted {
-				b.req.answer(nil)
-				continue
-			}
-			b.req.answer(err)
-		}
-	}
-	l.batch = kept
 }
 
 // prime tells the core what the restored state holds.

@@ -105,7 +105,7 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 		for _, name := range names {
 			_, known := l.nodes[name]
 			if _, drained := l.state.drains[name]; !known && !drained {
-				answer(fault.New(fault.NotFound, "there is no node %s", name).Advise("cox nodes lists them"))
+				l.settled(answer, fault.New(fault.NotFound, "there is no node %s", name).Advise("cox nodes lists them"))
 				return
 			}
 		}

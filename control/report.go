@@ -33,10 +33,10 @@ func (l *loop) reported(r engine.Report) message {
 		}
 		switch {
 		case err != nil && r.Phase == engine.Ended:
-			l.dispatch.Forget(r.Ref)
+			l.whileLeading(func() { l.dispatch.Forget(r.Ref) })
 			return
 		case err != nil:
-			l.orphan(r.Ref)
+			l.whileLeading(func() { l.orphan(r.Ref) })
 			return
 		case e.id != r.Job: // the batch may have a message about e already
 			l.cfg.Log.Warn("a report names another job than the ledger, passing it over", "ref", r.Ref, "ledger", e.id, "report", r.Job)
@@ -201,9 +201,11 @@ func (l *loop) compare() {
 func (l *loop) missing(a ledger.Allocation) message {
 	return message{job: a.Job, run: func(l *loop) {
 		ref := reconcile.Ref(a)
-		if _, err := l.state.holder(ref); err == nil && !l.dispatch.Busy(ref) {
-			l.dispatch.Stop(ref, engine.Stop{Reason: "the engine has lost it"}, l.vanished(a))
-		}
+		l.whileLeading(func() {
+			if _, err := l.state.holder(ref); err == nil && !l.dispatch.Busy(ref) {
+				l.dispatch.Stop(ref, engine.Stop{Reason: "the engine has lost it"}, l.vanished(a))
+			}
+		})
 	}}
 }
 

@@ -139,7 +139,7 @@ func (l *loop) grant(w *wish, answer func(error)) {
 		w.errs[i] = l.ask(w, e, req)
 	}
 	if req.records == 0 {
-		answer(nil)
+		l.confirmed(answer)
 	}
 }
 
@@ -157,7 +157,7 @@ func (l *loop) ask(w *wish, e *entry, req *request) error {
 		if !ok {
 			return fault.New(fault.Conflict, "job %s does not run", e.Name())
 		}
-		l.dispatch.Signal(reconcile.Ref(a), op.Signal, op.To)
+		l.whileLeading(func() { l.dispatch.Signal(reconcile.Ref(a), op.Signal, op.To) })
 		return nil
 	case Suspend:
 		return l.askSuspend(w, e, req, op)

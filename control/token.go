@@ -34,7 +34,7 @@ func (c *Control) PutToken(ctx context.Context, by job.Actor, t Token) error {
 	t.Accounts = slices.Clone(t.Accounts)
 	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
 		if _, taken := l.state.tokens[t.ID]; taken {
-			answer(fault.New(fault.Conflict, "there is a token %s already", t.ID))
+			l.settled(answer, fault.New(fault.Conflict, "there is a token %s already", t.ID))
 			return
 		}
 		l.stageFor(&request{answer: answer}, kindToken, 0, by, t, nil)
@@ -47,9 +47,9 @@ func (c *Control) RevokeToken(ctx context.Context, by job.Actor, id string) erro
 		t, ok := l.state.tokens[id]
 		switch {
 		case !ok:
-			answer(fault.New(fault.NotFound, "there is no token %s", id).Advise("cox token list lists them"))
+			l.settled(answer, fault.New(fault.NotFound, "there is no token %s", id).Advise("cox token list lists them"))
 		case !t.Revoked.IsZero():
-			answer(nil)
+			l.confirmed(answer)
 		default:
 			l.stageFor(&request{answer: answer}, kindRevoked, 0, by, revoked{id}, nil)
 		}

@@ -31,8 +31,11 @@ const (
 // Config are a Dispatcher's parts.
 type Config struct {
 	Engine engine.Engine
-	Pause  func(context.Context, time.Duration) error // waits; nil: the real clock
-	Log    *slog.Logger
+	// Leads says whether what this dispatcher was told still holds: an error keeps it
+	// from giving up a launch, which another leader may repeat. nil: it holds.
+	Leads func(context.Context) error
+	Pause func(context.Context, time.Duration) error // waits; nil: the real clock
+	Log   *slog.Logger
 }
 
 // Dispatcher owns one goroutine per attempt that has calls outstanding.
@@ -114,6 +117,11 @@ func (d *Dispatcher) giveUp(ctx context.Context, ref engine.Ref, why error, refu
 		return fault.New(fault.Unavailable, "launch was answered with an error, yet something of it exists: %w", why)
 	case fault.KindOf(err) != fault.NotFound:
 		return fault.New(fault.Unavailable, "%w; and whether it exists is not known: %w", why, err)
+	}
+	if d.cfg.Leads != nil {
+		if err := d.cfg.Leads(ctx); err != nil {
+			return fault.New(fault.Unavailable, "%w; and whether it may be given up is not known: %w", why, err)
+		}
 	}
 	err = d.cfg.Engine.Stop(ctx, ref, engine.Stop{Reason: "its launch was given up"})
 	switch {

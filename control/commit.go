@@ -1,0 +1,221 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// Pauses between two tries to write the journal that nobody asked for.
+const (
+	commitPause    = 50 * time.Millisecond
+	maxCommitPause = 5 * time.Second
+)
+
+// carriedAtMost bounds the reports that are kept while the journal cannot be written.
+const carriedAtMost = 1 << 16
+
+// confirmed answers a request that needs no record once it is certain that this
+// server leads: one that was followed knows nothing of what is now.
+func (l *loop) confirmed(answer func(error)) { l.sure = append(l.sure, answer) }
+
+// settled refuses a request once that is certain.
+func (l *loop) settled(answer func(error), why error) {
+	l.confirmed(func(err error) {
+		if err == nil {
+			err = why
+		}
+		answer(err)
+	})
+}
+
+// whileLeading does what no record says once it is certain that this server leads. It
+// knows of all that happened before then, so what it ends or forgets is not another
+// leader's.
+func (l *loop) whileLeading(do func()) {
+	l.confirmed(func(err error) {
+		if err == nil {
+			do()
+		}
+	})
+}
+
+// commit writes the batch, applies it, and does what follows. Where the journal
+// cannot be written for now, requests are refused and the rest is tried again: after
+// a pause, or with the next request.
+func (l *loop) commit() error {
+	pause := commitPause
+	for failed := false; len(l.batch)+len(l.sure) > 0; {
+		done, err := l.write()
+		if done {
+			return err
+		}
+		if !failed {
+			failed = true
+			l.cfg.Log.Error("the journal cannot be written", "records", len(l.batch), "again in", pause, "error", err)
+		}
+		if l.refuseBatch(err); len(l.batch) == 0 {
+			return nil
+		}
+		if l.meanwhile(pause, err) {
+			pause, failed = min(2*pause, maxCommitPause), false
+		}
+		if !l.doubt {
+			l.take()
+		}
+	}
+	return nil
+}
+
+// write makes the batch durable, applies it and answers. It is not done if that is to
+// be tried again because of an error.
+func (l *loop) write() (done bool, err error) {
+	from := l.cfg.Clock.Now()
+	if l.doubt {
+		return l.settle(from, errNotWritten)
+	}
+	recs := make([]store.Record, len(l.batch))
+	for i, s := range l.batch {
+		recs[i] = s.rec
+	}
+	last, err := l.cfg.Store.Append(l.ctx, l.epoch, recs)
+	switch {
+	case err == nil:
+		return true, l.applyBatch(last, l.cfg.Clock.Now().Sub(from))
+	case l.ctx.Err() != nil:
+		return true, context.Cause(l.ctx)
+	case fault.KindOf(err) == fault.Conflict:
+		return true, fmt.Errorf("no longer the leader: %w", err)
+	case fault.KindOf(err) == fault.Exhausted || len(recs) == 0: // nothing was written
+		return false, err
+	}
+	l.doubt = true
+	return l.settle(from, err)
+}
+
+var errNotWritten = fault.New(fault.Unavailable, "the journal was not written")
+
+// settle finds out whether a batch whose write failed is durable all the same. A
+// second write of it would be another one.
+func (l *loop) settle(from time.Time, why error) (done bool, err error) {
+	n := 0
+	err = l.cfg.Store.Read(l.ctx, l.state.seq, func(r store.Record) error {
+		if r.Epoch != l.epoch {
+			return fault.New(fault.Conflict, "no longer the leader: epoch %d wrote record %d", r.Epoch, r.Seq)
+		}
+		n++
+		return nil
+	})
+	switch {
+	case l.ctx.Err() != nil:
+		return true, context.Cause(l.ctx)
+	case err != nil && fault.KindOf(err) == fault.Conflict:
+		return true, err
+	case err != nil:
+		return false, fault.New(fault.Unavailable, "%w; and whether it was written is not known: %w", why, err)
+	case n == 0:
+		l.doubt = false
+		return false, why
+	case n == len(l.batch):
+		l.doubt = false
+		l.cfg.Log.Warn("a write of the journal failed, and is durable", "records", n, "error", why)
+		return true, l.applyBatch(l.state.seq+uint64(n), l.cfg.Clock.Now().Sub(from))
+	}
+	return true, fmt.Errorf("the journal has %d new records after a failed write of %d, which is a defect", n, len(l.batch))
+}
+
+// meanwhile waits for the next try to write the journal: until the pause is over
+// (true), or until somebody asks for something, which is tried then. Nobody waits for
+// a disk to have room: what cannot be tried is refused.
+func (l *loop) meanwhile(pause time.Duration, why error) (over bool) {
+	l.carry = slices.DeleteFunc(l.carry, func(m message) bool {
+		if m.refuse != nil {
+			m.refuse(why)
+		}
+		return m.refuse != nil
+	})
+	timer, stop := l.cfg.Clock.After(pause)
+	defer stop()
+	for {
+		inbox := l.inbox
+		if len(l.carry) >= carriedAtMost {
+			inbox = nil
+		}
+		select {
+		case m := <-inbox:
+			switch {
+			case m.refuse == nil:
+				l.carry = append(l.carry, m)
+			case l.doubt:
+				m.refuse(why)
+			default:
+				l.carry = append(l.carry, m)
+				return false
+			}
+		case <-timer:
+			return true
+		case <-l.ctx.Done():
+			return true
+		}
+	}
+}
+
+func (l *loop) applyBatch(last uint64, took time.Duration) error {
+	batch := l.batch
+	l.batch = nil
+	if len(batch) == 0 {
+		l.answer(nil)
+		return nil
+	}
+	if err := l.applyAll(batch, last, took); err != nil {
+		return fmt.Errorf("a durable record does not apply, which is a defect: %w", err)
+	}
+	for i := range batch {
+		b := &batch[i]
+		if b.then != nil {
+			b.then()
+		}
+		if b.req != nil {
+			if b.req.records--; b.req.records == 0 {
+				b.req.answer(nil)
+			}
+		}
+	}
+	l.answer(nil)
+	return nil
+}
+
+// answer tells those who waited to know whether this server leads.
+func (l *loop) answer(err error) {
+	list := l.sure
+	l.sure = nil
+	for _, f := range list {
+		f(err)
+	}
+}
+
+// refuseBatch answers the requests of the batch with an error and keeps the rest, or
+// all of it as long as it may be durable.
+func (l *loop) refuseBatch(err error) {
+	l.answer(err)
+	kept := l.batch[:0]
+	for _, b := range l.batch {
+		if b.req == nil || l.doubt {
+			kept = append(kept, b)
+		}
+		if b.req != nil && b.req.records > 0 {
+			b.req.records = 0
+			if planted.LostSubmit && b.rec.Kind == kindSubmitted {
+				b.req.answer(nil)
+				continue
+			}
+			b.req.answer(err)
+		}
+	}
+	l.batch = kept
+}
