@@ -84,6 +84,7 @@ func (p *pass) advance() *entry {
 		}
 		p.start(e, claims)
 		p.shaken = true // it may outlast the promised instant: it is before the head
+		l.parked = 0    // its first job could not start behind the head; what comes now may be before it
 		p.next()
 	}
 	return nil

@@ -185,12 +185,20 @@ func (w *world) check(t *rapid.T) {
 		if len(all) == 0 || q.told.Code == reason.None {
 			t.Fatalf("job %d waits without a reason (%v, told %v)", id, all, q.told)
 		}
+		if q.told.Code == reason.Reserved && !q.blocked && (head == nil || q.told.Job != uint64(head.Job) || q == head) {
+			t.Fatalf("job %d is told that it waits for what is reserved for job %d, and the head is %+v", id, q.told.Job, head)
+		}
 	}
 	if w.submitted != len(w.queue)+len(w.book.Held)+w.ended {
 		t.Fatalf("%d jobs were submitted, %d wait, %d run, %d ended", w.submitted, len(w.queue), len(w.book.Held), w.ended)
 	}
 	if kept, anew := w.core.Replan(w.now); anew < kept {
 		t.Fatalf("the plan is late: %d, made anew %d", kept, anew)
+	}
+	// A head that waits for a job without a limit has no instant: what is beside it
+	// then depends on which of these is taken to end first, and that on who runs.
+	if head != nil && w.promised.At == 0 {
+		return
 	}
 	if out := w.core.Recheck(w.now); len(out) > 0 {
 		t.Fatalf("a second look at the same state decides %s", encode(out))
