@@ -81,6 +81,7 @@ type Account struct {
 // Jobs are rules for all jobs.
 type Jobs struct {
 	Grace            Duration `yaml:"grace" doc:"between the signal to end and the kill (Slurm's KillWait)"`
+	Unkillable       Duration `yaml:"unkillable" doc:"after SIGKILL, until a process that still lives counts as stuck: its job is uncertain then and its node is drained (Slurm's UnkillableStepTimeout)"`
 	MaxArray         int      `yaml:"max_array" doc:"tasks of one array"`
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
 	Environment      Environ  `yaml:"environment" doc:"which variables of a submission are kept and given to the job"`
@@ -129,7 +130,7 @@ func Default() Config {
 		State:  State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Memory: Duration(5 * time.Minute)},
 		Listen: Listen{Socket: socket, TCP: "auto"},
 		Room:   Room{GPUsPerNode: -1, GPUType: "gpu"},
-		Jobs:   Jobs{Grace: Duration(30 * time.Second), MaxArray: 100_001},
+		Jobs:   Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), MaxArray: 100_001},
 		Hooks:  Hooks{Timeout: Duration(5 * time.Minute)},
 		Log:    Log{Level: "info", Format: "text"},
 	}

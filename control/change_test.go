@@ -283,6 +283,29 @@ func TestADrainedNodeTakesNothingNew(t *testing.T) {
 	b.launched(third)
 }
 
+// A process that nothing ends drains its node, with the reason; who resumes the node is
+// not overruled by a later word about the same process.
+func TestAStuckProcessDrainsItsNode(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	v := b.launched(b.submit(gang(1, 4)))
+	say := func(message string) {
+		b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Ending, Started: time.Now(), Uncertain: true, Message: message, Nodes: []engine.NodeReport{{Node: "n1", Stuck: "4711 (python, state D)"}}})
+	}
+	say("first")
+	b.until(v.Job.ID, "uncertain", func(v control.View) bool { return v.Job.Flags&job.Uncertain != 0 })
+	nodes, err := b.ctl.NodeViews(t.Context())
+	if want := "SIGKILL does not end process 4711 (python, state D) of job 1 on n1"; err != nil || nodes[0].Drained == nil || nodes[0].Drained.Reason != want || nodes[0].Node.State != fleet.Draining {
+		t.Fatalf("%+v, %v", nodes[0], err)
+	}
+	b.waitsStill(b.submit(gang(1, 4)))
+	if err := b.ctl.SetNodes(t.Context(), job.Actor{}, []string{"n1"}, false, ""); err != nil {
+		t.Fatal(err)
+	}
+	say("second")
+	b.until(v.Job.ID, "told again", func(v control.View) bool { return v.Report.Message == "second" })
+	b.launched(2)
+}
+
 func (b *bench) waitsStill(id job.ID) {
 	b.t.Helper()
 	if v, err := b.ctl.Job(b.t.Context(), id); err != nil || v.Job.State != job.Pending {

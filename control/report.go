@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -44,6 +45,7 @@ func (l *loop) reported(r engine.Report) message {
 		case r.Version < e.report().Version:
 			return
 		}
+		was := e.report()
 		l.state.mu.Lock()
 		e.last.report = &r
 		l.state.touch(e)
@@ -55,6 +57,7 @@ func (l *loop) reported(r engine.Report) message {
 		case r.Phase >= engine.Running && e.flags&job.Configuring != 0 && !r.Started.IsZero():
 			l.stage(kindStarted, e.id, job.Actor{}, started{r.Ref, r.Started}, func() { l.extend(e) })
 		}
+		l.avoid(e, was, r)
 		if r.Uncertain != (e.flags&job.Uncertain != 0) {
 			l.stage(kindUncertain, e.id, job.Actor{}, uncertain{r.Ref, r.Uncertain, r.Message}, nil)
 		}
@@ -76,6 +79,19 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 		l.stage(kindStarted, e.id, job.Actor{}, started{r.Ref, r.Started}, nil)
 	}
 	l.stage(kindEnded, e.id, job.Actor{}, v, func() { l.dispatch.Forget(r.Ref) })
+}
+
+// avoid drains the nodes on which a process of the job turns out to be one that nothing
+// ends: the next job would meet what it holds, and this one, requeued, node after node.
+// Who resumes such a node has looked at it.
+func (l *loop) avoid(e *entry, was *engine.Report, r engine.Report) {
+	for i, n := range r.Nodes {
+		if _, drained := l.state.drains[n.Node]; drained || n.Stuck == "" || i < len(was.Nodes) && was.Nodes[i].Stuck != "" {
+			continue
+		}
+		why := fmt.Sprintf("SIGKILL does not end process %s of job %s on %s", n.Stuck, e.Name(), n.Node)
+		l.stage(kindNodes, 0, job.Actor{}, nodesSet{Nodes: []string{n.Node}, Drain: true, Reason: why}, func() { l.tellNode(n.Node) })
+	}
 }
 
 // outcome maps how an attempt ended, and what was asked of it, to the job's next

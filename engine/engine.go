@@ -140,6 +140,11 @@ type NodeReport struct {
 	Phase   Phase  `json:"phase"`
 	Message string `json:"message,omitempty"`
 	PID     int    `json:"pid,omitempty"` // of the supervisor, local engine only
+
+	// Stuck names the processes of the attempt that SIGKILL does not end on this node;
+	// "" if there are none. The report is Uncertain then, and new work does not belong
+	// on the node.
+	Stuck string `json:"stuck,omitempty"`
 }
 
 // TaskReport is one task of one step; the batch script is step -1, rank 0.

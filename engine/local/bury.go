@@ -55,7 +55,7 @@ func (p *part) group() *cgroup.Group {
 // buried takes over what the journal of a dead supervisor says.
 func (p *part) buried(state *attempt.State, lost bool) {
 	known := p.state
-	p.state, p.dead, p.lost = *state, true, lost
+	p.state, p.dead, p.lost, p.open = *state, true, lost, false
 	if !lost {
 		return
 	}
@@ -75,7 +75,7 @@ func (p *part) buried(state *attempt.State, lost bool) {
 	if p.state.Ended.IsZero() {
 		p.state.Ended = now
 	}
-	p.state.Phase, p.state.Gone, p.state.Unsaved = engine.Ended, true, false
+	p.state.Phase, p.state.Gone, p.state.Unsaved, p.state.Stuck = engine.Ended, true, false, ""
 	for i := range p.state.Tasks {
 		if t := &p.state.Tasks[i]; t.Running {
 			t.Running, t.Ended, t.Exit.Signal, t.Cause = false, now, int(unix.SIGKILL), engine.NodeLost
@@ -107,7 +107,9 @@ func (p *part) epitaph() string {
 func (p *part) clear(ctx context.Context) bool {
 	group := p.group()
 	mark := attempt.Mark(p.gang.launch.Root, p.gang.launch.Ref, p.node.Name)
-	for try := 0; ; try++ {
+	from := time.Now()
+	said := false
+	for try, told := 0, ""; ; try++ {
 		left, err := p.remains(group, mark)
 		if err != nil {
 			p.gang.e.cfg.Log.Error("look for what a dead supervisor left", "attempt", p.gang.launch.Ref, "node", p.node.Name, "err", err)
@@ -115,10 +117,14 @@ func (p *part) clear(ctx context.Context) bool {
 		if err == nil && len(left) == 0 {
 			break
 		}
-		if try == 50 {
+		if names := proc.Names(left); names != "" && names != told && time.Since(from) >= cmp.Or(p.gang.launch.Stuck, time.Minute) {
+			told = names
 			p.event(func() {
-				p.state.Apply(attempt.Record{Kind: attempt.KindNote, Text: p.epitaph() + "; what it left resists SIGKILL, and what that holds stays held"})
+				p.state.Apply(attempt.Record{Kind: attempt.KindNote, Text: p.epitaph(), Stuck: names})
 			})
+		} else if !said && time.Since(from) > time.Second {
+			said = true
+			p.event(func() { p.open = true })
 		}
 		if err := group.Kill(); err != nil {
 			p.gang.e.cfg.Log.Warn("kill a control group", "err", err)

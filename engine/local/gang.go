@@ -338,9 +338,14 @@ func (g *gang) report() engine.Report {
 	for _, p := range g.parts {
 		phase := max(p.state.Phase, engine.Accepted)
 		ending = ending || phase >= engine.Ending || p.lost
-		r.Nodes = append(r.Nodes, engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.why(), PID: p.at.Identity.PID})
+		n := engine.NodeReport{Node: p.node.Name, Phase: phase, Message: p.why(), PID: p.at.Identity.PID}
+		if n.Stuck = p.state.Stuck; n.Stuck != "" {
+			r.Uncertain = true
+			r.Message = fmt.Sprintf("on %s SIGKILL does not end process %s: what it holds stays held until it ends, or the machine is restarted", n.Node, n.Stuck)
+		}
+		r.Nodes = append(r.Nodes, n)
 		r.Tasks = append(r.Tasks, p.state.Tasks...)
-		r.Uncertain = r.Uncertain || p.state.Unsaved || p.deaf && !p.gone()
+		r.Uncertain = r.Uncertain || p.state.Unsaved || (p.deaf || p.open) && !p.gone()
 	}
 	sortTasks(r.Tasks)
 	r.Suspended = head.Held && !ending

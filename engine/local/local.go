@@ -85,6 +85,10 @@ type Config struct {
 	// Shown says how programs are told of a device; nil: guessed from its description.
 	Shown func(fleet.Node, fleet.Device) visible.Device
 
+	// Stuck is how long after SIGKILL a process that still lives counts as one that
+	// nothing ends: its attempt is uncertain then, and says so; 0: a minute.
+	Stuck time.Duration
+
 	Spare bool          // keep a supervisor ready for the first attempt after a pause
 	Pulse time.Duration // how often a supervisor is asked whether it is there; 0: 20 s
 	Log   *slog.Logger  // nil: none

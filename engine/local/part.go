@@ -26,6 +26,7 @@ type part struct {
 	dead  bool // its supervisor is no more, and nothing else lives either
 	lost  bool // and it had not said so itself
 	deaf  bool // its supervisor does not answer
+	open  bool // its supervisor is dead, and what that left is not proved gone yet
 	// ending is set when the supervisor was told to end.
 	ending bool
 

@@ -66,6 +66,7 @@ type Launch struct {
 	BootID string        `json:"boot_id"`         // of the machine's run in which it was launched
 	Orphan time.Duration `json:"orphan"`          // how long a supervisor waits for the barrier without a server
 	Tether time.Duration `json:"tether"`          // how long work goes on without a server; 0: to its end
+	Stuck  time.Duration `json:"stuck"`           // how long after SIGKILL a process that lives counts as stuck; 0: a minute
 
 	// User is who the job's processes run as; nil: the user of the server.
 	User  *step.Identity `json:"user,omitempty"`

@@ -39,6 +39,7 @@ type Record struct {
 	Text  string             `json:"text,omitempty"`
 	Files []string           `json:"files,omitempty"`
 	Held  bool               `json:"held,omitempty"`
+	Stuck string             `json:"stuck,omitempty"` // of KindNote: processes that SIGKILL does not end
 	State *State             `json:"state,omitempty"`
 	// Unsaved says that the supervisor could not write its journal up to here;
 	// it keeps the facts in memory and tries again.
@@ -57,7 +58,8 @@ type State struct {
 	Files   []string            `json:"files,omitempty"`
 	Tasks   []engine.TaskReport `json:"tasks,omitempty"` // by step and rank
 	Gone    bool                `json:"gone,omitempty"`
-	Held    bool                `json:"held,omitempty"` // suspended
+	Held    bool                `json:"held,omitempty"`  // suspended
+	Stuck   string              `json:"stuck,omitempty"` // processes that SIGKILL does not end
 	Unsaved bool                `json:"unsaved,omitempty"`
 }
 
@@ -66,6 +68,9 @@ func (s *State) Apply(r Record) {
 	s.Unsaved = r.Unsaved
 	if r.Text != "" {
 		s.Text = r.Text
+	}
+	if r.Stuck != "" {
+		s.Stuck = r.Stuck
 	}
 	s.Files = append(s.Files, r.Files...)
 	switch r.Kind {
@@ -89,7 +94,7 @@ func (s *State) Apply(r Record) {
 		s.Exit, s.Ended = r.Exit, r.Time
 		s.Cause = cmp.Or(s.Cause, r.Cause)
 	case KindGone:
-		s.Phase, s.Gone = engine.Ended, true
+		s.Phase, s.Gone, s.Stuck = engine.Ended, true, ""
 		if s.Ended.IsZero() {
 			s.Ended = r.Time
 		}

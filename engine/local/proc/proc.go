@@ -62,6 +62,18 @@ func parse(line string) (Stat, error) {
 	return s, errors.Join(errs[:]...)
 }
 
+// Names lists the processes with these numbers that live, for people: "4711 (python,
+// state D), 4712 (…)".
+func Names(pids []int) string {
+	var names []string
+	for _, pid := range pids {
+		if s, err := Read(pid); err == nil && !s.Dead() {
+			names = append(names, fmt.Sprintf("%d (%s, state %c)", pid, s.Name, s.State))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // Alive reports whether the process with that number and start time exists and
 // has not ended.
 func Alive(pid int, start uint64) bool {

@@ -1,9 +1,9 @@
 package supervise
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,9 +21,6 @@ type ending struct {
 	cause  engine.Cause
 	text   string
 }
-
-// stubborn is after how many tries to kill a survivor is named.
-const stubborn = 20
 
 // end begins to end the node's part, or hastens an end that was begun: the first
 // cause stays, the earlier kill counts.
@@ -53,7 +50,9 @@ func (s *supervisor) end(e ending) {
 
 // kill sends SIGKILL to everything, and again until nothing is left.
 func (s *supervisor) kill() {
-	s.killing = true
+	if s.killing = true; s.kills == 0 {
+		s.killed = time.Now()
+	}
 	s.kills++
 	if s.group != nil {
 		if err := s.group.Kill(); err != nil {
@@ -61,21 +60,12 @@ func (s *supervisor) kill() {
 		}
 	}
 	s.signalAll(unix.SIGKILL)
-	if s.kills == stubborn {
-		s.fact(attempt.Record{Kind: attempt.KindNote, Text: s.survivors()})
-	}
-	s.due.kill = time.Now().Add(min(time.Duration(s.kills)*20*time.Millisecond, 2*time.Second))
-}
-
-// survivors names processes that SIGKILL does not end.
-func (s *supervisor) survivors() string {
-	var names []string
-	for _, pid := range s.living() {
-		if st, err := proc.Read(pid); err == nil {
-			names = append(names, fmt.Sprintf("%d (%s, state %c)", pid, st.Name, st.State))
+	if time.Since(s.killed) >= cmp.Or(s.launch.Stuck, time.Minute) {
+		if names := proc.Names(s.living()); names != "" && names != s.state.Stuck {
+			s.fact(attempt.Record{Kind: attempt.KindNote, Stuck: names})
 		}
 	}
-	return fmt.Sprintf("on %s SIGKILL does not end process %s; what it holds stays held", s.node.Name, strings.Join(names, ", "))
+	s.due.kill = time.Now().Add(min(time.Duration(s.kills)*20*time.Millisecond, 2*time.Second))
 }
 
 // living lists every process of the attempt on this node: the descendants of the

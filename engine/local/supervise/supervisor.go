@@ -38,6 +38,7 @@ type supervisor struct {
 	killing bool   // SIGKILL was sent
 	words   string // what was to be said before the journal could not be written
 	kills   int
+	killed  time.Time // when SIGKILL was sent first
 	hooks   hooks
 	heldAt  time.Time // when it was suspended
 }
