@@ -58,9 +58,15 @@ func (d *disk) alive() error {
 	return nil
 }
 
-// Append writes the journal through a gate.
+// Append writes the journal through a gate. A write of nothing only asks who leads.
 func (d *disk) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
 	w, s := d.w, d.s
+	if len(recs) == 0 {
+		if err := d.alive(); err != nil {
+			return 0, err
+		}
+		return d.Store.Append(ctx, epoch, nil)
+	}
 	recs = slices.Clone(recs)
 	w.mu.Lock()
 	if s.dead {
@@ -79,11 +85,16 @@ func (d *disk) Append(ctx context.Context, epoch uint64, recs []store.Record) (u
 	return v.(uint64), nil
 }
 
+// crashes counts a write and reports whether it is the one at which the server dies.
+func (w *World) crashes() bool {
+	w.out.Writes++
+	return w.opt.CrashAt == w.out.Writes
+}
+
 // write is a write of the journal whose turn has come.
 func (d *disk) write(key string, epoch uint64, recs []store.Record, answer func(any, error)) {
 	w, s := d.w, d.s
-	w.out.Writes++
-	crash := w.opt.CrashAt == w.out.Writes
+	crash := w.crashes()
 	if crash && !w.opt.CrashAfter || w.fault(CrashBefore, key) {
 		w.kill(s, "it was killed before a write of the journal was made")
 		return
@@ -148,8 +159,9 @@ func (d *disk) commit(key string, epoch uint64, recs []store.Record, crash bool,
 func (d *disk) Project(ctx context.Context, epoch, upTo uint64, rows []store.JobRow, docs map[string][]byte) error {
 	w, s := d.w, d.s
 	_, err := w.pass(ctx, s, s.name+" writes the projection", false, func(key string, answer func(any, error)) {
+		crash := w.crashes()
 		switch {
-		case w.fault(CrashBefore, key):
+		case crash && !w.opt.CrashAfter, w.fault(CrashBefore, key):
 			w.kill(s, "it was killed before a write of the projection was made")
 			return
 		case w.full:
@@ -161,7 +173,7 @@ func (d *disk) Project(ctx context.Context, epoch, upTo uint64, rows []store.Job
 		}
 		err := d.Store.Project(context.Background(), epoch, upTo, rows, docs)
 		switch {
-		case w.fault(CrashAfter, key):
+		case crash, w.fault(CrashAfter, key):
 			w.kill(s, "it was killed after a write of the projection was made")
 		case err == nil && w.fault(ProjectFailsAfter, key):
 			answer(nil, errIO)

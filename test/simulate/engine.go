@@ -170,8 +170,7 @@ func (d *driver) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 
 // Inspect is engine.Engine's.
 func (d *driver) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
-	v, err := d.call(ctx, "inspect", ref, func(e *fake.Engine) (any, error) { return e.Inspect(context.Background(), ref) },
-		func(_ any, err error) { d.nothing(ref, err) })
+	v, err := d.call(ctx, "inspect", ref, func(e *fake.Engine) (any, error) { return e.Inspect(context.Background(), ref) }, nil)
 	if err != nil {
 		return engine.Report{}, err
 	}

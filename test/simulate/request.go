@@ -31,6 +31,7 @@ func (w *World) ask(name string, r model.Request, do func(ctx context.Context, c
 	s := w.leader()
 	if s == nil {
 		w.say("nobody is there to be asked")
+		w.arrive(nil, name+" asks again", 2*time.Second, func(string) { w.ask(name, r, do) })
 		return
 	}
 	w.asked++

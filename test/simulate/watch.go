@@ -105,6 +105,12 @@ func (st *watch) arrive(key string, ev engine.Event) {
 		held := ev
 		st.held = &held
 		st.missing++
+		w.arrive(st.s, key+", after nothing overtook it", 5*time.Second, func(string) {
+			if st.held == &held {
+				st.held = nil
+				st.catchUp(held)
+			}
+		})
 		return
 	}
 	if w.fault(ReportWrongJob, key) {

@@ -37,14 +37,15 @@ type Options struct {
 	Only map[string]bool
 	// Plan replaces the requests and outrages that follow from the seed; Calm leaves
 	// out the faults that do.
-	Plan []Act
+	Plan func(*World) []Act
 	Calm bool
-	// CrashAt kills the server at its write of the journal of that number, counted
-	// over all servers from 1: before the write is made, or after with CrashAfter.
+	// CrashAt kills the server at the write of the journal or the projection of that
+	// number, counted over all servers from 1: before it is made, or after with
+	// CrashAfter.
 	CrashAt    int
 	CrashAfter bool
-	// Store is an empty store; nil: one in memory. It is not closed.
-	Store store.Store
+	// Open opens an empty store; nil: one in memory. It is closed at the end.
+	Open func() (store.Store, error)
 	// Story keeps every fact, as a sentence.
 	Story bool
 }
@@ -53,7 +54,7 @@ type Options struct {
 type Result struct {
 	Seed    uint64
 	Events  int
-	Writes  int           // of the journal
+	Writes  int           // of the journal and the projection
 	Passed  time.Duration // in the world
 	Faults  [Faults]int
 	Broken  []model.Violation // what the model found; nil: nothing
@@ -97,20 +98,24 @@ type World struct {
 // testing/synctest.
 func Run(opt Options) Result {
 	w := &World{
-		opt: opt, dice: dice(opt.Seed), start: time.Now(), model: model.New(), store: opt.Store,
+		opt: opt, dice: dice(opt.Seed), start: time.Now(), model: model.New(), store: &store.Memory{},
 		seen: map[string]int{}, jobs: map[string]job.ID{}, tasks: map[string]int{}, out: Result{Seed: opt.Seed},
 	}
-	if w.store == nil {
-		w.store = &store.Memory{}
+	if opt.Open != nil {
+		var err error
+		if w.store, err = opt.Open(); err != nil {
+			w.broken("the store does not open: %v", err)
+			return w.out
+		}
 	}
 	w.profile()
 	w.machine = newMachine(w)
-	plan := opt.Plan
-	if plan == nil {
-		plan = w.workload()
+	plan := (*World).workload
+	if opt.Plan != nil {
+		plan = opt.Plan
 	}
 	last := time.Duration(0)
-	for _, a := range plan {
+	for _, a := range plan(w) {
 		if w.allowed(a.Name) {
 			w.act(a)
 			last = max(last, a.At)
@@ -122,6 +127,9 @@ func Run(opt Options) Result {
 	w.calmDown()
 	w.settle()
 	w.end()
+	if err := w.store.Close(); err != nil {
+		w.broken("the store does not close: %v", err)
+	}
 	w.out.Passed = w.now()
 	return w.out
 }
