@@ -75,7 +75,7 @@ func (p *part) recall() error {
 	}
 	p.state = *state
 	if p.gang.decided == attempt.EntryGo && !alive && !p.state.Gone {
-		p.lost, p.open = true, true
+		p.lost, p.open, p.fell = true, true, p.state.Phase < engine.Ending
 		p.state.Text = cmp.Or(p.state.Text, p.epitaph())
 	}
 	return nil

@@ -59,6 +59,7 @@ func (p *part) buried(state *attempt.State, lost bool) {
 	if !lost {
 		return
 	}
+	p.fell = max(state.Phase, known.Phase) < engine.Ending
 	// What was said on the connection but is not in the journal counts too.
 	if known.Exit != nil {
 		p.state.Exit = known.Exit

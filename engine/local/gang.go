@@ -181,7 +181,7 @@ func (g *gang) follow() {
 	// ended for it.
 	open := head.state.Cause == "" || g.asked != nil && head.lost && head.state.Cause == engine.NodeLost
 	for _, p := range g.parts {
-		if p.lost && g.cause == "" && open {
+		if p.lost && g.cause == "" && (open || p.fell && head.failed()) {
 			g.cause, g.text = engine.NodeLost, p.why()
 			if g.asked != nil {
 				g.cause = engine.Stopped

@@ -237,3 +237,37 @@ func TestMachineWasRestarted(t *testing.T) {
 	}
 	eventually(t, "the supervisor has ended", func() bool { return !proc.Alive(id.PID, id.Start) })
 }
+
+// A gang that loses a node while no engine looks was lost, not failed: its script ends
+// with an error, because its srun does.
+func TestGangThatLostANodeUnseen(t *testing.T) {
+	root := t.TempDir()
+	e := newEngine(t, local.Config{Root: root})
+	l := plan(t, e, 2, "srun sleep 600")
+	l.Grace = time.Second
+	launch(t, e, l)
+	r := until(t, e, l.Ref, func(r engine.Report) bool {
+		n := 0
+		for _, task := range r.Tasks {
+			if task.Step == 0 && task.Running {
+				n++
+			}
+		}
+		return n == 2
+	})
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(r.Nodes[1].PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the script has ended", func() bool {
+		st, err := proc.Read(r.Tasks[0].PID)
+		return err != nil || st.Dead()
+	})
+	again := newEngine(t, local.Config{Root: root, Nodes: e.Room()})
+	r = until(t, again, l.Ref, gone)
+	if r.Cause != engine.NodeLost || !strings.Contains(r.Message, r.Nodes[1].Node) || r.Exit.OK() {
+		t.Errorf("%s, %s: %q", r.Cause, r.Exit, r.Message)
+	}
+}

@@ -25,6 +25,7 @@ type part struct {
 	state attempt.State
 	dead  bool // its supervisor is no more, and nothing else lives either
 	lost  bool // and it had not said so itself
+	fell  bool // it was lost before it was to end
 	deaf  bool // its supervisor does not answer
 	open  bool // its supervisor is dead, and what that left is not proved gone yet
 	// ending is set when the supervisor was told to end.
@@ -39,6 +40,12 @@ type part struct {
 
 // gone reports whether nothing of the part lives.
 func (p *part) gone() bool { return p.dead || p.state.Gone && !p.state.Unsaved }
+
+// failed reports whether the batch script ended by itself, and not well. One of which a
+// node was lost does so: its srun fails.
+func (p *part) failed() bool {
+	return p.state.Cause == engine.Exited && p.state.Exit != nil && !p.state.Exit.OK()
+}
 
 // why is what is worth saying of the part.
 func (p *part) why() string {
