@@ -1,10 +1,12 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -22,13 +24,50 @@ func Lock(dir, who string) (unlock func(), err error) {
 	if err != nil {
 		return nil, classifyFile(fmt.Errorf("state directory: %w", err))
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := take(f); err != nil {
 		return nil, errors.Join(refused(dir, f, err), f.Close())
 	}
 	if err := sign(f, who); err != nil {
 		return nil, errors.Join(classifyFile(fmt.Errorf("lock %s: %w", path, err)), f.Close())
 	}
 	return func() { _ = f.Close() }, nil // the lock ends with the file
+}
+
+// inheritedFor is how long a lock is waited for whose owner is dead.
+const inheritedFor = 10 * time.Second
+
+// take locks the file. What a killed cox was about to start holds the lock too until it
+// has become its program: while nobody who lives has signed, it is waited for.
+func take(f *os.File) error {
+	pause := time.Millisecond
+	for end := time.Now().Add(inheritedFor); ; pause = min(2*pause, 100*time.Millisecond) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || lives(f) || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(pause)
+	}
+}
+
+// lives reports whether the process that signed the lock last is there.
+func lives(f *os.File) bool {
+	pid, _, _ := signature(f)
+	if pid <= 0 || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	i := bytes.LastIndexByte(b, ')')
+	zombie := err == nil && i > 0 && len(b) > i+2 && b[i+2] == 'Z' // its parent has not noticed yet
+	return !zombie
+}
+
+// signature is what sign wrote; no number: nobody has signed yet.
+func signature(f *os.File) (pid int, who string, ok bool) {
+	b := make([]byte, 512)
+	n, _ := f.ReadAt(b, 0) // short or empty
+	number, who, _ := strings.Cut(strings.TrimSpace(string(b[:n])), " ")
+	pid, err := strconv.Atoi(number)
+	return pid, who, err == nil
 }
 
 // refused says why there is no lock.
@@ -54,10 +93,8 @@ func sign(f *os.File, who string) error {
 
 func held(dir string, f *os.File) error {
 	holder := "another cox"
-	b := make([]byte, 512)
-	n, _ := f.ReadAt(b, 0) // short or empty: then nobody has signed yet
-	if pid, who, ok := strings.Cut(strings.TrimSpace(string(b[:n])), " "); ok {
-		holder = fmt.Sprintf("another cox (%s, process %s", who, pid)
+	if pid, who, ok := signature(f); ok {
+		holder = fmt.Sprintf("another cox (%s, process %d", who, pid)
 		if info, err := f.Stat(); err == nil {
 			holder += info.ModTime().UTC().Format(", since " + time.DateTime + " UTC")
 		}
