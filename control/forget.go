@@ -36,6 +36,9 @@ func (s *state) remove(e *entry) {
 	s.depend.forget(e)
 	delete(s.jobs, e.id)
 	e.gone = true
+	if e.revived {
+		s.left[e.id] = e.seq
+	}
 	s.dead++
 	s.counts.states[e.state]--
 	s.forms.release(e.form)

@@ -1,13 +1,16 @@
 package control_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/store"
 )
 
 // passUntil lets time go on in steps until a job is as wanted.
@@ -104,4 +107,121 @@ func TestAStopThatFindsNothingFrees(t *testing.T) {
 		}
 		b.state(id, want)
 	}
+}
+
+// A report under another job's number would come into a batch beside one under its
+// own, and both end the same attempt.
+func TestAReportUnderAnotherNumberChangesNothing(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	first, second := b.submit(gang(1, 4)), b.submit(gang(1, 4))
+	v, w := b.launched(first), b.launched(second)
+	b.hand.start(v)
+	end := engine.Report{Ref: v.Ref, Job: second, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Exit: job.ExitCode{Status: 9}}
+	b.hand.mu.Lock()
+	truth := b.hand.reports[v.Ref]
+	b.hand.put(end)
+	b.hand.reports[v.Ref] = truth
+	b.hand.mu.Unlock()
+	b.hand.end(w, engine.Exited, 0)
+	b.state(second, job.Completed)
+	if v, err := b.ctl.Job(t.Context(), first); err != nil || v.Job.State != job.Running {
+		t.Errorf("job %d is %s, %v", first, v.Job.State, err)
+	}
+	b.hand.end(v, engine.Exited, 0)
+	b.state(first, job.Completed)
+	b.reopen()
+	b.state(first, job.Completed)
+}
+
+// again is a store that runs a function before it answers about a job, and one after
+// a blob was put.
+type again struct {
+	*store.Memory
+	between, put func()
+}
+
+func (s *again) PutBlob(ctx context.Context, b []byte) (string, error) {
+	hash, err := s.Memory.PutBlob(ctx, b)
+	if s.put != nil {
+		s.put()
+	}
+	return hash, err
+}
+
+func (s *again) Job(ctx context.Context, id uint64) (store.JobRow, error) {
+	row, err := s.Memory.Job(ctx, id)
+	if f := s.between; f != nil {
+		s.between = nil
+		f()
+	}
+	return row, err
+}
+
+// TestAPurgeLeavesTheScriptOfAJobThatRunsAgain purges between the request and its
+// grant, when nothing in memory names the script.
+func TestAPurgeLeavesTheScriptOfAJobThatRunsAgain(t *testing.T) {
+	st := &again{Memory: new(store.Memory)}
+	b := &bench{t: t, hand: newHand(1, 8), store: st.Memory}
+	b.cfg = control.Config{Store: st, Engine: b.hand, Pool: fleet.Pool{Name: "p"}, Keep: time.Nanosecond, Project: time.Millisecond}
+	b.open()
+	defer b.close()
+	spec := gang(1, 8)
+	spec.Program = job.Program{Kind: job.Batch}
+	a, err := b.ctl.Submit(t.Context(), control.Submission{Spec: spec, Script: []byte("#!/bin/sh\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.finish(a.ID, 0)
+	b.forgotten(a.ID)
+	old := time.Now() // everything of before is
+	purge := func() {
+		if _, err := st.Purge(t.Context(), 1, store.PurgeRequest{BlobsBefore: old}); err != nil {
+			t.Error(err)
+		}
+	}
+	st.put = purge // while the requeue is on its way
+	if err := ask(t.Context(), b.ctl, a.ID, control.Requeue{Hold: true}); err != nil {
+		t.Fatal(err)
+	}
+	purge()
+	v := b.until(a.ID, "waiting", func(v control.View) bool { return v.Job.State == job.Pending })
+	if script, err := st.Blob(t.Context(), v.Job.Spec.Program.ScriptHash); err != nil || len(script) == 0 {
+		t.Errorf("the script of a job that is to run again: %q, %v", script, err)
+	}
+	if err := ask(t.Context(), b.ctl, a.ID, control.Cancel{}); err != nil {
+		t.Fatal(err)
+	}
+	b.forgotten(a.ID)
+	old = time.Now().Add(time.Hour)
+	purge()
+	if err := ask(t.Context(), b.ctl, a.ID, control.Requeue{}); fault.KindOf(err) != fault.Conflict || fault.Remedy(err) == "" {
+		t.Errorf("a job whose script was purged runs again: %v", err)
+	}
+}
+
+// TestARequeueSeesWhatHappenedSinceItsLook has a job run again, end and leave memory
+// between the look at its row and the grant.
+func TestARequeueSeesWhatHappenedSinceItsLook(t *testing.T) {
+	st := &again{Memory: new(store.Memory)}
+	b := &bench{t: t, hand: newHand(1, 8), store: st.Memory}
+	b.cfg = control.Config{Store: st, Engine: b.hand, Pool: fleet.Pool{Name: "p"}, Keep: time.Nanosecond, Project: time.Millisecond}
+	b.open()
+	defer b.close()
+	id := b.submit(gang(1, 8))
+	b.finish(id, 0)
+	b.forgotten(id)
+	st.between = func() {
+		if err := ask(t.Context(), b.ctl, id, control.Requeue{}); err != nil {
+			t.Error(err)
+		}
+		b.until(id, "at attempt 2", func(v control.View) bool { return v.Job.Attempt == 2 && v.Report.Phase == engine.Accepted })
+		b.finish(id, 0)
+		b.forgotten(id)
+	}
+	if err := ask(t.Context(), b.ctl, id, control.Requeue{}); err != nil {
+		t.Fatal(err)
+	}
+	b.until(id, "at attempt 3", func(v control.View) bool { return v.Job.Attempt == 3 && v.Report.Phase == engine.Accepted })
+	b.finish(id, 0)
+	b.reopen() // and the journal can be read
 }

@@ -40,7 +40,7 @@ func (l *loop) reported(r engine.Report) message {
 			l.whileLeading(func() { l.orphan(r.Ref) })
 			return
 		case e.id != r.Job: // the batch may have a message about e already
-			l.cfg.Log.Warn("a report names another job than the ledger, passing it over", "ref", r.Ref, "ledger", e.id, "report", r.Job)
+			l.misnamed(e, r)
 			return
 		case r.Version < e.report().Version:
 			return
@@ -62,6 +62,18 @@ func (l *loop) reported(r engine.Report) message {
 			l.stage(kindUncertain, e.id, job.Actor{}, uncertain{r.Ref, r.Uncertain, r.Message}, nil)
 		}
 	}}
+}
+
+// misnamed is about a report that names the attempt of one job and the number of
+// another. Nothing follows from it but that the engine is asked.
+func (l *loop) misnamed(e *entry, r engine.Report) {
+	id := e.id
+	l.cfg.Log.Warn("a report names another job than the ledger, asking again", "ref", r.Ref, "ledger", id, "report", r.Job)
+	l.helpers.Go(func() {
+		if again, err := l.cfg.Engine.Inspect(l.ctx, r.Ref); err == nil && again.Job == id {
+			_ = l.post(l.ctx, l.reported(again)) // a closed loop hears nothing more
+		}
+	})
 }
 
 func (l *loop) stageEnd(e *entry, r engine.Report) {

@@ -91,7 +91,7 @@ func (c *Control) prepare(ctx context.Context, w *wish) (err error) {
 		case err != nil:
 			return err
 		default:
-			if w.gone[id], err = c.past(w, &row); err != nil {
+			if w.gone[id], err = c.past(ctx, w, &row); err != nil {
 				return err
 			}
 		}
@@ -106,7 +106,8 @@ func unknown(id job.ID) error {
 // grant stages a change of each job, and answers once all that was staged is durable.
 func (l *loop) grant(w *wish, answer func(error)) {
 	for _, id := range w.ids {
-		if _, known := w.gone[id]; l.state.jobs[id] == nil && !known && w.old[id] == nil {
+		_, known := w.gone[id]
+		if l.state.jobs[id] == nil && !known && w.old[id] == nil || l.outdated(w.old[id]) {
 			answer(errMoved)
 			return
 		}
@@ -130,7 +131,7 @@ func (l *loop) grant(w *wish, answer func(error)) {
 		}
 		e := l.state.jobs[id]
 		if e == nil {
-			if e = w.old[id]; e == nil {
+			if e = w.old[id]; e == nil || w.gone[id] != nil {
 				w.errs[i] = w.gone[id]
 				continue
 			}
@@ -141,6 +142,16 @@ func (l *loop) grant(w *wish, answer func(error)) {
 	if req.records == 0 {
 		l.confirmed(answer)
 	}
+}
+
+// outdated reports whether a job has run again since its row was read, and left
+// memory again.
+func (l *loop) outdated(e *entry) bool {
+	if e == nil {
+		return false
+	}
+	seq, left := l.state.left[e.id]
+	return left && seq != e.seq
 }
 
 // ask stages the change of one job, or says why it cannot be made.

@@ -272,7 +272,7 @@ func (s *state) restorePast(ctx context.Context, st store.Store) error {
 
 // past makes what is to be said of a job that is not in memory, or brings it into
 // the request where it is to run again.
-func (c *Control) past(w *wish, row *store.JobRow) (error, error) {
+func (c *Control) past(ctx context.Context, w *wish, row *store.JobRow) (error, error) {
 	id := job.ID(row.ID)
 	if !row.Final {
 		return errMoved, nil // it came back meanwhile
@@ -286,18 +286,46 @@ func (c *Control) past(w *wish, row *store.JobRow) (error, error) {
 			return nil, err
 		}
 		c.state.mu.Lock()
-		defer c.state.mu.Unlock()
 		e, err := c.state.entryOf(row, &d)
+		c.state.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
 		w.old[id] = e
-		return nil, err
+		return c.renew(ctx, e)
 	}
 	return fault.New(fault.Conflict, "job %d has ended (%s)", id, row.State), nil
+}
+
+// renew puts script and environment of a job that is to run again anew, so that no
+// purge takes them: only those of jobs in memory are kept. The first error says that
+// they are gone.
+func (c *Control) renew(ctx context.Context, e *entry) (error, error) {
+	spec := viewOf(e).Job.Spec
+	for _, hash := range []string{spec.Program.ScriptHash, spec.Env.Hash} {
+		if hash == "" {
+			continue
+		}
+		b, err := c.cfg.Store.Blob(ctx, hash)
+		if err == nil {
+			_, err = c.cfg.Store.PutBlob(ctx, b)
+		}
+		switch {
+		case err != nil && fault.KindOf(err) == fault.NotFound:
+			return fault.New(fault.Conflict, "job %s cannot run again: its script or its environment is no longer kept", e.Name()).
+				Advise("submit it anew; the server's file says how long history is kept"), nil
+		case err != nil:
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // revive takes a job back into memory.
 func (l *loop) revive(e *entry) {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
+	e.revived = true
 	l.state.insert(e)
 	l.state.ended = append(l.state.ended, e)
 }

@@ -42,6 +42,7 @@ type state struct {
 	next   job.ID
 	seq    uint64
 
+	left   map[job.ID]uint64 // jobs that came back and left again → seq of their last record
 	drains map[string]Drain
 	tokens map[string]Token
 
@@ -64,7 +65,7 @@ const lastJob job.ID = 1 << 62
 func newState() *state {
 	return &state{
 		jobs: map[job.ID]*entry{}, forms: newForms(), led: ledger.New(), next: 1,
-		arrays: arrays{m: map[job.ID]*array{}}, drains: map[string]Drain{}, tokens: map[string]Token{},
+		arrays: arrays{m: map[job.ID]*array{}}, left: map[job.ID]uint64{}, drains: map[string]Drain{}, tokens: map[string]Token{},
 		depend: newDepends(), counts: newCounts(),
 	}
 }
