@@ -30,6 +30,7 @@ func (c *Config) check(file string, data []byte) error {
 	p.room(&c.Room)
 	p.views(c)
 	p.between("max_array", c.Jobs.MaxArray, 1, 4_000_001)
+	p.between("processes", c.Jobs.Processes, -1, 1<<30)
 	for field, path := range map[string]string{"prolog": c.Hooks.Prolog, "epilog": c.Hooks.Epilog} {
 		if path != "" {
 			p.absolute(field, path)

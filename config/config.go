@@ -83,6 +83,7 @@ type Jobs struct {
 	Grace            Duration `yaml:"grace" doc:"between the signal to end and the kill (Slurm's KillWait)"`
 	Unkillable       Duration `yaml:"unkillable" doc:"after SIGKILL, until a process that still lives counts as stuck: its job is uncertain then and its node is drained (Slurm's UnkillableStepTimeout)"`
 	MaxArray         int      `yaml:"max_array" doc:"tasks of one array"`
+	Processes        int      `yaml:"processes" doc:"processes and threads of one job on each node, where control groups can bound them; 0: half of what the machine can have; -1: no bound"`
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
 	Environment      Environ  `yaml:"environment" doc:"which variables of a submission are kept and given to the job"`
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
+	"github.com/coxswain-sched/coxswain/trust"
 )
 
 // Request is one job to run.
@@ -338,6 +339,9 @@ func stateDir(name string) (dir string, temporary bool, err error) {
 	}
 	if err = os.MkdirAll(dir, 0o700); err != nil {
 		return "", false, fault.New(fault.Permission, "state directory: %w", err).Advise("give a --state-dir that you may write to")
+	}
+	if err = trust.Folder(dir); err != nil {
+		return "", false, fault.New(fault.KindOf(err), "state directory: %w", err).Advise("%s", fault.Remedy(err))
 	}
 	return dir, false, nil
 }

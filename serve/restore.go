@@ -24,8 +24,8 @@ func Restore(ctx context.Context, backup, dir string) (sqlite.Contents, error) {
 	if err != nil {
 		return got, err
 	}
-	if err := os.MkdirAll(dir, stateMode()); err != nil {
-		return got, fault.New(fault.KindOf(err), "state directory: %w", err)
+	if err := MakeState(dir); err != nil {
+		return got, err
 	}
 	unlock, err := sqlite.Lock(dir, "cox restore")
 	if err != nil {

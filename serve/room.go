@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/admit"
@@ -155,3 +158,24 @@ func nodeNames(nodes []fleet.Node) []string {
 }
 
 func engineDir(state string) string { return filepath.Join(state, "engine") }
+
+// processes is how many processes and threads a job may have on a node; 0: any number.
+func processes(configured int) int {
+	switch {
+	case configured > 0:
+		return configured
+	case configured < 0:
+		return 0
+	}
+	most := 0
+	for _, name := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && n > 0 && (most == 0 || n < most) {
+			most = n
+		}
+	}
+	return most / 2
+}

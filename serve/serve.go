@@ -25,6 +25,7 @@ import (
 	httpserver "github.com/coxswain-sched/coxswain/server"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
+	"github.com/coxswain-sched/coxswain/trust"
 )
 
 // Options are what a server needs from outside.
@@ -54,8 +55,8 @@ type Info struct {
 // Run serves until ctx ends or the server cannot go on. Work goes on without it.
 func Run(ctx context.Context, opt Options) (err error) {
 	cfg := &opt.Config
-	if err := os.MkdirAll(cfg.State.Dir, stateMode()); err != nil {
-		return fault.New(fault.KindOf(err), "state directory: %w", err).Advise("set state.dir or --state-dir to a folder that you may write to")
+	if err := MakeState(cfg.State.Dir); err != nil {
+		return err
 	}
 	unlock, err := sqlite.Lock(cfg.State.Dir, "cox up")
 	if err != nil {
@@ -68,6 +69,20 @@ func Run(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	return s.serve(ctx)
+}
+
+// MakeState makes a state directory, or looks whether one that is there is safe from
+// other users: who can exchange what is in it is root where root serves.
+func MakeState(dir string) error {
+	if err := os.MkdirAll(dir, stateMode()); err != nil {
+		return fault.New(fault.KindOf(err), "state directory: %w", err).Advise("set state.dir or --state-dir to a folder that you may write to")
+	}
+	for _, check := range []func(string) error{trust.Folder, trust.Way} {
+		if err := check(dir); err != nil {
+			return fault.New(fault.KindOf(err), "state directory: %w", err).Advise("%s", fault.Remedy(err))
+		}
+	}
+	return nil
 }
 
 // stateMode lets users pass through root's state directory to the socket of their
@@ -119,7 +134,7 @@ func (s *server) open(ctx context.Context) error {
 		Names: names(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown),
 		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
 		Stuck:     time.Duration(s.cfg.Jobs.Unkillable),
-		KeepRanks: time.Duration(s.cfg.State.Ranks),
+		KeepRanks: time.Duration(s.cfg.State.Ranks), Processes: processes(s.cfg.Jobs.Processes),
 	})
 	if err != nil {
 		return err

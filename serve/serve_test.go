@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -315,6 +316,38 @@ func TestWhatKeepsAServerFromStarting(t *testing.T) {
 		err := refused(tt.change)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || fault.Remedy(err) == "" {
 			t.Errorf("%s: %v; %s", tt.name, err, fault.Remedy(err))
+		}
+	}
+}
+
+// TestAStateDirectoryOfOthersIsRefused: who owns the folder can exchange what is in it.
+func TestAStateDirectoryOfOthersIsRefused(t *testing.T) {
+	top := t.TempDir()
+	open := filepath.Join(top, "open")
+	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	dirs := []string{open, filepath.Join(open, "state")}
+	if os.Getuid() == 0 {
+		theirs := filepath.Join(top, "theirs")
+		if err := errors.Join(os.Mkdir(theirs, 0o700), os.Chown(theirs, 61001, 61001)); err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, theirs, filepath.Join(theirs, "state"))
+	}
+	for _, dir := range dirs {
+		cfg := config.Default()
+		cfg.State.Dir, cfg.Listen.Socket, cfg.Listen.TCP = dir, filepath.Join(top, "cox.sock"), "none"
+		err := Run(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+		if fault.KindOf(err) != fault.Permission || fault.Remedy(err) == "" {
+			t.Errorf("%s: %v", dir, err)
+		}
+		cfg.State.Dir, cfg.Listen.Socket = filepath.Join(top, "state"), filepath.Join(dir, "cox.sock")
+		if dir == open || filepath.Dir(dir) == open {
+			err = Run(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+			if fault.KindOf(err) != fault.Permission || fault.Remedy(err) == "" {
+				t.Errorf("socket in %s: %v", dir, err)
+			}
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/store"
+	"github.com/coxswain-sched/coxswain/trust"
 )
 
 type nothing struct{}
@@ -127,6 +128,9 @@ func (s *Server) backup(c *call) (*api.BackupDone, error) {
 	}
 	if !filepath.IsAbs(req.Dir) {
 		return nil, fault.New(fault.Invalid, "dir: %q is not an absolute path", req.Dir).Advise("name a folder of the server's machine that does not exist yet")
+	}
+	if err := trust.Way(req.Dir); fault.KindOf(err) == fault.Permission {
+		return nil, fault.New(fault.Invalid, "dir: %w", err).Advise("name a folder that only root and the server's own user may write to")
 	}
 	s.log.Info("backup", "dir", req.Dir, "user", c.id.Name, "from", c.id.From)
 	seq, err := s.cfg.Plane.Backup(c.ctx(), filepath.Clean(req.Dir))

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/address"
 	"github.com/coxswain-sched/coxswain/api/client"
@@ -410,5 +412,26 @@ func TestABodyThatBreaksOff(t *testing.T) {
 	}
 	if len(r.plane.jobs) != 0 {
 		t.Error("it was taken")
+	}
+}
+
+// TestTheSocketsFolderCanBeLockedByNobodyElse: whoever may read a folder may lock it.
+func TestTheSocketsFolderCanBeLockedByNobodyElse(t *testing.T) {
+	dir := t.TempDir()
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ListenSocket(filepath.Join(dir, "cox.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	if st, err := os.Stat(filepath.Join(dir, "cox.sock.lock")); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("the lock is %v, %v", st, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/trust"
 )
 
 // ListenSocket makes the server's unix socket. Where root listens, every user of
@@ -31,7 +32,10 @@ func ListenSocket(path string) (net.Listener, error) {
 	if err := os.MkdirAll(dir, folder); err != nil {
 		return nil, fault.New(fault.KindOf(err), "folder of the socket: %w", err).Advise("set listen.socket to a place that you may write to")
 	}
-	unlock, err := lockDir(dir)
+	if err := trust.Way(path); err != nil {
+		return nil, fault.New(fault.KindOf(err), "folder of the socket: %w", err).Advise("%s; or set listen.socket to another place", fault.Remedy(err))
+	}
+	unlock, err := lockSocket(path)
 	if err != nil {
 		return nil, err
 	}
@@ -53,16 +57,18 @@ func ListenSocket(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// lockDir keeps others from looking at the socket while it is looked at here.
-func lockDir(dir string) (unlock func(), err error) {
-	d, err := os.Open(dir)
+// lockSocket keeps others from looking at the socket while it is looked at here. The
+// lock is a file of its own: whoever may read a folder may lock that, and hold a server
+// up for ever.
+func lockSocket(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fault.New(fault.KindOf(err), "folder of the socket: %w", err)
+		return nil, fault.New(fault.KindOf(err), "lock of the socket: %w", err).Advise("remove %s.lock if nobody uses it, or set listen.socket to another path", path)
 	}
-	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), d.Close())
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
 	}
-	return func() { _ = d.Close() }, nil
+	return func() { _ = f.Close() }, nil
 }
 
 // clearStale removes a socket that a killed server left. It connects first: what

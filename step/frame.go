@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"github.com/coxswain-sched/coxswain/step/socket"
 )
 
 // The wire between srun and a Node is a stream of frames over a unix socket, in
@@ -130,7 +132,7 @@ func (l *link) close() { _ = l.conn.Close() }
 
 // dial connects to the Node of one of an allocation's nodes and says hello.
 func dial(a *Alloc, node int) (*link, error) {
-	c, err := net.Dial("unix", a.Nodes[node].Socket)
+	c, err := socket.Dial(a.Nodes[node].Socket, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -185,8 +185,8 @@ func describe(nodes []fleet.Node) string {
 // background starts the server anew, apart from this terminal, and waits until it
 // answers or says why it cannot.
 func (f *upFlags) background(cmd *cobra.Command, c *config.Config) error {
-	if err := os.MkdirAll(c.State.Dir, 0o711); err != nil {
-		return fault.New(fault.KindOf(err), "state directory: %w", err).Advise("give a --state-dir that you may write to")
+	if err := serve.MakeState(c.State.Dir); err != nil {
+		return err
 	}
 	name := filepath.Join(c.State.Dir, "server.log")
 	log, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)

@@ -102,7 +102,7 @@ func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
 		Ref: l.Ref, Digest: digest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Script: l.Script, Env: l.Env, Grace: l.Grace,
 		Naming: e.cfg.Naming, Root: e.cfg.Root, Groups: e.base, BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether, Stuck: e.cfg.Stuck,
 		User: who, Umask: umask(l.Env, who),
-		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog},
+		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog}, Processes: int64(e.cfg.Processes),
 	}
 	if file.Hooks != (attempt.Hooks{}) {
 		file.Hooks.Timeout = e.cfg.HookTimeout

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,5 +90,29 @@ func TestOnlyTheVictimIsOutOfMemory(t *testing.T) {
 	ts := tasks(r, 0)
 	if r.Cause != engine.OutOfMemory || len(ts) != 2 || ts[1].Cause != engine.OutOfMemory || ts[0].Cause == engine.OutOfMemory || ts[0].Exit.Signal != 9 {
 		t.Errorf("%s: %+v\n%s", r.Cause, ts, read(t, r.Files[0]))
+	}
+}
+
+// TestProcessesAreBounded lets a job fork until it cannot.
+func TestProcessesAreBounded(t *testing.T) {
+	e := newEngine(t, local.Config{Processes: 40})
+	info, err := e.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(info.Notes, func(n string) bool { return strings.Contains(n, "processes is not bounded") }) {
+		t.Skip(info.Notes)
+	}
+	l := plan(t, e, 1, `i=0; while test $i -lt 200; do sleep 600 & i=$((i+1)); echo $i; done; echo all`)
+	r := run(t, e, l)
+	if out := read(t, r.Files[0]); r.Exit.OK() || strings.Contains(out, "all") || strings.Contains(out, "\n41\n") || !strings.Contains(out, "\n20\n") {
+		t.Errorf("%s, %s: %q", r.Cause, r.Exit, out)
+	}
+	// Who comes next on the seat has his own.
+	l = plan(t, e, 1, `i=0; while test $i -lt 20; do sleep 600 & i=$((i+1)); done; echo all`)
+	l.Ref.Allocation = 2
+	r = run(t, e, l)
+	if succeeded(t, r); read(t, r.Files[0]) != "all\n" {
+		t.Errorf("%q", read(t, r.Files[0]))
 	}
 }

@@ -78,6 +78,10 @@ type Config struct {
 	Prolog, Epilog string
 	HookTimeout    time.Duration
 
+	// Processes bounds processes and threads of a job on each node, so that one that
+	// forks without end leaves the machine to others; 0: unbounded.
+	Processes int
+
 	// KeepRanks is how long the copies of ranks' output of forgotten attempts are kept;
 	// 0: until Purge.
 	KeepRanks time.Duration
@@ -257,6 +261,9 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 		return engine.Info{}, err
 	}
 	notes := slices.Clone(e.notes)
+	if e.cfg.Processes > 0 && e.base.PIDs == "" {
+		notes = append(notes, "the number of a job's processes is not bounded: the pids controller of control groups cannot be used here")
+	}
 	if e.cfg.Naming == NamedByAddr && slices.ContainsFunc(e.cfg.Nodes, func(n fleet.Node) bool { return n.Virtual }) {
 		notes = append(notes, "virtual nodes have no host names, their addresses serve instead: allow user namespaces or run as root")
 	}

@@ -3,7 +3,6 @@ package local
 import (
 	"cmp"
 	"context"
-	"net"
 	"os"
 	"slices"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/step/socket"
 )
 
 // part is one node of a gang. The upper fields belong to the gang's goroutine,
@@ -181,7 +181,7 @@ func (p *part) taking() []byte {
 // again connects to a supervisor as long as it lives. It may not listen yet.
 func (p *part) again(ctx context.Context, s *seat) *seat {
 	for wait := time.Millisecond; s.alive(p.gang.e.boot) && ctx.Err() == nil; wait = min(2*wait, 200*time.Millisecond) {
-		c, err := net.Dial("unix", s.ControlSocket())
+		c, err := socket.Dial(s.ControlSocket(), 0)
 		if err == nil {
 			next := &seat{Seat: s.Seat, kind: s.kind, process: s.process, conn: c}
 			p.gang.e.pool.hear(next)

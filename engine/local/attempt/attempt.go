@@ -72,6 +72,10 @@ type Launch struct {
 	User  *step.Identity `json:"user,omitempty"`
 	Umask int            `json:"umask"` // of the job's processes; negative: as the server's is
 	Hooks Hooks          `json:"hooks,omitzero"`
+
+	// Processes bounds processes and threads of the attempt on each node, where control
+	// groups can; 0: it does not.
+	Processes int64 `json:"processes,omitempty"`
 }
 
 // Hooks are programs that run on each node before the first and after the last
@@ -131,21 +135,15 @@ type Identity struct {
 type Seat struct {
 	Name     string   `json:"name"`    // never used again under the same root
 	Dir      string   `json:"dir"`     // its own directory
-	Sockets  string   `json:"sockets"` // where its sockets are; Dir unless that name is too long for the kernel
+	Sockets  string   `json:"sockets"` // where its sockets are: Dir, whose name may be longer than the kernel's (package step/socket)
 	Group    string   `json:"group"`   // name of its control group
 	Identity Identity `json:"identity"`
 }
 
-// socketPath is how long the name of a unix socket may be.
-const socketPath = 107
-
 // SeatOf names a seat below an engine's root.
 func SeatOf(root, name string) Seat {
-	s := Seat{Name: name, Dir: filepath.Join(SeatsOf(root), name), Group: GroupPrefix(root) + name}
-	if s.Sockets = s.Dir; len(s.ControlSocket()) > socketPath {
-		s.Sockets = filepath.Join(os.TempDir(), fmt.Sprintf("%s%d.%s", GroupPrefix(root), os.Getuid(), name))
-	}
-	return s
+	dir := filepath.Join(SeatsOf(root), name)
+	return Seat{Name: name, Dir: dir, Sockets: dir, Group: GroupPrefix(root) + name}
 }
 
 // SeatsOf is the directory of all seats of an engine's root.

@@ -32,7 +32,7 @@ type Base struct {
 	Unified string `json:"unified,omitempty"` // v2
 	Memory  string `json:"memory,omitempty"`  // v2 with its memory controller, or v1
 	CPU     string `json:"cpu,omitempty"`     // the same for CPU
-	PIDs    string `json:"pids,omitempty"`    // v1; holds new forks off while a group is killed
+	PIDs    string `json:"pids,omitempty"`    // the same for numbers of processes; v1's also holds new forks off while a group is killed
 }
 
 // Kills reports whether groups can be killed and proved empty.
@@ -42,6 +42,7 @@ func (b Base) Kills() bool { return b.Unified != "" || b.PIDs != "" || b.Memory 
 type Limits struct {
 	Memory int64 // bytes
 	CPU    int64 // thousandths of a CPU; a weight among groups, not a bound
+	PIDs   int64 // processes and threads
 }
 
 // Group is one control group: a directory in each of up to four hierarchies. A
@@ -59,11 +60,7 @@ func (b Base) Group(name string) *Group {
 		}
 		return filepath.Join(base, name)
 	}
-	g := &Group{unified: at(b.Unified), memory: at(b.Memory), cpu: at(b.CPU)}
-	if b.Unified == "" {
-		g.pids = at(b.PIDs)
-	}
-	return g
+	return &Group{unified: at(b.Unified), memory: at(b.Memory), cpu: at(b.CPU), pids: at(b.PIDs)}
 }
 
 // Create makes a group. What cannot be limited is an error, and then nothing is
@@ -75,6 +72,9 @@ func (b Base) Create(name string, l Limits) (*Group, error) {
 	}
 	if l.CPU == 0 && g.cpu != g.unified {
 		g.cpu = ""
+	}
+	if l.PIDs == 0 && g.unified != "" {
+		g.pids = "" // v2 kills without it
 	}
 	var err error
 	for _, d := range g.distinct() {
@@ -105,6 +105,11 @@ func (g *Group) distinct() []string {
 func (g *Group) limit(l Limits) error {
 	if l.Memory > 0 && g.memory != "" {
 		if err := g.limitMemory(l.Memory); err != nil {
+			return err
+		}
+	}
+	if l.PIDs > 0 && g.pids != "" {
+		if err := write(g.pids, "pids.max", strconv.FormatInt(l.PIDs, 10)); err != nil {
 			return err
 		}
 	}

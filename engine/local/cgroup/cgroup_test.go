@@ -102,28 +102,29 @@ func TestFind(t *testing.T) {
 
 func TestLimitsAreWritten(t *testing.T) {
 	dir := t.TempDir()
-	g := &Group{unified: dir, memory: dir, cpu: dir}
-	for _, f := range []string{"memory.max", "memory.swap.max", "cpu.weight"} {
+	g := &Group{unified: dir, memory: dir, cpu: dir, pids: dir}
+	for _, f := range []string{"memory.max", "memory.swap.max", "cpu.weight", "pids.max"} {
 		if err := os.WriteFile(filepath.Join(dir, f), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := g.limit(Limits{Memory: 1 << 30, CPU: 2000}); err != nil {
+	if err := g.limit(Limits{Memory: 1 << 30, CPU: 2000, PIDs: 4096}); err != nil {
 		t.Fatal(err)
 	}
 	one := t.TempDir()
-	v1 := &Group{memory: one, cpu: one, unified: dir}
-	for _, f := range []string{"memory.limit_in_bytes", "cpu.shares"} {
+	v1 := &Group{memory: one, cpu: one, pids: one, unified: dir}
+	for _, f := range []string{"memory.limit_in_bytes", "cpu.shares", "pids.max"} {
 		if err := os.WriteFile(filepath.Join(one, f), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := v1.limit(Limits{Memory: 1 << 20, CPU: 500}); err != nil {
+	if err := v1.limit(Limits{Memory: 1 << 20, CPU: 500, PIDs: 64}); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
 		filepath.Join(dir, "memory.max"): "1073741824", filepath.Join(dir, "memory.swap.max"): "0", filepath.Join(dir, "cpu.weight"): "200",
 		filepath.Join(one, "memory.limit_in_bytes"): "1048576", filepath.Join(one, "cpu.shares"): "512",
+		filepath.Join(dir, "pids.max"): "4096", filepath.Join(one, "pids.max"): "64",
 	} {
 		if b, err := os.ReadFile(name); err != nil || string(b) != want {
 			t.Errorf("%s: %q, %v; want %s", name, b, err, want)

@@ -36,7 +36,7 @@ func find(hs []hierarchy) (Base, []string) {
 	var b Base
 	for _, h := range hs {
 		if h.unified {
-			b.Unified, b.Memory, b.CPU = unifiedBase(h)
+			b.Unified, b.Memory, b.CPU, b.PIDs = unifiedBase(h)
 		}
 	}
 	for _, h := range hs {
@@ -49,7 +49,7 @@ func find(hs []hierarchy) (Base, []string) {
 				b.Memory = h.own
 			case c == "cpu" && b.CPU == "":
 				b.CPU = h.own
-			case c == "pids":
+			case c == "pids" && b.PIDs == "":
 				b.PIDs = h.own
 			}
 		}
@@ -79,7 +79,7 @@ func (b Base) missing(hs []hierarchy) []string {
 // controllers. Processes and controllers exclude each other in one group, so the
 // caller's own group serves for limits only if it is the root; otherwise its
 // parent, whose controllers are on for its children, does.
-func unifiedBase(h hierarchy) (base, memory, cpu string) {
+func unifiedBase(h hierarchy) (base, memory, cpu, pids string) {
 	for _, dir := range []string{h.own, filepath.Dir(h.own)} {
 		if len(dir) < len(h.root) || !canMake(dir) {
 			continue
@@ -93,16 +93,19 @@ func unifiedBase(h hierarchy) (base, memory, cpu string) {
 			if slices.Contains(on, "cpu") {
 				cpu = dir
 			}
-			return base, memory, cpu
+			if slices.Contains(on, "pids") {
+				pids = dir
+			}
+			return base, memory, cpu, pids
 		}
 	}
-	return base, "", ""
+	return base, "", "", ""
 }
 
 // enabled returns the controllers that children of a v2 group get, after trying
 // to turn on those that limits need.
 func enabled(dir string) []string {
-	for _, c := range []string{"+memory", "+cpu"} {
+	for _, c := range []string{"+memory", "+cpu", "+pids"} {
 		_ = write(dir, "cgroup.subtree_control", c)
 	}
 	b, _ := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/step/socket"
 )
 
 // control serves the connections of the engine and of peers: commands come in,
@@ -53,7 +54,7 @@ func (h *seat) listen() error {
 		}
 		_ = f.Close()
 	}
-	l, err := net.Listen("unix", h.ControlSocket())
+	l, err := socket.Listen(h.ControlSocket())
 	if err != nil {
 		return err
 	}

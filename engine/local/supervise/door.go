@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/step"
+	"github.com/coxswain-sched/coxswain/step/socket"
 )
 
 // door is the socket on which srun knocks. It is there as long as the process;
@@ -28,7 +29,7 @@ const retryAccept = 50 * time.Millisecond
 
 // newDoor makes the socket and begins to accept.
 func newDoor(name string) (*door, error) {
-	l, err := net.Listen("unix", name)
+	l, err := socket.Listen(name)
 	if err != nil {
 		return nil, err
 	}

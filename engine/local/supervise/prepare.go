@@ -45,7 +45,7 @@ func (s *supervisor) prepare() error {
 }
 
 func (s *supervisor) limits() cgroup.Limits {
-	var l cgroup.Limits
+	l := cgroup.Limits{PIDs: s.launch.Processes}
 	for _, c := range s.launch.Claims {
 		if c.Node == s.node.Name {
 			l.Memory += int64(c.Take.Memory)

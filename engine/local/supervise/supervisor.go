@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 	"github.com/coxswain-sched/coxswain/step"
+	"github.com/coxswain-sched/coxswain/step/socket"
 )
 
 // supervisor is what concerns one attempt on one node. Only the goroutine of its
@@ -341,11 +342,11 @@ func (s *supervisor) abort(cause engine.Cause, text string) {
 }
 
 // Tell sends one command to a supervisor and does not wait for what follows.
-func Tell(socket string, c attempt.Command) error {
+func Tell(name string, c attempt.Command) error {
 	var conn net.Conn
 	var err error
 	for try := range 10 {
-		if conn, err = net.DialTimeout("unix", socket, time.Second); !errors.Is(err, unix.EAGAIN) {
+		if conn, err = socket.Dial(name, time.Second); !errors.Is(err, unix.EAGAIN) {
 			break
 		}
 		time.Sleep(time.Duration(try+1) * 10 * time.Millisecond) // others are waiting to be heard
