@@ -116,6 +116,9 @@ func (l *link) receiveFiles(n int) ([]*os.File, error) {
 		}
 	}
 	if len(files) != n {
+		for _, f := range files {
+			_ = f.Close()
+		}
 		return nil, fmt.Errorf("%d files were handed over, not %d", len(files), n)
 	}
 	return files, nil

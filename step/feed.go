@@ -83,8 +83,9 @@ func (f *feed) close() {
 }
 
 // input hands input from srun to the tasks that it is for. It is acknowledged when
-// all of them have taken it.
-func (s *nodeStep) input(f frame) {
+// all of them have taken it. false: there is more than srun, which counts what is
+// acknowledged, would send.
+func (s *nodeStep) input(f frame) bool {
 	var to []*feed
 	for _, t := range s.tasks {
 		if t.in != nil && (f.rank < 0 || f.rank == t.state.Rank) {
@@ -94,7 +95,11 @@ func (s *nodeStep) input(f frame) {
 	left := len(to)
 	if left == 0 {
 		s.acknowledge(len(f.body))
-		return
+		return true
+	}
+	cost := len(f.body) + chunkCost*len(to)
+	if !s.queue(len(f.body), cost) {
+		return false
 	}
 	var mu sync.Mutex
 	done := func() {
@@ -103,12 +108,34 @@ func (s *nodeStep) input(f frame) {
 		last := left == 0
 		mu.Unlock()
 		if last {
+			s.unqueue(len(f.body), cost)
 			s.acknowledge(len(f.body))
 		}
 	}
 	for _, t := range to {
 		t.put(chunk{f.body, done})
 	}
+	return true
+}
+
+// chunkCost is what a chunk takes for each task beside its bytes.
+const chunkCost = 128
+
+// queue counts input that waits; false: srun's window is overrun, or the node has no
+// more room for it.
+func (s *nodeStep) queue(n, cost int) bool {
+	s.mu.Lock()
+	s.queued += n
+	over := s.queued > 2*inputWindow
+	s.mu.Unlock()
+	return s.node.purse.spend(cost) && !over
+}
+
+func (s *nodeStep) unqueue(n, cost int) {
+	s.node.purse.spend(-cost)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queued -= n
 }
 
 // acknowledge tells srun that input was taken.

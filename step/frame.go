@@ -63,6 +63,9 @@ type frame struct {
 
 // decode reads a JSON body.
 func (f frame) decode(into any) error {
+	if err := objects(f.body); err != nil {
+		return err
+	}
 	if err := json.Unmarshal(f.body, into); err != nil {
 		return fmt.Errorf("message %d: %w", f.kind, err)
 	}
@@ -74,10 +77,13 @@ type link struct {
 	conn net.Conn
 	in   *bufio.Reader
 	mu   sync.Mutex // guards writing
+
+	purse *purse // of the Node that serves it; nil: srun's end
+	kept  int    // what it took of the purse, which guards it
 }
 
 // newLink wraps a connection.
-func newLink(c net.Conn) *link { return &link{conn: c, in: bufio.NewReaderSize(c, 64<<10)} }
+func newLink(c net.Conn) *link { return &link{conn: c, in: bufio.NewReaderSize(c, 16<<10)} }
 
 // send writes one frame, whole.
 func (l *link) send(f frame) error {
@@ -117,8 +123,8 @@ func (l *link) receive() (frame, error) {
 		number: int(int32(binary.BigEndian.Uint32(head[5:]))),
 	}
 	size := binary.BigEndian.Uint32(head[9:])
-	if size > maxBody {
-		return frame{}, fmt.Errorf("message of %d bytes is too long", size)
+	if err := l.afford(f.kind, int(size)); err != nil {
+		return frame{}, err
 	}
 	f.body = make([]byte, size)
 	if _, err := io.ReadFull(l.in, f.body); err != nil {

@@ -68,6 +68,8 @@ type Node struct {
 	tasks    map[taskKey]TaskState
 	serving  sync.WaitGroup
 	execs    int // commands so far
+
+	purse purse // what messages of srun may take
 }
 
 // taskKey names a task of the allocation.
@@ -130,9 +132,10 @@ func (n *Node) Answer(c net.Conn) {
 		return
 	}
 	k := newLink(c)
+	k.purse = &n.purse
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
+	if n.closed || len(n.links) >= mostLinks {
 		k.close()
 		return
 	}
@@ -184,6 +187,9 @@ func (n *Node) serve(l *link) {
 		return
 	}
 	if f, err = l.receive(); err != nil {
+		if errors.Is(err, errCrowded) {
+			_ = l.send(frame{kind: mRefused, body: []byte(err.Error())})
+		}
 		return
 	}
 	switch f.kind {
@@ -202,7 +208,11 @@ func (n *Node) serve(l *link) {
 // serveCreate lets the arbiter make a step.
 func (n *Node) serveCreate(l *link, f frame) {
 	var r request
-	if err := f.decode(&r); err != nil {
+	err := f.decode(&r)
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
 		_ = l.send(frame{kind: mRefused, body: []byte(err.Error())})
 		return
 	}
@@ -262,6 +272,7 @@ func (n *Node) drop(l *link) {
 	delete(n.links, l)
 	n.mu.Unlock()
 	l.close()
+	l.settle()
 }
 
 // Tasks lists every task that the node has had, by step and rank.

@@ -21,6 +21,7 @@ type nodeStep struct {
 
 	mu     sync.Mutex
 	opened bool // the barrier
+	queued int  // input that no task has taken yet
 	ending bool // a kill is on its way
 }
 
@@ -29,6 +30,9 @@ type nodeStep struct {
 func (n *Node) serveStep(l *link, f frame) {
 	s := &nodeStep{node: n, link: l, files: make(map[string]*os.File), over: make(chan struct{})}
 	err := f.decode(&s.prep)
+	if err == nil {
+		err = s.prep.check(n.cfg.Alloc)
+	}
 	if err == nil {
 		err = n.enter(s)
 	}
@@ -123,7 +127,9 @@ func (s *nodeStep) obey() {
 		case mGo:
 			s.open()
 		case mStdin:
-			s.input(f)
+			if !s.input(f) {
+				return
+			}
 		case mSignal:
 			s.signal(syscall.Signal(f.number))
 		case mKill:
