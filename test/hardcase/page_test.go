@@ -1,0 +1,88 @@
+package hardcase
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// testsOf lists the tests of a package by its folder.
+func testsOf(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+				names = append(names, fn.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
+var (
+	rowForm   = regexp.MustCompile(`(?m)^\| (\d+a?) \| (.+) \| (.+) \| (.+) \|$`)
+	testForm  = regexp.MustCompile("(?:`([a-z/]+)` )?`(Test[A-Za-z0-9_]+)`")
+	laterForm = regexp.MustCompile(`\b(?:with|comes with) [a-zA-Z]`)
+)
+
+// TestThePageIsTrue keeps docs/hard-cases.md: each case once, in order, with tests that
+// exist or with the subject that brings them; and every test of a case in its row.
+func TestThePageIsTrue(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs/hard-cases.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for n := 1; n <= 54; n++ {
+		if want = append(want, strconv.Itoa(n)); n == 44 {
+			want = append(want, "44a")
+		}
+	}
+	here := testsOf(t, "test/hardcase")
+	var rows, shown []string
+	for _, row := range rowForm.FindAllStringSubmatch(string(page), -1) {
+		number, text := row[1], row[4]
+		rows = append(rows, number)
+		tests := testForm.FindAllStringSubmatch(text, -1)
+		for _, m := range tests {
+			dir, name := m[1], m[2]
+			if dir == "" {
+				dir = "test/hardcase"
+				shown = append(shown, number+" "+name)
+			}
+			if !slices.Contains(testsOf(t, dir), name) {
+				t.Errorf("case %s names %s, which is not in %s", number, name, dir)
+			}
+		}
+		if len(tests) == 0 && !laterForm.MatchString(text) {
+			t.Errorf("case %s has neither a test nor a subject: %q", number, text)
+		}
+	}
+	if !slices.Equal(rows, want) {
+		t.Errorf("the cases of the page are\n%v\nnot\n%v", rows, want)
+	}
+	for _, name := range here {
+		number, is := strings.CutPrefix(name, "TestHardCase_")
+		number, _, _ = strings.Cut(number, "_")
+		if is && !slices.Contains(shown, number+" "+name) {
+			t.Errorf("%s is not in the row of case %s", name, number)
+		}
+	}
+}
