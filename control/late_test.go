@@ -157,6 +157,15 @@ func (s *again) Job(ctx context.Context, id uint64) (store.JobRow, error) {
 	return row, err
 }
 
+// passes runs a job to its end and out of memory.
+func (b *bench) passes(id job.ID) {
+	b.t.Helper()
+	v := b.launched(id)
+	b.hand.start(v)
+	b.hand.end(v, engine.Exited, 0)
+	b.forgotten(id)
+}
+
 // TestAPurgeLeavesTheScriptOfAJobThatRunsAgain purges between the request and its
 // grant, when nothing in memory names the script.
 func TestAPurgeLeavesTheScriptOfAJobThatRunsAgain(t *testing.T) {
@@ -171,15 +180,19 @@ func TestAPurgeLeavesTheScriptOfAJobThatRunsAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.finish(a.ID, 0)
-	b.forgotten(a.ID)
+	b.passes(a.ID)
 	old := time.Now() // everything of before is
 	purge := func() {
 		if _, err := st.Purge(t.Context(), 1, store.PurgeRequest{BlobsBefore: old}); err != nil {
 			t.Error(err)
 		}
 	}
-	st.put = purge // while the requeue is on its way
+	puts := 0
+	st.put = func() {
+		if puts++; puts == 2 { // script and environment: the requeue is on its way
+			purge()
+		}
+	}
 	if err := ask(t.Context(), b.ctl, a.ID, control.Requeue{Hold: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -208,20 +221,16 @@ func TestARequeueSeesWhatHappenedSinceItsLook(t *testing.T) {
 	b.open()
 	defer b.close()
 	id := b.submit(gang(1, 8))
-	b.finish(id, 0)
-	b.forgotten(id)
+	b.passes(id)
 	st.between = func() {
 		if err := ask(t.Context(), b.ctl, id, control.Requeue{}); err != nil {
 			t.Error(err)
 		}
-		b.until(id, "at attempt 2", func(v control.View) bool { return v.Job.Attempt == 2 && v.Report.Phase == engine.Accepted })
-		b.finish(id, 0)
-		b.forgotten(id)
+		b.passes(id)
 	}
 	if err := ask(t.Context(), b.ctl, id, control.Requeue{}); err != nil {
 		t.Fatal(err)
 	}
 	b.until(id, "at attempt 3", func(v control.View) bool { return v.Job.Attempt == 3 && v.Report.Phase == engine.Accepted })
-	b.finish(id, 0)
 	b.reopen() // and the journal can be read
 }
