@@ -100,7 +100,7 @@ func (s *state) applyEnded(r *store.Record, staged any) error {
 	s.events = append(s.events, sched.Released{Job: e.id})
 	if v.State == job.Pending {
 		e.last.ended = 0
-		if v.Failed > 0 || e.more != nil {
+		if v.Failed > 0 || !v.Again.IsZero() || e.more != nil {
 			e.extra().again, e.extra().failed = nanos(v.Again), v.Failed
 		}
 		s.again(e)

@@ -17,6 +17,10 @@ import (
 const (
 	maxFailures = 5               // in a row; then it is held, as Slurm's max_batch_requeue
 	maxBackoff  = 5 * time.Minute // between two of them
+
+	// After how many pauses (Config.Backoff) a job is launched again for which the engine
+	// was not ready. It is not the job's failure, so it is not counted as one.
+	unreadyPauses = 5
 )
 
 // reported is the message for a report of the engine. A report about an attempt
@@ -79,7 +83,9 @@ func (l *loop) misnamed(e *entry, r engine.Report) {
 func (l *loop) stageEnd(e *entry, r engine.Report) {
 	v := ended{Ref: r.Ref, Report: r}
 	v.State, v.By, v.Flags = outcome(e, r)
-	if v.State == job.Pending && v.By == job.ByEngine {
+	if v.State == job.Pending && r.Cause == engine.Unready {
+		v.Failed, v.Again = e.rare().failed, l.cfg.Clock.Now().Add(unreadyPauses*l.cfg.Backoff)
+	} else if v.State == job.Pending && v.By == job.ByEngine {
 		v.Failed = e.rare().failed + 1
 		if v.Failed >= maxFailures {
 			v.Flags |= job.Held | job.HeldFailed
@@ -110,7 +116,7 @@ func (l *loop) avoid(e *entry, was *engine.Report, r engine.Report) {
 // state. A job whose end was asked for does not wait again.
 func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 	a := e.last
-	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed
+	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed || r.Cause == engine.Unready
 	switch {
 	case a.cancel != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Cancelled, job.ByUser, 0
@@ -129,6 +135,8 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 			return job.Pending, job.ByEngine, job.Requeued
 		}
 		return job.NodeFail, job.ByEngine, 0
+	case engine.Unready: // nothing of it began, so --no-requeue does not speak of it
+		return job.Pending, job.ByEngine, job.Requeued
 	case engine.LaunchFailed:
 		if e.form.spec.Requeue {
 			return job.Pending, job.ByEngine, job.Requeued | job.LaunchFailed
@@ -148,8 +156,12 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
 		if err != nil {
 			return
 		}
+		cause := engine.LaunchFailed
+		if fault.KindOf(why) == fault.Exhausted {
+			cause = engine.Unready
+		}
 		l.stageEnd(e, engine.Report{
-			Ref: ref, Job: id, Phase: engine.Ended, Cause: engine.LaunchFailed, Gone: true,
+			Ref: ref, Job: id, Phase: engine.Ended, Cause: cause, Gone: true,
 			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: why.Error(),
 		})
 	}}

@@ -166,3 +166,31 @@ func TestAClockThatJumpsBack(t *testing.T) {
 	b.reopen()
 	b.state(third, job.Completed)
 }
+
+// A launch for which the engine has no room is not the job's failure: it waits again,
+// also if it may not be requeued, however often, and starts once there is room.
+func TestUnreadyEngineIsNotTheJobsFailure(t *testing.T) {
+	c := newClock()
+	h := newHand(1, 8)
+	h.launch = func(engine.Ref) error {
+		return fault.New(fault.Exhausted, "no space left on device")
+	}
+	b := openWith(t, h, control.Config{Clock: c, Backoff: time.Minute})
+	id := b.submit(gang(1, 8))
+	for n := range 7 {
+		v := b.until(id, "waiting for room", func(v control.View) bool { return v.Job.Attempt == uint32(n+1) && v.Why.Code == reason.Backoff })
+		if v.Job.State != job.Pending || v.Job.Flags&job.Held != 0 {
+			t.Fatalf("%+v", v.Job)
+		}
+		b.pass(c, 5*time.Minute)
+	}
+	h.mu.Lock()
+	h.launch = nil
+	h.mu.Unlock()
+	b.reopen()
+	b.pass(c, 5*time.Minute)
+	v := b.launched(id)
+	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
+	b.hand.end(v, engine.Exited, 0)
+	b.state(id, job.Completed)
+}

@@ -108,6 +108,7 @@ const (
 	OutOfMemory  Cause = "out-of-memory" // the kernel, at its memory limit
 	NodeLost     Cause = "node-lost"     // a node or its supervisor died
 	LaunchFailed Cause = "launch-failed" // it never started; what had started was undone
+	Unready      Cause = "unready"       // the same, and not for anything in the job: the engine had no room for its records, a node did not answer
 )
 
 // Report is the state of one attempt as its engine knows it.

@@ -89,7 +89,7 @@ func (g *gang) drain() {
 func (g *gang) advance() {
 	if g.decided == "" {
 		if p := g.failed(); p != nil {
-			g.abandon(p.why())
+			g.abandon(p.blame(), p.why())
 		} else if g.all(func(p *part) bool { return p.state.Phase == engine.Ready }) {
 			g.open()
 		}
@@ -128,11 +128,11 @@ func (g *gang) open() {
 	started := time.Now().Round(0)
 	alloc, err := g.alloc(started)
 	if err != nil {
-		g.abandon(err.Error())
+		g.abandon(engine.LaunchFailed, err.Error())
 		return
 	}
 	if err := g.e.log.Append(attempt.Entry{Kind: attempt.EntryGo, Ref: g.launch.Ref, Started: started}); err != nil {
-		g.abandon(fmt.Sprintf("the start could not be recorded: %v", err))
+		g.abandon(engine.Unready, fmt.Sprintf("the start could not be recorded: %v", err))
 		return
 	}
 	g.started, g.decided, g.phase, g.whole = started, attempt.EntryGo, engine.Running, nil
@@ -212,8 +212,8 @@ func (g *gang) tell(c attempt.Command) {
 }
 
 // abandon undoes a launch whose barrier was not opened.
-func (g *gang) abandon(text string) {
-	g.cause, g.text = cmp.Or(g.cause, engine.LaunchFailed), cmp.Or(g.text, text)
+func (g *gang) abandon(cause engine.Cause, text string) {
+	g.cause, g.text = cmp.Or(g.cause, cause), cmp.Or(g.text, text)
 	err := g.e.log.Append(attempt.Entry{Kind: attempt.EntryAbort, Ref: g.launch.Ref, Cause: g.cause, Text: g.text})
 	if err != nil {
 		g.e.cfg.Log.Error("record that a launch is given up", "attempt", g.launch.Ref, "err", err)
@@ -234,7 +234,7 @@ func (g *gang) tooLate() {
 			slow = append(slow, p.node.Name)
 		}
 	}
-	g.abandon(fmt.Sprintf("%s not ready in %s", strings.Join(slow, ", "), g.e.cfg.Ready))
+	g.abandon(engine.Unready, fmt.Sprintf("%s not ready in %s", strings.Join(slow, ", "), g.e.cfg.Ready))
 }
 
 // stop is engine.Stop for this attempt.
@@ -244,7 +244,7 @@ func (g *gang) stop(s engine.Stop) {
 	}
 	if g.decided == "" {
 		g.cause, g.text = engine.Stopped, s.Reason
-		g.abandon(s.Reason)
+		g.abandon(engine.Stopped, s.Reason)
 		return
 	}
 	g.tell(attempt.Command{Op: attempt.OpStop, Signal: s.Signal, Grace: s.Grace, Cause: engine.Stopped, Text: s.Reason})

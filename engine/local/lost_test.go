@@ -51,6 +51,35 @@ func TestFullDiskLosesNoExitCode(t *testing.T) {
 	}
 }
 
+// A launch for whose journal there is no room is undone, and is not the job's failure;
+// its supervisor takes the next one.
+func TestFullDiskIsNotTheJobsFailure(t *testing.T) {
+	disk := smallDisk(t, "8k")
+	journal := filepath.Join(disk, "journal")
+	if err := os.WriteFile(journal, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, disk)
+	e := newEngine(t, local.Config{})
+	l := plan(t, e, 2, "exit 5")
+	if err := os.WriteFile(filepath.Join(e.Root(), "journal."+l.Claims[1].Node), []byte(journal), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	launch(t, e, l)
+	r := until(t, e, l.Ref, gone)
+	if r.Cause != engine.Unready || !r.Started.IsZero() || !strings.Contains(r.Message, "make room") {
+		t.Errorf("%s, started %s: %q", r.Cause, r.Started, r.Message)
+	}
+	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	l.Ref.Attempt++
+	launch(t, e, l)
+	if r := until(t, e, l.Ref, gone); r.Cause != engine.Exited || r.Exit.Status != 5 {
+		t.Errorf("with room again: %s, %s: %q", r.Cause, r.Exit, r.Message)
+	}
+}
+
 // A disk that fills up while a job runs does no harm: a journal has room of its own.
 func TestJournalHasRoomOfItsOwn(t *testing.T) {
 	disk := smallDisk(t, "64m") // holds a copy of the binary
@@ -124,7 +153,7 @@ func TestNeverReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := run(t, e, l)
-	if r.Cause != engine.LaunchFailed || !strings.Contains(r.Message, l.Claims[1].Node) || !r.Started.IsZero() {
+	if r.Cause != engine.Unready || !strings.Contains(r.Message, l.Claims[1].Node) || !r.Started.IsZero() {
 		t.Errorf("%s: %q", r.Cause, r.Message)
 	}
 }

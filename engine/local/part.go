@@ -41,6 +41,14 @@ type part struct {
 // gone reports whether nothing of the part lives.
 func (p *part) gone() bool { return p.dead || p.state.Gone && !p.state.Unsaved }
 
+// blame is the cause of a launch that fails because of the part.
+func (p *part) blame() engine.Cause {
+	if p.state.Cause == engine.Unready {
+		return engine.Unready
+	}
+	return engine.LaunchFailed
+}
+
 // failed reports whether the batch script ended by itself, and not well. One of which a
 // node was lost does so: its srun fails.
 func (p *part) failed() bool {
@@ -114,7 +122,9 @@ func (p *part) follow(start bool) {
 		}
 	}
 	if err != nil {
-		p.event(func() { p.state.Apply(attempt.Record{Kind: attempt.KindRefuse, Text: err.Error()}) })
+		p.event(func() {
+			p.state.Apply(attempt.Record{Kind: attempt.KindRefuse, Cause: attempt.CauseOf(err), Text: err.Error()})
+		})
 	}
 	if ctx.Err() == nil {
 		p.bury(ctx)

@@ -2,8 +2,11 @@ package attempt
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/job"
@@ -16,7 +19,7 @@ type Kind string
 const (
 	KindTake   Kind = "take"   // the attempt Ref sat down; what was before concerns another one
 	KindReady  Kind = "ready"  // prepared; waits for the barrier
-	KindRefuse Kind = "refuse" // it cannot be prepared: Text says why
+	KindRefuse Kind = "refuse" // it cannot be prepared: Cause, Text say why
 	KindRun    Kind = "run"    // the barrier was opened at Time
 	KindTask   Kind = "task"   // a task began or ended: Task
 	KindEnding Kind = "ending" // the node's part is being ended: Cause, Text
@@ -81,7 +84,7 @@ func (s *State) Apply(r Record) {
 	case KindReady:
 		s.Phase = max(s.Phase, engine.Ready)
 	case KindRefuse:
-		s.Refused, s.Cause = true, engine.LaunchFailed
+		s.Refused, s.Cause = true, cmp.Or(r.Cause, engine.LaunchFailed)
 	case KindRun:
 		s.Phase, s.Started = max(s.Phase, engine.Running), r.Time
 	case KindTask:
@@ -121,4 +124,13 @@ func (s *State) Clone() *State {
 	c := *s
 	c.Tasks, c.Files = slices.Clone(s.Tasks), slices.Clone(s.Files)
 	return &c
+}
+
+// CauseOf is the cause of a launch that fails with an error. A state directory without
+// room is nothing that the job can help: it may be launched again.
+func CauseOf(err error) engine.Cause {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return engine.Unready
+	}
+	return engine.LaunchFailed
 }

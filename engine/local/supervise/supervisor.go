@@ -92,7 +92,8 @@ func (s *supervisor) head() bool { return s.index == 0 }
 func (s *supervisor) loop() {
 	if err := s.begin(); err != nil {
 		s.log.Error("the attempt cannot be taken", "err", err)
-		return // the engine hears nothing more and gives the launch up
+		s.decline(err)
+		return
 	}
 	if err := s.prepare(); err != nil {
 		s.refuse(err)
@@ -191,7 +192,7 @@ func (s *supervisor) saved(err error) {
 // expired acts on the moments that have come.
 func (s *supervisor) expired(now time.Time) {
 	if pass(&s.due.orphan, now) {
-		s.abort(engine.LaunchFailed, "no server opened the start barrier in "+s.launch.Orphan.String())
+		s.abort(engine.Unready, "no server opened the start barrier in "+s.launch.Orphan.String())
 	}
 	if pass(&s.due.tether, now) {
 		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Stopped, text: "the cox that it belonged to has ended"})
@@ -243,7 +244,7 @@ func (s *supervisor) run(c attempt.Command) {
 	}
 	s.fact(attempt.Record{Kind: attempt.KindRun, Time: c.Time})
 	if err := s.openSteps(c.Alloc); err != nil {
-		s.end(ending{cause: engine.LaunchFailed, text: err.Error()})
+		s.end(ending{cause: attempt.CauseOf(err), text: err.Error()})
 		return
 	}
 	if s.head() {
@@ -325,8 +326,19 @@ func (s *supervisor) refuse(err error) {
 	if s.steps == nil {
 		s.steps = &steps{}
 	}
-	s.fact(attempt.Record{Kind: attempt.KindRefuse, Text: err.Error()})
+	s.fact(attempt.Record{Kind: attempt.KindRefuse, Cause: attempt.CauseOf(err), Text: err.Error()})
 	s.fact(attempt.Record{Kind: attempt.KindGone})
+}
+
+// decline reports that the attempt did not sit down: the journal does not have it, and
+// needs not, since who finds nothing there begins anew.
+func (s *supervisor) decline(err error) {
+	text := "its supervisor cannot write its journal: " + err.Error() + "; make room in " + s.launch.Root
+	for _, r := range []attempt.Record{{Kind: attempt.KindRefuse, Cause: attempt.CauseOf(err), Text: text}, {Kind: attempt.KindGone}} {
+		r.Ref, r.Time = s.launch.Ref, time.Now()
+		s.state.Apply(r)
+		s.control.send(r)
+	}
 }
 
 // abort ends before anything has run.
