@@ -135,6 +135,7 @@ func (r *round) judgeJob(w *work, j *api.Job, f *facts) (bad []string) {
 	say := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	task, index := taskName(w, j)
 	last := int(j.Attempt)
+	r.again += max(0, last-1)
 	whole, lost := 0, false
 	for n, ranks := range f.runs[task] {
 		ended := 0
@@ -162,6 +163,7 @@ func (r *round) judgeJob(w *work, j *api.Job, f *facts) (bad []string) {
 		case never && w.stays && lost && ran == nil:
 		case never || j.Exit.Status != w.exit || j.Exit.Signal != 0:
 			say("exit %d is wanted", w.exit)
+		case w.silent:
 		case ends(ran) != max(1, w.ranks):
 			say("%d of %d ranks of the last attempt came to their end", ends(ran), max(1, w.ranks))
 		case whole != 1 && !lost:

@@ -73,7 +73,11 @@ type round struct {
 	works  []*work
 	story  string
 	began  time.Time
-	seen   int // devices that were compared
+	full   bool // refusals for want of room are no defect
+	// outrage is what happens; nil: what the seed chooses.
+	outrage func(*rand.Rand)
+	seen    int // devices that were compared
+	again   int // attempts after the first
 }
 
 func (r *round) prefix() string { return fmt.Sprintf("r%d-", r.number) }
@@ -85,7 +89,9 @@ func (r *round) run() {
 			r.t.Fatal(err)
 		}
 	}
-	r.works = draw(r.rnd, r.prefix(), perRound)
+	if r.works == nil {
+		r.works = draw(r.rnd, r.prefix(), perRound)
+	}
 	for _, w := range r.works {
 		w.wait, w.gap = ms(r.rnd.IntN(500)), ms(r.rnd.IntN(60))
 	}
@@ -93,10 +99,17 @@ func (r *round) run() {
 	at, harmRnd := ms(r.rnd.IntN(700)), rand.New(rand.NewPCG(r.rnd.Uint64(), 0))
 	look := ms(r.rnd.IntN(700))
 	r.story = fmt.Sprintf("at %s: %s", at, o.name)
+	if r.outrage != nil {
+		r.story = fmt.Sprintf("at %s: %s", at, r.t.Name())
+	}
 
 	var all sync.WaitGroup
 	all.Go(func() {
 		time.Sleep(at) // the moment is what is tried
+		if r.outrage != nil {
+			r.outrage(harmRnd)
+			return
+		}
 		o.do(r.s, r.h, harmRnd)
 	})
 	all.Go(func() { // what happens to the server's view between the acts
@@ -116,8 +129,8 @@ func (r *round) run() {
 			silent++
 		}
 	}
-	r.t.Logf("round %d, %s: %d accepted, %d without an answer, %d attempts harmed, %d devices seen, %d descriptors, %.1f s",
-		r.number, r.story, accepted, silent, len(r.h.refs), r.seen, r.s.descriptors(), time.Since(r.began).Seconds())
+	r.t.Logf("round %d, %s: %d accepted, %d without an answer, %d attempts harmed, %d made again, %d devices seen, %d descriptors, %.1f s",
+		r.number, r.story, accepted, silent, len(r.h.refs), r.again, r.seen, r.s.descriptors(), time.Since(r.began).Seconds())
 }
 
 // submit hands everything in from a few clients, each of which waits for a server
@@ -157,6 +170,7 @@ func (r *round) hand(all *sync.WaitGroup, w *work) {
 	switch w.submit(r.t.Context(), r.s, r.dir); {
 	case w.acked && (w.cancel || w.held):
 		all.Go(func() { r.meddle(w) })
+	case !w.acked && r.full && fault.KindOf(w.err) == fault.Exhausted:
 	case !w.acked && fault.KindOf(w.err) != fault.Unavailable:
 		r.t.Errorf("%s is refused: %v", w.name, w.err)
 	case !w.acked:
@@ -173,8 +187,11 @@ func (r *round) meddle(w *work) {
 	}
 	for end := time.Now().Add(patience); ; {
 		_, err := r.s.c.Change(r.t.Context(), ch)
-		if fault.KindOf(err) != fault.Unavailable || err == nil {
+		switch kind := fault.KindOf(err); {
+		case err == nil || kind != fault.Unavailable && kind != fault.Exhausted:
 			return // what came of it is judged at the end
+		case kind == fault.Exhausted:
+			time.Sleep(pollEvery)
 		}
 		if time.Now().After(end) {
 			r.t.Errorf("%s %s: no answer: %v", ch.Verb, w.name, err)

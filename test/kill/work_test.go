@@ -14,13 +14,14 @@ import (
 
 // work is one submission and what is to become of it.
 type work struct {
-	name  string
-	args  []string // options of sbatch
-	lines string   // the script, without its first line
-	ranks int      // 0: the batch script itself is the evidence
-	tasks int      // of an array; 0: none
-	say   int      // lines that each rank prints
-	exit  int      // exit code that is wanted
+	name   string
+	args   []string // options of sbatch
+	lines  string   // the script, without its first line
+	ranks  int      // 0: the batch script itself is the evidence
+	tasks  int      // of an array; 0: none
+	say    int      // lines that each rank prints
+	exit   int      // exit code that is wanted
+	silent bool     // it gives no evidence but its exit code
 
 	stays  bool // it must not be requeued
 	held   bool // released in the middle
