@@ -64,9 +64,8 @@ func readMatrix(t *testing.T) (out []line) {
 // objects are what one identity is tried on: anna's job and token and ben's, made anew
 // for every line.
 type objects struct {
-	own, other           job.ID
-	ownName, otherName   string
-	ownToken, otherToken string
+	own, other         job.ID
+	ownName, otherName string
 }
 
 func (s *site) objects() (o objects) {

@@ -192,14 +192,20 @@ func (s *site) identities() []identity {
 	}
 }
 
-// ask sends a request. Of an answer without end only the beginning is read.
+// ask sends a request; see ask.
 func (s *site) ask(id *identity, method, path, body string) (*http.Response, string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
+	return ask(s.t, id, method, path, body)
+}
+
+// ask sends a request. Of an answer without end only the beginning is read.
+func ask(t testing.TB, id *identity, method, path, body string) (*http.Response, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // cleanups ask too
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, id.url+path, strings.NewReader(body))
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	if id.secret != "" {
 		req.Header.Set("Authorization", "Bearer "+id.secret)
@@ -209,7 +215,7 @@ func (s *site) ask(id *identity, method, path, body string) (*http.Response, str
 	}
 	resp, err := id.client.Do(req)
 	if err != nil {
-		s.t.Fatalf("%s %s as %s: %v", method, path, id.name, err)
+		t.Fatalf("%s %s as %s: %v", method, path, id.name, err)
 	}
 	defer resp.Body.Close()
 	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
@@ -217,7 +223,7 @@ func (s *site) ask(id *identity, method, path, body string) (*http.Response, str
 	}
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		s.t.Fatalf("%s %s as %s: %v", method, path, id.name, err)
+		t.Fatalf("%s %s as %s: %v", method, path, id.name, err)
 	}
 	return resp, string(b)
 }
