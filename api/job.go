@@ -93,6 +93,15 @@ type Job struct {
 	Files    []string       `json:"files,omitempty" doc:"output files that exist"`
 	Message  string         `json:"message,omitempty" doc:"how the attempt went wrong"`
 	StartsBy time.Time      `json:"starts_by,omitzero" doc:"promised by the scheduler to a job that waits"`
+	Idle     []Idle         `json:"idle,omitempty" doc:"nodes on which it holds devices and does nothing"`
+}
+
+// Idle is a node on which a running job holds devices and does nothing.
+type Idle struct {
+	Node      string    `json:"node"`
+	Devices   int       `json:"devices" doc:"that it holds there"`
+	Processes int       `json:"processes" doc:"of the job that live there"`
+	Since     time.Time `json:"since" doc:"its processes have used no CPU time, or there are none; to the length of a look, and no longer than the server runs"`
 }
 
 // Claim is what a task group of a job takes from one node.

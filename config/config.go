@@ -82,6 +82,7 @@ type Account struct {
 type Jobs struct {
 	Grace            Duration `yaml:"grace" doc:"between the signal to end and the kill (Slurm's KillWait)"`
 	Unkillable       Duration `yaml:"unkillable" doc:"after SIGKILL, until a process that still lives counts as stuck: its job is uncertain then and its node is drained (Slurm's UnkillableStepTimeout)"`
+	Idle             Duration `yaml:"idle" doc:"after which a running job that holds devices on a node and uses no CPU time there is shown as idle; 0: never"`
 	MaxArray         int      `yaml:"max_array" doc:"tasks of one array"`
 	Processes        int      `yaml:"processes" doc:"processes and threads of one job on each node, where control groups can bound them; 0: half of what the machine can have; -1: no bound"`
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
@@ -131,7 +132,7 @@ func Default() Config {
 		State:  State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Memory: Duration(5 * time.Minute)},
 		Listen: Listen{Socket: socket, TCP: "auto"},
 		Room:   Room{GPUsPerNode: -1, GPUType: "gpu"},
-		Jobs:   Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), MaxArray: 100_001},
+		Jobs:   Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), Idle: Duration(10 * time.Minute), MaxArray: 100_001},
 		Hooks:  Hooks{Timeout: Duration(5 * time.Minute)},
 		Log:    Log{Level: "info", Format: "text"},
 	}

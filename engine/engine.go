@@ -232,6 +232,20 @@ type Suspender interface {
 	Resume(ctx context.Context, ref Ref) error
 }
 
+// Meter is an optional ability: what the processes of an attempt do.
+type Meter interface {
+	// Measure says what lives of a running attempt on each of its nodes. An attempt
+	// that does not run is fault.Conflict or, if it is not known, fault.NotFound.
+	Measure(ctx context.Context, ref Ref) ([]NodeUse, error)
+}
+
+// NodeUse is what lives of an attempt on one node.
+type NodeUse struct {
+	Node      string
+	Processes int           // but for the engine's own
+	CPU       time.Duration // used by these, and by children that they waited for; may shrink when one ends
+}
+
 // Execer is an optional ability: commands beside the tasks of a running attempt.
 type Execer interface {
 	// Exec runs a command on a node of a running attempt, as its owner, with the

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/local/discover"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/health"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/notify"
 	"github.com/coxswain-sched/coxswain/provenance"
 	httpserver "github.com/coxswain-sched/coxswain/server"
@@ -106,6 +109,9 @@ type server struct {
 	mail    *notify.Notifier
 	http    *httpserver.Server
 
+	health health.Watch
+	idle   func(engine.Ref) []health.Idle // nil: nothing is watched
+
 	listeners []net.Listener
 	tcp       string
 }
@@ -163,7 +169,11 @@ func (s *server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {
+		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
+	}
 	s.http = httpserver.New(httpserver.Config{
+		Idle:  s.idle,
 		Plane: s.control, Rules: &s.rules, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
@@ -237,6 +247,9 @@ func (s *server) serve(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	})
+	if m, ok := s.engine.(engine.Meter); ok && s.idle != nil {
+		helpers.Go(func() { s.health.Run(ctx, m, pauseOf(time.Duration(s.cfg.Jobs.Idle)), s.running) })
+	}
 	if s.mail != nil {
 		helpers.Go(func() { follow(ctx, s.control, s.mail, s.opt.Log) })
 	}
@@ -254,6 +267,24 @@ func (s *server) serve(ctx context.Context) error {
 		err = cause
 	}
 	return err
+}
+
+// pauseOf is how long health waits between two looks, if what is idle for so long is to
+// be shown.
+func pauseOf(idle time.Duration) time.Duration {
+	return min(max(idle/10, 50*time.Millisecond), time.Minute)
+}
+
+// running lists the attempts that run and hold devices.
+func (s *server) running() (refs []engine.Ref) {
+	s.control.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+		holds := slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool { return len(c.Devices) > 0 })
+		if holds && v.Job.State == job.Running && !v.Job.Started.IsZero() {
+			refs = append(refs, v.Ref)
+		}
+		return true
+	})
+	return refs
 }
 
 func (s *server) close() error {

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/health"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/provenance"
 	"github.com/coxswain-sched/coxswain/store"
@@ -86,6 +87,8 @@ type Config struct {
 	Pools   []api.Pool    // and what their engines can do
 	Output  Output        // an engine.Logger; nil: logs are not served
 	Exec    engine.Execer // nil: exec is not served
+
+	Idle func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
 
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
 

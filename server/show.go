@@ -2,12 +2,14 @@ package server
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/health"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
 )
@@ -38,11 +40,32 @@ func (c *call) shown(v *control.View) *api.Job {
 		}
 		out.Claims = append(out.Claims, claim)
 	}
+	out.Idle = c.idle(v)
 	for _, t := range v.Report.Tasks {
 		out.Tasks = append(out.Tasks, api.Task{
 			Step: t.Step, Rank: t.Rank, Node: t.Node, Running: t.Running, Started: t.Started, Ended: t.Ended, Exit: t.Exit,
 			Cause: string(t.Cause), Log: t.Log != "",
 		})
+	}
+	return out
+}
+
+// idle lists the nodes on which a running job holds devices and does nothing.
+func (c *call) idle(v *control.View) (out []api.Idle) {
+	if c.s.cfg.Idle == nil || v.Job.State != job.Running {
+		return nil
+	}
+	found := c.s.cfg.Idle(v.Ref)
+	for _, cl := range v.Claims { // in the order of its ranks
+		i := slices.IndexFunc(found, func(i health.Idle) bool { return i.Node == cl.Node })
+		if i < 0 || len(cl.Devices) == 0 {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].Node == cl.Node {
+			out[n-1].Devices += len(cl.Devices)
+			continue
+		}
+		out = append(out, api.Idle{Node: cl.Node, Devices: len(cl.Devices), Processes: found[i].Processes, Since: found[i].Since})
 	}
 	return out
 }

@@ -28,6 +28,9 @@ func Job(p Page, j *api.Job) string {
 	}
 	c.fact("flags", strings.Join(j.Flags, " "))
 	c.fact("holds", holdings(j))
+	for _, i := range j.Idle {
+		c.fact("idle", idle(p, i))
+	}
 	c.fact("ranks", ranks(j.Tasks))
 	c.fact("message", j.Message)
 	c.fact("times", times(p, j))
@@ -89,6 +92,15 @@ func owner(j *api.Job) string {
 		parts = append(parts, fmt.Sprintf("priority %d", j.Priority))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// idle is "v1: holds 8 GPUs, no process since 12:01".
+func idle(p Page, i api.Idle) string {
+	text := fmt.Sprintf("%s: holds %s, ", Hosts([]string{i.Node}), Count(i.Devices, "GPU"))
+	if i.Processes == 0 {
+		return text + "no process since " + p.Time(i.Since)
+	}
+	return text + Count(i.Processes, "process") + " without CPU time since " + p.Time(i.Since)
 }
 
 func holdings(j *api.Job) string {

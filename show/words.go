@@ -80,6 +80,9 @@ func Count(n int, noun string) string {
 	if strings.HasSuffix(noun, "y") && noun != "day" {
 		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
 	}
+	if strings.HasSuffix(noun, "s") {
+		return fmt.Sprintf("%d %ses", n, noun)
+	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 

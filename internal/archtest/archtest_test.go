@@ -48,6 +48,7 @@ var may = map[string][]string{
 	"config":     {"fault", "hostlist", "resource", "spec"},
 	"provenance": {"job", "fault"},
 	"notify":     {"job", "fault"},
+	"health":     {"engine"},
 	"show":       {"api", "show", "fault", "fleet", "hostlist", "job", "reason", "resource", "slurmfmt"},
 	"face":       {"api", "face", "fault", "hostlist", "job", "reason", "slurmfmt", "spec"},
 }

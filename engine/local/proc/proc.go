@@ -13,6 +13,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +26,11 @@ type Stat struct {
 	Parent  int
 	Session int
 	Start   uint64 // clock ticks after boot
+	Ticks   uint64 // of CPU time, its own and that of children that it waited for
 }
+
+// Tick is the unit of Start and Ticks: Linux shows hundredths of a second to everybody.
+const Tick = 10 * time.Millisecond
 
 // Dead reports whether the process has ended and waits for its parent only.
 func (s Stat) Dead() bool { return s.State == 'Z' || s.State == 'X' }
@@ -54,11 +59,16 @@ func parse(line string) (Stat, error) {
 		return Stat{}, fmt.Errorf("stat line %q is short", line)
 	}
 	s := Stat{Name: line[open+1 : closing], State: f[0][0]}
-	var errs [4]error
+	var errs [8]error
 	s.PID, errs[0] = strconv.Atoi(strings.TrimSpace(line[:open]))
 	s.Parent, errs[1] = strconv.Atoi(f[1])
 	s.Session, errs[2] = strconv.Atoi(f[3])
 	s.Start, errs[3] = strconv.ParseUint(f[19], 10, 64)
+	for i, text := range f[11:15] { // user and system, its own and its children's
+		var n uint64
+		n, errs[4+i] = strconv.ParseUint(text, 10, 64)
+		s.Ticks += n
+	}
 	return s, errors.Join(errs[:]...)
 }
 
