@@ -158,7 +158,7 @@ func TestAClockThatJumpsBack(t *testing.T) {
 	third := b.submit(gang(1, 8))
 	b.hand.end(v, engine.Exited, 0)
 	b.state(first, job.Completed)
-	next := b.until(third, "the next", func(v control.View) bool { return v.Job.State == job.Running }) // it is older now than the second
+	next := b.launched(third) // it is older now than the second
 	b.hand.end(next, engine.Exited, 0)
 	b.finish(second, 0)
 	b.state(second, job.Completed)
