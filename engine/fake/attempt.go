@@ -193,7 +193,14 @@ func (w *World) fail(a *attempt, at time.Time) {
 		w.start(a, at)
 		return
 	}
-	w.end(a, at, job.ExitCode{Status: 1})
+	if a.outcome.Undo <= 0 {
+		w.end(a, at, job.ExitCode{Status: 1})
+		return
+	}
+	a.report.Phase = engine.Ending
+	w.say(a)
+	done := at.Add(a.outcome.Undo)
+	a.plan("undo", done, func() { w.end(a, done, job.ExitCode{Status: 1}) })
 }
 
 // start opens the barrier.

@@ -31,8 +31,9 @@ type Outcome struct {
 	Run   time.Duration // from the start until it ends by itself; Never: until it is stopped
 	Exit  Exit          // how it ends by itself
 
-	FailNode string // this node cannot be made ready: the launch fails at Ready
-	FailText string // why
+	FailNode string        // this node cannot be made ready: the launch fails at Ready
+	FailText string        // why
+	Undo     time.Duration // how long it takes until what was set up of such a launch is gone
 
 	Resists bool // SIGTERM does not end it, SIGKILL does
 	Immune  bool // nothing ends it, until World.Release

@@ -185,3 +185,16 @@ func TestWorldOutlivesItsDriver(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// What was set up of a launch that failed is there until it was taken away.
+func TestUndoTakesTime(t *testing.T) {
+	w := begin(t, fake.Config{}, fake.Outcome{FailNode: "f2", Undo: time.Minute})
+	w.pass(time.Second)
+	if r := w.report(); r.Gone || r.Cause != engine.LaunchFailed || !r.Started.IsZero() {
+		t.Errorf("%+v", r)
+	}
+	w.pass(time.Hour)
+	if r := w.report(); !r.Gone || r.Cause != engine.LaunchFailed || r.Exit.OK() {
+		t.Errorf("%+v", r)
+	}
+}

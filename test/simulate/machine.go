@@ -24,6 +24,7 @@ type machine struct {
 	nodes   []fleet.Node
 	gone    map[string]bool // nodes that the engine does not list
 	phases  map[engine.Ref]engine.Phase
+	fails   map[engine.Ref]string   // the node that cannot be made ready
 	claims  map[engine.Ref][]string // its nodes
 	streams []*watch
 	old     map[job.ID][]engine.Report // the last reports that were delivered, for those that come again
@@ -31,7 +32,7 @@ type machine struct {
 
 func newMachine(w *World) *machine {
 	m := &machine{
-		w: w, gone: map[string]bool{}, phases: map[engine.Ref]engine.Phase{}, claims: map[engine.Ref][]string{},
+		w: w, gone: map[string]bool{}, phases: map[engine.Ref]engine.Phase{}, fails: map[engine.Ref]string{}, claims: map[engine.Ref][]string{},
 		old: map[job.ID][]engine.Report{}, nodes: fleetOf(w.dice),
 	}
 	m.world = fake.NewWorld(fake.Config{Now: time.Now, Nodes: slices.Clone(m.nodes), Script: m.script, Truth: m.truth})
@@ -110,6 +111,9 @@ func (m *machine) script(l *engine.Launch) fake.Outcome {
 	if o.FailNode == "" && w.fault(LaunchFails, key) {
 		o.FailNode = l.Claims[s.n(len(l.Claims))].Node
 	}
+	if o.FailNode != "" {
+		m.fails[l.Ref], o.Undo = o.FailNode, s.between(0, 20*time.Second)
+	}
 	switch {
 	case !w.fault(WorkResists, key):
 	case s.one(50):
@@ -123,8 +127,11 @@ func (m *machine) script(l *engine.Launch) fake.Outcome {
 
 // truth hears of every change of an attempt, whoever knows of it.
 func (m *machine) truth(r engine.Report) {
-	was := m.phases[r.Ref]
-	if r.Phase <= was {
+	if node := m.fails[r.Ref]; node != "" && r.Cause == engine.LaunchFailed {
+		delete(m.fails, r.Ref)
+		m.w.tell(model.Failed{Ref: r.Ref, Node: node})
+	}
+	if r.Phase <= m.phases[r.Ref] {
 		return
 	}
 	m.phases[r.Ref] = r.Phase
@@ -136,9 +143,6 @@ func (m *machine) truth(r engine.Report) {
 		}
 		m.w.tell(model.Barrier{Ref: r.Ref})
 	case r.Phase == engine.Ended:
-		if r.Cause == engine.LaunchFailed {
-			m.w.tell(model.Failed{Ref: r.Ref, Node: nodes[0]})
-		}
 		m.w.tell(model.Vanished{Ref: r.Ref})
 	}
 }
