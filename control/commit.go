@@ -38,6 +38,10 @@ func (l *loop) settled(answer func(error), why error) {
 // knows of all that happened before then, so what it ends or forgets is not another
 // leader's.
 func (l *loop) whileLeading(do func()) {
+	if planted.FollowedActs {
+		do()
+		return
+	}
 	l.confirmed(func(err error) {
 		if err == nil {
 			do()

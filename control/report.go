@@ -33,7 +33,7 @@ func (l *loop) reported(r engine.Report) message {
 			r.Ref = reconcile.Ref(a)
 			e, err = l.state.holder(r.Ref)
 		}
-		if planted.FreeUnproved && r.Uncertain {
+		if planted.FreeUnproved && r.Uncertain && !r.Started.IsZero() {
 			r.Phase, r.Gone, r.Cause = engine.Ended, true, engine.NodeLost
 		}
 		switch {

@@ -166,7 +166,7 @@ func (l *loop) stop(e *entry, grace time.Duration, signal int, why string) {
 func (c *Control) load(ctx context.Context, j *job.Job, a ledger.Allocation) (*engine.Launch, error) {
 	out := &engine.Launch{Ref: reconcile.Ref(a), Job: j, Claims: a.Claims, Grace: c.cfg.Grace}
 	if planted.PartOfGang && len(a.Claims) > 1 {
-		out.Claims = a.Claims[1:]
+		out.Claims = a.Claims[:len(a.Claims)-1]
 	}
 	if h := j.Spec.Program.ScriptHash; h != "" {
 		script, err := c.cfg.Store.Blob(ctx, h)

@@ -29,6 +29,7 @@ func Bugs() []Bug {
 		{"planted_launch_again", LaunchAgain, "a server that starts again launches what may run as another attempt"},
 
 		{"planted_unfenced", Unfenced, "the store takes records of a leader that was followed"},
+		{"planted_followed_acts", FollowedActs, "a server ends what it does not know without asking whether it still leads"},
 		{"planted_drain_ignored", DrainIgnored, "a drained node gets new work"},
 
 		{"planted_replay_forgets", ReplayForgets, "a hold is forgotten when the journal is replayed"},
@@ -36,7 +37,7 @@ func Bugs() []Bug {
 
 		{"planted_early_number", EarlyNumber, "a submission is answered before it is durable"},
 		{"planted_drop_reason", DropReason, "jobs behind others wait without a reason"},
-		{"planted_array_limit", ArrayLimit, "a limit of running tasks that was changed is not kept"},
+		{"planted_array_limit", ArrayLimit, "the limit of running tasks of an array is not kept"},
 		{"planted_lost_submit", LostSubmit, "a submission that could not be written is answered with a number"},
 		{"planted_cancel_ended", CancelEnded, "a job that has ended is cancelled"},
 	}

@@ -103,7 +103,7 @@ var kinds = [Faults]struct {
 	CrashBefore:      {"a server is killed before a write", 4},
 	CrashAfter:       {"a server is killed after a write", 4},
 	CrashAnywhere:    {"a server is killed", 0},
-	Followed:         {"a server is followed in the middle of a write", 0},
+	Followed:         {"a server is followed in the middle of a write", 3},
 	FollowedAnywhere: {"a server is followed", 0},
 	ClockForward:     {"the clock jumps forward", 0},
 	ClockBack:        {"the clock jumps back", 0},

@@ -17,7 +17,7 @@ func (w *World) outrages(span time.Duration) (acts []Act) {
 		node := w.machine.nodes[d.n(len(w.machine.nodes))].Name
 		at, long := d.between(time.Second, span), d.between(time.Second, 90*time.Second)
 		kind := pick(d, EngineRestart, EngineDown, EngineAmnesia, NodeLost, NodeSilent, NodeGone,
-			CrashAnywhere, ClockForward, ClockBack, Slow)
+			CrashAnywhere, FollowedAnywhere, ClockForward, ClockBack, Slow)
 		jump := d.between(time.Second, 20*time.Minute)
 		if d.one(50) {
 			jump /= 60

@@ -14,11 +14,11 @@ import (
 func TestARestartThatKnowsOtherwise(t *testing.T) {
 	running := runs(1, ref(1, 1))
 	for words, change := range map[string]func(*model.Job){
-		"shows job 1 as PENDING, the journal says RUNNING": func(j *model.Job) { *j = waits(1, reason.Resources) },
-		"at attempt 2, the journal says 1":                 func(j *model.Job) { j.Attempt = 2 },
-		"holds attempt 2.1, the journal says 1.1":          func(j *model.Job) { j.Ref = ref(2, 1) },
-		"with the flags 1, the journal says 0":             func(j *model.Job) { j.Flags = job.Configuring },
-		"shows that job 1 holds n2, the journal says n1":   func(j *model.Job) { j.Claims = on("n2") },
+		"shows job 1 as PENDING, the journal says RUNNING":             func(j *model.Job) { *j = waits(1, reason.Resources) },
+		"at attempt 2, the journal says 1":                             func(j *model.Job) { j.Attempt = 2 },
+		"holds attempt 2.1, the journal says 1.1":                      func(j *model.Job) { j.Ref = ref(2, 1) },
+		"shows job 1 as not started, the journal says nothing special": func(j *model.Job) { j.Flags = job.Configuring },
+		"shows that job 1 holds n2, the journal says n1":               func(j *model.Job) { j.Claims = on("n2") },
 	} {
 		r := newRun(t)
 		r.begin(1, ref(1, 1), "n1")

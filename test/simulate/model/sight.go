@@ -85,7 +85,7 @@ func (m *Model) compare(l *leader, w *work, j *Job) {
 	case j.Ref != ref:
 		differs("leader %d shows that job %d holds attempt %s, the journal says %s", l.epoch, j.ID, j.Ref, ref)
 	case !w.state.Final() && (j.Flags^w.flags)&journaled != 0:
-		differs("leader %d shows job %d with the flags %b, the journal says %b", l.epoch, j.ID, j.Flags&journaled, w.flags&journaled)
+		differs("leader %d shows job %d as %s, the journal says %s", l.epoch, j.ID, flags(j.Flags), flags(w.flags))
 	case j.Claims != nil && w.held != nil && !alike(j.Claims, w.held.claims):
 		differs("leader %d shows that job %d holds %s, the journal says %s", l.epoch, j.ID, places(j.Claims), places(w.held.claims))
 	case w.array != nil && j.Array == w.array.first && j.Limit != w.array.limit:

@@ -223,3 +223,29 @@ func kinds(recs []store.Record) string {
 	}
 	return orNothing(strings.Join(list, ", "))
 }
+
+// flags names those that follow from the journal.
+func flags(f job.Flags) string {
+	var list []string
+	for _, x := range []struct {
+		flag job.Flags
+		name string
+	}{
+		{job.Configuring, "not started"},
+		{job.Requeued, "to run again"},
+		{job.Held, "held"},
+		{job.HeldAdmin, "held by an administrator"},
+		{job.HeldFailed, "held after failures"},
+		{job.LaunchFailed, "not launched"},
+		{job.Stopping, "to be ended"},
+		{job.Uncertain, "uncertain"},
+	} {
+		if f&x.flag != 0 {
+			list = append(list, x.name)
+		}
+	}
+	if len(list) == 0 {
+		return "nothing special"
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,5 @@
+//go:build !planted_followed_acts
+
+package planted
+
+const FollowedActs = false
