@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -331,10 +332,16 @@ func (u *unpacker) given(set uint32, def map[string]string) map[string]string {
 	return out
 }
 
-// nanos is a time in nanoseconds since the Unix epoch; 0 for the zero time.
+// nanos is a time in nanoseconds since the Unix epoch; 0 for the zero time. What is
+// too early or too late for that is the earliest or the latest that can be said.
 func nanos(t time.Time) int64 {
-	if t.IsZero() {
+	switch y := t.Year(); {
+	case t.IsZero():
 		return 0
+	case y < 1678:
+		return math.MinInt64
+	case y > 2261:
+		return math.MaxInt64
 	}
 	return t.UnixNano()
 }

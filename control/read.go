@@ -249,7 +249,7 @@ func (c *Control) Audit(ctx context.Context, q store.RecordQuery, f func(store.R
 func (c *Control) Backup(ctx context.Context, dir string) (seq uint64, err error) {
 	b, ok := c.cfg.Store.(store.Backuper)
 	if !ok {
-		return 0, fault.New(fault.Unsupported, "this store cannot be copied while it is used")
+		return 0, fault.New(fault.Unsupported, "this store cannot be copied while it is used").Advise("stop the server and copy its state directory")
 	}
 	seq = c.events.Last()
 	return seq, b.Backup(ctx, dir)

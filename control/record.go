@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
@@ -211,10 +212,11 @@ func (fs *forms) admittedOf(r *store.Record, staged any) (*admitted, error) {
 	return &admitted{first: v.First, form: f, own: o, owned: pack(&o, &f.def)}, nil
 }
 
-// read uses the form of a specification that was written in two parts, or whole.
+// read uses the form of a specification that was written in two parts, or whole. Of
+// that which decides the order of jobs it takes what older versions took too.
 func (fs *forms) read(o *own, spec json.RawMessage) (*form, own, error) {
 	if o != nil {
-		if err := (&job.Spec{Nice: o.Nice, Priority: o.Priority, Begin: o.Begin, Deadline: o.Deadline, Array: o.Array, Depends: o.depends()}).CheckOrder(); err != nil {
+		if err := (&job.Spec{Array: o.Array, Depends: o.depends()}).CheckOrder(); err != nil {
 			return nil, own{}, err
 		}
 		f, err := fs.get(string(spec), o, func(into *job.Spec) error {
@@ -229,7 +231,7 @@ func (fs *forms) read(o *own, spec json.RawMessage) (*form, own, error) {
 	if err := json.Unmarshal(spec, &s); err != nil {
 		return nil, own{}, err
 	}
-	if err := s.Check(); err != nil {
+	if err := errors.Join((&job.Spec{Array: s.Array, Depends: s.Depends}).CheckOrder(), s.CheckRequest()); err != nil {
 		return nil, own{}, err
 	}
 	f, whole := fs.use(&s)

@@ -57,9 +57,9 @@ func (u *Update) check() error {
 	case len(u.fields()) == 0:
 		return fault.New(fault.Invalid, "the update changes nothing").Advise("name a field to change")
 	case u.TimeLimit != nil && *u.TimeLimit < 0, u.TimeMin != nil && *u.TimeMin < 0:
-		return fault.New(fault.Invalid, "a time limit cannot be negative")
+		return fault.New(fault.Invalid, "a time limit cannot be negative").Advise("0 is no limit")
 	case u.Nodes != nil && (u.Nodes.Min < 1 || u.Nodes.Max != 0 && u.Nodes.Max < u.Nodes.Min):
-		return fault.New(fault.Invalid, "%d to %d nodes are no range", u.Nodes.Min, u.Nodes.Max)
+		return fault.New(fault.Invalid, "%d to %d nodes are no range", u.Nodes.Min, u.Nodes.Max).Advise("give at least one node, and no smaller maximum than minimum")
 	}
 	var s job.Spec
 	for _, f := range u.fields() {
@@ -108,11 +108,14 @@ func (l *loop) askUpdate(w *wish, e *entry, req *request, u Update) error {
 // checkUpdate refuses an update that this job cannot take.
 func (l *loop) checkUpdate(e *entry, u Update, spec *job.Spec) error {
 	now := l.cfg.Clock.Now()
+	if err := spec.Check(); err != nil {
+		return fault.New(fault.Invalid, "job %s cannot be changed to this: %w", e.Name(), err).Advise("give that field another value")
+	}
 	switch {
 	case u.MaxRunning != nil && e.array == nil:
-		return fault.New(fault.Invalid, "job %s is not part of an array", e.Name())
+		return fault.New(fault.Invalid, "job %s is not part of an array", e.Name()).Advise("the limit of running tasks is an array's; leave it out")
 	case u.Deadline != nil && !u.Deadline.IsZero() && !u.Deadline.After(now):
-		return fault.New(fault.Invalid, "the deadline %s has passed", u.Deadline.UTC().Format(time.RFC3339))
+		return fault.New(fault.Invalid, "the deadline %s has passed", u.Deadline.UTC().Format(time.RFC3339)).Advise("give a later deadline")
 	case u.Depends != nil && l.state.circle(e, u.Depends):
 		return fault.New(fault.Invalid, "job %s would wait for itself with the dependency %s", e.Name(), u.Depends).
 			Advise("leave out the job that itself depends on %s", e.Name())

@@ -199,7 +199,7 @@ func (s *Server) newToken(c *call) (*api.MadeToken, error) {
 	ttl := toDuration(req.TTL)
 	switch {
 	case req.TTL < 0 || req.TTL > longestTTL.Seconds():
-		return nil, fault.New(fault.Invalid, "ttl: %g seconds are not between 0 and ten years", req.TTL)
+		return nil, fault.New(fault.Invalid, "ttl: %g seconds are not between 0 and ten years", req.TTL).Advise("leave it out for 90 days")
 	case req.TTL > 0:
 		t.Expires = now.Add(ttl)
 	}

@@ -299,7 +299,7 @@ func (s *Server) update(u *api.Update) (control.Update, error) {
 			continue
 		}
 		if *d.from < 0 || *d.from > 100*365*24*3600 {
-			return out, fault.New(fault.Invalid, "%s: %g seconds are no time", d.name, *d.from)
+			return out, fault.New(fault.Invalid, "%s: %g seconds are no time", d.name, *d.from).Advise("give 0 for none, or seconds up to 100 years")
 		}
 		v := toDuration(*d.from)
 		*d.to = &v

@@ -241,7 +241,7 @@ func (s *Server) historyQuery(c *call, in *historyInput) (*store.Query, error) {
 		st, fl, ok := stateOf(n)
 		switch {
 		case !ok:
-			return nil, fault.New(fault.Invalid, "states: there is no state %q", n)
+			return nil, noState(n)
 		case fl != 0:
 			q.States = append(q.States, strings.ToUpper(n)) // a row has none of these
 		default:

@@ -139,7 +139,7 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 			case <-timer.C:
 				return nil, nil
 			case <-ctx.Done():
-				return nil, context.Cause(ctx)
+				return nil, fault.New(fault.Unavailable, "the wait was broken off: %w", context.Cause(ctx)).Advise("ask again")
 			}
 		}
 	}

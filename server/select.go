@@ -128,11 +128,7 @@ func (s *selection) readStates(names []string) error {
 		st, fl, ok := stateOf(n)
 		switch {
 		case !ok:
-			var known []string
-			for _, st := range job.States() {
-				known = append(known, st.String())
-			}
-			return fault.New(fault.Invalid, "states: there is no state %q", n).Advise("states: all, %s", strings.Join(known, ", "))
+			return noState(n)
 		case fl != 0:
 			s.flags |= fl
 			s.live = s.live && fl != job.Completing
@@ -379,7 +375,7 @@ func (c *call) find(name string, verb auth.Verb) (control.View, error) {
 	} else if task, one := id.Task(); one {
 		v, err = c.s.cfg.Plane.Find(c.ctx(), job.ID(id.Job), task)
 	} else {
-		return v, fault.New(fault.Invalid, "job %s: name one task here, such as %d_%s", name, id.Job, "1")
+		return v, fault.New(fault.Invalid, "job %s: one job or task is meant here", name).Advise("name one task, such as %d_1", id.Job)
 	}
 	if fault.KindOf(err) == fault.NotFound {
 		return v, unknownJob(name)
@@ -396,6 +392,14 @@ func (c *call) find(name string, verb auth.Verb) (control.View, error) {
 
 func badJob(text string, err error) error {
 	return fault.New(fault.Invalid, "job %s: %w", text, err).Advise("name it as cox queue shows it: 7, 7_3, 7_[1-4,9]")
+}
+
+func noState(name string) error {
+	var known []string
+	for _, st := range job.States() {
+		known = append(known, st.String())
+	}
+	return fault.New(fault.Invalid, "states: there is no state %q", name).Advise("states: all, %s", strings.Join(known, ", "))
 }
 
 func unknownJob(name string) error {
