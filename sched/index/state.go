@@ -94,26 +94,33 @@ func (s *State) Take(t *Table, claims []fleet.Claim) { s.apply(t, claims, 1) }
 func (s *State) Release(t *Table, claims []fleet.Claim) { s.apply(t, claims, -1) }
 
 func (s *State) apply(t *Table, claims []fleet.Claim, sign int) {
-	s.sum = nil
 	for i := range claims {
-		c := &claims[i]
-		p := t.Find(c.Node)
-		if p < 0 {
-			continue
+		if p := t.Find(claims[i].Node); p >= 0 {
+			s.Change(t, p, &claims[i], sign)
 		}
-		r := &s.rows[p]
-		if sign > 0 {
-			r.Free = r.Free.Sub(c.Take)
-		} else {
-			r.Free = r.Free.Add(c.Take)
-		}
-		r.Holds += sign
-		if c.Whole {
-			r.Whole += sign
-		}
-		for _, d := range c.Devices {
-			r.hold(t.nodes[p], d, resource.Share(sign))
-		}
+	}
+}
+
+// Change counts one claim on the node at a position as held (sign 1) or as given
+// back (-1).
+func (s *State) Change(t *Table, pos int, c *fleet.Claim, sign int) {
+	s.sum = nil
+	s.rows[pos].Change(t.nodes[pos], c, sign)
+}
+
+// Change is State.Change for the row of one node.
+func (r *Row) Change(n *Node, c *fleet.Claim, sign int) {
+	if sign > 0 {
+		r.Free = r.Free.Sub(c.Take)
+	} else {
+		r.Free = r.Free.Add(c.Take)
+	}
+	r.Holds += sign
+	if c.Whole {
+		r.Whole += sign
+	}
+	for _, d := range c.Devices {
+		r.hold(n, d, resource.Share(sign))
 	}
 }
 

@@ -23,17 +23,26 @@ type Node struct {
 	Usable  Set   // devices that may be handed out: not foreign, not the parent of an instance
 	Ideal   Set   // as Usable, and foreign use is taken to have ended
 	Domains []int // topology domain at each level, outermost first, then the leaf; empty: no path known
+	sign    string
 }
 
 // Table is the set of nodes in node order (CompareNames). A position is an index
 // into it and is good until the next Put or Remove.
 type Table struct {
 	nodes   []*Node
+	stale   bool // what follows is to be made anew
+	moved   bool // since then nodes came or went
 	at      map[string]int
 	masks   map[Match][]Set
 	domains map[string]int
 	levels  int
 	pools   []string
+
+	class   []int32 // by position
+	classes []*Class
+	page    []slot // by position
+	pages   []Page
+	leaves  []Leaf
 }
 
 // Match is what a device must be to serve a request.
@@ -55,6 +64,7 @@ func (t *Table) Node(i int) *Node { return t.nodes[i] }
 
 // Find returns the position of a node, or -1.
 func (t *Table) Find(name string) int {
+	t.settle()
 	if i, ok := t.at[name]; ok {
 		return i
 	}
@@ -62,10 +72,10 @@ func (t *Table) Find(name string) int {
 }
 
 // Levels is how deep the deepest known topology path is.
-func (t *Table) Levels() int { return t.levels }
+func (t *Table) Levels() int { t.settle(); return t.levels }
 
 // Pools lists the pools that nodes belong to, sorted.
-func (t *Table) Pools() []string { return t.pools }
+func (t *Table) Pools() []string { t.settle(); return t.pools }
 
 // Put adds a node or replaces its description. It reports whether anything
 // changed, and whether positions did.
@@ -76,34 +86,40 @@ func (t *Table) Put(n fleet.Node) (changed, moved bool) {
 	}
 	node := &Node{Node: n}
 	node.Ideal, node.Usable = usable(n.Devices)
+	node.sign = node.signature()
 	if found {
 		t.nodes[i] = node
 	} else {
 		t.nodes = slices.Insert(t.nodes, i, node)
 	}
-	t.changed(!found)
+	t.stale, t.moved = true, t.moved || !found
 	return true, !found
 }
 
 // Remove takes a node away and reports whether it was there.
 func (t *Table) Remove(name string) bool {
-	i := t.Find(name)
-	if i < 0 {
+	i, found := slices.BinarySearchFunc(t.nodes, name, func(x *Node, name string) int { return CompareNames(x.Name, name) })
+	if !found {
 		return false
 	}
 	t.nodes = slices.Delete(t.nodes, i, i+1)
-	t.changed(true)
+	t.stale, t.moved = true, true
 	return true
 }
 
-// changed renews what is derived from all nodes together.
-func (t *Table) changed(moved bool) {
+// settle renews what is derived from all nodes together, once after any number of
+// changes.
+func (t *Table) settle() {
+	if !t.stale {
+		return
+	}
 	clear(t.masks)
 	clear(t.domains)
 	t.levels, t.pools = 0, nil
-	if moved {
+	if t.moved {
 		clear(t.at)
 	}
+	t.stale, t.moved = false, false
 	for i, n := range t.nodes {
 		t.at[n.Name] = i
 		t.levels = max(t.levels, len(n.Path))
@@ -123,11 +139,13 @@ func (t *Table) changed(moved bool) {
 			n.Domains = append(n.Domains, id)
 		}
 	}
+	t.paginate()
 }
 
 // Mask returns, by position, which devices of each node match. It counts devices
 // that are not usable too: intersect with a row's free devices.
 func (t *Table) Mask(m Match) []Set {
+	t.settle()
 	if sets, ok := t.masks[m]; ok {
 		return sets
 	}

@@ -104,7 +104,7 @@ func (v *view) mostExtra(pos int) int {
 	n := 0
 	extra := make([]int, len(v.g.TotalDevices))
 	for i, d := range v.g.TotalDevices {
-		x := min(d.Count, v.units(v.s.Row(pos), pos, v.total[i][pos], d.Share))
+		x := min(d.Count, v.units(v.row(pos), pos, v.total[i][pos], d.Share))
 		for extra[i] = x; extra[i] > 0 && !v.fits(pos, 0, extra); extra[i]-- {
 		}
 		n += extra[i]
@@ -268,7 +268,7 @@ func (v *view) alike(c []candidate, n, tasks int) []portion {
 }
 
 func (v *view) key(pos, tasks int, extra []int) fitKey {
-	r := v.s.Row(pos)
+	r := v.row(pos)
 	k := fitKey{devices: r.Devices.Len(), cpu: r.Free.CPU}
 	if r.Holds == 0 {
 		k.empty = 1
@@ -286,7 +286,7 @@ func (v *view) key(pos, tasks int, extra []int) fitKey {
 // must be among them, then such that few leaves are used.
 func (v *view) gather(c []candidate, n int) []candidate {
 	out, rest := v.must(c)
-	if v.t.Levels() == 0 {
+	if v.t.Levels() == 0 || n == 1 { // one node has no leaf to share: the preferred one
 		return append(out, rest[:n-len(out)]...)
 	}
 	leaf := make([]int, len(rest))

@@ -112,7 +112,7 @@ func (v *view) gatherTotal(out []portion) bool {
 	left := v.g.Total
 	for i := range out {
 		p := &out[i]
-		free := v.s.Row(p.pos).Free.Sub(v.need(p.pos, p.tasks, sum(p.extra)))
+		free := v.row(p.pos).Free.Sub(v.need(p.pos, p.tasks, sum(p.extra)))
 		p.total = positive(free, left)
 		left = left.Sub(p.total)
 	}

@@ -19,7 +19,8 @@ type view struct {
 	base  [][]index.Set
 	step  [][]index.Set
 	total [][]index.Set
-	wants []want // scratch
+	wants []want     // scratch
+	probe *index.Row // looked at instead of the state's row; nil: the state's
 }
 
 func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
@@ -32,6 +33,14 @@ func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
 	}
 	v.base, v.step, v.total = masks(g.BaseDevices), masks(g.StepDevices), masks(g.TotalDevices)
 	return v
+}
+
+// row is what is free on a node.
+func (v *view) row(pos int) *index.Row {
+	if v.probe != nil {
+		return v.probe
+	}
+	return v.s.Row(pos)
 }
 
 // where bounds the nodes of a group.
@@ -96,14 +105,14 @@ func (v *view) need(pos, tasks, extra int) resource.Vector {
 
 // open reports whether the node admits this group beside what it holds.
 func (v *view) open(pos int) bool {
-	r := v.s.Row(pos)
+	r := v.row(pos)
 	return r.Whole == 0 && (!v.g.Whole || r.Holds == 0)
 }
 
 // fits reports whether a node can run so many tasks and give so many of each
 // device that is collected in total.
 func (v *view) fits(pos, tasks int, extra []int) bool {
-	r := v.s.Row(pos)
+	r := v.row(pos)
 	if !v.open(pos) || !r.Free.Covers(v.need(pos, tasks, sum(extra))) {
 		return false
 	}
@@ -151,7 +160,7 @@ func (v *view) devices(pos, tasks int, extra []int) []want {
 // most returns how many tasks a node could run, at most limit; -1 if it cannot
 // even serve the group without a task.
 func (v *view) most(pos, limit int) int {
-	r := v.s.Row(pos)
+	r := v.row(pos)
 	if v.g.OneDevices > r.Devices.Len() || !v.open(pos) {
 		return -1
 	}
@@ -190,7 +199,7 @@ func (v *view) units(r *index.Row, pos int, mask index.Set, share resource.Share
 // opened is how many free devices a node would have to start sharing.
 func (v *view) opened(pos, tasks int, extra []int) int {
 	wants := v.devices(pos, tasks, extra)
-	whole, _ := undivided(v.s.Row(pos), v.usable(pos), wants)
+	whole, _ := undivided(v.row(pos), v.usable(pos), wants)
 	n := 0
 	for _, w := range whole {
 		if w.share != resource.WholeDevice {
@@ -202,7 +211,7 @@ func (v *view) opened(pos, tasks int, extra []int) int {
 
 // claim takes a portion: the node's devices are chosen now.
 func (v *view) claim(group int, p portion) fleet.Claim {
-	n, r := v.t.Node(p.pos), v.s.Row(p.pos)
+	n, r := v.t.Node(p.pos), v.row(p.pos)
 	c := fleet.Claim{
 		Node: n.Name, Group: group, Tasks: p.tasks, Whole: v.g.Whole,
 		Take: v.need(p.pos, p.tasks, sum(p.extra)).Add(p.total),

@@ -1,0 +1,491 @@
+package place
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/index"
+)
+
+// Quick places gangs of one shape on the cells of a state instead of on its nodes.
+// It answers as Gang does, to the byte, for shapes that are regular; where it
+// cannot tell it says so, and Gang has to be asked.
+//
+// It remembers what each cell can take, and is good as long as its Cells are.
+type Quick struct {
+	t       *index.Table
+	cells   *index.Cells
+	shape   *class.Shape
+	v       *view
+	nodes   int  // of the gang
+	part    int  // tasks of each, rounded up
+	least   int  // tasks that a node must take to be a candidate
+	limit   int  // tasks that are counted on one node at most
+	loose   bool // where nodes do not take alike parts, others might do
+	shares  bool
+	known   []take   // by cell
+	allowed [][]bool // by pool and partition in the order of trial, and by class
+	picks   *Picks
+	w       *work
+}
+
+// take is what a node of a cell can take of a group.
+type take struct {
+	tasks  int16 // unknown: not worked out; -1: not even a node's own part
+	opened int16 // free devices that would have to be shared
+}
+
+const unknown = -2
+
+// Regular reports whether Quick can place a shape: one group on a fixed number of
+// nodes that are alike to it, each with an equal part.
+func Regular(shape *class.Shape) bool {
+	if len(shape.Groups) != 1 {
+		return false
+	}
+	g := &shape.Groups[0]
+	switch {
+	case g.Same, g.Adjoint, len(g.Must) > 0, len(g.Not) > 0, len(g.TotalDevices) > 0, !g.Total.IsZero(),
+		g.MaxNodes != 0 && g.MaxNodes != g.MinNodes, max(g.Want, g.Each) > 1<<14:
+		return false
+	case g.MinNodes > 1 && shared(g):
+		return false
+	case g.Each > 0:
+		return true
+	}
+	return g.Want == g.Least && g.Want >= g.MinNodes
+}
+
+// shared reports whether a group asks for shares of devices.
+func shared(g *class.Group) bool {
+	part := func(d class.Need) bool { return d.Share != resource.WholeDevice }
+	return slices.ContainsFunc(g.BaseDevices, part) || slices.ContainsFunc(g.StepDevices, part)
+}
+
+// NewQuick returns the placement of a regular shape. Picks is shared by all that
+// look at one table.
+func NewQuick(t *index.Table, s *index.State, cells *index.Cells, shape *class.Shape, picks *Picks) *Quick {
+	g := &shape.Groups[0]
+	q := &Quick{t: t, cells: cells, shape: shape, v: newView(t, s, g, false), nodes: g.MinNodes, picks: picks, w: &picks.work}
+	q.part, q.limit, q.least = g.Each, g.Each, g.Each
+	if g.Each == 0 {
+		q.part, q.limit, q.least = (g.Want+g.MinNodes-1)/g.MinNodes, g.Want, 1
+		if g.Cap > 0 {
+			q.limit = min(q.limit, g.Cap)
+		}
+		q.loose = q.part > 1 && (g.MaxNodes == 0 || g.MinNodes > 1)
+	}
+	q.shares = shared(g)
+	partitions := shape.Partitions
+	if len(partitions) == 0 {
+		partitions = []string{""}
+	}
+	for _, pool := range t.Pools() {
+		for _, partition := range partitions {
+			q.allowed = append(q.allowed, q.classes(pool, partition))
+		}
+	}
+	return q
+}
+
+// classes says which classes qualify.
+func (q *Quick) classes(pool, partition string) []bool {
+	out := make([]bool, len(q.t.Classes()))
+	for i, c := range q.t.Classes() {
+		out[i] = c.State == fleet.Up && c.Pool == pool && HasAny(c.Features, q.v.g.Alternatives) &&
+			(partition == "" || len(c.Parts) == 0 || slices.Contains(c.Parts, partition))
+	}
+	return out
+}
+
+// Takes is what a node of a cell can take: so many tasks, at most as many as the
+// group has; -1 if not even a node's own part.
+func (q *Quick) Takes(id int32) int { return int(q.take(id).tasks) }
+
+// Part is how many tasks each of how many nodes has to take.
+func (q *Quick) Part() (tasks, nodes int) { return q.part, q.nodes }
+
+// Serves reports whether a node of a cell can take its part.
+func (q *Quick) Serves(id int32) bool {
+	return id >= 0 && int(q.take(id).tasks) >= q.part && q.any(q.cells.Cell(id).Class)
+}
+
+func (q *Quick) any(class int32) bool {
+	for _, a := range q.allowed {
+		if a[class] {
+			return true
+		}
+	}
+	return false
+}
+
+func (q *Quick) take(id int32) take {
+	if n := q.cells.Len(); len(q.known) < n {
+		old := len(q.known)
+		q.known = slices.Grow(q.known, n-old)[:n]
+		for i := old; i < n; i++ {
+			q.known[i] = take{tasks: unknown}
+		}
+	}
+	if q.known[id].tasks == unknown {
+		q.known[id] = q.work(q.cells.Cell(id))
+	}
+	return q.known[id]
+}
+
+func (q *Quick) work(c *index.Cell) take {
+	q.v.probe = &c.Row
+	out := take{tasks: int16(q.v.most(c.Pos, q.limit))}
+	if q.shares && int(out.tasks) >= q.part {
+		out.opened = int16(q.v.opened(c.Pos, q.part, nil))
+	}
+	q.v.probe = nil
+	return out
+}
+
+// Place returns the claims of the gang on the state outside avoid (nodes by page;
+// nil: none), in node order, or nil if it does not fit there. sure is false where a
+// placement on unlike nodes may exist: Gang can tell. The claims may use memory
+// that is shared with others and are not to be appended to.
+func (q *Quick) Place(avoid []uint64) (claims []fleet.Claim, sure bool) {
+	for _, allowed := range q.allowed {
+		nodes, sure := q.choose(allowed, avoid)
+		switch {
+		case !sure:
+			return nil, false
+		case nodes != nil:
+			return q.claims(nodes)
+		}
+	}
+	return nil, true
+}
+
+// Fits is Place without a choice of nodes.
+func (q *Quick) Fits(avoid []uint64) (fits, sure bool) {
+	for _, allowed := range q.allowed {
+		ok, open := q.count(allowed, avoid)
+		if ok >= q.nodes {
+			return true, true
+		}
+		if open {
+			return false, false
+		}
+	}
+	return false, true
+}
+
+// count says how many nodes serve, and, if they are too few, whether unlike parts might do.
+func (q *Quick) count(allowed []bool, avoid []uint64) (serve int, open bool) {
+	candidates, room := 0, 0
+	for _, c := range q.cells.Live() {
+		if !allowed[c.Class] {
+			continue
+		}
+		k := q.take(c.ID)
+		if int(k.tasks) < q.least {
+			continue
+		}
+		n := c.Count(avoid)
+		candidates += n
+		room += n * int(k.tasks)
+		if int(k.tasks) >= q.part {
+			serve += n
+		}
+	}
+	return serve, q.loose && candidates >= q.nodes && room >= q.v.g.Want
+}
+
+func (q *Quick) choose(allowed []bool, avoid []uint64) (nodes []int32, sure bool) {
+	serve, open := q.count(allowed, avoid)
+	if serve < q.nodes {
+		return nil, !open
+	}
+	if q.nodes == 1 {
+		q.w.nodes = append(q.w.nodes[:0], q.single(allowed, avoid))
+		return q.w.nodes, true
+	}
+	return q.gang(allowed, avoid)
+}
+
+// single finds the node that serves and is preferred.
+func (q *Quick) single(allowed []bool, avoid []uint64) int32 {
+	var best *index.Cell
+	var opened int16
+	pos := int32(-1)
+	for _, c := range q.cells.Live() {
+		if best != nil && !q.shares && !c.SameRank(best) {
+			break
+		}
+		if !allowed[c.Class] {
+			continue
+		}
+		k := q.take(c.ID)
+		if int(k.tasks) < q.part || best != nil && (k.opened > opened || k.opened == opened && !c.SameRank(best)) {
+			continue
+		}
+		p := q.first(c, avoid)
+		if p < 0 || best != nil && k.opened == opened && p > pos {
+			continue
+		}
+		best, opened, pos = c, k.opened, p
+	}
+	return pos
+}
+
+// first is the first member of a cell in node order, or -1.
+func (q *Quick) first(c *index.Cell, avoid []uint64) int32 {
+	pos, pages := int32(-1), q.t.Pages()
+	ordered := len(q.t.Leaves()) == 1
+	c.Pages(avoid, func(no int32, mask uint64) bool {
+		if p := pages[no].Nodes[bits.TrailingZeros64(mask)]; pos < 0 || p < pos {
+			pos = p
+		}
+		return !ordered
+	})
+	return pos
+}
+
+// tally is what one leaf, or one domain, has for a gang.
+type tally struct {
+	candidates, serve int
+	room              int
+	first             int32 // of the candidates
+	rank, best        int32 // of those that serve the preferred one: its rank and position
+}
+
+// work is scratch memory for one placement at a time.
+type work struct {
+	leaves  []tally
+	touched []int32 // leaves with candidates
+	domains []tally
+	seen    []int32 // domains with candidates
+	serving []serving
+	members []member
+	nodes   []int32
+}
+
+type serving struct {
+	cell *index.Cell
+	rank int32
+}
+
+type member struct{ rank, pos int32 }
+
+// gang chooses nodes in the smallest topology domain that has enough, and within
+// it in few leaves.
+func (q *Quick) gang(allowed []bool, avoid []uint64) (nodes []int32, sure bool) {
+	q.tally(allowed, avoid)
+	within, level := -1, -1
+	for l := q.t.Levels() - 1; l >= 0; l-- {
+		d, undecided := q.domain(l)
+		if undecided {
+			return nil, false
+		}
+		if d >= 0 {
+			within, level = d, l
+			break
+		}
+	}
+	w := q.w
+	w.nodes = w.nodes[:0]
+	for need := q.nodes; need > 0; {
+		best := int32(-1)
+		for _, i := range w.touched {
+			x := &w.leaves[i]
+			if x.serve == 0 || level >= 0 && !q.below(i, level, within) {
+				continue
+			}
+			if best < 0 || q.closer(x, &w.leaves[best], need) {
+				best = i
+			}
+		}
+		n := min(w.leaves[best].serve, need)
+		q.collect(best, n, avoid)
+		w.leaves[best].serve = 0
+		need -= n
+	}
+	slices.Sort(w.nodes)
+	return w.nodes, true
+}
+
+// below reports whether a leaf lies in a domain of a level.
+func (q *Quick) below(leaf int32, level, domain int) bool {
+	d := q.t.Leaves()[leaf].Domains
+	return len(d) > level && d[level] == domain
+}
+
+// closer reports whether a leaf serves need better than another one: as topo.Gather
+// has it, and among equals the one with the preferred node.
+func (q *Quick) closer(a, b *tally, need int) bool {
+	x, y := a.serve, b.serve
+	switch {
+	case x >= need && y >= need && x != y:
+		return x < y
+	case (x >= need) != (y >= need):
+		return x >= need
+	case x < need && x != y:
+		return x > y
+	}
+	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.best, b.best)) < 0
+}
+
+// tally counts candidates and those that serve by leaf.
+func (q *Quick) tally(allowed []bool, avoid []uint64) {
+	w, pages := q.w, q.t.Pages()
+	if n := len(q.t.Leaves()); len(w.leaves) < n {
+		w.leaves = make([]tally, n)
+	}
+	for _, i := range w.touched {
+		w.leaves[i] = tally{}
+	}
+	w.touched, w.serving = w.touched[:0], w.serving[:0]
+	rank := int32(0)
+	var last *index.Cell
+	for _, c := range q.cells.Live() {
+		if !allowed[c.Class] {
+			continue
+		}
+		k := q.take(c.ID)
+		if int(k.tasks) < q.least {
+			continue
+		}
+		serves := int(k.tasks) >= q.part
+		if serves {
+			if last == nil || !c.SameRank(last) {
+				rank++
+			}
+			last = c
+			w.serving = append(w.serving, serving{c, rank})
+		}
+		c.Pages(avoid, func(no int32, mask uint64) bool {
+			i := pages[no].Leaf
+			x := &w.leaves[i]
+			pos := pages[no].Nodes[bits.TrailingZeros64(mask)]
+			if x.candidates == 0 {
+				w.touched = append(w.touched, i)
+				x.first = pos
+			}
+			n := bits.OnesCount64(mask)
+			x.candidates += n
+			x.room += n * int(k.tasks)
+			x.first = min(x.first, pos)
+			if serves {
+				if x.serve == 0 || rank < x.rank || rank == x.rank && pos < x.best {
+					x.rank, x.best = rank, pos
+				}
+				x.serve += n
+			}
+			return true
+		})
+	}
+}
+
+// domain finds the domain of a level with the fewest candidates that are enough,
+// or -1. undecided: one before it might take the gang in unlike parts.
+func (q *Quick) domain(level int) (best int, undecided bool) {
+	w := q.w
+	if n := q.t.DomainCount(); len(w.domains) < n {
+		w.domains = make([]tally, n)
+	}
+	w.seen = w.seen[:0]
+	for _, i := range w.touched {
+		d := q.t.Leaves()[i].Domains
+		if len(d) <= level {
+			continue
+		}
+		x, y := &w.domains[d[level]], &w.leaves[i]
+		if x.candidates == 0 {
+			w.seen = append(w.seen, int32(d[level]))
+			x.first = y.first
+		}
+		x.candidates += y.candidates
+		x.serve += y.serve
+		x.room += y.room
+		x.first = min(x.first, y.first)
+	}
+	for {
+		best = -1
+		for _, d := range w.seen {
+			x := &w.domains[d]
+			if x.candidates < q.nodes {
+				continue
+			}
+			if best < 0 || cmp.Or(cmp.Compare(x.candidates, w.domains[best].candidates), cmp.Compare(x.first, w.domains[best].first)) < 0 {
+				best = int(d)
+			}
+		}
+		if best < 0 || w.domains[best].serve >= q.nodes {
+			break
+		}
+		if q.loose && w.domains[best].room >= q.v.g.Want {
+			undecided = true
+			break
+		}
+		w.domains[best].candidates = 0 // the next one
+	}
+	for _, d := range w.seen {
+		w.domains[d] = tally{}
+	}
+	return best, undecided
+}
+
+// collect takes the n preferred nodes of a leaf.
+func (q *Quick) collect(leaf int32, n int, avoid []uint64) {
+	w, pages := q.w, q.t.Pages()
+	w.members = w.members[:0]
+	l := q.t.Leaves()[leaf]
+	for _, s := range w.serving {
+		for no := l.From; no < l.To; no++ {
+			mask := s.cell.On(no)
+			if avoid != nil {
+				mask &^= avoid[no]
+			}
+			for ; mask != 0; mask &= mask - 1 {
+				w.members = append(w.members, member{s.rank, pages[no].Nodes[bits.TrailingZeros64(mask)]})
+			}
+		}
+	}
+	slices.SortFunc(w.members, func(a, b member) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.pos, b.pos)) })
+	for _, m := range w.members[:n] {
+		w.nodes = append(w.nodes, m.pos)
+	}
+}
+
+// claims takes the gang's parts from chosen nodes.
+func (q *Quick) claims(nodes []int32) ([]fleet.Claim, bool) {
+	g := q.v.g
+	out := make([]fleet.Claim, len(nodes))
+	if g.Each > 0 || len(nodes)*q.part == g.Want {
+		for i, pos := range nodes {
+			out[i] = q.claim(portion{pos: int(pos), tasks: q.part})
+		}
+		return out, true
+	}
+	chosen := make([]candidate, len(nodes))
+	for i, pos := range nodes {
+		chosen[i] = candidate{pos: int(pos), tasks: q.Takes(q.cells.Of(int(pos)))}
+	}
+	portions := q.v.spread(chosen, g.Want)
+	if portions == nil {
+		return nil, false
+	}
+	for i, p := range portions {
+		out[i] = q.claim(p)
+	}
+	return out, true
+}
+
+func (q *Quick) claim(p portion) fleet.Claim {
+	c := fleet.Claim{Node: q.t.Node(p.pos).Name, Tasks: p.tasks, Whole: q.v.g.Whole, Take: q.v.need(p.pos, p.tasks, 0)}
+	if !c.Whole {
+		if wants := q.v.devices(p.pos, p.tasks, nil); len(wants) == 1 && wants[0].share == resource.WholeDevice {
+			c.Devices = q.picks.claim(q.t, p.pos, q.v.row(p.pos), wants[0])
+			return c
+		}
+	}
+	return q.v.claim(0, p)
+}
