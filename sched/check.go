@@ -10,7 +10,7 @@ import (
 // Check recomputes the invariants of the core and returns the first that does
 // not hold. It is for tests and for a build that pays for it.
 func (c *Core) Check() error {
-	for _, check := range []func() error{c.checkFree, c.checkEnds, c.checkLines, c.checkPlan} {
+	for _, check := range []func() error{c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkRest, c.checkPlan} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -23,6 +23,9 @@ func (c *Core) checkFree() error {
 	for _, r := range c.running {
 		want.Take(c.table, r.claims)
 	}
+	if c.refitted {
+		return nil
+	}
 	for i := range c.table.Len() {
 		a, b := c.state.Row(i), want.Row(i)
 		if !a.Same(b) {
@@ -33,10 +36,11 @@ func (c *Core) checkFree() error {
 }
 
 func (c *Core) checkEnds() error {
-	if len(c.ends) != len(c.running) || !slices.IsSortedFunc(c.ends, (*run).compare) {
-		return fmt.Errorf("%d planned ends of %d running jobs, or out of order", len(c.ends), len(c.running))
+	ends := c.ends.all()
+	if len(ends) != c.ends.n || len(ends) != len(c.running) || !slices.IsSortedFunc(ends, (*run).compare) {
+		return fmt.Errorf("%d planned ends of %d running jobs, or out of order", len(ends), len(c.running))
 	}
-	for _, r := range c.ends {
+	for _, r := range ends {
 		if c.running[r.id] != r {
 			return fmt.Errorf("job %d has a planned end and does not run", r.id)
 		}
@@ -51,11 +55,11 @@ func (c *Core) checkLines() error {
 	seen := map[job.ID]bool{}
 	members := 0
 	for key, l := range c.lines {
-		if key != l.key || !slices.IsSortedFunc(l.entries, (*entry).before) {
+		if key != l.key || !slices.IsSortedFunc(l.jobs.all(), (*entry).before) {
 			return fmt.Errorf("a line is out of order")
 		}
 		members += l.members
-		for _, e := range l.entries {
+		for _, e := range l.jobs.all() {
 			if c.queued[e.id] != e || e.blocked || e.line != l || seen[e.id] {
 				return fmt.Errorf("job %d stands in a line where it does not belong", e.id)
 			}
@@ -81,8 +85,59 @@ func (c *Core) checkPlan() error {
 		return fmt.Errorf("job %d has a reservation and does not wait", c.plan.job)
 	}
 	p := pass{Core: c}
-	if !p.freeBy(c.plan.at, c.plan.claims).Fits(c.table, c.plan.claims) {
+	if claims := p.reserved(); !p.freeBy(c.plan.at, claims).Fits(c.table, claims) {
 		return fmt.Errorf("what is reserved for job %d is not free at %d", c.plan.job, c.plan.at)
+	}
+	return nil
+}
+
+// checkNodes compares cells, what is foretold and outlooks with what they follow from.
+func (c *Core) checkNodes() error {
+	if c.refitted {
+		return nil
+	}
+	for pos := range c.nodes {
+		name := c.table.Node(pos).Name
+		if c.cells.Update(pos) {
+			return fmt.Errorf("node %s is in a cell of others", name)
+		}
+		old := slices.Clone(c.nodes[pos].coming)
+		if c.foretell(pos); !slices.Equal(old, c.nodes[pos].coming) {
+			return fmt.Errorf("node %s: foretold %v, it should be %v", name, old, c.nodes[pos].coming)
+		}
+	}
+	for _, k := range c.kinds {
+		if k.look == nil {
+			continue
+		}
+		k.look.follow()
+		old := *k.look
+		old.when = slices.Clone(old.when)
+		k.look.rebuild()
+		if !slices.Equal(old.when, k.look.when) || old.before != k.look.before || old.due != k.look.due {
+			return fmt.Errorf("an outlook missed a change: %v, it should be %v", old.when, k.look.when)
+		}
+	}
+	return nil
+}
+
+// checkRest looks for lines that nobody would look at again.
+func (c *Core) checkRest() error {
+	if c.dirty {
+		return nil
+	}
+	for _, l := range c.lines {
+		switch {
+		case l.jobs.len() == 0:
+		case l.rest == forRoom && !l.kind.full:
+			return fmt.Errorf("job %d rests for room and its kind may fit", l.jobs.first().id)
+		case l.rest == forPlan && !slices.Contains(c.planned, l):
+			return fmt.Errorf("job %d rests for the plan and would not be looked at again", l.jobs.first().id)
+		case l.rest == active && !l.awake:
+			return fmt.Errorf("job %d is not looked at", l.jobs.first().id)
+		case l.rest != forFleet && l.place < 0:
+			return fmt.Errorf("job %d cannot become the head", l.jobs.first().id)
+		}
 	}
 	return nil
 }

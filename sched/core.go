@@ -2,7 +2,6 @@ package sched
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -29,8 +28,13 @@ type Config struct {
 // Core holds the queue, the fleet and what runs. It is not safe for concurrent
 // use: one loop owns it.
 //
+// A step costs what has changed, not what there is: nodes that are alike are one
+// cell (sched/index), jobs that are alike one line, and a line that cannot start
+// anything rests until what it rests for has changed.
+//
 // Invariants (checked by Check):
-//   - what is free is the fleet less the claims of what runs;
+//   - what is free is the fleet less the claims of what runs, and the cells and
+//     what is foretold of each node agree with it;
 //   - a job is queued or running, never both;
 //   - each line is in queue order and holds exactly the queued jobs of its kind
 //     that are not blocked;
@@ -41,23 +45,34 @@ type Core struct {
 	table  *index.Table
 	state  *index.State // what is free now
 	empty  *index.State // what would be free if nothing ran
+	cells  *index.Cells // of state
+	nodes  []node       // by position
+	picks  *place.Picks
 	shapes *class.Interner
 
 	queued  map[job.ID]*entry
 	lines   map[lineKey]*line
-	kinds   map[*class.Shape]*kind
+	kinds   []*kind
+	byShape map[*class.Shape]*kind
+	heads   heads // lines with jobs that the fleet could take
 	running map[job.ID]*run
-	ends    []*run // by planned end, then by number
+	ends    ends
 
 	plan     reservation
 	promised Promise // what the head was told last
 
-	grown   uint64 // raised when something may have become free
-	changed uint64 // raised when the fleet changed
-	shaken  bool   // the plan must be made again
-	dirty   bool   // a pass is due
-	fresh   []*entry
-	shared  [8]*reason.Reason // reasons that were told last: jobs that wait for the same share one
+	fleet    uint64  // raised when the fleet changed
+	refitted bool    // the fleet has changed and settle is due
+	freed    []int32 // nodes on which something became free since the last pass
+	log      []int32 // nodes that changed, for outlooks
+	logged   uint64  // raised when the log was begun anew
+	shaken   bool    // the plan must be made again
+	dirty    bool    // a pass is due
+	woken    []*line // to be looked at
+	planned  []*line // that rest for the plan
+	touched  []*line // whose first job may have another reason
+	fresh    []*entry
+	shared   [8]*reason.Reason // reasons that were told last: jobs that wait for the same share one
 }
 
 // entry is a queued job.
@@ -78,26 +93,13 @@ func (e *entry) before(o *entry) int {
 	return cmp.Or(cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id))
 }
 
-// run is a job that holds resources.
-type run struct {
-	id     job.ID
-	claims []fleet.Claim
-	until  Instant // never: no limit
-}
-
-func (r *run) compare(o *run) int {
-	return cmp.Or(cmp.Compare(r.until, o.until), cmp.Compare(r.id, o.id))
-}
-
 // New returns a core that knows no node and no job.
 func New(cfg Config) *Core {
-	c := &Core{
+	return &Core{
 		cfg: cfg, table: index.NewTable(), shapes: class.NewInterner(),
-		queued: map[job.ID]*entry{}, lines: map[lineKey]*line{}, kinds: map[*class.Shape]*kind{}, running: map[job.ID]*run{},
-		grown: 1, changed: 1,
+		queued: map[job.ID]*entry{}, lines: map[lineKey]*line{}, byShape: map[*class.Shape]*kind{}, running: map[job.ID]*run{},
+		refitted: true,
 	}
-	c.refit()
-	return c
 }
 
 // Step applies events in order and returns what is to be done, in a fixed order:
@@ -114,6 +116,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 		return out
 	}
 	c.dirty = false
+	c.settle()
 	p := pass{Core: c, now: now, moves: maxMoves}
 	p.run()
 	out = append(out, p.out...)
@@ -155,22 +158,8 @@ func (c *Core) setNode(n fleet.Node) {
 	}
 }
 
-// refit builds what is free anew after the fleet changed.
-func (c *Core) refit() {
-	c.empty = c.table.Empty(false)
-	c.state = c.empty.Clone()
-	for _, r := range c.ends {
-		c.state.Take(c.table, r.claims)
-	}
-	c.changed++
-	c.grow()
-}
-
-// grow notes that something may have become free.
-func (c *Core) grow() {
-	c.grown++
-	c.shaken, c.dirty = true, true
-}
+// refit notes that the fleet has changed.
+func (c *Core) refit() { c.refitted, c.dirty = true, true }
 
 func (c *Core) submit(s Submitted) {
 	if c.running[s.Job] != nil {
@@ -187,7 +176,7 @@ func (c *Core) submit(s Submitted) {
 }
 
 func (c *Core) enqueue(e *entry) {
-	e.line.insert(e)
+	c.insert(e)
 	c.fresh = append(c.fresh, e)
 	c.dirty = true
 }
@@ -204,7 +193,7 @@ func (c *Core) drop(e *entry) {
 	delete(c.queued, e.id)
 	e.gone = true
 	if !e.blocked {
-		e.line.remove(e)
+		c.remove(e)
 	}
 	c.leave(e.line)
 }
@@ -215,7 +204,7 @@ func (c *Core) block(now Instant, b Blocked, out []Decision) []Decision {
 		return out
 	}
 	if !e.blocked {
-		e.line.remove(e)
+		c.remove(e)
 		e.blocked, c.dirty = true, true
 	}
 	e.gate = c.share(b.Why)
@@ -242,25 +231,12 @@ func (c *Core) restore(r Restored) {
 	c.shaken, c.dirty = true, true
 }
 
-// hold adds a running job.
-func (c *Core) hold(r *run) {
-	c.running[r.id] = r
-	i, _ := slices.BinarySearchFunc(c.ends, r, (*run).compare)
-	c.ends = slices.Insert(c.ends, i, r)
-	c.state.Take(c.table, r.claims)
-}
-
-func (c *Core) unhold(r *run) {
-	delete(c.running, r.id)
-	i, _ := slices.BinarySearchFunc(c.ends, r, (*run).compare)
-	c.ends = slices.Delete(c.ends, i, i+1)
-	c.state.Release(c.table, r.claims)
-}
-
 func (c *Core) extend(x Extended) {
 	if r := c.running[x.Job]; r != nil && r.until != orNever(x.Until) {
+		before := len(c.freed)
 		c.unhold(r)
 		c.hold(&run{id: r.id, claims: r.claims, until: orNever(x.Until)})
+		c.freed = c.freed[:before] // nothing became free
 		c.shaken, c.dirty = true, true
 	}
 }
@@ -268,7 +244,7 @@ func (c *Core) extend(x Extended) {
 func (c *Core) release(id job.ID) {
 	if r := c.running[id]; r != nil {
 		c.unhold(r)
-		c.grow()
+		c.shaken, c.dirty = true, true
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // reckoned with: behind a long queue it starts later. why lists what keeps it from
 // starting now. Nothing is changed.
 func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant, claims []fleet.Claim, why []reason.Reason) {
+	c.settle()
 	shape := class.Compile(spec)
 	e := &entry{priority: priority, at: now, id: 1<<63 - 1}
 	ahead := c.ahead(e)
@@ -28,10 +29,11 @@ func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant
 	}
 	why = append(why, missing...)
 	p := pass{Core: c, now: now}
-	for _, n := range p.steps() {
-		free, end := p.released(n), c.ends[n-1].until
+	ends := c.ends.all()
+	for _, n := range steps(ends) {
+		free, end := p.released(ends[:n]), ends[n-1].until
 		if c.plan.job != 0 && end >= c.plan.at {
-			free.Take(c.table, c.plan.claims)
+			free.Take(c.table, p.reserved())
 		}
 		if claims = place.Gang(c.table, free, shape); claims != nil && end != never {
 			return max(end, now), claims, why

@@ -1,12 +1,16 @@
 package sched
 
+import "slices"
+
 // Recheck forgets everything that the core remembers about jobs that could not
 // start and makes a pass. A core that missed nothing starts nothing. Moving the
 // head's reservation for others is left out: it may succeed on a second look.
 //
 // Unless it does start something, the core is afterwards as it was before.
 func (c *Core) Recheck(now Instant) []Decision {
-	kinds, lines, plan, shaken := map[*kind]kind{}, map[*line]line{}, c.plan, c.shaken
+	plan, shaken := c.plan, c.shaken
+	woken, touched, planned, heads := slices.Clone(c.woken), slices.Clone(c.touched), slices.Clone(c.planned), slices.Clone(c.heads)
+	kinds, lines := map[*kind]kind{}, map[*line]line{}
 	for _, k := range c.kinds {
 		kinds[k] = *k
 	}
@@ -20,13 +24,17 @@ func (c *Core) Recheck(now Instant) []Decision {
 		for l, old := range lines {
 			*l = old
 		}
-		c.plan, c.shaken = plan, shaken
+		c.plan, c.shaken, c.woken, c.touched, c.planned, c.heads = plan, shaken, woken, touched, planned, heads
 	}()
 	for _, k := range c.kinds {
-		k.full, k.shadowed, k.judged = 0, 0, 0
-	}
-	for _, l := range c.lines {
-		l.parked = 0
+		k.full, k.shadowed, k.judged = false, 0, 0
+		for _, l := range k.lines {
+			if l.jobs.len() > 0 {
+				l.rest = active
+				c.heads.fix(l)
+				c.wake(l)
+			}
+		}
 	}
 	p := pass{Core: c, now: now}
 	p.run()

@@ -13,17 +13,22 @@ import (
 
 // line is the queue of jobs that are alike to the core: same shape, same limit.
 // Only its first job is ever looked at; those behind it cannot do better.
+//
+// A line that could not start anything rests. It is looked at again when its first
+// job changes or when what it rests for has changed: room, the plan, the fleet.
 type line struct {
 	key     lineKey
 	kind    *kind
 	limit   time.Duration
-	entries []*entry // in queue order, without blocked ones
-	members int      // queued jobs of this kind, blocked ones too
+	jobs    fifo // without blocked ones
+	members int  // queued jobs of this kind, blocked ones too
+	place   int  // in Core.heads; -1: no job, or none that the fleet could take
 
-	why     reason.Reason // why the first one waits
+	rest    rest
+	awake   bool          // listed in Core.woken
+	touched bool          // listed in Core.touched
+	why     reason.Reason // why the first one waits, if the line rests
 	leader  *entry        // whom that was told
-	parked  uint64        // at this value of grown …
-	planned uint64        // … and of the plan's version it could not start
 }
 
 type lineKey struct {
@@ -31,14 +36,28 @@ type lineKey struct {
 	limit time.Duration
 }
 
-// kind is what is known of a shape. Versions say when it was found; free
-// resources only shrink between two of them, so a no stays a no.
+// rest is what a line rests for.
+type rest uint8
+
+const (
+	active   rest = iota // it has not been looked at since something changed for it
+	forRoom              // it does not fit what is free
+	forPlan              // it would delay the head
+	forFleet             // not even the empty fleet takes it
+)
+
+// kind is what is known of a shape.
 type kind struct {
-	shape      *class.Shape
-	lines      int
-	full       uint64 // value of grown at which it did not fit
+	shape *class.Shape
+	lines []*line
+	index int          // in Core.kinds
+	quick *place.Quick // nil: the shape is not regular
+	since uint64       // Core.fleet for which quick was made
+	look  *outlook     // nil: never the head's
+
+	full       bool   // does not fit what is free; stays so until something fitting is freed
 	shadowed   uint64 // version of the plan for which it did not fit beside the head
-	judged     uint64 // value of changed at which impossible was found
+	judged     uint64 // Core.fleet at which impossible was found
 	impossible bool   // not even the empty fleet takes it
 }
 
@@ -49,19 +68,20 @@ func (c *Core) lineOf(spec *job.Spec) *line {
 	key := lineKey{shape, max(spec.TimeLimit, 0)}
 	l := c.lines[key]
 	if l == nil {
-		l = &line{key: key, kind: c.kind(shape), limit: key.limit}
-		l.kind.lines++
+		l = &line{key: key, kind: c.kindOf(shape), limit: key.limit, place: -1}
+		l.kind.lines = append(l.kind.lines, l)
 		c.lines[key] = l
 	}
 	l.members++
 	return l
 }
 
-func (c *Core) kind(shape *class.Shape) *kind {
-	k, ok := c.kinds[shape]
+func (c *Core) kindOf(shape *class.Shape) *kind {
+	k, ok := c.byShape[shape]
 	if !ok {
-		k = &kind{shape: shape}
-		c.kinds[shape] = k
+		k = &kind{shape: shape, index: len(c.kinds)}
+		c.byShape[shape] = k
+		c.kinds = append(c.kinds, k)
 	}
 	return k
 }
@@ -72,41 +92,100 @@ func (c *Core) leave(l *line) {
 	if l.members > 0 {
 		return
 	}
+	c.heads.remove(l)
 	delete(c.lines, l.key)
-	l.kind.lines--
-	if l.kind.lines == 0 {
-		delete(c.kinds, l.kind.shape)
-		c.shapes.Forget(l.kind.shape)
+	k := l.kind
+	i := slices.Index(k.lines, l)
+	k.lines = slices.Delete(k.lines, i, i+1)
+	if len(k.lines) == 0 {
+		last := c.kinds[len(c.kinds)-1]
+		c.kinds[k.index], last.index = last, k.index
+		c.kinds = c.kinds[:len(c.kinds)-1]
+		delete(c.byShape, k.shape)
+		c.shapes.Forget(k.shape)
 	}
 }
 
-func (l *line) insert(e *entry) {
-	i, _ := slices.BinarySearchFunc(l.entries, e, (*entry).before)
-	l.entries = slices.Insert(l.entries, i, e)
+// insert adds a job to its line. A first one is looked at, unless its kind is known
+// not to fit.
+func (c *Core) insert(e *entry) {
+	l := e.line
+	l.jobs.insert(e)
+	if l.jobs.first() == e {
+		c.changed(l)
+	}
 }
 
-func (l *line) remove(e *entry) {
-	if i, found := slices.BinarySearchFunc(l.entries, e, (*entry).before); found {
-		l.entries = slices.Delete(l.entries, i, i+1)
+// remove takes a job out of its line.
+func (c *Core) remove(e *entry) {
+	l := e.line
+	first := l.jobs.first() == e
+	l.jobs.remove(e)
+	if first {
+		c.changed(l)
 	}
+}
+
+// changed notes that a line has another first job.
+func (c *Core) changed(l *line) {
+	if l.rest != forFleet || l.place >= 0 {
+		c.heads.fix(l)
+	}
+	c.touch(l)
+	if l.rest != forRoom && l.rest != forFleet {
+		c.wake(l)
+	}
+}
+
+// wake has a line looked at in the next pass.
+func (c *Core) wake(l *line) {
+	l.rest = active
+	if !l.awake {
+		l.awake = true
+		c.woken = append(c.woken, l)
+	}
+}
+
+// touch has the line's first job told its reason if that is another one.
+func (c *Core) touch(l *line) {
+	if !l.touched {
+		l.touched = true
+		c.touched = append(c.touched, l)
+	}
+}
+
+// quickly returns the placement of a kind on cells, or nil if it has none.
+func (c *Core) quickly(k *kind) *place.Quick {
+	if k.since != c.fleet {
+		k.since, k.quick = c.fleet, nil
+		if place.Regular(k.shape) {
+			k.quick = place.NewQuick(c.table, c.state, c.cells, k.shape, c.picks)
+		}
+	}
+	return k.quick
 }
 
 // fit places a shape on what is free now.
 func (c *Core) fit(k *kind) []fleet.Claim {
-	if k.full == c.grown {
+	if k.full {
 		return nil
 	}
-	claims := place.Gang(c.table, c.state, k.shape)
-	if claims == nil {
-		k.full = c.grown
+	if q := c.quickly(k); q != nil {
+		claims, sure := q.Place(nil)
+		if sure {
+			k.full = claims == nil
+			return claims
+		}
 	}
+	claims := place.Gang(c.table, c.state, k.shape)
+	k.full = claims == nil
 	return claims
 }
 
 // possible reports whether the empty fleet, as it is up now, takes a shape.
 func (c *Core) possible(k *kind) bool {
-	if k.judged != c.changed {
-		k.judged = c.changed
+	if k.judged != c.fleet {
+		k.judged = c.fleet
 		k.impossible = !place.Fits(c.table, c.empty, k.shape)
 	}
 	return !k.impossible

@@ -9,17 +9,17 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 
-// pass looks once at the whole queue: it starts what may start, in order, makes
-// the reservation of the first job that cannot, and fills the holes behind it.
+// pass looks once at the queue: it starts what may start, in order, makes the
+// reservation of the first job that cannot, and fills the holes behind it. Lines
+// that rest are passed over.
 type pass struct {
 	*Core
 	now   Instant
-	order order // lines with their first jobs, next one first
+	order order // lines behind the head that are looked at, next one first
 	out   []Decision
-	after *index.State // free at the promised instant beside what is reserved; nil: not built
-	room  *index.State // free both now and after
-	moves int          // times that the head may still be moved aside
-	depth int          // kinds that may still be tried
+	room  room // built for jobs that are not placed on cells
+	moves int  // times that the head's nodes may still be changed for one of these
+	depth int  // kinds that may still be tried
 }
 
 // maxMoves bounds how often a pass tries to move the head's reservation to other
@@ -31,24 +31,70 @@ func (p *pass) run() {
 	if p.depth == 0 {
 		p.depth = 500
 	}
+	p.rouse()
 	p.keep()
-	for _, l := range p.lines {
-		if len(l.entries) > 0 {
-			p.order = append(p.order, l)
-		}
-	}
-	heap.Init(&p.order)
 	head := p.advance()
 	if head == nil {
-		p.plan = reservation{version: p.plan.version + 1}
+		p.unplan()
 		return
 	}
 	p.reserve(head)
+	p.rest(head.line, forRoom, p.missing(head.line))
 	if p.cfg.NoBackfill {
-		p.park(head.line, p.missing(head.line))
 		return
 	}
 	p.backfill()
+}
+
+// rouse wakes the lines that rest for what has become free.
+func (p *pass) rouse() {
+	if len(p.freed) == 0 {
+		return
+	}
+	var cells []int32
+	seen := map[int32]bool{}
+	for _, pos := range p.freed {
+		if id := p.cells.Of(int(pos)); id >= 0 && !seen[id] {
+			seen[id] = true
+			cells = append(cells, id)
+		}
+	}
+	p.Core.freed = p.freed[:0]
+	for _, k := range p.kinds {
+		if k.full && p.served(k, cells) {
+			k.full = false
+			for _, l := range k.lines {
+				if l.rest == forRoom {
+					p.wake(l)
+				}
+			}
+		}
+	}
+	p.rousePlanned()
+}
+
+// served reports whether one of the cells could take part in a kind.
+func (p *pass) served(k *kind, cells []int32) bool {
+	q := p.quickly(k)
+	if q == nil {
+		return len(cells) > 0
+	}
+	for _, id := range cells {
+		if q.Candidate(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// rousePlanned wakes the lines that rest for the plan.
+func (p *pass) rousePlanned() {
+	for _, l := range p.planned {
+		if l.rest == forPlan {
+			p.wake(l)
+		}
+	}
+	p.Core.planned = p.planned[:0]
 }
 
 // keep tries the job with the reservation before all others, by its identity: on
@@ -70,98 +116,102 @@ func (p *pass) keep() {
 // advance starts jobs in queue order up to the first that cannot start, which it
 // returns. Jobs that the fleet can never take are passed over.
 func (p *pass) advance() *entry {
-	for len(p.order) > 0 {
-		l := p.order[0]
+	for len(p.heads) > 0 {
+		l := p.heads[0]
 		if !p.possible(l.kind) {
 			p.refuse(l)
-			p.next()
 			continue
 		}
-		e := l.entries[0]
+		e := l.jobs.first()
 		claims := p.fit(l.kind)
 		if claims == nil {
 			return e
 		}
 		p.start(e, claims)
 		p.shaken = true // it may outlast the promised instant: it is before the head
-		l.parked = 0    // its first job could not start behind the head; what comes now may be before it
-		p.next()
 	}
 	return nil
 }
 
-// next puts the first line back in order after its first job started, or drops it
-// if that did not.
-func (p *pass) next() {
-	l := p.order[0]
-	if len(l.entries) == 0 || p.depth == 0 || l.parked == p.grown && l.planned == p.plan.version {
-		heap.Pop(&p.order)
-		return
+// rest notes that a line's first job cannot start before something changes.
+func (p *pass) rest(l *line, for_ rest, why reason.Reason) {
+	l.rest, l.why = for_, why
+	p.touch(l)
+	if for_ == forPlan {
+		p.Core.planned = append(p.planned, l)
 	}
-	heap.Fix(&p.order, 0)
-}
-
-// park notes that a line's first job cannot start before something changes.
-func (p *pass) park(l *line, why reason.Reason) {
-	l.parked, l.planned, l.why = p.grown, p.plan.version, why
 }
 
 func (p *pass) refuse(l *line) {
-	if l.parked != p.grown {
-		l.why = place.Never(p.table, l.kind.shape, false)[0]
-	}
-	p.park(l, l.why)
+	p.heads.remove(l)
+	p.rest(l, forFleet, place.Never(p.table, l.kind.shape, false)[0])
 }
 
 // backfill starts jobs behind the head that do not delay it.
 func (p *pass) backfill() {
-	head := p.queued[p.plan.job]
+	head := p.queued[p.plan.job].line
+	for _, l := range p.woken {
+		l.awake = false
+		if l.jobs.len() > 0 && l.rest == active && l != head {
+			p.order = append(p.order, l)
+		}
+	}
+	p.Core.woken = p.woken[:0]
+	heap.Init(&p.order)
 	for len(p.order) > 0 {
 		l := p.order[0]
-		e := l.entries[0]
-		switch {
-		case l.parked == p.grown && l.planned == p.plan.version:
-			// nothing has changed for it
-		case e == head:
-			p.park(l, p.missing(l))
-		case !p.possible(l.kind):
-			p.refuse(l)
-		default:
-			p.try(l, e)
+		if p.look(l) && l.jobs.len() > 0 {
+			heap.Fix(&p.order, 0)
+			continue
 		}
-		p.next()
+		heap.Pop(&p.order)
 	}
+}
+
+// look tries the first job of a line and reports whether it started.
+func (p *pass) look(l *line) bool {
+	switch {
+	case !p.possible(l.kind):
+		p.refuse(l)
+	case p.depth == 0:
+		p.wake(l) // next time
+		p.touch(l)
+	default:
+		return p.try(l, l.jobs.first())
+	}
+	return false
 }
 
 // try starts a job if it ends before the head is to start, or leaves the head its
 // start at that instant.
-func (p *pass) try(l *line, e *entry) {
-	if p.depth == 0 {
-		l.parked = 0
-		return
-	}
+func (p *pass) try(l *line, e *entry) bool {
 	var claims []fleet.Claim
 	if l.limit > 0 && ending(p.now, l.limit) <= p.plan.at {
 		claims = p.fit(l.kind)
-	} else if claims = p.beside(l.kind); claims == nil {
-		claims = p.aside(l.kind)
+	} else {
+		claims = p.beside(l.kind)
 	}
 	switch {
 	case claims != nil:
 		p.start(e, claims)
-	case l.kind.full == p.grown:
-		p.park(l, p.missing(l))
+		return true
+	case l.kind.full:
+		p.rest(l, forRoom, p.missing(l))
 	default:
 		p.depth--
-		p.park(l, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
+		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
 	}
+	return false
 }
 
 // missing is why a shape does not fit now. It is worked out where it may have to
 // be told.
 func (p *pass) missing(l *line) reason.Reason {
-	if l.why.Code == reason.Resources && l.leader == l.entries[0] {
+	if l.why.Code == reason.Resources && l.leader == l.jobs.first() {
 		return l.why
+	}
+	if q := p.quickly(l.kind); q != nil {
+		return q.Missing()
 	}
 	if all := place.Missing(p.table, p.state, l.kind.shape); len(all) > 0 {
 		return all[0]
@@ -172,17 +222,12 @@ func (p *pass) missing(l *line) reason.Reason {
 // start takes a job out of the queue and holds its claims.
 func (p *pass) start(e *entry, claims []fleet.Claim) {
 	until := ending(p.now, e.line.limit)
+	if e.id == p.plan.job {
+		p.unplan()
+	}
 	p.drop(e)
 	p.hold(&run{id: e.id, claims: claims, until: until})
-	if p.after != nil {
-		if until > p.plan.at || until == never {
-			p.after.Take(p.table, claims)
-		}
-		for i := range claims {
-			pos := p.table.Find(claims[i].Node)
-			p.room.Copy(p.state, p.after, pos)
-		}
-	}
+	p.room.take(p, claims, until)
 	if until == never {
 		until = 0
 	}
@@ -193,7 +238,7 @@ func (p *pass) start(e *entry, claims []fleet.Claim) {
 type order []*line
 
 func (o order) Len() int           { return len(o) }
-func (o order) Less(i, j int) bool { return o[i].entries[0].before(o[j].entries[0]) < 0 }
+func (o order) Less(i, j int) bool { return o[i].jobs.first().before(o[j].jobs.first()) < 0 }
 func (o order) Swap(i, j int)      { o[i], o[j] = o[j], o[i] }
 func (o *order) Push(x any)        { *o = append(*o, x.(*line)) }
 func (o *order) Pop() any {
@@ -201,4 +246,24 @@ func (o *order) Pop() any {
 	l := old[len(old)-1]
 	*o = old[:len(old)-1]
 	return l
+}
+
+// room is what is free for a job that outlasts the head's instant, where that has
+// to be looked at node by node.
+type room struct {
+	after *index.State // free at that instant beside what is reserved; nil: not built
+	both  *index.State // free both now and then
+}
+
+// take counts what starts.
+func (r *room) take(p *pass, claims []fleet.Claim, until Instant) {
+	if r.after == nil {
+		return
+	}
+	if until > p.plan.at || until == never {
+		r.after.Take(p.table, claims)
+	}
+	for i := range claims {
+		r.both.Copy(p.state, r.after, p.table.Find(claims[i].Node))
+	}
 }

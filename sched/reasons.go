@@ -22,7 +22,7 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 		out = append(out, *e.gate)
 	}
 	ahead := c.ahead(e)
-	leads := !e.blocked && e.line.entries[0] == e
+	leads := !e.blocked && e.line.jobs.first() == e
 	if !leads && ahead.Code != reason.None {
 		out = append(out, ahead)
 	}
@@ -50,13 +50,13 @@ func (c *Core) ahead(e *entry) reason.Reason {
 	r := reason.Reason{Code: reason.Priority}
 	var first *entry
 	for _, l := range c.lines {
-		if len(l.entries) == 0 {
+		if l.jobs.len() == 0 {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(l.entries, e, (*entry).before)
+		i := l.jobs.ahead(e)
 		r.Ahead += i
-		if i > 0 && (first == nil || l.entries[0].before(first) < 0) {
-			first = l.entries[0]
+		if i > 0 && (first == nil || l.jobs.first().before(first) < 0) {
+			first = l.jobs.first()
 		}
 	}
 	if first == nil {
@@ -69,23 +69,22 @@ func (c *Core) ahead(e *entry) reason.Reason {
 // waits tells the first reasons that changed, by job number.
 func (c *Core) waits(now Instant) []Decision {
 	var out []Decision
-	for _, l := range c.lines {
-		first := (*entry)(nil)
-		if len(l.entries) > 0 {
-			first = l.entries[0]
-		}
+	for _, l := range c.touched {
+		l.touched = false
+		first := l.jobs.first()
 		if old := l.leader; old != nil && old != first && !old.gone && !old.blocked {
 			out = c.tell(old, now, c.ahead(old), out)
 		}
 		l.leader = first
 		switch {
 		case first == nil:
-		case l.parked == c.grown && l.why.Code != reason.None:
+		case l.rest != active && l.why.Code != reason.None:
 			out = c.tell(first, now, l.why, out)
-		case first.told == nil || l.parked == c.grown:
+		default:
 			out = c.tell(first, now, c.ahead(first), out)
 		}
 	}
+	c.touched = c.touched[:0]
 	for _, e := range c.fresh {
 		if !e.gone && !e.blocked && e.line.leader != e {
 			out = c.tell(e, now, c.ahead(e), out)
@@ -140,11 +139,7 @@ func (c *Core) promise(out []Decision) []Decision {
 	if c.plan.at != never {
 		next.At = c.plan.at
 	}
-	for _, claim := range c.plan.claims {
-		if !slices.Contains(next.Nodes, claim.Node) {
-			next.Nodes = append(next.Nodes, claim.Node)
-		}
-	}
+	next.Nodes = c.plannedNodes()
 	old := c.promised
 	if old.Job == next.Job && old.At == next.At && slices.Equal(old.Nodes, next.Nodes) {
 		return out
@@ -157,6 +152,23 @@ func (c *Core) promise(out []Decision) []Decision {
 		out = append(out, next)
 	}
 	return out
+}
+
+// plannedNodes names the nodes of the reservation, each once.
+func (c *Core) plannedNodes() (names []string) {
+	if c.plan.look != nil {
+		p := pass{Core: c}
+		for _, pos := range p.told() {
+			names = append(names, c.table.Node(int(pos)).Name)
+		}
+		return names
+	}
+	for _, claim := range c.plan.claims {
+		if !slices.Contains(names, claim.Node) {
+			names = append(names, claim.Node)
+		}
+	}
+	return names
 }
 
 func seconds(t Instant) int64 { return int64(t) / int64(time.Second) }

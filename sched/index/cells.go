@@ -53,6 +53,10 @@ type Cells struct {
 	ids  map[string]int32
 	live []*Cell // those with members, by preference
 	buf  []byte
+
+	having  [MaxDevices + 1]int // nodes by how many devices are free as a whole
+	most    int                 // the largest index of having that is not 0
+	devices int                 // free as a whole, on all nodes
 }
 
 // NewCells sorts the nodes of a state into cells.
@@ -96,6 +100,7 @@ func (c *Cells) Update(pos int) bool {
 	no, slot := c.t.page[pos].no, c.t.page[pos].slot
 	if old := c.of[pos]; old >= 0 {
 		c.all[old].leave(no, slot)
+		c.count(c.all[old], -1)
 		if c.all[old].N == 0 {
 			c.retire(c.all[old])
 		}
@@ -103,10 +108,28 @@ func (c *Cells) Update(pos int) bool {
 	c.of[pos] = next
 	if next >= 0 {
 		c.all[next].join(no, slot)
+		c.count(c.all[next], 1)
 		c.enlist(c.all[next])
 	}
 	return true
 }
+
+// count notes that a cell has one member more or less.
+func (c *Cells) count(x *Cell, n int) {
+	d := x.rank.devices
+	c.having[d] += n
+	c.devices += n * d
+	if n > 0 {
+		c.most = max(c.most, d)
+	}
+	for c.most > 0 && c.having[c.most] == 0 {
+		c.most--
+	}
+}
+
+// Devices says how many devices are free as a whole: on the node that has most of
+// them, and on all nodes that are up. What asks for more cannot be placed.
+func (c *Cells) Devices() (most, all int) { return c.most, c.devices }
 
 // Intern returns the cell that a row of a node belongs to, whether or not the node
 // is like that now.

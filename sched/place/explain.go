@@ -216,11 +216,14 @@ type share struct{ nodes, tasks, extra int }
 
 // part is the least that one node of the group has to take if the group is spread
 // over as many nodes as it may be.
-func (e *explainer) part() share {
+func (e *explainer) part() share { return e.partOf(len(e.qualifying)) }
+
+// partOf is part where so many nodes qualify.
+func (e *explainer) partOf(qualifying int) share {
 	g := e.v.g
 	n := g.MaxNodes
 	if n == 0 {
-		n = max(g.MinNodes, len(e.qualifying), 1)
+		n = max(g.MinNodes, qualifying, 1)
 	}
 	tasks := (g.Least + n - 1) / n
 	return share{nodes: 1, tasks: max(tasks, g.Each), extra: (g.TotalCount() + n - 1) / n}

@@ -77,7 +77,7 @@ func NewQuick(t *index.Table, s *index.State, cells *index.Cells, shape *class.S
 		if g.Cap > 0 {
 			q.limit = min(q.limit, g.Cap)
 		}
-		q.loose = q.part > 1 && (g.MaxNodes == 0 || g.MinNodes > 1)
+		q.loose = q.part > 1 && (g.MaxNodes == 0 || g.MinNodes > 1 && g.Cap*g.MinNodes != g.Want)
 	}
 	q.shares = shared(g)
 	partitions := shape.Partitions
@@ -112,6 +112,11 @@ func (q *Quick) Part() (tasks, nodes int) { return q.part, q.nodes }
 // Serves reports whether a node of a cell can take its part.
 func (q *Quick) Serves(id int32) bool {
 	return id >= 0 && int(q.take(id).tasks) >= q.part && q.any(q.cells.Cell(id).Class)
+}
+
+// Candidate reports whether a node of a cell could take part in the gang at all.
+func (q *Quick) Candidate(id int32) bool {
+	return id >= 0 && int(q.take(id).tasks) >= q.least && q.any(q.cells.Cell(id).Class)
 }
 
 func (q *Quick) any(class int32) bool {
@@ -180,6 +185,9 @@ func (q *Quick) Fits(avoid []uint64) (fits, sure bool) {
 
 // count says how many nodes serve, and, if they are too few, whether unlike parts might do.
 func (q *Quick) count(allowed []bool, avoid []uint64) (serve int, open bool) {
+	if most, all := q.cells.Devices(); q.v.g.OneDevices > most || q.v.g.AllDevices > all {
+		return 0, false
+	}
 	candidates, room := 0, 0
 	for _, c := range q.cells.Live() {
 		if !allowed[c.Class] {
@@ -488,4 +496,25 @@ func (q *Quick) claim(p portion) fleet.Claim {
 		}
 	}
 	return q.v.claim(0, p)
+}
+
+// Countable reports whether the gang fits exactly if as many nodes serve as it has:
+// one pool, one partition, no unlike parts.
+func (q *Quick) Countable() bool { return len(q.allowed) == 1 && !q.loose }
+
+// Claim is what the gang would take of a node that serves it now.
+func (q *Quick) Claim(pos int) (fleet.Claim, bool) {
+	if !q.Serves(q.cells.Of(pos)) {
+		return fleet.Claim{}, false
+	}
+	return q.claim(portion{pos: pos, tasks: q.part}), true
+}
+
+// ClaimOn is what it would take of a node if so much were free there, which has to
+// be enough.
+func (q *Quick) ClaimOn(pos int, row *index.Row) fleet.Claim {
+	q.v.probe = row
+	c := q.claim(portion{pos: pos, tasks: q.part})
+	q.v.probe = nil
+	return c
 }

@@ -61,6 +61,9 @@ func TestQuickAnswersAsGang(t *testing.T) {
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Fatalf("the cells place it otherwise (-nodes +cells):\n%s", diff)
 					}
+					if want == nil && !cmp.Equal(place.Missing(table, state, shape)[0], quick[key].Missing()) {
+						t.Fatalf("%+v is missing, the cells say %+v", place.Missing(table, state, shape), quick[key].Missing())
+					}
 					if fits, ok := quick[key].Fits(nil); !ok || fits != (want != nil) {
 						t.Fatalf("Fits says %v (%v), Gang %v", fits, ok, want)
 					}

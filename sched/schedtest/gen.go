@@ -50,11 +50,18 @@ func Node(t *rapid.T, name string) fleet.Node {
 	return n
 }
 
-// Nodes draws a fleet of up to 4 nodes.
+// Nodes draws a fleet of up to 4 nodes, in every second case alike ones.
 func Nodes(t *rapid.T) []fleet.Node {
 	out := make([]fleet.Node, rapid.IntRange(1, 4).Draw(t, "nodes"))
+	alike := rapid.Bool().Draw(t, "alike")
 	for i := range out {
-		out[i] = Node(t, fmt.Sprintf("n%d", i+1))
+		name := fmt.Sprintf("n%d", i+1)
+		if alike && i > 0 {
+			out[i] = out[0]
+			out[i].Name = name
+			continue
+		}
+		out[i] = Node(t, name)
 	}
 	return out
 }

@@ -1,0 +1,192 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/index"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
+
+// run is a job that holds resources.
+type run struct {
+	id     job.ID
+	claims []fleet.Claim
+	at     []int32 // position of each claim's node; -1: the table does not know it
+	until  Instant // never: no limit
+}
+
+func (r *run) compare(o *run) int {
+	return cmp.Or(cmp.Compare(r.until, o.until), cmp.Compare(r.id, o.id))
+}
+
+// holder is one claim of a run, on the node where it stands.
+type holder struct {
+	run   *run
+	claim int32
+}
+
+// ahead is how a node will be from an instant on if running jobs use their limits.
+type ahead struct {
+	from Instant
+	cell int32
+}
+
+// node is what the core knows of one node beside its description and what is free.
+type node struct {
+	held   []holder // by planned end
+	coming []ahead  // after each planned end, those without one left out
+}
+
+// settle builds what follows from the fleet anew after it changed.
+func (c *Core) settle() {
+	if !c.refitted && !c.cells.Crowded() {
+		return
+	}
+	c.refitted = false
+	c.empty = c.table.Empty(false)
+	c.state = c.empty.Clone()
+	c.nodes = make([]node, c.table.Len())
+	c.picks = place.NewPicks()
+	for _, chunk := range c.ends.chunks {
+		for _, r := range chunk {
+			c.locate(r)
+			for i, pos := range r.at {
+				if pos >= 0 {
+					c.state.Change(c.table, int(pos), &r.claims[i], 1)
+					c.nodes[pos].held = append(c.nodes[pos].held, holder{r, int32(i)})
+				}
+			}
+		}
+	}
+	c.cells = index.NewCells(c.table, c.state)
+	for pos := range c.nodes {
+		c.foretell(pos)
+	}
+	c.fleet++
+	c.log, c.freed = c.log[:0], c.freed[:0]
+	for _, k := range c.kinds {
+		k.full, k.look = false, nil
+		for _, l := range k.lines {
+			l.rest = active
+			if l.jobs.len() > 0 {
+				c.heads.fix(l)
+				c.wake(l)
+			}
+		}
+	}
+	c.shaken = true
+}
+
+// locate finds the nodes of a run's claims.
+func (c *Core) locate(r *run) {
+	r.at = slices.Grow(r.at[:0], len(r.claims))[:len(r.claims)]
+	for i := range r.claims {
+		r.at[i] = int32(c.table.Find(r.claims[i].Node))
+	}
+}
+
+// hold adds a running job.
+func (c *Core) hold(r *run) {
+	c.running[r.id] = r
+	c.ends.insert(r)
+	if c.refitted {
+		return // settle takes it
+	}
+	c.locate(r)
+	for i, pos := range r.at {
+		if pos < 0 {
+			continue
+		}
+		c.state.Change(c.table, int(pos), &r.claims[i], 1)
+		n := &c.nodes[pos]
+		at, _ := slices.BinarySearchFunc(n.held, r, func(h holder, r *run) int { return h.run.compare(r) })
+		n.held = slices.Insert(n.held, at, holder{r, int32(i)})
+	}
+	c.moved(r)
+}
+
+// unhold takes a running job away.
+func (c *Core) unhold(r *run) {
+	delete(c.running, r.id)
+	c.ends.remove(r)
+	if c.refitted {
+		return
+	}
+	for i, pos := range r.at {
+		if pos < 0 {
+			continue
+		}
+		c.state.Change(c.table, int(pos), &r.claims[i], -1)
+		n := &c.nodes[pos]
+		n.held = slices.DeleteFunc(n.held, func(h holder) bool { return h.run == r && h.claim == int32(i) })
+		c.freed = append(c.freed, pos)
+	}
+	c.moved(r)
+}
+
+// moved renews what is known of a run's nodes.
+func (c *Core) moved(r *run) {
+	for i, pos := range r.at {
+		if pos < 0 || i > 0 && pos == r.at[i-1] {
+			continue
+		}
+		c.cells.Update(int(pos))
+		c.foretell(int(pos))
+		c.log = append(c.log, pos)
+	}
+	if len(c.log) > maxLog {
+		c.log = c.log[:0]
+		c.logged++
+	}
+}
+
+// maxLog bounds how many changes of nodes are remembered for outlooks that are not
+// looked at; one that has missed more is made anew.
+const maxLog = 1 << 16
+
+// foretell works out how a node will be after each planned end.
+func (c *Core) foretell(pos int) {
+	n := &c.nodes[pos]
+	n.coming = n.coming[:0]
+	if c.cells.Of(pos) < 0 {
+		return
+	}
+	row := *c.state.Row(pos)
+	desc := c.table.Node(pos)
+	for i, h := range n.held {
+		if h.run.until == never {
+			return
+		}
+		row.Change(desc, &h.run.claims[h.claim], -1)
+		if i+1 == len(n.held) || n.held[i+1].run.until != h.run.until {
+			n.coming = append(n.coming, ahead{h.run.until, c.cells.Intern(pos, &row)})
+		}
+	}
+}
+
+// cellAt is the cell of a node at an instant.
+func (c *Core) cellAt(pos int, at Instant) int32 {
+	cell := c.cells.Of(pos)
+	for _, a := range c.nodes[pos].coming {
+		if a.from > at {
+			break
+		}
+		cell = a.cell
+	}
+	return cell
+}
+
+// rowAt is what is free on a node at an instant.
+func (c *Core) rowAt(pos int, at Instant) index.Row {
+	row := *c.state.Row(pos)
+	for _, h := range c.nodes[pos].held {
+		if h.run.until > at {
+			break
+		}
+		row.Change(c.table.Node(pos), &h.run.claims[h.claim], -1)
+	}
+	return row
+}

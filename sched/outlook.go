@@ -1,0 +1,298 @@
+package sched
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
+
+// outlook says when each node can take its part of a gang of one kind, if running
+// jobs use their limits. The gang fits from the instant on at which as many nodes as
+// it has can: nodes only become freer as long as nothing new starts.
+//
+// A job behind the head may start on any nodes as long as enough are left for the
+// head at its instant. So the head is promised an instant and a number of nodes
+// rather than names; names are told, and may change without delay.
+type outlook struct {
+	c     *Core
+	quick *place.Quick
+	need  int // nodes
+
+	when   []Instant // by position; never: not at all
+	seen   int       // entries of Core.log that are reckoned with
+	logged uint64    // Core.logged then
+
+	at          Instant // the need-th smallest of when
+	before, due int     // nodes with when < at, and ≤ at
+	avoid       []uint64
+	breaks      []int8 // by cell; scratch of avoidance
+	nth         []Instant
+}
+
+// outlookOf returns the outlook of a kind, up to date; nil if its start does not
+// depend on a number of alike nodes alone.
+func (c *Core) outlookOf(k *kind) *outlook {
+	q := c.quickly(k)
+	if q == nil || !q.Countable() {
+		return nil
+	}
+	if k.look == nil {
+		_, nodes := q.Part()
+		k.look = &outlook{c: c, quick: q, need: nodes, logged: c.logged - 1}
+	}
+	k.look.follow()
+	return k.look
+}
+
+// follow reckons with what has changed since the last time.
+func (o *outlook) follow() {
+	c := o.c
+	if o.logged != c.logged || len(c.log)-o.seen > len(c.nodes)/2 {
+		o.rebuild()
+		return
+	}
+	for _, pos := range c.log[o.seen:] {
+		was, is := o.when[pos], o.instant(int(pos))
+		if was == is {
+			continue
+		}
+		o.when[pos] = is
+		o.count(was, -1)
+		o.count(is, 1)
+	}
+	o.seen = len(c.log)
+}
+
+func (o *outlook) rebuild() {
+	c := o.c
+	o.when = slices.Grow(o.when[:0], len(c.nodes))[:len(c.nodes)]
+	o.before, o.due = 0, 0
+	for pos := range o.when {
+		o.when[pos] = o.instant(pos)
+		o.count(o.when[pos], 1)
+	}
+	o.seen, o.logged = len(c.log), c.logged
+}
+
+func (o *outlook) count(when Instant, n int) {
+	if when < o.at {
+		o.before += n
+	}
+	if when <= o.at {
+		o.due += n
+	}
+}
+
+// instant is when a node can take its part; 0: now.
+func (o *outlook) instant(pos int) Instant {
+	cell := o.c.cells.Of(pos)
+	if cell < 0 {
+		return never
+	}
+	if o.quick.Serves(cell) {
+		return 0
+	}
+	for _, a := range o.c.nodes[pos].coming {
+		if o.quick.Serves(a.cell) {
+			return a.from
+		}
+	}
+	return never
+}
+
+// start is the earliest instant at which the gang fits; never if that depends on
+// jobs without a limit.
+func (o *outlook) start() Instant {
+	if o.before < o.need && o.due >= o.need {
+		return o.at
+	}
+	if o.before == o.need { // the next smaller one
+		at := Instant(-1)
+		for _, w := range o.when {
+			if w < o.at && w > at {
+				at = w
+			}
+		}
+		o.settleAt(at)
+		return o.at
+	}
+	if len(o.when) < o.need {
+		o.settleAt(never)
+		return never
+	}
+	o.nth = append(o.nth[:0], o.when...)
+	o.settleAt(nthSmallest(o.nth, o.need-1))
+	return o.at
+}
+
+func (o *outlook) settleAt(at Instant) {
+	o.at, o.before, o.due = at, 0, 0
+	for _, w := range o.when {
+		if w < at {
+			o.before++
+		}
+		if w <= at {
+			o.due++
+		}
+	}
+}
+
+// nthSmallest is the element that sorting would put at index n; it reorders all.
+func nthSmallest(all []Instant, n int) Instant {
+	lo, hi := 0, len(all)-1
+	for lo < hi {
+		a, b, c := all[lo], all[(lo+hi)/2], all[hi]
+		pivot := max(min(a, b), min(max(a, b), c))
+		i, j := lo, hi
+		for i <= j {
+			for all[i] < pivot {
+				i++
+			}
+			for all[j] > pivot {
+				j--
+			}
+			if i <= j {
+				all[i], all[j] = all[j], all[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case n <= j:
+			hi = j
+		case n >= i:
+			lo = i
+		default:
+			return all[n]
+		}
+	}
+	return all[lo]
+}
+
+// allows reports whether claims that outlast the promised instant leave the gang
+// its start.
+func (o *outlook) allows(claims []fleet.Claim) bool {
+	slack := o.due - o.need
+	last := -1
+	for i := range claims {
+		pos := o.c.table.Find(claims[i].Node)
+		if pos == last || o.when[pos] > o.at {
+			continue // claims on one node are told together by the first
+		}
+		last = pos
+		if !o.survives(pos, claims) {
+			if slack--; slack < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// survives reports whether a node can still take its part at the promised instant
+// beside claims that hold it then.
+func (o *outlook) survives(pos int, claims []fleet.Claim) bool {
+	row := o.c.rowAt(pos, o.at)
+	desc := o.c.table.Node(pos)
+	for i := range claims {
+		if claims[i].Node == desc.Name {
+			row.Change(desc, &claims[i], 1)
+		}
+	}
+	return o.quick.Serves(o.c.cells.Intern(pos, &row))
+}
+
+// avoidance marks, by page, the nodes that the gang would lose if a job of another
+// kind took its part there, but for so many of them that it can spare.
+func (o *outlook) avoidance(q *place.Quick, spare int) []uint64 {
+	c := o.c
+	pages := c.table.Pages()
+	o.avoid = slices.Grow(o.avoid[:0], len(pages))[:len(pages)]
+	clear(o.avoid)
+	o.breaks = slices.Grow(o.breaks[:0], c.cells.Len())[:c.cells.Len()]
+	clear(o.breaks)
+	for no, p := range pages {
+		for slot, pos := range p.Nodes {
+			if o.when[pos] > o.at || !q.Serves(c.cells.Of(int(pos))) || !o.loses(q, int(pos)) {
+				continue
+			}
+			if spare > 0 {
+				spare--
+				continue
+			}
+			o.avoid[no] |= 1 << slot
+		}
+	}
+	return o.avoid
+}
+
+// loses reports whether a node like this one would be lost to the gang with a part
+// of another kind on it.
+func (o *outlook) loses(q *place.Quick, pos int) bool {
+	cell := o.c.cellAt(pos, o.at)
+	if int(cell) < len(o.breaks) && o.breaks[cell] != 0 {
+		return o.breaks[cell] > 0
+	}
+	row := o.c.rowAt(pos, o.at)
+	lost := true
+	if claim, ok := q.Claim(pos); ok {
+		row.Change(o.c.table.Node(pos), &claim, 1)
+		lost = !o.quick.Serves(o.c.cells.Intern(pos, &row))
+	}
+	if int(cell) < len(o.breaks) {
+		o.breaks[cell] = -1
+		if lost {
+			o.breaks[cell] = 1
+		}
+	}
+	return lost
+}
+
+// nodes chooses the nodes that are told: of those that can take their part at the
+// instant, as few leaves as will do.
+func (o *outlook) nodes() []int32 {
+	c := o.c
+	leaves := c.table.Leaves()
+	pages := c.table.Pages()
+	ready := make([]uint64, len(pages))
+	free := make([]int, len(leaves))
+	for no, p := range pages {
+		for slot, pos := range p.Nodes {
+			if o.when[pos] <= o.at {
+				ready[no] |= 1 << slot
+				free[p.Leaf]++
+			}
+		}
+	}
+	var out []int32
+	for need := o.need; need > 0; {
+		best := -1
+		for i, n := range free {
+			if n > 0 && (best < 0 || n >= need && (free[best] < need || n < free[best]) || n < need && free[best] < need && n > free[best]) {
+				best = i
+			}
+		}
+		take := min(free[best], need)
+		free[best] = 0
+		need -= take
+		for no := leaves[best].From; no < leaves[best].To && take > 0; no++ {
+			for m := ready[no]; m != 0 && take > 0; m &= m - 1 {
+				out = append(out, pages[no].Nodes[bits.TrailingZeros64(m)])
+				take--
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// claims takes the gang's parts from nodes as they will be at the instant.
+func (o *outlook) claims(nodes []int32) []fleet.Claim {
+	out := make([]fleet.Claim, len(nodes))
+	for i, pos := range nodes {
+		row := o.c.rowAt(int(pos), o.at)
+		out[i] = o.quick.ClaimOn(int(pos), &row)
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package place
+
+import (
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/index"
+)
+
+// Missing says what is missing for a gang that does not fit, as the function
+// Missing does, from the cells.
+func (q *Quick) Missing() reason.Reason {
+	g := q.v.g
+	tasks := max(g.Least, g.Each*g.MinNodes)
+	for _, d := range q.lacks(tasks, g.MinNodes) {
+		if d.free < d.need {
+			return reason.Reason{Code: reason.Resources, Resource: d.name, Need: int64(d.need), Free: int64(d.free)}
+		}
+	}
+	e := explainer{v: q.v}
+	need, p := e.nodes(), e.partOf(q.qualifying())
+	free, room := 0, 0
+	q.open(func(c *index.Cell) {
+		if q.v.fits(c.Pos, p.tasks, nil) {
+			free += c.N
+		}
+		room += c.N * max(0, q.v.most(c.Pos, g.Least))
+	})
+	r := reason.Reason{Code: reason.Resources, Resource: "nodes", Need: int64(need), Free: int64(free), Nodes: free}
+	if free >= need {
+		r.Resource, r.Need, r.Free = "tasks", int64(tasks), int64(min(room, tasks-1))
+	}
+	return r
+}
+
+// open calls f with the cells whose nodes qualify and admit the group beside what
+// they hold; the view looks at the cell's row meanwhile.
+func (q *Quick) open(f func(c *index.Cell)) {
+	for _, c := range q.cells.Live() {
+		if !q.any(c.Class) || c.Row.Whole > 0 || q.v.g.Whole && c.Row.Holds > 0 {
+			continue
+		}
+		q.v.probe = &c.Row
+		f(c)
+	}
+	q.v.probe = nil
+}
+
+// qualifying counts the nodes that qualify, whatever is free on them.
+func (q *Quick) qualifying() int {
+	n := 0
+	for _, c := range q.cells.Live() {
+		if q.any(c.Class) {
+			n += c.N
+		}
+	}
+	return n
+}
+
+// lack is an amount of one resource that is needed, and how much is free.
+type lack struct {
+	name       string
+	need, free resource.Amount
+}
+
+// lacks lists what so many tasks on so many nodes ask for, in the order of demands.
+func (q *Quick) lacks(tasks, nodes int) []lack {
+	g := q.v.g
+	var needs []class.Need
+	for _, n := range g.BaseDevices {
+		needs = class.Merge(needs, n, nodes)
+	}
+	for _, n := range g.StepDevices {
+		needs = class.Merge(needs, n, tasks)
+	}
+	var out []lack
+	for _, n := range needs {
+		l := lack{name: n.Name(), need: resource.Amount(n.Count)}
+		mask := q.t.Mask(n.Match)
+		q.open(func(c *index.Cell) {
+			l.free += resource.Amount(c.N * max(0, q.v.units(&c.Row, c.Pos, mask[c.Pos], n.Share)))
+		})
+		out = append(out, l)
+	}
+	vec := g.Base.Scale(nodes).Add(g.Step.Scale(tasks))
+	add := func(name string, need resource.Amount, of func(resource.Vector) resource.Amount) {
+		if need <= 0 {
+			return
+		}
+		l := lack{name: name, need: need}
+		q.open(func(c *index.Cell) { l.free = l.free.Add(max(0, of(c.Row.Free)).Mul(c.N)) })
+		out = append(out, l)
+	}
+	add("cpu", vec.CPU, func(f resource.Vector) resource.Amount { return f.CPU })
+	add("memory", vec.Memory, func(f resource.Vector) resource.Amount { return f.Memory })
+	add("disk", vec.Disk, func(f resource.Vector) resource.Amount { return f.Disk })
+	for _, x := range vec.Named {
+		add(x.Name, x.Amount, func(f resource.Vector) resource.Amount { return f.Get(x.Name) })
+	}
+	return out
+}

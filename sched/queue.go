@@ -1,0 +1,195 @@
+package sched
+
+import "slices"
+
+// fifo holds jobs in queue order. Taking the first and adding the last one cost
+// the same however many there are.
+type fifo struct {
+	buf  []*entry // sorted by before from index from on
+	from int
+}
+
+func (q *fifo) all() []*entry { return q.buf[q.from:] }
+
+func (q *fifo) len() int { return len(q.buf) - q.from }
+
+// first is the job that goes first, or nil.
+func (q *fifo) first() *entry {
+	if q.len() == 0 {
+		return nil
+	}
+	return q.buf[q.from]
+}
+
+// ahead counts the jobs before e, which may be one of them.
+func (q *fifo) ahead(e *entry) int {
+	i, _ := slices.BinarySearchFunc(q.all(), e, (*entry).before)
+	return i
+}
+
+func (q *fifo) insert(e *entry) {
+	switch i := q.ahead(e); {
+	case i == q.len():
+		q.buf = append(q.buf, e)
+	case i == 0 && q.from > 0:
+		q.from--
+		q.buf[q.from] = e
+	default:
+		q.buf = slices.Insert(q.buf, q.from+i, e)
+	}
+}
+
+func (q *fifo) remove(e *entry) {
+	i := q.ahead(e)
+	switch {
+	case i == q.len() || q.all()[i] != e:
+		return
+	case i > 0:
+		q.buf = slices.Delete(q.buf, q.from+i, q.from+i+1)
+		return
+	}
+	q.buf[q.from] = nil
+	q.from++
+	if q.from > 32 && q.from*2 > len(q.buf) {
+		n := copy(q.buf, q.buf[q.from:])
+		clear(q.buf[n:])
+		q.buf, q.from = q.buf[:n], 0
+	}
+}
+
+// heads is a heap of lines by their first jobs, the one that goes first on top. A
+// line knows its place.
+type heads []*line
+
+func (h heads) less(i, j int) bool { return h[i].jobs.first().before(h[j].jobs.first()) < 0 }
+
+func (h heads) swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// fix puts a line in its place after its first job changed, adds it if it has a job
+// and was not there, or takes it away if it has none.
+func (h *heads) fix(l *line) {
+	switch {
+	case l.jobs.len() == 0:
+		h.remove(l)
+	case l.place < 0:
+		l.place = len(*h)
+		*h = append(*h, l)
+		h.up(l.place)
+	case !h.down(l.place):
+		h.up(l.place)
+	}
+}
+
+func (h *heads) remove(l *line) {
+	i, last := l.place, len(*h)-1
+	if i < 0 {
+		return
+	}
+	if i != last {
+		h.swap(i, last)
+	}
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	l.place = -1
+	if i < last && !h.down(i) {
+		h.up(i)
+	}
+}
+
+func (h heads) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !h.less(i, parent) {
+			return
+		}
+		h.swap(i, parent)
+		i = parent
+	}
+}
+
+// down reports whether the line moved.
+func (h heads) down(i int) bool {
+	from := i
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			break
+		}
+		if child+1 < len(h) && h.less(child+1, child) {
+			child++
+		}
+		if !h.less(child, i) {
+			break
+		}
+		h.swap(i, child)
+		i = child
+	}
+	return i > from
+}
+
+// ends holds runs by planned end, then by number, in chunks, so that adding one
+// moves few.
+type ends struct {
+	chunks [][]*run
+	n      int
+}
+
+const chunk = 256
+
+func (s *ends) find(r *run) (c, i int) {
+	lo, hi := 0, len(s.chunks)
+	for lo < hi {
+		m := (lo + hi) / 2
+		if last := s.chunks[m][len(s.chunks[m])-1]; last.compare(r) < 0 {
+			lo = m + 1
+		} else {
+			hi = m
+		}
+	}
+	if lo == len(s.chunks) {
+		return lo, 0
+	}
+	i, _ = slices.BinarySearchFunc(s.chunks[lo], r, (*run).compare)
+	return lo, i
+}
+
+func (s *ends) insert(r *run) {
+	s.n++
+	c, i := s.find(r)
+	if c == len(s.chunks) {
+		if c == 0 {
+			s.chunks = append(s.chunks, append(make([]*run, 0, 2*chunk), r))
+			return
+		}
+		c--
+		i = len(s.chunks[c])
+	}
+	s.chunks[c] = slices.Insert(s.chunks[c], i, r)
+	if len(s.chunks[c]) >= 2*chunk {
+		half := append(make([]*run, 0, 2*chunk), s.chunks[c][chunk:]...)
+		clear(s.chunks[c][chunk:])
+		s.chunks[c] = s.chunks[c][:chunk]
+		s.chunks = slices.Insert(s.chunks, c+1, half)
+	}
+}
+
+func (s *ends) remove(r *run) {
+	c, i := s.find(r)
+	s.n--
+	s.chunks[c] = slices.Delete(s.chunks[c], i, i+1)
+	if len(s.chunks[c]) == 0 {
+		s.chunks = slices.Delete(s.chunks, c, c+1)
+	}
+}
+
+// all lists the runs in order.
+func (s *ends) all() []*run {
+	out := make([]*run, 0, s.n)
+	for _, c := range s.chunks {
+		out = append(out, c...)
+	}
+	return out
+}
