@@ -39,10 +39,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Users without an entry in the machine's database.
-const (
-	annaUID = 61001
-	benUID  = 61002
+// Users without an entry in the machine's database, of this process alone: other tests
+// may run beside it.
+var (
+	annaUID = 20_000 + 2*(os.Getpid()%20_000)
+	benUID  = annaUID + 1
 )
 
 // machine is a whole server with the embedded engine, as cox up runs it.
