@@ -156,7 +156,7 @@ func OpenLog(name string) (*Log, map[engine.Ref]*Life, error) {
 			l.drop(ref)
 		}
 	}
-	_ = l.reserve() // said again when it matters
+	_ = l.reserve(0) // said again when it matters
 	return l, lives, nil
 }
 
@@ -192,14 +192,15 @@ func (l *Log) drop(ref engine.Ref) {
 	delete(l.live, ref)
 }
 
-// reserve keeps room ahead of the end. It fails if the disk is full.
-func (l *Log) reserve() error {
-	if l.reserved-l.end > logReserve/2 {
+// reserve keeps room ahead of the end and of what is about to be written there. It fails
+// if the disk is full.
+func (l *Log) reserve(need int64) error {
+	if l.reserved-l.end-need > logReserve/2 {
 		return nil
 	}
-	err := unix.Fallocate(int(l.f.Fd()), unix.FALLOC_FL_KEEP_SIZE, l.end, logReserve)
+	err := unix.Fallocate(int(l.f.Fd()), unix.FALLOC_FL_KEEP_SIZE, l.end, need+logReserve)
 	if err == nil {
-		l.reserved = l.end + logReserve
+		l.reserved = l.end + need + logReserve
 	}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return err
@@ -225,13 +226,18 @@ func (l *Log) append(e Entry, launch []byte) error {
 	if launch != nil {
 		l.buf = withLaunch(l.buf, launch)
 	}
-	if err := l.reserve(); err != nil && e.Kind == EntryLaunch {
-		return err // the room that is left is for what must not fail
+	var need int64
+	if e.Kind == EntryLaunch { // the room that is left is for what must not fail
+		need = int64(len(l.buf))
+	}
+	if err := l.reserve(need); err != nil && e.Kind == EntryLaunch {
+		return err
 	}
 	n, err := l.f.WriteAt(l.buf, l.end)
 	if err != nil {
 		if n > 0 { // a part of a line would end what is read
 			_ = l.f.Truncate(l.end)
+			l.reserved = 0 // that took the reserve too
 		}
 		return err
 	}
@@ -283,7 +289,7 @@ func (l *Log) compact() {
 	}
 	_ = l.f.Close()
 	l.f, l.end, l.live, l.alive, l.reserved = next, end, live, end, 0
-	_ = l.reserve() // said again when it matters
+	_ = l.reserve(0) // said again when it matters
 }
 
 func discard(f *os.File) {

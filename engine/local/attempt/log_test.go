@@ -171,3 +171,40 @@ func TestLogOnAFullDisk(t *testing.T) {
 		}
 	}
 }
+
+// A launch that is too large for the disk takes nothing of what is reserved for what
+// must not fail.
+func TestLogKeepsItsReserve(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("no file system can be mounted: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	log, _, err := OpenLog(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	free := func() uint64 {
+		var st unix.Statfs_t
+		if err := unix.Statfs(dir, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Bfree
+	}
+	small, large := engine.Ref{Allocation: 1, Attempt: 1}, engine.Ref{Allocation: 2, Attempt: 1}
+	if err := log.Append(Entry{Kind: EntryLaunch, Ref: small, Launch: &Launch{Ref: small, Job: &job.Job{}}}); err != nil {
+		t.Fatal(err)
+	}
+	before := free()
+	err = log.Append(Entry{Kind: EntryLaunch, Ref: large, Launch: &Launch{Ref: large, Job: &job.Job{}, Script: []byte(strings.Repeat("x", 2<<20))}})
+	if !errors.Is(err, unix.ENOSPC) || free() != before {
+		t.Fatalf("%v, %d pages free, %d before", err, free(), before)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+	if err := log.Append(Entry{Kind: EntryGo, Ref: small, Started: at(1)}); err != nil {
+		t.Errorf("the start of what was launched: %v", err)
+	}
+}
