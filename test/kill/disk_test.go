@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +35,10 @@ func disk(t *testing.T, dir, size string) {
 }
 
 // fill takes all the room of a file system until it is given back.
-func fill(t *testing.T, dir string) (giveBack func()) {
+func fill(t *testing.T, dir string) (giveBack func()) { return fillBut(t, dir, 0) }
+
+// fillBut leaves some bytes free.
+func fillBut(t *testing.T, dir string, free int64) (giveBack func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")
 	f, err := os.Create(name)
@@ -47,6 +51,9 @@ func fill(t *testing.T, dir string) (giveBack func()) {
 		for unix.Fallocate(int(f.Fd()), 0, end, size) == nil {
 			end += size
 		}
+	}
+	if err := f.Truncate(max(0, end-free)); err != nil {
+		t.Error(err)
 	}
 	_ = f.Close()
 	return func() {
@@ -90,6 +97,65 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("the store: %v", err)
 	}
 	t.Logf("verified: %+v", got)
+}
+
+// There is room for what the server writes of a launch, and none for what the engine
+// has to: the job waits again, also if it may not be requeued, and runs once there is.
+func TestDiskFullAtLaunch(t *testing.T) {
+	dir := t.TempDir()
+	small := filepath.Join(dir, "small")
+	disk(t, small, diskSize)
+	s := newServer(t, filepath.Join(small, "state"), "--nodes", "4", "--gpus-per-node", "2")
+	r := &round{t: t, s: s, h: newHarm(), dir: filepath.Join(dir, "r"), rnd: rand.New(rand.NewPCG(seed, 3<<40))}
+	for i := range 4 {
+		w := &work{name: fmt.Sprintf("r0-large%d", i), stays: i%2 == 0, held: true, args: []string{"--hold"}}
+		if w.batch(5, ms(5)); i > 1 {
+			w.gang(2, 1, 5, ms(5))
+			w.args = append(w.args, "--hold")
+		}
+		w.lines = strings.Repeat(strings.Repeat("#", 1023)+"\n", 1<<10) + w.lines // more than is free
+		r.works = append(r.works, w)
+	}
+	r.outrage = func(*rand.Rand) {
+		waitFor(t, "all are submitted", func() bool {
+			for _, w := range r.jobsNow() {
+				if w.State != "PENDING" {
+					t.Errorf("%s is %s", w.Name, w.State)
+				}
+			}
+			return len(r.jobsNow()) == len(r.works)
+		})
+		giveBack := fillBut(t, small, 512<<10)
+		defer giveBack()
+		close(r.release)
+		waitFor(t, "each was refused for want of room", func() bool {
+			refused := 0
+			for _, j := range r.jobsNow() {
+				if j.State == "PENDING" && j.Attempt > 0 {
+					refused++
+				}
+			}
+			return refused == len(r.works)
+		})
+	}
+	r.release = make(chan struct{})
+	r.run()
+	if r.again < len(r.works) {
+		t.Errorf("%d attempts were made again, of %d jobs", r.again, len(r.works))
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// waitFor waits for what no event tells.
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); time.Sleep(pollEvery) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
 }
 
 // fullFor keeps a disk full until a submission has been refused, and somewhat longer.

@@ -64,16 +64,17 @@ func runLane(t *testing.T, lane uint64, rounds int) {
 
 // round is one round of work and outrages.
 type round struct {
-	t      *testing.T
-	s      *server
-	h      *harm
-	dir    string
-	number int
-	rnd    *rand.Rand
-	works  []*work
-	story  string
-	began  time.Time
-	full   bool // refusals for want of room are no defect
+	t       *testing.T
+	s       *server
+	h       *harm
+	dir     string
+	number  int
+	rnd     *rand.Rand
+	works   []*work
+	story   string
+	began   time.Time
+	full    bool          // refusals for want of room are no defect
+	release chan struct{} // closed when held work may be released; nil: at any time
 	// outrage is what happens; nil: what the seed chooses.
 	outrage func(*rand.Rand)
 	seen    int // devices that were compared
@@ -180,6 +181,9 @@ func (r *round) hand(all *sync.WaitGroup, w *work) {
 
 // meddle cancels or releases a job, and asks again until there is an answer.
 func (r *round) meddle(w *work) {
+	if r.release != nil {
+		<-r.release
+	}
 	time.Sleep(w.wait) // the moment is what is tried
 	ch := &api.Change{Verb: api.VerbRelease, Select: api.Select{IDs: []string{fmt.Sprint(w.id)}}}
 	if w.cancel {
@@ -235,6 +239,17 @@ func (r *round) releaseUnanswered() {
 			_, _ = r.s.c.Change(r.t.Context(), &api.Change{Verb: api.VerbRelease, Select: api.Select{Names: []string{w.name}}})
 		}
 	}
+}
+
+// jobsNow are the jobs that the server has in memory, as far as it answers.
+func (r *round) jobsNow() (out []api.Job) {
+	for j, err := range r.s.c.Jobs(r.t.Context(), client.Query{Select: api.Select{States: []string{"all"}}}) {
+		if err != nil {
+			return nil
+		}
+		out = append(out, j)
+	}
+	return out
 }
 
 // live are the jobs that have not ended, as a person reads them.
