@@ -67,6 +67,7 @@ func fillBut(t *testing.T, dir string, free int64) (giveBack func()) {
 // what is refused is refused, what was accepted runs once, and a launch for whose
 // records there was no room is not the job's failure.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	small := filepath.Join(dir, "small")
 	disk(t, small, diskSize)
@@ -102,6 +103,7 @@ func TestDiskFull(t *testing.T) {
 // There is room for what the server writes of a launch, and none for what the engine
 // has to: the job waits again, also if it may not be requeued, and runs once there is.
 func TestDiskFullAtLaunch(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	small := filepath.Join(dir, "small")
 	disk(t, small, diskSize)
@@ -179,6 +181,7 @@ func fullFor(r *round, dir string, more time.Duration) {
 // The disk on which jobs write is full: the job that writes is told, those that write
 // elsewhere go on, and with room again so does everything.
 func TestOutputDiskFull(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	small := filepath.Join(dir, "small")
 	disk(t, small, "size=1m")

@@ -107,7 +107,7 @@ func (r *round) judge() {
 func (r *round) jobs() map[string][]api.Job {
 	out := map[string][]api.Job{}
 	prefix := r.prefix()
-	for j, err := range r.s.c.History(r.t.Context(), client.HistoryQuery{From: r.began}) {
+	for j, err := range r.s.c.History(r.t.Context(), client.HistoryQuery{From: r.from}) {
 		if err != nil {
 			r.t.Fatal(err)
 		}

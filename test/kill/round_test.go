@@ -73,6 +73,8 @@ type round struct {
 	works   []*work
 	story   string
 	began   time.Time
+	from    time.Time     // of the history that is asked for
+	moved   bool          // the clock is no help
 	full    bool          // refusals for want of room are no defect
 	release chan struct{} // closed when held work may be released; nil: at any time
 	// outrage is what happens; nil: what the seed chooses.
@@ -85,6 +87,9 @@ func (r *round) prefix() string { return fmt.Sprintf("r%d-", r.number) }
 
 func (r *round) run() {
 	r.began = time.Now()
+	if !r.moved {
+		r.from = r.began
+	}
 	for _, d := range []string{"lock", "said", "out"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, d), 0o755); err != nil {
 			r.t.Fatal(err)

@@ -43,7 +43,13 @@ type server struct {
 // newServer starts a server. What it leaves is killed with the test.
 func newServer(t testing.TB, state string, args ...string) *server {
 	t.Helper()
-	s := &server{t: t, cox: filepath.Join(bin, "cox"), state: state, log: filepath.Join(t.TempDir(), "server.log"), args: args}
+	return newServerOf(t, filepath.Join(bin, "cox"), state, args...)
+}
+
+// newServerOf starts a server of a binary.
+func newServerOf(t testing.TB, cox, state string, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, cox: cox, state: state, log: filepath.Join(t.TempDir(), "server.log"), args: args}
 	var err error
 	s.c, err = client.New(client.Options{Socket: filepath.Join(state, "cox.sock"), Timeout: patience})
 	if err != nil {
