@@ -105,7 +105,7 @@ func TestLoadLooksInPlaces(t *testing.T) {
 
 func TestWhatIsShownCanBeRead(t *testing.T) {
 	want := Default()
-	want.Room.Memory, want.State.History = 3<<40, Duration(36*time.Hour)
+	want.Room.Memory, want.State.History = 1536<<20, Duration(36*time.Hour)
 	want.Partitions = []Partition{{Name: "p", TimeLimit: Duration(90 * time.Minute)}}
 	text, err := yaml.Marshal(want)
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
-
-	"github.com/coxswain-sched/coxswain/resource"
 )
 
 const day = 24 * time.Hour
@@ -61,7 +59,7 @@ func parseDuration(text string) (time.Duration, error) {
 		}
 	}
 	w, err := time.ParseDuration(text)
-	if err != nil || w < 0 {
+	if err != nil || w < 0 || v+w < 0 {
 		return 0, wrong
 	}
 	return v + w, nil
@@ -70,12 +68,13 @@ func parseDuration(text string) (time.Duration, error) {
 // Bytes is a size, written 512M, 64G or 1T (powers of 1024).
 type Bytes int64
 
-// String is the size with its unit.
+// String is the size with its largest unit that leaves no rest.
 func (b Bytes) String() string {
-	if b == 0 {
-		return "0"
+	n, unit := int64(b), 0
+	for n != 0 && n%1024 == 0 && unit < len("KMGTP") {
+		n, unit = n/1024, unit+1
 	}
-	return resource.FormatBytes(resource.Amount(b))
+	return strconv.FormatInt(n, 10) + "KMGTP"[max(unit-1, 0):unit]
 }
 
 // UnmarshalYAML reads a size.
