@@ -307,7 +307,11 @@ func (p *pool) hear(s *seat) {
 		in := json.NewDecoder(conn)
 		for {
 			var r attempt.Record
-			if err := in.Decode(&r); err != nil {
+			err := in.Decode(&r)
+			if err == nil && !r.Whole() {
+				err = errors.New("a record that is not complete")
+			}
+			if err != nil {
 				if !errors.Is(err, io.EOF) {
 					_ = conn.Close()
 				}

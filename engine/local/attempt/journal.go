@@ -121,6 +121,9 @@ func ReadJournal(name string, ref engine.Ref) (s *State, sat bool, err error) {
 		if err := json.Unmarshal(line, &rec); err != nil {
 			return nil, false, fmt.Errorf("%s: %w", name, err)
 		}
+		if !rec.Whole() {
+			return nil, false, fmt.Errorf("%s: a record of kind %s is not complete", name, rec.Kind)
+		}
 		if rec.Kind == KindTake {
 			sits = rec.Ref
 		}

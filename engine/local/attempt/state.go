@@ -49,6 +49,18 @@ type Record struct {
 	Unsaved bool `json:"unsaved,omitempty"`
 }
 
+// Whole reports whether a record has what its kind needs. One that has not is none of
+// ours, and is not to be applied.
+func (r *Record) Whole() bool {
+	switch r.Kind {
+	case KindTask:
+		return r.Task != nil
+	case KindState:
+		return r.State != nil
+	}
+	return true
+}
+
 // State is what is known of a node's part of an attempt: its records, folded.
 type State struct {
 	Phase   engine.Phase        `json:"phase"`
@@ -66,7 +78,7 @@ type State struct {
 	Unsaved bool                `json:"unsaved,omitempty"`
 }
 
-// Apply folds one record into the state.
+// Apply folds one record, which is Whole, into the state.
 func (s *State) Apply(r Record) {
 	s.Unsaved = r.Unsaved
 	if r.Text != "" {
