@@ -1,0 +1,118 @@
+package step
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/internal/sweep"
+)
+
+// wanted are steps with almost every field, for the allocations of TestSweepOfRequests.
+func wanted() []request {
+	return []request{
+		{Name: "train", Components: []ask{{
+			Tasks: 4, NodesMin: 2, NodesMax: 3, TasksPerNode: 2, CPUsPerTask: 2, Soft: true, NodeList: []string{"v1"}, Exclude: []string{"v3"}, Relative: 0,
+			Distribution: "cyclic", Devices: devices{Type: "h100", PerTask: 1},
+		}}, Exact: true},
+		{Components: []ask{{Group: 0, Tasks: 1, Devices: devices{Total: 1}}, {Group: 1, Tasks: 2, Overcommit: true, Devices: devices{None: true}}}, Overlap: true},
+		{Components: []ask{{Devices: devices{PerNode: 1}}}, Immediate: true},
+	}
+}
+
+// judgeRequest places a step that any text asks for. One that is made has each of its
+// ranks once, on nodes and with CPUs and devices that the job has, and is a step that
+// its nodes take.
+func judgeRequest(t *testing.T, text []byte) (made bool) {
+	t.Helper()
+	for _, a := range []*Alloc{uniform(3, 2, 4, 2), het()} {
+		var r request
+		if (frame{body: text}).decode(&r) != nil || r.check() != nil {
+			return false
+		}
+		info, err := layout(a, everything(a), r)
+		if err != nil {
+			continue
+		}
+		made = true
+		p := preparation{Info: *info, Programs: make([]program, len(info.Components))}
+		if err := p.check(a); err != nil {
+			t.Fatalf("%s is made, and its nodes refuse it: %v", text, err)
+		}
+		var ranks []int
+		for _, part := range info.Parts {
+			ranks = append(ranks, part.Ranks...)
+			have := everything(a)[info.Components[part.Component].Group]
+			i := slices.IndexFunc(a.Groups[info.Components[part.Component].Group].Parts, func(p Part) bool { return p.Node == part.Node })
+			if i < 0 || part.CPUs < 0 || part.CPUs > have[i].cpus || len(part.Devices) > len(have[i].devices) {
+				t.Fatalf("%s: part %+v of what the job does not have", text, part)
+			}
+		}
+		slices.Sort(ranks)
+		for i, rank := range ranks {
+			if rank != i {
+				t.Fatalf("%s: ranks %v", text, ranks)
+			}
+		}
+		if len(ranks) != info.Tasks {
+			t.Fatalf("%s: %d ranks of %d tasks", text, len(ranks), info.Tasks)
+		}
+	}
+	return made
+}
+
+// TestSweepOfRequests changes one place of what srun asks for at a time.
+func TestSweepOfRequests(t *testing.T) {
+	for _, r := range wanted() {
+		n, made := 0, 0
+		for c := range sweep.JSON(mustJSON(r)) {
+			n++
+			if judgeRequest(t, c.Doc) {
+				made++
+			}
+		}
+		if made == 0 {
+			t.Errorf("none of %d changes of %+v is a step", n, r)
+		}
+	}
+}
+
+// TestSweepOfPreparations changes one place of what a node is told of a step: what it
+// takes names only components, groups, nodes and ranks that there are.
+func TestSweepOfPreparations(t *testing.T) {
+	a := uniform(3, 2, 4, 2)
+	info, err := layout(a, everything(a), wanted()[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := preparation{Info: *info, Programs: []program{{Args: []string{"true"}, PerRank: map[int][]string{0: {"a"}}, Dir: "/"}}, Env: []string{"A=1"}, Limits: []limit{{1, 2}}}
+	for c := range sweep.JSON(mustJSON(p)) {
+		var got preparation
+		if json.Unmarshal(c.Doc, &got) != nil || got.check(a) != nil {
+			continue
+		}
+		for _, part := range got.Info.Parts {
+			_ = got.Programs[part.Component]
+			_ = a.Groups[got.Info.Components[part.Component].Group]
+			_ = a.Nodes[part.Node]
+			for _, rank := range part.Ranks {
+				if rank < 0 || rank >= got.Info.Tasks {
+					t.Fatalf("%s: rank %d of %d", c.What, rank, got.Info.Tasks)
+				}
+			}
+		}
+	}
+}
+
+// What a program of the job says to its supervisor in srun's name is refused, or is a
+// step of the job: see judgeRequest.
+func FuzzMessages(f *testing.F) {
+	for _, r := range wanted() {
+		f.Add(mustJSON(r))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) < 64<<10 {
+			judgeRequest(t, text)
+		}
+	})
+}
