@@ -8,10 +8,12 @@ package hardcase
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -23,8 +25,13 @@ import (
 func TestMain(m *testing.M) {
 	plane.Main(m, map[string]plane.Fault{
 		"dies after a launch": func(o *serve.Options) { o.Engine = func(e engine.Engine) engine.Engine { return diesAfterLaunch{e} } },
+		"dies before a start is written": func(o *serve.Options) {
+			o.Store = func(s store.Store) store.Store {
+				return diesBefore{s, "attempt-started", filepath.Join(filepath.Dir(o.Config.State.Dir), "diary")}
+			}
+		},
 		"dies before an end is written": func(o *serve.Options) {
-			o.Store = func(s store.Store) store.Store { return diesAtEnd{s} }
+			o.Store = func(s store.Store) store.Store { return diesBefore{s, "attempt-ended", ""} }
 		},
 	})
 }
@@ -42,11 +49,19 @@ func (e diesAfterLaunch) Launch(ctx context.Context, l *engine.Launch) error {
 	return nil
 }
 
-type diesAtEnd struct{ store.Store }
+// diesBefore dies before it writes a kind of record, and not before something stands in
+// a file of the jobs.
+type diesBefore struct {
+	store.Store
+	kind, file string
+}
 
-func (s diesAtEnd) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
+func (s diesBefore) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
 	for _, r := range recs {
-		if r.Kind == "attempt-ended" {
+		if r.Kind == s.kind {
+			for st, err := os.Stat(s.file); s.file != "" && (err != nil || st.Size() == 0); st, err = os.Stat(s.file) {
+				time.Sleep(5 * time.Millisecond) // another process writes it
+			}
 			die()
 		}
 	}

@@ -12,14 +12,16 @@ import (
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
 )
 
-// A job that ignores SIGTERM is cancelled with fifteen minutes of grace. Its GPU is not
-// given away until its process is proved gone: the next job finds the lock of the GPU
-// free.
+// A job with a process that ignores SIGTERM is cancelled with fifteen minutes of grace;
+// its script ends at once. Its GPU is not given away until that process is proved gone:
+// the next job finds the lock of the GPU free. (Fails where a node counts as empty once
+// its script has ended.)
 func TestHardCase_13_ignoresSIGTERM(t *testing.T) {
 	p := plane.New(t, nodes(1, 1)).Start()
 	diary := p.Diary("diary")
 	gpu := p.Diary("gpu").Path
-	stubborn := p.Submit("trap '"+diary.Note("deaf")+"' TERM\nexec 9<"+gpu+"\nflock -n 9 || exit 9\n"+diary.Note("holds")+"\nwhile :; do sleep 0.05; done", "--gpus=1")
+	p.Write("worker.sh", "trap '"+diary.Note("deaf")+"' TERM\nexec 9<"+gpu+"\nflock -n 9 || exit 9\n"+diary.Note("holds")+"\nwhile :; do sleep 0.05; done\n")
+	stubborn := p.Submit("sh worker.sh & wait", "--gpus=1")
 	diary.Await(1)
 	next := p.Submit("exec 9<"+gpu+"\nflock -n 9 || exit 9", "--gpus=1")
 
