@@ -17,8 +17,8 @@ import (
 // job started", or when the job runs already. The next one must not start it again, here
 // or on another node. (Fails where the engine does not know its attempts again.)
 func TestHardCase_1_launchTaken(t *testing.T) {
-	for _, fault := range []string{"dies after a launch", "dies before a start is written"} {
-		t.Run(fault, func(t *testing.T) {
+	for name, fault := range map[string]string{"taken": "dies after a launch", "runs": "dies before a start is written"} {
+		t.Run(name, func(t *testing.T) {
 			p := plane.New(t, nodes(3, 0)).StartProcess(fault)
 			diary, gate := p.Diary("diary"), p.Gate("gate")
 			const job = "1"
