@@ -34,6 +34,7 @@ const allStates = 1<<32 - 1
 
 // Bounds of what one request may name.
 const (
+	mostIDs   = 100_000   // ids, as written
 	mostTasks = 1_000_000 // tasks of arrays
 	mostSets  = 1000      // sets of tasks, 7_[1-4,9]
 )
@@ -41,6 +42,10 @@ const (
 // parseIDs reads ids of jobs: 7, 7_3, 7_[1-4,9]. What is named again is left out: a
 // large array that is named a million times would fill the memory.
 func parseIDs(texts []string) ([]slurmfmt.JobID, error) {
+	if len(texts) > mostIDs {
+		return nil, fault.New(fault.Invalid, "%d jobs are named, more than the %d that one request may name", len(texts), mostIDs).
+			Advise("name arrays whole, 7 instead of 7_0, 7_1 …, or select jobs by user, name or state")
+	}
 	var out []slurmfmt.JobID
 	type key struct {
 		job   uint64

@@ -105,6 +105,9 @@ func TestWhatIsNamedTwiceIsReadOnce(t *testing.T) {
 	if err != nil || got.Changed != 1000 {
 		t.Errorf("%+v, %v", got, err)
 	}
+	if _, err := parseIDs(make([]string, mostIDs+1)); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
+		t.Errorf("too many: %v", err)
+	}
 	var sets []string
 	for i := range mostSets + 1 {
 		sets = append(sets, fmt.Sprintf("1_[0-%d]", i+1))
