@@ -218,7 +218,8 @@ func processesOf(uid uint32) (out []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, p := range all {
 		var st unix.Stat_t
-		if unix.Stat(p, &st) == nil && st.Uid == uid {
+		// This process itself looks like his if its first thread became one of his.
+		if unix.Stat(p, &st) == nil && st.Uid == uid && filepath.Base(p) != fmt.Sprint(os.Getpid()) {
 			args, _ := os.ReadFile(p + "/cmdline")
 			out = append(out, filepath.Base(p)+" "+string(args))
 		}
