@@ -69,6 +69,13 @@ func (s *Server) isAdmin(name string, uid uint32) bool {
 		s.cfg.Group != "" && s.cfg.Users.In(name, s.cfg.Group)
 }
 
+// adminBy reports whether a token gives an administrator's rights. One that somebody
+// made for himself does so as long as he has them: who leaves the group of
+// administrators does not take them along.
+func (s *Server) adminBy(t *control.Token) bool {
+	return t.Admin && (t.By.Name != t.Name || t.By.UID != t.UID || s.isAdmin(t.Name, t.UID))
+}
+
 // stillHis makes sure that a token's user is still who he was: a number may be given
 // to somebody else once its user is removed.
 func (s *Server) stillHis(t *control.Token) error {
@@ -113,7 +120,7 @@ func (c *call) byToken(header string, o *origin) error {
 	}
 	c.id = auth.Identity{
 		Name: t.Name, UID: t.UID, GID: t.GID, Accounts: t.Accounts, Via: "token", Token: t.ID, From: o.from,
-		Admin: t.Admin,
+		Admin: c.s.adminBy(&t),
 	}
 	c.s.use(t.ID, now)
 	return nil

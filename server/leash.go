@@ -59,6 +59,9 @@ func (c *call) still() error {
 	if err := (token.Kept{Expires: t.Expires, Revoked: t.Revoked}).Valid(c.s.cfg.Now()); err != nil {
 		return unauthorized(err)
 	}
+	if c.id.Admin && !c.s.adminBy(&t) {
+		return unauthorized(auth.Unauthenticated)
+	}
 	err := c.s.stillHis(&t)
 	if fault.KindOf(err) == fault.Unavailable {
 		return nil // the system does not say just now

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // TestStreamsEndWithTheirToken takes a token back, or lets it expire, while each kind
@@ -229,5 +230,26 @@ func TestAnAdministratorIsOneAsLongAsHeIs(t *testing.T) {
 	c.id.Name, c.id.UID = "ben", 2002
 	if err := c.still(); err == nil {
 		t.Error("somebody who is no administrator any more goes on as one")
+	}
+}
+
+// TestRightsThatOneGaveHimselfEndWithHisOwn: who is no administrator any more has no
+// token of one that he made for himself. One that another made for him stays.
+func TestRightsThatOneGaveHimselfEndWithHisOwn(t *testing.T) {
+	for _, c := range []struct {
+		by     job.Actor
+		admins []string
+		want   int
+	}{
+		{job.Actor{Name: "anna", UID: 2001}, []string{"anna"}, http.StatusOK},
+		{job.Actor{Name: "anna", UID: 2001}, nil, http.StatusForbidden},
+		{job.Actor{Name: "root", UID: 0}, nil, http.StatusOK},
+	} {
+		r := start(t, newPlane(), func(cfg *Config) { cfg.Admins = c.admins })
+		secret := r.token(t, "anna", func(k *control.Token) { k.Admin, k.By = true, c.by })
+		if resp, body := r.ask(t, "GET", "/v1/audit", secret, ""); resp.StatusCode != c.want {
+			t.Errorf("made by %s, administrators %v: %s %s", c.by.Name, c.admins, resp.Status, body)
+		}
+		r.stop()
 	}
 }
