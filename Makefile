@@ -55,9 +55,14 @@ proofs: $(BIN)/.tools         ## simulation, kills, faults, hard cases, load, se
 slurm:                        ## the sbatch reader beside a real sbatch (as root: installs Debian's packages)
 	scripts/slurm/test.sh
 
-torture:                      ## the long runs: minutes to hours
+# With SEEDS it is the simulation alone, over so many seeds from SIM_SEED on; SEEDS=forever
+# never ends, nor does torture itself.
+torture:                      ## the long runs: minutes to hours, then the simulation until it is stopped
+ifndef SEEDS
 	COX_LONG=1 COX_SLURM_ALL=1 $(MAKE) unit proofs slurm RERUN=0 SEED=0
 	FUZZTIME=$(or $(FUZZTIME),20m) scripts/fuzz.sh
+endif
+	COX_SIM_SEEDS=$(or $(SEEDS),forever) COX_SIM_SEED=$(or $(SIM_SEED),100001) $(GO) test -count=1 -timeout 0 -v -run '^TestSeeds$$' ./test/simulate
 
 bench:                        ## figures of docs/benchmarks.md
 	scripts/bench.sh

@@ -137,7 +137,7 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 		return job.NodeFail, job.ByEngine, 0
 	case engine.Unready: // nothing of it began, so --no-requeue does not speak of it
 		return job.Pending, job.ByEngine, job.Requeued
-	case engine.LaunchFailed:
+	case engine.LaunchFailed, engine.Stopped: // stopped, and nobody asked: its launch was given up, and had arrived
 		if e.form.spec.Requeue {
 			return job.Pending, job.ByEngine, job.Requeued | job.LaunchFailed
 		}
@@ -178,17 +178,11 @@ func (l *loop) extend(e *entry) {
 }
 
 // resume takes up what the journal says is held: a launch is repeated where the
-// engine is not known to have begun it, and what was asked for is asked again.
+// engine is not known to have begun it, and what was asked for is asked again. What is
+// to end is not launched first: a stop that finds nothing bars it.
 func (l *loop) resume() {
 	for _, a := range l.state.led.Live() {
 		e := l.state.jobs[a.Job]
-		if e.flags&job.Configuring != 0 {
-			l.launch(e, a)
-			if planted.LaunchAgain {
-				a.Attempt++
-				l.launch(e, a)
-			}
-		}
 		switch v := e.last; {
 		case v.cancel != nil:
 			l.stop(e, v.cancel.Grace, v.cancel.Signal, "cancelled")
@@ -198,6 +192,12 @@ func (l *loop) resume() {
 			l.stop(e, l.cfg.Grace, 0, "requeued")
 		case e.state == job.Suspended:
 			l.dispatch.Suspend(reconcile.Ref(a), true)
+		case e.flags&job.Configuring != 0:
+			l.launch(e, a)
+			if planted.LaunchAgain {
+				a.Attempt++
+				l.launch(e, a)
+			}
 		}
 	}
 }

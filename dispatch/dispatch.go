@@ -74,15 +74,22 @@ type Load func(context.Context) (*engine.Launch, error)
 // Launch starts an attempt. refused is called, from a goroutine of the dispatcher,
 // if the engine does not take it, has nothing of it and never will.
 func (d *Dispatcher) Launch(ref engine.Ref, load Load, refused func(error)) {
+	var given error // why it was given up: a stop is on its way, so it is not launched again
 	d.push(ref, call{"launch", func(ctx context.Context) error {
-		err := d.launch(ctx, ref, load)
-		switch {
-		case err == nil || d.comes(ref, "forget"): // which fences it
-			return nil
-		case fault.KindOf(err) == fault.Unavailable && !d.comes(ref, "stop"):
-			return err
+		if given == nil {
+			err := d.launch(ctx, ref, load)
+			switch {
+			case err == nil || d.comes(ref, "forget"): // which fences it
+				return nil
+			case fault.KindOf(err) == fault.Unavailable && !d.comes(ref, "stop"):
+				return err
+			}
+			if nothing, err := d.nothing(ctx, ref, err); !nothing {
+				return err
+			}
+			given = err
 		}
-		return d.giveUp(ctx, ref, err, refused)
+		return d.bar(ctx, ref, given, refused)
 	}})
 }
 
@@ -105,25 +112,30 @@ func (d *Dispatcher) launch(ctx context.Context, ref engine.Ref, load Load) erro
 	return d.cfg.Engine.Launch(ctx, l)
 }
 
-// giveUp finds out what the engine has of a launch that is not repeated. Nothing, and
-// never anything, is a refusal.
-func (d *Dispatcher) giveUp(ctx context.Context, ref engine.Ref, why error, refused func(error)) error {
+// nothing finds out whether the engine has nothing of a launch that is not repeated,
+// so that it may be given up.
+func (d *Dispatcher) nothing(ctx context.Context, ref engine.Ref, why error) (bool, error) {
 	r, err := d.cfg.Engine.Inspect(ctx, ref)
 	switch {
 	case err == nil && (d.comes(ref, "stop") || fault.KindOf(why) == fault.Conflict):
 		d.cfg.Log.Info("the engine has it already", "ref", ref, "phase", r.Phase, "launch", why)
-		return nil // its reports say what becomes of it
+		return false, nil // its reports say what becomes of it
 	case err == nil:
-		return fault.New(fault.Unavailable, "launch was answered with an error, yet something of it exists: %w", why)
+		return false, fault.New(fault.Unavailable, "launch was answered with an error, yet something of it exists: %w", why)
 	case fault.KindOf(err) != fault.NotFound:
-		return fault.New(fault.Unavailable, "%w; and whether it exists is not known: %w", why, err)
+		return false, fault.New(fault.Unavailable, "%w; and whether it exists is not known: %w", why, err)
 	}
 	if d.cfg.Leads != nil {
 		if err := d.cfg.Leads(ctx); err != nil {
-			return fault.New(fault.Unavailable, "%w; and whether it may be given up is not known: %w", why, err)
+			return false, fault.New(fault.Unavailable, "%w; and whether it may be given up is not known: %w", why, err)
 		}
 	}
-	err = d.cfg.Engine.Stop(ctx, ref, engine.Stop{Reason: "its launch was given up"})
+	return true, nil
+}
+
+// bar sees to it that a launch that was given up never begins. That is a refusal.
+func (d *Dispatcher) bar(ctx context.Context, ref engine.Ref, why error, refused func(error)) error {
+	err := d.cfg.Engine.Stop(ctx, ref, engine.Stop{Reason: "its launch was given up"})
 	switch {
 	case err == nil:
 		d.cfg.Log.Info("a launch arrived after it was given up and is ended", "ref", ref, "launch", why)

@@ -41,12 +41,29 @@ func (d *disk) Lead(ctx context.Context, who string) (uint64, error) {
 	return v.(uint64), nil
 }
 
-// Read fails in the middle where the opening of the server is to fail.
+// Read reads the journal: when a server opens, and when it does not know whether a
+// write that failed is durable. It may fail, in its middle where there is one.
 func (d *disk) Read(ctx context.Context, after uint64, f func(store.Record) error) error {
 	if err := d.alive(); err != nil {
 		return err
 	}
-	return d.Store.Read(ctx, after, f)
+	d.w.mu.Lock()
+	key := d.w.number(d.s.name + " reads the journal")
+	d.w.mu.Unlock()
+	left := -1
+	if d.w.fault(ReadFails, key) { // nothing else moves in the meantime
+		left = d.w.dice.stream("read", key).n(4)
+	}
+	err := d.Store.Read(ctx, after, func(r store.Record) error {
+		if left--; left == -1 {
+			return errIO
+		}
+		return f(r)
+	})
+	if err == nil && left >= 0 {
+		return errIO
+	}
+	return err
 }
 
 func (d *disk) alive() error {

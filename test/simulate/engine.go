@@ -151,7 +151,12 @@ func (d *driver) Nodes(ctx context.Context) ([]fleet.Node, error) {
 
 // Launch is engine.Engine's.
 func (d *driver) Launch(ctx context.Context, l *engine.Launch) error {
-	_, err := d.call(ctx, "launch", l.Ref, func(e *fake.Engine) (any, error) { return nil, e.Launch(context.Background(), l) }, nil)
+	_, err := d.call(ctx, "launch", l.Ref, func(e *fake.Engine) (any, error) { return nil, e.Launch(context.Background(), l) },
+		func(_ any, err error) {
+			if err != nil && fault.KindOf(err) != fault.Unavailable { // it may be given up now
+				d.w.tell(model.Heard{Epoch: d.s.epoch, Ref: l.Ref, Refused: true})
+			}
+		})
 	return err
 }
 
@@ -170,7 +175,13 @@ func (d *driver) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 
 // Inspect is engine.Engine's.
 func (d *driver) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
-	v, err := d.call(ctx, "inspect", ref, func(e *fake.Engine) (any, error) { return e.Inspect(context.Background(), ref) }, nil)
+	v, err := d.call(ctx, "inspect", ref, func(e *fake.Engine) (any, error) { return e.Inspect(context.Background(), ref) },
+		func(v any, err error) {
+			if err == nil {
+				r := v.(engine.Report)
+				d.w.tell(model.Heard{Epoch: d.s.epoch, Ref: ref, Report: &r, Aside: true})
+			}
+		})
 	if err != nil {
 		return engine.Report{}, err
 	}

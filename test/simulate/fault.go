@@ -46,6 +46,7 @@ const (
 	ProjectFails
 	ProjectFailsAfter
 	OpenFails
+	ReadFails
 	// Of the server.
 	CrashBefore
 	CrashAfter
@@ -78,7 +79,7 @@ var kinds = [Faults]struct {
 	ReportDoubled:    {"a report comes twice", 20},
 	ReportsReordered: {"a report overtakes another", 20},
 	ReportStale:      {"an old report comes again", 12},
-	ReportOldAttempt: {"a report of an earlier attempt comes again", 12},
+	ReportOldAttempt: {"a report of an earlier attempt comes again", 40},
 	ReportStrange:    {"a report names an attempt that nobody knows", 6},
 	ReportWrongJob:   {"a report names another job", 8},
 
@@ -92,18 +93,19 @@ var kinds = [Faults]struct {
 	WorkResists:   {"work does not end when it is told to", 40},
 
 	DiskError:         {"a write fails before it is durable", 6},
-	DiskErrorAfter:    {"a write fails after it was durable", 0},
-	DiskFull:          {"the disk is full", 3},
+	DiskErrorAfter:    {"a write fails after it was durable", 6},
+	DiskFull:          {"the disk is full", 4},
 	DiskSlow:          {"a write takes long", 6},
 	BlobFails:         {"a script cannot be written", 20},
 	ProjectFails:      {"the projection cannot be written", 12},
 	ProjectFailsAfter: {"the projection is written and it is said that it was not", 12},
-	OpenFails:         {"a server cannot read its store", 50},
+	OpenFails:         {"a server cannot take the lead", 50},
+	ReadFails:         {"the journal cannot be read", 60},
 
 	CrashBefore:      {"a server is killed before a write", 4},
 	CrashAfter:       {"a server is killed after a write", 4},
 	CrashAnywhere:    {"a server is killed", 0},
-	Followed:         {"a server is followed in the middle of a write", 3},
+	Followed:         {"a server is followed in the middle of a write", 4},
 	FollowedAnywhere: {"a server is followed", 0},
 	ClockForward:     {"the clock jumps forward", 0},
 	ClockBack:        {"the clock jumps back", 0},

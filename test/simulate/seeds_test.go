@@ -2,6 +2,7 @@ package simulate_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -12,63 +13,106 @@ import (
 	"github.com/coxswain-sched/coxswain/test/simulate"
 )
 
+// seeds is how many worlds are run where nobody says otherwise.
+const seeds = 2_000
+
 // told is how many failures are shortened and told.
-const told = 2
+const told = 3
 
 // TestSeeds runs worlds with everything that goes wrong in them. COX_SIM_SEEDS says
-// how many, COX_SIM_SEED with which to begin.
+// how many ("forever": until it is stopped), COX_SIM_SEED with which to begin.
 func TestSeeds(t *testing.T) {
-	n, first := number(t, "COX_SIM_SEEDS", 300), number(t, "COX_SIM_SEED", 1)
-	var mu sync.Mutex
-	events, short, bad := 0, 0, 0
-	var faults [simulate.Faults]int
-	next := first
+	first := number(t, "COX_SIM_SEED", 1)
+	many := seeds
+	if testing.Short() {
+		many = 300
+	}
+	s := sweep{first: first, next: first, last: first + number(t, "COX_SIM_SEEDS", uint64(many))}
 	t.Run("worlds", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				for {
-					mu.Lock()
-					seed := next
-					next++
-					mu.Unlock()
-					if seed >= first+n {
-						return
-					}
-					r := bubble(t, simulate.Options{Seed: seed})
-					mu.Lock()
-					events += r.Events
-					if r.Events < 200 {
-						short++
-					}
-					for f, k := range r.Faults {
-						faults[f] += k
-					}
-					if len(r.Broken) > 0 {
-						bad++
-						t.Errorf("seed %d: %v", seed, r.Broken[0])
-					}
-					tell := len(r.Broken) > 0 && bad <= told
-					mu.Unlock()
-					if tell {
-						short := simulate.Shrink(r, func(o simulate.Options) simulate.Result { return bubble(t, o) }, 300)
-						t.Log(short.Tell())
-					}
+				for s.one(t) {
 				}
 			})
 		}
 	})
-	var b strings.Builder
-	for f, k := range faults {
-		fmt.Fprintf(&b, "\n%8d  %s", k, simulate.Fault(f))
+	t.Log(s.String())
+	if s.next-first < 1000 || s.bad > 0 {
+		return
 	}
-	t.Logf("%d seeds from %d on, %d events, %d runs with less than 200, %d broke a promise%s", n, first, events, short, bad, b.String())
+	for f, n := range s.faults { // a thousand times in 10,000 seeds
+		if 10*uint64(n) < s.next-first {
+			t.Errorf("%s: only %d times in %d seeds", simulate.Fault(f), n, s.next-first)
+		}
+	}
+}
+
+// sweep counts what happens in many worlds.
+type sweep struct {
+	mu                sync.Mutex
+	first, next, last uint64
+	events, less, bad int
+	faults            [simulate.Faults]int
+}
+
+// one runs the next seed; false: there is none.
+func (s *sweep) one(t *testing.T) bool {
+	s.mu.Lock()
+	seed := s.next
+	if seed >= s.last {
+		s.mu.Unlock()
+		return false
+	}
+	s.next++
+	if n := seed - s.first; n > 0 && n%10_000 == 0 {
+		t.Log(s.String())
+	}
+	s.mu.Unlock()
+	r := bubble(t, simulate.Options{Seed: seed})
+	if s.count(t, &r) {
+		short := simulate.Shrink(r, func(o simulate.Options) simulate.Result { return bubble(t, o) }, 300)
+		t.Log(short.Tell())
+	}
+	return true
+}
+
+// count notes a run, and reports whether its story is to be told.
+func (s *sweep) count(t *testing.T, r *simulate.Result) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events += r.Events
+	for f, n := range r.Faults {
+		s.faults[f] += n
+	}
+	if len(r.Broken) == 0 {
+		if r.Events < 200 {
+			s.less++
+		}
+		return false
+	}
+	s.bad++
+	t.Errorf("seed %d: %v", r.Seed, r.Broken[0])
+	return s.bad <= told
+}
+
+// String is what was done so far.
+func (s *sweep) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d seeds from %d on, %d events, %d runs with less than 200, %d broke a promise", s.next-s.first, s.first, s.events, s.less, s.bad)
+	for f, n := range s.faults {
+		fmt.Fprintf(&b, "\n%8d  %s", n, simulate.Fault(f))
+	}
+	return b.String()
 }
 
 func number(t *testing.T, name string, otherwise uint64) uint64 {
 	text := os.Getenv(name)
-	if text == "" {
+	switch text {
+	case "":
 		return otherwise
+	case "forever":
+		return math.MaxUint32
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // TestSeedsOnSQLite runs some of the seeds on the store that a server really has.
 func TestSeedsOnSQLite(t *testing.T) {
-	n, first := number(t, "COX_SIM_SEEDS", 2000)/100, number(t, "COX_SIM_SEED", 1)
+	n, first := min(number(t, "COX_SIM_SEEDS", 5000)/100, 200), number(t, "COX_SIM_SEED", 1)
 	for seed := first; seed < first+n; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -82,7 +82,7 @@ func (st *watch) send(ev engine.Event) {
 	defer w.mu.Unlock()
 	r := &ev.Report
 	key := w.number(fmt.Sprintf("%s hears that %s is %s", st.s.name, r.Ref, r.Phase))
-	st.last = max(st.last, w.now()+w.latency(key))
+	st.last = max(st.last+1, w.now()+w.latency(key))
 	w.stand(st.s, key, st.last, func(key string) { st.arrive(key, ev) })
 }
 

@@ -82,6 +82,7 @@ type attempt struct {
 
 	launched bool
 	lost     bool     // the engine forgot it with all it knew
+	ghost    bool     // it had begun before that and was launched again: nobody could know
 	failed   bool     // its launch failed part-way
 	begun    bool     // its barrier was opened
 	began    []string // nodes on which its commands ever began
@@ -89,6 +90,8 @@ type attempt struct {
 
 	heard *engine.Report // the last word with a proof of its end
 	provedTo,
+	refusedTo,
+	asideTo, // as provedTo, in an answer that need not be acted on
 	unknownTo uint64 // the newest leader that has the proof, or heard that the engine has nothing
 }
 

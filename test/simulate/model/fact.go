@@ -123,6 +123,12 @@ type (
 		Epoch  uint64
 		Ref    engine.Ref
 		Report *engine.Report
+		// Refused: with a nil Report, that a launch was answered with a definite error;
+		// what there is of the attempt may be ended, and nothing is proved.
+		Refused bool
+		// Aside: it is an answer to a question about something else, on which the leader
+		// may act, or wait for the report that comes by itself.
+		Aside bool
 	}
 
 	// Asked: somebody asks the control plane for something. N is unlike every other.

@@ -267,13 +267,14 @@ func (m *Model) ended(r *store.Record, p *payload) {
 // mayFree checks that nothing lives on what is freed, and that there was a proof.
 func (m *Model) mayFree(r *store.Record, a *attempt, p *payload) {
 	switch {
+	case a.ghost:
 	case len(a.lives) > 0 && a.failed && !a.begun:
 		m.broken(Whole, "undone", "%s failed to start and is given up (record %d), and what was set up of it is still there on %s", a.title(), r.Seq, names(a.lives))
 	case len(a.lives) > 0 && !a.begun:
 		m.broken(Whole, "undone", "%s is given up before it began (record %d), and part of it is there on %s", a.title(), r.Seq, names(a.lives))
 	case len(a.lives) > 0:
 		m.broken(Ledger, "unproved", "%s is said to have ended (record %d) and lives on %s", a.title(), r.Seq, names(a.lives))
-	case a.provedTo != r.Epoch && a.unknownTo != r.Epoch:
+	case a.provedTo != r.Epoch && a.unknownTo != r.Epoch && a.asideTo != r.Epoch:
 		m.broken(Ledger, "unproved", "%s is freed (record %d), and leader %d has no proof of its end", a.title(), r.Seq, r.Epoch)
 	case a.heard != nil && a.unknownTo != r.Epoch && (a.heard.Cause != p.Report.Cause || a.heard.Exit != p.Report.Exit):
 		m.broken(Ledger, "stale", "%s ended (%s, %s), and record %d says otherwise (%s, %s)", a.title(), a.heard.Cause, a.heard.Exit, r.Seq, p.Report.Cause, p.Report.Exit)

@@ -53,6 +53,7 @@ func (f Called) tell(m *Model) {
 	}
 	switch {
 	case a.job.ending() || len(a.lives) == 0: // what is not there may be barred
+	case a.refusedTo >= f.Epoch: // its launch was refused and is given up
 	case f.Epoch < m.epoch:
 		m.broken(Owner, "fenced", "leader %d, which leader %d has followed, ends %s", f.Epoch, m.epoch, a.title())
 	default:
@@ -63,10 +64,16 @@ func (f Called) tell(m *Model) {
 func (f Heard) tell(m *Model) {
 	a := m.of(f.Ref)
 	switch {
+	case f.Refused:
+		a.refusedTo = max(a.refusedTo, f.Epoch)
 	case f.Report == nil:
 		a.unknownTo = max(a.unknownTo, f.Epoch)
 	case f.Report.Phase == engine.Ended && f.Report.Gone:
-		a.provedTo = max(a.provedTo, f.Epoch)
+		if f.Aside {
+			a.asideTo = max(a.asideTo, f.Epoch)
+		} else {
+			a.provedTo = max(a.provedTo, f.Epoch)
+		}
 		a.heard = f.Report
 	}
 }

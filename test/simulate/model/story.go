@@ -79,6 +79,9 @@ func (f Called) String() string {
 }
 
 func (f Heard) String() string {
+	if f.Refused {
+		return fmt.Sprintf("leader %d hears that the launch of attempt %s is refused", f.Epoch, f.Ref)
+	}
 	if f.Report == nil {
 		return fmt.Sprintf("leader %d hears that the engine has no attempt %s", f.Epoch, f.Ref)
 	}

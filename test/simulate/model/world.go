@@ -18,6 +18,7 @@ func (f Machine) tell(m *Model) {
 func (f Launched) tell(m *Model) {
 	a := m.of(f.Ref)
 	m.mayLaunch(a, &f)
+	a.ghost = a.ghost || a.lost && a.begun
 	a.launched, a.failed, a.begun, a.lost = true, false, false, false
 	a.began = nil
 	if a.claims == nil {
@@ -47,7 +48,7 @@ func (m *Model) mayLaunch(a *attempt, f *Launched) {
 		return
 	}
 	for _, b := range m.live {
-		if b != a && b.job == a.job && len(b.lives) > 0 {
+		if b != a && b.job == a.job && len(b.lives) > 0 && !b.ghost {
 			m.broken(Ledger, "twice", "%s is launched while attempt %s lives on %s", a.title(), b.ref, names(b.lives))
 		}
 	}
@@ -73,7 +74,7 @@ func (f Began) tell(m *Model) {
 	}
 	m.keep(a)
 	if n := m.nodes[f.Node]; n != nil {
-		l := weigh(f.Node, m.live, func(a *attempt) bool { return slices.Contains(a.lives, f.Node) })
+		l := weigh(f.Node, m.live, func(a *attempt) bool { return slices.Contains(a.lives, f.Node) && !(a.ghost && a.freed) })
 		if over := l.over(n); over != "" {
 			m.broken(Ledger, "capacity", "%s begins on %s, where %s", a.title(), f.Node, over)
 		}
