@@ -78,6 +78,7 @@ func TestParseWhen(t *testing.T) {
 	for _, s := range []string{
 		"", "now+", "foo", "25:00", "20.01.27", "2027-13-01", "2027-02-29", "tomorrow+1hour", "16:00+1hour",
 		"now+1fortnight", "uptime", "1767225600", "13:00pm", "12:60", "16:00 17:00", "now 5", "0230", "now+99999999999weeks",
+		"9999-01-01", "uts99999999999", "2262-01-01",
 	} {
 		if got, err := ParseWhen(s, now); err == nil {
 			t.Errorf("ParseWhen(%q) = %v, want an error", s, got)

@@ -11,8 +11,17 @@ const WhenForms = "HH:MM[:SS] [AM|PM], MMDD[YY], MM/DD[/YY][-HH:MM[:SS]], YYYY-M
 
 // ParseWhen reads the time of --begin and --deadline. Times of day that have
 // passed mean tomorrow, dates without a year that have passed mean next year.
-// The result is in now's time zone.
+// The result is in now's time zone, and in the year 2261 at the latest: later ones
+// cannot be counted in nanoseconds.
 func ParseWhen(s string, now time.Time) (time.Time, error) {
+	t, err := parseWhen(s, now)
+	if err == nil && t.UTC().Year() > 2261 {
+		return time.Time{}, wrong(s, "is later than the year 2261, the last one that is known here")
+	}
+	return t, err
+}
+
+func parseWhen(s string, now time.Time) (time.Time, error) {
 	words := strings.Fields(strings.ToLower(s))
 	if len(words) == 0 {
 		return time.Time{}, wrong(s, "is not a time (forms: %s)", WhenForms)

@@ -44,6 +44,9 @@ func (p *parser) when(v value) time.Time {
 		return time.Time{}
 	}
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		if t.UTC().Year() > 2261 { // as ParseWhen says it
+			p.fail(v, "write an earlier time", "%q is later than the year 2261, the last one that is known here", short(s))
+		}
 		return t
 	}
 	t, err := slurmfmt.ParseWhen(s, p.opts.Now)
