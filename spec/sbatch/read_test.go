@@ -206,6 +206,11 @@ func FuzzRead(f *testing.F) {
 	} {
 		f.Add(s)
 	}
+	for i, h := range readHeaders(f) { // of public scripts, a few short ones
+		if text := strings.Join(h.Lines, "\n") + "\n"; i%8 == 0 && len(text) < 500 {
+			f.Add(text)
+		}
+	}
 	f.Fuzz(func(t *testing.T, lines string) {
 		if len(lines) > 4096 {
 			return
