@@ -106,6 +106,7 @@ func (s *Server) parse(id auth.Identity, req *submission) (*parsed, error) {
 	if err != nil {
 		return nil, err
 	}
+	delete(p.spec.Source.Given, "wrap") // it is the script, which is not for everybody as options are
 	p.spec.Provenance = req.Provenance
 	p.umask(req.Umask)
 	s.filter(p)

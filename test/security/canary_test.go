@@ -24,6 +24,7 @@ var canaries = map[string]string{
 	"env":    "c4n4ry-of-a-submitted-environment",
 	"export": "c4n4ry-of-an-export",
 	"script": "c4n4ry-in-a-script",
+	"wrap":   "c4n4ry-in-a-wrapped-command",
 	"mail":   "c4n4ry-of-the-mail-relay",
 	"body":   "c4n4ry-in-a-body-that-is-refused",
 }
@@ -117,6 +118,10 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 		return err == nil && strings.Contains(string(b), "up")
 	})
 	<-asked // the relay refused the password
+	wrapped := m.submit(owner, &api.Submit{
+		Text: "#!/bin/sh\n# This script was created by sbatch --wrap.\n\necho " + canaries["wrap"] + "\n", File: "wrap", Dir: dir,
+		Args: []string{"--hold", "--wrap=echo " + canaries["wrap"]},
+	})
 
 	// Requests that fail, with secrets where they do not belong.
 	for _, header := range []string{secret, "Token " + secret, "Bearer " + secret + "x", "Bearer" + secret} {
@@ -137,6 +142,11 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	other := &identity{name: "another", url: m.url, secret: theirs, client: http.DefaultClient}
 	for _, r := range m.routes(other) {
 		method, path, _ := strings.Cut(r, " ")
+		for _, n := range []string{number, wrapped} {
+			if _, text := ask(t, other, method, strings.ReplaceAll(path, "{job}", n), ""); strings.Contains(path, "{job}") && len(found(text)) > 0 {
+				t.Errorf("%s tells another user secrets of %v of job %s", r, found(text), n)
+			}
+		}
 		path = strings.NewReplacer("{job}", number, "{node}", "127.0.0.1", "{name}", "cmdline", "{id}", "x").Replace(path)
 		if _, text := ask(t, other, method, path, ""); len(found(text)) > 0 {
 			t.Errorf("%s tells another user secrets of %v", r, found(text))
