@@ -65,6 +65,10 @@ var kinds = []struct {
 	{"chatty", func(w *work, _ *rand.Rand) { w.batch(2000, 0, "-width", "80") }},
 	{"chorus", func(w *work, _ *rand.Rand) { w.gang(2, 1, 500, ms(0), "-width", "80") }},
 	{"requeue", func(w *work, _ *rand.Rand) { w.batch(20, ms(30)) }},
+	{"family", func(w *work, _ *rand.Rand) { // what prints outlives its parent, if nobody ends it
+		w.batch(30, ms(30))
+		w.lines = "setsid " + strings.TrimPrefix(w.lines, "exec ") + " &\nwait $!"
+	}},
 	{"stays", func(w *work, _ *rand.Rand) {
 		w.batch(20, ms(30))
 		w.stays = true
