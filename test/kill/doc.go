@@ -23,4 +23,8 @@
 // The seed is fixed; COX_KILL_SEED chooses another one and COX_LONG=1 runs 500 rounds
 // with stops of a minute. What a round does is chosen by the seed, when exactly it hits
 // is not: the machine's scheduler has a part in it. A loss of power is not tried.
+//
+// What was tried to see it fail: without the search for what a dead supervisor left
+// (engine/local/bury.go) a job's next attempt meets the one before; with launches that
+// have no room taken for failed ones (control/report.go) TestDiskFullAtLaunch fails.
 package killtest
