@@ -309,10 +309,12 @@ func (s *state) applyUpdate(r *store.Record, staged any) error {
 		return err
 	}
 	s.depend.remove(e)
+	s.depend.named(s, e) // the name that it leaves
 	s.forms.release(e.form)
 	e.form, e.owned = f, pack(&o, &f.def)
 	e.ask(&o)
 	s.depend.add(e)
+	s.depend.named(s, e)
 	if v.MaxRunning != nil && e.array != nil {
 		s.limit(e.array, *v.MaxRunning, r.Seq)
 	}

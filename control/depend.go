@@ -117,11 +117,17 @@ func (d *depends) changed(s *state, e *entry) {
 			s.regate(s.jobs[id])
 		}
 	}
-	if d.name != nil && e.state.Final() {
-		for _, o := range d.name[d.nameOf(e)] {
-			if o.singleton() {
-				s.regate(o)
-			}
+	d.named(s, e)
+}
+
+// named has the jobs asked anew that wait for others of a job's name.
+func (d *depends) named(s *state, e *entry) {
+	if d.name == nil {
+		return
+	}
+	for _, o := range d.name[d.nameOf(e)] {
+		if o.singleton() {
+			s.regate(o)
 		}
 	}
 }
@@ -146,18 +152,38 @@ func (d *depends) remember(id job.ID, index uint32, f eligible.Fate) {
 // knows reports whether the fate of a job, of a task or of a whole array can be told
 // from memory.
 func (s *state) knows(ref job.JobRef) bool {
-	if s.depend.past[ref.Job] != nil {
+	a, past := s.arrays.m[ref.Job], s.depend.past[ref.Job]
+	if a == nil {
+		return past != nil || s.jobs[ref.Job] != nil && ref.Task == nil
+	}
+	if ref.Task == nil && a.tasks == len(a.spec.Indices) {
 		return true
 	}
-	a := s.arrays.m[ref.Job]
-	switch {
-	case a == nil:
-		return s.jobs[ref.Job] != nil && ref.Task == nil
-	case ref.Task == nil:
-		return a.tasks == len(a.spec.Indices)
+	found := false
+	for i, index := range a.spec.Indices {
+		if ref.Task != nil && *ref.Task != index {
+			continue
+		}
+		if _, left := past.at(index); !left && s.jobs[a.first+job.ID(i)] == nil {
+			return false // it left memory when nobody depended on it
+		}
+		found = true
 	}
-	i, ok := slices.BinarySearch(a.spec.Indices, *ref.Task)
-	return ok && s.jobs[a.first+job.ID(i)] != nil
+	return found
+}
+
+// learn adds what was looked up of jobs that others depend on.
+func (d *depends) learn(found map[job.ID]*past) {
+	for id, p := range found {
+		if len(d.on[id]) == 0 {
+			continue
+		}
+		for index, f := range *p {
+			if _, known := d.past[id].at(index); !known {
+				d.remember(id, index, f)
+			}
+		}
+	}
 }
 
 // look yields the fates that a reference stands for.
@@ -206,7 +232,8 @@ func (p *past) each(task *uint32, yield func(eligible.Fate) bool) {
 	}
 }
 
-// earlier reports whether an earlier job of the same name and user has not ended.
+// earlier reports whether another job of the same name and user runs, or an earlier one
+// waits: one that runs again has its old number and finds others running.
 func (s *state) earlier(e *entry) bool {
 	d := &s.depend
 	if d.name == nil {
@@ -218,7 +245,9 @@ func (s *state) earlier(e *entry) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(d.name[d.nameOf(e)], func(o *entry) bool { return o.id < e.id && !o.state.Final() })
+	return slices.ContainsFunc(d.name[d.nameOf(e)], func(o *entry) bool {
+		return o != e && (o.state.Holds() || o.state == job.Pending && o.id < e.id)
+	})
 }
 
 // circle reports whether a job would wait for itself if it depended on d.

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -152,6 +153,75 @@ func TestSingletonWaitsForEarlierJobsOfTheName(t *testing.T) {
 	v := b.launched(second)
 	b.hand.end(v, engine.Stopped, 0)
 	b.launched(third)
+}
+
+// TestSingletonAfterARename gives a waiting job another name, and a running one the
+// name of a job that waits.
+func TestSingletonAfterARename(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	alone := job.Dependency{Clauses: []job.DependencyClause{{Kind: job.Singleton}}}
+	first := b.submit(gang(1, 1))
+	second := b.submit(depending(alone))
+	b.launched(first)
+	b.waits(second, reason.Dependency)
+	other := "another"
+	if err := ask(t.Context(), b.ctl, first, control.Update{Name: &other}); err != nil {
+		t.Fatal(err)
+	}
+	b.launched(second)
+}
+
+// TestSingletonAfterARequeue lets the first of two run again while the second runs.
+func TestSingletonAfterARequeue(t *testing.T) {
+	b := open(t, newHand(1, 8))
+	alone := job.Dependency{Clauses: []job.DependencyClause{{Kind: job.Singleton}}}
+	first := b.submit(depending(alone))
+	second := b.submit(depending(alone))
+	b.finish(first, 0)
+	v := b.launched(second)
+	if err := ask(t.Context(), b.ctl, first, control.Requeue{}); err != nil {
+		t.Fatal(err)
+	}
+	b.waits(first, reason.Dependency)
+	b.hand.start(v)
+	b.hand.end(v, engine.Exited, 0)
+	b.until(first, "at attempt 2", func(v control.View) bool { return v.Job.Attempt == 2 })
+}
+
+// TestADependencyOnAnArrayOfWhichAPartIsKnown has a task leave memory before anybody
+// depends on the array, and another while somebody depends on a task.
+func TestADependencyOnAnArrayOfWhichAPartIsKnown(t *testing.T) {
+	b := openWith(t, newHand(1, 8), control.Config{Keep: time.Nanosecond, Project: time.Millisecond})
+	s := gang(1, 1)
+	s.Array = &job.ArraySpec{Text: "1-3", Indices: []uint32{1, 2, 3}, Step: 1}
+	array := b.submit(s)
+	end := func(id job.ID, exit int) {
+		v := b.launched(id)
+		b.hand.start(v)
+		b.hand.end(v, engine.Exited, exit)
+		for deadline := time.Now().Add(2 * time.Minute); slices.Contains(b.ctl.Tasks(array), id); {
+			if err := b.ctl.Check(t.Context()); err != nil || time.Now().After(deadline) {
+				t.Fatalf("job %d is still in memory: %v", id, err)
+			}
+		}
+	}
+	end(array, 7) // nobody depends on it
+	two := uint32(2)
+	b.submit(depending(job.Dependency{Clauses: []job.DependencyClause{{Kind: job.AfterAny, Jobs: []job.JobRef{{Job: array, Task: &two}}}}}))
+	end(array+1, 0)
+	b.waits(b.submit(depending(on(job.AfterOK, array))), reason.DependNever)
+}
+
+// TestAfterUnderAClockThatWasSetBack: what has started has started.
+func TestAfterUnderAClockThatWasSetBack(t *testing.T) {
+	c := newClock()
+	b := openWith(t, newHand(1, 8), control.Config{Clock: c})
+	first := b.submit(gang(1, 1))
+	v := b.launched(first)
+	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
+	b.until(first, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.pass(c, -24*time.Hour)
+	b.launched(b.submit(depending(on(job.After, first))))
 }
 
 func TestAJobThatLeftMemoryCanBeDependedOn(t *testing.T) {

@@ -149,11 +149,7 @@ func (s *state) applySubmitted(r *store.Record, staged any) error {
 		s.queue(e)
 	}
 	s.forms.release(v.form)
-	for id, p := range v.past {
-		if len(s.depend.on[id]) > 0 && s.depend.past[id] == nil {
-			s.depend.past[id] = p
-		}
-	}
+	s.depend.learn(v.past)
 	s.counts.submitted += uint64(n)
 	return nil
 }

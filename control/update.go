@@ -96,11 +96,7 @@ func (l *loop) askUpdate(w *wish, e *entry, req *request, u Update) error {
 	o.Array = nil // an array has it once
 	v.Own, v.Spec = &o, mustJSON(&bare)
 	l.stageFor(req, kindUpdate, e.id, w.by, v, func() {
-		for id, p := range w.past {
-			if len(l.state.depend.on[id]) > 0 && l.state.depend.past[id] == nil {
-				l.state.depend.past[id] = p
-			}
-		}
+		l.state.depend.learn(w.past)
 	})
 	return nil
 }

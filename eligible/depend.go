@@ -142,7 +142,7 @@ func begun(fates iter.Seq[Fate], delay time.Duration, now time.Time) Judgement {
 			last = at
 		}
 	}
-	if until := last.Add(delay); !last.IsZero() && until.After(now) {
+	if until := last.Add(delay); delay > 0 && !last.IsZero() && until.After(now) { // a clock set back undoes no start
 		return Judgement{Verdict: Waits, Until: until}
 	}
 	return Judgement{}
