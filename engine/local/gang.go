@@ -29,7 +29,8 @@ type gang struct {
 	cause   engine.Cause // as decided here; empty: the head's
 	text    string
 	asked   *engine.Stop // the first Stop
-	ended   bool         // everything is gone
+	askedAt time.Time
+	ended   bool // everything is gone
 	late    *time.Timer
 }
 
@@ -190,6 +191,11 @@ func (g *gang) follow() {
 			return
 		}
 	}
+	// The other nodes may have heard of it before the head, whose script then ends with an
+	// error because they do.
+	if g.asked != nil && g.cause == "" && head.failed() && !head.state.Ended.Before(g.askedAt) {
+		g.cause, g.text = engine.Stopped, g.asked.Reason
+	}
 	if head.state.Phase >= engine.Ending || head.dead {
 		g.endOthers(attempt.Command{Op: attempt.OpStop, Grace: g.launch.Grace, Cause: cmp.Or(head.state.Cause, engine.NodeLost)})
 	}
@@ -240,7 +246,7 @@ func (g *gang) tooLate() {
 // stop is engine.Stop for this attempt.
 func (g *gang) stop(s engine.Stop) {
 	if g.asked == nil {
-		g.asked = &s
+		g.asked, g.askedAt = &s, time.Now().Round(0)
 	}
 	if g.decided == "" {
 		g.cause, g.text = engine.Stopped, s.Reason
