@@ -91,7 +91,8 @@ func (c *caller) run(n int) {
 }
 
 func (c *caller) submit(name string, held bool) {
-	c.do(op{name: name, in: input{Verb: submit, Held: held, Comment: name}}, func(context.Context) (output, job.ID) {
+	// A supervisor that a loaded machine keeps from answering makes the job wait again.
+	c.do(op{name: name, in: input{Verb: submit, Held: held, Again: true, Comment: name}}, func(context.Context) (output, job.ID) {
 		args := []string{"--job-name=" + name, "--comment=" + name, "--no-requeue"}
 		if held {
 			args = append(args, "--hold")
