@@ -173,6 +173,7 @@ func (m *machine) wipe() {
 	m.life.Add(1)
 	m.world.Wipe()
 	clear(m.phases)
+	clear(m.old) // what was said of an earlier life does not come again
 	m.w.tell(model.Amnesia{})
 }
 
