@@ -23,6 +23,9 @@ func (q *fifo) first() *entry {
 
 // ahead counts the jobs before e, which may be one of them.
 func (q *fifo) ahead(e *entry) int {
+	if n := q.len(); n > 0 && q.all()[n-1].before(e) < 0 {
+		return n // as most are
+	}
 	i, _ := slices.BinarySearchFunc(q.all(), e, (*entry).before)
 	return i
 }

@@ -20,6 +20,8 @@ type Shape struct {
 	Partitions []string // any of these holds the whole gang; empty: every node will do
 	Groups     []Group
 	Key        string // equal for equal shapes
+
+	plain *plain // nil: not of that form
 }
 
 // Group is one compiled task group. A node that runs t of its tasks and gives x
@@ -62,6 +64,7 @@ type Need struct {
 type Interner struct {
 	shapes map[string]*Shape
 	recent map[*job.Spec]*Shape // of specifications that were asked for: jobs that are alike share theirs
+	plain  map[plain]*Shape
 	next   int
 }
 
@@ -69,7 +72,7 @@ const maxRecent = 4096
 
 // NewInterner returns an empty interner.
 func NewInterner() *Interner {
-	return &Interner{shapes: map[string]*Shape{}, recent: map[*job.Spec]*Shape{}}
+	return &Interner{shapes: map[string]*Shape{}, recent: map[*job.Spec]*Shape{}, plain: map[plain]*Shape{}}
 }
 
 // Shape returns the shape of a specification, which is not written any more.
@@ -77,11 +80,27 @@ func (in *Interner) Shape(spec *job.Spec) *Shape {
 	if s := in.recent[spec]; s != nil {
 		return s
 	}
-	s := in.shape(spec)
+	s := in.quickly(spec)
 	if len(in.recent) >= maxRecent {
 		clear(in.recent)
 	}
 	in.recent[spec] = s
+	return s
+}
+
+func (in *Interner) quickly(spec *job.Spec) *Shape {
+	p, ok := plainly(spec)
+	if !ok {
+		return in.shape(spec)
+	}
+	if s := in.plain[p]; s != nil {
+		return s
+	}
+	s := in.shape(spec)
+	if s.plain == nil {
+		s.plain = &p
+		in.plain[p] = s
+	}
 	return s
 }
 
@@ -100,6 +119,9 @@ func (in *Interner) shape(spec *job.Spec) *Shape {
 // Forget drops a shape that no job has any longer.
 func (in *Interner) Forget(s *Shape) {
 	delete(in.shapes, s.Key)
+	if s.plain != nil {
+		delete(in.plain, *s.plain)
+	}
 	clear(in.recent)
 }
 
