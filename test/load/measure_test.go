@@ -86,9 +86,10 @@ func descriptors(t *testing.T, pid int) int64 {
 const mib = 1 << 20
 
 // bounds say how much more the last shift may take than the second, in parts of a
-// hundred and beyond that. At the end the heap holds a window of 4,096 to 8,192 events,
-// some hundred bytes each, and nothing else that varies; what is taken within a shift
-// depends on when the collector and the checkpoints come.
+// hundred and beyond that. At the end two things vary in the heap that are bounded
+// elsewhere: a window of 4,096 to 8,192 events (3 MiB), and the states that nodes once
+// had, which the core keeps until it knows more than 4,192 (9 MiB). What is taken within
+// a shift depends on when the collector and the checkpoints come.
 var bounds = []struct {
 	what   string
 	of     func(*figures) int64
@@ -96,7 +97,7 @@ var bounds = []struct {
 	beyond int64
 	unit   int64
 }{
-	{"heap at its end, KiB", func(f *figures) int64 { return f.heap }, 5, 3 * mib, 1 << 10},
+	{"heap at its end, KiB", func(f *figures) int64 { return f.heap }, 5, 12 * mib, 1 << 10},
 	{"goroutines at its end", func(f *figures) int64 { return f.goroutines }, 0, 2, 1},
 	{"descriptors at its end", func(f *figures) int64 { return f.endFDs }, 0, 3, 1},
 	{"most descriptors", func(f *figures) int64 { return f.fds }, 25, 16, 1},
