@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -71,9 +72,27 @@ func (l *loop) commit() error {
 		}
 		if !l.doubt {
 			l.take()
+			l.reconsider()
 		}
 	}
 	return nil
+}
+
+// reconsider takes back starts that could not be written and that the ledger refuses
+// by now, because a node was lost meanwhile. The core decides anew.
+func (l *loop) reconsider() {
+	s := l.state
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.batch = slices.DeleteFunc(l.batch, func(b staged) bool {
+		h, ok := b.val.(held)
+		if !ok || s.led.Verify(&h.Allocation) == nil {
+			return false
+		}
+		s.events = append(s.events, sched.Released{Job: h.Allocation.Job})
+		s.queue(s.jobs[h.Allocation.Job])
+		return true
+	})
 }
 
 // write makes the batch durable, applies it and answers. It is not done if that is to

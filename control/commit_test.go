@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -19,10 +20,12 @@ import (
 type shaky struct {
 	*store.Memory
 	mu     sync.Mutex
-	before error // Append fails with it and writes nothing
-	after  error // Append fails with it once it has written
-	read   error // Read fails with it
-	tries  int   // of Append with records
+	before error         // Append fails with it and writes nothing
+	after  error         // Append fails with it once it has written
+	read   error         // Read fails with it
+	only   string        // the kind of record that before is about; empty: every
+	tries  int           // of Append with records
+	failed chan struct{} // told when before was met; nil: nobody
 }
 
 func (s *shaky) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
@@ -31,7 +34,10 @@ func (s *shaky) Append(ctx context.Context, epoch uint64, recs []store.Record) (
 	if len(recs) > 0 {
 		s.tries++
 	}
-	if s.before != nil {
+	if s.before != nil && (s.only == "" || slices.ContainsFunc(recs, func(r store.Record) bool { return r.Kind == s.only })) {
+		if s.failed != nil {
+			s.failed <- struct{}{}
+		}
 		return 0, s.before
 	}
 	last, err := s.Memory.Append(ctx, epoch, recs)
@@ -96,6 +102,32 @@ func TestAWriteThatFailedAndIsDurableIsNotRepeated(t *testing.T) {
 	}
 	b.reopen()
 	b.state(id, job.Pending)
+}
+
+// TestAStartThatWasNotWrittenIsDecidedAnew: while it could not be written, its node went
+// down. Seen to fail without reconsider: the start was written, and launched there.
+func TestAStartThatWasNotWrittenIsDecidedAnew(t *testing.T) {
+	b, st, c := openShaky(t)
+	st.only, st.failed = "allocation-held", make(chan struct{}, 1000)
+	st.fail(errDisk, nil, nil)
+	id := b.submit(gang(1, 8))
+	<-st.failed
+	is := func(state fleet.NodeState) {
+		b.hand.mu.Lock()
+		b.hand.nodes[0].State = state
+		b.hand.mu.Unlock()
+		if err := b.ctl.NodeIs(t.Context(), b.hand.nodes[0].Name, state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is(fleet.Down)
+	st.fail(nil, nil, nil)
+	b.until(id, "waiting for the node", func(v control.View) bool { return v.Why.Code == reason.NodeDown })
+	if got, want := b.kinds(), []string{"submitted"}; !slices.Equal(got, want) {
+		t.Errorf("the journal has %v, want %v", got, want)
+	}
+	is(fleet.Up)
+	b.passUntil(c, time.Minute, id, job.Running)
 }
 
 // TestAWriteOfWhichNobodyKnows fails in a way that leaves open whether it is durable,

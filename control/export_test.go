@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -73,6 +74,17 @@ func (c *Control) RefuseStarts(ctx context.Context, node string) error {
 		n := l.nodes[node]
 		n.Devices = nil
 		l.state.led.SetNode(n)
+		answer(nil)
+	})
+}
+
+// NodeIs has the engine's word that a node is in another state.
+func (c *Control) NodeIs(ctx context.Context, node string, state fleet.NodeState) error {
+	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+		n := l.nodes[node]
+		n.State = state
+		l.nodes[node] = n
+		l.tellNode(node)
 		answer(nil)
 	})
 }

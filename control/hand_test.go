@@ -47,8 +47,13 @@ func newHand(nodes, gpus int) *hand {
 func (h *hand) Info(context.Context) (engine.Info, error) {
 	return engine.Info{Name: "hand", Abilities: engine.Abilities{Gang: engine.GangStrict, Placed: true}}, nil
 }
-func (h *hand) Nodes(context.Context) ([]fleet.Node, error) { return h.nodes, nil }
-func (h *hand) Close() error                                { return nil }
+func (h *hand) Nodes(context.Context) ([]fleet.Node, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.nodes), nil
+}
+
+func (h *hand) Close() error { return nil }
 
 func (h *hand) Launch(_ context.Context, l *engine.Launch) error {
 	h.mu.Lock()
