@@ -47,6 +47,7 @@ func newHand(nodes, gpus int) *hand {
 func (h *hand) Info(context.Context) (engine.Info, error) {
 	return engine.Info{Name: "hand", Abilities: engine.Abilities{Gang: engine.GangStrict, Placed: true}}, nil
 }
+
 func (h *hand) Nodes(context.Context) ([]fleet.Node, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
