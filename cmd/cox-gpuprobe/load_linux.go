@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/ebitengine/purego"
@@ -19,6 +20,8 @@ var places = []string{
 
 // load opens the library, or the one named, and binds its functions.
 func load(library string) (*nvml, *probe.Error) {
+	runtime.LockOSThread() // what dlerror says is the thread's own
+	defer runtime.UnlockOSThread()
 	tried := places
 	if library != "" {
 		tried = []string{library}
