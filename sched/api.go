@@ -10,6 +10,7 @@
 package sched
 
 import (
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -34,6 +35,8 @@ type (
 		Priority int64     // larger goes first
 		At       Instant   // breaks ties of priority: earlier goes first; then the smaller number
 	}
+	// PolicySet replaces the rules of the site, for what waits and what runs.
+	PolicySet struct{ Policy *account.Policy } // shared, never written; nil: none
 	// Withdrawn takes a job out of the queue.
 	Withdrawn struct{ Job job.ID }
 	// Blocked keeps a queued job from being considered, for a reason that the core
@@ -51,6 +54,7 @@ type (
 		Spec   *job.Spec
 		Claims []fleet.Claim
 		Until  Instant // when its time limit ends it; 0: no limit
+		Began  Instant // when it was started
 	}
 	// Extended changes when a running job's limit ends it.
 	Extended struct {
@@ -65,6 +69,7 @@ type (
 func (NodeSet) event()     {}
 func (NodeRemoved) event() {}
 func (Submitted) event()   {}
+func (PolicySet) event()   {}
 func (Withdrawn) event()   {}
 func (Blocked) event()     {}
 func (Unblocked) event()   {}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -50,6 +51,9 @@ type Core struct {
 	picks  *place.Picks
 	shapes *class.Interner
 
+	policy *account.Policy // nil: none
+	terms  map[termsKey]*terms
+
 	queued  map[job.ID]*entry
 	lines   map[lineKey]*line
 	kinds   []*kind
@@ -78,6 +82,7 @@ type Core struct {
 // entry is a queued job.
 type entry struct {
 	id       job.ID
+	spec     *job.Spec
 	line     *line
 	priority int64
 	at       Instant
@@ -90,14 +95,14 @@ type entry struct {
 
 // before is the order of the queue.
 func (e *entry) before(o *entry) int {
-	return cmp.Or(cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id))
+	return cmp.Or(cmp.Compare(o.line.key.terms.tier, e.line.key.terms.tier), cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id))
 }
 
 // New returns a core that knows no node and no job.
 func New(cfg Config) *Core {
 	return &Core{
 		cfg: cfg, table: index.NewTable(), shapes: class.NewInterner(),
-		queued: map[job.ID]*entry{}, lines: map[lineKey]*line{}, byShape: map[*class.Shape]*kind{}, running: map[job.ID]*run{},
+		terms: map[termsKey]*terms{}, queued: map[job.ID]*entry{}, lines: map[lineKey]*line{}, byShape: map[*class.Shape]*kind{}, running: map[job.ID]*run{},
 		refitted: true,
 	}
 }
@@ -136,6 +141,8 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 		}
 	case Submitted:
 		c.submit(e)
+	case PolicySet:
+		c.setPolicy(e.Policy)
 	case Withdrawn:
 		c.withdraw(e.Job)
 	case Blocked:
@@ -165,7 +172,7 @@ func (c *Core) submit(s Submitted) {
 	if c.running[s.Job] != nil {
 		return // it holds resources: control tells Released before it queues a job again
 	}
-	e := &entry{id: s.Job, priority: s.Priority, at: s.At}
+	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, at: s.At}
 	if old := c.queued[s.Job]; old != nil {
 		e.told, e.since = old.told, old.since
 		c.drop(old)
@@ -227,7 +234,7 @@ func (c *Core) restore(r Restored) {
 	if c.running[r.Job] != nil {
 		c.release(r.Job)
 	}
-	c.hold(&run{id: r.Job, claims: r.Claims, until: orNever(r.Until)})
+	c.hold(&run{id: r.Job, spec: r.Spec, terms: c.termsOf(r.Spec), claims: r.Claims, began: r.Began, until: orNever(r.Until)})
 	c.shaken, c.dirty = true, true
 }
 
@@ -235,7 +242,9 @@ func (c *Core) extend(x Extended) {
 	if r := c.running[x.Job]; r != nil && r.until != orNever(x.Until) {
 		before := len(c.freed)
 		c.unhold(r)
-		c.hold(&run{id: r.id, claims: r.claims, until: orNever(x.Until)})
+		next := *r
+		next.at, next.until = nil, orNever(x.Until)
+		c.hold(&next)
 		c.freed = c.freed[:before] // nothing became free
 		c.shaken, c.dirty = true, true
 	}
@@ -244,6 +253,7 @@ func (c *Core) extend(x Extended) {
 func (c *Core) release(id job.ID) {
 	if r := c.running[id]; r != nil {
 		c.unhold(r)
+		c.unuse(r.terms)
 		c.shaken, c.dirty = true, true
 	}
 }

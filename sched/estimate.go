@@ -16,7 +16,9 @@ import (
 func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant, claims []fleet.Claim, why []reason.Reason) {
 	c.settle()
 	shape := class.Compile(spec)
-	e := &entry{priority: priority, at: now, id: 1<<63 - 1}
+	terms := c.termsOf(spec)
+	defer c.unuse(terms)
+	e := &entry{spec: spec, line: &line{key: lineKey{terms: terms}}, priority: priority, at: now, id: 1<<63 - 1}
 	ahead := c.ahead(e)
 	if ahead.Code != reason.None {
 		why = append(why, ahead)

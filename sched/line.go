@@ -34,6 +34,7 @@ type line struct {
 type lineKey struct {
 	shape *class.Shape
 	limit time.Duration
+	terms *terms
 }
 
 // rest is what a line rests for.
@@ -65,12 +66,14 @@ type kind struct {
 // member.
 func (c *Core) lineOf(spec *job.Spec) *line {
 	shape := c.shapes.Shape(spec)
-	key := lineKey{shape, max(spec.TimeLimit, 0)}
+	key := lineKey{shape, max(spec.TimeLimit, 0), c.termsOf(spec)}
 	l := c.lines[key]
 	if l == nil {
 		l = &line{key: key, kind: c.kindOf(shape), limit: key.limit, place: -1}
 		l.kind.lines = append(l.kind.lines, l)
 		c.lines[key] = l
+	} else {
+		c.unuse(key.terms) // a line uses its terms once
 	}
 	l.members++
 	return l
@@ -94,6 +97,7 @@ func (c *Core) leave(l *line) {
 	}
 	c.heads.remove(l)
 	delete(c.lines, l.key)
+	c.unuse(l.key.terms)
 	k := l.kind
 	i := slices.Index(k.lines, l)
 	k.lines = slices.Delete(k.lines, i, i+1)
@@ -104,6 +108,11 @@ func (c *Core) leave(l *line) {
 		delete(c.byShape, k.shape)
 		c.shapes.Forget(k.shape)
 	}
+}
+
+// before is the order of lines by their first jobs.
+func (l *line) before(o *line) bool {
+	return l.jobs.first().before(o.jobs.first()) < 0
 }
 
 // insert adds a job to its line. A first one is looked at, unless its kind is known

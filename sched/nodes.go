@@ -13,6 +13,9 @@ import (
 // run is a job that holds resources.
 type run struct {
 	id     job.ID
+	spec   *job.Spec // nil: not known
+	terms  *terms
+	began  Instant
 	claims []fleet.Claim
 	at     []int32 // position of each claim's node; -1: the table does not know it
 	until  Instant // never: no limit

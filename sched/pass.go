@@ -225,8 +225,9 @@ func (p *pass) start(e *entry, claims []fleet.Claim) {
 	if e.id == p.plan.job {
 		p.unplan()
 	}
+	terms := p.termsOf(e.spec)
 	p.drop(e)
-	p.hold(&run{id: e.id, claims: claims, until: until})
+	p.hold(&run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, until: until})
 	p.room.take(p, claims, until)
 	if until == never {
 		until = 0
@@ -238,7 +239,7 @@ func (p *pass) start(e *entry, claims []fleet.Claim) {
 type order []*line
 
 func (o order) Len() int           { return len(o) }
-func (o order) Less(i, j int) bool { return o[i].jobs.first().before(o[j].jobs.first()) < 0 }
+func (o order) Less(i, j int) bool { return o[i].before(o[j]) }
 func (o order) Swap(i, j int)      { o[i], o[j] = o[j], o[i] }
 func (o *order) Push(x any)        { *o = append(*o, x.(*line)) }
 func (o *order) Pop() any {

@@ -64,7 +64,7 @@ func (q *fifo) remove(e *entry) {
 // line knows its place.
 type heads []*line
 
-func (h heads) less(i, j int) bool { return h[i].jobs.first().before(h[j].jobs.first()) < 0 }
+func (h heads) less(i, j int) bool { return h[i].before(h[j]) }
 
 func (h heads) swap(i, j int) {
 	h[i], h[j] = h[j], h[i]

@@ -30,6 +30,7 @@ var may = map[string][]string{
 	"slurmfmt":   {"hostlist", "fault"},
 	"job":        {"resource", "reason"},
 	"fleet":      {"resource"},
+	"account":    {"resource"},
 	"eligible":   {"job", "reason"},
 	"ledger":     {"job", "fleet", "resource", "fault"},
 	"event":      {},
@@ -38,25 +39,25 @@ var may = map[string][]string{
 	"engine":     {"engine", "job", "fleet", "resource", "reason", "fault", "hostlist", "slurmfmt", "launch", "step"},
 	"step":       {"step", "job", "fleet", "resource", "fault", "hostlist", "slurmfmt", "engine/local/visible"},
 	"spec":       {"spec", "job", "resource", "fault", "hostlist", "slurmfmt"},
-	"admit":      {"job", "fault", "slurmfmt"},
+	"admit":      {"account", "job", "fault", "slurmfmt"},
 	"advise":     {"engine", "job", "fleet", "fault", "resource", "spec", "hostlist", "slurmfmt"},
 	"dispatch":   {"engine", "fault", "job"},
 	"reconcile":  {"engine", "ledger", "job", "fault"},
-	"control":    {"advise", "dispatch", "eligible", "engine", "event", "fault", "fleet", "hostlist", "job", "ledger", "reason", "reconcile", "resource", "sched", "store"},
-	"api":        {"api", "job", "fleet", "reason", "resource", "fault", "hostlist", "slurmfmt"},
+	"control":    {"account", "advise", "dispatch", "eligible", "engine", "event", "fault", "fleet", "hostlist", "job", "ledger", "reason", "reconcile", "resource", "sched", "store"},
+	"api":        {"account", "api", "job", "fleet", "reason", "resource", "fault", "hostlist", "slurmfmt"},
 	"auth":       {"auth", "fault", "job"},
-	"config":     {"fault", "hostlist", "resource", "spec"},
+	"config":     {"account", "fault", "hostlist", "resource", "spec"},
 	"provenance": {"job", "fault"},
 	"notify":     {"job", "fault"},
 	"health":     {"engine"},
-	"show":       {"api", "show", "fault", "fleet", "hostlist", "job", "reason", "resource", "slurmfmt"},
-	"face":       {"api", "face", "fault", "hostlist", "job", "reason", "slurmfmt", "spec"},
+	"show":       {"account", "api", "show", "fault", "fleet", "hostlist", "job", "reason", "resource", "slurmfmt"},
+	"face":       {"account", "api", "face", "fault", "hostlist", "job", "reason", "slurmfmt", "spec"},
 }
 
 // never lists imports from outside that have no place in the pure packages.
 var never = []string{"net/http", "os/exec", "database/sql", "log/slog", "k8s.io/", "math/rand", "modernc.org/"}
 
-var pure = []string{"resource", "reason", "job", "fleet", "eligible", "ledger", "sched"}
+var pure = []string{"account", "resource", "reason", "job", "fleet", "eligible", "ledger", "sched"}
 
 type source struct {
 	dir  string // slash-separated, from the root of the repository

@@ -1,0 +1,89 @@
+package sched
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// terms is what the site's policy says of jobs that are alike to it. Every line and
+// every run has one; without a policy there is only one, which says nothing.
+type terms struct {
+	key  termsKey
+	uses int // lines and runs
+
+	tier int32 // larger is considered first, whatever the priority
+}
+
+// termsKey is all that the policy looks at in a job beside its shape and limit.
+type termsKey struct {
+	account, user, qos, partition string
+}
+
+// termsOf returns the terms of a job and counts one more use.
+func (c *Core) termsOf(spec *job.Spec) *terms {
+	var key termsKey
+	if c.policy != nil && spec != nil {
+		key = termsKey{account: spec.Account, user: spec.Owner.User, qos: spec.QOS}
+		if len(spec.Partitions) > 0 {
+			key.partition = spec.Partitions[0]
+		}
+	}
+	t := c.terms[key]
+	if t == nil {
+		t = &terms{key: key}
+		c.compile(t)
+		c.terms[key] = t
+	}
+	t.uses++
+	return t
+}
+
+// unuse counts one use less.
+func (c *Core) unuse(t *terms) {
+	if t.uses--; t.uses == 0 {
+		delete(c.terms, t.key)
+	}
+}
+
+// compile works out what the policy says for a key.
+func (c *Core) compile(t *terms) {
+	if c.policy == nil {
+		return
+	}
+	for i := range c.policy.Partitions {
+		if p := &c.policy.Partitions[i]; p.Name == t.key.partition {
+			t.tier = p.Tier
+		}
+	}
+}
+
+// entries lists what is queued by number.
+func (c *Core) entries() []*entry {
+	return slices.SortedFunc(maps.Values(c.queued), func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
+}
+
+// setPolicy changes the rules for everything that waits and runs.
+func (c *Core) setPolicy(p *account.Policy) {
+	c.policy = p
+	for _, e := range c.entries() {
+		line := e.line
+		if !e.blocked {
+			c.remove(e)
+		}
+		e.line = c.lineOf(e.spec)
+		c.leave(line)
+		if !e.blocked {
+			c.insert(e)
+		}
+	}
+	for _, r := range c.ends.all() {
+		old := r.terms
+		r.terms = c.termsOf(r.spec)
+		c.unuse(old)
+	}
+	c.shaken, c.dirty = true, true
+}
