@@ -91,6 +91,9 @@ func (l *loop) wait() error {
 		return nil
 	}
 	d := compareEach
+	if next := l.core.Next(); next > 0 {
+		d = min(d, max(time.Duration(int64(next)-now.UnixNano()), 0))
+	}
 	if len(l.state.timers) > 0 {
 		d = min(d, max(time.Duration(l.state.timers[0].at-now.UnixNano()), 0))
 	}

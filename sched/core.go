@@ -117,6 +117,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 	for _, e := range events {
 		out = c.apply(now, e, out)
 	}
+	c.ring(now)
 	if !c.dirty {
 		return out
 	}

@@ -55,6 +55,9 @@ type Sim struct {
 	order []job.ID
 	queue agenda
 	seq   int
+
+	waiting int // submitted and not started
+	idle    int // steps in a row for which nothing was planned
 }
 
 type state struct {
@@ -78,6 +81,7 @@ func (s *Sim) Submit(j Job) {
 	}
 	s.jobs[j.ID] = &state{Job: j, Outcome: Outcome{Job: j.ID}}
 	s.order = append(s.order, j.ID)
+	s.waiting++
 	s.at(j.Submit, sched.Submitted{Job: j.ID, Spec: j.Spec, Priority: j.Priority, At: sched.Instant(j.Submit)})
 }
 
@@ -109,10 +113,9 @@ func (s *Sim) Outcomes() []Outcome {
 // Step goes on to the next planned instant and lets everything happen that is
 // planned for it. It returns false if nothing is planned.
 func (s *Sim) Step() bool {
-	if len(s.queue) == 0 {
+	if !s.advance() {
 		return false
 	}
-	s.Now = s.queue[0].when
 	var events []sched.Event
 	for len(s.queue) > 0 && s.queue[0].when == s.Now {
 		e := heap.Pop(&s.queue).(item).event
@@ -133,6 +136,28 @@ func (s *Sim) Step() bool {
 	return true
 }
 
+// maxIdle bounds how often in a row the core is stepped for the sake of time alone
+// after all that was planned has happened: what waits then may wait for ever.
+const maxIdle = 10_000
+
+// advance goes to the next instant at which something is planned or the core wants
+// to be stepped, and reports whether there is one.
+func (s *Sim) advance() bool {
+	next := time.Duration(s.Core.Next())
+	switch {
+	case len(s.queue) > 0 && (next == 0 || next >= s.queue[0].when):
+		s.Now = s.queue[0].when
+	case next == 0 || len(s.queue) == 0 && (s.waiting == 0 || s.idle >= maxIdle):
+		return false
+	default:
+		s.Now = max(next, s.Now+1)
+	}
+	if s.idle++; len(s.queue) > 0 {
+		s.idle = 0
+	}
+	return true
+}
+
 func (s *Sim) take(d sched.Decision) {
 	switch d := d.(type) {
 	case sched.Promise:
@@ -141,6 +166,7 @@ func (s *Sim) take(d sched.Decision) {
 		}
 	case sched.Start:
 		j := s.jobs[d.Job]
+		s.waiting, s.idle = s.waiting-1, 0
 		j.Started, j.Start, j.Until, j.Claims = true, s.Now, time.Duration(d.Until), d.Claims
 		for _, p := range s.ready(j) {
 			s.end(p)

@@ -1,0 +1,25 @@
+package sched
+
+// Next is the next instant at which something changes by time alone (a tick of
+// priorities, the start of a reservation), so that the core wants to be stepped
+// then even if nothing happens; 0: none. It changes with each step. An instant that
+// has passed means at once.
+func (c *Core) Next() Instant {
+	next := never
+	for _, due := range c.alarms() {
+		if due != 0 {
+			next = min(next, due)
+		}
+	}
+	if next == never {
+		return 0
+	}
+	return next
+}
+
+// alarms lists the instants at which the policies want to be asked again; 0: not.
+func (c *Core) alarms() []Instant { return nil }
+
+// ring does what is due by time, before a step's pass.
+func (c *Core) ring(now Instant) {
+}
