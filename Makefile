@@ -6,7 +6,7 @@ GO    ?= go
 PKGS  ?= $(shell $(GO) list ./... | grep -v $(foreach p,$(PROOFS),-e /test/$(p)))
 
 # The proofs of the five promises: long tests in test/, one package after the other.
-PROOFS := simulate hardcase kill linear load security
+PROOFS := simulate hardcase kill linear load security tables
 
 # A test of real processes on a loaded machine may fail once for a reason of the
 # machine. It is run again at most RERUN times, and said at the end: a test that needs
@@ -48,7 +48,7 @@ race: $(BIN)/.tools
 	CGO_ENABLED=1 $(TEST) --packages="./control/... ./dispatch/... ./event/... ./store/... ./step/... ./engine/... ./run/... ./server/... ./api/... ./notify/... ./serve/... ./auth/..." -- -count=1 -race -short
 	@cat $(FLAKY).part >> $(FLAKY) 2>/dev/null; rm -f $(FLAKY).part
 
-proofs: $(BIN)/.tools         ## simulation, kills, faults, hard cases, load, security
+proofs: $(BIN)/.tools         ## simulation, kills, faults, hard cases, load, security, published tables
 	$(TEST) --packages="$(shell $(GO) list ./test/... | grep $(foreach p,$(PROOFS),-e /test/$(p)))" -- -count=1 -p 1 -timeout 20m
 	@cat $(FLAKY).part >> $(FLAKY) 2>/dev/null; rm -f $(FLAKY).part
 

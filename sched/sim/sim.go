@@ -50,6 +50,9 @@ type Sim struct {
 	// Watch, if set, is called after each step of the core with what it was told
 	// and what it decided.
 	Watch func(now time.Duration, events []sched.Event, decisions []sched.Decision)
+	// OneByOne lets the core decide after each single event; otherwise it is told
+	// of all events of an instant first.
+	OneByOne bool
 
 	jobs  map[job.ID]*state
 	order []job.ID
@@ -124,7 +127,9 @@ func (s *Sim) Step() bool {
 				j.Ended, j.End = true, s.Now
 			}
 		}
-		events = append(events, e)
+		if events = append(events, e); s.OneByOne {
+			break
+		}
 	}
 	decisions := s.Core.Step(sched.Instant(s.Now), events...)
 	for _, d := range decisions {
