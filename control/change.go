@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fault"
@@ -50,6 +51,7 @@ const (
 	EventUndrained = "node-resumed"
 	EventToken     = "token-made"
 	EventRevoked   = "token-revoked"
+	EventPolicy    = "policy-set" // the site's rules
 )
 
 // eventsAtOnce bounds how much of the journal one call of Events reads.
@@ -247,6 +249,9 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 	}),
 	kindToken:   teller(func(ev *Event, v *Token) { ev.Kind, ev.User, ev.Message = EventToken, v.Name, v.ID }),
 	kindRevoked: teller(func(ev *Event, v *revoked) { ev.Kind, ev.Message = EventRevoked, v.ID }),
+	kindPolicy: teller(func(ev *Event, v *Policy) {
+		ev.Kind, ev.Message = EventPolicy, "revision "+strconv.FormatUint(v.Revision, 10)
+	}),
 }
 
 // after notes a state, and who asked where a journal of the first version says so.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fake"
@@ -258,6 +259,19 @@ func (c *chaos) change() control.Op {
 	}[c.n(12)]
 }
 
+// policy draws rules of the site.
+func (c *chaos) policy() control.PolicyChange {
+	tier := int32(c.n(3))
+	ch := control.PolicyChange{
+		Text:  fmt.Sprintf("partitions:\n  - name: p\n    tier: %d\n", tier),
+		Rules: &account.Policy{Partitions: []account.Partition{{Name: "p", Tier: tier}}},
+	}
+	if base := uint64(c.n(4)); base > 0 {
+		ch.Base = &base
+	}
+	return ch
+}
+
 // spec draws a job.
 func (c *chaos) spec() *job.Spec {
 	s := gang(1+c.n(3), 1+c.n(4))
@@ -286,7 +300,7 @@ func (c *chaos) act(ctl *control.Control, dead <-chan struct{}, accepted map[job
 	for range 10 {
 		var err error
 		id := job.ID(1 + c.n(8))
-		switch c.n(8) {
+		switch c.n(9) {
 		case 0, 1:
 			var a control.Accepted
 			if a, err = ctl.Submit(ctx, control.Submission{Spec: c.spec(), By: job.Actor{Name: "me"}}); err == nil {
@@ -301,6 +315,8 @@ func (c *chaos) act(ctl *control.Control, dead <-chan struct{}, accepted map[job
 			err = ctl.SetNodes(ctx, job.Actor{Name: "root"}, []string{fmt.Sprint("n", 1+c.n(3))}, c.n(2) == 0, "why not")
 		case 6:
 			err = errors.Join(ctl.Check(ctx), ctl.PutToken(ctx, job.Actor{Name: "root"}, control.Token{ID: fmt.Sprint("t", c.n(3)), Hash: "h"}))
+		case 7:
+			_, err = ctl.SetPolicy(ctx, job.Actor{Name: "root"}, c.policy())
 		default:
 			c.pass(time.Duration(c.n(5)) * time.Second)
 		}

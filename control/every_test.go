@@ -3,6 +3,7 @@ package control
 import (
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -78,6 +79,7 @@ func Every() []store.Record {
 	add(kindToken, 0, Token{ID: "t1", Hash: "h", Name: "anna", UID: 2001, GID: 2001, Accounts: []string{"ml"}, Comment: "laptop", Created: at, Expires: at.Add(time.Hour)})
 	add(kindRevoked, 0, revoked{"t1"})
 	add(kindExpired, 5, expired{State: job.Deadline})
+	add(kindPolicy, 0, Policy{Revision: 1, File: "queues.yaml", Note: "first", Hash: store.Hash([]byte("x")), Text: "x", Rules: everyPolicy()})
 	for i := range out {
 		out[i].Seq, out[i].Epoch = uint64(i+1), 1
 	}
@@ -141,5 +143,17 @@ func everyReport(ref engine.Ref, j job.ID) engine.Report {
 		Exit: job.ExitCode{Status: 1, Signal: 9}, Message: "node n2 was lost", Gone: true, Files: []string{"/home/anna/o-1"},
 		Nodes: []engine.NodeReport{{Node: "n1", Phase: engine.Ended, Message: "m", PID: 7}},
 		Tasks: []engine.TaskReport{{Step: 0, Rank: 1, Node: "n1", PID: 8, Started: everyDay, Ended: everyDay, Cause: engine.Exited, Log: "/l"}},
+	}
+}
+
+func everyPolicy() *account.Policy {
+	few := int64(3)
+	return &account.Policy{
+		Priority: account.Weights{Age: 1000, MaxAge: account.Duration(time.Hour)},
+		Accounts: []account.Account{
+			{Name: "lab"},
+			{Name: "ml", Parent: "lab", Shares: 2, Users: []account.User{{Name: "anna", Default: true}}, Limits: account.Limits{Group: account.TRES{"gpu": 8000}, Jobs: &few}},
+		},
+		QOS: []account.QOS{{Name: "high", Priority: 10, Flags: []string{"deny_on_limit"}}},
 	}
 }

@@ -50,7 +50,7 @@ func Restored(ctx context.Context, st store.Store, journalAlone bool) (string, e
 		on = append(on, fmt.Sprint(id, "<-", list))
 	}
 	slices.Sort(on)
-	fmt.Fprintf(&b, "%s\n%s\n", on, s.world())
+	fmt.Fprintf(&b, "%s\n%s\n%s\n", on, s.world(), mustJSON(s.policies.current()))
 	return b.String(), nil
 }
 
@@ -104,6 +104,7 @@ func ProjectOf(ctx context.Context, from, to store.Store, upTo uint64, docs bool
 	var world map[string][]byte
 	if docs {
 		world = map[string][]byte{docControl: s.world()}
+		s.policies.docs(world)
 	}
 	return to.Project(ctx, epoch, upTo, s.rows(s.order), world)
 }

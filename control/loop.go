@@ -242,12 +242,15 @@ func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 func (l *loop) prime(nodes []fleet.Node) {
 	s := l.state
 	s.events = nil
+	if p := s.policies.current(); p != nil {
+		s.events = append(s.events, sched.PolicySet{Policy: p.Rules})
+	}
 	l.setNodes(nodes)
 	l.core.Step(l.instant(), s.events...) // without jobs nothing follows from nodes
 	s.events = nil
 	for _, e := range s.live {
 		if e.state.Holds() {
-			s.events = append(s.events, sched.Restored{Job: e.id, Spec: &e.form.spec, Claims: e.last.claims, Until: untilOf(e, l.cfg.Clock.Now())})
+			s.events = append(s.events, sched.Restored{Job: e.id, Spec: &e.form.spec, Claims: e.last.claims, Until: untilOf(e, l.cfg.Clock.Now()), Began: beganOf(e, l.cfg.Clock.Now())})
 			s.arrays.let(e)
 			s.regate(e)
 		}

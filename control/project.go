@@ -57,6 +57,7 @@ type world struct {
 	Allocation uint64           `json:"allocation"` // the next one's number
 	Drains     map[string]Drain `json:"drains,omitempty"`
 	Tokens     []Token          `json:"tokens,omitempty"`
+	Policies   []Policy         `json:"policies,omitempty"` // without their documents
 }
 
 // run writes at intervals until ctx ends. What is not written then is in the journal.
@@ -99,22 +100,23 @@ func (p *projector) write(ctx context.Context) error {
 	s := p.control.state
 	s.mu.Lock()
 	p.last, p.waiting = p.control.cfg.Clock.Now(), 0
-	target, doc := s.seq, s.world()
+	target := s.seq
+	docs := map[string][]byte{docControl: s.world()}
+	written := s.policies.docs(docs)
 	list := s.dirty
 	s.dirty = nil
 	s.mu.Unlock()
 	if target == p.upTo && len(list) == 0 {
 		return nil
 	}
-	var docs map[string][]byte
 	for {
 		n := min(len(list), rowsAtOnce)
 		rows := s.rows(list[:n])
-		upTo := p.upTo
+		upTo, also := p.upTo, map[string][]byte(nil)
 		if n == len(list) {
-			upTo, docs = target, map[string][]byte{docControl: doc}
+			upTo, also = target, docs
 		}
-		if err := p.control.cfg.Store.Project(ctx, p.epoch, upTo, rows, docs); err != nil {
+		if err := p.control.cfg.Store.Project(ctx, p.epoch, upTo, rows, also); err != nil {
 			s.unwritten(list)
 			return err
 		}
@@ -123,6 +125,7 @@ func (p *projector) write(ctx context.Context) error {
 			p.upTo = target
 			s.mu.Lock()
 			s.counts.projected = target
+			written()
 			s.mu.Unlock()
 			return nil
 		}
@@ -169,7 +172,7 @@ func (s *state) unwritten(list []*entry) {
 }
 
 func (s *state) world() []byte {
-	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: s.drains}
+	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: s.drains, Policies: s.policies.bares()}
 	for _, t := range s.tokens {
 		w.Tokens = append(w.Tokens, t)
 	}

@@ -30,6 +30,7 @@ const (
 	kindNodes     = "nodes-set"
 	kindToken     = "token-made"
 	kindRevoked   = "token-revoked"
+	kindPolicy    = "policy-set"
 )
 
 // submitted accepts a job, or all tasks of an array: task i has number First+i. Spec

@@ -108,7 +108,7 @@ func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, 
 	for _, t := range w.Tokens {
 		s.tokens[t.ID] = t
 	}
-	return nil
+	return s.restorePolicies(ctx, st, w.Policies)
 }
 
 // chunk is a number of rows on their way into memory.

@@ -43,11 +43,21 @@ func fill(t testing.TB, st store.Store, rows []store.JobRow, doc []byte) {
 		_, err = st.Append(t.Context(), epoch, control.Every())
 	}
 	if err == nil {
-		err = st.Project(t.Context(), epoch, uint64(len(control.Every())), rows, map[string][]byte{"control": doc})
+		err = st.Project(t.Context(), epoch, uint64(len(control.Every())), rows, map[string][]byte{"control": doc, "policy-1": everysPolicy()})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// everysPolicy is the revision of the policy that Every sets.
+func everysPolicy() []byte {
+	for _, r := range control.Every() {
+		if r.Kind == "policy-set" {
+			return r.Data
+		}
+	}
+	panic("Every sets no policy")
 }
 
 // judgeRows starts from a projection, whatever stands in it: with a clear error, or in

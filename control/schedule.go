@@ -106,6 +106,14 @@ func untilOf(e *entry, now time.Time) sched.Instant {
 	return sched.Instant(from.Add(limit).UnixNano())
 }
 
+// beganOf is when a holding job was started; now where its engine has not said so.
+func beganOf(e *entry, now time.Time) sched.Instant {
+	if from := e.began(); !from.IsZero() {
+		return sched.Instant(from.UnixNano())
+	}
+	return sched.Instant(now.UnixNano())
+}
+
 // Of a job whose start the ledger refuses again and again.
 const (
 	refusalsBorne = 3

@@ -46,6 +46,8 @@ type state struct {
 	drains map[string]Drain
 	tokens map[string]Token
 
+	policies policies
+
 	depend depends
 	lookup func(job.ID) (*entry, error) // while the journal is replayed: jobs that only the projection has; else nil
 
@@ -105,6 +107,7 @@ var appliers = map[string]func(*state, *store.Record, any) error{
 	kindNodes:     (*state).applyNodes,
 	kindToken:     (*state).applyToken,
 	kindRevoked:   (*state).applyRevoked,
+	kindPolicy:    (*state).applyPolicy,
 }
 
 func (s *state) applySubmitted(r *store.Record, staged any) error {
