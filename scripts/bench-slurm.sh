@@ -3,7 +3,7 @@
 # measured). Installs Debian's Slurm and MariaDB where they are missing (root), starts
 # both sides in folders of their own, prints tables in Markdown, ends what it started.
 #
-#   scripts/bench-slurm.sh [PARTS]     PARTS: letters of abcdef, default all
+#   scripts/bench-slurm.sh [PARTS]     PARTS: letters of abcdefg, default all
 #
 # ROUNDS=5   rounds of each part            SMALL=1   a tenth of all sizes
 # SLURM=0    ours alone                     TUNING=defaults   Slurm's scheduler as it comes
@@ -13,7 +13,9 @@ work=$(mktemp -d /tmp/cox-bench.XXXXXX)
 chmod 755 "$work" # Slurm's own user goes through it
 lab=
 finish() {
-	[ -z "$lab" ] || test/bench/lab/down.sh "$lab" || true
+	for l in "$lab" "$work/fleet"; do
+		[ ! -d "${l:-/nowhere}" ] || test/bench/lab/down.sh "$l" || true
+	done
 	for g in /sys/fs/cgroup/cpuacct/cox-bench-* /sys/fs/cgroup/cox-bench-*; do
 		[ ! -d "$g" ] || rmdir "$g" 2>/dev/null || true
 	done
@@ -27,4 +29,4 @@ if [ "${SLURM:-1}" != 0 ]; then
 	lab=$work/lab
 	test/bench/lab/up.sh "$lab" >/dev/null
 fi
-"$work/bench" -cox "$work" -lab "$lab" -only "${1:-abcdef}" -rounds "${ROUNDS:-5}" ${SMALL:+-small}
+"$work/bench" -cox "$work" -lab "$lab" -only "${1:-abcdefg}" -rounds "${ROUNDS:-5}" ${SMALL:+-small}

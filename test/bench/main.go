@@ -16,6 +16,8 @@ type bench struct {
 	rounds int
 	small  bool // a tenth of the sizes, to try the bench itself
 	work   string
+
+	labScripts string // folder of fleet.sh and down.sh
 }
 
 func main() {
@@ -23,19 +25,26 @@ func main() {
 		shells() // the floor, as a process of its own
 		return
 	}
+	if len(os.Args) == 4 && os.Args[1] == "fleet" {
+		if err := fleetServer(os.Args[2], os.Args[3]); err != nil {
+			fatal(err)
+		}
+		return
+	}
 	var (
-		coxDir = flag.String("cox", "", "folder with cox and cox-slurm")
-		lab    = flag.String("lab", "", "folder of a running Slurm (test/bench/lab/up.sh); empty: ours alone")
-		only   = flag.String("only", "abcdef", "parts to run")
-		rounds = flag.Int("rounds", 5, "rounds of each part")
-		small  = flag.Bool("small", false, "a tenth of all sizes")
+		coxDir  = flag.String("cox", "", "folder with cox and cox-slurm")
+		lab     = flag.String("lab", "", "folder of a running Slurm (test/bench/lab/up.sh); empty: ours alone")
+		only    = flag.String("only", "abcdefg", "parts to run")
+		scripts = flag.String("scripts", "test/bench/lab", "folder with the scripts that start a Slurm")
+		rounds  = flag.Int("rounds", 5, "rounds of each part")
+		small   = flag.Bool("small", false, "a tenth of all sizes")
 	)
 	flag.Parse()
 	work, err := os.MkdirTemp("", "cox-bench.")
 	if err != nil {
 		fatal(err)
 	}
-	b := &bench{rounds: *rounds, small: *small, work: work, cox: &coxSide{bin: *coxDir, dir: work}}
+	b := &bench{rounds: *rounds, small: *small, labScripts: *scripts, work: work, cox: &coxSide{bin: *coxDir, dir: work}}
 	if *lab != "" {
 		b.slurm = newSlurm(*lab)
 	}
@@ -51,7 +60,7 @@ func main() {
 		}()
 		b.describe()
 		for _, part := range *only {
-			f := map[rune]func(){'a': b.processes, 'b': b.latency, 'c': b.throughput, 'd': b.submissions, 'e': b.queue, 'f': b.restart}[part]
+			f := map[rune]func(){'a': b.processes, 'b': b.latency, 'c': b.throughput, 'd': b.submissions, 'e': b.queue, 'f': b.restart, 'g': b.fleets}[part]
 			if f == nil {
 				panic("there is no part " + string(part))
 			}

@@ -127,6 +127,7 @@ type coxSide struct {
 	n     int
 	cmd   *exec.Cmd
 	group group
+	serve func(state string) []string // the command that serves; nil: cox up
 }
 
 func (c *coxSide) name() string { return "cox" }
@@ -167,8 +168,11 @@ func (c *coxSide) start() time.Duration {
 	defer log.Close()
 	begin := time.Now()
 	// The shell waits for its place in the group before it becomes the server.
-	c.cmd = exec.Command("/bin/sh", "-c", `read x; exec "$@"`, "sh", filepath.Join(c.bin, "cox"), "up", "--state-dir", c.state,
-		"--socket", c.socket(), "--tcp", "none", "--nodes", strconv.Itoa(nodes))
+	args := []string{filepath.Join(c.bin, "cox"), "up", "--state-dir", c.state, "--socket", c.socket(), "--tcp", "none", "--nodes", strconv.Itoa(nodes)}
+	if c.serve != nil {
+		args = c.serve(c.state)
+	}
+	c.cmd = exec.Command("/bin/sh", append([]string{"-c", `read x; exec "$@"`, "sh"}, args...)...)
 	c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = environ(), log, log
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in, err := c.cmd.StdinPipe()

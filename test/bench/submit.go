@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,8 @@ type work struct {
 	held   bool
 	script string // without the first line
 	plain  bool   // few variables
+	nodes  int    // 0: not said
+	gpus   int    // a node
 }
 
 // body is the request in a side's own form.
@@ -46,6 +49,9 @@ func (w *work) body(s side) []byte {
 		if w.held {
 			args = append(args, "--hold")
 		}
+		if w.nodes > 0 {
+			args = append(args, fmt.Sprintf("--nodes=%d", w.nodes), fmt.Sprintf("--gres=gpu:%d", w.gpus), "--time=60")
+		}
 		return lean.Submit(&api.Submit{Form: api.FormSbatch, File: "bench.sh", Text: text, Args: args, Environ: env, Dir: "/tmp", Host: "bench"})
 	}
 	var vars lean.Object
@@ -59,6 +65,11 @@ func (w *work) body(s side) []byte {
 	j.Text("standard_output", "/dev/null")
 	j.Text("current_working_directory", "/tmp")
 	j.Raw("environment", vars.End())
+	if w.nodes > 0 {
+		j.Raw("nodes", []byte(strconv.Itoa(w.nodes)))
+		j.Text("gpus_per_node", strconv.Itoa(w.gpus))
+		j.Raw("time_limit", []byte("60"))
+	}
 	var o lean.Object
 	o.Raw("job", j.End())
 	o.Text("script", text)
