@@ -77,6 +77,13 @@ func (Restored) event()    {}
 func (Extended) event()    {}
 func (Released) event()    {}
 
+// Events lists one of each kind, for those who write them down.
+func Events() []Event {
+	return []Event{
+		NodeSet{}, NodeRemoved{}, Submitted{}, PolicySet{}, Withdrawn{}, Blocked{}, Unblocked{}, Restored{}, Extended{}, Released{},
+	}
+}
+
 // Decision is what the core wants done.
 type Decision interface{ decision() }
 

@@ -62,6 +62,7 @@ type Core struct {
 	running map[job.ID]*run
 	ends    ends
 
+	now      Instant // of the last step
 	plan     reservation
 	promised Promise // what the head was told last
 
@@ -113,6 +114,7 @@ func New(cfg Config) *Core {
 //
 // now must not be smaller than in an earlier call.
 func (c *Core) Step(now Instant, events ...Event) []Decision {
+	c.now = now
 	var out []Decision
 	for _, e := range events {
 		out = c.apply(now, e, out)

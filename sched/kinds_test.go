@@ -47,6 +47,7 @@ func TestLawsForFewKinds(t *testing.T) {
 					w.step(t, sched.Blocked{Job: id, Why: reason.Reason{Code: reason.HeldUser}})
 				}
 			},
+			"reload": w.reload,
 			"unblock": func(t *rapid.T) {
 				if id, ok := some(t, w.queue, "job"); ok {
 					w.step(t, sched.Unblocked{Job: id})

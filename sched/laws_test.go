@@ -26,7 +26,8 @@ import (
 //     nothing remembered starts nothing (nobody was forgotten);
 //   - the core's own invariants.
 //
-// At the end the same events give a new core the same decisions, to the byte.
+// At the end the same events give a new core the same decisions, to the byte. In
+// between the core is written to a file and goes on as it is read from there.
 //
 // Seen to fail with: release not raising grown, extend not setting shaken, the
 // backfill left out, placement taking one device too few, drop
@@ -82,6 +83,7 @@ func TestLaws(t *testing.T) {
 			},
 			"node":    func(t *rapid.T) { w.step(t, w.node(t)) },
 			"restart": w.restart,
+			"reload":  w.reload,
 		})
 		w.replay(t)
 	})

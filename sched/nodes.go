@@ -45,7 +45,14 @@ type node struct {
 
 // settle builds what follows from the fleet anew after it changed.
 func (c *Core) settle() {
-	if !c.refitted && !c.cells.Crowded() {
+	if !c.refitted {
+		if c.cells.Crowded() {
+			c.renew()
+			if e := c.queued[c.plan.job]; c.plan.look != nil && e != nil {
+				c.plan.look = c.outlookOf(e.line.kind)
+				c.plan.look.settleAt(c.plan.at)
+			}
+		}
 		return
 	}
 	c.refitted = false
@@ -64,14 +71,10 @@ func (c *Core) settle() {
 			}
 		}
 	}
-	c.cells = index.NewCells(c.table, c.state)
-	for pos := range c.nodes {
-		c.foretell(pos)
-	}
-	c.fleet++
-	c.log, c.freed = c.log[:0], c.freed[:0]
+	c.renew()
+	c.freed = c.freed[:0]
 	for _, k := range c.kinds {
-		k.full, k.look = false, nil
+		k.full = false
 		for _, l := range k.lines {
 			l.rest = active
 			if l.jobs.len() > 0 {
@@ -81,6 +84,20 @@ func (c *Core) settle() {
 		}
 	}
 	c.shaken = true
+}
+
+// renew sorts the nodes into new cells. Of itself it changes no decision.
+func (c *Core) renew() {
+	c.cells = index.NewCells(c.table, c.state)
+	for pos := range c.nodes {
+		c.foretell(pos)
+	}
+	c.fleet++
+	c.log = c.log[:0]
+	c.logged++
+	for _, k := range c.kinds {
+		k.look = nil
+	}
 }
 
 // locate finds the nodes of a run's claims.

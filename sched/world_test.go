@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"flag"
@@ -17,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/schedtest"
+	"github.com/coxswain-sched/coxswain/snapshot"
 )
 
 // TestMain raises the number of drawn cases: the laws need more than the default.
@@ -202,6 +204,22 @@ func (w *world) check(t *rapid.T) {
 	}
 	if out := w.core.Recheck(w.now); len(out) > 0 {
 		t.Fatalf("a second look at the same state decides %s", encode(out))
+	}
+}
+
+// reload puts a core that was read from a file in the place of this one.
+func (w *world) reload(t *rapid.T) {
+	var b bytes.Buffer
+	if err := (&snapshot.File{State: w.core.Snapshot().Sort()}).Write(&b, ""); err != nil {
+		t.Fatal(err)
+	}
+	f, err := snapshot.Read(&b, "it")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.core = sched.Load(f.State)
+	if err := w.core.Check(); err != nil {
+		t.Fatalf("loaded: %v", err)
 	}
 }
 

@@ -43,7 +43,8 @@ var may = map[string][]string{
 	"advise":     {"engine", "job", "fleet", "fault", "resource", "spec", "hostlist", "slurmfmt"},
 	"dispatch":   {"engine", "fault", "job"},
 	"reconcile":  {"engine", "ledger", "job", "fault"},
-	"control":    {"account", "advise", "dispatch", "eligible", "engine", "event", "fault", "fleet", "hostlist", "job", "ledger", "reason", "reconcile", "resource", "sched", "store"},
+	"control":    {"account", "advise", "dispatch", "eligible", "engine", "event", "fault", "fleet", "hostlist", "job", "ledger", "reason", "reconcile", "resource", "sched", "snapshot", "store"},
+	"snapshot":   {"account", "fault", "fleet", "job", "reason", "sched"}, // it reads what people hand it, so its errors have remedies
 	"api":        {"account", "api", "job", "fleet", "reason", "resource", "fault", "hostlist", "slurmfmt"},
 	"auth":       {"auth", "fault", "job"},
 	"config":     {"account", "fault", "hostlist", "resource", "spec"},

@@ -80,6 +80,7 @@ func (t *Table) Pools() []string { t.settle(); return t.pools }
 // Put adds a node or replaces its description. It reports whether anything
 // changed, and whether positions did.
 func (t *Table) Put(n fleet.Node) (changed, moved bool) {
+	tidy(&n)
 	i, found := slices.BinarySearchFunc(t.nodes, n.Name, func(x *Node, name string) int { return CompareNames(x.Name, name) })
 	if found && reflect.DeepEqual(t.nodes[i].Node, n) {
 		return false, false
@@ -94,6 +95,27 @@ func (t *Table) Put(n fleet.Node) (changed, moved bool) {
 	}
 	t.stale, t.moved = true, t.moved || !found
 	return true, !found
+}
+
+// tidy makes lists without elements nil, so that a description is the same one after
+// it was written down and read.
+func tidy(n *fleet.Node) {
+	n.Features, n.Parts, n.Path, n.Devices = orNil(n.Features), orNil(n.Parts), orNil(n.Path), orNil(n.Devices)
+	n.Capacity.Named = orNil(n.Capacity.Named)
+	bare := func(d fleet.Device) bool { return d.Links != nil && len(d.Links) == 0 }
+	if slices.ContainsFunc(n.Devices, bare) {
+		n.Devices = slices.Clone(n.Devices)
+		for i := range n.Devices {
+			n.Devices[i].Links = orNil(n.Devices[i].Links)
+		}
+	}
+}
+
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // Remove takes a node away and reports whether it was there.

@@ -1,0 +1,233 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+)
+
+// Snapshot is the whole state of a core between two steps, as data: what Load
+// makes of it decides on the same events as the core does that it was taken of, to
+// the byte. It shares memory with that core which neither writes to.
+//
+// Most of it is what events say: nodes, rules, jobs. What does not follow from these
+// is the core's Memory. A policy that adds to a core's state something that decisions
+// depend on, and that does not follow from the events, adds it here.
+type Snapshot struct {
+	At      Instant         `json:"at"` // of the last step
+	Config  Config          `json:"config"`
+	Policy  *account.Policy `json:"policy,omitempty"`
+	Nodes   []fleet.Node    `json:"nodes,omitempty"`
+	Queue   []Waiting       `json:"queue,omitempty"`   // by number
+	Running []Restored      `json:"running,omitempty"` // by number
+	Memory  Memory          `json:"memory"`
+}
+
+// Waiting is a queued job.
+type Waiting struct {
+	Submitted
+	Gate  *reason.Reason `json:",omitempty"` // why it is blocked; nil: it is not
+	Told  *reason.Reason `json:",omitempty"` // the first reason that it was told
+	Since int64          `json:",omitempty"` // when, in Unix seconds
+}
+
+// Memory is what a core knows beside events.
+type Memory struct {
+	Unsettled bool         `json:"unsettled,omitempty"` // no step has seen the fleet
+	Dirty     bool         `json:"dirty,omitempty"`     // a pass is due
+	Shaken    bool         `json:"shaken,omitempty"`    // the plan is to be made again
+	Plan      Planned      `json:"plan,omitzero"`
+	Promised  Promise      `json:"promised,omitzero"`
+	Lines     []LineMemory `json:"lines,omitempty"` // by Job
+}
+
+// Planned is the reservation of the head.
+type Planned struct {
+	Job     job.ID        `json:"job"`
+	At      Instant       `json:"at"`
+	Counted bool          `json:"counted,omitempty"` // a number of nodes is kept, not named ones
+	Nodes   []string      `json:"nodes,omitempty"`
+	Claims  []fleet.Claim `json:"claims,omitempty"`
+}
+
+// LineMemory is what is known of a line of jobs that are alike.
+type LineMemory struct {
+	Job      job.ID        `json:"job"` // one of the line
+	Rest     uint8         `json:"rest,omitempty"`
+	Why      reason.Reason `json:"why,omitzero"`
+	Full     bool          `json:"full,omitempty"`     // its kind does not fit what is free
+	Shadowed bool          `json:"shadowed,omitempty"` // nor beside what is planned
+}
+
+// Snapshot copies the state. It costs a look at each job and node; what has to be
+// put in order is left to Sort, for which the core is not needed.
+func (c *Core) Snapshot() *Snapshot {
+	s := &Snapshot{At: c.now, Config: c.cfg, Policy: c.policy}
+	s.Nodes = make([]fleet.Node, c.table.Len())
+	for i := range s.Nodes {
+		s.Nodes[i] = c.table.Node(i).Node
+	}
+	s.Queue = make([]Waiting, 0, len(c.queued))
+	member := make(map[*line]job.ID, len(c.lines))
+	for id, e := range c.queued {
+		w := Waiting{Submitted: Submitted{Job: id, Spec: e.spec, Priority: e.priority, At: e.at}, Told: e.told, Since: e.since}
+		if e.blocked {
+			w.Gate = e.gate
+		}
+		s.Queue = append(s.Queue, w)
+		if m := member[e.line]; m == 0 || id < m {
+			member[e.line] = id
+		}
+	}
+	s.Running = make([]Restored, 0, len(c.running))
+	for _, r := range c.running {
+		s.Running = append(s.Running, Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began})
+	}
+	s.Memory = c.memory(member)
+	return s
+}
+
+// memory copies what does not follow from events; member names a job of each line.
+func (c *Core) memory(member map[*line]job.ID) Memory {
+	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised}
+	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims}
+	for _, pos := range c.plan.nodes {
+		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Node(int(pos)).Name)
+	}
+	for l, id := range member {
+		m.Lines = append(m.Lines, LineMemory{
+			Job: id, Rest: uint8(l.rest), Why: l.why, Full: l.kind.full, Shadowed: l.kind.shadowed == c.plan.version,
+		})
+	}
+	return m
+}
+
+// Sort puts a snapshot in order.
+func (s *Snapshot) Sort() *Snapshot {
+	slices.SortFunc(s.Queue, func(a, b Waiting) int { return cmp.Compare(a.Job, b.Job) })
+	slices.SortFunc(s.Running, func(a, b Restored) int { return cmp.Compare(a.Job, b.Job) })
+	slices.SortFunc(s.Memory.Lines, func(a, b LineMemory) int { return cmp.Compare(a.Job, b.Job) })
+	return s
+}
+
+// Load returns a core in the state of a snapshot.
+func Load(s *Snapshot) *Core {
+	c := New(s.Config)
+	c.now, c.policy = s.At, s.Policy
+	for _, n := range s.Nodes {
+		c.table.Put(n)
+	}
+	for i := range s.Running {
+		c.restore(s.Running[i])
+	}
+	for i := range s.Queue {
+		c.requeue(&s.Queue[i])
+	}
+	if !s.Memory.Unsettled {
+		c.settle()
+	}
+	c.remember(&s.Memory)
+	return c
+}
+
+// requeue puts a job into its line, as it was.
+func (c *Core) requeue(w *Waiting) {
+	e := &entry{id: w.Job, spec: w.Spec, priority: w.Priority, at: w.At, told: w.Told, since: w.Since}
+	if w.Gate != nil {
+		e.blocked, e.gate = true, w.Gate
+	}
+	e.line = c.lineOf(w.Spec)
+	c.queued[w.Job] = e
+	if !e.blocked {
+		e.line.jobs.insert(e)
+	}
+}
+
+// remember sets what does not follow from events.
+func (c *Core) remember(m *Memory) {
+	c.plan = reservation{job: m.Plan.Job, at: m.Plan.At, claims: m.Plan.Claims, version: 1}
+	for _, l := range c.lines {
+		l.leader = l.jobs.first()
+		if l.leader != nil {
+			c.heads.fix(l)
+		}
+	}
+	for i := range m.Lines {
+		c.recall(&m.Lines[i])
+	}
+	if m.Plan.Counted {
+		c.plan.look = c.outlookOf(c.queued[m.Plan.Job].line.kind)
+		c.plan.look.settleAt(m.Plan.At)
+	}
+	for _, name := range m.Plan.Nodes {
+		c.plan.nodes = append(c.plan.nodes, int32(c.table.Find(name)))
+	}
+	c.promised, c.shaken, c.dirty = m.Promised, m.Shaken, m.Dirty
+}
+
+func (c *Core) recall(m *LineMemory) {
+	l := c.queued[m.Job].line
+	l.rest, l.why, l.kind.full = rest(m.Rest), m.Why, m.Full
+	if m.Shadowed {
+		l.kind.shadowed = c.plan.version
+	}
+	switch l.rest {
+	case active:
+		c.wake(l)
+	case forPlan:
+		c.planned = append(c.planned, l)
+	case forFleet:
+		c.heads.remove(l)
+	}
+}
+
+// orZero turns the instant that orders last into the interface's "0: no limit".
+func orZero(t Instant) Instant {
+	if t == never {
+		return 0
+	}
+	return t
+}
+
+// Valid reports what no snapshot of a core has: jobs and nodes that its memory
+// names and that are not there.
+func (s *Snapshot) Valid() error {
+	queued, nodes := map[job.ID]bool{}, map[string]bool{}
+	for i := range s.Nodes {
+		nodes[s.Nodes[i].Name] = true
+	}
+	for i := range s.Queue {
+		if s.Queue[i].Spec == nil {
+			return fmt.Errorf("job %d waits and asks for nothing", s.Queue[i].Job)
+		}
+		if queued[s.Queue[i].Job] {
+			return fmt.Errorf("job %d waits twice", s.Queue[i].Job)
+		}
+		queued[s.Queue[i].Job] = true
+	}
+	for i := range s.Running {
+		if queued[s.Running[i].Job] {
+			return fmt.Errorf("job %d waits and runs", s.Running[i].Job)
+		}
+	}
+	m := &s.Memory
+	for i := range m.Lines {
+		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forFleet) {
+			return fmt.Errorf("a line of jobs like job %d is remembered, which does not wait", m.Lines[i].Job)
+		}
+	}
+	if m.Plan.Job != 0 && !queued[m.Plan.Job] {
+		return fmt.Errorf("something is reserved for job %d, which does not wait", m.Plan.Job)
+	}
+	for _, name := range m.Plan.Nodes {
+		if !nodes[name] {
+			return fmt.Errorf("node %s is reserved and not there", name)
+		}
+	}
+	return nil
+}
