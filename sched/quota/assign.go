@@ -1,0 +1,182 @@
+package quota
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// Need is an amount of a resource that a job asks for, whatever the flavour.
+type Need struct {
+	Resource int32
+	Amount   resource.Amount
+}
+
+// Mode says how a flavour would do, the worst first.
+type Mode uint8
+
+// The modes.
+const (
+	NoFit        Mode = iota // never, or only if a rule changes
+	NoCandidates             // if something were stopped, but there is nothing that may be
+	Preempts                 // if others of the same queue are stopped
+	Reclaims                 // if only others' queues lose what they borrowed
+	Fit                      // now
+)
+
+// Assignment is the flavours that a job would get.
+type Assignment struct {
+	Mode    Mode
+	Level   int32    // how far away it comes from: 0 is the queue's own quota
+	Flavors []int32  // one of each group of the queue that has something to give, ascending
+	Charges []Charge // sorted by FR
+	Lacks   []int32  // FRs that do not fit now
+	Over    []int32  // FRs of which the job asks for more than could ever be had
+}
+
+// Try says whether so much of a resource of a flavour could be had for a job of a
+// queue by stopping others: Preempts, Reclaims or NoCandidates, and at which level it
+// would stand then.
+type Try func(fr int32, a resource.Amount) (Mode, int32)
+
+// Assign chooses flavours for a job of a queue, group by group, as Kueue does: the
+// first flavour that the account's rules allow to stop at, else the best. needs are
+// sorted by resource; those of which the queue has no quota are free. may says which
+// flavours are considered at all; nil: each. try is nil where nothing may be stopped.
+func (s *State) Assign(q int32, needs []Need, may func(flavor int32) bool, try Try) Assignment {
+	out := Assignment{Mode: Fit}
+	for i := range s.nodes[q].groups {
+		g := &s.nodes[q].groups[i]
+		mine := g.of(needs)
+		if len(mine) == 0 {
+			continue
+		}
+		c := s.choose(q, g, mine, may, try)
+		out.Lacks, out.Over = append(out.Lacks, c.lacks...), append(out.Over, c.over...)
+		out.Mode, out.Level = min(out.Mode, c.mode), max(out.Level, c.level)
+		if c.mode == NoFit {
+			out.Level, out.Flavors, out.Charges = 0, nil, nil
+			return out
+		}
+		out.Flavors = append(out.Flavors, c.flavor)
+		for _, n := range mine {
+			out.Charges = append(out.Charges, Charge{s.fr(c.flavor, n.Resource), n.Amount})
+		}
+	}
+	slices.Sort(out.Flavors)
+	slices.SortFunc(out.Charges, func(a, b Charge) int { return cmp.Compare(a.FR, b.FR) })
+	return out
+}
+
+// of picks what a group has quotas of.
+func (g *group) of(needs []Need) []Need {
+	var out []Need
+	for _, n := range needs {
+		if n.Amount > 0 && slices.Contains(g.resources, n.Resource) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// choice is one flavour of a group as it would do.
+type choice struct {
+	flavor int32
+	mode   Mode
+	level  int32
+	lacks  []int32
+	over   []int32
+}
+
+// choose looks at the flavours of a group in their order.
+func (s *State) choose(q int32, g *group, needs []Need, may func(int32) bool, try Try) choice {
+	rules := &s.nodes[q].rules
+	best := choice{flavor: None}
+	for _, f := range g.flavors {
+		if may != nil && !may(f) {
+			continue
+		}
+		c := s.judge(q, f, needs, try)
+		if rules.stops(c) {
+			return c
+		}
+		if best.flavor == None || rules.better(c, best) {
+			best = c
+		}
+	}
+	return best
+}
+
+// judge says how a flavour would do: as badly as the worst of its resources.
+func (s *State) judge(q, flavor int32, needs []Need, try Try) choice {
+	c := choice{flavor: flavor, mode: Fit}
+	rules := &s.nodes[q].rules
+	for _, n := range needs {
+		fr := s.fr(flavor, n.Resource)
+		one := choice{}
+		one.mode, one.level = s.reach(q, fr, n.Amount, try)
+		if one.mode != Fit {
+			c.lacks = append(c.lacks, fr)
+		}
+		if n.Amount > s.Potential(q, fr) {
+			c.over = append(c.over, fr)
+		}
+		if rules.better(c, one) {
+			c.mode, c.level = one.mode, one.level
+		}
+	}
+	return c
+}
+
+// reach says how an amount of one resource of one flavour can be had.
+func (s *State) reach(q, fr int32, a resource.Amount, try Try) (Mode, int32) {
+	if a > s.Potential(q, fr) {
+		return NoFit, 0
+	}
+	level, inner := s.level(q, fr, a)
+	switch {
+	case a <= s.Available(q, fr):
+		return Fit, level
+	case a > s.Nominal(q, fr) && !inner && !s.whileBorrowing(q):
+		return NoFit, level
+	case try == nil:
+		return NoCandidates, level
+	}
+	return try(fr, a)
+}
+
+// whileBorrowing reports whether a queue may have others stopped to borrow more.
+func (s *State) whileBorrowing(q int32) bool {
+	r := &s.nodes[q].rules
+	return r.Borrowing != account.NoVictims || s.Fair(q) && r.Reclaim != account.NoVictims
+}
+
+// rules is a queue's rules about flavours.
+type rules account.Quota
+
+// stops reports whether no further flavour is looked at.
+func (r *rules) stops(c choice) bool {
+	switch {
+	case c.mode <= NoCandidates,
+		c.mode < Fit && r.Preempt != account.StopHere,
+		c.level > 0 && r.Borrow == account.NextFlavor:
+		return false
+	}
+	return true
+}
+
+// better reports whether one flavour does better than another.
+func (r *rules) better(a, b choice) bool {
+	if a.mode == NoFit || b.mode == NoFit {
+		return a.mode > b.mode
+	}
+	if (a.mode == NoCandidates) != (b.mode == NoCandidates) {
+		return b.mode == NoCandidates
+	}
+	if r.Prefer == account.PreemptFirst {
+		return cmp.Or(cmp.Compare(b.level, a.level), cmp.Compare(a.mode, b.mode)) > 0
+	}
+	return cmp.Or(cmp.Compare(a.mode, b.mode), cmp.Compare(b.level, a.level)) > 0
+}
