@@ -1,0 +1,300 @@
+package fair
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+)
+
+// Usage is what an association or a QOS has used, decayed.
+type Usage struct {
+	Raw  float64   // billing units × seconds
+	Wall float64   // seconds
+	TRES []float64 // amounts × seconds, by the names of the book
+}
+
+// Use is what a job uses as long as it runs, and on whose account.
+type Use struct {
+	Assoc   int32     // as Join gave it; -1: nobody's
+	QOS     int32     // its QOS by number in the policy; -1: none
+	PartQOS int32     // its partition's
+	Billing float64   // billing units
+	Factor  float64   // of its QOS
+	TRES    []float64 // amounts, by the names of the book; short ones are zero further on
+}
+
+// Book is the usage of a site.
+//
+// Invariant: an account has used what its users and the accounts below it were
+// charged since it is there, decayed alike.
+type Book struct {
+	Names []string // what is counted beside billing, in ascending order
+
+	tree    *account.Tree
+	remains float64 // of usage, after a second
+	period  string  // after which usage begins anew
+	ties    Ties
+
+	assoc   []Usage // by number of the tree; then guests
+	guests  []guest
+	joined  map[account.Ref]int32
+	qos     []Usage
+	lasting []bool // QOS whose usage does not decay
+	names   []string
+
+	at      int64 // second up to which it has decayed; 0: time has not begun
+	charged int64 // second up to which running jobs are charged
+	reset   int64 // second at which usage begins anew; 0: never
+}
+
+// guest is a user of an account that is open to everybody.
+type guest struct {
+	account.Ref
+	parent int32
+}
+
+// NewBook returns an empty book for a policy. names is what limits count; what is
+// told of others is passed over.
+func NewBook(p *account.Policy, tree *account.Tree, names []string) *Book {
+	b := &Book{
+		Names: names, tree: tree, remains: Remains(time.Duration(p.FairShare.HalfLife)), period: p.FairShare.Reset,
+		ties: Ties(p.FairShare.Ties == "slurm"), joined: map[account.Ref]int32{},
+		assoc: make([]Usage, len(tree.Nodes)), qos: make([]Usage, len(p.QOS)), lasting: make([]bool, len(p.QOS)),
+	}
+	for i := range b.assoc {
+		b.assoc[i].TRES = make([]float64, len(names))
+	}
+	for i := range p.QOS {
+		b.names = append(b.names, p.QOS[i].Name)
+		b.qos[i].TRES = make([]float64, len(names))
+		b.lasting[i] = slices.Contains(p.QOS[i].Flags, "no_decay")
+	}
+	return b
+}
+
+// Join returns the number under which a user's jobs with an account are charged. In
+// an account that is open to everybody he gets one of his own. -1: he has none.
+func (b *Book) Join(name, user string) int32 {
+	i := b.tree.Of(name, user)
+	if i < 0 || b.tree.Nodes[i].Of != nil || user == "" {
+		return i
+	}
+	ref := account.Ref{Account: b.tree.Nodes[i].Account, User: user}
+	if n, ok := b.joined[ref]; ok {
+		return n
+	}
+	n := int32(len(b.assoc))
+	b.joined[ref] = n
+	b.guests = append(b.guests, guest{ref, i})
+	b.assoc = append(b.assoc, Usage{TRES: make([]float64, len(b.Names))})
+	return n
+}
+
+// Parent is the account above a number; -1 above the root.
+func (b *Book) Parent(i int32) int32 {
+	if n := len(b.tree.Nodes); int(i) >= n {
+		return b.guests[int(i)-n].parent
+	}
+	return b.tree.Nodes[i].Parent
+}
+
+// Ref names a number.
+func (b *Book) Ref(i int32) account.Ref {
+	if n := len(b.tree.Nodes); int(i) >= n {
+		return b.guests[int(i)-n].Ref
+	}
+	return b.tree.Nodes[i].Ref
+}
+
+// Len is the number of accounts and users.
+func (b *Book) Len() int { return len(b.assoc) }
+
+// At is the second up to which usage has decayed.
+func (b *Book) At() int64 { return b.at }
+
+// Reset is the second at which usage begins anew; 0: never.
+func (b *Book) Reset() int64 { return b.reset }
+
+// Used is what an account or user has used. It must not be written to.
+func (b *Book) Used(i int32) *Usage { return &b.assoc[i] }
+
+// UsedQOS is what the jobs of a QOS have used.
+func (b *Book) UsedQOS(i int32) *Usage { return &b.qos[i] }
+
+// Advance lets time pass up to a second: what was used decays, or begins anew. Then
+// every running job has to be charged up to it, and Settle called. The first call
+// begins time.
+func (b *Book) Advance(now int64) {
+	if b.at == 0 {
+		b.begin(now)
+	}
+	if now <= b.at {
+		return
+	}
+	part := power(b.remains, now-b.at)
+	if b.reset != 0 && now >= b.reset {
+		part = 0
+		b.charged = max(b.charged, b.reset)
+		b.reset = NextReset(b.period, now)
+	}
+	for i := range b.assoc {
+		b.assoc[i].decay(part)
+	}
+	for i := range b.qos {
+		if part == 0 || !b.lasting[i] {
+			b.qos[i].decay(part)
+		}
+	}
+	b.at = now
+}
+
+func (b *Book) begin(now int64) {
+	b.at, b.charged = now, now
+	b.reset = NextReset(b.period, now)
+}
+
+func (u *Usage) decay(part float64) {
+	if part == 0 {
+		u.Raw, u.Wall = 0, 0
+		clear(u.TRES)
+		return
+	}
+	u.Raw, u.Wall = decayed(u.Raw, part), decayed(u.Wall, part)
+	for i := range u.TRES {
+		u.TRES[i] = decayed(u.TRES[i], part)
+	}
+}
+
+// Settle notes that all running jobs are charged up to where time stands.
+func (b *Book) Settle() { b.charged = b.at }
+
+// Charge adds what a job used that began at a second and ran up to another one, as
+// far as it was not charged before.
+func (b *Book) Charge(u *Use, began, to int64) {
+	seconds := to - max(began, b.charged)
+	if b.at == 0 || seconds <= 0 {
+		return
+	}
+	w := weighed(b.remains, seconds)
+	for i := u.Assoc; i >= 0; i = b.Parent(i) {
+		b.assoc[i].add(u, w)
+	}
+	for i, q := range [2]int32{u.QOS, u.PartQOS} {
+		switch {
+		case q < 0 || i == 1 && q == u.QOS:
+		case b.lasting[q]:
+			b.qos[q].add(u, float64(seconds))
+		default:
+			b.qos[q].add(u, w)
+		}
+	}
+}
+
+func (u *Usage) add(by *Use, seconds float64) {
+	wall := float64(seconds * by.Factor)
+	u.Wall = min(u.Wall+wall, most)
+	u.Raw = min(u.Raw+float64(wall*by.Billing), most)
+	for i, n := range by.TRES {
+		u.TRES[i] = min(u.TRES[i]+float64(wall*n), most)
+	}
+}
+
+// most bounds usage, so that no weight makes it infinite.
+const most = 1e300
+
+// Rank says how everybody stands, by number.
+func (b *Book) Rank() []Standing {
+	members := make([]Member, len(b.assoc))
+	for i := range b.tree.Nodes {
+		n := &b.tree.Nodes[i]
+		members[i] = Member{Parent: n.Parent, User: n.Of != nil, Shares: n.Shares, Usage: b.assoc[i].Raw}
+	}
+	for i := range b.guests {
+		n := len(b.tree.Nodes) + i
+		members[n] = Member{Parent: b.guests[i].parent, User: true, Usage: b.assoc[n].Raw}
+	}
+	return Rank(members, b.ties)
+}
+
+// Entry is one account, user or QOS of a book, as it is kept and shown.
+type Entry struct {
+	Account string             `json:"account,omitempty"`
+	User    string             `json:"user,omitempty"`
+	QOS     string             `json:"qos,omitempty"`
+	Raw     float64            `json:"raw,omitempty"`
+	Wall    float64            `json:"wall,omitempty"`
+	TRES    map[string]float64 `json:"tres,omitempty"`
+}
+
+// Entries lists what was used, without those that used nothing: accounts and users,
+// then QOS, by name.
+func (b *Book) Entries() []Entry {
+	var out []Entry
+	note := func(e Entry, u *Usage) {
+		e.Raw, e.Wall = u.Raw, u.Wall
+		for i, n := range u.TRES {
+			if n != 0 {
+				if e.TRES == nil {
+					e.TRES = map[string]float64{}
+				}
+				e.TRES[b.Names[i]] = n
+			}
+		}
+		if e.Raw != 0 || e.Wall != 0 || e.TRES != nil {
+			out = append(out, e)
+		}
+	}
+	for i := range b.assoc {
+		ref := b.Ref(int32(i))
+		note(Entry{Account: ref.Account, User: ref.User}, &b.assoc[i])
+	}
+	for i := range b.qos {
+		note(Entry{QOS: b.names[i]}, &b.qos[i])
+	}
+	slices.SortStableFunc(out, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.QOS, b.QOS), cmp.Compare(a.Account, b.Account), cmp.Compare(a.User, b.User))
+	})
+	return out
+}
+
+// Restore takes entries over that were kept at a second. What the policy no longer
+// has is passed over.
+func (b *Book) Restore(at int64, entries []Entry) {
+	if at <= 0 {
+		return
+	}
+	b.begin(at)
+	for i := range entries {
+		e := &entries[i]
+		u := b.place(e)
+		if u == nil {
+			continue
+		}
+		u.Raw, u.Wall = max(e.Raw, 0), max(e.Wall, 0)
+		for name, n := range e.TRES {
+			if k, ok := slices.BinarySearch(b.Names, name); ok {
+				u.TRES[k] = max(n, 0)
+			}
+		}
+	}
+}
+
+// place finds where an entry belongs.
+func (b *Book) place(e *Entry) *Usage {
+	if e.QOS != "" {
+		if i := slices.Index(b.names, e.QOS); i >= 0 {
+			return &b.qos[i]
+		}
+		return nil
+	}
+	i := b.tree.Find(account.Ref{Account: e.Account, User: e.User})
+	if i < 0 && e.User != "" {
+		i = b.Join(e.Account, e.User)
+	}
+	if i < 0 {
+		return nil
+	}
+	return &b.assoc[i]
+}

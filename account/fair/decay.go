@@ -1,0 +1,51 @@
+package fair
+
+import "time"
+
+// least is the smallest normal float64: usage that once was more than nothing never
+// becomes nothing by decay.
+const least = 0x1p-1022
+
+// WeekHalfLife is the half-life where the policy says none.
+const WeekHalfLife = 7 * 24 * time.Hour
+
+// Remains is the part of usage that is left after a second: 1 − 0.693 ∕ half-life, as
+// Slurm has it (0.693, not the logarithm of 2). A half-life of 0 is WeekHalfLife; a
+// negative one lets nothing decay.
+func Remains(halfLife time.Duration) float64 {
+	switch {
+	case halfLife < 0:
+		return 1
+	case halfLife == 0:
+		halfLife = WeekHalfLife
+	}
+	seconds := float64(max(int64(halfLife/time.Second), 1))
+	return 1 - float64(0.693/seconds)
+}
+
+// power is x to the n-th for n ≥ 0, by squaring: the same on every machine, which
+// math.Pow is not. It is never less than least.
+func power(x float64, n int64) float64 {
+	p := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 != 0 {
+			p = float64(p * x)
+		}
+		x = float64(x * x)
+	}
+	return max(p, least)
+}
+
+// decayed is what is left of usage.
+func decayed(usage, part float64) float64 {
+	if usage <= 0 {
+		return usage
+	}
+	return max(float64(usage*part), least)
+}
+
+// weighed is the seconds of a job's run as they count at the end of the interval in
+// which it ran: they have decayed for as long as they are.
+func weighed(remains float64, seconds int64) float64 {
+	return float64(float64(seconds) * power(remains, seconds))
+}

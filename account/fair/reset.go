@@ -1,0 +1,26 @@
+package fair
+
+import "time"
+
+// NextReset is the first second after another one at which usage begins anew, in UTC:
+// daily and weekly (Sunday) at midnight, monthly, quarterly and yearly at the
+// midnight that begins the period. 0: never, for any other word.
+func NextReset(period string, after int64) int64 {
+	t := time.Unix(after, 0).UTC()
+	y, m, d := t.Date()
+	switch period {
+	case "daily":
+		d++
+	case "weekly":
+		d += 7 - int(t.Weekday())
+	case "monthly":
+		m, d = m+1, 1
+	case "quarterly":
+		m, d = (m-1)/3*3+4, 1
+	case "yearly":
+		y, m, d = y+1, 1, 1
+	default:
+		return 0
+	}
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()
+}
