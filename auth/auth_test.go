@@ -45,6 +45,8 @@ drain or resume nodes of                 -       -       -        -       -     
 manage a token of                        -       -       -        +       -       +
 give rights to                           -       -       -        -       -       +
 read the audit of                        -       -       -        -       -       +
+read the rules of                        -       +       +        +       +       +
+set the rules of                         -       -       -        -       -       +
 back up                                  -       -       -        -       -       +
 read the metrics of                      -       +       +        +       +       +
 profile                                  -       -       -        -       -       +

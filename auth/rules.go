@@ -41,9 +41,13 @@ const (
 	Tokens   Verb = "manage a token of"
 	Grant    Verb = "give rights to"
 	SeeAudit Verb = "read the audit of"
-	Backup   Verb = "back up"
-	Metrics  Verb = "read the metrics of"
-	Profile  Verb = "profile"
+
+	SeePolicy Verb = "read the rules of"
+	SetPolicy Verb = "set the rules of"
+
+	Backup  Verb = "back up"
+	Metrics Verb = "read the metrics of"
+	Profile Verb = "profile"
 )
 
 // Who says how little suffices to do something. An administrator may do all.
@@ -103,6 +107,8 @@ var rules = []Rule{
 	{Tokens, Owner, "list, make, revoke; what a token makes ends no later than itself"},
 	{Grant, Admin, "a token for somebody else, or one with an administrator's rights"},
 	{SeeAudit, Admin, "it shows what everybody did"},
+	{SeePolicy, Anyone, "who may use how much is no secret among those who share it"},
+	{SetPolicy, Admin, ""},
 	{Backup, Admin, "it holds all scripts and environments"},
 	{Metrics, Anyone, "counts without names of users or jobs"},
 	{Profile, Admin, "profiles show memory"},

@@ -30,6 +30,7 @@ type Plane interface {
 	Changes
 	Keys
 	Records
+	Policies
 	Stats() control.Stats
 }
 
@@ -63,6 +64,13 @@ type Keys interface {
 	RevokeToken(ctx context.Context, by job.Actor, id string) error
 	Tokens(context.Context) ([]control.Token, error)
 	TokenByID(id string) (control.Token, bool)
+}
+
+// Policies are the site's rules and what they were before.
+type Policies interface {
+	SetPolicy(context.Context, job.Actor, control.PolicyChange) (control.Policy, error)
+	Policy(ctx context.Context, revision uint64) (control.Policy, error)
+	Policies(context.Context) ([]control.Policy, error)
 }
 
 // Records is what was kept.

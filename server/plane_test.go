@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -34,7 +35,8 @@ type plane struct {
 	calls  []string // changes that came through, for tests
 	fail   error    // what Submit and Change answer instead
 	scans  int      // calls of Scan
-	late   int      // jobs that History does not have yet; as many of the oldest Scan does not
+	rules  []control.Policy
+	late   int // jobs that History does not have yet; as many of the oldest Scan does not
 }
 
 // journal is the plane's own numbering, with a first number that is kept.
@@ -393,4 +395,44 @@ func (p *plane) fill(t testing.TB, n int, user string, uid uint32, array *job.Ar
 		}
 	}
 	return first
+}
+
+func (p *plane) SetPolicy(_ context.Context, by job.Actor, ch control.PolicyChange) (control.Policy, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := uint64(len(p.rules))
+	if ch.Base != nil && *ch.Base != now {
+		return control.Policy{}, fault.New(fault.Conflict, "the policy is at revision %d", now)
+	}
+	if now > 0 && p.rules[now-1].Text == ch.Text {
+		return p.rules[now-1], nil
+	}
+	p.rules = append(p.rules, control.Policy{
+		Revision: now + 1, At: time.Unix(1e9, 0), By: by, File: ch.File, Note: ch.Note, Back: ch.Back, Hash: store.Hash([]byte(ch.Text)), Text: ch.Text, Rules: ch.Rules,
+	})
+	return p.rules[now], nil
+}
+
+func (p *plane) Policy(_ context.Context, rev uint64) (control.Policy, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	switch n := uint64(len(p.rules)); {
+	case rev > n:
+		return control.Policy{}, fault.New(fault.NotFound, "there is no revision %d", rev)
+	case n == 0:
+		return control.Policy{Rules: &account.Policy{}}, nil
+	case rev == 0:
+		return p.rules[n-1], nil
+	}
+	return p.rules[rev-1], nil
+}
+
+func (p *plane) Policies(context.Context) (out []control.Policy, err error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, v := range p.rules {
+		v.Text, v.Rules = "", nil
+		out = append(out, v)
+	}
+	return out, nil
 }

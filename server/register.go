@@ -19,6 +19,7 @@ func (s *Server) register() {
 	s.registerFleet()
 	s.registerWatch()
 	s.registerMetrics()
+	s.registerPolicy()
 	s.registerAdmin()
 	s.loosen()
 	s.mux.HandleFunc("/", http.HandlerFunc(s.unknown))

@@ -137,7 +137,7 @@ func serve[I any](s *Server, r *route, out reflect.Type, h func(c *call, in *I) 
 func (s *Server) document(r *route, out reflect.Type) {
 	doc := s.api.OpenAPI()
 	item := doc.Paths[r.path]
-	op := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodDelete: item.Delete}[r.method]
+	op := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete}[r.method]
 	schemas := doc.Components.Schemas
 	if r.body != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
@@ -211,7 +211,7 @@ func (s *Server) loosen() {
 		}
 	}
 	for _, item := range s.api.OpenAPI().Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Delete} {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
 			if op == nil {
 				continue
 			}

@@ -105,7 +105,7 @@ func TestAnswersAreAsTheDocumentSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			n++
-			check("example of "+rt.name(), strings.Replace(at(rt.path, "post", "", "application/json"), "/responses/", "/requestBody", 1), string(b))
+			check("example of "+rt.name(), strings.Replace(at(rt.path, strings.ToLower(rt.method), "", "application/json"), "/responses/", "/requestBody", 1), string(b))
 		}
 	}
 	if n < 5 {

@@ -1,0 +1,29 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/coxswain-sched/coxswain/api"
+)
+
+// Policy returns a revision of the site's rules; 0: the one in force.
+func (c *Client) Policy(ctx context.Context, revision uint64) (*api.Policy, error) {
+	q := url.Values{}
+	if revision > 0 {
+		q.Set("revision", strconv.FormatUint(revision, 10))
+	}
+	return call[api.Policy](ctx, c, http.MethodGet, api.Prefix+"/policy", q, nil)
+}
+
+// SetPolicy puts the site's rules in force, or says what that would change.
+func (c *Client) SetPolicy(ctx context.Context, p *api.SetPolicy) (*api.PolicyDone, error) {
+	return call[api.PolicyDone](ctx, c, http.MethodPut, api.Prefix+"/policy", nil, p)
+}
+
+// PolicyHistory lists the revisions of the site's rules that are kept.
+func (c *Client) PolicyHistory(ctx context.Context) (*api.PolicyHistory, error) {
+	return call[api.PolicyHistory](ctx, c, http.MethodGet, api.Prefix+"/policy/history", nil, nil)
+}

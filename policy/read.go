@@ -1,0 +1,344 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
+)
+
+// Parse reads a document. The error is a *spec.Error, which holds all that was found.
+func Parse(file string, data []byte) (*account.Policy, error) {
+	doc, err := yaml.Parse(spec.Source{Name: file, Data: data})
+	if err != nil {
+		return nil, err
+	}
+	r := reader{doc: doc}
+	p := &account.Policy{}
+	switch doc.Root.Kind {
+	case yaml.Null: // no rules
+	case yaml.Mapping:
+		r.structure("", doc.Root, reflect.ValueOf(p).Elem())
+	default:
+		r.blame(yaml.Place{Line: 1, Col: 1}, "", "begin with accounts: or another field; docs/queues.md has them all", "holds %s where the rules of a site are expected", doc.Root.Kind)
+	}
+	if err := spec.Join(r.errs); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// maxErrors bounds how many errors are kept: spec.Join shows ten.
+const maxErrors = 100
+
+// reader fills values by their types and collects what is wrong.
+type reader struct {
+	doc  *yaml.Document
+	errs []*spec.Error
+}
+
+// spot is a value with where it stands.
+type spot struct {
+	*yaml.Node
+	path string              // "accounts[2].limits.wall"
+	at   yaml.Place          // of the field's name, or of the value in a list
+	tag  reflect.StructTag   // of the field
+	unit func() (unit, bool) // of an amount; nil: none
+}
+
+func (r *reader) fail(v spot, remedy, format string, args ...any) {
+	at := v.Place
+	if v.Kind != yaml.Scalar || at.Len == 0 {
+		at = v.at
+	}
+	r.blame(at, v.path, remedy, format, args...)
+}
+
+func (r *reader) blame(at yaml.Place, path, remedy, format string, args ...any) {
+	if len(r.errs) < maxErrors {
+		r.errs = append(r.errs, r.doc.Error(at, strings.TrimPrefix(path+": ", ": ")+fmt.Sprintf(format, args...), remedy))
+	}
+}
+
+// structure reads a group of fields.
+func (r *reader) structure(path string, n *yaml.Node, into reflect.Value) {
+	fields := fieldsOf(into.Type())
+	for _, f := range n.Fields {
+		v := spot{Node: f.Value, path: strings.TrimPrefix(path+"."+f.Name, "."), at: f.Place}
+		i := slices.IndexFunc(fields, func(x field) bool { return x.name == f.Name })
+		if i < 0 {
+			r.unknown(v, f.Name, fields)
+			continue
+		}
+		v.tag = fields[i].tag
+		if name := n.Get("name"); name != nil {
+			v.unit = func() (unit, bool) { return unitOf(name.Text, f.Name), true }
+		}
+		r.value(v, into.Field(fields[i].index))
+	}
+}
+
+func (r *reader) unknown(v spot, name string, fields []field) {
+	message, remedy := "no such field", ""
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.name)
+	}
+	if near := nearest(name, names); near != "" {
+		message += "; did you mean " + near + "?"
+	} else {
+		remedy = "fields: " + strings.Join(names, ", ")
+	}
+	if len(v.path) > 120 {
+		v.path = v.path[:120] + "…"
+	}
+	r.blame(v.at, v.path, remedy, "%s", message)
+}
+
+// value reads whatever its type says.
+func (r *reader) value(v spot, into reflect.Value) {
+	t := into.Type()
+	switch {
+	case t.Kind() == reflect.Pointer:
+		if v.Kind == yaml.Null {
+			r.fail(v, "write a value, or leave the field out", "has no value")
+			return
+		}
+		into.Set(reflect.New(t.Elem()))
+		r.value(v, into.Elem())
+	case t.Kind() == reflect.Struct:
+		switch {
+		case v.Kind == yaml.Null:
+		case v.Kind == yaml.Mapping:
+			r.structure(v.path, v.Node, into)
+		default:
+			r.fail(v, "", "is %s where a group of fields belongs", v.Kind)
+		}
+	case t.Kind() == reflect.Slice:
+		r.list(v, into)
+	case t.Kind() == reflect.Map:
+		r.mapping(v, into)
+	case v.Kind != yaml.Scalar:
+		if v.Kind == yaml.Null {
+			r.fail(v, "write a value, or leave the field out", "has no value")
+			return
+		}
+		r.fail(v, "", "is %s where %s belongs", v.Kind, formOf(t, v.tag))
+	default:
+		r.scalar(v, into)
+	}
+}
+
+// list reads entries; a single value is a list of one, and a name alone stands for a
+// group of fields with that name.
+func (r *reader) list(v spot, into reflect.Value) {
+	items := v.Items
+	switch v.Kind {
+	case yaml.Null:
+		return
+	case yaml.Scalar:
+		items = []*yaml.Node{v.Node}
+	case yaml.Mapping:
+		r.fail(v, "begin each entry with a dash", "is a group of fields where a list belongs")
+		return
+	}
+	into.Set(reflect.MakeSlice(into.Type(), len(items), len(items)))
+	for i, n := range items {
+		item := spot{Node: n, path: fmt.Sprintf("%s[%d]", v.path, i), at: n.Place, tag: v.tag}
+		at := into.Index(i)
+		if at.Kind() == reflect.Struct && n.Kind == yaml.Scalar && at.Type().Field(0).Name == "Name" {
+			at = at.Field(0)
+			item.path += ".name"
+		}
+		r.value(item, at)
+	}
+}
+
+// mapping reads amounts by name, in the order of the document.
+func (r *reader) mapping(v spot, into reflect.Value) {
+	if v.Kind != yaml.Mapping {
+		if v.Kind != yaml.Null {
+			r.fail(v, "write name: value for each, as cpu: 64", "is %s where names with values belong", v.Kind)
+		}
+		return
+	}
+	t := into.Type()
+	into.Set(reflect.MakeMap(t))
+	for _, f := range v.Fields {
+		item := spot{Node: f.Value, path: v.path + "." + f.Name, at: f.Place, tag: v.tag}
+		if what := tresName(f.Name); what != "" {
+			r.blame(f.Place, item.path, "names: "+tresForms, "%s", what)
+			continue
+		}
+		item.unit = func() (unit, bool) { return unitOf(f.Name, lastOf(v.path)), true }
+		e := reflect.New(t.Elem()).Elem()
+		r.value(item, e)
+		into.SetMapIndex(reflect.ValueOf(f.Name).Convert(t.Key()), e)
+	}
+}
+
+func lastOf(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+
+// scalar reads one value.
+func (r *reader) scalar(v spot, into reflect.Value) {
+	t := into.Type()
+	if n, ok := wordOf(v.tag, v.Text); ok && !v.Quoted {
+		into.SetInt(n)
+		return
+	}
+	switch {
+	case t == amountType:
+		u := unit{name: "number"}
+		if v.unit != nil {
+			u, _ = v.unit()
+		}
+		a, err := u.parse(v.Text)
+		if err != "" {
+			r.fail(v, u.forms(), "%q %s", short(v.Text), err)
+			return
+		}
+		into.SetInt(int64(a))
+	case t == durationType:
+		d, err := parseDuration(v.Text)
+		if err != "" {
+			r.fail(v, "write 90s, 5m, 2h30m or 30d", "%q %s", short(v.Text), err)
+			return
+		}
+		into.SetInt(int64(d))
+	case t.Kind() == reflect.String:
+		r.text(v, into)
+	case t.Kind() == reflect.Bool:
+		if v.Text != "true" && v.Text != "false" || v.Quoted {
+			r.fail(v, "write true or false", "%q is neither true nor false", short(v.Text))
+			return
+		}
+		into.SetBool(v.Text == "true")
+	case t.Kind() == reflect.Float64:
+		f, err := strconv.ParseFloat(v.Text, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || v.Quoted {
+			r.fail(v, "write a number, as 0.25", "%q is no number", short(v.Text))
+			return
+		}
+		into.SetFloat(f)
+	default:
+		r.number(v, into)
+	}
+}
+
+func (r *reader) text(v spot, into reflect.Value) {
+	words := v.tag.Get("enum")
+	switch {
+	case words != "" && !slices.Contains(strings.Split(words, ","), v.Text):
+		message := fmt.Sprintf("%q is not known here", short(v.Text))
+		if near := nearest(v.Text, strings.Split(words, ",")); near != "" {
+			message += "; did you mean " + near + "?"
+		}
+		r.fail(v, "words: "+strings.ReplaceAll(words, ",", ", "), "%s", message)
+	case strings.ContainsFunc(v.Text, func(c rune) bool { return c < ' ' || c == 0x7f }) || !validText(v.Text):
+		r.fail(v, "write one line of plain text", "%q has characters that do not belong there", short(v.Text))
+	default:
+		into.SetString(v.Text)
+	}
+}
+
+func (r *reader) number(v spot, into reflect.Value) {
+	low, high := int64(0), int64(math.MaxInt64)
+	switch into.Kind() {
+	case reflect.Int32:
+		low, high = math.MinInt32, math.MaxInt32
+	case reflect.Uint32:
+		high = math.MaxUint32
+	}
+	n, err := strconv.ParseInt(v.Text, 10, 64)
+	switch {
+	case err != nil || v.Quoted:
+		r.fail(v, "write "+formOf(into.Type(), v.tag), "%q is not %s", short(v.Text), formOf(into.Type(), v.tag))
+	case n < low || n > high:
+		r.fail(v, fmt.Sprintf("write a number between %d and %d", low, high), "%d is not between %d and %d", n, low, high)
+	case into.CanUint():
+		into.SetUint(uint64(n))
+	default:
+		into.SetInt(n)
+	}
+}
+
+// field is a field of a struct as documents name it.
+type field struct {
+	name  string
+	index int
+	tag   reflect.StructTag
+	typ   reflect.Type
+}
+
+// fieldsOf lists the fields of a struct that documents have.
+func fieldsOf(t reflect.Type) []field {
+	var out []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if name != "" && name != "-" && f.IsExported() {
+			out = append(out, field{name, i, f.Tag, f.Type})
+		}
+	}
+	return out
+}
+
+var (
+	amountType   = reflect.TypeFor[resource.Amount]()
+	durationType = reflect.TypeFor[account.Duration]()
+)
+
+// formOf names what belongs into a field.
+func formOf(t reflect.Type, tag reflect.StructTag) string {
+	words := wordsOf(tag)
+	form := "a text"
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return formOf(t.Elem(), tag)
+	case t == amountType:
+		form = "an amount"
+	case t == durationType:
+		form = "a duration"
+	case t.Kind() == reflect.Bool:
+		form = "true or false"
+	case t.Kind() == reflect.Float64:
+		form = "a number"
+	case t.Kind() != reflect.String:
+		form = "a whole number"
+	}
+	for _, w := range words {
+		form += " or " + w.word
+	}
+	return form
+}
+
+// nearest is the known name that the given one must stand for, or "".
+func nearest(name string, known []string) string {
+	if len(name) > 40 {
+		return ""
+	}
+	flat := func(s string) string {
+		return strings.ToLower(strings.NewReplacer("-", "", "_", "", " ", "").Replace(s))
+	}
+	best, found := 1+min(2, len(name)/3), ""
+	for _, k := range known {
+		if d := spec.Distance(flat(name), flat(k)); d < best {
+			best, found = d, k
+		}
+	}
+	return found
+}
+
+func short(s string) string {
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
+}

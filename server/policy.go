@@ -1,0 +1,85 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/policy"
+)
+
+func (s *Server) registerPolicy() {
+	type one struct {
+		Revision uint64 `query:"revision" doc:"0: the one in force"`
+	}
+	add(s, route{
+		method: http.MethodGet, path: "/v1/policy", verb: auth.SeePolicy, id: "getPolicy", tag: "policy",
+		summary: "The site's rules", about: "The document as it was written, with who set it.",
+	}, func(c *call, in *one) (*api.Policy, error) {
+		v, err := s.cfg.Plane.Policy(c.ctx(), in.Revision)
+		return shownPolicy(&v), err
+	})
+	add(s, route{
+		method: http.MethodPut, path: "/v1/policy", verb: auth.SetPolicy, id: "setPolicy", tag: "policy", body: typeOf[api.SetPolicy](),
+		example: &api.SetPolicy{Text: "accounts:\n  - {name: nlp, limits: {group: {gpu: 64}}}\n", File: "queues.yaml"},
+		summary: "Put the site's rules in force", about: "All of the document or, if anything in it is wrong, nothing. What waits and runs is judged by it at once; nothing that runs is ended. base guards against two who write at the same time.",
+	}, func(c *call, _ *nothing) (*api.PolicyDone, error) { return s.setPolicy(c) })
+	add(s, route{
+		method: http.MethodGet, path: "/v1/policy/history", verb: auth.SeePolicy, id: "policyHistory", tag: "policy",
+		summary: "What the site's rules were before", about: "The last hundred revisions, the oldest first, without documents.",
+	}, func(c *call, _ *nothing) (*api.PolicyHistory, error) {
+		list, err := s.cfg.Plane.Policies(c.ctx())
+		out := &api.PolicyHistory{Policies: []api.Policy{}}
+		for i := range list {
+			out.Policies = append(out.Policies, *shownPolicy(&list[i]))
+		}
+		return out, err
+	})
+}
+
+func shownPolicy(v *control.Policy) *api.Policy {
+	return &api.Policy{Revision: v.Revision, At: v.At, By: v.By.Name, File: v.File, Note: v.Note, Back: v.Back, Hash: v.Hash, Text: v.Text}
+}
+
+// setPolicy reads a document, checks it, and puts it in force.
+func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
+	req, err := decode[api.SetPolicy](c)
+	if err != nil {
+		return nil, err
+	}
+	if req.Back > 0 {
+		if req.Text != "" {
+			return nil, fault.New(fault.Invalid, "a text and a revision to put back do not go together").Advise("send one of them")
+		}
+		old, err := s.cfg.Plane.Policy(c.ctx(), req.Back)
+		if err != nil {
+			return nil, err
+		}
+		req.Text, req.File = old.Text, cmp.Or(req.File, old.File)
+	}
+	rules, err := policy.Parse(cmp.Or(req.File, "queues.yaml"), []byte(req.Text))
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.cfg.Plane.Policy(c.ctx(), 0)
+	if err != nil {
+		return nil, err
+	}
+	if req.DryRun {
+		if req.Base != nil && *req.Base != now.Revision {
+			return nil, fault.New(fault.Conflict, "the policy is at revision %d, not at %d: it was changed meanwhile", now.Revision, *req.Base).
+				Advise("cox policy show prints it: make your change in that, and apply it again")
+		}
+		return &api.PolicyDone{Policy: *shownPolicy(&now), Changed: now.Text != req.Text}, nil
+	}
+	v, err := s.cfg.Plane.SetPolicy(c.ctx(), c.id.Actor(), control.PolicyChange{
+		Rules: rules, Text: req.Text, File: req.File, Note: req.Note, Back: req.Back, Base: req.Base,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &api.PolicyDone{Policy: *shownPolicy(&v), Changed: v.Revision != now.Revision}, nil
+}

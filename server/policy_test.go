@@ -1,0 +1,59 @@
+package server
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// TestPolicy: a document is set whole or not at all, by an administrator, and is read
+// again as it was written.
+func TestPolicy(t *testing.T) {
+	r := start(t, newPlane(), nil)
+	admin, anna := r.admin(t), r.as(t, "anna")
+	ctx := t.Context()
+	if p, err := anna.Policy(ctx, 0); err != nil || p.Revision != 0 || p.Text != "" {
+		t.Fatalf("%+v %v", p, err)
+	}
+	const text = "# our rules\npartitions: [{name: gpu, tier: 2}]\n"
+	if _, err := anna.SetPolicy(ctx, &api.SetPolicy{Text: text}); fault.KindOf(err) != fault.Permission {
+		t.Errorf("anna sets the rules: %v", err)
+	}
+	base := uint64(0)
+	dry, err := admin.SetPolicy(ctx, &api.SetPolicy{Text: text, DryRun: true, Base: &base})
+	if err != nil || !dry.Changed || dry.Policy.Revision != 0 {
+		t.Fatalf("%+v %v", dry, err)
+	}
+	done, err := admin.SetPolicy(ctx, &api.SetPolicy{Text: text, File: "q.yaml", Note: "first", Base: &base})
+	if err != nil || !done.Changed || done.Policy.Revision != 1 {
+		t.Fatalf("%+v %v", done, err)
+	}
+	if _, err := admin.SetPolicy(ctx, &api.SetPolicy{Text: "licenses: []\n", Base: &base}); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("over a revision that is not in force: %v", err)
+	}
+	_, err = admin.SetPolicy(ctx, &api.SetPolicy{Text: text + "partitons: []\n", File: "q.yaml"})
+	var e *api.Error
+	if !errors.As(err, &e) || len(e.Errors) != 1 || e.Errors[0].Line != 3 || e.Errors[0].File != "q.yaml" || !strings.Contains(e.Errors[0].Message, "did you mean partitions?") {
+		t.Errorf("%v %+v", err, e)
+	}
+	if p, err := anna.Policy(ctx, 0); err != nil || p.Revision != 1 || p.Text != text || p.Note != "first" || p.By == "" {
+		t.Errorf("%+v %v", p, err)
+	}
+	if _, err := admin.SetPolicy(ctx, &api.SetPolicy{Text: "{}"}); err != nil {
+		t.Fatal(err)
+	}
+	back, err := admin.SetPolicy(ctx, &api.SetPolicy{Back: 1})
+	if err != nil || back.Policy.Revision != 3 || back.Policy.Back != 1 || back.Policy.Text != text {
+		t.Errorf("%+v %v", back, err)
+	}
+	h, err := anna.PolicyHistory(ctx)
+	if err != nil || len(h.Policies) != 3 || h.Policies[0].Text != "" || h.Policies[2].Back != 1 {
+		t.Errorf("%+v %v", h, err)
+	}
+	if _, err := anna.Policy(ctx, 9); fault.KindOf(err) != fault.NotFound {
+		t.Error(err)
+	}
+}
