@@ -22,9 +22,9 @@ TEST   = $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary=skipped
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test cross lint unit race proofs slurm bench torture fuzz build clean docs
+.PHONY: test cross lint unit race proofs slurm arm64 bench torture fuzz build clean docs
 
-test: lint cross unit race proofs slurm    ## everything that must pass before a commit lands
+test: lint cross unit race proofs slurm arm64    ## everything that must pass before a commit lands
 	@if [ -s $(FLAKY) ]; then echo "passed only when run again (mend these):"; cat $(FLAKY); fi
 
 build:                        ## bin/: cox, Slurm's names, the live view, the GPU probe
@@ -54,6 +54,9 @@ proofs: $(BIN)/.tools         ## simulation, kills, faults, hard cases, load, se
 
 slurm:                        ## the sbatch reader beside a real sbatch (as root: installs Debian's packages)
 	scripts/slurm/test.sh
+
+arm64:                        ## the core decides on arm64 as on amd64 (as root: installs Debian's qemu-user-static)
+	scripts/arm64.sh
 
 # With SEEDS it is the simulation alone, over so many seeds from SIM_SEED on; SEEDS=forever
 # never ends, nor does torture itself.
