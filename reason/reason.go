@@ -44,7 +44,39 @@ const (
 	TimeLimit    Code = "time-limit"    // Need: seconds
 	NoGang       Code = "no-gang"       // the pool's engine cannot start coupled tasks whole
 	EngineDown   Code = "engine-down"   // Want: the engine does not answer
+	Licenses     Code = "licenses"      // Resource, Need, Used, Most: of a licence; Most 0: the site has none
 )
+
+// The codes of limits end in the word that squeue shows for the limit. Resource may
+// be "jobs", "seconds", or end in Minutes.
+const (
+	limited = "limit:" // Holder, Resource, Need, Used, Most: too much together with what others hold
+	single  = "most:"  // Holder, Resource, Need, Most: too much for one job
+	least   = "least:" // Holder, Resource, Need, Most: less than a job must ask for
+)
+
+// Minutes ends the name of a resource of which minutes are counted; amounts are then
+// in its unit times seconds, memory and disk in MiB.
+const Minutes = "-minutes"
+
+// Limited is the code of a limit of what is held together.
+func Limited(word string) Code { return Code(limited + word) }
+
+// Single is the code of a limit of one job.
+func Single(word string) Code { return Code(single + word) }
+
+// Least is the code of a limit that a job must not be below.
+func Least(word string) Code { return Code(least + word) }
+
+// Limit is squeue's word if the code is one of a limit, otherwise empty.
+func (c Code) Limit() string {
+	for _, prefix := range []string{limited, single, least} {
+		if word, ok := strings.CutPrefix(string(c), prefix); ok {
+			return word
+		}
+	}
+	return ""
+}
 
 // Reason is one gate that a job does not pass. It is a value; copying is cheap.
 // Which fields are set depends on Code; amounts are in the unit of Resource.
@@ -53,13 +85,15 @@ type Reason struct {
 	Resource string `json:"resource,omitempty"` // "cpu", "memory", "gpu", "gpu:h100", a named resource, "nodes"
 	Need     int64  `json:"need,omitempty"`
 	Free     int64  `json:"free,omitempty"`
-	Most     int64  `json:"most,omitempty"`  // the largest that exists at all
+	Most     int64  `json:"most,omitempty"`  // the largest that exists at all, or is allowed
+	Used     int64  `json:"used,omitempty"`  // counts against Most already
 	Nodes    int    `json:"nodes,omitempty"` // nodes that pass this gate alone
 	Ahead    int    `json:"ahead,omitempty"`
 	Job      uint64 `json:"job,omitempty"` // who holds or precedes
 	Want     string `json:"want,omitempty"`
-	Until    int64  `json:"until,omitempty"` // Unix seconds
-	Since    int64  `json:"since,omitempty"` // Unix seconds; when this reason became the first one
+	Holder   string `json:"holder,omitempty"` // whose limit it is
+	Until    int64  `json:"until,omitempty"`  // Unix seconds
+	Since    int64  `json:"since,omitempty"`  // Unix seconds; when this reason became the first one
 }
 
 // slurm maps codes to the words of squeue's reason column.
@@ -72,21 +106,25 @@ var slurm = map[Code]string{
 	Backoff: "BeginTime", Refused: "SystemFailure",
 	Dependency: "Dependency", ArrayLimit: "JobArrayTaskLimit", Cleaning: "Cleaning",
 	Uncertain: "ReqNodeNotAvail", LaunchFailed: "JobLaunchFailure", NodeFailed: "NodeDown",
-	TimeLimit: "TimeLimit", NoGang: "BadConstraints", EngineDown: "SchedDefer",
+	TimeLimit: "TimeLimit", NoGang: "BadConstraints", EngineDown: "SchedDefer", Licenses: "Licenses",
 }
 
-// Codes lists every code, sorted by first use; for generated tables and tests.
+// Codes lists every code but those of limits, sorted by first use; for generated
+// tables and tests.
 func Codes() []Code {
 	return []Code{
 		Resources, Priority, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition,
 		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
-		NodeFailed, TimeLimit, NoGang, EngineDown,
+		NodeFailed, TimeLimit, NoGang, EngineDown, Licenses,
 	}
 }
 
 // Slurm returns the word that squeue prints for the code (scheduling.md, appendix A).
 func (c Code) Slurm() string {
 	if w, ok := slurm[c]; ok {
+		return w
+	}
+	if w := c.Limit(); w != "" {
 		return w
 	}
 	return "None"
@@ -150,8 +188,14 @@ func (r Reason) String() string {
 		b.WriteString("the engine of this pool cannot start coupled tasks whole")
 	case EngineDown:
 		fmt.Fprintf(&b, "the engine does not answer: %s", r.Want)
+	case Licenses:
+		if r.Most == 0 {
+			fmt.Fprintf(&b, "this site has no licence %s", r.Resource)
+			break
+		}
+		fmt.Fprintf(&b, "needs %s of %s, %d of %d are in use", count(int(r.Need), "licence"), r.Resource, r.Used, r.Most)
 	default:
-		b.WriteString(string(r.Code))
+		b.WriteString(r.limit())
 	}
 	return b.String()
 }

@@ -1,0 +1,51 @@
+package account
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ParseLicenses reads what a job asks for (sbatch --licenses): names with a number
+// each, 1 where none is said, separated by commas: "matlab:2,fluent". A name that
+// comes twice is added up. Nothing asks for nothing.
+func ParseLicenses(text string) ([]License, error) {
+	var out []License
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	if strings.Contains(text, "|") {
+		return nil, fmt.Errorf("alternatives (a|b) are not built: ask for those that you need, separated by commas")
+	}
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' }) {
+		part = strings.TrimSpace(part)
+		name, number, counted := strings.Cut(part, ":")
+		if !counted {
+			name, number, counted = strings.Cut(part, "=")
+		}
+		if name == "" || strings.ContainsAny(name, " \t\n/") {
+			return nil, fmt.Errorf("%q names no licence: write NAME or NAME:COUNT", part)
+		}
+		l := License{Name: name, Count: 1}
+		if counted {
+			n, err := strconv.ParseInt(number, 10, 32)
+			if err != nil || n < 1 {
+				return nil, fmt.Errorf("%q: the number of licences is a whole number from 1 on", part)
+			}
+			l.Count = n
+		}
+		i := 0
+		for i < len(out) && out[i].Name != name {
+			i++
+		}
+		if i == len(out) {
+			out = append(out, l)
+		} else {
+			out[i].Count += l.Count
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%q names no licence: write NAME or NAME:COUNT", text)
+	}
+	return out, nil
+}

@@ -1,0 +1,29 @@
+package account_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/account"
+)
+
+func TestLicensesAreReadAsSbatchWritesThem(t *testing.T) {
+	for text, want := range map[string][]account.License{
+		"":                nil,
+		"a":               {{Name: "a", Count: 1}},
+		"a:2,b":           {{Name: "a", Count: 2}, {Name: "b", Count: 1}},
+		"a@server:2, a@x": {{Name: "a@server", Count: 2}, {Name: "a@x", Count: 1}},
+		"a=3":             {{Name: "a", Count: 3}},
+		"a,b;a:2":         {{Name: "a", Count: 3}, {Name: "b", Count: 1}},
+	} {
+		got, err := account.ParseLicenses(text)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %v (%v), want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"a|b", "a:0", "a:-1", "a:x", ":2", ",", "a b", "a:99999999999", "a/b"} {
+		if got, err := account.ParseLicenses(text); err == nil {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
+}

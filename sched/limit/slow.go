@@ -1,0 +1,385 @@
+package limit
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// Slow answers what a Book and its Rules answer, from the policy and the list of all
+// jobs alone. It is the oracle of tests: it keeps nothing and reads like the table of
+// limits in scheduling.md 1.4.
+type Slow struct {
+	Policy  *account.Policy
+	Now     int64
+	Running []SlowJob
+}
+
+// SlowJob is a running job: amounts by name.
+type SlowJob struct {
+	Key     Key
+	Held    account.TRES
+	Fullest account.TRES // of one that is to start
+	Seconds int64        // that it takes at most
+	Until   int64
+	Endless bool
+}
+
+// Broken is a limit that a job does not pass.
+type Broken struct {
+	Limit  string // as the field of account.Limits is called in documents, "licences", or "partition"
+	Holder string
+	Name   string // of the thing; empty: none
+}
+
+// source is somebody who may define limits.
+type source struct {
+	qos    bool
+	name   string // of the QOS, or of the account
+	user   string // of an association of a user
+	limits *account.Limits
+}
+
+// sources in the order in which the first definition wins.
+func (s *Slow) sources(k Key) (qos, chain []source) {
+	find := func(name string) *account.QOS {
+		for i := range s.Policy.QOS {
+			if s.Policy.QOS[i].Name == name && name != "" {
+				return &s.Policy.QOS[i]
+			}
+		}
+		return nil
+	}
+	part, own := find(s.partitionQOS(k)), find(k.QOS)
+	list := []*account.QOS{part, own}
+	if own != nil && slices.Contains(own.Flags, "over_part_qos") {
+		list = []*account.QOS{own, part}
+	}
+	if part == own {
+		list = list[:1]
+	}
+	for _, q := range list {
+		if q != nil {
+			qos = append(qos, source{qos: true, name: q.Name, limits: &q.Limits})
+		}
+	}
+	for i, name := range s.path(k.Account) {
+		a := s.account(name)
+		if i == 0 {
+			user := source{name: name, user: k.User, limits: &account.Limits{}}
+			for u := range a.Users {
+				if a.Users[u].Name == k.User {
+					user.limits = &a.Users[u].Limits
+				}
+			}
+			chain = append(chain, user)
+		}
+		chain = append(chain, source{name: name, limits: &a.Limits})
+	}
+	return qos, chain
+}
+
+func (s *Slow) account(name string) *account.Account {
+	for i := range s.Policy.Accounts {
+		if s.Policy.Accounts[i].Name == name {
+			return &s.Policy.Accounts[i]
+		}
+	}
+	return nil
+}
+
+// path is an account and those above it.
+func (s *Slow) path(name string) (out []string) {
+	for a := s.account(name); a != nil; a = s.account(a.Parent) {
+		out = append(out, a.Name)
+	}
+	if n := len(out); n > 0 && out[n-1] != "root" && s.account("root") != nil {
+		out = append(out, "root")
+	}
+	return out
+}
+
+func (s *Slow) partitionQOS(k Key) string {
+	for _, p := range s.Policy.Partitions {
+		if p.Name == k.Partition {
+			return p.QOS
+		}
+	}
+	return ""
+}
+
+// covers reports whether a running job counts for a source, with the same user or
+// account as another where a limit of a QOS counts these apart.
+func (s *Slow) covers(src source, j, of Key, apart scope) bool {
+	switch {
+	case src.qos && j.QOS != src.name && s.partitionQOS(j) != src.name:
+		return false
+	case src.qos:
+		return apart == together || apart == ofUser && j.User == of.User || apart == ofAccount && j.Account == of.Account
+	case src.user != "" || apart == ofUser: // of an account, each user's jobs in it apart
+		return j.Account == of.Account && j.User == of.User
+	}
+	return slices.Contains(s.path(j.Account), src.name)
+}
+
+// sum adds up something of the running jobs that count.
+func (s *Slow) sum(src source, of Key, apart scope, what func(*SlowJob) resource.Amount) (total resource.Amount) {
+	for i := range s.Running {
+		if s.covers(src, s.Running[i].Key, of, apart) {
+			total = total.Add(what(&s.Running[i]))
+		}
+	}
+	return total
+}
+
+// Blocked lists every limit that a job which is to start does not pass, sorted.
+func (s *Slow) Blocked(j *SlowJob) []Broken {
+	c := &slowly{Slow: s, job: j}
+	c.qos, c.chain = s.sources(j.Key)
+	for _, name := range c.names() {
+		left := func(r *SlowJob) resource.Amount {
+			return overTime(inTime(c.place(name), r.Held[name]), max(r.Until-s.Now, 0), r.Endless)
+		}
+		holds := func(r *SlowJob) resource.Amount { return r.Held[name] }
+		need := overTime(inTime(c.place(name), j.Held[name]), j.Seconds, j.Endless)
+		tres := func(f func(*account.Limits) account.TRES) func(*account.Limits) *resource.Amount {
+			return func(l *account.Limits) *resource.Amount {
+				if b, ok := f(l)[name]; ok {
+					return &b
+				}
+				return nil
+			}
+		}
+		secs := func(f func(*account.Limits) account.TRES) func(*account.Limits) *resource.Amount {
+			return func(l *account.Limits) *resource.Amount {
+				if b, ok := f(l)[name]; ok && b != resource.Unlimited {
+					b = minutes(c.place(name), b)
+					return &b
+				}
+				return nil
+			}
+		}
+		for _, q := range []question{
+			{"Group", tres(func(l *account.Limits) account.TRES { return l.Group }), j.Held[name], holds, together, true, false},
+			{"GroupMinutes", secs(func(l *account.Limits) account.TRES { return l.GroupMinutes }), need, left, together, true, false},
+			{"GroupRunMinutes", secs(func(l *account.Limits) account.TRES { return l.GroupRunMinutes }), need, left, together, true, false},
+			{"Job", tres(func(l *account.Limits) account.TRES { return l.Job }), j.Held[name], nil, together, false, false},
+			{"Node", tres(func(l *account.Limits) account.TRES { return l.Node }), j.Fullest[name], nil, together, false, false},
+			{"JobMinutes", secs(func(l *account.Limits) account.TRES { return l.JobMinutes }), need, nil, together, false, false},
+			{"User", tres(func(l *account.Limits) account.TRES { return l.User }), j.Held[name], holds, ofUser, false, true},
+			{"Account", tres(func(l *account.Limits) account.TRES { return l.Account }), j.Held[name], holds, ofAccount, false, true},
+			{"UserRunMinutes", secs(func(l *account.Limits) account.TRES { return l.UserRunMinutes }), need, left, ofUser, false, true},
+			{"AcctRunMinutes", secs(func(l *account.Limits) account.TRES { return l.AcctRunMinutes }), need, left, ofAccount, false, true},
+		} {
+			c.ask(q, name)
+		}
+		if b, who := c.winner(tres(func(l *account.Limits) account.TRES { return l.Least }), true); b != nil && j.Held[name] < *b {
+			c.broken("Least", who, name)
+		}
+	}
+	c.numbers()
+	c.rest()
+	slices.SortFunc(c.out, func(a, b Broken) int {
+		return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Holder, b.Holder), cmp.Compare(a.Name, b.Name))
+	})
+	return c.out
+}
+
+// slowly is one call of Blocked.
+type slowly struct {
+	*Slow
+	job        *SlowJob
+	qos, chain []source
+	out        []Broken
+}
+
+// question is one limit on one amount.
+type question struct {
+	limit   string
+	bound   func(*account.Limits) *resource.Amount
+	need    resource.Amount
+	of      func(*SlowJob) resource.Amount // nil: one job alone
+	apart   scope
+	every   bool
+	qosOnly bool
+}
+
+// ask notes where an amount does not pass.
+func (c *slowly) ask(q question, name string) {
+	var who []source
+	for _, src := range c.qos {
+		if b := q.bound(src.limits); b != nil {
+			who = append(who, src)
+			break
+		}
+	}
+	if len(who) == 0 && !q.qosOnly {
+		for _, src := range c.chain {
+			if b := q.bound(src.limits); b != nil {
+				who = append(who, src)
+				if !q.every {
+					break
+				}
+			}
+		}
+	}
+	for _, src := range who {
+		b := *q.bound(src.limits)
+		if f := c.factor(); !src.qos && f != 1 && b != resource.Unlimited && name != "" {
+			b = resource.Amount(float64(b) * f)
+			if strings.HasSuffix(q.limit, "Minutes") { // the factor is for what was written
+				b = minutes(c.place(name), resource.Amount(float64(c.written(q.limit, src, name))*f))
+			}
+		}
+		used := resource.Amount(0)
+		if q.of != nil {
+			used = c.sum(src, c.job.Key, q.apart, q.of)
+		}
+		if b != resource.Unlimited && used.Add(q.need) > b {
+			c.broken(q.limit, src, name)
+		}
+	}
+}
+
+func (c *slowly) written(limit string, src source, name string) resource.Amount {
+	switch limit {
+	case "GroupMinutes":
+		return src.limits.GroupMinutes[name]
+	case "GroupRunMinutes":
+		return src.limits.GroupRunMinutes[name]
+	}
+	return src.limits.JobMinutes[name]
+}
+
+// factor multiplies the limits of accounts and users on things.
+func (c *slowly) factor() float64 {
+	for _, src := range c.qos {
+		for i := range c.Policy.QOS {
+			if q := &c.Policy.QOS[i]; q.Name == src.name && q.LimitFactor != nil {
+				return *q.LimitFactor
+			}
+		}
+	}
+	return 1
+}
+
+// winner is the first definition of a limit that only QOS have.
+func (c *slowly) winner(bound func(*account.Limits) *resource.Amount, _ bool) (*resource.Amount, source) {
+	for _, src := range c.qos {
+		if b := bound(src.limits); b != nil {
+			return b, src
+		}
+	}
+	return nil, source{}
+}
+
+func (c *slowly) broken(limit string, src source, name string) {
+	who := "account " + src.name
+	switch {
+	case src.qos:
+		who = "QOS " + src.name
+	case src.user != "":
+		who = "user " + src.user + " in account " + src.name
+	}
+	c.out = append(c.out, Broken{limit, who, name})
+}
+
+// names lists every name that a job or a limit has.
+func (c *slowly) names() []string { return newTable(c.Policy).names }
+
+func (c *slowly) place(name string) int { return slices.Index(fixedNames[:], name) }
+
+// numbers asks the limits that count jobs.
+func (c *slowly) numbers() {
+	number := func(f func(*account.Limits) *int64) func(*account.Limits) *resource.Amount {
+		return func(l *account.Limits) *resource.Amount {
+			if n := f(l); n != nil {
+				a := resource.Amount(*n)
+				return &a
+			}
+			return nil
+		}
+	}
+	one := func(*SlowJob) resource.Amount { return 1 }
+	c.ask(question{"GroupJobs", number(func(l *account.Limits) *int64 { return l.GroupJobs }), 1, one, together, true, false}, "")
+	c.ask(question{"AcctJobs", number(func(l *account.Limits) *int64 { return l.AcctJobs }), 1, one, ofAccount, false, true}, "")
+	// MaxJobs of associations and MaxJobsPerUser of QOS are one limit.
+	qos := number(func(l *account.Limits) *int64 {
+		if l.UserJobs != nil {
+			return l.UserJobs
+		}
+		return l.Jobs
+	})
+	if b, src := c.winner(qos, true); b != nil {
+		if c.sum(src, c.job.Key, ofUser, one)+1 > *b {
+			c.broken("Jobs", src, "")
+		}
+		return
+	}
+	for _, src := range c.chain {
+		if src.limits.Jobs != nil {
+			if c.sum(src, c.job.Key, ofUser, one)+1 > resource.Amount(*src.limits.Jobs) {
+				c.broken("Jobs", c.chain[0], "")
+			}
+			return
+		}
+	}
+}
+
+// rest asks about time, the partition and licences.
+func (c *slowly) rest() {
+	long := func(d account.Duration) bool { return c.job.Endless || c.job.Seconds > int64(d)/1e9 }
+	for _, src := range slices.Concat(c.qos, c.chain) {
+		if src.limits.Wall != nil {
+			if long(*src.limits.Wall) {
+				c.broken("Wall", src, "")
+			}
+			break
+		}
+	}
+	lifted := func(flag string) bool {
+		for _, src := range c.qos {
+			for _, q := range c.Policy.QOS {
+				if q.Name == src.name && slices.Contains(q.Flags, flag) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for _, p := range c.Policy.Partitions {
+		if p.Name != c.job.Key.Partition {
+			continue
+		}
+		n := int(c.job.Held["node"])
+		if p.MaxNodes > 0 && n > p.MaxNodes && !lifted("partition_max_nodes") || p.MinNodes > 0 && n < p.MinNodes && !lifted("partition_min_nodes") {
+			c.out = append(c.out, Broken{"PartitionNodes", "partition " + p.Name, ""})
+		}
+		if p.MaxTime > 0 && long(p.MaxTime) && !lifted("partition_time_limit") {
+			c.out = append(c.out, Broken{"PartitionTime", "partition " + p.Name, ""})
+		}
+	}
+	asked, _ := account.ParseLicenses(c.job.Key.Licenses)
+	for _, l := range asked {
+		most, used := int64(0), int64(0)
+		for _, x := range c.Policy.Licenses {
+			if x.Name == l.Name {
+				most = x.Count
+			}
+		}
+		for i := range c.Running {
+			others, _ := account.ParseLicenses(c.Running[i].Key.Licenses)
+			for _, x := range others {
+				if x.Name == l.Name {
+					used += x.Count
+				}
+			}
+		}
+		if used+l.Count > most {
+			c.out = append(c.out, Broken{"Licenses", "", l.Name})
+		}
+	}
+}
