@@ -16,6 +16,11 @@ import (
 
 // Parse reads a document. The error is a *spec.Error, which holds all that was found.
 func Parse(file string, data []byte) (*account.Policy, error) {
+	return read(file, data)
+}
+
+// read fills the types, without asking whether it makes sense together.
+func read(file string, data []byte) (*account.Policy, error) {
 	doc, err := yaml.Parse(spec.Source{Name: file, Data: data})
 	if err != nil {
 		return nil, err
