@@ -33,16 +33,16 @@ type TRES map[string]resource.Amount
 // Weights are the factors of the multifactor priority (scheduling.md 1.1). Each
 // factor is between 0 and 1, its weight says how much that is in points.
 type Weights struct {
-	Age         uint32            `json:"age,omitempty" yaml:"age,omitempty"`
-	Association uint32            `json:"association,omitempty" yaml:"association,omitempty"`
-	FairShare   uint32            `json:"fair_share,omitempty" yaml:"fair_share,omitempty"`
-	JobSize     uint32            `json:"job_size,omitempty" yaml:"job_size,omitempty"`
-	Partition   uint32            `json:"partition,omitempty" yaml:"partition,omitempty"`
-	QOS         uint32            `json:"qos,omitempty" yaml:"qos,omitempty"`
-	TRES        map[string]uint32 `json:"tres,omitempty" yaml:"tres,omitempty"`
-	MaxAge      Duration          `json:"max_age,omitempty" yaml:"max_age,omitempty"` // 0: 7 days
-	FavorSmall  bool              `json:"favor_small,omitempty" yaml:"favor_small,omitempty"`
-	Flags       []string          `json:"flags,omitempty" yaml:"flags,omitempty"` // Slurm's PriorityFlags, lower case: accrue_always, small_relative_to_time, no_normal_assoc, …
+	Age         uint32            `json:"age,omitempty" yaml:"age,omitempty" doc:"for having waited"`
+	Association uint32            `json:"association,omitempty" yaml:"association,omitempty" doc:"for the priority of the account or user"`
+	FairShare   uint32            `json:"fair_share,omitempty" yaml:"fair_share,omitempty" doc:"for having used less than one's share"`
+	JobSize     uint32            `json:"job_size,omitempty" yaml:"job_size,omitempty" doc:"for asking for more nodes and CPUs"`
+	Partition   uint32            `json:"partition,omitempty" yaml:"partition,omitempty" doc:"for the priority of the partition"`
+	QOS         uint32            `json:"qos,omitempty" yaml:"qos,omitempty" doc:"for the priority of the QOS"`
+	TRES        map[string]uint32 `json:"tres,omitempty" yaml:"tres,omitempty" doc:"for the part of the partition's cpu, memory, gpu, … that is asked for"`
+	MaxAge      Duration          `json:"max_age,omitempty" yaml:"max_age,omitempty" doc:"waiting longer than that counts no more; 0: 7 days"`
+	FavorSmall  bool              `json:"favor_small,omitempty" yaml:"favor_small,omitempty" doc:"job_size counts for asking for less"`
+	Flags       []string          `json:"flags,omitempty" yaml:"flags,omitempty" enum:"accrue_always,calculate_running,depth_oblivious,fair_tree,incr_only,max_tres,max_tres_gres,no_fair_tree,no_normal_all,no_normal_assoc,no_normal_part,no_normal_qos,no_normal_tres,small_relative_to_time" doc:"Slurm's PriorityFlags"`
 }
 
 // Zero reports whether no factor counts.
@@ -52,42 +52,42 @@ func (w *Weights) Zero() bool {
 
 // FairShare says how usage is kept.
 type FairShare struct {
-	HalfLife Duration `json:"half_life,omitempty" yaml:"half_life,omitempty"` // 0: 7 days; negative: usage does not decay
-	Period   Duration `json:"period,omitempty" yaml:"period,omitempty"`       // between two recalculations; 0: 5 minutes
-	Reset    string   `json:"reset,omitempty" yaml:"reset,omitempty"`         // "", "daily", "weekly", "monthly", "quarterly", "yearly"
-	Ties     string   `json:"ties,omitempty" yaml:"ties,omitempty"`           // of sibling accounts: "" as documented, "slurm" as slurmctld does
+	HalfLife Duration `json:"half_life,omitempty" yaml:"half_life,omitempty" words:"never=-1" doc:"after which usage counts half; 0: 7 days; never: it does not decay"` // 0: 7 days; negative: usage does not decay
+	Period   Duration `json:"period,omitempty" yaml:"period,omitempty" doc:"between two recalculations; 0: 5 minutes"`                                                  // between two recalculations; 0: 5 minutes
+	Reset    string   `json:"reset,omitempty" yaml:"reset,omitempty" enum:"daily,weekly,monthly,quarterly,yearly" doc:"when all usage is forgotten; left out: never"`   // "", "daily", "weekly", "monthly", "quarterly", "yearly"
+	Ties     string   `json:"ties,omitempty" yaml:"ties,omitempty" enum:"slurm" doc:"of sibling accounts with equal shares: left out, as documented; slurm: as slurmctld does"`
 }
 
 // Backfill says how far ahead is planned.
 type Backfill struct {
-	Reservations int  `json:"reservations,omitempty" yaml:"reservations,omitempty"` // the head and so many more get a start; 0: the head alone
-	Depth        int  `json:"depth,omitempty" yaml:"depth,omitempty"`               // kinds of job tried in one pass; 0: 500
-	Off          bool `json:"off,omitempty" yaml:"off,omitempty"`                   // strictly in order
+	Reservations int  `json:"reservations,omitempty" yaml:"reservations,omitempty" doc:"the head and so many more jobs are promised a start; 0: the head alone"`
+	Depth        int  `json:"depth,omitempty" yaml:"depth,omitempty" doc:"kinds of job tried in one pass; 0: 500"` // kinds of job tried in one pass; 0: 500
+	Off          bool `json:"off,omitempty" yaml:"off,omitempty" doc:"strictly in order: nothing passes the head"` // strictly in order
 }
 
 // Preemption says whether waiting jobs may stop running ones.
 type Preemption struct {
-	By     []string `json:"by,omitempty" yaml:"by,omitempty"`         // "qos", "partition", "priority", "quota"; empty: nobody
-	Mode   string   `json:"mode,omitempty" yaml:"mode,omitempty"`     // "requeue" (default), "cancel", "suspend", "checkpoint"
-	Exempt Duration `json:"exempt,omitempty" yaml:"exempt,omitempty"` // a job that ran shorter is left alone
-	Grace  Duration `json:"grace,omitempty" yaml:"grace,omitempty"`   // between the warning and the end
-	Defrag string   `json:"defrag,omitempty" yaml:"defrag,omitempty"` // "" off, "ask", "automatic"
+	By     []string `json:"by,omitempty" yaml:"by,omitempty" enum:"qos,partition,priority,quota" doc:"what gives the right to take running jobs' place; left out: nothing does"`
+	Mode   string   `json:"mode,omitempty" yaml:"mode,omitempty" enum:"requeue,cancel,suspend,checkpoint" doc:"what happens to them; left out: requeue"`       // "requeue" (default), "cancel", "suspend", "checkpoint"
+	Exempt Duration `json:"exempt,omitempty" yaml:"exempt,omitempty" doc:"a job that ran shorter is left alone"`                                               // a job that ran shorter is left alone
+	Grace  Duration `json:"grace,omitempty" yaml:"grace,omitempty" doc:"between the warning and the end"`                                                      // between the warning and the end
+	Defrag string   `json:"defrag,omitempty" yaml:"defrag,omitempty" enum:"ask,automatic" doc:"whether jobs are moved for a gang that waits: left out, never"` // "" off, "ask", "automatic"
 }
 
 // Account is a node of the tree. An account with users is what Slurm calls an
 // account with its user associations; one with a quota is Kueue's queue, and one
 // with children that have quotas is a cohort.
 type Account struct {
-	Name     string   `json:"name" yaml:"name"`
-	Parent   string   `json:"parent,omitempty" yaml:"parent,omitempty"` // empty: the root
-	Note     string   `json:"note,omitempty" yaml:"note,omitempty"`
-	Shares   Shares   `json:"shares,omitempty" yaml:"shares,omitempty"`
-	Priority uint32   `json:"priority,omitempty" yaml:"priority,omitempty"` // of the association
-	QOS      []string `json:"qos,omitempty" yaml:"qos,omitempty"`           // that may be used; empty: the parent's, or all
-	Default  string   `json:"default_qos,omitempty" yaml:"default_qos,omitempty"`
-	Limits   Limits   `json:"limits,omitzero" yaml:"limits,omitempty"`
-	Quota    *Quota   `json:"quota,omitempty" yaml:"quota,omitempty"`
-	Users    []User   `json:"users,omitempty" yaml:"users,omitempty"` // empty in an account without children: everybody
+	Name     string   `json:"name" yaml:"name" doc:"as in --account"`
+	Parent   string   `json:"parent,omitempty" yaml:"parent,omitempty" doc:"the account above; left out: root"`
+	Note     string   `json:"note,omitempty" yaml:"note,omitempty" doc:"for people"`
+	Shares   Shares   `json:"shares,omitempty" yaml:"shares,omitempty" words:"parent=-1,none=-2" doc:"of what its siblings share; parent: its users share with the parent's; none: it has none; left out: 1"`
+	Priority uint32   `json:"priority,omitempty" yaml:"priority,omitempty" doc:"of its jobs, for priority.association"` // of the association
+	QOS      []string `json:"qos,omitempty" yaml:"qos,omitempty" doc:"that may be used; left out: the parent's, or all"`
+	Default  string   `json:"default_qos,omitempty" yaml:"default_qos,omitempty" doc:"of jobs that name none"`
+	Limits   Limits   `json:"limits,omitzero" yaml:"limits,omitempty" doc:"of all jobs in it and below it; see [limits](#limits)"`
+	Quota    *Quota   `json:"quota,omitempty" yaml:"quota,omitempty" doc:"what it may hold of which kind of node; see [quota](#quota)"`
+	Users    []User   `json:"users,omitempty" yaml:"users,omitempty" doc:"who may use it; left out in an account without accounts below it: everybody"`
 }
 
 // Shares is a part of what the siblings share. 0: 1 share; ParentShares: none of
@@ -103,83 +103,83 @@ const (
 // User is somebody's association with an account. Its limits are for his jobs
 // there.
 type User struct {
-	Name     string   `json:"name" yaml:"name"`
-	Default  bool     `json:"default,omitempty" yaml:"default,omitempty"` // his account if he names none
-	Shares   Shares   `json:"shares,omitempty" yaml:"shares,omitempty"`
-	Priority uint32   `json:"priority,omitempty" yaml:"priority,omitempty"`
-	QOS      []string `json:"qos,omitempty" yaml:"qos,omitempty"`
-	Limits   Limits   `json:"limits,omitzero" yaml:"limits,omitempty"`
+	Name     string   `json:"name" yaml:"name" doc:"user name"`
+	Default  bool     `json:"default,omitempty" yaml:"default,omitempty" doc:"this is the account of jobs of this user that name none"`
+	Shares   Shares   `json:"shares,omitempty" yaml:"shares,omitempty" words:"parent=-1,none=-2" doc:"of what the users of the account share; parent, none as above; left out: 1"`
+	Priority uint32   `json:"priority,omitempty" yaml:"priority,omitempty" doc:"for priority.association"`
+	QOS      []string `json:"qos,omitempty" yaml:"qos,omitempty" doc:"that this user may use here; left out: the account's"`
+	Limits   Limits   `json:"limits,omitzero" yaml:"limits,omitempty" doc:"of this user's jobs in this account"`
 }
 
 // Limits of an association or QOS; nil and a missing name: not limited here. What
 // begins with Group is for all jobs of the account and the accounts below it, or of
 // the QOS, together.
 type Limits struct {
-	Group           TRES      `json:"group,omitempty" yaml:"group,omitempty"`                             // GrpTRES: held by running jobs
-	GroupMinutes    TRES      `json:"group_minutes,omitempty" yaml:"group_minutes,omitempty"`             // GrpTRESMins: used, decayed
-	GroupRunMinutes TRES      `json:"group_run_minutes,omitempty" yaml:"group_run_minutes,omitempty"`     // GrpTRESRunMins: that running jobs may still use
-	GroupJobs       *int64    `json:"group_jobs,omitempty" yaml:"group_jobs,omitempty"`                   // running
-	GroupSubmitted  *int64    `json:"group_submitted,omitempty" yaml:"group_submitted,omitempty"`         // running and waiting
-	GroupAccruing   *int64    `json:"group_accruing,omitempty" yaml:"group_accruing,omitempty"`           // waiting and growing older
-	GroupWall       *Duration `json:"group_wall,omitempty" yaml:"group_wall,omitempty"`                   // used wall time, decayed
-	Job             TRES      `json:"job,omitempty" yaml:"job,omitempty"`                                 // MaxTRESPerJob
-	Node            TRES      `json:"node,omitempty" yaml:"node,omitempty"`                               // MaxTRESPerNode
-	JobMinutes      TRES      `json:"job_minutes,omitempty" yaml:"job_minutes,omitempty"`                 // MaxTRESMinsPerJob
-	Jobs            *int64    `json:"jobs,omitempty" yaml:"jobs,omitempty"`                               // MaxJobs: running, of one association
-	Submitted       *int64    `json:"submitted,omitempty" yaml:"submitted,omitempty"`                     // MaxSubmitJobs
-	Accruing        *int64    `json:"accruing,omitempty" yaml:"accruing,omitempty"`                       // MaxJobsAccrue
-	Wall            *Duration `json:"wall,omitempty" yaml:"wall,omitempty"`                               // MaxWall of a job
-	User            TRES      `json:"user,omitempty" yaml:"user,omitempty"`                               // QOS: MaxTRESPerUser
-	Account         TRES      `json:"account,omitempty" yaml:"account,omitempty"`                         // QOS: MaxTRESPerAccount
-	UserRunMinutes  TRES      `json:"user_run_minutes,omitempty" yaml:"user_run_minutes,omitempty"`       // QOS
-	AcctRunMinutes  TRES      `json:"account_run_minutes,omitempty" yaml:"account_run_minutes,omitempty"` // QOS
-	UserJobs        *int64    `json:"user_jobs,omitempty" yaml:"user_jobs,omitempty"`                     // QOS
-	AcctJobs        *int64    `json:"account_jobs,omitempty" yaml:"account_jobs,omitempty"`               // QOS
-	UserSubmitted   *int64    `json:"user_submitted,omitempty" yaml:"user_submitted,omitempty"`           // QOS
-	AcctSubmitted   *int64    `json:"account_submitted,omitempty" yaml:"account_submitted,omitempty"`     // QOS
-	UserAccruing    *int64    `json:"user_accruing,omitempty" yaml:"user_accruing,omitempty"`             // QOS
-	AcctAccruing    *int64    `json:"account_accruing,omitempty" yaml:"account_accruing,omitempty"`       // QOS
-	Least           TRES      `json:"least,omitempty" yaml:"least,omitempty"`                             // QOS: MinTRESPerJob
-	LeastPriority   *uint32   `json:"least_priority,omitempty" yaml:"least_priority,omitempty"`           // MinPrioThreshold
+	Group           TRES      `json:"group,omitempty" yaml:"group,omitempty" doc:"all together hold at most (GrpTRES)"`                                                                  // GrpTRES: held by running jobs
+	GroupMinutes    TRES      `json:"group_minutes,omitempty" yaml:"group_minutes,omitempty" doc:"all together used at most, as it decays (GrpTRESMins)"`                                // GrpTRESMins: used, decayed
+	GroupRunMinutes TRES      `json:"group_run_minutes,omitempty" yaml:"group_run_minutes,omitempty" doc:"what all running ones together may still use (GrpTRESRunMins)"`                // GrpTRESRunMins: that running jobs may still use
+	GroupJobs       *int64    `json:"group_jobs,omitempty" yaml:"group_jobs,omitempty" doc:"all together running (GrpJobs)"`                                                             // running
+	GroupSubmitted  *int64    `json:"group_submitted,omitempty" yaml:"group_submitted,omitempty" doc:"all together running and waiting (GrpSubmitJobs)"`                                 // running and waiting
+	GroupAccruing   *int64    `json:"group_accruing,omitempty" yaml:"group_accruing,omitempty" doc:"all together waiting and growing older (GrpJobsAccrue)"`                             // waiting and growing older
+	GroupWall       *Duration `json:"group_wall,omitempty" yaml:"group_wall,omitempty" doc:"wall time that all together used, as it decays (GrpWall)"`                                   // used wall time, decayed
+	Job             TRES      `json:"job,omitempty" yaml:"job,omitempty" doc:"of one job (MaxTRESPerJob)"`                                                                               // MaxTRESPerJob
+	Node            TRES      `json:"node,omitempty" yaml:"node,omitempty" doc:"of one job on each node (MaxTRESPerNode)"`                                                               // MaxTRESPerNode
+	JobMinutes      TRES      `json:"job_minutes,omitempty" yaml:"job_minutes,omitempty" doc:"of one job times its time limit (MaxTRESMinsPerJob)"`                                      // MaxTRESMinsPerJob
+	Jobs            *int64    `json:"jobs,omitempty" yaml:"jobs,omitempty" doc:"running, of each user in the account (MaxJobs)"`                                                         // MaxJobs: running, of one association
+	Submitted       *int64    `json:"submitted,omitempty" yaml:"submitted,omitempty" doc:"running and waiting, of each user in the account (MaxSubmitJobs)"`                             // MaxSubmitJobs
+	Accruing        *int64    `json:"accruing,omitempty" yaml:"accruing,omitempty" doc:"waiting and growing older, of each user in the account (MaxJobsAccrue)"`                         // MaxJobsAccrue
+	Wall            *Duration `json:"wall,omitempty" yaml:"wall,omitempty" doc:"longest time limit of a job (MaxWall)"`                                                                  // MaxWall of a job
+	User            TRES      `json:"user,omitempty" yaml:"user,omitempty" doc:"QOS alone: of each user (MaxTRESPerUser)"`                                                               // QOS: MaxTRESPerUser
+	Account         TRES      `json:"account,omitempty" yaml:"account,omitempty" doc:"QOS alone: of each account (MaxTRESPerAccount)"`                                                   // QOS: MaxTRESPerAccount
+	UserRunMinutes  TRES      `json:"user_run_minutes,omitempty" yaml:"user_run_minutes,omitempty" doc:"QOS alone: what each user's running jobs may still use (MaxTRESRunMinsPerUser)"` // QOS
+	AcctRunMinutes  TRES      `json:"account_run_minutes,omitempty" yaml:"account_run_minutes,omitempty" doc:"QOS alone: what each account's running jobs may still use (MaxTRESRunMinsPerAccount)"`
+	UserJobs        *int64    `json:"user_jobs,omitempty" yaml:"user_jobs,omitempty" doc:"QOS alone: running, of each user (MaxJobsPerUser)"`                                             // QOS
+	AcctJobs        *int64    `json:"account_jobs,omitempty" yaml:"account_jobs,omitempty" doc:"QOS alone: running, of each account (MaxJobsPerAccount)"`                                 // QOS
+	UserSubmitted   *int64    `json:"user_submitted,omitempty" yaml:"user_submitted,omitempty" doc:"QOS alone: running and waiting, of each user (MaxSubmitJobsPerUser)"`                 // QOS
+	AcctSubmitted   *int64    `json:"account_submitted,omitempty" yaml:"account_submitted,omitempty" doc:"QOS alone: running and waiting, of each account (MaxSubmitJobsPerAccount)"`     // QOS
+	UserAccruing    *int64    `json:"user_accruing,omitempty" yaml:"user_accruing,omitempty" doc:"QOS alone: waiting and growing older, of each user (MaxJobsAccruePerUser)"`             // QOS
+	AcctAccruing    *int64    `json:"account_accruing,omitempty" yaml:"account_accruing,omitempty" doc:"QOS alone: waiting and growing older, of each account (MaxJobsAccruePerAccount)"` // QOS
+	Least           TRES      `json:"least,omitempty" yaml:"least,omitempty" doc:"QOS alone: what a job has to ask for (MinTRESPerJob)"`                                                  // QOS: MinTRESPerJob
+	LeastPriority   *uint32   `json:"least_priority,omitempty" yaml:"least_priority,omitempty" doc:"a job with less priority is not looked at for its resources (MinPrioThreshold)"`      // MinPrioThreshold
 }
 
 // QOS is a named set of limits and rights that a job asks for.
 type QOS struct {
-	Name           string   `json:"name" yaml:"name"`
-	Note           string   `json:"note,omitempty" yaml:"note,omitempty"`
-	Priority       uint32   `json:"priority,omitempty" yaml:"priority,omitempty"`
-	Preempts       []string `json:"preempts,omitempty" yaml:"preempts,omitempty"` // QOS whose jobs may be stopped for its jobs
-	PreemptMode    string   `json:"preempt_mode,omitempty" yaml:"preempt_mode,omitempty"`
-	Grace          Duration `json:"grace,omitempty" yaml:"grace,omitempty"`
-	Exempt         Duration `json:"exempt,omitempty" yaml:"exempt,omitempty"`
-	UsageFactor    *float64 `json:"usage_factor,omitempty" yaml:"usage_factor,omitempty"` // nil: 1
-	UsageThreshold *float64 `json:"usage_threshold,omitempty" yaml:"usage_threshold,omitempty"`
-	LimitFactor    *float64 `json:"limit_factor,omitempty" yaml:"limit_factor,omitempty"`
-	Limits         Limits   `json:"limits,omitzero" yaml:"limits,omitempty"`
-	Flags          []string `json:"flags,omitempty" yaml:"flags,omitempty"` // deny_on_limit, no_decay, no_reserve, over_part_qos, partition_time_limit, …
+	Name           string   `json:"name" yaml:"name" doc:"as in --qos"`
+	Note           string   `json:"note,omitempty" yaml:"note,omitempty" doc:"for people"`
+	Priority       uint32   `json:"priority,omitempty" yaml:"priority,omitempty" doc:"of its jobs, for priority.qos"`
+	Preempts       []string `json:"preempts,omitempty" yaml:"preempts,omitempty" doc:"QOS whose jobs may be stopped for its jobs"`
+	PreemptMode    string   `json:"preempt_mode,omitempty" yaml:"preempt_mode,omitempty" enum:"requeue,cancel,suspend,checkpoint" doc:"what happens to its jobs when they are stopped for others; left out: preemption.mode"`
+	Grace          Duration `json:"grace,omitempty" yaml:"grace,omitempty" doc:"between the warning and the end of its jobs"`
+	Exempt         Duration `json:"exempt,omitempty" yaml:"exempt,omitempty" doc:"its jobs are left alone so long after their start"`
+	UsageFactor    *float64 `json:"usage_factor,omitempty" yaml:"usage_factor,omitempty" doc:"its jobs' usage counts so many times; left out: 1"`
+	UsageThreshold *float64 `json:"usage_threshold,omitempty" yaml:"usage_threshold,omitempty" doc:"an association with a lower fair-share factor may not use it"`
+	LimitFactor    *float64 `json:"limit_factor,omitempty" yaml:"limit_factor,omitempty" doc:"group limits of associations are multiplied by it for its jobs"`
+	Limits         Limits   `json:"limits,omitzero" yaml:"limits,omitempty" doc:"of all jobs that name it; see [limits](#limits)"`
+	Flags          []string `json:"flags,omitempty" yaml:"flags,omitempty" enum:"deny_on_limit,enforce_usage_threshold,no_decay,no_reserve,over_part_qos,partition_max_nodes,partition_min_nodes,partition_qos,partition_time_limit,relative,requires_reservation,usage_factor_safe" doc:"Slurm's flags of a QOS"`
 }
 
 // Partition is the rules of a partition; its nodes are not part of the policy.
 type Partition struct {
-	Name        string             `json:"name" yaml:"name"`
-	Tier        int32              `json:"tier,omitempty" yaml:"tier,omitempty"`         // larger is considered first (Slurm's PriorityTier; 0: 1)
-	Priority    uint32             `json:"priority,omitempty" yaml:"priority,omitempty"` // PriorityJobFactor
-	QOS         string             `json:"qos,omitempty" yaml:"qos,omitempty"`           // limits for all jobs in it
-	PreemptMode string             `json:"preempt_mode,omitempty" yaml:"preempt_mode,omitempty"`
-	Grace       Duration           `json:"grace,omitempty" yaml:"grace,omitempty"`
-	MaxTime     Duration           `json:"max_time,omitempty" yaml:"max_time,omitempty"` // 0: none
-	MaxNodes    int                `json:"max_nodes,omitempty" yaml:"max_nodes,omitempty"`
-	MinNodes    int                `json:"min_nodes,omitempty" yaml:"min_nodes,omitempty"`
-	AllowAccts  []string           `json:"allow_accounts,omitempty" yaml:"allow_accounts,omitempty"`
-	DenyAccts   []string           `json:"deny_accounts,omitempty" yaml:"deny_accounts,omitempty"`
-	AllowQOS    []string           `json:"allow_qos,omitempty" yaml:"allow_qos,omitempty"`
-	DenyQOS     []string           `json:"deny_qos,omitempty" yaml:"deny_qos,omitempty"`
-	Billing     map[string]float64 `json:"billing,omitempty" yaml:"billing,omitempty"`           // TRESBillingWeights: cpu by CPU, memory by GiB, gpu by device
-	BillingRule string             `json:"billing_rule,omitempty" yaml:"billing_rule,omitempty"` // "" sum, "max" (MAX_TRES), "max_gres"
+	Name        string             `json:"name" yaml:"name" doc:"as in cox.yaml"`
+	Tier        int32              `json:"tier,omitempty" yaml:"tier,omitempty" doc:"jobs of a larger tier are considered first, whatever their priority (PriorityTier); left out: 1"`
+	Priority    uint32             `json:"priority,omitempty" yaml:"priority,omitempty" doc:"for priority.partition (PriorityJobFactor)"` // PriorityJobFactor
+	QOS         string             `json:"qos,omitempty" yaml:"qos,omitempty" doc:"a QOS whose limits hold for all jobs in it"`           // limits for all jobs in it
+	PreemptMode string             `json:"preempt_mode,omitempty" yaml:"preempt_mode,omitempty" enum:"requeue,cancel,suspend,checkpoint,off" doc:"what happens to its jobs when they are stopped for others"`
+	Grace       Duration           `json:"grace,omitempty" yaml:"grace,omitempty" doc:"between the warning and the end of its jobs"`
+	MaxTime     Duration           `json:"max_time,omitempty" yaml:"max_time,omitempty" doc:"longest time limit of a job; left out: none"`
+	MaxNodes    int                `json:"max_nodes,omitempty" yaml:"max_nodes,omitempty" doc:"of a job"`
+	MinNodes    int                `json:"min_nodes,omitempty" yaml:"min_nodes,omitempty" doc:"of a job"`
+	AllowAccts  []string           `json:"allow_accounts,omitempty" yaml:"allow_accounts,omitempty" doc:"nobody else may use it"`
+	DenyAccts   []string           `json:"deny_accounts,omitempty" yaml:"deny_accounts,omitempty" doc:"may not use it"`
+	AllowQOS    []string           `json:"allow_qos,omitempty" yaml:"allow_qos,omitempty" doc:"no other QOS may be used in it"`
+	DenyQOS     []string           `json:"deny_qos,omitempty" yaml:"deny_qos,omitempty" doc:"may not be used in it"`
+	Billing     map[string]float64 `json:"billing,omitempty" yaml:"billing,omitempty" doc:"what usage counts: so much for each cpu, GiB of memory, gpu, … (TRESBillingWeights)"` // TRESBillingWeights: cpu by CPU, memory by GiB, gpu by device
+	BillingRule string             `json:"billing_rule,omitempty" yaml:"billing_rule,omitempty" enum:"max,max_gres" doc:"how these add up: left out, their sum; max: the largest (MAX_TRES); max_gres: that of devices and licences"`
 }
 
 // License is a number of things of which the site has so many.
 type License struct {
-	Name  string `json:"name" yaml:"name"`
-	Count int64  `json:"count" yaml:"count"`
+	Name  string `json:"name" yaml:"name" doc:"as in --licenses"`
+	Count int64  `json:"count" yaml:"count" doc:"how many the site has"`
 }
