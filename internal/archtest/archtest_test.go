@@ -30,7 +30,7 @@ var may = map[string][]string{
 	"slurmfmt":   {"hostlist", "fault"},
 	"job":        {"resource", "reason"},
 	"fleet":      {"resource"},
-	"account":    {"resource"},
+	"account":    {"account", "resource"},
 	"eligible":   {"job", "reason"},
 	"ledger":     {"job", "fleet", "resource", "fault"},
 	"event":      {},
