@@ -45,9 +45,10 @@ const (
 	SeePolicy Verb = "read the rules of"
 	SetPolicy Verb = "set the rules of"
 
-	Backup  Verb = "back up"
-	Metrics Verb = "read the metrics of"
-	Profile Verb = "profile"
+	Backup    Verb = "back up"
+	TakeState Verb = "take the state of the scheduling of"
+	Metrics   Verb = "read the metrics of"
+	Profile   Verb = "profile"
 )
 
 // Who says how little suffices to do something. An administrator may do all.
@@ -110,6 +111,7 @@ var rules = []Rule{
 	{SeePolicy, Anyone, "who may use how much is no secret among those who share it"},
 	{SetPolicy, Admin, ""},
 	{Backup, Admin, "it holds all scripts and environments"},
+	{TakeState, Admin, "it names everybody's jobs; no scripts, commands or environments are in it"},
 	{Metrics, Anyone, "counts without names of users or jobs"},
 	{Profile, Admin, "profiles show memory"},
 }

@@ -96,6 +96,7 @@ type Control struct {
 	cfg      Config
 	state    *state
 	core     *sched.Core           // guarded by state.mu
+	flight   flight                // guarded by state.mu
 	nodes    map[string]fleet.Node // as the engine reports them; guarded by state.mu
 	inbox    chan message
 	changes  *event.Log[job.ID] // jobs that changed, for Next

@@ -247,6 +247,7 @@ func (l *loop) prime(nodes []fleet.Node) {
 	}
 	l.setNodes(nodes)
 	l.core.Step(l.instant(), s.events...) // without jobs nothing follows from nodes
+	l.flight.base = l.core.Snapshot()
 	s.events = nil
 	for _, e := range s.live {
 		if e.state.Holds() {

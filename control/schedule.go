@@ -26,7 +26,9 @@ func (l *loop) schedule() {
 	l.gates(now)
 	events := s.events
 	s.events = nil
-	decisions := l.core.Step(l.instant(), events...)
+	at := l.instant()
+	decisions := l.core.Step(at, events...)
+	l.flew(at, events, decisions)
 	s.counts.decision.observe(l.cfg.Clock.Now().Sub(now).Seconds())
 	var proposed []ledger.Allocation
 	if planted.MapOrder {

@@ -20,6 +20,7 @@ import (
 	"github.com/coxswain-sched/coxswain/health"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/provenance"
+	"github.com/coxswain-sched/coxswain/snapshot"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -78,6 +79,7 @@ type Records interface {
 	History(context.Context, store.Query, func(*control.View) bool) (next uint64, err error)
 	Audit(context.Context, store.RecordQuery, func(store.Record) error) error
 	Backup(ctx context.Context, dir string) (seq uint64, err error)
+	Flight(context.Context) (*snapshot.File, error)
 	Blob(ctx context.Context, hash string) ([]byte, error)
 }
 

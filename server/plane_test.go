@@ -16,6 +16,8 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/snapshot"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -356,6 +358,10 @@ func (p *plane) Audit(_ context.Context, q store.RecordQuery, f func(store.Recor
 		}
 	}
 	return nil
+}
+
+func (p *plane) Flight(context.Context) (*snapshot.File, error) {
+	return &snapshot.File{State: sched.New(sched.Config{}).Snapshot()}, nil
 }
 
 func (p *plane) Backup(context.Context, string) (uint64, error) { return 7, nil }

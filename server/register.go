@@ -20,6 +20,7 @@ func (s *Server) register() {
 	s.registerWatch()
 	s.registerMetrics()
 	s.registerPolicy()
+	s.registerSnapshot()
 	s.registerAdmin()
 	s.loosen()
 	s.mux.HandleFunc("/", http.HandlerFunc(s.unknown))

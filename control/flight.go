@@ -1,0 +1,56 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/snapshot"
+)
+
+// flight is the record of the core's last steps: a state, and everything that it
+// was told and decided since. Whoever reads it takes two pointers; the state of now is
+// made from them apart from the loop. The state is taken anew when the steps since
+// have become as many as there are jobs, so that it costs each step little, and both
+// together are bounded by what the core holds itself.
+type flight struct {
+	base   *sched.Snapshot // not sorted; never written
+	steps  []flown         // since; what stands in it is never written
+	weight int             // events and decisions of steps
+}
+
+// flown is one step.
+type flown struct {
+	now    sched.Instant
+	events []sched.Event
+	out    []sched.Decision
+}
+
+// flightLeast is how many events and decisions are kept at least.
+const flightLeast = 512
+
+// flew notes a step of the core. The state is locked.
+func (l *loop) flew(now sched.Instant, events []sched.Event, out []sched.Decision) {
+	f := &l.flight
+	if f.weight >= flightLeast+len(l.state.live)/2 {
+		f.base, f.steps, f.weight = l.core.Snapshot(), nil, 0
+		return
+	}
+	f.steps = append(f.steps, flown{now, events, out})
+	f.weight += 1 + len(events) + len(out)
+}
+
+// Flight is the core's state some steps ago and the steps since: what a decision can
+// be made anew from. It holds no secrets once it is written (package snapshot).
+func (c *Control) Flight(context.Context) (*snapshot.File, error) {
+	c.state.mu.RLock()
+	f := c.flight
+	c.state.mu.RUnlock()
+	state := *f.base
+	state.Queue, state.Running, state.Memory.Lines = slices.Clone(state.Queue), slices.Clone(state.Running), slices.Clone(state.Memory.Lines)
+	out := &snapshot.File{State: state.Sort()}
+	for _, s := range f.steps {
+		out.Steps = append(out.Steps, snapshot.Step{Now: s.now, Events: s.events, Out: snapshot.Encode(s.out)})
+	}
+	return out, nil
+}
