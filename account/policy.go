@@ -115,32 +115,32 @@ type User struct {
 // begins with Group is for all jobs of the account and the accounts below it, or of
 // the QOS, together.
 type Limits struct {
-	Group           TRES      `json:"group,omitempty" yaml:"group,omitempty" doc:"all together hold at most (GrpTRES)"`                                                                  // GrpTRES: held by running jobs
-	GroupMinutes    TRES      `json:"group_minutes,omitempty" yaml:"group_minutes,omitempty" doc:"all together used at most, as it decays (GrpTRESMins)"`                                // GrpTRESMins: used, decayed
-	GroupRunMinutes TRES      `json:"group_run_minutes,omitempty" yaml:"group_run_minutes,omitempty" doc:"what all running ones together may still use (GrpTRESRunMins)"`                // GrpTRESRunMins: that running jobs may still use
-	GroupJobs       *int64    `json:"group_jobs,omitempty" yaml:"group_jobs,omitempty" doc:"all together running (GrpJobs)"`                                                             // running
-	GroupSubmitted  *int64    `json:"group_submitted,omitempty" yaml:"group_submitted,omitempty" doc:"all together running and waiting (GrpSubmitJobs)"`                                 // running and waiting
-	GroupAccruing   *int64    `json:"group_accruing,omitempty" yaml:"group_accruing,omitempty" doc:"all together waiting and growing older (GrpJobsAccrue)"`                             // waiting and growing older
-	GroupWall       *Duration `json:"group_wall,omitempty" yaml:"group_wall,omitempty" doc:"wall time that all together used, as it decays (GrpWall)"`                                   // used wall time, decayed
-	Job             TRES      `json:"job,omitempty" yaml:"job,omitempty" doc:"of one job (MaxTRESPerJob)"`                                                                               // MaxTRESPerJob
-	Node            TRES      `json:"node,omitempty" yaml:"node,omitempty" doc:"of one job on each node (MaxTRESPerNode)"`                                                               // MaxTRESPerNode
-	JobMinutes      TRES      `json:"job_minutes,omitempty" yaml:"job_minutes,omitempty" doc:"of one job times its time limit (MaxTRESMinsPerJob)"`                                      // MaxTRESMinsPerJob
-	Jobs            *int64    `json:"jobs,omitempty" yaml:"jobs,omitempty" doc:"running, of each user in the account (MaxJobs)"`                                                         // MaxJobs: running, of one association
-	Submitted       *int64    `json:"submitted,omitempty" yaml:"submitted,omitempty" doc:"running and waiting, of each user in the account (MaxSubmitJobs)"`                             // MaxSubmitJobs
-	Accruing        *int64    `json:"accruing,omitempty" yaml:"accruing,omitempty" doc:"waiting and growing older, of each user in the account (MaxJobsAccrue)"`                         // MaxJobsAccrue
-	Wall            *Duration `json:"wall,omitempty" yaml:"wall,omitempty" doc:"longest time limit of a job (MaxWall)"`                                                                  // MaxWall of a job
-	User            TRES      `json:"user,omitempty" yaml:"user,omitempty" doc:"QOS alone: of each user (MaxTRESPerUser)"`                                                               // QOS: MaxTRESPerUser
-	Account         TRES      `json:"account,omitempty" yaml:"account,omitempty" doc:"QOS alone: of each account (MaxTRESPerAccount)"`                                                   // QOS: MaxTRESPerAccount
-	UserRunMinutes  TRES      `json:"user_run_minutes,omitempty" yaml:"user_run_minutes,omitempty" doc:"QOS alone: what each user's running jobs may still use (MaxTRESRunMinsPerUser)"` // QOS
-	AcctRunMinutes  TRES      `json:"account_run_minutes,omitempty" yaml:"account_run_minutes,omitempty" doc:"QOS alone: what each account's running jobs may still use (MaxTRESRunMinsPerAccount)"`
-	UserJobs        *int64    `json:"user_jobs,omitempty" yaml:"user_jobs,omitempty" doc:"QOS alone: running, of each user (MaxJobsPerUser)"`                                             // QOS
-	AcctJobs        *int64    `json:"account_jobs,omitempty" yaml:"account_jobs,omitempty" doc:"QOS alone: running, of each account (MaxJobsPerAccount)"`                                 // QOS
-	UserSubmitted   *int64    `json:"user_submitted,omitempty" yaml:"user_submitted,omitempty" doc:"QOS alone: running and waiting, of each user (MaxSubmitJobsPerUser)"`                 // QOS
-	AcctSubmitted   *int64    `json:"account_submitted,omitempty" yaml:"account_submitted,omitempty" doc:"QOS alone: running and waiting, of each account (MaxSubmitJobsPerAccount)"`     // QOS
-	UserAccruing    *int64    `json:"user_accruing,omitempty" yaml:"user_accruing,omitempty" doc:"QOS alone: waiting and growing older, of each user (MaxJobsAccruePerUser)"`             // QOS
-	AcctAccruing    *int64    `json:"account_accruing,omitempty" yaml:"account_accruing,omitempty" doc:"QOS alone: waiting and growing older, of each account (MaxJobsAccruePerAccount)"` // QOS
-	Least           TRES      `json:"least,omitempty" yaml:"least,omitempty" doc:"QOS alone: what a job has to ask for (MinTRESPerJob)"`                                                  // QOS: MinTRESPerJob
-	LeastPriority   *uint32   `json:"least_priority,omitempty" yaml:"least_priority,omitempty" doc:"a job with less priority is not looked at for its resources (MinPrioThreshold)"`      // MinPrioThreshold
+	Group           TRES      `json:"group,omitempty" yaml:"group,omitempty" doc:"all together hold at most (GrpTRES)"`                                                                             // GrpTRES: held by running jobs
+	GroupMinutes    TRES      `json:"group_minutes,omitempty" yaml:"group_minutes,omitempty" doc:"all together used at most, as it decays (GrpTRESMins)"`                                           // GrpTRESMins: used, decayed
+	GroupRunMinutes TRES      `json:"group_run_minutes,omitempty" yaml:"group_run_minutes,omitempty" doc:"what all running ones together may still use (GrpTRESRunMins)"`                           // GrpTRESRunMins: that running jobs may still use
+	GroupJobs       *int64    `json:"group_jobs,omitempty" yaml:"group_jobs,omitempty" doc:"all together running (GrpJobs)"`                                                                        // running
+	GroupSubmitted  *int64    `json:"group_submitted,omitempty" yaml:"group_submitted,omitempty" doc:"all together running and waiting (GrpSubmitJobs)"`                                            // running and waiting
+	GroupAccruing   *int64    `json:"group_accruing,omitempty" yaml:"group_accruing,omitempty" doc:"all together waiting and growing older (GrpJobsAccrue)"`                                        // waiting and growing older
+	GroupWall       *Duration `json:"group_wall,omitempty" yaml:"group_wall,omitempty" doc:"wall time that all together used, as it decays (GrpWall)"`                                              // used wall time, decayed
+	Job             TRES      `json:"job,omitempty" yaml:"job,omitempty" doc:"of one job (MaxTRESPerJob)"`                                                                                          // MaxTRESPerJob
+	Node            TRES      `json:"node,omitempty" yaml:"node,omitempty" doc:"of one job on each node (MaxTRESPerNode)"`                                                                          // MaxTRESPerNode
+	JobMinutes      TRES      `json:"job_minutes,omitempty" yaml:"job_minutes,omitempty" doc:"of one job times its time limit (MaxTRESMinsPerJob)"`                                                 // MaxTRESMinsPerJob
+	Jobs            *int64    `json:"jobs,omitempty" yaml:"jobs,omitempty" doc:"running, of each user in the account (MaxJobs)"`                                                                    // MaxJobs: running, of one association
+	Submitted       *int64    `json:"submitted,omitempty" yaml:"submitted,omitempty" doc:"running and waiting, of each user in the account (MaxSubmitJobs)"`                                        // MaxSubmitJobs
+	Accruing        *int64    `json:"accruing,omitempty" yaml:"accruing,omitempty" doc:"waiting and growing older, of each user in the account (MaxJobsAccrue)"`                                    // MaxJobsAccrue
+	Wall            *Duration `json:"wall,omitempty" yaml:"wall,omitempty" doc:"longest time limit of a job (MaxWall)"`                                                                             // MaxWall of a job
+	User            TRES      `json:"user,omitempty" yaml:"user,omitempty" only:"qos" doc:"QOS alone: of each user (MaxTRESPerUser)"`                                                               // QOS: MaxTRESPerUser
+	Account         TRES      `json:"account,omitempty" yaml:"account,omitempty" only:"qos" doc:"QOS alone: of each account (MaxTRESPerAccount)"`                                                   // QOS: MaxTRESPerAccount
+	UserRunMinutes  TRES      `json:"user_run_minutes,omitempty" yaml:"user_run_minutes,omitempty" only:"qos" doc:"QOS alone: what each user's running jobs may still use (MaxTRESRunMinsPerUser)"` // QOS
+	AcctRunMinutes  TRES      `json:"account_run_minutes,omitempty" yaml:"account_run_minutes,omitempty" only:"qos" doc:"QOS alone: what each account's running jobs may still use (MaxTRESRunMinsPerAccount)"`
+	UserJobs        *int64    `json:"user_jobs,omitempty" yaml:"user_jobs,omitempty" only:"qos" doc:"QOS alone: running, of each user (MaxJobsPerUser)"`                                             // QOS
+	AcctJobs        *int64    `json:"account_jobs,omitempty" yaml:"account_jobs,omitempty" only:"qos" doc:"QOS alone: running, of each account (MaxJobsPerAccount)"`                                 // QOS
+	UserSubmitted   *int64    `json:"user_submitted,omitempty" yaml:"user_submitted,omitempty" only:"qos" doc:"QOS alone: running and waiting, of each user (MaxSubmitJobsPerUser)"`                 // QOS
+	AcctSubmitted   *int64    `json:"account_submitted,omitempty" yaml:"account_submitted,omitempty" only:"qos" doc:"QOS alone: running and waiting, of each account (MaxSubmitJobsPerAccount)"`     // QOS
+	UserAccruing    *int64    `json:"user_accruing,omitempty" yaml:"user_accruing,omitempty" only:"qos" doc:"QOS alone: waiting and growing older, of each user (MaxJobsAccruePerUser)"`             // QOS
+	AcctAccruing    *int64    `json:"account_accruing,omitempty" yaml:"account_accruing,omitempty" only:"qos" doc:"QOS alone: waiting and growing older, of each account (MaxJobsAccruePerAccount)"` // QOS
+	Least           TRES      `json:"least,omitempty" yaml:"least,omitempty" only:"qos" doc:"QOS alone: what a job has to ask for (MinTRESPerJob)"`                                                  // QOS: MinTRESPerJob
+	LeastPriority   *uint32   `json:"least_priority,omitempty" yaml:"least_priority,omitempty" doc:"a job with less priority is not looked at for its resources (MinPrioThreshold)"`                 // MinPrioThreshold
 }
 
 // QOS is a named set of limits and rights that a job asks for.

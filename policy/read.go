@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -16,29 +17,92 @@ import (
 
 // Parse reads a document. The error is a *spec.Error, which holds all that was found.
 func Parse(file string, data []byte) (*account.Policy, error) {
-	return read(file, data)
-}
-
-// read fills the types, without asking whether it makes sense together.
-func read(file string, data []byte) (*account.Policy, error) {
-	doc, err := yaml.Parse(spec.Source{Name: file, Data: data})
+	p, doc, err := read(file, data)
 	if err != nil {
 		return nil, err
 	}
-	r := reader{doc: doc}
+	var errs []*spec.Error
+	for _, x := range p.Check() {
+		e := doc.Error(placeOf(doc.Root, x.Path), x.Path+": "+x.Message, x.Remedy)
+		errs = append(errs, e)
+	}
+	slices.SortStableFunc(errs, func(a, b *spec.Error) int { return cmp.Or(a.Line-b.Line, a.Col-b.Col) })
+	if err := spec.Join(errs[:min(len(errs), maxErrors)]); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// read fills the types, without asking whether that makes sense together.
+func read(file string, data []byte) (*account.Policy, *yaml.Document, error) {
+	docs, err := yaml.ParseAll(spec.Source{Name: file, Data: data}, maxSize)
 	p := &account.Policy{}
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(docs) == 0: // no rules
+		return p, &yaml.Document{Root: &yaml.Node{}}, nil
+	}
+	doc := docs[0]
+	r := reader{doc: doc}
+	if len(docs) > 1 {
+		r.blame(docs[1].Root.Place, "", "write all rules of the site in one", "a second document begins here")
+	}
 	switch doc.Root.Kind {
-	case yaml.Null: // no rules
 	case yaml.Mapping:
 		r.structure("", doc.Root, reflect.ValueOf(p).Elem())
 	default:
 		r.blame(yaml.Place{Line: 1, Col: 1}, "", "begin with accounts: or another field; docs/queues.md has them all", "holds %s where the rules of a site are expected", doc.Root.Kind)
 	}
 	if err := spec.Join(r.errs); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return p, nil
+	return p, doc, nil
 }
+
+// placeOf finds the value that a path names, or what is nearest above it.
+func placeOf(n *yaml.Node, path string) yaml.Place {
+	at := n.Place
+	for path != "" {
+		path = strings.TrimPrefix(path, ".")
+		if i, rest, ok := entryOf(path); ok {
+			if i >= len(n.Items) { // a single value stands for a list of one
+				return at
+			}
+			n, path = n.Items[i], rest
+			at = n.Place
+			continue
+		}
+		var next *yaml.Node
+		for _, f := range n.Fields { // names may have points and brackets in them
+			if rest, ok := strings.CutPrefix(path, f.Name); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				next, path, at = f.Value, rest, f.Place
+				if f.Value.Kind == yaml.Scalar {
+					at = f.Value.Place
+				}
+				break
+			}
+		}
+		if next == nil {
+			return at
+		}
+		n = next
+	}
+	return at
+}
+
+// entryOf reads "[3]" at the beginning of a path.
+func entryOf(path string) (i int, rest string, ok bool) {
+	number, rest, ok := strings.Cut(strings.TrimPrefix(path, "["), "]")
+	if !ok || !strings.HasPrefix(path, "[") {
+		return 0, "", false
+	}
+	i, err := strconv.Atoi(number)
+	return i, rest, err == nil
+}
+
+// maxSize bounds a document: ten thousand users with limits of their own have room.
+const maxSize = 4 << 20
 
 // maxErrors bounds how many errors are kept: spec.Join shows ten.
 const maxErrors = 100

@@ -15,6 +15,7 @@ import (
 
 func TestParse(t *testing.T) {
 	got, err := Parse("queues.yaml", []byte(`
+flavors: [{name: h100, gpu_type: h100}]
 priority: {age: 1000, max_age: 14d}
 accounts:
   - root-lab
@@ -43,6 +44,7 @@ licenses:
 	}
 	none, wall, half, zero := int64(0), account.Duration(36*time.Hour), 0.5, resource.Amount(0)
 	want := &account.Policy{
+		Flavors:  []account.Flavor{{Name: "h100", GPUType: "h100"}},
 		Priority: account.Weights{Age: 1000, MaxAge: account.Duration(14 * 24 * time.Hour)},
 		Accounts: []account.Account{
 			{Name: "root-lab"},
@@ -92,8 +94,51 @@ func TestErrorsNamePlaceAndRemedy(t *testing.T) {
 			t.Errorf("%q: %v, want %s … %s", tt.in, err, tt.place, tt.want)
 		}
 	}
+	for _, tt := range contradictions {
+		_, err := Parse("q.yaml", []byte(tt.in))
+		var e *spec.Error
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), "q.yaml:"+tt.place) || !strings.Contains(err.Error(), tt.want) || e.Line == 0 || len(e.Others) > 0 {
+			t.Errorf("%q: %v, want %s … %s", tt.in, err, tt.place, tt.want)
+		}
+	}
 	_, err := Parse("q.yaml", []byte("a: 1\nb: 2\npriority: {age: x}\n"))
 	if err == nil || strings.Count(err.Error(), "q.yaml:") != 3 {
 		t.Errorf("not all errors are told: %v", err)
 	}
+}
+
+// contradictions are documents that make no sense together, each for one reason.
+var contradictions = []struct{ in, place, want string }{
+	{"accounts: [a, b, a]\n", "1:18", "accounts[2].name: a is there twice"},
+	{"accounts:\n  - {name: a, parent: x}\n", "2:23", `accounts[0].parent: there is no account "x"`},
+	{"accounts: [{name: a, parent: root}]\n", "1:30", "leave the parent out"},
+	{"accounts: [root, a]\n", "1:18", "write parent: root"},
+	{"accounts:\n  - {name: a, parent: c}\n  - {name: b, parent: a}\n  - {name: c, parent: b}\n", "2:23", "the tree is a circle: a > b > c > a"},
+	{"accounts: [{name: a, parent: a}]\n", "1:30", "the tree is a circle: a > a"},
+	{"accounts: [{name: a, users: [u, v, u]}]\n", "1:36", "u is in account a twice"},
+	{"accounts:\n  - {name: a, users: [{name: u, default: true}]}\n  - {name: b, users: [{name: u, default: true}]}\n", "3:42", "u has a as the default account already"},
+	{"accounts: [{name: a, qos: [x]}]\n", "1:28", `there is no QOS "x"`},
+	{"qos: [x, y]\naccounts: [{name: a, qos: x, default_qos: y}]\n", "2:43", "is not among the QOS that a may use"},
+	{"accounts: [{name: a, shares: -5}]\n", "1:30", "is not between"},
+	{"accounts: [{name: a, limits: {user: {gpu: 1}}}]\n", "1:31", "only a QOS has such a limit"},
+	{"accounts: [{name: a, users: [{name: u, limits: {user_jobs: 1}}]}]\n", "1:60", "only a QOS has such a limit"},
+	{"accounts: [{name: a, limits: {group: {license/m: 1}}}]\n", "1:50", `there is no licence "m"`},
+	{"qos: [{name: a, preempts: b}, {name: b, preempts: a}]\n", "1:27", "would stop each other for ever"},
+	{"qos: [{name: a, preempts: [a]}]\n", "1:28", "a cannot preempt itself"},
+	{"partitions: [{name: p, min_nodes: 3, max_nodes: 2}]\n", "1:35", "is more than max_nodes"},
+	{"partitions: [{name: p, allow_accounts: [x]}]\n", "1:41", `there is no account "x"`},
+	{"partitions: [{name: p, qos: x}]\n", "1:29", `there is no QOS "x"`},
+	{"qos: [x]\npartitions: [{name: p, allow_qos: x, deny_qos: x}]\n", "2:48", "allow_qos says already"},
+	{"licenses: [{name: m, count: 1}, {name: m, count: 2}]\n", "1:40", "m is there twice"},
+	{"accounts: [{name: a, quota: {flavors: [{flavor: x, resources: [{name: gpu, nominal: 1}]}]}}]\n", "1:49", `there is no flavour "x"`},
+	{"flavors: [x]\naccounts: [{name: a, quota: {flavors: [{flavor: x, resources: [{name: gpu, nominal: 1, lend: 2}]}]}}]\n", "2:94", "more is lent than there is"},
+	{"flavors: [x]\naccounts: [{name: a, quota: {flavors: [{flavor: x, resources: [{name: gpu, nominal: 1}, {name: gpu, nominal: 2}]}]}}]\n", "2:96", "gpu is there twice"},
+	{"flavors: [x, y]\naccounts:\n  - name: a\n    quota:\n      flavors:\n        - {flavor: x, resources: [{name: gpu, nominal: 1}]}\n        - {flavor: y, resources: [{name: gpu, nominal: 1}, {name: cpu, nominal: 1}]}\n", "7:23", "y has cpu, gpu and x has gpu"},
+	{"accounts: [b, {name: a, parent: b, quota: {fair: true}}]\n", "1:50", "is not the root of its tree"},
+	{"accounts: [{name: a, quota: {fair: true, strategies: [initial-share, final-share]}}]\n", "1:42", "cannot be combined so"},
+	{"accounts: [{name: a, quota: {borrowing: lower-priority}}]\n", "1:41", "nothing is reclaimed"},
+	{"accounts: [{name: a, quota: {max_priority: 3}}]\n", "1:44", "it stops nobody"},
+	{"accounts: [{name: a, quota: {reclaim: al}}]\n", "1:39", "words: lower-priority, any"},
+	{"accounts: [{name: a, quota: {weight: -1}}]\n", "1:38", "is negative"},
+	{"preemption: {by: [qso]}\n", "1:19", "did you mean qos?"},
 }

@@ -15,10 +15,52 @@ import (
 
 // Parse reads a document. The error is a *spec.Error.
 func Parse(src spec.Source) (*Document, error) {
+	d, err := open(src, MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	if d.Root, err = d.read(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// ParseAll reads a text of at most so many bytes that may hold several documents,
+// separated by ---, as Kubernetes has them. Empty ones are left out.
+func ParseAll(src spec.Source, most int) ([]*Document, error) {
+	text, err := open(src, most)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Document
+	in := yaml.NewDecoder(bytes.NewReader([]byte(text.src)))
+	for {
+		var y yaml.Node
+		if err := in.Decode(&y); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return nil, text.refusal(err)
+		}
+		if len(y.Content) == 0 {
+			continue
+		}
+		d := *text
+		root, e := d.take(y.Content[0], 1)
+		if e != nil {
+			return nil, e
+		}
+		if d.Root = root; root.Kind != Null {
+			out = append(out, &d)
+		}
+	}
+}
+
+// open takes a text in and knows where its lines begin.
+func open(src spec.Source, most int) (*Document, error) {
 	d := &Document{name: src.Name}
-	if len(src.Data) > MaxSize {
+	if len(src.Data) > most {
 		return nil, &spec.Error{
-			File: src.Name, Message: fmt.Sprintf("is larger than %d KiB", MaxSize>>10),
+			File: src.Name, Message: fmt.Sprintf("is larger than %d KiB", most>>10),
 			Remedy: "keep what is large in a file of its own and name it",
 		}
 	}
@@ -30,11 +72,6 @@ func Parse(src spec.Source) (*Document, error) {
 		}
 	}
 	d.ascii = strings.IndexFunc(d.src, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
-	root, err := d.read()
-	if err != nil {
-		return nil, err
-	}
-	d.Root = root
 	return d, nil
 }
 

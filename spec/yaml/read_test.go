@@ -238,3 +238,26 @@ func FuzzParse(f *testing.F) {
 		walk(d.Root)
 	})
 }
+
+// TestParseAll: several documents, each with its place in the text.
+func TestParseAll(t *testing.T) {
+	docs, err := ParseAll(spec.Source{Name: "x", Data: []byte("# first\n---\na: 1\n---\n---\n# nothing\n---\n- b\n...\n")}, 100)
+	if err != nil || len(docs) != 2 {
+		t.Fatal(len(docs), err)
+	}
+	if got := asJSON(t, plainForm(docs[0].Root)) + asJSON(t, plainForm(docs[1].Root)); got != `{"a":"1"}["b"]` {
+		t.Error(got)
+	}
+	if p := docs[1].Root.Items[0].Place; p.Line != 8 || docs[1].Line(p.Line) != "- b" {
+		t.Errorf("%+v", p)
+	}
+	for _, bad := range []string{"a: 1\n---\na: &x 1\n", "a: 1\n---\na: [1\n", "a: 1\na: 2\n"} {
+		var e *spec.Error
+		if _, err := ParseAll(spec.Source{Name: "x", Data: []byte(bad)}, 100); !errors.As(err, &e) || e.Line == 0 {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if _, err := ParseAll(spec.Source{Name: "x", Data: make([]byte, 101)}, 100); err == nil {
+		t.Error("too large a text is read")
+	}
+}
