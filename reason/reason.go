@@ -26,6 +26,7 @@ const (
 	Constraint   Code = "constraint"    // Want: no or too few nodes have the features
 	NodeList     Code = "node-list"     // Want: a named node does not exist or is down
 	NodeDown     Code = "node-down"     // Want: named or needed nodes are down or drained
+	Quota        Code = "quota"         // Holder: whose; Resource, Want: of which flavour; Need, Used, Most: the nominal amount, Free: what it may take now
 	Partition    Code = "partition"     // Want: no such partition
 	HeldUser     Code = "held-user"     // held by its owner
 	HeldAdmin    Code = "held-admin"    // held by an administrator
@@ -100,7 +101,7 @@ type Reason struct {
 var slurm = map[Code]string{
 	None: "None", Resources: "Resources", Priority: "Priority", Reserved: "Priority",
 	NodeCount: "PartitionNodeLimit", TooLarge: "BadConstraints", Constraint: "BadConstraints",
-	NodeList: "ReqNodeNotAvail", NodeDown: "ReqNodeNotAvail", Partition: "PartitionConfig",
+	NodeList: "ReqNodeNotAvail", NodeDown: "ReqNodeNotAvail", Partition: "PartitionConfig", Quota: "AssocGrpGRES",
 	HeldUser: "JobHeldUser", HeldAdmin: "JobHeldAdmin", BeginTime: "BeginTime",
 	DependNever: "DependencyNeverSatisfied", Deadline: "DeadLine", MaxRequeue: "JobHoldMaxRequeue",
 	Backoff: "BeginTime", Refused: "SystemFailure",
@@ -113,7 +114,7 @@ var slurm = map[Code]string{
 // tables and tests.
 func Codes() []Code {
 	return []Code{
-		Resources, Priority, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition,
+		Resources, Priority, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
 		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
 		NodeFailed, TimeLimit, NoGang, EngineDown, Licenses,
 	}
@@ -154,6 +155,8 @@ func (r Reason) String() string {
 		fmt.Fprintf(&b, "node %s is down or drained", r.Want)
 	case Partition:
 		fmt.Fprintf(&b, "no partition %s", r.Want)
+	case Quota:
+		b.WriteString(r.quota())
 	case HeldUser:
 		b.WriteString("held by its owner (release it to let it run)")
 	case HeldAdmin:

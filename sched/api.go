@@ -50,11 +50,12 @@ type (
 	// Restored tells of a job that holds resources already (after a restart). It
 	// takes the job out of the queue if it was there.
 	Restored struct {
-		Job    job.ID
-		Spec   *job.Spec
-		Claims []fleet.Claim
-		Until  Instant // when its time limit ends it; 0: no limit
-		Began  Instant // when it was started
+		Job     job.ID
+		Spec    *job.Spec
+		Claims  []fleet.Claim
+		Until   Instant  // when its time limit ends it; 0: no limit
+		Began   Instant  // when it was started
+		Flavors []string `json:",omitempty"` // as its Start said
 	}
 	// Extended changes when a running job's limit ends it.
 	Extended struct {
@@ -92,9 +93,10 @@ type (
 	// Start admits a whole gang. The core counts the claims as taken from here on.
 	// It shares them: they must not be written to.
 	Start struct {
-		Job    job.ID
-		Claims []fleet.Claim // by group, then in rank order
-		Until  Instant       // when its time limit ends it if it starts now; 0: none
+		Job     job.ID
+		Claims  []fleet.Claim // by group, then in rank order
+		Until   Instant       // when its time limit ends it if it starts now; 0: none
+		Flavors []string      `json:",omitempty"` // of quotas, in which it is counted; nil: it is in none
 	}
 	// Wait says that the first reason why a job waits has changed.
 	Wait struct {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
 // Check recomputes the invariants of the core and returns the first that does
@@ -135,7 +136,13 @@ func (c *Core) checkRest() error {
 			return fmt.Errorf("job %d rests for the plan and would not be looked at again", l.jobs.first().id)
 		case l.rest == active && !l.awake:
 			return fmt.Errorf("job %d is not looked at", l.jobs.first().id)
-		case l.rest != forFleet && l.place < 0:
+		case l.rest == forQuota && !l.stake.over && c.assign(l).Mode == quota.Fit && c.possible(c.kindIn(l, c.assign(l).Flavors)):
+			return fmt.Errorf("job %d rests for a quota that reaches", l.jobs.first().id)
+		case l.rest == forTurn && c.leader(l.stake.queue) == l:
+			return fmt.Errorf("job %d rests for its turn, and it is its turn", l.jobs.first().id)
+		case l.rest.barred() && l.place >= 0:
+			return fmt.Errorf("job %d could become the head and must not", l.jobs.first().id)
+		case !l.rest.barred() && l.place < 0:
 			return fmt.Errorf("job %d cannot become the head", l.jobs.first().id)
 		}
 	}

@@ -53,6 +53,7 @@ type Core struct {
 
 	policy *account.Policy // nil: none
 	terms  map[termsKey]*terms
+	quotas *quotas // nil: none
 
 	queued  map[job.ID]*entry
 	lines   map[lineKey]*line
@@ -237,7 +238,7 @@ func (c *Core) restore(r Restored) {
 	if c.running[r.Job] != nil {
 		c.release(r.Job)
 	}
-	c.hold(&run{id: r.Job, spec: r.Spec, terms: c.termsOf(r.Spec), claims: r.Claims, began: r.Began, until: orNever(r.Until)})
+	c.hold(&run{id: r.Job, spec: r.Spec, terms: c.termsOf(r.Spec), claims: r.Claims, began: r.Began, until: orNever(r.Until), flavors: r.Flavors})
 	c.shaken, c.dirty = true, true
 }
 

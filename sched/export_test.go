@@ -11,11 +11,17 @@ func (c *Core) Recheck(now Instant) []Decision {
 	plan, shaken := c.plan, c.shaken
 	woken, touched, planned, heads := slices.Clone(c.woken), slices.Clone(c.touched), slices.Clone(c.planned), slices.Clone(c.heads)
 	kinds, lines := map[*kind]kind{}, map[*line]line{}
+	stakes := map[*line]stake{}
 	for _, k := range c.kinds {
-		kinds[k] = *k
+		old := *k
+		old.lines = slices.Clone(k.lines)
+		kinds[k] = old
 	}
 	for _, l := range c.lines {
 		lines[l] = *l
+		if l.stake != nil {
+			stakes[l] = *l.stake
+		}
 	}
 	defer func() {
 		for k, old := range kinds {
@@ -23,6 +29,10 @@ func (c *Core) Recheck(now Instant) []Decision {
 		}
 		for l, old := range lines {
 			*l = old
+			if l.stake != nil {
+				was := stakes[l]
+				l.stake.got, l.stake.over = was.got, was.over
+			}
 		}
 		c.plan, c.shaken, c.woken, c.touched, c.planned, c.heads = plan, shaken, woken, touched, planned, heads
 	}()

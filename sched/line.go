@@ -22,6 +22,7 @@ type line struct {
 	limit   time.Duration
 	jobs    fifo // without blocked ones
 	members int  // queued jobs of this kind, blocked ones too
+	spot    int  // in pass.order; -1: it is not there
 	place   int  // in Core.heads; -1: no job, or none that the fleet could take
 
 	rest    rest
@@ -29,6 +30,7 @@ type line struct {
 	touched bool          // listed in Core.touched
 	why     reason.Reason // why the first one waits, if the line rests
 	leader  *entry        // whom that was told
+	stake   *stake        // what its jobs ask of a quota; nil: there is none
 }
 
 type lineKey struct {
@@ -45,12 +47,15 @@ const (
 	forRoom              // it does not fit what is free
 	forPlan              // it would delay the head
 	forFleet             // not even the empty fleet takes it
+	forQuota             // its account's quota does not reach
+	forTurn              // it stands behind another line of a strict queue
 )
 
 // kind is what is known of a shape.
 type kind struct {
 	shape *class.Shape
-	lines []*line
+	lines []*line      // that are placed as it
+	uses  int          // lines whose jobs are of it, or may be placed as it
 	index int          // in Core.kinds
 	quick *place.Quick // nil: the shape is not regular
 	since uint64       // Core.fleet for which quick was made
@@ -69,8 +74,12 @@ func (c *Core) lineOf(spec *job.Spec) *line {
 	key := lineKey{shape, max(spec.TimeLimit, 0), c.termsOf(spec)}
 	l := c.lines[key]
 	if l == nil {
-		l = &line{key: key, kind: c.kindOf(shape), limit: key.limit, place: -1}
+		l = &line{key: key, kind: c.kindOf(shape), limit: key.limit, place: -1, spot: -1, stake: c.stakeOf(key.terms, shape)}
 		l.kind.lines = append(l.kind.lines, l)
+		l.kind.uses++
+		if l.stake != nil {
+			l.stake.queue.lines = append(l.stake.queue.lines, l)
+		}
 		c.lines[key] = l
 	} else {
 		c.unuse(key.terms) // a line uses its terms once
@@ -98,10 +107,24 @@ func (c *Core) leave(l *line) {
 	c.heads.remove(l)
 	delete(c.lines, l.key)
 	c.unuse(l.key.terms)
-	k := l.kind
-	i := slices.Index(k.lines, l)
-	k.lines = slices.Delete(k.lines, i, i+1)
-	if len(k.lines) == 0 {
+	i := slices.Index(l.kind.lines, l)
+	l.kind.lines = slices.Delete(l.kind.lines, i, i+1)
+	if s := l.stake; s != nil {
+		i := slices.Index(s.queue.lines, l)
+		s.queue.lines = slices.Delete(s.queue.lines, i, i+1)
+		for _, x := range s.kinds {
+			c.disuse(x.kind)
+		}
+	}
+	c.disuse(c.byShape[l.key.shape])
+}
+
+// disuse counts one use of a kind less.
+func (c *Core) disuse(k *kind) {
+	if k == nil {
+		return
+	}
+	if k.uses--; k.uses == 0 {
 		last := c.kinds[len(c.kinds)-1]
 		c.kinds[k.index], last.index = last, k.index
 		c.kinds = c.kinds[:len(c.kinds)-1]
@@ -137,12 +160,15 @@ func (c *Core) remove(e *entry) {
 
 // changed notes that a line has another first job.
 func (c *Core) changed(l *line) {
-	if l.rest != forFleet || l.place >= 0 {
+	if !l.rest.barred() || l.place >= 0 {
 		c.heads.fix(l)
 	}
 	c.touch(l)
-	if l.rest != forRoom && l.rest != forFleet {
+	if l.rest != forRoom && !l.rest.barred() {
 		c.wake(l)
+	}
+	if l.stake != nil {
+		c.rally(l.stake.queue)
 	}
 }
 

@@ -8,17 +8,20 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/place"
+	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
 // run is a job that holds resources.
 type run struct {
-	id     job.ID
-	spec   *job.Spec // nil: not known
-	terms  *terms
-	began  Instant
-	claims []fleet.Claim
-	at     []int32 // position of each claim's node; -1: the table does not know it
-	until  Instant // never: no limit
+	id      job.ID
+	spec    *job.Spec // nil: not known
+	terms   *terms
+	flavors []string       // of quotas, in which it was placed; nil: not known
+	charges []quota.Charge // to the quota of its terms
+	began   Instant
+	claims  []fleet.Claim
+	at      []int32 // position of each claim's node; -1: the table does not know it
+	until   Instant // never: no limit
 }
 
 func (r *run) compare(o *run) int {
@@ -112,6 +115,7 @@ func (c *Core) locate(r *run) {
 func (c *Core) hold(r *run) {
 	c.running[r.id] = r
 	c.ends.insert(r)
+	c.charge(r)
 	if c.refitted {
 		return // settle takes it
 	}
@@ -132,6 +136,7 @@ func (c *Core) hold(r *run) {
 func (c *Core) unhold(r *run) {
 	delete(c.running, r.id)
 	c.ends.remove(r)
+	c.discharge(r)
 	if c.refitted {
 		return
 	}

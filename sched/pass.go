@@ -14,12 +14,13 @@ import (
 // that rest are passed over.
 type pass struct {
 	*Core
-	now   Instant
-	order order // lines behind the head that are looked at, next one first
-	out   []Decision
-	room  room // built for jobs that are not placed on cells
-	moves int  // times that the head's nodes may still be changed for one of these
-	depth int  // kinds that may still be tried
+	now     Instant
+	order   order // lines behind the head that are looked at, next one first
+	out     []Decision
+	room    room     // built for jobs that are not placed on cells
+	moves   int      // times that the head's nodes may still be changed for one of these
+	depth   int      // kinds that may still be tried
+	pledges []pledge // quota that is kept for jobs that wait for room
 }
 
 // maxMoves bounds how often a pass tries to move the head's reservation to other
@@ -33,21 +34,30 @@ func (p *pass) run() {
 	}
 	p.rouse()
 	p.keep()
+	for p.fill() && p.reconsider() {
+	}
+}
+
+// fill starts what may start and reports whether there is a job that cannot.
+func (p *pass) fill() bool {
 	head := p.advance()
 	if head == nil {
 		p.unplan()
-		return
+		return false
 	}
 	p.reserve(head)
 	p.rest(head.line, forRoom, p.missing(head.line))
-	if p.cfg.NoBackfill {
-		return
+	if !p.cfg.NoBackfill {
+		p.pledge(head.line)
+		p.backfill()
+		p.unpledge()
 	}
-	p.backfill()
+	return true
 }
 
 // rouse wakes the lines that rest for what has become free.
 func (p *pass) rouse() {
+	p.rouseQuotas()
 	if len(p.freed) == 0 {
 		return
 	}
@@ -104,11 +114,14 @@ func (p *pass) keep() {
 	if e == nil || e.blocked {
 		return
 	}
+	if !p.ready(e.line) {
+		return
+	}
 	claims := p.fit(e.line.kind)
 	if claims == nil && p.plan.claims != nil && p.state.Fits(p.table, p.plan.claims) {
 		claims = p.plan.claims
 	}
-	if claims != nil {
+	if claims != nil && p.covered(e.line, claims) {
 		p.start(e, claims)
 	}
 }
@@ -117,15 +130,17 @@ func (p *pass) keep() {
 // returns. Jobs that the fleet can never take are passed over.
 func (p *pass) advance() *entry {
 	for len(p.heads) > 0 {
-		l := p.heads[0]
-		if !p.possible(l.kind) {
-			p.refuse(l)
+		l := p.turn(p.heads[0], leads)
+		if !p.ready(l) {
 			continue
 		}
 		e := l.jobs.first()
 		claims := p.fit(l.kind)
 		if claims == nil {
 			return e
+		}
+		if !p.covered(l, claims) {
+			continue
 		}
 		p.start(e, claims)
 		p.shaken = true // it may outlast the promised instant: it is before the head
@@ -142,37 +157,32 @@ func (p *pass) rest(l *line, for_ rest, why reason.Reason) {
 	}
 }
 
-func (p *pass) refuse(l *line) {
-	p.heads.remove(l)
-	p.rest(l, forFleet, place.Never(p.table, l.kind.shape, false)[0])
-}
-
 // backfill starts jobs behind the head that do not delay it.
 func (p *pass) backfill() {
 	head := p.queued[p.plan.job].line
 	for _, l := range p.woken {
 		l.awake = false
 		if l.jobs.len() > 0 && l.rest == active && l != head {
+			l.spot = len(p.order)
 			p.order = append(p.order, l)
 		}
 	}
 	p.Core.woken = p.woken[:0]
 	heap.Init(&p.order)
 	for len(p.order) > 0 {
-		l := p.order[0]
+		l := p.turn(p.order[0], ordered)
 		if p.look(l) && l.jobs.len() > 0 {
-			heap.Fix(&p.order, 0)
+			heap.Fix(&p.order, l.spot)
 			continue
 		}
-		heap.Pop(&p.order)
+		heap.Remove(&p.order, l.spot)
 	}
 }
 
 // look tries the first job of a line and reports whether it started.
 func (p *pass) look(l *line) bool {
 	switch {
-	case !p.possible(l.kind):
-		p.refuse(l)
+	case !p.ready(l):
 	case p.depth == 0:
 		p.wake(l) // next time
 		p.touch(l)
@@ -192,6 +202,7 @@ func (p *pass) try(l *line, e *entry) bool {
 		claims = p.beside(l.kind)
 	}
 	switch {
+	case claims != nil && !p.covered(l, claims):
 	case claims != nil:
 		p.start(e, claims)
 		return true
@@ -227,12 +238,16 @@ func (p *pass) start(e *entry, claims []fleet.Claim) {
 	}
 	terms := p.termsOf(e.spec)
 	p.drop(e)
-	p.hold(&run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, until: until})
+	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, until: until}
+	if e.line.stake != nil {
+		r.flavors = p.flavorNames(e.line.stake.got.Flavors)
+	}
+	p.hold(r)
 	p.room.take(p, claims, until)
 	if until == never {
 		until = 0
 	}
-	p.out = append(p.out, Start{Job: e.id, Claims: claims, Until: until})
+	p.out = append(p.out, Start{Job: e.id, Claims: claims, Until: until, Flavors: r.flavors})
 }
 
 // order is a heap of lines by their first jobs.
@@ -240,11 +255,16 @@ type order []*line
 
 func (o order) Len() int           { return len(o) }
 func (o order) Less(i, j int) bool { return o[i].before(o[j]) }
-func (o order) Swap(i, j int)      { o[i], o[j] = o[j], o[i] }
 func (o *order) Push(x any)        { *o = append(*o, x.(*line)) }
+func (o order) Swap(i, j int) {
+	o[i], o[j] = o[j], o[i]
+	o[i].spot, o[j].spot = i, j
+}
+
 func (o *order) Pop() any {
 	old := *o
 	l := old[len(old)-1]
+	l.spot = -1
 	*o = old[:len(old)-1]
 	return l
 }

@@ -26,6 +26,9 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	if !leads && ahead.Code != reason.None {
 		out = append(out, ahead)
 	}
+	if why := c.overQuota(e.line); why.Code != reason.None {
+		out = append(out, why)
+	}
 	if !c.possible(e.line.kind) {
 		out = append(out, place.Never(c.table, e.line.kind.shape, false)...)
 	} else if missing := place.Now(c.table, c.state, e.line.kind.shape); len(missing) > 0 {

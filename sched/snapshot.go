@@ -62,6 +62,8 @@ type LineMemory struct {
 	Why      reason.Reason `json:"why,omitzero"`
 	Full     bool          `json:"full,omitempty"`     // its kind does not fit what is free
 	Shadowed bool          `json:"shadowed,omitempty"` // nor beside what is planned
+	Flavors  []string      `json:"flavors,omitempty"`  // that its jobs would be placed in
+	Over     bool          `json:"over,omitempty"`     // where they were placed they took more than their quota
 }
 
 // Snapshot copies the state. It costs a look at each job and node; what has to be
@@ -86,7 +88,7 @@ func (c *Core) Snapshot() *Snapshot {
 	}
 	s.Running = make([]Restored, 0, len(c.running))
 	for _, r := range c.running {
-		s.Running = append(s.Running, Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began})
+		s.Running = append(s.Running, Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Flavors: r.flavors})
 	}
 	s.Memory = c.memory(member)
 	return s
@@ -100,9 +102,9 @@ func (c *Core) memory(member map[*line]job.ID) Memory {
 		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Node(int(pos)).Name)
 	}
 	for l, id := range member {
-		m.Lines = append(m.Lines, LineMemory{
-			Job: id, Rest: uint8(l.rest), Why: l.why, Full: l.kind.full, Shadowed: l.kind.shadowed == c.plan.version,
-		})
+		x := LineMemory{Job: id, Rest: uint8(l.rest), Why: l.why, Full: l.kind.full, Shadowed: l.kind.shadowed == c.plan.version}
+		x.Flavors, x.Over = c.staked(l)
+		m.Lines = append(m.Lines, x)
 	}
 	return m
 }
@@ -118,7 +120,7 @@ func (s *Snapshot) Sort() *Snapshot {
 // Load returns a core in the state of a snapshot.
 func Load(s *Snapshot) *Core {
 	c := New(s.Config)
-	c.now, c.policy = s.At, s.Policy
+	c.now, c.policy, c.quotas = s.At, s.Policy, newQuotas(s.Policy)
 	for _, n := range s.Nodes {
 		c.table.Put(n)
 	}
@@ -172,16 +174,17 @@ func (c *Core) remember(m *Memory) {
 
 func (c *Core) recall(m *LineMemory) {
 	l := c.queued[m.Job].line
+	c.stakeAs(l, m.Flavors, m.Over)
 	l.rest, l.why, l.kind.full = rest(m.Rest), m.Why, m.Full
 	if m.Shadowed {
 		l.kind.shadowed = c.plan.version
 	}
-	switch l.rest {
-	case active:
+	switch {
+	case l.rest == active:
 		c.wake(l)
-	case forPlan:
+	case l.rest == forPlan:
 		c.planned = append(c.planned, l)
-	case forFleet:
+	case l.rest.barred():
 		c.heads.remove(l)
 	}
 }
@@ -217,7 +220,7 @@ func (s *Snapshot) Valid() error {
 	}
 	m := &s.Memory
 	for i := range m.Lines {
-		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forFleet) {
+		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forTurn) {
 			return fmt.Errorf("a line of jobs like job %d is remembered, which does not wait", m.Lines[i].Job)
 		}
 	}

@@ -15,7 +15,8 @@ type terms struct {
 	key  termsKey
 	uses int // lines and runs
 
-	tier int32 // larger is considered first, whatever the priority
+	queue *queue // whose quota its jobs are charged to; nil: nobody's
+	tier  int32  // larger is considered first, whatever the priority
 }
 
 // termsKey is all that the policy looks at in a job beside its shape and limit.
@@ -44,7 +45,7 @@ func (c *Core) termsOf(spec *job.Spec) *terms {
 
 // unuse counts one use less.
 func (c *Core) unuse(t *terms) {
-	if t.uses--; t.uses == 0 {
+	if t.uses--; t.uses == 0 && c.terms[t.key] == t {
 		delete(c.terms, t.key)
 	}
 }
@@ -54,6 +55,7 @@ func (c *Core) compile(t *terms) {
 	if c.policy == nil {
 		return
 	}
+	t.queue = c.quotas.of(t.key.account)
 	for i := range c.policy.Partitions {
 		if p := &c.policy.Partitions[i]; p.Name == t.key.partition {
 			t.tier = p.Tier
@@ -68,7 +70,11 @@ func (c *Core) entries() []*entry {
 
 // setPolicy changes the rules for everything that waits and runs.
 func (c *Core) setPolicy(p *account.Policy) {
-	c.policy = p
+	for _, r := range c.ends.all() {
+		c.discharge(r)
+	}
+	c.policy, c.quotas = p, newQuotas(p)
+	c.terms = map[termsKey]*terms{} // what others say of the same jobs is not true any more
 	for _, e := range c.entries() {
 		line := e.line
 		if !e.blocked {
@@ -84,6 +90,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 		old := r.terms
 		r.terms = c.termsOf(r.spec)
 		c.unuse(old)
+		c.charge(r)
 	}
 	c.shaken, c.dirty = true, true
 }

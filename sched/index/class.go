@@ -14,8 +14,8 @@ type Class struct {
 	Pool     string
 	State    fleet.NodeState
 	Parts    []string // partitions
-	Features []string
-	Groups   []Set // device positions by what a request can tell apart; unusable ones are in none
+	Features []string // and what DeviceFeature says of devices
+	Groups   []Set    // device positions by what a request can tell apart; unusable ones are in none
 }
 
 // signature is equal for two nodes of one class.
@@ -29,7 +29,7 @@ func (n *Node) signature() string {
 }
 
 func newClass(n *Node) *Class {
-	c := &Class{Pool: n.Pool, State: n.State, Parts: n.Parts, Features: n.Features}
+	c := &Class{Pool: n.Pool, State: n.State, Parts: n.Parts, Features: n.Qualities}
 	at := map[Match]int{}
 	for p, d := range n.Devices[:min(len(n.Devices), MaxDevices)] {
 		if !n.Usable.Has(p) {

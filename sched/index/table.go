@@ -20,10 +20,11 @@ import (
 // Node is a node and what is derived from its description.
 type Node struct {
 	fleet.Node
-	Usable  Set   // devices that may be handed out: not foreign, not the parent of an instance
-	Ideal   Set   // as Usable, and foreign use is taken to have ended
-	Domains []int // topology domain at each level, outermost first, then the leaf; empty: no path known
-	sign    string
+	Usable    Set      // devices that may be handed out: not foreign, not the parent of an instance
+	Ideal     Set      // as Usable, and foreign use is taken to have ended
+	Qualities []string // features, and one for each type of device
+	Domains   []int    // topology domain at each level, outermost first, then the leaf; empty: no path known
+	sign      string
 }
 
 // Table is the set of nodes in node order (CompareNames). A position is an index
@@ -87,6 +88,7 @@ func (t *Table) Put(n fleet.Node) (changed, moved bool) {
 	}
 	node := &Node{Node: n}
 	node.Ideal, node.Usable = usable(n.Devices)
+	node.Qualities = qualities(&node.Node)
 	node.sign = node.signature()
 	if found {
 		t.nodes[i] = node
@@ -197,6 +199,19 @@ func (m Match) Name() string {
 		return m.Kind + ":" + m.Type
 	}
 	return m.Kind
+}
+
+// DeviceFeature is the feature of nodes that have GPUs of a type.
+func DeviceFeature(kind string) string { return "gpu:" + kind }
+
+func qualities(n *fleet.Node) []string {
+	out := n.Features
+	for _, d := range n.Devices {
+		if f := DeviceFeature(d.Type); d.Kind == "gpu" && d.Type != "" && !slices.Contains(out, f) {
+			out = append(slices.Clip(out), f)
+		}
+	}
+	return out
 }
 
 func usable(devices []fleet.Device) (ideal, now Set) {

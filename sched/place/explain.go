@@ -103,7 +103,7 @@ func newExplainer(t *index.Table, s *index.State, shape *class.Shape, i int, ide
 			continue
 		}
 		e.named = append(e.named, pos)
-		if !HasAny(n.Features, e.v.g.Alternatives) {
+		if !HasAny(n.Qualities, e.v.g.Alternatives) {
 			continue
 		}
 		e.featured = append(e.featured, pos)

@@ -63,9 +63,9 @@ func (v *view) qualifies(pos int, w *where) bool {
 		return false
 	}
 	if w.features != nil {
-		return HasAll(n.Features, w.features)
+		return HasAll(n.Qualities, w.features)
 	}
-	return HasAny(n.Features, v.g.Alternatives)
+	return HasAny(n.Qualities, v.g.Alternatives)
 }
 
 // HasAll reports whether a node with these features has all that are asked for.

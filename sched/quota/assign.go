@@ -180,3 +180,32 @@ func (r *rules) better(a, b choice) bool {
 	}
 	return cmp.Or(cmp.Compare(a.mode, b.mode), cmp.Compare(b.level, a.level)) > 0
 }
+
+// FlavorsOf picks, of each group of a queue of which something is used, the first
+// flavour that may be; the first one if none may.
+func (t *Tree) FlavorsOf(q int32, used []Need, may func(flavor int32) bool) []int32 {
+	var out []int32
+	for i := range t.nodes[q].groups {
+		g := &t.nodes[q].groups[i]
+		if len(g.of(used)) > 0 {
+			out = append(out, g.flavors[max(0, slices.IndexFunc(g.flavors, may))])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Charges is what is used as a queue is charged for it, in those of its flavours that
+// are named.
+func (t *Tree) Charges(q int32, used []Need, flavors []int32) []Charge {
+	var out []Charge
+	for i := range t.nodes[q].groups {
+		g := &t.nodes[q].groups[i]
+		f := g.flavors[max(0, slices.IndexFunc(g.flavors, func(f int32) bool { return slices.Contains(flavors, f) }))]
+		for _, n := range g.of(used) {
+			out = append(out, Charge{t.fr(f, n.Resource), n.Amount})
+		}
+	}
+	slices.SortFunc(out, func(a, b Charge) int { return cmp.Compare(a.FR, b.FR) })
+	return out
+}

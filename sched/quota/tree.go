@@ -370,6 +370,11 @@ func (t *Tree) Fair(n int32) bool { return t.nodes[t.nodes[n].root].rules.Fair }
 // Strict reports whether nothing of a queue passes its first job.
 func (t *Tree) Strict(n int32) bool { return t.nodes[n].rules.Order == account.Strict }
 
+// Choice reports whether a queue has flavours that are alternatives of each other.
+func (t *Tree) Choice(n int32) bool {
+	return slices.ContainsFunc(t.nodes[n].groups, func(g group) bool { return len(g.flavors) > 1 })
+}
+
 // Potential is what a node could hold if nobody held anything.
 func (t *Tree) Potential(n, fr int32) resource.Amount { return t.at(n, fr).potential }
 

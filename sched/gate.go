@@ -1,0 +1,49 @@
+package sched
+
+import (
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
+
+// barred reports whether a line that rests so is none that could lead the queue: it
+// waits for what no room can give it.
+func (r rest) barred() bool { return r == forFleet || r == forQuota || r == forTurn }
+
+// ready reports whether a line's first job could start if there were room for it. If
+// not, the line rests for what is in its way and does not lead the queue.
+func (p *pass) ready(l *line) bool {
+	for_, why := p.gate(l)
+	if for_ == active {
+		return true
+	}
+	if for_.barred() {
+		p.heads.remove(l)
+	}
+	p.rest(l, for_, why)
+	if for_ == forFleet && l.stake != nil {
+		p.rally(l.stake.queue)
+	}
+	return false
+}
+
+// gate looks at what the fleet and the rules of the site have against a line's first
+// job, whatever is free.
+func (p *pass) gate(l *line) (rest, reason.Reason) {
+	if l.stake != nil {
+		if for_, why := p.quota(l); for_ != active {
+			return for_, why
+		}
+	}
+	if !p.possible(l.kind) {
+		return forFleet, place.Never(p.table, l.kind.shape, false)[0]
+	}
+	return active, reason.Reason{}
+}
+
+// admit has a line that was barred looked at again.
+func (c *Core) admit(l *line) {
+	c.wake(l)
+	if l.jobs.len() > 0 {
+		c.heads.fix(l)
+	}
+}

@@ -1,0 +1,182 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/quota"
+)
+
+// This file counts what runs against the quotas of a policy (sched/quota). The account
+// of a job, or the nearest one above it that has a quota, is its queue. What runs is
+// charged to its queue in the flavours that it was placed in. stake.go says what a
+// waiting job asks of its queue and what waits there, turn.go whose turn it is.
+
+// quotas is what is held of the quotas of a policy.
+type quotas struct {
+	*quota.State
+	queues  []*queue // by node; nil: a cohort
+	trees   []*tree
+	parents map[string]string // of accounts
+	stirred bool              // something runs or runs no longer since retry
+	rallied bool              // lines may go on because another one no longer stands before them
+}
+
+// queue is an account that holds jobs.
+type queue struct {
+	node   int32
+	tree   *tree
+	strict bool
+	choice bool    // it has flavours that are alternatives
+	lines  []*line // of its jobs
+}
+
+// tree is what the queues below one root have in common.
+type tree struct {
+	queues []*queue
+	freed  bool // something was given back since lines were woken for it last
+	moved  bool // something was taken or given back since choices were looked at last
+}
+
+// newQuotas compiles the quotas of a policy; nil: it has none. One that contradicts
+// itself, which is refused where policies are set, has none either.
+func newQuotas(p *account.Policy) *quotas {
+	t, err := quota.New(p)
+	if t == nil || err != nil {
+		return nil
+	}
+	q := &quotas{State: t.NewState(), queues: make([]*queue, t.Len()), parents: map[string]string{}}
+	below := make([]*tree, t.Len())
+	for n := range int32(t.Len()) {
+		if t.Parent(n) == quota.None {
+			below[n] = &tree{}
+			q.trees = append(q.trees, below[n])
+		}
+		if len(t.Children(n)) == 0 {
+			of := below[t.Root(n)]
+			q.queues[n] = &queue{node: n, tree: of, strict: t.Strict(n), choice: t.Choice(n)}
+			of.queues = append(of.queues, q.queues[n])
+		}
+	}
+	for i := range p.Accounts {
+		q.parents[p.Accounts[i].Name] = p.Accounts[i].Parent
+	}
+	return q
+}
+
+// of returns the queue of an account; nil: none.
+func (q *quotas) of(account string) *queue {
+	for q != nil && account != "" {
+		if n := q.Find(account); n != quota.None {
+			return q.queues[n]
+		}
+		account = q.parents[account]
+	}
+	return nil
+}
+
+// charge counts what a run holds.
+func (c *Core) charge(r *run) {
+	if c.quotas != nil {
+		c.quotas.stirred = true
+	}
+	q := r.terms.queue
+	if q == nil {
+		return
+	}
+	used := c.taken(r.claims)
+	if r.flavors == nil {
+		flavors := c.quotas.FlavorsOf(q.node, used, func(f int32) bool { return c.within(r.claims, &c.quotas.Flavors[f]) })
+		r.flavors = c.flavorNames(flavors)
+	}
+	r.charges = c.quotas.Charges(q.node, used, c.flavorsNamed(r.flavors))
+	c.quotas.Add(q.node, r.charges)
+	q.tree.moved = true
+}
+
+// discharge gives back what a run held.
+func (c *Core) discharge(r *run) {
+	if q := r.terms.queue; q != nil {
+		c.quotas.Remove(q.node, r.charges)
+		q.tree.moved, q.tree.freed = true, true
+	}
+}
+
+func (c *Core) flavorNames(flavors []int32) []string {
+	out := make([]string, len(flavors))
+	for i, f := range flavors {
+		out[i] = c.quotas.Flavors[f].Name
+	}
+	return out
+}
+
+func (c *Core) flavorsNamed(names []string) (out []int32) {
+	for i := range c.quotas.Flavors {
+		if slices.Contains(names, c.quotas.Flavors[i].Name) {
+			out = append(out, int32(i))
+		}
+	}
+	return out
+}
+
+// within reports whether the nodes of claims are of a flavour, as far as they are
+// known.
+func (c *Core) within(claims []fleet.Claim, f *account.Flavor) bool {
+	for i := range claims {
+		pos := c.table.Find(claims[i].Node)
+		if pos < 0 {
+			continue
+		}
+		n := c.table.Node(pos)
+		if slices.ContainsFunc(f.Features, func(x string) bool { return !slices.Contains(n.Features, x) }) ||
+			f.GPUType != "" && !slices.ContainsFunc(n.Devices, func(d fleet.Device) bool { return d.Type == f.GPUType }) {
+			return false
+		}
+	}
+	return true
+}
+
+// taken is how much of each countable thing claims hold.
+func (c *Core) taken(claims []fleet.Claim) []quota.Need {
+	var out []quota.Need
+	for i, name := range c.quotas.Resources {
+		a := resource.Amount(0)
+		if name == "job" {
+			a = 1
+		}
+		for k := range claims {
+			a = a.Add(takes(&claims[k], name))
+			if name == "node" && !slices.ContainsFunc(claims[:k], func(o fleet.Claim) bool { return o.Node == claims[k].Node }) {
+				a++
+			}
+		}
+		if a > 0 {
+			out = append(out, quota.Need{Resource: int32(i), Amount: a})
+		}
+	}
+	return out
+}
+
+// takes is how much of a countable thing one claim holds, in the units of
+// account.TRES.
+func takes(x *fleet.Claim, name string) resource.Amount {
+	switch name {
+	case "cpu":
+		return x.Take.CPU
+	case "memory":
+		return x.Take.Memory
+	case "disk":
+		return x.Take.Disk
+	case "task":
+		return resource.Amount(x.Tasks)
+	case "gpu":
+		sum := resource.Amount(0)
+		for _, d := range x.Devices {
+			sum += resource.Amount(d.Share)
+		}
+		return sum
+	}
+	return x.Take.Get(name)
+}

@@ -1,0 +1,282 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/quota"
+)
+
+// This file decides, for trees of quotas, which of their lines is looked at next, and
+// what their lines rest for.
+//
+// A tree stands in the queue where its first job stands. Which of its queues goes
+// then is for the tree to say (quota.First): in a fair tree the one whose share would
+// be the smallest, in others the one that has it from its own quota. Of each queue
+// only the first job is looked at. A job that was promised a start keeps the turn.
+
+// turn returns the line that is looked at in the place of one, out of those for which
+// in holds.
+func (p *pass) turn(l *line, in func(*line) bool) *line {
+	if l.stake == nil {
+		return l
+	}
+	var lines []*line
+	for _, q := range l.stake.queue.tree.queues {
+		x := first(q, in)
+		if x == nil {
+			continue
+		}
+		if p.plan.job != 0 && x.jobs.first().id == p.plan.job {
+			return x
+		}
+		if q.strict && p.leader(q) != x {
+			return x // it rests
+		}
+		if x.stake.got = p.assign(x); x.stake.got.Mode != quota.Fit {
+			return x // so does this
+		}
+		lines = append(lines, x)
+	}
+	if len(lines) < 2 {
+		return lines[0]
+	}
+	entries := make([]quota.Entry, len(lines))
+	for i, x := range lines {
+		entries[i] = quota.Entry{
+			Queue: x.stake.queue.node, Charges: x.stake.got.Charges, Level: x.stake.got.Level,
+			Before: func(o int) bool { return x.before(lines[o]) },
+		}
+	}
+	return lines[p.quotas.First(entries)]
+}
+
+// first returns the line of a queue whose first job goes first, out of those for
+// which in holds.
+func first(q *queue, in func(*line) bool) *line {
+	var best *line
+	for _, l := range q.lines {
+		if in(l) && (best == nil || l.before(best)) {
+			best = l
+		}
+	}
+	return best
+}
+
+// leads reports whether a line could lead the queue.
+func leads(l *line) bool { return l.place >= 0 }
+
+// ordered reports whether a line is one of those behind the head that are looked at.
+func ordered(l *line) bool { return l.spot >= 0 }
+
+// leader is the line of a queue before all its others, but for those that the fleet
+// can never take.
+func (c *Core) leader(q *queue) *line {
+	return first(q, func(l *line) bool { return l.jobs.len() > 0 && l.rest != forFleet })
+}
+
+// quota says what a line's quota has against its first job, and settles on which
+// nodes it is placed.
+func (p *pass) quota(l *line) (rest, reason.Reason) {
+	s := l.stake
+	if s.queue.strict {
+		if before := p.leader(s.queue); before != l {
+			return forTurn, reason.Reason{Code: reason.Priority, Ahead: 1, Job: uint64(before.jobs.first().id)}
+		}
+	}
+	s.got, s.over = p.assign(l), false
+	if s.got.Mode != quota.Fit {
+		if len(p.pledges) > 0 && p.unpledged(l) {
+			return forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)}
+		}
+		return forQuota, p.lacking(l)
+	}
+	k := p.kindIn(l, s.got.Flavors)
+	if k == nil || !p.possible(k) { // each of the flavours alone would do
+		return forQuota, p.lacking(l)
+	}
+	p.turnTo(l, k)
+	return active, reason.Reason{}
+}
+
+// pledge is a job's quota that is kept for it while others are looked at.
+type pledge struct {
+	line    *line
+	charges []quota.Charge
+}
+
+// pledge keeps a job's quota until the end of the pass.
+func (p *pass) pledge(l *line) {
+	if l.stake != nil {
+		p.pledges = append(p.pledges, pledge{l, l.stake.got.Charges})
+		p.quotas.Add(l.stake.queue.node, l.stake.got.Charges)
+	}
+}
+
+// unpledge keeps nothing any longer.
+func (p *pass) unpledge() {
+	for _, x := range p.pledges {
+		p.quotas.Remove(x.line.stake.queue.node, x.charges)
+	}
+	p.pledges = p.pledges[:0]
+}
+
+// unpledged reports whether a line's first job would fit if nothing were kept for
+// others.
+func (p *pass) unpledged(l *line) bool {
+	for _, x := range p.pledges {
+		p.quotas.Remove(x.line.stake.queue.node, x.charges)
+		defer p.quotas.Add(x.line.stake.queue.node, x.charges)
+	}
+	return p.assign(l).Mode == quota.Fit
+}
+
+// covered reports whether a queue can give what a line's first job was placed on,
+// which may be more than it asked for. If not, the line rests.
+func (p *pass) covered(l *line, claims []fleet.Claim) bool {
+	s := l.stake
+	if s == nil || !s.rough {
+		return true
+	}
+	used := p.taken(claims)
+	charges := p.quotas.Charges(s.queue.node, used, s.got.Flavors)
+	i := slices.IndexFunc(charges, func(x quota.Charge) bool { return x.Amount > p.quotas.Available(s.queue.node, x.FR) })
+	if i < 0 {
+		return true
+	}
+	s.over = true
+	p.heads.remove(l)
+	p.rest(l, forQuota, p.short(s, charges[i].FR, charges[i].Amount))
+	return false
+}
+
+// rouseQuotas wakes the lines that rest for quota in trees of which something was
+// given back.
+func (p *pass) rouseQuotas() {
+	if p.quotas == nil {
+		return
+	}
+	for _, t := range p.quotas.trees {
+		if !t.freed {
+			continue
+		}
+		t.freed = false
+		for _, q := range t.queues {
+			for _, l := range q.lines {
+				if l.rest == forQuota && p.assign(l).Mode == quota.Fit {
+					p.admit(l)
+				}
+			}
+		}
+	}
+	p.quotas.stirred = true // something has changed, or there were no pass
+	p.reconsider()
+}
+
+// reconsider wakes the lines whose jobs would be placed in other flavours than they
+// were looked at in, and reports whether a line may go on that could not before.
+func (p *pass) reconsider() bool {
+	if p.quotas == nil {
+		return false
+	}
+	again := p.quotas.rallied
+	p.quotas.rallied = false
+	if p.quotas.stirred {
+		p.quotas.stirred = false
+		again = p.retry() || again
+	}
+	for _, t := range p.quotas.trees {
+		if !t.moved {
+			continue
+		}
+		t.moved = false
+		for _, q := range t.queues {
+			if !q.choice {
+				continue
+			}
+			for _, l := range q.lines {
+				if l.rest != forRoom && l.rest != forPlan || l.jobs.len() == 0 {
+					continue
+				}
+				if a := p.assign(l); a.Mode != quota.Fit || p.kindIn(l, a.Flavors) != l.kind {
+					p.wake(l)
+					again = true
+				}
+			}
+		}
+	}
+	return again
+}
+
+// retry wakes the lines whose jobs were placed where they took more than there was:
+// they may be placed elsewhere now.
+func (p *pass) retry() (again bool) {
+	for _, q := range p.quotas.queues {
+		if q == nil {
+			continue
+		}
+		for _, l := range q.lines {
+			if l.rest == forQuota && l.stake.over {
+				p.admit(l)
+				again = true
+			}
+		}
+	}
+	return again
+}
+
+// rally lets the lines of a strict queue go on that another one stood before.
+func (c *Core) rally(q *queue) {
+	if !q.strict {
+		return
+	}
+	for _, l := range q.lines {
+		if l.rest == forTurn {
+			c.admit(l)
+			c.quotas.rallied = true
+		}
+	}
+}
+
+// lacking is why a line's quota does not reach.
+func (c *Core) lacking(l *line) reason.Reason {
+	s := l.stake
+	r := reason.Reason{Code: reason.Quota, Holder: c.quotas.Names[s.queue.node]}
+	lacks := s.got.Lacks
+	if len(s.got.Over) > 0 {
+		lacks = s.got.Over
+	}
+	if len(lacks) == 0 {
+		return r
+	}
+	res := c.quotas.FRs[lacks[0]].Resource
+	i := slices.IndexFunc(s.needs, func(n quota.Need) bool { return n.Resource == res })
+	return c.short(s, lacks[0], s.needs[i].Amount)
+}
+
+// short is the reason that so much of a resource of a flavour is more than there is.
+func (c *Core) short(s *stake, fr int32, need resource.Amount) reason.Reason {
+	x, n := c.quotas.FRs[fr], s.queue.node
+	return reason.Reason{
+		Code: reason.Quota, Holder: c.quotas.Names[n], Resource: c.quotas.Resources[x.Resource], Want: c.quotas.Flavors[x.Flavor].Name,
+		Need: int64(need), Used: int64(c.quotas.Used(n, fr)), Most: int64(c.quotas.Nominal(n, fr)), Free: int64(c.quotas.Available(n, fr)),
+	}
+}
+
+// overQuota is what a line's quota has against its first job now, strictness aside.
+func (c *Core) overQuota(l *line) reason.Reason {
+	switch {
+	case l.stake == nil:
+		return reason.Reason{}
+	case l.rest == forQuota:
+		return l.why
+	}
+	kept := l.stake.got
+	defer func() { l.stake.got = kept }()
+	if l.stake.got = c.assign(l); l.stake.got.Mode != quota.Fit {
+		return c.lacking(l)
+	}
+	return reason.Reason{}
+}
