@@ -1,0 +1,246 @@
+package whatif
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched"
+)
+
+// Answer is what a change does.
+type Answer struct {
+	Before, After Figures
+	Moved         []Moved // jobs that start at another time, those that gain most first
+}
+
+// Figures sum up an outcome.
+type Figures struct {
+	Jobs    int   `json:"jobs"`    // that wait and are not held
+	Started int   `json:"started"` // of them within the bounds
+	Held    int   `json:"held,omitempty"`
+	Never   int   `json:"never,omitempty"` // that no node takes
+	Wait    Waits `json:"wait"`
+	// Use is the share of the devices (CPUs where there are none) that is in use from
+	// now until the last waiting job has started as things are, in thousandths.
+	Use int `json:"use_permille"`
+	// Fair is Jain's index of what each account got of what it asked for in that time,
+	// in thousandths: 1000 if all got the same part.
+	Fair    int           `json:"fair_permille"`
+	Sizes   []Part        `json:"sizes,omitempty"`
+	Account []Part        `json:"accounts,omitempty"`
+	Bounded bool          `json:"bounded,omitempty"` // the work was not done to its end
+	Span    time.Duration `json:"span"`              // of Use and Fair
+}
+
+// Waits are from submission to start, of the jobs that start.
+type Waits struct {
+	Median, P90, Mean time.Duration
+}
+
+// Part is a part of the jobs.
+type Part struct {
+	Name    string `json:"name"`
+	Jobs    int    `json:"jobs"`
+	Started int    `json:"started"`
+	Wait    Waits  `json:"wait"`
+}
+
+// Moved is a job that starts at another time.
+type Moved struct {
+	Job           job.ID
+	Before, After sched.Instant // 0: not within the bounds
+}
+
+// Compare says how two outcomes differ.
+func Compare(before, after *Outcome) *Answer {
+	span := spanOf(before)
+	if span == 0 {
+		span = spanOf(after)
+	}
+	a := &Answer{Before: figures(before, span), After: figures(after, span)}
+	was := map[job.ID]sched.Instant{}
+	for i := range before.Jobs {
+		was[before.Jobs[i].ID] = before.Jobs[i].Start
+	}
+	for i := range after.Jobs {
+		j := &after.Jobs[i]
+		if old, waited := was[j.ID]; waited && old != j.Start {
+			a.Moved = append(a.Moved, Moved{j.ID, old, j.Start})
+		}
+	}
+	slices.SortStableFunc(a.Moved, func(x, y Moved) int { return cmp.Compare(y.gain(), x.gain()) })
+	return a
+}
+
+// gain is how much earlier a job starts; one that does not start is taken to start
+// a year later.
+func (m Moved) gain() sched.Instant {
+	const late = sched.Instant(365 * 24 * time.Hour)
+	before, after := m.Before, m.After
+	if before == 0 {
+		before = after + late
+	}
+	if after == 0 {
+		after = before + late
+	}
+	return before - after
+}
+
+// spanOf is the time until the last job starts, at least an hour.
+func spanOf(o *Outcome) time.Duration {
+	last := sched.Instant(0)
+	for i := range o.Jobs {
+		last = max(last, o.Jobs[i].Start)
+	}
+	if last <= o.From {
+		return 0
+	}
+	return max(time.Duration(last-o.From), time.Hour)
+}
+
+func figures(o *Outcome, span time.Duration) Figures {
+	f := Figures{Bounded: o.Bounded, Span: span}
+	var waits []time.Duration
+	sizes, accounts := map[int][]*Job{}, map[string][]*Job{}
+	for i := range o.Jobs {
+		j := &o.Jobs[i]
+		switch {
+		case j.Fixed:
+			f.Held++
+			continue
+		case j.Never:
+			f.Never++
+			continue
+		}
+		f.Jobs++
+		if j.Start != 0 {
+			f.Started++
+			waits = append(waits, time.Duration(j.Start-j.Since))
+		}
+		sizes[band(j.Devices)] = append(sizes[band(j.Devices)], j)
+		accounts[payer(j.Spec)] = append(accounts[payer(j.Spec)], j)
+	}
+	f.Wait = waitsOf(waits)
+	f.Use = use(o, span)
+	f.Fair = fair(accounts, o.From, span)
+	for b := range len(bands) {
+		if sizes[b] != nil {
+			f.Sizes = append(f.Sizes, part(bands[b], sizes[b]))
+		}
+	}
+	for _, name := range sorted(accounts) {
+		f.Account = append(f.Account, part(name, accounts[name]))
+	}
+	return f
+}
+
+var bands = []string{"no device", "1 device", "2–8 devices", "9–64 devices", "more than 64"}
+
+func band(devices int) int {
+	switch {
+	case devices == 0:
+		return 0
+	case devices == 1:
+		return 1
+	case devices <= 8:
+		return 2
+	case devices <= 64:
+		return 3
+	}
+	return 4
+}
+
+// payer is the account of a job, or its owner where it has none.
+func payer(s *job.Spec) string {
+	if s.Account != "" {
+		return s.Account
+	}
+	return s.Owner.User
+}
+
+func part(name string, jobs []*Job) Part {
+	p := Part{Name: name, Jobs: len(jobs)}
+	var waits []time.Duration
+	for _, j := range jobs {
+		if j.Start != 0 {
+			p.Started++
+			waits = append(waits, time.Duration(j.Start-j.Since))
+		}
+	}
+	p.Wait = waitsOf(waits)
+	return p
+}
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func waitsOf(all []time.Duration) Waits {
+	if len(all) == 0 {
+		return Waits{}
+	}
+	slices.Sort(all)
+	sum := time.Duration(0)
+	for i, w := range all {
+		sum += (w - sum) / time.Duration(i+1) // the mean, without overflow
+	}
+	return Waits{Median: rank(all, 50), P90: rank(all, 90), Mean: sum}
+}
+
+// rank is the smallest value that so many percent of all are not above.
+func rank(all []time.Duration, percent int) time.Duration {
+	return all[(len(all)*percent+99)/100-1]
+}
+
+// use is the part of the devices that is used over a span, in thousandths.
+func use(o *Outcome, span time.Duration) int {
+	end := o.From + sched.Instant(span)
+	var used, there int64 // device-seconds
+	for i, u := range o.Use {
+		until := end
+		if i+1 < len(o.Use) {
+			until = min(until, o.Use[i+1].At)
+		}
+		s := int64(until-u.At) / int64(time.Second)
+		if s > 0 {
+			used, there = used+s*int64(u.Used), there+s*int64(u.There)
+		}
+	}
+	if there == 0 {
+		return 0
+	}
+	return int(used * 1000 / there)
+}
+
+// fair is Jain's index over accounts of the part of their waiting jobs' demand that
+// has started within the span, each job weighed by its devices and how early it is.
+func fair(accounts map[string][]*Job, from sched.Instant, span time.Duration) int {
+	sum, squares := uint64(0), uint64(0)
+	n := uint64(0)
+	for _, jobs := range accounts {
+		asked, got := uint64(0), uint64(0)
+		for _, j := range jobs {
+			w := uint64(max(j.Devices, 1))
+			asked += w * 1000
+			if j.Start != 0 && span > 0 && j.Start-from < sched.Instant(span) {
+				got += w * uint64(1000-int64(j.Start-from)/max(int64(span)/1000, 1))
+			}
+		}
+		x := got * 1000 / asked
+		sum, squares, n = sum+x, squares+x*x, n+1
+	}
+	if n == 0 || squares == 0 {
+		return 1000
+	}
+	hi, lo := bits.Mul64(sum*sum, 1000)
+	q, _ := bits.Div64(hi, lo, n*squares)
+	return int(q)
+}

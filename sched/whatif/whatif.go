@@ -1,0 +1,297 @@
+// Package whatif lets the production core go on from a snapshot, on estimated run
+// times, and says when each waiting job would start: as things are, and with a
+// change (more nodes, other rules, another job).
+//
+// It is a function of its arguments: no clock, no random source. What comes in
+// meanwhile from outside is left out: jobs that are submitted later, nodes that
+// fail. Jobs that are held or wait for another job are left as they are; those that
+// wait for a time are let through at it. The work is bounded; what had not started
+// when it ran out is said to be so.
+package whatif
+
+import (
+	"container/heap"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched"
+)
+
+// Change is what is otherwise.
+type Change struct {
+	Nodes  []fleet.Node    // added, or put in the place of those of the same name
+	Policy *account.Policy // instead of the present one; nil: that stays
+	Submit []sched.Submitted
+}
+
+// Zero reports whether nothing is otherwise.
+func (c *Change) Zero() bool { return len(c.Nodes) == 0 && c.Policy == nil && len(c.Submit) == 0 }
+
+// Took estimates how long a job takes from its start on, if it has already run for
+// so long. It is more than elapsed.
+type Took func(spec *job.Spec, elapsed time.Duration) time.Duration
+
+// Bounds end a run: so many steps of the core, or so far ahead. Stop is asked now
+// and then; nil: never.
+type Bounds struct {
+	Steps   int           // 0: 200,000
+	Horizon time.Duration // 0: 90 days
+	Until   job.ID        // it ends when this job has started; 0: it goes on
+	Stop    func() bool
+}
+
+// Outcome is what became of the waiting jobs.
+type Outcome struct {
+	From    sched.Instant
+	Jobs    []Job // those that waited, and those of the change, by number
+	Use     []Use // devices in use, and how many there are, whenever it changed
+	Bounded bool  // the work ran out before everything that can start had started
+	Steps   int
+}
+
+// Job is one job that waited.
+type Job struct {
+	ID      job.ID
+	Spec    *job.Spec
+	Since   sched.Instant // it waits
+	Start   sched.Instant // 0: not within the bounds
+	Fixed   bool          // held, or waiting for what is not simulated
+	Never   bool          // no fleet of nodes like these takes it
+	Devices int
+}
+
+// Use is how much is used from an instant on.
+type Use struct {
+	At          sched.Instant
+	Used, There int // devices; CPUs where no node has any
+}
+
+type run struct {
+	core   *sched.Core
+	took   Took
+	b      Bounds
+	now    sched.Instant
+	ends   agenda
+	alive  map[job.ID]*running
+	jobs   map[job.ID]*Job
+	left   int // waiting jobs that may start
+	turns  int // starts so far
+	meter  *meter
+	bounds sched.Instant
+	out    Outcome
+}
+
+type running struct {
+	claims []fleet.Claim
+	turn   int // of which start: an end that was planned for an earlier one is void
+}
+
+// Run goes on from a state, which it changes nothing of.
+func Run(s *sched.Snapshot, now sched.Instant, change *Change, took Took, b Bounds) *Outcome {
+	if b.Steps == 0 {
+		b.Steps = 200_000
+	}
+	if b.Horizon == 0 {
+		b.Horizon = 90 * 24 * time.Hour
+	}
+	now = max(now, s.At)
+	r := &run{
+		core: sched.Load(s), took: took, b: b, now: now, bounds: now + sched.Instant(b.Horizon),
+		alive: map[job.ID]*running{}, jobs: map[job.ID]*Job{}, meter: newMeter(s.Nodes, change.Nodes),
+	}
+	r.out.From = now
+	for i := range s.Running {
+		r.holds(&s.Running[i])
+	}
+	for i := range s.Queue {
+		r.waits(&s.Queue[i])
+	}
+	r.meter.note(&r.out, now)
+	r.step(r.first(change))
+	for r.goes() {
+		r.step(r.next())
+	}
+	r.close()
+	return &r.out
+}
+
+// holds plans the end of a job that runs.
+func (r *run) holds(x *sched.Restored) {
+	r.alive[x.Job] = &running{claims: x.Claims}
+	r.meter.take(x.Claims, 1)
+	if x.Spec == nil {
+		return // nobody knows how long
+	}
+	elapsed := time.Duration(0)
+	if x.Began > 0 {
+		elapsed = time.Duration(r.now - x.Began)
+	}
+	end := r.now - sched.Instant(elapsed) + sched.Instant(r.took(x.Spec, elapsed))
+	if x.Until != 0 {
+		end = min(end, x.Until)
+	}
+	heap.Push(&r.ends, planned{at: max(end, r.now+1), job: x.Job})
+}
+
+// waits notes a waiting job, and lets it through at its time if that is all that
+// keeps it.
+func (r *run) waits(w *sched.Waiting) {
+	j := &Job{ID: w.Job, Spec: w.Spec, Since: w.At, Devices: devices(w.Spec)}
+	r.jobs[w.Job] = j
+	switch {
+	case w.Gate == nil:
+	case w.Gate.Code == reason.BeginTime && w.Gate.Until > 0:
+		heap.Push(&r.ends, planned{at: max(sched.Instant(w.Gate.Until)*sched.Instant(time.Second), r.now), job: w.Job, open: true})
+	default:
+		j.Fixed = true
+		return
+	}
+	r.left++
+}
+
+// first is the change as events.
+func (r *run) first(c *Change) []sched.Event {
+	var out []sched.Event
+	for _, n := range c.Nodes {
+		out = append(out, sched.NodeSet{Node: n})
+	}
+	if c.Policy != nil {
+		out = append(out, sched.PolicySet{Policy: c.Policy})
+	}
+	for _, s := range c.Submit {
+		r.jobs[s.Job] = &Job{ID: s.Job, Spec: s.Spec, Since: s.At, Devices: devices(s.Spec)}
+		r.left++
+		out = append(out, s)
+	}
+	return out
+}
+
+func (r *run) goes() bool {
+	if r.left == 0 || r.b.Until != 0 && (r.jobs[r.b.Until] == nil || r.jobs[r.b.Until].Start != 0) {
+		return false
+	}
+	if r.out.Steps >= r.b.Steps || r.out.Steps%64 == 1 && r.b.Stop != nil && r.b.Stop() {
+		r.out.Bounded = true
+		return false
+	}
+	at, ok := r.ahead()
+	if ok && at > r.bounds {
+		r.out.Bounded, ok = true, false
+	}
+	return ok
+}
+
+// ahead is the next instant at which something happens.
+func (r *run) ahead() (sched.Instant, bool) {
+	next := r.core.Next()
+	switch {
+	case len(r.ends) == 0 && next == 0:
+		return 0, false
+	case len(r.ends) == 0 || next != 0 && next < r.ends[0].at:
+		return max(next, r.now+1), true
+	}
+	return r.ends[0].at, true
+}
+
+// next lets time pass until something happens, and is what happens.
+func (r *run) next() []sched.Event {
+	r.now, _ = r.ahead()
+	var out []sched.Event
+	for len(r.ends) > 0 && r.ends[0].at <= r.now {
+		p := heap.Pop(&r.ends).(planned)
+		if p.open {
+			out = append(out, sched.Unblocked{Job: p.job})
+			continue
+		}
+		if x := r.alive[p.job]; x != nil && x.turn == p.turn {
+			r.free(p.job)
+			out = append(out, sched.Released{Job: p.job})
+		}
+	}
+	return out
+}
+
+func (r *run) free(id job.ID) {
+	r.meter.take(r.alive[id].claims, -1)
+	delete(r.alive, id)
+}
+
+func (r *run) step(events []sched.Event) {
+	r.out.Steps++
+	for _, d := range r.core.Step(r.now, events...) {
+		if d, ok := d.(sched.Start); ok {
+			r.start(d)
+		}
+	}
+	r.meter.note(&r.out, r.now)
+}
+
+func (r *run) start(d sched.Start) {
+	j := r.jobs[d.Job]
+	if j == nil {
+		return
+	}
+	if j.Start == 0 {
+		j.Start = max(r.now, 1)
+		r.left--
+	}
+	r.turns++
+	r.alive[d.Job] = &running{claims: d.Claims, turn: r.turns}
+	r.meter.take(d.Claims, 1)
+	end := r.now + sched.Instant(max(r.took(j.Spec, 0), 1))
+	if d.Until != 0 {
+		end = min(end, d.Until)
+	}
+	heap.Push(&r.ends, planned{at: max(end, r.now+1), job: d.Job, turn: r.turns})
+}
+
+// close sums up: what still runs goes on to its end, for the sake of what is in use.
+func (r *run) close() {
+	for len(r.ends) > 0 && r.left == 0 {
+		if p := heap.Pop(&r.ends).(planned); r.alive[p.job] != nil && r.alive[p.job].turn == p.turn {
+			r.now = max(r.now, p.at)
+			r.free(p.job)
+			r.meter.note(&r.out, r.now)
+		}
+	}
+	ids := make([]job.ID, 0, len(r.jobs))
+	for id := range r.jobs {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		j := r.jobs[id]
+		j.Never = j.Start == 0 && !j.Fixed && r.core.Feasible(j.Spec) != nil
+		r.out.Jobs = append(r.out.Jobs, *j)
+	}
+}
+
+// planned is something that is to happen.
+type planned struct {
+	at   sched.Instant
+	job  job.ID
+	open bool // its time has come; else it ends
+	turn int
+}
+
+type agenda []planned
+
+func (a agenda) Len() int { return len(a) }
+func (a agenda) Less(i, j int) bool {
+	if a[i].at != a[j].at {
+		return a[i].at < a[j].at
+	}
+	return a[i].job < a[j].job
+}
+func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a *agenda) Push(x any)   { *a = append(*a, x.(planned)) }
+func (a *agenda) Pop() any {
+	old := *a
+	x := old[len(old)-1]
+	*a = old[:len(old)-1]
+	return x
+}
