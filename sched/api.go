@@ -11,6 +11,7 @@ package sched
 
 import (
 	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -29,14 +30,24 @@ type (
 	// NodeRemoved takes a node away for new work.
 	NodeRemoved struct{ Name string }
 	// Submitted adds a job to the queue. A job that is queued already is replaced.
+	// Where the rules of the site reckon priorities, Priority is added to what they
+	// make (so it is the negative of its nice), unless it is Fixed.
 	Submitted struct {
 		Job      job.ID
 		Spec     *job.Spec // shared, never written
 		Priority int64     // larger goes first
 		At       Instant   // breaks ties of priority: earlier goes first; then the smaller number
+		Fixed    bool      `json:",omitempty"` // an operator set the priority
+		Eligible Instant   `json:",omitempty"` // since when it may be considered, for its age; 0: since now
 	}
 	// PolicySet replaces the rules of the site, for what waits and what runs.
 	PolicySet struct{ Policy *account.Policy } // shared, never written; nil: none
+	// UsageSet tells what was used up to a second (after a restart), for the rules
+	// that are set. What they do not know is passed over.
+	UsageSet struct {
+		At      int64 // Unix seconds
+		Entries []fair.Entry
+	}
 	// Withdrawn takes a job out of the queue.
 	Withdrawn struct{ Job job.ID }
 	// Blocked keeps a queued job from being considered, for a reason that the core
@@ -71,6 +82,7 @@ func (NodeSet) event()     {}
 func (NodeRemoved) event() {}
 func (Submitted) event()   {}
 func (PolicySet) event()   {}
+func (UsageSet) event()    {}
 func (Withdrawn) event()   {}
 func (Blocked) event()     {}
 func (Unblocked) event()   {}
@@ -81,7 +93,7 @@ func (Released) event()    {}
 // Events lists one of each kind, for those who write them down.
 func Events() []Event {
 	return []Event{
-		NodeSet{}, NodeRemoved{}, Submitted{}, PolicySet{}, Withdrawn{}, Blocked{}, Unblocked{}, Restored{}, Extended{}, Released{},
+		NodeSet{}, NodeRemoved{}, Submitted{}, PolicySet{}, UsageSet{}, Withdrawn{}, Blocked{}, Unblocked{}, Restored{}, Extended{}, Released{},
 	}
 }
 
@@ -112,8 +124,12 @@ type (
 		At    Instant
 		Nodes []string
 	}
+	// Used says that what was used has changed and was brought up to date: Usage has
+	// what is to be kept for UsageSet.
+	Used struct{ At int64 } // Unix seconds
 )
 
+func (Used) decision()    {}
 func (Start) decision()   {}
 func (Wait) decision()    {}
 func (Promise) decision() {}

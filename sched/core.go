@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
@@ -52,6 +51,7 @@ type Core struct {
 	shapes *class.Interner
 
 	policy *account.Policy // nil: none
+	ranks  *ranks          // nil: the policy says nothing of order and usage
 	terms  map[termsKey]*terms
 	quotas *quotas // nil: none
 
@@ -74,6 +74,8 @@ type Core struct {
 	logged   uint64  // raised when the log was begun anew
 	shaken   bool    // the plan must be made again
 	dirty    bool    // a pass is due
+	ticked   bool    // usage was brought up to date
+	unranked bool    // somebody new has a share; lines are to be reckoned anew
 	woken    []*line // to be looked at
 	planned  []*line // that rest for the plan
 	touched  []*line // whose first job may have another reason
@@ -88,16 +90,13 @@ type entry struct {
 	line     *line
 	priority int64
 	at       Instant
+	eligible int64          // second since when it may be considered; 0: it may not
+	fixed    bool           // the priority is not reckoned
 	gate     *reason.Reason // why it is blocked; nil: it is not
 	told     *reason.Reason // the first reason that a Wait told, without its Since; nil: none
 	since    int64          // when that was told, in Unix seconds
 	blocked  bool
 	gone     bool // left the queue
-}
-
-// before is the order of the queue.
-func (e *entry) before(o *entry) int {
-	return cmp.Or(cmp.Compare(o.line.key.terms.tier, e.line.key.terms.tier), cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id))
 }
 
 // New returns a core that knows no node and no job.
@@ -110,7 +109,8 @@ func New(cfg Config) *Core {
 }
 
 // Step applies events in order and returns what is to be done, in a fixed order:
-// starts as they were decided, promises, then waits by job number. Claims in the
+// words about blocked jobs and usage, starts as they were decided, promises, then
+// waits by job number. Claims in the
 // decisions are shared with the core and must not be written to.
 //
 // now must not be smaller than in an earlier call.
@@ -121,6 +121,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 		out = c.apply(now, e, out)
 	}
 	c.ring(now)
+	out = c.tellUsed(out)
 	if !c.dirty {
 		return out
 	}
@@ -147,6 +148,8 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 		c.submit(e)
 	case PolicySet:
 		c.setPolicy(e.Policy)
+	case UsageSet:
+		c.restoreUsage(e)
 	case Withdrawn:
 		c.withdraw(e.Job)
 	case Blocked:
@@ -176,12 +179,18 @@ func (c *Core) submit(s Submitted) {
 	if c.running[s.Job] != nil {
 		return // it holds resources: control tells Released before it queues a job again
 	}
-	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, at: s.At}
+	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, fixed: s.Fixed, at: s.At, eligible: second(s.Eligible)}
+	if s.Eligible == 0 {
+		e.eligible = second(c.now)
+	}
 	if old := c.queued[s.Job]; old != nil {
+		if old.eligible != 0 {
+			e.eligible = old.eligible
+		}
 		e.told, e.since = old.told, old.since
 		c.drop(old)
 	}
-	e.line = c.lineOf(s.Spec)
+	e.line = c.lineOf(e)
 	c.queued[s.Job] = e
 	c.enqueue(e)
 }
@@ -218,6 +227,9 @@ func (c *Core) block(now Instant, b Blocked, out []Decision) []Decision {
 		c.remove(e)
 		e.blocked, c.dirty = true, true
 	}
+	if stopsAging(b.Why.Code) {
+		e.eligible = 0
+	}
 	e.gate = c.share(b.Why)
 	return c.tell(e, now, b.Why, out)
 }
@@ -228,6 +240,9 @@ func (c *Core) unblock(id job.ID) {
 		return
 	}
 	e.blocked, e.gate = false, nil
+	if e.eligible == 0 {
+		e.eligible = second(c.now)
+	}
 	c.enqueue(e)
 }
 
@@ -238,7 +253,9 @@ func (c *Core) restore(r Restored) {
 	if c.running[r.Job] != nil {
 		c.release(r.Job)
 	}
-	c.hold(&run{id: r.Job, spec: r.Spec, terms: c.termsOf(r.Spec), claims: r.Claims, began: r.Began, until: orNever(r.Until), flavors: r.Flavors})
+	terms := c.termsOf(r.Spec)
+	c.join(terms)
+	c.hold(&run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, until: orNever(r.Until), flavors: r.Flavors})
 	c.shaken, c.dirty = true, true
 }
 
@@ -256,6 +273,7 @@ func (c *Core) extend(x Extended) {
 
 func (c *Core) release(id job.ID) {
 	if r := c.running[id]; r != nil {
+		c.bill(r, second(c.now))
 		c.unhold(r)
 		c.unuse(r.terms)
 		c.shaken, c.dirty = true, true

@@ -18,7 +18,9 @@ func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant
 	shape := class.Compile(spec)
 	terms := c.termsOf(spec)
 	defer c.unuse(terms)
-	e := &entry{spec: spec, line: &line{key: lineKey{terms: terms}}, priority: priority, at: now, id: 1<<63 - 1}
+	e := &entry{spec: spec, priority: priority, fixed: spec.Priority != 0, at: now, eligible: second(now), id: 1<<63 - 1}
+	e.line = &line{key: lineKey{terms: terms, own: ownOf(e, terms)}, kind: &kind{shape: shape}, limit: max(spec.TimeLimit, 0)}
+	c.weigh(e.line)
 	ahead := c.ahead(e)
 	if ahead.Code != reason.None {
 		why = append(why, ahead)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/place"
@@ -20,10 +19,11 @@ type line struct {
 	key     lineKey
 	kind    *kind
 	limit   time.Duration
-	jobs    fifo // without blocked ones
-	members int  // queued jobs of this kind, blocked ones too
-	spot    int  // in pass.order; -1: it is not there
-	place   int  // in Core.heads; -1: no job, or none that the fleet could take
+	base    float64 // of the priority of each of its jobs, where that is reckoned
+	jobs    fifo    // without blocked ones
+	members int     // queued jobs of this kind, blocked ones too
+	spot    int     // in pass.order; -1: it is not there
+	place   int     // in Core.heads; -1: no job, or none that the fleet could take
 
 	rest    rest
 	awake   bool          // listed in Core.woken
@@ -37,6 +37,7 @@ type lineKey struct {
 	shape *class.Shape
 	limit time.Duration
 	terms *terms
+	own   own // zero where jobs' own priorities order the queue
 }
 
 // rest is what a line rests for.
@@ -67,11 +68,12 @@ type kind struct {
 	impossible bool   // not even the empty fleet takes it
 }
 
-// lineOf returns the line that a specification belongs to and counts one more
-// member.
-func (c *Core) lineOf(spec *job.Spec) *line {
-	shape := c.shapes.Shape(spec)
-	key := lineKey{shape, max(spec.TimeLimit, 0), c.termsOf(spec)}
+// lineOf returns the line that a job belongs to and counts one more member.
+func (c *Core) lineOf(e *entry) *line {
+	shape := c.shapes.Shape(e.spec)
+	key := lineKey{shape: shape, limit: max(e.spec.TimeLimit, 0), terms: c.termsOf(e.spec)}
+	c.join(key.terms)
+	key.own = ownOf(e, key.terms)
 	l := c.lines[key]
 	if l == nil {
 		l = &line{key: key, kind: c.kindOf(shape), limit: key.limit, place: -1, spot: -1, stake: c.stakeOf(key.terms, shape)}
@@ -81,6 +83,7 @@ func (c *Core) lineOf(spec *job.Spec) *line {
 			l.stake.queue.lines = append(l.stake.queue.lines, l)
 		}
 		c.lines[key] = l
+		c.weigh(l)
 	} else {
 		c.unuse(key.terms) // a line uses its terms once
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/sched/index"
@@ -16,6 +17,7 @@ type run struct {
 	id      job.ID
 	spec    *job.Spec // nil: not known
 	terms   *terms
+	use     *fair.Use      // what it is charged for; nil: not worked out yet
 	flavors []string       // of quotas, in which it was placed; nil: not known
 	charges []quota.Charge // to the quota of its terms
 	began   Instant

@@ -86,6 +86,13 @@ func (h *heads) fix(l *line) {
 	}
 }
 
+// init puts all lines in order after their priorities changed.
+func (h heads) init() {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
+}
+
 func (h *heads) remove(l *line) {
 	i, last := l.place, len(*h)-1
 	if i < 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -44,6 +45,7 @@ type Memory struct {
 	Plan      Planned      `json:"plan,omitzero"`
 	Promised  Promise      `json:"promised,omitzero"`
 	Lines     []LineMemory `json:"lines,omitempty"` // by Job
+	Ranks     *RankMemory  `json:"ranks,omitempty"` // nil: the rules say nothing of order and usage
 }
 
 // Planned is the reservation of the head.
@@ -77,7 +79,7 @@ func (c *Core) Snapshot() *Snapshot {
 	s.Queue = make([]Waiting, 0, len(c.queued))
 	member := make(map[*line]job.ID, len(c.lines))
 	for id, e := range c.queued {
-		w := Waiting{Submitted: Submitted{Job: id, Spec: e.spec, Priority: e.priority, At: e.at}, Told: e.told, Since: e.since}
+		w := Waiting{Submitted: Submitted{Job: id, Spec: e.spec, Priority: e.priority, At: e.at, Fixed: e.fixed, Eligible: Instant(e.eligible) * Instant(time.Second)}, Told: e.told, Since: e.since}
 		if e.blocked {
 			w.Gate = e.gate
 		}
@@ -96,7 +98,7 @@ func (c *Core) Snapshot() *Snapshot {
 
 // memory copies what does not follow from events; member names a job of each line.
 func (c *Core) memory(member map[*line]job.ID) Memory {
-	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised}
+	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, Ranks: c.rankMemory()}
 	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims}
 	for _, pos := range c.plan.nodes {
 		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Node(int(pos)).Name)
@@ -124,6 +126,7 @@ func Load(s *Snapshot) *Core {
 	for _, n := range s.Nodes {
 		c.table.Put(n)
 	}
+	c.recallRanks(s.Memory.Ranks)
 	for i := range s.Running {
 		c.restore(s.Running[i])
 	}
@@ -139,11 +142,11 @@ func Load(s *Snapshot) *Core {
 
 // requeue puts a job into its line, as it was.
 func (c *Core) requeue(w *Waiting) {
-	e := &entry{id: w.Job, spec: w.Spec, priority: w.Priority, at: w.At, told: w.Told, since: w.Since}
+	e := &entry{id: w.Job, spec: w.Spec, priority: w.Priority, fixed: w.Fixed, at: w.At, eligible: int64(w.Eligible) / int64(time.Second), told: w.Told, since: w.Since}
 	if w.Gate != nil {
 		e.blocked, e.gate = true, w.Gate
 	}
-	e.line = c.lineOf(w.Spec)
+	e.line = c.lineOf(e)
 	c.queued[w.Job] = e
 	if !e.blocked {
 		e.line.jobs.insert(e)
@@ -169,6 +172,7 @@ func (c *Core) remember(m *Memory) {
 	for _, name := range m.Plan.Nodes {
 		c.plan.nodes = append(c.plan.nodes, int32(c.table.Find(name)))
 	}
+	c.unranked = false
 	c.promised, c.shaken, c.dirty = m.Promised, m.Shaken, m.Dirty
 }
 

@@ -17,6 +17,7 @@ type terms struct {
 
 	queue *queue // whose quota its jobs are charged to; nil: nobody's
 	tier  int32  // larger is considered first, whatever the priority
+	merit merit
 }
 
 // termsKey is all that the policy looks at in a job beside its shape and limit.
@@ -52,6 +53,7 @@ func (c *Core) unuse(t *terms) {
 
 // compile works out what the policy says for a key.
 func (c *Core) compile(t *terms) {
+	c.compileRank(t)
 	if c.policy == nil {
 		return
 	}
@@ -73,6 +75,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 	for _, r := range c.ends.all() {
 		c.discharge(r)
 	}
+	c.rank(p, c.now)
 	c.policy, c.quotas = p, newQuotas(p)
 	c.terms = map[termsKey]*terms{} // what others say of the same jobs is not true any more
 	for _, e := range c.entries() {
@@ -80,7 +83,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 		if !e.blocked {
 			c.remove(e)
 		}
-		e.line = c.lineOf(e.spec)
+		e.line = c.lineOf(e)
 		c.leave(line)
 		if !e.blocked {
 			c.insert(e)
@@ -89,8 +92,10 @@ func (c *Core) setPolicy(p *account.Policy) {
 	for _, r := range c.ends.all() {
 		old := r.terms
 		r.terms = c.termsOf(r.spec)
+		c.join(r.terms)
 		c.unuse(old)
 		c.charge(r)
 	}
+	c.reorder()
 	c.shaken, c.dirty = true, true
 }

@@ -92,6 +92,44 @@ func (b *Book) Join(name, user string) int32 {
 	return n
 }
 
+// Find is Join that makes no new numbers: a guest who has none yet is found as the
+// account.
+func (b *Book) Find(name, user string) int32 {
+	i := b.tree.Of(name, user)
+	if i < 0 || b.tree.Nodes[i].Of != nil {
+		return i
+	}
+	if n, ok := b.joined[account.Ref{Account: b.tree.Nodes[i].Account, User: user}]; ok {
+		return n
+	}
+	return i
+}
+
+// QOS returns the number of a QOS; -1: there is none of that name.
+func (b *Book) QOS(name string) int32 { return int32(slices.Index(b.names, name)) }
+
+// Priority is the priority of an association: its own, or that of the nearest account
+// above that has one.
+func (b *Book) Priority(i int32) uint32 {
+	for ; i >= 0; i = b.Parent(i) {
+		if int(i) < len(b.tree.Nodes) && b.tree.Nodes[i].Priority != 0 {
+			return b.tree.Nodes[i].Priority
+		}
+	}
+	return 0
+}
+
+// DefaultQOS is the QOS of an association's jobs that name none: of the nearest
+// account that says one; "": nobody does.
+func (b *Book) DefaultQOS(i int32) string {
+	for ; i >= 0; i = b.Parent(i) {
+		if int(i) < len(b.tree.Nodes) && b.tree.Nodes[i].Source != nil && b.tree.Nodes[i].Source.Default != "" {
+			return b.tree.Nodes[i].Source.Default
+		}
+	}
+	return ""
+}
+
 // Parent is the account above a number; -1 above the root.
 func (b *Book) Parent(i int32) int32 {
 	if n := len(b.tree.Nodes); int(i) >= n {
@@ -106,6 +144,17 @@ func (b *Book) Ref(i int32) account.Ref {
 		return b.guests[int(i)-n].Ref
 	}
 	return b.tree.Nodes[i].Ref
+}
+
+// Guest reports whether a number is a user whom the policy does not name.
+func (b *Book) Guest(i int32) bool { return int(i) >= len(b.tree.Nodes) }
+
+// Shares is what the policy gives a number among its siblings.
+func (b *Book) Shares(i int32) account.Shares {
+	if b.Guest(i) {
+		return 1
+	}
+	return max(b.tree.Nodes[i].Shares, account.NoShares)
 }
 
 // Len is the number of accounts and users.

@@ -1,0 +1,255 @@
+package sched
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/account/fair"
+	"github.com/coxswain-sched/coxswain/account/priority"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/class"
+)
+
+// The order of the queue by the site's rules: Slurm's priority/multifactor
+// (account/priority) over usage that decays and Fair Tree (account/fair);
+// scheduling.md 1.1 and 1.2.
+//
+// Priorities are those of the last tick. All that counts in one beside age is alike
+// for the jobs of a line, and is reckoned once for it (line.base); within a line the
+// job that waits longest is first, so it has the highest priority there: a tick costs
+// a look at each line, not at each job. Nice, and a priority that an operator set,
+// are part of a line's key.
+//
+// The order is: tier, priority, since when it may be considered (where age counts),
+// submission, number.
+
+// ranks is what orders the queue, and what has been used; nil where the rules say
+// nothing of it.
+type ranks struct {
+	rules    *priority.Rules // nil: the jobs' own priorities
+	book     *fair.Book
+	standing []fair.Standing // by number in the book, as of the last tick
+	at       int64           // second of the last tick
+	period   int64           // seconds between two ticks
+	all      map[string]*whole
+	used     bool // a job was charged since the last Used
+}
+
+// own is what a job says of its priority itself.
+type own struct {
+	adjust int64 // added to what is reckoned
+	fixed  bool  // nothing is reckoned: adjust is the priority
+}
+
+// whole is what a partition has; "" all nodes.
+type whole struct {
+	nodes, cpus float64
+	tres        []float64 // by Rules.Names
+}
+
+const defaultPeriod = 5 * time.Minute
+
+// newRanks compiles what the rules say of order; nil: nothing.
+func newRanks(p *account.Policy) *ranks {
+	if p == nil || p.Priority.Zero() && len(p.Accounts) == 0 {
+		return nil
+	}
+	r := &ranks{rules: priority.Compile(p), book: fair.NewBook(p, account.NewTree(p), usageNames(p)), period: int64(defaultPeriod / time.Second)}
+	if d := time.Duration(p.FairShare.Period); d > 0 {
+		r.period = max(int64(d/time.Second), 1)
+	}
+	return r
+}
+
+// rank takes other rules over. What was used stays used, as far as these know for
+// whom. Every job must be put into a line of the new terms then, and reorder called.
+func (c *Core) rank(p *account.Policy, now Instant) {
+	old := c.ranks
+	if old != nil {
+		c.account(second(now))
+	}
+	c.ranks = newRanks(p)
+	if c.ranks == nil {
+		return
+	}
+	if old != nil {
+		c.ranks.book.Restore(old.book.At(), old.book.Entries())
+		c.ranks.used = old.used
+	}
+	c.ranks.book.Advance(second(now))
+	c.ranks.standing, c.ranks.at = c.ranks.book.Rank(), c.ranks.book.At()
+	for _, r := range c.running {
+		r.use = nil
+	}
+}
+
+// merit is what the rules say of the order of jobs of some terms, and what they are
+// billed.
+type merit struct {
+	ranks                    *ranks        // nil: their own priorities order them
+	assoc, qos, partQOS      int32         // in the book; -1: none
+	association, part, ofQOS float64       // factors
+	longest                  time.Duration // limit of the partition; 0: none
+	bill                     *priority.Billing
+	usageFactor              float64
+}
+
+// compileRank works out what the rules say of the order of jobs of some terms.
+func (c *Core) compileRank(t *terms) {
+	m := &t.merit
+	*m = merit{assoc: -1, qos: -1, partQOS: -1, usageFactor: 1}
+	r := c.ranks
+	if r == nil {
+		return
+	}
+	m.assoc = r.book.Find(t.key.account, t.key.user)
+	qos := t.key.qos
+	if qos == "" {
+		qos = r.book.DefaultQOS(m.assoc)
+	}
+	var part account.Partition
+	for _, p := range c.policy.Partitions {
+		if p.Name == t.key.partition {
+			part = p
+		}
+	}
+	m.qos, m.partQOS, m.longest = r.book.QOS(qos), r.book.QOS(part.QOS), time.Duration(part.MaxTime)
+	m.bill = priority.CompileBilling(&part)
+	priorityOf := uint32(0)
+	if m.qos >= 0 {
+		q := &c.policy.QOS[m.qos]
+		if priorityOf = q.Priority; q.UsageFactor != nil {
+			m.usageFactor = max(*q.UsageFactor, 0)
+		}
+	}
+	if r.rules != nil {
+		m.ranks = r
+		m.association, m.part, m.ofQOS = r.rules.Association(r.book.Priority(m.assoc)), r.rules.Partition(part.Priority), r.rules.QOS(priorityOf)
+	}
+}
+
+// join gives a user who is here for the first time, in an account that is open to
+// everybody, a place among its users.
+func (c *Core) join(t *terms) {
+	if c.ranks == nil {
+		return
+	}
+	before := c.ranks.book.Len()
+	t.merit.assoc = c.ranks.book.Join(t.key.account, t.key.user)
+	if c.ranks.book.Len() > before {
+		c.ranks.standing = c.ranks.book.Rank()
+		c.unranked = true
+	}
+}
+
+// factors are those of the jobs of a line, without age.
+func (c *Core) factors(t *terms, shape *class.Shape, limit time.Duration) *priority.Factors {
+	m := &t.merit
+	r := m.ranks
+	f := &priority.Factors{Association: m.association, Partition: m.part, QOS: m.ofQOS}
+	if m.assoc >= 0 {
+		f.FairShare = r.standing[m.assoc].Factor
+	}
+	size := priority.Size{Limit: limit}
+	for i := range shape.Groups {
+		size.Nodes += float64(shape.Groups[i].MinNodes)
+		size.CPUs += float64(shape.Groups[i].All.CPU) / 1000
+	}
+	if limit == 0 {
+		size.Limit = m.longest
+	}
+	all := c.wholeOf("")
+	size.AllNodes, size.AllCPUs = all.nodes, all.cpus
+	f.JobSize = r.rules.JobSize(&size)
+	if len(r.rules.Names) > 0 {
+		all = c.wholeOf(t.key.partition)
+		for i, name := range r.rules.Names {
+			f.TRES = append(f.TRES, r.rules.TRES(wants(shape, name), all.tres[i]))
+		}
+	}
+	return f
+}
+
+// weigh reckons what all jobs of a line have in common.
+func (c *Core) weigh(l *line) {
+	if r := l.key.terms.merit.ranks; r != nil && !l.key.own.fixed {
+		l.base = r.rules.Base(c.factors(l.key.terms, l.kind.shape, l.limit), l.key.own.adjust)
+	}
+}
+
+// reorder reckons all lines anew and puts them in order.
+func (c *Core) reorder() {
+	c.unranked = false
+	if c.ranks == nil || c.ranks.rules == nil {
+		return
+	}
+	for _, l := range c.lines {
+		c.weigh(l)
+	}
+	c.heads.init()
+	if c.quotas != nil {
+		for _, q := range c.quotas.queues {
+			if q != nil {
+				c.rally(q) // another line may lead it now
+			}
+		}
+	}
+	c.shaken, c.dirty = true, true
+}
+
+// before is the order of the queue.
+func (e *entry) before(o *entry) int {
+	t, u := e.line.key.terms, o.line.key.terms
+	if n := cmp.Compare(u.tier, t.tier); n != 0 {
+		return n
+	}
+	r := t.merit.ranks
+	if r == nil {
+		return cmp.Or(cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id))
+	}
+	if e.line != o.line {
+		if n := cmp.Compare(o.points(), e.points()); n != 0 {
+			return n
+		}
+	}
+	if r.rules.Ages() {
+		if n := cmp.Compare(e.ages(r), o.ages(r)); n != 0 {
+			return n
+		}
+	}
+	return cmp.Or(cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id))
+}
+
+// points is the job's priority.
+func (e *entry) points() int64 {
+	l := e.line
+	r := l.key.terms.merit.ranks
+	if r == nil || l.key.own.fixed {
+		return e.priority
+	}
+	return r.rules.Points(l.base, r.rules.Age(r.at, e.ages(r)))
+}
+
+// ages is the second since when the job's age counts.
+func (e *entry) ages(r *ranks) int64 {
+	if r.rules.Always {
+		return second(e.at)
+	}
+	return e.eligible
+}
+
+// stopsAging reports whether a job does not grow older while it is kept from being
+// considered for a reason. Slurm's arrays grow older as a whole.
+func stopsAging(why reason.Code) bool { return why != reason.ArrayLimit }
+
+// second is an instant in whole seconds, as ages and usage are reckoned. It is never 0.
+func second(t Instant) int64 { return max(int64(t)/int64(time.Second), 1) }
+
+// ownOf is what a job says of its priority, as part of its line.
+func ownOf(e *entry, t *terms) own {
+	if t.merit.ranks == nil {
+		return own{}
+	}
+	return own{e.priority, e.fixed}
+}

@@ -1,0 +1,133 @@
+package sched
+
+import (
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/account/fair"
+	"github.com/coxswain-sched/coxswain/account/priority"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// What is shown and kept of order.go.
+
+// Breakdown is how the priority of a queued job comes about.
+type Breakdown struct {
+	Priority int64
+	Fixed    bool            // an operator set it, or no rules reckon it: there are no parts
+	Parts    []priority.Item // in the order in which they are summed
+	Tier     int32           // of its partition; goes before priority
+	Eligible int64           // Unix seconds since when its age counts; 0: it does not
+	At       int64           // Unix seconds of the tick whose priorities these are; 0: there are none
+	Assoc    account.Ref     // whose share counts; zero: nobody's
+}
+
+// Explain says how the priority of a queued job comes about: what is cut of the sum of
+// its parts is its priority, the very number that orders it. false: it is not queued.
+func (c *Core) Explain(id job.ID) (Breakdown, bool) {
+	e := c.queued[id]
+	if e == nil {
+		return Breakdown{}, false
+	}
+	t := e.line.key.terms
+	b := Breakdown{Priority: e.points(), Fixed: true, Tier: t.tier}
+	r := t.merit.ranks
+	if r == nil {
+		return b, true
+	}
+	b.At, b.Fixed = r.at, e.fixed
+	if e.eligible != 0 || r.rules.Always {
+		b.Eligible = e.ages(r)
+	}
+	if t.merit.assoc >= 0 {
+		b.Assoc = r.book.Ref(t.merit.assoc)
+	}
+	if !e.fixed {
+		f := c.factors(t, e.line.kind.shape, e.line.limit)
+		f.Age = r.rules.Age(r.at, e.ages(r))
+		b.Parts = r.rules.Explain(f, 0, -e.priority)
+	}
+	return b, true
+}
+
+// Priority is the number that orders a queued job; false: it is not queued.
+func (c *Core) Priority(id job.ID) (int64, bool) {
+	if e := c.queued[id]; e != nil {
+		return e.points(), true
+	}
+	return 0, false
+}
+
+// Share is an account or a user, and how he stands.
+type Share struct {
+	account.Ref
+	Parent int            // in the list; -1: the root
+	Shares account.Shares // as the rules say
+	Guest  bool           // a user whom they do not name
+	fair.Standing
+	fair.Usage
+}
+
+// Shares lists the accounts and users in the order of the tree, users who are in no
+// list last, as of the last tick. tres names what Usage.TRES is of.
+func (c *Core) Shares() (list []Share, tres []string) {
+	r := c.ranks
+	if r == nil {
+		return nil, nil
+	}
+	for i := range r.book.Len() {
+		n := int32(i)
+		list = append(list, Share{
+			Ref: r.book.Ref(n), Parent: int(r.book.Parent(n)), Shares: r.book.Shares(n), Guest: r.book.Guest(n),
+			Standing: r.standing[i], Usage: *r.book.Used(n),
+		})
+	}
+	return list, r.book.Names
+}
+
+// RankMemory is what is known of order and usage beside events.
+type RankMemory struct {
+	At      int64        `json:"at"` // second of the last tick
+	Begun   int64        `json:"begun"`
+	Used    bool         `json:"used,omitempty"`
+	Entries []fair.Entry `json:"entries,omitempty"`
+	Factors []Factor     `json:"factors,omitempty"` // of users, as of the last tick; guests in the order in which they came
+}
+
+// Factor is the fair-share factor of a user.
+type Factor struct {
+	account.Ref
+	Factor float64 `json:"factor"`
+}
+
+func (c *Core) rankMemory() *RankMemory {
+	r := c.ranks
+	if r == nil {
+		return nil
+	}
+	m := &RankMemory{At: r.at, Begun: r.book.At(), Used: r.used, Entries: r.book.Entries()}
+	for i := range r.standing {
+		if ref := r.book.Ref(int32(i)); ref.User != "" {
+			m.Factors = append(m.Factors, Factor{ref, r.standing[i].Factor})
+		}
+	}
+	return m
+}
+
+// recallRanks makes order and usage as they were, for the rules that are set.
+func (c *Core) recallRanks(m *RankMemory) {
+	if c.ranks = newRanks(c.policy); c.ranks == nil || m == nil {
+		return
+	}
+	r := c.ranks
+	r.at, r.used = m.At, m.Used
+	r.book.Restore(m.Begun, m.Entries)
+	at := make([]int32, len(m.Factors))
+	for i := range m.Factors {
+		at[i] = r.book.Join(m.Factors[i].Account, m.Factors[i].User)
+	}
+	r.standing = r.book.Rank()
+	for i, n := range at {
+		if n >= 0 {
+			r.standing[n].Factor = m.Factors[i].Factor
+		}
+	}
+}

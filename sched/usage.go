@@ -1,0 +1,300 @@
+package sched
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/account/fair"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/class"
+)
+
+// tick brings usage and priorities up to date if that is due.
+func (c *Core) tick(now Instant) {
+	r := c.ranks
+	if r == nil {
+		return
+	}
+	if now >= r.due() {
+		c.account(second(now))
+		r.standing, r.at = r.book.Rank(), r.book.At()
+		c.ticked = r.used
+		c.unranked = true
+	}
+	if c.unranked {
+		c.reorder()
+	}
+}
+
+// due is the instant of the next tick.
+func (r *ranks) due() Instant {
+	at := r.at + r.period
+	if reset := r.book.Reset(); reset > r.at {
+		at = min(at, reset)
+	}
+	return Instant(at) * Instant(time.Second)
+}
+
+// tickDue is when the next tick is wanted: none where there is nobody to order and
+// nothing to charge.
+func (c *Core) tickDue() Instant {
+	if c.ranks == nil || len(c.queued)+len(c.running) == 0 {
+		return 0
+	}
+	return c.ranks.due()
+}
+
+// account lets what was used decay up to a second, and charges what runs.
+func (c *Core) account(now int64) {
+	c.ranks.book.Advance(now)
+	for _, chunk := range c.ends.chunks {
+		for _, r := range chunk {
+			c.bill(r, now)
+		}
+	}
+	c.ranks.book.Settle()
+}
+
+// bill charges a job for what it used up to a second.
+func (c *Core) bill(r *run, to int64) {
+	if c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+		return
+	}
+	if r.use == nil {
+		r.use = c.useOf(r)
+	}
+	c.ranks.book.Charge(r.use, second(r.began), to)
+	c.ranks.used = true
+}
+
+// useOf works out what a job is charged for.
+func (c *Core) useOf(r *run) *fair.Use {
+	m := &r.terms.merit
+	u := &fair.Use{Assoc: m.assoc, QOS: m.qos, PartQOS: m.partQOS, Factor: m.usageFactor}
+	var billed []resource.Amount
+	for _, name := range m.bill.Names {
+		billed = append(billed, c.held(r, name))
+	}
+	u.Billing = m.bill.Units(billed)
+	for _, name := range c.ranks.book.Names {
+		if name == "billing" {
+			u.TRES = append(u.TRES, u.Billing)
+			continue
+		}
+		u.TRES = append(u.TRES, float64(c.held(r, name)))
+	}
+	return u
+}
+
+// held is how much of a thing a job holds.
+func (c *Core) held(r *run, name string) (sum resource.Amount) {
+	if lic, ok := strings.CutPrefix(name, "license/"); ok {
+		return licences(r, lic)
+	}
+	for i := range r.claims {
+		claim := &r.claims[i]
+		switch name {
+		case "cpu":
+			sum = sum.Add(claim.Take.CPU)
+		case "memory":
+			sum = sum.Add(claim.Take.Memory)
+		case "disk":
+			sum = sum.Add(claim.Take.Disk)
+		case "node":
+			if !slices.ContainsFunc(r.claims[:i], func(o fleet.Claim) bool { return o.Node == claim.Node }) {
+				sum++
+			}
+		default:
+			if kind, typ, typed := strings.Cut(name, ":"); typed || name == "gpu" {
+				sum = sum.Add(c.devices(claim, kind, typ))
+			} else {
+				sum = sum.Add(claim.Take.Get(name))
+			}
+		}
+	}
+	return sum
+}
+
+// devices counts devices of a kind and a type in thousandths; typ "": any.
+func (c *Core) devices(claim *fleet.Claim, kind, typ string) (sum resource.Amount) {
+	pos := c.table.Find(claim.Node)
+	for _, x := range claim.Devices {
+		k, t := "gpu", ""
+		if pos >= 0 {
+			for _, d := range c.table.Node(pos).Devices {
+				if d.Index == x.Index {
+					k, t = d.Kind, d.Type
+					break
+				}
+			}
+		}
+		if k == kind && (typ == "" || t == typ) {
+			sum += resource.Amount(x.Share)
+		}
+	}
+	return sum
+}
+
+func licences(r *run, name string) (sum resource.Amount) {
+	if r.spec == nil {
+		return 0
+	}
+	list, _ := account.ParseLicenses(r.spec.Licenses) // refused at the door
+	for _, l := range list {
+		if l.Name == name {
+			sum += resource.Amount(l.Count)
+		}
+	}
+	return sum
+}
+
+// wants is how much of a thing a shape asks for at least.
+func wants(shape *class.Shape, name string) (sum float64) {
+	for i := range shape.Groups {
+		g := &shape.Groups[i]
+		switch name {
+		case "cpu":
+			sum += float64(g.All.CPU)
+		case "memory":
+			sum += float64(g.All.Memory)
+		case "disk":
+			sum += float64(g.All.Disk)
+		case "node":
+			sum += float64(g.MinNodes)
+		default:
+			kind, typ, typed := strings.Cut(name, ":")
+			if !typed && name != "gpu" {
+				sum += float64(g.All.Get(name))
+				continue
+			}
+			tasks := g.Least
+			if g.Each > 0 {
+				tasks = g.Each * g.MinNodes
+			}
+			sum += float64(needed(g.BaseDevices, kind, typ)*g.MinNodes + needed(g.StepDevices, kind, typ)*tasks + needed(g.TotalDevices, kind, typ))
+		}
+	}
+	return sum
+}
+
+func needed(needs []class.Need, kind, typ string) (sum int) {
+	for _, n := range needs {
+		if n.Kind == kind && (typ == "" || n.Type == typ) {
+			sum += n.Count * int(n.Share)
+		}
+	}
+	return sum
+}
+
+// measure forgets what partitions have, because the fleet has changed: sizes are parts
+// of it.
+func (c *Core) measure() {
+	if c.ranks != nil && c.ranks.rules != nil {
+		c.ranks.all = nil
+		c.reorder()
+	}
+}
+
+// wholeOf is what a partition has; "": all nodes.
+func (c *Core) wholeOf(partition string) *whole {
+	r := c.ranks
+	if w := r.all[partition]; w != nil {
+		return w
+	}
+	w := &whole{tres: make([]float64, len(r.rules.Names))}
+	for i := range c.table.Len() {
+		n := c.table.Node(i)
+		if partition != "" && len(n.Parts) > 0 && !slices.Contains(n.Parts, partition) {
+			continue
+		}
+		w.nodes++
+		w.cpus += float64(n.Capacity.CPU) / 1000
+		for k, name := range r.rules.Names {
+			w.tres[k] += c.has(i, name)
+		}
+	}
+	if r.all == nil {
+		r.all = map[string]*whole{}
+	}
+	r.all[partition] = w
+	return w
+}
+
+// has is how much of a thing a node has.
+func (c *Core) has(pos int, name string) (sum float64) {
+	n := c.table.Node(pos)
+	switch name {
+	case "cpu":
+		return float64(n.Capacity.CPU)
+	case "memory":
+		return float64(n.Capacity.Memory)
+	case "disk":
+		return float64(n.Capacity.Disk)
+	case "node":
+		return 1
+	}
+	kind, typ, typed := strings.Cut(name, ":")
+	if !typed && name != "gpu" {
+		return float64(n.Capacity.Get(name))
+	}
+	for _, d := range n.Devices {
+		if d.Kind == kind && (typ == "" || d.Type == typ) {
+			sum += float64(resource.WholeDevice)
+		}
+	}
+	return sum
+}
+
+// usageNames lists the things whose use in time some limit bounds.
+func usageNames(p *account.Policy) []string {
+	names := map[string]bool{}
+	note := func(l *account.Limits) {
+		for name := range l.GroupMinutes {
+			names[name] = true
+		}
+	}
+	for i := range p.Accounts {
+		note(&p.Accounts[i].Limits)
+		for j := range p.Accounts[i].Users {
+			note(&p.Accounts[i].Users[j].Limits)
+		}
+	}
+	for i := range p.QOS {
+		note(&p.QOS[i].Limits)
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// tellUsed appends that usage was brought up to date.
+func (c *Core) tellUsed(out []Decision) []Decision {
+	if !c.ticked {
+		return out
+	}
+	c.ticked, c.ranks.used = false, false
+	return append(out, Used{At: c.ranks.at})
+}
+
+// Usage is what was used up to a second, to be kept for UsageSet.
+func (c *Core) Usage() (at int64, entries []fair.Entry) {
+	if c.ranks == nil {
+		return 0, nil
+	}
+	entries = c.ranks.book.Entries()
+	return c.ranks.book.At(), slices.DeleteFunc(entries, func(e fair.Entry) bool { return e.Raw < trifle && e.Wall < trifle })
+}
+
+// trifle is usage that has decayed so far that nobody can tell it from none.
+const trifle = 1e-4
+
+// restoreUsage takes over what was used before a restart.
+func (c *Core) restoreUsage(u UsageSet) {
+	if r := c.ranks; r != nil && u.At > 0 {
+		r.book.Restore(min(u.At, second(c.now)), u.Entries)
+		r.standing, r.at = r.book.Rank(), r.book.At()
+		c.unranked, c.dirty = true, true
+	}
+}
