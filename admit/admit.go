@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/slurmfmt"
@@ -36,10 +37,16 @@ type Rules struct {
 	Partitions []Partition // empty: any name is taken
 	Accounts   []Account   // empty: any name is taken
 	MaxArray   int         // tasks of one array; 0: no limit
+
+	policy *account.Policy // nil: none; see Under
+	tree   *account.Tree   // nil: the policy has no accounts
 }
 
-// Accounts are the accounts that a user may use, his default first.
+// AccountsOf lists the accounts that a user may use, his default first.
 func (r *Rules) AccountsOf(user string) []string {
+	if r.tree != nil {
+		return r.treeAccounts(user)
+	}
 	var names []string
 	for _, a := range r.Accounts {
 		if slices.Contains(a.Users, user) {
@@ -72,27 +79,48 @@ func (r *Rules) Apply(s *job.Spec) error {
 	if err := r.account(s); err != nil {
 		return err
 	}
-	return r.partition(s)
+	if err := r.partition(s); err != nil || r.policy == nil {
+		return err
+	}
+	return r.underPolicy(s)
+}
+
+// Known reports whether there is a list of accounts at all.
+func (r *Rules) Known() bool { return r.tree != nil || len(r.Accounts) > 0 }
+
+// exists reports whether there is an account.
+func (r *Rules) exists(name string) bool {
+	if r.tree != nil {
+		return r.tree.Find(account.Ref{Account: name}) >= 0
+	}
+	return slices.ContainsFunc(r.Accounts, func(a Account) bool { return a.Name == name })
+}
+
+// where says who adds people to accounts.
+func (r *Rules) where() string {
+	if r.tree != nil {
+		return "users of an account in queues.yaml; cox apply puts it in force"
+	}
+	return "accounts in cox.yaml"
 }
 
 func (r *Rules) account(s *job.Spec) error {
-	if len(r.Accounts) == 0 {
+	if !r.Known() {
 		return nil
 	}
 	mine := r.AccountsOf(s.Owner.User)
 	if s.Account == "" {
 		if len(mine) == 0 {
 			return fault.New(fault.Permission, "%s has no account here", s.Owner.User).
-				Advise("an administrator adds you to one: accounts in cox.yaml")
+				Advise("an administrator adds you to one: %s", r.where())
 		}
 		s.Account = mine[0]
 		return nil
 	}
-	known := slices.ContainsFunc(r.Accounts, func(a Account) bool { return a.Name == s.Account })
 	switch {
 	case slices.Contains(mine, s.Account):
 		return nil
-	case !known:
+	case !r.exists(s.Account):
 		return fault.New(fault.Invalid, "--account=%s: there is no such account", s.Account).Advise("%s", choices("your accounts", mine))
 	}
 	return fault.New(fault.Permission, "--account=%s: %s may not use it", s.Account, s.Owner.User).Advise("%s", choices("your accounts", mine))

@@ -33,5 +33,15 @@ type SetPolicy struct {
 // PolicyDone says what was set, or would be.
 type PolicyDone struct {
 	Policy  Policy `json:"policy" doc:"the revision in force; of a dry run the one that stays"`
-	Changed bool   `json:"changed" doc:"false: the document says what is in force already"`
+	Changed bool   `json:"changed" doc:"false: the document is in force already"`
+
+	Changes  []PolicyChange `json:"changes,omitempty" doc:"what the document says differently"`
+	Effects  []string       `json:"effects,omitempty" doc:"what that does at once to what waits and runs, in sentences"`
+	Warnings []string       `json:"warnings,omitempty"`
+}
+
+// PolicyChange is what is different about one account, QOS, … or field.
+type PolicyChange struct {
+	Text  string   `json:"text" doc:"a sentence"`
+	Lines []string `json:"lines,omitempty" doc:"single fields, - as it was before + as it is"`
 }

@@ -59,6 +59,19 @@ func (p *policies) current() *Policy {
 	return &p.list[len(p.list)-1]
 }
 
+// find returns a copy of a revision; 0: the one in force. nil: there is none.
+func (p *policies) find(rev uint64) *Policy {
+	i := len(p.list) - 1
+	if rev > 0 {
+		i = slices.IndexFunc(p.list, func(v Policy) bool { return v.Revision == rev })
+	}
+	if i < 0 {
+		return nil
+	}
+	v := p.list[i]
+	return &v
+}
+
 // last is the number of the revision in force; 0: none.
 func (p *policies) last() uint64 {
 	if cur := p.current(); cur != nil {
@@ -202,12 +215,7 @@ func (c *Control) SetPolicy(ctx context.Context, by job.Actor, ch PolicyChange) 
 // revision 0 where none was ever set.
 func (c *Control) Policy(ctx context.Context, rev uint64) (Policy, error) {
 	c.state.mu.RLock()
-	var found *Policy
-	for i := range c.state.policies.list {
-		if v := c.state.policies.list[i]; v.Revision == rev || rev == 0 {
-			found = &v
-		}
-	}
+	found := c.state.policies.find(rev)
 	c.state.mu.RUnlock()
 	switch {
 	case found == nil && rev == 0:

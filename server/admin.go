@@ -67,7 +67,9 @@ func (s *Server) info(c *call) *api.ServerInfo {
 	out.PID, out.Started, out.Now = s.pid, s.started, s.cfg.Now()
 	out.You, out.Pools, out.Change = shownIdentity(c.id), s.cfg.Pools, s.cfg.Plane.LastEvent()
 	if len(out.You.Accounts) == 0 {
-		out.You.Accounts = s.cfg.Rules.AccountsOf(c.id.Name)
+		if rules, err := s.rules(c.ctx()); err == nil { // else they are not shown
+			out.You.Accounts = rules.AccountsOf(c.id.Name)
+		}
 	}
 	return out
 }
@@ -243,7 +245,11 @@ func (s *Server) forWhom(c *call, req *api.NewToken, t *control.Token) error {
 		if err := c.id.MayCharge(a); err != nil {
 			return err
 		}
-		if known := s.cfg.Rules.AccountsOf(t.Name); len(s.cfg.Rules.Accounts) > 0 && !slices.Contains(known, a) {
+		rules, err := s.rules(c.ctx())
+		if err != nil {
+			return err
+		}
+		if known := rules.AccountsOf(t.Name); rules.Known() && !slices.Contains(known, a) {
 			return fault.New(fault.Invalid, "accounts: %s may not use account %s", t.Name, a).Advise("his accounts: %s", strings.Join(known, ", "))
 		}
 	}

@@ -49,7 +49,7 @@ type target struct {
 	priority, nice int64
 	limit          time.Duration
 	least          time.Duration
-	account        string
+	account, qos   string
 	partitions     []string // of an update
 }
 
@@ -57,9 +57,9 @@ func targetOf(v *control.View, up *api.Update) target {
 	s := v.Job.Spec
 	t := target{
 		id: v.Job.ID, name: v.Job.Name(), owner: s.Owner, state: v.Job.State, firm: v.Why.Code == reason.HeldAdmin,
-		priority: s.Priority, nice: s.Nice, limit: s.TimeLimit, least: s.TimeMin, account: s.Account,
+		priority: s.Priority, nice: s.Nice, limit: s.TimeLimit, least: s.TimeMin, account: s.Account, qos: s.QOS,
 	}
-	if up != nil && (up.Account != nil || up.Partitions != nil || up.TimeLimit != nil || up.TimeMin != nil) {
+	if up != nil && (up.Account != nil || up.QOS != nil || up.Partitions != nil || up.TimeLimit != nil || up.TimeMin != nil) {
 		t.partitions = slices.Clone(s.Partitions)
 	}
 	return t
@@ -161,7 +161,7 @@ func (c *call) mayChange(verb auth.Verb, t *target, ch *api.Change) error {
 		return c.may(auth.Unhold, o)
 	case verb == auth.Update && raises(ch.Update, t):
 		return c.may(auth.Raise, o)
-	case verb == auth.Update && (ch.Update.Account != nil || !c.id.Admin):
+	case verb == auth.Update && (ch.Update.Account != nil || ch.Update.QOS != nil || !c.id.Admin):
 		return c.keepsRules(ch.Update, t)
 	}
 	return nil
@@ -170,19 +170,26 @@ func (c *call) mayChange(verb auth.Verb, t *target, ch *api.Change) error {
 // keepsRules asks the site's rules about a job as an update would leave it. Only of
 // an account do they bind an administrator too.
 func (c *call) keepsRules(u *api.Update, t *target) error {
-	if u.Account == nil && u.Partitions == nil && u.TimeLimit == nil && u.TimeMin == nil {
+	if u.Account == nil && u.QOS == nil && u.Partitions == nil && u.TimeLimit == nil && u.TimeMin == nil {
 		return nil
 	}
-	as := job.Spec{Owner: t.owner, Account: t.account, Partitions: t.partitions, TimeLimit: t.limit, TimeMin: t.least}
+	rules, err := c.s.rules(c.ctx())
+	if err != nil {
+		return err
+	}
+	as := job.Spec{Owner: t.owner, Account: t.account, QOS: t.qos, Partitions: t.partitions, TimeLimit: t.limit, TimeMin: t.least}
 	if u.Account != nil {
 		if err := c.id.MayCharge(*u.Account); err != nil {
 			return err
 		}
 		as.Account = *u.Account
 	}
+	if u.QOS != nil {
+		as.QOS = *u.QOS
+	}
 	if c.id.Admin {
 		as.TimeLimit, as.TimeMin = 0, 0
-		return c.s.cfg.Rules.Apply(&as)
+		return rules.Apply(&as)
 	}
 	if u.Partitions != nil {
 		as.Partitions = u.Partitions
@@ -197,7 +204,7 @@ func (c *call) keepsRules(u *api.Update, t *target) error {
 		as.TimeLimit = forever // none is more than any limit
 	}
 	wanted := as.TimeLimit
-	if err := c.s.cfg.Rules.Apply(&as); err != nil {
+	if err := rules.Apply(&as); err != nil {
 		return err
 	}
 	if as.TimeLimit != wanted && u.TimeLimit != nil { // the rules cut it, which an update does not

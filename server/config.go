@@ -123,6 +123,7 @@ type Server struct {
 	api     huma.API
 	routes  []*route
 	hub     *hub
+	inForce atomic.Pointer[inForce]
 	used    sync.Map // token id → *atomic.Int64, Unix minutes of the last use
 	self    auth.Identity
 	host    string

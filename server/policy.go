@@ -68,12 +68,17 @@ func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
 	if err != nil {
 		return nil, err
 	}
+	out := &api.PolicyDone{Effects: s.effects(now.Rules, rules), Warnings: s.cfg.Rules.Beside(rules)}
+	for _, c := range policy.Diff(now.Rules, rules) {
+		out.Changes = append(out.Changes, api.PolicyChange{Text: c.String(), Lines: c.Lines})
+	}
 	if req.DryRun {
 		if req.Base != nil && *req.Base != now.Revision {
 			return nil, fault.New(fault.Conflict, "the policy is at revision %d, not at %d: it was changed meanwhile", now.Revision, *req.Base).
 				Advise("cox policy show prints it: make your change in that, and apply it again")
 		}
-		return &api.PolicyDone{Policy: *shownPolicy(&now), Changed: now.Text != req.Text}, nil
+		out.Policy, out.Changed = *shownPolicy(&now), now.Text != req.Text
+		return out, nil
 	}
 	v, err := s.cfg.Plane.SetPolicy(c.ctx(), c.id.Actor(), control.PolicyChange{
 		Rules: rules, Text: req.Text, File: req.File, Note: req.Note, Back: req.Back, Base: req.Base,
@@ -81,5 +86,6 @@ func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api.PolicyDone{Policy: *shownPolicy(&v), Changed: v.Revision != now.Revision}, nil
+	out.Policy, out.Changed = *shownPolicy(&v), v.Revision != now.Revision
+	return out, nil
 }

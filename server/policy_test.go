@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/fault"
 )
@@ -55,5 +56,60 @@ func TestPolicy(t *testing.T) {
 	}
 	if _, err := anna.Policy(ctx, 9); fault.KindOf(err) != fault.NotFound {
 		t.Error(err)
+	}
+}
+
+// TestTheDoorUnderAPolicy: accounts and QOS of the policy in force decide who may
+// submit what, and what a change would do to jobs is told before it is made.
+func TestTheDoorUnderAPolicy(t *testing.T) {
+	p := newPlane()
+	r := start(t, p, func(c *Config) {
+		c.Rules.Accounts = []admit.Account{{Name: "old", Users: []string{"anna"}}}
+	})
+	admin, anna, ctx := r.admin(t), r.as(t, "anna"), t.Context()
+	submit := func(args ...string) error {
+		req := request()
+		req.Args = args
+		_, err := anna.Submit(ctx, req)
+		return err
+	}
+	if err := submit(); err != nil {
+		t.Fatal(err)
+	}
+	const text = "accounts:\n  - {name: nlp, users: [anna], qos: normal}\nqos: [normal, high]\n"
+	dry, err := admin.SetPolicy(ctx, &api.SetPolicy{Text: text, DryRun: true})
+	if err != nil || len(dry.Changes) != 3 || dry.Changes[0].Text != "account nlp is added" {
+		t.Fatalf("%+v %v", dry, err)
+	}
+	if got := strings.Join(dry.Effects, "|"); !strings.Contains(got, "1 waiting job would be refused") || !strings.Contains(got, "--account=old: there is no such account") {
+		t.Error(got)
+	}
+	if len(dry.Warnings) != 1 || !strings.Contains(dry.Warnings[0], "account old of cox.yaml") {
+		t.Error(dry.Warnings)
+	}
+	if err := submit("--account=nlp"); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a dry run was in force: %v", err)
+	}
+	if _, err := admin.SetPolicy(ctx, &api.SetPolicy{Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want fault.Kind
+	}{
+		{nil, 0}, {[]string{"--account=nlp"}, 0}, {[]string{"--account=old"}, fault.Invalid}, {[]string{"--qos=high"}, fault.Permission}, {[]string{"--qos=x"}, fault.Invalid}, {[]string{"--qos=normal"}, 0},
+	} {
+		if err := submit(c.args...); (err == nil) != (c.want == 0) || err != nil && fault.KindOf(err) != c.want {
+			t.Errorf("%v: %v", c.args, err)
+		}
+	}
+	info, err := anna.Info(ctx)
+	if err != nil || len(info.You.Accounts) != 1 || info.You.Accounts[0] != "nlp" {
+		t.Errorf("%+v %v", info, err)
+	}
+	high := "high"
+	out, err := anna.Change(ctx, &api.Change{Select: api.Select{IDs: []string{"2"}}, Verb: "update", Update: &api.Update{QOS: &high}})
+	if err != nil || len(out.Errors) != 1 || out.Errors[0].Error.FaultKind() != fault.Permission {
+		t.Errorf("an update to a QOS that may not be used: %+v %v", out, err)
 	}
 }

@@ -50,7 +50,7 @@ func (s *Server) submit(c *call) (*api.Submitted, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.parse(c.id, req)
+	p, err := s.parse(c.ctx(), c.id, req)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func appendSubmitted(b []byte, v *api.Submitted) []byte {
 }
 
 // parse reads the text of a request in its form, as its owner's.
-func (s *Server) parse(id auth.Identity, req *submission) (*parsed, error) {
+func (s *Server) parse(ctx ctxt, id auth.Identity, req *submission) (*parsed, error) {
 	if s.cfg.Alone && id.UID != s.self.UID {
 		return nil, fault.New(fault.Permission, "this server runs as %s and can start nothing as %s", s.self.Name, id.Name).
 			Advise("a server that root started runs jobs as their owners; or start your own: cox up")
@@ -113,7 +113,11 @@ func (s *Server) parse(id auth.Identity, req *submission) (*parsed, error) {
 	if err := checkSize(p.spec); err != nil {
 		return nil, err
 	}
-	if err := s.cfg.Rules.Apply(p.spec); err != nil {
+	rules, err := s.rules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := rules.Apply(p.spec); err != nil {
 		return nil, err
 	}
 	if err := id.MayCharge(p.spec.Account); err != nil {

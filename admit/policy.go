@@ -1,0 +1,150 @@
+package admit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Under returns the rules with what a policy says of accounts, QOS and partitions. If
+// it has accounts, they are the accounts of the site and those of Rules.Accounts are
+// not looked at (see Beside). What a policy limits by number is not judged here.
+func (r *Rules) Under(p *account.Policy) *Rules {
+	out := *r
+	out.policy, out.tree = p, nil
+	if p != nil && len(p.Accounts) > 0 {
+		out.tree = account.NewTree(p)
+	}
+	return &out
+}
+
+// Beside says where the accounts of Rules.Accounts differ from a policy's, which are
+// the ones that count: each a sentence.
+func (r *Rules) Beside(p *account.Policy) (out []string) {
+	if p == nil || len(p.Accounts) == 0 {
+		return nil
+	}
+	under := r.Under(p)
+	for _, a := range r.Accounts {
+		if !under.exists(a.Name) {
+			out = append(out, fmt.Sprintf("account %s of cox.yaml is not in the policy: it cannot be used any more", a.Name))
+			continue
+		}
+		for _, u := range a.Users {
+			if under.tree.Of(a.Name, u) < 0 {
+				out = append(out, fmt.Sprintf("%s is in account %s in cox.yaml and not in the policy: he cannot use it any more", u, a.Name))
+			}
+		}
+	}
+	return out
+}
+
+// treeAccounts lists the accounts that a user may use, his default first, then in the
+// order of the policy.
+func (r *Rules) treeAccounts(user string) []string {
+	var names []string
+	if i := r.tree.Of("", user); i >= 0 {
+		names = append(names, r.tree.Nodes[i].Account)
+	}
+	for i := range r.policy.Accounts {
+		name := r.policy.Accounts[i].Name
+		if r.tree.Of(name, user) >= 0 && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// underPolicy asks whether the job's account may use its QOS and partitions.
+func (r *Rules) underPolicy(s *job.Spec) error {
+	if err := r.qos(s); err != nil {
+		return err
+	}
+	for _, name := range s.Partitions {
+		i := slices.IndexFunc(r.policy.Partitions, func(p account.Partition) bool { return p.Name == name })
+		if i < 0 {
+			continue
+		}
+		p := &r.policy.Partitions[i]
+		switch {
+		case len(p.AllowAccts) > 0 && !slices.Contains(p.AllowAccts, s.Account), slices.Contains(p.DenyAccts, s.Account):
+			return fault.New(fault.Permission, "--partition=%s: account %s may not use it", name, orNone(s.Account)).Advise("%s", r.elsewhere(s, name))
+		case len(p.AllowQOS) > 0 && !slices.Contains(p.AllowQOS, s.QOS), slices.Contains(p.DenyQOS, s.QOS):
+			return fault.New(fault.Permission, "--partition=%s: QOS %s may not be used in it", name, orNone(s.QOS)).Advise("%s", r.elsewhere(s, name))
+		}
+	}
+	return nil
+}
+
+// elsewhere says who may use a partition.
+func (r *Rules) elsewhere(s *job.Spec, name string) string {
+	i := slices.IndexFunc(r.policy.Partitions, func(p account.Partition) bool { return p.Name == name })
+	p := &r.policy.Partitions[i]
+	switch {
+	case len(p.AllowAccts) > 0 && !slices.Contains(p.AllowAccts, s.Account):
+		return choices("accounts that may", p.AllowAccts)
+	case len(p.AllowQOS) > 0 && !slices.Contains(p.AllowQOS, s.QOS):
+		return choices("QOS that may", p.AllowQOS)
+	}
+	return "name another partition"
+}
+
+func orNone(name string) string {
+	if name == "" {
+		return "(none)"
+	}
+	return name
+}
+
+// qos fills in the QOS of a job that names none, and asks whether it may be used.
+func (r *Rules) qos(s *job.Spec) error {
+	allowed, fallback := r.qosOf(s.Account, s.Owner.User)
+	if s.QOS == "" {
+		s.QOS = fallback
+		return nil
+	}
+	var known []string
+	for i := range r.policy.QOS {
+		known = append(known, r.policy.QOS[i].Name)
+	}
+	switch {
+	case len(known) == 0:
+		return nil
+	case !slices.Contains(known, s.QOS):
+		return fault.New(fault.Invalid, "--qos=%s: there is no such QOS", s.QOS).Advise("%s", choices("QOS here", known))
+	case len(allowed) > 0 && !slices.Contains(allowed, s.QOS):
+		return fault.New(fault.Permission, "--qos=%s: %s may not use it in account %s", s.QOS, s.Owner.User, orNone(s.Account)).Advise("%s", choices("QOS that may be used", allowed))
+	}
+	return nil
+}
+
+// qosOf is what an association may use and what it gets: what stands nearest to the
+// user counts. Nothing allowed: everything is.
+func (r *Rules) qosOf(acct, user string) (allowed []string, fallback string) {
+	if r.tree == nil {
+		return nil, ""
+	}
+	for i := r.tree.Of(acct, user); i >= 0; i = r.tree.Nodes[i].Parent {
+		n := &r.tree.Nodes[i]
+		own := []string(nil)
+		switch {
+		case n.Of != nil:
+			own = n.Of.QOS
+		case n.Source != nil:
+			own = n.Source.QOS
+			if fallback == "" {
+				fallback = n.Source.Default
+			}
+		}
+		if len(allowed) == 0 {
+			allowed = own
+		}
+	}
+	if len(allowed) > 0 && !slices.Contains(allowed, fallback) {
+		fallback = allowed[0] // what stands above does not suit what stands below
+	}
+	return allowed, fallback
+}
