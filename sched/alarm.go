@@ -18,7 +18,7 @@ func (c *Core) Next() Instant {
 }
 
 // alarms lists the instants at which the policies want to be asked again; 0: not.
-func (c *Core) alarms() []Instant { return []Instant{c.tickDue()} }
+func (c *Core) alarms() []Instant { return []Instant{c.tickDue(), c.limits.due} }
 
 // ring does what is due by time, before a step's pass.
 func (c *Core) ring(now Instant) {

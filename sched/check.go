@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
 // Check recomputes the invariants of the core and returns the first that does
 // not hold. It is for tests and for a build that pays for it.
 func (c *Core) Check() error {
-	for _, check := range []func() error{c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkRest, c.checkPlan} {
+	for _, check := range []func() error{c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkRest, c.checkPlan, c.checkLimits} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -136,15 +137,55 @@ func (c *Core) checkRest() error {
 			return fmt.Errorf("job %d rests for the plan and would not be looked at again", l.jobs.first().id)
 		case l.rest == active && !l.awake:
 			return fmt.Errorf("job %d is not looked at", l.jobs.first().id)
+		case l.rest == forLimit:
+			if err := c.checkLimited(l); err != nil {
+				return err
+			}
 		case l.rest == forQuota && !l.stake.over && c.assign(l).Mode == quota.Fit && c.possible(c.kindIn(l, c.assign(l).Flavors)):
 			return fmt.Errorf("job %d rests for a quota that reaches", l.jobs.first().id)
 		case l.rest == forTurn && c.leader(l.stake.queue) == l:
 			return fmt.Errorf("job %d rests for its turn, and it is its turn", l.jobs.first().id)
 		case l.rest.barred() && l.place >= 0:
 			return fmt.Errorf("job %d could become the head and must not", l.jobs.first().id)
-		case !l.rest.barred() && l.place < 0:
+		case !l.rest.barred() && l.place < 0 && l.jobs.first().reserves():
 			return fmt.Errorf("job %d cannot become the head", l.jobs.first().id)
 		}
 	}
 	return nil
+}
+
+// checkLimited looks for a line that rests for a limit which it passes.
+func (c *Core) checkLimited(l *line) error {
+	id := l.jobs.first().id
+	check := &l.key.terms.rules.Checks[l.check]
+	switch {
+	case l.place >= 0:
+		return fmt.Errorf("job %d rests for a limit and may become the head", id)
+	case l.moves != 0 && !slices.Contains(c.limits.loose, l):
+		return fmt.Errorf("job %d was stopped by its claims and would not be looked at again", id)
+	case l.moves != 0:
+		return nil
+	case check.Counter >= 0 && (l.listed != check.Counter || !slices.Contains(c.limits.waiting[check.Counter], l)):
+		return fmt.Errorf("job %d rests for a limit and would not be looked at again", id)
+	case !c.limits.book.Exceeds(check, l.needs[l.check]) && (c.limits.due == 0 || c.limits.due > c.now):
+		return fmt.Errorf("job %d rests for a limit that it passes: %v", id, l.why)
+	}
+	return nil
+}
+
+// checkLimits counts what runs anew.
+func (c *Core) checkLimits() error {
+	if c.limits.book == nil {
+		return nil
+	}
+	var want []*limit.Hold
+	for _, r := range c.ends.all() {
+		if (r.counted != nil) != r.terms.rules.Charges() {
+			return fmt.Errorf("job %d counts against limits: %v", r.id, r.counted != nil)
+		}
+		if r.counted != nil {
+			want = append(want, r.counted)
+		}
+	}
+	return c.limits.book.Check(want)
 }

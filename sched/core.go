@@ -52,6 +52,7 @@ type Core struct {
 
 	policy *account.Policy // nil: none
 	ranks  *ranks          // nil: the policy says nothing of order and usage
+	limits limits
 	terms  map[termsKey]*terms
 	quotas *quotas // nil: none
 
@@ -116,6 +117,7 @@ func New(cfg Config) *Core {
 // now must not be smaller than in an earlier call.
 func (c *Core) Step(now Instant, events ...Event) []Decision {
 	c.now = now
+	c.advanceLimits(now)
 	var out []Decision
 	for _, e := range events {
 		out = c.apply(now, e, out)
@@ -129,6 +131,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 	c.settle()
 	p := pass{Core: c, now: now, moves: maxMoves}
 	p.run()
+	c.foreseeLimits()
 	out = append(out, p.out...)
 	out = c.promise(out)
 	return append(out, c.waits(now)...)

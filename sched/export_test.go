@@ -23,7 +23,13 @@ func (c *Core) Recheck(now Instant) []Decision {
 			stakes[l] = *l.stake
 		}
 	}
+	limits := c.limits
+	limits.loose, limits.waiting = slices.Clone(limits.loose), slices.Clone(limits.waiting)
+	for i, list := range limits.waiting {
+		limits.waiting[i] = slices.Clone(list)
+	}
 	defer func() {
+		c.limits = limits
 		for k, old := range kinds {
 			*k = old
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/schedtest"
 )
 
 // TestLaws lets anything happen in any order and checks after every step:
@@ -22,6 +23,8 @@ import (
 //     for on an empty fleet with every node up;
 //   - a job is told a reason when it begins to wait and only when it changes;
 //   - jobs are neither lost nor doubled;
+//   - no start exceeds a limit, by limit.Slow; a job that a limit stops is stopped by
+//     one that it exceeds, and is in nobody's way;
 //   - the plan is not later than one made anew, and a second look at the state with
 //     nothing remembered starts nothing (nobody was forgotten);
 //   - the core's own invariants.
@@ -81,7 +84,12 @@ func TestLaws(t *testing.T) {
 					w.check(t)
 				}
 			},
-			"node":    func(t *rapid.T) { w.step(t, w.node(t)) },
+			"node": func(t *rapid.T) { w.step(t, w.node(t)) },
+			"policy": func(t *rapid.T) {
+				if w.policy != nil && rapid.IntRange(0, 3).Draw(t, "other") == 0 {
+					w.step(t, sched.PolicySet{Policy: schedtest.Limits(t)})
+				}
+			},
 			"restart": w.restart,
 			"reload":  w.reload,
 		})
@@ -94,6 +102,9 @@ func (w *world) restart(t *rapid.T) {
 	var events []sched.Event
 	for _, n := range w.book.Nodes {
 		events = append(events, sched.NodeSet{Node: n})
+	}
+	if w.policy != nil {
+		events = append(events, sched.PolicySet{Policy: w.policy})
 	}
 	for id, h := range w.book.Held {
 		events = append(events, sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until})

@@ -31,6 +31,8 @@ type line struct {
 	why     reason.Reason // why the first one waits, if the line rests
 	leader  *entry        // whom that was told
 	stake   *stake        // what its jobs ask of a quota; nil: there is none
+
+	allowance
 }
 
 type lineKey struct {
@@ -50,6 +52,7 @@ const (
 	forFleet             // not even the empty fleet takes it
 	forQuota             // its account's quota does not reach
 	forTurn              // it stands behind another line of a strict queue
+	forLimit             // a limit or a licence does not allow it
 )
 
 // kind is what is known of a shape.
@@ -84,6 +87,7 @@ func (c *Core) lineOf(e *entry) *line {
 		}
 		c.lines[key] = l
 		c.weigh(l)
+		c.allot(l)
 	} else {
 		c.unuse(key.terms) // a line uses its terms once
 	}

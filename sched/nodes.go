@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/sched/index"
+	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/sched/place"
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
@@ -20,6 +21,7 @@ type run struct {
 	use     *fair.Use      // what it is charged for; nil: not worked out yet
 	flavors []string       // of quotas, in which it was placed; nil: not known
 	charges []quota.Charge // to the quota of its terms
+	counted *limit.Hold    // nil: it counts against no limit
 	began   Instant
 	claims  []fleet.Claim
 	at      []int32 // position of each claim's node; -1: the table does not know it
@@ -93,6 +95,7 @@ func (c *Core) settle() {
 
 // renew sorts the nodes into new cells. Of itself it changes no decision.
 func (c *Core) renew() {
+	c.remeter()
 	c.cells = index.NewCells(c.table, c.state)
 	for pos := range c.nodes {
 		c.foretell(pos)
@@ -118,6 +121,7 @@ func (c *Core) hold(r *run) {
 	c.running[r.id] = r
 	c.ends.insert(r)
 	c.charge(r)
+	c.meter(r)
 	if c.refitted {
 		return // settle takes it
 	}
@@ -139,6 +143,7 @@ func (c *Core) unhold(r *run) {
 	delete(c.running, r.id)
 	c.ends.remove(r)
 	c.discharge(r)
+	c.unmeter(r)
 	if c.refitted {
 		return
 	}

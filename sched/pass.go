@@ -32,9 +32,12 @@ func (p *pass) run() {
 	if p.depth == 0 {
 		p.depth = 500
 	}
-	p.rouse()
-	p.keep()
-	for p.fill() && p.reconsider() {
+	for again := true; again; again = p.reopened() {
+		p.allow()
+		p.rouse()
+		p.keep()
+		for p.fill() && p.reconsider() {
+		}
 	}
 }
 
@@ -75,7 +78,7 @@ func (p *pass) rouse() {
 			k.full = false
 			for _, l := range k.lines {
 				if l.rest == forRoom {
-					p.wake(l)
+					p.admit(l)
 				}
 			}
 		}
@@ -121,13 +124,14 @@ func (p *pass) keep() {
 	if claims == nil && p.plan.claims != nil && p.state.Fits(p.table, p.plan.claims) {
 		claims = p.plan.claims
 	}
-	if claims != nil && p.covered(e.line, claims) {
+	if claims != nil && p.covered(e.line, claims) && p.permitted(e.line, claims) {
 		p.start(e, claims)
 	}
 }
 
 // advance starts jobs in queue order up to the first that cannot start, which it
-// returns. Jobs that the fleet can never take are passed over.
+// returns. Jobs that the fleet can never take, that a limit stops, or for which
+// nothing may be kept, are passed over.
 func (p *pass) advance() *entry {
 	for len(p.heads) > 0 {
 		l := p.turn(p.heads[0], leads)
@@ -136,10 +140,15 @@ func (p *pass) advance() *entry {
 		}
 		e := l.jobs.first()
 		claims := p.fit(l.kind)
-		if claims == nil {
+		if claims == nil && e.reserves() {
 			return e
 		}
-		if !p.covered(l, claims) {
+		if claims == nil {
+			p.heads.remove(l)
+			p.rest(l, forRoom, p.missing(l))
+			continue
+		}
+		if !p.covered(l, claims) || !p.permitted(l, claims) {
 			continue
 		}
 		p.start(e, claims)
@@ -196,13 +205,18 @@ func (p *pass) look(l *line) bool {
 // start at that instant.
 func (p *pass) try(l *line, e *entry) bool {
 	var claims []fleet.Claim
-	if l.limit > 0 && ending(p.now, l.limit) <= p.plan.at {
+	ends := l.limit > 0 && ending(p.now, l.limit) <= p.plan.at
+	if !ends && p.crowds(l) {
+		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
+		return false
+	}
+	if ends {
 		claims = p.fit(l.kind)
 	} else {
 		claims = p.beside(l.kind)
 	}
 	switch {
-	case claims != nil && !p.covered(l, claims):
+	case claims != nil && (!p.covered(l, claims) || !p.permitted(l, claims)):
 	case claims != nil:
 		p.start(e, claims)
 		return true

@@ -29,6 +29,13 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	if why := c.overQuota(e.line); why.Code != reason.None {
 		out = append(out, why)
 	}
+	if limits := c.limitReasons(e.line); len(limits) > 0 {
+		if len(out) > 0 && !e.blocked && e.line.rest == forLimit {
+			out = append(limits, out...) // those before it in line wait for the same
+		} else {
+			out = append(out, limits...)
+		}
+	}
 	if !c.possible(e.line.kind) {
 		out = append(out, place.Never(c.table, e.line.kind.shape, false)...)
 	} else if missing := place.Now(c.table, c.state, e.line.kind.shape); len(missing) > 0 {
@@ -131,7 +138,7 @@ func (c *Core) share(why reason.Reason) *reason.Reason {
 // same reports whether two reasons are the same gate. How much is missing, and
 // how many jobs are before it, changes all the time and is no new reason.
 func same(a, b reason.Reason) bool {
-	return a.Code == b.Code && a.Resource == b.Resource && a.Want == b.Want && a.Until == b.Until &&
+	return a.Code == b.Code && a.Resource == b.Resource && a.Want == b.Want && a.Holder == b.Holder && a.Until == b.Until &&
 		(a.Job == b.Job || a.Code == reason.Priority)
 }
 

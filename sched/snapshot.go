@@ -122,7 +122,8 @@ func (s *Snapshot) Sort() *Snapshot {
 // Load returns a core in the state of a snapshot.
 func Load(s *Snapshot) *Core {
 	c := New(s.Config)
-	c.now, c.policy, c.quotas = s.At, s.Policy, newQuotas(s.Policy)
+	c.now = s.At
+	c.govern(s.Policy)
 	for _, n := range s.Nodes {
 		c.table.Put(n)
 	}
@@ -174,6 +175,7 @@ func (c *Core) remember(m *Memory) {
 	}
 	c.unranked = false
 	c.promised, c.shaken, c.dirty = m.Promised, m.Shaken, m.Dirty
+	c.foreseeLimits()
 }
 
 func (c *Core) recall(m *LineMemory) {
@@ -188,7 +190,10 @@ func (c *Core) recall(m *LineMemory) {
 		c.wake(l)
 	case l.rest == forPlan:
 		c.planned = append(c.planned, l)
-	case l.rest.barred():
+	case l.rest == forLimit:
+		c.heads.remove(l)
+		c.restAgain(l)
+	case l.rest.barred(), l.rest == forRoom && l.jobs.len() > 0 && !l.jobs.first().reserves():
 		c.heads.remove(l)
 	}
 }
@@ -224,7 +229,7 @@ func (s *Snapshot) Valid() error {
 	}
 	m := &s.Memory
 	for i := range m.Lines {
-		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forTurn) {
+		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forLimit) {
 			return fmt.Errorf("a line of jobs like job %d is remembered, which does not wait", m.Lines[i].Job)
 		}
 	}

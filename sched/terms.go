@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/limit"
 )
 
 // terms is what the site's policy says of jobs that are alike to it. Every line and
@@ -15,21 +16,23 @@ type terms struct {
 	key  termsKey
 	uses int // lines and runs
 
-	queue *queue // whose quota its jobs are charged to; nil: nobody's
-	tier  int32  // larger is considered first, whatever the priority
+	queue *queue       // whose quota its jobs are charged to; nil: nobody's
+	rules *limit.Rules // limits; nil: no policy
+	tier  int32        // larger is considered first, whatever the priority
 	merit merit
 }
 
 // termsKey is all that the policy looks at in a job beside its shape and limit.
 type termsKey struct {
 	account, user, qos, partition string
+	licenses                      string
 }
 
 // termsOf returns the terms of a job and counts one more use.
 func (c *Core) termsOf(spec *job.Spec) *terms {
 	var key termsKey
 	if c.policy != nil && spec != nil {
-		key = termsKey{account: spec.Account, user: spec.Owner.User, qos: spec.QOS}
+		key = termsKey{account: spec.Account, user: spec.Owner.User, qos: spec.QOS, licenses: spec.Licenses}
 		if len(spec.Partitions) > 0 {
 			key.partition = spec.Partitions[0]
 		}
@@ -58,6 +61,7 @@ func (c *Core) compile(t *terms) {
 		return
 	}
 	t.queue = c.quotas.of(t.key.account)
+	t.rules = c.rulesOf(t.key)
 	for i := range c.policy.Partitions {
 		if p := &c.policy.Partitions[i]; p.Name == t.key.partition {
 			t.tier = p.Tier
@@ -70,23 +74,33 @@ func (c *Core) entries() []*entry {
 	return slices.SortedFunc(maps.Values(c.queued), func(a, b *entry) int { return cmp.Compare(a.id, b.id) })
 }
 
+// govern takes rules over. What waits and runs has terms of the old ones still.
+func (c *Core) govern(p *account.Policy) {
+	c.policy, c.terms = p, map[termsKey]*terms{} // what others say of the same jobs is not true any more
+	c.quotas = newQuotas(p)
+	c.regulate(p)
+}
+
 // setPolicy changes the rules for everything that waits and runs.
 func (c *Core) setPolicy(p *account.Policy) {
 	for _, r := range c.ends.all() {
 		c.discharge(r)
+		r.counted = nil // by counters that nobody reads any more
 	}
 	c.rank(p, c.now)
-	c.policy, c.quotas = p, newQuotas(p)
-	c.terms = map[termsKey]*terms{} // what others say of the same jobs is not true any more
+	c.govern(p)
 	for _, e := range c.entries() {
 		line := e.line
 		if !e.blocked {
 			c.remove(e)
 		}
+		if line.leader == e {
+			line.leader = nil
+		}
 		e.line = c.lineOf(e)
 		c.leave(line)
 		if !e.blocked {
-			c.insert(e)
+			c.enqueue(e)
 		}
 	}
 	for _, r := range c.ends.all() {
@@ -94,6 +108,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 		r.terms = c.termsOf(r.spec)
 		c.join(r.terms)
 		c.unuse(old)
+		c.meter(r)
 		c.charge(r)
 	}
 	c.reorder()

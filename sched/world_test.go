@@ -13,10 +13,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/sched/schedtest"
 	"github.com/coxswain-sched/coxswain/snapshot"
 )
@@ -43,6 +45,8 @@ type world struct {
 	ended     int
 	promised  sched.Promise
 	log       []entry // all steps of this core
+	policy    *account.Policy
+	oracle    *limit.Slow // of the state as it is; nil: to be made
 }
 
 // waiting is a queued job as the world knows it.
@@ -64,6 +68,9 @@ func newWorld(t *rapid.T) *world {
 	for _, n := range schedtest.Nodes(t) {
 		events = append(events, sched.NodeSet{Node: n})
 	}
+	if rapid.Bool().Draw(t, "policy") {
+		events = append(events, sched.PolicySet{Policy: schedtest.Limits(t)})
+	}
 	w.step(t, events...)
 	return w
 }
@@ -82,11 +89,14 @@ func (w *world) step(t *rapid.T, events ...sched.Event) {
 }
 
 func (w *world) apply(t *rapid.T, e sched.Event) {
+	w.oracle = nil
 	switch e := e.(type) {
 	case sched.NodeSet:
 		w.book.Nodes[e.Node.Name] = e.Node
 	case sched.NodeRemoved:
 		delete(w.book.Nodes, e.Name)
+	case sched.PolicySet:
+		w.policy = e.Policy
 	case sched.Submitted:
 		w.queue[e.Job] = &waiting{Submitted: e}
 	case sched.Withdrawn:
@@ -111,6 +121,9 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		if q == nil || q.blocked {
 			t.Fatalf("job %d starts and is not waiting to", d.Job)
 		}
+		if broken := w.exceeded(q.Spec, d.Claims); len(broken) > 0 {
+			t.Fatalf("job %d starts and exceeds %v\n%s", d.Job, broken, encode(d))
+		}
 		if err := w.book.Start(d, q.Spec); err != nil {
 			t.Fatalf("%v\n%s", err, encode(d))
 		}
@@ -125,12 +138,13 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 			t.Fatalf("job %d starts and is said to be infeasible: %v", d.Job, why)
 		}
 		delete(w.queue, d.Job)
+		w.oracle = nil
 	case sched.Wait:
 		q := w.queue[d.Job]
 		if q == nil || d.Why.Code == reason.None {
 			t.Fatalf("a word for nobody or of nothing: %+v", d)
 		}
-		if old := q.told; old.Code == d.Why.Code && old.Resource == d.Why.Resource && old.Job == d.Why.Job && old.Want == d.Why.Want {
+		if old := q.told; old.Code == d.Why.Code && old.Resource == d.Why.Resource && old.Job == d.Why.Job && old.Want == d.Why.Want && old.Holder == d.Why.Holder {
 			t.Fatalf("job %d is told twice that it waits for %+v", d.Job, d.Why)
 		}
 		q.told = d.Why
@@ -157,12 +171,13 @@ func (w *world) line() []*waiting {
 }
 
 func (w *world) check(t *rapid.T) {
+	w.oracle = nil
 	if err := w.core.Check(); err != nil {
 		t.Fatal(err)
 	}
 	var head *waiting
 	for _, q := range w.line() {
-		if w.book.FitsEmpty(q.Spec, false) {
+		if w.book.FitsEmpty(q.Spec, false) && !w.limited(t, q) {
 			head = q
 			break
 		}
@@ -178,7 +193,7 @@ func (w *world) check(t *rapid.T) {
 	}
 	for _, q := range w.line() {
 		ends := w.now + sched.Instant(q.Spec.TimeLimit)
-		if q != head && q.Spec.TimeLimit > 0 && (w.promised.At == 0 || ends <= w.promised.At) && w.book.Fits(q.Spec) {
+		if q != head && q.Spec.TimeLimit > 0 && (w.promised.At == 0 || ends <= w.promised.At) && w.book.Fits(q.Spec) && !w.limited(t, q) {
 			t.Fatalf("job %d fits, would end before the head starts, and was not started", q.Job)
 		}
 	}
@@ -258,6 +273,7 @@ func (w *world) submit(t *rapid.T) []sched.Event {
 		w.next++
 		w.submitted++
 		spec := schedtest.Spec(t)
+		schedtest.Whose(t, spec)
 		if why, fits := w.core.Feasible(spec), w.book.FitsEmpty(spec, true); (why == nil) != fits {
 			t.Fatalf("job %d: infeasible because of %v, and %v that an empty fleet takes it", w.next, why, fits)
 		}

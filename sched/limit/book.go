@@ -2,6 +2,7 @@ package limit
 
 import (
 	"container/heap"
+	"fmt"
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -145,11 +146,11 @@ func (b *Book) Blocked(r *Rules, needs []resource.Amount) int {
 	return -1
 }
 
-// BlockedSurely is Blocked for needs that are the least that the job may take: a
-// check that more might pass is left out.
-func (b *Book) BlockedSurely(r *Rules, needs []resource.Amount) int {
+// BlockedSurely is Blocked for needs that are the least that the job may take, unless
+// they are exact: a check that more might pass is left out.
+func (b *Book) BlockedSurely(r *Rules, needs []resource.Amount, exact bool) int {
 	for i := range r.Checks {
-		if c := &r.Checks[i]; (!c.low || c.fixed) && b.Exceeds(c, needs[i]) {
+		if c := &r.Checks[i]; (exact || c.Sure()) && b.Exceeds(c, needs[i]) {
 			return i
 		}
 	}
@@ -180,17 +181,66 @@ func (b *Book) Used(c *Check) resource.Amount {
 }
 
 // Crowds reports whether a job of one kind, if it started, would keep one of another
-// kind from passing its checks, which it passes now.
-func (b *Book) Crowds(r *Rules, u *Use, other *Rules, needs []resource.Amount) bool {
+// kind from passing its checks, which it passes now. What becomes less by itself is
+// left out.
+func (b *Book) Crowds(r *Rules, raises []resource.Amount, other *Rules, needs []resource.Amount) bool {
 	for i := range other.Checks {
 		c := &other.Checks[i]
-		for _, x := range r.charges {
-			if x.counter == c.Counter && needs[i] > c.Bound-b.Used(c).Add(u.amount(x.need, x.tres)) {
+		if c.Counter < 0 || c.need == overall {
+			continue
+		}
+		for k, x := range r.charges {
+			if x.counter == c.Counter && needs[i] > c.Bound-b.Used(c).Add(raises[k]) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// Raises returns by how much a job of that use raises each counter of its rules, in
+// dst if that is large enough.
+func (r *Rules) Raises(dst []resource.Amount, u *Use) []resource.Amount {
+	r.License(u)
+	dst = dst[:0]
+	for _, c := range r.charges {
+		dst = append(dst, u.amount(c.need, c.tres))
+	}
+	return dst
+}
+
+// Asks reports whether a check is about one node, and whether one is about a type of
+// device.
+func (r *Rules) Asks() (perNode, perType bool) {
+	for i := range r.Checks {
+		perNode = perNode || r.Checks[i].need == fullest
+		perType = perType || r.Checks[i].typed
+	}
+	return perNode, perType
+}
+
+// Sure reports whether a check that does not pass with the least that a job takes
+// does not pass with more either.
+func (c *Check) Sure() bool { return !c.low || c.fixed }
+
+// Timed lists the counters of what becomes less by itself.
+func (b *Book) Timed() []int32 { return b.timed }
+
+// Check adds up holds anew and reports a counter that is another.
+func (b *Book) Check(holds []*Hold) error {
+	anew := &Book{level: make([]resource.Amount, len(b.level)), rate: make([]resource.Amount, len(b.rate)), endless: make([]int32, len(b.endless)), now: b.now}
+	for _, h := range holds {
+		if over := !h.endless && h.until <= b.now; over != h.drained && h.place >= 0 {
+			return fmt.Errorf("a hold until %d is drained: %v, at %d", h.until, h.drained, b.now)
+		}
+		anew.raise(h, 1)
+	}
+	for c := range b.keys {
+		if b.level[c] != anew.level[c] || b.rate[c] != anew.rate[c] || b.endless[c] != anew.endless[c] {
+			return fmt.Errorf("counter %+v: level %d, rate %d, endless %d; what runs makes %d, %d, %d", b.keys[c], b.level[c], b.rate[c], b.endless[c], anew.level[c], anew.rate[c], anew.endless[c])
+		}
+	}
+	return nil
 }
 
 // Passes returns the second from which on a need passes a check if nothing starts and

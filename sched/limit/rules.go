@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -38,6 +39,7 @@ type Check struct {
 	tres    int
 	low     bool          // the job must have at least Bound
 	fixed   bool          // need does not depend on where it runs
+	typed   bool          // it is about a type of device
 	Why     reason.Reason // but for what depends on the job and the instant
 }
 
@@ -363,7 +365,8 @@ func (r *resolver) check(w what, n int, h holder, bound resource.Amount, qos boo
 	}
 	of := &limitOf[w]
 	name := r.Table.names[n]
-	c := Check{Counter: -1, spent: -1, Bound: bound, need: of.need, tres: n, low: w == least}
+	_, _, typed := strings.Cut(name, ":")
+	c := Check{Counter: -1, spent: -1, Bound: bound, need: of.need, tres: n, low: w == least, typed: typed}
 	word := words[w][qos][familyOf(name)]
 	c.Why = reason.Reason{Code: reason.Limited(word), Resource: name, Holder: h.String(), Most: int64(bound)}
 	if of.need == overall {

@@ -16,6 +16,8 @@ type Slow struct {
 	Policy  *account.Policy
 	Now     int64
 	Running []SlowJob
+
+	known []string // names, once they were asked for
 }
 
 // SlowJob is a running job: amounts by name.
@@ -288,7 +290,12 @@ func (c *slowly) broken(limit string, src source, name string) {
 }
 
 // names lists every name that a job or a limit has.
-func (c *slowly) names() []string { return newTable(c.Policy).names }
+func (c *slowly) names() []string {
+	if c.known == nil {
+		c.known = newTable(c.Policy).names
+	}
+	return c.known
+}
 
 func (c *slowly) place(name string) int { return slices.Index(fixedNames[:], name) }
 

@@ -1,0 +1,377 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/limit"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
+
+// limits binds sched/limit to the core: limits of accounts, QOS and partitions, and
+// licences (scheduling.md 1.4).
+//
+// A line is checked before anything is placed, with what its jobs take at least
+// (pre-select), and once more with the claims themselves where these decide how much
+// it is: whole nodes, types of device that it did not name (post-select). A line that
+// does not pass rests for the limit. It is in nobody's way then: it is no head, and
+// nothing is kept for it. It is looked at again when the counter at which it stopped
+// has fallen far enough, by an end or, where minutes are counted, by time. Where the
+// claims decided, every change of what is held may place it otherwise, so it is looked
+// at then.
+type limits struct {
+	book    *limit.Book // nil: there is no policy
+	use     limit.Use   // scratch
+	amounts []resource.Amount
+	waiting [][]*line // by counter
+	loose   []*line   // stopped by their claims
+	moves   uint64    // raised when something is held or released
+	due     Instant   // when time may let a line pass; 0: it does not
+}
+
+// allowance is what limits say of a line.
+type allowance struct {
+	needs  []resource.Amount // by check: what a job takes at least
+	raises []resource.Amount // by counter that it raises: the same
+	exact  bool              // that is what it takes, wherever it runs
+	check  int32             // at which it stopped; meaningful while it rests for the limit
+	listed int32             // counter in whose list it waits; -1: none
+	moves  uint64            // limits.moves + 1 when its claims did not pass; 0: these were not the reason
+	took   resource.Amount   // what the claims needed of the check, then
+}
+
+// regulate begins to count by a policy.
+func (c *Core) regulate(p *account.Policy) {
+	c.limits = limits{}
+	if p != nil {
+		c.limits.book = limit.New(p, seconds(c.now))
+	}
+}
+
+// rulesOf resolves the limits for terms.
+func (c *Core) rulesOf(key termsKey) *limit.Rules {
+	if c.limits.book == nil {
+		return nil
+	}
+	return c.limits.book.Rules(limit.Key{Account: key.account, User: key.user, QOS: key.qos, Partition: key.partition, Licenses: key.licenses})
+}
+
+// allot works out what a line's jobs need at least.
+func (c *Core) allot(l *line) {
+	r := l.key.terms.rules
+	if r == nil || len(r.Checks) == 0 && !r.Charges() {
+		return
+	}
+	u := &c.limits.use
+	c.limits.book.Table.Clear(u)
+	u.Seconds, u.Endless = seconds(Instant(l.limit)+999_999_999), l.limit <= 0
+	leastUse(c.limits.book.Table, u, l.key.shape)
+	l.needs = r.Needs(nil, u)
+	l.raises = r.Raises(nil, u)
+	l.exact = exact(r, l.key.shape)
+	l.listed = -1
+}
+
+// leastUse adds what a shape takes wherever it is placed.
+func leastUse(t *limit.Table, u *limit.Use, shape *class.Shape) {
+	nodes := 0
+	for i := range shape.Groups {
+		g := &shape.Groups[i]
+		t.Least(u, max(g.MinNodes-nodes, 0), g.All, g.One) // groups may share nodes
+		nodes = max(nodes, g.MinNodes)
+		tasks, each := g.Least, 0
+		switch {
+		case g.Each > 0:
+			tasks, each = g.Each*g.MinNodes, g.Each
+		case len(g.TotalDevices) == 0 && g.Least >= g.MinNodes:
+			each = 1
+		}
+		alone := 0
+		if len(shape.Groups) == 1 {
+			alone = 1
+		}
+		add := func(list []class.Need, all, one int) {
+			for _, d := range list {
+				a := resource.Amount(d.Share).Mul(d.Count)
+				t.LeastDevices(u, d.Kind, d.Type, a.Mul(all), a.Mul(one*alone))
+			}
+		}
+		add(g.BaseDevices, g.MinNodes, 1)
+		add(g.StepDevices, tasks, each)
+		add(g.TotalDevices, 1, 0)
+	}
+}
+
+// exact reports whether that is what it takes, for all that the rules ask about.
+func exact(r *limit.Rules, shape *class.Shape) bool {
+	if !place.Regular(shape) {
+		return false
+	}
+	g := &shape.Groups[0]
+	one := g.MinNodes == 1 && (g.MaxNodes == 1 || g.Want == 1)
+	perNode, perType := r.Asks()
+	untyped := func(d class.Need) bool { return d.Type == "" }
+	switch {
+	case g.Whole, g.AllMemory, perNode && !one:
+		return false
+	case g.MaxNodes != g.MinNodes && !one: // it may take more nodes
+		return false
+	case perType && (slices.ContainsFunc(g.BaseDevices, untyped) || slices.ContainsFunc(g.StepDevices, untyped)):
+		return false
+	}
+	return true
+}
+
+// usage is what claims take.
+func (c *Core) usage(claims []fleet.Claim) *limit.Use {
+	u := &c.limits.use
+	c.limits.book.Table.Clear(u)
+	c.limits.book.Table.Claims(u, claims, func(name string) *fleet.Node {
+		if pos := c.table.Find(name); pos >= 0 {
+			return &c.table.Node(pos).Node
+		}
+		return nil
+	})
+	return u
+}
+
+// limited says which limit a line's jobs do not pass whatever is free.
+func (p *pass) limited(l *line) (rest, reason.Reason) {
+	if l.needs == nil {
+		return active, reason.Reason{}
+	}
+	i := p.limits.book.BlockedSurely(l.key.terms.rules, l.needs, l.exact)
+	if i < 0 {
+		return active, reason.Reason{}
+	}
+	l.check, l.moves = int32(i), 0
+	p.Core.wait(l)
+	return forLimit, p.limitReason(l, i, l.needs[i])
+}
+
+// permitted reports whether a line's first job may hold claims, and lets the line rest
+// if not.
+func (p *pass) permitted(l *line, claims []fleet.Claim) bool {
+	if l.needs == nil || l.exact {
+		return true
+	}
+	r := l.key.terms.rules
+	u := p.usage(claims)
+	u.Seconds, u.Endless = seconds(Instant(l.limit)+999_999_999), l.limit <= 0
+	p.limits.amounts = r.Needs(p.limits.amounts, u)
+	i := p.limits.book.Blocked(r, p.limits.amounts)
+	if i < 0 {
+		return true
+	}
+	l.moves, l.took = p.limits.moves+1, p.limits.amounts[i]
+	l.check = int32(i)
+	p.Core.wait(l)
+	p.heads.remove(l)
+	p.rest(l, forLimit, p.limitReason(l, i, l.took))
+	return false
+}
+
+func (c *Core) limitReason(l *line, i int, need resource.Amount) reason.Reason {
+	check := &l.key.terms.rules.Checks[i]
+	why := check.Why
+	why.Need, why.Used = int64(need), int64(c.limits.book.Used(check))
+	return why
+}
+
+// wait lists a line where it is found when it may pass.
+func (c *Core) wait(l *line) {
+	s := &c.limits
+	if l.moves != 0 {
+		s.loose = append(s.loose, l)
+		return
+	}
+	counter := l.key.terms.rules.Checks[l.check].Counter
+	if counter < 0 || l.listed == counter {
+		return // alone it does not pass, ever; or it stands there already
+	}
+	for len(s.waiting) <= int(counter) {
+		s.waiting = append(s.waiting, nil)
+	}
+	s.waiting[counter] = append(s.waiting[counter], l)
+	l.listed = counter
+}
+
+// allow wakes the lines that may pass now.
+func (p *pass) allow() {
+	s := &p.Core.limits
+	if s.book == nil {
+		return
+	}
+	for _, counter := range s.book.Fell() {
+		if int(counter) >= len(s.waiting) {
+			continue
+		}
+		s.waiting[counter] = slices.DeleteFunc(s.waiting[counter], func(l *line) bool {
+			switch {
+			case l.listed != counter:
+				return true // it went on to another list
+			case l.rest != forLimit || l.moves != 0 || l.members == 0:
+			case s.book.Exceeds(&l.key.terms.rules.Checks[l.check], l.needs[l.check]):
+				return false
+			default:
+				p.admit(l)
+			}
+			l.listed = -1
+			return true
+		})
+	}
+	loose := s.loose
+	s.loose = s.loose[:0]
+	for _, l := range loose {
+		switch {
+		case l.rest != forLimit || l.moves == 0 || l.members == 0:
+		case l.moves == s.moves+1 && s.book.Exceeds(&l.key.terms.rules.Checks[l.check], l.took):
+			s.loose = append(s.loose, l)
+		default:
+			p.admit(l)
+		}
+	}
+}
+
+// reopened reports whether the pass itself has changed what is held after the claims
+// of a line did not pass: these may be others now.
+func (p *pass) reopened() bool {
+	return slices.ContainsFunc(p.limits.loose, func(l *line) bool {
+		return l.rest == forLimit && l.moves != 0 && l.moves != p.limits.moves+1 && l.jobs.len() > 0
+	})
+}
+
+// crowds reports whether a job that outlasts the head's instant would take what the
+// head may have by its limits. Minutes become less by themselves and are left out.
+func (p *pass) crowds(l *line) bool {
+	if l.needs == nil {
+		return false
+	}
+	head := p.queued[p.plan.job].line
+	return head.needs != nil && p.limits.book.Crowds(l.key.terms.rules, l.raises, head.key.terms.rules, head.needs)
+}
+
+// advanceLimits goes on in time: minutes that running jobs may still use become less.
+func (c *Core) advanceLimits(now Instant) {
+	if s := &c.limits; s.book != nil {
+		s.book.Advance(seconds(now))
+		if s.due != 0 && s.due <= now {
+			c.dirty = true
+		}
+	}
+}
+
+// foreseeLimits finds when time may let a line pass.
+func (c *Core) foreseeLimits() {
+	s := &c.limits
+	if s.due = 0; s.book == nil {
+		return
+	}
+	for _, counter := range s.book.Timed() {
+		if int(counter) >= len(s.waiting) {
+			continue
+		}
+		for _, l := range s.waiting[counter] {
+			if l.rest != forLimit || l.listed != counter || l.members == 0 || l.moves != 0 {
+				continue
+			}
+			s.foresee(l, l.needs[l.check])
+		}
+	}
+	for _, l := range s.loose {
+		s.foresee(l, l.took)
+	}
+}
+
+func (s *limits) foresee(l *line, need resource.Amount) {
+	second := s.book.Passes(&l.key.terms.rules.Checks[l.check], need)
+	if at := Instant(second) * 1e9; second > 0 && (s.due == 0 || at < s.due) {
+		s.due = at
+	}
+}
+
+// meter counts what a run holds.
+func (c *Core) meter(r *run) {
+	s := &c.limits
+	if s.book == nil {
+		return
+	}
+	s.moves++
+	if r.terms.rules.Charges() {
+		u := c.usage(r.claims)
+		u.Seconds, u.Endless = 0, r.until == never
+		r.counted = s.book.Hold(r.terms.rules, u, seconds(r.until))
+	}
+}
+
+// unmeter takes it out again.
+func (c *Core) unmeter(r *run) {
+	if c.limits.book != nil {
+		c.limits.moves++
+	}
+	if r.counted != nil {
+		c.limits.book.Release(r.counted)
+		r.counted = nil
+	}
+}
+
+// remeter counts all runs anew: nodes are known, or others than before.
+func (c *Core) remeter() {
+	if c.limits.book == nil {
+		return
+	}
+	for _, r := range c.ends.all() {
+		c.unmeter(r)
+		c.meter(r)
+	}
+}
+
+// limitReasons lists every limit that a line's jobs do not pass now.
+func (c *Core) limitReasons(l *line) (out []reason.Reason) {
+	if l.needs == nil {
+		return nil
+	}
+	if l.rest == forLimit {
+		out = append(out, c.fresher(l))
+	}
+	for i := range l.key.terms.rules.Checks {
+		if l.rest == forLimit && i == int(l.check) {
+			continue
+		}
+		if check := &l.key.terms.rules.Checks[i]; (l.exact || check.Sure()) && c.limits.book.Exceeds(check, l.needs[i]) {
+			out = append(out, c.limitReason(l, i, l.needs[i]))
+		}
+	}
+	return out
+}
+
+// fresher is why a line rests, with what is used now.
+func (c *Core) fresher(l *line) reason.Reason {
+	why := l.why
+	why.Used = int64(c.limits.book.Used(&l.key.terms.rules.Checks[l.check]))
+	return why
+}
+
+// reserves reports whether something is kept for a job that has to wait (QOS flag
+// no_reserve, MinPrioThreshold).
+func (e *entry) reserves() bool {
+	r := e.line.key.terms.rules
+	return r == nil || !r.NoReserve && e.points() >= r.LeastPrio
+}
+
+// restAgain finds the check at which a line stopped by what its job was told.
+func (c *Core) restAgain(l *line) {
+	checks := l.key.terms.rules.Checks
+	i := slices.IndexFunc(checks, func(x limit.Check) bool {
+		return x.Why.Code == l.why.Code && x.Why.Holder == l.why.Holder && x.Why.Resource == l.why.Resource
+	})
+	l.check = int32(i)
+	if !l.exact && !checks[i].Sure() || !c.limits.book.Exceeds(&checks[i], l.needs[i]) {
+		l.moves, l.took = c.limits.moves+1, resource.Amount(l.why.Need)
+	}
+	c.wait(l)
+}
