@@ -36,26 +36,29 @@ func (p *pass) run() {
 		p.allow()
 		p.rouse()
 		p.keep()
-		for p.fill() && p.reconsider() {
+		p.fill()
+		for p.reconsider() {
+			p.fill()
 		}
 	}
 }
 
-// fill starts what may start and reports whether there is a job that cannot.
-func (p *pass) fill() bool {
-	head := p.advance()
+// fill starts what may start.
+func (p *pass) fill() {
+	head, at := p.advance()
 	if head == nil {
 		p.unplan()
-		return false
+		return
 	}
+	before := p.plan
 	p.reserve(head)
+	p.stand(head, at, &before)
 	p.rest(head.line, forRoom, p.missing(head.line))
 	if !p.cfg.NoBackfill {
 		p.pledge(head.line)
 		p.backfill()
 		p.unpledge()
 	}
-	return true
 }
 
 // rouse wakes the lines that rest for what has become free.
@@ -117,7 +120,7 @@ func (p *pass) keep() {
 	if e == nil || e.blocked {
 		return
 	}
-	if !p.ready(e.line) {
+	if e.line.jobs.first() != e && e.line.stake != nil && e.line.stake.queue.strict || !p.ready(e.line) {
 		return
 	}
 	claims := p.fit(e.line.kind)
@@ -130,10 +133,11 @@ func (p *pass) keep() {
 }
 
 // advance starts jobs in queue order up to the first that cannot start, which it
-// returns. Jobs that the fleet can never take, that a limit stops, or for which
-// nothing may be kept, are passed over.
-func (p *pass) advance() *entry {
+// returns, and where that stands. Jobs that the fleet can never take, that a limit
+// stops, or for which nothing may be kept, are passed over.
+func (p *pass) advance() (*entry, station) {
 	for len(p.heads) > 0 {
+		at := stationOf(p.heads[0].jobs.first())
 		l := p.turn(p.heads[0], leads)
 		if !p.ready(l) {
 			continue
@@ -141,7 +145,7 @@ func (p *pass) advance() *entry {
 		e := l.jobs.first()
 		claims := p.fit(l.kind)
 		if claims == nil && e.reserves() {
-			return e
+			return e, at
 		}
 		if claims == nil {
 			p.heads.remove(l)
@@ -154,7 +158,7 @@ func (p *pass) advance() *entry {
 		p.start(e, claims)
 		p.shaken = true // it may outlast the promised instant: it is before the head
 	}
-	return nil
+	return nil, station{}
 }
 
 // rest notes that a line's first job cannot start before something changes.

@@ -18,6 +18,7 @@ import (
 // nodes and devices where it has not.
 type reservation struct {
 	job     job.ID
+	station station // of a head with a quota
 	at      Instant // never: a job without a limit stands in the way
 	look    *outlook
 	nodes   []int32       // told to the head, if it has an outlook

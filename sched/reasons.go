@@ -82,7 +82,7 @@ func (c *Core) waits(now Instant) []Decision {
 	for _, l := range c.touched {
 		l.touched = false
 		first := l.jobs.first()
-		if old := l.leader; old != nil && old != first && !old.gone && !old.blocked {
+		if old := l.leader; old != nil && old != first && old.line == l && !old.gone && !old.blocked {
 			out = c.tell(old, now, c.ahead(old), out)
 		}
 		l.leader = first

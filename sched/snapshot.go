@@ -55,6 +55,7 @@ type Planned struct {
 	Counted bool          `json:"counted,omitempty"` // a number of nodes is kept, not named ones
 	Nodes   []string      `json:"nodes,omitempty"`
 	Claims  []fleet.Claim `json:"claims,omitempty"`
+	Station station       `json:"station,omitzero"` // where it stands, if it has a quota
 }
 
 // LineMemory is what is known of a line of jobs that are alike.
@@ -99,7 +100,7 @@ func (c *Core) Snapshot() *Snapshot {
 // memory copies what does not follow from events; member names a job of each line.
 func (c *Core) memory(member map[*line]job.ID) Memory {
 	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, Ranks: c.rankMemory()}
-	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims}
+	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims, Station: c.plan.station}
 	for _, pos := range c.plan.nodes {
 		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Node(int(pos)).Name)
 	}
@@ -156,7 +157,7 @@ func (c *Core) requeue(w *Waiting) {
 
 // remember sets what does not follow from events.
 func (c *Core) remember(m *Memory) {
-	c.plan = reservation{job: m.Plan.Job, at: m.Plan.At, claims: m.Plan.Claims, version: 1}
+	c.plan = reservation{job: m.Plan.Job, at: m.Plan.At, claims: m.Plan.Claims, station: m.Plan.Station, version: 1}
 	for _, l := range c.lines {
 		l.leader = l.jobs.first()
 		if l.leader != nil {

@@ -1,9 +1,11 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/quota"
@@ -20,6 +22,9 @@ import (
 // turn returns the line that is looked at in the place of one, out of those for which
 // in holds.
 func (p *pass) turn(l *line, in func(*line) bool) *line {
+	if holder := p.holder(l); holder != nil && in(holder) {
+		return holder
+	}
 	if l.stake == nil {
 		return l
 	}
@@ -28,9 +33,6 @@ func (p *pass) turn(l *line, in func(*line) bool) *line {
 		x := first(q, in)
 		if x == nil {
 			continue
-		}
-		if p.plan.job != 0 && x.jobs.first().id == p.plan.job {
-			return x
 		}
 		if q.strict && p.leader(q) != x {
 			return x // it rests
@@ -53,6 +55,51 @@ func (p *pass) turn(l *line, in func(*line) bool) *line {
 	return lines[p.quotas.First(entries)]
 }
 
+// station is a place in the queue. A job whose tree gave it the turn of another one
+// stands where that one stood, and it stays there once it was promised a start: else
+// the promise would be taken back when the other one starts.
+type station struct {
+	Job      job.ID // 0: none
+	Tier     int32
+	Priority int64
+	At       Instant
+}
+
+func stationOf(e *entry) station {
+	return station{e.id, e.line.key.terms.tier, e.priority, e.at}
+}
+
+func (s station) compare(o station) int {
+	return cmp.Or(cmp.Compare(o.Tier, s.Tier), cmp.Compare(o.Priority, s.Priority), cmp.Compare(s.At, o.At), cmp.Compare(s.Job, o.Job))
+}
+
+// holder is the line whose first job has a reservation, if it still goes first in its
+// queue and no job stands before its station; nil: there is none.
+func (p *pass) holder(top *line) *line {
+	e := p.queued[p.plan.job]
+	if e == nil || e.blocked || p.plan.station.Job == 0 || p.plan.station.compare(stationOf(top.jobs.first())) > 0 {
+		return nil
+	}
+	if e.line.stake == nil || e.line.jobs.first() != e || first(e.line.stake.queue, leads) != e.line {
+		return nil
+	}
+	return e.line
+}
+
+// stand notes where the head stands that has the reservation now; before is the
+// reservation that there was.
+func (p *pass) stand(head *entry, at station, before *reservation) {
+	if head.line.stake == nil {
+		return
+	}
+	if before.job == head.id && before.station.Job != 0 && before.station.compare(at) < 0 {
+		at = before.station
+	}
+	p.plan.station = at
+}
+
+func hasJobs(l *line) bool { return l.jobs.len() > 0 }
+
 // first returns the line of a queue whose first job goes first, out of those for
 // which in holds.
 func first(q *queue, in func(*line) bool) *line {
@@ -74,7 +121,7 @@ func ordered(l *line) bool { return l.spot >= 0 }
 // leader is the line of a queue before all its others, but for those that the fleet
 // can never take.
 func (c *Core) leader(q *queue) *line {
-	return first(q, func(l *line) bool { return l.jobs.len() > 0 && l.rest != forFleet })
+	return first(q, func(l *line) bool { return hasJobs(l) && l.rest != forFleet })
 }
 
 // quota says what a line's quota has against its first job, and settles on which
@@ -229,7 +276,7 @@ func (p *pass) retry() (again bool) {
 
 // rally lets the lines of a strict queue go on that another one stood before.
 func (c *Core) rally(q *queue) {
-	if !q.strict {
+	if !q.strict || c.quotas == nil {
 		return
 	}
 	for _, l := range q.lines {

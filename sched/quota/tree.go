@@ -136,7 +136,7 @@ func (t *Tree) arrange(accounts []account.Account) error {
 		n.own = id
 		t.nodes, t.Names = append(t.nodes, n), append(t.Names, a.Name)
 		children := below[a.Name]
-		if a.Quota != nil && len(a.Quota.Flavors) > 0 && slices.ContainsFunc(children, counts) {
+		if a.Quota != nil && slices.ContainsFunc(children, counts) {
 			t.nodes[id].own = int32(len(t.nodes))
 			t.nodes[id].children = []int32{t.nodes[id].own}
 			t.nodes = append(t.nodes, node{parent: id, root: n.root, own: t.nodes[id].own, weight: unit, rules: n.rules})

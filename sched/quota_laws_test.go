@@ -1,0 +1,331 @@
+package sched_test
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/quota"
+	"github.com/coxswain-sched/coxswain/sched/schedtest"
+)
+
+// quotaWorld drives a core with quotas and counts beside it what is held of them.
+type quotaWorld struct {
+	core    *sched.Core
+	policy  *account.Policy
+	book    *schedtest.Book
+	flavors map[job.ID][]string // of what runs
+	now     sched.Instant
+	queue   map[job.ID]*waiting
+	next    job.ID
+	log     []entry
+}
+
+func newQuotaWorld(t *rapid.T) *quotaWorld {
+	w := &quotaWorld{
+		core: sched.New(sched.Config{}), book: schedtest.NewBook(), flavors: map[job.ID][]string{},
+		queue: map[job.ID]*waiting{}, now: sched.Instant(time.Hour),
+	}
+	events := []sched.Event{sched.PolicySet{Policy: drawQuotas(t)}}
+	for _, n := range schedtest.Nodes(t) {
+		events = append(events, sched.NodeSet{Node: n})
+	}
+	w.step(t, events...)
+	return w
+}
+
+func drawQuotas(t *rapid.T) *account.Policy {
+	p := &account.Policy{}
+	p.Flavors, p.Accounts = schedtest.Quotas(t)
+	return p
+}
+
+func (w *quotaWorld) step(t *rapid.T, events ...sched.Event) {
+	for _, e := range events {
+		w.apply(e)
+	}
+	out := w.core.Step(w.now, events...)
+	w.log = append(w.log, entry{w.now, events, encode(out)})
+	for _, d := range out {
+		w.decide(t, d)
+	}
+	w.check(t)
+}
+
+func (w *quotaWorld) apply(e sched.Event) {
+	switch e := e.(type) {
+	case sched.NodeSet:
+		w.book.Nodes[e.Node.Name] = e.Node
+	case sched.NodeRemoved:
+		delete(w.book.Nodes, e.Name)
+	case sched.PolicySet:
+		w.policy = e.Policy
+	case sched.Submitted:
+		old := w.queue[e.Job]
+		w.queue[e.Job] = &waiting{Submitted: e}
+		if old != nil {
+			w.queue[e.Job].told = old.told
+		}
+	case sched.Withdrawn:
+		delete(w.queue, e.Job)
+	case sched.Blocked:
+		w.queue[e.Job].blocked = true
+	case sched.Unblocked:
+		w.queue[e.Job].blocked = false
+	case sched.Released:
+		delete(w.book.Held, e.Job)
+		delete(w.flavors, e.Job)
+	}
+}
+
+// counts is what is held of the quotas, counted anew.
+func (w *quotaWorld) counts(t *rapid.T) *quota.State {
+	tree, err := quota.New(w.policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tree == nil {
+		return nil
+	}
+	s := tree.NewState()
+	for id, h := range w.book.Held {
+		if n := w.queueOf(tree, h.Spec); n != quota.None {
+			s.Add(n, w.charges(tree, n, h.Claims, w.flavors[id]))
+		}
+	}
+	return s
+}
+
+func (w *quotaWorld) queueOf(tree *quota.Tree, spec *job.Spec) int32 {
+	for name := spec.Account; name != ""; {
+		if n := tree.Find(name); n != quota.None {
+			return n
+		}
+		i := slices.IndexFunc(w.policy.Accounts, func(a account.Account) bool { return a.Name == name })
+		if i < 0 {
+			break
+		}
+		name = w.policy.Accounts[i].Parent
+	}
+	return quota.None
+}
+
+// charges reads off claims what they count for: each resource that the account's
+// quota has, in the flavour of the job that has it.
+func (w *quotaWorld) charges(tree *quota.Tree, n int32, claims []fleet.Claim, flavors []string) (out []quota.Charge) {
+	for fr, x := range tree.FRs {
+		of := slices.IndexFunc(tree.Rules(n).Flavors, func(f account.FlavorQuota) bool { return f.Flavor == tree.Flavors[x.Flavor].Name })
+		if of < 0 || !slices.Contains(flavors, tree.Flavors[x.Flavor].Name) ||
+			!slices.ContainsFunc(tree.Rules(n).Flavors[of].Resources, func(r account.ResourceQuota) bool { return r.Name == tree.Resources[x.Resource] }) {
+			continue
+		}
+		sum := resource.Amount(0)
+		for _, c := range claims {
+			if tree.Resources[x.Resource] == "cpu" {
+				sum += c.Take.CPU
+				continue
+			}
+			for _, d := range c.Devices {
+				sum += resource.Amount(d.Share)
+			}
+		}
+		if sum > 0 {
+			out = append(out, quota.Charge{FR: int32(fr), Amount: sum})
+		}
+	}
+	return out
+}
+
+func (w *quotaWorld) decide(t *rapid.T, d sched.Decision) {
+	switch d := d.(type) {
+	case sched.Start:
+		q := w.queue[d.Job]
+		if q == nil || q.blocked {
+			t.Fatalf("job %d starts and is not waiting to", d.Job)
+		}
+		if s := w.counts(t); s != nil {
+			w.allowed(t, s, d, q)
+		}
+		if err := w.book.Start(d, q.Spec); err != nil {
+			t.Fatalf("%v\n%s", err, encode(d))
+		}
+		delete(w.queue, d.Job)
+		w.flavors[d.Job] = d.Flavors
+	case sched.Wait:
+		q := w.queue[d.Job]
+		if q == nil || d.Why.Code == reason.None {
+			t.Fatalf("a word for nobody or of nothing: %+v", d)
+		}
+		q.told = d.Why
+	}
+}
+
+// allowed checks what the quotas say of a start.
+func (w *quotaWorld) allowed(t *rapid.T, s *quota.State, d sched.Start, q *waiting) {
+	n := w.queueOf(s.Tree, q.Spec)
+	if n == quota.None {
+		return
+	}
+	charges := w.charges(s.Tree, n, d.Claims, d.Flavors)
+	if !s.Fits(n, charges) {
+		t.Fatalf("job %d starts in %v and takes %v of account %s, which has not so much", d.Job, d.Flavors, charges, q.Spec.Account)
+	}
+	for _, name := range d.Flavors {
+		i := slices.IndexFunc(w.policy.Flavors, func(f account.Flavor) bool { return f.Name == name })
+		for _, c := range d.Claims {
+			for _, x := range w.policy.Flavors[i].Features {
+				if !slices.Contains(w.book.Nodes[c.Node].Features, x) {
+					t.Fatalf("job %d starts in flavor %s on node %s, which is none", d.Job, name, c.Node)
+				}
+			}
+		}
+	}
+	if !s.Strict(n) {
+		return
+	}
+	for _, o := range w.queue {
+		if o.Job != d.Job && !o.blocked && w.queueOf(s.Tree, o.Spec) == n && before(o, q) && w.book.FitsEmpty(o.Spec, false) {
+			t.Fatalf("job %d starts before job %d, which is before it in the strict queue of %s\n%s\n%s", d.Job, o.Job, s.Names[n], w.log[len(w.log)-1].out, encode([]any{w.policy, w.book, o, q}))
+		}
+	}
+}
+
+func before(a, b *waiting) bool {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.At, b.At), cmp.Compare(a.Job, b.Job)) < 0
+}
+
+func (w *quotaWorld) check(t *rapid.T) {
+	if err := w.core.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for id, q := range w.queue {
+		if all := w.core.Reasons(w.now, id); len(all) == 0 || q.told.Code == reason.None {
+			t.Fatalf("job %d waits without a reason (%v, told %v)", id, all, q.told)
+		}
+	}
+	if out := w.core.Recheck(w.now); len(out) > 0 {
+		t.Fatalf("a second look at the same state decides %s\n%s\n%s", encode(out), w.log[len(w.log)-1].out, encode([]any{w.policy, w.book, w.queue}))
+	}
+}
+
+func (w *quotaWorld) submit(t *rapid.T) (out []sched.Event) {
+	for range rapid.IntRange(1, 3).Draw(t, "jobs") {
+		w.next++
+		spec := schedtest.Spec(t)
+		spec.TimeLimit = time.Duration(rapid.IntRange(1, 20).Draw(t, "limit")) * time.Second
+		spec.Account = rapid.SampledFrom([]string{"", "q0", "q0", "q1", "q1", "q2", "q2", "q3", "q4", "q5"}).Draw(t, "account")
+		out = append(out, sched.Submitted{Job: w.next, Spec: spec, At: w.now, Priority: int64(rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "priority"))})
+	}
+	return out
+}
+
+func (w *quotaWorld) release(t *rapid.T) []sched.Event {
+	if id, ok := some(t, w.book.Held, "ends"); ok {
+		return []sched.Event{sched.Released{Job: id}}
+	}
+	return nil
+}
+
+// restart puts a new core in the place of the old one and tells it the state.
+func (w *quotaWorld) restart(t *rapid.T) {
+	var events []sched.Event
+	for _, n := range w.book.Nodes {
+		events = append(events, sched.NodeSet{Node: n})
+	}
+	events = append(events, sched.PolicySet{Policy: w.policy})
+	for id, h := range w.book.Held {
+		events = append(events, sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until, Flavors: w.flavors[id]})
+	}
+	for id, q := range w.queue {
+		q.told = reason.Reason{}
+		events = append(events, q.Submitted)
+		if q.blocked {
+			events = append(events, sched.Blocked{Job: id, Why: reason.Reason{Code: reason.HeldUser}})
+		}
+	}
+	w.core, w.log = sched.New(sched.Config{}), nil
+	w.step(t, events...)
+}
+
+// replay gives the same events to a new core.
+func (w *quotaWorld) replay(t *rapid.T) {
+	c := sched.New(sched.Config{})
+	for i, e := range w.log {
+		if out := encode(c.Step(e.now, e.events...)); !bytes.Equal(out, e.out) {
+			t.Fatalf("step %d decided\n%s\nand when replayed\n%s", i, e.out, out)
+		}
+	}
+}
+
+// TestQuotaLaws lets anything happen in any order under random trees of quotas and
+// checks after every step:
+//
+//   - no start takes more than its account may hold or borrow, counted anew from the
+//     claims of all that runs;
+//   - a job runs on nodes of the flavours that it is counted in;
+//   - nothing of a strict queue passes its first job that the fleet could take;
+//   - every wait has a reason;
+//   - a second look at the state with nothing remembered starts nothing and plans
+//     nothing else;
+//   - the core's own invariants.
+//
+// The same events give a new core the same decisions.
+func TestQuotaLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newQuotaWorld(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"submit":         func(t *rapid.T) { w.step(t, w.submit(t)...) },
+			"submit more":    func(t *rapid.T) { w.step(t, w.submit(t)...) },
+			"end":            func(t *rapid.T) { w.step(t, w.release(t)...) },
+			"end and submit": func(t *rapid.T) { w.step(t, append(w.release(t), w.submit(t)...)...) },
+			"time": func(t *rapid.T) {
+				w.now += sched.Instant(rapid.IntRange(1, 5).Draw(t, "seconds")) * sched.Instant(time.Second)
+				w.step(t)
+			},
+			"block": func(t *rapid.T) {
+				if id, ok := some(t, w.queue, "job"); ok {
+					w.step(t, sched.Blocked{Job: id, Why: reason.Reason{Code: reason.HeldUser}})
+				}
+			},
+			"unblock": func(t *rapid.T) {
+				if id, ok := some(t, w.queue, "job"); ok {
+					w.step(t, sched.Unblocked{Job: id})
+				}
+			},
+			"withdraw": func(t *rapid.T) {
+				if id, ok := some(t, w.queue, "job"); ok {
+					w.step(t, sched.Withdrawn{Job: id})
+				}
+			},
+			"priority": func(t *rapid.T) {
+				if id, ok := some(t, w.queue, "job"); ok {
+					s := w.queue[id].Submitted
+					s.Priority++
+					w.step(t, s)
+				}
+			},
+			"policy": func(t *rapid.T) {
+				if rapid.IntRange(0, 3).Draw(t, "other") == 0 {
+					w.step(t, sched.PolicySet{Policy: drawQuotas(t)})
+				}
+			},
+			"node": func(t *rapid.T) {
+				n := w.book.Nodes["n1"]
+				n.State = rapid.SampledFrom([]fleet.NodeState{fleet.Up, fleet.Down}).Draw(t, "state")
+				w.step(t, sched.NodeSet{Node: n})
+			},
+			"restart": w.restart,
+		})
+		w.replay(t)
+	})
+}
