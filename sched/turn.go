@@ -66,7 +66,7 @@ type station struct {
 }
 
 func stationOf(e *entry) station {
-	return station{e.id, e.line.key.terms.tier, e.priority, e.at}
+	return station{e.id, e.line.key.terms.tier, e.points(), e.at}
 }
 
 func (s station) compare(o station) int {

@@ -3,10 +3,12 @@ package schedtest
 import (
 	"bufio"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -23,7 +25,12 @@ import (
 //	node NAME [cpus=8] [mem=64] [gpus=0] [type=h100] [mig=PROFILE] [links=pairs]
 //	     [features=a,b] [parts=p,q] [path=spine/leaf] [state=down] [foreign=INDEX]
 //	remove NAME            the node is reported no longer
-//	submit ID[-ID] [prio=0] [limit=1h] [part=p,q] GROUP [: GROUP]…
+//	flavor NAME [features=a,b] [type=h100]
+//	account NAME [in=PARENT] [strict] [weight=1] [fair[=final,initial]] [within=WHOM]
+//	        [reclaim=WHOM] [borrowing=WHOM] [max-priority=0] [when-borrow=next]
+//	        [when-preempt=stop] [prefer=preempt] [FLAVOR:RESOURCE=NOMINAL[+BORROW][-LEND],…]…
+//	                       an account with a quota: account.Quota says what the words mean
+//	submit ID[-ID] [prio=0] [limit=1h] [part=p,q] [account=a] GROUP [: GROUP]…
 //	    GROUP: [nodes=2|1-3] [tasks=4|2-4] [per-node=2] [cpus=1] [mem=1] [gpus=1]
 //	           [node-gpus=8] [total-gpus=8] [type=h100] [profile=1g] [share=500]
 //	           [on=a1,a2] [not=a3] [want=x|y|[x|y]] [exclusive] [contiguous] [allmem]
@@ -66,6 +73,8 @@ func Transcript(text string) (string, error) {
 
 type runner struct {
 	core   *sched.Core
+	policy *account.Policy // as it will be; nil: none
+	told   bool            // the core knows it
 	now    time.Duration
 	events []sched.Event
 	asks   []func() string // after the step
@@ -85,6 +94,10 @@ func (r *runner) command(line string) error {
 	switch verb {
 	case "node":
 		err = r.node(args)
+	case "flavor":
+		err = r.flavor(args)
+	case "account":
+		err = r.account(args)
 	case "remove":
 		r.add(sched.NodeRemoved{Name: args[0]})
 	case "submit":
@@ -154,10 +167,16 @@ func list(all []reason.Reason, none string) string {
 
 func (r *runner) step() string {
 	var b strings.Builder
+	if r.policy != nil && !r.told {
+		p := *r.policy
+		p.Flavors, p.Accounts = slices.Clone(p.Flavors), slices.Clone(p.Accounts)
+		r.events = append([]sched.Event{sched.PolicySet{Policy: &p}}, r.events...)
+		r.told = true
+	}
 	for _, d := range r.core.Step(sched.Instant(r.now), r.events...) {
 		switch d := d.(type) {
 		case sched.Start:
-			fmt.Fprintf(&b, "start %d: %s%s\n", d.Job, claims(d.Claims), until(" until ", d.Until))
+			fmt.Fprintf(&b, "start %d: %s%s\n", d.Job, claims(d.Claims), in(d.Flavors)+until(" until ", d.Until))
 		case sched.Wait:
 			fmt.Fprintf(&b, "wait %d: %s\n", d.Job, d.Why)
 		case sched.Promise:
@@ -177,6 +196,13 @@ func (r *runner) step() string {
 	}
 	r.events, r.asks = nil, nil
 	return b.String()
+}
+
+func in(flavors []string) string {
+	if len(flavors) == 0 {
+		return ""
+	}
+	return " in " + strings.Join(flavors, ",")
 }
 
 func until(word string, t sched.Instant) string {
@@ -316,6 +342,8 @@ func parseSpec(args []string) (*job.Spec, int64, error) {
 			prio, err = strconv.Atoi(value)
 		case "limit":
 			s.TimeLimit, err = time.ParseDuration(value)
+		case "account":
+			s.Account = value
 		case "part":
 			s.Partitions = strings.Split(value, ",")
 		default:

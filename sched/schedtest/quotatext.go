@@ -1,0 +1,147 @@
+package schedtest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// flavor reads "NAME [features=a,b] [type=h100]".
+func (r *runner) flavor(args []string) error {
+	f := account.Flavor{Name: args[0]}
+	for _, a := range args[1:] {
+		key, value, _ := strings.Cut(a, "=")
+		switch key {
+		case "features":
+			f.Features = strings.Split(value, ",")
+		case "type":
+			f.GPUType = value
+		default:
+			return fmt.Errorf("a flavor has no %s", key)
+		}
+	}
+	r.rules().Flavors = append(r.rules().Flavors, f)
+	return nil
+}
+
+// account reads "NAME [in=PARENT] [OPTION[=VALUE]]… [FLAVOR:RESOURCE=NOMINAL[+BORROW][-LEND],…]…"
+// and replaces the account of that name, if there is one.
+func (r *runner) account(args []string) error {
+	a := account.Account{Name: args[0], Quota: &account.Quota{}}
+	for _, word := range args[1:] {
+		if err := option(&a, word); err != nil {
+			return err
+		}
+	}
+	p := r.rules()
+	for i := range p.Accounts {
+		if p.Accounts[i].Name == a.Name {
+			p.Accounts[i] = a
+			return nil
+		}
+	}
+	p.Accounts = append(p.Accounts, a)
+	return nil
+}
+
+func option(a *account.Account, word string) error {
+	q := a.Quota
+	if flavor, amounts, ok := strings.Cut(word, ":"); ok {
+		x, err := amountsOf(flavor, amounts)
+		q.Flavors = append(q.Flavors, x)
+		return err
+	}
+	key, value, _ := strings.Cut(word, "=")
+	var err error
+	switch key {
+	case "in":
+		a.Parent = value
+	case "strict":
+		q.Order = account.Strict
+	case "fair":
+		q.Fair = true
+		for _, s := range strings.Split(value, ",") {
+			if s != "" {
+				q.Strategies = append(q.Strategies, account.Strategy(s+"-share"))
+			}
+		}
+	case "weight":
+		q.Weight = new(float64)
+		*q.Weight, err = strconv.ParseFloat(value, 64)
+	case "when-borrow":
+		q.Borrow = account.FallOver(value)
+	case "when-preempt":
+		q.Preempt = account.FallOver(value)
+	case "prefer":
+		q.Prefer = account.Preference(value)
+	case "within":
+		q.Within = account.Victims(value)
+	case "reclaim":
+		q.Reclaim = account.Victims(value)
+	case "borrowing":
+		q.Borrowing = account.Victims(value)
+	case "max-priority":
+		q.MaxPriority = new(int64)
+		*q.MaxPriority, err = strconv.ParseInt(value, 10, 64)
+	default:
+		return fmt.Errorf("an account has no %s", key)
+	}
+	return err
+}
+
+// amountsOf reads "RESOURCE=NOMINAL[+BORROW][-LEND],…", devices and CPUs by number,
+// memory in GiB.
+func amountsOf(flavor, text string) (account.FlavorQuota, error) {
+	out := account.FlavorQuota{Flavor: flavor}
+	for _, part := range strings.Split(text, ",") {
+		name, amounts, _ := strings.Cut(part, "=")
+		unit := unitOf(name)
+		x := account.ResourceQuota{Name: name}
+		amounts, lend, lends := strings.Cut(amounts, "-")
+		nominal, borrow, borrows := strings.Cut(amounts, "+")
+		for _, n := range []struct {
+			text  string
+			given bool
+			to    **resource.Amount
+		}{{borrow, borrows, &x.Borrow}, {lend, lends, &x.Lend}} {
+			if n.given {
+				a, err := strconv.Atoi(n.text)
+				if err != nil {
+					return out, err
+				}
+				*n.to = new(resource.Amount)
+				**n.to = unit.Mul(a)
+			}
+		}
+		n, err := strconv.Atoi(nominal)
+		if err != nil {
+			return out, err
+		}
+		x.Nominal = unit.Mul(n)
+		out.Resources = append(out.Resources, x)
+	}
+	return out, nil
+}
+
+// unitOf is how many of the units of account.TRES one of a resource is.
+func unitOf(name string) resource.Amount {
+	switch name {
+	case "cpu", "gpu":
+		return 1000
+	case "memory", "disk":
+		return resource.GiB
+	}
+	return 1
+}
+
+// rules is the policy that the core is told before the next step.
+func (r *runner) rules() *account.Policy {
+	if r.policy == nil {
+		r.policy = &account.Policy{}
+	}
+	r.told = false
+	return r.policy
+}
