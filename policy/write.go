@@ -149,7 +149,7 @@ func flowOf(f field, v reflect.Value, of string) (string, bool) {
 	case reflect.Bool:
 		return strconv.FormatBool(v.Bool()), true
 	case reflect.Float64:
-		return strconv.FormatFloat(v.Float(), 'g', -1, 64), true
+		return strconv.FormatFloat(v.Float(), 'f', -1, 64), true
 	case reflect.Struct:
 		return flowStruct(v, of)
 	case reflect.Map:
@@ -246,7 +246,7 @@ func quote(s string) string {
 			letter = true
 		case r >= '0' && r <= '9' || r == '_' || r == '/':
 		case i > 0 && (r == '-' || r == '.' || r == '@' || r == '+'):
-		case i > 0 && i+1 < len(s) && (r == ':' || r == ' ') && s[i+1] != ' ':
+		case i > 0 && i+1 < len(s) && r == ' ' && s[i+1] != ' ':
 		default:
 			plain = false
 		}

@@ -37,7 +37,7 @@ accounts:
   - name: nlp
     parent: lab
     shares: 30
-    limits: {group: {cpu: 64, memory: 1536GiB, gpu: 8, gpu:h100: 4}, wall: 36h}
+    limits: {group: {cpu: 64, memory: 1536GiB, gpu: 8, "gpu:h100": 4}, wall: 36h}
     users: [anna, ben]
   - {name: vision, parent: lab, users: [carla]}
 qos:
