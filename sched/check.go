@@ -12,7 +12,7 @@ import (
 // Check recomputes the invariants of the core and returns the first that does
 // not hold. It is for tests and for a build that pays for it.
 func (c *Core) Check() error {
-	for _, check := range []func() error{c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkRest, c.checkPlan, c.checkLimits} {
+	for _, check := range []func() error{c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkRest, c.checkPlan, c.checkLimits, c.checkSlots} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (c *Core) checkLines() error {
 }
 
 func (c *Core) checkPlan() error {
-	if c.plan.job == 0 || c.dirty {
+	if c.plan.job == 0 || c.dirty || c.wasNamed {
 		return nil
 	}
 	if e := c.queued[c.plan.job]; e == nil || e.blocked {
@@ -188,4 +188,41 @@ func (c *Core) checkLimits() error {
 		}
 	}
 	return c.limits.book.Check(want)
+}
+
+// checkSlots looks at what is planned by name: for whom, and that all of it can be
+// kept.
+func (c *Core) checkSlots() error {
+	if c.dirty {
+		return nil
+	}
+	if !c.byName() {
+		if len(c.slots) > 0 {
+			return fmt.Errorf("%d jobs have slots and nothing is planned by name", len(c.slots))
+		}
+		return nil
+	}
+	p := pass{Core: c, now: c.passed}
+	it := p.front()
+	for i := 0; ; i++ {
+		e := it.next()
+		if e == nil {
+			if i != len(c.slots) {
+				return fmt.Errorf("%d jobs have slots, %d should", len(c.slots), i)
+			}
+			return nil
+		}
+		if i >= len(c.slots) || c.slots[i].e != e || e.slot != c.slots[i] {
+			return fmt.Errorf("job %d is number %d of the queue and has no slot", e.id, i)
+		}
+		s := e.slot
+		if s.at == never {
+			continue
+		}
+		c.uproot(s)
+		if !p.holds(s) {
+			return fmt.Errorf("what is planned for job %d at %d is not free", e.id, s.at)
+		}
+		c.root(s)
+	}
 }

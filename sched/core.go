@@ -68,6 +68,12 @@ type Core struct {
 	plan     reservation
 	promised Promise // what the head was told last
 
+	slots     []*slot   // planned by name, in queue order
+	passed    Instant   // when the last pass was made
+	sweeps    uint64    // of the plan
+	wasNamed  bool      // the last pass planned by name
+	retracted []Promise // to jobs whose slots were taken away
+
 	fleet    uint64  // raised when the fleet changed
 	refitted bool    // the fleet has changed and settle is due
 	freed    []int32 // nodes on which something became free since the last pass
@@ -89,6 +95,7 @@ type entry struct {
 	id       job.ID
 	spec     *job.Spec
 	line     *line
+	slot     *slot // nil: nothing is planned for it by name
 	priority int64
 	at       Instant
 	eligible int64          // second since when it may be considered; 0: it may not
@@ -127,7 +134,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 	if !c.dirty {
 		return out
 	}
-	c.dirty = false
+	c.dirty, c.passed = false, now
 	c.settle()
 	p := pass{Core: c, now: now, moves: maxMoves}
 	p.run()

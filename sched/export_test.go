@@ -1,6 +1,12 @@
 package sched
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/index"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
 
 // Recheck forgets everything that the core remembers about jobs that could not
 // start and makes a pass. A core that missed nothing starts nothing. Moving the
@@ -53,11 +59,119 @@ func (c *Core) Recheck(now Instant) []Decision {
 		}
 	}
 	p := pass{Core: c, now: now}
+	if c.wasNamed {
+		c.shaken = true
+	}
 	p.run()
 	if c.plan.job != plan.job || c.plan.at != plan.at {
 		p.out = append(p.out, Promise{Job: c.plan.job, At: c.plan.at})
 	}
 	return p.out
+}
+
+// Named reports whether starts are planned by name, and when the last pass was made.
+func (c *Core) Named() (bool, Instant) { return c.wasNamed, c.passed }
+
+// Planned lists what is planned by name, in queue order.
+func (c *Core) Planned() []Promise {
+	var out []Promise
+	for _, s := range c.slots {
+		out = append(out, Promise{Job: s.e.id, At: s.at, Nodes: nodesOf(s.claims)})
+	}
+	return out
+}
+
+// Timetable plans each slot anew beside all others, looking at every instant and on
+// clones of the whole fleet, and returns the first that could be earlier, or that
+// cannot be kept: 0 for none. It shares no code with the plan but the placement of
+// one gang on one state.
+func (c *Core) Timetable() (id job.ID, planned, slowly Instant) {
+	for _, s := range c.slots {
+		if at := c.slowly(s.e, s); at != s.at {
+			return s.e.id, s.at, at
+		}
+	}
+	return 0, 0, 0
+}
+
+// Idle lists the waiting jobs without a slot that could start now and be in nobody's
+// way.
+func (c *Core) Idle() (out []job.ID) {
+	for _, l := range c.lines {
+		if l.jobs.len() == 0 || l.jobs.first().slot != nil || l.rest.barred() || !c.possible(l.kind) {
+			continue
+		}
+		if p := (&pass{Core: c, now: c.passed}); c.plan.job != 0 && ending(c.passed, l.limit) > c.plan.at && p.crowds(l) {
+			continue
+		}
+		if place.Gang(c.table, c.slowState(c.passed, ending(c.passed, l.limit), nil), l.kind.shape) != nil {
+			out = append(out, l.jobs.first().id)
+		}
+	}
+	return out
+}
+
+// slowly is the earliest instant for a job beside all slots but its own.
+func (c *Core) slowly(e *entry, own *slot) Instant {
+	instants := []Instant{c.passed}
+	for _, r := range c.running {
+		instants = append(instants, max(r.until, c.passed+1))
+	}
+	for _, s := range c.slots {
+		if _, until := s.span(c.passed); len(s.claims) > 0 {
+			instants = append(instants, until)
+		}
+	}
+	slices.Sort(instants)
+	for _, at := range slices.Compact(instants) {
+		if at == never {
+			break
+		}
+		until := ending(at, e.line.limit)
+		if own.at <= c.passed && at == c.passed+1 {
+			until = ending(c.passed, e.line.limit)
+		}
+		if place.Gang(c.table, c.slowState(at, until, own), e.line.kind.shape) == nil {
+			continue
+		}
+		if own.at <= c.passed && at == c.passed+1 {
+			return own.at // it was to begin by now, and will as soon as it can
+		}
+		return at
+	}
+	return never
+}
+
+// slowState is what is free on all nodes during all of a time.
+func (c *Core) slowState(from, until Instant, own *slot) *index.State {
+	instants := []Instant{from}
+	for _, s := range c.slots {
+		if begin, _ := s.span(c.passed); begin > from && (begin < until || until == never) {
+			instants = append(instants, begin)
+		}
+	}
+	var all *index.State
+	for _, at := range instants {
+		state := c.table.Empty(false)
+		for _, r := range c.running {
+			if r.until > at || r.until <= at && at == c.passed {
+				if at != never {
+					state.Take(c.table, r.claims)
+				}
+			}
+		}
+		for _, s := range c.slots {
+			if begin, end := s.span(c.passed); s != own && begin <= at && (at < end || end == never) {
+				state.Take(c.table, s.claims)
+			}
+		}
+		if all == nil {
+			all = state
+		} else {
+			all.Within(state)
+		}
+	}
+	return all
 }
 
 // Replan makes the plan anew and returns when the head would start by it.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/sched/schedtest"
 )
 
 // TestLaws lets anything happen in any order and checks after every step:
@@ -87,7 +86,7 @@ func TestLaws(t *testing.T) {
 			"node": func(t *rapid.T) { w.step(t, w.node(t)) },
 			"policy": func(t *rapid.T) {
 				if w.policy != nil && rapid.IntRange(0, 3).Draw(t, "other") == 0 {
-					w.step(t, sched.PolicySet{Policy: schedtest.Limits(t)})
+					w.step(t, sched.PolicySet{Policy: policy(t)})
 				}
 			},
 			"restart": w.restart,

@@ -157,6 +157,7 @@ func (c *Core) insert(e *entry) {
 
 // remove takes a job out of its line.
 func (c *Core) remove(e *entry) {
+	c.unslot(e)
 	l := e.line
 	first := l.jobs.first() == e
 	l.jobs.remove(e)

@@ -46,8 +46,9 @@ type ahead struct {
 
 // node is what the core knows of one node beside its description and what is free.
 type node struct {
-	held   []holder // by planned end
-	coming []ahead  // after each planned end, those without one left out
+	held    []holder  // by planned end
+	coming  []ahead   // after each planned end, those without one left out
+	planned []planned // for jobs that wait
 }
 
 // settle builds what follows from the fleet anew after it changed.
@@ -79,6 +80,11 @@ func (c *Core) settle() {
 		}
 	}
 	c.renew()
+	for _, s := range c.slots {
+		if s.rooted {
+			c.root(s)
+		}
+	}
 	c.freed = c.freed[:0]
 	for _, k := range c.kinds {
 		k.full = false

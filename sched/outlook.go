@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/sched/place"
+	"github.com/coxswain-sched/coxswain/sched/plan"
 )
 
 // outlook says when each node can take its part of a gang of one kind, if running
@@ -123,7 +124,7 @@ func (o *outlook) start() Instant {
 		return never
 	}
 	o.nth = append(o.nth[:0], o.when...)
-	o.settleAt(nthSmallest(o.nth, o.need-1))
+	o.settleAt(plan.Nth(o.nth, o.need-1))
 	return o.at
 }
 
@@ -137,37 +138,6 @@ func (o *outlook) settleAt(at Instant) {
 			o.due++
 		}
 	}
-}
-
-// nthSmallest is the element that sorting would put at index n; it reorders all.
-func nthSmallest(all []Instant, n int) Instant {
-	lo, hi := 0, len(all)-1
-	for lo < hi {
-		a, b, c := all[lo], all[(lo+hi)/2], all[hi]
-		pivot := max(min(a, b), min(max(a, b), c))
-		i, j := lo, hi
-		for i <= j {
-			for all[i] < pivot {
-				i++
-			}
-			for all[j] > pivot {
-				j--
-			}
-			if i <= j {
-				all[i], all[j] = all[j], all[i]
-				i, j = i+1, j-1
-			}
-		}
-		switch {
-		case n <= j:
-			hi = j
-		case n >= i:
-			lo = i
-		default:
-			return all[n]
-		}
-	}
-	return all[lo]
 }
 
 // allows reports whether claims that outlast the promised instant leave the gang
@@ -252,6 +222,12 @@ func (o *outlook) loses(q *place.Quick, pos int) bool {
 // nodes chooses the nodes that are told: of those that can take their part at the
 // instant, as few leaves as will do.
 func (o *outlook) nodes() []int32 {
+	return o.choose(func(pos int32) bool { return o.when[pos] <= o.at })
+}
+
+// choose takes as many nodes as the gang has of those that are ready, on as few
+// leaves as will do; nil if there are not enough.
+func (o *outlook) choose(isReady func(pos int32) bool) []int32 {
 	c := o.c
 	leaves := c.table.Leaves()
 	pages := c.table.Pages()
@@ -259,7 +235,7 @@ func (o *outlook) nodes() []int32 {
 	free := make([]int, len(leaves))
 	for no, p := range pages {
 		for slot, pos := range p.Nodes {
-			if o.when[pos] <= o.at {
+			if isReady(pos) {
 				ready[no] |= 1 << slot
 				free[p.Leaf]++
 			}
@@ -272,6 +248,9 @@ func (o *outlook) nodes() []int32 {
 			if n > 0 && (best < 0 || n >= need && (free[best] < need || n < free[best]) || n < need && free[best] < need && n > free[best]) {
 				best = i
 			}
+		}
+		if best < 0 {
+			return nil
 		}
 		take := min(free[best], need)
 		free[best] = 0

@@ -21,6 +21,7 @@ type pass struct {
 	moves   int      // times that the head's nodes may still be changed for one of these
 	depth   int      // kinds that may still be tried
 	pledges []pledge // quota that is kept for jobs that wait for room
+	scratch
 }
 
 // maxMoves bounds how often a pass tries to move the head's reservation to other
@@ -35,6 +36,11 @@ func (p *pass) run() {
 	for again := true; again; again = p.reopened() {
 		p.allow()
 		p.rouse()
+		if p.byName() {
+			p.named()
+			continue
+		}
+		p.unname()
 		p.keep()
 		p.fill()
 		for p.reconsider() {
@@ -181,6 +187,11 @@ func (p *pass) backfill() {
 		}
 	}
 	p.Core.woken = p.woken[:0]
+	p.drain()
+}
+
+// drain looks at the lines behind the head in order.
+func (p *pass) drain() {
 	heap.Init(&p.order)
 	for len(p.order) > 0 {
 		l := p.turn(p.order[0], ordered)
@@ -209,6 +220,9 @@ func (p *pass) look(l *line) bool {
 // start at that instant.
 func (p *pass) try(l *line, e *entry) bool {
 	var claims []fleet.Claim
+	if p.wasNamed {
+		return p.tryNamed(l, e)
+	}
 	ends := l.limit > 0 && ending(p.now, l.limit) <= p.plan.at
 	if !ends && p.crowds(l) {
 		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})

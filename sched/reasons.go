@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched/place"
@@ -40,6 +41,8 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 		out = append(out, place.Never(c.table, e.line.kind.shape, false)...)
 	} else if missing := place.Now(c.table, c.state, e.line.kind.shape); len(missing) > 0 {
 		out = append(out, missing...)
+	} else if p := (&pass{Core: c, now: now}); c.wasNamed {
+		out = append(out, p.inTheWay(e))
 	} else if c.plan.job != 0 && c.plan.job != id {
 		out = append(out, reason.Reason{Code: reason.Reserved, Job: uint64(c.plan.job)})
 	}
@@ -145,6 +148,9 @@ func same(a, b reason.Reason) bool {
 // promise tells the head what is reserved for it, if that changed, and the job
 // before it that it has lost its promise.
 func (c *Core) promise(out []Decision) []Decision {
+	if c.wasNamed || len(c.retracted) > 0 {
+		return c.promiseAll(out)
+	}
 	next := Promise{Job: c.plan.job}
 	if c.plan.at != never {
 		next.At = c.plan.at
@@ -173,9 +179,14 @@ func (c *Core) plannedNodes() (names []string) {
 		}
 		return names
 	}
-	for _, claim := range c.plan.claims {
-		if !slices.Contains(names, claim.Node) {
-			names = append(names, claim.Node)
+	return nodesOf(c.plan.claims)
+}
+
+// nodesOf names the nodes of claims, each once.
+func nodesOf(claims []fleet.Claim) (names []string) {
+	for i := range claims {
+		if !slices.Contains(names, claims[i].Node) {
+			names = append(names, claims[i].Node)
 		}
 	}
 	return names

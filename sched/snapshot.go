@@ -46,6 +46,22 @@ type Memory struct {
 	Promised  Promise      `json:"promised,omitzero"`
 	Lines     []LineMemory `json:"lines,omitempty"` // by Job
 	Ranks     *RankMemory  `json:"ranks,omitempty"` // nil: the rules say nothing of order and usage
+	ByName    *Timetable   `json:"by_name,omitempty"`
+}
+
+// Timetable is what is planned by name.
+type Timetable struct {
+	Slots []Slot    `json:"slots,omitempty"` // in queue order
+	At    Instant   `json:"at"`              // of the last pass
+	Lost  []Promise `json:"lost,omitempty"`  // by jobs that are yet to be told
+}
+
+// Slot is what is planned for one job.
+type Slot struct {
+	Job    job.ID        `json:"job"`
+	At     Instant       `json:"at"`
+	Claims []fleet.Claim `json:"claims,omitempty"`
+	Told   Promise       `json:"told,omitzero"`
 }
 
 // Planned is the reservation of the head.
@@ -104,6 +120,7 @@ func (c *Core) memory(member map[*line]job.ID) Memory {
 	for _, pos := range c.plan.nodes {
 		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Node(int(pos)).Name)
 	}
+	m.ByName = c.timetable()
 	for l, id := range member {
 		x := LineMemory{Job: id, Rest: uint8(l.rest), Why: l.why, Full: l.kind.full, Shadowed: l.kind.shadowed == c.plan.version}
 		x.Flavors, x.Over = c.staked(l)
@@ -175,6 +192,7 @@ func (c *Core) remember(m *Memory) {
 		c.plan.nodes = append(c.plan.nodes, int32(c.table.Find(name)))
 	}
 	c.unranked = false
+	c.resume(m.ByName)
 	c.promised, c.shaken, c.dirty = m.Promised, m.Shaken, m.Dirty
 	c.foreseeLimits()
 }
@@ -232,6 +250,13 @@ func (s *Snapshot) Valid() error {
 	for i := range m.Lines {
 		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forLimit) {
 			return fmt.Errorf("a line of jobs like job %d is remembered, which does not wait", m.Lines[i].Job)
+		}
+	}
+	if m.ByName != nil {
+		for _, slot := range m.ByName.Slots {
+			if !queued[slot.Job] {
+				return fmt.Errorf("a start is planned for job %d, which does not wait", slot.Job)
+			}
 		}
 	}
 	if m.Plan.Job != 0 && !queued[m.Plan.Job] {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -27,9 +28,18 @@ func BenchmarkSteady(b *testing.B) {
 	}
 }
 
-func steady(b *testing.B, nodes, pending int) {
+// BenchmarkSteadyPlanned is BenchmarkSteady with starts planned for the first jobs
+// of the queue.
+func BenchmarkSteadyPlanned(b *testing.B) {
+	for _, more := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("nodes=1000/pending=10000/reservations=%d", more), func(b *testing.B) {
+			steady(b, 1000, 10000, sched.PolicySet{Policy: &account.Policy{Backfill: account.Backfill{Reservations: more}}})
+		})
+	}
+}
+
+func steady(b *testing.B, nodes, pending int, events ...sched.Event) {
 	s := &steadily{r: rand.New(rand.NewPCG(1, 2)), core: sched.New(sched.Config{}), work: map[job.ID]time.Duration{}}
-	var events []sched.Event
 	for i := range nodes {
 		events = append(events, sched.NodeSet{Node: gpuNode(i)})
 	}

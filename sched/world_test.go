@@ -69,10 +69,20 @@ func newWorld(t *rapid.T) *world {
 		events = append(events, sched.NodeSet{Node: n})
 	}
 	if rapid.Bool().Draw(t, "policy") {
-		events = append(events, sched.PolicySet{Policy: schedtest.Limits(t)})
+		events = append(events, sched.PolicySet{Policy: policy(t)})
 	}
 	w.step(t, events...)
 	return w
+}
+
+// policy draws the rules of a site.
+func policy(t *rapid.T) *account.Policy {
+	p := &account.Policy{}
+	if rapid.Bool().Draw(t, "limits") {
+		p = schedtest.Limits(t)
+	}
+	p.Backfill.Reservations = rapid.SampledFrom([]int{0, 0, 1, 2, 3, 100}).Draw(t, "reservations")
+	return p
 }
 
 // step applies events to the core and the book and checks every law.
@@ -175,6 +185,11 @@ func (w *world) check(t *rapid.T) {
 	if err := w.core.Check(); err != nil {
 		t.Fatal(err)
 	}
+	named, _ := w.core.Named()
+	if named {
+		w.checkNamed(t)
+		return
+	}
 	var head *waiting
 	for _, q := range w.line() {
 		if w.book.FitsEmpty(q.Spec, false) && !w.limited(t, q) {
@@ -235,6 +250,40 @@ func (w *world) reload(t *rapid.T) {
 	w.core = sched.Load(f.State)
 	if err := w.core.Check(); err != nil {
 		t.Fatalf("loaded: %v", err)
+	}
+}
+
+// checkNamed is check where several starts are planned by name.
+func (w *world) checkNamed(t *rapid.T) {
+	planned := map[job.ID]bool{}
+	for i, p := range w.core.Planned() {
+		planned[p.Job] = true
+		if i == 0 && len(p.Nodes) == 0 && len(w.core.Planned()) == 1 {
+			t.Fatalf("the head, job %d, has no nodes", p.Job)
+		}
+	}
+	for id, q := range w.queue {
+		all := w.core.Reasons(w.now, id)
+		if len(all) == 0 || q.told.Code == reason.None {
+			t.Fatalf("job %d waits without a reason (%v, told %v)", id, all, q.told)
+		}
+		if q.told.Code == reason.Reserved && !q.blocked && (!planned[job.ID(q.told.Job)] || job.ID(q.told.Job) == id) {
+			t.Fatalf("job %d is told that it waits for what is reserved for job %d, which has nothing", id, q.told.Job)
+		}
+	}
+	if w.submitted != len(w.queue)+len(w.book.Held)+w.ended {
+		t.Fatalf("%d jobs were submitted, %d wait, %d run, %d ended", w.submitted, len(w.queue), len(w.book.Held), w.ended)
+	}
+	if id, kept, slowly := w.core.Timetable(); id != 0 {
+		t.Fatalf("job %d is planned for %d, looked for slowly: %d\n%+v", id, kept, slowly, w.core.Planned())
+	}
+	for _, id := range w.core.Idle() {
+		t.Fatalf("job %d could start and be in nobody's way\n%+v", id, w.core.Planned())
+	}
+	before := w.core.Planned()
+	_, passed := w.core.Named()
+	if out := w.core.Recheck(passed); len(out) > 0 || string(encode(before)) != string(encode(w.core.Planned())) {
+		t.Fatalf("a second look at the same state decides %s and plans %+v, it was %+v", encode(out), w.core.Planned(), before)
 	}
 }
 

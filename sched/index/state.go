@@ -225,21 +225,26 @@ func (s *State) Fits(t *Table, claims []fleet.Claim) bool {
 		if !seen {
 			r = s.rows[p]
 		}
-		if r.Whole > 0 || c.Whole && r.Holds > 0 || !r.Free.Covers(c.Take) {
+		if !r.Admits(t.nodes[p], c) {
 			return false
 		}
-		r.Free, r.Holds = r.Free.Sub(c.Take), r.Holds+1
-		if c.Whole {
-			r.Whole++
-		}
-		for _, d := range c.Devices {
-			pos := t.nodes[p].position(d.Index)
-			if pos < 0 || !t.nodes[p].Usable.Has(pos) || r.Held(pos)+d.Share > resource.WholeDevice {
-				return false
-			}
-			r.hold(t.nodes[p], d, 1)
-		}
+		r.Change(t.nodes[p], c, 1)
 		after[p] = r
+	}
+	return true
+}
+
+// Admits reports whether a claim that was chosen before could be taken of a node on
+// which so much is free, device by device.
+func (r *Row) Admits(n *Node, c *fleet.Claim) bool {
+	if r.Whole > 0 || c.Whole && r.Holds > 0 || !r.Free.Covers(c.Take) {
+		return false
+	}
+	for _, d := range c.Devices {
+		pos := n.position(d.Index)
+		if pos < 0 || !n.Usable.Has(pos) || r.Held(pos)+d.Share > resource.WholeDevice {
+			return false
+		}
 	}
 	return true
 }
@@ -254,14 +259,25 @@ func (s *State) Within(o *State) {
 
 func (s *State) within(o *State, i int) {
 	s.sum = nil
-	a, b := &s.rows[i], &o.rows[i]
-	a.Free = least(a.Free, b.Free)
-	a.Devices, a.Full = a.Devices.And(b.Devices), a.Full.Union(b.Full)
-	a.Holds = max(a.Holds, b.Holds)
-	a.Whole = max(a.Whole, b.Whole)
-	if len(a.Parts)+len(b.Parts) > 0 {
-		a.Parts = mostHeld(a.Parts, b.Parts)
+	s.rows[i].Within(&o.rows[i])
+}
+
+// Within makes a row no larger than another one of the same node: what is left is
+// free in both.
+func (r *Row) Within(o *Row) {
+	r.Free = least(r.Free, o.Free)
+	r.Devices, r.Full = r.Devices.And(o.Devices), r.Full.Union(o.Full)
+	r.Holds = max(r.Holds, o.Holds)
+	r.Whole = max(r.Whole, o.Whole)
+	if len(r.Parts)+len(o.Parts) > 0 {
+		r.Parts = mostHeld(r.Parts, o.Parts)
 	}
+}
+
+// Put replaces the row at a position.
+func (s *State) Put(pos int, r *Row) {
+	s.sum = nil
+	s.rows[pos] = *r
 }
 
 // Copy makes the row at a position equal to that of a, bounded by that of b.

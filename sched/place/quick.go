@@ -502,6 +502,10 @@ func (q *Quick) claim(p portion) fleet.Claim {
 // one pool, one partition, no unlike parts.
 func (q *Quick) Countable() bool { return len(q.allowed) == 1 && !q.loose }
 
+// Even reports whether each node takes its whole part, whatever else is free: the
+// nodes that serve are all that matters.
+func (q *Quick) Even() bool { return !q.loose }
+
 // Claim is what the gang would take of a node that serves it now.
 func (q *Quick) Claim(pos int) (fleet.Claim, bool) {
 	if !q.Serves(q.cells.Of(pos)) {

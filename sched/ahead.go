@@ -1,0 +1,193 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/sched/index"
+	"github.com/coxswain-sched/coxswain/sched/place"
+	"github.com/coxswain-sched/coxswain/sched/plan"
+)
+
+// earliest is the first instant at which a waiting job fits beside all that is
+// planned, and what it takes then; never if that depends on jobs without a limit.
+// Its own slot must not stand on the nodes. An instant that is not later than now
+// means that it can start.
+func (p *pass) earliestOf(e *entry) (Instant, []fleet.Claim) {
+	l := e.line
+	if claims := p.beginNow(l, ending(p.now, l.limit)); claims != nil {
+		return p.now, claims
+	}
+	look := p.outlookOf(l.kind)
+	if look == nil {
+		return p.scan(l)
+	}
+	at := p.counted(look, Instant(l.limit))
+	if at == never {
+		return never, nil
+	}
+	at = max(at, p.now+1) // what could begin now has been asked for
+	until := ending(at, l.limit)
+	nodes := look.choose(func(pos int32) bool { return p.serves(look, int(pos), at, until) })
+	if nodes == nil {
+		return p.scan(l)
+	}
+	claims := make([]fleet.Claim, len(nodes))
+	for i, pos := range nodes {
+		row := p.least(int(pos), at, until)
+		claims[i] = look.quick.ClaimOn(int(pos), &row)
+	}
+	return at, claims
+}
+
+// counted is the first instant at which enough nodes can begin.
+func (p *pass) counted(look *outlook, limit Instant) Instant {
+	plain, spans := p.plain[:0], p.some[:0]
+	for pos, when := range look.when {
+		switch {
+		case p.cells.Of(pos) < 0:
+		case len(p.nodes[pos].planned) > 0:
+			spans = p.spans(pos, look.quick, limit, spans)
+		case when == 0:
+			plain = append(plain, p.now)
+		case when != never:
+			plain = append(plain, max(when, p.now+1))
+		}
+	}
+	p.plain, p.some = plain, spans
+	return plan.Earliest(plain, spans, look.need)
+}
+
+// serves reports whether a node can take its part for a time that begins later.
+func (p *pass) serves(look *outlook, pos int, at, until Instant) bool {
+	if len(p.nodes[pos].planned) == 0 {
+		return look.when[pos] <= at
+	}
+	if p.cells.Of(pos) < 0 {
+		return false
+	}
+	row := p.least(pos, at, until)
+	return look.quick.Serves(p.cells.Intern(pos, &row))
+}
+
+// beginNow places a line's first job now, for a time, beside all that is planned
+// for others.
+func (p *pass) beginNow(l *line, until Instant) []fleet.Claim {
+	claims := p.fit(l.kind)
+	if claims == nil || p.clear(claims, until) {
+		return claims
+	}
+	q := p.quickly(l.kind)
+	if q == nil || !q.Even() {
+		return place.Gang(p.table, p.during(p.state, p.now, until), l.kind.shape)
+	}
+	claims, _ = q.Place(p.avoidance(q, until))
+	for i := range claims {
+		if pos := p.table.Find(claims[i].Node); len(p.nodes[pos].planned) > 0 {
+			row := p.least(pos, p.now, until)
+			claims[i] = q.ClaimOn(pos, &row)
+		}
+	}
+	return claims
+}
+
+// clear reports whether claims that begin now are in the way of nothing planned.
+func (p *pass) clear(claims []fleet.Claim, until Instant) bool {
+	for i := range claims {
+		pos := p.table.Find(claims[i].Node)
+		if len(p.nodes[pos].planned) == 0 {
+			continue
+		}
+		row := p.least(pos, p.now, until)
+		for k := range claims {
+			if claims[k].Node != claims[i].Node {
+				continue
+			}
+			if !row.Admits(p.table.Node(pos), &claims[k]) {
+				return false
+			}
+			row.Change(p.table.Node(pos), &claims[k], 1)
+		}
+	}
+	return true
+}
+
+// avoidance marks, by page, the nodes that a part of a gang would hold when they
+// are planned for others.
+func (p *pass) avoidance(q *place.Quick, until Instant) []uint64 {
+	pages := p.table.Pages()
+	p.avoid = slices.Grow(p.avoid[:0], len(pages))[:len(pages)]
+	clear(p.avoid)
+	p.eachPlanned(func(pos int) {
+		row := p.least(pos, p.now, until)
+		if p.cells.Of(pos) >= 0 && !q.Serves(p.cells.Intern(pos, &row)) {
+			no, slot := p.table.PageOf(pos)
+			p.avoid[no] |= 1 << slot
+		}
+	})
+	return p.avoid
+}
+
+// eachPlanned calls f with each node on which something is planned, some more than once.
+func (p *pass) eachPlanned(f func(pos int)) {
+	for _, s := range p.slots {
+		if !s.rooted {
+			continue
+		}
+		last := int32(-1)
+		for _, pos := range s.pos {
+			if pos >= 0 && pos != last {
+				f(int(pos))
+			}
+			last = pos
+		}
+	}
+}
+
+// during is what is free during all of a time that begins with a state.
+func (p *pass) during(s *index.State, from, until Instant) *index.State {
+	s = s.Clone()
+	p.eachPlanned(func(pos int) {
+		row := p.least(pos, from, until)
+		s.Put(pos, &row)
+	})
+	return s
+}
+
+// maxScan bounds how many instants are looked at for one gang that has to be
+// searched for node by node. If it fits at none of them it is planned after the
+// last of all.
+const maxScan = 64
+
+// scan looks for the earliest instant one by one.
+func (p *pass) scan(l *line) (Instant, []fleet.Claim) {
+	var instants []Instant
+	ends := p.ends.all()
+	for _, r := range ends {
+		if r.until != never {
+			instants = append(instants, max(r.until, p.now+1))
+		}
+	}
+	for _, s := range p.slots {
+		if _, until := s.span(p.now); s.rooted && until != never {
+			instants = append(instants, until)
+		}
+	}
+	slices.Sort(instants)
+	instants = slices.Compact(instants)
+	if n := len(instants); n > maxScan {
+		instants[maxScan-1] = instants[n-1]
+		instants = instants[:maxScan]
+	}
+	state, ended := p.state.Clone(), 0
+	for _, at := range instants {
+		for ended < len(ends) && ends[ended].until <= at {
+			state.Release(p.table, ends[ended].claims)
+			ended++
+		}
+		if claims := place.Gang(p.table, p.during(state, at, ending(at, l.limit)), l.kind.shape); claims != nil {
+			return at, claims
+		}
+	}
+	return never, nil
+}

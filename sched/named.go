@@ -1,0 +1,366 @@
+package sched
+
+import (
+	"container/heap"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/place"
+	"github.com/coxswain-sched/coxswain/sched/plan"
+)
+
+// Reservations by name: the first jobs of the queue, so many as the policy says
+// (account.Backfill.Reservations behind the head), each have a start and nodes. From
+// EASY, which reserves for the head alone, to conservative backfill, which reserves
+// for all (Mu'alem and Feitelson, "Utilization, Predictability, Workloads, and User
+// Runtime Estimates in Scheduling the IBM SP2 with Backfilling", 2001).
+//
+// What a job was promised is never made worse by a job behind it, nor by one that
+// ends early: its slot is moved to an earlier instant where it finds one beside all
+// other slots, and stays otherwise. Only what comes before it (a job of higher
+// priority, or one that could not keep its own slot because a node is lost) has it
+// planned anew.
+
+// byName reports whether starts are planned by name.
+func (c *Core) byName() bool {
+	return c.policy != nil && c.policy.Backfill.Reservations > 0 && !c.policy.Backfill.Off && !c.cfg.NoBackfill
+}
+
+// scratch is memory for planning by name.
+type scratch struct {
+	anew   bool // something has come before what is planned
+	from   []Instant
+	begins []Instant
+	plain  []Instant
+	some   []plan.Span[Instant]
+	avoid  []uint64
+}
+
+// maxSweeps bounds how often in one pass the plan is gone through: one slot that
+// moves may make room for another. What is left is done in the next pass.
+const maxSweeps = 16
+
+// named is a pass with reservations by name.
+func (p *pass) named() {
+	if !p.wasNamed {
+		p.wasNamed, p.shaken = true, true
+		p.replan(reservation{})
+	}
+	for _, s := range p.slots { // it is late, and goes on into what is planned after it
+		p.shaken = p.shaken || s.at <= p.now
+	}
+	if p.shaken {
+		p.rousePlanned()
+	}
+	for range maxSweeps {
+		if p.shaken = p.sweep(); !p.shaken {
+			break
+		}
+		p.rousePlanned()
+	}
+	for {
+		p.lead()
+		p.pack()
+		if !p.reconsider() {
+			return
+		}
+		p.shaken = true
+		p.shaken = p.sweep()
+	}
+}
+
+// nextSlot is the next instant for which a start is planned; 0: none. Jobs that
+// outstay their limits may keep it from coming true, so that it has to be looked at.
+func (c *Core) nextSlot() Instant {
+	next := Instant(0)
+	for _, s := range c.slots {
+		if s.at > c.passed && s.at != never && (next == 0 || s.at < next) {
+			next = s.at
+		}
+	}
+	return next
+}
+
+// unname goes back to a reservation of the head alone.
+func (c *Core) unname() {
+	if !c.wasNamed {
+		return
+	}
+	for _, s := range c.slots {
+		c.unslot(s.e)
+	}
+	c.slots, c.wasNamed, c.shaken = nil, false, true
+	c.plan = reservation{version: c.plan.version + 1}
+}
+
+// sweep goes once through the first jobs of the queue, starts those whose time has
+// come, and plans the others. It reports whether that may have made room for one
+// that was planned before.
+func (p *pass) sweep() (moved bool) {
+	p.sweeps++
+	p.anew = false
+	old := p.slots
+	for it := p.front(); ; {
+		e := it.next()
+		if e == nil {
+			break
+		}
+		switch {
+		case e.slot != nil && e.slot.seen == p.sweeps:
+		case !p.ready(e.line):
+			if e.line.place < 0 { // it does not lead the queue any longer
+				it = p.front()
+			}
+		default:
+			started, changed := p.settleSlot(e, it.rank == 1)
+			moved = moved || started || changed
+			if started || e.line.place < 0 {
+				it = p.front()
+			}
+		}
+	}
+	for _, s := range old {
+		if s.e.slot == s && s.seen != p.sweeps { // no longer among the first
+			p.unslot(s.e)
+			moved = true
+		}
+	}
+	return moved
+}
+
+// settleSlot plans one job. The first one keeps nodes even where it is not known
+// when it can start.
+func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
+	s := e.slot
+	known := s != nil
+	switch {
+	case !known:
+		s = &slot{e: e, at: never}
+		e.slot = s
+		p.slots = append(p.slots, s)
+		p.displace()
+	case !p.anew && !p.shaken:
+		s.seen = p.sweeps
+		return false, false
+	}
+	s.seen = p.sweeps
+	p.uproot(s)
+	keeps := s.at != never && p.holds(s)
+	if s.at != never && !keeps && !p.anew {
+		p.displace()
+		keeps = p.holds(s)
+	}
+	at, claims := p.earliestOf(e)
+	switch {
+	case at <= p.now && p.covered(e.line, claims) && p.permitted(e.line, claims):
+		p.start(e, claims)
+		return true, true
+	case at <= p.now: // it rests for a quota or a limit
+		p.unslot(e)
+		return false, true
+	case at == never && first:
+		claims = place.Gang(p.table, p.during(p.empty, never, never), e.line.kind.shape)
+	case keeps && s.at <= at:
+		at, claims = s.at, s.claims
+	}
+	changed = known && at != s.at
+	s.at, s.claims = at, claims
+	p.root(s)
+	return false, changed
+}
+
+// displace takes the plan away for all that come behind: something has come before
+// them that was not there when they were promised their starts.
+func (p *pass) displace() {
+	p.anew = true
+	for _, s := range p.slots {
+		if s.seen != p.sweeps {
+			p.uproot(s)
+		}
+	}
+}
+
+// lead lists the slots in queue order and takes the head's as the reservation.
+func (p *pass) lead() {
+	old, slots := p.slots, []*slot(nil)
+	p.sweeps++
+	for it := p.front(); ; {
+		e := it.next()
+		if e == nil {
+			break
+		}
+		if e.slot != nil {
+			e.slot.seen = p.sweeps
+			slots = append(slots, e.slot)
+		}
+	}
+	for _, s := range old {
+		if s.e.slot == s && s.seen != p.sweeps {
+			p.unslot(s.e)
+		}
+	}
+	p.slots = slots
+	next := reservation{version: p.plan.version}
+	if len(slots) > 0 {
+		next.job, next.at, next.claims = slots[0].e.id, slots[0].at, slots[0].claims
+	}
+	p.plan = next
+}
+
+// pack starts jobs behind the first ones where they are in the way of nothing that
+// is planned.
+func (p *pass) pack() {
+	for _, l := range p.woken {
+		l.awake = false
+		switch {
+		case l.jobs.len() == 0 || l.rest != active:
+		case l.jobs.first().slot != nil: // those behind it cannot do better
+			p.restPlanned(l)
+		default:
+			l.spot = len(p.order)
+			p.order = append(p.order, l)
+		}
+	}
+	p.Core.woken = p.woken[:0]
+	if len(p.slots) > 0 {
+		p.pledge(p.slots[0].e.line)
+	}
+	p.drain()
+	p.unpledge()
+}
+
+// tryNamed starts a job that is in the way of nothing planned.
+func (p *pass) tryNamed(l *line, e *entry) bool {
+	until := ending(p.now, l.limit)
+	if p.plan.job != 0 && until > p.plan.at && p.crowds(l) {
+		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
+		return false
+	}
+	if claims := p.beginNow(l, until); claims != nil {
+		if !p.covered(l, claims) || !p.permitted(l, claims) {
+			return false
+		}
+		p.start(e, claims)
+		return true
+	}
+	if !l.kind.full {
+		p.depth--
+	}
+	p.restPlanned(l)
+	return false
+}
+
+// restPlanned has a line rest whose first job could not start.
+func (p *pass) restPlanned(l *line) {
+	if l.kind.full {
+		p.rest(l, forRoom, p.missing(l))
+		return
+	}
+	p.rest(l, forPlan, p.inTheWay(l.jobs.first()))
+}
+
+// inTheWay is why a job that would fit now is not started.
+func (p *pass) inTheWay(e *entry) reason.Reason {
+	for _, s := range p.slots {
+		if s.e != e && s.rooted {
+			return reason.Reason{Code: reason.Reserved, Job: uint64(s.e.id)}
+		}
+	}
+	return reason.Reason{Code: reason.Resources, Resource: "nodes"}
+}
+
+// promiseAll tells each job for which something is planned what that is, if it has
+// changed, and those for which nothing is planned any more that they have lost it.
+func (c *Core) promiseAll(out []Decision) []Decision {
+	if old := c.promised.Job; old != 0 { // as long as the head alone had a reservation
+		c.retracted = append(c.retracted, c.promised)
+		c.promised = Promise{}
+	}
+	for _, old := range c.retracted {
+		switch e := c.queued[old.Job]; {
+		case e == nil:
+		case e.slot == nil:
+			out = append(out, Promise{Job: old.Job})
+		case e.slot.told.Job == 0: // planned anew
+			e.slot.told = old
+		}
+	}
+	c.retracted = c.retracted[:0]
+	for _, s := range c.slots {
+		next := Promise{Job: s.e.id, Nodes: nodesOf(s.claims)}
+		if s.at != never {
+			next.At = s.at
+		}
+		if old := s.told; old.At == next.At && slices.Equal(old.Nodes, next.Nodes) {
+			continue
+		}
+		s.told = next
+		out = append(out, next)
+	}
+	if !c.wasNamed {
+		return c.promise(out)
+	}
+	return out
+}
+
+// front goes through the first jobs of the queue in order.
+type front struct {
+	heads heads
+	left  int
+	rank  int // of the job that next returned last, from 1 on
+	queue []stand
+}
+
+// stand is a job by where it stands: in its line, and the line among the heads.
+type stand struct {
+	line *line
+	at   int
+}
+
+func (p *pass) front() *front {
+	f := &front{heads: p.heads, left: 1 + p.policy.Backfill.Reservations}
+	if len(f.heads) > 0 {
+		f.queue = append(f.queue, stand{f.heads[0], 0})
+	}
+	return f
+}
+
+func (f *front) Len() int { return len(f.queue) }
+func (f *front) Less(i, j int) bool {
+	return f.queue[i].job().before(f.queue[j].job()) < 0
+}
+func (f *front) Swap(i, j int) { f.queue[i], f.queue[j] = f.queue[j], f.queue[i] }
+func (f *front) Push(x any)    { f.queue = append(f.queue, x.(stand)) }
+func (f *front) Pop() any {
+	last := len(f.queue) - 1
+	x := f.queue[last]
+	f.queue = f.queue[:last]
+	return x
+}
+
+func (x stand) job() *entry { return x.line.jobs.all()[x.at] }
+
+// next is the next job for which something is kept, or nil.
+func (f *front) next() *entry {
+	for f.left > 0 && len(f.queue) > 0 {
+		if e := f.step(); e.reserves() {
+			f.left--
+			f.rank++
+			return e
+		}
+	}
+	return nil
+}
+
+func (f *front) step() *entry {
+	x := heap.Pop(f).(stand)
+	if x.at == 0 {
+		for child := 2*x.line.place + 1; child <= 2*x.line.place+2 && child < len(f.heads); child++ {
+			heap.Push(f, stand{f.heads[child], 0})
+		}
+	}
+	if x.at+1 < x.line.jobs.len() {
+		heap.Push(f, stand{x.line, x.at + 1})
+	}
+	return x.job()
+}

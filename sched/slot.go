@@ -1,0 +1,222 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/sched/index"
+	"github.com/coxswain-sched/coxswain/sched/place"
+	"github.com/coxswain-sched/coxswain/sched/plan"
+)
+
+// slot is what is planned for one waiting job by name: claims, from an instant on,
+// for as long as its limit goes.
+type slot struct {
+	e      *entry
+	at     Instant       // never: jobs without a limit stand in its way
+	claims []fleet.Claim // none: nothing is kept for it
+	pos    []int32       // of each claim's node; -1: gone
+	rooted bool          // it stands on the nodes
+	seen   uint64        // Core.sweeps in which it was settled
+	told   Promise
+}
+
+// planned is one claim of a slot, on the node where it stands.
+type planned struct {
+	slot  *slot
+	claim int32
+}
+
+// span is when a slot begins and ends as seen now. One whose instant has passed, as
+// jobs before it outstay their limits, is to begin at once.
+func (s *slot) span(now Instant) (from, until Instant) {
+	if s.at == never {
+		return never, never
+	}
+	from = max(s.at, now)
+	return from, ending(from, s.e.line.limit)
+}
+
+// root puts a slot on its nodes.
+func (c *Core) root(s *slot) {
+	s.rooted = true
+	s.pos = slices.Grow(s.pos[:0], len(s.claims))[:len(s.claims)]
+	for i := range s.claims {
+		pos := c.table.Find(s.claims[i].Node)
+		s.pos[i] = int32(pos)
+		if pos >= 0 {
+			c.nodes[pos].planned = append(c.nodes[pos].planned, planned{s, int32(i)})
+		}
+	}
+}
+
+// uproot takes it away from them.
+func (c *Core) uproot(s *slot) {
+	if !s.rooted {
+		return
+	}
+	s.rooted = false
+	for _, pos := range s.pos {
+		if pos >= 0 && int(pos) < len(c.nodes) {
+			n := &c.nodes[pos]
+			n.planned = slices.DeleteFunc(n.planned, func(h planned) bool { return h.slot == s })
+		}
+	}
+}
+
+// unslot forgets what is planned for a job.
+func (c *Core) unslot(e *entry) {
+	if s := e.slot; s != nil {
+		c.uproot(s)
+		e.slot = nil
+		if len(s.told.Nodes) > 0 {
+			c.retracted = append(c.retracted, s.told)
+		}
+		c.shaken = true
+	}
+}
+
+// plannedRow is what is free on a node at an instant beside what is planned there.
+func (p *pass) plannedRow(pos int, at Instant) index.Row {
+	var row index.Row
+	switch {
+	case at <= p.now:
+		row = *p.state.Row(pos)
+	case at == never:
+		row = *p.empty.Row(pos)
+	default:
+		row = p.rowAt(pos, at)
+	}
+	for _, h := range p.nodes[pos].planned {
+		if from, until := h.slot.span(p.now); from <= at && (at < until || until == never) {
+			row.Change(p.table.Node(pos), &h.slot.claims[h.claim], 1)
+		}
+	}
+	return row
+}
+
+// least is what is free on a node during all of a time.
+func (p *pass) least(pos int, from, until Instant) index.Row {
+	row := p.plannedRow(pos, from)
+	for _, h := range p.nodes[pos].planned {
+		if begin, _ := h.slot.span(p.now); begin > from && (begin < until || until == never) {
+			other := p.plannedRow(pos, begin)
+			row.Within(&other)
+		}
+	}
+	return row
+}
+
+// holds reports whether what was planned for a job can stay as it is. It must not
+// stand on the nodes.
+func (p *pass) holds(s *slot) bool {
+	from, until := s.span(p.now)
+	from = max(from, p.now+1) // if what is in its way has ended
+	rows := map[int]index.Row{}
+	for i := range s.claims {
+		pos := p.table.Find(s.claims[i].Node)
+		if pos < 0 || p.table.Node(pos).State != fleet.Up {
+			return false
+		}
+		row, seen := rows[pos]
+		if !seen {
+			row = p.least(pos, from, until)
+		}
+		if !row.Admits(p.table.Node(pos), &s.claims[i]) {
+			return false
+		}
+		row.Change(p.table.Node(pos), &s.claims[i], 1)
+		rows[pos] = row
+	}
+	return len(s.claims) > 0
+}
+
+// spans appends when a node could begin to take its part of a gang beside what is
+// planned there.
+func (p *pass) spans(pos int, q *place.Quick, limit Instant, out []plan.Span[Instant]) []plan.Span[Instant] {
+	n := &p.nodes[pos]
+	from := append(p.from[:0], p.now)
+	for _, a := range n.coming {
+		from = append(from, max(a.from, p.now+1))
+	}
+	for _, h := range n.planned {
+		if _, until := h.slot.span(p.now); until != never {
+			from = append(from, until)
+		}
+	}
+	slices.Sort(from)
+	from = slices.Compact(from)
+	p.from = from
+	first := len(out)
+	for i, at := range from {
+		end := p.fails(pos, q, at, limit)
+		if i+1 < len(from) {
+			end = min(end, from[i+1])
+		}
+		switch last := len(out) - 1; {
+		case end <= at:
+		case last >= first && out[last].End == at:
+			out[last].End = end
+		default:
+			out = append(out, plan.Span[Instant]{From: at, End: end})
+		}
+	}
+	return out
+}
+
+// fails is the first instant from at on at which a node could not begin to take its
+// part, if nothing becomes free on it after at.
+func (p *pass) fails(pos int, q *place.Quick, at, limit Instant) Instant {
+	row := p.plannedRow(pos, at)
+	if !q.Serves(p.cells.Intern(pos, &row)) {
+		return at
+	}
+	begins := p.begins[:0]
+	for _, h := range p.nodes[pos].planned {
+		if begin, _ := h.slot.span(p.now); begin > at && (begin != never || limit == 0) {
+			begins = append(begins, begin)
+		}
+	}
+	slices.Sort(begins)
+	p.begins = begins
+	for _, begin := range begins {
+		other := p.plannedRow(pos, begin)
+		row.Within(&other)
+		if q.Serves(p.cells.Intern(pos, &row)) {
+			continue
+		}
+		if limit == 0 {
+			return at
+		}
+		return max(at, begin-limit+1)
+	}
+	return never
+}
+
+// timetable copies what is planned by name; nil where nothing is.
+func (c *Core) timetable() *Timetable {
+	if !c.wasNamed && len(c.retracted) == 0 {
+		return nil
+	}
+	t := &Timetable{At: c.passed, Lost: slices.Clone(c.retracted)}
+	for _, s := range c.slots {
+		if s.e.slot == s {
+			t.Slots = append(t.Slots, Slot{Job: s.e.id, At: s.at, Claims: s.claims, Told: s.told})
+		}
+	}
+	return t
+}
+
+// resume plans what was planned when a snapshot was taken.
+func (c *Core) resume(t *Timetable) {
+	if t == nil {
+		return
+	}
+	c.passed, c.retracted, c.wasNamed = t.At, t.Lost, c.byName()
+	for _, m := range t.Slots {
+		s := &slot{e: c.queued[m.Job], at: m.At, claims: m.Claims, told: m.Told}
+		s.e.slot = s
+		c.slots = append(c.slots, s)
+		c.root(s)
+	}
+}
