@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"slices"
 
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched/place"
 	"github.com/coxswain-sched/coxswain/sched/plan"
@@ -159,7 +160,7 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 		p.unslot(e)
 		return false, true
 	case at == never && first:
-		claims = place.Gang(p.table, p.during(p.empty, never, never), e.line.kind.shape)
+		claims = p.atLast(s)
 	case keeps && s.at <= at:
 		at, claims = s.at, s.claims
 	}
@@ -167,6 +168,16 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 	s.at, s.claims = at, claims
 	p.root(s)
 	return false, changed
+}
+
+// atLast is what is kept for a job that has to wait for jobs without a limit: what
+// was kept before, if that will do.
+func (p *pass) atLast(s *slot) []fleet.Claim {
+	free := p.during(p.empty, never, never)
+	if s.at == never && len(s.claims) > 0 && free.Fits(p.table, s.claims) {
+		return s.claims
+	}
+	return place.Gang(p.table, free, s.e.line.kind.shape)
 }
 
 // displace takes the plan away for all that come behind: something has come before

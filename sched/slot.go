@@ -198,7 +198,7 @@ func (c *Core) timetable() *Timetable {
 	if !c.wasNamed && len(c.retracted) == 0 {
 		return nil
 	}
-	t := &Timetable{At: c.passed, Lost: slices.Clone(c.retracted)}
+	t := &Timetable{On: c.wasNamed, At: c.passed, Lost: slices.Clone(c.retracted)}
 	for _, s := range c.slots {
 		if s.e.slot == s {
 			t.Slots = append(t.Slots, Slot{Job: s.e.id, At: s.at, Claims: s.claims, Told: s.told})
@@ -212,7 +212,7 @@ func (c *Core) resume(t *Timetable) {
 	if t == nil {
 		return
 	}
-	c.passed, c.retracted, c.wasNamed = t.At, t.Lost, c.byName()
+	c.passed, c.retracted, c.wasNamed = t.At, t.Lost, t.On
 	for _, m := range t.Slots {
 		s := &slot{e: c.queued[m.Job], at: m.At, claims: m.Claims, told: m.Told}
 		s.e.slot = s

@@ -51,6 +51,7 @@ type Memory struct {
 
 // Timetable is what is planned by name.
 type Timetable struct {
+	On    bool      `json:"on"`              // the last pass planned by name
 	Slots []Slot    `json:"slots,omitempty"` // in queue order
 	At    Instant   `json:"at"`              // of the last pass
 	Lost  []Promise `json:"lost,omitempty"`  // by jobs that are yet to be told
