@@ -46,6 +46,7 @@ func (s *state) applyHeld(r *store.Record, staged any) error {
 			s.wake(e.id, e.more.deadline)
 		}
 	}
+	s.lore.started(e, nanos(r.At))
 	s.arrays.let(e)
 	s.change(e, r)
 	return nil
@@ -98,6 +99,7 @@ func (s *state) applyEnded(r *store.Record, staged any) error {
 		return err
 	}
 	s.events = append(s.events, sched.Released{Job: e.id})
+	s.lore.ended(e)
 	if v.State == job.Pending {
 		e.last.ended = 0
 		if v.Failed > 0 || !v.Again.IsZero() || e.more != nil {

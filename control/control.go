@@ -72,6 +72,9 @@ type Config struct {
 	// Project is the time between two writes of the projection; 0: 1 s; negative:
 	// there is none, but for tests.
 	Project time.Duration
+	// Foretell is the time between two estimates of when waiting jobs start; 0: they
+	// are made when somebody asks.
+	Foretell time.Duration
 }
 
 func (cfg *Config) fill() {
@@ -95,8 +98,9 @@ func (cfg *Config) fill() {
 type Control struct {
 	cfg      Config
 	state    *state
-	core     *sched.Core           // guarded by state.mu
-	flight   flight                // guarded by state.mu
+	core     *sched.Core // guarded by state.mu
+	flight   flight      // guarded by state.mu
+	ahead    foretell
 	nodes    map[string]fleet.Node // as the engine reports them; guarded by state.mu
 	inbox    chan message
 	changes  *event.Log[job.ID] // jobs that changed, for Next
@@ -149,7 +153,8 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	}
 	run, stop := context.WithCancelCause(context.Background())
 	c := &Control{
-		cfg: cfg, state: s, core: sched.New(sched.Config{}), nodes: map[string]fleet.Node{},
+		ahead: foretell{turn: make(chan struct{}, 1)},
+		cfg:   cfg, state: s, core: sched.New(sched.Config{}), nodes: map[string]fleet.Node{},
 		inbox: make(chan message, inboxSize), changes: event.NewLog[job.ID](changesKept),
 		events: event.Resume[Event](eventsKept, s.seq),
 		done:   make(chan struct{}), cancel: stop, opened: cfg.Clock.Now(),

@@ -65,6 +65,8 @@ type more struct {
 	again           int64 // not before, after a failed attempt
 	failed          int   // attempts that failed in a row
 	startsBy        int64 // promised by the core
+	foretold        int64 // the first estimate of its start …
+	foretoldAt      int64 // … and when it was made
 	limitEnd        int64 // of a running job whose limit was lowered
 	benched         int64 // not before, because the ledger refused it …
 	refused         int   // … so often

@@ -11,12 +11,13 @@ import (
 // flight is the record of the core's last steps: a state, and everything that it
 // was told and decided since. Whoever reads it takes two pointers; the state of now is
 // made from them apart from the loop. The state is taken anew when the steps since
-// have become as many as there are jobs, so that it costs each step little, and both
+// have become so many that taking it costs little in comparison, so that it costs each step little, and both
 // together are bounded by what the core holds itself.
 type flight struct {
 	base   *sched.Snapshot // not sorted; never written
 	steps  []flown         // since; what stands in it is never written
 	weight int             // events and decisions of steps
+	news   uint64          // steps in which something happened or was decided, ever
 }
 
 // flown is one step.
@@ -32,7 +33,10 @@ const flightLeast = 512
 // flew notes a step of the core. The state is locked.
 func (l *loop) flew(now sched.Instant, events []sched.Event, out []sched.Decision) {
 	f := &l.flight
-	if f.weight >= flightLeast+len(l.state.live)/2 {
+	if len(events)+len(out) > 0 {
+		f.news++
+	}
+	if f.weight >= flightLeast+len(l.state.live)/8 {
 		f.base, f.steps, f.weight = l.core.Snapshot(), nil, 0
 		return
 	}

@@ -64,6 +64,9 @@ func (l *loop) main() {
 		defer close(projected)
 		l.project.run(l.ctx)
 	}()
+	if l.cfg.Foretell > 0 {
+		l.helpers.Go(func() { l.foretelling(l.ctx) })
+	}
 	defer func() { l.cancel(errClosed); <-watched; <-projected; l.helpers.Wait() }()
 	l.resume()
 	err := l.follow() // the core learns of nodes and running work before the first message

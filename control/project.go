@@ -199,6 +199,7 @@ type detail struct {
 	Failed   int             `json:"failed,omitempty"`
 	LimitEnd int64           `json:"limit_end,omitempty"`
 	Message  string          `json:"message,omitempty"`
+	Foretold [2]int64        `json:"foretold,omitzero"` // the first estimate of the start, and when it was made
 	Last     *attempt        `json:"last,omitempty"`
 }
 
@@ -259,6 +260,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 	}
 	if m := e.more; m != nil {
 		d.Again, d.Failed, d.LimitEnd, d.Message = m.again, m.failed, m.limitEnd, m.message
+		d.Foretold = [2]int64{m.foretold, m.foretoldAt}
 	}
 	if a := e.last; a != nil {
 		d.Last = &attempt{

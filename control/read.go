@@ -143,16 +143,21 @@ type Why struct {
 	Reasons  []reason.Reason // the first blocker first; none for a job that does not wait
 	Since    time.Time       // when the first became the first
 	StartsBy time.Time       // promised by the scheduler; zero: nothing is promised
+	Expected Expected
 }
 
 // Why lists every gate that keeps a pending job waiting, and what it was promised.
 func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
+	if err := c.Foretell(ctx); err != nil {
+		return Why{}, err
+	}
 	c.state.mu.Lock() // the core remembers what it finds out
 	e := c.state.jobs[id]
 	var w Why
 	if e != nil && e.state == job.Pending {
 		w.Reasons = slices.Clone(c.core.Reasons(sched.Instant(c.cfg.Clock.Now().UnixNano()), id))
 		w.StartsBy = fromNanos(e.rare().startsBy)
+		w.Expected = c.expected(id, c.cfg.Clock.Now())
 	}
 	c.state.mu.Unlock()
 	if e == nil {

@@ -236,9 +236,10 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 		}
 	}
 	e.ask(&o)
-	if d.Again != 0 || d.Failed != 0 || d.LimitEnd != 0 || d.Message != "" {
+	if d.Again != 0 || d.Failed != 0 || d.LimitEnd != 0 || d.Message != "" || d.Foretold != [2]int64{} {
 		m := e.extra()
 		m.again, m.failed, m.limitEnd, m.message = d.Again, d.Failed, d.LimitEnd, d.Message
+		m.foretold, m.foretoldAt = d.Foretold[0], d.Foretold[1]
 	}
 	if a := d.Last; a != nil {
 		e.last = &last{

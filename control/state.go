@@ -41,6 +41,7 @@ type state struct {
 	led    *ledger.Ledger
 	next   job.ID
 	seq    uint64
+	lore   experience // has a lock of its own
 
 	left   map[job.ID]uint64 // jobs that came back and left again → seq of their last record
 	drains map[string]Drain

@@ -19,11 +19,12 @@ type View struct {
 	Why    reason.Reason // the first reason why it waits
 	Ref    engine.Ref    // of the present attempt; zero: it holds nothing
 
-	Priority int64     // as the queue is ordered; larger goes first
-	Eligible time.Time // since when nothing but the queue keeps it waiting; zero: something else does
-	StartsBy time.Time // promised by the scheduler; zero: nothing is promised
-	Pool     string    // of the present or last attempt
-	Message  string    // why it was ended, as who ended it said
+	Priority             int64     // as the queue is ordered; larger goes first
+	Eligible             time.Time // since when nothing but the queue keeps it waiting; zero: something else does
+	StartsBy             time.Time // promised by the scheduler; zero: nothing is promised
+	Foretold, ForetoldAt time.Time // the first estimate of its start, and when it was made; zero: there was none
+	Pool                 string    // of the present or last attempt
+	Message              string    // why it was ended, as who ended it said
 }
 
 // viewer is the memory of views that are looked at one after the other.
@@ -59,6 +60,7 @@ func (vr *viewer) see(e *entry, whole bool) *View {
 	}
 	if m := e.more; m != nil {
 		v.Message = m.message
+		v.Foretold, v.ForetoldAt = fromNanos(m.foretold), fromNanos(m.foretoldAt)
 		if e.state == job.Pending {
 			v.StartsBy = fromNanos(m.startsBy)
 		}

@@ -46,11 +46,11 @@ type samples struct {
 func NewHistory() *History { return &History{kinds: map[kind]*samples{}} }
 
 // Add notes a job that ended by itself or by its limit.
-func (h *History) Add(spec *job.Spec, took time.Duration) {
+func (h *History) Add(name string, spec *job.Spec, took time.Duration) {
 	if took <= 0 {
 		return
 	}
-	for _, k := range kindsOf(spec) {
+	for _, k := range kindsOf(name, spec) {
 		h.add(k, took, spec.TimeLimit)
 	}
 }
@@ -94,9 +94,10 @@ func (h *History) forget() {
 }
 
 // Took estimates how long a job takes of which elapsed is over: the median of those
-// like it that took longer, at most its limit. It is a Took.
-func (h *History) Took(spec *job.Spec, elapsed time.Duration) time.Duration {
-	est := h.guess(spec, elapsed)
+// like it that took longer, at most its limit. The name of the job is apart: jobs that
+// are otherwise alike may share a specification.
+func (h *History) Took(name string, spec *job.Spec, elapsed time.Duration) time.Duration {
+	est := h.guess(name, spec, elapsed)
 	if est <= elapsed { // it has outlived all that is known
 		est = elapsed + max(elapsed/2, time.Minute)
 	}
@@ -106,8 +107,8 @@ func (h *History) Took(spec *job.Spec, elapsed time.Duration) time.Duration {
 	return est
 }
 
-func (h *History) guess(spec *job.Spec, elapsed time.Duration) time.Duration {
-	kinds := kindsOf(spec)
+func (h *History) guess(name string, spec *job.Spec, elapsed time.Duration) time.Duration {
+	kinds := kindsOf(name, spec)
 	for _, k := range kinds[:3] {
 		if m, ok := h.median(k, elapsed); ok {
 			return m
@@ -151,15 +152,16 @@ func (h *History) median(k kind, elapsed time.Duration) (time.Duration, bool) {
 }
 
 // Limits takes every job to use its whole limit, as the core does.
-func Limits(spec *job.Spec, elapsed time.Duration) time.Duration {
+func Limits(_ job.ID, spec *job.Spec, elapsed time.Duration) time.Duration {
 	if spec.TimeLimit > 0 {
 		return max(spec.TimeLimit, elapsed+1)
 	}
 	return max(unknownRun, 2*elapsed) + 1
 }
 
-func kindsOf(s *job.Spec) [5]kind {
-	user, name, size := s.Owner.User, plainName(s.Name), sizeOf(s)
+func kindsOf(name string, s *job.Spec) [5]kind {
+	name = plainName(name)
+	user, size := s.Owner.User, sizeOf(s)
 	return [5]kind{{user, name, size}, {user, name, ""}, {user, "", size}, {user, "", ""}, {}}
 }
 

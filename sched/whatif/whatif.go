@@ -33,7 +33,7 @@ func (c *Change) Zero() bool { return len(c.Nodes) == 0 && c.Policy == nil && le
 
 // Took estimates how long a job takes from its start on, if it has already run for
 // so long. It is more than elapsed.
-type Took func(spec *job.Spec, elapsed time.Duration) time.Duration
+type Took func(id job.ID, spec *job.Spec, elapsed time.Duration) time.Duration
 
 // Bounds end a run: so many steps of the core, or so far ahead. Stop is asked now
 // and then; nil: never.
@@ -130,7 +130,7 @@ func (r *run) holds(x *sched.Restored) {
 	if x.Began > 0 {
 		elapsed = time.Duration(r.now - x.Began)
 	}
-	end := r.now - sched.Instant(elapsed) + sched.Instant(r.took(x.Spec, elapsed))
+	end := r.now - sched.Instant(elapsed) + sched.Instant(r.took(x.Job, x.Spec, elapsed))
 	if x.Until != 0 {
 		end = min(end, x.Until)
 	}
@@ -242,7 +242,7 @@ func (r *run) start(d sched.Start) {
 	r.turns++
 	r.alive[d.Job] = &running{claims: d.Claims, turn: r.turns}
 	r.meter.take(d.Claims, 1)
-	end := r.now + sched.Instant(max(r.took(j.Spec, 0), 1))
+	end := r.now + sched.Instant(max(r.took(d.Job, j.Spec, 0), 1))
 	if d.Until != 0 {
 		end = min(end, d.Until)
 	}

@@ -153,12 +153,12 @@ func TestHistory(t *testing.T) {
 	for i, m := range []int{50, 60, 70, 65, 400} {
 		s := *spec
 		s.Name = fmt.Sprintf("train-%d", i)
-		h.Add(&s, time.Duration(m)*time.Minute)
+		h.Add(s.Name, &s, time.Duration(m)*time.Minute)
 	}
 	like := *spec
 	like.Name = "train-77"
 	minutes := func(s *job.Spec, elapsed int) int {
-		return int(h.Took(s, time.Duration(elapsed)*time.Minute) / time.Minute)
+		return int(h.Took(s.Name, s, time.Duration(elapsed)*time.Minute) / time.Minute)
 	}
 	for _, c := range []struct {
 		why     string
@@ -179,7 +179,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	for i := range 100_000 {
-		h.Add(gpus(fmt.Sprint("user", i), 1, 1, 10), time.Minute)
+		h.Add("x", gpus(fmt.Sprint("user", i), 1, 1, 10), time.Minute)
 	}
 	if h.Len() > 8192 {
 		t.Errorf("%d kinds are remembered", h.Len())

@@ -1,0 +1,101 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/whatif"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// experience is how long jobs really took, and how far estimates of starts were off. It is
+// read from the store when it is first asked for, and kept up to date from then on.
+type experience struct {
+	mu     sync.Mutex
+	took   *whatif.History // nil: nobody has asked yet
+	misses *whatif.Misses
+}
+
+// pastRead is how many of the last jobs are read from the store.
+const pastRead = 10_000
+
+// learn reads the past from the store, once.
+func (c *Control) learn(ctx context.Context) error {
+	p := &c.state.lore
+	p.mu.Lock()
+	known := p.took != nil
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	var ended []View
+	if _, err := c.History(ctx, store.Query{Limit: pastRead}, func(v *View) bool {
+		ended = append(ended, View{Job: v.Job, Foretold: v.Foretold, ForetoldAt: v.ForetoldAt})
+		return true
+	}); err != nil {
+		return err
+	}
+	read := map[job.ID]bool{}
+	for i := range ended {
+		read[ended[i].Job.ID] = true
+	}
+	c.Scan(Filter{}, func(v *View) bool { // those that the store does not have yet
+		if v.Job.State.Final() && !read[v.Job.ID] {
+			j := v.Job
+			spec := *v.Job.Spec
+			j.Spec = &spec
+			ended = append(ended, View{Job: j, Foretold: v.Foretold, ForetoldAt: v.ForetoldAt})
+		}
+		return true
+	})
+	took, misses := whatif.NewHistory(), new(whatif.Misses)
+	slices.SortStableFunc(ended, func(a, b View) int { return a.Job.Started.Compare(b.Job.Started) })
+	for i := range ended {
+		j := &ended[i].Job
+		if tells(j.State) && !j.Started.IsZero() {
+			took.Add(j.Spec.Name, j.Spec, j.Ended.Sub(j.Started))
+		}
+		if !j.Started.IsZero() {
+			misses.Add(nanos(ended[i].ForetoldAt), nanos(ended[i].Foretold), nanos(j.Started))
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.took == nil {
+		p.took, p.misses = took, misses
+	}
+	return nil
+}
+
+// tells reports whether how long a job took says something of others.
+func tells(s job.State) bool {
+	return s == job.Completed || s == job.Failed || s == job.Timeout || s == job.OutOfMemory
+}
+
+// ended notes how long a job took.
+func (p *experience) ended(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.took == nil || !tells(e.state) || e.last == nil || e.last.started == 0 {
+		return
+	}
+	var spec job.Spec
+	e.form.unpack(e.owned, false, &spec)
+	p.took.Add(spec.Name, &spec, time.Duration(e.last.ended-e.last.started))
+}
+
+// started notes when a job really started of which that was foretold.
+func (p *experience) started(e *entry, at int64) {
+	m := e.more
+	if m == nil || m.foretold == 0 || e.attempt > 1 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.misses != nil {
+		p.misses.Add(m.foretoldAt, m.foretold, at)
+	}
+}

@@ -1,0 +1,165 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/whatif"
+)
+
+// forecast says when each waiting job will start, as of an instant: the core itself
+// went on from there on estimated run times.
+type forecast struct {
+	at     sched.Instant
+	news   uint64                   // of the flight record then
+	starts map[job.ID]sched.Instant // no entry: not within the bounds
+}
+
+// foretell is the worker that looks ahead. One request works at a time; the control
+// loop waits for none of it.
+type foretell struct {
+	turn   chan struct{} // holds one element while somebody works
+	latest *forecast     // guarded by state.mu
+}
+
+// Bounds of the work.
+const (
+	forecastSteps = 20_000           // of the core, for one forecast
+	forecastFresh = 10 * time.Second // one that is younger is not made again
+	forecastBusy  = 2000             // live jobs; with fewer, any change makes a forecast old
+	toldMost      = 4096             // live jobs of which a forecast is kept to compare it with the real start
+)
+
+// look runs the core ahead. It waits for its turn.
+func (c *Control) look(ctx context.Context, work func(s *sched.Snapshot, now sched.Instant, took whatif.Took)) error {
+	if err := c.learn(ctx); err != nil {
+		return err
+	}
+	select {
+	case c.ahead.turn <- struct{}{}:
+		defer func() { <-c.ahead.turn }()
+	case <-ctx.Done():
+		return fault.New(fault.Unavailable, "others are looking ahead: %w", ctx.Err()).Advise("ask again in a moment")
+	}
+	c.state.mu.RLock()
+	s := c.core.Snapshot()
+	now := sched.Instant(c.cfg.Clock.Now().UnixNano())
+	c.state.mu.RUnlock()
+	s.Sort()
+	names := make(map[job.ID]string, len(s.Queue)+len(s.Running))
+	c.Scan(Filter{Live: true}, func(v *View) bool { names[v.Job.ID] = v.Job.Spec.Name; return true })
+	p := &c.state.lore
+	work(s, now, func(id job.ID, spec *job.Spec, elapsed time.Duration) time.Duration {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.took.Took(names[id], spec, elapsed)
+	})
+	return nil
+}
+
+// Foretell looks ahead and publishes when waiting jobs will start, unless somebody has
+// a moment ago. Of jobs of which it is said for the first time it is kept, to be
+// compared with their real starts.
+func (c *Control) Foretell(ctx context.Context) error {
+	now := sched.Instant(c.cfg.Clock.Now().UnixNano())
+	c.state.mu.RLock()
+	f, news := c.ahead.latest, c.flight.news
+	busy := len(c.state.live) > forecastBusy
+	c.state.mu.RUnlock()
+	if f != nil && now >= f.at && now-f.at < sched.Instant(forecastFresh) && (busy || f.news == news) {
+		return nil
+	}
+	return c.look(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
+		o := whatif.Run(s, now, &whatif.Change{}, took, whatif.Bounds{Steps: forecastSteps, Stop: func() bool { return ctx.Err() != nil }})
+		f := &forecast{at: now, news: news, starts: make(map[job.ID]sched.Instant, len(o.Jobs))}
+		for i := range o.Jobs {
+			if o.Jobs[i].Start != 0 {
+				f.starts[o.Jobs[i].ID] = o.Jobs[i].Start
+			}
+		}
+		c.publish(f)
+	})
+}
+
+// publish keeps a forecast, and of some jobs what it says for the first time.
+func (c *Control) publish(f *forecast) {
+	s := c.state
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.ahead.latest = f
+	room := toldMost
+	for _, e := range s.live {
+		if e.state != job.Pending || e.gone {
+			continue
+		}
+		if room--; room < 0 {
+			return
+		}
+		if m := e.rare(); m.foretold != 0 || f.starts[e.id] == 0 || m.failed > 0 {
+			continue
+		}
+		e.extra().foretold, e.extra().foretoldAt = int64(f.starts[e.id]), int64(f.at)
+		if !e.dirty { // its row has it when it is written next
+			e.dirty = true
+			s.dirty = append(s.dirty, e)
+		}
+	}
+}
+
+// Expected is when a waiting job is expected to start.
+type Expected struct {
+	Start    time.Time // zero: nobody can tell
+	From, To time.Time // it starts between these in 80 % of cases; zero: too few estimates are known
+	Late     time.Duration
+	Known    int // estimates of the past week that this is known from
+}
+
+// expected is what the latest forecast says of a job. The state is locked.
+func (c *Control) expected(id job.ID, now time.Time) (out Expected) {
+	f := c.ahead.latest
+	if f == nil || f.starts[id] == 0 {
+		return out
+	}
+	at := max(int64(f.starts[id]), now.UnixNano())
+	out.Start = fromNanos(at)
+	p := &c.state.lore
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.misses == nil {
+		return out
+	}
+	if i, ok := p.misses.Around(now.UnixNano(), at); ok {
+		out.From, out.To = fromNanos(i.From), fromNanos(i.To)
+		out.Late, out.Known = time.Duration(i.Late), i.Known
+	}
+	return out
+}
+
+// foretelling looks ahead at intervals until ctx ends, while something waits.
+func (c *Control) foretelling(ctx context.Context) {
+	for ctx.Err() == nil {
+		timer, stop := c.cfg.Clock.After(c.cfg.Foretell)
+		select {
+		case <-timer:
+		case <-ctx.Done():
+		}
+		stop()
+		if ctx.Err() != nil || !c.waiting() {
+			continue
+		}
+		if err := c.Foretell(ctx); err != nil && ctx.Err() == nil {
+			c.cfg.Log.Warn("starts cannot be estimated", "error", err)
+		}
+	}
+}
+
+// waiting reports whether a job waits.
+func (c *Control) waiting() bool {
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	return slices.ContainsFunc(c.state.live, func(e *entry) bool { return e.state == job.Pending && !e.gone })
+}

@@ -1,0 +1,192 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/whatif"
+)
+
+// WhatIf is a change to try. Parts of it can be combined.
+type WhatIf struct {
+	AddNodes int    // nodes more, …
+	Like     string // … like this one; empty: like the first of the pool
+	Pool     string // … in this pool; empty: that of the node
+	Drain    string // nodes to take away: a host list, or a domain of the topology
+	Quotas   map[string]int64
+	Policy   *account.Policy // instead of the one in force; nil: that one
+	Submit   []*job.Spec     // jobs that are not there yet
+}
+
+// WhatIfDone is what a change would do.
+type WhatIfDone struct {
+	whatif.Answer
+	Now       time.Time
+	Added     []string             // names of the nodes that were invented
+	Drained   []string             // nodes that were taken away
+	Submitted map[job.ID]*job.Spec // the jobs that were invented
+	Starts    map[job.ID]time.Time // when they start; no entry: not within the bounds
+}
+
+// whatIfTime bounds one question.
+const whatIfTime = time.Minute
+
+// addedMost bounds the nodes that one question may invent.
+const addedMost = 20_000
+
+// WhatIf runs the core forward from its state of now on estimated run times, with a
+// change and without it. It takes a moment, apart from the loop.
+func (c *Control) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
+	ctx, cancel := context.WithTimeout(ctx, whatIfTime)
+	defer cancel()
+	out := &WhatIfDone{Submitted: map[job.ID]*job.Spec{}, Starts: map[job.ID]time.Time{}}
+	var change *whatif.Change
+	var err error
+	looked := c.look(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
+		if change, err = q.change(s, now, out); err != nil {
+			return
+		}
+		b := whatif.Bounds{Stop: func() bool { return ctx.Err() != nil }}
+		before := whatif.Run(s, now, &whatif.Change{}, took, b)
+		after := whatif.Run(s, now, change, took, b)
+		out.Answer, out.Now = *whatif.Compare(before, after), fromNanos(int64(now))
+		for i := range after.Jobs {
+			if j := &after.Jobs[i]; out.Submitted[j.ID] != nil && j.Start != 0 {
+				out.Starts[j.ID] = fromNanos(int64(j.Start))
+			}
+		}
+	})
+	return out, cmp.Or(looked, err)
+}
+
+// change is the question as events.
+func (q *WhatIf) change(s *sched.Snapshot, now sched.Instant, out *WhatIfDone) (*whatif.Change, error) {
+	ch := &whatif.Change{Policy: q.Policy}
+	if err := q.add(s, ch, out); err != nil {
+		return nil, err
+	}
+	if err := q.drain(s, ch, out); err != nil {
+		return nil, err
+	}
+	if len(q.Quotas) > 0 {
+		p, err := withQuotas(cmp.Or(q.Policy, s.Policy), q.Quotas)
+		if err != nil {
+			return nil, err
+		}
+		ch.Policy = p
+	}
+	id := lastJob - job.ID(len(q.Submit))
+	for _, spec := range q.Submit {
+		out.Submitted[id] = spec
+		ch.Submit = append(ch.Submit, sched.Submitted{Job: id, Spec: spec, Priority: spec.Priority - spec.Nice, At: now})
+		id++
+	}
+	if ch.Zero() {
+		return nil, fault.New(fault.Invalid, "nothing is to be otherwise").Advise("cox whatif --help says what can be asked")
+	}
+	return ch, nil
+}
+
+func (q *WhatIf) add(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDone) error {
+	if q.AddNodes == 0 {
+		return nil
+	}
+	if q.AddNodes < 0 || q.AddNodes > addedMost {
+		return fault.New(fault.Invalid, "%d nodes cannot be added", q.AddNodes).Advise("1 to %d", addedMost)
+	}
+	i := slices.IndexFunc(s.Nodes, func(n fleet.Node) bool {
+		return (q.Like == "" || n.Name == q.Like) && (q.Pool == "" || n.Pool == q.Pool)
+	})
+	switch {
+	case i < 0 && q.Like != "":
+		return fault.New(fault.NotFound, "there is no node %s to add others like it", q.Like).Advise("cox nodes lists them")
+	case i < 0:
+		return fault.New(fault.NotFound, "there is no node in pool %q to add others like it", q.Pool).Advise("cox nodes lists them; --like NODE names one")
+	}
+	taken := map[string]bool{}
+	for _, n := range s.Nodes {
+		taken[n.Name] = true
+	}
+	for k := 1; len(out.Added) < q.AddNodes; k++ {
+		n := s.Nodes[i]
+		n.Name, n.State, n.Why = fmt.Sprintf("new%d", k), fleet.Up, ""
+		if taken[n.Name] {
+			continue
+		}
+		ch.Nodes = append(ch.Nodes, n)
+		out.Added = append(out.Added, n.Name)
+	}
+	return nil
+}
+
+func (q *WhatIf) drain(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDone) error {
+	if q.Drain == "" {
+		return nil
+	}
+	names, err := hostlist.Expand(q.Drain)
+	if err != nil {
+		return fault.New(fault.Invalid, "--drain: %w", err).Advise("a host list, or a domain of the topology: v[1-4], rack-7")
+	}
+	for _, n := range s.Nodes {
+		if slices.Contains(names, n.Name) || slices.ContainsFunc(n.Path, func(d string) bool { return slices.Contains(names, d) }) {
+			n.State, n.Why = fleet.Draining, "as if"
+			ch.Nodes = append(ch.Nodes, n)
+			out.Drained = append(out.Drained, n.Name)
+		}
+	}
+	if len(out.Drained) == 0 {
+		return fault.New(fault.NotFound, "no node and no domain of the topology is called %s", q.Drain).Advise("cox nodes lists them")
+	}
+	return nil
+}
+
+// withQuotas is a policy in which accounts may hold other numbers of devices: the
+// amounts of a quota where an account has one, else the limit of its group.
+func withQuotas(p *account.Policy, quotas map[string]int64) (*account.Policy, error) {
+	next := account.Policy{}
+	if p != nil {
+		next = *p
+	}
+	next.Accounts = slices.Clone(next.Accounts)
+	for name, devices := range quotas {
+		i := slices.IndexFunc(next.Accounts, func(a account.Account) bool { return a.Name == name })
+		if i < 0 {
+			return nil, fault.New(fault.NotFound, "the site's rules have no account %q", name).Advise("accounts there: %s", accountNames(next.Accounts))
+		}
+		a := &next.Accounts[i]
+		if a.Quota != nil {
+			return nil, fault.New(fault.Unsupported, "account %s has a quota by flavour: one number does not say which of them", name).
+				Advise("change it in the document and try that: cox whatif --policy FILE")
+		}
+		group := account.TRES{"gpu": resource.Amount(devices) * resource.Amount(resource.WholeDevice)}
+		for k, v := range a.Limits.Group {
+			if k != "gpu" {
+				group[k] = v
+			}
+		}
+		a.Limits.Group = group
+	}
+	return &next, nil
+}
+
+func accountNames(list []account.Account) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	return strings.Join(names, ", ")
+}
