@@ -36,7 +36,7 @@ func (m *Misses) Add(said, estimate, real int64) {
 		return // nothing was said, or the clock was set
 	}
 	x := miss{at: real, lead: estimate - said, late: real - estimate}
-	x.part = (real - said + grain) / ((estimate-said+grain)/1000)
+	x.part = (real - said + grain) / ((estimate - said + grain) / 1000)
 	if len(m.list) < missesKept {
 		m.list = append(m.list, x)
 		return

@@ -82,6 +82,7 @@ type run struct {
 	turns  int // starts so far
 	meter  *meter
 	bounds sched.Instant
+	looked sched.Instant // when the core was last stepped at an instant that it wanted
 	out    Outcome
 }
 
@@ -188,6 +189,9 @@ func (r *run) goes() bool {
 // ahead is the next instant at which something happens.
 func (r *run) ahead() (sched.Instant, bool) {
 	next := r.core.Next()
+	if next != 0 { // what changes by time alone is looked at more rarely the farther ahead it is
+		next = max(next, r.looked+max(sched.Instant(time.Minute), (r.now-r.out.From)/100))
+	}
 	switch {
 	case len(r.ends) == 0 && next == 0:
 		return 0, false
@@ -200,6 +204,9 @@ func (r *run) ahead() (sched.Instant, bool) {
 // next lets time pass until something happens, and is what happens.
 func (r *run) next() []sched.Event {
 	r.now, _ = r.ahead()
+	if next := r.core.Next(); next != 0 && next <= r.now {
+		r.looked = r.now
+	}
 	var out []sched.Event
 	for len(r.ends) > 0 && r.ends[0].at <= r.now {
 		p := heap.Pop(&r.ends).(planned)
