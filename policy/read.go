@@ -104,6 +104,9 @@ func entryOf(path string) (i int, rest string, ok bool) {
 // maxSize bounds a document: ten thousand users with limits of their own have room.
 const maxSize = 4 << 20
 
+// maxFloat is larger than any factor that means something.
+const maxFloat = 1e15
+
 // maxErrors bounds how many errors are kept: spec.Join shows ten.
 const maxErrors = 100
 
@@ -293,6 +296,10 @@ func (r *reader) scalar(v spot, into reflect.Value) {
 		f, err := strconv.ParseFloat(v.Text, 64)
 		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || v.Quoted {
 			r.fail(v, "write a number, as 0.25", "%q is no number", short(v.Text))
+			return
+		}
+		if math.Abs(f) > maxFloat {
+			r.fail(v, "write a smaller one", "%s is larger than any factor", short(v.Text))
 			return
 		}
 		into.SetFloat(f)
