@@ -11,6 +11,7 @@ import (
 // comes twice is added up. Nothing asks for nothing.
 func ParseLicenses(text string) ([]License, error) {
 	var out []License
+	none := false
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
 	}
@@ -29,10 +30,13 @@ func ParseLicenses(text string) ([]License, error) {
 		l := License{Name: name, Count: 1}
 		if counted {
 			n, err := strconv.ParseInt(number, 10, 32)
-			if err != nil || n < 1 {
-				return nil, fmt.Errorf("%q: the number of licences is a whole number from 1 on", part)
+			if err != nil || n < 0 {
+				return nil, fmt.Errorf("%q: the number of licences is a whole number", part)
 			}
-			l.Count = n
+			if l.Count = n; n == 0 {
+				none = true
+				continue
+			}
 		}
 		i := 0
 		for i < len(out) && out[i].Name != name {
@@ -44,7 +48,7 @@ func ParseLicenses(text string) ([]License, error) {
 			out[i].Count += l.Count
 		}
 	}
-	if len(out) == 0 {
+	if len(out) == 0 && !none {
 		return nil, fmt.Errorf("%q names no licence: write NAME or NAME:COUNT", text)
 	}
 	return out, nil

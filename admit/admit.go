@@ -40,6 +40,7 @@ type Rules struct {
 
 	policy *account.Policy // nil: none; see Under
 	tree   *account.Tree   // nil: the policy has no accounts
+	book   *book           // nil: there is no policy
 }
 
 // AccountsOf lists the accounts that a user may use, his default first.
@@ -79,10 +80,16 @@ func (r *Rules) Apply(s *job.Spec) error {
 	if err := r.account(s); err != nil {
 		return err
 	}
-	if err := r.partition(s); err != nil || r.policy == nil {
+	if err := r.partition(s); err != nil {
 		return err
 	}
-	return r.underPolicy(s)
+	if err := r.licenses(s); err != nil || r.policy == nil {
+		return err
+	}
+	if err := r.underPolicy(s); err != nil {
+		return err
+	}
+	return r.limits(s)
 }
 
 // Known reports whether there is a list of accounts at all.

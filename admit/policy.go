@@ -11,10 +11,11 @@ import (
 
 // Under returns the rules with what a policy says of accounts, QOS and partitions. If
 // it has accounts, they are the accounts of the site and those of Rules.Accounts are
-// not looked at (see Beside). What a policy limits by number is not judged here.
+// not looked at (see Beside). How many jobs somebody may have is counted elsewhere
+// (control).
 func (r *Rules) Under(p *account.Policy) *Rules {
 	out := *r
-	out.policy, out.tree = p, nil
+	out.policy, out.tree, out.book = p, nil, newBook(p)
 	if p != nil && len(p.Accounts) > 0 {
 		out.tree = account.NewTree(p)
 	}

@@ -312,6 +312,10 @@ func (s *state) applyUpdate(r *store.Record, staged any) error {
 	}
 	s.depend.remove(e)
 	s.depend.named(s, e) // the name that it leaves
+	if !e.state.Final() {
+		s.crowd.add(&e.form.spec, -1)
+		s.crowd.add(&f.spec, 1)
+	}
 	s.forms.release(e.form)
 	e.form, e.owned = f, pack(&o, &f.def)
 	e.ask(&o)

@@ -36,6 +36,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -164,7 +165,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		}}),
 	}
 	l := &loop{
-		Control: c, ctx: run, epoch: epoch, numbers: s.next,
+		Control: c, ctx: run, epoch: epoch, numbers: s.next, coming: map[limit.Key]int{},
 		project: &projector{control: c, epoch: epoch, upTo: projected, kick: make(chan struct{}, 1)},
 	}
 	l.prime(nodes)

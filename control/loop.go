@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/reconcile"
 	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/store"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -24,14 +25,15 @@ type loop struct {
 	helpers sync.WaitGroup // goroutines that ask the engine or the store apart from the loop
 
 	batch   []staged
-	doubt   bool          // a write of batch failed, and nobody knows whether it is durable
-	sure    []func(error) // to be called when it is certain that this server leads
-	carry   []message     // taken from the inbox, for the next batch
-	latest  sched.Instant // of what the core was told
-	asked   time.Time     // when the engine was last asked for everything
-	purged  time.Time     // when the store was last purged
-	numbers job.ID        // the first number that no record and no staged one uses
-	fleet   uint64        // counts changes of the fleet
+	doubt   bool              // a write of batch failed, and nobody knows whether it is durable
+	sure    []func(error)     // to be called when it is certain that this server leads
+	carry   []message         // taken from the inbox, for the next batch
+	latest  sched.Instant     // of what the core was told
+	asked   time.Time         // when the engine was last asked for everything
+	purged  time.Time         // when the store was last purged
+	numbers job.ID            // the first number that no record and no staged one uses
+	coming  map[limit.Key]int // jobs that are staged and not accepted yet, as limits on submissions count them
+	fleet   uint64            // counts changes of the fleet
 	reason  *reason.Reason
 	shared  *reason.Reason
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/ledger"
 	"github.com/coxswain-sched/coxswain/reconcile"
 	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -50,6 +52,7 @@ type state struct {
 	policies policies
 
 	depend depends
+	crowd  crowd
 	lookup func(job.ID) (*entry, error) // while the journal is replayed: jobs that only the projection has; else nil
 
 	events  []sched.Event // what the core has to hear of applied records
@@ -69,7 +72,7 @@ func newState() *state {
 	return &state{
 		jobs: map[job.ID]*entry{}, forms: newForms(), led: ledger.New(), next: 1,
 		arrays: arrays{m: map[job.ID]*array{}}, left: map[job.ID]uint64{}, drains: map[string]Drain{}, tokens: map[string]Token{},
-		depend: newDepends(), counts: newCounts(),
+		depend: newDepends(), crowd: crowd{n: map[limit.Key]int{}}, counts: newCounts(),
 	}
 }
 
@@ -185,7 +188,9 @@ func (s *state) alive(e *entry) {
 	case e.state.Final():
 	case e.inLive:
 		s.stale-- // it had ended and waits again before it was taken out
+		s.crowd.add(&e.form.spec, 1)
 	default:
+		s.crowd.add(&e.form.spec, 1)
 		e.inLive = true
 		s.live = s.sorted(s.live, e, &s.stale)
 	}
@@ -246,6 +251,7 @@ func (s *state) move(e *entry, to job.State, by job.Cause) error {
 		s.counts.ended[to]++
 		s.ended = append(s.ended, e)
 		s.stale++
+		s.crowd.add(&e.form.spec, -1)
 		s.arrays.unlet(e)
 	}
 	s.depend.changed(s, e)
@@ -316,7 +322,7 @@ func (s *state) check() error {
 		return err
 	}
 	holding, known, live := 0, 0, 0
-	open := map[*array]int{}
+	open, crowd := map[*array]int{}, map[limit.Key]int{}
 	for i, e := range s.order {
 		if i > 0 && s.order[i-1].id >= e.id {
 			return fmt.Errorf("job %d stands behind job %d", e.id, s.order[i-1].id)
@@ -343,6 +349,7 @@ func (s *state) check() error {
 		}
 		if !e.state.Final() {
 			live++
+			crowd[crowdKey(&e.form.spec)]++
 		}
 		if e.let {
 			open[e.array]++
@@ -350,6 +357,9 @@ func (s *state) check() error {
 	}
 	if known != len(s.jobs) || holding != len(s.led.Live()) || live != len(s.live)-s.stale {
 		return fmt.Errorf("%d jobs in order, %d in the map; %d hold, %d allocations; %d live, %d counted", known, len(s.jobs), holding, len(s.led.Live()), live, len(s.live)-s.stale)
+	}
+	if !maps.Equal(crowd, s.crowd.n) {
+		return fmt.Errorf("%v jobs are counted for limits on submissions, there are %v", s.crowd.n, crowd)
 	}
 	for _, a := range s.arrays.m {
 		if a.open != open[a] {

@@ -83,6 +83,13 @@ func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(erro
 		answer(errMoved)
 		return
 	}
+	done, err := l.enter(&v.form.spec, v.tasks())
+	if err != nil {
+		answer(err)
+		return
+	}
+	answered := answer
+	answer = func(err error) { done(); answered(err) }
 	v.first = l.numbers
 	out.ID = v.first
 	if v.own.Array != nil {

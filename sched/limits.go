@@ -69,41 +69,11 @@ func (c *Core) allot(l *line) {
 	u := &c.limits.use
 	c.limits.book.Table.Clear(u)
 	u.Seconds, u.Endless = seconds(Instant(l.limit)+999_999_999), l.limit <= 0
-	leastUse(c.limits.book.Table, u, l.key.shape)
+	c.limits.book.Table.Shape(u, l.key.shape)
 	l.needs = r.Needs(nil, u)
 	l.raises = r.Raises(nil, u)
 	l.exact = exact(r, l.key.shape)
 	l.listed = -1
-}
-
-// leastUse adds what a shape takes wherever it is placed.
-func leastUse(t *limit.Table, u *limit.Use, shape *class.Shape) {
-	nodes := 0
-	for i := range shape.Groups {
-		g := &shape.Groups[i]
-		t.Least(u, max(g.MinNodes-nodes, 0), g.All, g.One) // groups may share nodes
-		nodes = max(nodes, g.MinNodes)
-		tasks, each := g.Least, 0
-		switch {
-		case g.Each > 0:
-			tasks, each = g.Each*g.MinNodes, g.Each
-		case len(g.TotalDevices) == 0 && g.Least >= g.MinNodes:
-			each = 1
-		}
-		alone := 0
-		if len(shape.Groups) == 1 {
-			alone = 1
-		}
-		add := func(list []class.Need, all, one int) {
-			for _, d := range list {
-				a := resource.Amount(d.Share).Mul(d.Count)
-				t.LeastDevices(u, d.Kind, d.Type, a.Mul(all), a.Mul(one*alone))
-			}
-		}
-		add(g.BaseDevices, g.MinNodes, 1)
-		add(g.StepDevices, tasks, each)
-		add(g.TotalDevices, 1, 0)
-	}
 }
 
 // exact reports whether that is what it takes, for all that the rules ask about.

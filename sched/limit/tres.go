@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/class"
 )
 
 // Places of the things that every table has. Others follow by name.
@@ -96,6 +97,36 @@ func zeroed(list []resource.Amount, n int) []resource.Amount {
 	list = slices.Grow(list[:0], n)[:n]
 	clear(list)
 	return list
+}
+
+// Shape adds what a shape takes wherever it is placed.
+func (t *Table) Shape(u *Use, shape *class.Shape) {
+	nodes := 0
+	for i := range shape.Groups {
+		g := &shape.Groups[i]
+		t.Least(u, max(g.MinNodes-nodes, 0), g.All, g.One) // groups may share nodes
+		nodes = max(nodes, g.MinNodes)
+		tasks, each := g.Least, 0
+		switch {
+		case g.Each > 0:
+			tasks, each = g.Each*g.MinNodes, g.Each
+		case len(g.TotalDevices) == 0 && g.Least >= g.MinNodes:
+			each = 1
+		}
+		alone := 0
+		if len(shape.Groups) == 1 {
+			alone = 1
+		}
+		add := func(list []class.Need, all, one int) {
+			for _, d := range list {
+				a := resource.Amount(d.Share).Mul(d.Count)
+				t.LeastDevices(u, d.Kind, d.Type, a.Mul(all), a.Mul(one*alone))
+			}
+		}
+		add(g.BaseDevices, g.MinNodes, 1)
+		add(g.StepDevices, tasks, each)
+		add(g.TotalDevices, 1, 0)
+	}
 }
 
 // Least adds what a part of a job takes at least: of all nodes together, and of the
