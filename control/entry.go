@@ -49,6 +49,7 @@ type last struct {
 	epoch   uint64
 	pool    string
 	claims  []fleet.Claim  // never written
+	flavors []string       // of quotas, in which the job is counted; never written
 	report  *engine.Report // as far as known; not journaled while it runs; never written
 	cancel  *cancel        // asked for, not carried out yet
 	requeue *requeue       // asked for, not carried out yet
@@ -126,7 +127,7 @@ func (e *entry) set(to job.State, by job.Cause) error {
 func (e *entry) held() ledger.Allocation {
 	a := ledger.Allocation{
 		ID: e.last.id, Job: e.id, Attempt: e.attempt, Epoch: e.last.epoch, Pool: e.last.pool,
-		Status: ledger.Held, Claims: e.last.claims,
+		Status: ledger.Held, Claims: e.last.claims, Flavors: e.last.flavors,
 	}
 	if e.flags&job.Uncertain != 0 {
 		a.Status = ledger.Uncertain

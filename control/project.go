@@ -209,6 +209,7 @@ type attempt struct {
 	Epoch      uint64          `json:"epoch,omitempty"`
 	Pool       string          `json:"pool,omitempty"`
 	Claims     []fleet.Claim   `json:"claims,omitempty"`
+	Flavors    []string        `json:"flavors,omitempty"`
 	Report     json.RawMessage `json:"report,omitempty"`
 	Cancel     *cancel         `json:"cancel,omitempty"`
 	Requeue    *requeue        `json:"requeue,omitempty"`
@@ -264,7 +265,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 	}
 	if a := e.last; a != nil {
 		d.Last = &attempt{
-			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Cancel: a.cancel,
+			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, Cancel: a.cancel,
 			Requeue: a.requeue, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit,
 		}
 		if a.report != nil {

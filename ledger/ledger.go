@@ -43,6 +43,7 @@ type Allocation struct {
 	Pool    string        `json:"pool"`
 	Status  Status        `json:"status"`
 	Claims  []fleet.Claim `json:"claims"`
+	Flavors []string      `json:"flavors,omitempty"` // of quotas, in which the job is counted; the ledger does not look at them
 }
 
 // Ledger is the set of live allocations over a set of nodes.
