@@ -98,7 +98,7 @@ request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permis
 	add(groupChange, a.cancelCommand(), a.holdCommand(), a.releaseCommand(), a.requeueCommand(), a.suspendCommand(), a.resumeCommand(), a.signalCommand(), a.updateCommand())
 	add(groupNodes, a.nodesCommand(), a.nodeCommand(), a.partitionsCommand())
 	add(groupServer, a.upCommand(), downCommand(), configCommand(), a.backupCommand(), a.restoreCommand(), a.snapshotCommand(), replayCommand(), a.infoCommand(), a.pingCommand(), a.tokenCommand(), a.auditCommand(), a.applyCommand(), a.policyCommand())
-	add(groupFiles, a.adviseCommand(), a.convertCommand(), simulateCommand(), a.installNamesCommand(), completionCommand(root), a.versionCommand())
+	add(groupFiles, a.adviseCommand(), a.convertCommand(), a.simulateCommand(), a.installNamesCommand(), completionCommand(root), a.versionCommand())
 	return root
 }
 
