@@ -183,3 +183,12 @@ type License struct {
 	Name  string `json:"name" yaml:"name" doc:"as in --licenses"`
 	Count int64  `json:"count" yaml:"count" doc:"how many the site has"`
 }
+
+// How a job makes room for another one.
+const (
+	PreemptOff        = "off"        // not at all
+	PreemptRequeue    = "requeue"    // it waits again; one that may not be requeued is cancelled
+	PreemptCancel     = "cancel"     // it ends as PREEMPTED
+	PreemptSuspend    = "suspend"    // its processes stop and stay: not built
+	PreemptCheckpoint = "checkpoint" // it is told to save, and waits again
+)

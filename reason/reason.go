@@ -20,6 +20,7 @@ const (
 	None         Code = ""              // nothing holds the job
 	Resources    Code = "resources"     // Resource, Need, Free, Nodes: not enough free on enough nodes now
 	Priority     Code = "priority"      // Ahead: jobs before it; Job: the first of them
+	Preempting   Code = "preempting"    // Job: the first of the jobs that are being ended for it; Ahead: how many more
 	Reserved     Code = "reserved"      // Job: a job before it would start later if this one started now
 	NodeCount    Code = "node-count"    // Need, Free: the pool has fewer nodes that qualify than asked for
 	TooLarge     Code = "too-large"     // Resource, Need, Most: no node of the pool is large enough, ever
@@ -99,7 +100,7 @@ type Reason struct {
 
 // slurm maps codes to the words of squeue's reason column.
 var slurm = map[Code]string{
-	None: "None", Resources: "Resources", Priority: "Priority", Reserved: "Priority",
+	None: "None", Resources: "Resources", Priority: "Priority", Reserved: "Priority", Preempting: "Resources",
 	NodeCount: "PartitionNodeLimit", TooLarge: "BadConstraints", Constraint: "BadConstraints",
 	NodeList: "ReqNodeNotAvail", NodeDown: "ReqNodeNotAvail", Partition: "PartitionConfig", Quota: "AssocGrpGRES",
 	HeldUser: "JobHeldUser", HeldAdmin: "JobHeldAdmin", BeginTime: "BeginTime",
@@ -114,7 +115,7 @@ var slurm = map[Code]string{
 // tables and tests.
 func Codes() []Code {
 	return []Code{
-		Resources, Priority, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
+		Resources, Priority, Preempting, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
 		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
 		NodeFailed, TimeLimit, NoGang, EngineDown, Licenses,
 	}
@@ -141,6 +142,12 @@ func (r Reason) String() string {
 		fmt.Fprintf(&b, "needs %s, free now: %s", quantity(r.Resource, r.Need), quantity(r.Resource, r.Free))
 	case Priority:
 		fmt.Fprintf(&b, "%s before it, first job %d", count(r.Ahead, "job"), r.Job)
+	case Preempting:
+		fmt.Fprintf(&b, "takes the place of job %d", r.Job)
+		if r.Ahead > 0 {
+			fmt.Fprintf(&b, " and of %d more", r.Ahead)
+		}
+		b.WriteString(", until the last of it has ended")
 	case Reserved:
 		fmt.Fprintf(&b, "would delay job %d, which is before it", r.Job)
 	case NodeCount:

@@ -18,12 +18,19 @@ func (c *Core) Next() Instant {
 }
 
 // alarms lists the instants at which the policies want to be asked again; 0: not.
-func (c *Core) alarms() []Instant { return []Instant{c.tickDue(), c.limits.due, c.nextSlot()} }
+func (c *Core) alarms() []Instant {
+	return []Instant{c.tickDue(), c.limits.due, c.nextSlot(), c.exempted}
+}
 
 // ring does what is due by time, before a step's pass.
 func (c *Core) ring(now Instant) {
 	c.tick(now)
 	if due := c.nextSlot(); due != 0 && due <= now {
 		c.shaken, c.dirty = true, true
+	}
+	if c.exempted != 0 && c.exempted <= now {
+		c.exempted = 0
+		c.stirs++
+		c.dirty = true
 	}
 }

@@ -10,6 +10,8 @@
 package sched
 
 import (
+	"time"
+
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -67,6 +69,19 @@ type (
 		Until   Instant  // when its time limit ends it; 0: no limit
 		Began   Instant  // when it was started
 		Flavors []string `json:",omitempty"` // as its Start said
+
+		Priority int64   // as submitted; who may take its place can depend on it
+		Saved    Instant // when it last reported a checkpoint; 0: never
+		Stopping bool    // its end has been asked for
+	}
+	// Stopping says that the end of a running job has been asked for, by whomever: it
+	// is still held, and nobody else has to go for what it will free.
+	Stopping struct{ Job job.ID }
+	// Saved says that a running job has reported a checkpoint: what it did until At is
+	// not lost with it.
+	Saved struct {
+		Job job.ID
+		At  Instant
 	}
 	// Extended changes when a running job's limit ends it.
 	Extended struct {
@@ -89,11 +104,13 @@ func (Unblocked) event()   {}
 func (Restored) event()    {}
 func (Extended) event()    {}
 func (Released) event()    {}
+func (Stopping) event()    {}
+func (Saved) event()       {}
 
 // Events lists one of each kind, for those who write them down.
 func Events() []Event {
 	return []Event{
-		NodeSet{}, NodeRemoved{}, Submitted{}, PolicySet{}, UsageSet{}, Withdrawn{}, Blocked{}, Unblocked{}, Restored{}, Extended{}, Released{},
+		NodeSet{}, NodeRemoved{}, Submitted{}, PolicySet{}, UsageSet{}, Withdrawn{}, Blocked{}, Unblocked{}, Restored{}, Extended{}, Released{}, Stopping{}, Saved{},
 	}
 }
 
@@ -109,6 +126,15 @@ type (
 		Claims  []fleet.Claim // by group, then in rank order
 		Until   Instant       // when its time limit ends it if it starts now; 0: none
 		Flavors []string      `json:",omitempty"` // of quotas, in which it is counted; nil: it is in none
+	}
+	// Preempt asks for the end of a running job, whole, so that another one can start
+	// where it is. The core goes on counting it as held until it is Released, and keeps
+	// what it frees for the other one.
+	Preempt struct {
+		Job   job.ID
+		For   job.ID
+		Mode  string        // account.PreemptRequeue, PreemptCancel or PreemptCheckpoint
+		Grace time.Duration // between the warning and the end; 0: the caller's own
 	}
 	// Wait says that the first reason why a job waits has changed.
 	Wait struct {
@@ -131,5 +157,6 @@ type (
 
 func (Used) decision()    {}
 func (Start) decision()   {}
+func (Preempt) decision() {}
 func (Wait) decision()    {}
 func (Promise) decision() {}

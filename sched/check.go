@@ -12,7 +12,7 @@ import (
 // Check recomputes the invariants of the core and returns the first that does
 // not hold. It is for tests and for a build that pays for it.
 func (c *Core) Check() error {
-	for _, check := range []func() error{c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkRest, c.checkPlan, c.checkLimits, c.checkSlots} {
+	for _, check := range []func() error{c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkRest, c.checkPlan, c.checkLimits, c.checkSlots, c.checkNominees} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (c *Core) checkEnds() error {
 		if c.running[r.id] != r {
 			return fmt.Errorf("job %d has a planned end and does not run", r.id)
 		}
-		if c.queued[r.id] != nil {
+		if c.queued[r.id] != nil && r.nominee == nil {
 			return fmt.Errorf("job %d is queued and runs", r.id)
 		}
 	}
@@ -72,8 +72,8 @@ func (c *Core) checkLines() error {
 		return fmt.Errorf("lines count %d jobs, %d are queued", members, len(c.queued))
 	}
 	for id, e := range c.queued {
-		if !e.blocked && !seen[id] {
-			return fmt.Errorf("job %d is queued and stands in no line", id)
+		if (e.blocked || e.nominee != nil) == seen[id] {
+			return fmt.Errorf("job %d is queued and stands in a line if it is blocked or nominated, or in none if it is not", id)
 		}
 	}
 	return nil
@@ -83,7 +83,7 @@ func (c *Core) checkPlan() error {
 	if c.plan.job == 0 || c.dirty || c.wasNamed {
 		return nil
 	}
-	if e := c.queued[c.plan.job]; e == nil || e.blocked {
+	if e := c.queued[c.plan.job]; e == nil || e.blocked || e.nominee != nil {
 		return fmt.Errorf("job %d has a reservation and does not wait", c.plan.job)
 	}
 	p := pass{Core: c}
@@ -225,4 +225,43 @@ func (c *Core) checkSlots() error {
 		}
 		c.root(s)
 	}
+}
+
+// checkNominees compares nominations and counters with what they follow from.
+func (c *Core) checkNominees() error {
+	stopping := 0
+	for _, n := range c.nominees {
+		if c.queued[n.entry.id] != n.entry || n.entry.nominee != n || c.running[n.entry.id] != n.run || n.run.nominee != n {
+			return fmt.Errorf("what is held for job %d and what it knows of it disagree", n.entry.id)
+		}
+		if !c.dirty && !slices.ContainsFunc(n.await, func(id job.ID) bool { r := c.running[id]; return r != nil && r.stopping }) {
+			return fmt.Errorf("job %d is nominated and waits for nobody", n.entry.id)
+		}
+	}
+	held := map[*standing]standing{}
+	nominated := 0
+	for _, r := range c.running {
+		if r.stopping {
+			stopping++
+		}
+		if r.nominee != nil {
+			nominated++
+		} else if s := r.terms.standing; s != nil {
+			x := held[s]
+			x.runs, x.held = x.runs+1, x.held+r.devices
+			held[s] = x
+		}
+	}
+	if stopping != c.stopping || nominated != len(c.nominees) || len(c.lifted) > 0 {
+		return fmt.Errorf("%d runs are being stopped, %d counted; %d nominated, %d listed; %d rows lifted", stopping, c.stopping, nominated, len(c.nominees), len(c.lifted))
+	}
+	if c.preemption == nil {
+		return nil
+	}
+	for _, s := range c.preemption.all {
+		if x := held[s]; x.runs != s.runs || x.held != s.held {
+			return fmt.Errorf("a standing counts %d runs and %d devices, it has %d and %d", s.runs, s.held, x.runs, x.held)
+		}
+	}
+	return nil
 }

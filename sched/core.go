@@ -60,11 +60,20 @@ type Core struct {
 	lines   map[lineKey]*line
 	kinds   []*kind
 	byShape map[*class.Shape]*kind
-	heads   heads // lines with jobs that the fleet could take
-	running map[job.ID]*run
+	heads   heads           // lines with jobs that the fleet could take
+	running map[job.ID]*run // those that hold, and what is held for nominated jobs
 	ends    ends
 
-	now      Instant // of the last step
+	now        Instant       // of the last step
+	preemption *preemption   // nil: nobody takes anything
+	nominees   []*nomination // in the order in which they were made
+	eager      []*line       // whose jobs may take from others, those with quotas left out: these go when it is their turn
+	stopping   int           // runs whose end was asked for
+	stirs      uint64        // raised when a search for victims may find more than before
+	awaiting   []*entry      // nominated in this step
+	lifted     []was         // what a search for victims changed
+	exempted   Instant       // when somebody who was passed over may be taken; 0: nobody was
+
 	plan     reservation
 	promised Promise // what the head was told last
 
@@ -103,6 +112,7 @@ type entry struct {
 	gate     *reason.Reason // why it is blocked; nil: it is not
 	told     *reason.Reason // the first reason that a Wait told, without its Since; nil: none
 	since    int64          // when that was told, in Unix seconds
+	nominee  *nomination    // what is held for it until others have gone; nil: it stands in its line, or is blocked
 	blocked  bool
 	gone     bool // left the queue
 }
@@ -152,6 +162,7 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 		c.setNode(e.Node)
 	case NodeRemoved:
 		if c.table.Remove(e.Name) {
+			c.shift(e.Name)
 			c.refit()
 		}
 	case Submitted:
@@ -172,12 +183,19 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 		c.extend(e)
 	case Released:
 		c.release(e.Job)
+	case Stopping:
+		c.mark(e.Job)
+	case Saved:
+		if r := c.running[e.Job]; r != nil {
+			r.saved = max(r.saved, e.At)
+		}
 	}
 	return out
 }
 
 func (c *Core) setNode(n fleet.Node) {
 	if changed, _ := c.table.Put(n); changed {
+		c.shift(n.Name)
 		c.refit()
 	}
 }
@@ -186,7 +204,7 @@ func (c *Core) setNode(n fleet.Node) {
 func (c *Core) refit() { c.refitted, c.dirty = true, true }
 
 func (c *Core) submit(s Submitted) {
-	if c.running[s.Job] != nil {
+	if r := c.running[s.Job]; r != nil && r.nominee == nil {
 		return // it holds resources: control tells Released before it queues a job again
 	}
 	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, fixed: s.Fixed, at: s.At, eligible: second(s.Eligible)}
@@ -222,7 +240,10 @@ func (c *Core) withdraw(id job.ID) {
 func (c *Core) drop(e *entry) {
 	delete(c.queued, e.id)
 	e.gone = true
-	if !e.blocked {
+	switch {
+	case e.nominee != nil:
+		c.unnominate(e.nominee)
+	case !e.blocked:
 		c.remove(e)
 	}
 	c.leave(e.line)
@@ -232,6 +253,9 @@ func (c *Core) block(now Instant, b Blocked, out []Decision) []Decision {
 	e := c.queued[b.Job]
 	if e == nil {
 		return out
+	}
+	if e.nominee != nil {
+		c.dissolve(e.nominee)
 	}
 	if !e.blocked {
 		c.remove(e)
@@ -265,12 +289,12 @@ func (c *Core) restore(r Restored) {
 	}
 	terms := c.termsOf(r.Spec)
 	c.join(terms)
-	c.hold(&run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, until: orNever(r.Until), flavors: r.Flavors})
+	c.hold(&run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping})
 	c.shaken, c.dirty = true, true
 }
 
 func (c *Core) extend(x Extended) {
-	if r := c.running[x.Job]; r != nil && r.until != orNever(x.Until) {
+	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.until != orNever(x.Until) {
 		before := len(c.freed)
 		c.unhold(r)
 		next := *r
@@ -282,7 +306,7 @@ func (c *Core) extend(x Extended) {
 }
 
 func (c *Core) release(id job.ID) {
-	if r := c.running[id]; r != nil {
+	if r := c.running[id]; r != nil && r.nominee == nil {
 		c.bill(r, second(c.now))
 		c.unhold(r)
 		c.unuse(r.terms)

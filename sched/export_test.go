@@ -3,6 +3,7 @@ package sched
 import (
 	"slices"
 
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/place"
@@ -51,6 +52,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 	for _, k := range c.kinds {
 		k.full, k.shadowed, k.judged = false, 0, 0
 		for _, l := range k.lines {
+			l.searched, l.searcher = 0, nil
 			if l.jobs.len() > 0 {
 				l.rest = active
 				c.heads.fix(l)
@@ -182,4 +184,14 @@ func (c *Core) Replan(now Instant) (kept, anew Instant) {
 	p := pass{Core: c, now: now}
 	at, _ := p.earliest(c.queued[c.plan.job])
 	return c.plan.at, at
+}
+
+// Nominees is how many jobs wait for others to be gone.
+func (c *Core) Nominees() int { return len(c.nominees) }
+
+// Held calls f with what is held for each of them.
+func (c *Core) Nominated(f func(job.ID, []fleet.Claim)) {
+	for _, n := range c.nominees {
+		f(n.entry.id, n.run.claims)
+	}
 }

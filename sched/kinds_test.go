@@ -19,7 +19,7 @@ import (
 // Seen to fail with: advance leaving a line parked whose first job it started.
 func TestLawsForFewKinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
+		w := newWorld(t, nil)
 		specs := []*job.Spec{narrow(t), wide(t)}
 		if rapid.Bool().Draw(t, "third") {
 			specs = append(specs, schedtest.Spec(t))

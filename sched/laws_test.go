@@ -36,64 +36,80 @@ import (
 // leaving the entry in its line.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(t)
-		t.Repeat(map[string]func(*rapid.T){
-			"submit": func(t *rapid.T) { w.step(t, w.submit(t)...) },
-			"end":    func(t *rapid.T) { w.step(t, w.release(t)...) },
-			"end and submit": func(t *rapid.T) {
-				w.step(t, append(w.release(t), w.submit(t)...)...)
-			},
-			"time": func(t *rapid.T) {
-				w.now += sched.Instant(rapid.IntRange(1, 5).Draw(t, "seconds")) * sched.Instant(time.Second)
-				w.step(t)
-			},
-			"block": func(t *rapid.T) {
-				if id, ok := some(t, w.queue, "job"); ok {
-					w.step(t, sched.Blocked{Job: id, Why: reason.Reason{Code: reason.HeldUser}})
-				}
-			},
-			"unblock": func(t *rapid.T) {
-				if id, ok := some(t, w.queue, "job"); ok {
-					w.step(t, sched.Unblocked{Job: id})
-				}
-			},
-			"withdraw": func(t *rapid.T) {
-				if id, ok := some(t, w.queue, "job"); ok {
-					w.ended++
-					w.step(t, sched.Withdrawn{Job: id})
-				}
-			},
-			"extend": func(t *rapid.T) {
-				if id, ok := some(t, w.book.Held, "job"); ok {
-					w.step(t, sched.Extended{Job: id, Until: w.now + sched.Instant(rapid.IntRange(0, 20).Draw(t, "seconds"))*sched.Instant(time.Second)})
-				}
-			},
-			"priority": func(t *rapid.T) {
-				if id, ok := some(t, w.queue, "job"); ok {
-					s := w.queue[id].Submitted
-					s.Priority++
-					told := w.queue[id].told
-					w.apply(t, s)
-					w.queue[id].told = told
-					out := w.core.Step(w.now, s)
-					w.log = append(w.log, entry{w.now, []sched.Event{s}, encode(out)})
-					for _, d := range out {
-						w.decide(t, d)
-					}
-					w.check(t)
-				}
-			},
-			"node": func(t *rapid.T) { w.step(t, w.node(t)) },
-			"policy": func(t *rapid.T) {
-				if w.policy != nil && rapid.IntRange(0, 3).Draw(t, "other") == 0 {
-					w.step(t, sched.PolicySet{Policy: policy(t)})
-				}
-			},
-			"restart": w.restart,
-			"reload":  w.reload,
-		})
-		w.replay(t)
+		newWorld(t, nil).anything(t)
 	})
+}
+
+// anything lets everything happen that a world knows, and replays it.
+func (w *world) anything(t *rapid.T) {
+	t.Repeat(map[string]func(*rapid.T){
+		"submit":  func(t *rapid.T) { w.step(t, w.submit(t)...) },
+		"end":     func(t *rapid.T) { w.step(t, w.release(t)...) },
+		"stopped": func(t *rapid.T) { w.step(t, w.gone(t)...) },
+		"stop": func(t *rapid.T) {
+			if id, ok := some(t, w.book.Held, "job"); ok && w.rules != nil {
+				w.step(t, sched.Stopping{Job: id})
+			}
+		},
+		"come":            func(t *rapid.T) { w.crowd(t) },
+		"come in numbers": func(t *rapid.T) { w.crowd(t) },
+		"end and submit": func(t *rapid.T) {
+			w.step(t, append(w.release(t), w.submit(t)...)...)
+		},
+		"time": func(t *rapid.T) {
+			w.now += sched.Instant(rapid.IntRange(1, 5).Draw(t, "seconds")) * sched.Instant(time.Second)
+			w.step(t)
+		},
+		"block": func(t *rapid.T) {
+			if id, ok := some(t, w.queue, "job"); ok {
+				w.step(t, sched.Blocked{Job: id, Why: reason.Reason{Code: reason.HeldUser}})
+			}
+		},
+		"unblock": func(t *rapid.T) {
+			if id, ok := some(t, w.queue, "job"); ok {
+				w.step(t, sched.Unblocked{Job: id})
+			}
+		},
+		"withdraw": func(t *rapid.T) {
+			if id, ok := some(t, w.queue, "job"); ok {
+				w.ended++
+				w.step(t, sched.Withdrawn{Job: id})
+			}
+		},
+		"extend": func(t *rapid.T) {
+			if id, ok := some(t, w.book.Held, "job"); ok {
+				w.step(t, sched.Extended{Job: id, Until: w.now + sched.Instant(rapid.IntRange(0, 20).Draw(t, "seconds"))*sched.Instant(time.Second)})
+			}
+		},
+		"priority": func(t *rapid.T) {
+			if id, ok := some(t, w.queue, "job"); ok {
+				s := w.queue[id].Submitted
+				s.Priority++
+				told := w.queue[id].told
+				w.apply(t, s)
+				w.queue[id].told = told
+				out := w.core.Step(w.now, s)
+				w.log = append(w.log, entry{w.now, []sched.Event{s}, encode(out)})
+				for _, d := range out {
+					w.decide(t, d)
+				}
+				w.check(t)
+			}
+		},
+		"node": func(t *rapid.T) { w.step(t, w.node(t)) },
+		"policy": func(t *rapid.T) {
+			if w.rules == nil && w.policy != nil && rapid.IntRange(0, 3).Draw(t, "other") == 0 {
+				w.step(t, sched.PolicySet{Policy: policy(t)})
+			}
+			if w.rules != nil && rapid.IntRange(0, 3).Draw(t, "other") == 0 {
+				w.rules = rules(t)
+				w.step(t, sched.PolicySet{Policy: w.rules})
+			}
+		},
+		"restart": w.restart,
+		"reload":  w.reload,
+	})
+	w.replay(t)
 }
 
 // restart puts a new core in the place of the old one and tells it the state.
@@ -106,7 +122,7 @@ func (w *world) restart(t *rapid.T) {
 		events = append(events, sched.PolicySet{Policy: w.policy})
 	}
 	for id, h := range w.book.Held {
-		events = append(events, sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until})
+		events = append(events, sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until, Began: w.started[id], Priority: h.Priority, Stopping: w.stopping[id]})
 	}
 	for id, q := range w.queue {
 		q.told = reason.Reason{}

@@ -33,6 +33,9 @@ type line struct {
 	stake   *stake        // what its jobs ask of a quota; nil: there is none
 
 	allowance
+
+	searched uint64 // Core.stirs when a search for victims found nothing …
+	searcher *entry // … for this job
 }
 
 type lineKey struct {
@@ -88,6 +91,9 @@ func (c *Core) lineOf(e *entry) *line {
 		c.lines[key] = l
 		c.weigh(l)
 		c.allot(l)
+		if c.preemption != nil && l.stake == nil && c.preemption.rights(key.terms.standing) {
+			c.eager = append(c.eager, l)
+		}
 	} else {
 		c.unuse(key.terms) // a line uses its terms once
 	}
@@ -113,6 +119,9 @@ func (c *Core) leave(l *line) {
 	}
 	c.heads.remove(l)
 	delete(c.lines, l.key)
+	if i := slices.Index(c.eager, l); i >= 0 {
+		c.eager = slices.Delete(c.eager, i, i+1)
+	}
 	c.unuse(l.key.terms)
 	i := slices.Index(l.kind.lines, l)
 	l.kind.lines = slices.Delete(l.kind.lines, i, i+1)

@@ -26,6 +26,14 @@ type run struct {
 	claims  []fleet.Claim
 	at      []int32 // position of each claim's node; -1: the table does not know it
 	until   Instant // never: no limit
+
+	priority int64       // as submitted
+	saved    Instant     // its last checkpoint; 0: none
+	stopping bool        // its end has been asked for
+	nominee  *nomination // it is only held for that job; nil: it runs
+	devices  int64       // held, in thousandths
+	weight   int64       // what it holds, for the price of taking it back
+	unit     int32       // in a search for victims; noUnit: not in one
 }
 
 func (r *run) compare(o *run) int {
@@ -107,6 +115,7 @@ func (c *Core) renew() {
 		c.foretell(pos)
 	}
 	c.fleet++
+	c.stirs++
 	c.log = c.log[:0]
 	c.logged++
 	for _, k := range c.kinds {
@@ -128,6 +137,7 @@ func (c *Core) hold(r *run) {
 	c.ends.insert(r)
 	c.charge(r)
 	c.meter(r)
+	c.tally(r, 1)
 	if c.refitted {
 		return // settle takes it
 	}
@@ -150,6 +160,7 @@ func (c *Core) unhold(r *run) {
 	c.ends.remove(r)
 	c.discharge(r)
 	c.unmeter(r)
+	c.tally(r, -1)
 	if c.refitted {
 		return
 	}

@@ -188,6 +188,7 @@ func (c *Core) reorder() {
 		c.weigh(l)
 	}
 	c.heads.init()
+	c.stirs++
 	if c.quotas != nil {
 		for _, q := range c.quotas.queues {
 			if q != nil {

@@ -33,7 +33,8 @@ func (p *pass) run() {
 	if p.depth == 0 {
 		p.depth = 500
 	}
-	for again := true; again; again = p.reopened() {
+	for again := true; again; again = p.reopened() || p.seize() {
+		p.board()
 		p.allow()
 		p.rouse()
 		if p.byName() {
@@ -52,6 +53,9 @@ func (p *pass) run() {
 // fill starts what may start.
 func (p *pass) fill() {
 	head, at := p.advance()
+	for head != nil && p.overtake(head) {
+		head, at = p.advance()
+	}
 	if head == nil {
 		p.unplan()
 		return
@@ -123,7 +127,7 @@ func (p *pass) rousePlanned() {
 // the nodes promised to it if it finds no better ones.
 func (p *pass) keep() {
 	e := p.queued[p.plan.job]
-	if e == nil || e.blocked {
+	if e == nil || e.blocked || p.yield(e) {
 		return
 	}
 	if e.line.jobs.first() != e && e.line.stake != nil && e.line.stake.queue.strict || !p.ready(e.line) {
@@ -149,7 +153,13 @@ func (p *pass) advance() (*entry, station) {
 			continue
 		}
 		e := l.jobs.first()
+		if p.yield(e) {
+			continue
+		}
 		claims := p.fit(l.kind)
+		if claims == nil && p.preempt(e) {
+			continue
+		}
 		if claims == nil && e.reserves() {
 			return e, at
 		}
@@ -269,11 +279,9 @@ func (p *pass) start(e *entry, claims []fleet.Claim) {
 		p.unplan()
 	}
 	terms := p.termsOf(e.spec)
+	flavors := p.flavorsFor(e)
 	p.drop(e)
-	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, until: until}
-	if e.line.stake != nil {
-		r.flavors = p.flavorNames(e.line.stake.got.Flavors)
-	}
+	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, until: until, flavors: flavors, priority: e.priority}
 	p.hold(r)
 	p.room.take(p, claims, until)
 	if until == never {

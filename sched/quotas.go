@@ -104,6 +104,17 @@ func (c *Core) discharge(r *run) {
 	}
 }
 
+// flavorsFor is in which flavours a waiting job is placed; nil: it has no quota.
+func (c *Core) flavorsFor(e *entry) []string {
+	switch {
+	case e.nominee != nil:
+		return e.nominee.run.flavors
+	case e.line.stake != nil:
+		return c.flavorNames(e.line.stake.got.Flavors)
+	}
+	return nil
+}
+
 func (c *Core) flavorNames(flavors []int32) []string {
 	out := make([]string, len(flavors))
 	for i, f := range flavors {

@@ -19,6 +19,11 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 		return nil
 	}
 	var out []reason.Reason
+	if e.nominee != nil {
+		why := e.nominee.awaits()
+		why.Since = e.since
+		return []reason.Reason{why}
+	}
 	if e.blocked {
 		out = append(out, *e.gate)
 	}
@@ -85,7 +90,7 @@ func (c *Core) waits(now Instant) []Decision {
 	for _, l := range c.touched {
 		l.touched = false
 		first := l.jobs.first()
-		if old := l.leader; old != nil && old != first && old.line == l && !old.gone && !old.blocked {
+		if old := l.leader; old != nil && old != first && old.line == l && !old.gone && !old.blocked && old.nominee == nil {
 			out = c.tell(old, now, c.ahead(old), out)
 		}
 		l.leader = first
@@ -99,11 +104,17 @@ func (c *Core) waits(now Instant) []Decision {
 	}
 	c.touched = c.touched[:0]
 	for _, e := range c.fresh {
-		if !e.gone && !e.blocked && e.line.leader != e {
+		if !e.gone && !e.blocked && e.nominee == nil && e.line.leader != e {
 			out = c.tell(e, now, c.ahead(e), out)
 		}
 	}
 	c.fresh = c.fresh[:0]
+	for _, e := range c.awaiting {
+		if e.nominee != nil {
+			out = c.tell(e, now, e.nominee.awaits(), out)
+		}
+	}
+	c.awaiting = c.awaiting[:0]
 	slices.SortStableFunc(out, func(a, b Decision) int { return cmp.Compare(a.(Wait).Job, b.(Wait).Job) })
 	return out
 }

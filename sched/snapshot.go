@@ -47,6 +47,8 @@ type Memory struct {
 	Lines     []LineMemory `json:"lines,omitempty"` // by Job
 	Ranks     *RankMemory  `json:"ranks,omitempty"` // nil: the rules say nothing of order and usage
 	ByName    *Timetable   `json:"by_name,omitempty"`
+	Nominees  []Nominee    `json:"nominees,omitempty"` // in the order in which they were made
+	Exempted  Instant      `json:"exempted,omitempty"` // when somebody who was passed over may be taken
 }
 
 // Timetable is what is planned by name.
@@ -73,6 +75,17 @@ type Planned struct {
 	Nodes   []string      `json:"nodes,omitempty"`
 	Claims  []fleet.Claim `json:"claims,omitempty"`
 	Station station       `json:"station,omitzero"` // where it stands, if it has a quota
+}
+
+// Nominee is a job for which something is held until others are gone.
+type Nominee struct {
+	Job    job.ID        `json:"job"`
+	Claims []fleet.Claim `json:"claims"`
+	Await  []job.ID      `json:"await"`
+	Began  Instant       `json:"began"`
+	Until  Instant       `json:"until"`
+
+	Flavors []string `json:"flavors,omitempty"`
 }
 
 // LineMemory is what is known of a line of jobs that are alike.
@@ -108,7 +121,10 @@ func (c *Core) Snapshot() *Snapshot {
 	}
 	s.Running = make([]Restored, 0, len(c.running))
 	for _, r := range c.running {
-		s.Running = append(s.Running, Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Flavors: r.flavors})
+		if r.nominee != nil {
+			continue
+		}
+		s.Running = append(s.Running, Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping})
 	}
 	s.Memory = c.memory(member)
 	return s
@@ -116,7 +132,10 @@ func (c *Core) Snapshot() *Snapshot {
 
 // memory copies what does not follow from events; member names a job of each line.
 func (c *Core) memory(member map[*line]job.ID) Memory {
-	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, Ranks: c.rankMemory()}
+	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, Exempted: c.exempted, Ranks: c.rankMemory()}
+	for _, n := range c.nominees {
+		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.run.began, n.run.until, n.run.flavors})
+	}
 	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims, Station: c.plan.station}
 	for _, pos := range c.plan.nodes {
 		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Node(int(pos)).Name)
@@ -153,6 +172,9 @@ func Load(s *Snapshot) *Core {
 	for i := range s.Queue {
 		c.requeue(&s.Queue[i])
 	}
+	for i := range s.Memory.Nominees {
+		c.renominate(&s.Memory.Nominees[i])
+	}
 	if !s.Memory.Unsettled {
 		c.settle()
 	}
@@ -171,6 +193,20 @@ func (c *Core) requeue(w *Waiting) {
 	if !e.blocked {
 		e.line.jobs.insert(e)
 	}
+}
+
+// renominate holds for a job what was held for it.
+func (c *Core) renominate(m *Nominee) {
+	e := c.queued[m.Job]
+	n := &nomination{entry: e, await: m.Await}
+	e.line.jobs.remove(e)
+	n.run = &run{
+		id: e.id, spec: e.spec, terms: c.termsOf(e.spec), claims: m.Claims, began: m.Began, until: m.Until,
+		priority: e.priority, nominee: n, flavors: m.Flavors,
+	}
+	e.nominee = n
+	c.nominees = append(c.nominees, n)
+	c.hold(n.run)
 }
 
 // remember sets what does not follow from events.
@@ -194,7 +230,7 @@ func (c *Core) remember(m *Memory) {
 	}
 	c.unranked = false
 	c.resume(m.ByName)
-	c.promised, c.shaken, c.dirty = m.Promised, m.Shaken, m.Dirty
+	c.promised, c.shaken, c.dirty, c.exempted = m.Promised, m.Shaken, m.Dirty, m.Exempted
 	c.foreseeLimits()
 }
 
@@ -251,6 +287,11 @@ func (s *Snapshot) Valid() error {
 	for i := range m.Lines {
 		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forLimit) {
 			return fmt.Errorf("a line of jobs like job %d is remembered, which does not wait", m.Lines[i].Job)
+		}
+	}
+	for i := range m.Nominees {
+		if !queued[m.Nominees[i].Job] {
+			return fmt.Errorf("something is held for job %d, which does not wait", m.Nominees[i].Job)
 		}
 	}
 	if m.ByName != nil {

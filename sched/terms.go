@@ -16,10 +16,11 @@ type terms struct {
 	key  termsKey
 	uses int // lines and runs
 
-	queue *queue       // whose quota its jobs are charged to; nil: nobody's
-	rules *limit.Rules // limits; nil: no policy
-	tier  int32        // larger is considered first, whatever the priority
-	merit merit
+	queue    *queue       // whose quota its jobs are charged to; nil: nobody's
+	rules    *limit.Rules // limits; nil: no policy
+	tier     int32        // larger is considered first, whatever the priority
+	merit    merit
+	standing *standing // to preemption; nil: there is none
 }
 
 // termsKey is all that the policy looks at in a job beside its shape and limit.
@@ -67,6 +68,7 @@ func (c *Core) compile(t *terms) {
 			t.tier = p.Tier
 		}
 	}
+	t.standing = c.preemption.of(t.key)
 }
 
 // entries lists what is queued by number.
@@ -77,12 +79,15 @@ func (c *Core) entries() []*entry {
 // govern takes rules over. What waits and runs has terms of the old ones still.
 func (c *Core) govern(p *account.Policy) {
 	c.policy, c.terms = p, map[termsKey]*terms{} // what others say of the same jobs is not true any more
-	c.quotas = newQuotas(p)
+	c.quotas, c.preemption = newQuotas(p), newPreemption(p)
 	c.regulate(p)
 }
 
 // setPolicy changes the rules for everything that waits and runs.
 func (c *Core) setPolicy(p *account.Policy) {
+	for len(c.nominees) > 0 {
+		c.dissolve(c.nominees[0])
+	}
 	for _, r := range c.ends.all() {
 		c.discharge(r)
 		r.counted = nil // by counters that nobody reads any more
@@ -110,7 +115,9 @@ func (c *Core) setPolicy(p *account.Policy) {
 		c.unuse(old)
 		c.meter(r)
 		c.charge(r)
+		c.enter(r, 1)
 	}
 	c.reorder()
+	c.stirs++
 	c.shaken, c.dirty = true, true
 }

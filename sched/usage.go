@@ -61,7 +61,7 @@ func (c *Core) account(now int64) {
 
 // bill charges a job for what it used up to a second.
 func (c *Core) bill(r *run, to int64) {
-	if c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+	if r.nominee != nil || c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
 		return
 	}
 	if r.use == nil {

@@ -47,6 +47,11 @@ type world struct {
 	log       []entry // all steps of this core
 	policy    *account.Policy
 	oracle    *limit.Slow // of the state as it is; nil: to be made
+
+	rules    *account.Policy // nil: none
+	stopping map[job.ID]bool // running jobs that are being ended
+	started  map[job.ID]sched.Instant
+	taken    []sched.Preempt // in the step that is being checked
 }
 
 // waiting is a queued job as the world knows it.
@@ -62,13 +67,16 @@ type entry struct {
 	out    []byte
 }
 
-func newWorld(t *rapid.T) *world {
-	w := &world{core: sched.New(sched.Config{}), book: schedtest.NewBook(), queue: map[job.ID]*waiting{}, now: sched.Instant(time.Hour)}
+func newWorld(t *rapid.T, rules *account.Policy) *world {
+	w := &world{core: sched.New(sched.Config{}), book: schedtest.NewBook(), queue: map[job.ID]*waiting{}, stopping: map[job.ID]bool{}, started: map[job.ID]sched.Instant{}, now: sched.Instant(time.Hour), rules: rules}
 	var events []sched.Event
+	if w.rules != nil {
+		events = append(events, sched.PolicySet{Policy: w.rules})
+	}
 	for _, n := range schedtest.Nodes(t) {
 		events = append(events, sched.NodeSet{Node: n})
 	}
-	if rapid.Bool().Draw(t, "policy") {
+	if rules == nil && rapid.Bool().Draw(t, "policy") {
 		events = append(events, sched.PolicySet{Policy: policy(t)})
 	}
 	w.step(t, events...)
@@ -121,6 +129,9 @@ func (w *world) apply(t *rapid.T, e sched.Event) {
 		w.book.Held[e.Job] = h
 	case sched.Released:
 		delete(w.book.Held, e.Job)
+		delete(w.stopping, e.Job)
+	case sched.Stopping:
+		w.stopping[e.Job] = true
 	}
 }
 
@@ -147,8 +158,17 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		if why := w.core.Feasible(q.Spec); why != nil {
 			t.Fatalf("job %d starts and is said to be infeasible: %v", d.Job, why)
 		}
+		h := w.book.Held[d.Job]
+		h.Priority = q.Priority
+		w.book.Held[d.Job] = h
 		delete(w.queue, d.Job)
 		w.oracle = nil
+		w.started[d.Job] = w.now
+		if w.promised.Job == d.Job {
+			w.promised = sched.Promise{}
+		}
+	case sched.Preempt:
+		w.preempted(t, d)
 	case sched.Wait:
 		q := w.queue[d.Job]
 		if q == nil || d.Why.Code == reason.None {
@@ -170,12 +190,12 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 func (w *world) line() []*waiting {
 	var out []*waiting
 	for _, q := range w.queue {
-		if !q.blocked {
+		if !q.blocked && q.told.Code != reason.Preempting {
 			out = append(out, q)
 		}
 	}
 	slices.SortFunc(out, func(a, b *waiting) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.At, b.At), cmp.Compare(a.Job, b.Job))
+		return cmp.Or(cmp.Compare(w.tier(b.Spec), w.tier(a.Spec)), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.At, b.At), cmp.Compare(a.Job, b.Job))
 	})
 	return out
 }
@@ -185,6 +205,7 @@ func (w *world) check(t *rapid.T) {
 	if err := w.core.Check(); err != nil {
 		t.Fatal(err)
 	}
+	defer w.hold(t)()
 	named, _ := w.core.Named()
 	if named {
 		w.checkNamed(t)
@@ -221,7 +242,7 @@ func (w *world) check(t *rapid.T) {
 			t.Fatalf("job %d is told that it waits for what is reserved for job %d, and the head is %+v", id, q.told.Job, head)
 		}
 	}
-	if w.submitted != len(w.queue)+len(w.book.Held)+w.ended {
+	if w.submitted != len(w.queue)+len(w.book.Held)-w.core.Nominees()+w.ended {
 		t.Fatalf("%d jobs were submitted, %d wait, %d run, %d ended", w.submitted, len(w.queue), len(w.book.Held), w.ended)
 	}
 	if kept, anew := w.core.Replan(w.now); anew < kept {
@@ -271,7 +292,7 @@ func (w *world) checkNamed(t *rapid.T) {
 			t.Fatalf("job %d is told that it waits for what is reserved for job %d, which has nothing", id, q.told.Job)
 		}
 	}
-	if w.submitted != len(w.queue)+len(w.book.Held)+w.ended {
+	if w.submitted != len(w.queue)+len(w.book.Held)-w.core.Nominees()+w.ended {
 		t.Fatalf("%d jobs were submitted, %d wait, %d run, %d ended", w.submitted, len(w.queue), len(w.book.Held), w.ended)
 	}
 	if id, kept, slowly := w.core.Timetable(); id != 0 {
@@ -323,6 +344,7 @@ func (w *world) submit(t *rapid.T) []sched.Event {
 		w.submitted++
 		spec := schedtest.Spec(t)
 		schedtest.Whose(t, spec)
+		w.rank(t, spec)
 		if why, fits := w.core.Feasible(spec), w.book.FitsEmpty(spec, true); (why == nil) != fits {
 			t.Fatalf("job %d: infeasible because of %v, and %v that an empty fleet takes it", w.next, why, fits)
 		}

@@ -27,6 +27,8 @@ type Held struct {
 	Spec   *job.Spec
 	Claims []fleet.Claim
 	Until  sched.Instant
+
+	Priority int64 // for who keeps it there
 }
 
 // NewBook returns an empty book.

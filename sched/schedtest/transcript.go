@@ -2,6 +2,7 @@ package schedtest
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -25,18 +26,22 @@ import (
 //	node NAME [cpus=8] [mem=64] [gpus=0] [type=h100] [mig=PROFILE] [links=pairs]
 //	     [features=a,b] [parts=p,q] [path=spine/leaf] [state=down] [foreign=INDEX]
 //	remove NAME            the node is reported no longer
+//	policy JSON            the rules of the site, as account.Policy
 //	flavor NAME [features=a,b] [type=h100]
 //	account NAME [in=PARENT] [strict] [weight=1] [fair[=final,initial]] [within=WHOM]
 //	        [reclaim=WHOM] [borrowing=WHOM] [max-priority=0] [when-borrow=next]
 //	        [when-preempt=stop] [prefer=preempt] [FLAVOR:RESOURCE=NOMINAL[+BORROW][-LEND],…]…
 //	                       an account with a quota: account.Quota says what the words mean
-//	submit ID[-ID] [prio=0] [limit=1h] [part=p,q] [account=a] GROUP [: GROUP]…
+//	submit ID[-ID] [prio=0] [limit=1h] [part=p,q] [qos=Q] [account=A] [user=U] [norequeue]
+//	       GROUP [: GROUP]…
 //	    GROUP: [nodes=2|1-3] [tasks=4|2-4] [per-node=2] [cpus=1] [mem=1] [gpus=1]
 //	           [node-gpus=8] [total-gpus=8] [type=h100] [profile=1g] [share=500]
 //	           [on=a1,a2] [not=a3] [want=x|y|[x|y]] [exclusive] [contiguous] [allmem]
 //	end ID…                it is proved gone
 //	withdraw ID, hold ID, release ID, extend ID DURATION
 //	restore ID NODE INDEX… DURATION   it holds these devices already
+//	stopping ID            its end has been asked for
+//	saved ID               it has reported a checkpoint
 //	at DURATION            time since the start of the scenario
 //	why ID                 every reason that holds it, now
 //	feasible GROUP…        what is too large about it
@@ -87,6 +92,11 @@ func (r *runner) command(line string) error {
 		return nil
 	}
 	verb, args := words[0], words[1:]
+	if verb == "policy" {
+		p := new(account.Policy)
+		r.add(sched.PolicySet{Policy: p})
+		return json.Unmarshal([]byte(strings.TrimPrefix(line, "policy")), p)
+	}
 	if len(args) == 0 {
 		return fmt.Errorf("%s of what?", verb)
 	}
@@ -143,6 +153,10 @@ func (r *runner) job(verb string, args []string) error {
 			r.add(sched.Blocked{Job: id, Why: reason.Reason{Code: reason.HeldUser}})
 		case "release":
 			r.add(sched.Unblocked{Job: id})
+		case "stopping":
+			r.add(sched.Stopping{Job: id})
+		case "saved":
+			r.add(sched.Saved{Job: id, At: sched.Instant(r.now)})
 		case "why":
 			r.asks = append(r.asks, func() string {
 				return fmt.Sprintf("why %d: %s\n", id, list(r.core.Reasons(sched.Instant(r.now), id), "it does not wait"))
@@ -177,6 +191,12 @@ func (r *runner) step() string {
 		switch d := d.(type) {
 		case sched.Start:
 			fmt.Fprintf(&b, "start %d: %s%s\n", d.Job, claims(d.Claims), in(d.Flavors)+until(" until ", d.Until))
+		case sched.Preempt:
+			fmt.Fprintf(&b, "preempt %d for %d: %s", d.Job, d.For, d.Mode)
+			if d.Grace > 0 {
+				fmt.Fprintf(&b, " within %s", d.Grace)
+			}
+			b.WriteString("\n")
 		case sched.Wait:
 			fmt.Fprintf(&b, "wait %d: %s\n", d.Job, d.Why)
 		case sched.Promise:
@@ -330,7 +350,7 @@ func parseID(s string) (job.ID, error) {
 }
 
 func parseSpec(args []string) (*job.Spec, int64, error) {
-	s := &job.Spec{Groups: make([]job.TaskGroup, 1)}
+	s := &job.Spec{Groups: make([]job.TaskGroup, 1), Requeue: true}
 	prio := 0
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
@@ -342,8 +362,14 @@ func parseSpec(args []string) (*job.Spec, int64, error) {
 			prio, err = strconv.Atoi(value)
 		case "limit":
 			s.TimeLimit, err = time.ParseDuration(value)
+		case "qos":
+			s.QOS = value
 		case "account":
 			s.Account = value
+		case "user":
+			s.Owner.User = value
+		case "norequeue":
+			s.Requeue = false
 		case "part":
 			s.Partitions = strings.Split(value, ",")
 		default:

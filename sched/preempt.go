@@ -1,0 +1,552 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/index"
+	"github.com/coxswain-sched/coxswain/sched/place"
+	"github.com/coxswain-sched/coxswain/sched/victim"
+)
+
+// This file lets a job that cannot start take the place of running ones. It refuses
+// before it evicts: the job is placed, whole, on what would be free, and only then
+// somebody is asked to go. What is freed is held for it from that instant on (it is
+// nominated), so nothing else can slip in, and it starts when the last of them is
+// proved gone. What a job of lower order was nominated for goes to one of higher
+// order that cannot start otherwise.
+
+// nomination is what is held for a job until those whose place it takes are gone.
+// Its claims are held by a run of its own, beside theirs.
+type nomination struct {
+	entry *entry
+	run   *run
+	await []job.ID // that are being ended
+	stale bool     // one of its nodes has changed: it has to be looked for anew
+}
+
+// Bounds of one search for victims, and of what is remembered.
+const (
+	searchWork   = 1024      // placements that are tried
+	restartTime  = 60        // seconds that a job loses by being started again
+	leafSeeds    = 16        // topology leaves that are looked at more closely
+	stoppingTier = -2        // of units that go anyway
+	nomineeTier  = -1        // of what is only held for a job of lower order
+	noUnit       = int32(-1) // of runs outside a search
+)
+
+// tally counts a run among those of its standing, or no longer.
+func (c *Core) tally(r *run, n int) {
+	c.stirs++
+	if n > 0 {
+		r.unit = noUnit
+		r.devices, r.weight = weight(r)
+	}
+	if r.stopping {
+		c.stopping += n
+	}
+	c.enter(r, n)
+}
+
+// enter counts a run in the counters of its standing.
+func (c *Core) enter(r *run, n int) {
+	if s := r.terms.standing; s != nil && r.nominee == nil {
+		s.runs += n
+		s.held += int64(n) * r.devices
+	}
+}
+
+// mark notes that the end of a running job has been asked for.
+func (c *Core) mark(id job.ID) {
+	if r := c.running[id]; r != nil && !r.stopping && r.nominee == nil {
+		r.stopping = true
+		c.stopping++
+		c.stirs++
+		c.dirty = c.dirty || c.preemption != nil
+	}
+}
+
+// hopeful reports whether a search for the first job of a line could find more than
+// the last one did.
+func (c *Core) hopeful(l *line, e *entry) bool {
+	return c.preemption != nil && (c.preemption.rights(l.key.terms.standing) || len(c.nominees) > 0) &&
+		(l.searched != c.stirs || l.searcher != e)
+}
+
+// preempt makes room for a job that does not fit, if it may take enough of what
+// runs. It reports whether the job is looked after: nominated, or at rest for a limit.
+func (p *pass) preempt(e *entry) bool {
+	if !p.hopeful(e.line, e) {
+		return false
+	}
+	s := search{pass: p, entry: e, kind: e.line.kind}
+	claims := s.claims()
+	if claims == nil {
+		e.line.searched, e.line.searcher = p.stirs, e
+		return false
+	}
+	if p.covered(e.line, claims) && p.permitted(e.line, claims) {
+		p.take(e, claims, s.chosen)
+	}
+	return true // or it rests for what these claims would exceed
+}
+
+// take carries out what a search found.
+func (p *pass) take(e *entry, claims []fleet.Claim, chosen []*run) {
+	n := &nomination{entry: e}
+	grace := time.Duration(0)
+	for _, r := range chosen {
+		switch {
+		case r.nominee != nil:
+			p.dissolve(r.nominee)
+			continue
+		case !r.stopping:
+			p.mark(r.id)
+			d := p.Core.preempt(r, e.id)
+			grace = max(grace, d.Grace)
+			p.out = append(p.out, d)
+		}
+		n.await = append(n.await, r.id)
+	}
+	p.shaken = true
+	if len(n.await) == 0 {
+		p.start(e, claims)
+	} else {
+		p.nominate(n, claims, grace)
+	}
+	p.rouse()
+}
+
+// preempt says how a job is taken back for another one.
+func (c *Core) preempt(r *run, by job.ID) Preempt {
+	s := r.terms.standing
+	d := Preempt{Job: r.id, For: by, Mode: s.mode, Grace: s.grace}
+	if r.spec != nil && !r.spec.Requeue && d.Mode != account.PreemptCancel {
+		d.Mode = account.PreemptCancel
+	}
+	return d
+}
+
+// nominate holds claims for a job beside those who have them still.
+func (p *pass) nominate(n *nomination, claims []fleet.Claim, grace time.Duration) {
+	e := n.entry
+	if e.id == p.plan.job {
+		p.unplan()
+	}
+	slices.Sort(n.await)
+	n.run = &run{
+		id: e.id, spec: e.spec, terms: p.termsOf(e.spec), claims: claims, began: p.now, priority: e.priority, nominee: n,
+		until: ending(p.now+Instant(grace), e.line.limit),
+	}
+	n.run.flavors = p.flavorsFor(e)
+	p.unslot(e)
+	p.remove(e)
+	e.nominee = n
+	p.Core.nominees = append(p.nominees, n)
+	p.hold(n.run)
+	p.room.take(p, claims, n.run.until)
+	p.Core.awaiting = append(p.awaiting, e)
+}
+
+// unnominate gives back what is held for a job.
+func (c *Core) unnominate(n *nomination) {
+	c.unhold(n.run)
+	c.unuse(n.run.terms)
+	n.entry.nominee = nil
+	c.nominees = slices.DeleteFunc(c.nominees, func(o *nomination) bool { return o == n })
+	c.shaken = true
+}
+
+// dissolve lets a nominated job wait like all others.
+func (c *Core) dissolve(n *nomination) {
+	c.unnominate(n)
+	c.insert(n.entry)
+	c.fresh = append(c.fresh, n.entry)
+}
+
+// board starts nominated jobs whose victims are gone, and dissolves nominations on
+// nodes that have changed.
+func (p *pass) board() {
+	for _, n := range slices.Clone(p.nominees) {
+		switch {
+		case n.stale:
+			p.dissolve(n)
+		case !slices.ContainsFunc(n.await, p.leaving):
+			p.start(n.entry, n.run.claims)
+		}
+	}
+}
+
+// leaving reports whether a job holds something still that it was asked to give back.
+func (p *pass) leaving(id job.ID) bool {
+	r := p.running[id]
+	return r != nil && r.stopping
+}
+
+// shift notes that a node has changed: what is held there for nominated jobs may not
+// be what they asked for any longer. Of jobs on adjoining nodes any change may be one.
+func (c *Core) shift(node string) {
+	for _, n := range c.nominees {
+		here := func(x fleet.Claim) bool { return x.Node == node }
+		adjoint := func(g class.Group) bool { return g.Adjoint }
+		if slices.ContainsFunc(n.run.claims, here) || slices.ContainsFunc(n.entry.line.kind.shape.Groups, adjoint) {
+			n.stale = true
+		}
+	}
+}
+
+// lift takes a run off the state of the moment, or puts it back. Nothing else is
+// told of it: that is undone before anybody looks.
+func (c *Core) lift(r *run, sign int) {
+	for i, pos := range r.at {
+		if pos >= 0 {
+			c.lifted = append(c.lifted, was{pos, *c.state.Row(int(pos))})
+			c.state.Change(c.table, int(pos), &r.claims[i], sign)
+			c.cells.Update(int(pos))
+		}
+	}
+}
+
+// was is a row as it stood before something was lifted off it.
+type was struct {
+	pos int32
+	row index.Row
+}
+
+// settleLifts puts everything back as it was.
+func (c *Core) settleLifts() {
+	for _, w := range slices.Backward(c.lifted) {
+		c.state.Put(int(w.pos), &w.row)
+		c.cells.Update(int(w.pos))
+	}
+	clear(c.lifted)
+	c.lifted = c.lifted[:0]
+}
+
+// overtake has jobs behind the head take what they may: each that outranks the head,
+// so that it could take the head's place if that ran already.
+func (p *pass) overtake(head *entry) bool {
+	if p.preemption == nil {
+		return false
+	}
+	var lines []*line
+	for _, l := range p.eager {
+		if e := l.jobs.first(); e != nil && l.place >= 0 && p.hopeful(l, e) && p.over(e, head) {
+			lines = append(lines, l)
+		}
+	}
+	slices.SortFunc(lines, func(a, b *line) int { return a.jobs.first().before(b.jobs.first()) })
+	for _, l := range lines {
+		if !p.ready(l) {
+			continue
+		}
+		e := l.jobs.first()
+		if claims := p.fit(l.kind); claims != nil && p.covered(l, claims) && p.permitted(l, claims) {
+			p.start(e, claims)
+			p.shaken = true
+			return true
+		}
+		if p.preempt(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// seize is preempt and overtake where starts are planned by name, for the first job
+// that cannot start, and reports whether they did anything.
+func (p *pass) seize() bool {
+	for p.preemption != nil && p.byName() && len(p.heads) > 0 {
+		l := p.heads[0]
+		if !p.ready(l) {
+			continue
+		}
+		e := l.jobs.first()
+		return p.fit(l.kind) == nil && p.preempt(e) || p.overtake(e)
+	}
+	return false
+}
+
+// yield starts a job that outranks a waiting one and would take its place as soon as
+// that ran, if it fits as well: so that nobody is started to be ended at once. It
+// reports whether there was one.
+func (p *pass) yield(e *entry) bool {
+	if p.preemption == nil || len(p.eager) == 0 || e.line.key.terms.standing.exempt > 0 {
+		return false
+	}
+	var best *entry
+	for _, l := range p.eager {
+		o := l.jobs.first()
+		if o != nil && o != e && l.place >= 0 && !l.kind.full && p.over(o, e) && (best == nil || o.before(best) < 0) && p.ready(l) && p.fit(l.kind) != nil {
+			best = o
+		}
+	}
+	if best == nil {
+		return false
+	}
+	claims := p.fit(best.line.kind)
+	if p.covered(best.line, claims) && p.permitted(best.line, claims) {
+		p.start(best, claims)
+		p.shaken = true
+	}
+	return true // if not, it rests and is not found again
+}
+
+// over reports whether a waiting job outranks another one.
+func (p *pass) over(e, o *entry) bool {
+	return p.preemption.outranks(e.line.key.terms.standing, e.priority, o.line.key.terms.standing, o.priority)
+}
+
+// search looks for the victims of one job.
+type search struct {
+	*pass
+	entry  *entry
+	kind   *kind
+	runs   []*run
+	units  []victim.Unit
+	chosen []*run
+}
+
+// claims finds where the job would run and whose place it takes there; nil: nowhere.
+func (s *search) claims() []fleet.Claim {
+	if !s.worth() {
+		return nil
+	}
+	s.candidates()
+	defer s.end()
+	seeds, ok := s.seeds()
+	if !ok || len(s.units) == 0 {
+		return nil
+	}
+	set := victim.Choose(s.units, seeds, s, searchWork)
+	if set == nil {
+		return nil
+	}
+	others := s.preemption.rights(s.entry.line.key.terms.standing)
+	for _, i := range set {
+		s.Take(i)
+		s.chosen = append(s.chosen, s.runs[i])
+		others = others || s.runs[i].nominee != nil
+	}
+	if !others {
+		return nil // it would only wait for what ends anyway, before those who are before it
+	}
+	return s.place()
+}
+
+// end leaves everything as it was before the search.
+func (s *search) end() {
+	s.settleLifts()
+	for _, r := range s.runs {
+		r.unit = noUnit
+	}
+}
+
+// worth compares counters: whether all that the job may take, with what is free,
+// could be enough at all.
+func (s *search) worth() bool {
+	x, mine := s.preemption, s.entry.line.key.terms.standing
+	_, free := s.cells.Devices()
+	runs, held := s.Core.stopping+len(s.nominees), int64(free)*int64(resource.WholeDevice)
+	for _, o := range x.all {
+		if o.mode != account.PreemptOff && o.mode != account.PreemptSuspend && x.outranks(mine, 1, o, 0) {
+			runs += o.runs
+			held += o.held
+		}
+	}
+	if runs == 0 {
+		return false
+	}
+	need := int64(0)
+	for i := range s.kind.shape.Groups {
+		need += int64(s.kind.shape.Groups[i].AllDevices) * int64(resource.WholeDevice)
+	}
+	if s.Core.stopping+len(s.nominees) > 0 {
+		return true // what these hold is not counted
+	}
+	return need <= held
+}
+
+// candidates lists what may be taken: what is being ended anyway, what is held for
+// jobs of lower order, and running jobs that this one outranks and that have run for
+// their exempt time.
+func (s *search) candidates() {
+	for _, chunk := range s.ends.chunks {
+		for _, r := range chunk {
+			if tier, ok := s.candidate(r); ok {
+				r.unit = int32(len(s.runs))
+				s.runs = append(s.runs, r)
+				s.units = append(s.units, victim.Unit{Tier: tier, Cost: s.loss(r), Size: r.weight})
+			}
+		}
+	}
+	s.rank()
+}
+
+func (s *search) candidate(r *run) (tier int32, ok bool) {
+	switch {
+	case r.nominee != nil:
+		o := r.nominee.entry
+		return nomineeTier, s.entry.before(o) < 0 && !s.over(o, s.entry)
+	case r.stopping:
+		return stoppingTier, true
+	case !s.mayTake(r):
+		return 0, false
+	}
+	if since := r.began + r.terms.standing.exempt; since > s.now {
+		if s.exempted == 0 || since < s.exempted {
+			s.exempted = since
+		}
+		return 0, false
+	}
+	return 0, true
+}
+
+func (s *search) mayTake(r *run) bool {
+	o := r.terms.standing
+	return o.mode != account.PreemptOff && o.mode != account.PreemptSuspend &&
+		s.preemption.outranks(s.entry.line.key.terms.standing, s.entry.priority, o, r.priority)
+}
+
+// loss is what taking a run back costs: what it holds, for as long as nothing of it
+// is saved and for starting it again.
+func (s *search) loss(r *run) int64 {
+	if r.nominee != nil || r.stopping {
+		return 1
+	}
+	lost := max(int64(s.now-max(r.began, r.saved))/int64(time.Second), 0)
+	return min(lost+restartTime, 1<<31) * min(r.weight, 1<<31)
+}
+
+// rank numbers the tiers of candidates: partition, then QOS, then the job's own
+// priority where that decides who may take.
+func (s *search) rank() {
+	order := make([]*run, 0, len(s.runs))
+	for i, r := range s.runs {
+		if s.units[i].Tier == 0 {
+			order = append(order, r)
+		}
+	}
+	compare := func(a, b *run) int {
+		x, y := a.terms.standing, b.terms.standing
+		c := cmp.Or(cmp.Compare(x.tier, y.tier), cmp.Compare(x.worth, y.worth))
+		if c == 0 && s.preemption.byPriority {
+			c = cmp.Compare(a.priority, b.priority)
+		}
+		return c
+	}
+	slices.SortStableFunc(order, compare)
+	tier := int32(0)
+	for i, r := range order {
+		if i > 0 && compare(order[i-1], r) != 0 {
+			tier++
+		}
+		s.units[r.unit].Tier = tier
+	}
+}
+
+// seeds proposes sets for shapes that need a number of alike nodes: the cheapest
+// nodes of each of the leaves that hold the whole gang, and of the fleet. ok is false
+// if even all units together are not enough.
+func (s *search) seeds() (sets [][]int, ok bool) {
+	q := s.quickly(s.kind)
+	if q == nil || !q.Countable() {
+		return nil, true
+	}
+	_, need := q.Part()
+	var spots [][]int
+	leaves := s.table.Leaves()
+	from := make([]int, len(leaves)+1)
+	pages := s.table.Pages()
+	for i, leaf := range leaves {
+		from[i] = len(spots)
+		for no := leaf.From; no < leaf.To; no++ {
+			for _, pos := range pages[no].Nodes {
+				if spot, ok := s.spot(q, int(pos)); ok {
+					spots = append(spots, spot)
+				}
+			}
+		}
+	}
+	from[len(leaves)] = len(spots)
+	if len(spots) < need {
+		return nil, false
+	}
+	if need > 1 && len(leaves) > 1 {
+		for i := range leaves {
+			if set, ok := victim.Cover(s.units, spots[from[i]:from[i+1]], need); ok {
+				sets = append(sets, set)
+			}
+		}
+		slices.SortStableFunc(sets, func(a, b []int) int { return victim.Compare(s.units, a, b) })
+		sets = sets[:min(len(sets), leafSeeds)]
+	}
+	set, _ := victim.Cover(s.units, spots, need)
+	return append(sets, set), true
+}
+
+// spot is what has to go for a node to take its part; ok is false if nothing helps.
+func (s *search) spot(q *place.Quick, pos int) (gone []int, ok bool) {
+	cell := s.cells.Of(pos)
+	if cell < 0 {
+		return nil, false
+	}
+	if q.Serves(cell) {
+		return nil, true
+	}
+	var on []int
+	held := s.nodes[pos].held
+	for _, h := range held {
+		if h.run.unit != noUnit && !slices.Contains(on, int(h.run.unit)) {
+			on = append(on, int(h.run.unit))
+		}
+	}
+	desc := s.table.Node(pos)
+	gone = victim.Spot(s.units, on, func(gone []int) bool {
+		row := *s.state.Row(pos)
+		for _, h := range held {
+			if slices.Contains(gone, int(h.run.unit)) {
+				row.Change(desc, &h.run.claims[h.claim], -1)
+			}
+		}
+		return q.Serves(s.cells.Intern(pos, &row))
+	})
+	return gone, gone != nil
+}
+
+// Take, Back and Fits are victim.Field, on the state of the moment.
+func (s *search) Take(unit int) { s.lift(s.runs[unit], -1) }
+
+// Back puts a unit back.
+func (s *search) Back(unit int) { s.lift(s.runs[unit], 1) }
+
+// Fits reports whether the job fits on what is free.
+func (s *search) Fits() bool {
+	if q := s.quickly(s.kind); q != nil {
+		if fits, sure := q.Fits(nil); sure {
+			return fits
+		}
+	}
+	return place.Fits(s.table, s.state, s.kind.shape)
+}
+
+func (s *search) place() []fleet.Claim {
+	if q := s.quickly(s.kind); q != nil {
+		if claims, sure := q.Place(nil); sure {
+			return claims
+		}
+	}
+	return place.Gang(s.table, s.state, s.kind.shape)
+}
+
+// awaits is what a nominated job waits for.
+func (n *nomination) awaits() reason.Reason {
+	return reason.Reason{Code: reason.Preempting, Job: uint64(n.await[0]), Ahead: len(n.await) - 1}
+}

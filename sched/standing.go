@@ -1,0 +1,184 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// standing is what preemption looks at in a job beside its priority: QOS and
+// partition. Terms share them; there are as many as a site has of these pairs.
+type standing struct {
+	qos   int    // in the policy's list; -1: none that it knows
+	tier  int32  // of the partition
+	worth uint32 // the QOS's priority
+
+	mode   string // how its jobs are taken back; PreemptOff: not at all
+	grace  time.Duration
+	exempt Instant // a job that ran shorter is left alone
+
+	runs int   // that hold resources
+	held int64 // devices of these, in thousandths
+}
+
+// preemption is the compiled rules of who may take whose place. All that the policy
+// names must hold: with "qos", the QOS lists the other's; with "partition", the
+// partition is of a higher tier; with "priority", the job's own priority is higher.
+// So nobody gets back by it what was taken from him: the order has no circle. Where
+// the lists of QOS have one, those of its members do not count among each other.
+//
+// Sources: Slurm's preempt/qos and preempt/partition_prio (scheduling.md 1.6).
+type preemption struct {
+	policy                         *account.Policy
+	byQOS, byPartition, byPriority bool
+	over                           [][]bool // by index of QOS: may take from
+	standings                      map[standingKey]*standing
+	all                            []*standing // in order of first use
+}
+
+type standingKey struct{ qos, partition string }
+
+// newPreemption compiles the rules; nil: nobody takes anything.
+func newPreemption(p *account.Policy) *preemption {
+	if p == nil {
+		return nil
+	}
+	x := &preemption{policy: p, standings: map[standingKey]*standing{}}
+	for _, by := range p.Preemption.By {
+		x.byQOS = x.byQOS || by == "qos"
+		x.byPartition = x.byPartition || by == "partition"
+		x.byPriority = x.byPriority || by == "priority"
+	}
+	if !x.byQOS && !x.byPartition && !x.byPriority {
+		return nil
+	}
+	x.over = overs(p.QOS)
+	return x
+}
+
+// overs works out whose QOS may take from whose, without circles.
+func overs(list []account.QOS) [][]bool {
+	n := len(list)
+	direct, reach := make([][]bool, n), make([][]bool, n)
+	for i := range list {
+		direct[i], reach[i] = make([]bool, n), make([]bool, n)
+		for j := range list {
+			direct[i][j] = i != j && slices.Contains(list[i].Preempts, list[j].Name)
+			reach[i][j] = direct[i][j]
+		}
+	}
+	for k := range n {
+		for i := range n {
+			for j := range n {
+				reach[i][j] = reach[i][j] || reach[i][k] && reach[k][j]
+			}
+		}
+	}
+	for i := range n {
+		for j := range n {
+			direct[i][j] = direct[i][j] && !reach[j][i]
+		}
+	}
+	return direct
+}
+
+// of returns the standing of jobs with some terms.
+func (x *preemption) of(key termsKey) *standing {
+	if x == nil {
+		return nil
+	}
+	at := standingKey{key.qos, key.partition}
+	s := x.standings[at]
+	if s == nil {
+		s = x.compile(at)
+		x.standings[at] = s
+		x.all = append(x.all, s)
+	}
+	return s
+}
+
+// compile finds mode, grace and exempt time: the QOS's own, else the partition's,
+// else those for all. With preemption by partition alone the partition goes first,
+// as in Slurm.
+func (x *preemption) compile(key standingKey) *standing {
+	p := x.policy
+	s := &standing{qos: -1, tier: 1, mode: p.Preemption.Mode, grace: time.Duration(p.Preemption.Grace), exempt: Instant(p.Preemption.Exempt)}
+	partition := func() {
+		if i := slices.IndexFunc(p.Partitions, func(a account.Partition) bool { return a.Name == key.partition }); i >= 0 {
+			a := &p.Partitions[i]
+			s.tier = cmp.Or(a.Tier, 1)
+			s.set(a.PreemptMode, a.Grace, 0)
+		}
+	}
+	qos := func() {
+		if i := slices.IndexFunc(p.QOS, func(a account.QOS) bool { return a.Name == key.qos }); i >= 0 {
+			a := &p.QOS[i]
+			s.qos, s.worth = i, a.Priority
+			s.set(a.PreemptMode, a.Grace, a.Exempt)
+		}
+	}
+	if x.byPartition && !x.byQOS {
+		qos()
+		partition()
+	} else {
+		partition()
+		qos()
+	}
+	if s.mode == "" {
+		s.mode = account.PreemptRequeue
+	}
+	return s
+}
+
+// set overrides what is given.
+func (s *standing) set(mode string, grace, exempt account.Duration) {
+	if mode != "" {
+		s.mode = mode
+	}
+	if grace != 0 {
+		s.grace = time.Duration(grace)
+	}
+	if exempt != 0 {
+		s.exempt = Instant(exempt)
+	}
+}
+
+// outranks reports whether a job may take another one's place, running or next in
+// the queue. It is a strict order.
+func (x *preemption) outranks(a *standing, priority int64, b *standing, other int64) bool {
+	switch {
+	case x.byQOS && (a.qos < 0 || b.qos < 0 || !x.over[a.qos][b.qos]):
+		return false
+	case x.byPartition && a.tier <= b.tier:
+		return false
+	}
+	return !x.byPriority || priority > other
+}
+
+// rights reports whether jobs of a standing may take from any other that the site
+// could have.
+func (x *preemption) rights(s *standing) bool {
+	switch {
+	case s == nil:
+		return false
+	case x.byQOS && (s.qos < 0 || !slices.Contains(x.over[s.qos], true)):
+		return false
+	}
+	return true
+}
+
+// weight is how much claims hold, for the price of taking it back: thousandths of
+// devices, and of CPUs a 64th.
+func weight(r *run) (devices, all int64) {
+	cpu := resource.Amount(0)
+	for i := range r.claims {
+		cpu += r.claims[i].Take.CPU
+		for _, d := range r.claims[i].Devices {
+			devices += int64(d.Share)
+		}
+	}
+	return devices, max(devices+int64(cpu)/64, 1)
+}
