@@ -17,6 +17,7 @@ type Policy struct {
 	QOS        []QOS       `json:"qos,omitempty" yaml:"qos,omitempty" doc:"named limits, priorities and rights"`
 	Partitions []Partition `json:"partitions,omitempty" yaml:"partitions,omitempty" doc:"rules of partitions; their nodes stand in the server's configuration"`
 	Flavors    []Flavor    `json:"flavors,omitempty" yaml:"flavors,omitempty" doc:"kinds of node that quotas tell apart"`
+	Compat     string      `json:"compat,omitempty" yaml:"compat,omitempty" enum:"slurm,slurm-backfill" doc:"decide as another scheduler would: slurm, as slurmctld with select/cons_tres and sched/backfill; slurm-backfill, the same with the main scheduler deferred"`
 	Licenses   []License   `json:"licenses,omitempty" yaml:"licenses,omitempty" doc:"what is counted for the whole site (sbatch --licenses)"`
 }
 

@@ -33,6 +33,9 @@ func (p *pass) run() {
 	if p.depth == 0 {
 		p.depth = 500
 	}
+	if p.likeSlurm() {
+		return
+	}
 	for again := true; again; again = p.reopened() || p.seize() {
 		p.board()
 		p.allow()

@@ -1,0 +1,295 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/index"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
+
+// likeSlurm makes the pass as slurmctld would (Policy.Compat), for sites that want the
+// decisions that they are used to, and to compare with a real one
+// (test/slurm/compat, docs/compat-slurm.md). It reports whether that was asked for.
+//
+// It looks at every job and every node each time, and promises nothing: its plan is
+// made anew in each pass, as Slurm's is. Times are rounded down to whole seconds.
+func (p *pass) likeSlurm() bool {
+	if p.policy == nil || p.policy.Compat == "" {
+		return false
+	}
+	p.unplan()
+	p.freed = p.freed[:0]
+	s := slurm{pass: p, now: p.now / Instant(time.Second) * Instant(time.Second)}
+	if p.policy.Compat != "slurm-backfill" {
+		s.main()
+	}
+	s.backfill()
+	s.park()
+	return true
+}
+
+// slurm is one look of slurmctld's schedulers.
+type slurm struct {
+	*pass
+	now  Instant
+	plan []slot
+}
+
+// slot is a stretch of time and the nodes that no job is planned for then. Slots
+// follow each other without gaps; the last one has no end.
+type slot struct {
+	from, to Instant
+	free     []bool // by position
+}
+
+// queue lists the jobs that may start, in order.
+func (s *slurm) queue() []*entry {
+	var out []*entry
+	for _, l := range s.lines {
+		out = append(out, l.jobs.all()...)
+	}
+	slices.SortFunc(out, (*entry).before)
+	return slices.DeleteFunc(out, func(e *entry) bool { return !s.possible(e.line.kind) })
+}
+
+// main is the main scheduler: strictly in order. Once a job cannot start, nothing
+// else in its partition does, nor on any of the partition's nodes
+// (scheduling.md 1.3).
+func (s *slurm) main() {
+	open := s.everywhere()
+	closed := map[string]bool{}
+	for _, e := range s.queue() {
+		part := partitionOf(e)
+		if closed[part] {
+			continue
+		}
+		if claims := place.AsSlurm(s.table, s.state, e.line.kind.shape, open); claims != nil {
+			s.start(e, claims)
+			continue
+		}
+		closed[part] = true
+		for pos := range open {
+			open[pos] = open[pos] && !s.within(pos, part)
+		}
+	}
+}
+
+// partitionOf is the first partition that a job names; empty: all nodes.
+func partitionOf(e *entry) string {
+	if parts := e.line.kind.shape.Partitions; len(parts) > 0 {
+		return parts[0]
+	}
+	return ""
+}
+
+// within reports whether a node belongs to a partition.
+func (s *slurm) within(pos int, part string) bool {
+	parts := s.table.Node(pos).Parts
+	return part == "" || len(parts) == 0 || slices.Contains(parts, part)
+}
+
+func (s *slurm) everywhere() []bool {
+	out := make([]bool, s.table.Len())
+	for i := range out {
+		out[i] = true
+	}
+	return out
+}
+
+// The backfill scheduler's window and grain, as it comes from Debian but for the
+// window, which is long enough for most limits (bf_window, bf_resolution).
+const (
+	slurmWindow = Instant(3 * 24 * time.Hour)
+	slurmGrain  = Instant(time.Minute)
+)
+
+// backfill is the backfill scheduler: each job in order gets the first start at which
+// it fits beside what is planned for those before it, and is planned there, on whole
+// nodes.
+func (s *slurm) backfill() {
+	s.plan = []slot{{s.now, never, s.everywhere()}}
+	for _, e := range s.queue() {
+		for from := s.now; from != 0; {
+			from = s.try(e, from)
+		}
+	}
+}
+
+// try looks for a start at an instant or after it. It returns when to look again, 0
+// if the job was started, planned or given up.
+func (s *slurm) try(e *entry, from Instant) (later Instant) {
+	shape := e.line.kind.shape
+	limit := e.line.limit
+	if limit <= 0 {
+		limit = 365 * 24 * time.Hour
+	}
+	allowed, later := s.over(partitionOf(e), from, from+Instant(limit))
+	at, claims := s.willRun(e, allowed)
+	if claims == nil {
+		return later
+	}
+	if at = max(at, from); at <= s.now {
+		s.start(e, place.AsSlurm(s.table, s.state, shape, only(s.table, claims)))
+		return 0
+	}
+	switch {
+	case later != 0 && at > later:
+		return later
+	case at > s.now+slurmWindow:
+		return 0
+	}
+	start, end := at/slurmGrain*slurmGrain, (at+Instant(limit))/slurmGrain*slurmGrain
+	nodes := only(s.table, claims)
+	if s.overlaps(start, end, nodes) {
+		return at
+	}
+	s.reserve(start, end, nodes)
+	return 0
+}
+
+// over lists the nodes of a partition that are not planned for others from one instant
+// to another, and when that changes first for the better; 0: never.
+func (s *slurm) over(part string, from, to Instant) (allowed []bool, later Instant) {
+	allowed = s.everywhere()
+	for pos := range allowed {
+		allowed[pos] = s.within(pos, part)
+	}
+	mine := slices.Clone(allowed)
+	for i, x := range s.plan {
+		if x.to > from && i+1 < len(s.plan) && later == 0 && gains(meet(allowed, x.free), meet(mine, s.plan[i+1].free)) {
+			later = x.to
+		}
+		switch {
+		case x.to <= from:
+		case x.from <= to:
+			allowed = meet(allowed, x.free)
+		default:
+			return allowed, later
+		}
+	}
+	return allowed, later
+}
+
+func meet(a, b []bool) []bool {
+	out := make([]bool, len(a))
+	for i := range a {
+		out[i] = a[i] && b[i]
+	}
+	return out
+}
+
+// gains reports whether b has a node that a has not.
+func gains(a, b []bool) bool {
+	for i := range a {
+		if b[i] && !a[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// only is the nodes of claims.
+func only(t *index.Table, claims []fleet.Claim) []bool {
+	out := make([]bool, t.Len())
+	for _, c := range claims {
+		out[t.Find(c.Node)] = true
+	}
+	return out
+}
+
+// willRun says when a job fits on some of the nodes if running jobs end at their
+// limits, and where. Ends are looked at in growing windows, so that a start may be
+// said later than it could be: bf_window_scale, as Slurm has it by default.
+func (s *slurm) willRun(e *entry, allowed []bool) (Instant, []fleet.Claim) {
+	shape := e.line.kind.shape
+	if claims := place.AsSlurm(s.table, s.state, shape, allowed); claims != nil {
+		return s.now, claims
+	}
+	ends := slices.DeleteFunc(s.ends.all(), func(r *run) bool {
+		return !slices.ContainsFunc(r.claims, func(c fleet.Claim) bool { return allowed[s.table.Find(c.Node)] })
+	})
+	const second = Instant(time.Second)
+	window, first := 30*second, Instant(0)
+	free := s.state.Clone()
+	for i := 0; i < len(ends); {
+		if first == 0 {
+			first = ends[i].until/(30*second)*(30*second) + 30*second
+		}
+		for {
+			free.Release(s.table, ends[i].claims)
+			i++
+			if i == len(ends) || ends[i].until > first+window {
+				break
+			}
+		}
+		for window *= 2; i < len(ends) && ends[i].until != never && ends[i].until > first+window; window *= 2 {
+		}
+		if claims := place.AsSlurm(s.table, free, shape, allowed); claims != nil {
+			return ends[i-1].until, claims
+		}
+	}
+	return 0, nil
+}
+
+// overlaps reports whether some of the nodes are planned for others in a stretch.
+func (s *slurm) overlaps(from, to Instant, nodes []bool) bool {
+	for _, x := range s.plan {
+		if x.from < to && x.to > from && gains(x.free, nodes) {
+			return true
+		}
+	}
+	return false
+}
+
+// reserve plans nodes for a job.
+func (s *slurm) reserve(from, to Instant, nodes []bool) {
+	from = max(from, s.now)
+	to = max(to, from+slurmGrain)
+	s.split(from)
+	s.split(to)
+	for i := range s.plan {
+		if x := &s.plan[i]; x.from >= from && x.to <= to {
+			for pos, mine := range nodes {
+				x.free[pos] = x.free[pos] && !mine
+			}
+		}
+	}
+}
+
+// split makes an instant the border of two slots.
+func (s *slurm) split(at Instant) {
+	i, found := slices.BinarySearchFunc(s.plan, at, func(x slot, at Instant) int { return cmp.Compare(x.from, at) })
+	if found {
+		return
+	}
+	x := s.plan[i-1]
+	s.plan[i-1].to = at
+	x.from, x.free = at, slices.Clone(x.free)
+	s.plan = slices.Insert(s.plan, i, x)
+}
+
+// park notes why the first job of each line waits. All are looked at in the next pass.
+func (s *slurm) park() {
+	for _, l := range s.woken {
+		l.awake = false
+	}
+	s.Core.woken = s.woken[:0]
+	s.Core.planned = s.planned[:0]
+	for _, l := range s.lines {
+		switch {
+		case l.jobs.len() == 0:
+		case !s.possible(l.kind):
+			if l.rest != forFleet {
+				s.refuse(l)
+			}
+		case place.Fits(s.table, s.state, l.kind.shape):
+			s.rest(l, forPlan, reason.Reason{Code: reason.Priority})
+		default:
+			s.rest(l, forPlan, s.missing(l))
+		}
+	}
+}
