@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
@@ -36,12 +38,12 @@ func (p *pass) likeSlurm() bool {
 type slurm struct {
 	*pass
 	now  Instant
-	plan []slot
+	plan []stretch
 }
 
-// slot is a stretch of time and the nodes that no job is planned for then. Slots
+// stretch is a part of time and the nodes that no job is planned for then. Stretches
 // follow each other without gaps; the last one has no end.
-type slot struct {
+type stretch struct {
 	from, to Instant
 	free     []bool // by position
 }
@@ -53,7 +55,16 @@ func (s *slurm) queue() []*entry {
 		out = append(out, l.jobs.all()...)
 	}
 	slices.SortFunc(out, (*entry).before)
-	return slices.DeleteFunc(out, func(e *entry) bool { return !s.possible(e.line.kind) })
+	return out
+}
+
+// place places a job among the allowed nodes, as far as the rules of the site let it.
+func (s *slurm) place(e *entry, allowed []bool) []fleet.Claim {
+	claims := place.AsSlurm(s.table, s.state, e.line.kind.shape, allowed)
+	if claims == nil || !s.covered(e.line, claims) {
+		return nil
+	}
+	return claims
 }
 
 // main is the main scheduler: strictly in order. Once a job cannot start, nothing
@@ -64,10 +75,10 @@ func (s *slurm) main() {
 	closed := map[string]bool{}
 	for _, e := range s.queue() {
 		part := partitionOf(e)
-		if closed[part] {
+		if closed[part] || !s.ready(e.line) {
 			continue
 		}
-		if claims := place.AsSlurm(s.table, s.state, e.line.kind.shape, open); claims != nil {
+		if claims := s.place(e, open); claims != nil {
 			s.start(e, claims)
 			continue
 		}
@@ -111,18 +122,20 @@ const (
 // it fits beside what is planned for those before it, and is planned there, on whole
 // nodes.
 func (s *slurm) backfill() {
-	s.plan = []slot{{s.now, never, s.everywhere()}}
+	s.plan = []stretch{{s.now, never, s.everywhere()}}
 	for _, e := range s.queue() {
-		for from := s.now; from != 0; {
+		if !s.ready(e.line) {
+			continue
+		}
+		for from := s.now; from != never; {
 			from = s.try(e, from)
 		}
 	}
 }
 
-// try looks for a start at an instant or after it. It returns when to look again, 0
+// try looks for a start at an instant or after it. It returns when to look again, never
 // if the job was started, planned or given up.
 func (s *slurm) try(e *entry, from Instant) (later Instant) {
-	shape := e.line.kind.shape
 	limit := e.line.limit
 	if limit <= 0 {
 		limit = 365 * 24 * time.Hour
@@ -133,34 +146,36 @@ func (s *slurm) try(e *entry, from Instant) (later Instant) {
 		return later
 	}
 	if at = max(at, from); at <= s.now {
-		s.start(e, place.AsSlurm(s.table, s.state, shape, only(s.table, claims)))
-		return 0
+		if claims = s.place(e, only(s.table, claims)); claims != nil {
+			s.start(e, claims)
+		}
+		return never
 	}
 	switch {
-	case later != 0 && at > later:
+	case at > later:
 		return later
 	case at > s.now+slurmWindow:
-		return 0
+		return never
 	}
 	start, end := at/slurmGrain*slurmGrain, (at+Instant(limit))/slurmGrain*slurmGrain
 	nodes := only(s.table, claims)
 	if s.overlaps(start, end, nodes) {
-		return at
+		return max(at, from+Instant(time.Second)) // rounding may bring it back to the same instant
 	}
 	s.reserve(start, end, nodes)
-	return 0
+	return never
 }
 
 // over lists the nodes of a partition that are not planned for others from one instant
-// to another, and when that changes first for the better; 0: never.
+// to another, and when that changes first for the better; never: not.
 func (s *slurm) over(part string, from, to Instant) (allowed []bool, later Instant) {
-	allowed = s.everywhere()
+	allowed, later = s.everywhere(), never
 	for pos := range allowed {
 		allowed[pos] = s.within(pos, part)
 	}
 	mine := slices.Clone(allowed)
 	for i, x := range s.plan {
-		if x.to > from && i+1 < len(s.plan) && later == 0 && gains(meet(allowed, x.free), meet(mine, s.plan[i+1].free)) {
+		if x.to > from && i+1 < len(s.plan) && later == never && gains(meet(allowed, x.free), meet(mine, s.plan[i+1].free)) {
 			later = x.to
 		}
 		switch {
@@ -221,6 +236,9 @@ func (s *slurm) willRun(e *entry, allowed []bool) (Instant, []fleet.Claim) {
 		}
 		for {
 			free.Release(s.table, ends[i].claims)
+			if typed(shape) && untyped(ends[i].spec) {
+				s.keepDevices(free, ends[i].claims)
+			}
 			i++
 			if i == len(ends) || ends[i].until > first+window {
 				break
@@ -234,6 +252,31 @@ func (s *slurm) willRun(e *entry, allowed []bool) (Instant, []fleet.Claim) {
 	}
 	return 0, nil
 }
+
+// keepDevices takes the devices of claims again and nothing else. slurmctld 22.05 does
+// so when it looks ahead for a job that asks for GPUs of a type, with those of running
+// jobs that asked for any.
+func (s *slurm) keepDevices(free *index.State, claims []fleet.Claim) {
+	for _, c := range claims {
+		if len(c.Devices) > 0 && !c.Whole {
+			free.Take(s.table, []fleet.Claim{{Node: c.Node, Group: c.Group, Devices: c.Devices}})
+			free.Row(s.table.Find(c.Node)).Holds-- // the node itself is free
+		}
+	}
+}
+
+func typed(shape *class.Shape) bool {
+	for _, g := range shape.Groups {
+		for _, n := range append(g.BaseDevices, g.StepDevices...) {
+			if n.Type != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func untyped(spec *job.Spec) bool { return spec != nil && !typed(class.Compile(spec)) }
 
 // overlaps reports whether some of the nodes are planned for others in a stretch.
 func (s *slurm) overlaps(from, to Instant, nodes []bool) bool {
@@ -260,9 +303,9 @@ func (s *slurm) reserve(from, to Instant, nodes []bool) {
 	}
 }
 
-// split makes an instant the border of two slots.
+// split makes an instant the border of two stretches.
 func (s *slurm) split(at Instant) {
-	i, found := slices.BinarySearchFunc(s.plan, at, func(x slot, at Instant) int { return cmp.Compare(x.from, at) })
+	i, found := slices.BinarySearchFunc(s.plan, at, func(x stretch, at Instant) int { return cmp.Compare(x.from, at) })
 	if found {
 		return
 	}
@@ -281,11 +324,7 @@ func (s *slurm) park() {
 	s.Core.planned = s.planned[:0]
 	for _, l := range s.lines {
 		switch {
-		case l.jobs.len() == 0:
-		case !s.possible(l.kind):
-			if l.rest != forFleet {
-				s.refuse(l)
-			}
+		case l.jobs.len() == 0 || l.rest.barred():
 		case place.Fits(s.table, s.state, l.kind.shape):
 			s.rest(l, forPlan, reason.Reason{Code: reason.Priority})
 		default:

@@ -54,6 +54,9 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	if leads && ahead.Code != reason.None {
 		out = append(out, ahead)
 	}
+	if len(out) == 0 && e.line.rest != active && e.line.why.Code != reason.None {
+		out = append(out, e.line.why) // what it was told: a plan that is not kept (compat)
+	}
 	if len(out) > 0 {
 		out[0].Since = seconds(now)
 		if e.told != nil && same(out[0], *e.told) {

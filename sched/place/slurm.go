@@ -11,16 +11,16 @@ import (
 
 // AsSlurm places a gang of one group on the nodes that Slurm's select/cons_tres would
 // choose among those that are allowed (by position; nil: all), without or with
-// topology/tree; nil if that finds none. Gangs of several groups are placed as Gang
-// does.
+// topology/tree; nil if that finds none. What is not one group of a fixed size, or
+// names its nodes, is placed as Gang does.
 //
 // What is like Slurm is the set of nodes. How many tasks each takes and which devices
 // follow our own rules, so that a set on which ours finds no room is refused. Sources:
 // Slurm's documents on topology and consumable resources, and slurmctld 22.05.8 itself
 // (test/slurm/compat).
 func AsSlurm(t *index.Table, s *index.State, shape *class.Shape, allowed []bool) []fleet.Claim {
-	if len(shape.Groups) != 1 {
-		return Gang(t, s, shape)
+	if !sbatchable(shape) {
+		return without(t, s, shape, allowed)
 	}
 	partitions := shape.Partitions
 	if len(partitions) == 0 {
@@ -40,6 +40,34 @@ func AsSlurm(t *index.Table, s *index.State, shape *class.Shape, allowed []bool)
 		}
 	}
 	return nil
+}
+
+// sbatchable reports whether a shape is one group on a fixed number of nodes with a
+// fixed number of tasks.
+func sbatchable(shape *class.Shape) bool {
+	if len(shape.Groups) != 1 {
+		return false
+	}
+	g := &shape.Groups[0]
+	bounded := g.Cap > 0 && g.Each == 0 && g.Want != g.Cap*g.MinNodes
+	return !bounded && g.Least == g.Want && (g.MaxNodes == 0 || g.MaxNodes == g.MinNodes) && len(g.TotalDevices) == 0 && g.Total.IsZero() &&
+		len(g.Must) == 0 && !g.Adjoint && !g.Same
+}
+
+// without is Gang among the allowed nodes.
+func without(t *index.Table, s *index.State, shape *class.Shape, allowed []bool) []fleet.Claim {
+	less := *shape
+	less.Groups = slices.Clone(shape.Groups)
+	for i := range less.Groups {
+		not := slices.Clone(less.Groups[i].Not)
+		for pos, ok := range allowed {
+			if !ok {
+				not = append(not, t.Node(pos).Name)
+			}
+		}
+		less.Groups[i].Not = not
+	}
+	return Gang(t, s, &less)
 }
 
 // part is what a node gives.
@@ -95,9 +123,6 @@ func (c *consres) choose(w *where) []part {
 		c.max = max(tasks, c.min)
 	}
 	perNode := g.Cap // Slurm's ntasks_per_node
-	if g.Each == 0 && g.Want != g.Cap*g.MinNodes {
-		perNode = 0
-	}
 	c.least = max(perNode, 1) * each
 	need := perNode
 	if perNode == 0 && c.max == 1 {

@@ -117,10 +117,10 @@ func (s *slurm) play() bool {
 // begin lets a round's jobs end and come between two looks, and waits until both
 // schedulers have looked twice since.
 func (s *slurm) begin(round *Round) bool {
-	main, back := s.cycles()
+	main, _ := s.cycles()
 	quiet := time.Now().Add(3 * time.Second) // it does not look where nothing has changed
 	s.poll("a cycle of the main scheduler", func() bool { m, _ := s.cycles(); return m > main || time.Now().After(quiet) })
-	main, back = s.cycles()
+	main, back := s.cycles()
 	var gone []string
 	for _, j := range round.Ends {
 		gone = append(gone, s.ids[j])
