@@ -113,6 +113,26 @@ func (c *Core) Idle() (out []job.ID) {
 	return out
 }
 
+// Shortened lists the waiting jobs that could start now with a shorter limit.
+func (c *Core) Shortened() (out []job.ID) {
+	for _, l := range c.lines {
+		if l.key.least == 0 || l.jobs.len() == 0 || l.rest.barred() || !c.possible(l.kind) {
+			continue
+		}
+		e := l.jobs.first()
+		for _, s := range c.slots {
+			begin, _ := s.span(c.passed)
+			if s.e == e || len(s.claims) == 0 || begin < ending(c.passed, l.key.least) || begin >= ending(c.passed, l.limit) {
+				continue
+			}
+			if place.Gang(c.table, c.slowState(c.passed, begin, e.slot), l.kind.shape) != nil {
+				out = append(out, e.id)
+			}
+		}
+	}
+	return out
+}
+
 // slowly is the earliest instant for a job beside all slots but its own.
 func (c *Core) slowly(e *entry, own *slot) Instant {
 	instants := []Instant{c.passed}

@@ -41,6 +41,7 @@ type line struct {
 type lineKey struct {
 	shape *class.Shape
 	limit time.Duration
+	least time.Duration // its limit may be shortened to this; 0: not at all
 	terms *terms
 	own   own // zero where jobs' own priorities order the queue
 }
@@ -78,6 +79,9 @@ type kind struct {
 func (c *Core) lineOf(e *entry) *line {
 	shape := c.shapes.Shape(e.spec)
 	key := lineKey{shape: shape, limit: max(e.spec.TimeLimit, 0), terms: c.termsOf(e.spec)}
+	if spec := e.spec; spec.TimeMin > 0 && spec.TimeMin < key.limit {
+		key.least = spec.TimeMin
+	}
 	c.join(key.terms)
 	key.own = ownOf(e, key.terms)
 	l := c.lines[key]

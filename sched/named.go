@@ -152,9 +152,15 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 		keeps = p.holds(s)
 	}
 	at, claims := p.earliestOf(e)
+	until := ending(p.now, e.line.limit)
+	if at > p.now {
+		if short, end := p.shorter(e.line); short != nil {
+			at, claims, until = p.now, short, end
+		}
+	}
 	switch {
 	case at <= p.now && p.covered(e.line, claims) && p.permitted(e.line, claims):
-		p.start(e, claims)
+		p.startUntil(e, claims, until)
 		return true, true
 	case at <= p.now: // it rests for a quota or a limit
 		p.unslot(e)
@@ -247,11 +253,15 @@ func (p *pass) tryNamed(l *line, e *entry) bool {
 		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
 		return false
 	}
-	if claims := p.beginNow(l, until); claims != nil {
+	claims := p.beginNow(l, until)
+	if claims == nil {
+		claims, until = p.shorter(l)
+	}
+	if claims != nil {
 		if !p.covered(l, claims) || !p.permitted(l, claims) {
 			return false
 		}
-		p.start(e, claims)
+		p.startUntil(e, claims, until)
 		return true
 	}
 	if !l.kind.full {

@@ -237,7 +237,7 @@ func (p *pass) try(l *line, e *entry) bool {
 		return p.tryNamed(l, e)
 	}
 	ends := l.limit > 0 && ending(p.now, l.limit) <= p.plan.at
-	if !ends && p.crowds(l) {
+	if !ends && p.crowds(l) && p.plan.at-p.now < Instant(l.key.least) {
 		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
 		return false
 	}
@@ -246,10 +246,14 @@ func (p *pass) try(l *line, e *entry) bool {
 	} else {
 		claims = p.beside(l.kind)
 	}
+	until := ending(p.now, l.limit)
+	if claims == nil {
+		claims, until = p.shorter(l)
+	}
 	switch {
 	case claims != nil && (!p.covered(l, claims) || !p.permitted(l, claims)):
 	case claims != nil:
-		p.start(e, claims)
+		p.startUntil(e, claims, until)
 		return true
 	case l.kind.full:
 		p.rest(l, forRoom, p.missing(l))
@@ -277,7 +281,10 @@ func (p *pass) missing(l *line) reason.Reason {
 
 // start takes a job out of the queue and holds its claims.
 func (p *pass) start(e *entry, claims []fleet.Claim) {
-	until := ending(p.now, e.line.limit)
+	p.startUntil(e, claims, ending(p.now, e.line.limit))
+}
+
+func (p *pass) startUntil(e *entry, claims []fleet.Claim, until Instant) {
 	if e.id == p.plan.job {
 		p.unplan()
 	}

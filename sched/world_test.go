@@ -152,6 +152,9 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		if q.Spec.TimeLimit > 0 {
 			until = w.now + sched.Instant(q.Spec.TimeLimit)
 		}
+		if least := q.Spec.TimeMin; least > 0 && d.Until < until && d.Until >= w.now+sched.Instant(least) {
+			until = d.Until
+		}
 		if d.Until != until {
 			t.Fatalf("job %d: ends at %d, its limit says %d", d.Job, d.Until, until)
 		}
@@ -229,6 +232,9 @@ func (w *world) check(t *rapid.T) {
 	}
 	for _, q := range w.line() {
 		ends := w.now + sched.Instant(q.Spec.TimeLimit)
+		if least := q.Spec.TimeMin; least > 0 {
+			ends = min(ends, w.now+sched.Instant(least))
+		}
 		if q != head && q.Spec.TimeLimit > 0 && (w.promised.At == 0 || ends <= w.promised.At) && w.book.Fits(q.Spec) && !w.limited(t, q) {
 			t.Fatalf("job %d fits, would end before the head starts, and was not started", q.Job)
 		}
@@ -300,6 +306,9 @@ func (w *world) checkNamed(t *rapid.T) {
 	}
 	for _, id := range w.core.Idle() {
 		t.Fatalf("job %d could start and be in nobody's way\n%+v", id, w.core.Planned())
+	}
+	for _, id := range w.core.Shortened() {
+		t.Fatalf("job %d could start with a shorter limit and be in nobody's way\n%+v", id, w.core.Planned())
 	}
 	before := w.core.Planned()
 	_, passed := w.core.Named()

@@ -72,6 +72,9 @@ func Spec(t *rapid.T) *job.Spec {
 	s := &job.Spec{Partitions: subset(t, "partition", "p", "q")}
 	if rapid.Bool().Draw(t, "limited") {
 		s.TimeLimit = time.Duration(rapid.IntRange(1, 20).Draw(t, "limit")) * time.Second
+		if rapid.IntRange(0, 3).Draw(t, "may be shortened") == 0 {
+			s.TimeMin = time.Duration(rapid.IntRange(1, 20).Draw(t, "least")) * time.Second
+		}
 	}
 	if rapid.IntRange(0, 4).Draw(t, "het") == 0 {
 		for range 2 {
