@@ -39,7 +39,7 @@ func (s *state) applyHeld(r *store.Record, staged any) error {
 	e.attempt = a.Attempt
 	e.flags = e.flags&^(job.Requeued|job.LaunchFailed) | job.Configuring
 	e.why, e.gate = nil, nil
-	e.last = &last{id: a.ID, epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors}
+	e.last = &last{id: a.ID, epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, limit: v.Limit}
 	if e.more != nil {
 		e.more.startsBy, e.more.limitEnd = 0, 0
 		if e.more.deadline > 0 {
@@ -316,6 +316,7 @@ func (s *state) applyUpdate(r *store.Record, staged any) error {
 		s.crowd.add(&e.form.spec, -1)
 		s.crowd.add(&f.spec, 1)
 	}
+	limit := max(e.form.spec.TimeLimit, 0)
 	s.forms.release(e.form)
 	e.form, e.owned = f, pack(&o, &f.def)
 	e.ask(&o)
@@ -332,6 +333,9 @@ func (s *state) applyUpdate(r *store.Record, staged any) error {
 	case e.state == job.Pending:
 		s.queue(e)
 	case e.state.Holds():
+		if limit != max(e.form.spec.TimeLimit, 0) {
+			e.last.limit = 0
+		}
 		s.shorten(e)
 	}
 	return nil

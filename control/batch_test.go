@@ -25,7 +25,7 @@ func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 	at := time.Unix(1, 0)
 	f, o := st.forms.use(&job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}})
 	alloc := ledger.Allocation{ID: 1, Job: 1, Attempt: 1, Status: ledger.Held, Claims: []fleet.Claim{{Node: "n1"}}}
-	for i, r := range []any{&admitted{first: 1, form: f, own: o}, held{alloc}} {
+	for i, r := range []any{&admitted{first: 1, form: f, own: o}, held{Allocation: alloc}} {
 		rec := record(at, []string{kindSubmitted, kindHeld}[i], 1, job.Actor{}, r)
 		rec.Seq = uint64(i + 1)
 		if err := st.apply(rec, nil); err != nil {

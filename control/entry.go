@@ -57,6 +57,7 @@ type last struct {
 	started int64
 	ended   int64
 	exit    job.ExitCode
+	limit   time.Duration // where it is shorter than the job's; 0: it is not
 }
 
 // more is what few jobs have.
@@ -135,8 +136,13 @@ func (e *entry) held() ledger.Allocation {
 	return a
 }
 
-// limit is the job's time limit; 0: none.
-func (e *entry) limit() time.Duration { return max(e.form.spec.TimeLimit, 0) }
+// limit is the job's time limit, or that of its attempt; 0: none.
+func (e *entry) limit() time.Duration {
+	if e.last != nil && e.last.limit > 0 && e.state.Holds() {
+		return e.last.limit
+	}
+	return max(e.form.spec.TimeLimit, 0)
+}
 
 // need is the shortest time that it may be given.
 func (e *entry) need() time.Duration {

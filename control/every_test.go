@@ -48,12 +48,12 @@ func Every() []store.Record {
 	s.Depends = job.Dependency{Clauses: []job.DependencyClause{{Kind: job.Singleton}}}
 	submit(6, s)
 
-	add(kindHeld, 1, held{everyAllocation(1, 1, 1)})
+	add(kindHeld, 1, held{Allocation: everyAllocation(1, 1, 1)})
 	add(kindStarted, 1, started{one, at})
 	add(kindHold, 6, hold{Held: true, Admin: true, State: stateOf(job.Pending)})
 	b := everyAllocation(2, 2, 1)
 	b.Claims = []fleet.Claim{{Node: "n3", Tasks: 1, Take: resource.Vector{CPU: 500}, Devices: []fleet.DeviceClaim{{Index: 1, Share: 500}}}}
-	add(kindHeld, 2, held{b})
+	add(kindHeld, 2, held{Allocation: b})
 	add(kindStarted, 2, started{second, at})
 	add(kindUncertain, 2, uncertain{Ref: second, Uncertain: true, Message: "its supervisor is silent"})
 	add(kindSuspend, 1, suspend{On: true, State: stateOf(job.Suspended)})
@@ -70,7 +70,7 @@ func Every() []store.Record {
 	add(kindEnded, 1, ended{
 		Ref: one, State: job.Pending, By: job.ByEngine, Flags: job.Requeued | job.LaunchFailed, Report: everyReport(one, 1), Again: at.Add(time.Minute), Failed: 1,
 	})
-	add(kindHeld, 1, held{everyAllocation(3, 1, 2)})
+	add(kindHeld, 1, held{Allocation: everyAllocation(3, 1, 2)})
 	add(kindExpired, 1, expired{State: job.Timeout, Grace: 30 * time.Second})
 	add(kindEnded, 1, ended{Ref: third, State: job.Timeout, By: job.ByControl, Report: everyReport(third, 1)})
 	add(kindRequeue, 2, requeue{State: stateOf(job.Running)})

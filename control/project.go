@@ -217,6 +217,7 @@ type attempt struct {
 	Started    int64           `json:"started,omitempty"`
 	Ended      int64           `json:"ended,omitempty"`
 	Exit       job.ExitCode    `json:"exit"`
+	Limit      time.Duration   `json:"limit,omitempty"`
 }
 
 // row is the projection of a job.
@@ -266,7 +267,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 	if a := e.last; a != nil {
 		d.Last = &attempt{
 			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, Cancel: a.cancel,
-			Requeue: a.requeue, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit,
+			Requeue: a.requeue, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit, Limit: a.limit,
 		}
 		if a.report != nil {
 			d.Last.Report = mustJSON(a.report)

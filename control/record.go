@@ -45,6 +45,7 @@ type submitted struct {
 // held grants an allocation and begins an attempt.
 type held struct {
 	Allocation ledger.Allocation `json:"allocation"`
+	Limit      time.Duration     `json:"limit,omitempty"` // of this attempt, where it is shorter than the job's
 }
 
 // started says that the barrier of an attempt was opened.

@@ -30,7 +30,7 @@ func (l *loop) schedule() {
 	decisions := l.core.Step(at, events...)
 	l.flew(at, events, decisions)
 	s.counts.decision.observe(l.cfg.Clock.Now().Sub(now).Seconds())
-	var proposed []ledger.Allocation
+	var proposed []held
 	if planted.MapOrder {
 		decisions = anyOrder(decisions)
 	}
@@ -38,7 +38,7 @@ func (l *loop) schedule() {
 		switch d := d.(type) {
 		case sched.Start:
 			if a, ok := l.propose(d, now); ok {
-				proposed = append(proposed, a)
+				proposed = append(proposed, held{a, shortened(s.jobs[d.Job], d.Until, l.latest)})
 			}
 		case sched.Wait:
 			if e := s.jobs[d.Job]; e != nil {
@@ -51,14 +51,15 @@ func (l *loop) schedule() {
 			}
 		}
 	}
-	for _, a := range proposed { // nothing is held before it is durable
+	for _, h := range proposed { // nothing is held before it is durable
+		a := h.Allocation
 		if err := s.led.Free(a.ID, a.Attempt); err != nil {
 			panic(fmt.Sprintf("control: take back proposal: %v", err)) // held by propose
 		}
 		if planted.LaunchFirst {
 			l.launch(s.jobs[a.Job], a)
 		}
-		l.stage(kindHeld, a.Job, job.Actor{}, held{a}, func() { l.launch(s.jobs[a.Job], a) })
+		l.stage(kindHeld, a.Job, job.Actor{}, h, func() { l.launch(s.jobs[a.Job], a) })
 	}
 }
 
@@ -93,6 +94,16 @@ func (l *loop) waits(e *entry, why reason.Reason, now time.Time) {
 func (l *loop) instant() sched.Instant {
 	l.latest = max(l.latest, sched.Instant(l.cfg.Clock.Now().UnixNano()))
 	return l.latest
+}
+
+// shortened is the limit of an attempt that is to end before the job's own limit
+// would end it; 0: it is not.
+func shortened(e *entry, until, now sched.Instant) time.Duration {
+	granted := time.Duration(until - now)
+	if limit := max(e.form.spec.TimeLimit, 0); until == 0 || limit > 0 && granted >= limit {
+		return 0
+	}
+	return max(granted, 1)
 }
 
 // untilOf is when a holding job's limit ends it; 0 for never.

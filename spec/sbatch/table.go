@@ -168,7 +168,7 @@ var table = []Option{
 	{Name: "thread-spec", Arg: Required, Status: NoEffect, Why: "no threads are set aside for the system"},
 	{Name: "threads-per-core", Arg: Required, Status: NoEffect, Why: "sockets and cores are not chosen one by one"},
 	{Name: "time", Short: 't', Arg: Required},
-	{Name: "time-min", Arg: Required, Note: "the least time that --deadline must leave; the time limit itself is not shortened"},
+	{Name: "time-min", Arg: Required, Note: "the limit is shortened, but not below this, where the job can start sooner so; --deadline must leave as much"},
 	{Name: "tmp", Arg: Required},
 	{Name: "uid", Arg: Required, Status: Refused, Why: "a job runs as its submitter"},
 	{Name: "use-min-nodes", Status: NoEffect, Why: "a node range already takes no more nodes than tasks need"},
