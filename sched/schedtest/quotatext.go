@@ -32,7 +32,7 @@ func (r *runner) flavor(args []string) error {
 func (r *runner) account(args []string) error {
 	a := account.Account{Name: args[0], Quota: &account.Quota{}}
 	for _, word := range args[1:] {
-		if err := option(&a, word); err != nil {
+		if err := option(&a, word, r.plain); err != nil {
 			return err
 		}
 	}
@@ -47,10 +47,11 @@ func (r *runner) account(args []string) error {
 	return nil
 }
 
-func option(a *account.Account, word string) error {
+// option reads one word of an account; plain: amounts have no unit.
+func option(a *account.Account, word string, plain bool) error {
 	q := a.Quota
 	if flavor, amounts, ok := strings.Cut(word, ":"); ok {
-		x, err := amountsOf(flavor, amounts)
+		x, err := amountsOf(flavor, amounts, plain)
 		q.Flavors = append(q.Flavors, x)
 		return err
 	}
@@ -94,11 +95,17 @@ func option(a *account.Account, word string) error {
 
 // amountsOf reads "RESOURCE=NOMINAL[+BORROW][-LEND],…", devices and CPUs by number,
 // memory in GiB.
-func amountsOf(flavor, text string) (account.FlavorQuota, error) {
+func amountsOf(flavor, text string, plain bool) (account.FlavorQuota, error) {
 	out := account.FlavorQuota{Flavor: flavor}
+	if text == "" {
+		return out, nil
+	}
 	for _, part := range strings.Split(text, ",") {
 		name, amounts, _ := strings.Cut(part, "=")
 		unit := unitOf(name)
+		if plain {
+			unit = 1000
+		}
 		x := account.ResourceQuota{Name: name}
 		amounts, lend, lends := strings.Cut(amounts, "-")
 		nominal, borrow, borrows := strings.Cut(amounts, "+")
@@ -108,22 +115,25 @@ func amountsOf(flavor, text string) (account.FlavorQuota, error) {
 			to    **resource.Amount
 		}{{borrow, borrows, &x.Borrow}, {lend, lends, &x.Lend}} {
 			if n.given {
-				a, err := strconv.Atoi(n.text)
+				a, err := amountOf(n.text, unit)
 				if err != nil {
 					return out, err
 				}
-				*n.to = new(resource.Amount)
-				**n.to = unit.Mul(a)
+				*n.to = &a
 			}
 		}
-		n, err := strconv.Atoi(nominal)
-		if err != nil {
+		var err error
+		if x.Nominal, err = amountOf(nominal, unit); err != nil {
 			return out, err
 		}
-		x.Nominal = unit.Mul(n)
 		out.Resources = append(out.Resources, x)
 	}
 	return out, nil
+}
+
+func amountOf(text string, unit resource.Amount) (resource.Amount, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	return resource.Amount(x*float64(unit) + 0.5), err
 }
 
 // unitOf is how many of the units of account.TRES one of a resource is.

@@ -80,6 +80,7 @@ type runner struct {
 	core   *sched.Core
 	policy *account.Policy // as it will be; nil: none
 	told   bool            // the core knows it
+	plain  bool            // amounts of quotas have no unit
 	now    time.Duration
 	events []sched.Event
 	asks   []func() string // after the step

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coxswain-sched/coxswain/sched/schedtest"
 )
 
@@ -35,6 +37,37 @@ func TestScenarios(t *testing.T) {
 			}
 			if got != string(want) {
 				t.Errorf("%s: got\n%s\nwant\n%s", f, got, want)
+			}
+		})
+	}
+}
+
+// TestQuotaScenarios runs the scenarios of quotas alone. Those of kueue-*.txt re-tell
+// tests of Kueue, which they name; what they answer is what Kueue does, but for those
+// that docs/compat-kueue.md lists.
+func TestQuotaScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/quota/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			want, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := schedtest.QuotaScript(string(want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				if err := os.WriteFile(f, []byte(got), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("%s: %s", f, d)
 			}
 		})
 	}
