@@ -23,16 +23,16 @@ type portion struct {
 	total      resource.Vector // of what is collected in total
 }
 
-// fitKey orders nodes that serve equally well; the smaller is preferred: shares
-// onto devices that are shared already, nodes that are in use already, then the
+// fitKey orders nodes that serve equally well; the smaller is preferred: shares onto
+// devices that are shared already and keep little, nodes in use already, then the
 // fewest free devices and CPUs.
 type fitKey struct {
-	opened, empty, devices int
+	broken, empty, devices int
 	cpu                    resource.Amount
 }
 
 func (a fitKey) compare(b fitKey) int {
-	return cmp.Or(cmp.Compare(a.opened, b.opened), cmp.Compare(a.empty, b.empty),
+	return cmp.Or(cmp.Compare(a.broken, b.broken), cmp.Compare(a.empty, b.empty),
 		cmp.Compare(a.devices, b.devices), cmp.Compare(a.cpu, b.cpu))
 }
 
@@ -275,7 +275,7 @@ func (v *view) key(pos, tasks int, extra []int) fitKey {
 	}
 	for _, d := range v.devices(pos, tasks, extra) {
 		if d.share != resource.WholeDevice {
-			k.opened = v.opened(pos, tasks, extra)
+			k.broken = v.broken(pos, tasks, extra)
 			break
 		}
 	}

@@ -36,7 +36,7 @@ type Quick struct {
 // take is what a node of a cell can take of a group.
 type take struct {
 	tasks  int16 // unknown: not worked out; -1: not even a node's own part
-	opened int16 // free devices that would have to be shared
+	broken int32 // what shares leave in pieces (view.broken)
 }
 
 const unknown = -2
@@ -146,7 +146,7 @@ func (q *Quick) work(c *index.Cell) take {
 	q.v.probe = &c.Row
 	out := take{tasks: int16(q.v.most(c.Pos, q.limit))}
 	if q.shares && int(out.tasks) >= q.part {
-		out.opened = int16(q.v.opened(c.Pos, q.part, nil))
+		out.broken = int32(q.v.broken(c.Pos, q.part, nil))
 	}
 	q.v.probe = nil
 	return out
@@ -222,7 +222,7 @@ func (q *Quick) choose(allowed []bool, avoid []uint64) (nodes []int32, sure bool
 // single finds the node that serves and is preferred.
 func (q *Quick) single(allowed []bool, avoid []uint64) int32 {
 	var best *index.Cell
-	var opened int16
+	var broken int32
 	pos := int32(-1)
 	for _, c := range q.cells.Live() {
 		if best != nil && !q.shares && !c.SameRank(best) {
@@ -232,14 +232,14 @@ func (q *Quick) single(allowed []bool, avoid []uint64) int32 {
 			continue
 		}
 		k := q.take(c.ID)
-		if int(k.tasks) < q.part || best != nil && (k.opened > opened || k.opened == opened && !c.SameRank(best)) {
+		if int(k.tasks) < q.part || best != nil && (k.broken > broken || k.broken == broken && !c.SameRank(best)) {
 			continue
 		}
 		p := q.first(c, avoid)
-		if p < 0 || best != nil && k.opened == opened && p > pos {
+		if p < 0 || best != nil && k.broken == broken && p > pos {
 			continue
 		}
-		best, opened, pos = c, k.opened, p
+		best, broken, pos = c, k.broken, p
 	}
 	return pos
 }

@@ -196,17 +196,27 @@ func (v *view) units(r *index.Row, pos int, mask index.Set, share resource.Share
 	return n
 }
 
-// opened is how many free devices a node would have to start sharing.
-func (v *view) opened(pos, tasks int, extra []int) int {
-	wants := v.devices(pos, tasks, extra)
-	whole, _ := undivided(v.row(pos), v.usable(pos), wants)
-	n := 0
+// broken says how much of a node's devices shares would leave in pieces: first how
+// many free devices have to be opened for them, then what stays free on the shared
+// ones that take them, in thousandths. Of two nodes with room on shared devices, the
+// one on which the smaller remainder stays is preferred (best fit; sched/share has
+// what this and other scores are worth).
+func (v *view) broken(pos, tasks int, extra []int) int {
+	r := v.row(pos)
+	whole, packed := undivided(r, v.usable(pos), v.devices(pos, tasks, extra))
+	opened, left := 0, 0
 	for _, w := range whole {
 		if w.share != resource.WholeDevice {
-			n += w.count
+			opened += w.count
 		}
 	}
-	return n
+	for i, u := range packed {
+		left -= int(u.share)
+		if !slices.ContainsFunc(packed[:i], func(o units) bool { return o.pos == u.pos }) {
+			left += int(resource.WholeDevice - r.Held(u.pos))
+		}
+	}
+	return opened*(index.MaxDevices+1)*int(resource.WholeDevice) + left
 }
 
 // claim takes a portion: the node's devices are chosen now.
