@@ -243,5 +243,32 @@ type Why struct {
 	Since    time.Time       `json:"since,omitzero"`
 	Reasons  []reason.Reason `json:"reasons"`
 	Lines    []string        `json:"lines" doc:"the reasons as text, one line each"`
-	StartsBy time.Time       `json:"starts_by,omitzero"`
+	StartsBy time.Time       `json:"starts_by,omitzero" doc:"promised, if every running job uses its whole limit"`
+	Expected *Expected       `json:"expected,omitempty"`
+	Holders  []Holder        `json:"holders,omitempty" doc:"running jobs that have what it needs, those that end first first; at most 8"`
+	Changes  []Smaller       `json:"changes,omitempty" doc:"with each of these, alone, it would start now"`
+}
+
+// Expected is when a waiting job is expected to start.
+type Expected struct {
+	Start time.Time `json:"start"`
+	From  time.Time `json:"from,omitzero" doc:"it starts between from and to in 80 % of cases"`
+	To    time.Time `json:"to,omitzero"`
+	Late  float64   `json:"late_seconds,omitempty" doc:"by how much estimates of the past week were late in the median; negative: early"`
+	Known int       `json:"known,omitempty" doc:"estimates that from, to and late_seconds are known from"`
+}
+
+// Holder is a running job that has what another one needs.
+type Holder struct {
+	Job   string    `json:"job,omitempty" doc:"not there if the caller may not see it"`
+	User  string    `json:"user,omitempty"`
+	Until time.Time `json:"until,omitzero" doc:"when its time limit ends it"`
+	Nodes []string  `json:"nodes"`
+}
+
+// Smaller is a change of a request.
+type Smaller struct {
+	Option string `json:"option" doc:"of sbatch, without dashes"`
+	Value  string `json:"value,omitempty" doc:"to give it; empty: leave the option out"`
+	Of     string `json:"of,omitempty" doc:"what it is now"`
 }

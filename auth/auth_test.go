@@ -17,6 +17,7 @@ ask the health of                        +       +       +        +       +     
 ask about                                +       +       +        +       +       +
 
 submit to                                -       +       +        +       +       +
+ask what would be of                     -       +       +        +       +       +
 ask advice of                            -       +       +        +       +       +
 
 see                                      -       +       -        +       +       +

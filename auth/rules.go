@@ -46,6 +46,7 @@ const (
 	SetPolicy Verb = "set the rules of"
 
 	Backup    Verb = "back up"
+	AskWhatIf Verb = "ask what would be of"
 	TakeState Verb = "take the state of the scheduling of"
 	Metrics   Verb = "read the metrics of"
 	Profile   Verb = "profile"
@@ -111,6 +112,7 @@ var rules = []Rule{
 	{SeePolicy, Anyone, "who may use how much is no secret among those who share it"},
 	{SetPolicy, Admin, ""},
 	{Backup, Admin, "it holds all scripts and environments"},
+	{AskWhatIf, Anyone, "nothing is kept; jobs that may not be seen are counted and not named"},
 	{TakeState, Admin, "it names everybody's jobs; no scripts, commands or environments are in it"},
 	{Metrics, Anyone, "counts without names of users or jobs"},
 	{Profile, Admin, "profiles show memory"},

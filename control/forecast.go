@@ -16,7 +16,8 @@ import (
 type forecast struct {
 	at     sched.Instant
 	news   uint64                   // of the flight record then
-	starts map[job.ID]sched.Instant // no entry: not within the bounds
+	starts map[job.ID]sched.Instant // 0: not within the bounds
+	state  *sched.Snapshot          // that it began with; not written
 }
 
 // foretell is the worker that looks ahead. One request works at a time; the control
@@ -28,10 +29,14 @@ type foretell struct {
 
 // Bounds of the work.
 const (
-	forecastSteps = 20_000           // of the core, for one forecast
-	forecastFresh = 10 * time.Second // one that is younger is not made again
-	forecastBusy  = 2000             // live jobs; with fewer, any change makes a forecast old
-	toldMost      = 4096             // live jobs of which a forecast is kept to compare it with the real start
+	forecastSteps = 20_000                 // of the core, for one forecast
+	forecastYoung = 250 * time.Millisecond // one that is younger is not made again …
+	forecastFresh = 10 * time.Second       // … nor one that is younger than this, if nothing has happened since
+	forecastBusy  = 2000                   // live jobs; with fewer, any change makes a forecast old
+	adviseWork    = 500_000                // jobs and nodes that are looked at to find changes for one job …
+	adviseMost    = 64                     // … and times that the state is loaded
+	adviseAtMost  = 250_000                // jobs and nodes; with more of them no change is looked for
+	toldMost      = 4096                   // live jobs of which a forecast is kept to compare it with the real start
 )
 
 // look runs the core ahead. It waits for its turn.
@@ -64,22 +69,31 @@ func (c *Control) look(ctx context.Context, work func(s *sched.Snapshot, now sch
 // Foretell looks ahead and publishes when waiting jobs will start, unless somebody has
 // a moment ago. Of jobs of which it is said for the first time it is kept, to be
 // compared with their real starts.
-func (c *Control) Foretell(ctx context.Context) error {
+func (c *Control) Foretell(ctx context.Context) error { return c.foretell(ctx, 0) }
+
+// foretell is Foretell for the sake of a job: one that the latest forecast does not
+// know is a reason to make another.
+func (c *Control) foretell(ctx context.Context, id job.ID) error {
 	now := sched.Instant(c.cfg.Clock.Now().UnixNano())
 	c.state.mu.RLock()
 	f, news := c.ahead.latest, c.flight.news
 	busy := len(c.state.live) > forecastBusy
 	c.state.mu.RUnlock()
-	if f != nil && now >= f.at && now-f.at < sched.Instant(forecastFresh) && (busy || f.news == news) {
-		return nil
+	known := id == 0
+	if f != nil && !known {
+		_, known = f.starts[id]
+	}
+	if f != nil && known && now >= f.at {
+		age := time.Duration(now - f.at)
+		if age < forecastYoung || age < forecastFresh && (busy || f.news == news) {
+			return nil
+		}
 	}
 	return c.look(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
 		o := whatif.Run(s, now, &whatif.Change{}, took, whatif.Bounds{Steps: forecastSteps, Stop: func() bool { return ctx.Err() != nil }})
-		f := &forecast{at: now, news: news, starts: make(map[job.ID]sched.Instant, len(o.Jobs))}
+		f := &forecast{at: now, news: news, state: s, starts: make(map[job.ID]sched.Instant, len(o.Jobs))}
 		for i := range o.Jobs {
-			if o.Jobs[i].Start != 0 {
-				f.starts[o.Jobs[i].ID] = o.Jobs[i].Start
-			}
+			f.starts[o.Jobs[i].ID] = o.Jobs[i].Start
 		}
 		c.publish(f)
 	})
@@ -116,6 +130,26 @@ type Expected struct {
 	From, To time.Time // it starts between these in 80 % of cases; zero: too few estimates are known
 	Late     time.Duration
 	Known    int // estimates of the past week that this is known from
+}
+
+// advise says who has what a waiting job needs, and with which changes of its request
+// it would start now, as of the latest forecast. It takes a turn of looking ahead.
+func (c *Control) advise(ctx context.Context, id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
+	c.state.mu.RLock()
+	f := c.ahead.latest
+	c.state.mu.RUnlock()
+	select {
+	case c.ahead.turn <- struct{}{}:
+		defer func() { <-c.ahead.turn }()
+	case <-ctx.Done():
+		return nil, nil
+	}
+	size := len(f.state.Queue) + len(f.state.Running) + len(f.state.Nodes)
+	if size > adviseAtMost {
+		return nil, nil
+	}
+	loads := min(adviseWork/(size+1), adviseMost)
+	return sched.Load(f.state).Holders(id), whatif.Smallest(f.state, f.at, id, loads)
 }
 
 // expected is what the latest forecast says of a job. The state is locked.

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/whatif"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -144,11 +145,13 @@ type Why struct {
 	Since    time.Time       // when the first became the first
 	StartsBy time.Time       // promised by the scheduler; zero: nothing is promised
 	Expected Expected
+	Holders  []sched.Holder   // running jobs that have what it needs, those that end first first
+	Changes  []whatif.Smaller // with each of which it would start now
 }
 
 // Why lists every gate that keeps a pending job waiting, and what it was promised.
 func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
-	if err := c.Foretell(ctx); err != nil {
+	if err := c.foretell(ctx, id); err != nil {
 		return Why{}, err
 	}
 	c.state.mu.Lock() // the core remembers what it finds out
@@ -163,6 +166,9 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 	if e == nil {
 		_, err := c.Job(ctx, id)
 		return Why{}, err
+	}
+	if len(w.Reasons) > 0 {
+		w.Holders, w.Changes = c.advise(ctx, id)
 	}
 	if len(w.Reasons) > 0 && w.Reasons[0].Since > 0 {
 		w.Since = time.Unix(w.Reasons[0].Since, 0).UTC()

@@ -80,6 +80,7 @@ type Records interface {
 	Audit(context.Context, store.RecordQuery, func(store.Record) error) error
 	Backup(ctx context.Context, dir string) (seq uint64, err error)
 	Flight(context.Context) (*snapshot.File, error)
+	WhatIf(context.Context, *control.WhatIf) (*control.WhatIfDone, error)
 	Blob(ctx context.Context, hash string) ([]byte, error)
 }
 

@@ -76,6 +76,7 @@ func (s *Server) why(c *call, name string) (*api.Why, error) {
 		return nil, err
 	}
 	out := &api.Why{Job: v.Job.ID, Name: v.Job.Name(), State: v.Job.State.String(), Since: w.Since, Reasons: w.Reasons, StartsBy: w.StartsBy}
+	c.expects(out, &w)
 	for _, r := range w.Reasons {
 		out.Lines = append(out.Lines, r.String())
 	}

@@ -364,6 +364,10 @@ func (p *plane) Flight(context.Context) (*snapshot.File, error) {
 	return &snapshot.File{State: sched.New(sched.Config{}).Snapshot()}, nil
 }
 
+func (p *plane) WhatIf(context.Context, *control.WhatIf) (*control.WhatIfDone, error) {
+	return &control.WhatIfDone{Now: time.Unix(1e9, 0)}, nil
+}
+
 func (p *plane) Backup(context.Context, string) (uint64, error) { return 7, nil }
 
 func (p *plane) Blob(_ context.Context, hash string) ([]byte, error) {

@@ -21,6 +21,7 @@ func (s *Server) register() {
 	s.registerMetrics()
 	s.registerPolicy()
 	s.registerSnapshot()
+	s.registerWhatIf()
 	s.registerAdmin()
 	s.loosen()
 	s.mux.HandleFunc("/", http.HandlerFunc(s.unknown))

@@ -172,6 +172,25 @@ func TestJobCardOfAFailureNamesTheRank(t *testing.T) {
 	}
 }
 
+// TestWhyWithExpectations: who has what it needs, when it starts, and what would let it start.
+func TestWhyWithExpectations(t *testing.T) {
+	j := waiting()
+	w := &api.Why{
+		Job: 8, Name: "8", State: "PENDING", StartsBy: now.Add(2 * time.Hour), Reasons: []reason.Reason{{Code: reason.Resources, Resource: "gpu", Need: 8, Free: 3}},
+		Holders:  []api.Holder{{Job: "5", User: "anna", Until: now.Add(90 * time.Minute), Nodes: []string{"v1", "v2"}}, {Nodes: []string{"v3"}}},
+		Expected: &api.Expected{Start: now.Add(time.Hour), From: now.Add(30 * time.Minute), To: now.Add(80 * time.Minute), Late: 540, Known: 143},
+		Changes:  []api.Smaller{{Option: "nodes", Value: "1", Of: "2"}, {Option: "constraint", Of: "ib"}},
+	}
+	same(t, show.Why(pipe, w, &j), `
+8 train (nlp, 2 nodes × 4 h100, 8 tasks, 4 h) waits for 1 h. One thing holds it:
+  1 resources     needs 8 GPUs, free now: 3 GPUs
+    held by     job 5 (anna, ends by 11:30:00) on v[1-2], a job of others on v3
+Starts about 11:00:00, in 1 h (80 %: 10:30:00–11:20:00; 143 estimates of the past week were late by 9 min in the median); by 12:00:00 at the latest, if all use their whole limits.
+Smallest change that starts it now: --nodes=1 (of 2)
+                                 or without --constraint (of ib)
+`)
+}
+
 func TestWhy(t *testing.T) {
 	j := waiting()
 	since := ago(30 * time.Minute).Unix()

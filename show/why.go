@@ -38,11 +38,18 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 		}
 		c.line(fmt.Sprintf("  %d %s%s%s%s", i+1, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(line), since))
 	}
-	if !w.StartsBy.IsZero() {
-		in := w.StartsBy.Sub(p.Now)
-		if in > 0 {
-			c.line(fmt.Sprintf("Starts by %s, in %s.", p.Time(w.StartsBy), Duration(in)))
+	if line := holders(p, w.Holders); line != "" {
+		c.line("    held by     " + line)
+	}
+	if line := expected(p, w); line != "" {
+		c.line(line)
+	}
+	for i, s := range w.Changes {
+		lead := "Smallest change that starts it now: "
+		if i > 0 {
+			lead = strings.Repeat(" ", len(lead)-3) + "or "
 		}
+		c.line(lead + smaller(p, s))
 	}
 	return c.b.String()
 }
@@ -109,4 +116,75 @@ func things(n int) string {
 		return "Four things hold it"
 	}
 	return fmt.Sprintf("%d things hold it", n)
+}
+
+// holders names the running jobs that have what is missing.
+func holders(p Page, list []api.Holder) string {
+	var parts []string
+	for i, h := range list {
+		if i == 4 {
+			parts = append(parts, fmt.Sprintf("%d more", len(list)-i))
+			break
+		}
+		who := "a job of others"
+		if h.Job != "" {
+			who = "job " + h.Job + " (" + Clean(h.User)
+			if !h.Until.IsZero() {
+				who += ", ends by " + p.Time(h.Until)
+			}
+			who += ")"
+		} else if !h.Until.IsZero() {
+			who += " (ends by " + p.Time(h.Until) + ")"
+		}
+		parts = append(parts, who+" on "+Hosts(h.Nodes))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// expected says when the job will start, how sure that is, and what is promised.
+func expected(p Page, w *api.Why) string {
+	e := w.Expected
+	by := ""
+	if w.StartsBy.After(p.Now) {
+		by = "by " + p.Time(w.StartsBy) + " at the latest, if all use their whole limits"
+	}
+	if e == nil {
+		if by == "" {
+			return ""
+		}
+		return "Starts by " + p.Time(w.StartsBy) + ", in " + Duration(w.StartsBy.Sub(p.Now)) + "."
+	}
+	text := "Starts about " + p.Time(e.Start) + ", in " + Duration(e.Start.Sub(p.Now))
+	if e.Known > 0 {
+		text += fmt.Sprintf(" (80 %%: %s–%s; %s of the past week were %s in the median)", p.Time(e.From), p.Time(e.To), Count(e.Known, "estimate"), late(e.Late))
+	}
+	if by != "" {
+		text += "; " + by
+	}
+	return text + "."
+}
+
+func late(seconds float64) string {
+	switch d := Seconds(seconds); {
+	case d >= time.Second:
+		return "late by " + Duration(d)
+	case d <= -time.Second:
+		return "early by " + Duration(-d)
+	}
+	return "right"
+}
+
+// smaller is a change as options that can be pasted.
+func smaller(p Page, s api.Smaller) string {
+	if s.Value == "" {
+		return "without " + p.Paint(Accent, Clean("--"+s.Option)) + of(s.Of)
+	}
+	return p.Paint(Accent, Clean("--"+s.Option+"="+s.Value)) + of(s.Of)
+}
+
+func of(now string) string {
+	if now == "" {
+		return ""
+	}
+	return " (of " + Clean(now) + ")"
 }

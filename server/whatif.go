@@ -1,0 +1,117 @@
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/policy"
+	"github.com/coxswain-sched/coxswain/sched/whatif"
+)
+
+func (s *Server) registerWhatIf() {
+	add(s, route{
+		method: http.MethodPost, path: "/v1/whatif", verb: auth.AskWhatIf, id: "whatIf", tag: "policy", body: typeOf[api.WhatIf](), lasts: true,
+		example: &api.WhatIf{AddNodes: 4, Pool: "h100"},
+		summary: "What would be if there were more nodes, other rules, another job",
+		about:   "The scheduling core itself goes on from the state of now, on estimated run times, with the change and without it. Nothing is kept. Jobs that the caller may not see are counted and not named.",
+	}, func(c *call, _ *nothing) (*api.WhatIfDone, error) { return s.whatIf(c) })
+}
+
+// movedShown bounds the jobs that are named.
+const movedShown = 50
+
+func (s *Server) whatIf(c *call) (*api.WhatIfDone, error) {
+	req, err := decode[api.WhatIf](c)
+	if err != nil {
+		return nil, err
+	}
+	q := control.WhatIf{AddNodes: req.AddNodes, Like: req.Like, Pool: req.Pool, Drain: req.Drain, Quotas: req.Quotas}
+	if req.Policy != "" {
+		if q.Policy, err = policy.Parse(cmp.Or(req.File, "queues.yaml"), []byte(req.Policy)); err != nil {
+			return nil, err
+		}
+	}
+	for i := range req.Submit {
+		sub, err := s.invented(c, &req.Submit[i])
+		if err != nil {
+			return nil, err
+		}
+		q.Submit = append(q.Submit, sub)
+	}
+	done, err := s.cfg.Plane.WhatIf(c.ctx(), &q)
+	if err != nil {
+		return nil, err
+	}
+	return c.shownWhatIf(done), nil
+}
+
+// invented reads a job that is not to be kept.
+func (s *Server) invented(c *call, req *api.Submit) (*job.Spec, error) {
+	p, err := s.parse(c.ctx(), c.id, &submission{Submit: *req, script: []byte(req.Text)})
+	if err != nil {
+		return nil, err
+	}
+	if p.spec.Array != nil {
+		return nil, fault.New(fault.Unsupported, "arrays cannot be tried yet").Advise("try one of its tasks, by a file without --array")
+	}
+	return p.spec, nil
+}
+
+func (c *call) shownWhatIf(d *control.WhatIfDone) *api.WhatIfDone {
+	out := &api.WhatIfDone{
+		Now: d.Now, Added: d.Added, Drained: d.Drained, Before: figures(&d.Before), After: figures(&d.After), Moved: []api.Moved{},
+	}
+	for _, m := range d.Moved {
+		switch {
+		case m.After == 0:
+			out.Never++
+		case m.Before == 0 || m.After < m.Before:
+			out.Sooner++
+		default:
+			out.Later++
+		}
+		v, err := c.s.cfg.Plane.Job(c.ctx(), m.Job)
+		if err != nil || !c.sees(&v) || len(out.Moved) >= movedShown {
+			continue
+		}
+		out.Moved = append(out.Moved, api.Moved{
+			Job: v.Job.Name(), Name: v.Job.Spec.Name, User: v.Job.Spec.Owner.User, Before: timeOf(int64(m.Before)), After: timeOf(int64(m.After)),
+		})
+	}
+	for id, spec := range d.Submitted {
+		out.Submitted = append(out.Submitted, api.Tried{Name: spec.Name, Start: d.Starts[id]})
+	}
+	return out
+}
+
+func figures(f *whatif.Figures) api.Figures {
+	out := api.Figures{
+		Jobs: f.Jobs, Started: f.Started, Held: f.Held, Never: f.Never, Wait: waits(f.Wait), Use: float64(f.Use) / 1000,
+		Fair: float64(f.Fair) / 1000, Bounded: f.Bounded, Span: f.Span.Seconds(),
+	}
+	for _, p := range f.Sizes {
+		out.Sizes = append(out.Sizes, api.Part{Name: p.Name, Jobs: p.Jobs, Started: p.Started, Wait: waits(p.Wait)})
+	}
+	for _, p := range f.Account {
+		out.Accounts = append(out.Accounts, api.Part{Name: p.Name, Jobs: p.Jobs, Started: p.Started, Wait: waits(p.Wait)})
+	}
+	return out
+}
+
+func waits(w whatif.Waits) api.Waits {
+	return api.Waits{Median: w.Median.Seconds(), P90: w.P90.Seconds(), Mean: w.Mean.Seconds()}
+}
+
+// timeOf is an instant as the API shows it; 0: none.
+func timeOf(nanos int64) time.Time {
+	if nanos == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos).UTC()
+}
