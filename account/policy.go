@@ -43,7 +43,7 @@ type Weights struct {
 	TRES        map[string]uint32 `json:"tres,omitempty" yaml:"tres,omitempty" doc:"for the part of the partition's cpu, memory, gpu, … that is asked for"`
 	MaxAge      Duration          `json:"max_age,omitempty" yaml:"max_age,omitempty" doc:"waiting longer than that counts no more; 0: 7 days"`
 	FavorSmall  bool              `json:"favor_small,omitempty" yaml:"favor_small,omitempty" doc:"job_size counts for asking for less"`
-	Flags       []string          `json:"flags,omitempty" yaml:"flags,omitempty" enum:"accrue_always,calculate_running,depth_oblivious,fair_tree,incr_only,max_tres,max_tres_gres,no_fair_tree,no_normal_all,no_normal_assoc,no_normal_part,no_normal_qos,no_normal_tres,small_relative_to_time" doc:"Slurm's PriorityFlags"`
+	Flags       []string          `json:"flags,omitempty" yaml:"flags,omitempty" enum:"accrue_always,no_normal_all,no_normal_assoc,no_normal_part,no_normal_qos,no_normal_tres,small_relative_to_time" doc:"Slurm's PriorityFlags"`
 }
 
 // Zero reports whether no factor counts.
@@ -157,7 +157,7 @@ type QOS struct {
 	UsageThreshold *float64 `json:"usage_threshold,omitempty" yaml:"usage_threshold,omitempty" doc:"an association with a lower fair-share factor may not use it"`
 	LimitFactor    *float64 `json:"limit_factor,omitempty" yaml:"limit_factor,omitempty" doc:"group limits of associations are multiplied by it for its jobs"`
 	Limits         Limits   `json:"limits,omitzero" yaml:"limits,omitempty" doc:"of all jobs that name it; see [limits](#limits)"`
-	Flags          []string `json:"flags,omitempty" yaml:"flags,omitempty" enum:"deny_on_limit,enforce_usage_threshold,no_decay,no_reserve,over_part_qos,partition_max_nodes,partition_min_nodes,partition_qos,partition_time_limit,relative,requires_reservation,usage_factor_safe" doc:"Slurm's flags of a QOS"`
+	Flags          []string `json:"flags,omitempty" yaml:"flags,omitempty" enum:"deny_on_limit,no_decay,no_reserve,over_part_qos,partition_max_nodes,partition_min_nodes,partition_time_limit" doc:"Slurm's flags of a QOS"`
 }
 
 // Partition is the rules of a partition; its nodes are not part of the policy.

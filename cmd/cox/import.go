@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/policy"
+	"github.com/coxswain-sched/coxswain/policy/slurm"
+)
+
+// importing is what the imports have in common.
+type importing struct {
+	output, report string
+	brief, strict  bool
+}
+
+func (a *app) importCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Make queues.yaml of what Slurm or Kueue has, with a report of every setting",
+		Long: `Reads the configuration of another system and writes the site's rules for cox apply.
+The report, on standard error, has every setting that was read: kept, approximated and
+how, elsewhere (it is no rule of a site), refused and what does it instead. No server is
+asked, and nothing is in force before cox apply.`,
+		RunE: func(*cobra.Command, []string) error {
+			return fault.New(fault.Invalid, "of what?").Advise("cox import slurm slurm.conf dump.cfg, cox import kueue queues.yaml")
+		},
+	}
+	cmd.AddCommand(a.importSlurmCommand())
+	return cmd
+}
+
+// flags adds what the imports have in common.
+func (i *importing) flags(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVarP(&i.output, "output", "o", "", "write the rules to this file (default: standard output)")
+	fl.StringVar(&i.report, "report", "", "write the report to this file (default: standard error)")
+	fl.BoolVarP(&i.brief, "brief", "b", false, "leave out of the report what was kept")
+	fl.BoolVar(&i.strict, "strict", false, "write nothing if anything is refused (exit 2)")
+}
+
+func (a *app) importSlurmCommand() *cobra.Command {
+	var i importing
+	cmd := &cobra.Command{
+		Use:   "slurm FILE…",
+		Short: "Make queues.yaml of slurm.conf and the output of sacctmgr dump",
+		Long: `Reads slurm.conf, with the files that it includes, and the output of sacctmgr dump; in
+addition sacctmgr show qos -P, where the dump has no QOS. What each file is, is found
+out.`,
+		Example: `  sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt
+  cox import slurm /etc/slurm/slurm.conf dump.cfg qos.txt -o queues.yaml
+  cox apply -f queues.yaml --dry-run`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fault.New(fault.Invalid, "which files?").Advise("cox import slurm /etc/slurm/slurm.conf dump.cfg, after: sacctmgr dump CLUSTER file=dump.cfg")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			var files []slurm.File
+			for _, name := range args {
+				data, err := a.document(name)
+				if err != nil {
+					return err
+				}
+				files = append(files, slurm.File{Name: name, Text: string(data)})
+			}
+			p, report, err := slurm.Import(files, slurm.Options{Include: a.included})
+			if err != nil {
+				return err
+			}
+			return a.imported(&i, "slurm", args, p, report)
+		},
+	}
+	i.flags(cmd)
+	return cmd
+}
+
+// included reads a file that another includes: beside it, unless its name is whole.
+func (a *app) included(from, name string) (slurm.File, error) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(from), name)
+	}
+	data, err := a.document(name)
+	return slurm.File{Name: name, Text: string(data)}, err
+}
+
+// imported writes what was made of another system's configuration.
+func (a *app) imported(i *importing, of string, args []string, p *account.Policy, report *policy.Report) error {
+	to := a.err
+	if i.report != "" {
+		f, err := os.Create(i.report)
+		if err != nil {
+			return fault.New(fault.KindOf(err), "write the report: %w", err)
+		}
+		defer f.Close()
+		to = f
+	}
+	report.Write(to, i.brief)
+	if n := report.Count(policy.Refused); i.strict && n > 0 {
+		return &undone{fault.New(fault.Invalid, "%d settings are refused", n).Advise("leave --strict out to write what is kept"), "nothing was written"}
+	}
+	text := append([]byte("# made by cox import "+of+" of "+strings.Join(args, ", ")+"; docs/queues.md has every field\n"), policy.Write(p)...)
+	if i.output == "" || i.output == "-" {
+		_, err := a.out.Write(text)
+		return err
+	}
+	if err := os.WriteFile(i.output, text, 0o666); err != nil {
+		return fault.New(fault.KindOf(err), "write %s: %w", i.output, err)
+	}
+	fmt.Fprintf(a.out, "%s: %s; cox apply -f %s --dry-run shows what it changes\n", i.output, policy.Count(p), i.output)
+	return nil
+}

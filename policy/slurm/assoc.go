@@ -1,0 +1,367 @@
+package slurm
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/account"
+)
+
+// assocs is what a dump has said so far.
+type assocs struct {
+	parent string // of the accounts and users that follow
+	users  []user // in the order of the dump
+}
+
+// user is an association, with its account.
+type user struct {
+	account string
+	account.User
+}
+
+// dump reads what sacctmgr dump printed.
+func (im *importer) dump(f File) {
+	for i, text := range strings.Split(strings.ReplaceAll(f.Text, "\r\n", "\n"), "\n") {
+		text = strings.TrimSpace(text)
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		d, ok := dumpLineOf(f.Name, i+1, text)
+		head := setting{file: f.Name, line: i + 1, key: text, alone: true}
+		if !ok {
+			im.refuse(head, "it is no line of a dump: Kind - 'name':Option=Value")
+			continue
+		}
+		head.key = d.kind + " " + d.name
+		switch d.kind {
+		case "cluster":
+			im.elsewhere(head, "name in cox.yaml")
+			im.ofRoot(d.options)
+		case "parent":
+			im.kept(head)
+			im.assocs.parent = d.name
+		case "account":
+			im.account(head, &d)
+		case "user":
+			im.user(head, &d)
+		case "qos":
+			im.kept(head)
+			q := im.qosNamed(d.name)
+			for _, s := range d.options {
+				im.ofQOS(q, s)
+			}
+		default:
+			im.refuse(head, "a dump has Cluster, Parent, Account, User and QOS lines")
+			for _, s := range d.options {
+				im.refuse(s, "its line is not understood")
+			}
+		}
+	}
+}
+
+// ofRoot reads the options of a cluster, which are those of the root account.
+func (im *importer) ofRoot(options []setting) {
+	root := account.Account{Name: account.RootName}
+	for _, s := range options {
+		switch strings.ToLower(s.key) {
+		case "fairshare", "classification", "flags", "rpc":
+			im.elsewhere(s, "there is one cluster")
+		default:
+			im.ofAssociation(s, &root.Shares, &root.Priority, &root.QOS, &root.Default, &root.Limits)
+		}
+	}
+	if len(root.QOS) > 0 || root.Default != "" || root.Priority > 0 || limited(&root.Limits) {
+		im.p.Accounts = append(im.p.Accounts, root)
+	}
+}
+
+func limited(l *account.Limits) bool { return !reflect.ValueOf(l).Elem().IsZero() }
+
+func (im *importer) accountNamed(name string) *account.Account {
+	i := slices.IndexFunc(im.p.Accounts, func(a account.Account) bool { return a.Name == name })
+	if i < 0 {
+		im.p.Accounts = append(im.p.Accounts, account.Account{Name: name})
+		i = len(im.p.Accounts) - 1
+	}
+	return &im.p.Accounts[i]
+}
+
+func (im *importer) account(head setting, d *dumpLine) {
+	im.kept(head)
+	a := im.accountNamed(d.name)
+	if d.name != account.RootName {
+		a.Parent = cmp.Or(im.assocs.parent, account.RootName)
+	}
+	for _, s := range d.options {
+		switch strings.ToLower(s.key) {
+		case "description":
+			a.Note = s.value
+			im.kept(s)
+		case "organization":
+			im.refuse(s, "an account has one note, which is its description")
+		default:
+			im.ofAssociation(s, &a.Shares, &a.Priority, &a.QOS, &a.Default, &a.Limits)
+		}
+	}
+}
+
+func (im *importer) user(head setting, d *dumpLine) {
+	at := cmp.Or(im.assocs.parent, account.RootName)
+	if d.name == "root" && at == account.RootName {
+		im.elsewhere(head, "root may do everything, and needs no account")
+		for _, s := range d.options {
+			im.elsewhere(s, "root may do everything, and needs no account")
+		}
+		return
+	}
+	u := user{account: at, User: account.User{Name: d.name}}
+	partition := slices.ContainsFunc(d.options, func(s setting) bool { return s.is("partition") && !unlimited(s.value) })
+	twice := slices.ContainsFunc(im.assocs.users, func(o user) bool { return o.account == at && o.Name == d.name })
+	if partition || twice {
+		im.refuse(head, "an association with a partition has no place here: give the partition a QOS with the limits of each user (limits.user)")
+		for _, s := range d.options {
+			im.refuse(s, "of an association with a partition")
+		}
+		return
+	}
+	im.kept(head)
+	for _, s := range d.options {
+		switch strings.ToLower(s.key) {
+		case "defaultaccount":
+			u.Default = s.value == at
+			im.kept(s)
+		case "adminlevel":
+			im.elsewhere(s, "auth.admins in cox.yaml")
+		case "coordinator":
+			im.refuse(s, "nobody but administrators changes rules")
+		case "defaultwckey", "wckeys":
+			im.refuse(s, "there are no workload keys: a job's comment is in its record")
+		case "defaultqos":
+			im.userDefault(&u, s)
+		default:
+			var none string
+			im.ofAssociation(s, &u.Shares, &u.Priority, &u.QOS, &none, &u.Limits)
+		}
+	}
+	im.assocs.users = append(im.assocs.users, u)
+}
+
+// userDefault: a default of a user alone is said by the order of his QOS.
+func (im *importer) userDefault(u *user, s setting) {
+	if unlimited(s.value) {
+		im.kept(s)
+		return
+	}
+	im.refuse(s, "a default QOS is the account's (default_qos), or the first that the user may use (qos)")
+}
+
+// ofAssociation is one option of an account or a user.
+func (im *importer) ofAssociation(s setting, shares *account.Shares, priority *uint32, qos *[]string, fallback *string, l *account.Limits) {
+	switch strings.ToLower(s.key) {
+	case "fairshare", "shares", "rawshares":
+		switch v := strings.ToLower(s.value); {
+		case v == "parent":
+			*shares = account.ParentShares
+			im.kept(s)
+		case v == "0":
+			*shares = account.NoShares
+			im.kept(s)
+		default:
+			im.number(s, 31, func(n int64) { *shares = account.Shares(n) })
+		}
+	case "priority":
+		im.number(s, 32, func(n int64) { *priority = uint32(n) })
+	case "qos", "qoslevel":
+		*qos = list(s.value)
+		for _, q := range *qos {
+			im.qosNamed(q)
+		}
+		im.kept(s)
+	case "defaultqos":
+		if !unlimited(s.value) {
+			*fallback = s.value
+			im.qosNamed(s.value)
+		}
+		im.kept(s)
+	case "description", "comment", "flags", "lineage", "id":
+		im.refuse(s, "it has no effect on scheduling")
+	default:
+		if !im.limit(l, s, false) {
+			im.refuse(s, "an association here has no such option")
+		}
+	}
+}
+
+// limit reads an option that is a limit; false if it is none.
+func (im *importer) limit(l *account.Limits, s setting, ofQOS bool) bool {
+	tres := func(to *account.TRES) bool { im.tres(s, func(t account.TRES) { *to = t }); return true }
+	count := func(to **int64) bool { im.number(s, 48, func(n int64) { *to = &n }); return true }
+	wall := func(to **account.Duration) bool { im.duration(s, func(d account.Duration) { *to = &d }); return true }
+	switch strings.ToLower(s.key) {
+	case "grptres":
+		return tres(&l.Group)
+	case "grptresmins":
+		return tres(&l.GroupMinutes)
+	case "grptresrunmins":
+		return tres(&l.GroupRunMinutes)
+	case "grpjobs":
+		return count(&l.GroupJobs)
+	case "grpsubmit", "grpsubmitjobs":
+		return count(&l.GroupSubmitted)
+	case "grpjobsaccrue":
+		return count(&l.GroupAccruing)
+	case "grpwall":
+		return wall(&l.GroupWall)
+	case "maxtres", "maxtresperjob", "maxtrespj":
+		return tres(&l.Job)
+	case "maxtrespernode", "maxtrespn":
+		return tres(&l.Node)
+	case "maxtresmins", "maxtresminsperjob", "maxtresminspj":
+		return tres(&l.JobMinutes)
+	case "maxwall", "maxwalldurationperjob", "maxwallduration", "maxwallpj":
+		return wall(&l.Wall)
+	case "minpriothres", "minpriothresh", "minpriothreshold":
+		im.number(s, 32, func(n int64) { v := uint32(n); l.LeastPriority = &v })
+		return true
+	}
+	if !ofQOS {
+		switch strings.ToLower(s.key) {
+		case "maxjobs":
+			return count(&l.Jobs)
+		case "maxsubmit", "maxsubmitjobs":
+			return count(&l.Submitted)
+		case "maxjobsaccrue":
+			return count(&l.Accruing)
+		}
+		return false
+	}
+	switch strings.ToLower(s.key) {
+	case "maxtresperuser", "maxtrespu":
+		return tres(&l.User)
+	case "maxtresperaccount", "maxtrespa", "maxtresperacct":
+		return tres(&l.Account)
+	case "maxtresrunminsperuser", "maxtresrunminspu":
+		return tres(&l.UserRunMinutes)
+	case "maxtresrunminsperaccount", "maxtresrunminspa":
+		return tres(&l.AcctRunMinutes)
+	case "maxjobsperuser", "maxjobspu", "maxjobs":
+		return count(&l.UserJobs)
+	case "maxjobsperaccount", "maxjobspa":
+		return count(&l.AcctJobs)
+	case "maxsubmitjobsperuser", "maxsubmitpu", "maxsubmitjobspu", "maxsubmitjobs", "maxsubmit":
+		return count(&l.UserSubmitted)
+	case "maxsubmitjobsperaccount", "maxsubmitpa", "maxsubmitjobspa":
+		return count(&l.AcctSubmitted)
+	case "maxjobsaccrueperuser", "maxjobsaccruepu":
+		return count(&l.UserAccruing)
+	case "maxjobsaccrueperaccount", "maxjobsaccruepa":
+		return count(&l.AcctAccruing)
+	case "mintres", "mintresperjob", "mintrespj":
+		return tres(&l.Least)
+	}
+	return false
+}
+
+func (im *importer) qosNamed(name string) *account.QOS {
+	q := im.qos[name]
+	if q == nil {
+		q = &account.QOS{Name: name}
+		im.qos[name] = q
+	}
+	return q
+}
+
+// ofQOS is one option of a QOS.
+func (im *importer) ofQOS(q *account.QOS, s setting) {
+	factor := func(to **float64) {
+		if unlimited(s.value) {
+			im.kept(s)
+			return
+		}
+		f, err := strconv.ParseFloat(s.value, 64)
+		if err != nil || !(f >= 0 && f < 1e9) {
+			im.unreadable(s, "a factor")
+			return
+		}
+		*to = &f
+		im.kept(s)
+	}
+	switch strings.ToLower(s.key) {
+	case "priority":
+		im.number(s, 32, func(n int64) { q.Priority = uint32(n) })
+	case "description", "descr":
+		q.Note = s.value
+		im.kept(s)
+	case "preempt":
+		q.Preempts = list(s.value)
+		for _, n := range q.Preempts {
+			im.qosNamed(n)
+		}
+		im.kept(s)
+	case "preemptmode":
+		im.preemptMode(s, &q.PreemptMode)
+	case "gracetime":
+		im.seconds(s, func(d account.Duration) { q.Grace = d })
+	case "preemptexempttime":
+		im.duration(s, func(d account.Duration) { q.Exempt = d })
+	case "usagefactor":
+		factor(&q.UsageFactor)
+	case "usagethreshold", "usagethres":
+		factor(&q.UsageThreshold)
+	case "limitfactor":
+		factor(&q.LimitFactor)
+	case "flags":
+		im.qosFlags(q, s)
+	default:
+		if !im.limit(&q.Limits, s, true) {
+			im.refuse(s, "a QOS here has no such option")
+		}
+	}
+}
+
+func (im *importer) qosFlags(q *account.QOS, s setting) {
+	known := words(account.QOS{}, "Flags")
+	var left []string
+	for _, f := range list(s.value) {
+		if name := flagName(f); slices.Contains(known, name) {
+			q.Flags = append(q.Flags, name)
+		} else if !unlimited(f) {
+			left = append(left, f)
+		}
+	}
+	if len(left) > 0 {
+		im.about(s, "without %s, which is not built", strings.Join(left, ", "))
+		return
+	}
+	im.kept(s)
+}
+
+// table reads sacctmgr show qos -P: names in the first line, a QOS in each other.
+func (im *importer) table(f File) {
+	var names []string
+	for i, line := range strings.Split(strings.ReplaceAll(f.Text, "\r\n", "\n"), "\n") {
+		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		cells := strings.Split(line, "|")
+		if names == nil {
+			names = cells
+			continue
+		}
+		head := setting{file: f.Name, line: i + 1, key: "QOS " + cells[0], alone: true}
+		if cells[0] == "" || len(cells) > len(names) {
+			im.refuse(head, "it does not fit the first line of the table")
+			continue
+		}
+		im.kept(head)
+		q := im.qosNamed(cells[0])
+		for j := 1; j < len(cells); j++ {
+			if s := (setting{file: f.Name, line: i + 1, key: names[j], value: cells[j]}); s.value != "" {
+				im.ofQOS(q, s)
+			}
+		}
+	}
+}

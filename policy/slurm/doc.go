@@ -1,0 +1,13 @@
+// Package slurm makes the rules of a site of what a Slurm cluster has: slurm.conf
+// with what it includes, and what sacctmgr dump prints (and sacctmgr show qos -P,
+// where the dump has no QOS).
+//
+// Every setting that is read is in the report: kept, approximated and how, refused
+// and what would do instead, or no rule of a site at all. None is dropped silently:
+// the settings of a file are as many as the findings about it. Where they contradict
+// each other, the report says so, and cox apply refuses the rules until that is mended.
+//
+// It does no I/O: the caller hands it texts, and those that are included. It does not
+// read job_submit scripts, which are programs, nor topology.conf, gres.conf and
+// cgroup.conf, which are about nodes.
+package slurm

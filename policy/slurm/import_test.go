@@ -1,0 +1,157 @@
+package slurm
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/policy"
+)
+
+var update = flag.Bool("update", false, "write the rules and reports of testdata anew")
+
+// files reads the files of a case by their names.
+func files(t *testing.T, dir string, names ...string) (out []File) {
+	t.Helper()
+	for _, n := range names {
+		b, err := os.ReadFile(filepath.Join(dir, n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, File{n, string(b)})
+	}
+	return out
+}
+
+func include(dir string) func(string, string) (File, error) {
+	return func(_, name string) (File, error) {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		return File{name, string(b)}, err
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s: -want +got\n%s", name, d)
+	}
+}
+
+// TestImport: the rules and the report of a cluster, as they were looked through.
+func TestImport(t *testing.T) {
+	dir := filepath.Join("testdata", "hpc")
+	p, report, err := Import(files(t, dir, "slurm.conf", "dump.cfg", "qos.txt"), Options{Include: include(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	report.Write(&b, false)
+	golden(t, filepath.Join(dir, "report.txt"), b.String())
+	text := policy.Write(p)
+	golden(t, filepath.Join(dir, "queues.yaml"), string(text))
+	if _, err := policy.Parse("queues.yaml", text); err != nil {
+		t.Errorf("what was made cannot be applied: %v", err)
+	}
+}
+
+// TestNothingIsDropped: every setting of the files is in the report.
+func TestNothingIsDropped(t *testing.T) {
+	dir := filepath.Join("testdata", "hpc")
+	_, report, err := Import(files(t, dir, "slurm.conf", "dump.cfg", "qos.txt"), Options{Include: include(dir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]map[int]int{}
+	for _, f := range report.Findings {
+		if told[f.File] == nil {
+			told[f.File] = map[int]int{}
+		}
+		told[f.File][f.Line]++
+		if f.Verdict != policy.Kept && f.How == "" {
+			t.Errorf("%s:%d: %s is %s, and nothing says why", f.File, f.Line, f.What, f.Verdict)
+		}
+	}
+	n := 0
+	for _, f := range files(t, dir, "slurm.conf", "nodes.conf") {
+		for _, l := range confLines(f.Text) {
+			want := len(l.settings(f.Name))
+			if strings.HasPrefix(l.text, "Include") {
+				want = 1 // the line is one setting
+			}
+			n += want
+			if got := told[f.Name][l.line]; got < want {
+				t.Errorf("%s:%d: %d findings about %d settings: %s", f.Name, l.line, got, want, l.text)
+			}
+		}
+	}
+	for _, f := range files(t, dir, "dump.cfg") {
+		for i, text := range strings.Split(f.Text, "\n") {
+			if text == "" || strings.HasPrefix(text, "#") {
+				continue
+			}
+			d, _ := dumpLineOf(f.Name, i+1, text)
+			n += 1 + len(d.options)
+			if got := told[f.Name][i+1]; got != 1+len(d.options) {
+				t.Errorf("%s:%d: %d findings about %d options: %s", f.Name, i+1, got, len(d.options), text)
+			}
+		}
+	}
+	if n < 80 {
+		t.Errorf("only %d settings", n)
+	}
+}
+
+func TestFilesThatAreNone(t *testing.T) {
+	_, _, err := Import([]File{{"x", "hello\n"}}, Options{})
+	if fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
+		t.Error(err)
+	}
+	round := func(_, name string) (File, error) { return File{name, "Include b\nInclude a\n"}, nil }
+	if _, _, err := Import([]File{{"a", "Include b\n"}}, Options{Include: round}); err == nil || !strings.Contains(err.Error(), "included by itself") {
+		t.Error(err)
+	}
+	p, report, err := Import([]File{{"x", "Include /none.conf\n"}}, Options{})
+	if err != nil || len(report.Findings) != 1 || report.Findings[0].Verdict != policy.Refused || len(p.Partitions) > 0 {
+		t.Error(report, err)
+	}
+}
+
+// Any text is read without harm, and what is made can be written and read.
+func FuzzImport(f *testing.F) {
+	for _, name := range []string{"slurm.conf", "dump.cfg", "qos.txt"} {
+		b, err := os.ReadFile(filepath.Join("testdata", "hpc", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(b))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 16<<10 {
+			return
+		}
+		p, report, err := Import([]File{{"x", text}}, Options{})
+		if err != nil {
+			return
+		}
+		var b strings.Builder
+		report.Write(&b, false)
+		out := policy.Write(p)
+		if _, err := policy.Parse("x", out); err != nil && report.Count(policy.Refused) == 0 {
+			t.Fatalf("%q is made\n%s\nwhich cannot be applied, and the report says nothing: %v", text, out, err)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package slurm
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/policy"
+)
+
+// partition reads a line PartitionName=…; DEFAULT is what later ones begin with.
+func (im *importer) partition(all []setting) {
+	name := all[0].value
+	if strings.EqualFold(name, "DEFAULT") {
+		im.kept(all[0])
+		scratch := account.Partition{}
+		for _, s := range all[1:] {
+			im.ofPartition(&scratch, s)
+			im.defaults = slices.DeleteFunc(im.defaults, func(d setting) bool { return d.is(s.key) })
+			im.defaults = append(im.defaults, s)
+		}
+		return
+	}
+	i := slices.IndexFunc(im.p.Partitions, func(p account.Partition) bool { return p.Name == name })
+	if i < 0 {
+		im.p.Partitions = append(im.p.Partitions, account.Partition{Name: name})
+		i = len(im.p.Partitions) - 1
+		p := &im.p.Partitions[i]
+		quiet := *im
+		quiet.report = &policy.Report{} // they were told at the DEFAULT line
+		for _, d := range im.defaults {
+			if !slices.ContainsFunc(all, func(s setting) bool { return s.is(d.key) }) {
+				quiet.ofPartition(p, d)
+			}
+		}
+	}
+	im.kept(all[0])
+	for _, s := range all[1:] {
+		im.ofPartition(&im.p.Partitions[i], s)
+	}
+}
+
+// ofPartition is one setting of a partition.
+func (im *importer) ofPartition(p *account.Partition, s setting) {
+	names := func(to *[]string) {
+		if unlimited(s.value) || strings.EqualFold(s.value, "all") {
+			*to = nil
+		} else {
+			*to = list(s.value)
+		}
+		im.kept(s)
+	}
+	switch key := strings.ToLower(s.key); key {
+	case "maxtime":
+		im.duration(s, func(d account.Duration) { p.MaxTime = d })
+	case "prioritytier":
+		im.number(s, 16, func(n int64) { p.Tier = int32(n) })
+	case "priorityjobfactor":
+		im.number(s, 32, func(n int64) { p.Priority = uint32(n) })
+	case "priority":
+		im.number(s, 16, func(n int64) { p.Tier, p.Priority = int32(n), uint32(n) })
+	case "qos":
+		p.QOS = s.value
+		if unlimited(s.value) || strings.EqualFold(s.value, "N/A") {
+			p.QOS = ""
+		}
+		im.kept(s)
+	case "allowaccounts":
+		names(&p.AllowAccts)
+	case "denyaccounts":
+		names(&p.DenyAccts)
+	case "allowqos":
+		names(&p.AllowQOS)
+	case "denyqos":
+		names(&p.DenyQOS)
+	case "maxnodes":
+		im.number(s, 31, func(n int64) { p.MaxNodes = int(n) })
+	case "minnodes":
+		im.number(s, 31, func(n int64) { p.MinNodes = int(n) })
+	case "gracetime":
+		im.seconds(s, func(d account.Duration) { p.Grace = d })
+	case "preemptmode":
+		if strings.EqualFold(s.value, "off") {
+			p.PreemptMode = "off"
+			im.kept(s)
+			return
+		}
+		im.preemptMode(s, &p.PreemptMode)
+	case "tresbillingweights":
+		im.weights(s, func(w map[string]float64) { p.Billing = w })
+	case "nodes", "default", "defaulttime":
+		im.elsewhere(s, "partitions in cox.yaml: nodes, default, default_time")
+	default:
+		if harmless := partitionDefaults[key]; harmless != "" && strings.EqualFold(harmless, s.value) {
+			im.kept(s) // it is so here
+			return
+		}
+		if why, ok := partitionWords[key]; ok {
+			im.refuse(s, "%s", why)
+			return
+		}
+		im.refuse(s, "a partition here has no such setting")
+	}
+}
+
+// partitionDefaults are values that say nothing else than what is so here.
+var partitionDefaults = map[string]string{
+	"state": "up", "oversubscribe": "no", "shared": "no", "exclusiveuser": "no", "lln": "no", "hidden": "no", "rootonly": "no", "reqresv": "no",
+	"disablerootjobs": "no", "allowgroups": "all", "allocnodes": "all", "powerdownonidle": "no",
+}
+
+// partitionWords say why settings of partitions have no place here.
+var partitionWords = map[string]string{
+	"state":                "a partition is up; cox node drain keeps work off its nodes",
+	"oversubscribe":        "CPUs and devices are held by jobs alone; a job asks for a share of a device (docs/native.md)",
+	"shared":               "CPUs and devices are held by jobs alone; a job asks for a share of a device (docs/native.md)",
+	"exclusiveuser":        "a job asks for whole nodes itself (--exclusive)",
+	"lln":                  "placement packs, so that large jobs find whole nodes",
+	"hidden":               "cox partitions shows every partition",
+	"rootonly":             "allow_accounts says who may use it",
+	"allowgroups":          "accounts say who may: allow_accounts, with the group's members in an account",
+	"denygroups":           "accounts say who may: deny_accounts",
+	"allocnodes":           "jobs come from wherever the server is reached",
+	"alternate":            "a job names several partitions itself",
+	"disablerootjobs":      "leave root out of every account",
+	"defmempercpu":         "a job says its memory itself",
+	"defmempernode":        "a job says its memory itself",
+	"defcpupergpu":         "a job says its CPUs itself (--cpus-per-gpu)",
+	"defmempergpu":         "a job says its memory itself (--mem-per-gpu)",
+	"jobdefaults":          "a job says it itself",
+	"maxmempercpu":         "limits of the partition's qos: job: {memory: …}",
+	"maxmempernode":        "limits of the partition's qos: node: {memory: …}",
+	"maxcpuspernode":       "limits of the partition's qos: node: {cpu: …}",
+	"maxcpuspersocket":     "sockets are not counted",
+	"maxrestartcount":      "a job that fails to start waits longer each time",
+	"overtimelimit":        "a job ends at its limit",
+	"reqresv":              "give the partition's nodes a reservation instead",
+	"selecttypeparameters": "CPUs, memory and devices are always counted",
+	"powerdownonidle":      "nodes are not powered from here",
+	"resumetimeout":        "nodes are not powered from here",
+	"suspendtime":          "nodes are not powered from here",
+	"suspendtimeout":       "nodes are not powered from here",
+	"cpubind":              "tasks are bound by the job's own request",
+	"exclusivetopo":        "a job asks for a level of the topology itself",
+	"topology":             "the topology is a property of nodes",
+}

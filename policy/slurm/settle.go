@@ -1,0 +1,65 @@
+package slurm
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/policy"
+)
+
+// settle puts together what lines said of each other.
+func (im *importer) settle() {
+	for _, u := range im.assocs.users {
+		a := im.accountNamed(u.account)
+		a.Users = append(a.Users, u.User)
+	}
+	for _, p := range im.p.Partitions {
+		for _, q := range slices.Concat(p.AllowQOS, p.DenyQOS, []string{p.QOS}) {
+			if q != "" {
+				im.qosNamed(q)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(im.qos)) {
+		im.p.QOS = append(im.p.QOS, *im.qos[name])
+	}
+	root := slices.ContainsFunc(im.p.Accounts, func(a account.Account) bool { return a.Name == account.RootName })
+	for i := range im.p.Accounts {
+		if a := &im.p.Accounts[i]; !root && a.Parent == account.RootName {
+			a.Parent = "" // nothing is said of the root
+		}
+	}
+}
+
+// together says what the settings contradict each other in: cox apply will refuse it.
+func (im *importer) together() {
+	im.known()
+	for _, x := range im.p.Check() {
+		im.report.Add(policy.Finding{File: "(together)", What: x.Path + ": " + x.Message, Verdict: policy.Refused, How: "mend it in the file before it is applied: " + x.Remedy})
+	}
+}
+
+// known leaves out accounts that partitions name and no file has.
+func (im *importer) known() {
+	have := map[string]bool{}
+	for _, a := range im.p.Accounts {
+		have[a.Name] = true
+	}
+	missing := func(names []string) []string {
+		return slices.DeleteFunc(names, func(n string) bool {
+			if have[n] {
+				return false
+			}
+			im.report.Add(policy.Finding{File: "(together)", What: "account " + n + " of a partition", Verdict: policy.Refused, How: "no dump has it: hand the output of sacctmgr dump to the import too"})
+			return true
+		})
+	}
+	for i := range im.p.Partitions {
+		p := &im.p.Partitions[i]
+		p.DenyAccts = missing(p.DenyAccts)
+		if slices.ContainsFunc(p.AllowAccts, func(n string) bool { return have[n] }) { // else everybody might use it
+			p.AllowAccts = missing(p.AllowAccts)
+		}
+	}
+}

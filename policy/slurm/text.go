@@ -1,0 +1,172 @@
+package slurm
+
+import (
+	"strings"
+)
+
+// setting is one Key=Value, or a word alone, with where it stands.
+type setting struct {
+	file       string
+	line       int
+	key, value string
+	alone      bool // there was no =
+}
+
+func (s setting) String() string {
+	if s.alone {
+		return s.key
+	}
+	return s.key + "=" + s.value
+}
+
+// is compares a key as Slurm does.
+func (s setting) is(key string) bool { return strings.EqualFold(s.key, key) }
+
+// confLine is a line of slurm.conf: comments gone, lines that end in \ joined.
+type confLine struct {
+	line int
+	text string
+}
+
+// confLines takes slurm.conf apart.
+func confLines(text string) (out []confLine) {
+	joined, from := "", 0
+	for i, l := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		l = uncomment(l)
+		if joined == "" {
+			from = i + 1
+		}
+		if cut, ok := strings.CutSuffix(strings.TrimRight(l, " \t"), `\`); ok {
+			joined += cut + " "
+			continue
+		}
+		if joined += l; strings.TrimSpace(joined) != "" {
+			out = append(out, confLine{from, strings.TrimSpace(joined)})
+		}
+		joined = ""
+	}
+	if strings.TrimSpace(joined) != "" {
+		out = append(out, confLine{from, strings.TrimSpace(joined)})
+	}
+	return out
+}
+
+// uncomment cuts what stands behind a # that is not escaped.
+func uncomment(l string) string {
+	for i := range l {
+		if l[i] == '#' && (i == 0 || l[i-1] != '\\') {
+			return l[:i]
+		}
+	}
+	return l
+}
+
+// settings takes a line apart at blanks; values may stand in quotes.
+func (l confLine) settings(file string) (out []setting) {
+	rest := l.text
+	for {
+		rest = strings.TrimLeft(rest, " \t")
+		if rest == "" {
+			return out
+		}
+		s := setting{file: file, line: l.line}
+		i := strings.IndexAny(rest, "= \t")
+		switch {
+		case i < 0:
+			s.key, rest, s.alone = rest, "", true
+		case strings.HasPrefix(strings.TrimLeft(rest[i:], " \t"), "="):
+			s.key = strings.TrimRight(strings.TrimSuffix(rest[:i], "+"), "-") // Key+=, Key-=
+			rest = strings.TrimLeft(strings.TrimLeft(rest[i:], " \t")[1:], " \t")
+			s.value, rest = word(rest)
+		default:
+			s.key, rest, s.alone = rest[:i], rest[i:], true
+		}
+		out = append(out, s)
+	}
+}
+
+// word is the first value of a text: in quotes, or up to a blank.
+func word(s string) (value, rest string) {
+	if s != "" && (s[0] == '"' || s[0] == '\'') {
+		if i := strings.IndexByte(s[1:], s[0]); i >= 0 {
+			return s[1 : i+1], s[i+2:]
+		}
+		return s[1:], ""
+	}
+	i := strings.IndexAny(s, " \t")
+	if i < 0 {
+		return s, ""
+	}
+	return s[:i], s[i:]
+}
+
+// dumpLine is a line of sacctmgr dump: Kind - 'name':Key=Value:…
+type dumpLine struct {
+	kind, name string
+	options    []setting
+}
+
+// dumpLineOf reads a line of a dump; false if it is none.
+func dumpLineOf(file string, line int, text string) (dumpLine, bool) {
+	kind, rest, ok := strings.Cut(text, "-")
+	if !ok {
+		return dumpLine{}, false
+	}
+	d := dumpLine{kind: strings.ToLower(strings.TrimSpace(kind))}
+	for i, part := range rejoin(splitQuoted(strings.TrimSpace(rest), ':')) {
+		if i == 0 {
+			d.name = unquote(part)
+			continue
+		}
+		if part == "" {
+			continue
+		}
+		key, value, paired := strings.Cut(part, "=")
+		d.options = append(d.options, setting{file: file, line: line, key: strings.TrimSpace(strings.TrimRight(key, "+-")), value: unquote(value), alone: !paired})
+	}
+	return d, d.name != "" && strings.IndexFunc(d.kind, func(r rune) bool { return r < 'a' || r > 'z' }) < 0
+}
+
+// rejoin puts together what a colon inside of a value took apart: gres/gpu:h100=4,
+// 1-00:00:00. An option has a name of letters.
+func rejoin(parts []string) (out []string) {
+	for i, part := range parts {
+		name, _, paired := strings.Cut(part, "=")
+		name = strings.TrimRight(name, "+- ")
+		letters := strings.IndexFunc(name, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') }) < 0
+		before := ""
+		if i > 0 {
+			before = out[len(out)-1][strings.LastIndexAny(out[len(out)-1], ",=")+1:]
+		}
+		if i > 1 && part != "" && (!paired || !letters || strings.HasPrefix(strings.ToLower(before), "gres/") && !strings.Contains(before, ":")) {
+			out[len(out)-1] += ":" + part
+			continue
+		}
+		out = append(out, part)
+	}
+	return out
+}
+
+// splitQuoted cuts at a separator that is not inside of quotes.
+func splitQuoted(s string, sep byte) (out []string) {
+	from, quote := 0, byte(0)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case c == quote:
+			quote = 0
+		case quote == 0 && c == sep:
+			out, from = append(out, s[from:i]), i+1
+		}
+	}
+	return append(out, s[from:])
+}
+
+func unquote(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) >= 2 && (s[0] == '\'' || s[0] == '"') && s[len(s)-1] == s[0] {
+		return s[1 : len(s)-1]
+	}
+	return strings.Trim(s, `'"`)
+}
