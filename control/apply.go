@@ -41,7 +41,7 @@ func (s *state) applyHeld(r *store.Record, staged any) error {
 	e.why, e.gate = nil, nil
 	e.last = &last{id: a.ID, epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, limit: v.Limit}
 	if e.more != nil {
-		e.more.startsBy, e.more.limitEnd = 0, 0
+		e.more.startsBy, e.more.limitEnd, e.more.message = 0, 0, ""
 		if e.more.deadline > 0 {
 			s.wake(e.id, e.more.deadline)
 		}
@@ -90,7 +90,7 @@ func (s *state) applyEnded(r *store.Record, staged any) error {
 	}
 	report := v.Report
 	e.last.exit, e.last.report = report.Exit, &report
-	e.last.cancel, e.last.requeue, e.last.expired = nil, nil, nil
+	e.last.cancel, e.last.requeue, e.last.expired, e.last.preempted = nil, nil, nil, nil
 	e.last.ended = nanos(report.Ended)
 	if e.last.ended == 0 {
 		e.last.ended = nanos(r.At)
@@ -166,7 +166,7 @@ func (s *state) applyCancel(r *store.Record, staged any) error {
 	}
 	if e.state != job.Pending {
 		e.last.cancel, e.last.requeue = &v, nil
-		e.flags |= job.Stopping
+		s.stopping(e)
 		return nil
 	}
 	return s.quit(e, job.Cancelled, job.ByUser)
@@ -196,7 +196,7 @@ func (s *state) applyExpired(r *store.Record, staged any) error {
 		return s.quit(e, v.State, job.ByControl)
 	}
 	e.last.expired = &v
-	e.flags |= job.Stopping
+	s.stopping(e)
 	return nil
 }
 
@@ -238,7 +238,7 @@ func (s *state) applyRequeue(r *store.Record, staged any) error {
 	switch {
 	case e.state.Holds():
 		e.last.requeue = &v
-		e.flags |= job.Stopping
+		s.stopping(e)
 		return nil
 	case e.state == job.Pending: // journals of the first version
 		return nil

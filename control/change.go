@@ -38,6 +38,8 @@ const (
 	EventEnded     = "ended"    // an attempt, and the job with it
 	EventRequeued  = "requeued" // an attempt ended and the job waits again, or that was asked for
 	EventCancelled = "cancelled"
+	EventPreempted = "preempted" // asked to make room for another job
+	EventSaved     = "saved"     // it reported a checkpoint
 	EventHeld      = "held"
 	EventReleased  = "released"
 	EventUpdated   = "updated"
@@ -215,6 +217,14 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 	kindRequeue: teller(func(ev *Event, v *requeue) {
 		ev.Kind = EventRequeued
 		ev.after(v.State, v.By)
+	}),
+	kindPreempted: teller(func(ev *Event, v *preempted) {
+		ev.Kind, ev.Message = EventPreempted, v.why()
+		ev.after(v.State, "")
+	}),
+	kindSaved: teller(func(ev *Event, v *saved) {
+		ev.Kind = EventSaved
+		ev.after(v.State, "")
 	}),
 	kindExpired: teller(func(ev *Event, v *expired) {
 		ev.Kind, ev.State = EventDeadline, v.State.String()

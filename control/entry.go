@@ -45,19 +45,22 @@ type entry struct {
 
 // last is the present or last attempt.
 type last struct {
-	id      ledger.ID // of its allocation
-	epoch   uint64
-	pool    string
-	claims  []fleet.Claim  // never written
-	flavors []string       // of quotas, in which the job is counted; never written
-	report  *engine.Report // as far as known; not journaled while it runs; never written
-	cancel  *cancel        // asked for, not carried out yet
-	requeue *requeue       // asked for, not carried out yet
-	expired *expired       // its time is over, it has not ended yet
-	started int64
-	ended   int64
-	exit    job.ExitCode
-	limit   time.Duration // where it is shorter than the job's; 0: it is not
+	id        ledger.ID // of its allocation
+	epoch     uint64
+	pool      string
+	claims    []fleet.Claim  // never written
+	flavors   []string       // of quotas, in which the job is counted; never written
+	report    *engine.Report // as far as known; not journaled while it runs; never written
+	cancel    *cancel        // asked for, not carried out yet
+	requeue   *requeue       // asked for, not carried out yet
+	preempted *preempted     // to make room, not carried out yet
+	asked     int64          // when it was asked to
+	saved     int64          // when it last reported a checkpoint
+	expired   *expired       // its time is over, it has not ended yet
+	started   int64
+	ended     int64
+	exit      job.ExitCode
+	limit     time.Duration // where it is shorter than the job's; 0: it is not
 }
 
 // more is what few jobs have.

@@ -71,6 +71,8 @@ func Every() []store.Record {
 		Ref: one, State: job.Pending, By: job.ByEngine, Flags: job.Requeued | job.LaunchFailed, Report: everyReport(one, 1), Again: at.Add(time.Minute), Failed: 1,
 	})
 	add(kindHeld, 1, held{Allocation: everyAllocation(3, 1, 2)})
+	add(kindSaved, 1, saved{State: stateOf(job.Running)})
+	add(kindPreempted, 1, preempted{For: 6, Mode: account.PreemptCheckpoint, Signal: 10, Grace: time.Minute, State: stateOf(job.Running)})
 	add(kindExpired, 1, expired{State: job.Timeout, Grace: 30 * time.Second})
 	add(kindEnded, 1, ended{Ref: third, State: job.Timeout, By: job.ByControl, Report: everyReport(third, 1)})
 	add(kindRequeue, 2, requeue{State: stateOf(job.Running)})

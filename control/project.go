@@ -213,6 +213,9 @@ type attempt struct {
 	Report     json.RawMessage `json:"report,omitempty"`
 	Cancel     *cancel         `json:"cancel,omitempty"`
 	Requeue    *requeue        `json:"requeue,omitempty"`
+	Preempted  *preempted      `json:"preempted,omitempty"`
+	Asked      int64           `json:"asked,omitempty"`
+	Saved      int64           `json:"saved,omitempty"`
 	Expired    *expired        `json:"expired,omitempty"`
 	Started    int64           `json:"started,omitempty"`
 	Ended      int64           `json:"ended,omitempty"`
@@ -267,7 +270,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 	if a := e.last; a != nil {
 		d.Last = &attempt{
 			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, Cancel: a.cancel,
-			Requeue: a.requeue, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit, Limit: a.limit,
+			Requeue: a.requeue, Preempted: a.preempted, Asked: a.asked, Saved: a.saved, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit, Limit: a.limit,
 		}
 		if a.report != nil {
 			d.Last.Report = mustJSON(a.report)

@@ -30,6 +30,8 @@ const (
 	kindNodes     = "nodes-set"
 	kindToken     = "token-made"
 	kindRevoked   = "token-revoked"
+	kindPreempted = "preempt-asked"
+	kindSaved     = "checkpoint-saved"
 	kindPolicy    = "policy-set"
 )
 

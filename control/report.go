@@ -124,6 +124,10 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 		return a.expired.State, job.ByControl, 0
 	case a.requeue != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Pending, job.ByUser, job.Requeued
+	case a.preempted != nil:
+		if to, flags, ok := a.preempted.outcome(&r, a.saved > a.asked); ok {
+			return to, job.ByScheduler, flags
+		}
 	}
 	switch r.Cause {
 	case engine.TimedOut:
@@ -190,6 +194,8 @@ func (l *loop) resume() {
 			l.stop(e, v.expired.Grace, 0, "its time is over")
 		case v.requeue != nil:
 			l.stop(e, l.cfg.Grace, 0, "requeued")
+		case v.preempted != nil:
+			l.stop(e, v.preempted.Grace, v.preempted.Signal, v.preempted.why())
 		case e.state == job.Suspended:
 			l.dispatch.Suspend(reconcile.Ref(a), true)
 		case e.flags&job.Configuring != 0:

@@ -31,6 +31,7 @@ func (l *loop) schedule() {
 	l.flew(at, events, decisions)
 	s.counts.decision.observe(l.cfg.Clock.Now().Sub(now).Seconds())
 	var proposed []held
+	var victims []sched.Preempt
 	if planted.MapOrder {
 		decisions = anyOrder(decisions)
 	}
@@ -40,6 +41,8 @@ func (l *loop) schedule() {
 			if a, ok := l.propose(d, now); ok {
 				proposed = append(proposed, held{a, shortened(s.jobs[d.Job], d.Until, l.latest)})
 			}
+		case sched.Preempt:
+			victims = append(victims, d)
 		case sched.Wait:
 			if e := s.jobs[d.Job]; e != nil {
 				l.waits(e, d.Why, now)
@@ -60,6 +63,9 @@ func (l *loop) schedule() {
 			l.launch(s.jobs[a.Job], a)
 		}
 		l.stage(kindHeld, a.Job, job.Actor{}, h, func() { l.launch(s.jobs[a.Job], a) })
+	}
+	for _, d := range victims { // one of them may start in the same step
+		l.preempt(d, proposed)
 	}
 }
 

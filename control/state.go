@@ -104,6 +104,8 @@ var appliers = map[string]func(*state, *store.Record, any) error{
 	kindCancel:    (*state).applyCancel,
 	kindHold:      (*state).applyHold,
 	kindRequeue:   (*state).applyRequeue,
+	kindPreempted: (*state).applyPreempted,
+	kindSaved:     (*state).applySaved,
 	kindExpired:   (*state).applyExpired,
 	kindSuspend:   (*state).applySuspend,
 	kindUpdate:    (*state).applyUpdate,
