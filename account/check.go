@@ -28,6 +28,7 @@ func (p *Policy) Check() []Problem {
 		c.oneQOS(fmt.Sprintf("qos[%d]", i), &p.QOS[i])
 	}
 	c.preempts()
+	c.preemption()
 	for i := range p.Partitions {
 		c.partition(fmt.Sprintf("partitions[%d]", i), &p.Partitions[i])
 	}
@@ -212,6 +213,31 @@ func (c *check) oneQOS(path string, q *QOS) {
 	factor("usage_threshold", q.UsageThreshold)
 	factor("limit_factor", q.LimitFactor)
 	c.limits(path+".limits", &q.Limits, true)
+}
+
+// preemption refuses what is not built: silence would be a promise.
+func (c *check) preemption() {
+	mode := func(path, mode string) {
+		if mode == PreemptSuspend {
+			c.add(path, "write requeue, cancel or checkpoint", "suspend is not built: what a stopped process has on a device stays there, so that nothing could start in its place")
+		}
+	}
+	p := &c.p.Preemption
+	mode("preemption.mode", p.Mode)
+	for i := range c.p.QOS {
+		mode(fmt.Sprintf("qos[%d].preempt_mode", i), c.p.QOS[i].PreemptMode)
+	}
+	for i := range c.p.Partitions {
+		mode(fmt.Sprintf("partitions[%d].preempt_mode", i), c.p.Partitions[i].PreemptMode)
+	}
+	for i, by := range p.By {
+		if by == "quota" {
+			c.add(fmt.Sprintf("preemption.by[%d]", i), "leave it out; preemption by qos, partition and priority works inside of quotas", "taking borrowed quota back is not built: jobs wait until it is given back")
+		}
+	}
+	if p.Defrag != "" {
+		c.add("preemption.defrag", "leave it out", "moving jobs to make room for gangs is not built")
+	}
 }
 
 // preempts finds QOS that may stop each other: their jobs would do so for ever.

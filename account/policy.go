@@ -150,7 +150,7 @@ type QOS struct {
 	Note           string   `json:"note,omitempty" yaml:"note,omitempty" doc:"for people"`
 	Priority       uint32   `json:"priority,omitempty" yaml:"priority,omitempty" doc:"of its jobs, for priority.qos"`
 	Preempts       []string `json:"preempts,omitempty" yaml:"preempts,omitempty" doc:"QOS whose jobs may be stopped for its jobs"`
-	PreemptMode    string   `json:"preempt_mode,omitempty" yaml:"preempt_mode,omitempty" enum:"requeue,cancel,suspend,checkpoint" doc:"what happens to its jobs when they are stopped for others; left out: preemption.mode"`
+	PreemptMode    string   `json:"preempt_mode,omitempty" yaml:"preempt_mode,omitempty" enum:"requeue,cancel,suspend,checkpoint,off" doc:"what happens to its jobs when they are stopped for others; left out: preemption.mode"`
 	Grace          Duration `json:"grace,omitempty" yaml:"grace,omitempty" doc:"between the warning and the end of its jobs"`
 	Exempt         Duration `json:"exempt,omitempty" yaml:"exempt,omitempty" doc:"its jobs are left alone so long after their start"`
 	UsageFactor    *float64 `json:"usage_factor,omitempty" yaml:"usage_factor,omitempty" doc:"its jobs' usage counts so many times; left out: 1"`

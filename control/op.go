@@ -36,6 +36,9 @@ type (
 	}
 	// Suspend stops the processes of running jobs, or continues them.
 	Suspend struct{ On bool }
+	// Saved says that running jobs have saved what they did until now: it is not lost
+	// if they are ended, and they go on from there.
+	Saved struct{}
 	// Top puts pending jobs before all others of their owner.
 	Top struct{}
 	// Update changes what was asked for; nil leaves a field. Most fields change only
@@ -68,4 +71,5 @@ func (Requeue) op() {}
 func (Signal) op()  {}
 func (Suspend) op() {}
 func (Top) op()     {}
+func (Saved) op()   {}
 func (Update) op()  {}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/store"
@@ -110,4 +111,13 @@ func (s *state) applySaved(r *store.Record, staged any) error {
 func (s *state) stopping(e *entry) {
 	e.flags |= job.Stopping
 	s.events = append(s.events, sched.Stopping{Job: e.id})
+}
+
+// askSaved notes that a job has reported a checkpoint.
+func (l *loop) askSaved(w *wish, e *entry, req *request) error {
+	if !e.state.Holds() {
+		return fault.New(fault.Conflict, "job %s does not run", e.Name())
+	}
+	l.stageFor(req, kindSaved, e.id, w.by, saved{State: stateOf(e.state)}, nil)
+	return nil
 }

@@ -174,6 +174,8 @@ func (l *loop) ask(w *wish, e *entry, req *request) error {
 		return l.askSuspend(w, e, req, op)
 	case Top:
 		return l.askTop(w, e, req)
+	case Saved:
+		return l.askSaved(w, e, req)
 	case Update:
 		return l.askUpdate(w, e, req, op)
 	}
