@@ -70,6 +70,9 @@ endif
 bench:                        ## figures of docs/benchmarks.md
 	scripts/bench.sh
 
+bench-traces:                 ## whole simulated outcomes on the published GPU traces
+	scripts/bench-traces.sh
+
 fuzz:                         ## every fuzz target for FUZZTIME each
 	scripts/fuzz.sh
 

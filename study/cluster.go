@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/hostlist"
 	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/mig"
 )
 
 // Cluster is the file that describes the machines of a study.
@@ -28,6 +29,7 @@ type Nodes struct {
 	GPUs      int      `yaml:"gpus"`
 	GPUType   string   `yaml:"gpu_type"`
 	GPUMemory string   `yaml:"gpu_memory"`
+	MIG       []string `yaml:"mig"`  // profiles of the instances that each GPU is divided into
 	Leaf      int      `yaml:"leaf"` // nodes below one leaf switch, in order; 0: no switches
 	Features  []string `yaml:"features"`
 	Parts     []string `yaml:"partitions"`
@@ -97,9 +99,9 @@ func (n *Nodes) list() ([]fleet.Node, error) {
 		return nil, err
 	}
 	out := make([]fleet.Node, len(names))
-	devices := make([]fleet.Device, n.GPUs)
-	for i := range devices {
-		devices[i] = fleet.Device{Index: i, Minor: -1, Kind: "gpu", Type: strings.ToLower(n.GPUType), Memory: device, NUMA: -1, Declared: true}
+	devices, err := n.devices(device)
+	if err != nil {
+		return nil, err
 	}
 	for i, name := range names {
 		out[i] = fleet.Node{Name: name, State: fleet.Up, Features: n.Features, Parts: n.Parts, Devices: devices}
@@ -109,6 +111,34 @@ func (n *Nodes) list() ([]fleet.Node, error) {
 		}
 		if n.Leaf > 0 {
 			out[i].Path = []string{names[0] + "-leaf" + strconv.Itoa(i/n.Leaf+1)}
+		}
+	}
+	return out, nil
+}
+
+// devices are the GPUs of a node, or the instances that they are divided into.
+func (n *Nodes) devices(memory resource.Amount) ([]fleet.Device, error) {
+	profiles := n.MIG
+	if len(profiles) == 0 {
+		profiles = []string{""}
+	} else {
+		model := mig.Find(n.GPUType, int(memory>>30))
+		if model == nil {
+			return nil, fmt.Errorf("mig: gpu_type %q cannot be divided, or how is not known here", n.GPUType)
+		}
+		if _, err := model.Place(profiles); err != nil {
+			return nil, fmt.Errorf("mig: %w", err)
+		}
+	}
+	var out []fleet.Device
+	for gpu := range n.GPUs {
+		for _, p := range profiles {
+			d := fleet.Device{Index: len(out), Minor: -1, Kind: "gpu", Type: strings.ToLower(n.GPUType), Memory: memory, NUMA: -1, Declared: true, Profile: p}
+			if p != "" {
+				d.Parent = strconv.Itoa(gpu)
+				d.Memory = 0
+			}
+			out = append(out, d)
 		}
 	}
 	return out, nil

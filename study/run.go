@@ -19,6 +19,7 @@ type Study struct {
 	Policy *account.Policy // nil: first come, first served with backfill behind the head
 	Strict bool            // nothing passes the head of the queue
 	Limits Limits
+	Cycle  time.Duration // decide only so often, as Slurm's backfill does each 30 s; 0: at each event
 	// Progress, if set, is called now and then with how many jobs have ended.
 	Progress func(ended, of int)
 	Clock    func() time.Time // for Result.Took; nil: it stays 0
@@ -118,8 +119,17 @@ func (r *running) plan() {
 	for i := range r.Log.Jobs {
 		j := &r.Log.Jobs[i]
 		r.records[i] = record{Job: j, first: -1}
-		r.sim.Submit(sim.Job{ID: job.ID(i + 1), Spec: shapes.spec(j), Submit: j.Submit, Work: j.Run})
+		r.sim.Submit(sim.Job{ID: job.ID(i + 1), Spec: shapes.spec(j), Submit: r.noticed(j.Submit), Work: r.noticed(j.Run)})
 	}
+}
+
+// noticed is when something is seen that happens after so long: starts are at whole
+// cycles, so what is rounded up ends or arrives at one.
+func (r *running) noticed(d time.Duration) time.Duration {
+	if r.Cycle <= 0 {
+		return d
+	}
+	return (d + r.Cycle - 1) / r.Cycle * r.Cycle
 }
 
 // watch follows the simulation.
@@ -134,7 +144,7 @@ func (r *running) watch(now time.Duration, events []sched.Event, decisions []sch
 		case sched.Released:
 			x := &r.records[e.Job-1]
 			if x.started && !x.ended {
-				x.ended, x.end = true, now
+				x.ended, x.end = true, min(now, x.start+x.Run)
 				r.ended++
 				r.use.held -= r.width(x.Job)
 			}

@@ -101,6 +101,16 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestCycle: what happens between two cycles is seen at the next one.
+func TestCycle(t *testing.T) {
+	log := read(t, "a.swf", swf)
+	r := study.Study{Log: log, Nodes: study.One(8), Limits: study.NoLimits, Cycle: 30 * time.Second}.Run()
+	// 1 runs 0–100, seen at 120; 2 120–170, seen at 180; 3 and 4 from 180.
+	if r.Wait.Mean != (0+110+160+150)/4.0 || r.Makespan != 270 {
+		t.Errorf("mean wait %v, makespan %v", r.Wait.Mean, r.Makespan)
+	}
+}
+
 // TestPoliciesDiffer: without backfill the small job does not pass.
 func TestPoliciesDiffer(t *testing.T) {
 	log := read(t, "a.swf", strings.Replace(swf, "0 -1 100 8 -1 -1 8", "0 -1 100 6 -1 -1 6", 1))
@@ -153,17 +163,19 @@ func TestDeterministic(t *testing.T) {
 
 func TestBadClusters(t *testing.T) {
 	for text, want := range map[string]string{
-		"nodes: [{names: a, gpuz: 8}]":             `c.yaml:1:20: unknown field "gpuz"`,
-		"nodes: 3":                                 "c.yaml:1:8: ",
-		"":                                         "it has no nodes",
-		"nodes: [{cpus: 3}]":                       "nodes[0]: names: which?",
-		"nodes: [{names: 'a[3-1]', cpus: 1}]":      "nodes[0]: names: ",
-		"nodes: [{names: a}]":                      "a node has cpus or gpus",
-		"nodes: [{names: a, cpus: -1}]":            "not negative",
-		"nodes: [{names: a, gpus: 17}]":            "at most 16",
-		"nodes: [{names: a, cpus: 1, memory: 3X}]": `memory: "3X" is not a size`,
-		"nodes: [{names: a, cpus: 1}, {names: a, cpus: 1}]":   "nodes[1]: names: a was named before",
-		"nodes: [{names: a, cpus: 1, memory: 999999999999T}]": "too large",
+		"nodes: [{names: a, gpuz: 8}]":        `c.yaml:1:20: unknown field "gpuz"`,
+		"nodes: 3":                            "c.yaml:1:8: ",
+		"":                                    "it has no nodes",
+		"nodes: [{cpus: 3}]":                  "nodes[0]: names: which?",
+		"nodes: [{names: 'a[3-1]', cpus: 1}]": "nodes[0]: names: ",
+		"nodes: [{names: a}]":                 "a node has cpus or gpus",
+		"nodes: [{names: a, cpus: -1}]":       "not negative",
+		"nodes: [{names: a, gpus: 1, gpu_type: v100, mig: [1g.5gb]}]":           `mig: gpu_type "v100" cannot be divided`,
+		"nodes: [{names: a, gpus: 1, gpu_type: h100, mig: [4g.40gb, 4g.40gb]}]": "mig: 4g.40gb, 4g.40gb take 8 of 7 compute slices",
+		"nodes: [{names: a, gpus: 17}]":                                         "at most 16",
+		"nodes: [{names: a, cpus: 1, memory: 3X}]":                              `memory: "3X" is not a size`,
+		"nodes: [{names: a, cpus: 1}, {names: a, cpus: 1}]":                     "nodes[1]: names: a was named before",
+		"nodes: [{names: a, cpus: 1, memory: 999999999999T}]":                   "too large",
 	} {
 		if _, err := study.ReadCluster("c.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,7 @@ type simulateOptions struct {
 	limits   string
 	strict   bool
 	first    int
+	cycle    time.Duration
 	html     string
 	format   format
 }
@@ -74,6 +76,7 @@ start first come, first served, with backfill behind the head of the queue.
 	f.StringVar(&o.limits, "limits", string(study.Recorded), "time limits of jobs: recorded, rounded (run times, up to usual limits), exact (run times), none")
 	f.BoolVar(&o.strict, "strict", false, "nothing passes the head of the queue: no backfill")
 	f.IntVar(&o.first, "first", 0, "only so many jobs of the trace")
+	f.DurationVar(&o.cycle, "cycle", 0, "decide only so often, as Slurm's backfill does each 30s; 0: at each event")
 	f.StringVar(&o.html, "html", "", "write a page with plots to this file")
 	formatFlag(cmd, &o.format, asJSON, asYAML)
 	return cmd
@@ -84,6 +87,9 @@ func (a *app) simulate(o simulateOptions, file string) error {
 	case study.Recorded, study.Rounded, study.Exact, study.NoLimits:
 	default:
 		return fault.New(fault.Invalid, "--limits %q: there is no such way", o.limits).Advise("recorded, rounded, exact or none")
+	}
+	if o.cycle < 0 {
+		return fault.New(fault.Invalid, "--cycle %v: a time is not negative", o.cycle)
 	}
 	if o.first < 0 {
 		return fault.New(fault.Invalid, "--first %d: a number of jobs is not negative", o.first)
@@ -104,7 +110,7 @@ func (a *app) simulate(o simulateOptions, file string) error {
 	}
 	studies := make([]study.Study, len(o.policies))
 	for i, name := range o.policies {
-		s := study.Study{Name: "first come, first served", Log: log, Nodes: nodes, Strict: o.strict, Limits: study.Limits(o.limits), Clock: a.now}
+		s := study.Study{Name: "first come, first served", Log: log, Nodes: nodes, Strict: o.strict, Limits: study.Limits(o.limits), Cycle: o.cycle, Clock: a.now}
 		if name != "" {
 			s.Name = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
 			if s.Policy, err = readPolicy(name); err != nil {
