@@ -12,9 +12,32 @@ import (
 // Check recomputes the invariants of the core and returns the first that does
 // not hold. It is for tests and for a build that pays for it.
 func (c *Core) Check() error {
-	for _, check := range []func() error{c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkRest, c.checkPlan, c.checkLimits, c.checkSlots, c.checkNominees} {
+	checks := []func() error{
+		c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkOrder, c.checkRest, c.checkPlan, c.checkLimits, c.checkSlots, c.checkNominees,
+	}
+	for _, check := range checks {
 		if err := check(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkOrder looks for lines that are not where their first jobs belong, and for
+// priorities that would be reckoned otherwise now.
+func (c *Core) checkOrder() error {
+	for i, l := range c.heads {
+		if l.place != i || l.jobs.len() == 0 || i > 0 && c.heads.less(i, (i-1)/2) {
+			return fmt.Errorf("line %d of the heads stands in the wrong place", i)
+		}
+	}
+	if c.unranked || c.refitted {
+		return nil
+	}
+	for _, l := range c.lines {
+		old := l.base
+		if c.weigh(l); l.base != old {
+			return fmt.Errorf("a line has %v points, it should have %v", old, l.base)
 		}
 	}
 	return nil

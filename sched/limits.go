@@ -330,7 +330,7 @@ func (c *Core) fresher(l *line) reason.Reason {
 // no_reserve, MinPrioThreshold).
 func (e *entry) reserves() bool {
 	r := e.line.key.terms.rules
-	return r == nil || !r.NoReserve && e.points() >= r.LeastPrio
+	return r == nil || !r.NoReserve && (r.LeastPrio <= 0 || e.points() >= r.LeastPrio)
 }
 
 // restAgain finds the check at which a line stopped by what its job was told.

@@ -93,6 +93,7 @@ func (c *Core) settle() {
 			c.root(s)
 		}
 	}
+	c.measure()
 	c.freed = c.freed[:0]
 	for _, k := range c.kinds {
 		k.full = false

@@ -104,6 +104,9 @@ func (c *Core) setPolicy(p *account.Policy) {
 		}
 		e.line = c.lineOf(e)
 		c.leave(line)
+		if line.leader == e {
+			line.leader = nil // what it waits for is told in its new line
+		}
 		if !e.blocked {
 			c.enqueue(e)
 		}

@@ -46,7 +46,8 @@ type world struct {
 	promised  sched.Promise
 	log       []entry // all steps of this core
 	policy    *account.Policy
-	oracle    *limit.Slow // of the state as it is; nil: to be made
+	oracle    *limit.Slow             // of the state as it is; nil: to be made
+	compare   func(a, b *waiting) int // the order of the queue; nil: by the jobs' own priorities
 
 	rules    *account.Policy // nil: none
 	stopping map[job.ID]bool // running jobs that are being ended
@@ -59,6 +60,7 @@ type waiting struct {
 	sched.Submitted
 	blocked bool
 	told    reason.Reason
+	since   int64 // second since when it is not blocked
 }
 
 type entry struct {
@@ -116,13 +118,19 @@ func (w *world) apply(t *rapid.T, e sched.Event) {
 	case sched.PolicySet:
 		w.policy = e.Policy
 	case sched.Submitted:
-		w.queue[e.Job] = &waiting{Submitted: e}
+		since := int64(w.now) / int64(time.Second)
+		if old := w.queue[e.Job]; old != nil && !old.blocked {
+			since = old.since
+		}
+		w.queue[e.Job] = &waiting{Submitted: e, since: since}
 	case sched.Withdrawn:
 		delete(w.queue, e.Job)
 	case sched.Blocked:
 		w.queue[e.Job].blocked = true
 	case sched.Unblocked:
-		w.queue[e.Job].blocked = false
+		if q := w.queue[e.Job]; q.blocked {
+			q.blocked, q.since = false, int64(w.now)/int64(time.Second)
+		}
 	case sched.Extended:
 		h := w.book.Held[e.Job]
 		h.Until = e.Until
@@ -198,6 +206,9 @@ func (w *world) line() []*waiting {
 		}
 	}
 	slices.SortFunc(out, func(a, b *waiting) int {
+		if w.compare != nil {
+			return w.compare(a, b)
+		}
 		return cmp.Or(cmp.Compare(w.tier(b.Spec), w.tier(a.Spec)), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.At, b.At), cmp.Compare(a.Job, b.Job))
 	})
 	return out
