@@ -320,6 +320,7 @@ func (s *state) applyUpdate(r *store.Record, staged any) error {
 	s.forms.release(e.form)
 	e.form, e.owned = f, pack(&o, &f.def)
 	e.ask(&o)
+	e.fixed = o.Priority != 0
 	s.depend.add(e)
 	s.depend.named(s, e)
 	if v.MaxRunning != nil && e.array != nil {

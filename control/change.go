@@ -54,6 +54,7 @@ const (
 	EventToken     = "token-made"
 	EventRevoked   = "token-revoked"
 	EventPolicy    = "policy-set" // the site's rules
+	EventUsage     = "usage-kept" // what accounts and users have used
 )
 
 // eventsAtOnce bounds how much of the journal one call of Events reads.
@@ -257,6 +258,7 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 			ev.Kind = EventDrained
 		}
 	}),
+	kindUsage:   teller(func(ev *Event, _ *usage) { ev.Kind = EventUsage }),
 	kindToken:   teller(func(ev *Event, v *Token) { ev.Kind, ev.User, ev.Message = EventToken, v.Name, v.ID }),
 	kindRevoked: teller(func(ev *Event, v *revoked) { ev.Kind, ev.Message = EventRevoked, v.ID }),
 	kindPolicy: teller(func(ev *Event, v *Policy) {

@@ -40,6 +40,7 @@ type entry struct {
 	gating   bool // stands in state.gating
 	inLive   bool // stands in state.live
 	gone     bool // left memory
+	fixed    bool // somebody set its priority: no rules reckon it
 	revived  bool // came back from the projection
 }
 

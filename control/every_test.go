@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -81,6 +82,7 @@ func Every() []store.Record {
 	add(kindToken, 0, Token{ID: "t1", Hash: "h", Name: "anna", UID: 2001, GID: 2001, Accounts: []string{"ml"}, Comment: "laptop", Created: at, Expires: at.Add(time.Hour)})
 	add(kindRevoked, 0, revoked{"t1"})
 	add(kindExpired, 5, expired{State: job.Deadline})
+	add(kindUsage, 0, usage{At: 1000, Entries: []fair.Entry{{Account: "ml", User: "anna", Raw: 12.5, Wall: 3, TRES: map[string]float64{"gpu": 1.5}}, {QOS: "high", Raw: 1}}})
 	add(kindPolicy, 0, Policy{Revision: 1, File: "queues.yaml", Note: "first", Hash: store.Hash([]byte("x")), Text: "x", Rules: everyPolicy()})
 	for i := range out {
 		out[i].Seq, out[i].Epoch = uint64(i+1), 1

@@ -249,6 +249,9 @@ func (l *loop) prime(nodes []fleet.Node) {
 	s.events = nil
 	if p := s.policies.current(); p != nil {
 		s.events = append(s.events, sched.PolicySet{Policy: p.Rules})
+		if s.usage != nil {
+			s.events = append(s.events, sched.UsageSet{At: s.usage.At, Entries: s.usage.Entries})
+		}
 	}
 	l.setNodes(nodes)
 	l.core.Step(l.instant(), s.events...) // without jobs nothing follows from nodes

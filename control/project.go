@@ -58,6 +58,7 @@ type world struct {
 	Drains     map[string]Drain `json:"drains,omitempty"`
 	Tokens     []Token          `json:"tokens,omitempty"`
 	Policies   []Policy         `json:"policies,omitempty"` // without their documents
+	Usage      *usage           `json:"usage,omitempty"`
 }
 
 // run writes at intervals until ctx ends. What is not written then is in the journal.
@@ -172,7 +173,7 @@ func (s *state) unwritten(list []*entry) {
 }
 
 func (s *state) world() []byte {
-	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: s.drains, Policies: s.policies.bares()}
+	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: s.drains, Policies: s.policies.bares(), Usage: s.usage}
 	for _, t := range s.tokens {
 		w.Tokens = append(w.Tokens, t)
 	}

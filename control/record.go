@@ -33,6 +33,7 @@ const (
 	kindPreempted = "preempt-asked"
 	kindSaved     = "checkpoint-saved"
 	kindPolicy    = "policy-set"
+	kindUsage     = "usage-kept"
 )
 
 // submitted accepts a job, or all tasks of an array: task i has number First+i. Spec

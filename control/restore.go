@@ -108,6 +108,7 @@ func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, 
 	for _, t := range w.Tokens {
 		s.tokens[t.ID] = t
 	}
+	s.usage = w.Usage
 	return s.restorePolicies(ctx, st, w.Policies)
 }
 
@@ -221,7 +222,7 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 	}
 	e := &entry{
 		id: job.ID(row.ID), form: f, owned: pack(&o, &f.def), index: d.Index, state: d.State, flags: d.Flags,
-		attempt: d.Attempt, priority: d.Priority, at: d.At, sent: d.Sent, eligible: d.Eligible, seq: d.Seq,
+		attempt: d.Attempt, priority: d.Priority, at: d.At, sent: d.Sent, eligible: d.Eligible, seq: d.Seq, fixed: o.Priority != 0,
 	}
 	if d.Array != nil {
 		if e.array = s.arrays.m[d.Array.First]; e.array == nil {

@@ -47,6 +47,8 @@ func (l *loop) schedule() {
 			if e := s.jobs[d.Job]; e != nil {
 				l.waits(e, d.Why, now)
 			}
+		case sched.Used:
+			l.keepUsage()
 		case sched.Promise:
 			if e := s.jobs[d.Job]; e != nil {
 				e.extra().startsBy = int64(d.At)

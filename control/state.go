@@ -50,6 +50,7 @@ type state struct {
 	tokens map[string]Token
 
 	policies policies
+	usage    *usage // nil: none was kept
 
 	depend depends
 	crowd  crowd
@@ -114,6 +115,7 @@ var appliers = map[string]func(*state, *store.Record, any) error{
 	kindToken:     (*state).applyToken,
 	kindRevoked:   (*state).applyRevoked,
 	kindPolicy:    (*state).applyPolicy,
+	kindUsage:     (*state).applyUsage,
 }
 
 func (s *state) applySubmitted(r *store.Record, staged any) error {
@@ -135,7 +137,7 @@ func (s *state) applySubmitted(r *store.Record, staged any) error {
 	for i := range n {
 		e := &entry{
 			id: v.first + job.ID(i), form: v.form, owned: v.owned, array: a, seq: r.Seq, sent: nanos(r.At),
-			priority: v.own.Priority - v.own.Nice, at: nanos(r.At),
+			priority: v.own.Priority - v.own.Nice, fixed: v.own.Priority != 0, at: nanos(r.At),
 		}
 		if a != nil {
 			e.index = a.spec.Indices[i]
@@ -270,7 +272,7 @@ func (s *state) move(e *entry, to job.State, by job.Cause) error {
 func (s *state) queue(e *entry) {
 	s.touch(e)
 	e.gate = nil
-	s.events = append(s.events, sched.Submitted{Job: e.id, Spec: &e.form.spec, Priority: e.priority, At: sched.Instant(e.at)})
+	s.events = append(s.events, sched.Submitted{Job: e.id, Spec: &e.form.spec, Priority: e.priority, At: sched.Instant(e.at), Fixed: e.fixed, Eligible: sched.Instant(e.eligible)})
 	s.regate(e)
 }
 

@@ -1,0 +1,81 @@
+package control
+
+import (
+	"context"
+
+	"github.com/coxswain-sched/coxswain/account/fair"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// usage is what accounts, users and QOS had used at a second, as the core reckoned it
+// then. It is kept at each tick at which something was charged, so a restart loses at
+// most what jobs used that ended after the last one; those that run on are charged
+// from there.
+type usage struct {
+	At      int64        `json:"at"` // Unix seconds
+	Entries []fair.Entry `json:"entries,omitempty"`
+}
+
+// keepUsage stages what the core has reckoned.
+func (l *loop) keepUsage() {
+	at, entries := l.core.Usage()
+	if at > 0 {
+		l.stage(kindUsage, 0, job.Actor{}, usage{at, entries}, nil)
+	}
+}
+
+func (s *state) applyUsage(r *store.Record, staged any) error {
+	v, err := value[usage](r, staged)
+	if err != nil {
+		return err
+	}
+	s.usage = &v
+	return nil
+}
+
+// Standing is how an account or a user stands, as of the last tick of priorities.
+type Standing = sched.Share
+
+// Shares lists accounts and users with what they have used, in the order of the tree,
+// and what their usage of other things is of. Nobody where the rules name no account.
+func (c *Control) Shares(context.Context) (list []Standing, tres []string) {
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	return c.core.Shares()
+}
+
+// Priority is how the priority of a waiting job comes about.
+type Priority struct {
+	Job job.ID
+	sched.Breakdown
+}
+
+// Priorities explains the priorities of jobs; those that do not wait are left out. No
+// ids: of all that wait.
+func (c *Control) Priorities(_ context.Context, ids ...job.ID) (list []Priority) {
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	if len(ids) == 0 {
+		for _, e := range c.state.live {
+			ids = append(ids, e.id)
+		}
+	}
+	for _, id := range ids {
+		if b, ok := c.core.Explain(id); ok {
+			list = append(list, Priority{id, b})
+		}
+	}
+	return list
+}
+
+// PriorityOf is Priorities for one job.
+func (c *Control) PriorityOf(ctx context.Context, id job.ID) (Priority, error) {
+	if list := c.Priorities(ctx, id); len(list) > 0 {
+		return list[0], nil
+	}
+	return Priority{}, fault.New(fault.Conflict, "job %d does not wait: only waiting jobs have a place in the queue", id).
+		Advise("cox queue lists the jobs that wait")
+}
