@@ -25,6 +25,7 @@ func (c *Core) alarms() []Instant {
 // ring does what is due by time, before a step's pass.
 func (c *Core) ring(now Instant) {
 	c.tick(now)
+	c.spend(now)
 	if due := c.nextSlot(); due != 0 && due <= now {
 		c.shaken, c.dirty = true, true
 	}

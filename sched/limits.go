@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -235,6 +236,38 @@ func (c *Core) advanceLimits(now Instant) {
 	}
 }
 
+// spend tells the book what was used up before (sched/usage.go), where a limit asks for
+// it. What runs is charged up to now for that.
+func (c *Core) spend(now Instant) {
+	s := &c.limits
+	if s.book == nil || c.ranks == nil || len(s.book.Budgets()) == 0 {
+		return
+	}
+	if second(now) > c.ranks.book.At() {
+		c.account(second(now))
+	}
+	budgets := s.book.Budgets()
+	for i := range budgets {
+		b := &budgets[i]
+		var u *fair.Usage
+		if b.QOS {
+			if n := c.ranks.book.QOS(b.Name); n >= 0 {
+				u = c.ranks.book.UsedQOS(n)
+			}
+		} else if n := c.ranks.book.Find(b.Name, b.User); n >= 0 {
+			u = c.ranks.book.Used(n)
+		}
+		switch k := slices.Index(c.ranks.book.Names, b.TRES); {
+		case u == nil:
+		case b.TRES == "":
+			s.book.Spend(b, u.Wall)
+		case k >= 0:
+			s.book.Spend(b, u.TRES[k])
+		}
+	}
+	c.dirty = c.dirty || s.book.HasFallen()
+}
+
 // foreseeLimits finds when time may let a line pass.
 func (c *Core) foreseeLimits() {
 	s := &c.limits
@@ -344,4 +377,9 @@ func (c *Core) restAgain(l *line) {
 		l.moves, l.took = c.limits.moves+1, resource.Amount(l.why.Need)
 	}
 	c.wait(l)
+}
+
+// spends reports whether a QOS has a limit on what is used up.
+func spends(p *account.Policy) bool {
+	return slices.ContainsFunc(p.QOS, func(q account.QOS) bool { return q.Limits.GroupWall != nil || len(q.Limits.GroupMinutes) > 0 })
 }

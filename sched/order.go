@@ -52,7 +52,7 @@ const defaultPeriod = 5 * time.Minute
 
 // newRanks compiles what the rules say of order; nil: nothing.
 func newRanks(p *account.Policy) *ranks {
-	if p == nil || p.Priority.Zero() && len(p.Accounts) == 0 {
+	if p == nil || p.Priority.Zero() && len(p.Accounts) == 0 && !spends(p) {
 		return nil
 	}
 	r := &ranks{rules: priority.Compile(p), book: fair.NewBook(p, account.NewTree(p), usageNames(p)), period: int64(defaultPeriod / time.Second)}

@@ -230,6 +230,7 @@ func (c *Core) remember(m *Memory) {
 	}
 	c.unranked = false
 	c.resume(m.ByName)
+	c.spend(c.now)
 	c.promised, c.shaken, c.dirty, c.exempted = m.Promised, m.Shaken, m.Dirty, m.Exempted
 	c.foreseeLimits()
 }

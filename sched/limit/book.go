@@ -12,6 +12,7 @@ import (
 const (
 	submitted needOf = iota + 100 // jobs that wait or run
 	spent                         // seconds used before, decayed
+	spentWall                     // seconds of wall time, the same
 )
 
 // Book has the counters of one policy. A counter is made when the first rules need
@@ -35,6 +36,7 @@ type Book struct {
 	timed   []int32           // counters of what becomes less by itself
 	now     int64             // second
 	holds   draining
+	budgets []Budget
 
 	fell   []int32 // since Fell was asked
 	marked []bool  // those in fell
@@ -236,6 +238,9 @@ func (b *Book) Check(holds []*Hold) error {
 		anew.raise(h, 1)
 	}
 	for c := range b.keys {
+		if m := b.keys[c].measure; m == spent || m == spentWall {
+			continue // told, not added up
+		}
 		if b.level[c] != anew.level[c] || b.rate[c] != anew.rate[c] || b.endless[c] != anew.endless[c] {
 			return fmt.Errorf("counter %+v: level %d, rate %d, endless %d; what runs makes %d, %d, %d", b.keys[c], b.level[c], b.rate[c], b.endless[c], anew.level[c], anew.rate[c], anew.endless[c])
 		}
@@ -334,6 +339,9 @@ func (b *Book) Fell() []int32 {
 	b.fell = b.fell[:0]
 	return list
 }
+
+// HasFallen reports whether Fell would list any.
+func (b *Book) HasFallen() bool { return len(b.fell) > 0 }
 
 // Advance goes on to a second.
 func (b *Book) Advance(now int64) {

@@ -227,6 +227,7 @@ func (b *Book) Rules(k Key) *Rules {
 		r.number(i)
 	}
 	r.wall()
+	r.groupWall()
 	r.partition()
 	r.licenses()
 	for i := range r.qos {
@@ -384,7 +385,7 @@ func (r *resolver) check(w what, n int, h holder, bound resource.Amount, qos boo
 		c.Why.Code, c.Why.Holder = reason.Single(word), "one job of "+h.String()
 	}
 	if w == groupMinutes {
-		c.spent = r.counter(h, spent, n)
+		c.spent = r.budget(h, name, r.counter(h, spent, n), c.Counter)
 	}
 	r.out.Checks = append(r.out.Checks, c)
 }
@@ -460,6 +461,10 @@ func (r *resolver) seconds(word, holder string, d account.Duration) {
 	r.out.Checks = append(r.out.Checks, Check{Counter: -1, spent: -1, Bound: resource.Amount(s), need: lasting, fixed: true, Why: reason.Reason{
 		Code: reason.Single(word), Resource: "seconds", Holder: holder, Most: s,
 	}})
+}
+
+func wallReason(word, holder string, most int64) reason.Reason {
+	return reason.Reason{Code: reason.Limited(word), Resource: "seconds", Holder: holder, Most: most}
 }
 
 // partition adds the bounds of the partition.
