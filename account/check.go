@@ -195,6 +195,9 @@ func (c *check) defaults() {
 }
 
 func (c *check) oneQOS(path string, q *QOS) {
+	if slices.Contains(q.Flags, "relative") {
+		c.add(path+".flags", "write the limits as amounts, and leave relative out", "limits in parts of the cluster (relative) are not built")
+	}
 	for i, n := range q.Preempts {
 		at := fmt.Sprintf("%s.preempts[%d]", path, i)
 		switch {

@@ -24,6 +24,11 @@ func (c *Client) ChangeNodes(ctx context.Context, ch *api.NodeChange) (*api.Node
 	return call[api.Nodes](ctx, c, http.MethodPost, api.Prefix+"/nodes/change", nil, ch)
 }
 
+// Licenses lists the site's licences and who holds them.
+func (c *Client) Licenses(ctx context.Context) (*api.Licenses, error) {
+	return call[api.Licenses](ctx, c, http.MethodGet, api.Prefix+"/licenses", nil, nil)
+}
+
 // Partitions lists the partitions.
 func (c *Client) Partitions(ctx context.Context) (*api.Partitions, error) {
 	return call[api.Partitions](ctx, c, http.MethodGet, api.Prefix+"/partitions", nil, nil)

@@ -40,8 +40,7 @@ func (s *command) show(args []string) error {
 		s.Out.WriteString("No reservations in the system\n")
 		return nil
 	case is("licenses", 2), is("licences", 2):
-		s.Out.WriteString("No licenses configured in Slurm.\n")
-		return nil
+		return s.showLicenses(name)
 	case is("steps", 2), is("topology", 1), is("assoc_mgr", 2), is("bbstat", 2), is("burstbuffer", 2), is("daemons", 1), is("dwstat", 2),
 		is("federation", 1), is("frontend", 2), is("aliases", 2), is("slurmd", 2):
 		return fault.New(fault.Unsupported, "show %s is not built yet", entity)

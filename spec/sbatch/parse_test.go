@@ -260,7 +260,7 @@ func TestParseWarnings(t *testing.T) {
 		"--mail-type=END --mail-user=a@b":  "job.sbatch:2: --mail-type has no effect here: no way to send mail is configured (notify.command or notify.smtp)",
 		"--mail-type=NONE --mail-user=a@b": "",
 		"--kill-on-invalid-dep=yes":        "job.sbatch:2: --kill-on-invalid-dep has no effect: the job has no --dependency",
-		"-L matlab:2":                      "job.sbatch:2: --licenses has its effect on slurm alone: the embedded engine counts no licences yet and does not wait for them",
+		"-L matlab:2":                      "",
 		"--signal=R:USR1":                  "job.sbatch:2: --signal has an R, which has no effect here: no reservation delays its start",
 		"--requeue=expedite":               "job.sbatch:2: --requeue is read as --requeue: a requeued job waits like any other",
 		"--sockets-per-node=2":             "job.sbatch:2: --sockets-per-node has no effect here without --gpus-per-socket: sockets and cores are not chosen one by one",

@@ -115,7 +115,7 @@ var table = []Option{
 	{Name: "input", Short: 'i', Arg: Required},
 	{Name: "job-name", Short: 'J', Arg: Required},
 	{Name: "kill-on-invalid-dep", Arg: Required},
-	{Name: "licenses", Short: 'L', Arg: Required, Status: OnSome, Engines: "slurm", Why: "the embedded engine counts no licences yet and does not wait for them"},
+	{Name: "licenses", Short: 'L', Arg: Required, Note: "a list of NAME:COUNT; alternatives (|) are refused"},
 	{Name: "mail-type", Arg: Required, Note: mailNote},
 	{Name: "mail-user", Arg: Required, Note: mailNote},
 	{Name: "mcs-label", Arg: Required, Status: NoEffect, Why: "there are no security labels"},

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+)
+
+func (s *Server) registerLicenses() {
+	type in struct{}
+	add(s, route{
+		method: http.MethodGet, path: "/v1/licenses", verb: auth.SeeNodes, id: "listLicenses", tag: "nodes",
+		summary: "List licences and who holds them", about: "Those that the policy names. Holders are in order of their numbers.",
+	}, func(c *call, _ *in) (*api.Licenses, error) { return s.licenses(c) })
+}
+
+func (s *Server) licenses(c *call) (*api.Licenses, error) {
+	p, err := s.cfg.Plane.Policy(c.ctx(), 0)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Licenses{Licenses: []api.License{}}
+	at := map[string]int{}
+	for i, l := range p.Rules.Licenses {
+		at[l.Name] = i
+		out.Licenses = append(out.Licenses, api.License{Name: l.Name, Total: l.Count})
+	}
+	s.cfg.Plane.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+		if v.Job.Spec.Licenses == "" {
+			return true
+		}
+		list, _ := account.ParseLicenses(v.Job.Spec.Licenses) // read at submission
+		for _, l := range list {
+			i, known := at[l.Name]
+			if !known {
+				continue
+			}
+			have := &out.Licenses[i]
+			if !v.Job.State.Holds() {
+				have.Wanted += l.Count
+				continue
+			}
+			have.Used += l.Count
+			if c.sees(v) {
+				have.Holders = append(have.Holders, api.LicenseHolder{Job: v.Job.Name(), User: v.Job.Spec.Owner.User, Count: l.Count})
+			}
+		}
+		return true
+	})
+	return out, nil
+}
