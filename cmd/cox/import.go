@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +12,9 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/policy"
+	"github.com/coxswain-sched/coxswain/policy/kueue"
 	"github.com/coxswain-sched/coxswain/policy/slurm"
+	"github.com/coxswain-sched/coxswain/spec"
 )
 
 // importing is what the imports have in common.
@@ -32,7 +35,7 @@ asked, and nothing is in force before cox apply.`,
 			return fault.New(fault.Invalid, "of what?").Advise("cox import slurm slurm.conf dump.cfg, cox import kueue queues.yaml")
 		},
 	}
-	cmd.AddCommand(a.importSlurmCommand())
+	cmd.AddCommand(a.importSlurmCommand(), a.importKueueCommand())
 	return cmd
 }
 
@@ -76,6 +79,46 @@ out.`,
 				return err
 			}
 			return a.imported(&i, "slurm", args, p, report)
+		},
+	}
+	i.flags(cmd)
+	return cmd
+}
+
+func (a *app) importKueueCommand() *cobra.Command {
+	var i importing
+	cmd := &cobra.Command{
+		Use:   "kueue FILE…",
+		Short: "Make queues.yaml of Kueue's objects",
+		Long: `Reads ResourceFlavor, Cohort, ClusterQueue, LocalQueue, WorkloadPriorityClass, Topology
+and Kueue's Configuration, as YAML of v1beta1 or v1beta2, several in a file or a List.`,
+		Example: `  kubectl get resourceflavors,cohorts,clusterqueues,localqueues,workloadpriorityclasses -A -o yaml > kueue.yaml
+  cox import kueue kueue.yaml -o queues.yaml
+  cox apply -f queues.yaml --dry-run`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fault.New(fault.Invalid, "which files?").Advise("cox import kueue kueue.yaml, after: kubectl get clusterqueues,resourceflavors,cohorts -A -o yaml > kueue.yaml")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			var files []kueue.File
+			for _, name := range args {
+				data, err := a.document(name)
+				if err != nil {
+					return err
+				}
+				files = append(files, kueue.File{Name: name, Text: string(data)})
+			}
+			p, report, err := kueue.Import(files)
+			var located *spec.Error
+			if errors.As(err, &located) {
+				return &undone{err, "nothing was written"}
+			}
+			if err != nil {
+				return err
+			}
+			return a.imported(&i, "kueue", args, p, report)
 		},
 	}
 	i.flags(cmd)
