@@ -161,12 +161,13 @@ const (
 	VerbResume  = "resume"
 	VerbUpdate  = "update"
 	VerbTop     = "top"
+	VerbSaved   = "checkpoint-done"
 )
 
 // Change asks for the same change of all jobs of a selection, in one durable step.
 type Change struct {
 	Select    Select   `json:"select"`
-	Verb      string   `json:"verb" enum:"cancel,hold,release,requeue,signal,suspend,resume,update,top"`
+	Verb      string   `json:"verb" enum:"cancel,hold,release,requeue,signal,suspend,resume,update,top,checkpoint-done"`
 	Signal    string   `json:"signal,omitempty" doc:"name or number: of signal, or first signal of cancel"`
 	BatchOnly bool     `json:"batch_only,omitempty" doc:"signal the batch script alone"`
 	Full      bool     `json:"full,omitempty" doc:"signal the batch script and all tasks"`

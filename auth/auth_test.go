@@ -34,6 +34,7 @@ requeue                                  -       -       -        +       -     
 signal                                   -       -       -        +       -       +
 update                                   -       -       -        +       -       +
 reorder                                  -       -       -        +       -       +
+report a checkpoint of                   -       -       -        +       -       +
 run a command in                         -       -       -        +       -       +
 
 hold against its owner's will            -       -       -        -       -       +

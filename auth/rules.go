@@ -32,6 +32,7 @@ const (
 	Update   Verb = "update"
 	Top      Verb = "reorder"
 	Exec     Verb = "run a command in"
+	Save     Verb = "report a checkpoint of"
 	HoldFirm Verb = "hold against its owner's will"
 	Unhold   Verb = "release from an administrator's hold"
 	Suspend  Verb = "suspend"
@@ -97,6 +98,7 @@ var rules = []Rule{
 	{Signal, Owner, ""},
 	{Update, Owner, "of what does not take more than it was given"},
 	{Top, Owner, "among the owner's own jobs"},
+	{Save, Owner, ""},
 	{Exec, Owner, "runs with the owner's rights inside of the job"},
 
 	{HoldFirm, Admin, "a hold that the owner cannot release"},

@@ -26,7 +26,7 @@ func (s *Server) registerChange() {
 		example: &api.Change{Select: api.Select{IDs: []string{"7", "8_[1-4,9]"}}, Verb: api.VerbCancel, Reason: "wrong data"},
 		summary: "Change any number of jobs",
 		also: []auth.Verb{
-			auth.Cancel, auth.Hold, auth.Release, auth.Requeue, auth.Signal, auth.Update, auth.Top, auth.HoldFirm, auth.Unhold, auth.Suspend, auth.Resume, auth.Raise,
+			auth.Cancel, auth.Hold, auth.Release, auth.Requeue, auth.Signal, auth.Update, auth.Top, auth.HoldFirm, auth.Unhold, auth.Suspend, auth.Resume, auth.Raise, auth.Save,
 		},
 		about: "All verbs; one durable step for all jobs that the caller may change. Jobs that were not changed are in errors. " +
 			"Which verbs the caller may use on which job is decided for each.",
@@ -268,6 +268,8 @@ func (s *Server) operation(c *call, ch *api.Change) (control.Op, auth.Verb, erro
 		return control.Suspend{On: true}, auth.Suspend, nil
 	case api.VerbResume:
 		return control.Suspend{On: false}, auth.Resume, nil
+	case api.VerbSaved:
+		return control.Saved{}, auth.Save, nil
 	case api.VerbTop:
 		return control.Top{}, auth.Top, nil
 	case api.VerbUpdate:
@@ -275,7 +277,7 @@ func (s *Server) operation(c *call, ch *api.Change) (control.Op, auth.Verb, erro
 		return up, auth.Update, err
 	}
 	return nil, "", fault.New(fault.Invalid, "verb: there is no %q", ch.Verb).
-		Advise("verbs: cancel, hold, release, requeue, signal, suspend, resume, update, top; a newer client needs a newer server (API %s)", apiVersion)
+		Advise("verbs: cancel, hold, release, requeue, signal, suspend, resume, update, top, checkpoint-done; a newer client needs a newer server (API %s)", apiVersion)
 }
 
 func scope(ch *api.Change) engine.Scope {

@@ -215,6 +215,17 @@ func (a *app) resumeCommand() *cobra.Command {
 	}, "resumed", nil)
 }
 
+func (a *app) savedCommand() *cobra.Command {
+	return a.changeCommand(&cobra.Command{
+		Use: "checkpoint-done JOB…", Short: "Report that jobs have saved what they did",
+		Long: `Says that running jobs have saved what they did until now, so that it is not lost if
+they are ended: they are the first to make room for others, and one that ends after it
+was asked to make room and has saved waits again. A job calls it for itself, as
+cox checkpoint-done "$SLURM_JOB_ID". docs/preemption.md has the contract.`,
+		Example: `  cox checkpoint-done "$SLURM_JOB_ID"`,
+	}, "noted", nil)
+}
+
 func (a *app) requeueCommand() *cobra.Command {
 	var hold bool
 	cmd := &cobra.Command{

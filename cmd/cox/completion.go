@@ -89,7 +89,7 @@ func (a *app) completeJobs(cmd *cobra.Command, args []string, _ string) ([]strin
 // for a command that is not listed.
 var completable = map[string][]string{
 	"why": {"PENDING"}, "hold": {"PENDING"}, "release": {"PENDING"},
-	"exec": {"RUNNING"}, "suspend": {"RUNNING"}, "resume": {"SUSPENDED"},
+	"exec": {"RUNNING"}, "suspend": {"RUNNING"}, "resume": {"SUSPENDED"}, "checkpoint-done": {"RUNNING"},
 	"logs": {"all"}, "show": {"all"}, "requeue": {"all"},
 }
 

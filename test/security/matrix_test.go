@@ -115,6 +115,7 @@ var probes = map[string]probe{
 	"POST /v1/jobs/change hold":                  change("hold", ""),
 	"POST /v1/jobs/change hold firmly":           change("hold", `,"firm":true`),
 	"POST /v1/jobs/change release":               change("release", ""),
+	"POST /v1/jobs/change checkpoint-done":       change("checkpoint-done", ""),
 	"POST /v1/jobs/change requeue":               change("requeue", ""),
 	"POST /v1/jobs/change signal":                change("signal", `,"signal":"USR1"`),
 	"POST /v1/jobs/change suspend":               change("suspend", ""),
