@@ -36,8 +36,7 @@ func of(s *job.Spec, user, qos string) *job.Spec {
 // account and the QOS allow; arrays count by task; a restart counts the same; who has
 // fewer again may come again.
 //
-// Seen to fail with: staged submissions not counted, jobs that ended counted on, the
-// count begun anew at a restart.
+// Seen to fail with: staged submissions not counted, jobs that ended counted on.
 func TestSubmissionsAreLimited(t *testing.T) {
 	b := open(t, newHand(1, 1))
 	b.set(atMost(5, 3))

@@ -20,8 +20,8 @@ import (
 // checks and the counters say the same as going through the policy and all jobs.
 //
 // Seen to fail with: the job's QOS before the partition's, group limits of accounts
-// only at the nearest, LimitFactor on QOS, a hold whose time is over released once
-// more, QOS charged only where it wins.
+// only at the nearest, LimitFactor left out, a hold whose time is over released once
+// more, MaxJobs of an account counted for the account, drained holds that keep their rate.
 func TestBookAnswersAsSlow(t *testing.T) {
 	for range 4 {
 		rapid.Check(t, answersAsSlow)
