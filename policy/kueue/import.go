@@ -214,6 +214,10 @@ func (im *importer) preemption(o *object, q *account.Quota) {
 			return
 		}
 		*to = v
+		if v != account.NoVictims {
+			o.about(n, "it is written down, but nothing is stopped yet to take quota back: jobs wait until it is given back")
+			return
+		}
 		o.kept(n)
 	}
 	victims(&q.Within, map[string]account.Victims{"Never": account.NoVictims, "LowerPriority": account.LowerPriority, "LowerOrNewerEqualPriority": account.LowerOrNewer}, "withinClusterQueue")
@@ -226,9 +230,6 @@ func (im *importer) preemption(o *object, q *account.Quota) {
 		} else {
 			o.refuse(n, "it bounds whom borrowing stops, and it stops nobody")
 		}
-	}
-	if q.Within != account.NoVictims || q.Reclaim != account.NoVictims {
-		im.p.Preemption.By = []string{"quota"}
 	}
 }
 
