@@ -264,8 +264,11 @@ func (im *importer) preemptMode(s setting, to *string) {
 	for _, m := range list(s.value) {
 		switch low := strings.ToLower(m); low {
 		case "off", "cluster", "":
-		case "requeue", "cancel", "suspend":
+		case "requeue", "cancel":
 			*to = low
+		case "suspend":
+			*to = "requeue"
+			left = append(left, "SUSPEND (what a stopped process has on a device stays there: requeue instead)")
 		case "gang":
 			left = append(left, "GANG (two jobs do not take turns on one device)")
 		case "within":
