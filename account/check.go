@@ -233,11 +233,6 @@ func (c *check) preemption() {
 	for i := range c.p.Partitions {
 		mode(fmt.Sprintf("partitions[%d].preempt_mode", i), c.p.Partitions[i].PreemptMode)
 	}
-	for i, by := range p.By {
-		if by == "quota" {
-			c.add(fmt.Sprintf("preemption.by[%d]", i), "leave it out; preemption by qos, partition and priority works inside of quotas", "taking borrowed quota back is not built: jobs wait until it is given back")
-		}
-	}
 	if p.Defrag != "" {
 		c.add("preemption.defrag", "leave it out", "moving jobs to make room for gangs is not built")
 	}

@@ -259,7 +259,7 @@ func (l *loop) prime(nodes []fleet.Node) {
 	s.events = nil
 	for _, e := range s.live {
 		if e.state.Holds() {
-			s.events = append(s.events, sched.Restored{Job: e.id, Spec: &e.form.spec, Claims: e.last.claims, Flavors: e.last.flavors, Until: untilOf(e, l.cfg.Clock.Now()), Began: beganOf(e, l.cfg.Clock.Now()), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0})
+			s.events = append(s.events, sched.Restored{Job: e.id, Spec: &e.form.spec, Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, Until: untilOf(e, l.cfg.Clock.Now()), Began: beganOf(e, l.cfg.Clock.Now()), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0})
 			s.arrays.let(e)
 			s.regate(e)
 		}

@@ -63,12 +63,13 @@ type (
 	// Restored tells of a job that holds resources already (after a restart). It
 	// takes the job out of the queue if it was there.
 	Restored struct {
-		Job     job.ID
-		Spec    *job.Spec
-		Claims  []fleet.Claim
-		Until   Instant  // when its time limit ends it; 0: no limit
-		Began   Instant  // when it was started
-		Flavors []string `json:",omitempty"` // as its Start said
+		Job       job.ID
+		Spec      *job.Spec
+		Claims    []fleet.Claim
+		Until     Instant  // when its time limit ends it; 0: no limit
+		Submitted Instant  `json:",omitempty"` // 0: not known
+		Began     Instant  // when it was started
+		Flavors   []string `json:",omitempty"` // as its Start said
 
 		Priority int64   // as submitted; who may take its place can depend on it
 		Saved    Instant // when it last reported a checkpoint; 0: never

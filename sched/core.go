@@ -289,7 +289,7 @@ func (c *Core) restore(r Restored) {
 	}
 	terms := c.termsOf(r.Spec)
 	c.join(terms)
-	c.hold(&run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping})
+	c.hold(&run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping})
 	c.shaken, c.dirty = true, true
 }
 

@@ -15,17 +15,18 @@ import (
 
 // run is a job that holds resources.
 type run struct {
-	id      job.ID
-	spec    *job.Spec // nil: not known
-	terms   *terms
-	use     *fair.Use      // what it is charged for; nil: not worked out yet
-	flavors []string       // of quotas, in which it was placed; nil: not known
-	charges []quota.Charge // to the quota of its terms
-	counted *limit.Hold    // nil: it counts against no limit
-	began   Instant
-	claims  []fleet.Claim
-	at      []int32 // position of each claim's node; -1: the table does not know it
-	until   Instant // never: no limit
+	id        job.ID
+	spec      *job.Spec // nil: not known
+	terms     *terms
+	use       *fair.Use      // what it is charged for; nil: not worked out yet
+	flavors   []string       // of quotas, in which it was placed; nil: not known
+	charges   []quota.Charge // to the quota of its terms
+	counted   *limit.Hold    // nil: it counts against no limit
+	submitted Instant        // 0: not known
+	began     Instant
+	claims    []fleet.Claim
+	at        []int32 // position of each claim's node; -1: the table does not know it
+	until     Instant // never: no limit
 
 	priority int64       // as submitted
 	saved    Instant     // its last checkpoint; 0: none

@@ -140,7 +140,7 @@ func (p *pass) keep() {
 	if claims == nil && p.plan.claims != nil && p.state.Fits(p.table, p.plan.claims) {
 		claims = p.plan.claims
 	}
-	if claims != nil && p.covered(e.line, claims) && p.permitted(e.line, claims) {
+	if claims != nil && p.beyond(e.line, claims).Amount == 0 && p.permitted(e.line, claims) {
 		p.start(e, claims)
 	}
 }
@@ -153,6 +153,7 @@ func (p *pass) advance() (*entry, station) {
 		at := stationOf(p.heads[0].jobs.first())
 		l := p.turn(p.heads[0], leads)
 		if !p.ready(l) {
+			p.reclaim(l)
 			continue
 		}
 		e := l.jobs.first()
@@ -291,7 +292,7 @@ func (p *pass) startUntil(e *entry, claims []fleet.Claim, until Instant) {
 	terms := p.termsOf(e.spec)
 	flavors := p.flavorsFor(e)
 	p.drop(e)
-	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, until: until, flavors: flavors, priority: e.priority}
+	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, until: until, flavors: flavors, priority: e.priority, submitted: e.at}
 	p.hold(r)
 	p.room.take(p, claims, until)
 	if until == never {

@@ -142,7 +142,7 @@ func (p *pass) nominate(n *nomination, claims []fleet.Claim, grace time.Duration
 	}
 	slices.Sort(n.await)
 	n.run = &run{
-		id: e.id, spec: e.spec, terms: p.termsOf(e.spec), claims: claims, began: p.now, priority: e.priority, nominee: n,
+		id: e.id, spec: e.spec, terms: p.termsOf(e.spec), claims: claims, began: p.now, priority: e.priority, submitted: e.at, nominee: n,
 		until: ending(p.now+Instant(grace), e.line.limit),
 	}
 	n.run.flavors = p.flavorsFor(e)

@@ -124,7 +124,7 @@ func (c *Core) Snapshot() *Snapshot {
 		if r.nominee != nil {
 			continue
 		}
-		s.Running = append(s.Running, Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping})
+		s.Running = append(s.Running, Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping})
 	}
 	s.Memory = c.memory(member)
 	return s

@@ -44,7 +44,7 @@ func (c *Core) stakeOf(t *terms, shape *class.Shape) *stake {
 		}
 	}
 	s.rough = slices.ContainsFunc(shape.Groups, func(g class.Group) bool {
-		return g.Whole || g.AllMemory || g.MaxNodes != g.MinNodes || g.Want != g.Least
+		return g.Whole || g.AllMemory || g.Want != g.Least || g.MaxNodes > g.MinNodes || g.MaxNodes == 0 && g.Want > 1 && g.Each == 0
 	})
 	return s
 }

@@ -34,6 +34,7 @@ type standing struct {
 type preemption struct {
 	policy                         *account.Policy
 	byQOS, byPartition, byPriority bool
+	byQuota                        bool     // reclaim.go
 	over                           [][]bool // by index of QOS: may take from
 	standings                      map[standingKey]*standing
 	all                            []*standing // in order of first use
@@ -51,8 +52,9 @@ func newPreemption(p *account.Policy) *preemption {
 		x.byQOS = x.byQOS || by == "qos"
 		x.byPartition = x.byPartition || by == "partition"
 		x.byPriority = x.byPriority || by == "priority"
+		x.byQuota = x.byQuota || by == "quota"
 	}
-	if !x.byQOS && !x.byPartition && !x.byPriority {
+	if !x.byQOS && !x.byPartition && !x.byPriority && !x.byQuota {
 		return nil
 	}
 	x.over = overs(p.QOS)
@@ -150,6 +152,8 @@ func (s *standing) set(mode string, grace, exempt account.Duration) {
 // the queue. It is a strict order.
 func (x *preemption) outranks(a *standing, priority int64, b *standing, other int64) bool {
 	switch {
+	case !x.byQOS && !x.byPartition && !x.byPriority:
+		return false
 	case x.byQOS && (a.qos < 0 || b.qos < 0 || !x.over[a.qos][b.qos]):
 		return false
 	case x.byPartition && a.tier <= b.tier:
@@ -162,7 +166,7 @@ func (x *preemption) outranks(a *standing, priority int64, b *standing, other in
 // could have.
 func (x *preemption) rights(s *standing) bool {
 	switch {
-	case s == nil:
+	case s == nil, !x.byQOS && !x.byPartition && !x.byPriority:
 		return false
 	case x.byQOS && (s.qos < 0 || !slices.Contains(x.over[s.qos], true)):
 		return false

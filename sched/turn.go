@@ -183,20 +183,29 @@ func (p *pass) unpledged(l *line) bool {
 // covered reports whether a queue can give what a line's first job was placed on,
 // which may be more than it asked for. If not, the line rests.
 func (p *pass) covered(l *line, claims []fleet.Claim) bool {
+	x := p.beyond(l, claims)
+	if x.Amount == 0 {
+		return true
+	}
+	l.stake.over = true
+	p.heads.remove(l)
+	p.rest(l, forQuota, p.short(l.stake, x.FR, x.Amount))
+	return false
+}
+
+// beyond is a part of what claims take that a line's queue cannot give; nothing if it
+// can give all.
+func (p *pass) beyond(l *line, claims []fleet.Claim) quota.Charge {
 	s := l.stake
 	if s == nil || !s.rough {
-		return true
+		return quota.Charge{}
 	}
-	used := p.taken(claims)
-	charges := p.quotas.Charges(s.queue.node, used, s.got.Flavors)
-	i := slices.IndexFunc(charges, func(x quota.Charge) bool { return x.Amount > p.quotas.Available(s.queue.node, x.FR) })
-	if i < 0 {
-		return true
+	for _, x := range p.quotas.Charges(s.queue.node, p.taken(claims), s.got.Flavors) {
+		if x.Amount > p.quotas.Available(s.queue.node, x.FR) {
+			return x
+		}
 	}
-	s.over = true
-	p.heads.remove(l)
-	p.rest(l, forQuota, p.short(s, charges[i].FR, charges[i].Amount))
-	return false
+	return quota.Charge{}
 }
 
 // rouseQuotas wakes the lines that rest for quota in trees of which something was
@@ -204,6 +213,9 @@ func (p *pass) covered(l *line, claims []fleet.Claim) bool {
 func (p *pass) rouseQuotas() {
 	if p.quotas == nil {
 		return
+	}
+	if p.preemption != nil && p.preemption.byQuota {
+		p.rouseClaims()
 	}
 	for _, t := range p.quotas.trees {
 		if !t.freed {

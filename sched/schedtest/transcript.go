@@ -32,6 +32,7 @@ import (
 //	        [reclaim=WHOM] [borrowing=WHOM] [max-priority=0] [when-borrow=next]
 //	        [when-preempt=stop] [prefer=preempt] [FLAVOR:RESOURCE=NOMINAL[+BORROW][-LEND],…]…
 //	                       an account with a quota: account.Quota says what the words mean
+//	by quota…              who may stop others (account.Preemption.By)
 //	submit ID[-ID] [prio=0] [limit=1h] [part=p,q] [qos=Q] [account=A] [user=U] [norequeue]
 //	       GROUP [: GROUP]…
 //	    GROUP: [nodes=2|1-3] [tasks=4|2-4] [per-node=2] [cpus=1] [mem=1] [gpus=1]
@@ -109,6 +110,8 @@ func (r *runner) command(line string) error {
 		err = r.flavor(args)
 	case "account":
 		err = r.account(args)
+	case "by":
+		r.rules().Preemption.By = args
 	case "remove":
 		r.add(sched.NodeRemoved{Name: args[0]})
 	case "submit":
