@@ -98,6 +98,11 @@ func (p *problems) room(r *Room) {
 	p.between("nodes", r.Nodes, 0, 1000)
 	p.between("gpus_per_node", r.GPUsPerNode, -1, 128)
 	p.between("cpus", r.CPUs, 0, 65536)
+	p.between("nodes_per_leaf", r.NodesPerLeaf, 0, 1000)
+	p.between("leaves_per_block", r.LeavesPerBlock, 0, 1000)
+	if r.LeavesPerBlock > 0 && r.NodesPerLeaf == 0 {
+		p.add("leaves_per_block", "there are no leaves to make blocks of: give nodes_per_leaf too")
+	}
 	if len(r.Names) > r.Nodes {
 		p.add("names", "%d names for %d virtual nodes", len(r.Names), r.Nodes)
 	}

@@ -52,15 +52,17 @@ type Auth struct {
 
 // Room says what the embedded engine offers.
 type Room struct {
-	Nodes       int      `yaml:"nodes" doc:"virtual nodes of this machine; 0: this machine itself as one node"`
-	Names       []string `yaml:"names" doc:"of the virtual nodes, by position; default v1, v2, …"`
-	CPUs        int      `yaml:"cpus" doc:"of each node; 0: what this machine has"`
-	Memory      Bytes    `yaml:"memory" doc:"of each node; 0: what this machine has"`
-	GPUsPerNode int      `yaml:"gpus_per_node" doc:"of each virtual node; -1: the real ones, dealt out; more than there are: declared, numbers without hardware"`
-	GPUType     string   `yaml:"gpu_type" doc:"of declared GPUs"`
-	Features    []string `yaml:"features" doc:"that every node has, for --constraint"`
-	ByAddress   bool     `yaml:"by_address" doc:"virtual nodes without host names: their names are their addresses"`
-	NoLimits    bool     `yaml:"no_limits" doc:"use no control groups, even where they can be used"`
+	Nodes          int      `yaml:"nodes" doc:"virtual nodes of this machine; 0: this machine itself as one node"`
+	Names          []string `yaml:"names" doc:"of the virtual nodes, by position; default v1, v2, …"`
+	CPUs           int      `yaml:"cpus" doc:"of each node; 0: what this machine has"`
+	Memory         Bytes    `yaml:"memory" doc:"of each node; 0: what this machine has"`
+	GPUsPerNode    int      `yaml:"gpus_per_node" doc:"of each virtual node; -1: the real ones, dealt out; more than there are: declared, numbers without hardware"`
+	GPUType        string   `yaml:"gpu_type" doc:"of declared GPUs"`
+	Features       []string `yaml:"features" doc:"that every node has, for --constraint"`
+	NodesPerLeaf   int      `yaml:"nodes_per_leaf" doc:"so many virtual nodes make a leaf of the topology (leaf1, leaf2, …); 0: there is no topology"`
+	LeavesPerBlock int      `yaml:"leaves_per_block" doc:"so many leaves make a block (block1, …); 0: leaves are all there is"`
+	ByAddress      bool     `yaml:"by_address" doc:"virtual nodes without host names: their names are their addresses"`
+	NoLimits       bool     `yaml:"no_limits" doc:"use no control groups, even where they can be used"`
 }
 
 // Partition is a view of the pool's nodes.

@@ -98,6 +98,9 @@ func (s *SignalSpec) before() time.Duration {
 }
 
 func (g *TaskGroup) check() error {
+	if err := g.checkTopology(); err != nil {
+		return err
+	}
 	for _, c := range []struct {
 		name string
 		n    int
@@ -108,6 +111,7 @@ func (g *TaskGroup) check() error {
 		{"tasks.want", g.Tasks.Want},
 		{"tasks_per_node", g.TasksPerNode},
 		{"cpus_per_task", g.CPUsPerTask},
+		{"segment", g.Segment},
 	} {
 		if err := count(c.name, c.n); err != nil {
 			return err
@@ -169,6 +173,23 @@ func requirements(name string, r resource.Requirements) error {
 func amount(name string, n resource.Amount) error {
 	if n < 0 || n > maxAmount {
 		return fmt.Errorf("%s %d is not between 0 and 2^60", name, n)
+	}
+	return nil
+}
+
+// checkTopology reports what cannot be asked of the topology.
+func (g *TaskGroup) checkTopology() error {
+	switch n := g.Nodes.Min; {
+	case g.Within < InLeaf || g.Within > 16:
+		return fmt.Errorf("within: %d is no level of a topology", g.Within)
+	case g.Segment <= 1:
+		return nil
+	case len(g.NodeList) > 0, g.Contiguous:
+		return fmt.Errorf("segment: does not go together with named or contiguous nodes")
+	case n != g.Nodes.Max || n == 0:
+		return fmt.Errorf("segment: needs a fixed number of nodes")
+	case n > g.Segment && n%g.Segment != 0:
+		return fmt.Errorf("segment: %d nodes are no multiple of %d", n, g.Segment)
 	}
 	return nil
 }

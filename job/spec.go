@@ -164,13 +164,22 @@ type TaskGroup struct {
 	Total     resource.Requirements `json:"total,omitzero"`
 	AllMemory bool                  `json:"all_memory,omitempty"` // every node's memory whole (--mem=0)
 
-	Exclusive    bool       `json:"exclusive,omitempty"` // whole nodes
-	Constraint   Constraint `json:"constraint,omitzero"`
-	NodeList     []string   `json:"node_list,omitempty"` // must all be among its nodes
-	Exclude      []string   `json:"exclude,omitempty"`
-	Contiguous   bool       `json:"contiguous,omitempty"`
-	Distribution string     `json:"distribution,omitempty"` // "block" (default), "cyclic", "plane=N"
+	Exclusive  bool       `json:"exclusive,omitempty"` // whole nodes
+	Constraint Constraint `json:"constraint,omitzero"`
+	NodeList   []string   `json:"node_list,omitempty"` // must all be among its nodes
+	Exclude    []string   `json:"exclude,omitempty"`
+	Contiguous bool       `json:"contiguous,omitempty"`
+	// Within is the level of the topology of which one domain has to have all nodes: 1 is
+	// the outermost one, InLeaf the innermost. 0: any nodes, as close together as can be.
+	Within int `json:"within,omitempty"`
+	// Segment is a number of nodes that have to be in one leaf: the group's nodes come in
+	// segments of so many. 0: none.
+	Segment      int    `json:"segment,omitempty"`
+	Distribution string `json:"distribution,omitempty"` // "block" (default), "cyclic", "plane=N"
 }
+
+// InLeaf is the innermost level of the topology, however deep it is.
+const InLeaf = -1
 
 // Range bounds a count; Max 0 means no upper bound, both zero means not asked.
 type Range struct {

@@ -74,11 +74,24 @@ func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slo
 	var bare []fleet.Node
 	for i := range cfg.Room.Nodes {
 		n := sized(base, cfg)
-		n.Devices = sets[i]
+		n.Devices, n.Path = sets[i], pathOf(i, &cfg.Room)
 		bare = append(bare, n)
 	}
 	r.nodes = local.VirtualRoom(local.RoomConfig{Naming: r.naming, Seed: dir, Names: cfg.Room.Names}, bare)
 	return r, nil
+}
+
+// pathOf is where a virtual node stands in the topology that the configuration declares.
+func pathOf(i int, r *config.Room) []string {
+	if r.NodesPerLeaf == 0 {
+		return nil
+	}
+	leaf := i / r.NodesPerLeaf
+	path := []string{fmt.Sprintf("leaf%d", leaf+1)}
+	if r.LeavesPerBlock > 0 {
+		path = append([]string{fmt.Sprintf("block%d", leaf/r.LeavesPerBlock+1)}, path...)
+	}
+	return path
 }
 
 // sized gives a node what the configuration says of all nodes.

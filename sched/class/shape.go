@@ -51,6 +51,9 @@ type Group struct {
 	Same         bool       // all nodes the same alternative
 	Text         string     // of the constraint, for messages
 	Must, Not    []string   // sorted
+
+	Within  int // level of the topology of which one domain has all nodes; 0: none; job.InLeaf
+	Segment int // the nodes come in so many of one leaf; 0: they do not
 }
 
 // Need is a number of devices, or of shares of devices, that match.
@@ -159,7 +162,10 @@ func compile(t *job.TaskGroup) Group {
 		Text: t.Constraint.Text,
 		Must: sorted(t.NodeList), Not: sorted(t.Exclude),
 		BaseDevices: needs(t.PerNode.Devices), StepDevices: needs(t.PerTask.Devices), TotalDevices: needs(t.Total.Devices),
-		Total: t.Total.Vector, Extra: t.PerDevice,
+		Total: t.Total.Vector, Extra: t.PerDevice, Within: t.Within,
+	}
+	if t.Segment > 1 {
+		g.Segment = t.Segment
 	}
 	g.Base = t.PerNode.Add(t.PerDevice.Scale(t.PerNode.DeviceCount()))
 	g.Step = t.PerTask.Add(t.PerDevice.Scale(t.PerTask.DeviceCount()))

@@ -57,7 +57,7 @@ func Fits(t *index.Table, s *index.State, shape *class.Shape) bool {
 // partition take an equal part. A false says nothing.
 func (v *view) plain(shape *class.Shape) bool {
 	g := v.g
-	if g.Same || g.Adjoint || len(g.Must) > 0 || len(g.TotalDevices) > 0 || !g.Total.IsZero() || len(shape.Partitions) > 1 {
+	if g.Same || g.Adjoint || g.Within != 0 || g.Segment > 0 || len(g.Must) > 0 || len(g.TotalDevices) > 0 || !g.Total.IsZero() || len(shape.Partitions) > 1 {
 		return false
 	}
 	q := max(g.Each, (g.Least+g.MinNodes-1)/g.MinNodes)

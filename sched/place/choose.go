@@ -182,6 +182,9 @@ func (v *view) pick(c []candidate, n, tasks int) []portion {
 			c[i].tasks = min(c[i].tasks, 1)
 		}
 	}
+	if v.g.Within != 0 || v.g.Segment > 0 && n <= v.g.Segment {
+		return v.inDomain(c, n, tasks)
+	}
 	if v.g.Adjoint {
 		return v.adjoint(c, n, tasks)
 	}
@@ -203,14 +206,14 @@ func (v *view) domains(c []candidate, level, n int) [][]candidate {
 	var out [][]candidate
 	at := map[int]int{}
 	for _, x := range c {
-		d := v.t.Node(x.pos).Domains
-		if len(d) <= level {
+		d := v.domain(x.pos, level)
+		if d < 0 {
 			continue
 		}
-		i, ok := at[d[level]]
+		i, ok := at[d]
 		if !ok {
 			i = len(out)
-			at[d[level]] = i
+			at[d] = i
 			out = append(out, nil)
 		}
 		out[i] = append(out[i], x)
@@ -228,6 +231,9 @@ func (v *view) within(c []candidate, n, tasks int) []portion {
 	}
 	if p := v.alike(c, n, tasks); p != nil {
 		return p
+	}
+	if v.g.Segment > 0 && n > v.g.Segment {
+		return nil // segments take alike portions
 	}
 	if len(v.g.TotalDevices) > 0 {
 		return v.exact(c, n, tasks, false)
@@ -264,6 +270,11 @@ func (v *view) alike(c []candidate, n, tasks int) []portion {
 		return nil
 	}
 	slices.SortStableFunc(ok, func(a, b candidate) int { return a.key.compare(b.key) })
+	if v.g.Segment > 0 && n > v.g.Segment {
+		if ok = v.segments(ok, n); len(ok) < n {
+			return nil
+		}
+	}
 	return v.spread(v.gather(ok, n), tasks)
 }
 

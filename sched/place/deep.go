@@ -142,5 +142,5 @@ func (x *division) complete() bool {
 			return false
 		}
 	}
-	return true
+	return x.v.together(x.used)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/class"
@@ -147,7 +148,7 @@ func (e *explainer) never() reason.Reason {
 	if r := e.down(); r != "" && !e.v.ideal && e.wouldFitUp() {
 		return reason.Reason{Code: reason.NodeDown, Want: r}
 	}
-	free := e.takers(e.qualifying)
+	free := e.closest(e.qualifying)
 	return reason.Reason{Code: reason.NodeCount, Resource: "nodes", Need: int64(max(g.MinNodes, e.nodes(), free+1)), Free: int64(free)}
 }
 
@@ -170,7 +171,7 @@ func (e *explainer) now(count bool) reason.Reason {
 			return r
 		}
 	}
-	need, free := e.nodes(), e.takers(e.open)
+	need, free := e.nodes(), e.closest(e.open)
 	if named := e.takers(e.must()); named < len(g.Must) {
 		need, free = len(g.Must), named
 	}
@@ -253,6 +254,36 @@ func (e *explainer) takers(nodes []int) int {
 		}
 	}
 	return n
+}
+
+// closest counts the nodes that could take their part where the group may have them:
+// the most of one domain, or in whole segments.
+func (e *explainer) closest(nodes []int) int {
+	g := e.v.g
+	if g.Within == 0 && g.Segment == 0 {
+		return e.takers(nodes)
+	}
+	level := job.InLeaf
+	if g.Within > 0 {
+		level = g.Within - 1
+	}
+	in := map[int]int{}
+	for _, pos := range nodes {
+		if d := e.v.domain(pos, level); d >= 0 {
+			in[d] += e.takers([]int{pos})
+		}
+	}
+	best, sum := 0, 0
+	for _, n := range in {
+		best = max(best, n)
+		if g.Segment > 0 {
+			sum += n - n%g.Segment
+		}
+	}
+	if g.Within == 0 && g.MinNodes > g.Segment {
+		return sum
+	}
+	return best
 }
 
 // must lists the nodes that the group names, as far as they admit it.

@@ -49,7 +49,7 @@ func Regular(shape *class.Shape) bool {
 	}
 	g := &shape.Groups[0]
 	switch {
-	case g.Same, g.Adjoint, len(g.Must) > 0, len(g.Not) > 0, len(g.TotalDevices) > 0, !g.Total.IsZero(),
+	case g.Same, g.Adjoint, g.Within != 0, g.Segment > 0, len(g.Must) > 0, len(g.Not) > 0, len(g.TotalDevices) > 0, !g.Total.IsZero(),
 		g.MaxNodes != 0 && g.MaxNodes != g.MinNodes, max(g.Want, g.Each) > 1<<14:
 		return false
 	case g.MinNodes > 1 && shared(g):

@@ -302,7 +302,36 @@ func AllowedTogether(g *job.TaskGroup, all []fleet.Node, names []string) bool {
 	if g.Constraint.Same && len(common) > 0 && !slices.Contains(common, true) {
 		return false
 	}
-	return !g.Contiguous || at[len(at)-1]-at[0] == len(at)-1
+	return (!g.Contiguous || at[len(at)-1]-at[0] == len(at)-1) && closeBy(g, all, at)
+}
+
+// closeBy reports whether nodes share the domain that a group has to be within, and
+// stand in segments.
+func closeBy(g *job.TaskGroup, all []fleet.Node, at []int) bool {
+	leaves, domains := map[string]int{}, map[string]bool{}
+	for _, i := range at {
+		path := all[i].Path
+		leaves[fmt.Sprint(path)]++
+		if g.Within > 0 {
+			path = path[:min(g.Within, len(path))]
+		}
+		if g.Within != 0 && len(path) < max(g.Within, 1) || g.Segment > 1 && len(all[i].Path) == 0 {
+			return false
+		}
+		domains[fmt.Sprint(path)] = true
+	}
+	if g.Within != 0 && len(domains) > 1 {
+		return false
+	}
+	if g.Segment > 1 && len(at) <= g.Segment {
+		return len(leaves) == 1
+	}
+	for _, n := range leaves {
+		if g.Segment > 1 && n%g.Segment != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // sorted lists the nodes in node order. Names in tests have one digit.

@@ -159,7 +159,14 @@ func devices(t *rapid.T, g *job.TaskGroup) {
 }
 
 func where(t *rapid.T, g *job.TaskGroup) {
-	switch rapid.IntRange(0, 9).Draw(t, "where") {
+	switch rapid.IntRange(0, 11).Draw(t, "where") {
+	case 8:
+		g.Within = rapid.SampledFrom([]int{job.InLeaf, 1, 2}).Draw(t, "within")
+	case 9: // segments take alike portions
+		n := rapid.IntRange(1, 2).Draw(t, "segments")
+		g.Segment = 2
+		g.Nodes, g.Tasks = job.Range{Min: 2 * n, Max: 2 * n}, job.Count{}
+		g.Total = resource.Requirements{}
 	case 0:
 		g.Exclusive = true
 	case 1:

@@ -75,6 +75,8 @@ var groupFields = []field[groupDraft]{
 	{name: "nodelist", form: aList, doc: "nodes that must be among its nodes, such as gpu[1-4]", sbatch: "nodelist", also: []string{"hosts"}, set: func(p *parser, g *groupDraft, v value) { g.group.NodeList = p.hosts(v) }},
 	{name: "exclude", form: aList, doc: "nodes that must not", sbatch: "exclude", set: func(p *parser, g *groupDraft, v value) { g.group.Exclude = p.hosts(v) }},
 	{name: "contiguous", form: aBool, doc: "nodes that follow each other", sbatch: "contiguous", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Contiguous })},
+	{name: "within", form: form{text: "leaf, or a level from 1 (outermost)", schema: anyOf(integer(1, 16), pattern(`^leaf$`))}, doc: "one domain of this level of the topology has all of its nodes", also: []string{"topology"}, set: setWithin},
+	{name: "segment", form: aCount, doc: "its nodes come in so many of one leaf each", set: func(p *parser, g *groupDraft, v value) { g.group.Segment = p.count(v) }},
 	{name: "distribution", form: form{text: "block, cyclic, plane=N", schema: pattern(`^(block|cyclic|plane=[1-9][0-9]*)$`)}, doc: "how tasks are dealt to nodes", sbatch: "distribution", set: setDistribution},
 }
 
@@ -181,6 +183,24 @@ func setCPUs(p *parser, g *groupDraft, v value) {
 
 func groupFlag(to func(*job.TaskGroup) *bool) func(*parser, *groupDraft, value) {
 	return func(p *parser, g *groupDraft, v value) { *to(&g.group) = p.boolean(v) }
+}
+
+// setWithin reads "leaf" and the number of a level.
+func setWithin(p *parser, g *groupDraft, v value) {
+	s, ok := p.line(v)
+	if !ok {
+		return
+	}
+	if s == "leaf" {
+		g.group.Within = job.InLeaf
+		return
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > 16 {
+		p.fail(v, "leaf, or the number of a level, 1 being the outermost", "%q is no level of a topology", s)
+		return
+	}
+	g.group.Within = n
 }
 
 // setNodes reads "4", "2-4" and "2-".

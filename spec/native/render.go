@@ -241,6 +241,12 @@ func (w *writer) group(g *job.TaskGroup) {
 	w.hosts("nodelist", g.NodeList)
 	w.hosts("exclude", g.Exclude)
 	w.flag("contiguous", g.Contiguous)
+	if g.Within == job.InLeaf {
+		w.raw("within", true, "leaf")
+	} else {
+		w.raw("within", g.Within > 0, strconv.Itoa(g.Within))
+	}
+	w.raw("segment", g.Segment > 1, strconv.Itoa(g.Segment))
 	w.text("distribution", g.Distribution)
 }
 

@@ -96,6 +96,10 @@ func group(t *rapid.T) job.TaskGroup {
 	if rapid.IntRange(0, 3).Draw(t, "excluded") == 0 {
 		g.Exclude = []string{"x1", "x3"}
 	}
+	g.Within = rapid.SampledFrom([]int{0, 0, job.InLeaf, 1, 3}).Draw(t, "within")
+	if n := g.Nodes.Min; n > 1 && n == g.Nodes.Max && !g.Contiguous && len(g.NodeList) == 0 && rapid.Bool().Draw(t, "segments") {
+		g.Segment = n
+	}
 	if g.PerNode.DeviceCount()+g.PerTask.DeviceCount()+g.Total.DeviceCount() > 0 && rapid.Bool().Draw(t, "per gpu?") {
 		g.PerDevice = vector(t, "per gpu")
 	}

@@ -1,0 +1,101 @@
+package place
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// A group may have to be within one domain of a level of the topology, and its nodes
+// may have to come in segments that are each within one leaf (scheduling.md 1.5).
+// Nodes of which no path is known are in no domain.
+
+// domain is the domain of a node at a level (0 is the outermost, a negative one the
+// innermost), or -1.
+func (v *view) domain(pos, level int) int {
+	d := v.t.Node(pos).Domains
+	switch {
+	case level < 0 && len(d) > 0:
+		return d[len(d)-1]
+	case level < 0, level >= len(d):
+		return -1
+	}
+	return d[level]
+}
+
+// inDomain places the tasks on exactly n nodes of one domain of the level that the
+// group asks for, in the smallest domain of a deeper level that takes them.
+func (v *view) inDomain(c []candidate, n, tasks int) []portion {
+	place := v.within
+	if v.g.Adjoint {
+		place = v.adjoint
+	}
+	levels := []int{job.InLeaf}
+	if v.g.Within > 0 && (v.g.Segment == 0 || n > v.g.Segment) {
+		for level := v.t.Levels() - 1; level >= v.g.Within-1; level-- {
+			levels = append(levels, level)
+		}
+	}
+	for _, level := range levels {
+		for _, domain := range v.domains(c, level, n) {
+			if v.domain(domain[0].pos, v.g.Within-1) < 0 || !v.hasMust(domain) {
+				continue
+			}
+			if p := place(domain, n, tasks); p != nil {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// segments keeps of candidates, which are in order of preference, as many of each
+// leaf as make whole segments. The rest of the choice may take any whole number of
+// segments of a leaf: with n a multiple of the segment, few leaves are whole ones.
+func (v *view) segments(c []candidate, n int) []candidate {
+	if n%v.g.Segment != 0 {
+		return nil
+	}
+	count := map[int]int{}
+	for _, x := range c {
+		if d := v.domain(x.pos, job.InLeaf); d >= 0 {
+			count[d]++
+		}
+	}
+	for d := range count {
+		count[d] -= count[d] % v.g.Segment
+	}
+	return slices.DeleteFunc(slices.Clone(c), func(x candidate) bool {
+		d := v.domain(x.pos, job.InLeaf)
+		if d < 0 || count[d] == 0 {
+			return true
+		}
+		count[d]--
+		return false
+	})
+}
+
+// together reports whether portions stand where the group may have them.
+func (v *view) together(used []portion) bool {
+	g := v.g
+	leaves, domains := map[int]int{}, map[int]bool{}
+	for _, p := range used {
+		leaves[v.domain(p.pos, job.InLeaf)]++
+		domains[v.domain(p.pos, g.Within-1)] = true
+	}
+	if g.Within != 0 && (len(domains) != 1 || domains[-1]) {
+		return false
+	}
+	if g.Segment == 0 {
+		return true
+	}
+	if n := len(used); n <= g.Segment {
+		return len(leaves) == 1 && leaves[-1] == 0
+	}
+	for d, n := range leaves {
+		if d < 0 || n%g.Segment != 0 {
+			return false
+		}
+	}
+	return true
+}
