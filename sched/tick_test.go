@@ -78,7 +78,7 @@ func TestTickChangesTheHead(t *testing.T) {
 
 	d := sched.New(sched.Config{})
 	d.Step(at(6), sched.PolicySet{Policy: shared()}, sched.NodeSet{Node: node("n", 8)}, sched.UsageSet{At: second, Entries: entries})
-	out = d.Step(at(6), sched.Restored{Job: 1, Spec: one.Spec, Claims: began.Claims, Until: began.Until, Began: at(0)}, two, three)
+	d.Step(at(6), sched.Restored{Job: 1, Spec: one.Spec, Claims: began.Claims, Until: began.Until, Began: at(0)}, two, three)
 	if next := d.Next(); next != at(10) {
 		t.Errorf("the restarted core wants to be stepped at %d, want %d", next, at(10))
 	}
