@@ -32,6 +32,9 @@ func (p *Policy) Check() []Problem {
 	for i := range p.Partitions {
 		c.partition(fmt.Sprintf("partitions[%d]", i), &p.Partitions[i])
 	}
+	for i := range p.Reservations {
+		c.reservation(i)
+	}
 	return c.found
 }
 
@@ -85,6 +88,10 @@ func (c *check) names() {
 	}
 	for i := range c.p.Licenses {
 		set("licenses", i, c.p.Licenses[i].Name, c.licenses)
+	}
+	reservations := map[string]bool{}
+	for i := range c.p.Reservations {
+		set("reservations", i, c.p.Reservations[i].Name, reservations)
 	}
 }
 

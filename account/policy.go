@@ -19,6 +19,8 @@ type Policy struct {
 	Flavors    []Flavor    `json:"flavors,omitempty" yaml:"flavors,omitempty" doc:"kinds of node that quotas tell apart"`
 	Compat     string      `json:"compat,omitempty" yaml:"compat,omitempty" enum:"slurm,slurm-backfill" doc:"decide as another scheduler would: slurm, as slurmctld with select/cons_tres and sched/backfill; slurm-backfill, the same with the main scheduler deferred"`
 	Licenses   []License   `json:"licenses,omitempty" yaml:"licenses,omitempty" doc:"what is counted for the whole site (sbatch --licenses)"`
+
+	Reservations []Reservation `json:"reservations,omitempty" yaml:"reservations,omitempty" doc:"nodes that are kept for some jobs, or for none, for a time"`
 }
 
 // Duration is a time.Duration that front ends write as 90s, 5m, 2h30m or 30d.

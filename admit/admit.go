@@ -83,6 +83,9 @@ func (r *Rules) Apply(s *job.Spec) error {
 	if err := r.partition(s); err != nil {
 		return err
 	}
+	if err := r.reservation(s); err != nil {
+		return err
+	}
 	if err := r.licenses(s); err != nil || r.policy == nil {
 		return err
 	}

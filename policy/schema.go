@@ -112,6 +112,7 @@ func Count(p *account.Policy) string {
 	add(len(p.Partitions), "partition", "partitions")
 	add(len(p.Flavors), "flavour", "flavours")
 	add(len(p.Licenses), "licence", "licences")
+	add(len(p.Reservations), "reservation", "reservations")
 	if len(parts) == 0 {
 		return "no accounts, QOS or partitions"
 	}

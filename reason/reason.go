@@ -44,6 +44,7 @@ const (
 	LaunchFailed Code = "launch-failed" // Want: what the engine said
 	NodeFailed   Code = "node-failed"   // Want: the node
 	TimeLimit    Code = "time-limit"    // Need: seconds
+	Reservation  Code = "reservation"   // Want: the reservation that the job waits for or that keeps nodes from it; Until: when that changes; 0: there is none
 	NoGang       Code = "no-gang"       // the pool's engine cannot start coupled tasks whole
 	EngineDown   Code = "engine-down"   // Want: the engine does not answer
 	Licenses     Code = "licenses"      // Resource, Need, Used, Most: of a licence; Most 0: the site has none
@@ -108,7 +109,7 @@ var slurm = map[Code]string{
 	Backoff: "BeginTime", Refused: "SystemFailure",
 	Dependency: "Dependency", ArrayLimit: "JobArrayTaskLimit", Cleaning: "Cleaning",
 	Uncertain: "ReqNodeNotAvail", LaunchFailed: "JobLaunchFailure", NodeFailed: "NodeDown",
-	TimeLimit: "TimeLimit", NoGang: "BadConstraints", EngineDown: "SchedDefer", Licenses: "Licenses",
+	TimeLimit: "TimeLimit", NoGang: "BadConstraints", Reservation: "Reservation", EngineDown: "SchedDefer", Licenses: "Licenses",
 }
 
 // Codes lists every code but those of limits, sorted by first use; for generated
@@ -117,7 +118,7 @@ func Codes() []Code {
 	return []Code{
 		Resources, Priority, Preempting, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
 		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
-		NodeFailed, TimeLimit, NoGang, EngineDown, Licenses,
+		NodeFailed, TimeLimit, Reservation, NoGang, EngineDown, Licenses,
 	}
 }
 
@@ -194,6 +195,12 @@ func (r Reason) String() string {
 		fmt.Fprintf(&b, "node %s failed", r.Want)
 	case TimeLimit:
 		fmt.Fprintf(&b, "reached its time limit of %d s", r.Need)
+	case Reservation:
+		if r.Until == 0 {
+			fmt.Fprintf(&b, "there is no reservation %s for it (any longer)", r.Want)
+			break
+		}
+		fmt.Fprintf(&b, "reservation %s, until %s", r.Want, clock(r.Until))
 	case NoGang:
 		b.WriteString("the engine of this pool cannot start coupled tasks whole")
 	case EngineDown:

@@ -15,20 +15,20 @@ import (
 // means that it can start.
 func (p *pass) earliestOf(e *entry) (Instant, []fleet.Claim) {
 	l := e.line
-	if claims := p.beginNow(l, ending(p.now, l.limit)); claims != nil {
+	if claims := p.beginNow(l, l.finish(p.now)); claims != nil {
 		return p.now, claims
 	}
 	look := p.outlookOf(l.kind)
 	if look == nil {
 		return p.scan(l)
 	}
-	at := p.counted(look, Instant(l.limit))
+	at := p.counted(l, look)
 	if at == never {
 		return never, nil
 	}
 	at = max(at, p.now+1) // what could begin now has been asked for
-	until := ending(at, l.limit)
-	nodes := look.choose(func(pos int32) bool { return p.serves(look, int(pos), at, until) })
+	until := l.finish(at)
+	nodes := look.choose(func(pos int32) bool { return p.serves(l, look, int(pos), at, until) })
 	if nodes == nil {
 		return p.scan(l)
 	}
@@ -41,13 +41,13 @@ func (p *pass) earliestOf(e *entry) (Instant, []fleet.Claim) {
 }
 
 // counted is the first instant at which enough nodes can begin.
-func (p *pass) counted(look *outlook, limit Instant) Instant {
+func (p *pass) counted(l *line, look *outlook) Instant {
 	plain, spans := p.plain[:0], p.some[:0]
 	for pos, when := range look.when {
 		switch {
 		case p.cells.Of(pos) < 0:
-		case len(p.nodes[pos].planned) > 0:
-			spans = p.spans(pos, look.quick, limit, spans)
+		case len(p.nodes[pos].planned) > 0 || p.bound(l, pos):
+			spans = p.spans(pos, l, look.quick, spans)
 		case when == 0:
 			plain = append(plain, p.now)
 		case when != never:
@@ -59,7 +59,10 @@ func (p *pass) counted(look *outlook, limit Instant) Instant {
 }
 
 // serves reports whether a node can take its part for a time that begins later.
-func (p *pass) serves(look *outlook, pos int, at, until Instant) bool {
+func (p *pass) serves(l *line, look *outlook, pos int, at, until Instant) bool {
+	if p.shut(l, pos, at, until) {
+		return false
+	}
 	if len(p.nodes[pos].planned) == 0 {
 		return look.when[pos] <= at
 	}
@@ -74,14 +77,14 @@ func (p *pass) serves(look *outlook, pos int, at, until Instant) bool {
 // for others.
 func (p *pass) beginNow(l *line, until Instant) []fleet.Claim {
 	claims := p.fit(l.kind)
-	if claims == nil || p.clear(claims, until) {
+	if claims == nil || p.clear(l, claims, until) {
 		return claims
 	}
 	q := p.quickly(l.kind)
 	if q == nil || !q.Even() {
-		return place.Gang(p.table, p.during(p.state, p.now, until), l.kind.shape)
+		return place.Gang(p.table, p.during(p.state, l, p.now, until), l.kind.shape)
 	}
-	claims, _ = q.Place(p.avoidance(q, until))
+	claims, _ = q.Place(p.avoidance(l, q, until))
 	for i := range claims {
 		if pos := p.table.Find(claims[i].Node); len(p.nodes[pos].planned) > 0 {
 			row := p.least(pos, p.now, until)
@@ -92,9 +95,12 @@ func (p *pass) beginNow(l *line, until Instant) []fleet.Claim {
 }
 
 // clear reports whether claims that begin now are in the way of nothing planned.
-func (p *pass) clear(claims []fleet.Claim, until Instant) bool {
+func (p *pass) clear(l *line, claims []fleet.Claim, until Instant) bool {
 	for i := range claims {
 		pos := p.table.Find(claims[i].Node)
+		if p.shut(l, pos, p.now, until) {
+			return false
+		}
 		if len(p.nodes[pos].planned) == 0 {
 			continue
 		}
@@ -114,7 +120,7 @@ func (p *pass) clear(claims []fleet.Claim, until Instant) bool {
 
 // avoidance marks, by page, the nodes that a part of a gang would hold when they
 // are planned for others.
-func (p *pass) avoidance(q *place.Quick, until Instant) []uint64 {
+func (p *pass) avoidance(l *line, q *place.Quick, until Instant) []uint64 {
 	pages := p.table.Pages()
 	p.avoid = slices.Grow(p.avoid[:0], len(pages))[:len(pages)]
 	clear(p.avoid)
@@ -125,6 +131,14 @@ func (p *pass) avoidance(q *place.Quick, until Instant) []uint64 {
 			p.avoid[no] |= 1 << slot
 		}
 	})
+	if len(p.advances) > 0 {
+		for pos := range p.nodes {
+			if p.shut(l, pos, p.now, until) {
+				no, slot := p.table.PageOf(pos)
+				p.avoid[no] |= 1 << slot
+			}
+		}
+	}
 	return p.avoid
 }
 
@@ -144,13 +158,14 @@ func (p *pass) eachPlanned(f func(pos int)) {
 	}
 }
 
-// during is what is free during all of a time that begins with a state.
-func (p *pass) during(s *index.State, from, until Instant) *index.State {
+// during is what is free for a line during all of a time that begins with a state.
+func (p *pass) during(s *index.State, l *line, from, until Instant) *index.State {
 	s = s.Clone()
 	p.eachPlanned(func(pos int) {
 		row := p.least(pos, from, until)
 		s.Put(pos, &row)
 	})
+	p.close(s, l, from, until)
 	return s
 }
 
@@ -161,7 +176,7 @@ const maxScan = 64
 
 // scan looks for the earliest instant one by one.
 func (p *pass) scan(l *line) (Instant, []fleet.Claim) {
-	var instants []Instant
+	instants := []Instant{p.now}
 	ends := p.ends.all()
 	for _, r := range ends {
 		if r.until != never {
@@ -173,6 +188,11 @@ func (p *pass) scan(l *line) (Instant, []fleet.Claim) {
 			instants = append(instants, until)
 		}
 	}
+	for pos := range p.nodes {
+		if len(p.advances) > 0 && p.bound(l, pos) {
+			instants = p.openings(l, pos, instants)
+		}
+	}
 	slices.Sort(instants)
 	instants = slices.Compact(instants)
 	if n := len(instants); n > maxScan {
@@ -181,11 +201,14 @@ func (p *pass) scan(l *line) (Instant, []fleet.Claim) {
 	}
 	state, ended := p.state.Clone(), 0
 	for _, at := range instants {
+		if at <= p.now {
+			continue
+		}
 		for ended < len(ends) && ends[ended].until <= at {
 			state.Release(p.table, ends[ended].claims)
 			ended++
 		}
-		if claims := place.Gang(p.table, p.during(state, at, ending(at, l.limit)), l.kind.shape); claims != nil {
+		if claims := place.Gang(p.table, p.during(state, l, at, l.finish(at)), l.kind.shape); claims != nil {
 			return at, claims
 		}
 	}

@@ -77,11 +77,12 @@ type Core struct {
 	plan     reservation
 	promised Promise // what the head was told last
 
-	slots     []*slot   // planned by name, in queue order
-	passed    Instant   // when the last pass was made
-	sweeps    uint64    // of the plan
-	wasNamed  bool      // the last pass planned by name
-	retracted []Promise // to jobs whose slots were taken away
+	advances  []*advance // reservations in advance
+	slots     []*slot    // planned by name, in queue order
+	passed    Instant    // when the last pass was made
+	sweeps    uint64     // of the plan
+	wasNamed  bool       // the last pass planned by name
+	retracted []Promise  // to jobs whose slots were taken away
 
 	fleet    uint64  // raised when the fleet changed
 	refitted bool    // the fleet has changed and settle is due

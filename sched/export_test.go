@@ -106,7 +106,7 @@ func (c *Core) Idle() (out []job.ID) {
 		if p := (&pass{Core: c, now: c.passed}); c.plan.job != 0 && ending(c.passed, l.limit) > c.plan.at && p.crowds(l) {
 			continue
 		}
-		if place.Gang(c.table, c.slowState(c.passed, ending(c.passed, l.limit), nil), l.kind.shape) != nil {
+		if place.Gang(c.table, c.slowState(l, c.passed, l.finish(c.passed), nil), l.kind.shape) != nil {
 			out = append(out, l.jobs.first().id)
 		}
 	}
@@ -125,7 +125,7 @@ func (c *Core) Shortened() (out []job.ID) {
 			if s.e == e || len(s.claims) == 0 || begin < ending(c.passed, l.key.least) || begin >= ending(c.passed, l.limit) {
 				continue
 			}
-			if place.Gang(c.table, c.slowState(c.passed, begin, e.slot), l.kind.shape) != nil {
+			if place.Gang(c.table, c.slowState(l, c.passed, begin, e.slot), l.kind.shape) != nil {
 				out = append(out, e.id)
 			}
 		}
@@ -144,16 +144,26 @@ func (c *Core) slowly(e *entry, own *slot) Instant {
 			instants = append(instants, until)
 		}
 	}
+	for _, a := range c.advances {
+		for at, n := c.passed, 0; n < 5; n++ {
+			begin, end := a.next(at)
+			instants = append(instants, begin, end)
+			at = end
+		}
+	}
 	slices.Sort(instants)
 	for _, at := range slices.Compact(instants) {
 		if at == never {
 			break
 		}
-		until := ending(at, e.line.limit)
-		if own.at <= c.passed && at == c.passed+1 {
-			until = ending(c.passed, e.line.limit)
+		if at < c.passed {
+			continue
 		}
-		if place.Gang(c.table, c.slowState(at, until, own), e.line.kind.shape) == nil {
+		until := e.line.finish(at)
+		if own.at <= c.passed && at == c.passed+1 {
+			until = e.line.finish(c.passed)
+		}
+		if place.Gang(c.table, c.slowState(e.line, at, until, own), e.line.kind.shape) == nil {
 			continue
 		}
 		if own.at <= c.passed && at == c.passed+1 {
@@ -165,7 +175,7 @@ func (c *Core) slowly(e *entry, own *slot) Instant {
 }
 
 // slowState is what is free on all nodes during all of a time.
-func (c *Core) slowState(from, until Instant, own *slot) *index.State {
+func (c *Core) slowState(l *line, from, until Instant, own *slot) *index.State {
 	instants := []Instant{from}
 	for _, s := range c.slots {
 		if begin, _ := s.span(c.passed); begin > from && (begin < until || until == never) {
@@ -191,6 +201,13 @@ func (c *Core) slowState(from, until Instant, own *slot) *index.State {
 			all = state
 		} else {
 			all.Within(state)
+		}
+	}
+	for pos := range c.nodes {
+		if c.shut(l, pos, from, until) {
+			row := *all.Row(pos)
+			row.Whole = 1
+			all.Put(pos, &row)
 		}
 	}
 	return all

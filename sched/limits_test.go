@@ -89,6 +89,9 @@ func (w *world) exceeded(spec *job.Spec, claims []fleet.Claim) []limit.Broken {
 // limited reports whether the core says that a limit stops a job. Of a job that takes
 // the same wherever it runs the oracle has to agree.
 func (w *world) limited(t *rapid.T, q *waiting) bool {
+	if q.Spec.Reservation != "" && (w.policy == nil || len(w.policy.Reservations) == 0) {
+		return true // it waits for what is not there
+	}
 	if w.policy == nil {
 		return false
 	}

@@ -57,6 +57,7 @@ const (
 	forQuota             // its account's quota does not reach
 	forTurn              // it stands behind another line of a strict queue
 	forLimit             // a limit or a licence does not allow it
+	forTime              // the reservation that it is to run in does not hold
 )
 
 // kind is what is known of a shape.

@@ -24,7 +24,7 @@ import (
 
 // byName reports whether starts are planned by name.
 func (c *Core) byName() bool {
-	return c.policy != nil && c.policy.Backfill.Reservations > 0 && !c.policy.Backfill.Off && !c.cfg.NoBackfill
+	return c.policy != nil && (c.policy.Backfill.Reservations > 0 && !c.policy.Backfill.Off && !c.cfg.NoBackfill || len(c.advances) > 0)
 }
 
 // scratch is memory for planning by name.
@@ -152,7 +152,7 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 		keeps = p.holds(s)
 	}
 	at, claims := p.earliestOf(e)
-	until := ending(p.now, e.line.limit)
+	until := e.line.finish(p.now)
 	if at > p.now {
 		if short, end := p.shorter(e.line); short != nil {
 			at, claims, until = p.now, short, end
@@ -179,7 +179,7 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 // atLast is what is kept for a job that has to wait for jobs without a limit: what
 // was kept before, if that will do.
 func (p *pass) atLast(s *slot) []fleet.Claim {
-	free := p.during(p.empty, never, never)
+	free := p.during(p.empty, s.e.line, never, never)
 	if s.at == never && len(s.claims) > 0 && free.Fits(p.table, s.claims) {
 		return s.claims
 	}
@@ -242,13 +242,16 @@ func (p *pass) pack() {
 	if len(p.slots) > 0 {
 		p.pledge(p.slots[0].e.line)
 	}
-	p.drain()
+	if !p.policy.Backfill.Off && !p.cfg.NoBackfill {
+		p.drain()
+	}
+	p.order = p.order[:0]
 	p.unpledge()
 }
 
 // tryNamed starts a job that is in the way of nothing planned.
 func (p *pass) tryNamed(l *line, e *entry) bool {
-	until := ending(p.now, l.limit)
+	until := l.finish(p.now)
 	if p.plan.job != 0 && until > p.plan.at && p.crowds(l) {
 		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
 		return false
@@ -277,7 +280,11 @@ func (p *pass) restPlanned(l *line) {
 		p.rest(l, forRoom, p.missing(l))
 		return
 	}
-	p.rest(l, forPlan, p.inTheWay(l.jobs.first()))
+	why, kept := p.keeper(l)
+	if !kept {
+		why = p.inTheWay(l.jobs.first())
+	}
+	p.rest(l, forPlan, why)
 }
 
 // inTheWay is why a job that would fit now is not started.
@@ -328,6 +335,7 @@ func (c *Core) promiseAll(out []Decision) []Decision {
 type front struct {
 	heads heads
 	left  int
+	inner int // of jobs inside reservations that are still to come
 	rank  int // of the job that next returned last, from 1 on
 	queue []stand
 }
@@ -340,6 +348,7 @@ type stand struct {
 
 func (p *pass) front() *front {
 	f := &front{heads: p.heads, left: 1 + p.policy.Backfill.Reservations}
+	f.inner = f.left
 	if len(f.heads) > 0 {
 		f.queue = append(f.queue, stand{f.heads[0], 0})
 	}
@@ -361,11 +370,19 @@ func (f *front) Pop() any {
 
 func (x stand) job() *entry { return x.line.jobs.all()[x.at] }
 
+// maxFront bounds how many jobs are looked at that get no slot.
+const maxFront = 10_000
+
 // next is the next job for which something is kept, or nil.
 func (f *front) next() *entry {
-	for f.left > 0 && len(f.queue) > 0 {
-		if e := f.step(); e.reserves() {
-			f.left--
+	for looked := 0; f.left > 0 && len(f.queue) > 0 && looked < maxFront; looked++ {
+		e := f.step()
+		left := &f.left
+		if e.line.inside() != nil { // what waits in a reservation keeps nobody outside from a start of his own
+			left = &f.inner
+		}
+		if *left > 0 && e.reserves() {
+			*left--
 			f.rank++
 			return e
 		}

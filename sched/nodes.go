@@ -89,6 +89,7 @@ func (c *Core) settle() {
 		}
 	}
 	c.renew()
+	c.placeAdvances()
 	for _, s := range c.slots {
 		if s.rooted {
 			c.root(s)

@@ -42,12 +42,19 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 			out = append(out, limits...)
 		}
 	}
+	if _, why := (&pass{Core: c, now: now}).kept(e.line); why.Code != reason.None {
+		out = append(out, why)
+	}
 	if !c.possible(e.line.kind) {
 		out = append(out, place.Never(c.table, e.line.kind.shape, false)...)
 	} else if missing := place.Now(c.table, c.state, e.line.kind.shape); len(missing) > 0 {
 		out = append(out, missing...)
 	} else if p := (&pass{Core: c, now: now}); c.wasNamed {
-		out = append(out, p.inTheWay(e))
+		if why, kept := p.keeper(e.line); kept {
+			out = append(out, why)
+		} else {
+			out = append(out, p.inTheWay(e))
+		}
 	} else if c.plan.job != 0 && c.plan.job != id {
 		out = append(out, reason.Reason{Code: reason.Reserved, Job: uint64(c.plan.job)})
 	}

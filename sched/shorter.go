@@ -15,7 +15,7 @@ func (p *pass) shorter(l *line) (claims []fleet.Claim, until Instant) {
 	if l.key.least == 0 || l.kind.full {
 		return nil, 0
 	}
-	soonest, latest := ending(p.now, l.key.least), ending(p.now, l.limit)
+	soonest, latest := ending(p.now, l.key.least), l.finish(p.now)
 	if !p.wasNamed {
 		if at := p.plan.at; p.plan.job != 0 && soonest <= at && at < latest {
 			return p.fit(l.kind), at
@@ -40,6 +40,11 @@ func (p *pass) beginnings(from, before Instant) []Instant {
 	var out []Instant
 	for _, s := range p.slots {
 		if begin, _ := s.span(p.now); s.rooted && begin >= from && begin < before {
+			out = append(out, begin)
+		}
+	}
+	for _, a := range p.advances {
+		if begin, _ := a.next(p.now); begin >= from && begin < before {
 			out = append(out, begin)
 		}
 	}

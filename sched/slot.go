@@ -34,7 +34,7 @@ func (s *slot) span(now Instant) (from, until Instant) {
 		return never, never
 	}
 	from = max(s.at, now)
-	return from, ending(from, s.e.line.limit)
+	return from, s.e.line.finish(from)
 }
 
 // root puts a slot on its nodes.
@@ -118,6 +118,9 @@ func (p *pass) holds(s *slot) bool {
 		if pos < 0 || p.table.Node(pos).State != fleet.Up {
 			return false
 		}
+		if p.shut(s.e.line, pos, from, until) {
+			return false
+		}
 		row, seen := rows[pos]
 		if !seen {
 			row = p.least(pos, from, until)
@@ -133,8 +136,8 @@ func (p *pass) holds(s *slot) bool {
 
 // spans appends when a node could begin to take its part of a gang beside what is
 // planned there.
-func (p *pass) spans(pos int, q *place.Quick, limit Instant, out []plan.Span[Instant]) []plan.Span[Instant] {
-	n := &p.nodes[pos]
+func (p *pass) spans(pos int, l *line, q *place.Quick, out []plan.Span[Instant]) []plan.Span[Instant] {
+	n, limit := &p.nodes[pos], Instant(l.limit)
 	from := append(p.from[:0], p.now)
 	for _, a := range n.coming {
 		from = append(from, max(a.from, p.now+1))
@@ -144,12 +147,13 @@ func (p *pass) spans(pos int, q *place.Quick, limit Instant, out []plan.Span[Ins
 			from = append(from, until)
 		}
 	}
+	from = p.openings(l, pos, from)
 	slices.Sort(from)
 	from = slices.Compact(from)
 	p.from = from
 	first := len(out)
 	for i, at := range from {
-		end := p.fails(pos, q, at, limit)
+		end := min(p.fails(pos, q, at, limit), p.closes(l, pos, at, limit))
 		if i+1 < len(from) {
 			end = min(end, from[i+1])
 		}
@@ -220,3 +224,19 @@ func (c *Core) resume(t *Timetable) {
 		c.root(s)
 	}
 }
+
+// openings adds the instants at which reservations open a node again.
+func (p *pass) openings(l *line, pos int, from []Instant) []Instant {
+	for i, tries := 0, 0; i < len(from) && tries < maxOpenings && len(p.advances) > 0; i++ {
+		if p.closes(l, pos, from[i], Instant(l.limit)) <= from[i] {
+			if at := p.opens(l, pos, from[i]); at != never && at > from[i] && !slices.Contains(from, at) {
+				from = append(from, at)
+				tries++
+			}
+		}
+	}
+	return from
+}
+
+// maxOpenings bounds how many occurrences of reservations are looked at for one node.
+const maxOpenings = 16

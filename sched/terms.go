@@ -20,13 +20,14 @@ type terms struct {
 	rules    *limit.Rules // limits; nil: no policy
 	tier     int32        // larger is considered first, whatever the priority
 	merit    merit
+	inside   *advance  // that its jobs run in; nil: none
 	standing *standing // to preemption; nil: there is none
 }
 
 // termsKey is all that the policy looks at in a job beside its shape and limit.
 type termsKey struct {
 	account, user, qos, partition string
-	licenses                      string
+	licenses, reservation         string
 }
 
 // termsOf returns the terms of a job and counts one more use.
@@ -37,6 +38,9 @@ func (c *Core) termsOf(spec *job.Spec) *terms {
 		if len(spec.Partitions) > 0 {
 			key.partition = spec.Partitions[0]
 		}
+	}
+	if spec != nil {
+		key.reservation = spec.Reservation
 	}
 	t := c.terms[key]
 	if t == nil {
@@ -57,6 +61,9 @@ func (c *Core) unuse(t *terms) {
 
 // compile works out what the policy says for a key.
 func (c *Core) compile(t *terms) {
+	if a := c.advanceNamed(t.key.reservation); a != nil && a.Admits(t.key.account, t.key.user) {
+		t.inside = a
+	}
 	c.compileRank(t)
 	if c.policy == nil {
 		return
@@ -81,6 +88,7 @@ func (c *Core) govern(p *account.Policy) {
 	c.policy, c.terms = p, map[termsKey]*terms{} // what others say of the same jobs is not true any more
 	c.quotas, c.preemption = newQuotas(p), newPreemption(p)
 	c.regulate(p)
+	c.compileAdvances()
 }
 
 // setPolicy changes the rules for everything that waits and runs.

@@ -91,6 +91,7 @@ func policy(t *rapid.T) *account.Policy {
 	if rapid.Bool().Draw(t, "limits") {
 		p = schedtest.Limits(t)
 	}
+	p.Reservations = reservations(t)
 	p.Backfill.Reservations = rapid.SampledFrom([]int{0, 0, 1, 2, 3, 100}).Draw(t, "reservations")
 	return p
 }
@@ -153,6 +154,7 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		if broken := w.exceeded(q.Spec, d.Claims); len(broken) > 0 {
 			t.Fatalf("job %d starts and exceeds %v\n%s", d.Job, broken, encode(d))
 		}
+		w.respects(t, d, q.Spec)
 		if err := w.book.Start(d, q.Spec); err != nil {
 			t.Fatalf("%v\n%s", err, encode(d))
 		}
@@ -162,6 +164,9 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		}
 		if least := q.Spec.TimeMin; least > 0 && d.Until < until && d.Until >= w.now+sched.Instant(least) {
 			until = d.Until
+		}
+		if q.Spec.Reservation != "" && d.Until > 0 && (until == 0 || d.Until < until) {
+			until = d.Until // it ends with its reservation
 		}
 		if d.Until != until {
 			t.Fatalf("job %d: ends at %d, its limit says %d", d.Job, d.Until, until)
@@ -185,7 +190,7 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		if q == nil || d.Why.Code == reason.None {
 			t.Fatalf("a word for nobody or of nothing: %+v", d)
 		}
-		if old := q.told; old.Code == d.Why.Code && old.Resource == d.Why.Resource && old.Job == d.Why.Job && old.Want == d.Why.Want && old.Holder == d.Why.Holder {
+		if old := q.told; old.Code == d.Why.Code && old.Resource == d.Why.Resource && old.Job == d.Why.Job && old.Want == d.Why.Want && old.Holder == d.Why.Holder && old.Until == d.Why.Until {
 			t.Fatalf("job %d is told twice that it waits for %+v", d.Job, d.Why)
 		}
 		q.told = d.Why
@@ -364,6 +369,9 @@ func (w *world) submit(t *rapid.T) []sched.Event {
 		w.submitted++
 		spec := schedtest.Spec(t)
 		schedtest.Whose(t, spec)
+		if w.policy != nil && len(w.policy.Reservations) > 0 && rapid.IntRange(0, 2).Draw(t, "inside") == 0 {
+			spec.Reservation = rapid.SampledFrom([]string{"r", "s"}).Draw(t, "reservation")
+		}
 		w.rank(t, spec)
 		if why, fits := w.core.Feasible(spec), w.book.FitsEmpty(spec, true); (why == nil) != fits {
 			t.Fatalf("job %d: infeasible because of %v, and %v that an empty fleet takes it", w.next, why, fits)

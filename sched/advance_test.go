@@ -1,0 +1,151 @@
+package sched_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched"
+)
+
+// reservations draws some in advance: once, each hour, or always ahead.
+func reservations(t *rapid.T) (out []account.Reservation) {
+	for i := range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "in advance") {
+		r := account.Reservation{
+			Name:     []string{"r", "s"}[i],
+			Duration: account.Duration(time.Duration(rapid.IntRange(1, 15).Draw(t, "lasts")) * time.Second),
+			Nodes:    []string{rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "on")},
+			Overlap:  true,
+		}
+		at := time.Unix(3600, 0).Add(time.Duration(rapid.IntRange(-5, 25).Draw(t, "begins")) * time.Second)
+		switch rapid.IntRange(0, 4).Draw(t, "form") {
+		case 0:
+			r.Ahead = account.Duration(time.Duration(rapid.IntRange(1, 10).Draw(t, "ahead")) * time.Second)
+		case 1:
+			r.Every, r.Start = "hour", at.Add(-time.Hour).UTC().Format(time.RFC3339)
+		default:
+			r.Start = at.UTC().Format(time.RFC3339)
+		}
+		if rapid.Bool().Draw(t, "all") {
+			r.Nodes = nil
+		}
+		r.Overlap = rapid.Bool().Draw(t, "overlap")
+		r.Flex = rapid.IntRange(0, 3).Draw(t, "flex") == 0
+		r.Users = []string{"u", ""}
+		out = append(out, r)
+	}
+	return out
+}
+
+// occurrence is the first time at which a reservation holds after an instant.
+func occurrence(r *account.Reservation, at sched.Instant) (begin, end sched.Instant) {
+	if r.Ahead > 0 {
+		return at + sched.Instant(r.Ahead), at + sched.Instant(r.Ahead) + sched.Instant(r.Duration)
+	}
+	start, _ := time.Parse(time.RFC3339, r.Start)
+	begin = sched.Instant(start.UnixNano())
+	for r.Every == "hour" && begin+sched.Instant(r.Duration) <= at {
+		begin += sched.Instant(time.Hour)
+	}
+	return begin, begin + sched.Instant(r.Duration)
+}
+
+// respects checks that a start keeps to the reservations.
+func (w *world) respects(t *rapid.T, d sched.Start, spec *job.Spec) {
+	if w.policy == nil {
+		return
+	}
+	var own *account.Reservation
+	for i := range w.policy.Reservations {
+		if r := &w.policy.Reservations[i]; r.Name == spec.Reservation {
+			own = r
+		}
+	}
+	if spec.Reservation != "" && own == nil {
+		t.Fatalf("job %d starts and its reservation is not there", d.Job)
+	}
+	on := func(r *account.Reservation) bool {
+		return len(r.Nodes) == 0 || slices.ContainsFunc(d.Claims, func(c fleet.Claim) bool { return slices.Contains(r.Nodes, c.Node) })
+	}
+	for i := range w.policy.Reservations {
+		r := &w.policy.Reservations[i]
+		if r == own || own != nil && r.Overlap || !on(r) {
+			continue
+		}
+		if begin, end := occurrence(r, w.now); end > w.now && (d.Until == 0 || d.Until > begin) {
+			t.Fatalf("job %d starts at %d until %d on nodes of reservation %s, which holds from %d to %d", d.Job, w.now, d.Until, r.Name, begin, end)
+		}
+	}
+	if own == nil || own.Flex {
+		return
+	}
+	begin, end := occurrence(own, w.now)
+	outside := func(c fleet.Claim) bool { return len(own.Nodes) > 0 && !slices.Contains(own.Nodes, c.Node) }
+	if begin > w.now || d.Until == 0 || d.Until > end || slices.ContainsFunc(d.Claims, outside) {
+		t.Fatalf("job %d starts at %d until %d in reservation %s, which holds from %d to %d", d.Job, w.now, d.Until, own.Name, begin, end)
+	}
+}
+
+// TestAReservationKeepsItsNodes: jobs whose limits reach into it do not start on its
+// nodes, jobs inside wait for it, run on its nodes and end with it.
+func TestAReservationKeepsItsNodes(t *testing.T) {
+	const hour = sched.Instant(time.Hour)
+	c := sched.New(sched.Config{})
+	policy := &account.Policy{Reservations: []account.Reservation{{
+		Name: "course", Start: "1970-01-01T02:00:00Z", Duration: account.Duration(time.Hour), Nodes: []string{"a"}, Users: []string{"ann"},
+	}}}
+	short, long, inside := gang(1, 8, 1, time.Hour), gang(1, 8, 1, 3*time.Hour), gang(1, 1, 8, 0)
+	inside.Reservation, inside.Owner.User = "course", "ann"
+	other := gang(1, 1, 1, 0)
+	other.Reservation, other.Owner.User = "course", "bob"
+	out := c.Step(hour/2, sched.PolicySet{Policy: policy}, sched.NodeSet{Node: node("a", 8)}, sched.NodeSet{Node: node("b", 8)},
+		sched.Submitted{Job: 1, Spec: long}, sched.Submitted{Job: 2, Spec: long}, sched.Submitted{Job: 3, Spec: short},
+		sched.Submitted{Job: 4, Spec: inside}, sched.Submitted{Job: 5, Spec: other})
+	starts, waits := map[job.ID]sched.Start{}, map[job.ID]reason.Reason{}
+	take := func(out []sched.Decision) {
+		for _, d := range out {
+			switch d := d.(type) {
+			case sched.Start:
+				starts[d.Job] = d
+			case sched.Wait:
+				waits[d.Job] = d.Why
+			}
+		}
+	}
+	take(out)
+	if s := starts[1]; len(s.Claims) != 1 || s.Claims[0].Node != "b" {
+		t.Errorf("the first long job starts so: %+v, want it on b", s)
+	}
+	if s := starts[3]; len(s.Claims) != 1 || s.Claims[0].Node != "a" {
+		t.Errorf("the short job starts so: %+v, want it on a", s)
+	}
+	if w := waits[4]; w.Code != reason.Reservation || w.Want != "course" || w.Until != 7200 {
+		t.Errorf("the job inside waits for %+v", w)
+	}
+	if w := waits[5]; w.Code != reason.Reservation || w.Until != 0 {
+		t.Errorf("a job of somebody else waits for %+v", w)
+	}
+	if next := c.Next(); next != 2*hour {
+		t.Errorf("the core wants to be stepped at %d, want the start of the reservation", next)
+	}
+	take(c.Step(2*hour, sched.Released{Job: 3}))
+	if s := starts[4]; len(s.Claims) != 1 || s.Claims[0].Node != "a" || s.Until != 3*hour {
+		t.Errorf("the job inside starts so: %+v, want it on a until the end of the reservation", s)
+	}
+	if _, early := starts[2]; early {
+		t.Errorf("the second long job started beside the reservation: %+v", starts[2])
+	}
+	take(c.Step(3*hour, sched.Released{Job: 4}))
+	if s := starts[2]; len(s.Claims) != 1 || s.Claims[0].Node != "a" {
+		t.Errorf("the second long job starts so: %+v, want it on a after the reservation", s)
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}
