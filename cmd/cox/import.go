@@ -55,9 +55,8 @@ func (a *app) importSlurmCommand() *cobra.Command {
 		Short: "Make queues.yaml of slurm.conf and the output of sacctmgr dump",
 		Long: `Reads slurm.conf, with the files that it includes, and the output of sacctmgr dump; in
 addition sacctmgr show qos -P, where the dump has no QOS. What each file is, is found
-out.`,
-		Example: `  sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt
-  cox import slurm /etc/slurm/slurm.conf dump.cfg qos.txt -o queues.yaml
+out. They come from: sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt.`,
+		Example: `  cox import slurm /etc/slurm/slurm.conf dump.cfg qos.txt -o queues.yaml
   cox apply -f queues.yaml --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -91,9 +90,10 @@ func (a *app) importKueueCommand() *cobra.Command {
 		Use:   "kueue FILE…",
 		Short: "Make queues.yaml of Kueue's objects",
 		Long: `Reads ResourceFlavor, Cohort, ClusterQueue, LocalQueue, WorkloadPriorityClass, Topology
-and Kueue's Configuration, as YAML of v1beta1 or v1beta2, several in a file or a List.`,
-		Example: `  kubectl get resourceflavors,cohorts,clusterqueues,localqueues,workloadpriorityclasses -A -o yaml > kueue.yaml
-  cox import kueue kueue.yaml -o queues.yaml
+and Kueue's Configuration, as YAML of v1beta1 or v1beta2, several in a file or a List, such as
+kubectl get resourceflavors,cohorts,clusterqueues,localqueues,workloadpriorityclasses -A -o yaml
+prints.`,
+		Example: `  cox import kueue kueue.yaml -o queues.yaml
   cox apply -f queues.yaml --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -66,9 +66,11 @@ func (a *app) policyShowCommand() *cobra.Command {
 func (a *app) policyHistoryCommand() *cobra.Command {
 	var f format
 	cmd := &cobra.Command{
-		Use:   "history",
-		Short: "List who set the rules when, the newest first",
-		Args:  cobra.NoArgs,
+		Use:     "history",
+		Short:   "List who set the rules when, the newest first",
+		Long:    "Lists the revisions of the site's rules: who set each, when, from which file and why.",
+		Example: "  cox policy history\n  cox policy history -o json",
+		Args:    cobra.NoArgs,
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			h, err := c.PolicyHistory(cmd.Context())
 			switch {
