@@ -106,9 +106,6 @@ func queues(tree *quota.Tree) (out []int32) {
 // TestCounts: charges come and go in any order. After each, usage is what follows
 // from the list of charges, what is available is the most that keeps every nominal
 // amount and limit, and nothing that fits breaks one.
-//
-// Seen to fail with: remove giving the parent back all of an amount, a spare
-// guarantee not counted as available, borrow limits left out.
 func TestCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := draw(t)
