@@ -320,7 +320,8 @@ func (c *Control) Next(ctx context.Context, after uint64) (views []View, last ui
 	defer c.state.mu.RUnlock()
 	for _, id := range distinct(ids) {
 		if e := c.state.jobs[id]; e != nil {
-			views = append(views, viewOf(e))
+			v := viewOf(e)
+			views = append(views, *c.ranked(&v))
 		}
 	}
 	return views, last, false, nil

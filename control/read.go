@@ -50,7 +50,7 @@ func (c *Control) Scan(fl Filter, f func(*View) bool) {
 				len(fl.Users) > 0 && !slices.Contains(fl.Users, e.form.spec.Owner.User) {
 				continue
 			}
-			if !f(vr.see(e, fl.Whole)) {
+			if !f(c.ranked(vr.see(e, fl.Whole))) {
 				s.mu.RUnlock()
 				return
 			}
@@ -71,7 +71,8 @@ func (c *Control) Jobs(context.Context) ([]View, uint64, error) {
 	defer c.state.mu.RUnlock()
 	for _, e := range c.state.order {
 		if !e.gone {
-			views = append(views, viewOf(e))
+			v := viewOf(e)
+			views = append(views, *c.ranked(&v))
 		}
 	}
 	return views, change, nil
@@ -85,6 +86,7 @@ func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
 	var v View
 	if e != nil {
 		v = viewOf(e)
+		c.ranked(&v)
 	}
 	c.state.mu.RUnlock()
 	if e != nil {

@@ -79,3 +79,14 @@ func (c *Control) PriorityOf(ctx context.Context, id job.ID) (Priority, error) {
 	return Priority{}, fault.New(fault.Conflict, "job %d does not wait: only waiting jobs have a place in the queue", id).
 		Advise("cox queue lists the jobs that wait")
 }
+
+// ranked puts the priority that is reckoned into the view of a waiting job. The state
+// is locked.
+func (c *Control) ranked(v *View) *View {
+	if v.Job.State == job.Pending && c.core.Ranked() {
+		if p, ok := c.core.Priority(v.Job.ID); ok {
+			v.Priority = p
+		}
+	}
+	return v
+}

@@ -48,6 +48,9 @@ func (c *Core) Explain(id job.ID) (Breakdown, bool) {
 	return b, true
 }
 
+// Ranked reports whether the rules reckon priorities.
+func (c *Core) Ranked() bool { return c.ranks != nil && c.ranks.rules != nil }
+
 // Priority is the number that orders a queued job; false: it is not queued.
 func (c *Core) Priority(id job.ID) (int64, bool) {
 	if e := c.queued[id]; e != nil {

@@ -72,6 +72,9 @@ type Policies interface {
 	SetPolicy(context.Context, job.Actor, control.PolicyChange) (control.Policy, error)
 	Policy(ctx context.Context, revision uint64) (control.Policy, error)
 	Policies(context.Context) ([]control.Policy, error)
+	Shares(context.Context) (list []control.Standing, tres []string)
+	Priorities(ctx context.Context, ids ...job.ID) []control.Priority
+	PriorityOf(context.Context, job.ID) (control.Priority, error)
 }
 
 // Records is what was kept.

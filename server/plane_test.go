@@ -437,6 +437,14 @@ func (p *plane) Policy(_ context.Context, rev uint64) (control.Policy, error) {
 	return p.rules[rev-1], nil
 }
 
+func (p *plane) Shares(context.Context) ([]control.Standing, []string) { return nil, nil }
+
+func (p *plane) Priorities(context.Context, ...job.ID) []control.Priority { return nil }
+
+func (p *plane) PriorityOf(_ context.Context, id job.ID) (control.Priority, error) {
+	return control.Priority{Job: id}, nil
+}
+
 func (p *plane) Policies(context.Context) (out []control.Policy, err error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

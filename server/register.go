@@ -21,6 +21,7 @@ func (s *Server) register() {
 	s.registerWatch()
 	s.registerMetrics()
 	s.registerPolicy()
+	s.registerOrder()
 	s.registerSnapshot()
 	s.registerWhatIf()
 	s.registerAdmin()

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/account/priority"
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+func (s *Server) registerOrder() {
+	add(s, route{
+		method: http.MethodGet, path: "/v1/shares", verb: auth.SeePolicy, id: "shares", tag: "policy", owned: true,
+		summary: "How accounts and users stand", about: "Shares, what was used, and the fair-share factor that comes of it, as of the last tick. Users of others' only where the caller may see their jobs.",
+	}, func(c *call, _ *nothing) (*api.Shares, error) { return c.shares(), nil })
+	add(s, route{
+		method: http.MethodGet, path: "/v1/jobs/{job}/priority", verb: auth.SeeJob, id: "priority", tag: "jobs", owned: true,
+		summary: "How the priority of a waiting job comes about", about: "The parts add up to the very number that orders the queue.",
+	}, func(c *call, in *JobPath) (*api.Priority, error) {
+		v, err := c.find(in.Job, auth.SeeJob)
+		if err != nil {
+			return nil, err
+		}
+		p, err := s.cfg.Plane.PriorityOf(c.ctx(), v.Job.ID)
+		if err != nil {
+			return nil, err
+		}
+		return shownPriority(&v, &p), nil
+	})
+	add(s, route{
+		method: http.MethodGet, path: "/v1/priorities", verb: auth.SeeJob, id: "priorities", tag: "jobs", owned: true,
+		summary: "The priorities of all jobs that wait",
+	}, func(c *call, _ *nothing) (*api.Priorities, error) { return c.priorities() })
+}
+
+// shares lists how everybody stands whom the caller may see.
+func (c *call) shares() *api.Shares {
+	list, tres := c.s.cfg.Plane.Shares(c.ctx())
+	out := &api.Shares{TRES: tres, Shares: []api.Share{}}
+	below := make([][]int, len(list))
+	for i := range list {
+		if p := list[i].Parent; p >= 0 {
+			below[p] = append(below[p], i)
+		}
+	}
+	var walk func(i, depth int)
+	walk = func(i, depth int) {
+		s := &list[i]
+		if s.User == "" || !c.s.cfg.Policy.Private || c.id.Admin || s.User == c.id.Name {
+			out.Shares = append(out.Shares, shownShare(list, i, depth, tres))
+		}
+		slices.SortStableFunc(below[i], func(a, b int) int { return cmp.Compare(kindOf(&list[a]), kindOf(&list[b])) })
+		for _, k := range below[i] {
+			walk(k, depth+1)
+		}
+	}
+	if len(list) > 0 {
+		walk(0, 0)
+	}
+	return out
+}
+
+// kindOf puts users before accounts.
+func kindOf(s *control.Standing) int {
+	if s.User != "" {
+		return 0
+	}
+	return 1
+}
+
+func shownShare(list []control.Standing, i, depth int, tres []string) api.Share {
+	s := &list[i]
+	out := api.Share{
+		Account: s.Account, User: s.User, Depth: depth, Raw: int64(s.Shares), Norm: s.Standing.Shares, Used: s.Raw,
+		Usage: s.Standing.Usage, Factor: s.Factor, Guest: s.Guest,
+	}
+	switch s.Shares {
+	case 0:
+		out.Raw = 1
+	case account.NoShares:
+		out.Raw = 0
+	}
+	if s.Parent >= 0 {
+		out.Parent = list[s.Parent].Account
+	}
+	if all := list[0].Raw; all > 0 {
+		out.OfAll = s.Raw / all
+	}
+	if !math.IsInf(s.Level, 1) {
+		out.Level = &s.Level
+	}
+	for k, name := range tres {
+		if out.Minutes == nil {
+			out.Minutes = map[string]float64{}
+		}
+		out.Minutes[name] = s.TRES[k] / 60 / priority.Unit(name)
+	}
+	return out
+}
+
+// priorities lists the jobs that wait and that the caller may see.
+func (c *call) priorities() (*api.Priorities, error) {
+	byID := map[job.ID]control.Priority{}
+	var ids []job.ID
+	for _, p := range c.s.cfg.Plane.Priorities(c.ctx()) {
+		byID[p.Job] = p
+		ids = append(ids, p.Job)
+	}
+	out := &api.Priorities{Jobs: []api.Priority{}}
+	for _, id := range ids {
+		v, err := c.s.cfg.Plane.Job(c.ctx(), id)
+		if err != nil || !c.sees(&v) {
+			continue // it has left meanwhile
+		}
+		p := byID[id]
+		out.Jobs = append(out.Jobs, *shownPriority(&v, &p))
+	}
+	slices.SortStableFunc(out.Jobs, func(a, b api.Priority) int {
+		return cmp.Or(cmp.Compare(b.Tier, a.Tier), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Eligible, b.Eligible), cmp.Compare(a.ID, b.ID))
+	})
+	return out, nil
+}
+
+func shownPriority(v *control.View, p *control.Priority) *api.Priority {
+	spec := v.Job.Spec
+	out := &api.Priority{
+		Job: v.Job.Name(), ID: uint64(v.Job.ID), User: spec.Owner.User, Account: cmp.Or(p.Assoc.Account, spec.Account), QOS: spec.QOS,
+		Priority: p.Breakdown.Priority, Fixed: p.Fixed, Tier: p.Tier, Eligible: p.Eligible, At: p.At,
+	}
+	if len(spec.Partitions) > 0 {
+		out.Partition = spec.Partitions[0]
+	}
+	for _, x := range p.Parts {
+		out.Parts = append(out.Parts, api.PriorityPart{Name: x.Name, Factor: x.Factor, Weight: x.Weight, Points: x.Points})
+	}
+	return out
+}
