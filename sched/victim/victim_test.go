@@ -94,8 +94,7 @@ const worst = 8
 
 // TestChoose compares with the optimum (4.5, property 11): an answer exists exactly
 // if there is one, it fits, it is minimal, it takes nothing of a higher tier than it
-// must, and its price is near the best one. Seen to fail with trim left out (not
-// minimal), with tiers ignored in greedy and Cover, with Cover's prices not renewed.
+// must, and its price is near the best one.
 func TestChoose(t *testing.T) {
 	seed, rounds := uint64(11), 20000
 	if s := os.Getenv("SEED"); s != "" {
