@@ -39,6 +39,7 @@ func (a *app) reserveListCommand() *cobra.Command {
 	var f format
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the reservations", Args: cobra.NoArgs,
+		Example: "  cox reserve list",
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, _ []string) error {
 			_, rules, err := rulesInForce(cmd.Context(), c)
 			switch {
@@ -114,6 +115,7 @@ func complete(r *account.Reservation, start, nodes string) error {
 func (a *app) reserveDeleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "delete NAME", Short: "End a reservation; what runs in it goes on", Args: cobra.ExactArgs(1),
+		Example: "  cox reserve delete power",
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			return a.reserve(cmd.Context(), c, "no reservation "+args[0], func(list []account.Reservation) ([]account.Reservation, error) {
 				i := slices.IndexFunc(list, func(r account.Reservation) bool { return r.Name == args[0] })
