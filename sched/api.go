@@ -1,12 +1,3 @@
-// Package sched is the core: a deterministic function from (state, event) to
-// decisions. It orders jobs, admits gangs whole or not at all, places them, keeps
-// promises to those before others, and gives every wait its reasons.
-//
-// There is no goroutine, clock, I/O, logger or random source here, and no map
-// order reaches a decision: the same events give the same decisions, to the byte.
-// Time is an input. The caller (control) verifies a decision against the ledger
-// and journals it before it becomes true; the core assumes that it will, and is
-// told with Released if it did not.
 package sched
 
 import (

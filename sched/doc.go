@@ -1,0 +1,32 @@
+// Package sched is the core: a deterministic function from (state, event) to
+// decisions. It orders jobs, admits gangs whole or not at all, places them, keeps
+// promises to those before others, and gives every wait its reasons.
+//
+// There is no goroutine, clock, I/O, logger or random source here, and no map
+// order reaches a decision: the same events give the same decisions, to the byte.
+// Time is an input. The caller (control) verifies a decision against the ledger
+// and journals it before it becomes true; the core assumes that it will, and is
+// told with Released if it did not.
+//
+// Where what is decided (one rule, one file):
+//
+//	pass.go            one look at the queue, as it reads
+//	line.go queue.go   lines of jobs that are alike, and why they rest
+//	terms.go gate.go   what the site's rules say of a line, and what bars it
+//	order.go ranks.go  whose turn it is: multifactor priority, shown and kept (account/priority)
+//	usage.go           what jobs have used, decayed, and Fair Tree (account/fair)
+//	limits.go          limits and licences (sched/limit)
+//	quotas.go stake.go turn.go reclaim.go   quotas, flavours, dominant share, claiming back (sched/quota)
+//	plan.go outlook.go the head's reservation, counted in nodes
+//	named.go slot.go ahead.go   reservations of more jobs, by name (sched/plan)
+//	advance.go         reservations in advance
+//	shorter.go         --time-min
+//	preempt.go standing.go      who takes whose place (sched/victim)
+//	compat.go          as slurmctld would
+//	nodes.go           what is held and foretold of each node (sched/index)
+//	reasons.go holders.go estimate.go       why a job waits, for whom, until when
+//	alarm.go           what is due by time alone
+//	snapshot.go check.go        the whole state as data; its invariants
+//
+// Where a gang goes on what is free is decided in sched/place, without time or order.
+package sched
