@@ -149,3 +149,28 @@ func TestAReservationKeepsItsNodes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAGangIsPlannedAfterReservations: two nodes are closed one after the other, so
+// that neither is closed at first and both are open together only after the second.
+//
+// Seen to fail when only the ends of reservations that hold already were looked at.
+func TestAGangIsPlannedAfterReservations(t *testing.T) {
+	at := func(minute int) sched.Instant { return sched.Instant(time.Duration(minute) * time.Minute) }
+	c := sched.New(sched.Config{})
+	policy := &account.Policy{Reservations: []account.Reservation{
+		{Name: "a", Start: "1970-01-01T01:20:00Z", Duration: account.Duration(20 * time.Minute), Every: "hour", Nodes: []string{"a"}},
+		{Name: "b", Start: "1970-01-01T01:05:00Z", Duration: account.Duration(10 * time.Minute), Every: "hour", Nodes: []string{"b"}},
+	}}
+	// 15 minutes on both: b is closed from 1:05 to 1:15, a from 1:20 to 1:40.
+	out := c.Step(at(61), sched.PolicySet{Policy: policy}, sched.NodeSet{Node: node("a", 8)}, sched.NodeSet{Node: node("b", 8)},
+		sched.Submitted{Job: 1, Spec: gang(2, 1, 8, 15*time.Minute)})
+	var promised sched.Promise
+	for _, d := range out {
+		if d, ok := d.(sched.Promise); ok {
+			promised = d
+		}
+	}
+	if promised.Job != 1 || promised.At != at(100) {
+		t.Errorf("promised %+v, want job 1 at %d", promised, at(100))
+	}
+}

@@ -228,11 +228,13 @@ func (c *Core) resume(t *Timetable) {
 // openings adds the instants at which reservations open a node again.
 func (p *pass) openings(l *line, pos int, from []Instant) []Instant {
 	for i, tries := 0, 0; i < len(from) && tries < maxOpenings && len(p.advances) > 0; i++ {
-		if p.closes(l, pos, from[i], Instant(l.limit)) <= from[i] {
-			if at := p.opens(l, pos, from[i]); at != never && at > from[i] && !slices.Contains(from, at) {
-				from = append(from, at)
-				tries++
-			}
+		closed := max(p.closes(l, pos, from[i], Instant(l.limit)), from[i])
+		if closed == never {
+			continue
+		}
+		if at := p.opens(l, pos, closed); at != never && at > from[i] && !slices.Contains(from, at) {
+			from = append(from, at)
+			tries++
 		}
 	}
 	return from
