@@ -10,10 +10,10 @@ import (
 )
 
 // earliest is the first instant at which a waiting job fits beside all that is
-// planned, and what it takes then; never if that depends on jobs without a limit.
-// Its own slot must not stand on the nodes. An instant that is not later than now
-// means that it can start.
-func (p *pass) earliestOf(e *entry) (Instant, []fleet.Claim) {
+// planned, and what it takes then, if that is before an instant; never if it depends
+// on jobs without a limit. Its own slot is p.but. An instant that is not later than
+// now means that it can start.
+func (p *pass) earliestOf(e *entry, before Instant) (Instant, []fleet.Claim) {
 	l := e.line
 	if claims := p.beginNow(l, l.finish(p.now)); claims != nil {
 		return p.now, claims
@@ -22,11 +22,15 @@ func (p *pass) earliestOf(e *entry) (Instant, []fleet.Claim) {
 	if look == nil {
 		return p.scan(l)
 	}
-	at := p.counted(l, look)
-	if at == never {
-		return never, nil
+	at := Instant(0)
+	if len(p.advances) > 0 {
+		at = max(p.counted(l, look), p.now+1) // what could begin now has been asked for
+	} else {
+		at = p.prospectOf(e.slot, look).profile.First(p.now+1, look.need)
 	}
-	at = max(at, p.now+1) // what could begin now has been asked for
+	if at >= before {
+		return at, nil
+	}
 	until := l.finish(at)
 	nodes := look.choose(func(pos int32) bool { return p.serves(l, look, int(pos), at, until) })
 	if nodes == nil {
@@ -69,8 +73,10 @@ func (p *pass) serves(l *line, look *outlook, pos int, at, until Instant) bool {
 	if p.cells.Of(pos) < 0 {
 		return false
 	}
-	row := p.least(pos, at, until)
-	return look.quick.Serves(p.cells.Intern(pos, &row))
+	if _, others := p.nodes[pos].stands(p.but); !others {
+		return look.when[pos] <= at
+	}
+	return look.quick.Serves(p.outlineOf(pos).cellFor(p.now, at, until))
 }
 
 // beginNow places a line's first job now, for a time, beside all that is planned
@@ -125,8 +131,7 @@ func (p *pass) avoidance(l *line, q *place.Quick, until Instant) []uint64 {
 	p.avoid = slices.Grow(p.avoid[:0], len(pages))[:len(pages)]
 	clear(p.avoid)
 	p.eachPlanned(func(pos int) {
-		row := p.least(pos, p.now, until)
-		if p.cells.Of(pos) >= 0 && !q.Serves(p.cells.Intern(pos, &row)) {
+		if p.cells.Of(pos) >= 0 && !q.Serves(p.outlineOf(pos).cellFor(p.now, p.now, until)) {
 			no, slot := p.table.PageOf(pos)
 			p.avoid[no] |= 1 << slot
 		}
@@ -145,7 +150,7 @@ func (p *pass) avoidance(l *line, q *place.Quick, until Instant) []uint64 {
 // eachPlanned calls f with each node on which something is planned, some more than once.
 func (p *pass) eachPlanned(f func(pos int)) {
 	for _, s := range p.slots {
-		if !s.rooted {
+		if !s.rooted || s == p.but {
 			continue
 		}
 		last := int32(-1)
@@ -184,7 +189,7 @@ func (p *pass) scan(l *line) (Instant, []fleet.Claim) {
 		}
 	}
 	for _, s := range p.slots {
-		if _, until := s.span(p.now); s.rooted && until != never {
+		if _, until := s.span(p.now); s.rooted && s != p.but && until != never {
 			instants = append(instants, until)
 		}
 	}

@@ -81,8 +81,12 @@ type Core struct {
 	slots     []*slot    // planned by name, in queue order
 	passed    Instant    // when the last pass was made
 	sweeps    uint64     // of the plan
-	wasNamed  bool       // the last pass planned by name
-	retracted []Promise  // to jobs whose slots were taken away
+	restood   []int32    // nodes on which something else is planned, for prospects
+	replanned uint64     // raised when that was begun anew
+	idle      []*prospect
+	sketch    outline
+	wasNamed  bool      // the last pass planned by name
+	retracted []Promise // to jobs whose slots were taken away
 
 	fleet    uint64  // raised when the fleet changed
 	refitted bool    // the fleet has changed and settle is due
@@ -97,7 +101,8 @@ type Core struct {
 	planned  []*line // that rest for the plan
 	touched  []*line // whose first job may have another reason
 	fresh    []*entry
-	shared   [8]*reason.Reason // reasons that were told last: jobs that wait for the same share one
+	scratch
+	shared [8]*reason.Reason // reasons that were told last: jobs that wait for the same share one
 }
 
 // entry is a queued job.

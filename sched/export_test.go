@@ -60,6 +60,12 @@ func (c *Core) Recheck(now Instant) []Decision {
 			}
 		}
 	}
+	for i := range c.nodes {
+		c.nodes[i].outline = nil
+	}
+	for _, s := range c.slots {
+		s.prospect = nil
+	}
 	p := pass{Core: c, now: now}
 	if c.wasNamed {
 		c.shaken = true

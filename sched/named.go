@@ -29,7 +29,8 @@ func (c *Core) byName() bool {
 
 // scratch is memory for planning by name.
 type scratch struct {
-	anew   bool // something has come before what is planned
+	anew   bool  // something has come before what is planned
+	but    *slot // what is planned but this is looked at
 	from   []Instant
 	begins []Instant
 	plain  []Instant
@@ -48,7 +49,14 @@ func (p *pass) named() {
 		p.replan(reservation{})
 	}
 	for _, s := range p.slots { // it is late, and goes on into what is planned after it
-		p.shaken = p.shaken || s.at <= p.now
+		if s.at <= p.now {
+			p.shaken = true
+			for _, pos := range s.pos {
+				if s.rooted && pos >= 0 {
+					p.stir(pos)
+				}
+			}
+		}
 	}
 	if p.shaken {
 		p.rousePlanned()
@@ -145,13 +153,18 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 		return false, false
 	}
 	s.seen = p.sweeps
-	p.uproot(s)
-	keeps := s.at != never && p.holds(s)
+	p.but = s
+	defer func() { p.but = nil }()
+	keeps := s.at != never && p.keeps(s)
 	if s.at != never && !keeps && !p.anew {
 		p.displace()
-		keeps = p.holds(s)
+		keeps = p.keeps(s)
 	}
-	at, claims := p.earliestOf(e)
+	before := never
+	if keeps {
+		before = s.at
+	}
+	at, claims := p.earliestOf(e, before)
 	until := e.line.finish(p.now)
 	if at > p.now {
 		if short, end := p.shorter(e.line); short != nil {
@@ -160,6 +173,7 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 	}
 	switch {
 	case at <= p.now && p.covered(e.line, claims) && p.permitted(e.line, claims):
+		p.but = nil
 		p.startUntil(e, claims, until)
 		return true, true
 	case at <= p.now: // it rests for a quota or a limit
@@ -168,11 +182,20 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 	case at == never && first:
 		claims = p.atLast(s)
 	case keeps && s.at <= at:
-		at, claims = s.at, s.claims
+		if !s.rooted {
+			p.root(s)
+			s.prospect.regard(true)
+		}
+		return false, false
 	}
 	changed = known && at != s.at
-	s.at, s.claims = at, claims
+	p.uproot(s)
+	s.at, s.claims, s.fresh = at, claims, true
 	p.root(s)
+	s.prospect.regard(at != never)
+	if v := s.prospect; v != nil && v.replanned == p.replanned {
+		v.followed = len(p.restood) // it says nothing of the slot itself
+	}
 	return false, changed
 }
 

@@ -58,6 +58,7 @@ type node struct {
 	held    []holder  // by planned end
 	coming  []ahead   // after each planned end, those without one left out
 	planned []planned // for jobs that wait
+	outline *outline  // beside what is planned; nil: nothing ever was
 }
 
 // settle builds what follows from the fleet anew after it changed.
@@ -203,6 +204,9 @@ const maxLog = 1 << 16
 func (c *Core) foretell(pos int) {
 	n := &c.nodes[pos]
 	n.coming = n.coming[:0]
+	if n.outline != nil {
+		n.outline.known = false
+	}
 	if c.cells.Of(pos) < 0 {
 		return
 	}

@@ -21,7 +21,6 @@ type pass struct {
 	moves   int      // times that the head's nodes may still be changed for one of these
 	depth   int      // kinds that may still be tried
 	pledges []pledge // quota that is kept for jobs that wait for room
-	scratch
 }
 
 // maxMoves bounds how often a pass tries to move the head's reservation to other

@@ -39,7 +39,7 @@ func (p *pass) shorter(l *line) (claims []fleet.Claim, until Instant) {
 func (p *pass) beginnings(from, before Instant) []Instant {
 	var out []Instant
 	for _, s := range p.slots {
-		if begin, _ := s.span(p.now); s.rooted && begin >= from && begin < before {
+		if begin, _ := s.span(p.now); s.rooted && s != p.but && begin >= from && begin < before {
 			out = append(out, begin)
 		}
 	}

@@ -19,6 +19,9 @@ type slot struct {
 	rooted bool          // it stands on the nodes
 	seen   uint64        // Core.sweeps in which it was settled
 	told   Promise
+	fresh  bool // what is planned is not what was told
+
+	prospect *prospect // nil: not looked at
 }
 
 // planned is one claim of a slot, on the node where it stands.
@@ -46,6 +49,7 @@ func (c *Core) root(s *slot) {
 		s.pos[i] = int32(pos)
 		if pos >= 0 {
 			c.nodes[pos].planned = append(c.nodes[pos].planned, planned{s, int32(i)})
+			c.stir(int32(pos))
 		}
 	}
 }
@@ -60,6 +64,7 @@ func (c *Core) uproot(s *slot) {
 		if pos >= 0 && int(pos) < len(c.nodes) {
 			n := &c.nodes[pos]
 			n.planned = slices.DeleteFunc(n.planned, func(h planned) bool { return h.slot == s })
+			c.stir(pos)
 		}
 	}
 }
@@ -69,6 +74,10 @@ func (c *Core) unslot(e *entry) {
 	if s := e.slot; s != nil {
 		c.uproot(s)
 		e.slot = nil
+		if s.prospect != nil {
+			c.idle = append(c.idle, s.prospect)
+			s.prospect = nil
+		}
 		if len(s.told.Nodes) > 0 {
 			c.retracted = append(c.retracted, s.told)
 		}
@@ -87,11 +96,7 @@ func (p *pass) plannedRow(pos int, at Instant) index.Row {
 	default:
 		row = p.rowAt(pos, at)
 	}
-	for _, h := range p.nodes[pos].planned {
-		if from, until := h.slot.span(p.now); from <= at && (at < until || until == never) {
-			row.Change(p.table.Node(pos), &h.slot.claims[h.claim], 1)
-		}
-	}
+	p.takePlanned(pos, at, &row)
 	return row
 }
 
@@ -99,7 +104,7 @@ func (p *pass) plannedRow(pos int, at Instant) index.Row {
 func (p *pass) least(pos int, from, until Instant) index.Row {
 	row := p.plannedRow(pos, from)
 	for _, h := range p.nodes[pos].planned {
-		if begin, _ := h.slot.span(p.now); begin > from && (begin < until || until == never) {
+		if begin, _ := h.slot.span(p.now); h.slot != p.but && begin > from && (begin < until || until == never) {
 			other := p.plannedRow(pos, begin)
 			row.Within(&other)
 		}
@@ -107,8 +112,8 @@ func (p *pass) least(pos int, from, until Instant) index.Row {
 	return row
 }
 
-// holds reports whether what was planned for a job can stay as it is. It must not
-// stand on the nodes.
+// holds reports whether what was planned for a job can stay as it is. It is p.but, or
+// does not stand on the nodes.
 func (p *pass) holds(s *slot) bool {
 	from, until := s.span(p.now)
 	from = max(from, p.now+1) // if what is in its way has ended
@@ -143,7 +148,7 @@ func (p *pass) spans(pos int, l *line, q *place.Quick, out []plan.Span[Instant])
 		from = append(from, max(a.from, p.now+1))
 	}
 	for _, h := range n.planned {
-		if _, until := h.slot.span(p.now); until != never {
+		if _, until := h.slot.span(p.now); h.slot != p.but && until != never {
 			from = append(from, until)
 		}
 	}
@@ -177,7 +182,7 @@ func (p *pass) fails(pos int, q *place.Quick, at, limit Instant) Instant {
 	}
 	begins := p.begins[:0]
 	for _, h := range p.nodes[pos].planned {
-		if begin, _ := h.slot.span(p.now); begin > at && (begin != never || limit == 0) {
+		if begin, _ := h.slot.span(p.now); h.slot != p.but && begin > at && (begin != never || limit == 0) {
 			begins = append(begins, begin)
 		}
 	}

@@ -1,7 +1,6 @@
 package sched_test
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -23,47 +22,48 @@ import (
 func BenchmarkSteady(b *testing.B) {
 	for _, nodes := range []int{1000, 10000} {
 		for _, pending := range []int{10000, 100000} {
-			b.Run(fmt.Sprintf("nodes=%d/pending=%d", nodes, pending), func(b *testing.B) { steady(b, nodes, pending) })
+			b.Run(fmt.Sprintf("nodes=%d/pending=%d", nodes, pending), func(b *testing.B) { steady(b, nodes, pending, nil) })
 		}
 	}
 }
 
-// BenchmarkSteadyPlanned is BenchmarkSteady with starts planned for the first jobs
-// of the queue.
-func BenchmarkSteadyPlanned(b *testing.B) {
+// BenchmarkPlanned is BenchmarkSteady with starts planned for the first jobs of the
+// queue.
+func BenchmarkPlanned(b *testing.B) {
 	for _, more := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("nodes=1000/pending=10000/reservations=%d", more), func(b *testing.B) {
-			steady(b, 1000, 10000, sched.PolicySet{Policy: &account.Policy{Backfill: account.Backfill{Reservations: more}}})
+			steady(b, 1000, 10000, &account.Policy{Backfill: account.Backfill{Reservations: more}})
 		})
 	}
 }
 
-func steady(b *testing.B, nodes, pending int, events ...sched.Event) {
-	s := &steadily{r: rand.New(rand.NewPCG(1, 2)), core: sched.New(sched.Config{}), work: map[job.ID]time.Duration{}}
-	for i := range nodes {
-		events = append(events, sched.NodeSet{Node: gpuNode(i)})
+// BenchmarkEverything is BenchmarkSteady with all rules at work.
+func BenchmarkEverything(b *testing.B) {
+	for _, size := range [][2]int{{1000, 10000}, {10000, 100000}} {
+		b.Run(fmt.Sprintf("nodes=%d/pending=%d", size[0], size[1]), func(b *testing.B) {
+			steady(b, size[0], size[1], everything(size[0]))
+		})
 	}
-	s.core.Step(0, events...)
+}
+
+// steady measures steps. The first wave of jobs, which all start at one instant, is
+// not the steady state and is not measured.
+func steady(b *testing.B, nodes, pending int, policy *account.Policy) {
+	s := newSteadily(nodes, pending, policy)
 	before := heapInUse()
-	events = nil
-	for range pending {
-		events = append(events, s.submit(nodes))
-	}
-	s.take(s.core.Step(s.now, events...))
+	s.fill()
 	bytes := heapInUse() - before
-	for range 2000 { // the first wave of jobs is not the steady state
-		s.step(nodes, pending)
+	for range 2000 {
+		s.step()
 	}
-	var took []time.Duration
+	took := make([]time.Duration, 0, 1<<16)
 	started := s.started
 	b.ReportAllocs()
-	b.ResetTimer()
-	for range b.N {
-		took = append(took, s.step(nodes, pending))
+	for b.Loop() {
+		took = append(took, s.step())
 	}
-	b.StopTimer()
 	slices.Sort(took)
-	at := func(q float64) float64 { return float64(took[int(q*float64(len(took)-1))].Microseconds()) }
+	at := func(q float64) float64 { return float64(took[int(q*float64(len(took)-1))].Nanoseconds()) / 1000 }
 	total := time.Duration(0)
 	for _, t := range took {
 		total += t
@@ -93,79 +93,195 @@ func gpuNode(i int) fleet.Node {
 	return n
 }
 
-// steadily drives a core through invented time.
+// steadily drives a core through invented time. It makes no garbage in a step but
+// what is told of a new job, so that what is measured is the core's.
 type steadily struct {
-	r       *rand.Rand
-	core    *sched.Core
-	now     sched.Instant
-	last    job.ID
-	work    map[job.ID]time.Duration
-	ends    planned
-	waiting int
-	started int
+	r              *rand.Rand
+	core           *sched.Core
+	nodes, pending int
+	owned          bool // jobs belong to those whom everything knows
+	now            sched.Instant
+	last           job.ID
+	work           map[job.ID]running
+	specs          map[kindOfSpec]*job.Spec
+	ends           ends
+	events         []sched.Event
+	waiting        int
+	started        int
+	watch          func([]sched.Event, []sched.Decision)
 }
 
-func (s *steadily) submit(nodes int) sched.Submitted {
-	shapes := [][2]int{{1, 1}, {1, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 8}, {2, 8}, {4, 8}, {8, 8}, {16, 8}, {64, 8}, {256, 8}}
-	weights := []int{20, 20, 15, 15, 10, 8, 5, 3, 2, 1, 1, 1}
-	limits := []time.Duration{time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour}
-	x, k := s.r.IntN(101), 0
-	for x >= weights[k] {
-		x -= weights[k]
-		k++
-	}
-	shape, limit := shapes[k], limits[s.r.IntN(len(limits))]
-	if shape[0] > nodes/4 {
-		shape[0] = 4
-	}
-	spec := gang(shape[0], 1, shape[1], limit)
-	s.last++
-	s.waiting++
-	s.work[s.last] = time.Duration(float64(limit) * (0.3 + 0.7*s.r.Float64()))
-	return sched.Submitted{Job: s.last, Spec: spec, At: s.now}
+// running is how long a job runs, and what it is.
+type running struct {
+	takes   time.Duration
+	spec    *job.Spec
+	attempt int
 }
 
-func (s *steadily) take(decisions []sched.Decision) {
-	for _, d := range decisions {
-		if d, ok := d.(sched.Start); ok {
-			heap.Push(&s.ends, end{s.now + sched.Instant(s.work[d.Job]), d.Job})
-			delete(s.work, d.Job)
-			s.waiting--
-			s.started++
-		}
-	}
+// kindOfSpec is all in which two jobs can differ.
+type kindOfSpec struct {
+	shape, user int
+	limit       time.Duration
+	qos         string
+	licensed    bool
 }
 
-func (s *steadily) step(nodes, pending int) time.Duration {
+func newSteadily(nodes, pending int, policy *account.Policy) *steadily {
+	s := &steadily{
+		r: rand.New(rand.NewPCG(1, 2)), core: sched.New(sched.Config{}), nodes: nodes, pending: pending,
+		owned: policy != nil && len(policy.Accounts) > 0, now: sched.Instant(time.Hour), work: map[job.ID]running{}, specs: map[kindOfSpec]*job.Spec{},
+	}
 	var events []sched.Event
-	s.now = s.ends[0].at
-	for len(s.ends) > 0 && s.ends[0].at == s.now {
-		events = append(events, sched.Released{Job: heap.Pop(&s.ends).(end).job})
+	for i := range nodes {
+		events = append(events, sched.NodeSet{Node: gpuNode(i)})
 	}
-	for s.waiting < pending {
-		events = append(events, s.submit(nodes))
+	if policy != nil {
+		events = append(events, sched.PolicySet{Policy: policy})
 	}
+	s.tell(events)
+	return s
+}
+
+// fill submits the first jobs.
+func (s *steadily) fill() {
+	var events []sched.Event
+	for range s.pending {
+		events = append(events, s.submit())
+	}
+	s.tell(events)
+}
+
+func (s *steadily) tell(events []sched.Event) time.Duration {
 	start := time.Now()
 	out := s.core.Step(s.now, events...)
 	took := time.Since(start)
 	s.take(out)
+	if s.watch != nil {
+		s.watch(events, out)
+	}
 	return took
 }
 
-type end struct {
-	at  sched.Instant
-	job job.ID
+// submit draws a job.
+func (s *steadily) submit() sched.Submitted {
+	weights := []int{20, 20, 15, 15, 10, 8, 5, 3, 2, 1, 1, 1}
+	limits := []time.Duration{time.Hour, 4 * time.Hour, 12 * time.Hour, 24 * time.Hour}
+	x, k := s.r.IntN(101), kindOfSpec{}
+	for x >= weights[k.shape] {
+		x -= weights[k.shape]
+		k.shape++
+	}
+	k.limit = limits[s.r.IntN(len(limits))]
+	if s.owned {
+		s.own(&k)
+	}
+	s.last++
+	spec := s.spec(k)
+	s.work[s.last] = running{time.Duration(float64(k.limit) * (0.3 + 0.7*s.r.Float64())), spec, 0}
+	return s.queue(s.last)
 }
 
-type planned []end
+// queue submits a job, for the first time or again.
+func (s *steadily) queue(id job.ID) sched.Submitted {
+	s.waiting++
+	return sched.Submitted{Job: id, Spec: s.work[id].spec, At: s.now}
+}
 
-func (p planned) Len() int           { return len(p) }
-func (p planned) Less(i, j int) bool { return p[i].at < p[j].at }
-func (p planned) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
-func (p *planned) Push(x any)        { *p = append(*p, x.(end)) }
-func (p *planned) Pop() any {
-	old := *p
-	x := old[len(old)-1]
-	*p = old[:len(old)-1]
-	return x
+// spec is the same one for all jobs that are alike, as that of an array is.
+func (s *steadily) spec(k kindOfSpec) *job.Spec {
+	if spec := s.specs[k]; spec != nil {
+		return spec
+	}
+	shape := [][2]int{{1, 1}, {1, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 8}, {2, 8}, {4, 8}, {8, 8}, {16, 8}, {64, 8}, {256, 8}}[k.shape]
+	if shape[0] > s.nodes/4 {
+		shape[0] = 4
+	}
+	spec := gang(shape[0], 1, shape[1], k.limit)
+	if s.owned {
+		k.name(spec)
+	}
+	s.specs[k] = spec
+	return spec
+}
+
+func (s *steadily) take(decisions []sched.Decision) {
+	for _, d := range decisions {
+		switch d := d.(type) {
+		case sched.Start:
+			s.ends.push(end{s.now + sched.Instant(s.work[d.Job].takes), d.Job, s.work[d.Job].attempt, false})
+			s.waiting--
+			s.started++
+		case sched.Preempt: // it goes after its grace time, and comes back
+			s.ends.push(end{s.now + sched.Instant(d.Grace), d.Job, s.work[d.Job].attempt, true})
+		}
+	}
+}
+
+// step goes on to the next instant at which a job ends, and makes the queue full.
+func (s *steadily) step() time.Duration {
+	s.events = s.events[:0]
+	for len(s.events) == 0 {
+		s.now = s.ends[0].at
+		for len(s.ends) > 0 && s.ends[0].at == s.now {
+			e := s.ends.pop()
+			w, known := s.work[e.job]
+			switch {
+			case !known || w.attempt != e.attempt: // it has ended before its grace time, or was stopped before its end
+			case e.again:
+				s.events = append(s.events, sched.Released{Job: e.job}, s.queue(e.job))
+				s.work[e.job] = running{w.takes, w.spec, w.attempt + 1}
+			default:
+				s.events = append(s.events, sched.Released{Job: e.job})
+				delete(s.work, e.job)
+			}
+		}
+	}
+	for s.waiting < s.pending {
+		s.events = append(s.events, s.submit())
+	}
+	return s.tell(s.events)
+}
+
+// end is when a job ends.
+type end struct {
+	at      sched.Instant
+	job     job.ID
+	attempt int
+	again   bool // it is preempted, and waits again
+}
+
+// ends is a heap of ends, the next one first.
+type ends []end
+
+func (h ends) before(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].job < h[j].job
+}
+
+func (h *ends) push(e end) {
+	*h = append(*h, e)
+	a := *h
+	for i := len(a) - 1; i > 0 && a.before(i, (i-1)/2); i = (i - 1) / 2 {
+		a[i], a[(i-1)/2] = a[(i-1)/2], a[i]
+	}
+}
+
+func (h *ends) pop() end {
+	a := *h
+	first, last := a[0], len(a)-1
+	a[0] = a[last]
+	a = a[:last]
+	*h = a
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(a); child++ {
+			if a.before(child, least) {
+				least = child
+			}
+		}
+		if least == i {
+			return first
+		}
+		a[i], a[least] = a[least], a[i]
+		i = least
+	}
 }

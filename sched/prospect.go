@@ -1,0 +1,358 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/sched/index"
+	"github.com/coxswain-sched/coxswain/sched/place"
+	"github.com/coxswain-sched/coxswain/sched/plan"
+)
+
+// What is remembered where starts are planned by name, so that a step costs the nodes
+// that have changed and not those that are planned:
+//
+//   - of each node on which something is planned, an outline: how it is beside what
+//     is planned, now and each time something becomes free on it;
+//   - of each slot, a prospect: how many nodes could take their part of its job beside
+//     all other slots, at each instant.
+//
+// Neither depends on the present: what is planned for an instant that has passed goes
+// on into the future with the time, and its nodes count as changed in each pass.
+
+// outline is how a node is beside what is planned on it. It holds phases
+// in which nothing becomes free, in order. The first is the present, which lasts
+// until what is to end has ended.
+type outline struct {
+	known  bool
+	phases []phase
+	steps  []ahead
+}
+
+type phase struct {
+	from        Instant
+	cell        int32 // beside what has begun by then
+	first, last int32 // of steps: what is left of that each time something planned begins later
+}
+
+// cellFor is what is left on the node during all of a time.
+func (o *outline) cellFor(now, from, until Instant) int32 {
+	i := 0
+	if from > now {
+		for i+1 < len(o.phases) && o.phases[i+1].from <= from {
+			i++
+		}
+	}
+	s := &o.phases[i]
+	cell := s.cell
+	for _, x := range o.steps[s.first:s.last] {
+		if x.from >= until && until != never {
+			break
+		}
+		cell = x.cell
+	}
+	return cell
+}
+
+// stands reports whether a slot stands on a node, and whether another one does.
+func (n *node) stands(s *slot) (it, others bool) {
+	for i := range n.planned {
+		if n.planned[i].slot == s {
+			it = true
+		} else {
+			others = true
+		}
+	}
+	return it, others
+}
+
+// outlineOf is how a node is beside what is planned on it for others than p.but.
+func (p *pass) outlineOf(pos int) *outline {
+	n := &p.nodes[pos]
+	if it, _ := n.stands(p.but); it {
+		p.draw(pos, &p.Core.sketch)
+		return &p.Core.sketch
+	}
+	if n.outline == nil {
+		n.outline = &outline{}
+	}
+	if !n.outline.known {
+		p.draw(pos, n.outline)
+	}
+	return n.outline
+}
+
+// draw works an outline out.
+func (p *pass) draw(pos int, o *outline) {
+	o.known = true
+	o.phases, o.steps = o.phases[:0], o.steps[:0]
+	n, desc := &p.nodes[pos], p.table.Node(pos)
+	from, begins := append(p.from[:0], p.now), p.begins[:0]
+	for _, a := range n.coming {
+		from = append(from, max(a.from, p.now+1))
+	}
+	for _, h := range n.planned {
+		if h.slot != p.but {
+			begin, until := h.slot.span(p.now)
+			begins = append(begins, begin)
+			if until != never {
+				from = append(from, until)
+			}
+		}
+	}
+	slices.Sort(from)
+	from = slices.Compact(from)
+	slices.Sort(begins)
+	begins = slices.Compact(begins)
+	p.from, p.begins = from, begins
+	free, ended := *p.state.Row(pos), 0
+	for _, at := range from {
+		for at > p.now && ended < len(n.held) && n.held[ended].run.until <= at {
+			free.Change(desc, &n.held[ended].run.claims[n.held[ended].claim], -1)
+			ended++
+		}
+		row := free
+		p.takePlanned(pos, at, &row)
+		s := phase{from: at, cell: p.cells.Intern(pos, &row), first: int32(len(o.steps))}
+		for _, begin := range begins {
+			if begin > at {
+				other := p.plannedRow(pos, begin)
+				row.Within(&other)
+				o.steps = append(o.steps, ahead{begin, p.cells.Intern(pos, &row)})
+			}
+		}
+		s.last = int32(len(o.steps))
+		o.phases = append(o.phases, s)
+	}
+}
+
+// takePlanned takes off a row what is planned on its node at an instant.
+func (p *pass) takePlanned(pos int, at Instant, row *index.Row) {
+	for _, h := range p.nodes[pos].planned {
+		if h.slot == p.but {
+			continue
+		}
+		if from, until := h.slot.span(p.now); from <= at && (at < until || until == never) {
+			row.Change(p.table.Node(pos), &h.slot.claims[h.claim], 1)
+		}
+	}
+}
+
+// spansOf appends when a node could begin to take its part of a gang with a limit
+// beside what is planned there.
+func (o *outline) spansOf(q *place.Quick, limit Instant, out []plan.Span[Instant]) []plan.Span[Instant] {
+	first := len(out)
+	for i := range o.phases {
+		s := &o.phases[i]
+		end := o.fails(s, q, limit)
+		if i+1 < len(o.phases) {
+			end = min(end, o.phases[i+1].from)
+		}
+		switch last := len(out) - 1; {
+		case end <= s.from:
+		case last >= first && out[last].End == s.from:
+			out[last].End = end
+		default:
+			out = append(out, plan.Span[Instant]{From: s.from, End: end})
+		}
+	}
+	return out
+}
+
+// fails is the first instant in a phase, or after it, at which a gang could not
+// begin on the node, if nothing became free after it.
+func (o *outline) fails(s *phase, q *place.Quick, limit Instant) Instant {
+	if !q.Serves(s.cell) {
+		return s.from
+	}
+	for _, x := range o.steps[s.first:s.last] {
+		switch {
+		case x.from == never && limit != 0, q.Serves(x.cell):
+		case limit == 0:
+			return s.from
+		default:
+			return max(s.from, x.from-limit+1)
+		}
+	}
+	return never
+}
+
+// prospect is when how many nodes could take their part of the job of a slot, beside
+// all other slots.
+type prospect struct {
+	look    *outlook
+	limit   Instant
+	profile plan.Profile[Instant]
+	when    []Instant                      // by position; inSpans: see there
+	spans   map[int32][]plan.Span[Instant] // of nodes on which something is planned
+	shifted []int32                        // of the slot's own nodes, since its claims were looked at
+	held    bool                           // they have been looked at
+
+	logged, replanned uint64 // Core.logged and Core.replanned then
+	seen, followed    int    // entries of Core.log and Core.restood that are reckoned with
+}
+
+const inSpans Instant = -1
+
+// prospectOf returns what a slot's job has in prospect, up to date. The slot is p.but.
+func (p *pass) prospectOf(s *slot, look *outlook) *prospect {
+	v := s.prospect
+	if v == nil {
+		if n := len(p.idle); n > 0 {
+			v, p.Core.idle = p.idle[n-1], p.idle[:n-1]
+		} else {
+			v = &prospect{spans: map[int32][]plan.Span[Instant]{}}
+		}
+		v.look = nil
+		s.prospect = v
+	}
+	c := p.Core
+	limit := Instant(s.e.line.limit)
+	news := len(c.log) - v.seen + len(c.restood) - v.followed
+	switch {
+	case v.look != look || v.limit != limit || v.logged != c.logged || v.replanned != c.replanned || news > len(c.nodes)/2:
+		v.look, v.limit = look, limit
+		p.survey(v)
+	default:
+		for _, pos := range c.log[v.seen:] {
+			p.renew(v, pos)
+		}
+		for _, pos := range c.restood[v.followed:] {
+			p.renew(v, pos)
+		}
+	}
+	v.logged, v.replanned, v.seen, v.followed = c.logged, c.replanned, len(c.log), len(c.restood)
+	return v
+}
+
+// regard notes that all claims of the slot hold, or that it is not known.
+func (v *prospect) regard(holds bool) {
+	if v != nil {
+		v.held, v.shifted = holds, v.shifted[:0]
+	}
+}
+
+// survey begins anew.
+func (p *pass) survey(v *prospect) {
+	v.held, v.shifted = false, v.shifted[:0]
+	n := len(p.nodes)
+	v.when = slices.Grow(v.when[:0], n)[:n]
+	p.plain = append(p.plain[:0], v.look.when...)
+	copy(v.when, v.look.when)
+	p.eachPlanned(func(pos int) {
+		p.plain[pos] = never
+	})
+	v.profile.Fill(p.plain)
+	p.eachPlanned(func(pos int) {
+		if v.when[pos] == inSpans {
+			return
+		}
+		v.when[pos] = never
+		p.renew(v, int32(pos))
+	})
+}
+
+// renew reckons with a change of one node.
+func (p *pass) renew(v *prospect, pos int32) {
+	it, others := p.nodes[pos].stands(p.but)
+	if it {
+		v.shifted = append(v.shifted, pos)
+	}
+	was, is := v.when[pos], v.look.when[pos]
+	if p.cells.Of(int(pos)) < 0 {
+		is = never
+	} else if others {
+		is = inSpans
+	}
+	var old []plan.Span[Instant]
+	if was == inSpans || is == inSpans {
+		old = v.spans[pos]
+	}
+	if is == inSpans {
+		p.some = p.outlineOf(int(pos)).spansOf(v.look.quick, v.limit, p.some[:0])
+		if was == inSpans && slices.Equal(old, p.some) {
+			return
+		}
+	} else if is == was {
+		return
+	}
+	switch was {
+	case inSpans:
+		for _, s := range old {
+			v.profile.AddSpan(s, -1)
+		}
+	default:
+		v.profile.Add(was, -1)
+	}
+	v.when[pos] = is
+	if is != inSpans {
+		v.profile.Add(is, 1)
+		return
+	}
+	for _, s := range p.some {
+		v.profile.AddSpan(s, 1)
+	}
+	v.spans[pos] = append(old[:0], p.some...)
+}
+
+// keeps reports whether what was planned for a job can stay as it is, beside all that
+// is planned for others. The slot is p.but.
+func (p *pass) keeps(s *slot) bool {
+	look := p.lookout(s.e)
+	if look == nil || !s.rooted || s.at <= p.now {
+		return p.holds(s)
+	}
+	v := p.prospectOf(s, look)
+	if !v.held {
+		v.held, v.shifted = p.holds(s), v.shifted[:0]
+		return v.held
+	}
+	for _, pos := range v.shifted {
+		if !p.holdsOn(s, int(pos)) {
+			v.held = false
+			break
+		}
+	}
+	v.shifted = v.shifted[:0]
+	return v.held
+}
+
+// holdsOn is holds for what stands on one node.
+func (p *pass) holdsOn(s *slot, pos int) bool {
+	if p.table.Node(pos).State != fleet.Up {
+		return false
+	}
+	from, until := s.span(p.now)
+	row := p.least(pos, from, until)
+	for i := range s.claims {
+		if s.pos[i] != int32(pos) {
+			continue
+		}
+		if !row.Admits(p.table.Node(pos), &s.claims[i]) {
+			return false
+		}
+		row.Change(p.table.Node(pos), &s.claims[i], 1)
+	}
+	return true
+}
+
+// lookout is the outlook of a job's kind; nil where its start is not a matter of
+// counting nodes, or reservations in advance keep some of them for others.
+func (p *pass) lookout(e *entry) *outlook {
+	if len(p.advances) > 0 {
+		return nil
+	}
+	return p.outlookOf(e.line.kind)
+}
+
+// stir notes that what is planned on a node is another thing, or for another time.
+func (c *Core) stir(pos int32) {
+	if o := c.nodes[pos].outline; o != nil {
+		o.known = false
+	}
+	c.restood = append(c.restood, pos)
+	if len(c.restood) > maxLog {
+		c.restood = c.restood[:0]
+		c.replanned++
+	}
+}
