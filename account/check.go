@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
 
 // Problem is something in a policy that contradicts itself.
@@ -239,6 +241,11 @@ func (c *check) preemption() {
 	}
 	for i := range c.p.Partitions {
 		mode(fmt.Sprintf("partitions[%d].preempt_mode", i), c.p.Partitions[i].PreemptMode)
+	}
+	if p.Signal != "" {
+		if _, err := slurmfmt.ParseSignalName(p.Signal); err != nil {
+			c.add("preemption.signal", "write a name or a number, as TERM, USR1 or 10", "%v", err)
+		}
 	}
 	if p.Defrag != "" {
 		c.add("preemption.defrag", "leave it out", "moving jobs to make room for gangs is not built")

@@ -70,11 +70,13 @@ type Backfill struct {
 
 // Preemption says whether waiting jobs may stop running ones.
 type Preemption struct {
-	By     []string `json:"by,omitempty" yaml:"by,omitempty" enum:"qos,partition,priority,quota" doc:"what gives the right to take running jobs' place; left out: nothing does"`
-	Mode   string   `json:"mode,omitempty" yaml:"mode,omitempty" enum:"requeue,cancel,suspend,checkpoint" doc:"what happens to them; left out: requeue"`       // "requeue" (default), "cancel", "suspend", "checkpoint"
-	Exempt Duration `json:"exempt,omitempty" yaml:"exempt,omitempty" doc:"a job that ran shorter is left alone"`                                               // a job that ran shorter is left alone
-	Grace  Duration `json:"grace,omitempty" yaml:"grace,omitempty" doc:"between the warning and the end"`                                                      // between the warning and the end
-	Defrag string   `json:"defrag,omitempty" yaml:"defrag,omitempty" enum:"ask,automatic" doc:"whether jobs are moved for a gang that waits: left out, never"` // "" off, "ask", "automatic"
+	By       []string `json:"by,omitempty" yaml:"by,omitempty" enum:"qos,partition,priority,quota" doc:"what gives the right to take running jobs' place; left out: nothing does"`
+	Mode     string   `json:"mode,omitempty" yaml:"mode,omitempty" enum:"requeue,cancel,suspend,checkpoint" doc:"what happens to them; left out: requeue"` // "requeue" (default), "cancel", "suspend", "checkpoint"
+	Exempt   Duration `json:"exempt,omitempty" yaml:"exempt,omitempty" doc:"a job that ran shorter is left alone"`                                         // a job that ran shorter is left alone
+	Grace    Duration `json:"grace,omitempty" yaml:"grace,omitempty" doc:"between the warning and the end"`                                                // between the warning and the end
+	MaxGrace Duration `json:"max_grace,omitempty" yaml:"max_grace,omitempty" doc:"mode checkpoint: what a job may have instead, if its --signal asks for it; left out: grace"`
+	Signal   string   `json:"signal,omitempty" yaml:"signal,omitempty" doc:"mode checkpoint: by which a job is told to save that has no --signal; left out: TERM"`
+	Defrag   string   `json:"defrag,omitempty" yaml:"defrag,omitempty" enum:"ask,automatic" doc:"whether jobs are moved for a gang that waits: left out, never"` // "" off, "ask", "automatic"
 }
 
 // Account is a node of the tree. An account with users is what Slurm calls an

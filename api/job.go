@@ -92,6 +92,8 @@ type Job struct {
 	Tasks    []Task         `json:"tasks,omitempty"`
 	Files    []string       `json:"files,omitempty" doc:"output files that exist"`
 	Message  string         `json:"message,omitempty" doc:"how the attempt went wrong"`
+	Saved    time.Time      `json:"saved,omitzero" doc:"when it last reported a checkpoint"`
+	SavedAs  string         `json:"saved_as,omitempty" doc:"and what: a name in its checkpoint directory or an absolute one"`
 	StartsBy time.Time      `json:"starts_by,omitzero" doc:"promised by the scheduler to a job that waits"`
 	Idle     []Idle         `json:"idle,omitempty" doc:"nodes on which it holds devices and does nothing"`
 }
@@ -175,6 +177,7 @@ type Change struct {
 	Hold      bool     `json:"hold,omitempty" doc:"requeue: and hold it"`
 	Firm      *bool    `json:"firm,omitempty" doc:"hold: only an administrator may release it; left out: yes if an administrator holds somebody else's job"`
 	Reason    string   `json:"reason,omitempty"`
+	Saved     string   `json:"saved,omitempty" doc:"checkpoint-done: what was saved, a name in the job's checkpoint directory or an absolute one; left out: the directory"`
 	Update    *Update  `json:"update,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -89,6 +90,9 @@ func (s *state) applyEnded(r *store.Record, staged any) error {
 		e.flags |= job.Held
 	}
 	report := v.Report
+	if v.State == job.Pending || v.State == job.Preempted {
+		s.lose(e, cmp.Or(nanos(report.Ended), nanos(r.At)))
+	}
 	e.last.exit, e.last.report = report.Exit, &report
 	e.last.cancel, e.last.requeue, e.last.expired, e.last.preempted = nil, nil, nil, nil
 	e.last.ended = nanos(report.Ended)

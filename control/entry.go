@@ -57,6 +57,7 @@ type last struct {
 	preempted *preempted     // to make room, not carried out yet
 	asked     int64          // when it was asked to
 	saved     int64          // when it last reported a checkpoint
+	stopped   bool           // its grace to save is over, and it is asked to end
 	expired   *expired       // its time is over, it has not ended yet
 	started   int64
 	ended     int64
@@ -78,6 +79,8 @@ type more struct {
 	refused         int   // … so often
 	refusal         string
 	message         string // why it was ended
+	kept            int64  // when an attempt last reported a checkpoint …
+	keptAs          string // … and what; engine.Saved
 }
 
 // extra returns the rare part to write to.

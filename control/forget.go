@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -78,10 +79,31 @@ func (l *loop) purge(now time.Time) {
 				return
 			}
 			if !res.More {
-				return
+				break
 			}
 		}
+		if k, ok := l.cfg.Engine.(engine.Keeper); ok && !req.JobsEndedBefore.IsZero() {
+			l.discard(k, req.JobsEndedBefore)
+		}
 	})
+}
+
+// discard removes what jobs have saved that nobody knows any more.
+func (l *loop) discard(k engine.Keeper, before time.Time) {
+	ids, err := k.Kept(l.ctx)
+	for _, id := range ids {
+		if err != nil {
+			break
+		}
+		if _, lookup := l.Job(l.ctx, id); fault.KindOf(lookup) == fault.NotFound {
+			if err = k.Discard(l.ctx, id, before); fault.KindOf(err) == fault.Conflict {
+				err = nil // it is not forgotten yet
+			}
+		}
+	}
+	if err != nil && l.ctx.Err() == nil {
+		l.cfg.Log.Warn("checkpoints of jobs that are no longer kept cannot be removed", "error", err)
+	}
 }
 
 // blobs are the hashes that jobs in memory name.

@@ -60,6 +60,9 @@ func (l *loop) gate(e *entry, now time.Time) {
 	if e.more != nil && l.timeOver(e, now) {
 		return
 	}
+	if e.state.Holds() {
+		l.overdue(e, now)
+	}
 	if e.state != job.Pending {
 		return
 	}

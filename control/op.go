@@ -37,8 +37,8 @@ type (
 	// Suspend stops the processes of running jobs, or continues them.
 	Suspend struct{ On bool }
 	// Saved says that running jobs have saved what they did until now: it is not lost
-	// if they are ended, and they go on from there.
-	Saved struct{}
+	// if they are ended, and they go on from there. As is engine.Saved's.
+	Saved struct{ As string }
 	// Top puts pending jobs before all others of their owner.
 	Top struct{}
 	// Update changes what was asked for; nil leaves a field. Most fields change only

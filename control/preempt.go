@@ -9,7 +9,10 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reconcile"
+	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -25,10 +28,17 @@ type preempted struct {
 	Signal int           `json:"signal,omitempty"`
 	Grace  time.Duration `json:"grace"`
 	State  *job.State    `json:"state,omitempty"`
+
+	// Warn says that the job only gets the signal, and is ended when it has reported a
+	// checkpoint or the grace is over. To says who gets it.
+	Warn bool         `json:"warn,omitempty"`
+	To   engine.Scope `json:"to,omitempty"`
 }
 
-// saved says that a job has reported a checkpoint.
+// saved says that a job has reported a checkpoint: what, and when, if that was noticed
+// later.
 type saved struct {
+	engine.Saved
 	State *job.State `json:"state,omitempty"`
 }
 
@@ -48,10 +58,86 @@ func (l *loop) preempt(d sched.Preempt, starting []held) {
 	if v.Grace == 0 {
 		v.Grace = l.cfg.Grace
 	}
-	if s := e.form.spec.Signal; s != nil && d.Mode == account.PreemptCheckpoint {
-		v.Signal = s.Signal
+	if d.Mode == account.PreemptCheckpoint {
+		v.Signal, v.To = l.warning(e)
+		v.Warn = e.state == job.Running && !starts && e.flags&job.Configuring == 0 // else there is nothing to save, or nobody who could
 	}
-	l.stage(kindPreempted, e.id, job.Actor{}, v, func() { l.stop(e, v.Grace, v.Signal, v.why()) })
+	l.stage(kindPreempted, e.id, job.Actor{}, v, func() { l.evict(e) })
+}
+
+// warning is the signal by which a job is told to save, and who gets it: as its --signal
+// says, else as the site's rules do.
+func (l *loop) warning(e *entry) (signal int, to engine.Scope) {
+	if s := e.form.spec.Signal; s != nil {
+		if s.BatchOnly {
+			return s.Signal, engine.ToBatch
+		}
+		return s.Signal, engine.ToTasks
+	}
+	if p := l.state.policies.current(); p != nil && p.Rules.Preemption.Signal != "" {
+		if n, err := slurmfmt.ParseSignalName(p.Rules.Preemption.Signal); err == nil {
+			return n, engine.ToAll
+		}
+	}
+	return sigterm, engine.ToAll
+}
+
+const sigterm = 15
+
+// evict asks a job to end that makes room, now or again after a restart. One that is to
+// save first is told so, and is asked to end when it has or when its grace is over.
+func (l *loop) evict(e *entry) {
+	v := e.last.preempted
+	switch {
+	case v == nil || !e.state.Holds():
+	case !v.Warn:
+		l.stop(e, v.Grace, v.Signal, v.why())
+	case e.last.hasSaved(nil) || l.cfg.Clock.Now().UnixNano() >= e.last.graceEnd():
+		l.stop(e, l.cfg.Grace, 0, v.why())
+	default:
+		if a, ok := l.state.led.Of(e.id); ok {
+			l.dispatch.Signal(reconcile.Ref(a), v.Signal, v.To)
+		}
+		l.state.wake(e.id, e.last.graceEnd())
+	}
+}
+
+// relieve ends a job that was told to save, once it has.
+func (l *loop) relieve(e *entry) {
+	if p := e.last.preempted; p != nil && p.Warn {
+		l.evict(e)
+	}
+}
+
+// graceEnd is when a job that was told to save is ended all the same.
+func (a *last) graceEnd() int64 { return a.asked + int64(a.preempted.Grace) }
+
+// hasSaved reports whether a job has reported a checkpoint since it was asked to make
+// room; r is a report that is not applied yet. File systems tell the time of a file to
+// some milliseconds only.
+func (a *last) hasSaved(r *engine.Report) bool {
+	const coarse = int64(20 * time.Millisecond)
+	at := a.saved
+	if r != nil && r.Saved != nil {
+		at = max(at, nanos(r.Saved.At))
+	}
+	return at > a.asked-coarse
+}
+
+// overdue ends a job that was told to save once its grace is over.
+func (l *loop) overdue(e *entry, now time.Time) {
+	if a := e.last; a.preempted != nil && a.preempted.Warn && !a.stopped && now.UnixNano() >= a.graceEnd() {
+		a.stopped = true
+		l.whileLeading(func() { l.evict(e) })
+	}
+}
+
+// noteSaved stages what a report says that the job has saved, if that is new.
+func (l *loop) noteSaved(e *entry, r *engine.Report) {
+	if r.Saved == nil || nanos(r.Saved.At) <= e.last.saved {
+		return
+	}
+	l.stage(kindSaved, e.id, job.Actor{}, saved{Saved: *r.Saved, State: stateOf(e.state)}, func() { l.relieve(e) })
 }
 
 func (v *preempted) why() string { return fmt.Sprintf("taken back for job %d", v.For) }
@@ -91,7 +177,8 @@ func (s *state) applyPreempted(r *store.Record, staged any) error {
 }
 
 func (s *state) applySaved(r *store.Record, staged any) error {
-	if _, err := value[saved](r, staged); err != nil {
+	v, err := value[saved](r, staged)
+	if err != nil {
 		return err
 	}
 	e, err := s.job(r)
@@ -102,9 +189,34 @@ func (s *state) applySaved(r *store.Record, staged any) error {
 		return fmt.Errorf("job %s is %s and has saved something", e.Name(), e.state)
 	}
 	s.change(e, r)
-	e.last.saved = nanos(r.At)
-	s.events = append(s.events, sched.Saved{Job: e.id, At: sched.Instant(nanos(r.At))})
+	at := nanos(r.At)
+	if !v.At.IsZero() {
+		at = min(at, nanos(v.At))
+	}
+	e.last.saved = max(e.last.saved, at)
+	m := e.extra()
+	m.kept, m.keptAs = at, v.As
+	s.events = append(s.events, sched.Saved{Job: e.id, At: sched.Instant(at)})
 	return nil
+}
+
+// lose counts what an attempt that made room had done since its last checkpoint, in
+// device-seconds (CPUs count nothing).
+func (s *state) lose(e *entry, ended int64) {
+	a := e.last
+	if a.preempted == nil || a.started == 0 || ended <= a.started {
+		return
+	}
+	share := resource.Share(0)
+	for i := range a.claims {
+		for _, d := range a.claims[i].Devices {
+			share += d.Share
+		}
+	}
+	devices := float64(share) / float64(resource.WholeDevice)
+	s.counts.preempted++
+	s.counts.preemptedTime += devices * time.Duration(ended-a.started).Seconds()
+	s.counts.lostTime += devices * time.Duration(max(ended-max(a.started, a.saved), 0)).Seconds()
 }
 
 // stopping tells the core that a running job is being ended.
@@ -114,10 +226,10 @@ func (s *state) stopping(e *entry) {
 }
 
 // askSaved notes that a job has reported a checkpoint.
-func (l *loop) askSaved(w *wish, e *entry, req *request) error {
+func (l *loop) askSaved(w *wish, e *entry, req *request, op Saved) error {
 	if !e.state.Holds() {
 		return fault.New(fault.Conflict, "job %s does not run", e.Name())
 	}
-	l.stageFor(req, kindSaved, e.id, w.by, saved{State: stateOf(e.state)}, nil)
+	l.stageFor(req, kindSaved, e.id, w.by, saved{Saved: engine.Saved{As: op.As}, State: stateOf(e.state)}, func() { l.relieve(e) })
 	return nil
 }

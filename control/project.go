@@ -201,6 +201,8 @@ type detail struct {
 	LimitEnd int64           `json:"limit_end,omitempty"`
 	Message  string          `json:"message,omitempty"`
 	Foretold [2]int64        `json:"foretold,omitzero"` // the first estimate of the start, and when it was made
+	Kept     int64           `json:"kept,omitempty"`    // when an attempt last reported a checkpoint
+	KeptAs   string          `json:"kept_as,omitempty"`
 	Last     *attempt        `json:"last,omitempty"`
 }
 
@@ -267,6 +269,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 	if m := e.more; m != nil {
 		d.Again, d.Failed, d.LimitEnd, d.Message = m.again, m.failed, m.limitEnd, m.message
 		d.Foretold = [2]int64{m.foretold, m.foretoldAt}
+		d.Kept, d.KeptAs = m.kept, m.keptAs
 	}
 	if a := e.last; a != nil {
 		d.Last = &attempt{

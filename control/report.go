@@ -54,6 +54,7 @@ func (l *loop) reported(r engine.Report) message {
 		e.last.report = &r
 		l.state.touch(e)
 		l.state.mu.Unlock()
+		l.noteSaved(e, &r)
 		switch {
 		case r.Phase == engine.Ended && r.Gone, planted.NotUndone && r.Cause == engine.LaunchFailed:
 			l.stageEnd(e, r)
@@ -125,7 +126,7 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 	case a.requeue != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Pending, job.ByUser, job.Requeued
 	case a.preempted != nil:
-		if to, flags, ok := a.preempted.outcome(&r, a.saved > a.asked); ok {
+		if to, flags, ok := a.preempted.outcome(&r, a.hasSaved(&r)); ok {
 			return to, job.ByScheduler, flags
 		}
 	}
@@ -195,7 +196,7 @@ func (l *loop) resume() {
 		case v.requeue != nil:
 			l.stop(e, l.cfg.Grace, 0, "requeued")
 		case v.preempted != nil:
-			l.stop(e, v.preempted.Grace, v.preempted.Signal, v.preempted.why())
+			l.evict(e)
 		case e.state == job.Suspended:
 			l.dispatch.Suspend(reconcile.Ref(a), true)
 		case e.flags&job.Configuring != 0:

@@ -175,7 +175,7 @@ func (l *loop) ask(w *wish, e *entry, req *request) error {
 	case Top:
 		return l.askTop(w, e, req)
 	case Saved:
-		return l.askSaved(w, e, req)
+		return l.askSaved(w, e, req, op)
 	case Update:
 		return l.askUpdate(w, e, req, op)
 	}

@@ -237,10 +237,11 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 		}
 	}
 	e.ask(&o)
-	if d.Again != 0 || d.Failed != 0 || d.LimitEnd != 0 || d.Message != "" || d.Foretold != [2]int64{} {
+	if d.Again != 0 || d.Failed != 0 || d.LimitEnd != 0 || d.Message != "" || d.Foretold != [2]int64{} || d.Kept != 0 {
 		m := e.extra()
 		m.again, m.failed, m.limitEnd, m.message = d.Again, d.Failed, d.LimitEnd, d.Message
 		m.foretold, m.foretoldAt = d.Foretold[0], d.Foretold[1]
+		m.kept, m.keptAs = d.Kept, d.KeptAs
 	}
 	if a := d.Last; a != nil {
 		e.last = &last{

@@ -175,10 +175,14 @@ func (l *loop) propose(d sched.Start, now time.Time) (ledger.Allocation, bool) {
 
 // launch hands an allocation to the engine.
 func (l *loop) launch(e *entry, a ledger.Allocation) {
-	snapshot := viewOf(e).Job
+	view := viewOf(e)
 	ref := reconcile.Ref(a)
 	l.dispatch.Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
-		return l.load(ctx, &snapshot, a)
+		launch, err := l.load(ctx, &view.Job, a)
+		if launch != nil {
+			launch.Saved = view.Saved
+		}
+		return launch, err
 	}, func(err error) {
 		_ = l.post(l.ctx, l.refused(a.Job, ref, err)) // a closed loop hears nothing more
 	})

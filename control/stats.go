@@ -20,6 +20,10 @@ type Stats struct {
 	Started   uint64            // allocations made
 	Ended     map[string]uint64 // jobs, by state
 
+	Preempted     uint64  // attempts that ended to make room
+	PreemptedTime float64 // seconds that these ran, times the devices that they held
+	LostTime      float64 // of that, what was not saved
+
 	Wait     Histogram // seconds from eligible to allocated
 	Decision Histogram // seconds that a decision of the core took
 	Append   Histogram // seconds that a write of the journal took
@@ -65,7 +69,8 @@ type counts struct {
 	states                       map[job.State]int
 	ended                        map[job.State]uint64
 	submitted, started, refused  uint64
-	projected                    uint64
+	projected, preempted         uint64
+	preemptedTime, lostTime      float64
 	wait, decision, write, batch Histogram
 }
 
@@ -119,6 +124,7 @@ func (c *Control) Stats() Stats {
 	}
 	k := &s.counts
 	out.Submitted, out.Started, out.Refused = k.submitted, k.started, k.refused
+	out.Preempted, out.PreemptedTime, out.LostTime = k.preempted, k.preemptedTime, k.lostTime
 	out.Wait, out.Decision, out.Append, out.Batch = k.wait.clone(), k.decision.clone(), k.write.clone(), k.batch.clone()
 	out.Seq, out.Projected = s.seq, k.projected
 	s.forms.mu.Lock()

@@ -25,6 +25,8 @@ type View struct {
 	Foretold, ForetoldAt time.Time // the first estimate of its start, and when it was made; zero: there was none
 	Pool                 string    // of the present or last attempt
 	Message              string    // why it was ended, as who ended it said
+
+	Saved engine.Saved // what it last reported as saved; zero: nothing
 }
 
 // viewer is the memory of views that are looked at one after the other.
@@ -63,6 +65,9 @@ func (vr *viewer) see(e *entry, whole bool) *View {
 	}
 	if m := e.more; m != nil {
 		v.Message = m.message
+		if m.kept != 0 {
+			v.Saved = engine.Saved{At: fromNanos(m.kept), As: m.keptAs}
+		}
 		v.Foretold, v.ForetoldAt = fromNanos(m.foretold), fromNanos(m.foretoldAt)
 		if e.state == job.Pending {
 			v.StartsBy = fromNanos(m.startsBy)

@@ -74,6 +74,7 @@ type Launch struct {
 	Script []byte        // contents of a batch script; nil for a Direct program
 	Env    []string      // NAME=VALUE as submitted, before Slurm's variables are added
 	Grace  time.Duration // between the signal to end and the kill, at the time limit
+	Saved  Saved         // what earlier attempts of the job reported last
 }
 
 // Phase is how far an attempt is. Phases only grow, but for Uncertain.
@@ -131,6 +132,9 @@ type Report struct {
 	Gone bool `json:"gone,omitempty"`
 	// Uncertain says that the engine cannot tell what lives.
 	Uncertain bool `json:"uncertain,omitempty"`
+	// Saved is what the attempt reported last by the file in its checkpoint directory; see
+	// Keeper. nil: nothing.
+	Saved *Saved `json:"saved,omitempty"`
 	// Suspended says that every process of it is held; see Suspender.
 	Suspended bool `json:"suspended,omitempty"`
 }
@@ -230,6 +234,19 @@ type Engine interface {
 type Suspender interface {
 	Suspend(ctx context.Context, ref Ref) error
 	Resume(ctx context.Context, ref Ref) error
+}
+
+// Keeper is an optional ability: a directory for each job, which its attempts share and
+// which outlives them. Its name is COX_CHECKPOINT_DIR in the job's environment; what was
+// last reported as saved there, by Launch.Saved or by a file in it, is COX_RESTORE_FROM
+// (docs/checkpoint.md).
+type Keeper interface {
+	// Kept lists the jobs that have a directory with something in it.
+	Kept(ctx context.Context) ([]job.ID, error)
+	// Discard removes the directory of a job that no longer exists, if nothing in it was
+	// written since a time. A job that has an attempt is fault.Conflict, one without a
+	// directory no error.
+	Discard(ctx context.Context, id job.ID, since time.Time) error
 }
 
 // Meter is an optional ability: what the processes of an attempt do.

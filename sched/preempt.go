@@ -131,6 +131,9 @@ func (c *Core) preempt(r *run, by job.ID) Preempt {
 	if r.spec != nil && !r.spec.Requeue && d.Mode != account.PreemptCancel {
 		d.Mode = account.PreemptCancel
 	}
+	if d.Mode == account.PreemptCheckpoint {
+		d.Grace = s.graceOf(r.spec)
+	}
 	return d
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
 )
 
@@ -18,7 +19,8 @@ type standing struct {
 
 	mode   string // how its jobs are taken back; PreemptOff: not at all
 	grace  time.Duration
-	exempt Instant // a job that ran shorter is left alone
+	most   time.Duration // of grace that a job's --signal may ask for
+	exempt Instant       // a job that ran shorter is left alone
 
 	runs int   // that hold resources
 	held int64 // devices of these, in thousandths
@@ -132,7 +134,17 @@ func (x *preemption) compile(key standingKey) *standing {
 	if s.mode == "" {
 		s.mode = account.PreemptRequeue
 	}
+	s.most = max(s.grace, time.Duration(p.Preemption.MaxGrace))
 	return s
+}
+
+// graceOf is how long a job has to save: what its --signal asks for, as far as the site
+// lets it.
+func (s *standing) graceOf(spec *job.Spec) time.Duration {
+	if spec == nil || spec.Signal == nil || spec.Signal.Before <= 0 || s.most == 0 {
+		return s.grace
+	}
+	return min(spec.Signal.Before, s.most)
 }
 
 // set overrides what is given.

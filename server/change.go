@@ -269,7 +269,10 @@ func (s *Server) operation(c *call, ch *api.Change) (control.Op, auth.Verb, erro
 	case api.VerbResume:
 		return control.Suspend{On: false}, auth.Resume, nil
 	case api.VerbSaved:
-		return control.Saved{}, auth.Save, nil
+		if err := engine.CheckSaved(ch.Saved); err != nil {
+			return nil, "", fault.New(fault.Invalid, "saved: %w", err).Advise("a name in the job's checkpoint directory, or an absolute one; leave it out for the directory")
+		}
+		return control.Saved{As: ch.Saved}, auth.Save, nil
 	case api.VerbTop:
 		return control.Top{}, auth.Top, nil
 	case api.VerbUpdate:

@@ -25,6 +25,7 @@ func (c *call) shown(v *control.View) *api.Job {
 		ID: j.ID, Name: j.Name(), Array: j.Array, State: j.State.String(), Flags: flagsOf(j.Flags), Attempt: j.Attempt,
 		Exit: j.Exit, Spec: spec, Submitted: j.Submitted, Eligible: v.Eligible, Started: j.Started, Ended: j.Ended,
 		Priority: v.Priority, Pool: v.Pool, Files: v.Report.Files, Message: message(v), StartsBy: v.StartsBy,
+		Saved: v.Saved.At, SavedAs: v.Saved.As,
 	}
 	if j.State == job.Pending && v.Why.Code != "" {
 		why := v.Why

@@ -34,8 +34,11 @@ type Alloc struct {
 	Licenses    string    `json:"licenses,omitempty"`
 	Cluster     string    `json:"cluster"`
 
-	Dir        string `json:"dir"` // the attempt's own directory
-	Bin        string `json:"bin"` // holds srun, scontrol …; first in the job's PATH; empty: not changed
+	Dir        string `json:"dir"`                  // the attempt's own directory
+	Bin        string `json:"bin"`                  // holds srun, scontrol …; first in the job's PATH; empty: not changed
+	Checkpoint string `json:"checkpoint,omitempty"` // the job's directory for what it saves; empty: it has none
+	Restore    string `json:"restore,omitempty"`    // what was reported as saved last; empty: nothing
+
 	WorkDir    string `json:"work_dir"`
 	SubmitDir  string `json:"submit_dir"`
 	SubmitHost string `json:"submit_host"`

@@ -89,6 +89,8 @@ var jobVariables = []variable{
 	{"SLURM_JOB_START_TIME", inBatch, false, always, "when it started, seconds since 1970", func(s *scope) (string, bool) { return number(s.alloc.Started.Unix()) }},
 	{"SLURM_JOB_END_TIME", inBatch, false, "it has a time limit", "when the limit ends it, seconds since 1970", jobEnd},
 	{"SLURM_RESTART_COUNT", inBatch, false, "it was requeued", "how often", restarts},
+	{"COX_CHECKPOINT_DIR", inBatch, false, "always, by the embedded engine", "directory for what the job saves, the same over its attempts ([checkpoint.md](checkpoint.md))", func(s *scope) (string, bool) { return s.alloc.Checkpoint, true }},
+	{"COX_RESTORE_FROM", inBatch, false, "an earlier attempt has reported a checkpoint", "what it was: that directory, or what is named in it", func(s *scope) (string, bool) { return s.alloc.Restore, true }},
 	{"SLURM_CLUSTER_NAME", inBatch, false, always, "name of the control plane", func(s *scope) (string, bool) { return s.alloc.Cluster, true }},
 	{"SLURM_SUBMIT_DIR", inBatch, false, always, "directory it was submitted from", func(s *scope) (string, bool) { return s.alloc.SubmitDir, true }},
 	{"SLURM_SUBMIT_HOST", inBatch, false, always, "host it was submitted on", func(s *scope) (string, bool) { return s.alloc.SubmitHost, true }},

@@ -216,14 +216,23 @@ func (a *app) resumeCommand() *cobra.Command {
 }
 
 func (a *app) savedCommand() *cobra.Command {
-	return a.changeCommand(&cobra.Command{
+	var as string
+	cmd := &cobra.Command{
 		Use: "checkpoint-done JOB…", Short: "Report that jobs have saved what they did",
 		Long: `Says that running jobs have saved what they did until now, so that it is not lost if
 they are ended: they are the first to make room for others, and one that ends after it
 was asked to make room and has saved waits again. A job calls it for itself, as
-cox checkpoint-done "$SLURM_JOB_ID". docs/preemption.md has the contract.`,
-		Example: `  cox checkpoint-done "$SLURM_JOB_ID"`,
-	}, "noted", nil)
+cox checkpoint-done "$SLURM_JOB_ID"; a file does the same. docs/checkpoint.md has the
+contract.`,
+		Example: `  cox checkpoint-done "$SLURM_JOB_ID"
+  cox checkpoint-done --as step-1200.pt "$SLURM_JOB_ID"`,
+	}
+	a.changeCommand(cmd, "noted", func(ch *api.Change, args []string) ([]string, error) {
+		ch.Saved = as
+		return args, nil
+	})
+	cmd.Flags().StringVar(&as, "as", "", "what was saved: a name in the job's checkpoint directory, or an absolute one (default: the directory)")
+	return cmd
 }
 
 func (a *app) requeueCommand() *cobra.Command {

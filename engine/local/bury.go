@@ -66,6 +66,9 @@ func (p *part) buried(state *attempt.State, lost bool) {
 	}
 	p.state.Cause = cmp.Or(p.state.Cause, known.Cause, engine.NodeLost)
 	p.state.Files = known.Files
+	if known.Saved != nil {
+		p.state.Saved = known.Saved
+	}
 	if p.state.Text == "" {
 		p.state.Text = p.epitaph()
 	}

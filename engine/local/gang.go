@@ -162,6 +162,7 @@ func (g *gang) alloc(started time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.Checkpoint, a.Restore = g.launch.Checkpoint, g.launch.Restore
 	return a.Text()
 }
 
@@ -306,6 +307,7 @@ func (g *gang) finish() {
 			}
 		}
 	}
+	g.e.unkeep(g.launch)
 	close(g.done)
 	g.announce(r)
 }
@@ -354,7 +356,7 @@ func (g *gang) report() engine.Report {
 		r.Uncertain = r.Uncertain || p.state.Unsaved || (p.deaf || p.open) && !p.gone()
 	}
 	sortTasks(r.Tasks)
-	r.Suspended = head.Held && !ending
+	r.Suspended, r.Saved = head.Held && !ending, head.Saved
 	switch {
 	case g.ended && !r.Uncertain:
 		g.phase = engine.Ended

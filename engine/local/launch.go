@@ -31,6 +31,11 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err != nil {
 		return err
 	}
+	if e.fresh(l.Ref) {
+		if err := e.keep(l, file); err != nil {
+			return launchFault(err, l.Ref)
+		}
+	}
 	whole, err := json.Marshal(file)
 	if err != nil {
 		return fault.New(fault.Invalid, "launch of attempt %s: %w", l.Ref, err)
@@ -57,6 +62,13 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	g.publish()
 	e.wg.Go(g.run)
 	return nil
+}
+
+// fresh reports whether an attempt is one of which nothing was heard yet.
+func (e *Engine) fresh(ref engine.Ref) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.gangs[ref] == nil && !e.log.Fenced(ref)
 }
 
 // launchFault is the error of a launch that could not be put on disk: nothing of

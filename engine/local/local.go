@@ -170,10 +170,13 @@ func makeRoot(root string) error {
 	if err := os.MkdirAll(ranks, 0o700); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(attempt.CheckpointsOf(root), 0o700); err != nil {
+		return err
+	}
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	for _, d := range []string{root, attempt.SeatsOf(root), ranks} {
+	for _, d := range []string{root, attempt.SeatsOf(root), ranks, attempt.CheckpointsOf(root)} {
 		if err := os.Chmod(d, 0o711); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ var may = map[string][]string{
 	"slurmfmt":   {"hostlist", "fault"},
 	"job":        {"resource", "reason"},
 	"fleet":      {"resource"},
-	"account":    {"account", "resource"},
+	"account":    {"account", "resource", "slurmfmt"},
 	"eligible":   {"job", "reason"},
 	"ledger":     {"job", "fleet", "resource", "fault"},
 	"event":      {},
@@ -43,7 +43,7 @@ var may = map[string][]string{
 	"advise":     {"engine", "job", "fleet", "fault", "resource", "spec", "hostlist", "slurmfmt"},
 	"dispatch":   {"engine", "fault", "job"},
 	"reconcile":  {"engine", "ledger", "job", "fault"},
-	"control":    {"account", "advise", "dispatch", "eligible", "engine", "event", "fault", "fleet", "hostlist", "job", "ledger", "reason", "reconcile", "resource", "sched", "snapshot", "store"},
+	"control":    {"account", "advise", "dispatch", "eligible", "engine", "event", "fault", "fleet", "hostlist", "job", "ledger", "reason", "reconcile", "resource", "sched", "slurmfmt", "snapshot", "store"},
 	"snapshot":   {"account", "fault", "fleet", "job", "reason", "sched"}, // it reads what people hand it, so its errors have remedies
 	"api":        {"account", "api", "job", "fleet", "reason", "resource", "fault", "hostlist", "slurmfmt"},
 	"auth":       {"auth", "fault", "job"},

@@ -76,6 +76,10 @@ type Launch struct {
 	// Processes bounds processes and threads of the attempt on each node, where control
 	// groups can; 0: it does not.
 	Processes int64 `json:"processes,omitempty"`
+
+	Checkpoint string `json:"checkpoint,omitempty"` // the job's checkpoint directory
+	Restore    string `json:"restore,omitempty"`    // what it may go on from; empty: nothing
+	Done       Stamp  `json:"done,omitzero"`        // of the file there by which an earlier attempt reported
 }
 
 // Hooks are programs that run on each node before the first and after the last
@@ -104,6 +108,9 @@ func (l *Launch) NodeIndex(name string) int {
 	}
 	return -1
 }
+
+// CheckpointsOf is the directory with the checkpoint directories of jobs, by number.
+func CheckpointsOf(root string) string { return filepath.Join(root, "checkpoints") }
 
 // MarkVariable is the name of the variable that Mark sets.
 const MarkVariable = "COX_NODE"

@@ -26,6 +26,7 @@ const (
 	KindExit   Kind = "exit"   // the batch script ended: Exit, Cause
 	KindNote   Kind = "note"   // Text alone changed
 	KindHeld   Kind = "held"   // every process was suspended, or goes on: Held
+	KindSaved  Kind = "saved"  // the job reported a checkpoint by its file: Saved
 	KindGone   Kind = "gone"   // nothing of it lives on the node, proved
 	KindState  Kind = "state"  // State replaces everything before
 )
@@ -44,6 +45,7 @@ type Record struct {
 	Held  bool               `json:"held,omitempty"`
 	Stuck string             `json:"stuck,omitempty"` // of KindNote: processes that SIGKILL does not end
 	State *State             `json:"state,omitempty"`
+	Saved *engine.Saved      `json:"saved,omitempty"`
 	// Unsaved says that the supervisor could not write its journal up to here;
 	// it keeps the facts in memory and tries again.
 	Unsaved bool `json:"unsaved,omitempty"`
@@ -57,6 +59,8 @@ func (r *Record) Whole() bool {
 		return r.Task != nil
 	case KindState:
 		return r.State != nil
+	case KindSaved:
+		return r.Saved != nil
 	}
 	return true
 }
@@ -76,6 +80,7 @@ type State struct {
 	Held    bool                `json:"held,omitempty"`  // suspended
 	Stuck   string              `json:"stuck,omitempty"` // processes that SIGKILL does not end
 	Unsaved bool                `json:"unsaved,omitempty"`
+	Saved   *engine.Saved       `json:"saved,omitempty"` // never written
 }
 
 // Apply folds one record, which is Whole, into the state.
@@ -93,6 +98,8 @@ func (s *State) Apply(r Record) {
 		*s = State{}
 	case KindHeld:
 		s.Held = r.Held
+	case KindSaved:
+		s.Saved = r.Saved
 	case KindReady:
 		s.Phase = max(s.Phase, engine.Ready)
 	case KindRefuse:

@@ -173,6 +173,7 @@ func (s *supervisor) checkGone() {
 	if !s.epilog() {
 		return // asked again when it has ended
 	}
+	s.look()
 	s.due = deadlines{}
 	s.fact(attempt.Record{Kind: attempt.KindGone})
 }

@@ -42,6 +42,7 @@ type supervisor struct {
 	killed  time.Time // when SIGKILL was sent first
 	hooks   hooks
 	heldAt  time.Time // when it was suspended
+	done    done      // of the checkpoint directory
 }
 
 // deadlines are moments at which the loop acts; zero is never.
@@ -53,10 +54,11 @@ type deadlines struct {
 	kill   time.Time // the end of the grace, or the next try to kill
 	save   time.Time // the next try to write the journal
 	hook   time.Time // a prolog or epilog has taken too long
+	look   time.Time // at the checkpoint directory
 }
 
 func (d *deadlines) all() []*time.Time {
-	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook}
+	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook, &d.look}
 }
 
 // next returns the earliest, zero if there is none.
@@ -209,6 +211,10 @@ func (s *supervisor) expired(now time.Time) {
 	if pass(&s.due.hook, now) {
 		s.hookLate()
 	}
+	if pass(&s.due.look, now) {
+		s.look()
+		s.due.look = now.Add(lookEach)
+	}
 	if pass(&s.due.save, now) {
 		err := s.journal.Flush(true)
 		s.saved(err)
@@ -253,6 +259,9 @@ func (s *supervisor) run(c attempt.Command) {
 }
 
 func (s *supervisor) startBatch() {
+	if s.launch.Checkpoint != "" {
+		s.due.look = time.Now().Add(lookEach)
+	}
 	pid, exited, err := s.program.start(s)
 	if err != nil {
 		code := job.ExitCode{Status: 127}
