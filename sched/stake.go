@@ -43,10 +43,19 @@ func (c *Core) stakeOf(t *terms, shape *class.Shape) *stake {
 			s.needs = append(s.needs, quota.Need{Resource: int32(i), Amount: a})
 		}
 	}
-	s.rough = slices.ContainsFunc(shape.Groups, func(g class.Group) bool {
-		return g.Whole || g.AllMemory || g.Want != g.Least || g.MaxNodes > g.MinNodes || g.MaxNodes == 0 && g.Want > 1 && g.Each == 0
-	})
+	nodes := c.quotas.Resource("node") != quota.None
+	s.rough = slices.ContainsFunc(shape.Groups, func(g class.Group) bool { return vague(&g, nodes) })
 	return s
+}
+
+// vague reports whether what a group takes depends on where it is placed; nodes:
+// their number counts too.
+func vague(g *class.Group, nodes bool) bool {
+	if g.Whole || g.AllMemory || g.Want != g.Least {
+		return true
+	}
+	spans := g.MaxNodes > g.MinNodes || g.MaxNodes == 0 && (g.Want > 1 || len(g.TotalDevices) > 0) && g.Each == 0
+	return spans && (nodes || g.Each > 0 || len(g.BaseDevices) > 0 || !g.Base.IsZero())
 }
 
 // least is what a group takes at least of a countable thing, in the units of

@@ -22,8 +22,14 @@ import (
 //	want JOB ACCOUNT FLAVOR:RESOURCE=AMOUNT[!]… [prio=0] [at=0]
 //	                       it waits in these flavours, and those with ! are missing:
 //	                       whom does it stop?
-//	need JOB ACCOUNT RESOURCE=AMOUNT… [prio=0] [at=0]
-//	                       in which flavours would it be?
+//	need JOB ACCOUNT RESOURCE=AMOUNT… [prio=0] [at=0] [only=FLAVOR,…] [try=[FLAVOR:RESOURCE:]none|preempt|reclaim/LEVEL]…
+//	                       in which flavours would it be? only: those that its nodes
+//	                       allow; try: what stopping others would give, instead of
+//	                       finding out
+//	like fits|waits|never in=FLAVOR,… level=0
+//	like ACCOUNT available FLAVOR:RESOURCE=AMOUNT…
+//	like ACCOUNT share N [RESOURCE]
+//	                       what Kueue answers, to the need before it; is it the same?
 //	offer JOB ACCOUNT RESOURCE=AMOUNT… [prio=0] [at=0]
 //	admit                  all that was offered, one after the other, by quota alone:
 //	                       of each queue its first job at a time
@@ -63,6 +69,7 @@ type quotaRunner struct {
 	held   []quota.Holder
 	offers []offer
 	said   strings.Builder
+	last   quota.Assignment // of the need before
 }
 
 // offer is a job that waits.
@@ -71,6 +78,15 @@ type offer struct {
 	wish  quota.Wish
 	needs []quota.Need
 	order int
+
+	only []string
+	try  map[string]answer // by "flavour:resource"; "": of all others; nil: find out
+}
+
+// answer is what stopping others would give.
+type answer struct {
+	mode  quota.Mode
+	level int32
 }
 
 func (r *quotaRunner) command(verb string, args []string) error {
@@ -92,6 +108,8 @@ func (r *quotaRunner) command(verb string, args []string) error {
 		return r.account(args)
 	case "show":
 		return r.show(args)
+	case "like":
+		return r.likeNeed(args)
 	}
 	if err := r.count(); err != nil {
 		return err
@@ -144,6 +162,13 @@ func (r *quotaRunner) count() error {
 // word reads one word of a job.
 func (r *quotaRunner) word(word string, o *offer, h *quota.Holder) error {
 	key, value, _ := strings.Cut(word, "=")
+	switch key {
+	case "only":
+		o.only = strings.Split(value, ",")
+		return nil
+	case "try":
+		return o.answers(value)
+	}
 	lacks := strings.HasSuffix(value, "!")
 	x, err := strconv.ParseFloat(strings.TrimSuffix(value, "!"), 64)
 	if err != nil && key != "leaving" {
@@ -160,17 +185,14 @@ func (r *quotaRunner) word(word string, o *offer, h *quota.Holder) error {
 		h.Leaving = true
 	default:
 		amount := resource.Amount(x*1000 + 0.5)
-		flavor, res, flavored := strings.Cut(key, ":")
-		if !flavored {
+		if !strings.Contains(key, ":") {
 			if n := r.state.Resource(key); n != quota.None {
 				o.needs = append(o.needs, quota.Need{Resource: n, Amount: amount})
 				slices.SortFunc(o.needs, func(a, b quota.Need) int { return int(a.Resource - b.Resource) })
 			}
 			return nil
 		}
-		fr := int32(slices.IndexFunc(r.state.FRs, func(x quota.FR) bool {
-			return r.state.Flavors[x.Flavor].Name == flavor && r.state.Resources[x.Resource] == res
-		}))
+		fr := r.fr(key)
 		if fr == quota.None {
 			return fmt.Errorf("nobody has a quota of %s", key)
 		}
@@ -180,6 +202,45 @@ func (r *quotaRunner) word(word string, o *offer, h *quota.Holder) error {
 		}
 	}
 	return nil
+}
+
+// likeShown compares what an account may take, or its share, with what Kueue says.
+func (r *quotaRunner) likeShown(name, what string, words []string) error {
+	if err := r.count(); err != nil {
+		return err
+	}
+	n := int32(slices.Index(r.state.Names, name))
+	if n == quota.None {
+		return fmt.Errorf("no account %s", name)
+	}
+	var got []string
+	if what == "share" {
+		x := r.state.Share(n)
+		if got = append(got, strconv.FormatInt(x.PerMille(), 10)); x.Resource != quota.None {
+			got = append(got, r.state.Resources[x.Resource])
+		}
+	}
+	for i := 0; what == "available" && i < len(words); i++ {
+		key, _, _ := strings.Cut(words[i], "=")
+		fr := r.fr(key)
+		if fr == quota.None {
+			return fmt.Errorf("nobody has a quota of %s", key)
+		}
+		got = append(got, fmt.Sprintf("%s=%g", key, thousand(r.state.Available(n, fr))))
+	}
+	if slices.Equal(got, words) {
+		r.said.WriteString("like it\n")
+		return nil
+	}
+	fmt.Fprintf(&r.said, "unlike it: %s %s %s\n", name, what, strings.Join(got, " "))
+	return nil
+}
+
+// fr is the number of "FLAVOR:RESOURCE", or None.
+func (r *quotaRunner) fr(key string) int32 {
+	return int32(slices.IndexFunc(r.state.FRs, func(x quota.FR) bool {
+		return r.state.Flavors[x.Flavor].Name+":"+r.state.Resources[x.Resource] == key
+	}))
 }
 
 func (r *quotaRunner) hold(name string, h quota.Holder) {
@@ -199,10 +260,47 @@ func (r *quotaRunner) want(o *offer) {
 	fmt.Fprintf(&r.said, "%s stops %s\n", o.job, strings.Join(who, ", "))
 }
 
+// modes are how answers and needs call quota.Mode.
+var modes = [...]string{"never fits", "has to wait", "may stop jobs of its queue", "may reclaim", "fits"}
+
+// answers reads "[FLAVOR:RESOURCE:]none|preempt|reclaim/LEVEL".
+func (o *offer) answers(text string) error {
+	word, level, _ := strings.Cut(text, "/")
+	n, err := strconv.Atoi(level)
+	if o.try == nil {
+		o.try = map[string]answer{}
+	}
+	fr := ""
+	if i := strings.LastIndex(word, ":"); i >= 0 {
+		fr, word = word[:i], word[i+1:]
+	}
+	mode := slices.Index([]string{"", "none", "preempt", "reclaim"}, word)
+	if mode < 1 || err != nil {
+		return fmt.Errorf("%s: want none, preempt or reclaim, and a level", text)
+	}
+	o.try[fr] = answer{quota.Mode(mode), int32(n)}
+	return nil
+}
+
 func (r *quotaRunner) need(o *offer) {
-	a := r.state.Assign(o.wish.Queue, o.needs, nil, r.state.Try(o.wish, r.held))
-	word := [...]string{"never fits", "has to wait", "may stop jobs of its queue", "may reclaim", "fits"}[a.Mode]
-	fmt.Fprintf(&r.said, "%s %s", o.job, word)
+	try := r.state.Try(o.wish, r.held)
+	if o.try != nil {
+		try = func(fr int32, _ resource.Amount) (quota.Mode, int32) {
+			x := r.state.FRs[fr]
+			a, ok := o.try[r.state.Flavors[x.Flavor].Name+":"+r.state.Resources[x.Resource]]
+			if !ok {
+				a = o.try[""]
+			}
+			return a.mode, a.level
+		}
+	}
+	var may func(int32) bool
+	if o.only != nil {
+		may = func(f int32) bool { return slices.Contains(o.only, r.state.Flavors[f].Name) }
+	}
+	a := r.state.Assign(o.wish.Queue, o.needs, may, try)
+	r.last = a
+	fmt.Fprintf(&r.said, "%s %s", o.job, modes[a.Mode])
 	if len(a.Flavors) > 0 {
 		fmt.Fprintf(&r.said, " in %s", r.flavorNames(a.Flavors))
 	}
@@ -210,6 +308,32 @@ func (r *quotaRunner) need(o *offer) {
 		fmt.Fprintf(&r.said, ", borrowing from level %d", a.Level)
 	}
 	r.said.WriteString("\n")
+}
+
+// likeNeed compares the last need with what Kueue answers.
+func (r *quotaRunner) likeNeed(args []string) error {
+	if len(args) > 1 && (args[1] == "available" || args[1] == "share") {
+		return r.likeShown(args[0], args[1], args[2:])
+	}
+	if len(args) != 3 {
+		return fmt.Errorf("like fits|waits|never in=FLAVOR,… level=0")
+	}
+	word := "waits"
+	switch r.last.Mode {
+	case quota.NoFit:
+		word = "never"
+	case quota.Fit:
+		word = "fits"
+	}
+	names := strings.Split(r.flavorNames(r.last.Flavors), ",")
+	slices.Sort(names)
+	got := []string{word, "in=" + strings.Join(names, ","), fmt.Sprintf("level=%d", r.last.Level)}
+	if slices.Equal(got, args) {
+		r.said.WriteString("like it\n")
+		return nil
+	}
+	fmt.Fprintf(&r.said, "unlike it: %s\n", strings.Join(got, " "))
+	return nil
 }
 
 func (r *quotaRunner) flavorNames(list []int32) string {

@@ -23,7 +23,7 @@ import (
 // the output that follows from them: the decisions of one step of the core. Lines
 // that begin with # say why and are kept. The commands:
 //
-//	node NAME [cpus=8] [mem=64] [gpus=0] [type=h100] [mig=PROFILE] [links=pairs]
+//	node NAME [cpus=8] [mem=64] [disk=0] [.RESOURCE=0] [gpus=0] [type=h100] [mig=PROFILE] [links=pairs]
 //	     [features=a,b] [parts=p,q] [path=spine/leaf] [state=down] [foreign=INDEX]
 //	remove NAME            the node is reported no longer
 //	policy JSON            the rules of the site, as account.Policy
@@ -33,19 +33,23 @@ import (
 //	        [when-preempt=stop] [prefer=preempt] [FLAVOR:RESOURCE=NOMINAL[+BORROW][-LEND],…]…
 //	                       an account with a quota: account.Quota says what the words mean
 //	by quota…              who may stop others (account.Preemption.By)
-//	submit ID[-ID] [prio=0] [limit=1h] [part=p,q] [qos=Q] [account=A] [user=U] [norequeue]
+//	submit ID[-ID] [prio=0] [at=0s] [limit=1h] [part=p,q] [qos=Q] [account=A] [user=U] [norequeue]
 //	       GROUP [: GROUP]…
 //	    GROUP: [nodes=2|1-3] [tasks=4|2-4] [per-node=2] [cpus=1] [mem=1] [gpus=1]
-//	           [node-gpus=8] [total-gpus=8] [type=h100] [profile=1g] [share=500]
+//	           [disk=1] [.RESOURCE=1] [node-gpus=8] [total-gpus=8] [type=h100] [profile=1g] [share=500]
 //	           [on=a1,a2] [not=a3] [want=x|y|[x|y]] [exclusive] [contiguous] [allmem]
 //	end ID…                it is proved gone
 //	withdraw ID, hold ID, release ID, extend ID DURATION
 //	restore ID NODE INDEX… DURATION   it holds these devices already
+//	runs ID in=FLAVOR,… [since=0s] [leaving] …   as submit, but it runs already, on the node that was named last
 //	stopping ID            its end has been asked for
 //	saved ID               it has reported a checkpoint
 //	at DURATION            time since the start of the scenario
 //	why ID                 every reason that holds it, now
 //	feasible GROUP…        what is too large about it
+//	like starts ID in FLAVOR,… and …; stops ID …
+//	                       what another scheduler does then; is it the same here?
+//	scenario               all that was said before is forgotten
 //
 // Memory is in GiB.
 func Transcript(text string) (string, error) {
@@ -85,6 +89,8 @@ type runner struct {
 	now    time.Duration
 	events []sched.Event
 	asks   []func() string // after the step
+	last   string          // node that was named last
+	did    deeds           // of the last step
 }
 
 // command reads one line and notes its events.
@@ -94,6 +100,11 @@ func (r *runner) command(line string) error {
 		return nil
 	}
 	verb, args := words[0], words[1:]
+	if verb == "scenario" {
+		err := r.core.Check()
+		*r = runner{core: sched.New(sched.Config{})}
+		return err
+	}
 	if verb == "policy" {
 		p := new(account.Policy)
 		r.add(sched.PolicySet{Policy: p})
@@ -124,6 +135,10 @@ func (r *runner) command(line string) error {
 		r.now, err = time.ParseDuration(args[0])
 	case "restore":
 		err = r.restore(args)
+	case "runs":
+		err = r.runs(args)
+	case "like":
+		r.like(args)
 	default:
 		err = r.job(verb, args)
 	}
@@ -191,7 +206,9 @@ func (r *runner) step() string {
 		r.events = append([]sched.Event{sched.PolicySet{Policy: &p}}, r.events...)
 		r.told = true
 	}
+	r.did = deeds{}
 	for _, d := range r.core.Step(sched.Instant(r.now), r.events...) {
+		r.did.note(d)
 		switch d := d.(type) {
 		case sched.Start:
 			fmt.Fprintf(&b, "start %d: %s%s\n", d.Job, claims(d.Claims), in(d.Flavors)+until(" until ", d.Until))
@@ -259,6 +276,7 @@ func claims(all []fleet.Claim) string {
 }
 
 func (r *runner) node(args []string) error {
+	r.last = args[0]
 	n := fleet.Node{Name: args[0], State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(8), Memory: 64 * resource.GiB}}
 	gpus, kind, mig, links, foreign := 0, "h100", "", "", -1
 	for _, a := range args[1:] {
@@ -269,6 +287,8 @@ func (r *runner) node(args []string) error {
 			n.Capacity.CPU = resource.CPUs(number)
 		case "mem":
 			n.Capacity.Memory = resource.Amount(number) * resource.GiB
+		case "disk":
+			n.Capacity.Disk = resource.Amount(number) * resource.GiB
 		case "gpus":
 			gpus = number
 		case "type":
@@ -288,7 +308,11 @@ func (r *runner) node(args []string) error {
 		case "state":
 			n.State = fleet.NodeState(value)
 		default:
-			return fmt.Errorf("a node has no %s", key)
+			name, named := strings.CutPrefix(key, ".")
+			if !named {
+				return fmt.Errorf("a node has no %s", key)
+			}
+			n.Capacity = n.Capacity.With(name, resource.Amount(number))
 		}
 	}
 	for i := range gpus {
@@ -317,12 +341,16 @@ func (r *runner) submit(args []string) error {
 			return err
 		}
 	}
-	spec, prio, err := parseSpec(args[1:])
+	at, rest, err := r.instant("at", args[1:])
+	if err != nil {
+		return err
+	}
+	spec, prio, err := parseSpec(rest)
 	if err != nil {
 		return err
 	}
 	for id := from; id <= to; id++ {
-		r.add(sched.Submitted{Job: id, Spec: spec, Priority: prio, At: sched.Instant(r.now)})
+		r.add(sched.Submitted{Job: id, Spec: spec, Priority: prio, At: at})
 	}
 	return nil
 }
@@ -407,6 +435,8 @@ func parseGroup(g *job.TaskGroup, key, value string) error {
 		g.PerTask.CPU = resource.CPUs(lo)
 	case "mem":
 		g.PerTask.Memory = resource.Amount(lo) * resource.GiB
+	case "disk":
+		g.PerTask.Disk = resource.Amount(lo) * resource.GiB
 	case "gpus":
 		g.PerTask.Devices = append(g.PerTask.Devices, resource.DeviceRequest{Count: lo})
 	case "node-gpus":
@@ -432,7 +462,11 @@ func parseGroup(g *job.TaskGroup, key, value string) error {
 	case "allmem":
 		g.AllMemory = true
 	default:
-		return fmt.Errorf("a group has no %s", key)
+		name, named := strings.CutPrefix(key, ".")
+		if !named {
+			return fmt.Errorf("a group has no %s", key)
+		}
+		g.PerTask.Vector = g.PerTask.With(name, resource.Amount(lo))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,6 +43,46 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
+// TestAdmissionScenarios runs what testdata/kueue re-tells of Kueue's tests of its
+// scheduler, on the core. "like it" is in the output where the core starts and stops
+// the same jobs, in the same flavours; where it does not, a line beside the scenario
+// says why, and docs/compat-kueue.md lists it.
+func TestAdmissionScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/kueue/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) { golden(t, f, schedtest.Transcript) })
+	}
+}
+
+// golden runs a file of scenarios and compares it with what it says.
+func golden(t *testing.T, f string, run func(string) (string, error)) {
+	want, err := os.ReadFile(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := run(string(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(f, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s: %s", f, d)
+	}
+	for one := range strings.SplitSeq(got, "\n\n") {
+		if strings.Contains(one, "\nunlike it") != strings.Contains(one, "\n# Unlike Kueue: ") {
+			t.Errorf("%s: a scenario is unlike Kueue and does not say why, or says why and is like it:\n%s", f, one)
+		}
+	}
+}
+
 // TestQuotaScenarios runs the scenarios of quotas alone. Those of kueue-*.txt re-tell
 // tests of Kueue, which they name; what they answer is what Kueue does, but for those
 // that docs/compat-kueue.md lists.
@@ -51,25 +92,7 @@ func TestQuotaScenarios(t *testing.T) {
 		t.Fatalf("no scenarios: %v", err)
 	}
 	for _, f := range files {
-		t.Run(filepath.Base(f), func(t *testing.T) {
-			want, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := schedtest.QuotaScript(string(want))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if *update {
-				if err := os.WriteFile(f, []byte(got), 0o666); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("%s: %s", f, d)
-			}
-		})
+		t.Run(filepath.Base(f), func(t *testing.T) { golden(t, f, schedtest.QuotaScript) })
 	}
 }
 

@@ -1,0 +1,148 @@
+package schedtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched"
+)
+
+// This file compares what the core does with what another scheduler does on the same
+// scenario, and has jobs run that it did not start itself.
+
+// deeds is what a step did.
+type deeds struct {
+	starts map[job.ID]string // in which flavours
+	stops  map[job.ID]bool
+}
+
+func (d *deeds) note(x sched.Decision) {
+	if d.starts == nil {
+		d.starts, d.stops = map[job.ID]string{}, map[job.ID]bool{}
+	}
+	switch x := x.(type) {
+	case sched.Start:
+		d.starts[x.Job] = flavorWords(x)
+	case sched.Preempt:
+		d.stops[x.Job] = true
+	}
+}
+
+// flavorWords is "a,b", and "(3)" behind it where fewer tasks start than were wanted.
+func flavorWords(x sched.Start) string {
+	all := slices.Sorted(slices.Values(x.Flavors))
+	return strings.Join(all, ",")
+}
+
+// like reads "starts ID in FLAVOR,… and ID in …; stops ID …".
+func (r *runner) like(args []string) {
+	want := deeds{}
+	want.note(nil)
+	starts, stops, _ := strings.Cut(strings.Join(args, " "), ";")
+	for _, one := range strings.Split(strings.TrimPrefix(starts, "starts"), " and ") {
+		id, flavors, _ := strings.Cut(strings.TrimSpace(one), " in ")
+		if n, err := parseID(id); err == nil {
+			want.starts[n] = flavors
+		}
+	}
+	for _, id := range strings.Fields(strings.TrimPrefix(strings.TrimSpace(stops), "stops")) {
+		if n, err := parseID(id); err == nil {
+			want.stops[n] = true
+		}
+	}
+	r.asks = append(r.asks, func() string { return r.did.compare(want) + "\n" })
+}
+
+// compare says "like it", or what is different.
+func (d *deeds) compare(want deeds) string {
+	var out []string
+	say := func(word string, ids []job.ID) {
+		if len(ids) > 0 {
+			slices.Sort(ids)
+			text := word
+			for _, id := range ids {
+				text += " " + strconv.FormatUint(uint64(id), 10)
+			}
+			out = append(out, text)
+		}
+	}
+	say("not started:", missing(want.starts, d.starts))
+	say("started too:", missing(d.starts, want.starts))
+	say("not stopped:", missing(want.stops, d.stops))
+	say("stopped too:", missing(d.stops, want.stops))
+	var other []job.ID
+	for id, f := range want.starts {
+		if g, ok := d.starts[id]; ok && f != g {
+			other = append(other, id)
+		}
+	}
+	say("in other flavors:", other)
+	if len(out) == 0 {
+		return "like it"
+	}
+	return "unlike it: " + strings.Join(out, "; ")
+}
+
+func missing[V any](want, got map[job.ID]V) (out []job.ID) {
+	for id := range want {
+		if _, ok := got[id]; !ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// instant takes the word KEY=DURATION out of the words of a job; now if there is none.
+func (r *runner) instant(key string, args []string) (sched.Instant, []string, error) {
+	i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, key+"=") })
+	if i < 0 {
+		return sched.Instant(r.now), args, nil
+	}
+	d, err := time.ParseDuration(args[i][len(key)+1:])
+	return sched.Instant(d), slices.Delete(slices.Clone(args), i, i+1), err
+}
+
+// runs has a job run on the node that was named last.
+func (r *runner) runs(args []string) error {
+	id, err := parseID(args[0])
+	if err != nil {
+		return err
+	}
+	at, rest, err := r.instant("at", args[1:])
+	if err != nil {
+		return err
+	}
+	since, rest, err := r.instant("since", rest)
+	if err != nil {
+		return err
+	}
+	e := sched.Restored{Job: id, Submitted: at, Began: since}
+	rest = slices.DeleteFunc(rest, func(a string) bool {
+		flavors, is := strings.CutPrefix(a, "in=")
+		if is {
+			e.Flavors = strings.Split(flavors, ",")
+		}
+		e.Stopping = e.Stopping || a == "leaving"
+		return is || a == "leaving"
+	})
+	if e.Spec, e.Priority, err = parseSpec(rest); err != nil {
+		return err
+	}
+	for i := range e.Spec.Groups {
+		g := &e.Spec.Groups[i]
+		if len(g.PerTask.Devices)+len(g.PerNode.Devices)+len(g.Total.Devices) > 0 || cmp.Or(g.Nodes.Min, g.Nodes.Max) > 1 {
+			return fmt.Errorf("only tasks without devices on one node may run")
+		}
+		n := g.Tasks.Want
+		c := fleet.Claim{Node: r.last, Group: i, Tasks: n, Take: g.PerTask.Scale(n)}
+		e.Claims = append(e.Claims, c)
+	}
+	r.add(e)
+	return nil
+}
