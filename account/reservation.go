@@ -18,6 +18,7 @@ type Reservation struct {
 	Accounts []string `json:"accounts,omitempty" yaml:"accounts,omitempty" doc:"whose jobs may use it"`
 	Users    []string `json:"users,omitempty" yaml:"users,omitempty" doc:"who may use it; without accounts and users: nobody (maintenance)"`
 	Flex     bool     `json:"flex,omitempty" yaml:"flex,omitempty" doc:"its jobs may begin before it, end after it, and use other nodes as well"`
+	Ignore   bool     `json:"ignore_jobs,omitempty" yaml:"ignore_jobs,omitempty" doc:"it may be made although jobs run on its nodes beyond its beginning; they go on"`
 	Overlap  bool     `json:"overlap,omitempty" yaml:"overlap,omitempty" doc:"it may stand on nodes that another one has at the same time"`
 }
 

@@ -20,6 +20,8 @@ type Share struct {
 	Level   *float64           `json:"level,omitempty" doc:"norm_shares ∕ effective_usage: who has more goes first among siblings. Left out: infinite, because it used nothing or has the shares of the account above"`
 	Factor  float64            `json:"fair_share,omitempty" doc:"of a user: between 0 and 1"`
 	Minutes map[string]float64 `json:"tres_minutes,omitempty" doc:"used of each of tres, decayed, in minutes"`
+	Limits  map[string]float64 `json:"group_minutes,omitempty" doc:"limits on what is used of things, in minutes (GrpTRESMins)"`
+	Rest    map[string]float64 `json:"run_minutes,omitempty" doc:"what running jobs with a time limit may still use: CPUs, GiB of memory, nodes, billing units, devices, in minutes"`
 	Guest   bool               `json:"guest,omitempty" doc:"a user whom the rules do not name, in an account that is open to everybody"`
 }
 
@@ -49,5 +51,6 @@ type PriorityPart struct {
 
 // Priorities is the priorities of all jobs that wait and that the caller may see.
 type Priorities struct {
-	Jobs []Priority `json:"jobs" doc:"in queue order"`
+	Jobs    []Priority         `json:"jobs" doc:"in queue order"`
+	Weights map[string]float64 `json:"weights,omitempty" doc:"of the factors, by the names of parts; those that count nothing are left out"`
 }

@@ -39,6 +39,9 @@ func (s *state) applyUsage(r *store.Record, staged any) error {
 // Standing is how an account or a user stands, as of the last tick of priorities.
 type Standing = sched.Share
 
+// RestNames are the things that Standing.Rest is of.
+var RestNames = sched.RestNames
+
 // Shares lists accounts and users with what they have used, in the order of the tree,
 // and what their usage of other things is of. Nobody where the rules name no account.
 func (c *Control) Shares(context.Context) (list []Standing, tres []string) {

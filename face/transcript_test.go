@@ -14,13 +14,15 @@ import (
 	"github.com/coxswain-sched/coxswain/face/scancel"
 	"github.com/coxswain-sched/coxswain/face/scontrol"
 	"github.com/coxswain-sched/coxswain/face/sinfo"
+	"github.com/coxswain-sched/coxswain/face/sprio"
 	"github.com/coxswain-sched/coxswain/face/squeue"
+	"github.com/coxswain-sched/coxswain/face/sshare"
 )
 
 var update = flag.Bool("update", false, "write the transcripts anew")
 
 var mains = map[string]func([]string, face.Stdio) int{
-	"squeue": squeue.Main, "sinfo": sinfo.Main, "sacct": sacct.Main, "scontrol": scontrol.Main, "scancel": scancel.Main,
+	"squeue": squeue.Main, "sinfo": sinfo.Main, "sacct": sacct.Main, "scontrol": scontrol.Main, "scancel": scancel.Main, "sshare": sshare.Main, "sprio": sprio.Main,
 }
 
 // TestTranscripts runs the command lines of testdata/*.txt (those that begin with $)

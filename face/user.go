@@ -18,6 +18,26 @@ func UserID(name string) (uint32, bool) {
 // Me is the number of the user who runs the command.
 func Me() int { return os.Getuid() }
 
+// UserName returns the name of a user of this machine by name or number; what is not
+// known stays as it is.
+func UserName(text string) string {
+	name := text
+	if _, err := strconv.ParseUint(text, 10, 32); err != nil {
+		return text
+	}
+	lines("/etc/passwd", func(f []string) bool {
+		if len(f) > 2 && f[2] == text {
+			name = f[0]
+			return false
+		}
+		return true
+	})
+	return name
+}
+
+// MyName is the name of the user who runs the command.
+func MyName() string { return UserName(strconv.Itoa(Me())) }
+
 // GroupName returns the name of a group of this machine, or its number.
 func GroupName(gid uint32) string {
 	text := strconv.FormatUint(uint64(gid), 10)

@@ -5,6 +5,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/account/priority"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
 )
 
 // What is shown and kept of order.go.
@@ -67,7 +68,12 @@ type Share struct {
 	Guest  bool           // a user whom they do not name
 	fair.Standing
 	fair.Usage
+	Rest []float64 // what its running jobs may still use: amounts of RestNames × seconds
 }
+
+// RestNames are the things of which Share.Rest tells. Jobs without a time limit are left
+// out there.
+var RestNames = []string{"cpu", "memory", "node", "billing", "gpu"}
 
 // Shares lists the accounts and users in the order of the tree, users who are in no
 // list last, as of the last tick. tres names what Usage.TRES is of.
@@ -80,10 +86,33 @@ func (c *Core) Shares() (list []Share, tres []string) {
 		n := int32(i)
 		list = append(list, Share{
 			Ref: r.book.Ref(n), Parent: int(r.book.Parent(n)), Shares: r.book.Shares(n), Guest: r.book.Guest(n),
-			Standing: r.standing[i], Usage: *r.book.Used(n),
+			Standing: r.standing[i], Usage: *r.book.Used(n), Rest: make([]float64, len(RestNames)),
 		})
 	}
+	for _, run := range c.ends.all() {
+		if seconds := float64(second(run.until) - second(c.now)); run.nominee == nil && run.until != never && seconds > 0 {
+			c.rest(list, run, seconds)
+		}
+	}
 	return list, r.book.Names
+}
+
+// rest adds what a running job may still use to its user and the accounts above him.
+func (c *Core) rest(list []Share, r *run, seconds float64) {
+	var billed []resource.Amount
+	for _, name := range r.terms.merit.bill.Names {
+		billed = append(billed, c.held(r, name))
+	}
+	units := r.terms.merit.bill.Units(billed)
+	for i := r.terms.merit.assoc; i >= 0; i = c.ranks.book.Parent(i) {
+		for k, name := range RestNames {
+			n := units
+			if name != "billing" {
+				n = float64(c.held(r, name))
+			}
+			list[i].Rest[k] += float64(n * seconds)
+		}
+	}
 }
 
 // RankMemory is what is known of order and usage beside events.

@@ -73,6 +73,8 @@ type Policies interface {
 	Policy(ctx context.Context, revision uint64) (control.Policy, error)
 	Policies(context.Context) ([]control.Policy, error)
 	Shares(context.Context) (list []control.Standing, tres []string)
+	Quotas(context.Context) []control.Holding
+	Reservable(context.Context, *control.ReserveAsk) (nodes []string, way []control.Obstacle, late []control.Promised)
 	Priorities(ctx context.Context, ids ...job.ID) []control.Priority
 	PriorityOf(context.Context, job.ID) (control.Priority, error)
 }

@@ -42,6 +42,7 @@ func (s *Server) registerOrder() {
 // shares lists how everybody stands whom the caller may see.
 func (c *call) shares() *api.Shares {
 	list, tres := c.s.cfg.Plane.Shares(c.ctx())
+	limits := c.minuteLimits()
 	out := &api.Shares{TRES: tres, Shares: []api.Share{}}
 	below := make([][]int, len(list))
 	for i := range list {
@@ -53,7 +54,9 @@ func (c *call) shares() *api.Shares {
 	walk = func(i, depth int) {
 		s := &list[i]
 		if s.User == "" || !c.s.cfg.Policy.Private || c.id.Admin || s.User == c.id.Name {
-			out.Shares = append(out.Shares, shownShare(list, i, depth, tres))
+			x := shownShare(list, i, depth, tres)
+			x.Limits = limits[s.Ref]
+			out.Shares = append(out.Shares, x)
 		}
 		slices.SortStableFunc(below[i], func(a, b int) int { return cmp.Compare(kindOf(&list[a]), kindOf(&list[b])) })
 		for _, k := range below[i] {
@@ -101,6 +104,64 @@ func shownShare(list []control.Standing, i, depth int, tres []string) api.Share 
 		}
 		out.Minutes[name] = s.TRES[k] / 60 / priority.Unit(name)
 	}
+	for k, name := range control.RestNames {
+		if s.Rest[k] > 0 {
+			if out.Rest == nil {
+				out.Rest = map[string]float64{}
+			}
+			out.Rest[name] = s.Rest[k] / 60 / priority.Unit(name)
+		}
+	}
+	return out
+}
+
+// minuteLimits are the limits on what accounts and users use up, in minutes.
+func (c *call) minuteLimits() map[account.Ref]map[string]float64 {
+	out := map[account.Ref]map[string]float64{}
+	p, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
+	if err != nil || p.Rules == nil {
+		return out
+	}
+	note := func(ref account.Ref, l *account.Limits) {
+		for name, n := range l.GroupMinutes {
+			if out[ref] == nil {
+				out[ref] = map[string]float64{}
+			}
+			out[ref][name] = float64(n) / priority.Unit(name)
+		}
+	}
+	for i := range p.Rules.Accounts {
+		a := &p.Rules.Accounts[i]
+		note(account.Ref{Account: a.Name}, &a.Limits)
+		for k := range a.Users {
+			note(account.Ref{Account: a.Name, User: a.Users[k].Name}, &a.Users[k].Limits)
+		}
+	}
+	return out
+}
+
+// weights are those of the factors that count.
+func (c *call) weights() map[string]float64 {
+	p, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
+	if err != nil || p.Rules == nil || p.Rules.Priority.Zero() {
+		return nil
+	}
+	w := &p.Rules.Priority
+	out := map[string]float64{}
+	note := func(name string, n uint32) {
+		if n != 0 {
+			out[name] = float64(n)
+		}
+	}
+	note("age", w.Age)
+	note("association", w.Association)
+	note("fair_share", w.FairShare)
+	note("job_size", w.JobSize)
+	note("partition", w.Partition)
+	note("qos", w.QOS)
+	for name, n := range w.TRES {
+		note("tres/"+name, n)
+	}
 	return out
 }
 
@@ -112,7 +173,7 @@ func (c *call) priorities() (*api.Priorities, error) {
 		byID[p.Job] = p
 		ids = append(ids, p.Job)
 	}
-	out := &api.Priorities{Jobs: []api.Priority{}}
+	out := &api.Priorities{Jobs: []api.Priority{}, Weights: c.weights()}
 	for _, id := range ids {
 		v, err := c.s.cfg.Plane.Job(c.ctx(), id)
 		if err != nil || !c.sees(&v) {

@@ -437,6 +437,12 @@ func (p *plane) Policy(_ context.Context, rev uint64) (control.Policy, error) {
 	return p.rules[rev-1], nil
 }
 
+func (p *plane) Reservable(_ context.Context, ask *control.ReserveAsk) ([]string, []control.Obstacle, []control.Promised) {
+	return ask.Nodes, nil, nil
+}
+
+func (p *plane) Quotas(context.Context) []control.Holding { return nil }
+
 func (p *plane) Shares(context.Context) ([]control.Standing, []string) { return nil, nil }
 
 func (p *plane) Priorities(context.Context, ...job.ID) []control.Priority { return nil }

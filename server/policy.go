@@ -68,7 +68,11 @@ func (s *Server) setPolicy(c *call) (*api.PolicyDone, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &api.PolicyDone{Effects: s.effects(now.Rules, rules), Warnings: s.cfg.Rules.Beside(rules)}
+	late, err := c.reservationEffects(now.Rules, rules)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.PolicyDone{Effects: append(s.effects(now.Rules, rules), late...), Warnings: s.cfg.Rules.Beside(rules)}
 	for _, c := range policy.Diff(now.Rules, rules) {
 		out.Changes = append(out.Changes, api.PolicyChange{Text: c.String(), Lines: c.Lines})
 	}

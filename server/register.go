@@ -22,6 +22,8 @@ func (s *Server) register() {
 	s.registerMetrics()
 	s.registerPolicy()
 	s.registerOrder()
+	s.registerQuotas()
+	s.registerReservations()
 	s.registerSnapshot()
 	s.registerWhatIf()
 	s.registerAdmin()

@@ -360,3 +360,26 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// TestQuotas: the tree, a line for each flavour, what is borrowed and of whom.
+func TestQuotas(t *testing.T) {
+	share := 500.0
+	list := []api.QuotaAccount{
+		{Account: "lab", Running: 8, Pending: 2, Amounts: []api.QuotaAmount{{Flavor: "h100", Resource: "gpu", Quota: 8, Held: 8, Pending: 2}}},
+		{Account: "bio", Parent: "lab", Depth: 1, Running: 1, Amounts: []api.QuotaAmount{{Flavor: "h100", Resource: "gpu", Nominal: 6, Quota: 6, Held: 1, Lent: 5}}},
+		{Account: "nlp", Parent: "lab", Depth: 1, Running: 7, Pending: 2, Share: &share, Dominant: "gpu", Amounts: []api.QuotaAmount{
+			{Flavor: "h100", Resource: "gpu", Nominal: 2, Quota: 2, Held: 7, Borrowed: 5, Pending: 2, From: []string{"bio"}},
+			{Flavor: "h100", Resource: "memory", Nominal: 64, Quota: 64},
+		}},
+		{Account: "law"},
+	}
+	want := `ACCOUNT  SHARE  JOBS  FLAVOUR  RESOURCE  NOMINAL  HELD  BORROWED  LENT  PENDING  BORROWS OF
+lab          -   8+2  h100     gpu             0     8         -     -        2  -
+ bio         -     1  h100     gpu             6     1         -     5        -  -
+ nlp       500   7+2  h100     gpu             2     7         5     -        2  bio
+ nlp       500   7+2  h100     memory         64     0         -     -        -  -
+`
+	if diff := cmp.Diff(want, table(t, show.Quotas(show.SomeQuotas(list, []string{"nlp", "bio"})), pipe)); diff != "" {
+		t.Errorf("quotas (-want +got):\n%s", diff)
+	}
+}

@@ -22,3 +22,8 @@ func (c *Client) Priority(ctx context.Context, id string) (*api.Priority, error)
 func (c *Client) Priorities(ctx context.Context) (*api.Priorities, error) {
 	return call[api.Priorities](ctx, c, http.MethodGet, api.Prefix+"/priorities", nil, nil)
 }
+
+// Quotas says what accounts may hold, hold, borrow and lend.
+func (c *Client) Quotas(ctx context.Context) (*api.Quotas, error) {
+	return call[api.Quotas](ctx, c, http.MethodGet, api.Prefix+"/quotas", nil, nil)
+}

@@ -1,5 +1,5 @@
 // Command cox-slurm answers to Slurm's command names: sbatch, squeue, scancel, sinfo,
-// sacct, scontrol, srun. It is chosen by the name under which it is called, or by its
+// sacct, scontrol, sshare, sprio, srun. It is chosen by the name under which it is called, or by its
 // first argument. It is wiring only, and small, because its commands start thousands
 // of times: net/http, TLS and terminal libraries stay out (a test watches that).
 //
@@ -21,8 +21,10 @@ import (
 	"github.com/coxswain-sched/coxswain/face/scancel"
 	"github.com/coxswain-sched/coxswain/face/scontrol"
 	"github.com/coxswain-sched/coxswain/face/sinfo"
+	"github.com/coxswain-sched/coxswain/face/sprio"
 	"github.com/coxswain-sched/coxswain/face/squeue"
 	"github.com/coxswain-sched/coxswain/face/srun"
+	"github.com/coxswain-sched/coxswain/face/sshare"
 	"github.com/coxswain-sched/coxswain/step"
 )
 
@@ -45,7 +47,7 @@ func dispatch(argv []string) int {
 			return code
 		}
 	}
-	fmt.Fprintln(os.Stderr, "usage: cox-slurm {sbatch|squeue|scancel|sinfo|sacct|scontrol|srun} [ARGUMENTS], or a link to it with one of these names")
+	fmt.Fprintln(os.Stderr, "usage: cox-slurm {sbatch|squeue|scancel|sinfo|sacct|scontrol|sshare|sprio|srun} [ARGUMENTS], or a link to it with one of these names")
 	return 2
 }
 
@@ -53,7 +55,7 @@ func dispatch(argv []string) int {
 func call(name string, args []string) (code int, ok bool) {
 	main := map[string]func([]string, face.Stdio) int{
 		"sbatch": sbatch.Main, "squeue": squeue.Main, "scancel": scancel.Main, "sinfo": sinfo.Main, "sacct": sacct.Main,
-		"scontrol": scontrol.Main, "srun": srun.Main,
+		"scontrol": scontrol.Main, "sshare": sshare.Main, "sprio": sprio.Main, "srun": srun.Main,
 	}[name]
 	if main == nil {
 		return 0, false

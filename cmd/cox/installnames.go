@@ -13,14 +13,14 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
-// slurmNames are Slurm's commands that lead to cox-slurm; srun is the seventh name.
-var slurmNames = []string{"sbatch", "squeue", "scancel", "sinfo", "sacct", "scontrol"}
+// slurmNames are Slurm's commands that lead to cox-slurm; srun is one more name.
+var slurmNames = []string{"sbatch", "squeue", "scancel", "sinfo", "sacct", "scontrol", "sshare", "sprio"}
 
 func (a *app) installNamesCommand() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "install-names DIR",
-		Short: "Link sbatch, srun, squeue, scancel, sinfo, sacct and scontrol to cox",
+		Short: "Link sbatch, srun, squeue, scancel, sinfo, sacct, scontrol, sshare and sprio to cox",
 		Long: `Makes links with the names of Slurm's commands in a folder, so that scripts and habits
 go on working. They lead to cox-slurm beside cox, which starts faster, or to cox itself
 where there is none. What is there and is not a link to cox is never overwritten.`,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -148,34 +147,11 @@ func (a *app) reserve(ctx context.Context, c *client.Client, note string, change
 	if err != nil {
 		return err
 	}
-	text := withReservations(old.Text, list)
+	text := policy.WithReservations(old.Text, list)
 	done, err := c.SetPolicy(ctx, &api.SetPolicy{Text: text, File: old.File, Note: note, Base: &old.Revision})
 	if err != nil {
 		return &undone{err, "nothing was changed"}
 	}
 	fmt.Fprint(a.out, show.PolicyChanges(a.page(a.out), done))
 	return nil
-}
-
-// withReservations puts reservations in the place of those that a document has, and
-// leaves the rest of it as it is.
-func withReservations(text string, list []account.Reservation) string {
-	var kept []string
-	inside := false
-	for _, line := range strings.SplitAfter(text, "\n") {
-		if top := line != "" && !strings.ContainsAny(line[:1], " -#\r\n"); top {
-			inside = strings.HasPrefix(line, "reservations:")
-		}
-		if !inside {
-			kept = append(kept, line)
-		}
-	}
-	out := strings.Join(kept, "")
-	if out != "" && !strings.HasSuffix(out, "\n") {
-		out += "\n"
-	}
-	if len(list) > 0 {
-		out += string(policy.Write(&account.Policy{Reservations: list}))
-	}
-	return out
 }

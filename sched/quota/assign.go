@@ -70,6 +70,18 @@ func (s *State) Assign(q int32, needs []Need, may func(flavor int32) bool, try T
 	return out
 }
 
+// Foremost is what a job of a queue would be charged in the flavours that the queue
+// names first, however full they are.
+func (s *State) Foremost(q int32, needs []Need) (out []Charge) {
+	for i := range s.nodes[q].groups {
+		g := &s.nodes[q].groups[i]
+		for _, n := range g.of(needs) {
+			out = append(out, Charge{s.fr(g.flavors[0], n.Resource), n.Amount})
+		}
+	}
+	return out
+}
+
 // of picks what a group has quotas of.
 func (g *group) of(needs []Need) []Need {
 	var out []Need

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+func (a *app) quotaCommand() *cobra.Command {
+	var f format
+	var accounts []string
+	cmd := &cobra.Command{
+		Use:   "quota",
+		Short: "Show what accounts may hold, hold, borrow and lend",
+		Long: `Shows the trees of accounts with quotas: of each resource of each flavour what is
+guaranteed (nominal), what running jobs hold, what of that is borrowed and from whom it
+may be, what others may hold of the account's own, and what waiting jobs ask for.
+SHARE is the dominant share by which fair sharing goes, in thousandths.`,
+		Example: "  cox quota\n  cox quota -A nlp\n  cox quota -o json",
+		Args:    cobra.NoArgs,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			q, err := c.Quotas(cmd.Context())
+			if err != nil {
+				return err
+			}
+			q.Accounts = show.SomeQuotas(q.Accounts, accounts)
+			switch {
+			case f.machine():
+				return f.write(a.out, q)
+			case len(q.Accounts) == 0 && len(accounts) > 0:
+				fmt.Fprintln(a.err, "none of these accounts has a quota (cox quota shows those that have)")
+				return nil
+			case len(q.Accounts) == 0:
+				fmt.Fprintln(a.err, "no account has a quota: the site's rules name none (cox policy show)")
+				return nil
+			}
+			return show.Quotas(q.Accounts).Write(a.out, a.page(a.out))
+		}),
+	}
+	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, those above and those below them")
+	formatFlag(cmd, &f, asJSON, asYAML)
+	return cmd
+}

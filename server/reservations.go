@@ -1,0 +1,278 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/policy"
+)
+
+// Reservations in advance stand in the site's rules. These routes change that part of
+// the document and leave the rest of it as it is.
+
+// ReservationPath names one.
+type ReservationPath struct {
+	Name string `path:"name"`
+}
+
+func (s *Server) registerReservations() {
+	add(s, route{
+		method: http.MethodGet, path: "/v1/reservations", verb: auth.SeePolicy, id: "listReservations", tag: "policy",
+		summary: "List the reservations in advance",
+	}, func(c *call, _ *nothing) (*api.Reservations, error) { return c.reservations() })
+	example := &api.SetReservation{Reservation: api.Reservation{Name: "power", Start: "2026-12-01T08:00:00Z", Duration: 14400}}
+	add(s, route{
+		method: http.MethodPost, path: "/v1/reservations", verb: auth.SetPolicy, id: "newReservation", tag: "policy", body: typeOf[api.SetReservation](), status: http.StatusCreated, example: example,
+		summary: "Make a reservation", about: "With count, that many nodes are chosen. Refused where jobs run on its nodes beyond its beginning, with their numbers, unless ignore_jobs is said, and where another reservation has a node of it.",
+	}, func(c *call, _ *nothing) (*api.ReservationDone, error) { return c.reserve("") })
+	add(s, route{
+		method: http.MethodPut, path: "/v1/reservations/{name}", verb: auth.SetPolicy, id: "setReservation", tag: "policy", body: typeOf[api.SetReservation](), example: example,
+		summary: "Change a reservation", about: "All of it is replaced. What is refused is as when one is made; jobs that run in it are in nobody's way.",
+	}, func(c *call, in *ReservationPath) (*api.ReservationDone, error) { return c.reserve(in.Name) })
+	add(s, route{
+		method: http.MethodDelete, path: "/v1/reservations/{name}", verb: auth.SetPolicy, id: "deleteReservation", tag: "policy",
+		summary: "End a reservation", about: "What runs in it goes on; what waits for it goes on waiting, and says so.",
+	}, func(c *call, in *ReservationPath) (*api.ReservationDone, error) { return c.unreserve(in.Name) })
+}
+
+func (c *call) reservations() (*api.Reservations, error) {
+	now, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Reservations{Revision: now.Revision, Reservations: []api.Reservation{}}
+	for i := range now.Rules.Reservations {
+		out.Reservations = append(out.Reservations, c.shownReservation(&now.Rules.Reservations[i]))
+	}
+	return out, nil
+}
+
+func (c *call) shownReservation(r *account.Reservation) api.Reservation {
+	out := api.Reservation{
+		Name: r.Name, Note: r.Note, Nodes: r.Nodes, Start: r.Start, Duration: time.Duration(r.Duration).Seconds(), Every: r.Every,
+		Ahead: time.Duration(r.Ahead).Seconds(), Accounts: r.Accounts, Users: r.Users, Flex: r.Flex, Overlap: r.Overlap, Ignore: r.Ignore,
+	}
+	now := time.Now()
+	if w, ok := r.Window(); ok {
+		if begin, end, ok := w.Next(now.UnixNano()); ok {
+			from, until := time.Unix(0, begin).UTC(), time.Unix(0, end).UTC()
+			out.From, out.Until, out.Active = &from, &until, !from.After(now)
+		}
+	}
+	views, _ := c.s.cfg.Plane.NodeViews(c.ctx()) // without them it has no counts
+	for i := range views {
+		if n := &views[i].Node; len(r.Nodes) == 0 || slices.Contains(r.Nodes, n.Name) {
+			out.Count++
+			out.CPUs += int64(n.Capacity.CPU) / 1000
+		}
+	}
+	return out
+}
+
+// reserve makes a reservation, or changes the one of that name.
+func (c *call) reserve(name string) (*api.ReservationDone, error) {
+	req, err := decode[api.SetReservation](c)
+	if err != nil {
+		return nil, err
+	}
+	now, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
+	if err != nil {
+		return nil, err
+	}
+	list := slices.Clone(now.Rules.Reservations)
+	at := slices.IndexFunc(list, func(r account.Reservation) bool { return r.Name == cmp.Or(name, req.Name) })
+	switch {
+	case name != "" && at < 0:
+		return nil, noReservation(name)
+	case name == "" && at >= 0:
+		return nil, fault.New(fault.Conflict, "there is a reservation %s already", req.Name).Advise("change it (cox reserve update), or choose another name")
+	case name == "":
+		at = len(list)
+		list = append(list, account.Reservation{Name: cmp.Or(req.Name, freeName(list, &req.Reservation))})
+	}
+	r := reservationOf(&req.Reservation, list[at].Name)
+	ask := &control.ReserveAsk{Reservation: r, Count: req.Count, Partition: req.Partition, Features: req.Features}
+	nodes, way, late := c.s.cfg.Plane.Reservable(c.ctx(), ask)
+	if req.Count > 0 {
+		if nodes == nil && r.Duration > 0 && r.Start != "" {
+			return nil, c.tooFew(req, way)
+		}
+		r.Nodes = nodes
+	} else if err := c.inTheWay(&r, way); err != nil {
+		return nil, err
+	}
+	list[at] = r
+	out := &api.ReservationDone{Reservation: c.shownReservation(&r), Late: c.belated(late)}
+	verb := "reservation "
+	if name != "" {
+		verb = "change reservation "
+	}
+	return out, c.setReservations(out, &now, list, verb+r.Name, req.Base, req.DryRun)
+}
+
+func (c *call) unreserve(name string) (*api.ReservationDone, error) {
+	now, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
+	if err != nil {
+		return nil, err
+	}
+	list := slices.Clone(now.Rules.Reservations)
+	at := slices.IndexFunc(list, func(r account.Reservation) bool { return r.Name == name })
+	if at < 0 {
+		return nil, noReservation(name)
+	}
+	out := &api.ReservationDone{Reservation: c.shownReservation(&list[at])}
+	return out, c.setReservations(out, &now, slices.Delete(list, at, at+1), "no reservation "+name, nil, false)
+}
+
+func noReservation(name string) error {
+	return fault.New(fault.NotFound, "there is no reservation %s", loggable(name)).Advise("cox reserve list shows them")
+}
+
+// setReservations puts the document with other reservations in force. It is the one
+// that was looked at: another one in force meanwhile is a conflict.
+func (c *call) setReservations(out *api.ReservationDone, now *control.Policy, list []account.Reservation, note string, base *uint64, dry bool) error {
+	text, file := policy.WithReservations(now.Text, list), cmp.Or(now.File, "queues.yaml")
+	rules, err := policy.Parse(file, []byte(text))
+	if err != nil {
+		return err
+	}
+	if base == nil {
+		base = &now.Revision
+	}
+	out.Warnings, out.Revision = c.s.cfg.Rules.Beside(rules), now.Revision
+	if dry && *base == now.Revision {
+		return nil
+	}
+	v, err := c.s.cfg.Plane.SetPolicy(c.ctx(), c.id.Actor(), control.PolicyChange{Rules: rules, Text: text, File: now.File, Note: note, Base: base})
+	out.Revision = v.Revision
+	return err
+}
+
+func reservationOf(r *api.Reservation, name string) account.Reservation {
+	span := func(seconds float64) account.Duration { return account.Duration(seconds * float64(time.Second)) }
+	return account.Reservation{
+		Name: name, Note: r.Note, Nodes: r.Nodes, Start: r.Start, Duration: span(r.Duration), Every: r.Every, Ahead: span(r.Ahead),
+		Accounts: r.Accounts, Users: r.Users, Flex: r.Flex, Overlap: r.Overlap, Ignore: r.Ignore,
+	}
+}
+
+// freeName is the name of a reservation that is given none: its first user or account,
+// and a number, as Slurm makes it.
+func freeName(list []account.Reservation, r *api.Reservation) string {
+	whose := "maintenance"
+	if all := slices.Concat(r.Users, r.Accounts); len(all) > 0 {
+		whose = all[0]
+	}
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s_%d", whose, n)
+		if !slices.ContainsFunc(list, func(o account.Reservation) bool { return o.Name == name }) {
+			return name
+		}
+	}
+}
+
+// inTheWay refuses a reservation on nodes that jobs have beyond its beginning.
+// Reservations that have them are named where the document is read.
+func (c *call) inTheWay(r *account.Reservation, way []control.Obstacle) error {
+	var told []string
+	for i := range way {
+		if way[i].Job != 0 {
+			told = append(told, c.obstacle(&way[i]))
+		}
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	return fault.New(fault.Conflict, "reservation %s: %s", r.Name, some(told)).
+		Advise("choose other nodes or a later start, say how many nodes and let them be chosen, or say ignore_jobs: what runs there goes on")
+}
+
+func (c *call) tooFew(req *api.SetReservation, way []control.Obstacle) error {
+	var told []string
+	for i := range way {
+		told = append(told, c.obstacle(&way[i]))
+	}
+	e := fault.New(fault.Conflict, "there are not %d nodes that are free all that time", req.Count)
+	if len(told) > 0 {
+		e = fault.New(fault.Conflict, "there are not %d nodes that are free all that time: %s", req.Count, some(told))
+	}
+	return e.Advise("ask for fewer nodes or a later start, or say ignore_jobs: what runs there goes on")
+}
+
+// obstacle is what keeps a node, in words. A job that the caller may not see has no number.
+func (c *call) obstacle(o *control.Obstacle) string {
+	switch {
+	case o.Reservation != "":
+		return fmt.Sprintf("%s is reserved by %s", o.Node, o.Reservation)
+	case o.Job == 0:
+		return o.Node + " is not up"
+	}
+	who, until := "a job", "without a time limit"
+	if v, err := c.s.cfg.Plane.Job(c.ctx(), o.Job); err == nil && c.sees(&v) {
+		who = fmt.Sprintf("job %s of %s", v.Job.Name(), v.Job.Spec.Owner.User)
+	}
+	if o.Until != 0 {
+		until = "until " + time.Unix(0, int64(o.Until)).UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s runs on %s %s", who, o.Node, until)
+}
+
+// obstaclesShown bounds what is listed in one sentence.
+const obstaclesShown = 5
+
+func some(list []string) string {
+	if n := len(list) - obstaclesShown; n > 0 {
+		return strings.Join(list[:obstaclesShown], "; ") + fmt.Sprintf("; and %d more", n)
+	}
+	return strings.Join(list, "; ")
+}
+
+// belated are the jobs whose promised start is not kept, as far as the caller may see them.
+func (c *call) belated(late []control.Promised) (out []api.Belated) {
+	for _, p := range late {
+		v, err := c.s.cfg.Plane.Job(c.ctx(), p.Job)
+		if err != nil || !c.sees(&v) {
+			continue
+		}
+		b := api.Belated{Job: v.Job.Name(), User: v.Job.Spec.Owner.User}
+		if p.At != 0 {
+			at := time.Unix(0, int64(p.At)).UTC()
+			b.Start = &at
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// reservationEffects says of a document what its new reservations meet, and refuses it
+// where that are jobs.
+func (c *call) reservationEffects(old, next *account.Policy) (effects []string, err error) {
+	for i := range next.Reservations {
+		r := &next.Reservations[i]
+		if slices.ContainsFunc(old.Reservations, func(o account.Reservation) bool { return sameSpan(&o, r) }) {
+			continue
+		}
+		_, way, late := c.s.cfg.Plane.Reservable(c.ctx(), &control.ReserveAsk{Reservation: *r})
+		if err := c.inTheWay(r, way); err != nil {
+			return nil, err
+		}
+		for _, b := range c.belated(late) {
+			effects = append(effects, fmt.Sprintf("job %s of %s may start later than it was promised: reservation %s has nodes of it then", b.Job, b.User, r.Name))
+		}
+	}
+	return effects, nil
+}
+
+// sameSpan reports whether a reservation has the nodes and times that it had.
+func sameSpan(o, r *account.Reservation) bool {
+	return o.Name == r.Name && slices.Equal(o.Nodes, r.Nodes) && o.Start == r.Start && o.Duration == r.Duration && o.Every == r.Every && o.Ahead == r.Ahead
+}
