@@ -154,7 +154,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	}
 	run, stop := context.WithCancelCause(context.Background())
 	c := &Control{
-		ahead: foretell{turn: make(chan struct{}, 1)},
+		ahead: foretell{turn: make(chan struct{}, 1), wanted: make(chan struct{}, 1)},
 		cfg:   cfg, state: s, core: sched.New(sched.Config{}), nodes: map[string]fleet.Node{},
 		inbox: make(chan message, inboxSize), changes: event.NewLog[job.ID](changesKept),
 		events: event.Resume[Event](eventsKept, s.seq),

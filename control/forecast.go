@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fault"
@@ -17,7 +18,7 @@ type forecast struct {
 	at     sched.Instant
 	news   uint64                   // of the flight record then
 	starts map[job.ID]sched.Instant // 0: not within the bounds
-	state  *sched.Snapshot          // that it began with; not written
+	advice *whatif.Adviser          // of the state that it began with; nil: that is too large
 }
 
 // foretell is the worker that looks ahead. One request works at a time; the control
@@ -25,6 +26,9 @@ type forecast struct {
 type foretell struct {
 	turn   chan struct{} // holds one element while somebody works
 	latest *forecast     // guarded by state.mu
+
+	advising sync.Mutex    // held while an adviser is asked
+	wanted   chan struct{} // holds one element while a forecast is wanted before its time
 }
 
 // Bounds of the work.
@@ -33,8 +37,6 @@ const (
 	forecastYoung = 250 * time.Millisecond // one that is younger is not made again …
 	forecastFresh = 10 * time.Second       // … nor one that is younger than this, if nothing has happened since
 	forecastBusy  = 2000                   // live jobs; with fewer, any change makes a forecast old
-	adviseWork    = 500_000                // jobs and nodes that are looked at to find changes for one job …
-	adviseMost    = 64                     // … and times that the state is loaded
 	adviseAtMost  = 250_000                // jobs and nodes; with more of them no change is looked for
 	toldMost      = 4096                   // live jobs of which a forecast is kept to compare it with the real start
 )
@@ -83,17 +85,27 @@ func (c *Control) foretell(ctx context.Context, id job.ID) error {
 	if f != nil && !known {
 		_, known = f.starts[id]
 	}
-	if f != nil && known && now >= f.at {
+	if f != nil && now >= f.at {
 		age := time.Duration(now - f.at)
-		if age < forecastYoung || age < forecastFresh && (busy || f.news == news) {
+		switch {
+		case known && (age < forecastYoung || age < forecastFresh && (busy || f.news == news)):
+			return nil
+		case busy && id != 0: // nobody waits for so large a queue: the next forecast will know
+			select {
+			case c.ahead.wanted <- struct{}{}:
+			default:
+			}
 			return nil
 		}
 	}
 	return c.look(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
 		o := whatif.Run(s, now, &whatif.Change{}, took, whatif.Bounds{Steps: forecastSteps, Stop: func() bool { return ctx.Err() != nil }})
-		f := &forecast{at: now, news: news, state: s, starts: make(map[job.ID]sched.Instant, len(o.Jobs))}
+		f := &forecast{at: now, news: news, starts: make(map[job.ID]sched.Instant, len(o.Jobs))}
 		for i := range o.Jobs {
 			f.starts[o.Jobs[i].ID] = o.Jobs[i].Start
+		}
+		if len(s.Queue)+len(s.Running)+len(s.Nodes) <= adviseAtMost {
+			f.advice = whatif.NewAdviser(s, now)
 		}
 		c.publish(f)
 	})
@@ -133,23 +145,17 @@ type Expected struct {
 }
 
 // advise says who has what a waiting job needs, and with which changes of its request
-// it would start now, as of the latest forecast. It takes a turn of looking ahead.
-func (c *Control) advise(ctx context.Context, id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
+// it would start now, as of the latest forecast. The loop is not asked.
+func (c *Control) advise(id job.ID) (holders []sched.Holder, changes []whatif.Smaller) {
 	c.state.mu.RLock()
 	f := c.ahead.latest
 	c.state.mu.RUnlock()
-	select {
-	case c.ahead.turn <- struct{}{}:
-		defer func() { <-c.ahead.turn }()
-	case <-ctx.Done():
+	if f == nil || f.advice == nil {
 		return nil, nil
 	}
-	size := len(f.state.Queue) + len(f.state.Running) + len(f.state.Nodes)
-	if size > adviseAtMost {
-		return nil, nil
-	}
-	loads := min(adviseWork/(size+1), adviseMost)
-	return sched.Load(f.state).Holders(id), whatif.Smallest(f.state, f.at, id, loads)
+	c.ahead.advising.Lock()
+	defer c.ahead.advising.Unlock()
+	return f.advice.Holders(id), f.advice.Smallest(id)
 }
 
 // expected is what the latest forecast says of a job. The state is locked.
@@ -179,6 +185,7 @@ func (c *Control) foretelling(ctx context.Context) {
 		timer, stop := c.cfg.Clock.After(c.cfg.Foretell)
 		select {
 		case <-timer:
+		case <-c.ahead.wanted:
 		case <-ctx.Done():
 		}
 		stop()

@@ -170,7 +170,7 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 		return Why{}, err
 	}
 	if len(w.Reasons) > 0 {
-		w.Holders, w.Changes = c.advise(ctx, id)
+		w.Holders, w.Changes = c.advise(id)
 	}
 	if len(w.Reasons) > 0 && w.Reasons[0].Since > 0 {
 		w.Since = time.Unix(w.Reasons[0].Since, 0).UTC()

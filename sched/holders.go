@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 
@@ -25,7 +26,51 @@ func (c *Core) Holders(id job.ID) []Holder {
 		return nil
 	}
 	c.settle()
-	shape, ends := e.line.kind.shape, c.ends.all()
+	nodes, ends := c.holding(e)
+	var out []Holder
+	for _, r := range ends {
+		h := Holder{Job: r.id, Until: orZero(r.until)}
+		for i := range r.claims {
+			if nodes[r.claims[i].Node] && !slices.Contains(h.Nodes, r.claims[i].Node) {
+				h.Nodes = append(h.Nodes, r.claims[i].Node)
+			}
+		}
+		if h.Nodes != nil {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// holding is the nodes that a waiting job would get, and what runs until then in the
+// order of its limits.
+func (c *Core) holding(e *entry) (nodes map[string]bool, ends []*run) {
+	nodes = map[string]bool{}
+	if look := c.outlookOf(e.line.kind); look != nil {
+		at := look.start()
+		if at == 0 {
+			return nil, nil
+		}
+		if at != never {
+			for _, pos := range look.nodes() {
+				nodes[c.table.Node(int(pos)).Name] = true
+				for _, h := range c.nodes[pos].held {
+					if h.run.until <= look.when[pos] {
+						ends = append(ends, h.run)
+					}
+				}
+			}
+			slices.SortFunc(ends, (*run).compare)
+			return nodes, slices.Compact(ends)
+		}
+	}
+	return c.holdingSlowly(e.line.kind.shape)
+}
+
+// holdingSlowly is holding for a shape whose start does not depend on a number of
+// alike nodes alone, or on jobs without a limit.
+func (c *Core) holdingSlowly(shape *class.Shape) (map[string]bool, []*run) {
+	ends := c.ends.all()
 	after := func(n int) []fleet.Claim {
 		s := c.state.Clone()
 		for _, r := range ends[:n] {
@@ -35,23 +80,11 @@ func (c *Core) Holders(id job.ID) []Holder {
 	}
 	n := sort.Search(len(ends)+1, func(n int) bool { return after(n) != nil })
 	if n == 0 || n > len(ends) {
-		return nil
+		return nil, nil
 	}
-	wanted := map[string]bool{}
+	nodes := map[string]bool{}
 	for _, claim := range after(n) {
-		wanted[claim.Node] = true
+		nodes[claim.Node] = true
 	}
-	var out []Holder
-	for _, r := range ends[:n] {
-		h := Holder{Job: r.id, Until: orZero(r.until)}
-		for i := range r.claims {
-			if wanted[r.claims[i].Node] && !slices.Contains(h.Nodes, r.claims[i].Node) {
-				h.Nodes = append(h.Nodes, r.claims[i].Node)
-			}
-		}
-		if h.Nodes != nil {
-			out = append(out, h)
-		}
-	}
-	return out
+	return nodes, ends[:n]
 }

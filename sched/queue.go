@@ -25,6 +25,8 @@ func (q *fifo) first() *entry {
 func (q *fifo) ahead(e *entry) int {
 	if n := q.len(); n > 0 && q.all()[n-1].before(e) < 0 {
 		return n // as most are
+	} else if n == 0 || q.first().before(e) >= 0 {
+		return 0
 	}
 	i, _ := slices.BinarySearchFunc(q.all(), e, (*entry).before)
 	return i

@@ -94,6 +94,23 @@ func (c *Core) ahead(e *entry) reason.Reason {
 	return r
 }
 
+// behind is Priority for an entry that has others before it. How many, and who, is for
+// Reasons to say: it changes all the time.
+func (c *Core) behind(e *entry) reason.Reason {
+	first := e.line.jobs.first()
+	is := first != nil && first != e && first.before(e) < 0 || len(c.heads) > 0 && c.heads[0].jobs.first().before(e) < 0
+	for _, l := range c.lines {
+		if is {
+			return reason.Reason{Code: reason.Priority}
+		}
+		is = l.jobs.len() > 0 && l.jobs.first().before(e) < 0
+	}
+	if is {
+		return reason.Reason{Code: reason.Priority}
+	}
+	return reason.Reason{}
+}
+
 // waits tells the first reasons that changed, by job number.
 func (c *Core) waits(now Instant) []Decision {
 	var out []Decision
@@ -101,7 +118,7 @@ func (c *Core) waits(now Instant) []Decision {
 		l.touched = false
 		first := l.jobs.first()
 		if old := l.leader; old != nil && old != first && old.line == l && !old.gone && !old.blocked && old.nominee == nil {
-			out = c.tell(old, now, c.ahead(old), out)
+			out = c.tell(old, now, c.behind(old), out)
 		}
 		l.leader = first
 		switch {
@@ -109,13 +126,13 @@ func (c *Core) waits(now Instant) []Decision {
 		case l.rest != active && l.why.Code != reason.None:
 			out = c.tell(first, now, l.why, out)
 		default:
-			out = c.tell(first, now, c.ahead(first), out)
+			out = c.tell(first, now, c.behind(first), out)
 		}
 	}
 	c.touched = c.touched[:0]
 	for _, e := range c.fresh {
 		if !e.gone && !e.blocked && e.nominee == nil && e.line.leader != e {
-			out = c.tell(e, now, c.ahead(e), out)
+			out = c.tell(e, now, c.behind(e), out)
 		}
 	}
 	c.fresh = c.fresh[:0]

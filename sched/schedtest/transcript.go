@@ -219,7 +219,7 @@ func (r *runner) step() string {
 			}
 			b.WriteString("\n")
 		case sched.Wait:
-			fmt.Fprintf(&b, "wait %d: %s\n", d.Job, d.Why)
+			fmt.Fprintf(&b, "wait %d: %s\n", d.Job, r.counted(d))
 		case sched.Promise:
 			if len(d.Nodes) == 0 {
 				fmt.Fprintf(&b, "promise %d: taken back\n", d.Job)
@@ -237,6 +237,19 @@ func (r *runner) step() string {
 	}
 	r.events, r.asks = nil, nil
 	return b.String()
+}
+
+// counted is why a job waits, with how many are before it: that is no part of the
+// decision.
+func (r *runner) counted(d sched.Wait) reason.Reason {
+	if d.Why.Code == reason.Priority && d.Why.Ahead == 0 {
+		for _, x := range r.core.Reasons(sched.Instant(r.now), d.Job) {
+			if x.Code == reason.Priority {
+				return x
+			}
+		}
+	}
+	return d.Why
 }
 
 func in(flavors []string) string {

@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strconv"
@@ -18,26 +19,94 @@ type Smaller struct {
 	Of     string // what it is now
 }
 
-// trial asks a core that was loaded anew whether the job starts at once if it asks
-// for something else.
+// trial asks whether the job starts at once if it asks for something else.
 type trial struct {
-	s    *sched.Snapshot
-	now  sched.Instant
-	w    *sched.Waiting
-	left int // loads that may still be made
-	out  []Smaller
+	w     *sched.Waiting
+	asks  func(s *job.Spec) bool
+	types []string // of devices, in order
+	parts []string // partitions, in order
+	out   []Smaller
 }
 
+// Adviser answers for a snapshot who holds what jobs wait for and which change would
+// start them, without a look at the queue for each. It is not safe for concurrent use.
+type Adviser struct {
+	s            *sched.Snapshot
+	now          sched.Instant
+	core         *sched.Core
+	types, parts []string
+}
+
+// NewAdviser loads a snapshot that Sort has put in order, and that is not written to
+// any longer.
+func NewAdviser(s *sched.Snapshot, now sched.Instant) *Adviser {
+	a := &Adviser{s: s, now: max(now, s.At), core: sched.Load(s)}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		for _, x := range n.Devices {
+			if !slices.Contains(a.types, x.Type) {
+				a.types = append(a.types, x.Type)
+			}
+		}
+		for _, p := range n.Parts {
+			if !slices.Contains(a.parts, p) {
+				a.parts = append(a.parts, p)
+			}
+		}
+	}
+	slices.Sort(a.types)
+	slices.Sort(a.parts)
+	return a
+}
+
+// Holders lists the running jobs that have what a waiting one needs (sched.Core.Holders).
+func (a *Adviser) Holders(id job.ID) []sched.Holder { return a.core.Holders(id) }
+
 // Smallest lists changes of one kind each, the largest request of each kind that
-// would start now, that is the smallest change. No more than so many loads of the
-// snapshot are made. A job that is held, or that would start now anyway, has none.
-func Smallest(s *sched.Snapshot, now sched.Instant, id job.ID, loads int) []Smaller {
-	i := slices.IndexFunc(s.Queue, func(w sched.Waiting) bool { return w.Job == id })
-	if i < 0 || s.Queue[i].Gate != nil || len(s.Queue[i].Spec.Groups) != 1 {
+// would surely start now (sched.Core.Would), that is the smallest change. A job that
+// is held, or that would start now anyway, has none.
+func (a *Adviser) Smallest(id job.ID) []Smaller {
+	w := a.waiting(id)
+	if w == nil {
 		return nil
 	}
-	t := &trial{s: s, now: max(now, s.At), w: &s.Queue[i], left: loads}
-	for _, try := range []func(*trial){(*trial).nodes, (*trial).devices, (*trial).limit, (*trial).types, (*trial).partitions, (*trial).loosen} {
+	return a.try(w, func(spec *job.Spec) bool { return a.core.Would(a.now, id, spec) })
+}
+
+// SmallestByPasses is the same by another way, which takes as long as the queue is: a
+// whole pass of a core that is loaded anew for each try.
+func (a *Adviser) SmallestByPasses(id job.ID) []Smaller {
+	w := a.waiting(id)
+	if w == nil {
+		return nil
+	}
+	return a.try(w, func(spec *job.Spec) bool { return a.Passes(id, spec) })
+}
+
+// Passes reports whether a job would start in a whole pass if it asked for what spec says.
+func (a *Adviser) Passes(id job.ID, spec *job.Spec) bool {
+	next := a.waiting(id).Submitted
+	next.Spec = spec
+	for _, d := range sched.Load(a.s).Step(a.now, next) {
+		if d, ok := d.(sched.Start); ok && d.Job == id {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting finds a job that a change of its request could start.
+func (a *Adviser) waiting(id job.ID) *sched.Waiting {
+	i, ok := slices.BinarySearchFunc(a.s.Queue, id, func(w sched.Waiting, id job.ID) int { return cmp.Compare(w.Job, id) })
+	if !ok || a.s.Queue[i].Gate != nil || len(a.s.Queue[i].Spec.Groups) != 1 {
+		return nil
+	}
+	return &a.s.Queue[i]
+}
+
+func (a *Adviser) try(w *sched.Waiting, asks func(spec *job.Spec) bool) []Smaller {
+	t := &trial{w: w, asks: asks, types: a.types, parts: a.parts}
+	for _, try := range []func(*trial){(*trial).nodes, (*trial).devices, (*trial).limit, (*trial).kinds, (*trial).partitions, (*trial).loosen} {
 		try(t)
 	}
 	return t.out
@@ -45,21 +114,10 @@ func Smallest(s *sched.Snapshot, now sched.Instant, id job.ID, loads int) []Smal
 
 // starts reports whether the job would start now if change were made to what it asks for.
 func (t *trial) starts(change func(s *job.Spec, g *job.TaskGroup)) bool {
-	if t.left <= 0 {
-		return false
-	}
-	t.left--
 	spec := *t.w.Spec
 	spec.Groups = slices.Clone(spec.Groups)
 	change(&spec, &spec.Groups[0])
-	next := t.w.Submitted
-	next.Spec = &spec
-	for _, d := range sched.Load(t.s).Step(t.now, next) {
-		if d, ok := d.(sched.Start); ok && d.Job == t.w.Job {
-			return true
-		}
-	}
-	return false
+	return t.asks(&spec)
 }
 
 func (t *trial) found(option, value, of string) {
@@ -146,25 +204,16 @@ func clock(minutes int) string {
 	return s
 }
 
-// types tries other types of device.
-func (t *trial) types() {
+// kinds tries other types of device.
+func (t *trial) kinds() {
 	d := t.w.Spec.Groups[0].PerNode.Devices
 	if len(d) != 1 || d[0].Type == "" {
 		return
 	}
-	var kinds []string
-	for i := range t.s.Nodes {
-		for _, x := range t.s.Nodes[i].Devices {
-			if x.Type != d[0].Type && !slices.Contains(kinds, x.Type) {
-				kinds = append(kinds, x.Type)
-			}
-		}
-	}
-	slices.Sort(kinds)
-	for _, kind := range kinds {
+	for _, kind := range t.types {
 		r := d[0]
 		r.Type = kind
-		if t.starts(func(_ *job.Spec, g *job.TaskGroup) { g.PerNode.Devices = []resource.DeviceRequest{r} }) {
+		if kind != d[0].Type && t.starts(func(_ *job.Spec, g *job.TaskGroup) { g.PerNode.Devices = []resource.DeviceRequest{r} }) {
 			t.found("gpus-per-node", typed(kind, r.Count), typed(d[0].Type, r.Count))
 		}
 	}
@@ -176,17 +225,8 @@ func (t *trial) partitions() {
 	if len(mine) == 0 {
 		return
 	}
-	var names []string
-	for i := range t.s.Nodes {
-		for _, p := range t.s.Nodes[i].Parts {
-			if !slices.Contains(mine, p) && !slices.Contains(names, p) {
-				names = append(names, p)
-			}
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if t.starts(func(s *job.Spec, _ *job.TaskGroup) { s.Partitions = []string{name} }) {
+	for _, name := range t.parts {
+		if !slices.Contains(mine, name) && t.starts(func(s *job.Spec, _ *job.TaskGroup) { s.Partitions = []string{name} }) {
 			t.found("partition", name, mine[0])
 		}
 	}

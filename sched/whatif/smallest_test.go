@@ -29,7 +29,7 @@ func TestSmallestChange(t *testing.T) {
 		core.Step(t0, sched.NodeSet{Node: node(1)}, sched.NodeSet{Node: node(2)}, sched.NodeSet{Node: node(3)},
 			sched.Submitted{Job: 1, Spec: gpus("ben", 1, 8, 60), At: t0}, sched.Submitted{Job: 2, Spec: gpus("ben", 1, 4, 120), At: t0})
 		core.Step(t0, sched.Submitted{Job: 3, Spec: c.spec, At: t0})
-		if diff := cmp.Diff(c.want, whatif.Smallest(core.Snapshot().Sort(), t0, 3, 100)); diff != "" {
+		if diff := cmp.Diff(c.want, whatif.NewAdviser(core.Snapshot().Sort(), t0).Smallest(3)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.why, diff)
 		}
 	}
@@ -43,18 +43,18 @@ func TestSmallestChangeBehindOthers(t *testing.T) {
 		sched.Submitted{Job: 1, Spec: gpus("ben", 1, 8, 90), At: t0}, sched.Submitted{Job: 2, Spec: gpus("ben", 2, 8, 60), At: t0},
 		sched.Submitted{Job: 3, Spec: gpus("anna", 1, 8, 600), At: t0},
 		sched.Submitted{Job: 4, Spec: gpus("anna", 1, 1, 600), At: t0}, sched.Blocked{Job: 4, Why: reason.Reason{Code: reason.HeldUser}})
-	s := core.Snapshot().Sort()
-	if diff := cmp.Diff([]whatif.Smaller{{Option: "time", Value: "1:30:00", Of: "10:00:00"}}, whatif.Smallest(s, t0, 3, 100)); diff != "" {
+	a := whatif.NewAdviser(core.Snapshot().Sort(), t0)
+	if diff := cmp.Diff([]whatif.Smaller{{Option: "time", Value: "1:30:00", Of: "10:00:00"}}, a.Smallest(3)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got := whatif.Smallest(s, t0, 4, 100); got != nil {
+	if got := a.Smallest(4); got != nil {
 		t.Errorf("a held job: %+v", got)
 	}
 	want := []sched.Holder{{Job: 1, Until: at(90), Nodes: []string{"g1"}}}
-	if diff := cmp.Diff(want, core.Holders(2)); diff != "" {
+	if diff := cmp.Diff(want, a.Holders(2)); diff != "" {
 		t.Errorf("who holds it (-want +got)\n%s", diff)
 	}
-	if got := core.Holders(3); got != nil {
+	if got := a.Holders(3); got != nil {
 		t.Errorf("what fits is held by %+v", got)
 	}
 }
