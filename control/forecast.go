@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/whatif"
 )
@@ -156,6 +157,19 @@ func (c *Control) advise(id job.ID) (holders []sched.Holder, changes []whatif.Sm
 	c.ahead.advising.Lock()
 	defer c.ahead.advising.Unlock()
 	return f.advice.Holders(id), f.advice.Smallest(id)
+}
+
+// count says how many jobs are before one, as of the latest forecast, where there are
+// too many lines of them to count that each time (sched.Core.Reasons).
+func (c *Control) count(id job.ID, why []reason.Reason) {
+	c.state.mu.RLock()
+	f := c.ahead.latest
+	c.state.mu.RUnlock()
+	for i := range why {
+		if r := &why[i]; r.Code == reason.Priority && r.Ahead == 0 && f != nil && f.advice != nil {
+			r.Ahead, _ = f.advice.Ahead(id)
+		}
+	}
 }
 
 // expected is what the latest forecast says of a job. The state is locked.

@@ -169,6 +169,7 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 		_, err := c.Job(ctx, id)
 		return Why{}, err
 	}
+	c.count(id, w.Reasons)
 	if len(w.Reasons) > 0 {
 		w.Holders, w.Changes = c.advise(id)
 	}

@@ -19,7 +19,7 @@ type Code string
 const (
 	None         Code = ""              // nothing holds the job
 	Resources    Code = "resources"     // Resource, Need, Free, Nodes: not enough free on enough nodes now
-	Priority     Code = "priority"      // Ahead: jobs before it; Job: the first of them
+	Priority     Code = "priority"      // Ahead: jobs before it, 0: not counted; Job: the first of them
 	Preempting   Code = "preempting"    // Job: the first of the jobs that are being ended for it; Ahead: how many more
 	Reserved     Code = "reserved"      // Job: a job before it would start later if this one started now
 	NodeCount    Code = "node-count"    // Need, Free: the pool has fewer nodes that qualify than asked for
@@ -142,7 +142,14 @@ func (r Reason) String() string {
 	case Resources:
 		fmt.Fprintf(&b, "needs %s, free now: %s", quantity(r.Resource, r.Need), quantity(r.Resource, r.Free))
 	case Priority:
-		fmt.Fprintf(&b, "%s before it, first job %d", count(r.Ahead, "job"), r.Job)
+		switch {
+		case r.Ahead > 0:
+			fmt.Fprintf(&b, "%s before it, first job %d", count(r.Ahead, "job"), r.Job)
+		case r.Job > 0:
+			fmt.Fprintf(&b, "others are before it, first job %d", r.Job)
+		default:
+			b.WriteString("others are before it")
+		}
 	case Preempting:
 		fmt.Fprintf(&b, "takes the place of job %d", r.Job)
 		if r.Ahead > 0 {

@@ -22,6 +22,8 @@ func TestTexts(t *testing.T) {
 		{reason.Reason{Code: reason.Resources, Resource: "memory", Need: 3 << 29, Free: 1 << 20}, "needs 1.5 GiB memory, free now: 1 MiB memory"},
 		{reason.Reason{Code: reason.Resources, Resource: "nodes", Need: 2, Free: 1}, "needs 2 nodes, free now: 1 node"},
 		{reason.Reason{Code: reason.Priority, Ahead: 1, Job: 4}, "1 job before it, first job 4"},
+		{reason.Reason{Code: reason.Priority, Job: 4}, "others are before it, first job 4"},
+		{reason.Reason{Code: reason.Priority}, "others are before it"},
 		{reason.Reason{Code: reason.Priority, Ahead: 3, Job: 4}, "3 jobs before it, first job 4"},
 		{reason.Reason{Code: reason.Reserved, Job: 4}, "would delay job 4, which is before it"},
 		{reason.Reason{Code: reason.NodeCount, Need: 5, Free: 4}, "needs 5 nodes, only 4 qualify"},

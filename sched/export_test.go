@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/sched/index"
+	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 
@@ -237,4 +238,11 @@ func (c *Core) Nominated(f func(job.ID, []fleet.Claim)) {
 	for _, n := range c.nominees {
 		f(n.entry.id, n.run.claims)
 	}
+}
+
+// Lacks is what is missing for a job, as it is worked out and as place.Now says.
+func (c *Core) Lacks(id job.ID) (is, slow []reason.Reason) {
+	c.settle()
+	k := c.queued[id].line.kind
+	return c.lacks(k), place.Now(c.table, c.state, k.shape)
 }

@@ -47,7 +47,7 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	}
 	if !c.possible(e.line.kind) {
 		out = append(out, place.Never(c.table, e.line.kind.shape, false)...)
-	} else if missing := place.Now(c.table, c.state, e.line.kind.shape); len(missing) > 0 {
+	} else if missing := c.lacks(e.line.kind); len(missing) > 0 {
 		out = append(out, missing...)
 	} else if p := (&pass{Core: c, now: now}); c.wasNamed {
 		if why, kept := p.keeper(e.line); kept {
@@ -73,8 +73,41 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	return out
 }
 
-// ahead counts the jobs before an entry that may be considered.
+// lacks is what is missing for a kind to start on what is free, or nil (place.Now).
+func (c *Core) lacks(k *kind) []reason.Reason {
+	q := c.quickly(k)
+	if q == nil || !q.Countable() {
+		return place.Now(c.table, c.state, k.shape)
+	}
+	if fits, sure := q.Fits(nil); !sure {
+		return place.Now(c.table, c.state, k.shape)
+	} else if fits {
+		return nil
+	}
+	why := q.Missing()
+	why.Nodes = 0
+	for pos := range c.nodes {
+		if q.Serves(c.cells.Of(pos)) {
+			why.Nodes++
+		}
+	}
+	return []reason.Reason{why}
+}
+
+// manyLines is how many lines there are at most for jobs to be counted that are before
+// one of them each time that is asked.
+const manyLines = 512
+
+// ahead counts the jobs before an entry that may be considered. Of very many lines it
+// does not: Ahead is 0 then, and Job the first of the queue.
 func (c *Core) ahead(e *entry) reason.Reason {
+	if len(c.lines) > manyLines {
+		r := c.behind(e)
+		if r.Code != reason.None && len(c.heads) > 0 {
+			r.Job = uint64(c.heads[0].jobs.first().id)
+		}
+		return r
+	}
 	r := reason.Reason{Code: reason.Priority}
 	var first *entry
 	for _, l := range c.lines {
@@ -109,6 +142,21 @@ func (c *Core) behind(e *entry) reason.Reason {
 		return reason.Reason{Code: reason.Priority}
 	}
 	return reason.Reason{}
+}
+
+// Standing says of each job in the queue that may be considered how many such jobs
+// are before it.
+func (c *Core) Standing() map[job.ID]int {
+	all := make([]*entry, 0, len(c.queued))
+	for _, l := range c.lines {
+		all = append(all, l.jobs.all()...)
+	}
+	slices.SortFunc(all, (*entry).before)
+	out := make(map[job.ID]int, len(all))
+	for i, e := range all {
+		out[e.id] = i
+	}
+	return out
 }
 
 // waits tells the first reasons that changed, by job number.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-sched/coxswain/account"
@@ -52,6 +53,9 @@ func (w *world) instead(t *rapid.T, would, does *int) {
 	id, ok := some(t, w.queue, "job")
 	if !ok || w.queue[id].blocked {
 		return
+	}
+	if is, slow := w.core.Lacks(id); !cmp.Equal(is, slow) {
+		t.Fatalf("job %d lacks %+v, and place.Now says %+v", id, is, slow)
 	}
 	for range 3 {
 		w.ask(t, id, would, does)

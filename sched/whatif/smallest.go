@@ -35,12 +35,14 @@ type Adviser struct {
 	now          sched.Instant
 	core         *sched.Core
 	types, parts []string
+	standing     map[job.ID]int
 }
 
 // NewAdviser loads a snapshot that Sort has put in order, and that is not written to
 // any longer.
 func NewAdviser(s *sched.Snapshot, now sched.Instant) *Adviser {
 	a := &Adviser{s: s, now: max(now, s.At), core: sched.Load(s)}
+	a.standing = a.core.Standing()
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		for _, x := range n.Devices {
@@ -57,6 +59,13 @@ func NewAdviser(s *sched.Snapshot, now sched.Instant) *Adviser {
 	slices.Sort(a.types)
 	slices.Sort(a.parts)
 	return a
+}
+
+// Ahead is how many jobs were before a waiting one; false: it did not wait, or might
+// not be considered.
+func (a *Adviser) Ahead(id job.ID) (int, bool) {
+	n, ok := a.standing[id]
+	return n, ok
 }
 
 // Holders lists the running jobs that have what a waiting one needs (sched.Core.Holders).

@@ -61,6 +61,7 @@ func why(b *testing.B, nodes, pending int) {
 		id := s.Queue[r.IntN(len(s.Queue))].Job
 		at := time.Now()
 		core.Reasons(t0, id)
+		a.Ahead(id)
 		a.Holders(id)
 		changes += len(a.Smallest(id))
 		took = append(took, time.Since(at))
