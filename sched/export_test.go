@@ -5,8 +5,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 
