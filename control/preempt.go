@@ -113,15 +113,13 @@ func (l *loop) relieve(e *entry) {
 func (a *last) graceEnd() int64 { return a.asked + int64(a.preempted.Grace) }
 
 // hasSaved reports whether a job has reported a checkpoint since it was asked to make
-// room; r is a report that is not applied yet. File systems tell the time of a file to
-// some milliseconds only.
+// room; r is a report that is not applied yet.
 func (a *last) hasSaved(r *engine.Report) bool {
-	const coarse = int64(20 * time.Millisecond)
 	at := a.saved
 	if r != nil && r.Saved != nil {
 		at = max(at, nanos(r.Saved.At))
 	}
-	return at > a.asked-coarse
+	return at > a.asked
 }
 
 // overdue ends a job that was told to save once its grace is over.

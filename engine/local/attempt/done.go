@@ -23,9 +23,12 @@ const DoneName = "done"
 // maxDone bounds its size.
 const maxDone = 4096
 
+// tick is by how much the kernel may be behind when it gives a file its time.
+const tick = 10 * time.Millisecond
+
 // Done is the file as it was found.
 type Done struct {
-	Saved engine.Saved
+	Saved engine.Saved // At is not before the file was written, and at most a tick after
 	Stamp Stamp
 }
 
@@ -57,7 +60,7 @@ func ReadDone(dir string) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	d := Done{Saved: engine.Saved{At: st.ModTime().Round(0)}, Stamp: Stamp{Time: st.ModTime().UnixNano(), Size: st.Size()}}
+	d := Done{Saved: engine.Saved{At: st.ModTime().Round(0).Add(tick)}, Stamp: Stamp{Time: st.ModTime().UnixNano(), Size: st.Size()}}
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
 		d.Stamp.Inode, d.Stamp.Time = sys.Ino, time.Unix(sys.Ctim.Unix()).UnixNano()
 	}
