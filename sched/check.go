@@ -166,6 +166,8 @@ func (c *Core) checkRest() error {
 			}
 		case l.rest == forQuota && !l.stake.over && c.assign(l).Mode == quota.Fit && c.possible(c.kindIn(l, c.assign(l).Flavors)):
 			return fmt.Errorf("job %d rests for a quota that reaches", l.jobs.first().id)
+		case l.rest == forQuota && !slices.Contains(l.stake.demand.waiting, l):
+			return fmt.Errorf("job %d rests for a quota and would not be looked at again", l.jobs.first().id)
 		case l.rest == forTurn && c.leader(l.stake.queue) == l:
 			return fmt.Errorf("job %d rests for its turn, and it is its turn", l.jobs.first().id)
 		case l.rest.barred() && l.place >= 0:

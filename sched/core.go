@@ -84,6 +84,9 @@ type Core struct {
 	restood   []int32    // nodes on which something else is planned, for prospects
 	replanned uint64     // raised when that was begun anew
 	idle      []*prospect
+	watch     watch
+	first     front
+	others    []*slot // memory for slots
 	sketch    outline
 	wasNamed  bool      // the last pass planned by name
 	retracted []Promise // to jobs whose slots were taken away

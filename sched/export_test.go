@@ -46,6 +46,10 @@ func (c *Core) Recheck(now Instant) []Decision {
 			if l.stake != nil {
 				was := stakes[l]
 				l.stake.got, l.stake.over = was.got, was.over
+				c.quotas.over = c.quotas.over || was.over
+				if l.rest == forQuota {
+					l.await()
+				}
 			}
 		}
 		c.plan, c.shaken, c.woken, c.touched, c.planned, c.heads = plan, shaken, woken, touched, planned, heads

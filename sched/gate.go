@@ -22,6 +22,7 @@ func (p *pass) ready(l *line) bool {
 		p.heads.remove(l)
 	}
 	p.rest(l, for_, why)
+	l.heeds = for_ == forPlan
 	if for_ == forFleet && l.stake != nil {
 		p.rally(l.stake.queue)
 	}

@@ -23,6 +23,7 @@ type line struct {
 	jobs    fifo    // without blocked ones
 	members int     // queued jobs of this kind, blocked ones too
 	spot    int     // in pass.order; -1: it is not there
+	heeds   bool    // it rests for what the head may have, not for nodes
 	place   int     // in Core.heads; -1: no job, or none that the fleet could take
 
 	rest    rest
@@ -69,6 +70,9 @@ type kind struct {
 	quick *place.Quick // nil: the shape is not regular
 	since uint64       // Core.fleet for which quick was made
 	look  *outlook     // nil: never the head's
+
+	roused   uint64 // Core.passes in which verdicts were found
+	verdicts []verdict
 
 	full       bool   // does not fit what is free; stays so until something fitting is freed
 	shadowed   uint64 // version of the plan for which it did not fit beside the head
@@ -133,6 +137,7 @@ func (c *Core) leave(l *line) {
 	if s := l.stake; s != nil {
 		i := slices.Index(s.queue.lines, l)
 		s.queue.lines = slices.Delete(s.queue.lines, i, i+1)
+		s.queue.forgo(s.demand)
 		for _, x := range s.kinds {
 			c.disuse(x.kind)
 		}

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -58,17 +57,19 @@ func (p *pass) named() {
 			}
 		}
 	}
-	if p.shaken {
-		p.rousePlanned()
-	}
+	rouse := p.shaken
 	for range maxSweeps {
 		if p.shaken = p.sweep(); !p.shaken {
 			break
 		}
-		p.rousePlanned()
+		rouse = true
 	}
 	for {
 		p.lead()
+		if rouse {
+			p.rouseBeside()
+			rouse = false
+		}
 		p.pack()
 		if !p.reconsider() {
 			return
@@ -222,7 +223,7 @@ func (p *pass) displace() {
 
 // lead lists the slots in queue order and takes the head's as the reservation.
 func (p *pass) lead() {
-	old, slots := p.slots, []*slot(nil)
+	old, slots := p.slots, p.Core.others[:0]
 	p.sweeps++
 	for it := p.front(); ; {
 		e := it.next()
@@ -239,7 +240,7 @@ func (p *pass) lead() {
 			p.unslot(s.e)
 		}
 	}
-	p.slots = slots
+	p.slots, p.Core.others = slots, old
 	next := reservation{version: p.plan.version}
 	if len(slots) > 0 {
 		next.job, next.at, next.claims = slots[0].e.id, slots[0].at, slots[0].claims
@@ -257,8 +258,7 @@ func (p *pass) pack() {
 		case l.jobs.first().slot != nil: // those behind it cannot do better
 			p.restPlanned(l)
 		default:
-			l.spot = len(p.order)
-			p.order = append(p.order, l)
+			p.enter(l)
 		}
 	}
 	p.Core.woken = p.woken[:0]
@@ -277,6 +277,7 @@ func (p *pass) tryNamed(l *line, e *entry) bool {
 	until := l.finish(p.now)
 	if p.plan.job != 0 && until > p.plan.at && p.crowds(l) {
 		p.rest(l, forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)})
+		l.heeds = true
 		return false
 	}
 	claims := p.beginNow(l, until)
@@ -308,6 +309,7 @@ func (p *pass) restPlanned(l *line) {
 		why = p.inTheWay(l.jobs.first())
 	}
 	p.rest(l, forPlan, why)
+	l.heeds = false
 }
 
 // inTheWay is why a job that would fit now is not started.
@@ -365,33 +367,51 @@ type front struct {
 
 // stand is a job by where it stands: in its line, and the line among the heads.
 type stand struct {
-	line *line
-	at   int
+	job *entry
+	at  int32
 }
 
+// front begins with the first job. There is one at a time.
 func (p *pass) front() *front {
-	f := &front{heads: p.heads, left: 1 + p.policy.Backfill.Reservations}
+	f := &p.Core.first
+	*f = front{heads: p.heads, left: 1 + p.policy.Backfill.Reservations, queue: f.queue[:0]}
 	f.inner = f.left
 	if len(f.heads) > 0 {
-		f.queue = append(f.queue, stand{f.heads[0], 0})
+		f.push(stand{f.heads[0].jobs.first(), 0})
 	}
 	return f
 }
 
-func (f *front) Len() int { return len(f.queue) }
-func (f *front) Less(i, j int) bool {
-	return f.queue[i].job().before(f.queue[j].job()) < 0
-}
-func (f *front) Swap(i, j int) { f.queue[i], f.queue[j] = f.queue[j], f.queue[i] }
-func (f *front) Push(x any)    { f.queue = append(f.queue, x.(stand)) }
-func (f *front) Pop() any {
-	last := len(f.queue) - 1
-	x := f.queue[last]
-	f.queue = f.queue[:last]
-	return x
+func (f *front) push(x stand) {
+	q := append(f.queue, x)
+	i := len(q) - 1
+	for i > 0 && x.job.before(q[(i-1)/2].job) < 0 {
+		q[i] = q[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	q[i], f.queue = x, q
 }
 
-func (x stand) job() *entry { return x.line.jobs.all()[x.at] }
+func (f *front) pop() stand {
+	q := f.queue
+	first, last := q[0], len(q)-1
+	x := q[last]
+	q = q[:last]
+	for i := 0; last > 0; {
+		child := 2*i + 1
+		if child+1 < last && q[child+1].job.before(q[child].job) < 0 {
+			child++
+		}
+		if child >= last || x.job.before(q[child].job) < 0 {
+			q[i] = x
+			break
+		}
+		q[i] = q[child]
+		i = child
+	}
+	f.queue = q
+	return first
+}
 
 // maxFront bounds how many jobs are looked at that get no slot.
 const maxFront = 10_000
@@ -414,14 +434,15 @@ func (f *front) next() *entry {
 }
 
 func (f *front) step() *entry {
-	x := heap.Pop(f).(stand)
+	x := f.pop()
+	l := x.job.line
 	if x.at == 0 {
-		for child := 2*x.line.place + 1; child <= 2*x.line.place+2 && child < len(f.heads); child++ {
-			heap.Push(f, stand{f.heads[child], 0})
+		for child := 2*l.place + 1; child <= 2*l.place+2 && child < len(f.heads); child++ {
+			f.push(stand{f.heads[child].jobs.first(), 0})
 		}
 	}
-	if x.at+1 < x.line.jobs.len() {
-		heap.Push(f, stand{x.line, x.at + 1})
+	if next := int(x.at) + 1; next < l.jobs.len() {
+		f.push(stand{l.jobs.all()[next], int32(next)})
 	}
-	return x.job()
+	return x.job
 }

@@ -184,8 +184,11 @@ func (p *pass) advance() (*entry, station) {
 func (p *pass) rest(l *line, for_ rest, why reason.Reason) {
 	l.rest, l.why = for_, why
 	p.touch(l)
-	if for_ == forPlan {
+	switch for_ {
+	case forPlan:
 		p.Core.planned = append(p.planned, l)
+	case forQuota:
+		l.await()
 	}
 }
 
@@ -195,12 +198,23 @@ func (p *pass) backfill() {
 	for _, l := range p.woken {
 		l.awake = false
 		if l.jobs.len() > 0 && l.rest == active && l != head {
-			l.spot = len(p.order)
-			p.order = append(p.order, l)
+			p.enter(l)
 		}
 	}
 	p.Core.woken = p.woken[:0]
 	p.drain()
+}
+
+// enter adds a line to those that are looked at behind the head.
+func (p *pass) enter(l *line) {
+	l.spot = len(p.order)
+	p.order = append(p.order, l)
+	if s := l.stake; s != nil {
+		if len(s.queue.ordered) == 0 {
+			p.quotas.behind = append(p.quotas.behind, s.queue)
+		}
+		s.queue.ordered = append(s.queue.ordered, l)
+	}
 }
 
 // drain looks at the lines behind the head in order.
@@ -213,6 +227,12 @@ func (p *pass) drain() {
 			continue
 		}
 		heap.Remove(&p.order, l.spot)
+	}
+	if p.quotas != nil {
+		for _, q := range p.quotas.behind {
+			q.ordered = q.ordered[:0]
+		}
+		p.quotas.behind = p.quotas.behind[:0]
 	}
 }
 

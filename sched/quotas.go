@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
@@ -21,6 +22,10 @@ type quotas struct {
 	trees   []*tree
 	parents map[string]string // of accounts
 	stirred bool              // something runs or runs no longer since retry
+	changes uint64            // raised when something is charged or given back
+	alone   []int32           // each flavour, by number
+	over    bool              // a line may rest because its job took more than there was
+	behind  []*queue          // with lines that are looked at behind the head
 	rallied bool              // lines may go on because another one no longer stands before them
 }
 
@@ -31,6 +36,62 @@ type queue struct {
 	strict bool
 	choice bool    // it has flavours that are alternatives
 	lines  []*line // of its jobs
+
+	ordered []*line   // of these, those that are looked at behind the head, and some more
+	demands []*demand // of its lines
+	byShape map[*class.Shape]*demand
+}
+
+// demand is what the jobs of one shape ask of a queue.
+type demand struct {
+	shape *class.Shape
+	index int // in queue.demands
+	uses  int // lines
+
+	got     quota.Assignment // as of …
+	changes uint64           // … quotas.changes
+	fleet   uint64           // … and Core.fleet
+
+	waiting []*line // that rest for the quota, and some that did
+}
+
+// demandOf returns the demand of jobs of a shape, for one line more.
+func (q *queue) demandOf(shape *class.Shape) *demand {
+	d := q.byShape[shape]
+	if d == nil {
+		d = &demand{shape: shape, index: len(q.demands)}
+		q.byShape[shape] = d
+		q.demands = append(q.demands, d)
+	}
+	d.uses++
+	return d
+}
+
+// forgo is demandOf for one line less.
+func (q *queue) forgo(d *demand) {
+	if d.uses--; d.uses == 0 {
+		last := q.demands[len(q.demands)-1]
+		q.demands[d.index], last.index = last, d.index
+		q.demands = q.demands[:len(q.demands)-1]
+		delete(q.byShape, d.shape)
+	}
+}
+
+// await lists a line that rests for its quota where it is found when that may reach.
+func (l *line) await() {
+	if s := l.stake; !s.listed {
+		s.listed = true
+		s.demand.waiting = append(s.demand.waiting, l)
+	}
+}
+
+// still lists the lines that wait of those that did.
+func (d *demand) still() []*line {
+	d.waiting = slices.DeleteFunc(d.waiting, func(l *line) bool {
+		l.stake.listed = l.rest == forQuota && l.members > 0
+		return !l.stake.listed
+	})
+	return d.waiting
 }
 
 // tree is what the queues below one root have in common.
@@ -47,7 +108,10 @@ func newQuotas(p *account.Policy) *quotas {
 	if t == nil || err != nil {
 		return nil
 	}
-	q := &quotas{State: t.NewState(), queues: make([]*queue, t.Len()), parents: map[string]string{}}
+	q := &quotas{State: t.NewState(), queues: make([]*queue, t.Len()), parents: map[string]string{}, changes: 1}
+	for f := range t.Flavors {
+		q.alone = append(q.alone, int32(f))
+	}
 	below := make([]*tree, t.Len())
 	for n := range int32(t.Len()) {
 		if t.Parent(n) == quota.None {
@@ -56,7 +120,7 @@ func newQuotas(p *account.Policy) *quotas {
 		}
 		if len(t.Children(n)) == 0 {
 			of := below[t.Root(n)]
-			q.queues[n] = &queue{node: n, tree: of, strict: t.Strict(n), choice: t.Choice(n)}
+			q.queues[n] = &queue{node: n, tree: of, strict: t.Strict(n), choice: t.Choice(n), byShape: map[*class.Shape]*demand{}}
 			of.queues = append(of.queues, q.queues[n])
 		}
 	}
@@ -93,6 +157,7 @@ func (c *Core) charge(r *run) {
 	}
 	r.charges = c.quotas.Charges(q.node, used, c.flavorsNamed(r.flavors))
 	c.quotas.Add(q.node, r.charges)
+	c.quotas.changes++
 	q.tree.moved = true
 }
 
@@ -100,6 +165,7 @@ func (c *Core) charge(r *run) {
 func (c *Core) discharge(r *run) {
 	if q := r.terms.queue; q != nil {
 		c.quotas.Remove(q.node, r.charges)
+		c.quotas.changes++
 		q.tree.moved, q.tree.freed = true, true
 	}
 }

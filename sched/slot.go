@@ -74,6 +74,9 @@ func (c *Core) unslot(e *entry) {
 	if s := e.slot; s != nil {
 		c.uproot(s)
 		e.slot = nil
+		if e.line.rest == forPlan {
+			c.wake(e.line)
+		}
 		if s.prospect != nil {
 			c.idle = append(c.idle, s.prospect)
 			s.prospect = nil

@@ -247,9 +247,13 @@ func (c *Core) recall(m *LineMemory) {
 		c.wake(l)
 	case l.rest == forPlan:
 		c.planned = append(c.planned, l)
+		l.heeds = true // it is looked at once more
 	case l.rest == forLimit:
 		c.heads.remove(l)
 		c.restAgain(l)
+	case l.rest == forQuota:
+		c.heads.remove(l)
+		l.await()
 	case l.rest.barred(), l.rest == forRoom && l.jobs.len() > 0 && !l.jobs.first().reserves():
 		c.heads.remove(l)
 	}

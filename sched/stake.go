@@ -11,12 +11,14 @@ import (
 
 // stake is what a line's jobs ask of the queue that their account is, or is in.
 type stake struct {
-	queue *queue
-	needs []quota.Need     // of one job, at least; sorted by resource
-	kinds []flavored       // by flavours, as they came up
-	got   quota.Assignment // as it was looked at last
-	rough bool             // what a job takes is known only when it is placed
-	over  bool             // when it was placed last, it took more than there was
+	queue  *queue
+	demand *demand
+	listed bool             // in demand.waiting
+	needs  []quota.Need     // of one job, at least; sorted by resource
+	kinds  []flavored       // by flavours, as they came up
+	got    quota.Assignment // as it was looked at last
+	rough  bool             // what a job takes is known only when it is placed
+	over   bool             // when it was placed last, it took more than there was
 }
 
 // flavored is the kind of a line's jobs on nodes of some flavours.
@@ -30,7 +32,7 @@ func (c *Core) stakeOf(t *terms, shape *class.Shape) *stake {
 	if t.queue == nil {
 		return nil
 	}
-	s := &stake{queue: t.queue}
+	s := &stake{queue: t.queue, demand: t.queue.demandOf(shape)}
 	for i, name := range c.quotas.Resources {
 		a := resource.Amount(0)
 		if name == "job" {
@@ -112,10 +114,15 @@ func (c *Core) kindIn(l *line, flavors []int32) *kind {
 // assign chooses flavours for a line's jobs as things are, among those of which the
 // fleet has nodes for them.
 func (c *Core) assign(l *line) quota.Assignment {
-	return c.quotas.Assign(l.stake.queue.node, l.stake.needs, func(f int32) bool {
-		k := c.kindIn(l, []int32{f})
-		return k != nil && c.possible(k)
-	}, nil)
+	d := l.stake.demand
+	if d.changes != c.quotas.changes || d.fleet != c.fleet {
+		d.changes, d.fleet = c.quotas.changes, c.fleet
+		d.got = c.quotas.Assign(l.stake.queue.node, l.stake.needs, func(f int32) bool {
+			k := c.kindIn(l, c.quotas.alone[f:f+1])
+			return k != nil && c.possible(k)
+		}, nil)
+	}
+	return d.got
 }
 
 // turnTo makes a kind the one that a line's jobs are placed as.
@@ -148,6 +155,7 @@ func (c *Core) stakeAs(l *line, flavors []string, over bool) {
 		return
 	}
 	l.stake.over = over
+	c.quotas.over = c.quotas.over || over
 	if k := c.kindIn(l, c.flavorsNamed(flavors)); k != nil {
 		c.turnTo(l, k)
 	}

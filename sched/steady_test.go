@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -46,6 +47,8 @@ func BenchmarkEverything(b *testing.B) {
 	}
 }
 
+var warm = flag.Int("warm", 2000, "steps before those that are measured")
+
 // steady measures steps. The first wave of jobs, which all start at one instant, is
 // not the steady state and is not measured.
 func steady(b *testing.B, nodes, pending int, policy *account.Policy) {
@@ -53,7 +56,7 @@ func steady(b *testing.B, nodes, pending int, policy *account.Policy) {
 	before := heapInUse()
 	s.fill()
 	bytes := heapInUse() - before
-	for range 2000 {
+	for range *warm {
 		s.step()
 	}
 	took := make([]time.Duration, 0, 1<<16)

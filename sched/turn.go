@@ -22,6 +22,10 @@ import (
 // turn returns the line that is looked at in the place of one, out of those for which
 // in holds.
 func (p *pass) turn(l *line, in func(*line) bool) *line {
+	of := func(q *queue) []*line { return q.lines }
+	if l.spot >= 0 {
+		of = func(q *queue) []*line { return q.ordered }
+	}
 	if holder := p.holder(l); holder != nil && in(holder) {
 		return holder
 	}
@@ -30,7 +34,7 @@ func (p *pass) turn(l *line, in func(*line) bool) *line {
 	}
 	var lines []*line
 	for _, q := range l.stake.queue.tree.queues {
-		x := first(q, in)
+		x := first(of(q), in)
 		if x == nil {
 			continue
 		}
@@ -80,7 +84,7 @@ func (p *pass) holder(top *line) *line {
 	if e == nil || e.blocked || p.plan.station.Job == 0 || p.plan.station.compare(stationOf(top.jobs.first())) > 0 {
 		return nil
 	}
-	if e.line.stake == nil || e.line.jobs.first() != e || first(e.line.stake.queue, leads) != e.line {
+	if e.line.stake == nil || e.line.jobs.first() != e || first(e.line.stake.queue.lines, leads) != e.line {
 		return nil
 	}
 	return e.line
@@ -100,11 +104,11 @@ func (p *pass) stand(head *entry, at station, before *reservation) {
 
 func hasJobs(l *line) bool { return l.jobs.len() > 0 }
 
-// first returns the line of a queue whose first job goes first, out of those for
+// first returns the line of some whose first job goes first, out of those for
 // which in holds.
-func first(q *queue, in func(*line) bool) *line {
+func first(lines []*line, in func(*line) bool) *line {
 	var best *line
-	for _, l := range q.lines {
+	for _, l := range lines {
 		if in(l) && (best == nil || l.before(best)) {
 			best = l
 		}
@@ -121,7 +125,7 @@ func ordered(l *line) bool { return l.spot >= 0 }
 // leader is the line of a queue before all its others, but for those that the fleet
 // can never take.
 func (c *Core) leader(q *queue) *line {
-	return first(q, func(l *line) bool { return hasJobs(l) && l.rest != forFleet })
+	return first(q.lines, func(l *line) bool { return hasJobs(l) && l.rest != forFleet })
 }
 
 // quota says what a line's quota has against its first job, and settles on which
@@ -159,6 +163,7 @@ func (p *pass) pledge(l *line) {
 	if l.stake != nil {
 		p.pledges = append(p.pledges, pledge{l, l.stake.got.Charges})
 		p.quotas.Add(l.stake.queue.node, l.stake.got.Charges)
+		p.quotas.changes++
 	}
 }
 
@@ -166,6 +171,7 @@ func (p *pass) pledge(l *line) {
 func (p *pass) unpledge() {
 	for _, x := range p.pledges {
 		p.quotas.Remove(x.line.stake.queue.node, x.charges)
+		p.quotas.changes++
 	}
 	p.pledges = p.pledges[:0]
 }
@@ -175,9 +181,14 @@ func (p *pass) unpledge() {
 func (p *pass) unpledged(l *line) bool {
 	for _, x := range p.pledges {
 		p.quotas.Remove(x.line.stake.queue.node, x.charges)
-		defer p.quotas.Add(x.line.stake.queue.node, x.charges)
 	}
-	return p.assign(l).Mode == quota.Fit
+	p.quotas.changes++
+	fits := p.assign(l).Mode == quota.Fit
+	for _, x := range p.pledges {
+		p.quotas.Add(x.line.stake.queue.node, x.charges)
+	}
+	p.quotas.changes++
+	return fits
 }
 
 // covered reports whether a queue can give what a line's first job was placed on,
@@ -187,7 +198,7 @@ func (p *pass) covered(l *line, claims []fleet.Claim) bool {
 	if x.Amount == 0 {
 		return true
 	}
-	l.stake.over = true
+	l.stake.over, p.quotas.over = true, true
 	p.heads.remove(l)
 	p.rest(l, forQuota, p.short(l.stake, x.FR, x.Amount))
 	return false
@@ -223,9 +234,11 @@ func (p *pass) rouseQuotas() {
 		}
 		t.freed = false
 		for _, q := range t.queues {
-			for _, l := range q.lines {
-				if l.rest == forQuota && p.assign(l).Mode == quota.Fit {
-					p.admit(l)
+			for _, d := range q.demands {
+				if waiting := d.still(); len(waiting) > 0 && p.assign(waiting[0]).Mode == quota.Fit {
+					for _, l := range waiting {
+						p.admit(l)
+					}
 				}
 			}
 		}
@@ -272,6 +285,10 @@ func (p *pass) reconsider() bool {
 // retry wakes the lines whose jobs were placed where they took more than there was:
 // they may be placed elsewhere now.
 func (p *pass) retry() (again bool) {
+	if !p.quotas.over {
+		return false
+	}
+	p.quotas.over = false
 	for _, q := range p.quotas.queues {
 		if q == nil {
 			continue

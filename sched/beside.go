@@ -1,0 +1,107 @@
+package sched
+
+import "github.com/coxswain-sched/coxswain/job"
+
+// Lines that rest for the plan where starts are planned by name are looked at again
+// when they could find more than before: a node has changed, or what is planned on it,
+// and it could take part now.
+
+// verdict is whether jobs of a kind with a limit may find more than before.
+type verdict struct {
+	limit Instant
+	more  bool
+}
+
+// watch is what has been reckoned with.
+type watch struct {
+	passes            uint64
+	logged, replanned uint64 // Core.logged and Core.replanned then
+	seen, followed    int    // entries of Core.log and Core.restood
+	first             [2]job.ID
+}
+
+// rouseBeside wakes the lines that rest for the plan and may find more than before.
+// All of them are told another reason if the first ones are others now for which
+// something is planned.
+func (p *pass) rouseBeside() {
+	c, w := p.Core, &p.Core.watch
+	w.passes++
+	first := p.firstPlanned()
+	all := w.first != first || w.logged != c.logged || w.replanned != c.replanned || len(p.advances) > 0
+	logged, restood := c.log, c.restood
+	if !all {
+		logged, restood = c.log[w.seen:], c.restood[w.followed:]
+	}
+	*w = watch{w.passes, c.logged, c.replanned, len(c.log), len(c.restood), first}
+	if all {
+		p.rousePlanned()
+		return
+	}
+	rest := c.planned[:0]
+	for _, l := range c.planned {
+		switch {
+		case l.rest != forPlan:
+		case l.heeds || l.key.least > 0 || p.more(l, logged, restood):
+			c.wake(l)
+		default:
+			rest = append(rest, l)
+		}
+	}
+	clear(c.planned[len(rest):])
+	c.planned = rest
+}
+
+// firstPlanned is whom those are told who wait for what is planned: the first one, or
+// the second if they are the first one themselves.
+func (p *pass) firstPlanned() (first [2]job.ID) {
+	n := 0
+	for _, s := range p.slots {
+		if s.rooted && n < len(first) {
+			first[n] = s.e.id
+			n++
+		}
+	}
+	return first
+}
+
+// more reports whether a node has changed so that it could take part of a line's first
+// job now, or its kind does not fit any longer whatever is planned.
+func (p *pass) more(l *line, changed ...[]int32) bool {
+	k := l.kind
+	if k.roused != p.watch.passes {
+		k.roused, k.verdicts = p.watch.passes, k.verdicts[:0]
+	}
+	limit := Instant(l.limit)
+	for _, v := range k.verdicts {
+		if v.limit == limit {
+			return v.more
+		}
+	}
+	v := verdict{limit, p.finds(l, changed)}
+	k.verdicts = append(k.verdicts, v)
+	return v.more
+}
+
+func (p *pass) finds(l *line, changed [][]int32) bool {
+	q := p.quickly(l.kind)
+	if l.kind.full || q == nil || !q.Even() {
+		return true
+	}
+	if fits, sure := q.Fits(nil); sure && !fits {
+		l.kind.full = true
+		return true
+	}
+	until := l.finish(p.now)
+	for _, list := range changed {
+		for _, pos := range list {
+			cell := p.cells.Of(int(pos))
+			if cell >= 0 && len(p.nodes[pos].planned) > 0 {
+				cell = p.outlineOf(int(pos)).cellFor(p.now, p.now, until)
+			}
+			if q.Serves(cell) {
+				return true
+			}
+		}
+	}
+	return false
+}
