@@ -118,13 +118,14 @@ func (p *pass) sweep() (moved bool) {
 		switch {
 		case e.slot != nil && e.slot.seen == p.sweeps:
 		case !p.ready(e.line):
-			if e.line.place < 0 { // it does not lead the queue any longer
+			if p.lookedAt(e.line) || e.line.place < 0 { // it does not lead the queue any longer
 				it = p.front()
 			}
 		default:
+			l := e.line
 			started, changed := p.settleSlot(e, it.rank == 1)
 			moved = moved || started || changed
-			if started || e.line.place < 0 {
+			if p.lookedAt(l) || started || l.place < 0 {
 				it = p.front()
 			}
 		}
@@ -270,6 +271,7 @@ func (p *pass) pack() {
 	}
 	p.order = p.order[:0]
 	p.unpledge()
+	p.loosenAll()
 }
 
 // tryNamed starts a job that is in the way of nothing planned.

@@ -205,6 +205,14 @@ func (p *pass) backfill() {
 	p.drain()
 }
 
+// follow adds a line that may go on after another one.
+func (p *pass) follow(l *line) {
+	if l.spot < 0 && l.jobs.len() > 0 && l.rest == active {
+		p.enter(l)
+		heap.Fix(&p.order, l.spot)
+	}
+}
+
 // enter adds a line to those that are looked at behind the head.
 func (p *pass) enter(l *line) {
 	l.spot = len(p.order)
@@ -224,9 +232,12 @@ func (p *pass) drain() {
 		l := p.turn(p.order[0], ordered)
 		if p.look(l) && l.jobs.len() > 0 {
 			heap.Fix(&p.order, l.spot)
-			continue
+		} else {
+			heap.Remove(&p.order, l.spot)
 		}
-		heap.Remove(&p.order, l.spot)
+		if p.lookedAt(l) {
+			p.follow(l.stake.demand.leader)
+		}
 	}
 	if p.quotas != nil {
 		for _, q := range p.quotas.behind {

@@ -25,6 +25,7 @@ type quotas struct {
 	changes uint64            // raised when something is charged or given back
 	alone   []int32           // each flavour, by number
 	over    bool              // a line may rest because its job took more than there was
+	led     []*demand         // with leaders
 	behind  []*queue          // with lines that are looked at behind the head
 	rallied bool              // lines may go on because another one no longer stands before them
 }
@@ -53,6 +54,7 @@ type demand struct {
 	fleet   uint64           // … and Core.fleet
 
 	waiting []*line // that rest for the quota, and some that did
+	leader  *line   // that was let go on and has not been looked at; the others follow it
 }
 
 // demandOf returns the demand of jobs of a shape, for one line more.

@@ -174,6 +174,9 @@ func (x *preemption) outranks(a *standing, priority int64, b *standing, other in
 	return !x.byPriority || priority > other
 }
 
+// claims reports whether what others borrowed may be taken back.
+func (x *preemption) claims() bool { return x != nil && x.byQuota }
+
 // rights reports whether jobs of a standing may take from any other that the site
 // could have.
 func (x *preemption) rights(s *standing) bool {

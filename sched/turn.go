@@ -235,16 +235,76 @@ func (p *pass) rouseQuotas() {
 		t.freed = false
 		for _, q := range t.queues {
 			for _, d := range q.demands {
-				if waiting := d.still(); len(waiting) > 0 && p.assign(waiting[0]).Mode == quota.Fit {
-					for _, l := range waiting {
-						p.admit(l)
-					}
-				}
+				p.loosen(d)
 			}
 		}
 	}
 	p.quotas.stirred = true // something has changed, or there were no pass
 	p.reconsider()
+}
+
+// loosen lets lines go on that rest for a quota that reaches again: all of them, or one
+// after the other, each once the one before it has been looked at. What is taken by a
+// line is not there for those behind it, so that most of them need not be touched.
+func (p *pass) loosen(d *demand) {
+	waiting := d.still()
+	if len(waiting) == 0 || p.assign(waiting[0]).Mode != quota.Fit && (len(p.pledges) == 0 || !p.unpledged(waiting[0])) {
+		return
+	}
+	if !p.inTurn() {
+		for _, l := range waiting {
+			p.admit(l)
+		}
+		return
+	}
+	best := waiting[0]
+	for _, l := range waiting[1:] {
+		if hasJobs(l) && (!hasJobs(best) || l.before(best)) {
+			best = l
+		}
+	}
+	if d.leader == nil {
+		p.quotas.led = append(p.quotas.led, d)
+	}
+	d.leader = best
+	p.admit(best)
+}
+
+// inTurn reports whether each line that may start is looked at in this pass, in order.
+func (p *pass) inTurn() bool {
+	return p.byName() && !p.policy.Backfill.Off && !p.cfg.NoBackfill && !p.preemption.claims()
+}
+
+// lookedAt lets the next line of a demand go on after its leader, and reports whether
+// there is one.
+func (p *pass) lookedAt(l *line) bool {
+	if l.stake == nil || l.stake.demand.leader != l {
+		return false
+	}
+	d := l.stake.demand
+	d.leader = nil
+	p.loosen(d)
+	return d.leader != nil
+}
+
+// loosenAll lets all lines go on whose leaders have not been looked at.
+func (p *pass) loosenAll() {
+	if p.quotas == nil {
+		return
+	}
+	for _, d := range p.quotas.led {
+		if d.leader == nil {
+			continue
+		}
+		d.leader = nil
+		for _, l := range d.still() {
+			if p.assign(l).Mode == quota.Fit {
+				p.admit(l)
+			}
+		}
+	}
+	clear(p.quotas.led)
+	p.quotas.led = p.quotas.led[:0]
 }
 
 // reconsider wakes the lines whose jobs would be placed in other flavours than they
