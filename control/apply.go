@@ -74,6 +74,9 @@ func (s *state) applyEnded(r *store.Record, staged any) error {
 	if err != nil {
 		return err
 	}
+	if !planted.UsageLost {
+		s.spent(v.Used) // also where the job's row is newer
+	}
 	e, err := s.attempt(r, v.Ref)
 	if e == nil {
 		return err
@@ -102,7 +105,7 @@ func (s *state) applyEnded(r *store.Record, staged any) error {
 	if err := s.move(e, v.State, v.By); err != nil {
 		return err
 	}
-	s.events = append(s.events, sched.Released{Job: e.id})
+	s.events = append(s.events, sched.Released{Job: e.id, Ended: sched.Instant(nanos(r.At))})
 	s.lore.ended(e)
 	if v.State == job.Pending {
 		e.last.ended = 0

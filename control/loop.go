@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/reconcile"
@@ -247,16 +249,16 @@ func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 func (l *loop) prime(nodes []fleet.Node) {
 	s := l.state
 	s.events = nil
-	if p := s.policies.current(); p != nil {
+	if p := s.policies.current(); p != nil && !planted.RulesForgotten {
 		s.events = append(s.events, sched.PolicySet{Policy: p.Rules})
-		if s.usage != nil {
-			s.events = append(s.events, sched.UsageSet{At: s.usage.At, Entries: s.usage.Entries})
-		}
 	}
 	l.setNodes(nodes)
 	l.core.Step(l.instant(), s.events...) // without jobs nothing follows from nodes
 	l.flight.base = l.core.Snapshot()
 	s.events = nil
+	if u := s.usage; u != nil { // with what runs, which is charged from then on
+		s.events = append(s.events, sched.UsageSet{At: u.At, Entries: u.Entries, Since: fair.Merge(nil, u.Since)})
+	}
 	for _, e := range s.live {
 		if e.state.Holds() {
 			s.events = append(s.events, sched.Restored{Job: e.id, Spec: &e.form.spec, Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, Until: untilOf(e, l.cfg.Clock.Now()), Began: beganOf(e, l.cfg.Clock.Now()), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0})

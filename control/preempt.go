@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reconcile"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -149,7 +150,7 @@ func (v *preempted) outcome(r *engine.Report, saved bool) (job.State, job.Flags,
 		return job.Completed, 0, false
 	case r.Cause == engine.TimedOut || r.Cause == engine.OutOfMemory:
 		return 0, 0, false
-	case v.Mode == account.PreemptCancel:
+	case v.Mode == account.PreemptCancel || planted.VictimLost:
 		return job.Preempted, 0, true
 	}
 	return job.Pending, job.Requeued, true

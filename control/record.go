@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/ledger"
@@ -67,6 +68,7 @@ type ended struct {
 	Report engine.Report `json:"report"`
 	Again  time.Time     `json:"again,omitzero"`   // of a requeue: not before
 	Failed int           `json:"failed,omitempty"` // attempts that failed in a row, this one with them
+	Used   []fair.Entry  `json:"used,omitempty"`   // what it is charged for and the last kindUsage has not
 }
 
 // uncertain marks an allocation whose work nobody can prove, or takes that back.

@@ -97,6 +97,7 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 	if e.flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
 		l.stage(kindStarted, e.id, job.Actor{}, started{r.Ref, r.Started}, nil)
 	}
+	v.Used = l.core.Owes(sched.Instant(l.cfg.Clock.Now().UnixNano()), e.id)
 	l.stage(kindEnded, e.id, job.Actor{}, v, func() { l.dispatch.Forget(r.Ref) })
 }
 

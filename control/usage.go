@@ -11,19 +11,30 @@ import (
 )
 
 // usage is what accounts, users and QOS had used at a second, as the core reckoned it
-// then. It is kept at each tick at which something was charged, so a restart loses at
-// most what jobs used that ended after the last one; those that run on are charged
-// from there.
+// then. It is kept at each tick at which something was charged. What jobs used that
+// ended since is part of the record of their end; those that run on are charged from
+// that second. So a restart loses nothing.
 type usage struct {
 	At      int64        `json:"at"` // Unix seconds
 	Entries []fair.Entry `json:"entries,omitempty"`
+	Since   []fair.Entry `json:"since,omitempty"` // in the projection: by jobs that have ended since
 }
 
 // keepUsage stages what the core has reckoned.
 func (l *loop) keepUsage() {
 	at, entries := l.core.Usage()
 	if at > 0 {
-		l.stage(kindUsage, 0, job.Actor{}, usage{at, entries}, nil)
+		l.stage(kindUsage, 0, job.Actor{}, usage{At: at, Entries: entries}, nil)
+	}
+}
+
+// spent notes what a job used that has ended.
+func (s *state) spent(entries []fair.Entry) {
+	if len(entries) > 0 {
+		if s.usage == nil {
+			s.usage = &usage{}
+		}
+		s.usage.Since = fair.Merge(s.usage.Since, entries)
 	}
 }
 

@@ -29,7 +29,8 @@ func charged(acct, user string, s *job.Spec) *job.Spec {
 }
 
 // TestUsageOutlivesTheServer: what was used at the last tick is there after a restart,
-// out of the journal and out of the projection, and the order of the queue with it.
+// out of the journal and out of the projection, and the order of the queue with it; so
+// is what a job used that ended after the last tick.
 //
 // Seen to fail with: usage that is not told to the core after a restart.
 func TestUsageOutlivesTheServer(t *testing.T) {
@@ -67,6 +68,23 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 	}
 	if _, err := b.ctl.PriorityOf(t.Context(), first); err == nil {
 		t.Error("a running job has a place in the queue")
+	}
+	b.pass(c, 100*time.Second)
+	b.hand.end(v, engine.Exited, 0) // between two ticks
+	b.state(first, job.Completed)
+	want, _ = b.ctl.Shares(t.Context())
+	if want[0].Wall < 390 || want[0].Wall > 400 {
+		t.Fatalf("%v seconds were used: %+v", want[0].Wall, want)
+	}
+	for range 2 {
+		b.reopen()
+		if err := b.ctl.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := b.ctl.Shares(t.Context())
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatal("after an end between two ticks", d)
+		}
 	}
 }
 

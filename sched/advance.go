@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched/index"
 )
@@ -104,7 +105,7 @@ func (c *Core) closes(l *line, pos int, at, limit Instant) Instant {
 		begin, _ := a.next(at)
 		switch {
 		case begin == never:
-		case begin <= at, limit == 0, limit > begin-at:
+		case begin <= at, (limit == 0 || limit > begin-at) && !planted.ReservationOpen:
 			return at
 		case a.window.Ahead == 0:
 			first = min(first, begin-limit+1)

@@ -40,6 +40,7 @@ type (
 	UsageSet struct {
 		At      int64 // Unix seconds
 		Entries []fair.Entry
+		Since   []fair.Entry `json:",omitempty"` // by jobs that have ended since (Owes)
 	}
 	// Withdrawn takes a job out of the queue.
 	Withdrawn struct{ Job job.ID }
@@ -82,7 +83,10 @@ type (
 	}
 	// Released frees what a job holds: it is proved gone, or the start was not made.
 	// The job is not queued again by it: that takes a Submitted after it.
-	Released struct{ Job job.ID }
+	Released struct {
+		Job   job.ID
+		Ended Instant `json:",omitempty"` // until when it is charged for what it used; 0: now
+	}
 )
 
 func (NodeSet) event()     {}

@@ -191,7 +191,7 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 	case Extended:
 		c.extend(e)
 	case Released:
-		c.release(e.Job)
+		c.release(e.Job, e.Ended)
 	case Stopping:
 		c.mark(e.Job)
 	case Saved:
@@ -294,7 +294,7 @@ func (c *Core) restore(r Restored) {
 		c.drop(e)
 	}
 	if c.running[r.Job] != nil {
-		c.release(r.Job)
+		c.release(r.Job, 0)
 	}
 	terms := c.termsOf(r.Spec)
 	c.join(terms)
@@ -314,9 +314,12 @@ func (c *Core) extend(x Extended) {
 	}
 }
 
-func (c *Core) release(id job.ID) {
+func (c *Core) release(id job.ID, ended Instant) {
+	if ended == 0 {
+		ended = c.now
+	}
 	if r := c.running[id]; r != nil && r.nominee == nil {
-		c.bill(r, second(c.now))
+		c.bill(r, second(ended))
 		c.unhold(r)
 		c.unuse(r.terms)
 		c.shaken, c.dirty = true, true

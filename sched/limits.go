@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/class"
@@ -329,7 +330,9 @@ func (c *Core) remeter() {
 	}
 	for _, r := range c.ends.all() {
 		c.unmeter(r)
-		c.meter(r)
+		if !planted.Uncounted {
+			c.meter(r)
+		}
 	}
 }
 

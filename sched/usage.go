@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/class"
 )
@@ -69,6 +70,20 @@ func (c *Core) bill(r *run, to int64) {
 	}
 	c.ranks.book.Charge(r.use, second(r.began), to)
 	c.ranks.used = true
+}
+
+// Owes lists what a running job that ends now has used and Usage does not have yet. Who
+// keeps it tells it in UsageSet.Since after a restart.
+func (c *Core) Owes(now Instant, id job.ID) []fair.Entry {
+	r := c.running[id]
+	if r == nil || r.nominee != nil || c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+		return nil
+	}
+	use := r.use
+	if use == nil {
+		use = c.useOf(r)
+	}
+	return c.ranks.book.Bill(use, second(r.began), second(now))
 }
 
 // useOf works out what a job is charged for.
@@ -294,6 +309,7 @@ const trifle = 1e-4
 func (c *Core) restoreUsage(u UsageSet) {
 	if r := c.ranks; r != nil && u.At > 0 {
 		r.book.Restore(min(u.At, second(c.now)), u.Entries)
+		r.book.Add(u.Since)
 		r.standing, r.at = r.book.Rank(), r.book.At()
 		c.unranked, c.dirty = true, true
 	}

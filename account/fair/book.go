@@ -2,6 +2,7 @@ package fair
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -239,6 +240,93 @@ func (b *Book) Charge(u *Use, began, to int64) {
 			b.qos[q].add(u, w)
 		}
 	}
+}
+
+// Bill lists what Charge would add for one job: to whom it is charged, and to its QOS.
+// It leaves the accounts above out, which Add finds.
+func (b *Book) Bill(u *Use, began, to int64) (out []Entry) {
+	seconds := to - max(began, b.charged)
+	if b.at == 0 || seconds <= 0 {
+		return nil
+	}
+	note := func(e Entry, seconds float64) {
+		var sum Usage
+		sum.TRES = make([]float64, len(u.TRES))
+		sum.add(u, seconds)
+		e.Raw, e.Wall = sum.Raw, sum.Wall
+		for i, n := range sum.TRES {
+			if n != 0 {
+				if e.TRES == nil {
+					e.TRES = map[string]float64{}
+				}
+				e.TRES[b.Names[i]] = n
+			}
+		}
+		out = append(out, e)
+	}
+	w := weighed(b.remains, seconds)
+	if u.Assoc >= 0 {
+		ref := b.Ref(u.Assoc)
+		note(Entry{Account: ref.Account, User: ref.User}, w)
+	}
+	for i, q := range [2]int32{u.QOS, u.PartQOS} {
+		switch {
+		case q < 0 || i == 1 && q == u.QOS:
+		case b.lasting[q]:
+			note(Entry{QOS: b.names[q]}, float64(seconds))
+		default:
+			note(Entry{QOS: b.names[q]}, w)
+		}
+	}
+	return out
+}
+
+// Add charges what Bill listed. What the policy does not have is passed over.
+func (b *Book) Add(entries []Entry) {
+	for i := range entries {
+		e := &entries[i]
+		if e.QOS != "" {
+			if u := b.place(e); u != nil {
+				u.sum(b.Names, e)
+			}
+			continue
+		}
+		b.place(e) // a guest gets his number
+		for n := b.Find(e.Account, e.User); n >= 0; n = b.Parent(n) {
+			b.assoc[n].sum(b.Names, e)
+		}
+	}
+}
+
+// sum adds an entry.
+func (u *Usage) sum(names []string, e *Entry) {
+	u.Raw, u.Wall = min(u.Raw+max(e.Raw, 0), most), min(u.Wall+max(e.Wall, 0), most)
+	for name, n := range e.TRES {
+		if k, ok := slices.BinarySearch(names, name); ok {
+			u.TRES[k] = min(u.TRES[k]+max(n, 0), most)
+		}
+	}
+}
+
+// Merge adds entries to others of the same accounts, users and QOS.
+func Merge(into, more []Entry) []Entry {
+	for _, e := range more {
+		i := slices.IndexFunc(into, func(o Entry) bool { return o.Account == e.Account && o.User == e.User && o.QOS == e.QOS })
+		if i < 0 {
+			e.TRES = maps.Clone(e.TRES)
+			into = append(into, e)
+			continue
+		}
+		o := &into[i]
+		o.Raw, o.Wall = o.Raw+e.Raw, o.Wall+e.Wall
+		for name, n := range e.TRES {
+			if o.TRES == nil {
+				o.TRES = map[string]float64{}
+			}
+			o.TRES[name] += n
+		}
+	}
+	return into
 }
 
 func (u *Usage) add(by *Use, seconds float64) {

@@ -40,5 +40,13 @@ func Bugs() []Bug {
 		{"planted_array_limit", ArrayLimit, "the limit of running tasks of an array is not kept"},
 		{"planted_lost_submit", LostSubmit, "a submission that could not be written is answered with a number"},
 		{"planted_cancel_ended", CancelEnded, "a job that has ended is cancelled"},
+
+		{"planted_rules_forgotten", RulesForgotten, "a server that starts again does not know the site's rules"},
+		{"planted_usage_lost", UsageLost, "what a job used since the last tick is not kept when it ends"},
+		{"planted_uncounted", Uncounted, "when the fleet changes, what runs is no longer counted against limits"},
+		{"planted_anyone_preempts", AnyonePreempts, "a job takes the place of whom it does not outrank"},
+		{"planted_borrows_all", BorrowsAll, "an account borrows more than it may"},
+		{"planted_reservation_open", ReservationOpen, "a reservation does not keep off jobs whose limit reaches into it"},
+		{"planted_victim_lost", VictimLost, "a job that made room is not queued again"},
 	}
 }

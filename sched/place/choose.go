@@ -49,19 +49,40 @@ func (v *view) choose(w *where) []portion {
 	if p := v.sized(c, g.Want); p != nil || g.Least == g.Want {
 		return p
 	}
-	best := v.sized(c, g.Least)
+	best, least := v.smallest(c)
 	if best == nil {
 		return nil
 	}
-	// The most tasks that fit: the first count above Least that does not, less one.
-	sort.Search(g.Want-g.Least-1, func(i int) bool {
-		p := v.sized(c, g.Least+1+i)
+	// The most tasks that fit: the first count above that does not, less one.
+	sort.Search(g.Want-least-1, func(i int) bool {
+		p := v.sized(c, least+1+i)
 		if p != nil && tasksOf(p) > tasksOf(best) {
 			best = p
 		}
 		return p == nil
 	})
 	return best
+}
+
+// growths bounds how many numbers of tasks above the least are tried.
+const growths = 64
+
+// smallest places as few tasks as fit, which is mostly the least number. More can fit
+// where that does not: nodes that cannot be left out (they are named, stand between
+// such, are parts of a segment, or have devices that are collected in total) want a
+// task each.
+func (v *view) smallest(c []candidate) ([]portion, int) {
+	g := v.g
+	most := g.Least
+	if len(g.TotalDevices) > 0 || g.Adjoint || g.Segment > 0 {
+		most = min(g.Want-1, len(c), g.Least+growths)
+	}
+	for tasks := g.Least; tasks <= max(most, g.Least); tasks++ {
+		if p := v.sized(c, tasks); p != nil {
+			return p, tasks
+		}
+	}
+	return nil, 0
 }
 
 func tasksOf(p []portion) int {

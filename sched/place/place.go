@@ -4,10 +4,10 @@
 // Placement is deterministic. Whether one group fits is exact (it is placed if
 // any placement exists), with these exceptions: several kinds of device collected
 // in total, one kind collected in total over very many nodes and tasks, shares of
-// different sizes on one device, and resources other than devices collected in
-// total. Several groups are searched within bounds: by the
-// order of groups and the nodes that earlier ones leave free, and on small fleets
-// by every division.
+// different sizes on one device, resources other than devices collected in
+// total, and elastic groups that fit only with many tasks more than their least.
+// Several groups are searched within bounds: by the order of groups and the nodes
+// that earlier ones leave free, and on small fleets by every division.
 //
 // Which of several placements: few topology domains, then nodes in use before
 // empty ones, the fullest that will do, then node order.

@@ -3,6 +3,7 @@ package quota
 import (
 	"slices"
 
+	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/resource"
 )
 
@@ -82,7 +83,7 @@ func (s *State) available(n, fr int32) resource.Amount {
 		return a.subtree.Sub(used)
 	}
 	above := s.available(s.nodes[n].parent, fr)
-	if a.borrow != resource.Unlimited {
+	if a.borrow != resource.Unlimited && !planted.BorrowsAll {
 		lent := a.subtree.Sub(a.guaranteed) // what of the own quota stands in the parent
 		above = min(above, lent.Sub(max(0, used.Sub(a.guaranteed))).Add(a.borrow))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/test/simulate/model"
 )
 
 // outrages are what goes wrong at times of its own: with the engine, its nodes, the
@@ -69,8 +70,10 @@ func (w *World) outrage(kind Fault, name, node string, long, jump time.Duration)
 		w.open()
 	case ClockForward:
 		w.offset.Add(int64(jump))
+		w.tell(model.Jumped{By: jump})
 	case ClockBack:
 		w.offset.Add(-int64(jump))
+		w.tell(model.Jumped{By: -jump})
 	case Slow:
 		w.slow = 20
 		later("everything is fast again", func() { w.slow = 1 })

@@ -38,6 +38,14 @@ var expected = map[string]model.Promise{
 	"planted_array_limit":  model.Account,
 	"planted_lost_submit":  model.Account,
 	"planted_cancel_ended": model.Account,
+
+	"planted_rules_forgotten":  model.Account,
+	"planted_usage_lost":       model.Account,
+	"planted_uncounted":        model.Account,
+	"planted_anyone_preempts":  model.Account,
+	"planted_borrows_all":      model.Account,
+	"planted_reservation_open": model.Account,
+	"planted_victim_lost":      model.Account,
 }
 
 // Bounds of the search for a bug: seeds that it may outlive, and findings that may

@@ -200,6 +200,14 @@ func (w *World) sight(s *server, nodes bool) model.Sight {
 	if !nodes {
 		return f
 	}
+	if list, _ := s.control.Shares(context.Background()); list != nil {
+		f.Used = map[string]float64{}
+		for i := range list {
+			if list[i].User == "" {
+				f.Used[list[i].Account] = list[i].Wall
+			}
+		}
+	}
 	views, err := s.control.NodeViews(context.Background())
 	if err != nil {
 		panic(err) // it asks nobody

@@ -100,9 +100,16 @@ func (w *World) done() bool {
 	return true
 }
 
-// stuck reports whether a waiting job waits for another one that may be held.
+// stuck reports whether a waiting job waits for another one that may be held, or for
+// what the rules may never allow, or stands in line behind one that does.
 func stuck(j model.Job) bool {
-	return j.Why.Code == reason.Dependency || j.Why.Code == reason.DependNever
+	switch j.Why.Code {
+	case reason.Dependency, reason.DependNever, reason.Priority, reason.ArrayLimit, reason.Quota, reason.Licenses:
+		return true
+	case reason.Reservation:
+		return j.Why.Until == 0
+	}
+	return j.Why.Code.Limit() != ""
 }
 
 func compareRefs(a, b engine.Ref) int {

@@ -34,6 +34,7 @@ func (w *World) workload() []Act {
 		}
 		acts = append(acts, w.change(name, at, slices.Clone(subs), d))
 	}
+	acts = append(acts, w.rulings(span)...)
 	return append(acts, w.outrages(span)...)
 }
 
@@ -68,6 +69,7 @@ func (w *World) specOf(name string, earlier []string, d *stream) (*job.Spec, *wa
 	for range groups {
 		spec.Groups = append(spec.Groups, groupOf(w.machine.nodes[0].Devices != nil, d))
 	}
+	w.whose(spec, name)
 	begin := w.start.Add(time.Duration(d.n(180)) * time.Second)
 	switch r := d.n(100); {
 	case r < 10:

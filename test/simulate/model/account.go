@@ -2,7 +2,9 @@ package model
 
 import (
 	"slices"
+	"time"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -29,6 +31,7 @@ type work struct {
 	held                     *attempt // whose allocation it holds; nil: none
 	flags                    job.Flags
 	cancel, requeue, expired bool            // asked for, of the present attempt
+	taken                    string          // how it is to make room, as the present attempt; "": it is not
 	holdAfter                bool            // the requeue asked for a hold
 	asked                    map[Verb]uint64 // Seq of the last record of each
 	left                     uint64          // Seq of the record with which it left a final state
@@ -44,7 +47,10 @@ func (w *work) note(v Verb, seq uint64) {
 }
 
 // ending reports whether the end of the present attempt was asked for.
-func (w *work) ending() bool { return w.cancel || w.requeue || w.expired }
+func (w *work) ending() bool { return w.cancel || w.requeue || w.expired || w.taken != "" }
+
+// goes reports whether it makes room and waits again then.
+func (w *work) goes() bool { return w.taken != "" && w.taken != account.PreemptCancel }
 
 // waiting reports whether a hold keeps it.
 func (w *work) waiting() bool { return w.flags&job.Held != 0 }
@@ -75,10 +81,11 @@ type attempt struct {
 	claims []fleet.Claim
 	epoch  uint64 // of the leader that made it
 
-	journaled bool // the journal granted it
-	freed     bool // the journal says that it ended
-	started   bool // the journal says that it began
-	uncertain bool // the journal says so
+	journaled bool      // the journal granted it
+	freed     bool      // the journal says that it ended
+	started   bool      // the journal says that it began
+	ran       time.Time // when the journal did
+	uncertain bool      // the journal says so
 
 	launched bool
 	lost     bool     // the engine forgot it with all it knew

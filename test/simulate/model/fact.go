@@ -22,6 +22,9 @@ type (
 	// Now moves the clock of the story.
 	Now struct{ At time.Time }
 
+	// Jumped: the wall clock of the servers was set.
+	Jumped struct{ By time.Duration }
+
 	// Machine is a node with its capacity, as the engine would tell it now. State is
 	// for the story: who knows it is judged by Sight.Nodes.
 	Machine struct{ Node fleet.Node }
@@ -155,6 +158,7 @@ type Request struct {
 	Jobs  []job.ID  // those that are to change
 	Nodes []string  // Drain, Undrain
 	Limit uint32    // SetLimit: the array's new limit of running tasks, 0: none
+	Text  string    // Rule: the document
 }
 
 // Verb says what is asked for.
@@ -172,6 +176,7 @@ const (
 	SetLimit Verb = "set-limit"
 	Drain    Verb = "drain"
 	Undrain  Verb = "undrain"
+	Rule     Verb = "rule"
 	Other    Verb = "other"
 )
 
@@ -183,6 +188,7 @@ type Sight struct {
 	Idle  bool
 	Jobs  []Job
 	Nodes []Node
+	Used  map[string]float64 // by account: seconds that its jobs ran; nil: nobody counts them
 }
 
 // Job is a job as it is published.

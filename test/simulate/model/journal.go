@@ -3,7 +3,10 @@ package model
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -49,6 +52,17 @@ type payload struct {
 
 	Nodes []string `json:"nodes"` // nodes-set
 	Drain bool     `json:"drain"`
+
+	Limit time.Duration `json:"limit"` // allocation-held: of this attempt
+
+	Rules json.RawMessage `json:"rules"` // policy-set
+	Text  string          `json:"text"`
+
+	For  job.ID `json:"for"` // preempt-asked
+	Mode string `json:"mode"`
+
+	At      json.RawMessage `json:"at"` // usage-kept: a second
+	Entries []fair.Entry    `json:"entries"`
 }
 
 func (f Durable) tell(m *Model) {
@@ -88,6 +102,9 @@ var readers = map[string]func(*Model, *store.Record, *payload){
 	"suspend-set":          (*Model).suspended,
 	"job-updated":          (*Model).updated,
 	"nodes-set":            (*Model).nodesSet,
+	"policy-set":           (*Model).ruled,
+	"preempt-asked":        (*Model).preempted,
+	"usage-kept":           (*Model).keeps,
 }
 
 func (m *Model) submitted(r *store.Record, p *payload) {
@@ -163,7 +180,7 @@ func (m *Model) granted(r *store.Record, p *payload) {
 	m.move(r, w, job.Running, job.ByScheduler)
 	w.attempt, w.held = ref.Attempt, a
 	w.flags = w.flags&^(job.Requeued|job.LaunchFailed) | job.Configuring
-	w.cancel, w.requeue, w.expired = false, false, false
+	w.cancel, w.requeue, w.expired, w.taken = false, false, false, ""
 	m.keep(a)
 	if lack := short(w.spec, a.claims); lack != "" {
 		m.broken(Whole, "gang", "job %d is to start as attempt %s with %s of its gang", w.id, ref, lack)
@@ -172,6 +189,7 @@ func (m *Model) granted(r *store.Record, p *payload) {
 		m.broken(Account, "quota", "job %d is task of array %d, of which %d may run at once: it is number %d", w.id, a.first, a.limit, a.open())
 	}
 	m.fits(a)
+	m.obeys(a, r, p.Limit)
 }
 
 // mayStart checks what must not keep a job when it is granted an allocation.
@@ -232,7 +250,7 @@ func (m *Model) started(r *store.Record, p *payload) {
 	if !a.begun {
 		m.broken(Ledger, "stale", "the journal says that %s has started, and it has not", a.title())
 	}
-	a.started = true
+	a.started, a.ran = true, r.At
 	a.job.flags &^= job.Configuring
 }
 
@@ -245,8 +263,11 @@ func (m *Model) ended(r *store.Record, p *payload) {
 	w := a.job
 	m.mayFree(r, a, p)
 	a.freed = true
-	if *p.State == job.Pending && !w.requeue && !w.spec.Requeue {
+	if *p.State == job.Pending && !w.requeue && !w.spec.Requeue && !w.goes() {
 		m.broken(Ledger, "twice", "job %d is to run again after attempt %s, and neither does it allow that nor did anybody ask", w.id, p.Ref)
+	}
+	if *p.State == job.Preempted && w.taken != account.PreemptCancel {
+		m.broken(Account, "preempt", "job %d ends as %s for good, and was to make room %q", w.id, p.State, w.taken)
 	}
 	if *p.State == job.Cancelled && !w.cancel {
 		m.broken(Account, "final", "job %d ends as %s, and nobody asked for that", w.id, p.State)
@@ -260,7 +281,8 @@ func (m *Model) ended(r *store.Record, p *payload) {
 		w.flags |= job.Held
 	}
 	m.move(r, w, *p.State, p.By)
-	w.held, w.cancel, w.requeue, w.expired = nil, false, false, false
+	w.held, w.cancel, w.requeue, w.expired, w.taken = nil, false, false, false, ""
+	m.spends(a, r.At)
 	m.drop(a)
 }
 

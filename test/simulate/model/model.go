@@ -25,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/job"
 )
@@ -38,7 +39,7 @@ const (
 	Ledger                     // capacity, journal-first, unproved, twice, stale, books
 	Owner                      // fenced, drained
 	Replay                     // restart, decisions
-	Account                    // reason, final, durable, transition, quota
+	Account                    // reason, final, durable, transition, quota, limit, licence, kept, preempt, usage
 )
 
 // String names the promise as the architecture does.
@@ -76,6 +77,12 @@ type Model struct {
 	leaders map[uint64]*leader
 	asked   map[int]*question
 	named   map[string]job.ID // of submissions
+
+	rules   *account.Policy // of the site; nil: none
+	ruling  string          // the document that says so
+	rulings []string        // all that ever did
+	used    usage
+	jumped  bool // the clock was set
 
 	found []Violation
 }

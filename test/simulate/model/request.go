@@ -41,6 +41,11 @@ func (f Answered) tell(m *Model) {
 	case Drain, Undrain:
 		m.drains(q)
 		return
+	case Rule:
+		if !slices.Contains(m.rulings, q.Text) {
+			m.broken(Account, "durable", "request %d for the rules %s was answered, and the journal does not have them", q.n, q.Text)
+		}
+		return
 	}
 	for i, id := range q.Jobs {
 		if i < len(f.Errs) && f.Errs[i] != nil {

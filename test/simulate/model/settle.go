@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -30,14 +31,14 @@ func (f Settled) tell(m *Model) {
 		case w.state.Final():
 		case j == nil:
 			m.broken(Account, "final", "job %d is %s at the end of all, and nobody shows it", w.id, w.state)
-		case w.state == job.Pending && !m.stands(w, j.Why):
+		case w.state == job.Pending && !m.stands(w, j.Why, shown):
 			m.broken(Account, "final", "job %d waits at the end of all because %s, which is not so", w.id, j.Why)
 		}
 	}
 }
 
 // stands reports whether a reason still holds where nothing happens any more.
-func (m *Model) stands(w *work, why reason.Reason) bool {
+func (m *Model) stands(w *work, why reason.Reason, shown map[job.ID]*Job) bool {
 	switch why.Code {
 	case reason.HeldUser, reason.HeldAdmin, reason.MaxRequeue:
 		return w.waiting()
@@ -46,15 +47,24 @@ func (m *Model) stands(w *work, why reason.Reason) bool {
 	case reason.BeginTime, reason.Backoff:
 		return why.Until > m.now.Unix()
 	case reason.ArrayLimit:
-		return w.array != nil && w.array.open() >= int(w.array.limit)
-	case reason.Resources, reason.Priority, reason.Reserved:
+		return w.array != nil && (w.array.open() >= int(w.array.limit) || slices.ContainsFunc(w.array.tasks, func(o *work) bool {
+			j := shown[o.id] // it was let through and waits for something else
+			return j != nil && o.state == job.Pending && j.Why.Code != reason.ArrayLimit && m.stands(o, j.Why, shown)
+		}))
+	case reason.Priority: // those that wait in line with it wait for the same
+		return len(m.live) > 0 || m.unfit() || m.forbidden(w) || m.barred(w)
+	case reason.Resources, reason.Reserved:
 		return len(m.live) > 0 || m.unfit()
 	case reason.NodeDown, reason.NodeList, reason.NodeCount:
 		return m.unfit()
 	case reason.TooLarge, reason.Constraint, reason.Partition:
 		return true
+	case reason.Reservation:
+		return m.outside(w) || why.Until > m.now.Unix()
+	case reason.Quota, reason.Licenses:
+		return m.forbidden(w)
 	}
-	return false
+	return why.Code.Limit() != "" && m.forbidden(w)
 }
 
 // unfit reports whether some node takes no work.

@@ -42,6 +42,9 @@ func (f Sight) tell(m *Model) {
 	if f.Idle && !l.writing {
 		m.reasons(&f)
 		m.proofs(&f)
+		if f.Used != nil {
+			m.falls(f.Used, "leader %d shows", f.Epoch)
+		}
 	}
 	l.looked = true
 }

@@ -16,6 +16,8 @@ import (
 
 func (f Now) String() string { return "it is " + f.At.UTC().Format("2006-01-02 15:04:05.000") }
 
+func (f Jumped) String() string { return fmt.Sprintf("the clock is set by %s", f.By) }
+
 func (f Machine) String() string {
 	n := f.Node
 	text := fmt.Sprintf("node %s is %s", n.Name, n.State)
@@ -110,6 +112,8 @@ func (f Asked) String() string {
 		return fmt.Sprintf("request %d asks leader %d to run %s", f.N, r.Epoch, wanted(r.Spec))
 	case Drain, Undrain:
 		return fmt.Sprintf("request %d asks leader %d to %s %s", f.N, r.Epoch, r.Verb, names(r.Nodes))
+	case Rule:
+		return fmt.Sprintf("request %d asks leader %d for the rules %s", f.N, r.Epoch, r.Text)
 	case SetLimit:
 		return fmt.Sprintf("request %d asks leader %d to let %d tasks of %s run at once", f.N, r.Epoch, r.Limit, numbers(r.Jobs))
 	}

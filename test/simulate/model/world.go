@@ -6,6 +6,8 @@ import "slices"
 
 func (f Now) tell(m *Model) { m.now = f.At }
 
+func (f Jumped) tell(m *Model) { m.jumped = true }
+
 func (f Machine) tell(m *Model) {
 	n := m.nodes[f.Node.Name]
 	if n == nil {

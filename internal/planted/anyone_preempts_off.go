@@ -1,0 +1,5 @@
+//go:build !planted_anyone_preempts
+
+package planted
+
+const AnyonePreempts = false

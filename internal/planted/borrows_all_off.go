@@ -1,0 +1,5 @@
+//go:build !planted_borrows_all
+
+package planted
+
+const BorrowsAll = false

@@ -1,0 +1,5 @@
+//go:build !planted_reservation_open
+
+package planted
+
+const ReservationOpen = false

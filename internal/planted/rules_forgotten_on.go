@@ -1,0 +1,5 @@
+//go:build planted_rules_forgotten
+
+package planted
+
+const RulesForgotten = true

@@ -1,0 +1,5 @@
+//go:build planted_uncounted
+
+package planted
+
+const Uncounted = true

@@ -1,0 +1,5 @@
+//go:build !planted_usage_lost
+
+package planted
+
+const UsageLost = false

@@ -1,0 +1,5 @@
+//go:build planted_victim_lost
+
+package planted
+
+const VictimLost = true

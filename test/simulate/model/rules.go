@@ -1,0 +1,357 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// What the rules of a site allow, counted anew for each grant from what the journal
+// holds. The model knows the rules that the simulation draws: group limits of accounts,
+// limits of a QOS for a job and for a user, licences, quotas of CPUs in a cohort of
+// depth one, nodes that are kept for a time, and who may take whose place by QOS or by
+// quota.
+
+// ruled is a record of rules.
+func (m *Model) ruled(r *store.Record, p *payload) {
+	var rules account.Policy
+	if err := json.Unmarshal(p.Rules, &rules); err != nil {
+		m.broken(Account, "durable", "the rules of record %d cannot be read: %v", r.Seq, err)
+		return
+	}
+	m.rules, m.ruling = &rules, p.Text
+	m.rulings = append(m.rulings, p.Text)
+}
+
+// part is what one job takes of what the rules count.
+type part struct {
+	spec     *job.Spec
+	cpu      int64 // in thousandths
+	licences int64
+}
+
+func partOf(a *attempt) part {
+	p := part{spec: a.job.spec, licences: licences(a.job.spec)}
+	for i := range a.claims {
+		p.cpu += int64(a.claims[i].Take.CPU)
+	}
+	return p
+}
+
+// least is what a job takes at least.
+func (m *Model) least(s *job.Spec) part {
+	p := part{spec: s, licences: licences(s)}
+	for _, g := range s.Groups {
+		cpu := int64(g.PerTask.CPU) * int64(g.Tasks.Least())
+		if g.Exclusive {
+			for _, n := range m.nodes {
+				cpu = max(cpu, int64(n.Capacity.CPU)*int64(max(g.Nodes.Min, 1)))
+			}
+		}
+		p.cpu += cpu
+	}
+	return p
+}
+
+// licences is how many a job holds of the one licence of a simulated site.
+func licences(s *job.Spec) int64 {
+	name, count, many := strings.Cut(s.Licenses, ":")
+	if name == "" {
+		return 0
+	}
+	if !many {
+		return 1
+	}
+	n, _ := strconv.ParseInt(count, 10, 64)
+	return n
+}
+
+// obeys checks a new grant against the rules.
+func (m *Model) obeys(a *attempt, r *store.Record, limit time.Duration) {
+	if m.rules == nil {
+		return
+	}
+	var others []part
+	for _, o := range m.live {
+		if o != a && o.present() && o.job != nil {
+			others = append(others, partOf(o))
+		}
+	}
+	if rule, text := m.exceeds(partOf(a), others); text != "" {
+		m.broken(Account, rule, "%s is granted, and with it %s", a.title(), text)
+	}
+	if node, text := m.kept(a, r.At, limit); text != "" {
+		m.broken(Account, "kept", "%s is granted on %s, %s", a.title(), node, text)
+	}
+}
+
+// exceeds says which rule a job would break beside others; "" none.
+func (m *Model) exceeds(p part, others []part) (rule, text string) {
+	for _, check := range []func(part, []part) (string, string){m.overAccount, m.overQOS, m.overLicences, m.overQuota} {
+		if rule, text := check(p, others); text != "" {
+			return rule, text
+		}
+	}
+	return "", ""
+}
+
+// above lists an account and those above it.
+func (m *Model) above(name string) (list []*account.Account) {
+	for name != "" {
+		i := slices.IndexFunc(m.rules.Accounts, func(a account.Account) bool { return a.Name == name })
+		if i < 0 {
+			return list
+		}
+		list = append(list, &m.rules.Accounts[i])
+		name = m.rules.Accounts[i].Parent
+	}
+	return list
+}
+
+func (m *Model) overAccount(p part, others []part) (rule, text string) {
+	for _, a := range m.above(p.spec.Account) {
+		jobs, cpu := int64(1), p.cpu
+		for _, o := range others {
+			if slices.Contains(m.above(o.spec.Account), a) {
+				jobs, cpu = jobs+1, cpu+o.cpu
+			}
+		}
+		if most := a.Limits.GroupJobs; most != nil && jobs > *most {
+			return "limit", fmt.Sprintf("%d jobs run in account %s, of which %d may", jobs, a.Name, *most)
+		}
+		if most, ok := a.Limits.Group["cpu"]; ok && cpu > int64(most) {
+			return "limit", fmt.Sprintf("account %s holds %d thousandths of a CPU of %d", a.Name, cpu, most)
+		}
+	}
+	return "", ""
+}
+
+// qos finds the QOS of a job; nil: none.
+func (m *Model) qos(s *job.Spec) *account.QOS {
+	i := slices.IndexFunc(m.rules.QOS, func(q account.QOS) bool { return q.Name == s.QOS })
+	if i < 0 {
+		return nil
+	}
+	return &m.rules.QOS[i]
+}
+
+func (m *Model) overQOS(p part, others []part) (rule, text string) {
+	q := m.qos(p.spec)
+	if q == nil {
+		return "", ""
+	}
+	jobs := int64(1)
+	for _, o := range others {
+		if m.qos(o.spec) == q && o.spec.Owner.User == p.spec.Owner.User {
+			jobs++
+		}
+	}
+	if most := q.Limits.UserJobs; most != nil && jobs > *most {
+		return "limit", fmt.Sprintf("%d jobs of %s run with QOS %s, of which %d may", jobs, p.spec.Owner.User, q.Name, *most)
+	}
+	if most, ok := q.Limits.Job["cpu"]; ok && p.cpu > int64(most) {
+		return "limit", fmt.Sprintf("it holds %d thousandths of a CPU, with QOS %s it may hold %d", p.cpu, q.Name, most)
+	}
+	return "", ""
+}
+
+func (m *Model) overLicences(p part, others []part) (rule, text string) {
+	if p.licences == 0 || len(m.rules.Licenses) == 0 {
+		return "", ""
+	}
+	sum := p.licences
+	for _, o := range others {
+		sum += o.licences
+	}
+	if has := m.rules.Licenses[0].Count; sum > has {
+		return "licence", fmt.Sprintf("%d licences are held of %d", sum, has)
+	}
+	return "", ""
+}
+
+// share is the quota of CPUs of an account; nil: it has none.
+func (m *Model) share(name string) (a *account.Account, q *account.ResourceQuota) {
+	for _, a := range m.above(name) {
+		if a.Quota != nil {
+			return a, &a.Quota.Flavors[0].Resources[0]
+		}
+	}
+	return nil, nil
+}
+
+// overQuota: nobody holds more than is nominal and what he may borrow, and what all
+// hold beyond what they keep for themselves is not more than all lend.
+func (m *Model) overQuota(p part, others []part) (rule, text string) {
+	mine, quota := m.share(p.spec.Account)
+	if mine == nil {
+		return "", ""
+	}
+	held := map[string]int64{mine.Name: p.cpu}
+	for _, o := range others {
+		if a, _ := m.share(o.spec.Account); a != nil {
+			held[a.Name] += o.cpu
+		}
+	}
+	if quota.Borrow != nil && held[mine.Name] > int64(quota.Nominal+*quota.Borrow) {
+		return "quota", fmt.Sprintf("account %s holds %d thousandths of a CPU: %d are its quota, and %d it may borrow", mine.Name, held[mine.Name], quota.Nominal, *quota.Borrow)
+	}
+	lent, beyond, before := int64(0), int64(0), int64(0)
+	for i := range m.rules.Accounts {
+		a := &m.rules.Accounts[i]
+		if a.Quota == nil {
+			continue
+		}
+		q := &a.Quota.Flavors[0].Resources[0]
+		lends := int64(q.Nominal)
+		if q.Lend != nil {
+			lends = min(lends, int64(*q.Lend))
+		}
+		keeps, has := int64(q.Nominal)-lends, held[a.Name]
+		lent += lends
+		beyond += max(has-keeps, 0)
+		if a == mine {
+			has -= p.cpu
+		}
+		before += max(has-keeps, 0)
+	}
+	if beyond > lent && beyond > before {
+		return "quota", fmt.Sprintf("the accounts hold %d thousandths of a CPU beyond what each keeps, and lend %d", beyond, lent)
+	}
+	return "", ""
+}
+
+// kept says which reservation a grant breaks. When the clock was set, nobody can tell
+// from records when a decision was made.
+func (m *Model) kept(a *attempt, at time.Time, limit time.Duration) (node, text string) {
+	if m.jumped {
+		return "", ""
+	}
+	s := a.job.spec
+	if limit == 0 {
+		limit = s.TimeLimit
+	}
+	for i := range m.rules.Reservations {
+		r := &m.rules.Reservations[i]
+		begin, err := time.Parse(time.RFC3339, r.Start)
+		if err != nil {
+			continue
+		}
+		end := begin.Add(time.Duration(r.Duration))
+		if s.Reservation == r.Name {
+			if !slices.Contains(r.Accounts, s.Account) {
+				return a.nodes()[0], "in reservation " + r.Name + ", which is not for account " + s.Account
+			}
+			if at.Add(time.Millisecond).Before(begin) || at.After(end) {
+				return a.nodes()[0], "in reservation " + r.Name + ", which does not hold now"
+			}
+			continue
+		}
+		if at.Add(time.Millisecond).Before(end) && (limit <= 0 || at.Add(limit).After(begin)) {
+			for _, n := range a.nodes() {
+				if len(r.Nodes) == 0 || slices.Contains(r.Nodes, n) {
+					return n, fmt.Sprintf("which reservation %s keeps for others from %s on for %s; it is %s, and its limit %s", r.Name, r.Start, time.Duration(r.Duration), at.UTC().Format(time.RFC3339Nano), limit)
+				}
+			}
+		}
+	}
+	return "", ""
+}
+
+// preempted is a record that asks a job to make room.
+func (m *Model) preempted(r *store.Record, p *payload) {
+	w := m.find(r, job.ID(r.Job))
+	if w == nil {
+		return
+	}
+	if !w.state.Holds() {
+		m.broken(Ledger, "stale", "job %d is to make room for job %d and is %s (record %d)", w.id, p.For, w.state, r.Seq)
+	}
+	if text := m.mayTake(w, m.jobs[p.For]); text != "" {
+		m.broken(Account, "preempt", "job %d is to make room for job %d (record %d), %s", w.id, p.For, r.Seq, text)
+	}
+	w.taken = p.Mode
+	w.flags |= job.Stopping
+}
+
+// mayTake says why a job may not take the place of another; "": it may.
+func (m *Model) mayTake(w, by *work) string {
+	switch {
+	case m.rules == nil || len(m.rules.Preemption.By) == 0:
+		return "and by the rules nobody does"
+	case by == nil || by.state != job.Pending:
+		return "which does not wait"
+	case slices.Contains(m.rules.Preemption.By, "qos"):
+		mine, its := m.qos(by.spec), m.qos(w.spec)
+		if mine == nil || its == nil || !slices.Contains(mine.Preempts, its.Name) {
+			return fmt.Sprintf("and QOS %q takes nothing from QOS %q", by.spec.QOS, w.spec.QOS)
+		}
+		return ""
+	}
+	mine, _ := m.share(by.spec.Account)
+	its, quota := m.share(w.spec.Account)
+	switch {
+	case mine == nil || its == nil:
+		return "and one of them has no quota"
+	case mine == its && mine.Quota.Within == account.NoVictims:
+		return "and account " + mine.Name + " takes nothing from itself"
+	case mine == its:
+		return ""
+	case mine.Quota.Reclaim == account.NoVictims:
+		return "and account " + mine.Name + " takes nothing from others"
+	}
+	held := int64(0)
+	for _, a := range m.live {
+		if a.present() && a.job != nil {
+			if o, _ := m.share(a.job.spec.Account); o == its {
+				held += partOf(a).cpu
+			}
+		}
+	}
+	if held <= int64(quota.Nominal) {
+		return "and account " + its.Name + " has borrowed nothing"
+	}
+	return ""
+}
+
+// forbidden reports whether the rules keep a job from running where nothing else runs.
+func (m *Model) forbidden(w *work) bool {
+	if m.rules == nil {
+		return m.outside(w)
+	}
+	_, text := m.exceeds(m.least(w.spec), nil)
+	return text != "" || m.outside(w)
+}
+
+// barred reports whether a job stands in a strict queue in which another never starts.
+func (m *Model) barred(w *work) bool {
+	if m.rules == nil {
+		return false
+	}
+	mine, _ := m.share(w.spec.Account)
+	return mine != nil && mine.Quota.Order == account.Strict && slices.ContainsFunc(m.order, func(o *work) bool {
+		its, _ := m.share(o.spec.Account)
+		return o.state == job.Pending && its == mine && m.forbidden(o)
+	})
+}
+
+// outside reports whether a job asks for a reservation that never comes.
+func (m *Model) outside(w *work) bool {
+	if w.spec.Reservation == "" {
+		return false
+	}
+	for i := 0; m.rules != nil && i < len(m.rules.Reservations); i++ {
+		r := &m.rules.Reservations[i]
+		begin, err := time.Parse(time.RFC3339, r.Start)
+		if err == nil && r.Name == w.spec.Reservation && slices.Contains(r.Accounts, w.spec.Account) && m.now.Before(begin.Add(time.Duration(r.Duration))) {
+			return false
+		}
+	}
+	return true
+}
