@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/ledger"
+	"github.com/coxswain-sched/coxswain/sched"
 )
 
 // A launch that the engine refuses ends the attempt; so does a report of its end
@@ -20,7 +21,7 @@ func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 	st := newState()
 	l := &loop{Control: &Control{
 		cfg:   Config{Clock: realClock{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
-		state: st, inbox: make(chan message),
+		state: st, core: sched.New(sched.Config{}), inbox: make(chan message),
 	}}
 	at := time.Unix(1, 0)
 	f, o := st.forms.use(&job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}})
