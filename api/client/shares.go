@@ -27,3 +27,23 @@ func (c *Client) Priorities(ctx context.Context) (*api.Priorities, error) {
 func (c *Client) Quotas(ctx context.Context) (*api.Quotas, error) {
 	return call[api.Quotas](ctx, c, http.MethodGet, api.Prefix+"/quotas", nil, nil)
 }
+
+// Reservations lists the reservations in advance.
+func (c *Client) Reservations(ctx context.Context) (*api.Reservations, error) {
+	return call[api.Reservations](ctx, c, http.MethodGet, api.Prefix+"/reservations", nil, nil)
+}
+
+// NewReservation makes one.
+func (c *Client) NewReservation(ctx context.Context, r *api.SetReservation) (*api.ReservationDone, error) {
+	return call[api.ReservationDone](ctx, c, http.MethodPost, api.Prefix+"/reservations", nil, r)
+}
+
+// SetReservation replaces the one of a name.
+func (c *Client) SetReservation(ctx context.Context, name string, r *api.SetReservation) (*api.ReservationDone, error) {
+	return call[api.ReservationDone](ctx, c, http.MethodPut, api.Prefix+"/reservations/"+url.PathEscape(name), nil, r)
+}
+
+// DeleteReservation ends one.
+func (c *Client) DeleteReservation(ctx context.Context, name string) (*api.ReservationDone, error) {
+	return call[api.ReservationDone](ctx, c, http.MethodDelete, api.Prefix+"/reservations/"+url.PathEscape(name), nil, nil)
+}

@@ -8,12 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/hostlist"
-	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/show"
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
@@ -25,12 +23,13 @@ func (a *app) reserveCommand() *cobra.Command {
 		Long: `Advance reservations: jobs outside of one do not run on its nodes while it holds, jobs
 of its accounts and users do with --reservation=NAME. They stand in the site's rules
 (reservations in queues.yaml); these commands change that part of the document and
-leave the rest as it is. docs/reservations.md tells more. For administrators, but list.`,
+leave the rest as it is. docs/reservations.md tells more. For administrators, but list
+and show.`,
 		RunE: func(*cobra.Command, []string) error {
-			return fault.New(fault.Invalid, "list, create or delete?").Advise("cox reserve list")
+			return fault.New(fault.Invalid, "list, show, create, update or delete?").Advise("cox reserve list")
 		},
 	}
-	cmd.AddCommand(a.reserveListCommand(), a.reserveCreateCommand(), a.reserveDeleteCommand())
+	cmd.AddCommand(a.reserveListCommand(), a.reserveShowCommand(), a.reserveCreateCommand(), a.reserveUpdateCommand(), a.reserveDeleteCommand())
 	return cmd
 }
 
@@ -40,118 +39,222 @@ func (a *app) reserveListCommand() *cobra.Command {
 		Use: "list", Short: "List the reservations", Args: cobra.NoArgs,
 		Example: "  cox reserve list",
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, _ []string) error {
-			_, rules, err := rulesInForce(cmd.Context(), c)
+			r, err := c.Reservations(cmd.Context())
 			switch {
 			case err != nil:
 				return err
 			case f.machine():
-				return f.write(a.out, rules.Reservations)
-			case len(rules.Reservations) == 0:
+				return f.write(a.out, r.Reservations)
+			case f == asName:
+				var names []string
+				for i := range r.Reservations {
+					names = append(names, r.Reservations[i].Name)
+				}
+				return writeNames(a.out, names)
+			case len(r.Reservations) == 0:
 				fmt.Fprintln(a.err, "there are no reservations")
 				return nil
 			}
-			return show.Reservations(rules.Reservations, time.Now()).Write(a.out, a.page(a.out))
+			return show.Reservations(r.Reservations).Write(a.out, a.page(a.out))
+		}),
+	}
+	formatFlag(cmd, &f, asJSON, asYAML, asName)
+	return cmd
+}
+
+func (a *app) reserveShowCommand() *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show all of a reservation", Args: cobra.ExactArgs(1),
+		Example:           "  cox reserve show power\n  cox reserve show power -o json",
+		ValidArgsFunction: a.completeReservations,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			r, _, err := reservationNamed(cmd, c, args[0])
+			switch {
+			case err != nil:
+				return err
+			case f.machine():
+				return f.write(a.out, r)
+			}
+			_, err = fmt.Fprint(a.out, show.Reservation(a.page(a.out), r))
+			return err
 		}),
 	}
 	formatFlag(cmd, &f, asJSON, asYAML)
 	return cmd
 }
 
+// reservationNamed finds a reservation, and the revision of the rules that have it.
+func reservationNamed(cmd *cobra.Command, c *client.Client, name string) (*api.Reservation, uint64, error) {
+	all, err := c.Reservations(cmd.Context())
+	if err != nil {
+		return nil, 0, err
+	}
+	i := slices.IndexFunc(all.Reservations, func(r api.Reservation) bool { return r.Name == name })
+	if i < 0 {
+		return nil, 0, fault.New(fault.NotFound, "there is no reservation %s", name).Advise("cox reserve list shows them")
+	}
+	return &all.Reservations[i], all.Revision, nil
+}
+
+func (a *app) completeReservations(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.complete(cmd, func(ctx context.Context, c *client.Client) ([]string, error) {
+		var names []string
+		all, err := c.Reservations(ctx)
+		if err == nil {
+			for i := range all.Reservations {
+				names = append(names, all.Reservations[i].Name)
+			}
+		}
+		return names, err
+	})
+}
+
+// reserveFlags are what is said of a reservation on a command line.
+type reserveFlags struct {
+	r               api.SetReservation
+	start, nodes    string
+	duration, ahead time.Duration
+}
+
+func (x *reserveFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&x.start, "start", "", "when it begins, as sbatch --begin writes it")
+	fl.DurationVar(&x.duration, "duration", 0, "how long it lasts, as 90m")
+	fl.DurationVar(&x.ahead, "ahead", 0, "it always begins so long from now (floating)")
+	fl.StringVar(&x.r.Every, "every", "", "hour, day, weekday, weekend or week")
+	fl.StringVar(&x.nodes, "nodes", "", "a host list; all nodes if it and --count are left out")
+	fl.IntVar(&x.r.Count, "count", 0, "so many nodes, chosen among those that are free all that time")
+	fl.StringVar(&x.r.Partition, "partition", "", "with --count: nodes of this partition")
+	fl.StringSliceVar(&x.r.Features, "features", nil, "with --count: nodes that have these")
+	fl.StringSliceVar(&x.r.Accounts, "accounts", nil, "whose jobs may use it")
+	fl.StringSliceVar(&x.r.Users, "users", nil, "who may use it")
+	fl.BoolVar(&x.r.Flex, "flex", false, "its jobs may begin before it and end after it")
+	fl.BoolVar(&x.r.Overlap, "overlap", false, "it may stand on nodes of another one")
+	fl.BoolVar(&x.r.Ignore, "ignore-jobs", false, "also where jobs run on its nodes beyond its beginning: they go on")
+	fl.StringVarP(&x.r.Note, "note", "m", "", "why, for people")
+	fl.BoolVar(&x.r.DryRun, "dry-run", false, "say what it would do, and do nothing")
+}
+
+// onto puts what was said into a reservation; changed reports whether a flag was.
+func (x *reserveFlags) onto(r *api.Reservation, changed func(flag string) bool) error {
+	if changed("start") {
+		at, err := slurmfmt.ParseWhen(x.start, time.Now())
+		if err != nil {
+			return fault.New(fault.Invalid, "--start=%s: %w", x.start, err).Advise("write 2026-12-01T08:00 or now+2hours")
+		}
+		r.Start, r.Ahead = at.UTC().Format(time.RFC3339), 0
+	}
+	if changed("nodes") {
+		list, err := hostlist.Expand(x.nodes)
+		if err != nil {
+			return fault.New(fault.Invalid, "--nodes=%s: %w", x.nodes, err).Advise("write a host list, as gpu[1-4]")
+		}
+		r.Nodes = list
+	}
+	for flag, set := range map[string]func(){
+		"duration":    func() { r.Duration = x.duration.Seconds() },
+		"ahead":       func() { r.Ahead, r.Start = x.ahead.Seconds(), "" },
+		"every":       func() { r.Every = x.r.Every },
+		"count":       func() { r.Count = x.r.Count },
+		"partition":   func() { r.Partition = x.r.Partition },
+		"features":    func() { r.Features = x.r.Features },
+		"accounts":    func() { r.Accounts = x.r.Accounts },
+		"users":       func() { r.Users = x.r.Users },
+		"flex":        func() { r.Flex = x.r.Flex },
+		"overlap":     func() { r.Overlap = x.r.Overlap },
+		"ignore-jobs": func() { r.Ignore = x.r.Ignore },
+		"note":        func() { r.Note = x.r.Note },
+	} {
+		if changed(flag) {
+			set()
+		}
+	}
+	return nil
+}
+
 func (a *app) reserveCreateCommand() *cobra.Command {
-	var r account.Reservation
-	var start, nodes string
-	var duration, ahead time.Duration
+	var x reserveFlags
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a reservation",
+		Long: `Makes a reservation. It is refused where jobs run on its nodes beyond its beginning,
+with their numbers, and where another reservation has a node of it. With --count that
+many nodes are chosen: free all that time, close together, and such on which no start is
+promised to a waiting job, as far as there are. Jobs that may start later than they were
+promised are listed.`,
 		Example: `  cox reserve create power --start 2026-12-01T08:00 --duration 4h            # maintenance of all nodes
+  cox reserve create demo --start tomorrow --duration 2h --count 4 --users anna
   cox reserve create course --start 2026-12-01T08:00 --duration 2h --every weekday --nodes gpu[1-4] --accounts teaching
   cox reserve create quick --ahead 1h --duration 24h --nodes gpu5             # only jobs of at most an hour run there`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			r.Name, r.Duration, r.Ahead = args[0], account.Duration(duration), account.Duration(ahead)
-			if err := complete(&r, start, nodes); err != nil {
+			req := api.SetReservation{Reservation: api.Reservation{Name: args[0]}, DryRun: x.r.DryRun}
+			if err := x.onto(&req.Reservation, cmd.Flags().Changed); err != nil {
 				return err
 			}
-			return a.reserve(cmd.Context(), c, "reservation "+r.Name, func(list []account.Reservation) ([]account.Reservation, error) {
-				return append(list, r), nil
-			})
+			done, err := c.NewReservation(cmd.Context(), &req)
+			return a.reserved(done, err, x.r.DryRun)
 		}),
 	}
-	fl := cmd.Flags()
-	fl.StringVar(&start, "start", "", "when it begins, as sbatch --begin writes it")
-	fl.DurationVar(&duration, "duration", 0, "how long it lasts, as 90m")
-	fl.DurationVar(&ahead, "ahead", 0, "it always begins so long from now (floating)")
-	fl.StringVar(&r.Every, "every", "", "hour, day, weekday, weekend or week")
-	fl.StringVar(&nodes, "nodes", "", "a host list; all nodes if it is left out")
-	fl.StringSliceVar(&r.Accounts, "accounts", nil, "whose jobs may use it")
-	fl.StringSliceVar(&r.Users, "users", nil, "who may use it")
-	fl.BoolVar(&r.Flex, "flex", false, "its jobs may begin before it and end after it")
-	fl.BoolVar(&r.Overlap, "overlap", false, "it may stand on nodes of another one")
-	fl.StringVarP(&r.Note, "note", "m", "", "why, for people")
+	x.add(cmd)
 	return cmd
 }
 
-// complete fills what is written otherwise on a command line than in the document.
-func complete(r *account.Reservation, start, nodes string) error {
-	if start != "" {
-		at, err := slurmfmt.ParseWhen(start, time.Now())
-		if err != nil {
-			return fault.New(fault.Invalid, "--start=%s: %w", start, err).Advise("write 2026-12-01T08:00 or now+2hours")
-		}
-		r.Start = at.UTC().Format(time.RFC3339)
+func (a *app) reserveUpdateCommand() *cobra.Command {
+	var x reserveFlags
+	cmd := &cobra.Command{
+		Use:   "update NAME",
+		Short: "Change a reservation",
+		Long: `Changes what is said and leaves the rest of a reservation as it is. What is refused is
+as when one is made; jobs that run in it are in nobody's way.`,
+		Example:           "  cox reserve update power --duration 6h\n  cox reserve update course --nodes gpu[1-6] --users anna,ben",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeReservations,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			old, revision, err := reservationNamed(cmd, c, args[0])
+			if err != nil {
+				return err
+			}
+			req := api.SetReservation{Reservation: *old, Base: &revision, DryRun: x.r.DryRun}
+			req.From, req.Until, req.Active, req.CPUs, req.Count = nil, nil, false, 0, 0
+			if err := x.onto(&req.Reservation, cmd.Flags().Changed); err != nil {
+				return err
+			}
+			done, err := c.SetReservation(cmd.Context(), args[0], &req)
+			return a.reserved(done, err, x.r.DryRun)
+		}),
 	}
-	if nodes != "" {
-		list, err := hostlist.Expand(nodes)
-		if err != nil {
-			return fault.New(fault.Invalid, "--nodes=%s: %w", nodes, err).Advise("write a host list, as gpu[1-4]")
-		}
-		r.Nodes = list
-	}
-	return nil
+	x.add(cmd)
+	return cmd
 }
 
 func (a *app) reserveDeleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "delete NAME", Short: "End a reservation; what runs in it goes on", Args: cobra.ExactArgs(1),
-		Example: "  cox reserve delete power",
+		Example:           "  cox reserve delete power",
+		ValidArgsFunction: a.completeReservations,
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			return a.reserve(cmd.Context(), c, "no reservation "+args[0], func(list []account.Reservation) ([]account.Reservation, error) {
-				i := slices.IndexFunc(list, func(r account.Reservation) bool { return r.Name == args[0] })
-				if i < 0 {
-					return nil, fault.New(fault.NotFound, "there is no reservation %s", args[0]).Advise("cox reserve list shows them")
-				}
-				return slices.Delete(list, i, i+1), nil
-			})
+			if _, err := c.DeleteReservation(cmd.Context(), args[0]); err != nil {
+				return &undone{err, "nothing was changed"}
+			}
+			fmt.Fprintf(a.out, "reservation %s is gone\n", args[0])
+			return nil
 		}),
 	}
 }
 
-// rulesInForce reads the site's rules.
-func rulesInForce(ctx context.Context, c *client.Client) (*api.Policy, *account.Policy, error) {
-	p, err := c.Policy(ctx, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	rules, err := policy.Parse(p.File, []byte(p.Text))
-	return p, rules, err
-}
-
-// reserve changes the reservations in the document of the site's rules.
-func (a *app) reserve(ctx context.Context, c *client.Client, note string, change func([]account.Reservation) ([]account.Reservation, error)) error {
-	old, rules, err := rulesInForce(ctx, c)
-	if err != nil {
-		return err
-	}
-	list, err := change(rules.Reservations)
-	if err != nil {
-		return err
-	}
-	text := policy.WithReservations(old.Text, list)
-	done, err := c.SetPolicy(ctx, &api.SetPolicy{Text: text, File: old.File, Note: note, Base: &old.Revision})
+// reserved says what was made.
+func (a *app) reserved(done *api.ReservationDone, err error, dry bool) error {
 	if err != nil {
 		return &undone{err, "nothing was changed"}
 	}
-	fmt.Fprint(a.out, show.PolicyChanges(a.page(a.out), done))
-	return nil
+	if dry {
+		fmt.Fprintln(a.out, "nothing was changed; this is what it would be:")
+	}
+	_, err = fmt.Fprint(a.out, show.ReservationDone(a.page(a.out), done))
+	return err
 }

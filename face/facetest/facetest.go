@@ -131,6 +131,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, api.Nodes{Nodes: s.Nodes})
 	case "/v1/partitions":
 		answer(w, api.Partitions{Partitions: s.Partitions})
+	case "/v1/reservations":
+		answer(w, api.Reservations{Reservations: []api.Reservation{}})
 	default:
 		answer(w, &api.Error{Status: 404, Title: "not found", Detail: "there is no " + r.URL.Path})
 	}

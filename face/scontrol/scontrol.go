@@ -88,6 +88,8 @@ var words = []struct {
 	{"resume", 3, func(s *command, a []string) error { return s.change("resume", "resume", a) }},
 	{"top", 2, func(s *command, a []string) error { return s.change("top", "top", a) }},
 	{"update", 1, (*command).update},
+	{"create", 1, (*command).create},
+	{"delete", 1, (*command).remove},
 	{"wait_job", 2, (*command).waitJob},
 	{"write", 2, (*command).write},
 	{"ping", 3, (*command).ping},
@@ -99,7 +101,7 @@ var words = []struct {
 
 // missing are commands of Slurm's that are not there, with what is instead.
 var missing = map[string]string{
-	"abort": "cox down", "cancel_reboot": "", "checkpoint": "", "cluster": "", "create": "", "delete": "", "listpids": "cox show JOB",
+	"abort": "cox down", "cancel_reboot": "", "checkpoint": "", "cluster": "", "listpids": "cox show JOB",
 	"notify": "", "pidinfo": "", "reboot": "", "reboot_nodes": "", "reconfigure": "restart the server: jobs go on", "schedloglevel": "",
 	"setdebug": "cox up -v", "setdebugflags": "", "shutdown": "cox down", "takeover": "", "token": "cox token create", "power": "", "fsdampeningfactor": "", "errnumstr": "",
 	"completing": "squeue -t CG",

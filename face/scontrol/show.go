@@ -37,8 +37,7 @@ func (s *command) show(args []string) error {
 	case is("config", 3):
 		return s.showConfig()
 	case is("reservations", 1):
-		s.Out.WriteString("No reservations in the system\n")
-		return nil
+		return s.showReservations(name)
 	case is("licenses", 2), is("licences", 2):
 		return s.showLicenses(name)
 	case is("steps", 2), is("topology", 1), is("assoc_mgr", 2), is("bbstat", 2), is("burstbuffer", 2), is("daemons", 1), is("dwstat", 2),

@@ -34,6 +34,11 @@ func (s *command) update(args []string) error {
 	if err != nil {
 		return err
 	}
+	for _, p := range list {
+		if p.name == "reservationname" || p.name == "reservation" { // before Nodes=, which says something of it
+			return s.updateReservation(p.value, args)
+		}
+	}
 	for i, p := range list {
 		switch p.name {
 		case "jobid", "job":
@@ -44,7 +49,7 @@ func (s *command) update(args []string) error {
 			}
 		case "nodename", "node", "nodenames", "nodes":
 			return s.updateNode(p.value, append(list[:i:i], list[i+1:]...))
-		case "partitionname", "partition", "reservationname", "reservation", "slurmctlddebug":
+		case "partitionname", "partition", "slurmctlddebug":
 			return fault.New(fault.Unsupported, "update %s is not built yet", p.raw).
 				Advise("partitions stand in the server's configuration: docs/configuration.md")
 		}

@@ -105,8 +105,7 @@ func (s *show) parse(args []string) (done bool, err error) {
 	case len(rest) > 0:
 		return true, face.Textf("Unrecognized option: %s", rest[0])
 	case s.resv:
-		s.Out.WriteString("No reservations in the system\n")
-		return true, nil
+		return true, s.reservations()
 	}
 	if v := s.Getenv("SINFO_FORMAT"); v != "" && s.format == "" && s.long == "" {
 		s.format = v
