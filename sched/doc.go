@@ -16,10 +16,10 @@
 //	order.go ranks.go  whose turn it is: multifactor priority, shown and kept (account/priority)
 //	usage.go           what jobs have used, decayed, and Fair Tree (account/fair)
 //	limits.go          limits and licences (sched/limit)
-//	quotas.go stake.go turn.go reclaim.go   quotas, flavours, dominant share, claiming back (sched/quota)
+//	quotas.go stake.go turn.go reclaim.go holdings.go   quotas, flavours, dominant share, claiming back (sched/quota)
 //	plan.go outlook.go the head's reservation, counted in nodes
 //	named.go slot.go ahead.go   reservations of more jobs, by name (sched/plan)
-//	advance.go         reservations in advance
+//	advance.go reserve.go       reservations in advance, and what one would meet
 //	shorter.go         --time-min
 //	preempt.go standing.go      who takes whose place (sched/victim)
 //	compat.go          as slurmctld would

@@ -45,6 +45,7 @@ const maxSweeps = 16
 func (p *pass) named() {
 	if !p.wasNamed {
 		p.wasNamed, p.shaken = true, true
+		p.inherit()
 		p.replan(reservation{})
 	}
 	for _, s := range p.slots { // it is late, and goes on into what is planned after it
@@ -77,6 +78,19 @@ func (p *pass) named() {
 		p.shaken = true
 		p.shaken = p.sweep()
 	}
+}
+
+// inherit makes what was reserved for the head alone its slot, so that its promise is
+// kept when others begin to be planned for.
+func (p *pass) inherit() {
+	e := p.queued[p.plan.job]
+	if e == nil || e.blocked || e.slot != nil || p.plan.at == never || p.promised.Job != e.id {
+		return
+	}
+	s := &slot{e: e, at: p.plan.at, claims: p.reserved()}
+	e.slot = s
+	p.slots = append(p.slots, s)
+	p.root(s)
 }
 
 // nextSlot is the next instant for which a start is planned; 0: none. Jobs that

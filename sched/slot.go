@@ -88,6 +88,20 @@ func (c *Core) unslot(e *entry) {
 	}
 }
 
+// carry plans for a job, under other rules, what was planned for it before: a promise
+// that these do not touch is kept. The next pass looks whether it can stay.
+func (c *Core) carry(e *entry, before *slot) {
+	if before == nil || !c.byName() {
+		return
+	}
+	s := &slot{e: e, at: before.at, claims: before.claims, told: before.told}
+	e.slot = s
+	c.slots = append(slices.DeleteFunc(c.slots, func(o *slot) bool { return o == before }), s)
+	if s.rooted = c.refitted; !s.rooted { // else settle does it
+		c.root(s)
+	}
+}
+
 // plannedRow is what is free on a node at an instant beside what is planned there.
 func (p *pass) plannedRow(pos int, at Instant) index.Row {
 	var row index.Row

@@ -103,7 +103,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 	c.rank(p, c.now)
 	c.govern(p)
 	for _, e := range c.entries() {
-		line := e.line
+		line, planned := e.line, e.slot
 		if !e.blocked {
 			c.remove(e)
 		}
@@ -117,6 +117,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 		}
 		if !e.blocked {
 			c.enqueue(e)
+			c.carry(e, planned)
 		}
 	}
 	for _, r := range c.ends.all() {
