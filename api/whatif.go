@@ -39,6 +39,7 @@ type Figures struct {
 	Fair     float64 `json:"fair" doc:"Jain's index over accounts of what of their demand started, over span"`
 	Sizes    []Part  `json:"sizes,omitempty"`
 	Accounts []Part  `json:"accounts,omitempty"`
+	Taken    int     `json:"taken,omitempty" doc:"times that a running job is ended so that another one can start"`
 	Bounded  bool    `json:"bounded,omitempty" doc:"the work ran out before everything had started"`
 	Span     float64 `json:"span_seconds"`
 }

@@ -93,7 +93,7 @@ func (c *call) shownWhatIf(d *control.WhatIfDone) *api.WhatIfDone {
 func figures(f *whatif.Figures) api.Figures {
 	out := api.Figures{
 		Jobs: f.Jobs, Started: f.Started, Held: f.Held, Never: f.Never, Wait: waits(f.Wait), Use: float64(f.Use) / 1000,
-		Fair: float64(f.Fair) / 1000, Bounded: f.Bounded, Span: f.Span.Seconds(),
+		Fair: float64(f.Fair) / 1000, Taken: f.Taken, Bounded: f.Bounded, Span: f.Span.Seconds(),
 	}
 	for _, p := range f.Sizes {
 		out.Sizes = append(out.Sizes, api.Part{Name: p.Name, Jobs: p.Jobs, Started: p.Started, Wait: waits(p.Wait)})

@@ -31,6 +31,7 @@ type Figures struct {
 	Fair    int           `json:"fair_permille"`
 	Sizes   []Part        `json:"sizes,omitempty"`
 	Account []Part        `json:"accounts,omitempty"`
+	Taken   int           `json:"taken,omitempty"` // times that a running job is ended for another one
 	Bounded bool          `json:"bounded,omitempty"` // the work was not done to its end
 	Span    time.Duration `json:"span"`              // of Use and Fair
 }
@@ -102,7 +103,7 @@ func spanOf(o *Outcome) time.Duration {
 }
 
 func figures(o *Outcome, span time.Duration) Figures {
-	f := Figures{Bounded: o.Bounded, Span: span}
+	f := Figures{Bounded: o.Bounded, Span: span, Taken: o.Taken}
 	var waits []time.Duration
 	sizes, accounts := map[int][]*Job{}, map[string][]*Job{}
 	for i := range o.Jobs {

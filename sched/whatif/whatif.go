@@ -4,7 +4,8 @@
 //
 // It is a function of its arguments: no clock, no random source. What comes in
 // meanwhile from outside is left out: jobs that are submitted later, nodes that
-// fail. Jobs that are held or wait for another job are left as they are; those that
+// fail. Running jobs that are taken back for others end when their grace is over and,
+// unless that cancels them, wait again. Jobs that are held or wait for another job are left as they are; those that
 // wait for a time are let through at it. The work is bounded; what had not started
 // when it ran out is said to be so.
 package whatif
@@ -49,6 +50,7 @@ type Outcome struct {
 	From    sched.Instant
 	Jobs    []Job // those that waited, and those of the change, by number
 	Use     []Use // devices in use, and how many there are, whenever it changed
+	Taken   int   // times that a running job was ended for another one
 	Bounded bool  // the work ran out before everything that can start had started
 	Steps   int
 }
@@ -77,6 +79,8 @@ type run struct {
 	now    sched.Instant
 	ends   agenda
 	alive  map[job.ID]*running
+	asked  map[job.ID]sched.Submitted
+	rest   map[job.ID]sched.Instant // of the work of jobs that saved what they had done
 	jobs   map[job.ID]*Job
 	left   int // waiting jobs that may start
 	turns  int // starts so far
@@ -87,8 +91,11 @@ type run struct {
 }
 
 type running struct {
-	claims []fleet.Claim
-	turn   int // of which start: an end that was planned for an earlier one is void
+	claims  []fleet.Claim
+	turn    int // of which start: an end that was planned for an earlier one is void
+	of      sched.Submitted
+	ends    sched.Instant // as planned; 0: nobody knows
+	stopped string        // how it is taken back for another one; "": it is not
 }
 
 // Run goes on from a state, which it changes nothing of.
@@ -102,7 +109,7 @@ func Run(s *sched.Snapshot, now sched.Instant, change *Change, took Took, b Boun
 	now = max(now, s.At)
 	r := &run{
 		core: sched.Load(s), took: took, b: b, now: now, bounds: now + sched.Instant(b.Horizon),
-		alive: map[job.ID]*running{}, jobs: map[job.ID]*Job{}, meter: newMeter(s.Nodes, change.Nodes),
+		alive: map[job.ID]*running{}, asked: map[job.ID]sched.Submitted{}, rest: map[job.ID]sched.Instant{}, jobs: map[job.ID]*Job{}, meter: newMeter(s.Nodes, change.Nodes),
 	}
 	r.out.From = now
 	for i := range s.Running {
@@ -122,7 +129,8 @@ func Run(s *sched.Snapshot, now sched.Instant, change *Change, took Took, b Boun
 
 // holds plans the end of a job that runs.
 func (r *run) holds(x *sched.Restored) {
-	r.alive[x.Job] = &running{claims: x.Claims}
+	of := sched.Submitted{Job: x.Job, Spec: x.Spec, Priority: x.Priority, At: x.Submitted}
+	r.alive[x.Job], r.asked[x.Job] = &running{claims: x.Claims, of: of}, of
 	r.meter.take(x.Claims, 1)
 	if x.Spec == nil {
 		return // nobody knows how long
@@ -135,14 +143,15 @@ func (r *run) holds(x *sched.Restored) {
 	if x.Until != 0 {
 		end = min(end, x.Until)
 	}
-	heap.Push(&r.ends, planned{at: max(end, r.now+1), job: x.Job})
+	r.alive[x.Job].ends = max(end, r.now+1)
+	heap.Push(&r.ends, planned{at: r.alive[x.Job].ends, job: x.Job})
 }
 
 // waits notes a waiting job, and lets it through at its time if that is all that
 // keeps it.
 func (r *run) waits(w *sched.Waiting) {
 	j := &Job{ID: w.Job, Spec: w.Spec, Since: w.At, Devices: devices(w.Spec)}
-	r.jobs[w.Job] = j
+	r.jobs[w.Job], r.asked[w.Job] = j, w.Submitted
 	switch {
 	case w.Gate == nil:
 	case w.Gate.Code == reason.BeginTime && w.Gate.Until > 0:
@@ -164,6 +173,7 @@ func (r *run) first(c *Change) []sched.Event {
 		out = append(out, sched.PolicySet{Policy: c.Policy})
 	}
 	for _, s := range c.Submit {
+		r.asked[s.Job] = s
 		r.jobs[s.Job] = &Job{ID: s.Job, Spec: s.Spec, Since: s.At, Devices: devices(s.Spec)}
 		r.left++
 		out = append(out, s)
@@ -217,9 +227,33 @@ func (r *run) next() []sched.Event {
 		if x := r.alive[p.job]; x != nil && x.turn == p.turn {
 			r.free(p.job)
 			out = append(out, sched.Released{Job: p.job})
+			out = r.again(x, out)
 		}
 	}
 	return out
+}
+
+// preempt has a running job end for another one, once its grace is over.
+func (r *run) preempt(d sched.Preempt) {
+	x := r.alive[d.Job]
+	if x == nil || x.stopped != "" {
+		return
+	}
+	x.stopped = d.Mode
+	r.out.Taken++
+	heap.Push(&r.ends, planned{at: r.now + max(sched.Instant(d.Grace), 1), job: d.Job, turn: x.turn})
+}
+
+// again has a job that was taken back wait for another start: for the rest of its work
+// if it had saved what it did, for all of it if not.
+func (r *run) again(x *running, out []sched.Event) []sched.Event {
+	switch {
+	case x.of.Spec == nil || x.stopped == "" || x.stopped == account.PreemptCancel || x.ends != 0 && x.ends <= r.now:
+		return out
+	case x.stopped == account.PreemptCheckpoint && x.ends != 0:
+		r.rest[x.of.Job] = x.ends - r.now
+	}
+	return append(out, x.of)
 }
 
 func (r *run) free(id job.ID) {
@@ -230,30 +264,39 @@ func (r *run) free(id job.ID) {
 func (r *run) step(events []sched.Event) {
 	r.out.Steps++
 	for _, d := range r.core.Step(r.now, events...) {
-		if d, ok := d.(sched.Start); ok {
+		switch d := d.(type) {
+		case sched.Start:
 			r.start(d)
+		case sched.Preempt:
+			r.preempt(d)
 		}
 	}
 	r.meter.note(&r.out, r.now)
 }
 
 func (r *run) start(d sched.Start) {
-	j := r.jobs[d.Job]
-	if j == nil {
+	of, ok := r.asked[d.Job]
+	if !ok {
 		return
 	}
-	if j.Start == 0 {
+	if j := r.jobs[d.Job]; j != nil && j.Start == 0 {
 		j.Start = max(r.now, 1)
 		r.left--
 	}
 	r.turns++
-	r.alive[d.Job] = &running{claims: d.Claims, turn: r.turns}
+	x := &running{claims: d.Claims, turn: r.turns, of: of}
+	r.alive[d.Job] = x
 	r.meter.take(d.Claims, 1)
-	end := r.now + sched.Instant(max(r.took(d.Job, j.Spec, 0), 1))
+	work := sched.Instant(r.took(d.Job, of.Spec, 0))
+	if rest := r.rest[d.Job]; rest != 0 {
+		work = rest
+	}
+	end := r.now + max(work, 1)
 	if d.Until != 0 {
 		end = min(end, d.Until)
 	}
-	heap.Push(&r.ends, planned{at: max(end, r.now+1), job: d.Job, turn: r.turns})
+	x.ends = max(end, r.now+1)
+	heap.Push(&r.ends, planned{at: x.ends, job: d.Job, turn: r.turns})
 }
 
 // close sums up: what still runs goes on to its end, for the sake of what is in use.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -87,6 +88,30 @@ func TestMoreNodes(t *testing.T) {
 	}
 	if a.Before.Use <= a.After.Use {
 		t.Errorf("of twice the nodes as much is used: %d, %d", a.Before.Use, a.After.Use)
+	}
+}
+
+// TestTakenForAnother: a job of a higher QOS takes the place of a running one, which
+// waits again, for all of its work or for the rest.
+func TestTakenForAnother(t *testing.T) {
+	for mode, want := range map[string]map[job.ID]int{
+		"requeue":    {3: 10, 9: 130}, // job 1 begins again at 70 and goes on for an hour
+		"checkpoint": {3: 10, 9: 120}, // at 70 it has 50 minutes of its hour to go
+		"cancel":     {3: 10, 9: 70},
+	} {
+		c := sched.New(sched.Config{})
+		low, high := gpus("anna", 1, 8, 60), gpus("ben", 1, 8, 60)
+		low.QOS, high.QOS, low.Requeue = "low", "high", true
+		last := gpus("anna", 1, 8, 20)
+		last.QOS = "low"
+		c.Step(t0, sched.PolicySet{Policy: &account.Policy{
+			Preemption: account.Preemption{By: []string{"qos"}, Mode: mode},
+			QOS:        []account.QOS{{Name: "low"}, {Name: "high", Preempts: []string{"low"}}},
+		}}, sched.NodeSet{Node: node(1)}, sched.Submitted{Job: 1, Spec: low, At: t0}, sched.Submitted{Job: 9, Spec: last, At: t0})
+		o := whatif.Run(c.Snapshot().Sort(), at(10), &whatif.Change{Submit: []sched.Submitted{{Job: 3, Spec: high, At: at(10)}}}, whatif.Limits, whatif.Bounds{})
+		if diff := cmp.Diff(want, starts(o)); diff != "" || o.Taken != 1 {
+			t.Errorf("%s: %d taken (-want +got)\n%s", mode, o.Taken, diff)
+		}
 	}
 }
 
