@@ -72,5 +72,8 @@ type Moved struct {
 // Tried is a job that was asked about.
 type Tried struct {
 	Name  string    `json:"name"`
-	Start time.Time `json:"start,omitzero" doc:"missing: not within the bounds"`
+	Start time.Time `json:"start,omitzero" doc:"of an array: of its first task; left out: not within the bounds of the work"`
+	Tasks int       `json:"tasks,omitempty" doc:"of an array"`
+	Began int       `json:"began,omitempty" doc:"tasks of an array that start within the bounds"`
+	Last  time.Time `json:"last,omitzero" doc:"of an array: when the last of these starts"`
 }

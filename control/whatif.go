@@ -86,16 +86,43 @@ func (q *WhatIf) change(s *sched.Snapshot, now sched.Instant, out *WhatIfDone) (
 		}
 		ch.Policy = p
 	}
-	id := lastJob - job.ID(len(q.Submit))
-	for _, spec := range q.Submit {
-		out.Submitted[id] = spec
-		ch.Submit = append(ch.Submit, sched.Submitted{Job: id, Spec: spec, Priority: spec.Priority - spec.Nice, At: now})
-		id++
+	if err := q.submit(ch, now, out); err != nil {
+		return nil, err
 	}
 	if ch.Zero() {
 		return nil, fault.New(fault.Invalid, "nothing is to be otherwise").Advise("cox whatif --help says what can be asked")
 	}
 	return ch, nil
+}
+
+// inventedMost bounds the jobs that one question may invent, tasks of arrays each.
+const inventedMost = 10_000
+
+// submit invents jobs. The tasks of an array are jobs of their own; those beyond its %N
+// are taken to be held back by nothing.
+func (q *WhatIf) submit(ch *whatif.Change, now sched.Instant, out *WhatIfDone) error {
+	var all []*job.Spec
+	for _, spec := range q.Submit {
+		tasks := 1
+		if a := spec.Array; a != nil {
+			tasks = len(a.Indices)
+			one := *spec
+			one.Array, spec = nil, &one
+		}
+		if len(all)+tasks > inventedMost {
+			return fault.New(fault.Invalid, "more than %d jobs cannot be tried at once", inventedMost).Advise("a shorter --array tells as much")
+		}
+		for range tasks {
+			all = append(all, spec)
+		}
+	}
+	id := lastJob - job.ID(len(all))
+	for _, spec := range all {
+		out.Submitted[id] = spec
+		ch.Submit = append(ch.Submit, sched.Submitted{Job: id, Spec: spec, Priority: spec.Priority - spec.Nice, At: now})
+		id++
+	}
+	return nil
 }
 
 func (q *WhatIf) add(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDone) error {

@@ -16,6 +16,14 @@ func hours(nodes, gpus, h int) *job.Spec {
 	return s
 }
 
+func array(s *job.Spec, tasks uint32) *job.Spec {
+	s.Array = &job.ArraySpec{}
+	for i := range tasks {
+		s.Array.Indices = append(s.Array.Indices, i)
+	}
+	return s
+}
+
 // TestWhatIf: two nodes that are held for four hours; one job waits for both of them.
 func TestWhatIf(t *testing.T) {
 	b := open(t, newHand(2, 8))
@@ -31,6 +39,7 @@ func TestWhatIf(t *testing.T) {
 		{"two nodes more", control.WhatIf{AddNodes: 2}, 1, 0},
 		{"one node more", control.WhatIf{AddNodes: 1}, 1, 2},
 		{"one node less", control.WhatIf{Drain: "n2"}, 1, -1},
+		{"an array", control.WhatIf{Submit: []*job.Spec{array(hours(1, 1, 1), 3)}}, 0, 4},
 		{"another job", control.WhatIf{Submit: []*job.Spec{hours(1, 1, 1)}}, 0, 4},
 	} {
 		got, err := b.ctl.WhatIf(t.Context(), &c.q)
@@ -50,7 +59,11 @@ func TestWhatIf(t *testing.T) {
 				t.Errorf("%s: job %d starts after %d h, want job %d after %d", c.why, m.Job, after, waits, c.hours)
 			}
 		}
-		if n := len(got.Submitted); n != len(c.q.Submit) || n > 0 && len(got.Starts) != n {
+		invented := len(c.q.Submit)
+		if invented > 0 && c.q.Submit[0].Array != nil {
+			invented = len(c.q.Submit[0].Array.Indices)
+		}
+		if n := len(got.Submitted); n != invented || n > 0 && len(got.Starts) != n {
 			t.Errorf("%s: %d jobs were invented, %d start", c.why, n, len(got.Starts))
 		}
 	}

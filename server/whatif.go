@@ -2,13 +2,14 @@ package server
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/sched/whatif"
@@ -57,10 +58,38 @@ func (s *Server) invented(c *call, req *api.Submit) (*job.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.spec.Array != nil {
-		return nil, fault.New(fault.Unsupported, "arrays cannot be tried yet").Advise("try one of its tasks, by a file without --array")
-	}
 	return p.spec, nil
+}
+
+// tried sums up what became of the invented jobs, arrays as a whole, in the order of
+// the question.
+func tried(d *control.WhatIfDone) (out []api.Tried) {
+	var last *job.Spec
+	for _, id := range slices.Sorted(maps.Keys(d.Submitted)) {
+		spec, start := d.Submitted[id], d.Starts[id]
+		if spec != last {
+			last = spec
+			out = append(out, api.Tried{Name: spec.Name})
+		}
+		t := &out[len(out)-1]
+		t.Tasks++
+		if start.IsZero() {
+			continue
+		}
+		t.Began++
+		if t.Start.IsZero() || start.Before(t.Start) {
+			t.Start = start
+		}
+		if start.After(t.Last) {
+			t.Last = start
+		}
+	}
+	for i := range out {
+		if t := &out[i]; t.Tasks == 1 {
+			t.Tasks, t.Began, t.Last = 0, 0, time.Time{}
+		}
+	}
+	return out
 }
 
 func (c *call) shownWhatIf(d *control.WhatIfDone) *api.WhatIfDone {
@@ -84,9 +113,7 @@ func (c *call) shownWhatIf(d *control.WhatIfDone) *api.WhatIfDone {
 			Job: v.Job.Name(), Name: v.Job.Spec.Name, User: v.Job.Spec.Owner.User, Before: timeOf(int64(m.Before)), After: timeOf(int64(m.After)),
 		})
 	}
-	for id, spec := range d.Submitted {
-		out.Submitted = append(out.Submitted, api.Tried{Name: spec.Name, Start: d.Starts[id]})
-	}
+	out.Submitted = tried(d)
 	return out
 }
 

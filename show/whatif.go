@@ -18,6 +18,11 @@ func WhatIf(p Page, q *api.WhatIf, d *api.WhatIfDone) string {
 			c.line(fmt.Sprintf("  %s would not start within the bounds of the work", Clean(s.Name)))
 			continue
 		}
+		if s.Tasks > 0 {
+			c.line(fmt.Sprintf("  %s: of %s the first would start about %s, in %s, %d in all, the last of these %s", Clean(s.Name),
+				Count(s.Tasks, "task"), p.Time(s.Start), Duration(s.Start.Sub(d.Now)), s.Began, p.Time(s.Last)))
+			continue
+		}
 		c.line(fmt.Sprintf("  %s would start about %s, in %s", Clean(s.Name), p.Time(s.Start), Duration(s.Start.Sub(d.Now))))
 	}
 	c.b.WriteString(figuresTable(p, d))
@@ -27,6 +32,9 @@ func WhatIf(p Page, q *api.WhatIf, d *api.WhatIfDone) string {
 			break
 		}
 		c.line(moved(p, d.Now, m))
+	}
+	if a, b := d.Before.Taken, d.After.Taken; a+b > 0 {
+		c.line(fmt.Sprintf("Running jobs that are ended for others: %d as things are, %d then.", a, b))
 	}
 	if d.Before.Bounded || d.After.Bounded {
 		c.line("The work ran out before every job had started: the figures are of those that had.")
