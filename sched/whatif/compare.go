@@ -31,7 +31,7 @@ type Figures struct {
 	Fair    int           `json:"fair_permille"`
 	Sizes   []Part        `json:"sizes,omitempty"`
 	Account []Part        `json:"accounts,omitempty"`
-	Taken   int           `json:"taken,omitempty"` // times that a running job is ended for another one
+	Taken   int           `json:"taken,omitempty"`   // times that a running job is ended for another one
 	Bounded bool          `json:"bounded,omitempty"` // the work was not done to its end
 	Span    time.Duration `json:"span"`              // of Use and Fair
 }
