@@ -229,19 +229,7 @@ func (c *check) oneQOS(path string, q *QOS) {
 
 // preemption refuses what is not built: silence would be a promise.
 func (c *check) preemption() {
-	mode := func(path, mode string) {
-		if mode == PreemptSuspend {
-			c.add(path, "write requeue, cancel or checkpoint", "suspend is not built: what a stopped process has on a device stays there, so that nothing could start in its place")
-		}
-	}
 	p := &c.p.Preemption
-	mode("preemption.mode", p.Mode)
-	for i := range c.p.QOS {
-		mode(fmt.Sprintf("qos[%d].preempt_mode", i), c.p.QOS[i].PreemptMode)
-	}
-	for i := range c.p.Partitions {
-		mode(fmt.Sprintf("partitions[%d].preempt_mode", i), c.p.Partitions[i].PreemptMode)
-	}
 	if p.Signal != "" {
 		if _, err := slurmfmt.ParseSignalName(p.Signal); err != nil {
 			c.add("preemption.signal", "write a name or a number, as TERM, USR1 or 10", "%v", err)

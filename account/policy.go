@@ -194,6 +194,6 @@ const (
 	PreemptOff        = "off"        // not at all
 	PreemptRequeue    = "requeue"    // it waits again; one that may not be requeued is cancelled
 	PreemptCancel     = "cancel"     // it ends as PREEMPTED
-	PreemptSuspend    = "suspend"    // its processes stop and stay: not built
+	PreemptSuspend    = "suspend"    // its processes stop, and go on when those have ended that have its place
 	PreemptCheckpoint = "checkpoint" // it is told to save, and waits again
 )

@@ -277,10 +277,23 @@ func (s *state) applySuspend(r *store.Record, staged any) error {
 		return err
 	}
 	s.change(e, r)
+	by, to := job.ByUser, job.Running
 	if v.On {
-		return s.move(e, job.Suspended, job.ByUser)
+		to = job.Suspended
 	}
-	return s.move(e, job.Running, job.ByUser)
+	if v.Parked {
+		by = job.ByScheduler
+		if err := s.park(e, v.On); err != nil {
+			return err
+		}
+	}
+	if e.state != to { // else it was suspended before
+		if err := s.move(e, to, by); err != nil {
+			return err
+		}
+	}
+	s.hold(e, v.On, nanos(r.At))
+	return nil
 }
 
 func (s *state) applyTop(r *store.Record, staged any) error {
@@ -355,7 +368,7 @@ func (s *state) shorten(e *entry) {
 	m := e.extra()
 	m.limitEnd = 0
 	if limit := e.limit(); limit > 0 && e.last.started > 0 {
-		m.limitEnd = e.last.started + int64(limit)
+		m.limitEnd = e.last.started + int64(limit+e.last.heldFor)
 		s.wake(e.id, m.limitEnd)
 	}
 	if m.deadline > 0 {

@@ -63,6 +63,9 @@ type last struct {
 	ended     int64
 	exit      job.ExitCode
 	limit     time.Duration // where it is shorter than the job's; 0: it is not
+	parked    bool          // it is suspended to make room
+	heldFrom  int64         // since when it is suspended; 0: it is not
+	heldFor   time.Duration // how long it was suspended before
 }
 
 // more is what few jobs have.
@@ -135,7 +138,7 @@ func (e *entry) set(to job.State, by job.Cause) error {
 func (e *entry) held() ledger.Allocation {
 	a := ledger.Allocation{
 		ID: e.last.id, Job: e.id, Attempt: e.attempt, Epoch: e.last.epoch, Pool: e.last.pool,
-		Status: ledger.Held, Claims: e.last.claims, Flavors: e.last.flavors,
+		Status: ledger.Held, Claims: e.last.claims, Flavors: e.last.flavors, Parked: e.last.parked,
 	}
 	if e.flags&job.Uncertain != 0 {
 		a.Status = ledger.Uncertain

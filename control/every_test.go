@@ -59,6 +59,8 @@ func Every() []store.Record {
 	add(kindUncertain, 2, uncertain{Ref: second, Uncertain: true, Message: "its supervisor is silent"})
 	add(kindSuspend, 1, suspend{On: true, State: stateOf(job.Suspended)})
 	add(kindSuspend, 1, suspend{State: stateOf(job.Running)})
+	add(kindSuspend, 1, suspend{On: true, Parked: true, State: stateOf(job.Suspended)})
+	add(kindSuspend, 1, suspend{Parked: true, State: stateOf(job.Running)})
 	f, o := fs.use(plainSpec("renamed"))
 	add(kindUpdate, 3, update{Own: &o, Spec: []byte(f.key), Fields: []string{"name", "max_running"}, MaxRunning: &two, Queue: &place{Priority: 3, At: at.UnixNano()}, State: stateOf(job.Pending)})
 	s = everySpec()

@@ -261,7 +261,7 @@ func (l *loop) prime(nodes []fleet.Node) {
 	}
 	for _, e := range s.live {
 		if e.state.Holds() {
-			s.events = append(s.events, sched.Restored{Job: e.id, Spec: &e.form.spec, Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, Until: untilOf(e, l.cfg.Clock.Now()), Began: beganOf(e, l.cfg.Clock.Now()), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0})
+			s.events = append(s.events, l.restored(e))
 			s.arrays.let(e)
 			s.regate(e)
 		}
@@ -278,6 +278,22 @@ func (l *loop) prime(nodes []fleet.Node) {
 		}
 	}
 	s.touched = nil
+}
+
+// restored tells the core of a job that holds resources.
+func (l *loop) restored(e *entry) sched.Restored {
+	now := l.cfg.Clock.Now()
+	r := sched.Restored{
+		Job: e.id, Spec: &e.form.spec, Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, Until: untilOf(e, now),
+		Began: beganOf(e, now), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0,
+	}
+	if e.last.parked {
+		r.Parked = &sched.Parked{At: sched.Instant(e.last.heldFrom)}
+		if r.Until > 0 {
+			r.Parked.Left = max(r.Until-sched.Instant(e.last.heldFrom), 0)
+		}
+	}
+	return r
 }
 
 // setNodes takes in what the engine says of its nodes.

@@ -189,6 +189,9 @@ func (c *Control) SetPolicy(ctx context.Context, by job.Actor, ch PolicyChange) 
 	if ch.Rules == nil {
 		return Policy{}, fault.New(fault.Invalid, "a policy needs rules")
 	}
+	if err := c.suspends(ch.Rules); err != nil {
+		return Policy{}, err
+	}
 	v := Policy{File: ch.File, Note: ch.Note, Back: ch.Back, Hash: store.Hash([]byte(ch.Text)), Text: ch.Text, Rules: ch.Rules}
 	err := c.ask(ctx, message{bulk: true}, func(l *loop, answer func(error)) { // alone in its batch
 		at, cur := l.state.policies.last(), l.state.policies.current()

@@ -91,6 +91,13 @@ func (l *loop) evict(e *entry) {
 	v := e.last.preempted
 	switch {
 	case v == nil || !e.state.Holds():
+	case v.Mode == account.PreemptSuspend:
+		if a, ok := l.state.led.Of(e.id); ok && !e.last.parked {
+			l.dispatch.Suspend(reconcile.Ref(a), true)
+		}
+		if r := e.report(); r.Suspended { // it was suspended already, and nothing is reported anew
+			l.helpers.Go(func() { _ = l.post(l.ctx, l.reported(*r)) }) // a closed loop hears nothing more
+		}
 	case !v.Warn:
 		l.stop(e, v.Grace, v.Signal, v.why())
 	case e.last.hasSaved(nil) || l.cfg.Clock.Now().UnixNano() >= e.last.graceEnd():
@@ -139,7 +146,12 @@ func (l *loop) noteSaved(e *entry, r *engine.Report) {
 	l.stage(kindSaved, e.id, job.Actor{}, saved{Saved: *r.Saved, State: stateOf(e.state)}, func() { l.relieve(e) })
 }
 
-func (v *preempted) why() string { return fmt.Sprintf("taken back for job %d", v.For) }
+func (v *preempted) why() string {
+	if v.Mode == account.PreemptSuspend {
+		return fmt.Sprintf("suspended for job %d", v.For)
+	}
+	return fmt.Sprintf("taken back for job %d", v.For)
+}
 
 // outcome reports whether a job that was asked to make room waits again, by how it
 // ended. Success is success, unless it reported a checkpoint after it was asked: then
@@ -170,7 +182,9 @@ func (s *state) applyPreempted(r *store.Record, staged any) error {
 	}
 	s.change(e, r)
 	e.last.preempted, e.last.asked = &v, nanos(r.At)
-	e.flags |= job.Stopping
+	if v.Mode != account.PreemptSuspend {
+		e.flags |= job.Stopping
+	}
 	e.extra().message = v.why()
 	return nil
 }

@@ -224,6 +224,9 @@ type attempt struct {
 	Ended      int64           `json:"ended,omitempty"`
 	Exit       job.ExitCode    `json:"exit"`
 	Limit      time.Duration   `json:"limit,omitempty"`
+	Parked     bool            `json:"parked,omitempty"`
+	HeldFrom   int64           `json:"held_from,omitempty"`
+	HeldFor    time.Duration   `json:"held_for,omitempty"`
 }
 
 // row is the projection of a job.
@@ -275,6 +278,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 		d.Last = &attempt{
 			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, Cancel: a.cancel,
 			Requeue: a.requeue, Preempted: a.preempted, Asked: a.asked, Saved: a.saved, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit, Limit: a.limit,
+			Parked: a.parked, HeldFrom: a.heldFrom, HeldFor: a.heldFor,
 		}
 		if a.report != nil {
 			d.Last.Report = mustJSON(a.report)

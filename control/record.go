@@ -113,10 +113,13 @@ type expired struct {
 	After *job.State    `json:"after,omitempty"`
 }
 
-// suspend stops the processes of a job, or continues them.
+// suspend stops the processes of a job, or continues them. Parked says that the scheduler
+// does, to make room: the engine has proved that they are stopped, or all that the job
+// holds is free for it again.
 type suspend struct {
-	On    bool       `json:"on"`
-	State *job.State `json:"state,omitempty"`
+	On     bool       `json:"on"`
+	Parked bool       `json:"parked,omitempty"`
+	State  *job.State `json:"state,omitempty"`
 }
 
 // update replaces what was asked for.

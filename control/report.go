@@ -55,12 +55,16 @@ func (l *loop) reported(r engine.Report) message {
 		l.state.touch(e)
 		l.state.mu.Unlock()
 		l.noteSaved(e, &r)
+		if r.Phase == engine.Running {
+			l.notePark(e, &r)
+			l.noteHeld(e, &r)
+		}
 		switch {
 		case r.Phase == engine.Ended && r.Gone, planted.NotUndone && r.Cause == engine.LaunchFailed:
 			l.stageEnd(e, r)
 			return
 		case r.Phase >= engine.Running && e.flags&job.Configuring != 0 && !r.Started.IsZero():
-			l.stage(kindStarted, e.id, job.Actor{}, started{r.Ref, r.Started}, func() { l.extend(e) })
+			l.stage(kindStarted, e.id, job.Actor{}, started{r.Ref, r.Started}, func() { l.extend(e); l.suspendLate(e) })
 		}
 		l.avoid(e, was, r)
 		if r.Uncertain != (e.flags&job.Uncertain != 0) {

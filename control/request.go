@@ -238,10 +238,13 @@ func (l *loop) askSuspend(w *wish, e *entry, req *request, op Suspend) error {
 	switch {
 	case e.state == to:
 		return nil
+	case e.last != nil && e.last.parked && !op.On:
+		return fault.New(fault.Conflict, "job %s is suspended to make room, and goes on when what it holds is free again", e.Name()).
+			Advise("cancel or hold the jobs that have its place; cox requeue %s ends it and lets it wait", e.Name())
 	case e.state != from || e.flags&(job.Configuring|job.Stopping) != 0:
 		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.state)
 	}
-	l.stageFor(req, kindSuspend, e.id, w.by, suspend{op.On, &to}, func() {
+	l.stageFor(req, kindSuspend, e.id, w.by, suspend{On: op.On, State: &to}, func() {
 		if a, ok := l.state.led.Of(e.id); ok {
 			l.dispatch.Suspend(reconcile.Ref(a), op.On)
 		}

@@ -43,6 +43,8 @@ func (l *loop) schedule() {
 			}
 		case sched.Preempt:
 			victims = append(victims, d)
+		case sched.Resume:
+			l.unpark(d)
 		case sched.Wait:
 			if e := s.jobs[d.Job]; e != nil {
 				l.waits(e, d.Why, now)
@@ -124,6 +126,9 @@ func untilOf(e *entry, now time.Time) sched.Instant {
 	if from.IsZero() {
 		from = now
 	}
+	if e.last != nil && e.state.Holds() {
+		limit += e.last.heldFor // the limit waits while it is suspended
+	}
 	return sched.Instant(from.Add(limit).UnixNano())
 }
 
@@ -191,6 +196,9 @@ func (l *loop) launch(e *entry, a ledger.Allocation) {
 // stop asks the engine to end what a job holds.
 func (l *loop) stop(e *entry, grace time.Duration, signal int, why string) {
 	if a, ok := l.state.led.Of(e.id); ok {
+		if a.Parked {
+			grace = 0 // what it needs to end in order others have
+		}
 		l.dispatch.Stop(reconcile.Ref(a), engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanished(a))
 	}
 }

@@ -44,12 +44,17 @@ type Allocation struct {
 	Status  Status        `json:"status"`
 	Claims  []fleet.Claim `json:"claims"`
 	Flavors []string      `json:"flavors,omitempty"` // of quotas, in which the job is counted; the ledger does not look at them
+
+	// Parked says that its processes are proved suspended, to make room: CPUs and devices
+	// are for others meanwhile, the rest stays held.
+	Parked bool `json:"parked,omitempty"`
 }
 
 // Ledger is the set of live allocations over a set of nodes.
 // Invariants (checked by Check):
 //   - on every node the sum of Take is within capacity;
 //   - on every device the sum of shares is at most resource.WholeDevice;
+//   - a parked allocation counts without its CPUs and devices;
 //   - a Whole claim shares its node with claims of its own allocation alone;
 //   - a job has at most one allocation.
 type Ledger struct {
@@ -221,6 +226,58 @@ func (l *Ledger) MarkUncertain(id ID, uncertain bool) error {
 	return nil
 }
 
+// Park notes that the work of an allocation is suspended to make room, or is to go on. It
+// can go on only where all that it claims is free again: fault.Conflict says what is not.
+func (l *Ledger) Park(id ID, on bool) error {
+	a := l.live[id]
+	switch {
+	case a == nil:
+		return fault.New(fault.NotFound, "allocation %d is not live", id)
+	case a.Parked == on:
+		return nil
+	}
+	l.apply(a, -1)
+	a.Parked = on
+	l.apply(a, 1)
+	if on {
+		return nil
+	}
+	for i := range a.Claims {
+		if err := l.nodes[a.Claims[i].Node].within(&a.Claims[i]); err != nil {
+			l.apply(a, -1)
+			a.Parked = true
+			l.apply(a, 1)
+			return err
+		}
+	}
+	return nil
+}
+
+// within reports what a claim that is counted on a node exceeds there. What the node has
+// no longer is not looked at: the work is there.
+func (n *node) within(c *fleet.Claim) error {
+	if n.known && n.used.CPU > n.Capacity.CPU && c.Take.CPU > 0 {
+		return fault.New(fault.Conflict, "node %s lacks %d of cpu", n.Name, n.used.CPU-n.Capacity.CPU)
+	}
+	for _, d := range c.Devices {
+		if n.shares[d.Index] > resource.WholeDevice {
+			return fault.New(fault.Conflict, "device %d of node %s is taken", d.Index, n.Name)
+		}
+	}
+	if c.Whole && len(n.holds) > 1 {
+		return fault.New(fault.Conflict, "node %s is not free as a whole", n.Name)
+	}
+	return nil
+}
+
+// counted is what an allocation holds of a claim now.
+func (a *Allocation) counted(c fleet.Claim) fleet.Claim {
+	if a.Parked {
+		c.Take.CPU, c.Devices, c.Whole = 0, nil, false
+	}
+	return c
+}
+
 // Free ends an allocation. The caller has the proof; the attempt fences late
 // words: a proof for another attempt than the one that holds is fault.Conflict.
 func (l *Ledger) Free(id ID, attempt uint32) error {
@@ -239,6 +296,7 @@ func (l *Ledger) Free(id ID, attempt uint32) error {
 
 func (l *Ledger) apply(a *Allocation, sign int) {
 	for _, c := range a.Claims {
+		c = a.counted(c)
 		n := l.node(c.Node)
 		n.used = n.used.Add(c.Take.Scale(sign))
 		for _, d := range c.Devices {

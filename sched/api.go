@@ -66,10 +66,17 @@ type (
 		Priority int64   // as submitted; who may take its place can depend on it
 		Saved    Instant // when it last reported a checkpoint; 0: never
 		Stopping bool    // its end has been asked for
+
+		Parked     *Parked `json:",omitempty"` // it is suspended to make room
+		Suspending bool    `json:",omitempty"` // with Stopping: that has been asked for
+		Tail       Instant `json:",omitempty"` // how long those may go on whose place it has, after it
 	}
 	// Stopping says that the end of a running job has been asked for, by whomever: it
 	// is still held, and nobody else has to go for what it will free.
 	Stopping struct{ Job job.ID }
+	// Suspended says that a running job is proved suspended, as a Preempt asked for: others
+	// may start where it was, on all but its memory.
+	Suspended struct{ Job job.ID }
 	// Saved says that a running job has reported a checkpoint: what it did until At is
 	// not lost with it.
 	Saved struct {
@@ -102,11 +109,12 @@ func (Extended) event()    {}
 func (Released) event()    {}
 func (Stopping) event()    {}
 func (Saved) event()       {}
+func (Suspended) event()   {}
 
 // Events lists one of each kind, for those who write them down.
 func Events() []Event {
 	return []Event{
-		NodeSet{}, NodeRemoved{}, Submitted{}, PolicySet{}, UsageSet{}, Withdrawn{}, Blocked{}, Unblocked{}, Restored{}, Extended{}, Released{}, Stopping{}, Saved{},
+		NodeSet{}, NodeRemoved{}, Submitted{}, PolicySet{}, UsageSet{}, Withdrawn{}, Blocked{}, Unblocked{}, Restored{}, Extended{}, Released{}, Stopping{}, Saved{}, Suspended{},
 	}
 }
 
@@ -129,9 +137,12 @@ type (
 	Preempt struct {
 		Job   job.ID
 		For   job.ID
-		Mode  string        // account.PreemptRequeue, PreemptCancel or PreemptCheckpoint
+		Mode  string        // account.PreemptRequeue, PreemptCancel, PreemptCheckpoint or PreemptSuspend: then Suspended is awaited
 		Grace time.Duration // between the warning and the end; 0: the caller's own
 	}
+	// Resume lets a job go on that made room by being suspended. The core counts all that it
+	// holds as taken again.
+	Resume struct{ Job job.ID }
 	// Wait says that the first reason why a job waits has changed.
 	Wait struct {
 		Job job.ID
@@ -154,5 +165,6 @@ type (
 func (Used) decision()    {}
 func (Start) decision()   {}
 func (Preempt) decision() {}
+func (Resume) decision()  {}
 func (Wait) decision()    {}
 func (Promise) decision() {}

@@ -70,6 +70,7 @@ type Core struct {
 	eager      []*line       // whose jobs may take from others, those with quotas left out: these go when it is their turn
 	stopping   int           // runs whose end was asked for
 	stirs      uint64        // raised when a search for victims may find more than before
+	parked     []job.ID      // may have some that are no longer
 	awaiting   []*entry      // nominated in this step
 	lifted     []was         // what a search for victims changed
 	exempted   Instant       // when somebody who was passed over may be taken; 0: nobody was
@@ -193,7 +194,12 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 	case Released:
 		c.release(e.Job, e.Ended)
 	case Stopping:
+		if r := c.running[e.Job]; r != nil && r.suspending {
+			c.unmark(r) // it goes whole
+		}
 		c.mark(e.Job)
+	case Suspended:
+		c.park(e)
 	case Saved:
 		if r := c.running[e.Job]; r != nil {
 			r.saved = max(r.saved, e.At)
@@ -298,16 +304,20 @@ func (c *Core) restore(r Restored) {
 	}
 	terms := c.termsOf(r.Spec)
 	c.join(terms)
-	c.hold(&run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping})
+	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, tail: r.Tail}
+	if r.Parked != nil {
+		c.parkAgain(x, r.Parked)
+	}
+	c.hold(x)
 	c.shaken, c.dirty = true, true
 }
 
 func (c *Core) extend(x Extended) {
-	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.until != orNever(x.Until) {
+	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.parking == nil && r.until != later(orNever(x.Until), r.tail) {
 		before := len(c.freed)
 		c.unhold(r)
 		next := *r
-		next.at, next.until = nil, orNever(x.Until)
+		next.at, next.until = nil, later(orNever(x.Until), r.tail)
 		c.hold(&next)
 		c.freed = c.freed[:before] // nothing became free
 		c.shaken, c.dirty = true, true

@@ -250,3 +250,10 @@ func (c *Core) Lacks(id job.ID) (is, slow []reason.Reason) {
 	k := c.queued[id].line.kind
 	return c.lacks(k), place.Now(c.table, c.state, k.shape)
 }
+
+// Kept calls f with each parked job and what it keeps.
+func (c *Core) Kept(f func(id job.ID, claims []fleet.Claim)) {
+	for _, r := range c.inTurn() {
+		f(r.id, r.claims)
+	}
+}

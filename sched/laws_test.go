@@ -121,8 +121,17 @@ func (w *world) restart(t *rapid.T) {
 	if w.policy != nil {
 		events = append(events, sched.PolicySet{Policy: w.policy})
 	}
+	for id := range w.halting {
+		delete(w.stopping, id) // nobody tells the core before they are suspended
+	}
+	clear(w.halting)
+	w.lend()
 	for id, h := range w.book.Held {
-		events = append(events, sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until, Began: w.started[id], Priority: h.Priority, Stopping: w.stopping[id]})
+		e := sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until, Began: w.started[id], Priority: h.Priority, Stopping: w.stopping[id]}
+		if full := w.parked[id]; full != nil {
+			e.Claims, e.Parked = full, &sched.Parked{At: w.now}
+		}
+		events = append(events, e)
 	}
 	for id, q := range w.queue {
 		q.told = reason.Reason{}
@@ -137,6 +146,7 @@ func (w *world) restart(t *rapid.T) {
 	for _, d := range out {
 		w.decide(t, d)
 	}
+	w.keep(t)
 	w.check(t)
 }
 

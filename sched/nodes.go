@@ -30,11 +30,17 @@ type run struct {
 
 	priority int64       // as submitted
 	saved    Instant     // its last checkpoint; 0: none
-	stopping bool        // its end has been asked for
+	stopping bool        // its end has been asked for, or that it is suspended
 	nominee  *nomination // it is only held for that job; nil: it runs
 	devices  int64       // held, in thousandths
 	weight   int64       // what it holds, for the price of taking it back
-	unit     int32       // in a search for victims; noUnit: not in one
+	billed   int64       // up to this second it is charged for other claims
+
+	suspending bool     // with stopping: it is to be suspended
+	parking    *parking // it is suspended for others; nil: it is not
+	tail       Instant  // how long those may go on whose place it has, after it
+
+	unit int32 // in a search for victims; noUnit: not in one
 }
 
 func (r *run) compare(o *run) int {

@@ -36,6 +36,7 @@ func (p *pass) run() {
 		return
 	}
 	for again := true; again; again = p.reopened() || p.seize() {
+		p.regain()
 		p.board()
 		p.allow()
 		p.rouse()
@@ -316,15 +317,21 @@ func (p *pass) start(e *entry, claims []fleet.Claim) {
 }
 
 func (p *pass) startUntil(e *entry, claims []fleet.Claim, until Instant) {
+	p.startBefore(e, claims, until, 0)
+}
+
+// startBefore starts a job that is to end at an instant; tail is how long those may go on
+// after it that are suspended for it.
+func (p *pass) startBefore(e *entry, claims []fleet.Claim, until, tail Instant) {
 	if e.id == p.plan.job {
 		p.unplan()
 	}
 	terms := p.termsOf(e.spec)
 	flavors := p.flavorsFor(e)
 	p.drop(e)
-	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, until: until, flavors: flavors, priority: e.priority, submitted: e.at}
+	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, until: later(until, tail), tail: tail, flavors: flavors, priority: e.priority, submitted: e.at}
 	p.hold(r)
-	p.room.take(p, claims, until)
+	p.room.take(p, claims, r.until)
 	if until == never {
 		until = 0
 	}

@@ -30,6 +30,7 @@ type nomination struct {
 	entry *entry
 	run   *run
 	await []job.ID // that are being ended
+	tail  Instant  // how long those may go on that it has suspended, after it
 	stale bool     // one of its nodes has changed: it has to be looked for anew
 }
 
@@ -102,23 +103,32 @@ func (p *pass) preempt(e *entry) bool {
 // take carries out what a search found.
 func (p *pass) take(e *entry, claims []fleet.Claim, chosen []*run) {
 	n := &nomination{entry: e}
-	grace := time.Duration(0)
+	grace, tail := time.Duration(0), Instant(0)
 	for _, r := range chosen {
 		switch {
 		case r.nominee != nil:
 			p.dissolve(r.nominee)
+			continue
+		case r.parking != nil:
+			tail = never // others have its place too, and it goes on when the last of them is gone
+			p.shrink(r)
 			continue
 		case !r.stopping:
 			p.mark(r.id)
 			d := p.Core.preempt(r, e.id)
 			grace = max(grace, d.Grace)
 			p.out = append(p.out, d)
+			r.suspending = d.Mode == account.PreemptSuspend
+		}
+		if r.suspending {
+			tail = max(tail, r.remaining(p.now))
 		}
 		n.await = append(n.await, r.id)
 	}
 	p.shaken = true
+	n.tail = tail
 	if len(n.await) == 0 {
-		p.start(e, claims)
+		p.startBefore(e, claims, ending(p.now, e.line.limit), tail)
 	} else {
 		p.nominate(n, claims, grace)
 	}
@@ -129,7 +139,7 @@ func (p *pass) take(e *entry, claims []fleet.Claim, chosen []*run) {
 func (c *Core) preempt(r *run, by job.ID) Preempt {
 	s := r.terms.standing
 	d := Preempt{Job: r.id, For: by, Mode: s.mode, Grace: s.grace}
-	if r.spec != nil && !r.spec.Requeue && d.Mode != account.PreemptCancel {
+	if r.spec != nil && !r.spec.Requeue && d.Mode != account.PreemptSuspend {
 		d.Mode = account.PreemptCancel
 	}
 	if d.Mode == account.PreemptCheckpoint {
@@ -147,7 +157,7 @@ func (p *pass) nominate(n *nomination, claims []fleet.Claim, grace time.Duration
 	slices.Sort(n.await)
 	n.run = &run{
 		id: e.id, spec: e.spec, terms: p.termsOf(e.spec), claims: claims, began: p.now, priority: e.priority, submitted: e.at, nominee: n,
-		until: ending(p.now+Instant(grace), e.line.limit),
+		until: later(ending(p.now+Instant(grace), e.line.limit), n.tail), tail: n.tail,
 	}
 	n.run.flavors = p.flavorsFor(e)
 	p.unslot(e)
@@ -183,7 +193,7 @@ func (p *pass) board() {
 		case n.stale:
 			p.dissolve(n)
 		case !slices.ContainsFunc(n.await, p.leaving):
-			p.start(n.entry, n.run.claims)
+			p.startBefore(n.entry, n.run.claims, ending(p.now, n.entry.line.limit), n.run.tail)
 		}
 	}
 }
@@ -213,6 +223,10 @@ func (c *Core) lift(r *run, sign int) {
 		if pos >= 0 {
 			c.lifted = append(c.lifted, was{pos, *c.state.Row(int(pos))})
 			c.state.Change(c.table, int(pos), &r.claims[i], sign)
+			if r.lends() {
+				b := bare(&r.claims[i])
+				c.state.Change(c.table, int(pos), &b, -sign)
+			}
 			c.cells.Update(int(pos))
 		}
 	}
@@ -360,7 +374,7 @@ func (s *search) worth() bool {
 	_, free := s.cells.Devices()
 	runs, held := s.Core.stopping+len(s.nominees), int64(free)*int64(resource.WholeDevice)
 	for _, o := range x.all {
-		if o.mode != account.PreemptOff && o.mode != account.PreemptSuspend && x.outranks(mine, 1, o, 0) {
+		if o.mode != account.PreemptOff && x.outranks(mine, 1, o, 0) {
 			runs += o.runs
 			held += o.held
 		}
@@ -403,6 +417,8 @@ func (s *search) candidate(r *run) (tier int32, ok bool) {
 		return stoppingTier, true
 	case !s.mayTake(r):
 		return 0, false
+	case r.parking != nil:
+		return 0, true
 	}
 	if since := r.began + r.terms.standing.exempt; since > s.now {
 		if s.exempted == 0 || since < s.exempted {
@@ -415,7 +431,7 @@ func (s *search) candidate(r *run) (tier int32, ok bool) {
 
 func (s *search) mayTake(r *run) bool {
 	o := r.terms.standing
-	return o.mode != account.PreemptOff && o.mode != account.PreemptSuspend &&
+	return (o.mode != account.PreemptOff || r.parking != nil) &&
 		(planted.AnyonePreempts || s.preemption.outranks(s.entry.line.key.terms.standing, s.entry.priority, o, r.priority))
 }
 
@@ -424,6 +440,9 @@ func (s *search) mayTake(r *run) bool {
 func (s *search) loss(r *run) int64 {
 	if r.nominee != nil || r.stopping {
 		return 1
+	}
+	if r.lends() {
+		return min(r.weight, 1<<31) // it loses nothing but time
 	}
 	lost := max(int64(s.now-max(r.began, r.saved))/int64(time.Second), 0)
 	return min(lost+restartTime, 1<<31) * min(r.weight, 1<<31)
@@ -518,6 +537,10 @@ func (s *search) spot(q *place.Quick, pos int) (gone []int, ok bool) {
 		for _, h := range held {
 			if slices.Contains(gone, int(h.run.unit)) {
 				row.Change(desc, &h.run.claims[h.claim], -1)
+				if h.run.lends() {
+					b := bare(&h.run.claims[h.claim])
+					row.Change(desc, &b, 1)
+				}
 			}
 		}
 		return q.Serves(s.cells.Intern(pos, &row))

@@ -51,6 +51,9 @@ func rules(t *rapid.T) *account.Policy {
 	if rapid.IntRange(0, 3).Draw(t, "circle") == 0 {
 		p.QOS[2].Preempts = []string{"mid"} // and mid takes from lo: neither does
 	}
+	if rapid.IntRange(0, 2).Draw(t, "suspends") == 0 {
+		p.Preemption.Mode = account.PreemptSuspend
+	}
 	if rapid.IntRange(0, 3).Draw(t, "protected") == 0 {
 		p.QOS[1].PreemptMode = account.PreemptOff
 	}
@@ -122,6 +125,12 @@ func (w *world) preempted(t *rapid.T, d sched.Preempt) {
 		t.Fatalf("job %d is taken and protected", d.Job)
 	case w.started[d.Job]+sched.Instant(w.rules.Preemption.Exempt) > w.now:
 		t.Fatalf("job %d is taken at %d, it began at %d", d.Job, w.now, w.started[d.Job])
+	case w.parked[d.Job] != nil:
+		t.Fatalf("job %d is to be suspended, and is", d.Job)
+	case (d.Mode == account.PreemptSuspend) != (w.rules.Preemption.Mode == account.PreemptSuspend):
+		t.Fatalf("job %d: mode %s", d.Job, d.Mode)
+	case d.Mode == account.PreemptSuspend:
+		w.halting[d.Job] = true
 	case (d.Mode == account.PreemptRequeue) != h.Spec.Requeue:
 		t.Fatalf("job %d: mode %s, and that it may be requeued is %v", d.Job, d.Mode, h.Spec.Requeue)
 	}
@@ -134,8 +143,8 @@ func (w *world) preempted(t *rapid.T, d sched.Preempt) {
 func (w *world) needed(t *rapid.T) {
 	taken := w.taken
 	w.taken = nil
-	if len(taken) == 0 || w.core.Nominees() > 1 || slices.ContainsFunc(taken, func(d sched.Preempt) bool { return d.For != taken[0].For }) {
-		return // what others are nominated for, and lost, is not known here
+	if len(taken) == 0 || w.core.Nominees() > 1 || slices.ContainsFunc(taken, func(d sched.Preempt) bool { return d.For != taken[0].For }) || len(w.parked) > 0 {
+		return // what parked jobs lend, and what others are nominated for, and lost, is not known here
 	}
 	q := w.queue[taken[0].For]
 	if q == nil || q.told.Code != reason.Preempting {
@@ -146,7 +155,10 @@ func (w *world) needed(t *rapid.T) {
 	without := func(stays job.ID) bool {
 		w.book.Held = map[job.ID]schedtest.Held{}
 		for id, h := range held {
-			if !w.stopping[id] || id == stays {
+			if w.halting[id] && id != stays {
+				h.Claims = bare(h.Claims)
+				w.book.Held[id] = h
+			} else if !w.stopping[id] || id == stays {
 				w.book.Held[id] = h
 			}
 		}
@@ -197,6 +209,9 @@ func (w *world) gone(t *rapid.T) []sched.Event {
 }
 
 func (w *world) release1(id job.ID) []sched.Event {
+	if w.halting[id] {
+		return []sched.Event{sched.Suspended{Job: id}}
+	}
 	h := w.book.Held[id]
 	out := []sched.Event{sched.Released{Job: id}}
 	if h.Spec.Requeue {

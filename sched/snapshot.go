@@ -86,6 +86,7 @@ type Nominee struct {
 	Until  Instant       `json:"until"`
 
 	Flavors []string `json:"flavors,omitempty"`
+	Tail    Instant  `json:"tail,omitempty"`
 }
 
 // LineMemory is what is known of a line of jobs that are alike.
@@ -124,17 +125,26 @@ func (c *Core) Snapshot() *Snapshot {
 		if r.nominee != nil {
 			continue
 		}
-		s.Running = append(s.Running, Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping})
+		s.Running = append(s.Running, c.restored(r))
 	}
 	s.Memory = c.memory(member)
 	return s
+}
+
+// restored is a run as an event.
+func (c *Core) restored(r *run) Restored {
+	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, Tail: r.tail}
+	if p := r.parking; p != nil {
+		x.Claims, x.Parked = p.full, &Parked{At: p.at, Left: p.left, Keeps: r.claims}
+	}
+	return x
 }
 
 // memory copies what does not follow from events; member names a job of each line.
 func (c *Core) memory(member map[*line]job.ID) Memory {
 	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, Exempted: c.exempted, Ranks: c.rankMemory()}
 	for _, n := range c.nominees {
-		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.run.began, n.run.until, n.run.flavors})
+		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.run.began, n.run.until, n.run.flavors, n.run.tail})
 	}
 	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims, Station: c.plan.station}
 	for _, pos := range c.plan.nodes {
@@ -202,7 +212,7 @@ func (c *Core) renominate(m *Nominee) {
 	e.line.jobs.remove(e)
 	n.run = &run{
 		id: e.id, spec: e.spec, terms: c.termsOf(e.spec), claims: m.Claims, began: m.Began, until: m.Until,
-		priority: e.priority, nominee: n, flavors: m.Flavors,
+		priority: e.priority, nominee: n, flavors: m.Flavors, tail: m.Tail,
 	}
 	e.nominee = n
 	c.nominees = append(c.nominees, n)

@@ -68,7 +68,7 @@ func (c *Core) bill(r *run, to int64) {
 	if r.use == nil {
 		r.use = c.useOf(r)
 	}
-	c.ranks.book.Charge(r.use, second(r.began), to)
+	c.ranks.book.Charge(r.use, max(second(r.began), r.billed), to)
 	c.ranks.used = true
 }
 

@@ -52,7 +52,9 @@ type world struct {
 	rules    *account.Policy // nil: none
 	stopping map[job.ID]bool // running jobs that are being ended
 	started  map[job.ID]sched.Instant
-	taken    []sched.Preempt // in the step that is being checked
+	taken    []sched.Preempt          // in the step that is being checked
+	halting  map[job.ID]bool          // of stopping: they are being suspended
+	parked   map[job.ID][]fleet.Claim // what suspended jobs hold when they go on
 }
 
 // waiting is a queued job as the world knows it.
@@ -70,7 +72,7 @@ type entry struct {
 }
 
 func newWorld(t *rapid.T, rules *account.Policy) *world {
-	w := &world{core: sched.New(sched.Config{}), book: schedtest.NewBook(), queue: map[job.ID]*waiting{}, stopping: map[job.ID]bool{}, started: map[job.ID]sched.Instant{}, now: sched.Instant(time.Hour), rules: rules}
+	w := &world{core: sched.New(sched.Config{}), book: schedtest.NewBook(), queue: map[job.ID]*waiting{}, stopping: map[job.ID]bool{}, halting: map[job.ID]bool{}, parked: map[job.ID][]fleet.Claim{}, started: map[job.ID]sched.Instant{}, now: sched.Instant(time.Hour), rules: rules}
 	var events []sched.Event
 	if w.rules != nil {
 		events = append(events, sched.PolicySet{Policy: w.rules})
@@ -101,11 +103,13 @@ func (w *world) step(t *rapid.T, events ...sched.Event) {
 	for _, e := range events {
 		w.apply(t, e)
 	}
+	w.lend()
 	out := w.core.Step(w.now, events...)
 	w.log = append(w.log, entry{w.now, events, encode(out)})
 	for _, d := range out {
 		w.decide(t, d)
 	}
+	w.keep(t)
 	w.check(t)
 }
 
@@ -139,8 +143,15 @@ func (w *world) apply(t *rapid.T, e sched.Event) {
 	case sched.Released:
 		delete(w.book.Held, e.Job)
 		delete(w.stopping, e.Job)
+		delete(w.halting, e.Job)
+		delete(w.parked, e.Job)
 	case sched.Stopping:
 		w.stopping[e.Job] = true
+		delete(w.halting, e.Job)
+	case sched.Suspended:
+		delete(w.stopping, e.Job)
+		delete(w.halting, e.Job)
+		w.parked[e.Job] = w.book.Held[e.Job].Claims
 	}
 }
 
@@ -185,6 +196,8 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		}
 	case sched.Preempt:
 		w.preempted(t, d)
+	case sched.Resume:
+		w.resumed(t, d.Job)
 	case sched.Wait:
 		q := w.queue[d.Job]
 		if q == nil || d.Why.Code == reason.None {

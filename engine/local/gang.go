@@ -356,7 +356,8 @@ func (g *gang) report() engine.Report {
 		r.Uncertain = r.Uncertain || p.state.Unsaved || (p.deaf || p.open) && !p.gone()
 	}
 	sortTasks(r.Tasks)
-	r.Suspended, r.Saved = head.Held && !ending, head.Saved
+	r.Suspended = !ending && g.all(func(p *part) bool { return p.state.Held })
+	r.Saved = head.Saved
 	switch {
 	case g.ended && !r.Uncertain:
 		g.phase = engine.Ended

@@ -249,6 +249,13 @@ func (r *Row) Admits(n *Node, c *fleet.Claim) bool {
 	return true
 }
 
+// Room reports whether a share of a device that was chosen before is free, whatever state
+// the node or the device is in.
+func (r *Row) Room(n *Node, d fleet.DeviceClaim) bool {
+	pos := n.position(d.Index)
+	return pos < 0 || r.Held(pos)+d.Share <= resource.WholeDevice
+}
+
 // Within makes each row of s no larger than the same row of o: what is left is
 // free in both states.
 func (s *State) Within(o *State) {

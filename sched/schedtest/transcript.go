@@ -44,6 +44,7 @@ import (
 //	runs ID in=FLAVOR,… [since=0s] [leaving] …   as submit, but it runs already, on the node that was named last
 //	stopping ID            its end has been asked for
 //	saved ID               it has reported a checkpoint
+//	suspended ID           it is proved suspended, as was asked for
 //	at DURATION            time since the start of the scenario
 //	why ID                 every reason that holds it, now
 //	feasible GROUP…        what is too large about it
@@ -174,6 +175,8 @@ func (r *runner) job(verb string, args []string) error {
 			r.add(sched.Unblocked{Job: id})
 		case "stopping":
 			r.add(sched.Stopping{Job: id})
+		case "suspended":
+			r.add(sched.Suspended{Job: id})
 		case "saved":
 			r.add(sched.Saved{Job: id, At: sched.Instant(r.now)})
 		case "why":
@@ -218,6 +221,8 @@ func (r *runner) step() string {
 				fmt.Fprintf(&b, " within %s", d.Grace)
 			}
 			b.WriteString("\n")
+		case sched.Resume:
+			fmt.Fprintf(&b, "resume %d\n", d.Job)
 		case sched.Wait:
 			fmt.Fprintf(&b, "wait %d: %s\n", d.Job, r.counted(d))
 		case sched.Promise:

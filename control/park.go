@@ -1,0 +1,124 @@
+package control
+
+import (
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reconcile"
+	"github.com/coxswain-sched/coxswain/sched"
+)
+
+// This file carries out that jobs make room by being suspended (mode suspend). Asked for
+// is journaled as for every other mode; once the engine has proved that the processes are
+// stopped, that is journaled too, and only then the ledger has CPUs and devices for others.
+// They go on after the ledger has verified that all of it is free again.
+
+// parking reports whether a job was asked to make room by being suspended.
+func (a *last) parking() bool {
+	return a.preempted != nil && a.preempted.Mode == account.PreemptSuspend
+}
+
+// park has the ledger count what a parked job holds.
+func (s *state) park(e *entry, on bool) error {
+	if err := s.led.Park(e.last.id, on); err != nil {
+		return err
+	}
+	e.last.parked = on
+	if e.more != nil && !on {
+		e.more.message = ""
+	}
+	if on {
+		e.last.preempted = nil
+		s.events = append(s.events, sched.Suspended{Job: e.id})
+	}
+	return nil
+}
+
+// hold notes since when a job is suspended, or how long it was: its time limit waits.
+func (s *state) hold(e *entry, on bool, at int64) {
+	a := e.last
+	switch {
+	case on:
+		a.heldFrom = at
+	case a.heldFrom > 0:
+		a.heldFor += time.Duration(max(at-a.heldFrom, 0))
+		a.heldFrom = 0
+		s.events = append(s.events, sched.Extended{Job: e.id, Until: untilOf(e, s.now)})
+	}
+}
+
+// notePark stages that a job was suspended as asked for.
+func (l *loop) notePark(e *entry, r *engine.Report) {
+	if r.Suspended && e.last.parking() && e.flags&job.Stopping == 0 {
+		to := job.Suspended
+		l.stage(kindSuspend, e.id, job.Actor{}, suspend{On: true, Parked: true, State: &to}, nil)
+	}
+}
+
+// suspendLate asks again of a job that had not started when it was first asked.
+func (l *loop) suspendLate(e *entry) {
+	if e.last.parking() {
+		l.evict(e)
+	}
+}
+
+// noteHeld lets a job go on that runs and that the engine still has suspended: the word was
+// lost with the server that gave it.
+func (l *loop) noteHeld(e *entry, r *engine.Report) {
+	if r.Suspended && e.state == job.Running && !e.last.parking() && e.flags&(job.Configuring|job.Stopping) == 0 {
+		ref := r.Ref
+		l.whileLeading(func() {
+			if e.state == job.Running && !e.last.parking() {
+				l.dispatch.Suspend(ref, false)
+			}
+		})
+	}
+}
+
+// unpark stages that a parked job goes on. Of one that the ledger has no room for, which is
+// a defect, nothing changes: it goes on when somebody resumes it.
+func (l *loop) unpark(d sched.Resume) {
+	e := l.state.jobs[d.Job]
+	if e == nil || e.state != job.Suspended || !e.last.parked || e.flags&job.Stopping != 0 {
+		return
+	}
+	err := l.state.led.Park(e.last.id, false)
+	if err != nil {
+		l.state.counts.refused++
+		l.cfg.Log.Error("the core lets a job go on that the ledger refuses", "job", e.Name(), "error", err)
+		return
+	}
+	if err := l.state.led.Park(e.last.id, true); err != nil { // not before it is durable
+		panic("control: take back that a job goes on: " + err.Error())
+	}
+	to := job.Running
+	l.stage(kindSuspend, e.id, job.Actor{}, suspend{Parked: true, State: &to}, func() {
+		if a, ok := l.state.led.Of(e.id); ok {
+			l.dispatch.Suspend(reconcile.Ref(a), false)
+		}
+	})
+}
+
+// suspends refuses rules by which jobs are suspended where the engine cannot.
+func (c *Control) suspends(p *account.Policy) error {
+	if _, ok := c.cfg.Engine.(engine.Suspender); ok || p == nil {
+		return nil
+	}
+	modes := []string{p.Preemption.Mode}
+	for i := range p.QOS {
+		modes = append(modes, p.QOS[i].PreemptMode)
+	}
+	for i := range p.Partitions {
+		modes = append(modes, p.Partitions[i].PreemptMode)
+	}
+	for _, m := range modes {
+		if m == account.PreemptSuspend {
+			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", c.cfg.Pool.Name).
+				Advise("write requeue, cancel or checkpoint as the mode of preemption")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/sched/index"
+)
+
+// This file is about jobs that make room by being suspended. A parked job keeps memory,
+// and what else it has that nobody took; CPUs and devices go to those that had the right
+// to take its place, and to nobody else: whatever of its own becomes free it takes back
+// first. When it has all of it again it goes on. So it is held up by those that took its
+// place, and never by others. Of several parked jobs that wait for the same, the one that
+// outranks the other goes first, then the one that was parked first.
+//
+// What a job has in a device's memory stays there while it is parked: that is for the
+// site to know which sets the mode.
+//
+// Source: Slurm's PreemptMode=SUSPEND (scheduling.md 1.6).
+
+// parking is a job that was suspended to make room.
+type parking struct {
+	full []fleet.Claim // what it holds when it goes on; run.claims is what it has of that
+	at   Instant       // since when
+	left Instant       // of its time limit; never: it has none
+}
+
+// Parked says, of a run, what a core cannot know from other events.
+type Parked struct {
+	At    Instant       `json:"at"`
+	Left  Instant       `json:"left,omitempty"`  // of its time limit; 0: it has none
+	Keeps []fleet.Claim `json:"keeps,omitempty"` // of its claims; nil: what is free of them
+}
+
+// lends reports whether a run makes room by being suspended, or was.
+func (r *run) lends() bool {
+	return r.parking != nil || r.suspending || !r.stopping && r.nominee == nil && r.terms.standing != nil && r.terms.standing.mode == account.PreemptSuspend
+}
+
+// bare is what a parked job keeps of a claim whatever happens.
+func bare(c *fleet.Claim) fleet.Claim {
+	out := *c
+	out.Take.CPU, out.Devices, out.Whole = 0, nil, false
+	return out
+}
+
+// remaining is how long a run may hold what it holds from now on.
+func (r *run) remaining(now Instant) Instant {
+	switch {
+	case r.parking != nil:
+		return r.parking.left
+	case r.until == never:
+		return never
+	}
+	return max(r.until-now, 0)
+}
+
+// later adds a time to an instant.
+func later(at, by Instant) Instant {
+	if at == never || by >= never-at {
+		return never
+	}
+	return at + by
+}
+
+// park notes that a job is suspended, to make room.
+func (c *Core) park(e Suspended) {
+	r := c.running[e.Job]
+	if r == nil || r.nominee != nil || r.parking != nil {
+		return
+	}
+	p := &parking{full: r.claims, at: c.now, left: r.remaining(c.now)}
+	if r.suspending {
+		c.unmark(r)
+	}
+	c.parked = append(c.parked, e.Job)
+	c.rehold(r, bares(r.claims), p, never)
+	c.shaken, c.dirty = true, true
+	c.stirs++
+}
+
+// parkAgain restores that a run is parked.
+func (c *Core) parkAgain(r *run, p *Parked) {
+	r.parking = &parking{full: r.claims, at: p.At, left: p.Left}
+	if p.Left == 0 {
+		r.parking.left = never
+	}
+	r.until, r.claims = never, p.Keeps
+	if p.Keeps == nil {
+		r.claims = bares(r.parking.full)
+	}
+	c.parked = append(c.parked, r.id)
+}
+
+// unmark notes that a run is no longer being suspended.
+func (c *Core) unmark(r *run) {
+	r.suspending, r.stopping = false, false
+	c.stopping--
+}
+
+func bares(claims []fleet.Claim) []fleet.Claim {
+	out := make([]fleet.Claim, len(claims))
+	for i := range claims {
+		out[i] = bare(&claims[i])
+	}
+	return out
+}
+
+// rehold gives a run other claims.
+func (c *Core) rehold(r *run, claims []fleet.Claim, p *parking, until Instant) *run {
+	c.bill(r, second(c.now))
+	c.unhold(r)
+	next := *r
+	next.at, next.use, next.billed = nil, nil, second(c.now)
+	next.claims, next.parking, next.until = claims, p, until
+	c.hold(&next)
+	return &next
+}
+
+// inTurn lists the parked jobs in the order in which they take back.
+func (c *Core) inTurn() []*run {
+	var list, out []*run
+	kept := c.parked[:0]
+	for _, id := range c.parked {
+		if r := c.running[id]; r != nil && r.parking != nil {
+			kept = append(kept, id)
+			list = append(list, r)
+		}
+	}
+	c.parked = kept
+	slices.SortStableFunc(list, func(a, b *run) int { return cmp.Or(cmp.Compare(a.parking.at, b.parking.at), cmp.Compare(a.id, b.id)) })
+	for len(list) > 0 {
+		next := slices.IndexFunc(list, func(r *run) bool {
+			return !slices.ContainsFunc(list, func(o *run) bool { return c.outranks(o, r) })
+		})
+		next = max(next, 0)
+		out = append(out, list[next])
+		list = slices.Delete(list, next, next+1)
+	}
+	return out
+}
+
+func (c *Core) outranks(a, b *run) bool {
+	return a != b && c.preemption != nil && c.preemption.outranks(a.terms.standing, a.priority, b.terms.standing, b.priority)
+}
+
+// regain has parked jobs take back what is free of theirs, and go on if that is all. One
+// that a waiting job outranks and would take the place of at once stays parked.
+func (p *pass) regain() {
+	for _, r := range p.inTurn() {
+		if r.stopping {
+			continue
+		}
+		claims, whole := p.regained(r)
+		if whole && p.outbid(r) {
+			p.regain()
+			return
+		}
+		switch {
+		case whole:
+			p.rehold(r, r.parking.full, nil, later(p.now, r.parking.left))
+			p.out = append(p.out, Resume{Job: r.id})
+			p.shaken = true
+		case !slices.EqualFunc(claims, r.claims, sameClaim):
+			p.rehold(r, claims, r.parking, never)
+			p.shaken = true
+		}
+	}
+}
+
+func sameClaim(a, b fleet.Claim) bool {
+	return a.Take.CPU == b.Take.CPU && a.Whole == b.Whole && slices.Equal(a.Devices, b.Devices)
+}
+
+// regained is what a parked job can have of its claims now, and whether that is all.
+func (c *Core) regained(r *run) (claims []fleet.Claim, whole bool) {
+	rows := map[int32]*index.Row{} // read by key only
+	for i, pos := range r.at {
+		if pos < 0 {
+			continue
+		}
+		if rows[pos] == nil {
+			row := *c.state.Row(int(pos))
+			rows[pos] = &row
+		}
+		rows[pos].Change(c.table.Node(int(pos)), &r.claims[i], -1)
+	}
+	whole = true
+	for i := range r.parking.full {
+		want := &r.parking.full[i]
+		pos := r.at[i]
+		if pos < 0 {
+			claims = append(claims, *want)
+			continue
+		}
+		row, desc := rows[pos], c.table.Node(int(pos))
+		got := bare(want)
+		got.Take.CPU = min(want.Take.CPU, max(row.Free.CPU, 0))
+		for _, d := range want.Devices {
+			if row.Room(desc, d) {
+				got.Devices = append(got.Devices, d)
+			}
+		}
+		whole = whole && got.Take.CPU == want.Take.CPU && len(got.Devices) == len(want.Devices)
+		if want.Whole {
+			got.Whole = row.Holds == 0
+			whole = whole && got.Whole
+		}
+		claims = append(claims, got)
+		row.Change(desc, &got, 1)
+	}
+	return claims, whole
+}
+
+// outbid has the first waiting job that outranks a parked one take its place, if it cannot
+// start beside it, and reports whether there was one.
+func (p *pass) outbid(r *run) bool {
+	var lines []*line
+	for _, l := range p.eager {
+		if e := l.jobs.first(); e != nil && l.place >= 0 && p.hopeful(l, e) && p.preemption.outranks(l.key.terms.standing, e.priority, r.terms.standing, r.priority) {
+			lines = append(lines, l)
+		}
+	}
+	slices.SortFunc(lines, func(a, b *line) int { return a.jobs.first().before(b.jobs.first()) })
+	for _, l := range lines {
+		if p.ready(l) && p.fit(l.kind) == nil && p.preempt(l.jobs.first()) {
+			return true
+		}
+	}
+	return false
+}
+
+// shrink takes from a parked job what it has beside what it keeps.
+func (p *pass) shrink(r *run) {
+	p.rehold(r, bares(r.parking.full), r.parking, never)
+}

@@ -1,0 +1,99 @@
+package sched_test
+
+import (
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// What TestLawsWithPreemption holds to of jobs that make room by being suspended: the
+// book has them with their memory alone while a step is made, so that what others take is
+// checked against that, and between steps with what the core says that they keep, which
+// must be theirs and free. A job goes on when all of its claims fit the book, at once.
+//
+// Seen to fail with: regain after board, all of a claim lifted for a search, a parked job
+// that goes on with part of its claims.
+
+// bare is what a suspended job holds whatever happens.
+func bare(claims []fleet.Claim) []fleet.Claim {
+	out := slices.Clone(claims)
+	for i := range out {
+		out[i].Take.CPU, out[i].Devices, out[i].Whole = 0, nil, false
+	}
+	return out
+}
+
+// lend enters parked jobs with what they hold whatever happens.
+func (w *world) lend() {
+	for id, full := range w.parked {
+		h := w.book.Held[id]
+		h.Claims, h.Until = bare(full), 0
+		w.book.Held[id] = h
+	}
+}
+
+// keep enters parked jobs with what the core says that they keep.
+func (w *world) keep(t *rapid.T) {
+	seen := 0
+	w.core.Kept(func(id job.ID, kept []fleet.Claim) {
+		full := w.parked[id]
+		if len(full) != len(kept) {
+			t.Fatalf("job %d is parked with %+v of %+v", id, kept, full)
+		}
+		whole := true
+		for i := range kept {
+			for _, d := range kept[i].Devices {
+				if !slices.Contains(full[i].Devices, d) {
+					t.Fatalf("job %d keeps a device that is not its own: %+v of %+v", id, kept, full)
+				}
+			}
+			whole = whole && kept[i].Take.CPU == full[i].Take.CPU && len(kept[i].Devices) == len(full[i].Devices) && kept[i].Whole == full[i].Whole
+		}
+		if whole && !w.stopping[id] && w.core.Nominees() == 0 {
+			t.Fatalf("job %d has all that it holds, and is parked", id)
+		}
+		h := w.book.Held[id]
+		h.Claims = kept
+		w.book.Held[id] = h
+		seen++
+	})
+	if seen != len(w.parked) {
+		t.Fatalf("the core has %d parked jobs, there are %d", seen, len(w.parked))
+	}
+	w.together(t)
+}
+
+// together looks for devices that are held twice.
+func (w *world) together(t *rapid.T) {
+	type device struct {
+		node  string
+		index int
+	}
+	held := map[device]resource.Share{}
+	for _, h := range w.book.Held {
+		for _, c := range h.Claims {
+			for _, d := range c.Devices {
+				if held[device{c.Node, d.Index}] += d.Share; held[device{c.Node, d.Index}] > resource.WholeDevice {
+					t.Fatalf("device %d of %s is held twice", d.Index, c.Node)
+				}
+			}
+		}
+	}
+}
+
+// resumed lets a parked job go on.
+func (w *world) resumed(t *rapid.T, id job.ID) {
+	full := w.parked[id]
+	if full == nil || w.stopping[id] {
+		t.Fatalf("job %d goes on, and is not parked or is being ended", id)
+	}
+	h := w.book.Held[id]
+	h.Claims = full
+	w.book.Held[id] = h
+	delete(w.parked, id)
+	w.together(t)
+}
