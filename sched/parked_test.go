@@ -15,8 +15,8 @@ import (
 // checked against that, and between steps with what the core says that they keep, which
 // must be theirs and free. A job goes on when all of its claims fit the book, at once.
 //
-// Seen to fail with: regain after board, all of a claim lifted for a search, a parked job
-// that goes on with part of its claims.
+// Seen to fail with: a parked job that goes on with part of its claims. Not seen to find:
+// regain after board.
 
 // bare is what a suspended job holds whatever happens.
 func bare(claims []fleet.Claim) []fleet.Claim {
