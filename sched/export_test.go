@@ -253,7 +253,7 @@ func (c *Core) Lacks(id job.ID) (is, slow []reason.Reason) {
 
 // Kept calls f with each parked job and what it keeps.
 func (c *Core) Kept(f func(id job.ID, claims []fleet.Claim)) {
-	for _, r := range c.inTurn() {
+	for _, r := range c.parkedRuns() {
 		f(r.id, r.claims)
 	}
 }

@@ -120,8 +120,8 @@ func (c *Core) rehold(r *run, claims []fleet.Claim, p *parking, until Instant) *
 	return &next
 }
 
-// inTurn lists the parked jobs in the order in which they take back.
-func (c *Core) inTurn() []*run {
+// parkedRuns lists the parked jobs in the order in which they take back.
+func (c *Core) parkedRuns() []*run {
 	var list, out []*run
 	kept := c.parked[:0]
 	for _, id := range c.parked {
@@ -150,7 +150,7 @@ func (c *Core) outranks(a, b *run) bool {
 // regain has parked jobs take back what is free of theirs, and go on if that is all. One
 // that a waiting job outranks and would take the place of at once stays parked.
 func (p *pass) regain() {
-	for _, r := range p.inTurn() {
+	for _, r := range p.parkedRuns() {
 		if r.stopping {
 			continue
 		}
