@@ -13,7 +13,7 @@ import (
 // not hold. It is for tests and for a build that pays for it.
 func (c *Core) Check() error {
 	checks := []func() error{
-		c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkOrder, c.checkRest, c.checkPlan, c.checkLimits, c.checkSlots, c.checkNominees,
+		c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkOrder, c.checkRest, c.checkPlan, c.checkLimits, c.checkQuotas, c.checkSlots, c.checkNominees,
 	}
 	for _, check := range checks {
 		if err := check(); err != nil {
@@ -164,7 +164,7 @@ func (c *Core) checkRest() error {
 			if err := c.checkLimited(l); err != nil {
 				return err
 			}
-		case l.rest == forQuota && !l.stake.over && c.assign(l).Mode == quota.Fit && c.possible(c.kindIn(l, c.assign(l).Flavors)):
+		case l.rest == forQuota && !l.stake.over && c.reaches(l):
 			return fmt.Errorf("job %d rests for a quota that reaches", l.jobs.first().id)
 		case l.rest == forQuota && !slices.Contains(l.stake.demand.waiting, l):
 			return fmt.Errorf("job %d rests for a quota and would not be looked at again", l.jobs.first().id)
@@ -177,6 +177,12 @@ func (c *Core) checkRest() error {
 		}
 	}
 	return nil
+}
+
+// reaches reports whether a line's quota would do for its first job.
+func (c *Core) reaches(l *line) bool {
+	b := c.assign(l)
+	return b.Mode == quota.Fit && c.possible(c.kindIn(l, b.Flavors, b.cut))
 }
 
 // checkLimited looks for a line that rests for a limit which it passes.
@@ -194,6 +200,27 @@ func (c *Core) checkLimited(l *line) error {
 		return fmt.Errorf("job %d rests for a limit and would not be looked at again", id)
 	case !c.limits.book.Exceeds(check, l.needs[l.check]) && (c.limits.due == 0 || c.limits.due > c.now):
 		return fmt.Errorf("job %d rests for a limit that it passes: %v", id, l.why)
+	}
+	return nil
+}
+
+// checkQuotas counts anew what is held of quotas.
+func (c *Core) checkQuotas() error {
+	if c.quotas == nil {
+		return nil
+	}
+	want := c.quotas.NewState()
+	for _, r := range c.ends.all() {
+		if q := r.terms.queue; q != nil && r.nominee == nil {
+			want.Add(q.node, r.charges)
+		}
+	}
+	for n := range int32(want.Len()) {
+		for fr := range int32(len(want.FRs)) {
+			if got := c.quotas.Used(n, fr); got != want.Used(n, fr) {
+				return fmt.Errorf("account %s uses %d of %s, it should be %d", want.Names[n], got, want.Text(fr), want.Used(n, fr))
+			}
+		}
 	}
 	return nil
 }

@@ -16,7 +16,9 @@
 //	order.go ranks.go  whose turn it is: multifactor priority, shown and kept (account/priority)
 //	usage.go           what jobs have used, decayed, and Fair Tree (account/fair)
 //	limits.go          limits and licences (sched/limit)
-//	quotas.go stake.go turn.go reclaim.go holdings.go   quotas, flavours, dominant share, claiming back (sched/quota)
+//	quotas.go stake.go turn.go holdings.go   quotas, whose turn it is (sched/quota)
+//	flavor.go          which flavours, how many tasks: fall-over, admission in part
+//	reclaim.go later.go         claiming back, and what is held once those who go have gone
 //	plan.go outlook.go the head's reservation, counted in nodes
 //	named.go slot.go ahead.go   reservations of more jobs, by name (sched/plan)
 //	advance.go reserve.go       reservations in advance, and what one would meet

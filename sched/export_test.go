@@ -24,11 +24,14 @@ func (c *Core) Recheck(now Instant) []Decision {
 		old := *k
 		old.lines = slices.Clone(k.lines)
 		kinds[k] = old
+		k.uses++ // so that none is forgotten
 	}
 	for _, l := range c.lines {
 		lines[l] = *l
 		if l.stake != nil {
-			stakes[l] = *l.stake
+			was := *l.stake
+			was.kinds = slices.Clone(was.kinds)
+			stakes[l] = was
 		}
 	}
 	limits := c.limits
@@ -38,6 +41,11 @@ func (c *Core) Recheck(now Instant) []Decision {
 	}
 	defer func() {
 		c.limits = limits
+		for _, k := range c.kinds { // that came up only now
+			if _, known := kinds[k]; !known {
+				k.uses, k.lines = 0, nil
+			}
+		}
 		for k, old := range kinds {
 			*k = old
 		}
@@ -45,7 +53,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 			*l = old
 			if l.stake != nil {
 				was := stakes[l]
-				l.stake.got, l.stake.over = was.got, was.over
+				l.stake.got, l.stake.over, l.stake.kinds = was.got, was.over, was.kinds
 				c.quotas.over = c.quotas.over || was.over
 				if l.rest == forQuota {
 					l.await()

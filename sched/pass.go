@@ -2,6 +2,7 @@ package sched
 
 import (
 	"container/heap"
+	"slices"
 
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -21,6 +22,8 @@ type pass struct {
 	moves   int      // times that the head's nodes may still be changed for one of these
 	depth   int      // kinds that may still be tried
 	pledges []pledge // quota that is kept for jobs that wait for room
+	first   bool     // what is looked at stands before the first job that cannot start
+	tried   []int32  // flavours in which the job that is looked at cannot start
 }
 
 // maxMoves bounds how often a pass tries to move the head's reservation to other
@@ -89,9 +92,11 @@ func (p *pass) rouse() {
 		}
 	}
 	p.Core.freed = p.freed[:0]
+	var opened []*kind
 	for _, k := range p.kinds {
 		if k.full && p.served(k, cells) {
 			k.full = false
+			opened = append(opened, k)
 			for _, l := range k.lines {
 				if l.rest == forRoom {
 					p.admit(l)
@@ -99,6 +104,7 @@ func (p *pass) rouse() {
 			}
 		}
 	}
+	p.rouseFallen(func(k *kind) bool { return slices.Contains(opened, k) })
 	p.rousePlanned()
 }
 
@@ -152,7 +158,10 @@ func (p *pass) advance() (*entry, station) {
 	for len(p.heads) > 0 {
 		at := stationOf(p.heads[0].jobs.first())
 		l := p.turn(p.heads[0], leads)
-		if !p.ready(l) {
+		p.first = true
+		ready := p.ready(l)
+		p.first = false
+		if !ready {
 			p.reclaim(l)
 			continue
 		}
@@ -256,7 +265,13 @@ func (p *pass) look(l *line) bool {
 		p.wake(l) // next time
 		p.touch(l)
 	default:
-		return p.try(l, l.jobs.first())
+		e := l.jobs.first()
+		started := p.try(l, e)
+		for !started && (l.rest == forRoom || l.rest == forPlan) && p.elsewhere(l) {
+			started = p.try(l, e)
+		}
+		p.settled(l, started)
+		return started
 	}
 	return false
 }

@@ -21,6 +21,7 @@ type quotas struct {
 	queues  []*queue // by node; nil: a cohort
 	trees   []*tree
 	parents map[string]string // of accounts
+	later   *quota.State      // of then; nil: to be made
 	stirred bool              // something runs or runs no longer since retry
 	changes uint64            // raised when something is charged or given back
 	alone   []int32           // each flavour, by number
@@ -36,6 +37,8 @@ type queue struct {
 	tree   *tree
 	strict bool
 	choice bool    // it has flavours that are alternatives
+	falls  bool    // it goes on to the next one where one has no room
+	bold   bool    // it may rather stop others than go on to the next one
 	lines  []*line // of its jobs
 
 	ordered []*line   // of these, those that are looked at behind the head, and some more
@@ -49,9 +52,9 @@ type demand struct {
 	index int // in queue.demands
 	uses  int // lines
 
-	got     quota.Assignment // as of …
-	changes uint64           // … quotas.changes
-	fleet   uint64           // … and Core.fleet
+	got     bid    // as of …
+	changes uint64 // … quotas.changes
+	fleet   uint64 // … and Core.fleet
 
 	waiting []*line // that rest for the quota, and some that did
 	leader  *line   // that was let go on and has not been looked at; the others follow it
@@ -123,6 +126,8 @@ func newQuotas(p *account.Policy) *quotas {
 		if len(t.Children(n)) == 0 {
 			of := below[t.Root(n)]
 			q.queues[n] = &queue{node: n, tree: of, strict: t.Strict(n), choice: t.Choice(n), byShape: map[*class.Shape]*demand{}}
+			r := t.Rules(n)
+			q.queues[n].falls, q.queues[n].bold = falls(r, t.Choice(n)), bold(r, t.Choice(n))
 			of.queues = append(of.queues, q.queues[n])
 		}
 	}
@@ -158,17 +163,24 @@ func (c *Core) charge(r *run) {
 		r.flavors = c.flavorNames(flavors)
 	}
 	r.charges = c.quotas.Charges(q.node, used, c.flavorsNamed(r.flavors))
-	c.quotas.Add(q.node, r.charges)
-	c.quotas.changes++
 	q.tree.moved = true
+	if r.nominee != nil { // it is counted then (later.go)
+		c.quotas.change()
+		q.tree.freed = true
+		return
+	}
+	c.quotas.take(q.node, r.charges)
 }
 
 // discharge gives back what a run held.
 func (c *Core) discharge(r *run) {
 	if q := r.terms.queue; q != nil {
-		c.quotas.Remove(q.node, r.charges)
-		c.quotas.changes++
 		q.tree.moved, q.tree.freed = true, true
+		if r.nominee != nil {
+			c.quotas.change()
+			return
+		}
+		c.quotas.give(q.node, r.charges)
 	}
 }
 

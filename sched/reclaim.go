@@ -2,6 +2,7 @@ package sched
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -20,7 +21,7 @@ import (
 // reports whether it did.
 func (p *pass) reclaim(l *line) bool {
 	e := l.jobs.first()
-	if l.rest != forQuota || e == nil || p.preemption == nil || !p.preemption.byQuota || l.stake.rough || l.searched == p.stirs && l.searcher == e {
+	if l.rest != forQuota || !p.claims(l) {
 		return false
 	}
 	if p.claimBack(l, e) {
@@ -28,26 +29,50 @@ func (p *pass) reclaim(l *line) bool {
 		return true
 	}
 	l.searched, l.searcher = p.stirs, e
+	if l.stake.queue.bold || l.stake.spare > 0 {
+		p.admit(l) // it may do without
+	}
 	return false
 }
 
+// claims reports whether a line's first job may claim back at all and was not searched
+// for in vain already.
+func (p *pass) claims(l *line) bool {
+	e := l.jobs.first()
+	return e != nil && p.preemption != nil && p.preemption.byQuota && !l.stake.rough && (l.searched != p.stirs || l.searcher != e)
+}
+
+func (p *pass) wish(l *line) quota.Wish {
+	e := l.jobs.first()
+	return quota.Wish{Queue: l.stake.queue.node, Priority: e.priority, At: int64(e.at)}
+}
+
+// claimBack claims for all tasks of a job, or for as many as it can be had for.
 func (p *pass) claimBack(l *line, e *entry) bool {
-	s := l.stake
-	held, runs := p.holders(s.queue.tree)
-	wish := quota.Wish{Queue: s.queue.node, Priority: e.priority, At: int64(e.at)}
-	a := p.quotas.Assign(s.queue.node, s.needs, func(f int32) bool {
-		k := p.kindIn(l, []int32{f})
-		return k != nil && p.possible(k)
-	}, p.quotas.Try(wish, held))
+	held, runs := p.holders(l.stake.queue.tree)
+	spare := l.stake.spare
+	if p.claim(l, e, 0, held, runs) {
+		return true
+	}
+	try := p.quotas.then(p.Core).Try(p.wish(l), held)
+	cut := 1 + sort.Search(spare, func(i int) bool { return p.bidFor(l, i+1, nil, try).Mode > quota.NoCandidates })
+	return cut <= spare && p.claim(l, e, cut, held, runs)
+}
+
+// claim stops who has to be stopped for so many tasks fewer than are wanted.
+func (p *pass) claim(l *line, e *entry, cut int, held []quota.Holder, runs []*run) bool {
+	then, wish := p.quotas.then(p.Core), p.wish(l)
+	a := p.bidFor(l, cut, nil, then.Try(wish, held))
 	if a.Mode != quota.Preempts && a.Mode != quota.Reclaims {
 		return false
 	}
-	k := p.kindIn(l, a.Flavors)
+	k := p.kindIn(l, a.Flavors, cut)
 	if k == nil || !p.possible(k) {
 		return false
 	}
 	wish.Charges, wish.Lacks = a.Charges, a.Lacks
-	victims := p.quotas.Victims(wish, held, func(gone []int) bool { return p.without(k, runs, gone) != nil })
+	going := p.leavers()
+	victims := then.Victims(wish, held, func(gone []int) bool { return p.without(k, going, runs, gone) != nil })
 	if len(victims) == 0 {
 		return false
 	}
@@ -56,22 +81,34 @@ func (p *pass) claimBack(l *line, e *entry) bool {
 	for _, v := range victims {
 		gone, chosen = append(gone, v.Holder), append(chosen, runs[v.Holder])
 	}
-	claims := p.without(k, runs, gone)
+	claims := p.without(k, nil, runs, gone)
+	alone := claims != nil
+	if !alone {
+		claims = p.without(k, going, runs, gone)
+	}
 	if claims == nil {
 		return false
 	}
+	for _, r := range going { // who goes for others, from nodes that this one is to have
+		if !alone && slices.ContainsFunc(r.claims, func(x fleet.Claim) bool {
+			return slices.ContainsFunc(claims, func(y fleet.Claim) bool { return x.Node == y.Node })
+		}) {
+			chosen = append(chosen, r)
+		}
+	}
 	p.turnTo(l, k)
-	s.got = a
+	l.stake.got = bid{a, cut}
 	p.take(e, claims, chosen)
 	return true
 }
 
 // holders lists the running jobs of a tree that may be stopped at all, by number.
 func (p *pass) holders(t *tree) (held []quota.Holder, runs []*run) {
+	going := p.leavers()
 	for _, r := range p.ends.all() {
 		o := r.terms.standing
 		switch {
-		case r.terms.queue == nil || r.terms.queue.tree != t || r.nominee != nil,
+		case r.terms.queue == nil || r.terms.queue.tree != t || r.nominee != nil || slices.Contains(going, r), // then they are gone
 			o.mode == account.PreemptOff || o.mode == account.PreemptSuspend:
 			continue
 		}
@@ -93,8 +130,12 @@ func (p *pass) holders(t *tree) (held []quota.Holder, runs []*run) {
 	return held, runs
 }
 
-// without places a kind on what is free once some runs are gone.
-func (p *pass) without(k *kind, runs []*run, gone []int) []fleet.Claim {
+// without places a kind on what is free once those who are going and some more are
+// gone.
+func (p *pass) without(k *kind, going, runs []*run, gone []int) []fleet.Claim {
+	for _, r := range going {
+		p.lift(r, -1)
+	}
 	for _, i := range gone {
 		p.lift(runs[i], -1)
 	}

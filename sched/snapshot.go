@@ -97,6 +97,7 @@ type LineMemory struct {
 	Full     bool          `json:"full,omitempty"`     // its kind does not fit what is free
 	Shadowed bool          `json:"shadowed,omitempty"` // nor beside what is planned
 	Flavors  []string      `json:"flavors,omitempty"`  // that its jobs would be placed in
+	Cut      int           `json:"cut,omitempty"`      // tasks that would be left out
 	Over     bool          `json:"over,omitempty"`     // where they were placed they took more than their quota
 }
 
@@ -153,7 +154,7 @@ func (c *Core) memory(member map[*line]job.ID) Memory {
 	m.ByName = c.timetable()
 	for l, id := range member {
 		x := LineMemory{Job: id, Rest: uint8(l.rest), Why: l.why, Full: l.kind.full, Shadowed: l.kind.shadowed == c.plan.version}
-		x.Flavors, x.Over = c.staked(l)
+		x.Flavors, x.Cut, x.Over = c.staked(l)
 		m.Lines = append(m.Lines, x)
 	}
 	return m
@@ -247,7 +248,7 @@ func (c *Core) remember(m *Memory) {
 
 func (c *Core) recall(m *LineMemory) {
 	l := c.queued[m.Job].line
-	c.stakeAs(l, m.Flavors, m.Over)
+	c.stakeAs(l, m.Flavors, m.Cut, m.Over)
 	l.rest, l.why, l.kind.full = rest(m.Rest), m.Why, m.Full
 	if m.Shadowed {
 		l.kind.shadowed = c.plan.version

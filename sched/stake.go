@@ -13,17 +13,19 @@ import (
 type stake struct {
 	queue  *queue
 	demand *demand
-	listed bool             // in demand.waiting
-	needs  []quota.Need     // of one job, at least; sorted by resource
-	kinds  []flavored       // by flavours, as they came up
-	got    quota.Assignment // as it was looked at last
-	rough  bool             // what a job takes is known only when it is placed
-	over   bool             // when it was placed last, it took more than there was
+	listed bool         // in demand.waiting
+	needs  []quota.Need // of one job, all its tasks; sorted by resource
+	spare  int          // tasks that may be left out
+	kinds  []flavored   // by flavours, as they came up
+	got    bid          // as it was looked at last
+	rough  bool         // what a job takes is known only when it is placed
+	over   bool         // when it was placed last, it took more than there was
 }
 
 // flavored is the kind of a line's jobs on nodes of some flavours.
 type flavored struct {
 	flavors []int32
+	cut     int   // tasks that are left out
 	kind    *kind // nil: they ask for devices of another type
 }
 
@@ -32,18 +34,9 @@ func (c *Core) stakeOf(t *terms, shape *class.Shape) *stake {
 	if t.queue == nil {
 		return nil
 	}
-	s := &stake{queue: t.queue, demand: t.queue.demandOf(shape)}
-	for i, name := range c.quotas.Resources {
-		a := resource.Amount(0)
-		if name == "job" {
-			a = 1
-		}
-		for g := range shape.Groups {
-			a = a.Add(least(&shape.Groups[g], name))
-		}
-		if a > 0 {
-			s.needs = append(s.needs, quota.Need{Resource: int32(i), Amount: a})
-		}
+	s := &stake{queue: t.queue, demand: t.queue.demandOf(shape), needs: c.amounts(shape, 0)}
+	for i := range shape.Groups {
+		s.spare += shape.Groups[i].Want - shape.Groups[i].Least
 	}
 	nodes := c.quotas.Resource("node") != quota.None
 	s.rough = slices.ContainsFunc(shape.Groups, func(g class.Group) bool { return vague(&g, nodes) })
@@ -53,24 +46,55 @@ func (c *Core) stakeOf(t *terms, shape *class.Shape) *stake {
 // vague reports whether what a group takes depends on where it is placed; nodes:
 // their number counts too.
 func vague(g *class.Group, nodes bool) bool {
-	if g.Whole || g.AllMemory || g.Want != g.Least {
+	if g.Whole || g.AllMemory {
 		return true
 	}
 	spans := g.MaxNodes > g.MinNodes || g.MaxNodes == 0 && (g.Want > 1 || len(g.TotalDevices) > 0) && g.Each == 0
 	return spans && (nodes || g.Each > 0 || len(g.BaseDevices) > 0 || !g.Base.IsZero())
 }
 
-// least is what a group takes at least of a countable thing, in the units of
-// account.TRES.
-func least(g *class.Group, name string) resource.Amount {
-	tasks := max(g.Least, g.Each*g.MinNodes)
+// amounts is what a job takes of each thing that is counted, with so many tasks left
+// out.
+func (c *Core) amounts(shape *class.Shape, cut int) (needs []quota.Need) {
+	tasks := shape.Tasks(cut)
+	for i, name := range c.quotas.Resources {
+		a := resource.Amount(0)
+		if name == "job" {
+			a = 1
+		}
+		for g := range shape.Groups {
+			a = a.Add(amount(&shape.Groups[g], tasks[g], name))
+		}
+		if a > 0 {
+			needs = append(needs, quota.Need{Resource: int32(i), Amount: a})
+		}
+	}
+	return needs
+}
+
+// needsOf is what a line's jobs ask for with so many tasks left out.
+func (c *Core) needsOf(l *line, cut int) []quota.Need {
+	if cut == 0 {
+		return l.stake.needs
+	}
+	return c.amounts(l.key.shape, cut)
+}
+
+// amount is what so many tasks of a group take at least of a countable thing, in the
+// units of account.TRES.
+func amount(g *class.Group, tasks int, name string) resource.Amount {
+	all := g.All
+	if more := tasks - g.Least; g.Each == 0 && more > 0 {
+		all = all.Add(g.Step.Scale(more))
+	}
+	tasks = max(tasks, g.Each*g.MinNodes)
 	switch name {
 	case "cpu":
-		return g.All.CPU
+		return all.CPU
 	case "memory":
-		return g.All.Memory
+		return all.Memory
 	case "disk":
-		return g.All.Disk
+		return all.Disk
 	case "node":
 		return resource.Amount(g.MinNodes)
 	case "task":
@@ -78,7 +102,7 @@ func least(g *class.Group, name string) resource.Amount {
 	case "gpu":
 		return thousandths(g.BaseDevices, g.MinNodes).Add(thousandths(g.StepDevices, tasks)).Add(thousandths(g.TotalDevices, 1))
 	}
-	return g.All.Get(name)
+	return all.Get(name)
 }
 
 func thousandths(needs []class.Need, times int) (sum resource.Amount) {
@@ -90,39 +114,43 @@ func thousandths(needs []class.Need, times int) (sum resource.Amount) {
 	return sum
 }
 
-// kindIn returns the kind of a line's jobs on nodes of flavours; nil: they can be on
-// none.
-func (c *Core) kindIn(l *line, flavors []int32) *kind {
+// kindIn returns the kind of a line's jobs on nodes of flavours, with so many tasks
+// left out; nil: they can be on none.
+func (c *Core) kindIn(l *line, flavors []int32, cut int) *kind {
 	for i := range l.stake.kinds {
-		if slices.Equal(l.stake.kinds[i].flavors, flavors) {
-			return l.stake.kinds[i].kind
+		if x := &l.stake.kinds[i]; x.cut == cut && slices.Equal(x.flavors, flavors) {
+			return x.kind
 		}
 	}
 	bounds := make([]class.Bound, len(flavors))
 	for i, f := range flavors {
 		bounds[i] = class.Bound{Features: c.quotas.Flavors[f].Features, Type: c.quotas.Flavors[f].GPUType}
 	}
-	x := flavored{flavors: slices.Clone(flavors)}
-	if shape := c.shapes.Restricted(l.key.shape, bounds); shape != nil {
+	x := flavored{flavors: slices.Clone(flavors), cut: cut}
+	less := c.shapes.Cut(l.key.shape, cut)
+	shape := c.shapes.Restricted(less, bounds)
+	if shape != nil {
 		x.kind = c.kindOf(shape)
 		x.kind.uses++
 	}
+	if cut > 0 && shape != less && c.byShape[less] == nil {
+		c.shapes.Forget(less)
+	}
+	c.forgetCuts(l, cut)
 	l.stake.kinds = append(l.stake.kinds, x)
 	return x.kind
 }
 
-// assign chooses flavours for a line's jobs as things are, among those of which the
-// fleet has nodes for them.
-func (c *Core) assign(l *line) quota.Assignment {
-	d := l.stake.demand
-	if d.changes != c.quotas.changes || d.fleet != c.fleet {
-		d.changes, d.fleet = c.quotas.changes, c.fleet
-		d.got = c.quotas.Assign(l.stake.queue.node, l.stake.needs, func(f int32) bool {
-			k := c.kindIn(l, c.quotas.alone[f:f+1])
-			return k != nil && c.possible(k)
-		}, nil)
-	}
-	return d.got
+// forgetCuts drops kinds of a line for other numbers of tasks than this one, but the
+// one that its jobs are placed as.
+func (c *Core) forgetCuts(l *line, cut int) {
+	l.stake.kinds = slices.DeleteFunc(l.stake.kinds, func(x flavored) bool {
+		gone := x.cut != 0 && x.cut != cut && x.kind != l.kind
+		if gone {
+			c.disuse(x.kind)
+		}
+		return gone
+	})
 }
 
 // turnTo makes a kind the one that a line's jobs are placed as.
@@ -137,26 +165,26 @@ func (c *Core) turnTo(l *line, k *kind) {
 }
 
 // staked is what is remembered of a line's stake.
-func (c *Core) staked(l *line) (flavors []string, over bool) {
+func (c *Core) staked(l *line) (flavors []string, cut int, over bool) {
 	if l.stake == nil {
-		return nil, false
+		return nil, 0, false
 	}
 	for _, x := range l.stake.kinds {
 		if x.kind == l.kind {
-			flavors = c.flavorNames(x.flavors)
+			flavors, cut = c.flavorNames(x.flavors), x.cut
 		}
 	}
-	return flavors, l.stake.over
+	return flavors, cut, l.stake.over
 }
 
 // stakeAs sets what was remembered.
-func (c *Core) stakeAs(l *line, flavors []string, over bool) {
+func (c *Core) stakeAs(l *line, flavors []string, cut int, over bool) {
 	if l.stake == nil {
 		return
 	}
 	l.stake.over = over
 	c.quotas.over = c.quotas.over || over
-	if k := c.kindIn(l, c.flavorsNamed(flavors)); k != nil {
+	if k := c.kindIn(l, c.flavorsNamed(flavors), cut); k != nil {
 		c.turnTo(l, k)
 	}
 }

@@ -56,7 +56,7 @@ func (p *pass) turn(l *line, in func(*line) bool) *line {
 			Before: func(o int) bool { return x.before(lines[o]) },
 		}
 	}
-	return lines[p.quotas.First(entries)]
+	return lines[p.quotas.then(p.Core).First(entries)]
 }
 
 // station is a place in the queue. A job whose tree gave it the turn of another one
@@ -138,13 +138,16 @@ func (p *pass) quota(l *line) (rest, reason.Reason) {
 		}
 	}
 	s.got, s.over = p.assign(l), false
+	if p.sooner(l) {
+		return forQuota, p.lacking(l)
+	}
 	if s.got.Mode != quota.Fit {
 		if len(p.pledges) > 0 && p.unpledged(l) {
 			return forPlan, reason.Reason{Code: reason.Reserved, Job: uint64(p.plan.job)}
 		}
 		return forQuota, p.lacking(l)
 	}
-	k := p.kindIn(l, s.got.Flavors)
+	k := p.kindIn(l, s.got.Flavors, s.got.cut)
 	if k == nil || !p.possible(k) { // each of the flavours alone would do
 		return forQuota, p.lacking(l)
 	}
@@ -162,16 +165,14 @@ type pledge struct {
 func (p *pass) pledge(l *line) {
 	if l.stake != nil {
 		p.pledges = append(p.pledges, pledge{l, l.stake.got.Charges})
-		p.quotas.Add(l.stake.queue.node, l.stake.got.Charges)
-		p.quotas.changes++
+		p.quotas.take(l.stake.queue.node, l.stake.got.Charges)
 	}
 }
 
 // unpledge keeps nothing any longer.
 func (p *pass) unpledge() {
 	for _, x := range p.pledges {
-		p.quotas.Remove(x.line.stake.queue.node, x.charges)
-		p.quotas.changes++
+		p.quotas.give(x.line.stake.queue.node, x.charges)
 	}
 	p.pledges = p.pledges[:0]
 }
@@ -180,14 +181,12 @@ func (p *pass) unpledge() {
 // others.
 func (p *pass) unpledged(l *line) bool {
 	for _, x := range p.pledges {
-		p.quotas.Remove(x.line.stake.queue.node, x.charges)
+		p.quotas.give(x.line.stake.queue.node, x.charges)
 	}
-	p.quotas.changes++
 	fits := p.assign(l).Mode == quota.Fit
 	for _, x := range p.pledges {
-		p.quotas.Add(x.line.stake.queue.node, x.charges)
+		p.quotas.take(x.line.stake.queue.node, x.charges)
 	}
-	p.quotas.changes++
 	return fits
 }
 
@@ -212,7 +211,7 @@ func (p *pass) beyond(l *line, claims []fleet.Claim) quota.Charge {
 		return quota.Charge{}
 	}
 	for _, x := range p.quotas.Charges(s.queue.node, p.taken(claims), s.got.Flavors) {
-		if x.Amount > p.quotas.Available(s.queue.node, x.FR) {
+		if x.Amount > min(p.quotas.Available(s.queue.node, x.FR), p.quotas.then(p.Core).Available(s.queue.node, x.FR)) {
 			return x
 		}
 	}
@@ -325,14 +324,14 @@ func (p *pass) reconsider() bool {
 		}
 		t.moved = false
 		for _, q := range t.queues {
-			if !q.choice {
+			if !q.choice && !slices.ContainsFunc(q.lines, func(l *line) bool { return l.stake.spare > 0 }) {
 				continue
 			}
 			for _, l := range q.lines {
 				if l.rest != forRoom && l.rest != forPlan || l.jobs.len() == 0 {
 					continue
 				}
-				if a := p.assign(l); a.Mode != quota.Fit || p.kindIn(l, a.Flavors) != l.kind {
+				if a := p.assign(l); a.Mode != quota.Fit || p.kindIn(l, a.Flavors, a.cut) != l.kind {
 					p.wake(l)
 					again = true
 				}
@@ -388,16 +387,20 @@ func (c *Core) lacking(l *line) reason.Reason {
 		return r
 	}
 	res := c.quotas.FRs[lacks[0]].Resource
-	i := slices.IndexFunc(s.needs, func(n quota.Need) bool { return n.Resource == res })
-	return c.short(s, lacks[0], s.needs[i].Amount)
+	needs := c.needsOf(l, l.stake.spare) // with fewer tasks it does not start
+	if s.got.cut == 0 && s.got.Mode > quota.NoCandidates {
+		needs = s.needs
+	}
+	i := slices.IndexFunc(needs, func(n quota.Need) bool { return n.Resource == res })
+	return c.short(s, lacks[0], needs[i].Amount)
 }
 
 // short is the reason that so much of a resource of a flavour is more than there is.
 func (c *Core) short(s *stake, fr int32, need resource.Amount) reason.Reason {
-	x, n := c.quotas.FRs[fr], s.queue.node
+	x, n, then := c.quotas.FRs[fr], s.queue.node, c.quotas.then(c)
 	return reason.Reason{
 		Code: reason.Quota, Holder: c.quotas.Names[n], Resource: c.quotas.Resources[x.Resource], Want: c.quotas.Flavors[x.Flavor].Name,
-		Need: int64(need), Used: int64(c.quotas.Used(n, fr)), Most: int64(c.quotas.Nominal(n, fr)), Free: int64(c.quotas.Available(n, fr)),
+		Need: int64(need), Used: int64(max(c.quotas.Used(n, fr), then.Used(n, fr))), Most: int64(c.quotas.Nominal(n, fr)), Free: int64(min(c.quotas.Available(n, fr), then.Available(n, fr))),
 	}
 }
 

@@ -126,7 +126,7 @@ func (x *instead) funded() bool {
 	if s.got = x.assign(l); s.got.Mode != quota.Fit {
 		return false
 	}
-	k := x.kindIn(l, s.got.Flavors)
+	k := x.kindIn(l, s.got.Flavors, s.got.cut)
 	if k == nil || !x.possible(k) {
 		return false
 	}

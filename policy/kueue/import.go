@@ -215,8 +215,7 @@ func (im *importer) preemption(o *object, q *account.Quota) {
 		}
 		*to = v
 		if v != account.NoVictims {
-			o.about(n, "it is written down, but nothing is stopped yet to take quota back: jobs wait until it is given back")
-			return
+			im.p.Preemption.By = []string{"quota"}
 		}
 		o.kept(n)
 	}

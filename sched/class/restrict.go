@@ -2,6 +2,7 @@ package class
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/sched/index"
@@ -42,6 +43,42 @@ func (in *Interner) Restricted(s *Shape, bounds []Bound) *Shape {
 		if !r.Groups[i].restrict(features, kind) {
 			return nil
 		}
+	}
+	in.next++
+	r.ID = in.next
+	in.shapes[key] = r
+	return r
+}
+
+// Tasks is how many tasks of each group are wanted with so many left out of all, in
+// the proportion in which the groups allow it; as many as can be are left in.
+func (s *Shape) Tasks(cut int) []int {
+	spare := 0
+	for i := range s.Groups {
+		spare += s.Groups[i].Want - s.Groups[i].Least
+	}
+	out := make([]int, len(s.Groups))
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if out[i] = g.Want; cut > 0 && spare > 0 {
+			out[i] -= (g.Want - g.Least) * cut / spare
+		}
+	}
+	return out
+}
+
+// Cut returns a shape that wants so many tasks less.
+func (in *Interner) Cut(s *Shape, cut int) *Shape {
+	if cut == 0 {
+		return s
+	}
+	key := s.Key + "\x00\x00" + strconv.Itoa(cut)
+	if r := in.shapes[key]; r != nil {
+		return r
+	}
+	r := &Shape{Partitions: s.Partitions, Groups: slices.Clone(s.Groups), Key: key}
+	for i, n := range s.Tasks(cut) {
+		r.Groups[i].Want = n
 	}
 	in.next++
 	r.ID = in.next

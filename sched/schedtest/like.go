@@ -19,36 +19,47 @@ import (
 // deeds is what a step did.
 type deeds struct {
 	starts map[job.ID]string // in which flavours
+	tasks  map[job.ID]string // how many of each group: "20+10"
 	stops  map[job.ID]bool
 }
 
 func (d *deeds) note(x sched.Decision) {
 	if d.starts == nil {
-		d.starts, d.stops = map[job.ID]string{}, map[job.ID]bool{}
+		d.starts, d.tasks, d.stops = map[job.ID]string{}, map[job.ID]string{}, map[job.ID]bool{}
 	}
 	switch x := x.(type) {
 	case sched.Start:
-		d.starts[x.Job] = flavorWords(x)
+		d.starts[x.Job] = strings.Join(slices.Sorted(slices.Values(x.Flavors)), ",")
+		d.tasks[x.Job] = tasksOf(x.Claims)
 	case sched.Preempt:
 		d.stops[x.Job] = true
 	}
 }
 
-// flavorWords is "a,b", and "(3)" behind it where fewer tasks start than were wanted.
-func flavorWords(x sched.Start) string {
-	all := slices.Sorted(slices.Values(x.Flavors))
-	return strings.Join(all, ",")
+func tasksOf(claims []fleet.Claim) string {
+	var of []int
+	for i := range claims {
+		for len(of) <= claims[i].Group {
+			of = append(of, 0)
+		}
+		of[claims[i].Group] += claims[i].Tasks
+	}
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(of), "[]"), " ", "+")
 }
 
-// like reads "starts ID in FLAVOR,… and ID in …; stops ID …".
+// like reads "starts ID in FLAVOR,… [with TASKS+…] and ID in …; stops ID …".
 func (r *runner) like(args []string) {
 	want := deeds{}
 	want.note(nil)
 	starts, stops, _ := strings.Cut(strings.Join(args, " "), ";")
 	for _, one := range strings.Split(strings.TrimPrefix(starts, "starts"), " and ") {
 		id, flavors, _ := strings.Cut(strings.TrimSpace(one), " in ")
+		flavors, tasks, counted := strings.Cut(flavors, " with ")
 		if n, err := parseID(id); err == nil {
 			want.starts[n] = flavors
+			if counted {
+				want.tasks[n] = tasks
+			}
 		}
 	}
 	for _, id := range strings.Fields(strings.TrimPrefix(strings.TrimSpace(stops), "stops")) {
@@ -83,6 +94,13 @@ func (d *deeds) compare(want deeds) string {
 		}
 	}
 	say("in other flavors:", other)
+	var fewer []job.ID
+	for id, n := range want.tasks {
+		if g, ok := d.tasks[id]; ok && n != g {
+			fewer = append(fewer, id)
+		}
+	}
+	say("with other tasks:", fewer)
 	if len(out) == 0 {
 		return "like it"
 	}

@@ -15,6 +15,9 @@ func Quotas(t *rapid.T) (flavors []account.Flavor, accounts []account.Account) {
 	flavors = []account.Flavor{{Name: "any"}}
 	if rapid.Bool().Draw(t, "two flavours") {
 		flavors = []account.Flavor{{Name: "fast", Features: []string{"x"}}, {Name: "slow", Features: []string{"y"}}}
+		if rapid.Bool().Draw(t, "and a third") {
+			flavors = append(flavors, account.Flavor{Name: "any"})
+		}
 	}
 	for i := range rapid.IntRange(1, 6).Draw(t, "accounts") {
 		a := account.Account{Name: fmt.Sprintf("q%d", i)}
@@ -36,6 +39,7 @@ func drawQuota(t *rapid.T, flavors []account.Flavor) *account.Quota {
 		Strategies:  rapid.SampledFrom([][]account.Strategy{nil, {account.FinalShare}, {account.InitialShare}}).Draw(t, "strategies"),
 		Borrow:      rapid.SampledFrom([]account.FallOver{"", account.NextFlavor}).Draw(t, "when borrow"),
 		Preempt:     rapid.SampledFrom([]account.FallOver{"", account.StopHere}).Draw(t, "when preempt"),
+		Full:        rapid.SampledFrom([]account.FallOver{"", "", account.StopHere}).Draw(t, "when full"),
 		Prefer:      rapid.SampledFrom([]account.Preference{account.BorrowFirst, account.PreemptFirst}).Draw(t, "prefer"),
 		Within:      rapid.SampledFrom([]account.Victims{account.NoVictims, account.LowerPriority, account.LowerOrNewer}).Draw(t, "within"),
 		Reclaim:     rapid.SampledFrom([]account.Victims{account.NoVictims, account.LowerPriority, account.AnyVictims}).Draw(t, "reclaim"),

@@ -76,6 +76,8 @@ func option(a *account.Account, word string, plain bool) error {
 		q.Borrow = account.FallOver(value)
 	case "when-preempt":
 		q.Preempt = account.FallOver(value)
+	case "when-full":
+		q.Full = account.FallOver(value)
 	case "prefer":
 		q.Prefer = account.Preference(value)
 	case "within":

@@ -30,7 +30,7 @@ import (
 //	flavor NAME [features=a,b] [type=h100]
 //	account NAME [in=PARENT] [strict] [weight=1] [fair[=final,initial]] [within=WHOM]
 //	        [reclaim=WHOM] [borrowing=WHOM] [max-priority=0] [when-borrow=next]
-//	        [when-preempt=stop] [prefer=preempt] [FLAVOR:RESOURCE=NOMINAL[+BORROW][-LEND],…]…
+//	        [when-preempt=stop] [when-full=stop] [prefer=preempt] [FLAVOR:RESOURCE=NOMINAL[+BORROW][-LEND],…]…
 //	                       an account with a quota: account.Quota says what the words mean
 //	by quota…              who may stop others (account.Preemption.By)
 //	submit ID[-ID] [prio=0] [at=0s] [limit=1h] [part=p,q] [qos=Q] [account=A] [user=U] [norequeue]
@@ -48,7 +48,7 @@ import (
 //	at DURATION            time since the start of the scenario
 //	why ID                 every reason that holds it, now
 //	feasible GROUP…        what is too large about it
-//	like starts ID in FLAVOR,… and …; stops ID …
+//	like starts ID in FLAVOR,… [with TASKS+…] and …; stops ID …
 //	                       what another scheduler does then; is it the same here?
 //	scenario               all that was said before is forgotten
 //

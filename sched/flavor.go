@@ -1,0 +1,182 @@
+package sched
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/sched/quota"
+)
+
+// This file settles in which flavours a line's jobs are, and how many of their tasks.
+//
+//	by quota      the first flavour that the account's rules allow to stop at, else the
+//	              best (quota.Assign), among those of which the fleet has nodes for them
+//	by room       where that one has quota but not the nodes now, the next one that has
+//	              both; if none has, the first one is waited for (when_full: stop waits
+//	              at once)
+//	in part       where no flavour has quota for all tasks that are wanted, as many as
+//	              there is quota for, no fewer than the job allows: what is cut off is
+//	              spread over its groups in the proportion in which they allow it, and
+//	              the least cut that fits is found by bisection (Kueue's minCount)
+
+// bid is what a line's first job would take of its quota.
+type bid struct {
+	quota.Assignment
+	cut int // tasks of those wanted that are left out, over all groups
+}
+
+// assign chooses by quota alone.
+func (c *Core) assign(l *line) bid {
+	d := l.stake.demand
+	if d.changes != c.quotas.changes || d.fleet != c.fleet {
+		d.changes, d.fleet = c.quotas.changes, c.fleet
+		d.got = c.bidOf(l, nil)
+	}
+	return d.got
+}
+
+// assign chooses by quota and room.
+func (p *pass) assign(l *line) bid {
+	b := p.Core.assign(l)
+	if b.Mode != quota.Fit || !l.stake.queue.falls || len(p.tried) == 0 && p.roomy(l, b.Flavors, b.cut) {
+		return b
+	}
+	next := p.bidOf(l, func(f int32, cut int) bool {
+		return !slices.Contains(p.tried, f) && p.roomy(l, p.quotas.alone[f:f+1], cut)
+	})
+	if next.Mode == quota.Fit && p.roomy(l, next.Flavors, next.cut) {
+		return next
+	}
+	return b
+}
+
+// bidOf chooses among the flavours for which may holds; nil: all.
+func (c *Core) bidOf(l *line, may func(f int32, cut int) bool) bid {
+	b := bid{c.bidFor(l, 0, may, nil), 0}
+	spare := l.stake.spare
+	if b.Mode == quota.Fit || spare == 0 {
+		return b
+	}
+	cut := 1 + sort.Search(spare, func(i int) bool { return c.bidFor(l, i+1, may, nil).Mode == quota.Fit })
+	if cut > spare {
+		return b
+	}
+	return bid{c.bidFor(l, cut, may, nil), cut}
+}
+
+// bidFor chooses for so many tasks fewer than are wanted. It has to fit what is held
+// now as well as what will be held once those who make room for others have gone.
+func (c *Core) bidFor(l *line, cut int, may func(int32, int) bool, try quota.Try) quota.Assignment {
+	s := l.stake
+	then := c.quotas.then(c)
+	a := then.Assign(s.queue.node, c.needsOf(l, cut), func(f int32) bool {
+		k := c.kindIn(l, c.quotas.alone[f:f+1], cut)
+		return k != nil && c.possible(k) && (may == nil || may(f, cut))
+	}, try)
+	if now := c.quotas.State; a.Mode == quota.Fit && then != now {
+		for _, x := range a.Charges {
+			if x.Amount > now.Available(s.queue.node, x.FR) {
+				a.Mode, a.Lacks = quota.NoCandidates, append(a.Lacks, x.FR)
+			}
+		}
+	}
+	return a
+}
+
+// roomy reports whether a line's first job would fit what is free, in flavours.
+func (p *pass) roomy(l *line, flavors []int32, cut int) bool {
+	k := p.kindIn(l, flavors, cut)
+	return k != nil && p.possible(k) && p.fit(k) != nil
+}
+
+// elsewhere turns a line whose first job is in the way of what is planned to the next
+// flavour that has room, and reports whether there is one. The caller tries it there.
+func (p *pass) elsewhere(l *line) bool {
+	if l.stake == nil || !l.stake.queue.falls {
+		return false
+	}
+	for i := range l.stake.kinds {
+		if x := &l.stake.kinds[i]; x.kind == l.kind {
+			p.tried = append(p.tried, x.flavors...)
+		}
+	}
+	b := p.assign(l)
+	k := p.kindIn(l, b.Flavors, b.cut)
+	if b.Mode != quota.Fit || k == nil || k == l.kind || slices.ContainsFunc(b.Flavors, func(f int32) bool { return slices.Contains(p.tried, f) }) {
+		return false
+	}
+	l.stake.got = b
+	p.turnTo(l, k)
+	return true
+}
+
+// settled forgets which flavours were tried, and turns a line back to the one that it
+// waits for if it could start in none.
+func (p *pass) settled(l *line, started bool) {
+	if len(p.tried) == 0 {
+		return
+	}
+	p.tried = p.tried[:0]
+	if started || l.stake == nil || l.jobs.len() == 0 {
+		return
+	}
+	if b := p.assign(l); b.Mode == quota.Fit {
+		if k := p.kindIn(l, b.Flavors, b.cut); k != nil {
+			why := l.why
+			l.stake.got = b
+			p.turnTo(l, k)
+			l.why = why
+		}
+	}
+}
+
+// rouseFallen wakes the lines that wait for room in a flavour, or to be in nobody's
+// way, and could go on in another one on which something has become free.
+func (p *pass) rouseFallen(freed func(*kind) bool) {
+	if p.quotas == nil {
+		return
+	}
+	for _, q := range p.quotas.queues {
+		if q == nil || !q.falls {
+			continue
+		}
+		for _, l := range q.lines {
+			if l.rest != forRoom && l.rest != forPlan {
+				continue
+			}
+			if slices.ContainsFunc(l.stake.kinds, func(x flavored) bool { return x.kind != nil && x.kind != l.kind && freed(x.kind) }) {
+				p.admit(l)
+			}
+		}
+	}
+}
+
+// sooner reports whether a line's first job rather stops others than take what it
+// would get without: more of its tasks (as Kueue), or by the account's rules an
+// earlier flavour, or its own quota. It is asked once before the first job
+// that cannot start.
+func (p *pass) sooner(l *line) bool {
+	s := l.stake
+	if !p.first || s.got.Mode != quota.Fit || s.got.cut == 0 && !s.queue.bold || !p.claims(l) {
+		return false
+	}
+	held, _ := p.holders(s.queue.tree)
+	try := p.quotas.then(p.Core).Try(p.wish(l), held)
+	cut := sort.Search(s.got.cut, func(i int) bool { return p.bidFor(l, i, nil, try).Mode > quota.NoCandidates })
+	a := p.bidFor(l, cut, nil, try)
+	if a.Mode != quota.Preempts && a.Mode != quota.Reclaims {
+		return false
+	}
+	s.got = bid{a, cut}
+	return true
+}
+
+// falls reports whether a queue goes on to the next flavour where one has no room.
+func falls(r *account.Quota, choice bool) bool { return choice && r.Full != account.StopHere }
+
+// bold reports whether a queue may rather stop others than go on to a flavour that is
+// free.
+func bold(r *account.Quota, choice bool) bool {
+	return choice && (r.Preempt == account.StopHere || r.Prefer == account.PreemptFirst)
+}

@@ -1,0 +1,63 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/sched/quota"
+)
+
+// What is held of quotas once those who were asked to make room have gone and the
+// jobs for which they go have started. Until then both hold nodes, but their account's
+// quota is taken twice by neither: what starts has to fit what is held now, where the
+// first are counted and the second are not, and what will be held then.
+
+// then is that state; the one of now if nobody is making room.
+func (q *quotas) then(c *Core) *quota.State {
+	if len(c.nominees) == 0 {
+		return q.State
+	}
+	if q.later == nil {
+		q.later = q.Clone()
+		for _, n := range c.nominees {
+			if t := n.run.terms.queue; t != nil {
+				q.later.Add(t.node, n.run.charges)
+			}
+		}
+		for _, r := range c.leavers() {
+			if t := r.terms.queue; t != nil {
+				q.later.Remove(t.node, r.charges)
+			}
+		}
+	}
+	return q.later
+}
+
+// leavers lists the running jobs for whose end somebody waits, by number.
+func (c *Core) leavers() (out []*run) {
+	for _, n := range c.nominees {
+		for _, id := range n.await {
+			if r := c.running[id]; r != nil && r.stopping && !slices.Contains(out, r) {
+				out = append(out, r)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *run) int { return int(a.id) - int(b.id) })
+	return out
+}
+
+// take counts what a queue holds more, give what it holds less.
+func (q *quotas) take(n int32, charges []quota.Charge) {
+	q.Add(n, charges)
+	q.change()
+}
+
+func (q *quotas) give(n int32, charges []quota.Charge) {
+	q.Remove(n, charges)
+	q.change()
+}
+
+// change forgets what followed from what was held.
+func (q *quotas) change() {
+	q.later = nil
+	q.changes++
+}
