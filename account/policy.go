@@ -45,7 +45,7 @@ type Weights struct {
 	TRES        map[string]uint32 `json:"tres,omitempty" yaml:"tres,omitempty" doc:"for the part of the partition's cpu, memory, gpu, … that is asked for"`
 	MaxAge      Duration          `json:"max_age,omitempty" yaml:"max_age,omitempty" doc:"waiting longer than that counts no more; 0: 7 days"`
 	FavorSmall  bool              `json:"favor_small,omitempty" yaml:"favor_small,omitempty" doc:"job_size counts for asking for less"`
-	Flags       []string          `json:"flags,omitempty" yaml:"flags,omitempty" enum:"accrue_always,no_normal_all,no_normal_assoc,no_normal_part,no_normal_qos,no_normal_tres,small_relative_to_time" doc:"Slurm's PriorityFlags"`
+	Flags       []string          `json:"flags,omitempty" yaml:"flags,omitempty" enum:"accrue_always,depth_oblivious,no_fair_tree,no_normal_all,no_normal_assoc,no_normal_part,no_normal_qos,no_normal_tres,small_relative_to_time" doc:"Slurm's PriorityFlags"`
 }
 
 // Zero reports whether no factor counts.

@@ -223,8 +223,15 @@ func (o *ordered) compareUsage(t *rapid.T, ticked bool) {
 	if !ticked {
 		return
 	}
-	for i, s := range fair.Rank(members, fair.Ties(o.policy.FairShare.Ties == "slurm")) {
-		if list[i].Factor != s.Factor {
+	standing := fair.Rank(members, fair.Ties(o.policy.FairShare.Ties == "slurm"))
+	switch flags := o.policy.Priority.Flags; {
+	case slices.Contains(flags, "depth_oblivious"):
+		standing = fair.Formula(members, fair.Oblivious)
+	case slices.Contains(flags, "no_fair_tree"):
+		standing = fair.Formula(members, fair.Classic)
+	}
+	for i, s := range standing {
+		if members[i].User && list[i].Factor != s.Factor {
 			t.Fatalf("%v has the share %v, want %v", list[i].Ref, list[i].Factor, s.Factor)
 		}
 	}

@@ -37,6 +37,7 @@ type Book struct {
 	remains float64 // of usage, after a second
 	period  string  // after which usage begins anew
 	ties    Ties
+	rule    Rule
 
 	assoc   []Usage // by number of the tree; then guests
 	guests  []guest
@@ -63,6 +64,12 @@ func NewBook(p *account.Policy, tree *account.Tree, names []string) *Book {
 		Names: names, tree: tree, remains: Remains(time.Duration(p.FairShare.HalfLife)), period: p.FairShare.Reset,
 		ties: Ties(p.FairShare.Ties == "slurm"), joined: map[account.Ref]int32{},
 		assoc: make([]Usage, len(tree.Nodes)), qos: make([]Usage, len(p.QOS)), lasting: make([]bool, len(p.QOS)),
+	}
+	switch flags := p.Priority.Flags; {
+	case slices.Contains(flags, "depth_oblivious"):
+		b.rule = Oblivious
+	case slices.Contains(flags, "no_fair_tree"):
+		b.rule = Classic
 	}
 	for i := range b.assoc {
 		b.assoc[i].TRES = make([]float64, len(names))
@@ -352,7 +359,16 @@ func (b *Book) Rank() []Standing {
 		n := len(b.tree.Nodes) + i
 		members[n] = Member{Parent: b.guests[i].parent, User: true, Usage: b.assoc[n].Raw}
 	}
-	return Rank(members, b.ties)
+	if b.rule == FairTree {
+		return Rank(members, b.ties)
+	}
+	out := Formula(members, b.rule)
+	for i := range out {
+		if !members[i].User {
+			out[i].Factor = 0 // jobs are users'
+		}
+	}
+	return out
 }
 
 // Entry is one account, user or QOS of a book, as it is kept and shown.

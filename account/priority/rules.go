@@ -10,10 +10,10 @@ import (
 )
 
 // Flags are the words that Weights.Flags may have. What Slurm has beside them is not
-// built: calculate_running, depth_oblivious, incr_only, no_fair_tree; max_tres and
+// built: calculate_running, incr_only; max_tres and
 // max_tres_gres are the billing rules of a partition.
 var Flags = []string{
-	"accrue_always", "small_relative_to_time", "no_normal_all", "no_normal_assoc", "no_normal_part", "no_normal_qos", "no_normal_tres",
+	"accrue_always", "depth_oblivious", "no_fair_tree", "small_relative_to_time", "no_normal_all", "no_normal_assoc", "no_normal_part", "no_normal_qos", "no_normal_tres",
 }
 
 // Rules is the priorities of a policy, compiled.

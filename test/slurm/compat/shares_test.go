@@ -28,7 +28,10 @@ func readStandings(t *testing.T, listing string) (out []standing) {
 		v := strings.Split(line, "|")
 		name := strings.TrimLeft(v[0], " ")
 		depth := len(v[0]) - len(name)
-		s := standing{account: name, user: v[1], norm: v[3], effective: v[6], factor: v[7], level: v[8]}
+		s := standing{account: name, user: v[1], norm: v[3], effective: v[6], factor: v[7]}
+		if len(v) > 8 {
+			s.level = v[8]
+		}
 		s.User = s.user != ""
 		s.Parent = -1
 		if depth > 0 {
@@ -149,5 +152,30 @@ func merges(t *testing.T, list []standing, got []fair.Standing) {
 	}
 	if factor["games"] != factor["mail"] || factor["man"] != factor["news"] || factor["man"] <= factor["games"] {
 		t.Errorf("merged, games has %f and mail %f, man %f and news %f", factor["games"], factor["mail"], factor["man"], factor["news"])
+	}
+}
+
+// TestBeforeFairTreeAsSlurm: the same with the flags no_fair_tree and depth_oblivious,
+// factors of accounts too.
+func TestBeforeFairTreeAsSlurm(t *testing.T) {
+	b, err := os.ReadFile("testdata/sshare-flags-22.05.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := map[string]fair.Rule{"no_fair_tree": fair.Classic, "depth_oblivious": fair.Oblivious}
+	for _, text := range strings.Split(string(b), "\n$ ")[1:] {
+		flag, listing, _ := strings.Cut(text, "\n")
+		list := readStandings(t, listing)
+		members := make([]fair.Member, len(list))
+		for k := range list {
+			members[k] = list[k].Member
+		}
+		for k, got := range fair.Formula(members, rules[flag]) {
+			want := &list[k]
+			if fmt.Sprintf("%.6f %.6f %.6f", got.Shares, got.Usage, got.Factor) != want.norm+" "+want.effective+" "+want.factor {
+				t.Errorf("%s: %s/%s has shares %f, has used %f, factor %f; Slurm's %s, %s, %s",
+					flag, want.account, want.user, got.Shares, got.Usage, got.Factor, want.norm, want.effective, want.factor)
+			}
+		}
 	}
 }
