@@ -8,7 +8,7 @@ type WhatIf struct {
 	Like     string           `json:"like,omitempty" doc:"like this node; empty: like the first of the pool"`
 	Pool     string           `json:"pool,omitempty"`
 	Drain    string           `json:"drain,omitempty" doc:"without these nodes: a host list, or a domain of the topology"`
-	Quotas   map[string]int64 `json:"quotas,omitempty" doc:"accounts that may hold so many devices"`
+	Quotas   map[string]int64 `json:"quotas,omitempty" doc:"accounts that may hold so many devices; account/flavor: its nominal amount of that flavour"`
 	Policy   string           `json:"policy,omitempty" doc:"this document of rules instead of the one in force"`
 	File     string           `json:"file,omitempty" doc:"name of the document, for messages"`
 	Submit   []Submit         `json:"submit,omitempty" maxItems:"64" doc:"jobs that are not there yet"`

@@ -179,22 +179,30 @@ func (q *WhatIf) drain(s *sched.Snapshot, ch *whatif.Change, out *WhatIfDone) er
 }
 
 // withQuotas is a policy in which accounts may hold other numbers of devices: the
-// amounts of a quota where an account has one, else the limit of its group.
+// nominal amount of a quota where an account has one ("account/flavour" where that has
+// several), else the limit of its group.
 func withQuotas(p *account.Policy, quotas map[string]int64) (*account.Policy, error) {
 	next := account.Policy{}
 	if p != nil {
 		next = *p
 	}
 	next.Accounts = slices.Clone(next.Accounts)
-	for name, devices := range quotas {
+	for full, devices := range quotas {
+		name, flavor, _ := strings.Cut(full, "/")
 		i := slices.IndexFunc(next.Accounts, func(a account.Account) bool { return a.Name == name })
 		if i < 0 {
 			return nil, fault.New(fault.NotFound, "the site's rules have no account %q", name).Advise("accounts there: %s", accountNames(next.Accounts))
 		}
 		a := &next.Accounts[i]
 		if a.Quota != nil {
-			return nil, fault.New(fault.Unsupported, "account %s has a quota by flavour: one number does not say which of them", name).
-				Advise("change it in the document and try that: cox whatif --policy FILE")
+			if err := nominal(a, flavor, resource.Amount(devices)*resource.Amount(resource.WholeDevice)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if flavor != "" {
+			return nil, fault.New(fault.Invalid, "account %s has no quota, so that it has none of flavor %s either", name, flavor).
+				Advise("%s=%d changes the limit on all its devices", name, devices)
 		}
 		group := account.TRES{"gpu": resource.Amount(devices) * resource.Amount(resource.WholeDevice)}
 		for k, v := range a.Limits.Group {
@@ -205,6 +213,39 @@ func withQuotas(p *account.Policy, quotas map[string]int64) (*account.Policy, er
 		a.Limits.Group = group
 	}
 	return &next, nil
+}
+
+// nominal gives an account another nominal amount of devices of a flavour; "": of the
+// only one of which it has any.
+func nominal(a *account.Account, flavor string, devices resource.Amount) error {
+	q := *a.Quota
+	q.Flavors = slices.Clone(q.Flavors)
+	a.Quota = &q
+	var names []string
+	at, res := -1, -1
+	for i := range q.Flavors {
+		k := slices.IndexFunc(q.Flavors[i].Resources, func(r account.ResourceQuota) bool { return r.Name == "gpu" })
+		if k < 0 {
+			continue
+		}
+		names = append(names, q.Flavors[i].Flavor)
+		if flavor == q.Flavors[i].Flavor || flavor == "" {
+			at, res = i, k
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return fault.New(fault.Invalid, "account %s has a quota, but none of devices", a.Name).
+			Advise("change it in the document and try that: cox whatif --policy FILE")
+	case at < 0:
+		return fault.New(fault.NotFound, "account %s has no quota of devices of flavor %s", a.Name, flavor).Advise("flavors there: %s", strings.Join(names, ", "))
+	case flavor == "" && len(names) > 1:
+		return fault.New(fault.Invalid, "account %s has a quota of %d flavors: one number does not say which of them", a.Name, len(names)).
+			Advise("name one of %s: --quota %s/%s=%d", strings.Join(names, ", "), a.Name, names[0], int64(devices)/int64(resource.WholeDevice))
+	}
+	q.Flavors[at].Resources = slices.Clone(q.Flavors[at].Resources)
+	q.Flavors[at].Resources[res].Nominal = devices
+	return nil
 }
 
 func accountNames(list []account.Account) string {

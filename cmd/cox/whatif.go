@@ -18,7 +18,7 @@ func (a *app) whatIfCommand() *cobra.Command {
 	var quotas, files []string
 	var f format
 	cmd := &cobra.Command{
-		Use:   "whatif [--add-nodes N] [--drain NODES] [--quota ACCOUNT=GPUS] [--policy FILE] [--submit FILE]",
+		Use:   "whatif [--add-nodes N] [--drain NODES] [--quota ACCOUNT[/FLAVOR]=GPUS] [--policy FILE] [--submit FILE]",
 		Short: "Say what would be if there were more nodes, other rules, another job",
 		Long: `Lets the server's own scheduling core go on from the state of now, on estimated run
 times, once as things are and once with what the flags say, and compares: waits, use of
@@ -59,7 +59,7 @@ another job are left as they are. docs/whatif.md says more.`,
 	fl.StringVar(&q.Like, "like", "", "with --add-nodes: like this node (default: the first of the pool)")
 	fl.StringVar(&q.Pool, "pool", "", "with --add-nodes: in this pool")
 	fl.StringVar(&q.Drain, "drain", "", "without these nodes: a host list, or a domain of the topology")
-	fl.StringArrayVar(&quotas, "quota", nil, "ACCOUNT=GPUS: an account may hold so many devices")
+	fl.StringArrayVar(&quotas, "quota", nil, "ACCOUNT=GPUS: an account may hold so many devices; ACCOUNT/FLAVOR=GPUS: its nominal quota of that flavor")
 	fl.StringVar(&q.File, "policy", "", "with the rules of this file instead of those in force")
 	fl.StringArrayVar(&files, "submit", nil, "with the job of this file (sbatch script, native YAML or JSON)")
 	formatFlag(cmd, &f, asJSON, asYAML)
@@ -72,7 +72,7 @@ func (a *app) readWhatIf(cmd *cobra.Command, q *api.WhatIf, quotas, files []stri
 		name, value, ok := strings.Cut(text, "=")
 		n, err := strconv.ParseInt(value, 10, 64)
 		if !ok || err != nil || n < 0 || name == "" {
-			return fault.New(fault.Invalid, "--quota %q is not ACCOUNT=GPUS", text).Advise("as in --quota team-a=64")
+			return fault.New(fault.Invalid, "--quota %q is not ACCOUNT=GPUS or ACCOUNT/FLAVOR=GPUS", text).Advise("as in --quota team-a=64")
 		}
 		if q.Quotas == nil {
 			q.Quotas = map[string]int64{}
