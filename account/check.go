@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
@@ -230,6 +231,11 @@ func (c *check) oneQOS(path string, q *QOS) {
 // preemption refuses what is not built: silence would be a promise.
 func (c *check) preemption() {
 	p := &c.p.Preemption
+	for i := range c.p.Partitions {
+		if s := c.p.Partitions[i].TimeSlice; s != 0 && s < Duration(time.Second) {
+			c.add(fmt.Sprintf("partitions[%d].time_slice", i), "write a second or more, as 30s", "%s is too short: jobs are stopped and continued that often", time.Duration(s))
+		}
+	}
 	if p.Signal != "" {
 		if _, err := slurmfmt.ParseSignalName(p.Signal); err != nil {
 			c.add("preemption.signal", "write a name or a number, as TERM, USR1 or 10", "%v", err)

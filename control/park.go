@@ -113,11 +113,14 @@ func (c *Control) suspends(p *account.Policy) error {
 	}
 	for i := range p.Partitions {
 		modes = append(modes, p.Partitions[i].PreemptMode)
+		if p.Partitions[i].TimeSlice > 0 {
+			modes = append(modes, account.PreemptSuspend)
+		}
 	}
 	for _, m := range modes {
 		if m == account.PreemptSuspend {
 			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", c.cfg.Pool.Name).
-				Advise("write requeue, cancel or checkpoint as the mode of preemption")
+				Advise("write requeue, cancel or checkpoint as the mode of preemption, and no time_slice")
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ func (c *Core) Next() Instant {
 
 // alarms lists the instants at which the policies want to be asked again; 0: not.
 func (c *Core) alarms() []Instant {
-	return []Instant{c.tickDue(), c.limits.due, c.nextSlot(), c.nextTurn(), c.exempted}
+	return []Instant{c.tickDue(), c.limits.due, c.nextSlot(), c.nextTurn(), c.exempted, c.turnEnds}
 }
 
 // ring does what is due by time, before a step's pass.
@@ -31,6 +31,9 @@ func (c *Core) ring(now Instant) {
 	}
 	if due := c.nextSlot(); due != 0 && due <= now {
 		c.shaken, c.dirty = true, true
+	}
+	if c.turnEnds != 0 && c.turnEnds <= now {
+		c.dirty = true
 	}
 	if c.exempted != 0 && c.exempted <= now {
 		c.exempted = 0

@@ -69,6 +69,8 @@ type (
 
 		Parked     *Parked `json:",omitempty"` // it is suspended to make room
 		Suspending bool    `json:",omitempty"` // with Stopping: that has been asked for
+		GivesWay   bool    `json:",omitempty"` // with Suspending: to one whose turn it is
+		Turn       Instant `json:",omitempty"` // since when it runs without a break; 0: since Began
 		Tail       Instant `json:",omitempty"` // how long those may go on whose place it has, after it
 	}
 	// Stopping says that the end of a running job has been asked for, by whomever: it

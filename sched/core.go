@@ -70,6 +70,7 @@ type Core struct {
 	eager      []*line       // whose jobs may take from others, those with quotas left out: these go when it is their turn
 	stopping   int           // runs whose end was asked for
 	stirs      uint64        // raised when a search for victims may find more than before
+	turnEnds   Instant       // when the next of those who take turns is to give way; 0: nobody is
 	parked     []job.ID      // may have some that are no longer
 	awaiting   []*entry      // nominated in this step
 	lifted     []was         // what a search for victims changed
@@ -304,7 +305,7 @@ func (c *Core) restore(r Restored) {
 	}
 	terms := c.termsOf(r.Spec)
 	c.join(terms)
-	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, tail: r.Tail}
+	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began)}
 	if r.Parked != nil {
 		c.parkAgain(x, r.Parked)
 	}

@@ -37,7 +37,9 @@ type run struct {
 	billed   int64       // up to this second it is charged for other claims
 
 	suspending bool     // with stopping: it is to be suspended
+	givesWay   bool     // with suspending: to a parked job, whose turn it is
 	parking    *parking // it is suspended for others; nil: it is not
+	turn       Instant  // since when it runs without a break
 	tail       Instant  // how long those may go on whose place it has, after it
 
 	unit int32 // in a search for victims; noUnit: not in one

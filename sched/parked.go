@@ -51,7 +51,7 @@ func bare(c *fleet.Claim) fleet.Claim {
 func (r *run) remaining(now Instant) Instant {
 	switch {
 	case r.parking != nil:
-		return r.parking.left
+		return later(r.parking.left, r.tail)
 	case r.until == never:
 		return never
 	}
@@ -73,6 +73,9 @@ func (c *Core) park(e Suspended) {
 		return
 	}
 	p := &parking{full: r.claims, at: c.now, left: r.remaining(c.now)}
+	if p.left != never {
+		p.left = max(p.left-r.tail, 0)
+	}
 	if r.suspending {
 		c.unmark(r)
 	}
@@ -97,7 +100,7 @@ func (c *Core) parkAgain(r *run, p *Parked) {
 
 // unmark notes that a run is no longer being suspended.
 func (c *Core) unmark(r *run) {
-	r.suspending, r.stopping = false, false
+	r.suspending, r.givesWay, r.stopping = false, false, false
 	c.stopping--
 }
 
@@ -150,6 +153,9 @@ func (c *Core) outranks(a, b *run) bool {
 // regain has parked jobs take back what is free of theirs, and go on if that is all. One
 // that a waiting job outranks and would take the place of at once stays parked.
 func (p *pass) regain() {
+	if len(p.parked) == 0 {
+		return
+	}
 	for _, r := range p.parkedRuns() {
 		if r.stopping {
 			continue
@@ -161,7 +167,8 @@ func (p *pass) regain() {
 		}
 		switch {
 		case whole:
-			p.rehold(r, r.parking.full, nil, later(p.now, r.parking.left))
+			r.tail, r.turn = max(r.tail, p.behind(r)), p.now
+			p.rehold(r, r.parking.full, nil, later(later(p.now, r.parking.left), r.tail))
 			p.out = append(p.out, Resume{Job: r.id})
 			p.shaken = true
 		case !slices.EqualFunc(claims, r.claims, sameClaim):

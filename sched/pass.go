@@ -54,6 +54,7 @@ func (p *pass) run() {
 			p.fill()
 		}
 	}
+	p.alternate()
 }
 
 // fill starts what may start.
@@ -344,7 +345,7 @@ func (p *pass) startBefore(e *entry, claims []fleet.Claim, until, tail Instant) 
 	terms := p.termsOf(e.spec)
 	flavors := p.flavorsFor(e)
 	p.drop(e)
-	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, until: later(until, tail), tail: tail, flavors: flavors, priority: e.priority, submitted: e.at}
+	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, turn: p.now, until: later(until, tail), tail: tail, flavors: flavors, priority: e.priority, submitted: e.at}
 	p.hold(r)
 	p.room.take(p, claims, r.until)
 	if until == never {

@@ -41,6 +41,7 @@ const (
 	leafSeeds    = 16        // topology leaves that are looked at more closely
 	stoppingTier = -2        // of units that go anyway
 	nomineeTier  = -1        // of what is only held for a job of lower order
+	sliceTier    = 1 << 20   // of jobs with which it would take turns
 	noUnit       = int32(-1) // of runs outside a search
 )
 
@@ -374,7 +375,7 @@ func (s *search) worth() bool {
 	_, free := s.cells.Devices()
 	runs, held := s.Core.stopping+len(s.nominees), int64(free)*int64(resource.WholeDevice)
 	for _, o := range x.all {
-		if o.mode != account.PreemptOff && x.outranks(mine, 1, o, 0) {
+		if o.mode != account.PreemptOff && x.outranks(mine, 1, o, 0) || mine.alternates(o) {
 			runs += o.runs
 			held += o.held
 		}
@@ -414,9 +415,9 @@ func (s *search) candidate(r *run) (tier int32, ok bool) {
 		o := r.nominee.entry
 		return nomineeTier, s.entry.before(o) < 0 && !s.over(o, s.entry)
 	case r.stopping:
-		return stoppingTier, true
+		return stoppingTier, !r.givesWay
 	case !s.mayTake(r):
-		return 0, false
+		return sliceTier, s.mayJoin(r)
 	case r.parking != nil:
 		return 0, true
 	}

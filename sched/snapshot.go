@@ -134,7 +134,7 @@ func (c *Core) Snapshot() *Snapshot {
 
 // restored is a run as an event.
 func (c *Core) restored(r *run) Restored {
-	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, Tail: r.tail}
+	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail}
 	if p := r.parking; p != nil {
 		x.Claims, x.Parked = p.full, &Parked{At: p.at, Left: p.left, Keeps: r.claims}
 	}

@@ -22,6 +22,9 @@ type standing struct {
 	most   time.Duration // of grace that a job's --signal may ask for
 	exempt Instant       // a job that ran shorter is left alone
 
+	partition string
+	slice     Instant // of turns; 0: its jobs take none
+
 	runs int   // that hold resources
 	held int64 // devices of these, in thousandths
 }
@@ -56,7 +59,8 @@ func newPreemption(p *account.Policy) *preemption {
 		x.byPriority = x.byPriority || by == "priority"
 		x.byQuota = x.byQuota || by == "quota"
 	}
-	if !x.byQOS && !x.byPartition && !x.byPriority && !x.byQuota {
+	slices := slices.ContainsFunc(p.Partitions, func(a account.Partition) bool { return a.TimeSlice > 0 })
+	if !x.byQOS && !x.byPartition && !x.byPriority && !x.byQuota && !slices {
 		return nil
 	}
 	x.over = overs(p.QOS)
@@ -113,7 +117,7 @@ func (x *preemption) compile(key standingKey) *standing {
 	partition := func() {
 		if i := slices.IndexFunc(p.Partitions, func(a account.Partition) bool { return a.Name == key.partition }); i >= 0 {
 			a := &p.Partitions[i]
-			s.tier = cmp.Or(a.Tier, 1)
+			s.tier, s.partition, s.slice = cmp.Or(a.Tier, 1), a.Name, Instant(a.TimeSlice)
 			s.set(a.PreemptMode, a.Grace, 0)
 		}
 	}
@@ -133,6 +137,9 @@ func (x *preemption) compile(key standingKey) *standing {
 	}
 	if s.mode == "" {
 		s.mode = account.PreemptRequeue
+	}
+	if s.slice > 0 {
+		s.mode = account.PreemptSuspend
 	}
 	s.most = max(s.grace, time.Duration(p.Preemption.MaxGrace))
 	return s
@@ -181,6 +188,8 @@ func (x *preemption) claims() bool { return x != nil && x.byQuota }
 // could have.
 func (x *preemption) rights(s *standing) bool {
 	switch {
+	case s != nil && s.slice > 0:
+		return true
 	case s == nil, !x.byQOS && !x.byPartition && !x.byPriority:
 		return false
 	case x.byQOS && (s.qos < 0 || !slices.Contains(x.over[s.qos], true)):

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
 )
 
@@ -54,4 +55,34 @@ func TestSuspendedIsCancelled(t *testing.T) {
 	gate.Open()
 	p.Ends(high, "COMPLETED")
 	diary.Expect("low runs", "high runs")
+}
+
+// TestTurns: two jobs of a partition with a time slice have the same device in turns: each
+// runs on while the other stands still, and neither waits for the other's end.
+func TestTurns(t *testing.T) {
+	p := plane.New(t, func(c *config.Config) {
+		c.Room.Nodes, c.Room.GPUsPerNode = 1, 1
+		c.Partitions = []config.Partition{{Name: "shared"}}
+	})
+	p.Start()
+	apply(p, "partitions: [{name: shared, time_slice: 1s}]\n")
+	a, b, end := p.Diary("a"), p.Diary("b"), p.Gate("end")
+	ticks := func(d *plane.Diary) string {
+		return "n=0; while [ $n -lt 4 ]; do n=$((n+1)); sleep 0.4; " + d.Note("tick") + "; done; " + end.Wait
+	}
+	first := p.Submit(ticks(a), "--gpus=1", "--partition=shared")
+	second := p.Submit(ticks(b), "--gpus=1", "--partition=shared")
+	b.Await(1) // beside the first, which has not ended
+	p.Until(first, "has turns", func(j *api.Job) bool { return j.State == "SUSPENDED" || j.State == "RUNNING" })
+	a.Await(4)
+	b.Await(4)
+	for _, job := range []string{first, second} {
+		p.Until(job, "stands still for the other", plane.Is("SUSPENDED"))
+	}
+	end.Open()
+	for _, job := range []string{first, second} {
+		if j := p.Ends(job, "COMPLETED"); j.Attempt != 1 {
+			t.Errorf("job %s had %d attempts", job, j.Attempt)
+		}
+	}
 }
