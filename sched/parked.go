@@ -167,7 +167,7 @@ func (p *pass) regain() {
 		}
 		switch {
 		case whole:
-			r.tail, r.turn = max(r.tail, p.behind(r)), p.now
+			r.tail, r.turn = max(r.tail, p.tailOf(r)), p.now
 			p.rehold(r, r.parking.full, nil, later(later(p.now, r.parking.left), r.tail))
 			p.out = append(p.out, Resume{Job: r.id})
 			p.shaken = true

@@ -61,8 +61,8 @@ func contend(a, b []fleet.Claim) bool {
 	return false
 }
 
-// behind is how long those may go on that wait for a parked job's place, after it.
-func (c *Core) behind(r *run) (tail Instant) {
+// tailOf is how long those may go on that wait for a parked job's place, after it.
+func (c *Core) tailOf(r *run) (tail Instant) {
 	for _, o := range c.parkedRuns() {
 		if o != r && o.terms.standing.alternates(r.terms.standing) && contend(o.parking.full, r.parking.full) {
 			tail = max(tail, o.parking.left)
