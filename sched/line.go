@@ -191,6 +191,7 @@ func (c *Core) changed(l *line) {
 		c.heads.fix(l)
 	}
 	c.touch(l)
+	l.unsettle()
 	if l.rest != forRoom && !l.rest.barred() {
 		c.wake(l)
 	}

@@ -191,6 +191,7 @@ func (c *Core) reorder() {
 	c.heads.init()
 	c.stirs++
 	if c.quotas != nil {
+		c.quotas.ranked++
 		for _, q := range c.quotas.queues {
 			if q != nil {
 				c.rally(q) // another line may lead it now

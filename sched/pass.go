@@ -247,7 +247,7 @@ func (p *pass) drain() {
 			heap.Remove(&p.order, l.spot)
 		}
 		if p.lookedAt(l) {
-			p.follow(l.stake.demand.leader)
+			p.follow(l.stake.queue.leader)
 		}
 	}
 	if p.quotas != nil {

@@ -26,7 +26,8 @@ type quotas struct {
 	changes uint64            // raised when something is charged or given back
 	alone   []int32           // each flavour, by number
 	over    bool              // a line may rest because its job took more than there was
-	led     []*demand         // with leaders
+	led     []*queue          // with leaders
+	ranked  uint64            // raised when lines may stand in another order
 	behind  []*queue          // with lines that are looked at behind the head
 	rallied bool              // lines may go on because another one no longer stands before them
 }
@@ -43,21 +44,24 @@ type queue struct {
 
 	ordered []*line   // of these, those that are looked at behind the head, and some more
 	demands []*demand // of its lines
+	leader  *line     // that was let go on and has not been looked at; the others follow it
 	byShape map[*class.Shape]*demand
 }
 
 // demand is what the jobs of one shape ask of a queue.
 type demand struct {
 	shape *class.Shape
-	index int // in queue.demands
-	uses  int // lines
+	index int          // in queue.demands
+	uses  int          // lines
+	needs []quota.Need // of one job
 
 	got     bid    // as of …
 	changes uint64 // … quotas.changes
 	fleet   uint64 // … and Core.fleet
 
 	waiting []*line // that rest for the quota, and some that did
-	leader  *line   // that was let go on and has not been looked at; the others follow it
+	best    *line   // of these, the one whose first job goes first; nil: not known
+	ranked  uint64  // quotas.ranked then
 }
 
 // demandOf returns the demand of jobs of a shape, for one line more.
@@ -84,10 +88,38 @@ func (q *queue) forgo(d *demand) {
 
 // await lists a line that rests for its quota where it is found when that may reach.
 func (l *line) await() {
-	if s := l.stake; !s.listed {
+	s := l.stake
+	if !s.listed {
 		s.listed = true
 		s.demand.waiting = append(s.demand.waiting, l)
 	}
+	switch b := s.demand.best; {
+	case b == nil || b == l:
+		s.demand.best = nil
+	case hasJobs(l) && (!hasJobs(b) || l.before(b)):
+		s.demand.best = l
+	}
+}
+
+// unsettle notes that a line's first job is another one.
+func (l *line) unsettle() {
+	if l.stake != nil {
+		l.stake.demand.best = nil
+	}
+}
+
+// first is the line whose first job goes first of those that wait; nil: none does.
+func (q *quotas) first(d *demand) *line {
+	if b := d.best; b != nil && d.ranked == q.ranked && b.rest == forQuota && b.members > 0 {
+		return b
+	}
+	d.best, d.ranked = nil, q.ranked
+	for _, l := range d.still() {
+		if d.best == nil || hasJobs(l) && (!hasJobs(d.best) || l.before(d.best)) {
+			d.best = l
+		}
+	}
+	return d.best
 }
 
 // still lists the lines that wait of those that did.

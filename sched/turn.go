@@ -233,40 +233,51 @@ func (p *pass) rouseQuotas() {
 		}
 		t.freed = false
 		for _, q := range t.queues {
-			for _, d := range q.demands {
-				p.loosen(d)
-			}
+			p.loosen(q)
 		}
 	}
 	p.quotas.stirred = true // something has changed, or there were no pass
 	p.reconsider()
 }
 
-// loosen lets lines go on that rest for a quota that reaches again: all of them, or one
-// after the other, each once the one before it has been looked at. What is taken by a
-// line is not there for those behind it, so that most of them need not be touched.
-func (p *pass) loosen(d *demand) {
-	waiting := d.still()
-	if len(waiting) == 0 || p.assign(waiting[0]).Mode != quota.Fit && (len(p.pledges) == 0 || !p.unpledged(waiting[0])) {
-		return
-	}
-	if !p.inTurn() {
-		for _, l := range waiting {
+// loosen lets lines of a queue go on that rest for a quota that reaches again: all of
+// them, or one after the other, each once the one before it has been looked at. What
+// is taken by a line is not there for those behind it, so that most of them need not be
+// touched.
+func (p *pass) loosen(q *queue) {
+	var best *line
+	inTurn := p.inTurn()
+	for _, d := range q.demands {
+		if len(d.waiting) == 0 || len(p.pledges) == 0 && p.quotas.Short(q.node, d.needs) {
+			continue
+		}
+		l := p.quotas.first(d)
+		if l == nil {
+			continue
+		}
+		if inTurn && best != nil && (!hasJobs(l) || hasJobs(best) && best.before(l)) || !p.reaches(l) {
+			continue
+		}
+		if best = l; inTurn {
+			continue
+		}
+		for _, l := range d.still() {
 			p.admit(l)
 		}
+	}
+	if !inTurn || best == nil {
 		return
 	}
-	best := waiting[0]
-	for _, l := range waiting[1:] {
-		if hasJobs(l) && (!hasJobs(best) || l.before(best)) {
-			best = l
-		}
+	if q.leader == nil {
+		p.quotas.led = append(p.quotas.led, q)
 	}
-	if d.leader == nil {
-		p.quotas.led = append(p.quotas.led, d)
-	}
-	d.leader = best
+	q.leader = best
 	p.admit(best)
+}
+
+// reaches reports whether a line's quota does, now or once nothing is kept for others.
+func (p *pass) reaches(l *line) bool {
+	return p.assign(l).Mode == quota.Fit || len(p.pledges) > 0 && p.unpledged(l)
 }
 
 // inTurn reports whether each line that may start is looked at in this pass, in order.
@@ -274,16 +285,16 @@ func (p *pass) inTurn() bool {
 	return p.byName() && !p.policy.Backfill.Off && !p.cfg.NoBackfill && !p.preemption.claims()
 }
 
-// lookedAt lets the next line of a demand go on after its leader, and reports whether
+// lookedAt lets the next line of a queue go on after its leader, and reports whether
 // there is one.
 func (p *pass) lookedAt(l *line) bool {
-	if l.stake == nil || l.stake.demand.leader != l {
+	if l.stake == nil || l.stake.queue.leader != l {
 		return false
 	}
-	d := l.stake.demand
-	d.leader = nil
-	p.loosen(d)
-	return d.leader != nil
+	q := l.stake.queue
+	q.leader = nil
+	p.loosen(q)
+	return q.leader != nil
 }
 
 // loosenAll lets all lines go on whose leaders have not been looked at.
@@ -291,14 +302,16 @@ func (p *pass) loosenAll() {
 	if p.quotas == nil {
 		return
 	}
-	for _, d := range p.quotas.led {
-		if d.leader == nil {
+	for _, q := range p.quotas.led {
+		if q.leader == nil {
 			continue
 		}
-		d.leader = nil
-		for _, l := range d.still() {
-			if p.assign(l).Mode == quota.Fit {
-				p.admit(l)
+		q.leader = nil
+		for _, d := range q.demands {
+			for _, l := range d.still() {
+				if p.assign(l).Mode == quota.Fit {
+					p.admit(l)
+				}
 			}
 		}
 	}

@@ -95,6 +95,27 @@ func (s *State) Fits(n int32, charges []Charge) bool {
 	return !slices.ContainsFunc(charges, func(c Charge) bool { return c.Amount > s.Available(n, c.FR) })
 }
 
+// Short reports whether no flavour can give what a job of a queue needs, so that there
+// is nothing to choose. It may miss that.
+func (s *State) Short(q int32, needs []Need) bool {
+	for i := range s.nodes[q].groups {
+		g := &s.nodes[q].groups[i]
+		for _, n := range needs {
+			if n.Amount <= 0 || !slices.Contains(g.resources, n.Resource) {
+				continue
+			}
+			short := true
+			for _, f := range g.flavors {
+				short = short && n.Amount > s.Available(q, s.fr(f, n.Resource))
+			}
+			if short {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Borrowed is what a node holds beyond its subtree quota.
 func (s *State) Borrowed(n, fr int32) resource.Amount {
 	return max(0, s.used(n, fr).Sub(s.at(n, fr).subtree))
