@@ -10,6 +10,22 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 
+// Relook looks at everything again, as after a change of the fleet.
+func (c *Core) Relook(now Instant) []Decision {
+	for _, k := range c.kinds {
+		k.full, k.shadowed, k.judged = false, 0, 0
+		for _, l := range k.lines {
+			if l.jobs.len() > 0 {
+				l.rest = active
+				c.heads.fix(l)
+				c.wake(l)
+			}
+		}
+	}
+	c.shaken, c.dirty = true, true
+	return c.Step(now)
+}
+
 // Recheck forgets everything that the core remembers about jobs that could not
 // start and makes a pass. A core that missed nothing starts nothing. Moving the
 // head's reservation for others is left out: it may succeed on a second look.

@@ -34,6 +34,7 @@ type ranks struct {
 	period   int64           // seconds between two ticks
 	all      map[string]*whole
 	used     bool // a job was charged since the last Used
+	factors  priority.Factors
 }
 
 // own is what a job says of its priority itself.
@@ -144,11 +145,13 @@ func (c *Core) join(t *terms) {
 	}
 }
 
-// factors are those of the jobs of a line, without age.
+// factors are those of the jobs of a line, without age. They are good until they are
+// asked for again.
 func (c *Core) factors(t *terms, shape *class.Shape, limit time.Duration) *priority.Factors {
 	m := &t.merit
 	r := m.ranks
-	f := &priority.Factors{Association: m.association, Partition: m.part, QOS: m.ofQOS}
+	f := &r.factors
+	*f = priority.Factors{Association: m.association, Partition: m.part, QOS: m.ofQOS, TRES: f.TRES[:0]}
 	if m.assoc >= 0 {
 		f.FairShare = r.standing[m.assoc].Factor
 	}

@@ -47,6 +47,71 @@ func BenchmarkEverything(b *testing.B) {
 	}
 }
 
+// BenchmarkGrowth is BenchmarkEverything for fleets and queues of many sizes.
+func BenchmarkGrowth(b *testing.B) {
+	for _, nodes := range []int{1000, 10000, 100000} {
+		for _, pending := range []int{10000, 100000, 1000000} {
+			b.Run(fmt.Sprintf("rules=none/nodes=%d/pending=%d", nodes, pending), func(b *testing.B) { steady(b, nodes, pending, nil) })
+			b.Run(fmt.Sprintf("rules=all/nodes=%d/pending=%d", nodes, pending), func(b *testing.B) {
+				steady(b, nodes, pending, everything(nodes))
+			})
+		}
+	}
+}
+
+// BenchmarkFullPass: nothing has room, and everything is looked at again, because the
+// rules are set anew.
+func BenchmarkFullPass(b *testing.B) {
+	for _, x := range []struct {
+		name   string
+		policy *account.Policy
+	}{{"none", &account.Policy{}}, {"all", everything(10000)}} {
+		b.Run("rules="+x.name+"/nodes=10000/pending=100000", func(b *testing.B) {
+			s := newSteadily(10000, 100000, x.policy)
+			s.fill()
+			c := s.core
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Relook(s.now)
+			}
+		})
+	}
+}
+
+// BenchmarkNever: a job comes that the fleet can never take.
+func BenchmarkNever(b *testing.B) {
+	s := newSteadily(10000, 100000, everything(10000))
+	s.fill()
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(s.core.Feasible(gang(1, 1, 9, time.Hour))) == 0 {
+			b.Fatal("9 GPUs are to be found on a node with 8")
+		}
+	}
+}
+
+// TestPendingJobsAreSmall counts what a pending job costs the core. Specifications are
+// shared, as those of an array are; what a caller keeps of a job is not counted.
+func TestPendingJobsAreSmall(t *testing.T) {
+	const jobs = 200_000
+	c := sched.New(sched.Config{})
+	c.Step(1, sched.NodeSet{Node: gpuNode(0)}, sched.PolicySet{Policy: everything(1)})
+	s := newSteadily(1, 0, everything(1))
+	events := make([]sched.Event, jobs)
+	for i := range events {
+		events[i] = s.submit()
+	}
+	before := heapInUse()
+	c.Step(2, events...)
+	each := float64(heapInUse()-before) / jobs
+	runtime.KeepAlive(events)
+	if each > 300 {
+		t.Errorf("a pending job takes %.0f bytes, at most 300 are wanted", each)
+	}
+	t.Logf("%.0f bytes a job", each)
+	runtime.KeepAlive(c)
+}
+
 var warm = flag.Int("warm", 2000, "steps before those that are measured")
 
 // steady measures steps. The first wave of jobs, which all start at one instant, is
