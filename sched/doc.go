@@ -21,6 +21,7 @@
 //	reclaim.go later.go         claiming back, and what is held once those who go have gone
 //	plan.go outlook.go the head's reservation, counted in nodes
 //	named.go slot.go ahead.go   reservations of more jobs, by name (sched/plan)
+//	prospect.go beside.go       what is remembered of them, so that a step costs what changes
 //	advance.go reserve.go       reservations in advance, and what one would meet
 //	shorter.go         --time-min
 //	preempt.go standing.go      who takes whose place (sched/victim)

@@ -72,6 +72,19 @@ func (t *Table) Empty(ideal bool) *State {
 	return s
 }
 
+// Vacant is Empty for those who only read it: it is made once for a table.
+func (t *Table) Vacant(ideal bool) *State {
+	t.settle()
+	i := 0
+	if ideal {
+		i = 1
+	}
+	if t.vacant[i] == nil {
+		t.vacant[i] = t.Empty(ideal)
+	}
+	return t.vacant[i]
+}
+
 func (n *Node) row(ideal bool) Row {
 	r := Row{Free: n.Capacity, Devices: n.Usable}
 	if ideal {

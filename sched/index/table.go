@@ -39,7 +39,8 @@ type Table struct {
 	levels  int
 	pools   []string
 
-	class   []int32 // by position
+	vacant  [2]*State // Vacant; nil: not asked for
+	class   []int32   // by position
 	classes []*Class
 	page    []slot // by position
 	pages   []Page
@@ -139,6 +140,7 @@ func (t *Table) settle() {
 	}
 	clear(t.masks)
 	clear(t.domains)
+	t.vacant = [2]*State{}
 	t.levels, t.pools = 0, nil
 	if t.moved {
 		clear(t.at)

@@ -15,7 +15,7 @@ import (
 // Never says why a gang could not even start on an empty fleet, or nil if it
 // could. With ideal, every node counts as up and no device as in foreign use.
 func Never(t *index.Table, shape *class.Shape, ideal bool) []reason.Reason {
-	empty := t.Empty(ideal)
+	empty := t.Vacant(ideal)
 	if gang(t, empty, shape, ideal) != nil {
 		return nil
 	}
@@ -96,6 +96,8 @@ type explainer struct {
 
 func newExplainer(t *index.Table, s *index.State, shape *class.Shape, i int, ideal bool) *explainer {
 	e := &explainer{v: newView(t, s, &shape.Groups[i], ideal), i: i, shape: shape}
+	n := t.Len()
+	e.named, e.featured, e.qualifying = make([]int, 0, n), make([]int, 0, n), make([]int, 0, n)
 	for pos := range t.Len() {
 		n := t.Node(pos)
 		if len(shape.Partitions) > 0 && len(n.Parts) > 0 &&
