@@ -35,6 +35,8 @@ type scratch struct {
 	plain  []Instant
 	some   []plan.Span[Instant]
 	avoid  []uint64
+
+	cleared []int32 // cells of nodes on which something became free
 }
 
 // maxSweeps bounds how often in one pass the plan is gone through: one slot that
@@ -356,7 +358,11 @@ func (c *Core) promiseAll(out []Decision) []Decision {
 	}
 	c.retracted = c.retracted[:0]
 	for _, s := range c.slots {
-		next := Promise{Job: s.e.id, Nodes: nodesOf(s.claims)}
+		if !s.fresh && s.told.Job != 0 {
+			continue
+		}
+		s.fresh = false
+		next := Promise{Job: s.e.id, Nodes: s.nodes()}
 		if s.at != never {
 			next.At = s.at
 		}

@@ -84,14 +84,13 @@ func (p *pass) rouse() {
 	if len(p.freed) == 0 {
 		return
 	}
-	var cells []int32
-	seen := map[int32]bool{}
+	cells := p.cleared[:0]
 	for _, pos := range p.freed {
-		if id := p.cells.Of(int(pos)); id >= 0 && !seen[id] {
-			seen[id] = true
+		if id := p.cells.Of(int(pos)); id >= 0 && !slices.Contains(cells, id) {
 			cells = append(cells, id)
 		}
 	}
+	p.cleared = cells
 	p.Core.freed = p.freed[:0]
 	var opened []*kind
 	for _, k := range p.kinds {

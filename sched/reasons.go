@@ -260,8 +260,17 @@ func (c *Core) promise(out []Decision) []Decision {
 func (c *Core) plannedNodes() (names []string) {
 	if c.plan.look != nil {
 		p := pass{Core: c}
-		for _, pos := range p.told() {
-			names = append(names, c.table.Node(int(pos)).Name)
+		told, nodes := c.promised.Nodes, p.told()
+		same := len(told) == len(nodes)
+		for i := 0; same && i < len(nodes); i++ {
+			same = c.table.Node(int(nodes[i])).Name == told[i]
+		}
+		if same {
+			return told
+		}
+		names = make([]string, len(nodes))
+		for i, pos := range nodes {
+			names[i] = c.table.Node(int(pos)).Name
 		}
 		return names
 	}

@@ -40,6 +40,23 @@ func (s *slot) span(now Instant) (from, until Instant) {
 	return from, s.e.line.finish(from)
 }
 
+// nodes names the nodes of a slot, each once.
+func (s *slot) nodes() []string {
+	for i := range s.pos {
+		if s.pos[i] < 0 || i > 0 && s.pos[i] <= s.pos[i-1] {
+			return nodesOf(s.claims)
+		}
+	}
+	if len(s.claims) == 0 || !s.rooted || len(s.pos) != len(s.claims) {
+		return nodesOf(s.claims)
+	}
+	names := make([]string, len(s.claims))
+	for i := range s.claims {
+		names[i] = s.claims[i].Node
+	}
+	return names
+}
+
 // root puts a slot on its nodes.
 func (c *Core) root(s *slot) {
 	s.rooted = true
@@ -240,7 +257,7 @@ func (c *Core) resume(t *Timetable) {
 	}
 	c.passed, c.retracted, c.wasNamed = t.At, t.Lost, t.On
 	for _, m := range t.Slots {
-		s := &slot{e: c.queued[m.Job], at: m.At, claims: m.Claims, told: m.Told}
+		s := &slot{e: c.queued[m.Job], at: m.At, claims: m.Claims, told: m.Told, fresh: true}
 		s.e.slot = s
 		c.slots = append(c.slots, s)
 		c.root(s)
