@@ -41,7 +41,7 @@ func (p *pass) rouseBeside() {
 	for _, l := range c.planned {
 		switch {
 		case l.rest != forPlan:
-		case l.heeds || l.key.least > 0 || p.more(l, logged, restood):
+		case l.heeds || l.key.least > 0 || l.stake != nil && l.stake.queue.falls || p.more(l, logged, restood):
 			c.wake(l)
 		default:
 			rest = append(rest, l)

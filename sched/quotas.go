@@ -54,6 +54,7 @@ type demand struct {
 	index int          // in queue.demands
 	uses  int          // lines
 	needs []quota.Need // of one job
+	cuts  bool         // it may do with fewer tasks
 
 	got     bid    // as of …
 	changes uint64 // … quotas.changes

@@ -39,7 +39,7 @@ func (c *Core) stakeOf(t *terms, shape *class.Shape) *stake {
 		s.spare += shape.Groups[i].Want - shape.Groups[i].Least
 	}
 	nodes := c.quotas.Resource("node") != quota.None
-	s.demand.needs = s.needs
+	s.demand.needs, s.demand.cuts = s.needs, s.spare > 0
 	s.rough = slices.ContainsFunc(shape.Groups, func(g class.Group) bool { return vague(&g, nodes) })
 	return s
 }

@@ -248,7 +248,7 @@ func (p *pass) loosen(q *queue) {
 	var best *line
 	inTurn := p.inTurn()
 	for _, d := range q.demands {
-		if len(d.waiting) == 0 || len(p.pledges) == 0 && p.quotas.Short(q.node, d.needs) {
+		if len(d.waiting) == 0 || len(p.pledges) == 0 && !d.cuts && p.quotas.Short(q.node, d.needs) {
 			continue
 		}
 		l := p.quotas.first(d)
