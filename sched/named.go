@@ -347,11 +347,13 @@ func (c *Core) promiseAll(out []Decision) []Decision {
 		c.retracted = append(c.retracted, c.promised)
 		c.promised = Promise{}
 	}
-	for _, old := range c.retracted {
+	for i, old := range c.retracted {
 		switch e := c.queued[old.Job]; {
 		case e == nil:
 		case e.slot == nil:
-			out = append(out, Promise{Job: old.Job})
+			if !slices.ContainsFunc(c.retracted[:i], func(o Promise) bool { return o.Job == old.Job }) { // once, however often it was planned in between
+				out = append(out, Promise{Job: old.Job})
+			}
 		case e.slot.told.Job == 0: // planned anew
 			e.slot.told = old
 		}
