@@ -133,7 +133,15 @@ func (c *Core) opens(l *line, pos int, at Instant) Instant {
 	for _, a := range c.advances {
 		begin, end := a.next(at)
 		switch {
-		case !a.nodes[pos] || a.window.Ahead > 0 || begin == never:
+		case !a.nodes[pos] || begin == never:
+		case a.window.Ahead > 0: // it keeps off what is longer: what its reservation ends is short at last
+			if own := l.inside(); own != nil && own != a && !own.Flex {
+				if begin, end := own.next(at); end != never {
+					if from := max(begin, end-Instant(a.window.Ahead)); from > at {
+						next = min(next, from)
+					}
+				}
+			}
 		case a == l.inside() && begin > at:
 			next = min(next, begin)
 		default:

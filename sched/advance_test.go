@@ -174,3 +174,35 @@ func TestAGangIsPlannedAfterReservations(t *testing.T) {
 		t.Errorf("promised %+v, want job 1 at %d", promised, at(100))
 	}
 }
+
+// TestAJobThatAReservationEnds: a reservation that floats seven minutes ahead keeps off
+// what has no limit. A job without one inside another reservation ends with that, so it
+// can begin seven minutes before; and what is kept for a job of which nobody knows when
+// it starts is not in its way. Drawn by TestLaws.
+//
+// Seen to fail with: openings that only look at begins and ends, and a slot that is
+// taken to last for ever where its reservation ends it.
+func TestAJobThatAReservationEnds(t *testing.T) {
+	at := func(minute int) sched.Instant { return sched.Instant(time.Duration(minute) * time.Minute) }
+	c := sched.New(sched.Config{})
+	policy := &account.Policy{Reservations: []account.Reservation{
+		{Name: "floats", Ahead: account.Duration(7 * time.Minute), Duration: account.Duration(4 * time.Minute), Users: []string{"v"}, Flex: true},
+		{Name: "holds", Start: "1970-01-01T01:00:00Z", Duration: account.Duration(26 * time.Minute), Users: []string{"u"}},
+	}}
+	policy.Backfill.Reservations = 3
+	outside, inside := of("", "w", gang(1, 1, 8, 0)), of("", "u", gang(1, 1, 8, 0))
+	inside.Reservation = "holds"
+	c.Step(at(64), sched.PolicySet{Policy: policy}, sched.NodeSet{Node: node("a", 8)},
+		sched.Submitted{Job: 1, Spec: outside, Priority: 1}, sched.Submitted{Job: 2, Spec: inside})
+	for _, p := range c.Planned() {
+		if p.Job == 2 && p.At != at(79) {
+			t.Errorf("job 2 is planned for %v, want 1h19m", time.Duration(p.At))
+		}
+	}
+	if out := c.Step(at(79)); !startsNow(out, 2) {
+		t.Errorf("job 2 does not start when it is to: %+v, %+v", out, c.Planned())
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}

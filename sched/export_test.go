@@ -183,6 +183,12 @@ func (c *Core) slowly(e *entry, own *slot) Instant {
 		for at, n := c.passed, 0; n < 5; n++ {
 			begin, end := a.next(at)
 			instants = append(instants, begin, end)
+			for _, o := range c.advances {
+				if end == never {
+					break
+				}
+				instants = append(instants, end-Instant(o.window.Ahead))
+			}
 			at = end
 		}
 	}

@@ -192,7 +192,7 @@ func (p *pass) spans(pos int, l *line, q *place.Quick, out []plan.Span[Instant])
 	p.from = from
 	first := len(out)
 	for i, at := range from {
-		end := min(p.fails(pos, q, at, limit), p.closes(l, pos, at, limit))
+		end := min(p.fails(pos, l, q, at), p.closes(l, pos, at, limit))
 		if i+1 < len(from) {
 			end = min(end, from[i+1])
 		}
@@ -209,14 +209,20 @@ func (p *pass) spans(pos int, l *line, q *place.Quick, out []plan.Span[Instant])
 
 // fails is the first instant from at on at which a node could not begin to take its
 // part, if nothing becomes free on it after at.
-func (p *pass) fails(pos int, q *place.Quick, at, limit Instant) Instant {
+func (p *pass) fails(pos int, l *line, q *place.Quick, at Instant) Instant {
+	limit, last := Instant(l.limit), never // at which it ends in any case
+	if a := l.inside(); a != nil && !a.Flex {
+		if begin, end := a.next(at); begin <= at {
+			last = end
+		}
+	}
 	row := p.plannedRow(pos, at)
 	if !q.Serves(p.cells.Intern(pos, &row)) {
 		return at
 	}
 	begins := p.begins[:0]
 	for _, h := range p.nodes[pos].planned {
-		if begin, _ := h.slot.span(p.now); h.slot != p.but && begin > at && (begin != never || limit == 0) {
+		if begin, _ := h.slot.span(p.now); h.slot != p.but && begin > at && (begin < last || begin == last && last == never && limit == 0) {
 			begins = append(begins, begin)
 		}
 	}
