@@ -113,6 +113,7 @@ func (c *Core) carry(e *entry, before *slot) {
 	}
 	s := &slot{e: e, at: before.at, claims: before.claims, told: before.told}
 	e.slot = s
+	c.retracted = slices.DeleteFunc(c.retracted, func(p Promise) bool { return p.Job == e.id }) // it has not lost it
 	c.slots = append(slices.DeleteFunc(c.slots, func(o *slot) bool { return o == before }), s)
 	if s.rooted = c.refitted; !s.rooted { // else settle does it
 		c.root(s)
