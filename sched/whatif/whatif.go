@@ -245,12 +245,13 @@ func (r *run) preempt(d sched.Preempt) {
 }
 
 // again has a job that was taken back wait for another start: for the rest of its work
-// if it had saved what it did, for all of it if not.
+// if it had saved what it did or was suspended, for all of it if not. That a
+// suspended job goes on where it was, before others, is left out.
 func (r *run) again(x *running, out []sched.Event) []sched.Event {
 	switch {
 	case x.of.Spec == nil || x.stopped == "" || x.stopped == account.PreemptCancel || x.ends != 0 && x.ends <= r.now:
 		return out
-	case x.stopped == account.PreemptCheckpoint && x.ends != 0:
+	case (x.stopped == account.PreemptCheckpoint || x.stopped == account.PreemptSuspend) && x.ends != 0:
 		r.rest[x.of.Job] = x.ends - r.now
 	}
 	return append(out, x.of)
