@@ -151,10 +151,11 @@ func (c *Core) outranks(a, b *run) bool {
 }
 
 // regain has parked jobs take back what is free of theirs, and go on if that is all. One
-// that a waiting job outranks and would take the place of at once stays parked.
-func (p *pass) regain() {
+// that a waiting job outranks and would take the place of at once stays parked. It reports
+// whether anything changed.
+func (p *pass) regain() (changed bool) {
 	if len(p.parked) == 0 {
-		return
+		return false
 	}
 	for _, r := range p.parkedRuns() {
 		if r.stopping {
@@ -163,19 +164,20 @@ func (p *pass) regain() {
 		claims, whole := p.regained(r)
 		if whole && p.outbid(r) {
 			p.regain()
-			return
+			return true
 		}
 		switch {
 		case whole:
 			r.tail, r.turn = max(r.tail, p.tailOf(r)), p.now
 			p.rehold(r, r.parking.full, nil, later(later(p.now, r.parking.left), r.tail))
 			p.out = append(p.out, Resume{Job: r.id})
-			p.shaken = true
+			p.shaken, changed = true, true
 		case !slices.EqualFunc(claims, r.claims, sameClaim):
 			p.rehold(r, claims, r.parking, never)
-			p.shaken = true
+			p.shaken, changed = true, true
 		}
 	}
+	return changed
 }
 
 func sameClaim(a, b fleet.Claim) bool {

@@ -38,9 +38,9 @@ func (p *pass) run() {
 	if p.likeSlurm() {
 		return
 	}
-	for again := true; again; again = p.reopened() || p.seize() {
-		p.regain()
+	for again := true; again; again = p.regain() || p.reopened() || p.seize() {
 		p.board()
+		p.regain()
 		p.allow()
 		p.rouse()
 		if p.byName() {
