@@ -166,7 +166,7 @@ func (c *Core) checkRest() error {
 			}
 		case l.rest == forQuota && !l.stake.over && c.reaches(l):
 			return fmt.Errorf("job %d rests for a quota that reaches", l.jobs.first().id)
-		case l.rest == forQuota && !slices.Contains(l.stake.demand.waiting, l):
+		case l.rest == forQuota && l.stake.over && !c.quotas.over, l.rest == forQuota && !l.stake.over && !slices.Contains(l.stake.demand.waiting, l):
 			return fmt.Errorf("job %d rests for a quota and would not be looked at again", l.jobs.first().id)
 		case l.rest == forTurn && c.leader(l.stake.queue) == l:
 			return fmt.Errorf("job %d rests for its turn, and it is its turn", l.jobs.first().id)

@@ -88,8 +88,13 @@ func (q *queue) forgo(d *demand) {
 }
 
 // await lists a line that rests for its quota where it is found when that may reach.
+// One that took more than there was where it was placed is not among them, though its
+// quota may reach: retry finds it, once something else runs than now.
 func (l *line) await() {
 	s := l.stake
+	if s.over {
+		return
+	}
 	if !s.listed {
 		s.listed = true
 		s.demand.waiting = append(s.demand.waiting, l)
@@ -111,7 +116,7 @@ func (l *line) unsettle() {
 
 // first is the line whose first job goes first of those that wait; nil: none does.
 func (q *quotas) first(d *demand) *line {
-	if b := d.best; b != nil && d.ranked == q.ranked && b.rest == forQuota && b.members > 0 {
+	if b := d.best; b != nil && d.ranked == q.ranked && b.awaits() {
 		return b
 	}
 	d.best, d.ranked = nil, q.ranked
@@ -123,10 +128,13 @@ func (q *quotas) first(d *demand) *line {
 	return d.best
 }
 
+// awaits reports whether a line rests for a quota that does not reach.
+func (l *line) awaits() bool { return l.rest == forQuota && l.members > 0 && !l.stake.over }
+
 // still lists the lines that wait of those that did.
 func (d *demand) still() []*line {
 	d.waiting = slices.DeleteFunc(d.waiting, func(l *line) bool {
-		l.stake.listed = l.rest == forQuota && l.members > 0
+		l.stake.listed = l.awaits()
 		return !l.stake.listed
 	})
 	return d.waiting
