@@ -14,6 +14,7 @@ type stake struct {
 	queue  *queue
 	demand *demand
 	listed bool         // in demand.waiting
+	led    uint64       // quotas.changes when it went on before all others: it rests again, and would again
 	needs  []quota.Need // of one job, all its tasks; sorted by resource
 	spare  int          // tasks that may be left out
 	kinds  []flavored   // by flavours, as they came up

@@ -255,7 +255,7 @@ func (p *pass) loosen(q *queue) {
 		if l == nil {
 			continue
 		}
-		if inTurn && best != nil && (!hasJobs(l) || hasJobs(best) && best.before(l)) || !p.reaches(l) {
+		if inTurn && (l.stake.led == p.quotas.changes || best != nil && (!hasJobs(l) || hasJobs(best) && best.before(l))) || !p.reaches(l) {
 			continue
 		}
 		if best = l; inTurn {
@@ -271,7 +271,7 @@ func (p *pass) loosen(q *queue) {
 	if q.leader == nil {
 		p.quotas.led = append(p.quotas.led, q)
 	}
-	q.leader = best
+	q.leader, best.stake.led = best, p.quotas.changes
 	p.admit(best)
 }
 
