@@ -42,7 +42,7 @@ func classifyFile(err error) error {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fault.New(fault.Permission, "%w", err).Advise("give a --state-dir that you may write to")
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fault.New(fault.Unavailable, "%w", err)
+		return fault.New(fault.Unavailable, "%w", err).Advise("ask again: the question was given up before the answer was there")
 	}
 	return err
 }
