@@ -14,7 +14,7 @@ import (
 )
 
 // seeds is how many worlds are run where nobody says otherwise.
-const seeds = 10_000
+const seeds = 6_000
 
 // told is how many failures are shortened and told.
 const told = 3
@@ -41,7 +41,7 @@ func TestSeeds(t *testing.T) {
 	if s.next-first < 1000 || s.bad > 0 {
 		return
 	}
-	for f, n := range s.faults { // a thousand times in 10,000 seeds
+	for f, n := range s.faults { // ten times in a hundred seeds
 		if 10*uint64(n) < s.next-first {
 			t.Errorf("%s: only %d times in %d seeds", simulate.Fault(f), n, s.next-first)
 		}
