@@ -13,6 +13,9 @@ type Field struct {
 	Whole bool // values are never cut
 }
 
+// widest bounds what somebody may ask a column to be.
+const widest = 1 << 16
+
 // Fields reads the form of -o of these commands: names with a width behind a percent
 // sign. find returns the field of a name; all that it does not know is an *Error.
 func Fields(spec string, find func(name string) (int, bool), width func(field int) int) (fields, widths []int, err error) {
@@ -28,7 +31,7 @@ func Fields(spec string, find func(name string) (int, bool), width func(field in
 		w := width(i)
 		if sized {
 			if n, err := strconv.Atoi(size); err == nil && n != 0 {
-				w = n
+				w = max(-widest, min(n, widest))
 			}
 		}
 		fields, widths = append(fields, i), append(widths, w)
