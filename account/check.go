@@ -241,8 +241,8 @@ func (c *check) preemption() {
 			c.add("preemption.signal", "write a name or a number, as TERM, USR1 or 10", "%v", err)
 		}
 	}
-	if p.Defrag != "" {
-		c.add("preemption.defrag", "leave it out", "moving jobs to make room for gangs is not built")
+	if p.DefragRest < 0 {
+		c.add("preemption.defrag_rest", "write a time, as 1h", "%s is negative", time.Duration(p.DefragRest))
 	}
 }
 

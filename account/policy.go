@@ -70,13 +70,14 @@ type Backfill struct {
 
 // Preemption says whether waiting jobs may stop running ones.
 type Preemption struct {
-	By       []string `json:"by,omitempty" yaml:"by,omitempty" enum:"qos,partition,priority,quota" doc:"what gives the right to take running jobs' place; left out: nothing does"`
-	Mode     string   `json:"mode,omitempty" yaml:"mode,omitempty" enum:"requeue,cancel,suspend,checkpoint" doc:"what happens to them; left out: requeue"` // "requeue" (default), "cancel", "suspend", "checkpoint"
-	Exempt   Duration `json:"exempt,omitempty" yaml:"exempt,omitempty" doc:"a job that ran shorter is left alone"`                                         // a job that ran shorter is left alone
-	Grace    Duration `json:"grace,omitempty" yaml:"grace,omitempty" doc:"between the warning and the end"`                                                // between the warning and the end
-	MaxGrace Duration `json:"max_grace,omitempty" yaml:"max_grace,omitempty" doc:"mode checkpoint: what a job may have instead, if its --signal asks for it; left out: grace"`
-	Signal   string   `json:"signal,omitempty" yaml:"signal,omitempty" doc:"mode checkpoint: by which a job is told to save that has no --signal; left out: TERM"`
-	Defrag   string   `json:"defrag,omitempty" yaml:"defrag,omitempty" enum:"ask,automatic" doc:"whether jobs are moved for a gang that waits: left out, never"` // "" off, "ask", "automatic"
+	By         []string `json:"by,omitempty" yaml:"by,omitempty" enum:"qos,partition,priority,quota" doc:"what gives the right to take running jobs' place; left out: nothing does"`
+	Mode       string   `json:"mode,omitempty" yaml:"mode,omitempty" enum:"requeue,cancel,suspend,checkpoint" doc:"what happens to them; left out: requeue"` // "requeue" (default), "cancel", "suspend", "checkpoint"
+	Exempt     Duration `json:"exempt,omitempty" yaml:"exempt,omitempty" doc:"a job that ran shorter is left alone"`                                         // a job that ran shorter is left alone
+	Grace      Duration `json:"grace,omitempty" yaml:"grace,omitempty" doc:"between the warning and the end"`                                                // between the warning and the end
+	MaxGrace   Duration `json:"max_grace,omitempty" yaml:"max_grace,omitempty" doc:"mode checkpoint: what a job may have instead, if its --signal asks for it; left out: grace"`
+	Signal     string   `json:"signal,omitempty" yaml:"signal,omitempty" doc:"mode checkpoint: by which a job is told to save that has no --signal; left out: TERM"`
+	Defrag     string   `json:"defrag,omitempty" yaml:"defrag,omitempty" enum:"off,ask,automatic" doc:"whether running jobs that save checkpoints are moved so that a waiting one fits: left out or off, never; ask, moves are proposed (cox defrag)"` // "" or DefragOff, DefragAsk, DefragAutomatic
+	DefragRest Duration `json:"defrag_rest,omitempty" yaml:"defrag_rest,omitempty" doc:"a job that was moved is not moved again for so long; left out: 1 hour"`                                                                                        // 0: an hour
 }
 
 // Account is a node of the tree. An account with users is what Slurm calls an
@@ -197,4 +198,11 @@ const (
 	PreemptCancel     = "cancel"     // it ends as PREEMPTED
 	PreemptSuspend    = "suspend"    // its processes stop, and go on when those have ended that have its place
 	PreemptCheckpoint = "checkpoint" // it is told to save, and waits again
+)
+
+// Whether running jobs are moved so that a waiting one fits. "" is off.
+const (
+	DefragOff       = "off"
+	DefragAsk       = "ask"       // moves are proposed, and made when somebody approves
+	DefragAutomatic = "automatic" // they are made
 )

@@ -43,6 +43,7 @@ suspend                                  -       -       -        -       -     
 resume                                   -       -       -        -       -       +
 raise priority or limits of              -       -       -        -       -       +
 drain or resume nodes of                 -       -       -        -       -       +
+move running jobs of                     -       -       -        -       -       +
 
 manage a token of                        -       -       -        +       -       +
 give rights to                           -       -       -        -       -       +

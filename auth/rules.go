@@ -39,6 +39,7 @@ const (
 	Resume   Verb = "resume"
 	Raise    Verb = "raise priority or limits of"
 	Drain    Verb = "drain or resume nodes of"
+	Move     Verb = "move running jobs of"
 	Tokens   Verb = "manage a token of"
 	Grant    Verb = "give rights to"
 	SeeAudit Verb = "read the audit of"
@@ -107,6 +108,7 @@ var rules = []Rule{
 	{Resume, Admin, ""},
 	{Raise, Admin, "priority up, nice below zero, a longer time limit of a running job"},
 	{Drain, Admin, ""},
+	{Move, Admin, "as the site's rules propose it"},
 
 	{Tokens, Owner, "list, make, revoke; what a token makes ends no later than itself"},
 	{Grant, Admin, "a token for somebody else, or one with an administrator's rights"},

@@ -81,6 +81,7 @@ type more struct {
 	benched         int64 // not before, because the ledger refused it …
 	refused         int   // … so often
 	refusal         string
+	moved           int64  // when it was last asked to move
 	message         string // why it was ended
 	kept            int64  // when an attempt last reported a checkpoint …
 	keptAs          string // … and what; engine.Saved

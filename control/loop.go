@@ -26,18 +26,19 @@ type loop struct {
 	project *projector
 	helpers sync.WaitGroup // goroutines that ask the engine or the store apart from the loop
 
-	batch   []staged
-	doubt   bool              // a write of batch failed, and nobody knows whether it is durable
-	sure    []func(error)     // to be called when it is certain that this server leads
-	carry   []message         // taken from the inbox, for the next batch
-	latest  sched.Instant     // of what the core was told
-	asked   time.Time         // when the engine was last asked for everything
-	purged  time.Time         // when the store was last purged
-	numbers job.ID            // the first number that no record and no staged one uses
-	coming  map[limit.Key]int // jobs that are staged and not accepted yet, as limits on submissions count them
-	fleet   uint64            // counts changes of the fleet
-	reason  *reason.Reason
-	shared  *reason.Reason
+	batch    []staged
+	doubt    bool              // a write of batch failed, and nobody knows whether it is durable
+	sure     []func(error)     // to be called when it is certain that this server leads
+	carry    []message         // taken from the inbox, for the next batch
+	latest   sched.Instant     // of what the core was told
+	asked    time.Time         // when the engine was last asked for everything
+	purged   time.Time         // when the store was last purged
+	numbers  job.ID            // the first number that no record and no staged one uses
+	coming   map[limit.Key]int // jobs that are staged and not accepted yet, as limits on submissions count them
+	fleet    uint64            // counts changes of the fleet
+	reason   *reason.Reason
+	approval *approval // nil: nobody has approved moves
+	shared   *reason.Reason
 }
 
 // staged is a record that waits to become durable, and what follows then.
@@ -286,7 +287,9 @@ func (l *loop) restored(e *entry) sched.Restored {
 	r := sched.Restored{
 		Job: e.id, Spec: &e.form.spec, Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, Until: untilOf(e, now),
 		Began: beganOf(e, now), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0,
+		Moved: sched.Instant(e.rare().moved),
 	}
+	r.GoesFor, r.Home = e.homeward()
 	if e.last.parked {
 		r.Parked = &sched.Parked{At: sched.Instant(e.last.heldFrom)}
 		if r.Until > 0 {

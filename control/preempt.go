@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reconcile"
@@ -32,8 +33,9 @@ type preempted struct {
 
 	// Warn says that the job only gets the signal, and is ended when it has reported a
 	// checkpoint or the grace is over. To says who gets it.
-	Warn bool         `json:"warn,omitempty"`
-	To   engine.Scope `json:"to,omitempty"`
+	Warn bool          `json:"warn,omitempty"`
+	To   engine.Scope  `json:"to,omitempty"`
+	Home []fleet.Claim `json:"home,omitempty"` // it moves: where it starts again
 }
 
 // saved says that a job has reported a checkpoint: what, and when, if that was noticed
@@ -45,7 +47,7 @@ type saved struct {
 
 // preempt stages a decision of the core about a job that holds resources, or that is
 // to be started by this step too.
-func (l *loop) preempt(d sched.Preempt, starting []held) {
+func (l *loop) preempt(d sched.Preempt, starting []held, by job.Actor, then func()) {
 	e := l.state.jobs[d.Job]
 	starts := slices.ContainsFunc(starting, func(h held) bool { return h.Allocation.Job == d.Job })
 	if e == nil || !e.state.Holds() && !starts {
@@ -55,7 +57,7 @@ func (l *loop) preempt(d sched.Preempt, starting []held) {
 	if e.state == job.Suspended {
 		state = job.Suspended
 	}
-	v := preempted{For: d.For, Mode: d.Mode, Grace: d.Grace, State: &state}
+	v := preempted{For: d.For, Mode: d.Mode, Grace: d.Grace, State: &state, Home: d.Home}
 	if v.Grace == 0 {
 		v.Grace = l.cfg.Grace
 	}
@@ -63,7 +65,12 @@ func (l *loop) preempt(d sched.Preempt, starting []held) {
 		v.Signal, v.To = l.warning(e)
 		v.Warn = e.state == job.Running && !starts && e.flags&job.Configuring == 0 // else there is nothing to save, or nobody who could
 	}
-	l.stage(kindPreempted, e.id, job.Actor{}, v, func() { l.evict(e) })
+	l.stage(kindPreempted, e.id, by, v, func() {
+		l.evict(e)
+		if then != nil {
+			then()
+		}
+	})
 }
 
 // warning is the signal by which a job is told to save, and who gets it: as its --signal
@@ -150,6 +157,9 @@ func (v *preempted) why() string {
 	if v.Mode == account.PreemptSuspend {
 		return fmt.Sprintf("suspended for job %d", v.For)
 	}
+	if v.Home != nil {
+		return fmt.Sprintf("moved for job %d", v.For)
+	}
 	return fmt.Sprintf("taken back for job %d", v.For)
 }
 
@@ -186,6 +196,7 @@ func (s *state) applyPreempted(r *store.Record, staged any) error {
 		e.flags |= job.Stopping
 	}
 	e.extra().message = v.why()
+	e.moving(&v, r)
 	return nil
 }
 

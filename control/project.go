@@ -200,6 +200,7 @@ type detail struct {
 	Failed   int             `json:"failed,omitempty"`
 	LimitEnd int64           `json:"limit_end,omitempty"`
 	Message  string          `json:"message,omitempty"`
+	Moved    int64           `json:"moved,omitempty"`   // when it was last asked to move
 	Foretold [2]int64        `json:"foretold,omitzero"` // the first estimate of the start, and when it was made
 	Kept     int64           `json:"kept,omitempty"`    // when an attempt last reported a checkpoint
 	KeptAs   string          `json:"kept_as,omitempty"`
@@ -270,7 +271,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 		d.Array, d.Index = e.array.tasksOf(), e.index
 	}
 	if m := e.more; m != nil {
-		d.Again, d.Failed, d.LimitEnd, d.Message = m.again, m.failed, m.limitEnd, m.message
+		d.Again, d.Failed, d.LimitEnd, d.Message, d.Moved = m.again, m.failed, m.limitEnd, m.message, m.moved
 		d.Foretold = [2]int64{m.foretold, m.foretoldAt}
 		d.Kept, d.KeptAs = m.kept, m.keptAs
 	}

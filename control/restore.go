@@ -237,9 +237,9 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 		}
 	}
 	e.ask(&o)
-	if d.Again != 0 || d.Failed != 0 || d.LimitEnd != 0 || d.Message != "" || d.Foretold != [2]int64{} || d.Kept != 0 {
+	if d.Again != 0 || d.Failed != 0 || d.LimitEnd != 0 || d.Message != "" || d.Moved != 0 || d.Foretold != [2]int64{} || d.Kept != 0 {
 		m := e.extra()
-		m.again, m.failed, m.limitEnd, m.message = d.Again, d.Failed, d.LimitEnd, d.Message
+		m.again, m.failed, m.limitEnd, m.message, m.moved = d.Again, d.Failed, d.LimitEnd, d.Message, d.Moved
 		m.foretold, m.foretoldAt = d.Foretold[0], d.Foretold[1]
 		m.kept, m.keptAs = d.Kept, d.KeptAs
 	}

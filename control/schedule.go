@@ -45,6 +45,8 @@ func (l *loop) schedule() {
 			victims = append(victims, d)
 		case sched.Resume:
 			l.unpark(d)
+		case sched.Proposal:
+			s.hears(d)
 		case sched.Wait:
 			if e := s.jobs[d.Job]; e != nil {
 				l.waits(e, d.Why, now)
@@ -68,8 +70,14 @@ func (l *loop) schedule() {
 		}
 		l.stage(kindHeld, a.Job, job.Actor{}, h, func() { l.launch(s.jobs[a.Job], a) })
 	}
+	by, then := l.granted(victims)
 	for _, d := range victims { // one of them may start in the same step
-		l.preempt(d, proposed)
+		if d.Home == nil {
+			l.preempt(d, proposed, job.Actor{}, nil)
+			continue
+		}
+		l.preempt(d, proposed, by, then)
+		then = nil // the batch is durable as a whole
 	}
 }
 

@@ -56,6 +56,8 @@ type state struct {
 	crowd  crowd
 	lookup func(job.ID) (*entry, error) // while the journal is replayed: jobs that only the projection has; else nil
 
+	proposal *sched.Proposal // of the core; nil: none
+
 	events  []sched.Event // what the core has to hear of applied records
 	touched []job.ID      // changed since they were last published
 	gating  []*entry      // jobs of which eligible must be asked
@@ -272,7 +274,7 @@ func (s *state) move(e *entry, to job.State, by job.Cause) error {
 func (s *state) queue(e *entry) {
 	s.touch(e)
 	e.gate = nil
-	s.events = append(s.events, sched.Submitted{Job: e.id, Spec: &e.form.spec, Priority: e.priority, At: sched.Instant(e.at), Fixed: e.fixed, Eligible: sched.Instant(e.eligible)})
+	s.events = append(s.events, sched.Submitted{Job: e.id, Spec: &e.form.spec, Priority: e.priority, At: sched.Instant(e.at), Fixed: e.fixed, Eligible: sched.Instant(e.eligible), Moved: sched.Instant(e.rare().moved)})
 	s.regate(e)
 }
 

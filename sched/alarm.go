@@ -19,7 +19,7 @@ func (c *Core) Next() Instant {
 
 // alarms lists the instants at which the policies want to be asked again; 0: not.
 func (c *Core) alarms() []Instant {
-	return []Instant{c.tickDue(), c.limits.due, c.nextSlot(), c.nextTurn(), c.exempted, c.turnEnds}
+	return []Instant{c.tickDue(), c.limits.due, c.nextSlot(), c.nextTurn(), c.exempted, c.turnEnds, c.searching}
 }
 
 // ring does what is due by time, before a step's pass.
@@ -39,5 +39,8 @@ func (c *Core) ring(now Instant) {
 		c.exempted = 0
 		c.stirs++
 		c.dirty = true
+	}
+	if c.searching != 0 && c.searching <= now {
+		c.searching, c.dirty = 0, true
 	}
 }

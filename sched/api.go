@@ -32,6 +32,7 @@ type (
 		At       Instant   // breaks ties of priority: earlier goes first; then the smaller number
 		Fixed    bool      `json:",omitempty"` // an operator set the priority
 		Eligible Instant   `json:",omitempty"` // since when it may be considered, for its age; 0: since now
+		Moved    Instant   `json:",omitempty"` // when it was last asked to move; 0: never
 	}
 	// PolicySet replaces the rules of the site, for what waits and what runs.
 	PolicySet struct{ Policy *account.Policy } // shared, never written; nil: none
@@ -67,11 +68,20 @@ type (
 		Saved    Instant // when it last reported a checkpoint; 0: never
 		Stopping bool    // its end has been asked for
 
-		Parked     *Parked `json:",omitempty"` // it is suspended to make room
-		Suspending bool    `json:",omitempty"` // with Stopping: that has been asked for
-		GivesWay   bool    `json:",omitempty"` // with Suspending: to one whose turn it is
-		Turn       Instant `json:",omitempty"` // since when it runs without a break; 0: since Began
-		Tail       Instant `json:",omitempty"` // how long those may go on whose place it has, after it
+		Parked     *Parked       `json:",omitempty"` // it is suspended to make room
+		Suspending bool          `json:",omitempty"` // with Stopping: that has been asked for
+		GivesWay   bool          `json:",omitempty"` // with Suspending: to one whose turn it is
+		Turn       Instant       `json:",omitempty"` // since when it runs without a break; 0: since Began
+		Tail       Instant       `json:",omitempty"` // how long those may go on whose place it has, after it
+		Moved      Instant       `json:",omitempty"` // as in Submitted
+		GoesFor    job.ID        `json:",omitempty"` // it moves, so that this one starts
+		Home       []fleet.Claim `json:",omitempty"` // and to here
+	}
+	// Approved says that moves are to be made that were proposed. They are, in the step
+	// that hears it, if the proposal is the same still; else nothing happens.
+	Approved struct {
+		For   job.ID
+		Moves []job.ID // as in the Proposal
 	}
 	// Stopping says that the end of a running job has been asked for, by whomever: it
 	// is still held, and nobody else has to go for what it will free.
@@ -112,11 +122,12 @@ func (Released) event()    {}
 func (Stopping) event()    {}
 func (Saved) event()       {}
 func (Suspended) event()   {}
+func (Approved) event()    {}
 
 // Events lists one of each kind, for those who write them down.
 func Events() []Event {
 	return []Event{
-		NodeSet{}, NodeRemoved{}, Submitted{}, PolicySet{}, UsageSet{}, Withdrawn{}, Blocked{}, Unblocked{}, Restored{}, Extended{}, Released{}, Stopping{}, Saved{}, Suspended{},
+		NodeSet{}, NodeRemoved{}, Submitted{}, PolicySet{}, UsageSet{}, Withdrawn{}, Blocked{}, Unblocked{}, Restored{}, Extended{}, Released{}, Stopping{}, Saved{}, Suspended{}, Approved{},
 	}
 }
 
@@ -141,6 +152,16 @@ type (
 		For   job.ID
 		Mode  string        // account.PreemptRequeue, PreemptCancel, PreemptCheckpoint or PreemptSuspend: then Suspended is awaited
 		Grace time.Duration // between the warning and the end; 0: the caller's own
+		Home  []fleet.Claim `json:",omitempty"` // it moves: this is kept for it, and it starts here when it is queued again
+	}
+	// Proposal says which running jobs could move so that one starts that waits, and
+	// where to: what an Approved carries out. One takes the place of the other; no
+	// Moves: there is none any more.
+	Proposal struct {
+		For    job.ID        `json:",omitempty"`
+		At     Instant       `json:",omitempty"` // when it would start otherwise; 0: nobody knows
+		Claims []fleet.Claim `json:",omitempty"` // where it would start
+		Moves  []Move        `json:",omitempty"` // by job
 	}
 	// Resume lets a job go on that made room by being suspended. The core counts all that it
 	// holds as taken again.
@@ -164,9 +185,10 @@ type (
 	Used struct{ At int64 } // Unix seconds
 )
 
-func (Used) decision()    {}
-func (Start) decision()   {}
-func (Preempt) decision() {}
-func (Resume) decision()  {}
-func (Wait) decision()    {}
-func (Promise) decision() {}
+func (Used) decision()     {}
+func (Start) decision()    {}
+func (Preempt) decision()  {}
+func (Proposal) decision() {}
+func (Wait) decision()     {}
+func (Promise) decision()  {}
+func (Resume) decision()   {}

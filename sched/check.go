@@ -291,10 +291,16 @@ func (c *Core) checkNominees() error {
 		}
 	}
 	held := map[*standing]standing{}
-	nominated := 0
+	nominated, homes, savers := 0, 0, 0
 	for _, r := range c.running {
 		if r.stopping {
 			stopping++
+		}
+		if r.saves() {
+			savers++
+		}
+		if r.home != nil {
+			homes++
 		}
 		if r.nominee != nil {
 			nominated++
@@ -306,6 +312,14 @@ func (c *Core) checkNominees() error {
 	}
 	if stopping != c.stopping || nominated != len(c.nominees) || len(c.lifted) > 0 {
 		return fmt.Errorf("%d runs are being stopped, %d counted; %d nominated, %d listed; %d rows lifted", stopping, c.stopping, nominated, len(c.nominees), len(c.lifted))
+	}
+	if savers != c.savers || homes != len(c.homes) {
+		return fmt.Errorf("%d runs save what they do, %d counted; %d homes, %d listed", savers, c.savers, homes, len(c.homes))
+	}
+	for i, h := range c.homes {
+		if r := c.running[h.job]; !c.dirty && (r == nil || r.nominee != nil) || i > 0 && c.homes[i-1].job >= h.job || c.running[h.run.id] != h.run {
+			return fmt.Errorf("a place is kept for job %d, which does not run", h.job)
+		}
 	}
 	if c.preemption == nil {
 		return nil

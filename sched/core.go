@@ -76,6 +76,15 @@ type Core struct {
 	lifted     []was         // what a search for victims changed
 	exempted   Instant       // when somebody who was passed over may be taken; 0: nobody was
 
+	moving    *moving   // nil: nothing is moved
+	savers    int       // runs that go on from what they saved
+	homes     []*home   // by job
+	proposal  *Proposal // nil: none
+	approved  *Approved // in this step; nil: nothing
+	moveTried tried
+	searched  Instant // when moves were looked for last
+	searching Instant // when they are to be looked for again; 0: when something has changed
+
 	plan     reservation
 	promised Promise // what the head was told last
 
@@ -119,6 +128,7 @@ type entry struct {
 	priority int64
 	at       Instant
 	eligible int64          // second since when it may be considered; 0: it may not
+	moved    Instant        // when it was last asked to move; 0: never
 	fixed    bool           // the priority is not reckoned
 	gate     *reason.Reason // why it is blocked; nil: it is not
 	told     *reason.Reason // the first reason that a Wait told, without its Since; nil: none
@@ -157,10 +167,11 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 	}
 	c.dirty, c.passed = false, now
 	c.settle()
+	proposed := c.proposal
 	p := pass{Core: c, now: now, moves: maxMoves}
 	p.run()
 	c.foreseeLimits()
-	out = append(out, p.out...)
+	out = c.propose(proposed, append(out, p.out...))
 	out = c.promise(out)
 	return append(out, c.waits(now)...)
 }
@@ -203,8 +214,10 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 		c.park(e)
 	case Saved:
 		if r := c.running[e.Job]; r != nil {
-			r.saved = max(r.saved, e.At)
+			c.note(r, e.At)
 		}
+	case Approved:
+		c.approved, c.dirty = &e, true
 	}
 	return out
 }
@@ -223,7 +236,7 @@ func (c *Core) submit(s Submitted) {
 	if r := c.running[s.Job]; r != nil && r.nominee == nil {
 		return // it holds resources: control tells Released before it queues a job again
 	}
-	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, fixed: s.Fixed, at: s.At, eligible: second(s.Eligible)}
+	e := &entry{id: s.Job, spec: s.Spec, priority: s.Priority, fixed: s.Fixed, at: s.At, eligible: second(s.Eligible), moved: s.Moved}
 	if s.Eligible == 0 {
 		e.eligible = second(c.now)
 	}
@@ -305,11 +318,14 @@ func (c *Core) restore(r Restored) {
 	}
 	terms := c.termsOf(r.Spec)
 	c.join(terms)
-	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began)}
+	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor}
 	if r.Parked != nil {
 		c.parkAgain(x, r.Parked)
 	}
 	c.hold(x)
+	if r.Home != nil {
+		c.keepHome(r.Job, r.Spec, r.Flavors, r.Home, c.now, ending(c.now, max(r.Spec.TimeLimit, 0)))
+	}
 	c.shaken, c.dirty = true, true
 }
 

@@ -25,6 +25,7 @@
 //	advance.go reserve.go       reservations in advance, and what one would meet
 //	shorter.go         --time-min
 //	preempt.go standing.go      who takes whose place (sched/victim)
+//	moves.go mover.go home.go   who moves so that the head fits (sched/defrag)
 //	compat.go          as slurmctld would
 //	nodes.go           what is held and foretold of each node (sched/index)
 //	reasons.go holders.go estimate.go       why a job waits, for whom, until when

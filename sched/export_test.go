@@ -50,6 +50,11 @@ func (c *Core) Recheck(now Instant) []Decision {
 			stakes[l] = was
 		}
 	}
+	proposal, tried, searched, searching, exempted := c.proposal, c.moveTried, c.searched, c.searching, c.exempted
+	defer func() {
+		c.proposal, c.moveTried, c.searched, c.searching, c.exempted = proposal, tried, searched, searching, exempted
+	}()
+	c.moveTried.stirs = 0
 	limits := c.limits
 	limits.loose, limits.waiting = slices.Clone(limits.loose), slices.Clone(limits.waiting)
 	for i, list := range limits.waiting {
@@ -287,3 +292,13 @@ func (c *Core) Kept(f func(id job.ID, claims []fleet.Claim)) {
 		f(r.id, r.claims)
 	}
 }
+
+// Homes calls f with the places that are kept for jobs that move.
+func (c *Core) Homes(f func(job.ID, []fleet.Claim)) {
+	for _, h := range c.homes {
+		f(h.job, h.run.claims)
+	}
+}
+
+// Reserved is for how many jobs something is held that they do not run on.
+func (c *Core) Reserved() int { return len(c.nominees) + len(c.homes) }

@@ -29,7 +29,7 @@ func (c *Core) Holders(id job.ID) []Holder {
 	nodes, ends := c.holding(e)
 	var out []Holder
 	for _, r := range ends {
-		h := Holder{Job: r.id, Until: orZero(r.until)}
+		h := Holder{Job: r.id &^ homeBit, Until: orZero(r.until)}
 		for i := range r.claims {
 			if nodes[r.claims[i].Node] && !slices.Contains(h.Nodes, r.claims[i].Node) {
 				h.Nodes = append(h.Nodes, r.claims[i].Node)

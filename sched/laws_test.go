@@ -45,12 +45,16 @@ func (w *world) anything(t *rapid.T) {
 	t.Repeat(map[string]func(*rapid.T){
 		"submit":  func(t *rapid.T) { w.step(t, w.submit(t)...) },
 		"end":     func(t *rapid.T) { w.step(t, w.release(t)...) },
-		"stopped": func(t *rapid.T) { w.step(t, w.gone(t)...) },
+		"stopped": w.gone,
 		"stop": func(t *rapid.T) {
 			if id, ok := some(t, w.book.Held, "job"); ok && w.rules != nil {
 				w.step(t, sched.Stopping{Job: id})
 			}
 		},
+		"save":            w.save,
+		"fragment":        w.fragment,
+		"fragment again":  w.fragment,
+		"approve":         w.approve,
 		"come":            func(t *rapid.T) { w.crowd(t) },
 		"come in numbers": func(t *rapid.T) { w.crowd(t) },
 		"end and submit": func(t *rapid.T) {
@@ -102,7 +106,11 @@ func (w *world) anything(t *rapid.T) {
 				w.step(t, sched.PolicySet{Policy: policy(t)})
 			}
 			if w.rules != nil && rapid.IntRange(0, 3).Draw(t, "other") == 0 {
-				w.rules = rules(t)
+				if w.rules.Preemption.Defrag != "" {
+					w.rules = moveRules(t)
+				} else {
+					w.rules = rules(t)
+				}
 				w.step(t, sched.PolicySet{Policy: w.rules})
 			}
 		},
@@ -127,7 +135,7 @@ func (w *world) restart(t *rapid.T) {
 	clear(w.halting)
 	w.lend()
 	for id, h := range w.book.Held {
-		e := sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until, Began: w.started[id], Priority: h.Priority, Stopping: w.stopping[id]}
+		e := sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until, Began: w.started[id], Priority: h.Priority, Stopping: w.stopping[id], Saved: w.saved[id], Moved: w.moved[id], GoesFor: w.goesFor[id], Home: w.homeOf(id)}
 		if full := w.parked[id]; full != nil {
 			e.Claims, e.Parked = full, &sched.Parked{At: w.now}
 		}
@@ -140,7 +148,7 @@ func (w *world) restart(t *rapid.T) {
 			events = append(events, sched.Blocked{Job: id, Why: reason.Reason{Code: reason.HeldUser}})
 		}
 	}
-	w.core, w.log, w.promised = sched.New(sched.Config{}), nil, sched.Promise{}
+	w.core, w.log, w.promised, w.proposal = sched.New(sched.Config{}), nil, sched.Promise{}, sched.Proposal{}
 	out := w.core.Step(w.now, events...)
 	w.log = append(w.log, entry{w.now, events, encode(out)})
 	for _, d := range out {

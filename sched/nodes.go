@@ -32,6 +32,9 @@ type run struct {
 	saved    Instant     // its last checkpoint; 0: none
 	stopping bool        // its end has been asked for, or that it is suspended
 	nominee  *nomination // it is only held for that job; nil: it runs
+	home     *home       // it is a place kept for a job that moves; nil: it runs
+	moved    Instant     // when it was last asked to move; 0: never
+	goesFor  job.ID      // it is asked to move so that this one starts; 0: it is not
 	devices  int64       // held, in thousandths
 	weight   int64       // what it holds, for the price of taking it back
 	billed   int64       // up to this second it is charged for other claims

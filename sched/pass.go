@@ -170,7 +170,7 @@ func (p *pass) advance() (*entry, station) {
 			continue
 		}
 		claims := p.fit(l.kind)
-		if claims == nil && p.preempt(e) {
+		if claims == nil && (p.preempt(e) || p.consolidate(e)) {
 			continue
 		}
 		if claims == nil && e.reserves() {
@@ -344,7 +344,7 @@ func (p *pass) startBefore(e *entry, claims []fleet.Claim, until, tail Instant) 
 	terms := p.termsOf(e.spec)
 	flavors := p.flavorsFor(e)
 	p.drop(e)
-	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, turn: p.now, until: later(until, tail), tail: tail, flavors: flavors, priority: e.priority, submitted: e.at}
+	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, turn: p.now, until: later(until, tail), tail: tail, flavors: flavors, priority: e.priority, submitted: e.at, moved: e.moved}
 	p.hold(r)
 	p.room.take(p, claims, r.until)
 	if until == never {

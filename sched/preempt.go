@@ -32,6 +32,7 @@ type nomination struct {
 	await []job.ID // that are being ended
 	tail  Instant  // how long those may go on that it has suspended, after it
 	stale bool     // one of its nodes has changed: it has to be looked for anew
+	home  *home    // that was kept for it because it moves; nil: it takes others' place
 }
 
 // Bounds of one search for victims, and of what is remembered.
@@ -54,6 +55,9 @@ func (c *Core) tally(r *run, n int) {
 	}
 	if r.stopping {
 		c.stopping += n
+	}
+	if r.saves() {
+		c.savers += n
 	}
 	c.enter(r, n)
 }
@@ -108,6 +112,7 @@ func (p *pass) take(e *entry, claims []fleet.Claim, chosen []*run) {
 	for _, r := range chosen {
 		switch {
 		case r.nominee != nil:
+			r.nominee.home = nil // it is taken over
 			p.dissolve(r.nominee)
 			continue
 		case r.parking != nil:
@@ -161,6 +166,9 @@ func (p *pass) nominate(n *nomination, claims []fleet.Claim, grace time.Duration
 		until: later(ending(p.now+Instant(grace), e.line.limit), n.tail), tail: n.tail,
 	}
 	n.run.flavors = p.flavorsFor(e)
+	if n.home != nil {
+		n.run.flavors = n.home.flavors
+	}
 	p.unslot(e)
 	p.remove(e)
 	e.nominee = n
@@ -184,11 +192,16 @@ func (c *Core) dissolve(n *nomination) {
 	c.unnominate(n)
 	c.insert(n.entry)
 	c.fresh = append(c.fresh, n.entry)
+	if h := n.home; h != nil && !n.stale {
+		c.keepHome(h.job, n.entry.spec, h.flavors, h.run.claims, n.run.began, n.run.until)
+	}
 }
 
 // board starts nominated jobs whose victims are gone, and dissolves nominations on
 // nodes that have changed.
 func (p *pass) board() {
+	p.lodge()
+	p.takeUp()
 	for _, n := range slices.Clone(p.nominees) {
 		switch {
 		case n.stale:
@@ -215,6 +228,9 @@ func (c *Core) shift(node string) {
 			n.stale = true
 		}
 	}
+	for _, h := range c.homes {
+		h.stale = h.stale || slices.ContainsFunc(h.run.claims, func(x fleet.Claim) bool { return x.Node == node })
+	}
 }
 
 // lift takes a run off the state of the moment, or puts it back. Nothing else is
@@ -240,13 +256,16 @@ type was struct {
 }
 
 // settleLifts puts everything back as it was.
-func (c *Core) settleLifts() {
-	for _, w := range slices.Backward(c.lifted) {
+func (c *Core) settleLifts() { c.unlift(0) }
+
+// unlift puts back what was changed since there were so many changes.
+func (c *Core) unlift(mark int) {
+	for _, w := range slices.Backward(c.lifted[mark:]) {
 		c.state.Put(int(w.pos), &w.row)
 		c.cells.Update(int(w.pos))
 	}
-	clear(c.lifted)
-	c.lifted = c.lifted[:0]
+	clear(c.lifted[mark:])
+	c.lifted = c.lifted[:mark]
 }
 
 // overtake has jobs behind the head take what they may: each that outranks the head,
@@ -411,6 +430,10 @@ func (s *search) candidates() {
 
 func (s *search) candidate(r *run) (tier int32, ok bool) {
 	switch {
+	case r.home != nil:
+		return 0, false
+	case r.nominee != nil && r.nominee.home != nil: // it is as if it ran there
+		return nomineeTier, s.over(s.entry, r.nominee.entry)
 	case r.nominee != nil:
 		o := r.nominee.entry
 		return nomineeTier, s.entry.before(o) < 0 && !s.over(o, s.entry)

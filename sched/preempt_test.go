@@ -65,6 +65,10 @@ func (w *world) rank(t *rapid.T, s *job.Spec) {
 	if w.rules == nil {
 		return
 	}
+	if w.rules.Preemption.Defrag != "" && rapid.IntRange(0, 9).Draw(t, "pieces") > 0 {
+		pieces(t, s)
+		return
+	}
 	if rapid.IntRange(0, 4).Draw(t, "contends") > 0 { // for what all nodes have
 		g := job.TaskGroup{Tasks: job.Count{Want: rapid.IntRange(1, 3).Draw(t, "tasks")}}
 		g.PerTask.CPU = resource.CPUs(rapid.IntRange(1, 3).Draw(t, "cpus per task"))
@@ -143,7 +147,7 @@ func (w *world) preempted(t *rapid.T, d sched.Preempt) {
 func (w *world) needed(t *rapid.T) {
 	taken := w.taken
 	w.taken = nil
-	if len(taken) == 0 || w.core.Nominees() > 1 || slices.ContainsFunc(taken, func(d sched.Preempt) bool { return d.For != taken[0].For }) || len(w.parked) > 0 {
+	if len(taken) == 0 || w.core.Reserved() > 1 || slices.ContainsFunc(taken, func(d sched.Preempt) bool { return d.For != taken[0].For }) || len(w.parked) > 0 {
 		return // what parked jobs lend, and what others are nominated for, and lost, is not known here
 	}
 	q := w.queue[taken[0].For]
@@ -180,13 +184,16 @@ func (w *world) hold(t *rapid.T) func() {
 	w.needed(t)
 	const far = 1 << 40
 	var ids []job.ID
+	nominated := map[job.ID][]fleet.Claim{}
 	w.core.Nominated(func(id job.ID, claims []fleet.Claim) {
 		if q := w.queue[id]; q == nil || q.blocked || q.told.Code != reason.Preempting {
 			t.Fatalf("something is held for job %d, which does not wait for it: %+v", id, q)
 		}
 		ids = append(ids, id+far)
 		w.book.Held[id+far] = schedtest.Held{Spec: w.queue[id].Spec, Claims: claims}
+		nominated[id+far] = claims
 	})
+	ids = append(ids, w.kept(t, nominated)...)
 	for id, q := range w.queue {
 		if _, holds := w.book.Held[id+far]; q.told.Code == reason.Preempting && !holds {
 			t.Fatalf("job %d is told that somebody goes for it, and nothing is held for it", id)
@@ -200,12 +207,19 @@ func (w *world) hold(t *rapid.T) func() {
 }
 
 // gone lets one of those end who are being ended, and come back if it may.
-func (w *world) gone(t *rapid.T) []sched.Event {
-	id, ok := some(t, w.stopping, "gone")
-	if !ok {
-		return nil
+func (w *world) gone(t *rapid.T) {
+	if id, ok := some(t, w.stopping, "gone"); ok {
+		w.leave(t, id)
 	}
-	return w.release1(id)
+}
+
+// leave lets one end.
+func (w *world) leave(t *rapid.T, id job.ID) {
+	home := w.homeOf(id)
+	w.step(t, w.release1(id)...)
+	if home != nil {
+		w.came(t, id, home)
+	}
 }
 
 func (w *world) release1(id job.ID) []sched.Event {
@@ -215,7 +229,7 @@ func (w *world) release1(id job.ID) []sched.Event {
 	h := w.book.Held[id]
 	out := []sched.Event{sched.Released{Job: id}}
 	if h.Spec.Requeue {
-		return append(out, sched.Submitted{Job: id, Spec: h.Spec, Priority: h.Priority, At: w.now})
+		return append(out, sched.Submitted{Job: id, Spec: h.Spec, Priority: h.Priority, At: w.now, Moved: w.moved[id]})
 	}
 	w.ended++
 	return out
@@ -233,7 +247,7 @@ func (w *world) quiet(t *rapid.T) {
 			ids = append(ids, id)
 		}
 		slices.Sort(ids)
-		w.step(t, w.release1(ids[0])...)
+		w.leave(t, ids[0])
 	}
 	if n := w.core.Nominees(); n > 0 {
 		t.Fatalf("%d jobs wait for others to go, and nobody goes", n)

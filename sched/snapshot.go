@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/class"
 )
 
 // Snapshot is the whole state of a core between two steps, as data: what Load
@@ -49,6 +50,7 @@ type Memory struct {
 	ByName    *Timetable   `json:"by_name,omitempty"`
 	Nominees  []Nominee    `json:"nominees,omitempty"` // in the order in which they were made
 	Exempted  Instant      `json:"exempted,omitempty"` // when somebody who was passed over may be taken
+	Moves     *MoveMemory  `json:"moves,omitempty"`    // nil: there is nothing to know
 }
 
 // Timetable is what is planned by name.
@@ -87,6 +89,25 @@ type Nominee struct {
 
 	Flavors []string `json:"flavors,omitempty"`
 	Tail    Instant  `json:"tail,omitempty"`
+	Home    bool     `json:"home,omitempty"` // it moves, and this was kept for it
+}
+
+// MoveMemory is what is known of moves.
+type MoveMemory struct {
+	Homes     []Home    `json:"homes,omitempty"`     // by job
+	Proposal  *Proposal `json:"proposal,omitempty"`  // that is told
+	Tried     job.ID    `json:"tried,omitempty"`     // a search was made for it, and nothing has changed since
+	Searched  Instant   `json:"searched,omitempty"`  // when the last search was made
+	Searching Instant   `json:"searching,omitempty"` // when the next one is due; 0: when something has changed
+}
+
+// Home is a place that is kept for a running job that moves.
+type Home struct {
+	Job     job.ID        `json:"job"`
+	Claims  []fleet.Claim `json:"claims"`
+	Flavors []string      `json:"flavors,omitempty"`
+	Began   Instant       `json:"began"`
+	Until   Instant       `json:"until"`
 }
 
 // LineMemory is what is known of a line of jobs that are alike.
@@ -112,7 +133,7 @@ func (c *Core) Snapshot() *Snapshot {
 	s.Queue = make([]Waiting, 0, len(c.queued))
 	member := make(map[*line]job.ID, len(c.lines))
 	for id, e := range c.queued {
-		w := Waiting{Submitted: Submitted{Job: id, Spec: e.spec, Priority: e.priority, At: e.at, Fixed: e.fixed, Eligible: Instant(e.eligible) * Instant(time.Second)}, Told: e.told, Since: e.since}
+		w := Waiting{Submitted: Submitted{Job: id, Spec: e.spec, Priority: e.priority, At: e.at, Fixed: e.fixed, Eligible: Instant(e.eligible) * Instant(time.Second), Moved: e.moved}, Told: e.told, Since: e.since}
 		if e.blocked {
 			w.Gate = e.gate
 		}
@@ -123,7 +144,7 @@ func (c *Core) Snapshot() *Snapshot {
 	}
 	s.Running = make([]Restored, 0, len(c.running))
 	for _, r := range c.running {
-		if r.nominee != nil {
+		if r.nominee != nil || r.home != nil {
 			continue
 		}
 		s.Running = append(s.Running, c.restored(r))
@@ -134,7 +155,7 @@ func (c *Core) Snapshot() *Snapshot {
 
 // restored is a run as an event.
 func (c *Core) restored(r *run) Restored {
-	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail}
+	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail, Moved: r.moved, GoesFor: r.goesFor}
 	if p := r.parking; p != nil {
 		x.Claims, x.Parked = p.full, &Parked{At: p.at, Left: p.left, Keeps: r.claims}
 	}
@@ -143,9 +164,9 @@ func (c *Core) restored(r *run) Restored {
 
 // memory copies what does not follow from events; member names a job of each line.
 func (c *Core) memory(member map[*line]job.ID) Memory {
-	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, Exempted: c.exempted, Ranks: c.rankMemory()}
+	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, Exempted: c.exempted, Ranks: c.rankMemory(), Moves: c.moveMemory()}
 	for _, n := range c.nominees {
-		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.run.began, n.run.until, n.run.flavors, n.run.tail})
+		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.run.began, n.run.until, n.run.flavors, n.run.tail, n.home != nil})
 	}
 	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims, Station: c.plan.station}
 	for _, pos := range c.plan.nodes {
@@ -186,6 +207,7 @@ func Load(s *Snapshot) *Core {
 	for i := range s.Memory.Nominees {
 		c.renominate(&s.Memory.Nominees[i])
 	}
+	c.rehome(s.Memory.Moves)
 	if !s.Memory.Unsettled {
 		c.settle()
 	}
@@ -195,7 +217,7 @@ func Load(s *Snapshot) *Core {
 
 // requeue puts a job into its line, as it was.
 func (c *Core) requeue(w *Waiting) {
-	e := &entry{id: w.Job, spec: w.Spec, priority: w.Priority, fixed: w.Fixed, at: w.At, eligible: int64(w.Eligible) / int64(time.Second), told: w.Told, since: w.Since}
+	e := &entry{id: w.Job, spec: w.Spec, priority: w.Priority, fixed: w.Fixed, at: w.At, eligible: int64(w.Eligible) / int64(time.Second), told: w.Told, since: w.Since, moved: w.Moved}
 	if w.Gate != nil {
 		e.blocked, e.gate = true, w.Gate
 	}
@@ -210,10 +232,16 @@ func (c *Core) requeue(w *Waiting) {
 func (c *Core) renominate(m *Nominee) {
 	e := c.queued[m.Job]
 	n := &nomination{entry: e, await: m.Await}
+	if m.Home {
+		n.home = &home{job: e.id, shape: class.Key(e.spec), flavors: m.Flavors}
+	}
 	e.line.jobs.remove(e)
 	n.run = &run{
 		id: e.id, spec: e.spec, terms: c.termsOf(e.spec), claims: m.Claims, began: m.Began, until: m.Until,
 		priority: e.priority, nominee: n, flavors: m.Flavors, tail: m.Tail,
+	}
+	if n.home != nil {
+		n.home.run = n.run
 	}
 	e.nominee = n
 	c.nominees = append(c.nominees, n)
@@ -244,6 +272,7 @@ func (c *Core) remember(m *Memory) {
 	c.spend(c.now)
 	c.promised, c.shaken, c.dirty, c.exempted = m.Promised, m.Shaken, m.Dirty, m.Exempted
 	c.foreseeLimits()
+	c.recallMoves(m.Moves)
 }
 
 func (c *Core) recall(m *LineMemory) {
@@ -308,6 +337,11 @@ func (s *Snapshot) Valid() error {
 	for i := range m.Nominees {
 		if !queued[m.Nominees[i].Job] {
 			return fmt.Errorf("something is held for job %d, which does not wait", m.Nominees[i].Job)
+		}
+	}
+	if m.Moves != nil {
+		if err := m.Moves.valid(s.Running); err != nil {
+			return err
 		}
 	}
 	if m.ByName != nil {

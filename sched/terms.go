@@ -22,6 +22,7 @@ type terms struct {
 	merit    merit
 	inside   *advance  // that its jobs run in; nil: none
 	standing *standing // to preemption; nil: there is none
+	settled  bool      // its jobs are not moved
 }
 
 // termsKey is all that the policy looks at in a job beside its shape and limit.
@@ -76,6 +77,7 @@ func (c *Core) compile(t *terms) {
 		}
 	}
 	t.standing = c.preemption.of(t.key)
+	t.settled = c.moving != nil && c.settled(t)
 }
 
 // entries lists what is queued by number.
@@ -86,7 +88,7 @@ func (c *Core) entries() []*entry {
 // govern takes rules over. What waits and runs has terms of the old ones still.
 func (c *Core) govern(p *account.Policy) {
 	c.policy, c.terms = p, map[termsKey]*terms{} // what others say of the same jobs is not true any more
-	c.quotas, c.preemption = newQuotas(p), newPreemption(p)
+	c.quotas, c.preemption, c.moving = newQuotas(p), newPreemption(p), newMoving(p)
 	c.regulate(p)
 	c.compileAdvances()
 }
@@ -102,6 +104,9 @@ func (c *Core) setPolicy(p *account.Policy) {
 	}
 	c.rank(p, c.now)
 	c.govern(p)
+	if p != nil && p.Compat != "" {
+		c.homeless()
+	}
 	for _, e := range c.entries() {
 		line, planned := e.line, e.slot
 		if !e.blocked {
@@ -121,6 +126,9 @@ func (c *Core) setPolicy(p *account.Policy) {
 		}
 	}
 	for _, r := range c.ends.all() {
+		if r.home != nil {
+			continue // nobody's terms are of it
+		}
 		old := r.terms
 		r.terms = c.termsOf(r.spec)
 		c.join(r.terms)

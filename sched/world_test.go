@@ -55,6 +55,8 @@ type world struct {
 	taken    []sched.Preempt          // in the step that is being checked
 	halting  map[job.ID]bool          // of stopping: they are being suspended
 	parked   map[job.ID][]fleet.Claim // what suspended jobs hold when they go on
+
+	movement
 }
 
 // waiting is a queued job as the world knows it.
@@ -72,7 +74,7 @@ type entry struct {
 }
 
 func newWorld(t *rapid.T, rules *account.Policy) *world {
-	w := &world{core: sched.New(sched.Config{}), book: schedtest.NewBook(), queue: map[job.ID]*waiting{}, stopping: map[job.ID]bool{}, halting: map[job.ID]bool{}, parked: map[job.ID][]fleet.Claim{}, started: map[job.ID]sched.Instant{}, now: sched.Instant(time.Hour), rules: rules}
+	w := &world{core: sched.New(sched.Config{}), book: schedtest.NewBook(), queue: map[job.ID]*waiting{}, stopping: map[job.ID]bool{}, halting: map[job.ID]bool{}, parked: map[job.ID][]fleet.Claim{}, started: map[job.ID]sched.Instant{}, now: sched.Instant(time.Hour), rules: rules, movement: newMovement()}
 	var events []sched.Event
 	if w.rules != nil {
 		events = append(events, sched.PolicySet{Policy: w.rules})
@@ -118,8 +120,10 @@ func (w *world) apply(t *rapid.T, e sched.Event) {
 	switch e := e.(type) {
 	case sched.NodeSet:
 		w.book.Nodes[e.Node.Name] = e.Node
+		w.lose(e.Node.Name)
 	case sched.NodeRemoved:
 		delete(w.book.Nodes, e.Name)
+		w.lose(e.Name)
 	case sched.PolicySet:
 		w.policy = e.Policy
 	case sched.Submitted:
@@ -145,6 +149,10 @@ func (w *world) apply(t *rapid.T, e sched.Event) {
 		delete(w.stopping, e.Job)
 		delete(w.halting, e.Job)
 		delete(w.parked, e.Job)
+		delete(w.saved, e.Job)
+		delete(w.goesFor, e.Job)
+		delete(w.homes, e.Job)
+		delete(w.lost, e.Job)
 	case sched.Stopping:
 		w.stopping[e.Job] = true
 		delete(w.halting, e.Job)
@@ -195,9 +203,15 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 			w.promised = sched.Promise{}
 		}
 	case sched.Preempt:
+		if d.Home != nil {
+			w.moves(t, d)
+			return
+		}
 		w.preempted(t, d)
 	case sched.Resume:
 		w.resumed(t, d.Job)
+	case sched.Proposal:
+		w.proposal = d
 	case sched.Wait:
 		q := w.queue[d.Job]
 		if q == nil || d.Why.Code == reason.None {
@@ -277,7 +291,7 @@ func (w *world) check(t *rapid.T) {
 			t.Fatalf("job %d is told that it waits for what is reserved for job %d, and the head is %+v", id, q.told.Job, head)
 		}
 	}
-	if w.submitted != len(w.queue)+len(w.book.Held)-w.core.Nominees()+w.ended {
+	if w.submitted != len(w.queue)+len(w.book.Held)-w.core.Reserved()+w.ended {
 		t.Fatalf("%d jobs were submitted, %d wait, %d run, %d ended", w.submitted, len(w.queue), len(w.book.Held), w.ended)
 	}
 	if kept, anew := w.core.Replan(w.now); anew < kept {
@@ -327,7 +341,7 @@ func (w *world) checkNamed(t *rapid.T) {
 			t.Fatalf("job %d is told that it waits for what is reserved for job %d, which has nothing", id, q.told.Job)
 		}
 	}
-	if w.submitted != len(w.queue)+len(w.book.Held)-w.core.Nominees()+w.ended {
+	if w.submitted != len(w.queue)+len(w.book.Held)-w.core.Reserved()+w.ended {
 		t.Fatalf("%d jobs were submitted, %d wait, %d run, %d ended", w.submitted, len(w.queue), len(w.book.Held), w.ended)
 	}
 	if id, kept, slowly := w.core.Timetable(); id != 0 {

@@ -51,6 +51,8 @@ type Jobs interface {
 type Fleet interface {
 	NodeViews(context.Context) ([]control.NodeView, error)
 	SetNodes(ctx context.Context, by job.Actor, names []string, drain bool, reason string) error
+	Moves(context.Context) (control.Moves, error)
+	ApproveMoves(ctx context.Context, by job.Actor, id string) error
 }
 
 // Changes are events by number of the journal.

@@ -254,6 +254,14 @@ func (p *plane) NodeViews(context.Context) ([]control.NodeView, error) {
 	return slices.Clone(p.nodes), nil
 }
 
+func (p *plane) Moves(context.Context) (control.Moves, error) {
+	return control.Moves{Mode: account.DefragOff}, nil
+}
+
+func (p *plane) ApproveMoves(context.Context, job.Actor, string) error {
+	return fault.New(fault.NotFound, "no moves are proposed")
+}
+
 func (p *plane) SetNodes(_ context.Context, by job.Actor, names []string, drain bool, why string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,6 +18,7 @@ func (s *Server) register() {
 	s.registerAdvise()
 	s.registerFleet()
 	s.registerLicenses()
+	s.registerDefrag()
 	s.registerWatch()
 	s.registerMetrics()
 	s.registerPolicy()

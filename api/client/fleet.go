@@ -29,6 +29,16 @@ func (c *Client) Licenses(ctx context.Context) (*api.Licenses, error) {
 	return call[api.Licenses](ctx, c, http.MethodGet, api.Prefix+"/licenses", nil, nil)
 }
 
+// Defrag returns what is proposed to move, and what moves.
+func (c *Client) Defrag(ctx context.Context) (*api.Defrag, error) {
+	return call[api.Defrag](ctx, c, http.MethodGet, api.Prefix+"/defrag", nil, nil)
+}
+
+// ApproveDefrag has a proposal carried out.
+func (c *Client) ApproveDefrag(ctx context.Context, id string) (*api.Defrag, error) {
+	return call[api.Defrag](ctx, c, http.MethodPost, api.Prefix+"/defrag/approve", nil, &api.ApproveDefrag{ID: id})
+}
+
 // Partitions lists the partitions.
 func (c *Client) Partitions(ctx context.Context) (*api.Partitions, error) {
 	return call[api.Partitions](ctx, c, http.MethodGet, api.Prefix+"/partitions", nil, nil)

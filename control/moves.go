@@ -1,0 +1,153 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// This file shows what the core proposes to move, and has it moved. A proposal is not
+// in the journal: it follows from the state, and a restart makes it again. What is
+// approved is in the journal when the request is answered, as the request to each job
+// to make room, with its new place.
+
+// Moves is what is proposed to move, and what is moving.
+type Moves struct {
+	Mode     string    // account.DefragOff, DefragAsk or DefragAutomatic
+	Proposal *Proposal // nil: none
+	Moving   []Moved   // by job
+}
+
+// Proposal is a set of running jobs that would move so that a waiting one starts.
+type Proposal struct {
+	ID     string // of these moves to these places; the same after a restart
+	For    View
+	At     time.Time // when it would start otherwise; zero: nobody knows
+	Claims []fleet.Claim
+	Moves  []Moved
+}
+
+// Moved is a job that moves, or would.
+type Moved struct {
+	View
+	For  job.ID
+	Home []fleet.Claim // where to
+	Lost time.Duration // of its work that it does again; of proposals alone
+}
+
+// identity names a proposal by what is moved where.
+func identity(p *sched.Proposal) string {
+	bare := sched.Proposal{For: p.For, Claims: p.Claims}
+	for _, m := range p.Moves {
+		bare.Moves = append(bare.Moves, sched.Move{Job: m.Job, Home: m.Home})
+	}
+	h := sha256.Sum256(mustJSON(&bare))
+	return fmt.Sprintf("%d-%s", p.For, hex.EncodeToString(h[:3]))
+}
+
+// Moves returns what is proposed to move, and what is moving.
+func (c *Control) Moves(context.Context) (Moves, error) {
+	s := c.state
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := Moves{Mode: account.DefragOff}
+	if p := s.policies.current(); p != nil && p.Rules.Preemption.Defrag != "" {
+		out.Mode = p.Rules.Preemption.Defrag
+	}
+	for _, e := range s.live {
+		if !e.gone && e.state.Holds() && e.last.preempted != nil && e.last.preempted.Home != nil {
+			out.Moving = append(out.Moving, Moved{View: viewOf(e), For: e.last.preempted.For, Home: e.last.preempted.Home})
+		}
+	}
+	p := s.proposal
+	if p == nil || s.jobs[p.For] == nil {
+		return out, nil
+	}
+	out.Proposal = &Proposal{ID: identity(p), For: viewOf(s.jobs[p.For]), At: fromNanos(int64(p.At)), Claims: p.Claims}
+	for _, m := range p.Moves {
+		if e := s.jobs[m.Job]; e != nil {
+			out.Proposal.Moves = append(out.Proposal.Moves, Moved{View: viewOf(e), For: p.For, Home: m.Home, Lost: time.Duration(m.Lost) * time.Second})
+		}
+	}
+	return out, nil
+}
+
+// approval is a proposal that somebody has approved and the core has not heard of.
+type approval struct {
+	of     sched.Approved
+	by     job.Actor
+	answer func(error)
+}
+
+// ApproveMoves has a proposal carried out. It is durable when it returns; if it cannot
+// be carried out any more nothing is moved.
+func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) error {
+	return c.ask(ctx, message{bulk: true}, func(l *loop, answer func(error)) {
+		s := l.state
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p := s.proposal
+		switch {
+		case p == nil:
+			l.settled(answer, fault.New(fault.NotFound, "no moves are proposed").Advise("cox defrag shows what is"))
+			return
+		case id != identity(p):
+			l.settled(answer, fault.New(fault.Conflict, "%s is not what is proposed now, which is %s: things have changed", id, identity(p)).Advise("cox defrag shows it; approve that"))
+			return
+		}
+		a := &approval{of: sched.Approved{For: p.For}, by: by, answer: answer}
+		for _, m := range p.Moves {
+			a.of.Moves = append(a.of.Moves, m.Job)
+		}
+		s.events = append(s.events, a.of)
+		l.approval = a
+	})
+}
+
+// granted answers who approved moves, once the core has decided and what it decided is
+// durable; by is who asked for them.
+func (l *loop) granted(victims []sched.Preempt) (by job.Actor, then func()) {
+	a := l.approval
+	if a == nil {
+		return job.Actor{}, nil
+	}
+	l.approval = nil
+	if !slices.ContainsFunc(victims, func(d sched.Preempt) bool { return d.Home != nil && d.For == a.of.For }) {
+		l.settled(a.answer, fault.New(fault.Conflict, "the moves cannot be made any more: things have changed").Advise("cox defrag shows what is proposed now"))
+		return job.Actor{}, nil
+	}
+	return a.by, func() { a.answer(nil) }
+}
+
+// hears notes what the core proposes.
+func (s *state) hears(p sched.Proposal) {
+	s.proposal = nil
+	if len(p.Moves) > 0 {
+		s.proposal = &p
+	}
+}
+
+// homeward is what the core has to know of a running job that moves.
+func (e *entry) homeward() (goesFor job.ID, home []fleet.Claim) {
+	if p := e.last.preempted; p != nil && p.Home != nil {
+		return p.For, p.Home
+	}
+	return 0, nil
+}
+
+// moving notes when a job was asked to move.
+func (e *entry) moving(v *preempted, r *store.Record) {
+	if v.Home != nil {
+		e.extra().moved = nanos(r.At)
+	}
+}

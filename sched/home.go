@@ -1,0 +1,156 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/limit"
+)
+
+// This file keeps places for running jobs that move (moves.go). From the instant on at
+// which a job is asked to stop, its new place is held under a number that no job has,
+// beside what it holds itself and beside those who are still there. When the job waits
+// again it is nominated for it, before anybody else is looked at, and starts as soon as
+// the others are gone. A home is given up if one of its nodes changes, if the job ends
+// instead of waiting again, or if it may not run for now.
+
+// home is a place that is kept for a job.
+type home struct {
+	job     job.ID
+	shape   string   // of the job (class.Key): another one does not belong there
+	flavors []string // of quotas, in which it is counted
+	run     *run
+	stale   bool // one of its nodes has changed
+}
+
+// homeBit makes the number under which a home is held of a job's.
+const homeBit = job.ID(1) << 62
+
+// nowhere is the terms of homes: nobody is charged for them.
+var nowhere = &terms{rules: &limit.Rules{}, merit: merit{assoc: -1, qos: -1, partQOS: -1}}
+
+// keepHome holds a place for a job.
+func (c *Core) keepHome(id job.ID, spec *job.Spec, flavors []string, claims []fleet.Claim, began, until Instant) {
+	h := &home{job: id, shape: class.Key(spec), flavors: flavors}
+	h.run = &run{id: id | homeBit, terms: nowhere, claims: claims, began: began, until: until, home: h}
+	at, _ := slices.BinarySearchFunc(c.homes, id, func(h *home, id job.ID) int { return int(h.job) - int(id) })
+	c.homes = slices.Insert(c.homes, at, h)
+	c.hold(h.run)
+	c.shaken = true
+}
+
+// leaveHome gives it back.
+func (c *Core) leaveHome(h *home) {
+	c.unhold(h.run)
+	c.homes = slices.DeleteFunc(c.homes, func(o *home) bool { return o == h })
+	c.shaken = true
+}
+
+// lodge nominates jobs that wait again for the places that were kept for them.
+func (p *pass) lodge() {
+	for _, h := range slices.Clone(p.homes) {
+		e, r := p.queued[h.job], p.running[h.job]
+		switch {
+		case h.stale:
+			p.leaveHome(h)
+		case r != nil && r.nominee == nil: // it stops still
+		case e == nil || e.blocked || e.nominee != nil || !p.welcome(e, h):
+			p.leaveHome(h)
+		default:
+			p.leaveHome(h)
+			p.nominate(&nomination{entry: e, home: h, await: p.goers(h.run.claims)}, h.run.claims, 0)
+		}
+	}
+}
+
+// goers are the jobs that are being stopped and have something still on the nodes of
+// claims.
+func (p *pass) goers(claims []fleet.Claim) (ids []job.ID) {
+	nodes := nodesOf(claims)
+	for _, r := range p.ends.all() {
+		if r.stopping && slices.ContainsFunc(r.claims, func(x fleet.Claim) bool { return slices.Contains(nodes, x.Node) }) {
+			ids = append(ids, r.id)
+		}
+	}
+	return ids
+}
+
+// welcome reports whether a job that waits again may run in its home: it asks for what
+// it asked for then, and limits and quotas let it.
+func (p *pass) welcome(e *entry, h *home) bool {
+	if class.Key(e.spec) != h.shape {
+		return false
+	}
+	claims := h.run.claims
+	if s := e.line.stake; s != nil {
+		charges := p.quotas.Charges(s.queue.node, p.taken(claims), p.flavorsNamed(h.flavors))
+		if !p.quotas.Fits(s.queue.node, charges) {
+			return false
+		}
+	}
+	if p.limits.book == nil {
+		return true
+	}
+	r, u := e.line.key.terms.rules, p.usage(claims)
+	u.Seconds, u.Endless = seconds(Instant(e.line.limit)+999_999_999), e.line.limit <= 0
+	p.limits.amounts = r.Needs(p.limits.amounts, u)
+	return p.limits.book.Blocked(r, p.limits.amounts) < 0
+}
+
+// homeless forgets all homes.
+func (c *Core) homeless() {
+	for len(c.homes) > 0 {
+		c.leaveHome(c.homes[0])
+	}
+}
+
+// moveMemory is what is remembered of moves; nil: nothing.
+func (c *Core) moveMemory() *MoveMemory {
+	m := &MoveMemory{Proposal: c.proposal, Searched: c.searched, Searching: c.searching}
+	if c.moveTried.stirs == c.stirs {
+		m.Tried = c.moveTried.job
+	}
+	for _, h := range c.homes {
+		m.Homes = append(m.Homes, Home{h.job, h.run.claims, h.flavors, h.run.began, h.run.until})
+	}
+	if m.Proposal == nil && m.Searched == 0 && m.Searching == 0 && m.Tried == 0 && m.Homes == nil {
+		return nil
+	}
+	return m
+}
+
+// rehome keeps the places that were kept.
+func (c *Core) rehome(m *MoveMemory) {
+	if m == nil {
+		return
+	}
+	for i := range m.Homes {
+		x := &m.Homes[i]
+		c.keepHome(x.Job, c.running[x.Job].spec, x.Flavors, x.Claims, x.Began, x.Until)
+	}
+}
+
+// recallMoves sets the rest of what was remembered, once nothing changes any more.
+func (c *Core) recallMoves(m *MoveMemory) {
+	if m == nil {
+		return
+	}
+	c.proposal, c.searched, c.searching = m.Proposal, m.Searched, m.Searching
+	if m.Tried != 0 {
+		c.moveTried = tried{m.Tried, c.stirs}
+	}
+}
+
+// valid reports homes of jobs that do not run.
+func (m *MoveMemory) valid(running []Restored) error {
+	for i := range m.Homes {
+		id := m.Homes[i].Job
+		if !slices.ContainsFunc(running, func(r Restored) bool { return r.Job == id && r.Spec != nil }) {
+			return fmt.Errorf("a place is kept for job %d, which does not run", id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// This file moves running jobs so that the head of the queue fits, where enough is
+// free and lies in pieces (account.Preemption.Defrag). A job moves only if it saves
+// what it does (it has reported a checkpoint since it began, and may be requeued), and
+// only to a place of its own that is found, and kept for it, before it is asked to stop
+// (home.go): it is stopped as a victim in mode checkpoint, waits again, and starts
+// there. Which jobs move is for mover.go and sched/defrag to say.
+//
+// What moves lose has to be less than what they gain: what the head asks for, for as
+// long as it would wait otherwise. A job that was moved is left alone for a time, and
+// while moves are under way no others are begun, so that nothing goes round.
+//
+// Not done where starts are planned by name, while jobs are parked (parked.go), and for
+// the head of the queue alone.
+//
+// Source: scheduling.md 3.4.
+
+// moving is what the rules say of moves.
+type moving struct {
+	automatic bool
+	rest      Instant       // a job that was moved is left alone for so long
+	grace     time.Duration // 0: the caller's own
+	most      time.Duration // that a job may have instead
+}
+
+// moveRest is how long a job is left alone where the rules say nothing, and moveEach
+// the time between two searches.
+const (
+	moveRest = Instant(time.Hour)
+	moveEach = Instant(time.Second)
+)
+
+// newMoving compiles the rules; nil: nothing is moved.
+func newMoving(p *account.Policy) *moving {
+	if p == nil || p.Compat != "" || p.Preemption.Defrag != account.DefragAsk && p.Preemption.Defrag != account.DefragAutomatic {
+		return nil
+	}
+	return &moving{
+		automatic: p.Preemption.Defrag == account.DefragAutomatic,
+		rest:      cmp.Or(Instant(p.Preemption.DefragRest), moveRest),
+		grace:     time.Duration(p.Preemption.Grace), most: time.Duration(max(p.Preemption.Grace, p.Preemption.MaxGrace)),
+	}
+}
+
+// settled reports whether jobs of some terms are left alone by the rules: they run in
+// a reservation, or their QOS or partition has the preemption mode off.
+func (c *Core) settled(t *terms) bool {
+	off := t.key.reservation != ""
+	for i := range c.policy.QOS {
+		off = off || c.policy.QOS[i].Name == t.key.qos && c.policy.QOS[i].PreemptMode == account.PreemptOff
+	}
+	for i := range c.policy.Partitions {
+		off = off || c.policy.Partitions[i].Name == t.key.partition && c.policy.Partitions[i].PreemptMode == account.PreemptOff
+	}
+	return off
+}
+
+// saves reports whether a run goes on from what it saved if it is started again.
+func (r *run) saves() bool {
+	return r.nominee == nil && r.home == nil && r.spec != nil && r.spec.Requeue && r.saved > r.began
+}
+
+// note counts a checkpoint that a running job reported.
+func (c *Core) note(r *run, at Instant) {
+	before := r.saves()
+	r.saved = max(r.saved, at)
+	if r.saves() && !before {
+		c.savers++
+	}
+	if c.moving != nil {
+		c.stirs++
+		c.dirty = true
+	}
+}
+
+// movable reports whether a run may be moved now.
+func (p *pass) movable(r *run) bool {
+	if !r.saves() || r.stopping || r.parking != nil || r.terms.settled {
+		return false
+	}
+	if since := r.moved + p.moving.rest; r.moved > 0 && since > p.now {
+		if p.exempted == 0 || since < p.exempted {
+			p.Core.exempted = since
+		}
+		return false
+	}
+	return true
+}
+
+// tried says that a search was made for a job, and that nothing has changed since.
+type tried struct {
+	job   job.ID
+	stirs uint64
+}
+
+// consolidate has running jobs move so that the head of the queue starts, which does
+// not fit, or proposes that. It reports whether they do.
+func (p *pass) consolidate(e *entry) bool {
+	if p.moving == nil || p.savers == 0 || len(p.homes) > 0 || len(p.parked) > 0 || p.byName() || !e.reserves() {
+		p.Core.proposal = nil
+		return false
+	}
+	approved := p.approved != nil && p.approved.For == e.id
+	if p.moveTried != (tried{e.id, p.stirs}) {
+		if p.now < p.searched+moveEach && !approved {
+			p.Core.searching = p.searched + moveEach
+			return false
+		}
+		p.Core.searched, p.Core.proposal = p.now, nil
+		if m := p.wayFor(e); m != nil && p.moving.automatic {
+			return p.moveAll(e, m)
+		} else if m != nil {
+			p.Core.proposal = m
+		}
+		p.Core.moveTried = tried{e.id, p.stirs}
+	}
+	return approved && p.proposal.approvedBy(p.approved) && p.moveAll(e, p.proposal)
+}
+
+// Move is one running job that moves.
+type Move struct {
+	Job  job.ID
+	Home []fleet.Claim // where to
+	Lost int64         // seconds of what it did that it does again, and those to start it
+}
+
+func (x *Proposal) approvedBy(a *Approved) bool {
+	return x != nil && x.For == a.For && slices.EqualFunc(x.Moves, a.Moves, func(m Move, id job.ID) bool { return m.Job == id })
+}
+
+// same reports whether two proposals are of the same moves. What these lose grows all
+// the time.
+func (x *Proposal) same(o *Proposal) bool {
+	if x == nil || o == nil {
+		return x == o
+	}
+	claim := func(a, b fleet.Claim) bool {
+		return a.Node == b.Node && a.Group == b.Group && a.Tasks == b.Tasks && slices.Equal(a.Devices, b.Devices)
+	}
+	return x.For == o.For && slices.EqualFunc(x.Claims, o.Claims, claim) && slices.EqualFunc(x.Moves, o.Moves, func(a, b Move) bool {
+		return a.Job == b.Job && slices.EqualFunc(a.Home, b.Home, claim)
+	})
+}
+
+// moveAll carries moves out: everybody's new place is held from here on. It reports
+// whether the job is looked after: nominated, or at rest for a limit.
+func (p *pass) moveAll(e *entry, m *Proposal) bool {
+	if !p.covered(e.line, m.Claims) || !p.permitted(e.line, m.Claims) {
+		return true
+	}
+	grace := time.Duration(0)
+	for _, x := range m.Moves {
+		r := p.running[x.Job]
+		s := cmp.Or(r.terms.standing, &standing{grace: p.moving.grace, most: p.moving.most})
+		d := Preempt{Job: r.id, For: e.id, Mode: account.PreemptCheckpoint, Grace: s.graceOf(r.spec), Home: x.Home}
+		grace = max(grace, d.Grace)
+		p.mark(r.id)
+		r.goesFor = e.id
+		p.keepHome(r.id, r.spec, r.flavors, x.Home, p.now, ending(p.now+Instant(d.Grace), max(r.spec.TimeLimit, 0)))
+		p.out = append(p.out, d)
+	}
+	p.Core.proposal = nil
+	p.shaken = true
+	p.nominate(&nomination{entry: e, await: p.goers(m.Claims)}, m.Claims, grace)
+	p.rouse()
+	return true
+}
+
+// takeUp nominates jobs anew for which others are stopping still: after a restart, or
+// when a node was lost on which they were to start.
+func (p *pass) takeUp() {
+	if p.stopping == 0 || p.byName() {
+		return
+	}
+	var ids []job.ID
+	for _, r := range p.ends.all() {
+		if r.stopping && r.goesFor != 0 && !slices.Contains(ids, r.goesFor) {
+			ids = append(ids, r.goesFor)
+		}
+	}
+	for _, id := range ids {
+		e := p.queued[id]
+		if e == nil || e.blocked || e.nominee != nil || !p.ready(e.line) || e.line.jobs.first() != e {
+			continue
+		}
+		if m := p.underWay(e); m != nil {
+			p.moveAll(e, m)
+		}
+	}
+}
+
+// propose tells of a proposal that has changed; told is what was told last.
+func (c *Core) propose(told *Proposal, out []Decision) []Decision {
+	x := c.proposal
+	if x != nil && (c.moving == nil || x.For != c.plan.job) {
+		x = nil
+	}
+	switch {
+	case x.same(told):
+		x = told // as it was told, with what it lost then
+	case x == nil:
+		out = append(out, Proposal{})
+	default:
+		out = append(out, *x)
+	}
+	c.proposal, c.approved = x, nil
+	return out
+}
