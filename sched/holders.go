@@ -29,6 +29,9 @@ func (c *Core) Holders(id job.ID) []Holder {
 	nodes, ends := c.holding(e)
 	var out []Holder
 	for _, r := range ends {
+		if r.nominee != nil && r.nominee.entry == e {
+			continue // it is held for the job itself
+		}
 		h := Holder{Job: r.id &^ homeBit, Until: orZero(r.until)}
 		for i := range r.claims {
 			if nodes[r.claims[i].Node] && !slices.Contains(h.Nodes, r.claims[i].Node) {
