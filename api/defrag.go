@@ -5,6 +5,7 @@ import "time"
 // Defrag says what is proposed to move so that a waiting job starts, and what moves.
 type Defrag struct {
 	Mode     string       `json:"mode" enum:"off,ask,automatic" doc:"as preemption.defrag of the site's rules"`
+	Idle     string       `json:"idle,omitempty" doc:"the rule beside which nothing is moved whatever the mode: compat, backfill.reservations, reservations"`
 	Proposal *DefragPlan  `json:"proposal,omitempty" doc:"left out: none"`
 	Moving   []DefragMove `json:"moving,omitempty" doc:"jobs that are being stopped to go on elsewhere"`
 }

@@ -24,6 +24,7 @@ import (
 // Moves is what is proposed to move, and what is moving.
 type Moves struct {
 	Mode     string    // account.DefragOff, DefragAsk or DefragAutomatic
+	Idle     string    // the rule for which nothing is moved all the same; empty: there is none
 	Proposal *Proposal // nil: none
 	Moving   []Moved   // by job
 }
@@ -62,7 +63,7 @@ func (c *Control) Moves(context.Context) (Moves, error) {
 	defer s.mu.RUnlock()
 	out := Moves{Mode: account.DefragOff}
 	if p := s.policies.current(); p != nil && p.Rules.Preemption.Defrag != "" {
-		out.Mode = p.Rules.Preemption.Defrag
+		out.Mode, out.Idle = p.Rules.Preemption.Defrag, idle(p.Rules)
 	}
 	for _, e := range s.live {
 		if !e.gone && e.state.Holds() && e.last.preempted != nil && e.last.preempted.Home != nil {
@@ -80,6 +81,21 @@ func (c *Control) Moves(context.Context) (Moves, error) {
 		}
 	}
 	return out, nil
+}
+
+// idle names the rule for which the core moves nothing whatever the mode.
+func idle(p *account.Policy) string {
+	switch {
+	case p.Preemption.Defrag == account.DefragOff:
+		return ""
+	case p.Compat != "":
+		return "compat"
+	case p.Backfill.Reservations > 0 && !p.Backfill.Off:
+		return "backfill.reservations"
+	case len(p.Reservations) > 0:
+		return "reservations"
+	}
+	return ""
 }
 
 // approval is a proposal that somebody has approved and the core has not heard of.

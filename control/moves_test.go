@@ -128,3 +128,28 @@ func TestMovesAreProposed(t *testing.T) {
 		t.Errorf("what was made is approved again: %v, want not found", err)
 	}
 }
+
+// TestWhereNothingMoves: a mode that has no effect beside another rule is shown with
+// that rule.
+func TestWhereNothingMoves(t *testing.T) {
+	b := open(t, newHand(1, 1))
+	for _, c := range []struct {
+		mode, want string
+		backfill   account.Backfill
+		compat     string
+	}{
+		{account.DefragAutomatic, "", account.Backfill{}, ""},
+		{account.DefragAsk, "backfill.reservations", account.Backfill{Reservations: 3}, ""},
+		{account.DefragAsk, "", account.Backfill{Reservations: 3, Off: true}, ""},
+		{account.DefragAutomatic, "compat", account.Backfill{}, "slurm"},
+		{account.DefragOff, "", account.Backfill{}, "slurm"},
+	} {
+		p := &account.Policy{Preemption: account.Preemption{Defrag: c.mode}, Backfill: c.backfill, Compat: c.compat}
+		if _, err := b.ctl.SetPolicy(t.Context(), job.Actor{Name: "me"}, control.PolicyChange{Rules: p, Text: c.mode + c.want + c.compat}); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := b.ctl.Moves(t.Context()); err != nil || m.Mode != c.mode || m.Idle != c.want {
+			t.Errorf("%+v: mode %q beside %q, %v", c, m.Mode, m.Idle, err)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func (s *Server) defrag(c *call) (*api.Defrag, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &api.Defrag{Mode: m.Mode}
+	out := &api.Defrag{Mode: m.Mode, Idle: m.Idle}
 	for i := range m.Moving {
 		out.Moving = append(out.Moving, c.move(&m.Moving[i]))
 	}

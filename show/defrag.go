@@ -21,6 +21,8 @@ func Defrag(p Page, d *api.Defrag) string {
 		fmt.Fprintf(&b, "\n%s would move; that costs %s\n\n", counted(len(x.Moves), "job"), priceOf(x.Cost, x.CoreCost))
 		_ = moves(x.Moves, true).Write(&b, p)
 		b.WriteString("\ncox defrag approve " + x.ID + "\n")
+	case d.Idle != "":
+		fmt.Fprintf(&b, "nothing is moved or proposed: preemption.defrag is %s, and has no effect beside %s\n", d.Mode, d.Idle)
 	case d.Mode == "ask":
 		b.WriteString("nothing is proposed\n")
 	case d.Mode == "automatic":
