@@ -18,6 +18,7 @@ type Policy struct {
 	Partitions []Partition `json:"partitions,omitempty" yaml:"partitions,omitempty" doc:"rules of partitions; their nodes stand in the server's configuration"`
 	Flavors    []Flavor    `json:"flavors,omitempty" yaml:"flavors,omitempty" doc:"kinds of node that quotas tell apart"`
 	Compat     string      `json:"compat,omitempty" yaml:"compat,omitempty" enum:"slurm,slurm-backfill" doc:"decide as another scheduler would: slurm, as slurmctld with select/cons_tres and sched/backfill; slurm-backfill, the same with the main scheduler deferred"`
+	Topology   Topology    `json:"topology,omitzero" yaml:"topology,omitempty" doc:"how long jobs may wait to be placed closely"`
 	Licenses   []License   `json:"licenses,omitempty" yaml:"licenses,omitempty" doc:"what is counted for the whole site (sbatch --licenses)"`
 
 	Reservations []Reservation `json:"reservations,omitempty" yaml:"reservations,omitempty" doc:"nodes that are kept for some jobs, or for none, for a time"`
@@ -66,6 +67,11 @@ type Backfill struct {
 	Reservations int  `json:"reservations,omitempty" yaml:"reservations,omitempty" doc:"the head and so many more jobs are promised a start; 0: the head alone"`
 	Depth        int  `json:"depth,omitempty" yaml:"depth,omitempty" doc:"kinds of job tried in one pass; 0: 500"` // kinds of job tried in one pass; 0: 500
 	Off          bool `json:"off,omitempty" yaml:"off,omitempty" doc:"strictly in order: nothing passes the head"` // strictly in order
+}
+
+// Topology bounds what jobs may wish for.
+type Topology struct {
+	SwitchWait Duration `json:"switch_wait,omitempty" yaml:"switch_wait,omitempty" words:"none=-1" doc:"the longest that a job waits for few switches (sbatch --switches), and how long without a time of its own; 0: 5 minutes"`
 }
 
 // Preemption says whether waiting jobs may stop running ones.

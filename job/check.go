@@ -87,7 +87,7 @@ func (s *Spec) CheckRequest() error {
 			return fmt.Errorf("groups[%d].%w", i, err)
 		}
 	}
-	return nil
+	return s.checkWishes()
 }
 
 func (s *SignalSpec) before() time.Duration {
@@ -112,6 +112,7 @@ func (g *TaskGroup) check() error {
 		{"tasks_per_node", g.TasksPerNode},
 		{"cpus_per_task", g.CPUsPerTask},
 		{"segment", g.Segment},
+		{"switches", g.Switches},
 	} {
 		if err := count(c.name, c.n); err != nil {
 			return err
@@ -180,8 +181,8 @@ func amount(name string, n resource.Amount) error {
 // checkTopology reports what cannot be asked of the topology.
 func (g *TaskGroup) checkTopology() error {
 	switch n := g.Nodes.Min; {
-	case g.Within < InLeaf || g.Within > 16:
-		return fmt.Errorf("within: %d is no level of a topology", g.Within)
+	case g.Spread && (g.Segment > 1 || g.Contiguous || g.Switches > 0 || g.Wishes.Switches.N > 0):
+		return fmt.Errorf("spread: does not go together with segments, contiguous nodes or few switches")
 	case g.Segment <= 1:
 		return nil
 	case len(g.NodeList) > 0, g.Contiguous:

@@ -30,6 +30,13 @@ type Spec struct {
 
 	Groups []TaskGroup `json:"groups"` // one, or one per component of a heterogeneous job; all start together or none
 
+	// Within is a level of the topology of which one domain has to have all nodes of all
+	// groups, as TaskGroup.Within; Wish is one that is wished for.
+	Within int  `json:"within,omitempty"`
+	Wish   Wish `json:"wish,omitzero"`
+	// Levels are the names that levels below InLeaf stand for, see NameLevel.
+	Levels []string `json:"levels,omitempty"`
+
 	Program  Program     `json:"program"`
 	Output   Output      `json:"output"`
 	Env      Environment `json:"env"`
@@ -174,7 +181,13 @@ type TaskGroup struct {
 	Within int `json:"within,omitempty"`
 	// Segment is a number of nodes that have to be in one leaf: the group's nodes come in
 	// segments of so many. 0: none.
-	Segment      int    `json:"segment,omitempty"`
+	Segment int `json:"segment,omitempty"`
+	// Switches is how many leaves may have its nodes. 0: any number. A node of which no
+	// path is known counts as a leaf; in a fleet without any path it means nothing.
+	Switches     int    `json:"switches,omitempty"`
+	Spread       bool   `json:"spread,omitempty"`       // over as many leaves as can be, instead of few
+	FewNodes     bool   `json:"few_nodes,omitempty"`    // of a range of nodes the smallest number that will do, instead of the largest
+	Wishes       Wishes `json:"wishes,omitzero"`        // what it would rather have, see Forms
 	Distribution string `json:"distribution,omitempty"` // "block" (default), "cyclic", "plane=N"
 }
 

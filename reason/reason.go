@@ -47,6 +47,7 @@ const (
 	Reservation  Code = "reservation"   // Want: the reservation that the job waits for or that keeps nodes from it; Until: when that changes; 0: there is none
 	NoGang       Code = "no-gang"       // the pool's engine cannot start coupled tasks whole
 	EngineDown   Code = "engine-down"   // Want: the engine does not answer
+	Wish         Code = "wish"          // Want: what it insists on; Until: when something else will do
 	Licenses     Code = "licenses"      // Resource, Need, Used, Most: of a licence; Most 0: the site has none
 )
 
@@ -109,7 +110,7 @@ var slurm = map[Code]string{
 	Backoff: "BeginTime", Refused: "SystemFailure",
 	Dependency: "Dependency", ArrayLimit: "JobArrayTaskLimit", Cleaning: "Cleaning",
 	Uncertain: "ReqNodeNotAvail", LaunchFailed: "JobLaunchFailure", NodeFailed: "NodeDown",
-	TimeLimit: "TimeLimit", NoGang: "BadConstraints", Reservation: "Reservation", EngineDown: "SchedDefer", Licenses: "Licenses",
+	TimeLimit: "TimeLimit", NoGang: "BadConstraints", Reservation: "Reservation", EngineDown: "SchedDefer", Licenses: "Licenses", Wish: "Resources",
 }
 
 // Codes lists every code but those of limits, sorted by first use; for generated
@@ -118,7 +119,7 @@ func Codes() []Code {
 	return []Code{
 		Resources, Priority, Preempting, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
 		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
-		NodeFailed, TimeLimit, Reservation, NoGang, EngineDown, Licenses,
+		NodeFailed, TimeLimit, Reservation, NoGang, EngineDown, Licenses, Wish,
 	}
 }
 
@@ -212,6 +213,8 @@ func (r Reason) String() string {
 		b.WriteString("the engine of this pool cannot start coupled tasks whole")
 	case EngineDown:
 		fmt.Fprintf(&b, "the engine does not answer: %s", r.Want)
+	case Wish:
+		fmt.Fprintf(&b, "waits for %s until %s, then something else will do", r.Want, clock(r.Until))
 	case Licenses:
 		if r.Most == 0 {
 			fmt.Fprintf(&b, "this site has no licence %s", r.Resource)

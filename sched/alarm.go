@@ -19,13 +19,14 @@ func (c *Core) Next() Instant {
 
 // alarms lists the instants at which the policies want to be asked again; 0: not.
 func (c *Core) alarms() []Instant {
-	return []Instant{c.tickDue(), c.limits.due, c.nextSlot(), c.nextTurn(), c.exempted, c.turnEnds, c.searching}
+	return []Instant{c.tickDue(), c.limits.due, c.nextSlot(), c.nextTurn(), c.exempted, c.turnEnds, c.searching, c.patience.nextDue()}
 }
 
 // ring does what is due by time, before a step's pass.
 func (c *Core) ring(now Instant) {
 	c.tick(now)
 	c.spend(now)
+	c.giveUp(now)
 	if due := c.nextTurn(); due != 0 && due <= now {
 		c.turnOver()
 	}

@@ -64,6 +64,8 @@ type Core struct {
 	running map[job.ID]*run // those that hold, and what is held for nominated jobs
 	ends    ends
 
+	patience patience // who gives up a wish, and when
+
 	now        Instant       // of the last step
 	preemption *preemption   // nil: nobody takes anything
 	nominees   []*nomination // in the order in which they were made
@@ -135,7 +137,8 @@ type entry struct {
 	since    int64          // when that was told, in Unix seconds
 	nominee  *nomination    // what is held for it until others have gone; nil: it stands in its line, or is blocked
 	blocked  bool
-	gone     bool // left the queue
+	gone     bool  // left the queue
+	stage    uint8 // of its wishes
 }
 
 // New returns a core that knows no node and no job.
@@ -247,8 +250,11 @@ func (c *Core) submit(s Submitted) {
 		e.told, e.since = old.told, old.since
 		c.drop(old)
 	}
+	var next Instant
+	e.stage, next = c.stageOf(e)
 	e.line = c.lineOf(e)
 	c.queued[s.Job] = e
+	c.await(e, next)
 	c.enqueue(e)
 }
 
@@ -268,6 +274,7 @@ func (c *Core) withdraw(id job.ID) {
 // drop takes an entry out of the queue.
 func (c *Core) drop(e *entry) {
 	delete(c.queued, e.id)
+	c.await(e, 0)
 	e.gone = true
 	switch {
 	case e.nominee != nil:
@@ -292,6 +299,7 @@ func (c *Core) block(now Instant, b Blocked, out []Decision) []Decision {
 	}
 	if stopsAging(b.Why.Code) {
 		e.eligible = 0
+		c.restage(e)
 	}
 	e.gate = c.share(b.Why)
 	return c.tell(e, now, b.Why, out)
@@ -307,6 +315,7 @@ func (c *Core) unblock(id job.ID) {
 		e.eligible = second(c.now)
 	}
 	c.enqueue(e)
+	c.restage(e)
 }
 
 func (c *Core) restore(r Restored) {

@@ -44,6 +44,9 @@ func (p *pass) gate(l *line) (rest, reason.Reason) {
 		}
 	}
 	if !p.possible(l.kind) {
+		if why := p.insists(l.jobs.first()); why.Code != reason.None {
+			return forFleet, why
+		}
 		return forFleet, place.Never(p.table, l.kind.shape, false)[0]
 	}
 	return active, reason.Reason{}

@@ -143,7 +143,11 @@ func (w *world) restart(t *rapid.T) {
 	}
 	for id, q := range w.queue {
 		q.told = reason.Reason{}
-		events = append(events, q.Submitted)
+		again := q.Submitted
+		if !q.blocked {
+			again.Eligible = sched.Instant(q.since) * sched.Instant(time.Second)
+		}
+		events = append(events, again)
 		if q.blocked {
 			events = append(events, sched.Blocked{Job: id, Why: reason.Reason{Code: reason.HeldUser}})
 		}

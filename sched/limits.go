@@ -71,7 +71,7 @@ func (c *Core) allot(l *line) {
 	u := &c.limits.use
 	c.limits.book.Table.Clear(u)
 	u.Seconds, u.Endless = seconds(Instant(l.limit)+999_999_999), l.limit <= 0
-	c.limits.book.Table.Shape(u, l.key.shape)
+	c.limits.book.Table.Shape(u, l.key.shape.Common())
 	l.needs = r.Needs(nil, u)
 	l.raises = r.Raises(nil, u)
 	l.exact = exact(r, l.key.shape)

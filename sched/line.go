@@ -82,7 +82,7 @@ type kind struct {
 
 // lineOf returns the line that a job belongs to and counts one more member.
 func (c *Core) lineOf(e *entry) *line {
-	shape := c.shapes.Shape(e.spec)
+	shape := c.shapeOf(e)
 	key := lineKey{shape: shape, limit: max(e.spec.TimeLimit, 0), terms: c.termsOf(e.spec)}
 	if spec := e.spec; spec.TimeMin > 0 && spec.TimeMin < key.limit {
 		key.least = spec.TimeMin

@@ -156,6 +156,7 @@ func (c *Core) factors(t *terms, shape *class.Shape, limit time.Duration) *prior
 		f.FairShare = r.standing[m.assoc].Factor
 	}
 	size := priority.Size{Limit: limit}
+	shape = shape.Common()
 	for i := range shape.Groups {
 		size.Nodes += float64(shape.Groups[i].MinNodes)
 		size.CPUs += float64(shape.Groups[i].All.CPU) / 1000

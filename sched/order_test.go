@@ -3,6 +3,7 @@ package sched_test
 import (
 	"cmp"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -288,6 +289,9 @@ func (o *ordered) points(t *rapid.T, q *waiting) int64 {
 func (o *ordered) factors(t *rapid.T, r *priority.Rules, q *waiting) *priority.Factors {
 	f := &priority.Factors{}
 	s := q.Spec
+	if forms := o.forms(s); s.Wishful() && !slices.ContainsFunc(forms, func(x *job.Spec) bool { return !reflect.DeepEqual(devicesOf(x), devicesOf(forms[0])) }) {
+		s = forms[0] // of other types it may be later
+	}
 	list, _ := o.core.Shares()
 	for _, x := range list {
 		if x.Account == s.Account && x.User == s.Owner.User {
@@ -344,6 +348,14 @@ func (o *ordered) factors(t *rapid.T, r *priority.Rules, q *waiting) *priority.F
 		f.Age = r.Age(o.tick, o.since(q))
 	}
 	return f
+}
+
+// devicesOf lists all requests of devices.
+func devicesOf(s *job.Spec) (out []resource.DeviceRequest) {
+	for _, g := range s.Groups {
+		out = append(append(append(out, g.PerNode.Devices...), g.PerTask.Devices...), g.Total.Devices...)
+	}
+	return out
 }
 
 func (o *ordered) priorityOf(acct, user string) (n uint32) {

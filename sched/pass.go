@@ -341,6 +341,9 @@ func (p *pass) startBefore(e *entry, claims []fleet.Claim, until, tail Instant) 
 	if e.id == p.plan.job {
 		p.unplan()
 	}
+	if p.policy == nil || p.policy.Compat == "" {
+		claims = p.table.InRankOrder(claims)
+	}
 	terms := p.termsOf(e.spec)
 	flavors := p.flavorsFor(e)
 	p.drop(e)

@@ -45,7 +45,12 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	if _, why := (&pass{Core: c, now: now}).kept(e.line); why.Code != reason.None {
 		out = append(out, why)
 	}
+	insists := c.insists(e)
 	if !c.possible(e.line.kind) {
+		if insists.Code != reason.None {
+			out = append(out, insists)
+			insists = reason.Reason{}
+		}
 		out = append(out, place.Never(c.table, e.line.kind.shape, false)...)
 	} else if missing := c.lacks(e.line.kind); len(missing) > 0 {
 		out = append(out, missing...)
@@ -57,6 +62,9 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 		}
 	} else if c.plan.job != 0 && c.plan.job != id {
 		out = append(out, reason.Reason{Code: reason.Reserved, Job: uint64(c.plan.job)})
+	}
+	if insists.Code != reason.None {
+		out = append(out, insists)
 	}
 	if leads && ahead.Code != reason.None {
 		out = append(out, ahead)

@@ -221,8 +221,11 @@ func (c *Core) requeue(w *Waiting) {
 	if w.Gate != nil {
 		e.blocked, e.gate = true, w.Gate
 	}
+	var next Instant
+	e.stage, next = c.stageOf(e)
 	e.line = c.lineOf(e)
 	c.queued[w.Job] = e
+	c.await(e, next)
 	if !e.blocked {
 		e.line.jobs.insert(e)
 	}

@@ -91,6 +91,7 @@ func (c *Core) govern(p *account.Policy) {
 	c.quotas, c.preemption, c.moving = newQuotas(p), newPreemption(p), newMoving(p)
 	c.regulate(p)
 	c.compileAdvances()
+	c.shapes.SetLongest(longestWait(p))
 }
 
 // setPolicy changes the rules for everything that waits and runs.
@@ -115,6 +116,9 @@ func (c *Core) setPolicy(p *account.Policy) {
 		if line.leader == e {
 			line.leader = nil
 		}
+		var next Instant
+		e.stage, next = c.stageOf(e)
+		c.await(e, next)
 		e.line = c.lineOf(e)
 		c.leave(line)
 		if line.leader == e {

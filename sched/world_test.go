@@ -75,6 +75,7 @@ type entry struct {
 
 func newWorld(t *rapid.T, rules *account.Policy) *world {
 	w := &world{core: sched.New(sched.Config{}), book: schedtest.NewBook(), queue: map[job.ID]*waiting{}, stopping: map[job.ID]bool{}, halting: map[job.ID]bool{}, parked: map[job.ID][]fleet.Claim{}, started: map[job.ID]sched.Instant{}, now: sched.Instant(time.Hour), rules: rules, movement: newMovement()}
+	w.book.Forms = w.forms
 	var events []sched.Event
 	if w.rules != nil {
 		events = append(events, sched.PolicySet{Policy: w.rules})
@@ -96,6 +97,7 @@ func policy(t *rapid.T) *account.Policy {
 		p = schedtest.Limits(t)
 	}
 	p.Reservations = reservations(t)
+	p.Topology.SwitchWait = account.Duration(rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "switch wait")) * account.Duration(time.Second)
 	p.Backfill.Reservations = rapid.SampledFrom([]int{0, 0, 1, 2, 3, 100}).Draw(t, "reservations")
 	return p
 }
@@ -389,6 +391,25 @@ func some[V any](t *rapid.T, m map[job.ID]V, label string) (job.ID, bool) {
 	return rapid.SampledFrom(ids).Draw(t, label), true
 }
 
+// forms lists what a job with wishes may start as now.
+func (w *world) forms(spec *job.Spec) (out []*job.Spec) {
+	longest, since := job.DefaultSwitchWait, int64(w.now)/int64(time.Second)
+	if w.policy != nil && w.policy.Topology.SwitchWait > 0 {
+		longest = time.Duration(w.policy.Topology.SwitchWait)
+	}
+	for _, q := range w.queue {
+		if q.Spec == spec && !q.blocked {
+			since = q.since
+		}
+	}
+	for _, f := range spec.Forms(longest) {
+		if sched.Instant(f.After) <= w.now-sched.Instant(since)*sched.Instant(time.Second) || f.After == 0 {
+			out = append(out, f.Spec)
+		}
+	}
+	return out
+}
+
 func (w *world) submit(t *rapid.T) []sched.Event {
 	var out []sched.Event
 	for range rapid.IntRange(1, 3).Draw(t, "jobs") {
@@ -396,6 +417,7 @@ func (w *world) submit(t *rapid.T) []sched.Event {
 		w.submitted++
 		spec := schedtest.Spec(t)
 		schedtest.Whose(t, spec)
+		schedtest.Wish(t, spec)
 		if w.policy != nil && len(w.policy.Reservations) > 0 && rapid.IntRange(0, 2).Draw(t, "inside") == 0 {
 			spec.Reservation = rapid.SampledFrom([]string{"r", "s"}).Draw(t, "reservation")
 		}

@@ -24,7 +24,7 @@ type amounts struct{ cpu, memory, disk resource.Amount }
 
 // plainly returns the plain form of a specification; false if it has none.
 func plainly(spec *job.Spec) (plain, bool) {
-	if len(spec.Groups) != 1 || len(spec.Partitions) > 1 || len(spec.Partitions) == 1 && spec.Partitions[0] == "" {
+	if len(spec.Groups) != 1 || spec.Within != 0 || len(spec.Partitions) > 1 || len(spec.Partitions) == 1 && spec.Partitions[0] == "" {
 		return plain{}, false
 	}
 	g := spec.Groups[0]

@@ -16,37 +16,65 @@ type Bound struct {
 }
 
 // Restricted returns a shape within bounds, or nil if it asks for devices of another
-// type. What no bound restricts is the shape itself.
+// type. What no bound restricts is the shape itself. What else would do is restricted
+// in the same way.
 func (in *Interner) Restricted(s *Shape, bounds []Bound) *Shape {
-	var features []string
-	kind := ""
+	features, kind, ok := join(bounds)
+	switch {
+	case !ok:
+		return nil
+	case len(features) == 0:
+		return s
+	case s.Else == nil:
+		if r := in.shapes[restrictedKey(s, features)]; r != nil {
+			return r
+		}
+		r := s.restricted(features, kind)
+		if r != nil {
+			in.next++
+			r.ID = in.next
+			in.shapes[r.Key] = r
+		}
+		return r
+	}
+	var within []*Shape
+	for x := s; x != nil; x = x.Else {
+		if r := x.restricted(features, kind); r != nil {
+			within = append(within, r)
+		}
+	}
+	if len(within) == 0 {
+		return nil
+	}
+	return in.link(within)
+}
+
+// join is what bounds ask for together; false if they name two types of device.
+func join(bounds []Bound) (features []string, kind string, ok bool) {
 	for _, b := range bounds {
 		features = append(features, b.Features...)
 		if b.Type != "" {
 			if kind != "" && kind != b.Type {
-				return nil
+				return nil, "", false
 			}
 			kind = b.Type
 			features = append(features, index.DeviceFeature(b.Type))
 		}
 	}
-	features = sorted(features)
-	if len(features) == 0 {
-		return s
-	}
-	key := s.Key + "\x00" + strings.Join(features, "\x00")
-	if r := in.shapes[key]; r != nil {
-		return r
-	}
-	r := &Shape{Partitions: s.Partitions, Groups: slices.Clone(s.Groups), Key: key}
+	return sorted(features), kind, true
+}
+
+func restrictedKey(s *Shape, features []string) string {
+	return s.Key + "\x00" + strings.Join(features, "\x00")
+}
+
+func (s *Shape) restricted(features []string, kind string) *Shape {
+	r := &Shape{Partitions: s.Partitions, Groups: slices.Clone(s.Groups), Within: s.Within, Key: restrictedKey(s, features)}
 	for i := range r.Groups {
 		if !r.Groups[i].restrict(features, kind) {
 			return nil
 		}
 	}
-	in.next++
-	r.ID = in.next
-	in.shapes[key] = r
 	return r
 }
 
@@ -87,7 +115,7 @@ func (in *Interner) Cut(s *Shape, cut int) *Shape {
 }
 
 func (g *Group) restrict(features []string, kind string) bool {
-	for _, list := range []*[]Need{&g.BaseDevices, &g.StepDevices, &g.TotalDevices} {
+	for _, list := range g.lists() {
 		*list = slices.Clone(*list)
 		for i := range *list {
 			n := &(*list)[i]

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -19,6 +20,8 @@ type Shape struct {
 	ID         int      // dense, in order of first use
 	Partitions []string // any of these holds the whole gang; empty: every node will do
 	Groups     []Group
+	Within     int    // level of the topology of which one domain has all nodes of several groups; 0: none; job.InLeaf
+	Else       *Shape // what will do where this does not fit; nil: nothing
 	Key        string // equal for equal shapes
 
 	plain *plain // nil: not of that form
@@ -54,6 +57,10 @@ type Group struct {
 
 	Within  int // level of the topology of which one domain has all nodes; 0: none; job.InLeaf
 	Segment int // the nodes come in so many of one leaf; 0: they do not
+
+	Switches int  // leaves that its nodes are in, at most; 0: any number
+	Spread   bool // over as many leaves as can be
+	Few      bool // of a range of nodes the smallest number first
 }
 
 // Need is a number of devices, or of shares of devices, that match.
@@ -68,6 +75,8 @@ type Interner struct {
 	shapes map[string]*Shape
 	recent map[*job.Spec]*Shape // of specifications that were asked for: jobs that are alike share theirs
 	plain  map[plain]*Shape
+	wishes map[*job.Spec]*wishes // as recent, of jobs that wish for something
+	wait   time.Duration         // for switches at most
 	next   int
 }
 
@@ -75,13 +84,18 @@ const maxRecent = 4096
 
 // NewInterner returns an empty interner.
 func NewInterner() *Interner {
-	return &Interner{shapes: map[string]*Shape{}, recent: map[*job.Spec]*Shape{}, plain: map[plain]*Shape{}}
+	return &Interner{shapes: map[string]*Shape{}, recent: map[*job.Spec]*Shape{}, plain: map[plain]*Shape{}, wishes: map[*job.Spec]*wishes{}, wait: job.DefaultSwitchWait}
 }
 
-// Shape returns the shape of a specification, which is not written any more.
+// Shape returns the shape of a specification, which is not written any more; of one
+// with wishes that of its last stage.
 func (in *Interner) Shape(spec *job.Spec) *Shape {
 	if s := in.recent[spec]; s != nil {
 		return s
+	}
+	if spec.Wishful() {
+		w := in.wishesOf(spec)
+		return in.chain(w, len(w.after)-1)
 	}
 	s := in.quickly(spec)
 	if len(in.recent) >= maxRecent {
@@ -112,7 +126,7 @@ func (in *Interner) shape(spec *job.Spec) *Shape {
 	if s := in.shapes[key]; s != nil {
 		return s
 	}
-	s := Compile(spec)
+	s := compileOne(spec)
 	in.next++
 	s.ID, s.Key = in.next, key
 	in.shapes[key] = s
@@ -126,6 +140,7 @@ func (in *Interner) Forget(s *Shape) {
 		delete(in.plain, *s.plain)
 	}
 	clear(in.recent)
+	clear(in.wishes)
 }
 
 // Key is equal for two specifications if they are placed alike.
@@ -139,18 +154,38 @@ func Key(spec *job.Spec) string {
 	b, err := json.Marshal(struct {
 		P []string
 		G []job.TaskGroup
-	}{spec.Partitions, groups})
+		W int `json:",omitempty"`
+	}{spec.Partitions, groups, spec.Within})
 	if err != nil {
 		panic(fmt.Sprintf("sched/class: a task group cannot be written as JSON: %v", err)) // plain data: cannot happen
 	}
 	return string(b)
 }
 
-// Compile compiles a specification without interning it.
+// Compile compiles a specification without interning it, one with wishes as if all of
+// them could be given up.
 func Compile(spec *job.Spec) *Shape {
-	s := &Shape{Partitions: spec.Partitions, Groups: make([]Group, len(spec.Groups))}
+	if !spec.Wishful() {
+		return compileOne(spec)
+	}
+	forms := spec.Forms(job.DefaultSwitchWait)
+	var s *Shape
+	for i := len(forms) - 1; i >= 0; i-- {
+		x := compileOne(forms[i].Spec)
+		x.Else = s
+		s = x
+	}
+	return s
+}
+
+func compileOne(spec *job.Spec) *Shape {
+	s := &Shape{Partitions: spec.Partitions, Groups: make([]Group, len(spec.Groups)), Within: spec.Within}
 	for i := range spec.Groups {
 		s.Groups[i] = compile(&spec.Groups[i])
+	}
+	if len(s.Groups) == 1 {
+		g := &s.Groups[0]
+		g.Within, s.Within = job.Deeper(g.Within, s.Within), 0
 	}
 	return s
 }
@@ -163,6 +198,7 @@ func compile(t *job.TaskGroup) Group {
 		Must: sorted(t.NodeList), Not: sorted(t.Exclude),
 		BaseDevices: needs(t.PerNode.Devices), StepDevices: needs(t.PerTask.Devices), TotalDevices: needs(t.Total.Devices),
 		Total: t.Total.Vector, Extra: t.PerDevice, Within: t.Within,
+		Switches: t.Switches, Spread: t.Spread, Few: t.FewNodes,
 	}
 	if t.Segment > 1 {
 		g.Segment = t.Segment

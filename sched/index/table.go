@@ -39,6 +39,7 @@ type Table struct {
 	levels  int
 	pools   []string
 
+	ranks   []int32   // by position: its place in rank order; nil: positions are
 	vacant  [2]*State // Vacant; nil: not asked for
 	class   []int32   // by position
 	classes []*Class
@@ -166,6 +167,7 @@ func (t *Table) settle() {
 		}
 	}
 	t.paginate()
+	t.rank()
 }
 
 // Mask returns, by position, which devices of each node match. It counts devices

@@ -66,7 +66,7 @@ func (d *Door) Refuses(k Key, n int) reason.Reason {
 func (b *Book) Alone(r *Rules, s *job.Spec) reason.Reason {
 	u := &Use{Seconds: int64((s.TimeLimit + time.Second - 1) / time.Second), Endless: s.TimeLimit <= 0}
 	b.Table.Clear(u)
-	b.Table.Shape(u, class.Compile(s))
+	b.Table.Shape(u, class.Compile(s).Common())
 	needs := r.Needs(nil, u)
 	i := b.BlockedSurely(r, needs, false)
 	if i < 0 {

@@ -41,6 +41,15 @@ func (v *view) part() int {
 // Fits reports whether a gang fits on a state. It answers as Gang does, and
 // sooner where no choice has to be made.
 func Fits(t *index.Table, s *index.State, shape *class.Shape) bool {
+	for ; shape != nil; shape = shape.Else {
+		if fitsOne(t, s, shape) {
+			return true
+		}
+	}
+	return false
+}
+
+func fitsOne(t *index.Table, s *index.State, shape *class.Shape) bool {
 	if len(shape.Groups) == 1 {
 		v := newView(t, s, &shape.Groups[0], false)
 		if v.beyond() {
@@ -50,14 +59,14 @@ func Fits(t *index.Table, s *index.State, shape *class.Shape) bool {
 			return true
 		}
 	}
-	return Gang(t, s, shape) != nil
+	return one(t, s, shape, false) != nil
 }
 
 // plain reports whether the group certainly fits: enough nodes of one pool and
 // partition take an equal part. A false says nothing.
 func (v *view) plain(shape *class.Shape) bool {
 	g := v.g
-	if g.Same || g.Adjoint || g.Within != 0 || g.Segment > 0 || len(g.Must) > 0 || len(g.TotalDevices) > 0 || !g.Total.IsZero() || len(shape.Partitions) > 1 {
+	if g.Same || g.Adjoint || g.Within != 0 || g.Segment > 0 || g.Switches > 0 || len(g.Must) > 0 || len(g.TotalDevices) > 0 || !g.Total.IsZero() || len(shape.Partitions) > 1 {
 		return false
 	}
 	q := max(g.Each, (g.Least+g.MinNodes-1)/g.MinNodes)

@@ -158,7 +158,7 @@ func (v *view) sized(c []candidate, tasks int) []portion {
 	if hi < lo || !reach(c, tasks, g.TotalCount(), hi) {
 		return nil
 	}
-	if g.MaxNodes > 0 {
+	if g.MaxNodes > 0 && !g.Few {
 		for n := hi; n >= lo; n-- {
 			if p := v.pick(c, n, tasks); p != nil {
 				return p
@@ -203,13 +203,21 @@ func (v *view) pick(c []candidate, n, tasks int) []portion {
 			c[i].tasks = min(c[i].tasks, 1)
 		}
 	}
+	if v.g.Switches > 0 && v.t.Levels() > 0 {
+		return v.switched(c, n, tasks)
+	}
+	return v.closely(c, n, tasks)
+}
+
+// closely places the tasks on exactly n nodes where the group may have them.
+func (v *view) closely(c []candidate, n, tasks int) []portion {
 	if v.g.Within != 0 || v.g.Segment > 0 && n <= v.g.Segment {
 		return v.inDomain(c, n, tasks)
 	}
 	if v.g.Adjoint {
 		return v.adjoint(c, n, tasks)
 	}
-	if n > 1 && len(v.g.Must) == 0 {
+	if n > 1 && len(v.g.Must) == 0 && !v.g.Spread {
 		for level := v.t.Levels() - 1; level >= 0; level-- {
 			for _, domain := range v.domains(c, level, n) {
 				if p := v.within(domain, n, tasks); p != nil {
@@ -315,20 +323,25 @@ func (v *view) key(pos, tasks int, extra []int) fitKey {
 }
 
 // gather takes n of the candidates, which are in order of preference: those that
-// must be among them, then such that few leaves are used.
+// must be among them, then such that few leaves are used, or many if they are to be
+// spread.
 func (v *view) gather(c []candidate, n int) []candidate {
 	out, rest := v.must(c)
 	if v.t.Levels() == 0 || n == 1 { // one node has no leaf to share: the preferred one
 		return append(out, rest[:n-len(out)]...)
 	}
-	leaf := make([]int, len(rest))
-	for i, x := range rest {
-		leaf[i] = -1
-		if d := v.t.Node(x.pos).Domains; len(d) > 0 {
-			leaf[i] = d[len(d)-1]
+	leaf := v.leaves(rest)
+	if g := v.g; !g.Spread && g.Switches == 0 { // what is not known is one leaf
+		for i := range leaf {
+			leaf[i] = max(leaf[i], -1)
 		}
 	}
-	for _, i := range topo.Gather(leaf, n-len(out)) {
+	chosen := topo.Gather
+	if v.g.Spread {
+		used := v.leaves(out)
+		chosen = func(leaf []int, n int) []int { return topo.Scatter(leaf, used, n) }
+	}
+	for _, i := range chosen(leaf, n-len(out)) {
 		out = append(out, rest[i])
 	}
 	return out

@@ -1,13 +1,15 @@
 package place
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/job"
 )
 
-// A group may have to be within one domain of a level of the topology, and its nodes
-// may have to come in segments that are each within one leaf (scheduling.md 1.5).
+// A group, or all groups together, may have to be within one domain of a level of the
+// topology, and a group's nodes may have to come in segments that are each within one
+// leaf (scheduling.md 1.5).
 // Nodes of which no path is known are in no domain.
 
 // domain is the domain of a node at a level (0 is the outermost, a negative one the
@@ -31,7 +33,9 @@ func (v *view) inDomain(c []candidate, n, tasks int) []portion {
 		place = v.adjoint
 	}
 	levels := []int{job.InLeaf}
-	if v.g.Within > 0 && (v.g.Segment == 0 || n > v.g.Segment) {
+	if v.g.Spread && v.g.Within > 0 {
+		levels = []int{v.g.Within - 1}
+	} else if v.g.Within > 0 && (v.g.Segment == 0 || n > v.g.Segment) {
 		for level := v.t.Levels() - 1; level >= v.g.Within-1; level-- {
 			levels = append(levels, level)
 		}
@@ -86,6 +90,9 @@ func (v *view) together(used []portion) bool {
 	if g.Within != 0 && (len(domains) != 1 || domains[-1]) {
 		return false
 	}
+	if g.Switches > 0 && !v.few(used) {
+		return false
+	}
 	if g.Segment == 0 {
 		return true
 	}
@@ -98,4 +105,39 @@ func (v *view) together(used []portion) bool {
 		}
 	}
 	return true
+}
+
+// enclosure is a domain of a level.
+type enclosure struct{ level, id, nodes int }
+
+// enclosing lists the domains that could have all groups of a gang, those of the
+// innermost level first, and of a level the smaller ones first.
+func (p *search) enclosing() []enclosure {
+	v := newView(p.t, nil, &p.shape.Groups[0], p.ideal)
+	levels := []int{job.InLeaf}
+	for level := p.t.Levels(); p.shape.Within > 0 && level >= p.shape.Within; level-- {
+		levels = append(levels, level)
+	}
+	var out []enclosure
+	for _, level := range levels {
+		from, at := len(out), map[int]int{}
+		for pos := range p.t.Len() {
+			d := v.domain(pos, level-1)
+			if level < 0 {
+				d = v.domain(pos, level)
+			}
+			if d < 0 || v.domain(pos, p.shape.Within-1) < 0 {
+				continue
+			}
+			i, seen := at[d]
+			if !seen {
+				i = len(out)
+				at[d] = i
+				out = append(out, enclosure{level: level, id: d})
+			}
+			out[i].nodes++
+		}
+		slices.SortStableFunc(out[from:], func(a, b enclosure) int { return cmp.Compare(a.nodes, b.nodes) })
+	}
+	return out
 }

@@ -9,11 +9,13 @@
 // Several groups are searched within bounds: by the order of groups and the nodes
 // that earlier ones leave free, and on small fleets by every division.
 //
-// Which of several placements: few topology domains, then nodes in use before
-// empty ones, the fullest that will do, then node order.
+// Which of several placements: few topology domains (or many, if they are to be
+// spread), then nodes in use before empty ones, the fullest that will do, then node
+// order. The claims of a group are in rank order: leaf by leaf, in node order there.
 package place
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -24,7 +26,7 @@ import (
 // tries bounds how many group placements are made for one gang of several groups.
 const tries = 200
 
-// Gang returns the claims of a whole gang on a state, by group and in node order,
+// Gang returns the claims of a whole gang on a state, by group and in rank order,
 // or nil if it does not fit. The state is not changed.
 func Gang(t *index.Table, s *index.State, shape *class.Shape) []fleet.Claim {
 	return gang(t, s, shape, false)
@@ -35,7 +37,17 @@ func Ideal(t *index.Table, s *index.State, shape *class.Shape) []fleet.Claim {
 	return gang(t, s, shape, true)
 }
 
+// gang tries what else would do in turn.
 func gang(t *index.Table, s *index.State, shape *class.Shape, ideal bool) []fleet.Claim {
+	for ; shape != nil; shape = shape.Else {
+		if c := one(t, s, shape, ideal); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+func one(t *index.Table, s *index.State, shape *class.Shape, ideal bool) []fleet.Claim {
 	partitions := shape.Partitions
 	if len(partitions) == 0 {
 		partitions = []string{""}
@@ -64,6 +76,20 @@ func (p *search) gang(s *index.State) []fleet.Claim {
 	if len(p.shape.Groups) == 1 {
 		return p.group(s, 0, nil)
 	}
+	if p.shape.Within == 0 {
+		return p.several(s)
+	}
+	for _, d := range p.enclosing() {
+		p.at.level, p.at.domain, p.left = d.level, d.id, tries
+		if found := p.several(s); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// several places several groups.
+func (p *search) several(s *index.State) []fleet.Claim {
 	var found []fleet.Claim
 	permute(len(p.shape.Groups), func(order []int) bool {
 		found = p.groups(s, order)
@@ -72,7 +98,9 @@ func (p *search) gang(s *index.State) []fleet.Claim {
 	if found == nil {
 		found = p.deeply(s)
 	}
-	slices.SortStableFunc(found, func(a, b fleet.Claim) int { return a.Group - b.Group })
+	slices.SortStableFunc(found, func(a, b fleet.Claim) int {
+		return cmp.Or(a.Group-b.Group, p.t.Ranked(p.t.Find(a.Node), p.t.Find(b.Node)))
+	})
 	return found
 }
 
@@ -129,6 +157,7 @@ func (v *view) claims(group int, portions []portion) []fleet.Claim {
 	if portions == nil {
 		return nil
 	}
+	slices.SortStableFunc(portions, func(a, b portion) int { return v.ranked(a.pos, b.pos) })
 	out := make([]fleet.Claim, len(portions))
 	for i, p := range portions {
 		out[i] = v.claim(group, p)

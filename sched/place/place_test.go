@@ -44,6 +44,7 @@ func TestFitsIffSomePlacementExists(t *testing.T) {
 		state := table.Empty(false)
 		for id := job.ID(1); id <= 4; id++ {
 			spec := schedtest.Spec(t)
+			schedtest.Wish(t, spec)
 			shape := class.Compile(spec)
 			claims := place.Gang(table, state, shape)
 			want := book.Fits(spec)

@@ -44,12 +44,12 @@ const unknown = -2
 // Regular reports whether Quick can place a shape: one group on a fixed number of
 // nodes that are alike to it, each with an equal part.
 func Regular(shape *class.Shape) bool {
-	if len(shape.Groups) != 1 {
+	if len(shape.Groups) != 1 || shape.Else != nil {
 		return false
 	}
 	g := &shape.Groups[0]
 	switch {
-	case g.Same, g.Adjoint, g.Within != 0, g.Segment > 0, len(g.Must) > 0, len(g.Not) > 0, len(g.TotalDevices) > 0, !g.Total.IsZero(),
+	case g.Same, g.Adjoint, g.Within != 0, g.Segment > 0, g.Switches > 0, g.Spread, len(g.Must) > 0, len(g.Not) > 0, len(g.TotalDevices) > 0, !g.Total.IsZero(),
 		g.MaxNodes != 0 && g.MaxNodes != g.MinNodes, max(g.Want, g.Each) > 1<<14:
 		return false
 	case g.MinNodes > 1 && shared(g):
@@ -153,7 +153,7 @@ func (q *Quick) work(c *index.Cell) take {
 }
 
 // Place returns the claims of the gang on the state outside avoid (nodes by page;
-// nil: none), in node order, or nil if it does not fit there. sure is false where a
+// nil: none), in rank order, or nil if it does not fit there. sure is false where a
 // placement on unlike nodes may exist: Gang can tell. The claims may use memory
 // that is shared with others and are not to be appended to.
 func (q *Quick) Place(avoid []uint64) (claims []fleet.Claim, sure bool) {
@@ -316,7 +316,7 @@ func (q *Quick) gang(allowed []bool, avoid []uint64) (nodes []int32, sure bool) 
 		w.leaves[best].serve = 0
 		need -= n
 	}
-	slices.Sort(w.nodes)
+	slices.SortFunc(w.nodes, func(a, b int32) int { return q.t.Ranked(int(a), int(b)) })
 	return w.nodes, true
 }
 

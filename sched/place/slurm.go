@@ -27,6 +27,7 @@ func AsSlurm(t *index.Table, s *index.State, shape *class.Shape, allowed []bool)
 		partitions = []string{""}
 	}
 	v := newView(t, s, &shape.Groups[0], false)
+	v.slurm = true
 	if v.beyond() {
 		return nil
 	}
@@ -45,10 +46,13 @@ func AsSlurm(t *index.Table, s *index.State, shape *class.Shape, allowed []bool)
 // sbatchable reports whether a shape is one group on a fixed number of nodes with a
 // fixed number of tasks.
 func sbatchable(shape *class.Shape) bool {
-	if len(shape.Groups) != 1 {
+	if len(shape.Groups) != 1 || shape.Else != nil {
 		return false
 	}
 	g := &shape.Groups[0]
+	if g.Spread || g.Few || g.Switches > 0 {
+		return false
+	}
 	bounded := g.Cap > 0 && g.Each == 0 && g.Want != g.Cap*g.MinNodes
 	return !bounded && g.Least == g.Want && (g.MaxNodes == 0 || g.MaxNodes == g.MinNodes) && len(g.TotalDevices) == 0 && g.Total.IsZero() &&
 		len(g.Must) == 0 && !g.Adjoint && !g.Same
@@ -57,6 +61,13 @@ func sbatchable(shape *class.Shape) bool {
 // without is Gang among the allowed nodes.
 func without(t *index.Table, s *index.State, shape *class.Shape, allowed []bool) []fleet.Claim {
 	less := *shape
+	if shape.Else != nil {
+		less.Else = nil
+		if claims := without(t, s, &less, allowed); claims != nil {
+			return claims
+		}
+		return AsSlurm(t, s, shape.Else, allowed)
+	}
 	less.Groups = slices.Clone(shape.Groups)
 	for i := range less.Groups {
 		not := slices.Clone(less.Groups[i].Not)

@@ -8,9 +8,9 @@ import (
 )
 
 // spread divides tasks, and what is collected in total, over chosen nodes, all of
-// which take part. It returns the portions in node order, or nil.
+// which take part. It returns the portions in rank order, or nil.
 func (v *view) spread(chosen []candidate, tasks int) []portion {
-	slices.SortFunc(chosen, func(a, b candidate) int { return cmp.Compare(a.pos, b.pos) })
+	slices.SortFunc(chosen, func(a, b candidate) int { return v.ranked(a.pos, b.pos) })
 	out := make([]portion, len(chosen))
 	for i, x := range chosen {
 		out[i].pos = x.pos

@@ -16,6 +16,7 @@ type view struct {
 	s     *index.State
 	g     *class.Group
 	ideal bool // nodes that are not up count as up
+	slurm bool // ranks go over the nodes in node order
 	base  [][]index.Set
 	step  [][]index.Set
 	total [][]index.Set
@@ -49,6 +50,8 @@ type where struct {
 	partition string
 	features  []string // all of them, instead of any of the group's alternatives
 	without   []int    // positions that are not to be used
+	level     int      // of the topology, as job.TaskGroup.Within has it; 0: none
+	domain    int      // that all nodes are in, at this level
 }
 
 // qualifies reports whether a node may be used at all, whatever is free on it.
@@ -59,7 +62,8 @@ func (v *view) qualifies(pos int, w *where) bool {
 		n.Pool != w.pool,
 		w.partition != "" && len(n.Parts) > 0 && !slices.Contains(n.Parts, w.partition),
 		slices.Contains(v.g.Not, n.Name),
-		slices.Contains(w.without, pos):
+		slices.Contains(w.without, pos),
+		w.level != 0 && v.domain(pos, w.level-1) != w.domain:
 		return false
 	}
 	if w.features != nil {
@@ -217,6 +221,14 @@ func (v *view) broken(pos, tasks int, extra []int) int {
 		}
 	}
 	return opened*(index.MaxDevices+1)*int(resource.WholeDevice) + left
+}
+
+// ranked compares two nodes by the ranks that they get.
+func (v *view) ranked(a, b int) int {
+	if v.slurm {
+		return a - b
+	}
+	return v.t.Ranked(a, b)
 }
 
 // claim takes a portion: the node's devices are chosen now.

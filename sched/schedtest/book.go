@@ -20,6 +20,24 @@ import (
 type Book struct {
 	Nodes map[string]fleet.Node
 	Held  map[job.ID]Held
+	// Forms lists what a job with wishes may start as now, the preferred one first; nil:
+	// all of its forms.
+	Forms func(*job.Spec) []*job.Spec
+}
+
+// forms is Forms, and a job without wishes itself.
+func (b *Book) forms(spec *job.Spec) []*job.Spec {
+	if !spec.Wishful() {
+		return []*job.Spec{spec}
+	}
+	if b.Forms != nil {
+		return b.Forms(spec)
+	}
+	var out []*job.Spec
+	for _, f := range spec.Forms(job.DefaultSwitchWait) {
+		out = append(out, f.Spec)
+	}
+	return out
 }
 
 // Held is what a running job has.
@@ -41,7 +59,14 @@ func (b *Book) Start(d sched.Start, spec *job.Spec) error {
 	if _, ok := b.Held[d.Job]; ok {
 		return fmt.Errorf("job %d runs already", d.Job)
 	}
-	if err := b.Conforms(spec, d.Claims); err != nil {
+	var err error
+	for _, form := range b.forms(spec) {
+		if err = b.Conforms(form, d.Claims); err == nil {
+			spec = form
+			break
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("job %d: %w", d.Job, err)
 	}
 	for _, c := range d.Claims {
@@ -132,12 +157,60 @@ func (b *Book) Conforms(spec *job.Spec, claims []fleet.Claim) error {
 	}) {
 		return fmt.Errorf("no partition of %v has all of its nodes", spec.Partitions)
 	}
+	if err := b.ranked(claims); err != nil {
+		return err
+	}
+	var nodes []fleet.Node
+	for _, c := range claims {
+		nodes = append(nodes, b.Nodes[c.Node])
+	}
+	if !oneDomain(spec.Within, nodes) {
+		return fmt.Errorf("the groups are not within one domain of level %d", spec.Within)
+	}
 	for i := range spec.Groups {
 		if err := b.group(&spec.Groups[i], byGroup[i]); err != nil {
 			return fmt.Errorf("group %d: %w", i, err)
 		}
 	}
 	return nil
+}
+
+// ranked reports claims whose ranks do not go leaf by leaf.
+func (b *Book) ranked(claims []fleet.Claim) error {
+	for level := 1; level <= 8; level++ {
+		seen := map[string]bool{}
+		for i, c := range claims {
+			path := b.Nodes[c.Node].Path
+			here := fmt.Sprint(c.Group, path[:min(level, len(path))])
+			if i > 0 {
+				before := b.Nodes[claims[i-1].Node].Path
+				if here == fmt.Sprint(claims[i-1].Group, before[:min(level, len(before))]) {
+					continue
+				}
+			}
+			if seen[here] {
+				return fmt.Errorf("ranks leave the domain %v and come back to it", path)
+			}
+			seen[here] = true
+		}
+	}
+	return nil
+}
+
+// oneDomain reports whether nodes share a domain of a level; 0: they need not.
+func oneDomain(level int, nodes []fleet.Node) bool {
+	domains := map[string]bool{}
+	for _, n := range nodes {
+		path := n.Path
+		if level != 0 && len(path) < max(level, 1) {
+			return false
+		}
+		if level > 0 {
+			path = path[:level]
+		}
+		domains[fmt.Sprint(path)] = true
+	}
+	return level == 0 || len(domains) <= 1
 }
 
 func inPartition(n fleet.Node, p string) bool {
@@ -323,6 +396,9 @@ func closeBy(g *job.TaskGroup, all []fleet.Node, at []int) bool {
 	if g.Within != 0 && len(domains) > 1 {
 		return false
 	}
+	if g.Switches > 0 && !fewLeaves(g.Switches, all, at) {
+		return false
+	}
 	if g.Segment > 1 && len(at) <= g.Segment {
 		return len(leaves) == 1
 	}
@@ -332,6 +408,20 @@ func closeBy(g *job.TaskGroup, all []fleet.Node, at []int) bool {
 		}
 	}
 	return true
+}
+
+// fewLeaves reports whether nodes are in so many leaves at most. One without a path is a
+// leaf; where nobody has one there are none to count.
+func fewLeaves(most int, all []fleet.Node, at []int) bool {
+	leaves := map[string]bool{}
+	for _, i := range at {
+		if len(all[i].Path) == 0 {
+			leaves[all[i].Name] = true
+		} else {
+			leaves[fmt.Sprint(all[i].Path)] = true
+		}
+	}
+	return len(leaves) <= most || !slices.ContainsFunc(all, func(n fleet.Node) bool { return len(n.Path) > 0 })
 }
 
 // sorted lists the nodes in node order. Names in tests have one digit.

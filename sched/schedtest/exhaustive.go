@@ -53,6 +53,10 @@ func (b *Book) free() []free {
 // Fits reports whether any placement of a gang exists now, by trying all of them.
 // Groups may collect at most one kind of device in total, and several groups none.
 func (b *Book) Fits(spec *job.Spec) bool {
+	return slices.ContainsFunc(b.forms(spec), b.fits)
+}
+
+func (b *Book) fits(spec *job.Spec) bool {
 	partitions := spec.Partitions
 	if len(partitions) == 0 {
 		partitions = []string{""}
@@ -89,6 +93,9 @@ func (b *Book) Fits(spec *job.Spec) bool {
 // up and no device is in foreign use.
 func (b *Book) FitsEmpty(spec *job.Spec, up bool) bool {
 	e := NewBook()
+	if !up {
+		e.Forms = b.Forms
+	}
 	for name, n := range b.Nodes {
 		if up {
 			n.State = fleet.Up
@@ -116,9 +123,20 @@ type exhaustive struct {
 
 func (s *exhaustive) group(g int) bool {
 	if g == len(s.spec.Groups) {
-		return true
+		return s.spec.Within == 0 || s.together()
 	}
 	return s.node(g, 0, 0, 0)
+}
+
+// together reports whether all groups are within the domain that the job asks for.
+func (s *exhaustive) together() bool {
+	var used []fleet.Node
+	for i := range s.nodes {
+		if slices.ContainsFunc(s.tasks, func(tasks []int) bool { return tasks[i] != unused }) {
+			used = append(used, s.nodes[i].node)
+		}
+	}
+	return oneDomain(s.spec.Within, used)
 }
 
 func (s *exhaustive) node(g, i, tasks, extra int) bool {

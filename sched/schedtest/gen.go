@@ -80,6 +80,7 @@ func Spec(t *rapid.T) *job.Spec {
 		for range 2 {
 			s.Groups = append(s.Groups, plainGroup(t))
 		}
+		s.Within = rapid.SampledFrom([]int{0, 0, 0, job.InLeaf, 1, 2}).Draw(t, "all within")
 		return s
 	}
 	s.Groups = []job.TaskGroup{group(t)}
@@ -159,7 +160,16 @@ func devices(t *rapid.T, g *job.TaskGroup) {
 }
 
 func where(t *rapid.T, g *job.TaskGroup) {
-	switch rapid.IntRange(0, 11).Draw(t, "where") {
+	g.FewNodes = rapid.IntRange(0, 7).Draw(t, "few nodes") == 0
+	switch rapid.IntRange(0, 13).Draw(t, "where") {
+	case 10:
+		g.Switches = rapid.IntRange(1, 2).Draw(t, "switches")
+	case 11:
+		g.Spread = true
+	case 12: // together with something else
+		g.Switches = 1
+		g.Within = rapid.SampledFrom([]int{0, 1}).Draw(t, "within")
+		g.Contiguous = rapid.Bool().Draw(t, "contiguous")
 	case 8:
 		g.Within = rapid.SampledFrom([]int{job.InLeaf, 1, 2}).Draw(t, "within")
 	case 9: // segments take alike portions
@@ -183,6 +193,38 @@ func where(t *rapid.T, g *job.TaskGroup) {
 		g.NodeList = []string{rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "named")}
 	case 7:
 		g.Exclude = []string{rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(t, "excluded")}
+	}
+}
+
+// Wish draws what a job would rather have and gives up, mostly nothing.
+func Wish(t *rapid.T, s *job.Spec) {
+	if rapid.IntRange(0, 3).Draw(t, "wishful") != 0 {
+		return
+	}
+	wait := func() time.Duration {
+		return time.Duration(rapid.SampledFrom([]int{0, 1, 3, 8, 400}).Draw(t, "patience")) * time.Second
+	}
+	level := func() int { return rapid.SampledFrom([]int{job.InLeaf, 1, 2}).Draw(t, "wish within") }
+	if len(s.Groups) > 1 && rapid.Bool().Draw(t, "together") {
+		s.Wish = job.Wish{N: level(), For: wait()}
+	}
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		switch rapid.IntRange(0, 3).Draw(t, "wish") {
+		case 0:
+			g.Wishes.Within = job.Wish{N: level(), For: wait()}
+		case 1:
+			g.Wishes.Switches = job.Wish{N: rapid.IntRange(1, 2).Draw(t, "wish switches"), For: wait()}
+			if rapid.Bool().Draw(t, "as the site has it") {
+				g.Wishes.Switches.For = job.SiteWait
+			}
+		case 2:
+			g.Wishes.GPUs = rapid.Permutation([]string{"a", "b"}).Draw(t, "types")
+			g.Wishes.GPUsFor = wait()
+		}
+		if g.Spread {
+			g.Wishes.Switches = job.Wish{}
+		}
 	}
 }
 

@@ -1,0 +1,162 @@
+package sched
+
+import (
+	"container/heap"
+	"fmt"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/class"
+)
+
+// Wishes: what a job would rather have and gives up after a while (sbatch --switches,
+// scheduling.md 1.5; job.Spec.Forms). A job with wishes passes through stages; at each
+// it stands in another line, as a job that asks for something else. The clock of a job
+// starts when it could first be considered, and again when it is released from a hold,
+// in whole seconds as Slurm's does.
+
+// patience lists the jobs that give something up at some time.
+type patience struct {
+	next givings
+	due  map[job.ID]Instant // of those listed; what the heap has besides is out of date
+}
+
+type giving struct {
+	at  Instant
+	job job.ID
+}
+
+type givings []giving
+
+// longestWait is how long the policy lets jobs wait for switches.
+func longestWait(p *account.Policy) time.Duration {
+	if p == nil || p.Topology.SwitchWait == 0 {
+		return job.DefaultSwitchWait
+	}
+	return max(0, time.Duration(p.Topology.SwitchWait))
+}
+
+// shapeOf is what a job asks for at its stage.
+func (c *Core) shapeOf(e *entry) *class.Shape {
+	if !e.spec.Wishful() {
+		return c.shapes.Shape(e.spec)
+	}
+	return c.shapes.Staged(e.spec, int(e.stage))
+}
+
+// stageOf is the stage of a job, and when the next one begins; 0: it is the last, or
+// the clock stands.
+func (c *Core) stageOf(e *entry) (stage uint8, next Instant) {
+	after := c.shapes.Stages(e.spec)
+	if e.eligible == 0 || len(after) < 2 {
+		return 0, 0
+	}
+	for i, wait := range after[1:] {
+		begins := Instant(e.eligible)*Instant(time.Second) + Instant(wait)
+		if begins > c.now {
+			return uint8(i), begins
+		}
+	}
+	return uint8(len(after) - 1), 0
+}
+
+// await lists a job for its next stage.
+func (c *Core) await(e *entry, next Instant) {
+	p := &c.patience
+	switch {
+	case next == 0:
+		delete(p.due, e.id)
+	case p.due[e.id] != next:
+		if p.due == nil {
+			p.due = map[job.ID]Instant{}
+		}
+		p.due[e.id] = next
+		heap.Push(&p.next, giving{next, e.id})
+	}
+}
+
+// restage moves a job to the line of the stage that it is at.
+func (c *Core) restage(e *entry) {
+	stage, next := c.stageOf(e)
+	c.await(e, next)
+	if stage == e.stage {
+		return
+	}
+	c.shaken = true // what was planned for it was for what it asked then
+	stands := !e.blocked && e.nominee == nil
+	if stands {
+		c.remove(e)
+	}
+	old := e.line
+	if old.leader == e {
+		old.leader = nil // what it waits for is told in its new line
+	}
+	e.stage = stage
+	e.line = c.lineOf(e)
+	c.leave(old)
+	if stands {
+		c.enqueue(e)
+	}
+}
+
+// giveUp lets go of wishes whose time is over.
+func (c *Core) giveUp(now Instant) {
+	for due := c.patience.nextDue(); due != 0 && due <= now; due = c.patience.nextDue() {
+		c.restage(c.queued[c.patience.next[0].job])
+	}
+}
+
+// nextDue is when the next job gives something up; 0: none does.
+func (p *patience) nextDue() Instant {
+	for len(p.next) > 0 && p.due[p.next[0].job] != p.next[0].at {
+		heap.Pop(&p.next)
+	}
+	if len(p.next) == 0 {
+		return 0
+	}
+	return p.next[0].at
+}
+
+// insists says what a job waits for that something else will do for later, and from
+// when on; Code None: nothing.
+func (c *Core) insists(e *entry) reason.Reason {
+	_, next := c.stageOf(e)
+	if next == 0 {
+		return reason.Reason{}
+	}
+	return reason.Reason{Code: reason.Wish, Want: e.spec.Insists(int(e.stage), longestWait(c.policy)), Until: seconds(next)}
+}
+
+// checkWishes looks for jobs that are at another stage than they should be, or whose
+// next one nobody waits for.
+func (c *Core) checkWishes() error {
+	for id, e := range c.queued {
+		stage, next := c.stageOf(e)
+		if stage != e.stage {
+			return fmt.Errorf("job %d is at stage %d of its wishes, it should be at %d", id, e.stage, stage)
+		}
+		if due := c.patience.due[id]; due != next {
+			return fmt.Errorf("job %d gives something up at %d and is listed for %d", id, next, due)
+		}
+	}
+	if len(c.patience.due) > len(c.queued) {
+		return fmt.Errorf("%d jobs give something up, %d are queued", len(c.patience.due), len(c.queued))
+	}
+	return nil
+}
+
+func (h givings) Len() int { return len(h) }
+func (h givings) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].job < h[j].job
+}
+func (h givings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *givings) Push(x any)   { *h = append(*h, x.(giving)) }
+
+func (h *givings) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
