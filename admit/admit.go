@@ -37,6 +37,7 @@ type Rules struct {
 	Partitions []Partition // empty: any name is taken
 	Accounts   []Account   // empty: any name is taken
 	MaxArray   int         // tasks of one array; 0: no limit
+	Levels     []string    // names of the levels of the topology, outermost first
 
 	policy *account.Policy // nil: none; see Under
 	tree   *account.Tree   // nil: the policy has no accounts
@@ -76,6 +77,9 @@ func (r *Rules) Apply(s *job.Spec) error {
 	if s.Array != nil && r.MaxArray > 0 && len(s.Array.Indices) > r.MaxArray {
 		return fault.New(fault.Invalid, "--array=%s: %d tasks are more than one array may have here (%d)", s.Array.Text, len(s.Array.Indices), r.MaxArray).
 			Advise("split it into several arrays, or let a task do more than one piece of work")
+	}
+	if err := r.levels(s); err != nil {
+		return err
 	}
 	if err := r.account(s); err != nil {
 		return err

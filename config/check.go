@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,6 +104,21 @@ func (p *problems) room(r *Room) {
 	if r.LeavesPerBlock > 0 && r.NodesPerLeaf == 0 {
 		p.add("leaves_per_block", "there are no leaves to make blocks of: give nodes_per_leaf too")
 	}
+	depth := 0
+	if r.NodesPerLeaf > 0 {
+		depth = 1
+	}
+	if r.LeavesPerBlock > 0 {
+		depth = 2
+	}
+	if n := len(r.Levels); n > 0 && n != depth {
+		p.add("levels", "%d names for %d levels: there are leaves with nodes_per_leaf, and blocks of them with leaves_per_block", n, depth)
+	}
+	for i, name := range r.Levels {
+		if !levelName.MatchString(name) || slices.Contains(r.Levels[:i], name) {
+			p.add("levels", "%q is no name of a level, or stands there twice: begin with a letter, then letters, digits, - and _", name)
+		}
+	}
 	if len(r.Names) > r.Nodes {
 		p.add("names", "%d names for %d virtual nodes", len(r.Names), r.Nodes)
 	}
@@ -160,3 +176,5 @@ func name(s string) bool {
 	}
 	return true
 }
+
+var levelName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)

@@ -61,6 +61,7 @@ type Room struct {
 	Features       []string `yaml:"features" doc:"that every node has, for --constraint"`
 	NodesPerLeaf   int      `yaml:"nodes_per_leaf" doc:"so many virtual nodes make a leaf of the topology (leaf1, leaf2, …); 0: there is no topology"`
 	LeavesPerBlock int      `yaml:"leaves_per_block" doc:"so many leaves make a block (block1, …); 0: leaves are all there is"`
+	Levels         []string `yaml:"levels" doc:"names of the levels of the topology, outermost first, for within; default block and leaf, as far as there are any"`
 	ByAddress      bool     `yaml:"by_address" doc:"virtual nodes without host names: their names are their addresses"`
 	NoLimits       bool     `yaml:"no_limits" doc:"use no control groups, even where they can be used"`
 }

@@ -94,6 +94,19 @@ func pathOf(i int, r *config.Room) []string {
 	return path
 }
 
+// levelsOf names the levels of that topology, the outermost first.
+func levelsOf(r *config.Room) []string {
+	switch {
+	case r.NodesPerLeaf == 0:
+		return nil
+	case len(r.Levels) > 0:
+		return r.Levels
+	case r.LeavesPerBlock > 0:
+		return []string{"block", "leaf"}
+	}
+	return []string{"leaf"}
+}
+
 // sized gives a node what the configuration says of all nodes.
 func sized(n fleet.Node, cfg *config.Config) fleet.Node {
 	if cfg.Room.CPUs > 0 {
@@ -131,7 +144,7 @@ func deal(have []fleet.Device, n, per int, kind string) (sets [][]fleet.Device, 
 // rulesOf turns partitions and accounts of the configuration into the rules at the
 // door, and tells the nodes of which partitions they are.
 func rulesOf(cfg *config.Config, nodes []fleet.Node) (admit.Rules, error) {
-	r := admit.Rules{MaxArray: cfg.Jobs.MaxArray}
+	r := admit.Rules{MaxArray: cfg.Jobs.MaxArray, Levels: levelsOf(&cfg.Room)}
 	parts := cfg.Partitions
 	if len(parts) == 0 {
 		parts = []config.Partition{{Name: poolName, Default: true}}

@@ -25,6 +25,11 @@ type view struct {
 }
 
 func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
+	if g.Segment > 0 && t.Levels() == 0 { // nobody can tell
+		h := *g
+		h.Segment = 0
+		g = &h
+	}
 	v := &view{t: t, s: s, g: g, ideal: ideal}
 	masks := func(needs []class.Need) (out [][]index.Set) {
 		for _, n := range needs {

@@ -382,6 +382,11 @@ func AllowedTogether(g *job.TaskGroup, all []fleet.Node, names []string) bool {
 // stand in segments.
 func closeBy(g *job.TaskGroup, all []fleet.Node, at []int) bool {
 	leaves, domains := map[string]int{}, map[string]bool{}
+	if !slices.ContainsFunc(all, func(n fleet.Node) bool { return len(n.Path) > 0 }) {
+		h := *g
+		h.Segment = 0
+		g = &h
+	}
 	for _, i := range at {
 		path := all[i].Path
 		leaves[fmt.Sprint(path)]++

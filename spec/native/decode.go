@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
@@ -34,6 +35,7 @@ type parser struct {
 	file     string
 	warnings []spec.Warning
 	errs     []*spec.Error
+	names    job.Spec        // that hands out numbers for names of levels
 	owners   map[string]bool // names of the fields of a job as a whole
 }
 

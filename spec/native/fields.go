@@ -39,6 +39,8 @@ var jobFields = []field[draft]{
 	{name: "export", form: aList, doc: "what is taken over of the submission's environment: all (as without it), none, nil, or names; NAME=value sets one", sbatch: "export", also: []string{"inherit"}, set: setExport},
 	{name: "kill_on_bad_exit", form: aBool, doc: "with command: one failed task ends the job (true if not given)", also: []string{"fail_fast"}, set: boolean(func(d *draft) *bool { return &d.spec.KillOnBadExit })},
 	{name: "groups", form: form{text: "[{fields of a group}, …]", schema: listOf(object(groupFields), 1, maxGroups)}, doc: "several groups of unlike tasks that start together; the fields of a group stand in them", also: []string{"components", "tasks_groups", "hetjob"}, set: setGroups},
+	{name: "together", form: aLevel, doc: "one domain of this level of the topology has all nodes of all groups", set: func(p *parser, d *draft, v value) { d.spec.Within = p.level(v) }},
+	{name: "together_for", form: aPatience, doc: "together is insisted on for so long, as within_for", set: func(p *parser, d *draft, v value) { d.together = p.patience(v) }},
 	{name: "command", form: form{text: "text for sh -c, or [program, argument, …]", schema: aList.schema}, doc: "every task runs it", also: []string{"cmd", "run", "exec"}, set: setCommand},
 	{name: "script", form: form{text: "text, after |", schema: func() schema { return schema{"type": "string", "minLength": 1} }}, doc: "runs once, on the first node; starts tasks by srun. Without a first line #! it is for bash", sbatch: "wrap", also: []string{"batch"}, set: setScript},
 	{name: "args", form: form{text: "[text, …]", schema: listOf(scalar, 0, 0)}, doc: "arguments of the script", also: []string{"arguments", "script_args"}, set: setArgs},

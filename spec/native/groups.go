@@ -3,6 +3,7 @@ package native
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -18,6 +19,8 @@ type groupDraft struct {
 	claim [4]amounts
 	cpus  resource.Amount // CPUs of each task
 	memPC resource.Amount // memory for each CPU
+
+	withinFor, switchesFor time.Duration
 }
 
 // The parts of a group's claim.
@@ -52,6 +55,8 @@ var groupFields = []field[groupDraft]{
 	{name: "gpus", form: aGPUs, doc: "GPUs in all", sbatch: "gpus", also: []string{"gpu", "num_gpus", "accelerators"}, set: setGPUs(total)},
 	{name: "gpus_per_node", form: aGPUs, doc: "GPUs of each node", sbatch: "gpus-per-node", also: []string{"gres"}, set: setGPUs(perNode)},
 	{name: "gpus_per_task", form: aGPUs, doc: "GPUs of each task", sbatch: "gpus-per-task", set: setGPUs(perTask)},
+	{name: "gpu_types", form: aList, doc: "types that its GPUs may have, all of one: the first that can be had, in this order", also: []string{"gpu_type", "accelerator_types"}, set: setGPUTypes},
+	{name: "gpu_types_for", form: aPatience, doc: "so long each type is insisted on before the next one will do as well. Without it: not at all", set: func(p *parser, g *groupDraft, v value) { g.group.Wishes.GPUsFor = p.patience(v) }},
 	{name: "cpus", form: aCPUs, doc: "CPUs of each task (1 if not given)", sbatch: "cpus-per-task", also: []string{"cpu", "cores", "num_cpus", "ncpus"}, set: setCPUs},
 	{name: "cpus_per_gpu", form: aCPUs, doc: "CPUs with each GPU, instead of cpus", sbatch: "cpus-per-gpu", set: func(p *parser, g *groupDraft, v value) {
 		g.claim[perGPU].need.CPU = p.cpus(v)
@@ -75,14 +80,20 @@ var groupFields = []field[groupDraft]{
 	{name: "nodelist", form: aList, doc: "nodes that must be among its nodes, such as gpu[1-4]", sbatch: "nodelist", also: []string{"hosts"}, set: func(p *parser, g *groupDraft, v value) { g.group.NodeList = p.hosts(v) }},
 	{name: "exclude", form: aList, doc: "nodes that must not", sbatch: "exclude", set: func(p *parser, g *groupDraft, v value) { g.group.Exclude = p.hosts(v) }},
 	{name: "contiguous", form: aBool, doc: "nodes that follow each other", sbatch: "contiguous", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Contiguous })},
-	{name: "within", form: form{text: "leaf, or a level from 1 (outermost)", schema: anyOf(integer(1, 16), pattern(`^leaf$`))}, doc: "one domain of this level of the topology has all of its nodes", also: []string{"topology"}, set: setWithin},
-	{name: "segment", form: aCount, doc: "its nodes come in so many of one leaf each", set: func(p *parser, g *groupDraft, v value) { g.group.Segment = p.count(v) }},
+	{name: "within", form: aLevel, doc: "one domain of this level of the topology has all of its nodes", also: []string{"topology"}, set: func(p *parser, g *groupDraft, v value) { g.group.Within = p.level(v) }},
+	{name: "within_for", form: aPatience, doc: "within is insisted on for so long, then other nodes will do; 0s: only if it can be had at once. Without it: always", set: func(p *parser, g *groupDraft, v value) { g.withinFor = p.patience(v) }},
+	{name: "switches", form: aCount, doc: "at most so many leaves have its nodes", sbatch: "switches", also: []string{"max_leaves"}, set: func(p *parser, g *groupDraft, v value) { g.group.Switches = p.count(v) }},
+	{name: "switches_for", form: form{text: "10m, 0s, site", schema: pattern(`^(0s|site|[0-9].*)$`)}, doc: "switches is insisted on for so long, at most as long as the site allows (site), then any number will do. Without it: always", set: setSwitchesFor},
+	{name: "spread", form: aBool, doc: "over as many leaves as can be, instead of few", sbatch: "spread-job", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Spread })},
+	{name: "few_nodes", form: aBool, doc: "of a range of nodes the smallest number that will do, instead of the largest", sbatch: "use-min-nodes", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.FewNodes })},
+	{name: "segment", form: aCount, doc: "its nodes come in so many of one leaf each", sbatch: "segment", set: func(p *parser, g *groupDraft, v value) { g.group.Segment = p.count(v) }},
 	{name: "distribution", form: form{text: "block, cyclic, plane=N", schema: pattern(`^(block|cyclic|plane=[1-9][0-9]*)$`)}, doc: "how tasks are dealt to nodes", sbatch: "distribution", set: setDistribution},
 }
 
 var (
 	aNodes = form{text: "4, 2-4, 2- (at least)", schema: anyOf(aCount.schema, pattern(`^[1-9][0-9]*(-([1-9][0-9]*)?)?$`))}
 	aCPUs  = form{text: "4, 0.5", schema: func() schema { return schema{"type": "number", "minimum": 0, "maximum": maxCount} }}
+	aLevel = form{text: "leaf, a level from 1 (outermost), or the name of one", schema: anyOf(integer(1, 16), pattern(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`))}
 	aGPUs  = form{text: "2, h100, h100:2, [h100:2, {…}]", schema: gpuSchema}
 )
 
@@ -183,24 +194,6 @@ func setCPUs(p *parser, g *groupDraft, v value) {
 
 func groupFlag(to func(*job.TaskGroup) *bool) func(*parser, *groupDraft, value) {
 	return func(p *parser, g *groupDraft, v value) { *to(&g.group) = p.boolean(v) }
-}
-
-// setWithin reads "leaf" and the number of a level.
-func setWithin(p *parser, g *groupDraft, v value) {
-	s, ok := p.line(v)
-	if !ok {
-		return
-	}
-	if s == "leaf" {
-		g.group.Within = job.InLeaf
-		return
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > 16 {
-		p.fail(v, "leaf, or the number of a level, 1 being the outermost", "%q is no level of a topology", s)
-		return
-	}
-	g.group.Within = n
 }
 
 // setNodes reads "4", "2-4" and "2-".

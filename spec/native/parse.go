@@ -66,6 +66,8 @@ type draft struct {
 	flat   groupDraft // the fields of a group that stand at the top
 	groups []groupDraft
 
+	together time.Duration // how long that is insisted on
+
 	given map[string]value // what was written, by name
 }
 
@@ -178,4 +180,10 @@ func (p *parser) groups(d *draft) {
 	for i := range list {
 		d.spec.Groups = append(d.spec.Groups, p.settle(&list[i]))
 	}
+	if v, given := d.given["together_for"]; given && d.spec.Within == 0 {
+		p.fail(v, "add together:", "is for together, which is not given")
+	} else if given {
+		d.spec.Wish, d.spec.Within = job.Wish{N: d.spec.Within, For: d.together}, 0
+	}
+	d.spec.Levels = p.names.Levels
 }

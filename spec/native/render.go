@@ -22,7 +22,7 @@ func Render(s *job.Spec, script []byte) ([]byte, []spec.Warning) {
 	if s.Source.Form == "sbatch" {
 		script = withoutDirectives(script)
 	}
-	w := &writer{}
+	w := &writer{spec: s}
 	w.job(s)
 	w.groups(s)
 	w.program(s, script)
@@ -188,6 +188,7 @@ func (w *writer) groups(s *job.Spec) {
 	if len(s.Groups) == 0 {
 		return
 	}
+	w.closely("together", s.Within, s.Wish)
 	w.open("groups")
 	for i := range s.Groups {
 		w.item()
@@ -220,6 +221,8 @@ func (w *writer) group(g *job.TaskGroup) {
 	w.devices("gpus", c.total, len(c.node)+len(c.task) == 0)
 	w.devices("gpus_per_node", c.node, len(c.total)+len(c.task) == 0)
 	w.devices("gpus_per_task", c.task, len(c.total)+len(c.node) == 0)
+	w.list("gpu_types", g.Wishes.GPUs)
+	w.raw("gpu_types_for", g.Wishes.GPUsFor > 0, patience(g.Wishes.GPUsFor))
 	w.raw("cpus", g.CPUsPerTask > 0 && !c.fullCPUs, strconv.Itoa(g.CPUsPerTask))
 	w.raw("cpus", c.fraction, resource.FormatCPU(g.PerTask.CPU))
 	w.raw("cpus_per_gpu", c.gpuCPU, resource.FormatCPU(g.PerDevice.CPU))
@@ -241,13 +244,48 @@ func (w *writer) group(g *job.TaskGroup) {
 	w.hosts("nodelist", g.NodeList)
 	w.hosts("exclude", g.Exclude)
 	w.flag("contiguous", g.Contiguous)
-	if g.Within == job.InLeaf {
-		w.raw("within", true, "leaf")
+	w.closely("within", g.Within, g.Wishes.Within)
+	if s := g.Wishes.Switches; s.N > 0 {
+		w.raw("switches", true, strconv.Itoa(s.N))
+		w.raw("switches_for", true, patience(s.For))
 	} else {
-		w.raw("within", g.Within > 0, strconv.Itoa(g.Within))
+		w.raw("switches", g.Switches > 0, strconv.Itoa(g.Switches))
 	}
+	w.flag("spread", g.Spread)
+	w.flag("few_nodes", g.FewNodes)
 	w.raw("segment", g.Segment > 1, strconv.Itoa(g.Segment))
 	w.text("distribution", g.Distribution)
+}
+
+// closely writes a level that is asked for, or wished for.
+func (w *writer) closely(name string, level int, wish job.Wish) {
+	if wish.N != 0 {
+		w.raw(name, true, w.levelText(wish.N))
+		w.raw(name+"_for", true, patience(wish.For))
+		return
+	}
+	w.raw(name, level != 0, w.levelText(level))
+}
+
+func (w *writer) levelText(n int) string {
+	switch name := w.spec.LevelName(n); {
+	case name != "":
+		return name
+	case n == job.InLeaf:
+		return "leaf"
+	}
+	return strconv.Itoa(n)
+}
+
+// patience writes how long something is insisted on.
+func patience(d time.Duration) string {
+	switch {
+	case d == job.SiteWait:
+		return "site"
+	case d == 0:
+		return "0s"
+	}
+	return formatDuration(d)
 }
 
 func (w *writer) size(name string, a resource.Amount, write bool) {

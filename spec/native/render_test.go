@@ -100,6 +100,28 @@ func group(t *rapid.T) job.TaskGroup {
 	if n := g.Nodes.Min; n > 1 && n == g.Nodes.Max && !g.Contiguous && len(g.NodeList) == 0 && rapid.Bool().Draw(t, "segments") {
 		g.Segment = n
 	}
+	wait := func() time.Duration {
+		return rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "patience")
+	}
+	if g.Within != 0 && rapid.Bool().Draw(t, "wish within") {
+		g.Wishes.Within, g.Within = job.Wish{N: g.Within, For: wait()}, 0
+	}
+	switch rapid.IntRange(0, 5).Draw(t, "leaves") {
+	case 0:
+		g.Switches = 2
+	case 1:
+		g.Wishes.Switches = job.Wish{N: 1, For: wait()}
+	case 2:
+		g.Wishes.Switches = job.Wish{N: 1, For: job.SiteWait}
+	case 3:
+		g.Spread = g.Segment == 0 && !g.Contiguous
+	case 4:
+		g.FewNodes = true
+	}
+	if rapid.IntRange(0, 3).Draw(t, "by type") == 0 {
+		g.PerNode.Devices, g.PerTask.Devices, g.Total.Devices = []resource.DeviceRequest{{Count: 2}}, nil, nil
+		g.Wishes.GPUs, g.Wishes.GPUsFor = []string{"h100", "a100"}, wait()
+	}
 	if g.PerNode.DeviceCount()+g.PerTask.DeviceCount()+g.Total.DeviceCount() > 0 && rapid.Bool().Draw(t, "per gpu?") {
 		g.PerDevice = vector(t, "per gpu")
 	}

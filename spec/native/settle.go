@@ -30,6 +30,7 @@ func (p *parser) settle(g *groupDraft) job.TaskGroup {
 			}
 		}
 	}
+	p.wish(g)
 	return *t
 }
 

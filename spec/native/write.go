@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // writer writes YAML that package spec/yaml reads back as it was.
@@ -12,6 +14,7 @@ type writer struct {
 	b      strings.Builder
 	indent int
 	dash   bool // the next field follows the dash of a list entry
+	spec   *job.Spec
 }
 
 func (w *writer) key(name string) {

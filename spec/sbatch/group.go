@@ -21,6 +21,7 @@ func (p *parser) group(set settings) job.TaskGroup {
 	}
 	_, g.Overcommit = set.get("overcommit")
 	_, g.Contiguous = set.get("contiguous")
+	_, g.FewNodes = set.get("use-min-nodes")
 	p.nodeFile(&g, set)
 	p.tresPerTask(&g, set)
 	p.fitNodeList(&g, set)
@@ -30,6 +31,7 @@ func (p *parser) group(set settings) job.TaskGroup {
 	p.cpus(&g, set)
 	p.memory(&g, set)
 	p.sharing(&g, set)
+	p.closely(&g, set)
 	if d, ok := set.get("tmp"); ok {
 		n, err := slurmfmt.ParseMemory(d.Value)
 		p.check(d, err)

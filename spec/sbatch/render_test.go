@@ -43,7 +43,7 @@ var renderable = []string{
 	"-a 1-5:2%2", "-a 7,3,9-20", "-a 1-3 -o out", "-o %x-%j.out -e err -i in", "-o none -e none --open-mode=append", "--open-mode=truncate",
 	"-D run", "-D /tmp", "--export=NONE", "--export=ALL,A=1", "--signal=USR1", "--signal=B:10@5", "--signal=33@0",
 	"--mail-type=ALL,TIME_LIMIT_50 --mail-user=a@b,c", "--reservation=r1,r2", "-L a:2,b@s:3;c", "--container-image=docker://x/y:z",
-	"-n 4", "-N 2", "-N 2-4", "-N 1-15:4", "-N2 -n5 -c3", "--ntasks-per-node=4 -N2", "-n8 -O", "-c2 --mincpus=8 -n2", "--contiguous -N2", "-w n[1-3]", "-w n3,n1 -N4", "-x a[1-2],b",
+	"-n 4", "-N 2", "-N 2-4", "-N 1-15:4", "-N2 -n5 -c3", "--ntasks-per-node=4 -N2", "-n8 -O", "-c2 --mincpus=8 -n2", "--contiguous -N2", "--switches=2 -N4", "--switches=1@10:00 -n2", "--switches=1@0 -N2", "-N4 --segment=2", "-n4 --spread-job", "-N2-4 --use-min-nodes", "-w n[1-3]", "-w n3,n1 -N4", "-x a[1-2],b",
 	"--mem=0", "--mem=1G", "--mem=1025M", "--mem-per-cpu=1500 -c3", "--mem-per-gpu=3G -G2", "--tmp=7G", "--mem-per-cpu=2G --mincpus=8 -c2", "-O -n2 --mem-per-cpu=1G",
 	"--exclusive", "-C a&(b|c)", "-C [a|b]", "-m cyclic", "-m plane=4", "-m block",
 	"--gres=gpu", "--gres=gpu:h100:2,nvme:3,mps:10", "--gres=gpu:a100_1g.5gb:2", "--gres=gpu:1g.10gb", "--gpus=h100:2,a100:1", "-G8 --cpus-per-gpu=10 --mem-per-cpu=1G",
@@ -133,9 +133,9 @@ func TestEqualHeadersGiveEqualJobs(t *testing.T) {
 
 func TestRenderScript(t *testing.T) {
 	s := mustParse(t, "-n2 -t 5", Options{ScriptArgs: []string{"a b", "c"}})
-	s.Source.Given["hint"], s.Source.Given["spread-job"], s.Source.Given["parsable"] = "nomultithread", "", ""
+	s.Source.Given["hint"], s.Source.Given["spread-segments"], s.Source.Given["parsable"] = "nomultithread", "", ""
 	out, warnings := Render(s, []byte("#!/bin/bash -l\n# mine\n#SBATCH -n2\n#SBATCH -t 5\n\nset -e\n#SBATCH late\ntrue\n"))
-	if want := "#!/bin/bash -l\n#SBATCH --job-name=job.sbatch\n#SBATCH --time=00:05:00\n#SBATCH --hint=nomultithread\n#SBATCH --spread-job\n#SBATCH --ntasks=2\n# mine\n\nset -e\n#SBATCH late\ntrue\n"; string(out) != want {
+	if want := "#!/bin/bash -l\n#SBATCH --job-name=job.sbatch\n#SBATCH --time=00:05:00\n#SBATCH --hint=nomultithread\n#SBATCH --spread-segments\n#SBATCH --ntasks=2\n# mine\n\nset -e\n#SBATCH late\ntrue\n"; string(out) != want {
 		t.Errorf("%s\nwant\n%s", out, want)
 	}
 	if len(warnings) != 1 || warnings[0].Message != "the script's arguments stand on sbatch's command line, behind the file: 'a b' c" {

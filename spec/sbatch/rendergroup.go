@@ -3,11 +3,13 @@ package sbatch
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/hostlist"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
 
 // group writes what one task group asks for.
@@ -39,6 +41,7 @@ func (r *renderer) group(g job.TaskGroup, i int) {
 	r.put("nodelist", hostlist.CompressInOrder(g.NodeList))
 	r.put("exclude", hostlist.CompressInOrder(g.Exclude))
 	r.flag("contiguous", g.Contiguous)
+	r.closely(g)
 	r.put("distribution", g.Distribution)
 }
 
@@ -216,4 +219,20 @@ func constraintText(c job.Constraint) string {
 		return "[" + text + "]"
 	}
 	return text
+}
+
+// closely writes what is asked of the topology.
+func (r *renderer) closely(g job.TaskGroup) {
+	if w := g.Wishes.Switches; w.N > 0 {
+		text := strconv.Itoa(w.N)
+		if w.For != job.SiteWait {
+			text += "@" + slurmfmt.FormatElapsed(w.For)
+		}
+		r.put("switches", text)
+	}
+	if g.Segment > 1 {
+		r.number("segment", int64(g.Segment))
+	}
+	r.flag("spread-job", g.Spread)
+	r.flag("use-min-nodes", g.FewNodes)
 }
