@@ -254,7 +254,7 @@ func (c *Core) submit(s Submitted) {
 	e.stage, next = c.stageOf(e)
 	e.line = c.lineOf(e)
 	c.queued[s.Job] = e
-	c.await(e, next)
+	c.patient(e, next)
 	c.enqueue(e)
 }
 
@@ -274,7 +274,7 @@ func (c *Core) withdraw(id job.ID) {
 // drop takes an entry out of the queue.
 func (c *Core) drop(e *entry) {
 	delete(c.queued, e.id)
-	c.await(e, 0)
+	c.patient(e, 0)
 	e.gone = true
 	switch {
 	case e.nominee != nil:

@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"time"
+
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -15,7 +17,10 @@ import (
 // starting now. Nothing is changed.
 func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant, claims []fleet.Claim, why []reason.Reason) {
 	c.settle()
-	shape := class.Compile(spec)
+	after := func(waited Instant) *class.Shape {
+		return class.CompileAfter(spec, longestWait(c.policy), time.Duration(waited))
+	}
+	shape := after(0)
 	terms := c.termsOf(spec)
 	defer c.unuse(terms)
 	e := &entry{spec: spec, priority: priority, fixed: spec.Priority != 0, at: now, eligible: second(now), id: 1<<63 - 1}
@@ -39,7 +44,7 @@ func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant
 		if c.plan.job != 0 && end >= c.plan.at {
 			free.Take(c.table, p.reserved())
 		}
-		if claims = place.Gang(c.table, free, shape); claims != nil && end != never {
+		if claims = place.Gang(c.table, free, after(max(end-now, 0))); claims != nil && end != never {
 			return max(end, now), claims, why
 		}
 	}

@@ -197,7 +197,7 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 	case at <= p.now: // it rests for a quota or a limit
 		p.unslot(e)
 		return false, true
-	case at == never && first:
+	case at == never && first && !keeps:
 		claims = p.atLast(s)
 	case keeps && s.at <= at:
 		if !s.rooted {

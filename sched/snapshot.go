@@ -225,7 +225,7 @@ func (c *Core) requeue(w *Waiting) {
 	e.stage, next = c.stageOf(e)
 	e.line = c.lineOf(e)
 	c.queued[w.Job] = e
-	c.await(e, next)
+	c.patient(e, next)
 	if !e.blocked {
 		e.line.jobs.insert(e)
 	}

@@ -118,7 +118,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 		}
 		var next Instant
 		e.stage, next = c.stageOf(e)
-		c.await(e, next)
+		c.patient(e, next)
 		e.line = c.lineOf(e)
 		c.leave(line)
 		if line.leader == e {

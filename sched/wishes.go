@@ -62,8 +62,16 @@ func (c *Core) stageOf(e *entry) (stage uint8, next Instant) {
 	return uint8(len(after) - 1), 0
 }
 
-// await lists a job for its next stage.
-func (c *Core) await(e *entry, next Instant) {
+// waited is for how long a job's clock has run.
+func waited(e *entry, now Instant) time.Duration {
+	if e.eligible == 0 {
+		return 0
+	}
+	return max(0, time.Duration(now)-time.Duration(e.eligible)*time.Second)
+}
+
+// patient lists a job for its next stage.
+func (c *Core) patient(e *entry, next Instant) {
 	p := &c.patience
 	switch {
 	case next == 0:
@@ -80,7 +88,7 @@ func (c *Core) await(e *entry, next Instant) {
 // restage moves a job to the line of the stage that it is at.
 func (c *Core) restage(e *entry) {
 	stage, next := c.stageOf(e)
-	c.await(e, next)
+	c.patient(e, next)
 	if stage == e.stage {
 		return
 	}

@@ -46,7 +46,7 @@ func (p *pass) instead(of *entry, spec *job.Spec) *instead {
 	e := *of
 	e.spec, e.slot, e.told = spec, nil, nil
 	terms := p.termsOf(spec)
-	shape := class.Compile(spec)
+	shape := class.CompileAfter(spec, longestWait(p.policy), waited(&e, p.now))
 	key := lineKey{shape: shape, limit: max(spec.TimeLimit, 0), terms: terms, own: ownOf(&e, terms)}
 	if spec.TimeMin > 0 && spec.TimeMin < key.limit {
 		key.least = spec.TimeMin

@@ -164,13 +164,20 @@ func Key(spec *job.Spec) string {
 
 // Compile compiles a specification without interning it, one with wishes as if all of
 // them could be given up.
-func Compile(spec *job.Spec) *Shape {
+func Compile(spec *job.Spec) *Shape { return CompileAfter(spec, 0, 1<<63-1) }
+
+// CompileAfter compiles a specification as it is to be placed after its job has waited
+// for so long, where no wait for switches lasts longer than longest.
+func CompileAfter(spec *job.Spec, longest, waited time.Duration) *Shape {
 	if !spec.Wishful() {
 		return compileOne(spec)
 	}
-	forms := spec.Forms(job.DefaultSwitchWait)
+	forms := spec.Forms(longest)
 	var s *Shape
 	for i := len(forms) - 1; i >= 0; i-- {
+		if forms[i].After > waited {
+			continue
+		}
 		x := compileOne(forms[i].Spec)
 		x.Else = s
 		s = x
@@ -206,6 +213,9 @@ func compile(t *job.TaskGroup) Group {
 	g.Base = t.PerNode.Add(t.PerDevice.Scale(t.PerNode.DeviceCount()))
 	g.Step = t.PerTask.Add(t.PerDevice.Scale(t.PerTask.DeviceCount()))
 	g.size(t)
+	if g.MaxNodes == 1 || g.MinNodes == 1 && g.Each == 0 && g.Want == 1 && len(g.TotalDevices) == 0 { // one node is what it is
+		g.Switches, g.Spread, g.Few = 0, false, false
+	}
 	g.bound()
 	return g
 }
