@@ -83,7 +83,7 @@ func TestEveryField(t *testing.T) {
 	}
 	for _, f := range topFields { // whoever adds a field adds it to the file
 		switch f.name {
-		case "groups", "command", "gpus", "gpus_per_task", "cpus_per_gpu", "memory_per_task", "memory_per_cpu", "memory_per_gpu", "per_node", "per_gpu", "kill_on_bad_exit", "segment":
+		case "groups", "command", "gpus", "gpus_per_task", "cpus_per_gpu", "memory_per_task", "memory_per_cpu", "memory_per_gpu", "per_node", "per_gpu", "kill_on_bad_exit", "segment", "spread", "gpu_types", "gpu_types_for":
 			continue // exclude what is there
 		}
 		if d.Root.Get(f.name) == nil {
@@ -117,8 +117,10 @@ func TestEveryField(t *testing.T) {
 			PerTask:   resource.Requirements{Vector: resource.Vector{CPU: 4 * resource.OneCPU, Named: []resource.Named{{Name: "gres/fpga", Amount: 1}}}},
 			Total:     resource.Requirements{Vector: resource.Vector{Memory: resource.TiB}},
 			Exclusive: true, Constraint: job.Constraint{Text: "[ib|roce]", Alternatives: [][]string{{"ib"}, {"roce"}}, Same: true},
-			NodeList: []string{"gpu1", "gpu2", "gpu3"}, Exclude: []string{"gpu9", "gpu8"}, Contiguous: true, Within: job.InLeaf, Distribution: "plane=4",
+			NodeList: []string{"gpu1", "gpu2", "gpu3"}, Exclude: []string{"gpu9", "gpu8"}, Contiguous: true, FewNodes: true, Distribution: "plane=4",
+			Wishes: job.Wishes{Within: job.Wish{N: job.InLeaf}, Switches: job.Wish{N: 2, For: job.SiteWait}},
 		}},
+		Wish: job.Wish{N: -2, For: 10 * time.Minute}, Levels: []string{"block"},
 		Program: job.Program{Kind: job.Batch, ScriptName: "job.yaml", Args: []string{"one", "2"}},
 		Source:  s.Source,
 	}

@@ -181,6 +181,7 @@ func (w *writer) env(s *job.Spec) {
 
 // groups writes the task groups, flat if there is one without a name.
 func (w *writer) groups(s *job.Spec) {
+	w.closely("together", s.Within, s.Wish)
 	if len(s.Groups) == 1 && s.Groups[0].Name == "" {
 		w.group(&s.Groups[0])
 		return
@@ -188,7 +189,6 @@ func (w *writer) groups(s *job.Spec) {
 	if len(s.Groups) == 0 {
 		return
 	}
-	w.closely("together", s.Within, s.Wish)
 	w.open("groups")
 	for i := range s.Groups {
 		w.item()
