@@ -24,7 +24,8 @@ import (
 // nothing is kept for it. It is looked at again when the counter at which it stopped
 // has fallen far enough, by an end or, where minutes are counted, by time. Where the
 // claims decided, every change of what is held may place it otherwise, so it is looked
-// at then.
+// at then; where starts are planned by name also what is planned for others, and how
+// much of its own time is left until then, so it is looked at in each pass.
 type limits struct {
 	book    *limit.Book // nil: there is no policy
 	use     limit.Use   // scratch
@@ -172,8 +173,8 @@ func (c *Core) wait(l *line) {
 	l.listed = counter
 }
 
-// allow wakes the lines that may pass now.
-func (p *pass) allow() {
+// allow wakes the lines that may pass now; anew says that the pass begins.
+func (p *pass) allow(anew bool) {
 	s := &p.Core.limits
 	if s.book == nil {
 		return
@@ -201,7 +202,7 @@ func (p *pass) allow() {
 	for _, l := range loose {
 		switch {
 		case l.rest != forLimit || l.moves == 0 || l.members == 0:
-		case l.moves == s.moves+1 && s.book.Exceeds(&l.key.terms.rules.Checks[l.check], l.took):
+		case l.moves == s.moves+1 && !(anew && p.byName()) && s.book.Exceeds(&l.key.terms.rules.Checks[l.check], l.took):
 			s.loose = append(s.loose, l)
 		default:
 			p.admit(l)

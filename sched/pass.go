@@ -38,10 +38,12 @@ func (p *pass) run() {
 	if p.likeSlurm() {
 		return
 	}
+	anew := true
 	for again := true; again; again = p.regain() || p.reopened() || p.seize() {
 		p.board()
 		p.regain()
-		p.allow()
+		p.allow(anew)
+		anew = false
 		p.rouse()
 		if p.byName() {
 			p.named()
