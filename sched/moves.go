@@ -89,6 +89,9 @@ func (p *pass) movable(r *run) bool {
 	if !r.saves() || r.stopping || r.parking != nil || r.terms.settled {
 		return false
 	}
+	if r.spec.Wishful() { // it got what it wished for, or waited for it: elsewhere it might have to again
+		return false
+	}
 	if since := r.moved + p.moving.rest; r.moved > 0 && since > p.now {
 		if p.exempted == 0 || since < p.exempted {
 			p.Core.exempted = since
