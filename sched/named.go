@@ -97,10 +97,12 @@ func (p *pass) inherit() {
 
 // nextSlot is the next instant for which a start is planned; 0: none. Jobs that
 // outstay their limits may keep it from coming true, so that it has to be looked at.
+// What is planned for the instant right after the pass waits for just such jobs: it is
+// looked at when they end, not by time, which would be for ever at once.
 func (c *Core) nextSlot() Instant {
 	next := Instant(0)
 	for _, s := range c.slots {
-		if s.at > c.passed && s.at != never && (next == 0 || s.at < next) {
+		if s.at > c.passed+1 && s.at != never && (next == 0 || s.at < next) {
 			next = s.at
 		}
 	}
