@@ -67,18 +67,35 @@ func (p *pass) named() {
 		}
 		rouse = true
 	}
-	for {
+	for sweeps := maxSweeps; ; {
 		p.lead()
 		if rouse {
 			p.rouseBeside()
 			rouse = false
 		}
 		p.pack()
-		if !p.reconsider() {
+		if again := p.reconsider(); !again && (sweeps <= 0 || !p.slotless()) {
 			return
 		}
+		sweeps--
 		p.shaken = true
 		p.shaken = p.sweep()
+	}
+}
+
+// slotless reports whether one of the first jobs has come to the front by what started
+// behind it, and nothing is planned for it.
+func (p *pass) slotless() bool {
+	if p.quotas == nil {
+		return false
+	}
+	for it := p.front(); ; {
+		switch e := it.next(); {
+		case e == nil:
+			return false
+		case e.slot == nil:
+			return true
+		}
 	}
 }
 
