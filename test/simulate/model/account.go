@@ -32,6 +32,7 @@ type work struct {
 	flags                    job.Flags
 	cancel, requeue, expired bool            // asked for, of the present attempt
 	taken                    string          // how it is to make room, as the present attempt; "": it is not
+	awaits                   bool            // others were asked to make room for it
 	holdAfter                bool            // the requeue asked for a hold
 	asked                    map[Verb]uint64 // Seq of the last record of each
 	left                     uint64          // Seq of the record with which it left a final state

@@ -180,7 +180,7 @@ func (m *Model) granted(r *store.Record, p *payload) {
 	m.move(r, w, job.Running, job.ByScheduler)
 	w.attempt, w.held = ref.Attempt, a
 	w.flags = w.flags&^(job.Requeued|job.LaunchFailed) | job.Configuring
-	w.cancel, w.requeue, w.expired, w.taken = false, false, false, ""
+	w.cancel, w.requeue, w.expired, w.taken, w.awaits = false, false, false, "", false
 	m.keep(a)
 	if lack := short(w.spec, a.claims); lack != "" {
 		m.broken(Whole, "gang", "job %d is to start as attempt %s with %s of its gang", w.id, ref, lack)

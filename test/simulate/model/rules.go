@@ -278,6 +278,9 @@ func (m *Model) preempted(r *store.Record, p *payload) {
 	}
 	w.taken = p.Mode
 	w.flags |= job.Stopping
+	if by := m.jobs[p.For]; by != nil {
+		by.awaits = true
+	}
 }
 
 // mayTake says why a job may not take the place of another; "": it may.
@@ -311,6 +314,13 @@ func (m *Model) mayTake(w, by *work) string {
 		if a.present() && a.job != nil {
 			if o, _ := m.share(a.job.spec.Account); o == its {
 				held += partOf(a).cpu
+			}
+		}
+	}
+	for _, o := range m.jobs { // what is held for those who wait for others' end counts as well
+		if o != by && o.awaits && o.state == job.Pending {
+			if q, _ := m.share(o.spec.Account); q == its {
+				held += m.least(o.spec).cpu
 			}
 		}
 	}
