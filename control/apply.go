@@ -40,7 +40,7 @@ func (s *state) applyHeld(r *store.Record, staged any) error {
 	e.attempt = a.Attempt
 	e.flags = e.flags&^(job.Requeued|job.LaunchFailed) | job.Configuring
 	e.why, e.gate = nil, nil
-	e.last = &last{id: a.ID, epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, limit: v.Limit}
+	e.last = &last{id: a.ID, epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, limit: v.Limit, ranks: tasksOf(a.Claims)}
 	if e.more != nil {
 		e.more.startsBy, e.more.limitEnd, e.more.message = 0, 0, ""
 		if e.more.deadline > 0 {
@@ -64,6 +64,9 @@ func (s *state) applyStarted(r *store.Record, staged any) error {
 	}
 	e.last.started = nanos(v.Started)
 	e.flags &^= job.Configuring
+	if s.begunOf(e) {
+		s.events = append(s.events, sched.Begun{Job: e.id})
+	}
 	s.depend.changed(s, e)
 	s.change(e, r)
 	return nil
@@ -278,6 +281,9 @@ func (s *state) applySuspend(r *store.Record, staged any) error {
 	}
 	s.change(e, r)
 	by, to := job.ByUser, job.Running
+	if s.elastic && e.form.spec.Elastic() {
+		s.events = append(s.events, sched.Begun{Job: e.id, Not: v.On})
+	}
 	if v.On {
 		to = job.Suspended
 	}

@@ -40,6 +40,10 @@ const (
 	EventCancelled = "cancelled"
 	EventPreempted = "preempted" // asked to make room for another job
 	EventSaved     = "saved"     // it reported a checkpoint
+	EventGrown     = "grown"     // it was given more while it runs
+	EventJoined    = "joined"    // what it was given runs
+	EventAsked     = "shrinking" // a part of that was asked back
+	EventShrunk    = "shrunk"    // a part of that has gone
 	EventHeld      = "held"
 	EventReleased  = "released"
 	EventUpdated   = "updated"
@@ -221,6 +225,22 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 	}),
 	kindPreempted: teller(func(ev *Event, v *preempted) {
 		ev.Kind, ev.Message = EventPreempted, v.why()
+		ev.after(v.State, "")
+	}),
+	kindAdded: teller(func(ev *Event, v *added) {
+		ev.Kind, ev.Attempt, ev.Nodes = EventGrown, v.Allocation.Attempt, nodesOf(v.Allocation.Claims)
+		ev.after(v.State, "")
+	}),
+	kindJoined: teller(func(ev *Event, v *joined) {
+		ev.Kind, ev.Attempt = EventJoined, v.Ref.Attempt
+		ev.after(v.State, "")
+	}),
+	kindAsked: teller(func(ev *Event, v *asked) {
+		ev.Kind, ev.Attempt, ev.Message = EventAsked, v.Ref.Attempt, v.why()
+		ev.after(v.State, "")
+	}),
+	kindDropped: teller(func(ev *Event, v *dropped) {
+		ev.Kind, ev.Attempt, ev.Message = EventShrunk, v.Ref.Attempt, v.Message
 		ev.after(v.State, "")
 	}),
 	kindSaved: teller(func(ev *Event, v *saved) {

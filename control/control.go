@@ -73,6 +73,8 @@ type Config struct {
 	// Project is the time between two writes of the projection; 0: 1 s; negative:
 	// there is none, but for tests.
 	Project time.Duration
+	// Elastic says that the engine can change a gang that runs (engine.Abilities).
+	Elastic bool
 	// Foretell is the time between two estimates of when waiting jobs start; 0: they
 	// are made when somebody asks.
 	Foretell time.Duration
@@ -137,6 +139,7 @@ const (
 func Open(ctx context.Context, cfg Config) (*Control, error) {
 	cfg.fill()
 	s := newState()
+	s.elastic = cfg.Elastic
 	epoch, err := cfg.Store.Lead(ctx, cfg.Who)
 	if err != nil {
 		return nil, fmt.Errorf("take the lead: %w", err)

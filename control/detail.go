@@ -56,6 +56,13 @@ func (d *detail) check(row *store.JobRow) error {
 	case d.Failed < 0:
 		return fmt.Errorf("%d attempts failed", d.Failed)
 	}
+	if d.Last != nil {
+		for _, x := range d.Last.Added {
+			if x == nil || len(x.Claims) == 0 || !d.State.Holds() {
+				return errors.New("nothing, or something that is not held, was added to it")
+			}
+		}
+	}
 	return d.Array.check()
 }
 

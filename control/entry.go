@@ -66,6 +66,9 @@ type last struct {
 	parked    bool          // it is suspended to make room
 	heldFrom  int64         // since when it is suspended; 0: it is not
 	heldFor   time.Duration // how long it was suspended before
+	added     []*addition   // to an elastic job while it runs; never written
+	ranks     int           // the next rank that nobody has had
+	settled   bool          // it is not to grow any more
 }
 
 // more is what few jobs have.

@@ -74,6 +74,12 @@ func Every() []store.Record {
 		Ref: one, State: job.Pending, By: job.ByEngine, Flags: job.Requeued | job.LaunchFailed, Report: everyReport(one, 1), Again: at.Add(time.Minute), Failed: 1,
 	})
 	add(kindHeld, 1, held{Allocation: everyAllocation(3, 1, 2)})
+	more := ledger.Allocation{ID: 4, Job: 1, Attempt: 2, Epoch: 1, Pool: "p", Status: ledger.Held, Adds: 3, Claims: []fleet.Claim{{Node: "n4", Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}}}}
+	fourth := engine.Ref{Allocation: 4, Attempt: 2}
+	add(kindAdded, 1, added{Allocation: more, First: 2, State: stateOf(job.Running)})
+	add(kindJoined, 1, joined{Ref: fourth, Started: at, State: stateOf(job.Running)})
+	add(kindAsked, 1, asked{Ref: fourth, For: 6, Grace: time.Minute, State: stateOf(job.Running)})
+	add(kindDropped, 1, dropped{Ref: fourth, Settled: true, Message: "given back for job 6", State: stateOf(job.Running)})
 	add(kindSaved, 1, saved{State: stateOf(job.Running)})
 	add(kindPreempted, 1, preempted{For: 6, Mode: account.PreemptCheckpoint, Signal: 10, Grace: time.Minute, State: stateOf(job.Running)})
 	add(kindExpired, 1, expired{State: job.Timeout, Grace: 30 * time.Second})

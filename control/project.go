@@ -228,6 +228,9 @@ type attempt struct {
 	Parked     bool            `json:"parked,omitempty"`
 	HeldFrom   int64           `json:"held_from,omitempty"`
 	HeldFor    time.Duration   `json:"held_for,omitempty"`
+	Added      []*addition     `json:"added,omitempty"`
+	Ranks      int             `json:"ranks,omitempty"`
+	Settled    bool            `json:"settled,omitempty"`
 }
 
 // row is the projection of a job.
@@ -280,6 +283,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, Cancel: a.cancel,
 			Requeue: a.requeue, Preempted: a.preempted, Asked: a.asked, Saved: a.saved, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit, Limit: a.limit,
 			Parked: a.parked, HeldFrom: a.heldFrom, HeldFor: a.heldFor,
+			Added: a.added, Ranks: a.ranks, Settled: a.settled,
 		}
 		if a.report != nil {
 			d.Last.Report = mustJSON(a.report)

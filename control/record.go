@@ -35,6 +35,10 @@ const (
 	kindSaved     = "checkpoint-saved"
 	kindPolicy    = "policy-set"
 	kindUsage     = "usage-kept"
+	kindAdded     = "allocation-added"
+	kindJoined    = "addition-started"
+	kindAsked     = "addition-asked-back"
+	kindDropped   = "addition-ended"
 )
 
 // submitted accepts a job, or all tasks of an array: task i has number First+i. Spec

@@ -46,6 +46,9 @@ func (l *loop) reported(r engine.Report) message {
 		case e.id != r.Job: // the batch may have a message about e already
 			l.misnamed(e, r)
 			return
+		case e.addition(r.Ref) != nil:
+			l.moreReported(e, e.addition(r.Ref), r)
+			return
 		case r.Version < e.report().Version:
 			return
 		}
@@ -86,6 +89,9 @@ func (l *loop) misnamed(e *entry, r engine.Report) {
 }
 
 func (l *loop) stageEnd(e *entry, r engine.Report) {
+	if l.endFirst(e, r) {
+		return
+	}
 	v := ended{Ref: r.Ref, Report: r}
 	v.State, v.By, v.Flags = outcome(e, r)
 	if v.State == job.Pending && r.Cause == engine.Unready {
@@ -193,6 +199,10 @@ func (l *loop) extend(e *entry) {
 func (l *loop) resume() {
 	for _, a := range l.state.led.Live() {
 		e := l.state.jobs[a.Job]
+		if a.Adds != 0 {
+			continue
+		}
+		l.resumeAdded(e)
 		switch v := e.last; {
 		case v.cancel != nil:
 			l.stop(e, v.cancel.Grace, v.cancel.Signal, "cancelled")
@@ -266,7 +276,11 @@ func (l *loop) vanished(a ledger.Allocation) func() {
 	ref := reconcile.Ref(a)
 	m := message{job: a.Job, run: func(l *loop) {
 		e, err := l.state.holder(ref)
-		if err != nil {
+		switch {
+		case err != nil:
+			return
+		case e.addition(ref) != nil:
+			l.drop(e, ref, false, "the engine lost all trace of it")
 			return
 		}
 		l.stageEnd(e, engine.Report{

@@ -168,7 +168,12 @@ func (l *loop) ask(w *wish, e *entry, req *request) error {
 		if !ok {
 			return fault.New(fault.Conflict, "job %s does not run", e.Name())
 		}
-		l.whileLeading(func() { l.dispatch.Signal(reconcile.Ref(a), op.Signal, op.To) })
+		l.whileLeading(func() {
+			l.dispatch.Signal(reconcile.Ref(a), op.Signal, op.To)
+			for _, ref := range l.refs(e)[1:] {
+				l.dispatch.Signal(ref, op.Signal, op.To)
+			}
+		})
 		return nil
 	case Suspend:
 		return l.askSuspend(w, e, req, op)
@@ -245,8 +250,8 @@ func (l *loop) askSuspend(w *wish, e *entry, req *request, op Suspend) error {
 		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.state)
 	}
 	l.stageFor(req, kindSuspend, e.id, w.by, suspend{On: op.On, State: &to}, func() {
-		if a, ok := l.state.led.Of(e.id); ok {
-			l.dispatch.Suspend(reconcile.Ref(a), op.On)
+		for _, ref := range l.refs(e) {
+			l.dispatch.Suspend(ref, op.On)
 		}
 	})
 	return nil

@@ -210,6 +210,11 @@ func (s *state) put(row *store.JobRow, d *detail) (*entry, error) {
 		if err := s.led.Restore(e.held()); err != nil {
 			return nil, fmt.Errorf("row of job %s: %w", e.Name(), err)
 		}
+		for _, x := range e.last.added {
+			if err := s.led.Restore(e.allocation(x)); err != nil {
+				return nil, fmt.Errorf("row of job %s: %w", e.Name(), err)
+			}
+		}
 	}
 	return e, nil
 }
@@ -248,6 +253,7 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 			id: ledger.ID(a.Allocation), epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, cancel: a.Cancel,
 			requeue: a.Requeue, preempted: a.Preempted, asked: a.Asked, saved: a.Saved, expired: a.Expired, started: a.Started, ended: a.Ended, exit: a.Exit, limit: a.Limit,
 			parked: a.Parked, heldFrom: a.HeldFrom, heldFor: a.HeldFor,
+			added: a.Added, ranks: a.Ranks, settled: a.Settled,
 		}
 		if a.Report != nil {
 			e.last.report = new(engine.Report)

@@ -32,6 +32,8 @@ func (l *loop) schedule() {
 	s.counts.decision.observe(l.cfg.Clock.Now().Sub(now).Seconds())
 	var proposed []held
 	var victims []sched.Preempt
+	var shrunk []sched.Shrink
+	var more []ledger.Allocation
 	if planted.MapOrder {
 		decisions = anyOrder(decisions)
 	}
@@ -41,6 +43,12 @@ func (l *loop) schedule() {
 			if a, ok := l.propose(d, now); ok {
 				proposed = append(proposed, held{a, shortened(s.jobs[d.Job], d.Until, l.latest)})
 			}
+		case sched.Grow:
+			if a, ok := l.grow(d); ok {
+				more = append(more, a)
+			}
+		case sched.Shrink:
+			shrunk = append(shrunk, d)
 		case sched.Preempt:
 			victims = append(victims, d)
 		case sched.Resume:
@@ -69,6 +77,15 @@ func (l *loop) schedule() {
 			l.launch(s.jobs[a.Job], a)
 		}
 		l.stage(kindHeld, a.Job, job.Actor{}, h, func() { l.launch(s.jobs[a.Job], a) })
+	}
+	for _, a := range more {
+		if err := s.led.Free(a.ID, a.Attempt); err != nil {
+			panic(fmt.Sprintf("control: take back proposal: %v", err)) // held by grow
+		}
+	}
+	l.stageGrowth(more)
+	for _, d := range shrunk {
+		l.shrink(d)
 	}
 	by, then := l.granted(victims)
 	for _, d := range victims { // one of them may start in the same step
@@ -203,6 +220,7 @@ func (l *loop) launch(e *entry, a ledger.Allocation) {
 
 // stop asks the engine to end what a job holds.
 func (l *loop) stop(e *entry, grace time.Duration, signal int, why string) {
+	l.stopAdded(e, grace, signal, why)
 	if a, ok := l.state.led.Of(e.id); ok {
 		if a.Parked {
 			grace = 0 // what it needs to end in order others have

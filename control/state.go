@@ -28,6 +28,7 @@ import (
 // Invariants (checked by check):
 //   - a job's State.Holds() is true exactly if the ledger has an allocation of it;
 //   - that allocation's attempt is the job's Attempt;
+//   - what was added to a job that holds is in the ledger, as added to that allocation;
 //   - order has every job in memory, ascending, live those that have not ended;
 //   - an array's open is the number of its tasks that are let.
 type state struct {
@@ -49,6 +50,7 @@ type state struct {
 	drains map[string]Drain
 	tokens map[string]Token
 
+	elastic  bool // the engine can change a running gang
 	policies policies
 	usage    *usage // nil: none was kept
 
@@ -118,6 +120,10 @@ var appliers = map[string]func(*state, *store.Record, any) error{
 	kindRevoked:   (*state).applyRevoked,
 	kindPolicy:    (*state).applyPolicy,
 	kindUsage:     (*state).applyUsage,
+	kindAdded:     (*state).applyAdded,
+	kindJoined:    (*state).applyJoined,
+	kindAsked:     (*state).applyAsked,
+	kindDropped:   (*state).applyDropped,
 }
 
 func (s *state) applySubmitted(r *store.Record, staged any) error {
@@ -351,7 +357,12 @@ func (s *state) check() error {
 			return fmt.Errorf("job %s is %s and counts among the open tasks", e.Name(), e.state)
 		}
 		if holds {
-			holding++
+			holding += 1 + len(e.last.added)
+			for _, x := range e.last.added {
+				if a, ok := s.led.Get(x.ID); !ok || a.Job != e.id || a.Attempt != e.attempt || a.Adds != e.last.id {
+					return fmt.Errorf("allocation %d was added to job %s, and the ledger does not say so", x.ID, e.Name())
+				}
+			}
 		}
 		if !e.state.Final() {
 			live++

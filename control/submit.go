@@ -75,6 +75,11 @@ var errMoved = errors.New("a job left memory")
 
 // submit stages a submission that was checked and counts its numbers.
 func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(error)) {
+	if v.form.spec.Elastic() && !l.cfg.Elastic {
+		answer(fault.New(fault.Unsupported, "the engine of pool %s cannot change a gang that runs", l.cfg.Pool.Name).
+			Advise("leave out elastic: the job then starts with as many nodes as are free, between its limits, and keeps them"))
+		return
+	}
 	if why := l.never(v.form); len(why) > 0 {
 		answer(&RefusedError{why})
 		return
@@ -120,6 +125,9 @@ func checkSpec(s *job.Spec, now int64) error {
 		return fault.New(fault.Invalid, "no job can be like this: %w", err).Advise("give that field another value")
 	}
 	switch {
+	case s.Elastic() && s.Program.Kind == job.Batch:
+		return fault.New(fault.Invalid, "a batch script cannot be elastic: nothing would run on the nodes that are added").
+			Advise("give the command itself (command:), which every task runs, also those that are added")
 	case s.Array != nil && len(s.Array.Indices) > maxTasks:
 		return fault.New(fault.Invalid, "an array of %d tasks is too large", len(s.Array.Indices)).
 			Advise("submit at most %d tasks at once", maxTasks)

@@ -52,7 +52,7 @@ func (vr *viewer) see(e *entry, whole bool) *View {
 	}
 	if a := e.last; a != nil {
 		v.Job.Started, v.Job.Ended, v.Job.Exit = fromNanos(a.started), fromNanos(a.ended), a.exit
-		v.Claims, v.Pool = a.claims, a.pool
+		v.Claims, v.Pool = a.all(), a.pool
 		if a.limit > 0 && e.state != job.Pending {
 			vr.spec.TimeLimit = a.limit
 		}

@@ -194,6 +194,31 @@ func (d *Dispatcher) Suspend(ref engine.Ref, on bool) {
 	d.push(ref, call{name, func(ctx context.Context) error { return do(ctx, ref) }})
 }
 
+// Regroup writes for a gang who is in it now, and then signals all of it. The first of
+// the refs is the gang's own, others were added. An engine that is no engine.Regrouper
+// does nothing.
+func (d *Dispatcher) Regroup(refs []engine.Ref, r engine.Roster) {
+	e, ok := d.cfg.Engine.(engine.Regrouper)
+	if !ok || len(refs) == 0 {
+		return
+	}
+	d.push(refs[0], call{"regroup", func(ctx context.Context) error {
+		if err := e.Regroup(ctx, refs[0], r); err != nil {
+			return err
+		}
+		for _, ref := range refs {
+			if err := d.cfg.Engine.Signal(ctx, ref, resized, engine.ToTasks); err != nil && fault.KindOf(err) == fault.Unavailable {
+				return err
+			}
+		}
+		return nil
+	}})
+}
+
+// resized tells a process that its gang has changed: SIGWINCH, which one that does not
+// ask for it does not notice.
+const resized = 28
+
 // Counts returns the calls so far by verb.
 func (d *Dispatcher) Counts() map[string]Count {
 	d.mu.Lock()

@@ -55,6 +55,7 @@ type Abilities struct {
 	Suspend   bool        `json:"suspend"`
 	Isolates  bool        `json:"isolates"` // enforces limits of memory and CPU
 	Proves    bool        `json:"proves"`   // can prove that an attempt's processes are gone even if they resist
+	Elastic   bool        `json:"elastic"`  // runs what is added to a gang while that runs, and tells it; see Regrouper
 }
 
 // Info is what an engine says of itself.
@@ -75,6 +76,38 @@ type Launch struct {
 	Env    []string      // NAME=VALUE as submitted, before Slurm's variables are added
 	Grace  time.Duration // between the signal to end and the kill, at the time limit
 	Saved  Saved         // what earlier attempts of the job reported last
+	Adds   *Joining      // to a gang that runs already; nil: it is a gang of its own
+}
+
+// Joining says what an attempt is added to, on an engine that is Elastic. It is a gang
+// of its own in all else: its tasks start together, it is stopped and reported by itself.
+type Joining struct {
+	To    Ref `json:"to"`
+	First int `json:"first"` // rank, in the gang that it joins
+}
+
+// Roster is who is in a gang now.
+type Roster struct {
+	Generation uint64   `json:"generation"` // grows with every change
+	Job        job.ID   `json:"job"`
+	Members    []Member `json:"members"` // those that the gang started with first
+}
+
+// Member is a part of a gang on one node, whose tasks have the ranks from Rank on.
+type Member struct {
+	Node    string `json:"node"`
+	Address string `json:"address,omitempty"` // filled in by the engine
+	Group   int    `json:"group"`
+	Rank    int    `json:"rank"`
+	Tasks   int    `json:"tasks"`
+	Leaving bool   `json:"leaving,omitempty"` // it is being ended
+}
+
+// Regrouper is an optional ability (Abilities.Elastic). Regroup writes for the tasks of
+// a running gang who is in it now: into the file that COX_GANG_FILE names, whole or not
+// at all. An older roster than what stands there is no error, and changes nothing.
+type Regrouper interface {
+	Regroup(ctx context.Context, ref Ref, r Roster) error
 }
 
 // Phase is how far an attempt is. Phases only grow, but for Uncertain.

@@ -86,6 +86,12 @@ func (s *Spec) CheckRequest() error {
 		if err := s.Groups[i].check(); err != nil {
 			return fmt.Errorf("groups[%d].%w", i, err)
 		}
+		if err := s.Groups[i].checkElastic(); err != nil {
+			return fmt.Errorf("groups[%d].%w", i, err)
+		}
+	}
+	if s.Elastic() && (s.Within != 0 || s.Wishful()) {
+		return fmt.Errorf("elastic: does not go together with a place for all of the job's nodes, or with what it would rather have")
 	}
 	return s.checkWishes()
 }
@@ -113,6 +119,7 @@ func (g *TaskGroup) check() error {
 		{"cpus_per_task", g.CPUsPerTask},
 		{"segment", g.Segment},
 		{"switches", g.Switches},
+		{"subgroup", g.Subgroup},
 	} {
 		if err := count(c.name, c.n); err != nil {
 			return err
@@ -191,6 +198,32 @@ func (g *TaskGroup) checkTopology() error {
 		return fmt.Errorf("segment: needs a fixed number of nodes")
 	case n > g.Segment && n%g.Segment != 0:
 		return fmt.Errorf("segment: %d nodes are no multiple of %d", n, g.Segment)
+	}
+	return nil
+}
+
+// checkElastic reports what a group that changes its size cannot ask for: it has a
+// smallest and a largest number of nodes, the same number of tasks on each, and
+// nothing that binds all of its nodes together.
+func (g *TaskGroup) checkElastic() error {
+	if !g.Elastic {
+		if g.Subgroup > 0 {
+			return fmt.Errorf("subgroup: is for elastic groups")
+		}
+		return nil
+	}
+	n, unit := g.Nodes, g.Unit()
+	switch {
+	case n.Min < 1 || n.Max <= n.Min:
+		return fmt.Errorf("elastic: needs a smallest and a larger number of nodes, not %d-%d", n.Min, n.Max)
+	case n.Min%unit != 0 || n.Max%unit != 0:
+		return fmt.Errorf("elastic: %d-%d nodes are no multiples of the subgroup, %d", n.Min, n.Max, unit)
+	case g.Tasks != Count{}:
+		return fmt.Errorf("elastic: the number of tasks follows from the nodes: tasks_per_node says how many each has")
+	case len(g.Total.Devices) > 0 || !g.Total.Vector.IsZero():
+		return fmt.Errorf("elastic: nothing can be collected in total, since the total changes")
+	case len(g.NodeList) > 0, g.Contiguous, g.Constraint.Same, g.Within != 0, g.Switches > 0, g.Spread, g.Segment > 1:
+		return fmt.Errorf("elastic: does not go together with named or contiguous nodes, [a|b], within, switches, spread and segment")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/resource"
@@ -176,6 +177,12 @@ type TaskGroup struct {
 	NodeList   []string   `json:"node_list,omitempty"` // must all be among its nodes
 	Exclude    []string   `json:"exclude,omitempty"`
 	Contiguous bool       `json:"contiguous,omitempty"`
+	// Elastic says that nodes may be added to the group and taken away while it runs,
+	// between Nodes.Min, with which it starts, and Nodes.Max. See CheckElastic.
+	Elastic bool `json:"elastic,omitempty"`
+	// Subgroup is how many of its nodes belong together: the group's nodes come and go
+	// in so many. 0: one by one.
+	Subgroup int `json:"subgroup,omitempty"`
 	// Within is the level of the topology of which one domain has to have all nodes: 1 is
 	// the outermost one, InLeaf the innermost. 0: any nodes, as close together as can be.
 	Within int `json:"within,omitempty"`
@@ -225,6 +232,14 @@ type Constraint struct {
 
 // IsZero reports whether nothing is asked for.
 func (c Constraint) IsZero() bool { return len(c.Alternatives) == 0 }
+
+// Elastic reports whether the job may hold more and fewer nodes while it runs.
+func (s *Spec) Elastic() bool {
+	return slices.ContainsFunc(s.Groups, func(g TaskGroup) bool { return g.Elastic })
+}
+
+// Unit is how many nodes come and go together in an elastic group.
+func (g *TaskGroup) Unit() int { return max(g.Subgroup, 1) }
 
 // Coupled reports whether the job has more than one task that must start together.
 func (s *Spec) Coupled() bool {

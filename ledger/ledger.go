@@ -43,6 +43,7 @@ type Allocation struct {
 	Pool    string        `json:"pool"`
 	Status  Status        `json:"status"`
 	Claims  []fleet.Claim `json:"claims"`
+	Adds    ID            `json:"adds,omitempty"`    // the allocation of the same attempt that this one was added to; 0: none
 	Flavors []string      `json:"flavors,omitempty"` // of quotas, in which the job is counted; the ledger does not look at them
 
 	// Parked says that its processes are proved suspended, to make room: CPUs and devices
@@ -56,11 +57,13 @@ type Allocation struct {
 //   - on every device the sum of shares is at most resource.WholeDevice;
 //   - a parked allocation counts without its CPUs and devices;
 //   - a Whole claim shares its node with claims of its own allocation alone;
-//   - a job has at most one allocation.
+//   - a job has at most one allocation, and others that were added to it, which are
+//     freed before it.
 type Ledger struct {
 	nodes map[string]*node
 	live  map[ID]*Allocation
 	byJob map[job.ID]ID
+	added map[ID]int // how many were added to an allocation
 	next  ID
 }
 
@@ -75,7 +78,7 @@ type node struct {
 
 // New returns an empty ledger.
 func New() *Ledger {
-	return &Ledger{nodes: map[string]*node{}, live: map[ID]*Allocation{}, byJob: map[job.ID]ID{}, next: 1}
+	return &Ledger{nodes: map[string]*node{}, live: map[ID]*Allocation{}, byJob: map[job.ID]ID{}, added: map[ID]int{}, next: 1}
 }
 
 // SetNode adds or replaces the description of a node. What is held on it stays
@@ -100,8 +103,8 @@ func (l *Ledger) NextID() ID { return l.next }
 // Verify reports why an allocation cannot be held now, nil if it can. Errors are
 // fault.Conflict: the state has moved on since the proposal.
 func (l *Ledger) Verify(a *Allocation) error {
-	if other, ok := l.byJob[a.Job]; ok {
-		return fault.New(fault.Conflict, "job %d already holds allocation %d", a.Job, other)
+	if err := l.place(a); err != nil {
+		return err
 	}
 	if err := a.check(); err != nil {
 		return err
@@ -145,6 +148,18 @@ func (l *Ledger) Verify(a *Allocation) error {
 				return fault.New(fault.Conflict, "device %d of node %s is taken", x.Index, c.Node)
 			}
 		}
+	}
+	return nil
+}
+
+// place reports why a job cannot have one more allocation of that kind.
+func (l *Ledger) place(a *Allocation) error {
+	other, holds := l.byJob[a.Job]
+	switch {
+	case a.Adds == 0 && holds:
+		return fault.New(fault.Conflict, "job %d already holds allocation %d", a.Job, other)
+	case a.Adds != 0 && (!holds || other != a.Adds || l.live[other].Attempt != a.Attempt):
+		return fault.New(fault.Conflict, "attempt %d of job %d does not hold allocation %d, to which %d is to be added", a.Attempt, a.Job, a.Adds, a.ID)
 	}
 	return nil
 }
@@ -200,14 +215,19 @@ func (l *Ledger) Restore(a Allocation) error {
 	if l.live[a.ID] != nil {
 		return fault.New(fault.Conflict, "allocation number %d is taken", a.ID)
 	}
-	if other, ok := l.byJob[a.Job]; ok {
-		return fault.New(fault.Conflict, "job %d already holds allocation %d", a.Job, other)
+	if err := l.place(&a); err != nil {
+		return err
 	}
 	a.Claims = slices.Clone(a.Claims)
 	if a.Status == "" {
 		a.Status = Held
 	}
-	l.live[a.ID], l.byJob[a.Job] = &a, a.ID
+	l.live[a.ID] = &a
+	if a.Adds == 0 {
+		l.byJob[a.Job] = a.ID
+	} else {
+		l.added[a.Adds]++
+	}
 	l.next = max(l.next, a.ID+1)
 	l.apply(&a, 1)
 	return nil
@@ -288,9 +308,16 @@ func (l *Ledger) Free(id ID, attempt uint32) error {
 	if a.Attempt != attempt {
 		return fault.New(fault.Conflict, "allocation %d is held by attempt %d, not %d", id, a.Attempt, attempt)
 	}
+	if n := l.added[id]; n > 0 {
+		return fault.New(fault.Conflict, "allocation %d is not free: %d that were added to it are held", id, n)
+	}
 	l.apply(a, -1)
 	delete(l.live, id)
-	delete(l.byJob, a.Job)
+	if a.Adds == 0 {
+		delete(l.byJob, a.Job)
+	} else if l.added[a.Adds]--; l.added[a.Adds] == 0 {
+		delete(l.added, a.Adds)
+	}
 	return nil
 }
 
@@ -331,7 +358,7 @@ func (l *Ledger) Used(name string) (resource.Vector, map[int]resource.Share) {
 	return n.used, maps.Clone(n.shares)
 }
 
-// Of returns the allocation that a job holds.
+// Of returns the allocation that a job holds; Get finds those that were added to it.
 func (l *Ledger) Of(j job.ID) (Allocation, bool) {
 	id, ok := l.byJob[j]
 	if !ok {
@@ -364,15 +391,21 @@ func (l *Ledger) Live() []Allocation {
 // on them are not an error of the ledger.
 func (l *Ledger) Check() error {
 	fresh := New()
-	for _, a := range l.Live() {
-		if l.byJob[a.Job] != a.ID {
+	added := 0
+	for _, a := range l.Live() { // what is added has a larger number
+		base := a.ID
+		if a.Adds != 0 {
+			base = a.Adds
+			added++
+		}
+		if l.byJob[a.Job] != base {
 			return fmt.Errorf("job %d does not point at allocation %d", a.Job, a.ID)
 		}
 		if err := fresh.Restore(a); err != nil {
 			return err
 		}
 	}
-	if len(l.byJob) != len(l.live) {
+	if len(l.byJob)+added != len(l.live) || !maps.Equal(l.added, fresh.added) {
 		return fmt.Errorf("%d jobs hold %d allocations", len(l.byJob), len(l.live))
 	}
 	names := make([]string, 0, len(l.nodes))

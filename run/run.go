@@ -126,6 +126,7 @@ func (s *session) open(ctx context.Context, dir string, temporary bool) error {
 	s.control, err = control.Open(ctx, control.Config{
 		Store: s.store, Engine: s.engine, Pool: fleet.Pool{Name: "local", Engine: s.info.Name},
 		Log: s.opt.Log, Who: fmt.Sprintf("cox run, process %d", os.Getpid()), Grace: s.opt.Grace, Keep: -1,
+		Elastic: s.info.Abilities.Elastic,
 	})
 	return err
 }

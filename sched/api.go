@@ -67,6 +67,7 @@ type (
 		Priority int64   // as submitted; who may take its place can depend on it
 		Saved    Instant // when it last reported a checkpoint; 0: never
 		Stopping bool    // its end has been asked for
+		Begun    bool    `json:",omitempty"` // as Begun says
 
 		Parked     *Parked       `json:",omitempty"` // it is suspended to make room
 		Suspending bool          `json:",omitempty"` // with Stopping: that has been asked for
@@ -100,6 +101,27 @@ type (
 		Job   job.ID
 		Until Instant
 	}
+	// Begun says that all of a started job is there, on an engine that can change it: it
+	// may be given more from here on, if it is elastic.
+	Begun struct {
+		Job job.ID
+		Not bool `json:",omitempty"` // take that back: it is suspended
+	}
+	// Added tells of what a running job holds beyond its minimum already (after a
+	// restart), of one group. It comes after the job's Restored.
+	Added struct {
+		Job      job.ID
+		Claims   []fleet.Claim
+		Began    Instant
+		Stopping bool `json:",omitempty"` // it has been asked back
+	}
+	// Dropped frees what was added to a running job: it is proved gone, or it was not
+	// added. The unit is named by any of its nodes.
+	Dropped struct {
+		Job     job.ID
+		Node    string
+		Settled bool `json:",omitempty"` // the job is not to grow any more
+	}
 	// Released frees what a job holds: it is proved gone, or the start was not made.
 	// The job is not queued again by it: that takes a Submitted after it.
 	Released struct {
@@ -123,11 +145,31 @@ func (Stopping) event()    {}
 func (Saved) event()       {}
 func (Suspended) event()   {}
 func (Approved) event()    {}
+func (Added) event()       {}
+func (Begun) event()       {}
+func (Dropped) event()     {}
 
 // Events lists one of each kind, for those who write them down.
 func Events() []Event {
 	return []Event{
-		NodeSet{}, NodeRemoved{}, Submitted{}, PolicySet{}, UsageSet{}, Withdrawn{}, Blocked{}, Unblocked{}, Restored{}, Extended{}, Released{}, Stopping{}, Saved{}, Suspended{}, Approved{},
+		NodeSet{},
+		NodeRemoved{},
+		Submitted{},
+		PolicySet{},
+		UsageSet{},
+		Withdrawn{},
+		Blocked{},
+		Unblocked{},
+		Restored{},
+		Extended{},
+		Released{},
+		Stopping{},
+		Saved{},
+		Suspended{},
+		Approved{},
+		Begun{},
+		Added{},
+		Dropped{},
 	}
 }
 
@@ -166,6 +208,20 @@ type (
 	// Resume lets a job go on that made room by being suspended. The core counts all that it
 	// holds as taken again.
 	Resume struct{ Job job.ID }
+	// Grow gives a running job more, for one of its elastic groups: a node, or a
+	// subgroup of nodes. The core counts the claims as taken from here on.
+	Grow struct {
+		Job    job.ID
+		Claims []fleet.Claim
+	}
+	// Shrink asks a running job for a unit that was added to it, so that another one can
+	// start there. The core goes on counting it as held until it is Dropped.
+	Shrink struct {
+		Job   job.ID
+		Node  string // the first of the unit
+		For   job.ID
+		Grace time.Duration // between the warning and the end; 0: the caller's own
+	}
 	// Wait says that the first reason why a job waits has changed.
 	Wait struct {
 		Job job.ID
@@ -192,3 +248,5 @@ func (Proposal) decision() {}
 func (Wait) decision()     {}
 func (Promise) decision()  {}
 func (Resume) decision()   {}
+func (Grow) decision()     {}
+func (Shrink) decision()   {}

@@ -45,7 +45,7 @@ func (c *Core) checkOrder() error {
 
 func (c *Core) checkFree() error {
 	want := c.table.Empty(false)
-	for _, r := range c.running {
+	for _, r := range c.ends.all() {
 		want.Take(c.table, r.claims)
 	}
 	if c.refitted {
@@ -62,10 +62,20 @@ func (c *Core) checkFree() error {
 
 func (c *Core) checkEnds() error {
 	ends := c.ends.all()
-	if len(ends) != c.ends.n || len(ends) != len(c.running) || !slices.IsSortedFunc(ends, (*run).compare) {
+	added := 0
+	for _, r := range c.running {
+		added += len(r.added)
+	}
+	if len(ends) != c.ends.n || len(ends) != len(c.running)+added || !slices.IsSortedFunc(ends, (*run).compare) {
 		return fmt.Errorf("%d planned ends of %d running jobs, or out of order", len(ends), len(c.running))
 	}
 	for _, r := range ends {
+		if r.of != nil {
+			if c.running[r.id] != r.of || !slices.Contains(r.of.added, r) || r.until != r.of.until || r.terms != r.of.terms {
+				return fmt.Errorf("something was added to job %d which it does not have", r.id)
+			}
+			continue
+		}
 		if c.running[r.id] != r {
 			return fmt.Errorf("job %d has a planned end and does not run", r.id)
 		}
@@ -232,6 +242,9 @@ func (c *Core) checkLimits() error {
 	}
 	var want []*limit.Hold
 	for _, r := range c.ends.all() {
+		if r.of != nil {
+			continue
+		}
 		if (r.counted != nil) != r.terms.rules.Charges() {
 			return fmt.Errorf("job %d counts against limits: %v", r.id, r.counted != nil)
 		}
@@ -286,15 +299,17 @@ func (c *Core) checkNominees() error {
 		if c.queued[n.entry.id] != n.entry || n.entry.nominee != n || c.running[n.entry.id] != n.run || n.run.nominee != n {
 			return fmt.Errorf("what is held for job %d and what it knows of it disagree", n.entry.id)
 		}
-		if !c.dirty && !slices.ContainsFunc(n.await, func(id job.ID) bool { r := c.running[id]; return r != nil && r.stopping }) {
+		if !c.dirty && !slices.ContainsFunc(n.shed, c.shedding) && !slices.ContainsFunc(n.await, func(id job.ID) bool { r := c.running[id]; return r != nil && r.stopping }) {
 			return fmt.Errorf("job %d is nominated and waits for nobody", n.entry.id)
 		}
 	}
 	held := map[*standing]standing{}
-	nominated, homes, savers := 0, 0, 0
-	for _, r := range c.running {
+	nominated, homes, savers, lent := 0, 0, 0, 0
+	for _, r := range c.ends.all() {
 		if r.stopping {
 			stopping++
+		} else if r.of != nil {
+			lent++
 		}
 		if r.saves() {
 			savers++
@@ -309,6 +324,9 @@ func (c *Core) checkNominees() error {
 			x.runs, x.held = x.runs+1, x.held+r.devices
 			held[s] = x
 		}
+	}
+	if lent != c.lent {
+		return fmt.Errorf("%d additions are counted, there are %d", c.lent, lent)
 	}
 	if stopping != c.stopping || nominated != len(c.nominees) || len(c.lifted) > 0 {
 		return fmt.Errorf("%d runs are being stopped, %d counted; %d nominated, %d listed; %d rows lifted", stopping, c.stopping, nominated, len(c.nominees), len(c.lifted))

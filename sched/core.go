@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
@@ -38,6 +39,7 @@ type Config struct {
 //   - a job is queued or running, never both;
 //   - each line is in queue order and holds exactly the queued jobs of its kind
 //     that are not blocked;
+//   - what was added to a job ends with it, and is on nodes of its own;
 //   - what is reserved for the head is free at the promised instant if every
 //     running job uses its whole limit.
 type Core struct {
@@ -68,6 +70,9 @@ type Core struct {
 
 	now        Instant       // of the last step
 	preemption *preemption   // nil: nobody takes anything
+	elastic    []*run        // running jobs that may grow
+	pinched    bool          // a limit keeps one from growing that time alone may lift
+	lent       int           // additions that nobody has asked back
 	nominees   []*nomination // in the order in which they were made
 	eager      []*line       // whose jobs may take from others, those with quotas left out: these go when it is their turn
 	stopping   int           // runs whose end was asked for
@@ -165,7 +170,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 	}
 	c.ring(now)
 	out = c.tellUsed(out)
-	if !c.dirty {
+	if !c.dirty && !c.pinched {
 		return out
 	}
 	c.dirty, c.passed = false, now
@@ -221,6 +226,15 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 		}
 	case Approved:
 		c.approved, c.dirty = &e, true
+	case Begun:
+		if r := c.running[e.Job]; r != nil && r.elastic() && r.begun == e.Not {
+			r.begun, c.dirty = !e.Not, true
+			c.stirs++
+		}
+	case Added:
+		c.rejoin(e)
+	case Dropped:
+		c.dropped(e)
 	}
 	return out
 }
@@ -327,7 +341,7 @@ func (c *Core) restore(r Restored) {
 	}
 	terms := c.termsOf(r.Spec)
 	c.join(terms)
-	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor}
+	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, priority: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor, begun: r.Begun}
 	if r.Parked != nil {
 		c.parkAgain(x, r.Parked)
 	}
@@ -341,10 +355,19 @@ func (c *Core) restore(r Restored) {
 func (c *Core) extend(x Extended) {
 	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.parking == nil && r.until != later(orNever(x.Until), r.tail) {
 		before := len(c.freed)
+		added := slices.Clone(r.added)
+		for _, a := range added {
+			c.unhold(a)
+		}
 		c.unhold(r)
 		next := *r
-		next.at, next.until = nil, later(orNever(x.Until), r.tail)
+		next.at, next.until, next.added = nil, later(orNever(x.Until), r.tail), nil
 		c.hold(&next)
+		for _, a := range added {
+			longer := *a
+			longer.at, longer.until, longer.of = nil, next.until, &next
+			c.hold(&longer)
+		}
 		c.freed = c.freed[:before] // nothing became free
 		c.shaken, c.dirty = true, true
 	}
@@ -355,6 +378,10 @@ func (c *Core) release(id job.ID, ended Instant) {
 		ended = c.now
 	}
 	if r := c.running[id]; r != nil && r.nominee == nil {
+		for _, a := range slices.Clone(r.added) {
+			c.bill(a, second(ended))
+			c.unhold(a)
+		}
 		c.bill(r, second(ended))
 		c.unhold(r)
 		c.unuse(r.terms)

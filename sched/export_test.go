@@ -83,6 +83,9 @@ func (c *Core) Recheck(now Instant) []Decision {
 		}
 		c.plan, c.shaken, c.woken, c.touched, c.planned, c.heads = plan, shaken, woken, touched, planned, heads
 	}()
+	for _, r := range c.elastic {
+		r.grew = [2]uint64{}
+	}
 	for _, k := range c.kinds {
 		k.full, k.shadowed, k.judged = false, 0, 0
 		for _, l := range k.lines {
@@ -176,7 +179,7 @@ func (c *Core) Shortened() (out []job.ID) {
 // slowly is the earliest instant for a job beside all slots but its own.
 func (c *Core) slowly(e *entry, own *slot) Instant {
 	instants := []Instant{c.passed}
-	for _, r := range c.running {
+	for _, r := range c.ends.all() {
 		instants = append(instants, max(r.until, c.passed+1))
 	}
 	for _, s := range c.slots {
@@ -231,7 +234,7 @@ func (c *Core) slowState(l *line, from, until Instant, own *slot) *index.State {
 	var all *index.State
 	for _, at := range instants {
 		state := c.table.Empty(false)
-		for _, r := range c.running {
+		for _, r := range c.ends.all() {
 			if r.until > at || r.until <= at && at == c.passed {
 				if at != never {
 					state.Take(c.table, r.claims)

@@ -42,7 +42,7 @@ func TestLaws(t *testing.T) {
 
 // anything lets everything happen that a world knows, and replays it.
 func (w *world) anything(t *rapid.T) {
-	t.Repeat(map[string]func(*rapid.T){
+	actions := map[string]func(*rapid.T){
 		"submit":  func(t *rapid.T) { w.step(t, w.submit(t)...) },
 		"end":     func(t *rapid.T) { w.step(t, w.release(t)...) },
 		"stopped": w.gone,
@@ -116,7 +116,12 @@ func (w *world) anything(t *rapid.T) {
 		},
 		"restart": w.restart,
 		"reload":  w.reload,
-	})
+	}
+	if w.elastic {
+		actions["begin"] = func(t *rapid.T) { w.step(t, w.begin()...) }
+		actions["dropped"] = func(t *rapid.T) { w.step(t, w.drop(t)...) }
+	}
+	t.Repeat(actions)
 	w.replay(t)
 }
 
@@ -135,11 +140,14 @@ func (w *world) restart(t *rapid.T) {
 	clear(w.halting)
 	w.lend()
 	for id, h := range w.book.Held {
-		e := sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until, Began: w.started[id], Priority: h.Priority, Stopping: w.stopping[id], Saved: w.saved[id], Moved: w.moved[id], GoesFor: w.goesFor[id], Home: w.homeOf(id)}
+		e := sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until, Began: w.started[id], Priority: h.Priority, Stopping: w.stopping[id], Saved: w.saved[id], Moved: w.moved[id], GoesFor: w.goesFor[id], Home: w.homeOf(id), Begun: w.begun[id]}
 		if full := w.parked[id]; full != nil {
 			e.Claims, e.Parked = full, &sched.Parked{At: w.now}
+		} else if n := w.base[id]; n > 0 && h.Spec.Elastic() {
+			e.Claims = h.Claims[:n]
 		}
 		events = append(events, e)
+		events = append(events, w.rejoin(id)...)
 	}
 	for id, q := range w.queue {
 		q.told = reason.Reason{}

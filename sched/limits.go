@@ -307,7 +307,7 @@ func (c *Core) meter(r *run) {
 	}
 	s.moves++
 	if r.terms.rules.Charges() {
-		u := c.usage(r.claims)
+		u := c.usage(r.all())
 		u.Seconds, u.Endless = 0, r.until == never
 		r.counted = s.book.Hold(r.terms.rules, u, seconds(r.until))
 	}
@@ -330,6 +330,9 @@ func (c *Core) remeter() {
 		return
 	}
 	for _, r := range c.ends.all() {
+		if r.of != nil {
+			continue
+		}
 		c.unmeter(r)
 		if !planted.Uncounted {
 			c.meter(r)

@@ -12,7 +12,7 @@ import (
 
 // This file moves running jobs so that the head of the queue fits, where enough is
 // free and lies in pieces (account.Preemption.Defrag). A job moves only if it saves
-// what it does (it has reported a checkpoint since it began, and may be requeued), and
+// what it does (it has reported a checkpoint since it began, may be requeued, and is not elastic), and
 // only to a place of its own that is found, and kept for it, before it is asked to stop
 // (home.go): it is stopped as a victim in mode checkpoint, waits again, and starts
 // there. Which jobs move is for mover.go and sched/defrag to say.
@@ -68,7 +68,7 @@ func (c *Core) settled(t *terms) bool {
 
 // saves reports whether a run goes on from what it saved if it is started again.
 func (r *run) saves() bool {
-	return r.nominee == nil && r.home == nil && r.spec != nil && r.spec.Requeue && r.saved > r.began
+	return r.nominee == nil && r.home == nil && !r.changes() && r.spec != nil && r.spec.Requeue && r.saved > r.began
 }
 
 // note counts a checkpoint that a running job reported.

@@ -199,7 +199,7 @@ func (w *world) kept(t *rapid.T, nominated map[job.ID][]fleet.Claim) (ids []job.
 				return // it is given up with the next pass
 			}
 		}
-		if err := rest.Start(sched.Start{Job: id, Claims: claims}, spec); err != nil && w.rules.Preemption.Defrag != "" {
+		if err := rest.Start(sched.Start{Job: id, Claims: claims}, spec); err != nil && w.rules != nil && w.rules.Preemption.Defrag != "" {
 			t.Fatalf("what is held for others does not fit beside what stays: %v", err)
 		}
 	}

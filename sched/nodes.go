@@ -35,6 +35,14 @@ type run struct {
 	home     *home       // it is a place kept for a job that moves; nil: it runs
 	moved    Instant     // when it was last asked to move; 0: never
 	goesFor  job.ID      // it is asked to move so that this one starts; 0: it is not
+	of       *run        // what this was added to; nil: it is a job's minimum
+	part     int32       // number of the addition; 0: it is none
+	parts    int32       // the last number given
+	added    []*run      // in the order of their numbers
+	begun    bool        // it may grow, if it is elastic
+	settled  bool        // it is not to grow any more
+	grew     [2]uint64   // pass.growth when it could not grow
+	lifts    int         // for how many units of a search it is lifted
 	devices  int64       // held, in thousandths
 	weight   int64       // what it holds, for the price of taking it back
 	billed   int64       // up to this second it is charged for other claims
@@ -49,7 +57,7 @@ type run struct {
 }
 
 func (r *run) compare(o *run) int {
-	return cmp.Or(cmp.Compare(r.until, o.until), cmp.Compare(r.id, o.id))
+	return cmp.Or(cmp.Compare(r.until, o.until), cmp.Compare(r.id, o.id), cmp.Compare(r.part, o.part))
 }
 
 // holder is one claim of a run, on the node where it stands.
@@ -148,10 +156,8 @@ func (c *Core) locate(r *run) {
 
 // hold adds a running job.
 func (c *Core) hold(r *run) {
-	c.running[r.id] = r
+	c.enroll(r)
 	c.ends.insert(r)
-	c.charge(r)
-	c.meter(r)
 	c.tally(r, 1)
 	if c.refitted {
 		return // settle takes it
@@ -169,12 +175,45 @@ func (c *Core) hold(r *run) {
 	c.moved(r)
 }
 
+// enroll lists a run, or an addition with its job, and counts what the job holds.
+func (c *Core) enroll(r *run) {
+	job := r
+	if r.of != nil {
+		job = r.of
+		c.discharge(job)
+		c.unmeter(job)
+		at, _ := slices.BinarySearchFunc(job.added, r, func(a, b *run) int { return cmp.Compare(a.part, b.part) })
+		job.added = slices.Insert(job.added, at, r)
+	} else {
+		c.running[r.id] = r
+		c.enlist(r)
+	}
+	c.charge(job)
+	c.meter(job)
+}
+
+// strike is the opposite of enroll.
+func (c *Core) strike(r *run) {
+	job := r
+	if r.of != nil {
+		job = r.of
+	}
+	c.discharge(job)
+	c.unmeter(job)
+	if r.of == nil {
+		delete(c.running, r.id)
+		c.delist(r)
+		return
+	}
+	job.added = slices.DeleteFunc(slices.Clone(job.added), func(a *run) bool { return a == r })
+	c.charge(job)
+	c.meter(job)
+}
+
 // unhold takes a running job away.
 func (c *Core) unhold(r *run) {
-	delete(c.running, r.id)
+	c.strike(r)
 	c.ends.remove(r)
-	c.discharge(r)
-	c.unmeter(r)
 	c.tally(r, -1)
 	if c.refitted {
 		return

@@ -81,7 +81,7 @@ func (c *Core) rank(p *account.Policy, now Instant) {
 	c.ranks.book.Advance(second(now))
 	c.ranks.standing, c.ranks.at = c.ranks.book.Rank(), c.ranks.book.At()
 	c.ticked = true // from here on it is counted
-	for _, r := range c.running {
+	for _, r := range c.ends.all() {
 		r.use = nil
 	}
 }

@@ -39,7 +39,7 @@ func (p *pass) run() {
 		return
 	}
 	anew := true
-	for again := true; again; again = p.regain() || p.reopened() || p.seize() {
+	for again := true; again; again = p.regain() || p.reopened() || p.seize() || p.grow() {
 		p.board()
 		p.regain()
 		p.allow(anew)

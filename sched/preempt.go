@@ -31,6 +31,7 @@ type nomination struct {
 	run   *run
 	await []job.ID // that are being ended
 	tail  Instant  // how long those may go on that it has suspended, after it
+	shed  []Member // additions to others that are being ended
 	stale bool     // one of its nodes has changed: it has to be looked for anew
 	home  *home    // that was kept for it because it moves; nil: it takes others' place
 }
@@ -40,8 +41,9 @@ const (
 	searchWork   = 1024      // placements that are tried
 	restartTime  = 60        // seconds that a job loses by being started again
 	leafSeeds    = 16        // topology leaves that are looked at more closely
-	stoppingTier = -2        // of units that go anyway
-	nomineeTier  = -1        // of what is only held for a job of lower order
+	stoppingTier = -3        // of units that go anyway
+	nomineeTier  = -2        // of what is only held for a job of lower order
+	lentTier     = -1        // of what was added to a gang beyond its minimum
 	sliceTier    = 1 << 20   // of jobs with which it would take turns
 	noUnit       = int32(-1) // of runs outside a search
 )
@@ -59,6 +61,7 @@ func (c *Core) tally(r *run, n int) {
 	if r.saves() {
 		c.savers += n
 	}
+	c.lend(r, n)
 	c.enter(r, n)
 }
 
@@ -72,18 +75,29 @@ func (c *Core) enter(r *run, n int) {
 
 // mark notes that the end of a running job has been asked for.
 func (c *Core) mark(id job.ID) {
-	if r := c.running[id]; r != nil && !r.stopping && r.nominee == nil {
-		r.stopping = true
-		c.stopping++
-		c.stirs++
-		c.dirty = c.dirty || c.preemption != nil
+	if r := c.running[id]; r != nil && r.nominee == nil {
+		c.markRun(r)
+		for _, a := range r.added {
+			c.markRun(a)
+		}
 	}
+}
+
+func (c *Core) markRun(r *run) {
+	if r.stopping {
+		return
+	}
+	c.lend(r, -1)
+	r.stopping = true
+	c.stopping++
+	c.stirs++
+	c.dirty = c.dirty || c.preemption != nil || r.spec != nil && r.spec.Elastic()
 }
 
 // hopeful reports whether a search for the first job of a line could find more than
 // the last one did.
 func (c *Core) hopeful(l *line, e *entry) bool {
-	return c.preemption != nil && (c.preemption.rights(l.key.terms.standing) || len(c.nominees) > 0) &&
+	return (c.lent > 0 || c.preemption != nil && (c.preemption.rights(l.key.terms.standing) || len(c.nominees) > 0)) &&
 		(l.searched != c.stirs || l.searcher != e)
 }
 
@@ -98,6 +112,10 @@ func (p *pass) preempt(e *entry) bool {
 	if claims == nil {
 		e.line.searched, e.line.searcher = p.stirs, e
 		return false
+	}
+	lent := slices.ContainsFunc(s.chosen, func(r *run) bool { return r.of != nil })
+	if lent && p.closed(e.line, claims) || p.preemption == nil && p.byName() && !p.clear(e.line, claims, e.line.finish(p.now)) {
+		return false // until the plan is another one
 	}
 	if p.covered(e.line, claims) && p.permitted(e.line, claims) {
 		p.take(e, claims, s.chosen)
@@ -119,6 +137,9 @@ func (p *pass) take(e *entry, claims []fleet.Claim, chosen []*run) {
 			tail = never // others have its place too, and it goes on when the last of them is gone
 			p.shrink(r)
 			continue
+		case r.of != nil:
+			p.reclaimed(n, r, chosen, &grace)
+			continue
 		case !r.stopping:
 			p.mark(r.id)
 			d := p.Core.preempt(r, e.id)
@@ -130,15 +151,31 @@ func (p *pass) take(e *entry, claims []fleet.Claim, chosen []*run) {
 			tail = max(tail, r.remaining(p.now))
 		}
 		n.await = append(n.await, r.id)
+		for _, a := range r.added {
+			if !slices.Contains(chosen, a) {
+				n.shed = append(n.shed, a.member())
+			}
+		}
 	}
 	p.shaken = true
 	n.tail = tail
-	if len(n.await) == 0 {
+	if len(n.await)+len(n.shed) == 0 {
 		p.startBefore(e, claims, ending(p.now, e.line.limit), tail)
 	} else {
 		p.nominate(n, claims, grace)
 	}
 	p.rouse()
+}
+
+// reclaimed asks for an addition back, if its job is not to go as a whole.
+func (p *pass) reclaimed(n *nomination, a *run, chosen []*run, grace *time.Duration) {
+	if !a.stopping && !slices.Contains(chosen, a.of) {
+		p.markRun(a)
+		d := p.giveBack(a, n.entry.id)
+		*grace = max(*grace, d.Grace)
+		p.out = append(p.out, d)
+	}
+	n.shed = append(n.shed, a.member())
 }
 
 // preempt says how a job is taken back for another one.
@@ -204,12 +241,20 @@ func (p *pass) board() {
 	p.takeUp()
 	for _, n := range slices.Clone(p.nominees) {
 		switch {
-		case n.stale:
+		case n.stale, len(n.shed) > 0 && p.closed(n.entry.line, n.run.claims):
 			p.dissolve(n)
-		case !slices.ContainsFunc(n.await, p.leaving):
+		case !slices.ContainsFunc(n.await, p.leaving) && !slices.ContainsFunc(n.shed, p.shedding):
 			p.startBefore(n.entry, n.run.claims, ending(p.now, n.entry.line.limit), n.run.tail)
 		}
 	}
+}
+
+// closed reports whether reservations keep a line's first job off a node of its claims.
+// What was added to others is not taken there.
+func (p *pass) closed(l *line, claims []fleet.Claim) bool {
+	return len(p.advances) > 0 && slices.ContainsFunc(claims, func(c fleet.Claim) bool {
+		return p.shut(l, p.table.Find(c.Node), p.now, l.finish(p.now))
+	})
 }
 
 // leaving reports whether a job holds something still that it was asked to give back.
@@ -217,6 +262,23 @@ func (p *pass) leaving(id job.ID) bool {
 	r := p.running[id]
 	return r != nil && r.stopping
 }
+
+// shedding reports whether an addition that was asked back is held still.
+func (c *Core) shedding(m Member) bool {
+	if r := c.running[m.Job]; r != nil {
+		a := r.addition(m.Node)
+		return a != nil && a.stopping
+	}
+	return false
+}
+
+// Member is an addition to a job, by its first node.
+type Member struct {
+	Job  job.ID `json:"job"`
+	Node string `json:"node"`
+}
+
+func (r *run) member() Member { return Member{r.id, r.claims[0].Node} }
 
 // shift notes that a node has changed: what is held there for nominated jobs may not
 // be what they asked for any longer. Of jobs on adjoining nodes any change may be one.
@@ -301,7 +363,7 @@ func (p *pass) overtake(head *entry) bool {
 // seize is preempt and overtake where starts are planned by name, for the first job
 // that cannot start, and reports whether they did anything.
 func (p *pass) seize() bool {
-	for p.preemption != nil && p.byName() && len(p.heads) > 0 {
+	for (p.preemption != nil || p.lent > 0) && p.byName() && len(p.heads) > 0 {
 		l := p.heads[0]
 		if !p.ready(l) {
 			continue
@@ -339,7 +401,7 @@ func (p *pass) yield(e *entry) bool {
 
 // over reports whether a waiting job outranks another one.
 func (p *pass) over(e, o *entry) bool {
-	return p.preemption.outranks(e.line.key.terms.standing, e.priority, o.line.key.terms.standing, o.priority)
+	return p.preemption != nil && p.preemption.outranks(e.line.key.terms.standing, e.priority, o.line.key.terms.standing, o.priority)
 }
 
 // search looks for the victims of one job.
@@ -371,7 +433,7 @@ func (s *search) claims() []fleet.Claim {
 	for _, i := range set {
 		s.Take(i)
 		s.chosen = append(s.chosen, s.runs[i])
-		others = others || s.runs[i].nominee != nil
+		others = others || s.runs[i].nominee != nil || s.runs[i].of != nil
 	}
 	if !others {
 		return nil // it would only wait for what ends anyway, before those who are before it
@@ -383,7 +445,7 @@ func (s *search) claims() []fleet.Claim {
 func (s *search) end() {
 	s.settleLifts()
 	for _, r := range s.runs {
-		r.unit = noUnit
+		r.unit, r.lifts = noUnit, 0
 	}
 }
 
@@ -391,6 +453,9 @@ func (s *search) end() {
 // could be enough at all.
 func (s *search) worth() bool {
 	x, mine := s.preemption, s.entry.line.key.terms.standing
+	if s.lent > 0 || x == nil {
+		return true // what is lent is not counted
+	}
 	_, free := s.cells.Devices()
 	runs, held := s.Core.stopping+len(s.nominees), int64(free)*int64(resource.WholeDevice)
 	for _, o := range x.all {
@@ -439,6 +504,8 @@ func (s *search) candidate(r *run) (tier int32, ok bool) {
 		return nomineeTier, s.entry.before(o) < 0 && !s.over(o, s.entry)
 	case r.stopping:
 		return stoppingTier, !r.givesWay
+	case r.of != nil:
+		return lentTier, s.entry.id != r.id
 	case !s.mayTake(r):
 		return sliceTier, s.mayJoin(r)
 	case r.parking != nil:
@@ -455,7 +522,7 @@ func (s *search) candidate(r *run) (tier int32, ok bool) {
 
 func (s *search) mayTake(r *run) bool {
 	o := r.terms.standing
-	return (o.mode != account.PreemptOff || r.parking != nil) &&
+	return s.preemption != nil && (o.mode != account.PreemptOff || r.parking != nil) && !(o.mode == account.PreemptSuspend && r.elastic()) &&
 		(planted.AnyonePreempts || s.preemption.outranks(s.entry.line.key.terms.standing, s.entry.priority, o, r.priority))
 }
 
@@ -573,10 +640,22 @@ func (s *search) spot(q *place.Quick, pos int) (gone []int, ok bool) {
 }
 
 // Take, Back and Fits are victim.Field, on the state of the moment.
-func (s *search) Take(unit int) { s.lift(s.runs[unit], -1) }
+func (s *search) Take(unit int) { s.heave(s.runs[unit], -1) }
 
 // Back puts a unit back.
-func (s *search) Back(unit int) { s.lift(s.runs[unit], 1) }
+func (s *search) Back(unit int) { s.heave(s.runs[unit], 1) }
+
+// heave lifts a run, and with a job all that was added to it, or puts them back. An
+// addition may be lifted for itself and for its job.
+func (s *search) heave(r *run, sign int) {
+	was := r.lifts
+	if r.lifts -= sign; was == 0 || r.lifts == 0 {
+		s.lift(r, sign)
+	}
+	for _, a := range r.added {
+		s.heave(a, sign)
+	}
+}
 
 // Fits reports whether the job fits on what is free.
 func (s *search) Fits() bool {
@@ -599,5 +678,11 @@ func (s *search) place() []fleet.Claim {
 
 // awaits is what a nominated job waits for.
 func (n *nomination) awaits() reason.Reason {
-	return reason.Reason{Code: reason.Preempting, Job: uint64(n.await[0]), Ahead: len(n.await) - 1}
+	who := slices.Clone(n.await)
+	for _, m := range n.shed {
+		who = append(who, m.Job)
+	}
+	slices.Sort(who)
+	who = slices.Compact(who)
+	return reason.Reason{Code: reason.Preempting, Job: uint64(who[0]), Ahead: len(who) - 1}
 }

@@ -140,15 +140,23 @@ func (w *world) preempted(t *rapid.T, d sched.Preempt) {
 	}
 	w.taken = append(w.taken, d)
 	w.stopping[d.Job] = true
+	w.stopAdded(d.Job)
 }
 
 // needed checks the victims of a step: with them gone the job fits beside all that
 // is held for others, and without one of them it does not.
 func (w *world) needed(t *rapid.T) {
-	taken := w.taken
-	w.taken = nil
-	if len(taken) == 0 || w.core.Reserved() > 1 || slices.ContainsFunc(taken, func(d sched.Preempt) bool { return d.For != taken[0].For }) || len(w.parked) > 0 {
-		return // what parked jobs lend, and what others are nominated for, and lost, is not known here
+	taken, asked := w.taken, w.asked
+	w.taken, w.asked = nil, nil
+	if len(w.parked) > 0 || len(taken)+len(asked) == 0 || slices.ContainsFunc(asked, func(d sched.Shrink) bool { return len(taken) > 0 || d.For != asked[0].For }) {
+		return // what parked jobs lend is not known here
+	}
+	if len(taken) == 0 {
+		w.neededOf(t, asked)
+		return
+	}
+	if w.core.Reserved() > 1 || slices.ContainsFunc(taken, func(d sched.Preempt) bool { return d.For != taken[0].For }) {
+		return // what others are nominated for, and lost, is not known here
 	}
 	q := w.queue[taken[0].For]
 	if q == nil || q.told.Code != reason.Preempting {
@@ -163,6 +171,12 @@ func (w *world) needed(t *rapid.T) {
 				h.Claims = bare(h.Claims)
 				w.book.Held[id] = h
 			} else if !w.stopping[id] || id == stays {
+				h.Claims = slices.Clone(h.Claims)
+				for _, a := range w.added[id] {
+					if a.stopping && id != stays {
+						h.Claims = minus(h.Claims, a.claims)
+					}
+				}
 				w.book.Held[id] = h
 			}
 		}
@@ -238,9 +252,13 @@ func (w *world) release1(id job.ID) []sched.Event {
 // quiet lets those who are being ended go, and come back, while nothing else happens:
 // it comes to an end, and nobody is left who waits for somebody to go.
 func (w *world) quiet(t *rapid.T) {
-	for round := 0; len(w.stopping) > 0; round++ {
+	for round := 0; len(w.stopping)+len(w.leaving()) > 0; round++ {
 		if round > 200 {
-			t.Fatalf("preemption goes round: %v are being ended", w.stopping)
+			t.Fatalf("preemption goes round: %v are being ended, %v asked back", w.stopping, w.leaving())
+		}
+		if all := w.leaving(); len(w.stopping) == 0 {
+			w.step(t, all[0])
+			continue
 		}
 		ids := make([]job.ID, 0, len(w.stopping))
 		for id := range w.stopping {

@@ -198,7 +198,7 @@ func (c *Core) charge(r *run) {
 	if q == nil {
 		return
 	}
-	used := c.taken(r.claims)
+	used := c.taken(r.all())
 	if r.flavors == nil {
 		flavors := c.quotas.FlavorsOf(q.node, used, func(f int32) bool { return c.within(r.claims, &c.quotas.Flavors[f]) })
 		r.flavors = c.flavorNames(flavors)

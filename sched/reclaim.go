@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -112,7 +113,7 @@ func (p *pass) holders(t *tree) (held []quota.Holder, runs []*run) {
 			o.mode == account.PreemptOff || o.mode == account.PreemptSuspend:
 			continue
 		}
-		if since := r.began + o.exempt; since > p.now && !r.stopping {
+		if since := r.began + o.exempt; since > p.now && !r.stopping && r.of == nil {
 			if p.exempted == 0 || since < p.exempted {
 				p.Core.exempted = since
 			}
@@ -120,14 +121,26 @@ func (p *pass) holders(t *tree) (held []quota.Holder, runs []*run) {
 		}
 		runs = append(runs, r)
 	}
-	slices.SortFunc(runs, func(a, b *run) int { return int(a.id) - int(b.id) })
+	slices.SortFunc(runs, func(a, b *run) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) })
 	for _, r := range runs {
 		held = append(held, quota.Holder{
-			Queue: r.terms.queue.node, Charges: r.charges, Priority: r.priority,
+			Queue: r.terms.queue.node, Charges: p.chargesOf(r), Priority: r.priority,
 			At: int64(r.submitted), Since: int64(r.began), Leaving: r.stopping,
 		})
 	}
 	return held, runs
+}
+
+// chargesOf is what a run holds of quotas, apart from what was added to it.
+func (c *Core) chargesOf(r *run) []quota.Charge {
+	if r.of == nil && len(r.added) == 0 {
+		return r.charges
+	}
+	used := c.taken(r.claims)
+	if r.of != nil { // it is no job
+		used = slices.DeleteFunc(used, func(n quota.Need) bool { return c.quotas.Resources[n.Resource] == "job" })
+	}
+	return c.quotas.Charges(r.terms.queue.node, used, c.flavorsNamed(r.flavors))
 }
 
 // without places a kind on what is free once those who are going and some more are
@@ -138,6 +151,11 @@ func (p *pass) without(k *kind, going, runs []*run, gone []int) []fleet.Claim {
 	}
 	for _, i := range gone {
 		p.lift(runs[i], -1)
+		for _, a := range runs[i].added {
+			if !slices.Contains(going, a) && !slices.ContainsFunc(gone, func(k int) bool { return runs[k] == a }) {
+				p.lift(a, -1)
+			}
+		}
 	}
 	defer p.settleLifts()
 	if q := p.quickly(k); q != nil {

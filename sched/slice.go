@@ -23,7 +23,7 @@ func (s *standing) alternates(o *standing) bool {
 
 // mayJoin reports whether the job may take turns with a running one now.
 func (s *search) mayJoin(r *run) bool {
-	if r.parking != nil || !s.entry.line.key.terms.standing.alternates(r.terms.standing) {
+	if r.parking != nil || r.elastic() || s.entry.spec.Elastic() || !s.entry.line.key.terms.standing.alternates(r.terms.standing) {
 		return false
 	}
 	for _, id := range s.parked {
@@ -127,7 +127,7 @@ func (p *pass) holdersOf(r *run) (out []*run, at Instant) {
 			case slices.ContainsFunc(c.Devices, func(d fleet.DeviceClaim) bool {
 				return slices.ContainsFunc(want.Devices, func(w fleet.DeviceClaim) bool { return w.Index == d.Index && lacks(w) })
 			}):
-				if o.nominee != nil || !r.terms.standing.alternates(o.terms.standing) {
+				if o.nominee != nil || o.changes() || !r.terms.standing.alternates(o.terms.standing) {
 					return nil, 0
 				}
 				on = append(on, o)
@@ -158,7 +158,7 @@ func (p *pass) holdersOf(r *run) (out []*run, at Instant) {
 func (p *pass) onNode(r *run, pos int32, but []*run) (out []*run) {
 	for _, h := range p.nodes[pos].held {
 		o := h.run
-		if o != r && o.parking == nil && o.nominee == nil && r.terms.standing.alternates(o.terms.standing) && !slices.Contains(but, o) && !slices.Contains(out, o) && o.claims[h.claim].Take.CPU > 0 {
+		if o != r && o.parking == nil && o.nominee == nil && !o.changes() && r.terms.standing.alternates(o.terms.standing) && !slices.Contains(but, o) && !slices.Contains(out, o) && o.claims[h.claim].Take.CPU > 0 {
 			out = append(out, o)
 		}
 	}

@@ -27,6 +27,8 @@ type Snapshot struct {
 	Nodes   []fleet.Node    `json:"nodes,omitempty"`
 	Queue   []Waiting       `json:"queue,omitempty"`   // by number
 	Running []Restored      `json:"running,omitempty"` // by number
+	Added   []Added         `json:"added,omitempty"`   // by number of the job, then in the order in which they were added
+	Settled []job.ID        `json:"settled,omitempty"` // running jobs that are not to grow any more
 	Memory  Memory          `json:"memory"`
 }
 
@@ -49,6 +51,7 @@ type Memory struct {
 	Ranks     *RankMemory  `json:"ranks,omitempty"` // nil: the rules say nothing of order and usage
 	ByName    *Timetable   `json:"by_name,omitempty"`
 	Nominees  []Nominee    `json:"nominees,omitempty"` // in the order in which they were made
+	Pinched   bool         `json:"pinched,omitempty"`  // a limit keeps a job from growing that time alone may lift
 	Exempted  Instant      `json:"exempted,omitempty"` // when somebody who was passed over may be taken
 	Moves     *MoveMemory  `json:"moves,omitempty"`    // nil: there is nothing to know
 }
@@ -84,6 +87,7 @@ type Nominee struct {
 	Job    job.ID        `json:"job"`
 	Claims []fleet.Claim `json:"claims"`
 	Await  []job.ID      `json:"await"`
+	Shed   []Member      `json:"shed,omitempty"`
 	Began  Instant       `json:"began"`
 	Until  Instant       `json:"until"`
 
@@ -148,6 +152,12 @@ func (c *Core) Snapshot() *Snapshot {
 			continue
 		}
 		s.Running = append(s.Running, c.restored(r))
+		for _, a := range r.added {
+			s.Added = append(s.Added, Added{Job: r.id, Claims: a.claims, Began: a.began, Stopping: a.stopping})
+		}
+		if r.settled {
+			s.Settled = append(s.Settled, r.id)
+		}
 	}
 	s.Memory = c.memory(member)
 	return s
@@ -155,7 +165,7 @@ func (c *Core) Snapshot() *Snapshot {
 
 // restored is a run as an event.
 func (c *Core) restored(r *run) Restored {
-	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail, Moved: r.moved, GoesFor: r.goesFor}
+	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail, Moved: r.moved, GoesFor: r.goesFor, Begun: r.begun}
 	if p := r.parking; p != nil {
 		x.Claims, x.Parked = p.full, &Parked{At: p.at, Left: p.left, Keeps: r.claims}
 	}
@@ -164,9 +174,9 @@ func (c *Core) restored(r *run) Restored {
 
 // memory copies what does not follow from events; member names a job of each line.
 func (c *Core) memory(member map[*line]job.ID) Memory {
-	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, Exempted: c.exempted, Ranks: c.rankMemory(), Moves: c.moveMemory()}
+	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, Exempted: c.exempted, Pinched: c.pinched, Ranks: c.rankMemory(), Moves: c.moveMemory()}
 	for _, n := range c.nominees {
-		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.run.began, n.run.until, n.run.flavors, n.run.tail, n.home != nil})
+		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.shed, n.run.began, n.run.until, n.run.flavors, n.run.tail, n.home != nil})
 	}
 	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims, Station: c.plan.station}
 	for _, pos := range c.plan.nodes {
@@ -185,6 +195,8 @@ func (c *Core) memory(member map[*line]job.ID) Memory {
 func (s *Snapshot) Sort() *Snapshot {
 	slices.SortFunc(s.Queue, func(a, b Waiting) int { return cmp.Compare(a.Job, b.Job) })
 	slices.SortFunc(s.Running, func(a, b Restored) int { return cmp.Compare(a.Job, b.Job) })
+	slices.SortStableFunc(s.Added, func(a, b Added) int { return cmp.Compare(a.Job, b.Job) })
+	slices.Sort(s.Settled)
 	slices.SortFunc(s.Memory.Lines, func(a, b LineMemory) int { return cmp.Compare(a.Job, b.Job) })
 	return s
 }
@@ -200,6 +212,12 @@ func Load(s *Snapshot) *Core {
 	c.recallRanks(s.Memory.Ranks)
 	for i := range s.Running {
 		c.restore(s.Running[i])
+	}
+	for i := range s.Added {
+		c.rejoin(s.Added[i])
+	}
+	for _, id := range s.Settled {
+		c.running[id].settled = true
 	}
 	for i := range s.Queue {
 		c.requeue(&s.Queue[i])
@@ -234,7 +252,7 @@ func (c *Core) requeue(w *Waiting) {
 // renominate holds for a job what was held for it.
 func (c *Core) renominate(m *Nominee) {
 	e := c.queued[m.Job]
-	n := &nomination{entry: e, await: m.Await}
+	n := &nomination{entry: e, await: m.Await, shed: m.Shed}
 	if m.Home {
 		n.home = &home{job: e.id, shape: class.Key(e.spec), flavors: m.Flavors}
 	}
@@ -273,7 +291,7 @@ func (c *Core) remember(m *Memory) {
 	c.unranked = false
 	c.resume(m.ByName)
 	c.spend(c.now)
-	c.promised, c.shaken, c.dirty, c.exempted = m.Promised, m.Shaken, m.Dirty, m.Exempted
+	c.promised, c.shaken, c.dirty, c.exempted, c.pinched = m.Promised, m.Shaken, m.Dirty, m.Exempted, m.Pinched
 	c.foreseeLimits()
 	c.recallMoves(m.Moves)
 }
@@ -329,6 +347,15 @@ func (s *Snapshot) Valid() error {
 	for i := range s.Running {
 		if queued[s.Running[i].Job] {
 			return fmt.Errorf("job %d waits and runs", s.Running[i].Job)
+		}
+	}
+	running := map[job.ID]bool{}
+	for i := range s.Running {
+		running[s.Running[i].Job] = true
+	}
+	for _, id := range s.Settled {
+		if !running[id] {
+			return fmt.Errorf("job %d is not to grow and does not run", id)
 		}
 	}
 	m := &s.Memory

@@ -100,6 +100,9 @@ func (c *Core) setPolicy(p *account.Policy) {
 		c.dissolve(c.nominees[0])
 	}
 	for _, r := range c.ends.all() {
+		if r.of != nil {
+			continue
+		}
 		c.discharge(r)
 		r.counted = nil // by counters that nobody reads any more
 	}
@@ -132,6 +135,11 @@ func (c *Core) setPolicy(p *account.Policy) {
 	for _, r := range c.ends.all() {
 		if r.home != nil {
 			continue // nobody's terms are of it
+		}
+		if r.of != nil { // its job stands before it
+			r.terms = r.of.terms
+			c.enter(r, 1)
+			continue
 		}
 		old := r.terms
 		r.terms = c.termsOf(r.spec)

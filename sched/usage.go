@@ -89,7 +89,7 @@ func (c *Core) Owes(now Instant, id job.ID) []fair.Entry {
 // useOf works out what a job is charged for.
 func (c *Core) useOf(r *run) *fair.Use {
 	m := &r.terms.merit
-	u := &fair.Use{Assoc: m.assoc, QOS: m.qos, PartQOS: m.partQOS, Factor: m.usageFactor}
+	u := &fair.Use{Part: r.of != nil, Assoc: m.assoc, QOS: m.qos, PartQOS: m.partQOS, Factor: m.usageFactor}
 	var billed []resource.Amount
 	for _, name := range m.bill.Names {
 		billed = append(billed, c.held(r, name))
@@ -155,7 +155,7 @@ func (c *Core) devices(claim *fleet.Claim, kind, typ string) (sum resource.Amoun
 }
 
 func licences(r *run, name string) (sum resource.Amount) {
-	if r.spec == nil {
+	if r.spec == nil || r.of != nil {
 		return 0
 	}
 	list, _ := account.ParseLicenses(r.spec.Licenses) // refused at the door

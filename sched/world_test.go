@@ -49,10 +49,17 @@ type world struct {
 	oracle    *limit.Slow             // of the state as it is; nil: to be made
 	compare   func(a, b *waiting) int // the order of the queue; nil: by the jobs' own priorities
 
+	elastic bool                  // most jobs are
+	begun   map[job.ID]bool       // running jobs that may grow
+	base    map[job.ID]int        // how many claims a running job started with
+	added   map[job.ID][]addition // what elastic ones were given since
+	settled map[job.ID]bool       // elastic ones that are not to grow
+
 	rules    *account.Policy // nil: none
 	stopping map[job.ID]bool // running jobs that are being ended
 	started  map[job.ID]sched.Instant
 	taken    []sched.Preempt          // in the step that is being checked
+	asked    []sched.Shrink           // the same
 	halting  map[job.ID]bool          // of stopping: they are being suspended
 	parked   map[job.ID][]fleet.Claim // what suspended jobs hold when they go on
 
@@ -73,9 +80,10 @@ type entry struct {
 	out    []byte
 }
 
-func newWorld(t *rapid.T, rules *account.Policy) *world {
+func newWorld(t *rapid.T, rules *account.Policy, bare ...bool) *world {
 	w := &world{core: sched.New(sched.Config{}), book: schedtest.NewBook(), queue: map[job.ID]*waiting{}, stopping: map[job.ID]bool{}, halting: map[job.ID]bool{}, parked: map[job.ID][]fleet.Claim{}, started: map[job.ID]sched.Instant{}, now: sched.Instant(time.Hour), rules: rules, movement: newMovement()}
 	w.book.Forms = w.forms
+	w.base, w.begun, w.added, w.settled = map[job.ID]int{}, map[job.ID]bool{}, map[job.ID][]addition{}, map[job.ID]bool{}
 	var events []sched.Event
 	if w.rules != nil {
 		events = append(events, sched.PolicySet{Policy: w.rules})
@@ -83,7 +91,7 @@ func newWorld(t *rapid.T, rules *account.Policy) *world {
 	for _, n := range schedtest.Nodes(t) {
 		events = append(events, sched.NodeSet{Node: n})
 	}
-	if rules == nil && rapid.Bool().Draw(t, "policy") {
+	if rules == nil && len(bare) == 0 && rapid.Bool().Draw(t, "policy") {
 		events = append(events, sched.PolicySet{Policy: policy(t)})
 	}
 	w.step(t, events...)
@@ -155,9 +163,17 @@ func (w *world) apply(t *rapid.T, e sched.Event) {
 		delete(w.goesFor, e.Job)
 		delete(w.homes, e.Job)
 		delete(w.lost, e.Job)
+		delete(w.added, e.Job)
+		delete(w.settled, e.Job)
+		delete(w.begun, e.Job)
+	case sched.Begun:
+		w.begun[e.Job] = true
+	case sched.Dropped:
+		w.dropped(e)
 	case sched.Stopping:
 		w.stopping[e.Job] = true
 		delete(w.halting, e.Job)
+		w.stopAdded(e.Job)
 	case sched.Suspended:
 		delete(w.stopping, e.Job)
 		delete(w.halting, e.Job)
@@ -200,7 +216,7 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		w.book.Held[d.Job] = h
 		delete(w.queue, d.Job)
 		w.oracle = nil
-		w.started[d.Job] = w.now
+		w.started[d.Job], w.base[d.Job] = w.now, len(d.Claims)
 		if w.promised.Job == d.Job {
 			w.promised = sched.Promise{}
 		}
@@ -214,6 +230,10 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		w.resumed(t, d.Job)
 	case sched.Proposal:
 		w.proposal = d
+	case sched.Grow:
+		w.grown(t, d)
+	case sched.Shrink:
+		w.shrunk(t, d)
 	case sched.Wait:
 		q := w.queue[d.Job]
 		if q == nil || d.Why.Code == reason.None {
@@ -254,6 +274,7 @@ func (w *world) check(t *rapid.T) {
 		t.Fatal(err)
 	}
 	defer w.hold(t)()
+	w.checkElastic(t)
 	named, _ := w.core.Named()
 	if named {
 		w.checkNamed(t)
@@ -422,6 +443,9 @@ func (w *world) submit(t *rapid.T) []sched.Event {
 			spec.Reservation = rapid.SampledFrom([]string{"r", "s"}).Draw(t, "reservation")
 		}
 		w.rank(t, spec)
+		if w.elastic && rapid.IntRange(0, 3).Draw(t, "elastic") > 0 {
+			spec.Groups = []job.TaskGroup{schedtest.Elastic(t)}
+		}
 		if why, fits := w.core.Feasible(spec), w.book.FitsEmpty(spec, true); (why == nil) != fits {
 			t.Fatalf("job %d: infeasible because of %v, and %v that an empty fleet takes it", w.next, why, fits)
 		}

@@ -164,7 +164,7 @@ func (s *server) open(ctx context.Context) error {
 		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
 		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
 		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),
-		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Foretell: 30 * time.Second,
+		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Elastic: info.Abilities.Elastic, Foretell: 30 * time.Second,
 	})
 	if err != nil {
 		return err

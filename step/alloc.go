@@ -34,6 +34,9 @@ type Alloc struct {
 	Licenses    string    `json:"licenses,omitempty"`
 	Cluster     string    `json:"cluster"`
 
+	Gang      string `json:"gang,omitempty"`       // file that says who is in an elastic gang; empty: it is none
+	FirstRank int    `json:"first_rank,omitempty"` // in the gang, of what was added to one
+
 	Dir        string `json:"dir"`                  // the attempt's own directory
 	Bin        string `json:"bin"`                  // holds srun, scontrol …; first in the job's PATH; empty: not changed
 	Checkpoint string `json:"checkpoint,omitempty"` // the job's directory for what it saves; empty: it has none

@@ -227,6 +227,7 @@ func TestEveryVariableOfSlurmHasARow(t *testing.T) {
 func TestConditionalVariables(t *testing.T) {
 	full := asked(anna(uniform(2, 2, 4, 2)), "ntasks-per-node=2", "cpus-per-task=2")
 	full.Account, full.QOS, full.Reservation, full.Licenses, full.Attempt = "team", "high", "r", "matlab:1", 3
+	full.Gang = "/g/7.1.json"
 	full.Checkpoint, full.Restore = "/c/7", "/c/7/step-1"
 	full.Groups[0].Overcommit, full.Groups[0].Distribution = true, "plane=2"
 	full.Array = &job.ArrayTask{Job: 1, Index: 2, Count: 3, Min: 1, Max: 3, Step: 1}

@@ -89,6 +89,8 @@ var jobVariables = []variable{
 	{"SLURM_JOB_START_TIME", inBatch, false, always, "when it started, seconds since 1970", func(s *scope) (string, bool) { return number(s.alloc.Started.Unix()) }},
 	{"SLURM_JOB_END_TIME", inBatch, false, "it has a time limit", "when the limit ends it, seconds since 1970", jobEnd},
 	{"SLURM_RESTART_COUNT", inBatch, false, "it was requeued", "how often", restarts},
+	{"COX_GANG_FILE", inBatch | inTask, false, "elastic job", "file that says who is in the gang now ([gangs.md](gangs.md))", func(s *scope) (string, bool) { return s.alloc.Gang, s.alloc.Gang != "" }},
+	{"COX_GANG_RANK", inTask, false, "elastic job", "the task's rank in the gang; ranks of what was added come after the others, and none is given twice", gangRank},
 	{"COX_CHECKPOINT_DIR", inBatch, false, "always, by the embedded engine", "directory for what the job saves, the same over its attempts ([checkpoint.md](checkpoint.md))", func(s *scope) (string, bool) { return s.alloc.Checkpoint, true }},
 	{"COX_RESTORE_FROM", inBatch, false, "an earlier attempt has reported a checkpoint", "what it was: that directory, or what is named in it", func(s *scope) (string, bool) { return s.alloc.Restore, true }},
 	{"SLURM_CLUSTER_NAME", inBatch, false, always, "name of the control plane", func(s *scope) (string, bool) { return s.alloc.Cluster, true }},
@@ -340,4 +342,11 @@ func planeSize(s *scope) (string, bool) {
 	}
 	size, ok := strings.CutPrefix(text, "plane=")
 	return size, ok
+}
+
+func gangRank(s *scope) (string, bool) {
+	if s.alloc.Gang == "" {
+		return "", false
+	}
+	return number(s.alloc.FirstRank + s.rank())
 }

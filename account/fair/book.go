@@ -23,6 +23,7 @@ type Use struct {
 	PartQOS int32     // its partition's
 	Billing float64   // billing units
 	Factor  float64   // of its QOS
+	Part    bool      // of a job whose time is counted with the rest of it
 	TRES    []float64 // amounts, by the names of the book; short ones are zero further on
 }
 
@@ -338,7 +339,9 @@ func Merge(into, more []Entry) []Entry {
 
 func (u *Usage) add(by *Use, seconds float64) {
 	wall := float64(seconds * by.Factor)
-	u.Wall = min(u.Wall+wall, most)
+	if !by.Part {
+		u.Wall = min(u.Wall+wall, most)
+	}
 	u.Raw = min(u.Raw+float64(wall*by.Billing), most)
 	for i, n := range by.TRES {
 		u.TRES[i] = min(u.TRES[i]+float64(wall*n), most)

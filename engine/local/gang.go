@@ -132,6 +132,10 @@ func (g *gang) open() {
 		g.abandon(engine.LaunchFailed, err.Error())
 		return
 	}
+	if err := g.gather(); err != nil {
+		g.abandon(engine.Unready, err.Error())
+		return
+	}
 	if err := g.e.log.Append(attempt.Entry{Kind: attempt.EntryGo, Ref: g.launch.Ref, Started: started}); err != nil {
 		g.abandon(engine.Unready, fmt.Sprintf("the start could not be recorded: %v", err))
 		return
@@ -163,6 +167,12 @@ func (g *gang) alloc(started time.Time) ([]byte, error) {
 		return nil, err
 	}
 	a.Checkpoint, a.Restore = g.launch.Checkpoint, g.launch.Restore
+	if g.launch.Job.Spec.Elastic() {
+		a.Gang = attempt.GangFile(g.e.cfg.Root, gangRef(g.launch))
+	}
+	if x := g.launch.Adds; x != nil {
+		a.Checkpoint, a.FirstRank = g.e.checkpointOf(j.ID), x.First
+	}
 	return a.Text()
 }
 

@@ -31,7 +31,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err != nil {
 		return err
 	}
-	if e.fresh(l.Ref) {
+	if e.fresh(l.Ref) && l.Adds == nil {
 		if err := e.keep(l, file); err != nil {
 			return launchFault(err, l.Ref)
 		}
@@ -97,6 +97,8 @@ func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
 		return refuse("no command is given")
 	case spec.Program.Kind != job.Direct && spec.Program.Kind != job.Batch:
 		return refuse("%q is no kind of program", spec.Program.Kind)
+	case spec.Program.Kind == job.Batch && spec.Elastic():
+		return refuse("a batch script cannot be elastic: nothing would run on what is added")
 	case !filepath.IsAbs(spec.WorkDir):
 		return refuse("the working directory %q is not absolute", spec.WorkDir)
 	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
@@ -114,7 +116,7 @@ func (e *Engine) plan(l *engine.Launch) (*attempt.Launch, error) {
 		Ref: l.Ref, Digest: digest(l), Job: l.Job, Claims: l.Claims, Nodes: nodes, Script: l.Script, Env: l.Env, Grace: l.Grace,
 		Naming: e.cfg.Naming, Root: e.cfg.Root, Groups: e.base, BootID: e.boot, Orphan: 10 * time.Second, Tether: e.cfg.Tether, Stuck: e.cfg.Stuck,
 		User: who, Umask: umask(l.Env, who),
-		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog}, Processes: int64(e.cfg.Processes),
+		Hooks: attempt.Hooks{Prolog: e.cfg.Prolog, Epilog: e.cfg.Epilog}, Processes: int64(e.cfg.Processes), Adds: l.Adds,
 	}
 	if file.Hooks != (attempt.Hooks{}) {
 		file.Hooks.Timeout = e.cfg.HookTimeout
@@ -153,6 +155,9 @@ func digest(l *engine.Launch) string {
 		if err := enc.Encode(v); err != nil {
 			panic("launch: " + err.Error()) // plain data
 		}
+	}
+	if l.Adds != nil {
+		fmt.Fprintln(h, *l.Adds)
 	}
 	h.Write(l.Script)
 	for _, v := range l.Env { // none holds a NUL

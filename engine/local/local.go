@@ -170,13 +170,15 @@ func makeRoot(root string) error {
 	if err := os.MkdirAll(ranks, 0o700); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(attempt.CheckpointsOf(root), 0o700); err != nil {
-		return err
+	for _, d := range []string{attempt.CheckpointsOf(root), attempt.GangsOf(root)} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return err
+		}
 	}
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	for _, d := range []string{root, attempt.SeatsOf(root), ranks, attempt.CheckpointsOf(root)} {
+	for _, d := range []string{root, attempt.SeatsOf(root), ranks, attempt.CheckpointsOf(root), attempt.GangsOf(root)} {
 		if err := os.Chmod(d, 0o711); err != nil {
 			return err
 		}
@@ -276,7 +278,7 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	return engine.Info{
 		Name: "local", Version: "1",
 		Abilities: engine.Abilities{
-			Gang: engine.GangStrict, Placed: true, Suspend: true,
+			Gang: engine.GangStrict, Placed: true, Suspend: true, Elastic: true,
 			Isolates: e.base.Memory != "", Proves: e.base.Kills(),
 		},
 		Notes: notes,
@@ -427,5 +429,6 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	}
 	delete(e.gangs, ref)
 	e.feed.Forget(ref)
+	e.scatter(ref)
 	return nil
 }

@@ -28,6 +28,9 @@ func plainly(spec *job.Spec) (plain, bool) {
 		return plain{}, false
 	}
 	g := spec.Groups[0]
+	if g.Elastic {
+		g.Nodes.Max, g.Elastic, g.Subgroup = g.Nodes.Min, false, 0
+	}
 	p := plain{nodes: g.Nodes, tasks: g.Tasks, each: g.TasksPerNode, memory: g.AllMemory, alone: g.Exclusive}
 	if len(spec.Partitions) == 1 {
 		p.partition = spec.Partitions[0]

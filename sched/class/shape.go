@@ -19,6 +19,7 @@ import (
 type Shape struct {
 	ID         int      // dense, in order of first use
 	Partitions []string // any of these holds the whole gang; empty: every node will do
+	Pools      []string // one of these holds it; empty: any
 	Groups     []Group
 	Within     int    // level of the topology of which one domain has all nodes of several groups; 0: none; job.InLeaf
 	Else       *Shape // what will do where this does not fit; nil: nothing
@@ -149,6 +150,9 @@ func Key(spec *job.Spec) string {
 	for i := range groups {
 		g := &groups[i]
 		g.Name, g.Distribution, g.CPUsPerTask, g.Overcommit = "", "", 0, false
+		if g.Elastic {
+			g.Nodes.Max, g.Elastic, g.Subgroup = g.Nodes.Min, false, 0
+		}
 		g.NodeList, g.Exclude = sorted(g.NodeList), sorted(g.Exclude)
 	}
 	b, err := json.Marshal(struct {
@@ -254,6 +258,9 @@ func (g *Group) size(t *job.TaskGroup) {
 	if g.MaxNodes > 0 {
 		g.MaxNodes = max(g.MaxNodes, t.Nodes.Min)
 	}
+	if t.Elastic {
+		g.MaxNodes = g.MinNodes // more are added while it runs
+	}
 	if t.Tasks.Want == 0 && asked {
 		g.Each = max(t.TasksPerNode, 1)
 		return
@@ -318,4 +325,17 @@ func sorted(names []string) []string {
 	out := slices.Clone(names)
 	slices.SortFunc(out, index.CompareNames)
 	return slices.Compact(out)
+}
+
+// Addition compiles what is added to one group of a running gang: as many of its nodes
+// as come and go together, in one of the pools and partitions. Its claims are of group 0.
+func Addition(spec *job.Spec, group int, partitions, pools []string, bounds []Bound) *Shape {
+	t := spec.Groups[group]
+	t.Nodes = job.Range{Min: t.Unit(), Max: t.Unit()}
+	t.Elastic, t.Subgroup = false, 0
+	s := &Shape{Partitions: partitions, Pools: pools, Groups: []Group{compile(&t)}}
+	if features, kind, ok := join(bounds); !ok || len(features) > 0 && !s.Groups[0].restrict(features, kind) {
+		return nil
+	}
+	return s
 }

@@ -53,6 +53,9 @@ func one(t *index.Table, s *index.State, shape *class.Shape, ideal bool) []fleet
 		partitions = []string{""}
 	}
 	for _, pool := range t.Pools() {
+		if len(shape.Pools) > 0 && !slices.Contains(shape.Pools, pool) {
+			continue
+		}
 		for _, partition := range partitions {
 			p := &search{t: t, shape: shape, ideal: ideal, at: where{pool: pool, partition: partition}, left: tries}
 			if c := p.gang(s); c != nil {

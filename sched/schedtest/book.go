@@ -90,6 +90,52 @@ func (b *Book) Start(d sched.Start, spec *job.Spec) error {
 	return nil
 }
 
+// Add enters what a running job is given beside what it has.
+func (b *Book) Add(id job.ID, claims []fleet.Claim) error {
+	h := b.Held[id]
+	g := &h.Spec.Groups[claims[0].Group]
+	var tasks []int
+	for _, c := range append(slices.Clone(h.Claims), claims...) {
+		if c.Group == claims[0].Group {
+			tasks = append(tasks, c.Tasks)
+		}
+	}
+	if err := Counts(g, tasks); err != nil {
+		return fmt.Errorf("job %d, with what is added: %w", id, err)
+	}
+	alone := *g // what it has may stand on nodes that are others by now
+	alone.Nodes = job.Range{Min: len(claims), Max: len(claims)}
+	if err := b.Conforms(&job.Spec{Partitions: h.Spec.Partitions, Groups: []job.TaskGroup{alone}}, regrouped(claims)); err != nil {
+		return fmt.Errorf("job %d: %w", id, err)
+	}
+	for _, c := range claims {
+		if slices.ContainsFunc(h.Claims, func(o fleet.Claim) bool { return o.Node == c.Node }) {
+			return fmt.Errorf("job %d: is given node %s, which it has", id, c.Node)
+		}
+		if pool := b.Nodes[h.Claims[0].Node].Pool; b.Nodes[c.Node].Pool != pool {
+			return fmt.Errorf("job %d: is in pool %q and is given node %s", id, pool, c.Node)
+		}
+		if n := b.Nodes[c.Node]; n.State != fleet.Up {
+			return fmt.Errorf("job %d: is given node %s, which is %s", id, n.Name, n.State)
+		}
+		if err := b.node(c.Node, c); err != nil {
+			return fmt.Errorf("job %d: %w", id, err)
+		}
+		h.Claims = append(slices.Clone(h.Claims), c)
+		b.Held[id] = h
+	}
+	return nil
+}
+
+// regrouped is claims of one group as those of the first.
+func regrouped(claims []fleet.Claim) []fleet.Claim {
+	out := slices.Clone(claims)
+	for i := range out {
+		out[i].Group = 0
+	}
+	return out
+}
+
 // node adds up everything that is held on a node and reports why it cannot hold
 // one more claim. Resources that the claim does not ask for are not looked at: a
 // node may have shrunk below what is held on it.

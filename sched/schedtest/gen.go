@@ -87,6 +87,19 @@ func Spec(t *rapid.T) *job.Spec {
 	return s
 }
 
+// Elastic is a group that may change its size.
+func Elastic(t *rapid.T) job.TaskGroup {
+	g := job.TaskGroup{Elastic: true, TasksPerNode: rapid.IntRange(0, 2).Draw(t, "tasks per node")}
+	n := rapid.IntRange(1, 2).Draw(t, "least nodes")
+	g.Nodes = job.Range{Min: n, Max: n + rapid.IntRange(1, 2).Draw(t, "more nodes")}
+	if n == 2 && g.Nodes.Max == 4 && rapid.Bool().Draw(t, "subgroups") {
+		g.Subgroup = 2
+	}
+	g.PerTask.CPU = resource.CPUs(rapid.IntRange(1, 3).Draw(t, "cpus per task"))
+	g.Exclusive = rapid.IntRange(0, 7).Draw(t, "exclusive") == 0
+	return g
+}
+
 // plainGroup is a group without choice among devices.
 func plainGroup(t *rapid.T) job.TaskGroup {
 	g := job.TaskGroup{Tasks: job.Count{Want: rapid.IntRange(1, 3).Draw(t, "tasks")}}

@@ -38,7 +38,10 @@ import (
 //	    GROUP: [nodes=2|1-3] [tasks=4|2-4] [per-node=2] [cpus=1] [mem=1] [gpus=1]
 //	           [disk=1] [.RESOURCE=1] [node-gpus=8] [total-gpus=8] [type=h100] [profile=1g] [share=500]
 //	           [on=a1,a2] [not=a3] [want=x|y|[x|y]] [exclusive] [contiguous] [allmem]
+//	           [elastic] [subgroup=2]
 //	end ID…                it is proved gone
+//	begun ID…              all of it is there: it may grow
+//	dropped ID NODE [settled]   what was added to it there is proved gone
 //	withdraw ID, hold ID, release ID, extend ID DURATION
 //	restore ID NODE INDEX… DURATION   it holds these devices already
 //	runs ID in=FLAVOR,… [since=0s] [leaving] …   as submit, but it runs already, on the node that was named last
@@ -159,6 +162,14 @@ func (r *runner) job(verb string, args []string) error {
 		r.add(sched.Extended{Job: id, Until: sched.Instant(d)})
 		return err
 	}
+	if verb == "dropped" {
+		id, err := parseID(args[0])
+		if err != nil || len(args) < 2 {
+			return fmt.Errorf("dropped ID NODE")
+		}
+		r.add(sched.Dropped{Job: id, Node: args[1], Settled: len(args) > 2})
+		return nil
+	}
 	for _, a := range args {
 		id, err := parseID(a)
 		if err != nil {
@@ -173,6 +184,8 @@ func (r *runner) job(verb string, args []string) error {
 			r.add(sched.Blocked{Job: id, Why: reason.Reason{Code: reason.HeldUser}})
 		case "release":
 			r.add(sched.Unblocked{Job: id})
+		case "begun":
+			r.add(sched.Begun{Job: id})
 		case "stopping":
 			r.add(sched.Stopping{Job: id})
 		case "suspended":
@@ -223,6 +236,14 @@ func (r *runner) step() string {
 			b.WriteString("\n")
 		case sched.Resume:
 			fmt.Fprintf(&b, "resume %d\n", d.Job)
+		case sched.Grow:
+			fmt.Fprintf(&b, "grow %d: %s\n", d.Job, claims(d.Claims))
+		case sched.Shrink:
+			fmt.Fprintf(&b, "shrink %d by %s for %d", d.Job, d.Node, d.For)
+			if d.Grace > 0 {
+				fmt.Fprintf(&b, " within %s", d.Grace)
+			}
+			b.WriteString("\n")
 		case sched.Wait:
 			fmt.Fprintf(&b, "wait %d: %s\n", d.Job, r.counted(d))
 		case sched.Promise:
@@ -479,6 +500,10 @@ func parseGroup(g *job.TaskGroup, key, value string) error {
 		g.Contiguous = true
 	case "allmem":
 		g.AllMemory = true
+	case "elastic":
+		g.Elastic = true
+	case "subgroup":
+		g.Subgroup = lo
 	default:
 		name, named := strings.CutPrefix(key, ".")
 		if !named {

@@ -17,7 +17,8 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// Job is one job of a simulation.
+// Job is one job of a simulation. An elastic one grows and shrinks as it would; how long
+// it works does not depend on that.
 type Job struct {
 	ID       job.ID
 	Spec     *job.Spec
@@ -176,6 +177,11 @@ func (s *Sim) take(d sched.Decision) {
 		for _, p := range s.ready(j) {
 			s.end(p)
 		}
+		if j.Spec.Elastic() {
+			s.at(s.Now, sched.Begun{Job: d.Job})
+		}
+	case sched.Shrink: // what is asked back goes at once
+		s.at(s.Now, sched.Dropped{Job: d.Job, Node: d.Node})
 	}
 }
 

@@ -51,6 +51,8 @@ var groupFields = []field[groupDraft]{
 	{name: "nodes", form: aNodes, doc: "number of nodes; as few as needed if not given", sbatch: "nodes", also: []string{"num_nodes", "nnodes"}, set: setNodes},
 	{name: "tasks", form: aCount, doc: "number of tasks; without it one, or as many a node as tasks_per_node says", sbatch: "ntasks", also: []string{"num_tasks", "ranks", "processes", "replicas"}, set: func(p *parser, g *groupDraft, v value) { g.group.Tasks.Want = p.count(v) }},
 	{name: "min_tasks", form: aCount, doc: "start with this many if all tasks do not fit", also: []string{"tasks_min"}, set: func(p *parser, g *groupDraft, v value) { g.group.Tasks.Min = p.count(v) }},
+	{name: "elastic", form: aBool, doc: "nodes are added and taken away while it runs, between the smallest and the largest number: it starts with the smallest", set: groupFlag(func(g *job.TaskGroup) *bool { return &g.Elastic })},
+	{name: "subgroup", form: aCount, doc: "of an elastic group: so many nodes come and go together", set: func(p *parser, g *groupDraft, v value) { g.group.Subgroup = p.count(v) }},
 	{name: "tasks_per_node", form: aCount, doc: "tasks on a node: at most, and exactly if tasks is not given", sbatch: "ntasks-per-node", also: []string{"ranks_per_node", "nproc_per_node"}, set: func(p *parser, g *groupDraft, v value) { g.group.TasksPerNode = p.count(v) }},
 	{name: "gpus", form: aGPUs, doc: "GPUs in all", sbatch: "gpus", also: []string{"gpu", "num_gpus", "accelerators"}, set: setGPUs(total)},
 	{name: "gpus_per_node", form: aGPUs, doc: "GPUs of each node", sbatch: "gpus-per-node", also: []string{"gres"}, set: setGPUs(perNode)},

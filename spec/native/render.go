@@ -215,6 +215,8 @@ func (w *writer) group(g *job.TaskGroup) {
 		w.raw("nodes", g.Nodes != job.Range{}, nodes)
 	}
 	w.raw("tasks", g.Tasks.Want != 0, strconv.Itoa(g.Tasks.Want))
+	w.raw("elastic", g.Elastic, "true")
+	w.raw("subgroup", g.Subgroup != 0, strconv.Itoa(g.Subgroup))
 	w.raw("min_tasks", g.Tasks.Min != 0, strconv.Itoa(g.Tasks.Min))
 	w.raw("tasks_per_node", g.TasksPerNode != 0, strconv.Itoa(g.TasksPerNode))
 	c := claimOf(g)

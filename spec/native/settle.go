@@ -12,6 +12,7 @@ func (p *parser) settle(g *groupDraft) job.TaskGroup {
 	p.oneOf(g, "gpus", "gpus_per_node", "gpus_per_task")
 	p.oneOf(g, "memory", "memory_per_task", "memory_per_cpu", "memory_per_gpu")
 	p.oneOf(g, "cpus", "cpus_per_gpu")
+	p.fitElastic(g)
 	p.fitNodes(g)
 	p.fitTasks(g)
 	p.fitCPUs(g)
@@ -114,5 +115,35 @@ func (p *parser) fitCPUs(g *groupDraft) {
 		*need = g.cpus
 	case !byGPU:
 		*need = resource.OneCPU
+	}
+}
+
+// fitElastic checks what an elastic group says of its size. Tasks that are as many on
+// each node may be said instead of nodes.
+func (p *parser) fitElastic(g *groupDraft) {
+	t := &g.group
+	v, ok := g.given["elastic"]
+	if !t.Elastic {
+		if v, ok := g.given["subgroup"]; ok {
+			p.fail(v, "add elastic: true", "is for elastic groups")
+		}
+		return
+	}
+	if each := t.TasksPerNode; ok && t.Tasks.Min > 0 && t.Tasks.Want > t.Tasks.Min && each > 0 && t.Nodes == (job.Range{}) && t.Tasks.Min%each == 0 && t.Tasks.Want%each == 0 {
+		t.Nodes = job.Range{Min: t.Tasks.Min / each, Max: t.Tasks.Want / each}
+		t.Tasks = job.Count{}
+	}
+	unit := t.Unit()
+	switch {
+	case t.Tasks != job.Count{}:
+		p.fail(v, "write nodes: 2-8 and tasks_per_node, or tasks and min_tasks that are multiples of tasks_per_node", "a group that changes by nodes has the same number of tasks on each")
+	case t.Nodes.Min < 1 || t.Nodes.Max <= t.Nodes.Min:
+		p.fail(v, "write nodes: 2-8", "needs a smallest and a larger number of nodes")
+	case t.Nodes.Min%unit != 0 || t.Nodes.Max%unit != 0:
+		p.fail(g.given["subgroup"], "write multiples of it", "nodes: %d-%d are no multiples of %d", t.Nodes.Min, t.Nodes.Max, unit)
+	case len(t.NodeList) > 0 || t.Contiguous || t.Constraint.Same || t.Within != 0 || t.Switches > 0 || t.Spread || t.Segment > 1 || len(t.Wishes.GPUs) > 0:
+		p.fail(v, "leave it out, or say elastic: false", "does not go together with nodelist, contiguous, [a|b], within, switches, spread, segment and gpu_types")
+	case g.claim[total].need.DeviceCount() > 0 || !g.claim[total].need.Vector.IsZero():
+		p.fail(v, "say gpus_per_node or gpus_per_task", "nothing can be collected over all nodes: their number changes")
 	}
 }

@@ -77,6 +77,9 @@ type Launch struct {
 	// groups can; 0: it does not.
 	Processes int64 `json:"processes,omitempty"`
 
+	// Adds is the gang that it was added to; nil: none.
+	Adds *engine.Joining `json:"adds,omitempty"`
+
 	Checkpoint string `json:"checkpoint,omitempty"` // the job's checkpoint directory
 	Restore    string `json:"restore,omitempty"`    // what it may go on from; empty: nothing
 	Done       Stamp  `json:"done,omitzero"`        // of the file there by which an earlier attempt reported
@@ -107,6 +110,14 @@ func (l *Launch) NodeIndex(name string) int {
 		}
 	}
 	return -1
+}
+
+// GangsOf is the directory with the files that say who is in elastic gangs.
+func GangsOf(root string) string { return filepath.Join(root, "gangs") }
+
+// GangFile says who is in a gang.
+func GangFile(root string, ref engine.Ref) string {
+	return filepath.Join(GangsOf(root), ref.String()+".json")
 }
 
 // CheckpointsOf is the directory with the checkpoint directories of jobs, by number.

@@ -40,7 +40,7 @@ func (p *program) open(l *attempt.Launch) error {
 		return fmt.Errorf("input file %s cannot be read: %w; correct --input", name(out.Stdin, os.DevNull), bare(err))
 	}
 	p.log = name(out.Stdout, standard)
-	again := out.Append || l.Ref.Attempt > 1
+	again := out.Append || l.Ref.Attempt > 1 || l.Adds != nil
 	if p.stdio[1], err = p.openOutput(p.log, "--output", again); err != nil {
 		return err
 	}

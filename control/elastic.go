@@ -1,0 +1,446 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/ledger"
+	"github.com/coxswain-sched/coxswain/reconcile"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// This file carries out what the core decides about elastic jobs that run. What is
+// added to one is an allocation of its own, with an attempt of its own at the engine:
+// everything that holds of those (durable before the engine hears of it, fenced, freed
+// on proof) holds of it too. It belongs to the present attempt of the job and ends with
+// it: the job's own allocation is freed last.
+//
+// Whoever runs in the job is told of each change: of what was added once it runs, of
+// what is asked back before it is ended, of what has gone.
+
+// addition is what was added to the present attempt of a job. It is not written once it
+// is in last.added: a change replaces it.
+type addition struct {
+	ID      ledger.ID     `json:"id"`
+	Epoch   uint64        `json:"epoch"`
+	Claims  []fleet.Claim `json:"claims"`
+	First   int           `json:"first"` // rank
+	Began   int64         `json:"began"`
+	Started int64         `json:"started,omitempty"` // its barrier was opened
+	Asked   *asked        `json:"asked,omitempty"`   // back; nil: it was not
+}
+
+// added gives a running job more.
+type added struct {
+	Allocation ledger.Allocation `json:"allocation"`
+	First      int               `json:"first"`
+	State      *job.State        `json:"state,omitempty"`
+}
+
+// joined says that what was added runs.
+type joined struct {
+	Ref     engine.Ref `json:"ref"`
+	Started time.Time  `json:"started"`
+	State   *job.State `json:"state,omitempty"`
+}
+
+// asked asks for an addition back, so that another job can start where it is.
+type asked struct {
+	Ref   engine.Ref    `json:"ref"`
+	For   job.ID        `json:"for"`
+	Grace time.Duration `json:"grace"`
+	State *job.State    `json:"state,omitempty"`
+}
+
+// dropped says that nothing of an addition lives, and that it is free.
+type dropped struct {
+	Ref     engine.Ref `json:"ref"`
+	Settled bool       `json:"settled,omitempty"` // the job is not to grow any more
+	Message string     `json:"message,omitempty"` // how it ended, for people
+	State   *job.State `json:"state,omitempty"`
+}
+
+// addition finds one by the name under which the engine knows it; nil: it is none.
+func (e *entry) addition(ref engine.Ref) *addition {
+	if e.last == nil || ref.Attempt != e.attempt {
+		return nil
+	}
+	for _, x := range e.last.added {
+		if x.ID == ledger.ID(ref.Allocation) {
+			return x
+		}
+	}
+	return nil
+}
+
+// ref is how the engine knows an addition.
+func (e *entry) ref(x *addition) engine.Ref {
+	return engine.Ref{Allocation: uint64(x.ID), Attempt: e.attempt}
+}
+
+// allocation is what an addition holds.
+func (e *entry) allocation(x *addition) ledger.Allocation {
+	return ledger.Allocation{ID: x.ID, Job: e.id, Attempt: e.attempt, Epoch: x.Epoch, Pool: e.last.pool, Status: ledger.Held, Claims: x.Claims, Adds: e.last.id}
+}
+
+// put replaces an addition, or takes it away.
+func (l *last) put(id ledger.ID, by *addition) {
+	l.added = slices.Clone(l.added) // whoever reads has the old one
+	i := slices.IndexFunc(l.added, func(x *addition) bool { return x.ID == id })
+	switch {
+	case i < 0:
+		l.added = append(l.added, by)
+	case by == nil:
+		l.added = slices.Delete(l.added, i, i+1)
+	default:
+		l.added[i] = by
+	}
+}
+
+// grow stages a decision to give a job more, verified against the ledger.
+func (l *loop) grow(d sched.Grow) (ledger.Allocation, bool) {
+	s := l.state
+	e := s.jobs[d.Job]
+	refuse := func() (ledger.Allocation, bool) { // for good: it would be decided again at once
+		s.events = append(s.events, sched.Dropped{Job: d.Job, Node: d.Claims[0].Node, Settled: true})
+		return ledger.Allocation{}, false
+	}
+	if e == nil || e.state != job.Running || e.flags&(job.Configuring|job.Stopping) != 0 || e.report().Phase >= engine.Ending {
+		return refuse()
+	}
+	a := ledger.Allocation{
+		ID: s.led.NextID(), Job: e.id, Attempt: e.attempt, Epoch: l.epoch, Pool: e.last.pool, Status: ledger.Held, Claims: d.Claims, Adds: e.last.id,
+	}
+	if err := s.led.Hold(a); err != nil {
+		s.counts.refused++
+		l.cfg.Log.Error("the core proposed what the ledger refuses", "job", e.Name(), "error", err)
+		return refuse()
+	}
+	return a, true
+}
+
+// stageGrowth makes what was added durable; the ledger holds it until then no longer.
+func (l *loop) stageGrowth(all []ledger.Allocation) {
+	next := map[job.ID]int{}
+	for _, a := range all {
+		e := l.state.jobs[a.Job]
+		first := max(next[a.Job], e.last.ranks)
+		next[a.Job] = first + tasksOf(a.Claims)
+		l.stage(kindAdded, e.id, job.Actor{}, added{Allocation: a, First: first, State: stateOf(e.state)}, func() {
+			if x := e.addition(reconcile.Ref(a)); x != nil {
+				l.launchMore(e, x)
+			}
+		})
+	}
+}
+
+func (s *state) applyAdded(r *store.Record, staged any) error {
+	v, err := value[added](r, staged)
+	if err != nil {
+		return err
+	}
+	s.led.Skip(v.Allocation.ID + 1)
+	e, err := s.job(r)
+	if e == nil {
+		return err
+	}
+	a := v.Allocation
+	if !e.state.Holds() || a.Attempt != e.attempt || a.Adds != e.last.id {
+		return fmt.Errorf("job %s is at attempt %d (%s), and allocation %d is added to attempt %d", e.Name(), e.attempt, e.state, a.ID, a.Attempt)
+	}
+	if err := s.led.Restore(a); err != nil {
+		return err
+	}
+	e.last.put(a.ID, &addition{ID: a.ID, Epoch: a.Epoch, Claims: a.Claims, First: v.First, Began: nanos(r.At)})
+	e.last.ranks = v.First + tasksOf(a.Claims)
+	s.change(e, r)
+	return nil
+}
+
+// launchMore hands an addition to the engine.
+func (l *loop) launchMore(e *entry, x *addition) {
+	a := e.allocation(x)
+	ref := reconcile.Ref(a)
+	snapshot := viewOf(e).Job
+	first, to := x.First, reconcile.Ref(e.held())
+	l.dispatch.Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
+		out, err := l.load(ctx, &snapshot, a)
+		if out != nil {
+			out.Adds = &engine.Joining{To: to, First: first}
+		}
+		return out, err
+	}, func(err error) {
+		_ = l.post(l.ctx, l.lostMore(e.id, ref, err.Error())) // a closed loop hears nothing more
+	})
+}
+
+// moreReported is about a report of an addition.
+func (l *loop) moreReported(e *entry, x *addition, r engine.Report) {
+	switch {
+	case r.Phase == engine.Ended && r.Gone:
+		own := r.Cause == engine.Exited || r.Cause == engine.OutOfMemory || r.Cause == engine.LaunchFailed
+		l.drop(e, r.Ref, own && x.Asked == nil, r.Message)
+	case r.Phase == engine.Running && x.Started == 0 && !r.Started.IsZero():
+		l.stage(kindJoined, e.id, job.Actor{}, joined{Ref: r.Ref, Started: r.Started, State: stateOf(e.state)}, func() { l.tellGang(e) })
+	}
+}
+
+func (s *state) applyJoined(r *store.Record, staged any) error {
+	v, err := value[joined](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.job(r)
+	if e == nil {
+		return err
+	}
+	x := e.addition(v.Ref)
+	if x == nil {
+		return fmt.Errorf("%s was not added to job %s", v.Ref, e.Name())
+	}
+	next := *x
+	next.Started = nanos(v.Started)
+	e.last.put(x.ID, &next)
+	s.change(e, r)
+	return nil
+}
+
+// shrink stages a decision to ask for an addition back.
+func (l *loop) shrink(d sched.Shrink) {
+	e := l.state.jobs[d.Job]
+	if e == nil || !e.state.Holds() {
+		return
+	}
+	grace := d.Grace
+	if grace == 0 {
+		grace = l.cfg.Grace
+	}
+	for _, x := range e.last.added {
+		if x.Claims[0].Node == d.Node && x.Asked == nil {
+			l.stage(kindAsked, e.id, job.Actor{}, asked{Ref: e.ref(x), For: d.For, Grace: grace, State: stateOf(e.state)}, func() {
+				l.tellGang(e)
+				if x := e.addition(e.ref(x)); x != nil {
+					l.stopMore(e, x)
+				}
+			})
+		}
+	}
+}
+
+func (s *state) applyAsked(r *store.Record, staged any) error {
+	v, err := value[asked](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.job(r)
+	if e == nil {
+		return err
+	}
+	x := e.addition(v.Ref)
+	if x == nil {
+		return fmt.Errorf("%s was not added to job %s", v.Ref, e.Name())
+	}
+	next := *x
+	next.Asked = &v
+	e.last.put(x.ID, &next)
+	s.change(e, r)
+	return nil
+}
+
+// stopMore asks the engine to end an addition that was asked back.
+func (l *loop) stopMore(e *entry, x *addition) {
+	ref := e.ref(x)
+	l.dispatch.Stop(ref, engine.Stop{Grace: x.Asked.Grace, Reason: x.Asked.why()}, l.vanishedMore(e, ref))
+}
+
+func (v *asked) why() string { return fmt.Sprintf("given back for job %d", v.For) }
+
+func (l *loop) vanishedMore(e *entry, ref engine.Ref) func() {
+	m := l.lostMore(e.id, ref, "the engine has nothing of it")
+	return func() { _ = l.post(l.ctx, m) } // a closed loop hears nothing more
+}
+
+// lostMore is the message for an addition of which the engine has nothing, and never
+// will.
+func (l *loop) lostMore(id job.ID, ref engine.Ref, why string) message {
+	return message{job: id, run: func(l *loop) {
+		if e, err := l.state.holder(ref); err == nil && e.addition(ref) != nil {
+			l.drop(e, ref, true, why)
+		}
+	}}
+}
+
+// drop stages the end of an addition. If the job has ended itself and this was the last
+// one, the job's end follows.
+func (l *loop) drop(e *entry, ref engine.Ref, settled bool, why string) {
+	l.stage(kindDropped, e.id, job.Actor{}, dropped{Ref: ref, Settled: settled, Message: why, State: stateOf(e.state)}, func() {
+		l.dispatch.Forget(ref)
+		if len(e.last.added) > 0 || e.report().Phase != engine.Ended {
+			l.tellGang(e)
+			return
+		}
+		l.helpers.Go(func() {
+			_ = l.post(l.ctx, message{job: e.id, run: func(l *loop) { // a closed loop hears nothing more
+				if r := e.report(); e.state.Holds() && len(e.last.added) == 0 && r.Phase == engine.Ended && r.Gone {
+					l.stageEnd(e, *r)
+				}
+			}})
+		})
+	})
+}
+
+func (s *state) applyDropped(r *store.Record, staged any) error {
+	v, err := value[dropped](r, staged)
+	if err != nil {
+		return err
+	}
+	e, err := s.job(r)
+	if e == nil {
+		return err
+	}
+	x := e.addition(v.Ref)
+	if x == nil {
+		return fmt.Errorf("%s was not added to job %s", v.Ref, e.Name())
+	}
+	if err := s.led.Free(x.ID, v.Ref.Attempt); err != nil {
+		return err
+	}
+	e.last.put(x.ID, nil)
+	e.last.settled = e.last.settled || v.Settled
+	s.events = append(s.events, sched.Dropped{Job: e.id, Node: x.Claims[0].Node, Settled: v.Settled})
+	s.change(e, r)
+	return nil
+}
+
+// endFirst reports whether something was added to a job that has ended, and has it
+// ended too: the job's own end waits for it.
+func (l *loop) endFirst(e *entry, r engine.Report) bool {
+	if e.last == nil || len(e.last.added) == 0 {
+		return false
+	}
+	l.state.mu.Lock()
+	e.last.report = &r
+	l.state.touch(e)
+	l.state.mu.Unlock()
+	l.whileLeading(func() { l.stopAdded(e, l.cfg.Grace, 0, "the job has ended") })
+	return true
+}
+
+// stopAdded ends all that was added to a job.
+func (l *loop) stopAdded(e *entry, grace time.Duration, signal int, why string) {
+	if e.last == nil || !e.state.Holds() {
+		return
+	}
+	for _, x := range e.last.added {
+		ref := e.ref(x)
+		l.dispatch.Stop(ref, engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanishedMore(e, ref))
+	}
+}
+
+// refs names all that runs of a job, its own attempt first.
+func (l *loop) refs(e *entry) []engine.Ref {
+	a, ok := l.state.led.Of(e.id)
+	if !ok {
+		return nil
+	}
+	out := []engine.Ref{reconcile.Ref(a)}
+	for _, x := range e.last.added {
+		if x.Started != 0 {
+			out = append(out, e.ref(x))
+		}
+	}
+	return out
+}
+
+// tellGang tells a job who is in it now.
+func (l *loop) tellGang(e *entry) {
+	if !e.state.Holds() || e.flags&job.Configuring != 0 || e.report().Phase >= engine.Ending {
+		return
+	}
+	l.dispatch.Regroup(l.refs(e), rosterOf(e))
+}
+
+// rosterOf lists who is in a job: what it started with, and what was added and runs.
+func rosterOf(e *entry) engine.Roster {
+	r := engine.Roster{Generation: e.seq, Job: e.id}
+	rank := 0
+	for i := range e.last.claims {
+		c := &e.last.claims[i]
+		r.Members = append(r.Members, engine.Member{Node: c.Node, Group: c.Group, Rank: rank, Tasks: c.Tasks})
+		rank += c.Tasks
+	}
+	for _, x := range e.last.added {
+		rank := x.First
+		for i := range x.Claims {
+			c := &x.Claims[i]
+			if x.Started != 0 {
+				r.Members = append(r.Members, engine.Member{Node: c.Node, Group: c.Group, Rank: rank, Tasks: c.Tasks, Leaving: x.Asked != nil})
+			}
+			rank += c.Tasks
+		}
+	}
+	return r
+}
+
+// begunOf reports whether the core is to be told that a job may grow, if it asks for that and the engine can.
+func (s *state) begunOf(e *entry) bool {
+	return s.elastic && e.form.spec.Elastic() && e.state == job.Running && e.flags&job.Configuring == 0
+}
+
+// primeAdded tells the core what was added to a job before.
+func (s *state) primeAdded(e *entry) {
+	for _, x := range e.last.added {
+		s.events = append(s.events, sched.Added{Job: e.id, Claims: x.Claims, Began: sched.Instant(x.Began), Stopping: x.Asked != nil})
+	}
+	if e.last.settled {
+		s.events = append(s.events, sched.Dropped{Job: e.id, Settled: true})
+	}
+}
+
+// resumeAdded takes up what was added to a job before a restart.
+func (l *loop) resumeAdded(e *entry) {
+	for _, x := range e.last.added {
+		switch {
+		case x.Asked != nil:
+			l.stopMore(e, x)
+		case x.Started == 0:
+			l.launchMore(e, x)
+		}
+	}
+}
+
+// tasksOf counts the tasks of claims.
+func tasksOf(claims []fleet.Claim) (n int) {
+	for i := range claims {
+		n += claims[i].Tasks
+	}
+	return n
+}
+
+// all is what the attempt holds, what was added to it last.
+func (l *last) all() []fleet.Claim {
+	if len(l.added) == 0 {
+		return l.claims
+	}
+	out := slices.Clone(l.claims)
+	for _, x := range l.added {
+		out = append(out, x.Claims...)
+	}
+	return out
+}
+
+// nodesOf lists the nodes of claims, each once.
+func nodesOf(claims []fleet.Claim) (out []string) {
+	for i := range claims {
+		if !slices.Contains(out, claims[i].Node) {
+			out = append(out, claims[i].Node)
+		}
+	}
+	return out
+}
