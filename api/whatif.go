@@ -19,7 +19,7 @@ type WhatIfDone struct {
 	Now       time.Time `json:"now"`
 	Before    Figures   `json:"before"`
 	After     Figures   `json:"after"`
-	Sooner    int       `json:"sooner" doc:"waiting jobs that start sooner"`
+	Sooner    int       `json:"sooner" doc:"waiting jobs that start sooner, by a second at least"`
 	Later     int       `json:"later"`
 	Never     int       `json:"never,omitempty" doc:"waiting jobs that no longer start within the bounds"`
 	Moved     []Moved   `json:"moved" doc:"the first 50 of them, those that gain most first"`

@@ -49,7 +49,7 @@ type Part struct {
 	Wait    Waits  `json:"wait"`
 }
 
-// Moved is a job that starts at another time.
+// Moved is a job that starts at another time: by a second at least.
 type Moved struct {
 	Job           job.ID
 	Before, After sched.Instant // 0: not within the bounds
@@ -68,8 +68,9 @@ func Compare(before, after *Outcome) *Answer {
 	}
 	for i := range after.Jobs {
 		j := &after.Jobs[i]
-		if old, waited := was[j.ID]; waited && old != j.Start {
-			a.Moved = append(a.Moved, Moved{j.ID, old, j.Start})
+		old, waited := was[j.ID]
+		if m := (Moved{j.ID, old, j.Start}); waited && old != j.Start && time.Duration(m.gain()).Abs() >= time.Second {
+			a.Moved = append(a.Moved, m)
 		}
 	}
 	slices.SortStableFunc(a.Moved, func(x, y Moved) int { return cmp.Compare(y.gain(), x.gain()) })
