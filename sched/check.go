@@ -13,11 +13,25 @@ import (
 // not hold. It is for tests and for a build that pays for it.
 func (c *Core) Check() error {
 	checks := []func() error{
-		c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkOrder, c.checkRest, c.checkPlan, c.checkLimits, c.checkQuotas, c.checkSlots, c.checkNominees, c.checkWishes,
+		c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkOrder, c.checkBest, c.checkRest, c.checkPlan, c.checkLimits, c.checkQuotas, c.checkSlots, c.checkNominees, c.checkWishes,
 	}
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkBest looks for lines that wait for a quota and would not be found first, though they
+// go before the one that is.
+func (c *Core) checkBest() error {
+	for _, l := range c.lines {
+		if l.stake == nil || !l.awaits() || !hasJobs(l) {
+			continue
+		}
+		if d := l.stake.demand; d.best != nil && d.ranked == c.quotas.ranked && d.best != l && (!hasJobs(d.best) || l.before(d.best)) {
+			return fmt.Errorf("job %d waits for a quota behind one that it goes before", l.jobs.first().id)
 		}
 	}
 	return nil
@@ -35,9 +49,13 @@ func (c *Core) checkOrder() error {
 		return nil
 	}
 	for _, l := range c.lines {
-		old := l.base
-		if c.weigh(l); l.base != old {
-			return fmt.Errorf("a line has %v points, it should have %v", old, l.base)
+		r := l.key.terms.merit.ranks
+		if r == nil || l.key.own.fixed {
+			continue
+		}
+		old := l.basis(r)
+		if c.weigh(l); l.basis(r) != old {
+			return fmt.Errorf("a line has %v points, it should have %v", old, l.basis(r))
 		}
 	}
 	return nil
@@ -174,9 +192,9 @@ func (c *Core) checkRest() error {
 			if err := c.checkLimited(l); err != nil {
 				return err
 			}
-		case l.rest == forQuota && !l.stake.over && c.reaches(l):
+		case l.rest == forQuota && !l.over && c.reaches(l):
 			return fmt.Errorf("job %d rests for a quota that reaches", l.jobs.first().id)
-		case l.rest == forQuota && l.stake.over && !c.quotas.over, l.rest == forQuota && !l.stake.over && !slices.Contains(l.stake.demand.waiting, l):
+		case l.rest == forQuota && l.over && !c.quotas.over, l.rest == forQuota && !l.over && !slices.Contains(l.stake.demand.waiting, l):
 			return fmt.Errorf("job %d rests for a quota and would not be looked at again", l.jobs.first().id)
 		case l.rest == forTurn && c.leader(l.stake.queue) == l:
 			return fmt.Errorf("job %d rests for its turn, and it is its turn", l.jobs.first().id)

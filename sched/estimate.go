@@ -24,7 +24,7 @@ func (c *Core) Estimate(now Instant, spec *job.Spec, priority int64) (at Instant
 	terms := c.termsOf(spec)
 	defer c.unuse(terms)
 	e := &entry{spec: spec, priority: priority, fixed: spec.Priority != 0, at: now, eligible: second(now), id: 1<<63 - 1}
-	e.line = &line{key: lineKey{terms: terms, own: ownOf(e, terms)}, kind: &kind{shape: shape}, limit: max(spec.TimeLimit, 0)}
+	e.line = &line{key: lineKey{shape: shape, terms: terms, own: ownOf(e, terms)}, kind: &kind{shape: shape}, limit: max(spec.TimeLimit, 0)}
 	c.weigh(e.line)
 	ahead := c.ahead(e)
 	if ahead.Code != reason.None {

@@ -74,8 +74,8 @@ func (c *Core) Recheck(now Instant) []Decision {
 			*l = old
 			if l.stake != nil {
 				was := stakes[l]
-				l.stake.got, l.stake.over, l.stake.kinds = was.got, was.over, was.kinds
-				c.quotas.over = c.quotas.over || was.over
+				l.stake.got, l.stake.kinds = was.got, was.kinds
+				c.quotas.over = c.quotas.over || l.over
 				if l.rest == forQuota {
 					l.await()
 				}

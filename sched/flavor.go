@@ -70,7 +70,7 @@ func (c *Core) bidOf(l *line, may func(f int32, cut int) bool) bid {
 func (c *Core) bidFor(l *line, cut int, may func(int32, int) bool, try quota.Try) quota.Assignment {
 	s := l.stake
 	then := c.quotas.then(c)
-	a := then.Assign(s.queue.node, c.needsOf(l, cut), func(f int32) bool {
+	a := then.Reassign(&s.demand.got.Assignment, s.queue.node, c.needsOf(l, cut), func(f int32) bool {
 		k := c.kindIn(l, c.quotas.alone[f:f+1], cut)
 		return k != nil && c.possible(k) && (may == nil || may(f, cut))
 	}, try)

@@ -16,22 +16,26 @@ import (
 // A line that could not start anything rests. It is looked at again when its first
 // job changes or when what it rests for has changed: room, the plan, the fleet.
 type line struct {
-	key     lineKey
-	kind    *kind
-	limit   time.Duration
-	base    float64 // of the priority of each of its jobs, where that is reckoned
 	jobs    fifo    // without blocked ones
+	base    float64 // of the priority of each of its jobs, where that is reckoned, as of …
+	weighed uint64  // … ranks.reckoned; see basis
 	members int     // queued jobs of this kind, blocked ones too
-	spot    int     // in pass.order; -1: it is not there
-	heeds   bool    // it rests for what the head may have, not for nodes
-	place   int     // in Core.heads; -1: no job, or none that the fleet could take
-
 	rest    rest
-	awake   bool          // listed in Core.woken
-	touched bool          // listed in Core.touched
-	why     reason.Reason // why the first one waits, if the line rests
-	leader  *entry        // whom that was told
-	stake   *stake        // what its jobs ask of a quota; nil: there is none
+	awake   bool // listed in Core.woken
+	touched bool // listed in Core.touched
+	heeds   bool // it rests for what the head may have, not for nodes
+	over    bool // where its job was placed last, it took more than its quota had
+	key     lineKey
+
+	kind  *kind
+	limit time.Duration
+	size  size // of each of its jobs, where priorities are reckoned
+	spot  int  // in pass.order; -1: it is not there
+	place int  // in Core.heads; -1: no job, or none that the fleet could take
+
+	why    reason.Reason // why the first one waits, if the line rests
+	leader *entry        // whom that was told
+	stake  *stake        // what its jobs ask of a quota; nil: there is none
 
 	allowance
 
@@ -96,6 +100,7 @@ func (c *Core) lineOf(e *entry) *line {
 		l.kind.uses++
 		if l.stake != nil {
 			l.stake.queue.lines = append(l.stake.queue.lines, l)
+			l.stake.queue.cuts += min(l.stake.spare, 1)
 		}
 		c.lines[key] = l
 		c.weigh(l)
@@ -137,6 +142,7 @@ func (c *Core) leave(l *line) {
 	if s := l.stake; s != nil {
 		i := slices.Index(s.queue.lines, l)
 		s.queue.lines = slices.Delete(s.queue.lines, i, i+1)
+		s.queue.cuts -= min(s.spare, 1)
 		s.queue.forgo(s.demand)
 		for _, x := range s.kinds {
 			c.disuse(x.kind)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/place"
 	"github.com/coxswain-sched/coxswain/sched/plan"
 )
@@ -36,7 +37,8 @@ type scratch struct {
 	some   []plan.Span[Instant]
 	avoid  []uint64
 
-	cleared []int32 // cells of nodes on which something became free
+	cleared []int32           // cells of nodes on which something became free
+	most    []resource.Amount // of each resource that a queue could be given
 }
 
 // maxSweeps bounds how often in one pass the plan is gone through: one slot that
@@ -287,6 +289,7 @@ func (p *pass) lead() {
 // pack starts jobs behind the first ones where they are in the way of nothing that
 // is planned.
 func (p *pass) pack() {
+	p.loosenRest()
 	for _, l := range p.woken {
 		l.awake = false
 		switch {

@@ -15,37 +15,39 @@ import (
 
 // run is a job that holds resources.
 type run struct {
-	id        job.ID
-	spec      *job.Spec // nil: not known
-	terms     *terms
-	use       *fair.Use      // what it is charged for; nil: not worked out yet
+	id       job.ID
+	until    Instant     // never: no limit
+	nominee  *nomination // it is only held for that job; nil: it runs
+	began    Instant
+	billed   int64    // up to this second it is charged for other claims
+	use      fair.Use // what it is charged for, if that …
+	billable bool     // … has been worked out
+	terms    *terms
+
+	spec      *job.Spec      // nil: not known
 	flavors   []string       // of quotas, in which it was placed; nil: not known
 	charges   []quota.Charge // to the quota of its terms
 	counted   *limit.Hold    // nil: it counts against no limit
 	submitted Instant        // 0: not known
-	began     Instant
 	claims    []fleet.Claim
 	at        []int32 // position of each claim's node; -1: the table does not know it
-	until     Instant // never: no limit
 
-	priority int64       // as submitted
-	saved    Instant     // its last checkpoint; 0: none
-	stopping bool        // its end has been asked for, or that it is suspended
-	nominee  *nomination // it is only held for that job; nil: it runs
-	home     *home       // it is a place kept for a job that moves; nil: it runs
-	moved    Instant     // when it was last asked to move; 0: never
-	goesFor  job.ID      // it is asked to move so that this one starts; 0: it is not
-	of       *run        // what this was added to; nil: it is a job's minimum
-	part     int32       // number of the addition; 0: it is none
-	parts    int32       // the last number given
-	added    []*run      // in the order of their numbers
-	begun    bool        // it may grow, if it is elastic
-	settled  bool        // it is not to grow any more
-	grew     [2]uint64   // pass.growth when it could not grow
-	lifts    int         // for how many units of a search it is lifted
-	devices  int64       // held, in thousandths
-	weight   int64       // what it holds, for the price of taking it back
-	billed   int64       // up to this second it is charged for other claims
+	priority int64     // as submitted
+	saved    Instant   // its last checkpoint; 0: none
+	stopping bool      // its end has been asked for, or that it is suspended
+	home     *home     // it is a place kept for a job that moves; nil: it runs
+	moved    Instant   // when it was last asked to move; 0: never
+	goesFor  job.ID    // it is asked to move so that this one starts; 0: it is not
+	of       *run      // what this was added to; nil: it is a job's minimum
+	part     int32     // number of the addition; 0: it is none
+	parts    int32     // the last number given
+	added    []*run    // in the order of their numbers
+	begun    bool      // it may grow, if it is elastic
+	settled  bool      // it is not to grow any more
+	grew     [2]uint64 // pass.growth when it could not grow
+	lifts    int       // for how many units of a search it is lifted
+	devices  int64     // held, in thousandths
+	weight   int64     // what it holds, for the price of taking it back
 
 	suspending bool     // with stopping: it is to be suspended
 	givesWay   bool     // with suspending: to a parked job, whose turn it is

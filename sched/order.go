@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/account/priority"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched/class"
 )
@@ -33,8 +34,15 @@ type ranks struct {
 	at       int64           // second of the last tick
 	period   int64           // seconds between two ticks
 	all      map[string]*whole
-	used     bool // a job was charged since the last Used
+	used     bool   // a job was charged since the last Used
+	reckoned uint64 // raised when priorities are to be reckoned anew; never 0
 	factors  priority.Factors
+}
+
+// size is what a job's size counts, as parts of the cluster.
+type size struct {
+	job  float64
+	tres []float64 // by Rules.Names
 }
 
 // own is what a job says of its priority itself.
@@ -56,7 +64,7 @@ func newRanks(p *account.Policy) *ranks {
 	if p == nil || p.Priority.Zero() && len(p.Accounts) == 0 && !spends(p) {
 		return nil
 	}
-	r := &ranks{rules: priority.Compile(p), book: fair.NewBook(p, account.NewTree(p), usageNames(p)), period: int64(defaultPeriod / time.Second)}
+	r := &ranks{reckoned: 1, rules: priority.Compile(p), book: fair.NewBook(p, account.NewTree(p), usageNames(p)), period: int64(defaultPeriod / time.Second)}
 	if d := time.Duration(p.FairShare.Period); d > 0 {
 		r.period = max(int64(d/time.Second), 1)
 	}
@@ -82,7 +90,7 @@ func (c *Core) rank(p *account.Policy, now Instant) {
 	c.ranks.standing, c.ranks.at = c.ranks.book.Rank(), c.ranks.book.At()
 	c.ticked = true // from here on it is counted
 	for _, r := range c.ends.all() {
-		r.use = nil
+		r.billable = false
 	}
 }
 
@@ -145,42 +153,54 @@ func (c *Core) join(t *terms) {
 	}
 }
 
-// factors are those of the jobs of a line, without age. They are good until they are
-// asked for again.
-func (c *Core) factors(t *terms, shape *class.Shape, limit time.Duration) *priority.Factors {
-	m := &t.merit
-	r := m.ranks
-	f := &r.factors
-	*f = priority.Factors{Association: m.association, Partition: m.part, QOS: m.ofQOS, TRES: f.TRES[:0]}
-	if m.assoc >= 0 {
-		f.FairShare = r.standing[m.assoc].Factor
-	}
-	size := priority.Size{Limit: limit}
+// sizeOf reckons the factors of the size of jobs of a shape.
+func (c *Core) sizeOf(t *terms, shape *class.Shape, limit time.Duration) (out size) {
+	r, x := t.merit.ranks, priority.Size{Limit: limit}
 	shape = shape.Common()
 	for i := range shape.Groups {
-		size.Nodes += float64(shape.Groups[i].MinNodes)
-		size.CPUs += float64(shape.Groups[i].All.CPU) / 1000
+		x.Nodes += float64(shape.Groups[i].MinNodes)
+		x.CPUs += float64(shape.Groups[i].All.CPU) / 1000
 	}
 	if limit == 0 {
-		size.Limit = m.longest
+		x.Limit = t.merit.longest
 	}
 	all := c.wholeOf("")
-	size.AllNodes, size.AllCPUs = all.nodes, all.cpus
-	f.JobSize = r.rules.JobSize(&size)
+	x.AllNodes, x.AllCPUs = all.nodes, all.cpus
+	out.job = r.rules.JobSize(&x)
 	if len(r.rules.Names) > 0 {
 		all = c.wholeOf(t.key.partition)
 		for i, name := range r.rules.Names {
-			f.TRES = append(f.TRES, r.rules.TRES(wants(shape, name), all.tres[i]))
+			out.tres = append(out.tres, r.rules.TRES(wants(shape, name), all.tres[i]))
 		}
+	}
+	return out
+}
+
+// factorsOf are those of jobs of some terms and size, without age. They are good until
+// they are asked for again.
+func (r *ranks) factorsOf(t *terms, x *size) *priority.Factors {
+	m, f := &t.merit, &r.factors
+	*f = priority.Factors{Association: m.association, JobSize: x.job, Partition: m.part, QOS: m.ofQOS, TRES: x.tres}
+	if m.assoc >= 0 {
+		f.FairShare = r.standing[m.assoc].Factor
 	}
 	return f
 }
 
-// weigh reckons what all jobs of a line have in common.
+// weigh works out what the size of a line's jobs counts.
 func (c *Core) weigh(l *line) {
 	if r := l.key.terms.merit.ranks; r != nil && !l.key.own.fixed {
-		l.base = r.rules.Base(c.factors(l.key.terms, l.kind.shape, l.limit), l.key.own.adjust)
+		l.size, l.weighed = c.sizeOf(l.key.terms, l.key.shape, l.limit), 0
 	}
+}
+
+// basis is what all jobs of a line have in common in their priority. It is reckoned when
+// it is asked for first after a tick: most lines are not.
+func (l *line) basis(r *ranks) float64 {
+	if l.weighed != r.reckoned {
+		l.weighed, l.base = r.reckoned, r.rules.Base(r.factorsOf(l.key.terms, &l.size), l.key.own.adjust)
+	}
+	return l.base
 }
 
 // reorder reckons all lines anew and puts them in order.
@@ -189,9 +209,7 @@ func (c *Core) reorder() {
 	if c.ranks == nil || c.ranks.rules == nil {
 		return
 	}
-	for _, l := range c.lines {
-		c.weigh(l)
-	}
+	c.ranks.reckoned++
 	c.heads.init()
 	c.stirs++
 	if c.quotas != nil {
@@ -228,6 +246,38 @@ func (e *entry) before(o *entry) int {
 	return cmp.Or(cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id))
 }
 
+// rung is where a job stands in the queue beside those of other lines: before says the
+// same of two rungs as of the two jobs. It pays where one is compared with many.
+type rung struct {
+	tier         int32
+	points, ages int64
+	at           Instant
+	id           job.ID
+}
+
+func (e *entry) rung() rung {
+	t := e.line.key.terms
+	x := rung{tier: t.tier, points: e.points(), at: e.at, id: e.id}
+	if r := t.merit.ranks; r != nil && r.rules.Ages() {
+		x.ages = e.ages(r)
+	}
+	return x
+}
+
+func (x *rung) before(y *rung) bool {
+	switch {
+	case x.tier != y.tier:
+		return x.tier > y.tier
+	case x.points != y.points:
+		return x.points > y.points
+	case x.ages != y.ages:
+		return x.ages < y.ages
+	case x.at != y.at:
+		return x.at < y.at
+	}
+	return x.id < y.id
+}
+
 // points is the job's priority.
 func (e *entry) points() int64 {
 	l := e.line
@@ -235,7 +285,7 @@ func (e *entry) points() int64 {
 	if r == nil || l.key.own.fixed {
 		return e.priority
 	}
-	return r.rules.Points(l.base, r.rules.Age(r.at, e.ages(r)))
+	return r.rules.Points(l.basis(r), r.rules.Age(r.at, e.ages(r)))
 }
 
 // ages is the second since when the job's age counts.

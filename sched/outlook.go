@@ -182,16 +182,25 @@ func (o *outlook) avoidance(q *place.Quick, spare int) []uint64 {
 	clear(o.avoid)
 	o.breaks = slices.Grow(o.breaks[:0], c.cells.Len())[:c.cells.Len()]
 	clear(o.breaks)
-	for no, p := range pages {
-		for slot, pos := range p.Nodes {
-			if o.when[pos] > o.at || !q.Serves(c.cells.Of(int(pos))) || !o.loses(q, int(pos)) {
-				continue
-			}
-			if spare > 0 {
+	for _, x := range c.cells.Live() {
+		if q.Serves(x.ID) {
+			x.Pages(nil, func(no int32, mask uint64) bool {
+				o.avoid[no] |= mask
+				return true
+			})
+		}
+	}
+	for no, serve := range o.avoid {
+		for m := serve; m != 0; m &= m - 1 {
+			slot := bits.TrailingZeros64(m)
+			pos := pages[no].Nodes[slot]
+			switch {
+			case o.when[pos] > o.at || !o.loses(q, int(pos)):
+				o.avoid[no] &^= 1 << slot
+			case spare > 0:
 				spare--
-				continue
+				o.avoid[no] &^= 1 << slot
 			}
-			o.avoid[no] |= 1 << slot
 		}
 	}
 	return o.avoid

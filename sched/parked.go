@@ -117,7 +117,7 @@ func (c *Core) rehold(r *run, claims []fleet.Claim, p *parking, until Instant) *
 	c.bill(r, second(c.now))
 	c.unhold(r)
 	next := *r
-	next.at, next.use, next.billed = nil, nil, second(c.now)
+	next.at, next.billable, next.billed = nil, false, second(c.now)
 	next.claims, next.parking, next.until = claims, p, until
 	c.hold(&next)
 	return &next

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/account"
@@ -41,6 +42,7 @@ type queue struct {
 	falls  bool    // it goes on to the next one where one has no room
 	bold   bool    // it may rather stop others than go on to the next one
 	lines  []*line // of its jobs
+	cuts   int     // of these, those whose jobs may do with fewer tasks
 
 	ordered []*line   // of these, those that are looked at behind the head, and some more
 	demands []*demand // of its lines
@@ -61,7 +63,7 @@ type demand struct {
 	fleet   uint64 // … and Core.fleet
 
 	waiting []*line // that rest for the quota, and some that did
-	best    *line   // of these, the one whose first job goes first; nil: not known
+	best    *line   // no job of these goes before its first one; nil: not known
 	ranked  uint64  // quotas.ranked then
 }
 
@@ -92,25 +94,31 @@ func (q *queue) forgo(d *demand) {
 // quota may reach: retry finds it, once something else runs than now.
 func (l *line) await() {
 	s := l.stake
-	if s.over {
+	if l.over {
 		return
 	}
 	if !s.listed {
 		s.listed = true
 		s.demand.waiting = append(s.demand.waiting, l)
 	}
-	switch b := s.demand.best; {
-	case b == nil || b == l:
-		s.demand.best = nil
-	case hasJobs(l) && (!hasJobs(b) || l.before(b)):
-		s.demand.best = l
+	l.vie()
+}
+
+// vie makes a line that waits the best of its demand if it goes before that one.
+func (l *line) vie() {
+	if b := l.stake.demand.best; b != nil && b != l && hasJobs(l) && (!hasJobs(b) || l.before(b)) {
+		l.stake.demand.best = l
 	}
 }
 
 // unsettle notes that a line's first job is another one.
 func (l *line) unsettle() {
-	if l.stake != nil {
+	switch {
+	case l.stake == nil:
+	case l.stake.demand.best == l:
 		l.stake.demand.best = nil
+	case l.awaits():
+		l.vie()
 	}
 }
 
@@ -120,16 +128,26 @@ func (q *quotas) first(d *demand) *line {
 		return b
 	}
 	d.best, d.ranked = nil, q.ranked
-	for _, l := range d.still() {
-		if d.best == nil || hasJobs(l) && (!hasJobs(d.best) || l.before(d.best)) {
-			d.best = l
+	var least rung
+	d.waiting = slices.DeleteFunc(d.waiting, func(l *line) bool {
+		switch {
+		case !l.awaits():
+			l.stake.listed = false
+			return true
+		case !hasJobs(l):
+			d.best = cmp.Or(d.best, l)
+		default:
+			if r := l.jobs.first().rung(); d.best == nil || !hasJobs(d.best) || r.before(&least) {
+				d.best, least = l, r
+			}
 		}
-	}
+		return false
+	})
 	return d.best
 }
 
 // awaits reports whether a line rests for a quota that does not reach.
-func (l *line) awaits() bool { return l.rest == forQuota && l.members > 0 && !l.stake.over }
+func (l *line) awaits() bool { return l.rest == forQuota && l.members > 0 && !l.over }
 
 // still lists the lines that wait of those that did.
 func (d *demand) still() []*line {
@@ -145,6 +163,7 @@ type tree struct {
 	queues []*queue
 	freed  bool // something was given back since lines were woken for it last
 	moved  bool // something was taken or given back since choices were looked at last
+	single bool // one line of all its queues is let go on at a time
 }
 
 // newQuotas compiles the quotas of a policy; nil: it has none. One that contradicts

@@ -42,7 +42,7 @@ func (c *Core) Explain(id job.ID) (Breakdown, bool) {
 		b.Assoc = r.book.Ref(t.merit.assoc)
 	}
 	if !e.fixed {
-		f := c.factors(t, e.line.kind.shape, e.line.limit)
+		f := r.factorsOf(t, &e.line.size)
 		f.Age = r.rules.Age(r.at, e.ages(r))
 		b.Parts = r.rules.Explain(f, 0, -e.priority)
 	}

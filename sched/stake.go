@@ -20,7 +20,6 @@ type stake struct {
 	kinds  []flavored   // by flavours, as they came up
 	got    bid          // as it was looked at last
 	rough  bool         // what a job takes is known only when it is placed
-	over   bool         // when it was placed last, it took more than there was
 }
 
 // flavored is the kind of a line's jobs on nodes of some flavours.
@@ -176,7 +175,7 @@ func (c *Core) staked(l *line) (flavors []string, cut int, over bool) {
 			flavors, cut = c.flavorNames(x.flavors), x.cut
 		}
 	}
-	return flavors, cut, l.stake.over
+	return flavors, cut, l.over
 }
 
 // stakeAs sets what was remembered.
@@ -184,7 +183,7 @@ func (c *Core) stakeAs(l *line, flavors []string, cut int, over bool) {
 	if l.stake == nil {
 		return
 	}
-	l.stake.over = over
+	l.over = over
 	c.quotas.over = c.quotas.over || over
 	if k := c.kindIn(l, c.flavorsNamed(flavors), cut); k != nil {
 		c.turnTo(l, k)

@@ -1,10 +1,12 @@
 package sched_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"testing"
 	"time"
@@ -112,7 +114,10 @@ func TestPendingJobsAreSmall(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-var warm = flag.Int("warm", 2000, "steps before those that are measured")
+var (
+	warm  = flag.Int("warm", 2000, "steps before those that are measured")
+	worst = flag.Float64("worst", 0, "this part of the steps, those that took longest, are made once more and labelled step=worst for the profiler")
+)
 
 // steady measures steps. The first wave of jobs, which all start at one instant, is
 // not the steady state and is not measured.
@@ -130,6 +135,9 @@ func steady(b *testing.B, nodes, pending int, policy *account.Policy) {
 	for b.Loop() {
 		took = append(took, s.step())
 	}
+	if *worst > 0 {
+		relive(nodes, pending, policy, took)
+	}
 	slices.Sort(took)
 	at := func(q float64) float64 { return float64(took[int(q*float64(len(took)-1))].Nanoseconds()) / 1000 }
 	total := time.Duration(0)
@@ -141,6 +149,25 @@ func steady(b *testing.B, nodes, pending int, policy *account.Policy) {
 	b.ReportMetric(at(0.999), "p99.9-us")
 	b.ReportMetric(float64(s.started-started)/total.Seconds(), "starts/s")
 	b.ReportMetric(float64(bytes)/float64(pending), "B/job")
+}
+
+// relive makes the same steps once more, so that a profile tells those that took long
+// from the others (go tool pprof -tagfocus step=worst).
+func relive(nodes, pending int, policy *account.Policy, took []time.Duration) {
+	sorted := slices.Sorted(slices.Values(took))
+	least := sorted[int((1-*worst)*float64(len(sorted)-1))]
+	s := newSteadily(nodes, pending, policy)
+	s.fill()
+	for range *warm {
+		s.step()
+	}
+	for _, t := range took {
+		label := "other"
+		if t >= least {
+			label = "worst"
+		}
+		pprof.Do(context.Background(), pprof.Labels("step", label), func(context.Context) { s.step() })
+	}
 }
 
 func heapInUse() uint64 {

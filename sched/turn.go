@@ -137,7 +137,7 @@ func (p *pass) quota(l *line) (rest, reason.Reason) {
 			return forTurn, reason.Reason{Code: reason.Priority, Ahead: 1, Job: uint64(before.jobs.first().id)}
 		}
 	}
-	s.got, s.over = p.assign(l), false
+	s.got, l.over = p.assign(l), false
 	if p.sooner(l) {
 		return forQuota, p.lacking(l)
 	}
@@ -197,7 +197,7 @@ func (p *pass) covered(l *line, claims []fleet.Claim) bool {
 	if x.Amount == 0 {
 		return true
 	}
-	l.stake.over, p.quotas.over = true, true
+	l.over, p.quotas.over = true, true
 	p.heads.remove(l)
 	p.rest(l, forQuota, p.short(l.stake, x.FR, x.Amount))
 	return false
@@ -232,6 +232,10 @@ func (p *pass) rouseQuotas() {
 			continue
 		}
 		t.freed = false
+		if p.inTurn() {
+			p.loosenFirst(t)
+			continue
+		}
 		for _, q := range t.queues {
 			p.loosen(q)
 		}
@@ -245,34 +249,99 @@ func (p *pass) rouseQuotas() {
 // is taken by a line is not there for those behind it, so that most of them need not be
 // touched.
 func (p *pass) loosen(q *queue) {
-	var best *line
-	inTurn := p.inTurn()
+	if p.inTurn() {
+		if l := p.candidate(q, nil); l != nil {
+			p.goFirst(l)
+		}
+		return
+	}
+	p.most = p.quotas.Most(q.node, p.most[:0])
 	for _, d := range q.demands {
-		if len(d.waiting) == 0 || len(p.pledges) == 0 && !d.cuts && p.quotas.Short(q.node, d.needs) {
+		if len(d.waiting) == 0 || p.scant(d) {
+			continue
+		}
+		if l := p.quotas.first(d); l != nil && p.reaches(l) {
+			for _, l := range d.still() {
+				p.admit(l)
+			}
+		}
+	}
+}
+
+// scant reports whether a queue has surely less than a demand asks for; p.most is what it
+// could be given.
+func (p *pass) scant(d *demand) bool {
+	return len(p.pledges) == 0 && !d.cuts && quota.Short(d.needs, p.most)
+}
+
+// candidate is the line of a queue that goes first of those whose quota reaches again;
+// nil if there is none, or none that goes before another line. One that has been looked
+// at since anything changed is none.
+func (p *pass) candidate(q *queue, than *line) *line {
+	p.most = p.quotas.Most(q.node, p.most[:0])
+	best := than
+	for _, d := range q.demands {
+		if len(d.waiting) == 0 || p.scant(d) {
 			continue
 		}
 		l := p.quotas.first(d)
-		if l == nil {
+		if l == nil || l.stake.led == p.quotas.changes || best != nil && (!hasJobs(l) || hasJobs(best) && best.before(l)) {
 			continue
 		}
-		if inTurn && (l.stake.led == p.quotas.changes || best != nil && (!hasJobs(l) || hasJobs(best) && best.before(l))) || !p.reaches(l) {
-			continue
-		}
-		if best = l; inTurn {
-			continue
-		}
-		for _, l := range d.still() {
-			p.admit(l)
+		if p.reaches(l) {
+			best = l
 		}
 	}
-	if !inTurn || best == nil {
-		return
+	if best == than {
+		return nil
 	}
+	return best
+}
+
+// goFirst lets a line go on before all others of its queue.
+func (p *pass) goFirst(l *line) {
+	q := l.stake.queue
 	if q.leader == nil {
 		p.quotas.led = append(p.quotas.led, q)
 	}
-	q.leader, best.stake.led = best, p.quotas.changes
-	p.admit(best)
+	q.leader, l.stake.led = l, p.quotas.changes
+	p.admit(l)
+}
+
+// loosenFirst is loosen for all queues of a tree, as long as jobs are looked at in queue
+// order alone: of the lines that these would let go on, only the one that goes first
+// does, the others one after the other when it has been looked at. It reports whether
+// there is one.
+func (p *pass) loosenFirst(t *tree) bool {
+	var best *line
+	for _, q := range t.queues {
+		if l := p.candidate(q, best); l != nil && hasJobs(l) && l.jobs.first().reserves() {
+			best = l
+		}
+	}
+	t.single = true
+	if best != nil {
+		p.goFirst(best)
+	}
+	return best != nil
+}
+
+// loosenRest lets a line of each queue go on, where only one of a whole tree did.
+func (p *pass) loosenRest() {
+	if p.quotas == nil {
+		return
+	}
+	for _, t := range p.quotas.trees {
+		if !t.single {
+			continue
+		}
+		t.single = false
+		for _, q := range t.queues {
+			if q.leader == nil {
+				p.loosen(q)
+			}
+		}
+	}
 }
 
 // reaches reports whether a line's quota does, now or once nothing is kept for others.
@@ -293,6 +362,9 @@ func (p *pass) lookedAt(l *line) bool {
 	}
 	q := l.stake.queue
 	q.leader = nil
+	if q.tree.single {
+		return p.loosenFirst(q.tree)
+	}
 	p.loosen(q)
 	return q.leader != nil
 }
@@ -337,7 +409,7 @@ func (p *pass) reconsider() bool {
 		}
 		t.moved = false
 		for _, q := range t.queues {
-			if !q.choice && !slices.ContainsFunc(q.lines, func(l *line) bool { return l.stake.spare > 0 }) {
+			if !q.choice && q.cuts == 0 {
 				continue
 			}
 			for _, l := range q.lines {
@@ -366,7 +438,7 @@ func (p *pass) retry() (again bool) {
 			continue
 		}
 		for _, l := range q.lines {
-			if l.rest == forQuota && l.stake.over {
+			if l.rest == forQuota && l.over {
 				p.admit(l)
 				again = true
 			}

@@ -62,13 +62,16 @@ func (c *Core) account(now int64) {
 
 // bill charges a job for what it used up to a second.
 func (c *Core) bill(r *run, to int64) {
-	if r.nominee != nil || c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+	if r.nominee != nil || c.ranks == nil {
 		return
 	}
-	if r.use == nil {
-		r.use = c.useOf(r)
+	if !r.billable {
+		if r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+			return
+		}
+		r.use, r.billable = c.useOf(r), true
 	}
-	c.ranks.book.Charge(r.use, max(second(r.began), r.billed), to)
+	c.ranks.book.Charge(&r.use, max(second(r.began), r.billed), to)
 	c.ranks.used = true
 }
 
@@ -80,16 +83,16 @@ func (c *Core) Owes(now Instant, id job.ID) []fair.Entry {
 		return nil
 	}
 	use := r.use
-	if use == nil {
+	if !r.billable {
 		use = c.useOf(r)
 	}
-	return c.ranks.book.Bill(use, second(r.began), second(now))
+	return c.ranks.book.Bill(&use, second(r.began), second(now))
 }
 
 // useOf works out what a job is charged for.
-func (c *Core) useOf(r *run) *fair.Use {
+func (c *Core) useOf(r *run) fair.Use {
 	m := &r.terms.merit
-	u := &fair.Use{Part: r.of != nil, Assoc: m.assoc, QOS: m.qos, PartQOS: m.partQOS, Factor: m.usageFactor}
+	u := fair.Use{Part: r.of != nil, Assoc: m.assoc, QOS: m.qos, PartQOS: m.partQOS, Factor: m.usageFactor}
 	var billed []resource.Amount
 	for _, name := range m.bill.Names {
 		billed = append(billed, c.held(r, name))
@@ -210,6 +213,9 @@ func needed(needs []class.Need, kind, typ string) (sum int) {
 func (c *Core) measure() {
 	if c.ranks != nil && c.ranks.rules != nil {
 		c.ranks.all = nil
+		for _, l := range c.lines {
+			c.weigh(l)
+		}
 		c.reorder()
 	}
 }

@@ -70,6 +70,7 @@ func (x *instead) forget() {
 	c.touched = c.touched[:x.touched]
 	c.limits.loose = c.limits.loose[:x.loose]
 	if s := x.l.stake; s != nil {
+		s.queue.forgo(s.demand)
 		for _, f := range s.kinds {
 			if k := f.kind; k != nil {
 				k.lines = slices.DeleteFunc(k.lines, func(l *line) bool { return l == x.l })

@@ -46,28 +46,58 @@ type Try func(fr int32, a resource.Amount) (Mode, int32)
 // sorted by resource; those of which the queue has no quota are free. may says which
 // flavours are considered at all; nil: each. try is nil where nothing may be stopped.
 func (s *State) Assign(q int32, needs []Need, may func(flavor int32) bool, try Try) Assignment {
+	return s.Reassign(&Assignment{}, q, needs, may, try)
+}
+
+// Reassign is Assign; the answer shares the memory of an earlier one where both say the
+// same.
+func (s *State) Reassign(last *Assignment, q int32, needs []Need, may func(flavor int32) bool, try Try) Assignment {
+	w := &s.work
+	*w = work{w.needs[:0], w.flavors[:0], w.charges[:0], w.lacks[:0], w.over[:0], w.judged[:0]}
 	out := Assignment{Mode: Fit}
 	for i := range s.nodes[q].groups {
 		g := &s.nodes[q].groups[i]
-		mine := g.of(needs)
-		if len(mine) == 0 {
+		w.needs = g.of(needs, w.needs[:0])
+		if len(w.needs) == 0 {
 			continue
 		}
-		c := s.choose(q, g, mine, may, try)
-		out.Lacks, out.Over = append(out.Lacks, c.lacks...), append(out.Over, c.over...)
+		c := s.choose(q, g, w.needs, may, try)
+		w.lacks, w.over = append(w.lacks, c.lacks...), append(w.over, c.over...)
 		out.Mode, out.Level = min(out.Mode, c.mode), max(out.Level, c.level)
 		if c.mode == NoFit {
-			out.Level, out.Flavors, out.Charges = 0, nil, nil
-			return out
+			out.Level, w.flavors, w.charges = 0, w.flavors[:0], w.charges[:0]
+			break
 		}
-		out.Flavors = append(out.Flavors, c.flavor)
-		for _, n := range mine {
-			out.Charges = append(out.Charges, Charge{s.fr(c.flavor, n.Resource), n.Amount})
+		w.flavors = append(w.flavors, c.flavor)
+		for _, n := range w.needs {
+			w.charges = append(w.charges, Charge{s.fr(c.flavor, n.Resource), n.Amount})
 		}
 	}
-	slices.Sort(out.Flavors)
-	slices.SortFunc(out.Charges, func(a, b Charge) int { return cmp.Compare(a.FR, b.FR) })
+	slices.Sort(w.flavors)
+	slices.SortFunc(w.charges, func(a, b Charge) int { return cmp.Compare(a.FR, b.FR) })
+	out.Flavors, out.Charges = kept(w.flavors, last.Flavors), kept(w.charges, last.Charges)
+	out.Lacks, out.Over = kept(w.lacks, last.Lacks), kept(w.over, last.Over)
 	return out
+}
+
+// work is memory for one assignment.
+type work struct {
+	needs       []Need
+	flavors     []int32
+	charges     []Charge
+	lacks, over []int32
+	judged      []int32 // FRs of choices
+}
+
+// kept is a copy of a list, or an earlier one that is the same.
+func kept[T comparable](list, last []T) []T {
+	switch {
+	case len(list) == 0:
+		return nil
+	case slices.Equal(list, last):
+		return last[:len(last):len(last)]
+	}
+	return slices.Clip(slices.Clone(list))
 }
 
 // Foremost is what a job of a queue would be charged in the flavours that the queue
@@ -75,16 +105,15 @@ func (s *State) Assign(q int32, needs []Need, may func(flavor int32) bool, try T
 func (s *State) Foremost(q int32, needs []Need) (out []Charge) {
 	for i := range s.nodes[q].groups {
 		g := &s.nodes[q].groups[i]
-		for _, n := range g.of(needs) {
+		for _, n := range g.of(needs, nil) {
 			out = append(out, Charge{s.fr(g.flavors[0], n.Resource), n.Amount})
 		}
 	}
 	return out
 }
 
-// of picks what a group has quotas of.
-func (g *group) of(needs []Need) []Need {
-	var out []Need
+// of appends what a group has quotas of.
+func (g *group) of(needs, out []Need) []Need {
 	for _, n := range needs {
 		if n.Amount > 0 && slices.Contains(g.resources, n.Resource) {
 			out = append(out, n)
@@ -125,20 +154,27 @@ func (s *State) choose(q int32, g *group, needs []Need, may func(int32) bool, tr
 func (s *State) judge(q, flavor int32, needs []Need, try Try) choice {
 	c := choice{flavor: flavor, mode: Fit}
 	rules := &s.nodes[q].rules
+	all := &s.work.judged
+	from := len(*all)
+	for _, n := range needs {
+		if fr := s.fr(flavor, n.Resource); n.Amount > s.Potential(q, fr) {
+			*all = append(*all, fr)
+		}
+	}
+	c.over = (*all)[from:len(*all):len(*all)]
+	from = len(*all)
 	for _, n := range needs {
 		fr := s.fr(flavor, n.Resource)
 		one := choice{}
 		one.mode, one.level = s.reach(q, fr, n.Amount, try)
 		if one.mode != Fit {
-			c.lacks = append(c.lacks, fr)
-		}
-		if n.Amount > s.Potential(q, fr) {
-			c.over = append(c.over, fr)
+			*all = append(*all, fr)
 		}
 		if rules.better(c, one) {
 			c.mode, c.level = one.mode, one.level
 		}
 	}
+	c.lacks = (*all)[from:len(*all):len(*all)]
 	return c
 }
 
@@ -199,7 +235,7 @@ func (t *Tree) FlavorsOf(q int32, used []Need, may func(flavor int32) bool) []in
 	var out []int32
 	for i := range t.nodes[q].groups {
 		g := &t.nodes[q].groups[i]
-		if len(g.of(used)) > 0 {
+		if len(g.of(used, nil)) > 0 {
 			out = append(out, g.flavors[max(0, slices.IndexFunc(g.flavors, may))])
 		}
 	}
@@ -214,7 +250,7 @@ func (t *Tree) Charges(q int32, used []Need, flavors []int32) []Charge {
 	for i := range t.nodes[q].groups {
 		g := &t.nodes[q].groups[i]
 		f := g.flavors[max(0, slices.IndexFunc(g.flavors, func(f int32) bool { return slices.Contains(flavors, f) }))]
-		for _, n := range g.of(used) {
+		for _, n := range g.of(used, nil) {
 			out = append(out, Charge{t.fr(f, n.Resource), n.Amount})
 		}
 	}

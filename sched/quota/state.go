@@ -17,6 +17,7 @@ type Charge struct {
 type State struct {
 	*Tree
 	usage []resource.Amount // by node, then by FR: held here, and by children beyond what is guaranteed to them
+	work  work
 }
 
 // NewState returns a state in which nothing is held.
@@ -25,7 +26,7 @@ func (t *Tree) NewState() *State {
 }
 
 // Clone copies a state.
-func (s *State) Clone() *State { return &State{s.Tree, slices.Clone(s.usage)} }
+func (s *State) Clone() *State { return &State{Tree: s.Tree, usage: slices.Clone(s.usage)} }
 
 func (s *State) used(n, fr int32) *resource.Amount {
 	return &s.usage[int(n)*len(s.FRs)+int(fr)]
@@ -95,25 +96,29 @@ func (s *State) Fits(n int32, charges []Charge) bool {
 	return !slices.ContainsFunc(charges, func(c Charge) bool { return c.Amount > s.Available(n, c.FR) })
 }
 
-// Short reports whether no flavour can give what a job of a queue needs, so that there
-// is nothing to choose. It may miss that.
-func (s *State) Short(q int32, needs []Need) bool {
+// Most appends what a job of a queue could be given of each resource at most, in
+// whichever flavour; Unlimited where nobody counts it.
+func (s *State) Most(q int32, out []resource.Amount) []resource.Amount {
+	for range s.Resources {
+		out = append(out, resource.Unlimited)
+	}
 	for i := range s.nodes[q].groups {
 		g := &s.nodes[q].groups[i]
-		for _, n := range needs {
-			if n.Amount <= 0 || !slices.Contains(g.resources, n.Resource) {
-				continue
-			}
-			short := true
+		for _, r := range g.resources {
+			most := resource.Amount(0)
 			for _, f := range g.flavors {
-				short = short && n.Amount > s.Available(q, s.fr(f, n.Resource))
+				most = max(most, s.Available(q, s.fr(f, r)))
 			}
-			if short {
-				return true
-			}
+			out[r] = min(out[r], most)
 		}
 	}
-	return false
+	return out
+}
+
+// Short reports whether a job needs more than its queue could be given at most, so
+// that there is nothing to choose. It may miss that.
+func Short(needs []Need, most []resource.Amount) bool {
+	return slices.ContainsFunc(needs, func(n Need) bool { return n.Amount > most[n.Resource] })
 }
 
 // Borrowed is what a node holds beyond its subtree quota.
