@@ -231,10 +231,10 @@ func (s *state) lose(e *entry, ended int64) {
 	if a.preempted == nil || a.started == 0 || ended <= a.started {
 		return
 	}
-	share := resource.Share(0)
+	share := int64(0)
 	for i := range a.claims {
 		for _, d := range a.claims[i].Devices {
-			share += d.Share
+			share += int64(d.Share)
 		}
 	}
 	devices := float64(share) / float64(resource.WholeDevice)

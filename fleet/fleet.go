@@ -92,5 +92,8 @@ type Claim struct {
 // DeviceClaim is a device, or a share of one.
 type DeviceClaim struct {
 	Index int            `json:"index"`
-	Share resource.Share `json:"share"` // resource.WholeDevice: alone
+	Share resource.Share `json:"share"` // resource.WholeDevice: alone, if Bytes is 0
+	// Bytes of its memory are held, instead of thousandths: Share is only what it counts for
+	// in usage, limits and quotas (the sum over parts, which may round up to more than a device).
+	Bytes resource.Amount `json:"bytes,omitempty"`
 }

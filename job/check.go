@@ -14,6 +14,7 @@ const (
 	maxPriority = 1 << 53 // which JSON's readers keep exactly
 	maxLimit    = 100 * 365 * 24 * time.Hour
 	maxAmount   = resource.Amount(1 << 60)
+	maxBytes    = resource.Amount(1 << 50) // of one device
 )
 
 // Check reports the first field whose value no job can have, whoever wrote it.
@@ -133,6 +134,22 @@ func (g *TaskGroup) check() error {
 			return err
 		}
 	}
+	return g.checkParts()
+}
+
+// checkParts refuses parts of devices by memory beside parts in thousandths: a claim on a
+// device is counted in one or the other.
+func (g *TaskGroup) checkParts() error {
+	memory, thousandths := false, false
+	for _, list := range [][]resource.DeviceRequest{g.PerNode.Devices, g.PerTask.Devices, g.Total.Devices} {
+		for _, d := range list {
+			memory = memory || d.Bytes > 0
+			thousandths = thousandths || d.Bytes == 0 && d.Profile == "" && !d.Whole()
+		}
+	}
+	if memory && thousandths {
+		return fmt.Errorf("devices: a group asks for parts by memory and for parts in thousandths; ask for one of them, or in two groups")
+	}
 	return nil
 }
 
@@ -170,6 +187,9 @@ func requirements(name string, r resource.Requirements) error {
 		}
 		if err := amount(name+".devices.memory", d.Memory); err != nil {
 			return err
+		}
+		if d.Bytes < 0 || d.Bytes > maxBytes || d.Bytes > 0 && d.Profile != "" {
+			return fmt.Errorf("%s.devices.bytes %d is not between 0 and 2^50, or of a MIG instance", name, d.Bytes)
 		}
 		if devices += d.Count; devices > maxCount {
 			return fmt.Errorf("%s asks for more than %d devices", name, maxCount)

@@ -54,7 +54,8 @@ type Allocation struct {
 // Ledger is the set of live allocations over a set of nodes.
 // Invariants (checked by Check):
 //   - on every node the sum of Take is within capacity;
-//   - on every device the sum of shares is at most resource.WholeDevice;
+//   - on every device the sum of shares is at most resource.WholeDevice, and with the
+//     bytes that are held of its memory, at most the device;
 //   - a parked allocation counts without its CPUs and devices;
 //   - a Whole claim shares its node with claims of its own allocation alone;
 //   - a job has at most one allocation, and others that were added to it, which are
@@ -71,9 +72,28 @@ type node struct {
 	fleet.Node
 	known  bool // false: claims are held on a node that is no longer reported
 	used   resource.Vector
-	shares map[int]resource.Share
+	shares map[int]held
 	whole  ID
 	holds  map[ID]int // claims of each allocation
+}
+
+// held is what is held of one device: thousandths by some claims, bytes by others.
+type held struct {
+	share resource.Share
+	bytes resource.Amount
+}
+
+func (h held) and(d fleet.DeviceClaim) held {
+	if d.Bytes != 0 {
+		return held{h.share, h.bytes.Add(d.Bytes)}
+	}
+	return held{h.share + d.Share, h.bytes}
+}
+
+// exceeds reports whether it is more than a device with so much memory has.
+func (h held) exceeds(memory resource.Amount) bool {
+	return h.share > resource.WholeDevice || h.bytes > memory ||
+		h.bytes > 0 && resource.Load(memory, 0, h.bytes).Add(resource.Load(memory, h.share, 0)) > resource.FullLoad(memory)
 }
 
 // New returns an empty ledger.
@@ -91,7 +111,7 @@ func (l *Ledger) SetNode(n fleet.Node) {
 func (l *Ledger) node(name string) *node {
 	e := l.nodes[name]
 	if e == nil {
-		e = &node{Node: fleet.Node{Name: name}, shares: map[int]resource.Share{}, holds: map[ID]int{}}
+		e = &node{Node: fleet.Node{Name: name}, shares: map[int]held{}, holds: map[ID]int{}}
 		l.nodes[name] = e
 	}
 	return e
@@ -111,20 +131,20 @@ func (l *Ledger) Verify(a *Allocation) error {
 	}
 	type demand struct {
 		take   resource.Vector
-		shares map[int]resource.Share
+		shares map[int][]fleet.DeviceClaim
 		whole  bool
 	}
 	byNode := map[string]*demand{}
 	for _, c := range a.Claims {
 		d := byNode[c.Node]
 		if d == nil {
-			d = &demand{shares: map[int]resource.Share{}}
+			d = &demand{shares: map[int][]fleet.DeviceClaim{}}
 			byNode[c.Node] = d
 		}
 		d.take = d.take.Add(c.Take)
 		d.whole = d.whole || c.Whole
 		for _, x := range c.Devices {
-			d.shares[x.Index] += x.Share
+			d.shares[x.Index] = append(d.shares[x.Index], x)
 		}
 	}
 	for _, c := range a.Claims { // in claim order, so that the first error is always the same one
@@ -141,10 +161,15 @@ func (l *Ledger) Verify(a *Allocation) error {
 			return fault.New(fault.Conflict, "node %s lacks %d of %s", c.Node, missing, what)
 		}
 		for _, x := range c.Devices {
-			if !slices.ContainsFunc(n.Devices, func(dev fleet.Device) bool { return dev.Index == x.Index }) {
+			i := slices.IndexFunc(n.Devices, func(dev fleet.Device) bool { return dev.Index == x.Index })
+			if i < 0 {
 				return fault.New(fault.Conflict, "node %s has no device %d", c.Node, x.Index)
 			}
-			if n.shares[x.Index]+d.shares[x.Index] > resource.WholeDevice || x.Share <= 0 {
+			sum := n.shares[x.Index]
+			for _, y := range d.shares[x.Index] {
+				sum = sum.and(y)
+			}
+			if sum.exceeds(n.Devices[i].Memory) || x.Share <= 0 {
 				return fault.New(fault.Conflict, "device %d of node %s is taken", x.Index, c.Node)
 			}
 		}
@@ -180,7 +205,7 @@ func (a *Allocation) check() error {
 			return fault.New(fault.Invalid, "allocation %d claims less than nothing of node %s", a.ID, c.Node)
 		}
 		for i, x := range c.Devices {
-			if x.Share < 0 || x.Share > resource.WholeDevice {
+			if x.Share < 0 || x.Share > resource.WholeDevice && x.Bytes == 0 || x.Bytes < 0 {
 				return fault.New(fault.Invalid, "allocation %d claims %d thousandths of device %d of node %s", a.ID, x.Share, x.Index, c.Node)
 			}
 			if i > 0 && c.Devices[i-1].Index >= x.Index {
@@ -280,7 +305,8 @@ func (n *node) within(c *fleet.Claim) error {
 		return fault.New(fault.Conflict, "node %s lacks %d of cpu", n.Name, n.used.CPU-n.Capacity.CPU)
 	}
 	for _, d := range c.Devices {
-		if n.shares[d.Index] > resource.WholeDevice {
+		i := slices.IndexFunc(n.Devices, func(dev fleet.Device) bool { return dev.Index == d.Index })
+		if h := n.shares[d.Index]; h.share > resource.WholeDevice || i >= 0 && h.bytes > 0 && h.exceeds(n.Devices[i].Memory) {
 			return fault.New(fault.Conflict, "device %d of node %s is taken", d.Index, n.Name)
 		}
 	}
@@ -327,8 +353,9 @@ func (l *Ledger) apply(a *Allocation, sign int) {
 		n := l.node(c.Node)
 		n.used = n.used.Add(c.Take.Scale(sign))
 		for _, d := range c.Devices {
-			n.shares[d.Index] += d.Share * resource.Share(sign)
-			if n.shares[d.Index] == 0 {
+			d.Share, d.Bytes = d.Share*resource.Share(sign), d.Bytes*resource.Amount(sign)
+			n.shares[d.Index] = n.shares[d.Index].and(d)
+			if n.shares[d.Index] == (held{}) {
 				delete(n.shares, d.Index)
 			}
 		}
@@ -349,13 +376,24 @@ func (l *Ledger) apply(a *Allocation, sign int) {
 func (l *Ledger) Skip(next ID) { l.next = max(l.next, next) }
 
 // Used returns what is taken of a node and the shares that are held of its devices,
-// by index. The map is a copy.
+// by index; bytes of their memory count as shares, rounded up. The map is a copy.
 func (l *Ledger) Used(name string) (resource.Vector, map[int]resource.Share) {
 	n := l.nodes[name]
 	if n == nil {
 		return resource.Vector{}, nil
 	}
-	return n.used, maps.Clone(n.shares)
+	out := make(map[int]resource.Share, len(n.shares))
+	for index, h := range n.shares {
+		if out[index] = h.share; h.bytes > 0 {
+			i := slices.IndexFunc(n.Devices, func(d fleet.Device) bool { return d.Index == index })
+			memory := resource.Amount(0)
+			if i >= 0 {
+				memory = n.Devices[i].Memory
+			}
+			out[index] = min(h.share+resource.ShareOf(h.bytes, memory), resource.WholeDevice)
+		}
+	}
+	return n.used, out
 }
 
 // Of returns the allocation that a job holds; Get finds those that were added to it.
@@ -432,8 +470,8 @@ func (n *node) check(want *node) error {
 		return fmt.Errorf("node %s: held whole by %d and by %d others", n.Name, n.whole, len(n.holds)-1)
 	}
 	for i, s := range n.shares {
-		if s != want.shares[i] || s < 0 || s > resource.WholeDevice {
-			return fmt.Errorf("node %s device %d: share %d, claims say %d", n.Name, i, s, want.shares[i])
+		if s != want.shares[i] || s.share < 0 || s.share > resource.WholeDevice || s.bytes < 0 {
+			return fmt.Errorf("node %s device %d: %+v is held, claims say %+v", n.Name, i, s, want.shares[i])
 		}
 	}
 	return nil

@@ -69,7 +69,12 @@ func (m *model) nodeFits(n fleet.Node, a ledger.Allocation) bool {
 			whole = whole || c.Whole
 			others = others || !ours
 			for _, d := range c.Devices {
-				shares[d.Index] += int(d.Share)
+				if d.Index >= len(n.Devices) {
+					continue
+				}
+				if shares[d.Index] += int(d.Share) * int(n.Devices[d.Index].Memory); d.Bytes > 0 { // in thousandths of a byte
+					shares[d.Index] += int(1000*d.Bytes) - int(d.Share)*int(n.Devices[d.Index].Memory)
+				}
 			}
 		}
 	}
@@ -79,7 +84,7 @@ func (m *model) nodeFits(n fleet.Node, a ledger.Allocation) bool {
 	add(a, true)
 	for _, c := range a.Claims {
 		for _, d := range c.Devices {
-			if c.Node == n.Name && (d.Index >= len(n.Devices) || d.Share <= 0 || shares[d.Index] > int(resource.WholeDevice)) {
+			if c.Node == n.Name && (d.Index >= len(n.Devices) || d.Share <= 0 || shares[d.Index] > 1000*int(n.Devices[d.Index].Memory)) {
 				return false
 			}
 		}
@@ -104,7 +109,10 @@ func draw(t *rapid.T, m *model) ledger.Allocation {
 		}
 		for i := range 3 {
 			if rapid.IntRange(0, 2).Draw(t, "device") == 0 {
-				c.Devices = append(c.Devices, fleet.DeviceClaim{Index: i, Share: rapid.SampledFrom([]resource.Share{300, 500, 1000, 0}).Draw(t, "share")})
+				c.Devices = append(c.Devices, fleet.DeviceClaim{
+					Index: i, Share: rapid.SampledFrom([]resource.Share{300, 500, 1000, 0}).Draw(t, "share"),
+					Bytes: rapid.SampledFrom([]resource.Amount{0, 0, 1, 27, 40, 53}).Draw(t, "bytes"),
+				})
 			}
 		}
 		a.Claims = append(a.Claims, c)
@@ -128,7 +136,7 @@ func TestLedgerKeepsItsInvariants(t *testing.T) {
 					Name:     fmt.Sprintf("n%d", rapid.IntRange(1, 3).Draw(t, "node")),
 					State:    rapid.SampledFrom([]fleet.NodeState{fleet.Up, fleet.Up, fleet.Up, fleet.Down}).Draw(t, "state"),
 					Capacity: resource.Vector{CPU: resource.CPUs(4)}.With("tape", 1),
-					Devices:  []fleet.Device{{Index: 0}, {Index: 1}},
+					Devices:  []fleet.Device{{Index: 0, Memory: 80}, {Index: 1, Memory: 60}},
 				}
 				l.SetNode(n)
 				m.nodes[n.Name] = n

@@ -18,12 +18,12 @@ type Code string
 // The codes. The comment names the arguments that each uses.
 const (
 	None         Code = ""              // nothing holds the job
-	Resources    Code = "resources"     // Resource, Need, Free, Nodes: not enough free on enough nodes now
+	Resources    Code = "resources"     // Resource, Need, Free, Nodes: not enough free on enough nodes now; Used, Most: where parts of devices by memory are missing, the bytes of one and what one device has left
 	Priority     Code = "priority"      // Ahead: jobs before it, 0: not counted; Job: the first of them
 	Preempting   Code = "preempting"    // Job: the first of the jobs that are being ended for it; Ahead: how many more
 	Reserved     Code = "reserved"      // Job: a job before it would start later if this one started now
 	NodeCount    Code = "node-count"    // Need, Free: the pool has fewer nodes that qualify than asked for
-	TooLarge     Code = "too-large"     // Resource, Need, Most: no node of the pool is large enough, ever
+	TooLarge     Code = "too-large"     // Resource, Need, Most: no node of the pool is large enough, ever; Used: as with Resources
 	Constraint   Code = "constraint"    // Want: no or too few nodes have the features
 	NodeList     Code = "node-list"     // Want: a named node does not exist or is down
 	NodeDown     Code = "node-down"     // Want: named or needed nodes are down or drained
@@ -140,7 +140,15 @@ func (r Reason) String() string {
 	switch r.Code {
 	case None:
 		b.WriteString("nothing holds it")
-	case Resources:
+	case Resources, TooLarge:
+		if r.Used > 0 {
+			b.WriteString(r.deviceMemory())
+			break
+		}
+		if r.Code == TooLarge {
+			fmt.Fprintf(&b, "needs %s on one node, the largest has %s", quantity(r.Resource, r.Need), quantity(r.Resource, r.Most))
+			break
+		}
 		fmt.Fprintf(&b, "needs %s, free now: %s", quantity(r.Resource, r.Need), quantity(r.Resource, r.Free))
 	case Priority:
 		switch {
@@ -161,8 +169,6 @@ func (r Reason) String() string {
 		fmt.Fprintf(&b, "would delay job %d, which is before it", r.Job)
 	case NodeCount:
 		fmt.Fprintf(&b, "needs %s, only %d qualify", count(int(r.Need), "node"), r.Free)
-	case TooLarge:
-		fmt.Fprintf(&b, "needs %s on one node, the largest has %s", quantity(r.Resource, r.Need), quantity(r.Resource, r.Most))
 	case Constraint:
 		fmt.Fprintf(&b, "constraint %s: %s", r.Want, count(r.Nodes, "node")+" with these features")
 	case NodeList:

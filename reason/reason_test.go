@@ -17,6 +17,9 @@ func TestTexts(t *testing.T) {
 	}{
 		{reason.Reason{}, "nothing holds it"},
 		{reason.Reason{Code: reason.Resources, Resource: "gpu", Need: 5, Free: 3}, "needs 5 GPUs, free now: 3 GPUs"},
+		{reason.Reason{Code: reason.Resources, Resource: "gpu", Need: 1, Used: 20 << 30, Most: 12 << 30}, "no GPU has 20 GiB left: the most that one has is 12 GiB"},
+		{reason.Reason{Code: reason.Resources, Resource: "gpu:h100", Need: 4, Free: 3, Used: 20 << 30, Most: 40 << 30}, "needs 4 times 20 GiB of a gpu:h100, room now: for 3"},
+		{reason.Reason{Code: reason.TooLarge, Resource: "gpu", Need: 1, Used: 90 << 30, Most: 80 << 30}, "no GPU has 90 GiB: the largest has 80 GiB"},
 		{reason.Reason{Code: reason.Resources, Resource: "gpu", Need: 1, Free: 0}, "needs 1 GPU, free now: 0 GPUs"},
 		{reason.Reason{Code: reason.Resources, Resource: "cpu", Need: 1500, Free: 500}, "needs 1.5 CPUs, free now: 0.5 CPUs"},
 		{reason.Reason{Code: reason.Resources, Resource: "memory", Need: 3 << 29, Free: 1 << 20}, "needs 1.5 GiB memory, free now: 1 MiB memory"},

@@ -39,3 +39,20 @@ func count(n int, noun string) string {
 }
 
 func clock(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
+
+// deviceMemory is the text where parts of devices by memory are missing.
+func (r Reason) deviceMemory() string {
+	name := r.Resource
+	if name == "gpu" {
+		name = "GPU"
+	}
+	switch {
+	case r.Code == TooLarge && r.Most < r.Used:
+		return fmt.Sprintf("no %s has %s: the largest has %s", name, bytes(r.Used), bytes(r.Most))
+	case r.Code == TooLarge:
+		return fmt.Sprintf("needs %d times %s of a %s on one node, no node has room for them", r.Need, bytes(r.Used), name)
+	case r.Most < r.Used:
+		return fmt.Sprintf("no %s has %s left: the most that one has is %s", name, bytes(r.Used), bytes(r.Most))
+	}
+	return fmt.Sprintf("needs %d times %s of a %s, room now: for %d", r.Need, bytes(r.Used), name, r.Free)
+}

@@ -3,10 +3,35 @@ package resource
 // Share is a part of one device in thousandths; WholeDevice is all of it. A
 // share limits nothing by itself: whether it isolates depends on the device
 // (a MIG instance does, time slicing does not).
-type Share int16
+type Share int32
 
 // WholeDevice is the share of a device that is held alone.
 const WholeDevice Share = 1000
+
+// petabyte bounds the memory of a device that is counted, so that nothing wraps.
+const petabyte = 1 << 50
+
+// Load is how much of a device with so much memory (in bytes; 0: not known) is taken by
+// thousandths of it, or by bytes of its memory where there are any, in units of which
+// both are whole numbers: sums are exact.
+func Load(memory Amount, share Share, bytes Amount) Amount {
+	if bytes > 0 {
+		return min(bytes, petabyte) * Amount(WholeDevice)
+	}
+	return min(max(memory, 1), petabyte) * Amount(share)
+}
+
+// FullLoad is the load of a whole device.
+func FullLoad(memory Amount) Amount { return Load(memory, WholeDevice, 0) }
+
+// ShareOf is how many thousandths of a device so many bytes of its memory are, rounded
+// up; all of it where its memory is not known or smaller.
+func ShareOf(bytes, memory Amount) Share {
+	if memory <= 0 || bytes >= memory {
+		return WholeDevice
+	}
+	return Share((min(bytes, petabyte)*Amount(WholeDevice) + memory - 1) / memory)
+}
 
 // DeviceRequest asks for Count devices of one kind, alike.
 type DeviceRequest struct {
@@ -16,11 +41,12 @@ type DeviceRequest struct {
 	Share   Share  `json:"share,omitempty"`   // thousandths of one device each; zero: whole devices
 	Profile string `json:"profile,omitempty"` // MIG profile such as "1g.10gb"; empty: no partition
 	Memory  Amount `json:"memory,omitempty"`  // bytes of device memory that each must have; zero: any
+	Bytes   Amount `json:"bytes,omitempty"`   // a share by memory: bytes of one device's each; Share is then what it counts for in quotas and usage, zero: a device
 }
 
 // Whole reports whether the request is for undivided devices.
 func (r DeviceRequest) Whole() bool {
-	return r.Profile == "" && (r.Share == 0 || r.Share >= WholeDevice)
+	return r.Profile == "" && r.Bytes == 0 && (r.Share == 0 || r.Share >= WholeDevice)
 }
 
 // KindOf returns the device kind, "gpu" where none is said.

@@ -145,7 +145,7 @@ func (n *need) device(devs map[string]int, per *int, d resource.DeviceRequest, c
 	*per += count
 	if !d.Whole() {
 		n.shares = true
-		if d.Share > 0 { // shares of one device can lie together on it
+		if d.Share > 0 && d.Bytes == 0 { // shares of one device can lie together on it
 			fit := int(resource.WholeDevice / d.Share)
 			count = (count + fit - 1) / fit
 		}

@@ -71,7 +71,7 @@ func (c *Core) checkFree() error {
 	}
 	for i := range c.table.Len() {
 		a, b := c.state.Row(i), want.Row(i)
-		if !a.Same(b) {
+		if !a.Same(c.table.Node(i), b) {
 			return fmt.Errorf("node %s: %+v is counted as free, claims leave %+v", c.table.Node(i).Name, *a, *b)
 		}
 	}

@@ -151,7 +151,7 @@ func (m *mover) enough() bool {
 	for _, r := range m.runs {
 		for i := range r.claims {
 			for _, d := range r.claims[i].Devices {
-				if d.Share < resource.WholeDevice || r.stopping {
+				if d.Share < resource.WholeDevice || d.Bytes > 0 || r.stopping {
 					have += int64(resource.WholeDevice) // with what is free of it
 				}
 			}

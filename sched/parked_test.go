@@ -73,11 +73,12 @@ func (w *world) together(t *rapid.T) {
 		node  string
 		index int
 	}
-	held := map[device]resource.Share{}
+	held := map[device]resource.Amount{}
 	for _, h := range w.book.Held {
 		for _, c := range h.Claims {
 			for _, d := range c.Devices {
-				if held[device{c.Node, d.Index}] += d.Share; held[device{c.Node, d.Index}] > resource.WholeDevice {
+				const memory = 80 * resource.GiB // no device has more; the node may be gone, or another one
+				if held[device{c.Node, d.Index}] += resource.Load(memory, d.Share, d.Bytes); held[device{c.Node, d.Index}] > resource.FullLoad(memory) {
 					t.Fatalf("device %d of %s is held twice", d.Index, c.Node)
 				}
 			}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,10 +11,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/native"
@@ -120,6 +123,9 @@ func (s *Server) parse(ctx ctxt, id auth.Identity, req *submission) (*parsed, er
 	if err := rules.Apply(p.spec); err != nil {
 		return nil, err
 	}
+	if err := admit.Parts(p.spec, func() ([]fleet.Node, error) { return s.nodesNow(ctx) }); err != nil {
+		return nil, err
+	}
 	if err := id.MayCharge(p.spec.Account); err != nil {
 		return nil, err
 	}
@@ -128,6 +134,19 @@ func (s *Server) parse(ctx ctxt, id auth.Identity, req *submission) (*parsed, er
 			Advise("leave --priority out, give --nice a positive value, or ask an administrator")
 	}
 	return p, nil
+}
+
+// nodesNow lists the nodes as they are described now.
+func (s *Server) nodesNow(ctx context.Context) ([]fleet.Node, error) {
+	views, err := s.cfg.Plane.NodeViews(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]fleet.Node, len(views))
+	for i := range views {
+		out[i] = views[i].Node
+	}
+	return out, nil
 }
 
 // umask puts the submitter's mask of file modes where sbatch puts it, and the engine

@@ -103,6 +103,7 @@ type AllocDevice struct {
 	UUID  string         `json:"uuid,omitempty"`  //
 	Shown visible.Device `json:"shown"`           // how the variables of its vendor name it
 	Share int            `json:"share,omitempty"` // thousandths held; 0 or 1000: the whole device
+	Bytes int64          `json:"bytes,omitempty"` // of its memory that are held, if that is what was asked for
 }
 
 // Load reads an allocation's file.

@@ -205,12 +205,37 @@ func (e *environ) devices(devices []AllocDevice, present []visible.Vendor) {
 		shown = append(shown, d.Shown)
 	}
 	vars := visible.For(shown, present...)
+	memoryLimits(vars, devices)
 	for name, value := range vars {
 		if value == "" {
 			e.without(func(n string) bool { return n == name })
 		} else {
 			e.set(name, value)
 		}
+	}
+}
+
+// memoryLimits says how much of the memory of each device is the job's, where it has
+// parts by memory. CUDA's multi-process service holds a program to it, counting devices as
+// CUDA_VISIBLE_DEVICES has them; without that service nothing does.
+func memoryLimits(vars visible.Vars, devices []AllocDevice) {
+	var mps, all []string
+	nvidia := 0
+	for _, d := range devices {
+		if d.Bytes > 0 {
+			all = append(all, strconv.FormatInt(d.Bytes>>20, 10))
+		}
+		if d.Shown.Vendor != visible.NVIDIA {
+			continue
+		}
+		if d.Bytes > 0 {
+			mps = append(mps, fmt.Sprintf("%d=%dM", nvidia, d.Bytes>>20))
+		}
+		nvidia++
+	}
+	vars["COX_GPU_MEMORY"] = strings.Join(all, ",")
+	if len(mps) > 0 {
+		vars["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = strings.Join(mps, ",")
 	}
 }
 

@@ -246,7 +246,7 @@ func TestConditionalVariables(t *testing.T) {
 	with, without := names(BatchEnv(full, nil, 0)), names(BatchEnv(uniform(1, 1, 1, 0), nil, 0))
 	for _, v := range variables {
 		switch {
-		case v.in&inBatch == 0 || v.name == "SLURM_HET_SIZE" || v.name == "SLURM_TASK_PID" || v.name == "CUDA_DEVICE_ORDER" || v.name == "HIP_VISIBLE_DEVICES":
+		case v.in&inBatch == 0 || v.name == "SLURM_HET_SIZE" || v.name == "SLURM_TASK_PID" || v.name == "CUDA_DEVICE_ORDER" || v.name == "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT" || v.name == "COX_GPU_MEMORY" || v.name == "HIP_VISIBLE_DEVICES":
 		case !with[v.name]:
 			t.Errorf("%s is not set although %s", v.name, v.when)
 		case v.when == always && !without[v.name] && v.name != "SLURM_SUBMIT_DIR" && v.name != "SLURM_SUBMIT_HOST":

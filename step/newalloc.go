@@ -112,7 +112,7 @@ func (g *AllocGroup) addPart(p Part) {
 
 // device describes one claimed device of a node.
 func (at Place) device(node fleet.Node, c fleet.DeviceClaim) AllocDevice {
-	out := AllocDevice{Index: c.Index, Kind: "gpu", Share: int(c.Share), Shown: visible.Device{Vendor: visible.Declared, Index: c.Index}}
+	out := AllocDevice{Index: c.Index, Kind: "gpu", Share: int(c.Share), Bytes: int64(c.Bytes), Shown: visible.Device{Vendor: visible.Declared, Index: c.Index}}
 	for _, d := range node.Devices {
 		if d.Index == c.Index {
 			out.Kind, out.Type, out.UUID, out.Shown = d.Kind, d.Type, d.UUID, at.shown(node, d)

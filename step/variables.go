@@ -132,6 +132,8 @@ var gpuVariables = []variable{
 	{"SLURM_STEP_GPUS", inTask, false, "the step has GPUs on this node", "their numbers", func(s *scope) (string, bool) { return indices(s.nodeDevices()) }},
 	{"SLURM_GPUS_ON_NODE", inBatch | inTask, false, "the job, or the step, has GPUs on this node", "how many", gpusOnNode},
 	{name: "CUDA_VISIBLE_DEVICES", in: inBatch | inTask, when: "the job has NVIDIA or declared GPUs here, or must not see those there are", meaning: "devices that the script or task may use, by the driver's numbers"},
+	{name: "COX_GPU_MEMORY", in: inBatch | inTask, when: "the job has parts of GPUs by memory here", meaning: "how much of each is its own, MiB, in the order of CUDA_VISIBLE_DEVICES: 20480,20480"},
+	{name: "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", in: inBatch | inTask, when: "the job has parts of NVIDIA GPUs by memory here", meaning: "the same as CUDA's multi-process service reads it: 0=20480M"},
 	{name: "CUDA_DEVICE_ORDER", in: inBatch | inTask, when: "the job has NVIDIA GPUs here", meaning: "PCI_BUS_ID: the numbers are the driver's"},
 	{name: "ROCR_VISIBLE_DEVICES", in: inBatch | inTask, when: "the job has AMD or declared GPUs here, or must not see those there are", meaning: "as CUDA_VISIBLE_DEVICES"},
 	{name: "HIP_VISIBLE_DEVICES", in: inBatch | inTask, when: "AMD GPUs, where ROCR_VISIBLE_DEVICES alone does not do", meaning: "numbers among those that ROCR_VISIBLE_DEVICES leaves"},

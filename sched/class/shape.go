@@ -68,8 +68,12 @@ type Group struct {
 type Need struct {
 	index.Match
 	Count int
-	Share resource.Share // of each; resource.WholeDevice: undivided
+	Share resource.Share  // of each; resource.WholeDevice: undivided
+	Bytes resource.Amount // of the memory of each; 0: Share says how much. Otherwise that is what it counts for
 }
+
+// Undivided reports whether whole devices are needed.
+func (n *Need) Undivided() bool { return n.Bytes == 0 && n.Share == resource.WholeDevice }
 
 // Interner hands out one Shape for equal requests. It is not safe for concurrent use.
 type Interner struct {
@@ -243,7 +247,7 @@ func (g *Group) bound() {
 func undivided(needs []Need) int {
 	n := 0
 	for _, d := range needs {
-		if d.Share == resource.WholeDevice {
+		if d.Undivided() {
 			n += d.Count
 		}
 	}
@@ -294,9 +298,12 @@ func needs(requests []resource.DeviceRequest) []Need {
 		if r.Count <= 0 {
 			continue
 		}
-		n := Need{index.Match{Kind: r.KindOf(), Type: r.Type, Profile: r.Profile, Memory: r.Memory}, r.Count, r.Share}
+		n := Need{index.Match{Kind: r.KindOf(), Type: r.Type, Profile: r.Profile, Memory: r.Memory}, r.Count, r.Share, 0}
 		if r.Profile != "" || r.Share <= 0 || r.Whole() {
 			n.Share = resource.WholeDevice
+		}
+		if r.Bytes > 0 && r.Profile == "" {
+			n.Bytes, n.Memory = r.Bytes, max(r.Memory, r.Bytes)
 		}
 		out = Merge(out, n, 1)
 	}
@@ -309,7 +316,7 @@ func Merge(list []Need, n Need, times int) []Need {
 		return list
 	}
 	for i := range list {
-		if list[i].Match == n.Match && list[i].Share == n.Share {
+		if list[i].Match == n.Match && list[i].Share == n.Share && list[i].Bytes == n.Bytes {
 			list[i].Count += n.Count * times
 			return list
 		}

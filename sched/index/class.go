@@ -72,7 +72,7 @@ func (r *Row) key(class int32, c *Class, b []byte) []byte {
 	}
 	if len(r.Parts) > 0 { // which of the devices is held in part matters to what can be put beside it
 		for _, p := range r.Parts {
-			b = append(b, byte(p.Pos), byte(p.Held), byte(p.Held>>8))
+			b = binary.AppendVarint(append(b, byte(p.Pos)), int64(p.Held))
 		}
 		b = binary.LittleEndian.AppendUint64(b, r.Full[0])
 		b = binary.LittleEndian.AppendUint64(b, r.Full[1])

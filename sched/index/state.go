@@ -17,10 +17,10 @@ type Row struct {
 	Whole   int             // claims that have the node alone
 }
 
-// Part is a device that is held in part.
+// Part is a device that is held in part, in units of resource.Load.
 type Part struct {
 	Pos  int
-	Held resource.Share
+	Held resource.Amount
 }
 
 // State is what is free on each node of a table, by position.
@@ -133,21 +133,21 @@ func (r *Row) Change(n *Node, c *fleet.Claim, sign int) {
 		r.Whole += sign
 	}
 	for _, d := range c.Devices {
-		r.hold(n, d, resource.Share(sign))
+		r.hold(n, d, sign)
 	}
 }
 
-// hold changes the held share of one device.
-func (r *Row) hold(n *Node, d fleet.DeviceClaim, sign resource.Share) {
+// hold changes how much of one device is held.
+func (r *Row) hold(n *Node, d fleet.DeviceClaim, sign int) {
 	pos := n.position(d.Index)
 	if pos < 0 {
 		return
 	}
-	if d.Share == resource.WholeDevice && r.Full.Has(pos) == (sign < 0) && (sign < 0 || r.part(pos) == 0) {
+	if d.Share == resource.WholeDevice && d.Bytes == 0 && r.Full.Has(pos) == (sign < 0) && (sign < 0 || r.part(pos) == 0) {
 		r.whole(n, pos, sign)
 		return
 	}
-	held := r.part(pos) + sign*d.Share
+	held := r.part(pos) + resource.Amount(sign)*resource.Load(n.Devices[pos].Memory, d.Share, d.Bytes)
 	i, found := slices.BinarySearchFunc(r.Parts, pos, func(p Part, pos int) int { return p.Pos - pos })
 	switch {
 	case held == 0 && found:
@@ -162,7 +162,7 @@ func (r *Row) hold(n *Node, d fleet.DeviceClaim, sign resource.Share) {
 }
 
 // whole takes an undivided device or gives it back.
-func (r *Row) whole(n *Node, pos int, sign resource.Share) {
+func (r *Row) whole(n *Node, pos, sign int) {
 	if sign > 0 {
 		r.Full = r.Full.With(pos)
 	} else {
@@ -173,28 +173,34 @@ func (r *Row) whole(n *Node, pos int, sign resource.Share) {
 
 // free notes whether a device is free as a whole.
 func (r *Row) free(n *Node, pos int) {
-	if r.Held(pos) == 0 && n.Usable.Has(pos) {
+	if !r.Full.Has(pos) && r.part(pos) == 0 && n.Usable.Has(pos) {
 		r.Devices = r.Devices.With(pos)
 	} else {
 		r.Devices = r.Devices.Without(pos)
 	}
 }
 
-// Held is how much of the device at a position is held.
-func (r *Row) Held(pos int) resource.Share {
+// Left is how much of a device is free, in units of resource.Load.
+func (r *Row) Left(n *Node, pos int) resource.Amount {
 	if r.Full.Has(pos) {
-		return resource.WholeDevice + r.part(pos)
+		return -r.part(pos)
 	}
-	return r.part(pos)
+	return resource.FullLoad(n.Devices[pos].Memory) - r.part(pos)
 }
 
-// Same reports whether the same is free and held in two rows.
-func (r *Row) Same(o *Row) bool {
+// takes reports whether a claim on the device at a position has room beside what is held.
+func (r *Row) takes(n *Node, pos int, d fleet.DeviceClaim) bool {
+	memory := n.Devices[pos].Memory
+	return d.Bytes <= memory && resource.Load(memory, d.Share, d.Bytes) <= r.Left(n, pos)
+}
+
+// Same reports whether the same is free and held in two rows of a node.
+func (r *Row) Same(n *Node, o *Row) bool {
 	if !r.Free.Sub(o.Free).IsZero() || r.Devices != o.Devices || r.Holds != o.Holds || r.Whole != o.Whole {
 		return false
 	}
-	for pos := range MaxDevices {
-		if r.Held(pos) != o.Held(pos) {
+	for pos := range min(len(n.Devices), MaxDevices) {
+		if r.Left(n, pos) != o.Left(n, pos) {
 			return false
 		}
 	}
@@ -202,7 +208,7 @@ func (r *Row) Same(o *Row) bool {
 }
 
 // part is how much of it is held by shares.
-func (r *Row) part(pos int) resource.Share {
+func (r *Row) part(pos int) resource.Amount {
 	for _, p := range r.Parts {
 		if p.Pos == pos {
 			return p.Held
@@ -255,7 +261,7 @@ func (r *Row) Admits(n *Node, c *fleet.Claim) bool {
 	}
 	for _, d := range c.Devices {
 		pos := n.position(d.Index)
-		if pos < 0 || !n.Usable.Has(pos) || r.Held(pos)+d.Share > resource.WholeDevice {
+		if pos < 0 || !n.Usable.Has(pos) || !r.takes(n, pos, d) {
 			return false
 		}
 	}
@@ -266,7 +272,7 @@ func (r *Row) Admits(n *Node, c *fleet.Claim) bool {
 // the node or the device is in.
 func (r *Row) Room(n *Node, d fleet.DeviceClaim) bool {
 	pos := n.position(d.Index)
-	return pos < 0 || r.Held(pos)+d.Share <= resource.WholeDevice
+	return pos < 0 || r.takes(n, pos, d)
 }
 
 // Within makes each row of s no larger than the same row of o: what is left is

@@ -1,7 +1,6 @@
 package place
 
 import (
-	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/index"
 )
@@ -26,12 +25,12 @@ func (v *view) part() int {
 	n := (g.Least + g.MaxNodes - 1) / g.MaxNodes
 	devices := 0
 	for _, d := range g.BaseDevices {
-		if d.Share == resource.WholeDevice {
+		if d.Undivided() {
 			devices += d.Count
 		}
 	}
 	for _, d := range g.StepDevices {
-		if d.Share == resource.WholeDevice {
+		if d.Undivided() {
 			devices += n * d.Count
 		}
 	}

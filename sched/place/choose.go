@@ -125,7 +125,7 @@ func (v *view) mostExtra(pos int) int {
 	n := 0
 	extra := make([]int, len(v.g.TotalDevices))
 	for i, d := range v.g.TotalDevices {
-		x := min(d.Count, v.units(v.row(pos), pos, v.total[i][pos], d.Share))
+		x := min(d.Count, v.units(v.row(pos), pos, v.total[i][pos], &d))
 		for extra[i] = x; extra[i] > 0 && !v.fits(pos, 0, extra); extra[i]-- {
 		}
 		n += extra[i]
@@ -314,7 +314,7 @@ func (v *view) key(pos, tasks int, extra []int) fitKey {
 		k.empty = 1
 	}
 	for _, d := range v.devices(pos, tasks, extra) {
-		if d.share != resource.WholeDevice {
+		if !d.whole() {
 			k.broken = v.broken(pos, tasks, extra)
 			break
 		}

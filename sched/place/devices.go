@@ -15,7 +15,20 @@ type want struct {
 	mask  index.Set // devices of the node that match
 	count int
 	share resource.Share
+	bytes resource.Amount // of each device's memory; 0: share says how much
+	of    int             // the want of shares for which whole devices are opened
 }
+
+// whole reports whether undivided devices are wanted.
+func (w *want) whole() bool { return w.bytes == 0 && w.share == resource.WholeDevice }
+
+// load is what one unit takes of a device.
+func (w *want) load(d *fleet.Device) resource.Amount {
+	return resource.Load(d.Memory, w.share, w.bytes)
+}
+
+// per is how many units a free device takes.
+func (w *want) per(d *fleet.Device) int { return int(resource.FullLoad(d.Memory) / w.load(d)) }
 
 // maxWants bounds the different device requests that may meet on one node; more
 // are treated as not servable. The test of all their subsets stays small so.
@@ -24,27 +37,29 @@ const maxWants = 12
 // servable reports whether the node's free devices serve all wants at once.
 // Undivided devices are matched exactly; shares are packed onto devices that are
 // shared already, then onto free ones.
-func servable(row *index.Row, usable index.Set, wants []want) bool {
-	if len(wants) == 1 && wants[0].share == resource.WholeDevice {
+func servable(n *index.Node, row *index.Row, usable index.Set, wants []want) bool {
+	if len(wants) == 1 && wants[0].whole() {
 		return wants[0].mask.And(row.Devices).Len() >= wants[0].count
 	}
-	whole, _ := undivided(row, usable, wants)
+	whole, _ := undivided(n, row, usable, wants)
 	return enough(row.Devices, whole)
 }
 
 // undivided turns all wants into wants of free devices: shares count as the
 // devices that have to be opened for them. It also says how many units of each
 // want the shared devices take.
-func undivided(row *index.Row, usable index.Set, wants []want) (whole []want, packed []units) {
+func undivided(n *index.Node, row *index.Row, usable index.Set, wants []want) (whole []want, packed []units) {
 	var parts []index.Part
 	order := make([]int, len(wants))
 	for i := range wants {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(wants[b].share, wants[a].share) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(wants[b].bytes, wants[a].bytes), cmp.Compare(wants[b].share, wants[a].share))
+	})
 	for _, i := range order {
 		w := wants[i]
-		if w.share == resource.WholeDevice {
+		if w.whole() {
 			whole = append(whole, w)
 			continue
 		}
@@ -53,39 +68,87 @@ func undivided(row *index.Row, usable index.Set, wants []want) (whole []want, pa
 		}
 		left := w.count
 		for left > 0 {
-			p := tightest(parts, usable.And(w.mask).Minus(row.Full), w.share)
+			p := tightest(n.Devices, parts, usable.And(w.mask).Minus(row.Full), &w)
 			if p < 0 {
 				break
 			}
-			parts[p].Held += w.share
-			packed = append(packed, units{parts[p].Pos, w.share})
+			parts[p].Held += w.load(&n.Devices[parts[p].Pos])
+			packed = append(packed, units{parts[p].Pos, i})
 			left--
 		}
-		per := int(resource.WholeDevice / w.share)
-		w.count = (left + per - 1) / per
-		whole = append(whole, want{mask: w.mask, count: w.count, share: w.share})
+		w.of, w.count = i, left
+		whole = append(whole, w.opening(n.Devices, row.Devices)...)
 	}
 	return whole, packed
 }
 
-// units is a share put on a device.
-type units struct {
-	pos   int
-	share resource.Share
+// opening says which free devices are opened for units that no shared one takes, as few
+// as can be: of those that take most all, and one of the smallest that takes the rest.
+func (w want) opening(devices []fleet.Device, free index.Set) []want {
+	if w.bytes == 0 {
+		per := int(resource.WholeDevice / w.share)
+		w.count = (w.count + per - 1) / per
+		return []want{w}
+	}
+	var sizes []int // units that a device takes, the largest first
+	alike := map[int]index.Set{}
+	for _, p := range free.And(w.mask).Positions() {
+		per := w.per(&devices[p])
+		if _, known := alike[per]; !known {
+			sizes = append(sizes, per)
+		}
+		alike[per] = alike[per].With(p)
+	}
+	slices.SortFunc(sizes, func(a, b int) int { return b - a })
+	opened := make([]int, len(sizes))
+	for w.count > 0 {
+		next := -1
+		for i, per := range sizes {
+			if opened[i] < alike[per].Len() && (next < 0 || per >= w.count) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return []want{{mask: w.mask, count: free.Len() + 1}} // there are too few
+		}
+		opened[next]++
+		w.count -= sizes[next]
+	}
+	var out []want
+	for i, n := range opened {
+		if n > 0 {
+			out = append(out, want{alike[sizes[i]], n, w.share, w.bytes, w.of})
+		}
+	}
+	return out
 }
 
-// tightest finds the shared device with the least left that still takes a share.
-func tightest(parts []index.Part, allowed index.Set, share resource.Share) int {
-	best := -1
+// units is a unit of a want put on a device.
+type units struct{ pos, want int }
+
+// tightest finds the shared device with the least left, in thousandths, that still
+// takes a unit.
+func tightest(devices []fleet.Device, parts []index.Part, allowed index.Set, w *want) int {
+	best, least := -1, resource.Amount(0)
 	for i, p := range parts {
-		if !allowed.Has(p.Pos) || p.Held+share > resource.WholeDevice {
+		if !allowed.Has(p.Pos) {
 			continue
 		}
-		if best < 0 || p.Held > parts[best].Held {
-			best = i
+		d := &devices[p.Pos]
+		left := resource.FullLoad(d.Memory) - p.Held
+		if left < w.load(d) {
+			continue
+		}
+		if left = thousandths(d, left); best < 0 || left < least {
+			best, least = i, left
 		}
 	}
 	return best
+}
+
+// thousandths is a load of a device in thousandths of it, rounded down.
+func thousandths(d *fleet.Device, load resource.Amount) resource.Amount {
+	return load / resource.Load(d.Memory, 1, 0)
 }
 
 // enough is Hall's condition: every subset of the wants finds as many free
@@ -112,17 +175,15 @@ func enough(free index.Set, wants []want) bool {
 
 // assign chooses the devices that serve the wants, which must be servable.
 func assign(n *index.Node, row *index.Row, wants []want) []fleet.DeviceClaim {
-	whole, packed := undivided(row, n.Usable, wants)
-	held := map[int]resource.Share{}
-	for _, u := range packed {
-		held[u.pos] += u.share
-	}
-	left := map[resource.Share]int{} // units per share size that go onto opened devices
-	for _, w := range wants {
-		left[w.share] += w.count
+	whole, packed := undivided(n, row, n.Usable, wants)
+	held := map[int]fleet.DeviceClaim{}
+	left := make([]int, len(wants)) // units that go onto opened devices
+	for i, w := range wants {
+		left[i] = w.count
 	}
 	for _, u := range packed {
-		left[u.share]--
+		give(held, u.pos, &wants[u.want])
+		left[u.want]--
 	}
 	slices.SortStableFunc(whole, func(a, b want) int {
 		return cmp.Compare(a.mask.And(row.Devices).Len(), b.mask.And(row.Devices).Len())
@@ -132,17 +193,26 @@ func assign(n *index.Node, row *index.Row, wants []want) []fleet.DeviceClaim {
 		set := pickOne(n.Devices, free, w, whole[i+1:])
 		free = free.Minus(set)
 		for _, p := range set.Positions() {
-			if w.share == resource.WholeDevice {
-				held[p] = resource.WholeDevice
+			if w.whole() {
+				held[p] = fleet.DeviceClaim{Share: resource.WholeDevice}
 				continue
 			}
-			for held[p]+w.share <= resource.WholeDevice && left[w.share] > 0 {
-				held[p] += w.share
-				left[w.share]--
+			room, load := resource.FullLoad(n.Devices[p].Memory), w.load(&n.Devices[p])
+			for load <= room && left[w.of] > 0 {
+				give(held, p, &w)
+				room -= load
+				left[w.of]--
 			}
 		}
 	}
 	return claims(n, held)
+}
+
+// give puts one unit of a want on a device.
+func give(held map[int]fleet.DeviceClaim, pos int, w *want) {
+	c := held[pos]
+	c.Share, c.Bytes = c.Share+w.share, c.Bytes+w.bytes
+	held[pos] = c
 }
 
 // pickOne chooses the devices of one want so that the others can still be served.
@@ -165,10 +235,11 @@ func pickOne(devices []fleet.Device, free index.Set, w want, rest []want) index.
 	return set
 }
 
-func claims(n *index.Node, held map[int]resource.Share) []fleet.DeviceClaim {
+func claims(n *index.Node, held map[int]fleet.DeviceClaim) []fleet.DeviceClaim {
 	out := make([]fleet.DeviceClaim, 0, len(held))
-	for p, share := range held {
-		out = append(out, fleet.DeviceClaim{Index: n.Devices[p].Index, Share: share})
+	for p, c := range held {
+		c.Index = n.Devices[p].Index
+		out = append(out, c)
 	}
 	slices.SortFunc(out, func(a, b fleet.DeviceClaim) int { return cmp.Compare(a.Index, b.Index) })
 	if len(out) == 0 {

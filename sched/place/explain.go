@@ -144,7 +144,8 @@ func (e *explainer) never() reason.Reason {
 	}
 	for _, d := range e.demands(e.part()) {
 		if most := e.largest(d); most < d.need {
-			return reason.Reason{Code: reason.TooLarge, Resource: d.name, Need: int64(d.need), Most: int64(most)}
+			r := reason.Reason{Code: reason.TooLarge, Resource: d.name, Need: int64(d.need), Most: int64(most)}
+			return d.inBytes(e.v, e.qualifying, r)
 		}
 	}
 	if r := e.down(); r != "" && !e.v.ideal && e.wouldFitUp() {
@@ -170,7 +171,7 @@ func (e *explainer) now(count bool) reason.Reason {
 			if count {
 				r.Nodes = e.takers(e.open)
 			}
-			return r
+			return d.inBytes(e.v, e.open, r)
 		}
 	}
 	need, free := e.nodes(), e.closest(e.open)
@@ -329,6 +330,7 @@ type demand struct {
 	name string
 	need resource.Amount
 	free func(pos int) resource.Amount
+	part *class.Need // by memory; nil: it is none
 }
 
 // demands lists what a part of the group asks for: devices first, because they
@@ -354,8 +356,11 @@ func (e *explainer) demands(p share) []demand {
 	for _, n := range needs {
 		mask := v.t.Mask(n.Match)
 		out = append(out, demand{n.Name(), resource.Amount(n.Count), func(pos int) resource.Amount {
-			return resource.Amount(v.units(v.s.Row(pos), pos, mask[pos], n.Share))
-		}})
+			return resource.Amount(v.units(v.s.Row(pos), pos, mask[pos], &n))
+		}, nil})
+		if n.Bytes > 0 {
+			out[len(out)-1].part = &n
+		}
 	}
 	vec := g.Base.Scale(p.nodes).Add(g.Step.Scale(p.tasks)).Add(g.Extra.Scale(p.extra))
 	if p.extra == g.TotalCount() && p.tasks >= g.Least {
@@ -363,7 +368,7 @@ func (e *explainer) demands(p share) []demand {
 	}
 	add := func(name string, need resource.Amount, of func(resource.Vector) resource.Amount) {
 		if need > 0 {
-			out = append(out, demand{name, need, func(pos int) resource.Amount { return of(v.s.Row(pos).Free) }})
+			out = append(out, demand{name, need, func(pos int) resource.Amount { return of(v.s.Row(pos).Free) }, nil})
 		}
 	}
 	add("cpu", vec.CPU, func(f resource.Vector) resource.Amount { return f.CPU })
@@ -373,6 +378,32 @@ func (e *explainer) demands(p share) []demand {
 		add(x.Name, x.Amount, func(f resource.Vector) resource.Amount { return f.Get(x.Name) })
 	}
 	return out
+}
+
+// inBytes adds to the reason of what is missing of parts by memory how large one is, and
+// what the device has left of these nodes that has most.
+func (d *demand) inBytes(v *view, nodes []int, r reason.Reason) reason.Reason {
+	if d.part == nil {
+		return r
+	}
+	r.Used, r.Most = int64(d.part.Bytes), 0
+	for _, pos := range nodes {
+		r.Most = max(r.Most, int64(v.mostLeft(v.s.Row(pos), pos, d.part)))
+	}
+	return r
+}
+
+// mostLeft is the memory that the device of a node has left that has most of it, among
+// those that are what is needed but for their memory.
+func (v *view) mostLeft(r *index.Row, pos int, need *class.Need) (most resource.Amount) {
+	n, any := v.t.Node(pos), need.Match
+	any.Memory = 0
+	for _, p := range v.t.Mask(any)[pos].And(v.usable(pos)).Positions() {
+		if n.Devices[p].Memory > 0 {
+			most = max(most, r.Left(n, p)/resource.Load(0, resource.WholeDevice, 0))
+		}
+	}
+	return most
 }
 
 // largest is the most of a resource that one qualifying node has, or the least

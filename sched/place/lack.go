@@ -14,7 +14,11 @@ func (q *Quick) Missing() reason.Reason {
 	tasks := max(g.Least, g.Each*g.MinNodes)
 	for _, d := range q.lacks(tasks, g.MinNodes) {
 		if d.free < d.need {
-			return reason.Reason{Code: reason.Resources, Resource: d.name, Need: int64(d.need), Free: int64(d.free)}
+			r := reason.Reason{Code: reason.Resources, Resource: d.name, Need: int64(d.need), Free: int64(d.free)}
+			if d.part != nil {
+				r.Used, r.Most = int64(d.part.Bytes), int64(d.most)
+			}
+			return r
 		}
 	}
 	e := explainer{v: q.v}
@@ -61,6 +65,8 @@ func (q *Quick) qualifying() int {
 type lack struct {
 	name       string
 	need, free resource.Amount
+	part       *class.Need     // by memory; nil: it is none
+	most       resource.Amount // bytes, left of the device that has most
 }
 
 // lacks lists what so many tasks on so many nodes ask for, in the order of demands.
@@ -77,8 +83,14 @@ func (q *Quick) lacks(tasks, nodes int) []lack {
 	for _, n := range needs {
 		l := lack{name: n.Name(), need: resource.Amount(n.Count)}
 		mask := q.t.Mask(n.Match)
+		if n.Bytes > 0 {
+			l.part = &n
+		}
 		q.open(func(c *index.Cell) {
-			l.free += resource.Amount(c.N * max(0, q.v.units(&c.Row, c.Pos, mask[c.Pos], n.Share)))
+			l.free += resource.Amount(c.N * max(0, q.v.units(&c.Row, c.Pos, mask[c.Pos], &n)))
+			if l.part != nil {
+				l.most = max(l.most, q.v.mostLeft(&c.Row, c.Pos, &n))
+			}
 		})
 		out = append(out, l)
 	}

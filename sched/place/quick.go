@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/index"
 )
@@ -62,7 +61,7 @@ func Regular(shape *class.Shape) bool {
 
 // shared reports whether a group asks for shares of devices.
 func shared(g *class.Group) bool {
-	part := func(d class.Need) bool { return d.Share != resource.WholeDevice }
+	part := func(d class.Need) bool { return !d.Undivided() }
 	return slices.ContainsFunc(g.BaseDevices, part) || slices.ContainsFunc(g.StepDevices, part)
 }
 
@@ -490,7 +489,7 @@ func (q *Quick) claims(nodes []int32) ([]fleet.Claim, bool) {
 func (q *Quick) claim(p portion) fleet.Claim {
 	c := fleet.Claim{Node: q.t.Node(p.pos).Name, Tasks: p.tasks, Whole: q.v.g.Whole, Take: q.v.need(p.pos, p.tasks, 0)}
 	if !c.Whole {
-		if wants := q.v.devices(p.pos, p.tasks, nil); len(wants) == 1 && wants[0].share == resource.WholeDevice {
+		if wants := q.v.devices(p.pos, p.tasks, nil); len(wants) == 1 && wants[0].whole() {
 			c.Devices = q.picks.claim(q.t, p.pos, q.v.row(p.pos), wants[0])
 			return c
 		}

@@ -126,7 +126,7 @@ func (v *view) fits(pos, tasks int, extra []int) bool {
 		return false
 	}
 	wants := v.devices(pos, tasks, extra)
-	return len(wants) == 0 || servable(r, v.usable(pos), wants)
+	return len(wants) == 0 || servable(v.t.Node(pos), r, v.usable(pos), wants)
 }
 
 func (v *view) usable(pos int) index.Set {
@@ -145,12 +145,12 @@ func (v *view) devices(pos, tasks int, extra []int) []want {
 			return
 		}
 		for i := range v.wants {
-			if v.wants[i].mask == mask && v.wants[i].share == n.Share {
+			if v.wants[i].mask == mask && v.wants[i].share == n.Share && v.wants[i].bytes == n.Bytes {
 				v.wants[i].count += count
 				return
 			}
 		}
-		v.wants = append(v.wants, want{mask, count, n.Share})
+		v.wants = append(v.wants, want{mask: mask, count: count, share: n.Share, bytes: n.Bytes})
 	}
 	for i, n := range v.g.BaseDevices {
 		add(n, v.base[i][pos], n.Count)
@@ -182,7 +182,7 @@ func (v *view) most(pos, limit int) int {
 		n = r.Free.Sub(base).Times(v.g.Step, limit)
 	}
 	for i, d := range v.g.StepDevices {
-		n = min(n, v.units(r, pos, v.step[i][pos], d.Share)/d.Count)
+		n = min(n, v.units(r, pos, v.step[i][pos], &d)/d.Count)
 	}
 	for n >= 0 && !v.fits(pos, n, nil) {
 		n--
@@ -191,15 +191,23 @@ func (v *view) most(pos, limit int) int {
 }
 
 // units is how many shares (or whole devices) of one kind are free on a node.
-func (v *view) units(r *index.Row, pos int, mask index.Set, share resource.Share) int {
-	n := mask.And(r.Devices).Len()
-	if share == resource.WholeDevice {
-		return n
+func (v *view) units(r *index.Row, pos int, mask index.Set, need *class.Need) int {
+	free := mask.And(r.Devices)
+	if need.Undivided() {
+		return free.Len()
 	}
-	n *= int(resource.WholeDevice / share)
+	devices, n := v.t.Node(pos).Devices, 0
+	if need.Bytes == 0 {
+		n = free.Len() * int(resource.WholeDevice/need.Share)
+	} else {
+		for _, p := range free.Positions() {
+			n += int(resource.FullLoad(devices[p].Memory) / resource.Load(devices[p].Memory, need.Share, need.Bytes))
+		}
+	}
 	for _, p := range r.Parts {
-		if mask.And(v.usable(pos)).Minus(r.Full).Has(p.Pos) && p.Held < resource.WholeDevice {
-			n += int((resource.WholeDevice - p.Held) / share)
+		if mask.And(v.usable(pos)).Minus(r.Full).Has(p.Pos) {
+			memory := devices[p.Pos].Memory
+			n += int(max(0, resource.FullLoad(memory)-p.Held) / resource.Load(memory, need.Share, need.Bytes))
 		}
 	}
 	return n
@@ -211,19 +219,26 @@ func (v *view) units(r *index.Row, pos int, mask index.Set, share resource.Share
 // one on which the smaller remainder stays is preferred (best fit; sched/share has
 // what this and other scores are worth).
 func (v *view) broken(pos, tasks int, extra []int) int {
-	r := v.row(pos)
-	whole, packed := undivided(r, v.usable(pos), v.devices(pos, tasks, extra))
+	n, r := v.t.Node(pos), v.row(pos)
+	wants := v.devices(pos, tasks, extra)
+	whole, packed := undivided(n, r, v.usable(pos), wants)
 	opened, left := 0, 0
 	for _, w := range whole {
-		if w.share != resource.WholeDevice {
+		if !w.whole() {
 			opened += w.count
 		}
 	}
 	for i, u := range packed {
-		left -= int(u.share)
-		if !slices.ContainsFunc(packed[:i], func(o units) bool { return o.pos == u.pos }) {
-			left += int(resource.WholeDevice - r.Held(u.pos))
+		if slices.ContainsFunc(packed[:i], func(o units) bool { return o.pos == u.pos }) {
+			continue
 		}
+		rest := r.Left(n, u.pos)
+		for _, o := range packed[i:] {
+			if o.pos == u.pos {
+				rest -= wants[o.want].load(&n.Devices[u.pos])
+			}
+		}
+		left += int(thousandths(&n.Devices[u.pos], rest))
 	}
 	return opened*(index.MaxDevices+1)*int(resource.WholeDevice) + left
 }

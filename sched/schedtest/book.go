@@ -142,9 +142,9 @@ func regrouped(claims []fleet.Claim) []fleet.Claim {
 func (b *Book) node(name string, more fleet.Claim) error {
 	n := b.Nodes[name]
 	used := more.Take
-	shares := map[int]resource.Share{}
+	shares := map[int]int64{} // of each device, in thousandths of a byte of its memory
 	for _, d := range more.Devices {
-		shares[d.Index] += d.Share
+		shares[d.Index] += heldOf(n, d)
 	}
 	whole, claims := more.Whole, 0
 	for _, h := range b.Held {
@@ -157,7 +157,7 @@ func (b *Book) node(name string, more fleet.Claim) error {
 			claims++
 			for _, d := range c.Devices {
 				if _, asked := shares[d.Index]; asked {
-					shares[d.Index] += d.Share
+					shares[d.Index] += heldOf(n, d)
 				}
 			}
 		}
@@ -173,8 +173,8 @@ func (b *Book) node(name string, more fleet.Claim) error {
 		}
 	}
 	for i, s := range shares {
-		if s > resource.WholeDevice {
-			return fmt.Errorf("node %s: device %d is held %d/1000", name, i, s)
+		if all := heldOf(n, fleet.DeviceClaim{Index: i, Share: resource.WholeDevice}); s > all {
+			return fmt.Errorf("node %s: device %d is held %d of %d", name, i, s, all)
 		}
 	}
 	if whole && claims > 0 {
@@ -313,9 +313,9 @@ func (b *Book) claim(g *job.TaskGroup, c fleet.Claim) (extra int, more resource.
 	if !slices.IsSortedFunc(c.Devices, func(a, b fleet.DeviceClaim) int { return a.Index - b.Index }) {
 		return 0, more, fmt.Errorf("node %s: devices are not sorted", c.Node)
 	}
-	held := map[int]resource.Share{}
+	held := map[int]int64{}
 	for _, d := range c.Devices {
-		held[d.Index] = d.Share
+		held[d.Index] = heldOf(n, d)
 	}
 	for extra = 0; extra <= totalCount(g); extra++ {
 		if consumes(n, held, append(slices.Clone(wants), totals(g, extra)...), g.Exclusive) {
@@ -492,51 +492,61 @@ func (b *Book) sorted() []fleet.Node {
 
 // matches reports whether a device can serve a request.
 func matches(d fleet.Device, r resource.DeviceRequest) bool {
-	return d.Kind == r.KindOf() && d.Profile == r.Profile && (r.Type == "" || r.Type == d.Type) && d.Memory >= r.Memory
+	return d.Kind == r.KindOf() && d.Profile == r.Profile && (r.Type == "" || r.Type == d.Type) && d.Memory >= max(r.Memory, r.Bytes)
 }
 
-// shareOf is how much of a device one unit of a request takes.
-func shareOf(r resource.DeviceRequest) resource.Share {
-	if r.Whole() || r.Profile != "" {
-		return resource.WholeDevice
+// takenOf is how much of a device one unit of a request takes, in thousandths of a byte of
+// its memory (of one byte, where that is not known).
+func takenOf(d fleet.Device, r resource.DeviceRequest) int64 {
+	switch {
+	case r.Profile == "" && r.Bytes > 0:
+		return 1000 * int64(r.Bytes)
+	case r.Whole() || r.Profile != "":
+		return 1000 * max(int64(d.Memory), 1)
 	}
-	return r.Share
+	return int64(r.Share) * max(int64(d.Memory), 1)
+}
+
+// heldOf is how much of a device a claim holds, in the same unit.
+func heldOf(n fleet.Node, c fleet.DeviceClaim) int64 {
+	for _, d := range n.Devices {
+		if d.Index != c.Index {
+			continue
+		}
+		if c.Bytes > 0 {
+			return 1000 * int64(c.Bytes)
+		}
+		return int64(c.Share) * max(int64(d.Memory), 1)
+	}
+	return 0
 }
 
 // consumes reports whether shares of devices are exactly what the requests take
 // together, or with more, at least that.
-func consumes(n fleet.Node, held map[int]resource.Share, wants []resource.DeviceRequest, more bool) bool {
+func consumes(n fleet.Node, held map[int]int64, wants []resource.DeviceRequest, more bool) bool {
 	var units []resource.DeviceRequest
 	for _, w := range wants {
 		for range w.Count {
 			units = append(units, w)
 		}
 	}
-	left := make([]resource.Share, len(n.Devices))
-	sum := 0
+	left := make([]int64, len(n.Devices))
 	for i, d := range n.Devices {
 		left[i] = held[d.Index]
-		sum += int(left[i])
 	}
-	for _, u := range units {
-		sum -= int(shareOf(u))
-	}
-	if sum < 0 || sum > 0 && !more {
-		return false
-	}
-	return pack(n.Devices, left, units)
+	return pack(n.Devices, left, units, !more)
 }
 
-// pack tries every way of putting the units on the devices.
-func pack(devices []fleet.Device, left []resource.Share, units []resource.DeviceRequest) bool {
+// pack tries every way of putting the units on the devices; with all, nothing may be left.
+func pack(devices []fleet.Device, left []int64, units []resource.DeviceRequest, all bool) bool {
 	if len(units) == 0 {
-		return true
+		return !all || !slices.ContainsFunc(left, func(n int64) bool { return n > 0 })
 	}
 	u := units[0]
 	for i, d := range devices {
-		if s := shareOf(u); left[i] >= s && matches(d, u) {
+		if s := takenOf(d, u); left[i] >= s && matches(d, u) {
 			left[i] -= s
-			ok := pack(devices, left, units[1:])
+			ok := pack(devices, left, units[1:], all)
 			left[i] += s
 			if ok {
 				return true

@@ -1,6 +1,7 @@
 package schedtest
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -12,20 +13,20 @@ import (
 type free struct {
 	node   fleet.Node
 	vector resource.Vector
-	shares []resource.Share // left of each device; 0 where it may not be used
-	alone  bool             // nothing is held on it
-	closed bool             // held whole, or not up
+	shares []int64 // left of each device, in thousandths of a byte of its memory; 0 where it may not be used
+	alone  bool    // nothing is held on it
+	closed bool    // held whole, or not up
 }
 
 func (b *Book) free() []free {
 	var out []free
 	for _, n := range b.sorted() {
 		f := free{node: n, vector: n.Capacity, alone: true, closed: n.State != fleet.Up}
-		f.shares = make([]resource.Share, len(n.Devices))
+		f.shares = make([]int64, len(n.Devices))
 		for i, d := range n.Devices {
 			parent := slices.ContainsFunc(n.Devices, func(x fleet.Device) bool { return x.Parent != "" && x.Parent == d.UUID })
 			if d.Foreign == 0 && !parent {
-				f.shares[i] = resource.WholeDevice
+				f.shares[i] = heldOf(n, fleet.DeviceClaim{Index: d.Index, Share: resource.WholeDevice})
 			}
 		}
 		for _, h := range b.Held {
@@ -39,7 +40,7 @@ func (b *Book) free() []free {
 				for _, x := range c.Devices {
 					for i, d := range n.Devices {
 						if d.Index == x.Index {
-							f.shares[i] = max(0, f.shares[i]-x.Share)
+							f.shares[i] = max(0, f.shares[i]-heldOf(n, x))
 						}
 					}
 				}
@@ -231,6 +232,9 @@ func (s *exhaustive) servesNow(i, g int) bool {
 	if f.closed || whole && (!f.alone || groups > 1) || !f.vector.Covers(take) {
 		return false
 	}
-	slices.SortFunc(units, func(a, b resource.DeviceRequest) int { return int(shareOf(b)) - int(shareOf(a)) })
-	return pack(f.node.Devices, f.shares, units)
+	slices.SortFunc(units, func(a, b resource.DeviceRequest) int { return cmp.Compare(rough(b), rough(a)) })
+	return pack(f.node.Devices, f.shares, units, false)
 }
+
+// rough orders units so that the large ones are tried first.
+func rough(r resource.DeviceRequest) int64 { return takenOf(fleet.Device{Memory: resource.GiB}, r) }

@@ -148,7 +148,7 @@ func devices(t *rapid.T, g *job.TaskGroup) {
 		Count: rapid.IntRange(1, 2).Draw(t, "count"),
 		Type:  rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "type"),
 	}
-	switch rapid.IntRange(0, 6).Draw(t, "devices") {
+	switch rapid.IntRange(0, 7).Draw(t, "devices") {
 	case 0:
 		g.PerNode.Devices = []resource.DeviceRequest{r}
 	case 1:
@@ -158,6 +158,11 @@ func devices(t *rapid.T, g *job.TaskGroup) {
 		g.Total.Devices = []resource.DeviceRequest{r}
 	case 3:
 		r.Share = rapid.SampledFrom([]resource.Share{250, 400, 500, 700}).Draw(t, "share")
+		g.PerTask.Devices = []resource.DeviceRequest{r}
+	case 7: // of 40 and 80 GiB: several parts, and sums that are a device to the byte
+		r.Bytes = rapid.SampledFrom([]resource.Amount{8 * resource.GiB, 20 * resource.GiB, 80 * resource.GiB / 3, 40 * resource.GiB, 41 * resource.GiB}).Draw(t, "bytes")
+		r.Share = rapid.SampledFrom([]resource.Share{0, resource.ShareOf(r.Bytes, 40*resource.GiB)}).Draw(t, "counts for")
+		r.Count = 1
 		g.PerTask.Devices = []resource.DeviceRequest{r}
 	case 4:
 		r.Type, r.Profile = "", "1g"

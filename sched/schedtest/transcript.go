@@ -305,7 +305,9 @@ func claims(all []fleet.Claim) string {
 				s += " gpu"
 			}
 			s += " " + strconv.Itoa(d.Index)
-			if d.Share != resource.WholeDevice {
+			if d.Bytes > 0 {
+				s += fmt.Sprintf("(%dG)", d.Bytes/resource.GiB)
+			} else if d.Share != resource.WholeDevice {
 				s += fmt.Sprintf("(%d)", d.Share)
 			}
 		}
@@ -317,7 +319,7 @@ func claims(all []fleet.Claim) string {
 func (r *runner) node(args []string) error {
 	r.last = args[0]
 	n := fleet.Node{Name: args[0], State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(8), Memory: 64 * resource.GiB}}
-	gpus, kind, mig, links, foreign := 0, "h100", "", "", -1
+	gpus, kind, mig, links, foreign, memory := 0, "h100", "", "", -1, resource.Amount(0)
 	for _, a := range args[1:] {
 		key, value, _ := strings.Cut(a, "=")
 		number, _ := strconv.Atoi(value)
@@ -328,6 +330,8 @@ func (r *runner) node(args []string) error {
 			n.Capacity.Memory = resource.Amount(number) * resource.GiB
 		case "disk":
 			n.Capacity.Disk = resource.Amount(number) * resource.GiB
+		case "gpu_memory": // in GiB
+			memory = resource.Amount(number) * resource.GiB
 		case "gpus":
 			gpus = number
 		case "type":
@@ -355,7 +359,7 @@ func (r *runner) node(args []string) error {
 		}
 	}
 	for i := range gpus {
-		d := fleet.Device{Index: i, Kind: "gpu", Type: kind, NUMA: -1, Profile: mig}
+		d := fleet.Device{Index: i, Kind: "gpu", Type: kind, NUMA: -1, Profile: mig, Memory: memory}
 		if i == foreign {
 			d.Foreign = resource.GiB
 		}
@@ -482,7 +486,7 @@ func parseGroup(g *job.TaskGroup, key, value string) error {
 		g.PerNode.Devices = append(g.PerNode.Devices, resource.DeviceRequest{Count: lo})
 	case "total-gpus":
 		g.Total.Devices = append(g.Total.Devices, resource.DeviceRequest{Count: lo})
-	case "type", "profile", "share": // of the devices named before it
+	case "type", "profile", "share", "bytes": // of the devices named before it
 		for _, list := range [][]resource.DeviceRequest{g.PerTask.Devices, g.PerNode.Devices, g.Total.Devices} {
 			if len(list) > 0 {
 				refine(&list[len(list)-1], key, value)
@@ -523,6 +527,8 @@ func refine(r *resource.DeviceRequest, key, value string) {
 		r.Profile = value
 	case "share":
 		r.Share = resource.Share(n)
+	case "bytes": // in GiB
+		r.Bytes = resource.Amount(n) * resource.GiB
 	}
 }
 

@@ -35,6 +35,7 @@ var (
 	aCount    = form{text: "number from 1", schema: integer(1, maxCount)}
 	aDuration = form{text: "30m, 4h, 1d12h, 90s, D-H:M:S, H:M:S, unlimited", schema: pattern(timePattern)}
 	aSize     = form{text: "512M, 32G, 1.5T", schema: pattern(sizePattern)}
+	aShare    = form{text: "1 to 1000, 20G", schema: anyOf(integer(1, 1000), pattern(sizePattern))}
 	aSizeAll  = form{text: "512M, 32G, all", schema: anyOf(pattern(sizePattern), func() schema { return schema{"const": "all"} })}
 	aList     = form{text: "text, a,b or [a, b]", schema: anyOf(scalar, listOf(scalar, 1, 0))}
 	aWhen     = form{text: "2026-01-31T18:00, 18:00, tomorrow, now+2hours", schema: func() schema { return schema{"type": []string{"string", "integer"}} }}

@@ -15,9 +15,23 @@ var gpuFields = []field[resource.DeviceRequest]{
 	{name: "count", form: aCount, doc: "how many (1 if not given)", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Count = p.count(v) }},
 	{name: "memory", form: aSize, doc: "memory that each must have", also: []string{"vram"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Memory = p.size(v) }},
 	{name: "profile", form: aText, doc: "partition of a GPU, such as 1g.10gb", also: []string{"mig"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Profile, _ = p.line(v) }},
-	{name: "share", form: aNumber(1, 1000), doc: "thousandths of one GPU each; isolates nothing by itself", also: []string{"fraction"}, set: func(p *parser, r *resource.DeviceRequest, v value) { r.Share = resource.Share(p.number(v, 1, 1000)) }},
+	{name: "share", form: aShare, doc: "part of one GPU each, in thousandths or as an amount of its memory ([sharing.md](sharing.md)); isolates nothing by itself", also: []string{"fraction", "gpu_memory", "gpumem", "gpu_fraction"}, set: setShare},
 	{name: "kind", form: aText, doc: "kind of device; gpu if not given", set: func(p *parser, r *resource.DeviceRequest, v value) { r.Kind, _ = p.line(v) }},
 }
+
+// setShare reads "500", thousandths of a device, or "20G", of its memory.
+func setShare(p *parser, r *resource.DeviceRequest, v value) {
+	if s, ok := p.text(v); ok && s != "" && strings.ContainsAny(s[len(s)-1:], "KMGTkmgtBb") {
+		if r.Bytes = p.size(v); r.Bytes > maxPart {
+			p.fail(v, "", "%s is more than a device has", short(s))
+		}
+		return
+	}
+	r.Share = resource.Share(p.number(v, 1, 1000))
+}
+
+// maxPart is the largest part of a device by memory.
+const maxPart = 1024 * resource.TiB
 
 // gpus reads "2", "h100", "h100:2", lists of these, and the long form.
 func (p *parser) gpus(v value) []resource.DeviceRequest {

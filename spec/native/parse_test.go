@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -311,4 +312,29 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q is written as\n%s\n%v\n%s", text, out, warnings, diff)
 		}
 	})
+}
+
+func TestPartsOfGPUs(t *testing.T) {
+	for _, c := range []struct {
+		share string
+		want  resource.DeviceRequest
+		bad   string
+	}{
+		{"500", resource.DeviceRequest{Count: 1, Share: 500}, ""},
+		{"20G", resource.DeviceRequest{Count: 1, Bytes: 20 * resource.GiB}, ""},
+		{"512MiB", resource.DeviceRequest{Count: 1, Bytes: 512 * resource.MiB}, ""},
+		{"1001", resource.DeviceRequest{}, "1001"},
+		{"20X", resource.DeviceRequest{}, "20X"},
+		{"2000T", resource.DeviceRequest{}, "more than a device has"},
+	} {
+		s, _, _, err := Parse(spec.Source{Name: "job.yaml", Data: []byte("command: x\ngpus_per_task: {share: " + c.share + "}\n")}, options())
+		switch {
+		case c.bad != "" && (err == nil || !strings.Contains(err.Error(), c.bad)):
+			t.Errorf("share: %s: %v, want an error with %q", c.share, err, c.bad)
+		case c.bad == "" && err != nil:
+			t.Errorf("share: %s: %v", c.share, err)
+		case c.bad == "" && !reflect.DeepEqual(s.Groups[0].PerTask.Devices, []resource.DeviceRequest{c.want}):
+			t.Errorf("share: %s: %+v", c.share, s.Groups[0].PerTask.Devices)
+		}
+	}
 }

@@ -360,7 +360,11 @@ func gpuText(r resource.DeviceRequest) string {
 	size, _ := formatSize(r.Memory)
 	add("memory", size, r.Memory > 0)
 	add("profile", quoteFlow(r.Profile), r.Profile != "")
-	add("share", strconv.Itoa(int(r.Share)), r.Share != 0)
+	if r.Bytes > 0 { // what it counts for is found anew
+		size, _ = formatSize(r.Bytes)
+		add("share", size, true)
+	}
+	add("share", strconv.Itoa(int(r.Share)), r.Share != 0 && r.Bytes == 0)
 	add("kind", quoteFlow(r.Kind), r.Kind != "")
 	return "{" + strings.Join(fields, ", ") + "}"
 }

@@ -59,6 +59,10 @@ func devices(t *rapid.T, name string) []resource.DeviceRequest {
 		case 1:
 			r.Type, r.Profile = "a100", "1g.5gb"
 		case 2:
+			if rapid.Bool().Draw(t, "by memory") {
+				r.Bytes = resource.Amount(rapid.IntRange(1, 1<<20).Draw(t, "KiB")) * resource.KiB
+				break
+			}
 			r.Type, r.Share, r.Memory = maybe(t, "type", anyText()), resource.Share(rapid.IntRange(1, 1000).Draw(t, "share")), size(t, "vram")
 		case 3:
 			r.Kind, r.Profile = maybe(t, "kind", anyText()), maybe(t, "profile", anyText())

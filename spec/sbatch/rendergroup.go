@@ -64,7 +64,7 @@ func (r *renderer) nodes(g job.TaskGroup) {
 func gpusOf(g job.TaskGroup) int64 {
 	n := 0
 	for _, d := range g.PerNode.Devices {
-		if d.KindOf() == "gpu" && d.Share == 0 {
+		if d.KindOf() == "gpu" && d.Share == 0 && d.Bytes == 0 {
 			n += d.Count
 		}
 	}
@@ -90,7 +90,7 @@ func (r *renderer) devices(g job.TaskGroup) {
 		node = append(node, r.named(n)...)
 	}
 	r.put("gres", strings.Join(node, ","))
-	whole := func(d resource.DeviceRequest) bool { return d.Share == 0 }
+	whole := func(d resource.DeviceRequest) bool { return d.Share == 0 && d.Bytes == 0 }
 	tasks := slices.Clone(g.PerTask.Devices)
 	shares := slices.DeleteFunc(slices.Clone(tasks), whole)
 	var tres []string
@@ -117,6 +117,8 @@ func (r *renderer) gres(list []resource.DeviceRequest) []string {
 		switch {
 		case d.KindOf() != "gpu":
 			r.warn("--gres", "has no device of the kind %s", d.KindOf())
+		case d.Bytes > 0:
+			r.warn("--gres", "has no part of a GPU by memory")
 		case d.Share > 0 && d.Count == 1:
 			kind := "mps"
 			if d.Type != "" {

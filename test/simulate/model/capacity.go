@@ -14,6 +14,7 @@ type load struct {
 	cpu, memory, disk int64
 	named             map[string]int64
 	devices           map[int]int64
+	bytes             map[int]int64 // of their memory, by parts that were asked for so
 	whole             bool
 	holders           int // attempts
 }
@@ -54,6 +55,13 @@ func (l *load) add(c *fleet.Claim) {
 		if l.devices == nil {
 			l.devices = map[int]int64{}
 		}
+		if d.Bytes > 0 {
+			if l.bytes == nil {
+				l.bytes = map[int]int64{}
+			}
+			l.bytes[d.Index] += int64(d.Bytes)
+			continue
+		}
 		l.devices[d.Index] += int64(d.Share)
 	}
 }
@@ -84,6 +92,15 @@ func (l *load) over(n *node) string {
 			return fmt.Sprintf("device %d is taken, which it does not have", i)
 		case share > int64(resource.WholeDevice):
 			return fmt.Sprintf("device %d is taken %d thousandths", i, share)
+		}
+	}
+	for i, bytes := range l.bytes {
+		at := slices.IndexFunc(n.Devices, func(d fleet.Device) bool { return d.Index == i })
+		if at < 0 {
+			return fmt.Sprintf("device %d is taken, which it does not have", i)
+		}
+		if has := int64(n.Devices[at].Memory); bytes > has-(has*l.devices[i]+999)/1000 {
+			return fmt.Sprintf("%d bytes and %d thousandths are taken of device %d, which has %d bytes", bytes, l.devices[i], i, has)
 		}
 	}
 	if l.whole && l.holders > 1 {
