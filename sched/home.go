@@ -61,21 +61,27 @@ func (p *pass) lodge() {
 			p.leaveHome(h)
 		default:
 			p.leaveHome(h)
-			p.nominate(&nomination{entry: e, home: h, await: p.goers(h.run.claims)}, h.run.claims, 0)
+			n := &nomination{entry: e, home: h}
+			n.await, n.shed = p.goers(h.run.claims)
+			p.nominate(n, h.run.claims, 0)
 		}
 	}
 }
 
 // goers are the jobs that are being stopped and have something still on the nodes of
-// claims.
-func (p *pass) goers(claims []fleet.Claim) (ids []job.ID) {
+// claims, and the additions to others.
+func (p *pass) goers(claims []fleet.Claim) (ids []job.ID, shed []Member) {
 	nodes := nodesOf(claims)
 	for _, r := range p.ends.all() {
-		if r.stopping && slices.ContainsFunc(r.claims, func(x fleet.Claim) bool { return slices.Contains(nodes, x.Node) }) {
+		switch {
+		case !r.stopping || !slices.ContainsFunc(r.claims, func(x fleet.Claim) bool { return slices.Contains(nodes, x.Node) }):
+		case r.of != nil:
+			shed = append(shed, r.member())
+		default:
 			ids = append(ids, r.id)
 		}
 	}
-	return ids
+	return ids, shed
 }
 
 // welcome reports whether a job that waits again may run in its home: it asks for what

@@ -175,7 +175,9 @@ func (p *pass) moveAll(e *entry, m *Proposal) bool {
 	}
 	p.Core.proposal = nil
 	p.shaken = true
-	p.nominate(&nomination{entry: e, await: p.goers(m.Claims)}, m.Claims, grace)
+	n := &nomination{entry: e}
+	n.await, n.shed = p.goers(m.Claims)
+	p.nominate(n, m.Claims, grace)
 	p.rouse()
 	return true
 }

@@ -189,6 +189,11 @@ func (w *world) kept(t *rapid.T, nominated map[job.ID][]fleet.Claim) (ids []job.
 	rest := &schedtest.Book{Nodes: w.book.Nodes, Held: map[job.ID]schedtest.Held{}}
 	for id, h := range w.book.Held {
 		if !w.stopping[id] && nominated[id] == nil {
+			for _, a := range w.added[id] {
+				if a.stopping {
+					h.Claims = minus(h.Claims, a.claims)
+				}
+			}
 			rest.Held[id] = h
 		}
 	}

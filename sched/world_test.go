@@ -94,6 +94,7 @@ func newWorld(t *rapid.T, rules *account.Policy, bare ...bool) *world {
 	if rules == nil && len(bare) == 0 && rapid.Bool().Draw(t, "policy") {
 		events = append(events, sched.PolicySet{Policy: policy(t)})
 	}
+	w.elastic = rapid.IntRange(0, 2).Draw(t, "elastic jobs") == 0
 	w.step(t, events...)
 	return w
 }
@@ -444,7 +445,7 @@ func (w *world) submit(t *rapid.T) []sched.Event {
 		}
 		w.rank(t, spec)
 		if w.elastic && rapid.IntRange(0, 3).Draw(t, "elastic") > 0 {
-			spec.Groups = []job.TaskGroup{schedtest.Elastic(t)}
+			spec.Groups, spec.Within, spec.Wish = []job.TaskGroup{schedtest.Elastic(t)}, 0, job.Wish{}
 		}
 		if why, fits := w.core.Feasible(spec), w.book.FitsEmpty(spec, true); (why == nil) != fits {
 			t.Fatalf("job %d: infeasible because of %v, and %v that an empty fleet takes it", w.next, why, fits)

@@ -22,7 +22,7 @@ type Book struct {
 	Held  map[job.ID]Held
 	// Forms lists what a job with wishes may start as now, the preferred one first; nil:
 	// all of its forms.
-	Forms func(*job.Spec) []*job.Spec
+	Forms func(*job.Spec) []*job.Spec `json:"-"`
 }
 
 // forms is Forms, and a job without wishes itself.
