@@ -3,6 +3,7 @@ package sched_test
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -31,13 +32,20 @@ type quotaWorld struct {
 	log     []entry
 
 	leaving map[job.ID]*job.Spec // whose end was asked for
+
+	elastic bool // some jobs are
+	begun   map[job.ID]bool
+	base    map[job.ID][]fleet.Claim // what elastic ones started with
+	added   map[job.ID][]addition    // and what they were given since
 }
 
 func newQuotaWorld(t *rapid.T) *quotaWorld {
 	w := &quotaWorld{
 		core: sched.New(sched.Config{}), book: schedtest.NewBook(), flavors: map[job.ID][]string{},
 		queue: map[job.ID]*waiting{}, now: sched.Instant(time.Hour), leaving: map[job.ID]*job.Spec{},
+		begun: map[job.ID]bool{}, base: map[job.ID][]fleet.Claim{}, added: map[job.ID][]addition{},
 	}
+	w.elastic = rapid.IntRange(0, 2).Draw(t, "elastic jobs") == 0
 	events := []sched.Event{sched.PolicySet{Policy: drawQuotas(t)}}
 	for _, n := range schedtest.Nodes(t) {
 		events = append(events, sched.NodeSet{Node: n})
@@ -91,7 +99,70 @@ func (w *quotaWorld) apply(e sched.Event) {
 		delete(w.book.Held, e.Job)
 		delete(w.flavors, e.Job)
 		delete(w.leaving, e.Job)
+		delete(w.begun, e.Job)
+		delete(w.added, e.Job)
+	case sched.Begun:
+		w.begun[e.Job] = true
+	case sched.Dropped:
+		h := w.book.Held[e.Job]
+		w.added[e.Job] = slices.DeleteFunc(slices.Clone(w.added[e.Job]), func(a addition) bool {
+			if a.claims[0].Node != e.Node {
+				return false
+			}
+			h.Claims = minus(h.Claims, a.claims)
+			return true
+		})
+		w.book.Held[e.Job] = h
 	}
+}
+
+// grown checks what a running job is given: it stays in its flavours, and its account may
+// hold or borrow it.
+func (w *quotaWorld) grown(t *rapid.T, d sched.Grow) {
+	h, ok := w.book.Held[d.Job]
+	if !ok || !w.begun[d.Job] || w.leaving[d.Job] != nil {
+		t.Fatalf("job %d is given more and may not grow", d.Job)
+	}
+	if s := w.counts(t); s != nil {
+		w.allowed(t, s, sched.Start{Job: d.Job, Claims: d.Claims, Flavors: w.flavors[d.Job]}, &waiting{Submitted: sched.Submitted{Job: d.Job, Spec: h.Spec}, told: reason.Reason{Code: reason.Preempting}})
+	}
+	if err := w.book.Add(d.Job, d.Claims); err != nil {
+		t.Fatalf("%v\n%s", err, encode(d))
+	}
+	w.added[d.Job] = append(w.added[d.Job], addition{claims: d.Claims})
+}
+
+// shrunk notes what is asked back: something that was added, once.
+func (w *quotaWorld) shrunk(t *rapid.T, d sched.Shrink) {
+	i := slices.IndexFunc(w.added[d.Job], func(a addition) bool { return a.claims[0].Node == d.Node })
+	if i < 0 || w.added[d.Job][i].stopping || w.queue[d.For] == nil {
+		t.Fatalf("what was not added is asked back, or for nobody: %s", encode(d))
+	}
+	w.added[d.Job][i].stopping = true
+}
+
+// drop lets something go that was asked back.
+func (w *quotaWorld) drop(t *rapid.T) (out []sched.Event) {
+	id, ok := some(t, w.added, "job")
+	if !ok {
+		return nil
+	}
+	for _, a := range w.added[id] {
+		if a.stopping && len(out) == 0 {
+			out = append(out, sched.Dropped{Job: id, Node: a.claims[0].Node})
+		}
+	}
+	return out
+}
+
+// begin lets those begin that were started.
+func (w *quotaWorld) begin() (out []sched.Event) {
+	for _, id := range slices.Sorted(maps.Keys(w.book.Held)) {
+		if !w.begun[id] && w.book.Held[id].Spec.Elastic() {
+			out = append(out, sched.Begun{Job: id})
+		}
+	}
+	return out
 }
 
 // counts is what is held of the quotas, counted anew.
@@ -166,7 +237,11 @@ func (w *quotaWorld) decide(t *rapid.T, d sched.Decision) {
 			t.Fatalf("%v\n%s", err, encode(d))
 		}
 		delete(w.queue, d.Job)
-		w.flavors[d.Job] = d.Flavors
+		w.flavors[d.Job], w.base[d.Job] = d.Flavors, d.Claims
+	case sched.Grow:
+		w.grown(t, d)
+	case sched.Shrink:
+		w.shrunk(t, d)
 	case sched.Preempt:
 		h, ok := w.book.Held[d.Job]
 		if !ok || w.leaving[d.Job] != nil {
@@ -176,6 +251,9 @@ func (w *quotaWorld) decide(t *rapid.T, d sched.Decision) {
 			t.Fatalf("job %d is stopped, and nobody may be", d.Job)
 		}
 		w.leaving[d.Job] = h.Spec
+		for i := range w.added[d.Job] {
+			w.added[d.Job][i].stopping = true
+		}
 	case sched.Wait:
 		q := w.queue[d.Job]
 		if q == nil || d.Why.Code == reason.None {
@@ -246,6 +324,9 @@ func (w *quotaWorld) submit(t *rapid.T) (out []sched.Event) {
 	for range rapid.IntRange(1, 3).Draw(t, "jobs") {
 		w.next++
 		spec := schedtest.Spec(t)
+		if w.elastic && rapid.Bool().Draw(t, "elastic") {
+			spec.Groups, spec.Within = []job.TaskGroup{schedtest.Elastic(t)}, 0
+		}
 		spec.TimeLimit = time.Duration(rapid.IntRange(1, 20).Draw(t, "limit")) * time.Second
 		spec.Account = rapid.SampledFrom([]string{"", "q0", "q0", "q1", "q1", "q2", "q2", "q3", "q4", "q5"}).Draw(t, "account")
 		out = append(out, sched.Submitted{Job: w.next, Spec: spec, At: w.now, Priority: int64(rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "priority"))})
@@ -268,7 +349,10 @@ func (w *quotaWorld) restart(t *rapid.T) {
 	}
 	events = append(events, sched.PolicySet{Policy: w.policy})
 	for id, h := range w.book.Held {
-		events = append(events, sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until, Flavors: w.flavors[id], Stopping: w.leaving[id] != nil})
+		events = append(events, sched.Restored{Job: id, Spec: h.Spec, Claims: w.base[id], Until: h.Until, Flavors: w.flavors[id], Stopping: w.leaving[id] != nil, Begun: w.begun[id]})
+		for _, a := range w.added[id] {
+			events = append(events, sched.Added{Job: id, Claims: a.claims, Stopping: a.stopping})
+		}
 	}
 	for id, q := range w.queue {
 		q.told = reason.Reason{}
@@ -299,6 +383,8 @@ func (w *quotaWorld) replay(t *rapid.T) {
 //   - a job runs on nodes of the flavours that it is counted in;
 //   - nothing of a strict queue passes its first job that the fleet could take;
 //   - every wait has a reason;
+//   - what running jobs are given is in their flavours and within their accounts' quotas,
+//     and only that is asked back;
 //   - nobody is stopped but where the site preempts by quota, and nobody twice;
 //   - a second look at the state with nothing remembered starts and stops nothing, and
 //     without preemption plans nothing else;
@@ -356,6 +442,8 @@ func TestQuotaLaws(t *testing.T) {
 				}
 			},
 			"restart": w.restart,
+			"begin":   func(t *rapid.T) { w.step(t, w.begin()...) },
+			"dropped": func(t *rapid.T) { w.step(t, w.drop(t)...) },
 		})
 		w.replay(t)
 	})
