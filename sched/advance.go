@@ -173,17 +173,24 @@ func (p *pass) close(s *index.State, l *line, at, until Instant) {
 	}
 }
 
-// nextTurn is the next instant at which a reservation begins or ends; 0: none.
+// nextTurn is the next instant at which a reservation begins or ends, or at which what
+// runs inside of it until its end is short enough for one that floats ahead; 0: none.
 func (c *Core) nextTurn() Instant {
 	next := never
 	for _, a := range c.advances {
 		if a.window.Ahead > 0 {
 			continue
 		}
-		if begin, end := a.next(c.passed); begin > c.passed {
+		begin, end := a.next(c.passed)
+		if begin > c.passed {
 			next = min(next, begin)
 		} else {
 			next = min(next, end)
+		}
+		for _, o := range c.advances {
+			if at := end - Instant(o.window.Ahead); o.window.Ahead > 0 && end != never && at > c.passed {
+				next = min(next, at)
+			}
 		}
 	}
 	if next == never {
@@ -200,6 +207,7 @@ func (c *Core) turnOver() {
 			c.admit(l)
 		}
 	}
+	c.stirs++ // others may be taken on nodes that are open now
 	c.shaken, c.dirty = true, true
 }
 

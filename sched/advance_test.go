@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -8,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -58,38 +58,63 @@ func occurrence(r *account.Reservation, at sched.Instant) (begin, end sched.Inst
 
 // respects checks that a start keeps to the reservations.
 func (w *world) respects(t *rapid.T, d sched.Start, spec *job.Spec) {
-	if w.policy == nil {
-		return
-	}
-	var own *account.Reservation
-	for i := range w.policy.Reservations {
-		if r := &w.policy.Reservations[i]; r.Name == spec.Reservation {
-			own = r
+	for _, c := range d.Claims {
+		if r := w.against(spec, c.Node, d.Until); r != "" {
+			t.Fatalf("job %d starts at %d until %d on node %s: %s", d.Job, w.now, d.Until, c.Node, r)
 		}
 	}
+}
+
+// openTo reports whether reservations let a job start on a node now.
+func (w *world) openTo(spec *job.Spec, node string) bool {
+	until := sched.Instant(0)
+	if spec.TimeLimit > 0 {
+		until = w.now + sched.Instant(spec.TimeLimit)
+	}
+	if own := w.reservation(spec.Reservation); own != nil && !own.Flex {
+		if _, end := occurrence(own, w.now); until == 0 || until > end {
+			until = end
+		}
+	}
+	return w.against(spec, node, until) == ""
+}
+
+func (w *world) reservation(name string) *account.Reservation {
+	for i := range w.policy.Reservations {
+		if r := &w.policy.Reservations[i]; name != "" && r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// against is what reservations have against a job on a node from now on until an instant;
+// 0: without end.
+func (w *world) against(spec *job.Spec, node string, until sched.Instant) string {
+	if w.policy == nil {
+		return ""
+	}
+	own := w.reservation(spec.Reservation)
 	if spec.Reservation != "" && own == nil {
-		t.Fatalf("job %d starts and its reservation is not there", d.Job)
+		return "its reservation is not there"
 	}
-	on := func(r *account.Reservation) bool {
-		return len(r.Nodes) == 0 || slices.ContainsFunc(d.Claims, func(c fleet.Claim) bool { return slices.Contains(r.Nodes, c.Node) })
-	}
+	on := func(r *account.Reservation) bool { return len(r.Nodes) == 0 || slices.Contains(r.Nodes, node) }
 	for i := range w.policy.Reservations {
 		r := &w.policy.Reservations[i]
 		if r == own || own != nil && r.Overlap || !on(r) {
 			continue
 		}
-		if begin, end := occurrence(r, w.now); end > w.now && (d.Until == 0 || d.Until > begin) {
-			t.Fatalf("job %d starts at %d until %d on nodes of reservation %s, which holds from %d to %d", d.Job, w.now, d.Until, r.Name, begin, end)
+		if begin, end := occurrence(r, w.now); end > w.now && (until == 0 || until > begin) {
+			return fmt.Sprintf("reservation %s holds from %d to %d", r.Name, begin, end)
 		}
 	}
 	if own == nil || own.Flex {
-		return
+		return ""
 	}
-	begin, end := occurrence(own, w.now)
-	outside := func(c fleet.Claim) bool { return len(own.Nodes) > 0 && !slices.Contains(own.Nodes, c.Node) }
-	if begin > w.now || d.Until == 0 || d.Until > end || slices.ContainsFunc(d.Claims, outside) {
-		t.Fatalf("job %d starts at %d until %d in reservation %s, which holds from %d to %d", d.Job, w.now, d.Until, own.Name, begin, end)
+	if begin, end := occurrence(own, w.now); begin > w.now || until == 0 || until > end || !on(own) {
+		return fmt.Sprintf("its reservation %s holds from %d to %d", own.Name, begin, end)
 	}
+	return ""
 }
 
 // TestAReservationKeepsItsNodes: jobs whose limits reach into it do not start on its

@@ -24,7 +24,7 @@
 //	prospect.go beside.go       what is remembered of them, so that a step costs what changes
 //	advance.go reserve.go       reservations in advance, and what one would meet
 //	shorter.go         --time-min
-//	preempt.go standing.go      who takes whose place (sched/victim)
+//	preempt.go standing.go open.go      who takes whose place, and where (sched/victim)
 //	moves.go mover.go home.go   who moves so that the head fits (sched/defrag)
 //	compat.go          as slurmctld would
 //	nodes.go           what is held and foretold of each node (sched/index)

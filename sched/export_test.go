@@ -107,7 +107,13 @@ func (c *Core) Recheck(now Instant) []Decision {
 	if c.wasNamed {
 		c.shaken = true
 	}
+	nominees := slices.Clone(c.nominees)
 	p.run()
+	for _, n := range c.nominees { // for whom those go who are being ended already
+		if !slices.Contains(nominees, n) {
+			p.out = append(p.out, Wait{Job: n.entry.id, Why: n.awaits()})
+		}
+	}
 	if c.plan.job != plan.job || c.plan.at != plan.at {
 		p.out = append(p.out, Promise{Job: c.plan.job, At: c.plan.at})
 	}

@@ -160,9 +160,13 @@ func (p *pass) sweep() (moved bool) {
 			}
 		default:
 			l := e.line
-			started, changed := p.settleSlot(e, it.rank == 1)
+			first := it.rank == 1
+			started, changed := first && p.seize(e), false
+			if !started {
+				started, changed = p.settleSlot(e, first)
+			}
 			moved = moved || started || changed
-			if p.lookedAt(l) || started || l.place < 0 {
+			if p.lookedAt(l) || started || l.place < 0 || first && p.preemption != nil { // others may have come to rest
 				it = p.front()
 			}
 		}
@@ -173,7 +177,8 @@ func (p *pass) sweep() (moved bool) {
 			moved = true
 		}
 	}
-	return moved
+	head := p.front().next()
+	return head != nil && p.overtake(head) || moved
 }
 
 // settleSlot plans one job. The first one keeps nodes even where it is not known
@@ -194,10 +199,11 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 	s.seen = p.sweeps
 	p.but = s
 	defer func() { p.but = nil }()
-	keeps := s.at != never && p.keeps(s)
+	fits := !s.stale || s.at == never || p.refresh(s)
+	keeps := s.at != never && fits && p.keeps(s)
 	if s.at != never && !keeps && !p.anew {
 		p.displace()
-		keeps = p.keeps(s)
+		keeps = fits && p.keeps(s)
 	}
 	before := never
 	if keeps {
@@ -242,7 +248,9 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 // was kept before, if that will do.
 func (p *pass) atLast(s *slot) []fleet.Claim {
 	free := p.during(p.empty, s.e.line, never, never)
-	if s.at == never && len(s.claims) > 0 && free.Fits(p.table, s.claims) {
+	changed := s.stale
+	s.stale = false
+	if s.at == never && len(s.claims) > 0 && !changed && free.Fits(p.table, s.claims) {
 		return s.claims
 	}
 	return place.Gang(p.table, free, s.e.line.kind.shape)

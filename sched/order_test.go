@@ -289,8 +289,8 @@ func (o *ordered) points(t *rapid.T, q *waiting) int64 {
 func (o *ordered) factors(t *rapid.T, r *priority.Rules, q *waiting) *priority.Factors {
 	f := &priority.Factors{}
 	s := q.Spec
-	if forms := o.forms(s); s.Wishful() && !slices.ContainsFunc(forms, func(x *job.Spec) bool { return !reflect.DeepEqual(devicesOf(x), devicesOf(forms[0])) }) {
-		s = forms[0] // of other types it may be later
+	if forms := o.forms(s); s.Wishful() {
+		s = common(s, forms)
 	}
 	list, _ := o.core.Shares()
 	for _, x := range list {
@@ -350,12 +350,24 @@ func (o *ordered) factors(t *rapid.T, r *priority.Rules, q *waiting) *priority.F
 	return f
 }
 
-// devicesOf lists all requests of devices.
-func devicesOf(s *job.Spec) (out []resource.DeviceRequest) {
-	for _, g := range s.Groups {
-		out = append(append(append(out, g.PerNode.Devices...), g.PerTask.Devices...), g.Total.Devices...)
+// common is what a job asks for in all of its forms: where they ask for devices of
+// different types, any.
+func common(s *job.Spec, forms []*job.Spec) *job.Spec {
+	out := *s
+	out.Groups = slices.Clone(s.Groups)
+	for i := range out.Groups {
+		for _, of := range []func(*job.TaskGroup) *[]resource.DeviceRequest{
+			func(g *job.TaskGroup) *[]resource.DeviceRequest { return &g.PerNode.Devices },
+			func(g *job.TaskGroup) *[]resource.DeviceRequest { return &g.PerTask.Devices },
+			func(g *job.TaskGroup) *[]resource.DeviceRequest { return &g.Total.Devices },
+		} {
+			first := *of(&forms[0].Groups[i])
+			if !slices.ContainsFunc(forms, func(x *job.Spec) bool { return !reflect.DeepEqual(*of(&x.Groups[i]), first) }) {
+				*of(&out.Groups[i]) = first // of other types it may be later
+			}
+		}
 	}
-	return out
+	return &out
 }
 
 func (o *ordered) priorityOf(acct, user string) (n uint32) {

@@ -235,7 +235,7 @@ func (p *pass) outbid(r *run) bool {
 	}
 	slices.SortFunc(lines, func(a, b *line) int { return a.jobs.first().before(b.jobs.first()) })
 	for _, l := range lines {
-		if p.ready(l) && p.fit(l.kind) == nil && p.preempt(l.jobs.first()) {
+		if p.ready(l) && p.open(l) == nil && p.preempt(l.jobs.first()) {
 			return true
 		}
 	}

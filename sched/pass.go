@@ -39,7 +39,7 @@ func (p *pass) run() {
 		return
 	}
 	anew := true
-	for again := true; again; again = p.regain() || p.reopened() || p.seize() || p.grow() {
+	for again := true; again; again = p.regain() || p.reopened() || p.grow() {
 		p.board()
 		p.regain()
 		p.allow(anew)
@@ -330,7 +330,7 @@ func (p *pass) missing(l *line) reason.Reason {
 
 // start takes a job out of the queue and holds its claims.
 func (p *pass) start(e *entry, claims []fleet.Claim) {
-	p.startUntil(e, claims, ending(p.now, e.line.limit))
+	p.startUntil(e, claims, e.line.finish(p.now))
 }
 
 func (p *pass) startUntil(e *entry, claims []fleet.Claim, until Instant) {

@@ -113,8 +113,7 @@ func (p *pass) preempt(e *entry) bool {
 		e.line.searched, e.line.searcher = p.stirs, e
 		return false
 	}
-	lent := slices.ContainsFunc(s.chosen, func(r *run) bool { return r.of != nil })
-	if lent && p.closed(e.line, claims) || p.preemption == nil && p.byName() && !p.clear(e.line, claims, e.line.finish(p.now)) {
+	if p.preemption == nil && p.byName() && !p.spares(e, claims) {
 		return false // until the plan is another one
 	}
 	if p.covered(e.line, claims) && p.permitted(e.line, claims) {
@@ -160,7 +159,7 @@ func (p *pass) take(e *entry, claims []fleet.Claim, chosen []*run) {
 	p.shaken = true
 	n.tail = tail
 	if len(n.await)+len(n.shed) == 0 {
-		p.startBefore(e, claims, ending(p.now, e.line.limit), tail)
+		p.startBefore(e, claims, e.line.finish(p.now), tail)
 	} else {
 		p.nominate(n, claims, grace)
 	}
@@ -200,7 +199,7 @@ func (p *pass) nominate(n *nomination, claims []fleet.Claim, grace time.Duration
 	slices.Sort(n.await)
 	n.run = &run{
 		id: e.id, spec: e.spec, terms: p.termsOf(e.spec), claims: claims, began: p.now, priority: e.priority, submitted: e.at, nominee: n,
-		until: later(ending(p.now+Instant(grace), e.line.limit), n.tail), tail: n.tail,
+		until: later(e.line.finish(p.now+Instant(grace)), n.tail), tail: n.tail,
 	}
 	n.run.flavors = p.flavorsFor(e)
 	if n.home != nil {
@@ -241,20 +240,15 @@ func (p *pass) board() {
 	p.takeUp()
 	for _, n := range slices.Clone(p.nominees) {
 		switch {
-		case n.stale, len(n.shed) > 0 && p.closed(n.entry.line, n.run.claims):
+		case n.stale:
 			p.dissolve(n)
-		case !slices.ContainsFunc(n.await, p.leaving) && !slices.ContainsFunc(n.shed, p.shedding):
-			p.startBefore(n.entry, n.run.claims, ending(p.now, n.entry.line.limit), n.run.tail)
+		case slices.ContainsFunc(n.await, p.leaving), slices.ContainsFunc(n.shed, p.shedding):
+		case p.closed(n.entry.line, n.run.claims): // a reservation holds now, or will before it ends
+			p.dissolve(n)
+		default:
+			p.startBefore(n.entry, n.run.claims, n.entry.line.finish(p.now), n.run.tail)
 		}
 	}
-}
-
-// closed reports whether reservations keep a line's first job off a node of its claims.
-// What was added to others is not taken there.
-func (p *pass) closed(l *line, claims []fleet.Claim) bool {
-	return len(p.advances) > 0 && slices.ContainsFunc(claims, func(c fleet.Claim) bool {
-		return p.shut(l, p.table.Find(c.Node), p.now, l.finish(p.now))
-	})
 }
 
 // leaving reports whether a job holds something still that it was asked to give back.
@@ -280,15 +274,22 @@ type Member struct {
 
 func (r *run) member() Member { return Member{r.id, r.claims[0].Node} }
 
-// shift notes that a node has changed: what is held there for nominated jobs may not
-// be what they asked for any longer. Of jobs on adjoining nodes any change may be one.
+// shift notes that a node has changed: what is held there for nominated jobs, or planned,
+// may not be what they asked for any longer. Of jobs on adjoining nodes any change may be
+// one.
 func (c *Core) shift(node string) {
+	touches := func(e *entry, claims []fleet.Claim) bool {
+		return slices.ContainsFunc(claims, func(x fleet.Claim) bool { return x.Node == node }) ||
+			slices.ContainsFunc(e.line.kind.shape.Groups, func(g class.Group) bool { return g.Adjoint })
+	}
 	for _, n := range c.nominees {
-		here := func(x fleet.Claim) bool { return x.Node == node }
-		adjoint := func(g class.Group) bool { return g.Adjoint }
-		if slices.ContainsFunc(n.run.claims, here) || slices.ContainsFunc(n.entry.line.kind.shape.Groups, adjoint) {
-			n.stale = true
-		}
+		n.stale = n.stale || touches(n.entry, n.run.claims)
+	}
+	for _, s := range c.slots {
+		s.stale = s.stale || touches(s.e, s.claims)
+	}
+	if e := c.queued[c.plan.job]; e != nil && !c.wasNamed && c.plan.look == nil && touches(e, c.plan.claims) {
+		c.plan = reservation{version: c.plan.version + 1}
 	}
 	for _, h := range c.homes {
 		h.stale = h.stale || slices.ContainsFunc(h.run.claims, func(x fleet.Claim) bool { return x.Node == node })
@@ -331,14 +332,15 @@ func (c *Core) unlift(mark int) {
 }
 
 // overtake has jobs behind the head take what they may: each that outranks the head,
-// so that it could take the head's place if that ran already.
+// so that it could take the head's place if that ran already; and where starts are
+// planned by name, everybody before it for whom one is.
 func (p *pass) overtake(head *entry) bool {
 	if p.preemption == nil {
 		return false
 	}
 	var lines []*line
 	for _, l := range p.eager {
-		if e := l.jobs.first(); e != nil && l.place >= 0 && p.hopeful(l, e) && p.over(e, head) {
+		if e := l.jobs.first(); e != nil && e != head && l.place >= 0 && p.hopeful(l, e) && p.over(e, head) && p.overAll(e) {
 			lines = append(lines, l)
 		}
 	}
@@ -348,28 +350,17 @@ func (p *pass) overtake(head *entry) bool {
 			continue
 		}
 		e := l.jobs.first()
-		if claims := p.fit(l.kind); claims != nil && p.covered(l, claims) && p.permitted(l, claims) {
-			p.start(e, claims)
-			p.shaken = true
-			return true
+		if claims := p.open(l); claims != nil {
+			if p.covered(l, claims) && p.permitted(l, claims) {
+				p.start(e, claims)
+				p.shaken = true
+				return true
+			}
+			continue
 		}
 		if p.preempt(e) {
 			return true
 		}
-	}
-	return false
-}
-
-// seize is preempt and overtake where starts are planned by name, for the first job
-// that cannot start, and reports whether they did anything.
-func (p *pass) seize() bool {
-	for (p.preemption != nil || p.lent > 0) && p.byName() && len(p.heads) > 0 {
-		l := p.heads[0]
-		if !p.ready(l) {
-			continue
-		}
-		e := l.jobs.first()
-		return p.fit(l.kind) == nil && p.preempt(e) || p.overtake(e)
 	}
 	return false
 }
@@ -384,14 +375,14 @@ func (p *pass) yield(e *entry) bool {
 	var best *entry
 	for _, l := range p.eager {
 		o := l.jobs.first()
-		if o != nil && o != e && l.place >= 0 && !l.kind.full && p.over(o, e) && (best == nil || o.before(best) < 0) && p.ready(l) && p.fit(l.kind) != nil {
+		if o != nil && o != e && l.place >= 0 && !l.kind.full && p.over(o, e) && (best == nil || o.before(best) < 0) && p.ready(l) && p.overAll(o) && p.open(l) != nil {
 			best = o
 		}
 	}
 	if best == nil {
 		return false
 	}
-	claims := p.fit(best.line.kind)
+	claims := p.open(best.line)
 	if p.covered(best.line, claims) && p.permitted(best.line, claims) {
 		p.start(best, claims)
 		p.shaken = true
@@ -421,6 +412,7 @@ func (s *search) claims() []fleet.Claim {
 	}
 	s.candidates()
 	defer s.end()
+	s.keepOff()
 	seeds, ok := s.seeds()
 	if !ok || len(s.units) == 0 {
 		return nil

@@ -51,6 +51,8 @@ func rules(t *rapid.T) *account.Policy {
 	if rapid.IntRange(0, 3).Draw(t, "circle") == 0 {
 		p.QOS[2].Preempts = []string{"mid"} // and mid takes from lo: neither does
 	}
+	p.Reservations = reservations(t)
+	p.Backfill.Reservations = rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "reservations")
 	if rapid.IntRange(0, 2).Draw(t, "suspends") == 0 {
 		p.Preemption.Mode = account.PreemptSuspend
 	}
@@ -162,8 +164,15 @@ func (w *world) needed(t *rapid.T) {
 	if q == nil || q.told.Code != reason.Preempting {
 		return // somebody of higher order took it in the same step
 	}
-	held := w.book.Held
-	defer func() { w.book.Held = held }()
+	held, nodes := w.book.Held, w.book.Nodes
+	defer func() { w.book.Held, w.book.Nodes = held, nodes }()
+	w.book.Nodes = map[string]fleet.Node{}
+	for name, n := range nodes {
+		if !w.openTo(q.Spec, name) {
+			n.State = fleet.Down
+		}
+		w.book.Nodes[name] = n
+	}
 	without := func(stays job.ID) bool {
 		w.book.Held = map[job.ID]schedtest.Held{}
 		for id, h := range held {

@@ -20,6 +20,7 @@ type slot struct {
 	seen   uint64        // Core.sweeps in which it was settled
 	told   Promise
 	fresh  bool // what is planned is not what was told
+	stale  bool // one of its nodes has changed
 
 	prospect *prospect // nil: not looked at
 }
@@ -172,6 +173,39 @@ func (p *pass) holds(s *slot) bool {
 		rows[pos] = row
 	}
 	return len(s.claims) > 0
+}
+
+// refresh plans a job for the same instant on the same nodes after one of these has
+// changed; it reports false if they do not take it any longer. It is p.but.
+func (p *pass) refresh(s *slot) bool {
+	s.stale = false
+	l, at := s.e.line, max(s.at, p.now+1)
+	state := p.state.Clone()
+	for _, r := range p.ends.all() {
+		if r.until <= at {
+			state.Release(p.table, r.claims)
+		}
+	}
+	state = p.during(state, l, at, l.finish(at))
+	for pos := range p.nodes {
+		if name := p.table.Node(pos).Name; !slices.ContainsFunc(s.claims, func(c fleet.Claim) bool { return c.Node == name }) {
+			row := *state.Row(pos)
+			row.Whole++
+			state.Put(pos, &row)
+		}
+	}
+	claims := place.Gang(p.table, state, l.kind.shape)
+	if claims == nil {
+		return false
+	}
+	rooted := s.rooted
+	p.uproot(s)
+	s.claims = claims
+	if rooted {
+		p.root(s)
+	}
+	s.prospect.regard(false)
+	return true
 }
 
 // spans appends when a node could begin to take its part of a gang beside what is

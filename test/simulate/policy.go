@@ -15,8 +15,7 @@ import (
 // Two seeds of three have a site's rules, and most of these get others on the way.
 // What usage, limits, quotas, licences and reservations are near to is what a few jobs
 // of a workload hold. Where an account limits something, no QOS limits the same: which
-// of them counts then is for the laws of the core to judge (sched/limit). Reservations
-// are drawn where nobody takes another's place.
+// of them counts then is for the laws of the core to judge (sched/limit).
 
 // rulings are the times at which the rules of a seed are set.
 func (w *World) rulings(span time.Duration) (acts []Act) {
@@ -86,7 +85,7 @@ func (w *World) rules(d *stream) *account.Policy {
 	}
 	p.Preemption.Mode = pick(d, "", account.PreemptRequeue, account.PreemptCancel, account.PreemptCheckpoint)
 	p.Preemption.Grace = account.Duration(pick(d, 0, 5*time.Second))
-	if len(p.Preemption.By) == 0 && d.one(60) {
+	if d.one(40) {
 		p.Reservations = append(p.Reservations, w.reservation(d))
 	}
 	return p

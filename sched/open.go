@@ -1,0 +1,101 @@
+package sched
+
+import (
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/sched/place"
+)
+
+// This file is about taking others' places where there are reservations in advance or
+// starts are planned by name (named.go). A job that does not fit where reservations let
+// it run takes the place of others there, and nowhere else. The first job may do so; one
+// behind it only if it outranks everybody before it for whom a start is planned. What is
+// planned for those behind is planned anew then: something of higher order has come
+// before it.
+
+// seize has the first job take others' places, if it does not fit where it may run, or
+// one start that outranks it and would take its own. It reports whether that changed
+// anything.
+func (p *pass) seize(e *entry) bool {
+	switch {
+	case p.preemption == nil && p.lent == 0:
+		return false
+	case p.open(e.line) == nil:
+		return p.preempt(e)
+	}
+	return p.yield(e)
+}
+
+// open places a line's first job on what is free, where reservations in advance do not
+// keep it off. What is planned by name for others is not looked at.
+func (p *pass) open(l *line) []fleet.Claim {
+	claims := p.fit(l.kind)
+	if claims == nil || !p.closed(l, claims) {
+		return claims
+	}
+	state := p.state.Clone()
+	p.close(state, l, p.now, l.finish(p.now))
+	return place.Gang(p.table, state, l.kind.shape)
+}
+
+// closed reports whether reservations in advance keep a line's first job off some of the
+// nodes of claims now.
+func (p *pass) closed(l *line, claims []fleet.Claim) bool {
+	if len(p.advances) == 0 {
+		return false
+	}
+	until := l.finish(p.now)
+	for i := range claims {
+		if pos := p.table.Find(claims[i].Node); pos >= 0 && p.shut(l, pos, p.now, until) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepOff closes the nodes, for a search, that reservations in advance keep its job off
+// until those have gone who go last.
+func (s *search) keepOff() {
+	if len(s.advances) == 0 {
+		return
+	}
+	grace := Instant(0)
+	if s.preemption != nil {
+		for _, o := range s.preemption.all {
+			if o.runs > 0 {
+				grace = max(grace, Instant(o.most))
+			}
+		}
+	}
+	l := s.entry.line
+	for pos := range s.nodes {
+		if !s.shut(l, pos, s.now, l.finish(s.now)) && !s.shut(l, pos, s.now+grace, l.finish(s.now+grace)) {
+			continue
+		}
+		row := *s.state.Row(pos)
+		s.Core.lifted = append(s.lifted, was{int32(pos), row})
+		row.Whole++
+		s.state.Put(pos, &row)
+		s.cells.Update(pos)
+	}
+}
+
+// spares reports whether a job is in nobody's way who is planned for, if it takes back
+// what was lent there.
+func (p *pass) spares(e *entry, claims []fleet.Claim) bool {
+	p.but = e.slot
+	defer func() { p.but = nil }()
+	return p.clear(e.line, claims, e.line.finish(p.now))
+}
+
+// overAll reports whether a job outranks everybody before it for whom a start is planned
+// by name. What waits inside a reservation is in nobody's way outside of it.
+func (p *pass) overAll(e *entry) bool {
+	for _, s := range p.slots {
+		if o := s.e; o.slot == s && o.before(e) < 0 && !p.over(e, o) {
+			if a := o.line.inside(); a == nil || a.Flex || a == e.line.inside() {
+				return false
+			}
+		}
+	}
+	return true
+}
