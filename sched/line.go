@@ -19,7 +19,9 @@ type line struct {
 	jobs    fifo    // without blocked ones
 	base    float64 // of the priority of each of its jobs, where that is reckoned, as of …
 	weighed uint64  // … ranks.reckoned; see basis
+	ranks   *ranks  // nil: the jobs' own priorities
 	members int     // queued jobs of this kind, blocked ones too
+	tier    int32   // of its partition
 	rest    rest
 	awake   bool // listed in Core.woken
 	touched bool // listed in Core.touched

@@ -189,7 +189,8 @@ func (r *ranks) factorsOf(t *terms, x *size) *priority.Factors {
 
 // weigh works out what the size of a line's jobs counts.
 func (c *Core) weigh(l *line) {
-	if r := l.key.terms.merit.ranks; r != nil && !l.key.own.fixed {
+	l.tier, l.ranks = l.key.terms.tier, l.key.terms.merit.ranks
+	if l.ranks != nil && !l.key.own.fixed {
 		l.size, l.weighed = c.sizeOf(l.key.terms, l.key.shape, l.limit), 0
 	}
 }
@@ -225,11 +226,10 @@ func (c *Core) reorder() {
 
 // before is the order of the queue.
 func (e *entry) before(o *entry) int {
-	t, u := e.line.key.terms, o.line.key.terms
-	if n := cmp.Compare(u.tier, t.tier); n != 0 {
+	if n := cmp.Compare(o.line.tier, e.line.tier); n != 0 {
 		return n
 	}
-	r := t.merit.ranks
+	r := e.line.ranks
 	if r == nil {
 		return cmp.Or(cmp.Compare(o.priority, e.priority), cmp.Compare(e.at, o.at), cmp.Compare(e.id, o.id))
 	}
@@ -255,11 +255,24 @@ type rung struct {
 	id           job.ID
 }
 
-func (e *entry) rung() rung {
-	t := e.line.key.terms
-	x := rung{tier: t.tier, points: e.points(), at: e.at, id: e.id}
-	if r := t.merit.ranks; r != nil && r.rules.Ages() {
-		x.ages = e.ages(r)
+// rung is that of a line's first job.
+func (l *line) rung() rung {
+	f := &l.jobs.lead
+	x := rung{tier: l.tier, at: f.at, id: f.id}
+	r := l.ranks
+	if r == nil {
+		x.points = l.jobs.first().priority
+		return x
+	}
+	ages := f.eligible
+	if r.rules.Always {
+		ages = second(f.at)
+	}
+	if x.points = l.key.own.adjust; !l.key.own.fixed {
+		x.points = r.rules.Points(l.basis(r), r.rules.Age(r.at, ages))
+	}
+	if r.rules.Ages() {
+		x.ages = ages
 	}
 	return x
 }
@@ -281,7 +294,7 @@ func (x *rung) before(y *rung) bool {
 // points is the job's priority.
 func (e *entry) points() int64 {
 	l := e.line
-	r := l.key.terms.merit.ranks
+	r := l.ranks
 	if r == nil || l.key.own.fixed {
 		return e.priority
 	}

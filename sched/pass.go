@@ -346,7 +346,8 @@ func (p *pass) startBefore(e *entry, claims []fleet.Claim, until, tail Instant) 
 	if p.policy == nil || p.policy.Compat == "" {
 		claims = p.table.InRankOrder(claims)
 	}
-	terms := p.termsOf(e.spec)
+	terms := e.line.key.terms
+	terms.uses++
 	flavors := p.flavorsFor(e)
 	p.drop(e)
 	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, turn: p.now, until: later(until, tail), tail: tail, flavors: flavors, priority: e.priority, submitted: e.at, moved: e.moved}

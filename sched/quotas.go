@@ -26,6 +26,8 @@ type quotas struct {
 	stirred bool              // something runs or runs no longer since retry
 	changes uint64            // raised when something is charged or given back
 	alone   []int32           // each flavour, by number
+	names   [][]string        // the same, by name
+	used    []quota.Need      // scratch of taken
 	over    bool              // a line may rest because its job took more than there was
 	led     []*queue          // with leaders
 	ranked  uint64            // raised when lines may stand in another order
@@ -137,7 +139,7 @@ func (q *quotas) first(d *demand) *line {
 		case !hasJobs(l):
 			d.best = cmp.Or(d.best, l)
 		default:
-			if r := l.jobs.first().rung(); d.best == nil || !hasJobs(d.best) || r.before(&least) {
+			if r := l.rung(); d.best == nil || !hasJobs(d.best) || r.before(&least) {
 				d.best, least = l, r
 			}
 		}
@@ -176,6 +178,7 @@ func newQuotas(p *account.Policy) *quotas {
 	q := &quotas{State: t.NewState(), queues: make([]*queue, t.Len()), parents: map[string]string{}, changes: 1}
 	for f := range t.Flavors {
 		q.alone = append(q.alone, int32(f))
+		q.names = append(q.names, []string{t.Flavors[f].Name})
 	}
 	below := make([]*tree, t.Len())
 	for n := range int32(t.Len()) {
@@ -256,6 +259,9 @@ func (c *Core) flavorsFor(e *entry) []string {
 }
 
 func (c *Core) flavorNames(flavors []int32) []string {
+	if len(flavors) == 1 {
+		return c.quotas.names[flavors[0]]
+	}
 	out := make([]string, len(flavors))
 	for i, f := range flavors {
 		out[i] = c.quotas.Flavors[f].Name
@@ -265,6 +271,9 @@ func (c *Core) flavorNames(flavors []int32) []string {
 
 func (c *Core) flavorsNamed(names []string) (out []int32) {
 	for i := range c.quotas.Flavors {
+		if slices.Equal(names, c.quotas.names[i]) {
+			return c.quotas.alone[i : i+1 : i+1]
+		}
 		if slices.Contains(names, c.quotas.Flavors[i].Name) {
 			out = append(out, int32(i))
 		}
@@ -289,9 +298,10 @@ func (c *Core) within(claims []fleet.Claim, f *account.Flavor) bool {
 	return true
 }
 
-// taken is how much of each countable thing claims hold.
+// taken is how much of each countable thing claims hold. It is good until it is asked
+// for again.
 func (c *Core) taken(claims []fleet.Claim) []quota.Need {
-	var out []quota.Need
+	out := c.quotas.used[:0]
 	for i, name := range c.quotas.Resources {
 		a := resource.Amount(0)
 		if name == "job" {
@@ -307,6 +317,7 @@ func (c *Core) taken(claims []fleet.Claim) []quota.Need {
 			out = append(out, quota.Need{Resource: int32(i), Amount: a})
 		}
 	}
+	c.quotas.used = out
 	return out
 }
 

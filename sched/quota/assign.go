@@ -115,12 +115,15 @@ func (s *State) Foremost(q int32, needs []Need) (out []Charge) {
 // of appends what a group has quotas of.
 func (g *group) of(needs, out []Need) []Need {
 	for _, n := range needs {
-		if n.Amount > 0 && slices.Contains(g.resources, n.Resource) {
+		if g.has(n) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
+
+// has reports whether a group has a quota of what is needed.
+func (g *group) has(n Need) bool { return n.Amount > 0 && slices.Contains(g.resources, n.Resource) }
 
 // choice is one flavour of a group as it would do.
 type choice struct {
@@ -246,12 +249,14 @@ func (t *Tree) FlavorsOf(q int32, used []Need, may func(flavor int32) bool) []in
 // Charges is what is used as a queue is charged for it, in those of its flavours that
 // are named.
 func (t *Tree) Charges(q int32, used []Need, flavors []int32) []Charge {
-	var out []Charge
+	out := make([]Charge, 0, len(used))
 	for i := range t.nodes[q].groups {
 		g := &t.nodes[q].groups[i]
 		f := g.flavors[max(0, slices.IndexFunc(g.flavors, func(f int32) bool { return slices.Contains(flavors, f) }))]
-		for _, n := range g.of(used, nil) {
-			out = append(out, Charge{t.fr(f, n.Resource), n.Amount})
+		for _, n := range used {
+			if g.has(n) {
+				out = append(out, Charge{t.fr(f, n.Resource), n.Amount})
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b Charge) int { return cmp.Compare(a.FR, b.FR) })
