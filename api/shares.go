@@ -37,6 +37,7 @@ type Priority struct {
 	Fixed     bool           `json:"fixed,omitempty" doc:"an operator set it, or no rules weigh anything: there are no parts"`
 	Tier      int32          `json:"tier,omitempty" doc:"of the partition; goes before the priority"`
 	Eligible  int64          `json:"eligible,omitempty" doc:"Unix seconds since when its age counts"`
+	Ageless   string         `json:"ageless,omitempty" doc:"the limit on how many waiting jobs grow older that keeps it from growing older"`
 	At        int64          `json:"at,omitempty" doc:"Unix seconds of the tick as of which this is"`
 	Parts     []PriorityPart `json:"parts,omitempty" doc:"in the order in which they are summed; site and nice first with each other"`
 }

@@ -313,6 +313,10 @@ func (r *reader) text(v spot, into reflect.Value) {
 	switch {
 	case words != "" && !slices.Contains(strings.Split(words, ","), v.Text):
 		message := fmt.Sprintf("%q is not known here", short(v.Text))
+		if why, known := account.Instead(v.Text); known {
+			r.fail(v, why, "%s is not built", short(v.Text))
+			return
+		}
 		if near := nearest(v.Text, strings.Split(words, ",")); near != "" {
 			message += "; did you mean " + near + "?"
 		}

@@ -13,7 +13,7 @@ import (
 // not hold. It is for tests and for a build that pays for it.
 func (c *Core) Check() error {
 	checks := []func() error{
-		c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkOrder, c.checkBest, c.checkRest, c.checkPlan, c.checkLimits, c.checkQuotas, c.checkSlots, c.checkNominees, c.checkWishes,
+		c.checkFree, c.checkNodes, c.checkEnds, c.checkLines, c.checkOrder, c.checkBest, c.checkRest, c.checkPlan, c.checkLimits, c.checkQuotas, c.checkSlots, c.checkNominees, c.checkWishes, c.checkAccrual,
 	}
 	for _, check := range checks {
 		if err := check(); err != nil {

@@ -52,11 +52,12 @@ type Core struct {
 	picks  *place.Picks
 	shapes *class.Interner
 
-	policy *account.Policy // nil: none
-	ranks  *ranks          // nil: the policy says nothing of order and usage
-	limits limits
-	terms  map[termsKey]*terms
-	quotas *quotas // nil: none
+	policy  *account.Policy // nil: none
+	ranks   *ranks          // nil: the policy says nothing of order and usage
+	limits  limits
+	accrual accrual
+	terms   map[termsKey]*terms
+	quotas  *quotas // nil: none
 
 	queued  map[job.ID]*entry
 	lines   map[lineKey]*line
@@ -135,6 +136,7 @@ type entry struct {
 	priority int64
 	at       Instant
 	eligible int64          // second since when it may be considered; 0: it may not
+	grows    int64          // second since when it grows older, where that is later; 0: it is not
 	moved    Instant        // when it was last asked to move; 0: never
 	fixed    bool           // the priority is not reckoned
 	gate     *reason.Reason // why it is blocked; nil: it is not
@@ -144,6 +146,7 @@ type entry struct {
 	blocked  bool
 	gone     bool  // left the queue
 	stage    uint8 // of its wishes
+	aging    aging
 }
 
 // New returns a core that knows no node and no job.
@@ -178,6 +181,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 	proposed := c.proposal
 	p := pass{Core: c, now: now, moves: maxMoves}
 	p.run()
+	c.promote()
 	c.foreseeLimits()
 	out = c.propose(proposed, append(out, p.out...))
 	out = c.promise(out)
@@ -236,6 +240,7 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 	case Dropped:
 		c.dropped(e)
 	}
+	c.promote()
 	return out
 }
 
@@ -257,9 +262,11 @@ func (c *Core) submit(s Submitted) {
 	if s.Eligible == 0 {
 		e.eligible = second(c.now)
 	}
+	was := agesFreely
 	if old := c.queued[s.Job]; old != nil {
+		was = old.aging
 		if old.eligible != 0 {
-			e.eligible = old.eligible
+			e.eligible, e.grows = old.eligible, old.grows
 		}
 		e.told, e.since = old.told, old.since
 		c.drop(old)
@@ -269,6 +276,7 @@ func (c *Core) submit(s Submitted) {
 	e.line = c.lineOf(e)
 	c.queued[s.Job] = e
 	c.patient(e, next)
+	c.grow(e, was)
 	c.enqueue(e)
 }
 
@@ -296,6 +304,7 @@ func (c *Core) drop(e *entry) {
 	case !e.blocked:
 		c.remove(e)
 	}
+	c.wither(e)
 	c.leave(e.line)
 }
 
@@ -312,6 +321,7 @@ func (c *Core) block(now Instant, b Blocked, out []Decision) []Decision {
 		e.blocked, c.dirty = true, true
 	}
 	if stopsAging(b.Why.Code) {
+		c.wither(e)
 		e.eligible = 0
 		c.restage(e)
 	}
@@ -327,6 +337,7 @@ func (c *Core) unblock(id job.ID) {
 	e.blocked, e.gate = false, nil
 	if e.eligible == 0 {
 		e.eligible = second(c.now)
+		c.grow(e, agesFreely)
 	}
 	c.enqueue(e)
 	c.restage(e)

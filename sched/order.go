@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"math"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
@@ -306,8 +307,14 @@ func (e *entry) ages(r *ranks) int64 {
 	if r.rules.Always {
 		return second(e.at)
 	}
-	return e.eligible
+	if e.aging >= agesSoon {
+		return notYet
+	}
+	return max(e.eligible, e.grows)
 }
+
+// notYet is the second since when those are counted to grow older that do not yet.
+const notYet = math.MaxInt64
 
 // stopsAging reports whether a job does not grow older while it is kept from being
 // considered for a reason. Slurm's arrays grow older as a whole.

@@ -30,10 +30,11 @@ type ordered struct {
 	used   map[string]float64 // by account, account/user and QOS
 	found  map[job.ID]int64   // priorities, as reckoned after this step
 	alike  bool               // jobs contend for the same few nodes
+	aging
 }
 
 func newOrdered(t *rapid.T) *ordered {
-	o := &ordered{world: newWorld(t, nil), alike: rapid.Bool().Draw(t, "jobs are alike"), began: map[job.ID]int64{}, used: map[string]float64{}}
+	o := &ordered{world: newWorld(t, nil), alike: rapid.Bool().Draw(t, "jobs are alike"), began: map[job.ID]int64{}, used: map[string]float64{}, aging: aging{since: map[job.ID]int64{}, shown: map[job.ID]bool{}}}
 	o.compare = func(a, b *waiting) int {
 		n := cmp.Or(cmp.Compare(o.tierOf(b), o.tierOf(a)), cmp.Compare(o.points(t, b), o.points(t, a)))
 		if o.policy.Priority.Age > 0 {
@@ -143,6 +144,7 @@ func (o *ordered) act(t *rapid.T, events ...sched.Event) {
 		}
 		o.decay(o.policy, false)
 	}
+	o.grow(events, ticked)
 	before := map[job.ID]bool{}
 	for id := range o.book.Held {
 		before[id] = true
@@ -153,6 +155,7 @@ func (o *ordered) act(t *rapid.T, events ...sched.Event) {
 			o.began[id] = o.second()
 		}
 	}
+	o.leave()
 	o.compareUsage(t, ticked)
 }
 
@@ -251,7 +254,10 @@ func (o *ordered) since(q *waiting) int64 {
 	if slices.Contains(o.policy.Priority.Flags, "accrue_always") {
 		return int64(q.At) / int64(time.Second)
 	}
-	return q.since
+	if !o.shown[q.Job] {
+		return math.MaxInt64
+	}
+	return o.aging.since[q.Job]
 }
 
 // points reckons the priority of a job from what was said of it, and compares with the
@@ -344,7 +350,7 @@ func (o *ordered) factors(t *rapid.T, r *priority.Rules, q *waiting) *priority.F
 	for _, name := range r.Names {
 		f.TRES = append(f.TRES, r.TRES(want[name], all[name]))
 	}
-	if o.since(q) > 0 && !q.blocked || slices.Contains(o.policy.Priority.Flags, "accrue_always") {
+	if (!q.blocked || o.aging.since[q.Job] > 0) && o.since(q) > 0 || slices.Contains(o.policy.Priority.Flags, "accrue_always") {
 		f.Age = r.Age(o.tick, o.since(q))
 	}
 	return f
@@ -465,6 +471,13 @@ func TestLawsInOrder(t *testing.T) {
 			"unblock": func(t *rapid.T) {
 				if id, ok := some(t, o.queue, "job"); ok {
 					o.act(t, sched.Unblocked{Job: id})
+				}
+			},
+			"change": func(t *rapid.T) {
+				if id, ok := some(t, o.queue, "job"); ok {
+					e := o.queue[id].Submitted
+					e.Priority = int64(rapid.SampledFrom([]int{0, 3}).Draw(t, "less nice"))
+					o.act(t, e)
 				}
 			},
 			"withdraw": func(t *rapid.T) {

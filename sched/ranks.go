@@ -18,6 +18,7 @@ type Breakdown struct {
 	Tier     int32           // of its partition; goes before priority
 	Eligible int64           // Unix seconds since when its age counts; 0: it does not
 	At       int64           // Unix seconds of the tick whose priorities these are; 0: there are none
+	Ageless  string          // the limit that keeps it from growing older; empty: none does
 	Assoc    account.Ref     // whose share counts; zero: nobody's
 }
 
@@ -35,9 +36,10 @@ func (c *Core) Explain(id job.ID) (Breakdown, bool) {
 		return b, true
 	}
 	b.At, b.Fixed = r.at, e.fixed
-	if e.eligible != 0 || r.rules.Always {
-		b.Eligible = e.ages(r)
+	if since := e.ages(r); since != 0 && since != notYet {
+		b.Eligible = since
 	}
+	b.Ageless = c.ungrown(e)
 	if t.merit.assoc >= 0 {
 		b.Assoc = r.book.Ref(t.merit.assoc)
 	}

@@ -38,6 +38,8 @@ type Waiting struct {
 	Gate  *reason.Reason `json:",omitempty"` // why it is blocked; nil: it is not
 	Told  *reason.Reason `json:",omitempty"` // the first reason that it was told
 	Since int64          `json:",omitempty"` // when, in Unix seconds
+	Aging uint8          `json:",omitempty"` // how it stands to the limits on growing older
+	Grows int64          `json:",omitempty"` // second since when it does, where that is later than it could
 }
 
 // Memory is what a core knows beside events.
@@ -138,6 +140,7 @@ func (c *Core) Snapshot() *Snapshot {
 	member := make(map[*line]job.ID, len(c.lines))
 	for id, e := range c.queued {
 		w := Waiting{Submitted: Submitted{Job: id, Spec: e.spec, Priority: e.priority, At: e.at, Fixed: e.fixed, Eligible: Instant(e.eligible) * Instant(time.Second), Moved: e.moved}, Told: e.told, Since: e.since}
+		w.Aging, w.Grows = uint8(e.aging), e.grows
 		if e.blocked {
 			w.Gate = e.gate
 		}
@@ -225,6 +228,7 @@ func Load(s *Snapshot) *Core {
 	for i := range s.Memory.Nominees {
 		c.renominate(&s.Memory.Nominees[i])
 	}
+	c.recallGrowth()
 	c.rehome(s.Memory.Moves)
 	if !s.Memory.Unsettled {
 		c.settle()
@@ -235,7 +239,7 @@ func Load(s *Snapshot) *Core {
 
 // requeue puts a job into its line, as it was.
 func (c *Core) requeue(w *Waiting) {
-	e := &entry{id: w.Job, spec: w.Spec, priority: w.Priority, fixed: w.Fixed, at: w.At, eligible: int64(w.Eligible) / int64(time.Second), told: w.Told, since: w.Since, moved: w.Moved}
+	e := &entry{id: w.Job, spec: w.Spec, priority: w.Priority, fixed: w.Fixed, at: w.At, eligible: int64(w.Eligible) / int64(time.Second), told: w.Told, since: w.Since, moved: w.Moved, aging: aging(w.Aging), grows: w.Grows}
 	if w.Gate != nil {
 		e.blocked, e.gate = true, w.Gate
 	}

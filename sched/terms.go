@@ -23,6 +23,7 @@ type terms struct {
 	inside   *advance  // that its jobs run in; nil: none
 	standing *standing // to preemption; nil: there is none
 	settled  bool      // its jobs are not moved
+	young    []*entry  // that wait to grow older, in order of submission
 }
 
 // termsKey is all that the policy looks at in a job beside its shape and limit.
@@ -149,6 +150,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 		c.charge(r)
 		c.enter(r, 1)
 	}
+	c.regrow()
 	c.reorder()
 	c.stirs++
 	c.shaken, c.dirty = true, true

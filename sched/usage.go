@@ -24,6 +24,7 @@ func (c *Core) tick(now Instant) {
 		c.account(second(now))
 		r.standing, r.at = r.book.Rank(), r.book.At()
 		c.ticked = r.used
+		c.mature()
 		c.unranked = true
 	}
 	if c.unranked {

@@ -142,7 +142,11 @@ func (w *world) apply(t *rapid.T, e sched.Event) {
 		if old := w.queue[e.Job]; old != nil && !old.blocked {
 			since = old.since
 		}
-		w.queue[e.Job] = &waiting{Submitted: e, since: since}
+		q := &waiting{Submitted: e, since: since}
+		if old := w.queue[e.Job]; old != nil {
+			q.told = old.told // it is told only what has changed
+		}
+		w.queue[e.Job] = q
 	case sched.Withdrawn:
 		delete(w.queue, e.Job)
 	case sched.Blocked:

@@ -183,7 +183,7 @@ func (c *call) priorities() (*api.Priorities, error) {
 		out.Jobs = append(out.Jobs, *shownPriority(&v, &p))
 	}
 	slices.SortStableFunc(out.Jobs, func(a, b api.Priority) int {
-		return cmp.Or(cmp.Compare(b.Tier, a.Tier), cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Eligible, b.Eligible), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(b.Tier, a.Tier), cmp.Compare(b.Priority, a.Priority), cmp.Compare(uint64(a.Eligible-1), uint64(b.Eligible-1)), cmp.Compare(a.ID, b.ID)) // those that do not grow older last
 	})
 	return out, nil
 }
@@ -192,7 +192,7 @@ func shownPriority(v *control.View, p *control.Priority) *api.Priority {
 	spec := v.Job.Spec
 	out := &api.Priority{
 		Job: v.Job.Name(), ID: uint64(v.Job.ID), User: spec.Owner.User, Account: cmp.Or(p.Assoc.Account, spec.Account), QOS: spec.QOS,
-		Priority: p.Breakdown.Priority, Fixed: p.Fixed, Tier: p.Tier, Eligible: p.Eligible, At: p.At,
+		Priority: p.Breakdown.Priority, Fixed: p.Fixed, Tier: p.Tier, Eligible: p.Eligible, At: p.At, Ageless: p.Ageless,
 	}
 	if len(spec.Partitions) > 0 {
 		out.Partition = spec.Partitions[0]

@@ -90,6 +90,9 @@ func Priority(p Page, x *api.Priority) string {
 	}
 	t.Rows = append(t.Rows, []Cell{text("sum"), text(""), text(""), text(shortly(sum))})
 	_ = t.Write(&b, p) // a string takes everything
+	if x.Ageless != "" {
+		fmt.Fprintf(&b, "It does not grow older: %s.\n", x.Ageless)
+	}
 	return b.String()
 }
 

@@ -9,9 +9,8 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 )
 
-// Flags are the words that Weights.Flags may have. What Slurm has beside them is not
-// built: calculate_running, incr_only; max_tres and
-// max_tres_gres are the billing rules of a partition.
+// Flags are the words that Weights.Flags may have. account.Instead knows what Slurm has
+// beside them.
 var Flags = []string{
 	"accrue_always", "depth_oblivious", "no_fair_tree", "small_relative_to_time", "no_normal_all", "no_normal_assoc", "no_normal_part", "no_normal_qos", "no_normal_tres",
 }

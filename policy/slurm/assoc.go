@@ -329,11 +329,11 @@ func (im *importer) qosFlags(q *account.QOS, s setting) {
 		if name := flagName(f); slices.Contains(known, name) {
 			q.Flags = append(q.Flags, name)
 		} else if !unlimited(f) {
-			left = append(left, f)
+			left = append(left, unbuilt(f))
 		}
 	}
 	if len(left) > 0 {
-		im.about(s, "without %s, which is not built", strings.Join(left, ", "))
+		im.about(s, "without %s", strings.Join(left, "; without "))
 		return
 	}
 	im.kept(s)

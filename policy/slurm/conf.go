@@ -162,14 +162,22 @@ func (im *importer) priorityFlags(s setting) {
 				im.p.Priority.Flags = append(im.p.Priority.Flags, name)
 			}
 		default:
-			left = append(left, f)
+			left = append(left, unbuilt(f))
 		}
 	}
 	if len(left) > 0 {
-		im.about(s, "without %s, which is not built", strings.Join(left, ", "))
+		im.about(s, "without %s", strings.Join(left, "; without "))
 		return
 	}
 	im.kept(s)
+}
+
+// unbuilt is a flag that nothing here does, and what does instead.
+func unbuilt(flag string) string {
+	if why, known := account.Instead(flagName(flag)); known {
+		return flag + ", which is not built: " + why
+	}
+	return flag + ", which is not known"
 }
 
 func (im *importer) halfLife(s setting) {

@@ -13,6 +13,7 @@ const (
 	submitted needOf = iota + 100 // jobs that wait or run
 	spent                         // seconds used before, decayed
 	spentWall                     // seconds of wall time, the same
+	accruing                      // jobs that wait and grow older
 )
 
 // Book has the counters of one policy. A counter is made when the first rules need
@@ -238,7 +239,7 @@ func (b *Book) Check(holds []*Hold) error {
 		anew.raise(h, 1)
 	}
 	for c := range b.keys {
-		if m := b.keys[c].measure; m == spent || m == spentWall {
+		if m := b.keys[c].measure; m == spent || m == spentWall || m == accruing {
 			continue // told, not added up
 		}
 		if b.level[c] != anew.level[c] || b.rate[c] != anew.rate[c] || b.endless[c] != anew.endless[c] {

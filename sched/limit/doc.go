@@ -26,5 +26,6 @@
 // tests compare.
 //
 // The package is pure. It does not know placement, order or time beyond seconds that
-// it is told. Limits on ageing (GrpJobsAccrue and its like) are not its own.
+// it is told. Of limits on ageing (GrpJobsAccrue and its like) it resolves and counts;
+// whose turn it is to grow older is not its own.
 package limit

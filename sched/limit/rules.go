@@ -22,8 +22,11 @@ type Rules struct {
 	Checks []Check // before a start
 	Door   []Check // before a submission
 
+	ages []Check // before a waiting job begins to grow older
+
 	charges   []charge // counters of a running job
 	atDoor    []charge // counters of a submitted one
+	aging     []charge // counters of one that waits and grows older
 	licenses  []asked
 	NoReserve bool  // a job that cannot start keeps nothing for itself (QOS flag no_reserve)
 	LeastPrio int64 // nor one of a smaller priority
@@ -115,15 +118,27 @@ var numberOf = []struct {
 	assoc func(*account.Limits) *int64 // nil: accounts have none
 	scope scope
 	every bool
-	door  bool
+	when  when
 }{
-	{"jobs", func(l *account.Limits) *int64 { return l.GroupJobs }, func(l *account.Limits) *int64 { return l.GroupJobs }, together, true, false},
-	{"user jobs", func(l *account.Limits) *int64 { return first(l.UserJobs, l.Jobs) }, func(l *account.Limits) *int64 { return l.Jobs }, ofUser, false, false},
-	{"account jobs", func(l *account.Limits) *int64 { return l.AcctJobs }, nil, ofAccount, false, false},
-	{"submitted", func(l *account.Limits) *int64 { return l.GroupSubmitted }, func(l *account.Limits) *int64 { return l.GroupSubmitted }, together, true, true},
-	{"user submitted", func(l *account.Limits) *int64 { return first(l.UserSubmitted, l.Submitted) }, func(l *account.Limits) *int64 { return l.Submitted }, ofUser, false, true},
-	{"account submitted", func(l *account.Limits) *int64 { return l.AcctSubmitted }, nil, ofAccount, false, true},
+	{"jobs", func(l *account.Limits) *int64 { return l.GroupJobs }, func(l *account.Limits) *int64 { return l.GroupJobs }, together, true, atStart},
+	{"user jobs", func(l *account.Limits) *int64 { return first(l.UserJobs, l.Jobs) }, func(l *account.Limits) *int64 { return l.Jobs }, ofUser, false, atStart},
+	{"account jobs", func(l *account.Limits) *int64 { return l.AcctJobs }, nil, ofAccount, false, atStart},
+	{"submitted", func(l *account.Limits) *int64 { return l.GroupSubmitted }, func(l *account.Limits) *int64 { return l.GroupSubmitted }, together, true, atDoor},
+	{"user submitted", func(l *account.Limits) *int64 { return first(l.UserSubmitted, l.Submitted) }, func(l *account.Limits) *int64 { return l.Submitted }, ofUser, false, atDoor},
+	{"account submitted", func(l *account.Limits) *int64 { return l.AcctSubmitted }, nil, ofAccount, false, atDoor},
+	{"accruing", func(l *account.Limits) *int64 { return l.GroupAccruing }, func(l *account.Limits) *int64 { return l.GroupAccruing }, together, true, toAge},
+	{"user accruing", func(l *account.Limits) *int64 { return first(l.UserAccruing, l.Accruing) }, func(l *account.Limits) *int64 { return l.Accruing }, ofUser, false, toAge},
+	{"account accruing", func(l *account.Limits) *int64 { return l.AcctAccruing }, nil, ofAccount, false, toAge},
 }
+
+// when says what a limit on numbers of jobs stops.
+type when uint8
+
+const (
+	atStart when = iota
+	atDoor       // a submission
+	toAge        // growing older, while it waits
+)
 
 func first(a, b *int64) *int64 {
 	if a != nil {
@@ -405,17 +420,22 @@ func add(list []charge, c charge) []charge {
 func (r *resolver) number(i int) {
 	of := &numberOf[i]
 	checks, charges, measure := &r.out.Checks, &r.out.charges, once
-	if of.door {
+	switch of.when {
+	case atDoor:
 		checks, charges, measure = &r.out.Door, &r.out.atDoor, submitted
+	case toAge:
+		checks, charges, measure = &r.out.ages, &r.out.aging, accruing
 	}
 	found := false
 	note := func(h holder, bound int64, qos int, check bool) {
 		counter := r.counter(h, measure, 0)
 		*charges = add(*charges, charge{counter, once, 0})
 		if check {
-			*checks = append(*checks, Check{Counter: counter, spent: -1, Bound: resource.Amount(bound), need: once, fixed: true, Why: reason.Reason{
-				Code: reason.Limited(plainWords[of.name][qos]), Resource: "jobs", Holder: h.String(), Most: bound,
-			}})
+			why := reason.Reason{Resource: "jobs", Holder: h.String(), Most: bound}
+			if of.when != toAge { // for which no job waits: there is no word
+				why.Code = reason.Limited(plainWords[of.name][qos])
+			}
+			*checks = append(*checks, Check{Counter: counter, spent: -1, Bound: resource.Amount(bound), need: once, fixed: true, Why: why})
 		}
 	}
 	for _, o := range r.qos {

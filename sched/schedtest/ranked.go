@@ -40,6 +40,14 @@ func Ranked(t *rapid.T) *account.Policy {
 	shares := func(name string) account.Shares {
 		return account.Shares(rapid.SampledFrom([]int{0, 1, 2, 5, -1, -2}).Draw(t, "shares of "+name))
 	}
+	few := func(name string) *int64 {
+		if !rapid.Bool().Draw(t, name+" is bounded") {
+			return nil
+		}
+		n := int64(rapid.IntRange(0, 4).Draw(t, name))
+		return &n
+	}
+	bounded := rapid.Bool().Draw(t, "growing older is bounded")
 	for i, name := range []string{"a", "b", "c"} {
 		a := account.Account{Name: name, Shares: shares(name), Priority: number(name)}
 		if i > 0 {
@@ -48,6 +56,12 @@ func Ranked(t *rapid.T) *account.Policy {
 		if name != "b" { // which is open, if nothing stands below it
 			a.Users = []account.User{{Name: "u", Shares: shares("u"), Priority: number("u")}, {Name: "v", Shares: shares("v")}}
 		}
+		if bounded {
+			a.Limits.GroupAccruing, a.Limits.Accruing = few("all of the account"), few("each user of the account")
+			if len(a.Users) > 0 {
+				a.Users[0].Limits.Accruing = few("the user")
+			}
+		}
 		p.Accounts = append(p.Accounts, a)
 	}
 	for _, name := range []string{"x", "y"} {
@@ -55,6 +69,9 @@ func Ranked(t *rapid.T) *account.Policy {
 		if rapid.Bool().Draw(t, "factor") {
 			f := rapid.SampledFrom([]float64{0, 0.5, 3}).Draw(t, "usage factor")
 			q.UsageFactor = &f
+		}
+		if bounded {
+			q.Limits.GroupAccruing, q.Limits.UserAccruing, q.Limits.AcctAccruing = few("all of the QOS"), few("a user of the QOS"), few("an account of the QOS")
 		}
 		p.QOS = append(p.QOS, q)
 	}
