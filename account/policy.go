@@ -165,7 +165,7 @@ type QOS struct {
 	Grace          Duration `json:"grace,omitempty" yaml:"grace,omitempty" doc:"between the warning and the end of its jobs"`
 	Exempt         Duration `json:"exempt,omitempty" yaml:"exempt,omitempty" doc:"its jobs are left alone so long after their start"`
 	UsageFactor    *float64 `json:"usage_factor,omitempty" yaml:"usage_factor,omitempty" doc:"its jobs' usage counts so many times; left out: 1"`
-	UsageThreshold *float64 `json:"usage_threshold,omitempty" yaml:"usage_threshold,omitempty" doc:"an association with a lower fair-share factor may not use it"`
+	UsageThreshold *float64 `json:"usage_threshold,omitempty" yaml:"usage_threshold,omitempty" doc:"its jobs wait while the fair-share factor of their user is smaller (UsageThreshold, enforced)"`
 	LimitFactor    *float64 `json:"limit_factor,omitempty" yaml:"limit_factor,omitempty" doc:"group limits of associations are multiplied by it for its jobs"`
 	Limits         Limits   `json:"limits,omitzero" yaml:"limits,omitempty" doc:"of all jobs that name it; see [limits](#limits)"`
 	Flags          []string `json:"flags,omitempty" yaml:"flags,omitempty" enum:"deny_on_limit,no_decay,no_reserve,over_part_qos,partition_max_nodes,partition_min_nodes,partition_time_limit" doc:"Slurm's flags of a QOS"`

@@ -49,6 +49,7 @@ const (
 	EngineDown   Code = "engine-down"   // Want: the engine does not answer
 	Wish         Code = "wish"          // Want: what it insists on; Until: when something else will do
 	Licenses     Code = "licenses"      // Resource, Need, Used, Most: of a licence; Most 0: the site has none
+	Threshold    Code = "threshold"     // Holder: whose fair share is Used, and must be Most, in millionths; Want: the QOS that says so
 )
 
 // The codes of limits end in the word that squeue shows for the limit. Resource may
@@ -111,6 +112,7 @@ var slurm = map[Code]string{
 	Dependency: "Dependency", ArrayLimit: "JobArrayTaskLimit", Cleaning: "Cleaning",
 	Uncertain: "ReqNodeNotAvail", LaunchFailed: "JobLaunchFailure", NodeFailed: "NodeDown",
 	TimeLimit: "TimeLimit", NoGang: "BadConstraints", Reservation: "Reservation", EngineDown: "SchedDefer", Licenses: "Licenses", Wish: "Resources",
+	Threshold: "QOSUsageThreshold",
 }
 
 // Codes lists every code but those of limits, sorted by first use; for generated
@@ -119,7 +121,7 @@ func Codes() []Code {
 	return []Code{
 		Resources, Priority, Preempting, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
 		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
-		NodeFailed, TimeLimit, Reservation, NoGang, EngineDown, Licenses, Wish,
+		NodeFailed, TimeLimit, Reservation, NoGang, EngineDown, Licenses, Wish, Threshold,
 	}
 }
 
@@ -227,6 +229,8 @@ func (r Reason) String() string {
 			break
 		}
 		fmt.Fprintf(&b, "needs %s of %s, %d of %d are in use", count(int(r.Need), "licence"), r.Resource, r.Used, r.Most)
+	case Threshold:
+		fmt.Fprintf(&b, "the fair share of %s is %g, QOS %s asks for %g: it rises as what was used decays", r.Holder, float64(r.Used)/1e6, r.Want, float64(r.Most)/1e6)
 	default:
 		b.WriteString(r.limit())
 	}

@@ -188,6 +188,8 @@ func (c *Core) checkRest() error {
 			return fmt.Errorf("job %d rests for the plan and would not be looked at again", l.jobs.first().id)
 		case l.rest == active && !l.awake:
 			return fmt.Errorf("job %d is not looked at", l.jobs.first().id)
+		case l.rest == forShare && !c.below(l.key.terms):
+			return fmt.Errorf("job %d rests for its share, which is large enough", l.jobs.first().id)
 		case l.rest == forLimit:
 			if err := c.checkLimited(l); err != nil {
 				return err

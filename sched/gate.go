@@ -8,7 +8,7 @@ import (
 // barred reports whether a line that rests so is none that could lead the queue: it
 // waits for what no room can give it.
 func (r rest) barred() bool {
-	return r == forFleet || r == forQuota || r == forTurn || r == forLimit || r == forTime
+	return r == forFleet || r == forQuota || r == forTurn || r == forLimit || r == forTime || r == forShare
 }
 
 // ready reports whether a line's first job could start if there were room for it. If
@@ -32,6 +32,9 @@ func (p *pass) ready(l *line) bool {
 // gate looks at what the fleet and the rules of the site have against a line's first
 // job, whatever is free.
 func (p *pass) gate(l *line) (rest, reason.Reason) {
+	if for_, why := p.deserves(l); for_ != active {
+		return for_, why
+	}
 	if for_, why := p.kept(l); for_ != active {
 		return for_, why
 	}

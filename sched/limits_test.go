@@ -95,6 +95,13 @@ func (w *world) limited(t *rapid.T, q *waiting) bool {
 	if w.policy == nil {
 		return false
 	}
+	small := w.below != nil && w.below(q.Spec)
+	if told := slices.ContainsFunc(w.core.Reasons(w.now, q.Job), func(r reason.Reason) bool { return r.Code == reason.Threshold }); told != small {
+		t.Fatalf("job %d: its share is said to be too small: %v, it is: %v", q.Job, told, small)
+	}
+	if small {
+		return true
+	}
 	said := slices.ContainsFunc(w.core.Reasons(w.now, q.Job), func(r reason.Reason) bool {
 		return r.Code == reason.Licenses || r.Code.Limit() != ""
 	})

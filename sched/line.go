@@ -65,6 +65,7 @@ const (
 	forTurn              // it stands behind another line of a strict queue
 	forLimit             // a limit or a licence does not allow it
 	forTime              // the reservation that it is to run in does not hold
+	forShare             // the fair share is below the threshold of its QOS
 )
 
 // kind is what is known of a shape.

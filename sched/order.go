@@ -104,6 +104,7 @@ type merit struct {
 	longest                  time.Duration // limit of the partition; 0: none
 	bill                     *priority.Billing
 	usageFactor              float64
+	threshold                float64 // that the fair-share factor must reach; 0: none
 }
 
 // compileRank works out what the rules say of the order of jobs of some terms.
@@ -132,6 +133,9 @@ func (c *Core) compileRank(t *terms) {
 		q := &c.policy.QOS[m.qos]
 		if priorityOf = q.Priority; q.UsageFactor != nil {
 			m.usageFactor = max(*q.UsageFactor, 0)
+		}
+		if q.UsageThreshold != nil {
+			m.threshold = *q.UsageThreshold
 		}
 	}
 	if r.rules != nil {

@@ -42,6 +42,18 @@ func newOrdered(t *rapid.T) *ordered {
 		}
 		return cmp.Or(n, cmp.Compare(a.At, b.At), cmp.Compare(a.Job, b.Job))
 	}
+	o.below = func(s *job.Spec) bool {
+		least := 0.0
+		for _, q := range o.policy.QOS {
+			if q.Name == s.QOS && q.UsageThreshold != nil {
+				least = *q.UsageThreshold
+			}
+		}
+		list, _ := o.core.Shares()
+		return slices.ContainsFunc(list, func(x sched.Share) bool {
+			return x.Account == s.Account && x.User == s.Owner.User && x.Factor < least
+		})
+	}
 	o.rule(t)
 	return o
 }

@@ -35,6 +35,11 @@ func (c *Core) Reasons(now Instant, id job.ID) []reason.Reason {
 	if why := c.overQuota(e.line); why.Code != reason.None {
 		out = append(out, why)
 	}
+	if for_, why := c.deserves(e.line); for_ != active {
+		if out = append(out, why); !e.blocked {
+			out[0], out[len(out)-1] = why, out[0]
+		}
+	}
 	if limits := c.limitReasons(e.line); len(limits) > 0 {
 		if len(out) > 0 && !e.blocked && e.line.rest == forLimit {
 			out = append(limits, out...) // those before it in line wait for the same

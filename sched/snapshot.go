@@ -364,7 +364,7 @@ func (s *Snapshot) Valid() error {
 	}
 	m := &s.Memory
 	for i := range m.Lines {
-		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forTime) {
+		if !queued[m.Lines[i].Job] || m.Lines[i].Rest > uint8(forShare) {
 			return fmt.Errorf("a line of jobs like job %d is remembered, which does not wait", m.Lines[i].Job)
 		}
 	}

@@ -29,6 +29,7 @@ func (c *Core) tick(now Instant) {
 	}
 	if c.unranked {
 		c.reorder()
+		c.rejudge()
 	}
 }
 

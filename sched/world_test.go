@@ -47,6 +47,7 @@ type world struct {
 	log       []entry // all steps of this core
 	policy    *account.Policy
 	oracle    *limit.Slow             // of the state as it is; nil: to be made
+	below     func(q *job.Spec) bool  // whether a fair share is below the threshold; nil: none is
 	compare   func(a, b *waiting) int // the order of the queue; nil: by the jobs' own priorities
 
 	elastic bool                  // most jobs are
@@ -195,6 +196,9 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		}
 		if broken := w.exceeded(q.Spec, d.Claims); len(broken) > 0 {
 			t.Fatalf("job %d starts and exceeds %v\n%s", d.Job, broken, encode(d))
+		}
+		if w.below != nil && w.below(q.Spec) {
+			t.Fatalf("job %d starts, and its fair share is too small", d.Job)
 		}
 		w.respects(t, d, q.Spec)
 		if err := w.book.Start(d, q.Spec); err != nil {

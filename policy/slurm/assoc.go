@@ -276,19 +276,6 @@ func (im *importer) qosNamed(name string) *account.QOS {
 
 // ofQOS is one option of a QOS.
 func (im *importer) ofQOS(q *account.QOS, s setting) {
-	factor := func(to **float64) {
-		if unlimited(s.value) {
-			im.kept(s)
-			return
-		}
-		f, err := strconv.ParseFloat(s.value, 64)
-		if err != nil || !(f >= 0 && f < 1e9) {
-			im.unreadable(s, "a factor")
-			return
-		}
-		*to = &f
-		im.kept(s)
-	}
 	switch strings.ToLower(s.key) {
 	case "priority":
 		im.number(s, 32, func(n int64) { q.Priority = uint32(n) })
@@ -308,11 +295,11 @@ func (im *importer) ofQOS(q *account.QOS, s setting) {
 	case "preemptexempttime":
 		im.duration(s, func(d account.Duration) { q.Exempt = d })
 	case "usagefactor":
-		factor(&q.UsageFactor)
+		im.factor(s, &q.UsageFactor)
 	case "usagethreshold", "usagethres":
-		factor(&q.UsageThreshold)
+		im.thresholds[q.Name] = s // what it means the flags say, which may come later
 	case "limitfactor":
-		factor(&q.LimitFactor)
+		im.factor(s, &q.LimitFactor)
 	case "flags":
 		im.qosFlags(q, s)
 	default:
@@ -322,11 +309,27 @@ func (im *importer) ofQOS(q *account.QOS, s setting) {
 	}
 }
 
+func (im *importer) factor(s setting, to **float64) {
+	if unlimited(s.value) {
+		im.kept(s)
+		return
+	}
+	f, err := strconv.ParseFloat(s.value, 64)
+	if err != nil || !(f >= 0 && f < 1e9) {
+		im.unreadable(s, "a factor")
+		return
+	}
+	*to = &f
+	im.kept(s)
+}
+
 func (im *importer) qosFlags(q *account.QOS, s setting) {
 	known := words(account.QOS{}, "Flags")
 	var left []string
 	for _, f := range list(s.value) {
-		if name := flagName(f); slices.Contains(known, name) {
+		if name := flagName(f); name == "enforce_usage_threshold" {
+			im.enforces[q.Name] = true
+		} else if slices.Contains(known, name) {
 			q.Flags = append(q.Flags, name)
 		} else if !unlimited(f) {
 			left = append(left, unbuilt(f))

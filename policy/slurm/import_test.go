@@ -155,3 +155,24 @@ func FuzzImport(f *testing.F) {
 		}
 	})
 }
+
+// TestAThresholdHoldsWithItsFlag: UsageThreshold is taken over where Slurm looks at it,
+// whichever of it and the flag comes first; flags that are not built are named with what
+// does their work.
+func TestAThresholdHoldsWithItsFlag(t *testing.T) {
+	text := "Name|UsageThres|Flags\nx|0.250000|EnforceUsageThreshold,Relative\ny|0.5|\n"
+	p, report, err := Import([]File{{"qos.txt", text}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, y := p.QOS[0], p.QOS[1]; x.UsageThreshold == nil || *x.UsageThreshold != 0.25 || len(x.Flags) > 0 || y.UsageThreshold != nil {
+		t.Errorf("imported %+v and %+v", x, y)
+	}
+	var b strings.Builder
+	report.Write(&b, true)
+	for _, want := range []string{"without the flag EnforceUsageThreshold Slurm does not look at it", "without Relative, which is not built: "} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the report does not say %q:\n%s", want, b.String())
+		}
+	}
+}

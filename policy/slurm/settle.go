@@ -21,6 +21,13 @@ func (im *importer) settle() {
 			}
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(im.thresholds)) {
+		if s := im.thresholds[name]; im.enforces[name] || unlimited(s.value) {
+			im.factor(s, &im.qos[name].UsageThreshold)
+		} else {
+			im.about(s, "left out: without the flag EnforceUsageThreshold Slurm does not look at it")
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(im.qos)) {
 		im.p.QOS = append(im.p.QOS, *im.qos[name])
 	}

@@ -70,6 +70,10 @@ func Ranked(t *rapid.T) *account.Policy {
 			f := rapid.SampledFrom([]float64{0, 0.5, 3}).Draw(t, "usage factor")
 			q.UsageFactor = &f
 		}
+		if rapid.IntRange(0, 3).Draw(t, "threshold of "+name) == 0 {
+			f := rapid.SampledFrom([]float64{0.2, 0.5, 0.9}).Draw(t, "threshold")
+			q.UsageThreshold = &f
+		}
 		if bounded {
 			q.Limits.GroupAccruing, q.Limits.UserAccruing, q.Limits.AcctAccruing = few("all of the QOS"), few("a user of the QOS"), few("an account of the QOS")
 		}
