@@ -17,9 +17,9 @@ type Flavor struct {
 // The words of Kueue that each field stands for are named beside it. Their zero
 // values are Kueue's defaults.
 type Quota struct {
-	Flavors []FlavorQuota `json:"flavors,omitempty" yaml:"flavors,omitempty" doc:"amounts, in the order in which flavours are tried"`                                                                               // in the order in which they are tried; those with the same resources are alternatives (a resourceGroup)
-	Order   QueueOrder    `json:"order,omitempty" yaml:"order,omitempty" enum:"strict" doc:"strict: nothing of it passes its first job (StrictFIFO); left out: a job that cannot start is passed (BestEffortFIFO)"` // queueingStrategy
-	Weight  *float64      `json:"weight,omitempty" yaml:"weight,omitempty" doc:"for its dominant share; 0: it borrows last; left out: 1"`                                                                           // fairSharing.weight; nil: 1; 0: borrows last and is reclaimed from first
+	Flavors []FlavorQuota `json:"flavors,omitempty" yaml:"flavors,omitempty" doc:"amounts, in the order in which flavours are tried"`                                                                                                                                                                          // in the order in which they are tried; those with the same resources are alternatives (a resourceGroup)
+	Order   QueueOrder    `json:"order,omitempty" yaml:"order,omitempty" enum:"strict,best-effort" doc:"strict: nothing of it passes its first job (StrictFIFO); best-effort: a job that cannot start is passed (BestEffortFIFO); left out: as the nearest account above that says, best-effort if none does"` // queueingStrategy
+	Weight  *float64      `json:"weight,omitempty" yaml:"weight,omitempty" doc:"for its dominant share; 0: it borrows last; left out: 1"`                                                                                                                                                                      // fairSharing.weight; nil: 1; 0: borrows last and is reclaimed from first
 
 	// Fair orders the queues of a tree by dominant share and reclaims by it. It is a
 	// property of the tree and stands at its root.
@@ -37,13 +37,15 @@ type Quota struct {
 	MaxPriority *int64  `json:"max_priority,omitempty" yaml:"max_priority,omitempty" doc:"no jobs above this priority are stopped while borrowing"`                                                            // borrowWithinCohort.maxPriorityThreshold: no victims above it while borrowing
 }
 
-// QueueOrder says whether jobs of a queue may pass each other.
+// QueueOrder says whether jobs of a queue may pass each other. It is a property of a tree,
+// said at its root, from which accounts below may differ: Kueue lets each of them.
 type QueueOrder string
 
 // The orders.
 const (
-	BestEffort QueueOrder = ""       // a job that cannot start is passed (BestEffortFIFO)
-	Strict     QueueOrder = "strict" // nothing of the queue passes its first job (StrictFIFO)
+	OrderAbove QueueOrder = ""            // as the nearest account above that says; best-effort if none does
+	BestEffort QueueOrder = "best-effort" // a job that cannot start is passed (BestEffortFIFO)
+	Strict     QueueOrder = "strict"      // nothing of the queue passes its first job (StrictFIFO)
 )
 
 // FallOver says what happens where a flavour would do, but not for free.

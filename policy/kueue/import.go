@@ -25,7 +25,7 @@ const maxSize = 8 << 20
 // Import reads files of objects and returns the rules with what became of every
 // field. The error is about text that is no YAML, or holds no object of Kueue.
 func Import(files []File) (*account.Policy, *policy.Report, error) {
-	im := &importer{p: &account.Policy{}, report: &policy.Report{}}
+	im := &importer{p: &account.Policy{}, report: &policy.Report{}, orders: map[string]account.QueueOrder{}}
 	found := false
 	for i, f := range files {
 		docs, err := yaml.ParseAll(spec.Source{Name: f.Name, Data: []byte(f.Text)}, maxSize)
@@ -60,6 +60,7 @@ type importer struct {
 	report     *policy.Report
 	fair       bool
 	strategies []account.Strategy
+	orders     map[string]account.QueueOrder // of ClusterQueues
 }
 
 // document reads one document: an object, or a List of them as kubectl prints it.
@@ -163,10 +164,13 @@ func (im *importer) clusterQueue(o *object) {
 	q := im.account(o.name).Quota
 	switch n := o.get("spec", "queueingStrategy"); text(n) {
 	case "StrictFIFO":
-		q.Order = account.Strict
+		im.orders[o.name] = account.Strict
 		o.kept(n)
 	case "BestEffortFIFO":
 		o.kept(n)
+		fallthrough
+	default:
+		im.orders[o.name] = account.BestEffort
 	}
 	im.preemption(o, q)
 	im.fungibility(o, q)
@@ -321,6 +325,39 @@ func (im *importer) configuration(o *object) {
 }
 
 // finish settles what objects decide together.
+// agree says once, at the root, in which order the queues of a tree go where all of them
+// go in the same.
+func (im *importer) agree() {
+	parent := map[string]string{}
+	for i := range im.p.Accounts {
+		parent[im.p.Accounts[i].Name] = im.p.Accounts[i].Parent
+	}
+	root := func(name string) string {
+		for range im.p.Accounts { // a circle is reported elsewhere
+			if parent[name] == "" {
+				break
+			}
+			name = parent[name]
+		}
+		return name
+	}
+	orders := map[string][]account.QueueOrder{}
+	for name, o := range im.orders {
+		orders[root(name)] = append(orders[root(name)], o)
+	}
+	for i := range im.p.Accounts {
+		a := &im.p.Accounts[i]
+		of := orders[root(a.Name)]
+		same := len(of) > 0 && !slices.ContainsFunc(of, func(o account.QueueOrder) bool { return o != of[0] })
+		switch own := im.orders[a.Name]; {
+		case same && a.Parent == "" && of[0] == account.Strict:
+			a.Quota.Order = account.Strict
+		case !same && own == account.Strict:
+			a.Quota.Order = own
+		}
+	}
+}
+
 func (im *importer) finish() {
 	if len(im.p.QOS) > 0 && im.p.Priority.QOS == 0 {
 		im.p.Priority.QOS = 1 // so that the classes order jobs as they did
@@ -331,6 +368,7 @@ func (im *importer) finish() {
 			a.Quota.Fair, a.Quota.Strategies = true, im.strategies
 		}
 	}
+	im.agree()
 	for _, x := range im.p.Check() {
 		im.report.Add(policy.Finding{File: "(together)", What: x.Path + ": " + x.Message, Verdict: policy.Refused, How: "mend it in the file before it is applied: " + x.Remedy})
 	}

@@ -2,6 +2,7 @@ package kueue
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/sched/quota"
@@ -116,4 +118,26 @@ func FuzzImport(f *testing.F) {
 			t.Fatalf("%q is made\n%s\nwhich cannot be applied, and the report says nothing: %v", text, out, err)
 		}
 	})
+}
+
+// TestTheOrderStandsAtTheRoot: where all queues of a cohort have one strategy the root
+// says it; where they do not, each strict one says it itself.
+func TestTheOrderStandsAtTheRoot(t *testing.T) {
+	queue := func(name, cohort, strategy string) string {
+		return "---\napiVersion: kueue.x-k8s.io/v1beta1\nkind: ClusterQueue\nmetadata: {name: " + name + "}\nspec: {cohort: " + cohort + ", queueingStrategy: " + strategy + "}\n"
+	}
+	text := queue("a", "same", "StrictFIFO") + queue("b", "same", "StrictFIFO") + queue("c", "mixed", "StrictFIFO") + queue("d", "mixed", "BestEffortFIFO") + queue("e", `""`, "StrictFIFO")
+	p, _, err := Import([]File{{"q.yaml", text}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]account.QueueOrder{}
+	for _, a := range p.Accounts {
+		if a.Quota != nil && a.Quota.Order != account.OrderAbove {
+			got[a.Name] = a.Quota.Order
+		}
+	}
+	if want := (map[string]account.QueueOrder{"same": account.Strict, "c": account.Strict, "e": account.Strict}); !maps.Equal(got, want) {
+		t.Errorf("orders %v, want %v", got, want)
+	}
 }

@@ -129,6 +129,9 @@ func (t *Tree) arrange(accounts []account.Account) error {
 		if a.Quota != nil {
 			n.rules = rules(*a.Quota)
 		}
+		if parent != None && n.rules.Order == account.OrderAbove {
+			n.rules.Order = t.nodes[parent].rules.Order
+		}
 		if parent != None {
 			n.root = t.nodes[parent].root
 			t.nodes[parent].children = append(t.nodes[parent].children, id)

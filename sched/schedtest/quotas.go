@@ -34,7 +34,7 @@ func Quotas(t *rapid.T) (flavors []account.Flavor, accounts []account.Account) {
 
 func drawQuota(t *rapid.T, flavors []account.Flavor) *account.Quota {
 	q := &account.Quota{
-		Order:       rapid.SampledFrom([]account.QueueOrder{account.BestEffort, account.BestEffort, account.Strict}).Draw(t, "order"),
+		Order:       rapid.SampledFrom([]account.QueueOrder{account.OrderAbove, account.OrderAbove, account.BestEffort, account.Strict}).Draw(t, "order"),
 		Fair:        rapid.IntRange(0, 2).Draw(t, "fair") == 0,
 		Strategies:  rapid.SampledFrom([][]account.Strategy{nil, {account.FinalShare}, {account.InitialShare}}).Draw(t, "strategies"),
 		Borrow:      rapid.SampledFrom([]account.FallOver{"", account.NextFlavor}).Draw(t, "when borrow"),

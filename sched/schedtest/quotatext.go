@@ -60,8 +60,8 @@ func option(a *account.Account, word string, plain bool) error {
 	switch key {
 	case "in":
 		a.Parent = value
-	case "strict":
-		q.Order = account.Strict
+	case "strict", "best-effort":
+		q.Order = account.QueueOrder(key)
 	case "fair":
 		q.Fair = true
 		for _, s := range strings.Split(value, ",") {

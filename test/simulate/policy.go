@@ -107,7 +107,7 @@ func (w *World) lends(p *account.Policy, d *stream) {
 		p.Accounts[i].Quota = &account.Quota{
 			Flavors: []account.FlavorQuota{{Flavor: "any", Resources: []account.ResourceQuota{r}}},
 			Within:  pick(d, account.NoVictims, account.LowerPriority), Reclaim: pick(d, account.NoVictims, account.AnyVictims, account.AnyVictims),
-			Order: pick(d, account.BestEffort, account.BestEffort, account.Strict),
+			Order: pick(d, account.OrderAbove, account.BestEffort, account.Strict),
 		}
 	}
 }
