@@ -55,6 +55,7 @@ func (w *world) anything(t *rapid.T) {
 		"fragment":        w.fragment,
 		"fragment again":  w.fragment,
 		"approve":         w.approve,
+		"alarms":          w.alarms,
 		"come":            func(t *rapid.T) { w.crowd(t) },
 		"come in numbers": func(t *rapid.T) { w.crowd(t) },
 		"end and submit": func(t *rapid.T) {

@@ -202,7 +202,7 @@ func (p *pass) allow(anew bool) {
 	for _, l := range loose {
 		switch {
 		case l.rest != forLimit || l.moves == 0 || l.members == 0:
-		case l.moves == s.moves+1 && !(anew && p.byName()) && s.book.Exceeds(&l.key.terms.rules.Checks[l.check], l.took):
+		case l.moves == s.moves+1 && !(anew && (p.byName() || p.plan.job != 0)) && s.book.Exceeds(&l.key.terms.rules.Checks[l.check], l.took):
 			s.loose = append(s.loose, l)
 		default:
 			p.admit(l)
@@ -289,6 +289,23 @@ func (c *Core) foreseeLimits() {
 	}
 	for _, l := range s.loose {
 		s.foresee(l, l.took)
+		c.foreseeBeside(l)
+	}
+}
+
+// foreseeBeside finds when a line that its claims stopped would outlast the start that is
+// planned for another job, so that it is placed beside that, and may be let pass there.
+func (c *Core) foreseeBeside(l *line) {
+	begins := func(planned Instant) {
+		if at := planned - Instant(l.limit) + 1; planned != never && l.limit > 0 && at > c.now && (c.limits.due == 0 || at < c.limits.due) {
+			c.limits.due = at
+		}
+	}
+	if c.plan.job != 0 {
+		begins(c.plan.at)
+	}
+	for _, s := range c.slots {
+		begins(s.at)
 	}
 }
 
