@@ -98,6 +98,17 @@ func (w *Window) Overlaps(o *Window, from int64) (int64, bool) {
 	return 0, false
 }
 
+// LongestReservation bounds how long a reservation lasts, and how far ahead it is, so
+// that instants can be added up.
+const LongestReservation = Duration(50 * 365 * 24 * time.Hour)
+
+// countable reports whether a start, which can be read, is an instant to which times can
+// be added.
+func countable(start string) bool {
+	at, _ := time.Parse(time.RFC3339, start)
+	return at.Year() >= 1970 && at.Year() < 2200
+}
+
 // reservation finds what is wrong with one reservation, and which one before it has
 // its nodes at the same time.
 func (c *check) reservation(i int) {
@@ -109,8 +120,14 @@ func (c *check) reservation(i int) {
 		c.add(path+".ahead", "leave out start and every", "one that is always so far ahead has no start of its own")
 	case !ok:
 		c.add(path+".start", "write it as 2026-12-01T08:00:00Z", "%q is no time", r.Start)
+	case r.Ahead < 0 || r.Ahead > LongestReservation:
+		c.add(path+".ahead", "write a time of at most 50 years, as 2h", "no reservation is so far ahead")
+	case r.Ahead == 0 && !countable(r.Start):
+		c.add(path+".start", "write a time from 1970 to 2199, as 2026-12-01T08:00:00Z", "%q is too far away", r.Start)
 	case r.Duration <= 0:
 		c.add(path+".duration", "write how long it lasts, as 2h", "it would never hold")
+	case r.Duration > LongestReservation:
+		c.add(path+".duration", "write at most 50 years (438000h)", "it lasts longer than can be reckoned")
 	case r.Every != "" && !known:
 		c.add(path+".every", "write hour, day, weekday, weekend or week", "%q is not how often", r.Every)
 	case known && time.Duration(r.Duration) > period:

@@ -84,6 +84,9 @@ func (c *call) reserve(name string) (*api.ReservationDone, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := sensible(req); err != nil {
+		return nil, err
+	}
 	now, err := c.s.cfg.Plane.Policy(c.ctx(), 0)
 	if err != nil {
 		return nil, err
@@ -103,7 +106,7 @@ func (c *call) reserve(name string) (*api.ReservationDone, error) {
 	ask := &control.ReserveAsk{Reservation: r, Count: req.Count, Partition: req.Partition, Features: req.Features}
 	nodes, way, late := c.s.cfg.Plane.Reservable(c.ctx(), ask)
 	if req.Count > 0 {
-		if nodes == nil && r.Duration > 0 && r.Start != "" {
+		if nodes == nil {
 			return nil, c.tooFew(req, way)
 		}
 		r.Nodes = nodes
@@ -117,6 +120,30 @@ func (c *call) reserve(name string) (*api.ReservationDone, error) {
 		verb = "change reservation "
 	}
 	return out, c.setReservations(out, &now, list, verb+r.Name, req.Base, req.DryRun)
+}
+
+// sensible finds numbers that mean nothing: without it a negative count would be none, and
+// the reservation one of all nodes.
+func sensible(req *api.SetReservation) error {
+	const most = account.LongestReservation / account.Duration(time.Second)
+	wrong := func(field, remedy, format string, args ...any) error {
+		return fault.New(fault.Invalid, "%s: %s", field, fmt.Sprintf(format, args...)).Advise("%s", remedy)
+	}
+	switch {
+	case req.Count < 0:
+		return wrong("count", "ask for one node or more; leave it out for all, or for those in nodes", "%d is no number of nodes", req.Count)
+	case req.Count > 0 && len(req.Nodes) > 0:
+		return wrong("count", "name the nodes, or say how many", "the nodes are named already")
+	case !(req.Duration > 0) || req.Duration > float64(most):
+		return wrong("duration", "write seconds, up to 50 years of them", "%g seconds are no time that it can last", req.Duration)
+	case !(req.Ahead >= 0) || req.Ahead > float64(most):
+		return wrong("ahead", "write seconds, up to 50 years of them", "%g seconds are no time that it can be ahead", req.Ahead)
+	case req.Ahead == 0:
+		if _, err := time.Parse(time.RFC3339, req.Start); err != nil {
+			return wrong("start", "write it as 2026-12-01T08:00:00Z", "%q is no time", loggable(req.Start))
+		}
+	}
+	return nil
 }
 
 func (c *call) unreserve(name string) (*api.ReservationDone, error) {
