@@ -85,12 +85,15 @@ func (p *pass) goers(claims []fleet.Claim) (ids []job.ID, shed []Member) {
 }
 
 // welcome reports whether a job that waits again may run in its home: it asks for what
-// it asked for then, and limits and quotas let it.
+// it asked for then, and reservations, limits and quotas let it.
 func (p *pass) welcome(e *entry, h *home) bool {
 	if class.Key(e.spec) != h.shape {
 		return false
 	}
 	claims := h.run.claims
+	if p.closed(e.line, claims) {
+		return false
+	}
 	if s := e.line.stake; s != nil {
 		charges := p.quotas.Charges(s.queue.node, p.taken(claims), p.flavorsNamed(h.flavors))
 		if !p.quotas.Fits(s.queue.node, charges) {

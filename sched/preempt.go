@@ -244,6 +244,7 @@ func (p *pass) board() {
 			p.dissolve(n)
 		case slices.ContainsFunc(n.await, p.leaving), slices.ContainsFunc(n.shed, p.shedding):
 		case p.closed(n.entry.line, n.run.claims): // a reservation holds now, or will before it ends
+			n.home = nil
 			p.dissolve(n)
 		default:
 			p.startBefore(n.entry, n.run.claims, n.entry.line.finish(p.now), n.run.tail)
