@@ -221,3 +221,35 @@ func TestAnArrayIsAdmittedInPart(t *testing.T) {
 	b.launched(first + 2)
 	b.until(first+3, "stopped by the limit", func(v control.View) bool { return v.Job.State == job.Pending && v.Why.Code.Limit() != "" })
 }
+
+// TestWhereARankIs: what was added is known to the engine by a name of its own, in which
+// ranks count from 0.
+func TestWhereARankIs(t *testing.T) {
+	s := begin(t, control.Config{}, 3, 3, nil, nil)
+	v, err := s.ctl.Job(t.Context(), s.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		node  string
+		rank  int // -1: none
+		ref   engine.Ref
+		local int
+	}{
+		{"", -1, s.own.Ref, -1},
+		{"", 0, s.own.Ref, 0},
+		{"", 2, v.Added[1].Ref, 0},
+		{"", 3, s.own.Ref, 3}, // nobody has it
+		{v.Added[0].Claims[0].Node, -1, v.Added[0].Ref, -1},
+		{s.own.Claims[0].Node, -1, s.own.Ref, -1},
+	} {
+		var rank *int
+		if c.rank >= 0 {
+			rank = &c.rank
+		}
+		ref, local := v.Where(c.node, rank)
+		if ref != c.ref || (local != nil) != (c.local >= 0) || local != nil && *local != c.local {
+			t.Errorf("node %q, rank %d: %s, want %s", c.node, c.rank, ref, c.ref)
+		}
+	}
+}

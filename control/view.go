@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -27,6 +28,31 @@ type View struct {
 	Message              string    // why it was ended, as who ended it said
 
 	Saved engine.Saved // what it last reported as saved; zero: nothing
+	Added []Addition   // to the present attempt, while it runs
+}
+
+// Addition is what was added to an elastic job. The engine knows it under a name of its
+// own, and counts its ranks from 0.
+type Addition struct {
+	Ref    engine.Ref
+	Claims []fleet.Claim
+	First  int // rank in the job
+}
+
+// Where says under which name the engine knows a rank of a job, or a node, and which rank
+// it has there. Without either it is the attempt itself.
+func (v *View) Where(node string, rank *int) (engine.Ref, *int) {
+	for i := range v.Added {
+		a := &v.Added[i]
+		switch {
+		case rank != nil && *rank >= a.First && *rank < a.First+tasksOf(a.Claims):
+			own := *rank - a.First
+			return a.Ref, &own
+		case rank == nil && node != "" && slices.Contains(nodesOf(a.Claims), node):
+			return a.Ref, nil
+		}
+	}
+	return v.Ref, rank
 }
 
 // viewer is the memory of views that are looked at one after the other.
@@ -53,6 +79,9 @@ func (vr *viewer) see(e *entry, whole bool) *View {
 	if a := e.last; a != nil {
 		v.Job.Started, v.Job.Ended, v.Job.Exit = fromNanos(a.started), fromNanos(a.ended), a.exit
 		v.Claims, v.Pool = a.all(), a.pool
+		for _, x := range a.added {
+			v.Added = append(v.Added, Addition{Ref: e.ref(x), Claims: x.Claims, First: x.First})
+		}
 		if a.limit > 0 && e.state != job.Pending {
 			vr.spec.TimeLimit = a.limit
 		}

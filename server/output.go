@@ -117,7 +117,7 @@ func (s *Server) openLog(ctx context.Context, c *call, in *logInput, q logQuery,
 			err = oerr
 		}
 		if fault.KindOf(err) != fault.NotFound || !in.Follow || !v.Job.State.Holds() {
-			return nil, noOutput(v, err)
+			return nil, noOutput(v, q.rank, err)
 		}
 		pause(ctx, logPoll)
 		if ctx.Err() != nil {
@@ -139,13 +139,16 @@ func outputName(v *control.View, stream string) string {
 }
 
 // noOutput says in the words of jobs that there is no log.
-func noOutput(v *control.View, err error) error {
+func noOutput(v *control.View, rank *int, err error) error {
 	if fault.KindOf(err) != fault.NotFound {
 		return err
 	}
 	name := v.Job.Name()
 	if v.Job.State == job.Pending {
 		return fault.New(fault.NotFound, "job %s waits and has no output yet", name).Advise("cox why %s; cox logs -f %s waits for it", name, name)
+	}
+	if rank != nil && v.Job.Spec.Elastic() {
+		return fault.New(fault.NotFound, "job %s has no output of rank %d by itself: it is kept only of the ranks that an elastic job started with", name, *rank).Advise("cox logs %s has the output of all", name)
 	}
 	return fault.New(fault.NotFound, "job %s: %w", name, err).Advise("cox show %s lists its tasks and files", name)
 }
@@ -281,8 +284,9 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec) error {
 		feed.CloseWithError(readFrames(rw, feed, sizes))
 	}()
 	w := frame.NewWriter(conn)
-	code, err := s.cfg.Exec.Exec(ctx, v.Ref, engine.ExecRequest{
-		Command: e.Command, Node: e.Node, Rank: e.Rank, Env: e.Env, TTY: e.TTY, Window: engine.Window(e.Window), Resize: sizes,
+	ref, rank := v.Where(e.Node, e.Rank)
+	code, err := s.cfg.Exec.Exec(ctx, ref, engine.ExecRequest{
+		Command: e.Command, Node: e.Node, Rank: rank, Env: e.Env, TTY: e.TTY, Window: engine.Window(e.Window), Resize: sizes,
 		Stdin: in, Stdout: w.Stream(frame.Stdout), Stderr: w.Stream(frame.Stderr),
 	})
 	in.Close()

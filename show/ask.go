@@ -35,13 +35,25 @@ func Ask(s *job.Spec) string {
 func group(g *job.TaskGroup) string {
 	nodes := Nodes(g)
 	parts := []string{Count(nodes, "node")}
+	if g.Elastic {
+		parts[0] = fmt.Sprintf("%d-%d nodes", g.Nodes.Min, g.Nodes.Max)
+	}
 	if n, name := devicesPerNode(g); n > 0 {
 		parts[0] += fmt.Sprintf(" × %d %s", n, name)
 	}
 	for _, d := range g.Total.Devices {
 		parts = append(parts, fmt.Sprintf("%d %s in all", d.Count, deviceName(d)))
 	}
-	if n := Tasks(g); n > 1 || nodes > 1 {
+	switch n := Tasks(g); {
+	case g.Elastic:
+		if each := max(g.TasksPerNode, 1); each > 1 {
+			parts = append(parts, fmt.Sprintf("%d tasks a node", each))
+		}
+		parts = append(parts, "elastic")
+		if g.Subgroup > 1 {
+			parts[len(parts)-1] += fmt.Sprintf(" by %d nodes", g.Subgroup)
+		}
+	case n > 1 || nodes > 1:
 		parts = append(parts, Count(n, "task"))
 	}
 	if g.CPUsPerTask > 1 {

@@ -51,6 +51,16 @@ func waiting() api.Job {
 	return j
 }
 
+// TestAskOfAnElasticJob: it says between which sizes the job is.
+func TestAskOfAnElasticJob(t *testing.T) {
+	s := train().Spec
+	g := &s.Groups[0]
+	g.Nodes, g.Tasks, g.Elastic, g.Subgroup = job.Range{Min: 2, Max: 8}, job.Count{}, true, 2
+	if got, want := show.Ask(s), "2-8 nodes × 4 h100, 4 tasks a node, elastic by 2 nodes, 4 h"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func table(t *testing.T, tb *show.Table, p show.Page) string {
 	t.Helper()
 	var b strings.Builder

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
@@ -173,4 +174,24 @@ func TestAJobGrowsAndShrinks(t *testing.T) {
 			p.Settle()
 		})
 	}
+}
+
+// TestExecInWhatWasAdded: a command runs beside a rank that was added, in its environment
+// and on its node.
+func TestExecInWhatWasAdded(t *testing.T) {
+	p := site(t, 2)
+	s := begin(p, "1-2")
+	s.says("rank 0 began")
+	s.says("rank 1 began")
+	one := 1
+	p.Await("a command beside rank 1", func() bool { // refused until the server has heard that it runs
+		var out strings.Builder
+		code, err := p.Client.Exec(t.Context(), s.job, api.Exec{Command: []string{"sh", "-c", "echo $COX_GANG_RANK"}, Rank: &one}, client.ExecStreams{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
+		return err == nil && code.Status == 0 && strings.TrimSpace(out.String()) == "1"
+	})
+	if err := os.WriteFile(s.done, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Ends(s.job, "COMPLETED")
+	p.Settle()
 }
