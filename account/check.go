@@ -225,6 +225,9 @@ func (c *check) oneQOS(path string, q *QOS) {
 	factor("usage_factor", q.UsageFactor)
 	factor("usage_threshold", q.UsageThreshold)
 	factor("limit_factor", q.LimitFactor)
+	if f := q.UsageThreshold; f != nil && *f > 1 {
+		c.add(path+".usage_threshold", "write a number up to 1", "%g is more than any fair-share factor: its jobs would never start", *f)
+	}
 	c.limits(path+".limits", &q.Limits, true)
 }
 

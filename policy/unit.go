@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"math/bits"
 	"reflect"
 	"strconv"
@@ -200,6 +201,9 @@ func parseDuration(text string) (account.Duration, string) {
 	rest := text
 	if n, after, ok := strings.Cut(text, "d"); ok {
 		days, err := strconv.ParseUint(n, 10, 16)
+		if errors.Is(err, strconv.ErrRange) {
+			return 0, "is longer than can be reckoned"
+		}
 		if err != nil {
 			return 0, "is no duration"
 		}
