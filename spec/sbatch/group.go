@@ -204,10 +204,12 @@ func (p *parser) sharing(g *job.TaskGroup, set settings) {
 		g.Exclusive = true
 		switch strings.ToLower(d.Value) {
 		case "", "exclusive":
-		case "user", "mcs", "topo":
+		case "user", "mcs":
 			p.warn(d, "is taken as --exclusive: whole nodes for this job alone")
+		case "topo":
+			p.fail(d, errors.New("is not built: a job cannot have a part of the topology to itself"), "write --exclusive for whole nodes, or have its nodes reserved (cox reserve) and name --reservation")
 		default:
-			p.fail(d, errors.New("is not a way to share (forms: --exclusive, =user, =mcs, =topo)"), "")
+			p.fail(d, errors.New("is not a way to share (forms: --exclusive, =user, =mcs)"), "")
 		}
 	}
 	if d, ok := set.get("constraint"); ok && d.Value != "" {
