@@ -90,9 +90,14 @@ func (w *workload) arrivals(r *rand.Rand) []share.Request {
 	}
 }
 
-// pool is the nodes, all empty.
-func (w *workload) pool() []share.Node {
+// pool is the nodes, all empty, in an order of the run's own: equal scores go to the
+// first of them. In order of their published names, clustering and packing, which leave
+// most nodes equal, allocate 0.5 to 1.3 points less than was published, and 1 point more
+// in the reverse order; over orders that are drawn their mean is what was published, to
+// 0.1 points in most cells. The other policies hardly depend on it.
+func (w *workload) pool(seed int64) []share.Node {
 	out := slices.Clone(w.nodes)
+	rand.New(rand.NewSource(seed)).Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	for i := range out {
 		out[i].Left = slices.Clone(out[i].Left)
 	}
@@ -125,7 +130,7 @@ func (w *workload) policy(name string, r *rand.Rand) share.Score {
 func (w *workload) allocated(name string, seed int64) (at100, at130 float64) {
 	r := rand.New(rand.NewSource(seed))
 	pods := w.arrivals(r)
-	p := share.NewPool(w.pool(), w.policy(name, r))
+	p := share.NewPool(w.pool(seed), w.policy(name, r))
 	held, arrived := 0, 0
 	var sum, count [131]float64
 	for i := range pods {
@@ -182,7 +187,7 @@ var published = map[string]map[string][2]float64{
 const seeds = 10
 
 // TestTableA: the policies that FGD was compared with, within 0.3 points of each
-// published cell, but for those in apart; and Coxswain's own score, which allocates
+// published cell; and Coxswain's own score, which allocates
 // more than FGD: at 130 % arrival at least half a point on average and on at least
 // eight of the ten workloads, beside what was published and beside FGD here.
 func TestTableA(t *testing.T) {
@@ -196,12 +201,9 @@ func TestTableA(t *testing.T) {
 				fgd = b
 			}
 			for i, got := range []float64{a, b} {
-				want, most := published[name][policy][i], 0.3
-				if x, known := apart[name][policy]; known {
-					most = x
-				}
+				want := published[name][policy][i]
 				t.Logf("%s, %s at %d %%: %.2f, published %.2f (%+.2f)", name, policy, 100+30*i, got, want, got-want)
-				if math.Abs(got-want) > most {
+				if math.Abs(got-want) > 0.3 {
 					t.Errorf("%s, %s at %d %%: %.2f, published %.2f", name, policy, 100+30*i, got, want)
 				}
 			}
