@@ -31,6 +31,11 @@ type addition struct {
 //     would not without any one of them;
 //   - whose turn it is never waits for what was added to others;
 //   - while nobody waits, nothing stays free that a job could be given.
+//
+// The other laws have elastic jobs in one case of three. These and those were seen to
+// fail with growth beyond quota, limits, the largest size or what is reserved, with half
+// subgroups, with nothing given back, with starts before it was, and with what was added
+// not charged to the quota.
 func TestLawsWithElasticJobs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, nil, true)
