@@ -30,7 +30,7 @@ func (c *Core) checkBest() error {
 		if l.stake == nil || !l.awaits() || !hasJobs(l) {
 			continue
 		}
-		if d := l.stake.demand; d.best != nil && d.ranked == c.quotas.ranked && d.best != l && (!hasJobs(d.best) || l.before(d.best)) {
+		if d := l.stake.demand; d.best != nil && d.ranked == c.quotas.ranked && d.best != l && (!hasJobs(d.best) || l.jobs.first().before(d.best.jobs.first()) < 0) {
 			return fmt.Errorf("job %d waits for a quota behind one that it goes before", l.jobs.first().id)
 		}
 	}
@@ -41,7 +41,7 @@ func (c *Core) checkBest() error {
 // priorities that would be reckoned otherwise now.
 func (c *Core) checkOrder() error {
 	for i, l := range c.heads {
-		if l.place != i || l.jobs.len() == 0 || i > 0 && c.heads.less(i, (i-1)/2) {
+		if l.place != i || l.jobs.len() == 0 || i > 0 && l.jobs.first().before(c.heads[(i-1)/2].jobs.first()) < 0 {
 			return fmt.Errorf("line %d of the heads stands in the wrong place", i)
 		}
 	}

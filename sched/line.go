@@ -170,7 +170,8 @@ func (c *Core) disuse(k *kind) {
 
 // before is the order of lines by their first jobs.
 func (l *line) before(o *line) bool {
-	return l.jobs.first().before(o.jobs.first()) < 0
+	x, y := l.rung(), o.rung()
+	return x.before(&y)
 }
 
 // insert adds a job to its line. A first one is looked at, unless its kind is known

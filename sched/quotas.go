@@ -46,9 +46,10 @@ type queue struct {
 	lines  []*line // of its jobs
 	cuts   int     // of these, those whose jobs may do with fewer tasks
 
-	ordered []*line   // of these, those that are looked at behind the head, and some more
-	demands []*demand // of its lines
-	leader  *line     // that was let go on and has not been looked at; the others follow it
+	ordered []*line      // of these, those that are looked at behind the head, and some more
+	demands []*demand    // of its lines
+	asks    []quota.Need // of each of these, a need by which most are passed over at once; nothing: it has to be looked at
+	leader  *line        // that was let go on and has not been looked at; the others follow it
 	byShape map[*class.Shape]*demand
 }
 
@@ -69,13 +70,21 @@ type demand struct {
 	ranked  uint64  // quotas.ranked then
 }
 
+// ask notes what a demand needs.
+func (q *queue) ask(d *demand) {
+	q.asks[d.index] = quota.Need{}
+	if !d.cuts && len(d.needs) > 0 {
+		q.asks[d.index] = d.needs[0]
+	}
+}
+
 // demandOf returns the demand of jobs of a shape, for one line more.
 func (q *queue) demandOf(shape *class.Shape) *demand {
 	d := q.byShape[shape]
 	if d == nil {
 		d = &demand{shape: shape, index: len(q.demands)}
 		q.byShape[shape] = d
-		q.demands = append(q.demands, d)
+		q.demands, q.asks = append(q.demands, d), append(q.asks, quota.Need{})
 	}
 	d.uses++
 	return d
@@ -84,9 +93,10 @@ func (q *queue) demandOf(shape *class.Shape) *demand {
 // forgo is demandOf for one line less.
 func (q *queue) forgo(d *demand) {
 	if d.uses--; d.uses == 0 {
-		last := q.demands[len(q.demands)-1]
-		q.demands[d.index], last.index = last, d.index
-		q.demands = q.demands[:len(q.demands)-1]
+		n := len(q.demands) - 1
+		last := q.demands[n]
+		q.demands[d.index], q.asks[d.index], last.index = last, q.asks[n], d.index
+		q.demands, q.asks = q.demands[:n], q.asks[:n]
 		delete(q.byShape, d.shape)
 	}
 }
@@ -163,9 +173,10 @@ func (d *demand) still() []*line {
 // tree is what the queues below one root have in common.
 type tree struct {
 	queues []*queue
-	freed  bool // something was given back since lines were woken for it last
-	moved  bool // something was taken or given back since choices were looked at last
-	single bool // one line of all its queues is let go on at a time
+	freed  bool   // something was given back since lines were woken for it last
+	moved  bool   // something was taken or given back since choices were looked at last
+	single bool   // one line of all its queues is let go on at a time
+	calm   uint64 // quotas.changes when none of its lines could go on
 }
 
 // newQuotas compiles the quotas of a policy; nil: it has none. One that contradicts

@@ -40,6 +40,7 @@ func (c *Core) stakeOf(t *terms, shape *class.Shape) *stake {
 	}
 	nodes := c.quotas.Resource("node") != quota.None
 	s.demand.needs, s.demand.cuts = s.needs, s.spare > 0
+	t.queue.ask(s.demand)
 	s.rough = slices.ContainsFunc(shape.Groups, func(g class.Group) bool { return vague(&g, nodes) })
 	return s
 }

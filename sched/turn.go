@@ -280,7 +280,11 @@ func (p *pass) scant(d *demand) bool {
 func (p *pass) candidate(q *queue, than *line) *line {
 	p.most = p.quotas.Most(q.node, p.most[:0])
 	best := than
-	for _, d := range q.demands {
+	for i := range q.asks {
+		if n := &q.asks[i]; n.Amount > 0 && n.Amount > p.most[n.Resource] && len(p.pledges) == 0 {
+			continue
+		}
+		d := q.demands[i]
 		if len(d.waiting) == 0 || p.scant(d) {
 			continue
 		}
@@ -314,12 +318,16 @@ func (p *pass) goFirst(l *line) {
 // there is one.
 func (p *pass) loosenFirst(t *tree) bool {
 	var best *line
+	calm := true
 	for _, q := range t.queues {
-		if l := p.candidate(q, best); l != nil && hasJobs(l) && l.jobs.first().reserves() {
+		l := p.candidate(q, best)
+		if calm = calm && l == nil; l != nil && hasJobs(l) && l.jobs.first().reserves() {
 			best = l
 		}
 	}
-	t.single = true
+	if t.single = true; calm {
+		t.calm = p.quotas.changes
+	}
 	if best != nil {
 		p.goFirst(best)
 	}
@@ -337,7 +345,7 @@ func (p *pass) loosenRest() {
 		}
 		t.single = false
 		for _, q := range t.queues {
-			if q.leader == nil {
+			if q.leader == nil && t.calm != p.quotas.changes {
 				p.loosen(q)
 			}
 		}
