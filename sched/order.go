@@ -262,22 +262,10 @@ type rung struct {
 
 // rung is that of a line's first job.
 func (l *line) rung() rung {
-	f := &l.jobs.lead
-	x := rung{tier: l.tier, at: f.at, id: f.id}
-	r := l.ranks
-	if r == nil {
-		x.points = l.jobs.first().priority
-		return x
-	}
-	ages := f.eligible
-	if r.rules.Always {
-		ages = second(f.at)
-	}
-	if x.points = l.key.own.adjust; !l.key.own.fixed {
-		x.points = r.rules.Points(l.basis(r), r.rules.Age(r.at, ages))
-	}
-	if r.rules.Ages() {
-		x.ages = ages
+	e := l.jobs.first()
+	x := rung{tier: l.tier, points: e.points(), at: e.at, id: e.id}
+	if r := l.ranks; r != nil && r.rules.Ages() {
+		x.ages = e.ages(r)
 	}
 	return x
 }

@@ -1,32 +1,12 @@
 package sched
 
-import (
-	"slices"
-
-	"github.com/coxswain-sched/coxswain/job"
-)
+import "slices"
 
 // fifo holds jobs in queue order. Taking the first and adding the last one cost
 // the same however many there are.
 type fifo struct {
 	buf  []*entry // sorted by before from index from on
 	from int
-	lead lead // of the first
-}
-
-// lead is what places the first job among those of other lines, kept with its line: most
-// of those that are compared are not looked at for anything else.
-type lead struct {
-	eligible int64
-	at       Instant
-	id       job.ID
-}
-
-// led notes what the first job is like.
-func (q *fifo) led() {
-	if e := q.first(); e != nil {
-		q.lead = lead{e.eligible, e.at, e.id}
-	}
 }
 
 func (q *fifo) all() []*entry { return q.buf[q.from:] }
@@ -62,7 +42,6 @@ func (q *fifo) insert(e *entry) {
 	default:
 		q.buf = slices.Insert(q.buf, q.from+i, e)
 	}
-	q.led()
 }
 
 func (q *fifo) remove(e *entry) {
@@ -81,7 +60,6 @@ func (q *fifo) remove(e *entry) {
 		clear(q.buf[n:])
 		q.buf, q.from = q.buf[:n], 0
 	}
-	q.led()
 }
 
 // heads is a heap of lines by their first jobs, the one that goes first on top. A
