@@ -39,7 +39,7 @@ var may = map[string][]string{
 	"engine":     {"engine", "job", "fleet", "resource", "reason", "fault", "hostlist", "slurmfmt", "launch", "step"},
 	"step":       {"step", "job", "fleet", "resource", "fault", "hostlist", "slurmfmt", "engine/local/visible"},
 	"spec":       {"spec", "job", "resource", "fault", "hostlist", "slurmfmt"},
-	"admit":      {"account", "job", "fault", "reason", "sched/limit", "slurmfmt"}, // sched/limit: what is resolved for the core is resolved for the door
+	"admit":      {"account", "job", "fault", "fleet", "reason", "resource", "sched/limit", "slurmfmt"}, // sched/limit: what is resolved for the core is resolved for the door; fleet: what a part by memory is of the devices that there are
 	"advise":     {"engine", "job", "fleet", "fault", "resource", "spec", "hostlist", "slurmfmt"},
 	"dispatch":   {"engine", "fault", "job"},
 	"reconcile":  {"engine", "ledger", "job", "fault"},
