@@ -84,6 +84,16 @@ func (l *line) finish(from Instant) Instant {
 	return until
 }
 
+// outlasts reports whether a run is to end after the reservation that it runs in.
+func (r *run) outlasts(now Instant) bool {
+	a := r.terms.inside
+	if a == nil || a.Flex {
+		return false
+	}
+	_, end := a.next(now)
+	return r.until > end
+}
+
 // closes is the first instant from at on at which a line's first job could not begin
 // on a node because of reservations.
 func (c *Core) closes(l *line, pos int, at, limit Instant) Instant {

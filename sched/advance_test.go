@@ -80,6 +80,9 @@ func (w *world) openTo(spec *job.Spec, node string) bool {
 }
 
 func (w *world) reservation(name string) *account.Reservation {
+	if w.policy == nil {
+		return nil
+	}
 	for i := range w.policy.Reservations {
 		if r := &w.policy.Reservations[i]; name != "" && r.Name == name {
 			return r

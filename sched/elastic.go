@@ -193,6 +193,8 @@ func (p *pass) addition(r *run, group int) *class.Shape {
 // those who wait.
 func (p *pass) spare(r *run) *index.State {
 	switch {
+	case r.outlasts(p.now): // its reservation, as it was extended
+		return nil
 	case p.byName():
 		return p.during(p.state, &line{key: lineKey{terms: r.terms}}, p.now, r.until)
 	case p.plan.job == 0, r.until != never && r.until <= p.plan.at:

@@ -91,11 +91,12 @@ func (w *world) shrunk(t *rapid.T, d sched.Shrink) {
 // one of them it does not.
 func (w *world) neededOf(t *rapid.T, asked []sched.Shrink) {
 	q := w.queue[asked[0].For]
-	if w.core.Nominees() > 1 || q == nil || q.told.Code != reason.Preempting {
+	if w.core.Reserved() > 1 || q == nil || q.told.Code != reason.Preempting { // homes of jobs that move are not in the book yet
 		return
 	}
 	held := w.book.Held
 	defer func() { w.book.Held = held }()
+	defer w.shutOut(q.Spec)()
 	without := func(stays sched.Shrink) bool {
 		w.book.Held = map[job.ID]schedtest.Held{}
 		for id, h := range held {

@@ -25,6 +25,17 @@ func (p *pass) seize(e *entry) bool {
 	return p.yield(e)
 }
 
+// seizeLate has the first job take others' places if it fitted when it was looked at, what
+// is planned for others kept it from starting, and it does not fit any longer: others have
+// started there until then.
+func (p *pass) seizeLate() bool {
+	if p.preemption == nil || !p.byName() {
+		return false
+	}
+	e := p.front().next()
+	return e != nil && p.hopeful(e.line, e) && p.ready(e.line) && p.open(e.line) == nil && p.preempt(e)
+}
+
 // open places a line's first job on what is free, where reservations in advance do not
 // keep it off. What is planned by name for others is not looked at.
 func (p *pass) open(l *line) []fleet.Claim {

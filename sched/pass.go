@@ -39,7 +39,7 @@ func (p *pass) run() {
 		return
 	}
 	anew := true
-	for again := true; again; again = p.regain() || p.reopened() || p.grow() {
+	for again := true; again; again = p.regain() || p.reopened() || p.seizeLate() || p.grow() {
 		p.board()
 		p.regain()
 		p.allow(anew)

@@ -164,15 +164,9 @@ func (w *world) needed(t *rapid.T) {
 	if q == nil || q.told.Code != reason.Preempting {
 		return // somebody of higher order took it in the same step
 	}
-	held, nodes := w.book.Held, w.book.Nodes
-	defer func() { w.book.Held, w.book.Nodes = held, nodes }()
-	w.book.Nodes = map[string]fleet.Node{}
-	for name, n := range nodes {
-		if !w.openTo(q.Spec, name) {
-			n.State = fleet.Down
-		}
-		w.book.Nodes[name] = n
-	}
+	held := w.book.Held
+	defer func() { w.book.Held = held }()
+	defer w.shutOut(q.Spec)()
 	without := func(stays job.ID) bool {
 		w.book.Held = map[job.ID]schedtest.Held{}
 		for id, h := range held {
@@ -199,6 +193,20 @@ func (w *world) needed(t *rapid.T) {
 			t.Fatalf("job %d fits without job %d going: %+v", q.Job, d.Job, taken)
 		}
 	}
+}
+
+// shutOut takes down the nodes of the book that reservations keep a job off, until the
+// returned function is called.
+func (w *world) shutOut(spec *job.Spec) func() {
+	nodes := w.book.Nodes
+	w.book.Nodes = map[string]fleet.Node{}
+	for name, n := range nodes {
+		if !w.openTo(spec, name) {
+			n.State = fleet.Down
+		}
+		w.book.Nodes[name] = n
+	}
+	return func() { w.book.Nodes = nodes }
 }
 
 // hold enters what is held for nominated jobs in the book, until the returned
