@@ -235,7 +235,7 @@ func (p *pass) settleSlot(e *entry, first bool) (started, changed bool) {
 	}
 	changed = known && at != s.at
 	p.uproot(s)
-	s.at, s.claims, s.fresh = at, claims, true
+	s.at, s.claims, s.fresh, s.stale = at, claims, true, false
 	p.root(s)
 	s.prospect.regard(at != never)
 	if v := s.prospect; v != nil && v.replanned == p.replanned {

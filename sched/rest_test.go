@@ -11,8 +11,6 @@ import (
 // alarms lets a copy of the core go on by its alarms alone, as a server does to which
 // nothing happens: it comes to rest, or goes on in time. One that asks to be stepped at
 // once for ever hangs its server.
-//
-// Seen to fail with: every planned start an alarm; limits.foresee for what is due already.
 func (w *world) alarms(t *rapid.T) { goOn(t, w.core, w.now) }
 
 func goOn(t *rapid.T, core *sched.Core, now sched.Instant) {
