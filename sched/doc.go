@@ -14,8 +14,9 @@
 //	line.go queue.go   lines of jobs that are alike, and why they rest
 //	terms.go gate.go   what the site's rules say of a line, and what bars it
 //	order.go ranks.go  whose turn it is: multifactor priority, shown and kept (account/priority)
+//	accrual.go         how many may grow older at once
 //	usage.go           what jobs have used, decayed, and Fair Tree (account/fair)
-//	limits.go          limits and licences (sched/limit)
+//	limits.go threshold.go      limits, licences, thresholds of usage (sched/limit)
 //	quotas.go stake.go turn.go holdings.go   quotas, whose turn it is (sched/quota)
 //	flavor.go          which flavours, how many tasks: fall-over, admission in part
 //	reclaim.go later.go         claiming back, and what is held once those who go have gone
@@ -23,12 +24,17 @@
 //	named.go slot.go ahead.go   reservations of more jobs, by name (sched/plan)
 //	prospect.go beside.go       what is remembered of them, so that a step costs what changes
 //	advance.go reserve.go       reservations in advance, and what one would meet
+//	wishes.go          what is wished for and given up after a time
 //	shorter.go         --time-min
-//	preempt.go standing.go open.go      who takes whose place, and where (sched/victim)
+//	preempt.go standing.go      who takes whose place
+//	search.go open.go           … which ones have to go, and where (sched/victim)
+//	parked.go slice.go          who is suspended, and who takes turns
+//	elastic.go         who grows on what nobody waits for, and gives it back
 //	moves.go mover.go home.go   who moves so that the head fits (sched/defrag)
 //	compat.go          as slurmctld would
 //	nodes.go           what is held and foretold of each node (sched/index)
 //	reasons.go holders.go estimate.go       why a job waits, for whom, until when
+//	would.go           what would start it
 //	alarm.go           what is due by time alone
 //	snapshot.go check.go        the whole state as data; its invariants
 //

@@ -1,0 +1,304 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/place"
+	"github.com/coxswain-sched/coxswain/sched/victim"
+)
+
+// This file looks for the victims of one job: which running ones have to go so that it
+// fits whole, at the least cost (sched/victim), with everything tried on the state of the
+// moment and put back. Who may take from whom is in standing.go, what follows in
+// preempt.go, where reservations keep the job off in open.go.
+
+// Bounds of one search for victims, and of what is remembered.
+const (
+	searchWork   = 1024      // placements that are tried
+	restartTime  = 60        // seconds that a job loses by being started again
+	leafSeeds    = 16        // topology leaves that are looked at more closely
+	stoppingTier = -3        // of units that go anyway
+	nomineeTier  = -2        // of what is only held for a job of lower order
+	lentTier     = -1        // of what was added to a gang beyond its minimum
+	sliceTier    = 1 << 20   // of jobs with which it would take turns
+	noUnit       = int32(-1) // of runs outside a search
+)
+
+// search looks for the victims of one job.
+type search struct {
+	*pass
+	entry  *entry
+	kind   *kind
+	runs   []*run
+	units  []victim.Unit
+	chosen []*run
+}
+
+// claims finds where the job would run and whose place it takes there; nil: nowhere.
+func (s *search) claims() []fleet.Claim {
+	if !s.worth() {
+		return nil
+	}
+	s.candidates()
+	defer s.end()
+	s.keepOff()
+	seeds, ok := s.seeds()
+	if !ok || len(s.units) == 0 {
+		return nil
+	}
+	set := victim.Choose(s.units, seeds, s, searchWork)
+	if set == nil {
+		return nil
+	}
+	others := s.preemption.rights(s.entry.line.key.terms.standing)
+	for _, i := range set {
+		s.Take(i)
+		s.chosen = append(s.chosen, s.runs[i])
+		others = others || s.runs[i].nominee != nil || s.runs[i].of != nil
+	}
+	if !others {
+		return nil // it would only wait for what ends anyway, before those who are before it
+	}
+	return s.place()
+}
+
+// end leaves everything as it was before the search.
+func (s *search) end() {
+	s.settleLifts()
+	for _, r := range s.runs {
+		r.unit, r.lifts = noUnit, 0
+	}
+}
+
+// worth compares counters: whether all that the job may take, with what is free,
+// could be enough at all.
+func (s *search) worth() bool {
+	x, mine := s.preemption, s.entry.line.key.terms.standing
+	if s.lent > 0 || x == nil {
+		return true // what is lent is not counted
+	}
+	_, free := s.cells.Devices()
+	runs, held := s.Core.stopping+len(s.nominees), int64(free)*int64(resource.WholeDevice)
+	for _, o := range x.all {
+		if o.mode != account.PreemptOff && x.outranks(mine, 1, o, 0) || mine.alternates(o) {
+			runs += o.runs
+			held += o.held
+		}
+	}
+	if runs == 0 {
+		return false
+	}
+	need := int64(0)
+	for i := range s.kind.shape.Groups {
+		need += int64(s.kind.shape.Groups[i].AllDevices) * int64(resource.WholeDevice)
+	}
+	if s.Core.stopping+len(s.nominees) > 0 {
+		return true // what these hold is not counted
+	}
+	return need <= held
+}
+
+// candidates lists what may be taken: what is being ended anyway, what is held for
+// jobs of lower order, and running jobs that this one outranks and that have run for
+// their exempt time.
+func (s *search) candidates() {
+	for _, chunk := range s.ends.chunks {
+		for _, r := range chunk {
+			if tier, ok := s.candidate(r); ok {
+				r.unit = int32(len(s.runs))
+				s.runs = append(s.runs, r)
+				s.units = append(s.units, victim.Unit{Tier: tier, Cost: s.loss(r), Size: r.weight})
+			}
+		}
+	}
+	s.rank()
+}
+
+func (s *search) candidate(r *run) (tier int32, ok bool) {
+	switch {
+	case r.home != nil:
+		return 0, false
+	case r.nominee != nil && r.nominee.home != nil: // it is as if it ran there
+		return nomineeTier, s.over(s.entry, r.nominee.entry)
+	case r.nominee != nil:
+		o := r.nominee.entry
+		return nomineeTier, s.entry.before(o) < 0 && !s.over(o, s.entry)
+	case r.stopping:
+		return stoppingTier, !r.givesWay
+	case r.of != nil:
+		return lentTier, s.entry.id != r.id
+	case !s.mayTake(r):
+		return sliceTier, s.mayJoin(r)
+	case r.parking != nil:
+		return 0, true
+	}
+	if since := r.began + r.terms.standing.exempt; since > s.now {
+		if s.exempted == 0 || since < s.exempted {
+			s.exempted = since
+		}
+		return 0, false
+	}
+	return 0, true
+}
+
+func (s *search) mayTake(r *run) bool {
+	o := r.terms.standing
+	return s.preemption != nil && (o.mode != account.PreemptOff || r.parking != nil) && !(o.mode == account.PreemptSuspend && r.elastic()) &&
+		(planted.AnyonePreempts || s.preemption.outranks(s.entry.line.key.terms.standing, s.entry.priority, o, r.priority))
+}
+
+// loss is what taking a run back costs: what it holds, for as long as nothing of it
+// is saved and for starting it again.
+func (s *search) loss(r *run) int64 {
+	if r.nominee != nil || r.stopping {
+		return 1
+	}
+	if r.lends() {
+		return min(r.weight, 1<<31) // it loses nothing but time
+	}
+	lost := max(int64(s.now-max(r.began, r.saved))/int64(time.Second), 0)
+	return min(lost+restartTime, 1<<31) * min(r.weight, 1<<31)
+}
+
+// rank numbers the tiers of candidates: partition, then QOS, then the job's own
+// priority where that decides who may take.
+func (s *search) rank() {
+	order := make([]*run, 0, len(s.runs))
+	for i, r := range s.runs {
+		if s.units[i].Tier == 0 {
+			order = append(order, r)
+		}
+	}
+	compare := func(a, b *run) int {
+		x, y := a.terms.standing, b.terms.standing
+		c := cmp.Or(cmp.Compare(x.tier, y.tier), cmp.Compare(x.worth, y.worth))
+		if c == 0 && s.preemption.byPriority {
+			c = cmp.Compare(a.priority, b.priority)
+		}
+		return c
+	}
+	slices.SortStableFunc(order, compare)
+	tier := int32(0)
+	for i, r := range order {
+		if i > 0 && compare(order[i-1], r) != 0 {
+			tier++
+		}
+		s.units[r.unit].Tier = tier
+	}
+}
+
+// seeds proposes sets for shapes that need a number of alike nodes: the cheapest
+// nodes of each of the leaves that hold the whole gang, and of the fleet. ok is false
+// if even all units together are not enough.
+func (s *search) seeds() (sets [][]int, ok bool) {
+	q := s.quickly(s.kind)
+	if q == nil || !q.Countable() {
+		return nil, true
+	}
+	_, need := q.Part()
+	var spots [][]int
+	leaves := s.table.Leaves()
+	from := make([]int, len(leaves)+1)
+	pages := s.table.Pages()
+	for i, leaf := range leaves {
+		from[i] = len(spots)
+		for no := leaf.From; no < leaf.To; no++ {
+			for _, pos := range pages[no].Nodes {
+				if spot, ok := s.spot(q, int(pos)); ok {
+					spots = append(spots, spot)
+				}
+			}
+		}
+	}
+	from[len(leaves)] = len(spots)
+	if len(spots) < need {
+		return nil, false
+	}
+	if need > 1 && len(leaves) > 1 {
+		for i := range leaves {
+			if set, ok := victim.Cover(s.units, spots[from[i]:from[i+1]], need); ok {
+				sets = append(sets, set)
+			}
+		}
+		slices.SortStableFunc(sets, func(a, b []int) int { return victim.Compare(s.units, a, b) })
+		sets = sets[:min(len(sets), leafSeeds)]
+	}
+	set, _ := victim.Cover(s.units, spots, need)
+	return append(sets, set), true
+}
+
+// spot is what has to go for a node to take its part; ok is false if nothing helps.
+func (s *search) spot(q *place.Quick, pos int) (gone []int, ok bool) {
+	cell := s.cells.Of(pos)
+	if cell < 0 {
+		return nil, false
+	}
+	if q.Serves(cell) {
+		return nil, true
+	}
+	var on []int
+	held := s.nodes[pos].held
+	for _, h := range held {
+		if h.run.unit != noUnit && !slices.Contains(on, int(h.run.unit)) {
+			on = append(on, int(h.run.unit))
+		}
+	}
+	desc := s.table.Node(pos)
+	gone = victim.Spot(s.units, on, func(gone []int) bool {
+		row := *s.state.Row(pos)
+		for _, h := range held {
+			if slices.Contains(gone, int(h.run.unit)) {
+				row.Change(desc, &h.run.claims[h.claim], -1)
+				if h.run.lends() {
+					b := bare(&h.run.claims[h.claim])
+					row.Change(desc, &b, 1)
+				}
+			}
+		}
+		return q.Serves(s.cells.Intern(pos, &row))
+	})
+	return gone, gone != nil
+}
+
+// Take, Back and Fits are victim.Field, on the state of the moment.
+func (s *search) Take(unit int) { s.heave(s.runs[unit], -1) }
+
+// Back puts a unit back.
+func (s *search) Back(unit int) { s.heave(s.runs[unit], 1) }
+
+// heave lifts a run, and with a job all that was added to it, or puts them back. An
+// addition may be lifted for itself and for its job.
+func (s *search) heave(r *run, sign int) {
+	was := r.lifts
+	if r.lifts -= sign; was == 0 || r.lifts == 0 {
+		s.lift(r, sign)
+	}
+	for _, a := range r.added {
+		s.heave(a, sign)
+	}
+}
+
+// Fits reports whether the job fits on what is free.
+func (s *search) Fits() bool {
+	if q := s.quickly(s.kind); q != nil {
+		if fits, sure := q.Fits(nil); sure {
+			return fits
+		}
+	}
+	return place.Fits(s.table, s.state, s.kind.shape)
+}
+
+func (s *search) place() []fleet.Claim {
+	if q := s.quickly(s.kind); q != nil {
+		if claims, sure := q.Place(nil); sure {
+			return claims
+		}
+	}
+	return place.Gang(s.table, s.state, s.kind.shape)
+}
