@@ -351,10 +351,15 @@ func (m *Model) barred(w *work) bool {
 	})
 }
 
-// outside reports whether a job asks for a reservation that never comes.
+// outside reports whether a job asks for a reservation that never comes. The control
+// plane's time never goes back: where the clock was set, a reservation that is yet to come
+// may be over for it.
 func (m *Model) outside(w *work) bool {
-	if w.spec.Reservation == "" {
+	switch {
+	case w.spec.Reservation == "":
 		return false
+	case m.jumped:
+		return true
 	}
 	for i := 0; m.rules != nil && i < len(m.rules.Reservations); i++ {
 		r := &m.rules.Reservations[i]

@@ -59,8 +59,8 @@ func (m *Model) stands(w *work, why reason.Reason, shown map[job.ID]*Job) bool {
 		return m.unfit()
 	case reason.TooLarge, reason.Constraint, reason.Partition:
 		return true
-	case reason.Reservation: // the control plane's time never goes back: it may be over for it, and is yet to come by the clock
-		return m.jumped || m.outside(w) || why.Until > m.now.Unix()
+	case reason.Reservation:
+		return m.outside(w) || why.Until > m.now.Unix()
 	case reason.Quota, reason.Licenses:
 		return m.forbidden(w)
 	}
