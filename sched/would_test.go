@@ -55,7 +55,7 @@ func (w *world) instead(t *rapid.T, would, does *int) {
 		return
 	}
 	if is, slow := w.core.Lacks(id); !cmp.Equal(is, slow) {
-		t.Fatalf("job %d lacks %+v, and place.Now says %+v", id, is, slow)
+		t.Fatalf("job %d lacks %+v, and place.Now says otherwise (-is +slow):\n%s", id, is, cmp.Diff(is, slow))
 	}
 	for range 3 {
 		w.ask(t, id, would, does)
