@@ -113,7 +113,7 @@ var clusterKeys = map[string]func(*importer, setting){
 	"preemptparameters":            refused("victims are chosen by what they lose: least GPU-seconds, whole gangs, minimal sets"),
 	"jobsubmitplugins":             refused("a program of the site decides there: say what it says by limits, default_qos and allow_accounts"),
 	"launchparameters":             refused("it is about how Slurm starts tasks"),
-	"schedulertimeslice":           refused("two jobs do not take turns on one device"),
+	"schedulertimeslice":           refused("how long a turn is, is said of a partition here: time_slice"),
 	"fairsharedampeningfactor":     refused("fair share is the Fair Tree, which needs no damping"),
 }
 
@@ -276,9 +276,9 @@ func (im *importer) preemptMode(s setting, to *string) {
 			*to = low
 		case "suspend":
 			*to = "requeue"
-			left = append(left, "SUSPEND (what a stopped process has on a device stays there: requeue instead)")
+			left = append(left, "SUSPEND (what a stopped process has on a device stays there: requeue instead; mode: suspend does it all the same)")
 		case "gang":
-			left = append(left, "GANG (two jobs do not take turns on one device)")
+			left = append(left, "GANG (time_slice of a partition lets two jobs take turns)")
 		case "within":
 			left = append(left, "WITHIN (preemption.by: [priority] lets jobs of one QOS stop each other)")
 		default:

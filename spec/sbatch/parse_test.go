@@ -264,7 +264,7 @@ func TestParseWarnings(t *testing.T) {
 		"--signal=R:USR1":                  "job.sbatch:2: --signal has an R, which has no effect here: no reservation delays its start",
 		"--requeue=expedite":               "job.sbatch:2: --requeue is read as --requeue: a requeued job waits like any other",
 		"--sockets-per-node=2":             "job.sbatch:2: --sockets-per-node has no effect here without --gpus-per-socket: sockets and cores are not chosen one by one",
-		"--reservation=r":                  "job.sbatch:2: --reservation has its effect on slurm alone: the embedded engine has no reservations yet and places the job as any other",
+		"--reservation=r":                  "",
 		"--version":                        "job.sbatch:2: --version has no effect here: it belongs on the command line",
 		"--wait --parsable --test-only":    "",
 		"-N 1\n-N 2":                       "job.sbatch:3: --nodes overrides --nodes=1 of line 2",

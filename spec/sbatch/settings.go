@@ -222,7 +222,7 @@ var variables = []variable{
 	{name: "SBATCH_TRES_PER_TASK", option: "tres-per-task"},
 	{name: "SBATCH_USE_MIN_NODES", option: "use-min-nodes"},
 	{name: "SBATCH_WAIT", option: "wait"},
-	{name: "SBATCH_WAIT4SWITCH", why: "switch counts are not built yet"},
+	{name: "SBATCH_WAIT4SWITCH", why: "the time is given with the count: --switches=N@TIME"},
 	{name: "SBATCH_WAIT_ALL_NODES", option: "wait-all-nodes"},
 	{name: "SBATCH_WCKEY", option: "wckey"},
 }
