@@ -205,6 +205,10 @@ func (s *session) submit(ctx context.Context, f *follower, r *Request) error {
 	for _, w := range r.Warnings {
 		s.screen.note("  ! %s", w)
 	}
+	if name := spec.Reservation; name != "" {
+		s.screen.note("  ! --reservation=%s has no effect here: there are none in a room of one's own, the job is placed as any other", name)
+		spec.Reservation = ""
+	}
 	choice, err := advise.Choose(spec, []advise.Pool{{Name: "local", Engine: s.info.Name, Able: s.info.Abilities}})
 	if err != nil {
 		return err
