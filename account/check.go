@@ -38,7 +38,27 @@ func (p *Policy) Check() []Problem {
 	for i := range p.Reservations {
 		c.reservation(i)
 	}
+	c.compat()
 	return c.found
+}
+
+// compat finds what is not built where the core decides as another scheduler would.
+func (c *check) compat() {
+	if c.p.Compat == "" {
+		return
+	}
+	remedy := "leave out compat, or this"
+	if len(c.p.Reservations) > 0 {
+		c.add("reservations", remedy, "with compat: %s jobs would start on nodes that are reserved", c.p.Compat)
+	}
+	if len(c.p.Preemption.By) > 0 {
+		c.add("preemption.by", remedy, "with compat: %s nobody would be stopped for others", c.p.Compat)
+	}
+	for i := range c.p.Partitions {
+		if c.p.Partitions[i].TimeSlice > 0 {
+			c.add(fmt.Sprintf("partitions[%d].time_slice", i), remedy, "with compat: %s nobody would take turns", c.p.Compat)
+		}
+	}
 }
 
 // check is what is known of a policy while it is looked at.
