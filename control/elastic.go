@@ -176,12 +176,15 @@ func (l *loop) launchMore(e *entry, x *addition) {
 		}
 		return out, err
 	}, func(err error) {
-		_ = l.post(l.ctx, l.lostMore(e.id, ref, err.Error())) // a closed loop hears nothing more
+		_ = l.post(l.ctx, l.lostMore(e.id, ref, true, err.Error())) // a closed loop hears nothing more
 	})
 }
 
 // moreReported is about a report of an addition.
 func (l *loop) moreReported(e *entry, x *addition, r engine.Report) {
+	if held := e.state == job.Suspended; r.Phase == engine.Running && r.Suspended != held && e.flags&job.Stopping == 0 {
+		l.whileLeading(func() { l.dispatch.Suspend(r.Ref, held) }) // it joined meanwhile, or a restart came between
+	}
 	switch {
 	case r.Phase == engine.Ended && r.Gone:
 		own := r.Cause == engine.Exited || r.Cause == engine.OutOfMemory || r.Cause == engine.LaunchFailed
@@ -262,16 +265,16 @@ func (l *loop) stopMore(e *entry, x *addition) {
 func (v *asked) why() string { return fmt.Sprintf("given back for job %d", v.For) }
 
 func (l *loop) vanishedMore(e *entry, ref engine.Ref) func() {
-	m := l.lostMore(e.id, ref, "the engine has nothing of it")
+	m := l.lostMore(e.id, ref, false, "the engine has nothing of it")
 	return func() { _ = l.post(l.ctx, m) } // a closed loop hears nothing more
 }
 
 // lostMore is the message for an addition of which the engine has nothing, and never
-// will.
-func (l *loop) lostMore(id job.ID, ref engine.Ref, why string) message {
+// will; settled says that the job is not to grow any more, if nobody asked it back.
+func (l *loop) lostMore(id job.ID, ref engine.Ref, settled bool, why string) message {
 	return message{job: id, run: func(l *loop) {
 		if e, err := l.state.holder(ref); err == nil && e.addition(ref) != nil {
-			l.drop(e, ref, true, why)
+			l.drop(e, ref, settled && e.addition(ref).Asked == nil, why)
 		}
 	}}
 }
@@ -409,9 +412,23 @@ func (l *loop) resumeAdded(e *entry) {
 		switch {
 		case x.Asked != nil:
 			l.stopMore(e, x)
-		case x.Started == 0:
+		case x.Started == 0 && !e.last.ending():
 			l.launchMore(e, x)
 		}
+	}
+}
+
+// ending reports whether the end of the attempt, or that it goes on elsewhere, was asked
+// for.
+func (l *last) ending() bool {
+	return l.cancel != nil || l.expired != nil || l.requeue != nil || l.preempted != nil
+}
+
+// tellGangAgain tells a gang that has changed who is in it, as the one who was to tell it
+// may not have come to that.
+func (l *loop) tellGangAgain(e *entry) {
+	if e.last != nil && e.last.ranks > tasksOf(e.last.claims) {
+		l.tellGang(e)
 	}
 }
 

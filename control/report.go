@@ -203,6 +203,7 @@ func (l *loop) resume() {
 			continue
 		}
 		l.resumeAdded(e)
+		l.tellGangAgain(e)
 		switch v := e.last; {
 		case v.cancel != nil:
 			l.stop(e, v.cancel.Grace, v.cancel.Signal, "cancelled")
@@ -229,7 +230,7 @@ func (l *loop) resume() {
 func (l *loop) compare() {
 	var taken []ledger.Allocation
 	for _, a := range l.state.led.Live() {
-		if l.state.jobs[a.Job].flags&job.Configuring == 0 || !l.dispatch.Busy(reconcile.Ref(a)) {
+		if a.Adds == 0 && l.state.jobs[a.Job].flags&job.Configuring == 0 || !l.dispatch.Busy(reconcile.Ref(a)) {
 			taken = append(taken, a) // others are still on their way to the engine
 		}
 	}

@@ -196,23 +196,36 @@ func (d *Dispatcher) Suspend(ref engine.Ref, on bool) {
 
 // Regroup writes for a gang who is in it now, and then signals all of it. The first of
 // the refs is the gang's own, others were added. An engine that is no engine.Regrouper
-// does nothing.
+// does nothing. Telling keeps nothing else waiting: it is not repeated once another call
+// about the gang's own attempt is to be made, and who was added is signalled once.
 func (d *Dispatcher) Regroup(refs []engine.Ref, r engine.Roster) {
 	e, ok := d.cfg.Engine.(engine.Regrouper)
 	if !ok || len(refs) == 0 {
 		return
 	}
 	d.push(refs[0], call{"regroup", func(ctx context.Context) error {
-		if err := e.Regroup(ctx, refs[0], r); err != nil {
-			return err
-		}
-		for _, ref := range refs {
-			if err := d.cfg.Engine.Signal(ctx, ref, resized, engine.ToTasks); err != nil && fault.KindOf(err) == fault.Unavailable {
-				return err
+		err := e.Regroup(ctx, refs[0], r)
+		for i, ref := range refs {
+			if err != nil {
+				break
+			}
+			if failed := d.cfg.Engine.Signal(ctx, ref, resized, engine.ToTasks); failed != nil && i == 0 && fault.KindOf(failed) == fault.Unavailable {
+				err = failed
 			}
 		}
-		return nil
+		if err != nil && d.more(refs[0]) {
+			d.cfg.Log.Warn("a gang was not told who is in it", "ref", refs[0], "error", err)
+			return nil
+		}
+		return err
 	}})
+}
+
+// more reports whether another call about an attempt is to be made.
+func (d *Dispatcher) more(ref engine.Ref) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.queues[ref]) > 0
 }
 
 // resized tells a process that its gang has changed: SIGWINCH, which one that does not

@@ -87,6 +87,15 @@ type option struct {
 	apply func(*Spec)
 }
 
+// patience is for how long the first k of some wishes are insisted on.
+func patience(k int, each time.Duration) time.Duration {
+	const longest = 100 * 365 * 24 * time.Hour
+	if k > 0 && each > longest/time.Duration(k) {
+		return longest
+	}
+	return time.Duration(k) * each
+}
+
 func (s *Spec) wishes(longest time.Duration) (out [][]option) {
 	nothing := func(*Spec) {}
 	if s.Wish.N != 0 {
@@ -96,7 +105,7 @@ func (s *Spec) wishes(longest time.Duration) (out [][]option) {
 		w := &s.Groups[i].Wishes
 		var types []option
 		for k, t := range w.GPUs {
-			types = append(types, option{time.Duration(k) * w.GPUsFor, func(x *Spec) { x.Groups[i].typed(t) }})
+			types = append(types, option{patience(k, w.GPUsFor), func(x *Spec) { x.Groups[i].typed(t) }})
 		}
 		if len(types) > 0 {
 			out = append(out, types)

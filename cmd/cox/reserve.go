@@ -156,10 +156,15 @@ func (x *reserveFlags) onto(r *api.Reservation, changed func(flag string) bool) 
 		r.Nodes = list
 	}
 	for flag, set := range map[string]func(){
-		"duration":    func() { r.Duration = x.duration.Seconds() },
-		"ahead":       func() { r.Ahead, r.Start = x.ahead.Seconds(), "" },
-		"every":       func() { r.Every = x.r.Every },
-		"count":       func() { r.Count = x.r.Count },
+		"duration": func() { r.Duration = x.duration.Seconds() },
+		"ahead":    func() { r.Ahead, r.Start = x.ahead.Seconds(), "" },
+		"every":    func() { r.Every = x.r.Every },
+		"count": func() {
+			r.Count = x.r.Count
+			if !changed("nodes") {
+				r.Nodes = nil // those that it has are chosen anew
+			}
+		},
 		"partition":   func() { r.Partition = x.r.Partition },
 		"features":    func() { r.Features = x.r.Features },
 		"accounts":    func() { r.Accounts = x.r.Accounts },

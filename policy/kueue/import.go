@@ -324,7 +324,6 @@ func (im *importer) configuration(o *object) {
 	}
 }
 
-// finish settles what objects decide together.
 // agree says once, at the root, in which order the queues of a tree go where all of them
 // go in the same.
 func (im *importer) agree() {
@@ -358,6 +357,7 @@ func (im *importer) agree() {
 	}
 }
 
+// finish settles what objects decide together.
 func (im *importer) finish() {
 	if len(im.p.QOS) > 0 && im.p.Priority.QOS == 0 {
 		im.p.Priority.QOS = 1 // so that the classes order jobs as they did
