@@ -110,7 +110,10 @@ type tried struct {
 // consolidate has running jobs move so that the head of the queue starts, which does
 // not fit, or proposes that. It reports whether they do.
 func (p *pass) consolidate(e *entry) bool {
-	if p.moving == nil || p.savers == 0 || len(p.homes) > 0 || len(p.parked) > 0 || p.byName() || !e.reserves() {
+	if !e.reserves() { // what is proposed is for one behind it
+		return false
+	}
+	if p.moving == nil || p.savers == 0 || len(p.homes) > 0 || len(p.parked) > 0 || p.byName() {
 		p.Core.proposal = nil
 		return false
 	}
@@ -189,9 +192,11 @@ func (p *pass) takeUp() {
 		return
 	}
 	var ids []job.ID
-	for _, r := range p.ends.all() {
-		if r.stopping && r.goesFor != 0 && !slices.Contains(ids, r.goesFor) {
-			ids = append(ids, r.goesFor)
+	for _, chunk := range p.ends.chunks {
+		for _, r := range chunk {
+			if r.goesFor != 0 && r.stopping && !slices.Contains(ids, r.goesFor) {
+				ids = append(ids, r.goesFor)
+			}
 		}
 	}
 	for _, id := range ids {

@@ -37,7 +37,6 @@ type ranks struct {
 	all      map[string]*whole
 	used     bool   // a job was charged since the last Used
 	reckoned uint64 // raised when priorities are to be reckoned anew; never 0
-	factors  priority.Factors
 }
 
 // size is what a job's size counts, as parts of the cluster.
@@ -181,11 +180,10 @@ func (c *Core) sizeOf(t *terms, shape *class.Shape, limit time.Duration) (out si
 	return out
 }
 
-// factorsOf are those of jobs of some terms and size, without age. They are good until
-// they are asked for again.
-func (r *ranks) factorsOf(t *terms, x *size) *priority.Factors {
-	m, f := &t.merit, &r.factors
-	*f = priority.Factors{Association: m.association, JobSize: x.job, Partition: m.part, QOS: m.ofQOS, TRES: x.tres}
+// factorsOf are those of jobs of some terms and size, without age.
+func (r *ranks) factorsOf(t *terms, x *size) priority.Factors {
+	m := &t.merit
+	f := priority.Factors{Association: m.association, JobSize: x.job, Partition: m.part, QOS: m.ofQOS, TRES: x.tres}
 	if m.assoc >= 0 {
 		f.FairShare = r.standing[m.assoc].Factor
 	}
@@ -204,9 +202,15 @@ func (c *Core) weigh(l *line) {
 // it is asked for first after a tick: most lines are not.
 func (l *line) basis(r *ranks) float64 {
 	if l.weighed != r.reckoned {
-		l.weighed, l.base = r.reckoned, r.rules.Base(r.factorsOf(l.key.terms, &l.size), l.key.own.adjust)
+		l.weighed, l.base = r.reckoned, l.reckon(r)
 	}
 	return l.base
+}
+
+// reckon is what basis keeps. It writes nothing: who only reads the core asks for it.
+func (l *line) reckon(r *ranks) float64 {
+	f := r.factorsOf(l.key.terms, &l.size)
+	return r.rules.Base(&f, l.key.own.adjust)
 }
 
 // reorder reckons all lines anew and puts them in order.
@@ -292,6 +296,16 @@ func (e *entry) points() int64 {
 		return e.priority
 	}
 	return r.rules.Points(l.basis(r), r.rules.Age(r.at, e.ages(r)))
+}
+
+// shown is what points is, for those who only read the core.
+func (e *entry) shown() int64 {
+	l := e.line
+	r := l.ranks
+	if r == nil || l.key.own.fixed {
+		return e.priority
+	}
+	return r.rules.Points(l.reckon(r), r.rules.Age(r.at, e.ages(r)))
 }
 
 // ages is the second since when the job's age counts.

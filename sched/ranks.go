@@ -30,7 +30,7 @@ func (c *Core) Explain(id job.ID) (Breakdown, bool) {
 		return Breakdown{}, false
 	}
 	t := e.line.key.terms
-	b := Breakdown{Priority: e.points(), Fixed: true, Tier: t.tier}
+	b := Breakdown{Priority: e.shown(), Fixed: true, Tier: t.tier}
 	r := t.merit.ranks
 	if r == nil {
 		return b, true
@@ -46,7 +46,7 @@ func (c *Core) Explain(id job.ID) (Breakdown, bool) {
 	if !e.fixed {
 		f := r.factorsOf(t, &e.line.size)
 		f.Age = r.rules.Age(r.at, e.ages(r))
-		b.Parts = r.rules.Explain(f, 0, -e.priority)
+		b.Parts = r.rules.Explain(&f, 0, -e.priority)
 	}
 	return b, true
 }
@@ -54,10 +54,11 @@ func (c *Core) Explain(id job.ID) (Breakdown, bool) {
 // Ranked reports whether the rules reckon priorities.
 func (c *Core) Ranked() bool { return c.ranks != nil && c.ranks.rules != nil }
 
-// Priority is the number that orders a queued job; false: it is not queued.
+// Priority is the number that orders a queued job; false: it is not queued. Like Explain
+// and Shares it writes nothing, so that several may ask at once while no step is made.
 func (c *Core) Priority(id job.ID) (int64, bool) {
 	if e := c.queued[id]; e != nil {
-		return e.points(), true
+		return e.shown(), true
 	}
 	return 0, false
 }
@@ -92,7 +93,7 @@ func (c *Core) Shares() (list []Share, tres []string) {
 		})
 	}
 	for _, run := range c.ends.all() {
-		if seconds := float64(second(run.until) - second(c.now)); run.nominee == nil && run.until != never && seconds > 0 {
+		if seconds := float64(second(run.until) - second(c.now)); run.nominee == nil && run.home == nil && run.until != never && seconds > 0 {
 			c.rest(list, run, seconds)
 		}
 	}

@@ -87,8 +87,9 @@ func (c *Core) obstacles(ask *ReserveAsk, w *account.Window, begin Instant) []*O
 				continue
 			}
 			for i := range r.claims {
-				if pos := c.table.Find(r.claims[i].Node); pos >= 0 && (out[pos] == nil || r.id < out[pos].Job) {
-					out[pos] = &Obstacle{Node: r.claims[i].Node, Job: r.id, Until: orZero(r.until)}
+				id := r.id &^ homeBit
+				if pos := c.table.Find(r.claims[i].Node); pos >= 0 && (out[pos] == nil || id < out[pos].Job) {
+					out[pos] = &Obstacle{Node: r.claims[i].Node, Job: id, Until: orZero(r.until)}
 				}
 			}
 		}

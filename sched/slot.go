@@ -200,7 +200,7 @@ func (p *pass) refresh(s *slot) bool {
 	}
 	rooted := s.rooted
 	p.uproot(s)
-	s.claims = claims
+	s.claims, s.fresh = claims, true
 	if rooted {
 		p.root(s)
 	}

@@ -52,10 +52,11 @@ type Memory struct {
 	Lines     []LineMemory `json:"lines,omitempty"` // by Job
 	Ranks     *RankMemory  `json:"ranks,omitempty"` // nil: the rules say nothing of order and usage
 	ByName    *Timetable   `json:"by_name,omitempty"`
-	Nominees  []Nominee    `json:"nominees,omitempty"` // in the order in which they were made
-	Pinched   bool         `json:"pinched,omitempty"`  // a limit keeps a job from growing that time alone may lift
-	Exempted  Instant      `json:"exempted,omitempty"` // when somebody who was passed over may be taken
-	Moves     *MoveMemory  `json:"moves,omitempty"`    // nil: there is nothing to know
+	Nominees  []Nominee    `json:"nominees,omitempty"`  // in the order in which they were made
+	Pinched   bool         `json:"pinched,omitempty"`   // a limit keeps a job from growing that time alone may lift
+	TurnEnds  Instant      `json:"turn_ends,omitempty"` // when turns of those who share devices change
+	Exempted  Instant      `json:"exempted,omitempty"`  // when somebody who was passed over may be taken
+	Moves     *MoveMemory  `json:"moves,omitempty"`     // nil: there is nothing to know
 }
 
 // Timetable is what is planned by name.
@@ -177,7 +178,7 @@ func (c *Core) restored(r *run) Restored {
 
 // memory copies what does not follow from events; member names a job of each line.
 func (c *Core) memory(member map[*line]job.ID) Memory {
-	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, Exempted: c.exempted, Pinched: c.pinched, Ranks: c.rankMemory(), Moves: c.moveMemory()}
+	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, TurnEnds: c.turnEnds, Exempted: c.exempted, Pinched: c.pinched, Ranks: c.rankMemory(), Moves: c.moveMemory()}
 	for _, n := range c.nominees {
 		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.shed, n.run.began, n.run.until, n.run.flavors, n.run.tail, n.home != nil})
 	}
@@ -295,7 +296,7 @@ func (c *Core) remember(m *Memory) {
 	c.unranked = false
 	c.resume(m.ByName)
 	c.spend(c.now)
-	c.promised, c.shaken, c.dirty, c.exempted, c.pinched = m.Promised, m.Shaken, m.Dirty, m.Exempted, m.Pinched
+	c.promised, c.shaken, c.dirty, c.exempted, c.pinched, c.turnEnds = m.Promised, m.Shaken, m.Dirty, m.Exempted, m.Pinched, m.TurnEnds
 	c.foreseeLimits()
 	c.recallMoves(m.Moves)
 }

@@ -284,6 +284,7 @@ func (w *world) check(t *rapid.T) {
 	}
 	defer w.hold(t)()
 	w.checkElastic(t)
+	w.core.Shares() // it counts what runs, places kept for those who move among it
 	named, _ := w.core.Named()
 	if named {
 		w.checkNamed(t)

@@ -100,11 +100,20 @@ func (in *Interner) Cut(s *Shape, cut int) *Shape {
 	if cut == 0 {
 		return s
 	}
+	if s.Else != nil {
+		var forms []*Shape
+		for x := s; x != nil; x = x.Else {
+			form := *x
+			form.Else = nil
+			forms = append(forms, in.Cut(&form, cut))
+		}
+		return in.link(forms)
+	}
 	key := s.Key + "\x00\x00" + strconv.Itoa(cut)
 	if r := in.shapes[key]; r != nil {
 		return r
 	}
-	r := &Shape{Partitions: s.Partitions, Groups: slices.Clone(s.Groups), Key: key}
+	r := &Shape{Partitions: s.Partitions, Pools: s.Pools, Groups: slices.Clone(s.Groups), Within: s.Within, Key: key}
 	for i, n := range s.Tasks(cut) {
 		r.Groups[i].Want = n
 	}

@@ -112,6 +112,11 @@ func Run(s *sched.Snapshot, now sched.Instant, change *Change, took Took, b Boun
 		alive: map[job.ID]*running{}, asked: map[job.ID]sched.Submitted{}, rest: map[job.ID]sched.Instant{}, jobs: map[job.ID]*Job{}, meter: newMeter(s.Nodes, change.Nodes),
 	}
 	r.out.From = now
+	for i := range s.Added {
+		if a := &s.Added[i]; a.Stopping {
+			heap.Push(&r.ends, planned{at: now + 1, job: a.Job, node: a.Claims[0].Node})
+		}
+	}
 	for i := range s.Running {
 		r.holds(&s.Running[i])
 	}
@@ -220,8 +225,12 @@ func (r *run) next() []sched.Event {
 	var out []sched.Event
 	for len(r.ends) > 0 && r.ends[0].at <= r.now {
 		p := heap.Pop(&r.ends).(planned)
-		if p.open {
+		switch {
+		case p.open:
 			out = append(out, sched.Unblocked{Job: p.job})
+			continue
+		case p.node != "":
+			out = append(out, sched.Dropped{Job: p.job, Node: p.node})
 			continue
 		}
 		if x := r.alive[p.job]; x != nil && x.turn == p.turn {
@@ -270,6 +279,8 @@ func (r *run) step(events []sched.Event) {
 			r.start(d)
 		case sched.Preempt:
 			r.preempt(d)
+		case sched.Shrink: // as long as it may take
+			heap.Push(&r.ends, planned{at: r.now + max(sched.Instant(d.Grace), 1), job: d.Job, node: d.Node})
 		}
 	}
 	r.meter.note(&r.out, r.now)
@@ -327,6 +338,7 @@ type planned struct {
 	job  job.ID
 	open bool // its time has come; else it ends
 	turn int
+	node string // what was added to it on this node goes, not the job; empty: nothing
 }
 
 type agenda []planned
