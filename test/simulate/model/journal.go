@@ -428,6 +428,9 @@ func (m *Model) nodesSet(r *store.Record, p *payload) {
 			n.drained = r.Seq
 		}
 		n.set = r.Seq
+		for _, l := range m.leaders { // what it had shown before is no longer what it knows
+			delete(l.states, name)
+		}
 	}
 }
 
