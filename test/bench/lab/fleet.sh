@@ -12,7 +12,8 @@ mkdir -p "$LAB"/{run,log,state,spool,rest}
 LAB=$(cd "$LAB" && pwd -P)
 chmod 755 "$LAB" "$LAB"/{run,log}
 chown slurm "$LAB"/{state,log,run}
-base=$((30000 + (RANDOM % 400) * 16))
+# Below the ports that the kernel gives to outgoing connections, apart from up.sh's.
+base=$((30000 + (RANDOM % 170) * 16))
 tuning=batch_sched_delay=0,sched_min_interval=20000,sched_interval=1,bf_interval=1,default_queue_depth=1000
 [ "${TUNING:-t3}" != defaults ] || tuning=bf_interval=30
 leaves=$(((N + 31) / 32))
