@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
 )
 
 func hours(nodes, gpus, h int) *job.Spec {
@@ -30,6 +31,7 @@ func TestWhatIf(t *testing.T) {
 	b.launched(b.submit(hours(1, 8, 4)))
 	b.launched(b.submit(hours(1, 8, 2)))
 	waits := b.submit(hours(2, 8, 1))
+	b.until(waits, "known to the core", func(v control.View) bool { return v.Why.Code != reason.None })
 	for _, c := range []struct {
 		why   string
 		q     control.WhatIf
