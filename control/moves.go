@@ -121,10 +121,7 @@ func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) err
 			l.settled(answer, fault.New(fault.Conflict, "%s is not what is proposed now, which is %s: things have changed", id, identity(p)).Advise("cox defrag shows it; approve that"))
 			return
 		}
-		a := &approval{of: sched.Approved{For: p.For}, by: by, answer: answer}
-		for _, m := range p.Moves {
-			a.of.Moves = append(a.of.Moves, m.Job)
-		}
+		a := &approval{of: sched.Approved{For: p.For, Claims: p.Claims, Moves: p.Moves}, by: by, answer: answer}
 		s.events = append(s.events, a.of)
 		l.approval = a
 	})

@@ -81,8 +81,9 @@ type (
 	// Approved says that moves are to be made that were proposed. They are, in the step
 	// that hears it, if the proposal is the same still; else nothing happens.
 	Approved struct {
-		For   job.ID
-		Moves []job.ID // as in the Proposal
+		For    job.ID // as in the Proposal
+		Claims []fleet.Claim
+		Moves  []Move
 	}
 	// Stopping says that the end of a running job has been asked for, by whomever: it
 	// is still held, and nobody else has to go for what it will free.

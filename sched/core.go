@@ -72,11 +72,12 @@ type Core struct {
 	now        Instant       // of the last step
 	preemption *preemption   // nil: nobody takes anything
 	elastic    []*run        // running jobs that may grow
-	pinched    bool          // a limit keeps one from growing that time alone may lift
+	pinched    Instant       // a limit keeps one from growing, until then at least; never: time alone does not lift it; 0: none does
 	lent       int           // additions that nobody has asked back
 	nominees   []*nomination // in the order in which they were made
 	eager      []*line       // whose jobs may take from others, those with quotas left out: these go when it is their turn
 	stopping   int           // runs whose end was asked for
+	fallen     uint64        // raised when a limit may reach farther than before
 	stirs      uint64        // raised when a search for victims may find more than before
 	turnEnds   Instant       // when the next of those who take turns is to give way; 0: nobody is
 	parked     []job.ID      // may have some that are no longer
@@ -86,6 +87,7 @@ type Core struct {
 
 	moving    *moving   // nil: nothing is moved
 	savers    int       // runs that go on from what they saved
+	movers    int       // runs that were asked to move
 	homes     []*home   // by job
 	proposal  *Proposal // nil: none
 	approved  *Approved // in this step; nil: nothing
@@ -173,7 +175,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 	}
 	c.ring(now)
 	out = c.tellUsed(out)
-	if !c.dirty && !c.pinched {
+	if !c.dirty {
 		return out
 	}
 	c.dirty, c.passed = false, now
@@ -357,7 +359,7 @@ func (c *Core) restore(r Restored) {
 		c.parkAgain(x, r.Parked)
 	}
 	c.hold(x)
-	if r.Home != nil {
+	if r.Home != nil && !c.slurmish() { // where nothing moves, and nobody would give it up
 		c.keepHome(r.Job, r.Spec, r.Flavors, r.Home, c.now, ending(c.now, max(r.Spec.TimeLimit, 0)))
 	}
 	c.shaken, c.dirty = true, true

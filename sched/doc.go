@@ -29,7 +29,7 @@
 //	preempt.go standing.go      who takes whose place
 //	search.go open.go           … which ones have to go, and where (sched/victim)
 //	parked.go slice.go          who is suspended, and who takes turns
-//	elastic.go         who grows on what nobody waits for, and gives it back
+//	elastic.go recall.go        who grows on what nobody waits for, and gives it back
 //	moves.go mover.go home.go   who moves so that the head fits (sched/defrag)
 //	compat.go          as slurmctld would
 //	nodes.go           what is held and foretold of each node (sched/index)

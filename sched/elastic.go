@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -22,7 +23,8 @@ import (
 // The job that goes first in the queue grows first.
 //
 // What is added is lent. Whoever's turn it is and cannot start takes it back, by no
-// right but that (preempt.go): had it not been added, he would find it free.
+// right but that (preempt.go, and recall.go where limits or quotas keep him off): had it
+// not been added, he would find it free.
 
 // elastic reports whether a run may grow.
 func (r *run) elastic() bool {
@@ -103,7 +105,7 @@ func (r *run) before(o *run) int {
 // grow adds to running jobs what nobody else can use, and reports whether it did.
 func (p *pass) grow() (grown bool) {
 	pinched := p.pinched
-	p.Core.pinched = false
+	p.Core.pinched = 0
 	if len(p.elastic) == 0 || p.plan.job != 0 && (p.cfg.NoBackfill || p.policy != nil && p.policy.Backfill.Off) {
 		return false
 	}
@@ -113,19 +115,32 @@ func (p *pass) grow() (grown bool) {
 	}
 	slices.SortFunc(p.elastic, (*run).before)
 	for _, r := range slices.Clone(p.elastic) {
-		if !r.wants() || r.grew == p.growth() && !p.byName() && !pinched {
+		if !r.wants() || r.grew == p.growth() && !p.byName() && pinched == 0 {
 			continue
 		}
-		full := make([]bool, len(r.spec.Groups))
-		for g := r.next(full); g >= 0; g = r.next(full) {
-			if claims := p.oneMore(r, g); claims != nil {
-				p.add(r, claims)
-				grown = true
-			} else {
-				full[g] = true
-			}
-		}
+		grown = p.growAll(r) || grown
 		r.grew = p.growth()
+	}
+	return grown
+}
+
+// growAll gives one job all that it can be given now.
+func (p *pass) growAll(r *run) (grown bool) {
+	state := p.spare(r)
+	if state == nil {
+		return false
+	}
+	full := make([]bool, len(r.spec.Groups))
+	for g := r.next(full); g >= 0; g = r.next(full) {
+		claims := p.oneMore(r, g, state)
+		if full[g] = claims == nil; full[g] {
+			continue
+		}
+		p.add(r, claims)
+		if p.byName() { // it is a copy
+			state.Take(p.table, claims)
+		}
+		grown = true
 	}
 	return grown
 }
@@ -133,14 +148,10 @@ func (p *pass) grow() (grown bool) {
 // growth changes whenever a job that could not grow may be able to.
 func (p *pass) growth() [2]uint64 { return [2]uint64{p.stirs, p.plan.version} }
 
-// oneMore places one more unit of a group; nil: it cannot be had.
-func (p *pass) oneMore(r *run, group int) []fleet.Claim {
+// oneMore places one more unit of a group on what is spare; nil: it cannot be had.
+func (p *pass) oneMore(r *run, group int, state *index.State) []fleet.Claim {
 	shape := p.addition(r, group)
 	if shape == nil {
-		return nil
-	}
-	state := p.spare(r)
-	if state == nil {
 		return nil
 	}
 	claims := place.Gang(p.table, state, shape)
@@ -207,14 +218,14 @@ func (p *pass) spare(r *run) *index.State {
 // affords reports whether limits and quota allow a job to hold more.
 func (p *pass) affords(r *run, more []fleet.Claim) bool {
 	if q := r.terms.queue; q != nil {
-		now, then := p.quotas.Charges(q.node, p.taken(r.all()), p.flavorsNamed(r.flavors)), p.quotas.Charges(q.node, p.taken(append(r.all(), more...)), p.flavorsNamed(r.flavors))
+		now, then := p.quotas.Charges(q.node, p.taken(r.all()), p.flavorsNamed(r.flavors)), p.quotas.Charges(q.node, p.taken(slices.Concat(r.all(), more)), p.flavorsNamed(r.flavors))
 		for _, x := range then {
 			for _, y := range now {
 				if x.FR == y.FR {
 					x.Amount -= y.Amount
 				}
 			}
-			if x.Amount > p.quotas.Available(q.node, x.FR) {
+			if x.Amount > p.spareQuota(q.node, x.FR) {
 				return false
 			}
 		}
@@ -229,18 +240,33 @@ func (p *pass) affords(r *run, more []fleet.Claim) bool {
 			return false
 		}
 	}
-	moves := s.moves
+	moves, marks := s.moves, s.book.Marks()
 	p.unmeter(r)
-	u := p.usage(append(slices.Clone(r.all()), more...))
+	u := p.usage(slices.Concat(r.all(), more))
 	u.Seconds, u.Endless = max(seconds(r.until+999_999_999)-seconds(p.now), 0), r.until == never
 	if u.Endless {
 		u.Seconds = 0
 	}
 	blocked := s.book.Blocked(rules, rules.Needs(nil, u))
+	if blocked >= 0 {
+		p.pinch(s.book.PassesLater(&rules.Checks[blocked], u))
+	}
 	p.meter(r)
 	s.moves = moves
-	p.Core.pinched = p.pinched || blocked >= 0
+	s.book.Unmark(marks)
 	return blocked < 0
+}
+
+// pinch notes that a limit keeps a job from growing until a second at least; 0: time alone
+// does not lift it.
+func (p *pass) pinch(until int64) {
+	at := never
+	if until > 0 {
+		at = Instant(until) * Instant(time.Second)
+	}
+	if p.pinched == 0 || at < p.pinched {
+		p.Core.pinched = at
+	}
 }
 
 // add gives a job a unit.

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/sched/quota"
@@ -25,23 +26,37 @@ func (q *quotas) then(c *Core) *quota.State {
 		}
 		for _, r := range c.leavers() {
 			if t := r.terms.queue; t != nil {
-				q.later.Remove(t.node, r.charges)
+				q.later.Remove(t.node, c.chargesOf(r))
 			}
 		}
 	}
 	return q.later
 }
 
-// leavers lists the running jobs for whose end somebody waits, by number.
+// leavers lists the running jobs for whose end somebody waits, each with all that was
+// added to it, and the additions to others, by number.
 func (c *Core) leavers() (out []*run) {
+	note := func(r *run) {
+		if r != nil && r.stopping && !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
 	for _, n := range c.nominees {
 		for _, id := range n.await {
-			if r := c.running[id]; r != nil && r.stopping && !slices.Contains(out, r) {
-				out = append(out, r)
+			r := c.running[id]
+			if note(r); r != nil {
+				for _, a := range r.added {
+					note(a)
+				}
+			}
+		}
+		for _, m := range n.shed {
+			if r := c.running[m.Job]; r != nil {
+				note(r.addition(m.Node))
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *run) int { return int(a.id) - int(b.id) })
+	slices.SortFunc(out, func(a, b *run) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) })
 	return out
 }
 

@@ -179,7 +179,11 @@ func (p *pass) allow(anew bool) {
 	if s.book == nil {
 		return
 	}
-	for _, counter := range s.book.Fell() {
+	fell := s.book.Fell()
+	if len(fell) > 0 {
+		p.Core.fallen++
+	}
+	for _, counter := range fell {
 		if int(counter) >= len(s.waiting) {
 			continue
 		}
@@ -275,6 +279,9 @@ func (c *Core) foreseeLimits() {
 	s := &c.limits
 	if s.due = 0; s.book == nil {
 		return
+	}
+	if c.pinched != never {
+		s.due = c.pinched
 	}
 	for _, counter := range s.book.Timed() {
 		if int(counter) >= len(s.waiting) {

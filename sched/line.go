@@ -43,6 +43,8 @@ type line struct {
 
 	searched uint64 // Core.stirs when a search for victims found nothing …
 	searcher *entry // … for this job
+	recalled uint64 // Core.stirs + Core.fallen when nothing that was lent could help …
+	recaller *entry // … this job
 }
 
 type lineKey struct {

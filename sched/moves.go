@@ -141,8 +141,10 @@ type Move struct {
 	Lost int64         // seconds of what it did that it does again, and those to start it
 }
 
+// approvedBy reports whether these are the very moves that somebody has approved, to the
+// same places.
 func (x *Proposal) approvedBy(a *Approved) bool {
-	return x != nil && x.For == a.For && slices.EqualFunc(x.Moves, a.Moves, func(m Move, id job.ID) bool { return m.Job == id })
+	return x != nil && x.same(&Proposal{For: a.For, Claims: a.Claims, Moves: a.Moves})
 }
 
 // same reports whether two proposals are of the same moves. What these lose grows all
@@ -172,6 +174,9 @@ func (p *pass) moveAll(e *entry, m *Proposal) bool {
 		d := Preempt{Job: r.id, For: e.id, Mode: account.PreemptCheckpoint, Grace: s.graceOf(r.spec), Home: x.Home}
 		grace = max(grace, d.Grace)
 		p.mark(r.id)
+		if r.goesFor == 0 {
+			p.Core.movers++
+		}
 		r.goesFor = e.id
 		p.keepHome(r.id, r.spec, r.flavors, x.Home, p.now, ending(p.now+Instant(d.Grace), max(r.spec.TimeLimit, 0)))
 		p.out = append(p.out, d)
@@ -188,7 +193,7 @@ func (p *pass) moveAll(e *entry, m *Proposal) bool {
 // takeUp nominates jobs anew for which others are stopping still: after a restart, or
 // when a node was lost on which they were to start.
 func (p *pass) takeUp() {
-	if p.stopping == 0 || p.byName() {
+	if p.movers == 0 || p.byName() {
 		return
 	}
 	var ids []job.ID

@@ -147,18 +147,28 @@ func (w *world) approve(t *rapid.T) {
 	if len(w.proposal.Moves) == 0 {
 		return
 	}
-	var ids []job.ID
-	for _, m := range w.proposal.Moves {
-		ids = append(ids, m.Job)
-	}
-	if rapid.IntRange(0, 3).Draw(t, "another one") == 0 {
-		w.step(t, sched.Approved{For: w.proposal.For, Moves: ids[1:]})
+	p, before := w.proposal, len(w.homes)
+	of := sched.Approved{For: p.For, Claims: p.Claims, Moves: slices.Clone(p.Moves)}
+	switch rapid.IntRange(0, 6).Draw(t, "another one") {
+	case 0:
+		of.Moves = of.Moves[1:]
+	case 1: // the same jobs, to another place
+		m := &of.Moves[0]
+		m.Home = slices.Clone(m.Home)
+		m.Home[0].Node += "x"
+	case 2: // and the one for which they move
+		of.Claims = slices.Clone(of.Claims)
+		of.Claims[0].Node += "x"
+	default:
+		w.step(t, of)
+		if made := len(w.homes) - before; made != 0 && made != len(p.Moves) {
+			t.Fatalf("%d of %d moves were made", made, len(p.Moves))
+		}
 		return
 	}
-	before := len(w.homes)
-	w.step(t, sched.Approved{For: w.proposal.For, Moves: ids})
-	if made := len(w.homes) - before; made != 0 && made != len(ids) {
-		t.Fatalf("%d of %d moves were made", made, len(ids))
+	w.step(t, of)
+	if len(w.homes) > before {
+		t.Fatalf("what was approved is not what was proposed, and is made: %+v, %+v", of, p)
 	}
 }
 

@@ -36,10 +36,11 @@ func (p *pass) run() {
 		p.depth = 500
 	}
 	if p.likeSlurm() {
+		p.Core.pinched = 0 // nothing grows
 		return
 	}
 	anew := true
-	for again := true; again; again = p.regain() || p.reopened() || p.seizeLate() || p.grow() {
+	for again := true; again; again = p.regain() || p.reopened() || p.seizeLate() || p.recalls() || p.grow() {
 		p.board()
 		p.regain()
 		p.allow(anew)

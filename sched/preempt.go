@@ -44,6 +44,9 @@ func (c *Core) tally(r *run, n int) {
 	if r.saves() {
 		c.savers += n
 	}
+	if r.goesFor != 0 {
+		c.movers += n
+	}
 	c.lend(r, n)
 	c.enter(r, n)
 }

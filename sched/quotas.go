@@ -320,9 +320,9 @@ func (c *Core) taken(claims []fleet.Claim) []quota.Need {
 		}
 		for k := range claims {
 			a = a.Add(takes(&claims[k], name))
-			if name == "node" && !slices.ContainsFunc(claims[:k], func(o fleet.Claim) bool { return o.Node == claims[k].Node }) {
-				a++
-			}
+		}
+		if name == "node" {
+			a = a.Add(resource.Amount(countNodes(claims)))
 		}
 		if a > 0 {
 			out = append(out, quota.Need{Resource: int32(i), Amount: a})
@@ -330,6 +330,23 @@ func (c *Core) taken(claims []fleet.Claim) []quota.Need {
 	}
 	c.quotas.used = out
 	return out
+}
+
+// countNodes is on how many nodes claims are.
+func countNodes(claims []fleet.Claim) (n int) {
+	if len(claims) > 16 {
+		names := make(map[string]bool, len(claims))
+		for i := range claims {
+			names[claims[i].Node] = true
+		}
+		return len(names)
+	}
+	for i := range claims {
+		if !slices.ContainsFunc(claims[:i], func(o fleet.Claim) bool { return o.Node == claims[i].Node }) {
+			n++
+		}
+	}
+	return n
 }
 
 // takes is how much of a countable thing one claim holds, in the units of

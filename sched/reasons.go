@@ -98,12 +98,7 @@ func (c *Core) lacks(k *kind) []reason.Reason {
 		return nil
 	}
 	why := q.Missing()
-	why.Nodes = 0
-	for pos := range c.nodes {
-		if q.Serves(c.cells.Of(pos)) {
-			why.Nodes++
-		}
-	}
+	why.Nodes = q.Takers()
 	return []reason.Reason{why}
 }
 

@@ -53,7 +53,7 @@ type Memory struct {
 	Ranks     *RankMemory  `json:"ranks,omitempty"` // nil: the rules say nothing of order and usage
 	ByName    *Timetable   `json:"by_name,omitempty"`
 	Nominees  []Nominee    `json:"nominees,omitempty"`  // in the order in which they were made
-	Pinched   bool         `json:"pinched,omitempty"`   // a limit keeps a job from growing that time alone may lift
+	Pinched   Instant      `json:"pinched,omitempty"`   // a limit keeps a job from growing, until then at least
 	TurnEnds  Instant      `json:"turn_ends,omitempty"` // when turns of those who share devices change
 	Exempted  Instant      `json:"exempted,omitempty"`  // when somebody who was passed over may be taken
 	Moves     *MoveMemory  `json:"moves,omitempty"`     // nil: there is nothing to know

@@ -211,7 +211,7 @@ func (p *pass) beyond(l *line, claims []fleet.Claim) quota.Charge {
 		return quota.Charge{}
 	}
 	for _, x := range p.quotas.Charges(s.queue.node, p.taken(claims), s.got.Flavors) {
-		if x.Amount > min(p.quotas.Available(s.queue.node, x.FR), p.quotas.then(p.Core).Available(s.queue.node, x.FR)) {
+		if x.Amount > p.spareQuota(s.queue.node, x.FR) {
 			return x
 		}
 	}

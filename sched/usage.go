@@ -81,7 +81,22 @@ func (c *Core) bill(r *run, to int64) {
 // keeps it tells it in UsageSet.Since after a restart.
 func (c *Core) Owes(now Instant, id job.ID) []fair.Entry {
 	r := c.running[id]
-	if r == nil || r.nominee != nil || c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+	if r == nil || r.nominee != nil || c.ranks == nil {
+		return nil
+	}
+	return c.owes(now, r)
+}
+
+// OwesFor is Owes for what was added to a job, which ends before the job does.
+func (c *Core) OwesFor(now Instant, m Member) []fair.Entry {
+	if r := c.running[m.Job]; r != nil && c.ranks != nil {
+		return c.owes(now, r.addition(m.Node))
+	}
+	return nil
+}
+
+func (c *Core) owes(now Instant, r *run) []fair.Entry {
+	if r == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
 		return nil
 	}
 	use := r.use

@@ -259,6 +259,23 @@ func (b *Book) Passes(c *Check, need resource.Amount) int64 {
 	return b.now + max(int64(over.DivUp(b.rate[c.Counter])), 1)
 }
 
+// PassesLater is Passes for what a job that runs would hold until its end, which is not
+// among the holds: of what is counted in time its own need becomes less as well.
+func (b *Book) PassesLater(c *Check, u *Use) int64 {
+	need, rate := u.amount(c.need, c.tres), resource.Amount(0)
+	if c.need != overall || u.Endless || need == resource.Unlimited {
+		return 0
+	}
+	if rate = inTime(c.tres, u.Held[c.tres]); c.Counter >= 0 {
+		if b.endless[c.Counter] > 0 {
+			return 0
+		}
+		rate += b.rate[c.Counter]
+	}
+	over := b.Used(c).Add(need) - c.Bound
+	return b.now + max(int64(over.DivUp(rate)), 1)
+}
+
 // Hold is what one running job has raised.
 type Hold struct {
 	rules   *Rules
@@ -343,6 +360,18 @@ func (b *Book) Fell() []int32 {
 
 // HasFallen reports whether Fell would list any.
 func (b *Book) HasFallen() bool { return len(b.fell) > 0 }
+
+// Marks is how many counters Fell would list, and Unmark forgets those that fell since then:
+// all of it was raised again.
+func (b *Book) Marks() int { return len(b.fell) }
+
+// Unmark forgets which counters fell since there were so many.
+func (b *Book) Unmark(n int) {
+	for _, c := range b.fell[n:] {
+		b.marked[c] = false
+	}
+	b.fell = b.fell[:n]
+}
 
 // Advance goes on to a second.
 func (b *Book) Advance(now int64) {

@@ -102,7 +102,7 @@ func newExplainer(t *index.Table, s *index.State, shape *class.Shape, i int, ide
 		n := t.Node(pos)
 		if len(shape.Partitions) > 0 && len(n.Parts) > 0 &&
 			!slices.ContainsFunc(shape.Partitions, func(p string) bool { return slices.Contains(n.Parts, p) }) ||
-			slices.Contains(e.v.g.Not, n.Name) {
+			e.v.refused(pos) {
 			continue
 		}
 		e.named = append(e.named, pos)

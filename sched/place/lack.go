@@ -22,19 +22,25 @@ func (q *Quick) Missing() reason.Reason {
 		}
 	}
 	e := explainer{v: q.v}
-	need, p := e.nodes(), e.partOf(q.qualifying())
-	free, room := 0, 0
-	q.open(func(c *index.Cell) {
-		if q.v.fits(c.Pos, p.tasks, nil) {
-			free += c.N
-		}
-		room += c.N * max(0, q.v.most(c.Pos, g.Least))
-	})
+	need, free, room := e.nodes(), q.Takers(), 0
+	q.open(func(c *index.Cell) { room += c.N * max(0, q.v.most(c.Pos, g.Least)) })
 	r := reason.Reason{Code: reason.Resources, Resource: "nodes", Need: int64(need), Free: int64(free), Nodes: free}
 	if free >= need {
 		r.Resource, r.Need, r.Free = "tasks", int64(tasks), int64(min(room, tasks-1))
 	}
 	return r
+}
+
+// Takers counts the nodes that could take their part, as Now does: a part is the least that
+// a node takes if the gang is spread as far as it may be, which Part may not be.
+func (q *Quick) Takers() (n int) {
+	p := (&explainer{v: q.v}).partOf(q.qualifying())
+	q.open(func(c *index.Cell) {
+		if q.v.fits(c.Pos, p.tasks, nil) {
+			n += c.N
+		}
+	})
+	return n
 }
 
 // open calls f with the cells whose nodes qualify and admit the group beside what

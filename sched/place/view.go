@@ -20,6 +20,7 @@ type view struct {
 	base  [][]index.Set
 	step  [][]index.Set
 	total [][]index.Set
+	not   []int      // positions of the nodes that the group is not to use, in order
 	wants []want     // scratch
 	probe *index.Row // looked at instead of the state's row; nil: the state's
 }
@@ -38,7 +39,19 @@ func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
 		return out
 	}
 	v.base, v.step, v.total = masks(g.BaseDevices), masks(g.StepDevices), masks(g.TotalDevices)
+	for _, name := range g.Not {
+		if pos := t.Find(name); pos >= 0 {
+			v.not = append(v.not, pos)
+		}
+	}
+	slices.Sort(v.not)
 	return v
+}
+
+// refused reports whether the group is not to use a node.
+func (v *view) refused(pos int) bool {
+	_, found := slices.BinarySearch(v.not, pos)
+	return found
 }
 
 // row is what is free on a node.
@@ -66,7 +79,7 @@ func (v *view) qualifies(pos int, w *where) bool {
 	case n.State != fleet.Up && !v.ideal,
 		n.Pool != w.pool,
 		w.partition != "" && len(n.Parts) > 0 && !slices.Contains(n.Parts, w.partition),
-		slices.Contains(v.g.Not, n.Name),
+		v.refused(pos),
 		slices.Contains(w.without, pos),
 		w.level != 0 && v.domain(pos, w.level-1) != w.domain:
 		return false
