@@ -137,8 +137,11 @@ func (s *state) applyUncertain(r *store.Record, staged any) error {
 	if e == nil {
 		return err
 	}
-	e.flags &^= job.Uncertain
-	if v.Uncertain {
+	if x := e.addition(v.Ref); x != nil {
+		next := *x
+		next.Uncertain = v.Uncertain
+		e.last.put(x.ID, &next)
+	} else if e.flags &^= job.Uncertain; v.Uncertain {
 		e.flags |= job.Uncertain
 	}
 	s.change(e, r)

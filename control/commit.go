@@ -78,20 +78,27 @@ func (l *loop) commit() error {
 	return nil
 }
 
-// reconsider takes back starts that could not be written and that the ledger refuses
-// by now, because a node was lost meanwhile. The core decides anew.
+// reconsider takes back starts and additions that could not be written and that the ledger
+// refuses by now, because a node was lost meanwhile. The core decides anew.
 func (l *loop) reconsider() {
 	s := l.state
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.batch = slices.DeleteFunc(l.batch, func(b staged) bool {
-		h, ok := b.val.(held)
-		if !ok || s.led.Verify(&h.Allocation) == nil {
-			return false
+		switch v := b.val.(type) {
+		case held:
+			if s.led.Verify(&v.Allocation) != nil {
+				s.events = append(s.events, sched.Released{Job: v.Allocation.Job})
+				s.queue(s.jobs[v.Allocation.Job])
+				return true
+			}
+		case added:
+			if s.led.Verify(&v.Allocation) != nil {
+				s.events = append(s.events, sched.Dropped{Job: v.Allocation.Job, Node: v.Allocation.Claims[0].Node})
+				return true
+			}
 		}
-		s.events = append(s.events, sched.Released{Job: h.Allocation.Job})
-		s.queue(s.jobs[h.Allocation.Job])
-		return true
+		return false
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -34,6 +35,9 @@ type addition struct {
 	Began   int64         `json:"began"`
 	Started int64         `json:"started,omitempty"` // its barrier was opened
 	Asked   *asked        `json:"asked,omitempty"`   // back; nil: it was not
+
+	Uncertain bool           `json:"uncertain,omitempty"` // part of it cannot be proved running or gone
+	report    *engine.Report // the last one, as far as known; never written
 }
 
 // added gives a running job more.
@@ -60,10 +64,11 @@ type asked struct {
 
 // dropped says that nothing of an addition lives, and that it is free.
 type dropped struct {
-	Ref     engine.Ref `json:"ref"`
-	Settled bool       `json:"settled,omitempty"` // the job is not to grow any more
-	Message string     `json:"message,omitempty"` // how it ended, for people
-	State   *job.State `json:"state,omitempty"`
+	Ref     engine.Ref   `json:"ref"`
+	Settled bool         `json:"settled,omitempty"` // the job is not to grow any more
+	Message string       `json:"message,omitempty"` // how it ended, for people
+	State   *job.State   `json:"state,omitempty"`
+	Used    []fair.Entry `json:"used,omitempty"` // what is charged for it and the last kindUsage has not
 }
 
 // addition finds one by the name under which the engine knows it; nil: it is none.
@@ -86,7 +91,21 @@ func (e *entry) ref(x *addition) engine.Ref {
 
 // allocation is what an addition holds.
 func (e *entry) allocation(x *addition) ledger.Allocation {
-	return ledger.Allocation{ID: x.ID, Job: e.id, Attempt: e.attempt, Epoch: x.Epoch, Pool: e.last.pool, Status: ledger.Held, Claims: x.Claims, Adds: e.last.id}
+	a := ledger.Allocation{ID: x.ID, Job: e.id, Attempt: e.attempt, Epoch: x.Epoch, Pool: e.last.pool, Status: ledger.Held, Claims: x.Claims, Adds: e.last.id}
+	if x.Uncertain {
+		a.Status = ledger.Uncertain
+	}
+	return a
+}
+
+// over reports whether a job's own attempt has ended and only what was added to it is left.
+func (e *entry) over() bool {
+	return e.state.Holds() && len(e.last.added) > 0 && e.report().Phase == engine.Ended && e.report().Gone
+}
+
+// doubtful reports whether part of a job's work cannot be proved running or gone.
+func (e *entry) doubtful() bool {
+	return e.flags&job.Uncertain != 0 || e.last != nil && slices.ContainsFunc(e.last.added, func(x *addition) bool { return x.Uncertain })
 }
 
 // put replaces an addition, or takes it away.
@@ -182,6 +201,21 @@ func (l *loop) launchMore(e *entry, x *addition) {
 
 // moreReported is about a report of an addition.
 func (l *loop) moreReported(e *entry, x *addition, r engine.Report) {
+	was := x.report
+	switch {
+	case was != nil && r.Version < was.Version:
+		return
+	case was == nil && x.Uncertain:
+		was = &r // which was acted on before a restart
+	case was == nil:
+		was = &engine.Report{}
+	}
+	l.state.mu.Lock()
+	next := *x
+	next.report = &r
+	e.last.put(x.ID, &next)
+	l.state.mu.Unlock()
+	l.avoid(e, was, r)
 	if held := e.state == job.Suspended; r.Phase == engine.Running && r.Suspended != held && e.flags&job.Stopping == 0 {
 		l.whileLeading(func() { l.dispatch.Suspend(r.Ref, held) }) // it joined meanwhile, or a restart came between
 	}
@@ -192,6 +226,35 @@ func (l *loop) moreReported(e *entry, x *addition, r engine.Report) {
 	case r.Phase == engine.Running && x.Started == 0 && !r.Started.IsZero():
 		l.stage(kindJoined, e.id, job.Actor{}, joined{Ref: r.Ref, Started: r.Started, State: stateOf(e.state)}, func() { l.tellGang(e) })
 	}
+	if r.Uncertain != x.Uncertain && !(r.Phase == engine.Ended && r.Gone) {
+		l.stage(kindUncertain, e.id, job.Actor{}, uncertain{r.Ref, r.Uncertain, r.Message}, nil)
+	}
+}
+
+// alter changes the addition that a record is about.
+func (s *state) alter(r *store.Record, ref engine.Ref, by func(*addition)) error {
+	e, x, err := s.additionOf(r, ref)
+	if e == nil {
+		return err
+	}
+	next := *x
+	by(&next)
+	e.last.put(x.ID, &next)
+	s.change(e, r)
+	return nil
+}
+
+// additionOf finds the addition that a record is about, with its job; no job: its row
+// reflects the record, or the error says what is wrong.
+func (s *state) additionOf(r *store.Record, ref engine.Ref) (*entry, *addition, error) {
+	e, err := s.job(r)
+	if e == nil {
+		return nil, nil, err
+	}
+	if x := e.addition(ref); x != nil {
+		return e, x, nil
+	}
+	return nil, nil, fmt.Errorf("%s was not added to job %s", ref, e.Name())
 }
 
 func (s *state) applyJoined(r *store.Record, staged any) error {
@@ -199,19 +262,7 @@ func (s *state) applyJoined(r *store.Record, staged any) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.job(r)
-	if e == nil {
-		return err
-	}
-	x := e.addition(v.Ref)
-	if x == nil {
-		return fmt.Errorf("%s was not added to job %s", v.Ref, e.Name())
-	}
-	next := *x
-	next.Started = nanos(v.Started)
-	e.last.put(x.ID, &next)
-	s.change(e, r)
-	return nil
+	return s.alter(r, v.Ref, func(x *addition) { x.Started = nanos(v.Started) })
 }
 
 // shrink stages a decision to ask for an addition back.
@@ -241,19 +292,7 @@ func (s *state) applyAsked(r *store.Record, staged any) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.job(r)
-	if e == nil {
-		return err
-	}
-	x := e.addition(v.Ref)
-	if x == nil {
-		return fmt.Errorf("%s was not added to job %s", v.Ref, e.Name())
-	}
-	next := *x
-	next.Asked = &v
-	e.last.put(x.ID, &next)
-	s.change(e, r)
-	return nil
+	return s.alter(r, v.Ref, func(x *addition) { x.Asked = &v })
 }
 
 // stopMore asks the engine to end an addition that was asked back.
@@ -282,7 +321,11 @@ func (l *loop) lostMore(id job.ID, ref engine.Ref, settled bool, why string) mes
 // drop stages the end of an addition. If the job has ended itself and this was the last
 // one, the job's end follows.
 func (l *loop) drop(e *entry, ref engine.Ref, settled bool, why string) {
-	l.stage(kindDropped, e.id, job.Actor{}, dropped{Ref: ref, Settled: settled, Message: why, State: stateOf(e.state)}, func() {
+	v := dropped{Ref: ref, Settled: settled, Message: why, State: stateOf(e.state)}
+	if x := e.addition(ref); x != nil {
+		v.Used = l.core.OwesFor(sched.Instant(l.cfg.Clock.Now().UnixNano()), sched.Member{Job: e.id, Node: x.Claims[0].Node})
+	}
+	l.stage(kindDropped, e.id, job.Actor{}, v, func() {
 		l.dispatch.Forget(ref)
 		if len(e.last.added) > 0 || e.report().Phase != engine.Ended {
 			l.tellGang(e)
@@ -303,13 +346,10 @@ func (s *state) applyDropped(r *store.Record, staged any) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.job(r)
+	s.spent(v.Used) // also where the job's row is newer
+	e, x, err := s.additionOf(r, v.Ref)
 	if e == nil {
 		return err
-	}
-	x := e.addition(v.Ref)
-	if x == nil {
-		return fmt.Errorf("%s was not added to job %s", v.Ref, e.Name())
 	}
 	if err := s.led.Free(x.ID, v.Ref.Attempt); err != nil {
 		return err
@@ -322,7 +362,7 @@ func (s *state) applyDropped(r *store.Record, staged any) error {
 }
 
 // endFirst reports whether something was added to a job that has ended, and has it
-// ended too: the job's own end waits for it.
+// ended too: the job's own end waits for it. Until then nobody else takes its place.
 func (l *loop) endFirst(e *entry, r engine.Report) bool {
 	if e.last == nil || len(e.last.added) == 0 {
 		return false
@@ -330,6 +370,7 @@ func (l *loop) endFirst(e *entry, r engine.Report) bool {
 	l.state.mu.Lock()
 	e.last.report = &r
 	l.state.touch(e)
+	l.state.events = append(l.state.events, sched.Stopping{Job: e.id})
 	l.state.mu.Unlock()
 	l.whileLeading(func() { l.stopAdded(e, l.cfg.Grace, 0, "the job has ended") })
 	return true
@@ -412,7 +453,7 @@ func (l *loop) resumeAdded(e *entry) {
 		switch {
 		case x.Asked != nil:
 			l.stopMore(e, x)
-		case x.Started == 0 && !e.last.ending():
+		case x.Started == 0 && !e.last.ending() && e.report().Phase < engine.Ending:
 			l.launchMore(e, x)
 		}
 	}

@@ -53,6 +53,9 @@ func (l *loop) preempt(d sched.Preempt, starting []held, by job.Actor, then func
 	if e == nil || !e.state.Holds() && !starts {
 		return // the ledger has refused its start
 	}
+	if e.over() {
+		return // it makes room anyway, and has ended as it did
+	}
 	state := job.Running
 	if e.state == job.Suspended {
 		state = job.Suspended
@@ -110,8 +113,10 @@ func (l *loop) evict(e *entry) {
 	case e.last.hasSaved(nil) || l.cfg.Clock.Now().UnixNano() >= e.last.graceEnd():
 		l.stop(e, l.cfg.Grace, 0, v.why())
 	default:
-		if a, ok := l.state.led.Of(e.id); ok {
-			l.dispatch.Signal(reconcile.Ref(a), v.Signal, v.To)
+		for i, ref := range l.refs(e) {
+			if i == 0 || v.To != engine.ToBatch {
+				l.dispatch.Signal(ref, v.Signal, v.To) // what was added saves its part
+			}
 		}
 		l.state.wake(e.id, e.last.graceEnd())
 	}

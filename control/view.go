@@ -76,6 +76,9 @@ func (vr *viewer) see(e *entry, whole bool) *View {
 		},
 		Report: *e.report(), Why: e.reason(), Priority: e.priority,
 	}
+	if e.doubtful() {
+		v.Job.Flags |= job.Uncertain
+	}
 	if a := e.last; a != nil {
 		v.Job.Started, v.Job.Ended, v.Job.Exit = fromNanos(a.started), fromNanos(a.ended), a.exit
 		v.Claims, v.Pool = a.all(), a.pool

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/show"
 )
 
@@ -39,7 +40,10 @@ where to, and the jobs that are moving. docs/defrag.md tells more.`,
 		Example: "  cox defrag approve 17-3fa2c1",
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			d, err := c.ApproveDefrag(cmd.Context(), args[0])
-			if err != nil {
+			switch {
+			case fault.KindOf(err) == fault.Unavailable: // whether it was heard nobody knows
+				return err
+			case err != nil:
 				return &undone{err, "nothing was moved"}
 			}
 			fmt.Fprint(a.out, show.Defrag(a.page(a.out), d))
