@@ -57,6 +57,7 @@ type last struct {
 	preempted *preempted     // to make room, not carried out yet
 	asked     int64          // when it was asked to
 	saved     int64          // when it last reported a checkpoint
+	proof     uint64         // version from which on reports say whether it is suspended as asked; 0: not known yet
 	stopped   bool           // its grace to save is over, and it is asked to end
 	expired   *expired       // its time is over, it has not ended yet
 	started   int64

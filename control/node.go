@@ -81,6 +81,9 @@ func (c *Control) NodeViews(ctx context.Context) ([]NodeView, error) {
 				v.Jobs = append(v.Jobs, a.Job)
 			}
 			for _, d := range cl.Devices {
+				if a.Parked { // it lends them
+					break
+				}
 				if v.Held == nil {
 					v.Held = map[int][]job.ID{}
 				}

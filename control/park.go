@@ -50,9 +50,24 @@ func (s *state) hold(e *entry, on bool, at int64) {
 	}
 }
 
+// told is the message for the engine's word about a job after it was told to suspend it.
+// Earlier words may be about another time that it was suspended, after which it went on.
+func (l *loop) told(id job.ID, asked *preempted, r engine.Report) message {
+	return message{job: id, run: func(l *loop) {
+		if e, err := l.state.holder(r.Ref); err == nil && e.id == id && e.last.preempted == asked {
+			e.last.proof = max(r.Version, 1)
+			if now := e.report(); now.Version >= r.Version && now.Phase == engine.Running {
+				l.notePark(e, now)
+				return
+			}
+			l.reported(r).run(l)
+		}
+	}}
+}
+
 // notePark stages that a job was suspended as asked for.
 func (l *loop) notePark(e *entry, r *engine.Report) {
-	if r.Suspended && e.last.parking() && e.flags&job.Stopping == 0 {
+	if p := e.last.proof; r.Suspended && !r.Uncertain && e.last.parking() && e.flags&job.Stopping == 0 && p != 0 && r.Version >= p {
 		to := job.Suspended
 		l.stage(kindSuspend, e.id, job.Actor{}, suspend{On: true, Parked: true, State: &to}, nil)
 	}

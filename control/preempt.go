@@ -103,10 +103,10 @@ func (l *loop) evict(e *entry) {
 	case v == nil || !e.state.Holds():
 	case v.Mode == account.PreemptSuspend:
 		if a, ok := l.state.led.Of(e.id); ok && !e.last.parked {
-			l.dispatch.Suspend(reconcile.Ref(a), true)
-		}
-		if r := e.report(); r.Suspended { // it was suspended already, and nothing is reported anew
-			l.helpers.Go(func() { _ = l.post(l.ctx, l.reported(*r)) }) // a closed loop hears nothing more
+			e.last.proof = 0
+			l.dispatch.Park(reconcile.Ref(a), func(r engine.Report) {
+				_ = l.post(l.ctx, l.told(e.id, v, r)) // a closed loop hears nothing more
+			})
 		}
 	case !v.Warn:
 		l.stop(e, v.Grace, v.Signal, v.why())
@@ -176,6 +176,8 @@ func (v *preempted) outcome(r *engine.Report, saved bool) (job.State, job.Flags,
 	case r.Cause == engine.Exited && r.Exit.OK() && !saved:
 		return job.Completed, 0, false
 	case r.Cause == engine.TimedOut || r.Cause == engine.OutOfMemory:
+		return 0, 0, false
+	case v.Mode == account.PreemptSuspend: // nothing of it was to end
 		return 0, 0, false
 	case v.Mode == account.PreemptCancel || planted.VictimLost:
 		return job.Preempted, 0, true

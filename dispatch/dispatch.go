@@ -194,6 +194,26 @@ func (d *Dispatcher) Suspend(ref engine.Ref, on bool) {
 	d.push(ref, call{name, func(ctx context.Context) error { return do(ctx, ref) }})
 }
 
+// Park suspends an attempt so that others can have what it holds. then is called, from a
+// goroutine of the dispatcher, with what the engine says of it after it was told: that
+// report, and every later one, is about this and about nothing that was said before.
+func (d *Dispatcher) Park(ref engine.Ref, then func(engine.Report)) {
+	s, ok := d.cfg.Engine.(engine.Suspender)
+	if !ok {
+		return
+	}
+	d.push(ref, call{"suspend", func(ctx context.Context) error {
+		if err := s.Suspend(ctx, ref); err != nil {
+			return err
+		}
+		r, err := d.cfg.Engine.Inspect(ctx, ref)
+		if err == nil {
+			then(r)
+		}
+		return err
+	}})
+}
+
 // Regroup writes for a gang who is in it now, and then signals all of it. The first of
 // the refs is the gang's own, others were added. An engine that is no engine.Regrouper
 // does nothing. Telling keeps nothing else waiting: it is not repeated once another call

@@ -201,8 +201,8 @@ func (c *Core) regained(r *run) (claims []fleet.Claim, whole bool) {
 	for i := range r.parking.full {
 		want := &r.parking.full[i]
 		pos := r.at[i]
-		if pos < 0 {
-			claims = append(claims, *want)
+		if pos < 0 { // the node has left: nobody knows what is free there until it is back
+			claims, whole = append(claims, r.claims[i]), false
 			continue
 		}
 		row, desc := rows[pos], c.table.Node(int(pos))
