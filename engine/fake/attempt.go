@@ -30,8 +30,11 @@ type attempt struct {
 	report  engine.Report
 	nodes   []string
 	signals []int
+	roster  *engine.Roster // nil: it was told none
 
 	next   []happening // by time, then by the order in which they were planned
+	still  []happening // what waits while it is suspended
+	since  time.Time   // when it was suspended
 	killed bool
 	quiet  bool // no word comes from it any more
 	freed  bool // by World.Release
@@ -43,12 +46,12 @@ type attempt struct {
 // happening is a change at a time. It is dropped if the attempt has ended before.
 type happening struct {
 	at  time.Time
-	do  func()
+	do  func(at time.Time)
 	tag string
 }
 
 // plan makes something happen later, or takes it off the plan with Never.
-func (a *attempt) plan(tag string, at time.Time, do func()) {
+func (a *attempt) plan(tag string, at time.Time, do func(at time.Time)) {
 	a.next = append(a.next, happening{at, do, tag})
 	slices.SortStableFunc(a.next, func(x, y happening) int { return x.at.Compare(y.at) })
 }
@@ -107,7 +110,7 @@ func (w *World) Advance() {
 		}
 		h := a.next[0]
 		a.next = a.next[1:]
-		h.do()
+		h.do(h.at)
 	}
 }
 
@@ -176,11 +179,11 @@ func (w *World) begin(l *engine.Launch) {
 	w.say(a)
 	at := now.Add(max(a.outcome.Ready, 0))
 	if a.outcome.FailNode != "" {
-		a.plan("ready", at, func() { w.fail(a, at) })
+		a.plan("ready", at, func(at time.Time) { w.fail(a, at) })
 		return
 	}
 	if a.outcome.Ready != Never {
-		a.plan("ready", at, func() { w.start(a, at) })
+		a.plan("ready", at, func(at time.Time) { w.start(a, at) })
 	}
 }
 
@@ -199,8 +202,7 @@ func (w *World) fail(a *attempt, at time.Time) {
 	}
 	a.report.Phase = engine.Ending
 	w.say(a)
-	done := at.Add(a.outcome.Undo)
-	a.plan("undo", done, func() { w.end(a, done, job.ExitCode{Status: 1}) })
+	a.plan("undo", at.Add(a.outcome.Undo), func(at time.Time) { w.end(a, at, job.ExitCode{Status: 1}) })
 }
 
 // start opens the barrier.
@@ -212,8 +214,7 @@ func (w *World) start(a *attempt, at time.Time) {
 	w.say(a)
 	o := a.outcome
 	if o.Run != Never {
-		at := at.Add(o.Run)
-		a.plan("run", at, func() {
+		a.plan("run", at.Add(o.Run), func(at time.Time) {
 			a.report.Cause = engine.Exited
 			if o.Exit.OOM {
 				a.report.Cause = engine.OutOfMemory
@@ -222,14 +223,12 @@ func (w *World) start(a *attempt, at time.Time) {
 		})
 	}
 	if spec := a.launch.Job.Spec; spec.TimeLimit > 0 {
-		at := at.Add(spec.TimeLimit)
-		a.plan("limit", at, func() {
+		a.plan("limit", at.Add(spec.TimeLimit), func(at time.Time) {
 			w.terminate(a, at, engine.TimedOut, "its time limit of "+spec.TimeLimit.String()+" has passed", sigterm, a.launch.Grace)
 		})
 	}
 	if o.LoseNode != "" {
-		at := at.Add(o.After)
-		a.plan("lose", at, func() { w.lose(a, o.LoseNode, at) })
+		a.plan("lose", at.Add(o.After), func(at time.Time) { w.lose(a, o.LoseNode, at) })
 	}
 }
 
@@ -240,6 +239,7 @@ func (w *World) lose(a *attempt, node string, at time.Time) {
 	if a.outcome.Silent {
 		a.report.Uncertain, a.report.Message = true, "no word from "+node
 		a.cancel("run", "limit")
+		a.still = nil
 		w.say(a)
 		a.quiet = true
 		return
@@ -266,6 +266,9 @@ func (w *World) terminate(a *attempt, at time.Time, cause engine.Cause, text str
 	a.report.Message = cmp.Or(a.report.Message, text)
 	a.cancel("ready", "limit", "lose")
 	o := a.outcome
+	if a.still = nil; signal != sigkill && grace > 0 {
+		a.report.Suspended = false // so that it can act on the signal
+	}
 	switch {
 	case a.report.Phase < engine.Running:
 		w.end(a, at, job.ExitCode{Signal: sigterm})
@@ -287,10 +290,10 @@ func (w *World) terminate(a *attempt, at time.Time, cause engine.Cause, text str
 		return
 	}
 	a.cancel("kill")
-	a.plan("kill", kill, func() {
+	a.plan("kill", kill, func(at time.Time) {
 		a.killed = true
 		if !o.Immune || a.freed {
-			w.end(a, kill, job.ExitCode{Signal: sigkill})
+			w.end(a, at, job.ExitCode{Signal: sigkill})
 		}
 	})
 }
@@ -315,7 +318,7 @@ func (w *World) end(a *attempt, at time.Time, code job.ExitCode) {
 	if a.report.Phase == engine.Ended {
 		return
 	}
-	a.next = nil
+	a.next, a.still = nil, nil
 	r := &a.report
 	if r.Phase < engine.Ending {
 		r.Phase = engine.Ending
@@ -326,6 +329,6 @@ func (w *World) end(a *attempt, at time.Time, code job.ExitCode) {
 		t := &r.Tasks[i]
 		t.Running, t.Ended, t.Exit, t.Cause = false, at, code, r.Cause
 	}
-	r.Phase, r.Ended, r.Exit, r.Gone, r.Uncertain = engine.Ended, at, code, true, false
+	r.Phase, r.Ended, r.Exit, r.Gone, r.Uncertain, r.Suspended = engine.Ended, at, code, true, false, false
 	w.say(a)
 }

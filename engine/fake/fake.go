@@ -79,7 +79,7 @@ func NewWorld(cfg Config) *World {
 		cfg.Fault = func(Call) (error, error) { return nil, nil }
 	}
 	if cfg.Abilities == nil {
-		cfg.Abilities = &engine.Abilities{Gang: engine.GangStrict, Placed: true, Isolates: true, Proves: true}
+		cfg.Abilities = &engine.Abilities{Gang: engine.GangStrict, Placed: true, Suspend: true, Isolates: true, Proves: true}
 	}
 	return &World{cfg: cfg, attempts: map[engine.Ref]*attempt{}}
 }
@@ -183,7 +183,7 @@ func (w *World) launch(l *engine.Launch) error {
 // alike compares what two launches start; the rest of a job changes while it waits.
 func alike(a, b *engine.Launch) bool {
 	return a.Job.ID == b.Job.ID && reflect.DeepEqual(a.Job.Spec, b.Job.Spec) && reflect.DeepEqual(a.Claims, b.Claims) &&
-		string(a.Script) == string(b.Script) && slices.Equal(a.Env, b.Env) && a.Grace == b.Grace
+		reflect.DeepEqual(a.Adds, b.Adds) && string(a.Script) == string(b.Script) && slices.Equal(a.Env, b.Env) && a.Grace == b.Grace
 }
 
 // Stop begins to end an attempt.
