@@ -19,7 +19,11 @@ type driver struct {
 	s *server
 }
 
-var _ engine.Engine = (*driver)(nil)
+var (
+	_ engine.Engine    = (*driver)(nil)
+	_ engine.Suspender = (*driver)(nil)
+	_ engine.Regrouper = (*driver)(nil)
+)
 
 // errSense is an answer that is none.
 var errSense = fault.New(fault.Internal, "the engine says something that makes no sense")
@@ -34,7 +38,7 @@ func (d *driver) call(ctx context.Context, verb string, ref engine.Ref, do func(
 	if ref != (engine.Ref{}) {
 		key += " " + ref.String()
 	}
-	sent := d.w.dice.chance("sent", key, 500)
+	sent := d.w.dice.chance("sent", key, 500) && !ordered(verb)
 	c := &call{w: d.w, s: d.s, life: d.w.machine.life.Load(), verb: verb, ref: ref, do: do, told: told}
 	return d.w.pass(ctx, d.s, key, sent, func(key string, answer func(any, error)) {
 		c.key, c.answer = key, answer
@@ -68,7 +72,7 @@ func (c *call) arrive() {
 	case w.fault(CallLost, c.key):
 		c.after("the caller gives up", time.Second, 20*time.Second, func() { c.answer(nil, errNoAnswer) })
 		return
-	case w.fault(CallLate, c.key):
+	case !ordered(c.verb) && w.fault(CallLate, c.key):
 		c.after("the caller gives up", time.Second, 20*time.Second, func() { c.answer(nil, errNoAnswer) })
 		c.after("it arrives late", 5*time.Second, 100*time.Second, func() { _, _ = c.carryOut() })
 		return
@@ -77,7 +81,7 @@ func (c *call) arrive() {
 		return
 	}
 	v, err := c.carryOut()
-	if w.fault(CallDoubled, c.key) {
+	if !ordered(c.verb) && w.fault(CallDoubled, c.key) {
 		c.after("it arrives again", 0, 30*time.Second, func() { _, _ = c.carryOut() })
 	}
 	switch {
@@ -99,7 +103,7 @@ func (c *call) carryOut() (any, error) {
 		return nil, errNoAnswer
 	}
 	switch c.verb {
-	case "launch", "stop", "signal", "forget":
+	case "launch", "stop", "signal", "forget", "suspend", "resume":
 		c.w.tell(model.Called{Epoch: c.s.epoch, Verb: c.verb, Ref: c.ref})
 	}
 	return c.do(m.driver)
@@ -207,6 +211,28 @@ func (d *driver) List(ctx context.Context) ([]engine.Report, error) {
 // Forget is engine.Engine's.
 func (d *driver) Forget(ctx context.Context, ref engine.Ref) error {
 	_, err := d.call(ctx, "forget", ref, func(e *fake.Engine) (any, error) { return nil, e.Forget(context.Background(), ref) }, nil)
+	return err
+}
+
+// ordered reports whether calls of a verb overtake none of the same server's: an engine
+// has no number by which it could tell which of two is the later one.
+func ordered(verb string) bool { return verb == "suspend" || verb == "resume" }
+
+// Suspend is engine.Suspender's.
+func (d *driver) Suspend(ctx context.Context, ref engine.Ref) error {
+	_, err := d.call(ctx, "suspend", ref, func(e *fake.Engine) (any, error) { return nil, e.Suspend(context.Background(), ref) }, nil)
+	return err
+}
+
+// Resume is engine.Suspender's.
+func (d *driver) Resume(ctx context.Context, ref engine.Ref) error {
+	_, err := d.call(ctx, "resume", ref, func(e *fake.Engine) (any, error) { return nil, e.Resume(context.Background(), ref) }, nil)
+	return err
+}
+
+// Regroup is engine.Regrouper's.
+func (d *driver) Regroup(ctx context.Context, ref engine.Ref, r engine.Roster) error {
+	_, err := d.call(ctx, "regroup", ref, func(e *fake.Engine) (any, error) { return nil, e.Regroup(context.Background(), ref, r) }, nil)
 	return err
 }
 

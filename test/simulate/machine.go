@@ -24,6 +24,7 @@ type machine struct {
 	nodes   []fleet.Node
 	gone    map[string]bool // nodes that the engine does not list
 	phases  map[engine.Ref]engine.Phase
+	still   map[engine.Ref]bool     // suspended
 	fails   map[engine.Ref]string   // the node that cannot be made ready
 	claims  map[engine.Ref][]string // its nodes
 	streams []*watch
@@ -32,7 +33,7 @@ type machine struct {
 
 func newMachine(w *World) *machine {
 	m := &machine{
-		w: w, gone: map[string]bool{}, phases: map[engine.Ref]engine.Phase{}, fails: map[engine.Ref]string{}, claims: map[engine.Ref][]string{},
+		w: w, gone: map[string]bool{}, phases: map[engine.Ref]engine.Phase{}, still: map[engine.Ref]bool{}, fails: map[engine.Ref]string{}, claims: map[engine.Ref][]string{},
 		old: map[job.ID][]engine.Report{}, nodes: fleetOf(w.dice),
 	}
 	m.world = fake.NewWorld(fake.Config{Now: time.Now, Nodes: slices.Clone(m.nodes), Script: m.script, Truth: m.truth})
@@ -131,6 +132,10 @@ func (m *machine) truth(r engine.Report) {
 		delete(m.fails, r.Ref)
 		m.w.tell(model.Failed{Ref: r.Ref, Node: node})
 	}
+	if r.Phase < engine.Ended && r.Suspended != m.still[r.Ref] {
+		m.still[r.Ref] = r.Suspended
+		m.w.tell(model.Paused{Ref: r.Ref, On: r.Suspended})
+	}
 	if r.Phase <= m.phases[r.Ref] {
 		return
 	}
@@ -173,6 +178,7 @@ func (m *machine) wipe() {
 	m.life.Add(1)
 	m.world.Wipe()
 	clear(m.phases)
+	clear(m.still)
 	clear(m.old) // what was said of an earlier life does not come again
 	m.w.tell(model.Amnesia{})
 }

@@ -30,6 +30,7 @@ func (w *World) rulings(span time.Duration) (acts []Act) {
 			at = time.Duration(s.n(3)) * time.Second
 		}
 		rules := w.rules(w.dice.stream("rules", name))
+		w.further(rules, w.dice.stream("further rules", name))
 		acts = append(acts, Act{Name: name + " sets rules", At: at, Do: func(w *World) { w.rule(name, rules) }})
 	}
 	return acts
@@ -91,6 +92,16 @@ func (w *World) rules(d *stream) *account.Policy {
 	return p
 }
 
+// further draws rules of jobs that share what they have in turns.
+func (w *World) further(p *account.Policy, d *stream) {
+	if d.one(35) {
+		p.Preemption.Mode = account.PreemptSuspend
+	}
+	if d.one(25) {
+		p.Partitions = []account.Partition{{Name: "shared", TimeSlice: account.Duration(d.between(2*time.Second, 20*time.Second).Truncate(time.Second))}}
+	}
+}
+
 // lends gives both groups quotas, of which they lend each other.
 func (w *World) lends(p *account.Policy, d *stream) {
 	p.Flavors = []account.Flavor{{Name: "any"}}
@@ -137,5 +148,8 @@ func (w *World) whose(spec *job.Spec, name string) {
 	}
 	if d.one(6) {
 		spec.Reservation = "r"
+	}
+	if w.dice.stream("shared", name).one(40) {
+		spec.Partitions = []string{"shared"}
 	}
 }

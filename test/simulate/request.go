@@ -107,6 +107,12 @@ func (w *World) change(name string, at time.Duration, subs []string, d *stream) 
 			}
 		}}
 	}
+	if p := w.dice.stream("pause", name); p.one(25) {
+		if p.one(60) {
+			return act("suspends", model.Suspend, control.Suspend{On: true})
+		}
+		return act("resumes", model.Resume, control.Suspend{})
+	}
 	switch r := d.n(100); {
 	case r < 22:
 		return act("cancels", model.Cancel, control.Cancel{Grace: pick(d, -1, 0, 5*time.Second), Message: "no longer wanted"})

@@ -27,7 +27,7 @@ func TestSeeds(t *testing.T) {
 	if testing.Short() {
 		many = 300
 	}
-	s := sweep{first: first, next: first, last: first + number(t, "COX_SIM_SEEDS", uint64(many))}
+	s := sweep{seen: map[string]int{}, first: first, next: first, last: first + number(t, "COX_SIM_SEEDS", uint64(many))}
 	t.Run("worlds", func(t *testing.T) {
 		for i := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -46,6 +46,11 @@ func TestSeeds(t *testing.T) {
 			t.Errorf("%s: only %d times in %d seeds", simulate.Fault(f), n, s.next-first)
 		}
 	}
+	for _, what := range simulate.Rare {
+		if n := s.seen[what]; 100*uint64(n) < s.next-first {
+			t.Errorf("%s: only %d times in %d seeds", what, n, s.next-first)
+		}
+	}
 }
 
 // sweep counts what happens in many worlds.
@@ -54,6 +59,7 @@ type sweep struct {
 	first, next, last uint64
 	events, less, bad int
 	faults            [simulate.Faults]int
+	seen              map[string]int
 }
 
 // one runs the next seed; false: there is none.
@@ -85,6 +91,9 @@ func (s *sweep) count(t *testing.T, r *simulate.Result) bool {
 	for f, n := range r.Faults {
 		s.faults[f] += n
 	}
+	for what, n := range r.Seen {
+		s.seen[what] += n
+	}
 	if len(r.Broken) == 0 {
 		if r.Events < 200 {
 			s.less++
@@ -102,6 +111,9 @@ func (s *sweep) String() string {
 	fmt.Fprintf(&b, "%d seeds from %d on, %d events, %d runs with less than 200, %d broke a promise", s.next-s.first, s.first, s.events, s.less, s.bad)
 	for f, n := range s.faults {
 		fmt.Fprintf(&b, "\n%8d  %s", n, simulate.Fault(f))
+	}
+	for _, what := range simulate.Rare {
+		fmt.Fprintf(&b, "\n%8d  %s", s.seen[what], what)
 	}
 	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -65,6 +66,7 @@ func (w *World) settle() {
 			}
 			continue
 		}
+		w.wake()
 		if w.done() {
 			if quiet++; quiet == 2 {
 				break
@@ -84,6 +86,20 @@ func (w *World) settle() {
 	}
 	w.tell(model.Now{At: wall{w, s}.Now()})
 	w.tell(model.Settled{Sight: w.sight(s, true)})
+}
+
+// wake lets go on what somebody suspended.
+func (w *World) wake() {
+	s := w.leader()
+	if s == nil {
+		return
+	}
+	for _, j := range w.sight(s, false).Jobs {
+		if j.State == job.Suspended {
+			w.alter(fmt.Sprintf("in the end, job %d goes on", j.ID), model.Resume, 0, []job.ID{j.ID}, control.Suspend{})
+			w.rest()
+		}
+	}
 }
 
 // done reports whether nothing runs and nothing waits that will end by itself.

@@ -61,6 +61,7 @@ type Result struct {
 	Events0 int               // events before the faults stopped
 	Done    []string          // requests and faults that happened, in order
 	Story   []string
+	Seen    map[string]int // what happened that few runs have
 }
 
 // World is one run.
@@ -130,8 +131,13 @@ func Run(opt Options) Result {
 	if err := w.store.Close(); err != nil {
 		w.broken("the store does not close: %v", err)
 	}
-	w.out.Passed = w.now()
+	w.out.Passed, w.out.Seen = w.now(), w.model.Seen()
 	return w.out
+}
+
+// Rare is what the journals of many runs have to tell of (Result.Seen).
+var Rare = []string{
+	"suspended by somebody", "suspended to make room", "asked to give way to one whose turn it is", "goes on again",
 }
 
 func (w *World) now() time.Duration { return time.Since(w.start) }

@@ -48,10 +48,13 @@ func (w *work) note(v Verb, seq uint64) {
 }
 
 // ending reports whether the end of the present attempt was asked for.
-func (w *work) ending() bool { return w.cancel || w.requeue || w.expired || w.taken != "" }
+func (w *work) ending() bool { return w.cancel || w.requeue || w.expired || w.ousted() }
+
+// ousted reports whether it was asked to end so that another one can start.
+func (w *work) ousted() bool { return w.taken != "" && w.taken != account.PreemptSuspend }
 
 // goes reports whether it makes room and waits again then.
-func (w *work) goes() bool { return w.taken != "" && w.taken != account.PreemptCancel }
+func (w *work) goes() bool { return w.ousted() && w.taken != account.PreemptCancel }
 
 // waiting reports whether a hold keeps it.
 func (w *work) waiting() bool { return w.flags&job.Held != 0 }
@@ -87,6 +90,7 @@ type attempt struct {
 	started   bool      // the journal says that it began
 	ran       time.Time // when the journal did
 	uncertain bool      // the journal says so
+	parked    bool      // the journal lends its CPUs and devices
 
 	launched bool
 	lost     bool     // the engine forgot it with all it knew
@@ -95,6 +99,8 @@ type attempt struct {
 	begun    bool     // its barrier was opened
 	began    []string // nodes on which its commands ever began
 	lives    []string // nodes on which something of it lives
+	paused   bool     // its processes are suspended
+	astray   bool     // a leader that was followed suspended it or let it go on: nobody can tell which word was the last
 
 	heard *engine.Report // the last word with a proof of its end
 	provedTo,

@@ -19,8 +19,9 @@ type load struct {
 	holders           int // attempts
 }
 
-// weigh adds up what attempts claim of a node.
-func weigh(name string, list []*attempt, counts func(*attempt) bool) load {
+// weigh adds up what attempts claim of a node; of some of them, which are suspended, all
+// but CPUs and devices.
+func weigh(name string, list []*attempt, counts, still func(*attempt) bool) load {
 	var l load
 	for _, a := range list {
 		if !counts(a) {
@@ -28,9 +29,12 @@ func weigh(name string, list []*attempt, counts func(*attempt) bool) load {
 		}
 		here := false
 		for i := range a.claims {
-			if c := &a.claims[i]; c.Node == name {
+			if c := a.claims[i]; c.Node == name {
 				here = true
-				l.add(c)
+				if still(a) {
+					c.Take.CPU, c.Devices, c.Whole = 0, nil, false
+				}
+				l.add(&c)
 			}
 		}
 		if here {
@@ -107,6 +111,16 @@ func (l *load) over(n *node) string {
 		return fmt.Sprintf("it is taken whole, and by %d attempts", l.holders)
 	}
 	return ""
+}
+
+// grants is what the journal grants on a node.
+func (m *Model) grants(name string) load {
+	return weigh(name, m.live, (*attempt).present, func(a *attempt) bool { return a.parked })
+}
+
+// runs is what truly runs on a node.
+func (m *Model) runs(name string) load {
+	return weigh(name, m.live, func(a *attempt) bool { return slices.Contains(a.lives, name) && !(a.ghost && a.freed) }, func(a *attempt) bool { return a.paused || a.astray })
 }
 
 // differs says how a published node differs from what is claimed of it; "" if it

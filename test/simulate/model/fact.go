@@ -63,6 +63,12 @@ type (
 		Node string
 	}
 
+	// Paused: the processes of an attempt are suspended, or go on.
+	Paused struct {
+		Ref engine.Ref
+		On  bool
+	}
+
 	// Amnesia: the engine started again without its memory. What had lived under it
 	// is gone (tell Vanished of it).
 	Amnesia struct{}
@@ -111,7 +117,7 @@ type (
 	}
 
 	// Called: a call of a leader to the engine takes effect ("launch", "stop",
-	// "forget", "signal").
+	// "forget", "signal", "suspend", "resume").
 	Called struct {
 		Epoch uint64
 		Verb  string

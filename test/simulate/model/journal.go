@@ -48,6 +48,8 @@ type payload struct {
 	Hold  bool `json:"hold"`
 	On    bool `json:"on"`
 
+	Parked bool `json:"parked"` // suspend-set
+
 	MaxRunning *uint32 `json:"max_running"` // job-updated
 
 	Nodes []string `json:"nodes"` // nodes-set
@@ -214,7 +216,7 @@ func (m *Model) fits(a *attempt) {
 			m.broken(Ledger, "capacity", "%s claims node %s, which does not exist", a.title(), name)
 			continue
 		}
-		l := weigh(name, m.live, (*attempt).present)
+		l := m.grants(name)
 		if over := l.over(n); over != "" {
 			m.broken(Ledger, "capacity", "%s claims node %s, with which %s", a.title(), name, over)
 		}
@@ -386,13 +388,57 @@ func (m *Model) requeued(r *store.Record, p *payload) {
 }
 
 func (m *Model) suspended(r *store.Record, p *payload) {
-	if w := m.find(r, job.ID(r.Job)); w != nil {
-		to, verb := job.Running, Resume
-		if p.On {
-			to, verb = job.Suspended, Suspend
-		}
-		w.note(verb, r.Seq)
+	w := m.find(r, job.ID(r.Job))
+	if w == nil {
+		return
+	}
+	to, verb := job.Running, Resume
+	if p.On {
+		to, verb = job.Suspended, Suspend
+	}
+	if p.On && !p.Parked {
+		m.see("suspended by somebody")
+	}
+	if !p.Parked && !m.wanted(verb, w.id) {
+		m.broken(Account, "final", "job %d is to %s (record %d), and nobody asked for that", w.id, verb, r.Seq)
+	}
+	w.note(verb, r.Seq)
+	if w.state != to { // a job that somebody suspended can make room too
 		m.move(r, w, to, job.ByUser, job.ByScheduler)
+	}
+	if a := w.held; p.Parked && a != nil {
+		m.parks(r, a, p.On)
+	} else if a != nil && a.parked && !p.On {
+		m.broken(Ledger, "capacity", "job %d goes on (record %d), and others may have what it lent", w.id, r.Seq)
+	}
+}
+
+// parks is a job that lends its CPUs and devices to others, or has them again.
+func (m *Model) parks(r *store.Record, a *attempt, on bool) {
+	w := a.job
+	switch {
+	case on == a.parked:
+		m.broken(Ledger, "stale", "job %d makes room by being suspended, or goes on, a second time (record %d)", w.id, r.Seq)
+	case on && w.taken != account.PreemptSuspend:
+		m.broken(Account, "preempt", "job %d is suspended to make room (record %d), and was not asked to", w.id, r.Seq)
+	case on && !a.paused && !a.astray:
+		m.broken(Ledger, "unproved", "%s lends what it has (record %d), and it runs", a.title(), r.Seq)
+	}
+	a.parked = on
+	if on {
+		m.see("suspended to make room")
+		w.taken = ""
+		return
+	}
+	m.see("goes on again")
+	for _, name := range a.nodes() {
+		n := m.nodes[name]
+		if n == nil {
+			continue
+		}
+		if l := m.grants(name); l.over(n) != "" {
+			m.broken(Ledger, "capacity", "%s goes on (record %d), and on %s %s", a.title(), r.Seq, name, l.over(n))
+		}
 	}
 }
 

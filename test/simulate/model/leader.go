@@ -48,6 +48,9 @@ func (f Appended) tell(m *Model) {
 
 func (f Called) tell(m *Model) {
 	a := m.claims[f.Ref]
+	if a != nil && f.Epoch < m.epoch && (f.Verb == "suspend" || f.Verb == "resume") {
+		a.astray = true
+	}
 	if a == nil || !a.present() || f.Verb != "stop" && f.Verb != "kill" {
 		return
 	}

@@ -85,13 +85,19 @@ type Model struct {
 	jumped  bool // the clock was set
 
 	found []Violation
+	seen  map[string]int
 }
+
+// Seen counts what the journal says has happened that few runs have.
+func (m *Model) Seen() map[string]int { return m.seen }
+
+func (m *Model) see(what string) { m.seen[what]++ }
 
 // New returns a model that was told nothing.
 func New() *Model {
 	return &Model{
 		nodes: map[string]*node{}, jobs: map[job.ID]*work{}, arrays: map[job.ID]*array{}, claims: map[engine.Ref]*attempt{},
-		leaders: map[uint64]*leader{}, asked: map[int]*question{}, named: map[string]job.ID{},
+		leaders: map[uint64]*leader{}, asked: map[int]*question{}, named: map[string]job.ID{}, seen: map[string]int{},
 	}
 }
 

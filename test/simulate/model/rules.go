@@ -37,10 +37,13 @@ type part struct {
 	licences int64
 }
 
+// partOf is what a job holds, but for CPUs that it lends.
 func partOf(a *attempt) part {
 	p := part{spec: a.job.spec, licences: licences(a.job.spec)}
 	for i := range a.claims {
-		p.cpu += int64(a.claims[i].Take.CPU)
+		if !a.parked {
+			p.cpu += int64(a.claims[i].Take.CPU)
+		}
 	}
 	return p
 }
@@ -86,6 +89,9 @@ func (m *Model) obeys(a *attempt, r *store.Record, limit time.Duration) {
 	}
 	if rule, text := m.exceeds(partOf(a), others); text != "" {
 		m.broken(Account, rule, "%s is granted, and with it %s", a.title(), text)
+	}
+	if text := m.third(a); text != "" {
+		m.broken(Account, "preempt", "%s is granted %s", a.title(), text)
 	}
 	if node, text := m.kept(a, r.At, limit); text != "" {
 		m.broken(Account, "kept", "%s is granted on %s, %s", a.title(), node, text)
@@ -276,8 +282,12 @@ func (m *Model) preempted(r *store.Record, p *payload) {
 	if text := m.mayTake(w, m.jobs[p.For]); text != "" {
 		m.broken(Account, "preempt", "job %d is to make room for job %d (record %d), %s", w.id, p.For, r.Seq, text)
 	}
-	w.taken = p.Mode
-	w.flags |= job.Stopping
+	if w.taken = p.Mode; m.alternate(w, m.jobs[p.For]) {
+		m.see("asked to give way to one whose turn it is")
+	}
+	if w.ousted() {
+		w.flags |= job.Stopping
+	}
 	if by := m.jobs[p.For]; by != nil {
 		by.awaits = true
 	}
@@ -286,6 +296,8 @@ func (m *Model) preempted(r *store.Record, p *payload) {
 // mayTake says why a job may not take the place of another; "": it may.
 func (m *Model) mayTake(w, by *work) string {
 	switch {
+	case m.alternate(w, by) && (by.state == job.Pending || by.held != nil && by.held.parked):
+		return ""
 	case m.rules == nil || len(m.rules.Preemption.By) == 0:
 		return "and by the rules nobody does"
 	case by == nil || by.state != job.Pending:
@@ -328,6 +340,47 @@ func (m *Model) mayTake(w, by *work) string {
 		return "and account " + its.Name + " has borrowed nothing"
 	}
 	return ""
+}
+
+// alternate reports whether two jobs take turns.
+func (m *Model) alternate(a, b *work) bool {
+	return m.rules != nil && a != nil && b != nil && m.sliced(a) && m.sliced(b)
+}
+
+// sliced reports whether a job is in the one partition of a simulated site, and that has
+// turns.
+func (m *Model) sliced(w *work) bool {
+	return len(w.spec.Partitions) > 0 && len(m.rules.Partitions) > 0 && m.rules.Partitions[0].Name == w.spec.Partitions[0] && m.rules.Partitions[0].TimeSlice > 0
+}
+
+// third says which device three jobs have at once, where jobs make room by turns alone.
+func (m *Model) third(a *attempt) string {
+	if m.rules == nil || len(m.rulings) > 1 || len(m.rules.Preemption.By) > 0 {
+		return ""
+	}
+	for _, name := range a.nodes() {
+		for i, n := range m.holders(name) {
+			if n > 2 {
+				return fmt.Sprintf("device %d of %s, which %d jobs have", i, name, n)
+			}
+		}
+	}
+	return ""
+}
+
+// holders counts the jobs that have each device of a node, or lend it.
+func (m *Model) holders(name string) map[int]int {
+	out := map[int]int{}
+	for _, a := range m.live {
+		for _, c := range a.claims {
+			if a.present() && c.Node == name {
+				for _, d := range c.Devices {
+					out[d.Index]++
+				}
+			}
+		}
+	}
+	return out
 }
 
 // forbidden reports whether the rules keep a job from running where nothing else runs.

@@ -98,7 +98,7 @@ func (m *Model) compare(l *leader, w *work, j *Job) {
 
 // books compares a node with what the journal grants on it.
 func (m *Model) books(n *Node) {
-	l := weigh(n.Name, m.live, (*attempt).present)
+	l := m.grants(n.Name)
 	if diff := l.differs(n); diff != "" {
 		m.broken(Ledger, "books", "node %s: %s", n.Name, diff)
 	}

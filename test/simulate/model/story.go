@@ -49,6 +49,13 @@ func (f Vanished) String() string {
 	return fmt.Sprintf("nothing of attempt %s lives any more on %s", f.Ref, f.Node)
 }
 
+func (f Paused) String() string {
+	if f.On {
+		return fmt.Sprintf("attempt %s is suspended", f.Ref)
+	}
+	return fmt.Sprintf("attempt %s goes on", f.Ref)
+}
+
 func (f Amnesia) String() string { return "the engine starts again and remembers nothing" }
 
 func (f Led) String() string { return fmt.Sprintf("%s takes the lead with epoch %d", f.Who, f.Epoch) }

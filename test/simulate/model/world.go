@@ -21,7 +21,7 @@ func (f Launched) tell(m *Model) {
 	a := m.of(f.Ref)
 	m.mayLaunch(a, &f)
 	a.ghost = a.ghost || a.lost && a.begun
-	a.launched, a.failed, a.begun, a.lost = true, false, false, false
+	a.launched, a.failed, a.begun, a.lost, a.paused = true, false, false, false, false
 	a.began = nil
 	if a.claims == nil {
 		a.claims = f.Claims
@@ -75,11 +75,29 @@ func (f Began) tell(m *Model) {
 		a.lives = append(a.lives, f.Node)
 	}
 	m.keep(a)
-	if n := m.nodes[f.Node]; n != nil {
-		l := weigh(f.Node, m.live, func(a *attempt) bool { return slices.Contains(a.lives, f.Node) && !(a.ghost && a.freed) })
-		if over := l.over(n); over != "" {
-			m.broken(Ledger, "capacity", "%s begins on %s, where %s", a.title(), f.Node, over)
-		}
+	m.crowds(a, "begins", f.Node)
+}
+
+// crowds looks for more work on a node than it carries.
+func (m *Model) crowds(a *attempt, does, name string) {
+	n := m.nodes[name]
+	if n == nil {
+		return
+	}
+	l := m.runs(name)
+	if over := l.over(n); over != "" {
+		m.broken(Ledger, "capacity", "%s %s on %s, where %s", a.title(), does, name, over)
+	}
+}
+
+func (f Paused) tell(m *Model) {
+	a := m.of(f.Ref)
+	a.paused = f.On
+	if f.On || a.astray {
+		return
+	}
+	for _, name := range a.lives {
+		m.crowds(a, "goes on", name)
 	}
 }
 
