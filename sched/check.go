@@ -45,6 +45,14 @@ func (c *Core) checkOrder() error {
 			return fmt.Errorf("line %d of the heads stands in the wrong place", i)
 		}
 	}
+	for _, l := range c.lines {
+		if s := l.stake; s != nil && (s.place >= 0) != (l.place >= 0) {
+			return fmt.Errorf("a line is one of the heads of the whole queue or of its own, not of both")
+		}
+		if s := l.stake; s != nil && s.place >= 0 && (s.queue.heads[s.place] != l || s.place > 0 && l.before(s.queue.heads[(s.place-1)/2])) {
+			return fmt.Errorf("line %d of the heads of a queue stands in the wrong place", s.place)
+		}
+	}
 	if c.unranked || c.refitted {
 		return nil
 	}

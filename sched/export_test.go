@@ -17,7 +17,7 @@ func (c *Core) Relook(now Instant) []Decision {
 		for _, l := range k.lines {
 			if l.jobs.len() > 0 {
 				l.rest = active
-				c.heads.fix(l)
+				c.lead(l)
 				c.wake(l)
 			}
 		}
@@ -35,7 +35,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 	plan, shaken := c.plan, c.shaken
 	woken, touched, planned, heads := slices.Clone(c.woken), slices.Clone(c.touched), slices.Clone(c.planned), slices.Clone(c.heads)
 	kinds, lines := map[*kind]kind{}, map[*line]line{}
-	stakes := map[*line]stake{}
+	stakes, own := map[*line]stake{}, map[*queue]ownHeads{}
 	for _, k := range c.kinds {
 		old := *k
 		old.lines = slices.Clone(k.lines)
@@ -47,6 +47,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 		if l.stake != nil {
 			was := *l.stake
 			was.kinds = slices.Clone(was.kinds)
+			own[was.queue] = slices.Clone(was.queue.heads)
 			stakes[l] = was
 		}
 	}
@@ -74,12 +75,15 @@ func (c *Core) Recheck(now Instant) []Decision {
 			*l = old
 			if l.stake != nil {
 				was := stakes[l]
-				l.stake.got, l.stake.kinds = was.got, was.kinds
+				l.stake.got, l.stake.kinds, l.stake.place = was.got, was.kinds, was.place
 				c.quotas.over = c.quotas.over || l.over
 				if l.rest == forQuota {
 					l.await()
 				}
 			}
+		}
+		for q, list := range own {
+			q.heads = list
 		}
 		c.plan, c.shaken, c.woken, c.touched, c.planned, c.heads = plan, shaken, woken, touched, planned, heads
 	}()
@@ -92,7 +96,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 			l.searched, l.searcher = 0, nil
 			if l.jobs.len() > 0 {
 				l.rest = active
-				c.heads.fix(l)
+				c.lead(l)
 				c.wake(l)
 			}
 		}

@@ -19,7 +19,7 @@ func (p *pass) ready(l *line) bool {
 		return true
 	}
 	if for_.barred() {
-		p.heads.remove(l)
+		p.resign(l)
 	}
 	p.rest(l, for_, why)
 	l.heeds = for_ == forPlan
@@ -55,10 +55,26 @@ func (p *pass) gate(l *line) (rest, reason.Reason) {
 	return active, reason.Reason{}
 }
 
+// lead puts a line where its first job stands among those that could lead the queue.
+func (c *Core) lead(l *line) {
+	c.heads.fix(l)
+	if l.stake != nil {
+		l.stake.queue.heads.fix(l)
+	}
+}
+
+// resign takes a line out of those that could lead the queue.
+func (c *Core) resign(l *line) {
+	c.heads.remove(l)
+	if l.stake != nil {
+		l.stake.queue.heads.remove(l)
+	}
+}
+
 // admit has a line that was barred looked at again.
 func (c *Core) admit(l *line) {
 	c.wake(l)
 	if l.jobs.len() > 0 {
-		c.heads.fix(l)
+		c.lead(l)
 	}
 }

@@ -143,7 +143,7 @@ func (p *pass) permitted(l *line, claims []fleet.Claim) bool {
 	l.moves, l.took = p.limits.moves+1, p.limits.amounts[i]
 	l.check = int32(i)
 	p.Core.wait(l)
-	p.heads.remove(l)
+	p.resign(l)
 	p.rest(l, forLimit, p.limitReason(l, i, l.took))
 	return false
 }

@@ -32,7 +32,7 @@ type line struct {
 	kind  *kind
 	limit time.Duration
 	size  size // of each of its jobs, where priorities are reckoned
-	spot  int  // in pass.order; -1: it is not there
+	spot  int  // in pass.order or queue.order; -1: it is not there
 	place int  // in Core.heads; -1: no job, or none that the fleet could take
 
 	why    reason.Reason // why the first one waits, if the line rests
@@ -136,7 +136,7 @@ func (c *Core) leave(l *line) {
 	if l.members > 0 {
 		return
 	}
-	c.heads.remove(l)
+	c.resign(l)
 	delete(c.lines, l.key)
 	if i := slices.Index(c.eager, l); i >= 0 {
 		c.eager = slices.Delete(c.eager, i, i+1)
@@ -200,7 +200,7 @@ func (c *Core) remove(e *entry) {
 // changed notes that a line has another first job.
 func (c *Core) changed(l *line) {
 	if !l.rest.barred() || l.place >= 0 {
-		c.heads.fix(l)
+		c.lead(l)
 	}
 	c.touch(l)
 	l.unsettle()

@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/place"
 	"github.com/coxswain-sched/coxswain/sched/plan"
+	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
 // Reservations by name: the first jobs of the queue, so many as the policy says
@@ -39,6 +40,8 @@ type scratch struct {
 
 	cleared []int32           // cells of nodes on which something became free
 	most    []resource.Amount // of each resource that a queue could be given
+	turns   []*line           // that could have the turn, and what they would be charged
+	wanted  []quota.Entry
 }
 
 // maxSweeps bounds how often in one pass the plan is gone through: one slot that
@@ -298,24 +301,24 @@ func (p *pass) lead() {
 // is planned.
 func (p *pass) pack() {
 	p.loosenRest()
+	backfills, rest := !p.policy.Backfill.Off && !p.cfg.NoBackfill, p.woken[:0]
 	for _, l := range p.woken {
 		l.awake = false
 		switch {
 		case l.jobs.len() == 0 || l.rest != active:
 		case l.jobs.first().slot != nil: // those behind it cannot do better
 			p.restPlanned(l)
-		default:
+		case backfills:
 			p.enter(l)
+		default:
+			l.awake, rest = true, append(rest, l)
 		}
 	}
-	p.Core.woken = p.woken[:0]
+	p.Core.woken = rest
 	if len(p.slots) > 0 {
 		p.pledge(p.slots[0].e.line)
 	}
-	if !p.policy.Backfill.Off && !p.cfg.NoBackfill {
-		p.drain()
-	}
-	p.order = p.order[:0]
+	p.drain()
 	p.unpledge()
 	p.loosenAll()
 }

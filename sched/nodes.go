@@ -124,7 +124,7 @@ func (c *Core) settle() {
 		for _, l := range k.lines {
 			l.rest = active
 			if l.jobs.len() > 0 {
-				c.heads.fix(l)
+				c.lead(l)
 				c.wake(l)
 			}
 		}

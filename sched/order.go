@@ -226,6 +226,7 @@ func (c *Core) reorder() {
 		c.quotas.ranked++
 		for _, q := range c.quotas.queues {
 			if q != nil {
+				q.heads.init()
 				c.rally(q) // another line may lead it now
 			}
 		}

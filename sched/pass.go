@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -16,7 +15,7 @@ import (
 type pass struct {
 	*Core
 	now     Instant
-	order   order // lines behind the head that are looked at, next one first
+	order   order // lines behind the head that are looked at and have no quota; those with one are in order of their queues
 	out     []Decision
 	room    room     // built for jobs that are not placed on cells
 	moves   int      // times that the head's nodes may still be changed for one of these
@@ -160,7 +159,7 @@ func (p *pass) keep() {
 func (p *pass) advance() (*entry, station) {
 	for len(p.heads) > 0 {
 		at := stationOf(p.heads[0].jobs.first())
-		l := p.turn(p.heads[0], leads)
+		l := p.turn(p.heads[0])
 		p.first = true
 		ready := p.ready(l)
 		p.first = false
@@ -180,7 +179,7 @@ func (p *pass) advance() (*entry, station) {
 			return e, at
 		}
 		if claims == nil {
-			p.heads.remove(l)
+			p.resign(l)
 			p.rest(l, forRoom, p.missing(l))
 			continue
 		}
@@ -222,41 +221,59 @@ func (p *pass) backfill() {
 func (p *pass) follow(l *line) {
 	if l.spot < 0 && l.jobs.len() > 0 && l.rest == active {
 		p.enter(l)
-		heap.Fix(&p.order, l.spot)
 	}
 }
 
 // enter adds a line to those that are looked at behind the head.
 func (p *pass) enter(l *line) {
-	l.spot = len(p.order)
-	p.order = append(p.order, l)
-	if s := l.stake; s != nil {
-		if len(s.queue.ordered) == 0 {
-			p.quotas.behind = append(p.quotas.behind, s.queue)
-		}
-		s.queue.ordered = append(s.queue.ordered, l)
+	if l.stake == nil {
+		p.order.fix(l)
+		return
 	}
+	q := l.stake.queue
+	if q.order.fix(l); !q.behind {
+		q.behind = true
+		p.quotas.behind = append(p.quotas.behind, q)
+	}
+}
+
+// orderOf is the order that a line stands in behind the head.
+func (p *pass) orderOf(l *line) *order {
+	if l.stake == nil {
+		return &p.order
+	}
+	return &l.stake.queue.order
+}
+
+// next is the line that goes first of those behind the head; nil: none is left.
+func (p *pass) next() *line {
+	best := p.order.first()
+	if p.quotas == nil {
+		return best
+	}
+	p.quotas.behind = slices.DeleteFunc(p.quotas.behind, func(q *queue) bool {
+		l := q.order.first()
+		if l != nil && (best == nil || l.before(best)) {
+			best = l
+		}
+		q.behind = l != nil
+		return l == nil
+	})
+	return best
 }
 
 // drain looks at the lines behind the head in order.
 func (p *pass) drain() {
-	heap.Init(&p.order)
-	for len(p.order) > 0 {
-		l := p.turn(p.order[0], ordered)
-		if p.look(l) && l.jobs.len() > 0 {
-			heap.Fix(&p.order, l.spot)
+	for l := p.next(); l != nil; l = p.next() {
+		l = p.turn(l)
+		if p.look(l) {
+			p.orderOf(l).fix(l) // its next job
 		} else {
-			heap.Remove(&p.order, l.spot)
+			p.orderOf(l).remove(l)
 		}
 		if p.lookedAt(l) {
 			p.follow(l.stake.queue.leader)
 		}
-	}
-	if p.quotas != nil {
-		for _, q := range p.quotas.behind {
-			q.ordered = q.ordered[:0]
-		}
-		p.quotas.behind = p.quotas.behind[:0]
 	}
 }
 
@@ -358,25 +375,6 @@ func (p *pass) startBefore(e *entry, claims []fleet.Claim, until, tail Instant) 
 		until = 0
 	}
 	p.out = append(p.out, Start{Job: e.id, Claims: claims, Until: until, Flavors: r.flavors})
-}
-
-// order is a heap of lines by their first jobs.
-type order []*line
-
-func (o order) Len() int           { return len(o) }
-func (o order) Less(i, j int) bool { return o[i].before(o[j]) }
-func (o *order) Push(x any)        { *o = append(*o, x.(*line)) }
-func (o order) Swap(i, j int) {
-	o[i], o[j] = o[j], o[i]
-	o[i].spot, o[j].spot = i, j
-}
-
-func (o *order) Pop() any {
-	old := *o
-	l := old[len(old)-1]
-	l.spot = -1
-	*o = old[:len(old)-1]
-	return l
 }
 
 // room is what is free for a job that outlasts the head's instant, where that has

@@ -62,41 +62,75 @@ func (q *fifo) remove(e *entry) {
 	}
 }
 
-// heads is a heap of lines by their first jobs, the one that goes first on top. A
-// line knows its place.
-type heads []*line
+// ranking is a heap of lines by their first jobs, the one that goes first on top. A
+// line knows its place in each ranking that it may stand in.
+type ranking[P placing] []*line
 
-func (h heads) less(i, j int) bool { return h[i].before(h[j]) }
+// placing is where a line keeps its place in a ranking; -1: it does not stand there.
+type placing interface{ of(l *line) *int }
 
-func (h heads) swap(i, j int) {
+type (
+	heads    = ranking[inHeads] // of all lines
+	ownHeads = ranking[inQueue] // of the lines of one queue
+	order    = ranking[inOrder]
+)
+
+type (
+	inHeads struct{}
+	inQueue struct{}
+	inOrder struct{}
+)
+
+func (inHeads) of(l *line) *int { return &l.place }
+func (inQueue) of(l *line) *int { return &l.stake.place }
+func (inOrder) of(l *line) *int { return &l.spot }
+
+func (h ranking[P]) at(l *line) *int {
+	var p P
+	return p.of(l)
+}
+
+// first is the line on top, or nil.
+func (h ranking[P]) first() *line {
+	if len(h) == 0 {
+		return nil
+	}
+	return h[0]
+}
+
+func (h ranking[P]) less(i, j int) bool { return h[i].before(h[j]) }
+
+func (h ranking[P]) swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+	*h.at(h[i]), *h.at(h[j]) = i, j
 }
 
 // fix puts a line in its place after its first job changed, adds it if it has a job
 // and was not there, or takes it away if it has none.
-func (h *heads) fix(l *line) {
+func (h *ranking[P]) fix(l *line) {
+	at := h.at(l)
 	switch {
 	case l.jobs.len() == 0:
 		h.remove(l)
-	case l.place < 0:
-		l.place = len(*h)
+	case *at < 0:
+		*at = len(*h)
 		*h = append(*h, l)
-		h.up(l.place)
-	case !h.down(l.place):
-		h.up(l.place)
+		h.up(*at)
+	case !h.down(*at):
+		h.up(*at)
 	}
 }
 
 // init puts all lines in order after their priorities changed.
-func (h heads) init() {
+func (h ranking[P]) init() {
 	for i := len(h)/2 - 1; i >= 0; i-- {
 		h.down(i)
 	}
 }
 
-func (h *heads) remove(l *line) {
-	i, last := l.place, len(*h)-1
+func (h *ranking[P]) remove(l *line) {
+	at := h.at(l)
+	i, last := *at, len(*h)-1
 	if i < 0 {
 		return
 	}
@@ -105,13 +139,13 @@ func (h *heads) remove(l *line) {
 	}
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	l.place = -1
+	*at = -1
 	if i < last && !h.down(i) {
 		h.up(i)
 	}
 }
 
-func (h heads) up(i int) {
+func (h ranking[P]) up(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2
 		if !h.less(i, parent) {
@@ -123,7 +157,7 @@ func (h heads) up(i int) {
 }
 
 // down reports whether the line moved.
-func (h heads) down(i int) bool {
+func (h ranking[P]) down(i int) bool {
 	from := i
 	for {
 		child := 2*i + 1

@@ -31,7 +31,7 @@ type quotas struct {
 	over    bool              // a line may rest because its job took more than there was
 	led     []*queue          // with leaders
 	ranked  uint64            // raised when lines may stand in another order
-	behind  []*queue          // with lines that are looked at behind the head
+	behind  []*queue          // with lines that are looked at behind the head, and some that had
 	rallied bool              // lines may go on because another one no longer stands before them
 }
 
@@ -46,7 +46,9 @@ type queue struct {
 	lines  []*line // of its jobs
 	cuts   int     // of these, those whose jobs may do with fewer tasks
 
-	ordered []*line      // of these, those that are looked at behind the head, and some more
+	heads   ownHeads     // of these, those that could lead the queue
+	order   order        // of these, those that are looked at behind the head
+	behind  bool         // it stands in quotas.behind
 	demands []*demand    // of its lines
 	asks    []quota.Need // of each of these, a need by which most are passed over at once; nothing: it has to be looked at
 	leader  *line        // that was let go on and has not been looked at; the others follow it

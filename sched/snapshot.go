@@ -280,7 +280,7 @@ func (c *Core) remember(m *Memory) {
 	for _, l := range c.lines {
 		l.leader = l.jobs.first()
 		if l.leader != nil {
-			c.heads.fix(l)
+			c.lead(l)
 		}
 	}
 	for i := range m.Lines {
@@ -315,13 +315,13 @@ func (c *Core) recall(m *LineMemory) {
 		c.planned = append(c.planned, l)
 		l.heeds = true // it is looked at once more
 	case l.rest == forLimit:
-		c.heads.remove(l)
+		c.resign(l)
 		c.restAgain(l)
 	case l.rest == forQuota:
-		c.heads.remove(l)
+		c.resign(l)
 		l.await()
 	case l.rest.barred(), l.rest == forRoom && l.jobs.len() > 0 && !l.jobs.first().reserves():
-		c.heads.remove(l)
+		c.resign(l)
 	}
 }
 

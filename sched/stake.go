@@ -13,6 +13,7 @@ import (
 type stake struct {
 	queue  *queue
 	demand *demand
+	place  int          // in queue.heads; -1: it is not there
 	listed bool         // in demand.waiting
 	led    uint64       // quotas.changes when it went on before all others: it rests again, and would again
 	needs  []quota.Need // of one job, all its tasks; sorted by resource
@@ -34,7 +35,7 @@ func (c *Core) stakeOf(t *terms, shape *class.Shape) *stake {
 	if t.queue == nil {
 		return nil
 	}
-	s := &stake{queue: t.queue, demand: t.queue.demandOf(shape), needs: c.amounts(shape, 0)}
+	s := &stake{place: -1, queue: t.queue, demand: t.queue.demandOf(shape), needs: c.amounts(shape, 0)}
 	for i := range shape.Groups {
 		s.spare += shape.Groups[i].Want - shape.Groups[i].Least
 	}

@@ -19,22 +19,22 @@ import (
 // be the smallest, in others the one that has it from its own quota. Of each queue
 // only the first job is looked at. A job that was promised a start keeps the turn.
 
-// turn returns the line that is looked at in the place of one, out of those for which
-// in holds.
-func (p *pass) turn(l *line, in func(*line) bool) *line {
-	of := func(q *queue) []*line { return q.lines }
-	if l.spot >= 0 {
-		of = func(q *queue) []*line { return q.ordered }
-	}
-	if holder := p.holder(l); holder != nil && in(holder) {
+// turn returns the line that is looked at in the place of one: out of those behind the
+// head if that is one of them, else out of those that could lead the queue.
+func (p *pass) turn(l *line) *line {
+	behind := l.spot >= 0
+	if holder := p.holder(l); holder != nil && (holder.spot >= 0 || !behind && holder.place >= 0) {
 		return holder
 	}
 	if l.stake == nil {
 		return l
 	}
-	var lines []*line
+	lines := p.turns[:0]
 	for _, q := range l.stake.queue.tree.queues {
-		x := first(of(q), in)
+		x := q.heads.first()
+		if behind {
+			x = q.order.first()
+		}
 		if x == nil {
 			continue
 		}
@@ -46,17 +46,16 @@ func (p *pass) turn(l *line, in func(*line) bool) *line {
 		}
 		lines = append(lines, x)
 	}
+	p.turns = lines
 	if len(lines) < 2 {
 		return lines[0]
 	}
-	entries := make([]quota.Entry, len(lines))
-	for i, x := range lines {
-		entries[i] = quota.Entry{
-			Queue: x.stake.queue.node, Charges: x.stake.got.Charges, Level: x.stake.got.Level,
-			Before: func(o int) bool { return x.before(lines[o]) },
-		}
+	entries := p.wanted[:0]
+	for _, x := range lines {
+		entries = append(entries, quota.Entry{Queue: x.stake.queue.node, Charges: x.stake.got.Charges, Level: x.stake.got.Level})
 	}
-	return lines[p.quotas.then(p.Core).First(entries)]
+	p.wanted = entries
+	return lines[p.quotas.then(p.Core).First(entries, func(i, j int) bool { return lines[i].before(lines[j]) })]
 }
 
 // station is a place in the queue. A job whose tree gave it the turn of another one
@@ -84,7 +83,7 @@ func (p *pass) holder(top *line) *line {
 	if e == nil || e.blocked || p.plan.station.Job == 0 || p.plan.station.compare(stationOf(top.jobs.first())) > 0 {
 		return nil
 	}
-	if e.line.stake == nil || e.line.jobs.first() != e || first(e.line.stake.queue.lines, leads) != e.line {
+	if e.line.stake == nil || e.line.jobs.first() != e || e.line.stake.queue.heads.first() != e.line {
 		return nil
 	}
 	return e.line
@@ -115,12 +114,6 @@ func first(lines []*line, in func(*line) bool) *line {
 	}
 	return best
 }
-
-// leads reports whether a line could lead the queue.
-func leads(l *line) bool { return l.place >= 0 }
-
-// ordered reports whether a line is one of those behind the head that are looked at.
-func ordered(l *line) bool { return l.spot >= 0 }
 
 // leader is the line of a queue before all its others, but for those that the fleet
 // can never take.
@@ -198,7 +191,7 @@ func (p *pass) covered(l *line, claims []fleet.Claim) bool {
 		return true
 	}
 	l.over, p.quotas.over = true, true
-	p.heads.remove(l)
+	p.resign(l)
 	p.rest(l, forQuota, p.short(l.stake, x.FR, x.Amount))
 	return false
 }

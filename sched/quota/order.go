@@ -6,28 +6,28 @@ import "slices"
 type Entry struct {
 	Queue   int32
 	Charges []Charge
-	Level   int32            // Assignment.Level
-	Before  func(o int) bool // whether it is before another of the entries, by priority and time
+	Level   int32 // Assignment.Level
 }
 
 // First says whose turn it is among the first jobs of the queues of one tree, one of
-// each queue at most; -1 if there are none.
+// each queue at most; -1 if there are none. before reports whether an entry is before
+// another one by priority and time.
 //
 // In a fair tree it is a tournament from the leaves up: among the winners of a node's
 // children goes first the one whose child borrows nothing of what it asks for, then
 // the one whose child would have the smallest share with it, then the one before the
 // others. In other trees those go first that take the least from afar.
-func (s *State) First(entries []Entry) int {
+func (s *State) First(entries []Entry, before func(i, j int) bool) int {
 	if len(entries) == 0 {
 		return -1
 	}
 	root := s.Root(entries[0].Queue)
 	if s.nodes[root].rules.Fair {
-		return s.tournament(root, entries)
+		return s.tournament(root, entries, before)
 	}
 	best := 0
 	for i := range entries {
-		if l := entries[i].Level; l < entries[best].Level || l == entries[best].Level && entries[i].Before(best) {
+		if l := entries[i].Level; l < entries[best].Level || l == entries[best].Level && before(i, best) {
 			best = i
 		}
 	}
@@ -35,19 +35,19 @@ func (s *State) First(entries []Entry) int {
 }
 
 // tournament returns who wins below a node.
-func (s *State) tournament(n int32, entries []Entry) int {
+func (s *State) tournament(n int32, entries []Entry, before func(i, j int) bool) int {
 	if len(s.nodes[n].children) == 0 {
 		return slices.IndexFunc(entries, func(e Entry) bool { return e.Queue == n })
 	}
 	best := -1
 	var least contender
 	for _, c := range s.nodes[n].children {
-		i := s.tournament(c, entries)
+		i := s.tournament(c, entries, before)
 		if i < 0 {
 			continue
 		}
 		x := s.contend(c, &entries[i])
-		if best < 0 || x.before(least) || !least.before(x) && entries[i].Before(best) {
+		if best < 0 || x.before(least) || !least.before(x) && before(i, best) {
 			best, least = i, x
 		}
 	}

@@ -359,8 +359,7 @@ func (r *quotaRunner) admit() {
 				continue
 			}
 			seen[o.wish.Queue] = true
-			at := len(entries)
-			entries = append(entries, quota.Entry{Queue: o.wish.Queue, Charges: a.Charges, Level: a.Level, Before: func(k int) bool { return at < k }})
+			entries = append(entries, quota.Entry{Queue: o.wish.Queue, Charges: a.Charges, Level: a.Level})
 			from = append(from, i)
 			o.wish.Lacks = a.Flavors
 		}
@@ -374,12 +373,10 @@ func (r *quotaRunner) admit() {
 		var of []int
 		for i, e := range entries {
 			if roots[r.state.Root(e.Queue)] {
-				at := len(mine)
-				e.Before = func(k int) bool { return at < k }
 				mine, of = append(mine, e), append(of, from[i])
 			}
 		}
-		k := r.state.First(mine)
+		k := r.state.First(mine, func(i, j int) bool { return i < j })
 		o := r.offers[of[k]]
 		fmt.Fprintf(&r.said, "%s in %s\n", o.job, r.flavorNames(o.wish.Lacks))
 		r.hold(o.job, quota.Holder{Queue: o.wish.Queue, Charges: mine[k].Charges, Priority: o.wish.Priority, At: o.wish.At})
