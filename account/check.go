@@ -54,6 +54,9 @@ func (c *check) compat() {
 	if len(c.p.Preemption.By) > 0 {
 		c.add("preemption.by", remedy, "with compat: %s nobody would be stopped for others", c.p.Compat)
 	}
+	if c.p.Placement == PlaceLearned {
+		c.add("placement", remedy, "with compat: %s jobs would go where that scheduler puts them", c.p.Compat)
+	}
 	for i := range c.p.Partitions {
 		if c.p.Partitions[i].TimeSlice > 0 {
 			c.add(fmt.Sprintf("partitions[%d].time_slice", i), remedy, "with compat: %s nobody would take turns", c.p.Compat)

@@ -18,6 +18,7 @@ type Policy struct {
 	Partitions []Partition `json:"partitions,omitempty" yaml:"partitions,omitempty" doc:"rules of partitions; their nodes stand in the server's configuration"`
 	Flavors    []Flavor    `json:"flavors,omitempty" yaml:"flavors,omitempty" doc:"kinds of node that quotas tell apart"`
 	Compat     string      `json:"compat,omitempty" yaml:"compat,omitempty" enum:"slurm,slurm-backfill" doc:"decide as another scheduler would: slurm, as slurmctld with select/cons_tres and sched/backfill; slurm-backfill, the same with the main scheduler deferred"`
+	Placement  string      `json:"placement,omitempty" yaml:"placement,omitempty" enum:"tight,learned" doc:"where a job goes that takes a single node: tight, where least stays free; learned, where least becomes useless for the jobs that usually arrive; left out: learned from the first job on that asks for a part of a GPU, tight until then"`
 	Topology   Topology    `json:"topology,omitzero" yaml:"topology,omitempty" doc:"how long jobs may wait to be placed closely"`
 	Licenses   []License   `json:"licenses,omitempty" yaml:"licenses,omitempty" doc:"what is counted for the whole site (sbatch --licenses)"`
 
@@ -204,6 +205,13 @@ const (
 	PreemptCancel     = "cancel"     // it ends as PREEMPTED
 	PreemptSuspend    = "suspend"    // its processes stop, and go on when those have ended that have its place
 	PreemptCheckpoint = "checkpoint" // it is told to save, and waits again
+)
+
+// Where a job goes that takes a single node. "": PlaceLearned from the first job on that
+// asks for a part of a device.
+const (
+	PlaceTight   = "tight"   // where least stays free
+	PlaceLearned = "learned" // where least becomes useless for what usually arrives
 )
 
 // Whether running jobs are moved so that a waiting one fits. "" is off.

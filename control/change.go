@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/share"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -57,8 +58,9 @@ const (
 	EventUndrained = "node-resumed"
 	EventToken     = "token-made"
 	EventRevoked   = "token-revoked"
-	EventPolicy    = "policy-set" // the site's rules
-	EventUsage     = "usage-kept" // what accounts and users have used
+	EventPolicy    = "policy-set"        // the site's rules
+	EventUsage     = "usage-kept"        // what accounts and users have used
+	EventLearned   = "placement-learned" // what usually arrives
 )
 
 // eventsAtOnce bounds how much of the journal one call of Events reads.
@@ -279,6 +281,7 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 		}
 	}),
 	kindUsage:   teller(func(ev *Event, _ *usage) { ev.Kind = EventUsage }),
+	kindLearned: teller(func(ev *Event, _ *share.Memory) { ev.Kind = EventLearned }),
 	kindToken:   teller(func(ev *Event, v *Token) { ev.Kind, ev.User, ev.Message = EventToken, v.Name, v.ID }),
 	kindRevoked: teller(func(ev *Event, v *revoked) { ev.Kind, ev.Message = EventRevoked, v.ID }),
 	kindPolicy: teller(func(ev *Event, v *Policy) {

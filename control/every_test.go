@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/ledger"
 	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/share"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -91,6 +92,7 @@ func Every() []store.Record {
 	add(kindRevoked, 0, revoked{"t1"})
 	add(kindExpired, 5, expired{State: job.Deadline})
 	add(kindUsage, 0, usage{At: 1000, Entries: []fair.Entry{{Account: "ml", User: "anna", Raw: 12.5, Wall: 3, TRES: map[string]float64{"gpu": 1.5}}, {QOS: "high", Raw: 1}}})
+	add(kindLearned, 0, share.Memory{Seen: []share.Seen{{CPU: 8000, Count: 1, Milli: 500, Of: `{"kind":"gpu"}`, Weight: 3, Known: 2}}, Sum: 3, CPU: 24000, GPU: 1500, Due: 4, KnownCPU: 16000, KnownGPU: 1000})
 	add(kindPolicy, 0, Policy{Revision: 1, File: "queues.yaml", Note: "first", Hash: store.Hash([]byte("x")), Text: "x", Rules: everyPolicy()})
 	for i := range out {
 		out[i].Seq, out[i].Epoch = uint64(i+1), 1

@@ -279,6 +279,9 @@ func (l *loop) prime(nodes []fleet.Node) {
 			e.dirty = dirty
 		}
 	}
+	if s.seen != nil { // after the jobs: these were learned from before
+		s.events = append(s.events, sched.Taught{Seen: *s.seen})
+	}
 	s.touched = nil
 }
 

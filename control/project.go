@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/hostlist"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/share"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -59,6 +60,7 @@ type world struct {
 	Tokens     []Token          `json:"tokens,omitempty"`
 	Policies   []Policy         `json:"policies,omitempty"` // without their documents
 	Usage      *usage           `json:"usage,omitempty"`
+	Seen       *share.Memory    `json:"seen,omitempty"`
 }
 
 // run writes at intervals until ctx ends. What is not written then is in the journal.
@@ -173,7 +175,7 @@ func (s *state) unwritten(list []*entry) {
 }
 
 func (s *state) world() []byte {
-	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: s.drains, Policies: s.policies.bares(), Usage: s.usage}
+	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: s.drains, Policies: s.policies.bares(), Usage: s.usage, Seen: s.seen}
 	for _, t := range s.tokens {
 		w.Tokens = append(w.Tokens, t)
 	}

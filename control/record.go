@@ -35,6 +35,7 @@ const (
 	kindSaved     = "checkpoint-saved"
 	kindPolicy    = "policy-set"
 	kindUsage     = "usage-kept"
+	kindLearned   = "placement-learned"
 	kindAdded     = "allocation-added"
 	kindJoined    = "addition-started"
 	kindAsked     = "addition-asked-back"

@@ -108,7 +108,7 @@ func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, 
 	for _, t := range w.Tokens {
 		s.tokens[t.ID] = t
 	}
-	s.usage = w.Usage
+	s.usage, s.seen = w.Usage, w.Seen
 	return s.restorePolicies(ctx, st, w.Policies)
 }
 

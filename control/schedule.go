@@ -61,6 +61,8 @@ func (l *loop) schedule() {
 			}
 		case sched.Used:
 			l.keepUsage()
+		case sched.Learned:
+			l.keepLearned()
 		case sched.Promise:
 			if e := s.jobs[d.Job]; e != nil {
 				e.extra().startsBy = int64(d.At)

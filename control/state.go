@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/reconcile"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/limit"
+	"github.com/coxswain-sched/coxswain/sched/share"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -52,7 +53,8 @@ type state struct {
 
 	elastic  bool // the engine can change a running gang
 	policies policies
-	usage    *usage // nil: none was kept
+	usage    *usage        // nil: none was kept
+	seen     *share.Memory // nil: nothing was learned of what arrives
 
 	depend depends
 	crowd  crowd
@@ -120,6 +122,7 @@ var appliers = map[string]func(*state, *store.Record, any) error{
 	kindRevoked:   (*state).applyRevoked,
 	kindPolicy:    (*state).applyPolicy,
 	kindUsage:     (*state).applyUsage,
+	kindLearned:   (*state).applyLearned,
 	kindAdded:     (*state).applyAdded,
 	kindJoined:    (*state).applyJoined,
 	kindAsked:     (*state).applyAsked,

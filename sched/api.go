@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched/share"
 )
 
 // Instant is a point in time, in nanoseconds since the Unix epoch.
@@ -43,6 +44,9 @@ type (
 		Entries []fair.Entry
 		Since   []fair.Entry `json:",omitempty"` // by jobs that have ended since (Owes)
 	}
+	// Taught replaces what was learned of what arrives (after a restart, last), where the
+	// rules let the core learn from it.
+	Taught struct{ Seen share.Memory } // shared, never written
 	// Withdrawn takes a job out of the queue.
 	Withdrawn struct{ Job job.ID }
 	// Blocked keeps a queued job from being considered, for a reason that the core
@@ -136,6 +140,7 @@ func (NodeRemoved) event() {}
 func (Submitted) event()   {}
 func (PolicySet) event()   {}
 func (UsageSet) event()    {}
+func (Taught) event()      {}
 func (Withdrawn) event()   {}
 func (Blocked) event()     {}
 func (Unblocked) event()   {}
@@ -158,6 +163,7 @@ func Events() []Event {
 		Submitted{},
 		PolicySet{},
 		UsageSet{},
+		Taught{},
 		Withdrawn{},
 		Blocked{},
 		Unblocked{},
@@ -240,7 +246,12 @@ type (
 	// Used says that what was used has changed and was brought up to date: Usage has
 	// what is to be kept for UsageSet.
 	Used struct{ At int64 } // Unix seconds
+	// Learned says that more was learned of what arrives: Core.Learned has what is to be
+	// kept for Taught.
+	Learned struct{}
 )
+
+func (Learned) decision() {}
 
 func (Used) decision()     {}
 func (Start) decision()    {}

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/place"
+	"github.com/coxswain-sched/coxswain/sched/share"
 )
 
 // never is the instant at which a job without a time limit is planned to end.
@@ -68,6 +69,11 @@ type Core struct {
 	ends    ends
 
 	patience patience // who gives up a wish, and when
+
+	seen      *share.Memory    // what has arrived; nil: nobody learns from it
+	foresight *place.Foresight // what is expected of that …
+	foreseen  uint64           // … for this state of the fleet
+	learned   bool             // more was learned in this step
 
 	now        Instant       // of the last step
 	preemption *preemption   // nil: nobody takes anything
@@ -174,7 +180,7 @@ func (c *Core) Step(now Instant, events ...Event) []Decision {
 		out = c.apply(now, e, out)
 	}
 	c.ring(now)
-	out = c.tellUsed(out)
+	out = c.tellLearned(c.tellUsed(out))
 	if !c.dirty {
 		return out
 	}
@@ -207,6 +213,9 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 		c.setPolicy(e.Policy)
 	case UsageSet:
 		c.restoreUsage(e)
+	case Taught:
+		c.recallSeen(&e.Seen)
+		c.rethink()
 	case Withdrawn:
 		c.withdraw(e.Job)
 	case Blocked:
@@ -265,7 +274,8 @@ func (c *Core) submit(s Submitted) {
 		e.eligible = second(c.now)
 	}
 	was := agesFreely
-	if old := c.queued[s.Job]; old != nil {
+	old := c.queued[s.Job]
+	if old != nil {
 		was = old.aging
 		if old.eligible != 0 {
 			e.eligible, e.grows = old.eligible, old.grows
@@ -280,6 +290,9 @@ func (c *Core) submit(s Submitted) {
 	c.patient(e, next)
 	c.grow(e, was)
 	c.enqueue(e)
+	if old == nil {
+		c.arrive(c.byShape[e.line.key.shape])
+	}
 }
 
 func (c *Core) enqueue(e *entry) {

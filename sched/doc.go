@@ -25,6 +25,7 @@
 //	prospect.go beside.go       what is remembered of them, so that a step costs what changes
 //	advance.go reserve.go       reservations in advance, and what one would meet
 //	wishes.go          what is wished for and given up after a time
+//	foresight.go       what is learned of what arrives, for where a job of one node goes (sched/share)
 //	shorter.go         --time-min
 //	preempt.go standing.go      who takes whose place
 //	search.go open.go           … which ones have to go, and where (sched/victim)

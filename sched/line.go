@@ -83,6 +83,9 @@ type kind struct {
 	roused   uint64 // Core.passes in which verdicts were found
 	verdicts []verdict
 
+	arrivals []arrival // what its jobs count as when they arrive, if that …
+	counted  bool      // … has been worked out
+
 	full       bool   // does not fit what is free; stays so until something fitting is freed
 	shadowed   uint64 // version of the plan for which it did not fit beside the head
 	judged     uint64 // Core.fleet at which impossible was found
@@ -236,6 +239,9 @@ func (c *Core) quickly(k *kind) *place.Quick {
 		if place.Regular(k.shape) {
 			k.quick = place.NewQuick(c.table, c.state, c.cells, k.shape, c.picks)
 		}
+	}
+	if k.quick != nil {
+		k.quick.Prefer(c.expected())
 	}
 	return k.quick
 }

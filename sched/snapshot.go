@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/share"
 )
 
 // Snapshot is the whole state of a core between two steps, as data: what Load
@@ -57,6 +58,9 @@ type Memory struct {
 	TurnEnds  Instant      `json:"turn_ends,omitempty"` // when turns of those who share devices change
 	Exempted  Instant      `json:"exempted,omitempty"`  // when somebody who was passed over may be taken
 	Moves     *MoveMemory  `json:"moves,omitempty"`     // nil: there is nothing to know
+
+	Seen    *share.Memory `json:"seen,omitempty"`    // what has arrived; nil: nobody learns from it
+	Learned bool          `json:"learned,omitempty"` // that is yet to be told
 }
 
 // Timetable is what is planned by name.
@@ -178,7 +182,7 @@ func (c *Core) restored(r *run) Restored {
 
 // memory copies what does not follow from events; member names a job of each line.
 func (c *Core) memory(member map[*line]job.ID) Memory {
-	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, TurnEnds: c.turnEnds, Exempted: c.exempted, Pinched: c.pinched, Ranks: c.rankMemory(), Moves: c.moveMemory()}
+	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, TurnEnds: c.turnEnds, Exempted: c.exempted, Pinched: c.pinched, Ranks: c.rankMemory(), Moves: c.moveMemory(), Seen: c.Learned(), Learned: c.learned}
 	for _, n := range c.nominees {
 		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.shed, n.run.began, n.run.until, n.run.flavors, n.run.tail, n.home != nil})
 	}
@@ -214,6 +218,7 @@ func Load(s *Snapshot) *Core {
 		c.table.Put(n)
 	}
 	c.recallRanks(s.Memory.Ranks)
+	c.recallSeen(s.Memory.Seen)
 	for i := range s.Running {
 		c.restore(s.Running[i])
 	}
@@ -299,6 +304,7 @@ func (c *Core) remember(m *Memory) {
 	c.promised, c.shaken, c.dirty, c.exempted, c.pinched, c.turnEnds = m.Promised, m.Shaken, m.Dirty, m.Exempted, m.Pinched, m.TurnEnds
 	c.foreseeLimits()
 	c.recallMoves(m.Moves)
+	c.learned = m.Learned
 }
 
 func (c *Core) recall(m *LineMemory) {

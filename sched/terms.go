@@ -109,6 +109,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 	}
 	c.rank(p, c.now)
 	c.govern(p)
+	c.recallSeen(c.seen)
 	if p != nil && p.Compat != "" {
 		c.homeless()
 	}

@@ -108,6 +108,7 @@ func policy(t *rapid.T) *account.Policy {
 	}
 	p.Reservations = reservations(t)
 	p.Topology.SwitchWait = account.Duration(rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "switch wait")) * account.Duration(time.Second)
+	p.Placement = rapid.SampledFrom([]string{"", account.PlaceTight, account.PlaceLearned}).Draw(t, "placement")
 	p.Backfill.Reservations = rapid.SampledFrom([]int{0, 0, 1, 2, 3, 100}).Draw(t, "reservations")
 	return p
 }

@@ -165,7 +165,7 @@ func (e *explainer) wouldFitUp() bool {
 func (e *explainer) now(count bool) reason.Reason {
 	g := e.v.g
 	tasks := max(g.Least, g.Each*g.MinNodes)
-	for _, d := range e.demands(share{tasks: tasks, nodes: g.MinNodes, extra: g.TotalCount()}) {
+	for _, d := range e.demands(piece{tasks: tasks, nodes: g.MinNodes, extra: g.TotalCount()}) {
 		if free := e.total(d); free < d.need {
 			r := reason.Reason{Code: reason.Resources, Resource: d.name, Need: int64(d.need), Free: int64(free)}
 			if count {
@@ -215,22 +215,22 @@ func (e *explainer) down() string {
 	return strings.Join(names, ",")
 }
 
-// share is a part of the group.
-type share struct{ nodes, tasks, extra int }
+// piece is a part of the group.
+type piece struct{ nodes, tasks, extra int }
 
 // part is the least that one node of the group has to take if the group is spread
 // over as many nodes as it may be.
-func (e *explainer) part() share { return e.partOf(len(e.qualifying)) }
+func (e *explainer) part() piece { return e.partOf(len(e.qualifying)) }
 
 // partOf is part where so many nodes qualify.
-func (e *explainer) partOf(qualifying int) share {
+func (e *explainer) partOf(qualifying int) piece {
 	g := e.v.g
 	n := g.MaxNodes
 	if n == 0 {
 		n = max(g.MinNodes, qualifying, 1)
 	}
 	tasks := (g.Least + n - 1) / n
-	return share{nodes: 1, tasks: max(tasks, g.Each), extra: (g.TotalCount() + n - 1) / n}
+	return piece{nodes: 1, tasks: max(tasks, g.Each), extra: (g.TotalCount() + n - 1) / n}
 }
 
 // nodes is how many nodes the group needs at least.
@@ -335,7 +335,7 @@ type demand struct {
 
 // demands lists what a part of the group asks for: devices first, because they
 // are what people wait for.
-func (e *explainer) demands(p share) []demand {
+func (e *explainer) demands(p piece) []demand {
 	g, v := e.v.g, e.v
 	var out []demand
 	var needs []class.Need

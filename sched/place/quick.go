@@ -30,6 +30,9 @@ type Quick struct {
 	allowed [][]bool // by pool and partition in the order of trial, and by class
 	picks   *Picks
 	w       *work
+
+	foresight *Foresight // nil: nothing is expected
+	rated     *rater     // nil: it does not tell nodes apart
 }
 
 // take is what a node of a cell can take of a group.
@@ -220,6 +223,9 @@ func (q *Quick) choose(allowed []bool, avoid []uint64) (nodes []int32, sure bool
 
 // single finds the node that serves and is preferred.
 func (q *Quick) single(allowed []bool, avoid []uint64) int32 {
+	if q.rated != nil {
+		return q.foremost(allowed, avoid)
+	}
 	var best *index.Cell
 	var broken int32
 	pos := int32(-1)
@@ -239,6 +245,24 @@ func (q *Quick) single(allowed []bool, avoid []uint64) int32 {
 			continue
 		}
 		best, broken, pos = c, k.broken, p
+	}
+	return pos
+}
+
+// foremost finds the node that serves and on which least becomes useless.
+func (q *Quick) foremost(allowed []bool, avoid []uint64) int32 {
+	best, pos := int64(0), int32(-1)
+	for _, c := range q.cells.Live() {
+		if !allowed[c.Class] || int(q.take(c.ID).tasks) < q.part {
+			continue
+		}
+		rate := q.rate(c)
+		if pos >= 0 && rate < best {
+			continue
+		}
+		if p := q.first(c, avoid); p >= 0 && (pos < 0 || rate > best || p < pos) {
+			best, pos = rate, p
+		}
 	}
 	return pos
 }
@@ -491,6 +515,10 @@ func (q *Quick) claim(p portion) fleet.Claim {
 	if !c.Whole {
 		if wants := q.v.devices(p.pos, p.tasks, nil); len(wants) == 1 && wants[0].whole() {
 			c.Devices = q.picks.claim(q.t, p.pos, q.v.row(p.pos), wants[0])
+			return c
+		}
+		if devices, ok := q.divide(p.pos, q.v.row(p.pos)); ok {
+			c.Devices = devices
 			return c
 		}
 	}

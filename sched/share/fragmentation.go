@@ -104,12 +104,21 @@ func (m *Mix) Fragmented(cpu int64, left []int, model int) int64 {
 			}
 		}
 		fits := int64(0)
-		if large >= g.count && (len(g.models) == 0 || slices.Contains(g.models, model)) {
+		if large >= g.count && g.takes(model) {
 			fits = g.upTo(cpu)
 		}
 		lost += (g.all-fits)*total + fits*small
 	}
 	return lost
+}
+
+// takes reports whether a model will do.
+func (g *group) takes(model int) bool {
+	if len(g.models) == 0 {
+		return true
+	}
+	_, found := slices.BinarySearch(g.models, model)
+	return found
 }
 
 // All is the weight of the whole mix.

@@ -50,6 +50,7 @@ var scores = map[string]func() share.Score{
 	"best fit":      func() share.Score { return share.BestFit{} },
 	"fragmentation": func() share.Score { return &share.Fragmentation{Mix: share.NewMix(mix())} },
 	"expected":      func() share.Score { return &share.Expected{} },
+	"learned":       func() share.Score { return &share.Learned{} },
 }
 
 func mix() []share.Weighed {

@@ -57,6 +57,9 @@ func (w *World) rules(d *stream) *account.Policy {
 		Licenses:  []account.License{{Name: "l", Count: int64(1 + d.n(2))}},
 		Backfill:  account.Backfill{Reservations: pick(d, 0, 0, 1, 3)},
 	}
+	if p.Backfill.Reservations == 1 {
+		p.Placement = account.PlaceLearned
+	}
 	if d.one(50) {
 		p.Priority = account.Weights{Age: 10, FairShare: 1000, QOS: 100}
 	}
