@@ -71,4 +71,3 @@ func parts(b *testing.B, nodes int, placement string) {
 	b.ReportMetric(at(0.99), "p99-us")
 	b.ReportMetric(at(0.999), "p99.9-us")
 }
-
