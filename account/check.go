@@ -2,6 +2,7 @@ package account
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -228,8 +229,8 @@ func (c *check) defaults() {
 }
 
 func (c *check) oneQOS(path string, q *QOS) {
-	if slices.Contains(q.Flags, "relative") {
-		c.add(path+".flags", "write the limits as amounts, and leave relative out", "limits in parts of the cluster (relative) are not built")
+	if slices.Contains(q.Flags, FlagRelative) {
+		c.relative(path, q)
 	}
 	for i, n := range q.Preempts {
 		at := fmt.Sprintf("%s.preempts[%d]", path, i)
@@ -252,6 +253,26 @@ func (c *check) oneQOS(path string, q *QOS) {
 		c.add(path+".usage_threshold", "write a number up to 1", "%g is more than any fair-share factor: its jobs would never start", *f)
 	}
 	c.limits(path+".limits", &q.Limits, true)
+}
+
+// relative finds limits that cannot be parts of what there is.
+func (c *check) relative(path string, q *QOS) {
+	var parts []string
+	for i := range c.p.Partitions {
+		if p := &c.p.Partitions[i]; p.QOS == q.Name {
+			parts = append(parts, p.Name)
+		}
+	}
+	if len(parts) > 1 {
+		c.add(path+".flags", "give each of the partitions a QOS of its own", "%s is the QOS of partitions %s: its limits are parts of one", q.Name, strings.Join(parts, " and "))
+	}
+	v := reflect.ValueOf(&q.Limits).Elem()
+	for i := range v.NumField() {
+		if of, ok := v.Field(i).Interface().(TRES); ok && of["billing"] != 0 {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+			c.add(path+".limits."+name+".billing", "leave billing out", "there is no whole of billing of which %s could have a part", q.Name)
+		}
+	}
 }
 
 // preemption refuses what is not built: silence would be a promise.

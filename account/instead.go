@@ -15,7 +15,6 @@ var instead = map[string]string{
 	"max_tres":          "write billing_rule: max in the rules of the partitions",
 	"max_tres_gres":     "write billing_rule: max_gres in the rules of the partitions",
 	// flags of a QOS
-	"relative":                "leave it out, and write the limits as amounts: there are none in parts of the cluster",
 	"enforce_usage_threshold": "leave it out: usage_threshold is enforced wherever it stands",
 	"usage_factor_safe":       "leave it out: a job starts only if it can end within the minutes that are left",
 	"required_reservation":    "leave it out, and let the reservation say who may use it (reservations)",

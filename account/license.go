@@ -16,7 +16,7 @@ func ParseLicenses(text string) ([]License, error) {
 		return nil, nil
 	}
 	if strings.Contains(text, "|") {
-		return nil, fmt.Errorf("alternatives (a|b) are not built: ask for those that you need, separated by commas")
+		return nil, fmt.Errorf("%q are alternatives, of which a job has one", text)
 	}
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ';' }) {
 		part = strings.TrimSpace(part)
@@ -50,6 +50,28 @@ func ParseLicenses(text string) ([]License, error) {
 	}
 	if len(out) == 0 && !none {
 		return nil, fmt.Errorf("%q names no licence: write NAME or NAME:COUNT", text)
+	}
+	return out, nil
+}
+
+// LicenseChoices splits what a job asks for into alternatives, of which it is to have one
+// (a:4|b): the first that is free, in their order. What has none is its only one. All
+// and one of them cannot be asked for together, as in Slurm.
+func LicenseChoices(text string) ([]string, error) {
+	if !strings.Contains(text, "|") {
+		_, err := ParseLicenses(text)
+		return []string{text}, err
+	}
+	if strings.ContainsAny(text, ",;") {
+		return nil, fmt.Errorf("%q asks for all (,) and for one of them (|): write either", text)
+	}
+	var out []string
+	for part := range strings.SplitSeq(text, "|") {
+		part = strings.TrimSpace(part)
+		if list, err := ParseLicenses(part); err != nil || len(list) != 1 {
+			return nil, fmt.Errorf("%q: each alternative is NAME or NAME:COUNT", text)
+		}
+		out = append(out, part)
 	}
 	return out, nil
 }

@@ -28,3 +28,21 @@ func TestLicensesAreReadAsSbatchWritesThem(t *testing.T) {
 		}
 	}
 }
+
+func TestLicenseChoicesAreThoseOfSbatch(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":          {""},
+		"a:2,b":     {"a:2,b"},
+		"a|b":       {"a", "b"},
+		"a:4 | b:1": {"a:4", "b:1"},
+	} {
+		if got, err := account.LicenseChoices(text); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %q (%v), want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"a,b|c", "a|", "|", "a||b", "a|b:x", "a:0|b"} {
+		if got, err := account.LicenseChoices(text); err == nil {
+			t.Errorf("%q is read as %q", text, got)
+		}
+	}
+}

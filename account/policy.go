@@ -169,8 +169,12 @@ type QOS struct {
 	UsageThreshold *float64 `json:"usage_threshold,omitempty" yaml:"usage_threshold,omitempty" doc:"its jobs wait while the fair-share factor of their user is smaller (UsageThreshold, enforced)"`
 	LimitFactor    *float64 `json:"limit_factor,omitempty" yaml:"limit_factor,omitempty" doc:"group limits of associations are multiplied by it for its jobs"`
 	Limits         Limits   `json:"limits,omitzero" yaml:"limits,omitempty" doc:"of all jobs that name it; see [limits](#limits)"`
-	Flags          []string `json:"flags,omitempty" yaml:"flags,omitempty" enum:"deny_on_limit,no_decay,no_reserve,over_part_qos,partition_max_nodes,partition_min_nodes,partition_time_limit" doc:"Slurm's flags of a QOS"`
+	Flags          []string `json:"flags,omitempty" yaml:"flags,omitempty" enum:"deny_on_limit,no_decay,no_reserve,over_part_qos,partition_max_nodes,partition_min_nodes,partition_time_limit,relative" doc:"Slurm's flags of a QOS"`
 }
+
+// FlagRelative is the flag of a QOS whose amounts are hundredths of what there is in the
+// partition whose QOS it is, else in the cluster; of memory and disk a MiB each.
+const FlagRelative = "relative"
 
 // Partition is the rules of a partition; its nodes are not part of the policy.
 type Partition struct {

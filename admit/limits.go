@@ -1,6 +1,7 @@
 package admit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -53,36 +54,56 @@ func (r *Rules) limits(s *job.Spec) error {
 	return nil
 }
 
-// licenses refuses what the site does not have.
+// licenses refuses what the site does not have. Of alternatives it has to have all names,
+// and as many as asked for of one of them.
 func (r *Rules) licenses(s *job.Spec) error {
 	if s.Licenses == "" {
 		return nil
 	}
-	list, err := account.ParseLicenses(s.Licenses)
+	choices, err := account.LicenseChoices(s.Licenses)
 	if err != nil {
-		return fault.New(fault.Invalid, "--licenses=%s: %w", s.Licenses, err).Advise("write NAME or NAME:COUNT, separated by commas")
+		return fault.New(fault.Invalid, "--licenses=%s: %w", s.Licenses, err).Advise("write NAME or NAME:COUNT, separated by commas for all of them, by | for one of them")
 	}
+	var few error
+	enough := false
+	for _, one := range choices {
+		lacks, err := r.lacks(s, one)
+		if err != nil {
+			return err
+		}
+		few, enough = cmp.Or(few, lacks), enough || lacks == nil
+	}
+	if enough {
+		return nil
+	}
+	return few
+}
+
+// lacks reports whether the site has fewer licences than one alternative asks for; err:
+// it does not know one.
+func (r *Rules) lacks(s *job.Spec, one string) (lacks, err error) {
 	var have []account.License
 	if r.policy != nil {
 		have = r.policy.Licenses
 	}
+	list, _ := account.ParseLicenses(one)
 	for _, l := range list {
 		i := slices.IndexFunc(have, func(h account.License) bool { return h.Name == l.Name })
 		switch {
 		case len(have) == 0:
-			return fault.New(fault.Invalid, "--licenses=%s: this site counts no licences", s.Licenses).
+			return nil, fault.New(fault.Invalid, "--licenses=%s: this site counts no licences", s.Licenses).
 				Advise("leave it out, or have an administrator add the licence to the policy (licenses in queues.yaml)")
 		case i < 0:
 			var names []string
 			for _, h := range have {
 				names = append(names, h.Name)
 			}
-			return fault.New(fault.Invalid, "--licenses=%s: there is no licence %s", s.Licenses, l.Name).Advise("%s", choices("licences here", names))
+			return nil, fault.New(fault.Invalid, "--licenses=%s: there is no licence %s", s.Licenses, l.Name).Advise("%s", choices("licences here", names))
 		case l.Count > have[i].Count:
-			return fault.New(fault.Invalid, "--licenses=%s: the site has %s of %s", s.Licenses, amount(have[i].Count), l.Name).Advise("ask for at most that many")
+			return fault.New(fault.Invalid, "--licenses=%s: the site has %s of %s", s.Licenses, amount(have[i].Count), l.Name).Advise("ask for at most that many"), nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func amount(n int64) string {

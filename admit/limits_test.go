@@ -49,7 +49,10 @@ func TestLimitsAtTheDoor(t *testing.T) {
 		{name: "licences", change: func(s *job.Spec) { s.Licenses = "matlab:2" }, time: 8 * time.Hour},
 		{name: "more than there are", change: func(s *job.Spec) { s.Licenses = "matlab:3" }, wrong: "the site has 2 of matlab", also: "at most"},
 		{name: "unknown", change: func(s *job.Spec) { s.Licenses = "fluent" }, wrong: "there is no licence fluent", also: "matlab"},
-		{name: "alternatives", change: func(s *job.Spec) { s.Licenses = "matlab|fluent" }, wrong: "not built"},
+		{name: "alternatives of which one is not known", change: func(s *job.Spec) { s.Licenses = "matlab|fluent" }, wrong: "there is no licence fluent"},
+		{name: "alternatives of which one would do", change: func(s *job.Spec) { s.Licenses = "matlab:3|matlab:2" }, time: 8 * time.Hour},
+		{name: "alternatives of which none would do", change: func(s *job.Spec) { s.Licenses = "matlab:4|matlab:3" }, wrong: "the site has 2 of matlab"},
+		{name: "all and one of them", change: func(s *job.Spec) { s.Licenses = "matlab,matlab|matlab" }, wrong: "asks for all (,) and for one of them (|)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &job.Spec{Account: "lab", Owner: job.Owner{User: "anna"}, Groups: []job.TaskGroup{{Nodes: job.Range{Min: 1, Max: 1}}}}

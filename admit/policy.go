@@ -64,6 +64,10 @@ func (r *Rules) underPolicy(s *job.Spec) error {
 	if err := r.qos(s); err != nil {
 		return err
 	}
+	if of := r.partsOf(s.QOS); of != "" {
+		return fault.New(fault.Permission, "--qos=%s: its limits are parts of partition %s, whose QOS it is (flag relative): no job may name it", s.QOS, of).
+			Advise("name another QOS; the limits hold for whatever runs in --partition=%s", of)
+	}
 	for _, name := range s.Partitions {
 		i := slices.IndexFunc(r.policy.Partitions, func(p account.Partition) bool { return p.Name == name })
 		if i < 0 {
@@ -78,6 +82,19 @@ func (r *Rules) underPolicy(s *job.Spec) error {
 		}
 	}
 	return nil
+}
+
+// partsOf is the partition of which a QOS has parts, as that partition's own; "": none.
+func (r *Rules) partsOf(qos string) string {
+	if !slices.ContainsFunc(r.policy.QOS, func(q account.QOS) bool { return q.Name == qos && slices.Contains(q.Flags, account.FlagRelative) }) {
+		return ""
+	}
+	for i := range r.policy.Partitions {
+		if p := &r.policy.Partitions[i]; p.QOS == qos {
+			return p.Name
+		}
+	}
+	return ""
 }
 
 // elsewhere says who may use a partition.

@@ -40,7 +40,7 @@ func (s *state) applyHeld(r *store.Record, staged any) error {
 	e.attempt = a.Attempt
 	e.flags = e.flags&^(job.Requeued|job.LaunchFailed) | job.Configuring
 	e.why, e.gate = nil, nil
-	e.last = &last{id: a.ID, epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, limit: v.Limit, ranks: tasksOf(a.Claims)}
+	e.last = &last{id: a.ID, epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, license: a.License, limit: v.Limit, ranks: tasksOf(a.Claims)}
 	if e.more != nil {
 		e.more.startsBy, e.more.limitEnd, e.more.message = 0, 0, ""
 		if e.more.deadline > 0 {

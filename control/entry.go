@@ -51,6 +51,7 @@ type last struct {
 	pool      string
 	claims    []fleet.Claim  // never written
 	flavors   []string       // of quotas, in which the job is counted; never written
+	license   string         // of alternatives that it asked for, the one that it has
 	report    *engine.Report // as far as known; not journaled while it runs; never written
 	cancel    *cancel        // asked for, not carried out yet
 	requeue   *requeue       // asked for, not carried out yet
@@ -143,7 +144,7 @@ func (e *entry) set(to job.State, by job.Cause) error {
 func (e *entry) held() ledger.Allocation {
 	a := ledger.Allocation{
 		ID: e.last.id, Job: e.id, Attempt: e.attempt, Epoch: e.last.epoch, Pool: e.last.pool,
-		Status: ledger.Held, Claims: e.last.claims, Flavors: e.last.flavors, Parked: e.last.parked,
+		Status: ledger.Held, Claims: e.last.claims, Flavors: e.last.flavors, License: e.last.license, Parked: e.last.parked,
 	}
 	if e.flags&job.Uncertain != 0 {
 		a.Status = ledger.Uncertain

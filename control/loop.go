@@ -289,7 +289,7 @@ func (l *loop) prime(nodes []fleet.Node) {
 func (l *loop) restored(e *entry) sched.Restored {
 	now := l.cfg.Clock.Now()
 	r := sched.Restored{
-		Job: e.id, Spec: &e.form.spec, Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, Until: untilOf(e, now),
+		Job: e.id, Spec: &e.form.spec, Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, License: e.last.license, Until: untilOf(e, now),
 		Began: beganOf(e, now), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0 || e.over(), Begun: l.state.begunOf(e),
 		Moved: sched.Instant(e.rare().moved),
 	}

@@ -216,6 +216,7 @@ type attempt struct {
 	Pool       string          `json:"pool,omitempty"`
 	Claims     []fleet.Claim   `json:"claims,omitempty"`
 	Flavors    []string        `json:"flavors,omitempty"`
+	License    string          `json:"license,omitempty"`
 	Report     json.RawMessage `json:"report,omitempty"`
 	Cancel     *cancel         `json:"cancel,omitempty"`
 	Requeue    *requeue        `json:"requeue,omitempty"`
@@ -282,7 +283,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 	}
 	if a := e.last; a != nil {
 		d.Last = &attempt{
-			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, Cancel: a.cancel,
+			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, License: a.license, Cancel: a.cancel,
 			Requeue: a.requeue, Preempted: a.preempted, Asked: a.asked, Saved: a.saved, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit, Limit: a.limit,
 			Parked: a.parked, HeldFrom: a.heldFrom, HeldFor: a.heldFor,
 			Added: a.added, Ranks: a.ranks, Settled: a.settled,

@@ -181,7 +181,7 @@ func (l *loop) propose(d sched.Start, now time.Time) (ledger.Allocation, bool) {
 	e := s.jobs[d.Job]
 	a := ledger.Allocation{
 		ID: s.led.NextID(), Job: d.Job, Attempt: e.attempt + 1,
-		Epoch: l.epoch, Pool: l.cfg.Pool.Name, Status: ledger.Held, Claims: d.Claims, Flavors: d.Flavors,
+		Epoch: l.epoch, Pool: l.cfg.Pool.Name, Status: ledger.Held, Claims: d.Claims, Flavors: d.Flavors, License: d.License,
 	}
 	err := s.led.Hold(a)
 	if err == nil {

@@ -88,6 +88,9 @@ func (vr *viewer) see(e *entry, whole bool) *View {
 		if a.limit > 0 && e.state != job.Pending {
 			vr.spec.TimeLimit = a.limit
 		}
+		if a.license != "" && e.state != job.Pending {
+			vr.spec.Licenses = a.license
+		}
 		if e.state.Holds() {
 			v.Ref = reconcile.Ref(e.held())
 		}

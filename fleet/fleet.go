@@ -6,7 +6,11 @@
 // exactly one engine.
 package fleet
 
-import "github.com/coxswain-sched/coxswain/resource"
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/resource"
+)
 
 // Pool is a set of nodes that are scheduled together.
 type Pool struct {
@@ -40,6 +44,11 @@ type Node struct {
 	Sockets  int             `json:"sockets,omitempty"` // 0: not known, one is assumed
 	Devices  []Device        `json:"devices,omitempty"` // sorted by Index
 	Path     []string        `json:"path,omitempty"`    // topology from the top down, without the node: ["spine1","leaf3"]
+}
+
+// In reports whether a node belongs to a partition. One that names none belongs to all.
+func (n *Node) In(partition string) bool {
+	return len(n.Parts) == 0 || slices.Contains(n.Parts, partition)
 }
 
 // Device is one GPU-like unit of a node.

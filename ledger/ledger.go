@@ -45,6 +45,7 @@ type Allocation struct {
 	Claims  []fleet.Claim `json:"claims"`
 	Adds    ID            `json:"adds,omitempty"`    // the allocation of the same attempt that this one was added to; 0: none
 	Flavors []string      `json:"flavors,omitempty"` // of quotas, in which the job is counted; the ledger does not look at them
+	License string        `json:"license,omitempty"` // of alternatives that the job asked for, the one that it has; nor at this
 
 	// Parked says that its processes are proved suspended, to make room: CPUs and devices
 	// are for others meanwhile, the rest stays held.

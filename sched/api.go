@@ -67,6 +67,7 @@ type (
 		Submitted Instant  `json:",omitempty"` // 0: not known
 		Began     Instant  // when it was started
 		Flavors   []string `json:",omitempty"` // as its Start said
+		License   string   `json:",omitempty"` // the same
 
 		Priority int64   // as submitted; who may take its place can depend on it
 		Saved    Instant // when it last reported a checkpoint; 0: never
@@ -192,6 +193,7 @@ type (
 		Claims  []fleet.Claim // by group, then in rank order
 		Until   Instant       // when its time limit ends it if it starts now; 0: none
 		Flavors []string      `json:",omitempty"` // of quotas, in which it is counted; nil: it is in none
+		License string        `json:",omitempty"` // which of the alternatives that it asked for it has; empty: it asked for none
 	}
 	// Preempt asks for the end of a running job, whole, so that another one can start
 	// where it is. The core goes on counting it as held until it is Released, and keeps

@@ -226,7 +226,10 @@ func (c *Core) reaches(l *line) bool {
 // checkLimited looks for a line that rests for a limit which it passes.
 func (c *Core) checkLimited(l *line) error {
 	id := l.jobs.first().id
-	check := &l.key.terms.rules.Checks[l.check]
+	if l.options != nil {
+		return c.checkEither(l)
+	}
+	check := &l.rules.Checks[l.check]
 	switch {
 	case l.place >= 0:
 		return fmt.Errorf("job %d rests for a limit and may become the head", id)

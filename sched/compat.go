@@ -99,8 +99,7 @@ func partitionOf(e *entry) string {
 
 // within reports whether a node belongs to a partition.
 func (s *slurm) within(pos int, part string) bool {
-	parts := s.table.Node(pos).Parts
-	return part == "" || len(parts) == 0 || slices.Contains(parts, part)
+	return part == "" || s.table.Node(pos).In(part)
 }
 
 func (s *slurm) everywhere() []bool {

@@ -17,6 +17,7 @@
 //	accrual.go         how many may grow older at once
 //	usage.go           what jobs have used, decayed, and Fair Tree (account/fair)
 //	limits.go threshold.go      limits, licences, thresholds of usage (sched/limit)
+//	licenses.go        licences of which one will do
 //	quotas.go stake.go turn.go holdings.go   quotas, whose turn it is (sched/quota)
 //	flavor.go          which flavours, how many tasks: fall-over, admission in part
 //	reclaim.go later.go         claiming back, and what is held once those who go have gone

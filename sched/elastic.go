@@ -150,6 +150,9 @@ func (p *pass) growth() [2]uint64 { return [2]uint64{p.stirs, p.plan.version} }
 
 // oneMore places one more unit of a group on what is spare; nil: it cannot be had.
 func (p *pass) oneMore(r *run, group int, state *index.State) []fleet.Claim {
+	if r.terms.key.reservation != "" && r.terms.inside == nil {
+		return nil // what it runs in is not there any more
+	}
 	shape := p.addition(r, group)
 	if shape == nil {
 		return nil
@@ -181,7 +184,7 @@ func (p *pass) addition(r *run, group int) *class.Shape {
 	parts := slices.DeleteFunc(slices.Clone(r.spec.Partitions), func(part string) bool {
 		return slices.ContainsFunc(held, func(c fleet.Claim) bool {
 			n := p.table.Find(c.Node)
-			return n >= 0 && len(p.table.Node(n).Parts) > 0 && !slices.Contains(p.table.Node(n).Parts, part)
+			return n >= 0 && !p.table.Node(n).In(part)
 		})
 	})
 	if len(parts) == 0 && len(r.spec.Partitions) > 0 {
@@ -236,7 +239,7 @@ func (p *pass) affords(r *run, more []fleet.Claim) bool {
 	}
 	if e := p.queued[p.plan.job]; e != nil && e.line.needs != nil {
 		raises := rules.Raises(nil, p.usage(more))
-		if p.limits.book.Crowds(rules, raises, e.line.key.terms.rules, e.line.needs) {
+		if p.limits.book.Crowds(rules, raises, e.line.rules, e.line.needs) {
 			return false
 		}
 	}

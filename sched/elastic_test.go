@@ -63,7 +63,7 @@ func (w *world) grown(t *rapid.T, d sched.Grow) {
 	if w.policy != nil {
 		delete(w.book.Held, d.Job)
 		w.oracle = nil
-		j := w.job(h.Spec, h.Claims)
+		j := w.job(h.Asked(), h.Claims)
 		if h.Until > 0 {
 			j.Seconds = max(int64(h.Until)/1e9-int64(w.now)/1e9, 0)
 		}

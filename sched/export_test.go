@@ -57,7 +57,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 	}()
 	c.moveTried.stirs = 0
 	limits := c.limits
-	limits.loose, limits.waiting = slices.Clone(limits.loose), slices.Clone(limits.waiting)
+	limits.loose, limits.either, limits.waiting = slices.Clone(limits.loose), slices.Clone(limits.either), slices.Clone(limits.waiting)
 	for i, list := range limits.waiting {
 		limits.waiting[i] = slices.Clone(list)
 	}

@@ -103,10 +103,7 @@ func (p *pass) welcome(e *entry, h *home) bool {
 	if p.limits.book == nil {
 		return true
 	}
-	r, u := e.line.key.terms.rules, p.usage(claims)
-	u.Seconds, u.Endless = seconds(Instant(e.line.limit)+999_999_999), e.line.limit <= 0
-	p.limits.amounts = r.Needs(p.limits.amounts, u)
-	return p.limits.book.Blocked(r, p.limits.amounts) < 0
+	return p.stopped(e.line, claims) < 0
 }
 
 // homeless forgets all homes.

@@ -141,7 +141,7 @@ func (w *world) restart(t *rapid.T) {
 	clear(w.halting)
 	w.lend()
 	for id, h := range w.book.Held {
-		e := sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, Until: h.Until, Began: w.started[id], Priority: h.Priority, Stopping: w.stopping[id], Saved: w.saved[id], Moved: w.moved[id], GoesFor: w.goesFor[id], Home: w.homeOf(id), Begun: w.begun[id]}
+		e := sched.Restored{Job: id, Spec: h.Spec, Claims: h.Claims, License: h.License, Until: h.Until, Began: w.started[id], Priority: h.Priority, Stopping: w.stopping[id], Saved: w.saved[id], Moved: w.moved[id], GoesFor: w.goesFor[id], Home: w.homeOf(id), Begun: w.begun[id]}
 		if full := w.parked[id]; full != nil {
 			e.Claims, e.Parked = full, &sched.Parked{At: w.now}
 		} else if n := w.base[id]; n > 0 && h.Spec.Elastic() {

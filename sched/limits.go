@@ -32,19 +32,28 @@ type limits struct {
 	amounts []resource.Amount
 	waiting [][]*line // by counter
 	loose   []*line   // stopped by their claims
+	either  []*line   // stopped with each of the alternatives that they have (licenses.go)
 	moves   uint64    // raised when something is held or released
 	due     Instant   // when time may let a line pass; 0: it does not
 }
 
 // allowance is what limits say of a line.
 type allowance struct {
+	option
+	options []option // with each of the licences that would do; nil: there is no choice
+
+	check  int32           // at which it stopped; meaningful while it rests for the limit
+	listed int32           // counter in whose list it waits; -1: none
+	moves  uint64          // limits.moves + 1 when its claims did not pass; 0: these were not the reason
+	took   resource.Amount // what the claims needed of the check, then
+}
+
+// option is what a line's jobs take of limits, under the rules that hold for them.
+type option struct {
+	rules  *limit.Rules      // nil: there is no policy
 	needs  []resource.Amount // by check: what a job takes at least
 	raises []resource.Amount // by counter that it raises: the same
 	exact  bool              // that is what it takes, wherever it runs
-	check  int32             // at which it stopped; meaningful while it rests for the limit
-	listed int32             // counter in whose list it waits; -1: none
-	moves  uint64            // limits.moves + 1 when its claims did not pass; 0: these were not the reason
-	took   resource.Amount   // what the claims needed of the check, then
 }
 
 // regulate begins to count by a policy.
@@ -52,6 +61,38 @@ func (c *Core) regulate(p *account.Policy) {
 	c.limits = limits{}
 	if p != nil {
 		c.limits.book = limit.New(p, seconds(c.now))
+		c.proportion()
+	}
+}
+
+// proportion brings limits that are parts of the fleet up to date with it (QOS flag
+// relative). Lines that rest for one are looked at anew by whoever calls.
+func (c *Core) proportion() {
+	s := &c.limits
+	if s.book == nil {
+		return
+	}
+	changed := false
+	for _, base := range s.book.Bases() {
+		names := s.book.Table.Names()
+		all := make(limit.Whole, len(names))
+		for i := range c.table.Len() {
+			if base != "" && !c.table.Node(i).In(base) {
+				continue
+			}
+			for k, name := range names {
+				all[k] += resource.Amount(c.has(i, name))
+			}
+		}
+		for _, l := range c.policy.Licenses {
+			all[slices.Index(names, "license/"+l.Name)] = resource.Amount(l.Count)
+		}
+		changed = s.book.Measure(base, all) || changed
+	}
+	if changed {
+		for _, t := range c.terms {
+			s.book.Scale(t.rules)
+		}
 	}
 }
 
@@ -65,18 +106,26 @@ func (c *Core) rulesOf(key termsKey) *limit.Rules {
 
 // allot works out what a line's jobs need at least.
 func (c *Core) allot(l *line) {
-	r := l.key.terms.rules
+	l.listed = -1
+	l.option = c.optionOf(l, l.key.terms.rules)
+	for _, t := range l.key.terms.choices {
+		l.options = append(l.options, c.optionOf(l, t.rules))
+	}
+}
+
+func (c *Core) optionOf(l *line, r *limit.Rules) option {
+	o := option{rules: r}
 	if r == nil || len(r.Checks) == 0 && !r.Charges() {
-		return
+		return o
 	}
 	u := &c.limits.use
 	c.limits.book.Table.Clear(u)
 	u.Seconds, u.Endless = seconds(Instant(l.limit)+999_999_999), l.limit <= 0
 	c.limits.book.Table.Shape(u, l.key.shape.Common())
-	l.needs = r.Needs(nil, u)
-	l.raises = r.Raises(nil, u)
-	l.exact = exact(r, l.key.shape)
-	l.listed = -1
+	o.needs = r.Needs(nil, u)
+	o.raises = r.Raises(nil, u)
+	o.exact = exact(r, l.key.shape)
+	return o
 }
 
 // exact reports whether that is what it takes, for all that the rules ask about.
@@ -117,13 +166,13 @@ func (p *pass) limited(l *line) (rest, reason.Reason) {
 	if l.needs == nil {
 		return active, reason.Reason{}
 	}
-	i := p.limits.book.BlockedSurely(l.key.terms.rules, l.needs, l.exact)
+	i := p.barred(l)
 	if i < 0 {
 		return active, reason.Reason{}
 	}
 	l.check, l.moves = int32(i), 0
 	p.Core.wait(l)
-	return forLimit, p.limitReason(l, i, l.needs[i])
+	return forLimit, p.limitReason(l.rules, i, l.needs[i])
 }
 
 // permitted reports whether a line's first job may hold claims, and lets the line rest
@@ -132,11 +181,7 @@ func (p *pass) permitted(l *line, claims []fleet.Claim) bool {
 	if l.needs == nil || l.exact {
 		return true
 	}
-	r := l.key.terms.rules
-	u := p.usage(claims)
-	u.Seconds, u.Endless = seconds(Instant(l.limit)+999_999_999), l.limit <= 0
-	p.limits.amounts = r.Needs(p.limits.amounts, u)
-	i := p.limits.book.Blocked(r, p.limits.amounts)
+	i := p.stopped(l, claims)
 	if i < 0 {
 		return true
 	}
@@ -144,12 +189,30 @@ func (p *pass) permitted(l *line, claims []fleet.Claim) bool {
 	l.check = int32(i)
 	p.Core.wait(l)
 	p.resign(l)
-	p.rest(l, forLimit, p.limitReason(l, i, l.took))
+	p.rest(l, forLimit, p.limitReason(l.rules, i, l.took))
 	return false
 }
 
-func (c *Core) limitReason(l *line, i int, need resource.Amount) reason.Reason {
-	check := &l.key.terms.rules.Checks[i]
+// stopped is the first check that a line's first job does not pass with claims; -1: it
+// passes all of them. What the claims need is in limits.amounts.
+func (c *Core) stopped(l *line, claims []fleet.Claim) int {
+	i := -1
+	for k := range max(len(l.options), 1) {
+		if l.options != nil {
+			l.option = l.options[k]
+		}
+		u := c.usage(claims)
+		u.Seconds, u.Endless = seconds(Instant(l.limit)+999_999_999), l.limit <= 0
+		c.limits.amounts = l.rules.Needs(c.limits.amounts, u)
+		if i = c.limits.book.Blocked(l.rules, c.limits.amounts); i < 0 {
+			break
+		}
+	}
+	return i
+}
+
+func (c *Core) limitReason(r *limit.Rules, i int, need resource.Amount) reason.Reason {
+	check := &r.Checks[i]
 	why := check.Why
 	why.Need, why.Used = int64(need), int64(c.limits.book.Used(check))
 	return why
@@ -158,11 +221,15 @@ func (c *Core) limitReason(l *line, i int, need resource.Amount) reason.Reason {
 // wait lists a line where it is found when it may pass.
 func (c *Core) wait(l *line) {
 	s := &c.limits
+	if l.options != nil {
+		s.either = append(s.either, l)
+		return
+	}
 	if l.moves != 0 {
 		s.loose = append(s.loose, l)
 		return
 	}
-	counter := l.key.terms.rules.Checks[l.check].Counter
+	counter := l.rules.Checks[l.check].Counter
 	if counter < 0 || l.listed == counter {
 		return // alone it does not pass, ever; or it stands there already
 	}
@@ -192,7 +259,7 @@ func (p *pass) allow(anew bool) {
 			case l.listed != counter:
 				return true // it went on to another list
 			case l.rest != forLimit || l.moves != 0 || l.members == 0:
-			case s.book.Exceeds(&l.key.terms.rules.Checks[l.check], l.needs[l.check]):
+			case s.book.Exceeds(&l.rules.Checks[l.check], l.needs[l.check]):
 				return false
 			default:
 				p.admit(l)
@@ -206,20 +273,22 @@ func (p *pass) allow(anew bool) {
 	for _, l := range loose {
 		switch {
 		case l.rest != forLimit || l.moves == 0 || l.members == 0:
-		case l.moves == s.moves+1 && !(anew && (p.byName() || p.plan.job != 0)) && s.book.Exceeds(&l.key.terms.rules.Checks[l.check], l.took):
+		case l.moves == s.moves+1 && !(anew && (p.byName() || p.plan.job != 0)) && s.book.Exceeds(&l.rules.Checks[l.check], l.took):
 			s.loose = append(s.loose, l)
 		default:
 			p.admit(l)
 		}
 	}
+	p.allowEither(anew)
 }
 
 // reopened reports whether the pass itself has changed what is held after the claims
 // of a line did not pass: these may be others now.
 func (p *pass) reopened() bool {
-	return slices.ContainsFunc(p.limits.loose, func(l *line) bool {
+	moved := func(l *line) bool {
 		return l.rest == forLimit && l.moves != 0 && l.moves != p.limits.moves+1 && l.jobs.len() > 0
-	})
+	}
+	return slices.ContainsFunc(p.limits.loose, moved) || slices.ContainsFunc(p.limits.either, moved)
 }
 
 // crowds reports whether a job that outlasts the head's instant would take what the
@@ -229,7 +298,7 @@ func (p *pass) crowds(l *line) bool {
 		return false
 	}
 	head := p.queued[p.plan.job].line
-	return head.needs != nil && p.limits.book.Crowds(l.key.terms.rules, l.raises, head.key.terms.rules, head.needs)
+	return head.needs != nil && p.limits.book.Crowds(l.rules, l.raises, head.rules, head.needs)
 }
 
 // advanceLimits goes on in time: minutes that running jobs may still use become less.
@@ -291,13 +360,14 @@ func (c *Core) foreseeLimits() {
 			if l.rest != forLimit || l.listed != counter || l.members == 0 || l.moves != 0 {
 				continue
 			}
-			s.foresee(l, l.needs[l.check])
+			s.foresee(&l.rules.Checks[l.check], l.needs[l.check])
 		}
 	}
 	for _, l := range s.loose {
-		s.foresee(l, l.took)
+		s.foresee(&l.rules.Checks[l.check], l.took)
 		c.foreseeBeside(l)
 	}
+	c.foreseeEither()
 }
 
 // foreseeBeside finds when a line that its claims stopped would outlast the start that is
@@ -316,8 +386,8 @@ func (c *Core) foreseeBeside(l *line) {
 	}
 }
 
-func (s *limits) foresee(l *line, need resource.Amount) {
-	second := s.book.Passes(&l.key.terms.rules.Checks[l.check], need)
+func (s *limits) foresee(check *limit.Check, need resource.Amount) {
+	second := s.book.Passes(check, need)
 	if at := Instant(second) * 1e9; second > 0 && (s.due == 0 || at < s.due) {
 		s.due = at
 	}
@@ -372,12 +442,15 @@ func (c *Core) limitReasons(l *line) (out []reason.Reason) {
 	if l.rest == forLimit {
 		out = append(out, c.fresher(l))
 	}
-	for i := range l.key.terms.rules.Checks {
+	if l.options != nil {
+		return append(out, c.eitherReasons(l)...)
+	}
+	for i := range l.rules.Checks {
 		if l.rest == forLimit && i == int(l.check) {
 			continue
 		}
-		if check := &l.key.terms.rules.Checks[i]; (l.exact || check.Sure()) && c.limits.book.Exceeds(check, l.needs[i]) {
-			out = append(out, c.limitReason(l, i, l.needs[i]))
+		if check := &l.rules.Checks[i]; (l.exact || check.Sure()) && c.limits.book.Exceeds(check, l.needs[i]) {
+			out = append(out, c.limitReason(l.rules, i, l.needs[i]))
 		}
 	}
 	return out
@@ -386,7 +459,7 @@ func (c *Core) limitReasons(l *line) (out []reason.Reason) {
 // fresher is why a line rests, with what is used now.
 func (c *Core) fresher(l *line) reason.Reason {
 	why := l.why
-	why.Used = int64(c.limits.book.Used(&l.key.terms.rules.Checks[l.check]))
+	why.Used = int64(c.limits.book.Used(&l.rules.Checks[l.check]))
 	return why
 }
 
@@ -399,15 +472,24 @@ func (e *entry) reserves() bool {
 
 // restAgain finds the check at which a line stopped by what its job was told.
 func (c *Core) restAgain(l *line) {
-	checks := l.key.terms.rules.Checks
-	i := slices.IndexFunc(checks, func(x limit.Check) bool {
-		return x.Why.Code == l.why.Code && x.Why.Holder == l.why.Holder && x.Why.Resource == l.why.Resource
-	})
+	if l.options != nil {
+		c.restEither(l)
+		return
+	}
+	checks := l.rules.Checks
+	i := told(l.rules, &l.why)
 	l.check = int32(i)
 	if !l.exact && !checks[i].Sure() || !c.limits.book.Exceeds(&checks[i], l.needs[i]) {
 		l.moves, l.took = c.limits.moves+1, resource.Amount(l.why.Need)
 	}
 	c.wait(l)
+}
+
+// told is the check that a reason speaks of; -1: none.
+func told(r *limit.Rules, why *reason.Reason) int {
+	return slices.IndexFunc(r.Checks, func(x limit.Check) bool {
+		return x.Why.Code == why.Code && x.Why.Holder == why.Holder && x.Why.Resource == why.Resource
+	})
 }
 
 // spends reports whether a QOS has a limit on what is used up.

@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -11,7 +12,9 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/limit"
+	"github.com/coxswain-sched/coxswain/sched/schedtest"
 )
 
 // slow is the oracle of limits with what runs by the book.
@@ -21,12 +24,41 @@ func (w *world) slow() *limit.Slow {
 	}
 	s := &limit.Slow{Policy: w.policy, Now: int64(w.now) / int64(time.Second)}
 	for _, h := range w.book.Held {
-		j := w.job(h.Spec, h.Claims)
+		j := w.job(h.Asked(), h.Claims)
 		j.Endless, j.Until = h.Until == 0, int64(h.Until)/int64(time.Second)
 		s.Running = append(s.Running, j)
 	}
+	s.All = w.all()
 	w.oracle = s
 	return s
+}
+
+// all is what there is, in the cluster and in each partition with a QOS of its own.
+func (w *world) all() map[string]account.TRES {
+	out := map[string]account.TRES{"": {}}
+	for _, p := range w.policy.Partitions {
+		out[p.Name] = account.TRES{}
+	}
+	for base, all := range out {
+		for _, l := range w.policy.Licenses {
+			all["license/"+l.Name] = resource.Amount(l.Count)
+		}
+		for _, n := range w.book.Nodes {
+			if base != "" && len(n.Parts) > 0 && !slices.Contains(n.Parts, base) {
+				continue
+			}
+			all["node"]++
+			all["cpu"] += n.Capacity.CPU
+			all["memory"] += n.Capacity.Memory
+			all["disk"] += n.Capacity.Disk
+			all["tape"] += n.Capacity.Get("tape")
+			for _, d := range n.Devices {
+				all[d.Kind] += resource.Amount(resource.WholeDevice)
+				all[d.Kind+":"+d.Type] += resource.Amount(resource.WholeDevice)
+			}
+		}
+	}
+	return out
 }
 
 // job is what claims hold, by name.
@@ -77,13 +109,33 @@ func keyOf(spec *job.Spec) limit.Key {
 	return k
 }
 
-// exceeded lists the limits that a start would exceed.
-func (w *world) exceeded(spec *job.Spec, claims []fleet.Claim) []limit.Broken {
+// exceeded lists the limits that a start would exceed, with the licence that it is to have.
+func (w *world) exceeded(t *rapid.T, spec *job.Spec, d sched.Start) []limit.Broken {
 	if w.policy == nil {
 		return nil
 	}
-	j := w.job(spec, claims)
+	choices, _ := account.LicenseChoices(spec.Licenses)
+	if several := len(choices) > 1; several != (d.License != "") || several && !slices.Contains(choices, d.License) {
+		t.Fatalf("job %d asks for licences %s and has %s", d.Job, spec.Licenses, d.License)
+	}
+	j := w.job((&schedtest.Held{Spec: spec, License: d.License}).Asked(), d.Claims)
 	return w.slow().Blocked(&j)
+}
+
+// stopped lists the limits that a job exceeds with whichever licence it would have.
+func (w *world) stopped(j limit.SlowJob) (all []limit.Broken) {
+	choices, _ := account.LicenseChoices(j.Key.Licenses)
+	for _, c := range choices {
+		one := j
+		one.Key.Licenses, one.Held, one.Fullest = c, maps.Clone(j.Held), maps.Clone(j.Fullest)
+		withLicenses(&one)
+		broken := w.slow().Blocked(&one)
+		if len(broken) == 0 {
+			return nil
+		}
+		all = append(all, broken...)
+	}
+	return all
 }
 
 // limited reports whether the core says that a limit stops a job. Of a job that takes
@@ -106,7 +158,7 @@ func (w *world) limited(t *rapid.T, q *waiting) bool {
 		return r.Code == reason.Licenses || r.Code.Limit() != ""
 	})
 	if j, ok := takes(q.Spec); ok {
-		if broken := w.slow().Blocked(&j); said != (len(broken) > 0) {
+		if broken := w.stopped(j); said != (len(broken) > 0) {
 			t.Fatalf("job %d: stopped by a limit: %v, and it exceeds %v", q.Job, w.core.Reasons(w.now, q.Job), broken)
 		}
 	}

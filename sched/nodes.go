@@ -26,6 +26,7 @@ type run struct {
 
 	spec      *job.Spec      // nil: not known
 	flavors   []string       // of quotas, in which it was placed; nil: not known
+	license   string         // of alternatives that it asked for, the one that it has
 	charges   []quota.Charge // to the quota of its terms
 	counted   *limit.Hold    // nil: it counts against no limit
 	submitted Instant        // 0: not known
@@ -118,6 +119,7 @@ func (c *Core) settle() {
 		}
 	}
 	c.measure()
+	c.proportion()
 	c.freed = c.freed[:0]
 	for _, k := range c.kinds {
 		k.full = false

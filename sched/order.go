@@ -151,6 +151,9 @@ func (c *Core) join(t *terms) {
 	}
 	before := c.ranks.book.Len()
 	t.merit.assoc = c.ranks.book.Join(t.key.account, t.key.user)
+	for _, x := range t.choices {
+		x.merit.assoc = t.merit.assoc
+	}
 	if c.ranks.book.Len() > before {
 		c.ranks.standing = c.ranks.book.Rank()
 		c.unranked = true

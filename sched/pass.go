@@ -364,17 +364,16 @@ func (p *pass) startBefore(e *entry, claims []fleet.Claim, until, tail Instant) 
 	if p.policy == nil || p.policy.Compat == "" {
 		claims = p.table.InRankOrder(claims)
 	}
-	terms := e.line.key.terms
-	terms.uses++
+	terms, license := p.heldBy(e)
 	flavors := p.flavorsFor(e)
 	p.drop(e)
-	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, turn: p.now, until: later(until, tail), tail: tail, flavors: flavors, priority: e.priority, submitted: e.at, moved: e.moved}
+	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, turn: p.now, until: later(until, tail), tail: tail, flavors: flavors, license: license, priority: e.priority, submitted: e.at, moved: e.moved}
 	p.hold(r)
 	p.room.take(p, claims, r.until)
 	if until == never {
 		until = 0
 	}
-	p.out = append(p.out, Start{Job: e.id, Claims: claims, Until: until, Flavors: r.flavors})
+	p.out = append(p.out, Start{Job: e.id, Claims: claims, Until: until, Flavors: r.flavors, License: license})
 }
 
 // room is what is free for a job that outlasts the head's instant, where that has

@@ -349,7 +349,7 @@ func (w *quotaWorld) restart(t *rapid.T) {
 	}
 	events = append(events, sched.PolicySet{Policy: w.policy})
 	for id, h := range w.book.Held {
-		events = append(events, sched.Restored{Job: id, Spec: h.Spec, Claims: w.base[id], Until: h.Until, Flavors: w.flavors[id], Stopping: w.leaving[id] != nil, Begun: w.begun[id]})
+		events = append(events, sched.Restored{Job: id, Spec: h.Spec, Claims: w.base[id], Until: h.Until, License: h.License, Flavors: w.flavors[id], Stopping: w.leaving[id] != nil, Begun: w.begun[id]})
 		for _, a := range w.added[id] {
 			events = append(events, sched.Added{Job: id, Claims: a.claims, Stopping: a.stopping})
 		}

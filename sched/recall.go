@@ -174,7 +174,7 @@ func (s *recall) Fits() bool { return s.admitted() && s.search.Fits() }
 // depend on where, and settles as what it is placed.
 func (s *recall) admitted() bool {
 	l := s.line
-	if l.needs != nil && s.limits.book.BlockedSurely(l.key.terms.rules, l.needs, l.exact) >= 0 {
+	if l.needs != nil && s.barred(l) >= 0 {
 		return false
 	}
 	s.kind = l.kind
@@ -198,13 +198,7 @@ func (s *recall) allowed(claims []fleet.Claim) bool {
 			}
 		}
 	}
-	if l.needs == nil {
-		return true
-	}
-	r, u := l.key.terms.rules, s.usage(claims)
-	u.Seconds, u.Endless = seconds(Instant(l.limit)+999_999_999), l.limit <= 0
-	s.Core.limits.amounts = r.Needs(s.limits.amounts, u)
-	return s.limits.book.Blocked(r, s.limits.amounts) < 0
+	return l.needs == nil || s.stopped(l, claims) < 0
 }
 
 // spareQuota is how much of a flavour a queue can give, now and once those are gone who

@@ -99,6 +99,7 @@ type Nominee struct {
 	Until  Instant       `json:"until"`
 
 	Flavors []string `json:"flavors,omitempty"`
+	License string   `json:"license,omitempty"`
 	Tail    Instant  `json:"tail,omitempty"`
 	Home    bool     `json:"home,omitempty"` // it moves, and this was kept for it
 }
@@ -173,7 +174,7 @@ func (c *Core) Snapshot() *Snapshot {
 
 // restored is a run as an event.
 func (c *Core) restored(r *run) Restored {
-	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail, Moved: r.moved, GoesFor: r.goesFor, Begun: r.begun}
+	x := Restored{Job: r.id, Spec: r.spec, Claims: r.claims, Until: orZero(r.until), Began: r.began, Submitted: r.submitted, Flavors: r.flavors, License: r.license, Priority: r.priority, Saved: r.saved, Stopping: r.stopping, Suspending: r.suspending, GivesWay: r.givesWay, Turn: r.turn, Tail: r.tail, Moved: r.moved, GoesFor: r.goesFor, Begun: r.begun}
 	if p := r.parking; p != nil {
 		x.Claims, x.Parked = p.full, &Parked{At: p.at, Left: p.left, Keeps: r.claims}
 	}
@@ -184,7 +185,7 @@ func (c *Core) restored(r *run) Restored {
 func (c *Core) memory(member map[*line]job.ID) Memory {
 	m := Memory{Unsettled: c.refitted, Dirty: c.dirty, Shaken: c.shaken, Promised: c.promised, TurnEnds: c.turnEnds, Exempted: c.exempted, Pinched: c.pinched, Ranks: c.rankMemory(), Moves: c.moveMemory(), Seen: c.Learned(), Learned: c.learned}
 	for _, n := range c.nominees {
-		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.shed, n.run.began, n.run.until, n.run.flavors, n.run.tail, n.home != nil})
+		m.Nominees = append(m.Nominees, Nominee{n.entry.id, n.run.claims, n.await, n.shed, n.run.began, n.run.until, n.run.flavors, n.run.license, n.run.tail, n.home != nil})
 	}
 	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims, Station: c.plan.station}
 	for _, pos := range c.plan.nodes {
@@ -268,8 +269,8 @@ func (c *Core) renominate(m *Nominee) {
 	}
 	e.line.jobs.remove(e)
 	n.run = &run{
-		id: e.id, spec: e.spec, terms: c.termsOf(e.spec), claims: m.Claims, began: m.Began, until: m.Until,
-		priority: e.priority, nominee: n, flavors: m.Flavors, tail: m.Tail,
+		id: e.id, spec: e.spec, terms: c.heldTerms(e.spec, m.License), claims: m.Claims, began: m.Began, until: m.Until,
+		priority: e.priority, nominee: n, flavors: m.Flavors, license: m.License, tail: m.Tail,
 	}
 	if n.home != nil {
 		n.home.run = n.run

@@ -23,6 +23,7 @@ type terms struct {
 	inside   *advance  // that its jobs run in; nil: none
 	standing *standing // to preemption; nil: there is none
 	settled  bool      // its jobs are not moved
+	choices  []*terms  // with each of the alternatives among the licences that its jobs ask for; nil: there are none
 	young    []*entry  // that wait to grow older, in order of submission
 }
 
@@ -44,6 +45,23 @@ func (c *Core) termsOf(spec *job.Spec) *terms {
 	if spec != nil {
 		key.reservation = spec.Reservation
 	}
+	return c.termsFor(key)
+}
+
+// heldTerms are those of a job that has one of the licences that it asked for.
+func (c *Core) heldTerms(spec *job.Spec, licenses string) *terms {
+	t := c.termsOf(spec)
+	if t.choices == nil {
+		return t
+	}
+	i := max(slices.IndexFunc(t.choices, func(x *terms) bool { return x.key.licenses == licenses }), 0)
+	held := t.choices[i]
+	held.uses++
+	c.unuse(t)
+	return held
+}
+
+func (c *Core) termsFor(key termsKey) *terms {
 	t := c.terms[key]
 	if t == nil {
 		t = &terms{key: key}
@@ -58,6 +76,9 @@ func (c *Core) termsOf(spec *job.Spec) *terms {
 func (c *Core) unuse(t *terms) {
 	if t.uses--; t.uses == 0 && c.terms[t.key] == t {
 		delete(c.terms, t.key)
+		for _, x := range t.choices {
+			c.unuse(x)
+		}
 	}
 }
 
@@ -71,7 +92,16 @@ func (c *Core) compile(t *terms) {
 		return
 	}
 	t.queue = c.quotas.of(t.key.account)
-	t.rules = c.rulesOf(t.key)
+	if all, err := account.LicenseChoices(t.key.licenses); err == nil && len(all) > 1 {
+		for _, one := range all {
+			key := t.key
+			key.licenses = one
+			t.choices = append(t.choices, c.termsFor(key))
+		}
+		t.rules = t.choices[0].rules
+	} else {
+		t.rules = c.rulesOf(t.key)
+	}
 	for i := range c.policy.Partitions {
 		if p := &c.policy.Partitions[i]; p.Name == t.key.partition {
 			t.tier = p.Tier
@@ -144,7 +174,7 @@ func (c *Core) setPolicy(p *account.Policy) {
 			continue
 		}
 		old := r.terms
-		r.terms = c.termsOf(r.spec)
+		r.terms = c.heldTerms(r.spec, r.license)
 		c.join(r.terms)
 		c.unuse(old)
 		c.meter(r)

@@ -178,7 +178,7 @@ func licences(r *run, name string) (sum resource.Amount) {
 	if r.spec == nil || r.of != nil {
 		return 0
 	}
-	list, _ := account.ParseLicenses(r.spec.Licenses) // refused at the door
+	list, _ := account.ParseLicenses(r.terms.key.licenses) // refused at the door
 	for _, l := range list {
 		if l.Name == name {
 			sum += resource.Amount(l.Count)
@@ -246,7 +246,7 @@ func (c *Core) wholeOf(partition string) *whole {
 	w := &whole{tres: make([]float64, len(r.rules.Names))}
 	for i := range c.table.Len() {
 		n := c.table.Node(i)
-		if partition != "" && len(n.Parts) > 0 && !slices.Contains(n.Parts, partition) {
+		if partition != "" && !n.In(partition) {
 			continue
 		}
 		w.nodes++

@@ -195,7 +195,7 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		if q == nil || q.blocked {
 			t.Fatalf("job %d starts and is not waiting to", d.Job)
 		}
-		if broken := w.exceeded(q.Spec, d.Claims); len(broken) > 0 {
+		if broken := w.exceeded(t, q.Spec, d); len(broken) > 0 {
 			t.Fatalf("job %d starts and exceeds %v\n%s", d.Job, broken, encode(d))
 		}
 		if w.below != nil && w.below(q.Spec) {

@@ -39,10 +39,11 @@ type instead struct {
 	l       *line
 	touched int // length of Core.touched before
 	loose   int // of limits.loose
+	either  int // of limits.either
 }
 
 func (p *pass) instead(of *entry, spec *job.Spec) *instead {
-	x := &instead{pass: p, of: of, touched: len(p.touched), loose: len(p.limits.loose)}
+	x := &instead{pass: p, of: of, touched: len(p.touched), loose: len(p.limits.loose), either: len(p.limits.either)}
 	e := *of
 	e.spec, e.slot, e.told = spec, nil, nil
 	terms := p.termsOf(spec)
@@ -68,7 +69,7 @@ func (x *instead) forget() {
 		l.touched = false
 	}
 	c.touched = c.touched[:x.touched]
-	c.limits.loose = c.limits.loose[:x.loose]
+	c.limits.loose, c.limits.either = c.limits.loose[:x.loose], c.limits.either[:x.either]
 	if s := x.l.stake; s != nil {
 		s.queue.forgo(s.demand)
 		for _, f := range s.kinds {
@@ -103,7 +104,7 @@ func (x *instead) starts() bool {
 // passes reports whether no limit stands against it.
 func (x *instead) passes() bool {
 	l := x.l
-	return l.needs == nil || x.limits.book.BlockedSurely(l.key.terms.rules, l.needs, l.exact) < 0
+	return l.needs == nil || x.barred(l) < 0
 }
 
 // head is the job whose reservation it has to leave alone; nil: it comes before that,

@@ -32,8 +32,7 @@ func (s *Server) licenses(c *call) (*api.Licenses, error) {
 		if v.Job.Spec.Licenses == "" {
 			return true
 		}
-		list, _ := account.ParseLicenses(v.Job.Spec.Licenses) // read at submission
-		for _, l := range list {
+		for _, l := range licensesOf(v.Job.Spec.Licenses) {
 			i, known := at[l.Name]
 			if !known {
 				continue
@@ -51,4 +50,14 @@ func (s *Server) licenses(c *call) (*api.Licenses, error) {
 		return true
 	})
 	return out, nil
+}
+
+// licensesOf lists the licences that a job asks for; of alternatives each.
+func licensesOf(text string) (out []account.License) {
+	choices, _ := account.LicenseChoices(text) // read at submission
+	for _, one := range choices {
+		list, _ := account.ParseLicenses(one)
+		out = append(out, list...)
+	}
+	return out
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -113,7 +114,7 @@ var clusterKeys = map[string]func(*importer, setting){
 	"preemptparameters":            refused("victims are chosen by what they lose: least GPU-seconds, whole gangs, minimal sets"),
 	"jobsubmitplugins":             refused("a program of the site decides there: say what it says by limits, default_qos and allow_accounts"),
 	"launchparameters":             refused("it is about how Slurm starts tasks"),
-	"schedulertimeslice":           refused("how long a turn is, is said of a partition here: time_slice"),
+	"schedulertimeslice":           func(im *importer, s setting) { im.seconds(s, func(d account.Duration) { im.turn = d }) },
 	"fairsharedampeningfactor":     refused("fair share is the Fair Tree, which needs no damping"),
 }
 
@@ -230,6 +231,8 @@ func (im *importer) schedulerParameters(s setting) {
 		case k == "bf_job_part_count_reserve" && err == nil && n >= 0:
 			im.p.Backfill.Reservations = n
 			im.about(one, "backfill.reservations is for the whole queue, not for each partition")
+		case k == "max_switch_wait" && err == nil && n >= 0:
+			im.switchWait(one, n)
 		case k == "bf_continue", k == "assoc_limit_stop", k == "nohold_on_prolog_fail":
 			im.refuse(one, "%s", schedulerWords[k])
 		case strings.HasPrefix(k, "bf_"), slices.Contains(pacing, k):
@@ -238,6 +241,15 @@ func (im *importer) schedulerParameters(s setting) {
 			im.refuse(one, "nothing here does that")
 		}
 	}
+}
+
+// switchWait: Slurm's default is ours, and none at all has a word of its own.
+func (im *importer) switchWait(s setting, seconds int) {
+	im.p.Topology.SwitchWait = account.Duration(time.Duration(seconds) * time.Second)
+	if seconds == 0 {
+		im.p.Topology.SwitchWait = -1
+	}
+	im.kept(s)
 }
 
 var schedulerWords = map[string]string{
@@ -275,10 +287,9 @@ func (im *importer) preemptMode(s setting, to *string) {
 		case "requeue", "cancel":
 			*to = low
 		case "suspend":
-			*to = "requeue"
-			left = append(left, "SUSPEND (what a stopped process has on a device stays there: requeue instead; mode: suspend does it all the same)")
+			*to = low
 		case "gang":
-			left = append(left, "GANG (time_slice of a partition lets two jobs take turns)")
+			im.gang = true // with SUSPEND it is what lets jobs go on; alone it is about partitions
 		case "within":
 			left = append(left, "WITHIN (preemption.by: [priority] lets jobs of one QOS stop each other)")
 		default:
@@ -298,7 +309,7 @@ func (im *importer) enforced(s setting) {
 	var left []string
 	for _, v := range list(strings.ToLower(s.value)) {
 		have[v] = true
-		if slices.Contains([]string{"wckeys", "nosteps", "nojobs", "safe"}, v) {
+		if slices.Contains([]string{"wckeys", "nosteps", "nojobs"}, v) {
 			left = append(left, v)
 		}
 	}

@@ -28,7 +28,7 @@ type Options struct {
 // Import reads slurm.conf and dumps, in the order given, and returns the rules with
 // what became of every setting. The error is about files that are none of these.
 func Import(files []File, o Options) (*account.Policy, *policy.Report, error) {
-	im := &importer{o: o, p: &account.Policy{}, report: &policy.Report{}, qos: map[string]*account.QOS{}, thresholds: map[string]setting{}, enforces: map[string]bool{}, flavor: map[string]bool{}}
+	im := &importer{o: o, p: &account.Policy{}, report: &policy.Report{}, qos: map[string]*account.QOS{}, thresholds: map[string]setting{}, forced: map[string]setting{}, enforces: map[string]bool{}, flavor: map[string]bool{}}
 	for _, f := range files {
 		switch kindOf(f.Text) {
 		case aConf:
@@ -91,6 +91,9 @@ type importer struct {
 	qos      map[string]*account.QOS
 
 	thresholds map[string]setting // UsageThreshold, by QOS
+	forced     map[string]setting // OverSubscribe=FORCE, by partition
+	gang       bool               // jobs take turns there
+	turn       account.Duration   // of so long; 0: Slurm's own
 	enforces   map[string]bool    // QOS with EnforceUsageThreshold
 	flavor     map[string]bool
 	assocs     assocs

@@ -86,6 +86,8 @@ func (im *importer) ofPartition(p *account.Partition, s setting) {
 			return
 		}
 		im.preemptMode(s, &p.PreemptMode)
+	case "oversubscribe", "shared":
+		im.oversubscribe(p, s)
 	case "tresbillingweights":
 		im.weights(s, func(w map[string]float64) { p.Billing = w })
 	case "nodes", "default", "defaulttime":
@@ -103,9 +105,24 @@ func (im *importer) ofPartition(p *account.Partition, s setting) {
 	}
 }
 
+// oversubscribe: FORCE has jobs take turns where PreemptMode has GANG, which may stand
+// further down.
+func (im *importer) oversubscribe(p *account.Partition, s setting) {
+	how, _, _ := strings.Cut(strings.ToLower(s.value), ":")
+	delete(im.forced, p.Name)
+	switch how {
+	case "no":
+		im.kept(s)
+	case "force":
+		im.forced[p.Name] = s
+	default:
+		im.refuse(s, "%s", partitionWords["oversubscribe"])
+	}
+}
+
 // partitionDefaults are values that say nothing else than what is so here.
 var partitionDefaults = map[string]string{
-	"state": "up", "oversubscribe": "no", "shared": "no", "exclusiveuser": "no", "lln": "no", "hidden": "no", "rootonly": "no", "reqresv": "no",
+	"state": "up", "exclusiveuser": "no", "lln": "no", "hidden": "no", "rootonly": "no", "reqresv": "no",
 	"disablerootjobs": "no", "allowgroups": "all", "allocnodes": "all", "powerdownonidle": "no",
 }
 
@@ -113,7 +130,6 @@ var partitionDefaults = map[string]string{
 var partitionWords = map[string]string{
 	"state":                "a partition is up; cox node drain keeps work off its nodes",
 	"oversubscribe":        "CPUs and devices are held by jobs alone; a job asks for a share of a device (docs/native.md)",
-	"shared":               "CPUs and devices are held by jobs alone; a job asks for a share of a device (docs/native.md)",
 	"exclusiveuser":        "a job asks for whole nodes itself (--exclusive)",
 	"lln":                  "placement packs, so that large jobs find whole nodes",
 	"hidden":               "cox partitions shows every partition",

@@ -38,6 +38,7 @@ type Book struct {
 	now     int64             // second
 	holds   draining
 	budgets []Budget
+	wholes  map[string]Whole // by base; of what parts are
 
 	fell   []int32 // since Fell was asked
 	marked []bool  // those in fell
@@ -275,6 +276,9 @@ func (b *Book) PassesLater(c *Check, u *Use) int64 {
 	over := b.Used(c).Add(need) - c.Bound
 	return b.now + max(int64(over.DivUp(rate)), 1)
 }
+
+// Falls reports whether a check's counter becomes less by itself.
+func (b *Book) Falls(c *Check) bool { return c.Counter >= 0 && b.rate[c.Counter] > 0 }
 
 // Hold is what one running job has raised.
 type Hold struct {

@@ -31,10 +31,27 @@ func TestBookAnswersAsSlow(t *testing.T) {
 func answersAsSlow(t *rapid.T) {
 	p := schedtest.Limits(t)
 	b := limit.New(p, 100)
-	s := &limit.Slow{Policy: p, Now: 100}
+	s := &limit.Slow{Policy: p, Now: 100, All: map[string]account.TRES{}}
+	resolved := map[limit.Key]*limit.Rules{}
+	measure := func() {
+		for _, base := range b.Bases() {
+			s.All[base] = things(t)
+			all := make(limit.Whole, len(b.Table.Names()))
+			for i, name := range b.Table.Names() {
+				all[i] = s.All[base][name]
+			}
+			b.Measure(base, all)
+		}
+		for _, r := range resolved {
+			b.Scale(r)
+		}
+	}
+	measure()
 	var holds []*limit.Hold
 	for range rapid.IntRange(1, 12).Draw(t, "steps") {
-		switch rapid.IntRange(0, 4).Draw(t, "step") {
+		switch rapid.IntRange(0, 5).Draw(t, "step") {
+		case 5:
+			measure()
 		case 0:
 			s.Now += int64(rapid.IntRange(1, 15).Draw(t, "seconds"))
 			b.Advance(s.Now)
@@ -47,7 +64,11 @@ func answersAsSlow(t *rapid.T) {
 		default:
 			j := aJob(t, s.Now)
 			u := useOf(b, &j)
-			r := b.Rules(j.Key)
+			r := resolved[j.Key] // which may have been brought up to date
+			if r == nil || rapid.Bool().Draw(t, "anew") {
+				r = b.Rules(j.Key)
+			}
+			resolved[j.Key] = r
 			compare(t, b, r, s, &j, u)
 			holds = append(holds, b.Hold(r, u, j.Until))
 			s.Running = append(s.Running, j)
@@ -123,6 +144,8 @@ func said(why reason.Reason) string {
 func aJob(t *rapid.T, now int64) limit.SlowJob {
 	spec := &job.Spec{}
 	schedtest.Whose(t, spec)
+	choices, _ := account.LicenseChoices(spec.Licenses)
+	spec.Licenses = choices[0] // one is chosen before limits are asked
 	j := limit.SlowJob{Key: limit.Key{
 		Account: spec.Account, User: spec.Owner.User, QOS: spec.QOS, Licenses: spec.Licenses,
 		Partition: rapid.SampledFrom([]string{"", "p", "q"}).Draw(t, "partition"),
@@ -147,6 +170,17 @@ func aJob(t *rapid.T, now int64) limit.SlowJob {
 	j.Seconds = int64(rapid.IntRange(1, 20).Draw(t, "limit"))
 	j.Until = now + j.Seconds
 	return j
+}
+
+// things draws what there is of everything.
+func things(t *rapid.T) account.TRES {
+	all := account.TRES{"license/l": 2, "license/m": 2, "tape": resource.Amount(rapid.IntRange(0, 7).Draw(t, "tapes"))}
+	all["node"] = resource.Amount(rapid.IntRange(0, 5).Draw(t, "nodes in all"))
+	all["cpu"] = resource.CPUs(rapid.IntRange(0, 11).Draw(t, "CPUs in all"))
+	all["memory"] = resource.Amount(rapid.IntRange(0, 9).Draw(t, "GiB in all"))*resource.GiB + 7
+	all["gpu:a"], all["gpu:b"] = resource.Amount(rapid.IntRange(0, 9).Draw(t, "a in all"))*1000, 3000
+	all["gpu"] = all["gpu:a"] + all["gpu:b"]
+	return all
 }
 
 func useOf(b *limit.Book, j *limit.SlowJob) *limit.Use {

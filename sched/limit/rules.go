@@ -43,6 +43,7 @@ type Check struct {
 	low     bool          // the job must have at least Bound
 	fixed   bool          // need does not depend on where it runs
 	typed   bool          // it is about a type of device
+	part    *part         // Bound is so much of what there is; nil: it is what was written
 	Why     reason.Reason // but for what depends on the job and the instant
 }
 
@@ -343,6 +344,7 @@ func (r *resolver) thing(w what, n int) {
 		}
 		if !found {
 			r.check(w, n, h, bound, true)
+			r.relate(o.holder.name, n, bound)
 		}
 		found = true
 	}
@@ -403,6 +405,18 @@ func (r *resolver) check(w what, n int, h holder, bound resource.Amount, qos boo
 		c.spent = r.budget(h, name, r.counter(h, spent, n), c.Counter)
 	}
 	r.out.Checks = append(r.out.Checks, c)
+}
+
+// relate makes the check that was resolved last a part of what there is, where the QOS
+// says so.
+func (r *resolver) relate(qos string, n int, bound resource.Amount) {
+	q := r.findQOS(qos)
+	if !has(q, account.FlagRelative) || bound == resource.Unlimited || r.Table.names[n] == "billing" {
+		return
+	}
+	c := &r.out.Checks[len(r.out.Checks)-1]
+	c.part = &part{bound, r.base(q)}
+	r.scale(c)
 }
 
 func (r *resolver) charge(h holder, need needOf, n int) {

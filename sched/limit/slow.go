@@ -2,6 +2,7 @@ package limit
 
 import (
 	"cmp"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ type Slow struct {
 	Policy  *account.Policy
 	Now     int64
 	Running []SlowJob
+	All     map[string]account.TRES // what there is, by partition and by "" for the cluster
 
 	known []string // names, once they were asked for
 }
@@ -178,8 +180,13 @@ func (s *Slow) Blocked(j *SlowJob) []Broken {
 		} {
 			c.ask(q, name)
 		}
-		if b, who := c.winner(tres(func(l *account.Limits) account.TRES { return l.Least }), true); b != nil && j.Held[name] < *b {
-			c.broken("Least", who, name)
+		if b, who := c.winner(tres(func(l *account.Limits) account.TRES { return l.Least }), true); b != nil {
+			if part := c.part("Least", who, name, *b); part != nil {
+				b = part
+			}
+			if j.Held[name] < *b {
+				c.broken("Least", who, name)
+			}
 		}
 	}
 	c.numbers()
@@ -230,6 +237,9 @@ func (c *slowly) ask(q question, name string) {
 	}
 	for _, src := range who {
 		b := *q.bound(src.limits)
+		if part := c.part(q.limit, src, name, b); part != nil {
+			b = *part
+		}
 		if f := c.factor(); !src.qos && f != 1 && b != resource.Unlimited && name != "" {
 			b = resource.Amount(float64(b) * f)
 			if strings.HasSuffix(q.limit, "Minutes") { // the factor is for what was written
@@ -246,12 +256,55 @@ func (c *slowly) ask(q question, name string) {
 	}
 }
 
+// part is a bound as a part of what there is; nil: it is none.
+func (c *slowly) part(limit string, src source, name string, b resource.Amount) *resource.Amount {
+	for _, q := range c.Policy.QOS {
+		if !src.qos || q.Name != src.name || !slices.Contains(q.Flags, "relative") || name == "" || b == resource.Unlimited {
+			continue
+		}
+		of := ""
+		for _, p := range c.Policy.Partitions {
+			if p.QOS == q.Name && of == "" {
+				of = p.Name
+			}
+		}
+		minutely := strings.HasSuffix(limit, "Minutes")
+		if minutely {
+			b = c.written(limit, src, name)
+		}
+		percent := new(big.Rat).SetInt64(int64(b))
+		whole := int64(1)
+		switch {
+		case name == "memory" || name == "disk":
+			percent.Quo(percent, big.NewRat(int64(resource.MiB), 1))
+		case name == "cpu" || strings.HasPrefix(name, "gpu"):
+			percent.Quo(percent, big.NewRat(1000, 1))
+			whole = 1000
+		}
+		if percent.Cmp(big.NewRat(100, 1)) > 0 {
+			percent.SetInt64(100)
+		}
+		all := percent.Mul(percent, big.NewRat(int64(c.All[of][name]), 100))
+		n := new(big.Int).Quo(all.Num(), all.Denom()).Int64()
+		b = resource.Amount(n / whole * whole)
+		if minutely {
+			b = minutes(c.place(name), b)
+		}
+		return &b
+	}
+	return nil
+}
+
 func (c *slowly) written(limit string, src source, name string) resource.Amount {
 	switch limit {
 	case "GroupMinutes":
 		return src.limits.GroupMinutes[name]
 	case "GroupRunMinutes":
 		return src.limits.GroupRunMinutes[name]
+	case "UserRunMinutes":
+		return src.limits.UserRunMinutes[name]
+	case "AcctRunMinutes":
+		return src.limits.AcctRunMinutes[name]
 	}
 	return src.limits.JobMinutes[name]
 }

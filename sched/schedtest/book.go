@@ -46,7 +46,18 @@ type Held struct {
 	Claims []fleet.Claim
 	Until  sched.Instant
 
-	Priority int64 // for who keeps it there
+	License  string // of alternatives that it asked for, the one that it has
+	Priority int64  // for who keeps it there
+}
+
+// Asked is the specification with the licence that the job has.
+func (h *Held) Asked() *job.Spec {
+	if h.License == "" {
+		return h.Spec
+	}
+	s := *h.Spec
+	s.Licenses = h.License
+	return &s
 }
 
 // NewBook returns an empty book.
@@ -79,7 +90,7 @@ func (b *Book) Start(d sched.Start, spec *job.Spec) error {
 			}
 		}
 	}
-	h := Held{Spec: spec, Until: d.Until}
+	h := Held{Spec: spec, Until: d.Until, License: d.License}
 	for _, c := range d.Claims { // one after the other: two groups may share a node
 		if err := b.node(c.Node, c); err != nil {
 			return fmt.Errorf("job %d: %w", d.Job, err)

@@ -1,6 +1,7 @@
 package schedtest
 
 import (
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -32,7 +33,7 @@ func Limits(t *rapid.T) *account.Policy {
 		if name == "y" && rapid.IntRange(0, 2).Draw(t, "alike") == 0 {
 			q.Limits = p.QOS[0].Limits
 		}
-		for _, flag := range []string{"over_part_qos", "partition_max_nodes", "partition_min_nodes", "partition_time_limit"} {
+		for _, flag := range []string{"over_part_qos", "partition_max_nodes", "partition_min_nodes", "partition_time_limit", account.FlagRelative} {
 			if rapid.IntRange(0, 4).Draw(t, flag) == 0 {
 				q.Flags = append(q.Flags, flag)
 			}
@@ -40,6 +41,9 @@ func Limits(t *rapid.T) *account.Policy {
 		if rapid.IntRange(0, 4).Draw(t, "factor") == 0 {
 			f := rapid.SampledFrom([]float64{0.5, 2, 1.3}).Draw(t, "limit factor")
 			q.LimitFactor = &f
+		}
+		if slices.Contains(q.Flags, account.FlagRelative) {
+			inParts(&q.Limits)
 		}
 		p.QOS = append(p.QOS, q)
 	}
@@ -55,6 +59,17 @@ func Limits(t *rapid.T) *account.Policy {
 		p.Licenses = []account.License{{Name: "l", Count: int64(rapid.IntRange(1, 3).Draw(t, "l"))}, {Name: "m", Count: 2}}
 	}
 	return p
+}
+
+// inParts makes amounts of a few things parts of a fleet that has a few of each.
+func inParts(l *account.Limits) {
+	for _, of := range []account.TRES{l.Group, l.GroupRunMinutes, l.Job, l.Node, l.JobMinutes, l.User, l.Account, l.UserRunMinutes, l.AcctRunMinutes, l.Least} {
+		for name, a := range of {
+			if of[name] = a * 17; name == "memory" {
+				of[name] = a / resource.GiB * 9 * resource.MiB
+			}
+		}
+	}
 }
 
 // someLimits draws few limits, mostly none.
@@ -132,6 +147,6 @@ func Whose(t *rapid.T, s *job.Spec) {
 	s.Owner.User = rapid.SampledFrom([]string{"u", "v"}).Draw(t, "user")
 	s.QOS = rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "QOS")
 	if rapid.IntRange(0, 5).Draw(t, "licensed") == 0 {
-		s.Licenses = rapid.SampledFrom([]string{"l", "l:2", "l,m", "m:2"}).Draw(t, "licences")
+		s.Licenses = rapid.SampledFrom([]string{"l", "l:2", "l,m", "m:2", "l|m", "m:2|l:2"}).Draw(t, "licences")
 	}
 }

@@ -115,7 +115,7 @@ var table = []Option{
 	{Name: "input", Short: 'i', Arg: Required},
 	{Name: "job-name", Short: 'J', Arg: Required},
 	{Name: "kill-on-invalid-dep", Arg: Required},
-	{Name: "licenses", Short: 'L', Arg: Required, Note: "a list of NAME:COUNT; alternatives (|) are refused"},
+	{Name: "licenses", Short: 'L', Arg: Required, Note: "a list of NAME:COUNT, separated by commas: all of them; by |: the first of them that is free"},
 	{Name: "mail-type", Arg: Required, Note: mailNote},
 	{Name: "mail-user", Arg: Required, Note: mailNote},
 	{Name: "mcs-label", Arg: Required, Status: NoEffect, Why: "there are no security labels"},

@@ -1,0 +1,154 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/reason"
+)
+
+// This file is licences of which a job is to have one (sbatch --licenses=a|b): it has the
+// first of them with which it passes its limits, all of them, those on that licence too.
+// Each alternative is terms of its own (terms.choices); what waits has those of all, what
+// runs those of the one that it has, and a Start names it, for whoever restores the job.
+//
+// A line of such jobs stands by the option that was tried last. Stopped with each of them
+// it rests in a list of its own, and is asked about in each pass: there are few of them.
+//
+// Source: Slurm's man page of sbatch, --licenses.
+
+// barred is the first check that a line's first job surely does not pass, whatever is
+// free; -1: there is none. It settles on the licence that the job would have.
+func (c *Core) barred(l *line) int {
+	for k := range l.options {
+		if c.bars(&l.options[k]) < 0 {
+			l.option = l.options[k]
+			return -1
+		}
+	}
+	if l.options != nil {
+		l.option = l.options[0]
+	}
+	return c.bars(&l.option)
+}
+
+func (c *Core) bars(o *option) int { return c.limits.book.BlockedSurely(o.rules, o.needs, o.exact) }
+
+// passable reports whether a line's jobs might pass with one of their licences.
+func (c *Core) passable(l *line) bool {
+	return slices.ContainsFunc(l.options, func(o option) bool { return c.bars(&o) < 0 })
+}
+
+// license is which of the alternatives that they ask for a line's first job would have;
+// empty: they ask for none.
+func (l *line) license() string {
+	for k := range l.options {
+		if l.options[k].rules == l.rules {
+			return l.key.terms.choices[k].key.licenses
+		}
+	}
+	return ""
+}
+
+// heldBy are the terms of a job that starts, and the licence that it has of those that
+// it would have taken. One more use of the terms is counted.
+func (c *Core) heldBy(e *entry) (*terms, string) {
+	t := e.line.key.terms
+	if t.choices == nil {
+		t.uses++
+		return t, ""
+	}
+	license := e.line.license()
+	if e.nominee != nil {
+		license = e.nominee.run.license
+	}
+	return c.heldTerms(e.spec, license), license
+}
+
+// allowEither wakes the lines that may pass now with one of their licences; anew says
+// that the pass begins.
+func (p *pass) allowEither(anew bool) {
+	s := &p.Core.limits
+	either := s.either
+	s.either = s.either[:0]
+	for _, l := range either {
+		switch {
+		case l.rest != forLimit || l.members == 0:
+		case l.moves != 0 && l.moves == s.moves+1 && !anew, l.moves == 0 && !p.passable(l):
+			s.either = append(s.either, l)
+		default:
+			p.admit(l)
+		}
+	}
+}
+
+// foreseeEither finds when time may let such a line pass. One that its claims stopped is
+// asked about each second, if there are minutes that become less.
+func (c *Core) foreseeEither() {
+	s := &c.limits
+	for _, l := range s.either {
+		if l.rest != forLimit || l.members == 0 {
+			continue
+		}
+		for k := range l.options {
+			o := &l.options[k]
+			for i := range o.rules.Checks {
+				switch check := &o.rules.Checks[i]; {
+				case l.moves == 0 && s.book.Exceeds(check, o.needs[i]):
+					s.foresee(check, o.needs[i])
+				case l.moves != 0 && s.book.Falls(check):
+					if at := Instant(seconds(c.now)+1) * 1e9; s.due == 0 || at < s.due {
+						s.due = at
+					}
+				}
+			}
+		}
+		if l.moves != 0 {
+			c.foreseeBeside(l)
+		}
+	}
+}
+
+// eitherReasons are why a line's jobs do not pass with any of their licences, beside what
+// they were told; none: with one of them they may.
+func (c *Core) eitherReasons(l *line) (out []reason.Reason) {
+	if c.passable(l) {
+		return nil
+	}
+	for k := range l.options {
+		if o := &l.options[k]; k > 0 || l.rest != forLimit {
+			i := c.bars(o)
+			out = append(out, c.limitReason(o.rules, i, o.needs[i]))
+		}
+	}
+	return out
+}
+
+// restEither lets a line rest again as it did.
+func (c *Core) restEither(l *line) {
+	for k := range l.options {
+		if i := told(l.options[k].rules, &l.why); i >= 0 {
+			l.option, l.check = l.options[k], int32(i)
+			break
+		}
+	}
+	if c.passable(l) { // but for its claims
+		l.moves = c.limits.moves + 1
+	}
+	c.wait(l)
+}
+
+// checkEither looks for a line that rests for a limit which it passes with one of its
+// licences.
+func (c *Core) checkEither(l *line) error {
+	id := l.jobs.first().id
+	switch {
+	case l.place >= 0:
+		return fmt.Errorf("job %d rests for a limit and may become the head", id)
+	case !slices.Contains(c.limits.either, l):
+		return fmt.Errorf("job %d rests for a limit and would not be looked at again", id)
+	case l.moves == 0 && c.passable(l) && (c.limits.due == 0 || c.limits.due > c.now):
+		return fmt.Errorf("job %d rests for limits that it passes with one of its licences", id)
+	}
+	return nil
+}
