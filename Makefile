@@ -22,7 +22,7 @@ TEST   = $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary=skipped
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test cross lint unit race proofs slurm arm64 bench bench-grow torture fuzz build clean docs
+.PHONY: test cross lint unit race proofs slurm arm64 bench bench-grow bench-traces torture fuzz build clean docs
 
 test: lint cross unit race proofs slurm arm64    ## everything that must pass before a commit lands
 	@if [ -s $(FLAKY) ]; then echo "passed only when run again (mend these):"; cat $(FLAKY); fi

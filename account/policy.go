@@ -35,7 +35,7 @@ type Duration time.Duration
 // number; in minutes of these where a field says so.
 type TRES map[string]resource.Amount
 
-// Weights are the factors of the multifactor priority (scheduling.md 1.1). Each
+// Weights are the factors of the multifactor priority (Slurm's priority_multifactor.html). Each
 // factor is between 0 and 1, its weight says how much that is in points.
 type Weights struct {
 	Age         uint32            `json:"age,omitempty" yaml:"age,omitempty" doc:"for having waited"`

@@ -11,7 +11,7 @@ type Flavor struct {
 }
 
 // Quota is what an account may hold. It is guaranteed what is nominal and may
-// borrow what its cohort does not use (scheduling.md 1.11). An account with a quota
+// borrow what its cohort does not use (Kueue's page cluster_queue, KEP-79). An account with a quota
 // is Kueue's ClusterQueue, one whose children have quotas a Cohort; it may be both.
 //
 // The words of Kueue that each field stands for are named beside it. Their zero

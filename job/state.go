@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// State is a job's base state, Slurm's numbering first (scheduling.md 1.9) and
+// State is a job's base state, Slurm's numbering first (job_state_codes.html) and
 // one state of ours after it. What else is true of a job stands in its Flags.
 type State uint8
 

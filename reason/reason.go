@@ -125,7 +125,7 @@ func Codes() []Code {
 	}
 }
 
-// Slurm returns the word that squeue prints for the code (scheduling.md, appendix A).
+// Slurm returns the word that squeue prints for the code (its enum job_state_reason).
 func (c Code) Slurm() string {
 	if w, ok := slurm[c]; ok {
 		return w

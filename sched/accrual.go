@@ -9,7 +9,7 @@ import (
 )
 
 // accrual lets only so many waiting jobs grow older at once: GrpJobsAccrue,
-// MaxJobsAccrue and those of QOS (scheduling.md 1.1, 1.4).
+// MaxJobsAccrue and those of QOS (Slurm's resource_limits.html).
 //
 // A job that may be considered has one of so many places among those that grow older,
 // or stands in line for one, in order of submission, and has no age until then. It has

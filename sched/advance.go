@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/index"
 )
 
-// Advance reservations (scheduling.md 1.3): nodes that are kept for some jobs, or for
+// Advance reservations (Slurm's reservations.html): nodes that are kept for some jobs, or for
 // none, for a time. They stand in the policy. Jobs outside of one never run on its
 // nodes while it holds: a job whose limit reaches into it does not start there. Jobs
 // inside run on its nodes alone, begin while it holds, and end with it. What runs on

@@ -69,7 +69,7 @@ func (s *slurm) place(e *entry, allowed []bool) []fleet.Claim {
 
 // main is the main scheduler: strictly in order. Once a job cannot start, nothing
 // else in its partition does, nor on any of the partition's nodes
-// (scheduling.md 1.3).
+// (Slurm's page sched_config.html).
 func (s *slurm) main() {
 	open := s.everywhere()
 	closed := map[string]bool{}

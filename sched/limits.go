@@ -15,7 +15,7 @@ import (
 )
 
 // limits binds sched/limit to the core: limits of accounts, QOS and partitions, and
-// licences (scheduling.md 1.4).
+// licences (Slurm's resource_limits.html, docs/limits.md).
 //
 // A line is checked before anything is placed, with what its jobs take at least
 // (pre-select), and once more with the claims themselves where these decide how much

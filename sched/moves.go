@@ -24,7 +24,7 @@ import (
 // Not done where starts are planned by name, while jobs are parked (parked.go), and for
 // the head of the queue alone.
 //
-// Source: scheduling.md 3.4.
+// Source: KAI's action consolidation; docs/defrag.md.
 
 // moving is what the rules say of moves.
 type moving struct {

@@ -15,7 +15,7 @@ import (
 
 // The order of the queue by the site's rules: Slurm's priority/multifactor
 // (account/priority) over usage that decays and Fair Tree (account/fair);
-// scheduling.md 1.1 and 1.2.
+// Slurm's priority_multifactor.html and fair_tree.html.
 //
 // Priorities are those of the last tick. All that counts in one beside age is alike
 // for the jobs of a line, and is reckoned once for it (line.base); within a line the

@@ -19,7 +19,7 @@ import (
 // What a job has in a device's memory stays there while it is parked: that is for the
 // site to know which sets the mode.
 //
-// Source: Slurm's PreemptMode=SUSPEND (scheduling.md 1.6).
+// Source: Slurm's PreemptMode=SUSPEND (preempt.html).
 
 // parking is a job that was suspended to make room.
 type parking struct {

@@ -44,7 +44,7 @@ func (p *pass) recalls() bool {
 			note(l)
 		}
 	}
-	for _, l := range p.limits.loose {
+	for _, l := range slices.Concat(p.limits.loose, p.limits.either) {
 		note(l)
 	}
 	if p.quotas != nil {

@@ -35,7 +35,7 @@ type standing struct {
 // So nobody gets back by it what was taken from him: the order has no circle. Where
 // the lists of QOS have one, those of its members do not count among each other.
 //
-// Sources: Slurm's preempt/qos and preempt/partition_prio (scheduling.md 1.6).
+// Sources: Slurm's preempt/qos and preempt/partition_prio (its page preempt.html).
 type preemption struct {
 	policy                         *account.Policy
 	byQOS, byPartition, byPriority bool

@@ -6,7 +6,7 @@ import (
 	"github.com/coxswain-sched/coxswain/reason"
 )
 
-// The threshold of a QOS (UsageThreshold, with EnforceUsageThreshold; scheduling.md 1.4):
+// The threshold of a QOS (UsageThreshold, with EnforceUsageThreshold; Slurm's qos.html):
 // a job whose user has a smaller fair-share factor, as of the last tick, waits until the
 // factor has risen, and is in nobody's way. Factors change with ticks, and with users who
 // come, so that is when those are looked at again whose factor has passed a threshold.

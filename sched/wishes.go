@@ -12,7 +12,7 @@ import (
 )
 
 // Wishes: what a job would rather have and gives up after a while (sbatch --switches,
-// scheduling.md 1.5; job.Spec.Forms). A job with wishes passes through stages; at each
+// Slurm's topology.html; job.Spec.Forms). A job with wishes passes through stages; at each
 // it stands in another line, as a job that asks for something else. The clock of a job
 // starts when it could first be considered, and again when it is released from a hold,
 // in whole seconds as Slurm's does.

@@ -6,7 +6,7 @@
 // it and to QOS. Between two calls of Advance nothing decays.
 //
 // Rank orders the users of a tree so that everybody of an account that is served less
-// than its share comes before everybody of its siblings (scheduling.md 1.2).
+// than its share comes before everybody of its siblings (Slurm's fair_tree.html).
 //
 // The same calls give the same bits on every machine: powers are repeated products,
 // products are rounded before they are added, and Rank compares integers. The package

@@ -275,7 +275,7 @@ func acct(parent int32, shares account.Shares, usage float64) fair.Member {
 	return fair.Member{Parent: parent, Shares: shares, Usage: usage}
 }
 
-// TestWorkedExample is the one of scheduling.md 1.2.
+// TestWorkedExample follows one tree of four users through the rules of Slurm's fair_tree.html.
 func TestWorkedExample(t *testing.T) {
 	all := []fair.Member{acct(-1, 0, 100), acct(0, 60, 50), acct(0, 40, 50), user(1, 1, 40), user(1, 1, 10), user(2, 3, 25), user(2, 1, 25)}
 	if got := factors(all, fair.Merged); !slices.Equal(got, []float64{0.75, 1, 0.5, 0.25}) {

@@ -1,4 +1,4 @@
-// Package priority is Slurm's priority/multifactor (scheduling.md 1.1): the factors
+// Package priority is Slurm's priority/multifactor (its page priority_multifactor.html): the factors
 // of a job, what they count for, and the number that orders the queue; and what a job
 // is billed for a second.
 //

@@ -71,7 +71,7 @@ func draw(t *rapid.T) *ask {
 	return a
 }
 
-// reference is the table of scheduling.md 1.1 read once more, factor by factor.
+// reference is Slurm's page priority_multifactor.html read once more, factor by factor.
 func (a *ask) reference() int64 {
 	w := &a.policy.Priority
 	flag := func(name string) bool { return slices.Contains(w.Flags, name) }

@@ -15,7 +15,7 @@
 //
 // Sources: "consolidate" of KAI (nobody is stopped without a proven place), and the
 // evacuation of the cheapest domain, which is the choice of victims with one more
-// condition (scheduling.md 3.4).
+// condition (docs/defrag.md).
 package defrag
 
 import (

@@ -2,7 +2,7 @@ package limit
 
 import "strings"
 
-// family is how Slurm's words name a thing (scheduling.md, appendix A).
+// family is how Slurm's words name a thing (its enum job_state_reason; reason/testdata/squeue-reasons.txt).
 type family uint8
 
 const (

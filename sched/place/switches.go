@@ -6,7 +6,7 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 )
 
-// A group may ask for at most so many leaves (sbatch --switches, scheduling.md 1.5). A
+// A group may ask for at most so many leaves (sbatch --switches, Slurm's topology.html). A
 // node of which no path is known counts as a leaf of its own; in a fleet without any
 // path nobody can tell and the bound means nothing.
 
