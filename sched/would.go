@@ -88,6 +88,9 @@ func (x *instead) starts() bool {
 	if for_, _ := x.kept(l); for_ != active || !x.passes() {
 		return false
 	}
+	if (x.of.slot != nil || x.plan.job == x.of.id) && x.e.before(x.of) > 0 {
+		return false // others come before it for whom nothing was planned, since it was there
+	}
 	head := x.head()
 	if head != nil && head.line.stake != nil {
 		head.line.stake.got = x.assign(head.line)
