@@ -112,7 +112,7 @@ func (d *deep) give(x *division, k, tasks, extra int) bool {
 	if !x.v.fits(p.pos, tasks, p.extra) {
 		return false
 	}
-	claim := x.v.claim(x.group, p)
+	claim, row := x.v.claim(x.group, p), *d.state.Row(p.pos)
 	d.state.Take(d.t, []fleet.Claim{claim})
 	d.found = append(d.found, claim)
 	x.used, x.sum, x.extra = append(x.used, p), x.sum+tasks, x.extra+extra
@@ -121,7 +121,7 @@ func (d *deep) give(x *division, k, tasks, extra int) bool {
 	}
 	x.used, x.sum, x.extra = x.used[:len(x.used)-1], x.sum-tasks, x.extra-extra
 	d.found = d.found[:len(d.found)-1]
-	d.state.Release(d.t, []fleet.Claim{claim})
+	d.state.Put(p.pos, &row) // as it was: what is released is free but for foreign use, which an ideal state does not know
 	return false
 }
 
