@@ -42,3 +42,18 @@ func TestForeignUseEnds(t *testing.T) {
 		t.Error("it is placed on devices in foreign use")
 	}
 }
+
+// TestAsSlurmWithinALeaf: what Slurm knows nothing of is placed by our rules, not left out.
+//
+// Seen to fail where gangs within a leaf went to the nodes that Slurm would choose.
+func TestAsSlurmWithinALeaf(t *testing.T) {
+	table := index.NewTable()
+	for _, x := range [][2]string{{"n1", "a"}, {"n2", "b"}} {
+		table.Put(fleet.Node{Name: x[0], State: fleet.Up, Path: []string{x[1]}, Capacity: resource.Vector{CPU: resource.CPUs(2), Memory: resource.GiB}})
+	}
+	g := job.TaskGroup{Nodes: job.Range{Min: 2, Max: 2}, Tasks: job.Count{Want: 2}, Within: job.InLeaf}
+	g.PerTask.CPU = resource.CPUs(2)
+	if claims := place.AsSlurm(table, table.Vacant(false), class.Compile(&job.Spec{Groups: []job.TaskGroup{g}}), nil); claims != nil {
+		t.Errorf("it is placed on two leaves: %+v", claims)
+	}
+}

@@ -50,7 +50,7 @@ func sbatchable(shape *class.Shape) bool {
 		return false
 	}
 	g := &shape.Groups[0]
-	if g.Spread || g.Few || g.Switches > 0 {
+	if g.Spread || g.Few || g.Switches > 0 || g.Within != 0 || g.Segment > 0 { // of which Slurm knows nothing, or otherwise
 		return false
 	}
 	bounded := g.Cap > 0 && g.Each == 0 && g.Want != g.Cap*g.MinNodes
