@@ -25,10 +25,14 @@ func (p *pass) seize(e *entry) bool {
 	return p.yield(e)
 }
 
-// seizeLate has the first job take others' places if it fitted when it was looked at, what
-// is planned for others kept it from starting, and it does not fit any longer: others have
-// started there until then.
+// seizeLate has the first job take others' places if it could have done without when it was
+// looked at, and cannot any longer, because others have started there until then: what is
+// planned for others kept it from starting, or it waited for those who go anyway.
 func (p *pass) seizeLate() bool {
+	if e := p.waits; e != nil && !p.byName() {
+		p.waits = nil
+		return p.queued[p.plan.job] == e && p.hopeful(e.line, e) && p.ready(e.line) && p.fit(e.line.kind) == nil && p.preempt(e)
+	}
 	if p.preemption == nil || !p.byName() {
 		return false
 	}

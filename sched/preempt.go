@@ -97,6 +97,9 @@ func (p *pass) preempt(e *entry) bool {
 	claims := s.claims()
 	if claims == nil {
 		e.line.searched, e.line.searcher = p.stirs, e
+		if s.anyway {
+			p.waits = e
+		}
 		return false
 	}
 	if p.preemption == nil && p.byName() && !p.spares(e, claims) {

@@ -38,6 +38,7 @@ type search struct {
 	runs   []*run
 	units  []victim.Unit
 	chosen []*run
+	anyway bool // the job fits once those have gone who go anyway
 }
 
 // claims finds where the job would run and whose place it takes there; nil: nowhere.
@@ -62,7 +63,7 @@ func (s *search) claims() []fleet.Claim {
 		s.chosen = append(s.chosen, s.runs[i])
 		others = others || s.runs[i].nominee != nil || s.runs[i].of != nil
 	}
-	if !others {
+	if s.anyway = !others; s.anyway {
 		return nil // it would only wait for what ends anyway, before those who are before it
 	}
 	return s.place()
