@@ -14,7 +14,8 @@ import (
 var ofComponent = []string{
 	"constraint", "contiguous", "cpus-per-gpu", "cpus-per-task", "distribution", "exclude", "exclusive", "gpus", "gpus-per-node",
 	"gpus-per-socket", "gpus-per-task", "gres", "mem", "mem-per-cpu", "mem-per-gpu", "mincpus", "nodefile", "nodelist", "nodes", "ntasks",
-	"ntasks-per-gpu", "ntasks-per-node", "ntasks-per-tres", "overcommit", "sockets-per-node", "tmp", "tres-per-task",
+	"ntasks-per-gpu", "ntasks-per-node", "ntasks-per-tres", "overcommit", "segment", "sockets-per-node", "spread-job", "switches", "tmp", "tres-per-task",
+	"use-min-nodes",
 }
 
 // lifted are the options that hold for the whole job in whichever component they

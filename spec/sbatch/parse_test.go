@@ -415,6 +415,13 @@ job.sbatch:4: --job-name of component 1 is not used: the first component's holds
 	if len(s.Groups) != 2 || s.Groups[0].CPUsPerTask != 3 || s.Groups[1].CPUsPerTask != 4 {
 		t.Errorf("components of the command line: %+v", s.Groups)
 	}
+	s, warnings, err = parse(t, "-N4 --switches=1 --segment=2\nhetjob\n-N2 --switches=2@5 --segment=1\nhetjob\n-n4 --spread-job\nhetjob\n-N1-4 --use-min-nodes", Options{})
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	if g := s.Groups; g[0].Wishes.Switches.N != 1 || g[0].Segment != 2 || g[1].Wishes.Switches.N != 2 || g[1].Segment > 1 || !g[2].Spread || g[0].Spread || !g[3].FewNodes {
+		t.Errorf("what each component asks of the topology: %+v", g)
+	}
 	s = mustParse(t, "-N1\nhetjob\n-N2", Options{Args: []string{"-c3"}})
 	if s.Groups[0].CPUsPerTask != 3 || s.Groups[1].CPUsPerTask != 3 {
 		t.Errorf("one command line for all: %+v", s.Groups)
