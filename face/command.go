@@ -160,6 +160,26 @@ func Place(file string, line int) string {
 	return fmt.Sprintf("%s:%d: ", file, line)
 }
 
+// Finish reports what a command came to and ends it: its exit code.
+func (c *Command) Finish(err error) int {
+	if err != nil {
+		c.Fail(err)
+	}
+	return c.Exit()
+}
+
+// Told prints what the command was asked about itself: a text, if it is to, else its
+// version, if that. It reports whether it was asked either.
+func (c *Command) Told(help bool, text string, version bool) bool {
+	switch {
+	case help:
+		c.Out.WriteString(text)
+	case version:
+		c.Out.WriteString(Version + "\n")
+	}
+	return help || version
+}
+
 // Exit writes out what was printed, closes the connection and returns the exit code.
 // A reader that went away is no error.
 func (c *Command) Exit() int {

@@ -32,10 +32,7 @@ const (
 // Main is sacct with its arguments. The result is its exit code.
 func Main(args []string, stdio face.Stdio) int {
 	q := &query{Command: face.Begin("sacct", stdio), delimiter: "|"}
-	if err := q.run(args); err != nil {
-		q.Fail(err)
-	}
-	return q.Exit()
+	return q.Finish(q.run(args))
 }
 
 // query is what is asked for.
@@ -103,11 +100,7 @@ func (q *query) run(args []string) error {
 	switch {
 	case err != nil:
 		return err
-	case q.help:
-		q.Out.WriteString(usageText)
-		return nil
-	case q.version:
-		q.Out.WriteString(face.Version + "\n")
+	case q.Told(q.help, usageText, q.version):
 		return nil
 	case q.list:
 		q.printNames()

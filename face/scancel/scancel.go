@@ -28,10 +28,7 @@ const (
 // Main is scancel with its arguments. The result is its exit code.
 func Main(args []string, stdio face.Stdio) int {
 	k := &killer{Command: face.Begin("scancel", stdio)}
-	if err := k.run(args); err != nil {
-		k.Fail(err)
-	}
-	return k.Exit()
+	return k.Finish(k.run(args))
 }
 
 // killer is what is asked for.

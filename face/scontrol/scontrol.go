@@ -25,10 +25,7 @@ const helpText = `scontrol [OPTIONS] COMMAND
 // Main is scontrol with its arguments. The result is its exit code.
 func Main(args []string, stdio face.Stdio) int {
 	s := &command{Command: face.Begin("scontrol", stdio)}
-	if err := s.run(args); err != nil {
-		s.Fail(err)
-	}
-	return s.Exit()
+	return s.Finish(s.run(args))
 }
 
 // command is a running scontrol with its options.

@@ -35,10 +35,7 @@ func Main(args []string, stdio face.Stdio) int {
 		time.Sleep(s.iterate)
 		s.Now = time.Now()
 	}
-	if err != nil {
-		s.Fail(err)
-	}
-	return s.Exit()
+	return s.Finish(err)
 }
 
 // show is what is asked for.

@@ -13,10 +13,7 @@ import (
 // Main is sprio with its arguments. The result is its exit code.
 func Main(args []string, stdio face.Stdio) int {
 	q := &query{Command: face.Begin("sprio", stdio)}
-	if err := q.run(args); err != nil {
-		q.Fail(err)
-	}
-	return q.Exit()
+	return q.Finish(q.run(args))
 }
 
 // query is what is asked for.
@@ -56,14 +53,7 @@ func (q *query) run(args []string) error {
 	switch {
 	case err != nil:
 		return err
-	case q.help:
-		q.Out.WriteString(helpText)
-		return nil
-	case q.usage:
-		q.Out.WriteString(usageText)
-		return nil
-	case q.version:
-		q.Out.WriteString(face.Version + "\n")
+	case q.Told(q.help, helpText, false), q.Told(q.usage, usageText, q.version):
 		return nil
 	case len(rest) > 0:
 		q.Errorf("Unrecognized option: %s", rest[0])

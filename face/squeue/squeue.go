@@ -30,10 +30,7 @@ func Main(args []string, stdio face.Stdio) int {
 		time.Sleep(q.iterate)
 		q.Now = time.Now()
 	}
-	if err != nil {
-		q.Fail(err)
-	}
-	return q.Exit()
+	return q.Finish(err)
 }
 
 // query is what is asked for.

@@ -22,10 +22,7 @@ starts a step: see docs/srun.md.
 // Main is srun outside of an allocation. The result is its exit code.
 func Main(args []string, stdio face.Stdio) int {
 	c := face.Begin("srun", stdio)
-	if err := run(c, args); err != nil {
-		c.Fail(err)
-	}
-	return c.Exit()
+	return c.Finish(run(c, args))
 }
 
 func run(c *face.Command, args []string) error {
@@ -33,11 +30,7 @@ func run(c *face.Command, args []string) error {
 	switch {
 	case err != nil:
 		return err
-	case l.help:
-		c.Out.WriteString(usageText)
-		return nil
-	case l.version:
-		c.Out.WriteString(face.Version + "\n")
+	case c.Told(l.help, usageText, l.version):
 		return nil
 	case len(l.command) == 0:
 		return face.Textf("No command given to execute.")

@@ -19,10 +19,7 @@ const (
 // Main is sshare with its arguments. The result is its exit code.
 func Main(args []string, stdio face.Stdio) int {
 	q := &query{Command: face.Begin("sshare", stdio)}
-	if err := q.run(args); err != nil {
-		q.Fail(err)
-	}
-	return q.Exit()
+	return q.Finish(q.run(args))
 }
 
 // query is what is asked for.
@@ -67,14 +64,7 @@ func (q *query) run(args []string) error {
 	switch {
 	case err != nil:
 		return err
-	case q.help:
-		q.Out.WriteString(usageText)
-		return nil
-	case q.usage:
-		q.Out.WriteString(usageText)
-		return nil
-	case q.version:
-		q.Out.WriteString(face.Version + "\n")
+	case q.Told(q.help || q.usage, usageText, q.version):
 		return nil
 	case q.list:
 		q.printNames()
