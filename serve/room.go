@@ -32,6 +32,7 @@ type room struct {
 	naming local.Naming
 	notes  []string               // for people, one sentence each
 	shown  map[int]visible.Device // how programs are told of the machine's own devices, by index
+	numa   []local.NUMANode       // of the machine
 }
 
 // findRoom looks at the machine and makes the nodes that the configuration asks for.
@@ -44,7 +45,7 @@ func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slo
 		log.Debug("discovery", "note", n.String())
 	}
 	devices, names := discover.Fleet(m.GPUs, nil)
-	r := room{naming: local.NamedByAddr, shown: map[int]visible.Device{}}
+	r := room{naming: local.NamedByAddr, shown: map[int]visible.Device{}, numa: local.NUMAOf(m)}
 	for i, d := range devices {
 		r.shown[d.Index] = names[i]
 	}

@@ -137,7 +137,7 @@ func (s *server) open(ctx context.Context) error {
 	}
 	e, err := local.New(local.Config{
 		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming,
-		Names: names(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown),
+		Names: names(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown), NUMA: s.room.numa,
 		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
 		Stuck:     time.Duration(s.cfg.Jobs.Unkillable),
 		KeepRanks: time.Duration(s.cfg.State.Ranks), Processes: processes(s.cfg.Jobs.Processes),

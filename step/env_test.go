@@ -357,7 +357,7 @@ const srunIntroduction = `# srun inside a job
 - All tasks of a step are held on all their nodes before the first one runs. If one cannot be held, none runs.
 - A step has its nodes whole, with all their GPUs, and other steps wait, as with Slurm since 20.11: ` + "`--exact`" + ` (also set by
   ` + "`--cpus-per-task`, `--gpus-per-task` and `--exclusive`" + `) takes only the CPUs asked for, ` + "`--gpus`, `--gres` and the like" + ` say how many GPUs,
-  ` + "`--overlap`" + ` shares. Memory is not counted for steps. Tasks are not bound to CPUs.
+  ` + "`--overlap`" + ` shares. Memory is not counted for steps. Tasks are not bound to CPUs of their own.
 - Without ` + "`-n`, `-N`, `--ntasks-per-node`" + ` the job's own numbers hold (SLURM_NTASKS, SLURM_NNODES, …); without those, one task per node.
   ` + "`--ntasks-per-node`" + ` on srun's command line counts more than the job's number of tasks.
 - Exit code: the highest of its tasks, 128 + signal for a task that a signal ended. Tasks that srun ended because another one

@@ -3,7 +3,7 @@ package step
 // Why options of srun have no effect, or are refused.
 const (
 	whyInJob    = "the job is already allocated"
-	whyNoBind   = "tasks are not bound to CPUs or memory here"
+	whyNoBind   = "tasks are not bound to CPUs or memory of their own here"
 	whyNoLimit  = "memory is limited for the job, not for its steps"
 	whyNoProf   = "nothing is profiled or accounted here"
 	whyOneMPI   = "programs find each other by PMI-1 or by themselves"

@@ -91,7 +91,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (int, error) {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	here, shown, err := machine(cmd.Context(), log, wantGPUs(requests))
+	here, own, err := machine(cmd.Context(), log, wantGPUs(requests))
 	if err != nil {
 		return 0, err
 	}
@@ -111,7 +111,7 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (int, error) {
 		Requests: requests, Shape: run.Shape{Nodes: f.nodes, GPUsPerNode: f.gpus}, StateDir: f.stateDir,
 		Raw: f.raw, Quiet: f.quiet, Grace: f.grace, Out: os.Stdout, Err: os.Stderr, Terminal: terminal, Width: width,
 		Signals: signals, Log: log, Who: owner().User,
-		OpenEngine: openLocal(log, f.byAddress, shown), Machine: here,
+		OpenEngine: openLocal(log, f.byAddress, own), Machine: here,
 	})
 }
 

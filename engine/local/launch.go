@@ -36,6 +36,11 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 			return launchFault(err, l.Ref)
 		}
 	}
+	if len(e.cfg.NUMA) > 1 {
+		e.binding.Lock()
+		defer e.binding.Unlock()
+		file.Bind = e.bind(l.Claims, file.Nodes)
+	}
 	whole, err := json.Marshal(file)
 	if err != nil {
 		return fault.New(fault.Invalid, "launch of attempt %s: %w", l.Ref, err)

@@ -86,6 +86,10 @@ type Config struct {
 	// 0: until Purge.
 	KeepRanks time.Duration
 
+	// NUMA is the memory nodes of the machine; fewer than two: attempts are not bound to
+	// the CPUs near their devices.
+	NUMA []NUMANode
+
 	// Shown says how programs are told of a device; nil: guessed from its description.
 	Shown func(fleet.Node, fleet.Device) visible.Device
 
@@ -119,6 +123,8 @@ type Engine struct {
 
 	once     sync.Once
 	closeErr error
+
+	binding sync.Mutex // held from the choice of CPUs until the attempt is in gangs
 
 	mu    sync.Mutex
 	gangs map[engine.Ref]*gang

@@ -29,6 +29,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/step"
 )
 
@@ -77,12 +78,33 @@ type Launch struct {
 	// groups can; 0: it does not.
 	Processes int64 `json:"processes,omitempty"`
 
+	// Bind says on which CPUs its processes run; nodes that are not in it: on any.
+	Bind []Binding `json:"bind,omitempty"`
+
 	// Adds is the gang that it was added to; nil: none.
 	Adds *engine.Joining `json:"adds,omitempty"`
 
 	Checkpoint string `json:"checkpoint,omitempty"` // the job's checkpoint directory
 	Restore    string `json:"restore,omitempty"`    // what it may go on from; empty: nothing
 	Done       Stamp  `json:"done,omitzero"`        // of the file there by which an earlier attempt reported
+}
+
+// Binding is the CPUs of an attempt on one of its nodes.
+type Binding struct {
+	Node  string          `json:"node"`
+	NUMA  []int           `json:"numa"`
+	CPUs  []int           `json:"cpus"`  // of these
+	Asked resource.Amount `json:"asked"` // CPUs that it has on the node, in thousandths
+}
+
+// CPUs is where processes run on a node; none: anywhere.
+func (l *Launch) CPUs(node string) []int {
+	for i := range l.Bind {
+		if l.Bind[i].Node == node {
+			return l.Bind[i].CPUs
+		}
+	}
+	return nil
 }
 
 // Hooks are programs that run on each node before the first and after the last

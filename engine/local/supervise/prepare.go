@@ -31,7 +31,7 @@ func (s *supervisor) prepare() error {
 		return fmt.Errorf("give the job's files to its user: %w", err)
 	}
 	var err error
-	if s.user, err = s.spawner.begin(attempt.Mark(l.Root, l.Ref, s.node.Name), l.User, l.Umask); err != nil {
+	if s.user, err = s.spawner.begin(attempt.Mark(l.Root, l.Ref, s.node.Name), l.User, l.Umask, l.CPUs(s.node.Name)); err != nil {
 		return err
 	}
 	s.door.ajar()

@@ -35,6 +35,8 @@ type spawner struct {
 	work    chan func()    // for the thread
 	reaped  chan struct{}  // children ended; holds one at most
 	umask   int            // of this process
+	any     unix.CPUSet    // on which this process may run
+	cpus    unix.CPUSet    // on which the attempt's processes run
 
 	mu       sync.Mutex // held from before a fork until its pid is in children
 	children map[int]child
@@ -69,6 +71,10 @@ func (s *spawner) thread() {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		panic("a thread with a file creation mask of its own: " + err.Error())
 	}
+	if err := unix.SchedGetaffinity(0, &s.any); err != nil {
+		panic("the CPUs of a thread: " + err.Error())
+	}
+	s.cpus = s.any
 	for f := range s.work {
 		f()
 	}
@@ -107,8 +113,9 @@ func (s *spawner) leave() error {
 	return s.onThread(func() error { return g.Leave(unix.Gettid()) })
 }
 
-// begin prepares for another attempt.
-func (s *spawner) begin(mark string, who *step.Identity, umask int) (*account, error) {
+// begin prepares for another attempt, on some CPUs; none, or none of those on which this
+// process may run: on all of these.
+func (s *spawner) begin(mark string, who *step.Identity, umask int, cpus []int) (*account, error) {
 	s.mark, s.user = mark, who
 	if umask < 0 {
 		umask = s.umask
@@ -117,7 +124,31 @@ func (s *spawner) begin(mark string, who *step.Identity, umask int) (*account, e
 	s.base = s.oomKills()
 	s.blamed = s.base
 	s.mu.Unlock()
-	return &account{who, s}, s.onThread(func() error { unix.Umask(umask); return nil })
+	return &account{who, s}, s.onThread(func() error {
+		unix.Umask(umask)
+		return s.bind(cpus)
+	})
+}
+
+// bind has the thread, and what is born of it, run on some CPUs.
+func (s *spawner) bind(cpus []int) error {
+	next := unix.CPUSet{}
+	for _, c := range cpus {
+		if s.any.IsSet(c) {
+			next.Set(c)
+		}
+	}
+	if next.Count() == 0 {
+		next = s.any
+	}
+	if next == s.cpus {
+		return nil
+	}
+	if err := unix.SchedSetaffinity(0, &next); err != nil {
+		return fmt.Errorf("run on CPUs %v: %w", cpus, err)
+	}
+	s.cpus = next
+	return nil
 }
 
 // oomSince is how many processes of the attempt the kernel killed at the limit.
@@ -227,8 +258,19 @@ func (s *spawner) aside() (back func(), err error) {
 			return nil, fmt.Errorf("leave the job's control group: %w", err)
 		}
 	}
-	mask := unix.Umask(s.umask | 0o022)
+	mask, cpus := unix.Umask(s.umask|0o022), s.cpus
+	if cpus != s.any {
+		if err := unix.SchedSetaffinity(0, &s.any); err != nil {
+			unix.Umask(mask)
+			return nil, fmt.Errorf("run on any CPU: %w", err)
+		}
+	}
 	return func() {
+		if cpus != s.any {
+			if err := unix.SchedSetaffinity(0, &cpus); err != nil {
+				panic("run on the job's CPUs again: " + err.Error())
+			}
+		}
 		unix.Umask(mask)
 		if s.group != nil {
 			if err := s.group.Thread(unix.Gettid()); err != nil {
