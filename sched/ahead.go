@@ -59,7 +59,46 @@ func (p *pass) counted(l *line, look *outlook) Instant {
 		}
 	}
 	p.plain, p.some = plain, spans
-	return plan.Earliest(plain, spans, look.need)
+	if at := plan.Earliest(plain, spans, look.need); at != never {
+		return at
+	}
+	return p.beyondOpenings(l, look)
+}
+
+// beyondOpenings is counted for what lies beyond the occurrences of reservations that are
+// looked at for each node: when so many nodes are free, or soon after it.
+func (p *pass) beyondOpenings(l *line, look *outlook) Instant {
+	repeats := func(a *advance) bool {
+		_, end := a.next(p.now)
+		if end == never {
+			return false
+		}
+		begin, _ := a.next(end)
+		return begin != never
+	}
+	if !slices.ContainsFunc(p.advances, repeats) {
+		return never
+	}
+	all := p.plain[:0]
+	for pos, when := range look.when {
+		if when != never && p.cells.Of(pos) >= 0 {
+			all = append(all, max(when, p.now+1))
+		}
+	}
+	slices.Sort(all)
+	p.plain = all
+	for i, tries := look.need-1, 0; i < len(all) && tries < maxOpenings; i, tries = i+1, tries+1 {
+		at, n := all[i], 0
+		for pos := range look.when {
+			if p.serves(l, look, pos, at, l.finish(at)) {
+				n++
+			}
+		}
+		if n >= look.need {
+			return at
+		}
+	}
+	return never
 }
 
 // serves reports whether a node can take its part for a time that begins later.

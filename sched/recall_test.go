@@ -99,3 +99,27 @@ func TestWhatCountsIsGivenBack(t *testing.T) {
 		})
 	}
 }
+
+// TestBeyondManyOccurrences: a start is planned for when the last node it needs becomes
+// free, though a reservation that comes again each hour has many occurrences until then.
+//
+// Seen to fail (nothing is promised) where only the next occurrences were looked at.
+func TestBeyondManyOccurrences(t *testing.T) {
+	const second = sched.Instant(time.Second)
+	p := &account.Policy{Reservations: []account.Reservation{{
+		Name: "s", Nodes: []string{"n1"}, Start: "1970-01-01T00:00:00Z", Duration: account.Duration(time.Second), Every: "hour", Users: []string{"v"},
+	}}}
+	core := sched.New(sched.Config{})
+	end := 103600 * second
+	events := append(nodesOf8(2), sched.PolicySet{Policy: p}, sched.Restored{
+		Job: 1, Spec: stretchy("a", 1, 0), Claims: []fleet.Claim{{Node: "n2", Tasks: 1, Take: resource.Vector{CPU: resource.CPUs(8)}}}, Until: end, Began: second,
+	})
+	waits := stretchy("a", 2, 0)
+	waits.TimeLimit = 20 * time.Second
+	for _, d := range core.Step(3700*second, append(events, sched.Submitted{Job: 2, Spec: waits, At: second})...) {
+		if d, ok := d.(sched.Promise); ok && d.Job == 2 && d.At == end {
+			return
+		}
+	}
+	t.Errorf("job 2 waits for %+v, and its start at %d is not planned", core.Reasons(3700*second, 2), end)
+}
