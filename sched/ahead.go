@@ -118,6 +118,30 @@ func (p *pass) serves(l *line, look *outlook, pos int, at, until Instant) bool {
 	return look.quick.Serves(p.outlineOf(pos).cellFor(p.now, at, until))
 }
 
+// attempts is for how long jobs of a kind were tried in vain to begin now, since anything
+// was held, released or planned: another one of them is placed no better.
+type attempts struct {
+	sweeps, stirs uint64 // Core's, then
+	until         []Instant
+}
+
+// beginOnce is beginNow for lines behind the head, of which many are alike.
+func (p *pass) beginOnce(l *line, until Instant) []fleet.Claim {
+	a := &l.kind.vain
+	if a.sweeps != p.sweeps || a.stirs != p.stirs {
+		*a = attempts{p.sweeps, p.stirs, a.until[:0]}
+	}
+	alike := l.inside() == nil
+	if alike && slices.Contains(a.until, until) {
+		return nil
+	}
+	claims := p.beginNow(l, until)
+	if claims == nil && alike {
+		a.until = append(a.until, until)
+	}
+	return claims
+}
+
 // beginNow places a line's first job now, for a time, beside all that is planned
 // for others.
 func (p *pass) beginNow(l *line, until Instant) []fleet.Claim {

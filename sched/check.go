@@ -46,6 +46,12 @@ func (c *Core) checkOrder() error {
 		}
 	}
 	for _, l := range c.lines {
+		if hasJobs(l) {
+			old := *l.rung()
+			if l.stands.of = nil; *l.rung() != old {
+				return fmt.Errorf("job %d stands as %+v in the queue, it should be %+v", old.id, old, l.stands)
+			}
+		}
 		if s := l.stake; s != nil && (s.place >= 0) != (l.place >= 0) {
 			return fmt.Errorf("a line is one of the heads of the whole queue or of its own, not of both")
 		}

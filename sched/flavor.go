@@ -168,7 +168,7 @@ func (p *pass) sooner(l *line) bool {
 	if a.Mode != quota.Preempts && a.Mode != quota.Reclaims {
 		return false
 	}
-	s.got = bid{a, cut}
+	s.got, s.suited = bid{a, cut}, [2]uint64{}
 	return true
 }
 

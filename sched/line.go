@@ -22,6 +22,7 @@ type line struct {
 	ranks   *ranks  // nil: the jobs' own priorities
 	members int     // queued jobs of this kind, blocked ones too
 	tier    int32   // of its partition
+	stands  rung    // of its first job; see there
 	rest    rest
 	awake   bool // listed in Core.woken
 	touched bool // listed in Core.touched
@@ -85,6 +86,8 @@ type kind struct {
 
 	arrivals []arrival // what its jobs count as when they arrive, if that …
 	counted  bool      // … has been worked out
+
+	vain attempts // see beginOnce
 
 	full       bool   // does not fit what is free; stays so until something fitting is freed
 	shadowed   uint64 // version of the plan for which it did not fit beside the head
@@ -175,8 +178,7 @@ func (c *Core) disuse(k *kind) {
 
 // before is the order of lines by their first jobs.
 func (l *line) before(o *line) bool {
-	x, y := l.rung(), o.rung()
-	return x.before(&y)
+	return l.rung().before(o.rung())
 }
 
 // insert adds a job to its line. A first one is looked at, unless its kind is known
@@ -202,6 +204,7 @@ func (c *Core) remove(e *entry) {
 
 // changed notes that a line has another first job.
 func (c *Core) changed(l *line) {
+	l.stands.of = nil
 	if !l.rest.barred() || l.place >= 0 {
 		c.lead(l)
 	}

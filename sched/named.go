@@ -331,7 +331,7 @@ func (p *pass) tryNamed(l *line, e *entry) bool {
 		l.heeds = true
 		return false
 	}
-	claims := p.beginNow(l, until)
+	claims := p.beginOnce(l, until)
 	if claims == nil {
 		claims, until = p.shorter(l)
 	}

@@ -266,14 +266,25 @@ type rung struct {
 	points, ages int64
 	at           Instant
 	id           job.ID
+
+	of       *entry // whose this is, as of …
+	reckoned uint64 // … ranks.reckoned …
+	tick     int64  // … and ranks.at
 }
 
-// rung is that of a line's first job.
-func (l *line) rung() rung {
-	e := l.jobs.first()
-	x := rung{tier: l.tier, points: e.points(), at: e.at, id: e.id}
-	if r := l.ranks; r != nil && r.rules.Ages() {
-		x.ages = e.ages(r)
+// rung is that of a line's first job. It is reckoned when it is asked for first after a
+// tick, or after the line has another first job (changed).
+func (l *line) rung() *rung {
+	e, r, x := l.jobs.first(), l.ranks, &l.stands
+	if x.of == e && (r == nil || x.reckoned == r.reckoned && x.tick == r.at) {
+		return x
+	}
+	*x = rung{tier: l.tier, points: e.points(), at: e.at, id: e.id, of: e}
+	if r != nil {
+		x.reckoned, x.tick = r.reckoned, r.at
+		if r.rules.Ages() {
+			x.ages = e.ages(r)
+		}
 	}
 	return x
 }

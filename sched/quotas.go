@@ -142,7 +142,7 @@ func (q *quotas) first(d *demand) *line {
 		return b
 	}
 	d.best, d.ranked = nil, q.ranked
-	var least rung
+	var least *rung
 	d.waiting = slices.DeleteFunc(d.waiting, func(l *line) bool {
 		switch {
 		case !l.awaits():
@@ -151,7 +151,7 @@ func (q *quotas) first(d *demand) *line {
 		case !hasJobs(l):
 			d.best = cmp.Or(d.best, l)
 		default:
-			if r := l.rung(); d.best == nil || !hasJobs(d.best) || r.before(&least) {
+			if r := l.rung(); d.best == nil || !hasJobs(d.best) || r.before(least) {
 				d.best, least = l, r
 			}
 		}

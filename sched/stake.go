@@ -20,6 +20,7 @@ type stake struct {
 	spare  int          // tasks that may be left out
 	kinds  []flavored   // by flavours, as they came up
 	got    bid          // as it was looked at last
+	suited [2]uint64    // quotas.changes and Core.fleet when it was seen to fit (suits)
 	rough  bool         // what a job takes is known only when it is placed
 }
 

@@ -41,7 +41,7 @@ func (p *pass) turn(l *line) *line {
 		if q.strict && p.leader(q) != x {
 			return x // it rests
 		}
-		if x.stake.got = p.assign(x); x.stake.got.Mode != quota.Fit {
+		if !p.suits(x) {
 			return x // so does this
 		}
 		lines = append(lines, x)
@@ -56,6 +56,21 @@ func (p *pass) turn(l *line) *line {
 	}
 	p.wanted = entries
 	return lines[p.quotas.then(p.Core).First(entries, func(i, j int) bool { return lines[i].before(lines[j]) })]
+}
+
+// suits reports whether a line's quota reaches for its first job, and settles on what that
+// would take of it. It is not asked again before something is charged or given back.
+func (p *pass) suits(l *line) bool {
+	s, at := l.stake, [2]uint64{p.quotas.changes, p.fleet}
+	if s.suited == at && !s.queue.falls {
+		return true
+	}
+	s.got = p.assign(l)
+	if s.got.Mode != quota.Fit {
+		return false
+	}
+	s.suited = at
+	return true
 }
 
 // station is a place in the queue. A job whose tree gave it the turn of another one
