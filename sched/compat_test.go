@@ -27,6 +27,7 @@ func TestLikeSlurm(t *testing.T) {
 		}
 		events := []sched.Event{sched.PolicySet{Policy: policy}}
 		book := schedtest.NewBook()
+		book.ByNode = true
 		for _, n := range schedtest.Nodes(t) {
 			book.Nodes[n.Name] = n
 			events = append(events, sched.NodeSet{Node: n})

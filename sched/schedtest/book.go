@@ -23,6 +23,8 @@ type Book struct {
 	// Forms lists what a job with wishes may start as now, the preferred one first; nil:
 	// all of its forms.
 	Forms func(*job.Spec) []*job.Spec `json:"-"`
+
+	ByNode bool `json:"-"` // ranks go over the nodes in their order, as Slurm's do, not leaf by leaf
 }
 
 // forms is Forms, and a job without wishes itself.
@@ -214,7 +216,7 @@ func (b *Book) Conforms(spec *job.Spec, claims []fleet.Claim) error {
 	}) {
 		return fmt.Errorf("no partition of %v has all of its nodes", spec.Partitions)
 	}
-	if err := b.ranked(claims); err != nil {
+	if err := b.ranked(claims); err != nil && !b.ByNode {
 		return err
 	}
 	var nodes []fleet.Node
