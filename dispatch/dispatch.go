@@ -204,14 +204,22 @@ func (d *Dispatcher) Park(ref engine.Ref, then func(engine.Report)) {
 	}
 	d.push(ref, call{"suspend", func(ctx context.Context) error {
 		if err := s.Suspend(ctx, ref); err != nil {
-			return err
+			return unsure(err)
 		}
 		r, err := d.cfg.Engine.Inspect(ctx, ref)
 		if err == nil {
 			then(r)
 		}
-		return err
+		return unsure(err)
 	}})
+}
+
+// unsure has a call repeated whose answer says nothing of the attempt.
+func unsure(err error) error {
+	if k := fault.KindOf(err); err == nil || k == fault.NotFound || k == fault.Conflict {
+		return err
+	}
+	return fault.New(fault.Unavailable, "whether it is suspended is not known: %w", err)
 }
 
 // Regroup writes for a gang who is in it now, and then signals all of it. The first of

@@ -150,30 +150,37 @@ func (c *Core) outranks(a, b *run) bool {
 	return a != b && c.preemption != nil && c.preemption.outranks(a.terms.standing, a.priority, b.terms.standing, b.priority)
 }
 
-// regain has parked jobs take back what is free of theirs, and go on if that is all. One
-// that a waiting job outranks and would take the place of at once stays parked. It reports
-// whether anything changed.
+// regain has parked jobs take back what is free of theirs, and go on if that is all: each
+// in its turn, and one whose turn is later gives back what one before it lacks, so that no
+// two wait for each other. One that a waiting job outranks and would take the place of at
+// once stays parked. It reports whether anything changed.
 func (p *pass) regain() (changed bool) {
 	if len(p.parked) == 0 {
 		return false
 	}
-	for _, r := range p.parkedRuns() {
-		if r.stopping {
-			continue
-		}
-		claims, whole := p.regained(r)
-		if whole && p.outbid(r) {
+	runs := slices.DeleteFunc(p.parkedRuns(), func(r *run) bool { return r.stopping })
+	shares := p.shares(runs)
+	for i, r := range runs {
+		if shares[i].whole && p.outbid(r) {
 			p.regain()
 			return true
 		}
-		switch {
-		case whole:
+	}
+	for i, r := range runs {
+		if shares[i].lacks(r) {
+			runs[i] = p.rehold(r, bares(r.parking.full), r.parking, never)
+			p.shaken, changed = true, true
+		}
+	}
+	for i, r := range runs {
+		switch x := shares[i]; {
+		case x.whole:
 			r.tail, r.turn = max(r.tail, p.tailOf(r)), p.now
 			p.rehold(r, r.parking.full, nil, later(later(p.now, r.parking.left), r.tail))
 			p.out = append(p.out, Resume{Job: r.id})
 			p.shaken, changed = true, true
-		case !slices.EqualFunc(claims, r.claims, sameClaim):
-			p.rehold(r, claims, r.parking, never)
+		case !slices.EqualFunc(x.claims, r.claims, sameClaim):
+			p.rehold(r, x.claims, r.parking, never)
 			p.shaken, changed = true, true
 		}
 	}
@@ -184,28 +191,60 @@ func sameClaim(a, b fleet.Claim) bool {
 	return a.Take.CPU == b.Take.CPU && a.Whole == b.Whole && slices.Equal(a.Devices, b.Devices)
 }
 
-// regained is what a parked job can have of its claims now, and whether that is all.
-func (c *Core) regained(r *run) (claims []fleet.Claim, whole bool) {
-	rows := map[int32]*index.Row{} // read by key only
-	for i, pos := range r.at {
-		if pos < 0 {
-			continue
+// regained is what a parked job can have of its claims, and whether that is all.
+type regained struct {
+	claims []fleet.Claim
+	whole  bool
+}
+
+// lacks reports whether a job has something that it is to give back.
+func (x *regained) lacks(r *run) bool {
+	for i := range r.claims {
+		has, gets := &r.claims[i], &x.claims[i]
+		if has.Take.CPU > gets.Take.CPU || has.Whole && !gets.Whole || slices.ContainsFunc(has.Devices, func(d fleet.DeviceClaim) bool { return !slices.Contains(gets.Devices, d) }) {
+			return true
 		}
-		if rows[pos] == nil {
-			row := *c.state.Row(int(pos))
-			rows[pos] = &row
-		}
-		rows[pos].Change(c.table.Node(int(pos)), &r.claims[i], -1)
 	}
-	whole = true
-	for i := range r.parking.full {
-		want := &r.parking.full[i]
-		pos := r.at[i]
-		if pos < 0 { // the node has left: nobody knows what is free there until it is back
-			claims, whole = append(claims, r.claims[i]), false
-			continue
+	return false
+}
+
+// shares is what each of some parked jobs can have now, those before it served.
+func (c *Core) shares(runs []*run) []regained {
+	rows := map[int32]*index.Row{} // read by key only
+	for _, r := range runs {
+		for i, pos := range r.at {
+			if pos < 0 {
+				continue
+			}
+			if rows[pos] == nil {
+				row := *c.state.Row(int(pos))
+				rows[pos] = &row
+			}
+			rows[pos].Change(c.table.Node(int(pos)), &r.claims[i], -1)
+			b := bare(&r.parking.full[i])
+			rows[pos].Change(c.table.Node(int(pos)), &b, 1)
 		}
-		row, desc := rows[pos], c.table.Node(int(pos))
+	}
+	out := make([]regained, len(runs))
+	for i, r := range runs {
+		out[i] = c.shareOf(r, rows)
+	}
+	return out
+}
+
+// shareOf has one job take from what is free. One of whose nodes one has left takes nothing:
+// it cannot go on before that is back.
+func (c *Core) shareOf(r *run, rows map[int32]*index.Row) regained {
+	if slices.Contains(r.at, -1) {
+		return regained{claims: bares(r.parking.full)}
+	}
+	for i, pos := range r.at {
+		b := bare(&r.parking.full[i])
+		rows[pos].Change(c.table.Node(int(pos)), &b, -1)
+	}
+	out := regained{whole: true}
+	for i, pos := range r.at {
+		want, row, desc := &r.parking.full[i], rows[pos], c.table.Node(int(pos))
 		got := bare(want)
 		got.Take.CPU = min(want.Take.CPU, max(row.Free.CPU, 0))
 		for _, d := range want.Devices {
@@ -213,15 +252,15 @@ func (c *Core) regained(r *run) (claims []fleet.Claim, whole bool) {
 				got.Devices = append(got.Devices, d)
 			}
 		}
-		whole = whole && got.Take.CPU == want.Take.CPU && len(got.Devices) == len(want.Devices)
+		out.whole = out.whole && got.Take.CPU == want.Take.CPU && len(got.Devices) == len(want.Devices)
 		if want.Whole {
 			got.Whole = row.Holds == 0
-			whole = whole && got.Whole
+			out.whole = out.whole && got.Whole
 		}
-		claims = append(claims, got)
+		out.claims = append(out.claims, got)
 		row.Change(desc, &got, 1)
 	}
-	return claims, whole
+	return out
 }
 
 // outbid has the first waiting job that outranks a parked one take its place, if it cannot
