@@ -89,6 +89,9 @@ func (m *machine) script(l *engine.Launch) fake.Outcome {
 	if a := l.Job.Array; a != nil {
 		key = fmt.Sprintf("%s task %d attempt %d", l.Job.Spec.Name, a.Index, l.Ref.Attempt)
 	}
+	if l.Adds != nil {
+		key = fmt.Sprintf("%s from rank %d on", key, l.Adds.First)
+	}
 	w.tell(model.Launched{Ref: l.Ref, Job: l.Job.ID, Claims: l.Claims})
 	s := w.dice.stream("outcome", key)
 	o := fake.Outcome{Ready: s.between(0, 2*time.Second), Run: s.between(0, 90*time.Second)}
@@ -99,6 +102,9 @@ func (m *machine) script(l *engine.Launch) fake.Outcome {
 	case r < 86:
 		o.Exit = fake.Exit{Code: job.ExitCode{Signal: 9}, OOM: true}
 	case r < 92 && l.Job.Spec.TimeLimit > 0:
+		o.Run = fake.Never
+	}
+	if l.Adds != nil && s.one(70) { // it ends with what it was added to
 		o.Run = fake.Never
 	}
 	for _, c := range l.Claims {

@@ -41,7 +41,7 @@ func (w *World) open() {
 	cfg := control.Config{
 		Store: &disk{Store: w.store, w: w, s: s}, Engine: &driver{w: w, s: s},
 		Pool: fleet.Pool{Name: "main", Engine: "fake"}, Clock: wall{w, s}, Who: s.name,
-		Grace: 10 * time.Second, Keep: 2 * time.Minute, Project: 5 * time.Second,
+		Grace: 10 * time.Second, Keep: 2 * time.Minute, Project: 5 * time.Second, Elastic: true,
 	}
 	go func() {
 		ctl, err := control.Open(context.Background(), cfg)

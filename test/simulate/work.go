@@ -70,6 +70,9 @@ func (w *World) specOf(name string, earlier []string, d *stream) (*job.Spec, *wa
 		spec.Groups = append(spec.Groups, groupOf(w.machine.nodes[0].Devices != nil, d))
 	}
 	w.whose(spec, name)
+	if e := w.dice.stream("elastic", name); groups == 1 && e.one(22) {
+		stretch(spec, e)
+	}
 	begin := w.start.Add(time.Duration(d.n(180)) * time.Second)
 	switch r := d.n(100); {
 	case r < 10:
@@ -86,6 +89,17 @@ func (w *World) specOf(name string, earlier []string, d *stream) (*job.Spec, *wa
 		return spec, &wait{kind, earlier[d.n(len(earlier))], &kill}
 	}
 	return spec, nil
+}
+
+// stretch makes a job that grows and shrinks while it runs.
+func stretch(spec *job.Spec, d *stream) {
+	g := &spec.Groups[0]
+	cpus := g.PerTask.CPU
+	*g = job.TaskGroup{Elastic: true, Nodes: job.Range{Min: 1, Max: 2 + d.n(2)}, TasksPerNode: 1 + d.n(2), PerTask: g.PerTask}
+	if g.TasksPerNode == 2 {
+		g.PerTask.CPU = min(cpus, resource.CPUs(2))
+	}
+	spec.Program = job.Program{Kind: job.Direct, Args: []string{"work"}}
 }
 
 // groupOf makes a task group that fits into an empty pool, mostly.
@@ -118,6 +132,8 @@ func shown(s *job.Spec) string {
 		text = fmt.Sprintf("an array of %d, %d at a time", len(s.Array.Indices), s.Array.MaxRunning)
 	case len(s.Groups) > 1:
 		text = "a job of two groups"
+	case s.Elastic():
+		text = "an elastic job"
 	case s.Groups[0].Nodes.Min > 1:
 		text = "a gang"
 	}

@@ -138,6 +138,7 @@ func Run(opt Options) Result {
 // Rare is what the journals of many runs have to tell of (Result.Seen).
 var Rare = []string{
 	"suspended by somebody", "suspended to make room", "asked to give way to one whose turn it is", "goes on again",
+	"given more", "asked for what it was given", "given no more, since something ended by itself or was not launched",
 }
 
 func (w *World) now() time.Duration { return time.Since(w.start) }

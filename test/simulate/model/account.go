@@ -28,7 +28,9 @@ type work struct {
 	seen                     uint64 // the last Sight that showed it
 	state                    job.State
 	attempt                  uint32
-	held                     *attempt // whose allocation it holds; nil: none
+	held                     *attempt   // whose allocation it holds; nil: none
+	added                    []*attempt // to that
+	settled                  bool       // it is given no more
 	flags                    job.Flags
 	cancel, requeue, expired bool            // asked for, of the present attempt
 	taken                    string          // how it is to make room, as the present attempt; "": it is not
@@ -83,7 +85,11 @@ type attempt struct {
 	ref    engine.Ref
 	job    *work // nil: the journal never had it
 	claims []fleet.Claim
-	epoch  uint64 // of the leader that made it
+	epoch  uint64    // of the leader that made it
+	adds   *attempt  // of the same job, to which this one was added; nil: it is the job's own
+	back   bool      // it was asked back
+	waited bool      // it ended before what was added to it
+	opened time.Time // its barrier, as the engine says
 
 	journaled bool      // the journal granted it
 	freed     bool      // the journal says that it ended
@@ -111,6 +117,23 @@ type attempt struct {
 
 // present reports whether the journal holds its allocation.
 func (a *attempt) present() bool { return a.journaled && !a.freed }
+
+// gang is the attempt to which this one belongs: its own, or that to which it was added.
+func (a *attempt) gang() *attempt {
+	if a.adds != nil {
+		return a.adds
+	}
+	return a
+}
+
+// all is what a job holds.
+func (w *work) all() (out []fleet.Claim) {
+	out = append(out, w.held.claims...)
+	for _, a := range w.added {
+		out = append(out, a.claims...)
+	}
+	return out
+}
 
 // nodes are those that it claims, each once.
 func (a *attempt) nodes() []string {
@@ -179,6 +202,9 @@ func (m *Model) lead(epoch uint64) *leader {
 func (a *attempt) title() string {
 	if a.job == nil {
 		return "attempt " + a.ref.String() + ", which no job has"
+	}
+	if a.adds != nil {
+		return "addition " + a.ref.String() + " to job " + a.job.id.String()
 	}
 	return "attempt " + a.ref.String() + " of job " + a.job.id.String()
 }

@@ -151,15 +151,16 @@ func (l *load) differs(n *Node) string {
 func short(spec *job.Spec, claims []fleet.Claim) string {
 	for i, g := range spec.Groups {
 		tasks, nodes := 0, map[string]bool{}
+		least := least(&g)
 		for _, c := range claims {
 			if c.Group == i {
 				tasks += c.Tasks
 				nodes[c.Node] = true
 			}
 		}
-		switch want := g.Tasks.Least(); {
-		case tasks < want:
-			return fmt.Sprintf("%d of %d tasks", tasks, want)
+		switch {
+		case tasks < least:
+			return fmt.Sprintf("%d of %d tasks", tasks, least)
 		case len(nodes) < g.Nodes.Min:
 			return fmt.Sprintf("%d of %d nodes", len(nodes), g.Nodes.Min)
 		case g.Nodes.Max > 0 && len(nodes) > g.Nodes.Max:
@@ -167,6 +168,14 @@ func short(spec *job.Spec, claims []fleet.Claim) string {
 		}
 	}
 	return ""
+}
+
+// least is the smallest number of tasks of a group.
+func least(g *job.TaskGroup) int {
+	if g.Elastic {
+		return g.Nodes.Min * max(g.TasksPerNode, 1)
+	}
+	return g.Tasks.Least()
 }
 
 // alike reports whether two lists of claims take the same.

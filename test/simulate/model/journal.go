@@ -32,7 +32,8 @@ type payload struct {
 		Attempt uint32        `json:"attempt"`
 		Epoch   uint64        `json:"epoch"`
 		Claims  []fleet.Claim `json:"claims"`
-	} `json:"allocation"`
+		Adds    uint64        `json:"adds"`
+	} `json:"allocation"` // also allocation-added
 
 	// attempt-started, attempt-ended, allocation-uncertain
 	Ref       engine.Ref    `json:"ref"`
@@ -50,6 +51,10 @@ type payload struct {
 
 	Parked bool `json:"parked"` // suspend-set
 
+	Settled bool `json:"settled"` // addition-ended
+
+	Started time.Time `json:"started"` // attempt-started
+
 	MaxRunning *uint32 `json:"max_running"` // job-updated
 
 	Nodes []string `json:"nodes"` // nodes-set
@@ -60,7 +65,7 @@ type payload struct {
 	Rules json.RawMessage `json:"rules"` // policy-set
 	Text  string          `json:"text"`
 
-	For  job.ID `json:"for"` // preempt-asked
+	For  job.ID `json:"for"` // preempt-asked, addition-asked-back
 	Mode string `json:"mode"`
 
 	At      json.RawMessage `json:"at"` // usage-kept: a second
@@ -106,6 +111,10 @@ var readers = map[string]func(*Model, *store.Record, *payload){
 	"nodes-set":            (*Model).nodesSet,
 	"policy-set":           (*Model).ruled,
 	"preempt-asked":        (*Model).preempted,
+	"allocation-added":     (*Model).extended,
+	"addition-started":     (*Model).joined,
+	"addition-asked-back":  (*Model).askedBack,
+	"addition-ended":       (*Model).givenBack,
 	"usage-kept":           (*Model).keeps,
 }
 
@@ -180,7 +189,7 @@ func (m *Model) granted(r *store.Record, p *payload) {
 	}
 	a.job, a.claims, a.epoch, a.journaled = w, p.Allocation.Claims, p.Allocation.Epoch, true
 	m.move(r, w, job.Running, job.ByScheduler)
-	w.attempt, w.held = ref.Attempt, a
+	w.attempt, w.held, w.added, w.settled = ref.Attempt, a, nil, false
 	w.flags = w.flags&^(job.Requeued|job.LaunchFailed) | job.Configuring
 	w.cancel, w.requeue, w.expired, w.taken, w.awaits = false, false, false, "", false
 	m.keep(a)
@@ -252,7 +261,7 @@ func (m *Model) started(r *store.Record, p *payload) {
 	if !a.begun {
 		m.broken(Ledger, "stale", "the journal says that %s has started, and it has not", a.title())
 	}
-	a.started, a.ran = true, r.At
+	a.started, a.ran, a.opened = true, r.At, p.Started
 	a.job.flags &^= job.Configuring
 }
 
@@ -264,6 +273,9 @@ func (m *Model) ended(r *store.Record, p *payload) {
 	}
 	w := a.job
 	m.mayFree(r, a, p)
+	for _, o := range w.added {
+		m.broken(Ledger, "books", "%s is freed (record %d), and %s is still held", a.title(), r.Seq, o.title())
+	}
 	a.freed = true
 	if *p.State == job.Pending && !w.requeue && !w.spec.Requeue && !w.goes() {
 		m.broken(Ledger, "twice", "job %d is to run again after attempt %s, and neither does it allow that nor did anybody ask", w.id, p.Ref)
@@ -298,20 +310,32 @@ func (m *Model) mayFree(r *store.Record, a *attempt, p *payload) {
 		m.broken(Whole, "undone", "%s is given up before it began (record %d), and part of it is there on %s", a.title(), r.Seq, names(a.lives))
 	case len(a.lives) > 0:
 		m.broken(Ledger, "unproved", "%s is said to have ended (record %d) and lives on %s", a.title(), r.Seq, names(a.lives))
+	case a.waited: // the proof was kept while what was added to it ended
 	case a.provedTo != r.Epoch && a.unknownTo != r.Epoch && a.asideTo != r.Epoch:
 		m.broken(Ledger, "unproved", "%s is freed (record %d), and leader %d has no proof of its end", a.title(), r.Seq, r.Epoch)
+	case p == nil: // of an addition
 	case a.heard != nil && a.unknownTo != r.Epoch && (a.heard.Cause != p.Report.Cause || a.heard.Exit != p.Report.Exit):
 		m.broken(Ledger, "stale", "%s ended (%s, %s), and record %d says otherwise (%s, %s)", a.title(), a.heard.Cause, a.heard.Exit, r.Seq, p.Report.Cause, p.Report.Exit)
 	}
 }
 
 func (m *Model) uncertain(r *store.Record, p *payload) {
+	if w := m.jobs[job.ID(r.Job)]; w != nil && slices.ContainsFunc(w.added, func(a *attempt) bool { return a.ref == p.Ref }) {
+		m.addition(r, p.Ref).uncertain = p.Uncertain
+		m.doubts(w)
+		return
+	}
 	if a := m.holder(r, p.Ref); a != nil {
 		a.uncertain = p.Uncertain
-		a.job.flags &^= job.Uncertain
-		if p.Uncertain {
-			a.job.flags |= job.Uncertain
-		}
+		m.doubts(a.job)
+	}
+}
+
+// doubts has a job uncertain while anything of it is.
+func (m *Model) doubts(w *work) {
+	w.flags &^= job.Uncertain
+	if w.held.uncertain || slices.ContainsFunc(w.added, func(a *attempt) bool { return a.uncertain }) {
+		w.flags |= job.Uncertain
 	}
 }
 

@@ -56,6 +56,7 @@ func (f Called) tell(m *Model) {
 	}
 	switch {
 	case a.job.ending() || len(a.lives) == 0: // what is not there may be barred
+	case a.adds != nil && (a.back || len(a.adds.lives) == 0): // asked back, or what it was added to has ended
 	case a.refusedTo >= f.Epoch: // its launch was refused and is given up
 	case f.Epoch < m.epoch:
 		m.broken(Owner, "fenced", "leader %d, which leader %d has followed, ends %s", f.Epoch, m.epoch, a.title())
@@ -78,6 +79,10 @@ func (f Heard) tell(m *Model) {
 			a.provedTo = max(a.provedTo, f.Epoch)
 		}
 		a.heard = f.Report
+	}
+	over := f.Report == nil && !f.Refused || f.Report != nil && f.Report.Phase == engine.Ended && f.Report.Gone
+	if over && a.job != nil && a.job.held == a && len(a.job.added) > 0 {
+		a.waited = true
 	}
 }
 

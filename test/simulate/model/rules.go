@@ -38,11 +38,11 @@ type part struct {
 }
 
 // partOf is what a job holds, but for CPUs that it lends.
-func partOf(a *attempt) part {
-	p := part{spec: a.job.spec, licences: licences(a.job.spec)}
-	for i := range a.claims {
-		if !a.parked {
-			p.cpu += int64(a.claims[i].Take.CPU)
+func partOf(w *work) part {
+	p := part{spec: w.spec, licences: licences(w.spec)}
+	for _, c := range w.all() {
+		if !w.held.parked {
+			p.cpu += int64(c.Take.CPU)
 		}
 	}
 	return p
@@ -52,7 +52,7 @@ func partOf(a *attempt) part {
 func (m *Model) least(s *job.Spec) part {
 	p := part{spec: s, licences: licences(s)}
 	for _, g := range s.Groups {
-		cpu := int64(g.PerTask.CPU) * int64(g.Tasks.Least())
+		cpu := int64(g.PerTask.CPU) * int64(least(&g))
 		if g.Exclusive {
 			for _, n := range m.nodes {
 				cpu = max(cpu, int64(n.Capacity.CPU)*int64(max(g.Nodes.Min, 1)))
@@ -83,11 +83,11 @@ func (m *Model) obeys(a *attempt, r *store.Record, limit time.Duration) {
 	}
 	var others []part
 	for _, o := range m.live {
-		if o != a && o.present() && o.job != nil {
-			others = append(others, partOf(o))
+		if o.job != nil && o.job != a.job && o.job.held == o {
+			others = append(others, partOf(o.job))
 		}
 	}
-	if rule, text := m.exceeds(partOf(a), others); text != "" {
+	if rule, text := m.exceeds(partOf(a.job), others); text != "" {
 		m.broken(Account, rule, "%s is granted, and with it %s", a.title(), text)
 	}
 	if text := m.third(a); text != "" {
@@ -323,9 +323,9 @@ func (m *Model) mayTake(w, by *work) string {
 	}
 	held := int64(0)
 	for _, a := range m.live {
-		if a.present() && a.job != nil {
+		if a.job != nil && a.job.held == a {
 			if o, _ := m.share(a.job.spec.Account); o == its {
-				held += partOf(a).cpu
+				held += partOf(a.job).cpu
 			}
 		}
 	}

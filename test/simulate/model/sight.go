@@ -89,8 +89,8 @@ func (m *Model) compare(l *leader, w *work, j *Job) {
 		differs("leader %d shows that job %d holds attempt %s, the journal says %s", l.epoch, j.ID, j.Ref, ref)
 	case !w.state.Final() && (j.Flags^w.flags)&journaled != 0:
 		differs("leader %d shows job %d as %s, the journal says %s", l.epoch, j.ID, flags(j.Flags), flags(w.flags))
-	case j.Claims != nil && w.held != nil && !alike(j.Claims, w.held.claims):
-		differs("leader %d shows that job %d holds %s, the journal says %s", l.epoch, j.ID, places(j.Claims), places(w.held.claims))
+	case j.Claims != nil && w.held != nil && !alike(j.Claims, w.all()):
+		differs("leader %d shows that job %d holds %s, the journal says %s", l.epoch, j.ID, places(j.Claims), places(w.all()))
 	case w.array != nil && j.Array == w.array.first && j.Limit != w.array.limit:
 		differs("leader %d shows that %d tasks of array %d may run at once, the journal says %d", l.epoch, j.Limit, j.Array, w.array.limit)
 	}
@@ -129,7 +129,7 @@ func (m *Model) reasons(f *Sight) {
 // proofs checks that nothing is held whose end its leader has proved.
 func (m *Model) proofs(f *Sight) {
 	for _, a := range m.live {
-		if a.present() && a.provedTo == f.Epoch {
+		if a.present() && a.provedTo == f.Epoch && (a.adds != nil || len(a.job.added) == 0) {
 			m.broken(Ledger, "books", "%s has ended, leader %d has the proof and nothing to do, and it is still held", a.title(), f.Epoch)
 		}
 	}

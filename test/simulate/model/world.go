@@ -39,7 +39,7 @@ func (m *Model) mayLaunch(a *attempt, f *Launched) {
 		m.broken(Ledger, "stale", "%s is launched after the journal said that it had ended", a.title())
 	case a.job.id != f.Job:
 		m.broken(Ledger, "stale", "%s is launched as one of job %d", a.title(), f.Job)
-	case short(a.job.spec, f.Claims) != "":
+	case a.adds == nil && short(a.job.spec, f.Claims) != "":
 		m.broken(Whole, "gang", "%s is launched with %s of its gang, on %s", a.title(), short(a.job.spec, f.Claims), places(f.Claims))
 	case !alike(a.claims, f.Claims):
 		m.broken(Ledger, "books", "%s is launched on %s with other claims than the journal grants on %s", a.title(), places(f.Claims), places(a.claims))
@@ -50,7 +50,7 @@ func (m *Model) mayLaunch(a *attempt, f *Launched) {
 		return
 	}
 	for _, b := range m.live {
-		if b != a && b.job == a.job && len(b.lives) > 0 && !b.ghost {
+		if b.gang() != a.gang() && b.job == a.job && len(b.lives) > 0 && !b.ghost {
 			m.broken(Ledger, "twice", "%s is launched while attempt %s lives on %s", a.title(), b.ref, names(b.lives))
 		}
 	}
@@ -109,7 +109,7 @@ func (f Barrier) tell(m *Model) {
 			m.broken(Whole, "gang", "%s runs on %s and not on %s", a.title(), names(a.began), name)
 		}
 	}
-	if a.job == nil {
+	if a.job == nil || a.adds != nil {
 		return
 	}
 	if lack := short(a.job.spec, a.claims); lack != "" {
