@@ -226,24 +226,53 @@ func (c *Core) shares(runs []*run) []regained {
 		}
 	}
 	out := make([]regained, len(runs))
+	var last []int // those who cannot go on whatever they take
 	for i, r := range runs {
-		out[i] = c.shareOf(r, rows)
+		c.strip(r, rows, -1)
+		stuck := c.stuck(r, rows)
+		c.strip(r, rows, 1)
+		if stuck {
+			last = append(last, i)
+		} else {
+			out[i] = c.shareOf(r, rows)
+		}
+	}
+	for _, i := range last {
+		out[i] = c.shareOf(runs[i], rows)
 	}
 	return out
 }
 
-// shareOf has one job take from what is free. One of whose nodes one has left takes nothing:
-// it cannot go on before that is back.
-func (c *Core) shareOf(r *run, rows map[int32]*index.Row) regained {
-	if slices.Contains(r.at, -1) {
-		return regained{claims: bares(r.parking.full)}
-	}
+// strip takes what a parked job keeps off some rows, or puts it back.
+func (c *Core) strip(r *run, rows map[int32]*index.Row, sign int) {
 	for i, pos := range r.at {
-		b := bare(&r.parking.full[i])
-		rows[pos].Change(c.table.Node(int(pos)), &b, -1)
+		if pos >= 0 {
+			b := bare(&r.parking.full[i])
+			rows[pos].Change(c.table.Node(int(pos)), &b, sign)
+		}
 	}
+}
+
+// stuck reports whether one of a job's nodes has left, or somebody else is on one that it
+// has whole.
+func (c *Core) stuck(r *run, rows map[int32]*index.Row) bool {
+	for i, pos := range r.at {
+		if pos < 0 || r.parking.full[i].Whole && rows[pos].Holds > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// shareOf has one job take from what is free.
+func (c *Core) shareOf(r *run, rows map[int32]*index.Row) regained {
+	c.strip(r, rows, -1)
 	out := regained{whole: true}
 	for i, pos := range r.at {
+		if pos < 0 { // nobody knows what is free there until the node is back
+			out.claims, out.whole = append(out.claims, r.claims[i]), false
+			continue
+		}
 		want, row, desc := &r.parking.full[i], rows[pos], c.table.Node(int(pos))
 		got := bare(want)
 		got.Take.CPU = min(want.Take.CPU, max(row.Free.CPU, 0))
