@@ -31,6 +31,7 @@ func (d *disk) Lead(ctx context.Context, who string) (uint64, error) {
 		epoch, err := d.Store.Lead(context.Background(), who)
 		if err == nil {
 			s.epoch = epoch
+			w.led.Store(epoch)
 			w.tell(model.Led{Epoch: epoch, Who: who})
 		}
 		answer(epoch, err)

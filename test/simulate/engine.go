@@ -39,7 +39,7 @@ func (d *driver) call(ctx context.Context, verb string, ref engine.Ref, do func(
 		key += " " + ref.String()
 	}
 	sent := d.w.dice.chance("sent", key, 500) && !ordered(verb)
-	c := &call{w: d.w, s: d.s, life: d.w.machine.life.Load(), verb: verb, ref: ref, do: do, told: told}
+	c := &call{w: d.w, s: d.s, life: d.w.machine.life.Load(), led: d.w.led.Load(), verb: verb, ref: ref, do: do, told: told}
 	return d.w.pass(ctx, d.s, key, sent, func(key string, answer func(any, error)) {
 		c.key, c.answer = key, answer
 		c.arrive()
@@ -50,7 +50,8 @@ func (d *driver) call(ctx context.Context, verb string, ref engine.Ref, do func(
 type call struct {
 	w      *World
 	s      *server
-	life   int64 // of the engine when it was sent
+	life   int64  // of the engine when it was sent
+	led    uint64 // the newest epoch then
 	key    string
 	verb   string
 	ref    engine.Ref
@@ -104,7 +105,7 @@ func (c *call) carryOut() (any, error) {
 	}
 	switch c.verb {
 	case "launch", "stop", "signal", "forget", "suspend", "resume":
-		c.w.tell(model.Called{Epoch: c.s.epoch, Verb: c.verb, Ref: c.ref})
+		c.w.tell(model.Called{Epoch: c.s.epoch, Led: c.led, Verb: c.verb, Ref: c.ref})
 	}
 	return c.do(m.driver)
 }

@@ -73,7 +73,8 @@ type World struct {
 	model *model.Model
 	store store.Store
 
-	offset atomic.Int64 // of the wall clock
+	offset atomic.Int64  // of the wall clock
+	led    atomic.Uint64 // the newest epoch
 	slow   time.Duration
 
 	mu     sync.Mutex // guards what goroutines of the servers touch

@@ -120,6 +120,7 @@ type (
 	// "forget", "signal", "suspend", "resume").
 	Called struct {
 		Epoch uint64
+		Led   uint64 // the newest epoch when it was sent; 0: later than its own
 		Verb  string
 		Ref   engine.Ref
 	}

@@ -58,6 +58,7 @@ func (f Called) tell(m *Model) {
 	case a.job.ending() || len(a.lives) == 0: // what is not there may be barred
 	case a.adds != nil && (a.back || len(a.adds.lives) == 0): // asked back, or what it was added to has ended
 	case a.refusedTo >= f.Epoch: // its launch was refused and is given up
+	case f.Epoch < m.epoch && f.Led == f.Epoch: // it was on its way when the other one took the lead
 	case f.Epoch < m.epoch:
 		m.broken(Owner, "fenced", "leader %d, which leader %d has followed, ends %s", f.Epoch, m.epoch, a.title())
 	default:
