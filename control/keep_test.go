@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,22 +15,23 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// purges is a store that says when it was purged.
+// purges is a store that counts what was purged.
 type purges struct {
 	*store.Memory
-	done chan store.PurgeResult
+	records, jobs *atomic.Int64
 }
 
 func (p purges) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest) (store.PurgeResult, error) {
 	res, err := p.Memory.Purge(ctx, epoch, req)
-	p.done <- res
+	p.records.Add(int64(res.Records))
+	p.jobs.Add(int64(res.Jobs))
 	return res, err
 }
 
 func TestWhatIsOldLeavesTheStore(t *testing.T) {
 	c := newClock()
 	b := &bench{t: t, hand: newHand(1, 8), store: new(store.Memory)}
-	p := purges{b.store, make(chan store.PurgeResult, 99)}
+	p := purges{b.store, new(atomic.Int64), new(atomic.Int64)}
 	b.cfg = control.Config{
 		Store: p, Engine: b.hand, Clock: c, Keep: time.Minute, JournalKeep: time.Hour, HistoryKeep: 24 * time.Hour,
 	}
@@ -48,16 +50,9 @@ func TestWhatIsOldLeavesTheStore(t *testing.T) {
 	for s := b.ctl.Stats(); s.Projected != s.Seq; s = b.ctl.Stats() {
 		b.pass(c, time.Second)
 	}
-	records, jobs := 0, 0
-	for deadline := time.Now().Add(2 * time.Minute); records == 0 || jobs == 0; {
-		b.pass(c, time.Hour)
-		select {
-		case res := <-p.done:
-			records, jobs = records+res.Records, jobs+res.Jobs
-		default:
-		}
+	for deadline := time.Now().Add(2 * time.Minute); p.records.Load() == 0 || p.jobs.Load() == 0; b.pass(c, time.Hour) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d records and %d jobs were purged", records, jobs)
+			t.Fatalf("%d records and %d jobs were purged", p.records.Load(), p.jobs.Load())
 		}
 	}
 	if _, err := b.ctl.Job(t.Context(), id); fault.KindOf(err) != fault.NotFound {
