@@ -106,6 +106,9 @@ func (p *pass) elsewhere(l *line) bool {
 	if b.Mode != quota.Fit || k == nil || k == l.kind || slices.ContainsFunc(b.Flavors, func(f int32) bool { return slices.Contains(p.tried, f) }) {
 		return false
 	}
+	if !p.roomy(l, b.Flavors, b.cut) { // there it would rest for room, and is placed in another flavour when it is looked at again
+		return false
+	}
 	l.stake.got = b
 	p.turnTo(l, k)
 	return true

@@ -117,7 +117,7 @@ func (c *Core) homeless() {
 func (c *Core) moveMemory() *MoveMemory {
 	m := &MoveMemory{Proposal: c.proposal, Searched: c.searched, Searching: c.searching}
 	if c.moveTried.stirs == c.stirs {
-		m.Tried = c.moveTried.job
+		m.Tried, m.Anyway = c.moveTried.job, c.moveTried.anyway
 	}
 	for _, h := range c.homes {
 		m.Homes = append(m.Homes, Home{h.job, h.run.claims, h.flavors, h.run.began, h.run.until})
@@ -146,7 +146,7 @@ func (c *Core) recallMoves(m *MoveMemory) {
 	}
 	c.proposal, c.searched, c.searching = m.Proposal, m.Searched, m.Searching
 	if m.Tried != 0 {
-		c.moveTried = tried{m.Tried, c.stirs}
+		c.moveTried = tried{m.Tried, c.stirs, m.Anyway}
 	}
 }
 

@@ -44,6 +44,7 @@ type line struct {
 
 	searched uint64 // Core.stirs when a search for victims found nothing …
 	searcher *entry // … for this job
+	anyway   bool   // … as it fits once those have gone who go anyway
 	recalled uint64 // Core.stirs + Core.fallen when nothing that was lent could help …
 	recaller *entry // … this job
 }

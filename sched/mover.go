@@ -32,24 +32,24 @@ type mover struct {
 
 // wayFor finds the cheapest moves with which a job fits; nil: there are none, or what
 // ends anyway is enough.
-func (p *pass) wayFor(e *entry) *Proposal {
+func (p *pass) wayFor(e *entry) (x *Proposal, anyway bool) {
 	m := mover{search: search{pass: p, entry: e, kind: e.line.kind}, shapes: map[int]*class.Shape{}}
 	at := p.expected(e)
 	worth := p.worth(e, at)
 	if worth <= 0 {
-		return nil
+		return nil, false
 	}
 	m.gather(worth)
 	defer m.end()
 	seeds, ok := m.seeds()
 	if !ok || !m.enough() {
-		return nil
+		return nil, false
 	}
 	set, _ := defrag.Choose(m.units, seeds, &m, defrag.Bounds{Worth: worth, Most: moveMost, Work: moveWork})
 	if set == nil {
-		return nil
+		return nil, false
 	}
-	x := &Proposal{For: e.id, At: at, Claims: m.claims}
+	x = &Proposal{For: e.id, At: at, Claims: m.claims}
 	if at == never {
 		x.At = 0
 	}
@@ -59,10 +59,10 @@ func (p *pass) wayFor(e *entry) *Proposal {
 		}
 	}
 	if len(x.Moves) == 0 {
-		return nil
+		return nil, true
 	}
 	slices.SortFunc(x.Moves, func(a, b Move) int { return cmp.Compare(a.Job, b.Job) })
-	return x
+	return x, false
 }
 
 // underWay places a job on what is free once those are gone that go for it; nil: it

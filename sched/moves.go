@@ -103,8 +103,15 @@ func (p *pass) movable(r *run) bool {
 
 // tried says that a search was made for a job, and that nothing has changed since.
 type tried struct {
-	job   job.ID
-	stirs uint64
+	job    job.ID
+	stirs  uint64
+	anyway bool // it fits once those have gone who go anyway
+}
+
+// late reports whether nothing moved for a job because those were enough who go anyway,
+// and others have started or ended since.
+func (t *tried) late(id job.ID, stirs uint64) bool {
+	return t.anyway && t.job == id && t.stirs != stirs
 }
 
 // consolidate has running jobs move so that the head of the queue starts, which does
@@ -118,18 +125,19 @@ func (p *pass) consolidate(e *entry) bool {
 		return false
 	}
 	approved := p.approved != nil && p.approved.For == e.id
-	if p.moveTried != (tried{e.id, p.stirs}) {
+	if p.moveTried.job != e.id || p.moveTried.stirs != p.stirs {
 		if p.now < p.searched+moveEach && !approved {
 			p.Core.searching = p.searched + moveEach
 			return false
 		}
 		p.Core.searched, p.Core.proposal = p.now, nil
-		if m := p.wayFor(e); m != nil && p.moving.automatic {
+		m, anyway := p.wayFor(e)
+		if m != nil && p.moving.automatic {
 			return p.moveAll(e, m)
 		} else if m != nil {
 			p.Core.proposal = m
 		}
-		p.Core.moveTried = tried{e.id, p.stirs}
+		p.Core.moveTried = tried{e.id, p.stirs, anyway}
 	}
 	return approved && p.proposal.approvedBy(p.approved) && p.moveAll(e, p.proposal)
 }

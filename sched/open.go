@@ -29,15 +29,21 @@ func (p *pass) seize(e *entry) bool {
 // looked at, and cannot any longer, because others have started there until then: what is
 // planned for others kept it from starting, or it waited for those who go anyway.
 func (p *pass) seizeLate() bool {
-	if e := p.waits; e != nil && !p.byName() {
-		p.waits = nil
-		return p.queued[p.plan.job] == e && p.hopeful(e.line, e) && p.ready(e.line) && p.fit(e.line.kind) == nil && p.preempt(e)
+	if !p.byName() {
+		e := p.queued[p.plan.job]
+		return e != nil && (p.late(e) || p.moveTried.late(e.id, p.stirs)) && p.ready(e.line) && p.fit(e.line.kind) == nil && (p.late(e) && p.preempt(e) || p.consolidate(e))
 	}
-	if p.preemption == nil || !p.byName() {
+	if p.preemption == nil {
 		return false
 	}
 	e := p.front().next()
 	return e != nil && p.hopeful(e.line, e) && p.ready(e.line) && p.open(e.line) == nil && p.preempt(e)
+}
+
+// late reports whether a job took nobody's place because those were enough who go anyway,
+// and others have started or ended since.
+func (p *pass) late(e *entry) bool {
+	return e.line.anyway && e.line.searcher == e && p.hopeful(e.line, e)
 }
 
 // open places a line's first job on what is free, where reservations in advance do not

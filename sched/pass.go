@@ -23,7 +23,6 @@ type pass struct {
 	pledges []pledge // quota that is kept for jobs that wait for room
 	first   bool     // what is looked at stands before the first job that cannot start
 	tried   []int32  // flavours in which the job that is looked at cannot start
-	waits   *entry   // takes nobody's place, as it fits once those have gone who go anyway
 }
 
 // maxMoves bounds how often a pass tries to move the head's reservation to other

@@ -77,7 +77,7 @@ func (c *Core) markRun(r *run) {
 	r.stopping = true
 	c.stopping++
 	c.stirs++
-	c.dirty = c.dirty || c.preemption != nil || r.spec != nil && r.spec.Elastic()
+	c.dirty = c.dirty || c.preemption != nil || c.moving != nil || c.lent > 0 || r.spec != nil && r.spec.Elastic() // with what goes anyway, others may have to give less
 }
 
 // hopeful reports whether a search for the first job of a line could find more than
@@ -96,10 +96,7 @@ func (p *pass) preempt(e *entry) bool {
 	s := search{pass: p, entry: e, kind: e.line.kind}
 	claims := s.claims()
 	if claims == nil {
-		e.line.searched, e.line.searcher = p.stirs, e
-		if s.anyway {
-			p.waits = e
-		}
+		e.line.searched, e.line.searcher, e.line.anyway = p.stirs, e, s.anyway
 		return false
 	}
 	if p.preemption == nil && p.byName() && !p.spares(e, claims) {

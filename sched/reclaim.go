@@ -29,7 +29,7 @@ func (p *pass) reclaim(l *line) bool {
 		p.admit(l) // the next one may do so too
 		return true
 	}
-	l.searched, l.searcher = p.stirs, e
+	l.searched, l.searcher, l.anyway = p.stirs, e, false
 	if l.stake.queue.bold || l.stake.spare > 0 {
 		p.admit(l) // it may do without
 	}

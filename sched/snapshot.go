@@ -109,6 +109,7 @@ type MoveMemory struct {
 	Homes     []Home    `json:"homes,omitempty"`     // by job
 	Proposal  *Proposal `json:"proposal,omitempty"`  // that is told
 	Tried     job.ID    `json:"tried,omitempty"`     // a search was made for it, and nothing has changed since
+	Anyway    bool      `json:"anyway,omitempty"`    // it fits once those have gone who go anyway
 	Searched  Instant   `json:"searched,omitempty"`  // when the last search was made
 	Searching Instant   `json:"searching,omitempty"` // when the next one is due; 0: when something has changed
 }
