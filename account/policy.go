@@ -184,7 +184,7 @@ type Partition struct {
 	QOS         string             `json:"qos,omitempty" yaml:"qos,omitempty" doc:"a QOS whose limits hold for all jobs in it"`           // limits for all jobs in it
 	PreemptMode string             `json:"preempt_mode,omitempty" yaml:"preempt_mode,omitempty" enum:"requeue,cancel,suspend,checkpoint,off" doc:"what happens to its jobs when they are stopped for others"`
 	Grace       Duration           `json:"grace,omitempty" yaml:"grace,omitempty" doc:"between the warning and the end of its jobs"`
-	TimeSlice   Duration           `json:"time_slice,omitempty" yaml:"time_slice,omitempty" doc:"two of its jobs may have the same CPUs and devices, in turns of so long (OverSubscribe=FORCE:2 with PreemptMode=GANG); left out: never"`
+	TimeSlice   Duration           `json:"time_slice,omitempty" yaml:"time_slice,omitempty" doc:"two of its jobs may have the same CPUs and devices, in turns of so long (near OverSubscribe=FORCE:2 with PreemptMode=GANG); left out: never"`
 	MaxTime     Duration           `json:"max_time,omitempty" yaml:"max_time,omitempty" doc:"longest time limit of a job; left out: none"`
 	MaxNodes    int                `json:"max_nodes,omitempty" yaml:"max_nodes,omitempty" doc:"of a job"`
 	MinNodes    int                `json:"min_nodes,omitempty" yaml:"min_nodes,omitempty" doc:"of a job"`

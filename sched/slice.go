@@ -14,7 +14,8 @@ import (
 // each waits for the other's turn at most, and as soon as one has ended the other runs
 // alone. On one device there are never more than two.
 //
-// Source: Slurm's OverSubscribe=FORCE:2 with PreemptMode=GANG (gang_scheduling.html).
+// Source: Slurm's OverSubscribe=FORCE:2 with PreemptMode=GANG (gang_scheduling.html), which shares no
+// devices; here they change hands too.
 
 // alternates reports whether jobs of two standings take turns.
 func (s *standing) alternates(o *standing) bool {

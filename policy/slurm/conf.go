@@ -114,7 +114,7 @@ var clusterKeys = map[string]func(*importer, setting){
 	"preemptparameters":            refused("victims are chosen by what they lose: least GPU-seconds, whole gangs, minimal sets"),
 	"jobsubmitplugins":             refused("a program of the site decides there: say what it says by limits, default_qos and allow_accounts"),
 	"launchparameters":             refused("it is about how Slurm starts tasks"),
-	"schedulertimeslice":           func(im *importer, s setting) { im.seconds(s, func(d account.Duration) { im.turn = d }) },
+	"schedulertimeslice":           func(im *importer, s setting) { im.slices = append(im.slices, s) },
 	"fairsharedampeningfactor":     refused("fair share is the Fair Tree, which needs no damping"),
 }
 

@@ -28,7 +28,7 @@ type Options struct {
 // Import reads slurm.conf and dumps, in the order given, and returns the rules with
 // what became of every setting. The error is about files that are none of these.
 func Import(files []File, o Options) (*account.Policy, *policy.Report, error) {
-	im := &importer{o: o, p: &account.Policy{}, report: &policy.Report{}, qos: map[string]*account.QOS{}, thresholds: map[string]setting{}, forced: map[string]setting{}, enforces: map[string]bool{}, flavor: map[string]bool{}}
+	im := &importer{o: o, p: &account.Policy{}, report: &policy.Report{}, qos: map[string]*account.QOS{}, thresholds: map[string]setting{}, says: map[string]bool{}, enforces: map[string]bool{}, flavor: map[string]bool{}}
 	for _, f := range files {
 		switch kindOf(f.Text) {
 		case aConf:
@@ -91,9 +91,10 @@ type importer struct {
 	qos      map[string]*account.QOS
 
 	thresholds map[string]setting // UsageThreshold, by QOS
-	forced     map[string]setting // OverSubscribe=FORCE, by partition
-	gang       bool               // jobs take turns there
-	turn       account.Duration   // of so long; 0: Slurm's own
+	shares     []*shared          // OverSubscribe=NO and FORCE
+	says       map[string]bool    // OverSubscribe, of partitions
+	gang       bool               // forced ones have jobs take turns
+	slices     []setting          // SchedulerTimeSlice
 	enforces   map[string]bool    // QOS with EnforceUsageThreshold
 	flavor     map[string]bool
 	assocs     assocs

@@ -183,7 +183,8 @@ func TestAThresholdHoldsWithItsFlag(t *testing.T) {
 
 // TestWhatTheCoreHasIsKept: settings that once had no place and have one now.
 //
-// Seen to fail with: SUSPEND taken as REQUEUE, time slices of all partitions.
+// Seen to fail with: SUSPEND taken as REQUEUE, time slices of all partitions, FORCE:1 taken as
+// turns.
 func TestWhatTheCoreHasIsKept(t *testing.T) {
 	text := `SchedulerParameters=max_switch_wait=600
 PreemptType=preempt/partition_prio
@@ -193,6 +194,7 @@ AccountingStorageEnforce=associations,limits,qos,safe
 PartitionName=DEFAULT OverSubscribe=FORCE:2
 PartitionName=shared
 PartitionName=many OverSubscribe=FORCE
+PartitionName=room OverSubscribe=FORCE:1
 PartitionName=alone OverSubscribe=NO
 PartitionName=asked OverSubscribe=YES
 `
@@ -205,16 +207,71 @@ PartitionName=asked OverSubscribe=YES
 	}
 	var got []string
 	for _, x := range p.Partitions {
-		got = append(got, fmt.Sprint(x.Name, " ", time.Duration(x.TimeSlice)))
+		got = append(got, fmt.Sprint(x.Name, " ", time.Duration(x.TimeSlice), " ", x.PreemptMode))
 	}
-	if diff := cmp.Diff([]string{"shared 1m0s", "many 1m0s", "alone 0s", "asked 0s"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"shared 1m0s ", "many 1m0s ", "room 0s ", "alone 0s off", "asked 0s "}, got); diff != "" {
 		t.Errorf("turns (-want +got)\n%s", diff)
 	}
 	var b strings.Builder
-	report.Write(&b, true)
-	for _, want := range []string{"two jobs take turns (time_slice), not 4", "refused      OverSubscribe=YES", "12 kept, 1 approximated, 0 elsewhere, 1 refused"} {
+	report.Write(&b, false)
+	for _, want := range []string{"two jobs take turns (time_slice), not 4; on devices too,", "approximated OverSubscribe=FORCE:2", "kept         OverSubscribe=FORCE:1", "approximated OverSubscribe=NO", "refused      OverSubscribe=YES", "12 kept, 3 approximated, 0 elsewhere, 1 refused"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report does not say %q:\n%s", want, b.String())
 		}
+	}
+}
+
+// TestSharingIsReportedOnce: OverSubscribe and SchedulerTimeSlice, whose meanings depend on other
+// lines.
+func TestSharingIsReportedOnce(t *testing.T) {
+	const suspend = "PreemptType=preempt/partition_prio\nPreemptMode=SUSPEND,GANG\n"
+	for name, c := range map[string]struct {
+		text string
+		want []string // findings about them
+	}{
+		"of DEFAULT, for two partitions": {
+			suspend + "PartitionName=DEFAULT OverSubscribe=FORCE:2\nPartitionName=a\nPartitionName=b\n",
+			[]string{"approximated OverSubscribe=FORCE:2"},
+		},
+		"of DEFAULT, for nobody": {
+			suspend + "PartitionName=DEFAULT OverSubscribe=FORCE\nPartitionName=a OverSubscribe=FORCE:1\n",
+			[]string{"kept OverSubscribe=FORCE", "kept OverSubscribe=FORCE:1"},
+		},
+		"turns that nobody takes": {
+			suspend + "SchedulerTimeSlice=60\nPartitionName=a OverSubscribe=FORCE:1\n",
+			[]string{"kept OverSubscribe=FORCE:1", "approximated SchedulerTimeSlice=60"},
+		},
+		"turns said twice": {
+			suspend + "SchedulerTimeSlice=60\nSchedulerTimeSlice=20\nPartitionName=a OverSubscribe=FORCE:2\n",
+			[]string{"approximated OverSubscribe=FORCE:2", "approximated SchedulerTimeSlice=60", "kept SchedulerTimeSlice=20"},
+		},
+		"forced without turns": {
+			"PartitionName=a OverSubscribe=FORCE:4\nPartitionName=b OverSubscribe=FORCE:1\n",
+			[]string{"refused OverSubscribe=FORCE:4", "kept OverSubscribe=FORCE:1"},
+		},
+		"nothing is said where jobs would be suspended": {
+			suspend + "PartitionName=a\nPartitionName=b PreemptMode=REQUEUE\n",
+			[]string{"approximated partition a"},
+		},
+		"nobody is preempted": {
+			"PreemptMode=SUSPEND,GANG\nPartitionName=a OverSubscribe=NO\n",
+			[]string{"kept OverSubscribe=NO"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, report, err := Import([]File{{"slurm.conf", c.text}}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range report.Findings {
+				if strings.Contains(f.What, "OverSubscribe") || strings.Contains(f.What, "Slice") || f.File == "(together)" {
+					got = append(got, f.Verdict.String()+" "+f.What)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
 	}
 }

@@ -105,21 +105,6 @@ func (im *importer) ofPartition(p *account.Partition, s setting) {
 	}
 }
 
-// oversubscribe: FORCE has jobs take turns where PreemptMode has GANG, which may stand
-// further down.
-func (im *importer) oversubscribe(p *account.Partition, s setting) {
-	how, _, _ := strings.Cut(strings.ToLower(s.value), ":")
-	delete(im.forced, p.Name)
-	switch how {
-	case "no":
-		im.kept(s)
-	case "force":
-		im.forced[p.Name] = s
-	default:
-		im.refuse(s, "%s", partitionWords["oversubscribe"])
-	}
-}
-
 // partitionDefaults are values that say nothing else than what is so here.
 var partitionDefaults = map[string]string{
 	"state": "up", "exclusiveuser": "no", "lln": "no", "hidden": "no", "rootonly": "no", "reqresv": "no",

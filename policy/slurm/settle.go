@@ -1,11 +1,8 @@
 package slurm
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/policy"
@@ -31,7 +28,7 @@ func (im *importer) settle() {
 			im.about(s, "left out: without the flag EnforceUsageThreshold Slurm does not look at it")
 		}
 	}
-	im.slices()
+	im.turns()
 	for _, name := range slices.Sorted(maps.Keys(im.qos)) {
 		im.p.QOS = append(im.p.QOS, *im.qos[name])
 	}
@@ -40,27 +37,6 @@ func (im *importer) settle() {
 		if a := &im.p.Accounts[i]; !root && a.Parent == account.RootName {
 			a.Parent = "" // nothing is said of the root
 		}
-	}
-}
-
-// slices lets jobs take turns in partitions that force them to.
-func (im *importer) slices() {
-	for i := range im.p.Partitions {
-		p := &im.p.Partitions[i]
-		s, forced := im.forced[p.Name]
-		_, most, _ := strings.Cut(s.value, ":")
-		switch {
-		case !forced:
-			continue
-		case !im.gang:
-			im.refuse(s, "%s", partitionWords["oversubscribe"])
-			continue
-		case most == "2":
-			im.kept(s)
-		default:
-			im.about(s, "two jobs take turns (time_slice), not %s", cmp.Or(most, "4"))
-		}
-		p.TimeSlice = cmp.Or(im.turn, account.Duration(30*time.Second))
 	}
 }
 
