@@ -180,8 +180,8 @@ func (d *Dispatcher) Signal(ref engine.Ref, signal int, to engine.Scope) {
 	d.push(ref, call{"signal", func(ctx context.Context) error { return d.cfg.Engine.Signal(ctx, ref, signal, to) }})
 }
 
-// Suspend stops the processes of an attempt, or continues them. An engine that is no
-// engine.Suspender does nothing.
+// Suspend stops the processes of an attempt, or continues them; that is not repeated once
+// the attempt is to end. An engine that is no engine.Suspender does nothing.
 func (d *Dispatcher) Suspend(ref engine.Ref, on bool) {
 	s, ok := d.cfg.Engine.(engine.Suspender)
 	if !ok {
@@ -191,7 +191,7 @@ func (d *Dispatcher) Suspend(ref engine.Ref, on bool) {
 	if on {
 		name, do = "suspend", s.Suspend
 	}
-	d.push(ref, call{name, func(ctx context.Context) error { return do(ctx, ref) }})
+	d.push(ref, call{name, func(ctx context.Context) error { return d.unsure(ref, do(ctx, ref)) }})
 }
 
 // Park suspends an attempt so that others can have what it holds. then is called, from a
@@ -204,20 +204,26 @@ func (d *Dispatcher) Park(ref engine.Ref, then func(engine.Report)) {
 	}
 	d.push(ref, call{"suspend", func(ctx context.Context) error {
 		if err := s.Suspend(ctx, ref); err != nil {
-			return unsure(err)
+			return d.unsure(ref, err)
 		}
 		r, err := d.cfg.Engine.Inspect(ctx, ref)
 		if err == nil {
 			then(r)
 		}
-		return unsure(err)
+		return d.unsure(ref, err)
 	}})
 }
 
-// unsure has a call repeated whose answer says nothing of the attempt.
-func unsure(err error) error {
-	if k := fault.KindOf(err); err == nil || k == fault.NotFound || k == fault.Conflict {
+// unsure has a call repeated whose answer says nothing of the attempt, unless that is to
+// end: whatever else is to be done about it waits for the call.
+func (d *Dispatcher) unsure(ref engine.Ref, err error) error {
+	k := fault.KindOf(err)
+	switch {
+	case err == nil || k == fault.NotFound || k == fault.Conflict:
 		return err
+	case d.comes(ref, "stop") || d.comes(ref, "forget"):
+		d.cfg.Log.Warn("whether it is suspended is not known, and it is to end", "ref", ref, "error", err)
+		return nil
 	}
 	return fault.New(fault.Unavailable, "whether it is suspended is not known: %w", err)
 }
