@@ -282,26 +282,36 @@ func (s *state) applySuspend(r *store.Record, staged any) error {
 	if e == nil {
 		return err
 	}
+	if !e.state.Holds() {
+		return fmt.Errorf("job %s is %s and is suspended, or goes on", e.Name(), e.state)
+	}
 	s.change(e, r)
 	by, to := job.ByUser, job.Running
 	if s.elastic && e.form.spec.Elastic() {
 		s.events = append(s.events, sched.Begun{Job: e.id, Not: v.On})
 	}
-	if v.On {
-		to = job.Suspended
-	}
-	if v.Parked {
+	switch {
+	case v.Parked:
 		by = job.ByScheduler
+		if v.On {
+			e.last.asleep = e.state == job.Suspended
+		}
 		if err := s.park(e, v.On); err != nil {
 			return err
 		}
+	case e.last.parked: // it says what becomes of it when it has its place again
+		e.last.asleep = v.On
+		return nil
+	}
+	if v.On || v.Parked && e.last.asleep {
+		to = job.Suspended
 	}
 	if e.state != to { // else it was suspended before
 		if err := s.move(e, to, by); err != nil {
 			return err
 		}
 	}
-	s.hold(e, v.On, nanos(r.At))
+	s.hold(e, to == job.Suspended, nanos(r.At))
 	return nil
 }
 

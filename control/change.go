@@ -257,6 +257,11 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 		ev.Kind = EventResumed
 		if v.On {
 			ev.Kind = EventSuspended
+		} else if v.State != nil && *v.State == job.Suspended {
+			ev.Message = goesOnLater
+			if v.Parked {
+				ev.Message = staysSuspended
+			}
 		}
 		ev.after(v.State, "")
 	}),
@@ -288,6 +293,12 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 		ev.Kind, ev.Message = EventPolicy, "revision "+strconv.FormatUint(v.Revision, 10)
 	}),
 }
+
+// What is said of a job that makes room by being suspended, and that somebody suspended too.
+const (
+	goesOnLater    = "it goes on when what it holds is free again"
+	staysSuspended = "it has its place again, and stays suspended until somebody resumes it"
+)
 
 // after notes a state, and who asked where a journal of the first version says so.
 func (ev *Event) after(s *job.State, by string) {

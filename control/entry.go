@@ -66,6 +66,7 @@ type last struct {
 	exit      job.ExitCode
 	limit     time.Duration // where it is shorter than the job's; 0: it is not
 	parked    bool          // it is suspended to make room
+	asleep    bool          // parked, and somebody suspended it too: it stays suspended when it has its place again
 	heldFrom  int64         // since when it is suspended; 0: it is not
 	heldFor   time.Duration // how long it was suspended before
 	added     []*addition   // to an elastic job while it runs; never written

@@ -41,8 +41,9 @@ func (s *state) park(e *entry, on bool) error {
 func (s *state) hold(e *entry, on bool, at int64) {
 	a := e.last
 	switch {
-	case on:
+	case on && a.heldFrom == 0:
 		a.heldFrom = at
+	case on:
 	case a.heldFrom > 0:
 		a.heldFor += time.Duration(max(at-a.heldFrom, 0))
 		a.heldFrom = 0
@@ -80,14 +81,18 @@ func (l *loop) suspendLate(e *entry) {
 	}
 }
 
-// noteHeld lets a job go on that runs and that the engine still has suspended: the word was
-// lost with the server that gave it.
+// noteHeld has the engine do again what it was told, where its word differs: the call was
+// lost with the server that made it, or one that a server which was followed had made
+// before came late.
 func (l *loop) noteHeld(e *entry, r *engine.Report) {
-	if r.Suspended && e.state == job.Running && !e.last.parking() && e.flags&(job.Configuring|job.Stopping) == 0 {
-		ref := r.Ref
+	ref, on := r.Ref, e.state == job.Suspended
+	differs := func() bool {
+		return e.state.Holds() && e.state == job.Suspended == on && !e.last.parking() && e.flags&(job.Configuring|job.Stopping) == 0
+	}
+	if r.Suspended != on && !r.Uncertain && differs() {
 		l.whileLeading(func() {
-			if e.state == job.Running && !e.last.parking() {
-				l.dispatch.Suspend(ref, false)
+			if differs() {
+				l.dispatch.Suspend(ref, on)
 			}
 		})
 	}
@@ -110,8 +115,11 @@ func (l *loop) unpark(d sched.Resume) {
 		panic("control: take back that a job goes on: " + err.Error())
 	}
 	to := job.Running
+	if e.last.asleep {
+		to = job.Suspended
+	}
 	l.stage(kindSuspend, e.id, job.Actor{}, suspend{Parked: true, State: &to}, func() {
-		if a, ok := l.state.led.Of(e.id); ok {
+		if a, ok := l.state.led.Of(e.id); ok && e.state == job.Running {
 			l.dispatch.Suspend(reconcile.Ref(a), false)
 		}
 	})

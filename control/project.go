@@ -229,6 +229,7 @@ type attempt struct {
 	Exit       job.ExitCode    `json:"exit"`
 	Limit      time.Duration   `json:"limit,omitempty"`
 	Parked     bool            `json:"parked,omitempty"`
+	Asleep     bool            `json:"asleep,omitempty"`
 	HeldFrom   int64           `json:"held_from,omitempty"`
 	HeldFor    time.Duration   `json:"held_for,omitempty"`
 	Added      []*addition     `json:"added,omitempty"`
@@ -285,7 +286,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 		d.Last = &attempt{
 			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, License: a.license, Cancel: a.cancel,
 			Requeue: a.requeue, Preempted: a.preempted, Asked: a.asked, Saved: a.saved, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit, Limit: a.limit,
-			Parked: a.parked, HeldFrom: a.heldFrom, HeldFor: a.heldFor,
+			Parked: a.parked, Asleep: a.asleep, HeldFrom: a.heldFrom, HeldFor: a.heldFor,
 			Added: a.added, Ranks: a.ranks, Settled: a.settled,
 		}
 		if a.report != nil {

@@ -241,6 +241,8 @@ func (l *loop) askSuspend(w *wish, e *entry, req *request, op Suspend) error {
 		from, to = to, from
 	}
 	switch {
+	case e.last != nil && e.last.parked && op.On != e.last.asleep && e.flags&job.Stopping == 0:
+		to = job.Suspended // when it has its place again, too, or until then
 	case e.state == to:
 		return nil
 	case e.last != nil && e.last.parked && !op.On:
@@ -250,6 +252,9 @@ func (l *loop) askSuspend(w *wish, e *entry, req *request, op Suspend) error {
 		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.state)
 	}
 	l.stageFor(req, kindSuspend, e.id, w.by, suspend{On: op.On, State: &to}, func() {
+		if e.last.parked || e.last.parking() && !op.On {
+			return // to make room it is suspended all the same
+		}
 		for _, ref := range l.refs(e) {
 			l.dispatch.Suspend(ref, op.On)
 		}

@@ -252,7 +252,7 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 		e.last = &last{
 			id: ledger.ID(a.Allocation), epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, license: a.License, cancel: a.Cancel,
 			requeue: a.Requeue, preempted: a.Preempted, asked: a.Asked, saved: a.Saved, expired: a.Expired, started: a.Started, ended: a.Ended, exit: a.Exit, limit: a.Limit,
-			parked: a.Parked, heldFrom: a.HeldFrom, heldFor: a.HeldFor,
+			parked: a.Parked, asleep: a.Asleep, heldFrom: a.HeldFrom, heldFor: a.HeldFor,
 			added: a.Added, ranks: a.Ranks, settled: a.Settled,
 		}
 		if a.Report != nil {

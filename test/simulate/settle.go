@@ -54,6 +54,7 @@ func (w *World) settle() {
 	from := w.now()
 	for quiet := 0; len(w.out.Broken) == 0 && w.now()-from < settleMost; {
 		w.run(w.now() + settleStep)
+		w.tell(model.Rested{})
 		if len(w.out.Broken) > 0 {
 			return
 		}

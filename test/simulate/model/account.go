@@ -35,6 +35,7 @@ type work struct {
 	cancel, requeue, expired bool            // asked for, of the present attempt
 	taken                    string          // how it is to make room, as the present attempt; "": it is not
 	awaits                   bool            // others were asked to make room for it
+	asleep                   bool            // it makes room by being suspended, and somebody suspended it
 	holdAfter                bool            // the requeue asked for a hold
 	asked                    map[Verb]uint64 // Seq of the last record of each
 	left                     uint64          // Seq of the record with which it left a final state
@@ -106,6 +107,7 @@ type attempt struct {
 	began    []string // nodes on which its commands ever began
 	lives    []string // nodes on which something of it lives
 	paused   bool     // its processes are suspended
+	odd      uint64   // changed of its job when it did not do as that says, at the last Rested; 0: it did
 	astray   bool     // a leader that was followed suspended it or let it go on: nobody can tell which word was the last
 
 	heard *engine.Report // the last word with a proof of its end

@@ -229,6 +229,10 @@ type (
 		A, B []string
 	}
 
+	// Rested is said again and again after the faults: minutes went by without one since it
+	// was said before, so what differs from the journal twice stays so.
+	Rested struct{}
+
 	// Settled ends a run: every fault was taken back, the engine let end whatever can
 	// end, time went on until nothing changed any more. Whoever is not final by now
 	// must have a reason to wait, or to be held, that stands.

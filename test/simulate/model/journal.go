@@ -420,20 +420,26 @@ func (m *Model) suspended(r *store.Record, p *payload) {
 	if p.On {
 		to, verb = job.Suspended, Suspend
 	}
-	if p.On && !p.Parked {
+	switch a := w.held; {
+	case p.Parked && p.On: // a job that somebody suspended can make room too
+		w.asleep = w.state == job.Suspended
+	case p.Parked && w.asleep: // and is suspended still when it has its place again
+		to = job.Suspended
+		m.see("has its place again and stays suspended")
+	case !p.Parked && a != nil && a.parked: // it says what becomes of it then
+		to, w.asleep = job.Suspended, p.On
+	case p.On:
 		m.see("suspended by somebody")
 	}
 	if !p.Parked && !m.wanted(verb, w.id) {
 		m.broken(Account, "final", "job %d is to %s (record %d), and nobody asked for that", w.id, verb, r.Seq)
 	}
 	w.note(verb, r.Seq)
-	if w.state != to { // a job that somebody suspended can make room too
+	if w.state != to {
 		m.move(r, w, to, job.ByUser, job.ByScheduler)
 	}
 	if a := w.held; p.Parked && a != nil {
 		m.parks(r, a, p.On)
-	} else if a != nil && a.parked && !p.On {
-		m.broken(Ledger, "capacity", "job %d goes on (record %d), and others may have what it lent", w.id, r.Seq)
 	}
 }
 

@@ -37,6 +37,21 @@ func (f Settled) tell(m *Model) {
 	}
 }
 
+func (f Rested) tell(m *Model) {
+	for _, a := range m.live {
+		w := a.job
+		odd := w != nil && a.present() && a.begun && len(a.lives) > 0 && !a.ghost && !w.ending() && w.taken == "" && !a.back && a.paused != (w.state == job.Suspended)
+		switch {
+		case !odd:
+			a.odd = 0
+		case a.odd == w.changed:
+			m.broken(Ledger, "astray", "%s is %s since record %d, and long since its processes are suspended: %v", a.title(), w.state, w.changed, a.paused)
+		default:
+			a.odd = w.changed
+		}
+	}
+}
+
 // stands reports whether a reason still holds where nothing happens any more.
 func (m *Model) stands(w *work, why reason.Reason, shown map[job.ID]*Job) bool {
 	switch why.Code {

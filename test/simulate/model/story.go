@@ -194,6 +194,7 @@ func (f Sight) String() string {
 }
 
 func (f Twice) String() string   { return f.What + ", twice" }
+func (Rested) String() string    { return "minutes went by without a fault" }
 func (f Settled) String() string { return "everything has settled; " + f.Sight.String() }
 
 func orNothing(s string) string {

@@ -1,0 +1,161 @@
+package control_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// napper is a hand that suspends, and says so.
+type napper struct{ *hand }
+
+func (n napper) Suspend(_ context.Context, ref engine.Ref) error { return n.hold(ref, true) }
+func (n napper) Resume(_ context.Context, ref engine.Ref) error  { return n.hold(ref, false) }
+
+// hold is also what a call does that comes late.
+func (n napper) hold(ref engine.Ref, on bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r, known := n.reports[ref]
+	switch {
+	case !known:
+		return fault.New(fault.NotFound, "no attempt %s", ref)
+	case r.Phase == engine.Running && r.Suspended != on:
+		r.Suspended = on
+		n.put(r)
+	}
+	return nil
+}
+
+// holds waits until the engine has an attempt suspended, or lets it run.
+func (n napper) holds(t *testing.T, ref engine.Ref, on bool) {
+	t.Helper()
+	for {
+		n.mu.Lock()
+		is, wake := n.reports[ref].Suspended, n.wake
+		n.mu.Unlock()
+		if is == on {
+			return
+		}
+		select {
+		case <-wake:
+		case <-time.After(2 * time.Minute):
+			t.Fatalf("attempt %s is suspended: %v, want %v", ref, is, on)
+		}
+	}
+}
+
+// napping is a site where jobs make room by being suspended, with one of them that runs.
+func napping(t *testing.T) (*bench, napper, control.View) {
+	t.Helper()
+	n := napper{newHand(1, 4)}
+	b := &bench{t: t, hand: n.hand, store: new(store.Memory)}
+	b.cfg = control.Config{Store: b.store, Engine: n, Pool: fleet.Pool{Name: "p"}}
+	b.open()
+	t.Cleanup(b.close)
+	b.ranks(account.PreemptSuspend)
+	v := b.launched(b.ranked("lo", true))
+	b.hand.start(v)
+	b.until(v.Job.ID, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	return b, n, v
+}
+
+func (b *bench) suspend(id job.ID, on bool) {
+	b.t.Helper()
+	if err := ask(b.t.Context(), b.ctl, id, control.Suspend{On: on}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// TestACallThatComesLateIsUndone: a server that was followed told the engine to let a job
+// go on that is suspended now, or the other way round, and the engine cannot know which
+// word was the last. Seen to fail (the test hung) where only a job was set going again.
+func TestACallThatComesLateIsUndone(t *testing.T) {
+	b, n, v := napping(t)
+	b.suspend(v.Job.ID, true)
+	n.holds(t, v.Ref, true)
+	if err := n.hold(v.Ref, false); err != nil { // late
+		t.Fatal(err)
+	}
+	n.holds(t, v.Ref, true)
+	b.suspend(v.Job.ID, false)
+	n.holds(t, v.Ref, false)
+	if err := n.hold(v.Ref, true); err != nil {
+		t.Fatal(err)
+	}
+	n.holds(t, v.Ref, false)
+
+	high := b.ranked("hi", true)
+	other := b.launched(high)
+	b.hand.start(other)
+	b.state(v.Job.ID, job.Suspended)
+	n.holds(t, v.Ref, true)
+	if err := n.hold(v.Ref, false); err != nil {
+		t.Fatal(err)
+	}
+	n.holds(t, v.Ref, true)
+	b.hand.end(other, engine.Exited, 0)
+	b.state(v.Job.ID, job.Running)
+	n.holds(t, v.Ref, false)
+}
+
+// TestSomebodysSuspensionOutlivesMakingRoom: who suspended a job finds it suspended after
+// it has made room and has its place again, also where that was said meanwhile or a server
+// came between; who let it go on meanwhile finds it running. Seen to fail without asleep:
+// it went on by itself.
+func TestSomebodysSuspensionOutlivesMakingRoom(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		before         bool   // suspended before it makes room
+		meanwhile      []bool // suspended, or let go on, while others have its place
+		restart, stays bool
+	}{
+		{"nobody suspended it", false, nil, false, false},
+		{"before", true, nil, false, true},
+		{"before, and a server came between", true, nil, true, true},
+		{"meanwhile", false, []bool{true, true}, false, true},
+		{"meanwhile, and a server came between", false, []bool{true}, true, true},
+		{"let go on meanwhile", true, []bool{false}, true, false},
+		{"to and fro", false, []bool{true, false}, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, n, v := napping(t)
+			id := v.Job.ID
+			if tt.before {
+				b.suspend(id, true)
+			}
+			other := b.launched(b.ranked("hi", true))
+			b.hand.start(other)
+			b.state(id, job.Suspended)
+			for _, on := range tt.meanwhile {
+				b.suspend(id, on)
+			}
+			if tt.restart {
+				b.reopen()
+			}
+			n.holds(t, v.Ref, true)
+			b.hand.end(other, engine.Exited, 0)
+			b.state(other.Job.ID, job.Completed)
+			back := b.until(id, "in its place again", func(v control.View) bool { return v.Message == "" })
+			if got := back.Job.State == job.Suspended; got != tt.stays {
+				t.Fatalf("in its place again it is %s", back.Job.State)
+			}
+			if tt.stays {
+				n.holds(t, v.Ref, true)
+				b.suspend(id, false)
+			}
+			b.state(id, job.Running)
+			n.holds(t, v.Ref, false)
+			b.hand.end(v, engine.Exited, 0)
+			b.state(id, job.Completed)
+		})
+	}
+}
