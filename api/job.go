@@ -226,6 +226,8 @@ type Error struct {
 	Detail string    `json:"detail"`
 	Remedy string    `json:"remedy,omitempty"`
 	Errors []Located `json:"errors,omitempty" doc:"places in the submitted text"`
+
+	Reasons []reason.Reason `json:"reasons,omitempty" doc:"of a job that could not run here even if nothing else did: why"`
 }
 
 // Located is an error with its place in a submitted text.

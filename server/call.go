@@ -17,6 +17,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/spec"
 )
@@ -218,6 +219,10 @@ func problem(err error) *api.Error {
 	}
 	if errors.Is(err, auth.Unauthenticated) {
 		p.Status = http.StatusUnauthorized
+	}
+	var refused *control.RefusedError
+	if errors.As(err, &refused) {
+		p.Reasons = refused.Reasons
 	}
 	var place *spec.Error
 	if errors.As(err, &place) {

@@ -62,14 +62,14 @@ func (s *Server) submit(c *call) (*api.Submitted, error) {
 		out.TestOnly = true
 		e, err := s.cfg.Plane.Estimate(c.ctx(), p.spec)
 		if err != nil {
-			return nil, err
+			return nil, s.placed(req, p, err)
 		}
 		out.Estimate = &api.Estimate{Start: e.Start, Nodes: e.Nodes, CPUs: asked(p.spec).cpus, Reasons: e.Reasons}
 		return out, nil
 	}
 	got, err := s.cfg.Plane.Submit(c.ctx(), control.Submission{Spec: p.spec, Script: p.script, Env: p.env, By: c.id.Actor()})
 	if err != nil {
-		return nil, err
+		return nil, s.placed(req, p, err)
 	}
 	out.ID, out.Tasks = got.ID, got.Tasks
 	if len(p.warnings) == 0 && !out.Wait && !out.Parsable && !out.Quiet { // the hot path: no reflection

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/address"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/reason"
 )
 
 // Client talks to one server.
@@ -201,6 +202,12 @@ func (r *Response) problem() error {
 		e.Errors = append(e.Errors, api.Located{
 			File: p.Get("file").Text(), Line: int(p.Get("line").Int()), Col: int(p.Get("col").Int()), Len: int(p.Get("len").Int()),
 			Text: p.Get("text").Text(), Message: p.Get("message").Text(), Remedy: p.Get("remedy").Text(),
+		})
+	}
+	for _, why := range v.Get("reasons").Items() {
+		e.Reasons = append(e.Reasons, reason.Reason{
+			Code: reason.Code(why.Get("code").Text()), Resource: why.Get("resource").Text(), Want: why.Get("want").Text(),
+			Need: why.Get("need").Int(), Free: why.Get("free").Int(), Most: why.Get("most").Int(),
 		})
 	}
 	return e

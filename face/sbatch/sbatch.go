@@ -221,6 +221,11 @@ func fail(c *face.Command, err error) {
 	case errors.As(err, &local):
 		c.Fail(errors.New(local.Message))
 		c.Code = exitUsage
+	case errors.As(err, &e) && len(e.Reasons) > 0 && len(e.Errors) > 0: // it was read, and cannot run
+		for i := range e.Errors {
+			p := &e.Errors[i]
+			c.Fail(fault.New(e.FaultKind(), "Batch job submission failed: %s%s", face.Place(p.File, p.Line), p.Message).Advise("%s", p.Remedy))
+		}
 	case errors.As(err, &e) && len(e.Errors) > 0:
 		c.Fail(err)
 		if e.Errors[0].File == "command line" {

@@ -117,6 +117,13 @@ func TestAnswers(t *testing.T) {
 			"-t x job.sh", &api.Error{Status: 422, Title: "invalid request", Errors: []api.Located{{File: "command line", Message: "--time=x is not a time"}}},
 			"", "sbatch: error: command line: --time=x is not a time\n", 255,
 		},
+		{ // read, and too large: no fault of the command line
+			"-N9 job.sh", &api.Error{
+				Status: 400, Title: "invalid request", Detail: "needs 9 nodes, only 4 qualify", Reasons: []reason.Reason{{Code: reason.NodeCount, Need: 9, Free: 4}},
+				Errors: []api.Located{{File: "command line", Message: "--nodes=9: needs 9 nodes, only 4 qualify", Remedy: "cox nodes"}},
+			},
+			"", "sbatch: error: Batch job submission failed: command line: --nodes=9: needs 9 nodes, only 4 qualify\nsbatch:   cox nodes\n", 1,
+		},
 		{
 			"-p x job.sh", &api.Error{Status: 404, Title: "not found", Detail: "there is no partition x", Remedy: "partitions here: a"},
 			"", "sbatch: error: Batch job submission failed: there is no partition x\nsbatch:   partitions here: a\n", 1,

@@ -1,0 +1,37 @@
+package sbatch
+
+import "github.com/coxswain-sched/coxswain/spec"
+
+// At is an error about the first of the options that is given, where it stands, for what
+// turns out about a job when its text has been read. The message completes a sentence that
+// begins with the option, after a colon. If none of them is given, or components of a
+// heterogeneous job give it in several places, it is about the text as a whole.
+func At(src spec.Source, opts Options, message, remedy string, options ...string) *spec.Error {
+	whole := &spec.Error{File: src.Name, Message: message, Remedy: remedy}
+	script, err := Read(src)
+	if err != nil {
+		return whole
+	}
+	p := &parser{opts: opts, script: script}
+	command, _ := fromArgs(opts.Args)
+	env, _ := fromEnvironment(opts.Environ)
+	all := p.layer(script.Components, env, command)
+	for _, name := range options {
+		var found *Directive
+		for _, set := range all {
+			switch d, ok := set.get(name); {
+			case !ok:
+			case found != nil && found != d:
+				return whole
+			default:
+				found = d
+			}
+		}
+		if found != nil {
+			p.blame(found, 0, len(found.Value), message, remedy)
+			p.errs[0].Message = found.show() + ": " + message
+			return p.errs[0]
+		}
+	}
+	return whole
+}
