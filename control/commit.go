@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -79,17 +80,23 @@ func (l *loop) commit() error {
 }
 
 // reconsider takes back starts and additions that could not be written and that the ledger
-// refuses by now, because a node was lost meanwhile. The core decides anew.
+// refuses by now, because a node was lost meanwhile. With a start goes all else that was
+// decided of that job: it follows from the start. The core decides anew.
 func (l *loop) reconsider() {
 	s := l.state
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	back := map[job.ID]bool{} // whose start is taken back
 	l.batch = slices.DeleteFunc(l.batch, func(b staged) bool {
+		if back[job.ID(b.rec.Job)] {
+			return true
+		}
 		switch v := b.val.(type) {
 		case held:
 			if s.led.Verify(&v.Allocation) != nil {
 				s.events = append(s.events, sched.Released{Job: v.Allocation.Job})
 				s.queue(s.jobs[v.Allocation.Job])
+				back[v.Allocation.Job] = true
 				return true
 			}
 		case added:
@@ -100,6 +107,7 @@ func (l *loop) reconsider() {
 		}
 		return false
 	})
+	l.moot()
 }
 
 // write makes the batch durable, applies it and answers. It is not done if that is to
@@ -215,6 +223,10 @@ func (l *loop) applyBatch(last uint64, took time.Duration) error {
 				b.req.answer(nil)
 			}
 		}
+	}
+	if a := l.granted; a != nil {
+		l.granted = nil
+		a.answer(nil)
 	}
 	l.answer(nil)
 	return nil

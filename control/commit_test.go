@@ -2,7 +2,9 @@ package control_test
 
 import (
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -104,6 +106,17 @@ func TestAWriteThatFailedAndIsDurableIsNotRepeated(t *testing.T) {
 	b.state(id, job.Pending)
 }
 
+// nodeIs has the engine say of one of its nodes that it is up or down.
+func (b *bench) nodeIs(i int, state fleet.NodeState) {
+	b.t.Helper()
+	b.hand.mu.Lock()
+	b.hand.nodes[i].State = state
+	b.hand.mu.Unlock()
+	if err := b.ctl.NodeIs(b.t.Context(), b.hand.nodes[i].Name, state); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // TestAStartThatWasNotWrittenIsDecidedAnew: while it could not be written, its node went
 // down. Seen to fail without reconsider: the start was written, and launched there.
 func TestAStartThatWasNotWrittenIsDecidedAnew(t *testing.T) {
@@ -112,21 +125,13 @@ func TestAStartThatWasNotWrittenIsDecidedAnew(t *testing.T) {
 	st.fail(errDisk, nil, nil)
 	id := b.submit(gang(1, 8))
 	<-st.failed
-	is := func(state fleet.NodeState) {
-		b.hand.mu.Lock()
-		b.hand.nodes[0].State = state
-		b.hand.mu.Unlock()
-		if err := b.ctl.NodeIs(t.Context(), b.hand.nodes[0].Name, state); err != nil {
-			t.Fatal(err)
-		}
-	}
-	is(fleet.Down)
+	b.nodeIs(0, fleet.Down)
 	st.fail(nil, nil, nil)
 	b.until(id, "waiting for the node", func(v control.View) bool { return v.Why.Code == reason.NodeDown })
 	if got, want := b.kinds(), []string{"submitted"}; !slices.Equal(got, want) {
 		t.Errorf("the journal has %v, want %v", got, want)
 	}
-	is(fleet.Up)
+	b.nodeIs(0, fleet.Up)
 	b.passUntil(c, time.Minute, id, job.Running)
 }
 
@@ -262,4 +267,86 @@ func TestAServerThatWasFollowedAnswersNothing(t *testing.T) {
 			b.open() // for the cleanup
 		})
 	}
+}
+
+// openUnsure opens a control plane with two nodes of four devices on a store that fails, a
+// job of QOS lo that runs on one of them, and two that are held: one like it, and one of hi
+// that needs both nodes. When they are let go at once, low starts and is to make room in
+// the same step.
+func openUnsure(t *testing.T) (b *bench, st *shaky, c *clock, first control.View, low, high job.ID) {
+	t.Helper()
+	st, c = &shaky{Memory: new(store.Memory)}, newClock()
+	b = &bench{t: t, hand: newHand(2, 4), store: st.Memory}
+	b.cfg = control.Config{Store: st, Engine: b.hand, Pool: fleet.Pool{Name: "p"}, Clock: c, Project: -1}
+	b.open()
+	t.Cleanup(b.close)
+	b.ranks("")
+	s := gang(1, 4)
+	s.QOS, s.Requeue = "lo", true
+	first = b.launched(b.submit(s))
+	b.hand.report(engine.Report{Ref: first.Ref, Phase: engine.Running, Started: c.Now()})
+	b.until(first.Job.ID, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	s.Held = true
+	low = b.submit(s)
+	s = gang(2, 4)
+	s.QOS, s.Requeue, s.Held = "hi", true, true
+	return b, st, c, first, low, b.submit(s)
+}
+
+// TestAStartThatIsTakenBackTakesAllThatFollowsFromIt: what else was decided of the job would
+// not apply, when it is written and whenever the journal is read again. Seen to fail where
+// the start alone was taken back: control ended and could not be opened any more.
+func TestAStartThatIsTakenBackTakesAllThatFollowsFromIt(t *testing.T) {
+	b, st, c, first, low, high := openUnsure(t)
+	other := 0
+	if first.Claims[0].Node == b.hand.nodes[other].Name {
+		other = 1
+	}
+	st.mu.Lock()
+	st.only, st.failed = "allocation-held", make(chan struct{}, 1000)
+	st.mu.Unlock()
+	st.fail(errDisk, nil, nil)
+	if _, err := b.ctl.Change(t.Context(), job.Actor{Name: "me"}, []job.ID{low, high}, control.Hold{}); err != nil {
+		t.Fatal(err)
+	}
+	<-st.failed
+	b.nodeIs(other, fleet.Down)
+	st.fail(nil, nil, nil)
+	c.pass(time.Minute)
+	b.hand.stopped(t, first.Ref) // the rest of the step was written
+	if got := b.kinds(); slices.Contains(got[6:], "allocation-held") || got[len(got)-1] != "preempt-asked" {
+		t.Errorf("the journal has %v", got)
+	}
+	b.reopen()
+	b.hand.end(first, engine.Stopped, 143)
+	b.until(first.Job.ID, "has ended", func(v control.View) bool { return v.Job.Attempt > 1 || v.Job.Flags&job.Requeued != 0 })
+}
+
+// TestAJournalOfOlderVersionsIsRead: they could write that a job makes room whose start
+// they had taken back.
+func TestAJournalOfOlderVersionsIsRead(t *testing.T) {
+	b, st, c, first, low, high := openUnsure(t)
+	b.close()
+	epoch, err := st.Lead(t.Context(), "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := store.Record{At: c.Now(), Kind: "preempt-asked", Job: uint64(low), Data: []byte(`{"for":3,"mode":"requeue","grace":7000000000,"state":"RUNNING"}`)}
+	if _, err := st.Memory.Append(t.Context(), epoch, []store.Record{rec}); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	b.cfg.Log = slog.New(slog.NewTextHandler(&said, nil))
+	b.open()
+	b.cfg.Log = nil
+	b.waits(low, reason.HeldUser)
+	b.close()
+	if !strings.Contains(said.String(), "makes room for nobody") {
+		t.Errorf("it says %q", said.String())
+	}
+	b.open()
+	if _, err := b.ctl.Change(t.Context(), job.Actor{Name: "me"}, []job.ID{low, high}, control.Hold{}); err != nil {
+		t.Fatal(err)
+	}
+	b.hand.stopped(t, first.Ref)
 }

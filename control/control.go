@@ -148,6 +148,10 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, why := range s.passed {
+		cfg.Log.Warn("a record of the journal says nothing", "why", why)
+	}
+	s.passed = nil
 	if err = s.check(); err != nil {
 		return nil, damaged(fmt.Errorf("the journal does not add up: %w", err))
 	}

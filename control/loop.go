@@ -38,6 +38,7 @@ type loop struct {
 	fleet    uint64            // counts changes of the fleet
 	reason   *reason.Reason
 	approval *approval // nil: nobody has approved moves
+	granted  *approval // moves that were approved and are in the batch; nil: none
 	shared   *reason.Reason
 }
 

@@ -114,6 +114,9 @@ func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) err
 		defer s.mu.Unlock()
 		p := s.proposal
 		switch {
+		case l.approval != nil: // the journal cannot be written, and the core has not heard of it
+			l.settled(answer, fault.New(fault.Conflict, "somebody else has approved moves just now").Advise("cox defrag shows what is proposed then"))
+			return
 		case p == nil:
 			l.settled(answer, fault.New(fault.NotFound, "no moves are proposed").Advise("cox defrag shows what is"))
 			return
@@ -127,19 +130,18 @@ func (c *Control) ApproveMoves(ctx context.Context, by job.Actor, id string) err
 	})
 }
 
-// granted answers who approved moves, once the core has decided and what it decided is
-// durable; by is who asked for them.
-func (l *loop) granted(victims []sched.Preempt) (by job.Actor, then func()) {
-	a := l.approval
-	if a == nil {
-		return job.Actor{}, nil
+// moot answers who approved moves of which none is made any more. Who approved those that
+// are is answered when the batch is durable, which it is as a whole.
+func (l *loop) moot() {
+	a := l.granted
+	if a == nil || slices.ContainsFunc(l.batch, func(b staged) bool {
+		v, moves := b.val.(preempted)
+		return moves && v.Home != nil && v.For == a.of.For
+	}) {
+		return
 	}
-	l.approval = nil
-	if !slices.ContainsFunc(victims, func(d sched.Preempt) bool { return d.Home != nil && d.For == a.of.For }) {
-		l.settled(a.answer, fault.New(fault.Conflict, "the moves cannot be made any more: things have changed").Advise("cox defrag shows what is proposed now"))
-		return job.Actor{}, nil
-	}
-	return a.by, func() { a.answer(nil) }
+	l.granted = nil
+	l.settled(a.answer, fault.New(fault.Conflict, "the moves cannot be made any more: things have changed").Advise("cox defrag shows what is proposed now"))
 }
 
 // hears notes what the core proposes.

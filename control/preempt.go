@@ -47,7 +47,7 @@ type saved struct {
 
 // preempt stages a decision of the core about a job that holds resources, or that is
 // to be started by this step too.
-func (l *loop) preempt(d sched.Preempt, starting []held, by job.Actor, then func()) {
+func (l *loop) preempt(d sched.Preempt, starting []held, by job.Actor) {
 	e := l.state.jobs[d.Job]
 	starts := slices.ContainsFunc(starting, func(h held) bool { return h.Allocation.Job == d.Job })
 	if e == nil || !e.state.Holds() && !starts {
@@ -68,12 +68,7 @@ func (l *loop) preempt(d sched.Preempt, starting []held, by job.Actor, then func
 		v.Signal, v.To = l.warning(e)
 		v.Warn = e.state == job.Running && !starts && e.flags&job.Configuring == 0 // else there is nothing to save, or nobody who could
 	}
-	l.stage(kindPreempted, e.id, by, v, func() {
-		l.evict(e)
-		if then != nil {
-			then()
-		}
-	})
+	l.stage(kindPreempted, e.id, by, v, func() { l.evict(e) })
 }
 
 // warning is the signal by which a job is told to save, and who gets it: as its --signal
@@ -194,7 +189,11 @@ func (s *state) applyPreempted(r *store.Record, staged any) error {
 	if e == nil {
 		return err
 	}
-	if !e.state.Holds() {
+	switch {
+	case e.state == job.Pending && staged == nil: // older versions wrote it without the start
+		s.passed = append(s.passed, fmt.Errorf("journal record %d (%s): job %s is %s and makes room for nobody", r.Seq, r.Kind, e.Name(), e.state))
+		return nil
+	case !e.state.Holds():
 		return fmt.Errorf("job %s is %s and makes room for job %d", e.Name(), e.state, v.For)
 	}
 	s.change(e, r)

@@ -89,15 +89,15 @@ func (l *loop) schedule() {
 	for _, d := range shrunk {
 		l.shrink(d)
 	}
-	by, then := l.granted(victims)
+	l.granted, l.approval = l.approval, nil
 	for _, d := range victims { // one of them may start in the same step
-		if d.Home == nil {
-			l.preempt(d, proposed, job.Actor{}, nil)
-			continue
+		by := job.Actor{}
+		if d.Home != nil && l.granted != nil {
+			by = l.granted.by
 		}
-		l.preempt(d, proposed, by, then)
-		then = nil // the batch is durable as a whole
+		l.preempt(d, proposed, by)
 	}
+	l.moot()
 }
 
 // anyOrder is the defect of planted.MapOrder.

@@ -62,6 +62,8 @@ type state struct {
 
 	proposal *sched.Proposal // of the core; nil: none
 
+	passed []error // records of the journal that were replayed without effect
+
 	events  []sched.Event // what the core has to hear of applied records
 	touched []job.ID      // changed since they were last published
 	gating  []*entry      // jobs of which eligible must be asked
