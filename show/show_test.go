@@ -213,6 +213,18 @@ func TestWhy(t *testing.T) {
   2 priority      2 jobs before it, first job 5
 Starts by 12:00:00, in 2 h.
 `)
+	either := waiting() // of two licences one
+	spec := *either.Spec
+	spec.Licenses, either.Spec = "a|b:2", &spec
+	w = &api.Why{Job: 8, Name: "8", State: "PENDING", Reasons: []reason.Reason{
+		{Code: reason.Licenses, Resource: "a", Need: 1, Used: 1, Most: 1}, {Code: reason.Licenses, Resource: "b", Need: 2, Used: 2, Most: 3}, {Code: reason.Priority, Ahead: 2, Job: 5},
+	}}
+	same(t, show.Why(pipe, w, &either), `
+8 train (nlp, 2 nodes × 4 h100, 8 tasks, 4 h) waits for 1 h. Two things hold it:
+  1 licenses      needs 1 licence of a, 1 of 1 are in use
+ or licenses      needs 2 licences of b, 2 of 3 are in use
+  2 priority      2 jobs before it, first job 5
+`)
 	run := train()
 	same(t, show.Why(pipe, &api.Why{Name: "7", State: "RUNNING"}, &run), `
 7 train (nlp, 2 nodes × 4 h100, 8 tasks, 4 h) does not wait: it is RUNNING on v[1-2] since 09:20:00

@@ -2,10 +2,12 @@ package show
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/reason"
 )
 
 // Why says everything that keeps a job waiting, or that nothing does. The job is
@@ -27,16 +29,27 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 			lines = append(lines, r.String())
 		}
 	}
-	c.head("%s waits%s. %s:", subject, waiting(p, w, j), things(len(lines)))
+	n := 0
+	for i := range lines {
+		if !another(w, j, i) {
+			n++
+		}
+	}
+	c.head("%s waits%s. %s:", subject, waiting(p, w, j), things(n))
+	n = 0
 	for i, line := range lines {
-		code, since := "", ""
+		code, since, which := "", "", " or"
 		if i < len(w.Reasons) && len(w.Reasons) == len(lines) {
 			code = string(w.Reasons[i].Code)
 			if s := w.Reasons[i].Since; s != 0 {
 				since = p.Paint(Dim, "  since "+p.Time(time.Unix(s, 0)))
 			}
 		}
-		c.line(fmt.Sprintf("  %d %s%s%s%s", i+1, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(line), since))
+		if !another(w, j, i) {
+			n++
+			which = fmt.Sprintf("%3d", n)
+		}
+		c.line(fmt.Sprintf("%s %s%s%s%s", which, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(line), since))
 	}
 	if line := holders(p, w.Holders); line != "" {
 		c.line("    held by     " + line)
@@ -52,6 +65,15 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 		c.line(lead + smaller(p, s))
 	}
 	return c.b.String()
+}
+
+// another reports whether a reason is that of one more licence, of which the job is to have
+// one (a|b): any of them would do.
+func another(w *api.Why, j *api.Job, i int) bool {
+	if j == nil || j.Spec == nil || !strings.Contains(j.Spec.Licenses, "|") || i >= len(w.Reasons) || w.Reasons[i].Code != reason.Licenses {
+		return false
+	}
+	return slices.ContainsFunc(w.Reasons[:i], func(r reason.Reason) bool { return r.Code == reason.Licenses })
 }
 
 func whom(w *api.Why, j *api.Job) string {

@@ -176,7 +176,7 @@ func licensed(list []string, r jobs.Row) bool {
 	if len(list) == 0 {
 		return true
 	}
-	for _, l := range face.Split(r.Text(jobs.Licenses)) {
+	for l := range strings.FieldsFuncSeq(r.Text(jobs.Licenses), func(c rune) bool { return c == ',' || c == ';' || c == '|' }) {
 		name, _, _ := strings.Cut(l, ":")
 		if slices.Contains(list, name) {
 			return true

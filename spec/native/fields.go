@@ -2,7 +2,6 @@ package native
 
 import (
 	"slices"
-	"strings"
 )
 
 // jobFields are the fields of a job as a whole, in the order in which Render writes
@@ -15,7 +14,7 @@ var jobFields = []field[draft]{
 	{name: "qos", form: aText, doc: "quality of service", sbatch: "qos", set: text(func(d *draft) *string { return &d.spec.QOS })},
 	{name: "partition", form: aList, doc: "where it may run; several: any of them", sbatch: "partition", also: []string{"partitions", "queue", "pool"}, set: func(p *parser, d *draft, v value) { d.spec.Partitions = p.list(v) }},
 	{name: "reservation", form: aText, doc: "a reservation to run in", sbatch: "reservation", set: text(func(d *draft) *string { return &d.spec.Reservation })},
-	{name: "licenses", form: aList, doc: "licences to hold, name or name:count", sbatch: "licenses", also: []string{"licences"}, set: func(p *parser, d *draft, v value) { d.spec.Licenses = strings.Join(p.list(v), ",") }},
+	{name: "licenses", form: aList, doc: "licences to hold, name or name:count; a:2|b: the first of these that is free", sbatch: "licenses", also: []string{"licences"}, set: setLicenses},
 	{name: "time", form: aDuration, doc: "limit of the run time", sbatch: "time", also: []string{"time_limit", "timelimit", "walltime", "timeout"}, set: func(p *parser, d *draft, v value) { d.spec.TimeLimit = p.duration(v) }},
 	{name: "time_min", form: aDuration, doc: "the limit may be lowered to this if it can start earlier so", sbatch: "time-min", set: func(p *parser, d *draft, v value) { d.spec.TimeMin = p.duration(v) }},
 	{name: "begin", form: aWhen, doc: "not before this time", sbatch: "begin", also: []string{"start"}, set: func(p *parser, d *draft, v value) { d.spec.Begin = p.when(v) }},

@@ -132,6 +132,34 @@ func setArray(p *parser, d *draft, v value) {
 	}
 }
 
+func setLicenses(p *parser, d *draft, v value) {
+	var parts []string
+	for _, item := range p.items(v) {
+		s, ok := p.line(item)
+		if !ok {
+			return
+		}
+		if v.Kind == yaml.List && len(v.Items) > 1 && strings.Contains(s, "|") {
+			p.fail(item, "write licenses: a:2|b", "cannot have | in a list: all entries of a list are held")
+			return
+		}
+		if s == "" {
+			p.fail(item, "forms: "+sbatch.LicenseForms, "names no licence")
+			return
+		}
+		s = strings.ReplaceAll(s, ", ", ",")
+		if at, n, why := sbatch.LicenseFault(s); why != "" {
+			if s != item.Text {
+				at, n = 0, len(item.Text)
+			}
+			p.part(item, at, n, "forms: "+sbatch.LicenseForms, "%s", why)
+			return
+		}
+		parts = append(parts, s)
+	}
+	d.spec.Licenses = strings.Join(parts, ",")
+}
+
 func setSignal(p *parser, d *draft, v value) {
 	s, ok := p.line(v)
 	if !ok {

@@ -165,30 +165,6 @@ func (p *parser) blamed(d *Directive) bool {
 	})
 }
 
-// licenses checks the form NAME[@SERVER][:COUNT] of each part of --licenses; what
-// licences there are is for the engine to know.
-func (p *parser) licenses(set settings) string {
-	d, ok := set.get("licenses")
-	if !ok {
-		return ""
-	}
-	if strings.Contains(d.Value, "|") && strings.ContainsAny(d.Value, ",;") {
-		p.blame(d, 0, len(d.Value), fmt.Sprintf("%q asks for all (,) and for one of them (|)", d.Value), "write either")
-		return ""
-	}
-	at := 0
-	for part := range strings.FieldsFuncSeq(d.Value, func(r rune) bool { return r == ',' || r == ';' || r == '|' }) {
-		at += strings.Index(d.Value[at:], part)
-		name, count, counted := strings.Cut(part, ":")
-		if n, ok := nodeCount(count); strings.ContainsAny(name, " =") || name == "" || counted && count != "0" && (!ok || n < 1) {
-			p.blame(d, at, len(part), fmt.Sprintf("%q is no licence", part), "forms: NAME, NAME:COUNT, NAME@SERVER:COUNT, lists of these with commas (all of them) or | (one of them)")
-			return ""
-		}
-		at += len(part)
-	}
-	return d.Value
-}
-
 // list splits a value at commas, without empty parts.
 func (p *parser) list(d *Directive) []string {
 	out := strings.FieldsFunc(d.Value, func(r rune) bool { return r == ',' })
