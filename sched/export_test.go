@@ -306,6 +306,12 @@ func (c *Core) Kept(f func(id job.ID, claims []fleet.Claim)) {
 	}
 }
 
+// Left is what is left of a parked job's time, in seconds.
+func (c *Core) Left(id job.ID) (rest int64, endless bool) {
+	left := c.running[id].parking.left
+	return seconds(later(left, 999_999_999)), left == never
+}
+
 // Homes calls f with the places that are kept for jobs that move.
 func (c *Core) Homes(f func(job.ID, []fleet.Claim)) {
 	for _, h := range c.homes {

@@ -401,8 +401,11 @@ func (c *Core) meter(r *run) {
 	}
 	s.moves++
 	if r.terms.rules.Charges() {
-		u := c.usage(r.all())
+		u := c.usage(r.due())
 		u.Seconds, u.Endless = 0, r.until == never
+		if p := r.parking; p != nil {
+			u.Seconds, u.Endless, u.Rests = seconds(later(p.left, 999_999_999)), p.left == never, true
+		}
 		r.counted = s.book.Hold(r.terms.rules, u, seconds(r.until))
 	}
 }

@@ -23,9 +23,14 @@ func (w *world) slow() *limit.Slow {
 		return w.oracle
 	}
 	s := &limit.Slow{Policy: w.policy, Now: int64(w.now) / int64(time.Second)}
-	for _, h := range w.book.Held {
+	for id, h := range w.book.Held {
 		j := w.job(h.Asked(), h.Claims)
 		j.Endless, j.Until = h.Until == 0, int64(h.Until)/int64(time.Second)
+		if full := w.parked[id]; full != nil { // what it lends counts too, and what is left of its time
+			j = w.job(h.Asked(), full)
+			j.Rests = true
+			j.Seconds, j.Endless = w.core.Left(id)
+		}
 		s.Running = append(s.Running, j)
 	}
 	s.All = w.all()

@@ -47,6 +47,15 @@ func bare(c *fleet.Claim) fleet.Claim {
 	return out
 }
 
+// due is what a run has a right to: what it holds, and lends. Limits count all of that, as
+// in Slurm, so that nobody exceeds one when it goes on; quotas what it holds.
+func (r *run) due() []fleet.Claim {
+	if r.parking != nil {
+		return r.parking.full
+	}
+	return r.all()
+}
+
 // remaining is how long a run may hold what it holds from now on.
 func (r *run) remaining(now Instant) Instant {
 	switch {

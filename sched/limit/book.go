@@ -3,6 +3,7 @@ package limit
 import (
 	"container/heap"
 	"fmt"
+	"slices"
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -283,9 +284,10 @@ func (b *Book) Falls(c *Check) bool { return c.Counter >= 0 && b.rate[c.Counter]
 // Hold is what one running job has raised.
 type Hold struct {
 	rules   *Rules
-	amounts []resource.Amount // by charge; in a second where that is counted
+	amounts []resource.Amount // by charge; in a second where that is counted, unless it rests
 	until   int64             // second
 	endless bool
+	rests   bool // its time waits
 	drained bool // its time is over: what becomes less by itself has become nothing
 	place   int  // in Book.holds; -1: not there
 }
@@ -293,14 +295,21 @@ type Hold struct {
 // Charges reports whether a job of these rules raises any counter.
 func (r *Rules) Charges() bool { return len(r.charges) > 0 }
 
-// Hold raises the counters by a running job that ends at a second by its limit.
+// Hold raises the counters by a running job that ends at a second by its limit; by one
+// that rests for the seconds that are left of it.
 func (b *Book) Hold(r *Rules, u *Use, until int64) *Hold {
 	r.License(u)
 	h := &Hold{rules: r, amounts: make([]resource.Amount, len(r.charges)), until: max(until, b.now), endless: u.Endless, place: -1}
+	if u.Rests && !u.Endless {
+		h.endless = slices.ContainsFunc(r.charges, func(c charge) bool { return c.need == overall && u.amount(overall, c.tres) == resource.Unlimited })
+		h.rests = !h.endless
+	}
 	timed := false
 	for i, c := range r.charges {
-		switch c.need {
-		case overall:
+		switch {
+		case c.need == overall && h.rests:
+			h.amounts[i] = u.amount(overall, c.tres)
+		case c.need == overall:
 			h.amounts[i] = inTime(c.tres, u.Held[c.tres])
 			timed = timed || h.amounts[i] > 0
 			h.endless = h.endless || overTime(h.amounts[i], h.until-b.now, false) == resource.Unlimited
@@ -330,7 +339,7 @@ func (b *Book) raise(h *Hold, sign int) {
 		switch {
 		case a == 0:
 			continue
-		case c.need != overall:
+		case c.need != overall || h.rests:
 			b.level[c.counter] += a.Mul(sign)
 		case h.endless:
 			b.endless[c.counter] += int32(sign)

@@ -70,6 +70,9 @@ func answersAsSlow(t *rapid.T) {
 			}
 			resolved[j.Key] = r
 			compare(t, b, r, s, &j, u)
+			if rapid.IntRange(0, 3).Draw(t, "rests") == 0 { // it is suspended as soon as it runs
+				j.Rests, u.Rests = true, true
+			}
 			holds = append(holds, b.Hold(r, u, j.Until))
 			s.Running = append(s.Running, j)
 		}

@@ -30,6 +30,7 @@ type SlowJob struct {
 	Seconds int64        // that it takes at most
 	Until   int64
 	Endless bool
+	Rests   bool // it is suspended, and so many Seconds are left of its time
 }
 
 // Broken is a limit that a job does not pass.
@@ -145,6 +146,9 @@ func (s *Slow) Blocked(j *SlowJob) []Broken {
 	c.qos, c.chain = s.sources(j.Key)
 	for _, name := range c.names() {
 		left := func(r *SlowJob) resource.Amount {
+			if r.Rests {
+				return overTime(inTime(c.place(name), r.Held[name]), r.Seconds, r.Endless)
+			}
 			return overTime(inTime(c.place(name), r.Held[name]), max(r.Until-s.Now, 0), r.Endless)
 		}
 		holds := func(r *SlowJob) resource.Amount { return r.Held[name] }

@@ -84,6 +84,7 @@ type Use struct {
 	Fullest  []resource.Amount // most on one of its nodes
 	Seconds  int64             // that it takes at most
 	Endless  bool              // it has no time limit
+	Rests    bool              // its time waits: Seconds are left of it
 	Priority int64
 }
 
@@ -91,6 +92,7 @@ type Use struct {
 func (t *Table) Clear(u *Use) {
 	u.Held = zeroed(u.Held, len(t.names))
 	u.Fullest = zeroed(u.Fullest, len(t.names))
+	u.Rests = false
 }
 
 func zeroed(list []resource.Amount, n int) []resource.Amount {

@@ -34,15 +34,17 @@ func (m *Model) ruled(r *store.Record, p *payload) {
 type part struct {
 	spec     *job.Spec
 	cpu      int64 // in thousandths
+	lends    int64 // of that: it is suspended to make room
 	licences int64
 }
 
-// partOf is what a job holds, but for CPUs that it lends.
+// partOf is what a job holds. Limits count what it lends, quotas do not.
 func partOf(w *work) part {
 	p := part{spec: w.spec, licences: licences(w.spec)}
 	for _, c := range w.all() {
-		if !w.held.parked {
-			p.cpu += int64(c.Take.CPU)
+		p.cpu += int64(c.Take.CPU)
+		if w.held.parked {
+			p.lends += int64(c.Take.CPU)
 		}
 	}
 	return p
@@ -199,10 +201,10 @@ func (m *Model) overQuota(p part, others []part) (rule, text string) {
 	if mine == nil {
 		return "", ""
 	}
-	held := map[string]int64{mine.Name: p.cpu}
+	held := map[string]int64{mine.Name: p.cpu - p.lends}
 	for _, o := range others {
 		if a, _ := m.share(o.spec.Account); a != nil {
-			held[a.Name] += o.cpu
+			held[a.Name] += o.cpu - o.lends
 		}
 	}
 	if quota.Borrow != nil && held[mine.Name] > int64(quota.Nominal+*quota.Borrow) {
@@ -223,7 +225,7 @@ func (m *Model) overQuota(p part, others []part) (rule, text string) {
 		lent += lends
 		beyond += max(has-keeps, 0)
 		if a == mine {
-			has -= p.cpu
+			has -= p.cpu - p.lends
 		}
 		before += max(has-keeps, 0)
 	}
@@ -325,7 +327,8 @@ func (m *Model) mayTake(w, by *work) string {
 	for _, a := range m.live {
 		if a.job != nil && a.job.held == a {
 			if o, _ := m.share(a.job.spec.Account); o == its {
-				held += partOf(a.job).cpu
+				p := partOf(a.job)
+				held += p.cpu - p.lends
 			}
 		}
 	}
