@@ -17,8 +17,9 @@ import (
 //
 // The CPUs that attempts bound to a NUMA node were given never exceed what it has: where
 // an attempt asks for more than is left there, the nearest other node is added, and where
-// all would have to be, it is not bound. Attempts without devices are never bound, nor
-// those with devices of which the NUMA node is not known, or machines with only one.
+// all would have to be, or its devices hang on all, it is not bound, and counts against none.
+// Attempts without devices are never bound, nor those with devices of which the NUMA node is
+// not known, or machines with only one.
 
 // NUMANode is a part of the machine's memory and its CPUs.
 type NUMANode struct {
@@ -106,7 +107,7 @@ func (e *Engine) enough(near []int, asked resource.Amount, held []attempt.Bindin
 		}
 		set = append(set, id)
 	}
-	if len(set) == len(e.cfg.NUMA) && len(set) > len(near) || e.left(set, held) < asked {
+	if len(set) == len(e.cfg.NUMA) || e.left(set, held) < asked {
 		return nil
 	}
 	slices.Sort(set)

@@ -42,7 +42,8 @@ func halves(t *testing.T) (numa []local.NUMANode, nodes []fleet.Node) {
 // again does not pass on where it ran.
 //
 // Seen to fail with: bind that sets nothing, begin that keeps what was set, bound without
-// attempts of an engine before this one, left that counts nobody.
+// attempts of an engine before this one, left that counts nobody, enough that binds to all
+// NUMA nodes.
 func TestWorkRunsNearItsDevices(t *testing.T) {
 	numa, bare := halves(t)
 	cfg := local.Config{Root: t.TempDir(), NUMA: numa}
@@ -107,6 +108,21 @@ func TestWorkRunsNearItsDevices(t *testing.T) {
 	if got := on(500, 0); got != twice(own(0)) {
 		t.Errorf("after it: it runs on CPUs %q", got)
 	}
+
+	// What has devices of all NUMA nodes is bound to nothing, so it is in nobody's way.
+	n++
+	wide := bindPlan(t, e, n, "exec sleep 600", 1600, 0, 1)
+	if err := e.Launch(t.Context(), wide); err != nil {
+		t.Fatal(err)
+	}
+	until(t, e, wide.Ref, running)
+	if got := on(500, 0); got != twice(own(0)) {
+		t.Errorf("beside one with devices of all NUMA nodes: it runs on CPUs %q", got)
+	}
+	if err := e.Stop(t.Context(), wide.Ref, engine.Stop{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, e, wide.Ref, gone)
 }
 
 // bindPlan plans a script on the first node with CPUs and devices.

@@ -32,7 +32,7 @@ func (s *supervisor) prepare() error {
 	}
 	var err error
 	if s.user, err = s.spawner.begin(attempt.Mark(l.Root, l.Ref, s.node.Name), l.User, l.Umask, l.CPUs(s.node.Name)); err != nil {
-		return err
+		s.log.Warn("the attempt runs on other CPUs than those near its devices", "err", err)
 	}
 	s.door.ajar()
 	s.steps = &steps{news: make(chan struct{}, 1)}

@@ -35,7 +35,7 @@ type spawner struct {
 	work    chan func()    // for the thread
 	reaped  chan struct{}  // children ended; holds one at most
 	umask   int            // of this process
-	any     unix.CPUSet    // on which this process may run
+	any     unix.CPUSet    // on which this process may run; empty: not known
 	cpus    unix.CPUSet    // on which the attempt's processes run
 
 	mu       sync.Mutex // held from before a fork until its pid is in children
@@ -72,7 +72,7 @@ func (s *spawner) thread() {
 		panic("a thread with a file creation mask of its own: " + err.Error())
 	}
 	if err := unix.SchedGetaffinity(0, &s.any); err != nil {
-		panic("the CPUs of a thread: " + err.Error())
+		s.any.Zero() // a machine of more CPUs than a set holds: nothing is bound on it
 	}
 	s.cpus = s.any
 	for f := range s.work {
@@ -114,7 +114,8 @@ func (s *spawner) leave() error {
 }
 
 // begin prepares for another attempt, on some CPUs; none, or none of those on which this
-// process may run: on all of these.
+// process may run: on all of these. The error is that it runs on others, which keeps no job
+// from running.
 func (s *spawner) begin(mark string, who *step.Identity, umask int, cpus []int) (*account, error) {
 	s.mark, s.user = mark, who
 	if umask < 0 {
@@ -126,7 +127,11 @@ func (s *spawner) begin(mark string, who *step.Identity, umask int, cpus []int) 
 	s.mu.Unlock()
 	return &account{who, s}, s.onThread(func() error {
 		unix.Umask(umask)
-		return s.bind(cpus)
+		err := s.bind(cpus)
+		if err != nil {
+			err = errors.Join(err, s.bind(nil)) // not where the attempt before it ran
+		}
+		return err
 	})
 }
 
@@ -251,26 +256,25 @@ func unmarked(env []string) []string {
 }
 
 // aside takes the spawning thread out of what the job's user chose, his file creation
-// mask and his limits, until back is called.
+// mask and his limits, until back is called. The CPUs on which it runs are not worth a
+// failure: where they cannot be set, the site's program runs on the job's, or the job goes on
+// on any.
 func (s *spawner) aside() (back func(), err error) {
+	bound := s.cpus != s.any && unix.SchedSetaffinity(0, &s.any) == nil
+	rebind := func() {
+		if bound && unix.SchedSetaffinity(0, &s.cpus) != nil {
+			s.cpus = s.any
+		}
+	}
 	if s.group != nil {
 		if err := s.group.Leave(unix.Gettid()); err != nil {
+			rebind()
 			return nil, fmt.Errorf("leave the job's control group: %w", err)
 		}
 	}
-	mask, cpus := unix.Umask(s.umask|0o022), s.cpus
-	if cpus != s.any {
-		if err := unix.SchedSetaffinity(0, &s.any); err != nil {
-			unix.Umask(mask)
-			return nil, fmt.Errorf("run on any CPU: %w", err)
-		}
-	}
+	mask := unix.Umask(s.umask | 0o022)
 	return func() {
-		if cpus != s.any {
-			if err := unix.SchedSetaffinity(0, &cpus); err != nil {
-				panic("run on the job's CPUs again: " + err.Error())
-			}
-		}
+		rebind()
 		unix.Umask(mask)
 		if s.group != nil {
 			if err := s.group.Thread(unix.Gettid()); err != nil {
