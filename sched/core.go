@@ -286,6 +286,10 @@ func (c *Core) submit(s Submitted) {
 	var next Instant
 	e.stage, next = c.stageOf(e)
 	e.line = c.lineOf(e)
+	if old != nil && c.plan.job == e.id && old.line.key.shape.Key != e.line.key.shape.Key {
+		c.plan = reservation{job: e.id, station: c.plan.station, at: never, version: c.plan.version + 1}
+		c.shaken = true // what was planned for it was for what it asked then
+	}
 	c.queued[s.Job] = e
 	c.patient(e, next)
 	c.grow(e, was)

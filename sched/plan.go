@@ -37,7 +37,7 @@ func (p *pass) unplan() {
 
 // reserve makes or renews the reservation of the head.
 func (p *pass) reserve(head *entry) {
-	if p.plan.job == head.id && !p.shaken {
+	if p.plan.job == head.id && !p.shaken && (p.plan.look == nil || p.plan.look == head.line.kind.look) {
 		return
 	}
 	p.shaken = false
@@ -59,8 +59,8 @@ func (p *pass) reserve(head *entry) {
 // count reserves a number of nodes.
 func (p *pass) count(head *entry, look *outlook, at Instant) {
 	next := reservation{job: head.id, at: at, look: look}
-	if p.plan.job == head.id && p.plan.look == look {
-		next.nodes = p.plan.nodes
+	if p.plan.job == head.id {
+		next.nodes = p.plan.nodes // as far as they will do (told)
 	}
 	p.replan(next)
 }

@@ -220,14 +220,17 @@ func (c *Core) dissolve(n *nomination) {
 }
 
 // board starts nominated jobs whose victims are gone, and dissolves nominations on
-// nodes that have changed.
+// nodes that have changed: first, as those for whom others stop still are nominated anew.
 func (p *pass) board() {
 	p.lodge()
+	for _, n := range slices.Clone(p.nominees) {
+		if n.stale {
+			p.dissolve(n)
+		}
+	}
 	p.takeUp()
 	for _, n := range slices.Clone(p.nominees) {
 		switch {
-		case n.stale:
-			p.dissolve(n)
 		case slices.ContainsFunc(n.await, p.leaving), slices.ContainsFunc(n.shed, p.shedding):
 		case p.closed(n.entry.line, n.run.claims): // a reservation holds now, or will before it ends
 			n.home = nil
