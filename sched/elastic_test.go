@@ -65,7 +65,7 @@ func (w *world) grown(t *rapid.T, d sched.Grow) {
 		w.oracle = nil
 		j := w.job(h.Asked(), h.Claims)
 		if h.Until > 0 {
-			j.Seconds = max(int64(h.Until)/1e9-int64(w.now)/1e9, 0)
+			j.Seconds, j.Endless = max(int64(h.Until)/1e9-int64(w.now)/1e9, 0), false
 		}
 		if broken := w.slow().Blocked(&j); len(broken) > 0 {
 			t.Fatalf("job %d is given more and exceeds %v", d.Job, broken)

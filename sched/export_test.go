@@ -197,17 +197,19 @@ func (c *Core) slowly(e *entry, own *slot) Instant {
 			instants = append(instants, until)
 		}
 	}
-	for _, a := range c.advances {
-		for at, n := c.passed, 0; n < 5; n++ {
-			begin, end := a.next(at)
-			instants = append(instants, begin, end)
-			for _, o := range c.advances {
-				if end == never {
-					break
+	for _, from := range slices.Clone(instants) { // those that come again do so for ever
+		for _, a := range c.advances {
+			for at, n := from, 0; n < 5 && at != never; n++ {
+				begin, end := a.next(at)
+				instants = append(instants, begin, end)
+				for _, o := range c.advances {
+					if end == never {
+						break
+					}
+					instants = append(instants, end-Instant(o.window.Ahead))
 				}
-				instants = append(instants, end-Instant(o.window.Ahead))
+				at = end
 			}
-			at = end
 		}
 	}
 	slices.Sort(instants)
