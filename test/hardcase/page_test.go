@@ -43,7 +43,8 @@ var (
 )
 
 // TestThePageIsTrue keeps docs/hard-cases.md: each case once, in order, with tests that
-// exist or with the subject that brings them; and every test of a case in its row.
+// exist or with the subject that brings them; and every test of a case in its row, others
+// below.
 func TestThePageIsTrue(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/hard-cases.md"))
 	if err != nil {
@@ -81,6 +82,9 @@ func TestThePageIsTrue(t *testing.T) {
 	for _, name := range here {
 		number, is := strings.CutPrefix(name, "TestHardCase_")
 		number, _, _ = strings.Cut(number, "_")
+		if beside := name != "TestMain" && name != "TestThePageIsTrue"; !is && beside && !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("%s is not on the page", name)
+		}
 		if is && !slices.Contains(shown, number+" "+name) {
 			t.Errorf("%s is not in the row of case %s", name, number)
 		}
