@@ -108,7 +108,7 @@ type attempt struct {
 	lives    []string // nodes on which something of it lives
 	paused   bool     // its processes are suspended
 	odd      uint64   // changed of its job when it did not do as that says, at the last Rested; 0: it did
-	astray   bool     // a leader that was followed suspended it or let it go on: nobody can tell which word was the last
+	astray   bool     // a leader that was followed suspended it or let it go on, after the last word of the present one: that one cannot know
 
 	heard *engine.Report // the last word with a proof of its end
 	provedTo,

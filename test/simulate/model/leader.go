@@ -48,8 +48,8 @@ func (f Appended) tell(m *Model) {
 
 func (f Called) tell(m *Model) {
 	a := m.claims[f.Ref]
-	if a != nil && f.Epoch < m.epoch && (f.Verb == "suspend" || f.Verb == "resume") {
-		a.astray = true
+	if a != nil && (f.Verb == "suspend" || f.Verb == "resume") {
+		a.astray = f.Epoch < m.epoch // the present leader's word settles it
 	}
 	if a == nil || !a.present() || f.Verb != "stop" && f.Verb != "kill" {
 		return

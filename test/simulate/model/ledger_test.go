@@ -3,6 +3,7 @@ package model_test
 import (
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -206,4 +207,31 @@ func TestHeldForEver(t *testing.T) {
 	r.begin(1, ref(1, 1), "n1")
 	r.fine(model.Vanished{Ref: ref(1, 1)})
 	r.breaks(model.Ledger, "books", "holds n1 at the end of all, and nothing of it lives", model.Settled{Sight: r.seen(runs(1, ref(1, 1)))})
+}
+
+// A word of a leader that was followed may have undone what the present one knows, until
+// that one says again what is to be.
+func TestWhatAFollowedLeaderSaidLastIsNotKnown(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		r := newRun(t)
+		r.write("policy-set", 0, map[string]any{"rules": account.Policy{
+			QOS: []account.QOS{{Name: "high", Preempts: []string{"low"}}, {Name: "low"}}, Preemption: account.Preemption{By: []string{"qos"}, Mode: account.PreemptSuspend},
+		}})
+		low, high := task("one", 1), task("two", 1)
+		low.QOS, high.QOS = "low", "high"
+		r.submit(1, low)
+		r.grant(1, ref(1, 1), on("n1"))
+		r.start(1, ref(1, 1), on("n1"))
+		r.submit(2, high)
+		r.write("preempt-asked", 1, map[string]any{"for": 2, "mode": "suspend", "state": "RUNNING"})
+		r.lead()
+		r.fine(model.Called{Epoch: 1, Verb: "resume", Ref: ref(1, 1)})
+		park := r.record("suspend-set", 1, map[string]any{"on": true, "parked": true})
+		if !again {
+			r.fine(park)
+			continue
+		}
+		r.fine(model.Called{Epoch: 2, Verb: "suspend", Ref: ref(1, 1)})
+		r.breaks(model.Ledger, "unproved", "lends what it has", park)
+	}
 }
