@@ -66,7 +66,7 @@ func entries(f field, before, after reflect.Value) (out []Change) {
 		if known {
 			c.Verb = "changed"
 		}
-		c.Lines = lines(f, was, now[name])
+		c.Lines = lines("", f, was, now[name])
 		if !known || len(c.Lines) > 0 {
 			out = append(out, c)
 		}
@@ -74,14 +74,23 @@ func entries(f field, before, after reflect.Value) (out []Change) {
 	for i := range before.Len() {
 		name := keyOf(before.Index(i))
 		if _, known := now[name]; !known {
-			out = append(out, Change{Kind: f.name, Name: name, Verb: "removed", Lines: lines(f, old[name], reflect.Value{})})
+			out = append(out, Change{Kind: f.name, Name: name, Verb: "removed", Lines: lines("", f, old[name], reflect.Value{})})
 		}
 	}
 	return out
 }
 
 func changed(f field, before, after reflect.Value) (Change, bool) {
-	c := Change{Kind: f.name, Verb: "changed", Lines: lines(f, before, after)}
+	c := Change{Kind: f.name, Verb: "changed", Lines: lines("", f, before, after)}
+	if k := before.Kind(); k != reflect.Struct && k != reflect.Map && k != reflect.Pointer { // one value, which has no other name
+		said := func(v reflect.Value) reflect.Value {
+			if omitted(v) {
+				return reflect.Value{}
+			}
+			return v
+		}
+		c.Lines = lines(f.name, f, said(before), said(after))
+	}
 	switch {
 	case omitted(before):
 		c.Verb = "added"
@@ -112,14 +121,15 @@ func (l leaf) String() string {
 	return l.path + ": " + l.text
 }
 
-// lines compares two values field by field. An invalid one has no fields.
-func lines(f field, before, after reflect.Value) (out []string) {
+// lines compares two values field by field, with their paths below one. An invalid one has no
+// fields.
+func lines(path string, f field, before, after reflect.Value) (out []string) {
 	var old, now []leaf
 	if before.IsValid() {
-		old = leaves(old, "", f, before, "")
+		old = leaves(old, path, f, before, "")
 	}
 	if after.IsValid() {
-		now = leaves(now, "", f, after, "")
+		now = leaves(now, path, f, after, "")
 	}
 	text := map[string]string{}
 	for _, l := range old {

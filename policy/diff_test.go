@@ -22,6 +22,7 @@ func TestDiff(t *testing.T) {
 		return p
 	}
 	before := parse(`
+compat: slurm
 priority: {age: 100}
 flavors: [a, b]
 accounts:
@@ -32,6 +33,7 @@ accounts:
 qos: [{name: high, priority: 5}]
 `)
 	after := parse(`
+placement: learned
 flavors: [a, b]
 accounts:
   - {name: lab, limits: {group: {gpu: 16, memory: 1TiB}, wall: 2d}, users: [anna, {name: ben, shares: none}, carla]}
@@ -66,11 +68,15 @@ account q is changed
   + quota.flavors in order: b, a
 account old is removed
   
+compat is removed
+  - compat: slurm
+placement is added
+  + placement: learned
 `
 	if d := cmp.Diff(want, got.String()); d != "" {
 		t.Error(d)
 	}
-	if s := Summary(Diff(before, after)); s != "2 added, 2 changed, 2 removed" {
+	if s := Summary(Diff(before, after)); s != "3 added, 2 changed, 3 removed" {
 		t.Error(s)
 	}
 	if d := Diff(before, before); len(d) != 0 || Summary(d) != "nothing changes" {
