@@ -308,9 +308,17 @@ func (c *Core) Kept(f func(id job.ID, claims []fleet.Claim)) {
 	}
 }
 
-// Left is what is left of a parked job's time, in seconds.
+// Left is what is left of a parked job's time, in seconds; of one that goes on by the last
+// step too.
 func (c *Core) Left(id job.ID) (rest int64, endless bool) {
-	left := c.running[id].parking.left
+	r := c.running[id]
+	left := r.until
+	switch {
+	case r.parking != nil:
+		left = r.parking.left
+	case left != never:
+		left -= c.now + r.tail
+	}
 	return seconds(later(left, 999_999_999)), left == never
 }
 
