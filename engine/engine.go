@@ -264,6 +264,13 @@ type Engine interface {
 
 // Suspender is an optional ability (Abilities.Suspend). The time limit of a suspended
 // attempt waits. Suspending what is suspended, or has ended, is no error.
+//
+// Both may be carried out after they have answered; reports say when. Once Suspend has
+// answered, what Inspect then says, and every report of that version or a later one, is
+// about this Suspend: it says Suspended only if the processes are held and no Resume from
+// before is still to let them go. Reports of earlier versions prove nothing. That an attempt
+// is not Suspended does not prove that it goes on. A call that may be lost is
+// fault.Unavailable.
 type Suspender interface {
 	Suspend(ctx context.Context, ref Ref) error
 	Resume(ctx context.Context, ref Ref) error

@@ -88,7 +88,18 @@ func testSuspend(t *testing.T, h Harness) {
 			t.Fatal(err)
 		}
 	}
-	b.await(ref, "suspended", func(r engine.Report) bool { return r.Suspended && r.Phase == engine.Running })
+	suspended := func(r engine.Report) bool { return r.Suspended && r.Phase == engine.Running }
+	last := b.await(ref, "suspended", suspended)
+	for range 20 { // what it said before must not be taken for an answer to this
+		if err := errors.Join(s.Resume(t.Context(), ref), s.Suspend(t.Context(), ref)); err != nil {
+			t.Fatal(err)
+		}
+		r, err := b.e.Inspect(t.Context(), ref)
+		if err != nil || r.Suspended && r.Version <= last.Version {
+			t.Fatalf("resumed and suspended again, it is %+v, %v; before it was %+v", r, err, last)
+		}
+		last = b.await(ref, "suspended again", func(now engine.Report) bool { return suspended(now) && now.Version >= r.Version })
+	}
 	for range 2 {
 		if err := s.Resume(t.Context(), ref); err != nil {
 			t.Fatal(err)

@@ -270,23 +270,3 @@ func (s *streams) close() {
 	}
 	s.out.Wait()
 }
-
-var _ engine.Suspender = (*Engine)(nil)
-
-// Suspend holds every process of an attempt; see engine.Suspender.
-func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error {
-	return e.ask(ctx, ref, func(g *gang) error { return g.suspend(attempt.OpSuspend) })
-}
-
-// Resume lets the processes of a suspended attempt go on.
-func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error {
-	return e.ask(ctx, ref, func(g *gang) error { return g.suspend(attempt.OpResume) })
-}
-
-func (g *gang) suspend(op attempt.Op) error {
-	if g.decided != attempt.EntryGo {
-		return fault.New(fault.Conflict, "attempt %s has not started", g.launch.Ref)
-	}
-	g.tell(attempt.Command{Op: op})
-	return nil
-}

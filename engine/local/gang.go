@@ -32,6 +32,7 @@ type gang struct {
 	askedAt time.Time
 	ended   bool // everything is gone
 	late    *time.Timer
+	holds   uint64 // commands to suspend it or let it go on, so far
 }
 
 func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
@@ -366,7 +367,7 @@ func (g *gang) report() engine.Report {
 		r.Uncertain = r.Uncertain || p.state.Unsaved || (p.deaf || p.open) && !p.gone()
 	}
 	sortTasks(r.Tasks)
-	r.Suspended = !ending && g.all(func(p *part) bool { return p.state.Held })
+	r.Suspended = !ending && g.all((*part).held)
 	r.Saved = head.Saved
 	switch {
 	case g.ended && !r.Uncertain:

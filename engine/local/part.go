@@ -30,6 +30,7 @@ type part struct {
 	open  bool // its supervisor is dead, and what that left is not proved gone yet
 	// ending is set when the supervisor was told to end.
 	ending bool
+	hold   attempt.Command // the last OpSuspend or OpResume that it was told; no Op: none yet
 
 	commands chan attempt.Command
 	followed chan struct{} // closed when the part's goroutine has ended
@@ -66,13 +67,15 @@ func (p *part) why() string {
 	return p.state.Text
 }
 
-// tell hands a command to the part's goroutine.
-func (p *part) tell(c attempt.Command) {
+// tell hands a command to the part's goroutine, and reports whether that takes it.
+func (p *part) tell(c attempt.Command) bool {
 	c.Ref = p.gang.launch.Ref
 	select {
 	case p.commands <- c:
+		return true
 	default:
 		p.gang.e.cfg.Log.Warn("a supervisor is too far behind to take a command", "attempt", p.gang.launch.Ref, "node", p.node.Name, "op", c.Op)
+		return false
 	}
 }
 
@@ -95,6 +98,9 @@ func (p *part) apply(r attempt.Record) {
 	}
 	if r.Kind == attempt.KindState && p.gang.decided == attempt.EntryAbort && p.state.Phase < engine.Ending {
 		p.tell(attempt.Command{Op: attempt.OpAbort, Cause: p.gang.cause, Text: p.gang.text})
+	}
+	if r.Kind == attempt.KindState && p.state.Phase == engine.Running && p.state.Turn < p.hold.Turn {
+		p.tell(p.hold) // who connects anew may not have heard it
 	}
 }
 

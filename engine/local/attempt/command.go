@@ -37,6 +37,7 @@ type Command struct {
 	Text   string        `json:"text,omitempty"`
 	Launch *Launch       `json:"launch,omitempty"`
 	Index  int           `json:"index,omitempty"`
+	Turn   uint64        `json:"turn,omitempty"` // of OpSuspend and OpResume: the largest is in force
 	Seat   *Seat         `json:"seat,omitempty"`
 	Peers  []string      `json:"peers,omitempty"` // control sockets of all nodes, in order
 

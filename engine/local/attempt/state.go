@@ -43,6 +43,7 @@ type Record struct {
 	Text  string             `json:"text,omitempty"`
 	Files []string           `json:"files,omitempty"`
 	Held  bool               `json:"held,omitempty"`
+	Turn  uint64             `json:"turn,omitempty"`  // of KindHeld: of the command that was obeyed
 	Stuck string             `json:"stuck,omitempty"` // of KindNote: processes that SIGKILL does not end
 	State *State             `json:"state,omitempty"`
 	Saved *engine.Saved      `json:"saved,omitempty"`
@@ -78,6 +79,7 @@ type State struct {
 	Tasks   []engine.TaskReport `json:"tasks,omitempty"` // by step and rank
 	Gone    bool                `json:"gone,omitempty"`
 	Held    bool                `json:"held,omitempty"`  // suspended
+	Turn    uint64              `json:"turn,omitempty"`  // of the last OpSuspend or OpResume that was obeyed
 	Stuck   string              `json:"stuck,omitempty"` // processes that SIGKILL does not end
 	Unsaved bool                `json:"unsaved,omitempty"`
 	Saved   *engine.Saved       `json:"saved,omitempty"` // never written
@@ -97,7 +99,7 @@ func (s *State) Apply(r Record) {
 	case KindTake:
 		*s = State{}
 	case KindHeld:
-		s.Held = r.Held
+		s.Held, s.Turn = r.Held, max(s.Turn, r.Turn)
 	case KindSaved:
 		s.Saved = r.Saved
 	case KindReady:

@@ -30,7 +30,7 @@ func (s *supervisor) end(e ending) {
 	}
 	s.due.limit, s.due.warn = time.Time{}, time.Time{}
 	if s.state.Held {
-		s.hold(false)
+		s.hold(false, 0)
 	}
 	if s.state.Cause == "" || s.state.Phase < engine.Ending {
 		s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: e.cause, Text: e.text})
@@ -105,11 +105,21 @@ func (s *supervisor) signalAll(sig unix.Signal) {
 	}
 }
 
-// hold suspends every process, or lets them go on. The time limit waits meanwhile.
-func (s *supervisor) hold(on bool) {
-	if s.state.Phase != engine.Running || s.state.Held == on {
-		return
+// toHold obeys a command to suspend every process or let them go on, and answers it also
+// where there is nothing to do. One that was overtaken by a later one is not obeyed.
+func (s *supervisor) toHold(on bool, turn uint64) {
+	switch {
+	case s.state.Phase != engine.Running || turn < s.state.Turn || turn == s.state.Turn && s.state.Held == on:
+		s.control.send(s.wholeState())
+	case s.state.Held == on:
+		s.fact(attempt.Record{Kind: attempt.KindHeld, Held: on, Turn: turn})
+	default:
+		s.hold(on, turn)
 	}
+}
+
+// hold suspends every process, or lets them go on. The time limit waits meanwhile.
+func (s *supervisor) hold(on bool, turn uint64) {
 	now := time.Now()
 	if on {
 		s.heldAt = now
@@ -128,7 +138,7 @@ func (s *supervisor) hold(on bool) {
 			}
 		}
 	}
-	s.fact(attempt.Record{Kind: attempt.KindHeld, Held: on})
+	s.fact(attempt.Record{Kind: attempt.KindHeld, Held: on, Turn: turn})
 }
 
 // signal sends a signal and nothing more.

@@ -165,7 +165,7 @@ func (h *seat) obey(c attempt.Command) {
 	case attempt.OpSignal:
 		s.signal(unix.Signal(c.Signal), c.Scope)
 	case attempt.OpSuspend, attempt.OpResume:
-		s.hold(c.Op == attempt.OpSuspend)
+		s.toHold(c.Op == attempt.OpSuspend, c.Turn)
 	case attempt.OpPing:
 	}
 }
