@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -102,4 +103,34 @@ func TestWallTimeIsABudget(t *testing.T) {
 		}
 	}
 	t.Error("it never starts")
+}
+
+// overrun is a core with an account that has used so many CPU-hours of its ten thousand
+// CPU-minutes, and an elastic job of it that runs.
+func overrun(t *testing.T, now sched.Instant, name string, hours float64) *sched.Core {
+	t.Helper()
+	c := sched.New(sched.Config{})
+	s := stretchy("a", 2, 10)
+	s.TimeLimit = 10 * time.Hour
+	c.Step(now, append(nodesOf8(16), sched.PolicySet{Policy: &account.Policy{
+		Accounts: []account.Account{{Name: "a", Limits: account.Limits{GroupMinutes: account.TRES{name: 10_000 * 1000}}}},
+	}}, sched.Submitted{Job: 1, Spec: s, At: now})...)
+	c.Step(now+1, sched.UsageSet{At: int64(now / 1e9), Entries: []fair.Entry{{Account: "a", TRES: map[string]float64{name: hours * 3600 * 1000}, Raw: 1, Wall: 1}}})
+	return c
+}
+
+// TestNothingGrowsOnWhatIsUsedUp: a job that takes nothing of what its account has used up
+// long ago, and of which nobody else takes anything, is not given more either, and time
+// alone does not help.
+//
+// Seen to fail with a division by zero.
+func TestNothingGrowsOnWhatIsUsedUp(t *testing.T) {
+	now := 60 * minute
+	c := overrun(t, now, "gpu", 1e6)
+	if out := c.Step(now+2, sched.Begun{Job: 1}); len(out) > 0 {
+		t.Errorf("%+v", out)
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
 }

@@ -274,6 +274,9 @@ func (b *Book) PassesLater(c *Check, u *Use) int64 {
 		}
 		rate += b.rate[c.Counter]
 	}
+	if rate == 0 {
+		return 0 // neither it nor what runs holds any: what was used is too much already
+	}
 	over := b.Used(c).Add(need) - c.Bound
 	return b.now + max(int64(over.DivUp(rate)), 1)
 }
