@@ -139,7 +139,7 @@ func (s *slurm) try(e *entry, from Instant) (later Instant) {
 	if limit <= 0 {
 		limit = 365 * 24 * time.Hour
 	}
-	allowed, later := s.over(partitionOf(e), from, from+Instant(limit))
+	allowed, later := s.over(partitionOf(e), from, plus(from, limit))
 	at, claims := s.willRun(e, allowed)
 	if claims == nil {
 		return later
@@ -156,7 +156,7 @@ func (s *slurm) try(e *entry, from Instant) (later Instant) {
 	case at > s.now+slurmWindow:
 		return never
 	}
-	start, end := at/slurmGrain*slurmGrain, (at+Instant(limit))/slurmGrain*slurmGrain
+	start, end := at/slurmGrain*slurmGrain, plus(at, limit)/slurmGrain*slurmGrain
 	nodes := only(s.table, claims)
 	if s.overlaps(start, end, nodes) {
 		return max(at, from+Instant(time.Second)) // rounding may bring it back to the same instant

@@ -436,8 +436,25 @@ func orNever(t Instant) Instant {
 
 // ending is when a job ends that starts now and uses its whole limit.
 func ending(now Instant, limit time.Duration) Instant {
-	if limit <= 0 || Instant(limit) > never-now {
+	if limit <= 0 {
 		return never
 	}
-	return now + Instant(limit)
+	return plus(now, limit)
+}
+
+// plus is an instant and a time after it; never where that lies beyond all instants.
+func plus(at Instant, d time.Duration) Instant {
+	if d > 0 && Instant(d) > never-at {
+		return never
+	}
+	return at + Instant(d)
+}
+
+// atSecond is the instant at which a second begins; never where that lies beyond all
+// instants.
+func atSecond(s int64) Instant {
+	if s > int64(never)/int64(time.Second) {
+		return never
+	}
+	return Instant(s) * Instant(time.Second)
 }

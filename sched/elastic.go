@@ -246,7 +246,7 @@ func (p *pass) affords(r *run, more []fleet.Claim) bool {
 	moves, marks := s.moves, s.book.Marks()
 	p.unmeter(r)
 	u := p.usage(slices.Concat(r.all(), more))
-	u.Seconds, u.Endless = max(seconds(r.until+999_999_999)-seconds(p.now), 0), r.until == never
+	u.Seconds, u.Endless = max(fullSeconds(time.Duration(r.until))-seconds(p.now), 0), r.until == never
 	if u.Endless {
 		u.Seconds = 0
 	}
@@ -265,7 +265,7 @@ func (p *pass) affords(r *run, more []fleet.Claim) bool {
 func (p *pass) pinch(until int64) {
 	at := never
 	if until > 0 {
-		at = Instant(until) * Instant(time.Second)
+		at = atSecond(until)
 	}
 	if p.pinched == 0 || at < p.pinched {
 		p.Core.pinched = at

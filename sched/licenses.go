@@ -97,9 +97,7 @@ func (c *Core) foreseeEither() {
 				case l.moves == 0 && s.book.Exceeds(check, o.needs[i]):
 					s.foresee(check, o.needs[i])
 				case l.moves != 0 && s.book.Falls(check):
-					if at := Instant(seconds(c.now)+1) * 1e9; s.due == 0 || at < s.due {
-						s.due = at
-					}
+					s.dueBy(atSecond(seconds(c.now) + 1))
 				}
 			}
 		}

@@ -120,7 +120,7 @@ func (c *Core) optionOf(l *line, r *limit.Rules) option {
 	}
 	u := &c.limits.use
 	c.limits.book.Table.Clear(u)
-	u.Seconds, u.Endless = seconds(Instant(l.limit)+999_999_999), l.limit <= 0
+	u.Seconds, u.Endless = fullSeconds(l.limit), l.limit <= 0
 	c.limits.book.Table.Shape(u, l.key.shape.Common())
 	o.needs = r.Needs(nil, u)
 	o.raises = r.Raises(nil, u)
@@ -202,7 +202,7 @@ func (c *Core) stopped(l *line, claims []fleet.Claim) int {
 			l.option = l.options[k]
 		}
 		u := c.usage(claims)
-		u.Seconds, u.Endless = seconds(Instant(l.limit)+999_999_999), l.limit <= 0
+		u.Seconds, u.Endless = fullSeconds(l.limit), l.limit <= 0
 		c.limits.amounts = l.rules.Needs(c.limits.amounts, u)
 		if i = c.limits.book.Blocked(l.rules, c.limits.amounts); i < 0 {
 			break
@@ -374,8 +374,8 @@ func (c *Core) foreseeLimits() {
 // planned for another job, so that it is placed beside that, and may be let pass there.
 func (c *Core) foreseeBeside(l *line) {
 	begins := func(planned Instant) {
-		if at := planned - Instant(l.limit) + 1; planned != never && l.limit > 0 && at > c.now && (c.limits.due == 0 || at < c.limits.due) {
-			c.limits.due = at
+		if at := planned - Instant(l.limit) + 1; planned != never && l.limit > 0 && at > c.now {
+			c.limits.dueBy(at)
 		}
 	}
 	if c.plan.job != 0 {
@@ -387,8 +387,14 @@ func (c *Core) foreseeBeside(l *line) {
 }
 
 func (s *limits) foresee(check *limit.Check, need resource.Amount) {
-	second := s.book.Passes(check, need)
-	if at := Instant(second) * 1e9; second > 0 && (s.due == 0 || at < s.due) {
+	if second := s.book.Passes(check, need); second > 0 {
+		s.dueBy(atSecond(second))
+	}
+}
+
+// dueBy notes that time may let a line pass at an instant.
+func (s *limits) dueBy(at Instant) {
+	if s.due == 0 || at < s.due {
 		s.due = at
 	}
 }

@@ -92,7 +92,7 @@ func (p *pass) movable(r *run) bool {
 	if r.spec.Wishful() { // it got what it wished for, or waited for it: elsewhere it might have to again
 		return false
 	}
-	if since := r.moved + p.moving.rest; r.moved > 0 && since > p.now {
+	if since := plus(r.moved, time.Duration(p.moving.rest)); r.moved > 0 && since > p.now {
 		if p.exempted == 0 || since < p.exempted {
 			p.Core.exempted = since
 		}
@@ -186,7 +186,7 @@ func (p *pass) moveAll(e *entry, m *Proposal) bool {
 			p.Core.movers++
 		}
 		r.goesFor = e.id
-		p.keepHome(r.id, r.spec, r.flavors, x.Home, p.now, ending(p.now+Instant(d.Grace), max(r.spec.TimeLimit, 0)))
+		p.keepHome(r.id, r.spec, r.flavors, x.Home, p.now, ending(plus(p.now, d.Grace), max(r.spec.TimeLimit, 0)))
 		p.out = append(p.out, d)
 	}
 	p.Core.proposal = nil

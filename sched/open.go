@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"time"
+
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
@@ -87,9 +89,9 @@ func (s *search) keepOff() {
 			}
 		}
 	}
-	l := s.entry.line
+	l, gone := s.entry.line, plus(s.now, time.Duration(grace))
 	for pos := range s.nodes {
-		if !s.shut(l, pos, s.now, l.finish(s.now)) && !s.shut(l, pos, s.now+grace, l.finish(s.now+grace)) {
+		if !s.shut(l, pos, s.now, l.finish(s.now)) && !s.shut(l, pos, gone, l.finish(gone)) {
 			continue
 		}
 		row := *s.state.Row(pos)

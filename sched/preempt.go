@@ -185,7 +185,7 @@ func (p *pass) nominate(n *nomination, claims []fleet.Claim, grace time.Duration
 	slices.Sort(n.await)
 	n.run = &run{
 		id: e.id, spec: e.spec, terms: p.heldTerms(e.spec, e.line.license()), license: e.line.license(), claims: claims, began: p.now, priority: e.priority, submitted: e.at, nominee: n,
-		until: later(e.line.finish(p.now+Instant(grace)), n.tail), tail: n.tail,
+		until: later(e.line.finish(plus(p.now, grace)), n.tail), tail: n.tail,
 	}
 	n.run.flavors = p.flavorsFor(e)
 	if n.home != nil {

@@ -296,3 +296,12 @@ func nodesOf(claims []fleet.Claim) (names []string) {
 }
 
 func seconds(t Instant) int64 { return int64(t) / int64(time.Second) }
+
+// fullSeconds is how many seconds a time takes, the last one if only in part.
+func fullSeconds(d time.Duration) int64 {
+	s := int64(d / time.Second)
+	if d%time.Second > 0 {
+		s++
+	}
+	return s
+}

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"slices"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -180,7 +181,7 @@ func nearest(list []int, count int) (best []int) {
 // belated lists the promises that a reservation on some nodes would break.
 func (c *Core) belated(ask *ReserveAsk, chosen []bool, begin, end Instant) (late []Promise) {
 	if ask.Ahead > 0 {
-		begin, end = c.now+Instant(ask.Ahead), never
+		begin, end = plus(c.now, time.Duration(ask.Ahead)), never
 	}
 	c.eachPromise(func(p Promise, e *entry) {
 		if a := e.line.inside(); a != nil && a.Name == ask.Name || !meets(p, e, begin, end) {

@@ -139,7 +139,7 @@ func (s *search) candidate(r *run) (tier int32, ok bool) {
 	case r.parking != nil:
 		return 0, true
 	}
-	if since := r.began + r.terms.standing.exempt; since > s.now {
+	if since := plus(r.began, time.Duration(r.terms.standing.exempt)); since > s.now {
 		if s.exempted == 0 || since < s.exempted {
 			s.exempted = since
 		}

@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -32,7 +33,7 @@ func (s *search) mayJoin(r *run) bool {
 			return false // there are two
 		}
 	}
-	if end := r.turn + r.terms.standing.slice; end > s.now {
+	if end := plus(r.turn, time.Duration(r.terms.standing.slice)); end > s.now {
 		if s.exempted == 0 || end < s.exempted {
 			s.exempted = end
 		}
@@ -147,7 +148,7 @@ func (p *pass) holdersOf(r *run) (out []*run, at Instant) {
 		for _, o := range on {
 			if !slices.Contains(out, o) {
 				out = append(out, o)
-				at = max(at, o.turn+o.terms.standing.slice)
+				at = max(at, plus(o.turn, time.Duration(o.terms.standing.slice)))
 			}
 		}
 	}

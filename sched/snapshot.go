@@ -146,7 +146,7 @@ func (c *Core) Snapshot() *Snapshot {
 	s.Queue = make([]Waiting, 0, len(c.queued))
 	member := make(map[*line]job.ID, len(c.lines))
 	for id, e := range c.queued {
-		w := Waiting{Submitted: Submitted{Job: id, Spec: e.spec, Priority: e.priority, At: e.at, Fixed: e.fixed, Eligible: Instant(e.eligible) * Instant(time.Second), Moved: e.moved}, Told: e.told, Since: e.since}
+		w := Waiting{Submitted: Submitted{Job: id, Spec: e.spec, Priority: e.priority, At: e.at, Fixed: e.fixed, Eligible: atSecond(e.eligible), Moved: e.moved}, Told: e.told, Since: e.since}
 		w.Aging, w.Grows = uint8(e.aging), e.grows
 		if e.blocked {
 			w.Gate = e.gate

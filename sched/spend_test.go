@@ -134,3 +134,51 @@ func TestNothingGrowsOnWhatIsUsedUp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWhatIsFarAwayIsNever: what an account is over its limit by would take hundreds of
+// years to be used by what runs. The core wants to be stepped for what comes before that,
+// and not for an instant that has passed.
+//
+// Seen to fail, where the instant wrapped, for the job that waits and for the one that
+// would grow.
+func TestWhatIsFarAwayIsNever(t *testing.T) {
+	now := sched.Instant(1_800_000_000) * 1e9
+	for _, hours := range []float64{1e7, 2.5e7, 5e7, 1e8, 2e8} {
+		waits := overrun(t, now, "cpu", hours)
+		s := stretchy("a", 1, 0)
+		s.TimeLimit = time.Hour
+		waits.Step(now+2, sched.Submitted{Job: 2, Spec: s, At: now + 2})
+		grows := overrun(t, now, "cpu", hours)
+		grows.Step(now+2, sched.Begun{Job: 1})
+		for what, c := range map[string]*sched.Core{"a job waits": waits, "a job would grow": grows} {
+			if next := c.Next(); next <= now+2 || next > now+sched.Instant(24*time.Hour) {
+				t.Errorf("%.0f CPU-hours are used, %s: the core wants to be stepped at %d, it is %d", hours, what, next, now+2)
+			}
+		}
+	}
+}
+
+// TestVeryLongTimes: periods and patience of hundreds of years end never, and not in the
+// past.
+//
+// Seen to fail for each of them where the instant wrapped.
+func TestVeryLongTimes(t *testing.T) {
+	const most = time.Duration(1<<63 - 1)
+	now := sched.Instant(1_800_000_000) * 1e9
+	c := sched.New(sched.Config{})
+	c.Step(now, append(nodesOf8(2), sched.PolicySet{Policy: &account.Policy{
+		FairShare: account.FairShare{HalfLife: account.Duration(time.Hour), Period: account.Duration(most)}, Accounts: []account.Account{{Name: "a"}},
+	}}, sched.Submitted{Job: 1, Spec: stretchy("a", 4, 0), At: now})...)
+	if next := c.Next(); next != 0 {
+		t.Errorf("with a tick of 292 years the core wants to be stepped at %d", next)
+	}
+	c = sched.New(sched.Config{})
+	s := stretchy("a", 1, 0)
+	s.TimeLimit = most
+	c.Step(now, append(nodesOf8(2), sched.PolicySet{Policy: &account.Policy{
+		Accounts: []account.Account{{Name: "a", Limits: account.Limits{GroupRunMinutes: account.TRES{"cpu": resource.CPUs(100)}}}},
+	}})...)
+	if out := c.Step(now, sched.Submitted{Job: 1, Spec: s, At: now}); startsNow(out, 1) {
+		t.Error("a job of 292 years starts within 100 CPU-minutes")
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/account/fair"
@@ -39,7 +38,7 @@ func (r *ranks) due() Instant {
 	if reset := r.book.Reset(); reset > r.at {
 		at = min(at, reset)
 	}
-	return Instant(at) * Instant(time.Second)
+	return atSecond(at)
 }
 
 // tickDue is when the next tick is wanted: none where there is nobody to order and

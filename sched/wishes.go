@@ -54,7 +54,7 @@ func (c *Core) stageOf(e *entry) (stage uint8, next Instant) {
 		return 0, 0
 	}
 	for i, wait := range after[1:] {
-		begins := Instant(e.eligible)*Instant(time.Second) + Instant(wait)
+		begins := plus(atSecond(e.eligible), wait)
 		if begins > c.now {
 			return uint8(i), begins
 		}
@@ -67,7 +67,7 @@ func waited(e *entry, now Instant) time.Duration {
 	if e.eligible == 0 {
 		return 0
 	}
-	return max(0, time.Duration(now)-time.Duration(e.eligible)*time.Second)
+	return max(0, time.Duration(now-atSecond(e.eligible)))
 }
 
 // patient lists a job for its next stage.
