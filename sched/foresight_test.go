@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand"
@@ -207,6 +208,61 @@ func TestPlacementIsLearnedFromTheFirstPartOn(t *testing.T) {
 		c.Step(2, sched.Submitted{Job: 2, Spec: part})
 		if got := c.Learned() != nil; got != x.after {
 			t.Errorf("%+v: learned after that: %v", x.rules, got)
+		}
+	}
+}
+
+// TestManySizesAreReadAgain: a core that has seen more sizes of jobs than it tells apart,
+// each once, places as one that was read from what it wrote down; and what came often is
+// known after any number of others.
+//
+// Seen to fail where what counts was forgotten without a new outlook.
+func TestManySizesAreReadAgain(t *testing.T) {
+	for seed := range int64(3) {
+		r := rand.New(rand.NewSource(seed))
+		asks := func(cpu resource.Amount, part int) *job.Spec {
+			g := job.TaskGroup{Nodes: job.Range{Min: 1, Max: 1}, Tasks: job.Count{Want: 1}}
+			g.PerTask.CPU = cpu
+			g.PerTask.Devices = []resource.DeviceRequest{{Count: 1, Share: resource.Share(part)}}
+			return &job.Spec{Groups: []job.TaskGroup{g}}
+		}
+		c := sched.New(sched.Config{})
+		events := []sched.Event{sched.PolicySet{Policy: &account.Policy{Placement: account.PlaceLearned}}}
+		for i := range 8 {
+			n := fleet.Node{Name: fmt.Sprintf("n%d", i), State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(20 + 9*r.Intn(8))}}
+			for k := range 2 + r.Intn(4) {
+				n.Devices = append(n.Devices, fleet.Device{Index: k, Kind: "gpu", Type: "a"})
+			}
+			events = append(events, sched.NodeSet{Node: n})
+		}
+		c.Step(1, events...)
+		often := asks(resource.CPUs(3), 300)
+		for i := range 1200 {
+			id, spec := job.ID(1000+i), asks(resource.Amount(1000+10*i), 100+r.Intn(900))
+			if i < 50 {
+				spec = often
+			}
+			c.Step(1, sched.Submitted{Job: id, Spec: spec, At: 1})
+			c.Step(1, sched.Released{Job: id}, sched.Withdrawn{Job: id})
+		}
+		learned := c.Learned()
+		known := int64(0)
+		for _, x := range learned.Seen {
+			known += x.Known
+		}
+		if len(learned.Seen) < 800 || known < 700 || learned.Seen[0].Weight != 50 {
+			t.Errorf("of 1,151 sizes %d are told apart, %d arrivals count, the one that came 50 times %d times", len(learned.Seen), known, learned.Seen[0].Weight)
+		}
+		other := reread(t, c)
+		for i := range 200 {
+			var e []sched.Event
+			if i > 20 {
+				e = append(e, sched.Released{Job: job.ID(10 + r.Intn(i))})
+			}
+			e = append(e, sched.Submitted{Job: job.ID(10 + i), Spec: asks(resource.CPUs(1+r.Intn(10)), 100+r.Intn(800)), At: 2})
+			if a, b := encode(c.Step(2, e...)), encode(other.Step(2, e...)); !bytes.Equal(a, b) {
+				t.Fatalf("seed %d, job %d:\n%s\nand in the core that was read\n%s", seed, i, a, b)
+			}
 		}
 	}
 }

@@ -37,9 +37,12 @@ type kind struct {
 	of           string
 }
 
-// distinct bounds how many requests are told apart. Where more arrive, those that
-// arrived rarely are forgotten.
-const distinct = 1024
+// distinct bounds how many requests are told apart. Where more arrive, so many of those
+// that arrived most rarely are forgotten.
+const (
+	distinct = 1024
+	rarest   = distinct / 8
+)
 
 // What is larger counts as so much, so that no sum wraps.
 const (
@@ -54,8 +57,8 @@ func (m *Memory) Arrived(s Seen, times int64) (changed bool) {
 	key := kind{s.CPU, s.Count, s.Milli, s.Of}
 	i, ok := m.at[key]
 	if !ok {
-		for len(m.Seen) >= distinct {
-			m.forget()
+		if len(m.Seen) >= distinct {
+			m.prune()
 		}
 		i = len(m.Seen)
 		s.Weight, s.Known = 0, 0
@@ -82,6 +85,28 @@ func (m *Memory) Arrived(s Seen, times int64) (changed bool) {
 	return true
 }
 
+// prune forgets the requests that arrived most rarely, of equals those that came first.
+// An outlook is due then: nothing counts that is not remembered.
+func (m *Memory) prune() {
+	order := make([]int, len(m.Seen))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.Seen[a].Weight, m.Seen[b].Weight) })
+	for _, i := range order[:len(order)-distinct+rarest] {
+		s := &m.Seen[i]
+		m.Sum -= s.Weight
+		if s.Count > 0 {
+			m.CPU -= s.Weight * s.CPU
+			m.GPU -= s.Weight * int64(s.Count*s.Milli)
+		}
+		s.Weight = 0
+	}
+	m.CPU, m.GPU = max(m.CPU, 0), max(m.GPU, 0)
+	m.drop()
+	m.Due = 0
+}
+
 // forget halves what is known, so that what came long ago counts less and less.
 func (m *Memory) forget() {
 	m.Sum = 0
@@ -89,8 +114,13 @@ func (m *Memory) forget() {
 		m.Seen[i].Weight /= 2
 		m.Sum += m.Seen[i].Weight
 	}
-	m.Seen = slices.DeleteFunc(m.Seen, func(s Seen) bool { return s.Weight == 0 })
 	m.CPU, m.GPU = m.CPU/2, m.GPU/2
+	m.drop()
+}
+
+// drop takes out what has no weight any more.
+func (m *Memory) drop() {
+	m.Seen = slices.DeleteFunc(m.Seen, func(s Seen) bool { return s.Weight == 0 })
 	m.at = nil
 	m.index()
 }
