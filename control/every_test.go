@@ -79,8 +79,9 @@ func Every() []store.Record {
 	fourth := engine.Ref{Allocation: 4, Attempt: 2}
 	add(kindAdded, 1, added{Allocation: more, First: 2, State: stateOf(job.Running)})
 	add(kindJoined, 1, joined{Ref: fourth, Started: at, State: stateOf(job.Running)})
+	add(kindUncertain, 1, uncertain{Ref: fourth, Uncertain: true, Message: "its supervisor is silent"})
 	add(kindAsked, 1, asked{Ref: fourth, For: 6, Grace: time.Minute, State: stateOf(job.Running)})
-	add(kindDropped, 1, dropped{Ref: fourth, Settled: true, Message: "given back for job 6", State: stateOf(job.Running)})
+	add(kindDropped, 1, dropped{Ref: fourth, Settled: true, Message: "given back for job 6", State: stateOf(job.Running), Used: []fair.Entry{{Account: "ml", User: "anna", Raw: 2}}})
 	add(kindSaved, 1, saved{State: stateOf(job.Running)})
 	add(kindPreempted, 1, preempted{For: 6, Mode: account.PreemptCheckpoint, Signal: 10, Grace: time.Minute, State: stateOf(job.Running)})
 	add(kindExpired, 1, expired{State: job.Timeout, Grace: 30 * time.Second})
@@ -141,7 +142,7 @@ func everySpec() *job.Spec {
 
 // everyAllocation holds two whole nodes.
 func everyAllocation(id ledger.ID, j job.ID, attempt uint32) ledger.Allocation {
-	a := ledger.Allocation{ID: id, Job: j, Attempt: attempt, Epoch: 1, Pool: "p", Status: ledger.Held}
+	a := ledger.Allocation{ID: id, Job: j, Attempt: attempt, Epoch: 1, Pool: "p", Status: ledger.Held, License: "b:1"}
 	for _, n := range []string{"n1", "n2"} {
 		a.Claims = append(a.Claims, fleet.Claim{
 			Node: n, Tasks: 1, Whole: true, Take: resource.Vector{CPU: resource.CPUs(2), Memory: resource.GiB, Disk: 1, Named: []resource.Named{{Name: "lustre", Amount: 1}}},

@@ -12,8 +12,8 @@ import (
 // TestLicencesAreKept: which of the licences that would do a job has is shown, and
 // outlives the server.
 //
-// Seen to fail with: License left out of the allocation that is journaled. Not seen to
-// find: left out of the row.
+// Seen to fail with: License left out of the allocation that is journaled. That it is left
+// out of the row TestSweepOfTheJournal finds.
 func TestLicencesAreKept(t *testing.T) {
 	b := open(t, newHand(1, 8))
 	b.set(control.PolicyChange{Text: "licences", Rules: &account.Policy{Licenses: []account.License{{Name: "a", Count: 1}, {Name: "b", Count: 1}}}})
