@@ -20,6 +20,7 @@ type app struct {
 	out, err io.Writer
 	getenv   func(string) string
 	now      func() time.Time
+	slurm    func() (string, error) // the binary of Slurm's names
 
 	server   string
 	noColour bool
@@ -27,7 +28,7 @@ type app struct {
 }
 
 func newApp() *app {
-	return &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now}
+	return &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, slurm: namesTarget}
 }
 
 // client returns a client of the server that the options and the environment name.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +102,7 @@ func coxAt(t *testing.T, server, stdin string, args ...string) ran {
 	a := newApp()
 	a.in, a.out, a.err = strings.NewReader(stdin), &out, &err
 	a.now = func() time.Time { return time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC) }
+	a.slurm = os.Executable // beside the tests is no other binary
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	code := a.execute(ctx, append([]string{"--server", server}, args...))

@@ -22,8 +22,8 @@ func (a *app) installNamesCommand() *cobra.Command {
 		Use:   "install-names DIR",
 		Short: "Link sbatch, srun, squeue, scancel, sinfo, sacct, scontrol, sshare and sprio to cox",
 		Long: `Makes links with the names of Slurm's commands in a folder, so that scripts and habits
-go on working. They lead to cox-slurm beside cox, which starts faster, or to cox itself
-where there is none. What is there and is not a link to cox is never overwritten.`,
+go on working. They lead to cox-slurm, which make build puts beside cox. What is there and
+is not a link to it or to cox is never overwritten.`,
 		Example: `  cox install-names ~/.local/cox/bin
   PATH=~/.local/cox/bin:$PATH sbatch train.sbatch`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -44,7 +44,7 @@ where there is none. What is there and is not a link to cox is never overwritten
 }
 
 func (a *app) installNames(dir string, force bool) error {
-	target, err := namesTarget()
+	target, err := a.slurm()
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,8 @@ func (a *app) installNames(dir string, force bool) error {
 	return nil
 }
 
-// namesTarget is the binary that answers to Slurm's names.
+// namesTarget is the binary that answers to Slurm's names: without it most of them would be
+// links to an error.
 func namesTarget() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -85,7 +86,8 @@ func namesTarget() (string, error) {
 	if st, err := os.Stat(lean); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
 		return lean, nil
 	}
-	return self, nil
+	return "", fault.New(fault.Unsupported, "cox-slurm, which answers to Slurm's names, is not beside %s", self).
+		Advise("build it: make build, or go build -o %s ./cmd/cox-slurm", quote(lean))
 }
 
 // mayLink returns an error if what stands at the name is not ours to replace.

@@ -47,7 +47,7 @@ var transcripts = []struct{ name, lines string }{
 	{"audit", "cox audit --limit 8"},
 	{"convert", "cox convert train.sbatch --to native\ncox convert wrong.sbatch --to json"},
 	{"advise", "cox advise train.sbatch\ncox advise --nodes 8 --tightly-coupled --bare-metal --expect slurm"},
-	{"install-names", "cox install-names ./names"},
+	{"install-names", "@printf '#!/bin/sh\\n' >bin/cox-slurm && chmod +x bin/cox-slurm\ncox install-names ./names"}, // the last: supervisors would be it
 }
 
 // TestRecordTranscripts writes them; it needs a server that can do everything.
