@@ -15,6 +15,14 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
+// decisions is what one step of the core decided that goes into the journal.
+type decisions struct {
+	starts  []held
+	grown   []ledger.Allocation
+	shrunk  []sched.Shrink
+	victims []sched.Preempt
+}
+
 // schedule tells the core what happened, and stages what it decides. Tasks of an
 // array with a limit are let through as far as the limit goes, so a decision can
 // never exceed it.
@@ -27,77 +35,90 @@ func (l *loop) schedule() {
 	events := s.events
 	s.events = nil
 	at := l.instant()
-	decisions := l.core.Step(at, events...)
-	l.flew(at, events, decisions)
+	list := l.core.Step(at, events...)
+	l.flew(at, events, list)
 	s.counts.decision.observe(l.cfg.Clock.Now().Sub(now).Seconds())
-	var proposed []held
-	var victims []sched.Preempt
-	var shrunk []sched.Shrink
-	var more []ledger.Allocation
 	if planted.MapOrder {
-		decisions = anyOrder(decisions)
+		list = anyOrder(list)
 	}
-	for _, d := range decisions {
-		switch d := d.(type) {
-		case sched.Start:
-			if a, ok := l.propose(d, now); ok {
-				proposed = append(proposed, held{a, shortened(s.jobs[d.Job], d.Until, l.latest)})
-			}
-		case sched.Grow:
-			if a, ok := l.grow(d); ok {
-				more = append(more, a)
-			}
-		case sched.Shrink:
-			shrunk = append(shrunk, d)
-		case sched.Preempt:
-			victims = append(victims, d)
-		case sched.Resume:
-			l.unpark(d)
-		case sched.Proposal:
-			s.hears(d)
-		case sched.Wait:
-			if e := s.jobs[d.Job]; e != nil {
-				l.waits(e, d.Why, now)
-			}
-		case sched.Used:
-			l.keepUsage()
-		case sched.Learned:
-			l.keepLearned()
-		case sched.Promise:
-			if e := s.jobs[d.Job]; e != nil {
-				e.extra().startsBy = int64(d.At)
-				s.touch(e)
-			}
+	var todo decisions
+	for _, d := range list {
+		l.decided(&todo, d, now)
+	}
+	l.stageStep(&todo)
+}
+
+// decided takes one decision: what the journal has no record of is done, the rest waits for
+// the whole step.
+func (l *loop) decided(todo *decisions, d sched.Decision, now time.Time) {
+	s := l.state
+	switch d := d.(type) {
+	case sched.Start:
+		if a, ok := l.propose(d, now); ok {
+			todo.starts = append(todo.starts, held{a, shortened(s.jobs[d.Job], d.Until, l.latest)})
+		}
+	case sched.Grow:
+		if a, ok := l.grow(d); ok {
+			todo.grown = append(todo.grown, a)
+		}
+	case sched.Shrink:
+		todo.shrunk = append(todo.shrunk, d)
+	case sched.Preempt:
+		todo.victims = append(todo.victims, d)
+	case sched.Resume:
+		l.unpark(d)
+	case sched.Proposal:
+		s.hears(d)
+	case sched.Wait:
+		if e := s.jobs[d.Job]; e != nil {
+			l.waits(e, d.Why, now)
+		}
+	case sched.Used:
+		l.keepUsage()
+	case sched.Learned:
+		l.keepLearned()
+	case sched.Promise:
+		if e := s.jobs[d.Job]; e != nil {
+			e.extra().startsBy = int64(d.At)
+			s.touch(e)
 		}
 	}
-	for _, h := range proposed { // nothing is held before it is durable
+}
+
+// stageStep stages a step, one record after the other in one batch. What was verified against
+// the ledger is taken back there first: nothing is held before it is durable.
+func (l *loop) stageStep(todo *decisions) {
+	s := l.state
+	for _, h := range todo.starts {
 		a := h.Allocation
-		if err := s.led.Free(a.ID, a.Attempt); err != nil {
-			panic(fmt.Sprintf("control: take back proposal: %v", err)) // held by propose
-		}
+		l.takeBack(a)
 		if planted.LaunchFirst {
 			l.launch(s.jobs[a.Job], a)
 		}
 		l.stage(kindHeld, a.Job, job.Actor{}, h, func() { l.launch(s.jobs[a.Job], a) })
 	}
-	for _, a := range more {
-		if err := s.led.Free(a.ID, a.Attempt); err != nil {
-			panic(fmt.Sprintf("control: take back proposal: %v", err)) // held by grow
-		}
+	for _, a := range todo.grown {
+		l.takeBack(a)
 	}
-	l.stageGrowth(more)
-	for _, d := range shrunk {
+	l.stageGrowth(todo.grown)
+	for _, d := range todo.shrunk {
 		l.shrink(d)
 	}
 	l.granted, l.approval = l.approval, nil
-	for _, d := range victims { // one of them may start in the same step
+	for _, d := range todo.victims { // one of them may start in the same step
 		by := job.Actor{}
 		if d.Home != nil && l.granted != nil {
 			by = l.granted.by
 		}
-		l.preempt(d, proposed, by)
+		l.preempt(d, todo.starts, by)
 	}
 	l.moot()
+}
+
+func (l *loop) takeBack(a ledger.Allocation) {
+	if err := l.state.led.Free(a.ID, a.Attempt); err != nil {
+		panic(fmt.Sprintf("control: take back proposal: %v", err)) // held by propose or grow
+	}
 }
 
 // anyOrder is the defect of planted.MapOrder.
