@@ -376,6 +376,14 @@ func (l *loop) endFirst(e *entry, r engine.Report) bool {
 	return true
 }
 
+// endedBefore reports whether a job to which something was added had ended by itself when it
+// was asked to make room: the rest of it was ending then, and a server that was restarted had
+// not heard of that. Of other jobs the end is heard at once, and clocks may differ.
+func (e *entry) endedBefore(r *engine.Report) bool {
+	a := e.last
+	return a.ranks > tasksOf(a.claims) && r.Cause == engine.Exited && !r.Ended.IsZero() && nanos(r.Ended) < a.asked
+}
+
 // stopAdded ends all that was added to a job.
 func (l *loop) stopAdded(e *entry, grace time.Duration, signal int, why string) {
 	if e.last == nil || !e.state.Holds() {

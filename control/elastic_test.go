@@ -353,3 +353,22 @@ func TestAJobThatHasEndedMakesNoRoom(t *testing.T) {
 	s.state(s.id, job.Failed)
 	s.launched(id)
 }
+
+// TestAJobIsAskedTooLateToMakeRoom: it had failed before, which a server that was restarted
+// hears only after it has asked. It ends as it did. Seen to fail (it waits again) where the
+// time of its end is not looked at.
+func TestAJobIsAskedTooLateToMakeRoom(t *testing.T) {
+	rules := &account.Policy{
+		QOS:        []account.QOS{{Name: "high", Preempts: []string{"low"}}, {Name: "low"}},
+		Preemption: account.Preemption{By: []string{"qos"}, Mode: account.PreemptRequeue},
+	}
+	s := begin(t, control.Config{}, 2, 2, rules, func(x *job.Spec) { x.QOS = "low" })
+	added, before := s.refs()[0], time.Now()
+	taker := gang(2, 8)
+	taker.QOS = "high"
+	s.submit(taker)
+	s.hand.stopped(t, s.own.Ref)
+	s.hand.report(engine.Report{Ref: s.own.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Exit: job.ExitCode{Status: 1}, Started: before, Ended: before.Add(-time.Second)})
+	s.gone(added, engine.Stopped)
+	s.state(s.id, job.Failed)
+}

@@ -136,7 +136,7 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 		return a.expired.State, job.ByControl, 0
 	case a.requeue != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Pending, job.ByUser, job.Requeued
-	case a.preempted != nil:
+	case a.preempted != nil && !e.endedBefore(&r):
 		if to, flags, ok := a.preempted.outcome(&r, a.hasSaved(&r)); ok {
 			return to, job.ByScheduler, flags
 		}
