@@ -83,7 +83,6 @@ type Core struct {
 	nominees   []*nomination // in the order in which they were made
 	eager      []*line       // whose jobs may take from others, those with quotas left out: these go when it is their turn
 	stopping   int           // runs whose end was asked for
-	fallen     uint64        // raised when a limit may reach farther than before
 	stirs      uint64        // raised when a search for victims may find more than before
 	turnEnds   Instant       // when the next of those who take turns is to give way; 0: nobody is
 	parked     []job.ID      // may have some that are no longer

@@ -75,7 +75,7 @@ func (c *Core) Recheck(now Instant) []Decision {
 			*l = old
 			if l.stake != nil {
 				was := stakes[l]
-				l.stake.got, l.stake.kinds, l.stake.place = was.got, was.kinds, was.place
+				l.stake.got, l.stake.kinds, l.stake.place, l.stake.suited = was.got, was.kinds, was.place, was.suited
 				c.quotas.over = c.quotas.over || l.over
 				if l.rest == forQuota {
 					l.await()
@@ -91,9 +91,12 @@ func (c *Core) Recheck(now Instant) []Decision {
 		r.grew = [2]uint64{}
 	}
 	for _, k := range c.kinds {
-		k.full, k.shadowed, k.judged = false, 0, 0
+		k.full, k.shadowed, k.judged, k.vain = false, 0, 0, attempts{}
 		for _, l := range k.lines {
-			l.searched, l.searcher = 0, nil
+			l.searched, l.searcher, l.stands.of = 0, nil, nil
+			if l.stake != nil {
+				l.stake.suited = [2]uint64{}
+			}
 			if l.jobs.len() > 0 {
 				l.rest = active
 				c.lead(l)

@@ -247,9 +247,6 @@ func (p *pass) allow(anew bool) {
 		return
 	}
 	fell := s.book.Fell()
-	if len(fell) > 0 {
-		p.Core.fallen++
-	}
 	for _, counter := range fell {
 		if int(counter) >= len(s.waiting) {
 			continue
@@ -368,6 +365,7 @@ func (c *Core) foreseeLimits() {
 		c.foreseeBeside(l)
 	}
 	c.foreseeEither()
+	c.foreseeLent()
 }
 
 // foreseeBeside finds when a line that its claims stopped would outlast the start that is

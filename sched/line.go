@@ -26,6 +26,7 @@ type line struct {
 	rest    rest
 	awake   bool // listed in Core.woken
 	touched bool // listed in Core.touched
+	noted   bool // listed while lines are gathered (recall.go)
 	heeds   bool // it rests for what the head may have, not for nodes
 	over    bool // where its job was placed last, it took more than its quota had
 	key     lineKey
@@ -45,8 +46,6 @@ type line struct {
 	searched uint64 // Core.stirs when a search for victims found nothing …
 	searcher *entry // … for this job
 	anyway   bool   // … as it fits once those have gone who go anyway
-	recalled uint64 // Core.stirs + Core.fallen when nothing that was lent could help …
-	recaller *entry // … this job
 }
 
 type lineKey struct {

@@ -34,20 +34,22 @@ type quotaWorld struct {
 	leaving map[job.ID]*job.Spec // whose end was asked for
 	placed  map[job.ID]bool      // waiting jobs for which something is held until others have gone
 
+	limited bool // accounts have limits too, and what is asked back is looked at more closely
 	elastic bool // some jobs are
 	begun   map[job.ID]bool
 	base    map[job.ID][]fleet.Claim // what elastic ones started with
 	added   map[job.ID][]addition    // and what they were given since
 }
 
-func newQuotaWorld(t *rapid.T) *quotaWorld {
+func newQuotaWorld(t *rapid.T, limited bool) *quotaWorld {
 	w := &quotaWorld{
 		core: sched.New(sched.Config{}), book: schedtest.NewBook(), flavors: map[job.ID][]string{},
 		queue: map[job.ID]*waiting{}, now: sched.Instant(time.Hour), leaving: map[job.ID]*job.Spec{},
 		begun: map[job.ID]bool{}, base: map[job.ID][]fleet.Claim{}, added: map[job.ID][]addition{},
 	}
-	w.elastic = rapid.IntRange(0, 2).Draw(t, "elastic jobs") == 0
-	events := []sched.Event{sched.PolicySet{Policy: drawQuotas(t)}}
+	w.limited = limited
+	w.elastic = limited || rapid.IntRange(0, 2).Draw(t, "elastic jobs") == 0
+	events := []sched.Event{sched.PolicySet{Policy: w.draw(t)}}
 	for _, n := range schedtest.Nodes(t) {
 		events = append(events, sched.NodeSet{Node: n})
 	}
@@ -55,9 +57,12 @@ func newQuotaWorld(t *rapid.T) *quotaWorld {
 	return w
 }
 
-func drawQuotas(t *rapid.T) *account.Policy {
+func (w *quotaWorld) draw(t *rapid.T) *account.Policy {
 	p := &account.Policy{}
 	p.Flavors, p.Accounts = schedtest.Quotas(t)
+	if w.limited {
+		schedtest.Lending(t, p)
+	}
 	if rapid.Bool().Draw(t, "preemption") {
 		p.Preemption.By = []string{"quota"}
 	}
@@ -155,8 +160,29 @@ func (w *quotaWorld) shrunk(t *rapid.T, d sched.Shrink) {
 	if i < 0 || w.added[d.Job][i].stopping || w.queue[d.For] == nil {
 		t.Fatalf("what was not added is asked back, or for nobody: %s", encode(d))
 	}
+	if w.limited && !w.placed[d.For] {
+		w.inTurn(t, w.queue[d.For])
+	}
 	w.placed[d.For] = true
 	w.added[d.Job][i].stopping = true
+}
+
+// inTurn checks that a job for which something is asked back goes first in its queue, if
+// that is strict.
+func (w *quotaWorld) inTurn(t *rapid.T, q *waiting) {
+	tree, err := quota.New(w.policy)
+	if err != nil || tree == nil {
+		return
+	}
+	n := w.queueOf(tree, q.Spec)
+	if n == quota.None || !tree.Strict(n) {
+		return
+	}
+	for _, o := range w.queue {
+		if o.Job != q.Job && !o.blocked && !w.placed[o.Job] && w.queueOf(tree, o.Spec) == n && before(o, q) && w.book.FitsEmpty(o.Spec, false) {
+			t.Fatalf("job %d takes back before job %d, which is before it in the strict queue of %s\n%s", q.Job, o.Job, tree.Names[n], w.log[len(w.log)-1].out)
+		}
+	}
 }
 
 // drop lets something go that was asked back.
@@ -330,8 +356,8 @@ func (w *quotaWorld) check(t *rapid.T) {
 		}
 	}
 	out := w.core.Recheck(w.now)
-	if w.policyTakes() {
-		// Known bound: a gang of several groups that takes whole nodes may be found
+	if w.policyTakes() || w.limited {
+		// Known bound (with limits, one of its account as well): a gang of several groups that takes whole nodes may be found
 		// beyond its quota on one look and without room on the next, which then plans
 		// for it. What starts is the same.
 		out = slices.DeleteFunc(out, func(d sched.Decision) bool { _, ok := d.(sched.Promise); return ok })
@@ -413,9 +439,16 @@ func (w *quotaWorld) replay(t *rapid.T) {
 //   - the core's own invariants.
 //
 // The same events give a new core the same decisions.
-func TestQuotaLaws(t *testing.T) {
+func TestQuotaLaws(t *testing.T) { quotaLaws(t, false) }
+
+// TestQuotaLawsLent is TestQuotaLaws where accounts have limits too, many jobs are elastic
+// and some trees are fair or strict: beside those laws, what is asked back for a job of a
+// strict queue is so for its first one.
+func TestQuotaLawsLent(t *testing.T) { quotaLaws(t, true) }
+
+func quotaLaws(t *testing.T, limited bool) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newQuotaWorld(t)
+		w := newQuotaWorld(t, limited)
 		t.Repeat(map[string]func(*rapid.T){
 			"submit":         func(t *rapid.T) { w.step(t, w.submit(t)...) },
 			"submit more":    func(t *rapid.T) { w.step(t, w.submit(t)...) },
@@ -449,7 +482,7 @@ func TestQuotaLaws(t *testing.T) {
 			},
 			"policy": func(t *rapid.T) {
 				if rapid.IntRange(0, 3).Draw(t, "other") == 0 {
-					w.step(t, sched.PolicySet{Policy: drawQuotas(t)})
+					w.step(t, sched.PolicySet{Policy: w.draw(t)})
 				}
 			},
 			"node": func(t *rapid.T) {

@@ -11,31 +11,69 @@ import (
 
 // This file gives back what was lent (elastic.go) to those who wait not for nodes but
 // for a limit or a quota: what was added to others counts there as everything does, and
-// had it not been added, the job would pass. As with nodes it is a job's turn that lets
-// it take back, no right: it stands before the first that waits for room. As much is
-// asked back as it needs, of the limits, of the quota and of nodes, all at once or
-// nothing; it is nominated, and starts when that is gone.
+// had it not been added, the job would pass.
+//
+// As with nodes it is a job's turn that lets it take back, no right. So all that was
+// added is taken off once, and it is asked whose turn it is then: a job stands before the
+// first that waits for room, leads its queue where that is strict, and its tree of quotas
+// gives it the turn (turn.go). Who does not pass with all of it taken off, by limits,
+// quota or nodes, is not searched for. The one whose turn it is gets as much as it needs,
+// of limits, quota and nodes, all at once or nothing; it is nominated, and starts when
+// that is gone.
+//
+// Nothing is remembered of those who found nothing: a pass costs what was added, and a
+// comparison for each line that waits so.
 
-// recall is a search for what one job takes back: victim.Field, where an addition that is
+// recall is a search for what is taken back: victim.Field, where an addition that is
 // taken counts against no limit and no quota.
 type recall struct {
 	search
-	line *line
-	bid  bid
+	line  *line
+	bid   bid
+	jobs  []*run                  // that something was added to
+	added [][]*run                // what, by job
+	stale []bool                  // what is counted of a job is not what is left of it, by job
+	off   []bool                  // taken, by unit
+	going int                     // units that go anyway
+	fits  map[*kind][]fleet.Claim // where kinds are placed now; nil: it has to be tried
+
+	open  []*line // that pass and fit with all taken off, in order
+	tries int     // lines that may still be placed on their own
 }
 
-// recalls has jobs take back what was lent, the first one that can. It reports whether one
-// did.
+// maxRecalls bounds how many lines a pass places one by one, because reservations in
+// advance keep each off other nodes, and how many searches it makes.
+const maxRecalls = 64
+
+// recalls has a job take back what was lent, the first one that can. It reports whether
+// one did.
 func (p *pass) recalls() bool {
 	if p.lent == 0 {
 		return false
 	}
-	head := p.queued[p.plan.job]
-	var lines []*line
+	lines := p.withheld()
+	if len(lines) == 0 {
+		return false
+	}
+	s := &recall{search: search{pass: p}, tries: maxRecalls}
+	l, claims := s.find(lines)
+	if l == nil {
+		return false
+	}
+	if l.stake != nil {
+		p.turnTo(l, s.kind)
+		l.stake.got = s.bid
+	}
+	p.take(l.jobs.first(), claims, s.chosen)
+	p.admit(l) // the next one may do so too
+	return true
+}
+
+// withheld lists the lines that rest for a limit or a quota, in no order that matters.
+func (p *pass) withheld() (lines []*line) {
 	note := func(l *line) {
-		e := l.jobs.first()
-		if e != nil && (l.rest == forLimit || l.rest == forQuota) && (l.recalled != p.stirs+p.fallen || l.recaller != e) &&
-			(head == nil || e.before(head) < 0) && !slices.Contains(lines, l) {
+		if hasJobs(l) && !l.noted && (l.rest == forLimit || l.rest == forQuota) {
+			l.noted = true
 			lines = append(lines, l)
 		}
 	}
@@ -44,7 +82,10 @@ func (p *pass) recalls() bool {
 			note(l)
 		}
 	}
-	for _, l := range slices.Concat(p.limits.loose, p.limits.either) {
+	for _, l := range p.limits.loose {
+		note(l)
+	}
+	for _, l := range p.limits.either {
 		note(l)
 	}
 	if p.quotas != nil {
@@ -56,149 +97,470 @@ func (p *pass) recalls() bool {
 			}
 		}
 	}
-	slices.SortFunc(lines, func(a, b *line) int { return a.jobs.first().before(b.jobs.first()) })
 	for _, l := range lines {
-		e := l.jobs.first()
-		if p.recall(l, e) {
-			return true
+		l.noted = false
+	}
+	return lines
+}
+
+// find is the line whose turn it is, and where its first job starts once what is chosen
+// is gone; nil: nobody's. Everything is as it was before.
+func (s *recall) find(lines []*line) (*line, []fleet.Claim) {
+	s.gather()
+	defer s.end()
+	defer s.untouched()()
+	defer s.putBack()
+	s.openWithout(lines)
+	for s.tries = maxRecalls; s.tries > 0; s.tries-- {
+		l := s.first()
+		if l == nil {
+			return nil, nil
 		}
-		l.recalled, l.recaller = p.stirs+p.fallen, e
+		s.putBack()
+		if claims := s.claims(l); claims != nil {
+			return l, claims
+		}
+		s.takeAll()
+		s.open = slices.DeleteFunc(s.open, func(o *line) bool { return o == l })
 	}
-	return false
+	return nil, nil
 }
 
-// recall has a line's first job take back what it needs.
-func (p *pass) recall(l *line, e *entry) bool {
-	s := recall{search: search{pass: p, entry: e}, line: l}
-	claims := s.claims()
-	if claims == nil {
-		return false
-	}
-	if l.stake != nil {
-		p.turnTo(l, s.kind)
-		l.stake.got = s.bid
-	}
-	p.take(e, claims, s.chosen)
-	p.admit(l) // the next one may do so too
-	return true
-}
-
-// claims finds what is to be given back, and where the job starts then; nil: nothing
-// helps. Everything is as it was before.
-func (s *recall) claims() []fleet.Claim {
+// gather lists what may be taken back, and what goes anyway.
+func (s *recall) gather() {
 	for _, r := range s.elastic {
+		if len(r.added) == 0 {
+			continue
+		}
+		s.jobs, s.added = append(s.jobs, r), append(s.added, r.added)
 		for _, a := range r.added {
 			unit := victim.Unit{Tier: lentTier, Cost: s.loss(a), Size: a.weight}
 			if a.stopping {
 				unit.Tier = stoppingTier
+				s.going++
 			}
 			a.unit = int32(len(s.runs))
 			s.runs, s.units = append(s.runs, a), append(s.units, unit)
 		}
 	}
-	defer s.end()
-	defer s.untouched()()
-	s.keepOff()
-	set := victim.Choose(s.units, nil, s, searchWork)
-	asks := false
-	for _, i := range set {
-		s.chosen = append(s.chosen, s.runs[i])
-		asks = asks || !s.runs[i].stopping
+	s.off, s.stale = make([]bool, len(s.units)), make([]bool, len(s.jobs))
+}
+
+// openWithout finds who passes and fits with all taken off, and leaves it so. Who does
+// with what goes anyway waits for that alone; where it has a quota its tree waits with it.
+func (s *recall) openWithout(lines []*line) {
+	for unit := range s.units {
+		s.set(unit, true)
 	}
-	if !asks { // it would only wait for what goes anyway
-		return nil
-	}
-	for _, i := range set {
-		s.Take(i)
-	}
-	defer func() {
-		for _, i := range set {
-			s.Back(i)
+	s.recount()
+	s.open = slices.DeleteFunc(lines, func(l *line) bool { return !s.passes(l) })
+	if len(s.open) == 0 {
+		for unit := range s.units {
+			s.set(unit, false)
 		}
-	}()
-	if !s.admitted() {
+		return // and no node was touched
+	}
+	for unit := range s.units {
+		s.search.Take(unit)
+	}
+	slices.SortFunc(s.open, func(a, b *line) int { return a.jobs.first().before(b.jobs.first()) })
+	s.open = slices.DeleteFunc(s.open, func(l *line) bool { return !s.serves(l) })
+	if s.going == 0 || len(s.open) == 0 {
+		return
+	}
+	s.only(stoppingTier)
+	var trees []*tree
+	anyway := map[*line]bool{}
+	for _, l := range s.open {
+		if anyway[l] = s.passes(l) && s.serves(l); anyway[l] && l.stake != nil {
+			trees = append(trees, l.stake.queue.tree)
+		}
+	}
+	s.open = slices.DeleteFunc(s.open, func(l *line) bool {
+		return anyway[l] || l.stake != nil && slices.Contains(trees, l.stake.queue.tree)
+	})
+	s.takeAll()
+}
+
+// passes reports whether the rules of the site, its limits and quotas would let a line's
+// first job start now, as far as that does not depend on where.
+func (s *recall) passes(l *line) bool {
+	if l.needs != nil {
+		was := l.option
+		i := s.barred(l)
+		l.option = was
+		if i >= 0 {
+			return false
+		}
+	}
+	if l.stake != nil && (l.stake.queue.strict && s.leader(l.stake.queue) != l || s.Core.assign(l).Mode != quota.Fit) {
+		return false
+	}
+	if for_, _ := s.deserves(l); for_ != active {
+		return false
+	}
+	for_, _ := s.kept(l)
+	return for_ == active
+}
+
+// serves reports whether a line that passes fits on what is free, and may have what it is
+// placed on.
+func (s *recall) serves(l *line) bool {
+	was := l.option
+	defer func() { l.option = was }()
+	s.line, s.entry = l, l.jobs.first()
+	if len(s.advances) > 0 {
+		if s.tries--; s.tries < 0 {
+			return false
+		}
+		s.fits = nil
+		defer s.Core.unlift(len(s.lifted))
+		s.keepOff()
+	}
+	if s.fits == nil {
+		s.fits = map[*kind][]fleet.Claim{}
+	}
+	claims := s.settle()
+	return claims != nil && s.allowed(claims)
+}
+
+// settle chooses the flavours that a line that passes is placed in, and places it; nil:
+// it does not fit.
+func (s *recall) settle() []fleet.Claim {
+	l := s.line
+	s.kind = l.kind
+	if l.stake == nil {
+		return s.placed(l.kind)
+	}
+	if s.bid = s.Core.assign(l); s.bid.Mode != quota.Fit {
 		return nil
 	}
-	if claims := s.place(); claims != nil && s.allowed(claims) {
+	s.kind = s.kindIn(l, s.bid.Flavors, s.bid.cut)
+	claims := s.placed(s.kind)
+	if claims != nil || !l.stake.queue.falls {
 		return claims
+	}
+	next := s.bidOf(l, func(f int32, cut int) bool { // the next flavour that has both
+		return s.placed(s.kindIn(l, s.quotas.alone[f:f+1], cut)) != nil
+	})
+	if next.Mode != quota.Fit {
+		return nil
+	}
+	s.bid, s.kind = next, s.kindIn(l, next.Flavors, next.cut)
+	return s.placed(s.kind)
+}
+
+// placed is where a kind fits now; nil: nowhere.
+func (s *recall) placed(k *kind) []fleet.Claim {
+	if k == nil || !s.possible(k) {
+		return nil
+	}
+	claims, known := s.fits[k]
+	if !known {
+		was := s.kind
+		s.kind = k
+		claims = s.place()
+		s.kind = was
+		if s.fits != nil {
+			s.fits[k] = claims
+		}
+	}
+	return claims
+}
+
+// first is the line whose turn it is, with all taken off; nil: nobody's who waits for
+// what was lent.
+func (s *recall) first() *line {
+	var done []*tree
+	for _, l := range s.open {
+		if l.stake == nil {
+			if s.foremost(l) {
+				return l
+			}
+			continue
+		}
+		t := l.stake.queue.tree
+		if slices.Contains(done, t) {
+			continue
+		}
+		done = append(done, t) // it stands where its first job stands
+		if !s.foremost(l) {
+			continue
+		}
+		if x := s.turnIn(t); slices.Contains(s.open, x) {
+			return x
+		}
 	}
 	return nil
 }
 
-// untouched remembers what tells that something was held or released, and returns what
-// sets it so again.
-func (s *recall) untouched() func() {
-	moves, marks := s.limits.moves, 0
-	if s.limits.book != nil {
-		marks = s.limits.book.Marks()
-	}
-	type flags struct{ freed, moved bool }
-	var trees []flags
-	stirred := false
-	if s.quotas != nil {
-		stirred = s.quotas.stirred
-		for _, t := range s.quotas.trees {
-			trees = append(trees, flags{t.freed, t.moved})
+// turnIn is the line that goes first in a tree, with all taken off: of each queue the
+// first one that passes, or that waits for room already. nil: none.
+func (s *recall) turnIn(t *tree) *line {
+	var lines []*line
+	var entries []quota.Entry
+	for _, q := range t.queues {
+		x := q.heads.first()
+		if i := slices.IndexFunc(s.open, func(l *line) bool { return l.stake != nil && l.stake.queue == q }); i >= 0 && (x == nil || s.open[i].before(x)) {
+			x = s.open[i]
 		}
-	}
-	return func() {
-		s.Core.limits.moves = moves
-		if s.limits.book != nil {
-			s.limits.book.Unmark(marks)
+		if x == nil {
+			continue
 		}
-		if s.quotas != nil {
-			s.quotas.stirred = stirred
-			for i, t := range s.quotas.trees {
-				t.freed, t.moved = trees[i].freed, trees[i].moved
+		b := s.Core.assign(x)
+		if b.Mode != quota.Fit {
+			continue
+		}
+		lines = append(lines, x)
+		entries = append(entries, quota.Entry{Queue: q.node, Charges: b.Charges, Level: b.Level})
+	}
+	i := s.quotas.then(s.Core).First(entries, func(i, j int) bool { return lines[i].before(lines[j]) })
+	if i < 0 {
+		return nil
+	}
+	return lines[i]
+}
+
+// foremost reports whether a line's first job stands before all that wait for room and
+// have something kept for them. What waits inside a reservation is in nobody's way
+// outside of it.
+func (s *recall) foremost(l *line) bool {
+	e := l.jobs.first()
+	if s.byName() {
+		return !slices.ContainsFunc(s.slots, func(x *slot) bool {
+			if x.e.slot != x || x.e.before(e) >= 0 {
+				return false
 			}
-		}
+			a := x.e.line.inside()
+			return a == nil || a.Flex || a == l.inside()
+		})
 	}
+	head := s.queued[s.plan.job]
+	switch {
+	case head == nil:
+		return true
+	case s.plan.station.Job != 0:
+		return stationOf(e).compare(s.plan.station) < 0
+	}
+	return e.before(head) < 0
 }
 
-// Take is victim.Field: an addition counts for nothing.
-func (s *recall) Take(unit int) {
-	s.strike(s.runs[unit])
-	s.search.Take(unit)
+// claims finds what a line's first job takes back, and where it starts then; nil: nothing
+// helps.
+func (s *recall) claims(l *line) []fleet.Claim {
+	s.line, s.entry, s.fits, s.chosen = l, l.jobs.first(), nil, nil
+	was, mark := l.option, len(s.lifted)
+	s.keepOff()
+	defer s.Core.unlift(mark)
+	set := victim.Choose(s.units, nil, s, searchWork)
+	asks := false
+	for _, i := range set {
+		s.Take(i)
+		s.chosen = append(s.chosen, s.runs[i])
+		asks = asks || !s.runs[i].stopping
+	}
+	var claims []fleet.Claim
+	if asks { // else it would only wait for what goes anyway
+		claims = s.admitted()
+	}
+	if claims == nil {
+		l.option = was
+	}
+	for _, i := range set {
+		s.Back(i)
+	}
+	return claims
 }
 
-// Back has it count again.
-func (s *recall) Back(unit int) {
-	s.enroll(s.runs[unit])
-	s.search.Back(unit)
-}
+// Fits is victim.Field: whether the job passes, and fits on what is free.
+func (s *recall) Fits() bool { return s.admitted() != nil }
 
-// Fits reports whether the job passes, and fits on what is free.
-func (s *recall) Fits() bool { return s.admitted() && s.search.Fits() }
-
-// admitted reports whether limits and quota let the job start, as far as that does not
-// depend on where, and settles as what it is placed.
-func (s *recall) admitted() bool {
+// admitted places the job, if it passes and may have that.
+func (s *recall) admitted() []fleet.Claim {
+	s.recount()
 	l := s.line
 	if l.needs != nil && s.barred(l) >= 0 {
-		return false
+		return nil
 	}
-	s.kind = l.kind
-	if l.stake != nil {
-		if s.bid = s.Core.assign(l); s.bid.Mode != quota.Fit {
-			return false
-		}
-		s.kind = s.kindIn(l, s.bid.Flavors, s.bid.cut)
+	claims := s.settle()
+	if claims == nil || !s.allowed(claims) {
+		return nil
 	}
-	return s.kind != nil && s.possible(s.kind)
+	return claims
 }
 
-// allowed reports whether they let it start on claims, which may be more than it asked
-// for.
+// allowed reports whether limits and quota let the job hold claims, which may be more
+// than it asked for.
 func (s *recall) allowed(claims []fleet.Claim) bool {
 	l := s.line
-	if l.stake != nil {
+	if l.stake != nil && l.stake.rough {
 		for _, x := range s.quotas.Charges(l.stake.queue.node, s.taken(claims), s.bid.Flavors) {
 			if x.Amount > s.spareQuota(l.stake.queue.node, x.FR) {
 				return false
 			}
 		}
 	}
-	return l.needs == nil || s.stopped(l, claims) < 0
+	return l.needs == nil || l.exact || s.stopped(l, claims) < 0
+}
+
+// Take is victim.Field: an addition counts for nothing.
+func (s *recall) Take(unit int) {
+	s.set(unit, true)
+	s.search.Take(unit)
+}
+
+// Back has it count again.
+func (s *recall) Back(unit int) {
+	s.set(unit, false)
+	s.search.Back(unit)
+}
+
+func (s *recall) set(unit int, off bool) {
+	if s.off[unit] != off {
+		s.off[unit] = off
+		s.stale[slices.Index(s.jobs, s.runs[unit].of)] = true
+	}
+}
+
+// takeAll takes all off, putBack nothing, and only what is of a tier.
+func (s *recall) takeAll() { s.takeIf(func(int) bool { return true }) }
+func (s *recall) putBack() { s.takeIf(func(int) bool { return false }) }
+func (s *recall) only(tier int32) {
+	s.takeIf(func(unit int) bool { return s.units[unit].Tier == tier })
+}
+
+func (s *recall) takeIf(want func(unit int) bool) {
+	for unit := range s.units {
+		switch off := want(unit); {
+		case off && !s.off[unit]:
+			s.Take(unit)
+		case !off && s.off[unit]:
+			s.Back(unit)
+		}
+	}
+	s.fits = nil
+	s.recount()
+}
+
+// recount counts what is left of the jobs of which something was taken or put back.
+func (s *recall) recount() {
+	for i, r := range s.jobs {
+		if !s.stale[i] {
+			continue
+		}
+		s.stale[i] = false
+		left := s.added[i]
+		if slices.ContainsFunc(left, func(a *run) bool { return s.off[a.unit] }) {
+			left = slices.DeleteFunc(slices.Clone(left), func(a *run) bool { return s.off[a.unit] })
+		}
+		s.countAs(r, left)
+	}
+}
+
+// countAs counts a job as if so much had been added to it.
+func (c *Core) countAs(r *run, added []*run) {
+	c.discharge(r)
+	c.unmeter(r)
+	r.added = added
+	c.charge(r)
+	c.meter(r)
+}
+
+// untouched remembers what tells that something was held or released, and returns what
+// sets it so again.
+func (c *Core) untouched() func() {
+	moves, marks := c.limits.moves, 0
+	if c.limits.book != nil {
+		marks = c.limits.book.Marks()
+	}
+	type flags struct{ freed, moved bool }
+	var trees []flags
+	stirred := false
+	if c.quotas != nil {
+		stirred = c.quotas.stirred
+		for _, t := range c.quotas.trees {
+			trees = append(trees, flags{t.freed, t.moved})
+		}
+	}
+	return func() {
+		c.limits.moves = moves
+		if c.limits.book != nil {
+			c.limits.book.Unmark(marks)
+		}
+		if c.quotas != nil {
+			c.quotas.stirred = stirred
+			for i, t := range c.quotas.trees {
+				t.freed, t.moved = trees[i].freed, trees[i].moved
+			}
+		}
+	}
+}
+
+// foreseeLent finds when time may let a line pass if all that was lent were taken off.
+func (c *Core) foreseeLent() {
+	s := &c.limits
+	if c.lent == 0 || s.book == nil || len(s.book.Timed()) == 0 {
+		return
+	}
+	lines := slices.DeleteFunc((&pass{Core: c}).withheld(), func(l *line) bool { return l.needs == nil || !c.lapses(l) })
+	if len(lines) == 0 {
+		return
+	}
+	moves, marks := s.moves, s.book.Marks()
+	added := make([][]*run, len(c.elastic))
+	recount := func(r *run, to []*run) {
+		c.unmeter(r)
+		r.added = to
+		c.meter(r)
+	}
+	for i, r := range c.elastic {
+		if added[i] = r.added; len(r.added) > 0 {
+			recount(r, nil)
+		}
+	}
+	for _, l := range lines {
+		c.foreseeBare(l)
+	}
+	for i, r := range c.elastic {
+		if len(added[i]) > 0 {
+			recount(r, added[i])
+		}
+	}
+	s.moves = moves
+	s.book.Unmark(marks)
+}
+
+// lapses reports whether one of a line's limits is on what becomes less by itself.
+func (c *Core) lapses(l *line) bool {
+	for k := range max(len(l.options), 1) {
+		o := &l.option
+		if l.options != nil {
+			o = &l.options[k]
+		}
+		for i := range o.rules.Checks {
+			if c.limits.book.Falls(&o.rules.Checks[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// foreseeBare is foreseeLent for one line. What its claims need is not known before it is
+// placed: then it is asked about each second, as in foreseeEither.
+func (c *Core) foreseeBare(l *line) {
+	s := &c.limits
+	for k := range max(len(l.options), 1) {
+		o := &l.option
+		if l.options != nil {
+			o = &l.options[k]
+		}
+		if i := c.bars(o); i >= 0 {
+			s.foresee(&o.rules.Checks[i], o.needs[i])
+		} else if at := Instant(seconds(c.now)+1) * 1e9; !o.exact && (s.due == 0 || at < s.due) {
+			s.due = at
+		}
+	}
 }
 
 // spareQuota is how much of a flavour a queue can give, now and once those are gone who

@@ -2,6 +2,7 @@ package sched_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,4 +123,178 @@ func TestBeyondManyOccurrences(t *testing.T) {
 		}
 	}
 	t.Errorf("job 2 waits for %+v, and its start at %d is not planned", core.Reasons(3700*second, 2), end)
+}
+
+// lentTo steps a core whose job 1 is elastic, with what comes before, and has it grow.
+type lentTo struct {
+	*testing.T
+	core *sched.Core
+}
+
+func newLentTo(t *testing.T, nodes int, p *account.Policy, elastic *job.Spec, more ...sched.Event) lentTo {
+	w := lentTo{t, sched.New(sched.Config{})}
+	first := append(nodesOf8(nodes), sched.PolicySet{Policy: p}, sched.Submitted{Job: 1, Spec: elastic, At: sched.Instant(time.Second)})
+	w.step(1, append(first, more...)...)
+	w.step(2, sched.Begun{Job: 1})
+	return w
+}
+
+// step says what is asked back, who starts and who is given something, in a few words.
+func (w lentTo) step(at int, events ...sched.Event) (out []string) {
+	w.Helper()
+	for _, d := range w.core.Step(sched.Instant(at)*sched.Instant(time.Second), events...) {
+		switch d := d.(type) {
+		case sched.Shrink:
+			out = append(out, fmt.Sprintf("shrink %d by %s for %d", d.Job, d.Node, d.For))
+		case sched.Grow:
+			out = append(out, fmt.Sprintf("grow %d", d.Job))
+		case sched.Start:
+			out = append(out, fmt.Sprintf("start %d", d.Job))
+		}
+	}
+	if err := w.core.Check(); err != nil {
+		w.Fatal(err)
+	}
+	if again := w.core.Recheck(sched.Instant(at) * sched.Instant(time.Second)); len(again) > 0 {
+		w.Fatalf("a second look decides %s", encode(again))
+	}
+	return out
+}
+
+func (w lentTo) expect(at int, events []sched.Event, want ...string) {
+	w.Helper()
+	if out := w.step(at, events...); !slices.Equal(out, want) {
+		w.Errorf("at %d: %q, want %q", at, out, want)
+	}
+}
+
+func comes(id job.ID, at int, priority int64, spec *job.Spec) sched.Event {
+	return sched.Submitted{Job: id, Spec: spec, Priority: priority, At: sched.Instant(at) * sched.Instant(time.Second)}
+}
+
+func cpuQuota(n int) *account.Quota {
+	return &account.Quota{Flavors: []account.FlavorQuota{{Flavor: "f", Resources: []account.ResourceQuota{{Name: "cpu", Nominal: resource.CPUs(n)}}}}}
+}
+
+// TestNobodyTakesBackPastAStrictQueue: in a strict queue only the first job takes back,
+// though a limit and not the queue is what keeps those behind it.
+//
+// Seen to fail (job 3 takes two nodes back) where the queue's order is not asked for.
+func TestNobodyTakesBackPastAStrictQueue(t *testing.T) {
+	q := cpuQuota(4000)
+	q.Order = account.Strict
+	p := &account.Policy{
+		Flavors:  []account.Flavor{{Name: "f"}},
+		Accounts: []account.Account{{Name: "a", Quota: q, Limits: account.Limits{Group: account.TRES{"cpu": resource.CPUs(40)}}}},
+	}
+	w := newLentTo(t, 16, p, stretchy("a", 2, 10))
+	w.expect(3, []sched.Event{comes(2, 3, 0, stretchy("a", 4, 0))}) // never passes
+	w.expect(4, []sched.Event{comes(3, 4, 0, stretchy("a", 2, 0))})
+	w.expect(5, []sched.Event{sched.Withdrawn{Job: 2}}, "shrink 1 by n3 for 3", "shrink 1 by n4 for 3")
+}
+
+// TestTheTreeGivesTheTurnToTakeBack: among queues of one tree it takes back whose turn it
+// would be if nothing were lent: the one that borrows nothing before the one of higher
+// priority that does. The same starts where nothing is lent.
+//
+// Seen to fail (the node is taken back for job 3) where the first by priority takes back.
+func TestTheTreeGivesTheTurnToTakeBack(t *testing.T) {
+	for _, fair := range []bool{true, false} {
+		for _, most := range []int{5, 6} {
+			t.Run(fmt.Sprintf("fair %v, at most %d", fair, most), func(t *testing.T) {
+				p := &account.Policy{
+					Flavors: []account.Flavor{{Name: "f"}},
+					Accounts: []account.Account{
+						{Name: "r", Quota: &account.Quota{Fair: fair}},
+						{Name: "a", Parent: "r", Quota: cpuQuota(8)},
+						{Name: "b", Parent: "r", Quota: cpuQuota(8)},
+						{Name: "c", Parent: "r", Quota: cpuQuota(48)},
+					},
+				}
+				w := newLentTo(t, 16, p, stretchy("c", 5, most), comes(2, 1, 0, stretchy("a", 2, 0)))
+				want := "start 4"
+				if most == 6 {
+					want = "shrink 1 by n8 for 4"
+				}
+				w.expect(3, []sched.Event{comes(3, 3, 5, stretchy("a", 1, 0)), comes(4, 3, 0, stretchy("b", 1, 0))}, want)
+			})
+		}
+	}
+}
+
+// TestTimeLetsTakeBack: minutes become fewer by themselves until a job would pass if
+// nothing were lent; the core wants to be asked then, and the job takes back.
+//
+// Seen to fail (the next instant is 191, when it passes beside what is lent) without
+// foreseeLent; the second look in between fails then as well.
+func TestTimeLetsTakeBack(t *testing.T) {
+	p := &account.Policy{Accounts: []account.Account{{Name: "a", Limits: account.Limits{GroupRunMinutes: account.TRES{"cpu": resource.CPUs(100)}}}}}
+	grows := stretchy("a", 1, 3)
+	grows.TimeLimit = 4 * time.Minute
+	w := newLentTo(t, 16, p, grows)
+	waits := stretchy("a", 1, 0)
+	waits.TimeLimit = 10 * time.Minute
+	w.expect(3, []sched.Event{comes(2, 3, 0, waits)})
+	at := int(w.core.Next() / sched.Instant(time.Second))
+	if at <= 3 || at > 100 {
+		t.Fatalf("it is to be asked again at %d", at)
+	}
+	for now := 4; now < at; now++ {
+		w.expect(now, nil)
+	}
+	w.expect(at, nil, "shrink 1 by n2 for 2", "shrink 1 by n3 for 2")
+}
+
+// TestTakenBackInTheFlavorWithRoom: quota in the first flavour comes free with what is
+// given back there, but no node does; the second one has both.
+//
+// Seen to fail (nothing is taken back) where the flavour is chosen by quota alone.
+func TestTakenBackInTheFlavorWithRoom(t *testing.T) {
+	amounts := []account.ResourceQuota{{Name: "cpu", Nominal: resource.CPUs(1000)}}
+	p := &account.Policy{
+		Flavors: []account.Flavor{{Name: "f", Features: []string{"f"}}, {Name: "g", Features: []string{"g"}}},
+		Accounts: []account.Account{
+			{Name: "a", Quota: &account.Quota{Flavors: []account.FlavorQuota{{Flavor: "f", Resources: amounts}, {Flavor: "g", Resources: amounts}}}, Limits: account.Limits{Group: account.TRES{"cpu": resource.CPUs(24)}}},
+			{Name: "b"},
+		},
+	}
+	node := func(name, feature string, cpus int) sched.Event {
+		return sched.NodeSet{Node: fleet.Node{Name: name, State: fleet.Up, Features: []string{feature}, Capacity: resource.Vector{CPU: resource.CPUs(cpus)}}}
+	}
+	wide, other := stretchy("a", 1, 0), stretchy("b", 1, 0)
+	wide.Groups[0].PerTask.CPU, other.Groups[0].PerTask.CPU = resource.CPUs(16), resource.CPUs(16)
+	held := sched.Restored{Job: 3, Spec: other, Began: 1, Claims: []fleet.Claim{{Node: "f4", Tasks: 1, Take: resource.Vector{CPU: resource.CPUs(16)}}}}
+	w := newLentTo(t, 0, p, stretchy("a", 1, 3), node("f1", "f", 8), node("f2", "f", 8), node("f3", "f", 8), node("f4", "f", 16), held, node("g1", "g", 16))
+	w.expect(3, []sched.Event{comes(2, 3, 0, wide)}, "shrink 1 by f2 for 2", "shrink 1 by f3 for 2")
+}
+
+// BenchmarkRecall is a step in which a job of another account starts or ends, where so
+// many lines rest for a limit that so many additions are held under.
+func BenchmarkRecall(b *testing.B) {
+	for _, c := range []struct{ added, lines, need int }{{0, 1000, 63}, {60, 100, 63}, {60, 1000, 63}, {60, 10000, 63}, {600, 1000, 603}, {60, 1000, 30}} {
+		b.Run(fmt.Sprintf("added=%d/lines=%d/nodes=%d", c.added, c.lines, c.need), func(b *testing.B) {
+			const second = sched.Instant(time.Second)
+			p := &account.Policy{Accounts: []account.Account{{Name: "a", Limits: account.Limits{Group: account.TRES{"cpu": resource.CPUs(8 * (4 + c.added))}}}, {Name: "b"}, {Name: "d"}}}
+			core := sched.New(sched.Config{})
+			fleet := 2*(4+c.added) + 1
+			core.Step(second, append(nodesOf8(fleet), sched.PolicySet{Policy: p}, sched.Submitted{Job: 1, Spec: stretchy("a", 2, 2+c.added), At: second})...)
+			core.Step(2*second, sched.Begun{Job: 1})
+			var events []sched.Event
+			if c.need <= c.added { // they pass without what is lent, and find no node
+				events = append(events, sched.Submitted{Job: 2, Spec: stretchy("d", fleet-3-c.added, 0), Priority: 9, At: 2 * second})
+				c.need = c.added + 1
+			}
+			for i := range c.lines {
+				s := stretchy("a", c.need, 0)
+				s.TimeLimit = time.Hour + time.Duration(i)*time.Second
+				events = append(events, sched.Submitted{Job: job.ID(10 + i), Spec: s, At: 2 * second})
+			}
+			core.Step(2*second, events...)
+			now := 3 * second
+			for b.Loop() {
+				core.Step(now, sched.Submitted{Job: 5, Spec: stretchy("b", 1, 0), At: 3 * second})
+				core.Step(now, sched.Released{Job: 5})
+			}
+		})
+	}
 }

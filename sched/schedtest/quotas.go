@@ -78,3 +78,20 @@ func drawAmounts(t *rapid.T, name string, unit resource.Amount) account.Resource
 		Borrow: limit("borrow"), Lend: limit("lend"),
 	}
 }
+
+// Lending draws limits for accounts that have quotas, small enough that what is lent to
+// an elastic job may be what keeps others off, and reservations by name.
+func Lending(t *rapid.T, p *account.Policy) {
+	for i := range p.Accounts {
+		l := &p.Accounts[i].Limits
+		switch rapid.IntRange(0, 5).Draw(t, "limit on") {
+		case 0, 1:
+			l.Group = account.TRES{"cpu": resource.CPUs(rapid.IntRange(2, 10).Draw(t, "CPUs"))}
+		case 2:
+			l.Group = account.TRES{"gpu": resource.Amount(1000 * rapid.IntRange(1, 6).Draw(t, "GPUs"))}
+		case 3:
+			l.GroupRunMinutes = account.TRES{"cpu": resource.Amount(100 * rapid.IntRange(1, 20).Draw(t, "CPU-minutes"))}
+		}
+	}
+	p.Backfill.Reservations = rapid.SampledFrom([]int{0, 0, 0, 2}).Draw(t, "reservations")
+}
