@@ -282,7 +282,7 @@ func BenchmarkRecall(b *testing.B) {
 			var events []sched.Event
 			if c.need <= c.added { // they pass without what is lent, and find no node
 				events = append(events, sched.Submitted{Job: 2, Spec: stretchy("d", fleet-3-c.added, 0), Priority: 9, At: 2 * second})
-				c.need = c.added + 1
+				c.need = c.added + 2
 			}
 			for i := range c.lines {
 				s := stretchy("a", c.need, 0)
