@@ -159,3 +159,49 @@ func TestSomebodysSuspensionOutlivesMakingRoom(t *testing.T) {
 		})
 	}
 }
+
+// drowsy is a napper that takes a suspension when the test lets it, and carries it out later:
+// when the test reports it.
+type drowsy struct {
+	napper
+	take chan struct{}
+}
+
+func (d drowsy) Suspend(ctx context.Context, ref engine.Ref) error {
+	select {
+	case <-d.take:
+		return d.hold(ref, false) // what it said before is not about this
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestAJobMakesRoomOnProofOfThisTime: that it is suspended as the engine says before it has
+// taken the call gives its place to nobody; what the engine says after it does. Seen to fail without a look at the version in
+// notePark: it lent its place on the first word.
+func TestAJobMakesRoomOnProofOfThisTime(t *testing.T) {
+	b, n, v := napping(t)
+	b.close()
+	d := drowsy{n, make(chan struct{})}
+	b.cfg.Engine = d
+	b.open()
+	high := b.ranked("hi", true)
+	word := func(text string, suspended bool) {
+		b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: time.Now(), Suspended: suspended, Message: text})
+	}
+	b.until(v.Job.ID, "asked", func(v control.View) bool { return v.Message != "" })
+	word("before it is asked", true)
+	b.until(v.Job.ID, "heard", func(v control.View) bool { return v.Report.Message == "before it is asked" })
+	word("and again", true)
+	if now := b.until(v.Job.ID, "heard", func(v control.View) bool { return v.Report.Message == "and again" }); now.Job.State != job.Running {
+		t.Fatalf("it is %s on a word from before", now.Job.State)
+	}
+	d.take <- struct{}{}
+	b.until(v.Job.ID, "not suspended yet", func(v control.View) bool { return !v.Report.Suspended && v.Job.State == job.Running })
+	word("now it is", true)
+	other := b.launched(high)
+	b.state(v.Job.ID, job.Suspended)
+	b.hand.end(other, engine.Exited, 0)
+	b.state(v.Job.ID, job.Running)
+	n.holds(t, v.Ref, false)
+}
