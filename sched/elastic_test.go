@@ -2,14 +2,17 @@ package sched_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/schedtest"
 )
@@ -317,4 +320,48 @@ func (w *world) unit(id job.ID, h schedtest.Held) *job.Spec {
 		return s
 	}
 	return nil
+}
+
+// TestGrowthInAFlavorOfOtherRules: the rules give the flavour that an elastic job is in
+// another name. It is counted in the one that has its nodes now, and grows on such nodes
+// alone, as far as that quota goes.
+//
+// Seen to fail (it grew anywhere) where the old name was kept.
+func TestGrowthInAFlavorOfOtherRules(t *testing.T) {
+	rules := func(names ...string) *account.Policy {
+		p := &account.Policy{}
+		var of []account.FlavorQuota
+		for _, name := range names {
+			p.Flavors = append(p.Flavors, account.Flavor{Name: name, Features: []string{name[:1]}})
+			of = append(of, account.FlavorQuota{Flavor: name, Resources: []account.ResourceQuota{{Name: "cpu", Nominal: resource.CPUs(32)}}})
+		}
+		p.Accounts = []account.Account{{Name: "a", Quota: &account.Quota{Flavors: of}}}
+		return p
+	}
+	var events []sched.Event
+	for i := range 12 {
+		feature := []string{"y", "x"}[i%2]
+		events = append(events, sched.NodeSet{Node: fleet.Node{Name: fmt.Sprintf("%s%d", feature, i), State: fleet.Up, Features: []string{feature}, Capacity: resource.Vector{CPU: resource.CPUs(8)}}})
+	}
+	c := sched.New(sched.Config{})
+	c.Step(1, append(events, sched.PolicySet{Policy: rules("y-old")}, sched.Submitted{Job: 1, Spec: stretchy("a", 2, 10), At: 1})...)
+	grown := 0
+	for _, d := range c.Step(2, sched.PolicySet{Policy: rules("x-new", "y-new")}, sched.Begun{Job: 1}) {
+		g, ok := d.(sched.Grow)
+		if !ok {
+			continue
+		}
+		if grown++; g.Claims[0].Node[0] != 'y' {
+			t.Errorf("it is given %s", g.Claims[0].Node)
+		}
+	}
+	if grown != 2 {
+		t.Errorf("it is given %d nodes more, its quota has two", grown)
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+	if got := c.Snapshot().Running[0].Flavors; len(got) != 1 || got[0] != "y-new" {
+		t.Errorf("it is counted in %v", got)
+	}
 }

@@ -234,8 +234,8 @@ func (c *Core) charge(r *run) {
 		return
 	}
 	used := c.taken(r.all())
-	if r.flavors == nil {
-		flavors := c.quotas.FlavorsOf(q.node, used, func(f int32) bool { return c.within(r.claims, &c.quotas.Flavors[f]) })
+	if had := c.flavorsNamed(r.flavors); r.flavors == nil || len(had) < len(r.flavors) { // not known, or the rules know some no longer
+		flavors := c.quotas.FlavorsOf(q.node, used, had, func(f int32) bool { return c.within(r.claims, &c.quotas.Flavors[f]) })
 		r.flavors = c.flavorNames(flavors)
 	}
 	r.charges = c.quotas.Charges(q.node, used, c.flavorsNamed(r.flavors))

@@ -232,14 +232,18 @@ func (r *rules) better(a, b choice) bool {
 	return cmp.Or(cmp.Compare(a.mode, b.mode), cmp.Compare(b.level, a.level)) > 0
 }
 
-// FlavorsOf picks, of each group of a queue of which something is used, the first
-// flavour that may be; the first one if none may.
-func (t *Tree) FlavorsOf(q int32, used []Need, may func(flavor int32) bool) []int32 {
+// FlavorsOf picks, of each group of a queue of which something is used, the flavour that
+// was had, else the first one that may be; the first one if none may.
+func (t *Tree) FlavorsOf(q int32, used []Need, had []int32, may func(flavor int32) bool) []int32 {
 	var out []int32
 	for i := range t.nodes[q].groups {
 		g := &t.nodes[q].groups[i]
 		if len(g.of(used, nil)) > 0 {
-			out = append(out, g.flavors[max(0, slices.IndexFunc(g.flavors, may))])
+			i := slices.IndexFunc(g.flavors, func(f int32) bool { return slices.Contains(had, f) })
+			if i < 0 {
+				i = max(0, slices.IndexFunc(g.flavors, may))
+			}
+			out = append(out, g.flavors[i])
 		}
 	}
 	slices.Sort(out)
