@@ -20,10 +20,11 @@ import (
 	"github.com/coxswain-sched/coxswain/sched"
 )
 
-// Format and Version are in the first fields of every file.
+// Format and Version are in the first fields of every file. Of version 1 the memory of
+// growth and of moves had another form.
 const (
 	Format  = "coxswain-snapshot"
-	Version = 1
+	Version = 2
 )
 
 // File is a state and what followed.
