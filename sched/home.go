@@ -116,8 +116,8 @@ func (c *Core) homeless() {
 // moveMemory is what is remembered of moves; nil: nothing.
 func (c *Core) moveMemory() *MoveMemory {
 	m := &MoveMemory{Proposal: c.proposal, Searched: c.searched, Searching: c.searching}
-	if c.moveTried.stirs == c.stirs {
-		m.Tried, m.Anyway = c.moveTried.job, c.moveTried.anyway
+	if t := c.moveTried; t.stirs == c.stirs || t.anyway {
+		m.Tried, m.Anyway, m.Stirred = t.job, t.anyway, t.stirs != c.stirs
 	}
 	for _, h := range c.homes {
 		m.Homes = append(m.Homes, Home{h.job, h.run.claims, h.flavors, h.run.began, h.run.until})
@@ -147,6 +147,9 @@ func (c *Core) recallMoves(m *MoveMemory) {
 	c.proposal, c.searched, c.searching = m.Proposal, m.Searched, m.Searching
 	if m.Tried != 0 {
 		c.moveTried = tried{m.Tried, c.stirs, m.Anyway}
+		if m.Stirred {
+			c.moveTried.stirs--
+		}
 	}
 }
 

@@ -29,17 +29,39 @@ func (p *pass) seize(e *entry) bool {
 
 // seizeLate has the first job take others' places if it could have done without when it was
 // looked at, and cannot any longer, because others have started there until then: what is
-// planned for others kept it from starting, or it waited for those who go anyway.
+// planned for others kept it from starting, or it waited for those who go anyway. Where
+// those who started have used what a limit or quota leaves it, it is the first no longer,
+// and the queue is looked at once more.
 func (p *pass) seizeLate() bool {
-	if !p.byName() {
-		e := p.queued[p.plan.job]
-		return e != nil && (p.late(e) || p.moveTried.late(e.id, p.stirs)) && p.ready(e.line) && p.fit(e.line.kind) == nil && (p.late(e) && p.preempt(e) || p.consolidate(e))
+	if p.byName() {
+		return p.seizeNamed()
 	}
+	e := p.queued[p.plan.job]
+	switch {
+	case e == nil || !p.late(e) && !p.moveTried.late(e.id, p.stirs):
+		return false
+	case !p.ready(e.line):
+		p.reclaim(e.line)
+		p.unplan()
+		return true
+	}
+	return p.fit(e.line.kind) == nil && (p.late(e) && p.preempt(e) || p.consolidate(e))
+}
+
+// seizeNamed is seizeLate where starts are planned by name.
+func (p *pass) seizeNamed() bool {
 	if p.preemption == nil {
 		return false
 	}
 	e := p.front().next()
-	return e != nil && p.hopeful(e.line, e) && p.ready(e.line) && p.open(e.line) == nil && p.preempt(e)
+	switch {
+	case e == nil || !p.hopeful(e.line, e):
+		return false
+	case !p.ready(e.line):
+		p.shaken = true
+		return true
+	}
+	return p.open(e.line) == nil && p.preempt(e)
 }
 
 // late reports whether a job took nobody's place because those were enough who go anyway,

@@ -108,7 +108,8 @@ type Nominee struct {
 type MoveMemory struct {
 	Homes     []Home    `json:"homes,omitempty"`     // by job
 	Proposal  *Proposal `json:"proposal,omitempty"`  // that is told
-	Tried     job.ID    `json:"tried,omitempty"`     // a search was made for it, and nothing has changed since
+	Tried     job.ID    `json:"tried,omitempty"`     // a search was made for it, and nothing has changed since …
+	Stirred   bool      `json:"stirred,omitempty"`   // … but for what others started or ended
 	Anyway    bool      `json:"anyway,omitempty"`    // it fits once those have gone who go anyway
 	Searched  Instant   `json:"searched,omitempty"`  // when the last search was made
 	Searching Instant   `json:"searching,omitempty"` // when the next one is due; 0: when something has changed
