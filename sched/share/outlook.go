@@ -2,6 +2,7 @@ package share
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -235,6 +236,9 @@ func (o *Outlook) Rate(s *Stock, cpu int64, count int, part bool) (int64, Pick) 
 			}
 			bank.Left[d] = l
 		}
+	}
+	if at == none { // by thousandths no device has room: nothing is worse
+		return math.MinInt64, none
 	}
 	return best, at
 }
