@@ -14,8 +14,10 @@ import (
 // ATC 2023), what counts as expected, and what is stranded without CPUs, is ours
 // (share.Expected).
 //
-// It decides on which of the nodes and devices that will do a job starts that starts
-// now; never whether it does, nor what is planned for later. Rates are worked out once
+// It decides on which of the nodes that will do a job starts that starts now, and of which
+// device a part is taken, there and in what is planned by node; not when or on which nodes
+// that is. Where a part would go decides whether a job beside what is planned is in its
+// way, and one that would do on another device of the node may wait for it. Rates are worked out once
 // for each cell and kind of job, until more has been learned or the fleet changes: that
 // is after each eighth more jobs. Jobs of several nodes, and those that place.Regular
 // does not know, go where they always do, and count as what arrives.
