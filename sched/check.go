@@ -341,7 +341,7 @@ func (c *Core) checkNominees() error {
 		}
 	}
 	held := map[*standing]standing{}
-	nominated, homes, savers, lent := 0, 0, 0, 0
+	nominated, homes, savers, lent, movers := 0, 0, 0, 0, 0
 	for _, r := range c.ends.all() {
 		if r.stopping {
 			stopping++
@@ -350,6 +350,9 @@ func (c *Core) checkNominees() error {
 		}
 		if r.saves() {
 			savers++
+		}
+		if r.goesFor != 0 {
+			movers++
 		}
 		if r.home != nil {
 			homes++
@@ -367,6 +370,9 @@ func (c *Core) checkNominees() error {
 	}
 	if stopping != c.stopping || nominated != len(c.nominees) || len(c.lifted) > 0 {
 		return fmt.Errorf("%d runs are being stopped, %d counted; %d nominated, %d listed; %d rows lifted", stopping, c.stopping, nominated, len(c.nominees), len(c.lifted))
+	}
+	if movers != c.movers {
+		return fmt.Errorf("%d runs are counted that go for others, there are %d", c.movers, movers)
 	}
 	if savers != c.savers || homes != len(c.homes) {
 		return fmt.Errorf("%d runs save what they do, %d counted; %d homes, %d listed", savers, c.savers, homes, len(c.homes))
