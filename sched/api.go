@@ -253,8 +253,7 @@ type (
 	Learned struct{}
 )
 
-func (Learned) decision() {}
-
+func (Learned) decision()  {}
 func (Used) decision()     {}
 func (Start) decision()    {}
 func (Preempt) decision()  {}

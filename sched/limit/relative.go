@@ -2,6 +2,7 @@ package limit
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -20,14 +21,15 @@ import (
 // Whole is what there is of each countable thing, by number in the table.
 type Whole []resource.Amount
 
-// Bases lists the partitions of which some relative QOS has parts; "" is the cluster.
+// Bases lists the partitions of which some relative QOS has parts, each once; "" is the cluster.
 func (b *Book) Bases() (out []string) {
 	for i := range b.policy.QOS {
 		if q := &b.policy.QOS[i]; has(q, account.FlagRelative) {
 			out = append(out, b.base(q))
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // base is the partition whose QOS it is; "": none's.
