@@ -360,9 +360,15 @@ func (p *pass) loosenRest() {
 	}
 }
 
-// reaches reports whether a line's quota does, now or once nothing is kept for others.
+// reaches reports whether a line's quota does, now or once nothing is kept for others, so
+// that looking at it again would not have it rest for the quota at once (see quota).
 func (p *pass) reaches(l *line) bool {
-	return p.assign(l).Mode == quota.Fit || len(p.pledges) > 0 && p.unpledged(l)
+	b := p.assign(l)
+	if b.Mode != quota.Fit {
+		return len(p.pledges) > 0 && p.unpledged(l)
+	}
+	k := p.kindIn(l, b.Flavors, b.cut)
+	return k != nil && p.possible(k)
 }
 
 // inTurn reports whether each line that may start is looked at in this pass, in order.
