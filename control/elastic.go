@@ -331,13 +331,11 @@ func (l *loop) drop(e *entry, ref engine.Ref, settled bool, why string) {
 			l.tellGang(e)
 			return
 		}
-		l.helpers.Go(func() {
-			_ = l.post(l.ctx, message{job: e.id, run: func(l *loop) { // a closed loop hears nothing more
-				if r := e.report(); e.state.Holds() && len(e.last.added) == 0 && r.Phase == engine.Ended && r.Gone {
-					l.stageEnd(e, *r)
-				}
-			}})
-		})
+		l.carry = append(l.carry, message{job: e.id, run: func(l *loop) { // the record is one of the next batch
+			if r := e.report(); e.state.Holds() && len(e.last.added) == 0 && r.Phase == engine.Ended && r.Gone {
+				l.stageEnd(e, *r)
+			}
+		}})
 	})
 }
 
