@@ -177,8 +177,8 @@ func (d drowsy) Suspend(ctx context.Context, ref engine.Ref) error {
 }
 
 // TestAJobMakesRoomOnProofOfThisTime: that it is suspended as the engine says before it has
-// taken the call gives its place to nobody; what the engine says after it does. Seen to fail without a look at the version in
-// notePark: it lent its place on the first word.
+// taken the call gives its place to nobody; what the engine says after it does. Seen to fail
+// without a look at the version in notePark: it lent its place on the first word.
 func TestAJobMakesRoomOnProofOfThisTime(t *testing.T) {
 	b, n, v := napping(t)
 	b.close()

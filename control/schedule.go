@@ -41,30 +41,30 @@ func (l *loop) schedule() {
 	if planted.MapOrder {
 		list = anyOrder(list)
 	}
-	var todo decisions
+	var made decisions
 	for _, d := range list {
-		l.decided(&todo, d, now)
+		l.decided(&made, d, now)
 	}
-	l.stageStep(&todo)
+	l.stageStep(&made)
 }
 
 // decided takes one decision: what the journal has no record of is done, the rest waits for
 // the whole step.
-func (l *loop) decided(todo *decisions, d sched.Decision, now time.Time) {
+func (l *loop) decided(made *decisions, d sched.Decision, now time.Time) {
 	s := l.state
 	switch d := d.(type) {
 	case sched.Start:
 		if a, ok := l.propose(d, now); ok {
-			todo.starts = append(todo.starts, held{a, shortened(s.jobs[d.Job], d.Until, l.latest)})
+			made.starts = append(made.starts, held{a, shortened(s.jobs[d.Job], d.Until, l.latest)})
 		}
 	case sched.Grow:
 		if a, ok := l.grow(d); ok {
-			todo.grown = append(todo.grown, a)
+			made.grown = append(made.grown, a)
 		}
 	case sched.Shrink:
-		todo.shrunk = append(todo.shrunk, d)
+		made.shrunk = append(made.shrunk, d)
 	case sched.Preempt:
-		todo.victims = append(todo.victims, d)
+		made.victims = append(made.victims, d)
 	case sched.Resume:
 		l.unpark(d)
 	case sched.Proposal:
@@ -87,9 +87,9 @@ func (l *loop) decided(todo *decisions, d sched.Decision, now time.Time) {
 
 // stageStep stages a step, one record after the other in one batch. What was verified against
 // the ledger is taken back there first: nothing is held before it is durable.
-func (l *loop) stageStep(todo *decisions) {
+func (l *loop) stageStep(made *decisions) {
 	s := l.state
-	for _, h := range todo.starts {
+	for _, h := range made.starts {
 		a := h.Allocation
 		l.takeBack(a)
 		if planted.LaunchFirst {
@@ -97,20 +97,20 @@ func (l *loop) stageStep(todo *decisions) {
 		}
 		l.stage(kindHeld, a.Job, job.Actor{}, h, func() { l.launch(s.jobs[a.Job], a) })
 	}
-	for _, a := range todo.grown {
+	for _, a := range made.grown {
 		l.takeBack(a)
 	}
-	l.stageGrowth(todo.grown)
-	for _, d := range todo.shrunk {
+	l.stageGrowth(made.grown)
+	for _, d := range made.shrunk {
 		l.shrink(d)
 	}
 	l.granted, l.approval = l.approval, nil
-	for _, d := range todo.victims { // one of them may start in the same step
+	for _, d := range made.victims { // one of them may start in the same step
 		by := job.Actor{}
 		if d.Home != nil && l.granted != nil {
 			by = l.granted.by
 		}
-		l.preempt(d, todo.starts, by)
+		l.preempt(d, made.starts, by)
 	}
 	l.moot()
 }

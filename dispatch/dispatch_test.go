@@ -197,19 +197,25 @@ func TestALaunchIsGivenUpWithAProofOnly(t *testing.T) {
 	}
 }
 
-// TestALaunchWhoseEndWasHeardIsNotRepeated forgets an attempt while its launch is
-// without an answer.
-func TestALaunchWhoseEndWasHeardIsNotRepeated(t *testing.T) {
-	a := &answers{launch: fault.New(fault.Unavailable, "no answer"), inspect: fault.New(fault.NotFound, "lost in a restart")}
-	paused, goOn := make(chan bool), make(chan bool)
-	d := dispatch.New(dispatch.Config{Engine: a, Log: slog.New(slog.DiscardHandler), Pause: func(ctx context.Context, _ time.Duration) error {
+// pausing is a dispatcher that says when it pauses before it repeats a call, and goes on
+// when it is told to.
+func pausing(e engine.Engine) (d *dispatch.Dispatcher, paused, goOn chan bool) {
+	paused, goOn = make(chan bool), make(chan bool)
+	return dispatch.New(dispatch.Config{Engine: e, Log: slog.New(slog.DiscardHandler), Pause: func(ctx context.Context, _ time.Duration) error {
 		select {
 		case paused <- true:
 			<-goOn
 		case <-ctx.Done():
 		}
 		return ctx.Err()
-	}})
+	}}), paused, goOn
+}
+
+// TestALaunchWhoseEndWasHeardIsNotRepeated forgets an attempt while its launch is
+// without an answer.
+func TestALaunchWhoseEndWasHeardIsNotRepeated(t *testing.T) {
+	a := &answers{launch: fault.New(fault.Unavailable, "no answer"), inspect: fault.New(fault.NotFound, "lost in a restart")}
+	d, paused, goOn := pausing(a)
 	defer d.Close()
 	d.Launch(ref, load, func(err error) { t.Errorf("refused: %v", err) })
 	<-paused

@@ -86,15 +86,7 @@ func TestSuspensionIsAskedForUntilItIsKnown(t *testing.T) {
 func TestWhatIsToEndIsNotHeldUpBySuspension(t *testing.T) {
 	senseless := fault.New(fault.Internal, "no sense")
 	m := &moody{made: make(chan string, 9), answers: []error{senseless, fault.New(fault.NotFound, "gone")}}
-	paused, goOn := make(chan bool), make(chan bool)
-	d := dispatch.New(dispatch.Config{Engine: m, Log: slog.New(slog.DiscardHandler), Pause: func(ctx context.Context, _ time.Duration) error {
-		select {
-		case paused <- true:
-			<-goOn
-		case <-ctx.Done():
-		}
-		return ctx.Err()
-	}})
+	d, paused, goOn := pausing(m)
 	defer d.Close()
 	d.Park(ref, func(engine.Report) { t.Error("it is suspended") })
 	<-paused
