@@ -1,0 +1,150 @@
+// Package script makes of a batch script one that begins at most once for each attempt.
+//
+// Slurm may begin what it was given twice: a submission whose answer was lost is sent
+// again, a controller that was killed finds a job again that was thought lost, a requeued
+// job begins under the same number. So the script takes a lock before anything of the
+// user's runs: a file under the attempt's name, created exclusively on a file system that
+// all nodes share. Who does not get it ends at once. A fence (engine, docs/design/0005) is
+// the same file, created by us: whichever is first decides, and no clock is asked.
+//
+// What is added stands below the directives of the script and above its first command,
+// so the script stays as it was for the user: its name, its arguments, its standard
+// input, the shell that it names. Scripts of other interpreters than a shell (python,
+// perl, csh) cannot have shell code in them: they are put behind it and unpacked.
+//
+// What it does not do: it does not wait, it starts no process that outlives it, it knows
+// nothing of how a script is handed over.
+package script
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+// Exit codes with which a script ends that was not to begin. Nothing of the user's has
+// run then.
+const (
+	ExitBarred   = 117 // another one has the lock, or it is fenced
+	ExitLockless = 118 // the lock could not be taken: no directory, no room, no right
+)
+
+// Guard says where the lock of an attempt is.
+type Guard struct {
+	Ref   engine.Ref
+	Dir   string // absolute name on the nodes; its users can create files in it
+	Token string // makes the lock's name one that nobody guesses; letters and digits
+}
+
+// Lock is the name of the lock's file for a beginning: 0 the first, then each time that
+// Slurm has requeued the job.
+func (g *Guard) Lock(restarts int) string {
+	return path.Join(g.Dir, g.Ref.String()+"-"+g.Token+"."+fmt.Sprint(restarts))
+}
+
+// Begun is the name of the file that the script creates when it has the lock and begins,
+// Done that of the one when it ends: hints, since a script may be killed, or end by exec.
+func (g *Guard) Begun(restarts int) string { return g.Lock(restarts) + ".begun" }
+
+// Done is the other hint.
+func (g *Guard) Done(restarts int) string { return g.Lock(restarts) + ".done" }
+
+// shells are the interpreters that understand what is added.
+var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "ksh": true, "mksh": true, "zsh": true, "ash": true}
+
+// marker stands before a script that is unpacked.
+const marker = "#--- the script, unpacked by the lines above ---"
+
+// Wrap returns the script with its lock. A script without an interpreter in its first
+// line is returned as it is: sbatch refuses it, and says so better.
+func Wrap(script []byte, g *Guard) []byte {
+	interpreter, arg, ok := shebang(script)
+	if !ok {
+		return script
+	}
+	head, body := split(script)
+	var b bytes.Buffer
+	if shells[path.Base(interpreter)] || path.Base(interpreter) == "env" && shells[firstWord(arg)] {
+		b.Write(head)
+		b.WriteString(take(g))
+		b.Write(body)
+		return b.Bytes()
+	}
+	_, rest, _ := bytes.Cut(head, []byte("\n"))
+	b.WriteString("#!/bin/sh\n")
+	b.Write(rest) // the directives, which sbatch reads here
+	b.WriteString(take(g))
+	b.WriteString(unpack(interpreter, arg))
+	b.WriteString(marker + "\n")
+	b.Write(script)
+	return b.Bytes()
+}
+
+// shebang is the interpreter of a script and what follows it.
+func shebang(script []byte) (interpreter, arg string, ok bool) {
+	line, _, _ := bytes.Cut(script, []byte("\n"))
+	text, ok := strings.CutPrefix(strings.TrimRight(string(line), "\r"), "#!")
+	if !ok {
+		return "", "", false
+	}
+	interpreter, arg, _ = strings.Cut(strings.TrimSpace(text), " ")
+	return interpreter, strings.TrimSpace(arg), interpreter != ""
+}
+
+func firstWord(s string) string {
+	s = strings.TrimSpace(strings.TrimPrefix(s, "-S"))
+	word, _, _ := strings.Cut(s, " ")
+	return path.Base(word)
+}
+
+// split parts a script after the comments at its beginning: sbatch reads directives up to
+// the first line that is neither a comment nor empty.
+func split(script []byte) (head, body []byte) {
+	at := 0
+	for at < len(script) {
+		line, _, _ := bytes.Cut(script[at:], []byte("\n"))
+		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] != '#' {
+			break
+		}
+		at = min(at+len(line)+1, len(script))
+	}
+	head, body = script[:at:at], script[at:]
+	if len(head) > 0 && head[len(head)-1] != '\n' {
+		head = append(head, '\n')
+	}
+	return head, body
+}
+
+// take is shell code, as POSIX has it, that takes the lock. It leaves no variable, no
+// option and no function behind, and a trap for the end that the script may replace.
+func take(g *Guard) string {
+	stem := quote(path.Join(g.Dir, g.Ref.String()+"-"+g.Token) + ".")
+	return fmt.Sprintf(`# coxswain: attempt %[1]s begins once
+if ! (set -C; echo "${SLURM_JOB_ID-} ${SLURM_RESTART_COUNT:-0} $(hostname 2>/dev/null) $(date +%%s 2>/dev/null)" >%[2]s"${SLURM_RESTART_COUNT:-0}") 2>/dev/null; then
+if [ -e %[2]s"${SLURM_RESTART_COUNT:-0}" ]; then echo "coxswain: attempt %[1]s of this job has begun elsewhere, or is over: nothing is run" >&2; exit %[3]d; fi
+echo "coxswain: the lock of attempt %[1]s cannot be taken in "%[4]s": nothing is run" >&2; exit %[5]d
+fi
+: >%[2]s"${SLURM_RESTART_COUNT:-0}.begun" || :
+trap ': >'%[6]s'"${SLURM_RESTART_COUNT:-0}.done"' EXIT
+# coxswain: end
+`, g.Ref, stem, ExitBarred, quote(g.Dir), ExitLockless, quote(stem))
+}
+
+// unpack is shell code that runs what stands behind the marker with its interpreter, in
+// the place of the shell. The file is removed by the next script of the user's, or with
+// the node's temporary files: whoever reads it while it runs needs it.
+func unpack(interpreter, arg string) string {
+	if arg != "" {
+		arg = " " + quote(arg)
+	}
+	return fmt.Sprintf(`cox_script=$(mktemp "${TMPDIR:-/tmp}/cox-script.XXXXXX") || exit %d
+sed '1,/^%s$/d' "$0" >"$cox_script" || exit %[1]d
+exec %[3]s%[4]s "$cox_script" "$@"
+`, ExitLockless, marker, quote(interpreter), arg)
+}
+
+// quote makes one word of a text.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
