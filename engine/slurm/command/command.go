@@ -1,0 +1,477 @@
+// Package command reaches a Slurm cluster by its commands: sbatch, squeue, sacct, sinfo,
+// scancel, scontrol. Where they run is for a Runner to say: on this machine, or on a login
+// node over SSH.
+//
+// It asks for fields by name with a separator of its own, which Slurm 22.05 and all later
+// ones answer alike, and not for --json, which 22.05 has for some commands only and whose
+// form changes with each version. Host lists are expanded here.
+//
+// A command that does not answer before its context ends is killed, and what it was to do
+// is unknown (fault.Unavailable): an sbatch may have submitted all the same. Exit codes
+// and Slurm's words on standard error tell a refusal from a cluster that does not answer.
+package command
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Runner runs a command where the cluster's commands are.
+type Runner interface {
+	// Run returns what it printed and its exit code. An error means that nobody knows
+	// whether it ran.
+	Run(ctx context.Context, c Call) (Result, error)
+	Close() error
+}
+
+// Call is one command.
+type Call struct {
+	Name  string
+	Args  []string
+	Env   []string // NAME=VALUE, beside what the Runner has
+	Stdin []byte
+	User  string // as whom; empty: as the Runner
+}
+
+// Result is how a command ended.
+type Result struct {
+	Stdout, Stderr []byte
+	Code           int
+}
+
+// Site is a site.Site.
+type Site struct{ run Runner }
+
+var _ site.Site = (*Site)(nil)
+
+// New reaches a cluster by a Runner, which it closes.
+func New(r Runner) *Site { return &Site{r} }
+
+// Close closes the Runner.
+func (s *Site) Close() error { return s.run.Close() }
+
+// sep stands between fields: no field of Slurm's has it.
+const sep = "\x1f"
+
+// epoch has Slurm print times as seconds.
+var epoch = []string{"SLURM_TIME_FORMAT=%s"}
+
+// ask runs a command that only reads.
+func (s *Site) ask(ctx context.Context, name string, args ...string) ([]byte, error) {
+	r, err := s.run.Run(ctx, Call{Name: name, Args: args, Env: epoch})
+	switch {
+	case err != nil:
+		return nil, fault.New(fault.Unavailable, "%s: %w", name, err)
+	case r.Code != 0:
+		return nil, refusal(name, &r)
+	}
+	return r.Stdout, nil
+}
+
+// silence are words of Slurm's for a cluster that does not answer, or not now.
+var silence = []string{
+	"Unable to contact slurm controller", "Socket timed out", "Connection refused", "Connection timed out", "Zero Bytes were transmitted",
+	"Transport endpoint is not connected", "Slurm backup controller in standby mode", "try again", "slurm_persist_conn_open", "Unable to connect to database",
+	"Unexpected message received", "Protocol authentication error", "Resource temporarily unavailable", "Failed to confirm allocation", "Slurm temporarily unable", "Unable to process configuration file",
+}
+
+// refusal makes an error of what a command said.
+func refusal(name string, r *Result) error {
+	said := strings.TrimSpace(string(r.Stderr))
+	for _, words := range silence {
+		if strings.Contains(said, words) {
+			return fault.New(fault.Unavailable, "%s: %s", name, oneLine(said))
+		}
+	}
+	if said == "" {
+		return fault.New(fault.Unavailable, "%s ended with exit code %d and said nothing", name, r.Code)
+	}
+	kind := fault.Invalid
+	switch {
+	case strings.Contains(said, "Access/permission denied"), strings.Contains(said, "Access denied"):
+		kind = fault.Permission
+	case strings.Contains(said, "Invalid job id"):
+		kind = fault.NotFound
+	}
+	return fault.New(kind, "%s: %s", name, oneLine(said))
+}
+
+// oneLine joins what a command said, without the name that it begins each line with.
+func oneLine(said string) string {
+	var out []string
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		if _, text, ok := strings.Cut(line, ": error: "); ok {
+			line = text
+		}
+		if line != "" && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// Cluster is site.Site's.
+func (s *Site) Cluster(ctx context.Context) (site.Cluster, error) {
+	out, err := s.ask(ctx, "scontrol", "show", "config")
+	if err != nil {
+		return site.Cluster{}, err
+	}
+	var c site.Cluster
+	for line := range strings.Lines(string(out)) {
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(key) {
+		case "ClusterName":
+			c.Name = value
+		case "SLURM_VERSION":
+			c.Version = value
+		case "BOOT_TIME":
+			c.Booted = moment(value)
+		case "MinJobAge":
+			n, _ := strconv.Atoi(strings.TrimSuffix(value, " sec"))
+			c.MinAge = time.Duration(n) * time.Second
+		case "MaxArraySize":
+			n, _ := strconv.ParseUint(value, 10, 32)
+			c.MaxArray = uint32(n)
+		case "AccountingStorageType":
+			c.Accounts = value != "(null)" && !strings.HasSuffix(value, "/none")
+		case "AccountingStoreFlags":
+			c.Comments = strings.Contains(value, "job_comment")
+		}
+	}
+	if c.Name == "" || c.Version == "" {
+		return c, fault.New(fault.Unavailable, "scontrol show config says no ClusterName or no SLURM_VERSION")
+	}
+	return c, nil
+}
+
+// Submit is site.Site's.
+func (s *Site) Submit(ctx context.Context, j *site.Submission) (uint32, error) {
+	args := append([]string{"--parsable", "--export=ALL"}, j.Options...)
+	if j.Dir != "" {
+		args = append(args, "--chdir="+j.Dir)
+	}
+	if len(j.Args) > 0 {
+		args = append(append(args, "/dev/stdin"), j.Args...) // arguments are those of a named file only
+	}
+	r, err := s.run.Run(ctx, Call{Name: "sbatch", Args: args, Env: j.Env, Stdin: j.Script, User: j.User})
+	switch {
+	case err != nil:
+		return 0, fault.New(fault.Unavailable, "sbatch: %w", err)
+	case r.Code != 0:
+		return 0, refusal("sbatch", &r)
+	}
+	number, _, _ := strings.Cut(strings.TrimSpace(string(r.Stdout)), ";") // …;cluster in a federation
+	id, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		return 0, fault.New(fault.Unavailable, "sbatch answered %q, which is no number of a job", r.Stdout)
+	}
+	return uint32(id), nil
+}
+
+// live are the fields asked of squeue; the comment is last, as it is free text.
+var live = []string{
+	"JobID", "State", "Reason", "UserName", "Account", "Partition", "QOS", "NodeList", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
+	"exit_code", "RestartCnt", "PriorityLong", "Comment",
+}
+
+// Jobs is site.Site's.
+func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	out, err := s.ask(ctx, "squeue", "--noheader", "--states=all", "--jobs="+list(ids), "--Format="+format(live))
+	if fault.KindOf(err) == fault.NotFound { // it says so where it knows none of them
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return jobs(out, live, fromQueue)
+}
+
+// Of is site.Site's.
+func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
+	out, err := s.ask(ctx, "squeue", "--noheader", "--states=all", "--user="+user, "--Format="+format(live))
+	if err != nil {
+		return nil, err
+	}
+	return jobs(out, live, fromQueue)
+}
+
+// format is squeue's --Format for fields: each ends with the separator, uncut.
+func format(fields []string) string {
+	return strings.Join(fields, ":"+sep+",") + ":" + sep
+}
+
+func list(ids []uint32) string {
+	text := make([]string, len(ids))
+	for i, id := range ids {
+		text[i] = strconv.FormatUint(uint64(id), 10)
+	}
+	return strings.Join(text, ",")
+}
+
+// jobs reads records of fields.
+func jobs(out []byte, fields []string, read func(field, value string, j *site.Job) error) ([]site.Job, error) {
+	var all []site.Job
+	text := string(out)
+	for text != "" {
+		var j site.Job
+		for _, field := range fields {
+			value, rest, ok := strings.Cut(text, sep)
+			if !ok {
+				return nil, fault.New(fault.Unavailable, "an answer of Slurm's ends in the middle of a job: %q", text)
+			}
+			text = rest
+			if err := read(field, strings.TrimSpace(value), &j); err != nil {
+				return nil, fault.New(fault.Unavailable, "job %d: %s %q: %w", j.ID, field, value, err)
+			}
+		}
+		text = strings.TrimPrefix(text, "\n")
+		all = append(all, j)
+	}
+	return all, nil
+}
+
+// fromQueue reads a field of squeue's.
+func fromQueue(field, value string, j *site.Job) (err error) {
+	switch field {
+	case "JobID":
+		var n uint64
+		n, err = strconv.ParseUint(value, 10, 32)
+		j.ID = uint32(n)
+	case "State":
+		return state(value, j)
+	case "Reason":
+		if value != "None" {
+			j.Reason = value
+		}
+		j.Held = j.Held || value == "JobHeldUser" || value == "JobHeldAdmin"
+	case "UserName":
+		j.User = value
+	case "Account":
+		j.Account = value
+	case "Partition":
+		j.Partition = value
+	case "QOS":
+		j.QOS = value
+	case "NodeList":
+		j.Nodes, err = hosts(value)
+	case "SubmitTime":
+		j.Submitted = moment(value)
+	case "EligibleTime":
+		j.Eligible = moment(value)
+	case "StartTime":
+		j.Started = moment(value)
+	case "EndTime":
+		j.Ended = moment(value)
+	case "exit_code": // the status of wait(2)
+		var n uint64
+		n, err = strconv.ParseUint(value, 10, 32)
+		j.Exit = job.ExitCode{Status: int(n >> 8 & 0xff), Signal: int(n & 0x7f)}
+	case "RestartCnt":
+		j.Restarts, err = strconv.Atoi(value)
+	case "PriorityLong":
+		var n uint64
+		n, err = strconv.ParseUint(value, 10, 32)
+		j.Priority = uint32(n)
+	case "Comment":
+		if value != "(null)" {
+			j.Comment = value
+		}
+	}
+	return err
+}
+
+func state(value string, j *site.Job) error {
+	w, ok := site.ParseState(value)
+	if !ok {
+		return fmt.Errorf("no state of a job that is known")
+	}
+	j.State, j.Completing, j.CancelledBy = w.State, w.Completing, w.By
+	j.Held = j.Held || w.Held
+	return nil
+}
+
+// past are the fields asked of sacct.
+var past = []string{"JobIDRaw", "State", "User", "Account", "Partition", "QOS", "NodeList", "Submit", "Eligible", "Start", "End", "ExitCode", "Comment"}
+
+// Past is site.Site's.
+func (s *Site) Past(ctx context.Context, ids []uint32) ([]site.Job, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	out, err := s.ask(ctx, "sacct", "--noheader", "--allocations", "--duplicates", "--parsable", "--delimiter="+sep, "--jobs="+list(ids), "--format="+strings.Join(past, ","))
+	switch {
+	case err != nil && strings.Contains(err.Error(), "accounting storage is disabled"):
+		return nil, fault.New(fault.Unsupported, "the cluster has no accounting (AccountingStorageType)")
+	case err != nil:
+		return nil, err
+	}
+	return jobs(out, past, fromPast)
+}
+
+// fromPast reads a field of sacct's.
+func fromPast(field, value string, j *site.Job) (err error) {
+	switch field {
+	case "JobIDRaw":
+		return fromQueue("JobID", value, j)
+	case "User":
+		j.User = value
+	case "Submit", "Eligible", "Start", "End":
+		at := map[string]*time.Time{"Submit": &j.Submitted, "Eligible": &j.Eligible, "Start": &j.Started, "End": &j.Ended}
+		*at[field] = moment(value)
+	case "ExitCode": // code:signal
+		code, signal, _ := strings.Cut(value, ":")
+		if j.Exit.Status, err = strconv.Atoi(code); err == nil {
+			j.Exit.Signal, err = strconv.Atoi(signal)
+		}
+	default:
+		return fromQueue(field, value, j)
+	}
+	return err
+}
+
+// moment reads a time in seconds; anything else is none.
+func moment(text string) time.Time {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(n, 0)
+}
+
+func hosts(text string) ([]string, error) {
+	switch text {
+	case "", "(null)", "None assigned", "none":
+		return nil, nil
+	}
+	return hostlist.Expand(text)
+}
+
+// End is site.Site's.
+func (s *Site) End(ctx context.Context, id uint32, signal int) error {
+	args := []string{strconv.FormatUint(uint64(id), 10)}
+	if signal != 0 {
+		args = append([]string{"--signal=" + strconv.Itoa(signal), "--full"}, args...)
+	}
+	return s.cancel(ctx, args)
+}
+
+// Signal is site.Site's.
+func (s *Site) Signal(ctx context.Context, id uint32, signal int, to site.Scope) error {
+	args := []string{"--signal=" + strconv.Itoa(signal)}
+	switch to {
+	case site.ToBatch:
+		args = append(args, "--batch")
+	case site.ToAll:
+		args = append(args, "--full")
+	}
+	return s.cancel(ctx, append(args, strconv.FormatUint(uint64(id), 10)))
+}
+
+// cancel runs scancel. It says nothing of jobs that have ended or that it does not know,
+// unless it is asked to, and ends with 0 then.
+func (s *Site) cancel(ctx context.Context, args []string) error {
+	_, err := s.ask(ctx, "scancel", args...)
+	if err != nil && (fault.KindOf(err) == fault.NotFound || strings.Contains(err.Error(), "Job/step already completing or completed")) {
+		return nil
+	}
+	return err
+}
+
+// inventory are the fields asked of sinfo, once for each partition of a node.
+var inventory = []string{
+	"NodeList", "StateComplete", "CPUs", "Sockets", "Memory", "Gres", "GresUsed", "Features", "Partition", "AllocMem", "CPUsState", "NodeAddr", "Reason",
+}
+
+// Nodes is site.Site's.
+func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
+	out, err := s.ask(ctx, "sinfo", "--noheader", "--Node", "--all", "--Format="+format(inventory))
+	if err != nil {
+		return nil, err
+	}
+	var nodes []site.Node
+	at := map[string]int{}
+	for record := range bytes.SplitSeq(out, []byte("\n")) {
+		if len(bytes.TrimSpace(record)) == 0 {
+			continue
+		}
+		value := strings.Split(string(record), sep)
+		if len(value) < len(inventory) {
+			return nil, fault.New(fault.Unavailable, "sinfo answered %q, of which %d fields were expected", record, len(inventory))
+		}
+		field := map[string]string{}
+		for i, name := range inventory {
+			field[name] = strings.TrimSpace(value[i])
+		}
+		i, known := at[field["NodeList"]]
+		if !known {
+			n, err := node(field)
+			if err != nil {
+				return nil, fault.New(fault.Unavailable, "node %s, as sinfo has it: %w", field["NodeList"], err)
+			}
+			i = len(nodes)
+			at[n.Name], nodes = i, append(nodes, n)
+		}
+		if part := strings.TrimSuffix(field["Partition"], "*"); part != "" && !slices.Contains(nodes[i].Parts, part) {
+			nodes[i].Parts = append(nodes[i].Parts, part)
+		}
+	}
+	return nodes, nil
+}
+
+// node reads a node.
+func node(field map[string]string) (n site.Node, err error) {
+	number := func(name string) (x int) {
+		if err == nil {
+			x, err = strconv.Atoi(field[name])
+		}
+		return x
+	}
+	n = site.Node{
+		Name: field["NodeList"], Address: field["NodeAddr"], State: field["StateComplete"], Reason: field["Reason"],
+		CPUs: number("CPUs"), Sockets: number("Sockets"), Memory: int64(number("Memory")) << 20, UsedBytes: int64(number("AllocMem")) << 20,
+		GRES: none(field["Gres"]), Taken: none(field["GresUsed"]),
+	}
+	if n.Reason == "none" {
+		n.Reason = ""
+	}
+	if f := none(field["Features"]); f != "" {
+		n.Features = strings.Split(f, ",")
+		slices.Sort(n.Features)
+	}
+	if used, _, ok := strings.Cut(field["CPUsState"], "/"); ok && err == nil {
+		n.UsedCPUs, err = strconv.Atoi(used)
+	}
+	words := strings.FieldsFunc(strings.ToLower(n.State), func(r rune) bool { return r == '+' || r == '*' || r == '~' || r == '#' })
+	has := func(some ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(some, w) })
+	}
+	n.Down = has("down", "error", "future", "unknown", "not_responding", "powered_down", "power_down", "powering_down", "fail") || strings.Contains(n.State, "*")
+	n.Drained = has("drain", "drained", "draining", "maint", "reboot_issued", "reboot_requested")
+	n.Available = !n.Down && !n.Drained
+	return n, err
+}
+
+func none(text string) string {
+	if text == "(null)" {
+		return ""
+	}
+	return text
+}

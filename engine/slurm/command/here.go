@@ -1,0 +1,87 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Here runs commands on this machine.
+type Here struct {
+	// Env is what commands have beside PATH and HOME: SLURM_CONF where it is not the
+	// usual one. A job's own environment is in Call.Env.
+	Env []string
+}
+
+// afterKill is how long a killed command's output is waited for, which a child of it may
+// hold open.
+const afterKill = 2 * time.Second
+
+// Run is Runner's.
+func (h *Here) Run(ctx context.Context, c Call) (Result, error) {
+	cmd := exec.CommandContext(ctx, c.Name, c.Args...)
+	cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LC_ALL=C"}, c.Env...), h.Env...)
+	cmd.Stdin = bytes.NewReader(c.Stdin)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = afterKill
+	if c.User != "" {
+		if err := as(cmd, c.User); err != nil {
+			return Result{}, err
+		}
+	}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return Result{}, fmt.Errorf("%s did not answer: %w", c.Name, context.Cause(ctx))
+	case errors.As(err, &exit) && exit.Exited():
+		return Result{out.Bytes(), said.Bytes(), exit.ExitCode()}, nil
+	case err != nil:
+		return Result{}, err
+	}
+	return Result{out.Bytes(), said.Bytes(), 0}, nil
+}
+
+// Close is Runner's.
+func (h *Here) Close() error { return nil }
+
+// as has a command run as another user, which root alone may.
+func as(cmd *exec.Cmd, name string) error {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return err
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return err
+	}
+	if int(uid) == os.Getuid() {
+		return nil
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return err
+	}
+	c := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	for _, id := range ids {
+		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
+			c.Groups = append(c.Groups, uint32(n))
+		}
+	}
+	cmd.SysProcAttr.Credential = c
+	return nil
+}

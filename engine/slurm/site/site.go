@@ -1,0 +1,180 @@
+// Package site is what the driver of a Slurm cluster needs to ask of it, however it is
+// reached: by its commands, here or over SSH (engine/slurm/command), or by slurmrestd.
+//
+// Types are Slurm's own notions in our units, whatever the version: numbers that are not
+// set are zero, times are absolute, host lists are expanded. An error says whether the
+// answer is known: fault.Unavailable means that the cluster did not say, and whatever was
+// asked for may have happened; every other kind is slurmctld's own refusal. Nothing here
+// remembers anything, but for a connection.
+package site
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Site is one way into a cluster. It is safe for concurrent use; every call ends when its
+// context does.
+type Site interface {
+	// Cluster says what the cluster is. It is asked anew, each time.
+	Cluster(ctx context.Context) (Cluster, error)
+	// Submit hands a batch job over and returns the number that slurmctld gave it.
+	Submit(ctx context.Context, s *Submission) (uint32, error)
+	// Jobs says what slurmctld knows of some jobs, by number, in no order. Those that it
+	// does not know are left out: they were purged, or lost, or never were.
+	Jobs(ctx context.Context, ids []uint32) ([]Job, error)
+	// Of lists a user's jobs that slurmctld knows; the search by a tag.
+	Of(ctx context.Context, user string) ([]Job, error)
+	// Past says what accounting knows of jobs, by number. What it lags behind is left
+	// out. A cluster without accounting is fault.Unsupported.
+	Past(ctx context.Context, ids []uint32) ([]Job, error)
+	// End has a job end: signal 0 is Slurm's own way (SIGCONT and SIGTERM, SIGKILL after
+	// KillWait). A job that has ended, or is not known, is no error.
+	End(ctx context.Context, id uint32, signal int) error
+	// Signal sends a signal to the processes of a running job and nothing more.
+	Signal(ctx context.Context, id uint32, signal int, to Scope) error
+	// Nodes lists the nodes.
+	Nodes(ctx context.Context) ([]Node, error)
+	// Close gives the connection back.
+	Close() error
+}
+
+// Scope says who gets a signal.
+type Scope uint8
+
+// The scopes of scancel.
+const (
+	ToSteps Scope = iota // all steps but the batch script
+	ToBatch              // the batch script alone (--batch)
+	ToAll                // both (--full)
+)
+
+// Cluster is what slurmctld says of itself.
+type Cluster struct {
+	Name     string
+	Version  string        // "22.05.8"
+	Booted   time.Time     // when this slurmctld began
+	MinAge   time.Duration // how long it knows jobs after their end
+	MaxArray uint32
+	Accounts bool // there is accounting that can be asked
+	Comments bool // … which keeps jobs' comments
+}
+
+// Submission is a batch job as it is handed over.
+type Submission struct {
+	Script  []byte
+	Args    []string // of the script
+	Options []string // of sbatch, beyond those in the script: "--comment=…"; they outrank those
+	Env     []string // NAME=VALUE, all that the job is to have
+	User    string   // as whom; empty: whoever asks
+	Dir     string   // working directory, if no option says
+}
+
+// Job is a job, or what accounting kept of one.
+type Job struct {
+	ID        uint32
+	User      string
+	Account   string
+	Partition string
+	QOS       string
+	Comment   string
+
+	State      State
+	Completing bool   // it has ended, and its nodes are being cleaned
+	Held       bool   // JobHeldUser or JobHeldAdmin
+	Reason     string // Slurm's word for why it waits; empty: none
+	Nodes      []string
+	Restarts   int
+	Priority   uint32
+
+	Submitted, Eligible, Started, Ended time.Time // zero: not (yet)
+	Exit                                job.ExitCode
+	CancelledBy                         string // user or uid, where it is known
+}
+
+// State is a job's base state in Slurm's long form.
+type State string
+
+// The states.
+const (
+	Pending     State = "PENDING"
+	Running     State = "RUNNING"
+	Suspended   State = "SUSPENDED"
+	Completed   State = "COMPLETED"
+	Cancelled   State = "CANCELLED"
+	Failed      State = "FAILED"
+	TimedOut    State = "TIMEOUT"
+	NodeFailed  State = "NODE_FAIL"
+	Preempted   State = "PREEMPTED"
+	BootFailed  State = "BOOT_FAIL"
+	PastItsTime State = "DEADLINE"
+	OutOfMemory State = "OUT_OF_MEMORY"
+)
+
+// Final reports whether a job in that state has ended. Slurm's other words (CONFIGURING,
+// COMPLETING, REQUEUED …) are flags beside a state, and shown in its place by some
+// commands: ParseState sorts them out.
+func (s State) Final() bool {
+	switch s {
+	case Completed, Cancelled, Failed, TimedOut, NodeFailed, Preempted, BootFailed, PastItsTime, OutOfMemory:
+		return true
+	}
+	return false
+}
+
+// Word is a state as a command shows it, taken apart.
+type Word struct {
+	State      State // empty: it is not known, as of COMPLETING, which has ended in some way
+	Completing bool
+	Held       bool // as of SPECIAL_EXIT and REQUEUE_HOLD
+	By         string
+}
+
+// ParseState understands the words of squeue, sacct and slurmrestd: "RUNNING",
+// "CANCELLED by 1000", "CONFIGURING", "COMPLETING", "REQUEUE_HOLD" and the like. ok is
+// false for one that Slurm does not have.
+func ParseState(text string) (w Word, ok bool) {
+	text, by, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(text), "+"), " by ")
+	w.By = by
+	switch text {
+	case "CONFIGURING", "POWER_UP_NODE", "SIGNALING", "RESIZING":
+		w.State = Running
+	case "COMPLETING", "STAGE_OUT":
+		w.Completing = true
+	case "STOPPED":
+		w.State = Suspended
+	case "REQUEUED", "REQUEUE_FED", "RESV_DEL_HOLD":
+		w.State = Pending
+	case "REQUEUE_HOLD", "SPECIAL_EXIT":
+		w.State, w.Held = Pending, true
+	case "REVOKED":
+		w.State = Cancelled
+	default:
+		w.State = State(text)
+		return w, w.State == Pending || w.State == Running || w.State == Suspended || w.State.Final()
+	}
+	return w, true
+}
+
+// Node is a node as slurmctld sees it.
+type Node struct {
+	Name      string
+	Address   string
+	Available bool   // new work may start on it
+	Drained   bool   // an administrator keeps new work off, or a failed check
+	Down      bool   // it does not answer, or is powered off for good
+	State     string // Slurm's words, for people: "mixed+drain"
+	Reason    string // an administrator's
+	CPUs      int
+	Sockets   int
+	Memory    int64 // bytes
+	Features  []string
+	Parts     []string
+	GRES      string // as configured: "gpu:h100:8(S:0-1)"
+	Taken     string // GRES in use: "gpu:h100:2(IDX:0-1)"
+	UsedCPUs  int
+	UsedBytes int64
+}
