@@ -151,6 +151,10 @@ func (s *Site) Cluster(ctx context.Context) (site.Cluster, error) {
 			c.Accounts = value != "(null)" && !strings.HasSuffix(value, "/none")
 		case "AccountingStoreFlags":
 			c.Comments = strings.Contains(value, "job_comment")
+		case "ProctrackType":
+			c.Tracks = strings.HasSuffix(value, "/cgroup")
+		case "TaskPlugin":
+			c.Limits = strings.Contains(value, "cgroup")
 		}
 	}
 	if c.Name == "" || c.Version == "" {
@@ -316,7 +320,17 @@ func (s *Site) Past(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	out, err := s.ask(ctx, "sacct", "--noheader", "--allocations", "--duplicates", "--parsable", "--delimiter="+sep, "--jobs="+list(ids), "--format="+strings.Join(past, ","))
+	return s.past(ctx, "--jobs="+list(ids))
+}
+
+// PastOf is site.Site's.
+func (s *Site) PastOf(ctx context.Context, user string, since time.Time) ([]site.Job, error) {
+	return s.past(ctx, "--user="+user, "--starttime="+since.Local().Format("2006-01-02T15:04:05"))
+}
+
+func (s *Site) past(ctx context.Context, which ...string) ([]site.Job, error) {
+	args := append([]string{"--noheader", "--allocations", "--duplicates", "--parsable", "--delimiter=" + sep, "--format=" + strings.Join(past, ",")}, which...)
+	out, err := s.ask(ctx, "sacct", args...)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "accounting storage is disabled"):
 		return nil, fault.New(fault.Unsupported, "the cluster has no accounting (AccountingStorageType)")
@@ -392,6 +406,16 @@ func (s *Site) cancel(ctx context.Context, args []string) error {
 	if err != nil && (fault.KindOf(err) == fault.NotFound || strings.Contains(err.Error(), "Job/step already completing or completed")) {
 		return nil
 	}
+	return err
+}
+
+// Suspend is site.Site's.
+func (s *Site) Suspend(ctx context.Context, id uint32, held bool) error {
+	verb := "resume"
+	if held {
+		verb = "suspend"
+	}
+	_, err := s.ask(ctx, "scontrol", verb, strconv.FormatUint(uint64(id), 10))
 	return err
 }
 

@@ -31,11 +31,16 @@ type Site interface {
 	// Past says what accounting knows of jobs, by number. What it lags behind is left
 	// out. A cluster without accounting is fault.Unsupported.
 	Past(ctx context.Context, ids []uint32) ([]Job, error)
+	// PastOf is Past of a user's jobs that were pending or ran since a time; the search by
+	// a tag among those that slurmctld has forgotten.
+	PastOf(ctx context.Context, user string, since time.Time) ([]Job, error)
 	// End has a job end: signal 0 is Slurm's own way (SIGCONT and SIGTERM, SIGKILL after
 	// KillWait). A job that has ended, or is not known, is no error.
 	End(ctx context.Context, id uint32, signal int) error
 	// Signal sends a signal to the processes of a running job and nothing more.
 	Signal(ctx context.Context, id uint32, signal int, to Scope) error
+	// Suspend holds every process of a running job, or lets them go on.
+	Suspend(ctx context.Context, id uint32, held bool) error
 	// Nodes lists the nodes.
 	Nodes(ctx context.Context) ([]Node, error)
 	// Close gives the connection back.
@@ -61,6 +66,8 @@ type Cluster struct {
 	MaxArray uint32
 	Accounts bool // there is accounting that can be asked
 	Comments bool // … which keeps jobs' comments
+	Tracks   bool // it knows all processes of a job, of whatever parent (proctrack/cgroup)
+	Limits   bool // it enforces limits (task/cgroup)
 }
 
 // Submission is a batch job as it is handed over.

@@ -1,0 +1,134 @@
+package slurm
+
+import (
+	"fmt"
+	"os/user"
+	"path"
+	"reflect"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/script"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// attempt is what the driver knows of one. Its goroutine alone calls the cluster for it;
+// all fields from id on are the Engine's, under its lock.
+type attempt struct {
+	ref    engine.Ref
+	order  *order // nil: it has ended
+	digest string
+	guard  script.Guard
+	tag    string // in the comment of its job
+	prefix string // of its files in the room
+	user   string // whose the job is
+	wake   chan struct{}
+
+	id     uint32 // 0: slurmctld has not said
+	maybe  bool   // something was sent without an answer
+	report engine.Report
+	stop   *stopping
+	ended  bool // the goroutine is to end
+
+	seen   *site.Job // what slurmctld, or accounting, said last; nil: nothing yet
+	at     time.Time // when
+	boot   time.Time // of the slurmctld that knew it last
+	gone   time.Time // since when slurmctld does not know it; zero: it does
+	begun  time.Time // by its hint
+	done   time.Time // by its hint
+	status string    // in that hint
+
+	paused time.Time     // since when it is suspended
+	idle   time.Duration // how long it was
+	told   *stopping     // what its job was told of stop
+	killed time.Time     // when it was last killed
+}
+
+// newAttempt is an attempt of which nothing is known but the order.
+func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
+	a := &attempt{ref: ref, order: o, digest: o.Digest, wake: make(chan struct{}, 1)}
+	a.guard = script.Guard{Ref: ref, Dir: e.cfg.Room.Dir(), Token: o.Token}
+	a.tag = fmt.Sprintf("cox:%s:%d:%s", e.log.cluster, o.Job.ID, ref)
+	a.prefix = ref.String() + "-" + o.Token
+	a.user = e.user
+	if e.cfg.AsOwner && o.Job.Spec.Owner.User != "" {
+		a.user = o.Job.Spec.Owner.User
+	}
+	a.report = engine.Report{Ref: ref, Job: o.Job.ID, Phase: engine.Accepted}
+	return a
+}
+
+// revive is an attempt as the journal has it.
+func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
+	if l.end != nil {
+		return &attempt{ref: ref, digest: l.digest, report: *l.end, ended: true}
+	}
+	a := e.newAttempt(ref, l.launch)
+	a.id, a.stop, a.maybe = l.id, l.stop, l.id == 0
+	if !l.started.IsZero() {
+		a.begun = l.started
+		a.report.Phase, a.report.Started = engine.Running, l.started
+	}
+	if a.stop != nil {
+		a.report.Phase, a.report.Cause, a.report.Message = engine.Ending, a.stop.Cause, a.stop.Reason
+	}
+	return a
+}
+
+// self is who this process is.
+func self() (string, error) {
+	u, err := user.Current()
+	if err != nil {
+		return "", err
+	}
+	return u.Username, nil
+}
+
+// nudge has the attempt's goroutine look again.
+func (a *attempt) nudge() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tell publishes a report if it says something new. The caller holds the lock.
+func (e *Engine) tell(a *attempt, r engine.Report) {
+	r.Version = a.report.Version
+	if reflect.DeepEqual(r, a.report) {
+		return
+	}
+	a.report = r
+	e.feed.Publish(r)
+}
+
+// nodesOf reports a phase for each node of a job.
+func nodesOf(names []string, p engine.Phase) []engine.NodeReport {
+	var out []engine.NodeReport
+	for _, n := range names {
+		out = append(out, engine.NodeReport{Node: n, Phase: p})
+	}
+	return out
+}
+
+// batch is the batch script's part of a report.
+func (a *attempt) batch(r *engine.Report, running bool, exit job.ExitCode) []engine.TaskReport {
+	if r.Started.IsZero() {
+		return nil
+	}
+	t := engine.TaskReport{Step: engine.BatchStep, Running: running, Started: r.Started, Exit: exit}
+	if len(r.Nodes) > 0 {
+		t.Node = r.Nodes[0].Node
+	}
+	if !running {
+		t.Ended, t.Cause = r.Ended, r.Cause
+	}
+	if len(r.Files) > 0 {
+		t.Log = r.Files[0]
+	}
+	return []engine.TaskReport{t}
+}
+
+// base is the name of a lock or a hint without its directory.
+func base(name string) string { return path.Base(name) }

@@ -1,0 +1,147 @@
+package slurm_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/enginetest"
+	"github.com/coxswain-sched/coxswain/engine/slurm"
+	"github.com/coxswain-sched/coxswain/engine/slurm/command"
+	"github.com/coxswain-sched/coxswain/engine/slurm/room"
+)
+
+// real returns the slurm.conf of a cluster to test with.
+func real(t *testing.T) string {
+	t.Helper()
+	conf := os.Getenv("COX_SLURM_SITE")
+	if conf == "" {
+		t.Skip("COX_SLURM_SITE names no slurm.conf")
+	}
+	return conf
+}
+
+// here reaches a cluster by the commands of this machine.
+func here(conf string) *command.Site {
+	return command.New(&command.Here{Env: []string{"SLURM_CONF=" + conf}})
+}
+
+// bench remembers where engines live.
+type bench struct {
+	conf  string
+	roots map[engine.Engine]string
+}
+
+func (b *bench) open(t *testing.T, root string) *slurm.Engine {
+	t.Helper()
+	locks, err := room.Open(filepath.Join(root, "locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := slurm.New(slurm.Config{
+		Root: filepath.Join(root, "state"), Pool: "slurm", Site: here(b.conf), Room: locks, Placed: true, Settle: 3 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.roots[e] = root
+	t.Cleanup(func() { b.clear(t, e) })
+	return e
+}
+
+// clear ends what an engine has, and closes it.
+func (b *bench) clear(t *testing.T, e *slurm.Engine) {
+	ctx := context.Background()
+	if all, err := e.List(ctx); err == nil {
+		for _, r := range all {
+			_ = e.Stop(ctx, r.Ref, engine.Stop{})
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		all, _ := e.List(ctx)
+		left := 0
+		for _, r := range all {
+			if !r.Gone {
+				left++
+			}
+		}
+		if left == 0 {
+			break
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	b := &bench{conf: real(t), roots: map[engine.Engine]string{}}
+	enginetest.Run(t, enginetest.Harness{
+		New:    func(t *testing.T) engine.Engine { return b.open(t, shared(t)) },
+		Script: script,
+		Reopen: func(t *testing.T, e engine.Engine, closed func()) engine.Engine {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			closed()
+			return b.open(t, b.roots[e])
+		},
+		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return living(t, b.roots[e], ref) },
+	})
+}
+
+// shared is a directory that jobs can reach, and that is removed.
+func shared(t *testing.T) string {
+	t.Helper()
+	return t.TempDir()
+}
+
+// living counts the processes of an attempt: each has in its environment where its lock is.
+func living(t *testing.T, root string, ref engine.Ref) int {
+	t.Helper()
+	mark := fmt.Appendf(nil, "COX_ATTEMPT=%s/locks:%s\x00", root, ref)
+	found, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, name := range found {
+		if b, err := os.ReadFile(name); err == nil && bytes.Contains(b, mark) {
+			n++
+		}
+	}
+	return n
+}
+
+// script behaves like a program, in shell.
+func script(p enginetest.Program) []byte {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("#!/bin/sh")
+	if p.Resists {
+		line("trap '' TERM") // children inherit it
+	}
+	if p.Leaves {
+		line("setsid sh -c 'while :; do sleep 600; done' &")
+	}
+	line("echo ready")
+	switch {
+	case p.Run == enginetest.Forever && p.Resists:
+		line("while :; do sleep 600; done")
+	case p.Run == enginetest.Forever:
+		line("exec sleep 600")
+	case p.Run > 0:
+		line("sleep %g", p.Run.Seconds())
+	}
+	if p.Signal != 0 {
+		line("kill -%d $$", p.Signal)
+	}
+	line("exit %d", p.Exit)
+	return []byte(b.String())
+}

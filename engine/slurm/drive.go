@@ -1,0 +1,229 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Pauses between calls that got no answer.
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 10 * time.Second
+)
+
+// drive does for one attempt what is due, until it has ended or the engine is closed.
+func (e *Engine) drive(a *attempt) {
+	failed := 0
+	for {
+		due, err := e.step(a)
+		if e.ctx.Err() != nil {
+			return
+		}
+		e.mu.Lock()
+		over := a.ended
+		e.mu.Unlock()
+		if over {
+			return
+		}
+		if err != nil {
+			due = min(firstPause<<min(failed, 10), lastPause)
+			failed++
+			e.cfg.Log.Warn("slurm", "attempt", a.ref.String(), "error", err)
+		} else {
+			failed = 0
+		}
+		var timer <-chan time.Time
+		if due > 0 {
+			t := time.NewTimer(due)
+			defer t.Stop()
+			timer = t.C
+		}
+		select {
+		case <-timer:
+		case <-a.wake:
+			if err != nil { // no faster for being woken
+				select {
+				case <-timer:
+				case <-e.ctx.Done():
+				}
+			}
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// step does what is due now, and says after which time there is more; 0: when woken.
+func (e *Engine) step(a *attempt) (time.Duration, error) {
+	e.mu.Lock()
+	id, stop := a.id, a.stop
+	e.mu.Unlock()
+	if id == 0 {
+		if stop != nil {
+			return e.giveUp(a)
+		}
+		return 0, e.handOver(a)
+	}
+	if err := e.judge(a); err != nil {
+		return 0, err
+	}
+	return e.end(a)
+}
+
+// call bounds one call of the cluster.
+func (e *Engine) call() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.ctx, e.cfg.Patience)
+}
+
+// handOver submits an attempt's job, unless Slurm has it already.
+func (e *Engine) handOver(a *attempt) error {
+	select {
+	case e.send <- struct{}{}:
+		defer func() { <-e.send }()
+	case <-e.ctx.Done():
+		return nil
+	}
+	if a.maybe {
+		j, err := e.lookUp(a)
+		if err != nil {
+			return err
+		}
+		if j != nil {
+			return e.sent(a, j.ID)
+		}
+	}
+	s, err := e.submission(a)
+	if err == nil {
+		a.maybe = true
+		ctx, cancel := e.call()
+		var id uint32
+		id, err = e.cfg.Site.Submit(ctx, s)
+		cancel()
+		if err == nil {
+			return e.sent(a, id)
+		}
+	}
+	if e.ctx.Err() != nil || fault.KindOf(err) == fault.Unavailable || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return e.never(a, engine.LaunchFailed, err.Error()) // slurmctld's own refusal
+}
+
+// sent notes the number of an attempt's job.
+func (e *Engine) sent(a *attempt, id uint32) error {
+	if err := e.log.add(&entry{Kind: sent, Ref: a.ref, ID: id}); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	slim := *a.order
+	slim.Script, slim.Env = nil, nil
+	a.order, a.id, a.maybe = &slim, id, false
+	a.at = time.Now()
+	a.nudge()
+	e.pollNow()
+	return nil
+}
+
+// lookUp finds the job with an attempt's tag; nil: neither slurmctld nor accounting has one.
+func (e *Engine) lookUp(a *attempt) (*site.Job, error) {
+	ctx, cancel := e.call()
+	defer cancel()
+	all, err := e.cfg.Site.Of(ctx, a.user)
+	if err != nil {
+		return nil, err
+	}
+	if j := tagged(all, a.tag); j != nil {
+		return j, nil
+	}
+	all, err = e.cfg.Site.PastOf(ctx, a.user, a.order.Time.Add(-time.Minute))
+	if fault.KindOf(err) == fault.Unsupported {
+		return nil, nil
+	}
+	return tagged(all, a.tag), err
+}
+
+// tagged is the job with a tag; of several the one that did not end because another began.
+func tagged(all []site.Job, tag string) *site.Job {
+	var found *site.Job
+	for i := range all {
+		if carries(all[i].Comment, tag) && (found == nil || found.State.Final() && !all[i].State.Final()) {
+			found = &all[i]
+		}
+	}
+	return found
+}
+
+// carries reports whether a comment has a tag.
+func carries(comment, tag string) bool {
+	rest, ok := strings.CutPrefix(comment, tag)
+	return ok && (rest == "" || rest[0] == ' ')
+}
+
+// never ends an attempt of which nothing is or will be in Slurm.
+func (e *Engine) never(a *attempt, cause engine.Cause, message string) error {
+	e.mu.Lock()
+	r := a.report
+	e.mu.Unlock()
+	r.Phase, r.Gone, r.Uncertain, r.Ended, r.Message = engine.Ended, true, false, time.Now(), message
+	if r.Cause == "" {
+		r.Cause = cause
+	}
+	if r.Exit.OK() {
+		r.Exit = job.ExitCode{Signal: sigterm}
+		if cause == engine.LaunchFailed || cause == engine.Unready {
+			r.Exit = job.ExitCode{Status: 1}
+		}
+	}
+	return e.last(a, r)
+}
+
+// last writes the last word of an attempt down and says it.
+func (e *Engine) last(a *attempt, r engine.Report) error {
+	if err := e.log.add(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Report: &r}); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a.ended, a.order = true, nil
+	e.tell(a, r)
+	e.mu.Unlock()
+	return nil
+}
+
+// giveUp ends an attempt that slurmctld has perhaps not heard of: the lock is fenced, so
+// that whatever arrives late begins nothing, and what has arrived is cancelled.
+func (e *Engine) giveUp(a *attempt) (time.Duration, error) {
+	e.mu.Lock()
+	stop := a.stop
+	e.mu.Unlock()
+	if !a.maybe {
+		return 0, e.never(a, stop.Cause, stop.Reason)
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	j, err := e.lookUp(a)
+	if err != nil {
+		return 0, err
+	}
+	if j != nil {
+		return time.Nanosecond, e.sent(a, j.ID)
+	}
+	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(0)), fenced)
+	if err != nil {
+		return 0, err
+	}
+	if !mine && held != fenced { // it has arrived since
+		return firstPause, nil
+	}
+	return 0, e.never(a, stop.Cause, stop.Reason)
+}
+
+// fenced is the text of a lock that keeps work from beginning.
+const fenced = "fenced"

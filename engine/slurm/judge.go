@@ -1,0 +1,371 @@
+package slurm
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/script"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+const (
+	sigkill = 9
+	sigterm = 15
+)
+
+// unhinted is how long a job may run in Slurm's eyes before its script's word is not
+// waited for any more: the hint may never come.
+const unhinted = 15 * time.Second
+
+// judge makes a report of what was seen of an attempt's job.
+func (e *Engine) judge(a *attempt) error {
+	e.mu.Lock()
+	j, gone, over := a.seen, a.gone, a.ended
+	e.mu.Unlock()
+	switch {
+	case over:
+		return nil
+	case j != nil && j.State.Final() && !j.Completing:
+		return e.finish(a, j)
+	case !gone.IsZero():
+		return e.lost(a, gone)
+	case j == nil:
+		return nil
+	case j.Restarts > 0:
+		return e.requeued(a, j)
+	}
+	return e.progress(a, j)
+}
+
+// progress reports a job that has not ended.
+func (e *Engine) progress(a *attempt, j *site.Job) error {
+	e.mu.Lock()
+	r, begun, stop := a.report, a.begun, a.stop
+	e.mu.Unlock()
+	r.Uncertain = false
+	phase := engine.Accepted
+	switch {
+	case j.Completing:
+		phase = engine.Ending
+	case j.State == site.Pending:
+		if stop == nil {
+			r.Message = j.Reason
+		}
+	case j.State == site.Running || j.State == site.Suspended:
+		phase = engine.Ready
+		if begun.IsZero() && !j.Started.IsZero() && time.Since(j.Started) > unhinted {
+			begun = j.Started
+		}
+		if !begun.IsZero() {
+			phase = engine.Running
+		}
+		if stop == nil {
+			r.Message = ""
+		}
+	}
+	if !begun.IsZero() && r.Started.IsZero() && phase >= engine.Running {
+		if err := e.log.add(&entry{Kind: started, Ref: a.ref, Time: begun}); err != nil {
+			return err
+		}
+		r.Started = begun
+	}
+	if stop != nil && phase >= engine.Running {
+		phase = engine.Ending
+	}
+	r.Phase = max(r.Phase, phase)
+	r.Suspended = j.State == site.Suspended
+	if len(j.Nodes) > 0 {
+		r.Nodes = nodesOf(j.Nodes, r.Phase)
+	}
+	r.Files = files(a.order.Job, j.Nodes)
+	if r.Phase >= engine.Running {
+		r.Tasks = a.batch(&r, true, job.ExitCode{})
+	} else {
+		r.Files = nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.Suspended && a.paused.IsZero() {
+		a.paused = time.Now()
+	} else if !r.Suspended && !a.paused.IsZero() {
+		a.idle += time.Since(a.paused)
+		a.paused = time.Time{}
+	}
+	e.tell(a, r)
+	return nil
+}
+
+// files are the output files of a job that has begun on nodes.
+func files(j *job.Job, nodes []string) []string {
+	out := outputs(j)
+	for i := range out {
+		if len(nodes) > 0 {
+			node, _, _ := strings.Cut(nodes[0], ".")
+			out[i] = strings.ReplaceAll(out[i], "%N", node)
+		}
+	}
+	return out
+}
+
+// finish reports the end of a job.
+func (e *Engine) finish(a *attempt, j *site.Job) error {
+	if err := e.mark(a, j); err != nil {
+		return err
+	}
+	if s := j.Exit.Status; s == script.ExitBarred || s == script.ExitLockless {
+		if over, err := e.notBegun(a, j); over || err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	r, begun, done, stop, last := a.report, a.begun, a.done, a.stop, a.at
+	e.mu.Unlock()
+	now := time.Now()
+	r.Phase, r.Gone, r.Uncertain, r.Suspended = engine.Ended, true, false, false
+	if r.Started.IsZero() {
+		if begun.IsZero() && !j.Started.IsZero() && j.Exit.Status != script.ExitLockless && ran(j) {
+			begun = j.Started
+		}
+		r.Started = begun
+	}
+	r.Ended = endOf(j.Ended, now, done, last, r.Started)
+	if stop != nil && r.Ended.Before(stop.Kill) && j.Exit.Signal == sigkill && !stop.Kill.After(now) {
+		r.Ended = stop.Kill // Slurm says whole seconds
+	}
+	cause, message := causeOf(j)
+	r.Exit = j.Exit
+	if r.Cause == "" {
+		r.Cause = cause
+		r.Message = message
+	}
+	if r.Exit.OK() && (j.State != site.Completed) {
+		r.Exit = job.ExitCode{Signal: sigterm}
+		if cause == engine.OutOfMemory || cause == engine.NodeLost {
+			r.Exit.Signal = sigkill
+		}
+	}
+	if len(j.Nodes) > 0 {
+		r.Nodes = nodesOf(j.Nodes, engine.Ended)
+	} else {
+		for i := range r.Nodes {
+			r.Nodes[i].Phase = engine.Ended
+		}
+	}
+	r.Files = nil
+	if !r.Started.IsZero() {
+		r.Files = files(a.order.Job, j.Nodes)
+	}
+	r.Tasks = a.batch(&r, false, r.Exit)
+	return e.last(a, r)
+}
+
+// ran reports whether a job that has ended had nodes.
+func ran(j *site.Job) bool { return len(j.Nodes) > 0 && !j.Started.After(j.Ended) }
+
+// endOf is when a job ended. Slurm's time is a whole second, in which it was said to live
+// perhaps, or its script said that it ended.
+func endOf(said, now, done, last, begun time.Time) time.Time {
+	if said.IsZero() || said.After(now) {
+		said = now
+	}
+	end := said
+	for _, later := range []time.Time{done, last, begun} {
+		if later.After(end) && later.Before(said.Add(2*time.Second)) && !later.After(now) {
+			end = later
+		}
+	}
+	if end.Before(begun) {
+		end = begun
+	}
+	return end
+}
+
+// mark looks for the hint of a beginning that was not seen yet.
+func (e *Engine) mark(a *attempt, j *site.Job) error {
+	e.mu.Lock()
+	known := !a.begun.IsZero()
+	e.mu.Unlock()
+	if known {
+		return nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	marks, err := e.cfg.Room.Look(ctx, []string{base(a.guard.Begun(j.Restarts)), base(a.guard.Done(j.Restarts))})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, m := range marks {
+		if strings.HasSuffix(m.Name, ".begun") {
+			a.begun = m.Time
+		} else {
+			a.done, a.status = m.Time, m.Text
+		}
+	}
+	return nil
+}
+
+// notBegun sorts out an end with one of the wrapper's exit codes; over: it is no end of a
+// script of the user's.
+func (e *Engine) notBegun(a *attempt, j *site.Job) (over bool, err error) {
+	e.mu.Lock()
+	begun, status := a.begun, a.status
+	e.mu.Unlock()
+	if s, ok := number(status); ok && s == j.Exit.Status {
+		return false, nil // the user's own
+	}
+	if j.Exit.Status == script.ExitLockless {
+		if !begun.IsZero() {
+			return false, nil
+		}
+		return true, e.never(a, engine.Unready, "the lock of the attempt could not be taken in "+a.guard.Dir+" on the job's first node: is that directory shared, and may everybody write there?")
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(j.Restarts)), fenced)
+	if err != nil {
+		return false, err
+	}
+	if mine || held == fenced {
+		return true, e.never(a, engine.Unready, "it was kept from beginning")
+	}
+	var id uint32
+	if _, err := fmt.Sscan(held, &id); err == nil && id != 0 && id != a.id { // sent twice: the other one began
+		return true, e.sent(a, id)
+	}
+	if !begun.IsZero() && begun.Add(time.Second).After(j.Started) {
+		return false, nil
+	}
+	e.mu.Lock()
+	r := a.report
+	e.mu.Unlock()
+	r.Cause = engine.NodeLost
+	r.Phase, r.Gone, r.Uncertain, r.Ended, r.Exit = engine.Ended, true, false, time.Now(), job.ExitCode{Signal: sigkill}
+	r.Message = "slurmctld forgot that the job ran, ended it and began it again: that was not let run"
+	r.Tasks = a.batch(&r, false, r.Exit)
+	return true, e.last(a, r)
+}
+
+// causeOf is what Slurm says of an end.
+func causeOf(j *site.Job) (engine.Cause, string) {
+	switch j.State {
+	case site.TimedOut:
+		return engine.TimedOut, "Slurm ended it at its time limit"
+	case site.PastItsTime:
+		return engine.TimedOut, "Slurm: its deadline has passed"
+	case site.OutOfMemory:
+		return engine.OutOfMemory, "Slurm: out of memory"
+	case site.NodeFailed:
+		return engine.NodeLost, "Slurm: a node failed, of " + strings.Join(j.Nodes, ",")
+	case site.BootFailed:
+		return engine.NodeLost, "Slurm: a node did not boot"
+	case site.Preempted:
+		return engine.Stopped, "preempted by Slurm"
+	case site.Cancelled:
+		by := "somebody"
+		if j.CancelledBy != "" {
+			by = "uid " + j.CancelledBy
+		}
+		return engine.Stopped, "cancelled in Slurm by " + by
+	}
+	if j.Exit.OK() && j.State == site.Failed {
+		return engine.Exited, "Slurm: FAILED " + j.Reason
+	}
+	return engine.Exited, ""
+}
+
+// requeued: Slurm has put the job back by itself. Its processes were ended before. It is
+// not to begin again under this attempt: a next one is the caller's decision.
+func (e *Engine) requeued(a *attempt, j *site.Job) error {
+	ctx, cancel := e.call()
+	defer cancel()
+	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(j.Restarts)), fenced)
+	if err != nil {
+		return err
+	}
+	if err := e.cfg.Site.End(ctx, a.id, 0); err != nil {
+		return err
+	}
+	if !mine && held != fenced {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		r := a.report
+		r.Phase, r.Message = max(r.Phase, engine.Ending), "Slurm put the job back and began it again; that is being ended"
+		if r.Cause == "" {
+			r.Cause = engine.NodeLost
+		}
+		e.tell(a, r)
+		return nil // its end is seen as any other
+	}
+	e.mu.Lock()
+	r := a.report
+	e.mu.Unlock()
+	now := time.Now()
+	r.Phase, r.Gone, r.Uncertain, r.Suspended, r.Ended = engine.Ended, true, false, false, now
+	r.Exit = job.ExitCode{Signal: sigkill}
+	if r.Cause == "" {
+		r.Cause, r.Message = engine.NodeLost, "Slurm put the job back into its queue ("+j.Reason+")"
+	}
+	for i := range r.Nodes {
+		r.Nodes[i].Phase = engine.Ended
+	}
+	r.Tasks = a.batch(&r, false, r.Exit)
+	return e.last(a, r)
+}
+
+// lost: slurmctld does not know the job, and accounting has no end of it.
+func (e *Engine) lost(a *attempt, since time.Time) error {
+	e.mu.Lock()
+	r, c, last, done, status := a.report, e.cluster, a.at, a.done, a.status
+	e.mu.Unlock()
+	if time.Since(since) < e.cfg.Settle {
+		return nil // the polls go on and wake it
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(0)), fenced)
+	if err != nil {
+		return err
+	}
+	if mine || held == fenced {
+		_ = e.cfg.Site.End(ctx, a.id, 0) // should it be found again
+		return e.never(a, engine.Unready, fmt.Sprintf("Slurm lost job %d before it began", a.id))
+	}
+	code, knows := number(status)
+	switch {
+	case !done.IsZero():
+		r.Ended, r.Exit = done, job.ExitCode{Status: code}
+		if !knows {
+			r.Exit = job.ExitCode{Status: 1}
+		}
+		if r.Cause == "" {
+			r.Cause = engine.Exited
+		}
+	case !c.Booted.IsZero() && c.Booted.Before(last): // the same slurmctld knew it: it ended, and was purged
+		r.Ended, r.Exit = last, job.ExitCode{Signal: sigkill}
+		if r.Cause == "" {
+			r.Cause = engine.NodeLost
+		}
+		r.Message = "Slurm does not know the job any more, and how it ended"
+	default:
+		r.Uncertain = true
+		r.Message = fmt.Sprintf("Slurm lost job %d, which had begun; whether it lives on its nodes is not known", a.id)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.tell(a, r)
+		return nil
+	}
+	r.Phase, r.Gone, r.Uncertain, r.Suspended = engine.Ended, true, false, false
+	if r.Started.IsZero() {
+		r.Started = r.Ended
+	}
+	for i := range r.Nodes {
+		r.Nodes[i].Phase = engine.Ended
+	}
+	r.Tasks = a.batch(&r, false, r.Exit)
+	return e.last(a, r)
+}

@@ -1,0 +1,121 @@
+package slurm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Launch takes an attempt: it is on disk when it returns, and sent soon after.
+func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := e.check(ctx, l); err != nil {
+		return err
+	}
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Token: word(), Digest: digest(l), Time: time.Now()}
+	if err := e.take(l.Ref, o); err != nil {
+		return err
+	}
+	return e.log.sync()
+}
+
+func (e *Engine) take(ref engine.Ref, o *order) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ctx.Err() != nil {
+		return fault.New(fault.Unavailable, "the slurm engine is closed")
+	}
+	if a := e.attempts[ref]; a != nil {
+		if a.digest != o.Digest {
+			return fault.New(fault.Conflict, "attempt %s was launched before, as something else", ref)
+		}
+		return nil
+	}
+	if e.log.isFenced(ref) {
+		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", ref)
+	}
+	if err := e.log.add(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			return fault.New(fault.Exhausted, "launch of attempt %s: %w", ref, err).Advise("make room in the state directory")
+		}
+		return fault.New(fault.Internal, "launch of attempt %s: %w", ref, err)
+	}
+	a := e.newAttempt(ref, o)
+	e.attempts[ref] = a
+	e.feed.Publish(a.report)
+	e.wg.Go(func() { e.drive(a) })
+	return nil
+}
+
+// check refuses what cannot be handed over.
+func (e *Engine) check(ctx context.Context, l *engine.Launch) error {
+	refuse := func(k fault.Kind, format string, args ...any) error {
+		return fault.New(k, "launch of attempt %s: "+format, append([]any{l.Ref}, args...)...)
+	}
+	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
+		return refuse(fault.Invalid, "a job and claims are needed")
+	}
+	spec := l.Job.Spec
+	switch {
+	case spec.Program.Kind == job.Batch && len(l.Script) == 0:
+		return refuse(fault.Invalid, "the script is empty")
+	case spec.Program.Kind == job.Direct && len(spec.Program.Args) == 0:
+		return refuse(fault.Invalid, "no command is given")
+	case spec.Program.Kind != job.Direct && spec.Program.Kind != job.Batch:
+		return refuse(fault.Invalid, "%q is no kind of program", spec.Program.Kind)
+	case l.Adds != nil || spec.Elastic():
+		return refuse(fault.Unsupported, "a gang cannot grow or shrink on Slurm")
+	case len(spec.Groups) != 1:
+		return refuse(fault.Unsupported, "a job of %d groups cannot be handed to Slurm yet", len(spec.Groups))
+	case !filepath.IsAbs(spec.WorkDir):
+		return refuse(fault.Invalid, "the working directory %q is not absolute", spec.WorkDir)
+	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
+		return refuse(fault.Invalid, "the environment holds a NUL byte")
+	}
+	if !e.cfg.Placed {
+		return nil
+	}
+	names, err := e.names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range l.Claims {
+		if !names[c.Node] {
+			return refuse(fault.Invalid, "there is no node %q in pool %s", c.Node, e.cfg.Pool)
+		}
+	}
+	_, err = options(e, l.Job, l.Claims)
+	return err
+}
+
+// digest tells one launch from another under the same Ref.
+func digest(l *engine.Launch) string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Grace, len(l.Script), len(l.Env)} {
+		if err := enc.Encode(v); err != nil {
+			panic("launch: " + err.Error()) // plain data
+		}
+	}
+	h.Write(l.Script)
+	for _, v := range l.Env { // none holds a NUL
+		io.WriteString(h, v)
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,143 @@
+package slurm
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/slurmfmt"
+)
+
+// Nodes lists the nodes of the cluster or, where slurmctld chooses among them, one node
+// with the capacity of all.
+func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	all, err := e.inventory(ctx)
+	if err != nil || e.cfg.Placed {
+		return all, err
+	}
+	return []fleet.Node{whole(e.cfg.Pool, all)}, nil
+}
+
+func (e *Engine) inventory(ctx context.Context) ([]fleet.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	found, err := e.cfg.Site.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]fleet.Node, len(found))
+	for i := range found {
+		all[i] = node(e.cfg.Pool, &found[i])
+	}
+	e.mu.Lock()
+	e.nodes, e.seen = all, time.Now()
+	e.mu.Unlock()
+	return slices.Clone(all), nil
+}
+
+// stale is how old a list of nodes may be to say that a name is one of them.
+const stale = time.Minute
+
+// names are the nodes' names.
+func (e *Engine) names(ctx context.Context) (map[string]bool, error) {
+	e.mu.Lock()
+	all, old := e.nodes, time.Since(e.seen) > stale
+	e.mu.Unlock()
+	if all == nil || old {
+		var err error
+		if all, err = e.inventory(ctx); err != nil {
+			return nil, err
+		}
+	}
+	out := make(map[string]bool, len(all))
+	for _, n := range all {
+		out[n.Name] = true
+	}
+	return out, nil
+}
+
+// node is a node of Slurm's as the project knows nodes.
+func node(pool string, n *site.Node) fleet.Node {
+	out := fleet.Node{
+		Name: n.Name, Pool: pool, State: fleet.Up, Address: n.Address, Features: n.Features, Parts: n.Parts, Sockets: n.Sockets,
+		Capacity: resource.Vector{CPU: resource.CPUs(n.CPUs), Memory: resource.Amount(n.Memory)},
+		Devices:  devices(n.GRES),
+	}
+	switch {
+	case n.Down:
+		out.State = fleet.Down
+	case n.Drained:
+		out.State = fleet.Draining
+	}
+	if out.State != fleet.Up {
+		out.Why = strings.TrimSpace("Slurm: " + n.State + " " + n.Reason)
+	}
+	return out
+}
+
+// devices are those of a node's GRES that have an identity: GPUs.
+func devices(gres string) []fleet.Device {
+	var out []fleet.Device
+	for text := range strings.SplitSeq(bare(gres), ",") {
+		parsed, err := slurmfmt.ParseGRES(text)
+		if err != nil {
+			continue
+		}
+		for _, g := range parsed {
+			if g.Name != "gpu" {
+				continue
+			}
+			for range g.Count {
+				out = append(out, fleet.Device{Index: len(out), Minor: -1, Kind: "gpu", Type: g.Type, NUMA: -1})
+			}
+		}
+	}
+	return out
+}
+
+// bare takes what stands in parentheses out of a GRES: "gpu:h100:8(S:0-1)".
+func bare(gres string) string {
+	var b strings.Builder
+	depth := 0
+	for _, c := range gres {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case depth == 0:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// whole is a pool as one node.
+func whole(pool string, all []fleet.Node) fleet.Node {
+	out := fleet.Node{Name: pool, Pool: pool, State: fleet.Down, Why: "no node of the cluster is up"}
+	for i := range all {
+		n := &all[i]
+		if n.State != fleet.Up {
+			continue
+		}
+		out.State, out.Why = fleet.Up, ""
+		out.Capacity = out.Capacity.Add(n.Capacity)
+		for _, d := range n.Devices {
+			d.Index = len(out.Devices)
+			out.Devices = append(out.Devices, d)
+		}
+		for _, p := range n.Parts {
+			if !slices.Contains(out.Parts, p) {
+				out.Parts = append(out.Parts, p)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,258 @@
+package slurm
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// most is how many numbers are asked for at once.
+const most = 500
+
+// thrift: a poll that takes so long is followed by a pause of so many times that.
+const thrift = 40
+
+// pollNow wants a poll at once.
+func (e *Engine) pollNow() {
+	select {
+	case e.kick <- struct{}{}:
+	default:
+	}
+}
+
+// poll asks for the live jobs until the engine is closed: at an interval that what is
+// expected and what the answers cost decide, and when a hint or a caller says so.
+func (e *Engine) poll() {
+	look := time.NewTicker(e.cfg.Hints)
+	defer look.Stop()
+	known := map[string]bool{}
+	var last time.Time
+	var cost time.Duration
+	wanted := true
+	for {
+		live, expecting := e.live()
+		wait := e.cfg.Longest
+		if expecting {
+			wait = e.cfg.Shortest
+		}
+		wait = min(max(wait, thrift*cost), max(lastPause, e.cfg.Longest))
+		if len(live) > 0 && (wanted && time.Since(last) > cost || time.Since(last) >= wait) {
+			began := time.Now()
+			wanted = false
+			e.ask(live)
+			last, cost = time.Now(), time.Since(began)
+		}
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-e.kick:
+			wanted = true
+		case <-look.C:
+			if len(live) > 0 && e.hints(known) {
+				wanted = true
+			}
+		}
+	}
+}
+
+// live are the numbers of jobs that have not ended, and whether something is to happen soon.
+func (e *Engine) live() (ids []uint32, expecting bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.attempts {
+		if a.id == 0 || a.ended {
+			continue
+		}
+		ids = append(ids, a.id)
+		switch {
+		case a.seen == nil, a.stop != nil, !a.gone.IsZero(), a.seen.Completing, !a.done.IsZero(), a.report.Phase == engine.Ready:
+			expecting = true
+		case a.report.Phase == engine.Accepted && time.Since(a.seen.Submitted) < time.Minute:
+			expecting = true
+		}
+	}
+	slices.Sort(ids)
+	return ids, expecting
+}
+
+// ask asks for jobs and hands the answers to their attempts.
+func (e *Engine) ask(ids []uint32) {
+	for part := range slices.Chunk(ids, most) {
+		ctx, cancel := e.call()
+		began := time.Now()
+		all, err := e.cfg.Site.Jobs(ctx, part)
+		var past []site.Job
+		if err == nil {
+			past, err = e.missing(ctx, part, all)
+		}
+		cancel()
+		e.mu.Lock()
+		e.polls.Count++
+		e.polls.Jobs += uint64(len(part))
+		e.polls.Latency = time.Since(began)
+		if err != nil {
+			e.polls.Errors++
+		}
+		e.mu.Unlock()
+		if err != nil {
+			if e.ctx.Err() == nil {
+				e.cfg.Log.Warn("slurm: poll", "error", err)
+			}
+			return
+		}
+		e.answer(part, all, past, began)
+	}
+}
+
+// missing asks accounting for those of which slurmctld said nothing.
+func (e *Engine) missing(ctx context.Context, ids []uint32, all []site.Job) ([]site.Job, error) {
+	there := map[uint32]bool{}
+	for i := range all {
+		there[all[i].ID] = true
+	}
+	var lost []uint32
+	for _, id := range ids {
+		if !there[id] {
+			lost = append(lost, id)
+		}
+	}
+	if len(lost) == 0 {
+		return nil, nil
+	}
+	if c, err := e.cfg.Site.Cluster(ctx); err != nil {
+		return nil, err
+	} else {
+		e.mu.Lock()
+		e.cluster = c
+		e.mu.Unlock()
+	}
+	past, err := e.cfg.Site.Past(ctx, lost)
+	if fault.KindOf(err) == fault.Unsupported {
+		return nil, nil
+	}
+	return past, err
+}
+
+// answer hands to each attempt what was said of its job.
+func (e *Engine) answer(ids []uint32, all, past []site.Job, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.attempts {
+		if a.id == 0 || a.ended {
+			continue
+		}
+		if _, asked := slices.BinarySearch(ids, a.id); !asked {
+			continue
+		}
+		j := find(all, a)
+		if j == nil {
+			if a.gone.IsZero() {
+				a.gone = now
+			}
+			if j = find(past, a); j != nil && !j.State.Final() {
+				j = nil // what accounting says of the living lags behind
+			}
+			if j == nil {
+				a.nudge()
+				continue
+			}
+		} else {
+			a.gone, a.at = time.Time{}, now
+		}
+		a.seen = j
+		a.nudge()
+	}
+}
+
+// find is the job of an attempt: with its number and its tag. Of what accounting kept of
+// several beginnings the last counts.
+func find(all []site.Job, a *attempt) (found *site.Job) {
+	for i := range all {
+		j := &all[i]
+		if j.ID == a.id && (carries(j.Comment, a.tag) || j.Comment == "" && !j.Submitted.Before(a.order.Time.Add(-time.Minute))) {
+			found = j
+		}
+	}
+	return found
+}
+
+// hints looks for files that scripts wrote since the last look, and reports whether
+// there are any of live attempts.
+func (e *Engine) hints(known map[string]bool) bool {
+	ctx, cancel := e.call()
+	defer cancel()
+	names, err := e.cfg.Room.List(ctx)
+	if err != nil {
+		e.cfg.Log.Warn("slurm: hints", "error", err)
+		return false
+	}
+	var news []string
+	there := make(map[string]bool, len(names))
+	for _, n := range names {
+		there[n] = true
+		if !known[n] && (strings.HasSuffix(n, ".begun") || strings.HasSuffix(n, ".done")) {
+			news = append(news, n)
+		}
+	}
+	for n := range known {
+		if !there[n] {
+			delete(known, n)
+		}
+	}
+	if len(news) == 0 {
+		return false
+	}
+	marks, err := e.cfg.Room.Look(ctx, news)
+	if err != nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	of := map[string]*attempt{}
+	for _, a := range e.attempts {
+		if !a.ended {
+			of[a.prefix] = a
+		}
+	}
+	any := false
+	for i := range marks {
+		m := &marks[i]
+		known[m.Name] = true
+		stem, what := cutLast(m.Name)
+		prefix, _ := cutLast(stem)
+		a := of[prefix]
+		if a == nil {
+			continue
+		}
+		any = true
+		if what == "begun" {
+			if a.begun.IsZero() {
+				a.begun = m.Time
+			}
+		} else {
+			a.done, a.status = m.Time, m.Text
+		}
+		a.nudge()
+	}
+	return any
+}
+
+func cutLast(s string) (before, after string) {
+	i := strings.LastIndexByte(s, '.')
+	if i < 0 {
+		return s, ""
+	}
+	return s[:i], s[i+1:]
+}
+
+// number reads the exit status in a hint.
+func number(text string) (int, bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && n <= 255
+}

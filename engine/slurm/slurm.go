@@ -1,0 +1,244 @@
+// Package slurm is the engine that runs jobs on a site's own Slurm.
+//
+// The model. One attempt is one batch job of Slurm's, found by a tag in its comment. A
+// launch is in the driver's journal before anything is sent; what got no answer is looked
+// up by the tag, in slurmctld and in accounting, before it is sent again. The batch script
+// takes a lock on a file system that the nodes share before anything of the user's runs
+// (engine/slurm/script), so that a job that Slurm has twice, or finds again, begins once.
+// Each attempt has one goroutine (drive.go) that does what is due; one more polls the
+// numbers of all live jobs in lists (poll.go).
+//
+// Guarantees: an attempt is reported gone only for a final state of its own job, with its
+// tag, or because its lock was fenced before it began. An error or a time-out is no news.
+// What slurmctld has lost after it began is Uncertain, until its own last word.
+//
+// It does not schedule. Where Config.Placed is not set slurmctld chooses the nodes.
+// Coupled groups of different kinds (heterogeneous jobs) and gangs that grow are refused.
+// docs/design/0008 has the reasons.
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/feed"
+	"github.com/coxswain-sched/coxswain/engine/slurm/room"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// Config says what an Engine works with. Root, Pool, Site and Room must be given.
+type Config struct {
+	Root string    // state directory, absolute; made if it does not exist
+	Pool string    // name of the pool
+	Site site.Site // the way into the cluster; Close closes it
+	Room room.Room // where the locks are
+
+	// Placed says that the nodes are chosen by the caller; else slurmctld chooses, and
+	// claims say nothing of nodes.
+	Placed bool
+	// Privileged says that jobs may be submitted as other users, and suspended: the
+	// driver's user is root or a Slurm operator.
+	Privileged bool
+	// Options are sbatch's for every job: --reservation=…, --partition=….
+	Options []string
+	// AsOwner says that a job is submitted as its owner, else as the driver's own user.
+	AsOwner bool
+
+	Patience time.Duration // for one answer of the cluster; 0: 30 s
+	Shortest time.Duration // between two polls while something is expected; 0: 250 ms
+	Longest  time.Duration // … while nothing is; 0: 1 s. An answer that is slow makes both longer
+	Hints    time.Duration // between two looks for hints; 0: 50 ms
+	Settle   time.Duration // how long slurmctld must not know a job before it is called lost; 0: 10 s
+	Senders  int           // submissions at once; 0: 8
+	Log      *slog.Logger  // nil: none
+}
+
+// Engine runs jobs on a cluster. It is safe for concurrent use.
+type Engine struct {
+	cfg  Config
+	log  *journal
+	feed *feed.Feed
+	user string // whose jobs they are, if not their owners'
+	send chan struct{}
+	kick chan struct{} // a poll is wanted
+
+	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	once   sync.Once
+	close  error
+
+	mu       sync.Mutex
+	attempts map[engine.Ref]*attempt
+	nodes    []fleet.Node // as they were last seen
+	seen     time.Time    // when
+	cluster  site.Cluster // as it was last seen
+	polls    Polls
+}
+
+// Polls says what the polling costs.
+type Polls struct {
+	Count   uint64
+	Jobs    uint64 // asked for, in all
+	Errors  uint64
+	Latency time.Duration // of the last
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New opens the engine on its state directory and goes on with the attempts in it. One
+// engine can use a directory at a time: fault.Conflict. The cluster need not answer.
+func New(cfg Config) (*Engine, error) {
+	if !filepath.IsAbs(cfg.Root) || cfg.Pool == "" || cfg.Site == nil || cfg.Room == nil {
+		return nil, fault.New(fault.Invalid, "slurm engine: an absolute state directory, the name of a pool, a way into the cluster and a directory of locks are needed")
+	}
+	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Second)
+	cfg.Shortest = cmp.Or(cfg.Shortest, 250*time.Millisecond)
+	cfg.Longest = cmp.Or(cfg.Longest, time.Second)
+	cfg.Hints = cmp.Or(cfg.Hints, 50*time.Millisecond)
+	cfg.Settle = cmp.Or(cfg.Settle, 10*time.Second)
+	cfg.Senders = cmp.Or(cfg.Senders, 8)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(cfg.Root, 0o700); err != nil {
+		return nil, fmt.Errorf("slurm engine: %w", err)
+	}
+	me, err := self()
+	if err != nil {
+		return nil, fmt.Errorf("slurm engine: %w", err)
+	}
+	log, err := openJournal(filepath.Join(cfg.Root, "slurm"), word())
+	if err != nil {
+		return nil, fmt.Errorf("slurm engine: %w", err)
+	}
+	e := &Engine{
+		cfg: cfg, log: log, feed: feed.New(log.epoch), user: me, send: make(chan struct{}, cfg.Senders), kick: make(chan struct{}, 1),
+		attempts: map[engine.Ref]*attempt{},
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	for ref, l := range log.lives {
+		a := e.revive(ref, l)
+		e.attempts[ref] = a
+		e.feed.Publish(a.report)
+	}
+	for _, a := range e.attempts {
+		if a.report.Phase != engine.Ended {
+			e.wg.Go(func() { e.drive(a) })
+		}
+	}
+	e.wg.Go(e.poll)
+	return e, nil
+}
+
+// word is a random word that nobody guesses.
+func word() string { return rand.Text()[:16] }
+
+// Close stops the engine's goroutines. The jobs go on.
+func (e *Engine) Close() error {
+	e.once.Do(func() {
+		e.mu.Lock() // no attempt is added any more
+		e.cancel()
+		e.mu.Unlock()
+		e.wg.Wait()
+		e.close = errors.Join(e.log.close(), e.cfg.Site.Close())
+	})
+	return e.close
+}
+
+// Info says what the cluster is and can do.
+func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Info{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	c, err := e.cfg.Site.Cluster(ctx)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	var notes []string
+	if !c.Tracks {
+		notes = append(notes, "the cluster follows a job's processes as descendants (ProctrackType): one that leaves them can outlive its job unseen; proctrack/cgroup would not lose it")
+	}
+	if !c.Accounts {
+		notes = append(notes, "the cluster has no accounting: of a job that is forgotten before it was looked at, the exit code is lost")
+	}
+	return engine.Info{
+		Name: "slurm", Version: c.Version, Notes: notes,
+		Abilities: engine.Abilities{
+			Gang: engine.GangStrict, Placed: e.cfg.Placed, Delegated: !e.cfg.Placed, Suspend: true, Isolates: c.Limits, Proves: c.Tracks,
+		},
+	}, nil
+}
+
+// Inspect reports one attempt.
+func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Report{}, err
+	}
+	r, ok := e.feed.Last(ref)
+	if !ok {
+		return r, unknown(ref)
+	}
+	return r, nil
+}
+
+func unknown(ref engine.Ref) error {
+	return fault.New(fault.NotFound, "the slurm engine has no attempt %s", ref)
+}
+
+// List reports every attempt.
+func (e *Engine) List(ctx context.Context) ([]engine.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return e.feed.All(), nil
+}
+
+// Watch follows changes.
+func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
+	if err := e.feed.Watch(ctx, e.ctx.Done(), after, f); err != nil {
+		return err
+	}
+	return fault.New(fault.Unavailable, "the slurm engine is closed")
+}
+
+// Forget drops an ended attempt.
+func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a != nil && a.report.Phase != engine.Ended {
+		e.mu.Unlock()
+		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
+	}
+	if err := e.log.fence(ref); err != nil {
+		e.mu.Unlock()
+		return err
+	}
+	delete(e.attempts, ref)
+	e.feed.Forget(ref)
+	e.mu.Unlock()
+	return nil // the lock stays: Slurm might find the job again and begin it
+}
+
+// Polls says what the polling has cost so far.
+func (e *Engine) Polls() Polls {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.polls
+}

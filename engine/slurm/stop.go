@@ -1,0 +1,226 @@
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+var _ engine.Suspender = (*Engine)(nil)
+
+// again is after which time a job that was to be killed, and lives, is killed again.
+const again = 5 * time.Second
+
+// Stop begins to end an attempt.
+func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a == nil {
+		err := e.log.fence(ref)
+		e.mu.Unlock()
+		return cmp.Or(err, error(unknown(ref)))
+	}
+	defer e.mu.Unlock()
+	if a.ended {
+		return nil
+	}
+	now := time.Now()
+	return e.stopAt(a, &stopping{Asked: now, Signal: cmp.Or(s.Signal, sigterm), Kill: now.Add(s.Grace), Cause: engine.Stopped, Reason: s.Reason})
+}
+
+// stopAt notes that an attempt is to end, or sooner than it was to. The caller holds the lock.
+func (e *Engine) stopAt(a *attempt, s *stopping) error {
+	if a.stop != nil {
+		if !s.Kill.Before(a.stop.Kill) {
+			return nil
+		}
+		sooner := *a.stop
+		sooner.Kill = s.Kill
+		s = &sooner
+	}
+	if err := e.log.add(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
+		return err
+	}
+	a.stop = s
+	r := a.report
+	if r.Cause == "" {
+		r.Cause, r.Message = s.Cause, s.Reason
+	}
+	if a.id != 0 {
+		r.Phase = max(r.Phase, engine.Ending)
+	}
+	e.tell(a, r)
+	a.nudge()
+	e.pollNow()
+	return nil
+}
+
+// end does what a stop or a time limit asks for, and says after which time there is more.
+func (e *Engine) end(a *attempt) (time.Duration, error) {
+	e.mu.Lock()
+	if a.ended {
+		e.mu.Unlock()
+		return 0, nil
+	}
+	j, now := a.seen, time.Now()
+	if a.stop == nil {
+		wait, over := e.limit(a, now)
+		if !over {
+			e.mu.Unlock()
+			return wait, nil
+		}
+		err := e.stopAt(a, &stopping{Asked: now, Signal: sigterm, Kill: now.Add(a.order.Grace), Cause: engine.TimedOut, Reason: "it reached its time limit"})
+		if err != nil {
+			e.mu.Unlock()
+			return 0, err
+		}
+	}
+	s, told := a.stop, a.told
+	e.mu.Unlock()
+	ctx, cancel := e.call()
+	defer cancel()
+	switch {
+	case j == nil: // a poll is on its way
+		return 0, nil
+	case !now.Before(s.Kill):
+		if wait := again - now.Sub(a.killed); wait > 0 {
+			return wait, nil
+		}
+		if err := e.kill(ctx, a, j); err != nil {
+			return 0, err
+		}
+		a.killed = time.Now()
+		e.pollNow()
+		return again, nil
+	case told == nil || *told != *s:
+		if err := e.signalEnd(ctx, a, j, s); err != nil {
+			return 0, err
+		}
+		e.mu.Lock()
+		a.told = s
+		e.mu.Unlock()
+		e.pollNow()
+	}
+	return max(s.Kill.Sub(time.Now()), time.Millisecond), nil
+}
+
+// signalEnd asks a job to end: one that waits is cancelled.
+func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stopping) error {
+	switch {
+	case a.told != nil: // only the time of the kill has changed
+		return nil
+	case j.State == site.Pending:
+		return e.cfg.Site.End(ctx, a.id, 0)
+	case j.State == site.Suspended:
+		if err := e.cfg.Site.Suspend(ctx, a.id, false); err != nil {
+			return err
+		}
+	}
+	if s.Signal == sigkill {
+		return e.kill(ctx, a, j)
+	}
+	err := e.cfg.Site.Signal(ctx, a.id, s.Signal, site.ToAll)
+	if err != nil && fault.KindOf(err) != fault.Unavailable { // between two states
+		return fault.New(fault.Unavailable, "%w", err)
+	}
+	return err
+}
+
+// kill ends a job for good.
+func (e *Engine) kill(ctx context.Context, a *attempt, j *site.Job) error {
+	if j.State == site.Running || j.State == site.Suspended {
+		if err := e.cfg.Site.Signal(ctx, a.id, sigkill, site.ToAll); err == nil && a.killed.IsZero() {
+			return nil
+		}
+	}
+	return e.cfg.Site.End(ctx, a.id, 0)
+}
+
+// limit is how long an attempt may still run. The caller holds the lock.
+func (e *Engine) limit(a *attempt, now time.Time) (wait time.Duration, over bool) {
+	most, from := a.order.Job.Spec.TimeLimit, a.report.Started
+	if most <= 0 || from.IsZero() || !a.paused.IsZero() {
+		return 0, false
+	}
+	wait = from.Add(most + a.idle).Sub(now)
+	return max(wait, 0), wait <= 0
+}
+
+// Signal sends a signal and nothing more.
+func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engine.Scope) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	scope, ok := map[engine.Scope]site.Scope{engine.ToTasks: site.ToSteps, engine.ToBatch: site.ToBatch, engine.ToAll: site.ToAll}[to]
+	if !ok {
+		return fault.New(fault.Invalid, "%q is not a scope of signals", to)
+	}
+	if signal < 0 || signal > 64 {
+		return fault.New(fault.Invalid, "%d is not a signal", signal)
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a == nil {
+		e.mu.Unlock()
+		return unknown(ref)
+	}
+	id, phase := a.id, a.report.Phase
+	e.mu.Unlock()
+	switch {
+	case phase == engine.Ended || signal == 0:
+		return nil
+	case phase < engine.Running || id == 0:
+		return fault.New(fault.Conflict, "attempt %s has not started", ref)
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	err := e.cfg.Site.Signal(ctx, id, signal, scope)
+	e.pollNow()
+	return err
+}
+
+// Suspend holds every process of an attempt.
+func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error { return e.hold(ctx, ref, true) }
+
+// Resume lets them go on.
+func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error { return e.hold(ctx, ref, false) }
+
+func (e *Engine) hold(ctx context.Context, ref engine.Ref, held bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a == nil {
+		e.mu.Unlock()
+		return unknown(ref)
+	}
+	id, r := a.id, a.report
+	e.mu.Unlock()
+	switch {
+	case r.Phase == engine.Ended || r.Suspended == held && r.Phase == engine.Running && a.seen != nil:
+		return nil
+	case r.Phase != engine.Running || id == 0:
+		return fault.New(fault.Conflict, "attempt %s does not run", ref)
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	err := e.cfg.Site.Suspend(ctx, id, held)
+	if err == nil || fault.KindOf(err) == fault.Unavailable {
+		e.pollNow()
+		return err
+	}
+	all, asked := e.cfg.Site.Jobs(ctx, []uint32{id}) // perhaps it is so already, or has ended
+	if asked == nil && (len(all) == 0 || all[0].State.Final() || all[0].Completing || (all[0].State == site.Suspended) == held) {
+		e.pollNow()
+		return nil
+	}
+	return err
+}
