@@ -66,9 +66,8 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 	}
 	a := e.newAttempt(ref, l.launch)
 	a.id, a.stop, a.maybe = l.id, l.stop, l.id == 0
-	if !l.started.IsZero() {
-		a.begun = l.started
-		a.report.Phase, a.report.Started = engine.Running, l.started
+	if l.started != nil {
+		a.report, a.begun = *l.started, l.started.Started
 	}
 	if a.stop != nil {
 		a.report.Phase, a.report.Cause, a.report.Message = engine.Ending, a.stop.Cause, a.stop.Reason

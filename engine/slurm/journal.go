@@ -27,7 +27,7 @@ const (
 	opened   kind = "open"   // a driver began to use the file: Epoch
 	launched kind = "launch" // Launch is taken
 	sent     kind = "sent"   // slurmctld gave it the number ID
-	started  kind = "start"  // it began at Time
+	started  kind = "start"  // it began, as Report has it
 	stopped  kind = "stop"   // it is to end: Stop, the last one counts
 	ended    kind = "end"    // nothing of it lives: Report is the last word
 	dropped  kind = "forget" // it is not known any more, and must never begin
@@ -42,7 +42,6 @@ type entry struct {
 	Epoch   uint64         `json:"epoch,omitempty"`
 	Launch  *order         `json:"launch,omitempty"`
 	ID      uint32         `json:"id,omitempty"`
-	Time    time.Time      `json:"time,omitzero"`
 	Stop    *stopping      `json:"stop,omitempty"`
 	Report  *engine.Report `json:"report,omitempty"`
 	Digest  string         `json:"digest,omitempty"`
@@ -75,7 +74,7 @@ type life struct {
 	launch  *order // nil: it has ended
 	digest  string
 	id      uint32
-	started time.Time
+	started *engine.Report
 	stop    *stopping
 	end     *engine.Report
 }
@@ -161,7 +160,7 @@ func (j *journal) apply(e *entry) {
 			l.launch = &slim
 		}
 	case started:
-		l.started = e.Time
+		l.started = e.Report
 	case stopped:
 		l.stop = e.Stop
 	}
@@ -273,8 +272,8 @@ func (l *life) entries(ref engine.Ref) []*entry {
 	if l.id != 0 {
 		out = append(out, &entry{Kind: sent, Ref: ref, ID: l.id})
 	}
-	if !l.started.IsZero() {
-		out = append(out, &entry{Kind: started, Ref: ref, Time: l.started})
+	if l.started != nil {
+		out = append(out, &entry{Kind: started, Ref: ref, Report: l.started})
 	}
 	if l.stop != nil {
 		out = append(out, &entry{Kind: stopped, Ref: ref, Stop: l.stop})

@@ -46,7 +46,7 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 	r, begun, stop := a.report, a.begun, a.stop
 	e.mu.Unlock()
 	r.Uncertain = false
-	phase := engine.Accepted
+	phase, first := engine.Accepted, false
 	switch {
 	case j.Completing:
 		phase = engine.Ending
@@ -67,10 +67,7 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 		}
 	}
 	if !begun.IsZero() && r.Started.IsZero() && phase >= engine.Running {
-		if err := e.log.add(&entry{Kind: started, Ref: a.ref, Time: begun}); err != nil {
-			return err
-		}
-		r.Started = begun
+		r.Started, first = begun, true
 	}
 	if stop != nil && phase >= engine.Running {
 		phase = engine.Ending
@@ -85,6 +82,11 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 		r.Tasks = a.batch(&r, true, job.ExitCode{})
 	} else {
 		r.Files = nil
+	}
+	if first {
+		if err := e.log.add(&entry{Kind: started, Ref: a.ref, Report: &r}); err != nil {
+			return err
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,6 +121,9 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 		if over, err := e.notBegun(a, j); over || err != nil {
 			return err
 		}
+	}
+	if over, err := e.notRun(a, j); over || err != nil {
+		return err
 	}
 	e.mu.Lock()
 	r, begun, done, stop, last := a.report, a.begun, a.done, a.stop, a.at
@@ -250,6 +255,29 @@ func (e *Engine) notBegun(a *attempt, j *site.Job) (over bool, err error) {
 	return true, e.last(a, r)
 }
 
+// notRun finds out a job that Slurm calls completed or failed and whose script never
+// began: a slurmd that cannot begin a job says so in its own log, and slurmctld that the
+// job has ended with exit code 0. Nobody has the lock then.
+func (e *Engine) notRun(a *attempt, j *site.Job) (bool, error) {
+	e.mu.Lock()
+	known := !a.begun.IsZero()
+	e.mu.Unlock()
+	if known || j.State != site.Completed && j.State != site.Failed {
+		return false, nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(j.Restarts)), fenced)
+	if err != nil || !mine && held != fenced {
+		return false, err
+	}
+	on := ""
+	if len(j.Nodes) > 0 {
+		on = " on " + j.Nodes[0]
+	}
+	return true, e.never(a, engine.Unready, fmt.Sprintf("Slurm ended job %d as %s without running its script%s: the log of slurmd there says why", j.ID, j.State, on))
+}
+
 // causeOf is what Slurm says of an end.
 func causeOf(j *site.Job) (engine.Cause, string) {
 	switch j.State {
@@ -287,7 +315,7 @@ func (e *Engine) requeued(a *attempt, j *site.Job) error {
 	if err != nil {
 		return err
 	}
-	if err := e.cfg.Site.End(ctx, a.id, 0); err != nil {
+	if err := e.cfg.Site.End(ctx, a.id); err != nil {
 		return err
 	}
 	if !mine && held != fenced {
@@ -332,7 +360,7 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 		return err
 	}
 	if mine || held == fenced {
-		_ = e.cfg.Site.End(ctx, a.id, 0) // should it be found again
+		_ = e.cfg.Site.End(ctx, a.id) // should it be found again
 		return e.never(a, engine.Unready, fmt.Sprintf("Slurm lost job %d before it began", a.id))
 	}
 	code, knows := number(status)

@@ -99,7 +99,7 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 		a.killed = time.Now()
 		e.pollNow()
 		return again, nil
-	case told == nil || *told != *s:
+	case told == nil:
 		if err := e.signalEnd(ctx, a, j, s); err != nil {
 			return 0, err
 		}
@@ -113,12 +113,10 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 
 // signalEnd asks a job to end: one that waits is cancelled.
 func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stopping) error {
-	switch {
-	case a.told != nil: // only the time of the kill has changed
-		return nil
-	case j.State == site.Pending:
-		return e.cfg.Site.End(ctx, a.id, 0)
-	case j.State == site.Suspended:
+	switch j.State {
+	case site.Pending:
+		return e.cfg.Site.End(ctx, a.id)
+	case site.Suspended:
 		if err := e.cfg.Site.Suspend(ctx, a.id, false); err != nil {
 			return err
 		}
@@ -135,12 +133,12 @@ func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stop
 
 // kill ends a job for good.
 func (e *Engine) kill(ctx context.Context, a *attempt, j *site.Job) error {
-	if j.State == site.Running || j.State == site.Suspended {
-		if err := e.cfg.Site.Signal(ctx, a.id, sigkill, site.ToAll); err == nil && a.killed.IsZero() {
-			return nil
+	if (j.State == site.Running || j.State == site.Suspended) && a.killed.IsZero() {
+		if err := e.cfg.Site.Kill(ctx, a.id); err == nil || fault.KindOf(err) == fault.Unavailable {
+			return err
 		}
 	}
-	return e.cfg.Site.End(ctx, a.id, 0)
+	return e.cfg.Site.End(ctx, a.id)
 }
 
 // limit is how long an attempt may still run. The caller holds the lock.

@@ -379,12 +379,33 @@ func hosts(text string) ([]string, error) {
 }
 
 // End is site.Site's.
-func (s *Site) End(ctx context.Context, id uint32, signal int) error {
-	args := []string{strconv.FormatUint(uint64(id), 10)}
-	if signal != 0 {
-		args = append([]string{"--signal=" + strconv.Itoa(signal), "--full"}, args...)
+func (s *Site) End(ctx context.Context, id uint32) error {
+	return s.cancel(ctx, []string{strconv.FormatUint(uint64(id), 10)})
+}
+
+// Kill is site.Site's. scancel's SIGKILL to a job as a whole is a cancellation, in which
+// processes get SIGTERM and KillWait; one to each step, and to the script, is what it says.
+func (s *Site) Kill(ctx context.Context, id uint32) error {
+	out, err := s.ask(ctx, "squeue", "--steps", "--noheader", "--jobs="+strconv.FormatUint(uint64(id), 10), "--Format=StepID:"+sep)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil
 	}
-	return s.cancel(ctx, args)
+	if err != nil {
+		return err
+	}
+	var steps []string
+	for step := range strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == '\n' || string(r) == sep }) {
+		_, name, _ := strings.Cut(strings.TrimSpace(step), ".")
+		if _, err := strconv.ParseUint(name, 10, 32); err == nil { // not batch, extern
+			steps = append(steps, strings.TrimSpace(step))
+		}
+	}
+	if len(steps) > 0 {
+		if err := s.cancel(ctx, append([]string{"--signal=KILL"}, steps...)); err != nil && fault.KindOf(err) == fault.Unavailable {
+			return err // a step that has ended since is no error
+		}
+	}
+	return s.cancel(ctx, []string{"--signal=KILL", "--batch", strconv.FormatUint(uint64(id), 10)})
 }
 
 // Signal is site.Site's.

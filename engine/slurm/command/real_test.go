@@ -69,7 +69,7 @@ func TestAJobOnARealCluster(t *testing.T) {
 	if all, err := s.Jobs(ctx, []uint32{4_000_000}); err != nil || len(all) != 0 {
 		t.Errorf("an unknown job: %+v, %v", all, err)
 	}
-	if err := s.End(ctx, 4_000_000, 0); err != nil {
+	if err := s.End(ctx, 4_000_000); err != nil {
 		t.Errorf("the end of an unknown job: %v", err)
 	}
 	if _, err := s.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\n"), Options: []string{"--partition=nix"}}); fault.KindOf(err) != fault.Invalid {
@@ -80,7 +80,7 @@ func TestAJobOnARealCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, s, id, func(j *site.Job) bool { return j.State == site.Running && !j.Completing })
-	if err := s.End(ctx, id, 0); err != nil {
+	if err := s.End(ctx, id); err != nil {
 		t.Fatal(err)
 	}
 	if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() && !j.Completing }); j.State != site.Cancelled {

@@ -34,9 +34,11 @@ type Site interface {
 	// PastOf is Past of a user's jobs that were pending or ran since a time; the search by
 	// a tag among those that slurmctld has forgotten.
 	PastOf(ctx context.Context, user string, since time.Time) ([]Job, error)
-	// End has a job end: signal 0 is Slurm's own way (SIGCONT and SIGTERM, SIGKILL after
-	// KillWait). A job that has ended, or is not known, is no error.
-	End(ctx context.Context, id uint32, signal int) error
+	// End has a job end in Slurm's own way: SIGCONT and SIGTERM, SIGKILL after KillWait; one
+	// that waits is cancelled. A job that has ended, or is not known, is no error.
+	End(ctx context.Context, id uint32) error
+	// Kill has all processes of a running job killed at once.
+	Kill(ctx context.Context, id uint32) error
 	// Signal sends a signal to the processes of a running job and nothing more.
 	Signal(ctx context.Context, id uint32, signal int, to Scope) error
 	// Suspend holds every process of a running job, or lets them go on.

@@ -6,7 +6,8 @@
 #   test/bench/lab/up.sh LAB        LAB: a new folder with a short name
 #
 # Prints LAB. Exit 3: it cannot be had here. down.sh LAB ends everything.
-# TUNING=defaults leaves the scheduler's parameters as Slurm comes.
+# TUNING=defaults leaves the scheduler's parameters as Slurm comes. PROCTRACK=cgroup has
+# jobs' processes followed by control groups (version 1), instead of as descendants.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 LAB=${1:?usage: up.sh LAB}
@@ -77,7 +78,7 @@ listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 fill() {
 	sed -e "s|@LAB@|$LAB|g; s|@CTLD@|$CTLD|g; s|@SLURMD@|$SLURMD|g; s|@DBD@|$DBD|g; s|@SQL@|$SQL|g" \
-		-e "s|@FIRST@|$FIRST|g; s|@LAST@|$LAST|g; s|@TUNING@|$tuning|g; s|@ACCOUNTING@|$accounting|g" "$1" >"$2"
+		-e "s|@FIRST@|$FIRST|g; s|@LAST@|$LAST|g; s|@TUNING@|$tuning|g; s|@ACCOUNTING@|$accounting|g; s|proctrack/linuxproc|proctrack/${PROCTRACK:-linuxproc}|" "$1" >"$2"
 }
 
 install_packages
@@ -91,6 +92,7 @@ chown slurm "$LAB"/{state,log,run}
 chown mysql "$LAB/sql"
 fill "$here/slurm.conf.in" "$LAB/slurm.conf"
 fill "$here/slurmdbd.conf.in" "$LAB/slurmdbd.conf"
+[ "${PROCTRACK:-}" != cgroup ] || printf 'CgroupPlugin=cgroup/v1\nCgroupAutomount=yes\n' >"$LAB/cgroup.conf"
 chown slurm "$LAB/slurmdbd.conf"
 chmod 600 "$LAB/slurmdbd.conf"
 export SLURM_CONF=$LAB/slurm.conf
