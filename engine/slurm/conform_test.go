@@ -29,7 +29,7 @@ func real(t *testing.T) string {
 
 // here reaches a cluster by the commands of this machine.
 func here(conf string) *command.Site {
-	return command.New(&command.Here{Env: []string{"SLURM_CONF=" + conf}})
+	return command.New(&command.Here{Env: []string{"SLURM_CONF=" + conf}, Before: strings.Fields(os.Getenv("COX_SLURM_INSIDE"))})
 }
 
 // bench remembers where engines live.

@@ -111,8 +111,16 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 	return max(s.Kill.Sub(time.Now()), time.Millisecond), nil
 }
 
-// signalEnd asks a job to end: one that waits is cancelled.
+// signalEnd asks a job to end: one that waits is cancelled. What was seen last may be too
+// old to tell one that waits, or is suspended.
 func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stopping) error {
+	all, err := e.cfg.Site.Jobs(ctx, []uint32{a.id})
+	if err != nil {
+		return err
+	}
+	if now := find(all, a); now != nil {
+		j = now
+	}
 	switch j.State {
 	case site.Pending:
 		return e.cfg.Site.End(ctx, a.id)
@@ -124,7 +132,7 @@ func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stop
 	if s.Signal == sigkill {
 		return e.kill(ctx, a, j)
 	}
-	err := e.cfg.Site.Signal(ctx, a.id, s.Signal, site.ToAll)
+	err = e.cfg.Site.Signal(ctx, a.id, s.Signal, site.ToAll)
 	if err != nil && fault.KindOf(err) != fault.Unavailable { // between two states
 		return fault.New(fault.Unavailable, "%w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -18,6 +19,8 @@ type Here struct {
 	// Env is what commands have beside PATH and HOME: SLURM_CONF where it is not the
 	// usual one. A job's own environment is in Call.Env.
 	Env []string
+	// Before are words that a command stands behind: a container's or a chroot's.
+	Before []string
 }
 
 // afterKill is how long a killed command's output is waited for, which a child of it may
@@ -26,7 +29,8 @@ const afterKill = 2 * time.Second
 
 // Run is Runner's.
 func (h *Here) Run(ctx context.Context, c Call) (Result, error) {
-	cmd := exec.CommandContext(ctx, c.Name, c.Args...)
+	words := append(append(slices.Clone(h.Before), c.Name), c.Args...)
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LC_ALL=C"}, c.Env...), h.Env...)
 	cmd.Stdin = bytes.NewReader(c.Stdin)
 	var out, said bytes.Buffer
