@@ -39,6 +39,7 @@ type attempt struct {
 	done   time.Time // by its hint
 	status string    // in that hint
 
+	froze  time.Time     // when it was last told to be held, or to go on
 	paused time.Time     // since when it is suspended
 	idle   time.Duration // how long it was
 	told   *stopping     // what its job was told of stop

@@ -89,9 +89,14 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 	switch {
 	case j == nil: // a poll is on its way
 		return 0, nil
+	case e.unsettled(a) > 0: // signals are dropped on nodes that do not know yet that it goes on
+		return e.unsettled(a), nil
 	case !now.Before(s.Kill):
 		if wait := again - now.Sub(a.killed); wait > 0 {
 			return wait, nil
+		}
+		if thawed, err := e.thaw(ctx, a); thawed || err != nil {
+			return settled, err
 		}
 		if err := e.kill(ctx, a, j); err != nil {
 			return 0, err
@@ -100,6 +105,9 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 		e.pollNow()
 		return again, nil
 	case told == nil:
+		if thawed, err := e.thaw(ctx, a); thawed || err != nil {
+			return settled, err
+		}
 		if err := e.signalEnd(ctx, a, j, s); err != nil {
 			return 0, err
 		}
@@ -121,13 +129,8 @@ func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stop
 	if now := find(all, a); now != nil {
 		j = now
 	}
-	switch j.State {
-	case site.Pending:
+	if j.State == site.Pending {
 		return e.cfg.Site.End(ctx, a.id)
-	case site.Suspended:
-		if err := e.cfg.Site.Suspend(ctx, a.id, false); err != nil {
-			return err
-		}
 	}
 	if s.Signal == sigkill {
 		return e.kill(ctx, a, j)
@@ -198,6 +201,57 @@ func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error { return e.h
 // Resume lets them go on.
 func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error { return e.hold(ctx, ref, false) }
 
+// settled is how long slurmctld takes to tell the nodes of a suspension. It sends one
+// message for it and another to go on, in no order: a job whose nodes get them the other
+// way round stays frozen, and counts as running.
+const settled = time.Second
+
+// unsettled is how long the nodes may take yet to hear of the last change.
+func (e *Engine) unsettled(a *attempt) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.froze.IsZero() {
+		return 0
+	}
+	return settled - time.Since(a.froze)
+}
+
+// thaw lets a suspended job go on, so that it can act on a signal.
+func (e *Engine) thaw(ctx context.Context, a *attempt) (bool, error) {
+	e.mu.Lock()
+	ever := !a.froze.IsZero() || a.seen.State == site.Suspended
+	e.mu.Unlock()
+	if !ever {
+		return false, nil
+	}
+	all, err := e.cfg.Site.Jobs(ctx, []uint32{a.id})
+	if err != nil {
+		return false, err
+	}
+	if j := find(all, a); j == nil || j.State != site.Suspended {
+		return false, nil
+	}
+	return true, e.suspend(ctx, a, false)
+}
+
+// suspend holds a job or lets it go on.
+func (e *Engine) suspend(ctx context.Context, a *attempt, held bool) error {
+	if wait := e.unsettled(a); wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return fault.New(fault.Unavailable, "%w", context.Cause(ctx))
+		}
+	}
+	err := e.cfg.Site.Suspend(ctx, a.id, held)
+	e.mu.Lock()
+	a.froze = time.Now()
+	e.mu.Unlock()
+	return err
+}
+
 func (e *Engine) hold(ctx context.Context, ref engine.Ref, held bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -218,7 +272,7 @@ func (e *Engine) hold(ctx context.Context, ref engine.Ref, held bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	err := e.cfg.Site.Suspend(ctx, id, held)
+	err := e.suspend(ctx, a, held)
 	if err == nil || fault.KindOf(err) == fault.Unavailable {
 		e.pollNow()
 		return err

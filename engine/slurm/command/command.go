@@ -284,7 +284,10 @@ func fromQueue(field, value string, j *site.Job) (err error) {
 		j.Started = moment(value)
 	case "EndTime":
 		j.Ended = moment(value)
-	case "exit_code": // the status of wait(2)
+	case "exit_code": // the status of wait(2), from some version on code:signal
+		if strings.Contains(value, ":") {
+			return fromPast("ExitCode", value, j)
+		}
 		var n uint64
 		n, err = strconv.ParseUint(value, 10, 32)
 		j.Exit = job.ExitCode{Status: int(n >> 8 & 0xff), Signal: int(n & 0x7f)}

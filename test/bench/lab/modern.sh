@@ -77,7 +77,7 @@ holder=$!
 echo $holder >"$LAB/run/holder.own"
 for ((n = 0; n < 200; n++)); do [ -e "$LAB/run/mounted" ] && break; sleep 0.05; done
 [ -e "$LAB/run/mounted" ] || { cat "$LAB/log/holder.out" >&2; exit 1; }
-inside=(nsenter "--mount=/proc/$holder/ns/mnt" chroot "$ROOT")
+inside=("$(command -v nsenter)" "--mount=/proc/$holder/ns/mnt" "$(command -v chroot)" "$ROOT") # whatever PATH is
 start() {
 	local name=$1
 	shift
