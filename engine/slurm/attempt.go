@@ -33,7 +33,7 @@ type attempt struct {
 
 	seen   *site.Job // what slurmctld, or accounting, said last; nil: nothing yet
 	at     time.Time // when
-	boot   time.Time // of the slurmctld that knew it last
+	sent   time.Time // when its number was told
 	gone   time.Time // since when slurmctld does not know it; zero: it does
 	begun  time.Time // by its hint
 	done   time.Time // by its hint
@@ -66,7 +66,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 		return &attempt{ref: ref, digest: l.digest, report: *l.end, ended: true}
 	}
 	a := e.newAttempt(ref, l.launch)
-	a.id, a.stop, a.maybe = l.id, l.stop, l.id == 0
+	a.id, a.stop, a.maybe, a.sent = l.id, l.stop, l.id == 0, time.Now()
 	if l.started != nil {
 		a.report, a.begun = *l.started, l.started.Started
 	}

@@ -126,7 +126,8 @@ func (e *Engine) sent(a *attempt, id uint32) error {
 	slim := *a.order
 	slim.Script, slim.Env = nil, nil
 	a.order, a.id, a.maybe = &slim, id, false
-	a.at = time.Now()
+	a.sent = time.Now()
+	a.at, a.seen, a.gone = a.sent, nil, time.Time{}
 	a.nudge()
 	e.pollNow()
 	return nil

@@ -262,7 +262,8 @@ func (e *Engine) notRun(a *attempt, j *site.Job) (bool, error) {
 	e.mu.Lock()
 	known := !a.begun.IsZero()
 	e.mu.Unlock()
-	if known || j.State != site.Completed && j.State != site.Failed {
+	sure := j.Comment != "" // else it may be another job, that had the number before slurmctld lost it
+	if known || sure && j.State != site.Completed && j.State != site.Failed {
 		return false, nil
 	}
 	ctx, cancel := e.call()
@@ -315,8 +316,12 @@ func (e *Engine) requeued(a *attempt, j *site.Job) error {
 	if err != nil {
 		return err
 	}
-	if err := e.cfg.Site.End(ctx, a.id); err != nil {
+	if now, err := e.look(ctx, a); err != nil {
 		return err
+	} else if now != nil {
+		if err := e.cfg.Site.End(ctx, a.id); err != nil {
+			return err
+		}
 	}
 	if !mine && held != fenced {
 		e.mu.Lock()
@@ -360,7 +365,7 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 		return err
 	}
 	if mine || held == fenced {
-		_ = e.cfg.Site.End(ctx, a.id) // should it be found again
+		// It is not cancelled, should it be found again: the number may be another's by now.
 		return e.never(a, engine.Unready, fmt.Sprintf("Slurm lost job %d before it began", a.id))
 	}
 	code, knows := number(status)

@@ -170,16 +170,26 @@ func (e *Engine) answer(ids []uint32, all, past []site.Job, now time.Time) {
 	}
 }
 
-// find is the job of an attempt: with its number and its tag. Of what accounting kept of
-// several beginnings the last counts.
+// find is the job of an attempt: with its number and its tag. Accounting may keep no
+// comments, and a number may be given out again after slurmctld lost it: then it is the
+// one that was submitted when ours was. Of several beginnings the last counts.
 func find(all []site.Job, a *attempt) (found *site.Job) {
 	for i := range all {
 		j := &all[i]
-		if j.ID == a.id && (carries(j.Comment, a.tag) || j.Comment == "" && !j.Submitted.Before(a.order.Time.Add(-time.Minute))) {
-			found = j
+		if j.ID != a.id || !carries(j.Comment, a.tag) && (j.Comment != "" || !a.submitted(j.Submitted)) {
+			continue
 		}
+		found = j
 	}
 	return found
+}
+
+// submitted reports whether an attempt's job was submitted at a time.
+func (a *attempt) submitted(at time.Time) bool {
+	if a.seen != nil {
+		return at.Equal(a.seen.Submitted)
+	}
+	return !at.Before(a.order.Time.Add(-time.Minute)) && !at.After(a.sent.Add(time.Minute))
 }
 
 // hints looks for files that scripts wrote since the last look, and reports whether

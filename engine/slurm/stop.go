@@ -82,60 +82,57 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	s, told := a.stop, a.told
+	s, told, killed := a.stop, a.told, a.killed
 	e.mu.Unlock()
 	ctx, cancel := e.call()
 	defer cancel()
-	switch {
+	kill := !now.Before(s.Kill)
+	switch wait := e.unsettled(a); {
 	case j == nil: // a poll is on its way
 		return 0, nil
-	case e.unsettled(a) > 0: // signals are dropped on nodes that do not know yet that it goes on
-		return e.unsettled(a), nil
-	case !now.Before(s.Kill):
-		if wait := again - now.Sub(a.killed); wait > 0 {
-			return wait, nil
-		}
-		if thawed, err := e.thaw(ctx, a); thawed || err != nil {
-			return settled, err
-		}
-		if err := e.kill(ctx, a, j); err != nil {
-			return 0, err
-		}
-		a.killed = time.Now()
-		e.pollNow()
-		return again, nil
-	case told == nil:
-		if thawed, err := e.thaw(ctx, a); thawed || err != nil {
-			return settled, err
-		}
-		if err := e.signalEnd(ctx, a, j, s); err != nil {
-			return 0, err
-		}
-		e.mu.Lock()
-		a.told = s
-		e.mu.Unlock()
-		e.pollNow()
+	case wait > 0: // signals are dropped on nodes that do not know yet that it goes on
+		return wait, nil
+	case kill && now.Sub(killed) < again:
+		return again - now.Sub(killed), nil
+	case !kill && told != nil:
+		return s.Kill.Sub(now), nil
 	}
-	return max(s.Kill.Sub(time.Now()), time.Millisecond), nil
+	j, err := e.look(ctx, a)
+	switch {
+	case err != nil:
+		return 0, err
+	case j == nil || j.State.Final() || j.Completing && !kill:
+		e.pollNow()
+		return firstPause, nil
+	case j.State == site.Suspended: // so that it can act on the signal
+		return settled, e.suspend(ctx, a, false)
+	case kill:
+		err = e.kill(ctx, a, j)
+	default:
+		err = e.signalEnd(ctx, a, j, s)
+	}
+	if err != nil {
+		return 0, err
+	}
+	e.mu.Lock()
+	a.told = s
+	if kill {
+		a.killed = now
+	}
+	e.mu.Unlock()
+	e.pollNow()
+	return time.Millisecond, nil
 }
 
-// signalEnd asks a job to end: one that waits is cancelled. What was seen last may be too
-// old to tell one that waits, or is suspended.
+// signalEnd asks a job to end: one that waits is cancelled.
 func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stopping) error {
-	all, err := e.cfg.Site.Jobs(ctx, []uint32{a.id})
-	if err != nil {
-		return err
-	}
-	if now := find(all, a); now != nil {
-		j = now
-	}
-	if j.State == site.Pending {
+	switch {
+	case j.State == site.Pending:
 		return e.cfg.Site.End(ctx, a.id)
-	}
-	if s.Signal == sigkill {
+	case s.Signal == sigkill:
 		return e.kill(ctx, a, j)
 	}
-	err = e.cfg.Site.Signal(ctx, a.id, s.Signal, site.ToAll)
+	err := e.cfg.Site.Signal(ctx, a.id, s.Signal, site.ToAll)
 	if err != nil && fault.KindOf(err) != fault.Unavailable { // between two states
 		return fault.New(fault.Unavailable, "%w", err)
 	}
@@ -144,7 +141,7 @@ func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stop
 
 // kill ends a job for good.
 func (e *Engine) kill(ctx context.Context, a *attempt, j *site.Job) error {
-	if (j.State == site.Running || j.State == site.Suspended) && a.killed.IsZero() {
+	if j.State == site.Running && a.killed.IsZero() {
 		if err := e.cfg.Site.Kill(ctx, a.id); err == nil || fault.KindOf(err) == fault.Unavailable {
 			return err
 		}
@@ -216,22 +213,15 @@ func (e *Engine) unsettled(a *attempt) time.Duration {
 	return settled - time.Since(a.froze)
 }
 
-// thaw lets a suspended job go on, so that it can act on a signal.
-func (e *Engine) thaw(ctx context.Context, a *attempt) (bool, error) {
-	e.mu.Lock()
-	ever := !a.froze.IsZero() || a.seen.State == site.Suspended
-	e.mu.Unlock()
-	if !ever {
-		return false, nil
-	}
+// look asks what slurmctld says of an attempt's job now. nil: it does not know the job any
+// more, or knows another by the number, which it gives out again after a loss. What ends
+// jobs names them by number alone, so it is asked right before.
+func (e *Engine) look(ctx context.Context, a *attempt) (*site.Job, error) {
 	all, err := e.cfg.Site.Jobs(ctx, []uint32{a.id})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if j := find(all, a); j == nil || j.State != site.Suspended {
-		return false, nil
-	}
-	return true, e.suspend(ctx, a, false)
+	return find(all, a), nil
 }
 
 // suspend holds a job or lets it go on.

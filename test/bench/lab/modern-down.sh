@@ -7,7 +7,7 @@ LAB=${1:?usage: modern-down.sh LAB}
 LAB=$(cd "$LAB" && pwd -P) || exit 2
 ours() { tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -q -e "$LAB/" -e '^sleep infinity' -e slurmrestd; }
 holder=$(cat "$LAB/run/holder.own" 2>/dev/null)
-for name in slurmrestd slurmd.n1 slurmd.n2 slurmd.n3 slurmd.n4 slurmd.n5 slurmd.n6 slurmd.n7 slurmd.n8 slurmctld holder; do
+for name in slurmrestd slurmd.m1 slurmd.m2 slurmd.m3 slurmd.m4 slurmd.m5 slurmd.m6 slurmd.m7 slurmd.m8 slurmctld holder; do
 	pid=$(cat "$LAB/run/$name.own" 2>/dev/null) || continue
 	ours "$pid" || continue
 	kill "$pid" 2>/dev/null

@@ -55,7 +55,7 @@ SchedulerParameters=batch_sched_delay=0,sched_min_interval=20000,sched_interval=
 MailProg=/bin/true
 MinJobAge=300
 DefMemPerCPU=100
-NodeName=n[1-8] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$((base + 2))-$((base + 9))] CPUs=64 Sockets=2 CoresPerSocket=32 ThreadsPerCore=1 RealMemory=512000 State=UNKNOWN
+NodeName=m[1-8] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$((base + 2))-$((base + 9))] CPUs=64 Sockets=2 CoresPerSocket=32 ThreadsPerCore=1 RealMemory=512000 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 X
 if [ "${PROCTRACK:-}" = cgroup ]; then echo CgroupPlugin=cgroup/v1; else echo CgroupPlugin=disabled; fi >"$LAB/cgroup.conf"
@@ -99,8 +99,8 @@ start slurmctld "${as[@]}" /usr/sbin/slurmctld -D -f "$LAB/slurm.conf"
 ask=("${inside[@]}" env "SLURM_CONF=$LAB/slurm.conf")
 await slurmctld sh -c "${ask[*]} scontrol ping | grep -q 'is UP'"
 for n in 1 2 3 4 5 6 7 8; do
-	mkdir -p "$LAB/spool/n$n"
-	start "slurmd.n$n" "${inside[@]}" /usr/sbin/slurmd -D -N "n$n" -f "$LAB/slurm.conf"
+	mkdir -p "$LAB/spool/m$n"
+	start "slurmd.m$n" "${inside[@]}" /usr/sbin/slurmd -D -N "m$n" -f "$LAB/slurm.conf"
 done
 await "eight slurmd" sh -c "[ \"\$(${ask[*]} sinfo -h -N -t idle -o %N | wc -l)\" = 8 ]"
 start slurmrestd nsenter "--mount=/proc/$holder/ns/mnt" chroot --userspec=65534:65534 "$ROOT" env "SLURM_CONF=$LAB/slurm.conf" SLURM_JWT=daemon \
