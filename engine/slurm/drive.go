@@ -113,7 +113,24 @@ func (e *Engine) handOver(a *attempt) error {
 	if e.ctx.Err() != nil || fault.KindOf(err) == fault.Unavailable || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return e.never(a, engine.LaunchFailed, err.Error()) // slurmctld's own refusal
+	return e.refused(a, err)
+}
+
+// refused ends an attempt that slurmctld has refused. Should what it said have meant
+// something else, the lock keeps the job from beginning.
+func (e *Engine) refused(a *attempt, why error) error {
+	if a.maybe {
+		ctx, cancel := e.call()
+		defer cancel()
+		mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(0)), fenced)
+		if err != nil {
+			return err
+		}
+		if !mine && held != fenced {
+			return fault.New(fault.Unavailable, "%w; yet it began", why)
+		}
+	}
+	return e.never(a, engine.LaunchFailed, why.Error())
 }
 
 // sent notes the number of an attempt's job.

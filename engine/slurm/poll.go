@@ -155,7 +155,7 @@ func (e *Engine) answer(ids []uint32, all, past []site.Job, now time.Time) {
 			if a.gone.IsZero() {
 				a.gone = now
 			}
-			if j = find(past, a); j != nil && !j.State.Final() {
+			if j = find(past, a); j != nil && (!j.State.Final() || forgotten(j)) {
 				j = nil // what accounting says of the living lags behind
 			}
 			if j == nil {
@@ -183,6 +183,10 @@ func find(all []site.Job, a *attempt) (found *site.Job) {
 	}
 	return found
 }
+
+// forgotten reports whether a record of accounting's was closed because slurmctld did not
+// know the job when it began anew: cancelled, and by nobody. The job may live.
+func forgotten(j *site.Job) bool { return j.State == site.Cancelled && j.CancelledBy == "" }
 
 // submitted reports whether an attempt's job was submitted at a time.
 func (a *attempt) submitted(at time.Time) bool {

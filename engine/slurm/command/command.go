@@ -82,6 +82,7 @@ func (s *Site) ask(ctx context.Context, name string, args ...string) ([]byte, er
 var silence = []string{
 	"Unable to contact slurm controller", "Socket timed out", "Connection refused", "Connection timed out", "Zero Bytes were transmitted",
 	"Transport endpoint is not connected", "Slurm backup controller in standby mode", "try again", "slurm_persist_conn_open", "Unable to connect to database",
+	"socket error", "Connection reset", "Broken pipe", "slurm_msg_sendto", "slurm_receive_msg", "slurm_send_recv", "Communication", "No route to host",
 	"Unexpected message received", "Protocol authentication error", "Resource temporarily unavailable", "Failed to confirm allocation", "Slurm temporarily unable", "Unable to process configuration file",
 }
 
