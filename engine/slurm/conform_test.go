@@ -27,8 +27,12 @@ func real(t *testing.T) string {
 	return conf
 }
 
-// here reaches a cluster by the commands of this machine.
+// here reaches a cluster by the commands of this machine; or over SSH, where COX_SLURM_SSH
+// has a login and options of ssh's.
 func here(conf string) *command.Site {
+	if way := strings.Fields(os.Getenv("COX_SLURM_SSH")); len(way) > 0 {
+		return command.New(&command.SSH{Login: way[0], Options: way[1:], Dir: os.Getenv("COX_SLURM_SSH_DIR"), Env: []string{"SLURM_CONF=" + conf}})
+	}
 	return command.New(&command.Here{Env: []string{"SLURM_CONF=" + conf}, Before: strings.Fields(os.Getenv("COX_SLURM_INSIDE"))})
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/slurm/script"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
@@ -15,6 +16,9 @@ const (
 	sigkill = 9
 	sigterm = 15
 )
+
+// skew is how much clocks may differ.
+const skew = 2 * time.Minute
 
 // unhinted is how long a job may run in Slurm's eyes before its script's word is not
 // waited for any more: the hint may never come.
@@ -122,6 +126,9 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 			return err
 		}
 	}
+	if wait, err := e.whose(a, j); wait || err != nil {
+		return err
+	}
 	if over, err := e.notRun(a, j); over || err != nil {
 		return err
 	}
@@ -146,7 +153,7 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 		r.Cause = cause
 		r.Message = message
 	}
-	if r.Exit.OK() && (j.State != site.Completed) {
+	if r.Exit.OK() && j.State != site.Completed && cause != engine.Exited {
 		r.Exit = job.ExitCode{Signal: sigterm}
 		if cause == engine.OutOfMemory || cause == engine.NodeLost {
 			r.Exit.Signal = sigkill
@@ -255,6 +262,59 @@ func (e *Engine) notBegun(a *attempt, j *site.Job) (over bool, err error) {
 	return true, e.last(a, r)
 }
 
+// nobody stands for who cancelled a job that slurmctld cancelled by itself.
+const nobody = "nobody"
+
+// whose finds out who cancelled a job that we did not: accounting knows. slurmctld does so
+// by itself, where it began a job anew that a node still runs, from before it lost that: no
+// end then, but for the script's own word. wait: it is not known yet.
+func (e *Engine) whose(a *attempt, j *site.Job) (wait bool, err error) {
+	e.mu.Lock()
+	ours := a.stop != nil
+	e.mu.Unlock()
+	if ours || j.State != site.Cancelled || j.CancelledBy != "" {
+		return false, nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	past, err := e.cfg.Site.Past(ctx, []uint32{a.id})
+	if fault.KindOf(err) == fault.Unsupported {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range past {
+		p := &past[i]
+		if p.ID == a.id && p.State == site.Cancelled && p.Submitted.Equal(j.Submitted) && p.CancelledBy != "" {
+			j.CancelledBy = p.CancelledBy
+			return false, nil
+		}
+	}
+	if time.Since(j.Ended) < e.cfg.Settle {
+		time.AfterFunc(time.Second, a.nudge)
+		return true, nil
+	}
+	code, knows := number(a.status)
+	switch {
+	case a.begun.IsZero():
+		j.CancelledBy = nobody
+		return false, nil
+	case knows:
+		ended := *j
+		ended.Exit, ended.State, ended.Ended = job.ExitCode{Status: code}, site.Failed, a.done
+		*j = ended
+		return false, nil
+	}
+	r := a.report
+	r.Uncertain, r.Message = true, fmt.Sprintf("Slurm itself cancelled job %d, which had begun; it may live on its node", a.id)
+	e.tell(a, r)
+	time.AfterFunc(lastPause, a.nudge)
+	return true, nil
+}
+
 // notRun finds out a job that Slurm calls completed or failed and whose script never
 // began: a slurmd that cannot begin a job says so in its own log, and slurmctld that the
 // job has ended with exit code 0. Nobody has the lock then.
@@ -263,7 +323,7 @@ func (e *Engine) notRun(a *attempt, j *site.Job) (bool, error) {
 	known := !a.begun.IsZero()
 	e.mu.Unlock()
 	sure := j.Comment != "" // else it may be another job, that had the number before slurmctld lost it
-	if known || sure && j.State != site.Completed && j.State != site.Failed {
+	if known || sure && j.State != site.Completed && j.State != site.Failed && j.CancelledBy != nobody {
 		return false, nil
 	}
 	ctx, cancel := e.call()
@@ -300,9 +360,6 @@ func causeOf(j *site.Job) (engine.Cause, string) {
 			by = "uid " + j.CancelledBy
 		}
 		return engine.Stopped, "cancelled in Slurm by " + by
-	}
-	if j.Exit.OK() && j.State == site.Failed {
-		return engine.Exited, "Slurm: FAILED " + j.Reason
 	}
 	return engine.Exited, ""
 }
@@ -378,7 +435,8 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 		if r.Cause == "" {
 			r.Cause = engine.Exited
 		}
-	case !c.Booted.IsZero() && c.Booted.Before(last): // the same slurmctld knew it: it ended, and was purged
+	case !c.Booted.IsZero() && c.MinAge > 0 && time.Since(last) > c.MinAge && c.Booted.Before(last.Add(-skew)):
+		// The same slurmctld knew it when nobody looked: it ended, and was purged.
 		r.Ended, r.Exit = last, job.ExitCode{Signal: sigkill}
 		if r.Cause == "" {
 			r.Cause = engine.NodeLost
