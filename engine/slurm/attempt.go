@@ -33,6 +33,7 @@ type attempt struct {
 
 	seen   *site.Job // what slurmctld, or accounting, said last; nil: nothing yet
 	at     time.Time // when
+	tried  time.Time // when it was handed over last
 	sent   time.Time // when its number was told
 	gone   time.Time // since when slurmctld does not know it; zero: it does
 	begun  time.Time // by its hint
@@ -66,7 +67,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 		return &attempt{ref: ref, digest: l.digest, report: *l.end, ended: true}
 	}
 	a := e.newAttempt(ref, l.launch)
-	a.id, a.stop, a.maybe, a.sent = l.id, l.stop, l.id == 0, time.Now()
+	a.id, a.stop, a.maybe, a.tried, a.sent = l.id, l.stop, l.id == 0, l.launch.Time, l.launch.Time.Add(time.Minute)
 	if l.started != nil {
 		a.report, a.begun = *l.started, l.started.Started
 	}

@@ -101,6 +101,9 @@ func (e *Engine) handOver(a *attempt) error {
 	}
 	s, err := e.submission(a)
 	if err == nil {
+		e.mu.Lock()
+		a.tried = time.Now()
+		e.mu.Unlock()
 		a.maybe = true
 		ctx, cancel := e.call()
 		var id uint32

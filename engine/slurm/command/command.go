@@ -89,6 +89,9 @@ var silence = []string{
 // refusal makes an error of what a command said.
 func refusal(name string, r *Result) error {
 	said := strings.TrimSpace(string(r.Stderr))
+	if r.Code == 127 || r.Code == 126 { // a shell's, of what it cannot run
+		return fault.New(fault.Unavailable, "%s cannot be run: %s", name, oneLine(said)).Advise("is Slurm's client installed there, and in PATH?")
+	}
 	for _, words := range silence {
 		if strings.Contains(said, words) {
 			return fault.New(fault.Unavailable, "%s: %s", name, oneLine(said))

@@ -71,14 +71,22 @@ func (s *SSH) shared() []string {
 	return []string{"-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath=" + filepath.Join(s.Dir, "%C"), "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3"}
 }
 
-// remote is a command line for the login's shell.
+// remote is a command line for the login's shell, which finds the program by its own PATH:
+// the one among the variables is the job's.
 func remote(env []string, name string, args []string) string {
 	words := []string{"exec", "env", "LC_ALL=C"}
-	for _, v := range append(env, append([]string{name}, args...)...) {
-		words = append(words, "'"+strings.ReplaceAll(v, "'", `'\''`)+"'")
+	for _, v := range env {
+		words = append(words, quote(v))
+	}
+	words = append(words, `"$(command -v `+quote(name)+`)"`)
+	for _, v := range args {
+		words = append(words, quote(v))
 	}
 	return strings.Join(words, " ")
 }
+
+// quote makes one word of a text.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // Close ends the shared connection.
 func (s *SSH) Close() error {
