@@ -174,7 +174,7 @@ func administrate(ctx context.Context, conf string) {
 	}
 	for ctx.Err() == nil {
 		for line := range strings.Lines(run("sinfo", "-h", "-N", "-o", "%N %T %E")) {
-			if f := strings.Fields(line); len(f) > 2 && f[1] == "drained" && strings.Contains(line, "Duplicate jobid") {
+			if f := strings.Fields(line); len(f) > 2 && strings.HasPrefix(f[1], "drain") && strings.Contains(line, "Duplicate jobid") {
 				run("scontrol", "update", "nodename="+f[0], "state=resume")
 			}
 		}

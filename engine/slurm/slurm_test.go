@@ -1,0 +1,227 @@
+package slurm_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm"
+	"github.com/coxswain-sched/coxswain/engine/slurm/room"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// stage is a cluster of which a test says what it answers.
+type stage struct {
+	mu        sync.Mutex
+	next      uint32
+	jobs      []site.Job
+	past      []site.Job
+	submitted int
+	cancelled []uint32
+	deaf      int // so many submissions are taken and not answered
+	refuse    error
+}
+
+func (s *stage) with(f func()) { s.mu.Lock(); defer s.mu.Unlock(); f() }
+
+func (s *stage) Cluster(context.Context) (site.Cluster, error) {
+	return site.Cluster{Name: "stage", Version: "22.05.8", Booted: time.Now(), MinAge: 5 * time.Minute, Accounts: true}, nil
+}
+
+func (s *stage) Submit(_ context.Context, j *site.Submission) (id uint32, err error) {
+	s.with(func() {
+		s.submitted++
+		if err = s.refuse; err != nil {
+			return
+		}
+		s.next++
+		id = 100 + s.next
+		i := slices.IndexFunc(j.Options, func(o string) bool { return strings.HasPrefix(o, "--comment=") })
+		s.jobs = append(s.jobs, site.Job{ID: id, State: site.Pending, Comment: strings.TrimPrefix(j.Options[i], "--comment="), Submitted: time.Now().Truncate(time.Second)})
+		if s.deaf > 0 {
+			s.deaf--
+			id, err = 0, fault.New(fault.Unavailable, "no answer")
+		}
+	})
+	return id, err
+}
+
+func (s *stage) Jobs(_ context.Context, ids []uint32) (out []site.Job, err error) {
+	s.with(func() {
+		for _, j := range s.jobs {
+			if slices.Contains(ids, j.ID) {
+				out = append(out, j)
+			}
+		}
+	})
+	return out, nil
+}
+
+func (s *stage) Of(context.Context, string) (out []site.Job, err error) {
+	s.with(func() { out = slices.Clone(s.jobs) })
+	return out, nil
+}
+
+func (s *stage) Past(_ context.Context, ids []uint32) (out []site.Job, err error) {
+	s.with(func() {
+		for _, j := range s.past {
+			if slices.Contains(ids, j.ID) {
+				out = append(out, j)
+			}
+		}
+	})
+	return out, nil
+}
+
+func (s *stage) PastOf(context.Context, string, time.Time) ([]site.Job, error) { return nil, nil }
+
+func (s *stage) End(_ context.Context, id uint32) error {
+	s.with(func() { s.cancelled = append(s.cancelled, id) })
+	return nil
+}
+
+func (s *stage) Kill(ctx context.Context, id uint32) error             { return s.End(ctx, id) }
+func (s *stage) Signal(context.Context, uint32, int, site.Scope) error { return nil }
+func (s *stage) Suspend(context.Context, uint32, bool) error           { return nil }
+func (s *stage) Nodes(context.Context) ([]site.Node, error) {
+	return []site.Node{{Name: "n1", CPUs: 8, Available: true}}, nil
+}
+func (s *stage) Close() error { return nil }
+
+// play opens an engine on a stage and launches one attempt.
+func play(t *testing.T, s *stage) (*slurm.Engine, engine.Ref, string) {
+	t.Helper()
+	root := t.TempDir()
+	locks, err := room.Open(filepath.Join(root, "locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := slurm.New(slurm.Config{Root: root, Pool: "p", Site: s, Room: locks, Placed: true, Settle: 50 * time.Millisecond, Shortest: 5 * time.Millisecond, Longest: 5 * time.Millisecond, Hints: 5 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ref := engine.Ref{Allocation: 1, Attempt: 1}
+	err = e.Launch(t.Context(), &engine.Launch{
+		Ref: ref, Job: &job.Job{ID: 7, Spec: &job.Spec{WorkDir: root, Groups: make([]job.TaskGroup, 1), Program: job.Program{Kind: job.Batch}}},
+		Script: []byte("#!/bin/sh\n"), Claims: []fleet.Claim{{Node: "n1", Tasks: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, ref, locks.Dir()
+}
+
+// until waits for a report.
+func until(t *testing.T, e *slurm.Engine, want func(engine.Report) bool) engine.Report {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var last engine.Report
+	enough := errors.New("enough")
+	err := e.Watch(ctx, "", func(ev engine.Event) error {
+		if last = ev.Report; want(last) {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) {
+		t.Fatalf("%v; the last report is %+v", err, last)
+	}
+	return last
+}
+
+// taken waits until slurmctld has the job.
+func (s *stage) taken(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+		var has bool
+		if s.with(func() { has = len(s.jobs) == 1 }); has {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nothing was submitted")
+		}
+	}
+}
+
+func gone(r engine.Report) bool { return r.Gone }
+
+// TestAnAnswerThatIsLost: the job is found by its tag, and not sent again.
+//
+// Seen to fail with: no look for the tag.
+func TestAnAnswerThatIsLost(t *testing.T) {
+	s := &stage{deaf: 1}
+	e, _, _ := play(t, s)
+	s.taken(t)
+	s.with(func() { s.jobs[0].State, s.jobs[0].Reason = site.Pending, "Priority" })
+	until(t, e, func(r engine.Report) bool { return r.Message == "Priority" })
+	s.with(func() {
+		if s.submitted != 1 {
+			t.Errorf("submitted %d times", s.submitted)
+		}
+	})
+}
+
+// TestANumberThatIsGivenOutAgain: Slurm loses the job before it began and gives its number
+// to another. Ours ends and never begins; the other is left alone.
+//
+// Seen to fail with: a job found by its number alone.
+func TestANumberThatIsGivenOutAgain(t *testing.T) {
+	s := &stage{}
+	e, ref, dir := play(t, s)
+	s.taken(t)
+	s.with(func() { s.jobs[0].Comment, s.jobs[0].State = "cox:another:9:9.1", site.Running })
+	if r := until(t, e, gone); r.Cause != engine.Unready || len(r.Tasks) != 0 {
+		t.Errorf("%+v", r)
+	}
+	if found, _ := filepath.Glob(filepath.Join(dir, ref.String()+"-*.0")); len(found) != 1 {
+		t.Errorf("no fence: %q", found)
+	} else if b, _ := os.ReadFile(found[0]); string(b) != "fenced\n" {
+		t.Errorf("%q", b)
+	}
+	s.with(func() {
+		if len(s.cancelled) != 0 {
+			t.Errorf("cancelled %d", s.cancelled)
+		}
+	})
+}
+
+// TestCompletedWithoutARun: slurmctld calls a job completed that slurmd could not begin.
+//
+// Seen to fail with: no look at the lock.
+func TestCompletedWithoutARun(t *testing.T) {
+	s := &stage{}
+	e, _, _ := play(t, s)
+	s.taken(t)
+	s.with(func() {
+		j := &s.jobs[0]
+		j.State, j.Nodes, j.Started, j.Ended = site.Completed, []string{"n1"}, time.Now(), time.Now()
+	})
+	if r := until(t, e, gone); r.Cause != engine.Unready || r.Exit.OK() || !strings.Contains(r.Message, "n1") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestARefusal of slurmctld's is the end, and says what Slurm said.
+func TestARefusal(t *testing.T) {
+	s := &stage{refuse: fault.New(fault.Invalid, "sbatch: invalid partition specified: nix")}
+	e, _, _ := play(t, s)
+	if r := until(t, e, gone); r.Cause != engine.LaunchFailed || !strings.Contains(r.Message, "nix") {
+		t.Errorf("%+v", r)
+	}
+}
