@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/engine/slurm/script"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
@@ -116,21 +115,21 @@ func files(j *job.Job, nodes []string) []string {
 	return out
 }
 
-// finish reports the end of a job.
+// finish reports the end of a job, if it is the end of what took the lock.
 func (e *Engine) finish(a *attempt, j *site.Job) error {
-	if err := e.mark(a, j); err != nil {
-		return err
-	}
-	if s := j.Exit.Status; s == script.ExitBarred || s == script.ExitLockless {
-		if over, err := e.notBegun(a, j); over || err != nil {
-			return err
-		}
-	}
 	if wait, err := e.whose(a, j); wait || err != nil {
 		return err
 	}
-	if over, err := e.notRun(a, j); over || err != nil {
+	b, err := e.birth(a, j.Restarts, j.Exit.Status)
+	switch {
+	case err != nil:
 		return err
+	case b == nil:
+		return e.unborn(a, j)
+	case b.id != a.id: // sent twice: the other one began
+		return e.sent(a, b.id)
+	case !e.covers(a, j, b):
+		return e.stray(a, j, b)
 	}
 	e.mu.Lock()
 	r, begun, done, stop, last := a.report, a.begun, a.done, a.stop, a.at
@@ -138,7 +137,7 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 	now := time.Now()
 	r.Phase, r.Gone, r.Uncertain, r.Suspended = engine.Ended, true, false, false
 	if r.Started.IsZero() {
-		if begun.IsZero() && !j.Started.IsZero() && j.Exit.Status != script.ExitLockless && ran(j) {
+		if begun.IsZero() && !j.Started.IsZero() {
 			begun = j.Started
 		}
 		r.Started = begun
@@ -174,9 +173,6 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 	return e.last(a, r)
 }
 
-// ran reports whether a job that has ended had nodes.
-func ran(j *site.Job) bool { return len(j.Nodes) > 0 && !j.Started.After(j.Ended) }
-
 // endOf is when a job ended. Slurm's time is a whole second, in which it was said to live
 // perhaps, or its script said that it ended.
 func endOf(said, now, done, last, begun time.Time) time.Time {
@@ -195,79 +191,8 @@ func endOf(said, now, done, last, begun time.Time) time.Time {
 	return end
 }
 
-// mark looks for the hint of a beginning that was not seen yet.
-func (e *Engine) mark(a *attempt, j *site.Job) error {
-	e.mu.Lock()
-	known := !a.begun.IsZero()
-	e.mu.Unlock()
-	if known {
-		return nil
-	}
-	ctx, cancel := e.call()
-	defer cancel()
-	marks, err := e.cfg.Room.Look(ctx, []string{base(a.guard.Begun(j.Restarts)), base(a.guard.Done(j.Restarts))})
-	if err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, m := range marks {
-		if strings.HasSuffix(m.Name, ".begun") {
-			a.begun = m.Time
-		} else {
-			a.done, a.status = m.Time, m.Text
-		}
-	}
-	return nil
-}
-
-// notBegun sorts out an end with one of the wrapper's exit codes; over: it is no end of a
-// script of the user's.
-func (e *Engine) notBegun(a *attempt, j *site.Job) (over bool, err error) {
-	e.mu.Lock()
-	begun, status := a.begun, a.status
-	e.mu.Unlock()
-	if s, ok := number(status); ok && s == j.Exit.Status {
-		return false, nil // the user's own
-	}
-	if j.Exit.Status == script.ExitLockless {
-		if !begun.IsZero() {
-			return false, nil
-		}
-		return true, e.never(a, engine.Unready, "the lock of the attempt could not be taken in "+a.guard.Dir+" on the job's first node: is that directory shared, and may everybody write there?")
-	}
-	ctx, cancel := e.call()
-	defer cancel()
-	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(j.Restarts)), fenced)
-	if err != nil {
-		return false, err
-	}
-	if mine || held == fenced {
-		return true, e.never(a, engine.Unready, "it was kept from beginning")
-	}
-	var id uint32
-	if _, err := fmt.Sscan(held, &id); err == nil && id != 0 && id != a.id { // sent twice: the other one began
-		return true, e.sent(a, id)
-	}
-	if !begun.IsZero() && begun.Add(time.Second).After(j.Started) {
-		return false, nil
-	}
-	e.mu.Lock()
-	r := a.report
-	e.mu.Unlock()
-	r.Cause = engine.NodeLost
-	r.Phase, r.Gone, r.Uncertain, r.Ended, r.Exit = engine.Ended, true, false, time.Now(), job.ExitCode{Signal: sigkill}
-	r.Message = "slurmctld forgot that the job ran, ended it and began it again: that was not let run"
-	r.Tasks = a.batch(&r, false, r.Exit)
-	return true, e.last(a, r)
-}
-
-// nobody stands for who cancelled a job that slurmctld cancelled by itself.
-const nobody = "nobody"
-
-// whose finds out who cancelled a job that we did not: accounting knows. slurmctld does so
-// by itself, where it began a job anew that a node still runs, from before it lost that: no
-// end then, but for the script's own word. wait: it is not known yet.
+// whose finds out who cancelled a job that we did not: accounting knows, a little later.
+// wait: it is not known yet.
 func (e *Engine) whose(a *attempt, j *site.Job) (wait bool, err error) {
 	e.mu.Lock()
 	ours := a.stop != nil
@@ -297,46 +222,7 @@ func (e *Engine) whose(a *attempt, j *site.Job) (wait bool, err error) {
 		time.AfterFunc(time.Second, a.nudge)
 		return true, nil
 	}
-	code, knows := number(a.status)
-	switch {
-	case a.begun.IsZero():
-		j.CancelledBy = nobody
-		return false, nil
-	case knows:
-		ended := *j
-		ended.Exit, ended.State, ended.Ended = job.ExitCode{Status: code}, site.Failed, a.done
-		*j = ended
-		return false, nil
-	}
-	r := a.report
-	r.Uncertain, r.Message = true, fmt.Sprintf("Slurm itself cancelled job %d, which had begun; it may live on its node", a.id)
-	e.tell(a, r)
-	time.AfterFunc(lastPause, a.nudge)
-	return true, nil
-}
-
-// notRun finds out a job that Slurm calls completed or failed and whose script never
-// began: a slurmd that cannot begin a job says so in its own log, and slurmctld that the
-// job has ended with exit code 0. Nobody has the lock then.
-func (e *Engine) notRun(a *attempt, j *site.Job) (bool, error) {
-	e.mu.Lock()
-	known := !a.begun.IsZero()
-	e.mu.Unlock()
-	sure := j.Comment != "" // else it may be another job, that had the number before slurmctld lost it
-	if known || sure && j.State != site.Completed && j.State != site.Failed && j.CancelledBy != nobody {
-		return false, nil
-	}
-	ctx, cancel := e.call()
-	defer cancel()
-	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(j.Restarts)), fenced)
-	if err != nil || !mine && held != fenced {
-		return false, err
-	}
-	on := ""
-	if len(j.Nodes) > 0 {
-		on = " on " + j.Nodes[0]
-	}
-	return true, e.never(a, engine.Unready, fmt.Sprintf("Slurm ended job %d as %s without running its script%s: the log of slurmd there says why", j.ID, j.State, on))
+	return false, nil
 }
 
 // causeOf is what Slurm says of an end.
@@ -394,17 +280,11 @@ func (e *Engine) requeued(a *attempt, j *site.Job) error {
 	e.mu.Lock()
 	r := a.report
 	e.mu.Unlock()
-	now := time.Now()
-	r.Phase, r.Gone, r.Uncertain, r.Suspended, r.Ended = engine.Ended, true, false, false, now
-	r.Exit = job.ExitCode{Signal: sigkill}
+	r.Ended, r.Exit = time.Now(), job.ExitCode{Signal: sigkill}
 	if r.Cause == "" {
 		r.Cause, r.Message = engine.NodeLost, "Slurm put the job back into its queue ("+j.Reason+")"
 	}
-	for i := range r.Nodes {
-		r.Nodes[i].Phase = engine.Ended
-	}
-	r.Tasks = a.batch(&r, false, r.Exit)
-	return e.last(a, r)
+	return e.over(a, r)
 }
 
 // lost: slurmctld does not know the job, and accounting has no end of it.
@@ -425,16 +305,9 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 		// It is not cancelled, should it be found again: the number may be another's by now.
 		return e.never(a, engine.Unready, fmt.Sprintf("Slurm lost job %d before it began", a.id))
 	}
-	code, knows := number(status)
 	switch {
 	case !done.IsZero():
-		r.Ended, r.Exit = done, job.ExitCode{Status: code}
-		if !knows {
-			r.Exit = job.ExitCode{Status: 1}
-		}
-		if r.Cause == "" {
-			r.Cause = engine.Exited
-		}
+		return e.byItsWord(a, done, status)
 	case !c.Booted.IsZero() && c.MinAge > 0 && time.Since(last) > c.MinAge && c.Booted.Before(last.Add(-skew)):
 		// The same slurmctld knew it when nobody looked: it ended, and was purged.
 		r.Ended, r.Exit = last, job.ExitCode{Signal: sigkill}
@@ -442,21 +315,8 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 			r.Cause = engine.NodeLost
 		}
 		r.Message = "Slurm does not know the job any more, and how it ended"
-	default:
-		r.Uncertain = true
-		r.Message = fmt.Sprintf("Slurm lost job %d, which had begun; whether it lives on its nodes is not known", a.id)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.tell(a, r)
-		return nil
+		return e.over(a, r)
 	}
-	r.Phase, r.Gone, r.Uncertain, r.Suspended = engine.Ended, true, false, false
-	if r.Started.IsZero() {
-		r.Started = r.Ended
-	}
-	for i := range r.Nodes {
-		r.Nodes[i].Phase = engine.Ended
-	}
-	r.Tasks = a.batch(&r, false, r.Exit)
-	return e.last(a, r)
+	e.doubt(a, fmt.Sprintf("Slurm lost job %d, which had begun; whether it lives on its nodes is not known", a.id))
+	return nil
 }

@@ -123,8 +123,8 @@ func split(script []byte) (head, body []byte) {
 func take(g *Guard) string {
 	stem := quote(path.Join(g.Dir, g.Ref.String()+"-"+g.Token) + ".")
 	return fmt.Sprintf(`# coxswain: attempt %[1]s begins once
-if ! (set -C; echo "${SLURM_JOB_ID-} ${SLURM_RESTART_COUNT:-0} $(hostname 2>/dev/null) $(date +%%s 2>/dev/null)" >%[2]s"${SLURM_RESTART_COUNT:-0}") 2>/dev/null; then
-if [ -e %[2]s"${SLURM_RESTART_COUNT:-0}" ]; then echo "coxswain: attempt %[1]s of this job has begun elsewhere, or is over: nothing is run" >&2; exit %[3]d; fi
+if ! (set -C; echo "${SLURM_JOB_ID-} ${SLURM_RESTART_COUNT:-0} ${SLURMD_NODENAME:--} $(date +%%s 2>/dev/null || echo -) ${SLURM_JOB_START_TIME:--} ${SLURM_JOB_NODELIST:--}" >%[2]s"${SLURM_RESTART_COUNT:-0}") 2>/dev/null; then
+if [ -s %[2]s"${SLURM_RESTART_COUNT:-0}" ]; then echo "coxswain: attempt %[1]s of this job has begun elsewhere, or is over: nothing is run" >&2; exit %[3]d; fi
 echo "coxswain: the lock of attempt %[1]s cannot be taken in "%[4]s": nothing is run" >&2; exit %[5]d
 fi
 : >%[2]s"${SLURM_RESTART_COUNT:-0}.begun" || :
