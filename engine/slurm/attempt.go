@@ -39,6 +39,8 @@ type attempt struct {
 	begun  time.Time // by its hint
 	done   time.Time // by its hint
 	status string    // in that hint
+	noted  time.Time // when that hint was seen
+	freed  time.Time // when its job was ended in Slurm for that hint
 
 	froze  time.Time     // when it was last told to be held, or to go on
 	paused time.Time     // since when it is suspended

@@ -86,7 +86,7 @@ func (e *Engine) birth(a *attempt, restarts, exit int) (*birth, error) {
 	defer e.mu.Unlock()
 	for _, m := range marks {
 		if strings.HasSuffix(m.Name, ".done") {
-			a.done, a.status = m.Time, m.Text
+			a.done, a.status, a.noted = m.Time, m.Text, time.Now()
 		} else if a.begun.IsZero() {
 			a.begun = m.Time
 		}

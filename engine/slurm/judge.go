@@ -45,6 +45,9 @@ func (e *Engine) judge(a *attempt) error {
 
 // progress reports a job that has not ended.
 func (e *Engine) progress(a *attempt, j *site.Job) error {
+	if over, err := e.finishing(a, j); over || err != nil {
+		return err
+	}
 	e.mu.Lock()
 	r, begun, stop := a.report, a.begun, a.stop
 	e.mu.Unlock()
@@ -103,6 +106,36 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 	return nil
 }
 
+// finishing deals with a job whose script has said its last word and that slurmctld calls
+// running: it lost what the node told it, while it was down, and holds the nodes for ever.
+// After a while the job is ended in Slurm too, and if that does not help the word counts.
+func (e *Engine) finishing(a *attempt, j *site.Job) (over bool, err error) {
+	e.mu.Lock()
+	done, status, noted, freed := a.done, a.status, a.noted, a.freed
+	e.mu.Unlock()
+	switch {
+	case done.IsZero() || j.State != site.Running || j.Completing || time.Since(noted) < e.cfg.Settle:
+		return false, nil
+	case !freed.IsZero() && time.Since(freed) > e.cfg.Settle:
+		return true, e.byItsWord(a, done, status)
+	case !freed.IsZero():
+		return false, nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	now, err := e.look(ctx, a)
+	if err != nil || now == nil || now.State != site.Running || now.Completing {
+		return false, err
+	}
+	if err := e.cfg.Site.End(ctx, a.id); err != nil {
+		return false, err
+	}
+	e.mu.Lock()
+	a.freed = time.Now()
+	e.mu.Unlock()
+	return false, nil
+}
+
 // files are the output files of a job that has begun on nodes.
 func files(j *job.Job, nodes []string) []string {
 	out := outputs(j)
@@ -117,6 +150,12 @@ func files(j *job.Job, nodes []string) []string {
 
 // finish reports the end of a job, if it is the end of what took the lock.
 func (e *Engine) finish(a *attempt, j *site.Job) error {
+	e.mu.Lock()
+	done, status, freed := a.done, a.status, !a.freed.IsZero()
+	e.mu.Unlock()
+	if freed {
+		return e.byItsWord(a, done, status)
+	}
 	if wait, err := e.whose(a, j); wait || err != nil {
 		return err
 	}

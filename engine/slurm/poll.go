@@ -252,7 +252,7 @@ func (e *Engine) hints(known map[string]bool) bool {
 				a.begun = m.Time
 			}
 		} else {
-			a.done, a.status = m.Time, m.Text
+			a.done, a.status, a.noted = m.Time, m.Text, time.Now()
 		}
 		a.nudge()
 	}

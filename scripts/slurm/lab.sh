@@ -1,4 +1,5 @@
-# What up.sh and down.sh share: where the lab lies and how its processes are known.
+# What the scripts here share: where a lab lies, how its processes are known, how Debian's
+# packages are installed.
 # Sourced by them, not run.
 
 say() { echo "slurm lab: $*" >&2; }
@@ -36,4 +37,39 @@ stop() {
 		sleep 0.05
 	done
 	rm -f "$1"
+}
+
+# install_packages MORE... -- COMMAND:PACKAGE... installs the packages whose commands are
+# missing, and with them MORE, without starting their services. Exit 3: it cannot.
+install_packages() {
+	local more=() missing=() p
+	while [ "$1" != -- ]; do more+=("$1") && shift; done
+	shift
+	for p in "$@"; do
+		command -v "${p%%:*}" >/dev/null || missing+=("${p##*:}")
+	done
+	[ ${#missing[@]} -gt 0 ] || return 0
+	command -v apt-get >/dev/null || die 3 "needs ${missing[*]}, and there is no apt-get here to install them"
+	[ "$(id -u)" = 0 ] || die 3 "needs ${missing[*]}, and only root can install them"
+	say "installing ${missing[*]}"
+	with_services_forbidden apt_install "${more[@]}" "${missing[@]}" ||
+		die 3 "apt-get could not install ${missing[*]}: see $LAB/apt.log"
+}
+
+# with_services_forbidden runs a command while policy-rc.d, which packages ask before
+# they start a service, says no (101).
+with_services_forbidden() (
+	policy=/usr/sbin/policy-rc.d
+	[ ! -e $policy ] || mv $policy $policy.before-cox
+	trap 'rm -f $policy; [ ! -e $policy.before-cox ] || mv $policy.before-cox $policy' EXIT
+	printf '#!/bin/sh\nexit 101\n' >$policy
+	chmod 755 $policy
+	"$@"
+)
+
+apt_install() {
+	local get=(apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=5)
+	export DEBIAN_FRONTEND=noninteractive
+	"${get[@]}" install --no-install-recommends -y "$@" >"$LAB/apt.log" 2>&1 </dev/null ||
+		{ "${get[@]}" update && "${get[@]}" install --no-install-recommends -y "$@"; } >>"$LAB/apt.log" 2>&1 </dev/null
 }

@@ -19,37 +19,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 lab_dir "${1:-}"
 PATH=$PATH:/usr/sbin:/sbin
 
-install_packages() {
-	local missing=() p
-	for p in sbatch:slurm-client slurmctld:slurmctld munged:munge; do
-		command -v "${p%%:*}" >/dev/null || missing+=("${p##*:}")
-	done
-	[ ${#missing[@]} -gt 0 ] || return 0
-	command -v apt-get >/dev/null || die 3 "needs ${missing[*]}, and there is no apt-get here to install them"
-	[ "$(id -u)" = 0 ] || die 3 "needs ${missing[*]}, and only root can install them"
-	say "installing ${missing[*]}"
-	with_services_forbidden apt_install slurm-wlm-basic-plugins "${missing[@]}" ||
-		die 3 "apt-get could not install ${missing[*]}: see $LAB/apt.log"
-}
-
-# with_services_forbidden runs a command while policy-rc.d, which packages ask before
-# they start a service, says no (101).
-with_services_forbidden() (
-	policy=/usr/sbin/policy-rc.d
-	[ ! -e $policy ] || mv $policy $policy.before-cox
-	trap 'rm -f $policy; [ ! -e $policy.before-cox ] || mv $policy.before-cox $policy' EXIT
-	printf '#!/bin/sh\nexit 101\n' >$policy
-	chmod 755 $policy
-	"$@"
-)
-
-apt_install() {
-	local get=(apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=5)
-	export DEBIAN_FRONTEND=noninteractive
-	"${get[@]}" install --no-install-recommends -y "$@" >"$LAB/apt.log" 2>&1 ||
-		{ "${get[@]}" update && "${get[@]}" install --no-install-recommends -y "$@"; } >>"$LAB/apt.log" 2>&1
-}
-
 # free_port prints a port that nobody listens on, above the ones that Slurm has by
 # default and below those that the system hands out. It begins anywhere there, so that
 # labs that start at the same time choose different ones.
@@ -108,7 +77,7 @@ start_slurmctld() {
 exec 9>"$LAB/lock"
 flock 9
 : >"$LAB/start.log"
-install_packages
+install_packages slurm-wlm-basic-plugins -- sbatch:slurm-client slurmctld:slurmctld munged:munge
 start_munge
 if write_conf || ! running "$LAB/slurmctld.pid" slurmctld >/dev/null || ! scontrol ping | grep -q 'is UP'; then
 	start_slurmctld

@@ -1,0 +1,230 @@
+// Package lab starts whole clusters of real Slurm for tests, and breaks them.
+//
+// The model. A Lab is one cluster in a folder of its own: slurmctld, some slurmd, a database
+// with slurmdbd, slurmrestd, a login over SSH when asked for. It is this machine's Slurm
+// (22.05 of Debian 12), or a newer one (24.11) from a root directory that
+// scripts/slurm/trixie.sh unpacked. Nodes have fake GPUs (devices that are /dev/null) and
+// lie in a tree of two leaves. Jobs run for real, as root.
+//
+// Guarantees: names of nodes, ports, sockets and control groups are the lab's own, so labs
+// run beside each other and beside anything else. All processes of a lab, jobs included, are
+// in a namespace that ends with the test, even if that is killed: nothing is left running,
+// nothing mounted outside.
+//
+// It needs root and Debian, and is for tests alone: without COX_SLURM=1 they are skipped,
+// and where Slurm cannot be had too, unless CI is set.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/slurm/command"
+)
+
+// Config says what a cluster is to be.
+type Config struct {
+	Modern bool   // 24.11, else this machine's 22.05
+	Nodes  int    // 0: 4; at most 16
+	Blocks bool   // blocks of two nodes instead of a tree; Modern alone knows them
+	More   string // lines of slurm.conf beyond the usual ones
+}
+
+// Lab is a cluster that runs.
+type Lab struct {
+	Dir   string   // its folder
+	Conf  string   // slurm.conf
+	Nodes []string // names
+	Env   []string // what a command needs: SLURM_CONF
+	// Inside are the words that a command has to stand behind to run where this Slurm's
+	// commands are; none: here. Files in the folder for temporary files have the same names
+	// there.
+	Inside []string
+
+	modern bool
+	ports  ports
+	hold   *holder
+	slurm  id // who slurmctld is
+	mysql  id
+
+	mu      sync.Mutex
+	daemons map[string]*daemon
+}
+
+// Start starts a cluster, which ends with the test. A test that cannot have one is skipped.
+func Start(t testing.TB, c Config) *Lab {
+	t.Helper()
+	if os.Getenv("COX_SLURM") == "" {
+		t.Skip("COX_SLURM is not set: make slurm starts clusters of real Slurm")
+	}
+	root := install(t, c.Modern)
+	dir, err := os.MkdirTemp("", "cox-lab-")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Lab{Dir: dir, Conf: filepath.Join(dir, "slurm.conf"), modern: c.Modern, daemons: map[string]*daemon{}}
+	l.Env = []string{"SLURM_CONF=" + l.Conf}
+	t.Cleanup(func() { l.end(t) })
+	if err := l.begin(t.Context(), root, c); err != nil {
+		t.Fatalf("a cluster of real Slurm does not start: %v\n%s", err, l.logs())
+	}
+	return l
+}
+
+// begin starts everything.
+func (l *Lab) begin(ctx context.Context, root string, c Config) error {
+	var err error
+	if l.ports, err = freePorts(); err != nil {
+		return err
+	}
+	prefix := strings.ToLower(strings.TrimPrefix(filepath.Base(l.Dir), "cox-lab-"))
+	for i := range max(c.Nodes, 4*btoi(c.Nodes == 0)) {
+		l.Nodes = append(l.Nodes, fmt.Sprintf("c%sn%d", prefix, i+1))
+	}
+	if err := l.write(root, c); err != nil {
+		return err
+	}
+	if l.hold, err = hold(l.Dir, root); err != nil {
+		return err
+	}
+	l.Inside = l.hold.inside()
+	first, last := l.plan()
+	for _, d := range first {
+		if err := l.start(ctx, d); err != nil {
+			return err
+		}
+	}
+	for _, d := range last { // they wait for nobody but the controller
+		if err := l.start(ctx, d); err != nil {
+			return err
+		}
+	}
+	return l.await(ctx, "the nodes", func() bool {
+		out, err := l.Try(ctx, "sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
+		return err == nil && len(strings.Fields(out)) == len(l.Nodes)
+	})
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// install has Slurm there, and returns the root directory of the newer one.
+func install(t testing.TB, modern bool) (root string) {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	scripts := filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "slurm")
+	names := []string{"packages.sh"}
+	if modern {
+		names = append(names, "trixie.sh")
+	}
+	for _, name := range names {
+		c := exec.Command(filepath.Join(scripts, name))
+		var said strings.Builder
+		c.Stderr = &said
+		out, err := c.Output()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && exit.ExitCode() == 3 && os.Getenv("CI") == "" {
+			t.Skip(said.String())
+		}
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, said.String())
+		}
+		root = strings.TrimSpace(string(out))
+	}
+	return root
+}
+
+// end ends everything.
+func (l *Lab) end(t testing.TB) {
+	if t.Failed() {
+		t.Logf("the cluster's logs:\n%s", l.logs())
+	}
+	if l.hold != nil {
+		l.hold.end()
+	}
+	for _, n := range l.Nodes {
+		removeGroups(n)
+	}
+	var err error
+	for range 50 { // what was killed may still be writing
+		if err = os.RemoveAll(l.Dir); err == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("the cluster's folder: %v", err)
+}
+
+// Command reaches the cluster by its commands on this machine.
+func (l *Lab) Command() *command.Site {
+	return command.New(&command.Here{Env: l.Env, Before: l.Inside})
+}
+
+// Try runs one of Slurm's commands and returns what it printed.
+func (l *Lab) Try(ctx context.Context, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	r, err := (&command.Here{Env: l.Env, Before: l.Inside}).Run(ctx, command.Call{Name: name, Args: args})
+	if err == nil && r.Code != 0 {
+		err = fmt.Errorf("%s %q: exit %d: %s", name, args, r.Code, r.Stderr)
+	}
+	return string(r.Stdout), err
+}
+
+// Run is Try, whose failure is the test's.
+func (l *Lab) Run(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := l.Try(t.Context(), name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// patience ends a hung start; nothing is timed by it.
+const patience = 2 * time.Minute
+
+// await waits for something to become true.
+func (l *Lab) await(ctx context.Context, what string, ok func() bool) error {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+		if ctx.Err() != nil || time.Now().After(deadline) {
+			return fmt.Errorf("%s: not within %s", what, patience)
+		}
+	}
+	return nil
+}
+
+// logs are the last lines of all logs.
+func (l *Lab) logs() string {
+	var b strings.Builder
+	found, _ := filepath.Glob(filepath.Join(l.Dir, "log", "*"))
+	for _, name := range found {
+		text, _ := os.ReadFile(name)
+		log, err := os.Stat(strings.TrimSuffix(name, ".out") + ".log")
+		if len(text) == 0 || strings.HasSuffix(name, ".out") && err == nil && log.Size() > 0 { // the same is in its log
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		fmt.Fprintf(&b, "%s:\n", filepath.Base(name))
+		for _, line := range lines[max(0, len(lines)-8):] {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Installs what whole clusters of this machine's Slurm need (engine/slurm/lab starts them):
+# Debian's packages, where their commands are missing, without starting their services.
+#
+#   scripts/slurm/packages.sh
+#
+# Exit 3: they are not there and cannot be installed by this user.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/lab.sh"
+lab_dir ""
+PATH=$PATH:/usr/sbin:/sbin
+exec 9>"$LAB/lock"
+flock 9
+install_packages slurm-wlm-basic-plugins slurm-wlm-mysql-plugin slurm-wlm-jwt-plugin -- sbatch:slurm-client slurmctld:slurmctld slurmd:slurmd \
+	slurmdbd:slurmdbd slurmrestd:slurmrestd munged:munge mariadbd:mariadb-server sshd:openssh-server ssh:openssh-client
