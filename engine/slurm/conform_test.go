@@ -14,33 +14,20 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/enginetest"
 	"github.com/coxswain-sched/coxswain/engine/slurm"
 	"github.com/coxswain-sched/coxswain/engine/slurm/command"
+	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
 	"github.com/coxswain-sched/coxswain/engine/slurm/room"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 )
 
-// real returns the slurm.conf of a cluster to test with.
-func real(t *testing.T) string {
-	t.Helper()
-	conf := os.Getenv("COX_SLURM_SITE")
-	if conf == "" {
-		t.Skip("COX_SLURM_SITE names no slurm.conf")
-	}
-	return conf
-}
-
-// here reaches a cluster by the commands of this machine; or over SSH, where COX_SLURM_SSH
-// has a login and options of ssh's.
-func here(conf string) *command.Site {
-	if way := strings.Fields(os.Getenv("COX_SLURM_SSH")); len(way) > 0 {
-		return command.New(&command.SSH{Login: way[0], Options: way[1:], Dir: os.Getenv("COX_SLURM_SSH_DIR"), Env: []string{"SLURM_CONF=" + conf}})
-	}
-	return command.New(&command.Here{Env: []string{"SLURM_CONF=" + conf}, Before: strings.Fields(os.Getenv("COX_SLURM_INSIDE"))})
-}
-
-// bench remembers where engines live.
+// bench opens engines on one way into a cluster and remembers where they live.
 type bench struct {
-	conf   string
+	site   func() site.Site
 	roots  map[engine.Engine]string
 	closed map[engine.Engine]bool
+}
+
+func newBench(way func() site.Site) *bench {
+	return &bench{site: way, roots: map[engine.Engine]string{}, closed: map[engine.Engine]bool{}}
 }
 
 func (b *bench) open(t *testing.T, root string) *slurm.Engine {
@@ -50,7 +37,7 @@ func (b *bench) open(t *testing.T, root string) *slurm.Engine {
 		t.Fatal(err)
 	}
 	e, err := slurm.New(slurm.Config{
-		Root: filepath.Join(root, "state"), Pool: "slurm", Site: here(b.conf), Room: locks, Placed: true, Settle: 3 * time.Second,
+		Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: true, Settle: 3 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +75,28 @@ func (b *bench) clear(t *testing.T, e *slurm.Engine) {
 	}
 }
 
+// clusters are the versions of Slurm that the driver is tested with.
+var clusters = map[string]lab.Config{"22.05": {}, "24.11": {Modern: true}}
+
+// TestConformance: the contract of engines, by the commands here and over SSH.
 func TestConformance(t *testing.T) {
-	b := &bench{conf: real(t), roots: map[engine.Engine]string{}, closed: map[engine.Engine]bool{}}
+	for version, c := range clusters {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			l := lab.Start(t, c)
+			t.Run("commands", func(t *testing.T) {
+				t.Parallel()
+				conform(t, newBench(func() site.Site { return l.Command() }))
+			})
+			t.Run("ssh", func(t *testing.T) {
+				t.Parallel()
+				conform(t, newBench(func() site.Site { return command.New(l.SSH(t)) }))
+			})
+		})
+	}
+}
+
+func conform(t *testing.T, b *bench) {
 	enginetest.Run(t, enginetest.Harness{
 		New:    func(t *testing.T) engine.Engine { return b.open(t, shared(t)) },
 		Script: script,

@@ -5,80 +5,39 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 )
-
-// daemon is a daemon of a cluster that a test kills and starts again.
-type daemon struct{ lab, name string }
-
-func (d daemon) pidFile() string { return filepath.Join(d.lab, "run", d.name+".own") }
-
-// crash ends it with no chance to act.
-func (d daemon) crash(t *testing.T) {
-	t.Helper()
-	b, err := os.ReadFile(d.pidFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cmd, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err != nil || !strings.Contains(string(cmd), d.name) {
-		t.Fatalf("process %d is no %s: %q, %v", pid, d.name, cmd, err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	for syscall.Kill(pid, 0) == nil {
-		if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || strings.Contains(string(b), ") Z ") {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// start starts it again; it outlives the test.
-func (d daemon) start(t *testing.T, words ...string) {
-	t.Helper()
-	c := exec.Command("setsid", append([]string{"sh", "-c", `echo $$ >"$0"; exec "$@"`, d.pidFile()}, words...)...)
-	c.Env = append(os.Environ(), "SLURM_CONF="+d.lab+"/slurm.conf")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = c.Wait() }()
-}
 
 // TestCrashes: while jobs are handed over slurmctld is killed again and again, at moments
 // drawn from SEED, and so is the driver. Every attempt ends once, by the exit code of its
 // script or with Slurm's having lost it before it began; no script ran twice.
 func TestCrashes(t *testing.T) {
-	conf := real(t)
-	if os.Getenv("COX_SLURM_INSIDE") != "" {
-		t.Skip("this cluster's daemons are started otherwise")
+	for version, c := range clusters {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			crashes(t, lab.Start(t, c))
+		})
 	}
+}
+
+func crashes(t *testing.T, l *lab.Lab) {
 	seed := uint64(1)
 	if n, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
 		seed = n
 	}
 	t.Logf("SEED=%d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	lab := filepath.Dir(conf)
-	ctld := daemon{lab, "slurmctld"}
-	again := func() {
-		ctld.start(t, "setpriv", "--reuid=slurm", "--regid=slurm", "--clear-groups", "slurmctld", "-D", "-f", conf)
-	}
-	b := &bench{conf: conf, roots: map[engine.Engine]string{}, closed: map[engine.Engine]bool{}}
+	b := newBench(func() site.Site { return l.Command() })
 	root, dir := t.TempDir(), t.TempDir()
 	e := b.open(t, root)
 	ctx := t.Context()
@@ -86,9 +45,8 @@ func TestCrashes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go administrate(ctx, conf)
-	const jobs = 60
-	crashes := 3
+	go administrate(ctx, l)
+	const jobs, crashes = 60, 3
 	plan := func(i int) *engine.Launch {
 		l := &engine.Launch{
 			Ref: engine.Ref{Allocation: uint64(i), Attempt: 1},
@@ -112,7 +70,7 @@ func TestCrashes(t *testing.T) {
 		}
 		time.Sleep(time.Duration(rnd.IntN(60)) * time.Millisecond) // not to wait: to spread what happens
 		if crashAt[i] {
-			ctld.crash(t)
+			l.Kill(t, "slurmctld")
 			if rnd.IntN(2) == 0 {
 				b.closed[e] = true
 				if err := e.Close(); err != nil {
@@ -121,10 +79,10 @@ func TestCrashes(t *testing.T) {
 				e = b.open(t, root)
 			}
 			time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
-			again()
+			l.Begin(t, "slurmctld")
 		}
 	}
-	wait, cancel := context.WithTimeout(ctx, 90*time.Second)
+	wait, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	left := map[engine.Ref]bool{}
 	for i := 1; i <= jobs; i++ {
@@ -165,12 +123,10 @@ func TestCrashes(t *testing.T) {
 
 // administrate brings nodes back that slurmctld drained because it gave out a number again
 // that a job of theirs still had.
-func administrate(ctx context.Context, conf string) {
+func administrate(ctx context.Context, l *lab.Lab) {
 	run := func(name string, args ...string) string {
-		c := exec.CommandContext(ctx, name, args...)
-		c.Env = append(os.Environ(), "SLURM_CONF="+conf)
-		out, _ := c.Output()
-		return string(out)
+		out, _ := l.Try(ctx, name, args...)
+		return out
 	}
 	for ctx.Err() == nil {
 		for line := range strings.Lines(run("sinfo", "-h", "-N", "-o", "%N %T %E")) {

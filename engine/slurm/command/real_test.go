@@ -2,23 +2,15 @@ package command_test
 
 import (
 	"context"
-	"os"
 	"os/user"
 	"testing"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine/slurm/command"
+	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
 )
-
-func real(t *testing.T) *command.Site {
-	conf := os.Getenv("COX_SLURM_SITE")
-	if conf == "" {
-		t.Skip("COX_SLURM_SITE names no slurm.conf")
-	}
-	return command.New(&command.Here{Env: []string{"SLURM_CONF=" + conf}})
-}
 
 func await(t *testing.T, s *command.Site, id uint32, until func(*site.Job) bool) *site.Job {
 	t.Helper()
@@ -36,7 +28,16 @@ func await(t *testing.T, s *command.Site, id uint32, until func(*site.Job) bool)
 }
 
 func TestAJobOnARealCluster(t *testing.T) {
-	s := real(t)
+	for version, c := range map[string]lab.Config{"22.05": {}, "24.11": {Modern: true}} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			l := lab.Start(t, c)
+			aJob(t, l.Command())
+		})
+	}
+}
+
+func aJob(t *testing.T, s *command.Site) {
 	ctx := t.Context()
 	c, err := s.Cluster(ctx)
 	if err != nil || c.Name == "" || c.Version == "" || c.Booted.IsZero() || !c.Accounts {

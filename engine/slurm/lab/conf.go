@@ -66,8 +66,8 @@ func (l *Lab) write(root string, c Config) error {
 		"topology.conf": l.topology(c),
 		"cgroup.conf":   "CgroupPlugin=disabled\n",
 	} {
-		if name == "cgroup.conf" && !l.modern {
-			text = "CgroupPlugin=cgroup/v1\nCgroupAutomount=yes\n"
+		if name == "cgroup.conf" && groups() {
+			text = "CgroupPlugin=cgroup/v1\n"
 		}
 		if err := l.put(name, text, 0o644, id{}); err != nil {
 			return err
@@ -92,6 +92,13 @@ func (l *Lab) auth() string {
 	return "AuthType=auth/munge\nAuthInfo=socket=" + l.Dir + "/munge.sock\nAuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=" + l.Dir + "/jwt.key\n"
 }
 
+// groups reports whether this machine has control groups of version 1, by which Slurm can
+// follow processes where no systemd gives it a part of version 2.
+func groups() bool {
+	_, err := os.Stat("/sys/fs/cgroup/freezer")
+	return err == nil
+}
+
 // slurmConf decides at once, at the best tuning found (docs/benchmarks.md). Processes are
 // followed by control groups where this machine has version 1 of them, else as descendants.
 func (l *Lab) slurmConf(c Config) string {
@@ -105,7 +112,7 @@ func (l *Lab) slurmConf(c Config) string {
 		line("CredType=cred/munge\nAccountingStoragePass=%s/munge.sock", l.Dir)
 	}
 	track := "linuxproc"
-	if _, err := os.Stat("/sys/fs/cgroup/freezer"); err == nil && !l.modern {
+	if groups() {
 		track = "cgroup"
 	}
 	line(`SlurmUser=slurm
