@@ -95,27 +95,29 @@ func (e *Engine) birth(a *attempt, restarts, exit int) (*birth, error) {
 }
 
 // covers reports whether a final record speaks of the beginning that took the lock. A second
-// beginning is begun later, and ends at once.
+// beginning is begun later, and is refused or barred at once.
 func (e *Engine) covers(a *attempt, j *site.Job, b *birth) bool {
 	e.mu.Lock()
 	status := a.status
 	e.mu.Unlock()
-	if s, ok := number(status); ok && s == j.Exit.Status && j.Exit.Signal == 0 {
-		return true // the script's own word
-	}
-	second := j.State == site.Cancelled || j.Exit.Status == script.ExitBarred // may be one
-	late := j.Started.Sub(b.date)
+	s, known := number(status)
+	second := j.State == site.Cancelled || j.Exit.Status == script.ExitBarred && s != script.ExitBarred // may be one
+	late, took := j.Started.Sub(b.date), j.Ended.Sub(j.Started)
 	switch {
+	case known && !second && s == j.Exit.Status && j.Exit.Signal == 0:
+		return true // the script's own word
 	case !b.start.IsZero() && b.start.Equal(j.Started):
 		return true
 	case len(b.nodes) > 0 && len(j.Nodes) > 0 && !slices.Equal(sorted(j.Nodes), b.nodes):
 		return false
 	case b.date.IsZero() || j.Started.IsZero():
 		return !second
+	case second && took <= 2*time.Second:
+		return late <= 0
 	case late <= time.Second:
 		return true
 	}
-	return !second && late < j.Ended.Sub(j.Started) // a node's clock that goes behind
+	return !second && late < took // a node's clock that goes behind
 }
 
 // unborn ends an attempt whose job has ended in Slurm and never had the lock: nothing of the

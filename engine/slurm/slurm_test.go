@@ -30,6 +30,7 @@ type stage struct {
 	cancelled []uint32
 	deaf      int // so many submissions are taken and not answered
 	refuse    error
+	script    string // of the last submission
 }
 
 func (s *stage) with(f func()) { s.mu.Lock(); defer s.mu.Unlock(); f() }
@@ -45,6 +46,7 @@ func (s *stage) Submit(_ context.Context, j *site.Submission) (id uint32, err er
 			return
 		}
 		s.next++
+		s.script = string(j.Script)
 		id = 100 + s.next
 		i := slices.IndexFunc(j.Options, func(o string) bool { return strings.HasPrefix(o, "--comment=") })
 		s.jobs = append(s.jobs, site.Job{ID: id, State: site.Pending, Comment: strings.TrimPrefix(j.Options[i], "--comment="), Submitted: time.Now().Truncate(time.Second)})

@@ -51,7 +51,7 @@ func (l *Lab) plan() (first, last []*daemon) {
 		words: []string{
 			"mariadbd", "--no-defaults", "--user=mysql", "--datadir=" + l.Dir + "/sql", "--socket=" + l.Dir + "/sql/my.sock", "--pid-file=" + l.Dir + "/sql/my.pid",
 			fmt.Sprintf("--port=%d", l.ports.of(sqlPort)), "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=128M", "--innodb-lock-wait-timeout=900",
-			"--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=32M",
+			"--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=32M", "--tmpdir=" + l.Dir + "/sql",
 		},
 		up:    func(ctx context.Context) bool { return l.sql(ctx, "select 1") == nil },
 		after: l.grant,
@@ -249,7 +249,7 @@ func (l *Lab) daemon(t testing.TB, name string) *daemon {
 // installSQL makes an empty database.
 func (l *Lab) installSQL(ctx context.Context) error {
 	out, err := exec.CommandContext(ctx, "mariadb-install-db", "--no-defaults", "--user=mysql", "--datadir="+l.Dir+"/sql", "--skip-test-db",
-		"--auth-root-authentication-method=normal", "--innodb-log-file-size=32M").CombinedOutput()
+		"--auth-root-authentication-method=normal", "--innodb-log-file-size=32M", "--tmpdir="+l.Dir+"/sql").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mariadb-install-db: %w: %s", err, out)
 	}
