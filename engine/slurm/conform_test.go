@@ -22,17 +22,21 @@ import (
 // bench opens engines on one way into a cluster and remembers where they live.
 type bench struct {
 	site   func() site.Site
+	room   func(dir string) (room.Room, error)
 	roots  map[engine.Engine]string
 	closed map[engine.Engine]bool
 }
 
-func newBench(way func() site.Site) *bench {
-	return &bench{site: way, roots: map[engine.Engine]string{}, closed: map[engine.Engine]bool{}}
+// openHere has the locks on this machine.
+func openHere(dir string) (room.Room, error) { return room.Open(dir) }
+
+func newBench(way func() site.Site, locks func(string) (room.Room, error)) *bench {
+	return &bench{site: way, room: locks, roots: map[engine.Engine]string{}, closed: map[engine.Engine]bool{}}
 }
 
 func (b *bench) open(t *testing.T, root string) *slurm.Engine {
 	t.Helper()
-	locks, err := room.Open(filepath.Join(root, "locks"))
+	locks, err := b.room(filepath.Join(root, "locks"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +90,14 @@ func TestConformance(t *testing.T) {
 			l := lab.Start(t, c)
 			t.Run("commands", func(t *testing.T) {
 				t.Parallel()
-				conform(t, newBench(func() site.Site { return l.Command() }))
+				conform(t, newBench(func() site.Site { return l.Command() }, openHere))
 			})
 			t.Run("ssh", func(t *testing.T) {
 				t.Parallel()
-				conform(t, newBench(func() site.Site { return command.New(l.SSH(t)) }))
+				login := l.SSH(t)
+				t.Cleanup(func() { _ = login.Close() })
+				locks := func(dir string) (room.Room, error) { return command.OpenRoom(t.Context(), login, dir) }
+				conform(t, newBench(func() site.Site { return command.New(l.SSH(t)) }, locks))
 			})
 		})
 	}

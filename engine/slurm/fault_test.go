@@ -37,7 +37,7 @@ func crashes(t *testing.T, l *lab.Lab) {
 	}
 	t.Logf("SEED=%d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	b := newBench(func() site.Site { return l.Command() })
+	b := newBench(func() site.Site { return l.Command() }, openHere)
 	root, dir := t.TempDir(), t.TempDir()
 	e := b.open(t, root)
 	ctx := t.Context()

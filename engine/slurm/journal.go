@@ -284,5 +284,6 @@ func (l *life) entries(ref engine.Ref) []*entry {
 func (j *journal) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.f.Close()
+	// A child of this process that is between its fork and its exec has the file open too.
+	return errors.Join(unix.Flock(int(j.f.Fd()), unix.LOCK_UN), j.f.Close())
 }

@@ -18,6 +18,9 @@ const most = 500
 // thrift: a poll that takes so long is followed by a pause of so many times that.
 const thrift = 40
 
+// hintThrift is the same for a look for hints, which is cheap, but not over SSH.
+const hintThrift = 10
+
 // pollNow wants a poll at once.
 func (e *Engine) pollNow() {
 	select {
@@ -31,6 +34,8 @@ func (e *Engine) pollNow() {
 func (e *Engine) poll() {
 	look := time.NewTicker(e.cfg.Hints)
 	defer look.Stop()
+	var looked time.Time
+	var price time.Duration // of a look for hints
 	known := map[string]bool{}
 	var last time.Time
 	var cost time.Duration
@@ -54,9 +59,14 @@ func (e *Engine) poll() {
 		case <-e.kick:
 			wanted = true
 		case <-look.C:
-			if len(live) > 0 && e.hints(known) {
+			if len(live) == 0 || time.Since(looked) < min(hintThrift*price, lastPause) {
+				continue
+			}
+			began := time.Now()
+			if e.hints(known) {
 				wanted = true
 			}
+			looked, price = time.Now(), time.Since(began)
 		}
 	}
 }

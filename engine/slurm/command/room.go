@@ -1,0 +1,104 @@
+package command
+
+import (
+	"context"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/slurm/room"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// Room is a directory of locks where a Runner's commands are: on a login node that has the
+// file system of the nodes, which this machine need not have. A shell there creates locks as
+// the nodes' shells do (noclobber: O_EXCL). It is a room.Room.
+type Room struct {
+	run Runner
+	dir string
+}
+
+var _ room.Room = (*Room)(nil)
+
+// OpenRoom makes the directory if it is not there. The Runner stays its owner's.
+func OpenRoom(ctx context.Context, r Runner, dir string) (*Room, error) {
+	if !path.IsAbs(dir) {
+		return nil, fault.New(fault.Invalid, "the directory of locks needs an absolute name, not %s", dir)
+	}
+	m := &Room{r, path.Clean(dir)}
+	_, err := m.shell(ctx, `mkdir -p -- "$1" && chmod 1733 "$1"`, m.dir)
+	return m, err
+}
+
+// shell runs a script there.
+func (m *Room) shell(ctx context.Context, script string, args ...string) (string, error) {
+	r, err := m.run.Run(ctx, Call{Name: "sh", Args: append([]string{"-c", script, "sh"}, args...)})
+	if err != nil {
+		return "", fault.New(fault.Unavailable, "the directory of locks: %w", err)
+	}
+	if r.Code != 0 {
+		return "", fault.New(fault.Unavailable, "the directory of locks %s: exit %d: %s", m.dir, r.Code, oneLine(string(r.Stderr)))
+	}
+	return string(r.Stdout), nil
+}
+
+// Dir is Room's.
+func (m *Room) Dir() string { return m.dir }
+
+// Take is Room's. A file whose creation was cut off is there all the same.
+func (m *Room) Take(ctx context.Context, name, text string) (mine bool, held string, err error) {
+	out, err := m.shell(ctx, `if (set -C; echo "$2" >"$1") 2>/dev/null; then echo mine; elif [ -e "$1" ]; then echo held; cat -- "$1"; else echo "it cannot be written" >&2; exit 1; fi`, m.file(name), text)
+	if err != nil {
+		return false, "", err
+	}
+	who, held, _ := strings.Cut(out, "\n")
+	if who == "mine" {
+		return true, text, nil
+	}
+	return false, strings.TrimSpace(held), nil
+}
+
+func (m *Room) file(name string) string { return path.Join(m.dir, path.Base(name)) }
+
+// List is Room's.
+func (m *Room) List(ctx context.Context) ([]string, error) {
+	out, err := m.shell(ctx, `ls -A -- "$1"`, m.dir)
+	return strings.Fields(out), err
+}
+
+// Look is Room's. Hints are short.
+func (m *Room) Look(ctx context.Context, names []string) ([]room.Mark, error) {
+	var all []room.Mark
+	for len(names) > 0 {
+		part := names[:min(len(names), 500)] // a command line has a length
+		names = names[len(part):]
+		args := []string{m.dir}
+		for _, n := range part {
+			args = append(args, path.Base(n))
+		}
+		out, err := m.shell(ctx, `cd -- "$1" || exit; shift; for f; do [ -e "$f" ] || continue; stat -c '%n %.6Y' -- "$f" && head -c 4000 -- "$f" | tr '\n' ' ' && echo || exit; done`, args...)
+		if err != nil {
+			return nil, err
+		}
+		lines := strings.Split(out, "\n")
+		for i := 0; i+1 < len(lines); i += 2 {
+			name, at, _ := strings.Cut(lines[i], " ")
+			seconds, err := strconv.ParseFloat(at, 64)
+			if err != nil {
+				return nil, fault.New(fault.Unavailable, "the directory of locks: stat answered %q", lines[i])
+			}
+			all = append(all, room.Mark{Name: name, Time: time.UnixMicro(int64(seconds * 1e6)), Text: strings.TrimSpace(lines[i+1])})
+		}
+	}
+	return all, nil
+}
+
+// Remove is Room's.
+func (m *Room) Remove(ctx context.Context, prefix string) error {
+	if path.Base(prefix) != prefix || prefix == "" {
+		return fault.New(fault.Invalid, "%q is no beginning of names", prefix)
+	}
+	_, err := m.shell(ctx, `cd -- "$1" && rm -f -- "$2"*`, m.dir, prefix)
+	return err
+}

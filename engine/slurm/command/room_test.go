@@ -1,0 +1,69 @@
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine/slurm/command"
+	"github.com/coxswain-sched/coxswain/engine/slurm/room"
+)
+
+// TestRooms: a directory of this machine and one behind a shell answer alike.
+//
+// Seen to fail with: a Take that overwrites.
+func TestRooms(t *testing.T) {
+	rooms := map[string]func(dir string) (room.Room, error){
+		"here":  func(dir string) (room.Room, error) { return room.Open(dir) },
+		"shell": func(dir string) (room.Room, error) { return command.OpenRoom(t.Context(), &command.Here{}, dir) },
+	}
+	for name, open := range rooms {
+		t.Run(name, func(t *testing.T) {
+			ctx, dir := t.Context(), filepath.Join(t.TempDir(), "it's here")
+			r, err := open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o733 || info.Mode()&os.ModeSticky == 0 {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
+			if mine, _, err := r.Take(ctx, "1.1-x.0", "mine's"); !mine || err != nil {
+				t.Errorf("%t, %v", mine, err)
+			}
+			if mine, held, err := r.Take(ctx, "1.1-x.0", "another"); mine || held != "mine's" || err != nil {
+				t.Errorf("%t, %q, %v", mine, held, err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "1.1-x.0.done"), []byte("3\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			names, err := r.List(ctx)
+			if slices.Sort(names); err != nil || !slices.Equal(names, []string{"1.1-x.0", "1.1-x.0.done"}) {
+				t.Errorf("%q, %v", names, err)
+			}
+			marks, err := r.Look(ctx, []string{"1.1-x.0.done", "not there", "1.1-x.0"})
+			if err != nil || len(marks) != 2 || marks[0].Text != "3" || marks[1].Text != "mine's" {
+				t.Fatalf("%+v, %v", marks, err)
+			}
+			info, err := os.Stat(filepath.Join(dir, "1.1-x.0.done"))
+			if d := marks[0].Time.Sub(info.ModTime()); err != nil || d.Abs().Milliseconds() > 0 {
+				t.Errorf("a time is wrong by %s, %v", d, err)
+			}
+			if err := r.Remove(ctx, "1.1-"); err != nil {
+				t.Fatal(err)
+			}
+			if names, err := r.List(ctx); len(names) != 0 || err != nil {
+				t.Errorf("%q, %v", names, err)
+			}
+			if _, _, err := r.Take(ctx, filepath.Join("x", "1.1-x.0"), ""); err != nil {
+				t.Error(err)
+			}
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := r.Take(ctx, "1.1-x.0", ""); err == nil {
+				t.Error("a lock in no directory")
+			}
+		})
+	}
+}
