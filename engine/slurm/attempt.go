@@ -49,7 +49,8 @@ type attempt struct {
 	killed time.Time     // when it was last killed
 }
 
-// newAttempt is an attempt of which nothing is known but the order.
+// newAttempt is an attempt of which nothing is known but the order. The caller holds the
+// lock, or is alone.
 func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 	a := &attempt{ref: ref, order: o, digest: o.Digest, wake: make(chan struct{}, 1)}
 	a.guard = script.Guard{Ref: ref, Dir: e.cfg.Room.Dir(), Token: o.Token}
@@ -59,6 +60,7 @@ func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 	if e.cfg.AsOwner && o.Job.Spec.Owner.User != "" {
 		a.user = o.Job.Spec.Owner.User
 	}
+	e.users[a.user] = true
 	a.report = engine.Report{Ref: ref, Job: o.Job.ID, Phase: engine.Accepted}
 	return a
 }

@@ -41,7 +41,7 @@ func (b *bench) open(t *testing.T, root string) *slurm.Engine {
 		t.Fatal(err)
 	}
 	e, err := slurm.New(slurm.Config{
-		Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: true, Settle: 3 * time.Second,
+		Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: true, Settle: 3 * time.Second, Tidy: 2 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -119,6 +119,22 @@ func crashes(t *testing.T, l *lab.Lab) {
 		t.Errorf("%s has not ended: %s, uncertain %t, %q, %v", ref, r.Phase, r.Uncertain, r.Message, err)
 	}
 	t.Logf("ends: %v", ends)
+	agree(t, l)
+}
+
+// agree waits until no job of an engine's lives in Slurm that has ended for it: slurmctld
+// finds some again that were lost.
+func agree(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		live := l.Run(t, "squeue", "-h", "-t", "PD,R,S,CF", "-o", "%i %T %r %k")
+		if !strings.Contains(live, "cox:") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("these live in Slurm, and have ended here:\n%s", live)
+		}
+	}
 }
 
 // administrate brings nodes back that slurmctld drained because it gave out a number again

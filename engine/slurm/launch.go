@@ -27,7 +27,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err := e.check(ctx, l); err != nil {
 		return err
 	}
-	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Token: word(), Digest: digest(l), Time: time.Now()}
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Token: e.log.cluster + word()[:8], Digest: digest(l), Time: time.Now()}
 	if err := e.take(l.Ref, o); err != nil {
 		return err
 	}

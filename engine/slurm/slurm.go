@@ -61,7 +61,11 @@ type Config struct {
 	Hints    time.Duration // between two looks for hints; 0: 50 ms
 	Settle   time.Duration // how long slurmctld must not know a job before it is called lost; 0: 10 s
 	Senders  int           // submissions at once; 0: 8
-	Log      *slog.Logger  // nil: none
+
+	Tidy      time.Duration // between two looks for jobs that are over here and live in Slurm; 0: 1 min
+	Sweep     time.Duration // between two looks for old locks; 0: 1 h
+	KeepLocks time.Duration // how long locks outlive what was forgotten; 0: 7 days
+	Log       *slog.Logger  // nil: none
 }
 
 // Engine runs jobs on a cluster. It is safe for concurrent use.
@@ -81,9 +85,10 @@ type Engine struct {
 
 	mu       sync.Mutex
 	attempts map[engine.Ref]*attempt
-	nodes    []fleet.Node // as they were last seen
-	seen     time.Time    // when
-	cluster  site.Cluster // as it was last seen
+	users    map[string]bool // whose jobs were handed over since the engine was opened
+	nodes    []fleet.Node    // as they were last seen
+	seen     time.Time       // when
+	cluster  site.Cluster    // as it was last seen
 	polls    Polls
 }
 
@@ -109,6 +114,9 @@ func New(cfg Config) (*Engine, error) {
 	cfg.Hints = cmp.Or(cfg.Hints, 50*time.Millisecond)
 	cfg.Settle = cmp.Or(cfg.Settle, 10*time.Second)
 	cfg.Senders = cmp.Or(cfg.Senders, 8)
+	cfg.Tidy = cmp.Or(cfg.Tidy, time.Minute)
+	cfg.Sweep = cmp.Or(cfg.Sweep, time.Hour)
+	cfg.KeepLocks = cmp.Or(cfg.KeepLocks, 7*24*time.Hour)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -125,7 +133,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, log: log, feed: feed.New(log.epoch), user: me, send: make(chan struct{}, cfg.Senders), kick: make(chan struct{}, 1),
-		attempts: map[engine.Ref]*attempt{},
+		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{me: true},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for ref, l := range log.lives {
@@ -139,6 +147,7 @@ func New(cfg Config) (*Engine, error) {
 		}
 	}
 	e.wg.Go(e.poll)
+	e.wg.Go(e.tidy)
 	return e, nil
 }
 

@@ -31,6 +31,7 @@ type stage struct {
 	deaf      int // so many submissions are taken and not answered
 	refuse    error
 	script    string // of the last submission
+	listed    int    // how often a user's jobs were listed
 }
 
 func (s *stage) with(f func()) { s.mu.Lock(); defer s.mu.Unlock(); f() }
@@ -70,7 +71,7 @@ func (s *stage) Jobs(_ context.Context, ids []uint32) (out []site.Job, err error
 }
 
 func (s *stage) Of(context.Context, string) (out []site.Job, err error) {
-	s.with(func() { out = slices.Clone(s.jobs) })
+	s.with(func() { out = slices.Clone(s.jobs); s.listed++ })
 	return out, nil
 }
 
@@ -108,7 +109,7 @@ func play(t *testing.T, s *stage) (*slurm.Engine, engine.Ref, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := slurm.New(slurm.Config{Root: root, Pool: "p", Site: s, Room: locks, Placed: true, Settle: 50 * time.Millisecond, Shortest: 5 * time.Millisecond, Longest: 5 * time.Millisecond, Hints: 5 * time.Millisecond})
+	e, err := slurm.New(slurm.Config{Root: root, Pool: "p", Site: s, Room: locks, Placed: true, Settle: 50 * time.Millisecond, Shortest: 5 * time.Millisecond, Longest: 5 * time.Millisecond, Hints: 5 * time.Millisecond, Tidy: 5 * time.Millisecond, Sweep: time.Nanosecond, KeepLocks: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,147 @@
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+)
+
+// tidy brings Slurm's view in line with the driver's, now and then, until the engine is
+// closed. slurmctld finds jobs again that it had lost, and goes on with what was reported
+// ended since: such a job begins nothing, for its lock is fenced, or it has ended on its
+// nodes, and yet it waits, or holds nodes. It is ended. And locks of attempts that were
+// forgotten long ago are removed.
+func (e *Engine) tidy() {
+	var swept time.Time
+	pause := e.cfg.Tidy
+	for {
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-e.ctx.Done():
+			t.Stop()
+			return
+		}
+		began := time.Now()
+		if err := e.ghosts(); err != nil && e.ctx.Err() == nil {
+			e.cfg.Log.Warn("slurm: jobs that are over and live in Slurm", "error", err)
+		}
+		if time.Since(swept) > e.cfg.Sweep {
+			swept = time.Now()
+			if err := e.sweep(swept.Add(-e.cfg.KeepLocks)); err != nil && e.ctx.Err() == nil {
+				e.cfg.Log.Warn("slurm: old locks", "error", err)
+			}
+		}
+		pause = max(e.cfg.Tidy, thrift*time.Since(began))
+	}
+}
+
+// ghosts ends the jobs with this driver's tag that live in Slurm and are over here.
+func (e *Engine) ghosts() error {
+	e.mu.Lock()
+	users := slices.Sorted(maps.Keys(e.users))
+	e.mu.Unlock()
+	for _, user := range users {
+		ctx, cancel := e.call()
+		all, err := e.cfg.Site.Of(ctx, user)
+		cancel()
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			if j := &all[i]; !j.State.Final() && !j.Completing && e.isOver(j.Comment) {
+				if err := e.lay(j); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// lay ends a job that is over here, if the number is still its.
+func (e *Engine) lay(j *site.Job) error {
+	ctx, cancel := e.call()
+	defer cancel()
+	now, err := e.cfg.Site.Jobs(ctx, []uint32{j.ID})
+	if err != nil {
+		return err
+	}
+	for i := range now {
+		if n := &now[i]; n.ID != j.ID || n.Comment != j.Comment || n.State.Final() || n.Completing {
+			continue
+		}
+		e.cfg.Log.Info("slurm: a job that is over here lives in Slurm, and is ended", "job", j.ID, "comment", j.Comment)
+		return e.cfg.Site.End(ctx, j.ID)
+	}
+	return nil
+}
+
+// isOver reports whether a comment is the tag of an attempt of this driver's that has ended.
+func (e *Engine) isOver(comment string) bool {
+	tag, _, _ := strings.Cut(comment, " ")
+	rest, ours := strings.CutPrefix(tag, "cox:"+e.log.cluster+":")
+	_, name, ok := strings.Cut(rest, ":")
+	ref, known := refOf(name)
+	if !ours || !ok || !known {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a := e.attempts[ref]; a != nil {
+		return a.ended
+	}
+	return e.log.isFenced(ref)
+}
+
+// refOf reads a Ref's String.
+func refOf(text string) (ref engine.Ref, ok bool) {
+	n, err := fmt.Sscanf(text, "%d.%d", &ref.Allocation, &ref.Attempt)
+	return ref, err == nil && n == 2 && ref.String() == text
+}
+
+// sweep removes the locks of attempts that were forgotten, and whose files are older than a
+// time: until then Slurm might find their jobs again.
+func (e *Engine) sweep(before time.Time) error {
+	ctx, cancel := context.WithTimeout(e.ctx, 10*e.cfg.Patience)
+	defer cancel()
+	names, err := e.cfg.Room.List(ctx)
+	if err != nil {
+		return err
+	}
+	of := map[string][]string{} // the files of an attempt
+	for _, n := range names {
+		stem, _, ok := strings.Cut(n, "-"+e.log.cluster)
+		ref, known := refOf(stem)
+		if !ok || !known {
+			continue // another driver's
+		}
+		e.mu.Lock()
+		if e.attempts[ref] == nil && e.log.isFenced(ref) {
+			of[stem] = append(of[stem], n)
+		}
+		e.mu.Unlock()
+	}
+	for _, stem := range slices.Sorted(maps.Keys(of)) {
+		marks, err := e.cfg.Room.Look(ctx, of[stem])
+		if err != nil {
+			return err
+		}
+		old := true
+		for _, m := range marks {
+			old = old && m.Time.Before(before)
+		}
+		if old && len(marks) > 0 {
+			if err := e.cfg.Room.Remove(ctx, stem+"-"+e.log.cluster); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
