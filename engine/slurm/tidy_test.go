@@ -69,10 +69,6 @@ func TestOldLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	age(foreign)
-	young := lock + ".begun" // as old as the attempt's youngest file: it keeps all
-	if err := os.WriteFile(young, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	there := func(name string) bool { _, err := os.Stat(name); return err == nil }
 	s.ends(site.Completed, time.Now().Truncate(time.Second), "n1")
 	until(t, e, gone)
@@ -84,6 +80,10 @@ func TestOldLocks(t *testing.T) {
 	pass()
 	if !there(lock) {
 		t.Fatal("the lock of an attempt that is known was removed")
+	}
+	young := lock + ".begun" // an attempt's files are as old as its youngest
+	if err := os.WriteFile(young, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if err := e.Forget(t.Context(), ref); err != nil {
 		t.Fatal(err)
