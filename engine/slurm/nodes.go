@@ -18,11 +18,7 @@ func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	all, err := e.inventory(ctx)
-	if err != nil || e.cfg.Placed {
-		return all, err
-	}
-	return []fleet.Node{whole(e.cfg.Pool, all)}, nil
+	return e.inventory(ctx)
 }
 
 func (e *Engine) inventory(ctx context.Context) ([]fleet.Node, error) {
@@ -36,10 +32,11 @@ func (e *Engine) inventory(ctx context.Context) ([]fleet.Node, error) {
 	for i := range found {
 		all[i] = node(e.cfg.Pool, &found[i])
 	}
+	seen := e.foreign(found, all)
 	e.mu.Lock()
 	e.nodes, e.seen = all, time.Now()
 	e.mu.Unlock()
-	return slices.Clone(all), nil
+	return slices.Clone(seen), nil
 }
 
 // stale is how old a list of nodes may be to say that a name is one of them.
@@ -68,7 +65,7 @@ func node(pool string, n *site.Node) fleet.Node {
 	out := fleet.Node{
 		Name: n.Name, Pool: pool, State: fleet.Up, Address: n.Address, Features: n.Features, Parts: n.Parts, Sockets: n.Sockets,
 		Capacity: resource.Vector{CPU: resource.CPUs(n.CPUs), Memory: resource.Amount(n.Memory)},
-		Devices:  devices(n.GRES),
+		Devices:  devices(n.GRES), Path: n.Path,
 	}
 	switch {
 	case n.Down:

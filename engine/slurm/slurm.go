@@ -89,6 +89,7 @@ type Engine struct {
 	nodes    []fleet.Node    // as they were last seen
 	seen     time.Time       // when
 	cluster  site.Cluster    // as it was last seen
+	others   Others          // held by jobs that are not ours, as of seen
 	polls    Polls
 }
 
@@ -183,6 +184,9 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	}
 	if !c.Accounts {
 		notes = append(notes, "the cluster has no accounting: of a job that is forgotten before it was looked at, the exit code is lost")
+	}
+	if o := e.Others().String(); o != "" {
+		notes = append(notes, "jobs that are not ours hold "+o+" of the cluster")
 	}
 	return engine.Info{
 		Name: "slurm", Version: c.Version, Notes: notes,

@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
 )
 
 // stage is a cluster of which a test says what it answers.
@@ -30,6 +31,7 @@ type stage struct {
 	cancelled []uint32
 	deaf      int // so many submissions are taken and not answered
 	refuse    error
+	nodes     []site.Node
 	script    string // of the last submission
 	listed    int    // how often a user's jobs were listed
 }
@@ -97,6 +99,9 @@ func (s *stage) Kill(ctx context.Context, id uint32) error             { return 
 func (s *stage) Signal(context.Context, uint32, int, site.Scope) error { return nil }
 func (s *stage) Suspend(context.Context, uint32, bool) error           { return nil }
 func (s *stage) Nodes(context.Context) ([]site.Node, error) {
+	if s.nodes != nil {
+		return s.nodes, nil
+	}
 	return []site.Node{{Name: "n1", CPUs: 8, Available: true}}, nil
 }
 func (s *stage) Close() error { return nil }
@@ -121,7 +126,7 @@ func play(t *testing.T, s *stage) (*slurm.Engine, engine.Ref, string) {
 	ref := engine.Ref{Allocation: 1, Attempt: 1}
 	err = e.Launch(t.Context(), &engine.Launch{
 		Ref: ref, Job: &job.Job{ID: 7, Spec: &job.Spec{WorkDir: root, Groups: make([]job.TaskGroup, 1), Program: job.Program{Kind: job.Batch}}},
-		Script: []byte("#!/bin/sh\n"), Claims: []fleet.Claim{{Node: "n1", Tasks: 1}},
+		Script: []byte("#!/bin/sh\n"), Claims: []fleet.Claim{{Node: "n1", Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}, Devices: []fleet.DeviceClaim{{Index: 3}}}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -485,6 +485,13 @@ func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
 			nodes[i].Parts = append(nodes[i].Parts, part)
 		}
 	}
+	places, err := s.topology(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range nodes {
+		nodes[i].Path = places[nodes[i].Name]
+	}
 	return nodes, nil
 }
 

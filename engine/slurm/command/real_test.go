@@ -3,6 +3,7 @@ package command_test
 import (
 	"context"
 	"os/user"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,7 +89,7 @@ func aJob(t *testing.T, s *command.Site) {
 		t.Errorf("%+v", j)
 	}
 	nodes, err := s.Nodes(ctx)
-	if err != nil || len(nodes) < 2 || nodes[0].CPUs == 0 || nodes[0].Memory == 0 || len(nodes[0].Parts) == 0 || !nodes[0].Available {
+	if err != nil || len(nodes) < 2 || nodes[0].CPUs == 0 || nodes[0].Memory == 0 || len(nodes[0].Parts) == 0 || !nodes[0].Available || !slices.Equal(nodes[0].Path, []string{"spine", "leaf1"}) || nodes[0].GRES == "" {
 		t.Errorf("%+v, %v", nodes, err)
 	}
 	gone := command.New(&command.Here{Env: []string{"SLURM_CONF=/nonexistent"}})

@@ -182,8 +182,9 @@ type Node struct {
 	Memory    int64 // bytes
 	Features  []string
 	Parts     []string
-	GRES      string // as configured: "gpu:h100:8(S:0-1)"
-	Taken     string // GRES in use: "gpu:h100:2(IDX:0-1)"
+	Path      []string // switches or blocks from the top down; nil: not known
+	GRES      string   // as configured: "gpu:h100:8(S:0-1)"
+	Taken     string   // GRES in use: "gpu:h100:2(IDX:0-1)"
 	UsedCPUs  int
 	UsedBytes int64
 }

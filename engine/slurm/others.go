@@ -1,0 +1,106 @@
+package slurm
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// Others is what jobs that are not this driver's hold of the cluster.
+type Others struct {
+	CPUs    int
+	Memory  resource.Amount // bytes
+	Devices int             // GPUs
+}
+
+// String says it in a sentence's part; empty: they hold nothing.
+func (o Others) String() string {
+	if o == (Others{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d CPUs, %d MiB of memory and %d GPUs", o.CPUs, o.Memory/resource.MiB, o.Devices)
+}
+
+// Others is what others hold, as the last list of nodes had it.
+func (e *Engine) Others() Others {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.others
+}
+
+// held is what attempts that live may hold of a node: its claims say so.
+type held struct {
+	Others
+	claimed map[int]bool // its devices, by index
+}
+
+// mine sums up what attempts that live may hold, by node. The caller holds the lock.
+func (e *Engine) mine() map[string]*held {
+	out := map[string]*held{}
+	for _, a := range e.attempts {
+		if a.ended || a.order == nil {
+			continue
+		}
+		for _, c := range a.order.Claims {
+			h := out[c.Node]
+			if h == nil {
+				h = &held{claimed: map[int]bool{}}
+				out[c.Node] = h
+			}
+			h.CPUs += int(c.Take.CPU.DivUp(resource.OneCPU))
+			h.Memory += c.Take.Memory
+			for _, d := range c.Devices {
+				h.claimed[d.Index] = true
+			}
+			h.Devices = len(h.claimed)
+		}
+	}
+	return out
+}
+
+// less is what is left of one after the other, and never below nothing.
+func (o Others) less(p Others) Others {
+	return Others{max(0, o.CPUs-p.CPUs), max(0, o.Memory-p.Memory), max(0, o.Devices-p.Devices)}
+}
+
+// foreign counts what others hold of nodes, and marks as many devices as held by others: of
+// those that none of ours claims, the last ones. Which they are only the nodes know; the
+// number is right. What ours were given beyond their claims counts as others'. It returns
+// the nodes as the core is to see them.
+func (e *Engine) foreign(found []site.Node, all []fleet.Node) []fleet.Node {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ours := e.mine()
+	if !e.cfg.Placed { // claims are of the pool as a whole
+		all = []fleet.Node{whole(e.cfg.Pool, all)}
+		pool := site.Node{Name: e.cfg.Pool}
+		var taken []string
+		for i := range found {
+			pool.UsedCPUs += found[i].UsedCPUs
+			pool.UsedBytes += found[i].UsedBytes
+			taken = append(taken, bare(found[i].Taken))
+		}
+		pool.Taken = strings.Join(taken, ",")
+		found = []site.Node{pool}
+	}
+	e.others = Others{}
+	for i := range found {
+		n := &found[i]
+		used := Others{n.UsedCPUs, resource.Amount(n.UsedBytes), len(devices(n.Taken))}
+		claimed := map[int]bool{}
+		if h := ours[n.Name]; h != nil {
+			used, claimed = used.less(h.Others), h.claimed
+		}
+		e.others = Others{e.others.CPUs + used.CPUs, e.others.Memory + used.Memory, e.others.Devices + used.Devices}
+		for d := len(all[i].Devices) - 1; d >= 0 && used.Devices > 0; d-- {
+			if dev := &all[i].Devices[d]; !claimed[dev.Index] {
+				dev.Foreign = 1
+				used.Devices--
+			}
+		}
+	}
+	return all
+}
