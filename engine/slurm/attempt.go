@@ -27,6 +27,8 @@ type attempt struct {
 
 	id     uint32 // 0: slurmctld has not said
 	maybe  bool   // something was sent without an answer
+	base   int    // how often Slurm had put the job back when the attempt got it
+	held   *spare // what it got is held yet; nil: it is not
 	report engine.Report
 	stop   *stopping
 	ended  bool // the goroutine is to end
@@ -72,6 +74,9 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 	}
 	a := e.newAttempt(ref, l.launch)
 	a.id, a.stop, a.maybe, a.tried, a.sent = l.id, l.stop, l.id == 0, l.launch.Time, l.launch.Time.Add(time.Minute)
+	if l.adopted != nil {
+		a.become(l.adopted)
+	}
 	if l.started != nil {
 		a.report, a.begun = *l.started, l.started.Started
 	}

@@ -25,6 +25,8 @@ type bench struct {
 	room   func(dir string) (room.Room, error)
 	roots  map[engine.Engine]string
 	closed map[engine.Engine]bool
+
+	delegated bool // Slurm chooses the nodes
 }
 
 // openHere has the locks on this machine.
@@ -41,7 +43,7 @@ func (b *bench) open(t *testing.T, root string) *slurm.Engine {
 		t.Fatal(err)
 	}
 	e, err := slurm.New(slurm.Config{
-		Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: true, Settle: 3 * time.Second, Tidy: 2 * time.Second,
+		Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: !b.delegated, Settle: 3 * time.Second, Tidy: 2 * time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)

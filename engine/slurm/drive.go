@@ -96,8 +96,14 @@ func (e *Engine) handOver(a *attempt) error {
 			return err
 		}
 		if j != nil {
+			if p := e.log.spare(a.order.Job.ID); p != nil && p.ID == j.ID {
+				return e.takeOver(a, p)
+			}
 			return e.sent(a, j.ID)
 		}
+	}
+	if done, err := e.adopt(a); done || err != nil {
+		return err
 	}
 	s, err := e.submission(a)
 	if err == nil {
@@ -234,6 +240,9 @@ func (e *Engine) giveUp(a *attempt) (time.Duration, error) {
 		return 0, err
 	}
 	if j != nil {
+		if p := e.log.spare(a.order.Job.ID); p != nil && p.ID == j.ID {
+			return time.Nanosecond, e.takeOver(a, p)
+		}
 		return time.Nanosecond, e.sent(a, j.ID)
 	}
 	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(0)), fenced)

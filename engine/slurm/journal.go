@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +32,9 @@ const (
 	started  kind = "start"  // it began, as Report has it
 	stopped  kind = "stop"   // it is to end: Stop, the last one counts
 	ended    kind = "end"    // nothing of it lives: Report is the last word
+	spared   kind = "spare"  // Slurm put its job back, which waits for the job's next attempt: Spare
+	adopted  kind = "adopt"  // it took Spare over
+	unspared kind = "spent"  // nobody took Spare over
 	dropped  kind = "forget" // it is not known any more, and must never begin
 	barred   kind = "fenced" // what was dropped before: Fenced
 )
@@ -45,6 +50,7 @@ type entry struct {
 	Stop    *stopping      `json:"stop,omitempty"`
 	Report  *engine.Report `json:"report,omitempty"`
 	Digest  string         `json:"digest,omitempty"`
+	Spare   *spare         `json:"spare,omitempty"`
 	Fenced  *fence.Saved   `json:"fenced,omitempty"`
 }
 
@@ -74,6 +80,7 @@ type life struct {
 	launch  *order // nil: it has ended
 	digest  string
 	id      uint32
+	adopted *spare // its job was another attempt's
 	started *engine.Report
 	stop    *stopping
 	end     *engine.Report
@@ -90,6 +97,7 @@ type journal struct {
 	epoch   uint64
 	fenced  fence.Set
 	lives   map[engine.Ref]*life
+	kept    map[job.ID]*spare
 	synced  int64
 	syncing sync.Mutex
 }
@@ -104,7 +112,7 @@ func openJournal(name, cluster string) (*journal, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return nil, errors.Join(fault.New(fault.Conflict, "%s is in use by another cox server", name), f.Close())
 	}
-	j := &journal{name: name, f: f, lives: map[engine.Ref]*life{}}
+	j := &journal{name: name, f: f, lives: map[engine.Ref]*life{}, kept: map[job.ID]*spare{}}
 	r := bufio.NewReaderSize(f, 64<<10)
 	for {
 		line, err := r.ReadBytes('\n')
@@ -147,6 +155,10 @@ func (j *journal) apply(e *entry) {
 		delete(j.lives, e.Ref)
 	case ended:
 		j.lives[e.Ref] = &life{digest: e.Digest, end: e.Report}
+	case spared:
+		j.kept[e.Spare.Job] = e.Spare
+	case adopted, unspared:
+		delete(j.kept, e.Spare.Job)
 	}
 	if l == nil {
 		return
@@ -163,6 +175,8 @@ func (j *journal) apply(e *entry) {
 		l.started = e.Report
 	case stopped:
 		l.stop = e.Stop
+	case adopted:
+		l.adopted = e.Spare
 	}
 }
 
@@ -243,6 +257,9 @@ func (j *journal) rewrite() error {
 	for ref, l := range j.lives {
 		all = append(all, l.entries(ref)...)
 	}
+	for _, p := range j.kept {
+		all = append(all, &entry{Kind: spared, Ref: p.Ref, Spare: p})
+	}
 	for _, e := range all {
 		if err := enc.Encode(e); err != nil {
 			return err
@@ -264,6 +281,20 @@ func (j *journal) rewrite() error {
 	return nil
 }
 
+// spare is the job that Slurm keeps for the next attempt of a job; nil: none.
+func (j *journal) spare(id job.ID) *spare {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.kept[id]
+}
+
+// spares are all of these.
+func (j *journal) spares() []*spare {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Collect(maps.Values(j.kept))
+}
+
 func (l *life) entries(ref engine.Ref) []*entry {
 	if l.end != nil {
 		return []*entry{{Kind: ended, Ref: ref, Digest: l.digest, Report: l.end}}
@@ -271,6 +302,9 @@ func (l *life) entries(ref engine.Ref) []*entry {
 	out := []*entry{{Kind: launched, Ref: ref, Launch: l.launch}}
 	if l.id != 0 {
 		out = append(out, &entry{Kind: sent, Ref: ref, ID: l.id})
+	}
+	if l.adopted != nil {
+		out = append(out, &entry{Kind: adopted, Ref: ref, ID: l.id, Spare: l.adopted})
 	}
 	if l.started != nil {
 		out = append(out, &entry{Kind: started, Ref: ref, Report: l.started})

@@ -37,7 +37,7 @@ func (e *Engine) judge(a *attempt) error {
 		return e.lost(a, gone)
 	case j == nil:
 		return nil
-	case j.Restarts > 0:
+	case j.Restarts > a.base:
 		return e.requeued(a, j)
 	}
 	return e.progress(a, j)
@@ -46,6 +46,9 @@ func (e *Engine) judge(a *attempt) error {
 // progress reports a job that has not ended.
 func (e *Engine) progress(a *attempt, j *site.Job) error {
 	if over, err := e.finishing(a, j); over || err != nil {
+		return err
+	}
+	if err := e.letGo(a, j); err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -159,10 +162,12 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 	if wait, err := e.whose(a, j); wait || err != nil {
 		return err
 	}
-	b, err := e.birth(a, j.Restarts, j.Exit.Status)
+	b, err := e.birth(a, max(a.base, j.Restarts), j.Exit.Status)
 	switch {
 	case err != nil:
 		return err
+	case b == nil && j.Restarts > a.base: // put back, and not begun again
+		return e.requeued(a, j)
 	case b == nil:
 		return e.unborn(a, j)
 	case b.id != a.id: // sent twice: the other one began
@@ -289,43 +294,6 @@ func causeOf(j *site.Job) (engine.Cause, string) {
 	return engine.Exited, ""
 }
 
-// requeued: Slurm has put the job back by itself. Its processes were ended before. It is
-// not to begin again under this attempt: a next one is the caller's decision.
-func (e *Engine) requeued(a *attempt, j *site.Job) error {
-	ctx, cancel := e.call()
-	defer cancel()
-	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(j.Restarts)), fenced)
-	if err != nil {
-		return err
-	}
-	if now, err := e.look(ctx, a); err != nil {
-		return err
-	} else if now != nil {
-		if err := e.cfg.Site.End(ctx, a.id); err != nil {
-			return err
-		}
-	}
-	if !mine && held != fenced {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		r := a.report
-		r.Phase, r.Message = max(r.Phase, engine.Ending), "Slurm put the job back and began it again; that is being ended"
-		if r.Cause == "" {
-			r.Cause = engine.NodeLost
-		}
-		e.tell(a, r)
-		return nil // its end is seen as any other
-	}
-	e.mu.Lock()
-	r := a.report
-	e.mu.Unlock()
-	r.Ended, r.Exit = time.Now(), job.ExitCode{Signal: sigkill}
-	if r.Cause == "" {
-		r.Cause, r.Message = engine.NodeLost, "Slurm put the job back into its queue ("+j.Reason+")"
-	}
-	return e.over(a, r)
-}
-
 // lost: slurmctld does not know the job, and accounting has no end of it.
 func (e *Engine) lost(a *attempt, since time.Time) error {
 	e.mu.Lock()
@@ -336,7 +304,7 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 	}
 	ctx, cancel := e.call()
 	defer cancel()
-	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(0)), fenced)
+	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(a.base)), fenced)
 	if err != nil {
 		return err
 	}

@@ -251,9 +251,9 @@ func (e *Engine) hints(known map[string]bool) bool {
 		m := &marks[i]
 		known[m.Name] = true
 		stem, what := cutLast(m.Name)
-		prefix, _ := cutLast(stem)
+		prefix, restarts := cutLast(stem)
 		a := of[prefix]
-		if a == nil {
+		if a == nil || restarts != strconv.Itoa(a.base) {
 			continue
 		}
 		any = true

@@ -34,18 +34,22 @@ func (e *Engine) submission(a *attempt) (*site.Submission, error) {
 	if spec.Program.Kind == job.Direct {
 		text, args = direct(spec.Program.Args), nil
 	}
-	comment := a.tag
-	if spec.Comment != "" {
-		comment += " " + spec.Comment
-	}
 	s := &site.Submission{
 		Script: script.Wrap(inert(text), &a.guard), Args: args, Env: append(slices.Clone(o.Env), numbers(o.Job, &a.guard)...), Dir: spec.WorkDir,
-		Options: append(append(slices.Clone(e.cfg.Options), opts...), "--comment="+comment),
+		Options: append(append(slices.Clone(e.cfg.Options), opts...), "--comment="+comment(a)),
 	}
 	if e.cfg.AsOwner {
 		s.User = spec.Owner.User
 	}
 	return s, nil
+}
+
+// comment is what an attempt's job has for a comment: its tag, and what the user says.
+func comment(a *attempt) string {
+	if text := a.order.Job.Spec.Comment; text != "" {
+		return a.tag + " " + text
+	}
+	return a.tag
 }
 
 // direct is the script of a job whose tasks run a command.
@@ -110,7 +114,12 @@ func options(e *Engine, j *job.Job, claims []fleet.Claim) ([]string, error) {
 		}
 		add("signal", fmt.Sprintf("%s%d@%d", at, s.Signal, int(s.Before.Seconds())))
 	}
-	out = append(out, "--no-requeue")
+	// What Slurm puts back is taken over where it places jobs itself; pinned ones are placed anew.
+	if spec.Requeue && !e.cfg.Placed {
+		out = append(out, "--requeue")
+	} else {
+		out = append(out, "--no-requeue")
+	}
 	files := outputs(j)
 	add("output", slurmName(files[0]))
 	if len(files) > 1 {

@@ -63,6 +63,7 @@ type Config struct {
 	Senders  int           // submissions at once; 0: 8
 
 	Tidy      time.Duration // between two looks for jobs that are over here and live in Slurm; 0: 1 min
+	Adopt     time.Duration // how long a job that Slurm put back waits for the next attempt; 0: 2 min
 	Sweep     time.Duration // between two looks for old locks; 0: 1 h
 	KeepLocks time.Duration // how long locks outlive what was forgotten; 0: 7 days
 	Log       *slog.Logger  // nil: none
@@ -116,6 +117,7 @@ func New(cfg Config) (*Engine, error) {
 	cfg.Settle = cmp.Or(cfg.Settle, 10*time.Second)
 	cfg.Senders = cmp.Or(cfg.Senders, 8)
 	cfg.Tidy = cmp.Or(cfg.Tidy, time.Minute)
+	cfg.Adopt = cmp.Or(cfg.Adopt, 2*time.Minute)
 	cfg.Sweep = cmp.Or(cfg.Sweep, time.Hour)
 	cfg.KeepLocks = cmp.Or(cfg.KeepLocks, 7*24*time.Hour)
 	if cfg.Log == nil {

@@ -97,7 +97,20 @@ func (s *stage) End(_ context.Context, id uint32) error {
 
 func (s *stage) Kill(ctx context.Context, id uint32) error             { return s.End(ctx, id) }
 func (s *stage) Signal(context.Context, uint32, int, site.Scope) error { return nil }
-func (s *stage) Suspend(context.Context, uint32, bool) error           { return nil }
+func (s *stage) Update(_ context.Context, id uint32, c site.Change) error {
+	s.with(func() {
+		for i := range s.jobs {
+			if j := &s.jobs[i]; j.ID == id {
+				j.Held = (j.Held || c.Hold) && !c.Release
+				if c.Comment != nil {
+					j.Comment = *c.Comment
+				}
+			}
+		}
+	})
+	return nil
+}
+func (s *stage) Suspend(context.Context, uint32, bool) error { return nil }
 func (s *stage) Nodes(context.Context) ([]site.Node, error) {
 	if s.nodes != nil {
 		return s.nodes, nil
@@ -106,16 +119,21 @@ func (s *stage) Nodes(context.Context) ([]site.Node, error) {
 }
 func (s *stage) Close() error { return nil }
 
-// play opens an engine on a stage and launches one attempt.
-func play(t *testing.T, s *stage) (*slurm.Engine, engine.Ref, string) {
+// stageWith opens an engine on a stage.
+func stageWith(t *testing.T, s *stage, set func(*slurm.Config)) (e *slurm.Engine, root string) {
 	t.Helper()
-	root := t.TempDir()
+	root = t.TempDir()
 	locks, err := room.Open(filepath.Join(root, "locks"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := slurm.New(slurm.Config{Root: root, Pool: "p", Site: s, Room: locks, Placed: true, Settle: 50 * time.Millisecond, Shortest: 5 * time.Millisecond, Longest: 5 * time.Millisecond, Hints: 5 * time.Millisecond, Tidy: 5 * time.Millisecond, Sweep: time.Nanosecond, KeepLocks: time.Hour})
-	if err != nil {
+	short := 5 * time.Millisecond
+	c := slurm.Config{
+		Root: root, Pool: "p", Site: s, Room: locks, Placed: true, Settle: 50 * time.Millisecond, Shortest: short, Longest: short, Hints: short,
+		Tidy: short, Sweep: time.Nanosecond, KeepLocks: time.Hour,
+	}
+	set(&c)
+	if e, err = slurm.New(c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -123,15 +141,22 @@ func play(t *testing.T, s *stage) (*slurm.Engine, engine.Ref, string) {
 			t.Error(err)
 		}
 	})
+	return e, root
+}
+
+// play opens an engine on a stage and launches one attempt.
+func play(t *testing.T, s *stage) (*slurm.Engine, engine.Ref, string) {
+	t.Helper()
+	e, root := stageWith(t, s, func(*slurm.Config) {})
 	ref := engine.Ref{Allocation: 1, Attempt: 1}
-	err = e.Launch(t.Context(), &engine.Launch{
+	err := e.Launch(t.Context(), &engine.Launch{
 		Ref: ref, Job: &job.Job{ID: 7, Spec: &job.Spec{WorkDir: root, Groups: make([]job.TaskGroup, 1), Program: job.Program{Kind: job.Batch}}},
 		Script: []byte("#!/bin/sh\n"), Claims: []fleet.Claim{{Node: "n1", Tasks: 1, Take: resource.Vector{CPU: resource.OneCPU}, Devices: []fleet.DeviceClaim{{Index: 3}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, ref, locks.Dir()
+	return e, ref, filepath.Join(root, "locks")
 }
 
 // until waits for a report.

@@ -32,6 +32,9 @@ func (e *Engine) tidy() {
 		if err := e.ghosts(); err != nil && e.ctx.Err() == nil {
 			e.cfg.Log.Warn("slurm: jobs that are over and live in Slurm", "error", err)
 		}
+		if err := e.unwanted(); err != nil && e.ctx.Err() == nil {
+			e.cfg.Log.Warn("slurm: jobs that Slurm put back", "error", err)
+		}
 		if time.Since(swept) > e.cfg.Sweep {
 			swept = time.Now()
 			if err := e.sweep(swept.Add(-e.cfg.KeepLocks)); err != nil && e.ctx.Err() == nil {
@@ -92,6 +95,11 @@ func (e *Engine) isOver(comment string) bool {
 	if !ours || !ok || !known {
 		return false
 	}
+	for _, p := range e.log.spares() {
+		if p.Comment == comment {
+			return false // it waits for another attempt
+		}
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a := e.attempts[ref]; a != nil {
@@ -115,12 +123,21 @@ func (e *Engine) sweep(before time.Time) error {
 	if err != nil {
 		return err
 	}
+	used := map[string]bool{} // by attempts that took over the job of another
+	for _, p := range e.log.spares() {
+		used[p.Ref.String()] = true
+	}
+	e.mu.Lock()
+	for _, a := range e.attempts {
+		used[a.guard.Ref.String()] = true
+	}
+	e.mu.Unlock()
 	of := map[string][]string{} // the files of an attempt
 	for _, n := range names {
 		stem, _, ok := strings.Cut(n, "-"+e.log.cluster)
 		ref, known := refOf(stem)
-		if !ok || !known {
-			continue // another driver's
+		if !ok || !known || used[stem] {
+			continue // another driver's, or needed
 		}
 		e.mu.Lock()
 		if e.attempts[ref] == nil && e.log.isFenced(ref) {

@@ -447,6 +447,24 @@ func (s *Site) Suspend(ctx context.Context, id uint32, held bool) error {
 	return err
 }
 
+// Update is site.Site's.
+func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
+	number := strconv.FormatUint(uint64(id), 10)
+	if c.Comment != nil {
+		if _, err := s.ask(ctx, "scontrol", "update", "JobId="+number, "Comment="+*c.Comment); err != nil {
+			return err
+		}
+	}
+	for verb, wanted := range map[string]bool{"hold": c.Hold, "release": c.Release} {
+		if wanted {
+			if _, err := s.ask(ctx, "scontrol", verb, number); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // inventory are the fields asked of sinfo, once for each partition of a node.
 var inventory = []string{
 	"NodeList", "StateComplete", "CPUs", "Sockets", "Memory", "Gres", "GresUsed", "Features", "Partition", "AllocMem", "CPUsState", "NodeAddr", "Reason",

@@ -43,10 +43,18 @@ type Site interface {
 	Signal(ctx context.Context, id uint32, signal int, to Scope) error
 	// Suspend holds every process of a running job, or lets them go on.
 	Suspend(ctx context.Context, id uint32, held bool) error
+	// Update changes a job that waits.
+	Update(ctx context.Context, id uint32, c Change) error
 	// Nodes lists the nodes.
 	Nodes(ctx context.Context) ([]Node, error)
 	// Close gives the connection back.
 	Close() error
+}
+
+// Change is what Update changes.
+type Change struct {
+	Hold, Release bool    // keep it from beginning, and let it go on
+	Comment       *string // nil: as it is
 }
 
 // Scope says who gets a signal.
