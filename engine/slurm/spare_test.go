@@ -99,7 +99,6 @@ func TestARequeue(t *testing.T) {
 	for version, c := range clusters {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			c.More = "KillWait=2" // Slurm lets a job wait so long before it begins again
 			l := lab.Start(t, c)
 			b := newBench(func() site.Site { return l.Command() }, openHere)
 			b.delegated = true
@@ -122,6 +121,8 @@ func TestARequeue(t *testing.T) {
 			if err := e.Launch(t.Context(), second); err != nil {
 				t.Fatal(err)
 			}
+			until(t, e, func(r engine.Report) bool { return r.Ref == second.Ref && r.Message == "BeginTime" })
+			l.Run(t, "scontrol", "update", "JobId="+id, "StartTime=now") // Slurm would wait two minutes
 			r := until(t, e, func(r engine.Report) bool { return r.Gone && r.Ref == second.Ref })
 			if want := id + " 0\n" + id + " 1\n"; r.Cause != engine.Exited || r.Exit.Status != 5 || ran() != want {
 				t.Errorf("%+v\nran %q, want %q", r, ran(), want)
