@@ -5,6 +5,7 @@ import (
 	"os/user"
 	"path"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -114,9 +115,9 @@ func (e *Engine) tell(a *attempt, r engine.Report) {
 }
 
 // nodesOf reports a phase for each node of a job.
-func nodesOf(names []string, p engine.Phase) []engine.NodeReport {
+func nodesOf(j *site.Job, p engine.Phase) []engine.NodeReport {
 	var out []engine.NodeReport
-	for _, n := range names {
+	for _, n := range append(slices.Clone(j.Nodes), j.More...) {
 		out = append(out, engine.NodeReport{Node: n, Phase: p})
 	}
 	return out

@@ -148,7 +148,7 @@ func (e *Engine) stray(a *attempt, j *site.Job, b *birth) error {
 	e.mu.Lock()
 	r, done, status := a.report, a.done, a.status
 	e.mu.Unlock()
-	if len(j.Nodes) == 0 || !done.IsZero() || !slices.Equal(b.nodes, sorted(j.Nodes)) {
+	if len(j.Nodes) == 0 || len(a.order.Job.Spec.Groups) > 1 || !done.IsZero() || !slices.Equal(b.nodes, sorted(j.Nodes)) {
 		if done.IsZero() {
 			e.doubt(a, fmt.Sprintf("Slurm lost that job %d runs, began it again and ended that; whether the first lives on %s is not known", a.id, b.node))
 			return nil

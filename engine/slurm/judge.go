@@ -84,7 +84,7 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 	r.Phase = max(r.Phase, phase)
 	r.Suspended = j.State == site.Suspended
 	if len(j.Nodes) > 0 {
-		r.Nodes = nodesOf(j.Nodes, r.Phase)
+		r.Nodes = nodesOf(j, r.Phase)
 	}
 	r.Files = files(a.order.Job, j.Nodes)
 	if r.Phase >= engine.Running {
@@ -203,7 +203,7 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 		}
 	}
 	if len(j.Nodes) > 0 {
-		r.Nodes = nodesOf(j.Nodes, engine.Ended)
+		r.Nodes = nodesOf(j, engine.Ended)
 	} else {
 		for i := range r.Nodes {
 			r.Nodes[i].Phase = engine.Ended

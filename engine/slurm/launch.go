@@ -80,8 +80,8 @@ func (e *Engine) check(ctx context.Context, l *engine.Launch) error {
 		return refuse(fault.Invalid, "%q is no kind of program", spec.Program.Kind)
 	case l.Adds != nil || spec.Elastic():
 		return refuse(fault.Unsupported, "a gang cannot grow or shrink on Slurm")
-	case len(spec.Groups) != 1:
-		return refuse(fault.Unsupported, "a job of %d groups cannot be handed to Slurm yet", len(spec.Groups))
+	case len(spec.Groups) == 0:
+		return refuse(fault.Invalid, "the job has no group of tasks")
 	case !filepath.IsAbs(spec.WorkDir):
 		return refuse(fault.Invalid, "the working directory %q is not absolute", spec.WorkDir)
 	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
@@ -99,7 +99,7 @@ func (e *Engine) check(ctx context.Context, l *engine.Launch) error {
 			return refuse(fault.Invalid, "there is no node %q in pool %s", c.Node, e.cfg.Pool)
 		}
 	}
-	_, err = options(e, l.Job, l.Claims)
+	_, _, err = options(e, l.Job, l.Claims)
 	return err
 }
 

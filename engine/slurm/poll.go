@@ -182,7 +182,8 @@ func (e *Engine) answer(ids []uint32, all, past []site.Job, now time.Time) {
 
 // find is the job of an attempt: with its number and its tag. Accounting may keep no
 // comments, and a number may be given out again after slurmctld lost it: then it is the
-// one that was submitted when ours was. Of several beginnings the last counts.
+// one that was submitted when ours was. Of several beginnings the last counts. The
+// components of a heterogeneous job are one with their first.
 func find(all []site.Job, a *attempt) (found *site.Job) {
 	for i := range all {
 		j := &all[i]
@@ -191,7 +192,21 @@ func find(all []site.Job, a *attempt) (found *site.Job) {
 		}
 		found = j
 	}
-	return found
+	if found == nil || found.Het == 0 {
+		return found
+	}
+	whole := *found
+	for i := range all {
+		c := &all[i]
+		if c.Het != a.id || c.ID == a.id || !carries(c.Comment, a.tag) {
+			continue
+		}
+		whole.More = append(whole.More, c.Nodes...)
+		if whole.State.Final() && (!c.State.Final() || c.Completing) {
+			whole.Completing = true // a part of it lives
+		}
+	}
+	return &whole
 }
 
 // forgotten reports whether a record of accounting's was closed because slurmctld did not

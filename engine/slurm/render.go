@@ -25,7 +25,7 @@ import (
 // outrank its directives.
 func (e *Engine) submission(a *attempt) (*site.Submission, error) {
 	o := a.order
-	opts, err := options(e, o.Job, o.Claims)
+	opts, more, err := options(e, o.Job, o.Claims)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +37,9 @@ func (e *Engine) submission(a *attempt) (*site.Submission, error) {
 	s := &site.Submission{
 		Script: script.Wrap(inert(text), &a.guard), Args: args, Env: append(slices.Clone(o.Env), numbers(o.Job, &a.guard)...), Dir: spec.WorkDir,
 		Options: append(append(slices.Clone(e.cfg.Options), opts...), "--comment="+comment(a)),
+	}
+	for _, of := range more {
+		s.Components = append(s.Components, append(append(slices.Clone(e.cfg.Options), of...), "--comment="+comment(a)))
 	}
 	if e.cfg.AsOwner {
 		s.User = spec.Owner.User
@@ -89,9 +92,41 @@ func numbers(j *job.Job, g *script.Guard) []string {
 	return out
 }
 
-// options are sbatch's for what a job asks for, and for where it is to run.
-func options(e *Engine, j *job.Job, claims []fleet.Claim) ([]string, error) {
-	spec, g := j.Spec, &j.Spec.Groups[0]
+// options are sbatch's for what a job asks for, and for where it is to run: those of the
+// job, or of its first component, and those of the components behind it.
+func options(e *Engine, j *job.Job, claims []fleet.Claim) (first []string, more [][]string, err error) {
+	spec := j.Spec
+	shared := e.shared(j)
+	for i := range spec.Groups {
+		of := slices.Clone(shared)
+		if i == 0 {
+			of = append(of, streams(j)...)
+		}
+		if e.cfg.Placed {
+			of, err = pinned(of, &spec.Groups[i], ofGroup(claims, i))
+		} else {
+			of = delegated(of, &spec.Groups[i])
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if i == 0 {
+			first = of
+		} else {
+			more = append(more, of)
+		}
+	}
+	return first, more, nil
+}
+
+// ofGroup are the claims of one of a job's groups.
+func ofGroup(claims []fleet.Claim, group int) []fleet.Claim {
+	return slices.DeleteFunc(slices.Clone(claims), func(c fleet.Claim) bool { return c.Group != group })
+}
+
+// shared are the options that all components of a job have.
+func (e *Engine) shared(j *job.Job) []string {
+	spec := j.Spec
 	var out []string
 	add := func(name, value string) { out = append(out, "--"+name+"="+value) }
 	add("job-name", cmp.Or(spec.Name, spec.Program.ScriptName, "sbatch"))
@@ -115,11 +150,17 @@ func options(e *Engine, j *job.Job, claims []fleet.Claim) ([]string, error) {
 		add("signal", fmt.Sprintf("%s%d@%d", at, s.Signal, int(s.Before.Seconds())))
 	}
 	// What Slurm puts back is taken over where it places jobs itself; pinned ones are placed anew.
-	if spec.Requeue && !e.cfg.Placed {
-		out = append(out, "--requeue")
-	} else {
-		out = append(out, "--no-requeue")
+	if e.adoptable(j) {
+		return append(out, "--requeue")
 	}
+	return append(out, "--no-requeue")
+}
+
+// streams are the options of a job's standard files.
+func streams(j *job.Job) []string {
+	spec := j.Spec
+	var out []string
+	add := func(name, value string) { out = append(out, "--"+name+"="+value) }
 	files := outputs(j)
 	add("output", slurmName(files[0]))
 	if len(files) > 1 {
@@ -133,13 +174,7 @@ func options(e *Engine, j *job.Job, claims []fleet.Claim) ([]string, error) {
 	if in := spec.Output.Stdin; in != "" {
 		add("input", slurmName(in))
 	}
-	var err error
-	if e.cfg.Placed {
-		out, err = pinned(out, g, claims)
-	} else {
-		out = delegated(out, g)
-	}
-	return out, err
+	return out
 }
 
 // said reports whether an option stands among others.

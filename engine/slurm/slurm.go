@@ -13,7 +13,7 @@
 // What slurmctld has lost after it began is Uncertain, until its own last word.
 //
 // It does not schedule. Where Config.Placed is not set slurmctld chooses the nodes.
-// Coupled groups of different kinds (heterogeneous jobs) and gangs that grow are refused.
+// Groups of different kinds are a heterogeneous job of Slurm's. Gangs that grow are refused.
 // docs/design/0008 has the reasons.
 package slurm
 

@@ -32,6 +32,12 @@ type spare struct {
 	Time     time.Time  `json:"time"`
 }
 
+// adoptable reports whether a job that Slurm puts back is taken over: where Slurm places
+// jobs itself, and it is one job to Slurm.
+func (e *Engine) adoptable(j *job.Job) bool {
+	return j.Spec.Requeue && !e.cfg.Placed && len(j.Spec.Groups) == 1
+}
+
 // guard is where its next beginning has its lock.
 func (p *spare) guard(dir string) script.Guard {
 	return script.Guard{Ref: p.Ref, Dir: dir, Token: p.Token}
@@ -68,7 +74,7 @@ func (e *Engine) requeued(a *attempt, j *site.Job) error {
 		return e.never(a, engine.Unready, fmt.Sprintf("Slurm could not begin job %d, and put it back (%s)", a.id, j.Reason))
 	}
 	kept := false
-	if stop == nil && j.State == site.Pending && !e.cfg.Placed && a.order.Job.Spec.Requeue {
+	if stop == nil && j.State == site.Pending && e.adoptable(a.order.Job) {
 		if kept, err = e.keep(a, j); err != nil {
 			return err
 		}

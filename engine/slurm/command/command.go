@@ -173,6 +173,9 @@ func (s *Site) Submit(ctx context.Context, j *site.Submission) (uint32, error) {
 	if j.Dir != "" {
 		args = append(args, "--chdir="+j.Dir)
 	}
+	for _, opts := range j.Components {
+		args = append(append(args, ":"), opts...)
+	}
 	if len(j.Args) > 0 {
 		args = append(append(args, "/dev/stdin"), j.Args...) // arguments are those of a named file only
 	}
@@ -194,7 +197,7 @@ func (s *Site) Submit(ctx context.Context, j *site.Submission) (uint32, error) {
 // live are the fields asked of squeue; the comment is last, as it is free text.
 var live = []string{
 	"JobID", "State", "Reason", "UserName", "Account", "Partition", "QOS", "NodeList", "SubmitTime", "EligibleTime", "StartTime", "EndTime",
-	"exit_code", "RestartCnt", "PriorityLong", "Comment",
+	"exit_code", "RestartCnt", "PriorityLong", "HetJobID", "Comment",
 }
 
 // Jobs is site.Site's.
@@ -297,6 +300,10 @@ func fromQueue(field, value string, j *site.Job) (err error) {
 		j.Exit = job.ExitCode{Status: int(n >> 8 & 0xff), Signal: int(n & 0x7f)}
 	case "RestartCnt":
 		j.Restarts, err = strconv.Atoi(value)
+	case "HetJobID":
+		if n, err := strconv.ParseUint(value, 10, 32); err == nil { // else N/A
+			j.Het = uint32(n)
+		}
 	case "PriorityLong":
 		var n uint64
 		n, err = strconv.ParseUint(value, 10, 32)

@@ -198,7 +198,7 @@ func (l *Lab) Run(t testing.TB, name string, args ...string) string {
 }
 
 // patience ends a hung start; nothing is timed by it.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // await waits for something to become true.
 func (l *Lab) await(ctx context.Context, what string, ok func() bool) error {

@@ -23,8 +23,9 @@ type Site interface {
 	Cluster(ctx context.Context) (Cluster, error)
 	// Submit hands a batch job over and returns the number that slurmctld gave it.
 	Submit(ctx context.Context, s *Submission) (uint32, error)
-	// Jobs says what slurmctld knows of some jobs, by number, in no order. Those that it
-	// does not know are left out: they were purged, or lost, or never were.
+	// Jobs says what slurmctld knows of some jobs, by number, in no order, and of all
+	// components of those that are heterogeneous. Those that it does not know are left out:
+	// they were purged, or lost, or never were.
 	Jobs(ctx context.Context, ids []uint32) ([]Job, error)
 	// Of lists a user's jobs that slurmctld knows; the search by a tag.
 	Of(ctx context.Context, user string) ([]Job, error)
@@ -85,9 +86,12 @@ type Submission struct {
 	Script  []byte
 	Args    []string // of the script
 	Options []string // of sbatch, beyond those in the script: "--comment=…"; they outrank those
-	Env     []string // NAME=VALUE, all that the job is to have
-	User    string   // as whom; empty: whoever asks
-	Dir     string   // working directory, if no option says
+	// Components are the options of each further component of a heterogeneous job; Options
+	// are those of the first, which has the script.
+	Components [][]string
+	Env        []string // NAME=VALUE, all that the job is to have
+	User       string   // as whom; empty: whoever asks
+	Dir        string   // working directory, if no option says
 }
 
 // Job is a job, or what accounting kept of one.
@@ -106,6 +110,13 @@ type Job struct {
 	Nodes      []string
 	Restarts   int
 	Priority   uint32
+
+	// Het is the number of the heterogeneous job that this is a component of: that of its
+	// first one, which has the script. 0: it is none.
+	Het uint32
+	// More are the nodes of all components but the first, where this is that; the driver
+	// fills it in.
+	More []string
 
 	Submitted, Eligible, Started, Ended time.Time // zero: not (yet)
 	Exit                                job.ExitCode
