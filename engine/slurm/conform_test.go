@@ -27,6 +27,7 @@ type bench struct {
 	closed map[engine.Engine]bool
 
 	delegated bool // Slurm chooses the nodes
+	usual     bool // no shorter pauses than usual
 }
 
 // openHere has the locks on this machine.
@@ -42,9 +43,11 @@ func (b *bench) open(t *testing.T, root string) *slurm.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := slurm.New(slurm.Config{
-		Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: !b.delegated, Settle: 3 * time.Second, Tidy: 2 * time.Second,
-	})
+	c := slurm.Config{Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: !b.delegated}
+	if !b.usual {
+		c.Settle, c.Tidy = 3*time.Second, 2*time.Second
+	}
+	e, err := slurm.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
