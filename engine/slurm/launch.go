@@ -90,16 +90,13 @@ func (e *Engine) check(ctx context.Context, l *engine.Launch) error {
 	if !e.cfg.Placed {
 		return nil
 	}
-	names, err := e.names(ctx)
-	if err != nil {
+	switch name, err := e.stranger(ctx, l.Claims); {
+	case err != nil:
 		return err
+	case name != "":
+		return refuse(fault.Invalid, "there is no node %q in pool %s", name, e.cfg.Pool)
 	}
-	for _, c := range l.Claims {
-		if !names[c.Node] {
-			return refuse(fault.Invalid, "there is no node %q in pool %s", c.Node, e.cfg.Pool)
-		}
-	}
-	_, _, err = options(e, l.Job, l.Claims)
+	_, _, err := options(e, l.Job, l.Claims)
 	return err
 }
 

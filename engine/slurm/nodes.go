@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/slurmfmt"
@@ -34,30 +34,36 @@ func (e *Engine) inventory(ctx context.Context) ([]fleet.Node, error) {
 	}
 	seen := e.foreign(found, all)
 	e.mu.Lock()
-	e.nodes, e.seen = all, time.Now()
+	e.nodes = all
 	e.mu.Unlock()
 	return slices.Clone(seen), nil
 }
 
-// stale is how old a list of nodes may be to say that a name is one of them.
-const stale = time.Minute
-
-// names are the nodes' names.
-func (e *Engine) names(ctx context.Context) (map[string]bool, error) {
-	e.mu.Lock()
-	all, old := e.nodes, time.Since(e.seen) > stale
-	e.mu.Unlock()
-	if all == nil || old {
-		var err error
-		if all, err = e.inventory(ctx); err != nil {
-			return nil, err
+// stranger is the first node of claims that is none of the cluster's, or empty. A cluster
+// that does not answer is not waited for where all are known; where one is not, Slurm says so
+// later.
+func (e *Engine) stranger(ctx context.Context, claims []fleet.Claim) (string, error) {
+	find := func() string {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, c := range claims {
+			if !slices.ContainsFunc(e.nodes, func(n fleet.Node) bool { return n.Name == c.Node }) {
+				return c.Node
+			}
 		}
+		return ""
 	}
-	out := make(map[string]bool, len(all))
-	for _, n := range all {
-		out[n.Name] = true
+	name := find()
+	if name == "" {
+		return "", nil
 	}
-	return out, nil
+	switch _, err := e.inventory(ctx); {
+	case fault.KindOf(err) == fault.Unavailable && ctx.Err() == nil:
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return find(), nil
 }
 
 // node is a node of Slurm's as the project knows nodes.

@@ -90,7 +90,7 @@ type Engine struct {
 	nodes    []fleet.Node    // as they were last seen
 	seen     time.Time       // when
 	cluster  site.Cluster    // as it was last seen
-	others   Others          // held by jobs that are not ours, as of seen
+	others   Others          // held by jobs that are not ours, as of then
 	polls    Polls
 }
 
