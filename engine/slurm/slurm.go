@@ -88,7 +88,6 @@ type Engine struct {
 	attempts map[engine.Ref]*attempt
 	users    map[string]bool // whose jobs were handed over since the engine was opened
 	nodes    []fleet.Node    // as they were last seen
-	seen     time.Time       // when
 	cluster  site.Cluster    // as it was last seen
 	others   Others          // held by jobs that are not ours, as of then
 	polls    Polls
