@@ -101,7 +101,8 @@ func (e *Engine) covers(a *attempt, j *site.Job, b *birth) bool {
 	status := a.status
 	e.mu.Unlock()
 	s, known := number(status)
-	second := j.State == site.Cancelled || j.Exit.Status == script.ExitBarred && s != script.ExitBarred // may be one
+	barred := j.Exit.Status == script.ExitBarred || j.Exit.Status == script.ExitLockless
+	second := j.State == site.Cancelled || barred && s != j.Exit.Status // may be one
 	late, took := j.Started.Sub(b.date), j.Ended.Sub(j.Started)
 	switch {
 	case known && !second && s == j.Exit.Status && j.Exit.Signal == 0:
