@@ -43,6 +43,7 @@ type attempt struct {
 	done   time.Time // by its hint
 	status string    // in that hint
 	noted  time.Time // when that hint was seen
+	probe  *probe    // of its nodes, since Slurm lost it; nil: none
 	freed  time.Time // when its job was ended in Slurm for that hint
 
 	froze  time.Time     // when it was last told to be held, or to go on

@@ -151,6 +151,11 @@ func (e *Engine) stray(a *attempt, j *site.Job, b *birth) error {
 	e.mu.Unlock()
 	if len(j.Nodes) == 0 || len(a.order.Job.Spec.Groups) > 1 || !done.IsZero() || !slices.Equal(b.nodes, sorted(j.Nodes)) {
 		if done.IsZero() {
+			if gone, err := e.probed(a, b); err != nil {
+				return err
+			} else if gone {
+				return e.vanished(a)
+			}
 			e.doubt(a, fmt.Sprintf("Slurm lost that job %d runs, began it again and ended that; whether the first lives on %s is not known", a.id, b.node))
 			return nil
 		}
@@ -166,14 +171,13 @@ func (e *Engine) stray(a *attempt, j *site.Job, b *birth) error {
 
 func sorted(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
-// doubt reports that it is not known whether an attempt lives, and has it looked at again.
+// doubt reports that it is not known whether an attempt lives. Each poll looks again.
 func (e *Engine) doubt(a *attempt, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := a.report
 	r.Uncertain, r.Message = true, message
 	e.tell(a, r)
-	time.AfterFunc(lastPause, a.nudge)
 }
 
 // byItsWord reports the end of an attempt as its script wrote it down.

@@ -324,6 +324,12 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 		r.Message = "Slurm does not know the job any more, and how it ended"
 		return e.over(a, r)
 	}
+	b := readBirth(held)
+	if gone, err := e.probed(a, &b); err != nil {
+		return err
+	} else if gone {
+		return e.vanished(a)
+	}
 	e.doubt(a, fmt.Sprintf("Slurm lost job %d, which had begun; whether it lives on its nodes is not known", a.id))
 	return nil
 }

@@ -130,12 +130,7 @@ func (e *Engine) shared(j *job.Job) []string {
 	var out []string
 	add := func(name, value string) { out = append(out, "--"+name+"="+value) }
 	add("job-name", cmp.Or(spec.Name, spec.Program.ScriptName, "sbatch"))
-	for name, value := range map[string]string{"account": spec.Account, "qos": spec.QOS, "partition": strings.Join(spec.Partitions, ","), "reservation": spec.Reservation} {
-		if value != "" && !said(e.cfg.Options, name) {
-			add(name, value)
-		}
-	}
-	slices.Sort(out[1:])
+	out = append(out, e.belongs(j)...)
 	if spec.TimeLimit > 0 { // in whole minutes to Slurm; the driver sees to the rest
 		add("time", strconv.FormatInt(int64((spec.TimeLimit+time.Minute-1)/time.Minute), 10))
 	}
@@ -154,6 +149,19 @@ func (e *Engine) shared(j *job.Job) []string {
 		return append(out, "--requeue")
 	}
 	return append(out, "--no-requeue")
+}
+
+// belongs are the options that say whose a job is, and in which part of the cluster.
+func (e *Engine) belongs(j *job.Job) []string {
+	spec := j.Spec
+	var out []string
+	for name, value := range map[string]string{"account": spec.Account, "qos": spec.QOS, "partition": strings.Join(spec.Partitions, ","), "reservation": spec.Reservation} {
+		if value != "" && !said(e.cfg.Options, name) {
+			out = append(out, "--"+name+"="+value)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // streams are the options of a job's standard files.

@@ -119,19 +119,19 @@ func refOf(text string) (ref engine.Ref, ok bool) {
 func (e *Engine) sweep(before time.Time) error {
 	ctx, cancel := context.WithTimeout(e.ctx, 10*e.cfg.Patience)
 	defer cancel()
-	names, err := e.cfg.Room.List(ctx)
-	if err != nil {
-		return err
-	}
-	used := map[string]bool{} // by attempts that took over the job of another
+	used := map[string]bool{} // before the files are listed: what is forgotten since is for the next time
 	for _, p := range e.log.spares() {
 		used[p.Ref.String()] = true
 	}
 	e.mu.Lock()
 	for _, a := range e.attempts {
-		used[a.guard.Ref.String()] = true
+		used[a.ref.String()], used[a.guard.Ref.String()] = true, true // its own, or of the one whose job it took over
 	}
 	e.mu.Unlock()
+	names, err := e.cfg.Room.List(ctx)
+	if err != nil {
+		return err
+	}
 	of := map[string][]string{} // the files of an attempt
 	for _, n := range names {
 		stem, _, ok := strings.Cut(n, "-"+e.log.cluster)

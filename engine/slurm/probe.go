@@ -1,0 +1,122 @@
+package slurm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/room"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// probe asks the nodes of an attempt that Slurm lost, and that had begun, whether anything of
+// it lives: by a job of its own on each, of the same user, that looks for processes with the
+// attempt's name in their environment, which all of its processes inherit. slurmctld ends
+// what it does not know on nodes that register anew, and so such an attempt is mostly dead;
+// but nobody says so. Its lock is taken, so it does not begin again meanwhile.
+//
+// A process that has cleared its environment is not seen.
+type probe struct {
+	at    time.Time // when it was sent
+	seen  time.Time // when its answers were looked for
+	nodes []string
+}
+
+// mostProbed is how many nodes an attempt may have had to be asked.
+const mostProbed = 64
+
+// probeAgain is after how many Settles a probe that said nothing, or that something lives, is
+// sent again.
+const probeAgain = 12
+
+// answer is the file in which the probe of a node writes what it found: beside the lock. That
+// nothing lives stays true, whichever probe says so.
+func (a *attempt) answer(node string) string {
+	return fmt.Sprintf("%s.%d.probe.%s", a.prefix, a.base, node)
+}
+
+// probed sends probes, or reads what they said. gone: nothing of the attempt lives.
+func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
+	if len(b.nodes) == 0 || len(b.nodes) > mostProbed || a.order == nil {
+		return false, nil
+	}
+	e.mu.Lock()
+	p := a.probe
+	e.mu.Unlock()
+	switch {
+	case p == nil:
+		return false, e.sendProbes(a, &probe{nodes: b.nodes})
+	case time.Since(p.seen) < e.cfg.Settle/4:
+		return false, nil
+	}
+	p.seen = time.Now() // the attempt's goroutine alone has it
+	var names []string
+	for _, n := range p.nodes {
+		names = append(names, a.answer(n))
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	marks, err := e.cfg.Room.Look(ctx, names)
+	if err != nil {
+		return false, err
+	}
+	if len(marks) == len(names) && !slices.ContainsFunc(marks, func(m room.Mark) bool { return m.Text != "none" }) {
+		return true, nil
+	}
+	if time.Since(p.at) > probeAgain*e.cfg.Settle {
+		return false, e.sendProbes(a, &probe{nodes: b.nodes})
+	}
+	return false, nil
+}
+
+// sendProbes sends one to each node. One that is refused, or lost, is sent again later.
+func (e *Engine) sendProbes(a *attempt, p *probe) error {
+	p.at = time.Now()
+	e.mu.Lock()
+	a.probe = p
+	e.mu.Unlock()
+	mark := "COX_ATTEMPT=" + a.guard.Dir + ":" + a.guard.Ref.String()
+	for _, n := range p.nodes {
+		file := a.guard.Dir + "/" + a.answer(n)
+		s := &site.Submission{
+			Script: fmt.Appendf(nil, `#!/bin/sh
+# coxswain: does anything of attempt %s live here?
+if grep -qszxF %s /proc/[0-9]*/environ; then echo lives; else echo none; fi >%s.new && mv %[3]s.new %[3]s
+`, a.guard.Ref, quote(mark), quote(file)),
+			Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
+			Options: append(append(slices.Clone(e.cfg.Options), e.belongs(a.order.Job)...),
+				"--job-name=cox-probe", "--comment=cox-probe:"+e.log.cluster+":"+a.ref.String(), "--nodelist="+n, "--nodes=1", "--ntasks=1", "--mem=1M", "--time=5",
+				"--output=/dev/null", "--no-requeue"),
+		}
+		if e.cfg.AsOwner {
+			s.User = a.order.Job.Spec.Owner.User
+		}
+		ctx, cancel := e.call()
+		_, err := e.cfg.Site.Submit(ctx, s)
+		cancel()
+		if err != nil && fault.KindOf(err) != fault.Unavailable {
+			e.cfg.Log.Warn("slurm: a node cannot be asked whether an attempt lives there", "attempt", a.ref.String(), "node", n, "error", err)
+		}
+	}
+	return nil
+}
+
+// quote makes one word of a text, for a shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// vanished reports an attempt that Slurm lost and of which nothing lives on its nodes.
+func (e *Engine) vanished(a *attempt) error {
+	e.mu.Lock()
+	r := a.report
+	e.mu.Unlock()
+	r.Ended, r.Exit = time.Now(), job.ExitCode{Signal: sigkill}
+	if r.Cause == "" || r.Cause == engine.NodeLost {
+		r.Cause = engine.NodeLost
+		r.Message = fmt.Sprintf("Slurm lost job %d, which had begun, and nothing of it lives on its nodes", a.id)
+	}
+	return e.over(a, r)
+}
