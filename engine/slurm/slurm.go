@@ -10,7 +10,8 @@
 //
 // Guarantees: an attempt is reported gone only for a final state of its own job, with its
 // tag, or because its lock was fenced before it began. An error or a time-out is no news.
-// What slurmctld has lost after it began is Uncertain, until its own last word.
+// What slurmctld has lost after it began is Uncertain, until its own last word, or until its
+// nodes say that nothing of it lives (probe.go).
 //
 // It does not schedule. Where Config.Placed is not set slurmctld chooses the nodes.
 // Groups of different kinds are a heterogeneous job of Slurm's. Gangs that grow are refused.
