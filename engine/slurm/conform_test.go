@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
 	"github.com/coxswain-sched/coxswain/engine/slurm/room"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // bench opens engines on one way into a cluster and remembers where they live.
@@ -26,6 +28,7 @@ type bench struct {
 	roots  map[engine.Engine]string
 	closed map[engine.Engine]bool
 
+	files     func(context.Context, job.Owner, string) (io.ReadCloser, error)
 	delegated bool // Slurm chooses the nodes
 	usual     bool // no shorter pauses than usual
 }
@@ -43,7 +46,7 @@ func (b *bench) open(t *testing.T, root string) *slurm.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := slurm.Config{Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: !b.delegated}
+	c := slurm.Config{Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: !b.delegated, Files: b.files}
 	if !b.usual {
 		c.Settle, c.Tidy = 3*time.Second, 2*time.Second
 	}
@@ -102,7 +105,11 @@ func TestConformance(t *testing.T) {
 				login := l.SSH(t)
 				t.Cleanup(func() { _ = login.Close() })
 				locks := func(dir string) (room.Room, error) { return command.OpenRoom(t.Context(), login, dir) }
-				conform(t, newBench(func() site.Site { return command.New(l.SSH(t)) }, locks))
+				b := newBench(func() site.Site { return command.New(l.SSH(t)) }, locks)
+				b.files = func(ctx context.Context, _ job.Owner, name string) (io.ReadCloser, error) {
+					return command.OpenFile(ctx, login, name)
+				}
+				conform(t, b)
 			})
 		})
 	}

@@ -18,13 +18,17 @@ import (
 
 var _ engine.Logger = (*Engine)(nil)
 
-// OpenLog opens an output file as a job's owner. The file system has to be here too.
+// OpenLog opens an output file as a job's owner: where Config.Files says, else on this
+// machine, where its file system has to be too.
 func (e *Engine) OpenLog(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if !filepath.IsAbs(file) {
 		return nil, fault.New(fault.Invalid, "%q is no absolute file name", file)
+	}
+	if e.cfg.Files != nil {
+		return e.cfg.Files(ctx, owner, file)
 	}
 	var f *os.File
 	open := func() (err error) {

@@ -24,6 +24,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -36,6 +37,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // Config says what an Engine works with. Root, Pool, Site and Room must be given.
@@ -53,6 +55,8 @@ type Config struct {
 	Privileged bool
 	// Options are sbatch's for every job: --reservation=…, --partition=….
 	Options []string
+	// Files opens a job's output where it is, if that is not this machine; engine.Logger.
+	Files func(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error)
 	// AsOwner says that a job is submitted as its owner, else as the driver's own user.
 	AsOwner bool
 
