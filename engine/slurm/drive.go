@@ -39,25 +39,32 @@ func (e *Engine) drive(a *attempt) {
 		} else {
 			failed = 0
 		}
-		var timer <-chan time.Time
-		if due > 0 {
-			t := time.NewTimer(due)
-			defer t.Stop()
-			timer = t.C
-		}
-		select {
-		case <-timer:
-		case <-a.wake:
-			if err != nil { // no faster for being woken
-				select {
-				case <-timer:
-				case <-e.ctx.Done():
-				}
-			}
-		case <-e.ctx.Done():
+		if !e.rest(a, due, err != nil) {
 			return
 		}
 	}
+}
+
+// rest waits until an attempt is woken, or for a time if that is not 0; after a failure no
+// shorter for being woken. false: the engine is closed.
+func (e *Engine) rest(a *attempt, due time.Duration, failed bool) bool {
+	var timer <-chan time.Time
+	if due > 0 {
+		t := time.NewTimer(due)
+		defer t.Stop()
+		timer = t.C
+	}
+	wake := a.wake
+	if failed {
+		wake = nil
+	}
+	select {
+	case <-timer:
+	case <-wake:
+	case <-e.ctx.Done():
+		return false
+	}
+	return true
 }
 
 // step does what is due now, and says after which time there is more; 0: when woken.
