@@ -92,6 +92,7 @@ var clusters = map[string]lab.Config{"22.05": {}, "24.11": {Modern: true}}
 
 // TestConformance: the contract of engines, by the commands here and over SSH.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for version, c := range clusters {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

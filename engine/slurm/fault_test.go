@@ -68,6 +68,7 @@ type storm struct {
 }
 
 func storms(t *testing.T, s storm) {
+	t.Parallel()
 	for version, c := range clusters {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

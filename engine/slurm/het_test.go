@@ -20,6 +20,7 @@ import (
 // whether they are named or Slurm finds them; it ends as its script does, and when it is
 // stopped no component lives.
 func TestAHeterogeneousJob(t *testing.T) {
+	t.Parallel()
 	for version, c := range clusters {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

@@ -96,6 +96,7 @@ func TestSlurmPutsAJobBack(t *testing.T) {
 
 // TestARequeue is the same on real clusters, with scontrol requeue.
 func TestARequeue(t *testing.T) {
+	t.Parallel()
 	for version, c := range clusters {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
