@@ -50,6 +50,8 @@ type attempt struct {
 	paused time.Time     // since when it is suspended
 	idle   time.Duration // how long it was
 	told   *stopping     // what its job was told of stop
+	asked  time.Time     // when
+	thawed int           // how often it was suspended and let go on since, to be sure
 	killed time.Time     // when it was last killed
 }
 
@@ -122,6 +124,18 @@ func nodesOf(j *site.Job, p engine.Phase) []engine.NodeReport {
 		out = append(out, engine.NodeReport{Node: n, Phase: p})
 	}
 	return out
+}
+
+// ran is the report that an attempt runs, for one whose end was seen first.
+func (a *attempt) ran(end engine.Report) engine.Report {
+	r := a.report
+	r.Phase, r.Started, r.Files, r.Uncertain = engine.Running, end.Started, end.Files, false
+	r.Nodes = nil
+	for _, n := range end.Nodes {
+		r.Nodes = append(r.Nodes, engine.NodeReport{Node: n.Node, Phase: engine.Running})
+	}
+	r.Tasks = a.batch(&r, true, job.ExitCode{})
+	return r
 }
 
 // batch is the batch script's part of a report.

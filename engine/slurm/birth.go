@@ -121,20 +121,35 @@ func (e *Engine) covers(a *attempt, j *site.Job, b *birth) bool {
 	return !second && late < took // a node's clock that goes behind
 }
 
+// afterBoot is how long after a new beginning of slurmctld's a slurmd may speak of what was
+// before: it tries for some times its MessageTimeout.
+const afterBoot = 5 * time.Minute
+
 // unborn ends an attempt whose job has ended in Slurm and never had the lock: nothing of the
 // user's has run. Who cancelled one that waited is a person, and it stays ended. One that had
 // nodes was perhaps cancelled by its slurmd, which could not begin it: that is done as root,
-// and root's own scancel looks the same.
+// and root's own scancel looks the same. Soon after slurmctld began anew even one that waits
+// may be, for slurmd speaks of what slurmctld has lost.
 func (e *Engine) unborn(a *attempt, j *site.Job) error {
 	on := ""
 	if len(j.Nodes) > 0 {
 		on = " on " + j.Nodes[0]
 	}
+	slurms := len(j.Nodes) > 0
+	if j.State == site.Cancelled && !slurms {
+		ctx, cancel := e.call()
+		defer cancel()
+		c, err := e.cfg.Site.Cluster(ctx)
+		if err != nil {
+			return err
+		}
+		slurms = j.Ended.Sub(c.Booted) < afterBoot
+	}
 	cause, message := causeOf(j)
 	switch {
 	case j.Exit.Status == script.ExitLockless:
 		cause, message = engine.Unready, "the lock of the attempt could not be taken in "+a.guard.Dir+on+": is that directory shared, is there room, and may everybody write there?"
-	case j.State == site.Cancelled && len(j.Nodes) > 0 && (j.CancelledBy == "" || j.CancelledBy == "0" || j.CancelledBy == "root"):
+	case j.State == site.Cancelled && slurms && (j.CancelledBy == "" || j.CancelledBy == "0" || j.CancelledBy == "root"):
 		cause, message = engine.Unready, fmt.Sprintf("Slurm, or root, cancelled job %d before its script ran%s: the log of slurmd there says why", a.id, on)
 	case j.State == site.Completed, j.State == site.Failed:
 		cause, message = engine.Unready, fmt.Sprintf("Slurm ended job %d as %s without running its script%s: the log of slurmd there says why", j.ID, j.State, on)

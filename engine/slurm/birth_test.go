@@ -73,7 +73,7 @@ func TestASecondBeginning(t *testing.T) {
 }
 
 // TestWhoCancelled: root's own scancel of a running job is a person's, and so is any of a
-// job that waits. One of a job that had nodes and never began may be slurmd's.
+// job that waits. One of a job that had nodes and never began may be slurmd's, and any soon after a crash.
 //
 // Seen to fail with: a job that never began being judged by its state alone.
 func TestWhoCancelled(t *testing.T) {
@@ -81,14 +81,16 @@ func TestWhoCancelled(t *testing.T) {
 	for name, c := range map[string]struct {
 		begins bool
 		nodes  []string
+		age    time.Duration // of slurmctld
 		want   engine.Cause
 	}{
-		"running":                {true, []string{"n1"}, engine.Stopped},
-		"waiting":                {false, nil, engine.Stopped},
-		"allocated, never begun": {false, []string{"n1"}, engine.Unready},
+		"running":                {true, []string{"n1"}, time.Hour, engine.Stopped},
+		"waiting":                {false, nil, time.Hour, engine.Stopped},
+		"waiting, after a crash": {false, nil, 10 * time.Second, engine.Unready},
+		"allocated, never begun": {false, []string{"n1"}, time.Hour, engine.Unready},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &stage{}
+			s := &stage{age: c.age}
 			e, _, _ := play(t, s)
 			s.taken(t)
 			if c.begins {

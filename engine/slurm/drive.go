@@ -225,6 +225,9 @@ func (e *Engine) last(a *attempt, r engine.Report) error {
 		return err
 	}
 	e.mu.Lock()
+	if !r.Started.IsZero() && a.report.Phase < engine.Running {
+		e.tell(a, a.ran(r))
+	}
 	a.ended, a.order = true, nil
 	e.tell(a, r)
 	e.mu.Unlock()

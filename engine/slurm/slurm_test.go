@@ -1,6 +1,7 @@
 package slurm_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -32,14 +33,15 @@ type stage struct {
 	deaf      int // so many submissions are taken and not answered
 	refuse    error
 	nodes     []site.Node
-	script    string // of the last submission
-	listed    int    // how often a user's jobs were listed
+	script    string        // of the last submission
+	age       time.Duration // of slurmctld; 0: an hour
+	listed    int           // how often a user's jobs were listed
 }
 
 func (s *stage) with(f func()) { s.mu.Lock(); defer s.mu.Unlock(); f() }
 
 func (s *stage) Cluster(context.Context) (site.Cluster, error) {
-	return site.Cluster{Name: "stage", Version: "22.05.8", Booted: time.Now(), MinAge: 5 * time.Minute, Accounts: true}, nil
+	return site.Cluster{Name: "stage", Version: "22.05.8", Booted: time.Now().Add(-cmp.Or(s.age, time.Hour)), MinAge: 5 * time.Minute, Accounts: true}, nil
 }
 
 func (s *stage) Submit(_ context.Context, j *site.Submission) (id uint32, err error) {

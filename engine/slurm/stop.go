@@ -12,6 +12,11 @@ import (
 
 var _ engine.Suspender = (*Engine)(nil)
 
+// thaw is after which time a job that was suspended once, and was asked to end and does not,
+// is suspended and let go on anew: a node may have heard of both in the wrong order (settled).
+// Each time it is twice as long.
+const thaw = 10 * time.Second
+
 // again is after which time a job that was to be killed, and lives, is killed again.
 const again = 5 * time.Second
 
@@ -83,6 +88,10 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 		}
 	}
 	s, told, killed := a.stop, a.told, a.killed
+	frozen := time.Duration(0) // when it may have to be thawed
+	if !a.froze.IsZero() {
+		frozen = a.asked.Add(thaw << min(a.thawed, 8)).Sub(now)
+	}
 	e.mu.Unlock()
 	ctx, cancel := e.call()
 	defer cancel()
@@ -94,8 +103,10 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 		return wait, nil
 	case kill && now.Sub(killed) < again:
 		return again - now.Sub(killed), nil
-	case !kill && told != nil:
+	case !kill && told != nil && frozen == 0:
 		return s.Kill.Sub(now), nil
+	case !kill && told != nil && frozen > 0:
+		return min(frozen, s.Kill.Sub(now)), nil
 	}
 	j, err := e.look(ctx, a)
 	switch {
@@ -108,6 +119,12 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 		return settled, e.suspend(ctx, a, false)
 	case kill:
 		err = e.kill(ctx, a, j)
+	case told != nil && j.State == site.Running:
+		e.mu.Lock()
+		a.told, a.thawed = nil, a.thawed+1
+		e.mu.Unlock()
+		e.pollNow()
+		return settled, e.suspend(ctx, a, true)
 	default:
 		err = e.signalEnd(ctx, a, j, s)
 	}
@@ -115,7 +132,7 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 		return 0, err
 	}
 	e.mu.Lock()
-	a.told = s
+	a.told, a.asked = s, now
 	if kill {
 		a.killed = now
 	}
@@ -201,7 +218,7 @@ func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error { return e.ho
 // settled is how long slurmctld takes to tell the nodes of a suspension. It sends one
 // message for it and another to go on, in no order: a job whose nodes get them the other
 // way round stays frozen, and counts as running.
-const settled = time.Second
+const settled = 2 * time.Second
 
 // unsettled is how long the nodes may take yet to hear of the last change.
 func (e *Engine) unsettled(a *attempt) time.Duration {

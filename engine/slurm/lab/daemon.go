@@ -187,6 +187,11 @@ func (l *Lab) Kill(t testing.TB, name string) {
 	if err := syscall.Kill(d.pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		t.Fatal(err)
 	}
+	d.wait()
+}
+
+// wait waits until a daemon that was killed has ended, and whoever stands behind it.
+func (d *daemon) wait() {
 	for { // nsenter, its parent, stops itself with a child that is stopped
 		_ = d.cmd.Process.Signal(syscall.SIGCONT)
 		select {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // holder is the first process of a lab's own namespaces of processes and mounts. All others
@@ -89,7 +91,8 @@ func (h *holder) inside() []string {
 	if h.root == "" {
 		return nil
 	}
-	return []string{tool("nsenter"), fmt.Sprintf("--mount=/proc/%d/ns/mnt", h.cmd.Process.Pid), tool("chroot"), h.root}
+	at := fmt.Sprintf("/proc/%d/ns/", h.cmd.Process.Pid) // with the processes: /dev/stdin is a name in /proc
+	return []string{tool("nsenter"), "--mount=" + at + "mnt", "--pid=" + at + "pid_for_children", "--", tool("chroot"), h.root}
 }
 
 // within are words to stand behind for a daemon: in the namespaces, as a user.
@@ -152,20 +155,31 @@ const (
 	lastPort = slurmdPort + 16
 )
 
-func freePorts() (ports, error) {
+// freePorts finds some, and holds them for its caller against other labs, until the file that
+// it returns is closed: each lab locks a byte of one file.
+func freePorts() (ports, *os.File, error) {
+	held, err := os.OpenFile(filepath.Join(os.TempDir(), "cox-lab-ports"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return 0, nil, err
+	}
 next:
 	for range 200 {
 		first := 10000 + rand.IntN(400)*32 //nolint:gosec // a place to begin, not a secret
+		lock := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(first), Len: 1}
+		if unix.FcntlFlock(held.Fd(), unix.F_OFD_SETLK, &lock) != nil {
+			continue // another lab's
+		}
 		for p := first; p <= first+lastPort; p++ {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
 			if err != nil {
-				continue next
+				continue next // and nobody's, until this one ends
 			}
 			_ = l.Close()
 		}
-		return ports(first), nil
+		return ports(first), held, nil
 	}
-	return 0, fmt.Errorf("no %d free ports in a row", lastPort+1)
+	_ = held.Close()
+	return 0, nil, fmt.Errorf("no %d free ports in a row", lastPort+1)
 }
 
 func (p ports) of(what int) int { return int(p) + what }

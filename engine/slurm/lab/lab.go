@@ -52,6 +52,7 @@ type Lab struct {
 
 	modern bool
 	ports  ports
+	held   *os.File // that nobody else has the ports
 	hold   *holder
 	slurm  id // who slurmctld is
 	mysql  id
@@ -86,7 +87,7 @@ func Start(t testing.TB, c Config) *Lab {
 // begin starts everything.
 func (l *Lab) begin(ctx context.Context, root string, c Config) error {
 	var err error
-	if l.ports, err = freePorts(); err != nil {
+	if l.ports, l.held, err = freePorts(); err != nil {
 		return err
 	}
 	prefix := strings.ToLower(strings.TrimPrefix(filepath.Base(l.Dir), "cox-lab-"))
@@ -158,8 +159,14 @@ func (l *Lab) end(t testing.TB) {
 	if l.hold != nil {
 		l.hold.end()
 	}
+	for _, d := range l.daemons {
+		d.wait()
+	}
 	for _, n := range l.Nodes {
 		removeGroups(n)
+	}
+	if l.held != nil {
+		_ = l.held.Close()
 	}
 	var err error
 	for range 50 { // what was killed may still be writing
