@@ -41,7 +41,7 @@ func (a *attempt) answer(node string) string {
 
 // probed sends probes, or reads what they said. gone: nothing of the attempt lives.
 func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
-	if len(b.nodes) == 0 || len(b.nodes) > mostProbed || a.order == nil {
+	if len(b.nodes) == 0 || len(b.nodes) > mostProbed || len(a.order.Job.Spec.Groups) > 1 { // the lock has the first component's nodes alone
 		return false, nil
 	}
 	e.mu.Lock()
