@@ -169,7 +169,7 @@ func (l *Lab) run(d *daemon) error {
 	d.cmd.Env = append(append(os.Environ(), "PATH=/usr/sbin:/usr/bin:/sbin:/bin"), d.env...)
 	d.cmd.Dir = "/"
 	d.cmd.Stdout, d.cmd.Stderr = out, out
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL} // nsenter may be stopped when the test is killed
 	if err := d.cmd.Start(); err != nil {
 		return err
 	}
