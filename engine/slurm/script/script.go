@@ -148,3 +148,23 @@ exec %[3]s%[4]s "$cox_script" "$@"
 
 // quote makes one word of a text.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// Arguments returns a shell script that sets its own arguments before anything of it
+// runs, for a way in that has none for scripts. ok is false for a script that is not the
+// shell's.
+func Arguments(script []byte, args []string) (out []byte, ok bool) {
+	interpreter, arg, ok := shebang(script)
+	if !ok || !shells[path.Base(interpreter)] && !(path.Base(interpreter) == "env" && shells[firstWord(arg)]) {
+		return script, false
+	}
+	head, body := split(script)
+	var b bytes.Buffer
+	b.Write(head)
+	b.WriteString("set --")
+	for _, a := range args {
+		b.WriteString(" " + quote(a))
+	}
+	b.WriteString("\n")
+	b.Write(body)
+	return b.Bytes(), true
+}

@@ -1,0 +1,350 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/hostlist"
+)
+
+// live is a job as slurmctld's part of slurmrestd shows it.
+type live struct {
+	ID        number `json:"job_id"`
+	User      text   `json:"user_name"`
+	UID       number `json:"user_id"`
+	Account   text   `json:"account"`
+	Partition text   `json:"partition"`
+	QOS       text   `json:"qos"`
+	Comment   text   `json:"comment"`
+	State     words  `json:"job_state"`
+	Reason    text   `json:"state_reason"`
+	Nodes     text   `json:"nodes"`
+	Restarts  number `json:"restart_cnt"`
+	Priority  number `json:"priority"`
+	Hold      bool   `json:"hold"`
+	Submitted number `json:"submit_time"`
+	Eligible  number `json:"eligible_time"`
+	Started   number `json:"start_time"`
+	Ended     number `json:"end_time"`
+	Exit      exit   `json:"exit_code"`
+}
+
+// lives is an answer with jobs of slurmctld's.
+type lives struct {
+	said
+	Jobs []live `json:"jobs"`
+}
+
+// job makes site's form of it.
+func (l *live) job() (site.Job, error) {
+	j := site.Job{
+		ID: l.ID.uint32(), User: string(l.User), Account: string(l.Account), Partition: string(l.Partition), QOS: string(l.QOS), Comment: string(l.Comment),
+		Restarts: int(l.Restarts.integer(1 << 31)), Priority: l.Priority.uint32(),
+		Submitted: l.Submitted.moment(), Eligible: l.Eligible.moment(), Started: l.Started.moment(), Ended: l.Ended.moment(), Exit: l.Exit.code,
+	}
+	if j.ID == 0 {
+		return j, fault.New(fault.Unavailable, "slurmrestd shows a job without a number")
+	}
+	if j.User == "" && l.UID.set {
+		j.User = strconv.FormatInt(l.UID.integer(noValue), 10)
+	}
+	if err := setState(&j, l.State); err != nil {
+		return j, err
+	}
+	if r := string(l.Reason); r != "None" {
+		j.Reason = r
+	}
+	j.Held = j.Held || j.State == site.Pending && l.Hold || j.Reason == "JobHeldUser" || j.Reason == "JobHeldAdmin"
+	return j, setNodes(&j, string(l.Nodes))
+}
+
+// setState understands a state with its flags: ["COMPLETED","COMPLETING"], or the one word
+// that v0.0.38 has.
+func setState(j *site.Job, all words) error {
+	for _, text := range all {
+		w, ok := site.ParseState(text)
+		if !ok {
+			continue // a flag of a version to come
+		}
+		j.Completing = j.Completing || w.Completing
+		j.Held = j.Held || w.Held
+		switch {
+		case w.State == "":
+		case j.State == "", text == "STOPPED":
+			j.State = w.State
+		}
+	}
+	if j.Completing { // as the commands show it: how it ended counts when its nodes are clean
+		j.State = ""
+		return nil
+	}
+	if j.State == "" {
+		return fault.New(fault.Unavailable, "job %d: slurmrestd shows the state %q, which is not known", j.ID, strings.Join(all, "+"))
+	}
+	return nil
+}
+
+func setNodes(j *site.Job, text string) (err error) {
+	switch text {
+	case "", "(null)", "None assigned", "none":
+		return nil
+	}
+	if j.Nodes, err = hostlist.Expand(text); err != nil {
+		return fault.New(fault.Unavailable, "job %d: nodes %q: %w", j.ID, text, err)
+	}
+	return nil
+}
+
+// record is a job as it was read.
+type record struct {
+	job   site.Job
+	words string // its state, with flags, as the list of states has it
+	read  time.Time
+}
+
+const (
+	few   = 8                // so many are always read anew
+	stale = 15 * time.Second // a record of a job whose state has not changed
+	width = 8                // records that are read at once
+)
+
+// Jobs is site.Site's.
+func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	v, err := s.speaks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if v == old || len(ids) <= few {
+		return s.each(ctx, ids)
+	}
+	states, err := s.states(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var out []site.Job
+	var read []uint32
+	now := time.Now()
+	s.mu.Lock()
+	for id, r := range s.records {
+		if now.Sub(r.read) > 4*stale {
+			delete(s.records, id)
+		}
+	}
+	for id, words := range states {
+		if r, ok := s.records[id]; ok && r.words == words && now.Sub(r.read) < stale+time.Duration(id%8)*time.Second {
+			out = append(out, r.job)
+		} else {
+			read = append(read, id)
+		}
+	}
+	s.mu.Unlock()
+	fresh, err := s.each(ctx, read)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	for _, j := range fresh {
+		s.records[j.ID] = record{j, states[j.ID], now}
+	}
+	s.mu.Unlock()
+	return append(out, fresh...), nil
+}
+
+// states asks for the states of numbers, in one call. A number is a parameter of its own:
+// slurmrestd 24.11 does not take the list that its description promises.
+func (s *Site) states(ctx context.Context, ids []uint32) (map[uint32]string, error) {
+	q := url.Values{}
+	for _, id := range ids {
+		q.Add("job_id", strconv.FormatUint(uint64(id), 10))
+	}
+	var a struct {
+		said
+		Jobs []struct {
+			ID    number `json:"job_id"`
+			State words  `json:"state"`
+		} `json:"jobs"`
+	}
+	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs/state", query: q}, &a); err != nil {
+		return nil, err
+	}
+	out := make(map[uint32]string, len(a.Jobs))
+	for _, j := range a.Jobs {
+		if id := j.ID.uint32(); slices.Contains(ids, id) {
+			out[id] = strings.Join(j.State, "+")
+		}
+	}
+	return out, nil
+}
+
+// each reads jobs one by one, some at once.
+func (s *Site) each(ctx context.Context, ids []uint32) ([]site.Job, error) {
+	var (
+		mu    sync.Mutex
+		wg    sync.WaitGroup
+		out   []site.Job
+		first error
+	)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := make(chan uint32)
+	for range min(width, len(ids)) {
+		wg.Go(func() {
+			for id := range next {
+				j, err := s.one(ctx, id)
+				mu.Lock()
+				if err != nil && first == nil {
+					first = err
+					cancel()
+				}
+				if j != nil {
+					out = append(out, *j)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- id
+	}
+	close(next)
+	wg.Wait()
+	if first == nil && ctx.Err() != nil {
+		first = fault.New(fault.Unavailable, "slurmrestd was not asked for all jobs: %w", context.Cause(ctx))
+	}
+	return out, first
+}
+
+// one reads a job; nil: slurmctld knows none by that number.
+func (s *Site) one(ctx context.Context, id uint32) (*site.Job, error) {
+	var a lives
+	err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: fmt.Sprintf("/job/%d", id), query: s.brief()}, &a)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range a.Jobs {
+		j, err := a.Jobs[i].job()
+		if err != nil {
+			return nil, err
+		}
+		if j.ID == id {
+			return &j, nil
+		}
+	}
+	return nil, fault.New(fault.Unavailable, "slurmrestd answered a question about job %d with others", id)
+}
+
+// brief asks for records without the cores of each node, which are most of one.
+func (s *Site) brief() url.Values {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.versions["slurm"]; v == old || v == "" {
+		return nil
+	}
+	return url.Values{"flags": {"ALL"}}
+}
+
+// listing is a reading of all jobs that callers share: who asks while one is under way
+// waits for the next, which begins after they asked.
+type listing struct {
+	next *shared
+	busy bool
+}
+
+type shared struct {
+	done chan struct{}
+	jobs []site.Job
+	err  error
+}
+
+// Of is site.Site's. No version of slurmrestd lists a user's jobs alone: all are read, at
+// most one reading at a time.
+func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
+	all, err := s.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []site.Job
+	for i := range all {
+		if all[i].User == user {
+			out = append(out, all[i])
+		}
+	}
+	return out, nil
+}
+
+func (s *Site) all(ctx context.Context) ([]site.Job, error) {
+	s.mu.Lock()
+	mine := s.listing.next
+	if mine == nil {
+		mine = &shared{done: make(chan struct{})}
+		s.listing.next = mine
+	}
+	if !s.listing.busy {
+		s.listing.busy = true
+		s.wg.Go(s.list)
+	}
+	s.mu.Unlock()
+	select {
+	case <-mine.done:
+		return mine.jobs, mine.err
+	case <-ctx.Done():
+		return nil, fault.New(fault.Unavailable, "slurmrestd did not list all jobs: %w", context.Cause(ctx))
+	}
+}
+
+// list reads all jobs until nobody waits any more.
+func (s *Site) list() {
+	for {
+		s.mu.Lock()
+		l := s.listing.next
+		s.listing.next = nil
+		if l == nil {
+			s.listing.busy = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		l.jobs, l.err = s.read()
+		close(l.done)
+	}
+}
+
+// read reads all jobs. Its end is the deadline of calls: those who wait have their own.
+func (s *Site) read() ([]site.Job, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Deadline)
+	defer cancel()
+	if _, err := s.speaks(ctx); err != nil {
+		return nil, err
+	}
+	var a lives
+	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs", query: s.brief()}, &a); err != nil {
+		return nil, err
+	}
+	out := make([]site.Job, 0, len(a.Jobs))
+	for i := range a.Jobs {
+		j, err := a.Jobs[i].job()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}

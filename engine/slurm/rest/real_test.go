@@ -1,0 +1,271 @@
+package rest_test
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/slurm/rest"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// real reaches a slurmrestd, in each of the versions that it may have.
+func real(t *testing.T, version string) *rest.Site {
+	t.Helper()
+	url := os.Getenv("COX_SLURM_REST")
+	if url == "" {
+		t.Skip("COX_SLURM_REST has no address of a slurmrestd")
+	}
+	s, err := rest.New(rest.Config{URL: url, Version: version, Tokens: &rest.Key{Path: os.Getenv("COX_SLURM_REST_KEY")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// each runs a test with each version that the server has.
+func each(t *testing.T, f func(t *testing.T, s *rest.Site, version string)) {
+	found := 0
+	for _, v := range []string{"v0.0.38", "v0.0.40", "v0.0.41", "v0.0.42"} {
+		s := real(t, v)
+		if _, err := s.Cluster(t.Context()); err != nil && strings.Contains(err.Error(), "offers no version") {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		found++
+		t.Run(v, func(t *testing.T) { f(t, s, v) })
+	}
+	if found == 0 {
+		t.Fatal("it has none of the versions")
+	}
+}
+
+func await(t *testing.T, s *rest.Site, id uint32, until func(*site.Job) bool) *site.Job {
+	t.Helper()
+	var last []site.Job
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		all, err := s.Jobs(t.Context(), []uint32{id, 4_000_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 1 && all[0].ID == id && until(&all[0]) {
+			return &all[0]
+		}
+		last = all
+	}
+	t.Fatalf("job %d did not come so far: %+v", id, last)
+	return nil
+}
+
+// shared is a directory that the jobs of a cluster can write into.
+func shared(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestAJobOnARealCluster(t *testing.T) {
+	each(t, func(t *testing.T, s *rest.Site, version string) {
+		ctx, dir := t.Context(), shared(t)
+		c, err := s.Cluster(ctx)
+		if err != nil || c.Version == "" || c.Booted.IsZero() {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		script := "#!/bin/bash\n#SBATCH -N 2 --time=5 -J nothing\n#SBATCH --mem=200M\n" +
+			"[ \"$1 $SAID\" = \"a b it's\" ] || exit 9\ncp \"$0\" copy; echo \"\xe9 <&> \\\\ \\\"\"; env >environment; exit 3\n"
+		sub := &site.Submission{
+			Script: []byte(script), Args: []string{"a b"}, Env: []string{"SAID=it's", "PATH=/usr/bin:/bin", "LATIN=\xe9"}, Dir: dir,
+			Options: []string{"--comment=cox:x:1:1.1 of | \"mine\" <é>", "--output=" + dir + "/out", "--job-name=one two"},
+		}
+		id, err := s.Submit(ctx, sub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() })
+		if j.State != site.Failed || j.Exit.Status != 3 || len(j.Nodes) != 2 || j.Comment != "cox:x:1:1.1 of | \"mine\" <é>" || j.User == "" || j.Started.IsZero() || j.Ended.Before(j.Started) || j.Submitted.IsZero() {
+			t.Errorf("%+v", j)
+		}
+		if version != "v0.0.38" && read(t, dir+"/copy") != script {
+			t.Errorf("the script arrived as %q", read(t, dir+"/copy"))
+		}
+		if out := read(t, dir+"/out"); out != "\xe9 <&> \\ \"\n" {
+			t.Errorf("it printed %q", out)
+		}
+		env := strings.Split(read(t, dir+"/environment"), "\n")
+		for _, want := range []string{"LATIN=\xe9", "SLURM_SUBMIT_DIR=" + dir, "SLURM_JOB_NAME=one two", "SLURM_JOB_NUM_NODES=2"} {
+			if !slices.Contains(env, want) {
+				t.Errorf("no %q in its environment", want)
+			}
+		}
+		mine, err := s.Of(ctx, j.User)
+		if err != nil || !slices.ContainsFunc(mine, func(o site.Job) bool { return o.ID == id && o.Comment == j.Comment }) {
+			t.Errorf("its user's jobs: %v", err)
+		}
+		past := func(ask func() ([]site.Job, error)) {
+			t.Helper()
+			for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // accounting lags behind
+				past, err := ask()
+				if fault.KindOf(err) == fault.Unsupported {
+					t.Logf("%v", err)
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := slices.IndexFunc(past, func(p site.Job) bool { return p.ID == id && p.State == site.Failed })
+				if i >= 0 && past[i].Comment == j.Comment && past[i].Submitted.Equal(j.Submitted) && (past[i].Exit.Status == 3 || version == "v0.0.38" && past[i].Exit.Status == 1) {
+					return
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("accounting says %+v", past)
+				}
+			}
+		}
+		past(func() ([]site.Job, error) { return s.Past(ctx, []uint32{id, 4_000_000}) })
+		past(func() ([]site.Job, error) { return s.PastOf(ctx, j.User, j.Submitted.Add(-time.Minute)) })
+		if all, err := s.Past(ctx, []uint32{4_000_000}); fault.KindOf(err) != fault.Unsupported && (err != nil || len(all) != 0) {
+			t.Errorf("accounting, of an unknown job: %+v, %v", all, err)
+		}
+	})
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	each(t, func(t *testing.T, s *rest.Site, _ string) {
+		ctx := t.Context()
+		if all, err := s.Jobs(ctx, []uint32{4_000_000}); err != nil || len(all) != 0 {
+			t.Errorf("an unknown job: %+v, %v", all, err)
+		}
+		many := make([]uint32, 500)
+		for i := range many {
+			many[i] = uint32(4_000_000 + i)
+		}
+		if all, err := s.Jobs(ctx, many); err != nil || len(all) != 0 {
+			t.Errorf("unknown jobs: %+v, %v", all, err)
+		}
+		if err := s.End(ctx, 4_000_000); err != nil {
+			t.Errorf("the end of an unknown job: %v", err)
+		}
+		if err := s.Signal(ctx, 4_000_000, 10, site.ToAll); err != nil {
+			t.Errorf("a signal to an unknown job: %v", err)
+		}
+		sh := []byte("#!/bin/sh\n")
+		if _, err := s.Submit(ctx, &site.Submission{Script: sh, Options: []string{"--partition=nix"}}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "2000") {
+			t.Errorf("a partition that is not there: %v", err)
+		}
+		if _, err := s.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\n#SBATCH --nix\n")}); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("an option that is not there: %v", err)
+		}
+		if _, err := s.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\n#SBATCH --bb=x\n")}); fault.KindOf(err) != fault.Unsupported {
+			t.Errorf("an option that cannot be said: %v", err)
+		}
+		if err := s.Suspend(ctx, 4_000_000, true); fault.KindOf(err) != fault.Unsupported {
+			t.Errorf("suspended: %v", err)
+		}
+	})
+}
+
+func TestSignalsOnARealCluster(t *testing.T) {
+	each(t, func(t *testing.T, s *rest.Site, version string) {
+		ctx, dir := t.Context(), shared(t)
+		run := func(script string) uint32 {
+			t.Helper()
+			id, err := s.Submit(ctx, &site.Submission{Script: []byte(script), Env: []string{"PATH=/usr/bin:/bin"}, Dir: dir, Options: []string{"--output=" + dir + "/out.%j"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			await(t, s, id, func(j *site.Job) bool { return j.State == site.Running && !j.Completing })
+			return id
+		}
+		ready := func(file string) {
+			t.Helper()
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+				if _, err := os.Stat(dir + "/" + file); err == nil {
+					return
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("no %s", file)
+				}
+			}
+		}
+		id := run("#!/bin/sh\nsleep 600\n")
+		if err := s.End(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() }); j.State != site.Cancelled {
+			t.Errorf("ended: %+v", j)
+		}
+		id = run("#!/bin/bash\ntrap 'exit 7' USR1\ntouch ready.1\nfor i in {1..6000}; do sleep 0.1; done\n")
+		ready("ready.1")
+		if err := s.Signal(ctx, id, 10, site.ToAll); err != nil {
+			t.Fatal(err)
+		}
+		if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() }); j.Exit.Status != 7 {
+			t.Errorf("signalled: %+v", j)
+		}
+		id = run("#!/bin/bash\ntrap '' TERM\ntouch ready.2\nfor i in {1..6000}; do sleep 0.1; done\n")
+		ready("ready.2")
+		err := s.Kill(ctx, id)
+		if version == "v0.0.38" {
+			if fault.KindOf(err) != fault.Unsupported || fault.KindOf(s.Signal(ctx, id, 10, site.ToBatch)) != fault.Unsupported {
+				t.Errorf("killed at once: %v", err)
+			}
+			if err := s.End(ctx, id); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() }); j.Exit.Signal != 9 || j.Ended.Sub(j.Started) > 20*time.Second {
+			t.Errorf("killed: %+v", j)
+		}
+	})
+}
+
+func TestNodesOfARealCluster(t *testing.T) {
+	each(t, func(t *testing.T, s *rest.Site, _ string) {
+		nodes, err := s.Nodes(t.Context())
+		if err != nil || len(nodes) < 2 || nodes[0].CPUs == 0 || nodes[0].Sockets == 0 || nodes[0].Memory == 0 || len(nodes[0].Parts) == 0 || !nodes[0].Available {
+			t.Errorf("%+v, %v", nodes, err)
+		}
+	})
+}
+
+// A controller that does not answer costs a deadline. The context ends before that.
+func TestNobodyAnswers(t *testing.T) {
+	s, err := rest.New(rest.Config{URL: "http://127.0.0.1:9", Tokens: rest.Given("x"), User: "nobody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := s.Cluster(ctx); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("%v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,171 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/engine/slurm/script"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// submitted is the answer to a submission.
+type submitted struct {
+	said
+	ID number `json:"job_id"`
+}
+
+// Submit is site.Site's. The directives of the script count, as they do for sbatch; its
+// text is handed over to the byte, but that v0.0.38 has no arguments for scripts
+// (slurmrestd 22.05 crashes of them): they are set in the script's first line then.
+func (s *Site) Submit(ctx context.Context, sub *site.Submission) (uint32, error) {
+	v, err := s.speaks(ctx)
+	if err != nil {
+		return 0, err
+	}
+	body, err := submission(sub, v)
+	if err != nil {
+		return 0, err
+	}
+	var a submitted
+	err = s.call(ctx, &request{method: http.MethodPost, base: "slurm", path: "/job/submit", body: body, user: sub.User}, &a)
+	if id := a.ID.uint32(); id != 0 { // whatever was said beside is a warning
+		return id, nil
+	}
+	if err == nil {
+		err = fault.New(fault.Unavailable, "slurmrestd answered a submission without a number of a job")
+	}
+	return 0, err
+}
+
+// submission is what is sent for one.
+func submission(sub *site.Submission, version string) ([]byte, error) {
+	d, err := describe(sub, version)
+	if err != nil {
+		return nil, err
+	}
+	text := sub.Script
+	if len(sub.Args) > 0 {
+		if version == old {
+			var ok bool
+			if text, ok = script.Arguments(text, sub.Args); !ok {
+				return nil, fault.New(fault.Unsupported, "slurmrestd %s cannot hand arguments to a script that is no shell script", version)
+			}
+		} else {
+			d["argv"] = list(append([]string{"sbatch"}, sub.Args...)) // the first is replaced by the script's name
+		}
+	}
+	if _, has := d["current_working_directory"]; sub.Dir != "" || !has {
+		dir := sub.Dir
+		if dir == "" {
+			dir = "/"
+		}
+		d["current_working_directory"] = dir
+	}
+	env := environment(sub.Env, d)
+	if version == old {
+		d["environment"] = object(env)
+	} else {
+		d["environment"] = list(env)
+	}
+	for name, value := range d {
+		if t, ok := value.(string); ok {
+			d[name] = literal(t)
+		}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(map[string]any{"script": literal(string(text)), "job": d}); err != nil {
+		return nil, fault.New(fault.Invalid, "what was to be submitted: %w", err)
+	}
+	if bytes.Contains(b.Bytes(), []byte(`\u0000`)) {
+		return nil, fault.New(fault.Invalid, "there is a NUL character in the script, its arguments or its environment")
+	}
+	return b.Bytes(), nil
+}
+
+// environment is the job's, and what sbatch adds to it by itself.
+func environment(env []string, d description) []string {
+	out := slices.Clone(env)
+	add := func(name, value string) {
+		if value != "" && !slices.ContainsFunc(out, func(v string) bool { return strings.HasPrefix(v, name+"=") }) {
+			out = append(out, name+"="+value)
+		}
+	}
+	dir, _ := d["current_working_directory"].(string)
+	add("SLURM_SUBMIT_DIR", dir)
+	host, _ := os.Hostname()
+	add("SLURM_SUBMIT_HOST", host)
+	add("SLURM_PRIO_PROCESS", "0")
+	for field, name := range map[string]string{"cpus_per_task": "SLURM_CPUS_PER_TASK", "tasks_per_node": "SLURM_NTASKS_PER_NODE", "distribution": "SLURM_DISTRIBUTION"} {
+		switch value := d[field].(type) {
+		case string:
+			add(name, value)
+		case int64:
+			b, _ := json.Marshal(value)
+			add(name, string(b))
+		}
+	}
+	slices.Sort(out[len(env):])
+	return out
+}
+
+// literal is a string of JSON that has every byte of a text: encoding/json replaces those
+// that are not UTF-8, which file names and old scripts may have, and json-c takes.
+func literal(text string) json.RawMessage {
+	const hex = "0123456789abcdef"
+	b := make([]byte, 0, len(text)+len(text)/16+2)
+	b = append(b, '"')
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"', c == '\\':
+			b = append(b, '\\', c)
+		case c == '\n':
+			b = append(b, '\\', 'n')
+		case c < ' ' || c == 0x7f:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+	return append(b, '"')
+}
+
+// list is a list of strings.
+func list(all []string) json.RawMessage {
+	b := []byte{'['}
+	for i, t := range all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, literal(t)...)
+	}
+	return append(b, ']')
+}
+
+// object is an environment as v0.0.38 takes it. Of two variables of a name the last counts.
+func object(env []string) json.RawMessage {
+	value := map[string]string{}
+	var names []string
+	for _, v := range env {
+		name, text, _ := strings.Cut(v, "=")
+		if _, had := value[name]; !had {
+			names = append(names, name)
+		}
+		value[name] = text
+	}
+	b := []byte{'{'}
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, literal(name)...), ':'), literal(value[name])...)
+	}
+	return append(b, '}')
+}
