@@ -19,9 +19,10 @@ const most = 512 << 20
 // said is what every answer has. The lists have what did not go well, whatever the HTTP
 // status is: 22.05 answers 200 with an empty list of jobs where the token was not taken.
 type said struct {
-	Errors []complaint `json:"errors"`
-	Meta   meta        `json:"meta"`
-	Status []struct {  // of each job that was to be signalled, from v0.0.42 on
+	Errors   []complaint `json:"errors"`
+	Warnings []complaint `json:"warnings"`
+	Meta     meta        `json:"meta"`
+	Status   []struct {  // of each job that was to be signalled, from v0.0.42 on
 		Error struct {
 			Code   number `json:"code"`
 			String text   `json:"string"`
@@ -129,7 +130,7 @@ func (s *Site) call(ctx context.Context, r *request, out answer) error {
 		if err == nil || s.keep == nil || token == "" || !suspect(err) {
 			return err
 		}
-		better := s.keep.refused(user, token)
+		better := s.keep.refused(ctx, user, token)
 		if !again || !better || r.method != http.MethodGet {
 			return err
 		}

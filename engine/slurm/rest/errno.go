@@ -25,6 +25,7 @@ const (
 	errAuthentication = 1007 // ESLURM_PROTOCOL_AUTHENTICATION… : the token
 	errAccess         = 2002 // ESLURM_ACCESS_DENIED
 	errJobID          = 2017 // ESLURM_INVALID_JOB_ID
+	errNotNow         = 2020 // ESLURM_TRANSITION_STATE_NO_UPDATE
 	errAlreadyDone    = 2021 // ESLURM_ALREADY_DONE
 	errZeroBytes      = 5005 // SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT: 22.05 says this of a token too
 	errDatabase       = 7000 // ESLURM_DB_CONNECTION

@@ -281,6 +281,9 @@ func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if user == "" {
+		user = s.cfg.User
+	}
 	var out []site.Job
 	for i := range all {
 		if all[i].User == user {
@@ -290,6 +293,7 @@ func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
 	return out, nil
 }
 
+// all are all jobs that slurmctld knows, as of some time after the call began.
 func (s *Site) all(ctx context.Context) ([]site.Job, error) {
 	s.mu.Lock()
 	mine := s.listing.next

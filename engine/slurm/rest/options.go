@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -41,7 +42,7 @@ var options = map[string]option{
 	"contiguous":          {"contiguous", "", asYes},
 	"core-spec":           {"core_specification", "core_specification", asNumber},
 	"cpus-per-gpu":        {"cpus_per_tres", "cpus_per_gpu", perGPU},
-	"cpus-per-task":       {"cpus_per_task", "cpus_per_task", asNumber},
+	"cpus-per-task":       {"cpus_per_task", "cpus_per_task", asCPUsPerTask},
 	"deadline":            {"deadline", "deadline", asPlainMoment},
 	"dependency":          {"dependency", "dependency", asText},
 	"distribution":        {"distribution", "distribution", asText},
@@ -52,7 +53,7 @@ var options = map[string]option{
 	"gpus":                {"tres_per_job", "gpus", asGPUs},
 	"gpus-per-node":       {"tres_per_node", "gpus_per_node", asGPUs},
 	"gpus-per-socket":     {"tres_per_socket", "gpus_per_socket", asGPUs},
-	"gpus-per-task":       {"tres_per_task", "gpus_per_task", asGPUs},
+	"gpus-per-task":       {"tres_per_task", "gpus_per_task", asGPUsPerTask},
 	"gres":                {"tres_per_node", "gres", asGRES},
 	"gres-flags":          {"flags", "gres_flags", asGRESFlags},
 	"hold":                {"hold", "hold", asYes},
@@ -69,7 +70,7 @@ var options = map[string]option{
 	"mincpus":             {"minimum_cpus_per_node", "minimum_cpus_per_node", asNumber},
 	"network":             {"network", "", asText},
 	"nice":                {"nice", "nice", asNice},
-	"no-requeue":          {"requeue", "requeue", asNo},
+	"no-requeue":          {"requeue", "no_requeue", asNo},
 	"nodelist":            {"required_nodes", "nodelist", asHosts},
 	"nodes":               {"nodes", "nodes", asNodes},
 	"ntasks":              {"tasks", "tasks", asNumber},
@@ -195,34 +196,29 @@ func describe(sub *site.Submission, version string) (description, error) {
 	return d, nil
 }
 
-// asSbatch says a value as v0.0.38 takes it: in sbatch's own words.
+// asSbatch says a value as v0.0.38 takes it: in sbatch's own words, but for some. Its
+// description of itself is wrong of exclusive and of requeue, which cannot be false.
 func asSbatch(d description, name, field, value string) error {
+	d[field] = value
 	switch name {
-	case "hold", "requeue", "oversubscribe", "spread-job", "use-min-nodes":
+	case "hold", "requeue", "no-requeue", "oversubscribe", "spread-job", "use-min-nodes":
 		d[field] = true
-	case "no-requeue":
-		d[field] = false
-	case "exclusive":
-		if value == "" {
-			value = "true"
-		}
-		d[field] = value
 	case "kill-on-invalid-dep":
 		d[field] = value == "yes"
-	case "wait-all-nodes":
-		d[field] = value == "1"
+	case "exclusive":
+		d[field] = cmp.Or(value, "exclusive")
 	case "nice":
-		if value == "" {
-			value = "100"
+		d[field] = cmp.Or(value, "100")
+	case "wait-all-nodes":
+		return asNumber(d, field, value)
+	case "nodes": // one number is a minimum to it
+		return asNodes(d, field, value)
+	case "signal":
+		s, err := slurmfmt.ParseSignal(value)
+		if err == nil && s.BatchOnly {
+			err = fmt.Errorf("slurmrestd %s cannot have the signal sent to the script alone", old)
 		}
-		d[field] = value
-	case "nodes":
-		if !strings.ContainsAny(value, "-,:") {
-			value += "-" + value // one number is a minimum to it
-		}
-		d[field] = value
-	default:
-		d[field] = value
+		return err
 	}
 	return nil
 }
@@ -253,12 +249,7 @@ func asNumber(d description, name, value string) error {
 	return err
 }
 
-func asNice(d description, name, value string) error {
-	if value == "" {
-		value = "100"
-	}
-	return asNumber(d, name, value)
-}
+func asNice(d description, name, value string) error { return asNumber(d, name, cmp.Or(value, "100")) }
 
 // set is a number in the form that may also be infinite, or not set.
 func set(n int64) map[string]any { return map[string]any{"set": true, "number": n} }
@@ -366,6 +357,29 @@ func asGPUs(d description, name, value string) error {
 	for part := range strings.SplitSeq(value, ",") {
 		tres(d, name, "gres/gpu:"+strings.TrimSpace(part))
 	}
+	return nil
+}
+
+func asCPUsPerTask(d description, name, value string) error {
+	tres(d, "tres_per_task", "cpu="+value) // as sbatch says it too
+	return asNumber(d, name, value)
+}
+
+func asGPUsPerTask(d description, name, value string) error {
+	total := 0
+	for part := range strings.SplitSeq(value, ",") {
+		kind, count, typed := strings.Cut(strings.TrimSpace(part), ":")
+		if !typed {
+			kind, count = "", kind
+		}
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			return err
+		}
+		total += n
+		tres(d, name, strings.TrimSuffix("gres/gpu:"+kind, ":")+"="+count)
+	}
+	d["tres_bind"] = fmt.Sprintf("gres/gpu:per_task:%d", total)
 	return nil
 }
 

@@ -97,6 +97,9 @@ func (s *Site) PastOf(ctx context.Context, user string, since time.Time) ([]site
 	if err != nil {
 		return nil, err
 	}
+	if user == "" {
+		user = s.cfg.User
+	}
 	q := url.Values{}
 	q.Set("start_time", "uts"+strconv.FormatInt(since.Unix(), 10))
 	if v != old {

@@ -15,59 +15,53 @@ import (
 // flags are slurmrestd's words for who gets a signal.
 var flags = map[site.Scope]string{site.ToBatch: "BATCH_JOB", site.ToAll: "FULL_JOB"}
 
-// stepsAlone has SIGKILL reach the steps without ending the job.
-const stepsAlone = "FULL_STEPS_ONLY"
-
 // End is site.Site's.
-func (s *Site) End(ctx context.Context, id uint32) error { return s.signal(ctx, id, nil) }
+func (s *Site) End(ctx context.Context, id uint32) error { return s.signal(ctx, id, "", nil) }
 
 // Kill is site.Site's. A SIGKILL for the whole job is a cancellation, in which processes get
-// SIGTERM and KillWait.
+// SIGTERM and KillWait; one for the steps and one for the script is what it says.
 func (s *Site) Kill(ctx context.Context, id uint32) error {
-	if err := s.scoped(ctx, "kill a job at once"); err != nil {
-		if s.cfg.Commands != nil && fault.KindOf(err) == fault.Unsupported {
-			return s.cfg.Commands.Kill(ctx, id)
-		}
+	switch v, err := s.speaks(ctx); {
+	case err != nil:
+		return err
+	case v == old && s.cfg.Commands != nil:
+		return s.cfg.Commands.Kill(ctx, id)
+	case v == old:
+		return cannot("slurmrestd "+v+" cannot kill a job at once", "scancel")
+	}
+	err := s.signal(ctx, id, "", url.Values{"signal": {"KILL"}, "flags": {"FULL_STEPS_ONLY"}})
+	if err != nil && !is(err, errNotNow) { // it has no steps
 		return err
 	}
-	err := s.signal(ctx, id, url.Values{"signal": {"KILL"}, "flags": {stepsAlone}})
-	if err != nil && fault.KindOf(err) == fault.Unavailable && !is(err, 2020) { // 2020: it has no steps
-		return err
-	}
-	return s.signal(ctx, id, url.Values{"signal": {"KILL"}, "flags": {flags[site.ToBatch]}})
+	return s.signal(ctx, id, "", url.Values{"signal": {"KILL"}, "flags": {flags[site.ToBatch]}})
 }
 
 // Signal is site.Site's.
 func (s *Site) Signal(ctx context.Context, id uint32, signal int, to site.Scope) error {
 	q := url.Values{"signal": {strconv.Itoa(signal)}}
-	v, err := s.speaks(ctx)
-	switch {
+	switch v, err := s.speaks(ctx); {
 	case err != nil:
 		return err
 	case v != old && flags[to] != "":
 		q.Set("flags", flags[to])
-	case v == old && to != site.ToAll: // its signals reach everybody
-		if s.cfg.Commands != nil {
-			return s.cfg.Commands.Signal(ctx, id, signal, to)
-		}
-		return s.scoped(ctx, "signal the script or the steps of a job alone")
+	case v == old && to != site.ToAll && s.cfg.Commands != nil: // its signals reach everybody
+		return s.cfg.Commands.Signal(ctx, id, signal, to)
+	case v == old && to != site.ToAll:
+		return cannot("slurmrestd "+v+" cannot signal the script or the steps of a job alone", "scancel")
 	}
-	return s.signal(ctx, id, q)
+	return s.signal(ctx, id, "", q)
 }
 
-// scoped is the error of a version that cannot choose who gets a signal.
-func (s *Site) scoped(ctx context.Context, what string) error {
-	v, err := s.speaks(ctx)
-	if err != nil || v != old {
-		return err
-	}
-	return fault.New(fault.Unsupported, "slurmrestd %s cannot %s", v, what).Advise("give the pool Slurm's commands too (scancel)")
+// cannot is the error of what a version has no call for.
+func cannot(what, command string) error {
+	return fault.New(fault.Unsupported, "%s", what).Advise("give the pool Slurm's commands too (%s)", command)
 }
 
-// signal deletes a job, or sends it a signal. One that has ended, or is not known, is no error.
-func (s *Site) signal(ctx context.Context, id uint32, q url.Values) error {
+// signal deletes a job, or sends it a signal. One that has ended, or is not known, is no
+// error. v0.0.40 and v0.0.41 say nothing of a refusal.
+func (s *Site) signal(ctx context.Context, id uint32, user string, q url.Values) error {
 	var a said
-	err := s.call(ctx, &request{method: http.MethodDelete, base: "slurm", path: fmt.Sprintf("/job/%d", id), query: q}, &a)
+	err := s.call(ctx, &request{method: http.MethodDelete, base: "slurm", path: fmt.Sprintf("/job/%d", id), query: q, user: user}, &a)
 	if err != nil && (fault.KindOf(err) == fault.NotFound || is(err, errAlreadyDone) || is(err, errFinished)) {
 		return nil
 	}
@@ -85,5 +79,5 @@ func (s *Site) Suspend(ctx context.Context, id uint32, held bool) error {
 	if s.cfg.Commands != nil {
 		return s.cfg.Commands.Suspend(ctx, id, held)
 	}
-	return fault.New(fault.Unsupported, "slurmrestd cannot suspend jobs").Advise("give the pool Slurm's commands too (scontrol suspend)")
+	return cannot("slurmrestd cannot suspend jobs", "scontrol suspend")
 }

@@ -34,13 +34,29 @@ func (s *Site) Submit(ctx context.Context, sub *site.Submission) (uint32, error)
 	}
 	var a submitted
 	err = s.call(ctx, &request{method: http.MethodPost, base: "slurm", path: "/job/submit", body: body, user: sub.User}, &a)
-	if id := a.ID.uint32(); id != 0 { // whatever was said beside is a warning
-		return id, nil
+	if id := a.ID.uint32(); id != 0 { // whatever was complained of beside is a warning
+		return id, s.whole(ctx, id, sub.User, &a)
 	}
 	if err == nil {
 		err = fault.New(fault.Unavailable, "slurmrestd answered a submission without a number of a job")
 	}
 	return 0, err
+}
+
+// whole ends a job again of which slurmrestd has left something out: 24.11 takes fields that
+// it does not know, and says so in a warning. The job is held to be ours until then: if it
+// cannot be ended, it is to be found by its tag.
+func (s *Site) whole(ctx context.Context, id uint32, user string, a *submitted) error {
+	for _, w := range a.Warnings {
+		if !strings.Contains(string(w.What), "Ignoring unknown field") {
+			continue
+		}
+		if err := s.signal(ctx, id, user, nil); err != nil {
+			return fault.New(fault.Unavailable, "slurmrestd left a part of job %d out (%s), and it could not be ended: %w", id, w.What, err)
+		}
+		return fault.New(fault.Unsupported, "slurmrestd leaves a part of the job out, so it was ended before it began: %s", w.What)
+	}
+	return nil
 }
 
 // submission is what is sent for one.
@@ -103,7 +119,7 @@ func environment(env []string, d description) []string {
 	host, _ := os.Hostname()
 	add("SLURM_SUBMIT_HOST", host)
 	add("SLURM_PRIO_PROCESS", "0")
-	for field, name := range map[string]string{"cpus_per_task": "SLURM_CPUS_PER_TASK", "tasks_per_node": "SLURM_NTASKS_PER_NODE", "distribution": "SLURM_DISTRIBUTION"} {
+	for field, name := range map[string]string{"cpus_per_task": "SLURM_CPUS_PER_TASK", "tasks_per_node": "SLURM_NTASKS_PER_NODE", "distribution": "SLURM_DISTRIBUTION", "tres_per_task": "SLURM_TRES_PER_TASK"} {
 		switch value := d[field].(type) {
 		case string:
 			add(name, value)

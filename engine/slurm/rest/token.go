@@ -139,11 +139,13 @@ type keeper struct {
 	has  map[string]*kept
 }
 
-// kept is a token of a user's. Its lock is held while one is made.
+// kept is a token of a user's. Who has put something into turn works with it, and has it
+// made anew: others wait as long as they may.
 type kept struct {
-	mu    sync.Mutex
+	turn  chan struct{}
 	token string
 	got   time.Time // by our clock
+	asked time.Time // when one was last asked for
 	renew time.Time // when to have a new one; zero: it is not known when it runs out
 	over  time.Time // when it has run out
 	bad   bool      // it was refused
@@ -153,7 +155,7 @@ type kept struct {
 const (
 	renewAfter = 0.75            // of its life
 	spare      = 5 * time.Second // before its end it is not used any more
-	tooFresh   = 5 * time.Second // one that was just made, and is refused, is not made again
+	tooFresh   = 5 * time.Second // one that was just asked for, and is refused, is not asked for again
 	modest     = 2 * time.Second // a difference of clocks that is none
 )
 
@@ -172,23 +174,34 @@ func (k *keeper) serverTime(at time.Time) {
 	k.mu.Unlock()
 }
 
-// token returns one for a user.
-func (k *keeper) token(ctx context.Context, user string) (string, error) {
+// of is what is kept for a user.
+func (k *keeper) of(user string) (t *kept, skew time.Duration) {
 	k.mu.Lock()
-	t := k.has[user]
+	defer k.mu.Unlock()
+	t = k.has[user]
 	if t == nil {
-		t = &kept{}
+		t = &kept{turn: make(chan struct{}, 1)}
 		k.has[user] = t
 	}
-	skew := k.skew
-	k.mu.Unlock()
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	return t, k.skew
+}
+
+// token returns one for a user.
+func (k *keeper) token(ctx context.Context, user string) (string, error) {
+	t, skew := k.of(user)
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return "", fault.New(fault.Unavailable, "no token for user %s to reach Slurm with: %w", user, context.Cause(ctx))
+	}
 	now := k.now()
-	good := t.token != "" && !t.bad && (t.over.IsZero() || now.Before(t.over.Add(-spare)))
-	if good && (t.renew.IsZero() || now.Before(t.renew)) {
+	lives := t.token != "" && (t.over.IsZero() || now.Before(t.over.Add(-spare)))
+	good := lives && !t.bad
+	if good && (t.renew.IsZero() || now.Before(t.renew)) || lives && t.bad && now.Sub(t.asked) < tooFresh {
 		return t.token, nil
 	}
+	t.asked = now
 	fresh, err := k.from.Issue(ctx, user, now.Add(skew))
 	switch {
 	case err == nil && fresh == "":
@@ -247,19 +260,18 @@ func (t *kept) later(now time.Time) {
 
 // refused notes that the server did not take a token, and reports whether another try has
 // a chance of getting a better one.
-func (k *keeper) refused(user, token string) bool {
-	k.mu.Lock()
-	t := k.has[user]
-	k.mu.Unlock()
-	if t == nil {
+func (k *keeper) refused(ctx context.Context, user, token string) bool {
+	t, _ := k.of(user)
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
 		return false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.token != token {
 		return true // there is another one already
 	}
-	if k.now().Sub(t.got) < tooFresh {
+	if k.now().Sub(t.asked) < tooFresh {
 		return false
 	}
 	t.bad = true

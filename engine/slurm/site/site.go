@@ -27,13 +27,14 @@ type Site interface {
 	// components of those that are heterogeneous. Those that it does not know are left out:
 	// they were purged, or lost, or never were.
 	Jobs(ctx context.Context, ids []uint32) ([]Job, error)
-	// Of lists a user's jobs that slurmctld knows; the search by a tag.
+	// Of lists a user's jobs that slurmctld knows; the search by a tag. An empty user is
+	// whoever asks.
 	Of(ctx context.Context, user string) ([]Job, error)
 	// Past says what accounting knows of jobs, by number. What it lags behind is left
 	// out. A cluster without accounting is fault.Unsupported.
 	Past(ctx context.Context, ids []uint32) ([]Job, error)
 	// PastOf is Past of a user's jobs that were pending or ran since a time; the search by
-	// a tag among those that slurmctld has forgotten.
+	// a tag among those that slurmctld has forgotten. An empty user is whoever asks.
 	PastOf(ctx context.Context, user string, since time.Time) ([]Job, error)
 	// End has a job end in Slurm's own way: SIGCONT and SIGTERM, SIGKILL after KillWait; one
 	// that waits is cancelled. A job that has ended, or is not known, is no error.
