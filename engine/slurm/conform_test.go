@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/slurm"
 	"github.com/coxswain-sched/coxswain/engine/slurm/command"
 	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
+	"github.com/coxswain-sched/coxswain/engine/slurm/rest"
 	"github.com/coxswain-sched/coxswain/engine/slurm/room"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/job"
@@ -90,7 +91,8 @@ func (b *bench) clear(t *testing.T, e *slurm.Engine) {
 // clusters are the versions of Slurm that the driver is tested with.
 var clusters = map[string]lab.Config{"22.05": {}, "24.11": {Modern: true}}
 
-// TestConformance: the contract of engines, by the commands here and over SSH.
+// TestConformance: the contract of engines, by the commands here and over SSH, and by
+// slurmrestd.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for version, c := range clusters {
@@ -100,6 +102,10 @@ func TestConformance(t *testing.T) {
 			t.Run("commands", func(t *testing.T) {
 				t.Parallel()
 				conform(t, newBench(func() site.Site { return l.Command() }, openHere))
+			})
+			t.Run("rest", func(t *testing.T) {
+				t.Parallel()
+				conform(t, newBench(func() site.Site { return byREST(t, l) }, openHere))
 			})
 			t.Run("ssh", func(t *testing.T) {
 				t.Parallel()
@@ -114,6 +120,17 @@ func TestConformance(t *testing.T) {
 			})
 		})
 	}
+}
+
+// byREST reaches a cluster by slurmrestd, whose tokens are made for it; commands do what it
+// cannot.
+func byREST(t *testing.T, l *lab.Lab) site.Site {
+	t.Helper()
+	s, err := rest.New(rest.Config{URL: l.REST(), Tokens: &rest.Key{Path: filepath.Join(l.Dir, "jwt.key")}, Commands: l.Command()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func conform(t *testing.T, b *bench) {

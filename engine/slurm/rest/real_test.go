@@ -3,24 +3,37 @@ package rest_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
 	"github.com/coxswain-sched/coxswain/engine/slurm/rest"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
-// real reaches a slurmrestd, in each of the versions that it may have.
-func real(t *testing.T, version string) *rest.Site {
+// clusters are the versions of Slurm that the package is tested with, and what their
+// slurmrestd offers.
+var clusters = map[string]struct {
+	lab      lab.Config
+	versions []string
+}{
+	"22.05": {lab.Config{More: "Licenses=matlab:4"}, []string{"v0.0.38"}},
+	"24.11": {lab.Config{More: "Licenses=matlab:4", Modern: true}, []string{"v0.0.42", "v0.0.41", "v0.0.40"}},
+}
+
+// reach reaches a cluster's slurmrestd in a version; empty: in the best.
+func reach(t *testing.T, l *lab.Lab, cfg rest.Config) *rest.Site {
 	t.Helper()
-	url := os.Getenv("COX_SLURM_REST")
-	if url == "" {
-		t.Skip("COX_SLURM_REST has no address of a slurmrestd")
+	cfg.URL = l.REST()
+	if cfg.Tokens == nil {
+		cfg.Tokens = &rest.Key{Path: filepath.Join(l.Dir, "jwt.key")}
 	}
-	s, err := rest.New(rest.Config{URL: url, Version: version, Tokens: &rest.Key{Path: os.Getenv("COX_SLURM_REST_KEY")}})
+	s, err := rest.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,21 +45,27 @@ func real(t *testing.T, version string) *rest.Site {
 	return s
 }
 
-// each runs a test with each version that the server has.
-func each(t *testing.T, f func(t *testing.T, s *rest.Site, version string)) {
-	found := 0
-	for _, v := range []string{"v0.0.38", "v0.0.40", "v0.0.41", "v0.0.42"} {
-		s := real(t, v)
-		if _, err := s.Cluster(t.Context()); err != nil && strings.Contains(err.Error(), "offers no version") {
-			continue
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		found++
-		t.Run(v, func(t *testing.T) { f(t, s, v) })
-	}
-	if found == 0 {
-		t.Fatal("it has none of the versions")
+// TestReal runs everything on real clusters, in each version of slurmrestd's.
+func TestReal(t *testing.T) {
+	for name, c := range clusters {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := lab.Start(t, c.lab)
+			for _, version := range c.versions {
+				s := reach(t, l, rest.Config{Version: version})
+				t.Run(version, func(t *testing.T) {
+					t.Run("Job", func(t *testing.T) { testJob(t, s, version) })
+					t.Run("Refused", func(t *testing.T) { testRefused(t, s) })
+					t.Run("Signals", func(t *testing.T) { testSignals(t, s, version) })
+					t.Run("Nodes", func(t *testing.T) { testNodes(t, s) })
+					t.Run("Options", func(t *testing.T) { testOptions(t, l, s, version) })
+				})
+			}
+			t.Run("Best", func(t *testing.T) { testBest(t, l, c.versions[0]) })
+			t.Run("Tokens", func(t *testing.T) { testTokens(t, l) })
+			t.Run("Hangs", func(t *testing.T) { testHangs(t, l) })
+			t.Run("Restarts", func(t *testing.T) { testRestarts(t, l) })
+		})
 	}
 }
 
@@ -86,172 +105,164 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
-func TestAJobOnARealCluster(t *testing.T) {
-	each(t, func(t *testing.T, s *rest.Site, version string) {
-		ctx, dir := t.Context(), shared(t)
-		c, err := s.Cluster(ctx)
-		if err != nil || c.Version == "" || c.Booted.IsZero() {
-			t.Fatalf("%+v, %v", c, err)
+func testJob(t *testing.T, s *rest.Site, version string) {
+	ctx, dir := t.Context(), shared(t)
+	c, err := s.Cluster(ctx)
+	if err != nil || c.Version == "" || c.Booted.IsZero() {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	script := "#!/bin/bash\n#SBATCH -N 2 --time=5 -J nothing\n#SBATCH --mem=200M\n" +
+		"[ \"$1 $SAID\" = \"a b it's\" ] || exit 9\ncp \"$0\" copy; echo \"\xe9 <&> \\\\ \\\"\"; env >environment; exit 3\n"
+	sub := &site.Submission{
+		Script: []byte(script), Args: []string{"a b"}, Env: []string{"SAID=it's", "PATH=/usr/bin:/bin", "LATIN=\xe9"}, Dir: dir,
+		Options: []string{"--comment=cox:x:1:1.1 of | \"mine\" <é>", "--output=" + dir + "/out", "--job-name=one two"},
+	}
+	id, err := s.Submit(ctx, sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() })
+	if j.State != site.Failed || j.Exit.Status != 3 || len(j.Nodes) != 2 || j.Comment != "cox:x:1:1.1 of | \"mine\" <é>" || j.User == "" || j.Started.IsZero() || j.Ended.Before(j.Started) || j.Submitted.IsZero() {
+		t.Errorf("%+v", j)
+	}
+	if version != "v0.0.38" && read(t, dir+"/copy") != script {
+		t.Errorf("the script arrived as %q", read(t, dir+"/copy"))
+	}
+	if out := read(t, dir+"/out"); out != "\xe9 <&> \\ \"\n" {
+		t.Errorf("it printed %q", out)
+	}
+	env := strings.Split(read(t, dir+"/environment"), "\n")
+	for _, want := range []string{"LATIN=\xe9", "SLURM_SUBMIT_DIR=" + dir, "SLURM_JOB_NAME=one two", "SLURM_JOB_NUM_NODES=2"} {
+		if !slices.Contains(env, want) {
+			t.Errorf("no %q in its environment", want)
 		}
-		script := "#!/bin/bash\n#SBATCH -N 2 --time=5 -J nothing\n#SBATCH --mem=200M\n" +
-			"[ \"$1 $SAID\" = \"a b it's\" ] || exit 9\ncp \"$0\" copy; echo \"\xe9 <&> \\\\ \\\"\"; env >environment; exit 3\n"
-		sub := &site.Submission{
-			Script: []byte(script), Args: []string{"a b"}, Env: []string{"SAID=it's", "PATH=/usr/bin:/bin", "LATIN=\xe9"}, Dir: dir,
-			Options: []string{"--comment=cox:x:1:1.1 of | \"mine\" <é>", "--output=" + dir + "/out", "--job-name=one two"},
-		}
-		id, err := s.Submit(ctx, sub)
-		if err != nil {
-			t.Fatal(err)
-		}
-		j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() })
-		if j.State != site.Failed || j.Exit.Status != 3 || len(j.Nodes) != 2 || j.Comment != "cox:x:1:1.1 of | \"mine\" <é>" || j.User == "" || j.Started.IsZero() || j.Ended.Before(j.Started) || j.Submitted.IsZero() {
-			t.Errorf("%+v", j)
-		}
-		if version != "v0.0.38" && read(t, dir+"/copy") != script {
-			t.Errorf("the script arrived as %q", read(t, dir+"/copy"))
-		}
-		if out := read(t, dir+"/out"); out != "\xe9 <&> \\ \"\n" {
-			t.Errorf("it printed %q", out)
-		}
-		env := strings.Split(read(t, dir+"/environment"), "\n")
-		for _, want := range []string{"LATIN=\xe9", "SLURM_SUBMIT_DIR=" + dir, "SLURM_JOB_NAME=one two", "SLURM_JOB_NUM_NODES=2"} {
-			if !slices.Contains(env, want) {
-				t.Errorf("no %q in its environment", want)
+	}
+	mine, err := s.Of(ctx, j.User)
+	if err != nil || !slices.ContainsFunc(mine, func(o site.Job) bool { return o.ID == id && o.Comment == j.Comment }) {
+		t.Errorf("its user's jobs: %v", err)
+	}
+	past := func(ask func() ([]site.Job, error)) {
+		t.Helper()
+		for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // accounting lags behind
+			past, err := ask()
+			if fault.KindOf(err) == fault.Unsupported {
+				t.Logf("%v", err)
+				return
 			}
-		}
-		mine, err := s.Of(ctx, j.User)
-		if err != nil || !slices.ContainsFunc(mine, func(o site.Job) bool { return o.ID == id && o.Comment == j.Comment }) {
-			t.Errorf("its user's jobs: %v", err)
-		}
-		past := func(ask func() ([]site.Job, error)) {
-			t.Helper()
-			for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // accounting lags behind
-				past, err := ask()
-				if fault.KindOf(err) == fault.Unsupported {
-					t.Logf("%v", err)
-					return
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				i := slices.IndexFunc(past, func(p site.Job) bool { return p.ID == id && p.State == site.Failed })
-				if i >= 0 && past[i].Comment == j.Comment && past[i].Submitted.Equal(j.Submitted) && (past[i].Exit.Status == 3 || version == "v0.0.38" && past[i].Exit.Status == 1) {
-					return
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("accounting says %+v", past)
-				}
-			}
-		}
-		past(func() ([]site.Job, error) { return s.Past(ctx, []uint32{id, 4_000_000}) })
-		past(func() ([]site.Job, error) { return s.PastOf(ctx, j.User, j.Submitted.Add(-time.Minute)) })
-		if all, err := s.Past(ctx, []uint32{4_000_000}); fault.KindOf(err) != fault.Unsupported && (err != nil || len(all) != 0) {
-			t.Errorf("accounting, of an unknown job: %+v, %v", all, err)
-		}
-	})
-}
-
-func TestWhatIsRefused(t *testing.T) {
-	each(t, func(t *testing.T, s *rest.Site, _ string) {
-		ctx := t.Context()
-		if all, err := s.Jobs(ctx, []uint32{4_000_000}); err != nil || len(all) != 0 {
-			t.Errorf("an unknown job: %+v, %v", all, err)
-		}
-		many := make([]uint32, 500)
-		for i := range many {
-			many[i] = uint32(4_000_000 + i)
-		}
-		if all, err := s.Jobs(ctx, many); err != nil || len(all) != 0 {
-			t.Errorf("unknown jobs: %+v, %v", all, err)
-		}
-		if err := s.End(ctx, 4_000_000); err != nil {
-			t.Errorf("the end of an unknown job: %v", err)
-		}
-		if err := s.Signal(ctx, 4_000_000, 10, site.ToAll); err != nil {
-			t.Errorf("a signal to an unknown job: %v", err)
-		}
-		sh := []byte("#!/bin/sh\n")
-		if _, err := s.Submit(ctx, &site.Submission{Script: sh, Options: []string{"--partition=nix"}}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "2000") {
-			t.Errorf("a partition that is not there: %v", err)
-		}
-		if _, err := s.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\n#SBATCH --nix\n")}); fault.KindOf(err) != fault.Invalid {
-			t.Errorf("an option that is not there: %v", err)
-		}
-		if _, err := s.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\n#SBATCH --bb=x\n")}); fault.KindOf(err) != fault.Unsupported {
-			t.Errorf("an option that cannot be said: %v", err)
-		}
-		if err := s.Suspend(ctx, 4_000_000, true); fault.KindOf(err) != fault.Unsupported {
-			t.Errorf("suspended: %v", err)
-		}
-	})
-}
-
-func TestSignalsOnARealCluster(t *testing.T) {
-	each(t, func(t *testing.T, s *rest.Site, version string) {
-		ctx, dir := t.Context(), shared(t)
-		run := func(script string) uint32 {
-			t.Helper()
-			id, err := s.Submit(ctx, &site.Submission{Script: []byte(script), Env: []string{"PATH=/usr/bin:/bin"}, Dir: dir, Options: []string{"--output=" + dir + "/out.%j"}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			await(t, s, id, func(j *site.Job) bool { return j.State == site.Running && !j.Completing })
-			return id
-		}
-		ready := func(file string) {
-			t.Helper()
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-				if _, err := os.Stat(dir + "/" + file); err == nil {
-					return
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("no %s", file)
-				}
+			i := slices.IndexFunc(past, func(p site.Job) bool { return p.ID == id && p.State == site.Failed })
+			if i >= 0 && past[i].Comment == j.Comment && past[i].Submitted.Equal(j.Submitted) && (past[i].Exit.Status == 3 || version == "v0.0.38" && past[i].Exit.Status == 1) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("accounting says %+v", past)
 			}
 		}
-		id := run("#!/bin/sh\nsleep 600\n")
-		if err := s.End(ctx, id); err != nil {
-			t.Fatal(err)
-		}
-		if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() }); j.State != site.Cancelled {
-			t.Errorf("ended: %+v", j)
-		}
-		id = run("#!/bin/bash\ntrap 'exit 7' USR1\ntouch ready.1\nfor i in {1..6000}; do sleep 0.1; done\n")
-		ready("ready.1")
-		if err := s.Signal(ctx, id, 10, site.ToAll); err != nil {
-			t.Fatal(err)
-		}
-		if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() }); j.Exit.Status != 7 {
-			t.Errorf("signalled: %+v", j)
-		}
-		id = run("#!/bin/bash\ntrap '' TERM\ntouch ready.2\nfor i in {1..6000}; do sleep 0.1; done\n")
-		ready("ready.2")
-		err := s.Kill(ctx, id)
-		if version == "v0.0.38" {
-			if fault.KindOf(err) != fault.Unsupported || fault.KindOf(s.Signal(ctx, id, 10, site.ToBatch)) != fault.Unsupported {
-				t.Errorf("killed at once: %v", err)
-			}
-			if err := s.End(ctx, id); err != nil {
-				t.Error(err)
-			}
-			return
-		}
+	}
+	past(func() ([]site.Job, error) { return s.Past(ctx, []uint32{id, 4_000_000}) })
+	past(func() ([]site.Job, error) { return s.PastOf(ctx, j.User, j.Submitted.Add(-time.Minute)) })
+	if all, err := s.Past(ctx, []uint32{4_000_000}); fault.KindOf(err) != fault.Unsupported && (err != nil || len(all) != 0) {
+		t.Errorf("accounting, of an unknown job: %+v, %v", all, err)
+	}
+}
+
+func testRefused(t *testing.T, s *rest.Site) {
+	ctx := t.Context()
+	if all, err := s.Jobs(ctx, []uint32{4_000_000}); err != nil || len(all) != 0 {
+		t.Errorf("an unknown job: %+v, %v", all, err)
+	}
+	many := make([]uint32, 500)
+	for i := range many {
+		many[i] = uint32(4_000_000 + i)
+	}
+	if all, err := s.Jobs(ctx, many); err != nil || len(all) != 0 {
+		t.Errorf("unknown jobs: %+v, %v", all, err)
+	}
+	if err := s.End(ctx, 4_000_000); err != nil {
+		t.Errorf("the end of an unknown job: %v", err)
+	}
+	if err := s.Signal(ctx, 4_000_000, 10, site.ToAll); err != nil {
+		t.Errorf("a signal to an unknown job: %v", err)
+	}
+	sh := []byte("#!/bin/sh\n")
+	if _, err := s.Submit(ctx, &site.Submission{Script: sh, Options: []string{"--partition=nix"}}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "2000") {
+		t.Errorf("a partition that is not there: %v", err)
+	}
+	if _, err := s.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\n#SBATCH --nix\n")}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("an option that is not there: %v", err)
+	}
+	if _, err := s.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\n#SBATCH --bb=x\n")}); fault.KindOf(err) != fault.Unsupported {
+		t.Errorf("an option that cannot be said: %v", err)
+	}
+	if err := s.Suspend(ctx, 4_000_000, true); fault.KindOf(err) != fault.Unsupported {
+		t.Errorf("suspended: %v", err)
+	}
+}
+
+func testSignals(t *testing.T, s *rest.Site, version string) {
+	ctx, dir := t.Context(), shared(t)
+	run := func(script string) uint32 {
+		t.Helper()
+		id, err := s.Submit(ctx, &site.Submission{Script: []byte(script), Env: []string{"PATH=/usr/bin:/bin"}, Dir: dir, Options: []string{"--output=" + dir + "/out.%j"}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() }); j.Exit.Signal != 9 || j.Ended.Sub(j.Started) > 20*time.Second {
-			t.Errorf("killed: %+v", j)
+		await(t, s, id, func(j *site.Job) bool { return j.State == site.Running && !j.Completing })
+		return id
+	}
+	ready := func(file string) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			if _, err := os.Stat(dir + "/" + file); err == nil {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no %s", file)
+			}
 		}
-	})
+	}
+	id := run("#!/bin/sh\nsleep 600\n")
+	if err := s.End(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() }); j.State != site.Cancelled {
+		t.Errorf("ended: %+v", j)
+	}
+	id = run("#!/bin/bash\ntrap 'exit 7' USR1\ntouch ready.1\nfor i in {1..6000}; do sleep 0.1; done\n")
+	ready("ready.1")
+	if err := s.Signal(ctx, id, 10, site.ToAll); err != nil {
+		t.Fatal(err)
+	}
+	if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() }); j.Exit.Status != 7 {
+		t.Errorf("signalled: %+v", j)
+	}
+	id = run("#!/bin/bash\ntrap '' TERM\ntouch ready.2\nfor i in {1..6000}; do sleep 0.1; done\n")
+	ready("ready.2")
+	err := s.Kill(ctx, id)
+	if version == "v0.0.38" {
+		if fault.KindOf(err) != fault.Unsupported || fault.KindOf(s.Signal(ctx, id, 10, site.ToBatch)) != fault.Unsupported {
+			t.Errorf("killed at once: %v", err)
+		}
+		if err := s.End(ctx, id); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() }); j.Exit.Signal != 9 || j.Ended.Sub(j.Started) > 20*time.Second {
+		t.Errorf("killed: %+v", j)
+	}
 }
 
-func TestNodesOfARealCluster(t *testing.T) {
-	each(t, func(t *testing.T, s *rest.Site, _ string) {
-		nodes, err := s.Nodes(t.Context())
-		if err != nil || len(nodes) < 2 || nodes[0].CPUs == 0 || nodes[0].Sockets == 0 || nodes[0].Memory == 0 || len(nodes[0].Parts) == 0 || !nodes[0].Available {
-			t.Errorf("%+v, %v", nodes, err)
-		}
-	})
+func testNodes(t *testing.T, s *rest.Site) {
+	nodes, err := s.Nodes(t.Context())
+	if err != nil || len(nodes) < 2 || nodes[0].CPUs == 0 || nodes[0].Sockets == 0 || nodes[0].Memory == 0 || len(nodes[0].Parts) == 0 || !nodes[0].Available {
+		t.Errorf("%+v, %v", nodes, err)
+	}
 }
 
 // A controller that does not answer costs a deadline. The context ends before that.
@@ -268,4 +279,127 @@ func TestNobodyAnswers(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// testBest: without a version, the newest is spoken.
+func testBest(t *testing.T, l *lab.Lab, want string) {
+	s := reach(t, l, rest.Config{})
+	c, err := s.Cluster(t.Context())
+	if err != nil || !c.Accounts || c.Booted.IsZero() || time.Since(c.Booted) > time.Hour {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if err := s.Suspend(t.Context(), 1, true); fault.KindOf(err) != fault.Unsupported {
+		t.Errorf("%v", err)
+	}
+	if err := s.Kill(t.Context(), 4_000_000); (fault.KindOf(err) == fault.Unsupported) != (want == "v0.0.38") {
+		t.Errorf("%s: killed at once: %v", want, err)
+	}
+}
+
+// testTokens: one for each user from a command, one of another user's refused, one that has
+// run out told from a job that is not there.
+func testTokens(t *testing.T, l *lab.Lab) {
+	ctx := t.Context()
+	words := append(slices.Clone(l.Inside), "scontrol", "token", "username=%u", "lifespan=60")
+	s := reach(t, l, rest.Config{Tokens: &rest.Command{Words: words, Env: l.Env}})
+	if _, err := s.Cluster(ctx); err != nil {
+		t.Fatal(err)
+	}
+	id, err := s.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\nsleep 600\n"), Options: []string{"--output=/dev/null"}, Env: []string{"PATH=/usr/bin:/bin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := reach(t, l, rest.Config{User: "nobody"})
+	if err := theirs.End(ctx, id); fault.KindOf(err) != fault.Permission {
+		t.Errorf("nobody ended a job of root's: %v", err)
+	}
+	if err := s.End(ctx, id); err != nil {
+		t.Error(err)
+	}
+	for what, token := range map[string]rest.Issuer{
+		"no token": rest.Given("abc"), "of another key": &rest.Key{Path: "/etc/hostname"}, "over": &rest.Key{Path: filepath.Join(l.Dir, "jwt.key"), Life: time.Nanosecond},
+	} {
+		bad := reach(t, l, rest.Config{Tokens: token})
+		if all, err := bad.Jobs(ctx, []uint32{id, 4_000_000}); fault.KindOf(err) != fault.Unavailable || all != nil {
+			t.Errorf("%s: jobs %v, %v", what, all, err)
+		}
+		if all, err := bad.Past(ctx, []uint32{id}); fault.KindOf(err) != fault.Unavailable || all != nil {
+			t.Errorf("%s: the past %v, %v", what, all, err)
+		}
+		if _, err := bad.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\n")}); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("%s: submitted: %v", what, err)
+		}
+		if err := bad.End(ctx, id); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("%s: ended: %v", what, err)
+		}
+	}
+}
+
+// testHangs: a controller that does not answer costs each call its deadline, and the next
+// one answers again.
+func testHangs(t *testing.T, l *lab.Lab) {
+	s := reach(t, l, rest.Config{Deadline: 2 * time.Second})
+	if _, err := s.Cluster(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.Freeze(t, "slurmctld")
+	frozen := true
+	defer func() {
+		if frozen {
+			l.Thaw(t, "slurmctld")
+		}
+	}()
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() {
+			if all, err := s.Jobs(t.Context(), []uint32{4_000_000}); fault.KindOf(err) != fault.Unavailable {
+				t.Errorf("of a controller that hangs: %v, %v", all, err)
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := s.Of(t.Context(), "root"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("of a controller that hangs: %v", err)
+	}
+	l.Thaw(t, "slurmctld")
+	frozen = false
+	again(t, s)
+}
+
+// again waits until a cluster answers.
+func again(t *testing.T, s *rest.Site) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		var all []site.Job
+		if all, err = s.Jobs(t.Context(), []uint32{4_000_000}); err == nil {
+			if len(all) != 0 {
+				t.Errorf("an unknown job: %v", all)
+			}
+			return
+		}
+	}
+	t.Fatalf("it does not answer again: %v", err)
+}
+
+// testRestarts: what is down is no news, whichever it is.
+func testRestarts(t *testing.T, l *lab.Lab) {
+	s := reach(t, l, rest.Config{Deadline: 5 * time.Second})
+	again(t, s)
+	for _, name := range []string{"slurmrestd", "slurmctld"} {
+		l.Kill(t, name)
+		if all, err := s.Jobs(t.Context(), []uint32{4_000_000}); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("%s is down: %v, %v", name, all, err)
+		}
+		if _, err := s.Submit(t.Context(), &site.Submission{Script: []byte("#!/bin/sh\n"), Options: []string{"--output=/dev/null"}}); fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("%s is down: submitted: %v", name, err)
+		}
+		l.Begin(t, name)
+		again(t, s)
+	}
+	l.Kill(t, "slurmdbd")
+	if all, err := s.Past(t.Context(), []uint32{4_000_000}); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("slurmdbd is down: %v, %v", all, err)
+	}
+	l.Begin(t, "slurmdbd")
 }
