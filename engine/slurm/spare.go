@@ -140,7 +140,11 @@ func (e *Engine) keep(a *attempt, j *site.Job) (bool, error) {
 		Asked: asked(a.order.Job), Time: time.Now(),
 	}
 	if p.Held {
-		if err := e.cfg.Site.Update(ctx, a.id, site.Change{Hold: true}); err != nil {
+		err := e.cfg.Site.Update(ctx, a.id, site.Change{Hold: true})
+		if fault.KindOf(err) == fault.Unsupported { // by this way in
+			return false, nil
+		}
+		if err != nil {
 			return false, err
 		}
 		if now, err = e.look(ctx, a); err != nil || now == nil || now.State != site.Pending || !now.Held || now.Restarts != p.Restarts {

@@ -222,8 +222,14 @@ func (l *Lab) Thaw(t testing.TB, name string) { l.signal(t, name, syscall.SIGCON
 
 func (l *Lab) signal(t testing.TB, name string, s syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(l.daemon(t, name).pid, s); err != nil {
+	d := l.daemon(t, name)
+	if err := syscall.Kill(d.pid, s); err != nil {
 		t.Fatal(err)
+	}
+	if s == syscall.SIGCONT { // nsenter stops with its child, and would not hear of its end
+		if err := syscall.Kill(d.cmd.Process.Pid, s); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

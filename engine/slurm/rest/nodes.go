@@ -29,7 +29,8 @@ type machine struct {
 	UsedMemory number `json:"alloc_memory"`
 }
 
-// Nodes is site.Site's.
+// Nodes is site.Site's. Where nodes lie is not told by slurmrestd: the commands say it, if
+// there are any.
 func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
 	var a struct {
 		said
@@ -45,6 +46,20 @@ func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
 			return nil, fault.New(fault.Unavailable, "slurmrestd shows a node without a name")
 		}
 		out = append(out, m.node())
+	}
+	if s.cfg.Commands == nil {
+		return out, nil
+	}
+	full, err := s.cfg.Commands.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	places := make(map[string][]string, len(full))
+	for i := range full {
+		places[full[i].Name] = full[i].Path
+	}
+	for i := range out {
+		out[i].Path = places[out[i].Name]
 	}
 	return out, nil
 }

@@ -39,6 +39,8 @@ func (n *noted) Signal(context.Context, uint32, int, site.Scope) error { return 
 
 func (n *noted) Suspend(context.Context, uint32, bool) error { return n.note("suspend") }
 
+func (n *noted) Update(context.Context, uint32, site.Change) error { return n.note("update") }
+
 func (n *noted) Nodes(context.Context) ([]site.Node, error) { return nil, n.note("nodes") }
 
 func (n *noted) Close() error { return n.note("close") }

@@ -57,6 +57,7 @@ func TestReal(t *testing.T) {
 					t.Run("Job", func(t *testing.T) { testJob(t, s, version) })
 					t.Run("Refused", func(t *testing.T) { testRefused(t, s) })
 					t.Run("Signals", func(t *testing.T) { testSignals(t, s, version) })
+					t.Run("Update", func(t *testing.T) { testUpdate(t, l, s, version) })
 					t.Run("Nodes", func(t *testing.T) { testNodes(t, s) })
 					t.Run("Options", func(t *testing.T) { testOptions(t, l, s, version) })
 				})
@@ -255,6 +256,40 @@ func testSignals(t *testing.T, s *rest.Site, version string) {
 	}
 	if j := await(t, s, id, func(j *site.Job) bool { return j.State.Final() }); j.Exit.Signal != 9 || j.Ended.Sub(j.Started) > 20*time.Second {
 		t.Errorf("killed: %+v", j)
+	}
+}
+
+// testUpdate: a job that waits is given another comment, is held and let go.
+func testUpdate(t *testing.T, l *lab.Lab, s *rest.Site, version string) {
+	ctx := t.Context()
+	id, err := s.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\nsleep 600\n"), Env: []string{"PATH=/usr/bin:/bin"}, Options: []string{"--output=/dev/null", "--begin=2030-01-01T00:00:00"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "cox:x:2:2.1 of \"mine\""
+	if version == "v0.0.38" {
+		if err := s.Update(ctx, id, site.Change{Hold: true}); fault.KindOf(err) != fault.Unsupported {
+			t.Errorf("held: %v", err)
+		}
+		if err := s.Update(ctx, id, site.Change{Comment: &text}); err != nil {
+			t.Errorf("another comment: %v", err)
+		}
+		s = reach(t, l, rest.Config{Version: version, Commands: l.Command()})
+	}
+	if err := s.Update(ctx, id, site.Change{Comment: &text, Hold: true}); err != nil {
+		t.Fatal(err)
+	}
+	if j := await(t, s, id, func(*site.Job) bool { return true }); !j.Held || j.State != site.Pending || j.Comment != text {
+		t.Errorf("held: %+v", j)
+	}
+	if err := s.Update(ctx, id, site.Change{Release: true}); err != nil {
+		t.Fatal(err)
+	}
+	if j := await(t, s, id, func(*site.Job) bool { return true }); j.Held || j.State != site.Pending || j.Comment != text {
+		t.Errorf("released: %+v", j)
+	}
+	if err := s.End(ctx, id); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -81,3 +81,33 @@ func (s *Site) Suspend(ctx context.Context, id uint32, held bool) error {
 	}
 	return cannot("slurmrestd cannot suspend jobs", "scontrol suspend")
 }
+
+// Update is site.Site's.
+func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
+	v, err := s.speaks(ctx)
+	if err != nil {
+		return err
+	}
+	if v == old && (c.Hold || c.Release) {
+		if s.cfg.Commands != nil {
+			return s.cfg.Commands.Update(ctx, id, c)
+		}
+		return cannot("slurmrestd "+v+" cannot let a held job go", "scontrol release") // so it is not held either
+	}
+	d := description{}
+	if c.Comment != nil {
+		d["comment"] = literal(*c.Comment)
+	}
+	if c.Hold != c.Release {
+		d["hold"] = c.Hold
+	}
+	if len(d) == 0 {
+		return nil
+	}
+	b, err := encode(d)
+	if err != nil {
+		return err
+	}
+	var a said
+	return s.call(ctx, &request{method: http.MethodPost, base: "slurm", path: fmt.Sprintf("/job/%d", id), body: b}, &a)
+}

@@ -94,14 +94,19 @@ func submission(sub *site.Submission, version string) ([]byte, error) {
 			d[name] = literal(t)
 		}
 	}
+	return encode(map[string]any{"script": literal(string(text)), "job": d})
+}
+
+// encode makes JSON of fields.
+func encode(fields map[string]any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(map[string]any{"script": literal(string(text)), "job": d}); err != nil {
-		return nil, fault.New(fault.Invalid, "what was to be submitted: %w", err)
+	if err := enc.Encode(fields); err != nil {
+		return nil, fault.New(fault.Invalid, "what was to be sent: %w", err)
 	}
 	if bytes.Contains(b.Bytes(), []byte(`\u0000`)) {
-		return nil, fault.New(fault.Invalid, "there is a NUL character in the script, its arguments or its environment")
+		return nil, fault.New(fault.Invalid, "there is a NUL character in the script, its arguments, its environment or its comment")
 	}
 	return b.Bytes(), nil
 }
