@@ -30,6 +30,11 @@ func TestFaults(t *testing.T) {
 	storms(t, storm{jobs: 60, faults: 8, kinds: []trouble{crash, database, node, hang}})
 }
 
+// TestFaultsByREST is the same by slurmrestd, which is killed too.
+func TestFaultsByREST(t *testing.T) {
+	storms(t, storm{jobs: 60, faults: 8, kinds: []trouble{crash, database, node, hang, killed("slurmrestd")}, way: byREST})
+}
+
 // trouble breaks a cluster for some time.
 type trouble func(t *testing.T, l *lab.Lab, rnd *rand.Rand, meanwhile func())
 
@@ -61,6 +66,7 @@ func hang(t *testing.T, l *lab.Lab, rnd *rand.Rand, meanwhile func()) {
 type storm struct {
 	jobs, faults int
 	kinds        []trouble
+	way          func(*testing.T, *lab.Lab) site.Site // nil: the commands
 
 	rnd  *rand.Rand
 	dir  string // where scripts write that they ran
@@ -89,7 +95,12 @@ func storms(t *testing.T, s storm) {
 
 // blow hands the jobs over, and breaks things.
 func (s *storm) blow(t *testing.T, l *lab.Lab) *slurm.Engine {
-	b := newBench(func() site.Site { return l.Command() }, openHere)
+	b := newBench(func() site.Site {
+		if s.way != nil {
+			return s.way(t, l)
+		}
+		return l.Command()
+	}, openHere)
 	e := b.open(t, s.root)
 	at := map[int]trouble{}
 	for len(at) < s.faults {
