@@ -86,8 +86,6 @@ func (s *said) fault(status int) *fault.Error {
 	case worst != nil:
 		worst.Said = strings.Join(words, "; ")
 		return fault.New(kindOf(worst.Errno), "%w", worst)
-	case status == http.StatusForbidden:
-		return fault.New(fault.Permission, "slurmrestd answered with HTTP status %d", status)
 	case status >= 400:
 		return fault.New(fault.Unavailable, "slurmrestd answered with HTTP status %d", status)
 	}

@@ -44,18 +44,23 @@ type lives struct {
 	Jobs []live `json:"jobs"`
 }
 
+// owner is whose it is.
+func (l *live) owner() string {
+	if l.User == "" && l.UID.set {
+		return strconv.FormatInt(l.UID.integer(noValue), 10)
+	}
+	return string(l.User)
+}
+
 // job makes site's form of it.
 func (l *live) job() (site.Job, error) {
 	j := site.Job{
-		ID: l.ID.uint32(), User: string(l.User), Account: string(l.Account), Partition: string(l.Partition), QOS: string(l.QOS), Comment: string(l.Comment),
+		ID: l.ID.uint32(), User: l.owner(), Account: string(l.Account), Partition: string(l.Partition), QOS: string(l.QOS), Comment: string(l.Comment),
 		Restarts: int(l.Restarts.integer(1 << 31)), Priority: l.Priority.uint32(),
 		Submitted: l.Submitted.moment(), Eligible: l.Eligible.moment(), Started: l.Started.moment(), Ended: l.Ended.moment(), Exit: l.Exit.code,
 	}
 	if j.ID == 0 {
 		return j, fault.New(fault.Unavailable, "slurmrestd shows a job without a number")
-	}
-	if j.User == "" && l.UID.set {
-		j.User = strconv.FormatInt(l.UID.integer(noValue), 10)
 	}
 	if err := setState(&j, l.State); err != nil {
 		return j, err
@@ -122,11 +127,13 @@ func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	v, err := s.speaks(ctx)
-	if err != nil {
+	if _, err := s.speaks(ctx); err != nil {
 		return nil, err
 	}
-	if v == old || len(ids) <= few {
+	s.mu.Lock()
+	lists := s.lists
+	s.mu.Unlock()
+	if !lists || len(ids) <= few {
 		return s.each(ctx, ids)
 	}
 	states, err := s.states(ctx, ids)
@@ -270,7 +277,7 @@ type listing struct {
 
 type shared struct {
 	done chan struct{}
-	jobs []site.Job
+	jobs []live
 	err  error
 }
 
@@ -286,15 +293,20 @@ func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
 	}
 	var out []site.Job
 	for i := range all {
-		if all[i].User == user {
-			out = append(out, all[i])
+		if all[i].owner() != user {
+			continue // whatever is strange about it
 		}
+		j, err := all[i].job()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, j)
 	}
 	return out, nil
 }
 
 // all are all jobs that slurmctld knows, as of some time after the call began.
-func (s *Site) all(ctx context.Context) ([]site.Job, error) {
+func (s *Site) all(ctx context.Context) ([]live, error) {
 	s.mu.Lock()
 	mine := s.listing.next
 	if mine == nil {
@@ -332,7 +344,7 @@ func (s *Site) list() {
 }
 
 // read reads all jobs. Its end is the deadline of calls: those who wait have their own.
-func (s *Site) read() ([]site.Job, error) {
+func (s *Site) read() ([]live, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Deadline)
 	defer cancel()
 	if _, err := s.speaks(ctx); err != nil {
@@ -342,13 +354,5 @@ func (s *Site) read() ([]site.Job, error) {
 	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs", query: s.brief()}, &a); err != nil {
 		return nil, err
 	}
-	out := make([]site.Job, 0, len(a.Jobs))
-	for i := range a.Jobs {
-		j, err := a.Jobs[i].job()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, j)
-	}
-	return out, nil
+	return a.Jobs, nil
 }

@@ -300,7 +300,7 @@ func testUpdate(t *testing.T, l *lab.Lab, s *rest.Site, version string) {
 
 func testNodes(t *testing.T, s *rest.Site) {
 	nodes, err := s.Nodes(t.Context())
-	if err != nil || len(nodes) < 2 || nodes[0].CPUs == 0 || nodes[0].Sockets == 0 || nodes[0].Memory == 0 || len(nodes[0].Parts) == 0 || !nodes[0].Available {
+	if err != nil || len(nodes) < 2 || nodes[0].CPUs == 0 || nodes[0].Sockets == 0 || nodes[0].Memory == 0 || len(nodes[0].Parts) == 0 || !nodes[0].Available || !strings.HasPrefix(nodes[0].GRES, "gpu:h100:8") || !slices.Contains(nodes[0].Features, "lab") {
 		t.Errorf("%+v, %v", nodes, err)
 	}
 }
@@ -349,13 +349,25 @@ func testTokens(t *testing.T, l *lab.Lab) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs := reach(t, l, rest.Config{User: "nobody"})
+	own := append(slices.Clone(l.Inside), "sh", "-c", "[ %u = nobody ] && exec scontrol token username=nobody lifespan=60")
+	theirs := reach(t, l, rest.Config{User: "nobody", Tokens: &rest.Command{Words: own, Env: l.Env}})
 	if err := theirs.End(ctx, id); fault.KindOf(err) != fault.Permission {
 		t.Errorf("nobody ended a job of root's: %v", err)
 	}
 	if err := s.End(ctx, id); err != nil {
 		t.Error(err)
 	}
+	id, err = s.Submit(ctx, &site.Submission{Script: []byte("#!/bin/sh\nsleep 600\n"), User: "nobody", Dir: "/", Options: []string{"--output=/dev/null"}, Env: []string{"PATH=/usr/bin:/bin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j := await(t, s, id, func(*site.Job) bool { return true }); j.User != "nobody" {
+		t.Errorf("submitted as nobody: %+v", j)
+	}
+	if err := reach(t, l, rest.Config{User: "daemon"}).End(ctx, id); err != nil { // as its owner
+		t.Error(err)
+	}
+	await(t, s, id, func(j *site.Job) bool { return j.State == site.Cancelled || j.Completing })
 	for what, token := range map[string]rest.Issuer{
 		"no token": rest.Given("abc"), "of another key": &rest.Key{Path: "/etc/hostname"}, "over": &rest.Key{Path: filepath.Join(l.Dir, "jwt.key"), Life: time.Nanosecond},
 	} {

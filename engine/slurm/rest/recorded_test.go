@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -460,6 +461,48 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// Over TLS, whose certificate is checked.
+func TestTLS(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		answer(t, w, "testdata/v0.0.42/"+map[bool]string{true: "openapi", false: "diag"}[q.URL.Path == "/openapi/v3"])
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	for _, trusts := range []bool{true, false} {
+		cfg := rest.Config{URL: server.URL, Tokens: rest.Given("token"), User: "root"}
+		if trusts {
+			cfg.TLS = server.Client().Transport.(*http.Transport).TLSClientConfig
+		}
+		s, err := rest.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Cluster(t.Context()); (err == nil) != trusts || err != nil && fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("trusts %t: %v", trusts, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Who is not the owner of a job ends it as its owner, if there is a token for that.
+func TestAsTheOwner(t *testing.T) {
+	id := first(t, "v0.0.42") + 2
+	r := record(t, "v0.0.42", map[string]string{"DELETE /job/" + number(id): "delete-denied", "GET /job/" + number(id): "job-running"})
+	s, err := rest.New(rest.Config{URL: r.URL, Tokens: rest.Given("token"), User: "daemon"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // nothing to lose
+	if err := s.End(t.Context(), id); fault.KindOf(err) != fault.Permission {
+		t.Errorf("%v", err)
+	}
+	if got := strings.Join(r.users, ", "); got != "daemon token, daemon token, root token" {
+		t.Errorf("asked as %s", got)
+	}
+}
+
 // By a socket, without a token.
 func TestSocket(t *testing.T) {
 	r := record(t, "v0.0.38", map[string]string{"GET /diag": "diag"})
@@ -479,7 +522,10 @@ func TestSocket(t *testing.T) {
 	if c, err := s.Cluster(t.Context()); err != nil || c.Version != "22.05.8" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if r.users[0] != " " {
+	if _, err := s.Submit(t.Context(), &site.Submission{Script: []byte("#!/bin/sh\n"), User: "alice"}); fault.KindOf(err) != fault.Unsupported {
+		t.Errorf("as somebody else: %v", err)
+	}
+	if len(r.users) != 1 || r.users[0] != " " {
 		t.Errorf("sent as %q", r.users)
 	}
 }

@@ -71,6 +71,7 @@ type Site struct {
 
 	mu       sync.Mutex
 	versions map[string]string // "slurm", "slurmdb" → version; empty: not asked yet
+	lists    bool              // it tells the states of many numbers at once
 	listing  listing
 	records  map[uint32]record // as they were last read
 }
@@ -142,6 +143,9 @@ func ours(version string) bool {
 // offered finds the addresses in slurmrestd's description of itself.
 var offered = regexp.MustCompile(`"\\?/(slurm|slurmdb)\\?/(v0\.0\.[0-9]+)\\?/(?:ping|diag|jobs)`)
 
+// listed finds the call that tells the states of many jobs, which not all of 23.11 have.
+var listed = regexp.MustCompile(`v0\.0\.4[0-9]\\?/jobs\\?/state`)
+
 // version is what is spoken with slurmctld ("slurm") or slurmdbd ("slurmdb").
 func (s *Site) version(ctx context.Context, base, user, token string) (string, error) {
 	s.mu.Lock()
@@ -173,6 +177,7 @@ func (s *Site) version(ctx context.Context, base, user, token string) (string, e
 			}
 		}
 	}
+	s.lists = s.versions["slurm"] != old && listed.Match(body)
 	v = s.versions[base]
 	if v == missing && base == "slurm" { // the server may be replaced: asked again next time
 		delete(s.versions, base)

@@ -16,7 +16,7 @@ import (
 var flags = map[site.Scope]string{site.ToBatch: "BATCH_JOB", site.ToAll: "FULL_JOB"}
 
 // End is site.Site's.
-func (s *Site) End(ctx context.Context, id uint32) error { return s.signal(ctx, id, "", nil) }
+func (s *Site) End(ctx context.Context, id uint32) error { return s.signal(ctx, id, nil) }
 
 // Kill is site.Site's. A SIGKILL for the whole job is a cancellation, in which processes get
 // SIGTERM and KillWait; one for the steps and one for the script is what it says.
@@ -29,11 +29,11 @@ func (s *Site) Kill(ctx context.Context, id uint32) error {
 	case v == old:
 		return cannot("slurmrestd "+v+" cannot kill a job at once", "scancel")
 	}
-	err := s.signal(ctx, id, "", url.Values{"signal": {"KILL"}, "flags": {"FULL_STEPS_ONLY"}})
+	err := s.signal(ctx, id, url.Values{"signal": {"KILL"}, "flags": {"FULL_STEPS_ONLY"}})
 	if err != nil && !is(err, errNotNow) { // it has no steps
 		return err
 	}
-	return s.signal(ctx, id, "", url.Values{"signal": {"KILL"}, "flags": {flags[site.ToBatch]}})
+	return s.signal(ctx, id, url.Values{"signal": {"KILL"}, "flags": {flags[site.ToBatch]}})
 }
 
 // Signal is site.Site's.
@@ -49,7 +49,7 @@ func (s *Site) Signal(ctx context.Context, id uint32, signal int, to site.Scope)
 	case v == old && to != site.ToAll:
 		return cannot("slurmrestd "+v+" cannot signal the script or the steps of a job alone", "scancel")
 	}
-	return s.signal(ctx, id, "", q)
+	return s.signal(ctx, id, q)
 }
 
 // cannot is the error of what a version has no call for.
@@ -59,11 +59,31 @@ func cannot(what, command string) error {
 
 // signal deletes a job, or sends it a signal. One that has ended, or is not known, is no
 // error. v0.0.40 and v0.0.41 say nothing of a refusal.
-func (s *Site) signal(ctx context.Context, id uint32, user string, q url.Values) error {
-	var a said
-	err := s.call(ctx, &request{method: http.MethodDelete, base: "slurm", path: fmt.Sprintf("/job/%d", id), query: q, user: user}, &a)
+func (s *Site) signal(ctx context.Context, id uint32, q url.Values) error {
+	err := s.change(ctx, id, &request{method: http.MethodDelete, query: q})
 	if err != nil && (fault.KindOf(err) == fault.NotFound || is(err, errAlreadyDone) || is(err, errFinished)) {
 		return nil
+	}
+	return err
+}
+
+// change makes a request about a job; if it is somebody else's, as its owner.
+func (s *Site) change(ctx context.Context, id uint32, r *request) error {
+	r.base, r.path = "slurm", fmt.Sprintf("/job/%d", id)
+	var a said
+	err := s.call(ctx, r, &a)
+	if fault.KindOf(err) != fault.Permission || s.keep == nil {
+		return err
+	}
+	j, unknown := s.one(ctx, id)
+	if unknown != nil || j == nil || j.User == s.cfg.User {
+		return err
+	}
+	again := *r
+	again.user = j.User
+	a = said{}
+	if retry := s.call(ctx, &again, &a); fault.KindOf(retry) != fault.Unavailable || !suspect(retry) { // else there is no token for them
+		return retry
 	}
 	return err
 }
@@ -108,6 +128,5 @@ func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
 	if err != nil {
 		return err
 	}
-	var a said
-	return s.call(ctx, &request{method: http.MethodPost, base: "slurm", path: fmt.Sprintf("/job/%d", id), body: b}, &a)
+	return s.change(ctx, id, &request{method: http.MethodPost, body: b})
 }

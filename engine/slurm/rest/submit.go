@@ -24,6 +24,9 @@ type submitted struct {
 // text is handed over to the byte, but that v0.0.38 has no arguments for scripts
 // (slurmrestd 22.05 crashes of them): they are set in the script's first line then.
 func (s *Site) Submit(ctx context.Context, sub *site.Submission) (uint32, error) {
+	if s.keep == nil && sub.User != "" && sub.User != s.cfg.User {
+		return 0, fault.New(fault.Unsupported, "without tokens, jobs are those of whoever slurmrestd takes us for, and not of %s", sub.User).Advise("give the pool a way to tokens for each user")
+	}
 	v, err := s.speaks(ctx)
 	if err != nil {
 		return 0, err
@@ -35,7 +38,7 @@ func (s *Site) Submit(ctx context.Context, sub *site.Submission) (uint32, error)
 	var a submitted
 	err = s.call(ctx, &request{method: http.MethodPost, base: "slurm", path: "/job/submit", body: body, user: sub.User}, &a)
 	if id := a.ID.uint32(); id != 0 { // whatever was complained of beside is a warning
-		return id, s.whole(ctx, id, sub.User, &a)
+		return id, s.whole(ctx, id, &a)
 	}
 	if err == nil {
 		err = fault.New(fault.Unavailable, "slurmrestd answered a submission without a number of a job")
@@ -46,12 +49,12 @@ func (s *Site) Submit(ctx context.Context, sub *site.Submission) (uint32, error)
 // whole ends a job again of which slurmrestd has left something out: 24.11 takes fields that
 // it does not know, and says so in a warning. The job is held to be ours until then: if it
 // cannot be ended, it is to be found by its tag.
-func (s *Site) whole(ctx context.Context, id uint32, user string, a *submitted) error {
+func (s *Site) whole(ctx context.Context, id uint32, a *submitted) error {
 	for _, w := range a.Warnings {
 		if !strings.Contains(string(w.What), "Ignoring unknown field") {
 			continue
 		}
-		if err := s.signal(ctx, id, user, nil); err != nil {
+		if err := s.signal(ctx, id, nil); err != nil {
 			return fault.New(fault.Unavailable, "slurmrestd left a part of job %d out (%s), and it could not be ended: %w", id, w.What, err)
 		}
 		return fault.New(fault.Unsupported, "slurmrestd leaves a part of the job out, so it was ended before it began: %s", w.What)
