@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/room"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
 )
@@ -264,6 +265,9 @@ func (e *Engine) hints(known map[string]bool) bool {
 	any := false
 	for i := range marks {
 		m := &marks[i]
+		if halfWritten(m) {
+			continue
+		}
 		known[m.Name] = true
 		stem, what := cutLast(m.Name)
 		prefix, restarts := cutLast(stem)
@@ -282,6 +286,12 @@ func (e *Engine) hints(known map[string]bool) bool {
 		a.nudge()
 	}
 	return any
+}
+
+// halfWritten reports whether a script has created the file of its end and not yet written
+// its exit status into it. One that is killed just then never does.
+func halfWritten(m *room.Mark) bool {
+	return strings.HasSuffix(m.Name, ".done") && m.Text == "" && time.Since(m.Time) < skew
 }
 
 func cutLast(s string) (before, after string) {

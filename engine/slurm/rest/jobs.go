@@ -19,6 +19,7 @@ import (
 // live is a job as slurmctld's part of slurmrestd shows it.
 type live struct {
 	ID        number `json:"job_id"`
+	Het       number `json:"het_job_id"`
 	User      text   `json:"user_name"`
 	UID       number `json:"user_id"`
 	Account   text   `json:"account"`
@@ -55,7 +56,7 @@ func (l *live) owner() string {
 // job makes site's form of it.
 func (l *live) job() (site.Job, error) {
 	j := site.Job{
-		ID: l.ID.uint32(), User: l.owner(), Account: string(l.Account), Partition: string(l.Partition), QOS: string(l.QOS), Comment: string(l.Comment),
+		ID: l.ID.uint32(), Het: l.Het.uint32(), User: l.owner(), Account: string(l.Account), Partition: string(l.Partition), QOS: string(l.QOS), Comment: string(l.Comment),
 		Restarts: int(l.Restarts.integer(1 << 31)), Priority: l.Priority.uint32(),
 		Submitted: l.Submitted.moment(), Eligible: l.Eligible.moment(), Started: l.Started.moment(), Ended: l.Ended.moment(), Exit: l.Exit.code,
 	}
@@ -109,9 +110,9 @@ func setNodes(j *site.Job, text string) (err error) {
 	return nil
 }
 
-// record is a job as it was read.
+// record is a job as it was read, with its components.
 type record struct {
-	job   site.Job
+	jobs  []site.Job
 	words string // its state, with flags, as the list of states has it
 	read  time.Time
 }
@@ -151,7 +152,7 @@ func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	}
 	for id, words := range states {
 		if r, ok := s.records[id]; ok && r.words == words && now.Sub(r.read) < stale+time.Duration(id%8)*time.Second {
-			out = append(out, r.job)
+			out = append(out, r.jobs...)
 		} else {
 			read = append(read, id)
 		}
@@ -162,8 +163,17 @@ func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	for _, j := range fresh {
-		s.records[j.ID] = record{j, states[j.ID], now}
+	for id, words := range states {
+		if !slices.Contains(read, id) {
+			continue
+		}
+		r := record{words: words, read: now}
+		for i := range fresh {
+			if fresh[i].ID == id || fresh[i].Het == id {
+				r.jobs = append(r.jobs, fresh[i])
+			}
+		}
+		s.records[id] = r
 	}
 	s.mu.Unlock()
 	return append(out, fresh...), nil
@@ -209,15 +219,13 @@ func (s *Site) each(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	for range min(width, len(ids)) {
 		wg.Go(func() {
 			for id := range next {
-				j, err := s.one(ctx, id)
+				all, err := s.one(ctx, id)
 				mu.Lock()
 				if err != nil && first == nil {
 					first = err
 					cancel()
 				}
-				if j != nil {
-					out = append(out, *j)
-				}
+				out = append(out, all...)
 				mu.Unlock()
 			}
 		})
@@ -236,8 +244,9 @@ func (s *Site) each(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	return out, first
 }
 
-// one reads a job; nil: slurmctld knows none by that number.
-func (s *Site) one(ctx context.Context, id uint32) (*site.Job, error) {
+// one reads a job, with all components of a heterogeneous one; nil: slurmctld knows none by
+// that number.
+func (s *Site) one(ctx context.Context, id uint32) ([]site.Job, error) {
 	var a lives
 	err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: fmt.Sprintf("/job/%d", id), query: s.brief()}, &a)
 	if fault.KindOf(err) == fault.NotFound {
@@ -246,16 +255,21 @@ func (s *Site) one(ctx context.Context, id uint32) (*site.Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	var out []site.Job
+	there := false
 	for i := range a.Jobs {
 		j, err := a.Jobs[i].job()
 		if err != nil {
 			return nil, err
 		}
-		if j.ID == id {
-			return &j, nil
+		if there = there || j.ID == id; j.ID == id || j.Het == id {
+			out = append(out, j)
 		}
 	}
-	return nil, fault.New(fault.Unavailable, "slurmrestd answered a question about job %d with others", id)
+	if !there {
+		return nil, fault.New(fault.Unavailable, "slurmrestd answered a question about job %d with others", id)
+	}
+	return out, nil
 }
 
 // brief asks for records without the cores of each node, which are most of one.

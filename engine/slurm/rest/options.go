@@ -109,18 +109,14 @@ var idle = []string{"export", "export-file", "get-user-env", "help", "ignore-pbs
 // memory are options of which the last level that has any counts.
 var memory = []string{"mem", "mem-per-cpu", "mem-per-gpu"}
 
-// gather joins the directives of a script with the options of a submission, which outrank
-// them, in an order that does not change.
-func gather(sub *site.Submission) (names []string, values map[string]string, err error) {
-	values = map[string]string{}
-	if err := directives(sub.Script, values); err != nil {
-		return nil, nil, err
-	}
+// gather joins the directives of a script with options, which outrank them, in an order that
+// does not change.
+func gather(values map[string]string, opts []string) (names []string, err error) {
 	first := true
-	for _, o := range sub.Options {
+	for _, o := range opts {
 		name, value, _ := strings.Cut(strings.TrimPrefix(o, "--"), "=")
 		if !strings.HasPrefix(o, "--") || name == "" {
-			return nil, nil, fault.New(fault.Invalid, "%q is no option of sbatch's: --NAME=VALUE", o)
+			return nil, fault.New(fault.Invalid, "%q is no option of sbatch's: --NAME=VALUE", o)
 		}
 		if first && slices.Contains(memory, name) {
 			for _, m := range memory {
@@ -128,9 +124,10 @@ func gather(sub *site.Submission) (names []string, values map[string]string, err
 			}
 			first = false
 		}
-		if name == "no-requeue" {
+		switch name {
+		case "no-requeue":
 			delete(values, "requeue")
-		} else if name == "requeue" {
+		case "requeue":
 			delete(values, "no-requeue")
 		}
 		values[name] = value
@@ -141,35 +138,60 @@ func gather(sub *site.Submission) (names []string, values map[string]string, err
 		}
 	}
 	slices.Sort(names)
-	return names, values, nil
+	return names, nil
 }
 
-// directives reads a script's.
-func directives(script []byte, values map[string]string) error {
+// directives reads a script's, of each component.
+func directives(script []byte) ([]map[string]string, error) {
 	s, err := sbatch.Read(spec.Source{Name: "the job's script", Data: script})
 	if err != nil {
-		return fault.New(fault.Invalid, "%w", err)
+		return nil, fault.New(fault.Invalid, "%w", err)
 	}
 	if len(s.Problems) > 0 {
 		p := s.Problems[0]
-		return fault.New(fault.Invalid, "line %d of the job's script: %s %s", p.Line, p.Kind, p.Text)
+		return nil, fault.New(fault.Invalid, "line %d of the job's script: %s %s", p.Line, p.Kind, p.Text)
 	}
-	if len(s.Components) > 1 {
-		return fault.New(fault.Unsupported, "a heterogeneous job is not handed over by slurmrestd")
-	}
-	for i := range s.Components[0] {
-		d := &s.Components[0][i]
-		if d.Plugin {
-			return fault.New(fault.Unsupported, "line %d of the job's script: --%s is an option of a site's plugin, which slurmrestd does not have", d.Line, d.Option)
+	var all []map[string]string
+	for _, component := range s.Components {
+		values := map[string]string{}
+		for i := range component {
+			d := &component[i]
+			if d.Plugin {
+				return nil, fault.New(fault.Unsupported, "line %d of the job's script: --%s is an option of a site's plugin, which slurmrestd does not have", d.Line, d.Option)
+			}
+			values[d.Option] = d.Value
 		}
-		values[d.Option] = d.Value
+		all = append(all, values)
 	}
-	return nil
+	return all, nil
 }
 
-// describe makes a description of what is asked of sbatch.
-func describe(sub *site.Submission, version string) (description, error) {
-	names, values, err := gather(sub)
+// describe makes a description of what is asked of sbatch, for each component of the job.
+func describe(sub *site.Submission, version string) ([]description, error) {
+	values, err := directives(sub.Script)
+	if err != nil {
+		return nil, err
+	}
+	opts := append([][]string{sub.Options}, sub.Components...)
+	if len(values) > len(opts) {
+		return nil, fault.New(fault.Invalid, "the job's script has %d components, and %d are submitted", len(values), len(opts))
+	}
+	all := make([]description, len(opts))
+	for i := range opts {
+		of := map[string]string{}
+		if i < len(values) {
+			of = values[i]
+		}
+		if all[i], err = component(of, opts[i], version); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// component makes the description of one.
+func component(values map[string]string, opts []string, version string) (description, error) {
+	names, err := gather(values, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,7 @@ func TestReal(t *testing.T) {
 					t.Run("Refused", func(t *testing.T) { testRefused(t, s) })
 					t.Run("Signals", func(t *testing.T) { testSignals(t, s, version) })
 					t.Run("Update", func(t *testing.T) { testUpdate(t, l, s, version) })
+					t.Run("Components", func(t *testing.T) { testComponents(t, s) })
 					t.Run("Nodes", func(t *testing.T) { testNodes(t, s) })
 					if version == c.versions[0] || os.Getenv("COX_LONG") != "" {
 						t.Run("Options", func(t *testing.T) { testOptions(t, l, s, version) })
@@ -295,6 +296,50 @@ func testUpdate(t *testing.T, l *lab.Lab, s *rest.Site, version string) {
 	}
 	if err := s.End(ctx, id); err != nil {
 		t.Error(err)
+	}
+}
+
+// testComponents: a heterogeneous job has a record for each component, found by the first's
+// number.
+func testComponents(t *testing.T, s *rest.Site) {
+	ctx := t.Context()
+	id, err := s.Submit(ctx, &site.Submission{
+		Script: []byte("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n3\nsleep 600\n"), Env: []string{"PATH=/usr/bin:/bin"},
+		Options: []string{"--output=/dev/null", "--comment=first"}, Components: [][]string{{"--nodes=2", "--comment=second"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []site.Job
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if all, err = s.Jobs(ctx, []uint32{id}); err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 2 && all[0].State == site.Running && all[1].State == site.Running {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", all)
+		}
+	}
+	for _, j := range all {
+		if first := j.ID == id; j.Het != id || (j.Comment == "first") != first || len(j.Nodes) != map[bool]int{true: 1, false: 2}[first] {
+			t.Errorf("%+v", j)
+		}
+	}
+	if err := s.End(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if all, err = s.Jobs(ctx, []uint32{id}); err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 2 && all[0].State == site.Cancelled && all[1].State == site.Cancelled {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", all)
+		}
 	}
 }
 

@@ -75,12 +75,12 @@ func (s *Site) change(ctx context.Context, id uint32, r *request) error {
 	if fault.KindOf(err) != fault.Permission || s.keep == nil {
 		return err
 	}
-	j, unknown := s.one(ctx, id)
-	if unknown != nil || j == nil || j.User == s.cfg.User {
+	all, unknown := s.one(ctx, id)
+	if unknown != nil || len(all) == 0 || all[0].User == s.cfg.User {
 		return err
 	}
 	again := *r
-	again.user = j.User
+	again.user = all[0].User
 	a = said{}
 	if retry := s.call(ctx, &again, &a); fault.KindOf(retry) != fault.Unavailable || !suspect(retry) { // else there is no token for them
 		return retry

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -64,7 +65,7 @@ func (s *Site) whole(ctx context.Context, id uint32, a *submitted) error {
 
 // submission is what is sent for one.
 func submission(sub *site.Submission, version string) ([]byte, error) {
-	d, err := describe(sub, version)
+	all, err := describe(sub, version)
 	if err != nil {
 		return nil, err
 	}
@@ -76,15 +77,22 @@ func submission(sub *site.Submission, version string) ([]byte, error) {
 				return nil, fault.New(fault.Unsupported, "slurmrestd %s cannot hand arguments to a script that is no shell script", version)
 			}
 		} else {
-			d["argv"] = list(append([]string{"sbatch"}, sub.Args...)) // the first is replaced by the script's name
+			all[0]["argv"] = list(append([]string{"sbatch"}, sub.Args...)) // the first is replaced by the script's name
 		}
 	}
+	for _, d := range all {
+		d.complete(sub, version)
+	}
+	if len(all) == 1 {
+		return encode(map[string]any{"script": literal(string(text)), "job": all[0]})
+	}
+	return encode(map[string]any{"script": literal(string(text)), "jobs": all})
+}
+
+// complete adds what each component has to say, and makes JSON of all texts.
+func (d description) complete(sub *site.Submission, version string) {
 	if _, has := d["current_working_directory"]; sub.Dir != "" || !has {
-		dir := sub.Dir
-		if dir == "" {
-			dir = "/"
-		}
-		d["current_working_directory"] = dir
+		d["current_working_directory"] = cmp.Or(sub.Dir, "/")
 	}
 	env := environment(sub.Env, d)
 	if version == old {
@@ -97,7 +105,6 @@ func submission(sub *site.Submission, version string) ([]byte, error) {
 			d[name] = literal(t)
 		}
 	}
-	return encode(map[string]any{"script": literal(string(text)), "job": d})
 }
 
 // encode makes JSON of fields.

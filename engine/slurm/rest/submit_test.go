@@ -124,7 +124,7 @@ func TestWhatCannotBeSaid(t *testing.T) {
 		"no option at all":                           {"v0.0.42", "#!/bin/sh\n", []string{"-p"}, fault.Invalid, "-p"},
 		"a value that is none":                       {"v0.0.42", "#!/bin/sh\n", []string{"--ntasks=x"}, fault.Invalid, "--ntasks=x"},
 		"a directive that is none":                   {"v0.0.42", "#!/bin/sh\n#SBATCH --nix\n", nil, fault.Invalid, "line 2"},
-		"a heterogeneous job":                        {"v0.0.42", "#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n", nil, fault.Unsupported, "heterogeneous"},
+		"components that are not submitted":          {"v0.0.42", "#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n", nil, fault.Invalid, "2 components"},
 		"no script":                                  {"v0.0.42", "echo\n", nil, fault.Invalid, "batch script"},
 		"a NUL in the comment":                       {"v0.0.42", "#!/bin/sh\n", []string{"--comment=a\x00b"}, fault.Invalid, "NUL"},
 	} {
