@@ -8,13 +8,13 @@ import (
 
 // Refusal is what Slurm said to a request.
 type Refusal struct {
-	Errno int    // Slurm's own number; 0: it gave none
+	Errno int    // Slurm's own number; 0 and below: it gave none
 	Said  string // in its words
 }
 
 // Error is the text with the number.
 func (r *Refusal) Error() string {
-	if r.Errno == 0 {
+	if r.Errno == 0 || r.Errno == unauthorized {
 		return r.Said
 	}
 	return fmt.Sprintf("%s (Slurm's error %d)", r.Said, r.Errno)

@@ -503,6 +503,20 @@ func TestAsTheOwner(t *testing.T) {
 	}
 }
 
+// Without a token for the owner it stays what it was: not ours.
+func TestNoTokenForTheOwner(t *testing.T) {
+	id := first(t, "v0.0.42") + 2
+	r := record(t, "v0.0.42", map[string]string{"DELETE /job/" + number(id): "delete-denied", "GET /job/" + number(id): "job-running"})
+	s, err := rest.New(rest.Config{URL: r.URL, Tokens: &rest.Command{Words: []string{"sh", "-c", "[ %u = daemon ] && echo token"}}, User: "daemon"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // nothing to lose
+	if err := s.End(t.Context(), id); fault.KindOf(err) != fault.Permission {
+		t.Errorf("%v", err)
+	}
+}
+
 // By a socket, without a token.
 func TestSocket(t *testing.T) {
 	r := record(t, "v0.0.38", map[string]string{"GET /diag": "diag"})

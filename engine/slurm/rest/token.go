@@ -193,7 +193,7 @@ func (k *keeper) token(ctx context.Context, user string) (string, error) {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
-		return "", fault.New(fault.Unavailable, "no token for user %s to reach Slurm with: %w", user, context.Cause(ctx))
+		return "", noToken(user, context.Cause(ctx))
 	}
 	now := k.now()
 	lives := t.token != "" && (t.over.IsZero() || now.Before(t.over.Add(-spare)))
@@ -214,14 +214,19 @@ func (k *keeper) token(ctx context.Context, user string) (string, error) {
 			t.later(now)
 			return t.token, nil
 		}
-		return "", fault.New(fault.Unavailable, "no token for user %s to reach Slurm with: %w", user, err).Advise("try by hand what makes it: scontrol token username=%s", user)
+		return "", noToken(user, err)
 	}
 	_, made := k.from.(*Command)
 	t.take(fresh, now, skew, made)
 	if !t.over.IsZero() && !now.Before(t.over) {
-		return "", fault.New(fault.Unavailable, "the token for user %s ran out at %s", user, t.over.Format(time.DateTime)).Advise("have a new one made: scontrol token username=%s", user)
+		return "", noToken(user, fmt.Errorf("the one that there is ran out at %s", t.over.Format(time.DateTime)))
 	}
 	return t.token, nil
+}
+
+// noToken is the error of a user that none can be had for: nothing was asked of the server.
+func noToken(user string, why error) error {
+	return fault.New(fault.Unavailable, "%w: %w", &Refusal{unauthorized, "no token to reach Slurm with for user " + user}, why).Advise("try by hand what makes it: scontrol token username=%s", user)
 }
 
 // take keeps a token. It is good until the time that it says, by the server's clock; made
