@@ -69,6 +69,8 @@ type Site struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
+	asking chan struct{} // who has put something into it asks what is offered
+
 	mu       sync.Mutex
 	versions map[string]string // "slurm", "slurmdb" → version; empty: not asked yet
 	lists    bool              // it tells the states of many numbers at once
@@ -96,7 +98,7 @@ func New(cfg Config) (*Site, error) {
 		TLSClientConfig: cfg.TLS, MaxConnsPerHost: cfg.Connections, MaxIdleConnsPerHost: cfg.Connections, IdleConnTimeout: 30 * time.Second,
 		DialContext: (&net.Dialer{Timeout: cfg.Deadline, KeepAlive: 15 * time.Second}).DialContext, Proxy: http.ProxyFromEnvironment,
 	}
-	s := &Site{cfg: cfg, base: strings.TrimRight(cfg.URL, "/"), versions: map[string]string{}, records: map[uint32]record{}}
+	s := &Site{cfg: cfg, base: strings.TrimRight(cfg.URL, "/"), asking: make(chan struct{}, 1), versions: map[string]string{}, records: map[uint32]record{}}
 	s.http = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if path, ok := strings.CutPrefix(cfg.URL, "unix:"); ok {
 		path = "/" + strings.TrimLeft(path, "/")
@@ -148,10 +150,16 @@ var listed = regexp.MustCompile(`v0\.0\.4[0-9]\\?/jobs\\?/state`)
 
 // version is what is spoken with slurmctld ("slurm") or slurmdbd ("slurmdb").
 func (s *Site) version(ctx context.Context, base, user, token string) (string, error) {
-	s.mu.Lock()
-	v := s.versions[base]
-	s.mu.Unlock()
-	if v != "" {
+	if v := s.spoken(base); v != "" {
+		return v, s.none(base, v)
+	}
+	select { // the answer is large: one asks
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	case <-ctx.Done():
+		return "", fault.New(fault.Unavailable, "slurmrestd at %s has not said what it offers: %w", s.cfg.URL, context.Cause(ctx))
+	}
+	if v := s.spoken(base); v != "" {
 		return v, s.none(base, v)
 	}
 	status, body, err := s.send(ctx, http.MethodGet, "/openapi/v3", nil, nil, user, token)
@@ -178,12 +186,19 @@ func (s *Site) version(ctx context.Context, base, user, token string) (string, e
 		}
 	}
 	s.lists = s.versions["slurm"] != old && listed.Match(body)
-	v = s.versions[base]
+	v := s.versions[base]
 	if v == missing && base == "slurm" { // the server may be replaced: asked again next time
 		delete(s.versions, base)
 	}
 	s.mu.Unlock()
 	return v, s.none(base, v)
+}
+
+// spoken is the version that was found; empty: none was asked for yet.
+func (s *Site) spoken(base string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.versions[base]
 }
 
 // missing stands for the version of what the server does not have.
@@ -218,10 +233,7 @@ func (s *Site) unauthorized(user string) error {
 
 // speaks is the version that is spoken with slurmctld.
 func (s *Site) speaks(ctx context.Context) (string, error) {
-	s.mu.Lock()
-	v := s.versions["slurm"]
-	s.mu.Unlock()
-	if v != "" {
+	if v := s.spoken("slurm"); v != "" {
 		return v, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
