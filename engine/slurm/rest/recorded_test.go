@@ -320,6 +320,56 @@ func TestPollsAreCheap(t *testing.T) {
 	}
 }
 
+// Who asks while all jobs are being read gets an answer that began later; what is strange of
+// somebody else's jobs does not matter.
+func TestListing(t *testing.T) {
+	began, release := make(chan struct{}), make(chan struct{})
+	var mu sync.Mutex
+	n := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == "/openapi/v3" {
+			answer(t, w, "testdata/v0.0.42/openapi")
+			return
+		}
+		mu.Lock()
+		n++
+		first := n == 1
+		mu.Unlock()
+		if first {
+			close(began)
+			<-release
+			_, _ = io.WriteString(w, `{"jobs":[],"errors":[]}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"jobs":[{"job_id":1,"user_name":"bob","job_state":["NONSENSE"]},{"job_id":2,"user_name":"alice","job_state":["RUNNING"],"comment":"x"}],"errors":[]}`)
+	}))
+	defer server.Close()
+	s, err := rest.New(rest.Config{URL: server.URL, User: "alice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // nothing to lose
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if all, err := s.Of(t.Context(), "alice"); err != nil || len(all) != 0 {
+			t.Errorf("the first: %v, %v", all, err)
+		}
+	})
+	<-began
+	for range 10 {
+		wg.Go(func() {
+			if all, err := s.Of(t.Context(), ""); err != nil || len(all) != 1 || all[0].ID != 2 {
+				t.Errorf("a later one: %v, %v", all, err)
+			}
+		})
+	}
+	close(release)
+	wg.Wait()
+	if all, err := s.Of(t.Context(), "bob"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("a state that is not known: %v, %v", all, err)
+	}
+}
+
 // A call ends with its deadline or its context, whatever the server does, and so do all
 // who wait for one listing.
 func TestDeadlines(t *testing.T) {

@@ -157,18 +157,38 @@ func TestSkewIsLearnt(t *testing.T) {
 
 // Who waits for a token that is being made waits no longer than it may.
 func TestNobodyWaitsForTokens(t *testing.T) {
-	k := newKeeper(&Command{Words: []string{"sleep", "600"}})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	asked, release := make(chan struct{}), make(chan struct{})
+	k := newKeeper(slow{asked, release})
 	var wg sync.WaitGroup
-	for range 10 {
-		wg.Go(func() {
-			if _, err := k.token(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
-				t.Errorf("%v", err)
-			}
-		})
+	wg.Go(func() {
+		if token, err := k.token(t.Context(), "alice"); err != nil || token != "token" {
+			t.Errorf("%q, %v", token, err)
+		}
+	})
+	<-asked
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := k.token(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("%v", err)
 	}
+	if k.refused(ctx, "alice", "token") {
+		t.Error("a better one is there")
+	}
+	close(release)
 	wg.Wait()
+	hangs := newKeeper(&Command{Words: []string{"sleep", "600"}})
+	if _, err := hangs.token(ctx, "alice"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("%v", err)
+	}
+}
+
+// slow makes a token when it is told to.
+type slow struct{ asked, release chan struct{} }
+
+func (s slow) Issue(context.Context, string, time.Time) (string, error) {
+	close(s.asked)
+	<-s.release
+	return "token", nil
 }
 
 func TestIssuers(t *testing.T) {
