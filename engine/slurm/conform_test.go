@@ -105,7 +105,7 @@ func TestConformance(t *testing.T) {
 			})
 			t.Run("rest", func(t *testing.T) {
 				t.Parallel()
-				conform(t, newBench(func() site.Site { return byREST(t, l) }, openHere))
+				conform(t, newBench(func() site.Site { return byREST(t, l, l.Command()) }, openHere))
 			})
 			t.Run("ssh", func(t *testing.T) {
 				t.Parallel()
@@ -123,10 +123,10 @@ func TestConformance(t *testing.T) {
 }
 
 // byREST reaches a cluster by slurmrestd, whose tokens are made for it; commands do what it
-// cannot.
-func byREST(t *testing.T, l *lab.Lab) site.Site {
+// cannot, if there are any.
+func byREST(t *testing.T, l *lab.Lab, commands site.Site) site.Site {
 	t.Helper()
-	s, err := rest.New(rest.Config{URL: l.REST(), Tokens: &rest.Key{Path: filepath.Join(l.Dir, "jwt.key")}, Commands: l.Command()})
+	s, err := rest.New(rest.Config{URL: l.REST(), Tokens: &rest.Key{Path: filepath.Join(l.Dir, "jwt.key")}, Commands: commands})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,10 @@ func TestFaults(t *testing.T) {
 	storms(t, storm{jobs: 60, faults: 8, kinds: []trouble{crash, database, node, hang}})
 }
 
-// TestFaultsByREST is the same by slurmrestd, which is killed too.
+// TestFaultsByREST is the same by slurmrestd alone, which is killed too.
 func TestFaultsByREST(t *testing.T) {
-	storms(t, storm{jobs: 60, faults: 8, kinds: []trouble{crash, database, node, hang, killed("slurmrestd")}, way: byREST})
+	alone := func(t *testing.T, l *lab.Lab) site.Site { return byREST(t, l, nil) }
+	storms(t, storm{jobs: 60, faults: 8, kinds: []trouble{crash, database, node, hang, killed("slurmrestd")}, way: alone})
 }
 
 // trouble breaks a cluster for some time.

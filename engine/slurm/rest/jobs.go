@@ -295,15 +295,18 @@ type shared struct {
 	err  error
 }
 
-// Of is site.Site's. No version of slurmrestd lists a user's jobs alone: all are read, at
-// most one reading at a time.
+// Of is site.Site's. No version of slurmrestd lists a user's jobs alone: the commands do,
+// where there are any, else all are read, at most one reading at a time.
 func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
+	if user == "" {
+		user = s.cfg.User
+	}
+	if s.cfg.Commands != nil {
+		return s.cfg.Commands.Of(ctx, user)
+	}
 	all, err := s.all(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if user == "" {
-		user = s.cfg.User
 	}
 	var out []site.Job
 	for i := range all {

@@ -23,7 +23,9 @@ func (n *noted) Submit(context.Context, *site.Submission) (uint32, error) { retu
 
 func (n *noted) Jobs(context.Context, []uint32) ([]site.Job, error) { return nil, n.note("jobs") }
 
-func (n *noted) Of(context.Context, string) ([]site.Job, error) { return nil, n.note("of") }
+func (n *noted) Of(_ context.Context, user string) ([]site.Job, error) {
+	return nil, n.note("of " + user)
+}
 
 func (n *noted) Past(context.Context, []uint32) ([]site.Job, error) { return nil, n.note("past") }
 

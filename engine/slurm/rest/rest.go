@@ -12,15 +12,16 @@
 // answer says that there is none by that number.
 //
 // What slurmrestd cannot do is done by Config.Commands where it is given, and else
-// fault.Unsupported: suspending jobs; and at v0.0.38 signals for the script or the steps
-// alone, and killing at once. What slurmctld does not tell by REST (when it began, its
-// configuration) is empty, or what Config.Facts says.
+// fault.Unsupported: suspending jobs; at v0.0.38 signals for the script or the steps alone,
+// killing at once, holding. Where nodes lie, and when slurmctld began and how it is
+// configured, it does not tell: that is empty then, or what Config.Facts says.
 //
 // What it costs: from v0.0.40 on, a poll asks for the states of all numbers in one call, and
 // for the records of those whose state has changed, and of each once in a while; a record
 // that is asked for with a few others only is always read anew. v0.0.38 has calls for one
-// number, and for all jobs: a poll is one call for each. Searching a user's jobs (Of) reads
-// all that slurmctld knows: no version filters; so does PastOf at v0.0.38, from its time on.
+// number, and for all jobs: a poll is one call for each number, some at once. Searching a
+// user's jobs (Of) without commands reads all that slurmctld knows: no version filters. So
+// does PastOf at v0.0.38, from its time on.
 package rest
 
 import (

@@ -184,12 +184,16 @@ func TestCommandsDoTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	for _, err := range []error{s.Kill(ctx, 9), s.Signal(ctx, 9, 10, site.ToSteps), s.Suspend(ctx, 9, true), s.Signal(ctx, 9, 10, site.ToAll), s.End(ctx, 9), s.Close()} {
+	if _, err := s.Of(ctx, ""); err != nil || c.did[0] != "of root" {
+		t.Errorf("%v, %q", err, c.did)
+	}
+	c.did = nil
+	for _, err := range []error{s.Kill(ctx, 9), s.Signal(ctx, 9, 10, site.ToSteps), s.Suspend(ctx, 9, true), s.Signal(ctx, 9, 10, site.ToAll), s.End(ctx, 9), s.Update(ctx, 9, site.Change{Hold: true}), s.Close()} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	if got := strings.Join(c.did, " "); got != "kill signal suspend close" {
+	if got := strings.Join(c.did, " "); got != "kill signal suspend update close" {
 		t.Errorf("commands did %s", got)
 	}
 }
