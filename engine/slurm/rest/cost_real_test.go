@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -74,4 +75,24 @@ func used(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestRenewal polls for a while with tokens that live for eight seconds: no call notices.
+func TestRenewal(t *testing.T) {
+	if os.Getenv("COX_LONG") == "" {
+		t.Skip("COX_LONG is not set")
+	}
+	for name, c := range clusters {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := lab.Start(t, c.lab)
+			words := append(slices.Clone(l.Inside), "scontrol", "token", "username=%u", "lifespan=8")
+			s := reach(t, l, rest.Config{Tokens: &rest.Command{Words: words, Env: l.Env}})
+			for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(100 * time.Millisecond) {
+				if all, err := s.Jobs(t.Context(), []uint32{4_000_000}); err != nil || len(all) != 0 {
+					t.Fatalf("after %s: %v, %v", time.Since(began), all, err)
+				}
+			}
+		})
+	}
 }
