@@ -428,7 +428,10 @@ func TestStrangeServers(t *testing.T) {
 		},
 		"a login page": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>please") },
 		"another place": func(w http.ResponseWriter, q *http.Request) {
-			http.Redirect(w, q, "http://127.0.0.1:9/", http.StatusFound)
+			if q.URL.Path == "/elsewhere" {
+				t.Error("it went there, with its token")
+			}
+			http.Redirect(w, q, "/elsewhere", http.StatusFound)
 		},
 		"an old version": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"paths":{"\/slurm\/v0.0.37\/ping":{},"\/slurm\/v0.0.99\/ping":{}}}`)
