@@ -287,7 +287,7 @@ func (s *state) applySuspend(r *store.Record, staged any) error {
 	}
 	s.change(e, r)
 	by, to := job.ByUser, job.Running
-	if s.elastic && e.form.spec.Elastic() {
+	if s.elastic(e) {
 		s.events = append(s.events, sched.Begun{Job: e.id, Not: v.On})
 	}
 	switch {

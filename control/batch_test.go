@@ -2,7 +2,6 @@ package control
 
 import (
 	"errors"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -19,13 +18,20 @@ import (
 // attempt that holds nothing any more, and no journal with it could be replayed.
 func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 	st := newState()
+	log := slog.New(slog.DiscardHandler)
+	ps, err := newPools([]Pool{{Pool: fleet.Pool{Name: "p"}, Engine: absent{"p"}}}, nil, log, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ps.close()
 	l := &loop{Control: &Control{
-		cfg:   Config{Clock: realClock{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
+		cfg:   Config{Clock: realClock{}, Log: log},
+		pools: ps,
 		state: st, core: sched.New(sched.Config{}), inbox: make(chan message),
 	}}
 	at := time.Unix(1, 0)
 	f, o := st.forms.use(&job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}})
-	alloc := ledger.Allocation{ID: 1, Job: 1, Attempt: 1, Status: ledger.Held, Claims: []fleet.Claim{{Node: "n1"}}}
+	alloc := ledger.Allocation{ID: 1, Job: 1, Attempt: 1, Pool: "p", Status: ledger.Held, Claims: []fleet.Claim{{Node: "n1"}}}
 	for i, r := range []any{&admitted{first: 1, form: f, own: o}, held{Allocation: alloc}} {
 		rec := record(at, []string{kindSubmitted, kindHeld}[i], 1, job.Actor{}, r)
 		rec.Seq = uint64(i + 1)
@@ -35,7 +41,7 @@ func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 	}
 	ref := engine.Ref{Allocation: 1, Attempt: 1}
 	end := engine.Report{Ref: ref, Job: 1, Phase: engine.Ended, Gone: true, Cause: engine.LaunchFailed, Version: 1}
-	l.carry = []message{l.refused(1, ref, errors.New("no such image")), l.reported(end)}
+	l.carry = []message{l.refused(1, ref, errors.New("no such image")), l.reported(l.pools.all[0], end)}
 	l.take()
 	if len(l.batch) != 1 || len(l.carry) != 1 {
 		t.Fatalf("%d records in the batch, %d messages left; want one of each", len(l.batch), len(l.carry))

@@ -215,7 +215,7 @@ func (d dozer) Resume(context.Context, engine.Ref) error  { d.calls <- "resume";
 func TestSuspend(t *testing.T) {
 	d := dozer{newHand(1, 8), make(chan string, 9)}
 	b := &bench{t: t, hand: d.hand, store: new(store.Memory)}
-	b.cfg = control.Config{Store: b.store, Engine: d, Pool: fleet.Pool{Name: "p"}}
+	b.cfg = control.Config{Store: b.store, Pools: onHand(d)}
 	b.open()
 	defer b.close()
 	id := b.submit(gang(1, 8))

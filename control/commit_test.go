@@ -72,7 +72,7 @@ func openShaky(t *testing.T) (*bench, *shaky, *clock) {
 	t.Helper()
 	st, c := &shaky{Memory: new(store.Memory)}, newClock()
 	b := &bench{t: t, hand: newHand(1, 8), store: st.Memory}
-	b.cfg = control.Config{Store: st, Engine: b.hand, Pool: fleet.Pool{Name: "p"}, Clock: c, Project: -1}
+	b.cfg = control.Config{Store: st, Pools: onHand(b.hand), Clock: c, Project: -1}
 	b.open()
 	t.Cleanup(b.close)
 	return b, st, c

@@ -29,8 +29,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/dispatch"
-	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/event"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -47,16 +45,15 @@ type Clock interface {
 	After(d time.Duration) (c <-chan time.Time, stop func())
 }
 
-// Config are the parts of a control plane. Engine and Store are used until Close
+// Config are the parts of a control plane. Engines and Store are used until Close
 // and not closed by it.
 type Config struct {
-	Store  store.Store
-	Engine engine.Engine
-	Pool   fleet.Pool
-	Clock  Clock         // nil: the machine's
-	Log    *slog.Logger  // nil: none
-	Who    string        // names this leader in the store
-	Grace  time.Duration // between the signal to end and the kill; 0: 30 s, as Slurm's KillWait
+	Store store.Store
+	Pools []Pool        // jobs that name no pool go to the first one
+	Clock Clock         // nil: the machine's
+	Log   *slog.Logger  // nil: none
+	Who   string        // names this leader in the store
+	Grace time.Duration // between the signal to end and the kill; 0: 30 s, as Slurm's KillWait
 
 	// Keep is how long an ended job stays in memory; 0: 5 min, as Slurm's MinJobAge;
 	// negative: for ever.
@@ -73,8 +70,6 @@ type Config struct {
 	// Project is the time between two writes of the projection; 0: 1 s; negative:
 	// there is none, but for tests.
 	Project time.Duration
-	// Elastic says that the engine can change a gang that runs (engine.Abilities).
-	Elastic bool
 	// Foretell is the time between two estimates of when waiting jobs start; 0: they
 	// are made when somebody asks.
 	Foretell time.Duration
@@ -99,20 +94,20 @@ func (cfg *Config) fill() {
 
 // Control is a running control plane. Its methods are safe for concurrent use.
 type Control struct {
-	cfg      Config
-	state    *state
-	core     *sched.Core // guarded by state.mu
-	flight   flight      // guarded by state.mu
-	ahead    foretell
-	nodes    map[string]fleet.Node // as the engine reports them; guarded by state.mu
-	inbox    chan message
-	changes  *event.Log[job.ID] // jobs that changed, for Next
-	events   *event.Log[Event]  // numbered as the journal
-	dispatch *dispatch.Dispatcher
-	done     chan struct{}
-	cancel   context.CancelCauseFunc
-	err      error // why the loop ended; readable after done
-	opened   time.Time
+	cfg     Config
+	state   *state
+	core    *sched.Core // guarded by state.mu
+	flight  flight      // guarded by state.mu
+	ahead   foretell
+	nodes   map[string]fleet.Node // as the engines report them; guarded by state.mu
+	inbox   chan message
+	changes *event.Log[job.ID] // jobs that changed, for Next
+	events  *event.Log[Event]  // numbered as the journal
+	pools   *pools
+	done    chan struct{}
+	cancel  context.CancelCauseFunc
+	err     error // why the loop ended; readable after done
+	opened  time.Time
 }
 
 // message is one piece of work for the loop. At most one message about a job is
@@ -134,12 +129,15 @@ const (
 )
 
 // Open takes the lead over a store, reads the projection and the journal after it,
-// learns the engine's nodes and takes up the work that is running. The context
+// learns the engines' nodes and takes up the work that is running. The context
 // bounds opening alone.
 func Open(ctx context.Context, cfg Config) (*Control, error) {
 	cfg.fill()
 	s := newState()
-	s.elastic = cfg.Elastic
+	if len(cfg.Pools) == 0 {
+		return nil, fault.New(fault.Invalid, "there is no pool")
+	}
+	s.changing, s.forms.home = changing(cfg.Pools), cfg.Pools[0].Name
 	epoch, err := cfg.Store.Lead(ctx, cfg.Who)
 	if err != nil {
 		return nil, fmt.Errorf("take the lead: %w", err)
@@ -155,9 +153,17 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	if err = s.check(); err != nil {
 		return nil, damaged(fmt.Errorf("the journal does not add up: %w", err))
 	}
-	nodes, err := cfg.Engine.Nodes(ctx)
+	ps, err := newPools(cfg.Pools, s.led.Live(), cfg.Log, func(ctx context.Context) error {
+		_, err := cfg.Store.Append(ctx, epoch, nil)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("list the nodes of pool %s: %w", cfg.Pool.Name, err)
+		return nil, err
+	}
+	nodes, err := ps.inventory(ctx, &cfg)
+	if err != nil {
+		ps.close()
+		return nil, err
 	}
 	run, stop := context.WithCancelCause(context.Background())
 	c := &Control{
@@ -165,11 +171,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 		cfg:   cfg, state: s, core: sched.New(sched.Config{}), nodes: map[string]fleet.Node{},
 		inbox: make(chan message, inboxSize), changes: event.NewLog[job.ID](changesKept),
 		events: event.Resume[Event](eventsKept, s.seq),
-		done:   make(chan struct{}), cancel: stop, opened: cfg.Clock.Now(),
-		dispatch: dispatch.New(dispatch.Config{Engine: cfg.Engine, Log: cfg.Log, Leads: func(ctx context.Context) error {
-			_, err := cfg.Store.Append(ctx, epoch, nil)
-			return err
-		}}),
+		done:   make(chan struct{}), cancel: stop, opened: cfg.Clock.Now(), pools: ps,
 	}
 	l := &loop{
 		Control: c, ctx: run, epoch: epoch, numbers: s.next, coming: map[limit.Key]int{},

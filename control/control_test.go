@@ -39,10 +39,15 @@ func open(t *testing.T, h *hand) *bench {
 func openWith(t *testing.T, h *hand, cfg control.Config) *bench {
 	t.Helper()
 	b := &bench{t: t, hand: h, store: new(store.Memory), cfg: cfg}
-	b.cfg.Store, b.cfg.Engine, b.cfg.Pool, b.cfg.Who = b.store, h, fleet.Pool{Name: "p"}, t.Name()
+	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(h), t.Name()
 	b.open()
 	t.Cleanup(b.close)
 	return b
+}
+
+// onHand is the one pool of a test, p.
+func onHand(e engine.Engine) []control.Pool {
+	return []control.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: e}}
 }
 
 func (b *bench) open() {
@@ -394,7 +399,7 @@ func (f *full) set(on bool) {
 
 func TestAFullDiskRefusesRequestsAndLosesNoReport(t *testing.T) {
 	h, st := newHand(1, 8), &full{Memory: new(store.Memory)}
-	ctl, err := control.Open(t.Context(), control.Config{Store: st, Engine: h, Pool: fleet.Pool{Name: "p"}})
+	ctl, err := control.Open(t.Context(), control.Config{Store: st, Pools: onHand(h)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +435,7 @@ func TestALeaderThatWasFollowedStops(t *testing.T) {
 
 func TestAFullDiskKeepsNobodyWaiting(t *testing.T) {
 	h, st := newHand(1, 8), &full{Memory: new(store.Memory)}
-	ctl, err := control.Open(t.Context(), control.Config{Store: st, Engine: h, Pool: fleet.Pool{Name: "p"}})
+	ctl, err := control.Open(t.Context(), control.Config{Store: st, Pools: onHand(h)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -200,7 +200,7 @@ func crashes(t *testing.T, seed uint64) {
 			st.left = 0 // it lives on
 		}
 		ctl, err := control.Open(t.Context(), control.Config{
-			Store: st, Engine: n, Pool: fleet.Pool{Name: "p"}, Grace: 2 * time.Second,
+			Store: st, Pools: onHand(n), Grace: 2 * time.Second,
 			Backoff: time.Millisecond, Project: time.Duration(1+c.n(5)) * time.Millisecond,
 		})
 		if err != nil {

@@ -188,7 +188,7 @@ func (l *loop) launchMore(e *entry, x *addition) {
 	ref := reconcile.Ref(a)
 	snapshot := viewOf(e).Job
 	first, to := x.First, reconcile.Ref(e.held())
-	l.dispatch.Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
+	l.callsOf(a).Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
 		out, err := l.load(ctx, &snapshot, a)
 		if out != nil {
 			out.Adds = &engine.Joining{To: to, First: first}
@@ -217,7 +217,7 @@ func (l *loop) moreReported(e *entry, x *addition, r engine.Report) {
 	l.state.mu.Unlock()
 	l.avoid(e, was, r)
 	if held := e.state == job.Suspended; r.Phase == engine.Running && r.Suspended != held && e.flags&job.Stopping == 0 {
-		l.whileLeading(func() { l.dispatch.Suspend(r.Ref, held) }) // it joined meanwhile, or a restart came between
+		l.whileLeading(func() { l.callsFor(e).Suspend(r.Ref, held) }) // it joined meanwhile, or a restart came between
 	}
 	switch {
 	case r.Phase == engine.Ended && r.Gone:
@@ -298,7 +298,7 @@ func (s *state) applyAsked(r *store.Record, staged any) error {
 // stopMore asks the engine to end an addition that was asked back.
 func (l *loop) stopMore(e *entry, x *addition) {
 	ref := e.ref(x)
-	l.dispatch.Stop(ref, engine.Stop{Grace: x.Asked.Grace, Reason: x.Asked.why()}, l.vanishedMore(e, ref))
+	l.callsFor(e).Stop(ref, engine.Stop{Grace: x.Asked.Grace, Reason: x.Asked.why()}, l.vanishedMore(e, ref))
 }
 
 func (v *asked) why() string { return fmt.Sprintf("given back for job %d", v.For) }
@@ -325,8 +325,9 @@ func (l *loop) drop(e *entry, ref engine.Ref, settled bool, why string) {
 	if x := e.addition(ref); x != nil {
 		v.Used = l.core.OwesFor(sched.Instant(l.cfg.Clock.Now().UnixNano()), sched.Member{Job: e.id, Node: x.Claims[0].Node})
 	}
+	calls := l.callsFor(e)
 	l.stage(kindDropped, e.id, job.Actor{}, v, func() {
-		l.dispatch.Forget(ref)
+		calls.Forget(ref)
 		if len(e.last.added) > 0 || e.report().Phase != engine.Ended {
 			l.tellGang(e)
 			return
@@ -389,7 +390,7 @@ func (l *loop) stopAdded(e *entry, grace time.Duration, signal int, why string) 
 	}
 	for _, x := range e.last.added {
 		ref := e.ref(x)
-		l.dispatch.Stop(ref, engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanishedMore(e, ref))
+		l.callsFor(e).Stop(ref, engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanishedMore(e, ref))
 	}
 }
 
@@ -413,7 +414,7 @@ func (l *loop) tellGang(e *entry) {
 	if !e.state.Holds() || e.flags&job.Configuring != 0 || e.report().Phase >= engine.Ending {
 		return
 	}
-	l.dispatch.Regroup(l.refs(e), rosterOf(e))
+	l.callsFor(e).Regroup(l.refs(e), rosterOf(e))
 }
 
 // rosterOf lists who is in a job: what it started with, and what was added and runs.
@@ -440,7 +441,7 @@ func rosterOf(e *entry) engine.Roster {
 
 // begunOf reports whether the core is to be told that a job may grow, if it asks for that and the engine can.
 func (s *state) begunOf(e *entry) bool {
-	return s.elastic && e.form.spec.Elastic() && e.state == job.Running && e.flags&job.Configuring == 0
+	return s.elastic(e) && e.state == job.Running && e.flags&job.Configuring == 0
 }
 
 // primeAdded tells the core what was added to a job before.

@@ -69,10 +69,9 @@ func (s *stretch) given(n int) []engine.Ref {
 func begin(t *testing.T, cfg control.Config, nodes, most int, policy *account.Policy, spec func(*job.Spec)) *stretch {
 	h := newHand(nodes, 8)
 	b := &bench{t: t, hand: h}
-	cfg.Elastic = true
 	b.store, b.cfg = new(store.Memory), cfg
-	b.cfg.Store, b.cfg.Engine, b.cfg.Who = b.store, elasticHand{h}, t.Name()
-	b.cfg.Pool.Name = "p"
+	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(elasticHand{h}), t.Name()
+	b.cfg.Pools[0].Elastic = true
 	b.open()
 	t.Cleanup(b.close)
 	if policy != nil {

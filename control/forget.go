@@ -82,8 +82,10 @@ func (l *loop) purge(now time.Time) {
 				break
 			}
 		}
-		if k, ok := l.cfg.Engine.(engine.Keeper); ok && !req.JobsEndedBefore.IsZero() {
-			l.discard(k, req.JobsEndedBefore)
+		for _, p := range l.pools.all {
+			if k, ok := p.Engine.(engine.Keeper); ok && !req.JobsEndedBefore.IsZero() {
+				l.discard(k, req.JobsEndedBefore)
+			}
 		}
 	})
 }

@@ -21,8 +21,9 @@ type form struct {
 
 // forms hands out one form for equal specifications. It is safe for concurrent use.
 type forms struct {
-	mu sync.Mutex
-	m  map[string]*form
+	home string // the pool of jobs that name none
+	mu   sync.Mutex
+	m    map[string]*form
 }
 
 func newForms() *forms { return &forms{m: map[string]*form{}} }
@@ -50,6 +51,9 @@ func (fs *forms) get(key string, o *own, read func(*job.Spec) error) (*form, err
 		}
 		f.def.Array = nil
 		f.def.into(&f.spec)
+		if f.spec.Pool == "" {
+			f.spec.Pool = fs.home
+		}
 		fs.m[key] = f
 	}
 	f.refs++

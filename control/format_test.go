@@ -10,7 +10,6 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -51,7 +50,7 @@ func TestAJournalOfTheFirstVersion(t *testing.T) {
 		h.put(r)
 	}
 	b := &bench{t: t, hand: h, store: journal(t, "testdata/journal-1.jsonl")}
-	b.cfg = control.Config{Store: b.store, Engine: h, Pool: fleet.Pool{Name: "p"}, Keep: -1}
+	b.cfg = control.Config{Store: b.store, Pools: onHand(h), Keep: -1}
 	b.open()
 	defer b.close()
 	want := []struct {
@@ -96,7 +95,7 @@ func TestAJournalOfANewerVersionIsLeftAlone(t *testing.T) {
 	if _, err := st.Append(t.Context(), epoch, []store.Record{{Kind: "teleported", Job: 1, Data: []byte("{}")}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = control.Open(t.Context(), control.Config{Store: st, Engine: newHand(1, 1), Pool: fleet.Pool{Name: "p"}})
+	_, err = control.Open(t.Context(), control.Config{Store: st, Pools: onHand(newHand(1, 1))})
 	if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "newer") || fault.Remedy(err) == "" {
 		t.Errorf("%v", err)
 	}

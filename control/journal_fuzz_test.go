@@ -13,7 +13,6 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/internal/sweep"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -99,7 +98,7 @@ func differ(want, got string) string {
 // run opens a control plane on a journal that can be restored.
 func run(t testing.TB, recs []store.Record) error {
 	t.Helper()
-	ctl, err := control.Open(t.Context(), control.Config{Store: memory(t, recs), Engine: newHand(3, 4), Pool: fleet.Pool{Name: "p"}, Keep: -1, Project: -1})
+	ctl, err := control.Open(t.Context(), control.Config{Store: memory(t, recs), Pools: onHand(newHand(3, 4)), Keep: -1, Project: -1})
 	if err != nil {
 		return fmt.Errorf("what can be restored is not opened: %w", err)
 	}

@@ -33,7 +33,7 @@ func TestWhatIsOldLeavesTheStore(t *testing.T) {
 	b := &bench{t: t, hand: newHand(1, 8), store: new(store.Memory)}
 	p := purges{b.store, new(atomic.Int64), new(atomic.Int64)}
 	b.cfg = control.Config{
-		Store: p, Engine: b.hand, Clock: c, Keep: time.Minute, JournalKeep: time.Hour, HistoryKeep: 24 * time.Hour,
+		Store: p, Pools: onHand(b.hand), Clock: c, Keep: time.Minute, JournalKeep: time.Hour, HistoryKeep: 24 * time.Hour,
 	}
 	b.open()
 	defer b.close()
@@ -123,7 +123,7 @@ func (s slow) Append(ctx context.Context, epoch uint64, recs []store.Record) (ui
 func TestNobodyWhoReadsWaitsForTheDisk(t *testing.T) {
 	st := slow{new(store.Memory), make(chan struct{}, 100)}
 	b := &bench{t: t, hand: newHand(1, 8), store: st.Memory}
-	b.cfg = control.Config{Store: st, Engine: b.hand}
+	b.cfg = control.Config{Store: st, Pools: onHand(b.hand)}
 	b.open()
 	defer b.close()
 	for range 2 {
@@ -197,7 +197,7 @@ func (s blank) Project(ctx context.Context, epoch, upTo uint64, rows []store.Job
 func TestAJobStaysInMemoryUntilItsRowIsWritten(t *testing.T) {
 	st := blank{new(store.Memory), make(chan struct{})}
 	b := &bench{t: t, hand: newHand(1, 8), store: st.Memory}
-	b.cfg = control.Config{Store: st, Engine: b.hand, Keep: time.Nanosecond, Project: time.Millisecond}
+	b.cfg = control.Config{Store: st, Pools: onHand(b.hand), Keep: time.Nanosecond, Project: time.Millisecond}
 	b.open()
 	defer b.close()
 	id := b.submit(gang(1, 8))

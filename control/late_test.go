@@ -8,7 +8,6 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -171,7 +170,7 @@ func (b *bench) passes(id job.ID) {
 func TestAPurgeLeavesTheScriptOfAJobThatRunsAgain(t *testing.T) {
 	st := &again{Memory: new(store.Memory)}
 	b := &bench{t: t, hand: newHand(1, 8), store: st.Memory}
-	b.cfg = control.Config{Store: st, Engine: b.hand, Pool: fleet.Pool{Name: "p"}, Keep: time.Nanosecond, Project: time.Millisecond}
+	b.cfg = control.Config{Store: st, Pools: onHand(b.hand), Keep: time.Nanosecond, Project: time.Millisecond}
 	b.open()
 	defer b.close()
 	spec := gang(1, 8)
@@ -217,7 +216,7 @@ func TestAPurgeLeavesTheScriptOfAJobThatRunsAgain(t *testing.T) {
 func TestARequeueSeesWhatHappenedSinceItsLook(t *testing.T) {
 	st := &again{Memory: new(store.Memory)}
 	b := &bench{t: t, hand: newHand(1, 8), store: st.Memory}
-	b.cfg = control.Config{Store: st, Engine: b.hand, Pool: fleet.Pool{Name: "p"}, Keep: time.Nanosecond, Project: time.Millisecond}
+	b.cfg = control.Config{Store: st, Pools: onHand(b.hand), Keep: time.Nanosecond, Project: time.Millisecond}
 	b.open()
 	defer b.close()
 	id := b.submit(gang(1, 8))

@@ -58,14 +58,16 @@ type request struct {
 
 func (l *loop) main() {
 	defer close(l.done)
-	defer l.dispatch.Close()
-	watched, projected := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		reconcile.Follow(l.ctx, l.cfg.Engine, retryWatch, l.cfg.Log, func(ev engine.Event) {
-			_ = l.post(l.ctx, l.reported(ev.Report)) // a closed loop hears nothing more
+	defer l.pools.close()
+	var watches sync.WaitGroup
+	for _, p := range l.pools.all {
+		watches.Go(func() {
+			reconcile.Follow(l.ctx, p.Engine, retryWatch, l.cfg.Log.With("pool", p.Name), func(ev engine.Event) {
+				_ = l.post(l.ctx, l.reported(p, ev.Report)) // a closed loop hears nothing more
+			})
 		})
-	}()
+	}
+	projected := make(chan struct{})
 	go func() {
 		defer close(projected)
 		l.project.run(l.ctx)
@@ -73,7 +75,7 @@ func (l *loop) main() {
 	if l.cfg.Foretell > 0 {
 		l.helpers.Go(func() { l.foretelling(l.ctx) })
 	}
-	defer func() { l.cancel(errClosed); <-watched; <-projected; l.helpers.Wait() }()
+	defer func() { l.cancel(errClosed); watches.Wait(); <-projected; l.helpers.Wait() }()
 	l.resume()
 	err := l.follow() // the core learns of nodes and running work before the first message
 	for err == nil {
@@ -248,13 +250,17 @@ func (l *loop) applyAll(batch []staged, last uint64, took time.Duration) error {
 }
 
 // prime tells the core what the restored state holds.
-func (l *loop) prime(nodes []fleet.Node) {
+func (l *loop) prime(nodes map[*pool][]fleet.Node) {
 	s := l.state
 	s.events = nil
 	if p := s.policies.current(); p != nil && !planted.RulesForgotten {
 		s.events = append(s.events, sched.PolicySet{Policy: p.Rules})
 	}
-	l.setNodes(nodes)
+	for _, p := range l.pools.all {
+		if of, answered := nodes[p]; answered {
+			l.setNodes(p, of)
+		}
+	}
 	l.core.Step(l.instant(), s.events...) // without jobs nothing follows from nodes
 	l.flight.base = l.core.Snapshot()
 	s.events = nil
@@ -302,26 +308,6 @@ func (l *loop) restored(e *entry) sched.Restored {
 		}
 	}
 	return r
-}
-
-// setNodes takes in what the engine says of its nodes.
-func (l *loop) setNodes(nodes []fleet.Node) {
-	s := l.state
-	for _, n := range nodes {
-		if old, known := l.nodes[n.Name]; known && equalNodes(&old, &n) {
-			continue
-		}
-		l.nodes[n.Name] = n
-		l.tellNode(n.Name)
-	}
-	for name := range l.nodes {
-		if !has(nodes, name) {
-			delete(l.nodes, name)
-			l.fleet++
-			s.led.SetNode(fleet.Node{Name: name, State: fleet.Down})
-			s.events = append(s.events, sched.NodeRemoved{Name: name})
-		}
-	}
 }
 
 // tellNode tells core and ledger of a node as engine and administrators want it.

@@ -135,7 +135,3 @@ func equalDevices(a, b fleet.Device) bool {
 		a.Memory == b.Memory && a.NUMA == b.NUMA && a.Bus == b.Bus && a.Declared == b.Declared &&
 		a.Profile == b.Profile && a.Parent == b.Parent && a.Foreign == b.Foreign
 }
-
-func has(nodes []fleet.Node, name string) bool {
-	return slices.ContainsFunc(nodes, func(n fleet.Node) bool { return n.Name == name })
-}

@@ -61,7 +61,7 @@ func (l *loop) told(id job.ID, asked *preempted, r engine.Report) message {
 				l.notePark(e, now)
 				return
 			}
-			l.reported(r).run(l)
+			l.reported(l.pools.of(e.last.pool), r).run(l)
 		}
 	}}
 }
@@ -92,7 +92,7 @@ func (l *loop) noteHeld(e *entry, r *engine.Report) {
 	if r.Suspended != on && !r.Uncertain && differs() {
 		l.whileLeading(func() {
 			if differs() {
-				l.dispatch.Suspend(ref, on)
+				l.callsFor(e).Suspend(ref, on)
 			}
 		})
 	}
@@ -120,14 +120,15 @@ func (l *loop) unpark(d sched.Resume) {
 	}
 	l.stage(kindSuspend, e.id, job.Actor{}, suspend{Parked: true, State: &to}, func() {
 		if a, ok := l.state.led.Of(e.id); ok && e.state == job.Running {
-			l.dispatch.Suspend(reconcile.Ref(a), false)
+			l.callsOf(a).Suspend(reconcile.Ref(a), false)
 		}
 	})
 }
 
 // suspends refuses rules by which jobs are suspended where the engine cannot.
 func (c *Control) suspends(p *account.Policy) error {
-	if _, ok := c.cfg.Engine.(engine.Suspender); ok || p == nil {
+	cannot := c.cannotSuspend()
+	if len(cannot) == 0 || p == nil {
 		return nil
 	}
 	modes := []string{p.Preemption.Mode}
@@ -142,9 +143,24 @@ func (c *Control) suspends(p *account.Policy) error {
 	}
 	for _, m := range modes {
 		if m == account.PreemptSuspend {
-			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", c.cfg.Pool.Name).
+			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", cannot[0]).
 				Advise("write requeue, cancel or checkpoint as the mode of preemption, and no time_slice")
 		}
 	}
 	return nil
+}
+
+// cannotSuspend names the pools whose engines cannot suspend jobs.
+func (c *Control) cannotSuspend() (names []string) {
+	for _, p := range c.pools.all {
+		if _, ok := p.Engine.(engine.Suspender); !ok {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+func unsuspendable(pool string) error {
+	return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", pool).
+		Advise("requeue the job, or send SIGSTOP to it")
 }

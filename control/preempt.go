@@ -99,7 +99,7 @@ func (l *loop) evict(e *entry) {
 	case v.Mode == account.PreemptSuspend:
 		if a, ok := l.state.led.Of(e.id); ok && !e.last.parked {
 			e.last.proof = 0
-			l.dispatch.Park(reconcile.Ref(a), func(r engine.Report) {
+			l.callsOf(a).Park(reconcile.Ref(a), func(r engine.Report) {
 				_ = l.post(l.ctx, l.told(e.id, v, r)) // a closed loop hears nothing more
 			})
 		}
@@ -110,7 +110,7 @@ func (l *loop) evict(e *entry) {
 	default:
 		for i, ref := range l.refs(e) {
 			if i == 0 || v.To != engine.ToBatch {
-				l.dispatch.Signal(ref, v.Signal, v.To) // what was added saves its part
+				l.callsFor(e).Signal(ref, v.Signal, v.To) // what was added saves its part
 			}
 		}
 		l.state.wake(e.id, e.last.graceEnd())

@@ -26,7 +26,7 @@ const (
 // reported is the message for a report of the engine. A report about an attempt
 // that holds nothing changes no job: an ended one is forgotten, a living one is
 // ended, since nobody may run what the ledger does not hold.
-func (l *loop) reported(r engine.Report) message {
+func (l *loop) reported(p *pool, r engine.Report) message {
 	return message{job: r.Job, run: func(l *loop) {
 		e, err := l.state.holder(r.Ref)
 		if a, ok := l.state.led.Of(r.Job); planted.LateReport && err != nil && ok {
@@ -36,15 +36,18 @@ func (l *loop) reported(r engine.Report) message {
 		if planted.FreeUnproved && r.Uncertain && !r.Started.IsZero() {
 			r.Phase, r.Gone, r.Cause = engine.Ended, true, engine.NodeLost
 		}
+		if err == nil && e.last.pool != p.Name {
+			err = fault.New(fault.Conflict, "attempt %s is held in pool %s", r.Ref, e.last.pool)
+		}
 		switch {
 		case err != nil && r.Phase == engine.Ended:
-			l.whileLeading(func() { l.dispatch.Forget(r.Ref) })
+			l.whileLeading(func() { p.calls.Forget(r.Ref) })
 			return
 		case err != nil:
-			l.whileLeading(func() { l.orphan(r.Ref) })
+			l.whileLeading(func() { l.orphan(p, r.Ref) })
 			return
 		case e.id != r.Job: // the batch may have a message about e already
-			l.misnamed(e, r)
+			l.misnamed(p, e, r)
 			return
 		case e.addition(r.Ref) != nil:
 			l.moreReported(e, e.addition(r.Ref), r)
@@ -78,12 +81,12 @@ func (l *loop) reported(r engine.Report) message {
 
 // misnamed is about a report that names the attempt of one job and the number of
 // another. Nothing follows from it but that the engine is asked.
-func (l *loop) misnamed(e *entry, r engine.Report) {
+func (l *loop) misnamed(p *pool, e *entry, r engine.Report) {
 	id := e.id
 	l.cfg.Log.Warn("a report names another job than the ledger, asking again", "ref", r.Ref, "ledger", id, "report", r.Job)
 	l.helpers.Go(func() {
-		if again, err := l.cfg.Engine.Inspect(l.ctx, r.Ref); err == nil && again.Job == id {
-			_ = l.post(l.ctx, l.reported(again)) // a closed loop hears nothing more
+		if again, err := p.Engine.Inspect(l.ctx, r.Ref); err == nil && again.Job == id {
+			_ = l.post(l.ctx, l.reported(p, again)) // a closed loop hears nothing more
 		}
 	})
 }
@@ -108,7 +111,8 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 		l.stage(kindStarted, e.id, job.Actor{}, started{r.Ref, r.Started}, nil)
 	}
 	v.Used = l.core.Owes(sched.Instant(l.cfg.Clock.Now().UnixNano()), e.id)
-	l.stage(kindEnded, e.id, job.Actor{}, v, func() { l.dispatch.Forget(r.Ref) })
+	calls := l.callsFor(e)
+	l.stage(kindEnded, e.id, job.Actor{}, v, func() { calls.Forget(r.Ref) })
 }
 
 // avoid drains the nodes on which a process of the job turns out to be one that nothing
@@ -183,9 +187,9 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
 	}}
 }
 
-func (l *loop) orphan(ref engine.Ref) {
-	l.cfg.Log.Warn("the engine runs what the ledger does not hold, ending it", "ref", ref)
-	l.dispatch.Stop(ref, engine.Stop{Grace: 0, Reason: "not in the ledger"}, nil)
+func (l *loop) orphan(p *pool, ref engine.Ref) {
+	l.cfg.Log.Warn("the engine runs what the ledger does not hold, ending it", "pool", p.Name, "ref", ref)
+	p.calls.Stop(ref, engine.Stop{Grace: 0, Reason: "not in the ledger"}, nil)
 }
 
 // extend tells the core when a job that has now started will reach its limit.
@@ -214,7 +218,7 @@ func (l *loop) resume() {
 		case v.preempted != nil:
 			l.evict(e)
 		case e.state == job.Suspended:
-			l.dispatch.Suspend(reconcile.Ref(a), true)
+			l.callsOf(a).Suspend(reconcile.Ref(a), true)
 		case e.flags&job.Configuring != 0:
 			l.launch(e, a)
 			if planted.LaunchAgain {
@@ -225,39 +229,6 @@ func (l *loop) resume() {
 	}
 }
 
-// compare asks the engine for everything it has, apart from the loop, and looks into
-// what disagrees with the ledger as it was before.
-func (l *loop) compare() {
-	var taken []ledger.Allocation
-	for _, a := range l.state.led.Live() {
-		if a.Adds == 0 && l.state.jobs[a.Job].flags&job.Configuring == 0 || !l.dispatch.Busy(reconcile.Ref(a)) {
-			taken = append(taken, a) // others are still on their way to the engine
-		}
-	}
-	l.helpers.Go(func() {
-		if nodes, err := l.cfg.Engine.Nodes(l.ctx); err == nil {
-			_ = l.post(l.ctx, message{run: func(l *loop) {
-				l.state.mu.Lock()
-				defer l.state.mu.Unlock()
-				l.setNodes(nodes)
-			}})
-		}
-		reports, err := l.cfg.Engine.List(l.ctx)
-		if err != nil {
-			l.cfg.Log.Warn("the engine's list cannot be had", "error", err)
-			return
-		}
-		for _, f := range reconcile.Compare(taken, reports) {
-			if f.Kind != reconcile.Missing {
-				continue
-			}
-			if _, err := l.cfg.Engine.Inspect(l.ctx, f.Ref); fault.KindOf(err) == fault.NotFound {
-				_ = l.post(l.ctx, l.missing(f.Alloc)) // a closed loop hears nothing more
-			}
-		}
-	})
-}
-
 // missing is the message for an attempt that the engine took and of which, asked
 // again, it has nothing. It is not free yet: a launch that was repeated may still be
 // on its way.
@@ -265,8 +236,8 @@ func (l *loop) missing(a ledger.Allocation) message {
 	return message{job: a.Job, run: func(l *loop) {
 		ref := reconcile.Ref(a)
 		l.whileLeading(func() {
-			if _, err := l.state.holder(ref); err == nil && !l.dispatch.Busy(ref) {
-				l.dispatch.Stop(ref, engine.Stop{Reason: "the engine has lost it"}, l.vanished(a))
+			if _, err := l.state.holder(ref); err == nil && !l.callsOf(a).Busy(ref) {
+				l.callsOf(a).Stop(ref, engine.Stop{Reason: "the engine has lost it"}, l.vanished(a))
 			}
 		})
 	}}

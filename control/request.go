@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
@@ -55,9 +54,8 @@ type wish struct {
 func (c *Control) checkOp(op Op) error {
 	switch op := op.(type) {
 	case Suspend:
-		if _, ok := c.cfg.Engine.(engine.Suspender); !ok {
-			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", c.cfg.Pool.Name).
-				Advise("requeue the job, or send SIGSTOP to it")
+		if len(c.cannotSuspend()) == len(c.pools.all) {
+			return unsuspendable(c.pools.all[0].Name)
 		}
 	case Update:
 		return op.check()
@@ -169,9 +167,9 @@ func (l *loop) ask(w *wish, e *entry, req *request) error {
 			return fault.New(fault.Conflict, "job %s does not run", e.Name())
 		}
 		l.whileLeading(func() {
-			l.dispatch.Signal(reconcile.Ref(a), op.Signal, op.To)
+			l.callsOf(a).Signal(reconcile.Ref(a), op.Signal, op.To)
 			for _, ref := range l.refs(e)[1:] {
-				l.dispatch.Signal(ref, op.Signal, op.To)
+				l.callsOf(a).Signal(ref, op.Signal, op.To)
 			}
 		})
 		return nil
@@ -250,13 +248,15 @@ func (l *loop) askSuspend(w *wish, e *entry, req *request, op Suspend) error {
 			Advise("cancel or hold the jobs that have its place; cox requeue %s ends it and lets it wait", e.Name())
 	case e.state != from || e.flags&(job.Configuring|job.Stopping) != 0:
 		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.state)
+	case slices.Contains(l.cannotSuspend(), e.last.pool):
+		return unsuspendable(e.last.pool)
 	}
 	l.stageFor(req, kindSuspend, e.id, w.by, suspend{On: op.On, State: &to}, func() {
 		if e.last.parked || e.last.parking() && !op.On {
 			return // to make room it is suspended all the same
 		}
 		for _, ref := range l.refs(e) {
-			l.dispatch.Suspend(ref, op.On)
+			l.callsFor(e).Suspend(ref, op.On)
 		}
 	})
 	return nil

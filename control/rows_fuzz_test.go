@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/internal/sweep"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
@@ -91,7 +90,7 @@ func judgeRows(t testing.TB, rows []store.JobRow, doc []byte, whole bool) (taken
 	if got != want {
 		return true, fmt.Errorf("a start from its own rows differs:\n%s", differ(want, got))
 	}
-	ctl, err := control.Open(t.Context(), control.Config{Store: st, Engine: newHand(3, 4), Pool: fleet.Pool{Name: "p"}, Keep: -1, Project: -1})
+	ctl, err := control.Open(t.Context(), control.Config{Store: st, Pools: onHand(newHand(3, 4)), Keep: -1, Project: -1})
 	if err != nil {
 		return true, fmt.Errorf("what can be restored is not opened: %w", err)
 	}

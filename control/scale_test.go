@@ -17,7 +17,6 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/store"
@@ -88,7 +87,7 @@ func submitMany(t testing.TB, c *control.Control, n int) {
 
 func openAt(t testing.TB, st store.Store, h *hand) *control.Control {
 	t.Helper()
-	c, err := control.Open(context.Background(), control.Config{Store: st, Engine: h, Pool: fleet.Pool{Name: "p"}, Who: t.Name()})
+	c, err := control.Open(context.Background(), control.Config{Store: st, Pools: onHand(h), Who: t.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +342,7 @@ func BenchmarkRun(b *testing.B) {
 	for i := range h.nodes {
 		h.nodes[i].Parts = []string{"gpu"}
 	}
-	c, err := control.Open(context.Background(), control.Config{Store: st, Engine: instant{h}, Pool: fleet.Pool{Name: "p"}, Who: b.Name()})
+	c, err := control.Open(context.Background(), control.Config{Store: st, Pools: onHand(instant{h}), Who: b.Name()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -202,7 +202,7 @@ func (l *loop) propose(d sched.Start, now time.Time) (ledger.Allocation, bool) {
 	e := s.jobs[d.Job]
 	a := ledger.Allocation{
 		ID: s.led.NextID(), Job: d.Job, Attempt: e.attempt + 1,
-		Epoch: l.epoch, Pool: l.cfg.Pool.Name, Status: ledger.Held, Claims: d.Claims, Flavors: d.Flavors, License: d.License,
+		Epoch: l.epoch, Pool: l.pooled(d.Claims), Status: ledger.Held, Claims: d.Claims, Flavors: d.Flavors, License: d.License,
 	}
 	err := s.led.Hold(a)
 	if err == nil {
@@ -230,7 +230,7 @@ func (l *loop) propose(d sched.Start, now time.Time) (ledger.Allocation, bool) {
 func (l *loop) launch(e *entry, a ledger.Allocation) {
 	view := viewOf(e)
 	ref := reconcile.Ref(a)
-	l.dispatch.Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
+	l.callsOf(a).Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
 		launch, err := l.load(ctx, &view.Job, a)
 		if launch != nil {
 			launch.Saved = view.Saved
@@ -248,7 +248,7 @@ func (l *loop) stop(e *entry, grace time.Duration, signal int, why string) {
 		if a.Parked {
 			grace = 0 // what it needs to end in order others have
 		}
-		l.dispatch.Stop(reconcile.Ref(a), engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanished(a))
+		l.callsOf(a).Stop(reconcile.Ref(a), engine.Stop{Signal: signal, Grace: grace, Reason: why}, l.vanished(a))
 	}
 }
 

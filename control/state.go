@@ -51,7 +51,7 @@ type state struct {
 	drains map[string]Drain
 	tokens map[string]Token
 
-	elastic  bool // the engine can change a running gang
+	changing map[string]bool // pools whose engine can change a running gang
 	policies policies
 	usage    *usage        // nil: none was kept
 	seen     *share.Memory // nil: nothing was learned of what arrives

@@ -75,12 +75,12 @@ var errMoved = errors.New("a job left memory")
 
 // submit stages a submission that was checked and counts its numbers.
 func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(error)) {
-	if v.form.spec.Elastic() && !l.cfg.Elastic {
-		answer(fault.New(fault.Unsupported, "the engine of pool %s cannot change a gang that runs", l.cfg.Pool.Name).
-			Advise("leave out elastic: the job then starts with as many nodes as are free, between its limits, and keeps them"))
+	p, err := l.pools.forJob(&v.form.spec)
+	if err != nil {
+		answer(err)
 		return
 	}
-	if why := l.never(v.form); len(why) > 0 {
+	if why := l.never(v.form); p.known && len(why) > 0 {
 		answer(&RefusedError{why})
 		return
 	}
@@ -108,7 +108,7 @@ func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(erro
 	l.stageFor(&request{answer: answer}, kindSubmitted, v.first, by, v, nil)
 }
 
-// never says what keeps a form from fitting into the empty pool.
+// never says what keeps a form from fitting into its pool while that is empty.
 func (l *loop) never(f *form) []reason.Reason {
 	if f.judged != l.fleet {
 		f.judged, f.never = l.fleet, l.core.Feasible(&f.spec)

@@ -16,6 +16,7 @@ type Spec struct {
 	QOS     string `json:"qos,omitempty"`
 	Comment string `json:"comment,omitempty"`
 
+	Pool       string    `json:"pool,omitempty"`       // that runs it; empty: any
 	Partitions []string  `json:"partitions,omitempty"` // any of these; empty: the default
 	Begin      time.Time `json:"begin,omitzero"`
 	Held       bool      `json:"held,omitempty"`

@@ -124,9 +124,8 @@ func (s *session) open(ctx context.Context, dir string, temporary bool) error {
 		return err
 	}
 	s.control, err = control.Open(ctx, control.Config{
-		Store: s.store, Engine: s.engine, Pool: fleet.Pool{Name: "local", Engine: s.info.Name},
+		Store: s.store, Pools: []control.Pool{{Pool: fleet.Pool{Name: "local", Engine: s.info.Name}, Engine: s.engine, Elastic: s.info.Abilities.Elastic}},
 		Log: s.opt.Log, Who: fmt.Sprintf("cox run, process %d", os.Getpid()), Grace: s.opt.Grace, Keep: -1,
-		Elastic: s.info.Abilities.Elastic,
 	})
 	return err
 }

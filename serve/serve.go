@@ -160,11 +160,11 @@ func (s *server) open(ctx context.Context) error {
 		journal = s.opt.Store(s.store)
 	}
 	s.control, err = control.Open(ctx, control.Config{
-		Store: journal, Engine: between, Pool: fleet.Pool{Name: poolName, Engine: "local"},
+		Store: journal, Pools: []control.Pool{{Pool: fleet.Pool{Name: poolName, Engine: "local"}, Engine: between, Elastic: info.Abilities.Elastic}},
 		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
 		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
 		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),
-		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Elastic: info.Abilities.Elastic, Foretell: 30 * time.Second,
+		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Foretell: 30 * time.Second,
 	})
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func newRig(t testing.TB) *rig {
 	}
 	w := &rig{engine: fake.NewWorld(fake.Config{Now: time.Now, Nodes: nodes}).Open()}
 	var err error
-	if w.ctl, err = control.Open(context.Background(), control.Config{Store: new(store.Memory), Engine: w.engine, Pool: fleet.Pool{Name: "local", Engine: "fake"}, Project: -1}); err != nil {
+	if w.ctl, err = control.Open(context.Background(), control.Config{Store: new(store.Memory), Pools: []control.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: w.engine}}, Project: -1}); err != nil {
 		t.Fatal(err)
 	}
 	w.Server = New(Config{Plane: w.ctl, Name: "lab", Users: &user.Users{Lookup: lookup}})

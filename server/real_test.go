@@ -50,7 +50,7 @@ func newSite(t testing.TB, st store.Store) *site {
 func (s *site) start() {
 	s.t.Helper()
 	e := s.world.Open()
-	c, err := control.Open(context.Background(), control.Config{Store: s.store, Engine: e, Pool: fleet.Pool{Name: "local", Engine: "fake"}, Who: "test"})
+	c, err := control.Open(context.Background(), control.Config{Store: s.store, Pools: []control.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: e}}, Who: "test"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

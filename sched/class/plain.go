@@ -11,7 +11,7 @@ import (
 // of device a node and a task, no named nodes, features or resources. It is found
 // again without writing the request out.
 type plain struct {
-	partition       string
+	pool, partition string
 	nodes           job.Range
 	tasks           job.Count
 	each            int
@@ -31,7 +31,7 @@ func plainly(spec *job.Spec) (plain, bool) {
 	if g.Elastic {
 		g.Nodes.Max, g.Elastic, g.Subgroup = g.Nodes.Min, false, 0
 	}
-	p := plain{nodes: g.Nodes, tasks: g.Tasks, each: g.TasksPerNode, memory: g.AllMemory, alone: g.Exclusive}
+	p := plain{pool: spec.Pool, nodes: g.Nodes, tasks: g.Tasks, each: g.TasksPerNode, memory: g.AllMemory, alone: g.Exclusive}
 	if len(spec.Partitions) == 1 {
 		p.partition = spec.Partitions[0]
 	}

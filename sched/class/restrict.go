@@ -69,7 +69,7 @@ func restrictedKey(s *Shape, features []string) string {
 }
 
 func (s *Shape) restricted(features []string, kind string) *Shape {
-	r := &Shape{Partitions: s.Partitions, Groups: slices.Clone(s.Groups), Within: s.Within, Key: restrictedKey(s, features)}
+	r := &Shape{Partitions: s.Partitions, Pools: s.Pools, Groups: slices.Clone(s.Groups), Within: s.Within, Key: restrictedKey(s, features)}
 	for i := range r.Groups {
 		if !r.Groups[i].restrict(features, kind) {
 			return nil

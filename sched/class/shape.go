@@ -64,6 +64,11 @@ type Group struct {
 	Few      bool // of a range of nodes the smallest number first
 }
 
+// In reports whether a pool may hold the gang.
+func (s *Shape) In(pool string) bool {
+	return len(s.Pools) == 0 || slices.Contains(s.Pools, pool)
+}
+
 // Need is a number of devices, or of shares of devices, that match.
 type Need struct {
 	index.Match
@@ -162,8 +167,9 @@ func Key(spec *job.Spec) string {
 	b, err := json.Marshal(struct {
 		P []string
 		G []job.TaskGroup
-		W int `json:",omitempty"`
-	}{spec.Partitions, groups, spec.Within})
+		W int    `json:",omitempty"`
+		L string `json:",omitempty"`
+	}{spec.Partitions, groups, spec.Within, spec.Pool})
 	if err != nil {
 		panic(fmt.Sprintf("sched/class: a task group cannot be written as JSON: %v", err)) // plain data: cannot happen
 	}
@@ -195,6 +201,9 @@ func CompileAfter(spec *job.Spec, longest, waited time.Duration) *Shape {
 
 func compileOne(spec *job.Spec) *Shape {
 	s := &Shape{Partitions: spec.Partitions, Groups: make([]Group, len(spec.Groups)), Within: spec.Within}
+	if spec.Pool != "" {
+		s.Pools = []string{spec.Pool}
+	}
 	for i := range spec.Groups {
 		s.Groups[i] = compile(&spec.Groups[i])
 	}

@@ -77,6 +77,9 @@ func (v *view) plain(shape *class.Shape) bool {
 		w.partition = shape.Partitions[0]
 	}
 	for _, w.pool = range v.t.Pools() {
+		if !shape.In(w.pool) {
+			continue
+		}
 		left := g.MinNodes
 		for pos := 0; pos < v.t.Len() && left > 0; pos++ {
 			if v.s.Row(pos).Devices.Len() >= v.g.OneDevices && v.qualifies(pos, &w) && v.fits(pos, q, nil) {

@@ -74,8 +74,10 @@ func partition(t *index.Table, shape *class.Shape) (reason.Reason, bool) {
 		return reason.Reason{}, false
 	}
 	for i := range t.Len() {
-		parts := t.Node(i).Parts
-		if len(parts) == 0 || slices.ContainsFunc(shape.Partitions, func(p string) bool { return slices.Contains(parts, p) }) {
+		n := t.Node(i)
+		if parts := n.Parts; !shape.In(n.Pool) {
+			continue
+		} else if len(parts) == 0 || slices.ContainsFunc(shape.Partitions, func(p string) bool { return slices.Contains(parts, p) }) {
 			return reason.Reason{}, false
 		}
 	}
@@ -100,7 +102,7 @@ func newExplainer(t *index.Table, s *index.State, shape *class.Shape, i int, ide
 	e.named, e.featured, e.qualifying = make([]int, 0, n), make([]int, 0, n), make([]int, 0, n)
 	for pos := range t.Len() {
 		n := t.Node(pos)
-		if len(shape.Partitions) > 0 && len(n.Parts) > 0 &&
+		if !shape.In(n.Pool) || len(shape.Partitions) > 0 && len(n.Parts) > 0 &&
 			!slices.ContainsFunc(shape.Partitions, func(p string) bool { return slices.Contains(n.Parts, p) }) ||
 			e.v.refused(pos) {
 			continue
@@ -123,7 +125,7 @@ func newExplainer(t *index.Table, s *index.State, shape *class.Shape, i int, ide
 
 // alone reports whether the group would fit if it were the only one.
 func (e *explainer) alone() bool {
-	one := &class.Shape{Partitions: e.shape.Partitions, Groups: e.shape.Groups[e.i : e.i+1]}
+	one := &class.Shape{Pools: e.shape.Pools, Partitions: e.shape.Partitions, Groups: e.shape.Groups[e.i : e.i+1]}
 	return gang(e.v.t, e.v.s, one, e.v.ideal) != nil
 }
 
@@ -157,7 +159,7 @@ func (e *explainer) never() reason.Reason {
 
 // wouldFitUp reports whether the group fits an empty fleet with all nodes up.
 func (e *explainer) wouldFitUp() bool {
-	one := &class.Shape{Partitions: e.shape.Partitions, Groups: e.shape.Groups[e.i : e.i+1]}
+	one := &class.Shape{Pools: e.shape.Pools, Partitions: e.shape.Partitions, Groups: e.shape.Groups[e.i : e.i+1]}
 	return gang(e.v.t, e.v.t.Empty(false), one, true) != nil
 }
 

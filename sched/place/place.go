@@ -53,7 +53,7 @@ func one(t *index.Table, s *index.State, shape *class.Shape, ideal bool) []fleet
 		partitions = []string{""}
 	}
 	for _, pool := range t.Pools() {
-		if len(shape.Pools) > 0 && !slices.Contains(shape.Pools, pool) {
+		if !shape.In(pool) {
 			continue
 		}
 		for _, partition := range partitions {

@@ -87,6 +87,9 @@ func NewQuick(t *index.Table, s *index.State, cells *index.Cells, shape *class.S
 		partitions = []string{""}
 	}
 	for _, pool := range t.Pools() {
+		if !shape.In(pool) {
+			continue
+		}
 		for _, partition := range partitions {
 			q.allowed = append(q.allowed, q.classes(pool, partition))
 		}

@@ -32,6 +32,9 @@ func AsSlurm(t *index.Table, s *index.State, shape *class.Shape, allowed []bool)
 		return nil
 	}
 	for _, pool := range t.Pools() {
+		if !shape.In(pool) {
+			continue
+		}
 		for _, partition := range partitions {
 			c := &consres{view: v, allowed: allowed}
 			w := &where{pool: pool, partition: partition}

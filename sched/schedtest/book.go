@@ -118,7 +118,7 @@ func (b *Book) Add(id job.ID, claims []fleet.Claim) error {
 	}
 	alone := *g // what it has may stand on nodes that are others by now
 	alone.Nodes = job.Range{Min: len(claims), Max: len(claims)}
-	if err := b.Conforms(&job.Spec{Partitions: h.Spec.Partitions, Groups: []job.TaskGroup{alone}}, regrouped(claims)); err != nil {
+	if err := b.Conforms(&job.Spec{Pool: h.Spec.Pool, Partitions: h.Spec.Partitions, Groups: []job.TaskGroup{alone}}, regrouped(claims)); err != nil {
 		return fmt.Errorf("job %d: %w", id, err)
 	}
 	for _, c := range claims {
@@ -208,6 +208,9 @@ func (b *Book) Conforms(spec *job.Spec, claims []fleet.Claim) error {
 		last = c.Group
 		if b.Nodes[c.Node].Pool != b.Nodes[claims[0].Node].Pool {
 			return fmt.Errorf("two pools hold one gang")
+		}
+		if p := b.Nodes[c.Node].Pool; spec.Pool != "" && spec.Pool != p {
+			return fmt.Errorf("node %s of pool %q, not of %q", c.Node, p, spec.Pool)
 		}
 		byGroup[c.Group] = append(byGroup[c.Group], c)
 	}

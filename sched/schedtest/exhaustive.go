@@ -67,6 +67,9 @@ func (b *Book) fits(spec *job.Spec) bool {
 		pools[n.Pool] = true
 	}
 	for pool := range pools {
+		if spec.Pool != "" && spec.Pool != pool {
+			continue
+		}
 		for _, p := range partitions {
 			s := exhaustive{all: b.sorted(), nodes: b.free(), spec: spec}
 			for i := range s.nodes {

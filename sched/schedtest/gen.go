@@ -50,18 +50,26 @@ func Node(t *rapid.T, name string) fleet.Node {
 	return n
 }
 
-// Nodes draws a fleet of up to 4 nodes, in every second case alike ones.
+// OtherPool is the second pool of fleets that have two.
+const OtherPool = "z"
+
+// Nodes draws a fleet of up to 4 nodes, in every second case alike ones, in every fifth
+// in two pools.
 func Nodes(t *rapid.T) []fleet.Node {
 	out := make([]fleet.Node, rapid.IntRange(1, 4).Draw(t, "nodes"))
 	alike := rapid.Bool().Draw(t, "alike")
+	pools := rapid.IntRange(0, 4).Draw(t, "pools") == 0
 	for i := range out {
 		name := fmt.Sprintf("n%d", i+1)
 		if alike && i > 0 {
 			out[i] = out[0]
 			out[i].Name = name
-			continue
+		} else {
+			out[i] = Node(t, name)
 		}
-		out[i] = Node(t, name)
+		if pools {
+			out[i].Pool = rapid.SampledFrom([]string{"", OtherPool}).Draw(t, "pool")
+		}
 	}
 	return out
 }
@@ -70,6 +78,9 @@ func Nodes(t *rapid.T) []fleet.Node {
 // group, or two whose devices are all alike.
 func Spec(t *rapid.T) *job.Spec {
 	s := &job.Spec{Partitions: subset(t, "partition", "p", "q")}
+	if rapid.IntRange(0, 11).Draw(t, "only in a pool") == 0 {
+		s.Pool = OtherPool
+	}
 	if rapid.Bool().Draw(t, "limited") {
 		s.TimeLimit = time.Duration(rapid.IntRange(1, 20).Draw(t, "limit")) * time.Second
 		if rapid.IntRange(0, 3).Draw(t, "may be shortened") == 0 {

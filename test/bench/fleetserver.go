@@ -45,7 +45,7 @@ func fleetServer(dir, nodes string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e := world.Open()
 	plane, err := control.Open(ctx, control.Config{
-		Store: db, Engine: e, Pool: fleet.Pool{Name: "fake", Engine: "fake"}, Clock: wallClock{}, Log: log, Who: "test/bench",
+		Store: db, Pools: []control.Pool{{Pool: fleet.Pool{Name: "fake", Engine: "fake"}, Engine: e}}, Clock: wallClock{}, Log: log, Who: "test/bench",
 		Keep: time.Hour, JournalKeep: time.Hour, HistoryKeep: time.Hour,
 	})
 	if err != nil {

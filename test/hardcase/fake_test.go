@@ -36,7 +36,7 @@ func newCluster(t *testing.T, n int, script func(*engine.Launch) fake.Outcome) *
 	c := &cluster{t: t, world: fake.NewWorld(fake.Config{Now: time.Now, Nodes: room, Script: script})}
 	e := c.world.Open()
 	var err error
-	if c.Control, err = control.Open(t.Context(), control.Config{Store: new(store.Memory), Engine: e, Pool: fleet.Pool{Name: "p"}, Who: t.Name(), Keep: -1}); err != nil {
+	if c.Control, err = control.Open(t.Context(), control.Config{Store: new(store.Memory), Pools: []control.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: e}}, Who: t.Name(), Keep: -1}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

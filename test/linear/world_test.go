@@ -216,7 +216,7 @@ func (w *world) start() {
 	var err error
 	for l.ctl == nil { // as whoever starts servers does
 		l.ctl, err = control.Open(context.Background(), control.Config{
-			Store: l.disk, Engine: w.engine, Pool: fleet.Pool{Name: "p"}, Clock: w, Grace: 100 * time.Millisecond,
+			Store: l.disk, Pools: []control.Pool{{Pool: fleet.Pool{Name: "p"}, Engine: w.engine}}, Clock: w, Grace: 100 * time.Millisecond,
 			Backoff: time.Millisecond, Project: 20 * time.Millisecond, Keep: -1,
 		})
 		if err != nil && fault.KindOf(err) != fault.Unavailable {

@@ -90,7 +90,7 @@ func newSite(t testing.TB) *site {
 	s := &site{t: t, log: &text{}, socket: filepath.Join(t.TempDir(), "cox.sock")}
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
-	s.control, err = control.Open(t.Context(), control.Config{Store: &store.Memory{}, Engine: e, Pool: fleet.Pool{Name: "local", Engine: "fake"}, Who: "test", Log: log})
+	s.control, err = control.Open(t.Context(), control.Config{Store: &store.Memory{}, Pools: []control.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: e}}, Who: "test", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,9 +39,9 @@ func (w *World) open() {
 	w.servers = append(w.servers, s)
 	w.say("%s is started", s.name)
 	cfg := control.Config{
-		Store: &disk{Store: w.store, w: w, s: s}, Engine: &driver{w: w, s: s},
-		Pool: fleet.Pool{Name: "main", Engine: "fake"}, Clock: wall{w, s}, Who: s.name,
-		Grace: 10 * time.Second, Keep: 2 * time.Minute, Project: 5 * time.Second, Elastic: true,
+		Store: &disk{Store: w.store, w: w, s: s},
+		Pools: []control.Pool{{Pool: fleet.Pool{Name: "main", Engine: "fake"}, Engine: &driver{w: w, s: s}, Elastic: true}}, Clock: wall{w, s}, Who: s.name,
+		Grace: 10 * time.Second, Keep: 2 * time.Minute, Project: 5 * time.Second,
 	}
 	go func() {
 		ctl, err := control.Open(context.Background(), cfg)

@@ -1,0 +1,268 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/dispatch"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/ledger"
+	"github.com/coxswain-sched/coxswain/reconcile"
+	"github.com/coxswain-sched/coxswain/sched"
+)
+
+// Pool is a set of nodes and the engine that runs what is placed on them.
+//
+// Pools depend on each other in nothing: each has calls, a watch and comparisons of its
+// own, so that one whose engine does not answer delays none of the others. The nodes of
+// all of them are one fleet, so their names differ.
+type Pool struct {
+	fleet.Pool
+	Engine engine.Engine
+	// Elastic says that the engine can change a gang that runs (engine.Abilities).
+	Elastic bool
+}
+
+// pool is a Pool at work.
+type pool struct {
+	Pool
+	calls *dispatch.Dispatcher
+
+	asking atomic.Bool // the engine is being asked for all that it has
+	known  bool        // it has said which nodes it has; guarded by state.mu
+}
+
+// pools are those of a control plane; they do not change while it is open.
+type pools struct {
+	all   []*pool // the first one is where jobs go that name none
+	named map[string]*pool
+}
+
+// newPools makes the calls of pools ready. Pools in which the ledger holds something and
+// that are configured no longer are there too: what they hold stays held.
+func newPools(cfg []Pool, live []ledger.Allocation, log *slog.Logger, leads func(context.Context) error) (*pools, error) {
+	ps := &pools{named: map[string]*pool{}}
+	add := func(p Pool) {
+		w := &pool{Pool: p, calls: dispatch.New(dispatch.Config{Engine: p.Engine, Log: log.With("pool", p.Name), Leads: leads})}
+		ps.all, ps.named[p.Name] = append(ps.all, w), w
+	}
+	for _, p := range cfg {
+		if ps.named[p.Name] != nil {
+			return nil, fault.New(fault.Invalid, "two pools are named %s", p.Name)
+		}
+		add(p)
+	}
+	for _, a := range live {
+		if ps.named[a.Pool] == nil {
+			log.Error("work is held in a pool that is not configured any more; it stays held", "pool", a.Pool, "job", a.Job)
+			add(Pool{Pool: fleet.Pool{Name: a.Pool}, Engine: absent{a.Pool}})
+		}
+	}
+	return ps, nil
+}
+
+func (ps *pools) close() {
+	for _, p := range ps.all {
+		p.calls.Close()
+	}
+}
+
+// of returns the pool of a name. The ledger holds nothing in others than these.
+func (ps *pools) of(name string) *pool {
+	if p := ps.named[name]; p != nil {
+		return p
+	}
+	return ps.all[0]
+}
+
+// pooled is the name of the pool that has all nodes of some claims.
+func (c *Control) pooled(claims []fleet.Claim) string {
+	if len(claims) > 0 {
+		if n, ok := c.nodes[claims[0].Node]; ok && c.pools.named[n.Pool] != nil {
+			return n.Pool
+		}
+	}
+	return c.pools.all[0].Name
+}
+
+// callsOf is who calls the engine that an allocation's attempt runs on.
+func (l *loop) callsOf(a ledger.Allocation) *dispatch.Dispatcher { return l.pools.of(a.Pool).calls }
+
+// callsFor is callsOf for the present attempt of a job, and what was added to it.
+func (l *loop) callsFor(e *entry) *dispatch.Dispatcher { return l.pools.of(e.last.pool).calls }
+
+// elastic reports whether the engine of a job's pool can change its gang while it runs.
+func (s *state) elastic(e *entry) bool {
+	return e.form.spec.Elastic() && e.last != nil && s.changing[e.last.pool]
+}
+
+// changing are the pools whose engines can change gangs that run.
+func changing(cfg []Pool) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range cfg {
+		out[p.Name] = p.Elastic
+	}
+	return out
+}
+
+// openWait is how long the opening waits for a pool, once another one has answered.
+const openWait = 10 * time.Second
+
+// inventory asks all engines for their nodes. One that does not answer has none, until it
+// does; that none answers is an error.
+func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.Node, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		pool  *pool
+		nodes []fleet.Node
+		err   error
+	}
+	answers := make(chan answer, len(ps.all))
+	for _, p := range ps.all {
+		go func() {
+			nodes, err := p.Engine.Nodes(ctx)
+			answers <- answer{p, nodes, err}
+		}()
+	}
+	out := map[*pool][]fleet.Node{}
+	var errs []error
+	var late <-chan time.Time // nil: nothing answered yet
+	for n := 0; n < len(ps.all); n++ {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				errs = append(errs, fmt.Errorf("list the nodes of pool %s: %w", a.pool.Name, a.err))
+				continue
+			}
+			out[a.pool] = a.nodes
+			if late == nil {
+				c, stop := cfg.Clock.After(openWait)
+				defer stop()
+				late = c
+			}
+		case <-late:
+			errs = append(errs, fmt.Errorf("%d pools have not answered for %s", len(ps.all)-n, openWait))
+			n = len(ps.all)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	for _, err := range errs {
+		cfg.Log.Error("a pool does not answer; its nodes are not there until it does", "error", err)
+	}
+	return out, nil
+}
+
+// forJob is the pool that a job names.
+func (ps *pools) forJob(spec *job.Spec) (*pool, error) {
+	p := ps.named[spec.Pool]
+	if p == nil {
+		return nil, fault.New(fault.NotFound, "there is no pool %s", spec.Pool).Advise("name one of %s", strings.Join(ps.names(), ", "))
+	}
+	if gone, ok := p.Engine.(absent); ok {
+		return nil, gone.err()
+	}
+	if spec.Elastic() && !p.Elastic {
+		return nil, fault.New(fault.Unsupported, "the engine of pool %s cannot change a gang that runs", p.Name).
+			Advise("leave out elastic: the job then starts with as many nodes as are free, between its limits, and keeps them")
+	}
+	return p, nil
+}
+
+// names lists the pools that are configured.
+func (ps *pools) names() []string {
+	var out []string
+	for _, p := range ps.all {
+		if _, gone := p.Engine.(absent); !gone {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
+// setNodes takes in what a pool's engine says of its nodes. A node that another pool has
+// already is left to that one.
+func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
+	s := l.state
+	p.known = true
+	seen := make(map[string]bool, len(nodes))
+	for _, n := range nodes {
+		n.Pool = p.Name
+		old, known := l.nodes[n.Name]
+		switch {
+		case known && old.Pool != p.Name:
+			l.cfg.Log.Error("two pools have a node of the same name; the second one's is not used", "node", n.Name, "first", old.Pool, "second", p.Name)
+			continue
+		case known && equalNodes(&old, &n):
+		default:
+			l.nodes[n.Name] = n
+			l.tellNode(n.Name)
+		}
+		seen[n.Name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.nodes)) {
+		if l.nodes[name].Pool == p.Name && !seen[name] {
+			delete(l.nodes, name)
+			l.fleet++
+			s.led.SetNode(fleet.Node{Name: name, State: fleet.Down})
+			s.events = append(s.events, sched.NodeRemoved{Name: name})
+		}
+	}
+}
+
+// compare asks each engine for everything it has, apart from the loop, and looks into
+// what disagrees with the ledger as it was before.
+func (l *loop) compare() {
+	taken := map[*pool][]ledger.Allocation{}
+	for _, a := range l.state.led.Live() {
+		p := l.pools.of(a.Pool)
+		if a.Adds == 0 && l.state.jobs[a.Job].flags&job.Configuring == 0 || !p.calls.Busy(reconcile.Ref(a)) {
+			taken[p] = append(taken[p], a) // others are still on their way to the engine
+		}
+	}
+	for _, p := range l.pools.all {
+		if !p.asking.CompareAndSwap(false, true) {
+			continue // it has not answered yet
+		}
+		l.helpers.Go(func() {
+			defer p.asking.Store(false)
+			l.askAll(p, taken[p])
+		})
+	}
+}
+
+// askAll is compare for one pool.
+func (l *loop) askAll(p *pool, taken []ledger.Allocation) {
+	if nodes, err := p.Engine.Nodes(l.ctx); err == nil {
+		_ = l.post(l.ctx, message{run: func(l *loop) {
+			l.state.mu.Lock()
+			defer l.state.mu.Unlock()
+			l.setNodes(p, nodes)
+		}})
+	}
+	reports, err := p.Engine.List(l.ctx)
+	if err != nil {
+		l.cfg.Log.Warn("the engine's list cannot be had", "pool", p.Name, "error", err)
+		return
+	}
+	for _, f := range reconcile.Compare(taken, reports) {
+		if f.Kind != reconcile.Missing {
+			continue
+		}
+		if _, err := p.Engine.Inspect(l.ctx, f.Ref); fault.KindOf(err) == fault.NotFound {
+			_ = l.post(l.ctx, l.missing(f.Alloc)) // a closed loop hears nothing more
+		}
+	}
+}
