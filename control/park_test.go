@@ -9,7 +9,6 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -58,7 +57,7 @@ func napping(t *testing.T) (*bench, napper, control.View) {
 	t.Helper()
 	n := napper{newHand(1, 4)}
 	b := &bench{t: t, hand: n.hand, store: new(store.Memory)}
-	b.cfg = control.Config{Store: b.store, Engine: n, Pool: fleet.Pool{Name: "p"}}
+	b.cfg = control.Config{Store: b.store, Pools: onHand(n)}
 	b.open()
 	t.Cleanup(b.close)
 	b.ranks(account.PreemptSuspend)
