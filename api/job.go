@@ -29,6 +29,7 @@ type Submit struct {
 	Umask      *uint32         `json:"umask,omitempty"`
 	Strict     bool            `json:"strict,omitempty" doc:"refuse what would only be warned of"`
 	TestOnly   bool            `json:"test_only,omitempty" doc:"check and estimate, keep nothing"`
+	Pool       string          `json:"pool,omitempty" doc:"that runs it; it outranks the text. Empty: what the text says, else the first pool"`
 	Provenance *job.Provenance `json:"provenance,omitempty" doc:"what the client recorded of files and working copy"`
 
 	// Files are the contents of files that options name (--nodefile, --export-file),

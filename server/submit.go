@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,6 +110,7 @@ func (s *Server) parse(ctx ctxt, id auth.Identity, req *submission) (*parsed, er
 	if err != nil {
 		return nil, err
 	}
+	p.spec.Pool = cmp.Or(req.Pool, p.spec.Pool)
 	delete(p.spec.Source.Given, "wrap") // it is the script, which is not for everybody as options are
 	p.spec.Provenance = req.Provenance
 	p.umask(req.Umask)

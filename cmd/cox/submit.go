@@ -21,7 +21,7 @@ import (
 type submitFlags struct {
 	options               []string // -s
 	shape                 shapeFlags
-	from                  string
+	from, pool            string
 	wait, parsable, hold  bool
 	testOnly, dry, strict bool
 	noProvenance          bool
@@ -44,6 +44,7 @@ durable when its number is printed.`,
   cox submit train.yaml
   cox submit -N 4 --gpus-per-node 8 train.sbatch --epochs 3
   cox submit -s --mem=64G -s --exclusive train.sbatch
+  cox submit --pool slurm-b train.sbatch    # there, and nowhere else
   cox submit -n 8 -- python -m torch.distributed.run train.py
   cox submit --wait train.sbatch            # ends with the job's exit code
   id=$(cox submit --parsable train.sbatch)
@@ -64,6 +65,7 @@ durable when its number is printed.`,
 	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "an option of sbatch that outranks the file, as in -s --mem=4G")
 	f.shape.add(fl)
 	fl.StringVar(&f.from, "from", "", "what FILE is: sbatch or native (default: found out)")
+	fl.StringVar(&f.pool, "pool", "", "the pool that runs it (default: what the file says, else the first one)")
 	fl.BoolVarP(&f.wait, "wait", "W", false, "stay until the job has ended, and end with its exit code")
 	fl.BoolVar(&f.parsable, "parsable", false, "print the number alone")
 	fl.BoolVarP(&f.hold, "hold", "H", false, "keep it waiting until cox release")
@@ -141,7 +143,7 @@ func (a *app) request(cmd *cobra.Command, f *submitFlags, args []string) (*api.S
 		return nil, err
 	}
 	req := &api.Submit{
-		Args: append(f.shape.args(cmd.Flags()), f.options...), Environ: os.Environ(), Dir: dir, Host: hostname(), Strict: f.strict, TestOnly: f.testOnly,
+		Args: append(f.shape.args(cmd.Flags()), f.options...), Environ: os.Environ(), Dir: dir, Host: hostname(), Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool,
 	}
 	if f.hold {
 		req.Args = append(req.Args, "--hold")

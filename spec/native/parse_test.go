@@ -95,7 +95,7 @@ func TestEveryField(t *testing.T) {
 	no := true
 	one := uint32(3)
 	want := &job.Spec{
-		Name: "everything", Comment: "a: b", Account: "nlp", QOS: "high", Partitions: []string{"gpu", "gpu-large"}, Reservation: "maintenance",
+		Name: "everything", Comment: "a: b", Account: "nlp", QOS: "high", Pool: "slurm-b", Partitions: []string{"gpu", "gpu-large"}, Reservation: "maintenance",
 		Owner: s.Owner, Licenses: "matlab:2,abaqus", TimeLimit: 36 * time.Hour, TimeMin: 12*time.Hour + 30*time.Minute,
 		Begin: time.Date(2030, 1, 1, 9, 0, 0, 0, time.UTC), Deadline: time.Date(2030, 6, 1, 0, 0, 0, 0, time.UTC),
 		Nice: -5, Priority: 1000, Requeue: true,

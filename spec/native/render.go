@@ -55,6 +55,7 @@ func (w *writer) job(s *job.Spec) {
 	w.text("comment", s.Comment)
 	w.text("account", s.Account)
 	w.text("qos", s.QOS)
+	w.text("pool", s.Pool)
 	w.list("partition", s.Partitions)
 	w.text("reservation", s.Reservation)
 	w.text("licenses", s.Licenses)

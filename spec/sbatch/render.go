@@ -88,6 +88,9 @@ func (r *renderer) whole() {
 	r.put("account", s.Account)
 	r.put("qos", s.QOS)
 	r.put("partition", strings.Join(s.Partitions, ","))
+	if s.Pool != "" {
+		r.warn("pool", "sbatch has no pools: name it where the script is submitted (cox submit --pool %s)", s.Pool)
+	}
 	r.put("reservation", s.Reservation)
 	r.put("licenses", s.Licenses)
 	r.put("comment", s.Comment)
