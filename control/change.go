@@ -58,6 +58,8 @@ const (
 	EventUndrained = "node-resumed"
 	EventToken     = "token-made"
 	EventRevoked   = "token-revoked"
+	EventPool      = "pool-added"
+	EventPoolGone  = "pool-removed"
 	EventPolicy    = "policy-set"        // the site's rules
 	EventUsage     = "usage-kept"        // what accounts and users have used
 	EventLearned   = "placement-learned" // what usually arrives
@@ -285,10 +287,12 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 			ev.Kind = EventDrained
 		}
 	}),
-	kindUsage:   teller(func(ev *Event, _ *usage) { ev.Kind = EventUsage }),
-	kindLearned: teller(func(ev *Event, _ *share.Memory) { ev.Kind = EventLearned }),
-	kindToken:   teller(func(ev *Event, v *Token) { ev.Kind, ev.User, ev.Message = EventToken, v.Name, v.ID }),
-	kindRevoked: teller(func(ev *Event, v *revoked) { ev.Kind, ev.Message = EventRevoked, v.ID }),
+	kindUsage:    teller(func(ev *Event, _ *usage) { ev.Kind = EventUsage }),
+	kindLearned:  teller(func(ev *Event, _ *share.Memory) { ev.Kind = EventLearned }),
+	kindToken:    teller(func(ev *Event, v *Token) { ev.Kind, ev.User, ev.Message = EventToken, v.Name, v.ID }),
+	kindRevoked:  teller(func(ev *Event, v *revoked) { ev.Kind, ev.Message = EventRevoked, v.ID }),
+	kindPool:     teller(func(ev *Event, v *PoolSpec) { ev.Kind, ev.Message = EventPool, v.Name+", engine "+v.Engine }),
+	kindPoolGone: teller(func(ev *Event, v *poolGone) { ev.Kind, ev.Message = EventPoolGone, v.Name }),
 	kindPolicy: teller(func(ev *Event, v *Policy) {
 		ev.Kind, ev.Message = EventPolicy, "revision "+strconv.FormatUint(v.Revision, 10)
 	}),

@@ -49,7 +49,12 @@ type Clock interface {
 // and not closed by it.
 type Config struct {
 	Store store.Store
-	Pools []Pool        // jobs that name no pool go to the first one
+	Pools []Pool // jobs that name no pool go to the first one
+	// OpenPool opens the engine of a pool that was added while a server ran. It calls
+	// nothing that may not answer: a pool that is down is opened all the same. nil: no
+	// pools can be added.
+	OpenPool func(context.Context, PoolSpec) (Pool, error)
+
 	Clock Clock         // nil: the machine's
 	Log   *slog.Logger  // nil: none
 	Who   string        // names this leader in the store
@@ -153,7 +158,11 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	if err = s.check(); err != nil {
 		return nil, damaged(fmt.Errorf("the journal does not add up: %w", err))
 	}
-	ps, err := newPools(cfg.Pools, s.led.Live(), cfg.Log, func(ctx context.Context) error {
+	kept := cfg.kept(ctx, s.pools)
+	for _, p := range kept {
+		s.changing[p.Name] = p.Elastic
+	}
+	ps, err := newPools(cfg.Pools, kept, s.led.Live(), cfg.Log, func(ctx context.Context) error {
 		_, err := cfg.Store.Append(ctx, epoch, nil)
 		return err
 	})

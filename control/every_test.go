@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/account"
@@ -89,6 +90,9 @@ func Every() []store.Record {
 	add(kindRequeue, 2, requeue{State: stateOf(job.Running)})
 	add(kindCancel, 2, cancel{Signal: 15, Grace: 5 * time.Second, Message: "no more", State: stateOf(job.Running)})
 	add(kindNodes, 0, nodesSet{Nodes: []string{"n2", "n3"}, Drain: true, Reason: "a fan"})
+	add(kindPool, 0, PoolSpec{Name: "b", Engine: "slurm", Settings: json.RawMessage(`{"ssh":"login"}`), At: at, By: job.Actor{Name: "root"}})
+	add(kindPool, 0, PoolSpec{Name: "c", Engine: "slurm", At: at})
+	add(kindPoolGone, 0, poolGone{"c"})
 	add(kindToken, 0, Token{ID: "t1", Hash: "h", Name: "anna", UID: 2001, GID: 2001, Accounts: []string{"ml"}, Comment: "laptop", Created: at, Expires: at.Add(time.Hour)})
 	add(kindRevoked, 0, revoked{"t1"})
 	add(kindExpired, 5, expired{State: job.Deadline})

@@ -82,7 +82,7 @@ func (l *loop) purge(now time.Time) {
 				break
 			}
 		}
-		for _, p := range l.pools.all {
+		for _, p := range l.pools.each() {
 			if k, ok := p.Engine.(engine.Keeper); ok && !req.JobsEndedBefore.IsZero() {
 				l.discard(k, req.JobsEndedBefore)
 			}

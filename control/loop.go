@@ -10,12 +10,9 @@ import (
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
-	"github.com/coxswain-sched/coxswain/reconcile"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/store"
-
-	"github.com/coxswain-sched/coxswain/engine"
 )
 
 // loop is what only the loop's goroutine touches.
@@ -59,13 +56,8 @@ type request struct {
 func (l *loop) main() {
 	defer close(l.done)
 	defer l.pools.close()
-	var watches sync.WaitGroup
-	for _, p := range l.pools.all {
-		watches.Go(func() {
-			reconcile.Follow(l.ctx, p.Engine, retryWatch, l.cfg.Log.With("pool", p.Name), func(ev engine.Event) {
-				_ = l.post(l.ctx, l.reported(p, ev.Report)) // a closed loop hears nothing more
-			})
-		})
+	for _, p := range l.pools.each() {
+		l.watch(p)
 	}
 	projected := make(chan struct{})
 	go func() {
@@ -75,7 +67,7 @@ func (l *loop) main() {
 	if l.cfg.Foretell > 0 {
 		l.helpers.Go(func() { l.foretelling(l.ctx) })
 	}
-	defer func() { l.cancel(errClosed); watches.Wait(); <-projected; l.helpers.Wait() }()
+	defer func() { l.cancel(errClosed); <-projected; l.helpers.Wait(); l.pools.unwatched() }()
 	l.resume()
 	err := l.follow() // the core learns of nodes and running work before the first message
 	for err == nil {
@@ -256,7 +248,7 @@ func (l *loop) prime(nodes map[*pool][]fleet.Node) {
 	if p := s.policies.current(); p != nil && !planted.RulesForgotten {
 		s.events = append(s.events, sched.PolicySet{Policy: p.Rules})
 	}
-	for _, p := range l.pools.all {
+	for _, p := range l.pools.each() {
 		if of, answered := nodes[p]; answered {
 			l.setNodes(p, of)
 		}

@@ -152,7 +152,7 @@ func (c *Control) suspends(p *account.Policy) error {
 
 // cannotSuspend names the pools whose engines cannot suspend jobs.
 func (c *Control) cannotSuspend() (names []string) {
-	for _, p := range c.pools.all {
+	for _, p := range c.pools.each() {
 		if _, ok := p.Engine.(engine.Suspender); !ok {
 			names = append(names, p.Name)
 		}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,61 +39,119 @@ type pool struct {
 	Pool
 	calls *dispatch.Dispatcher
 
-	asking atomic.Bool // the engine is being asked for all that it has
-	known  bool        // it has said which nodes it has; guarded by state.mu
+	asking  atomic.Bool // the engine is being asked for all that it has
+	known   bool        // it has said which nodes it has; guarded by state.mu
+	leaving bool        // it is being taken away; for the loop alone
+	own     bool        // the engine was opened by the control plane, which closes it
+
+	unwatch  context.CancelFunc // ends the watch
+	watching sync.WaitGroup
 }
 
-// pools are those of a control plane; they do not change while it is open.
+// pools are those of a control plane. It is safe for concurrent use.
 type pools struct {
-	all   []*pool // the first one is where jobs go that name none
+	make func(Pool) *pool
+
+	mu    sync.RWMutex
+	all   []*pool // the first one is where jobs go that name none; never written in place
 	named map[string]*pool
 }
 
-// newPools makes the calls of pools ready. Pools in which the ledger holds something and
+// newPools makes the calls of pools ready: of those of the configuration, and of those that
+// were added, whose engines are its own. Pools in which the ledger holds something and
 // that are configured no longer are there too: what they hold stays held.
-func newPools(cfg []Pool, live []ledger.Allocation, log *slog.Logger, leads func(context.Context) error) (*pools, error) {
+func newPools(cfg, added []Pool, live []ledger.Allocation, log *slog.Logger, leads func(context.Context) error) (*pools, error) {
 	ps := &pools{named: map[string]*pool{}}
-	add := func(p Pool) {
-		w := &pool{Pool: p, calls: dispatch.New(dispatch.Config{Engine: p.Engine, Log: log.With("pool", p.Name), Leads: leads})}
-		ps.all, ps.named[p.Name] = append(ps.all, w), w
+	ps.make = func(p Pool) *pool {
+		return &pool{Pool: p, calls: dispatch.New(dispatch.Config{Engine: p.Engine, Log: log.With("pool", p.Name), Leads: leads})}
 	}
-	for _, p := range cfg {
-		if ps.named[p.Name] != nil {
+	for i, p := range slices.Concat(cfg, added) {
+		if ps.find(p.Name) != nil {
+			ps.close()
 			return nil, fault.New(fault.Invalid, "two pools are named %s", p.Name)
 		}
-		add(p)
+		w := ps.make(p)
+		w.own = i >= len(cfg)
+		ps.add(w)
 	}
 	for _, a := range live {
-		if ps.named[a.Pool] == nil {
+		if ps.find(a.Pool) == nil {
 			log.Error("work is held in a pool that is not configured any more; it stays held", "pool", a.Pool, "job", a.Job)
-			add(Pool{Pool: fleet.Pool{Name: a.Pool}, Engine: absent{a.Pool}})
+			ps.add(ps.make(Pool{Pool: fleet.Pool{Name: a.Pool}, Engine: absent{a.Pool}}))
 		}
 	}
 	return ps, nil
 }
 
-func (ps *pools) close() {
-	for _, p := range ps.all {
-		p.calls.Close()
+// add takes a pool in. One of that name that was there has nothing any more.
+func (ps *pools) add(p *pool) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.all = append(slices.Clip(ps.all), p)
+	ps.named[p.Name] = p
+}
+
+// drop takes a pool out and returns it.
+func (ps *pools) drop(name string) *pool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.named[name]
+	delete(ps.named, name)
+	ps.all = slices.DeleteFunc(slices.Clone(ps.all), func(o *pool) bool { return o == p })
+	return p
+}
+
+// each lists the pools.
+func (ps *pools) each() []*pool {
+	ps.mu.RLock()
+	defer ps.mu.RUnlock()
+	return ps.all
+}
+
+// find returns the pool of a name, or nil.
+func (ps *pools) find(name string) *pool {
+	ps.mu.RLock()
+	defer ps.mu.RUnlock()
+	return ps.named[name]
+}
+
+// unwatched waits until no pool is watched any more.
+func (ps *pools) unwatched() {
+	for _, p := range ps.each() {
+		p.watching.Wait()
 	}
+}
+
+func (ps *pools) close() {
+	for _, p := range ps.each() {
+		_ = p.close()
+	}
+}
+
+func (p *pool) close() error {
+	p.calls.Close()
+	if p.own {
+		return p.Engine.Close()
+	}
+	return nil
 }
 
 // of returns the pool of a name. The ledger holds nothing in others than these.
 func (ps *pools) of(name string) *pool {
-	if p := ps.named[name]; p != nil {
+	if p := ps.find(name); p != nil {
 		return p
 	}
-	return ps.all[0]
+	return ps.each()[0]
 }
 
 // pooled is the name of the pool that has all nodes of some claims.
 func (c *Control) pooled(claims []fleet.Claim) string {
 	if len(claims) > 0 {
-		if n, ok := c.nodes[claims[0].Node]; ok && c.pools.named[n.Pool] != nil {
+		if n, ok := c.nodes[claims[0].Node]; ok && c.pools.find(n.Pool) != nil {
 			return n.Pool
 		}
 	}
-	return c.pools.all[0].Name
+	return c.pools.each()[0].Name
 }
 
 // callsOf is who calls the engine that an allocation's attempt runs on.
@@ -128,8 +187,9 @@ func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.
 		nodes []fleet.Node
 		err   error
 	}
-	answers := make(chan answer, len(ps.all))
-	for _, p := range ps.all {
+	all := ps.each()
+	answers := make(chan answer, len(all))
+	for _, p := range all {
 		go func() {
 			nodes, err := p.Engine.Nodes(ctx)
 			answers <- answer{p, nodes, err}
@@ -138,7 +198,7 @@ func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.
 	out := map[*pool][]fleet.Node{}
 	var errs []error
 	var late <-chan time.Time // nil: nothing answered yet
-	for n := 0; n < len(ps.all); n++ {
+	for n := 0; n < len(all); n++ {
 		select {
 		case a := <-answers:
 			if a.err != nil {
@@ -152,8 +212,8 @@ func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.
 				late = c
 			}
 		case <-late:
-			errs = append(errs, fmt.Errorf("%d pools have not answered for %s", len(ps.all)-n, openWait))
-			n = len(ps.all)
+			errs = append(errs, fmt.Errorf("%d pools have not answered for %s", len(all)-n, openWait))
+			n = len(all)
 		}
 	}
 	if len(out) == 0 {
@@ -167,8 +227,8 @@ func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.
 
 // forJob is the pool that a job names.
 func (ps *pools) forJob(spec *job.Spec) (*pool, error) {
-	p := ps.named[spec.Pool]
-	if p == nil {
+	p := ps.find(spec.Pool)
+	if p == nil || p.leaving {
 		return nil, fault.New(fault.NotFound, "there is no pool %s", spec.Pool).Advise("name one of %s", strings.Join(ps.names(), ", "))
 	}
 	if gone, ok := p.Engine.(absent); ok {
@@ -184,7 +244,7 @@ func (ps *pools) forJob(spec *job.Spec) (*pool, error) {
 // names lists the pools that are configured.
 func (ps *pools) names() []string {
 	var out []string
-	for _, p := range ps.all {
+	for _, p := range ps.each() {
 		if _, gone := p.Engine.(absent); !gone {
 			out = append(out, p.Name)
 		}
@@ -232,7 +292,7 @@ func (l *loop) compare() {
 			taken[p] = append(taken[p], a) // others are still on their way to the engine
 		}
 	}
-	for _, p := range l.pools.all {
+	for _, p := range l.pools.each() {
 		if !p.asking.CompareAndSwap(false, true) {
 			continue // it has not answered yet
 		}

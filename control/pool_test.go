@@ -228,3 +228,99 @@ func TestOnePoolHasANode(t *testing.T) {
 		t.Errorf("one has %v, the other %v", v.Claims, w.Claims)
 	}
 }
+
+// sites opens the pools of a test that are added: each is a hand with nodes of its letter.
+type sites struct {
+	mu     sync.Mutex
+	hands  map[string]*hand
+	closed map[string]int
+}
+
+// site is a hand that says when it is closed.
+type site struct {
+	*hand
+	of   *sites
+	name string
+}
+
+func (s site) Close() error {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.closed[s.name]++
+	return nil
+}
+
+func (s *sites) open(_ context.Context, spec control.PoolSpec) (control.Pool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if spec.Engine != "hand" {
+		return control.Pool{}, fault.New(fault.Unsupported, "there is no engine %s", spec.Engine)
+	}
+	h := s.hands[spec.Name]
+	if h == nil {
+		h = named(spec.Name[:1], 1, 8)
+		s.hands[spec.Name] = h
+	}
+	return control.Pool{Pool: fleet.Pool{Name: spec.Name, Engine: spec.Engine}, Engine: site{h, s, spec.Name}}, nil
+}
+
+// TestAPoolIsAddedAndRemoved while the server runs and over restarts.
+func TestAPoolIsAddedAndRemoved(t *testing.T) {
+	s := &sites{hands: map[string]*hand{}, closed: map[string]int{}}
+	b := openWith(t, named("a", 1, 8), control.Config{OpenPool: s.open})
+	by := job.Actor{Name: "root"}
+	for _, tt := range []struct{ name, engine, want string }{
+		{"p", "hand", "there is a pool p already"},
+		{"x y", "hand", `a pool cannot be named "x y"`},
+		{"q", "sge", "there is no engine sge"},
+	} {
+		if err := b.ctl.AddPool(t.Context(), by, control.PoolSpec{Name: tt.name, Engine: tt.engine}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("pool %s of engine %s is added: %v", tt.name, tt.engine, err)
+		}
+	}
+	if err := b.ctl.AddPool(t.Context(), by, control.PoolSpec{Name: "q", Engine: "hand", Settings: []byte(`{"at":"here"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	id := b.submit(in("q", gang(1, 8)))
+	v := b.launched(id)
+	if v.Claims[0].Node != "q1" {
+		t.Fatalf("it has %v", v.Claims)
+	}
+	if err := b.ctl.RemovePool(t.Context(), by, "q"); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("a pool with a job that runs is removed: %v", err)
+	}
+	b.reopen()
+	if s.closed["q"] != 1 {
+		t.Errorf("closing closed the engine of pool q %d times", s.closed["q"])
+	}
+	b.state(id, job.Running)
+	h := s.hands["q"]
+	h.start(v)
+	h.end(v, engine.Exited, 0)
+	b.state(id, job.Completed)
+	if ps := b.ctl.Pools(); len(ps) != 2 || ps[1].Added == nil || string(ps[1].Added.Settings) != `{"at":"here"}` || ps[1].Nodes != 1 {
+		t.Errorf("the pools are %+v", ps)
+	}
+	if err := b.ctl.RemovePool(t.Context(), by, "q"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.ctl.Submit(t.Context(), control.Submission{Spec: in("q", gang(1, 8))}); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a job for a pool that was removed: %v", err)
+	}
+	if views, err := b.ctl.NodeViews(t.Context()); err != nil || len(views) != 1 {
+		t.Errorf("the nodes are %v, %v", views, err)
+	}
+	b.reopen()
+	if ps := b.ctl.Pools(); len(ps) != 1 {
+		t.Errorf("the pools after a restart are %+v", ps)
+	}
+	if s.closed["q"] != 2 {
+		t.Errorf("the engine of pool q was closed %d times, once in each life", s.closed["q"])
+	}
+	if err := b.ctl.RemovePool(t.Context(), by, "q"); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("it is removed again: %v", err)
+	}
+	if err := b.ctl.RemovePool(t.Context(), by, "p"); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("the pool of the configuration is removed: %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,7 @@ type world struct {
 	Allocation uint64           `json:"allocation"` // the next one's number
 	Drains     map[string]Drain `json:"drains,omitempty"`
 	Tokens     []Token          `json:"tokens,omitempty"`
+	Pools      []PoolSpec       `json:"pools,omitempty"`
 	Policies   []Policy         `json:"policies,omitempty"` // without their documents
 	Usage      *usage           `json:"usage,omitempty"`
 	Seen       *share.Memory    `json:"seen,omitempty"`
@@ -178,6 +180,9 @@ func (s *state) world() []byte {
 	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: s.drains, Policies: s.policies.bares(), Usage: s.usage, Seen: s.seen}
 	for _, t := range s.tokens {
 		w.Tokens = append(w.Tokens, t)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.pools)) {
+		w.Pools = append(w.Pools, s.pools[name])
 	}
 	slices.SortFunc(w.Tokens, func(a, b Token) int { return strings.Compare(a.ID, b.ID) })
 	return mustJSON(w)

@@ -33,6 +33,8 @@ const (
 	kindRevoked   = "token-revoked"
 	kindPreempted = "preempt-asked"
 	kindSaved     = "checkpoint-saved"
+	kindPool      = "pool-added"
+	kindPoolGone  = "pool-removed"
 	kindPolicy    = "policy-set"
 	kindUsage     = "usage-kept"
 	kindLearned   = "placement-learned"

@@ -54,8 +54,8 @@ type wish struct {
 func (c *Control) checkOp(op Op) error {
 	switch op := op.(type) {
 	case Suspend:
-		if len(c.cannotSuspend()) == len(c.pools.all) {
-			return unsuspendable(c.pools.all[0].Name)
+		if len(c.cannotSuspend()) == len(c.pools.each()) {
+			return unsuspendable(c.pools.each()[0].Name)
 		}
 	case Update:
 		return op.check()

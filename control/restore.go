@@ -105,6 +105,9 @@ func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, 
 	if w.Drains != nil {
 		s.drains = w.Drains
 	}
+	for _, p := range w.Pools {
+		s.pools[p.Name] = p
+	}
 	for _, t := range w.Tokens {
 		s.tokens[t.ID] = t
 	}

@@ -50,6 +50,7 @@ type state struct {
 	left   map[job.ID]uint64 // jobs that came back and left again → seq of their last record
 	drains map[string]Drain
 	tokens map[string]Token
+	pools  map[string]PoolSpec // that were added
 
 	changing map[string]bool // pools whose engine can change a running gang
 	policies policies
@@ -80,7 +81,7 @@ const lastJob job.ID = 1 << 62
 func newState() *state {
 	return &state{
 		jobs: map[job.ID]*entry{}, forms: newForms(), led: ledger.New(), next: 1,
-		arrays: arrays{m: map[job.ID]*array{}}, left: map[job.ID]uint64{}, drains: map[string]Drain{}, tokens: map[string]Token{},
+		arrays: arrays{m: map[job.ID]*array{}}, left: map[job.ID]uint64{}, drains: map[string]Drain{}, tokens: map[string]Token{}, pools: map[string]PoolSpec{},
 		depend: newDepends(), crowd: crowd{n: map[limit.Key]int{}}, counts: newCounts(),
 	}
 }
@@ -122,6 +123,8 @@ var appliers = map[string]func(*state, *store.Record, any) error{
 	kindNodes:     (*state).applyNodes,
 	kindToken:     (*state).applyToken,
 	kindRevoked:   (*state).applyRevoked,
+	kindPool:      (*state).applyPool,
+	kindPoolGone:  (*state).applyPoolGone,
 	kindPolicy:    (*state).applyPolicy,
 	kindUsage:     (*state).applyUsage,
 	kindLearned:   (*state).applyLearned,

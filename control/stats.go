@@ -97,7 +97,7 @@ func (c *Control) Stats() Stats {
 		Jobs: map[string]int{}, Waiting: map[string]int{}, Devices: map[string]int{}, Nodes: map[string]int{},
 		Ended: map[string]uint64{}, Calls: map[string]uint64{}, Errors: map[string]uint64{}, Inbox: len(c.inbox),
 	}
-	for _, p := range c.pools.all {
+	for _, p := range c.pools.each() {
 		for verb, n := range p.calls.Counts() {
 			out.Calls[verb], out.Errors[verb] = out.Calls[verb]+n.Calls, out.Errors[verb]+n.Errors
 		}

@@ -1,0 +1,264 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reconcile"
+	"github.com/coxswain-sched/coxswain/store"
+)
+
+// PoolSpec is a pool as the journal keeps it: everything that is needed to reach it, but
+// no secret, only where a secret is.
+type PoolSpec struct {
+	Name     string          `json:"name"`
+	Engine   string          `json:"engine"`             // which kind of engine, for Config.OpenPool
+	Settings json.RawMessage `json:"settings,omitempty"` // what that kind needs to know
+	At       time.Time       `json:"at"`
+	By       job.Actor       `json:"by,omitzero"` // who added it
+}
+
+// poolGone takes a pool away.
+type poolGone struct {
+	Name string `json:"name"`
+}
+
+// broken is the engine of a pool that could not be opened: whatever it is asked, the
+// answer is not known.
+type broken struct {
+	absent
+	why error
+}
+
+func (b broken) fail() error { return fault.New(fault.Unavailable, "pool %s: %w", b.pool, b.why) }
+
+func (b broken) Info(context.Context) (engine.Info, error)     { return engine.Info{}, b.fail() }
+func (b broken) Nodes(context.Context) ([]fleet.Node, error)   { return nil, b.fail() }
+func (b broken) Launch(context.Context, *engine.Launch) error  { return b.fail() }
+func (b broken) List(context.Context) ([]engine.Report, error) { return nil, b.fail() }
+
+// kept opens the pools that the journal has. One that cannot be opened is there all the
+// same: what it holds stays held, and who asks is told why.
+func (cfg *Config) kept(ctx context.Context, specs map[string]PoolSpec) []Pool {
+	var out []Pool
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		p, err := cfg.openPool(ctx, specs[name])
+		if err != nil {
+			cfg.Log.Error("a pool cannot be opened", "pool", name, "error", err)
+			p = Pool{Pool: fleet.Pool{Name: name, Engine: specs[name].Engine}, Engine: broken{absent{name}, err}}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (cfg *Config) openPool(ctx context.Context, spec PoolSpec) (Pool, error) {
+	if cfg.OpenPool == nil {
+		return Pool{}, fault.New(fault.Unsupported, "this server has the pools that it was started with and no others")
+	}
+	p, err := cfg.OpenPool(ctx, spec)
+	p.Name = spec.Name
+	return p, err
+}
+
+// AddPool opens a pool and takes its nodes in. It is durable when AddPool returns; a pool
+// that cannot be opened is not kept. The errors are of Config.OpenPool, and
+// fault.Conflict for a name that is taken.
+func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) error {
+	if err := checkPoolName(spec.Name); err != nil {
+		return err
+	}
+	taken := func() error {
+		return fault.New(fault.Conflict, "there is a pool %s already", spec.Name).Advise("cox pool list shows it; take another name, or remove it first")
+	}
+	if p := c.pools.find(spec.Name); p != nil && !p.ended() {
+		return taken()
+	}
+	opened, err := c.cfg.openPool(ctx, spec)
+	if err != nil {
+		return err
+	}
+	spec.At, spec.By = c.cfg.Clock.Now(), by
+	err = c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+		if _, known := l.state.pools[spec.Name]; known {
+			l.settled(answer, taken())
+			return
+		}
+		l.stageFor(&request{answer: answer}, kindPool, 0, by, spec, func() {
+			l.state.mu.Lock()
+			l.state.changing[opened.Name] = opened.Elastic
+			l.state.mu.Unlock()
+			if old := l.pools.find(opened.Name); old != nil { // held what an earlier server knew
+				l.leave(old)
+			}
+			p := l.pools.make(opened)
+			p.own = true
+			l.pools.add(p)
+			l.watch(p)
+			l.compare()
+		})
+	})
+	if err != nil && fault.KindOf(err) != fault.Unavailable { // else it may be in use by now
+		_ = opened.Engine.Close()
+	}
+	return err
+}
+
+// RemovePool takes away a pool in which nothing is held and for which nobody waits.
+func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) error {
+	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+		if _, known := l.state.pools[name]; !known {
+			err := fault.New(fault.NotFound, "there is no pool %s that was added", name).Advise("cox pool list shows which there are")
+			if l.pools.find(name) != nil {
+				err = fault.New(fault.Invalid, "pool %s is of the server itself", name).Advise("it goes with the server's configuration")
+			}
+			l.settled(answer, err)
+			return
+		}
+		if err := l.inUse(name); err != nil {
+			l.settled(answer, err)
+			return
+		}
+		p := l.pools.find(name)
+		p.leaving = true
+		done := func(err error) {
+			p.leaving = err == nil
+			answer(err)
+		}
+		l.stageFor(&request{answer: done}, kindPoolGone, 0, by, poolGone{name}, func() {
+			l.pools.drop(name)
+			l.state.mu.Lock()
+			l.setNodes(p, nil)
+			l.state.mu.Unlock()
+			l.leave(p)
+		})
+	})
+}
+
+// inUse says what keeps a pool from being taken away; nil: nothing.
+func (l *loop) inUse(name string) error {
+	var jobs []string
+	n := 0
+	for _, e := range l.state.jobs {
+		if e.state.Final() || e.form.spec.Pool != name && (e.last == nil || e.last.pool != name) {
+			continue
+		}
+		if n++; len(jobs) < 4 {
+			jobs = append(jobs, e.Name())
+		}
+	}
+	slices.Sort(jobs)
+	for i := range l.batch {
+		if v, ok := l.batch[i].val.(*admitted); ok && v.form.spec.Pool == name {
+			return fault.New(fault.Conflict, "a job for pool %s is being submitted", name).Advise("try again")
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	if n > len(jobs) {
+		jobs = append(jobs, "…")
+	}
+	return fault.New(fault.Conflict, "pool %s has %d jobs that have not ended: %s", name, n, strings.Join(jobs, ", ")).
+		Advise("let them end, or cancel them; cox node drain keeps others from starting")
+}
+
+// leave ends what is done for a pool, apart from the loop.
+func (l *loop) leave(p *pool) {
+	if p.unwatch != nil {
+		p.unwatch()
+	}
+	l.helpers.Go(func() {
+		p.watching.Wait()
+		if err := p.close(); err != nil {
+			l.cfg.Log.Warn("a pool's engine does not close well", "pool", p.Name, "error", err)
+		}
+	})
+}
+
+// watch begins to hear what a pool's engine reports.
+func (l *loop) watch(p *pool) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	p.unwatch = cancel
+	p.watching.Go(func() {
+		reconcile.Follow(ctx, p.Engine, retryWatch, l.cfg.Log.With("pool", p.Name), func(ev engine.Event) {
+			_ = l.post(ctx, l.reported(p, ev.Report)) // a closed loop hears nothing more
+		})
+	})
+}
+
+// ended reports whether a pool is there only for what the ledger holds in it.
+func (p *pool) ended() bool {
+	_, gone := p.Engine.(absent)
+	return gone
+}
+
+func checkPoolName(name string) error {
+	ok := len(name) > 0 && len(name) <= 63 && strings.IndexFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.')
+	}) < 0 && name[0] != '-' && name[0] != '.'
+	if !ok {
+		return fault.New(fault.Invalid, "a pool cannot be named %.70q", name).Advise("use letters a to z, digits, - and ., 63 at most, and begin with a letter or digit")
+	}
+	return nil
+}
+
+// Pools lists the pools that are configured and those that were added.
+func (c *Control) Pools() []PoolView {
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	var out []PoolView
+	for i, p := range c.pools.each() {
+		v := PoolView{Pool: p.Pool.Pool, Default: i == 0, Answered: p.known, Gone: p.ended()}
+		if b, ok := p.Engine.(broken); ok {
+			v.Broken = b.why
+		}
+		if s, ok := c.state.pools[p.Name]; ok {
+			v.Added = &s
+		}
+		for _, n := range c.nodes {
+			if n.Pool == p.Name {
+				v.Nodes++
+				v.Devices += len(n.Devices)
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// PoolView is a pool as people see it.
+type PoolView struct {
+	fleet.Pool
+	Default  bool      // jobs that name none go there
+	Answered bool      // it has said which nodes it has
+	Gone     bool      // not configured any more; only what the ledger holds there is left
+	Broken   error     // why it could not be opened
+	Added    *PoolSpec // nil: it is of the configuration
+	Nodes    int
+	Devices  int
+}
+
+func (s *state) applyPool(r *store.Record, staged any) error {
+	v, err := value[PoolSpec](r, staged)
+	if err == nil {
+		s.pools[v.Name] = v
+	}
+	return err
+}
+
+func (s *state) applyPoolGone(r *store.Record, staged any) error {
+	v, err := value[poolGone](r, staged)
+	if err == nil {
+		delete(s.pools, v.Name)
+	}
+	return err
+}
