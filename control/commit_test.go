@@ -277,7 +277,7 @@ func openUnsure(t *testing.T) (b *bench, st *shaky, c *clock, first control.View
 	t.Helper()
 	st, c = &shaky{Memory: new(store.Memory)}, newClock()
 	b = &bench{t: t, hand: newHand(2, 4), store: st.Memory}
-	b.cfg = control.Config{Store: st, Engine: b.hand, Pool: fleet.Pool{Name: "p"}, Clock: c, Project: -1}
+	b.cfg = control.Config{Store: st, Pools: onHand(b.hand), Clock: c, Project: -1}
 	b.open()
 	t.Cleanup(b.close)
 	b.ranks("")
