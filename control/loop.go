@@ -33,6 +33,7 @@ type loop struct {
 	numbers  job.ID            // the first number that no record and no staged one uses
 	coming   map[limit.Key]int // jobs that are staged and not accepted yet, as limits on submissions count them
 	fleet    uint64            // counts changes of the fleet
+	reached  uint64            // of these, those that the core has heard of
 	reason   *reason.Reason
 	approval *approval // nil: nobody has approved moves
 	granted  *approval // moves that were approved and are in the batch; nil: none
@@ -254,6 +255,7 @@ func (l *loop) prime(nodes map[*pool][]fleet.Node) {
 		}
 	}
 	l.core.Step(l.instant(), s.events...) // without jobs nothing follows from nodes
+	l.reached = l.fleet
 	l.flight.base = l.core.Snapshot()
 	s.events = nil
 	if u := s.usage; u != nil { // with what runs, which is charged from then on

@@ -182,7 +182,7 @@ func TestAJobMakesRoomOnProofOfThisTime(t *testing.T) {
 	b, n, v := napping(t)
 	b.close()
 	d := drowsy{n, make(chan struct{})}
-	b.cfg.Engine = d
+	b.cfg.Pools[0].Engine = d
 	b.open()
 	high := b.ranked("hi", true)
 	word := func(text string, suspended bool) {

@@ -39,6 +39,7 @@ type pool struct {
 	Pool
 	calls *dispatch.Dispatcher
 
+	said    said
 	asking  atomic.Bool // the engine is being asked for all that it has
 	known   bool        // it has said which nodes it has; guarded by state.mu
 	leaving bool        // it is being taken away; for the loop alone
@@ -177,8 +178,8 @@ func changing(cfg []Pool) map[string]bool {
 // openWait is how long the opening waits for a pool, once another one has answered.
 const openWait = 10 * time.Second
 
-// inventory asks all engines for their nodes. One that does not answer has none, until it
-// does; that none answers is an error.
+// inventory asks all engines for their nodes, and what they are. One that does not answer
+// has none, until it does; that none answers is an error.
 func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.Node, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -191,7 +192,10 @@ func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.
 	answers := make(chan answer, len(all))
 	for _, p := range all {
 		go func() {
+			p.said.ask(cfg.Clock.Now())
 			nodes, err := p.Engine.Nodes(ctx)
+			info, err2 := p.Engine.Info(ctx)
+			p.said.hear(cfg.Clock.Now(), info, errors.Join(err, err2))
 			answers <- answer{p, nodes, err}
 		}()
 	}
@@ -305,14 +309,21 @@ func (l *loop) compare() {
 
 // askAll is compare for one pool.
 func (l *loop) askAll(p *pool, taken []ledger.Allocation) {
-	if nodes, err := p.Engine.Nodes(l.ctx); err == nil {
+	p.said.ask(l.cfg.Clock.Now())
+	info, failed := p.Engine.Info(l.ctx)
+	nodes, err := p.Engine.Nodes(l.ctx)
+	if err == nil {
 		_ = l.post(l.ctx, message{run: func(l *loop) {
 			l.state.mu.Lock()
 			defer l.state.mu.Unlock()
-			l.setNodes(p, nodes)
+			if l.pools.find(p.Name) == p { // else it was removed while it was asked
+				l.setNodes(p, nodes)
+			}
 		}})
 	}
+	failed = errors.Join(failed, err)
 	reports, err := p.Engine.List(l.ctx)
+	p.said.hear(l.cfg.Clock.Now(), info, errors.Join(failed, err))
 	if err != nil {
 		l.cfg.Log.Warn("the engine's list cannot be had", "pool", p.Name, "error", err)
 		return

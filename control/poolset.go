@@ -24,6 +24,10 @@ type PoolSpec struct {
 	Settings json.RawMessage `json:"settings,omitempty"` // what that kind needs to know
 	At       time.Time       `json:"at"`
 	By       job.Actor       `json:"by,omitzero"` // who added it
+
+	// Trial says that the engine is opened to be looked at and closed again: nothing of
+	// the pool is kept.
+	Trial bool `json:"-"`
 }
 
 // poolGone takes a pool away.
@@ -62,7 +66,8 @@ func (cfg *Config) kept(ctx context.Context, specs map[string]PoolSpec) []Pool {
 
 func (cfg *Config) openPool(ctx context.Context, spec PoolSpec) (Pool, error) {
 	if cfg.OpenPool == nil {
-		return Pool{}, fault.New(fault.Unsupported, "this server has the pools that it was started with and no others")
+		return Pool{}, fault.New(fault.Unsupported, "this server has the pools that it was started with and no others").
+			Advise("start a server whose cox knows other kinds of engine")
 	}
 	p, err := cfg.OpenPool(ctx, spec)
 	p.Name = spec.Name
@@ -76,11 +81,8 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 	if err := checkPoolName(spec.Name); err != nil {
 		return err
 	}
-	taken := func() error {
-		return fault.New(fault.Conflict, "there is a pool %s already", spec.Name).Advise("cox pool list shows it; take another name, or remove it first")
-	}
-	if p := c.pools.find(spec.Name); p != nil && !p.ended() {
-		return taken()
+	if c.taken(spec.Name) {
+		return nameTaken(spec.Name)
 	}
 	opened, err := c.cfg.openPool(ctx, spec)
 	if err != nil {
@@ -89,7 +91,7 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 	spec.At, spec.By = c.cfg.Clock.Now(), by
 	err = c.ask(ctx, message{}, func(l *loop, answer func(error)) {
 		if _, known := l.state.pools[spec.Name]; known {
-			l.settled(answer, taken())
+			l.settled(answer, nameTaken(spec.Name))
 			return
 		}
 		l.stageFor(&request{answer: answer}, kindPool, 0, by, spec, func() {
@@ -110,6 +112,17 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 		_ = opened.Engine.Close()
 	}
 	return err
+}
+
+// taken reports whether a pool of that name is there, and not only for what the ledger
+// holds in it.
+func (c *Control) taken(name string) bool {
+	p := c.pools.find(name)
+	return p != nil && !p.ended()
+}
+
+func nameTaken(name string) error {
+	return fault.New(fault.Conflict, "there is a pool %s already", name).Advise("cox pool list shows it; take another name, or remove it first: cox pool remove %s", name)
 }
 
 // RemovePool takes away a pool in which nothing is held and for which nobody waits.
@@ -164,11 +177,16 @@ func (l *loop) inUse(name string) error {
 	if n == 0 {
 		return nil
 	}
+	all := "cox cancel " + strings.Join(jobs, " ")
 	if n > len(jobs) {
-		jobs = append(jobs, "…")
+		jobs, all = append(jobs, "…"), "cox cancel JOB…"
 	}
-	return fault.New(fault.Conflict, "pool %s has %d jobs that have not ended: %s", name, n, strings.Join(jobs, ", ")).
-		Advise("let them end, or cancel them; cox node drain keeps others from starting")
+	what := "jobs that have"
+	if n == 1 {
+		what = "job that has"
+	}
+	return fault.New(fault.Conflict, "pool %s has %d %s not ended: %s", name, n, what, strings.Join(jobs, ", ")).
+		Advise("let them end, or %s; cox node drain keeps others from starting", all)
 }
 
 // leave ends what is done for a pool, apart from the loop.
@@ -209,42 +227,6 @@ func checkPoolName(name string) error {
 		return fault.New(fault.Invalid, "a pool cannot be named %.70q", name).Advise("use letters a to z, digits, - and ., 63 at most, and begin with a letter or digit")
 	}
 	return nil
-}
-
-// Pools lists the pools that are configured and those that were added.
-func (c *Control) Pools() []PoolView {
-	c.state.mu.RLock()
-	defer c.state.mu.RUnlock()
-	var out []PoolView
-	for i, p := range c.pools.each() {
-		v := PoolView{Pool: p.Pool.Pool, Default: i == 0, Answered: p.known, Gone: p.ended()}
-		if b, ok := p.Engine.(broken); ok {
-			v.Broken = b.why
-		}
-		if s, ok := c.state.pools[p.Name]; ok {
-			v.Added = &s
-		}
-		for _, n := range c.nodes {
-			if n.Pool == p.Name {
-				v.Nodes++
-				v.Devices += len(n.Devices)
-			}
-		}
-		out = append(out, v)
-	}
-	return out
-}
-
-// PoolView is a pool as people see it.
-type PoolView struct {
-	fleet.Pool
-	Default  bool      // jobs that name none go there
-	Answered bool      // it has said which nodes it has
-	Gone     bool      // not configured any more; only what the ledger holds there is left
-	Broken   error     // why it could not be opened
-	Added    *PoolSpec // nil: it is of the configuration
-	Nodes    int
-	Devices  int
 }
 
 func (s *state) applyPool(r *store.Record, staged any) error {

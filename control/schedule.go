@@ -36,6 +36,7 @@ func (l *loop) schedule() {
 	s.events = nil
 	at := l.instant()
 	list := l.core.Step(at, events...)
+	l.reached = l.fleet
 	l.flew(at, events, list)
 	s.counts.decision.observe(l.cfg.Clock.Now().Sub(now).Seconds())
 	if planted.MapOrder {

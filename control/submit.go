@@ -108,8 +108,12 @@ func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(erro
 	l.stageFor(&request{answer: answer}, kindSubmitted, v.first, by, v, nil)
 }
 
-// never says what keeps a form from fitting into its pool while that is empty.
+// never says what keeps a form from fitting into its pool while that is empty. Nothing
+// does as long as the core has not heard of all nodes: what cannot be known is not refused.
 func (l *loop) never(f *form) []reason.Reason {
+	if l.reached != l.fleet {
+		return nil
+	}
 	if f.judged != l.fleet {
 		f.judged, f.never = l.fleet, l.core.Feasible(&f.spec)
 	}

@@ -50,6 +50,7 @@ type Config struct {
 	Abilities *engine.Abilities                  // nil: strict gangs, placed, with proofs
 	Script    func(l *engine.Launch) Outcome     // nil: the zero Outcome
 	Fault     func(c Call) (before, after error) // nil: none. Before: the call does nothing and fails. After: it acts and the answer is lost
+	Findings  []engine.Finding                   // what Check says
 	Truth     func(r engine.Report)              // nil: none. Hears of every change, also of what nobody can see; it must not call the world
 }
 
@@ -111,7 +112,10 @@ type Engine struct {
 	closed chan struct{}
 }
 
-var _ engine.Engine = (*Engine)(nil)
+var (
+	_ engine.Engine  = (*Engine)(nil)
+	_ engine.Checker = (*Engine)(nil)
+)
 
 // World returns the world that the driver works on.
 func (e *Engine) World() *World { return e.w }
@@ -151,6 +155,11 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 // Nodes returns the pool.
 func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	return slices.Clone(e.w.cfg.Nodes), e.call(ctx, Call{Name: "nodes"}, func() error { return nil })
+}
+
+// Check says what the world's configuration says.
+func (e *Engine) Check(ctx context.Context) ([]engine.Finding, error) {
+	return slices.Clone(e.w.cfg.Findings), e.call(ctx, Call{Name: "check"}, func() error { return nil })
 }
 
 // Launch takes an attempt.

@@ -1,0 +1,136 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/hostlist"
+)
+
+// PoolCheck is what a look at a pool has found.
+type PoolCheck struct {
+	Info     engine.Info // empty: the engine did not answer
+	Nodes    []fleet.Node
+	Findings []engine.Finding
+}
+
+// Missing are the findings without which the pool cannot run what it should.
+func (p *PoolCheck) Missing() (out []engine.Finding) {
+	for _, f := range p.Findings {
+		if f.State == engine.Missing {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// checkWait bounds a look at a pool.
+const checkWait = 2 * time.Minute
+
+// CheckPool looks at a pool that might be added: its engine is opened for the look alone.
+// What is wrong with the pool is a finding; errors are those of AddPool.
+func (c *Control) CheckPool(ctx context.Context, spec PoolSpec) (*PoolCheck, error) {
+	if err := checkPoolName(spec.Name); err != nil {
+		return nil, err
+	}
+	if c.taken(spec.Name) {
+		return nil, nameTaken(spec.Name)
+	}
+	spec.Trial = true
+	p, err := c.cfg.openPool(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	out := c.lookAt(ctx, spec.Name, p.Engine)
+	if err := p.Engine.Close(); err != nil {
+		c.cfg.Log.Warn("a pool's engine does not close well", "pool", spec.Name, "error", err)
+	}
+	return out, nil
+}
+
+// RecheckPool looks at a pool that is there.
+func (c *Control) RecheckPool(ctx context.Context, name string) (*PoolCheck, error) {
+	p := c.pools.find(name)
+	if p == nil {
+		return nil, c.pools.unknown(name)
+	}
+	return c.lookAt(ctx, name, p.Engine), nil
+}
+
+// lookAt asks an engine for all that can be known before it is given work.
+func (c *Control) lookAt(ctx context.Context, name string, e engine.Engine) *PoolCheck {
+	ctx, cancel := context.WithTimeout(ctx, checkWait)
+	defer cancel()
+	out := &PoolCheck{}
+	add := func(what string, state engine.FindingState, format string, args ...any) {
+		out.Findings = append(out.Findings, engine.Finding{What: what, State: state, Text: fmt.Sprintf(format, args...)})
+	}
+	info, err := e.Info(ctx)
+	if err != nil {
+		out.Findings = append(out.Findings, engine.Finding{What: "engine", State: engine.Missing, Text: err.Error(), Mend: fault.Remedy(err)})
+		return out
+	}
+	out.Info = info
+	add("engine", engine.Found, "%s, gangs %s", strings.TrimSpace(info.Name+" "+info.Version), info.Abilities.Gang)
+	switch nodes, err := e.Nodes(ctx); {
+	case err != nil:
+		out.Findings = append(out.Findings, engine.Finding{What: "nodes", State: engine.Missing, Text: err.Error(), Mend: fault.Remedy(err)})
+	case len(nodes) == 0:
+		add("nodes", engine.Warning, "it has none: jobs for it wait until it does")
+	default:
+		out.Nodes = nodes
+		devices := 0
+		for i := range nodes {
+			devices += len(nodes[i].Devices)
+		}
+		add("nodes", engine.Found, "%d with %d devices: %s", len(nodes), devices, hostlist.Compress(nodeNames(nodes)))
+	}
+	if names, of := c.othersNodes(name, out.Nodes); len(names) > 0 {
+		out.Findings = append(out.Findings, engine.Finding{
+			What: "names", State: engine.Warning, Text: fmt.Sprintf("%s: pool %s has nodes of these names already, and keeps them", hostlist.Compress(names), of),
+		})
+	}
+	if k, ok := e.(engine.Checker); ok {
+		more, err := k.Check(ctx)
+		out.Findings = append(out.Findings, more...)
+		if err != nil {
+			out.Findings = append(out.Findings, engine.Finding{What: "check", State: engine.Missing, Text: err.Error(), Mend: fault.Remedy(err)})
+		}
+	}
+	for _, n := range info.Notes {
+		add("note", engine.Warning, "%s", n)
+	}
+	return out
+}
+
+func nodeNames(nodes []fleet.Node) []string {
+	out := make([]string, len(nodes))
+	for i := range nodes {
+		out[i] = nodes[i].Name
+	}
+	return out
+}
+
+// othersNodes are the names of a pool's nodes that other pools have, and one of these.
+func (c *Control) othersNodes(pool string, nodes []fleet.Node) (names []string, of string) {
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	for i := range nodes {
+		if n, ok := c.nodes[nodes[i].Name]; ok && n.Pool != pool {
+			names, of = append(names, n.Name), n.Pool
+		}
+	}
+	slices.Sort(names)
+	return names, of
+}
+
+// unknown is the error for a pool that is not there.
+func (ps *pools) unknown(name string) error {
+	return fault.New(fault.NotFound, "there is no pool %.70s", name).Advise("there are %s", strings.Join(ps.names(), ", "))
+}

@@ -1,0 +1,86 @@
+package control
+
+import (
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// PoolView is a pool as people see it.
+type PoolView struct {
+	fleet.Pool
+	Default  bool      // jobs that name none go there
+	Answered bool      // it has said which nodes it has
+	Gone     bool      // not configured any more; only what the ledger holds there is left
+	Broken   error     // why it could not be opened
+	Added    *PoolSpec // nil: it is of the configuration
+	Nodes    int
+	Devices  int
+
+	Info   *engine.Info // what its engine last said of itself; nil: nothing yet
+	Heard  time.Time    // when the engine last answered all that it was asked
+	Failed error        // why the last question got no answer; nil: it did
+	Asked  time.Time    // of the question that waits for its answer; zero: none does
+}
+
+// said is what an engine has answered, and whether it does. It is safe for concurrent use.
+type said struct {
+	mu     sync.Mutex
+	info   *engine.Info
+	heard  time.Time
+	failed error
+	asked  time.Time
+}
+
+// ask says that the engine is being asked.
+func (s *said) ask(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = now
+}
+
+// hear takes in an answer. One that failed leaves what was known before.
+func (s *said) hear(now time.Time, info engine.Info, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked, s.failed = time.Time{}, err
+	if err == nil {
+		s.info, s.heard = &info, now
+	}
+}
+
+func (s *said) onto(v *PoolView) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.Info, v.Heard, v.Failed, v.Asked = s.info, s.heard, s.failed, s.asked
+}
+
+// Pools lists the pools that are configured and those that were added. No engine is asked.
+func (c *Control) Pools() []PoolView {
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	all := c.pools.each()
+	out := make([]PoolView, len(all))
+	at := make(map[string]*PoolView, len(all))
+	for i, p := range all {
+		v := &out[i]
+		*v = PoolView{Pool: p.Pool.Pool, Default: i == 0, Answered: p.known, Gone: p.ended()}
+		if b, ok := p.Engine.(broken); ok {
+			v.Broken = b.why
+		}
+		if s, ok := c.state.pools[p.Name]; ok {
+			v.Added = &s
+		}
+		p.said.onto(v)
+		at[p.Name] = v
+	}
+	for _, n := range c.nodes {
+		if v := at[n.Pool]; v != nil {
+			v.Nodes++
+			v.Devices += len(n.Devices)
+		}
+	}
+	return out
+}
