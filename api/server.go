@@ -23,15 +23,6 @@ type ServerInfo struct {
 	Change   uint64    `json:"change"`
 }
 
-// Pool is a pool and what its engine can do.
-type Pool struct {
-	Name    string   `json:"name"`
-	Engine  string   `json:"engine"`
-	Version string   `json:"version,omitempty"`
-	Gang    string   `json:"gang"`
-	Notes   []string `json:"notes,omitempty"`
-}
-
 // Identity is who the server takes the caller for.
 type Identity struct {
 	Name     string   `json:"name"`
@@ -51,7 +42,7 @@ const KindGap = "gap"
 type Event struct {
 	Seq     uint64        `json:"seq"`
 	At      time.Time     `json:"at"`
-	Kind    string        `json:"kind" doc:"submitted, allocated, started, ended, requeued, cancelled, held, released, updated, uncertain, node-drained, node-resumed, …"`
+	Kind    string        `json:"kind" doc:"submitted, allocated, started, ended, requeued, cancelled, held, released, updated, uncertain, node-drained, node-resumed, pool-added, pool-removed, …"`
 	Job     job.ID        `json:"job,omitempty"`
 	Name    string        `json:"name,omitempty"`
 	Count   int           `json:"count,omitempty" doc:"submitted: tasks of the array, numbered from job"`

@@ -23,6 +23,7 @@ ask advice of                            -       +       +        +       +     
 see                                      -       +       -        +       +       +
 watch                                    -       +       -        +       +       +
 see the nodes of                         -       +       +        +       +       +
+see the pools of                         -       +       +        +       +       +
 read the script of                       -       -       -        +       -       +
 read the environment of                  -       -       -        +       -       +
 read the output of                       -       -       -        +       -       +
@@ -43,6 +44,7 @@ suspend                                  -       -       -        -       -     
 resume                                   -       -       -        -       -       +
 raise priority or limits of              -       -       -        -       -       +
 drain or resume nodes of                 -       -       -        -       -       +
+add, check or remove pools of            -       -       -        -       -       +
 move running jobs of                     -       -       -        -       -       +
 
 manage a token of                        -       -       -        +       -       +

@@ -23,6 +23,7 @@ const (
 	SeeLogs        Verb = "read the output of"
 	Watch          Verb = "watch"
 	SeeNodes       Verb = "see the nodes of"
+	SeePools       Verb = "see the pools of"
 
 	Cancel   Verb = "cancel"
 	Hold     Verb = "hold"
@@ -39,6 +40,7 @@ const (
 	Resume   Verb = "resume"
 	Raise    Verb = "raise priority or limits of"
 	Drain    Verb = "drain or resume nodes of"
+	SetPools Verb = "add, check or remove pools of"
 	Move     Verb = "move running jobs of"
 	Tokens   Verb = "manage a token of"
 	Grant    Verb = "give rights to"
@@ -88,6 +90,7 @@ var rules = []Rule{
 	{SeeJob, Viewer, "lists leave out what may not be seen"},
 	{Watch, Viewer, "events leave out what may not be seen"},
 	{SeeNodes, Anyone, "names of jobs that may not be seen are left out"},
+	{SeePools, Anyone, "without their settings, which say how engines are reached"},
 	{SeeScript, Owner, "scripts hold paths and sometimes secrets"},
 	{SeeEnvironment, Owner, "environments hold secrets"},
 	{SeeLogs, Owner, "files are opened with the owner's rights, never the server's"},
@@ -108,6 +111,7 @@ var rules = []Rule{
 	{Resume, Admin, ""},
 	{Raise, Admin, "priority up, nice below zero, a longer time limit of a running job"},
 	{Drain, Admin, ""},
+	{SetPools, Admin, "engines are opened with the server's rights"},
 	{Move, Admin, "as the site's rules propose it"},
 
 	{Tokens, Owner, "list, make, revoke; what a token makes ends no later than itself"},

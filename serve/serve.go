@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/admit"
-	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/control"
@@ -44,6 +43,10 @@ type Options struct {
 	// optional abilities for the control plane only if the wrapper has them too.
 	Engine func(engine.Engine) engine.Engine
 	Store  func(store.Store) store.Store
+
+	// Engines are kinds of engine with which pools can be added, beside those that are
+	// built in.
+	Engines map[string]Opener
 }
 
 // Info is what a server says when it is ready.
@@ -159,9 +162,11 @@ func (s *server) open(ctx context.Context) error {
 	if s.opt.Store != nil {
 		journal = s.opt.Store(s.store)
 	}
+	pools := &engines{kinds: kinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
 	s.control, err = control.Open(ctx, control.Config{
 		Store: journal, Pools: []control.Pool{{Pool: fleet.Pool{Name: poolName, Engine: "local"}, Engine: between, Elastic: info.Abilities.Elastic}},
-		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
+		OpenPool: pools.open,
+		Log:      s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
 		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
 		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),
 		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Foretell: 30 * time.Second,
@@ -178,7 +183,7 @@ func (s *server) open(ctx context.Context) error {
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
 		Alone: os.Geteuid() != 0, Environment: environment(s.cfg.Jobs.Environment),
-		Pools: []api.Pool{{Name: poolName, Engine: info.Name, Version: info.Version, Gang: string(info.Abilities.Gang), Notes: info.Notes}},
+		Engines: pools.names(),
 	})
 	return nil
 }

@@ -65,7 +65,7 @@ func (s *Server) info(c *call) *api.ServerInfo {
 	}
 	out.Features, out.Name, out.Host = features, s.cfg.Name, s.host
 	out.PID, out.Started, out.Now = s.pid, s.started, s.cfg.Now()
-	out.You, out.Pools, out.Change = shownIdentity(c.id), s.cfg.Pools, s.cfg.Plane.LastEvent()
+	out.You, out.Pools, out.Change = shownIdentity(c.id), s.shownPools(), s.cfg.Plane.LastEvent()
 	if len(out.You.Accounts) == 0 {
 		if rules, err := s.rules(c.ctx()); err == nil { // else they are not shown
 			out.You.Accounts = rules.AccountsOf(c.id.Name)

@@ -30,8 +30,12 @@ func (s *Server) registerAdvise() {
 		}
 		a := advise.Advise(facts)
 		var pools []advise.Pool
-		for _, p := range s.cfg.Pools {
-			pools = append(pools, advise.Pool{Name: p.Name, Engine: p.Engine, Able: engine.Abilities{Gang: engine.GangAbility(p.Gang)}})
+		for _, p := range s.cfg.Plane.Pools() {
+			var able engine.Abilities // of an engine that has not answered nothing is known
+			if p.Info != nil {
+				able = p.Info.Abilities
+			}
+			pools = append(pools, advise.Pool{Name: p.Name, Engine: p.Engine, Able: able})
 		}
 		a.Judge(pools)
 		return a, nil

@@ -224,6 +224,10 @@ func problem(err error) *api.Error {
 	if errors.As(err, &refused) {
 		p.Reasons = refused.Reasons
 	}
+	var lack *lackError
+	if errors.As(err, &lack) {
+		p.Errors = lack.problems()
+	}
 	var place *spec.Error
 	if errors.As(err, &place) {
 		p.Errors = append(p.Errors, located(place))

@@ -12,7 +12,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/coxswain-sched/coxswain/admit"
-	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
@@ -32,6 +31,7 @@ type Plane interface {
 	Keys
 	Records
 	Policies
+	Pools
 	Stats() control.Stats
 }
 
@@ -102,7 +102,7 @@ type Config struct {
 	Log     *slog.Logger
 	Name    string        // of the cluster
 	Version string        // of cox
-	Pools   []api.Pool    // and what their engines can do
+	Engines []string      // kinds of engine that pools can be added with
 	Output  Output        // an engine.Logger; nil: logs are not served
 	Exec    engine.Execer // nil: exec is not served
 

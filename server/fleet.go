@@ -45,10 +45,10 @@ func (s *Server) nodes(c *call, names []string) (*api.Nodes, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &api.Nodes{Nodes: []api.Node{}}
+	out, engines := &api.Nodes{Nodes: []api.Node{}}, c.s.engines()
 	for i := range views {
 		if names == nil || slices.Contains(names, views[i].Node.Name) {
-			out.Nodes = append(out.Nodes, c.shownNode(&views[i]))
+			out.Nodes = append(out.Nodes, c.shownNode(&views[i], engines))
 		}
 	}
 	for _, n := range names {

@@ -19,6 +19,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine/fake"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/internal/sweep"
 	"github.com/coxswain-sched/coxswain/job"
@@ -47,7 +48,7 @@ func newRig(t testing.TB) *rig {
 	}
 	w := &rig{engine: fake.NewWorld(fake.Config{Now: time.Now, Nodes: nodes}).Open()}
 	var err error
-	if w.ctl, err = control.Open(context.Background(), control.Config{Store: new(store.Memory), Pools: []control.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: w.engine}}, Project: -1}); err != nil {
+	if w.ctl, err = control.Open(context.Background(), control.Config{Store: new(store.Memory), Pools: []control.Pool{{Pool: fleet.Pool{Name: "local", Engine: "fake"}, Engine: w.engine}}, OpenPool: openSlurm, Project: -1}); err != nil {
 		t.Fatal(err)
 	}
 	w.Server = New(Config{Plane: w.ctl, Name: "lab", Users: &user.Users{Lookup: lookup}})
@@ -69,6 +70,14 @@ func newRig(t testing.TB) *rig {
 		}
 	}
 	return w
+}
+
+// openSlurm opens a pool whose engine has no nodes.
+func openSlurm(_ context.Context, p control.PoolSpec) (control.Pool, error) {
+	if p.Engine != "slurm" {
+		return control.Pool{}, fault.New(fault.Invalid, "there is no kind of engine %.70q", p.Engine).Advise("pools can be added with slurm")
+	}
+	return control.Pool{Pool: fleet.Pool{Name: p.Name, Engine: p.Engine}, Engine: fake.New(fake.Config{Now: time.Now})}, nil
 }
 
 func (w *rig) close() error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -38,7 +39,10 @@ type plane struct {
 	fail   error    // what Submit and Change answer instead
 	scans  int      // calls of Scan
 	rules  []control.Policy
-	late   int // jobs that History does not have yet; as many of the oldest Scan does not
+
+	pools    []control.PoolView
+	findings []engine.Finding // what a look at a pool finds
+	late     int              // jobs that History does not have yet; as many of the oldest Scan does not
 }
 
 // journal is the plane's own numbering, with a first number that is kept.
@@ -49,7 +53,10 @@ type journal struct {
 }
 
 func newPlane() *plane {
-	p := &plane{next: 1, tokens: map[string]control.Token{}, blobs: map[string][]byte{}, journal: journal{wake: make(chan struct{})}}
+	p := &plane{
+		pools: []control.PoolView{{Pool: fleet.Pool{Name: "local", Engine: "local"}, Default: true, Nodes: 4, Devices: 4, Info: &engine.Info{Name: "local", Version: "1", Abilities: engine.Abilities{Gang: engine.GangStrict}}}},
+		next:  1, tokens: map[string]control.Token{}, blobs: map[string][]byte{}, journal: journal{wake: make(chan struct{})},
+	}
 	for i := range 4 {
 		p.nodes = append(p.nodes, control.NodeView{Node: fleet.Node{
 			Name: fmt.Sprintf("v%d", i+1), Pool: "local", State: fleet.Up, Parts: []string{"main"},
@@ -467,4 +474,36 @@ func (p *plane) Policies(context.Context) (out []control.Policy, err error) {
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+func (p *plane) Pools() []control.PoolView {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.pools
+}
+
+func (p *plane) AddPool(_ context.Context, by job.Actor, s control.PoolSpec) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, "add pool "+s.Name)
+	s.By = by
+	p.pools = append(slices.Clone(p.pools), control.PoolView{Pool: fleet.Pool{Name: s.Name, Engine: s.Engine}, Added: &s})
+	return p.fail
+}
+
+func (p *plane) RemovePool(_ context.Context, _ job.Actor, name string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, "remove pool "+name)
+	return p.fail
+}
+
+func (p *plane) CheckPool(_ context.Context, s control.PoolSpec) (*control.PoolCheck, error) {
+	return p.RecheckPool(context.Background(), s.Name)
+}
+
+func (p *plane) RecheckPool(context.Context, string) (*control.PoolCheck, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return &control.PoolCheck{Findings: p.findings}, p.fail
 }

@@ -88,7 +88,7 @@ func tooMuch(s *job.Spec, resource string) []string {
 // remedy says what to do about it.
 func (s *Server) remedy(spec *job.Spec, r reason.Reason) string {
 	nodes, gpus := r.Code == reason.NodeCount, r.Code == reason.TooLarge && r.Resource == "gpu"
-	if (nodes || gpus) && slices.ContainsFunc(s.cfg.Pools, func(p api.Pool) bool { return p.Engine == "local" }) {
+	if (nodes || gpus) && s.onLocal(spec) {
 		d := asked(spec)
 		if nodes {
 			d.nodes = max(d.nodes, int(r.Need))
@@ -100,6 +100,13 @@ func (s *Server) remedy(spec *job.Spec, r reason.Reason) string {
 		return fmt.Sprintf("ask for less, or serve more virtual nodes: cox down, then %s", up)
 	}
 	return "ask for what is there: cox nodes, cox partitions"
+}
+
+// onLocal reports whether the pool of a job is one of virtual nodes.
+func (s *Server) onLocal(spec *job.Spec) bool {
+	return slices.ContainsFunc(s.cfg.Plane.Pools(), func(p control.PoolView) bool {
+		return p.Engine == "local" && (p.Name == spec.Pool || spec.Pool == "" && p.Default)
+	})
 }
 
 // perNode is how many GPUs each node needs at least, if all are alike.

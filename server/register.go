@@ -17,6 +17,7 @@ func (s *Server) register() {
 	s.registerHistory()
 	s.registerAdvise()
 	s.registerFleet()
+	s.registerPools()
 	s.registerLicenses()
 	s.registerDefrag()
 	s.registerWatch()

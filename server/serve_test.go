@@ -76,7 +76,6 @@ func start(t testing.TB, p *plane, set func(*Config)) *running {
 		Plane: p, Name: "lab", Version: "1.2.3", Users: &user.Users{Lookup: lookup},
 		Log:   slog.New(slog.NewTextHandler(out.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Rules: &admit.Rules{Partitions: []admit.Partition{{Name: "main", Default: true, Nodes: []string{"v1", "v2", "v3", "v4"}}}},
-		Pools: []api.Pool{{Name: "local", Engine: "local", Gang: "strict"}},
 	}
 	if set != nil {
 		set(&cfg)

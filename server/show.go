@@ -105,12 +105,12 @@ func namesAlone(export string) string {
 	return strings.Join(names, ",")
 }
 
-// shownNode is a node as the API shows it; names says how jobs are shown, and leaves
-// out those that the caller may not see.
-func (c *call) shownNode(v *control.NodeView) api.Node {
+// shownNode is a node as the API shows it, without jobs that the caller may not see;
+// engines are those of the pools.
+func (c *call) shownNode(v *control.NodeView, engines map[string]string) api.Node {
 	n := &v.Node
 	out := api.Node{
-		Name: n.Name, Pool: n.Pool, Engine: c.s.engineOf(n.Pool), State: string(n.State), Why: n.Why, Address: n.Address,
+		Name: n.Name, Pool: n.Pool, Engine: engines[n.Pool], State: string(n.State), Why: n.Why, Address: n.Address,
 		Virtual: n.Virtual, Features: n.Features, Partitions: n.Parts, Path: n.Path, Sockets: n.Sockets,
 		CPUs: float64(n.Capacity.CPU) / float64(resource.OneCPU), CPUsUsed: float64(v.Used.CPU) / float64(resource.OneCPU),
 		Memory: int64(n.Capacity.Memory), MemoryUsed: int64(v.Used.Memory), Jobs: c.jobNames(v.Jobs),
@@ -139,13 +139,4 @@ func (c *call) jobNames(ids []job.ID) (out []string) {
 		}
 	}
 	return out
-}
-
-func (s *Server) engineOf(pool string) string {
-	for _, p := range s.cfg.Pools {
-		if p.Name == pool {
-			return p.Engine
-		}
-	}
-	return ""
 }

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -53,7 +52,6 @@ func fleetServer(dir, nodes string) error {
 	}
 	srv := server.New(server.Config{
 		Plane: plane, Users: &user.Users{}, Log: log, Now: time.Now, Name: "bench",
-		Pools: []api.Pool{{Name: "fake", Engine: "fake", Gang: string(engine.GangStrict)}},
 	})
 	socket, err := server.ListenSocket(filepath.Join(dir, "s"))
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -96,7 +95,6 @@ func serve(dir string, in io.Reader, out io.Writer) error {
 	var logs paper
 	srv := server.New(server.Config{
 		Plane: plane, Users: &user.Users{Lookup: lookup}, Log: log, Output: &logs, Now: cl.Now, Name: "load",
-		Pools: []api.Pool{{Name: "fake", Engine: "fake", Gang: string(engine.GangStrict)}},
 	})
 	socket, err := server.ListenSocket(filepath.Join(dir, "api"))
 	if err != nil {

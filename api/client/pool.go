@@ -1,0 +1,29 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/coxswain-sched/coxswain/api"
+)
+
+// Pools lists the pools, and the kinds of engine that the server knows.
+func (c *Client) Pools(ctx context.Context) (*api.Pools, error) {
+	return call[api.Pools](ctx, c, http.MethodGet, api.Prefix+"/pools", nil, nil)
+}
+
+// AddPool looks at a pool and, unless that was all that is asked for, adds it.
+func (c *Client) AddPool(ctx context.Context, p *api.NewPool) (*api.PoolDone, error) {
+	return call[api.PoolDone](ctx, c, http.MethodPost, api.Prefix+"/pools", nil, p)
+}
+
+// CheckPool has the engine of a pool look at what it works with.
+func (c *Client) CheckPool(ctx context.Context, name string) (*api.PoolDone, error) {
+	return call[api.PoolDone](ctx, c, http.MethodPost, api.Prefix+"/pools/"+url.PathEscape(name)+"/check", nil, nil)
+}
+
+// RemovePool takes a pool away in which no job holds anything and for which none waits.
+func (c *Client) RemovePool(ctx context.Context, name string) error {
+	return c.do(ctx, http.MethodDelete, api.Prefix+"/pools/"+url.PathEscape(name), nil, nil, nil)
+}

@@ -1,0 +1,221 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Pools are what runs work, each with its engine.
+type Pools interface {
+	Pools() []control.PoolView
+	AddPool(context.Context, job.Actor, control.PoolSpec) error
+	RemovePool(ctx context.Context, by job.Actor, name string) error
+	// CheckPool looks at a pool that might be added, RecheckPool at one that is there.
+	CheckPool(context.Context, control.PoolSpec) (*control.PoolCheck, error)
+	RecheckPool(ctx context.Context, name string) (*control.PoolCheck, error)
+}
+
+// PoolPath names a pool.
+type PoolPath struct {
+	Name string `path:"name"`
+}
+
+func (s *Server) registerPools() {
+	add(s, route{
+		method: http.MethodGet, path: "/v1/pools", verb: auth.SeePools, id: "listPools", tag: "nodes", also: []auth.Verb{auth.SetPools},
+		summary: "List the pools, with what their engines are and whether they answer", about: "The first one is where jobs go that name none. Settings are shown to administrators. No engine is asked: what is told is what it answered last.",
+	}, func(c *call, _ *nothing) (*api.Pools, error) { return c.pools() })
+	add(s, route{
+		method: http.MethodPost, path: "/v1/pools", verb: auth.SetPools, id: "addPool", tag: "nodes", body: typeOf[api.NewPool](),
+		example: &api.NewPool{Name: "slurm-b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`)},
+		summary: "Look at a pool, and add it", about: "The engine is opened and asked for all that the work will need; where something is missing the pool is not added, unless force is said. With check it is only looked at. It is durable when this is answered; its nodes come as soon as its engine says which it has.",
+	}, func(c *call, _ *nothing) (*api.PoolDone, error) { return c.addPool() })
+	add(s, route{
+		method: http.MethodPost, path: "/v1/pools/{name}/check", verb: auth.SetPools, id: "checkPool", tag: "nodes",
+		summary: "Ask the engine of a pool whether all is there that work needs",
+	}, func(c *call, in *PoolPath) (*api.PoolDone, error) {
+		found, err := s.cfg.Plane.RecheckPool(c.ctx(), in.Name)
+		if err != nil {
+			return nil, err
+		}
+		return s.poolDone(in.Name, s.engines()[in.Name], found), nil
+	})
+	add(s, route{
+		method: http.MethodDelete, path: "/v1/pools/{name}", verb: auth.SetPools, id: "removePool", tag: "nodes",
+		summary: "Take a pool away", about: "Refused as long as a job holds something in it or waits for it, with the jobs. Nothing is done to what the engine drives.",
+	}, func(c *call, in *PoolPath) (*none, error) {
+		return nil, s.cfg.Plane.RemovePool(c.ctx(), c.id.Actor(), in.Name)
+	})
+}
+
+// engines are the kinds of the pools' engines, by name of the pool.
+func (s *Server) engines() map[string]string {
+	out := map[string]string{}
+	for _, p := range s.cfg.Plane.Pools() {
+		out[p.Name] = p.Engine
+	}
+	return out
+}
+
+func (c *call) pools() (*api.Pools, error) {
+	views, err := c.s.cfg.Plane.NodeViews(c.ctx())
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Pools{Pools: c.s.shownPools(), Engines: c.s.cfg.Engines}
+	at := map[string]*api.Pool{}
+	for i := range out.Pools {
+		at[out.Pools[i].Name] = &out.Pools[i]
+	}
+	jobs := map[string]map[job.ID]bool{}
+	for i := range views {
+		v := &views[i]
+		p := at[v.Node.Pool]
+		if p == nil {
+			continue // it came or went between the two questions
+		}
+		p.DevicesUsed += len(v.Held)
+		if jobs[p.Name] == nil {
+			jobs[p.Name] = map[job.ID]bool{}
+		}
+		for _, id := range v.Jobs {
+			jobs[p.Name][id] = true
+		}
+		p.Jobs = len(jobs[p.Name])
+	}
+	if c.may(auth.SetPools, auth.Object{}) == nil {
+		for _, v := range c.s.cfg.Plane.Pools() {
+			if p := at[v.Name]; p != nil && v.Added != nil {
+				p.Settings = v.Added.Settings
+			}
+		}
+	}
+	return out, nil
+}
+
+// shownPools are the pools with what everybody may know of them.
+func (s *Server) shownPools() []api.Pool {
+	out := []api.Pool{}
+	for _, v := range s.cfg.Plane.Pools() {
+		p := api.Pool{Name: v.Name, Engine: v.Engine, Default: v.Default, Nodes: v.Nodes, Devices: v.Devices, Heard: v.Heard}
+		p.State, p.Why = poolState(&v, s.cfg.Now())
+		if v.Added != nil {
+			p.Added, p.By = v.Added.At, v.Added.By.Name
+		}
+		if v.Info != nil {
+			p.Version, p.Gang, p.Notes, p.Abilities = v.Info.Version, string(v.Info.Abilities.Gang), v.Info.Notes, able(&v.Info.Abilities)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// patience is how long an engine may take for an answer before it counts as silent.
+const patience = 30 * time.Second
+
+// poolState says whether a pool can be given work, and if not, why.
+func poolState(v *control.PoolView, now time.Time) (state, why string) {
+	switch {
+	case v.Broken != nil:
+		return api.PoolBroken, v.Broken.Error()
+	case v.Gone:
+		return api.PoolGone, "it is not configured any more; what was running there stays held"
+	case v.Failed != nil:
+		return api.PoolSilent, v.Failed.Error()
+	case !v.Asked.IsZero() && now.Sub(v.Asked) > patience:
+		return api.PoolSilent, "the engine has not answered since " + v.Asked.UTC().Format(time.RFC3339)
+	case v.Info == nil:
+		return api.PoolOpening, ""
+	}
+	return api.PoolUp, ""
+}
+
+// able are the abilities in words.
+func able(a *engine.Abilities) (out []string) {
+	for _, x := range []struct {
+		has  bool
+		name string
+	}{{a.Placed, "placed"}, {a.Delegated, "delegated"}, {a.Suspend, "suspend"}, {a.Elastic, "elastic"}, {a.Isolates, "isolates"}, {a.Proves, "proves"}} {
+		if x.has {
+			out = append(out, x.name)
+		}
+	}
+	return out
+}
+
+func (s *Server) enginesSaid() string {
+	if len(s.cfg.Engines) == 0 {
+		return "this server has no kind of engine with which a pool could be added"
+	}
+	return "kinds of engine here: " + strings.Join(s.cfg.Engines, ", ")
+}
+
+func (c *call) addPool() (*api.PoolDone, error) {
+	req, err := decode[api.NewPool](c)
+	if err != nil {
+		return nil, err
+	}
+	spec := control.PoolSpec{Name: req.Name, Engine: req.Engine, Settings: req.Settings}
+	if spec.Engine == "" {
+		return nil, fault.New(fault.Invalid, "engine: which kind has the pool?").Advise("%s", c.s.enginesSaid())
+	}
+	found, err := c.s.cfg.Plane.CheckPool(c.ctx(), spec)
+	if err != nil {
+		return nil, err
+	}
+	out := c.s.poolDone(spec.Name, spec.Engine, found)
+	if req.Check {
+		return out, nil
+	}
+	if missing := found.Missing(); len(missing) > 0 && !req.Force {
+		return nil, &lackError{spec.Name, missing}
+	}
+	if err := c.s.cfg.Plane.AddPool(c.ctx(), c.id.Actor(), spec); err != nil {
+		return nil, err
+	}
+	out.Added = true
+	return out, nil
+}
+
+func (s *Server) poolDone(name, kind string, found *control.PoolCheck) *api.PoolDone {
+	out := &api.PoolDone{Name: name, Engine: kind, Nodes: len(found.Nodes), Findings: []api.Finding{}, Missing: len(found.Missing())}
+	for _, f := range found.Findings {
+		out.Findings = append(out.Findings, api.Finding{What: f.What, State: string(f.State), Text: f.Text, Mend: f.Mend})
+	}
+	return out
+}
+
+// lackError says that a pool lacks something without which it is not added.
+type lackError struct {
+	name string
+	lack []engine.Finding
+}
+
+func (e *lackError) Error() string {
+	what := "something is missing"
+	if n := len(e.lack); n > 1 {
+		what = "several things are missing"
+	}
+	return "pool " + e.name + ": " + what + ": " + e.lack[0].What + ": " + e.lack[0].Text
+}
+
+// Unwrap has kind and remedy.
+func (e *lackError) Unwrap() error {
+	return fault.New(fault.Conflict, "something is missing").Advise("mend it and add the pool again, or add it all the same: --force (--dry-run shows all that was looked at)")
+}
+
+func (e *lackError) problems() (out []api.Located) {
+	for _, f := range e.lack {
+		out = append(out, api.Located{Message: "pool " + e.name + ": " + f.What + ": " + f.Text, Remedy: f.Mend})
+	}
+	return out
+}
