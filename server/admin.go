@@ -56,7 +56,7 @@ func (s *Server) registerAdmin() {
 }
 
 // features are what a client may rely on beyond version 1.0.
-var features = []string{"columns", "collapse", "exec", "watch-resume", "history", "audit", "tokens", "backup"}
+var features = []string{"columns", "collapse", "exec", "watch-resume", "history", "audit", "tokens", "backup", "pools"}
 
 func (s *Server) info(c *call) *api.ServerInfo {
 	out := &api.ServerInfo{Version: s.cfg.Version, API: apiVersion, Oldest: oldestVersion}

@@ -26,6 +26,7 @@ func NodeTone(state string) Tone {
 // NodeTable is the table of nodes; wide adds addresses, features and the way through
 // the network.
 func NodeTable(p Page, nodes []api.Node, wide bool) *Table {
+	several := !wide && slices.ContainsFunc(nodes, func(n api.Node) bool { return n.Pool != nodes[0].Pool })
 	t := &Table{Columns: []Column{
 		{Title: "NODE"},
 		{Title: "STATE"},
@@ -35,6 +36,9 @@ func NodeTable(p Page, nodes []api.Node, wide bool) *Table {
 		{Title: "TYPE"},
 		{Title: "PARTITIONS", Least: 10},
 	}}
+	if several {
+		t.Columns = append(t.Columns, Column{Title: "POOL"})
+	}
 	if wide {
 		t.Columns = append(t.Columns, Column{Title: "POOL"}, Column{Title: "ENGINE"}, Column{Title: "ADDRESS"},
 			Column{Title: "PATH"}, Column{Title: "FEATURES", Least: 10})
@@ -47,6 +51,9 @@ func NodeTable(p Page, nodes []api.Node, wide bool) *Table {
 			{Text: n.State, Tone: NodeTone(n.State)},
 			text(Number(n.CPUsUsed) + "/" + Number(n.CPUs)), text(Bytes(n.MemoryUsed) + "/" + Bytes(n.Memory)),
 			text(gpuUse(n)), text(Types(n.Devices)), text(strings.Join(n.Partitions, ",")),
+		}
+		if several {
+			cells = append(cells, text(n.Pool))
 		}
 		if wide {
 			cells = append(cells, text(n.Pool), text(n.Engine), text(n.Address), text(strings.Join(n.Path, "/")), text(strings.Join(n.Features, ",")))

@@ -23,7 +23,13 @@ func Info(p Page, i *api.ServerInfo, at string) string {
 		if pool.Version != "" {
 			text += " " + pool.Version
 		}
-		c.fact("pool", text+", gangs "+pool.Gang)
+		if pool.Gang != "" {
+			text += ", gangs " + pool.Gang
+		}
+		if pool.State != "" && pool.State != api.PoolUp {
+			text += ", " + strings.TrimSuffix(pool.State+": "+pool.Why, ": ")
+		}
+		c.fact("pool", text)
 		for _, n := range pool.Notes {
 			c.fact("", n)
 		}

@@ -17,6 +17,7 @@ import (
 // nodesFlags are the flags of cox nodes.
 type nodesFlags struct {
 	partitions, states []string
+	pools              []string
 	watch              bool
 	format             format
 }
@@ -29,6 +30,7 @@ func (a *app) nodesCommand() *cobra.Command {
 		Example: `  cox nodes
   cox nodes 'gpu[1-8]' -o wide
   cox nodes -t draining,down
+  cox nodes --pool slurm-b
   cox nodes --watch
   cox nodes -o json | jq '.nodes[] | select(.state=="up") | .name'`,
 		ValidArgsFunction: a.completeNodes,
@@ -37,10 +39,12 @@ func (a *app) nodesCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringSliceVarP(&f.partitions, "partition", "p", nil, "nodes of these partitions")
+	cmd.Flags().StringSliceVar(&f.pools, "pool", nil, "nodes of these pools")
 	cmd.Flags().StringSliceVarP(&f.states, "state", "t", nil, "nodes in these states: up, draining, down, unknown")
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "go on, and show changes as they come")
 	formatFlag(cmd, &f.format, asWide, asJSON, asYAML, asName)
 	a.completeFlag(cmd, "partition", a.partitionNames)
+	a.completeFlag(cmd, "pool", a.poolNames)
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"up", "draining", "down", "unknown"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -107,7 +111,7 @@ func chosenNodes(ctx context.Context, c *client.Client, f *nodesFlags, args []st
 			return nil, fault.New(fault.NotFound, "node %s does not exist", n).Advise("cox nodes lists them all")
 		}
 	}
-	return nodes, nil
+	return ofPools(ctx, c, nodes, f.pools)
 }
 
 // expand makes names of host lists.

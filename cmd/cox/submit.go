@@ -76,6 +76,7 @@ durable when its number is printed.`,
 	formatFlag(cmd, &f.format, asJSON, asYAML, asName)
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{api.FormSbatch, api.FormNative}, cobra.ShellCompDirectiveNoFileComp))
 	a.completeShape(cmd)
+	a.completeFlag(cmd, "pool", a.poolNames)
 	return cmd
 }
 

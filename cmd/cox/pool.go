@@ -1,0 +1,330 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/show"
+)
+
+func (a *app) poolCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pool",
+		Short: "List pools, add one, look at it, take it away",
+		Long: `A pool is nodes with the engine that runs work on them: this machine's, which the
+server has itself, and others that are added while it runs. docs/pools.md tells more.
+For administrators, but list and show.`,
+		RunE: func(*cobra.Command, []string) error {
+			return fault.New(fault.Invalid, "list, show, add, check or remove?").Advise("cox pool list")
+		},
+	}
+	cmd.AddCommand(a.poolListCommand(), a.poolShowCommand(), a.poolAddCommand(), a.poolCheckCommand(), a.poolRemoveCommand())
+	return cmd
+}
+
+func (a *app) poolListCommand() *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the pools, and whether their engines answer", Args: cobra.NoArgs,
+		Example: "  cox pool list\n  cox pool list -o json | jq '.pools[] | select(.state!=\"up\")'",
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			list, err := c.Pools(cmd.Context())
+			switch {
+			case err != nil:
+				return err
+			case f.machine():
+				return f.write(a.out, list)
+			case f == asName:
+				var names []string
+				for i := range list.Pools {
+					names = append(names, list.Pools[i].Name)
+				}
+				return writeNames(a.out, names)
+			}
+			return show.Pools(list.Pools).Write(a.out, a.page(a.out))
+		}),
+	}
+	formatFlag(cmd, &f, asJSON, asYAML, asName)
+	return cmd
+}
+
+func (a *app) poolShowCommand() *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show a pool and what its engine can do", Args: needPool("show"),
+		Example:           "  cox pool show slurm-b\n  cox pool show slurm-b -o yaml",
+		ValidArgsFunction: a.completePools,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			list, err := c.Pools(cmd.Context())
+			if err != nil {
+				return err
+			}
+			p, err := poolNamed(list, args[0])
+			switch {
+			case err != nil:
+				return err
+			case f.machine():
+				return f.write(a.out, p)
+			}
+			_, err = fmt.Fprint(a.out, show.Pool(a.page(a.out), p))
+			return err
+		}),
+	}
+	formatFlag(cmd, &f, asJSON, asYAML)
+	return cmd
+}
+
+func poolNamed(list *api.Pools, name string) (*api.Pool, error) {
+	var names []string
+	for i := range list.Pools {
+		if list.Pools[i].Name == name {
+			return &list.Pools[i], nil
+		}
+		names = append(names, list.Pools[i].Name)
+	}
+	return nil, fault.New(fault.NotFound, "there is no pool %s", name).Advise("there are %s", strings.Join(names, ", "))
+}
+
+// poolFlags are what is said of a pool on a command line.
+type poolFlags struct {
+	engine, file string
+	set          []string
+	force, dry   bool
+	format       format
+}
+
+func (a *app) poolAddCommand() *cobra.Command {
+	var f poolFlags
+	cmd := &cobra.Command{
+		Use:   "add NAME --engine KIND",
+		Short: "Look at a pool, and add it if nothing is missing",
+		Long: `The server opens the engine, asks it what it is and which nodes it has, and has it look
+at what work will need: versions, rights, what it shares with its nodes. What is missing
+is printed with the command that would mend it, and the pool is not added then, unless
+--force is said. It is there again after a restart of the server.
+
+What a kind of engine needs to know is said with --set, or stands in a file (YAML or
+JSON). A value that is JSON is taken as JSON, else as text. No secrets belong there, only
+where they are.`,
+		Example: `  cox pool add slurm-b --engine slurm --set ssh=login1 --dry-run    # look at it, and do nothing
+  cox pool add slurm-b --engine slurm --set ssh=login1
+  cox pool add slurm-b --engine slurm --settings slurm-b.yaml`,
+		Args: needPool("add"),
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if err := a.addPool(cmd.Context(), c, args[0], &f); err != nil {
+				if f.dry {
+					return err
+				}
+				return &undone{err, "not added"}
+			}
+			return nil
+		}),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.engine, "engine", "", "the kind of engine")
+	fl.StringArrayVar(&f.set, "set", nil, "a setting of that kind, NAME=VALUE")
+	fl.StringVar(&f.file, "settings", "", "a file of settings (YAML or JSON; -: standard input)")
+	fl.BoolVar(&f.force, "force", false, "add it although something is missing")
+	fl.BoolVar(&f.dry, "dry-run", false, "only look at it; exit code 4 if something is missing")
+	formatFlag(cmd, &f.format, asJSON, asYAML)
+	a.completeFlag(cmd, "engine", func(ctx context.Context, c *client.Client) ([]string, error) {
+		list, err := c.Pools(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return list.Engines, nil
+	})
+	return cmd
+}
+
+func (a *app) addPool(ctx context.Context, c *client.Client, name string, f *poolFlags) error {
+	if f.engine == "" {
+		list, err := c.Pools(ctx)
+		if err != nil {
+			return err
+		}
+		return fault.New(fault.Invalid, "which kind of engine has pool %s?", name).Advise("%s", kindsHere(list.Engines))
+	}
+	settings, err := a.settings(f)
+	if err != nil {
+		return err
+	}
+	done, err := c.AddPool(ctx, &api.NewPool{Name: name, Engine: f.engine, Settings: settings, Check: f.dry, Force: f.force})
+	if err != nil {
+		return err
+	}
+	return a.lookedAt(done, f.format)
+}
+
+func kindsHere(kinds []string) string {
+	if len(kinds) == 0 {
+		return "this server has no kind of engine with which a pool could be added"
+	}
+	return "--engine " + strings.Join(kinds, ", --engine ")
+}
+
+// settings are those of the file with those of --set over them.
+func (a *app) settings(f *poolFlags) (json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if f.file != "" {
+		data, err := a.document(f.file)
+		if err != nil {
+			return nil, err
+		}
+		b, err := yaml.YAMLToJSON(data)
+		if err == nil {
+			err = json.Unmarshal(b, &all)
+		}
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "%s: these are no settings: %w", f.file, err).Advise("write NAME: VALUE, one a line")
+		}
+		if all == nil { // the file says null
+			all = map[string]json.RawMessage{}
+		}
+	}
+	for _, s := range f.set {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok || name == "" {
+			return nil, fault.New(fault.Invalid, "--set %s: this is not NAME=VALUE", s).Advise("--set ssh=login1")
+		}
+		if all[name] = json.RawMessage(value); !json.Valid(all[name]) {
+			b, err := json.Marshal(value)
+			if err != nil {
+				return nil, err
+			}
+			all[name] = b
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(all)
+}
+
+// lookedAt says what was found, and what came of it.
+func (a *app) lookedAt(done *api.PoolDone, f format) error {
+	if done.Missing > 0 && !done.Added {
+		a.code = fault.Conflict.ExitCode()
+	}
+	if f.machine() {
+		return f.write(a.out, done)
+	}
+	said := fmt.Sprintf("pool %s: nothing is missing", done.Name)
+	switch {
+	case done.Added:
+		said = fmt.Sprintf("pool %s added: cox submit --pool %s FILE runs a job there", done.Name, done.Name)
+	case done.Missing > 0:
+		said = fmt.Sprintf("pool %s: %s missing", done.Name, show.Count(done.Missing, "thing"))
+	}
+	_, err := fmt.Fprint(a.out, show.Findings(a.page(a.out), done.Findings)+show.Clean(said)+"\n")
+	return err
+}
+
+func (a *app) poolCheckCommand() *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use:               "check NAME",
+		Short:             "Have the engine of a pool look whether all is there that work needs",
+		Long:              "Prints what was found and what is missing, with the command that would mend it. Exit code 4: something is missing.",
+		Example:           "  cox pool check slurm-b",
+		Args:              needPool("check"),
+		ValidArgsFunction: a.completePools,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			done, err := c.CheckPool(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.lookedAt(done, f)
+		}),
+	}
+	formatFlag(cmd, &f, asJSON, asYAML)
+	return cmd
+}
+
+func (a *app) poolRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Take a pool away in which no job runs and for which none waits",
+		Long: `The server forgets how to reach the pool. What its engine drives is not touched: no node
+is stopped, no job of others ended.`,
+		Example:           "  cox pool remove slurm-b",
+		Args:              needPool("remove"),
+		ValidArgsFunction: a.completePools,
+		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if err := c.RemovePool(cmd.Context(), args[0]); err != nil {
+				return &undone{err, "not removed"}
+			}
+			_, err := fmt.Fprintf(a.out, "pool %s is gone; what its engine drives was not touched\n", show.Clean(args[0]))
+			return err
+		}),
+	}
+}
+
+func needPool(verb string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		e := fault.New(fault.Invalid, "which pool?")
+		if len(args) > 1 {
+			e = fault.New(fault.Invalid, "one pool at a time: %s", strings.Join(args, ", "))
+		}
+		if verb == "add" {
+			return e.Advise("cox pool add slurm-b --engine slurm --set ssh=login1")
+		}
+		return e.Advise("cox pool %s NAME   (cox pool list shows them)", verb)
+	}
+}
+
+func (a *app) completePools(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.complete(cmd, a.poolNames)
+}
+
+func (a *app) poolNames(ctx context.Context, c *client.Client) ([]string, error) {
+	list, err := c.Pools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var words []string
+	for i := range list.Pools {
+		p := &list.Pools[i]
+		words = append(words, p.Name+"\t"+show.Clean(p.Engine+" "+p.State))
+	}
+	return words, nil
+}
+
+// ofPools keeps the nodes of some pools. A pool that does not exist is an error.
+func ofPools(ctx context.Context, c *client.Client, nodes []api.Node, pools []string) ([]api.Node, error) {
+	if len(pools) == 0 {
+		return nodes, nil
+	}
+	out := slices.DeleteFunc(slices.Clone(nodes), func(n api.Node) bool { return !slices.Contains(pools, n.Pool) })
+	var list *api.Pools
+	for _, name := range pools {
+		if slices.ContainsFunc(out, func(n api.Node) bool { return n.Pool == name }) {
+			continue
+		}
+		var err error
+		if list == nil {
+			if list, err = c.Pools(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if _, err = poolNamed(list, name); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

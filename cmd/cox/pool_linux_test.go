@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/config"
+	"github.com/coxswain-sched/coxswain/engine"
+	world "github.com/coxswain-sched/coxswain/engine/fake"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/serve"
+)
+
+// paper is a kind of engine that runs work on paper: on nodes that its settings name,
+// until somebody ends it.
+type paper struct {
+	mu     sync.Mutex
+	worlds map[string]*world.World
+}
+
+// deadline only ends a test that hangs.
+const deadline = 2 * time.Minute
+
+type paperSettings struct {
+	Nodes   []string `json:"nodes"`
+	Site    string   `json:"site"`
+	Lacking string   `json:"lacking"` // what Check misses
+}
+
+func (p *paper) open(_ context.Context, name string, settings json.RawMessage, at serve.Place) (engine.Engine, error) {
+	var set paperSettings
+	if err := serve.ReadSettings(settings, &set); err != nil {
+		return nil, err
+	}
+	if set.Site == "" {
+		return nil, fault.New(fault.Invalid, "settings: site is needed").Advise("--set site=NAME")
+	}
+	cfg := world.Config{Now: time.Now, Script: func(*engine.Launch) world.Outcome { return world.Outcome{Run: world.Never} }}
+	for _, n := range set.Nodes {
+		cfg.Nodes = append(cfg.Nodes, fleet.Node{
+			Name: n, Pool: name, State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(8), Memory: 32 * resource.GiB},
+			Devices: []fleet.Device{{Index: 0, Kind: "gpu", Type: "h100", NUMA: -1}},
+		})
+	}
+	cfg.Findings = []engine.Finding{{What: "site", State: engine.Found, Text: set.Site}}
+	if set.Lacking != "" {
+		cfg.Findings = append(cfg.Findings, engine.Finding{What: set.Lacking, State: engine.Missing, Text: "it is not there", Mend: "buy " + set.Lacking})
+	}
+	if at.Trial {
+		return world.New(cfg), nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.worlds[name] == nil {
+		p.worlds[name] = world.NewWorld(cfg)
+	}
+	return p.worlds[name].Open(), nil
+}
+
+// advance is the time of the worlds, until ctx ends.
+func (p *paper) advance(ctx context.Context) {
+	for t := time.NewTicker(5 * time.Millisecond); ; {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+		p.mu.Lock()
+		for _, w := range p.worlds {
+			w.Advance()
+		}
+		p.mu.Unlock()
+	}
+}
+
+// serving starts a server that knows paper, and returns its address and what ends it.
+func serving(t *testing.T, dir string, p *paper) (server string, stop func()) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.State.Dir, cfg.Listen.Socket, cfg.Listen.TCP = dir, filepath.Join(dir, "cox.sock"), "none"
+	cfg.Room.Nodes, cfg.Room.ByAddress = 2, true
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	var helpers sync.WaitGroup
+	helpers.Go(func() { p.advance(ctx) })
+	go func() {
+		ended <- serve.Run(ctx, serve.Options{
+			Config: cfg, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Ready: func(serve.Info) { close(ready) },
+			Engines: map[string]serve.Opener{"paper": p.open},
+		})
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		cancel()
+		t.Fatalf("the server did not start: %v", err)
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		helpers.Wait()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return "unix://" + cfg.Listen.Socket, stop
+}
+
+// TestPools adds a pool to a real server, runs a job there and takes the pool away.
+func TestPools(t *testing.T) {
+	dir, p := t.TempDir(), &paper{worlds: map[string]*world.World{}}
+	server, stop := serving(t, dir, p)
+	cox := func(args ...string) ran { return coxAt(t, server, "", args...) }
+	eventually := func(want string, args ...string) {
+		t.Helper()
+		var r ran
+		for end := time.Now().Add(deadline); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // there is no event for it
+			if r = cox(args...); regexp.MustCompile(want).MatchString(r.out) {
+				return
+			}
+		}
+		t.Fatalf("cox %s never says %q:\n%s%s", strings.Join(args, " "), want, r.out, r.err)
+	}
+	add := []string{"pool", "add", "b", "--engine", "paper"}
+	with := func(args []string, more ...string) []string { return slices.Concat(args, more) }
+	site := with(add, "--set", "site=north", "--set", `nodes=["b1","b2"]`)
+
+	cox("pool", "add", "b", "--engine", "papr").check(t, 2, "", `cox: there is no kind of engine "papr"; did you mean paper?
+  pools can be added with paper
+not added                                                    exit 2 (invalid request)
+`)
+	cox("pool", "add", "b", "--engine", "sge").check(t, 2, "", "~there is no kind of engine \"sge\"\n  pools can be added with paper\n")
+	cox("pool", "add", "b", "--engine", "local").check(t, 69, "", "~engine local is this machine's, and its pool is there already")
+	cox("pool", "add", "b").check(t, 2, "", "~which kind of engine has pool b?\n  --engine paper\n")
+	cox(add...).check(t, 2, "", "cox: settings: site is needed\n  --set site=NAME\nnot added                                                    exit 2 (invalid request)\n")
+	cox(with(site, "--set", "nods=3")...).check(t, 2, "", "~settings: there is no field nods; did you mean nodes?\n  there are lacking, nodes, site\n")
+	cox(with(site, "--set", "site=4")...).check(t, 2, "", "~settings: site: number is not text\n  write text there\n")
+	cox("pool", "add", "local", "--engine", "paper", "--set", "site=north").check(t, 4, "", "~there is a pool local already\n  cox pool list shows it; take another name, or remove it first: cox pool remove local\n")
+	cox(with(site, "--dry-run")...).check(t, 0, `found    engine  fake 1, gangs strict
+found    nodes   2 with 2 devices: b[1-2]
+found    site    north
+pool b: nothing is missing
+`, "")
+	cox("pool", "list", "-o", "name").check(t, 0, "local\n", "")
+	lacking := with(site, "--set", "lacking=paper")
+	cox(with(lacking, "--dry-run")...).check(t, 4, "~missing  paper   it is not there\n                 buy paper\npool b: 1 thing missing\n", "")
+	cox(lacking...).check(t, 4, "", `pool b: paper: it is not there
+  buy paper
+  mend it and add the pool again, or add it all the same: --force (--dry-run shows all that was looked at)
+not added                                                    exit 4 (conflict)
+`)
+	cox(with(lacking, "--force")...).check(t, 0, "~pool b added: cox submit --pool b FILE runs a job there\n", "")
+	cox(site...).check(t, 4, "", "~there is a pool b already")
+	cox("pool", "check", "b").check(t, 4, "~pool b: 1 thing missing", "")
+	cox("pool", "check", "c").check(t, 3, "", "cox: there is no pool c\n  there are local, b\n")
+	eventually(`paper 1 +up +2 +0/2 `, "pool", "list")
+	cox("info").check(t, 0, "~pool      b: engine paper 1, gangs strict\n", "")
+	cox("nodes", "--pool", "b", "-o", "name").check(t, 0, "b1\nb2\n", "")
+	cox("nodes").check(t, 0, "~PARTITIONS  POOL   JOBS OR WHY\n", "")
+
+	cox("submit", "--pool", "b", "-N2", "--gpus-per-node=1", "--", "true").check(t, 0, "~submitted\n", "")
+	eventually("RUNNING", "queue")
+	eventually(`paper 1 +up +2 +2/2 +1 `, "pool", "list")
+	cox("pool", "remove", "b").check(t, 4, "", `cox: pool b has 1 job that has not ended: 1
+  let them end, or cox cancel 1; cox node drain keeps others from starting
+not removed                                                  exit 4 (conflict)
+`)
+	stop() // and all of it is there again
+	server, _ = serving(t, dir, p)
+	eventually(`paper 1 +up +2 +2/2 +1 `, "pool", "list")
+	cox("pool", "show", "b").check(t, 0, "~settings  {\"lacking\":\"paper\",\"nodes\":[\"b1\",\"b2\"],\"site\":\"north\"}\n", "")
+	cox("cancel", "1").check(t, 0, "~1", "")
+	cox("wait", "1", "--quiet").check(t, 130, "", "")
+	cox("pool", "remove", "b").check(t, 0, "pool b is gone; what its engine drives was not touched\n", "")
+	cox("pool", "remove", "b").check(t, 3, "", "~there is no pool b that was added")
+	cox("pool", "remove", "local").check(t, 2, "", "~pool local is of the server itself")
+	if r := cox("nodes", "-o", "name"); r.code != 0 || strings.Count(r.out, "\n") != 2 || strings.Contains(r.out, "b1") {
+		t.Errorf("the nodes are %q", r.out)
+	}
+	cox("audit", "-o", "json").check(t, 0, "~\"what\": \"pool-removed\"", "")
+	if left, err := filepath.Glob(filepath.Join(dir, "trial-*")); err != nil || len(left) > 0 {
+		t.Errorf("looks have left %q, %v", left, err)
+	}
+}
