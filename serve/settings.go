@@ -44,6 +44,8 @@ func known(raw json.RawMessage, t reflect.Type, path string) error {
 	}
 	have, err := fieldsOf(raw)
 	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fault.New(fault.Invalid, "settings: they end too early").Advise(`write an object: {"name": value}`)
 	case err != nil && path == "":
 		return fault.New(fault.Invalid, "settings: %w", err).Advise(`write an object: {"name": value}`)
 	case err != nil:

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// TestPoolsAreShown: to everybody, and how engines are reached to administrators alone.
+func TestPoolsAreShown(t *testing.T) {
+	p := newPlane()
+	p.pools = append(p.pools, control.PoolView{
+		Pool: fleet.Pool{Name: "b", Engine: "slurm"}, Added: &control.PoolSpec{Name: "b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`), By: job.Actor{Name: "root"}},
+	})
+	p.nodes[0].Jobs, p.nodes[0].Held = []job.ID{7}, map[int][]job.ID{0: {7}}
+	p.nodes[1].Jobs, p.nodes[1].Held = []job.ID{7}, map[int][]job.ID{0: {7}}
+	p.nodes[3].Node.Pool = "b"
+	r := start(t, p, func(c *Config) { c.Engines = []string{"slurm"} })
+	list, err := r.admin(t).Pools(t.Context())
+	if err != nil || len(list.Pools) != 2 || !slices.Equal(list.Engines, []string{"slurm"}) {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	home, b := list.Pools[0], list.Pools[1]
+	if home.State != api.PoolUp || home.Gang != "strict" || home.Jobs != 1 || home.DevicesUsed != 2 || !home.Default {
+		t.Errorf("%+v", home)
+	}
+	if b.State != api.PoolOpening || string(b.Settings) != `{"ssh":"login1"}` || b.By != "root" || b.Jobs != 0 {
+		t.Errorf("%+v", b)
+	}
+	c, err := client.New(client.Options{URL: r.url, Token: r.token(t, "anna", nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if list, err = c.Pools(t.Context()); err != nil || list.Pools[1].Settings != nil || list.Pools[0].Jobs != 1 {
+		t.Errorf("a user is told %+v, %v", list, err)
+	}
+	if n, err := c.Node(t.Context(), "v4"); err != nil || n.Engine != "slurm" || n.Pool != "b" {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if i, err := c.Info(t.Context()); err != nil || len(i.Pools) != 2 || i.Pools[1].Settings != nil || i.Pools[1].Name != "b" {
+		t.Errorf("%+v, %v", i, err)
+	}
+}
+
+func TestAPoolThatLacksSomethingIsNotAdded(t *testing.T) {
+	p := newPlane()
+	r := start(t, p, func(c *Config) { c.Engines = []string{"slurm"} })
+	c := r.admin(t)
+	ask := api.NewPool{Name: "b", Engine: "slurm"}
+	p.findings = []engine.Finding{{What: "site", State: engine.Found, Text: "north"}, {What: "rights", State: engine.Missing, Text: "none", Mend: "sacctmgr …"}, {What: "disk", State: engine.Missing, Text: "none"}}
+	var e *api.Error
+	if _, err := c.AddPool(t.Context(), &ask); !errors.As(err, &e) || e.Status != 409 || len(e.Errors) != 2 || e.Errors[0].Message != "pool b: rights: none" || e.Errors[0].Remedy != "sacctmgr …" || e.Remedy == "" {
+		t.Errorf("it is added: %+v", e)
+	}
+	ask.Check = true
+	if done, err := c.AddPool(t.Context(), &ask); err != nil || done.Added || done.Missing != 2 || len(done.Findings) != 3 {
+		t.Errorf("a look: %+v, %v", done, err)
+	}
+	if len(p.calls) != 0 {
+		t.Errorf("the control plane was asked for %q", p.calls)
+	}
+	ask.Check, ask.Force = false, true
+	if done, err := c.AddPool(t.Context(), &ask); err != nil || !done.Added {
+		t.Errorf("with force: %+v, %v", done, err)
+	}
+	if !slices.Equal(p.calls, []string{"add pool b"}) || p.pools[1].Added.By.Name == "" {
+		t.Errorf("the control plane was asked for %q", p.calls)
+	}
+	if _, err := c.AddPool(t.Context(), &api.NewPool{Name: "b"}); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) != "kinds of engine here: slurm" {
+		t.Errorf("without a kind: %v", err)
+	}
+}
+
+func TestPoolState(t *testing.T) {
+	now := time.Now()
+	info := &engine.Info{}
+	for _, tt := range []struct {
+		what string
+		v    control.PoolView
+		want string
+	}{
+		{"answers", control.PoolView{Info: info, Heard: now}, api.PoolUp},
+		{"is being asked", control.PoolView{Info: info, Asked: now.Add(-time.Second)}, api.PoolUp},
+		{"hangs", control.PoolView{Info: info, Asked: now.Add(-time.Minute)}, api.PoolSilent},
+		{"hangs from the first", control.PoolView{Asked: now.Add(-time.Minute)}, api.PoolSilent},
+		{"is new", control.PoolView{Asked: now}, api.PoolOpening},
+		{"does not answer", control.PoolView{Info: info, Failed: errors.New("down")}, api.PoolSilent},
+		{"is not configured", control.PoolView{Gone: true, Failed: errors.New("gone")}, api.PoolGone},
+		{"does not open", control.PoolView{Broken: errors.New("no such kind"), Failed: errors.New("x")}, api.PoolBroken},
+	} {
+		if state, why := poolState(&tt.v, now); state != tt.want || (why == "") != (state == api.PoolUp || state == api.PoolOpening) {
+			t.Errorf("one that %s is %s: %s", tt.what, state, why)
+		}
+	}
+}
