@@ -57,6 +57,16 @@ func (s *said) onto(v *PoolView) {
 	v.Info, v.Heard, v.Failed, v.Asked = s.info, s.heard, s.failed, s.asked
 }
 
+// AddedEngine is the engine of a pool that was added while a server ran, for what an engine
+// can do beside running work (engine.Logger, engine.Execer). It is not to be closed. nil:
+// the pool is of the configuration, or there is none of that name.
+func (c *Control) AddedEngine(pool string) engine.Engine {
+	if p := c.pools.find(pool); p != nil && p.own {
+		return p.Engine
+	}
+	return nil
+}
+
 // Pools lists the pools that are configured and those that were added. No engine is asked.
 func (c *Control) Pools() []PoolView {
 	c.state.mu.RLock()

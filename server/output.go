@@ -68,8 +68,9 @@ func (s *Server) logs(c *call, in *logInput) error {
 		}
 		*n.to = &i
 	}
-	if s.cfg.Output == nil {
-		return fault.New(fault.Unsupported, "the engine of this server gives no output").Advise("look at the files: cox show %s", in.Job)
+	noOutput := fault.New(fault.Unsupported, "the engine of this job's pool gives no output").Advise("look at the files: cox show %s", in.Job)
+	if s.output(v.Pool) == nil && s.output(v.Job.Spec.Pool) == nil {
+		return noOutput
 	}
 	ctx, cancel := c.streaming()
 	defer cancel()
@@ -77,6 +78,9 @@ func (s *Server) logs(c *call, in *logInput) error {
 		if v, err = s.untilStarted(ctx, c, in.Job); err != nil {
 			return err
 		}
+	}
+	if q.from = s.output(v.Pool); q.from == nil {
+		return noOutput
 	}
 	r, err := s.openLog(ctx, c, in, q, &v)
 	if err != nil {
@@ -99,6 +103,7 @@ func (s *Server) logs(c *call, in *logInput) error {
 type logQuery struct {
 	stream     string // "stdout" or "stderr"
 	step, rank *int   // nil: the job's own files
+	from       Output
 }
 
 // openLog opens a log. Of a job that runs and is followed it waits for the log to
@@ -110,7 +115,7 @@ func (s *Server) openLog(ctx context.Context, c *call, in *logInput, q logQuery,
 			file, err = outputName(v, q.stream), nil // no report has come of it, or none is kept
 		}
 		if err == nil {
-			r, oerr := s.cfg.Output.OpenLog(ctx, v.Job.Spec.Owner, file)
+			r, oerr := q.from.OpenLog(ctx, v.Job.Spec.Owner, file)
 			if oerr == nil {
 				return r, nil
 			}
@@ -238,9 +243,10 @@ func (s *Server) exec(c *call, name string) error {
 	if err != nil {
 		return err
 	}
+	x := s.execer(v.Pool)
 	switch {
-	case s.cfg.Exec == nil:
-		return fault.New(fault.Unsupported, "the engine of this server runs no commands inside of jobs")
+	case x == nil:
+		return fault.New(fault.Unsupported, "the engine of this job's pool runs no commands inside of jobs")
 	case v.Job.State != job.Running:
 		return fault.New(fault.Conflict, "job %s does not run: it is %s", v.Job.Name(), v.Job.State).Advise("cox show %s", v.Job.Name())
 	case !strings.EqualFold(c.r.Header.Get("Upgrade"), frame.Protocol):
@@ -254,11 +260,11 @@ func (s *Server) exec(c *call, name string) error {
 	if err != nil || len(e.Command) == 0 {
 		return fault.New(fault.Invalid, "the header %s holds no command", frame.Header).Advise("docs/api.md has its form")
 	}
-	return s.runExec(c, &v, e)
+	return s.runExec(c, &v, e, x)
 }
 
 // runExec takes the connection over.
-func (s *Server) runExec(c *call, v *control.View, e api.Exec) error {
+func (s *Server) runExec(c *call, v *control.View, e api.Exec, x engine.Execer) error {
 	s.log.Info("exec", "job", v.Job.Name(), "user", c.id.Name, "from", c.id.From, "command", e.Command[0])
 	conn, rw, err := http.NewResponseController(c.w.ResponseWriter).Hijack()
 	if err != nil {
@@ -285,7 +291,7 @@ func (s *Server) runExec(c *call, v *control.View, e api.Exec) error {
 	}()
 	w := frame.NewWriter(conn)
 	ref, rank := v.Where(e.Node, e.Rank)
-	code, err := s.cfg.Exec.Exec(ctx, ref, engine.ExecRequest{
+	code, err := x.Exec(ctx, ref, engine.ExecRequest{
 		Command: e.Command, Node: e.Node, Rank: rank, Env: e.Env, TTY: e.TTY, Window: engine.Window(e.Window), Resize: sizes,
 		Stdin: in, Stdout: w.Stream(frame.Stdout), Stderr: w.Stream(frame.Stderr),
 	})

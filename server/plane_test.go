@@ -42,7 +42,8 @@ type plane struct {
 
 	pools    []control.PoolView
 	findings []engine.Finding // what a look at a pool finds
-	late     int              // jobs that History does not have yet; as many of the oldest Scan does not
+	added    map[string]engine.Engine
+	late     int // jobs that History does not have yet; as many of the oldest Scan does not
 }
 
 // journal is the plane's own numbering, with a first number that is kept.
@@ -475,6 +476,8 @@ func (p *plane) Policies(context.Context) (out []control.Policy, err error) {
 	}
 	return out, nil
 }
+
+func (p *plane) AddedEngine(pool string) engine.Engine { return p.added[pool] }
 
 func (p *plane) Pools() []control.PoolView {
 	p.mu.RLock()

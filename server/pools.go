@@ -19,6 +19,7 @@ type Pools interface {
 	Pools() []control.PoolView
 	AddPool(context.Context, job.Actor, control.PoolSpec) error
 	RemovePool(ctx context.Context, by job.Actor, name string) error
+	AddedEngine(pool string) engine.Engine
 	// CheckPool looks at a pool that might be added, RecheckPool at one that is there.
 	CheckPool(context.Context, control.PoolSpec) (*control.PoolCheck, error)
 	RecheckPool(ctx context.Context, name string) (*control.PoolCheck, error)
@@ -55,6 +56,29 @@ func (s *Server) registerPools() {
 	}, func(c *call, in *PoolPath) (*none, error) {
 		return nil, s.cfg.Plane.RemovePool(c.ctx(), c.id.Actor(), in.Name)
 	})
+}
+
+// output opens what jobs of a pool print; nil: its engine cannot. What the server was
+// made with is for the pools of its configuration.
+func (s *Server) output(pool string) Output {
+	e := s.cfg.Plane.AddedEngine(pool)
+	if e == nil {
+		return s.cfg.Output
+	}
+	if o, ok := e.(Output); ok {
+		return o
+	}
+	return nil
+}
+
+// execer runs commands in jobs of a pool; nil: its engine cannot.
+func (s *Server) execer(pool string) engine.Execer {
+	e := s.cfg.Plane.AddedEngine(pool)
+	if e == nil {
+		return s.cfg.Exec
+	}
+	x, _ := e.(engine.Execer)
+	return x
 }
 
 // engines are the kinds of the pools' engines, by name of the pool.

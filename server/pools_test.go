@@ -2,6 +2,8 @@ package server
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -100,6 +102,44 @@ func TestPoolState(t *testing.T) {
 	} {
 		if state, why := poolState(&tt.v, now); state != tt.want || (why == "") != (state == api.PoolUp || state == api.PoolOpening) {
 			t.Errorf("one that %s is %s: %s", tt.what, state, why)
+		}
+	}
+}
+
+// talker is an engine that has output of its own.
+type talker struct {
+	engine.Engine
+	files
+}
+
+// TestLogsComeFromTheEngineOfTheJobsPool, not from the server's own.
+func TestLogsComeFromTheEngineOfTheJobsPool(t *testing.T) {
+	p := newPlane()
+	p.fill(t, 3, "anna", 2001, nil)
+	there := talker{files: files{dir: t.TempDir(), asked: make(chan string, 1)}}
+	if err := os.WriteFile(filepath.Join(there.dir, "out"), []byte("from there\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.added = map[string]engine.Engine{"b": &there, "c": struct{ engine.Engine }{}}
+	for i, pool := range []string{"b", "c", "local"} {
+		p.start(job.ID(i+1), "v1")
+		p.jobs[i].Pool, p.jobs[i].Report.Files = pool, []string{"/home/anna/out"}
+	}
+	r := start(t, p, func(c *Config) { c.Output, c.Exec = &files{dir: t.TempDir(), asked: make(chan string, 1)}, &shell{} })
+	c := r.as(t, "anna")
+	body, err := c.Logs(t.Context(), "1", client.LogOptions{})
+	if got := text(t, body, err); got != "from there\n" {
+		t.Errorf("the output is %q", got)
+	}
+	if _, err := c.Logs(t.Context(), "2", client.LogOptions{}); fault.KindOf(err) != fault.Unsupported {
+		t.Errorf("of an engine without output: %v", err)
+	}
+	if _, err := c.Logs(t.Context(), "3", client.LogOptions{}); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("of the server's own pool: %v", err)
+	}
+	for _, name := range []string{"1", "2"} { // neither runs commands
+		if _, err := c.Exec(t.Context(), name, api.Exec{Command: []string{"true"}}, client.ExecStreams{}); fault.KindOf(err) != fault.Unsupported {
+			t.Errorf("a command in job %s: %v", name, err)
 		}
 	}
 }
