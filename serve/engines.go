@@ -47,6 +47,20 @@ type engines struct {
 
 func (e *engines) names() []string { return slices.Sorted(maps.Keys(e.kinds)) }
 
+// trials begins the names of the folders of engines that are looked at.
+const trials = "trial-"
+
+// sweep removes what looks have left that a server did not live to end.
+func (e *engines) sweep() error {
+	left, err := os.ReadDir(e.state)
+	for _, d := range left {
+		if strings.HasPrefix(d.Name(), trials) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(e.state, d.Name())))
+		}
+	}
+	return err
+}
+
 // open is control.Config.OpenPool.
 func (e *engines) open(ctx context.Context, p control.PoolSpec) (control.Pool, error) {
 	open := e.kinds[p.Engine]
@@ -63,7 +77,7 @@ func (e *engines) open(ctx context.Context, p control.PoolSpec) (control.Pool, e
 		out.Engine = opened
 		return out, err
 	}
-	room, err := os.MkdirTemp(e.state, "trial-")
+	room, err := os.MkdirTemp(e.state, trials)
 	if err != nil {
 		return out, err
 	}

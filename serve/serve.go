@@ -163,6 +163,9 @@ func (s *server) open(ctx context.Context) error {
 		journal = s.opt.Store(s.store)
 	}
 	pools := &engines{kinds: kinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
+	if err := pools.sweep(); err != nil {
+		return err
+	}
 	s.control, err = control.Open(ctx, control.Config{
 		Store: journal, Pools: []control.Pool{{Pool: fleet.Pool{Name: poolName, Engine: "local"}, Engine: between, Elastic: info.Abilities.Elastic}},
 		OpenPool: pools.open,
@@ -280,11 +283,11 @@ func pauseOf(idle time.Duration) time.Duration {
 	return min(max(idle/10, 50*time.Millisecond), time.Minute)
 }
 
-// running lists the attempts that run and hold devices.
+// running lists the attempts that run on this machine and hold devices.
 func (s *server) running() (refs []engine.Ref) {
 	s.control.Scan(control.Filter{Live: true}, func(v *control.View) bool {
 		holds := slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool { return len(c.Devices) > 0 })
-		if holds && v.Job.State == job.Running && !v.Job.Started.IsZero() {
+		if holds && v.Pool == poolName && v.Job.State == job.Running && !v.Job.Started.IsZero() {
 			refs = append(refs, v.Ref)
 		}
 		return true

@@ -98,6 +98,12 @@ func TestATrialLeavesNothing(t *testing.T) {
 	if _, err := e.open(t.Context(), control.PoolSpec{Name: "q", Engine: "x", Trial: true}); err == nil || len(left()) != 0 {
 		t.Errorf("a look that fails has left %v, %v", left(), err)
 	}
+	if _, err := os.MkdirTemp(dir, trials); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.sweep(); err != nil || len(left()) != 0 {
+		t.Errorf("a start has left %v, %v", left(), err)
+	}
 	broken = false
 	p, err = e.open(t.Context(), control.PoolSpec{Name: "q", Engine: "x"})
 	if err != nil {
