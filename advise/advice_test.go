@@ -209,16 +209,17 @@ func TestJudge(t *testing.T) {
 		{"k8s-q", "kube", engine.Abilities{Gang: engine.GangApproximate}},
 		{"k8s-n", "kube", engine.Abilities{Gang: engine.GangNone}},
 		{"here", "local", engine.Abilities{Gang: engine.GangStrict}},
+		{"k8s-s", "kube", engine.Abilities{}}, // it has not answered
 	}
 	for _, c := range []struct {
 		facts []Key
 		want  string
 	}{
-		{nil, "possible suits suits suits possible"},
-		{[]Key{TightlyCoupled, Nodes}, "possible suits consent never possible"},
-		{[]Key{TightlyCoupled, Nodes, BareMetal}, "suits possible consent never possible"},
-		{[]Key{PythonPipeline}, "possible suits suits suits possible"},
-		{[]Key{TightlyCoupled}, "possible suits suits suits possible"},
+		{nil, "possible suits suits suits possible suits"},
+		{[]Key{TightlyCoupled, Nodes}, "possible suits consent never possible possible"},
+		{[]Key{TightlyCoupled, Nodes, BareMetal}, "suits possible consent never possible possible"},
+		{[]Key{PythonPipeline}, "possible suits suits suits possible suits"},
+		{[]Key{TightlyCoupled}, "possible suits suits suits possible suits"},
 	} {
 		f := &Facts{}
 		for _, k := range c.facts {

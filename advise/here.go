@@ -43,6 +43,8 @@ func (a *Advice) verdict(p Pool, coupled bool) (Fit, string) {
 	if coupled {
 		switch p.Able.Gang {
 		case engine.GangStrict:
+		case "":
+			return Possible, "its engine has not answered: whether gangs start whole there is not known"
 		case engine.GangApproximate:
 			return Consent, "gangs are whole in quota, not in placement: only with your consent"
 		default:
