@@ -2,7 +2,6 @@ package slurm
 
 import (
 	"fmt"
-	"os/user"
 	"path"
 	"reflect"
 	"slices"
@@ -23,7 +22,7 @@ type attempt struct {
 	guard  script.Guard
 	tag    string // in the comment of its job
 	prefix string // of its files in the room
-	user   string // whose the job is
+	user   string // whose the job is; empty: whoever the way in is
 	wake   chan struct{}
 
 	id     uint32 // 0: slurmctld has not said
@@ -62,10 +61,7 @@ func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 	a.guard = script.Guard{Ref: ref, Dir: e.cfg.Room.Dir(), Token: o.Token}
 	a.tag = fmt.Sprintf("cox:%s:%d:%s", e.log.cluster, o.Job.ID, ref)
 	a.prefix = ref.String() + "-" + o.Token
-	a.user = e.user
-	if e.cfg.AsOwner && o.Job.Spec.Owner.User != "" {
-		a.user = o.Job.Spec.Owner.User
-	}
+	a.user = e.as(o.Job.Spec.Owner)
 	e.users[a.user] = true
 	a.report = engine.Report{Ref: ref, Job: o.Job.ID, Phase: engine.Accepted}
 	return a
@@ -88,15 +84,6 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 		a.report.Phase, a.report.Cause, a.report.Message = engine.Ending, a.stop.Cause, a.stop.Reason
 	}
 	return a
-}
-
-// self is who this process is.
-func self() (string, error) {
-	u, err := user.Current()
-	if err != nil {
-		return "", err
-	}
-	return u.Username, nil
 }
 
 // nudge has the attempt's goroutine look again.

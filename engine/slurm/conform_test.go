@@ -47,7 +47,7 @@ func (b *bench) open(t *testing.T, root string) *slurm.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := slurm.Config{Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: !b.delegated, Files: b.files}
+	c := slurm.Config{Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: !b.delegated, Files: b.files, Privileged: true}
 	if !b.usual {
 		c.Settle, c.Tidy = 3*time.Second, 2*time.Second
 	}
@@ -135,18 +135,27 @@ func byREST(t *testing.T, l *lab.Lab, commands site.Site) site.Site {
 
 func conform(t *testing.T, b *bench) {
 	enginetest.Run(t, enginetest.Harness{
-		New:    func(t *testing.T) engine.Engine { return b.open(t, shared(t)) },
+		New:    func(t *testing.T) engine.Engine { return slurm.Suspending{Engine: b.open(t, shared(t))} },
 		Script: script,
 		Reopen: func(t *testing.T, e engine.Engine, closed func()) engine.Engine {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}
-			b.closed[e] = true
+			of := bare(e)
+			b.closed[of] = true
 			closed()
-			return b.open(t, b.roots[e])
+			return slurm.Suspending{Engine: b.open(t, b.roots[of])}
 		},
-		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return living(t, b.roots[e], ref) },
+		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return living(t, b.roots[bare(e)], ref) },
 	})
+}
+
+// bare is the engine without the ability to suspend.
+func bare(e engine.Engine) engine.Engine {
+	if s, ok := e.(slurm.Suspending); ok {
+		return s.Engine
+	}
+	return e
 }
 
 // shared is a directory that jobs can reach, and that is removed.

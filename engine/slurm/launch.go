@@ -71,6 +71,9 @@ func (e *Engine) check(ctx context.Context, l *engine.Launch) error {
 		return refuse(fault.Invalid, "a job and claims are needed")
 	}
 	spec := l.Job.Spec
+	if err := e.mayBe(spec.Owner); err != nil {
+		return err
+	}
 	switch {
 	case spec.Program.Kind == job.Batch && len(l.Script) == 0:
 		return refuse(fault.Invalid, "the script is empty")

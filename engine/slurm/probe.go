@@ -92,9 +92,7 @@ if grep -qszxF %s /proc/[0-9]*/environ; then echo lives; else echo none; fi >%s.
 				"--job-name=cox-probe", "--comment=cox-probe:"+e.log.cluster+":"+a.ref.String(), "--nodelist="+n, "--nodes=1", "--ntasks=1", "--mem=1M", "--time=5",
 				"--output=/dev/null", "--no-requeue"),
 		}
-		if e.cfg.AsOwner {
-			s.User = a.order.Job.Spec.Owner.User
-		}
+		s.User = a.user
 		ctx, cancel := e.call()
 		_, err := e.cfg.Site.Submit(ctx, s)
 		cancel()

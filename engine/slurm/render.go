@@ -41,9 +41,7 @@ func (e *Engine) submission(a *attempt) (*site.Submission, error) {
 	for _, of := range more {
 		s.Components = append(s.Components, append(append(slices.Clone(e.cfg.Options), of...), "--comment="+comment(a)))
 	}
-	if e.cfg.AsOwner {
-		s.User = spec.Owner.User
-	}
+	s.User = a.user
 	return s, nil
 }
 

@@ -50,15 +50,15 @@ type Config struct {
 	// Placed says that the nodes are chosen by the caller; else slurmctld chooses, and
 	// claims say nothing of nodes.
 	Placed bool
-	// Privileged says that jobs may be submitted as other users, and suspended: the
-	// driver's user is root or a Slurm operator.
+	// Privileged says that the cluster is reached as root, or as a Slurm operator: jobs may
+	// be suspended. See Open.
 	Privileged bool
 	// Options are sbatch's for every job: --reservation=…, --partition=….
 	Options []string
 	// Files opens a job's output where it is, if that is not this machine; engine.Logger.
 	Files func(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error)
-	// AsOwner says that a job is submitted as its owner, else as the driver's own user.
-	AsOwner bool
+	// Identity says as whom jobs are handed over.
+	Identity Identity
 
 	Patience time.Duration // for one answer of the cluster; 0: 30 s
 	Shortest time.Duration // between two polls while something is expected; 0: 250 ms
@@ -79,7 +79,6 @@ type Engine struct {
 	cfg  Config
 	log  *journal
 	feed *feed.Feed
-	user string // whose jobs they are, if not their owners'
 	send chan struct{}
 	kick chan struct{} // a poll is wanted
 
@@ -91,7 +90,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	attempts map[engine.Ref]*attempt
-	users    map[string]bool // whose jobs were handed over since the engine was opened
+	users    map[string]bool // whose jobs were handed over since the engine was opened; "": the way in's own
 	nodes    []fleet.Node    // as they were last seen
 	cluster  site.Cluster    // as it was last seen
 	others   Others          // held by jobs that are not ours, as of then
@@ -130,17 +129,13 @@ func New(cfg Config) (*Engine, error) {
 	if err := os.MkdirAll(cfg.Root, 0o700); err != nil {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
-	me, err := self()
-	if err != nil {
-		return nil, fmt.Errorf("slurm engine: %w", err)
-	}
 	log, err := openJournal(filepath.Join(cfg.Root, "slurm"), word())
 	if err != nil {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, feed: feed.New(log.epoch), user: me, send: make(chan struct{}, cfg.Senders), kick: make(chan struct{}, 1),
-		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{me: true},
+		cfg: cfg, log: log, feed: feed.New(log.epoch), send: make(chan struct{}, cfg.Senders), kick: make(chan struct{}, 1),
+		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for ref, l := range log.lives {
@@ -197,7 +192,7 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	return engine.Info{
 		Name: "slurm", Version: c.Version, Notes: notes,
 		Abilities: engine.Abilities{
-			Gang: engine.GangStrict, Placed: e.cfg.Placed, Delegated: !e.cfg.Placed, Suspend: true, Isolates: c.Limits, Proves: c.Tracks,
+			Gang: engine.GangStrict, Placed: e.cfg.Placed, Delegated: !e.cfg.Placed, Suspend: e.suspends(), Isolates: c.Limits, Proves: c.Tracks,
 		},
 	}, nil
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
-var _ engine.Suspender = (*Engine)(nil)
-
 // thaw is after which time a job that was suspended once, and was asked to end and does not,
 // is suspended and let go on anew: a node may have heard of both in the wrong order (settled).
 // Each time it is twice as long.
@@ -208,12 +206,6 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	e.pollNow()
 	return err
 }
-
-// Suspend holds every process of an attempt.
-func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error { return e.hold(ctx, ref, true) }
-
-// Resume lets them go on.
-func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error { return e.hold(ctx, ref, false) }
 
 // settled is how long slurmctld takes to tell the nodes of a suspension. It sends one
 // message for it and another to go on, in no order: a job whose nodes get them the other

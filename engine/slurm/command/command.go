@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
@@ -50,12 +51,15 @@ type Result struct {
 }
 
 // Site is a site.Site.
-type Site struct{ run Runner }
+type Site struct {
+	run Runner
+	me  atomic.Pointer[site.Person] // as whom commands run; nil: not asked yet
+}
 
 var _ site.Site = (*Site)(nil)
 
 // New reaches a cluster by a Runner, which it closes.
-func New(r Runner) *Site { return &Site{r} }
+func New(r Runner) *Site { return &Site{run: r} }
 
 // Close closes the Runner.
 func (s *Site) Close() error { return s.run.Close() }
@@ -217,6 +221,10 @@ func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 
 // Of is site.Site's.
 func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
+	user, err := s.whose(ctx, user)
+	if err != nil {
+		return nil, err
+	}
 	out, err := s.ask(ctx, "squeue", "--noheader", "--states=all", "--user="+user, "--Format="+format(live))
 	if err != nil {
 		return nil, err
@@ -339,6 +347,10 @@ func (s *Site) Past(ctx context.Context, ids []uint32) ([]site.Job, error) {
 
 // PastOf is site.Site's.
 func (s *Site) PastOf(ctx context.Context, user string, since time.Time) ([]site.Job, error) {
+	user, err := s.whose(ctx, user)
+	if err != nil {
+		return nil, err
+	}
 	return s.past(ctx, "--user="+user, "--starttime="+since.Local().Format("2006-01-02T15:04:05"))
 }
 

@@ -102,6 +102,9 @@ func (s *Site) Suspend(ctx context.Context, id uint32, held bool) error {
 	return cannot("slurmrestd cannot suspend jobs", "scontrol suspend")
 }
 
+// Suspends is site.Limited's.
+func (s *Site) Suspends() bool { return s.cfg.Commands != nil }
+
 // Update is site.Site's.
 func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
 	v, err := s.speaks(ctx)

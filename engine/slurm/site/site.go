@@ -208,3 +208,24 @@ type Node struct {
 	UsedCPUs  int
 	UsedBytes int64
 }
+
+// Limited is an optional ability of a Site: to say what it has no call for.
+type Limited interface {
+	// Suspends reports whether Suspend can work, with the right to.
+	Suspends() bool
+}
+
+// Teller is an optional ability of a Site: to say who people are there.
+type Teller interface {
+	// Me is who asks. fault.Unsupported: this way in cannot tell.
+	Me(ctx context.Context) (Person, error)
+	// Person is the user of a name: fault.NotFound if the cluster has none.
+	Person(ctx context.Context, name string) (Person, error)
+}
+
+// Person is a user as the cluster has him.
+type Person struct {
+	Name     string
+	UID      uint32
+	Operator bool // root, Slurm's own user, or an operator or administrator in accounting: may change others' jobs, and suspend
+}

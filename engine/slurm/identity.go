@@ -1,0 +1,110 @@
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Mode says as whom jobs are handed over.
+type Mode string
+
+// The modes. Who does what for each is the way in's to know (engine/slurm/command,
+// engine/slurm/rest); here it is said which calls are made as whom.
+const (
+	// AsService hands all jobs over as whoever the way in is to the cluster.
+	AsService Mode = ""
+	// AsUID has root say whose a job is (sbatch --uid). Slurm checks root's rights then,
+	// not the owner's.
+	AsUID Mode = "uid"
+	// AsOwner runs commands as the owner: root of this machine changes its user, elsewhere
+	// words such as "sudo -n -u %u --" do.
+	AsOwner Mode = "owner"
+	// AsLogin runs commands over SSH through a login of the owner's.
+	AsLogin Mode = "login"
+	// AsToken calls slurmrestd with a token of the owner's.
+	AsToken Mode = "token"
+)
+
+// Modes are all of them.
+var Modes = []Mode{AsService, AsUID, AsOwner, AsLogin, AsToken}
+
+// Identity says whose the jobs are in Slurm.
+type Identity struct {
+	Mode Mode
+	// Root says that jobs which root submitted are handed over as root's; else they are
+	// refused, in every mode but AsService.
+	Root bool
+}
+
+// person is a user's name as every system takes it, that no command or file name reads as
+// something else.
+var person = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+
+// as is whom a job's submission is made as; empty: as whoever the way in is.
+func (e *Engine) as(o job.Owner) string {
+	if e.cfg.Identity.Mode == AsService {
+		return ""
+	}
+	return o.User
+}
+
+// mayBe refuses an owner whom no job is handed over for.
+func (e *Engine) mayBe(o job.Owner) error {
+	if e.cfg.Identity.Mode == AsService {
+		return nil
+	}
+	switch {
+	case o.User == "":
+		return fault.New(fault.Permission, "the job has no owner, and pool %s hands jobs over as their owners", e.cfg.Pool)
+	case !person.MatchString(o.User):
+		return fault.New(fault.Permission, "%.80q is no name of a user that can be handed on to pool %s", o.User, e.cfg.Pool)
+	case (o.UID == 0 || o.User == "root") && !e.cfg.Identity.Root:
+		return fault.New(fault.Permission, "jobs of root are not handed over to pool %s", e.cfg.Pool).Advise("submit it as somebody else; or allow root's jobs in the settings of the pool")
+	}
+	return nil
+}
+
+// identity says whose the jobs will be, and whether that can work.
+func (e *Engine) identity(ctx context.Context) ([]engine.Finding, error) {
+	finding := func(s engine.FindingState, mend, format string, args ...any) engine.Finding {
+		return engine.Finding{What: "identity", State: s, Text: fmt.Sprintf(format, args...), Mend: mend}
+	}
+	t, ok := e.cfg.Site.(site.Teller)
+	if !ok {
+		return []engine.Finding{finding(engine.Warning, "", "this way in does not say whose the jobs will be")}, nil
+	}
+	me, err := t.Me(ctx)
+	if fault.KindOf(err) == fault.Unsupported || errors.Is(err, errors.ErrUnsupported) {
+		return []engine.Finding{finding(engine.Warning, "", "%v", err)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []engine.Finding{e.whoseJobs(me)}, nil
+}
+
+// whoseJobs is the finding of the mode.
+func (e *Engine) whoseJobs(me site.Person) engine.Finding {
+	f := engine.Finding{What: "identity", State: engine.Found}
+	switch m := e.cfg.Identity.Mode; {
+	case m == AsService && me.UID == 0:
+		f.State, f.Text = engine.Missing, "jobs would run as root on the cluster, whoever submits them"
+		f.Mend = "have jobs handed over as their owners (identity owner), or reach the cluster as somebody else"
+	case m == AsService:
+		f.State, f.Text = engine.Warning, fmt.Sprintf("all jobs run as %s on the cluster, whoever submits them", me.Name)
+		f.Mend = "have jobs handed over as their owners: identity owner, login or token"
+	case m == AsUID && me.UID != 0:
+		f.State, f.Text = engine.Missing, fmt.Sprintf("sbatch --uid is for root, and the cluster is reached as %s", me.Name)
+		f.Mend = "reach it as root, or choose identity owner, login or token"
+	default:
+		f.Text = fmt.Sprintf("jobs run as their owners (%s); the cluster is watched as %s", m, me.Name)
+	}
+	return f
+}
