@@ -46,9 +46,15 @@ func (m *Room) shell(ctx context.Context, script string, args ...string) (string
 // Dir is Room's.
 func (m *Room) Dir() string { return m.dir }
 
-// Take is Room's. A file whose creation was cut off is there all the same.
+// Take is Room's. A file whose creation was cut off is there all the same, whole. A file
+// system without links has it created in place, once there was room for it.
 func (m *Room) Take(ctx context.Context, name, text string) (mine bool, held string, err error) {
-	out, err := m.shell(ctx, `if (set -C; echo "$2" >"$1") 2>/dev/null; then echo mine; elif [ -e "$1" ]; then echo held; cat -- "$1"; else echo "it cannot be written" >&2; exit 1; fi`, m.file(name), text)
+	out, err := m.shell(ctx, `t=$1.new$$
+trap 'rm -f -- "$t"' EXIT
+echo "$2" >"$t" || exit
+if ln -- "$t" "$1" 2>/dev/null || { [ ! -e "$1" ] && (set -C; echo "$2" >"$1") 2>/dev/null; }; then echo mine
+elif [ -e "$1" ]; then echo held; cat -- "$1"
+else echo "it cannot be written" >&2; exit 1; fi`, m.file(name), text)
 	if err != nil {
 		return false, "", err
 	}

@@ -1,6 +1,8 @@
 package command_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine/slurm/command"
 	"github.com/coxswain-sched/coxswain/engine/slurm/room"
+	"github.com/coxswain-sched/coxswain/fault"
 )
 
 // TestRooms: a directory of this machine and one behind a shell answer alike.
@@ -65,5 +68,58 @@ func TestRooms(t *testing.T) {
 				t.Error("a lock in no directory")
 			}
 		})
+	}
+}
+
+// full runs commands where no file has room for a byte.
+type full struct{ command.Here }
+
+func (f *full) Run(ctx context.Context, c command.Call) (command.Result, error) {
+	c.Args = append([]string{"-c", `trap '' XFSZ; ulimit -f 0; exec "$@"`, "sh", c.Name}, c.Args...)
+	c.Name = "sh"
+	return f.Here.Run(ctx, c)
+}
+
+// TestALockOnAFullDisk is not there: one without a text would be a script's that has begun.
+//
+// Seen to fail with: the text written after the file is created.
+func TestALockOnAFullDisk(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	r, err := command.OpenRoom(ctx, &full{}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mine, _, err := r.Take(ctx, "1.1-x.0", "fenced"); mine || fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("%t, %v", mine, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// TestLocksAppearWhole: who looks at the moment in which a lock is created sees its text.
+//
+// Seen to fail with: the text written after the file is created.
+func TestLocksAppearWhole(t *testing.T) {
+	r, err := room.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 60 {
+		name, seen := fmt.Sprintf("%d.1-x.0", i), make(chan string, 1)
+		go func() {
+			for {
+				if b, err := os.ReadFile(filepath.Join(r.Dir(), name)); err == nil {
+					seen <- string(b)
+					return
+				}
+			}
+		}()
+		if mine, _, err := r.Take(t.Context(), name, "fenced"); !mine || err != nil {
+			t.Fatalf("%t, %v", mine, err)
+		}
+		if text := <-seen; text != "fenced\n" {
+			t.Fatalf("%s was there with the text %q", name, text)
+		}
 	}
 }

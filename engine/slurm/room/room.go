@@ -1,8 +1,10 @@
 // Package room is where the locks of attempts are: a directory that the nodes of a
 // cluster and the driver share (engine/slurm/script has what the nodes write there).
 //
-// A file is created exclusively and never changed; who creates it first decides. What
-// else is written there are hints, whose absence says nothing.
+// A file is created exclusively and never changed; who creates it first decides. The driver's
+// appear with their text in them, or not at all, whatever room the disk has: an empty one would
+// be read as a script's that has begun. What else is written there are hints, whose absence
+// says nothing.
 //
 // It gives no guarantee that a file system does not give: one that lets two nodes create
 // the same file exclusively (old NFS without it) protects nothing.
@@ -16,6 +18,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Mark is a file.
@@ -66,16 +70,36 @@ func (h *Here) Take(ctx context.Context, name, text string) (mine bool, held str
 		return false, "", err
 	}
 	name = filepath.Join(h.dir, filepath.Base(name))
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	err = appear(name, text+"\n")
 	if errors.Is(err, fs.ErrExist) {
 		b, err := os.ReadFile(name)
 		return false, strings.TrimSpace(string(b)), err
 	}
+	return err == nil, text, err
+}
+
+// appear creates a file with its text at once, by a second name of one that is written.
+func appear(name, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".new")
 	if err != nil {
-		return false, "", err
+		return err
 	}
-	_, err = f.WriteString(text + "\n") // the file itself is the lock
-	return true, text, errors.Join(err, f.Close())
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	err = os.Link(f.Name(), name)
+	if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	// A file system without links: there was room for the text a moment ago.
+	f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 // List is Room's.

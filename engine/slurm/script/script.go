@@ -49,7 +49,7 @@ func (g *Guard) Lock(restarts int) string {
 // Done that of the one when it ends: hints, since a script may be killed, or end by exec.
 func (g *Guard) Begun(restarts int) string { return g.Lock(restarts) + ".begun" }
 
-// Done is the other hint; the exit status of the script stands in it.
+// Done is the other hint; the exit status of the script stands in it, from its first moment.
 func (g *Guard) Done(restarts int) string { return g.Lock(restarts) + ".done" }
 
 // shells are the interpreters that understand what is added.
@@ -128,7 +128,7 @@ if [ -s %[2]s"${SLURM_RESTART_COUNT:-0}" ]; then echo "coxswain: attempt %[1]s o
 echo "coxswain: the lock of attempt %[1]s cannot be taken in "%[4]s": nothing is run" >&2; exit %[5]d
 fi
 : >%[2]s"${SLURM_RESTART_COUNT:-0}.begun" || :
-trap 'echo $? >'%[6]s'"${SLURM_RESTART_COUNT:-0}.done"' EXIT
+trap '{ echo $? >'%[6]s'"${SLURM_RESTART_COUNT:-0}.done.new" && command -p mv '%[6]s'"${SLURM_RESTART_COUNT:-0}.done.new" '%[6]s'"${SLURM_RESTART_COUNT:-0}.done"; } 2>/dev/null' EXIT
 # coxswain: end
 `, g.Ref, stem, ExitBarred, quote(g.Dir), ExitLockless, quote(stem))
 }

@@ -94,6 +94,30 @@ func TestFenced(t *testing.T) {
 	}
 }
 
+// TestTheLastWordIsWhole: the file of the script's end is never there without its status, and
+// is not there where the disk is full.
+//
+// Seen to fail with: the status written after the file is created.
+func TestTheLastWordIsWhole(t *testing.T) {
+	g := guard(t)
+	if err := os.Mkdir(g.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := "#!/bin/sh\necho ran\ntrap '' XFSZ\nulimit -f 0\nPATH=/nowhere\nexit 5\n"
+	if out, code := begin(t, script.Wrap([]byte(text), g), 0); out != "ran\n" || code != 5 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	if b, err := os.ReadFile(g.Done(0)); err == nil {
+		t.Errorf("it is there, with the text %q", b)
+	}
+	if out, code := begin(t, script.Wrap([]byte(strings.Replace(text, "ulimit -f 0", ":", 1)), g), 1); out != "ran\n" || code != 5 {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	if b, err := os.ReadFile(g.Done(1)); err != nil || string(b) != "5\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
 func TestNoRoomForTheLock(t *testing.T) {
 	g := guard(t) // whose directory is not there
 	if out, code := begin(t, script.Wrap([]byte(scripts["bash"]), g), 0, "a"); code != script.ExitLockless || !strings.Contains(out, g.Dir) {
