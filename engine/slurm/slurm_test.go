@@ -36,6 +36,9 @@ type stage struct {
 	script    string        // of the last submission
 	age       time.Duration // of slurmctld; 0: an hour
 	listed    int           // how often a user's jobs were listed
+	stock     *fleet.Inventory
+	everyone  []site.Held
+	stocked   int // how often the stock was asked for
 }
 
 func (s *stage) with(f func()) { s.mu.Lock(); defer s.mu.Unlock(); f() }
@@ -118,6 +121,24 @@ func (s *stage) Nodes(context.Context) ([]site.Node, error) {
 		return s.nodes, nil
 	}
 	return []site.Node{{Name: "n1", CPUs: 8, Available: true}}, nil
+}
+
+func (s *stage) Stock(context.Context) (inv *fleet.Inventory, err error) {
+	s.with(func() {
+		s.stocked++
+		if s.stock == nil {
+			err = fault.New(fault.Unavailable, "no answer")
+			return
+		}
+		c := *s.stock
+		c.Taken, inv = time.Now(), &c
+	})
+	return inv, err
+}
+
+func (s *stage) Everyone(context.Context) (out []site.Held, err error) {
+	s.with(func() { out = slices.Clone(s.everyone) })
+	return out, nil
 }
 func (s *stage) Close() error { return nil }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fleet"
 )
 
 // noted is a site that notes what it is asked to do.
@@ -46,3 +47,6 @@ func (n *noted) Update(context.Context, uint32, site.Change) error { return n.no
 func (n *noted) Nodes(context.Context) ([]site.Node, error) { return nil, n.note("nodes") }
 
 func (n *noted) Close() error { return n.note("close") }
+
+func (n *noted) Stock(context.Context) (*fleet.Inventory, error) { return nil, n.note("stock") }
+func (n *noted) Everyone(context.Context) ([]site.Held, error)   { return nil, n.note("everyone") }

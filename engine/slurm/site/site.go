@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
@@ -49,6 +50,12 @@ type Site interface {
 	Update(ctx context.Context, id uint32, c Change) error
 	// Nodes lists the nodes.
 	Nodes(ctx context.Context) ([]Node, error)
+	// Stock says what the cluster has beside its nodes: partitions, QOS, associations,
+	// reservations and licences. What could not be asked is in Unknown; it is an error only
+	// if the partitions could not. It costs several calls, and is for now and then.
+	Stock(ctx context.Context) (*fleet.Inventory, error)
+	// Everyone lists what jobs of everybody that wait or run hold. It reads them all.
+	Everyone(ctx context.Context) ([]Held, error)
 	// Close gives the connection back.
 	Close() error
 }
@@ -122,6 +129,14 @@ type Job struct {
 	Submitted, Eligible, Started, Ended time.Time // zero: not (yet)
 	Exit                                job.ExitCode
 	CancelledBy                         string // user or uid, where it is known
+}
+
+// Held is what a job holds, or waits for. An array that waits is one of them.
+type Held struct {
+	User, Partition, Comment string
+	Running                  bool     // or suspended
+	Nodes                    []string // those that it has
+	CPUs, GPUs               int
 }
 
 // State is a job's base state in Slurm's long form.
