@@ -21,6 +21,10 @@ type Here struct {
 	Env []string
 	// Before are words that a command stands behind: a container's or a chroot's.
 	Before []string
+	// Become are words that another user's command stands behind, after these, with %u for
+	// the user: "sudo", "-n", "-u", "%u", "--". None: this process changes its user itself,
+	// which root may.
+	Become []string
 }
 
 // afterKill is how long a killed command's output is waited for, which a child of it may
@@ -29,16 +33,21 @@ const afterKill = 2 * time.Second
 
 // Run is Runner's.
 func (h *Here) Run(ctx context.Context, c Call) (Result, error) {
-	words := append(append(slices.Clone(h.Before), c.Name), c.Args...)
+	words, env, stdin := append(append(slices.Clone(h.Before), c.Name), c.Args...), append(slices.Clone(c.Env), h.Env...), c.Stdin
+	if c.User != "" && len(h.Become) > 0 {
+		var line string
+		line, stdin = letter(h.Env, &c)
+		words, env = append(append(slices.Clone(h.Before), become(h.Become, c.User)...), "sh", "-c", line), nil
+	}
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append(append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LC_ALL=C"}, c.Env...), h.Env...)
-	cmd.Stdin = bytes.NewReader(c.Stdin)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LC_ALL=C"}, env...)
+	cmd.Stdin = bytes.NewReader(stdin)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = afterKill
-	if c.User != "" {
+	if c.User != "" && len(h.Become) == 0 {
 		if err := as(cmd, c.User); err != nil {
 			return Result{}, err
 		}
