@@ -27,7 +27,7 @@ func OpenRoom(ctx context.Context, r Runner, dir string) (*Room, error) {
 		return nil, fault.New(fault.Invalid, "the directory of locks needs an absolute name, not %s", dir)
 	}
 	m := &Room{r, path.Clean(dir)}
-	_, err := m.shell(ctx, `mkdir -p -- "$1" && chmod 1733 "$1"`, m.dir)
+	_, err := m.shell(ctx, `mkdir -p -- "$1" && { [ "$(stat -c %a -- "$1")" = 1733 ] || chmod 1733 -- "$1"; }`, m.dir)
 	return m, err
 }
 
@@ -52,8 +52,8 @@ func (m *Room) Take(ctx context.Context, name, text string) (mine bool, held str
 	out, err := m.shell(ctx, `t=$1.new$$
 trap 'rm -f -- "$t"' EXIT
 echo "$2" >"$t" || exit
-if ln -- "$t" "$1" 2>/dev/null || { [ ! -e "$1" ] && (set -C; echo "$2" >"$1") 2>/dev/null; }; then echo mine
-elif [ -e "$1" ]; then echo held; cat -- "$1"
+if ln -T -- "$t" "$1" 2>/dev/null || { [ ! -e "$1" ] && [ ! -L "$1" ] && (set -C; echo "$2" >"$1") 2>/dev/null; }; then echo mine
+elif [ -e "$1" ] || [ -L "$1" ]; then echo held; dd if="$1" iflag=nofollow,nonblock bs=4096 count=1 2>/dev/null || :
 else echo "it cannot be written" >&2; exit 1; fi`, m.file(name), text)
 	if err != nil {
 		return false, "", err
@@ -83,13 +83,14 @@ func (m *Room) Look(ctx context.Context, names []string) ([]room.Mark, error) {
 		for _, n := range part {
 			args = append(args, path.Base(n))
 		}
-		out, err := m.shell(ctx, `cd -- "$1" || exit; shift; for f; do [ -e "$f" ] || continue; stat -c '%n %.6Y' -- "$f" && head -c 4000 -- "$f" | tr '\n' ' ' && echo || exit; done`, args...)
+		out, err := m.shell(ctx, `cd -- "$1" || exit; shift; for f; do [ -e "$f" ] || continue; stat -c '%n %.6Y' -- "$f" && dd if="$f" iflag=nofollow,nonblock bs=4000 count=1 2>/dev/null | tr '\n' ' ' && echo || exit; done`, args...)
 		if err != nil {
 			return nil, err
 		}
 		lines := strings.Split(out, "\n")
 		for i := 0; i+1 < len(lines); i += 2 {
-			name, at, _ := strings.Cut(lines[i], " ")
+			cut := strings.LastIndexByte(lines[i], ' ')
+			name, at := lines[i][:max(cut, 0)], lines[i][cut+1:]
 			seconds, err := strconv.ParseFloat(at, 64)
 			if err != nil {
 				return nil, fault.New(fault.Unavailable, "the directory of locks: stat answered %q", lines[i])

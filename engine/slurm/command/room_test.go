@@ -1,12 +1,16 @@
 package command_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine/slurm/command"
 	"github.com/coxswain-sched/coxswain/engine/slurm/room"
@@ -121,5 +125,75 @@ func TestLocksAppearWhole(t *testing.T) {
 		if text := <-seen; text != "fenced\n" {
 			t.Fatalf("%s was there with the text %q", name, text)
 		}
+	}
+}
+
+// TestMarksThatLead: a user can put in the place of his own attempt's files what leads to
+// others, or what nobody has finished reading. It is there, and says nothing.
+//
+// Seen to fail with: os.ReadFile, and cat.
+func TestMarksThatLead(t *testing.T) {
+	rooms := map[string]func(dir string) (room.Room, error){
+		"here":  func(dir string) (room.Room, error) { return room.Open(dir) },
+		"shell": func(dir string) (room.Room, error) { return command.OpenRoom(t.Context(), &command.Here{}, dir) },
+	}
+	for name, open := range rooms {
+		t.Run(name, func(t *testing.T) {
+			ctx, dir := t.Context(), t.TempDir()
+			r, err := open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			secret := filepath.Join(t.TempDir(), "secret")
+			if err := os.WriteFile(secret, []byte("secret\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for name, lay := range map[string]func(string) error{
+				"link":     func(at string) error { return os.Symlink(secret, at) },
+				"pipe":     func(at string) error { return unix.Mkfifo(at, 0o666) },
+				"nowhere":  func(at string) error { return os.Symlink("/nowhere/at/all", at) },
+				"dir":      func(at string) error { return os.Mkdir(at, 0o700) },
+				"too long": func(at string) error { return os.WriteFile(at, bytes.Repeat([]byte("x"), 1<<20), 0o600) },
+			} {
+				if err := lay(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+				mine, held, err := r.Take(ctx, name, "mine")
+				if mine || err != nil || len(held) > 4096 || held != "" && name != "too long" {
+					t.Errorf("%s: taken %t, it says %.80q, %v", name, mine, held, err)
+				}
+				marks, err := r.Look(ctx, []string{name})
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				for _, m := range marks {
+					if len(m.Text) > 4096 || m.Text != "" && name != "too long" {
+						t.Errorf("%s says %.80q", name, m.Text)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestAnothersHardLink: a name of somebody else's file in the room is not read either.
+//
+// Seen to fail with: no look at the number of its names.
+func TestAnothersHardLink(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can have somebody else's file")
+	}
+	dir := t.TempDir()
+	r, err := room.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(dir, "..", "secret")
+	if err := errors.Join(os.WriteFile(secret, []byte("secret\n"), 0o600), os.Chown(secret, 61001, 61001), os.Link(secret, filepath.Join(dir, "1.1-x.0.done"))); err != nil {
+		t.Fatal(err)
+	}
+	marks, err := r.Look(t.Context(), []string{"1.1-x.0.done"})
+	if err != nil || len(marks) != 1 || marks[0].Text != "" {
+		t.Errorf("%+v, %v", marks, err)
 	}
 }

@@ -6,6 +6,10 @@
 // be read as a script's that has begun. What else is written there are hints, whose absence
 // says nothing.
 //
+// The files of an attempt are its user's, who can make of them what he likes, a link or a
+// pipe too. Nothing is followed, nothing is waited for, and of no file more than a page is
+// read: what he says of his own attempt, and nothing else.
+//
 // It gives no guarantee that a file system does not give: one that lets two nodes create
 // the same file exclusively (old NFS without it) protects nothing.
 package room
@@ -13,10 +17,13 @@ package room
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -58,7 +65,18 @@ func Open(dir string) (*Here, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &Here{dir}, os.Chmod(dir, 0o733|os.ModeSticky)
+	const mode = 0o733 | os.ModeSticky
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&(os.ModePerm|os.ModeSticky) == mode { // it may be somebody else's, as on a file system without a root
+		return &Here{dir}, nil
+	}
+	if err := os.Chmod(dir, mode); err != nil {
+		return nil, fmt.Errorf("%w; whoever owns it: chmod 1733 %s", err, dir)
+	}
+	return &Here{dir}, nil
 }
 
 // Dir is Room's.
@@ -72,8 +90,8 @@ func (h *Here) Take(ctx context.Context, name, text string) (mine bool, held str
 	name = filepath.Join(h.dir, filepath.Base(name))
 	err = appear(name, text+"\n")
 	if errors.Is(err, fs.ErrExist) {
-		b, err := os.ReadFile(name)
-		return false, strings.TrimSpace(string(b)), err
+		m, err := look(name)
+		return false, m.Text, err
 	}
 	return err == nil, text, err
 }
@@ -122,21 +140,50 @@ func (h *Here) Look(ctx context.Context, names []string) ([]Mark, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		file := filepath.Join(h.dir, filepath.Base(name))
-		info, err := os.Stat(file)
+		m, err := look(filepath.Join(h.dir, filepath.Base(name)))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, Mark{filepath.Base(name), info.ModTime(), strings.TrimSpace(string(b))})
+		out = append(out, m)
 	}
 	return out, nil
+}
+
+// page is the most that is read of a file.
+const page = 4096
+
+// look reads a file that may be anybody's. One that is no plain file, or that has another name
+// somewhere, or that its user has shut, is there and says nothing.
+func look(name string) (Mark, error) {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return Mark{}, err
+	}
+	m := Mark{Name: filepath.Base(name), Time: info.ModTime()}
+	if !info.Mode().IsRegular() {
+		return m, nil
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
+		return m, nil
+	case err != nil:
+		return m, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return m, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !info.Mode().IsRegular() || ok && st.Nlink > 1 && int(st.Uid) != os.Geteuid() {
+		return m, nil
+	}
+	b, err := io.ReadAll(io.LimitReader(f, page))
+	m.Text = strings.TrimSpace(string(b))
+	return m, err
 }
 
 // Remove is Room's.

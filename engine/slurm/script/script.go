@@ -30,6 +30,7 @@ import (
 const (
 	ExitBarred   = 117 // another one has the lock, or it is fenced
 	ExitLockless = 118 // the lock could not be taken: no directory, no room, no right
+	ExitStranger = 119 // it runs as another user than the job's owner
 )
 
 // Guard says where the lock of an attempt is.
@@ -37,6 +38,8 @@ type Guard struct {
 	Ref   engine.Ref
 	Dir   string // absolute name on the nodes; its users can create files in it
 	Token string // makes the lock's name one that nobody guesses; letters and digits
+	User  string // whose the job is, who alone may run it; empty: not looked at
+	UID   uint32 // the user's number on the cluster; 0: not known, and the name counts
 }
 
 // Lock is the name of the lock's file for a beginning: 0 the first, then each time that
@@ -119,18 +122,34 @@ func split(script []byte) (head, body []byte) {
 }
 
 // take is shell code, as POSIX has it, that takes the lock. It leaves no variable, no
-// option and no function behind, and a trap for the end that the script may replace.
+// option and no function behind, and a trap for the end that the script may replace. What it
+// writes may be read by whoever knows its name, whatever the umask: the driver may be
+// somebody else.
 func take(g *Guard) string {
 	stem := quote(path.Join(g.Dir, g.Ref.String()+"-"+g.Token) + ".")
 	return fmt.Sprintf(`# coxswain: attempt %[1]s begins once
-if ! (set -C; echo "${SLURM_JOB_ID-} ${SLURM_RESTART_COUNT:-0} ${SLURMD_NODENAME:--} $(date +%%s 2>/dev/null || echo -) ${SLURM_JOB_START_TIME:--} ${SLURM_JOB_NODELIST:--}" >%[2]s"${SLURM_RESTART_COUNT:-0}") 2>/dev/null; then
+%[7]sif ! (umask 022; set -C; echo "${SLURM_JOB_ID-} ${SLURM_RESTART_COUNT:-0} ${SLURMD_NODENAME:--} $(date +%%s 2>/dev/null || echo -) ${SLURM_JOB_START_TIME:--} ${SLURM_JOB_NODELIST:--}" >%[2]s"${SLURM_RESTART_COUNT:-0}") 2>/dev/null; then
 if [ -s %[2]s"${SLURM_RESTART_COUNT:-0}" ]; then echo "coxswain: attempt %[1]s of this job has begun elsewhere, or is over: nothing is run" >&2; exit %[3]d; fi
 echo "coxswain: the lock of attempt %[1]s cannot be taken in "%[4]s": nothing is run" >&2; exit %[5]d
 fi
-: >%[2]s"${SLURM_RESTART_COUNT:-0}.begun" || :
-trap '{ echo $? >'%[6]s'"${SLURM_RESTART_COUNT:-0}.done.new" && command -p mv '%[6]s'"${SLURM_RESTART_COUNT:-0}.done.new" '%[6]s'"${SLURM_RESTART_COUNT:-0}.done"; } 2>/dev/null' EXIT
+(umask 022; : >%[2]s"${SLURM_RESTART_COUNT:-0}.begun") || :
+trap '(s=$?; umask 022; echo $s >'%[6]s'"${SLURM_RESTART_COUNT:-0}.done.new" && command -p mv '%[6]s'"${SLURM_RESTART_COUNT:-0}.done.new" '%[6]s'"${SLURM_RESTART_COUNT:-0}.done") 2>/dev/null' EXIT
 # coxswain: end
-`, g.Ref, stem, ExitBarred, quote(g.Dir), ExitLockless, quote(stem))
+`, g.Ref, stem, ExitBarred, quote(g.Dir), ExitLockless, quote(stem), owned(g))
+}
+
+// owned is shell code that ends what runs as another user than the job's owner: a Slurm that
+// takes sbatch --uid from root may run the job as root (24.11 with use_client_ids does).
+func owned(g *Guard) string {
+	if g.User == "" {
+		return ""
+	}
+	is := "[ \"$(id -un 2>/dev/null)\" = " + quote(g.User) + " ]"
+	if g.UID != 0 {
+		is = fmt.Sprintf("[ \"$(id -u)\" = %d ]", g.UID)
+	}
+	return fmt.Sprintf(`if ! %[1]s; then echo "coxswain: this is a job of "%[2]s", and Slurm runs it as $(id -un), uid $(id -u): nothing is run" >&2; exit %[3]d; fi
+`, is, quote(g.User), ExitStranger)
 }
 
 // unpack is shell code that runs what stands behind the marker with its interpreter, in
