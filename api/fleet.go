@@ -17,6 +17,7 @@ type Node struct {
 	By         string    `json:"by,omitempty" doc:"who drained it"`
 	Address    string    `json:"address,omitempty"`
 	Virtual    bool      `json:"virtual,omitempty"`
+	Hosts      []string  `json:"hosts,omitempty" doc:"the machines that it is on, where they have other names: of a slurmd in a pod, the Kubernetes node"`
 	Features   []string  `json:"features,omitempty"`
 	Partitions []string  `json:"partitions,omitempty"`
 	Path       []string  `json:"path,omitempty" doc:"topology from the top down"`

@@ -122,7 +122,7 @@ func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, dr
 
 // equalNodes reports whether nothing about a node has changed that anybody sees.
 func equalNodes(a, b *fleet.Node) bool {
-	return a.State == b.State && a.Why == b.Why && a.Address == b.Address && a.Sockets == b.Sockets &&
+	return a.State == b.State && a.Why == b.Why && a.Address == b.Address && a.Sockets == b.Sockets && slices.Equal(a.Hosts, b.Hosts) &&
 		slices.Equal(a.Features, b.Features) && slices.Equal(a.Parts, b.Parts) && slices.Equal(a.Path, b.Path) &&
 		a.Capacity.Sub(b.Capacity).IsZero() && slices.EqualFunc(a.Devices, b.Devices, equalDevices)
 }

@@ -257,13 +257,22 @@ func (ps *pools) names() []string {
 }
 
 // setNodes takes in what a pool's engine says of its nodes. A node that another pool has
-// already is left to that one.
+// already is left to that one, and so is one on a machine that another pool has: work that
+// is there by then goes on, and no other begins.
 func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 	s := l.state
 	p.known = true
+	others := machinesBut(p.Name, l.nodes, nodes)
 	seen := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		n.Pool = p.Name
+		if host, o := others.twin(&n); o != nil && o.Name != n.Name {
+			l.cfg.Log.Error("two pools have the same machine; the second one's node is not used", "node", n.Name, "pool", p.Name, "machine", host, "first", o.Name, "of", o.Pool)
+			if used, devices := s.led.Used(n.Name); used.IsZero() && len(devices) == 0 {
+				continue
+			}
+			n.State, n.Why = fleet.Draining, whoseMachine(host, o)
+		}
 		old, known := l.nodes[n.Name]
 		switch {
 		case known && old.Pool != p.Name:

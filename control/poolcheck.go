@@ -96,6 +96,7 @@ func (c *Control) lookAt(ctx context.Context, name string, e engine.Engine) *Poo
 			What: "names", State: engine.Warning, Text: fmt.Sprintf("%s: pool %s has nodes of these names already, and keeps them", hostlist.Compress(names), of),
 		})
 	}
+	out.Findings = append(out.Findings, c.twice(name, out.Nodes)...)
 	if k, ok := e.(engine.Checker); ok {
 		more, err := k.Check(ctx)
 		out.Findings = append(out.Findings, more...)

@@ -37,6 +37,7 @@ type Node struct {
 	Why      string    `json:"why,omitempty"`     // reason of a state other than up
 	Address  string    `json:"address,omitempty"` // host or IP by which its tasks reach it
 	Virtual  bool      `json:"virtual,omitempty"`
+	Hosts    []string  `json:"hosts,omitempty"`    // the machines that it is on, where these have other names; sorted
 	Features []string  `json:"features,omitempty"` // sorted
 	Parts    []string  `json:"partitions,omitempty"`
 
@@ -49,6 +50,15 @@ type Node struct {
 // In reports whether a node belongs to a partition. One that names none belongs to all.
 func (n *Node) In(partition string) bool {
 	return len(n.Parts) == 0 || slices.Contains(n.Parts, partition)
+}
+
+// Machines are the names of the machines that a node is on: its own, where no other is said.
+// Nodes of two pools that have one in common are the same machine twice.
+func (n *Node) Machines() []string {
+	if len(n.Hosts) > 0 {
+		return n.Hosts
+	}
+	return []string{n.Name}
 }
 
 // Device is one GPU-like unit of a node.

@@ -111,7 +111,7 @@ func (c *call) shownNode(v *control.NodeView, engines map[string]string) api.Nod
 	n := &v.Node
 	out := api.Node{
 		Name: n.Name, Pool: n.Pool, Engine: engines[n.Pool], State: string(n.State), Why: n.Why, Address: n.Address,
-		Virtual: n.Virtual, Features: n.Features, Partitions: n.Parts, Path: n.Path, Sockets: n.Sockets,
+		Virtual: n.Virtual, Hosts: n.Hosts, Features: n.Features, Partitions: n.Parts, Path: n.Path, Sockets: n.Sockets,
 		CPUs: float64(n.Capacity.CPU) / float64(resource.OneCPU), CPUsUsed: float64(v.Used.CPU) / float64(resource.OneCPU),
 		Memory: int64(n.Capacity.Memory), MemoryUsed: int64(v.Used.Memory), Jobs: c.jobNames(v.Jobs),
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/hostlist"
 )
 
 // NodeTone is the tone of a node's state.
@@ -40,7 +41,7 @@ func NodeTable(p Page, nodes []api.Node, wide bool) *Table {
 		t.Columns = append(t.Columns, Column{Title: "POOL"})
 	}
 	if wide {
-		t.Columns = append(t.Columns, Column{Title: "POOL"}, Column{Title: "ENGINE"}, Column{Title: "ADDRESS"},
+		t.Columns = append(t.Columns, Column{Title: "POOL"}, Column{Title: "ENGINE"}, Column{Title: "ADDRESS"}, Column{Title: "MACHINE"},
 			Column{Title: "PATH"}, Column{Title: "FEATURES", Least: 10})
 	}
 	t.Columns = append(t.Columns, Column{Title: "JOBS OR WHY", Least: 12})
@@ -56,7 +57,7 @@ func NodeTable(p Page, nodes []api.Node, wide bool) *Table {
 			cells = append(cells, text(n.Pool))
 		}
 		if wide {
-			cells = append(cells, text(n.Pool), text(n.Engine), text(n.Address), text(strings.Join(n.Path, "/")), text(strings.Join(n.Features, ",")))
+			cells = append(cells, text(n.Pool), text(n.Engine), text(n.Address), text(hostlist.Compress(n.Hosts)), text(strings.Join(n.Path, "/")), text(strings.Join(n.Features, ",")))
 		}
 		t.Rows = append(t.Rows, append(cells, jobsOrWhy(n)))
 	}
@@ -151,6 +152,7 @@ func Node(p Page, n *api.Node) string {
 	c.fact("parts", strings.Join(n.Partitions, ", "))
 	c.fact("features", strings.Join(n.Features, ", "))
 	c.fact("address", n.Address)
+	c.fact("machine", hostlist.Compress(n.Hosts))
 	c.fact("path", strings.Join(n.Path, " / "))
 	if n.State == "draining" {
 		c.fact("next", "cox node resume "+n.Name)

@@ -34,7 +34,7 @@ func (e *Engine) inventory(ctx context.Context) ([]fleet.Node, error) {
 	}
 	seen := e.foreign(found, all)
 	e.mu.Lock()
-	e.nodes = all
+	e.nodes, e.nameless = all, podsWithoutMachine(found)
 	e.mu.Unlock()
 	return slices.Clone(seen), nil
 }
@@ -72,6 +72,9 @@ func node(pool string, n *site.Node) fleet.Node {
 		Name: n.Name, Pool: pool, State: fleet.Up, Address: n.Address, Features: n.Features, Parts: n.Parts, Sockets: n.Sockets,
 		Capacity: resource.Vector{CPU: resource.CPUs(n.CPUs), Memory: resource.Amount(n.Memory)},
 		Devices:  devices(n.GRES), Path: n.Path,
+	}
+	if p, ok := n.Pod(); ok && p.Node != "" {
+		out.Hosts = []string{p.Node}
 	}
 	switch {
 	case n.Down:
@@ -127,6 +130,7 @@ func whole(pool string, all []fleet.Node) fleet.Node {
 	out := fleet.Node{Name: pool, Pool: pool, State: fleet.Down, Why: "no node of the cluster is up"}
 	for i := range all {
 		n := &all[i]
+		out.Hosts = append(out.Hosts, n.Hosts...)
 		if n.State != fleet.Up {
 			continue
 		}
@@ -142,5 +146,7 @@ func whole(pool string, all []fleet.Node) fleet.Node {
 			}
 		}
 	}
+	slices.Sort(out.Hosts)
+	out.Hosts = slices.Compact(out.Hosts)
 	return out
 }

@@ -92,6 +92,7 @@ type Engine struct {
 	attempts map[engine.Ref]*attempt
 	users    map[string]bool // whose jobs were handed over since the engine was opened; "": the way in's own
 	nodes    []fleet.Node    // as they were last seen
+	nameless []string        // nodes in pods on machines that nobody names, as of then
 	cluster  site.Cluster    // as it was last seen
 	others   Others          // held by jobs that are not ours, as of then
 	polls    Polls
@@ -188,6 +189,9 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	}
 	if o := e.Others().String(); o != "" {
 		notes = append(notes, "jobs that are not ours hold "+o+" of the cluster")
+	}
+	if text := e.inPods(); text != "" {
+		notes = append(notes, text)
 	}
 	return engine.Info{
 		Name: "slurm", Version: c.Version, Notes: notes,

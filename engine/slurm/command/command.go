@@ -12,7 +12,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -486,7 +485,7 @@ func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
 
 // inventory are the fields asked of sinfo, once for each partition of a node.
 var inventory = []string{
-	"NodeList", "StateComplete", "CPUs", "Sockets", "Memory", "Gres", "GresUsed", "Features", "Partition", "AllocMem", "CPUsState", "NodeAddr", "Reason",
+	"NodeList", "StateComplete", "CPUs", "Sockets", "Memory", "Gres", "GresUsed", "Features", "Partition", "AllocMem", "CPUsState", "NodeAddr", "Reason", "Comment", "Extra",
 }
 
 // Nodes is site.Site's.
@@ -497,14 +496,11 @@ func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
 	}
 	var nodes []site.Node
 	at := map[string]int{}
-	for record := range bytes.SplitSeq(out, []byte("\n")) {
-		if len(bytes.TrimSpace(record)) == 0 {
-			continue
-		}
-		value := strings.Split(string(record), sep)
-		if len(value) < len(inventory) {
-			return nil, fault.New(fault.Unavailable, "sinfo answered %q, of which %d fields were expected", record, len(inventory))
-		}
+	all := strings.Split(strings.TrimRight(string(out), " \n"), sep) // a record ends with a separator; a comment may have lines
+	if len(all)%len(inventory) != 1 || all[len(all)-1] != "" {
+		return nil, fault.New(fault.Unavailable, "sinfo answered %.200q, of which %d fields a node were expected", out, len(inventory))
+	}
+	for value := range slices.Chunk(all[:len(all)-1], len(inventory)) {
 		field := map[string]string{}
 		for i, name := range inventory {
 			field[name] = strings.TrimSpace(value[i])
@@ -529,7 +525,7 @@ func (s *Site) Nodes(ctx context.Context) ([]site.Node, error) {
 	for i := range nodes {
 		nodes[i].Path = places[nodes[i].Name]
 	}
-	return nodes, nil
+	return nodes, s.instances(ctx, nodes)
 }
 
 // node reads a node.
@@ -543,7 +539,7 @@ func node(field map[string]string) (n site.Node, err error) {
 	n = site.Node{
 		Name: field["NodeList"], Address: field["NodeAddr"], State: field["StateComplete"], Reason: field["Reason"],
 		CPUs: number("CPUs"), Sockets: number("Sockets"), Memory: int64(number("Memory")) << 20, UsedBytes: int64(number("AllocMem")) << 20,
-		GRES: none(field["Gres"]), Taken: none(field["GresUsed"]),
+		GRES: none(field["Gres"]), Taken: none(field["GresUsed"]), Comment: none(field["Comment"]), Extra: none(field["Extra"]),
 	}
 	if n.Reason == "none" {
 		n.Reason = ""

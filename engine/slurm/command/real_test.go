@@ -34,6 +34,7 @@ func TestAJobOnARealCluster(t *testing.T) {
 			t.Parallel()
 			l := lab.Start(t, c)
 			aJob(t, l.Command())
+			pods(t, l, c.Modern)
 		})
 	}
 }
@@ -97,5 +98,41 @@ func aJob(t *testing.T, s *command.Site) {
 	defer stop()
 	if _, err := gone.Cluster(short); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("a cluster that does not answer: %v", err)
+	}
+}
+
+// pods: what operators write about the pods of slurmds is read as they write it.
+func pods(t *testing.T, l *lab.Lab, modern bool) {
+	s := l.Command()
+	pod := func(i int) site.Pod {
+		t.Helper()
+		all, err := s.Nodes(t.Context())
+		if err != nil || len(all) != len(l.Nodes) {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		for _, n := range all {
+			if p, ok := n.Pod(); n.Name == l.Nodes[i] && ok {
+				return p
+			}
+		}
+		return site.Pod{}
+	}
+	slinky := `{"namespace":"slurm","podName":"slurm-worker-0","node":"kube-7","nodeSetName":"w","nodeSetUID":"1"}`
+	l.Run(t, "scontrol", "update", "nodename="+l.Nodes[0], "comment="+slinky)
+	l.Run(t, "scontrol", "update", "nodename="+l.Nodes[1], "comment=lines\nof | people", "extra="+slinky)
+	for i := range 2 {
+		if p := pod(i); p != (site.Pod{Namespace: "slurm", Name: "slurm-worker-0", Node: "kube-7", By: "Slinky"}) {
+			t.Errorf("node %d is in %+v", i, p)
+		}
+	}
+	if p := pod(2); p != (site.Pod{}) {
+		t.Errorf("a node of which nobody says anything is in %+v", p)
+	}
+	if !modern {
+		return // 22.05 keeps no ids of instances
+	}
+	l.Run(t, "scontrol", "update", "nodename="+l.Nodes[2], "nodeaddr="+l.Nodes[2]+".worker.soperator.svc", "instanceid=kube-8", "comment=x InstanceId=kube-9 y")
+	if p := pod(2); p != (site.Pod{Namespace: "soperator", Name: l.Nodes[2], Node: "kube-8", By: "Soperator"}) {
+		t.Errorf("it is in %+v", p)
 	}
 }

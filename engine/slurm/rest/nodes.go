@@ -27,6 +27,9 @@ type machine struct {
 	Taken      text   `json:"gres_used"`
 	UsedCPUs   number `json:"alloc_cpus"`
 	UsedMemory number `json:"alloc_memory"`
+	Comment    text   `json:"comment"`
+	Extra      text   `json:"extra"`
+	Instance   text   `json:"instance_id"`
 }
 
 // Nodes is site.Site's. Where nodes lie is not told by slurmrestd: the commands say it, if
@@ -84,7 +87,7 @@ func (m *machine) node() site.Node {
 		CPUs: int(m.CPUs.integer(1 << 31)), Sockets: int(m.Sockets.integer(1 << 31)), Memory: m.Memory.integer(1<<43) * kib * kib,
 		Features: slices.Clone(m.Features), Parts: m.Partitions, GRES: string(m.GRES), Taken: string(m.Taken),
 		UsedCPUs: int(m.UsedCPUs.integer(1 << 31)), UsedBytes: m.UsedMemory.integer(1<<43) * kib * kib,
-		Down: has(down), Drained: has(drained),
+		Down: has(down), Drained: has(drained), Comment: string(m.Comment), Extra: string(m.Extra), Instance: string(m.Instance),
 	}
 	if n.Features == nil {
 		n.Features = slices.Clone(m.All)

@@ -62,7 +62,7 @@ func TestReal(t *testing.T) {
 					t.Run("Signals", func(t *testing.T) { testSignals(t, s, version) })
 					t.Run("Update", func(t *testing.T) { testUpdate(t, l, s, version) })
 					t.Run("Components", func(t *testing.T) { testComponents(t, s) })
-					t.Run("Nodes", func(t *testing.T) { testNodes(t, s) })
+					t.Run("Nodes", func(t *testing.T) { testNodes(t, l, s) })
 					if version == c.versions[0] || os.Getenv("COX_LONG") != "" {
 						t.Run("Options", func(t *testing.T) { testOptions(t, l, s, version) })
 					}
@@ -343,10 +343,18 @@ func testComponents(t *testing.T, s *rest.Site) {
 	}
 }
 
-func testNodes(t *testing.T, s *rest.Site) {
+func testNodes(t *testing.T, l *lab.Lab, s *rest.Site) {
+	l.Run(t, "scontrol", "update", "nodename="+l.Nodes[0], `comment={"namespace":"slurm","podName":"a","node":"kube-7"}`)
+	l.Run(t, "scontrol", "update", "nodename="+l.Nodes[1], `extra={"namespace":"slurm","podName":"b","node":"kube-8"}`)
 	nodes, err := s.Nodes(t.Context())
 	if err != nil || len(nodes) < 2 || nodes[0].CPUs == 0 || nodes[0].Sockets == 0 || nodes[0].Memory == 0 || len(nodes[0].Parts) == 0 || !nodes[0].Available || !strings.HasPrefix(nodes[0].GRES, "gpu:h100:8") || !slices.Contains(nodes[0].Features, "lab") {
 		t.Errorf("%+v, %v", nodes, err)
+	}
+	for i, n := range nodes {
+		want := [...]string{"pod slurm/a on kube-7 (Slinky)", "pod slurm/b on kube-8 (Slinky)"}
+		if p, ok := n.Pod(); ok != (i < 2) || ok && p.String() != want[i] {
+			t.Errorf("%s is in %s, %v", n.Name, p, ok)
+		}
 	}
 }
 

@@ -222,6 +222,9 @@ type Node struct {
 	Taken     string   // GRES in use: "gpu:h100:2(IDX:0-1)"
 	UsedCPUs  int
 	UsedBytes int64
+	Comment   string
+	Extra     string // anything, of slurmd's --extra or an administrator
+	Instance  string // the cloud's name for the machine (slurmd --instance-id; from 23.11 on)
 }
 
 // Limited is an optional ability of a Site: to say what it has no call for.
