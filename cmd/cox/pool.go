@@ -98,6 +98,7 @@ func poolNamed(list *api.Pools, name string) (*api.Pool, error) {
 type poolFlags struct {
 	engine, file string
 	set          []string
+	slurm        slurmFlags
 	force, dry   bool
 	format       format
 }
@@ -113,10 +114,12 @@ is printed with the command that would mend it, and the pool is not added then, 
 --force is said. It is there again after a restart of the server.
 
 What a kind of engine needs to know is said with --set, or stands in a file (YAML or
-JSON). A value that is JSON is taken as JSON, else as text. No secrets belong there, only
+JSON); docs/slurm.md has what Slurm's does. --local and the like are settings with flags
+of their own. A value that is JSON is taken as JSON, else as text. No secrets belong there, only
 where they are.`,
-		Example: `  cox pool add slurm-b --engine slurm --set ssh=login1 --dry-run    # look at it, and do nothing
-  cox pool add slurm-b --engine slurm --set ssh=login1
+		Example: `  cox pool add slurm-b --engine slurm --local --shared /home/.cox --dry-run    # look at it, and do nothing
+  cox pool add slurm-b --engine slurm --ssh me@login1 --shared /home/me/.cox
+  cox pool add slurm-b --engine slurm --rest https://ctl:6820 --shared /home/.cox --set token_file=/etc/coxswain/token
   cox pool add slurm-b --engine slurm --settings slurm-b.yaml`,
 		Args: needPool("add"),
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
@@ -131,6 +134,7 @@ where they are.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.engine, "engine", "", "the kind of engine")
+	f.slurm.add(fl)
 	fl.StringArrayVar(&f.set, "set", nil, "a setting of that kind, NAME=VALUE")
 	fl.StringVar(&f.file, "settings", "", "a file of settings (YAML or JSON; -: standard input)")
 	fl.BoolVar(&f.force, "force", false, "add it although something is missing")
@@ -194,7 +198,7 @@ func (a *app) settings(f *poolFlags) (json.RawMessage, error) {
 	for _, s := range f.set {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok || name == "" {
-			return nil, fault.New(fault.Invalid, "--set %s: this is not NAME=VALUE", s).Advise("--set ssh=login1")
+			return nil, fault.New(fault.Invalid, "--set %s: this is not NAME=VALUE", s).Advise("--set partition=gpu")
 		}
 		if all[name] = json.RawMessage(value); !json.Valid(all[name]) {
 			b, err := json.Marshal(value)
@@ -203,6 +207,9 @@ func (a *app) settings(f *poolFlags) (json.RawMessage, error) {
 			}
 			all[name] = b
 		}
+	}
+	if err := f.slurm.into(all, f.set); err != nil {
+		return nil, err
 	}
 	if len(all) == 0 {
 		return nil, nil
@@ -279,7 +286,7 @@ func needPool(verb string) cobra.PositionalArgs {
 			e = fault.New(fault.Invalid, "one pool at a time: %s", strings.Join(args, ", "))
 		}
 		if verb == "add" {
-			return e.Advise("cox pool add slurm-b --engine slurm --set ssh=login1")
+			return e.Advise("cox pool add slurm-b --engine slurm --ssh login1 --shared /home/.cox")
 		}
 		return e.Advise("cox pool %s NAME   (cox pool list shows them)", verb)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -25,6 +26,8 @@ type Here struct {
 	// the user: "sudo", "-n", "-u", "%u", "--". None: this process changes its user itself,
 	// which root may.
 	Become []string
+	// Commands is a folder in which commands are looked for first; empty: in PATH alone.
+	Commands string
 }
 
 // afterKill is how long a killed command's output is waited for, which a child of it may
@@ -33,14 +36,15 @@ const afterKill = 2 * time.Second
 
 // Run is Runner's.
 func (h *Here) Run(ctx context.Context, c Call) (Result, error) {
-	words, env, stdin := append(append(slices.Clone(h.Before), c.Name), c.Args...), append(slices.Clone(c.Env), h.Env...), c.Stdin
+	name, path := h.find(c.Name)
+	words, env, stdin := append(append(slices.Clone(h.Before), name), c.Args...), append(slices.Clone(c.Env), h.Env...), c.Stdin
 	if c.User != "" && len(h.Become) > 0 {
 		var line string
-		line, stdin = letter(h.Env, &c)
+		line, stdin = letter(h.Commands, h.Env, &c)
 		words, env = append(append(slices.Clone(h.Before), become(h.Become, c.User)...), "sh", "-c", line), nil
 	}
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LC_ALL=C"}, env...)
+	cmd.Env = append([]string{"PATH=" + path, "HOME=" + os.Getenv("HOME"), "LC_ALL=C"}, env...)
 	cmd.Stdin = bytes.NewReader(stdin)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
@@ -63,6 +67,23 @@ func (h *Here) Run(ctx context.Context, c Call) (Result, error) {
 		return Result{}, err
 	}
 	return Result{out.Bytes(), said.Bytes(), 0}, nil
+}
+
+// find is a command as it is called, and PATH.
+func (h *Here) find(name string) (command, path string) {
+	path = os.Getenv("PATH")
+	if h.Commands == "" {
+		return name, path
+	}
+	if file := filepath.Join(h.Commands, name); len(h.Before) > 0 || executable(file) {
+		name = file
+	}
+	return name, h.Commands + ":" + path
+}
+
+func executable(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
 // Close is Runner's.

@@ -13,9 +13,12 @@ import (
 // its standard input; what stands behind them is the command's own.
 //
 // The program is looked for in the PATH that is there: the one among the variables is the
-// job's.
-func letter(env []string, c *Call) (line string, stdin []byte) {
+// job's. A folder, if one is named, stands before it.
+func letter(folder string, env []string, c *Call) (line string, stdin []byte) {
 	var b, odd bytes.Buffer
+	if folder != "" {
+		b.WriteString("PATH=" + quote(folder) + ":\"$PATH\"\n")
+	}
 	fmt.Fprintf(&b, "command -v %s >/dev/null || { echo %[1]s: not found >&2; exit 127; }\n", quote(c.Name))
 	var exports []string
 	for _, v := range append([]string{"LC_ALL=C"}, append(append([]string{}, c.Env...), env...)...) {

@@ -34,6 +34,8 @@ type SSH struct {
 	Env     []string // as Here.Env
 	Options []string // more of ssh's: "-p", "2222"; %u is the user: "-i", "/etc/cox/keys/%u"
 	Program string   // empty: ssh
+	// Commands is a folder there in which commands are looked for first; empty: in PATH alone.
+	Commands string
 
 	mu   sync.Mutex
 	used map[string]bool // users with a connection
@@ -44,7 +46,7 @@ const sshFailed = 255
 
 // Run is Runner's.
 func (s *SSH) Run(ctx context.Context, c Call) (Result, error) {
-	line, stdin := letter(s.Env, &c)
+	line, stdin := letter(s.Commands, s.Env, &c)
 	user, words := cmp.Or(c.User, s.Own), []string{"exec"}
 	switch {
 	case s.each() && user == "":

@@ -53,7 +53,7 @@ func (l *Lab) login(ctx context.Context, dir string) error {
 	path := "/usr/bin:/bin:/usr/sbin"
 	if l.modern {
 		path = dir + "/bin:" + path
-		if err := l.stands(dir + "/bin"); err != nil {
+		if err := stand(dir+"/bin", []string{"/usr/sbin/chroot", l.hold.root}); err != nil {
 			return err
 		}
 	}
@@ -73,13 +73,27 @@ func (l *Lab) login(ctx context.Context, dir string) error {
 	return l.start(ctx, &daemon{name: "sshd", here: true, words: []string{"/usr/sbin/sshd", "-D", "-e", "-f", dir + "/conf"}, up: listens(port)})
 }
 
-// stands makes programs that stand for the other Debian's.
-func (l *Lab) stands(dir string) error {
+// Bin is a folder with the cluster's commands, as they can be called outside of it; empty:
+// they are this machine's.
+func (l *Lab) Bin(t testing.TB) string {
+	t.Helper()
+	if !l.modern {
+		return ""
+	}
+	dir := filepath.Join(l.Dir, "bin")
+	if err := stand(dir, l.Inside); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// stand makes programs that stand for the other Debian's, behind some words.
+func stand(dir string, words []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for _, name := range []string{"sbatch", "squeue", "sacct", "sinfo", "scancel", "scontrol", "sacctmgr", "srun"} {
-		text := fmt.Sprintf("#!/bin/sh\nexec /usr/sbin/chroot %s /usr/bin/%s \"$@\"\n", l.hold.root, name)
+		text := fmt.Sprintf("#!/bin/sh\nexec %s /usr/bin/%s \"$@\"\n", strings.Join(words, " "), name)
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			return err
 		}

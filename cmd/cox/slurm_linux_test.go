@@ -1,0 +1,99 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	world "github.com/coxswain-sched/coxswain/engine/fake"
+	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
+)
+
+// site is a server beside a cluster of real Slurm.
+type slurmSite struct {
+	*lab.Lab
+
+	server string
+	stop   func()
+	dir    string // the server's
+}
+
+func (s *slurmSite) cox(t *testing.T, args ...string) ran {
+	t.Helper()
+	return coxAt(t, s.server, "", args...)
+}
+
+// ok is cox for what has to succeed for anything else to be worth trying.
+func (s *slurmSite) ok(t *testing.T, want string, args ...string) string {
+	t.Helper()
+	r := s.cox(t, args...)
+	if r.code != 0 || !strings.Contains(r.out, want) {
+		t.Fatalf("cox %s: exit %d, want %q in\n%s%s", strings.Join(args, " "), r.code, want, r.out, r.err)
+	}
+	return r.out
+}
+
+// eventually waits until a command says something, for which there is no event.
+func (s *slurmSite) eventually(t *testing.T, want string, args ...string) string {
+	t.Helper()
+	var r ran
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if r = s.cox(t, args...); regexp.MustCompile(want).MatchString(r.out) {
+			return r.out
+		}
+	}
+	t.Fatalf("cox %s never says %q:\n%s%s", strings.Join(args, " "), want, r.out, r.err)
+	return ""
+}
+
+// byCommands are the settings by which this machine's server reaches the lab.
+func (s *slurmSite) byCommands(t *testing.T) []string {
+	t.Helper()
+	out := []string{"--local", "--set", "conf=" + s.Conf}
+	if dir := s.Bin(t); dir != "" {
+		out = append(out, "--set", "commands="+dir)
+	}
+	return out
+}
+
+// TestSlurm adds clusters of real Slurm to a server, and runs jobs there.
+func TestSlurm(t *testing.T) {
+	for version, c := range map[string]lab.Config{"22.05": {}, "24.11": {Modern: true}} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			l := lab.Start(t, c)
+			s := &slurmSite{Lab: l, dir: t.TempDir()}
+			s.server, s.stop = serving(t, s.dir, &paper{worlds: map[string]*world.World{}})
+			t.Run("local", s.testLocal)
+		})
+	}
+}
+
+// testLocal: a pool by the commands here: added, a job runs and prints, another is ended.
+func (s *slurmSite) testLocal(t *testing.T) {
+	add := slices.Concat([]string{"pool", "add", "slurm-b", "--engine", "slurm"}, s.byCommands(t), []string{"--placed", "--set", "shared=" + filepath.Join(s.dir, "locks")})
+	s.ok(t, "pool slurm-b added: cox submit --pool slurm-b FILE runs a job there\n", add...)
+	s.eventually(t, `slurm-b +slurm 2\S+ +up +4 `, "pool", "list")
+
+	work := filepath.Join(s.dir, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	hello := filepath.Join(work, "hello.sh")
+	if err := os.WriteFile(hello, []byte("#!/bin/sh\n#SBATCH -N2 --ntasks-per-node=1 --chdir="+work+"\nsrun -l sh -c 'echo here is $SLURM_PROCID of $SLURM_NTASKS'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.ok(t, "submitted\n", "submit", "--pool", "slurm-b", hello)
+	s.ok(t, "", "wait", "1", "--quiet")
+	s.ok(t, "here is 1 of 2", "logs", "1")
+	s.ok(t, "slurm-b", "show", "1")
+	s.ok(t, "submitted\n", "submit", "--pool", "slurm-b", "--output", filepath.Join(work, "sleep.out"), "--", "sleep", "600")
+	s.eventually(t, "RUNNING", "queue")
+	s.ok(t, "2", "cancel", "2")
+	s.cox(t, "wait", "2", "--quiet").check(t, 130, "", "")
+	s.ok(t, "pool slurm-b is gone", "pool", "remove", "slurm-b")
+}

@@ -1,0 +1,79 @@
+package room
+
+import (
+	"context"
+	"path/filepath"
+)
+
+// Later is a Room that is opened by the first call that needs it, and by each further one
+// until that succeeds: its file system may not answer yet.
+type Later struct {
+	dir  string
+	open func(context.Context) (Room, error)
+	turn chan struct{} // who has put something into it opens, or looks
+	room Room
+}
+
+var _ Room = (*Later)(nil)
+
+// OpenLater names the directory and how it is opened.
+func OpenLater(dir string, open func(context.Context) (Room, error)) *Later {
+	return &Later{dir: filepath.Clean(dir), open: open, turn: make(chan struct{}, 1)}
+}
+
+// now is the room, opened.
+func (l *Later) now(ctx context.Context) (Room, error) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if l.room != nil {
+		return l.room, nil
+	}
+	r, err := l.open(ctx)
+	if err == nil {
+		l.room = r
+	}
+	return r, err
+}
+
+// Dir is Room's.
+func (l *Later) Dir() string { return l.dir }
+
+// Take is Room's.
+func (l *Later) Take(ctx context.Context, name, text string) (mine bool, held string, err error) {
+	r, err := l.now(ctx)
+	if err != nil {
+		return false, "", err
+	}
+	return r.Take(ctx, name, text)
+}
+
+// List is Room's.
+func (l *Later) List(ctx context.Context) ([]string, error) {
+	r, err := l.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.List(ctx)
+}
+
+// Look is Room's.
+func (l *Later) Look(ctx context.Context, names []string) ([]Mark, error) {
+	r, err := l.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Look(ctx, names)
+}
+
+// Remove is Room's.
+func (l *Later) Remove(ctx context.Context, prefix string) error {
+	r, err := l.now(ctx)
+	if err != nil {
+		return err
+	}
+	return r.Remove(ctx, prefix)
+}
