@@ -35,6 +35,7 @@ type Account struct {
 // Rules are the rules of one site. The zero value lets everything through.
 type Rules struct {
 	Partitions []Partition // empty: any name is taken
+	Pool       string      // whose partitions these are, with those of jobs that name no pool; empty: all pools'
 	Accounts   []Account   // empty: any name is taken
 	MaxArray   int         // tasks of one array; 0: no limit
 	Levels     []string    // names of the levels of the topology, outermost first
@@ -141,7 +142,7 @@ func (r *Rules) account(s *job.Spec) error {
 }
 
 func (r *Rules) partition(s *job.Spec) error {
-	if len(r.Partitions) == 0 {
+	if len(r.Partitions) == 0 || s.Pool != "" && r.Pool != "" && s.Pool != r.Pool { // another pool's engine knows its own
 		return nil
 	}
 	if len(s.Partitions) == 0 {

@@ -84,3 +84,21 @@ func TestNoRulesLetEverythingThrough(t *testing.T) {
 		t.Errorf("%v %+v", err, s)
 	}
 }
+
+// TestPartitionsOfAnotherPool: rules of one pool say nothing of the partitions of another.
+func TestPartitionsOfAnotherPool(t *testing.T) {
+	r := rules
+	r.Pool = "local"
+	for _, parts := range [][]string{nil, {"main"}} {
+		s := spec("anna", func(s *job.Spec) { s.Pool, s.Partitions = "slurm-b", parts })
+		if err := r.Apply(s); err != nil || len(s.Partitions) != len(parts) || s.TimeLimit != 0 || s.Account != "nlp" {
+			t.Errorf("%v: got %v, limit %v, account %s, %v", parts, s.Partitions, s.TimeLimit, s.Account, err)
+		}
+	}
+	for _, pool := range []string{"", "local"} {
+		s := spec("anna", func(s *job.Spec) { s.Pool = pool })
+		if err := r.Apply(s); err != nil || len(s.Partitions) != 1 || s.Partitions[0] != "gpu" {
+			t.Errorf("pool %q: got %v, %v", pool, s.Partitions, err)
+		}
+	}
+}

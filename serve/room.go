@@ -145,7 +145,7 @@ func deal(have []fleet.Device, n, per int, kind string) (sets [][]fleet.Device, 
 // rulesOf turns partitions and accounts of the configuration into the rules at the
 // door, and tells the nodes of which partitions they are.
 func rulesOf(cfg *config.Config, nodes []fleet.Node) (admit.Rules, error) {
-	r := admit.Rules{MaxArray: cfg.Jobs.MaxArray, Levels: levelsOf(&cfg.Room)}
+	r := admit.Rules{Pool: poolName, MaxArray: cfg.Jobs.MaxArray, Levels: levelsOf(&cfg.Room)}
 	parts := cfg.Partitions
 	if len(parts) == 0 {
 		parts = []config.Partition{{Name: poolName, Default: true}}

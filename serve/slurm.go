@@ -31,7 +31,7 @@ func openSlurm(_ context.Context, name string, settings json.RawMessage, at Plac
 	if err := set.check(); err != nil {
 		return nil, err
 	}
-	cfg := slurm.Config{Root: at.Dir, Pool: name, Placed: set.Placed, Privileged: set.Privileged, AsOwner: set.AsOwner, Options: set.options(), Log: at.Log}
+	cfg := slurm.Config{Root: at.Dir, Pool: name, Placed: set.Placed, Privileged: set.privileged(), Identity: set.identity(), Options: set.options(), Log: at.Log}
 	run, err := set.runner(&cfg, at.Dir)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func openSlurm(_ context.Context, name string, settings json.RawMessage, at Plac
 	if cfg.Site, err = set.site(run); err != nil {
 		return nil, closeToo(err, run)
 	}
-	e, err := slurm.New(cfg)
+	e, err := slurm.Open(cfg)
 	if err != nil {
 		return nil, closeToo(err, cfg.Site)
 	}

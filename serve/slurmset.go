@@ -1,10 +1,12 @@
 package serve
 
 import (
+	"os"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/engine/slurm"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
@@ -39,9 +41,35 @@ type slurmSettings struct {
 	Reservation string   `json:"reservation"`
 	Options     []string `json:"options"` // more of sbatch's, for every job
 
-	// Who jobs are submitted as.
-	Privileged bool `json:"privileged"`
-	AsOwner    bool `json:"as_owner"`
+	Identity   string `json:"identity"`   // as whom jobs are handed over; slurm.Modes
+	Root       bool   `json:"root"`       // jobs of root too
+	Privileged *bool  `json:"privileged"` // the way in is root or an operator to Slurm; absent: if it is root of this machine
+}
+
+// here reports whether commands run as root of this machine.
+func (s *slurmSettings) here() bool { return s.Local && os.Geteuid() == 0 }
+
+func (s *slurmSettings) privileged() bool {
+	if s.Privileged != nil {
+		return *s.Privileged
+	}
+	return s.here()
+}
+
+// service is the word for slurm.AsService.
+const service = "service"
+
+// identity is as whom jobs are handed over. Root of this machine hands none over as root that
+// are not root's unless that is asked for.
+func (s *slurmSettings) identity() slurm.Identity {
+	mode := slurm.Mode(s.Identity)
+	switch {
+	case s.Identity == "" && s.here() && s.REST == "":
+		mode = slurm.AsOwner
+	case s.Identity == service:
+		mode = slurm.AsService
+	}
+	return slurm.Identity{Mode: mode, Root: s.Root}
 }
 
 // options are those for every job.
@@ -102,7 +130,23 @@ func (s *slurmSettings) check() error {
 	if err := s.checkFiles(); err != nil {
 		return err
 	}
+	if err := s.checkIdentity(); err != nil {
+		return err
+	}
 	return s.checkOptions()
+}
+
+func (s *slurmSettings) checkIdentity() error {
+	words := []string{service}
+	for _, m := range slurm.Modes {
+		if m != slurm.AsService {
+			words = append(words, string(m))
+		}
+	}
+	if s.Identity != "" && !slices.Contains(words, s.Identity) {
+		return fault.New(fault.Invalid, "settings: identity: there is no %.70q", s.Identity).Advise("there are %s", strings.Join(words, ", "))
+	}
+	return nil
 }
 
 func (s *slurmSettings) checkTokens() error {

@@ -51,13 +51,14 @@ type target struct {
 	least          time.Duration
 	account, qos   string
 	partitions     []string // of an update
+	pool           string
 }
 
 func targetOf(v *control.View, up *api.Update) target {
 	s := v.Job.Spec
 	t := target{
 		id: v.Job.ID, name: v.Job.Name(), owner: s.Owner, state: v.Job.State, firm: v.Why.Code == reason.HeldAdmin,
-		priority: s.Priority, nice: s.Nice, limit: s.TimeLimit, least: s.TimeMin, account: s.Account, qos: s.QOS,
+		priority: s.Priority, nice: s.Nice, limit: s.TimeLimit, least: s.TimeMin, account: s.Account, qos: s.QOS, pool: s.Pool,
 	}
 	if up != nil && (up.Account != nil || up.QOS != nil || up.Partitions != nil || up.TimeLimit != nil || up.TimeMin != nil) {
 		t.partitions = slices.Clone(s.Partitions)
@@ -177,7 +178,7 @@ func (c *call) keepsRules(u *api.Update, t *target) error {
 	if err != nil {
 		return err
 	}
-	as := job.Spec{Owner: t.owner, Account: t.account, QOS: t.qos, Partitions: t.partitions, TimeLimit: t.limit, TimeMin: t.least}
+	as := job.Spec{Owner: t.owner, Pool: t.pool, Account: t.account, QOS: t.qos, Partitions: t.partitions, TimeLimit: t.limit, TimeMin: t.least}
 	if u.Account != nil {
 		if err := c.id.MayCharge(*u.Account); err != nil {
 			return err

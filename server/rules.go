@@ -74,7 +74,7 @@ func (s *Server) effects(before, after *account.Policy) (out []string) {
 
 // asSubmitted is of a job what the door looks at; what is left open is filled in there.
 func asSubmitted(s *job.Spec) *job.Spec {
-	return &job.Spec{Owner: s.Owner, Account: s.Account, QOS: s.QOS, Partitions: slices.Clone(s.Partitions), TimeLimit: s.TimeLimit, TimeMin: s.TimeMin}
+	return &job.Spec{Owner: s.Owner, Pool: s.Pool, Account: s.Account, QOS: s.QOS, Partitions: slices.Clone(s.Partitions), TimeLimit: s.TimeLimit, TimeMin: s.TimeMin}
 }
 
 // tally counts jobs by what is wrong with them.

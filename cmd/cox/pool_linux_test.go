@@ -138,12 +138,12 @@ func TestPools(t *testing.T) {
 	site := with(add, "--set", "site=north", "--set", `nodes=["b1","b2"]`)
 
 	cox("pool", "add", "b", "--engine", "papr").check(t, 2, "", `cox: there is no kind of engine "papr"; did you mean paper?
-  pools can be added with paper
+  pools can be added with paper, slurm
 not added                                                    exit 2 (invalid request)
 `)
-	cox("pool", "add", "b", "--engine", "sge").check(t, 2, "", "~there is no kind of engine \"sge\"\n  pools can be added with paper\n")
+	cox("pool", "add", "b", "--engine", "sge").check(t, 2, "", "~there is no kind of engine \"sge\"\n  pools can be added with paper, slurm\n")
 	cox("pool", "add", "b", "--engine", "local").check(t, 69, "", "~engine local is this machine's, and its pool is there already")
-	cox("pool", "add", "b").check(t, 2, "", "~which kind of engine has pool b?\n  --engine paper\n")
+	cox("pool", "add", "b").check(t, 2, "", "~which kind of engine has pool b?\n  --engine paper, --engine slurm\n")
 	cox(add...).check(t, 2, "", "cox: settings: site is needed\n  --set site=NAME\nnot added                                                    exit 2 (invalid request)\n")
 	cox(with(site, "--set", "nods=3")...).check(t, 2, "", "~settings: there is no field nods; did you mean nodes?\n  there are lacking, nodes, site\n")
 	cox(with(site, "--set", "site=4")...).check(t, 2, "", "~settings: site: number is not text\n  write text there\n")

@@ -82,7 +82,7 @@ pool slurm-b: 1 thing missing
 	coxAt(t, f.URL, "null", "pool", "add", "slurm-b", "--engine", "slurm", "--settings", "-").check(t, 4, "~1 thing missing", "")
 	asked := len(f.asked)
 	f.cox(t, "pool", "add", "slurm-b", "--engine", "slurm", "--set", "login1").check(t, 2, "",
-		"cox: --set login1: this is not NAME=VALUE\n  --set ssh=login1\nnot added                                                    exit 2 (invalid request)\n")
+		"cox: --set login1: this is not NAME=VALUE\n  --set partition=gpu\nnot added                                                    exit 2 (invalid request)\n")
 	f.cox(t, "pool", "add", "slurm-b", "--engine", "slurm", "--settings", "/nowhere.yaml").check(t, 2, "", "~/nowhere.yaml: no such file")
 	coxAt(t, f.URL, "- a\n", "pool", "add", "slurm-b", "--engine", "slurm", "--settings", "-").check(t, 2, "", "~-: these are no settings")
 	if len(f.asked) != asked {

@@ -50,6 +50,16 @@ func (s *slurmSite) eventually(t *testing.T, want string, args ...string) string
 	return ""
 }
 
+// file is a batch script that runs where the lab's nodes have its folder.
+func (s *slurmSite) file(t *testing.T, name, text string) string {
+	t.Helper()
+	name = filepath.Join(s.dir, name)
+	if err := os.WriteFile(name, []byte("#!/bin/sh\n#SBATCH --chdir="+s.dir+"\n"+text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // byCommands are the settings by which this machine's server reaches the lab.
 func (s *slurmSite) byCommands(t *testing.T) []string {
 	t.Helper()
@@ -75,23 +85,16 @@ func TestSlurm(t *testing.T) {
 
 // testLocal: a pool by the commands here: added, a job runs and prints, another is ended.
 func (s *slurmSite) testLocal(t *testing.T) {
-	add := slices.Concat([]string{"pool", "add", "slurm-b", "--engine", "slurm"}, s.byCommands(t), []string{"--placed", "--set", "shared=" + filepath.Join(s.dir, "locks")})
+	add := slices.Concat([]string{"pool", "add", "slurm-b", "--engine", "slurm"}, s.byCommands(t), []string{"--placed", "--set", "root=true", "--shared", filepath.Join(s.dir, "locks")})
 	s.ok(t, "pool slurm-b added: cox submit --pool slurm-b FILE runs a job there\n", add...)
 	s.eventually(t, `slurm-b +slurm 2\S+ +up +4 `, "pool", "list")
 
-	work := filepath.Join(s.dir, "work")
-	if err := os.Mkdir(work, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	hello := filepath.Join(work, "hello.sh")
-	if err := os.WriteFile(hello, []byte("#!/bin/sh\n#SBATCH -N2 --ntasks-per-node=1 --chdir="+work+"\nsrun -l sh -c 'echo here is $SLURM_PROCID of $SLURM_NTASKS'\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hello := s.file(t, "hello.sh", "#SBATCH -N2 --ntasks-per-node=1\nsrun -l sh -c 'echo here is $SLURM_PROCID of $SLURM_NTASKS'\n")
 	s.ok(t, "submitted\n", "submit", "--pool", "slurm-b", hello)
 	s.ok(t, "", "wait", "1", "--quiet")
 	s.ok(t, "here is 1 of 2", "logs", "1")
 	s.ok(t, "slurm-b", "show", "1")
-	s.ok(t, "submitted\n", "submit", "--pool", "slurm-b", "--output", filepath.Join(work, "sleep.out"), "--", "sleep", "600")
+	s.ok(t, "submitted\n", "submit", "--pool", "slurm-b", s.file(t, "sleep.sh", "sleep 600\n"))
 	s.eventually(t, "RUNNING", "queue")
 	s.ok(t, "2", "cancel", "2")
 	s.cox(t, "wait", "2", "--quiet").check(t, 130, "", "")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs test/slurm against a lab of its own, then the comparisons that need Slurm's
 # commands alone, then the engine against whole clusters of Slurm 22.05 and 24.11, which
-# its tests start and end (engine/slurm/lab). Where Slurm cannot be had (exit 3 of up.sh)
-# it says so; with CI set that is a failure.
+# its tests start and end (engine/slurm/lab), then a server with such pools. Where Slurm
+# cannot be had (exit 3 of up.sh) it says so; with CI set that is a failure.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -17,4 +17,5 @@ fi
 [ $rc = 0 ] || exit $rc
 COX_SLURM_LAB=$lab ${GO:-go} test -count=1 -timeout 8m ./test/slurm &&
 	COXSWAIN_SBATCH=1 ${GO:-go} test -count=1 -run Against ./hostlist ./spec/sbatch &&
-	COX_SLURM=1 ${GO:-go} test -count=1 -p 1 -parallel 6 -timeout 20m ./engine/slurm/...
+	COX_SLURM=1 ${GO:-go} test -count=1 -p 1 -parallel 6 -timeout 20m ./engine/slurm/... &&
+	COX_SLURM=1 ${GO:-go} test -count=1 -timeout 10m -run "^TestSlurm" ./cmd/cox
