@@ -115,6 +115,7 @@ type Claim struct {
 	CPUs    float64 `json:"cpus"`
 	Memory  int64   `json:"memory"`
 	Devices []int   `json:"devices,omitempty"`
+	Unnamed int     `json:"unnamed,omitempty" doc:"devices of which nobody said which they are: the pool's own scheduler chose them"`
 	Whole   bool    `json:"whole,omitempty"`
 }
 

@@ -41,6 +41,9 @@ func (s *state) applyHeld(r *store.Record, staged any) error {
 	e.flags = e.flags&^(job.Requeued|job.LaunchFailed) | job.Configuring
 	e.why, e.gate = nil, nil
 	e.last = &last{id: a.ID, epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, license: a.License, limit: v.Limit, ranks: tasksOf(a.Claims)}
+	if delegated(a.Claims) {
+		e.last.handed = nanos(r.At)
+	}
 	if e.more != nil {
 		e.more.startsBy, e.more.limitEnd, e.more.message = 0, 0, ""
 		if e.more.deadline > 0 {
@@ -63,6 +66,7 @@ func (s *state) applyStarted(r *store.Record, staged any) error {
 		return err
 	}
 	e.last.started = nanos(v.Started)
+	e.last.see(v.Nodes)
 	e.flags &^= job.Configuring
 	if s.begunOf(e) {
 		s.events = append(s.events, sched.Begun{Job: e.id})
@@ -100,6 +104,7 @@ func (s *state) applyEnded(r *store.Record, staged any) error {
 		s.lose(e, cmp.Or(nanos(report.Ended), nanos(r.At)))
 	}
 	e.last.exit, e.last.report = report.Exit, &report
+	e.last.see(nodesIn(&report))
 	e.last.cancel, e.last.requeue, e.last.expired, e.last.preempted = nil, nil, nil, nil
 	e.last.ended = nanos(report.Ended)
 	if e.last.ended == 0 {

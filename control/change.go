@@ -190,6 +190,10 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 	kindSubmitted: tellSubmitted,
 	kindHeld: teller(func(ev *Event, v *held) {
 		ev.Kind, ev.State, ev.Attempt = EventAllocated, job.Running.String(), v.Allocation.Attempt
+		if delegated(v.Allocation.Claims) {
+			ev.State, ev.Message = job.Pending.String(), "handed over to pool "+v.Allocation.Pool
+			return
+		}
 		for i, c := range v.Allocation.Claims {
 			if i == 0 || c.Node != v.Allocation.Claims[i-1].Node {
 				ev.Nodes = append(ev.Nodes, c.Node)
@@ -197,7 +201,7 @@ var tellers = map[string]func(*Event, *store.Record, any) error{
 		}
 	}),
 	kindStarted: teller(func(ev *Event, v *started) {
-		ev.Kind, ev.State, ev.Attempt = EventStarted, job.Running.String(), v.Ref.Attempt
+		ev.Kind, ev.State, ev.Attempt, ev.Nodes = EventStarted, job.Running.String(), v.Ref.Attempt, v.Nodes
 	}),
 	kindEnded: teller(func(ev *Event, v *ended) {
 		ev.Kind, ev.State, ev.Attempt, ev.Message = EventEnded, v.State.String(), v.Ref.Attempt, v.Report.Message

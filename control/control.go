@@ -169,6 +169,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.delegating = ps.delegating()
 	nodes, err := ps.inventory(ctx, &cfg)
 	if err != nil {
 		ps.close()

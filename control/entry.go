@@ -52,6 +52,8 @@ type last struct {
 	claims    []fleet.Claim  // never written
 	flavors   []string       // of quotas, in which the job is counted; never written
 	license   string         // of alternatives that it asked for, the one that it has
+	seen      []fleet.Claim  // on the real nodes, where claims are on a pool as a whole; never written
+	handed    int64          // when it was handed over to the pool's own scheduler; 0: to none
 	report    *engine.Report // as far as known; not journaled while it runs; never written
 	cancel    *cancel        // asked for, not carried out yet
 	requeue   *requeue       // asked for, not carried out yet

@@ -17,6 +17,8 @@ type form struct {
 
 	judged uint64          // the loop's count of changes of the fleet at which …
 	never  []reason.Reason // … this kept it from ever fitting
+
+	folded *job.Spec // what it takes of a pool as a whole; nil: not asked yet; guarded by state.mu
 }
 
 // forms hands out one form for equal specifications. It is safe for concurrent use.

@@ -20,7 +20,8 @@ import (
 // keeps what it was told, so a control plane that is closed and opened anew finds
 // the same engine.
 type hand struct {
-	nodes []fleet.Node
+	nodes     []fleet.Node
+	delegates bool // nodes are chosen by somebody else
 
 	mu       sync.Mutex
 	reports  map[engine.Ref]engine.Report
@@ -55,6 +56,8 @@ func (h *hand) Nodes(context.Context) ([]fleet.Node, error) {
 }
 
 func (h *hand) Close() error { return nil }
+
+func (h *hand) Delegates() bool { return h.delegates }
 
 func (h *hand) Launch(_ context.Context, l *engine.Launch) error {
 	h.mu.Lock()

@@ -251,7 +251,7 @@ func (l *loop) prime(nodes map[*pool][]fleet.Node) {
 	}
 	for _, p := range l.pools.each() {
 		if of, answered := nodes[p]; answered {
-			l.setNodes(p, of)
+			l.setNodes(p, l.folded(p, of))
 		}
 	}
 	l.core.Step(l.instant(), s.events...) // without jobs nothing follows from nodes
@@ -290,7 +290,7 @@ func (l *loop) prime(nodes map[*pool][]fleet.Node) {
 func (l *loop) restored(e *entry) sched.Restored {
 	now := l.cfg.Clock.Now()
 	r := sched.Restored{
-		Job: e.id, Spec: &e.form.spec, Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, License: e.last.license, Until: untilOf(e, now),
+		Job: e.id, Spec: l.state.asked(e.form), Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, License: e.last.license, Until: untilOf(e, now),
 		Began: beganOf(e, now), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0 || e.over(), Begun: l.state.begunOf(e),
 		Moved: sched.Instant(e.rare().moved),
 	}

@@ -32,6 +32,9 @@ type Pool struct {
 	Engine engine.Engine
 	// Elastic says that the engine can change a gang that runs (engine.Abilities).
 	Elastic bool
+	// Delegated says that the engine's own scheduler chooses the nodes (engine.Delegator).
+	// It is found out; nobody has to set it.
+	Delegated bool
 }
 
 // pool is a Pool at work.
@@ -44,6 +47,7 @@ type pool struct {
 	known   bool        // it has said which nodes it has; guarded by state.mu
 	leaving bool        // it is being taken away; for the loop alone
 	own     bool        // the engine was opened by the control plane, which closes it
+	real    real        // its nodes, where it is one node to the core; guarded by state.mu
 
 	unwatch  context.CancelFunc // ends the watch
 	watching sync.WaitGroup
@@ -64,6 +68,9 @@ type pools struct {
 func newPools(cfg, added []Pool, live []ledger.Allocation, log *slog.Logger, leads func(context.Context) error) (*pools, error) {
 	ps := &pools{named: map[string]*pool{}}
 	ps.make = func(p Pool) *pool {
+		if d, ok := p.Engine.(engine.Delegator); ok {
+			p.Delegated = d.Delegates()
+		}
 		return &pool{Pool: p, calls: dispatch.New(dispatch.Config{Engine: p.Engine, Log: log.With("pool", p.Name), Leads: leads})}
 	}
 	for i, p := range slices.Concat(cfg, added) {
@@ -229,6 +236,17 @@ func (ps *pools) inventory(ctx context.Context, cfg *Config) (map[*pool][]fleet.
 	return out, nil
 }
 
+// delegating are the pools whose engines hand work to a scheduler of their own.
+func (ps *pools) delegating() map[string]bool {
+	out := map[string]bool{}
+	for _, p := range ps.each() {
+		if p.Delegated {
+			out[p.Name] = true
+		}
+	}
+	return out
+}
+
 // forJob is the pool that a job names.
 func (ps *pools) forJob(spec *job.Spec) (*pool, error) {
 	p := ps.find(spec.Pool)
@@ -326,7 +344,7 @@ func (l *loop) askAll(p *pool, taken []ledger.Allocation) {
 			l.state.mu.Lock()
 			defer l.state.mu.Unlock()
 			if l.pools.find(p.Name) == p { // else it was removed while it was asked
-				l.setNodes(p, nodes)
+				l.setNodes(p, l.folded(p, nodes))
 			}
 		}})
 	}

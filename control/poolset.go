@@ -95,15 +95,16 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 			return
 		}
 		l.stageFor(&request{answer: answer}, kindPool, 0, by, spec, func() {
-			l.state.mu.Lock()
-			l.state.changing[opened.Name] = opened.Elastic
-			l.state.mu.Unlock()
 			if old := l.pools.find(opened.Name); old != nil { // held what an earlier server knew
 				l.leave(old)
 			}
 			p := l.pools.make(opened)
 			p.own = true
 			l.pools.add(p)
+			l.state.mu.Lock()
+			l.state.changing[opened.Name] = opened.Elastic
+			l.state.delegating = l.pools.delegating()
+			l.state.mu.Unlock()
 			l.watch(p)
 			l.compare()
 		})

@@ -222,6 +222,7 @@ type attempt struct {
 	Claims     []fleet.Claim   `json:"claims,omitempty"`
 	Flavors    []string        `json:"flavors,omitempty"`
 	License    string          `json:"license,omitempty"`
+	Handed     int64           `json:"handed,omitempty"`
 	Report     json.RawMessage `json:"report,omitempty"`
 	Cancel     *cancel         `json:"cancel,omitempty"`
 	Requeue    *requeue        `json:"requeue,omitempty"`
@@ -289,7 +290,7 @@ func (e *entry) detail(spec *job.Spec) []byte {
 	}
 	if a := e.last; a != nil {
 		d.Last = &attempt{
-			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, License: a.license, Cancel: a.cancel,
+			Allocation: uint64(a.id), Epoch: a.epoch, Pool: a.pool, Claims: a.claims, Flavors: a.flavors, License: a.license, Cancel: a.cancel, Handed: a.handed,
 			Requeue: a.requeue, Preempted: a.preempted, Asked: a.asked, Saved: a.saved, Expired: a.expired, Started: a.started, Ended: a.ended, Exit: a.exit, Limit: a.limit,
 			Parked: a.parked, Asleep: a.asleep, HeldFrom: a.heldFrom, HeldFor: a.heldFor,
 			Added: a.added, Ranks: a.ranks, Settled: a.settled,

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 	"github.com/coxswain-sched/coxswain/sched/whatif"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -164,6 +165,12 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 		w.StartsBy = fromNanos(e.rare().startsBy)
 		w.Expected = c.expected(id, c.cfg.Clock.Now())
 	}
+	if e != nil && e.waitsThere() {
+		why := e.there()
+		w.Reasons, w.Since = []reason.Reason{why}, time.Unix(why.Since, 0).UTC()
+		c.state.mu.Unlock()
+		return w, nil
+	}
 	c.state.mu.Unlock()
 	if e == nil {
 		_, err := c.Job(ctx, id)
@@ -203,13 +210,17 @@ func (c *Control) Estimate(ctx context.Context, spec *job.Spec) (Estimate, error
 	}
 	c.state.mu.Lock()
 	defer c.state.mu.Unlock()
-	if why := c.core.Feasible(spec); len(why) > 0 {
+	if why := c.feasible(spec); len(why) > 0 {
 		return Estimate{}, &RefusedError{why}
 	}
-	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), spec, spec.Priority-spec.Nice)
+	asked := spec
+	if c.state.delegating[c.poolOf(spec)] {
+		asked = fold.Spec(spec)
+	}
+	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), asked, spec.Priority-spec.Nice)
 	out := Estimate{Start: fromNanos(int64(at)), Reasons: why}
 	for _, cl := range claims {
-		if !slices.Contains(out.Nodes, cl.Node) {
+		if !slices.Contains(out.Nodes, cl.Node) && !fold.Is(cl.Node) {
 			out.Nodes = append(out.Nodes, cl.Node)
 		}
 	}

@@ -63,6 +63,7 @@ type held struct {
 type started struct {
 	Ref     engine.Ref `json:"ref"`
 	Started time.Time  `json:"started"`
+	Nodes   []string   `json:"nodes,omitempty"` // where it was seen, if its claims are on a pool as a whole
 }
 
 // ended says how an attempt ended and that its allocation is free: the report is

@@ -58,6 +58,7 @@ func (l *loop) reported(p *pool, r engine.Report) message {
 		was := e.report()
 		l.state.mu.Lock()
 		e.last.report = &r
+		e.last.see(nodesIn(&r))
 		l.state.touch(e)
 		l.state.mu.Unlock()
 		l.noteSaved(e, &r)
@@ -70,7 +71,7 @@ func (l *loop) reported(p *pool, r engine.Report) message {
 			l.stageEnd(e, r)
 			return
 		case r.Phase >= engine.Running && e.flags&job.Configuring != 0 && !r.Started.IsZero():
-			l.stage(kindStarted, e.id, job.Actor{}, started{r.Ref, r.Started}, func() { l.extend(e); l.suspendLate(e) })
+			l.stage(kindStarted, e.id, job.Actor{}, startedAt(e, &r), func() { l.extend(e); l.suspendLate(e) })
 		}
 		l.avoid(e, was, r)
 		if r.Uncertain != (e.flags&job.Uncertain != 0) {
@@ -108,7 +109,7 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 		}
 	}
 	if e.flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
-		l.stage(kindStarted, e.id, job.Actor{}, started{r.Ref, r.Started}, nil)
+		l.stage(kindStarted, e.id, job.Actor{}, startedAt(e, &r), nil)
 	}
 	v.Used = l.core.Owes(sched.Instant(l.cfg.Clock.Now().UnixNano()), e.id)
 	calls := l.callsFor(e)

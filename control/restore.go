@@ -253,7 +253,7 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 	}
 	if a := d.Last; a != nil {
 		e.last = &last{
-			id: ledger.ID(a.Allocation), epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, license: a.License, cancel: a.Cancel,
+			id: ledger.ID(a.Allocation), epoch: a.Epoch, pool: a.Pool, claims: a.Claims, flavors: a.Flavors, license: a.License, cancel: a.Cancel, handed: a.Handed,
 			requeue: a.Requeue, preempted: a.Preempted, asked: a.Asked, saved: a.Saved, expired: a.Expired, started: a.Started, ended: a.Ended, exit: a.Exit, limit: a.Limit,
 			parked: a.Parked, asleep: a.Asleep, heldFrom: a.HeldFrom, heldFor: a.HeldFor,
 			added: a.Added, ranks: a.Ranks, settled: a.Settled,
@@ -263,6 +263,7 @@ func (s *state) entryOf(row *store.JobRow, d *detail) (*entry, error) {
 			if err := json.Unmarshal(a.Report, e.last.report); err != nil {
 				return nil, fmt.Errorf("row of job %d: %w", row.ID, err)
 			}
+			e.last.see(nodesIn(e.last.report))
 		}
 	}
 	return e, nil

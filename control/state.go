@@ -52,10 +52,11 @@ type state struct {
 	tokens map[string]Token
 	pools  map[string]PoolSpec // that were added
 
-	changing map[string]bool // pools whose engine can change a running gang
-	policies policies
-	usage    *usage        // nil: none was kept
-	seen     *share.Memory // nil: nothing was learned of what arrives
+	changing   map[string]bool // pools whose engine can change a running gang
+	delegating map[string]bool // pools whose engine has a scheduler of its own; replaced, never written
+	policies   policies
+	usage      *usage        // nil: none was kept
+	seen       *share.Memory // nil: nothing was learned of what arrives
 
 	depend depends
 	crowd  crowd
@@ -288,7 +289,7 @@ func (s *state) move(e *entry, to job.State, by job.Cause) error {
 func (s *state) queue(e *entry) {
 	s.touch(e)
 	e.gate = nil
-	s.events = append(s.events, sched.Submitted{Job: e.id, Spec: &e.form.spec, Priority: e.priority, At: sched.Instant(e.at), Fixed: e.fixed, Eligible: sched.Instant(e.eligible), Moved: sched.Instant(e.rare().moved)})
+	s.events = append(s.events, sched.Submitted{Job: e.id, Spec: s.asked(e.form), Priority: e.priority, At: sched.Instant(e.at), Fixed: e.fixed, Eligible: sched.Instant(e.eligible), Moved: sched.Instant(e.rare().moved)})
 	s.regate(e)
 }
 

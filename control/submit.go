@@ -115,7 +115,7 @@ func (l *loop) never(f *form) []reason.Reason {
 		return nil
 	}
 	if f.judged != l.fleet {
-		f.judged, f.never = l.fleet, l.core.Feasible(&f.spec)
+		f.judged, f.never = l.fleet, l.feasible(&f.spec)
 	}
 	return f.never
 }

@@ -120,7 +120,7 @@ func (l *loop) checkUpdate(e *entry, u Update, spec *job.Spec) error {
 			Advise("requeue the job with a longer limit")
 	}
 	if e.state == job.Pending {
-		if why := l.core.Feasible(spec); len(why) > 0 {
+		if why := l.feasible(spec); len(why) > 0 {
 			return &RefusedError{why}
 		}
 	}

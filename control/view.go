@@ -82,6 +82,9 @@ func (vr *viewer) see(e *entry, whole bool) *View {
 	if a := e.last; a != nil {
 		v.Job.Started, v.Job.Ended, v.Job.Exit = fromNanos(a.started), fromNanos(a.ended), a.exit
 		v.Claims, v.Pool = a.all(), a.pool
+		if delegated(a.claims) {
+			v.Claims = a.seen
+		}
 		for _, x := range a.added {
 			v.Added = append(v.Added, Addition{Ref: e.ref(x), Claims: x.Claims, First: x.First})
 		}
@@ -97,6 +100,10 @@ func (vr *viewer) see(e *entry, whole bool) *View {
 	}
 	if e.state != job.Pending || e.gate == nil {
 		v.Eligible = fromNanos(e.eligible)
+	}
+	if e.waitsThere() {
+		v.Job.State, v.Why = job.Pending, e.there()
+		v.Job.Flags &^= job.Configuring
 	}
 	if m := e.more; m != nil {
 		v.Message = m.message

@@ -156,6 +156,7 @@ type Report struct {
 	Cause   Cause        `json:"cause,omitempty"`
 	Exit    job.ExitCode `json:"exit"`
 	Message string       `json:"message,omitempty"` // for people: which rank, which node, what the system said
+	Native  string       `json:"native,omitempty"`  // what the engine's own scheduler calls it: Slurm's number; empty: nothing
 	Nodes   []NodeReport `json:"nodes,omitempty"`
 	Tasks   []TaskReport `json:"tasks,omitempty"` // every task seen so far, by step and rank
 	Files   []string     `json:"files,omitempty"` // absolute names of output files that exist
@@ -274,6 +275,17 @@ type Engine interface {
 type Suspender interface {
 	Suspend(ctx context.Context, ref Ref) error
 	Resume(ctx context.Context, ref Ref) error
+}
+
+// Delegator is an optional ability (Abilities.Delegated): the engine hands work to a scheduler
+// of its own, which chooses the nodes and decides when it begins.
+type Delegator interface {
+	// Delegates reports whether it does. Nobody is asked: its settings say it. Nodes lists
+	// the real nodes all the same; the claims of a launch are then of the pool as a whole
+	// (sched/fold), and of nodes that Nodes does not list. An attempt that waits for that
+	// scheduler is Accepted, its report's Message says why as that scheduler says it, and
+	// its Nodes say where it is as soon as that is known.
+	Delegates() bool
 }
 
 // Keeper is an optional ability: a directory for each job, which its attempts share and

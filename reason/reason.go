@@ -60,6 +60,18 @@ const (
 	least   = "least:" // Holder, Resource, Need, Most: less than a job must ask for
 )
 
+// elsewhere begins the codes of jobs that wait in the queue of their pool's own scheduler.
+// Holder: the pool; Resource: what that calls the job; Want: all that it says; Until: when it
+// was handed over.
+const elsewhere = "there:"
+
+// Elsewhere is the code of a job that waits in another scheduler's queue, by the word that
+// one has for the reason.
+func Elsewhere(word string) Code { return Code(elsewhere + word) }
+
+// There is the word of Elsewhere if the code is one of it.
+func (c Code) There() (word string, ok bool) { return strings.CutPrefix(string(c), elsewhere) }
+
 // Minutes ends the name of a resource of which minutes are counted; amounts are then
 // in its unit times seconds, memory and disk in MiB.
 const Minutes = "-minutes"
@@ -131,6 +143,9 @@ func (c Code) Slurm() string {
 		return w
 	}
 	if w := c.Limit(); w != "" {
+		return w
+	}
+	if w, ok := c.There(); ok && w != "" {
 		return w
 	}
 	return "None"
@@ -232,7 +247,26 @@ func (r Reason) String() string {
 	case Threshold:
 		fmt.Fprintf(&b, "the fair share of %s is %g, QOS %s asks for %g: it rises as what was used decays", r.Holder, float64(r.Used)/1e6, r.Want, float64(r.Most)/1e6)
 	default:
+		if _, there := r.Code.There(); there {
+			b.WriteString(r.there())
+			break
+		}
 		b.WriteString(r.limit())
 	}
 	return b.String()
+}
+
+// there is the clause of a job that waits in another scheduler's queue.
+func (r Reason) there() string {
+	text := "handed over to pool " + r.Holder
+	if r.Until > 0 {
+		text += " at " + clock(r.Until)
+	}
+	if r.Resource != "" {
+		text += " as its job " + r.Resource
+	}
+	if r.Want == "" {
+		return text + ", and has not begun"
+	}
+	return text + ", where it waits: " + r.Want
 }

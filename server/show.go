@@ -37,6 +37,10 @@ func (c *call) shown(v *control.View) *api.Job {
 			Memory: int64(c.Take.Memory), Whole: c.Whole,
 		}
 		for _, d := range c.Devices {
+			if d.Index < 0 {
+				claim.Unnamed++
+				continue
+			}
 			claim.Devices = append(claim.Devices, d.Index)
 		}
 		out.Claims = append(out.Claims, claim)

@@ -118,7 +118,7 @@ func held(claims []api.Claim) (nodes []string, gpus int, cpus float64, memory in
 			seen[c.Node] = true
 			nodes = append(nodes, c.Node)
 		}
-		gpus += len(c.Devices)
+		gpus += len(c.Devices) + c.Unnamed
 		cpus += c.CPUs
 		memory += c.Memory
 	}

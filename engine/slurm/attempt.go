@@ -5,6 +5,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -97,6 +98,9 @@ func (a *attempt) nudge() {
 // tell publishes a report if it says something new. The caller holds the lock.
 func (e *Engine) tell(a *attempt, r engine.Report) {
 	r.Version = a.report.Version
+	if a.id != 0 {
+		r.Native = strconv.FormatUint(uint64(a.id), 10)
+	}
 	if reflect.DeepEqual(r, a.report) {
 		return
 	}

@@ -12,8 +12,10 @@ import (
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
 
-// Nodes lists the nodes of the cluster or, where slurmctld chooses among them, one node
-// with the capacity of all.
+// Delegates reports whether slurmctld chooses the nodes.
+func (e *Engine) Delegates() bool { return !e.cfg.Placed }
+
+// Nodes lists the nodes of the cluster.
 func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -31,12 +33,18 @@ func (e *Engine) inventory(ctx context.Context) ([]fleet.Node, error) {
 	all := make([]fleet.Node, len(found))
 	for i := range found {
 		all[i] = node(e.cfg.Pool, &found[i])
+		if e.cfg.Placed {
+			continue // it could not be said which of these a job is to have
+		}
+		for _, g := range generic(found[i].GRES) {
+			all[i].Capacity = all[i].Capacity.With(g.Name, all[i].Capacity.Get(g.Name).Add(g.Amount))
+		}
 	}
-	seen := e.foreign(found, all)
+	e.foreign(found, all)
 	e.mu.Lock()
 	e.nodes, e.nameless = all, podsWithoutMachine(found)
 	e.mu.Unlock()
-	return slices.Clone(seen), nil
+	return slices.Clone(all), nil
 }
 
 // stranger is the first node of claims that is none of the cluster's, or empty. A cluster
@@ -108,6 +116,27 @@ func devices(gres string) []fleet.Device {
 	return out
 }
 
+// generic are a node's GRES that are counted: those that are no GPUs, by name, and by name
+// and type.
+func generic(gres string) (out []resource.Named) {
+	for text := range strings.SplitSeq(bare(gres), ",") {
+		parsed, err := slurmfmt.ParseGRES(text)
+		if err != nil {
+			continue
+		}
+		for _, g := range parsed {
+			if g.Name == "gpu" || g.Name == "" || g.Count <= 0 {
+				continue
+			}
+			out = append(out, resource.Named{Name: "gres/" + g.Name, Amount: resource.Amount(g.Count)})
+			if g.Type != "" {
+				out = append(out, resource.Named{Name: "gres/" + g.Name + ":" + g.Type, Amount: resource.Amount(g.Count)})
+			}
+		}
+	}
+	return out
+}
+
 // bare takes what stands in parentheses out of a GRES: "gpu:h100:8(S:0-1)".
 func bare(gres string) string {
 	var b strings.Builder
@@ -123,30 +152,4 @@ func bare(gres string) string {
 		}
 	}
 	return b.String()
-}
-
-// whole is a pool as one node.
-func whole(pool string, all []fleet.Node) fleet.Node {
-	out := fleet.Node{Name: pool, Pool: pool, State: fleet.Down, Why: "no node of the cluster is up"}
-	for i := range all {
-		n := &all[i]
-		out.Hosts = append(out.Hosts, n.Hosts...)
-		if n.State != fleet.Up {
-			continue
-		}
-		out.State, out.Why = fleet.Up, ""
-		out.Capacity = out.Capacity.Add(n.Capacity)
-		for _, d := range n.Devices {
-			d.Index = len(out.Devices)
-			out.Devices = append(out.Devices, d)
-		}
-		for _, p := range n.Parts {
-			if !slices.Contains(out.Parts, p) {
-				out.Parts = append(out.Parts, p)
-			}
-		}
-	}
-	slices.Sort(out.Hosts)
-	out.Hosts = slices.Compact(out.Hosts)
-	return out
 }

@@ -2,8 +2,8 @@ package slurm
 
 import (
 	"fmt"
-	"strings"
 
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -68,25 +68,21 @@ func (o Others) less(p Others) Others {
 
 // foreign counts what others hold of nodes, and marks as many devices as held by others: of
 // those that none of ours claims, the last ones. Which they are only the nodes know; the
-// number is right. What ours were given beyond their claims counts as others'. It returns
-// the nodes as the core is to see them.
-func (e *Engine) foreign(found []site.Node, all []fleet.Node) []fleet.Node {
+// number is right. What ours were given beyond their claims counts as others'. Where
+// slurmctld chooses the nodes, claims name none, and nothing is marked.
+func (e *Engine) foreign(found []site.Node, all []fleet.Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	ours := e.mine()
-	if !e.cfg.Placed { // claims are of the pool as a whole
-		all = []fleet.Node{whole(e.cfg.Pool, all)}
-		pool := site.Node{Name: e.cfg.Pool}
-		var taken []string
-		for i := range found {
-			pool.UsedCPUs += found[i].UsedCPUs
-			pool.UsedBytes += found[i].UsedBytes
-			taken = append(taken, bare(found[i].Taken))
-		}
-		pool.Taken = strings.Join(taken, ",")
-		found = []site.Node{pool}
-	}
 	e.others = Others{}
+	if !e.cfg.Placed {
+		for i := range found {
+			n := &found[i]
+			e.others = e.others.plus(Others{n.UsedCPUs, resource.Amount(n.UsedBytes), len(devices(n.Taken))})
+		}
+		e.others = e.others.less(e.ours())
+		return
+	}
+	ours := e.mine()
 	for i := range found {
 		n := &found[i]
 		used := Others{n.UsedCPUs, resource.Amount(n.UsedBytes), len(devices(n.Taken))}
@@ -94,7 +90,7 @@ func (e *Engine) foreign(found []site.Node, all []fleet.Node) []fleet.Node {
 		if h := ours[n.Name]; h != nil {
 			used, claimed = used.less(h.Others), h.claimed
 		}
-		e.others = Others{e.others.CPUs + used.CPUs, e.others.Memory + used.Memory, e.others.Devices + used.Devices}
+		e.others = e.others.plus(used)
 		for d := len(all[i].Devices) - 1; d >= 0 && used.Devices > 0; d-- {
 			if dev := &all[i].Devices[d]; !claimed[dev.Index] {
 				dev.Foreign = 1
@@ -102,5 +98,22 @@ func (e *Engine) foreign(found []site.Node, all []fleet.Node) []fleet.Node {
 			}
 		}
 	}
-	return all
+}
+
+// ours is what attempts hold to which slurmctld has given nodes, as their claims on the pool
+// as a whole say. The caller holds the lock.
+func (e *Engine) ours() (sum Others) {
+	for _, a := range e.attempts {
+		if a.ended || a.order == nil || a.report.Phase < engine.Ready {
+			continue
+		}
+		for _, c := range a.order.Claims {
+			sum = sum.plus(Others{int(c.Take.CPU.DivUp(resource.OneCPU)), c.Take.Memory, int(c.Take.Get("gres/gpu"))})
+		}
+	}
+	return sum
+}
+
+func (o Others) plus(p Others) Others {
+	return Others{o.CPUs + p.CPUs, o.Memory + p.Memory, o.Devices + p.Devices}
 }

@@ -1,0 +1,156 @@
+package control
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/sched"
+	"github.com/coxswain-sched/coxswain/sched/fold"
+)
+
+// This file is about pools whose engine hands work to a scheduler of its own. To the core
+// such a pool is one node, and a job for it one claim on that (sched/fold): it decides
+// whether and in which order jobs are handed over. Whether a job can ever run is asked of
+// the real nodes.
+
+// real is what a pool that is one node to the core has in truth.
+type real struct {
+	nodes []fleet.Node // by name; never written in place
+	core  *sched.Core  // knows these nodes and nothing else; nil: none were told
+}
+
+// folded takes in the nodes of a pool, and returns those that the core is to know.
+func (l *loop) folded(p *pool, nodes []fleet.Node) []fleet.Node {
+	if !p.Delegated {
+		return nodes
+	}
+	if p.real.core == nil {
+		p.real.core = sched.New(sched.Config{})
+	}
+	all := slices.Clone(nodes)
+	slices.SortFunc(all, func(a, b fleet.Node) int { return cmp.Compare(a.Name, b.Name) })
+	all = slices.CompactFunc(all, func(a, b fleet.Node) bool { return a.Name == b.Name })
+	was := make(map[string]*fleet.Node, len(p.real.nodes))
+	for i := range p.real.nodes {
+		was[p.real.nodes[i].Name] = &p.real.nodes[i]
+	}
+	var events []sched.Event
+	for i := range all {
+		n := &all[i]
+		n.Pool = p.Name
+		if old := was[n.Name]; old == nil || !equalNodes(old, n) {
+			events = append(events, sched.NodeSet{Node: *n})
+		}
+		delete(was, n.Name)
+	}
+	for name := range was {
+		events = append(events, sched.NodeRemoved{Name: name})
+	}
+	if len(events) > 0 {
+		p.real.core.Step(l.instant(), events...)
+		l.fleet++ // what was refused may fit now
+	}
+	p.real.nodes = all
+	return []fleet.Node{fold.Node(p.Name, l.apart(p, all))}
+}
+
+// apart are those of a pool's nodes that no other pool has: the others count there.
+func (l *loop) apart(p *pool, nodes []fleet.Node) []fleet.Node {
+	m := machinesBut(p.Name, l.nodes, nodes)
+	return slices.DeleteFunc(slices.Clone(nodes), func(n fleet.Node) bool {
+		_, twin := m.twin(&n)
+		o, known := l.nodes[n.Name]
+		return twin != nil || known && o.Pool != p.Name
+	})
+}
+
+// asked is what the core is told that a job asks for. The caller holds the lock.
+func (s *state) asked(f *form) *job.Spec {
+	if !s.delegating[f.spec.Pool] {
+		return &f.spec
+	}
+	if f.folded == nil {
+		f.folded = fold.Spec(&f.spec)
+	}
+	return f.folded
+}
+
+// poolOf is the pool of a job.
+func (c *Control) poolOf(spec *job.Spec) string {
+	return cmp.Or(spec.Pool, c.pools.each()[0].Name)
+}
+
+// feasible says what keeps a job from ever running where it is to run; nil: nothing.
+func (c *Control) feasible(spec *job.Spec) []reason.Reason {
+	p := c.pools.find(c.poolOf(spec))
+	if p == nil || !p.Delegated {
+		return c.core.Feasible(spec)
+	}
+	if p.real.core == nil {
+		return nil // nobody knows
+	}
+	return p.real.core.Feasible(spec)
+}
+
+// Seen lists the real nodes of a pool that is one node to the core, by name, as its engine
+// last said; false: it is not such a pool. They are not to be written to.
+func (c *Control) Seen(pool string) ([]fleet.Node, bool) {
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	p := c.pools.find(pool)
+	if p == nil || !p.Delegated {
+		return nil, false
+	}
+	return p.real.nodes, true
+}
+
+// delegated reports whether claims are on a pool as a whole.
+func delegated(claims []fleet.Claim) bool { return len(claims) > 0 && fold.Is(claims[0].Node) }
+
+// see notes on which nodes an attempt is, where its claims do not say it.
+func (a *last) see(nodes []string) {
+	if len(nodes) > 0 && delegated(a.claims) {
+		a.seen = fold.Seen(a.claims, nodes)
+	}
+}
+
+// nodesIn are the nodes of a report.
+func nodesIn(r *engine.Report) []string {
+	out := make([]string, len(r.Nodes))
+	for i := range r.Nodes {
+		out[i] = r.Nodes[i].Node
+	}
+	return out
+}
+
+// startedAt is the record of a start.
+func startedAt(e *entry, r *engine.Report) started {
+	v := started{Ref: r.Ref, Started: r.Started}
+	if delegated(e.last.claims) {
+		v.Nodes = nodesIn(r)
+	}
+	return v
+}
+
+// waitsThere reports whether a job was handed over and has no nodes yet: it waits in the
+// queue of its pool's own scheduler.
+func (e *entry) waitsThere() bool {
+	return e.state == job.Running && e.flags&job.Configuring != 0 && e.last.handed != 0 && e.report().Phase < engine.Ready
+}
+
+// there is the reason why it waits, in that scheduler's words.
+func (e *entry) there() reason.Reason {
+	r := e.report()
+	word, _, _ := strings.Cut(strings.Trim(r.Message, "()"), ",")
+	if strings.ContainsAny(word, " \t\n") { // it is no word of a scheduler's
+		word = ""
+	}
+	at := e.last.handed / int64(time.Second)
+	return reason.Reason{Code: reason.Elsewhere(word), Holder: e.last.pool, Resource: r.Native, Want: r.Message, Until: at, Since: at}
+}

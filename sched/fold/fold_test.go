@@ -1,0 +1,94 @@
+package fold_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/fold"
+)
+
+func nodes(n, gpus int, kind string) (out []fleet.Node) {
+	for i := range n {
+		x := fleet.Node{Name: fmt.Sprintf("n%d", i), State: fleet.Up, Parts: []string{"main"}, Features: []string{"fast"}, Capacity: resource.Vector{CPU: resource.CPUs(16), Memory: resource.GiB}}
+		for d := range gpus {
+			x.Devices = append(x.Devices, fleet.Device{Index: d, Kind: "gpu", Type: kind, NUMA: -1})
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// TestNode: what is down or drained counts for nothing, what others hold is not taken off.
+func TestNode(t *testing.T) {
+	all := append(nodes(3, 8, "h100"), nodes(1, 2, "")...)
+	all[0].State = fleet.Draining
+	all[1].Devices[0].Foreign = 1
+	n := fold.Node("far", all)
+	if n.Name != "@far" || !fold.Is(n.Name) || fold.Is("far") || n.Pool != "far" || n.State != fleet.Up || len(n.Devices) != 0 {
+		t.Errorf("%+v", n)
+	}
+	c := n.Capacity
+	if c.CPU != resource.CPUs(48) || c.Memory != 3*resource.GiB || c.Get("gres/gpu") != 18 || c.Get("gres/gpu:h100") != 16 || c.Get(fold.Whole) != 3 {
+		t.Errorf("capacity %+v", c)
+	}
+	if !reflect.DeepEqual(n.Parts, []string{"main"}) || !reflect.DeepEqual(n.Features, []string{"fast", "gpu:h100"}) {
+		t.Errorf("%v %v", n.Parts, n.Features)
+	}
+	if n := fold.Node("far", all[:1]); n.State != fleet.Down || n.Why == "" || !n.Capacity.IsZero() {
+		t.Errorf("a pool without a node that is up: %+v", n)
+	}
+}
+
+// TestSpec: a job takes what its least form takes of all its nodes together, and no wish of
+// single nodes is left.
+func TestSpec(t *testing.T) {
+	devices := func(kind string, n int) resource.Requirements {
+		return resource.Requirements{Devices: []resource.DeviceRequest{{Type: kind, Count: n}}}
+	}
+	four := job.TaskGroup{
+		Nodes: job.Range{Min: 4, Max: 6}, TasksPerNode: 2, PerNode: devices("h100", 8), PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(3)}},
+		Contiguous: true, Within: 1, Switches: 1, Constraint: job.Constraint{Text: "fast", Alternatives: [][]string{{"fast"}}},
+	}
+	whole := job.TaskGroup{Tasks: job.Count{Want: 7}, TasksPerNode: 2, Exclusive: true, PerTask: devices("", 1)}
+	in := &job.Spec{Pool: "far", Reservation: "theirs", Groups: []job.TaskGroup{four, whole}}
+	out := fold.Spec(in)
+	if len(in.Groups) != 2 || !in.Groups[0].Contiguous || out.Reservation != "" || out.Pool != "far" {
+		t.Errorf("%+v of %+v", out, in)
+	}
+	for i, want := range []job.TaskGroup{
+		{
+			Nodes: job.Range{Min: 1, Max: 1}, Tasks: job.Count{Want: 8},
+			PerNode: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(24), Named: []resource.Named{{Name: "gres/gpu", Amount: 32}, {Name: "gres/gpu:h100", Amount: 32}, {Name: fold.Nodes, Amount: 3}}}},
+		},
+		{
+			Nodes: job.Range{Min: 1, Max: 1}, Tasks: job.Count{Want: 7},
+			PerNode: resource.Requirements{Vector: resource.Vector{Named: []resource.Named{{Name: "gres/gpu", Amount: 7}, {Name: fold.Nodes, Amount: 4}, {Name: fold.Whole, Amount: 4}}}},
+		},
+	} {
+		if !reflect.DeepEqual(out.Groups[i], want) {
+			t.Errorf("group %d: %+v, want %+v", i, out.Groups[i], want)
+		}
+	}
+}
+
+// TestSeen: what a job took is spread over the nodes on which it was seen, group by group.
+func TestSeen(t *testing.T) {
+	claims := []fleet.Claim{
+		{Node: "@far", Tasks: 5, Take: resource.Vector{CPU: resource.CPUs(4)}.With(fold.Nodes, 1).With("gres/gpu", 3)},
+		{Node: "@far", Group: 1, Tasks: 1, Take: resource.Vector{}.With(fold.Nodes, 1).With(fold.Whole, 1)},
+	}
+	got := fold.Seen(claims, []string{"c", "a", "b"})
+	if len(got) != 3 || got[0].Node != "c" || got[1].Node != "a" || got[2].Node != "b" || got[2].Group != 1 || !got[2].Whole {
+		t.Fatalf("%+v", got)
+	}
+	if got[0].Tasks != 3 || got[1].Tasks != 2 || got[0].Take.CPU != resource.CPUs(2) || len(got[0].Devices) != 2 || len(got[1].Devices) != 1 || got[0].Devices[0].Index != -1 {
+		t.Errorf("%+v", got)
+	}
+	if got := fold.Seen(claims, []string{"c"}); len(got) != 1 {
+		t.Errorf("of one node: %+v", got)
+	}
+}
