@@ -41,6 +41,17 @@ func BatchEnv(a *Alloc, base []string, node int) []string {
 	return env.list()
 }
 
+// Exported is what a submission exports of its environment by --export, for a job that gets
+// Slurm's variables from Slurm itself: without those of an outer job.
+func Exported(base []string, export string) []string {
+	env := newEnviron(exported(base, export))
+	env.without(stale)
+	if export != "" && export != "ALL" {
+		env.set("SLURM_EXPORT_ENV", export)
+	}
+	return env.list()
+}
+
 // taskEnv is the environment of one task of a step: srun's, as it was exported,
 // and Slurm's variables for the step and the task.
 func taskEnv(a *Alloc, prep *preparation, part, local int) []string {

@@ -86,7 +86,7 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 	if len(j.Nodes) > 0 {
 		r.Nodes = nodesOf(j, r.Phase)
 	}
-	r.Files = files(a.order.Job, j.Nodes)
+	r.Files = files(a.order.Job, a.id, j.Nodes)
 	if r.Phase >= engine.Running {
 		r.Tasks = a.batch(&r, true, job.ExitCode{})
 	} else {
@@ -137,18 +137,6 @@ func (e *Engine) finishing(a *attempt, j *site.Job) (over bool, err error) {
 	a.freed = time.Now()
 	e.mu.Unlock()
 	return false, nil
-}
-
-// files are the output files of a job that has begun on nodes.
-func files(j *job.Job, nodes []string) []string {
-	out := outputs(j)
-	for i := range out {
-		if len(nodes) > 0 {
-			node, _, _ := strings.Cut(nodes[0], ".")
-			out[i] = strings.ReplaceAll(out[i], "%N", node)
-		}
-	}
-	return out
 }
 
 // finish reports the end of a job, if it is the end of what took the lock.
@@ -211,7 +199,7 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 	}
 	r.Files = nil
 	if !r.Started.IsZero() {
-		r.Files = files(a.order.Job, j.Nodes)
+		r.Files = files(a.order.Job, a.id, j.Nodes)
 	}
 	r.Tasks = a.batch(&r, false, r.Exit)
 	return e.last(a, r)

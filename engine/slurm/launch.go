@@ -91,7 +91,8 @@ func (e *Engine) check(ctx context.Context, l *engine.Launch) error {
 		return refuse(fault.Invalid, "the environment holds a NUL byte")
 	}
 	if !e.cfg.Placed {
-		return nil
+		_, err := e.words(l.Job, l.Ref, l.Claims, l.Script)
+		return err
 	}
 	switch name, err := e.stranger(ctx, l.Claims); {
 	case err != nil:
@@ -99,7 +100,7 @@ func (e *Engine) check(ctx context.Context, l *engine.Launch) error {
 	case name != "":
 		return refuse(fault.Invalid, "there is no node %q in pool %s", name, e.cfg.Pool)
 	}
-	_, _, err := options(e, l.Job, l.Claims)
+	_, err := e.words(l.Job, l.Ref, l.Claims, l.Script)
 	return err
 }
 

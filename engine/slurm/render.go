@@ -1,11 +1,8 @@
 package slurm
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,31 +14,24 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/step"
 )
 
-// submission is an attempt as it is handed over. A script stays what it was, with its lock
-// added (engine/slurm/script): what the job asks for by now is said in options, which
-// outrank its directives.
+// submission is an attempt as it is handed over: the job as words says it, with its lock
+// added (engine/slurm/script).
 func (e *Engine) submission(a *attempt) (*site.Submission, error) {
 	o := a.order
-	opts, more, err := options(e, o.Job, o.Claims)
+	w, err := e.words(o.Job, a.ref, o.Claims, o.Script)
 	if err != nil {
 		return nil, err
 	}
-	spec := o.Job.Spec
-	text, args := o.Script, spec.Program.Args
-	if spec.Program.Kind == job.Direct {
-		text, args = direct(spec.Program.Args), nil
-	}
 	s := &site.Submission{
-		Script: script.Wrap(inert(text), &a.guard), Args: args, Env: append(slices.Clone(o.Env), numbers(o.Job, &a.guard)...), Dir: spec.WorkDir,
-		Options: append(append(slices.Clone(e.cfg.Options), opts...), "--comment="+comment(a)),
+		Script: script.Wrap(w.script, &a.guard), Args: w.args, Env: environment(o, &a.guard), Dir: o.Job.Spec.WorkDir,
+		Options: append(append(slices.Clone(e.cfg.Options), w.options...), "--comment="+comment(a)), User: a.user,
 	}
-	for _, of := range more {
+	for _, of := range w.more {
 		s.Components = append(s.Components, append(append(slices.Clone(e.cfg.Options), of...), "--comment="+comment(a)))
 	}
-	s.User = a.user
 	return s, nil
 }
 
@@ -53,31 +43,18 @@ func comment(a *attempt) string {
 	return a.tag
 }
 
-// direct is the script of a job whose tasks run a command.
-func direct(command []string) []byte {
-	var b bytes.Buffer
-	b.WriteString("#!/bin/sh\nexec srun")
-	for _, arg := range command {
-		b.WriteString(" '" + strings.ReplaceAll(arg, "'", `'\''`) + "'")
+// environment is a job's: what --export lets through of the submission's, what is set last,
+// and our own. What sbatch would read for its own options is left out, for these were read
+// when the job was submitted here. --export other than ALL has slurmd add what a login sets,
+// as sbatch has it.
+func environment(o *order, g *script.Guard) []string {
+	spec := o.Job.Spec
+	base := slices.DeleteFunc(slices.Clone(o.Env), func(v string) bool { return strings.HasPrefix(v, "SBATCH_") })
+	out := step.Exported(base, spec.Env.Export)
+	if x := spec.Env.Export; x != "" && x != "NIL" && !slices.Contains(strings.Split(x, ","), "ALL") {
+		out = append(out, "SLURM_GET_USER_ENV=1")
 	}
-	b.WriteString("\n")
-	return b.Bytes()
-}
-
-// ours are directives about when and how often a job begins: Coxswain has seen to these,
-// and no option on the command line takes them back.
-var ours = regexp.MustCompile(`^#SBATCH\s.*(?:^|\s)(?:-a|-H|-d|-b|--array|--hold|--dependency|--begin|--wait|-W|--test-only|--parsable|--clusters|-M)(?:[\s=]|\d|$)`)
-
-// inert returns a script whose directives of that sort are comments.
-func inert(text []byte) []byte {
-	var b bytes.Buffer
-	for line := range bytes.Lines(text) {
-		if ours.Match(bytes.TrimRight(line, "\r\n")) {
-			b.WriteByte('#')
-		}
-		b.Write(line)
-	}
-	return b.Bytes()
+	return append(append(out, spec.Env.Set...), numbers(o.Job, g)...)
 }
 
 // numbers are variables that say what the job is here, and which task of its array it is:
@@ -85,36 +62,14 @@ func inert(text []byte) []byte {
 func numbers(j *job.Job, g *script.Guard) []string {
 	out := []string{fmt.Sprintf("COX_JOB_ID=%d", j.ID), "COX_ATTEMPT=" + g.Dir + ":" + g.Ref.String()}
 	if a := j.Array; a != nil {
-		out = append(out, fmt.Sprintf("SLURM_ARRAY_JOB_ID=%d", a.Job), fmt.Sprintf("SLURM_ARRAY_TASK_ID=%d", a.Index))
+		for _, v := range []struct {
+			name  string
+			value uint64
+		}{{"JOB_ID", uint64(a.Job)}, {"TASK_ID", uint64(a.Index)}, {"TASK_COUNT", uint64(a.Count)}, {"TASK_MIN", uint64(a.Min)}, {"TASK_MAX", uint64(a.Max)}, {"TASK_STEP", uint64(a.Step)}} {
+			out = append(out, fmt.Sprintf("SLURM_ARRAY_%s=%d", v.name, v.value))
+		}
 	}
 	return out
-}
-
-// options are sbatch's for what a job asks for, and for where it is to run: those of the
-// job, or of its first component, and those of the components behind it.
-func options(e *Engine, j *job.Job, claims []fleet.Claim) (first []string, more [][]string, err error) {
-	spec := j.Spec
-	shared := e.shared(j)
-	for i := range spec.Groups {
-		of := slices.Clone(shared)
-		if i == 0 {
-			of = append(of, streams(j)...)
-		}
-		if e.cfg.Placed {
-			of, err = pinned(of, &spec.Groups[i], ofGroup(claims, i))
-		} else {
-			of = delegated(of, &spec.Groups[i])
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if i == 0 {
-			first = of
-		} else {
-			more = append(more, of)
-		}
-	}
-	return first, more, nil
 }
 
 // ofGroup are the claims of one of a job's groups.
@@ -132,7 +87,10 @@ func (e *Engine) shared(j *job.Job) []string {
 	if spec.TimeLimit > 0 { // in whole minutes to Slurm; the driver sees to the rest
 		add("time", strconv.FormatInt(int64((spec.TimeLimit+time.Minute-1)/time.Minute), 10))
 	}
-	if spec.Nice != 0 {
+	if spec.TimeLimit == 0 && spec.Source.Given["time"] != "" {
+		add("time", "UNLIMITED")
+	}
+	if spec.Nice != 0 || spec.Source.Given["nice"] != "" {
 		add("nice", strconv.FormatInt(spec.Nice, 10))
 	}
 	if s := spec.Signal; s != nil {
@@ -159,27 +117,6 @@ func (e *Engine) belongs(j *job.Job) []string {
 		}
 	}
 	slices.Sort(out)
-	return out
-}
-
-// streams are the options of a job's standard files.
-func streams(j *job.Job) []string {
-	spec := j.Spec
-	var out []string
-	add := func(name, value string) { out = append(out, "--"+name+"="+value) }
-	files := outputs(j)
-	add("output", slurmName(files[0]))
-	if len(files) > 1 {
-		add("error", slurmName(files[1]))
-	}
-	if spec.Output.Append || j.Attempt > 1 {
-		add("open-mode", "append")
-	} else {
-		add("open-mode", "truncate")
-	}
-	if in := spec.Output.Stdin; in != "" {
-		add("input", slurmName(in))
-	}
 	return out
 }
 
@@ -247,85 +184,4 @@ func device(g *job.TaskGroup) string {
 
 func cpus(g *job.TaskGroup) int {
 	return max(g.CPUsPerTask, int(g.PerTask.CPU.DivUp(resource.OneCPU)))
-}
-
-// delegated are the options for what a job asks for, wherever it runs.
-func delegated(out []string, g *job.TaskGroup) []string {
-	add := func(format string, args ...any) { out = append(out, fmt.Sprintf("--"+format, args...)) }
-	switch n := g.Nodes; {
-	case n.Min > 0 && n.Max > n.Min:
-		add("nodes=%d-%d", n.Min, n.Max)
-	case n.Min > 0:
-		add("nodes=%d", n.Min)
-	}
-	if g.Tasks.Want > 0 {
-		add("ntasks=%d", g.Tasks.Want)
-	}
-	if g.TasksPerNode > 0 {
-		add("ntasks-per-node=%d", g.TasksPerNode)
-	}
-	if c := cpus(g); c > 1 {
-		add("cpus-per-task=%d", c)
-	}
-	switch tasks := max(g.TasksPerNode, 1); {
-	case g.AllMemory:
-		add("mem=0")
-	case g.PerNode.Memory > 0:
-		add("mem=%dM", g.PerNode.Memory.DivUp(resource.MiB))
-	case g.PerTask.Memory > 0 && g.TasksPerNode > 0:
-		add("mem=%dM", g.PerTask.Memory.Mul(tasks).DivUp(resource.MiB))
-	case g.PerTask.Memory > 0:
-		add("mem-per-cpu=%dM", g.PerTask.Memory.DivUp(resource.MiB*resource.Amount(max(cpus(g), 1))))
-	}
-	for name, r := range map[string]resource.Requirements{"gres": g.PerNode, "gpus-per-task": g.PerTask, "gpus": g.Total} {
-		for _, d := range r.Devices {
-			what := d.Type
-			if name == "gres" {
-				what = strings.TrimSuffix(d.KindOf()+":"+d.Type, ":")
-			}
-			add("%s=%s", name, strings.TrimPrefix(fmt.Sprintf("%s:%d", what, d.Count), ":"))
-		}
-	}
-	if g.Exclusive {
-		add("exclusive")
-	}
-	if len(g.NodeList) > 0 {
-		add("nodelist=%s", strings.Join(g.NodeList, ","))
-	}
-	if len(g.Exclude) > 0 {
-		add("exclude=%s", strings.Join(g.Exclude, ","))
-	}
-	return out
-}
-
-// outputs are the files of a job's output, absolute; %N alone is left for Slurm.
-func outputs(j *job.Job) []string {
-	spec := j.Spec
-	n := slurmfmt.Names{
-		Job: uint64(j.ID), ArrayJob: uint64(j.ID), Task: slurmfmt.NotArray, JobName: cmp.Or(spec.Name, spec.Program.ScriptName, "sbatch"), User: spec.Owner.User,
-		Node: "%N", Step: "batch", Restarts: max(int(j.Attempt)-1, 0),
-	}
-	standard := "slurm-%j.out"
-	if j.Array != nil {
-		n.ArrayJob, n.Task, standard = uint64(j.Array.Job), j.Array.Index, "slurm-%A_%a.out"
-	}
-	name := func(pattern string) string {
-		file := slurmfmt.ExpandName(pattern, n)
-		if !filepath.IsAbs(file) {
-			file = filepath.Join(spec.WorkDir, file)
-		}
-		return filepath.Clean(file)
-	}
-	out := []string{name(cmp.Or(spec.Output.Stdout, standard))}
-	if spec.Output.Stderr != "" {
-		if file := name(spec.Output.Stderr); file != out[0] {
-			out = append(out, file)
-		}
-	}
-	return out
-}
-
-// slurmName is a file's name as sbatch takes it for that and nothing else.
-func slurmName(file string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(file, "%", "%%"), "%%N", "%N")
 }

@@ -43,6 +43,13 @@ func (l *Lab) write(root string, c Config) error {
 		if err := os.MkdirAll(filepath.Join(l.Dir, "spool", n), 0o755); err != nil {
 			return err
 		}
+		tmp := filepath.Join(l.Dir, "tmp", n) // PMIx's files have the same names on all nodes
+		if err := os.MkdirAll(tmp, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chmod(tmp, 0o777|os.ModeSticky); err != nil {
+			return err
+		}
 	}
 	for i := range gpus {
 		if err := unix.Mknod(filepath.Join(l.Dir, "dev", fmt.Sprintf("gpu%d", i)), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))); err != nil {
@@ -60,7 +67,12 @@ func (l *Lab) write(root string, c Config) error {
 			return err
 		}
 	}
+	hosts, err := os.ReadFile("/etc/hosts")
+	if err != nil {
+		return err
+	}
 	for name, text := range map[string]string{
+		"hosts":         string(hosts) + "\n127.0.0.1 " + strings.Join(l.Nodes, " ") + "\n",
 		"slurm.conf":    l.slurmConf(c),
 		"gres.conf":     fmt.Sprintf("NodeName=%s Name=gpu Type=h100 File=%s/dev/gpu[0-%d]\n", strings.Join(l.Nodes, ","), l.Dir, gpus-1),
 		"topology.conf": l.topology(c),
@@ -119,6 +131,7 @@ func (l *Lab) slurmConf(c Config) string {
 SlurmdUser=root
 StateSaveLocation=%[1]s/state
 SlurmdSpoolDir=%[1]s/spool/%%n
+TmpFS=%[1]s/tmp/%%n
 SlurmctldPidFile=%[1]s/run/slurmctld.pid
 SlurmdPidFile=%[1]s/run/slurmd.%%n.pid
 SlurmctldLogFile=%[1]s/log/slurmctld.log

@@ -30,6 +30,10 @@ type daemon struct {
 	over chan struct{} // closed when it has ended
 }
 
+// onHost begins a node's daemon on a host of its name: MPI takes processes of one host for
+// neighbours, and their files in /dev/shm bear its name.
+const onHost = `echo "$0" >/proc/sys/kernel/hostname && exec "$@"`
+
 // plan are the daemons in the order in which they begin: those that others wait for, and
 // the others.
 func (l *Lab) plan() (first, last []*daemon) {
@@ -66,7 +70,7 @@ func (l *Lab) plan() (first, last []*daemon) {
 	}
 	first = append(first, sql, dbd, ctld)
 	for _, n := range l.Nodes {
-		last = append(last, &daemon{name: "slurmd." + n, env: env, words: []string{"/usr/sbin/slurmd", "-D", "-N", n, "-f", l.Conf}})
+		last = append(last, &daemon{name: "slurmd." + n, env: env, words: []string{"unshare", "--uts", "sh", "-c", onHost, n, "/usr/sbin/slurmd", "-D", "-N", n, "-f", l.Conf}})
 	}
 	return first, append(last, l.rest())
 }

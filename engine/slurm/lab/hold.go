@@ -26,9 +26,10 @@ type holder struct {
 
 // first is what the holder does: mounts, and waiting for others' children that have ended.
 // $1 is a file that it makes then, $2 the root directory of another Debian, $3 the folder
-// for temporary files.
+// for temporary files, $4 the names of hosts.
 const first = `set -e
 mount --make-rprivate /
+mount --bind "$4" /etc/hosts
 if [ -n "$2" ]; then
 	mkdir -p "$2$3" "$2/run/slurmctld"
 	mount -t proc proc "$2/proc"
@@ -46,7 +47,7 @@ while :; do sleep 1000 & wait $! || :; done`
 // hold begins the namespaces.
 func hold(dir, root string) (*holder, error) {
 	ready := filepath.Join(dir, "run", "held")
-	c := exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "bash", "-c", first, "holder", ready, root, os.TempDir())
+	c := exec.Command("unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "bash", "-c", first, "holder", ready, root, os.TempDir(), filepath.Join(dir, "hosts"))
 	out, err := os.Create(filepath.Join(dir, "log", "holder.out"))
 	if err != nil {
 		return nil, err
