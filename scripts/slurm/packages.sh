@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what whole clusters of this machine's Slurm need (engine/slurm/lab starts them):
-# Debian's packages, where their commands are missing, without starting their services.
+# Debian's packages, and those of Open MPI that jobs use there, where their commands are missing, without starting their services.
 #
 #   scripts/slurm/packages.sh
 #
@@ -12,5 +12,6 @@ lab_dir ""
 PATH=$PATH:/usr/sbin:/sbin
 exec 9>"$LAB/lock"
 flock 9
+install_packages libopenmpi-dev libpmix2 -- mpirun:openmpi-bin mpicc:libopenmpi-dev
 install_packages slurm-wlm-basic-plugins slurm-wlm-mysql-plugin slurm-wlm-jwt-plugin -- sbatch:slurm-client slurmctld:slurmctld slurmd:slurmd \
 	slurmdbd:slurmdbd slurmrestd:slurmrestd munged:munge mariadbd:mariadb-server sshd:openssh-server ssh:openssh-client

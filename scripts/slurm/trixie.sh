@@ -15,7 +15,19 @@ ROOT=${1:-${COX_CACHE:-${HOME:?}/.cache/coxswain}/slurm-trixie}
 exec 9>"$ROOT.lock"
 flock 9
 packages=slurmctld,slurmd,slurmdbd,slurmrestd,slurm-client,slurm-wlm-basic-plugins,slurm-wlm-mysql-plugin,slurm-wlm-jwt-plugin
+# What jobs use there: Open MPI with PMIx, Python. It is added to a root directory that runs.
+more=(libopenmpi40 libpmix2t64 python3)
+add() {
+	[ "$(cat "$ROOT/.more" 2>/dev/null)" != "${more[*]}" ] || return 0
+	say "adding ${more[*]} to $ROOT"
+	inside() { chroot "$ROOT" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=5 "$@" >>"$LAB/trixie-more.log" 2>&1 </dev/null 9>&-; }
+	inside install --no-install-recommends -y "${more[@]}" || { inside update && inside install --no-install-recommends -y "${more[@]}"; } ||
+		die 3 "apt-get in $ROOT could not install ${more[*]}: see $LAB/trixie-more.log"
+	rm -rf "$ROOT/var/cache/apt/archives"/*.deb
+	echo "${more[*]}" >"$ROOT/.more"
+}
 if [ "$(cat "$ROOT/.ready" 2>/dev/null)" = "$packages" ]; then
+	add
 	echo "$ROOT"
 	exit
 fi
@@ -33,4 +45,5 @@ rm -rf "$ROOT.new/var/cache/apt/archives"/*.deb
 echo "127.0.0.1 localhost $(hostname)" >"$ROOT.new/etc/hosts"
 mv "$ROOT.new" "$ROOT"
 echo "$packages" >"$ROOT/.ready"
+add
 echo "$ROOT"

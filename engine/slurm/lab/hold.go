@@ -154,6 +154,8 @@ const (
 	sshPort
 	slurmdPort
 	lastPort = slurmdPort + 16
+	jobPort  = lastPort + 1 // and those behind it, for what jobs listen on
+	allPorts = 32
 )
 
 // freePorts finds some, and holds them for its caller against other labs, until the file that
@@ -165,12 +167,12 @@ func freePorts() (ports, *os.File, error) {
 	}
 next:
 	for range 200 {
-		first := 10000 + rand.IntN(400)*32 //nolint:gosec // a place to begin, not a secret
+		first := 10000 + rand.IntN(400)*allPorts //nolint:gosec // a place to begin, not a secret
 		lock := unix.Flock_t{Type: unix.F_WRLCK, Start: int64(first), Len: 1}
 		if unix.FcntlFlock(held.Fd(), unix.F_OFD_SETLK, &lock) != nil {
 			continue // another lab's
 		}
-		for p := first; p <= first+lastPort; p++ {
+		for p := first; p < first+allPorts; p++ {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
 			if err != nil {
 				continue next // and nobody's, until this one ends
@@ -180,7 +182,7 @@ next:
 		return ports(first), held, nil
 	}
 	_ = held.Close()
-	return 0, nil, fmt.Errorf("no %d free ports in a row", lastPort+1)
+	return 0, nil, fmt.Errorf("no %d free ports in a row", allPorts)
 }
 
 func (p ports) of(what int) int { return int(p) + what }

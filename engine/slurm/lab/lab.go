@@ -178,6 +178,9 @@ func (l *Lab) end(t testing.TB) {
 	t.Errorf("the cluster's folder: %v", err)
 }
 
+// Port is one that nobody else has, for a job to listen on: 0 to 9.
+func (l *Lab) Port(i int) int { return l.ports.of(jobPort + i) }
+
 // Command reaches the cluster by its commands on this machine.
 func (l *Lab) Command() *command.Site {
 	return command.New(&command.Here{Env: l.Env, Before: l.Inside})
