@@ -165,10 +165,10 @@ func (w *way) try(t *testing.T, l *lab.Lab) {
 	w.stops(t, e, launch)
 }
 
-type launcher func(o job.Owner, script string) (engine.Ref, error)
+type submit func(o job.Owner, script string) (engine.Ref, error)
 
 // refuse: what nobody, or root, submitted is not taken.
-func refuse(t *testing.T, launch launcher) {
+func refuse(t *testing.T, launch submit) {
 	for _, o := range []job.Owner{{}, {User: "root"}, {User: "-oProxyCommand=x", UID: 1000}, {User: "../x", UID: 1000}} {
 		if _, err := launch(o, "#!/bin/sh\n"); fault.KindOf(err) != fault.Permission {
 			t.Errorf("%+v: %v", o, err)
@@ -177,7 +177,7 @@ func refuse(t *testing.T, launch launcher) {
 }
 
 // unknown: a person whom the cluster does not know is told so, and nothing runs.
-func (w *way) unknown(t *testing.T, e *slurm.Engine, launch launcher, dir string) {
+func (w *way) unknown(t *testing.T, e *slurm.Engine, launch submit, dir string) {
 	ref, err := launch(job.Owner{User: "nosuchuser", UID: 4242, GID: 4242}, fmt.Sprintf("#!/bin/sh\ntouch %s/stranger\n", dir))
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func ended(t *testing.T, e *slurm.Engine, ref engine.Ref) engine.Report {
 }
 
 // runs: it is the owner's process, with the owner's groups, environment and files.
-func (w *way) runs(t *testing.T, e *slurm.Engine, launch launcher, o job.Owner, dir string) {
+func (w *way) runs(t *testing.T, e *slurm.Engine, launch submit, o job.Owner, dir string) {
 	mine := filepath.Join(dir, o.User)
 	ref, err := launch(o, fmt.Sprintf("#!/bin/sh\numask 077\nid -un >%s\nid -G\n[ \"$SAID\" = 'two\nlines' ] || exit 9\necho the last line\nexit 3\n", mine))
 	if err != nil {
@@ -256,7 +256,7 @@ func read(t *testing.T, e *slurm.Engine, o job.Owner, file string) (string, erro
 }
 
 // stops: a job of the owner's is ended by whoever may.
-func (w *way) stops(t *testing.T, e *slurm.Engine, launch launcher) {
+func (w *way) stops(t *testing.T, e *slurm.Engine, launch submit) {
 	ref, err := launch(anna, "#!/bin/sh\nexec sleep 600\n")
 	if err != nil {
 		t.Fatal(err)
