@@ -97,12 +97,17 @@ func (c *Control) lookAt(ctx context.Context, name string, e engine.Engine) *Poo
 		})
 	}
 	out.Findings = append(out.Findings, c.twice(name, out.Nodes)...)
+	looked := false
 	if k, ok := e.(engine.Checker); ok {
 		more, err := k.Check(ctx)
+		looked = len(more) > 0
 		out.Findings = append(out.Findings, more...)
 		if err != nil {
 			out.Findings = append(out.Findings, engine.Finding{What: "check", State: engine.Missing, Text: err.Error(), Mend: fault.Remedy(err)})
 		}
+	}
+	if looked {
+		return out // its findings say what the notes say, and what would mend it
 	}
 	for _, n := range info.Notes {
 		add("note", engine.Warning, "%s", n)

@@ -49,6 +49,11 @@ type slurmSettings struct {
 // here reports whether commands run as root of this machine.
 func (s *slurmSettings) here() bool { return s.Local && os.Geteuid() == 0 }
 
+// perUser reports whether there are tokens for each user.
+func (s *slurmSettings) perUser() bool {
+	return s.TokenKey != "" || slices.ContainsFunc(s.TokenCommand, func(w string) bool { return strings.Contains(strings.ReplaceAll(w, "%%", ""), "%u") })
+}
+
 func (s *slurmSettings) privileged() bool {
 	if s.Privileged != nil {
 		return *s.Privileged
@@ -59,13 +64,15 @@ func (s *slurmSettings) privileged() bool {
 // service is the word for slurm.AsService.
 const service = "service"
 
-// identity is as whom jobs are handed over. Root of this machine hands none over as root that
-// are not root's unless that is asked for.
+// identity is as whom jobs are handed over. Where nothing is said they are their owners' if
+// that is to be had without more: by root of this machine, or by tokens for each user.
 func (s *slurmSettings) identity() slurm.Identity {
 	mode := slurm.Mode(s.Identity)
 	switch {
 	case s.Identity == "" && s.here() && s.REST == "":
 		mode = slurm.AsOwner
+	case s.Identity == "" && s.perUser():
+		mode = slurm.AsToken
 	case s.Identity == service:
 		mode = slurm.AsService
 	}

@@ -79,6 +79,7 @@ func TestSlurm(t *testing.T) {
 			s := &slurmSite{Lab: l, dir: t.TempDir()}
 			s.server, s.stop = serving(t, s.dir, &paper{worlds: map[string]*world.World{}})
 			t.Run("local", s.testLocal)
+			t.Run("ways", s.testWays)
 		})
 	}
 }
@@ -99,4 +100,48 @@ func (s *slurmSite) testLocal(t *testing.T) {
 	s.ok(t, "2", "cancel", "2")
 	s.cox(t, "wait", "2", "--quiet").check(t, 130, "", "")
 	s.ok(t, "pool slurm-b is gone", "pool", "remove", "slurm-b")
+}
+
+// testWays: each way in is looked at, and says what it found of the cluster.
+func (s *slurmSite) testWays(t *testing.T) {
+	login := s.SSH(t)
+	host, _, _ := strings.Cut(login.Login, " ")
+	ssh := []string{"--ssh", host, "--set", "conf=" + s.Conf, "--set", "ssh_config=none"}
+	for i, o := range login.Options {
+		switch {
+		case o == "-p":
+			ssh = append(ssh, "--set", "ssh_port="+login.Options[i+1])
+		case o == "-i":
+			ssh = append(ssh, "--set", "ssh_key="+login.Options[i+1])
+		case strings.HasPrefix(o, "UserKnownHostsFile="):
+			ssh = append(ssh, "--set", "ssh_known_hosts="+strings.TrimPrefix(o, "UserKnownHostsFile="))
+		}
+	}
+	rest := []string{"--rest", s.REST(), "--set", "token_key=" + filepath.Join(s.Dir, "jwt.key"), "--set", "user=root"}
+	all := []string{"found    version     Slurm ", ", which is supported", "found    gres        32 × gpu:h100 on 4 of 4 nodes", "found    clock       slurmctld's is ours", "files are created there, and exclusively"}
+	full := append(slices.Clone(all), "found    partitions  main; jobs that name none go to main", "found    topology    2 leaves", "found    MinJobAge   slurmctld knows jobs for 5m0s", "AccountingStoreFlags=job_comment in slurm.conf")
+	for _, tt := range []struct {
+		name string
+		way  []string
+		code int
+		want []string
+	}{
+		{"local", s.byCommands(t), 0, append(slices.Clone(full), "jobs run as their owners (owner)", "root may change and suspend everybody's jobs")},
+		{"ssh", ssh, 4, append(slices.Clone(full), "Slurm's commands over SSH as root@127.0.0.1", "missing  identity    jobs would run as root on the cluster")},
+		{"rest", slices.Concat(rest, s.byCommands(t)), 0, append(slices.Clone(full), "found    way in      slurmrestd v0.0.", "found    token       from key", "jobs run as their owners (token)")},
+		{"rest alone", rest, 0, append(slices.Clone(all), "slurmrestd alone cannot tell or do: suspending jobs, where nodes lie", "found    token       from key")},
+		{"no such partition", append(s.byCommands(t), "--partition", "nix"), 4, []string{"missing  partitions  there is no nix", "name one of main"}},
+		{"nobody there", []string{"--rest", "http://127.0.0.1:1", "--set", "token_key=" + filepath.Join(s.Dir, "jwt.key")}, 4, []string{"missing  engine ", "connection refused"}},
+	} {
+		add := slices.Concat([]string{"pool", "add", "look", "--engine", "slurm", "--dry-run", "--shared", filepath.Join(s.dir, "look")}, tt.way)
+		r := s.cox(t, add...)
+		for _, w := range tt.want {
+			if r.code != tt.code || !strings.Contains(r.out, w) {
+				t.Errorf("%s: exit %d, and %q is not in\n%s%s", tt.name, r.code, w, r.out, r.err)
+			}
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.dir, "look", "*")); len(left) > 0 {
+		t.Errorf("looks have left %q", left)
+	}
 }

@@ -34,7 +34,6 @@ type attempt struct {
 	stop   *stopping
 	ended  bool // the goroutine is to end
 
-	whose  bool      // its job has begun, whatever Slurm calls its user
 	seen   *site.Job // what slurmctld, or accounting, said last; nil: nothing yet
 	at     time.Time // when
 	tried  time.Time // when it was handed over last

@@ -241,16 +241,39 @@ type Teller interface {
 	Person(ctx context.Context, name string) (Person, error)
 }
 
-// Acting is an optional ability of a Site: to do something as another user.
-type Acting interface {
-	// As is the same way in for a user, who may do with his own jobs what others may not.
-	// It is not closed.
-	As(user string) Site
-}
-
 // Person is a user as the cluster has him.
 type Person struct {
 	Name     string
-	UID, GID uint32
+	UID      uint32
 	Operator bool // root, Slurm's own user, or an operator or administrator in accounting: may change others' jobs, and suspend
+}
+
+// Looker is an optional ability of a Site: to say of the way in what a look at a pool wants to
+// know beside the rest.
+type Looker interface {
+	Look(ctx context.Context) (*Look, error)
+}
+
+// Look is what a way in says of itself.
+type Look struct {
+	Way      string            // in words, with its version if it has one
+	Settings map[string]string // of slurmctld, as in slurm.conf; nil: it does not tell
+	Ahead    time.Duration     // how much slurmctld's clock is before ours, to a second
+	Clock    bool              // Ahead is known
+	Lacks    string            // what it has no call for; empty: nothing
+	Token    *Token            // nil: it needs none
+}
+
+// Token is what gives a way in its rights.
+type Token struct {
+	From    string        // where it comes from, in words
+	Life    time.Duration // for how long it was made; 0: it does not say
+	Left    time.Duration // until it runs out
+	Renewed bool          // another one can be had
+}
+
+// Trier is an optional ability of a Site: to ask whether a job would be taken, without handing
+// it over. The error is Submit's.
+type Trier interface {
+	Try(ctx context.Context, s *Submission) error
 }
