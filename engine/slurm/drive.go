@@ -35,6 +35,7 @@ func (e *Engine) drive(a *attempt) {
 		if err != nil {
 			due = min(firstPause<<min(failed, 10), lastPause)
 			failed++
+			e.waits(a, err)
 			e.cfg.Log.Warn("slurm", "attempt", a.ref.String(), "error", err)
 		} else {
 			failed = 0
@@ -43,6 +44,21 @@ func (e *Engine) drive(a *attempt) {
 			return
 		}
 	}
+}
+
+// waits reports why an attempt is not handed over yet.
+func (e *Engine) waits(a *attempt, why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.id != 0 || a.ended || a.stop != nil {
+		return
+	}
+	r := a.report
+	r.Message = "not handed over to Slurm yet: " + why.Error()
+	if advice := fault.Remedy(why); advice != "" {
+		r.Message += "; " + advice
+	}
+	e.tell(a, r)
 }
 
 // rest waits until an attempt is woken, or for a time if that is not 0; after a failure no
@@ -161,6 +177,10 @@ func (e *Engine) sent(a *attempt, id uint32) error {
 	a.order, a.id, a.maybe = &slim, id, false
 	a.sent = time.Now()
 	a.at, a.seen, a.gone = a.sent, nil, time.Time{}
+	if r := a.report; a.stop == nil && r.Message != "" { // why it was not handed over
+		r.Message = ""
+		e.tell(a, r)
+	}
 	a.nudge()
 	e.pollNow()
 	return nil

@@ -267,7 +267,7 @@ func causeOf(j *site.Job) (engine.Cause, string) {
 	case site.OutOfMemory:
 		return engine.OutOfMemory, "Slurm: out of memory"
 	case site.NodeFailed:
-		return engine.NodeLost, "Slurm: a node failed, of " + strings.Join(j.Nodes, ",")
+		return engine.NodeLost, "Slurm: a node failed, of " + strings.Join(j.Nodes, ",") + "; one that is only cut off may go on with it until its slurmd is heard again"
 	case site.BootFailed:
 		return engine.NodeLost, "Slurm: a node did not boot"
 	case site.Preempted:

@@ -64,10 +64,12 @@ func (e *Engine) poll() {
 				continue
 			}
 			began := time.Now()
-			if e.hints(known) {
-				wanted = true
+			news, err := e.hints(known)
+			wanted = wanted || news
+			looked = time.Now()
+			if price = looked.Sub(began); err != nil { // a login that is away is not asked again and again
+				price = max(price, time.Second/hintThrift)
 			}
-			looked, price = time.Now(), time.Since(began)
 		}
 	}
 }
@@ -226,13 +228,13 @@ func (a *attempt) submitted(at time.Time) bool {
 
 // hints looks for files that scripts wrote since the last look, and reports whether
 // there are any of live attempts.
-func (e *Engine) hints(known map[string]bool) bool {
+func (e *Engine) hints(known map[string]bool) (bool, error) {
 	ctx, cancel := e.call()
 	defer cancel()
 	names, err := e.cfg.Room.List(ctx)
 	if err != nil {
 		e.cfg.Log.Warn("slurm: hints", "error", err)
-		return false
+		return false, err
 	}
 	var news []string
 	there := make(map[string]bool, len(names))
@@ -248,11 +250,11 @@ func (e *Engine) hints(known map[string]bool) bool {
 		}
 	}
 	if len(news) == 0 {
-		return false
+		return false, nil
 	}
 	marks, err := e.cfg.Room.Look(ctx, news)
 	if err != nil {
-		return false
+		return false, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -285,7 +287,7 @@ func (e *Engine) hints(known map[string]bool) bool {
 		}
 		a.nudge()
 	}
-	return any
+	return any, nil
 }
 
 // halfWritten reports whether a script has created the file of its end and not yet written

@@ -41,8 +41,14 @@ func (e *Engine) tidy() {
 				e.cfg.Log.Warn("slurm: old locks", "error", err)
 			}
 		}
-		pause = max(e.cfg.Tidy, thrift*time.Since(began))
+		pause = e.restOf(time.Since(began))
 	}
+}
+
+// restOf is the pause after a look that took so long. A controller that hangs does not make it
+// long: what it costs is not what the look costs.
+func (e *Engine) restOf(took time.Duration) time.Duration {
+	return min(max(e.cfg.Tidy, thrift*took), 10*e.cfg.Tidy)
 }
 
 // ghosts ends the jobs with this driver's tag that live in Slurm and are over here.

@@ -17,5 +17,5 @@ fi
 [ $rc = 0 ] || exit $rc
 COX_SLURM_LAB=$lab ${GO:-go} test -count=1 -timeout 8m ./test/slurm &&
 	COXSWAIN_SBATCH=1 ${GO:-go} test -count=1 -run Against ./hostlist ./spec/sbatch &&
-	COX_SLURM=1 ${GO:-go} test -count=1 -p 1 -parallel 6 -timeout 20m ./engine/slurm/... &&
+	COX_SLURM=1 ${GO:-go} test -count=1 -p 1 -parallel 6 -timeout "${COX_SLURM_TIMEOUT:-20m}" ./engine/slurm/... &&
 	COX_SLURM=1 ${GO:-go} test -count=1 -timeout 10m -run "^TestSlurm" ./cmd/cox

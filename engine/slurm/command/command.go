@@ -87,13 +87,20 @@ var silence = []string{
 	"Transport endpoint is not connected", "Slurm backup controller in standby mode", "try again", "slurm_persist_conn_open", "Unable to connect to database",
 	"socket error", "Connection reset", "Broken pipe", "slurm_msg_sendto", "slurm_receive_msg", "slurm_send_recv", "Communication", "No route to host",
 	"Unexpected message received", "Protocol authentication error", "Resource temporarily unavailable", "Failed to confirm allocation", "Slurm temporarily unable", "Unable to process configuration file",
+	"Error generating job credential", "Requested operation is presently disabled",
 }
+
+// fullDisk are slurmctld's words for a job whose script it could not save: it may take it later.
+const fullDisk = "I/O error writing script/environment to file"
 
 // refusal makes an error of what a command said.
 func refusal(name string, r *Result) error {
 	said := strings.TrimSpace(string(r.Stderr))
 	if r.Code == 127 || r.Code == 126 { // a shell's, of what it cannot run
 		return fault.New(fault.Unavailable, "%s cannot be run: %s", name, oneLine(said)).Advise("is Slurm's client installed there, and in PATH?")
+	}
+	if strings.Contains(said, fullDisk) {
+		return fault.New(fault.Unavailable, "%s: %s", name, oneLine(said)).Advise("make room in slurmctld's StateSaveLocation (scontrol show config)")
 	}
 	for _, words := range silence {
 		if strings.Contains(said, words) {

@@ -23,6 +23,7 @@ type daemon struct {
 	words []string // the command
 	env   []string
 	up    func(context.Context) bool // nil: nothing to wait for
+	alone bool                       // nobody may be up when it begins
 	after func(context.Context) error
 
 	cmd  *exec.Cmd
@@ -210,6 +211,11 @@ func (d *daemon) wait() {
 func (l *Lab) Begin(t testing.TB, name string) {
 	t.Helper()
 	d := l.daemon(t, name)
+	if d.alone { // a child of the one that was killed may have its socket for a moment
+		if err := l.await(t.Context(), "the end of "+name, func() bool { return !d.up(t.Context()) }); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := l.run(d); err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,7 @@ type Config struct {
 	Nodes  int    // 0: 4; at most 16
 	Blocks bool   // blocks of two nodes instead of a tree; Modern alone knows them
 	More   string // lines of slurm.conf beyond the usual ones
+	State  int64  // bytes of a file system of StateSaveLocation's own, for Fill; 0: it has none
 }
 
 // Lab is a cluster that runs.
@@ -101,6 +103,11 @@ func (l *Lab) begin(ctx context.Context, root string, c Config) error {
 		return err
 	}
 	l.Inside = l.hold.inside()
+	if c.State > 0 {
+		if err := l.ownState(ctx, c.State); err != nil {
+			return err
+		}
+	}
 	first, last := l.plan()
 	for _, d := range first {
 		if err := l.start(ctx, d); err != nil {
@@ -114,7 +121,9 @@ func (l *Lab) begin(ctx context.Context, root string, c Config) error {
 	}
 	return l.await(ctx, "the nodes", func() bool {
 		out, err := l.Try(ctx, "sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
-		return err == nil && len(strings.Fields(out)) == len(l.Nodes)
+		idle := strings.Fields(out) // once for each partition
+		slices.Sort(idle)
+		return err == nil && len(slices.Compact(idle)) == len(l.Nodes)
 	})
 }
 

@@ -1,12 +1,15 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/engine/slurm/command"
@@ -70,7 +73,7 @@ func (l *Lab) login(ctx context.Context, dir string) error {
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // sshd wants it
 		return err
 	}
-	return l.start(ctx, &daemon{name: "sshd", here: true, words: []string{"/usr/sbin/sshd", "-D", "-e", "-f", dir + "/conf"}, up: listens(port)})
+	return l.start(ctx, &daemon{name: "sshd", here: true, words: []string{"/usr/sbin/sshd", "-D", "-e", "-f", dir + "/conf"}, up: listens(port), alone: true})
 }
 
 // Bin is a folder with the cluster's commands, as they can be called outside of it; empty:
@@ -99,4 +102,24 @@ func stand(dir string, words []string) error {
 		}
 	}
 	return nil
+}
+
+// Cut kills the ssh processes of all connections to the login: those that share a connection
+// out, with all that goes over it, or else the single commands.
+func (l *Lab) Cut(t testing.TB, shared bool) {
+	t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := []byte(filepath.Join(l.Dir, "ssh") + "/c")
+	for _, name := range found {
+		b, err := os.ReadFile(name)
+		if err != nil || bytes.HasPrefix(b, []byte("sshd")) || !bytes.HasPrefix(b, []byte("ssh")) || !bytes.Contains(b, dir) || bytes.Contains(b, []byte("[mux]")) != shared {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+	}
 }

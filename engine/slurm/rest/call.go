@@ -85,7 +85,11 @@ func (s *said) fault(status int) *fault.Error {
 	switch {
 	case worst != nil:
 		worst.Said = strings.Join(words, "; ")
-		return fault.New(kindOf(worst.Errno), "%w", worst)
+		err := fault.New(kindOf(worst.Errno), "%w", worst)
+		if worst.Errno == errWriting {
+			return err.Advise("make room in slurmctld's StateSaveLocation (scontrol show config)")
+		}
+		return err
 	case status >= 400:
 		return fault.New(fault.Unavailable, "slurmrestd answered with HTTP status %d", status)
 	}

@@ -25,6 +25,7 @@ const (
 	errAuthentication = 1007 // ESLURM_PROTOCOL_AUTHENTICATION… : the token
 	errAccess         = 2002 // ESLURM_ACCESS_DENIED
 	errJobID          = 2017 // ESLURM_INVALID_JOB_ID
+	errWriting        = 2019 // ESLURM_WRITING_TO_FILE
 	errNotNow         = 2020 // ESLURM_TRANSITION_STATE_NO_UPDATE
 	errAlreadyDone    = 2021 // ESLURM_ALREADY_DONE
 	errZeroBytes      = 5005 // SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT: 22.05 says this of a token too
@@ -35,16 +36,16 @@ const (
 
 // notNow are slurmctld's own numbers for what it may do when it is asked again.
 var notNow = map[int]bool{
-	2007: true, // unable to create job record, try again
-	2019: true, // I/O error writing script/environment to file
-	2020: true, // job can not be altered now, try again later
-	2026: true, // error generating job credential
-	2027: true, // backup controller in standby mode
-	2037: true, // requested operation is presently disabled
-	2061: true, // PrologSlurmctld is still running
-	2090: true, // internal error
-	2103: true, // the DB index is being set, try again in a bit
-	2131: true, // controller is in standby mode
+	2007:       true, // unable to create job record, try again
+	errWriting: true, // I/O error writing script/environment to file
+	2020:       true, // job can not be altered now, try again later
+	2026:       true, // error generating job credential
+	2027:       true, // backup controller in standby mode
+	2037:       true, // requested operation is presently disabled
+	2061:       true, // PrologSlurmctld is still running
+	2090:       true, // internal error
+	2103:       true, // the DB index is being set, try again in a bit
+	2131:       true, // controller is in standby mode
 }
 
 // kindOf says what a number of Slurm's means: whether it is slurmctld's own refusal, or
