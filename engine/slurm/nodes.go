@@ -42,7 +42,7 @@ func (e *Engine) inventory(ctx context.Context) ([]fleet.Node, error) {
 	}
 	e.foreign(found, all)
 	e.mu.Lock()
-	e.nodes, e.nameless = all, podsWithoutMachine(found)
+	e.nodes, e.found, e.nameless = all, found, podsWithoutMachine(found)
 	e.mu.Unlock()
 	return slices.Clone(all), nil
 }

@@ -71,6 +71,7 @@ type Config struct {
 	Adopt     time.Duration // how long a job that Slurm put back waits for the next attempt; 0: 2 min
 	Sweep     time.Duration // between two looks for old locks; 0: 1 h
 	KeepLocks time.Duration // how long locks outlive what was forgotten; 0: 7 days
+	Stock     time.Duration // between two questions for partitions, QOS, everybody's jobs …; 0: 5 min. An answer that is slow makes it longer
 	Log       *slog.Logger  // nil: none
 }
 
@@ -81,6 +82,8 @@ type Engine struct {
 	feed *feed.Feed
 	send chan struct{}
 	kick chan struct{} // a poll is wanted
+
+	stocking chan struct{} // who has put something into it takes stock
 
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
 	cancel context.CancelFunc
@@ -94,6 +97,8 @@ type Engine struct {
 	nodes    []fleet.Node    // as they were last seen
 	nameless []string        // nodes in pods on machines that nobody names, as of then
 	cluster  site.Cluster    // as it was last seen
+	found    []site.Node     // the same, as Slurm has them; never written to
+	stock    stock           // what it has beside them
 	others   Others          // held by jobs that are not ours, as of then
 	polls    Polls
 }
@@ -124,6 +129,7 @@ func New(cfg Config) (*Engine, error) {
 	cfg.Adopt = cmp.Or(cfg.Adopt, 2*time.Minute)
 	cfg.Sweep = cmp.Or(cfg.Sweep, time.Hour)
 	cfg.KeepLocks = cmp.Or(cfg.KeepLocks, 7*24*time.Hour)
+	cfg.Stock = cmp.Or(cfg.Stock, 5*time.Minute)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -135,7 +141,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, feed: feed.New(log.epoch), send: make(chan struct{}, cfg.Senders), kick: make(chan struct{}, 1),
+		cfg: cfg, log: log, feed: feed.New(log.epoch), send: make(chan struct{}, cfg.Senders), kick: make(chan struct{}, 1), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -151,6 +157,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.wg.Go(e.poll)
 	e.wg.Go(e.tidy)
+	e.wg.Go(e.taking)
 	return e, nil
 }
 
