@@ -85,7 +85,7 @@ func (e *Engine) door(inv *fleet.Inventory, spec *job.Spec) error {
 	}
 	for _, rule := range []func() error{w.known, w.byAccount, w.byQOS, w.byPartition, w.byLicense} {
 		if err := rule(); err != nil {
-			return fault.New(fault.Invalid, "pool %s: Slurm never runs this job: %w", e.cfg.Pool, err)
+			return fault.New(fault.Invalid, "pool %s: Slurm never runs this job: %w", e.cfg.Pool, err).Advise("%s", fault.Remedy(err))
 		}
 	}
 	return nil

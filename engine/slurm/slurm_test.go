@@ -171,6 +171,12 @@ func stageWith(t *testing.T, s *stage, set func(*slurm.Config)) (e *slurm.Engine
 func play(t *testing.T, s *stage) (*slurm.Engine, engine.Ref, string) {
 	t.Helper()
 	e, root := stageWith(t, s, func(*slurm.Config) {})
+	return e, begin(t, e, root), filepath.Join(root, "locks")
+}
+
+// begin launches one attempt.
+func begin(t *testing.T, e *slurm.Engine, root string) engine.Ref {
+	t.Helper()
 	ref := engine.Ref{Allocation: 1, Attempt: 1}
 	err := e.Launch(t.Context(), &engine.Launch{
 		Ref: ref, Job: &job.Job{ID: 7, Spec: &job.Spec{WorkDir: root, Groups: make([]job.TaskGroup, 1), Program: job.Program{Kind: job.Batch}}},
@@ -179,7 +185,7 @@ func play(t *testing.T, s *stage) (*slurm.Engine, engine.Ref, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, ref, filepath.Join(root, "locks")
+	return ref
 }
 
 // until waits for a report.
