@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coxswain-sched/coxswain/eligible"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
@@ -40,7 +41,10 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	if err := checkWhole(&s); err != nil {
 		return Accepted{}, err
 	}
-	var err error
+	err := c.door(ctx, &spec)
+	if err != nil {
+		return Accepted{}, err
+	}
 	if spec.Program.Kind == job.Batch {
 		if spec.Program.ScriptHash, err = c.cfg.Store.PutBlob(ctx, s.Script); err != nil {
 			return Accepted{}, err
@@ -68,6 +72,19 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	}
 	c.state.forms.release(f)
 	return Accepted{}, fault.New(fault.Unavailable, "the jobs that it depends on could not be looked up")
+}
+
+// door asks the engine of the job's pool whether it ever runs such a job.
+func (c *Control) door(ctx context.Context, spec *job.Spec) error {
+	p := c.pools.find(spec.Pool)
+	if p == nil {
+		return nil
+	}
+	k, ok := p.Engine.(engine.Doorkeeper)
+	if !ok {
+		return nil
+	}
+	return k.Admit(ctx, spec)
 }
 
 // errMoved says that a job left memory while a request was on its way.

@@ -95,17 +95,18 @@ type License struct {
 // NodeStock is a node with what of it ours and others hold. What a job on several nodes
 // holds counts in equal parts on each.
 type NodeStock struct {
-	Name        string   `json:"name"`
-	State       string   `json:"state" doc:"in the system's own words"`
-	Why         string   `json:"why,omitempty" doc:"an administrator's reason"`
-	Partitions  []string `json:"partitions,omitempty"`
-	Reservation string   `json:"reservation,omitempty" doc:"that holds it now"`
-	CPUs        int      `json:"cpus"`
-	CPUsOurs    int      `json:"cpus_ours,omitempty"`
-	CPUsOthers  int      `json:"cpus_others,omitempty"`
-	GPUs        int      `json:"gpus,omitempty"`
-	GPUsOurs    int      `json:"gpus_ours,omitempty"`
-	GPUsOthers  int      `json:"gpus_others,omitempty"`
+	Name        string    `json:"name"`
+	Level       NodeState `json:"level" doc:"up, draining, down: whether new work may start there"`
+	State       string    `json:"state" doc:"in the system's own words"`
+	Why         string    `json:"why,omitempty" doc:"an administrator's reason"`
+	Partitions  []string  `json:"partitions,omitempty"`
+	Reservation string    `json:"reservation,omitempty" doc:"that holds it now"`
+	CPUs        int       `json:"cpus"`
+	CPUsOurs    int       `json:"cpus_ours,omitempty"`
+	CPUsOthers  int       `json:"cpus_others,omitempty"`
+	GPUs        int       `json:"gpus,omitempty"`
+	GPUsOurs    int       `json:"gpus_ours,omitempty"`
+	GPUsOthers  int       `json:"gpus_others,omitempty"`
 }
 
 // Use is what a user's jobs hold and wait for in a partition.

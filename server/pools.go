@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
@@ -35,6 +37,11 @@ func (s *Server) registerPools() {
 		method: http.MethodGet, path: "/v1/pools", verb: auth.SeePools, id: "listPools", tag: "nodes", also: []auth.Verb{auth.SetPools},
 		summary: "List the pools, with what their engines are and whether they answer", about: "The first one is where jobs go that name none. Settings are shown to administrators. No engine is asked: what is told is what it answered last.",
 	}, func(c *call, _ *nothing) (*api.Pools, error) { return c.pools() })
+	add(s, route{
+		method: http.MethodGet, path: "/v1/pools/{name}/inventory", verb: auth.SeePools, id: "poolInventory", tag: "nodes", also: []auth.Verb{auth.SetPools},
+		summary: "Show partitions, QOS, associations, reservations, licences and nodes of a pool as its engine found them",
+		about:   "Of a pool whose engine drives another system, such as a site's own Slurm; 501 of others. Nobody is asked: it is what was found last, and says when. Associations and jobs of other people are for administrators: others see them summed up, as those of no name.",
+	}, func(c *call, in *PoolPath) (*fleet.Inventory, error) { return c.inventory(in.Name) })
 	add(s, route{
 		method: http.MethodPost, path: "/v1/pools", verb: auth.SetPools, id: "addPool", tag: "nodes", body: typeOf[api.NewPool](),
 		example: &api.NewPool{Name: "slurm-b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`)},
@@ -79,6 +86,44 @@ func (s *Server) execer(pool string) engine.Execer {
 	}
 	x, _ := e.(engine.Execer)
 	return x
+}
+
+// inventory is what the engine of a pool found last, without what others than the caller
+// have, unless that is an administrator.
+func (c *call) inventory(pool string) (*fleet.Inventory, error) {
+	if _, ok := c.s.engines()[pool]; !ok {
+		return nil, fault.New(fault.NotFound, "there is no pool %.70s", pool).Advise("cox pool list")
+	}
+	k, ok := c.s.cfg.Plane.AddedEngine(pool).(engine.Stocktaker)
+	if !ok {
+		return nil, fault.New(fault.Unsupported, "the engine of pool %s has no inventory beside its nodes", pool).Advise("cox nodes --pool %s", pool)
+	}
+	inv := k.Inventory()
+	if inv == nil {
+		return nil, fault.New(fault.Unavailable, "the engine of pool %s has not found anything yet", pool).Advise("try again; cox pool list says whether it answers")
+	}
+	if c.may(auth.SetPools, auth.Object{}) != nil {
+		inv.Associations = slices.DeleteFunc(slices.Clone(inv.Associations), func(a fleet.Association) bool { return a.User != "" && a.User != c.id.Name })
+		inv.Use = unnamed(inv.Use, c.id.Name)
+	}
+	return inv, nil
+}
+
+// unnamed sums up what others than a user have, by partition.
+func unnamed(all []fleet.Use, but string) (out []fleet.Use) {
+	for _, u := range all {
+		if u.User != but {
+			u.User = ""
+		}
+		i := slices.IndexFunc(out, func(o fleet.Use) bool { return o.User == u.User && o.Partition == u.Partition && o.Ours == u.Ours })
+		if i < 0 {
+			out = append(out, u)
+			continue
+		}
+		o := &out[i]
+		o.Running, o.Waiting, o.Nodes, o.CPUs, o.GPUs = o.Running+u.Running, o.Waiting+u.Waiting, o.Nodes+u.Nodes, o.CPUs+u.CPUs, o.GPUs+u.GPUs
+	}
+	return out
 }
 
 // engines are the kinds of the pools' engines, by name of the pool.

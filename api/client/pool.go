@@ -6,11 +6,17 @@ import (
 	"net/url"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/fleet"
 )
 
 // Pools lists the pools, and the kinds of engine that the server knows.
 func (c *Client) Pools(ctx context.Context) (*api.Pools, error) {
 	return call[api.Pools](ctx, c, http.MethodGet, api.Prefix+"/pools", nil, nil)
+}
+
+// Inventory is what a pool has beside its nodes, as its engine found it last.
+func (c *Client) Inventory(ctx context.Context, name string) (*fleet.Inventory, error) {
+	return call[fleet.Inventory](ctx, c, http.MethodGet, api.Prefix+"/pools/"+url.PathEscape(name)+"/inventory", nil, nil)
 }
 
 // AddPool looks at a pool and, unless that was all that is asked for, adds it.

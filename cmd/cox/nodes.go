@@ -50,6 +50,11 @@ func (a *app) nodesCommand() *cobra.Command {
 }
 
 func (a *app) nodes(ctx context.Context, c *client.Client, f *nodesFlags, args []string) error {
+	if len(f.pools) == 1 && len(args)+len(f.states)+len(f.partitions) == 0 && !f.watch && !f.format.machine() && f.format != asName {
+		if done, err := a.stockOf(ctx, c, f.pools[0]); done || err != nil {
+			return err
+		}
+	}
 	list := func() (*show.Table, int, error) {
 		nodes, err := chosenNodes(ctx, c, f, args)
 		return show.NodeTable(a.page(a.out), nodes, f.format == asWide), len(nodes), err
@@ -75,6 +80,20 @@ func (a *app) nodes(ctx context.Context, c *client.Client, f *nodesFlags, args [
 		fmt.Fprintln(a.err, "no node matches")
 	}
 	return show.NodeTable(a.page(a.out), nodes, f.format == asWide).Write(a.out, a.page(a.out))
+}
+
+// stockOf prints the nodes of a pool as the system knows them that its engine drives; false
+// if it drives none.
+func (a *app) stockOf(ctx context.Context, c *client.Client, pool string) (bool, error) {
+	inv, err := inventoryOf(ctx, c, pool)
+	if err != nil || inv == nil || len(inv.Nodes) == 0 {
+		return false, err
+	}
+	all, err := c.Nodes(ctx)
+	if err != nil {
+		return false, err
+	}
+	return true, show.StockTable(inv, all.Nodes).Write(a.out, a.page(a.out))
 }
 
 // chosenNodes lists the nodes that the arguments and flags choose. A node that is

@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/show"
 )
 
@@ -59,9 +60,13 @@ func (a *app) poolListCommand() *cobra.Command {
 
 func (a *app) poolShowCommand() *cobra.Command {
 	var f format
+	var associations bool
 	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show a pool and what its engine can do", Args: needPool("show"),
-		Example:           "  cox pool show slurm-b\n  cox pool show slurm-b -o yaml",
+		Use: "show NAME", Short: "Show a pool, what its engine can do and what it found there", Args: needPool("show"),
+		Long: `Of a pool whose engine drives another system, such as a site's own Slurm: partitions, QOS,
+reservations, licences, and whose jobs hold what, as they were found last. A star marks the
+default. Associations of other people, and their names, are for administrators.`,
+		Example:           "  cox pool show slurm-b\n  cox pool show slurm-b --associations\n  cox pool show slurm-b -o yaml",
 		ValidArgsFunction: a.completePools,
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			list, err := c.Pools(cmd.Context())
@@ -69,18 +74,44 @@ func (a *app) poolShowCommand() *cobra.Command {
 				return err
 			}
 			p, err := poolNamed(list, args[0])
+			if err != nil {
+				return err
+			}
+			inv, err := inventoryOf(cmd.Context(), c, p.Name)
 			switch {
 			case err != nil:
 				return err
 			case f.machine():
-				return f.write(a.out, p)
+				return f.write(a.out, struct {
+					*api.Pool
+					Inventory *fleet.Inventory `json:"inventory,omitempty"`
+				}{p, inv})
 			}
-			_, err = fmt.Fprint(a.out, show.Pool(a.page(a.out), p))
-			return err
+			page := a.page(a.out)
+			if _, err = fmt.Fprint(a.out, show.Pool(page, p)); err != nil || inv == nil {
+				return err
+			}
+			if err := show.Stock(a.out, page, inv, page.Now); err != nil || !associations {
+				return err
+			}
+			fmt.Fprintf(a.out, "\n%s\n", page.Paint(show.Strong, "associations"))
+			return show.AssociationTable(inv).Write(a.out, page)
 		}),
 	}
+	cmd.Flags().BoolVar(&associations, "associations", false, "accounts and users with their limits, too")
 	formatFlag(cmd, &f, asJSON, asYAML)
 	return cmd
+}
+
+// inventoryOf is what the engine of a pool found; nil if it has nothing of the sort, or not
+// yet.
+func inventoryOf(ctx context.Context, c *client.Client, pool string) (*fleet.Inventory, error) {
+	inv, err := c.Inventory(ctx, pool)
+	switch fault.KindOf(err) {
+	case fault.Unsupported, fault.Unavailable, fault.NotFound: // the last of an older server
+		return nil, nil
+	}
+	return inv, err
 }
 
 func poolNamed(list *api.Pools, name string) (*api.Pool, error) {

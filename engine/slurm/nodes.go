@@ -77,23 +77,29 @@ func (e *Engine) stranger(ctx context.Context, claims []fleet.Claim) (string, er
 // node is a node of Slurm's as the project knows nodes.
 func node(pool string, n *site.Node) fleet.Node {
 	out := fleet.Node{
-		Name: n.Name, Pool: pool, State: fleet.Up, Address: n.Address, Features: n.Features, Parts: n.Parts, Sockets: n.Sockets,
+		Name: n.Name, Pool: pool, Address: n.Address, Features: n.Features, Parts: n.Parts, Sockets: n.Sockets,
 		Capacity: resource.Vector{CPU: resource.CPUs(n.CPUs), Memory: resource.Amount(n.Memory)},
 		Devices:  devices(n.GRES), Path: n.Path,
 	}
 	if p, ok := n.Pod(); ok && p.Node != "" {
 		out.Hosts = []string{p.Node}
 	}
-	switch {
-	case n.Down:
-		out.State = fleet.Down
-	case n.Drained:
-		out.State = fleet.Draining
-	}
+	out.State = level(n)
 	if out.State != fleet.Up {
 		out.Why = strings.TrimSpace("Slurm: " + n.State + " " + n.Reason)
 	}
 	return out
+}
+
+// level is whether new work may start on a node.
+func level(n *site.Node) fleet.NodeState {
+	switch {
+	case n.Down:
+		return fleet.Down
+	case n.Drained:
+		return fleet.Draining
+	}
+	return fleet.Up
 }
 
 // devices are those of a node's GRES that have an identity: GPUs.

@@ -153,7 +153,7 @@ func stocked(found []site.Node, s stock, own func(comment string) bool) []fleet.
 	out := make([]fleet.NodeStock, 0, len(found))
 	for i := range found {
 		n := &found[i]
-		x := fleet.NodeStock{Name: n.Name, State: n.State, Why: n.Reason, Partitions: n.Parts, Reservation: reserved[n.Name], CPUs: n.CPUs, GPUs: len(devices(n.GRES))}
+		x := fleet.NodeStock{Name: n.Name, Level: level(n), State: n.State, Why: n.Reason, Partitions: n.Parts, Reservation: reserved[n.Name], CPUs: n.CPUs, GPUs: len(devices(n.GRES))}
 		used, p := part{n.UsedCPUs, len(devices(n.Taken))}, ours[n.Name]
 		x.CPUsOurs, x.GPUsOurs = min(p.cpus, used.cpus), min(p.gpus, used.gpus)
 		x.CPUsOthers, x.GPUsOthers = used.cpus-x.CPUsOurs, used.gpus-x.GPUsOurs

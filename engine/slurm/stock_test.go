@@ -185,8 +185,8 @@ func TestInventory(t *testing.T) {
 		}
 	}
 	want := []fleet.NodeStock{
-		{Name: "n1", State: "mixed", Partitions: []string{"main", "short"}, CPUs: 8, CPUsOurs: 2, CPUsOthers: 4, GPUs: 4, GPUsOurs: 1, GPUsOthers: 2},
-		{Name: "n2", State: "idle+drain", Why: "fan is loud", Reservation: "course", CPUs: 8, CPUsOurs: 1, GPUs: 4, GPUsOurs: 1},
+		{Name: "n1", Level: fleet.Up, State: "mixed", Partitions: []string{"main", "short"}, CPUs: 8, CPUsOurs: 2, CPUsOthers: 4, GPUs: 4, GPUsOurs: 1, GPUsOthers: 2},
+		{Name: "n2", Level: fleet.Draining, State: "idle+drain", Why: "fan is loud", Reservation: "course", CPUs: 8, CPUsOurs: 1, GPUs: 4, GPUsOurs: 1},
 	}
 	same(t, inv.Nodes, want)
 	same(t, inv.Use, []fleet.Use{
