@@ -23,3 +23,10 @@ type Doorkeeper interface {
 	// cannot be found out in a moment.
 	Admit(ctx context.Context, spec *job.Spec) error
 }
+
+// Explainer is an optional ability: to say in plain language what a word means that the
+// scheduler which the engine drives has for why a job waits (Report.Message), and what would
+// help. Both are empty of a word that it does not know.
+type Explainer interface {
+	Explain(word string) (what, help string)
+}

@@ -8,8 +8,10 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
 
@@ -78,9 +80,26 @@ func (s *Server) why(c *call, name string) (*api.Why, error) {
 	out := &api.Why{Job: v.Job.ID, Name: v.Job.Name(), State: v.Job.State.String(), Since: w.Since, Reasons: w.Reasons, StartsBy: w.StartsBy}
 	c.expects(out, &w)
 	for _, r := range w.Reasons {
-		out.Lines = append(out.Lines, r.String())
+		out.Lines = append(out.Lines, r.String()+s.explained(&r))
 	}
 	return out, nil
+}
+
+// explained says of a reason that is a word of another scheduler's what it means there, and
+// what would help.
+func (s *Server) explained(r *reason.Reason) string {
+	if _, there := r.Code.There(); !there {
+		return ""
+	}
+	x, ok := s.cfg.Plane.AddedEngine(r.Holder).(engine.Explainer)
+	if !ok {
+		return ""
+	}
+	what, help := x.Explain(r.Want)
+	if what == "" {
+		return ""
+	}
+	return ": " + what + ". What would help: " + help
 }
 
 func (s *Server) blob(c *call, name string, verb auth.Verb, media string, which func(*job.Job) (string, error)) error {

@@ -103,8 +103,10 @@ func (c *call) inventory(pool string) (*fleet.Inventory, error) {
 		return nil, fault.New(fault.Unavailable, "the engine of pool %s has not found anything yet", pool).Advise("try again; cox pool list says whether it answers")
 	}
 	if c.may(auth.SetPools, auth.Object{}) != nil {
-		inv.Associations = slices.DeleteFunc(slices.Clone(inv.Associations), func(a fleet.Association) bool { return a.User != "" && a.User != c.id.Name })
-		inv.Use = unnamed(inv.Use, c.id.Name)
+		own := *inv
+		own.Associations = slices.DeleteFunc(slices.Clone(inv.Associations), func(a fleet.Association) bool { return a.User != "" && a.User != c.id.Name })
+		own.Use = unnamed(inv.Use, c.id.Name)
+		inv = &own
 	}
 	return inv, nil
 }

@@ -99,18 +99,18 @@ func never(mend, format string, args ...any) error {
 func (w *wanted) known() error {
 	for _, p := range w.parts {
 		if w.partitions[p] == nil {
-			return never("--partition: "+names(w.partitions), "there is no partition %s", p)
+			return never("--partition: "+listed(w.partitions), "there is no partition %s", p)
 		}
 	}
 	if enforces(w.inv, "qos") && len(w.rules) > 0 && w.qos != "" && w.rules[w.qos] == nil {
-		return never("--qos: "+names(w.rules), "there is no QOS %s", w.qos)
+		return never("--qos: "+listed(w.rules), "there is no QOS %s", w.qos)
 	}
 	if w.reservation == "" || strings.Contains(w.reservation, ",") || w.missing("reservations") {
 		return nil
 	}
 	all := named(w.inv.Reservations, func(r *fleet.Reservation) string { return r.Name })
 	if all[w.reservation] == nil {
-		mend := "--reservation: " + names(all)
+		mend := "--reservation: " + listed(all)
 		if len(all) == 0 {
 			mend = "leave the reservation out: there is none now"
 		}
@@ -158,11 +158,11 @@ func (w *wanted) byAccount() error {
 	case w.account == "" && len(have) > 0: // its default is not told
 		return nil
 	case w.user == "":
-		return never("--account: "+names(have), "nobody has an association with account %s (AccountingStorageEnforce)", w.account)
+		return never("--account: "+listed(have), "nobody has an association with account %s (AccountingStorageEnforce)", w.account)
 	case len(have) == 0:
 		return never("sacctmgr add user "+w.user+" account=ACCOUNT", "user %s has no association with any account (AccountingStorageEnforce)", w.user)
 	}
-	return never("--account: "+names(have), "user %s has no association with account %s (AccountingStorageEnforce)", w.user, w.account)
+	return never("--account: "+listed(have), "user %s has no association with account %s (AccountingStorageEnforce)", w.user, w.account)
 }
 
 // byQOS: the association may have the QOS, and its limit of time, or the association's.

@@ -114,6 +114,9 @@ func Explain(word string) (what, help string) {
 	return x.what, x.help
 }
 
+// Explain is engine.Explainer's.
+func (e *Engine) Explain(word string) (what, help string) { return Explain(word) }
+
 // limit understands words of limits: AssocGrpGRES, QOSMaxJobsPerUserLimit.
 func limit(word string) (explanation, bool) {
 	for _, s := range scopes {

@@ -186,5 +186,5 @@ func named[T any](all []T, name func(*T) string) map[string]*T {
 	return out
 }
 
-// names are sorted, for people.
-func names[T any](m map[string]*T) string { return strings.Join(slices.Sorted(maps.Keys(m)), ", ") }
+// listed are names, sorted, for people.
+func listed[T any](m map[string]*T) string { return strings.Join(slices.Sorted(maps.Keys(m)), ", ") }
