@@ -80,7 +80,7 @@ fuzz:                         ## every fuzz target for FUZZTIME each
 	scripts/fuzz.sh
 
 docs:                         ## write the generated tables of docs/ anew
-	$(GO) test -count=1 ./job ./config ./policy ./spec/sbatch ./spec/native ./advise ./step ./server ./cmd/cox -run '^Test(Docs?|Document|DocTable|DocStates)' -update
+	$(GO) test -count=1 ./job ./config ./policy ./policy/slurm ./spec/sbatch ./spec/native ./advise ./step ./server ./cmd/cox -run '^Test(Docs?|Document|DocTable|DocStates)' -update
 
 $(BIN)/.tools: tools/go.mod tools/go.sum
 	mkdir -p $(BIN)

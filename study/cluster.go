@@ -31,6 +31,7 @@ type Nodes struct {
 	GPUMemory string   `yaml:"gpu_memory"`
 	MIG       []string `yaml:"mig"`  // profiles of the instances that each GPU is divided into
 	Leaf      int      `yaml:"leaf"` // nodes below one leaf switch, in order; 0: no switches
+	Path      []string `yaml:"path"` // the switches or blocks that all of them are below, from the top down; instead of leaf
 	Features  []string `yaml:"features"`
 	Parts     []string `yaml:"partitions"`
 }
@@ -85,6 +86,8 @@ func (n *Nodes) list() ([]fleet.Node, error) {
 		return nil, fmt.Errorf("names: %w", err)
 	case n.CPUs < 0 || n.GPUs < 0 || n.Leaf < 0:
 		return nil, errors.New("cpus, gpus and leaf are not negative")
+	case n.Leaf > 0 && len(n.Path) > 0:
+		return nil, errors.New("path: leaf says it already")
 	case n.CPUs == 0 && n.GPUs == 0:
 		return nil, errors.New("cpus: a node has cpus or gpus")
 	case n.GPUs > 16:
@@ -104,7 +107,7 @@ func (n *Nodes) list() ([]fleet.Node, error) {
 		return nil, err
 	}
 	for i, name := range names {
-		out[i] = fleet.Node{Name: name, State: fleet.Up, Features: n.Features, Parts: n.Parts, Devices: devices}
+		out[i] = fleet.Node{Name: name, State: fleet.Up, Features: n.Features, Parts: n.Parts, Devices: devices, Path: n.Path}
 		out[i].Capacity = resource.Vector{CPU: resource.CPUs(n.CPUs), Memory: memory}
 		if n.CPUs == 0 {
 			out[i].Capacity.CPU = resource.Unlimited

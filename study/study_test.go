@@ -176,6 +176,7 @@ func TestBadClusters(t *testing.T) {
 		"nodes: [{names: a, cpus: 1, memory: 3X}]":                              `memory: "3X" is not a size`,
 		"nodes: [{names: a, cpus: 1}, {names: a, cpus: 1}]":                     "nodes[1]: names: a was named before",
 		"nodes: [{names: a, cpus: 1, memory: 999999999999T}]":                   "too large",
+		"nodes: [{names: a, cpus: 1, leaf: 2, path: [s]}]":                      "path: leaf says it already",
 	} {
 		if _, err := study.ReadCluster("c.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -50,13 +51,17 @@ func (i *importing) flags(cmd *cobra.Command) {
 
 func (a *app) importSlurmCommand() *cobra.Command {
 	var i importing
+	var cluster string
 	cmd := &cobra.Command{
-		Use:   "slurm FILE…",
+		Use:   "slurm FILE|DIRECTORY…",
 		Short: "Make queues.yaml of slurm.conf and the output of sacctmgr dump",
-		Long: `Reads slurm.conf, with the files that it includes, and the output of sacctmgr dump; in
-addition sacctmgr show qos -P, where the dump has no QOS. What each file is, is found
-out. They come from: sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt.`,
-		Example: `  cox import slurm /etc/slurm/slurm.conf dump.cfg qos.txt -o queues.yaml
+		Long: `Reads slurm.conf, with the files that it includes, gres.conf, topology.conf or
+topology.yaml, and the output of sacctmgr dump; in addition sacctmgr show qos -P, where the
+dump has no QOS. Other files of Slurm's are named as not used. What each file is, is found
+out; of a directory, all that are Slurm's are read. Dumps come from:
+sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt.
+--cluster describes the machines for cox simulate. docs/import-slurm.md has every directive.`,
+		Example: `  cox import slurm /etc/slurm dump.cfg qos.txt -o queues.yaml --cluster cluster.yaml
   cox apply -f queues.yaml --dry-run`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -65,23 +70,71 @@ out. They come from: sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P >
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			var files []slurm.File
-			for _, name := range args {
-				data, err := a.document(name)
-				if err != nil {
-					return err
-				}
-				files = append(files, slurm.File{Name: name, Text: string(data)})
-			}
-			p, report, err := slurm.Import(files, slurm.Options{Include: a.included})
+			files, err := a.slurmFiles(args)
 			if err != nil {
 				return err
 			}
-			return a.imported(&i, "slurm", args, p, report)
+			r, err := slurm.Read(files, slurm.Options{Include: a.included})
+			if err != nil {
+				return err
+			}
+			if err := a.imported(&i, "slurm", args, r.Policy, r.Report); err != nil {
+				return err
+			}
+			return a.machines(r.Cluster, cluster, i.output)
 		},
 	}
 	i.flags(cmd)
+	cmd.Flags().StringVar(&cluster, "cluster", "", "write the machines to this file, for cox simulate")
 	return cmd
+}
+
+// slurmFiles reads files and, of directories, those that are Slurm's.
+func (a *app) slurmFiles(args []string) (files []slurm.File, err error) {
+	var names []string
+	for _, name := range args {
+		entries, err := os.ReadDir(name)
+		if err != nil {
+			names = append(names, name) // no directory, or not there, which reading it says
+			continue
+		}
+		had := len(names)
+		for _, e := range entries {
+			if slurm.Named(e.Name()) && !e.IsDir() {
+				names = append(names, filepath.Join(name, e.Name()))
+			}
+		}
+		if len(names) == had {
+			return nil, fault.New(fault.Invalid, "%s: no file in it is Slurm's by its name", name).Advise("name the files: cox import slurm slurm.conf dump.cfg")
+		}
+	}
+	for _, name := range names {
+		data, err := a.document(name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, slurm.File{Name: name, Text: string(data)})
+	}
+	return files, nil
+}
+
+// machines writes the machines that were declared, and says how the cluster becomes a pool.
+func (a *app) machines(c *slurm.Cluster, to, rules string) error {
+	switch {
+	case to != "" && c.Nodes() == 0:
+		return fault.New(fault.Invalid, "no file declares machines").Advise("hand slurm.conf to the import, with its NodeName lines")
+	case to != "":
+		if err := os.WriteFile(to, c.Write(), 0o666); err != nil {
+			return fault.New(fault.KindOf(err), "write %s: %w", to, err)
+		}
+		fmt.Fprintf(a.err, "%s: %s; cox simulate TRACE --cluster %s --policy %s\n", to, c, to, cmp.Or(rules, "queues.yaml"))
+	case c.Nodes() == 0 || rules == "" || rules == "-":
+		return nil
+	}
+	if c.Pool() != "" {
+		fmt.Fprintf(a.err, "the cluster as a pool (%s): %s\n", c, c.Pool())
+	}
+	return nil
 }
 
 func (a *app) importKueueCommand() *cobra.Command {

@@ -48,7 +48,7 @@ var may = map[string][]string{
 	"api":        {"account", "api", "job", "fleet", "reason", "resource", "fault", "hostlist", "slurmfmt"},
 	"auth":       {"auth", "fault", "job"},
 	"config":     {"account", "fault", "hostlist", "resource", "spec"},
-	"policy":     {"account", "fault", "policy", "resource", "slurmfmt", "spec"},
+	"policy":     {"account", "fault", "hostlist", "policy", "resource", "slurmfmt", "spec"},
 	"provenance": {"job", "fault"},
 	"notify":     {"job", "fault"},
 	"health":     {"engine"},

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -20,16 +21,22 @@ func (im *importer) conf(f File, way []string) error {
 		all := l.settings(f.Name)
 		first := all[0]
 		switch {
+		case templated(l.text):
+			im.template(f, l)
 		case first.is("include"):
 			if err := im.include(f, first, all, way); err != nil {
 				return err
 			}
 		case first.is("partitionname"):
 			im.partition(all)
-		case first.is("nodename"), first.is("nodeset"), first.is("downnodes"), first.is("frontendname"), first.is("switchname"):
-			for _, s := range all {
-				im.elsewhere(s, "nodes are found by the engine; what is declared of them stands in cox.yaml (room)")
-			}
+		case first.is("nodename"):
+			im.nodes(all)
+		case first.is("nodeset"):
+			im.nodeSet(all)
+		case first.is("downnodes"):
+			im.downNodes(all)
+		case first.is("frontendname"):
+			im.each(all, ofFront, "FrontendName line", "")
 		default:
 			for _, s := range all {
 				im.one(s)
@@ -39,12 +46,30 @@ func (im *importer) conf(f File, way []string) error {
 	return nil
 }
 
+// template is a line that only becomes one of a configuration: what it sets is named, its
+// value is not known.
+func (im *importer) template(f File, l confLine) {
+	key, value, paired := strings.Cut(l.text, "=")
+	key = strings.TrimSpace(key)
+	s := setting{file: f.Name, line: l.line, key: key, value: value, alone: !paired}
+	if why, ok := confIndex[strings.ToLower(key)]; ok {
+		im.notUsed(s, why)
+		return
+	}
+	if where, ok := elsewhereKeys[strings.ToLower(key)]; ok {
+		im.elsewhere(s, "%s", where)
+		return
+	}
+	im.refuse(s, "it is a line of a template: hand the file to the import that is made of it")
+}
+
 func (im *importer) include(f File, s setting, all []setting, way []string) error {
 	name := s.value
 	if s.alone && len(all) > 1 {
 		name = all[1].String()
 		s.key += " " + name
 	}
+	name = strings.ReplaceAll(name, "%c", im.cluster.Name)
 	if im.o.Include == nil || name == "" {
 		im.refuse(s, "the file is not at hand: name it on the command line")
 		return nil
@@ -65,17 +90,26 @@ func (im *importer) one(s setting) {
 		f(im, s)
 		return
 	}
+	if key == "clustername" {
+		im.cluster.Name = strings.ToLower(s.value)
+	}
 	if where, ok := elsewhereKeys[key]; ok {
 		im.elsewhere(s, "%s", where)
 		return
 	}
-	for _, p := range daemonPrefixes {
-		if strings.HasPrefix(key, p) {
-			im.elsewhere(s, "it is about Slurm's daemons")
-			return
-		}
+	if why, ok := confIndex[key]; ok {
+		im.notUsed(s, why)
+		return
 	}
-	im.refuse(s, "nothing here does what it says, and it is not known whether it matters: look at man slurm.conf")
+	im.refuse(s, "%s", unknown(s.key, "slurm.conf", slices.Concat(namesOf(unusedConf), slices.Collect(maps.Keys(placed)), slices.Collect(maps.Keys(ruleWords)))))
+}
+
+// notUsed says why nothing here looks at a directive, and what is its name now.
+func (im *importer) notUsed(s setting, why string) {
+	if old := oldNames[strings.ToLower(s.key)]; old != "" && !strings.EqualFold(old, s.key) {
+		why += "; an old name, since then " + old
+	}
+	im.elsewhere(s, "not used: %s", why)
 }
 
 // weight reads a weight of the priority.
@@ -116,6 +150,19 @@ var clusterKeys = map[string]func(*importer, setting){
 	"launchparameters":             refused("it is about how Slurm starts tasks"),
 	"schedulertimeslice":           func(im *importer, s setting) { im.slices = append(im.slices, s) },
 	"fairsharedampeningfactor":     refused("fair share is the Fair Tree, which needs no damping"),
+}
+
+// ruleWords are the names of clusterKeys with what they become, for people.
+var ruleWords = map[string]string{
+	"PriorityWeightAge": "`priority.age`", "PriorityWeightAssoc": "`priority.association`", "PriorityWeightFairshare": "`priority.fair_share`", "PriorityWeightJobSize": "`priority.job_size`",
+	"PriorityWeightPartition": "`priority.partition`", "PriorityWeightQOS": "`priority.qos`", "PriorityWeightTRES": "`priority.tres`", "PriorityType": "multifactor is what there is; basic: no weights",
+	"PriorityMaxAge": "`priority.max_age`", "PriorityFavorSmall": "`priority.favor_small`", "PriorityFlags": "`priority.flags`, a partition's `billing_rule`", "PriorityDecayHalfLife": "`fair_share.half_life`",
+	"PriorityCalcPeriod": "`fair_share.period`", "PriorityUsageResetPeriod": "`fair_share.reset`", "SchedulerType": "`backfill`", "SchedulerParameters": "each by itself: `backfill`, `topology.switch_wait`",
+	"PreemptType": "`preemption.by`", "PreemptMode": "`preemption.mode`", "PreemptExemptTime": "`preemption.exempt`", "AccountingStorageEnforce": "the rules are always enforced", "Licenses": "`licenses`",
+	"EnforcePartLimits": "near it: what can never start is refused at once", "SchedulerTimeSlice": "`time_slice` of partitions where jobs take turns",
+	"PrioritySiteFactorPlugin": "refused: a program", "PrioritySiteFactorParameters": "refused: a program", "PreemptParameters": "refused: victims are chosen by what they lose",
+	"JobSubmitPlugins": "refused: a program; limits, `default_qos` and `allow_accounts` say what it says", "LaunchParameters": "refused: how Slurm starts tasks",
+	"FairShareDampeningFactor": "refused: the Fair Tree needs no damping",
 }
 
 func refused(why string) func(*importer, setting) {
@@ -352,22 +399,19 @@ func (im *importer) partLimits(s setting) {
 	im.about(s, "a job that exceeds a limit of a partition waits and says so; one that can never start there is told at once")
 }
 
-// elsewhereKeys are settings that have a place, but not in the rules of a site.
-var elsewhereKeys = map[string]string{
-	"clustername": "name in cox.yaml", "killwait": "jobs.grace in cox.yaml", "minjobage": "state.memory in cox.yaml", "maxarraysize": "jobs.max_array in cox.yaml",
-	"unkillablesteptimeout": "jobs.unkillable in cox.yaml", "kill_on_invalid_depend": "jobs.kill_on_invalid_dep in cox.yaml", "prolog": "hooks.prolog in cox.yaml", "epilog": "hooks.epilog in cox.yaml",
-	"mailprog": "notify.command in cox.yaml", "maildomain": "notify.domain in cox.yaml", "privatedata": "auth.private in cox.yaml", "statesavelocation": "state.dir in cox.yaml",
-	"slurmctlddebug": "log.level in cox.yaml", "grestypes": "devices are found by the engine", "accountingstoragetres": "all of cpu, memory, gpu, node and licences is always counted",
-	"gresplugins": "devices are found by the engine", "maxjobcount": "there is no bound; submitted in limits bounds an account's", "jobrequeue": "a job says --requeue itself",
-	"defmempercpu": "a job says its memory itself", "defmempernode": "a job says its memory itself", "maxmempernode": "limits.node of a QOS", "maxmempercpu": "limits of a QOS",
-	"overtimelimit": "a job ends at its limit", "firstjobid": "numbers begin with 1", "returntoservice": "a node that answers again is used again", "rebootprogram": "nodes are not booted from here",
-	"topologyplugin": "the topology is a property of nodes", "topologyparam": "the topology is a property of nodes",
+// placed are directives that have a place, but not in the rules of a site.
+var placed = map[string]string{
+	"ClusterName": "name in cox.yaml", "KillWait": "jobs.grace in cox.yaml", "MinJobAge": "state.memory in cox.yaml", "MaxArraySize": "jobs.max_array in cox.yaml",
+	"UnkillableStepTimeout": "jobs.unkillable in cox.yaml", "DependencyParameters": "kill_invalid_depend is jobs.kill_on_invalid_dep in cox.yaml; the rest bounds work that is not done here",
+	"Prolog": "hooks.prolog in cox.yaml", "Epilog": "hooks.epilog in cox.yaml", "MailProg": "notify.command in cox.yaml", "MailDomain": "notify.domain in cox.yaml",
+	"PrivateData": "auth.private in cox.yaml", "StateSaveLocation": "state.dir in cox.yaml", "SlurmctldDebug": "log.level in cox.yaml",
 }
 
-// daemonPrefixes begin the settings of Slurm's own processes.
-var daemonPrefixes = []string{
-	"slurm", "control", "backup", "auth", "cred", "crypto", "proctrack", "task", "jobacct", "jobcomp", "jobcontainer", "jobcredential", "jobfile", "accountingstorage", "acct", "select", "switch", "mpi",
-	"log", "debug", "messagetimeout", "inactivelimit", "waittime", "tcptimeout", "batchstarttimeout", "completewait", "epilog", "prolog", "health", "tmp", "plug", "communication", "cli", "dependency",
-	"federation", "get", "group", "hash", "httpparser", "interactive", "keepalive", "disable", "resume", "suspend", "power", "propagate", "resv", "route", "salloc", "sbatch", "srun", "burstbuffer", "bcast",
-	"core", "data", "track", "use", "vsize", "x11", "namespace", "certmgr", "url", "tls", "fast", "metrics", "stepmgr", "cache", "cloud", "ext", "rsip", "checkpoint", "eio", "allowspec", "parameters", "maxdbd", "maxstep", "maxtasks", "maxbatch", "maxnodecount", "nodefeatures", "mcs",
-}
+// elsewhereKeys are placed by their names in lower case.
+var elsewhereKeys = func() map[string]string {
+	out := map[string]string{}
+	for name, where := range placed {
+		out[strings.ToLower(name)] = where
+	}
+	return out
+}()

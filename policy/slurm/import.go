@@ -1,7 +1,9 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,64 +30,71 @@ type Options struct {
 // Import reads slurm.conf and dumps, in the order given, and returns the rules with
 // what became of every setting. The error is about files that are none of these.
 func Import(files []File, o Options) (*account.Policy, *policy.Report, error) {
-	im := &importer{o: o, p: &account.Policy{}, report: &policy.Report{}, qos: map[string]*account.QOS{}, thresholds: map[string]setting{}, says: map[string]bool{}, enforces: map[string]bool{}, flavor: map[string]bool{}}
+	r, err := Read(files, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.Policy, r.Report, nil
+}
+
+// Result is what files of Slurm's become.
+type Result struct {
+	Policy  *account.Policy
+	Report  *policy.Report
+	Cluster *Cluster // its machines, as far as the files declare them
+}
+
+// Read is Import, and reads files about machines too.
+func Read(files []File, o Options) (*Result, error) {
+	im := &importer{told: map[setting]int{}, cluster: newCluster(), o: o, p: &account.Policy{}, report: &policy.Report{}, qos: map[string]*account.QOS{}, thresholds: map[string]setting{}, says: map[string]bool{}, enforces: map[string]bool{}, flavor: map[string]bool{}}
+	// What lies below speaks of what slurm.conf declares, in whatever order they are named.
+	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(kindOf(a).after(), kindOf(b).after()) })
 	for _, f := range files {
-		switch kindOf(f.Text) {
-		case aConf:
-			if err := im.conf(f, nil); err != nil {
-				return nil, nil, err
-			}
-		case aDump:
-			im.dump(f)
-		case aTable:
-			im.table(f)
-		default:
-			return nil, nil, fault.New(fault.Invalid, "%s: is neither slurm.conf nor the output of sacctmgr dump", f.Name).
-				Advise("cox import slurm /etc/slurm/slurm.conf dump.cfg, after: sacctmgr dump CLUSTER file=dump.cfg")
+		if err := im.file(f); err != nil {
+			return nil, err
 		}
 	}
 	im.finish()
-	return im.p, im.report, nil
+	im.machines()
+	return &Result{im.p, im.report, im.cluster}, nil
 }
 
-type kind uint8
-
-const (
-	nothing kind = iota
-	aConf
-	aDump
-	aTable // sacctmgr show qos -P
-)
-
-// kindOf tells the files apart by their first line that says something.
-func kindOf(text string) kind {
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "" || strings.HasPrefix(line, "#"):
-			continue
-		case strings.HasPrefix(strings.ToLower(line), "name|"):
-			return aTable
-		}
-		if d, ok := dumpLineOf("", 0, line); ok && slices.Contains([]string{"cluster", "parent", "account", "user", "qos"}, d.kind) {
-			return aDump
-		}
-		if strings.Contains(line, "=") || strings.HasPrefix(strings.ToLower(line), "include ") {
-			return aConf
-		}
-		return nothing
+func (im *importer) file(f File) error {
+	switch k := kindOf(f); k {
+	case aConf:
+		return im.conf(f, nil)
+	case aDump:
+		im.dump(f)
+	case aTable:
+		im.table(f)
+	case aGres:
+		im.gres(f)
+	case aTopology:
+		im.topology(f)
+	case aTopologyYAML:
+		return im.topologyYAML(f)
+	case aScript:
+		im.refuse(setting{file: f.Name, key: path.Base(f.Name), alone: true}, "a program of the site decides there: say what it says by limits, default_qos and allow_accounts")
+	case another:
+		im.other(f)
+	default:
+		return fault.New(fault.Invalid, "%s: is neither slurm.conf nor the output of sacctmgr dump, nor another file of Slurm's", f.Name).
+			Advise("cox import slurm /etc/slurm/slurm.conf gres.conf topology.conf dump.cfg, after: sacctmgr dump CLUSTER file=dump.cfg")
 	}
-	return aConf // nothing is in it
+	return nil
 }
 
 // importer is the rules while they are made.
 type importer struct {
-	o      Options
-	p      *account.Policy
-	report *policy.Report
+	o       Options
+	p       *account.Policy
+	cluster *Cluster
+	report  *policy.Report
 
-	defaults []setting // of PartitionName=DEFAULT
-	billing  string    // of PriorityFlags
+	defaults []setting       // of PartitionName=DEFAULT
+	usual    []setting       // of NodeName=DEFAULT
+	told     map[setting]int // findings about settings that are elsewhere
+	billing  string          // of PriorityFlags
 	backfill bool
 	enforce  bool
 	qos      map[string]*account.QOS
@@ -107,17 +116,27 @@ func (im *importer) add(s setting, v policy.Verdict, how string, args ...any) {
 	im.report.Add(policy.Finding{File: s.file, Line: s.line, What: s.String(), Verdict: v, How: how})
 }
 
+func newReport() *policy.Report { return &policy.Report{} }
+
 func (im *importer) kept(s setting) { im.add(s, policy.Kept, "") }
 
 func (im *importer) about(s setting, how string, args ...any) {
 	im.add(s, policy.Approximated, how, args...)
 }
 
+// refuse says that nothing does what a setting says. What it was said to be before is put right.
 func (im *importer) refuse(s setting, why string, args ...any) {
+	if i, ok := im.told[s]; ok {
+		im.report.Findings[i].Verdict, im.report.Findings[i].How = policy.Refused, fmt.Sprintf(why, args...)
+		return
+	}
 	im.add(s, policy.Refused, why, args...)
 }
 
 func (im *importer) elsewhere(s setting, where string, args ...any) {
+	if im.told != nil {
+		im.told[s] = len(im.report.Findings)
+	}
 	im.add(s, policy.Elsewhere, where, args...)
 }
 

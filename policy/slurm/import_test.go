@@ -275,3 +275,12 @@ func TestSharingIsReportedOnce(t *testing.T) {
 		})
 	}
 }
+
+func mustRead(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

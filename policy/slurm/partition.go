@@ -27,7 +27,7 @@ func (im *importer) partition(all []setting) {
 		i = len(im.p.Partitions) - 1
 		p := &im.p.Partitions[i]
 		quiet := *im
-		quiet.report = &policy.Report{} // they were told at the DEFAULT line
+		quiet.report, quiet.told = &policy.Report{}, nil // they were told at the DEFAULT line
 		for _, d := range im.defaults {
 			if !slices.ContainsFunc(all, func(s setting) bool { return s.is(d.key) }) {
 				quiet.ofPartition(p, d)
@@ -90,7 +90,9 @@ func (im *importer) ofPartition(p *account.Partition, s setting) {
 		im.oversubscribe(p, s)
 	case "tresbillingweights":
 		im.weights(s, func(w map[string]float64) { p.Billing = w })
-	case "nodes", "default", "defaulttime":
+	case "nodes":
+		im.partNodes(p.Name, s)
+	case "default", "defaulttime":
 		im.elsewhere(s, "partitions in cox.yaml: nodes, default, default_time")
 	default:
 		if harmless := partitionDefaults[key]; harmless != "" && strings.EqualFold(harmless, s.value) {
@@ -101,7 +103,19 @@ func (im *importer) ofPartition(p *account.Partition, s setting) {
 			im.refuse(s, "%s", why)
 			return
 		}
-		im.refuse(s, "a partition here has no such setting")
+		im.refuse(s, "%s", unknown(s.key, "PartitionName line", partitionNames()))
+	}
+}
+
+// partNodes notes the nodes of a partition; the one without a name is DEFAULT.
+func (im *importer) partNodes(name string, s setting) {
+	c := im.cluster
+	im.elsewhere(s, "partitions in cox.yaml: nodes, default, default_time; in --cluster")
+	c.asked = append(c.asked, s)
+	if i := slices.IndexFunc(c.parts, func(p part) bool { return p.name == name }); i >= 0 {
+		c.parts[i].nodes = s.value
+	} else if name != "" {
+		c.parts = append(c.parts, part{name, s.value})
 	}
 }
 
@@ -144,4 +158,13 @@ var partitionWords = map[string]string{
 	"cpubind":              "tasks are bound by the job's own request",
 	"exclusivetopo":        "a job asks for a level of the topology itself",
 	"topology":             "the topology is a property of nodes",
+	"exclusive":            "a job asks for whole nodes itself (--exclusive)",
+}
+
+// partitionNames are the settings of partitions.
+func partitionNames() []string {
+	return strings.Fields(`AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode Default DefaultTime DenyAccounts DenyQos
+		DisableRootJobs ExclusiveUser GraceTime Hidden LLN MaxCPUsPerNode MaxMemPerCPU MaxMemPerNode MaxTime MaxNodes MinNodes Nodes OverSubscribe OverTimeLimit PreemptMode Priority
+		PriorityJobFactor PriorityTier QOS RootOnly ReqResv SelectTypeParameters Shared State TRESBillingWeights ResumeTimeout SuspendTime SuspendTimeout MaxCPUsPerSocket PowerDownOnIdle
+		ExclusiveTopo Topology Exclusive`)
 }

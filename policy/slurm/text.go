@@ -12,11 +12,24 @@ type setting struct {
 	alone      bool // there was no =
 }
 
+// String is the setting as it is in the report, without a password.
 func (s setting) String() string {
-	if s.alone {
+	if key, _, ok := strings.Cut(s.key, "="); s.alone && ok && secret(key) {
+		return key + "=…"
+	}
+	switch {
+	case s.alone:
 		return s.key
+	case secret(s.key):
+		return s.key + "=…"
 	}
 	return s.key + "=" + s.value
+}
+
+// secret reports whether a setting is a password.
+func secret(key string) bool {
+	key = strings.TrimSpace(strings.ToLower(key))
+	return strings.HasSuffix(key, "pass") || strings.HasSuffix(key, "password") || strings.HasSuffix(key, "k_g")
 }
 
 // is compares a key as Slurm does.

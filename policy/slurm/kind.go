@@ -1,0 +1,135 @@
+package slurm
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+type kind uint8
+
+const (
+	nothing kind = iota
+	aConf
+	aGres
+	aTopology
+	aTopologyYAML
+	aDump
+	aTable  // sacctmgr show qos -P
+	another // a file of Slurm's about which nothing here says anything
+	aScript // job_submit.lua
+)
+
+// after puts files in the order in which they are read: slurm.conf, gres.conf, topology.conf,
+// dumps, tables.
+func (k kind) after() int { return int(k) }
+
+// others are files of Slurm's that are not used, by their names, and why.
+var others = map[string]string{
+	"slurmdbd.conf":               "about slurmdbd: where accounting is kept, and for how long; here state in cox.yaml",
+	"cgroup.conf":                 "how slurmd confines jobs; it goes on doing so in a pool that is Slurm's",
+	"cgroup_allowed_devices_file": "how slurmd confines jobs; it goes on doing so in a pool that is Slurm's",
+	"plugstack.conf":              "plugins of Slurm's (SPANK), which go on working in a pool that is Slurm's",
+	"job_container.conf":          "how slurmd gives jobs a /tmp of their own; it goes on doing so in a pool that is Slurm's",
+	"namespace.yaml":              "how slurmd gives jobs a /tmp of their own; it goes on doing so in a pool that is Slurm's",
+	"burst_buffer.conf":           "burst buffers of Slurm's are not there",
+	"acct_gather.conf":            "what Slurm measures of jobs",
+	"ext_sensors.conf":            "what Slurm measures of jobs",
+	"oci.conf":                    "how slurmd starts containers",
+	"scrun":                       "how slurmd starts containers",
+	"helpers.conf":                "programs of Slurm's that change features of nodes",
+	"knl.conf":                    "modes of Knights Landing",
+	"mpi.conf":                    "how slurmstepd starts MPI programs",
+	"federation.conf":             "Slurm's federation is not there",
+	"resources.yaml":              "licences of Slurm's by their place; say them in licenses",
+	"cli_filter":                  "programs at Slurm's commands",
+	"slurmrestd":                  "about slurmrestd",
+}
+
+// otherWhy says why a file is not used, by its name; false: it is none of these.
+func otherWhy(name string) (string, bool) {
+	base := strings.ToLower(path.Base(name))
+	if why, ok := others[base]; ok {
+		return why, true
+	}
+	for _, part := range slices.Sorted(maps.Keys(others)) { // htc-slurmdbd.conf.tpl, cgroup.conf_prod
+		stem, _, conf := strings.Cut(part, ".")
+		if conf && strings.Contains(base, part) || !conf && strings.HasPrefix(base, stem+".") {
+			return others[part], true
+		}
+	}
+	return "", false
+}
+
+// kindOf tells files apart by their names where these are Slurm's, else by the first line
+// that says something.
+func kindOf(f File) kind {
+	base := strings.ToLower(path.Base(f.Name))
+	switch _, other := otherWhy(f.Name); {
+	case strings.Contains(base, ".lua"):
+		return aScript
+	case other:
+		return another
+	case strings.Contains(base, "topology.y") || strings.Contains(base, "topology") && (strings.HasSuffix(base, ".yaml") || strings.HasSuffix(base, ".yml")):
+		return aTopologyYAML
+	case strings.Contains(base, "topology.conf"):
+		return aTopology
+	case strings.Contains(base, "gres") && strings.Contains(base, ".conf"):
+		return aGres
+	case strings.Contains(base, "slurm.conf"):
+		return aConf
+	}
+	return byText(f.Text)
+}
+
+// Named reports whether a file is one of Slurm's by its name alone.
+func Named(name string) bool { return kindOf(File{Name: name, Text: "x"}) != nothing }
+
+func byText(text string) kind {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		low := strings.ToLower(line)
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"), templated(line), line == "---":
+			continue
+		case strings.HasPrefix(low, "name|"):
+			return aTable
+		case strings.HasPrefix(low, "- topology:"):
+			return aTopologyYAML
+		}
+		if d, ok := dumpLineOf("", 0, line); ok && slices.Contains([]string{"cluster", "parent", "account", "user", "qos"}, d.kind) {
+			return aDump
+		}
+		all := confLine{text: line}.settings("")
+		switch {
+		case all[0].is("switchname") || all[0].is("blockname") || all[0].is("blocksizes"):
+			return aTopology
+		case all[0].is("name") || all[0].is("autodetect") || all[0].is("nodename") && slices.ContainsFunc(all, func(s setting) bool { return s.is("name") || s.is("autodetect") }):
+			return aGres
+		case strings.Contains(line, "="), strings.HasPrefix(low, "include "):
+			return aConf
+		}
+		return nothing
+	}
+	return aConf // nothing is in it
+}
+
+// templated reports whether a line is one of the template languages that configurations are
+// written in: Jinja, ERB, Terraform.
+func templated(line string) bool {
+	for _, mark := range []string{"{{", "{%", "{#", "<%", "%{"} {
+		if strings.Contains(line, mark) {
+			return true
+		}
+	}
+	return strings.Contains(line, "${") || strings.HasPrefix(line, "{") && strings.HasSuffix(line, "}")
+}
+
+// other reads a file that is not used: each line is in the report.
+func (im *importer) other(f File) {
+	why, _ := otherWhy(f.Name)
+	for _, l := range confLines(f.Text) {
+		im.elsewhere(setting{file: f.Name, line: l.line, key: l.text, alone: true}, "not used: %s", why)
+	}
+}

@@ -1,0 +1,1 @@
+function slurm_job_submit(job, parts, uid) return 0 end

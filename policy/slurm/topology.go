@@ -1,0 +1,274 @@
+package slurm
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// whereNodesLie is where what is said of switches and blocks goes.
+const whereNodesLie = "where nodes lie: the engine asks for it; in --cluster as path"
+
+// joint is a switch or a block.
+type joint struct {
+	at     setting
+	nodes  []string
+	below  []string // switches
+	length int      // levels below it, itself included; 0: not known yet, -1: being looked at
+}
+
+// tree is the switches or blocks of a topology.
+type tree struct {
+	joints map[string]*joint
+	order  []string
+}
+
+// topology reads topology.conf.
+func (im *importer) topology(f File) {
+	t := &tree{joints: map[string]*joint{}}
+	for _, l := range confLines(f.Text) {
+		if templated(l.text) {
+			im.template(f, l)
+			continue
+		}
+		all := l.settings(f.Name)
+		im.each(all, ofSwitches, "topology.conf", whereNodesLie)
+		if all[0].is("blocksizes") || all[0].is("blocklevels") {
+			im.sizes(all[0])
+			continue
+		}
+		j := &joint{at: all[0]}
+		for _, s := range all[1:] {
+			switch {
+			case s.is("nodes"):
+				j.nodes = im.below(s, j.nodes, true)
+			case s.is("switches"):
+				j.below = im.below(s, j.below, false)
+			}
+		}
+		im.joint(t, all[0].value, j)
+	}
+	im.place(t)
+}
+
+func (im *importer) joint(t *tree, name string, j *joint) {
+	if name == "" || t.joints[name] != nil {
+		im.refuse(j.at, "a switch or block has a name, and one alone")
+		return
+	}
+	t.joints[name], t.order = j, append(t.order, name)
+}
+
+// below reads a list of nodes or switches.
+func (im *importer) below(s setting, had []string, nodes bool) []string {
+	if strings.EqualFold(s.value, "all") && nodes {
+		return im.cluster.order
+	}
+	names, ok := im.hosts(s)
+	if ok && nodes {
+		im.declared(s, names)
+	}
+	return append(had, names...)
+}
+
+// sizes checks BlockSizes: each is the one before it, doubled some times.
+func (im *importer) sizes(s setting) {
+	last := 0
+	for _, v := range list(strings.Trim(s.value, "[]")) {
+		n, err := strconv.Atoi(strings.TrimSpace(v))
+		if err != nil || n < 1 || last > 0 && (n <= last || n%last != 0) {
+			im.unreadable(s, "sizes of blocks: numbers, each a multiple of the one before")
+			return
+		}
+		last = n
+	}
+}
+
+// place puts nodes below their leaves. Of several topologies the first one counts.
+func (im *importer) place(t *tree) {
+	if len(t.order) == 0 {
+		return
+	}
+	c := im.cluster
+	first := c.trees == 0
+	c.trees++
+	for _, name := range t.order {
+		j := t.joints[name]
+		for _, b := range j.below {
+			if t.joints[b] == nil {
+				im.refuse(j.at, "there is no switch %.80s below it: mend the name", b)
+			}
+		}
+		if t.height(name, 0) < 0 {
+			im.refuse(j.at, "it is above itself: take it out of Switches")
+		}
+	}
+	for _, name := range t.order {
+		j := t.joints[name]
+		if !first {
+			break
+		}
+		for _, n := range j.nodes {
+			if m := c.nodes[n]; m != nil && len(j.below) == 0 && m.path == nil {
+				m.path = t.path(name)
+			}
+		}
+	}
+}
+
+// path is the switches from the top down to one. Where several are above one, the first is.
+func (t *tree) path(name string) []string {
+	out := []string{name}
+	for len(out) <= len(t.order) {
+		i := slices.IndexFunc(t.order, func(o string) bool { return t.joints[o].length > 0 && slices.Contains(t.joints[o].below, out[0]) })
+		if i < 0 {
+			break
+		}
+		out = slices.Insert(out, 0, t.order[i])
+	}
+	return out
+}
+
+// height counts the levels from a switch down; -1: it is above itself.
+func (t *tree) height(name string, above int) int {
+	j := t.joints[name]
+	switch {
+	case j == nil:
+		return 0
+	case j.length != 0:
+		return j.length
+	case above > len(t.joints):
+		return -1
+	}
+	j.length = -1
+	most := 0
+	for _, b := range j.below {
+		h := t.height(b, above+1)
+		if h < 0 {
+			return -1
+		}
+		most = max(most, h)
+	}
+	j.length = most + 1
+	return j.length
+}
+
+// yamlKeys are the keys of topology.yaml (24.11 and newer), by the one above them.
+var yamlKeys = map[string][]string{
+	"":         {"topology", "cluster_default", "tree", "block", "flat", "ring", "torus3d"},
+	"tree":     {"switches"},
+	"switches": {"switch", "children", "nodes"},
+	"block":    {"block_sizes", "blocks"},
+	"blocks":   {"block", "nodes"},
+	"ring":     {"rings"},
+	"rings":    {"ring", "nodes"},
+	"torus3d":  {"toruses"},
+	"toruses":  {"name", "dims", "placements", "nodes", "coords"},
+}
+
+// topologyYAML reads topology.yaml.
+func (im *importer) topologyYAML(f File) error {
+	file, err := parser.ParseBytes([]byte(f.Text), 0)
+	if err != nil {
+		var y yaml.Error
+		if errors.As(err, &y) && y.GetToken() != nil {
+			p := y.GetToken().Position
+			return fault.New(fault.Invalid, "%s:%d:%d: %s", f.Name, p.Line, p.Column, y.GetMessage()).Advise("mend the YAML")
+		}
+		return fault.New(fault.Invalid, "%s: %w", f.Name, err).Advise("mend the YAML")
+	}
+	for _, d := range file.Docs {
+		seq, ok := d.Body.(*ast.SequenceNode)
+		if !ok {
+			if d.Body != nil {
+				im.refuse(setting{file: f.Name, line: 1, key: f.Name, alone: true}, "it is a list of topologies: - topology: NAME")
+			}
+			continue
+		}
+		for _, v := range seq.Values {
+			t := &tree{joints: map[string]*joint{}}
+			im.walk(f, v, "", nil, t)
+			im.place(t)
+		}
+	}
+	return nil
+}
+
+// walk reports every scalar below a node of YAML, and makes joints of switches and blocks. j is
+// the one that the keys are about.
+func (im *importer) walk(f File, n ast.Node, under string, j *joint, t *tree) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		for _, v := range n.Values {
+			im.walk(f, v, under, j, t)
+		}
+	case *ast.MappingValueNode:
+		im.pair(f, n, under, j, t)
+	case *ast.SequenceNode:
+		for _, v := range n.Values {
+			if one := (&joint{}); under == "switches" || under == "blocks" {
+				im.walk(f, v, under, one, t)
+				if one.at.key != "" {
+					im.joint(t, one.at.value, one)
+				}
+				continue
+			}
+			im.walk(f, v, under, j, t)
+		}
+	}
+}
+
+func (im *importer) pair(f File, n *ast.MappingValueNode, under string, j *joint, t *tree) {
+	key := strings.ToLower(n.Key.String())
+	s := setting{file: f.Name, key: key}
+	if tok := n.Key.GetToken(); tok != nil {
+		s.line = tok.Position.Line
+	}
+	if !slices.Contains(yamlKeys[under], key) && !slices.Contains(yamlKeys["toruses"], under) {
+		s.alone = true
+		im.refuse(s, "%s", unknown(key, "topology.yaml", yamlKeys[under]))
+		return
+	}
+	_, deeper := yamlKeys[key]
+	if _, scalar := n.Value.(ast.ScalarNode); !scalar && (deeper || key == "placements") && !(under == "blocks" || under == "rings") {
+		im.walk(f, n.Value, key, j, t)
+		return
+	}
+	s.value = scalarText(n.Value)
+	im.elsewhere(s, "%s", whereNodesLie)
+	switch {
+	case key == "block_sizes":
+		im.sizes(s)
+	case j == nil:
+	case key == "switch" || key == "block":
+		j.at = s
+	case key == "nodes":
+		j.nodes = im.below(s, j.nodes, true)
+	case key == "children":
+		j.below = im.below(s, j.below, false)
+	}
+}
+
+// scalarText is a scalar, or a list of them, in a line.
+func scalarText(n ast.Node) string {
+	switch n := n.(type) {
+	case nil:
+		return ""
+	case *ast.StringNode:
+		return n.Value
+	case *ast.SequenceNode:
+		var all []string
+		for _, v := range n.Values {
+			all = append(all, scalarText(v))
+		}
+		return strings.Join(all, ",")
+	}
+	return strings.TrimSpace(n.String())
+}
