@@ -30,6 +30,16 @@ func (e *Engine) OpenLog(ctx context.Context, owner job.Owner, file string) (io.
 	if e.cfg.Files != nil {
 		return e.cfg.Files(ctx, owner, file)
 	}
+	l := &latest{open: func() (logFile, error) { return openAs(owner, file) }}
+	var err error
+	if l.file, err = l.open(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// openAs opens a file on this machine as a job's owner.
+func openAs(owner job.Owner, file string) (logFile, error) {
 	var f *os.File
 	open := func() (err error) {
 		f, err = asuser.OpenRegular(file)
@@ -55,6 +65,46 @@ func (e *Engine) OpenLog(ctx context.Context, owner job.Owner, file string) (io.
 	}
 	return nil, err
 }
+
+// logFile is an open file.
+type logFile interface {
+	io.ReadCloser
+	io.Seeker
+}
+
+// latest reads a file that another machine writes. Network file systems show what was
+// written there to who opens the file after it was closed, and to who has it open only some
+// time later: so at its end it is opened anew, and read on from there. A file that is gone by
+// then, or has become shorter, has ended.
+type latest struct {
+	open func() (logFile, error)
+	file logFile
+	at   int64
+}
+
+// Read is io.Reader's.
+func (l *latest) Read(p []byte) (int, error) {
+	n, err := l.file.Read(p)
+	if n > 0 || !errors.Is(err, io.EOF) {
+		l.at += int64(n)
+		return n, err
+	}
+	anew, oerr := l.open()
+	if oerr != nil {
+		return 0, io.EOF
+	}
+	if _, serr := anew.Seek(l.at, io.SeekStart); serr != nil {
+		return 0, errors.Join(serr, anew.Close())
+	}
+	_ = l.file.Close()
+	l.file = anew
+	n, err = l.file.Read(p)
+	l.at += int64(n)
+	return n, err
+}
+
+// Close is io.Closer's.
+func (l *latest) Close() error { return l.file.Close() }
 
 // account is an owner with his groups.
 func account(owner job.Owner) (asuser.User, error) {
