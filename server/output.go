@@ -25,6 +25,13 @@ type Output interface {
 	OpenLog(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error)
 }
 
+// renumbers reports whether an engine's jobs have numbers of their own, so that the names of
+// their files are known from reports alone.
+func renumbers(o Output) bool {
+	r, ok := o.(interface{ Renumbers() bool })
+	return ok && r.Renumbers()
+}
+
 type logInput struct {
 	JobPath
 	Stream string `query:"stream" enum:"stdout,stderr" default:"stdout"`
@@ -111,7 +118,7 @@ type logQuery struct {
 func (s *Server) openLog(ctx context.Context, c *call, in *logInput, q logQuery, v *control.View) (io.ReadCloser, error) {
 	for {
 		file, err := engine.LogFile(v.Report, q.stream, q.step, q.rank)
-		if err != nil && q.step == nil && q.rank == nil && v.Job.State != job.Pending {
+		if err != nil && q.step == nil && q.rank == nil && v.Job.State != job.Pending && !renumbers(q.from) {
 			file, err = outputName(v, q.stream), nil // no report has come of it, or none is kept
 		}
 		if err == nil {

@@ -80,6 +80,7 @@ func TestSlurm(t *testing.T) {
 			s.server, s.stop = serving(t, s.dir, &paper{worlds: map[string]*world.World{}})
 			t.Run("local", s.testLocal)
 			t.Run("ways", s.testWays)
+			t.Run("logs", s.testLogs)
 		})
 	}
 }

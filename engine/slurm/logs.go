@@ -38,6 +38,9 @@ func (e *Engine) OpenLog(ctx context.Context, owner job.Owner, file string) (io.
 	return l, nil
 }
 
+// Renumbers says that jobs have Slurm's numbers in the names of their files.
+func (e *Engine) Renumbers() bool { return true }
+
 // openAs opens a file on this machine as a job's owner.
 func openAs(owner job.Owner, file string) (logFile, error) {
 	var f *os.File
