@@ -36,6 +36,7 @@ type attempt struct {
 
 	seen   *site.Job // what slurmctld, or accounting, said last; nil: nothing yet
 	at     time.Time // when
+	urgent time.Time // when something was heard of it, or done to it, that a poll is to show
 	tried  time.Time // when it was handed over last
 	sent   time.Time // when its number was told
 	gone   time.Time // since when slurmctld does not know it; zero: it does

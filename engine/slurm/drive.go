@@ -182,7 +182,6 @@ func (e *Engine) sent(a *attempt, id uint32) error {
 		e.tell(a, r)
 	}
 	a.nudge()
-	e.pollNow()
 	return nil
 }
 

@@ -99,12 +99,7 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r.Suspended && a.paused.IsZero() {
-		a.paused = time.Now()
-	} else if !r.Suspended && !a.paused.IsZero() {
-		a.idle += time.Since(a.paused)
-		a.paused = time.Time{}
-	}
+	a.pause(r.Suspended)
 	e.tell(a, r)
 	return nil
 }

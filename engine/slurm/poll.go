@@ -7,52 +7,112 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/slurm/room"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
 // most is how many numbers are asked for at once.
-const most = 500
+const most = 10_000
 
-// thrift: a poll that takes so long is followed by a pause of so many times that.
+// thrift: what a poll cost the cluster is followed by a pause of so many times that.
 const thrift = 40
+
+// urgentThrift is the same for a poll of those alone of which something was heard.
+const urgentThrift = 4
+
+// breath lies between two polls in any case, but for tests that ask for less.
+const breath = 100 * time.Millisecond
 
 // hintThrift is the same for a look for hints, which is cheap, but not over SSH.
 const hintThrift = 10
 
-// pollNow wants a poll at once.
-func (e *Engine) pollNow() {
+// urgency is how long an attempt is asked about more often than the others after something
+// was heard of it, or done to it.
+const urgency = 10 * time.Second
+
+// unseen is how many attempts that were just handed over are asked about in one poll while
+// more are being handed over.
+const unseen = 64
+
+// urge has an attempt asked about soon. The caller holds the lock.
+func (e *Engine) urge(a *attempt) {
+	a.urgent = time.Now()
 	select {
 	case e.kick <- struct{}{}:
 	default:
 	}
 }
 
-// poll asks for the live jobs until the engine is closed: at an interval that what is
-// expected and what the answers cost decide, and when a hint or a caller says so.
+// pollNow is urge for who does not hold the lock.
+func (e *Engine) pollNow(a *attempt) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.urge(a)
+}
+
+// pace is what the polls cost, and when they were.
+type pace struct {
+	all, some           time.Time     // of all live jobs; of some
+	allCost, someCost   time.Duration // how long the answer took; of two the quicker one
+	lastCost            time.Duration // how long the last answer about all took
+	floor               time.Duration // how long a question about one job takes, about
+	longest, betweenTwo time.Duration
+}
+
+// price is what a poll of all costs the cluster: not what a question costs that asks for
+// nothing, as starting a command does on a machine that is busy.
+func (p *pace) price() time.Duration { return max(p.allCost-p.floor, p.allCost/8) }
+
+// allDue reports whether it is time to ask about all.
+func (p *pace) allDue(now time.Time) bool {
+	return now.Sub(p.all) >= min(max(p.longest, thrift*p.price()), max(lastPause, p.longest))
+}
+
+// someDue reports whether it is time to ask about those of which something was heard just
+// now (wanted), or before.
+func (p *pace) someDue(now time.Time, wanted bool) bool {
+	wait := max(urgentThrift*p.someCost, min(breath, p.betweenTwo))
+	if !wanted {
+		wait = max(wait, p.betweenTwo)
+	}
+	last := p.some
+	if p.all.After(last) {
+		last = p.all
+	}
+	return now.Sub(last) >= min(wait, lastPause)
+}
+
+// poll asks for the live jobs until the engine is closed: for all of them at an interval that
+// the answers' cost decides, and for those alone of which a hint or a caller says something.
 func (e *Engine) poll() {
 	look := time.NewTicker(e.cfg.Hints)
 	defer look.Stop()
 	var looked time.Time
 	var price time.Duration // of a look for hints
 	known := map[string]bool{}
-	var last time.Time
-	var cost time.Duration
-	wanted := true
+	p := pace{longest: e.cfg.Longest, betweenTwo: e.cfg.Shortest}
+	wanted := false
 	for {
-		live, expecting := e.live()
-		wait := e.cfg.Longest
-		if expecting {
-			wait = e.cfg.Shortest
-		}
-		wait = min(max(wait, thrift*cost), max(lastPause, e.cfg.Longest))
-		if len(live) > 0 && (wanted && time.Since(last) > cost || time.Since(last) >= wait) {
-			began := time.Now()
+		live, urgent := e.live()
+		switch now := time.Now(); {
+		case len(live) > 0 && p.allDue(now):
 			wanted = false
 			e.ask(live)
-			last, cost = time.Now(), time.Since(began)
+			p.all = time.Now()
+			p.allCost, p.lastCost = min(p.all.Sub(now), max(p.lastCost, p.longest/thrift)), p.all.Sub(now)
+			if p.floor == 0 && thrift*p.allCost > p.longest {
+				e.ask(live[:1])
+				p.floor = time.Since(p.all)
+			}
+		case len(urgent) > 0 && p.someDue(now, wanted):
+			wanted = false
+			e.ask(urgent)
+			p.some = time.Now()
+			p.someCost = p.some.Sub(now)
+			if len(urgent) == 1 && p.floor > 0 {
+				p.floor = (3*p.floor + p.someCost) / 4
+			}
 		}
 		select {
 		case <-e.ctx.Done():
@@ -74,24 +134,32 @@ func (e *Engine) poll() {
 	}
 }
 
-// live are the numbers of jobs that have not ended, and whether something is to happen soon.
-func (e *Engine) live() (ids []uint32, expecting bool) {
+// live are the numbers of jobs that have not ended, and of those of which something is to
+// be heard soon.
+func (e *Engine) live() (ids, urgent []uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	sending := false
+	for _, a := range e.attempts {
+		sending = sending || a.id == 0 && !a.ended
+	}
+	fresh := 0
 	for _, a := range e.attempts {
 		if a.id == 0 || a.ended {
 			continue
 		}
-		ids = append(ids, a.id)
-		switch {
-		case a.seen == nil, a.stop != nil, !a.gone.IsZero(), a.seen.Completing, !a.done.IsZero(), a.report.Phase == engine.Ready:
-			expecting = true
-		case a.report.Phase == engine.Accepted && time.Since(a.seen.Submitted) < time.Minute:
-			expecting = true
+		if time.Since(a.urgent) < urgency {
+			urgent = append(urgent, a.id)
+		} else if a.seen == nil && a.gone.IsZero() && sending {
+			if fresh++; fresh > unseen {
+				continue
+			}
 		}
+		ids = append(ids, a.id)
 	}
 	slices.Sort(ids)
-	return ids, expecting
+	slices.Sort(urgent)
+	return ids, urgent
 }
 
 // ask asks for jobs and hands the answers to their attempts.
@@ -160,7 +228,7 @@ func (e *Engine) answer(ids []uint32, all, past []site.Job, now time.Time) {
 		if a.id == 0 || a.ended {
 			continue
 		}
-		if _, asked := slices.BinarySearch(ids, a.id); !asked {
+		if _, asked := slices.BinarySearch(ids, a.id); !asked || now.Before(a.froze) { // or it was asked before that changed
 			continue
 		}
 		j := find(all, a)
@@ -285,6 +353,7 @@ func (e *Engine) hints(known map[string]bool) (bool, error) {
 		} else {
 			a.done, a.status, a.noted = m.Time, m.Text, time.Now()
 		}
+		a.urgent = time.Now()
 		a.nudge()
 	}
 	return any, nil

@@ -61,11 +61,11 @@ type Config struct {
 	Identity Identity
 
 	Patience time.Duration // for one answer of the cluster; 0: 30 s
-	Shortest time.Duration // between two polls while something is expected; 0: 250 ms
-	Longest  time.Duration // … while nothing is; 0: 1 s. An answer that is slow makes both longer
+	Shortest time.Duration // between two polls of jobs of which something was heard; 0: 250 ms
+	Longest  time.Duration // … of all; 0: 1 s. An answer that is slow makes both longer
 	Hints    time.Duration // between two looks for hints; 0: 50 ms
 	Settle   time.Duration // how long slurmctld must not know a job before it is called lost; 0: 10 s
-	Senders  int           // submissions at once; 0: 8
+	Senders  int           // submissions at once; 0: 16
 
 	Tidy      time.Duration // between two looks for jobs that are over here and live in Slurm; 0: 1 min
 	Adopt     time.Duration // how long a job that Slurm put back waits for the next attempt; 0: 2 min
@@ -124,7 +124,7 @@ func New(cfg Config) (*Engine, error) {
 	cfg.Longest = cmp.Or(cfg.Longest, time.Second)
 	cfg.Hints = cmp.Or(cfg.Hints, 50*time.Millisecond)
 	cfg.Settle = cmp.Or(cfg.Settle, 10*time.Second)
-	cfg.Senders = cmp.Or(cfg.Senders, 8)
+	cfg.Senders = cmp.Or(cfg.Senders, 16)
 	cfg.Tidy = cmp.Or(cfg.Tidy, time.Minute)
 	cfg.Adopt = cmp.Or(cfg.Adopt, 2*time.Minute)
 	cfg.Sweep = cmp.Or(cfg.Sweep, time.Hour)

@@ -61,7 +61,7 @@ func (e *Engine) stopAt(a *attempt, s *stopping) error {
 	}
 	e.tell(a, r)
 	a.nudge()
-	e.pollNow()
+	e.urge(a)
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 	case err != nil:
 		return 0, err
 	case j == nil || j.State.Final() || j.Completing && !kill:
-		e.pollNow()
+		e.pollNow(a)
 		return firstPause, nil
 	case j.State == site.Suspended: // so that it can act on the signal
 		return settled, e.suspend(ctx, a, false)
@@ -121,7 +121,7 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 		e.mu.Lock()
 		a.told, a.thawed = nil, a.thawed+1
 		e.mu.Unlock()
-		e.pollNow()
+		e.pollNow(a)
 		return settled, e.suspend(ctx, a, true)
 	default:
 		err = e.signalEnd(ctx, a, j, s)
@@ -135,7 +135,7 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 		a.killed = now
 	}
 	e.mu.Unlock()
-	e.pollNow()
+	e.pollNow(a)
 	return time.Millisecond, nil
 }
 
@@ -203,7 +203,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
 	err := e.cfg.Site.Signal(ctx, id, signal, scope)
-	e.pollNow()
+	e.pollNow(a)
 	return err
 }
 
@@ -251,6 +251,36 @@ func (e *Engine) suspend(ctx context.Context, a *attempt, held bool) error {
 	return err
 }
 
+// held reports what slurmctld has just done: before a poll sees it, it may be otherwise again.
+func (e *Engine) held(a *attempt, held bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.urge(a)
+	if a.ended || a.seen == nil || a.report.Phase != engine.Running {
+		return
+	}
+	j := *a.seen
+	j.State = site.Running
+	if held {
+		j.State = site.Suspended
+	}
+	a.seen = &j
+	r := a.report
+	r.Suspended = held
+	a.pause(held)
+	e.tell(a, r)
+}
+
+// pause counts the time in which an attempt is suspended. The caller holds the lock.
+func (a *attempt) pause(held bool) {
+	if held && a.paused.IsZero() {
+		a.paused = time.Now()
+	} else if !held && !a.paused.IsZero() {
+		a.idle += time.Since(a.paused)
+		a.paused = time.Time{}
+	}
+}
+
 func (e *Engine) hold(ctx context.Context, ref engine.Ref, held bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -272,13 +302,17 @@ func (e *Engine) hold(ctx context.Context, ref engine.Ref, held bool) error {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
 	err := e.suspend(ctx, a, held)
-	if err == nil || fault.KindOf(err) == fault.Unavailable {
-		e.pollNow()
+	if err == nil {
+		e.held(a, held)
+		return nil
+	}
+	if fault.KindOf(err) == fault.Unavailable {
+		e.pollNow(a)
 		return err
 	}
 	all, asked := e.cfg.Site.Jobs(ctx, []uint32{id}) // perhaps it is so already, or has ended
 	if asked == nil && (len(all) == 0 || all[0].State.Final() || all[0].Completing || (all[0].State == site.Suspended) == held) {
-		e.pollNow()
+		e.pollNow(a)
 		return nil
 	}
 	return err

@@ -190,6 +190,14 @@ func (l *Lab) end(t testing.TB) {
 // Port is one that nobody else has, for a job to listen on: 0 to 9.
 func (l *Lab) Port(i int) int { return l.ports.of(jobPort + i) }
 
+// Version is that of its Slurm: "22.05" or "24.11".
+func (l *Lab) Version() string {
+	if l.modern {
+		return "24.11"
+	}
+	return "22.05"
+}
+
 // Command reaches the cluster by its commands on this machine.
 func (l *Lab) Command() *command.Site {
 	return command.New(&command.Here{Env: l.Env, Before: l.Inside})

@@ -123,19 +123,33 @@ const (
 	width = 8                // records that are read at once
 )
 
-// Jobs is site.Site's.
+// mostStates is how many numbers one address has in it.
+const mostStates = 500
+
+// Jobs is site.Site's. Records of many jobs are read by the commands, where there are any:
+// slurmrestd has a call for one and a call for all.
 func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	if _, err := s.speaks(ctx); err != nil {
+	if _, err := s.speaks(ctx); err != nil && len(ids) > 0 {
 		return nil, err
 	}
+	var out []site.Job
+	for part := range slices.Chunk(ids, mostStates) {
+		some, err := s.some(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	return out, nil
+}
+
+// some is Jobs of not too many.
+func (s *Site) some(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	s.mu.Lock()
 	lists := s.lists
 	s.mu.Unlock()
 	if !lists || len(ids) <= few {
-		return s.each(ctx, ids)
+		return s.full(ctx, ids)
 	}
 	states, err := s.states(ctx, ids)
 	if err != nil {
@@ -158,7 +172,7 @@ func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
 		}
 	}
 	s.mu.Unlock()
-	fresh, err := s.each(ctx, read)
+	fresh, err := s.full(ctx, read)
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +217,14 @@ func (s *Site) states(ctx context.Context, ids []uint32) (map[uint32]string, err
 		}
 	}
 	return out, nil
+}
+
+// full reads jobs: many by the commands, where there are any.
+func (s *Site) full(ctx context.Context, ids []uint32) ([]site.Job, error) {
+	if s.cfg.Commands != nil && len(ids) > few {
+		return s.cfg.Commands.Jobs(ctx, ids)
+	}
+	return s.each(ctx, ids)
 }
 
 // each reads jobs one by one, some at once.

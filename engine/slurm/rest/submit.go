@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -107,18 +108,53 @@ func (d description) complete(sub *site.Submission, version string) {
 	}
 }
 
-// encode makes JSON of fields.
+// encode makes JSON of fields, some of which are JSON already: encoding/json would read
+// these again, byte by byte.
 func encode(fields map[string]any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(fields); err != nil {
+	out, err := appendJSON(nil, fields)
+	switch {
+	case err != nil:
 		return nil, fault.New(fault.Invalid, "what was to be sent: %w", err)
-	}
-	if bytes.Contains(b.Bytes(), []byte(`\u0000`)) {
+	case bytes.Contains(out, []byte(`\u0000`)):
 		return nil, fault.New(fault.Invalid, "there is a NUL character in the script, its arguments, its environment or its comment")
 	}
-	return b.Bytes(), nil
+	return out, nil
+}
+
+// appendJSON appends a value.
+func appendJSON(b []byte, value any) ([]byte, error) {
+	var err error
+	switch v := value.(type) {
+	case json.RawMessage:
+		return append(b, v...), nil
+	case description:
+		return appendJSON(b, map[string]any(v))
+	case []description:
+		b = append(b, '[')
+		for i, d := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendJSON(b, d); err != nil {
+				return b, err
+			}
+		}
+		return append(b, ']'), nil
+	case map[string]any:
+		b = append(b, '{')
+		for i, name := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(append(b, literal(name)...), ':')
+			if b, err = appendJSON(b, v[name]); err != nil {
+				return b, err
+			}
+		}
+		return append(b, '}'), nil
+	}
+	text, err := json.Marshal(value)
+	return append(b, text...), err
 }
 
 // environment is the job's, and what sbatch adds to it by itself.
