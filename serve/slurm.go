@@ -65,15 +65,21 @@ func (s *slurmSettings) runner(cfg *slurm.Config, dir string) (command.Runner, e
 		if !s.Local {
 			return nil, nil
 		}
-		return &command.Here{Env: env, Commands: s.Commands}, nil
+		return &command.Here{Env: env, Commands: s.Commands, Become: s.Become}, nil
 	}
 	login, err := s.login(dir, env)
 	if err != nil {
 		return nil, err
 	}
 	cfg.Room = locks.OpenLater(s.Shared, func(ctx context.Context) (locks.Room, error) { return command.OpenRoom(ctx, login, s.Shared) })
-	cfg.Files = func(ctx context.Context, _ job.Owner, name string) (io.ReadCloser, error) {
-		return command.OpenFile(ctx, login, name)
+	cfg.Files = func(ctx context.Context, o job.Owner, name string) (io.ReadCloser, error) {
+		switch {
+		case cfg.Identity.Mode == slurm.AsService: // a job may do what the login may
+			return command.OpenFile(ctx, login, name)
+		case !s.each() && len(s.become()) == 0:
+			return nil, fault.New(fault.Unsupported, "%s is %s's, and %s cannot read it as %[2]s", name, o.User, s.SSH).Advise("add become to the settings of pool: sudo,-n,-u,%%u,--")
+		}
+		return command.OpenFileAs(ctx, login, o.User, name)
 	}
 	return login, nil
 }
@@ -81,7 +87,10 @@ func (s *slurmSettings) runner(cfg *slurm.Config, dir string) (command.Runner, e
 // site is the way into the cluster.
 func (s *slurmSettings) site(run command.Runner) (site.Site, error) {
 	var by site.Site
-	if run != nil {
+	switch {
+	case run != nil && s.identity().Mode == slurm.AsUID:
+		by = command.NewUID(run)
+	case run != nil:
 		by = command.New(run)
 	}
 	if s.REST == "" {
@@ -128,7 +137,7 @@ const longest = 104 - len("/.") - 40 - 17
 
 // login is an ssh whose socket is in dir, or in a folder of its own if that has a long name.
 func (s *slurmSettings) login(dir string, env []string) (command.Runner, error) {
-	out := &login{SSH: command.SSH{Login: s.SSH, Dir: filepath.Join(dir, "ssh"), Env: env, Commands: s.Commands}}
+	out := &login{SSH: command.SSH{Login: s.SSH, Dir: filepath.Join(dir, "ssh"), Env: env, Commands: s.Commands, Own: s.User, Become: s.become()}}
 	if len(out.Dir) <= longest {
 		if err := os.MkdirAll(out.Dir, 0o700); err != nil {
 			return nil, err

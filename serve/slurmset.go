@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/engine/slurm"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
@@ -32,7 +31,7 @@ type slurmSettings struct {
 	TokenFile    string   `json:"token_file"`    // with a token that somebody renews
 	TokenCommand []string `json:"token_command"` // that prints one for user %u
 	TokenKey     string   `json:"token_key"`     // slurmctld's own (jwt_key)
-	User         string   `json:"user"`          // whom slurmrestd is asked as
+	User         string   `json:"user"`          // whom slurmrestd is asked as, or %u of the login that looks at the cluster
 
 	Shared string `json:"shared"` // directory of locks, as nodes see it
 
@@ -41,9 +40,10 @@ type slurmSettings struct {
 	Reservation string   `json:"reservation"`
 	Options     []string `json:"options"` // more of sbatch's, for every job
 
-	Identity   string `json:"identity"`   // as whom jobs are handed over; slurm.Modes
-	Root       bool   `json:"root"`       // jobs of root too
-	Privileged *bool  `json:"privileged"` // the way in is root or an operator to Slurm; absent: if it is root of this machine
+	Identity   string   `json:"identity"`   // as whom jobs are handed over; slurm.Modes
+	Become     []string `json:"become"`     // words before a command of user %u
+	Root       bool     `json:"root"`       // jobs of root too
+	Privileged *bool    `json:"privileged"` // the way in is root or an operator to Slurm; absent: if it is root of this machine
 }
 
 // here reports whether commands run as root of this machine.
@@ -59,24 +59,6 @@ func (s *slurmSettings) privileged() bool {
 		return *s.Privileged
 	}
 	return s.here()
-}
-
-// service is the word for slurm.AsService.
-const service = "service"
-
-// identity is as whom jobs are handed over. Where nothing is said they are their owners' if
-// that is to be had without more: by root of this machine, or by tokens for each user.
-func (s *slurmSettings) identity() slurm.Identity {
-	mode := slurm.Mode(s.Identity)
-	switch {
-	case s.Identity == "" && s.here() && s.REST == "":
-		mode = slurm.AsOwner
-	case s.Identity == "" && s.perUser():
-		mode = slurm.AsToken
-	case s.Identity == service:
-		mode = slurm.AsService
-	}
-	return slurm.Identity{Mode: mode, Root: s.Root}
 }
 
 // options are those for every job.
@@ -125,7 +107,8 @@ func (s *slurmSettings) check() error {
 		{"token_file", s.TokenFile != "", s.REST != "", "rest"},
 		{"token_command", len(s.TokenCommand) > 0, s.REST != "", "rest"},
 		{"token_key", s.TokenKey != "", s.REST != "", "rest"},
-		{"user", s.User != "", s.REST != "", "rest"},
+		{"user", s.User != "", s.REST != "" || s.each(), "rest, or an ssh login with %u"},
+		{"become", len(s.Become) > 0, commands && !s.each(), "local, or ssh without %u"},
 	} {
 		if n.set && !n.with {
 			return fault.New(fault.Invalid, "settings: %s means nothing without %s", n.name, n.of).Advise("leave it, or add %s", n.of)
@@ -141,19 +124,6 @@ func (s *slurmSettings) check() error {
 		return err
 	}
 	return s.checkOptions()
-}
-
-func (s *slurmSettings) checkIdentity() error {
-	words := []string{service}
-	for _, m := range slurm.Modes {
-		if m != slurm.AsService {
-			words = append(words, string(m))
-		}
-	}
-	if s.Identity != "" && !slices.Contains(words, s.Identity) {
-		return fault.New(fault.Invalid, "settings: identity: there is no %.70q", s.Identity).Advise("there are %s", strings.Join(words, ", "))
-	}
-	return nil
 }
 
 func (s *slurmSettings) checkTokens() error {

@@ -34,6 +34,7 @@ type attempt struct {
 	stop   *stopping
 	ended  bool // the goroutine is to end
 
+	whose  bool      // its job has begun, whatever Slurm calls its user
 	seen   *site.Job // what slurmctld, or accounting, said last; nil: nothing yet
 	at     time.Time // when
 	urgent time.Time // when something was heard of it, or done to it, that a poll is to show

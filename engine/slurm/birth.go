@@ -150,6 +150,8 @@ func (e *Engine) unborn(a *attempt, j *site.Job) error {
 	}
 	cause, message := causeOf(j)
 	switch {
+	case j.Exit.Status == script.ExitStranger && a.user != "":
+		cause, message = engine.LaunchFailed, fmt.Sprintf("Slurm ran job %d as another user than %s%s, and nothing of it was run: see its output", a.id, a.user, on)
 	case j.Exit.Status == script.ExitLockless:
 		cause, message = engine.Unready, "the lock of the attempt could not be taken in "+a.guard.Dir+on+": is that directory shared, is there room, and may everybody write there?"
 	case j.State == site.Cancelled && slurms && (j.CancelledBy == "" || j.CancelledBy == "0" || j.CancelledBy == "root"):

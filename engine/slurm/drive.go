@@ -128,7 +128,11 @@ func (e *Engine) handOver(a *attempt) error {
 	if done, err := e.adopt(a); done || err != nil {
 		return err
 	}
-	s, err := e.submission(a)
+	err := e.admit(a)
+	var s *site.Submission
+	if err == nil {
+		s, err = e.submission(a)
+	}
 	if err == nil {
 		e.mu.Lock()
 		a.tried = time.Now()
@@ -146,6 +150,18 @@ func (e *Engine) handOver(a *attempt) error {
 		return err
 	}
 	return e.refused(a, err)
+}
+
+// admit finds out who an attempt's owner is on the cluster.
+func (e *Engine) admit(a *attempt) error {
+	if a.user == "" {
+		return nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	p, err := e.known(ctx, a.user)
+	a.guard.User, a.guard.UID = a.user, p.UID
+	return err
 }
 
 // refused ends an attempt that slurmctld has refused. Should what it said have meant

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
@@ -69,6 +70,99 @@ func (e *Engine) mayBe(o job.Owner) error {
 		return fault.New(fault.Permission, "jobs of root are not handed over to pool %s", e.cfg.Pool).Advise("submit it as somebody else; or allow root's jobs in the settings of the pool")
 	}
 	return nil
+}
+
+// known is a job's owner as the cluster has him: who it has not has no job handed over, for
+// slurmctld may take it and never begin it (by slurmrestd it does, as nobody's).
+func (e *Engine) known(ctx context.Context, name string) (site.Person, error) {
+	e.mu.Lock()
+	p, ok := e.people[name]
+	e.mu.Unlock()
+	if ok {
+		return p, nil
+	}
+	t, ok := e.cfg.Site.(site.Teller)
+	if !ok {
+		return site.Person{}, nil
+	}
+	p, err := t.Person(ctx, name)
+	switch {
+	case fault.KindOf(err) == fault.Unsupported:
+		return site.Person{}, nil // found out when Slurm has the job: taken
+	case fault.KindOf(err) == fault.NotFound:
+		return p, fault.New(fault.Permission, "user %s submitted it, whom the cluster of pool %s does not know: %w", name, e.cfg.Pool, err).
+			Advise("have an account made for %s there, or submit to another pool", name)
+	case err != nil:
+		return p, err
+	case p.UID == 0 && !e.cfg.Identity.Root:
+		return p, fault.New(fault.Permission, "user %s is root on the cluster of pool %s, and jobs of root are not handed over", name, e.cfg.Pool)
+	}
+	e.mu.Lock()
+	e.people[name] = p
+	e.mu.Unlock()
+	return p, nil
+}
+
+// actor is the way in for what changes an attempt's job: the owner's own where the driver may
+// have no right to.
+func (e *Engine) actor(user string) site.Site {
+	a, ok := e.cfg.Site.(site.Acting)
+	if !ok || user == "" || e.cfg.Privileged || !person.MatchString(user) {
+		return e.cfg.Site
+	}
+	return a.As(user)
+}
+
+// taken says that Slurm has an attempt's job as somebody else's; empty: it has not.
+func (e *Engine) taken(a *attempt, j *site.Job) string {
+	if a.user == "" || j.User == "" || j.User == a.user {
+		return ""
+	}
+	e.mu.Lock()
+	p, known := e.people[a.user]
+	e.mu.Unlock()
+	n, err := strconv.ParseUint(j.User, 10, 32)
+	if known && err == nil && uint32(n) == p.UID { // whoever asked does not know the name
+		return ""
+	}
+	return fmt.Sprintf("user %s submitted it, and Slurm has it as a job of %s: does the cluster of pool %s know %[1]s?", a.user, j.User, e.cfg.Pool)
+}
+
+// disown ends an attempt whose job Slurm has as somebody else's and that has not begun: it
+// never does then. One that has begun runs as its owner, for its script has looked.
+func (e *Engine) disown(a *attempt, j *site.Job) (done bool, err error) {
+	why := e.taken(a, j)
+	if why == "" || a.whose { // the attempt's goroutine alone has it
+		return false, nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(a.base)), fenced)
+	if err != nil {
+		return false, err
+	}
+	if !mine && held != fenced {
+		a.whose = true
+		return false, nil
+	}
+	if now, err := e.look(ctx, a); err != nil {
+		return false, err
+	} else if now != nil && !now.State.Final() {
+		if err := e.cfg.Site.End(ctx, a.id); fault.KindOf(err) == fault.Unavailable {
+			return false, err
+		} else if err != nil {
+			why += fmt.Sprintf("; an administrator has to end job %d there: %v", a.id, err)
+		}
+	}
+	return true, e.never(a, engine.LaunchFailed, why)
+}
+
+// whom is a job's user, where jobs are their owners'.
+func (e *Engine) whom(j *site.Job) string {
+	if e.cfg.Identity.Mode == AsService {
+		return ""
+	}
+	return j.User
 }
 
 // identity says whose the jobs will be, and whether that can work.

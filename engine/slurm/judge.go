@@ -28,6 +28,11 @@ func (e *Engine) judge(a *attempt) error {
 	e.mu.Lock()
 	j, gone, over := a.seen, a.gone, a.ended
 	e.mu.Unlock()
+	if !over && j != nil {
+		if done, err := e.disown(a, j); done || err != nil {
+			return err
+		}
+	}
 	switch {
 	case over:
 		return nil
@@ -125,7 +130,7 @@ func (e *Engine) finishing(a *attempt, j *site.Job) (over bool, err error) {
 	if err != nil || now == nil || now.State != site.Running || now.Completing {
 		return false, err
 	}
-	if err := e.cfg.Site.End(ctx, a.id); err != nil {
+	if err := e.actor(a.user).End(ctx, a.id); err != nil {
 		return false, err
 	}
 	e.mu.Lock()

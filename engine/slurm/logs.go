@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/asuser"
@@ -55,8 +56,8 @@ func openAs(owner job.Owner, file string) (logFile, error) {
 			return nil, err
 		}
 		err = asuser.Do(who, open)
-	} else {
-		err = open()
+	} else if err = open(); err == nil && int(owner.UID) != os.Geteuid() {
+		err = shared(f, owner)
 	}
 	switch {
 	case err == nil:
@@ -108,6 +109,20 @@ func (l *latest) Read(p []byte) (int, error) {
 
 // Close is io.Closer's.
 func (l *latest) Close() error { return l.file.Close() }
+
+// shared refuses a file that an owner might not read himself, where this process cannot become
+// him: a name that he gave may lead to what is this process's alone.
+func shared(f *os.File, owner job.Owner) error {
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if info.Mode()&0o004 != 0 || ok && st.Uid == owner.UID {
+		return nil
+	}
+	return errors.Join(&fs.PathError{Op: "open", Path: f.Name(), Err: fs.ErrPermission}, f.Close())
+}
 
 // account is an owner with his groups.
 func account(owner job.Owner) (asuser.User, error) {

@@ -93,13 +93,14 @@ type Engine struct {
 
 	mu       sync.Mutex
 	attempts map[engine.Ref]*attempt
-	users    map[string]bool // whose jobs were handed over since the engine was opened; "": the way in's own
-	nodes    []fleet.Node    // as they were last seen
-	nameless []string        // nodes in pods on machines that nobody names, as of then
-	cluster  site.Cluster    // as it was last seen
-	found    []site.Node     // the same, as Slurm has them; never written to
-	stock    stock           // what it has beside them
-	others   Others          // held by jobs that are not ours, as of then
+	users    map[string]bool        // whose jobs were handed over since the engine was opened; "": the way in's own
+	people   map[string]site.Person // owners whom the cluster knows
+	nodes    []fleet.Node           // as they were last seen
+	nameless []string               // nodes in pods on machines that nobody names, as of then
+	cluster  site.Cluster           // as it was last seen
+	found    []site.Node            // the same, as Slurm has them; never written to
+	stock    stock                  // what it has beside them
+	others   Others                 // held by jobs that are not ours, as of then
 	polls    Polls
 }
 
@@ -142,7 +143,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, log: log, feed: feed.New(log.epoch), send: make(chan struct{}, cfg.Senders), kick: make(chan struct{}, 1), stocking: make(chan struct{}, 1),
-		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{},
+		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, people: map[string]site.Person{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for ref, l := range log.lives {

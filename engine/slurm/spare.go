@@ -105,7 +105,7 @@ func (e *Engine) bar(a *attempt, restarts int) error {
 	if err != nil || now == nil || now.State.Final() || now.Completing {
 		return err
 	}
-	return e.cfg.Site.End(ctx, a.id)
+	return e.actor(a.user).End(ctx, a.id)
 }
 
 // began reports whether a requeued job's next beginning has the lock: its end is waited for.
@@ -140,7 +140,7 @@ func (e *Engine) keep(a *attempt, j *site.Job) (bool, error) {
 		Asked: asked(a.order.Job), Time: time.Now(),
 	}
 	if p.Held {
-		err := e.cfg.Site.Update(ctx, a.id, site.Change{Hold: true})
+		err := e.actor(a.user).Update(ctx, a.id, site.Change{Hold: true})
 		if fault.KindOf(err) == fault.Unsupported { // by this way in
 			return false, nil
 		}
@@ -185,7 +185,7 @@ func (e *Engine) takeOver(a *attempt, p *spare) error {
 	ctx, cancel := e.call()
 	defer cancel()
 	text := comment(a)
-	if err := e.cfg.Site.Update(ctx, p.ID, site.Change{Comment: &text}); err != nil {
+	if err := e.actor(p.User).Update(ctx, p.ID, site.Change{Comment: &text}); err != nil {
 		return err
 	}
 	if err := e.log.add(&entry{Kind: adopted, Ref: a.ref, ID: p.ID, Spare: p}); err != nil {
@@ -208,7 +208,7 @@ func (e *Engine) letGo(a *attempt, j *site.Job) error {
 	if j.Held && j.State == site.Pending {
 		ctx, cancel := e.call()
 		defer cancel()
-		if err := e.cfg.Site.Update(ctx, a.id, site.Change{Release: true}); err != nil {
+		if err := e.actor(a.user).Update(ctx, a.id, site.Change{Release: true}); err != nil {
 			return err
 		}
 	}
@@ -245,7 +245,7 @@ func (e *Engine) discard(p *spare) error {
 		return err
 	}
 	if j != nil && !j.State.Final() {
-		if err := e.cfg.Site.End(ctx, p.ID); err != nil {
+		if err := e.actor(p.User).End(ctx, p.ID); err != nil {
 			return err
 		}
 	}

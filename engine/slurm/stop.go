@@ -143,11 +143,11 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stopping) error {
 	switch {
 	case j.State == site.Pending:
-		return e.cfg.Site.End(ctx, a.id)
+		return e.actor(a.user).End(ctx, a.id)
 	case s.Signal == sigkill:
 		return e.kill(ctx, a, j)
 	}
-	err := e.cfg.Site.Signal(ctx, a.id, s.Signal, site.ToAll)
+	err := e.actor(a.user).Signal(ctx, a.id, s.Signal, site.ToAll)
 	if err != nil && fault.KindOf(err) != fault.Unavailable { // between two states
 		return fault.New(fault.Unavailable, "%w", err)
 	}
@@ -157,11 +157,11 @@ func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stop
 // kill ends a job for good.
 func (e *Engine) kill(ctx context.Context, a *attempt, j *site.Job) error {
 	if j.State == site.Running && a.killed.IsZero() {
-		if err := e.cfg.Site.Kill(ctx, a.id); err == nil || fault.KindOf(err) == fault.Unavailable {
+		if err := e.actor(a.user).Kill(ctx, a.id); err == nil || fault.KindOf(err) == fault.Unavailable {
 			return err
 		}
 	}
-	return e.cfg.Site.End(ctx, a.id)
+	return e.actor(a.user).End(ctx, a.id)
 }
 
 // limit is how long an attempt may still run. The caller holds the lock.
@@ -202,7 +202,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	err := e.cfg.Site.Signal(ctx, id, signal, scope)
+	err := e.actor(a.user).Signal(ctx, id, signal, scope)
 	e.pollNow(a)
 	return err
 }

@@ -87,7 +87,7 @@ func (e *Engine) lay(j *site.Job) error {
 			continue
 		}
 		e.cfg.Log.Info("slurm: a job that is over here lives in Slurm, and is ended", "job", j.ID, "comment", j.Comment)
-		return e.cfg.Site.End(ctx, j.ID)
+		return e.actor(e.whom(j)).End(ctx, j.ID)
 	}
 	return nil
 }

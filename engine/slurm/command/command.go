@@ -39,6 +39,7 @@ type Call struct {
 	Name  string
 	Args  []string
 	Env   []string // NAME=VALUE, beside what the Runner has
+	Job   []string // NAME=VALUE, in an open file of number 3: a job's environment, which is the user's
 	Stdin []byte
 	User  string // as whom; empty: as the Runner
 }
@@ -52,13 +53,28 @@ type Result struct {
 // Site is a site.Site.
 type Site struct {
 	run Runner
-	me  atomic.Pointer[site.Person] // as whom commands run; nil: not asked yet
+	uid bool   // root says whose jobs are
+	as  string // who runs what changes jobs; empty: as the Runner
+
+	me atomic.Pointer[site.Person] // as whom commands run; nil: not asked yet
 }
 
 var _ site.Site = (*Site)(nil)
 
 // New reaches a cluster by a Runner, which it closes.
 func New(r Runner) *Site { return &Site{run: r} }
+
+// NewUID is New for root, who tells sbatch whose a job is (--uid, --gid) and stays root, so
+// that Slurm checks root's rights, not the user's; New has the user run sbatch.
+func NewUID(r Runner) *Site { return &Site{run: r, uid: true} }
+
+// As is site.Acting's.
+func (s *Site) As(user string) site.Site {
+	if s.uid {
+		return s
+	}
+	return &Site{run: s.run, as: user}
+}
 
 // Close closes the Runner.
 func (s *Site) Close() error { return s.run.Close() }
@@ -69,9 +85,9 @@ const sep = "\x1f"
 // epoch has Slurm print times as seconds.
 var epoch = []string{"SLURM_TIME_FORMAT=%s"}
 
-// ask runs a command that only reads.
+// ask runs a command.
 func (s *Site) ask(ctx context.Context, name string, args ...string) ([]byte, error) {
-	r, err := s.run.Run(ctx, Call{Name: name, Args: args, Env: epoch})
+	r, err := s.run.Run(ctx, Call{Name: name, Args: args, Env: epoch, User: s.as})
 	switch {
 	case err != nil:
 		return nil, fault.New(fault.Unavailable, "%s: %w", name, err)
@@ -193,17 +209,25 @@ func (s *Site) Submit(ctx context.Context, j *site.Submission) (uint32, error) {
 
 // sbatch runs it for a job, with more options before the job's own.
 func (s *Site) sbatch(ctx context.Context, j *site.Submission, more ...string) (string, error) {
-	args := append(append(more, "--parsable", "--export=ALL"), j.Options...)
+	user, whose := j.User, []string(nil)
+	if s.uid && user != "" {
+		p, err := s.id(ctx, user)
+		if err != nil {
+			return "", err
+		}
+		user, whose = "", []string{fmt.Sprintf("--uid=%d", p.UID), fmt.Sprintf("--gid=%d", p.GID)} // else the group is root's
+	}
+	args := append(append(append(more, "--parsable", "--export-file=3"), whose...), j.Options...)
 	if j.Dir != "" {
 		args = append(args, "--chdir="+j.Dir)
 	}
 	for _, opts := range j.Components {
-		args = append(append(args, ":"), opts...)
+		args = append(append(append(args, ":"), whose...), opts...)
 	}
 	if len(j.Args) > 0 {
 		args = append(append(args, "/dev/stdin"), j.Args...) // arguments are those of a named file only
 	}
-	r, err := s.run.Run(ctx, Call{Name: "sbatch", Args: args, Env: j.Env, Stdin: j.Script, User: j.User})
+	r, err := s.run.Run(ctx, Call{Name: "sbatch", Args: args, Env: asked(j.Env), Job: exactly(j.Env), Stdin: j.Script, User: user})
 	switch {
 	case err != nil:
 		return "", fault.New(fault.Unavailable, "sbatch: %w", err)
@@ -211,6 +235,28 @@ func (s *Site) sbatch(ctx context.Context, j *site.Submission, more ...string) (
 		return "", refusal("sbatch", &r)
 	}
 	return string(r.Stdout), nil
+}
+
+// asked are the variables of a job's environment that ask sbatch for something. sbatch has no
+// others of the job's: what tells the system's libraries, or Slurm's, what to load would be
+// loaded with the rights of whoever runs it.
+func asked(env []string) []string {
+	var out []string
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		if strings.HasPrefix(name, "SBATCH_") && !slices.Contains([]string{"SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SBATCH_EXPORT", "SBATCH_GET_USER_ENV", "SBATCH_WAIT"}, name) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// exactly is a job's environment; one variable at least, for sbatch takes its own else.
+func exactly(env []string) []string {
+	if len(env) == 0 {
+		return []string{"LC_ALL=C"}
+	}
+	return env
 }
 
 // live are the fields asked of squeue; the comment is last, as it is free text.

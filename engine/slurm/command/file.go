@@ -15,10 +15,16 @@ import (
 // job's output on a login node. A Read at its present end returns io.EOF, and more when it is
 // called again after more was written. Nothing stays open there.
 func OpenFile(ctx context.Context, r Runner, name string) (io.ReadCloser, error) {
+	return OpenFileAs(ctx, r, "", name)
+}
+
+// OpenFileAs is OpenFile with the rights of a user: where a name that he gave leads is where
+// he may go himself.
+func OpenFileAs(ctx context.Context, r Runner, user, name string) (io.ReadCloser, error) {
 	if !path.IsAbs(name) {
 		return nil, fault.New(fault.Invalid, "%q is no absolute file name", name)
 	}
-	f := &file{run: r, name: name}
+	f := &file{run: r, user: user, name: name}
 	if err := f.fetch(ctx); err != nil {
 		return nil, err
 	}
@@ -28,6 +34,7 @@ func OpenFile(ctx context.Context, r Runner, name string) (io.ReadCloser, error)
 // file is a file elsewhere.
 type file struct {
 	run  Runner
+	user string
 	name string
 	next int64  // offset of what is fetched next
 	have []byte // what was fetched and not read yet
@@ -48,7 +55,7 @@ const cut = `[ -e "$1" ] || exit 3; [ -f "$1" ] || exit 4; [ -r "$1" ] || exit 5
 func (f *file) fetch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
-	r, err := f.run.Run(ctx, Call{Name: "sh", Args: []string{"-c", cut, "sh", f.name, fmt.Sprint(f.next + 1), fmt.Sprint(fetched)}})
+	r, err := f.run.Run(ctx, Call{Name: "sh", Args: []string{"-c", cut, "sh", f.name, fmt.Sprint(f.next + 1), fmt.Sprint(fetched)}, User: f.user})
 	switch {
 	case err != nil:
 		return fault.New(fault.Unavailable, "%s: %w", f.name, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/user"
@@ -13,6 +14,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Here runs commands on this machine.
@@ -46,6 +49,14 @@ func (h *Here) Run(ctx context.Context, c Call) (Result, error) {
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append([]string{"PATH=" + path, "HOME=" + os.Getenv("HOME"), "LC_ALL=C"}, env...)
 	cmd.Stdin = bytes.NewReader(stdin)
+	if len(c.Job) > 0 && (c.User == "" || len(h.Become) == 0) {
+		f, err := nameless(packed(c.Job))
+		if err != nil {
+			return Result{}, err
+		}
+		defer f.Close()
+		cmd.ExtraFiles = []*os.File{f}
+	}
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -84,6 +95,22 @@ func (h *Here) find(name string) (command, path string) {
 func executable(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// nameless is a file without a name.
+func nameless(text []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("job", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "job")
+	if _, err = f.Write(text); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // Close is Runner's.

@@ -34,19 +34,23 @@ func (s *Site) whose(ctx context.Context, user string) (string, error) {
 // id is a user where the commands run; empty: who runs them.
 func (s *Site) id(ctx context.Context, name string) (site.Person, error) {
 	p := site.Person{Name: name}
-	for _, option := range []string{"-u", "-un"} {
+	for _, option := range []string{"-u", "-g", "-un"} {
 		args := []string{option}
 		if name != "" {
 			args = append(args, "--", name)
 		}
 		r, err := s.run.Run(ctx, Call{Name: "id", Args: args})
+		said := oneLine(string(r.Stderr))
 		switch {
 		case err != nil:
 			return p, fault.New(fault.Unavailable, "id: %w", err)
 		case r.Code == 1 && name != "":
-			return p, fault.New(fault.NotFound, "there is no user %s where Slurm's commands run: %s", name, oneLine(string(r.Stderr)))
+			return p, fault.New(fault.NotFound, "there is no user %s where Slurm's commands run: %s", name, said)
+		case r.Code == 1 && option == "-un": // a number without a name
+			p.Name = strconv.FormatUint(uint64(p.UID), 10)
+			continue
 		case r.Code != 0:
-			return p, fault.New(fault.Unavailable, "id: exit %d: %s", r.Code, oneLine(string(r.Stderr)))
+			return p, fault.New(fault.Unavailable, "id: exit %d: %s", r.Code, said)
 		}
 		text := strings.TrimSpace(string(r.Stdout))
 		if option == "-un" {
@@ -55,9 +59,13 @@ func (s *Site) id(ctx context.Context, name string) (site.Person, error) {
 		}
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil {
-			return p, fault.New(fault.Unavailable, "id -u answered %q", text)
+			return p, fault.New(fault.Unavailable, "id %s answered %q", option, text)
 		}
-		p.UID = uint32(n)
+		if option == "-u" {
+			p.UID = uint32(n)
+		} else {
+			p.GID = uint32(n)
+		}
 	}
 	return p, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,6 +39,35 @@ func (l *Lab) SSH(t testing.TB) *command.SSH {
 	}
 }
 
+// SSHEach is SSH through a login of each user's: those of every Debian who have a number and
+// no password. own is who looks at the cluster.
+func (l *Lab) SSHEach(t testing.TB, own string) *command.SSH {
+	t.Helper()
+	s := l.SSH(t)
+	s.Login, s.Own, s.Env = "%u@127.0.0.1", own, slices.Clone(l.Env)
+	return s
+}
+
+// people are users of every Debian, with the same numbers. Their shells are none that a login
+// could use.
+var people = []string{"games", "www-data", "backup"}
+
+// passwd is a list of users in which those have a shell.
+func passwd(dir string) error {
+	b, err := os.ReadFile("/etc/passwd")
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(b), "\n")
+	for i, line := range lines {
+		if f := strings.Split(line, ":"); slices.Contains(people, f[0]) && len(f) == 7 {
+			f[6] = "/bin/sh"
+			lines[i] = strings.Join(f, ":")
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "passwd"), []byte(strings.Join(lines, "\n")), 0o644)
+}
+
 // login starts the sshd.
 func (l *Lab) login(ctx context.Context, dir string) error {
 	for _, key := range []string{"host", "me"} {
@@ -65,15 +95,25 @@ func (l *Lab) login(ctx context.Context, dir string) error {
 		fmt.Sprintf("Port %d", port), "ListenAddress 127.0.0.1", "HostKey " + dir + "/host", "AuthorizedKeysFile " + dir + "/authorized", "StrictModes no",
 		"PidFile none", "PermitRootLogin prohibit-password", "PasswordAuthentication no", "UsePAM no", "MaxSessions 100", "MaxStartups 100", "SetEnv PATH=" + path, "",
 	}, "\n")
+	if l.modern { // they may not leave this Debian by themselves
+		conf += "Match User " + strings.Join(people, ",") + "\nChrootDirectory " + l.hold.root + "\nSetEnv PATH=/usr/bin:/bin\n"
+	}
+	if err := passwd(dir); err != nil {
+		return err
+	}
 	for name, text := range map[string]string{"conf": conf, "authorized": string(me), "known": fmt.Sprintf("[127.0.0.1]:%d %s", port, host)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		mode := os.FileMode(0o600)
+		if name == "authorized" { // each reads it as himself
+			mode = 0o644
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
 			return err
 		}
 	}
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // sshd wants it
 		return err
 	}
-	return l.start(ctx, &daemon{name: "sshd", here: true, words: []string{"/usr/sbin/sshd", "-D", "-e", "-f", dir + "/conf"}, up: listens(port), alone: true})
+	return l.start(ctx, &daemon{name: "sshd", here: true, words: []string{"unshare", "--mount", "sh", "-c", `mount --bind "$0/passwd" /etc/passwd && exec /usr/sbin/sshd -D -e -f "$0/conf"`, dir}, up: listens(port), alone: true})
 }
 
 // Bin is a folder with the cluster's commands, as they can be called outside of it; empty:

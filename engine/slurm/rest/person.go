@@ -32,3 +32,43 @@ func (s *Site) Person(ctx context.Context, name string) (site.Person, error) {
 	}
 	return t.Person(ctx, name)
 }
+
+// acting is the key of whom a change is made as, in a context.
+type acting struct{}
+
+// actor is a Site for a user.
+type actor struct {
+	*Site
+	user string
+}
+
+var _ site.Acting = (*Site)(nil)
+
+// As is site.Acting's: what changes a job is asked for with the user's token, and with the
+// site's own if that is refused.
+func (s *Site) As(user string) site.Site {
+	if s.keep == nil || user == s.cfg.User {
+		return s
+	}
+	return &actor{s, user}
+}
+
+func (a *actor) as(ctx context.Context) context.Context {
+	return context.WithValue(ctx, acting{}, a.user)
+}
+
+// End is site.Site's.
+func (a *actor) End(ctx context.Context, id uint32) error { return a.Site.End(a.as(ctx), id) }
+
+// Kill is site.Site's.
+func (a *actor) Kill(ctx context.Context, id uint32) error { return a.Site.Kill(a.as(ctx), id) }
+
+// Signal is site.Site's.
+func (a *actor) Signal(ctx context.Context, id uint32, signal int, to site.Scope) error {
+	return a.Site.Signal(a.as(ctx), id, signal, to)
+}
+
+// Update is site.Site's.
+func (a *actor) Update(ctx context.Context, id uint32, c site.Change) error {
+	return a.Site.Update(a.as(ctx), id, c)
+}

@@ -40,7 +40,7 @@ func (s *Site) Submit(ctx context.Context, sub *site.Submission) (uint32, error)
 	var a submitted
 	err = s.call(ctx, &request{method: http.MethodPost, base: "slurm", path: "/job/submit", body: body, user: sub.User}, &a)
 	if id := a.ID.uint32(); id != 0 { // whatever was complained of beside is a warning
-		return id, s.whole(ctx, id, &a)
+		return id, s.whole(context.WithValue(ctx, acting{}, sub.User), id, &a)
 	}
 	if err == nil {
 		err = fault.New(fault.Unavailable, "slurmrestd answered a submission without a number of a job")

@@ -241,10 +241,17 @@ type Teller interface {
 	Person(ctx context.Context, name string) (Person, error)
 }
 
+// Acting is an optional ability of a Site: to do something as another user.
+type Acting interface {
+	// As is the same way in for a user, who may do with his own jobs what others may not.
+	// It is not closed.
+	As(user string) Site
+}
+
 // Person is a user as the cluster has him.
 type Person struct {
 	Name     string
-	UID      uint32
+	UID, GID uint32
 	Operator bool // root, Slurm's own user, or an operator or administrator in accounting: may change others' jobs, and suspend
 }
 
