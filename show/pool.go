@@ -78,7 +78,7 @@ func Findings(p Page, list []api.Finding) string {
 	}
 	for i := range list {
 		f := &list[i]
-		tone := map[string]Tone{"found": Good, "warning": Warn}[f.State]
+		tone := map[string]Tone{"found": Good, "ok": Good, "warning": Warn}[f.State]
 		if tone == Plain {
 			tone = Bad
 		}

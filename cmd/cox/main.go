@@ -96,7 +96,7 @@ request that is wrong; 3 no such thing; 4 a conflict; 75 no answer; 77 no permis
 	add(groupWork, a.runCommand(), a.submitCommand(), a.waitCommand(), a.execCommand(), a.logsCommand())
 	add(groupAsk, a.queueCommand(), a.showCommand(), a.whyCommand(), a.priorityCommand(), a.sharesCommand(), a.quotaCommand(), a.whatIfCommand(), a.watchCommand(), a.historyCommand(), a.topCommand())
 	add(groupChange, a.cancelCommand(), a.holdCommand(), a.releaseCommand(), a.requeueCommand(), a.suspendCommand(), a.resumeCommand(), a.savedCommand(), a.signalCommand(), a.updateCommand())
-	add(groupNodes, a.nodesCommand(), a.nodeCommand(), a.poolCommand(), a.partitionsCommand(), a.licensesCommand(), a.defragCommand())
+	add(groupNodes, a.nodesCommand(), a.nodeCommand(), a.poolCommand(), a.verifyCommand(), a.partitionsCommand(), a.licensesCommand(), a.defragCommand())
 	add(groupServer, a.upCommand(), downCommand(), configCommand(), a.backupCommand(), a.restoreCommand(), a.snapshotCommand(), replayCommand(), a.infoCommand(), a.pingCommand(), a.tokenCommand(), a.auditCommand(), a.applyCommand(), a.policyCommand(), a.importCommand(), a.reserveCommand())
 	add(groupFiles, a.adviseCommand(), a.convertCommand(), a.simulateCommand(), a.installNamesCommand(), completionCommand(root), a.versionCommand())
 	return root

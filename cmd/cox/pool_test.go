@@ -80,7 +80,15 @@ pool slurm-b: 1 thing missing
 		t.Errorf("%+v, settings %s", got, got.Settings)
 	}
 	coxAt(t, f.URL, "null", "pool", "add", "slurm-b", "--engine", "slurm", "--settings", "-").check(t, 4, "~1 thing missing", "")
+	coxAt(t, f.URL, "rest: http://old\n", "pool", "add", "slurm-b", "--engine", "slurm", "--settings", "-", "--rest", "http://ctl:6820", "--local", "--shared", "/s", "--placed", "--partition", "gpu", "--reservation", "r").
+		check(t, 4, "~1 thing missing", "")
+	got = api.NewPool{}
+	if f.last(t, &got); string(got.Settings) != `{"local":true,"partition":"gpu","placed":true,"reservation":"r","rest":"http://ctl:6820","shared":"/s"}` {
+		t.Errorf("settings %s", got.Settings)
+	}
 	asked := len(f.asked)
+	f.cox(t, "pool", "add", "slurm-b", "--engine", "slurm", "--local", "--ssh", "login1").check(t, 2, "", "~cox: --local and --ssh login1: Slurm's commands run on the server's machine or on a login node\n  leave one of them; --rest goes with either\n")
+	f.cox(t, "pool", "add", "slurm-b", "--engine", "slurm", "--ssh", "login1", "--set", "ssh=login2").check(t, 2, "", "~cox: --ssh and --set ssh=login2\n  leave one of them: they are the same setting\n")
 	f.cox(t, "pool", "add", "slurm-b", "--engine", "slurm", "--set", "login1").check(t, 2, "",
 		"cox: --set login1: this is not NAME=VALUE\n  --set partition=gpu\nnot added                                                    exit 2 (invalid request)\n")
 	f.cox(t, "pool", "add", "slurm-b", "--engine", "slurm", "--settings", "/nowhere.yaml").check(t, 2, "", "~/nowhere.yaml: no such file")

@@ -78,7 +78,8 @@ func TestSlurm(t *testing.T) {
 			l := lab.Start(t, c)
 			s := &slurmSite{Lab: l, dir: t.TempDir()}
 			s.server, s.stop = serving(t, s.dir, &paper{worlds: map[string]*world.World{}})
-			t.Run("local", s.testLocal)
+			t.Run("placed", s.testLocal)
+			t.Run("delegated", s.testDelegated)
 			t.Run("ways", s.testWays)
 			t.Run("logs", s.testLogs)
 		})
@@ -100,7 +101,27 @@ func (s *slurmSite) testLocal(t *testing.T) {
 	s.eventually(t, "RUNNING", "queue")
 	s.ok(t, "2", "cancel", "2")
 	s.cox(t, "wait", "2", "--quiet").check(t, 130, "", "")
+	s.verify(t, "slurm-b")
 	s.ok(t, "pool slurm-b is gone", "pool", "remove", "slurm-b")
+}
+
+// testDelegated: Slurm places; what it is asked for by slurmrestd runs as a gang too.
+func (s *slurmSite) testDelegated(t *testing.T) {
+	s.ok(t, "pool slurm-d added", slices.Concat([]string{"pool", "add", "slurm-d", "--engine", "slurm", "--set", "root=true", "--shared", filepath.Join(s.dir, "locks-d"), "--rest", s.REST(), "--set", "token_key=" + filepath.Join(s.Dir, "jwt.key"), "--set", "user=root"}, s.byCommands(t))...)
+	s.eventually(t, `slurm-d +slurm 2\S+ +up `, "pool", "list")
+	s.verify(t, "slurm-d")
+	s.ok(t, "pool slurm-d is gone", "pool", "remove", "slurm-d")
+}
+
+// verify tries a pool of the lab with a gang of two.
+func (s *slurmSite) verify(t *testing.T, pool string) {
+	t.Helper()
+	out := s.ok(t, "pool "+pool+" runs gangs as it should\n", "verify", pool, "--dir", s.dir, "--gpus-per-node", "1")
+	for _, want := range []string{" 2/2 ", "all ranks are of job ", "all met before any went on", "ok       devices  1 on each", "1, the fewest: spine/leaf"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
 }
 
 // testWays: each way in is looked at, and says what it found of the cluster.
@@ -129,7 +150,7 @@ func (s *slurmSite) testWays(t *testing.T) {
 	}{
 		{"local", s.byCommands(t), 0, append(slices.Clone(full), "jobs run as their owners (owner)", "root may change and suspend everybody's jobs")},
 		{"ssh", ssh, 4, append(slices.Clone(full), "Slurm's commands over SSH as root@127.0.0.1", "missing  identity    jobs would run as root on the cluster")},
-		{"rest", slices.Concat(rest, s.byCommands(t)), 0, append(slices.Clone(full), "found    way in      slurmrestd v0.0.", "found    token       from key", "jobs run as their owners (token)")},
+		{"rest and commands", slices.Concat(rest, s.byCommands(t)), 0, append(slices.Clone(full), "found    way in      slurmrestd v0.0.", "found    token       from key", "jobs run as their owners (token)")},
 		{"rest alone", rest, 0, append(slices.Clone(all), "slurmrestd alone cannot tell or do: suspending jobs, where nodes lie", "found    token       from key")},
 		{"no such partition", append(s.byCommands(t), "--partition", "nix"), 4, []string{"missing  partitions  there is no nix", "name one of main"}},
 		{"nobody there", []string{"--rest", "http://127.0.0.1:1", "--set", "token_key=" + filepath.Join(s.Dir, "jwt.key")}, 4, []string{"missing  engine ", "connection refused"}},
