@@ -46,7 +46,7 @@ func TestHandOver(t *testing.T) {
 	for _, version := range []string{"22.05", "24.11"} {
 		t.Run(version, func(t *testing.T) {
 			c := clusters[version]
-			c.Nodes, c.More = 2, "PartitionName=parked Nodes=ALL MaxTime=INFINITE State=DOWN\nMaxJobCount=200000"
+			c.Nodes, c.More = 2, parking
 			l := lab.Start(t, c)
 			for _, way := range strings.Fields(cmp.Or(os.Getenv("WAYS"), "rest commands")) {
 				t.Run(way, func(t *testing.T) { handOver(t, l, way, jobs, rounds) })
@@ -97,6 +97,9 @@ func spread(all []float64, digits int) string {
 	all = slices.Sorted(slices.Values(all))
 	return fmt.Sprintf("%.*f (%.*f to %.*f)", digits, all[len(all)/2], digits, all[0], digits, all[len(all)-1])
 }
+
+// parking has room for jobs that only wait.
+const parking = "PartitionName=parked Nodes=ALL MaxTime=INFINITE State=DOWN\nMaxJobCount=200000"
 
 // parked are sbatch's options of all jobs, as the engine would write them.
 var parked = []string{"--partition=parked"}

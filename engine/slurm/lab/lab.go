@@ -8,8 +8,9 @@
 //
 // Guarantees: names of nodes, ports, sockets and control groups are the lab's own, so labs
 // run beside each other and beside anything else. All processes of a lab, jobs included, are
-// in a namespace that ends with the test, even if that is killed: nothing is left running,
-// nothing mounted outside.
+// in a namespace that ends with the test, even if that, or the go test above it, is killed:
+// nothing is left running, nothing mounted outside. What such a test leaves in the folder for
+// temporary files the next lab removes.
 //
 // It needs root and Debian, and is for tests alone: without COX_SLURM=1 they are skipped,
 // and where Slurm cannot be had too, unless CI is set.
@@ -69,6 +70,7 @@ func Start(t testing.TB, c Config) *Lab {
 	if os.Getenv("COX_SLURM") == "" {
 		t.Skip("COX_SLURM is not set: make slurm starts clusters of real Slurm")
 	}
+	watch.Do(endWithGo)
 	root := install(t, c.Modern)
 	dir, err := os.MkdirTemp("", "cox-lab-")
 	if err == nil {
@@ -77,6 +79,12 @@ func Start(t testing.TB, c Config) *Lab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	claimed, err := claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = claimed.Close() })
+	sweep(filepath.Dir(dir))
 	l := &Lab{Dir: dir, Conf: filepath.Join(dir, "slurm.conf"), modern: c.Modern, daemons: map[string]*daemon{}}
 	l.Env = []string{"SLURM_CONF=" + l.Conf}
 	t.Cleanup(func() { l.end(t) })
@@ -92,7 +100,7 @@ func (l *Lab) begin(ctx context.Context, root string, c Config) error {
 	if l.ports, l.held, err = freePorts(); err != nil {
 		return err
 	}
-	prefix := strings.ToLower(strings.TrimPrefix(filepath.Base(l.Dir), "cox-lab-"))
+	prefix := suffix(l.Dir)
 	for i := range max(c.Nodes, 4*btoi(c.Nodes == 0)) {
 		l.Nodes = append(l.Nodes, fmt.Sprintf("c%sn%d", prefix, i+1))
 	}
