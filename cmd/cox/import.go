@@ -59,7 +59,8 @@ func (a *app) importSlurmCommand() *cobra.Command {
 topology.yaml, and the output of sacctmgr dump; in addition sacctmgr show qos -P, where the
 dump has no QOS. Other files of Slurm's are named as not used. What each file is, is found
 out; of a directory, all that are Slurm's are read. Dumps come from:
-sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt.
+sacctmgr dump CLUSTER file=dump.cfg; sacctmgr show qos -P > qos.txt. Without slurm.conf,
+what scontrol show config prints will do, which has no partitions.
 --cluster describes the machines for cox simulate. docs/import-slurm.md has every directive.`,
 		Example: `  cox import slurm /etc/slurm dump.cfg qos.txt -o queues.yaml --cluster cluster.yaml
   cox apply -f queues.yaml --dry-run`,

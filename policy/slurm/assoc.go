@@ -163,7 +163,7 @@ func (im *importer) ofAssociation(s setting, shares *account.Shares, priority *u
 	switch strings.ToLower(s.key) {
 	case "fairshare", "shares", "rawshares":
 		switch v := strings.ToLower(s.value); {
-		case v == "parent":
+		case v == "parent" || v == "2147483647": // as dumps have it
 			*shares = account.ParentShares
 			im.kept(s)
 		case v == "0":
@@ -190,9 +190,24 @@ func (im *importer) ofAssociation(s setting, shares *account.Shares, priority *u
 		im.refuse(s, "it has no effect on scheduling")
 	default:
 		if !im.limit(l, s, false) {
-			im.refuse(s, "an association here has no such option")
+			im.refuse(s, "%s", noOption("an association here", s.key))
 		}
 	}
+}
+
+// dumped are the options that sacctmgr dump of 22.05 to 25.05 writes.
+var dumped = strings.Fields(`AdminLevel Classification Comment Coordinator DefaultAccount DefaultQOS DefaultWCKey Description Fairshare Flags GraceTime GrpJobs GrpJobsAccrue
+	GrpSubmitJobs GrpTRES GrpTRESMins GrpTRESRunMins GrpWall LimitFactor MaxJobs MaxJobsAccrue MaxJobsAccruePA MaxJobsAccruePU MaxJobsPA MaxJobsPU MaxSubmitJobs MaxSubmitJobsPA
+	MaxSubmitJobsPU MaxTRESMinsPerJob MaxTRESPerAccount MaxTRESPerJob MaxTRESPerNode MaxTRESPerUser MaxTRESRunMins MaxTRESRunMinsPerAccount MaxTRESRunMinsPerUser
+	MaxWallDurationPerJob MinPrioThresh MinTRESPerJob Organization Partition Preempt PreemptExemptTime PreemptMode Priority QOS UsageFactor UsageThreshold WCKeys`)
+
+// noOption says that something has no such option, and which one may be meant.
+func noOption(what, key string) string {
+	text := what + " has no such option"
+	if near := nearest(key, dumped); near != "" && !strings.EqualFold(near, key) {
+		text += ": is " + near + " meant?"
+	}
+	return text
 }
 
 // limit reads an option that is a limit; false if it is none.
@@ -304,7 +319,7 @@ func (im *importer) ofQOS(q *account.QOS, s setting) {
 		im.qosFlags(q, s)
 	default:
 		if !im.limit(&q.Limits, s, true) {
-			im.refuse(s, "a QOS here has no such option")
+			im.refuse(s, "%s", noOption("a QOS here", s.key))
 		}
 	}
 }

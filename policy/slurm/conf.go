@@ -80,7 +80,7 @@ func (im *importer) include(f File, s setting, all []setting, way []string) erro
 		return nil
 	}
 	im.kept(s)
-	return im.conf(inner, append(way, f.Name))
+	return im.conf(im.readable(inner), append(way, f.Name))
 }
 
 // one is a setting of the cluster as a whole.

@@ -50,7 +50,7 @@ func Read(files []File, o Options) (*Result, error) {
 	// What lies below speaks of what slurm.conf declares, in whatever order they are named.
 	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(kindOf(a).after(), kindOf(b).after()) })
 	for _, f := range files {
-		if err := im.file(f); err != nil {
+		if err := im.file(im.readable(f)); err != nil {
 			return nil, err
 		}
 	}
@@ -67,6 +67,8 @@ func (im *importer) file(f File) error {
 		im.dump(f)
 	case aTable:
 		im.table(f)
+	case aShown:
+		im.shown(f)
 	case aGres:
 		im.gres(f)
 	case aTopology:

@@ -143,6 +143,7 @@ func FuzzImport(f *testing.F) {
 		}
 		f.Add(string(b))
 	}
+	f.Add("Configuration data as of 2026\nPriorityWeightAge = 3\nKillWait = 30 sec\nOther Configuration:\nx = y\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 16<<10 {
 			return

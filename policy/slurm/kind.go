@@ -16,6 +16,7 @@ const (
 	aTopology
 	aTopologyYAML
 	aDump
+	aShown  // scontrol show config
 	aTable  // sacctmgr show qos -P
 	another // a file of Slurm's about which nothing here says anything
 	aScript // job_submit.lua
@@ -93,6 +94,8 @@ func byText(text string) kind {
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"), templated(line), line == "---":
 			continue
+		case strings.HasPrefix(low, "configuration data as of"):
+			return aShown
 		case strings.HasPrefix(low, "name|"):
 			return aTable
 		case strings.HasPrefix(low, "- topology:"):

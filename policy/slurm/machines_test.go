@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/study"
@@ -161,6 +162,7 @@ func TestKinds(t *testing.T) {
 		{"x", "Cluster - 'c'\n", aDump},
 		{"x", "# a\nSwitchName=a\n", aTopology},
 		{"x", "BlockName=b Nodes=n\n", aTopology},
+		{"x", "Configuration data as of 2026-11-23T00:32:26\n", aShown},
 		{"x", "NodeName=n Name=gpu\n", aGres},
 		{"x", "AutoDetect=nvml\n", aGres},
 		{"x", "NodeName=n CPUs=3\n", aConf},
@@ -205,6 +207,92 @@ func FuzzMachines(f *testing.F) {
 			t.Fatalf("%q makes\n%s\nwhich cannot be read: %v", text, out, err)
 		}
 	})
+}
+
+// TestShown: what scontrol show config of 22.05 and 24.11 prints, shortened.
+func TestShown(t *testing.T) {
+	text := `Configuration data as of 2026-11-23T00:32:26
+AccountingStorageHost   = 127.0.0.1
+AcctGatherEnergyType    = (null)
+BOOT_TIME               = 2026-11-23T00:32:20
+ClusterName             = lab
+KillWait                = 30 sec
+JobDefaults             = DefMemPerGPU=100
+PreemptMode             = REQUEUE
+PreemptType             = preempt/qos
+PriorityDecayHalfLife   = 7-00:00:00
+PriorityFlags           =${" "}
+PriorityWeightFairShare = 100
+SchedulerTimeSlice      = 30 sec
+SlurmctldHost[0]        = vm(127.0.0.1)
+TaskPluginParam         = (null type)
+
+Cgroup Support Configuration:
+AllowedRAMSpace         = 100.0%
+
+Slurmctld(primary) at vm is UP
+`
+	r, err := Read([]File{{"shown.txt", strings.ReplaceAll(text, `${" "}`, " ")}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Report.Count(policy.Refused) > 0 || r.Policy.Priority.FairShare != 100 || r.Policy.Preemption.Mode != "requeue" || r.Cluster.Name != "lab" || len(r.Report.Findings) != 12 {
+		t.Errorf("%+v", r.Report.Findings)
+	}
+}
+
+// TestDumps: what sacctmgr dump of a 24.11 wrote of accounts that were made with every option
+// (22.05 wrote the same); a share of 2147483647 is the parent's.
+//
+// Seen to fail without that number.
+func TestDumps(t *testing.T) {
+	text := `Cluster - 'lab':Fairshare=1:QOS='normal'
+Parent - 'root'
+User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1
+Account - 'lab':Description='a lab':Organization='org':DefaultQOS='normal':Fairshare=10:GrpTRESMins=cpu=1000:GrpTRESRunMins=cpu=500:GrpTRES=cpu=100,gres/gpu=8:GrpJobs=50:GrpJobsAccrue=4:GrpSubmitJobs=60:GrpWall=1000:MaxTRESMinsPerJob=cpu=200:MaxTRESPerJob=cpu=20:MaxTRESPerNode=cpu=8:MaxJobs=9:MaxJobsAccrue=3:MaxSubmitJobs=10:MaxWallDurationPerJob=2880:Priority=7:QOS='high,normal'
+Parent - 'lab'
+User - 'nobody':Partition='batch':DefaultAccount='team':DefaultWCKey='x':AdminLevel='Operator':Coordinator='lab':WCKeys='x':Fairshare=1
+Account - 'team':Description='team':Organization='lab':Fairshare=2147483647
+Parent - 'team'
+User - 'nobody':DefaultAccount='team':DefaultWCKey='x':AdminLevel='Operator':Coordinator='lab':WCKeys='x':Fairshare=3:MaxJobs=2:MaxJob=3
+`
+	r, err := Read([]File{{"dump.cfg", text}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Policy.Accounts) != 3 || r.Policy.Accounts[2].Name != "team" || r.Policy.Accounts[2].Shares != account.ParentShares || len(r.Policy.Accounts[2].Users) != 1 {
+		t.Errorf("%+v", r.Policy.Accounts)
+	}
+	last := r.Report.Findings[len(r.Report.Findings)-1]
+	if last.Line != 9 || last.How != "an association here has no such option: is MaxJobs meant?" {
+		t.Errorf("%+v", last)
+	}
+	if _, err := policy.Parse("queues.yaml", policy.Write(r.Policy)); err != nil {
+		t.Error(err)
+	}
+	for _, name := range dumped {
+		_, report, err := Import([]File{{"dump.cfg", "Cluster - 'c'\nParent - 'root'\nAccount - 'a':" + name + "='1'\nUser - 'u':" + name + "='1'\nQOS - 'q':" + name + "='1'\n"}}, Options{})
+		if err != nil || len(report.Findings) < 8 {
+			t.Errorf("%s: %v, %+v", name, err, report)
+		}
+	}
+}
+
+// TestBytes: what is no text is refused with its line, but in comments.
+func TestBytes(t *testing.T) {
+	r, err := Read([]File{{"slurm.conf", "# caf\xe9\nPriorityWeightAge=3\nPartitionName=a\x00\xff\n"}, {"qos.txt", "Name|Priority\nb\x00\xff|3\n"}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []string
+	for _, f := range r.Report.Findings {
+		if f.Verdict == policy.Refused && strings.Contains(f.How, "bytes that are no text") {
+			at = append(at, fmt.Sprintf("%s:%d", f.File, f.Line))
+		}
+	}
+	if strings.Join(at, " ") != "slurm.conf:3 qos.txt:2" {
+		t.Errorf("%v of %+v", at, r.Report.Findings)
+	}
 }
 
 // TestDocument: the tables of docs/import-slurm.md are those of the code.
