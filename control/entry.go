@@ -54,6 +54,7 @@ type last struct {
 	license   string         // of alternatives that it asked for, the one that it has
 	seen      []fleet.Claim  // on the real nodes, where claims are on a pool as a whole; never written
 	handed    int64          // when it was handed over to the pool's own scheduler; 0: to none
+	renewed   int64          // when it was last put off when it is to end, because it has not begun
 	report    *engine.Report // as far as known; not journaled while it runs; never written
 	cancel    *cancel        // asked for, not carried out yet
 	requeue   *requeue       // asked for, not carried out yet

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -81,6 +82,22 @@ func (s *state) asked(f *form) *job.Spec {
 	return f.folded
 }
 
+// takes is what the core is asked about for a job that is not kept. The caller holds the lock.
+func (c *Control) takes(spec *job.Spec) *job.Spec {
+	if c.state.delegating[c.poolOf(spec)] {
+		return fold.Spec(spec)
+	}
+	return spec
+}
+
+// taking is takes for a specification of the caller's own, whose pool is filled in.
+func (c *Control) taking(spec *job.Spec) *job.Spec {
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	spec.Pool = c.poolOf(spec)
+	return c.takes(spec)
+}
+
 // poolOf is the pool of a job.
 func (c *Control) poolOf(spec *job.Spec) string {
 	return cmp.Or(spec.Pool, c.pools.each()[0].Name)
@@ -153,4 +170,39 @@ func (e *entry) there() reason.Reason {
 	}
 	at := e.last.handed / int64(time.Second)
 	return reason.Reason{Code: reason.Elsewhere(word), Holder: e.last.pool, Resource: r.Native, Want: r.Message, Until: at, Since: at}
+}
+
+// status is a job's state in messages that refuse something.
+func (e *entry) status() string {
+	if e.waitsThere() {
+		return "handed over to pool " + e.last.pool
+	}
+	return e.state.String()
+}
+
+// away refuses what cannot be changed of a job that stands in another scheduler's queue.
+func (e *entry) away(what string) error {
+	return fault.New(fault.Conflict, "the %s of job %s cannot change now: it stands in the queue of pool %s, as it was handed over", what, e.Name(), e.last.pool).
+		Advise("take it back and change it: cox hold %s, then the change, then cox release %s", e.Name(), e.Name())
+}
+
+// renew puts off when handed-over jobs are to end that ought to have ended by now and have not
+// begun: their limits count from the start.
+func (l *loop) renew() {
+	if len(l.state.delegating) == 0 {
+		return
+	}
+	now := nanos(l.cfg.Clock.Now())
+	for _, a := range l.state.led.Live() {
+		e := l.state.jobs[a.Job]
+		if e == nil || e.last == nil || e.last.handed == 0 || e.flags&job.Configuring == 0 {
+			continue
+		}
+		limit := int64(e.limit())
+		if limit == 0 || now < max(e.last.handed, e.last.renewed)+limit {
+			continue
+		}
+		e.last.renewed = now
+		l.state.events = append(l.state.events, sched.Extended{Job: e.id, Until: sched.Instant(now + limit)})
+	}
 }

@@ -104,3 +104,102 @@ func TestWhatNoRealNodeHoldsIsRefused(t *testing.T) {
 		t.Errorf("pool q has %v (%v), p is seen: %v", real, ok, is)
 	}
 }
+
+// TestAHandedOverJobIsHeld: it is taken back from the other scheduler's queue and waits here,
+// held, as it was never begun; what cannot be changed of it there is refused until then.
+//
+// Seen to fail with: the hold noted and nothing asked of the engine.
+func TestAHandedOverJobIsHeld(t *testing.T) {
+	q := far(2, 8)
+	b := two(t, named("a", 1, 8), q, control.Config{})
+	id := b.submit(in("q", gang(2, 8)))
+	v := b.handed(id)
+	limit := time.Hour
+	for _, op := range []control.Op{control.Update{TimeLimit: &limit}, control.Top{}} {
+		if err := ask(t.Context(), b.ctl, id, op); fault.KindOf(err) != fault.Conflict || !strings.Contains(err.Error(), "pool q") {
+			t.Errorf("%T of a job that was handed over: %v", op, err)
+		}
+	}
+	if err := ask(t.Context(), b.ctl, id, control.Hold{On: true, Admin: true}); err != nil {
+		t.Fatal(err)
+	}
+	q.stopped(t, v.Ref)
+	q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Stopped, Ended: time.Now()})
+	v = b.until(id, "held", func(v control.View) bool { return v.Ref.Attempt == 0 })
+	if v.Job.State != job.Pending || v.Job.Flags&(job.Held|job.HeldAdmin) != job.Held|job.HeldAdmin {
+		t.Errorf("taken back it is %s, %v", v.Job.State, v.Job.Flags)
+	}
+	if err := ask(t.Context(), b.ctl, id, control.Update{TimeLimit: &limit}); err != nil {
+		t.Errorf("its limit: %v", err)
+	}
+	if err := ask(t.Context(), b.ctl, id, control.Hold{Admin: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.until(id, "handed over again", func(v control.View) bool { return v.Ref.Attempt > 0 && v.Job.Attempt == 2 })
+}
+
+// TestWhatTheOtherSchedulerDoesIsToldApart: its preemption, a person's cancellation there, and
+// a refusal, of jobs that may be requeued and of others.
+//
+// Seen to fail with: the causes taken for a stop that nobody asked for.
+func TestWhatTheOtherSchedulerDoesIsToldApart(t *testing.T) {
+	for _, tt := range []struct {
+		cause   engine.Cause
+		requeue bool
+		want    job.State
+	}{
+		{engine.Preempted, true, job.Pending},
+		{engine.Preempted, false, job.Preempted},
+		{engine.Cancelled, true, job.Cancelled},
+		{engine.Cancelled, false, job.Cancelled},
+		{engine.Refused, true, job.Failed},
+		{engine.Refused, false, job.Failed},
+		{engine.NodeLost, true, job.Pending},
+	} {
+		q := far(2, 8)
+		b := two(t, named("a", 1, 8), q, control.Config{})
+		s := in("q", gang(2, 8))
+		s.Requeue = tt.requeue
+		id := b.submit(s)
+		v := b.handed(id)
+		if tt.cause != engine.Refused {
+			q.on(v, "far1", "far2")
+			v = b.state(id, job.Running)
+		}
+		q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: tt.cause, Ended: time.Now(), Message: "as it says", Nodes: v.Report.Nodes})
+		v = b.until(id, "ended", func(v control.View) bool { return v.Job.State == tt.want && v.Ref.Attempt != 1 })
+		if tt.want != job.Pending && v.Report.Message != "as it says" {
+			t.Errorf("%s: %q", tt.cause, v.Report.Message)
+		}
+	}
+}
+
+// TestTheLimitCountsFromTheStart: a job that waits in the other queue for longer than its limit
+// is neither ended nor taken to have ended, and its owner is not charged for the wait.
+func TestTheLimitCountsFromTheStart(t *testing.T) {
+	c := newClock()
+	q := far(1, 8)
+	b := two(t, named("a", 1, 8), q, control.Config{Clock: c})
+	s := in("q", gang(1, 8))
+	s.TimeLimit = time.Minute
+	id := b.submit(s)
+	v := b.handed(id)
+	next := b.submit(in("q", gang(1, 8)))
+	for range 4 {
+		b.pass(c, time.Minute)
+	}
+	if w, err := b.ctl.Job(t.Context(), id); err != nil || w.Job.State != job.Pending || w.Ref != v.Ref {
+		t.Errorf("after four minutes there it is %+v, %v", w.Job, err)
+	}
+	q.mu.Lock()
+	stops := len(q.stops)
+	q.mu.Unlock()
+	if w, err := b.ctl.Job(t.Context(), next); err != nil || w.Ref.Attempt != 0 || stops != 0 {
+		t.Errorf("the next one: %+v, %v, %d stops", w, err, stops)
+	}
+	q.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now(), Nodes: []engine.NodeReport{{Node: "far1", Phase: engine.Running}}})
+	v = b.until(id, "running", func(v control.View) bool { return v.Job.State == job.Running && !v.Job.Started.IsZero() })
+	if !v.Job.Started.Equal(c.Now()) {
+		t.Errorf("it began %s, now is %s", v.Job.Started, c.Now())
+	}
+}

@@ -291,7 +291,7 @@ func (l *loop) restored(e *entry) sched.Restored {
 	now := l.cfg.Clock.Now()
 	r := sched.Restored{
 		Job: e.id, Spec: l.state.asked(e.form), Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, License: e.last.license, Until: untilOf(e, now),
-		Began: beganOf(e, now), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0 || e.over(), Begun: l.state.begunOf(e),
+		Began: beganOf(e, now), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0 || e.over(), Begun: l.state.begunOf(e), Waits: e.flags&job.Configuring != 0 && delegated(e.last.claims),
 		Moved: sched.Instant(e.rare().moved),
 	}
 	r.GoesFor, r.Home = e.homeward()

@@ -316,6 +316,7 @@ func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 // compare asks each engine for everything it has, apart from the loop, and looks into
 // what disagrees with the ledger as it was before.
 func (l *loop) compare() {
+	l.renew()
 	taken := map[*pool][]ledger.Allocation{}
 	for _, a := range l.state.led.Live() {
 		p := l.pools.of(a.Pool)

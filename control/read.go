@@ -213,11 +213,7 @@ func (c *Control) Estimate(ctx context.Context, spec *job.Spec) (Estimate, error
 	if why := c.feasible(spec); len(why) > 0 {
 		return Estimate{}, &RefusedError{why}
 	}
-	asked := spec
-	if c.state.delegating[c.poolOf(spec)] {
-		asked = fold.Spec(spec)
-	}
-	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), asked, spec.Priority-spec.Nice)
+	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), c.takes(spec), spec.Priority-spec.Nice)
 	out := Estimate{Start: fromNanos(int64(at)), Reasons: why}
 	for _, cl := range claims {
 		if !slices.Contains(out.Nodes, cl.Node) && !fold.Is(cl.Node) {

@@ -133,7 +133,8 @@ func (l *loop) avoid(e *entry, was *engine.Report, r engine.Report) {
 // state. A job whose end was asked for does not wait again.
 func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 	a := e.last
-	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed || r.Cause == engine.Unready
+	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed || r.Cause == engine.Unready || r.Cause == engine.Refused ||
+		r.Cause == engine.Cancelled || r.Cause == engine.Preempted
 	switch {
 	case a.cancel != nil && (stopped || r.Cause == engine.NodeLost):
 		return job.Cancelled, job.ByUser, 0
@@ -163,6 +164,15 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 			return job.Pending, job.ByEngine, job.Requeued | job.LaunchFailed
 		}
 		return job.Failed, job.ByEngine, job.LaunchFailed
+	case engine.Cancelled:
+		return job.Cancelled, job.ByUser, 0
+	case engine.Preempted:
+		if e.form.spec.Requeue {
+			return job.Pending, job.ByScheduler, job.Requeued
+		}
+		return job.Preempted, job.ByScheduler, 0
+	case engine.Refused: // again it would be refused again
+		return job.Failed, job.ByEngine, job.LaunchFailed
 	}
 	if r.Cause == engine.Exited && r.Exit.OK() {
 		return job.Completed, job.ByEngine, 0
@@ -180,6 +190,8 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
 		cause := engine.LaunchFailed
 		if fault.KindOf(why) == fault.Exhausted {
 			cause = engine.Unready
+		} else if k := fault.KindOf(why); delegated(e.last.claims) && (k == fault.Invalid || k == fault.Unsupported) {
+			cause = engine.Refused
 		}
 		l.stageEnd(e, engine.Report{
 			Ref: ref, Job: id, Phase: engine.Ended, Cause: cause, Gone: true,
@@ -195,7 +207,11 @@ func (l *loop) orphan(p *pool, ref engine.Ref) {
 
 // extend tells the core when a job that has now started will reach its limit.
 func (l *loop) extend(e *entry) {
-	l.state.events = append(l.state.events, sched.Extended{Job: e.id, Until: untilOf(e, l.cfg.Clock.Now())})
+	x := sched.Extended{Job: e.id, Until: untilOf(e, l.cfg.Clock.Now())}
+	if delegated(e.last.claims) {
+		x.Began = sched.Instant(e.last.started)
+	}
+	l.state.events = append(l.state.events, x)
 }
 
 // resume takes up what the journal says is held: a launch is repeated where the

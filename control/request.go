@@ -210,6 +210,11 @@ func (l *loop) askHold(w *wish, e *entry, req *request, op Hold) error {
 		return fault.New(fault.Permission, "job %s is held by an administrator", e.Name()).
 			Advise("ask an administrator to release it")
 	}
+	if op.On && e.waitsThere() && e.last.requeue == nil && e.last.cancel == nil { // it is taken back
+		l.stageFor(req, kindRequeue, e.id, w.by, requeue{Hold: true, State: stateOf(e.state)}, func() {
+			l.stop(e, l.cfg.Grace, 0, "held by "+w.by.Name)
+		})
+	}
 	l.stageFor(req, kindHold, e.id, w.by, hold{Held: op.On, Admin: op.On && op.Admin, State: stateOf(e.state)}, nil)
 	return nil
 }
@@ -247,7 +252,7 @@ func (l *loop) askSuspend(w *wish, e *entry, req *request, op Suspend) error {
 		return fault.New(fault.Conflict, "job %s is suspended to make room, and goes on when what it holds is free again", e.Name()).
 			Advise("cancel or hold the jobs that have its place; cox requeue %s ends it and lets it wait", e.Name())
 	case e.state != from || e.flags&(job.Configuring|job.Stopping) != 0:
-		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.state)
+		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.status())
 	case slices.Contains(l.cannotSuspend(), e.last.pool):
 		return unsuspendable(e.last.pool)
 	}
@@ -266,7 +271,7 @@ func (l *loop) askSuspend(w *wish, e *entry, req *request, op Suspend) error {
 // between move back by one place, so nobody else's job is passed.
 func (l *loop) askTop(w *wish, e *entry, req *request) error {
 	if e.state != job.Pending {
-		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.state)
+		return fault.New(fault.Conflict, "job %s is %s", e.Name(), e.status())
 	}
 	owner := e.form.spec.Owner
 	var ahead []*entry

@@ -77,6 +77,9 @@ func (l *loop) askUpdate(w *wish, e *entry, req *request, u Update) error {
 	spec.Groups = slices.Clone(spec.Groups)
 	v := update{State: stateOf(e.state)}
 	for _, f := range u.fields() {
+		if e.waitsThere() && (!f.always || f.name == "time limit" || f.name == "priority" || f.name == "nice") {
+			return e.away(f.name)
+		}
 		if !f.always && e.state != job.Pending {
 			return fault.New(fault.Conflict, "the %s of job %s cannot change any more: it is %s", f.name, e.Name(), e.state)
 		}

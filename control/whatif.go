@@ -54,7 +54,7 @@ func (c *Control) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
 	var change *whatif.Change
 	var err error
 	looked := c.look(ctx, func(s *sched.Snapshot, now sched.Instant, took whatif.Took) {
-		if change, err = q.change(s, now, c.state.forms.home, out); err != nil {
+		if change, err = q.change(s, now, c.taking, out); err != nil {
 			return
 		}
 		b := whatif.Bounds{Stop: func() bool { return ctx.Err() != nil }}
@@ -71,7 +71,7 @@ func (c *Control) WhatIf(ctx context.Context, q *WhatIf) (*WhatIfDone, error) {
 }
 
 // change is the question as events.
-func (q *WhatIf) change(s *sched.Snapshot, now sched.Instant, home string, out *WhatIfDone) (*whatif.Change, error) {
+func (q *WhatIf) change(s *sched.Snapshot, now sched.Instant, asked func(*job.Spec) *job.Spec, out *WhatIfDone) (*whatif.Change, error) {
 	ch := &whatif.Change{Policy: q.Policy}
 	if err := q.add(s, ch, out); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (q *WhatIf) change(s *sched.Snapshot, now sched.Instant, home string, out *
 		}
 		ch.Policy = p
 	}
-	if err := q.submit(ch, now, home, out); err != nil {
+	if err := q.submit(ch, now, asked, out); err != nil {
 		return nil, err
 	}
 	if ch.Zero() {
@@ -100,17 +100,16 @@ const inventedMost = 10_000
 
 // submit invents jobs. The tasks of an array are jobs of their own; those beyond its %N
 // are taken to be held back by nothing.
-func (q *WhatIf) submit(ch *whatif.Change, now sched.Instant, home string, out *WhatIfDone) error {
+func (q *WhatIf) submit(ch *whatif.Change, now sched.Instant, asked func(*job.Spec) *job.Spec, out *WhatIfDone) error {
 	var all []*job.Spec
 	for _, spec := range q.Submit {
 		one := *spec
-		one.Pool = cmp.Or(one.Pool, home)
-		spec = &one
 		tasks := 1
 		if a := spec.Array; a != nil {
 			tasks = len(a.Indices)
 			one.Array = nil
 		}
+		spec = asked(&one)
 		if len(all)+tasks > inventedMost {
 			return fault.New(fault.Invalid, "more than %d jobs cannot be tried at once", inventedMost).Advise("a shorter --array tells as much")
 		}

@@ -142,6 +142,9 @@ const (
 	OutOfMemory  Cause = "out-of-memory" // the kernel, at its memory limit
 	NodeLost     Cause = "node-lost"     // a node or its supervisor died
 	LaunchFailed Cause = "launch-failed" // it never started; what had started was undone
+	Cancelled    Cause = "cancelled"     // by a person, in the engine's own scheduler
+	Preempted    Cause = "preempted"     // by the engine's own scheduler, for others
+	Refused      Cause = "refused"       // it never started, and never will as it is: the engine's own scheduler refuses what it asks for
 	Unready      Cause = "unready"       // the same, and not for anything in the job: the engine had no room for its records, a node did not answer
 )
 

@@ -3,6 +3,7 @@ package reason
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,12 @@ func quantity(resource string, n int64) string {
 		return count(int(n), "node")
 	case "gpu":
 		return count(int(n), "GPU")
+	}
+	if kind, typ, _ := strings.Cut(resource, ":"); kind == "gres/gpu" { // of a pool as a whole
+		return count(int(n), strings.TrimSpace(typ+" GPU"))
+	}
+	if resource == "pool/whole-nodes" {
+		return count(int(n), "whole node")
 	}
 	return fmt.Sprintf("%d %s", n, resource)
 }

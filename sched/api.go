@@ -73,6 +73,7 @@ type (
 		Saved    Instant // when it last reported a checkpoint; 0: never
 		Stopping bool    // its end has been asked for
 		Begun    bool    `json:",omitempty"` // as Begun says
+		Waits    bool    `json:",omitempty"` // its pool's own scheduler has not begun it: as after its Start, until Extended says when
 
 		Parked     *Parked       `json:",omitempty"` // it is suspended to make room
 		Suspending bool          `json:",omitempty"` // with Stopping: that has been asked for
@@ -106,6 +107,7 @@ type (
 	Extended struct {
 		Job   job.ID
 		Until Instant
+		Began Instant `json:",omitempty"` // when its pool's own scheduler began it: it is charged from then on; 0: that has not changed
 	}
 	// Begun says that all of a started job is there, on an engine that can change it: it
 	// may be given more from here on, if it is elastic.

@@ -370,7 +370,7 @@ func (c *Core) restore(r Restored) {
 	}
 	terms := c.heldTerms(r.Spec, r.License)
 	c.join(terms)
-	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, license: r.License, priority: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor, begun: r.Begun}
+	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, license: r.License, priority: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor, begun: r.Begun, waits: r.Waits}
 	if r.Parked != nil {
 		c.parkAgain(x, r.Parked)
 	}
@@ -382,6 +382,9 @@ func (c *Core) restore(r Restored) {
 }
 
 func (c *Core) extend(x Extended) {
+	if r := c.running[x.Job]; r != nil && r.waits && x.Began > 0 {
+		r.waits, r.began, r.turn = false, x.Began, x.Began
+	}
 	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.parking == nil && r.until != later(orNever(x.Until), r.tail) {
 		before := len(c.freed)
 		added := slices.Clone(r.added)

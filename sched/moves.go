@@ -68,7 +68,7 @@ func (c *Core) settled(t *terms) bool {
 
 // saves reports whether a run goes on from what it saved if it is started again.
 func (r *run) saves() bool {
-	return r.nominee == nil && r.home == nil && !r.changes() && r.spec != nil && r.spec.Requeue && r.saved > r.began
+	return r.nominee == nil && r.home == nil && !r.changes() && !r.folded() && r.spec != nil && r.spec.Requeue && r.saved > r.began
 }
 
 // note counts a checkpoint that a running job reported.

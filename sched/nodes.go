@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/sched/place"
@@ -36,6 +37,7 @@ type run struct {
 	priority int64     // as submitted
 	saved    Instant   // its last checkpoint; 0: none
 	stopping bool      // its end has been asked for, or that it is suspended
+	waits    bool      // it was handed over to its pool's own scheduler, and has not begun: it is charged for nothing
 	home     *home     // it is a place kept for a job that moves; nil: it runs
 	moved    Instant   // when it was last asked to move; 0: never
 	goesFor  job.ID    // it is asked to move so that this one starts; 0: it is not
@@ -58,6 +60,10 @@ type run struct {
 
 	unit int32 // in a search for victims; noUnit: not in one
 }
+
+// folded reports whether it is in a pool as a whole: nobody knows here what it lends, or
+// where else it could be.
+func (r *run) folded() bool { return len(r.claims) > 0 && fold.Is(r.claims[0].Node) }
 
 func (r *run) compare(o *run) int {
 	return cmp.Or(cmp.Compare(r.until, o.until), cmp.Compare(r.id, o.id), cmp.Compare(r.part, o.part))

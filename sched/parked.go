@@ -37,7 +37,7 @@ type Parked struct {
 
 // lends reports whether a run makes room by being suspended, or was.
 func (r *run) lends() bool {
-	return r.parking != nil || r.suspending || !r.stopping && r.nominee == nil && !r.changes() && r.terms.standing != nil && r.terms.standing.mode == account.PreemptSuspend
+	return r.parking != nil || r.suspending || !r.stopping && r.nominee == nil && !r.changes() && !r.folded() && r.terms.standing != nil && r.terms.standing.mode == account.PreemptSuspend
 }
 
 // bare is what a parked job keeps of a claim whatever happens.

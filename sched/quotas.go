@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
@@ -304,7 +305,7 @@ func (c *Core) within(claims []fleet.Claim, f *account.Flavor) bool {
 		}
 		n := c.table.Node(pos)
 		if slices.ContainsFunc(f.Features, func(x string) bool { return !slices.Contains(n.Features, x) }) ||
-			f.GPUType != "" && !slices.ContainsFunc(n.Devices, func(d fleet.Device) bool { return d.Type == f.GPUType }) {
+			f.GPUType != "" && !slices.ContainsFunc(n.Devices, func(d fleet.Device) bool { return d.Type == f.GPUType }) && fold.Count(n.Capacity, "gpu:"+f.GPUType) == 0 {
 			return false
 		}
 	}
@@ -325,6 +326,9 @@ func (c *Core) taken(claims []fleet.Claim) []quota.Need {
 		}
 		if name == "node" {
 			a = a.Add(resource.Amount(countNodes(claims)))
+			for k := range claims {
+				a = a.Add(claims[k].Take.Get(fold.Nodes))
+			}
 		}
 		if a > 0 {
 			out = append(out, quota.Need{Resource: int32(i), Amount: a})
@@ -364,7 +368,7 @@ func takes(x *fleet.Claim, name string) resource.Amount {
 	case "task":
 		return resource.Amount(x.Tasks)
 	case "gpu":
-		sum := resource.Amount(0)
+		sum := fold.Count(x.Take, name)
 		for _, d := range x.Devices {
 			sum += resource.Amount(d.Share)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
 // What a reservation in advance would meet, asked before it is made: jobs that run on
@@ -106,7 +107,7 @@ func (c *Core) obstacles(ask *ReserveAsk, w *account.Window, begin Instant) []*O
 		}
 	}
 	for pos := range out {
-		if n := c.table.Node(pos); out[pos] == nil && n.State != fleet.Up {
+		if n := c.table.Node(pos); out[pos] == nil && (n.State != fleet.Up || ask.Count > 0 && fold.Is(n.Name)) {
 			out[pos] = &Obstacle{Node: n.Name, Down: true}
 		}
 	}

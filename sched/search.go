@@ -150,7 +150,7 @@ func (s *search) candidate(r *run) (tier int32, ok bool) {
 
 func (s *search) mayTake(r *run) bool {
 	o := r.terms.standing
-	return s.preemption != nil && (o.mode != account.PreemptOff || r.parking != nil) && !(o.mode == account.PreemptSuspend && r.elastic()) &&
+	return s.preemption != nil && (o.mode != account.PreemptOff || r.parking != nil) && !(o.mode == account.PreemptSuspend && (r.elastic() || r.folded())) &&
 		(planted.AnyonePreempts || s.preemption.outranks(s.entry.line.key.terms.standing, s.entry.priority, o, r.priority))
 }
 

@@ -25,7 +25,7 @@ func (s *standing) alternates(o *standing) bool {
 
 // mayJoin reports whether the job may take turns with a running one now.
 func (s *search) mayJoin(r *run) bool {
-	if r.parking != nil || r.elastic() || s.entry.spec.Elastic() || !s.entry.line.key.terms.standing.alternates(r.terms.standing) {
+	if r.parking != nil || r.elastic() || r.folded() || s.entry.spec.Elastic() || !s.entry.line.key.terms.standing.alternates(r.terms.standing) {
 		return false
 	}
 	for _, id := range s.parked {

@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 
@@ -100,11 +101,11 @@ func amount(g *class.Group, tasks int, name string) resource.Amount {
 	case "disk":
 		return all.Disk
 	case "node":
-		return resource.Amount(g.MinNodes)
+		return resource.Amount(g.MinNodes).Add(all.Get(fold.Nodes))
 	case "task":
 		return resource.Amount(tasks)
 	case "gpu":
-		return thousandths(g.BaseDevices, g.MinNodes).Add(thousandths(g.StepDevices, tasks)).Add(thousandths(g.TotalDevices, 1))
+		return thousandths(g.BaseDevices, g.MinNodes).Add(thousandths(g.StepDevices, tasks)).Add(thousandths(g.TotalDevices, 1)).Add(fold.Count(all, name))
 	}
 	return all.Get(name)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
 // standing is what preemption looks at in a job beside its priority: QOS and
@@ -204,6 +205,7 @@ func weight(r *run) (devices, all int64) {
 	cpu := resource.Amount(0)
 	for i := range r.claims {
 		cpu += r.claims[i].Take.CPU
+		devices += int64(fold.Count(r.claims[i].Take, "gpu"))
 		for _, d := range r.claims[i].Devices {
 			devices += int64(d.Share)
 		}

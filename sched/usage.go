@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
 // tick brings usage and priorities up to date if that is due.
@@ -63,7 +64,7 @@ func (c *Core) account(now int64) {
 
 // bill charges a job for what it used up to a second.
 func (c *Core) bill(r *run, to int64) {
-	if r.nominee != nil || c.ranks == nil {
+	if r.nominee != nil || r.waits || c.ranks == nil {
 		return
 	}
 	if !r.billable {
@@ -95,7 +96,7 @@ func (c *Core) OwesFor(now Instant, m Member) []fair.Entry {
 }
 
 func (c *Core) owes(now Instant, r *run) []fair.Entry {
-	if r == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+	if r == nil || r.waits || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
 		return nil
 	}
 	use := r.use
@@ -142,9 +143,10 @@ func (c *Core) held(r *run, name string) (sum resource.Amount) {
 			if !slices.ContainsFunc(r.claims[:i], func(o fleet.Claim) bool { return o.Node == claim.Node }) {
 				sum++
 			}
+			sum = sum.Add(claim.Take.Get(fold.Nodes))
 		default:
 			if kind, typ, typed := strings.Cut(name, ":"); typed || name == "gpu" {
-				sum = sum.Add(c.devices(claim, kind, typ))
+				sum = sum.Add(c.devices(claim, kind, typ)).Add(fold.Count(claim.Take, name))
 			} else {
 				sum = sum.Add(claim.Take.Get(name))
 			}
@@ -198,7 +200,7 @@ func wants(shape *class.Shape, name string) (sum float64) {
 		case "disk":
 			sum += float64(g.All.Disk)
 		case "node":
-			sum += float64(g.MinNodes)
+			sum += float64(g.MinNodes) + float64(g.All.Get(fold.Nodes))
 		default:
 			kind, typ, typed := strings.Cut(name, ":")
 			if !typed && name != "gpu" {
@@ -209,6 +211,7 @@ func wants(shape *class.Shape, name string) (sum float64) {
 			if g.Each > 0 {
 				tasks = g.Each * g.MinNodes
 			}
+			sum += float64(fold.Count(g.All, name))
 			sum += float64(needed(g.BaseDevices, kind, typ)*g.MinNodes + needed(g.StepDevices, kind, typ)*tasks + needed(g.TotalDevices, kind, typ))
 		}
 	}
@@ -272,8 +275,12 @@ func (c *Core) has(pos int, name string) (sum float64) {
 	case "disk":
 		return float64(n.Capacity.Disk)
 	case "node":
+		if fold.Is(n.Name) {
+			return float64(n.Capacity.Get(fold.Whole))
+		}
 		return 1
 	}
+	sum = float64(fold.Count(n.Capacity, name))
 	kind, typ, typed := strings.Cut(name, ":")
 	if !typed && name != "gpu" {
 		return float64(n.Capacity.Get(name))

@@ -84,8 +84,8 @@ func TestWhoCancelled(t *testing.T) {
 		age    time.Duration // of slurmctld
 		want   engine.Cause
 	}{
-		"running":                {true, []string{"n1"}, time.Hour, engine.Stopped},
-		"waiting":                {false, nil, time.Hour, engine.Stopped},
+		"running":                {true, []string{"n1"}, time.Hour, engine.Cancelled},
+		"waiting":                {false, nil, time.Hour, engine.Cancelled},
 		"waiting, after a crash": {false, nil, 10 * time.Second, engine.Unready},
 		"allocated, never begun": {false, []string{"n1"}, time.Hour, engine.Unready},
 	} {

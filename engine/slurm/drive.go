@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -178,7 +179,13 @@ func (e *Engine) refused(a *attempt, why error) error {
 			return fault.New(fault.Unavailable, "%w; yet it began", why)
 		}
 	}
-	return e.never(a, engine.LaunchFailed, why.Error())
+	switch {
+	case e.cfg.Placed: // perhaps for the nodes that were chosen
+		return e.never(a, engine.LaunchFailed, why.Error())
+	case strings.Contains(why.Error(), "MaxSubmitJob"): // of its owner's, and not of this job: some will have ended
+		return e.never(a, engine.Unready, why.Error())
+	}
+	return e.never(a, engine.Refused, fmt.Sprintf("%s (change what Slurm names, or name another pool, and submit it again)", why))
 }
 
 // sent notes the number of an attempt's job.
@@ -247,7 +254,7 @@ func (e *Engine) never(a *attempt, cause engine.Cause, message string) error {
 	}
 	if r.Exit.OK() {
 		r.Exit = job.ExitCode{Signal: sigterm}
-		if cause == engine.LaunchFailed || cause == engine.Unready {
+		if cause == engine.LaunchFailed || cause == engine.Unready || cause == engine.Refused {
 			r.Exit = job.ExitCode{Status: 1}
 		}
 	}

@@ -271,13 +271,13 @@ func causeOf(j *site.Job) (engine.Cause, string) {
 	case site.BootFailed:
 		return engine.NodeLost, "Slurm: a node did not boot"
 	case site.Preempted:
-		return engine.Stopped, "preempted by Slurm"
+		return engine.Preempted, "preempted by Slurm"
 	case site.Cancelled:
 		by := "somebody"
 		if j.CancelledBy != "" {
 			by = "uid " + j.CancelledBy
 		}
-		return engine.Stopped, "cancelled in Slurm by " + by
+		return engine.Cancelled, "cancelled in Slurm by " + by
 	}
 	return engine.Exited, ""
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -89,9 +90,33 @@ func (e *Engine) requeued(a *attempt, j *site.Job) error {
 	}
 	r.Ended, r.Exit = time.Now(), job.ExitCode{Signal: sigkill}
 	if r.Cause == "" {
-		r.Cause, r.Message = engine.NodeLost, "Slurm put the job back into its queue ("+j.Reason+")"
+		r.Cause, r.Message = e.putBack(a, j)
 	}
 	return e.over(a, r)
+}
+
+// putBack says why Slurm put a job back into its queue. slurmctld does not say it of the job
+// that waits: accounting has it of the run that ended. Where it does not, it is as if a node
+// was lost.
+func (e *Engine) putBack(a *attempt, j *site.Job) (engine.Cause, string) {
+	text := "Slurm put the job back into its queue"
+	ctx, cancel := e.call()
+	defer cancel()
+	past, _ := e.cfg.Site.Past(ctx, []uint32{a.id})
+	var last *site.Job
+	for i := range past {
+		if p := &past[i]; p.ID == a.id && !p.Ended.IsZero() && (last == nil || !p.Ended.Before(last.Ended)) {
+			last = p
+		}
+	}
+	switch {
+	case last == nil:
+	case last.State == site.Preempted:
+		return engine.Preempted, text + ": it was preempted"
+	case last.State == site.NodeFailed:
+		return engine.NodeLost, text + ": a node failed, of " + strings.Join(last.Nodes, ",")
+	}
+	return engine.NodeLost, text + " (" + j.Reason + ")"
 }
 
 // bar keeps a job from beginning, and ends it if it is still ours.

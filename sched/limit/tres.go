@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/sched/class"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
 // Places of the things that every table has. Others follow by name.
@@ -139,8 +140,9 @@ func (t *Table) Least(u *Use, nodes int, all, one resource.Vector) {
 	t.one = zeroed(t.one, len(t.names))
 	t.one[node] = 1
 	t.vector(t.one, one)
+	of := t.one[node]
 	for i, a := range t.one {
-		u.Fullest[i] = max(u.Fullest[i], a)
+		u.Fullest[i] = max(u.Fullest[i], each(a, of))
 	}
 }
 
@@ -162,6 +164,21 @@ func (t *Table) vector(to []resource.Amount, v resource.Vector) {
 	for _, n := range t.named {
 		to[n] = to[n].Add(v.Get(t.names[n]))
 	}
+	if len(v.Named) == 0 {
+		return
+	}
+	to[node] = to[node].Add(v.Get(fold.Nodes)) // of a pool as a whole
+	for _, d := range t.devices {
+		to[d.tres] = to[d.tres].Add(fold.Count(v, t.names[d.tres]))
+	}
+}
+
+// each is the part of an amount that one node has, where so many nodes are one.
+func each(a, nodes resource.Amount) resource.Amount {
+	if nodes <= 1 {
+		return a
+	}
+	return a.DivUp(nodes)
 }
 
 // Claims adds what claims hold. find describes a node, nil if nobody knows it: what
@@ -179,9 +196,10 @@ func (t *Table) Claims(u *Use, claims []fleet.Claim, find func(string) *fleet.No
 			t.vector(t.one, claims[k].Take)
 			t.claimed(t.one, &claims[k], n)
 		}
+		of := t.one[node]
 		for j, a := range t.one {
 			u.Held[j] = u.Held[j].Add(a)
-			u.Fullest[j] = max(u.Fullest[j], a)
+			u.Fullest[j] = max(u.Fullest[j], each(a, of))
 		}
 	}
 }
