@@ -168,9 +168,9 @@ func (c *Core) checkNodes() error {
 		if c.cells.Update(pos) {
 			return fmt.Errorf("node %s is in a cell of others", name)
 		}
-		old := slices.Clone(c.nodes[pos].coming)
-		if c.foretell(pos); !slices.Equal(old, c.nodes[pos].coming) {
-			return fmt.Errorf("node %s: foretold %v, it should be %v", name, old, c.nodes[pos].coming)
+		old := slices.Clone(c.comes(pos))
+		if c.foretell(pos); !slices.Equal(old, c.comes(pos)) {
+			return fmt.Errorf("node %s: foretold %v, it should be %v", name, old, c.comes(pos))
 		}
 	}
 	for _, k := range c.kinds {

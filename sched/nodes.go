@@ -84,7 +84,8 @@ type ahead struct {
 // node is what the core knows of one node beside its description and what is free.
 type node struct {
 	held    []holder  // by planned end
-	coming  []ahead   // after each planned end, those without one left out
+	coming  []ahead   // after each planned end, those without one left out; see comes
+	late    bool      // coming is to be worked out when somebody asks: of a pool as a whole, which all its jobs change
 	planned []planned // for jobs that wait
 	outline *outline  // beside what is planned; nil: nothing ever was
 }
@@ -260,13 +261,31 @@ func (c *Core) moved(r *run) {
 // looked at; one that has missed more is made anew.
 const maxLog = 1 << 16
 
-// foretell works out how a node will be after each planned end.
+// comes is how a node will be after each planned end.
+func (c *Core) comes(pos int) []ahead {
+	n := &c.nodes[pos]
+	if n.late {
+		n.late = false
+		c.foresee(pos)
+	}
+	return n.coming
+}
+
+// foretell notes that what is said of a node's future is out of date, and works it out.
 func (c *Core) foretell(pos int) {
 	n := &c.nodes[pos]
 	n.coming = n.coming[:0]
 	if n.outline != nil {
 		n.outline.known = false
 	}
+	if n.late = fold.Is(c.table.Node(pos).Name); !n.late {
+		c.foresee(pos)
+	}
+}
+
+// foresee works out how a node will be after each planned end.
+func (c *Core) foresee(pos int) {
+	n := &c.nodes[pos]
 	if c.cells.Of(pos) < 0 {
 		return
 	}
@@ -286,7 +305,7 @@ func (c *Core) foretell(pos int) {
 // cellAt is the cell of a node at an instant.
 func (c *Core) cellAt(pos int, at Instant) int32 {
 	cell := c.cells.Of(pos)
-	for _, a := range c.nodes[pos].coming {
+	for _, a := range c.comes(pos) {
 		if a.from > at {
 			break
 		}

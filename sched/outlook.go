@@ -95,7 +95,7 @@ func (o *outlook) instant(pos int) Instant {
 	if o.quick.Serves(cell) {
 		return 0
 	}
-	for _, a := range o.c.nodes[pos].coming {
+	for _, a := range o.c.comes(pos) {
 		if o.quick.Serves(a.cell) {
 			return a.from
 		}

@@ -88,7 +88,7 @@ func (p *pass) draw(pos int, o *outline) {
 	o.phases, o.steps = o.phases[:0], o.steps[:0]
 	n, desc := &p.nodes[pos], p.table.Node(pos)
 	from, begins := append(p.from[:0], p.now), p.begins[:0]
-	for _, a := range n.coming {
+	for _, a := range p.comes(pos) {
 		from = append(from, max(a.from, p.now+1))
 	}
 	for _, h := range n.planned {

@@ -213,7 +213,7 @@ func (p *pass) refresh(s *slot) bool {
 func (p *pass) spans(pos int, l *line, q *place.Quick, out []plan.Span[Instant]) []plan.Span[Instant] {
 	n, limit := &p.nodes[pos], Instant(l.limit)
 	from := append(p.from[:0], p.now)
-	for _, a := range n.coming {
+	for _, a := range p.comes(pos) {
 		from = append(from, max(a.from, p.now+1))
 	}
 	for _, h := range n.planned {
