@@ -92,5 +92,13 @@ func (c *Control) Pools() []PoolView {
 			v.Devices += len(n.Devices)
 		}
 	}
+	for i, p := range all {
+		if v := &out[i]; p.Delegated {
+			v.Nodes, v.Devices = len(p.real.nodes), 0
+			for k := range p.real.nodes {
+				v.Devices += len(p.real.nodes[k].Devices)
+			}
+		}
+	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
 // Pools are what runs work, each with its engine.
@@ -154,7 +155,7 @@ func (c *call) pools() (*api.Pools, error) {
 		if p == nil {
 			continue // it came or went between the two questions
 		}
-		p.DevicesUsed += len(v.Held)
+		p.DevicesUsed += len(v.Held) + int(v.Used.Get(fold.Device("gpu")))
 		if jobs[p.Name] == nil {
 			jobs[p.Name] = map[job.ID]bool{}
 		}
