@@ -258,18 +258,16 @@ func (r Reason) String() string {
 
 // there is the clause of a job that waits in another scheduler's queue.
 func (r Reason) there() string {
-	if r.Resource == "" { // that has no name for it yet
-		text := "on its way to the scheduler of pool " + r.Holder
-		if r.Want != "" {
-			text += ": " + r.Want
-		}
-		return text
+	if r.Resource == "" && strings.HasPrefix(r.Want, "not handed over") {
+		return "on its way to the scheduler of pool " + r.Holder + ": " + r.Want
 	}
 	text := "handed over to pool " + r.Holder
 	if r.Until > 0 {
 		text += " at " + clock(r.Until)
 	}
-	text += " as its job " + r.Resource
+	if r.Resource != "" {
+		text += " as its job " + r.Resource
+	}
 	if r.Want == "" {
 		return text + ", and has not begun"
 	}
