@@ -130,11 +130,16 @@ func TestCheckFinds(t *testing.T) {
 		"one nowhere":   {func(l *looked) { l.nodes[1].Path = nil }, nil, "warning topology: 1 leaf, and 1 node in none"},
 		"no accounting": {func(l *looked) { l.is.Accounts = false }, nil, "warning accounting: there is none"},
 		"no comments":   {func(l *looked) { l.is.Comments = false }, nil, "warning accounting: it does not keep comments"},
-		"descendants":   {func(l *looked) { l.is.Tracks, l.way.Settings["ProctrackType"] = false, "proctrack/linuxproc" }, nil, "warning processes: proctrack/linuxproc follows descendants"},
-		"no limits":     {func(l *looked) { l.is.Limits, l.way.Settings["TaskPlugin"] = false, "task/none" }, nil, "warning limits: TaskPlugin=task/none keeps no job"},
-		"forgets":       {func(l *looked) { l.is.MinAge = 2 * time.Second }, nil, "warning MinJobAge: slurmctld forgets jobs 2s after their end"},
-		"ahead":         {func(l *looked) { l.way.Ahead = time.Minute }, nil, "warning clock: slurmctld's is 1m0s ahead of ours"},
-		"behind":        {func(l *looked) { l.way.Ahead = -time.Hour }, nil, "warning clock: slurmctld's is 1h0m0s behind ours"},
+		"uid runs as root": {func(l *looked) {
+			l.me = site.Person{Name: "root", Operator: true}
+			l.way.Settings["AuthType"], l.way.Settings["AuthInfo"] = "auth/slurm", "use_client_ids"
+		}, func(c *slurm.Config) { c.Identity.Mode = slurm.AsUID }, "missing identity: this Slurm (AuthInfo=use_client_ids) runs what root submits with sbatch --uid as root"},
+		"jobs are private": {func(l *looked) { l.me.Operator, l.way.Settings["PrivateData"] = false, "jobs,users" }, nil, "missing identity: Slurm shows coxsvc no jobs of others (PrivateData=jobs,users)"},
+		"descendants":      {func(l *looked) { l.is.Tracks, l.way.Settings["ProctrackType"] = false, "proctrack/linuxproc" }, nil, "warning processes: proctrack/linuxproc follows descendants"},
+		"no limits":        {func(l *looked) { l.is.Limits, l.way.Settings["TaskPlugin"] = false, "task/none" }, nil, "warning limits: TaskPlugin=task/none keeps no job"},
+		"forgets":          {func(l *looked) { l.is.MinAge = 2 * time.Second }, nil, "warning MinJobAge: slurmctld forgets jobs 2s after their end"},
+		"ahead":            {func(l *looked) { l.way.Ahead = time.Minute }, nil, "warning clock: slurmctld's is 1m0s ahead of ours"},
+		"behind":           {func(l *looked) { l.way.Ahead = -time.Hour }, nil, "warning clock: slurmctld's is 1h0m0s behind ours"},
 		"token": {func(l *looked) {
 			l.way.Token = &site.Token{From: "key /k", Life: time.Hour, Left: time.Minute, Renewed: true}
 		}, nil, "found token: from key /k, good for 1h0m0s, and renewed"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
@@ -181,7 +182,23 @@ func (e *Engine) identity(ctx context.Context) ([]engine.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []engine.Finding{e.whoseJobs(me)}, nil
+	found := []engine.Finding{e.whoseJobs(me)}
+	k, ok := e.cfg.Site.(site.Looker)
+	if !ok || e.cfg.Identity.Mode == AsService {
+		return found, nil
+	}
+	l, err := k.Look(ctx)
+	if err != nil {
+		return found, err
+	}
+	set := func(name, word string) bool { return strings.Contains(strings.ToLower(l.Settings[name]), word) }
+	if e.cfg.Identity.Mode == AsUID && set("AuthType", "auth/slurm") && set("AuthInfo", "use_client_ids") {
+		found = append(found, finding(engine.Missing, "--set identity=owner", "this Slurm (AuthInfo=use_client_ids) runs what root submits with sbatch --uid as root: nothing of it would be run"))
+	}
+	if private := l.Settings["PrivateData"]; !me.Operator && (set("PrivateData", "jobs") || set("PrivateData", "all")) {
+		found = append(found, finding(engine.Missing, "sacctmgr modify user "+me.Name+" set adminlevel=Operator", "Slurm shows %s no jobs of others (PrivateData=%s): what was handed over would be taken for lost", me.Name, private))
+	}
+	return found, nil
 }
 
 // whoseJobs is the finding of the mode.

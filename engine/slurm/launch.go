@@ -74,6 +74,9 @@ func (e *Engine) check(ctx context.Context, l *engine.Launch) error {
 	if err := e.mayBe(spec.Owner); err != nil {
 		return err
 	}
+	if e.cfg.Identity.Mode == AsUID && spec.Nice < 0 {
+		return refuse(fault.Permission, "a negative nice would be asked for with root's rights in pool %s", e.cfg.Pool)
+	}
 	switch {
 	case spec.Program.Kind == job.Batch && len(l.Script) == 0:
 		return refuse(fault.Invalid, "the script is empty")

@@ -217,7 +217,7 @@ func (s *Site) sbatch(ctx context.Context, j *site.Submission, more ...string) (
 		}
 		user, whose = "", []string{fmt.Sprintf("--uid=%d", p.UID), fmt.Sprintf("--gid=%d", p.GID)} // else the group is root's
 	}
-	args := append(append(append(more, "--parsable", "--export-file=3"), whose...), j.Options...)
+	args := append(append(append(more, "--parsable", "--export=ALL", "--export-file=3"), whose...), j.Options...)
 	if j.Dir != "" {
 		args = append(args, "--chdir="+j.Dir)
 	}

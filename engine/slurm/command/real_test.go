@@ -46,7 +46,7 @@ func aJob(t *testing.T, s *command.Site) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	id, err := s.Submit(ctx, &site.Submission{
-		Script: []byte("#!/bin/bash\n#SBATCH -N 2\n[ \"$1 $SAID\" = \"a b it's\" ] || exit 9\nexit 3\n"), Args: []string{"a b"}, Env: []string{"SAID=it's"},
+		Script: []byte("#!/bin/bash\n#SBATCH -N 2 --export=NONE\n[ \"$1 $SAID\" = \"a b it's\" ] || exit 9\n[ -z \"$HOME$LC_ALL\" ] || exit 8\nexit 3\n"), Args: []string{"a b"}, Env: []string{"SAID=it's"},
 		Options: []string{"--comment=cox:x:1:1.1 of | mine", "--output=/dev/null"}, Dir: "/tmp",
 	})
 	if err != nil {
