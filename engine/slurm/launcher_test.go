@@ -117,6 +117,9 @@ func TestPrograms(t *testing.T) {
 			l.e = b.open(t, t.TempDir())
 			t.Run("rendezvous", l.testRendezvous)
 			t.Run("pmix", l.testPMIx)
+			if os.Getenv("COX_LONG") != "" && !c.Modern {
+				t.Run("torchrun", l.testTorchrun)
+			}
 			t.Run("last line", l.testLastLine)
 			t.Run("names", l.testNames)
 			t.Run("environment", l.testEnvironment)
@@ -155,6 +158,40 @@ func (l *launcher) testRendezvous(t *testing.T) {
 	for rank := range 4 {
 		if want := fmt.Sprintf("rank %d of 4 on %s", rank, r.Nodes[rank/2].Node); !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
+
+// testTorchrun: torchrun's agents meet by c10d on the first node, and their ranks are a process
+// group of gloo's. PyTorch is Debian's own, 1.13, which under Python 3.11 takes no other values of
+// -r and -t than 1 and 2.
+func (l *launcher) testTorchrun(t *testing.T) {
+	dir := t.TempDir()
+	program := `import os, torch, torch.distributed as d
+d.init_process_group("gloo")
+x = torch.tensor([float(d.get_rank())])
+d.all_reduce(x)
+print("rank %d of %d on %s: sum %d\n" % (d.get_rank(), d.get_world_size(), os.environ["SLURMD_NODENAME"], int(x)), end="", flush=True)
+d.destroy_process_group()
+`
+	if err := os.WriteFile(filepath.Join(dir, "sum.py"), []byte(program), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := "nodes: 2\ntasks_per_node: 1\nenv: {GLOO_SOCKET_IFNAME: lo, OMP_NUM_THREADS: \"1\"}\ncommand: |\n" +
+		"  exec /usr/bin/python3 -m torch.distributed.run -r 1 -t 1 --nnodes 2 --nproc_per_node 2 --rdzv_backend c10d --rdzv_id $SLURM_JOB_ID" +
+		fmt.Sprintf(" --rdzv_endpoint $(scontrol show hostnames | head -n 1):%d sum.py\n", l.Port(1))
+	s, script, _, err := native.Parse(spec.Source{Name: filepath.Join(dir, "sum.yaml"), Data: []byte(text)}, native.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := l.over(t, l.launch(t, s, script, nil))
+	out := l.output(t, r)
+	if !r.Exit.OK() || strings.Count(out, "of 4 on ") != 4 || strings.Count(out, ": sum 6\n") != 4 {
+		t.Errorf("%+v\n%s", r, out)
+	}
+	for _, n := range r.Nodes {
+		if strings.Count(out, n.Node+": sum") != 2 {
+			t.Errorf("not two ranks on %s\n%s", n.Node, out)
 		}
 	}
 }

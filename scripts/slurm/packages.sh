@@ -15,3 +15,5 @@ flock 9
 install_packages libopenmpi-dev libpmix2 -- mpirun:openmpi-bin mpicc:libopenmpi-dev
 install_packages slurm-wlm-basic-plugins slurm-wlm-mysql-plugin slurm-wlm-jwt-plugin -- sbatch:slurm-client slurmctld:slurmctld slurmd:slurmd \
 	slurmdbd:slurmdbd slurmrestd:slurmrestd munged:munge mariadbd:mariadb-server sshd:openssh-server ssh:openssh-client
+# PyTorch for CPUs with torchrun and gloo, 150 MB: for the long tests alone.
+[ -z "${COX_LONG:-}" ] || install_packages -- /usr/lib/python3/dist-packages/torch/bin/torch_shm_manager:python3-torch
