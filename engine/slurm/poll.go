@@ -33,7 +33,7 @@ const urgency = 10 * time.Second
 
 // unseen is how many attempts that were just handed over are asked about in one poll while
 // more are being handed over.
-const unseen = 64
+const unseen = 8
 
 // urge has an attempt asked about soon. The caller holds the lock.
 func (e *Engine) urge(a *attempt) {
