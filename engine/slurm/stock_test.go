@@ -139,6 +139,10 @@ func TestAdmitWhatIsNotCertain(t *testing.T) {
 	if err := e.Admit(t.Context(), &job.Spec{Account: "physics", QOS: "normal", TimeLimit: time.Hour}); err == nil || !strings.Contains(err.Error(), "partition short") {
 		t.Errorf("the pool's own partition: %v", err)
 	}
+	gone := &stage{stock: aStock()}
+	e = filled(t, gone, func(c *slurm.Config) { c.Stock = time.Nanosecond })
+	gone.with(func() { gone.stock = nil })
+	awaits(t, "an inventory that is too old", func() bool { return e.Admit(t.Context(), &job.Spec{Partitions: []string{"shrt"}}) == nil })
 }
 
 // TestInventory: nodes with what ours and others hold, the reservation that has them now,
