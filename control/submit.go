@@ -76,11 +76,10 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 
 // door asks the engine of the job's pool whether it ever runs such a job.
 func (c *Control) door(ctx context.Context, spec *job.Spec) error {
-	p := c.pools.find(spec.Pool)
-	if p == nil {
-		return nil
+	if spec.Pool != "" && c.pools.find(spec.Pool) == nil {
+		return nil // it is refused for that
 	}
-	k, ok := p.Engine.(engine.Doorkeeper)
+	k, ok := c.pools.of(spec.Pool).Engine.(engine.Doorkeeper)
 	if !ok {
 		return nil
 	}

@@ -164,7 +164,17 @@ func hands(t *testing.T, l *lab.Lab, e *slurm.Engine) {
 	if out := l.Run(t, "squeue", "--noheader", "--jobs="+r.Native, "--Format=State:20,Reason:30"); strings.Join(strings.Fields(out), " ") != "PENDING JobHeldAdmin" {
 		t.Errorf("the hold: %s", out)
 	}
-	inv := e.Inventory()
+	var inv *fleet.Inventory
+	awaits(t, "the job of others among everybody's, and ours", func() bool {
+		_ = e.Admit(t.Context(), &job.Spec{Partitions: []string{"shrt"}}) // has it taken anew, whatever an answer costs
+		inv = e.Inventory()
+		has := func(u fleet.Use) bool {
+			return slices.ContainsFunc(inv.Use, func(v fleet.Use) bool { v.CPUs = u.CPUs; return u == v })
+		}
+		_, err := e.Nodes(t.Context())
+		return err == nil && has(fleet.Use{User: "root", Partition: "main", Running: 1, Nodes: 1, GPUs: 2}) && has(fleet.Use{User: "root", Partition: "main", Ours: true, Waiting: 1})
+	})
+	inv = e.Inventory() // with the nodes as they are now
 	at := map[string]*fleet.NodeStock{}
 	for i := range inv.Nodes {
 		at[inv.Nodes[i].Name] = &inv.Nodes[i]
@@ -178,14 +188,6 @@ func hands(t *testing.T, l *lab.Lab, e *slurm.Engine) {
 	if n := at[l.Nodes[2]]; n == nil || n.Reservation != "course" {
 		t.Errorf("the reserved node: %+v", n)
 	}
-	i := slices.IndexFunc(inv.Use, func(u fleet.Use) bool { return !u.Ours && u.Partition == "main" })
-	if i < 0 || inv.Use[i].User != "root" || inv.Use[i].Running != 1 || inv.Use[i].GPUs != 2 {
-		t.Errorf("jobs of others: %+v", inv.Use)
-	}
-	awaits(t, "our job among everybody's", func() bool {
-		_ = e.Admit(t.Context(), &job.Spec{Partitions: []string{"shrt"}}) // has it taken anew, whatever an answer costs
-		return slices.ContainsFunc(e.Inventory().Use, func(u fleet.Use) bool { return u.Ours && u.Waiting == 1 })
-	})
 	l.Run(t, "scontrol", "release", r.Native)
 	if r := until(t, e, func(r engine.Report) bool { return r.Gone }); r.Cause != engine.Exited || r.Exit.Status != 5 {
 		t.Errorf("%+v", r)
