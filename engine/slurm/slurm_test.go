@@ -239,6 +239,22 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	})
 }
 
+// TestWhyItIsNotHandedOver: a cluster that does not take jobs now is asked again, and says
+// meanwhile what has to be done.
+//
+// Seen to fail with: the reason in the log alone; a reason that stays.
+func TestWhyItIsNotHandedOver(t *testing.T) {
+	s := &stage{refuse: fault.New(fault.Unavailable, "no space").Advise("make room")}
+	e, _, _ := play(t, s)
+	r := until(t, e, func(r engine.Report) bool { return r.Message != "" })
+	if r.Phase != engine.Accepted || r.Gone || !strings.Contains(r.Message, "no space; make room") {
+		t.Errorf("%+v", r)
+	}
+	s.with(func() { s.refuse = nil })
+	until(t, e, func(r engine.Report) bool { return r.Message == "" && r.Phase == engine.Accepted })
+	s.taken(t)
+}
+
 // TestANumberThatIsGivenOutAgain: Slurm loses the job before it began and gives its number
 // to another. Ours ends and never begins; the other is left alone.
 //

@@ -22,7 +22,7 @@ COX_SLURM_LAB=$lab $go test -count=1 -timeout 8m ./test/slurm &&
 	COXSWAIN_SBATCH=1 $go test -count=1 -run Against ./hostlist ./spec/sbatch || exit 1
 "$here/down.sh" "$lab"
 # Clusters mostly wait for each other: the whole server's tests run beside the engine's.
-COX_SLURM=1 $go test -count=1 -timeout "${COX_SLURM_TIMEOUT:-20m}" -run "^TestSlurm" ./cmd/cox >"$lab/server.out" 2>&1 &
+COX_SLURM=1 $go test -count=1 -timeout "${COX_SLURM_TIMEOUT:-20m}" -run "^TestSlurm" ./cmd/cox ./test/kill >"$lab/server.out" 2>&1 &
 server=$!
 COX_SLURM=1 $go test -count=1 -p 2 -parallel 6 -timeout "${COX_SLURM_TIMEOUT:-20m}" ./engine/slurm/...
 rc=$?

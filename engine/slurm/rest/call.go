@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -169,7 +170,7 @@ func (s *Site) once(ctx context.Context, r *request, user, token string, out ans
 		return fault.New(fault.Unavailable, "slurmrestd answered %s %s with HTTP status %d and what cannot be read: %w: %.200q", r.method, r.path, status, err, body)
 	}
 	if why := out.heard().fault(status); why != nil {
-		return fault.New(why.Kind, "%s %s: %w", r.method, r.path, why)
+		return &fault.Error{Kind: why.Kind, Err: fmt.Errorf("%s %s: %w", r.method, r.path, why), Remedy: why.Remedy}
 	}
 	return nil
 }
