@@ -32,6 +32,7 @@ type bench struct {
 	files     func(context.Context, job.Owner, string) (io.ReadCloser, error)
 	delegated bool // Slurm chooses the nodes
 	usual     bool // no shorter pauses than usual
+	options   []string
 }
 
 // openHere has the locks on this machine.
@@ -47,7 +48,7 @@ func (b *bench) open(t *testing.T, root string) *slurm.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := slurm.Config{Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: !b.delegated, Files: b.files, Privileged: true}
+	c := slurm.Config{Root: filepath.Join(root, "state"), Pool: "slurm", Site: b.site(), Room: locks, Placed: !b.delegated, Files: b.files, Privileged: true, Options: b.options}
 	if !b.usual {
 		c.Settle, c.Tidy = 3*time.Second, 2*time.Second
 	}

@@ -163,6 +163,9 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 	case !e.covers(a, j, b):
 		return e.stray(a, j, b)
 	}
+	if left, err := e.deserted(a, j, b); !left || err != nil {
+		return err
+	}
 	e.mu.Lock()
 	r, begun, done, stop, last := a.report, a.begun, a.done, a.stop, a.at
 	e.mu.Unlock()
@@ -267,6 +270,9 @@ func causeOf(j *site.Job) (engine.Cause, string) {
 	case site.OutOfMemory:
 		return engine.OutOfMemory, "Slurm: out of memory"
 	case site.NodeFailed:
+		if len(j.Nodes) == 0 {
+			return engine.NodeLost, "Slurm gave it up (NODE_FAIL): its partition, or nodes that it asks for, are not there any more (scontrol show partition)"
+		}
 		return engine.NodeLost, "Slurm: a node failed, of " + strings.Join(j.Nodes, ",") + "; one that is only cut off may go on with it until its slurmd is heard again"
 	case site.BootFailed:
 		return engine.NodeLost, "Slurm: a node did not boot"

@@ -73,6 +73,41 @@ func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
 	return false, nil
 }
 
+// deserted reports whether nothing of an attempt lives whose job slurmctld calls failed for a
+// node. It says so at once, of a job whose partition is gone even, and ends what lives on its
+// nodes when these register: those that answer are asked. Of those that are down its word counts.
+func (e *Engine) deserted(a *attempt, j *site.Job, b *birth) (bool, error) {
+	if j.State != site.NodeFailed || len(b.nodes) == 0 || len(b.nodes) > mostProbed || len(a.order.Job.Spec.Groups) > 1 {
+		return true, nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	c, err := e.cfg.Site.Cluster(ctx)
+	if err != nil {
+		return false, err
+	}
+	all, err := e.cfg.Site.Nodes(ctx)
+	if err != nil {
+		return false, err
+	}
+	began := time.Since(c.Booted) < skew // it has not heard of its nodes yet
+	up := *b
+	up.nodes = nil
+	for i := range all {
+		if n := &all[i]; (!n.Down || began) && slices.Contains(b.nodes, n.Name) {
+			up.nodes = append(up.nodes, n.Name)
+		}
+	}
+	if len(up.nodes) == 0 {
+		return true, nil
+	}
+	gone, err := e.probed(a, &up)
+	if err == nil && !gone {
+		e.doubt(a, fmt.Sprintf("Slurm says that a node of job %d failed; whether it lives on %s is not known", a.id, strings.Join(up.nodes, ",")))
+	}
+	return gone, err
+}
+
 // sendProbes sends one to each node. One that is refused, or lost, is sent again later.
 func (e *Engine) sendProbes(a *attempt, p *probe) error {
 	p.at = time.Now()
@@ -88,19 +123,30 @@ func (e *Engine) sendProbes(a *attempt, p *probe) error {
 if grep -qszxF %s /proc/[0-9]*/environ; then echo lives; else echo none; fi >%s.new && mv %[3]s.new %[3]s
 `, a.guard.Ref, quote(mark), quote(file)),
 			Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
-			Options: append(append(slices.Clone(e.cfg.Options), e.belongs(a.order.Job)...),
-				"--job-name=cox-probe", "--comment=cox-probe:"+e.log.cluster+":"+a.ref.String(), "--nodelist="+n, "--nodes=1", "--ntasks=1", "--mem=1M", "--time=5",
-				"--output=/dev/null", "--no-requeue"),
 		}
 		s.User = a.user
-		ctx, cancel := e.call()
-		_, err := e.cfg.Site.Submit(ctx, s)
-		cancel()
+		own := []string{
+			"--job-name=cox-probe", "--comment=cox-probe:" + e.log.cluster + ":" + a.ref.String(), "--nodelist=" + n, "--nodes=1", "--ntasks=1", "--mem=1M", "--time=5",
+			"--output=/dev/null", "--no-requeue",
+		}
+		s.Options = append(append(slices.Clone(e.cfg.Options), e.belongs(a.order.Job)...), own...)
+		err := e.sendProbe(s)
+		if err != nil && fault.KindOf(err) != fault.Unavailable { // its partition is gone, or its reservation
+			s.Options = own
+			err = e.sendProbe(s)
+		}
 		if err != nil && fault.KindOf(err) != fault.Unavailable {
 			e.cfg.Log.Warn("slurm: a node cannot be asked whether an attempt lives there", "attempt", a.ref.String(), "node", n, "error", err)
 		}
 	}
 	return nil
+}
+
+func (e *Engine) sendProbe(s *site.Submission) error {
+	ctx, cancel := e.call()
+	defer cancel()
+	_, err := e.cfg.Site.Submit(ctx, s)
+	return err
 }
 
 // quote makes one word of a text, for a shell.

@@ -24,21 +24,22 @@ import (
 
 // stage is a cluster of which a test says what it answers.
 type stage struct {
-	mu        sync.Mutex
-	next      uint32
-	jobs      []site.Job
-	past      []site.Job
-	submitted int
-	cancelled []uint32
-	deaf      int // so many submissions are taken and not answered
-	refuse    error
-	nodes     []site.Node
-	script    string        // of the last submission
-	age       time.Duration // of slurmctld; 0: an hour
-	listed    int           // how often a user's jobs were listed
-	stock     *fleet.Inventory
-	everyone  []site.Held
-	stocked   int // how often the stock was asked for
+	mu         sync.Mutex
+	next       uint32
+	jobs       []site.Job
+	past       []site.Job
+	submitted  int
+	cancelled  []uint32
+	deaf       int // so many submissions are taken and not answered
+	refuse     error
+	refuseOnce error // of the next submission
+	nodes      []site.Node
+	script     string        // of the last submission
+	age        time.Duration // of slurmctld; 0: an hour
+	listed     int           // how often a user's jobs were listed
+	stock      *fleet.Inventory
+	everyone   []site.Held
+	stocked    int // how often the stock was asked for
 }
 
 func (s *stage) with(f func()) { s.mu.Lock(); defer s.mu.Unlock(); f() }
@@ -50,7 +51,8 @@ func (s *stage) Cluster(context.Context) (site.Cluster, error) {
 func (s *stage) Submit(_ context.Context, j *site.Submission) (id uint32, err error) {
 	s.with(func() {
 		s.submitted++
-		if err = s.refuse; err != nil {
+		if err = cmp.Or(s.refuseOnce, s.refuse); err != nil {
+			s.refuseOnce = nil
 			return
 		}
 		s.next++

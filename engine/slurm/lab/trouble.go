@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +24,8 @@ func (l *Lab) ownState(ctx context.Context, size int64) error {
 	return nil
 }
 
-// Fill leaves no room in StateSaveLocation, until empty is called. The lab has Config.State.
+// Fill leaves no room in StateSaveLocation, but for some pages that slurmctld frees itself,
+// until empty is called. The lab has Config.State.
 func (l *Lab) Fill(t testing.TB) (empty func()) {
 	t.Helper()
 	name := filepath.Join(fmt.Sprintf("/proc/%d/root", l.hold.cmd.Process.Pid), l.hold.root, l.Dir, "state", "fill")
@@ -31,20 +33,37 @@ func (l *Lab) Fill(t testing.TB) (empty func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	for size := 1 << 16; size > 0; {
-		if _, err = f.Write(make([]byte, size)); err != nil {
-			size /= 2
-		}
-	}
-	if !errors.Is(err, unix.ENOSPC) {
+	if err := fill(f); err != nil {
 		t.Fatalf("filling StateSaveLocation: %v", err)
 	}
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() { // it deletes files, too
+		defer close(over)
+		for ctx.Err() == nil {
+			_ = fill(f)
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
 	return func() {
-		if err := os.Remove(name); err != nil {
+		stop()
+		<-over
+		if err := errors.Join(f.Close(), os.Remove(name)); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// fill writes until there is no room.
+func fill(f *os.File) error {
+	for size := 1 << 16; size > 0; {
+		if _, err := f.Write(make([]byte, size)); errors.Is(err, unix.ENOSPC) {
+			size /= 2
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Offer has slurmrestd begin anew with other plugins (-s); empty: the usual ones.
@@ -69,7 +88,8 @@ func (l *Lab) Reconfigure(t testing.TB, rewrite func(string) string) (before str
 	if err := os.WriteFile(l.Conf, []byte(rewrite(string(b))), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l.Kill(t, "slurmctld")
+	l.signal(t, "slurmctld", unix.SIGTERM) // it saves what it knows
+	l.daemon(t, "slurmctld").wait()
 	l.Begin(t, "slurmctld")
 	return string(b)
 }
