@@ -183,7 +183,7 @@ func (w *manner) unknown(t *testing.T, e *slurm.Engine, launch submit, dir strin
 		t.Fatal(err)
 	}
 	r := ended(t, e, ref)
-	if r.Cause != engine.LaunchFailed || !strings.Contains(r.Message, "nosuchuser") {
+	if r.Cause != engine.Refused && (!w.deaf || r.Cause != engine.LaunchFailed) || !strings.Contains(r.Message, "nosuchuser") {
 		t.Errorf("%s: %q", r.Cause, r.Message)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "stranger")); err == nil {
