@@ -127,3 +127,22 @@ func TestSlurmHasNotHeardOfTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestAnExitCodeThatSlurmDoesNotKnow: accounting by slurmrestd v0.0.38 says 1 of every job that
+// failed. The script's own word counts.
+//
+// Seen to fail with: Slurm's exit code counting always.
+func TestAnExitCodeThatSlurmDoesNotKnow(t *testing.T) {
+	s := &stage{}
+	e, _, _ := play(t, s)
+	now := time.Now().Truncate(time.Second)
+	lock := s.act(t, now, "n1")
+	if err := os.WriteFile(lock+".done", []byte("3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.with(func() { s.jobs[0].Exit = job.ExitCode{Status: 1} })
+	s.ends(site.Failed, now, "n1")
+	if r := until(t, e, gone); r.Cause != engine.Exited || r.Exit != (job.ExitCode{Status: 3}) {
+		t.Errorf("%+v", r)
+	}
+}

@@ -167,7 +167,7 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 		return err
 	}
 	e.mu.Lock()
-	r, begun, done, stop, last := a.report, a.begun, a.done, a.stop, a.at
+	r, begun, done, status, stop, last := a.report, a.begun, a.done, a.status, a.stop, a.at
 	e.mu.Unlock()
 	now := time.Now()
 	r.Phase, r.Gone, r.Uncertain, r.Suspended = engine.Ended, true, false, false
@@ -183,6 +183,9 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 	}
 	cause, message := causeOf(j)
 	r.Exit = j.Exit
+	if own, known := number(status); known && own != 0 && j.State == site.Failed && j.Exit.Signal == 0 {
+		r.Exit.Status = own // accounting by slurmrestd v0.0.38 knows no exit codes
+	}
 	if r.Cause == "" {
 		r.Cause = cause
 		r.Message = message
