@@ -162,6 +162,23 @@ func (e *Engine) unborn(a *attempt, j *site.Job) error {
 	return e.never(a, cause, message)
 }
 
+// slurmsOwn reports whether a job that ran was cancelled by Slurm, and by no person: slurmd has
+// that done, as root, of one that slurmctld, begun anew, has it begin again. Accounting that
+// names nobody, and root soon after such a beginning, are that.
+func (e *Engine) slurmsOwn(j *site.Job) (bool, error) {
+	if j.State != site.Cancelled || j.CancelledBy != "" && j.CancelledBy != "0" && j.CancelledBy != "root" {
+		return false, nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	c, err := e.cfg.Site.Cluster(ctx)
+	if err != nil {
+		return false, err
+	}
+	after := j.Ended.Sub(c.Booted)
+	return j.CancelledBy == "" && c.Accounts || !c.Booted.IsZero() && !j.Started.After(c.Booted) && after >= -time.Second && after < afterBoot, nil
+}
+
 // stray deals with the end of a second beginning. slurmctld has all processes of a number
 // ended on the nodes of its record before that is final: where these are the nodes of the
 // first beginning too, that is over. Else its own last word is waited for.

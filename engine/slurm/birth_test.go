@@ -146,3 +146,34 @@ func TestAnExitCodeThatSlurmDoesNotKnow(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestSlurmCancelsWhatRuns: a running job is cancelled by nobody that accounting knows, or as
+// root soon after slurmctld began anew. No person did that, and the job is not given up.
+//
+// Seen to fail with: every cancellation being a person's; no look at when slurmctld began.
+func TestSlurmCancelsWhatRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		by   string
+		age  time.Duration // of slurmctld
+		want engine.Cause
+	}{
+		"nobody":               {"", time.Hour, engine.NodeLost},
+		"root, after a crash":  {"0", 10 * time.Second, engine.NodeLost},
+		"root":                 {"0", time.Hour, engine.Cancelled},
+		"a user after a crash": {"1000", 10 * time.Second, engine.Cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &stage{age: c.age}
+			e, _, _ := play(t, s)
+			began := time.Now().Add(-20 * time.Second).Truncate(time.Second)
+			s.act(t, began, "n1")
+			s.with(func() {
+				j := &s.jobs[0]
+				j.State, j.Nodes, j.Started, j.Ended, j.CancelledBy = site.Cancelled, []string{"n1"}, began, began.Add(15*time.Second), c.by
+			})
+			if r := until(t, e, gone); r.Cause != c.want || r.Exit.OK() || r.Message == "" {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}

@@ -166,6 +166,10 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 	if left, err := e.deserted(a, j, b); !left || err != nil {
 		return err
 	}
+	slurms, err := e.slurmsOwn(j)
+	if err != nil {
+		return err
+	}
 	e.mu.Lock()
 	r, begun, done, status, stop, last := a.report, a.begun, a.done, a.status, a.stop, a.at
 	e.mu.Unlock()
@@ -182,6 +186,9 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 		r.Ended = stop.Kill // Slurm says whole seconds
 	}
 	cause, message := causeOf(j)
+	if slurms && stop == nil {
+		cause, message = engine.NodeLost, "Slurm cancelled the job itself after slurmctld began anew: the log of slurmd says why"
+	}
 	r.Exit = j.Exit
 	if own, known := number(status); known && own != 0 && j.State == site.Failed && j.Exit.Signal == 0 {
 		r.Exit.Status = own // accounting by slurmrestd v0.0.38 knows no exit codes
@@ -256,7 +263,7 @@ func (e *Engine) whose(a *attempt, j *site.Job) (wait bool, err error) {
 			return false, nil
 		}
 	}
-	if time.Since(j.Ended) < e.cfg.Settle {
+	if time.Since(j.Ended) < 3*e.cfg.Settle {
 		time.AfterFunc(time.Second, a.nudge)
 		return true, nil
 	}
