@@ -45,6 +45,7 @@ type attempt struct {
 	done   time.Time // by its hint
 	status string    // in that hint
 	noted  time.Time // when that hint was seen
+	hinter string    // who wrote the hint that it began, by number
 	probe  *probe    // of its nodes, since Slurm lost it; nil: none
 	freed  time.Time // when its job was ended in Slurm for that hint
 

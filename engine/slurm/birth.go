@@ -84,14 +84,9 @@ func (e *Engine) birth(a *attempt, restarts, exit int) (*birth, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, m := range marks {
-		if halfWritten(&m) {
-			continue
-		}
-		if strings.HasSuffix(m.Name, ".done") {
-			a.done, a.status, a.noted = m.Time, m.Text, time.Now()
-		} else if a.begun.IsZero() {
-			a.begun = m.Time
+	for i := range marks {
+		if !halfWritten(&marks[i]) {
+			a.hear(&marks[i])
 		}
 	}
 	return &b, nil

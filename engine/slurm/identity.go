@@ -195,10 +195,35 @@ func (e *Engine) identity(ctx context.Context) ([]engine.Finding, error) {
 	if e.cfg.Identity.Mode == AsUID && set("AuthType", "auth/slurm") && set("AuthInfo", "use_client_ids") {
 		found = append(found, finding(engine.Missing, "--set identity=owner", "this Slurm (AuthInfo=use_client_ids) runs what root submits with sbatch --uid as root: nothing of it would be run"))
 	}
-	if private := l.Settings["PrivateData"]; !me.Operator && (set("PrivateData", "jobs") || set("PrivateData", "all")) {
-		found = append(found, finding(engine.Missing, "sacctmgr modify user "+me.Name+" set adminlevel=Operator", "Slurm shows %s no jobs of others (PrivateData=%s): what was handed over would be taken for lost", me.Name, private))
+	if !me.Operator && private(l) {
+		found = append(found, finding(engine.Missing, "sacctmgr modify user "+me.Name+" set adminlevel=Operator", "Slurm shows %s no jobs of others (PrivateData=%s): what was handed over would be taken for lost", me.Name, l.Settings["PrivateData"]))
 	}
 	return found, nil
+}
+
+// private reports whether Slurm shows jobs to their users and to operators alone.
+func private(l *site.Look) bool {
+	of := strings.ToLower(l.Settings["PrivateData"])
+	return strings.Contains(of, "jobs") || strings.Contains(of, "all")
+}
+
+// hidden says why Slurm may have a user's job and not show it, as from some day on; empty: it
+// would.
+func (e *Engine) hidden(ctx context.Context, user string) (string, error) {
+	t, tells := e.cfg.Site.(site.Teller)
+	k, looks := e.cfg.Site.(site.Looker)
+	if user == "" || !tells || !looks {
+		return "", nil
+	}
+	l, err := k.Look(ctx)
+	if err != nil || !private(l) {
+		return "", err
+	}
+	me, err := t.Me(ctx)
+	if err != nil || me.Operator || me.Name == user {
+		return "", err
+	}
+	return fmt.Sprintf("%s sees no jobs of others there (PrivateData=%s)", me.Name, l.Settings["PrivateData"]), nil
 }
 
 // whoseJobs is the finding of the mode.

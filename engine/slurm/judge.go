@@ -114,12 +114,12 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 // After a while the job is ended in Slurm too, and if that does not help the word counts.
 func (e *Engine) finishing(a *attempt, j *site.Job) (over bool, err error) {
 	e.mu.Lock()
-	done, status, noted, freed := a.done, a.status, a.noted, a.freed
+	done, status, noted, freed, at := a.done, a.status, a.noted, a.freed, a.at
 	e.mu.Unlock()
 	switch {
 	case done.IsZero() || j.State != site.Running || j.Completing || time.Since(noted) < e.cfg.Settle:
 		return false, nil
-	case !freed.IsZero() && time.Since(freed) > e.cfg.Settle:
+	case !freed.IsZero() && at.Sub(freed) > e.cfg.Settle: // said so long after, and not just silent since
 		return true, e.byItsWord(a, done, status)
 	case !freed.IsZero():
 		return false, nil
@@ -320,6 +320,12 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 	case !done.IsZero():
 		return e.byItsWord(a, done, status)
 	case !c.Booted.IsZero() && c.MinAge > 0 && time.Since(last) > c.MinAge && c.Booted.Before(last.Add(-skew)):
+		if why, err := e.hidden(ctx, a.user); err != nil || why != "" {
+			if err == nil {
+				e.doubt(a, fmt.Sprintf("Slurm does not show job %d any more, which had begun: %s", a.id, why))
+			}
+			return err
+		}
 		// The same slurmctld knew it when nobody looked: it ended, and was purged.
 		r.Ended, r.Exit = last, job.ExitCode{Signal: sigkill}
 		if r.Cause == "" {

@@ -18,8 +18,9 @@ import (
 // Options by who says them.
 var (
 	// ours are about when and how often a job begins, or about the sbatch command: Coxswain
-	// has seen to these, and no option takes all of them back.
-	ours = []string{"array", "begin", "clusters", "cluster", "deadline", "dependency", "hold", "kill-on-invalid-dep", "parsable", "priority", "test-only", "wait"}
+	// has seen to these, and no option takes all of them back. nodefile too: sbatch would read
+	// the file where it runs, with the rights of whoever runs it.
+	ours = []string{"array", "begin", "clusters", "cluster", "deadline", "dependency", "hold", "kill-on-invalid-dep", "nodefile", "parsable", "priority", "test-only", "wait"}
 	// always are said for every job, as the job has them by now.
 	always = []string{
 		"account", "chdir", "comment", "error", "export", "export-file", "get-user-env", "input", "job-name", "nice", "no-requeue", "open-mode", "output",

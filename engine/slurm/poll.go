@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -312,6 +313,9 @@ func (e *Engine) hints(known map[string]bool) (bool, error) {
 			news = append(news, n)
 		}
 	}
+	if news = e.living(news, known); len(news) > 0 {
+		slices.Sort(news) // a beginning before its end
+	}
 	for n := range known {
 		if !there[n] {
 			delete(known, n)
@@ -326,37 +330,74 @@ func (e *Engine) hints(known map[string]bool) (bool, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	of := map[string]*attempt{}
-	for _, a := range e.attempts {
-		if !a.ended {
-			of[a.prefix] = a
-		}
-	}
-	any := false
+	of, any := e.byPrefix(), false
 	for i := range marks {
 		m := &marks[i]
 		if halfWritten(m) {
 			continue
 		}
 		known[m.Name] = true
-		stem, what := cutLast(m.Name)
+		stem, _ := cutLast(m.Name)
 		prefix, restarts := cutLast(stem)
 		a := of[prefix]
 		if a == nil || restarts != strconv.Itoa(a.base) {
 			continue
 		}
-		any = true
-		if what == "begun" {
-			if a.begun.IsZero() {
-				a.begun = m.Time
-			}
-		} else {
-			a.done, a.status, a.noted = m.Time, m.Text, time.Now()
+		if !a.hear(m) {
+			e.cfg.Log.Warn("slurm: the file of an attempt's end is another user's, and does not count", "attempt", a.ref.String(), "uid", m.Owner)
+			continue
 		}
+		any = true
 		a.urgent = time.Now()
 		a.nudge()
 	}
 	return any, nil
+}
+
+// byPrefix are the attempts that live, by the beginning of their files' names. The caller
+// holds the lock.
+func (e *Engine) byPrefix() map[string]*attempt {
+	of := map[string]*attempt{}
+	for _, a := range e.attempts {
+		if !a.ended {
+			of[a.prefix] = a
+		}
+	}
+	return of
+}
+
+// living are the files of attempts that live. Whatever else is there nobody reads: everybody
+// may put files there, as many as he likes.
+func (e *Engine) living(names []string, known map[string]bool) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	of := e.byPrefix()
+	return slices.DeleteFunc(names, func(n string) bool {
+		stem, _ := cutLast(n)
+		prefix, _ := cutLast(stem)
+		known[n] = of[prefix] == nil
+		return known[n]
+	})
+}
+
+// hear notes a hint. Only who wrote that an attempt began can say that it ended: the names of
+// its files can be read off the processes of a login node by then. The caller holds the lock.
+func (a *attempt) hear(m *room.Mark) bool {
+	switch {
+	case strings.HasSuffix(m.Name, ".begun"):
+		a.hinter = cmp.Or(a.hinter, m.Owner)
+		if a.begun.IsZero() {
+			a.begun = m.Time
+		}
+	case a.hinter != "" && m.Owner != a.hinter:
+		return false
+	default:
+		a.done, a.status, a.noted = m.Time, m.Text, time.Now()
+	}
+	return true
 }
 
 // halfWritten reports whether a script has created the file of its end and not yet written

@@ -45,7 +45,7 @@ func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
 		return false, nil
 	}
 	e.mu.Lock()
-	p := a.probe
+	p, hinter := a.probe, a.hinter
 	e.mu.Unlock()
 	switch {
 	case p == nil:
@@ -64,7 +64,7 @@ func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if len(marks) == len(names) && !slices.ContainsFunc(marks, func(m room.Mark) bool { return m.Text != "none" }) {
+	if len(marks) == len(names) && !slices.ContainsFunc(marks, func(m room.Mark) bool { return m.Text != "none" || hinter != "" && m.Owner != hinter }) {
 		return true, nil
 	}
 	if time.Since(p.at) > probeAgain*e.cfg.Settle {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -294,12 +295,11 @@ func (e *Engine) spareJob(ctx context.Context, p *spare, or string) (*site.Job, 
 
 // unwanted ends the spares that nobody has taken over in time.
 func (e *Engine) unwanted() error {
+	var errs []error
 	for _, p := range e.log.spares() {
 		if time.Since(p.Time) > e.cfg.Adopt {
-			if err := e.discard(p); err != nil {
-				return err
-			}
+			errs = append(errs, e.discard(p))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -291,10 +291,10 @@ func (e *Engine) hold(ctx context.Context, ref engine.Ref, held bool) error {
 		e.mu.Unlock()
 		return unknown(ref)
 	}
-	id, r := a.id, a.report
+	id, r, seen := a.id, a.report, a.seen != nil
 	e.mu.Unlock()
 	switch {
-	case r.Phase == engine.Ended || r.Suspended == held && r.Phase == engine.Running && a.seen != nil:
+	case r.Phase == engine.Ended || r.Suspended == held && r.Phase == engine.Running && seen:
 		return nil
 	case r.Phase != engine.Running || id == 0:
 		return fault.New(fault.Conflict, "attempt %s does not run", ref)

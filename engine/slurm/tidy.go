@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -56,22 +57,24 @@ func (e *Engine) ghosts() error {
 	e.mu.Lock()
 	users := slices.Sorted(maps.Keys(e.users))
 	e.mu.Unlock()
+	var errs []error // what one user is refused, the others are not
 	for _, user := range users {
 		ctx, cancel := e.call()
 		all, err := e.cfg.Site.Of(ctx, user)
 		cancel()
 		if err != nil {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
 		for i := range all {
 			if j := &all[i]; !j.State.Final() && !j.Completing && e.isOver(j.Comment) {
 				if err := e.lay(j); err != nil {
-					return err
+					errs = append(errs, err)
+					break
 				}
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // lay ends a job that is over here, if the number is still its.
@@ -151,20 +154,19 @@ func (e *Engine) sweep(before time.Time) error {
 		}
 		e.mu.Unlock()
 	}
+	var errs []error // a directory that a user has put there is his, and the others' go
 	for _, stem := range slices.Sorted(maps.Keys(of)) {
 		marks, err := e.cfg.Room.Look(ctx, of[stem])
 		if err != nil {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
 		old := true
 		for _, m := range marks {
 			old = old && m.Time.Before(before)
 		}
 		if old && len(marks) > 0 {
-			if err := e.cfg.Room.Remove(ctx, stem+"-"+e.log.cluster); err != nil {
-				return err
-			}
+			errs = append(errs, e.cfg.Room.Remove(ctx, stem+"-"+e.log.cluster))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

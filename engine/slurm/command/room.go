@@ -49,9 +49,9 @@ func (m *Room) Dir() string { return m.dir }
 // Take is Room's. A file whose creation was cut off is there all the same, whole. A file
 // system without links has it created in place, once there was room for it.
 func (m *Room) Take(ctx context.Context, name, text string) (mine bool, held string, err error) {
-	out, err := m.shell(ctx, `t=$1.new$$
+	out, err := m.shell(ctx, `t=$(mktemp -- "$1.newXXXXXXXX") || exit
 trap 'rm -f -- "$t"' EXIT
-echo "$2" >"$t" || exit
+echo "$2" >"$t" && chmod 644 -- "$t" || exit
 if ln -T -- "$t" "$1" 2>/dev/null || { [ ! -e "$1" ] && [ ! -L "$1" ] && (set -C; echo "$2" >"$1") 2>/dev/null; }; then echo mine
 elif [ -e "$1" ] || [ -L "$1" ]; then echo held; dd if="$1" iflag=nofollow,nonblock bs=4096 count=1 2>/dev/null || :
 else echo "it cannot be written" >&2; exit 1; fi`, m.file(name), text)
@@ -83,19 +83,22 @@ func (m *Room) Look(ctx context.Context, names []string) ([]room.Mark, error) {
 		for _, n := range part {
 			args = append(args, path.Base(n))
 		}
-		out, err := m.shell(ctx, `cd -- "$1" || exit; shift; for f; do [ -e "$f" ] || continue; stat -c '%n %.6Y' -- "$f" && dd if="$f" iflag=nofollow,nonblock bs=4000 count=1 2>/dev/null | tr '\n' ' ' && echo || exit; done`, args...)
+		out, err := m.shell(ctx, `cd -- "$1" || exit; shift; for f; do [ -e "$f" ] || continue; stat -c '%n %u %.6Y' -- "$f" && dd if="$f" iflag=nofollow,nonblock bs=4000 count=1 2>/dev/null | tr '\n' ' ' && echo || exit; done`, args...)
 		if err != nil {
 			return nil, err
 		}
 		lines := strings.Split(out, "\n")
 		for i := 0; i+1 < len(lines); i += 2 {
-			cut := strings.LastIndexByte(lines[i], ' ')
-			name, at := lines[i][:max(cut, 0)], lines[i][cut+1:]
-			seconds, err := strconv.ParseFloat(at, 64)
+			f := strings.Split(lines[i], " ")
+			if len(f) < 3 {
+				return nil, fault.New(fault.Unavailable, "the directory of locks: stat answered %q", lines[i])
+			}
+			n := len(f)
+			seconds, err := strconv.ParseFloat(f[n-1], 64)
 			if err != nil {
 				return nil, fault.New(fault.Unavailable, "the directory of locks: stat answered %q", lines[i])
 			}
-			all = append(all, room.Mark{Name: name, Time: time.UnixMicro(int64(seconds * 1e6)), Text: strings.TrimSpace(lines[i+1])})
+			all = append(all, room.Mark{Name: strings.Join(f[:n-2], " "), Owner: f[n-2], Time: time.UnixMicro(int64(seconds * 1e6)), Text: strings.TrimSpace(lines[i+1])})
 		}
 	}
 	return all, nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -41,6 +42,9 @@ func TestRooms(t *testing.T) {
 			if mine, held, err := r.Take(ctx, "1.1-x.0", "another"); mine || held != "mine's" || err != nil {
 				t.Errorf("%t, %q, %v", mine, held, err)
 			}
+			if info, err := os.Stat(filepath.Join(dir, "1.1-x.0")); err != nil || info.Mode().Perm() != 0o644 {
+				t.Errorf("a lock that not everybody can read: %v, %v", info.Mode(), err)
+			}
 			if err := os.WriteFile(filepath.Join(dir, "1.1-x.0.done"), []byte("3\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +53,7 @@ func TestRooms(t *testing.T) {
 				t.Errorf("%q, %v", names, err)
 			}
 			marks, err := r.Look(ctx, []string{"1.1-x.0.done", "not there", "1.1-x.0"})
-			if err != nil || len(marks) != 2 || marks[0].Text != "3" || marks[1].Text != "mine's" {
+			if err != nil || len(marks) != 2 || marks[0].Text != "3" || marks[1].Text != "mine's" || marks[0].Owner != strconv.Itoa(os.Geteuid()) {
 				t.Fatalf("%+v, %v", marks, err)
 			}
 			info, err := os.Stat(filepath.Join(dir, "1.1-x.0.done"))

@@ -22,6 +22,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -31,9 +32,10 @@ import (
 
 // Mark is a file.
 type Mark struct {
-	Name string // base name
-	Time time.Time
-	Text string // of a hint; empty where nothing was asked for
+	Name  string // base name
+	Time  time.Time
+	Text  string // of a hint; empty where nothing was asked for
+	Owner string // whose it is, by number
 }
 
 // Room is a directory of marks. It is safe for concurrent use.
@@ -163,6 +165,9 @@ func look(name string) (Mark, error) {
 		return Mark{}, err
 	}
 	m := Mark{Name: filepath.Base(name), Time: info.ModTime()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		m.Owner = strconv.FormatUint(uint64(st.Uid), 10)
+	}
 	if !info.Mode().IsRegular() {
 		return m, nil
 	}
