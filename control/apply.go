@@ -68,6 +68,9 @@ func (s *state) applyStarted(r *store.Record, staged any) error {
 	e.last.started = nanos(v.Started)
 	e.last.see(v.Nodes)
 	e.flags &^= job.Configuring
+	if delegated(e.last.claims) { // before its end, which may be in the same batch
+		s.events = append(s.events, sched.Extended{Job: e.id, Until: untilOf(e, v.Started), Began: e.last.beganThere(e.last.started)})
+	}
 	if s.begunOf(e) {
 		s.events = append(s.events, sched.Begun{Job: e.id})
 	}

@@ -137,6 +137,12 @@ func (a *last) see(nodes []string) {
 	}
 }
 
+// beganThere is from when on an attempt is charged that started on a pool as a whole: not
+// from before it was handed over, whatever the clock there says.
+func (a *last) beganThere(started int64) sched.Instant {
+	return sched.Instant(max(started, a.handed))
+}
+
 // nodesIn are the nodes of a report.
 func nodesIn(r *engine.Report) []string {
 	out := make([]string, len(r.Nodes))

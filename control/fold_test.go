@@ -203,3 +203,64 @@ func TestTheLimitCountsFromTheStart(t *testing.T) {
 		t.Errorf("it began %s, now is %s", v.Job.Started, c.Now())
 	}
 }
+
+// TestAStartHeardOfLateIsCharged: what a job used on a pool as a whole is charged from its
+// start there, also where its end is the first that is heard of it, or its start is heard of
+// after usage was charged; that holds after a restart.
+//
+// Seen to fail with: the core not told of a start that is heard of with the end (nothing is
+// charged); charged from the last tick on.
+func TestAStartHeardOfLateIsCharged(t *testing.T) {
+	c, q := newClock(), far(2, 8)
+	b := two(t, named("a", 1, 8), q, control.Config{Clock: c})
+	b.set(shared())
+	id, other := b.submit(in("q", charged("a", "u", gang(1, 8)))), b.submit(in("q", charged("b", "v", gang(1, 8))))
+	v, w := b.handed(id), b.handed(other)
+	began := c.Now()
+	b.pass(c, 20*time.Minute)
+	if got, err := b.ctl.Shares(t.Context()); err != nil || got[0].Wall != 0 {
+		t.Fatalf("charged before anything is heard: %+v, %v", got, err)
+	}
+	q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Started: began, Ended: c.Now()})
+	b.state(id, job.Completed)
+	q.report(engine.Report{Ref: w.Ref, Phase: engine.Running, Started: began})
+	b.until(other, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	for _, life := range []string{"first", "second"} {
+		if err := b.ctl.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.ctl.Shares(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wall := map[string]float64{}
+		for _, s := range got {
+			wall[s.Account+"/"+s.User] = s.Wall
+		}
+		if a := wall["a/u"]; a < 1190 || a > 1200 {
+			t.Errorf("%s life: a job that ran for 20 min is charged for %v s: %v", life, a, wall)
+		}
+		if a := wall["b/v"]; life == "first" && (a < 1190 || a > 1200) {
+			t.Errorf("%s life: one that runs for 20 min is charged for %v s: %v", life, a, wall)
+		}
+		b.reopen()
+	}
+}
+
+// TestAHeldJobIsReleasedWhileItIsTakenBack: it waits again, and is not held.
+//
+// Seen to fail with: the hold noted with the taking back, too (it stays held).
+func TestAHeldJobIsReleasedWhileItIsTakenBack(t *testing.T) {
+	q := far(2, 8)
+	b := two(t, named("a", 1, 8), q, control.Config{})
+	id := b.submit(in("q", gang(2, 8)))
+	v := b.handed(id)
+	for _, on := range []bool{true, false} {
+		if err := ask(t.Context(), b.ctl, id, control.Hold{On: on}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q.stopped(t, v.Ref)
+	q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Stopped, Ended: time.Now()})
+	b.until(id, "handed over again", func(v control.View) bool { return v.Ref.Attempt > 0 && v.Job.Attempt == 2 })
+}

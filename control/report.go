@@ -111,7 +111,11 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 	if e.flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
 		l.stage(kindStarted, e.id, job.Actor{}, startedAt(e, &r), nil)
 	}
-	v.Used = l.core.Owes(sched.Instant(l.cfg.Clock.Now().UnixNano()), e.id)
+	now := sched.Instant(l.cfg.Clock.Now().UnixNano())
+	v.Used = l.core.Owes(now, e.id)
+	if e.flags&job.Configuring != 0 && !r.Started.IsZero() && delegated(e.last.claims) {
+		v.Used = l.core.OwesLate(now, e.id, e.last.beganThere(nanos(r.Started)))
+	}
 	calls := l.callsFor(e)
 	l.stage(kindEnded, e.id, job.Actor{}, v, func() { calls.Forget(r.Ref) })
 }
@@ -207,11 +211,7 @@ func (l *loop) orphan(p *pool, ref engine.Ref) {
 
 // extend tells the core when a job that has now started will reach its limit.
 func (l *loop) extend(e *entry) {
-	x := sched.Extended{Job: e.id, Until: untilOf(e, l.cfg.Clock.Now())}
-	if delegated(e.last.claims) {
-		x.Began = sched.Instant(e.last.started)
-	}
-	l.state.events = append(l.state.events, x)
+	l.state.events = append(l.state.events, sched.Extended{Job: e.id, Until: untilOf(e, l.cfg.Clock.Now())})
 }
 
 // resume takes up what the journal says is held: a launch is repeated where the

@@ -211,7 +211,7 @@ func (l *loop) askHold(w *wish, e *entry, req *request, op Hold) error {
 			Advise("ask an administrator to release it")
 	}
 	if op.On && e.waitsThere() && e.last.requeue == nil && e.last.cancel == nil { // it is taken back
-		l.stageFor(req, kindRequeue, e.id, w.by, requeue{Hold: true, State: stateOf(e.state)}, func() {
+		l.stageFor(req, kindRequeue, e.id, w.by, requeue{State: stateOf(e.state)}, func() {
 			l.stop(e, l.cfg.Grace, 0, "held by "+w.by.Name)
 		})
 	}

@@ -383,7 +383,7 @@ func (c *Core) restore(r Restored) {
 
 func (c *Core) extend(x Extended) {
 	if r := c.running[x.Job]; r != nil && r.waits && x.Began > 0 {
-		r.waits, r.began, r.turn = false, x.Began, x.Began
+		c.begin(r, x.Began)
 	}
 	if r := c.running[x.Job]; r != nil && r.nominee == nil && r.parking == nil && r.until != later(orNever(x.Until), r.tail) {
 		before := len(c.freed)

@@ -87,6 +87,28 @@ func (c *Core) Owes(now Instant, id job.ID) []fair.Entry {
 	return c.owes(now, r)
 }
 
+// OwesLate is Owes for a job of a pool as a whole that ends before its start was heard of.
+func (c *Core) OwesLate(now Instant, id job.ID, began Instant) []fair.Entry {
+	r := c.running[id]
+	if r == nil || !r.waits || c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+		return nil
+	}
+	use := c.useOf(r)
+	return c.ranks.book.BillLate(&use, second(began), second(now))
+}
+
+// begin has a job charged that its pool's own scheduler began at an instant: also for the
+// time before that was heard of.
+func (c *Core) begin(r *run, at Instant) {
+	r.waits, r.began, r.turn = false, at, at
+	if c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+		return
+	}
+	r.use, r.billable = c.useOf(r), true
+	c.ranks.book.Late(&r.use, second(at))
+	c.ranks.used = true
+}
+
 // OwesFor is Owes for what was added to a job, which ends before the job does.
 func (c *Core) OwesFor(now Instant, m Member) []fair.Entry {
 	if r := c.running[m.Job]; r != nil && c.ranks != nil {

@@ -231,7 +231,14 @@ func (b *Book) Settle() { b.charged = b.at }
 // Charge adds what a job used that began at a second and ran up to another one, as
 // far as it was not charged before.
 func (b *Book) Charge(u *Use, began, to int64) {
-	seconds := to - max(began, b.charged)
+	b.charge(u, to-max(began, b.charged))
+}
+
+// Late adds what a job used that began at a second, up to where running jobs are charged:
+// nobody knew then that it ran.
+func (b *Book) Late(u *Use, began int64) { b.charge(u, b.charged-began) }
+
+func (b *Book) charge(u *Use, seconds int64) {
 	if b.at == 0 || seconds <= 0 {
 		return
 	}
@@ -252,8 +259,14 @@ func (b *Book) Charge(u *Use, began, to int64) {
 
 // Bill lists what Charge would add for one job: to whom it is charged, and to its QOS.
 // It leaves the accounts above out, which Add finds.
-func (b *Book) Bill(u *Use, began, to int64) (out []Entry) {
-	seconds := to - max(began, b.charged)
+func (b *Book) Bill(u *Use, began, to int64) []Entry {
+	return b.billed(u, to-max(began, b.charged))
+}
+
+// BillLate lists what Late and Charge would add for one job.
+func (b *Book) BillLate(u *Use, began, to int64) []Entry { return b.billed(u, to-began) }
+
+func (b *Book) billed(u *Use, seconds int64) (out []Entry) {
 	if b.at == 0 || seconds <= 0 {
 		return nil
 	}
