@@ -324,3 +324,32 @@ func TestAPoolIsAddedAndRemoved(t *testing.T) {
 		t.Errorf("the pool of the configuration is removed: %v", err)
 	}
 }
+
+// TestAPoolThatIsConfiguredNoLongerIsAdded: it is there once, and hears what was asked of its
+// jobs while it was not there.
+//
+// Seen to fail with: the pool of the ledger kept beside the one that was added, and nothing
+// taken up (the job is never stopped).
+func TestAPoolThatIsConfiguredNoLongerIsAdded(t *testing.T) {
+	p, q := named("a", 1, 8), named("b", 1, 8)
+	s := &sites{hands: map[string]*hand{"q": q}, closed: map[string]int{}}
+	b := two(t, p, q, control.Config{OpenPool: s.open})
+	id := b.submit(in("q", gang(1, 8)))
+	v := b.launched(id)
+	q.start(v)
+	b.until(id, "started", func(v control.View) bool { return !v.Job.Started.IsZero() })
+	b.cfg.Pools = b.cfg.Pools[:1]
+	b.reopen()
+	if err := ask(t.Context(), b.ctl, id, control.Cancel{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, control.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
+		t.Fatal(err)
+	}
+	if ps := b.ctl.Pools(); len(ps) != 2 || ps[1].Gone {
+		t.Errorf("the pools are %+v", ps)
+	}
+	q.stopped(t, v.Ref)
+	q.end(v, engine.Stopped, 0)
+	b.state(id, job.Cancelled)
+}

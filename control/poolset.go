@@ -95,7 +95,8 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 			return
 		}
 		l.stageFor(&request{answer: answer}, kindPool, 0, by, spec, func() {
-			if old := l.pools.find(opened.Name); old != nil { // held what an earlier server knew
+			old := l.pools.drop(opened.Name)
+			if old != nil { // held what an earlier server knew
 				l.leave(old)
 			}
 			p := l.pools.make(opened)
@@ -106,6 +107,9 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 			l.state.delegating = l.pools.delegating()
 			l.state.mu.Unlock()
 			l.watch(p)
+			if old != nil { // which has not heard what was asked meanwhile
+				l.resume(opened.Name)
+			}
 			l.compare()
 		})
 	})

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -216,11 +217,12 @@ func (l *loop) extend(e *entry) {
 
 // resume takes up what the journal says is held: a launch is repeated where the
 // engine is not known to have begun it, and what was asked for is asked again. What is
-// to end is not launched first: a stop that finds nothing bars it.
-func (l *loop) resume() {
+// to end is not launched first: a stop that finds nothing bars it. Pools may be named, whose
+// work alone is taken up.
+func (l *loop) resume(of ...string) {
 	for _, a := range l.state.led.Live() {
 		e := l.state.jobs[a.Job]
-		if a.Adds != 0 {
+		if a.Adds != 0 || len(of) > 0 && !slices.Contains(of, a.Pool) {
 			continue
 		}
 		l.resumeAdded(e)
