@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
@@ -37,5 +38,22 @@ func TestNoNodefileIsRead(t *testing.T) {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+// TestNoFileOfNodesIsRead: a name with a slash in --nodelist or --exclude is a file's to sbatch.
+//
+// Seen to fail with: no look for slashes.
+func TestNoFileOfNodesIsRead(t *testing.T) {
+	for _, option := range []string{"nodelist", "exclude"} {
+		text := "#!/bin/sh\n#SBATCH --" + option + "=/root/secret\nexit\n"
+		s, _, err := sbatch.Parse(spec.Source{Name: "job", Data: []byte(text)}, sbatch.Options{Dir: "/w"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Program.Kind, s.Source.Form = job.Batch, sbatchForm
+		if got, err := told(t, s, text); fault.KindOf(err) != fault.Unsupported {
+			t.Errorf("%s: %v\n%s", option, err, got)
+		}
 	}
 }

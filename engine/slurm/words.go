@@ -79,6 +79,11 @@ func unsayable(s *job.Spec, placed bool) error {
 	if s.Image != "" && s.Program.Kind == job.Batch && s.Source.Form != sbatchForm {
 		return refuse("image with a script", "write srun --container-image=… in the script (the site needs pyxis), or use command")
 	}
+	for i := range s.Groups { // sbatch would read such a file where it runs
+		if slices.ContainsFunc(append(slices.Clone(s.Groups[i].NodeList), s.Groups[i].Exclude...), func(n string) bool { return strings.Contains(n, "/") }) {
+			return refuse("a file with names of nodes", "name the nodes, or write --nodefile")
+		}
+	}
 	if placed {
 		return nil
 	}
