@@ -25,7 +25,7 @@ func quantity(resource string, n int64) string {
 	if resource == "pool/whole-nodes" {
 		return count(int(n), "whole node")
 	}
-	return fmt.Sprintf("%d %s", n, resource)
+	return fmt.Sprintf("%d %s", n, strings.TrimPrefix(resource, "gres/"))
 }
 
 func bytes(n int64) string {

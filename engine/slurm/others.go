@@ -16,9 +16,10 @@ type Others struct {
 	Devices int             // GPUs
 }
 
-// String says it in a sentence's part; empty: they hold nothing.
+// String says it in a sentence's part; empty: they hold nothing. No job is without CPUs, so
+// memory alone is what ours were given beyond their claims.
 func (o Others) String() string {
-	if o == (Others{}) {
+	if o.CPUs == 0 && o.Devices == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d CPUs, %d MiB of memory and %d GPUs", o.CPUs, o.Memory/resource.MiB, o.Devices)

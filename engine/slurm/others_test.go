@@ -10,7 +10,8 @@ import (
 
 // TestOthers: what foreign jobs hold is counted, and devices that they hold are not free.
 //
-// Seen to fail with: no subtraction of ours; marks on devices that ours claim.
+// Seen to fail with: no subtraction of ours; marks on devices that ours claim;
+// memory alone said.
 func TestOthers(t *testing.T) {
 	s := &stage{nodes: []site.Node{
 		{Name: "n1", CPUs: 8, Available: true, UsedCPUs: 3, UsedBytes: 5 << 20, GRES: "gpu:h100:4(S:0-1)", Taken: "gpu:h100:3(IDX:0,2-3)"},
@@ -32,6 +33,9 @@ func TestOthers(t *testing.T) {
 	}
 	if got, want := e.Others(), (slurm.Others{CPUs: 2, Memory: 5 << 20, Devices: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+	if o := (slurm.Others{Memory: 1600 << 20}); o.String() != "" {
+		t.Errorf("memory that ours were given beyond their claims is others': %s", o)
 	}
 	info, err := e.Info(t.Context())
 	if err != nil || !strings.Contains(strings.Join(info.Notes, "\n"), "2 CPUs, 5 MiB of memory and 2 GPUs") {

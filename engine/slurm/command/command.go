@@ -109,6 +109,9 @@ var silence = []string{
 // fullDisk are slurmctld's words for a job whose script it could not save: it may take it later.
 const fullDisk = "I/O error writing script/environment to file"
 
+// noConfig are words of a command's that finds no slurm.conf, and no slurmctld that has one.
+const noConfig = "Could not establish a configuration source"
+
 // refusal makes an error of what a command said.
 func refusal(name string, r *Result) error {
 	said := strings.TrimSpace(string(r.Stderr))
@@ -117,6 +120,9 @@ func refusal(name string, r *Result) error {
 	}
 	if strings.Contains(said, fullDisk) {
 		return fault.New(fault.Unavailable, "%s: %s", name, oneLine(said)).Advise("make room in slurmctld's StateSaveLocation (scontrol show config)")
+	}
+	if strings.Contains(said, noConfig) {
+		return fault.New(fault.Unavailable, "%s: %s", name, oneLine(said)).Advise("name the cluster's configuration in the pool's settings: --set conf=/PATH/slurm.conf (SLURM_CONF is not taken from who calls)")
 	}
 	for _, words := range silence {
 		if strings.Contains(said, words) {
