@@ -39,8 +39,6 @@ func farGang(acct, user string, nodes int, limit time.Duration) *job.Spec {
 
 // TestLimitsOfAPoolAsAWhole: nodes and devices of a pool that is one node count as those of
 // others do, in limits, quotas and the largest share of one node.
-//
-// Seen to fail with: no nodes counted (three jobs start), no devices counted.
 func TestLimitsOfAPoolAsAWhole(t *testing.T) {
 	for name, tt := range map[string]struct {
 		group, job, node account.TRES
@@ -75,8 +73,6 @@ func TestLimitsOfAPoolAsAWhole(t *testing.T) {
 
 // TestChargedFromTheStartThere: a job that waits in the queue of its pool's own scheduler is
 // charged for nothing, also after a restart; from its start on as others are.
-//
-// Seen to fail with: charges from the Start on.
 func TestChargedFromTheStartThere(t *testing.T) {
 	at := func(minutes int) sched.Instant {
 		return sched.Instant(time.Hour) + sched.Instant(minutes)*sched.Instant(time.Minute)
