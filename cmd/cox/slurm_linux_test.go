@@ -80,6 +80,7 @@ func TestSlurm(t *testing.T) {
 			s.server, s.stop = serving(t, s.dir, &paper{worlds: map[string]*world.World{}})
 			t.Run("placed", s.testLocal)
 			t.Run("delegated", s.testDelegated)
+			t.Run("folded", s.testFolded)
 			t.Run("ways", s.testWays)
 			t.Run("logs", s.testLogs)
 		})

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// submitted is the number of a job for a pool.
+func (s *slurmSite) submitted(t *testing.T, pool, file string, more ...string) string {
+	t.Helper()
+	out := s.ok(t, "submitted", slices.Concat([]string{"submit", "--pool", pool}, more, []string{file})...)
+	return regexp.MustCompile(`\d+`).FindString(out)
+}
+
+// testFolded: a pool whose nodes slurmctld chooses. A gang runs there whole, and is shown on
+// the nodes where it is; one for which Slurm has no room, because others have it, waits in
+// Slurm's queue with Slurm's reason, can be taken back, and runs; what no node holds is refused
+// before; what a person cancels in Slurm is cancelled.
+func (s *slurmSite) testFolded(t *testing.T) {
+	const pool = "slurm-f"
+	add := slices.Concat([]string{"pool", "add", pool, "--engine", "slurm"}, s.byCommands(t), []string{"--set", "root=true", "--shared", filepath.Join(s.dir, "locks-f")})
+	s.ok(t, "pool "+pool+" added", add...)
+	s.eventually(t, pool+` +slurm 2\S+ +up +4 +\d+/32`, "pool", "list")
+
+	hello := s.file(t, "hello-f.sh", "#SBATCH -N2 --ntasks-per-node=1 --gres=gpu:8\nsrun -l sh -c 'echo here is $SLURM_PROCID of $SLURM_NTASKS'\n")
+	id := s.submitted(t, pool, hello)
+	s.ok(t, "", "wait", id, "--quiet")
+	s.ok(t, "here is 1 of 2", "logs", id)
+	if out := s.ok(t, "16 GPUs", "show", id); strings.Contains(out, "@") || !strings.Contains(out, s.Nodes[0][:1]) {
+		t.Errorf("it is not shown on the nodes where it was:\n%s", out)
+	}
+	r := s.cox(t, "submit", "--pool", pool, s.file(t, "large.sh", "#SBATCH -N5\ntrue\n"))
+	if r.code == 0 || !strings.Contains(r.out+r.err, "needs 5 nodes, only 4 qualify") {
+		t.Errorf("five nodes of four: exit %d\n%s%s", r.code, r.out, r.err)
+	}
+
+	other := strings.TrimSpace(s.Run(t, "sbatch", "--parsable", "--exclusive", "-N4", "-D", "/tmp", "-o", "/dev/null", "--wrap", "sleep 600"))
+	id = s.submitted(t, pool, hello)
+	s.eventually(t, `handed over to pool `+pool+` at \S+ as its job \d+, where it waits: \(?(Resources|Priority)`, "why", id)
+	s.eventually(t, `(?m)^ *`+id+` .*PENDING`, "queue")
+	s.ok(t, "", "hold", id)
+	s.eventually(t, `held by`, "why", id)
+	if mine := s.Run(t, "squeue", "-h", "-n", "hello-f.sh", "-o", "%i"); strings.TrimSpace(mine) != "" {
+		t.Errorf("a job that was taken back is in Slurm's queue still: %s", mine)
+	}
+	s.ok(t, "", "release", id)
+	s.eventually(t, `handed over to pool `+pool, "why", id)
+	s.Run(t, "scancel", other)
+	s.ok(t, "", "wait", id, "--quiet")
+	s.ok(t, "here is 0 of 2", "logs", id)
+
+	id = s.submitted(t, pool, s.file(t, "sleep-f.sh", "sleep 600\n"))
+	s.eventually(t, `(?m)^ *`+id+` .*RUNNING`, "queue")
+	s.Run(t, "scancel", "-n", "sleep-f.sh")
+	s.cox(t, "wait", id, "--quiet").check(t, 130, "", "")
+	s.ok(t, "cancelled in Slurm by", "show", id)
+	s.ok(t, "pool "+pool+" is gone", "pool", "remove", pool)
+}
