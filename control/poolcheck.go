@@ -82,7 +82,7 @@ func (c *Control) lookAt(ctx context.Context, name string, e engine.Engine) *Poo
 	case err != nil:
 		out.Findings = append(out.Findings, engine.Finding{What: "nodes", State: engine.Missing, Text: err.Error(), Mend: fault.Remedy(err)})
 	case len(nodes) == 0:
-		add("nodes", engine.Warning, "it has none: jobs for it wait until it does")
+		add("nodes", engine.Warning, "it has none: jobs for it are refused until it does")
 	default:
 		out.Nodes = nodes
 		devices := 0
