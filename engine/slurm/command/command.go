@@ -223,7 +223,11 @@ func (s *Site) sbatch(ctx context.Context, j *site.Submission, more ...string) (
 		}
 		user, whose = "", []string{fmt.Sprintf("--uid=%d", p.UID), fmt.Sprintf("--gid=%d", p.GID)} // else the group is root's
 	}
-	args := append(append(append(more, "--parsable", "--export=ALL", "--export-file=3"), whose...), j.Options...)
+	env := "3"
+	if len(j.Components) > 0 { // sbatch reads and closes it for each component
+		env = "/proc/self/fd/3"
+	}
+	args := append(append(append(more, "--parsable", "--export=ALL", "--export-file="+env), whose...), j.Options...)
 	if j.Dir != "" {
 		args = append(args, "--chdir="+j.Dir)
 	}
