@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/fleet"
@@ -21,12 +22,22 @@ func (c *Client) Inventory(ctx context.Context, name string) (*fleet.Inventory, 
 
 // AddPool looks at a pool and, unless that was all that is asked for, adds it.
 func (c *Client) AddPool(ctx context.Context, p *api.NewPool) (*api.PoolDone, error) {
-	return call[api.PoolDone](ctx, c, http.MethodPost, api.Prefix+"/pools", nil, p)
+	return call[api.PoolDone](ctx, c.patient(), http.MethodPost, api.Prefix+"/pools", nil, p)
 }
 
 // CheckPool has the engine of a pool look at what it works with.
 func (c *Client) CheckPool(ctx context.Context, name string) (*api.PoolDone, error) {
-	return call[api.PoolDone](ctx, c, http.MethodPost, api.Prefix+"/pools/"+url.PathEscape(name)+"/check", nil, nil)
+	return call[api.PoolDone](ctx, c.patient(), http.MethodPost, api.Prefix+"/pools/"+url.PathEscape(name)+"/check", nil, nil)
+}
+
+// lookWait is how long a look may take: the server gives it two minutes.
+const lookWait = 3 * time.Minute
+
+// patient is the client with time for a look.
+func (c *Client) patient() *Client {
+	p := *c
+	p.timeout = max(p.timeout, lookWait)
+	return &p
 }
 
 // RemovePool takes a pool away in which no job holds anything and for which none waits.
