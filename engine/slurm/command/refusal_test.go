@@ -8,7 +8,7 @@ import (
 )
 
 // TestWithoutAConfiguration: what to do is said where Slurm's commands find no slurm.conf. The
-// words are those of 24.11.
+// words are as it says it without a configuration.
 //
 // Seen to fail with: these words not told apart.
 func TestWithoutAConfiguration(t *testing.T) {
