@@ -151,6 +151,8 @@ func (e *Engine) unborn(a *attempt, j *site.Job) error {
 		cause, message = engine.Unready, "the lock of the attempt could not be taken in "+a.guard.Dir+on+": is that directory shared, is there room, and may everybody write there?"
 	case j.State == site.Cancelled && slurms && (j.CancelledBy == "" || j.CancelledBy == "0" || j.CancelledBy == "root"):
 		cause, message = engine.Unready, fmt.Sprintf("Slurm, or root, cancelled job %d before its script ran%s: the log of slurmd there says why", a.id, on)
+	case j.State == site.NodeFailed && len(j.Nodes) > 0:
+		cause, message = engine.Unready, fmt.Sprintf("a node of Slurm's job %d failed before its script ran%s", a.id, on)
 	case j.State == site.Completed, j.State == site.Failed:
 		cause, message = engine.Unready, fmt.Sprintf("Slurm ended job %d as %s without running its script%s: the log of slurmd there says why", j.ID, j.State, on)
 	}

@@ -104,6 +104,24 @@ func TestWhoCancelled(t *testing.T) {
 	}
 }
 
+// TestANodeThatFailsFirst: a job whose node failed before its script took the lock has run
+// nothing, and is not ready; one that has no nodes lost those that it asks for.
+//
+// Seen to fail with: the cause that Slurm's state names.
+func TestANodeThatFailsFirst(t *testing.T) {
+	for cause, nodes := range map[engine.Cause][]string{engine.Unready: {"n1"}, engine.NodeLost: nil} {
+		t.Run(string(cause), func(t *testing.T) {
+			s := &stage{}
+			e, _, _ := play(t, s)
+			s.taken(t)
+			s.ends(site.NodeFailed, time.Now().Add(-5*time.Second), nodes...)
+			if r := until(t, e, gone); r.Cause != cause || len(r.Tasks) != 0 {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
 // TestSlurmHasNotHeardOfTheEnd: slurmctld calls a job running whose script has said its last
 // word. The job is ended in Slurm too, and reported as the script said.
 //
