@@ -200,7 +200,7 @@ func ended(t *testing.T, e *slurm.Engine, ref engine.Ref) engine.Report {
 // runs: it is the owner's process, with the owner's groups, environment and files.
 func (w *manner) runs(t *testing.T, e *slurm.Engine, launch submit, o job.Owner, dir string) {
 	mine := filepath.Join(dir, o.User)
-	ref, err := launch(o, fmt.Sprintf("#!/bin/sh\numask 077\nid -un >%s\nid -G\n[ \"$SAID\" = 'two\nlines' ] || exit 9\necho the last line\nexit 3\n", mine))
+	ref, err := launch(o, fmt.Sprintf("#!/bin/sh\numask 077\nid -un >%s\nid -G\n[ \"$SAID\" = 'two\nlines' ] || exit 9\n[ -z \"$SSH_CONNECTION$SSH_CLIENT\" ] || exit 8\necho the last line\nexit 3\n", mine))
 	if err != nil {
 		t.Fatal(err)
 	}
