@@ -73,11 +73,11 @@ func buildSkewed(t *testing.T, dir string) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := strings.NewReplacer("time.Now(", "skew.Now(", "time.Since(", "skew.Since(", "time.Until(", "skew.Until(").Replace(string(b))
+			text := strings.NewReplacer("time.Now(", "movedclock.Now(", "time.Since(", "movedclock.Since(", "time.Until(", "movedclock.Until(").Replace(string(b))
 			if text == string(b) {
 				continue
 			}
-			text = strings.Replace(text, "import (\n", "import (\n\t\""+modulePath+"internal/skew\"\n", 1) + "\nvar _ = time.Nanosecond\n"
+			text = strings.Replace(text, "import (\n", "import (\n\tmovedclock \""+modulePath+"internal/skew\"\n", 1) + "\nvar _ = time.Nanosecond\n"
 			other := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
 			if err := os.WriteFile(other, []byte(text), 0o600); err != nil {
 				t.Fatal(err)

@@ -20,6 +20,7 @@ type ending struct {
 	grace  time.Duration
 	cause  engine.Cause
 	text   string
+	once   bool // a process that an earlier end signalled is not signalled again
 }
 
 // end begins to end the node's part, or hastens an end that was begun: the first
@@ -40,11 +41,27 @@ func (s *supervisor) end(e ending) {
 		return
 	}
 	if e.signal != 0 && e.grace > 0 {
-		s.signalAll(e.signal)
-		s.signalAll(unix.SIGCONT) // a stopped process acts on the signal only when it goes on
+		s.tell(e)
 	}
 	if at := time.Now().Add(e.grace); s.due.kill.IsZero() || at.Before(s.due.kill) {
 		s.due.kill = at
+	}
+}
+
+// tell sends the signal of an end to every process of the attempt on this node. What the
+// script leaves behind when it is ended was told with it: a second word would be taken for
+// haste, as srun does, which then kills its tasks before they have printed their last line.
+func (s *supervisor) tell(e ending) {
+	if s.signalled == nil {
+		s.signalled = make(map[int]bool)
+	}
+	for _, pid := range s.living() {
+		if e.once && s.signalled[pid] {
+			continue
+		}
+		s.signalled[pid] = true
+		s.send(pid, e.signal)
+		s.send(pid, unix.SIGCONT) // a stopped process acts on the signal only when it goes on
 	}
 }
 
@@ -99,9 +116,14 @@ func (s *supervisor) living() []int {
 // signalAll sends a signal to every process of the attempt on this node.
 func (s *supervisor) signalAll(sig unix.Signal) {
 	for _, pid := range s.living() {
-		if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
-			s.log.Warn("signal", "process", pid, "signal", sig, "err", err)
-		}
+		s.send(pid, sig)
+	}
+}
+
+// send sends a signal to a process, which may have ended meanwhile.
+func (s *supervisor) send(pid int, sig unix.Signal) {
+	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		s.log.Warn("signal", "process", pid, "signal", sig, "err", err)
 	}
 }
 

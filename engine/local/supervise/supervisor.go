@@ -34,15 +34,16 @@ type supervisor struct {
 	peers   []string // control sockets of all nodes
 	user    *account // who the job's processes run as
 
-	batch   <-chan step.Exit // nil: not running
-	due     deadlines
-	killing bool   // SIGKILL was sent
-	words   string // what was to be said before the journal could not be written
-	kills   int
-	killed  time.Time // when SIGKILL was sent first
-	hooks   hooks
-	heldAt  time.Time // when it was suspended
-	done    done      // of the checkpoint directory
+	batch     <-chan step.Exit // nil: not running
+	due       deadlines
+	killing   bool         // SIGKILL was sent
+	signalled map[int]bool // processes that were sent the signal of an end
+	words     string       // what was to be said before the journal could not be written
+	kills     int
+	killed    time.Time // when SIGKILL was sent first
+	hooks     hooks
+	heldAt    time.Time // when it was suspended
+	done      done      // of the checkpoint directory
 }
 
 // deadlines are moments at which the loop acts; zero is never.
@@ -298,7 +299,7 @@ func (s *supervisor) batchEnded(e step.Exit) {
 	if len(s.launch.Nodes) == 1 && s.deserted() {
 		return // nothing is left to be ended
 	}
-	s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause})
+	s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, once: true})
 	s.endPeers(attempt.Command{Op: attempt.OpStop, Grace: s.launch.Grace, Cause: s.state.Cause})
 }
 
