@@ -329,6 +329,16 @@ func (n *Node) Signal(signal, step int) error {
 	return nil
 }
 
+// Ending says that the caller itself is telling every process to end, the tasks too:
+// an srun that hears it and asks for the end of its step does not tell them a second time.
+func (n *Node) Ending() {
+	for _, s := range n.living(-1) {
+		s.mu.Lock()
+		s.ending = s.ending || s.opened // a task at its barrier has to be let go, by kill
+		s.mu.Unlock()
+	}
+}
+
 // Close ends the tasks that are left (SIGTERM, grace, SIGKILL), refuses new steps,
 // closes the listener and returns when everything that Node started has ended.
 func (n *Node) Close() error {

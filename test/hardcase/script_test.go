@@ -118,7 +118,7 @@ func TestHardCase_50_lastLine(t *testing.T) {
 			}
 		}
 		if last := lines[len(lines)-1]; last != "the last line of "+who || n != len(lines)-1 {
-			t.Errorf("of %s: %d lines, %d in order; the last is %q", who, len(lines), n, last)
+			t.Errorf("of %s: %d lines, %d in order, then %q; the last is %q", who, len(lines), n, lines[n:min(len(lines), n+3)], last)
 		}
 	}
 }

@@ -55,6 +55,9 @@ func (s *supervisor) tell(e ending) {
 	if s.signalled == nil {
 		s.signalled = make(map[int]bool)
 	}
+	if node := s.steps.theNode(); node != nil && e.signal == unix.SIGTERM {
+		node.Ending()
+	}
 	for _, pid := range s.living() {
 		if e.once && s.signalled[pid] {
 			continue
