@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/job"
 )
@@ -128,7 +129,8 @@ func TestANodeThatFailsFirst(t *testing.T) {
 // Seen to fail with: no end in Slurm; waiting for slurmctld.
 func TestSlurmHasNotHeardOfTheEnd(t *testing.T) {
 	s := &stage{}
-	e, _, _ := play(t, s)
+	e, root := stageWith(t, s, func(c *slurm.Config) { c.Tidy = time.Hour }) // which would end it once more
+	begin(t, e, root)
 	lock := s.act(t, time.Now(), "n1")
 	s.with(func() { s.jobs[0].State, s.jobs[0].Nodes, s.jobs[0].Started = site.Running, []string{"n1"}, time.Now() })
 	for hint, text := range map[string]string{".begun": "", ".done": "4\n"} {

@@ -108,12 +108,18 @@ func (e *Engine) call() (context.Context, context.CancelFunc) {
 
 // handOver submits an attempt's job, unless Slurm has it already.
 func (e *Engine) handOver(a *attempt) error {
-	select {
-	case e.send <- struct{}{}:
-		defer func() { <-e.send }()
-	case <-e.ctx.Done():
+	leave, ok := e.send.take(e.ctx, a.user)
+	if !ok {
 		return nil
 	}
+	began := time.Now()
+	err := e.submit(a)
+	leave(fault.KindOf(err) == fault.Unavailable && time.Since(began) > e.cfg.Patience/3)
+	return err
+}
+
+// submit is handOver, in its turn.
+func (e *Engine) submit(a *attempt) error {
 	if a.maybe {
 		j, err := e.lookUp(a)
 		if err != nil {

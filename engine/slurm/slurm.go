@@ -65,7 +65,7 @@ type Config struct {
 	Longest  time.Duration // … of all; 0: 1 s. An answer that is slow makes both longer
 	Hints    time.Duration // between two looks for hints; 0: 50 ms
 	Settle   time.Duration // how long slurmctld must not know a job before it is called lost; 0: 10 s
-	Senders  int           // submissions at once; 0: 16
+	Senders  int           // submissions at once of one user, and of all together twice as many; 0: 16
 
 	Tidy      time.Duration // between two looks for jobs that are over here and live in Slurm; 0: 1 min
 	Adopt     time.Duration // how long a job that Slurm put back waits for the next attempt; 0: 2 min
@@ -80,7 +80,7 @@ type Engine struct {
 	cfg  Config
 	log  *journal
 	feed *feed.Feed
-	send chan struct{}
+	send *lanes
 	kick chan struct{} // a poll is wanted
 
 	stocking chan struct{} // who has put something into it takes stock
@@ -142,7 +142,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, feed: feed.New(log.epoch), send: make(chan struct{}, cfg.Senders), kick: make(chan struct{}, 1), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, feed: feed.New(log.epoch), send: newLanes(cfg.Senders), kick: make(chan struct{}, 1), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, people: map[string]site.Person{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())

@@ -1,0 +1,109 @@
+package slurm
+
+import (
+	"context"
+	"sync"
+)
+
+// lanes bounds how many submissions go on at once, and shares that out among those as whom
+// they are made: each of them may have a way in of his own, which can hang alone.
+//
+// A user has no more than are left for the others. Whose last one hung has one at a time, of
+// lanes that are for such users alone, until one is answered: whoever hangs takes nothing
+// from those who are answered. Users that wait take turns.
+type lanes struct {
+	mu    sync.Mutex
+	free  int
+	aside int // free ones of those for users whose way in hangs
+	users map[string]*lane
+	turns []string // users that wait, the next one first
+}
+
+// lane is a user's part.
+type lane struct {
+	held  int
+	hangs bool
+	queue []*turn // the next one first
+}
+
+// turn is one submission's.
+type turn struct {
+	ready chan struct{} // closed when it may begin
+	aside bool
+}
+
+// newLanes are lanes of which one user alone has at most so many.
+func newLanes(each int) *lanes {
+	return &lanes{free: 2 * each, aside: each, users: map[string]*lane{}}
+}
+
+// take waits for a lane, which leave gives back: it is told whether the call hung. ok is false
+// when the context ends first.
+func (l *lanes) take(ctx context.Context, user string) (leave func(hung bool), ok bool) {
+	t := &turn{ready: make(chan struct{})}
+	l.mu.Lock()
+	u := l.users[user]
+	if u == nil {
+		u = &lane{}
+		l.users[user] = u
+	}
+	if u.queue = append(u.queue, t); len(u.queue) == 1 {
+		l.turns = append(l.turns, user)
+	}
+	l.grant()
+	l.mu.Unlock()
+	select {
+	case <-t.ready:
+		return func(hung bool) { l.leave(user, t, hung) }, true
+	case <-ctx.Done(): // of the engine: the others stop waiting too
+		return nil, false
+	}
+}
+
+func (l *lanes) leave(user string, t *turn, hung bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.aside {
+		l.aside++
+	} else {
+		l.free++
+	}
+	u := l.users[user]
+	u.held--
+	u.hangs = hung && user != "" // else the way in is everybody's
+	l.grant()
+	if u.held == 0 && len(u.queue) == 0 && !u.hangs {
+		delete(l.users, user)
+	}
+}
+
+// grant has those begin who may. The caller holds the lock.
+func (l *lanes) grant() {
+	for passed := 0; passed < len(l.turns); {
+		user := l.turns[0]
+		l.turns = l.turns[1:]
+		u := l.users[user]
+		switch t := u.queue[0]; {
+		case !u.hangs && u.held < l.free:
+			l.free--
+			u.begin(t)
+			passed = 0
+		case u.hangs && u.held == 0 && l.aside > 0:
+			l.aside--
+			t.aside = true
+			u.begin(t)
+			passed = 0
+		default:
+			passed++
+		}
+		if len(u.queue) > 0 {
+			l.turns = append(l.turns, user)
+		}
+	}
+}
+
+func (u *lane) begin(t *turn) {
+	u.queue = u.queue[1:]
+	u.held++
+	close(t.ready)
+}
