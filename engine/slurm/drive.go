@@ -135,6 +135,9 @@ func (e *Engine) submit(a *attempt) error {
 	if done, err := e.adopt(a); done || err != nil {
 		return err
 	}
+	if err := e.locks(); err != nil {
+		return err
+	}
 	err := e.admit(a)
 	var s *site.Submission
 	if err == nil {
@@ -157,6 +160,15 @@ func (e *Engine) submit(a *attempt) error {
 		return err
 	}
 	return e.refused(a, err)
+}
+
+// locks sees to it that the directory of locks is there before a job looks for it: it may be on
+// a login node that was away when the engine was opened.
+func (e *Engine) locks() error {
+	ctx, cancel := e.call()
+	defer cancel()
+	_, err := e.cfg.Room.Look(ctx, nil)
+	return err
 }
 
 // admit finds out who an attempt's owner is on the cluster.

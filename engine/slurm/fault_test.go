@@ -3,7 +3,6 @@ package slurm_test
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -18,8 +17,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
 	"github.com/coxswain-sched/coxswain/engine/slurm/room"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
 )
 
 // ways are the ways in by which storms blow.
@@ -40,15 +37,17 @@ type way struct {
 	more []trouble
 }
 
-// TestStorm: for a while jobs are handed over, some are stopped, and meanwhile, at moments
-// drawn from SEED, all that can break is broken: slurmctld, slurmdbd, slurmd, slurmrestd and
-// the driver are killed, slurmctld hangs, connections over SSH and single commands of theirs
-// are cut off, the login node is away. Every attempt ends once: by the exit code of its script,
-// as it was stopped, or with Slurm's having lost it; when it is said to be gone nothing of it
-// lives. No script runs twice, and in the end Slurm has nothing of ours that we have not, and
-// its accounting says of each what we say.
+// TestStorm: for a while jobs are handed over to two pools of one cluster, one whose nodes are
+// named and one whose nodes Slurm chooses: on one node, gangs on several with a step on all of
+// them, heterogeneous ones. Some are stopped, and meanwhile, at moments drawn from SEED, all
+// that can break is broken: slurmctld, slurmdbd, slurmd, slurmrestd and the drivers are killed,
+// slurmctld hangs, connections over SSH and single commands of theirs are cut off, the login
+// node is away. Every attempt ends once: by the exit code of its script, as it was stopped, or
+// with Slurm's having lost it; when it is said to be gone nothing of it lives on any node. No
+// script and no rank runs twice, what is placed runs on the nodes that were named, and in the
+// end Slurm has nothing of ours that we have not, and its accounting says of each what we say.
 //
-// It blows for COX_STORM, or 45 s. SEED=0 draws a seed.
+// It blows for COX_STORM, or 90 s. SEED=0 draws a seed.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	for version, c := range clusters {
@@ -69,7 +68,7 @@ func TestStorm(t *testing.T) {
 
 // seconds is how long a storm blows.
 func seconds(t *testing.T) time.Duration {
-	text := cmp.Or(os.Getenv("COX_STORM"), "45s")
+	text := cmp.Or(os.Getenv("COX_STORM"), "90s")
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		t.Fatalf("COX_STORM=%s: %v", text, err)
@@ -126,19 +125,11 @@ func overSSH(t *testing.T, l *lab.Lab) way {
 	}
 	return way{
 		site: func(t *testing.T) site.Site { return command.New(l.SSH(t)) },
-		room: func(dir string) (room.Room, error) { return patient(t, login, dir) },
+		room: func(dir string) (room.Room, error) { // as servers do: the login may just be away
+			return room.OpenLater(dir, func(ctx context.Context) (room.Room, error) { return command.OpenRoom(ctx, login, dir) }), nil
+		},
 		more: []trouble{cut(true), cut(false), away},
 	}
-}
-
-// patient opens a directory of locks, on a connection that may just be cut off.
-func patient(t *testing.T, login *command.SSH, dir string) (r room.Room, err error) {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if r, err = command.OpenRoom(t.Context(), login, dir); err == nil {
-			break
-		}
-	}
-	return r, err
 }
 
 // storm is what happens to a cluster while jobs are handed over to it.
@@ -148,15 +139,21 @@ type storm struct {
 	kinds []trouble
 	rnd   *rand.Rand
 	dir   string // where scripts write that they ran
-	root  string
-	bench *bench
-	count int // of the jobs
+	pools []*pool
+	jobs  []plan // the first has number 1
 
 	mu   sync.Mutex
-	e    *slurm.Engine // the one that is open
 	left map[engine.Ref]bool
 	ends map[int]engine.Report
-	over bool // all jobs have been handed over
+}
+
+// pool is a driver's, one that is closed and opened again.
+type pool struct {
+	bench *bench
+	root  string
+
+	mu sync.Mutex
+	e  *slurm.Engine // the one that is open
 }
 
 func newStorm(t *testing.T, l *lab.Lab) *storm {
@@ -169,95 +166,89 @@ func newStorm(t *testing.T, l *lab.Lab) *storm {
 	t.Logf("SEED=%d", seed)
 	go administrate(t.Context(), l)
 	return &storm{
-		lab: l, rnd: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), root: t.TempDir(),
-		left: map[engine.Ref]bool{}, ends: map[int]engine.Report{},
+		lab: l, rnd: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), left: map[engine.Ref]bool{}, ends: map[int]engine.Report{},
 	}
 }
 
 // open opens a driver on what the last one left.
-func (s *storm) open(t *testing.T) {
-	e := s.bench.open(t, s.root)
-	s.mu.Lock()
-	s.e = e
-	s.mu.Unlock()
+func (p *pool) open(t *testing.T) {
+	e := p.bench.open(t, p.root)
+	p.mu.Lock()
+	p.e = e
+	p.mu.Unlock()
 }
 
-func (s *storm) engine() *slurm.Engine {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.e
+func (p *pool) engine() *slurm.Engine {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.e
+}
+
+// again closes the driver in the middle of what it does, and opens another.
+func (p *pool) again(t *testing.T) {
+	e := p.engine()
+	p.bench.closed[e] = true
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	p.open(t)
 }
 
 // blow hands jobs over, and breaks things.
 func (s *storm) blow(t *testing.T) {
-	s.bench = newBench(func() site.Site { return s.way.site(t) }, s.way.room)
-	s.open(t)
-	again := func() {
-		if s.rnd.IntN(2) == 0 {
-			return
-		}
-		e := s.engine()
-		s.bench.closed[e] = true
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-		s.open(t)
+	for _, delegated := range []bool{false, true} {
+		p := &pool{bench: newBench(func() site.Site { return s.way.site(t) }, s.way.room), root: t.TempDir()}
+		p.bench.delegated = delegated
+		p.open(t)
+		s.pools = append(s.pools, p)
+		done := make(chan struct{})
+		go func() { defer close(done); s.follow(t, p) }()
+		t.Cleanup(func() { <-done }) // t.Context is over then
 	}
-	done := make(chan struct{})
-	go func() { defer close(done); s.follow(t) }()
-	t.Cleanup(func() { <-done }) // t.Context is over then
-	var stop []engine.Ref
+	again := func() {
+		for _, p := range s.pools {
+			if s.rnd.IntN(2) == 0 {
+				p.again(t)
+			}
+		}
+	}
+	var stop []int
 	for end := time.Now().Add(seconds(t)); time.Now().Before(end); {
 		for range 1 + s.rnd.IntN(6) {
-			s.count++
-			l := s.launch(s.count, s.lab.Nodes)
-			s.mu.Lock()
-			s.left[l.Ref] = true
-			s.mu.Unlock()
-			if err := s.engine().Launch(t.Context(), l); err != nil {
-				t.Fatal(err)
-			}
-			if s.long(s.count) {
-				stop = append(stop, l.Ref)
+			if i := s.hand(t); s.plan(i).long {
+				stop = append(stop, i)
 			}
 			time.Sleep(time.Duration(s.rnd.IntN(100)) * time.Millisecond) // not to wait: to spread what happens
 		}
 		if len(stop) > 0 && s.rnd.IntN(2) == 0 {
-			if err := s.engine().Stop(t.Context(), stop[0], engine.Stop{Grace: time.Duration(s.rnd.IntN(3)) * time.Second, Reason: "not wanted"}); err != nil {
-				t.Errorf("stop of %s: %v", stop[0], err)
-			}
+			s.stop(t, stop[0], time.Duration(s.rnd.IntN(3))*time.Second)
 			stop = stop[1:]
 		}
 		s.kinds[s.rnd.IntN(len(s.kinds))](t, s.lab, s.rnd, again)
 		time.Sleep(time.Duration(s.rnd.IntN(1500)) * time.Millisecond) // in which nothing breaks
 	}
-	for _, ref := range stop {
-		if err := s.engine().Stop(t.Context(), ref, engine.Stop{Reason: "not wanted"}); err != nil {
-			t.Errorf("stop of %s: %v", ref, err)
-		}
+	for _, i := range stop {
+		s.stop(t, i, 0)
 	}
-	s.mu.Lock()
-	s.over = true
-	s.mu.Unlock()
 }
 
-// long reports whether a job runs until it is stopped.
-func (s *storm) long(i int) bool { return i%7 == 0 }
-
-// launch is a job that says that it ran, and ends with exit code 3.
-func (s *storm) launch(i int, nodes []string) *engine.Launch {
-	runs := fmt.Sprintf("sleep %g", s.rnd.Float64()*3)
-	if s.long(i) {
-		runs = "exec sleep 3600"
+// hand hands one more job over, and returns its number.
+func (s *storm) hand(t *testing.T) int {
+	s.mu.Lock()
+	i := len(s.jobs) + 1
+	p := s.draw(i)
+	s.jobs = append(s.jobs, p)
+	s.left[refTo(i)] = true
+	s.mu.Unlock()
+	if err := p.pool.engine().Launch(t.Context(), s.launch(i, &p)); err != nil {
+		t.Fatal(err)
 	}
-	return &engine.Launch{
-		Ref: engine.Ref{Allocation: uint64(i), Attempt: 1},
-		Job: &job.Job{ID: job.ID(i), Attempt: 1, Spec: &job.Spec{
-			Name: fmt.Sprintf("storm-%d", i), WorkDir: s.dir, Groups: []job.TaskGroup{{Nodes: job.Range{Min: 1, Max: 1}, Tasks: job.Count{Want: 1}}},
-			Program: job.Program{Kind: job.Batch, ScriptName: "storm.sh"},
-		}},
-		Script: fmt.Appendf(nil, "#!/bin/sh\necho %d $SLURM_JOB_ID >>%s/ran.%d\n%s\nexit 3\n", i, s.dir, i, runs),
-		Env:    []string{"PATH=/usr/bin:/bin"}, Grace: time.Second, Claims: []fleet.Claim{{Node: nodes[i%len(nodes)], Tasks: 1}},
+	return i
+}
+
+func (s *storm) stop(t *testing.T, i int, grace time.Duration) {
+	if err := s.plan(i).pool.engine().Stop(t.Context(), refTo(i), engine.Stop{Grace: grace, Reason: "not wanted"}); err != nil {
+		t.Errorf("stop of %s: %v", refTo(i), err)
 	}
 }
 

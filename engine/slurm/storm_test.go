@@ -2,8 +2,6 @@ package slurm_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,10 +10,10 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
 )
 
-// follow hears of the ends, from one driver after the other, until the test ends.
-func (s *storm) follow(t *testing.T) {
+// follow hears of the ends in a pool, from one driver after the other, until the test ends.
+func (s *storm) follow(t *testing.T, p *pool) {
 	for t.Context().Err() == nil {
-		_ = s.engine().Watch(t.Context(), "", func(ev engine.Event) error {
+		_ = p.engine().Watch(t.Context(), "", func(ev engine.Event) error {
 			if ev.Report.Gone {
 				s.judge(t, ev.Report)
 			}
@@ -37,38 +35,30 @@ func (s *storm) judge(t *testing.T, r engine.Report) {
 		}
 		return
 	}
-	if n := living(t, s.root, r.Ref); n != 0 {
+	p := s.plan(i)
+	if n := living(t, p.pool.root, r.Ref); n != 0 {
 		t.Errorf("%s is said to be gone, and %d processes of it live: %q", r.Ref, n, r.Message)
 	}
-	times := len(s.ran(i))
+	times := len(s.lines("ran", i))
 	switch {
 	case times > 1:
 		t.Errorf("%s ran %d times", r.Ref, times)
-	case s.long(i) && (r.Cause == engine.Stopped || r.Cause == engine.NodeLost || r.Cause == engine.Unready && times == 0):
-	case s.long(i):
+	case p.long && (r.Cause == engine.Stopped || r.Cause == engine.NodeLost || r.Cause == engine.Unready && times == 0):
+	case p.long:
 		t.Errorf("%s was to be stopped, ran %d times, and ended as %s, %s, %q", r.Ref, times, r.Cause, r.Exit, r.Message)
 	case times == 1 && (r.Cause != engine.Exited || r.Exit.Status != 3) && r.Cause != engine.NodeLost:
 		t.Errorf("%s ran and ended as %s, %s, %q", r.Ref, r.Cause, r.Exit, r.Message)
 	case times == 0 && r.Cause != engine.Unready:
 		t.Errorf("%s did not run and ended as %s, %s, %q", r.Ref, r.Cause, r.Exit, r.Message)
 	}
-	if r.Cause != engine.Exited && !s.long(i) {
+	if r.Cause != engine.Exited && !p.long {
 		t.Logf("%s: %s, ran %d times: %s", r.Ref, r.Cause, times, r.Message)
 	}
+	s.whole(t, &p, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ends[i] = r
 	delete(s.left, r.Ref)
-}
-
-// ran are the numbers in Slurm under which a job has run.
-func (s *storm) ran(i int) (ids []string) {
-	b, _ := os.ReadFile(filepath.Join(s.dir, fmt.Sprintf("ran.%d", i)))
-	for line := range strings.Lines(string(b)) {
-		_, id, _ := strings.Cut(strings.TrimSpace(line), " ")
-		ids = append(ids, id)
-	}
-	return ids
 }
 
 // settle waits for the ends of all.
@@ -96,9 +86,9 @@ func (s *storm) settle(t *testing.T) {
 	for _, r := range s.ends {
 		ends[r.Cause]++
 	}
-	t.Logf("%d jobs, ends: %v, the last %s after the storm", s.count, ends, time.Since(began).Round(time.Second))
+	t.Logf("%d jobs, ends: %v, the last %s after the storm", len(s.jobs), ends, time.Since(began).Round(time.Second))
 	for ref := range s.left {
-		r, err := s.e.Inspect(t.Context(), ref)
+		r, err := s.jobs[ref.Allocation-1].pool.engine().Inspect(t.Context(), ref)
 		t.Errorf("%s has not ended: %s, uncertain %t, %q, %v", ref, r.Phase, r.Uncertain, r.Message, err)
 	}
 }
@@ -145,7 +135,7 @@ func (s *storm) unlike(records map[string][]string) (wrong []string) {
 		failed := strings.Contains(all, "|FAILED|3:0")
 		bad := false
 		switch {
-		case r.Cause == engine.Unready, s.long(i):
+		case r.Cause == engine.Unready, s.jobs[i-1].long:
 			bad = failed // it never began, or never ended by itself
 		case r.Cause == engine.Exited: // Slurm has the end, or has lost the job, or that it ran
 			bad = !failed && strings.Contains(all, "|COMPLETED|")
