@@ -40,6 +40,11 @@ type Guard struct {
 	Token string // makes the lock's name one that nobody guesses; letters and digits
 	User  string // whose the job is, who alone may run it; empty: not looked at
 	UID   uint32 // the user's number on the cluster; 0: not known, and the name counts
+
+	// OnNode says that each node has its own locks, in a directory of each user's: Dir, a dot
+	// and the user's number. The attempt's nodes are given, and so is the one that its script
+	// runs on.
+	OnNode bool
 }
 
 // Lock is the name of the lock's file for a beginning: 0 the first, then each time that
@@ -126,6 +131,9 @@ func split(script []byte) (head, body []byte) {
 // writes may be read by whoever knows its name, whatever the umask: the driver may be
 // somebody else.
 func take(g *Guard) string {
+	if g.OnNode {
+		return takeHere(g)
+	}
 	stem := quote(path.Join(g.Dir, g.Ref.String()+"-"+g.Token) + ".")
 	return fmt.Sprintf(`# coxswain: attempt %[1]s begins once
 %[7]sif ! (umask 022; set -C; echo "${SLURM_JOB_ID-} ${SLURM_RESTART_COUNT:-0} ${SLURMD_NODENAME:--} $(date +%%s 2>/dev/null || echo -) ${SLURM_JOB_START_TIME:--} ${SLURM_JOB_NODELIST:--}" >%[2]s"${SLURM_RESTART_COUNT:-0}") 2>/dev/null; then
