@@ -47,7 +47,9 @@ type attempt struct {
 	noted  time.Time // when that hint was seen
 	hinter string    // who wrote the hint that it began, by number
 	probe  *probe    // of its nodes, since Slurm lost it; nil: none
-	freed  time.Time // when its job was ended in Slurm for that hint
+
+	question *question // what its nodes are asked, where they have its lock; nil: nothing yet
+	freed    time.Time // when its job was ended in Slurm for that hint
 
 	froze  time.Time     // when it was last told to be held, or to go on
 	paused time.Time     // since when it is suspended
@@ -63,6 +65,9 @@ type attempt struct {
 func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 	a := &attempt{ref: ref, order: o, digest: o.Digest, wake: make(chan struct{}, 1)}
 	a.guard = script.Guard{Ref: ref, Dir: e.cfg.Room.Dir(), Token: o.Token}
+	if e.blind { // of this driver's own: refs are not
+		a.guard.Dir, a.guard.OnNode = path.Join(a.guard.Dir, "cox-"+e.log.cluster), true
+	}
 	a.tag = fmt.Sprintf("cox:%s:%d:%s", e.log.cluster, o.Job.ID, ref)
 	a.prefix = ref.String() + "-" + o.Token
 	a.user = e.as(o.Job.Spec.Owner)

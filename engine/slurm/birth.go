@@ -53,16 +53,29 @@ func readBirth(text string) birth {
 	return b
 }
 
+// begun is birth for the last record of a job. reported: its end is, or it is not known yet
+// whether it began.
+func (e *Engine) begun(a *attempt, j *site.Job) (b *birth, reported bool, err error) {
+	if e.blind {
+		return e.begunBlind(a, j)
+	}
+	b, err = e.birth(a, max(a.base, j.Restarts), j.Exit.Status)
+	return b, false, err
+}
+
 // birth says how the script of a job began. If it did not, the lock is fenced now, so that
 // it never does: nil. exit is the status with which it ended. Hints that were not seen yet are.
 func (e *Engine) birth(a *attempt, restarts, exit int) (*birth, error) {
 	ctx, cancel := e.call()
 	defer cancel()
-	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(restarts)), fenced)
+	if e.blind && restarts == a.base {
+		return &birth{id: a.id}, nil // what is not shown to have never begun counts as begun
+	}
+	held, err := e.bars(ctx, a, restarts)
 	if err != nil {
 		return nil, err
 	}
-	if mine || held == fenced {
+	if held == fenced {
 		return nil, nil
 	}
 	b := readBirth(held)

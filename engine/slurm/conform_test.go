@@ -1,12 +1,12 @@
 package slurm_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -168,14 +168,21 @@ func shared(t *testing.T) string {
 // living counts the processes of an attempt: each has in its environment where its lock is.
 func living(t *testing.T, root string, ref engine.Ref) int {
 	t.Helper()
-	mark := fmt.Appendf(nil, "COX_ATTEMPT=%s/locks:%s\x00", root, ref)
+	return processes(t, root+"/locks", ref)
+}
+
+// processes counts those whose environment has a directory of locks that begins so, and an
+// attempt.
+func processes(t *testing.T, dir string, ref engine.Ref) int {
+	t.Helper()
+	mark := regexp.MustCompile("(^|\x00)COX_ATTEMPT=" + regexp.QuoteMeta(dir) + "[^/:\x00]*:" + regexp.QuoteMeta(ref.String()) + "\x00")
 	found, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	for _, name := range found {
-		if b, err := os.ReadFile(name); err == nil && bytes.Contains(b, mark) {
+		if b, err := os.ReadFile(name); err == nil && mark.Match(b) {
 			n++
 		}
 	}

@@ -31,6 +31,7 @@ func (e *Engine) drive(a *attempt) {
 		over := a.ended
 		e.mu.Unlock()
 		if over {
+			e.unask(a)
 			return
 		}
 		if err != nil {
@@ -189,11 +190,11 @@ func (e *Engine) refused(a *attempt, why error) error {
 	if a.maybe {
 		ctx, cancel := e.call()
 		defer cancel()
-		mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(0)), fenced)
+		held, err := e.bars(ctx, a, 0)
 		if err != nil {
 			return err
 		}
-		if !mine && held != fenced {
+		if held != fenced {
 			return fault.New(fault.Unavailable, "%w; yet it began", why)
 		}
 	}
@@ -315,11 +316,14 @@ func (e *Engine) giveUp(a *attempt) (time.Duration, error) {
 		}
 		return time.Nanosecond, e.sent(a, j.ID)
 	}
-	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(0)), fenced)
+	held, err := e.bars(ctx, a, 0)
 	if err != nil {
 		return 0, err
 	}
-	if !mine && held != fenced { // it has arrived since
+	if held == takerGone {
+		return 0, e.vanished(a)
+	}
+	if held != fenced { // it has arrived since
 		return firstPause, nil
 	}
 	return 0, e.never(a, stop.Cause, stop.Reason)

@@ -138,11 +138,11 @@ func (e *Engine) disown(a *attempt, j *site.Job) (done bool, err error) {
 	}
 	ctx, cancel := e.call()
 	defer cancel()
-	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(a.base)), fenced)
+	held, err := e.bars(ctx, a, a.base)
 	if err != nil {
 		return false, err
 	}
-	if !mine && held != fenced {
+	if held != fenced {
 		a.whose = true
 		return false, nil
 	}

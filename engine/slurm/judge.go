@@ -70,7 +70,7 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 		}
 	case j.State == site.Running || j.State == site.Suspended:
 		phase = engine.Ready
-		if begun.IsZero() && !j.Started.IsZero() && time.Since(j.Started) > unhinted {
+		if begun.IsZero() && !j.Started.IsZero() && (e.blind || time.Since(j.Started) > unhinted) {
 			begun = j.Started
 		}
 		if !begun.IsZero() {
@@ -150,9 +150,9 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 	if wait, err := e.whose(a, j); wait || err != nil {
 		return err
 	}
-	b, err := e.birth(a, max(a.base, j.Restarts), j.Exit.Status)
+	b, reported, err := e.begun(a, j)
 	switch {
-	case err != nil:
+	case reported || err != nil:
 		return err
 	case b == nil && j.Restarts > a.base: // put back, and not begun again
 		return e.requeued(a, j)
@@ -306,13 +306,16 @@ func (e *Engine) lost(a *attempt, since time.Time) error {
 	if time.Since(since) < e.cfg.Settle {
 		return nil // the polls go on and wake it
 	}
+	if e.blind {
+		return e.lostBlind(a)
+	}
 	ctx, cancel := e.call()
 	defer cancel()
-	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(a.base)), fenced)
+	held, err := e.bars(ctx, a, a.base)
 	if err != nil {
 		return err
 	}
-	if mine || held == fenced {
+	if held == fenced {
 		// It is not cancelled, should it be found again: the number may be another's by now.
 		return e.never(a, engine.Unready, fmt.Sprintf("Slurm lost job %d before it began", a.id))
 	}

@@ -121,7 +121,7 @@ func (e *Engine) poll() {
 		case <-e.kick:
 			wanted = true
 		case <-look.C:
-			if len(live) == 0 || time.Since(looked) < min(hintThrift*price, lastPause) {
+			if e.blind || len(live) == 0 || time.Since(looked) < min(hintThrift*price, lastPause) {
 				continue
 			}
 			began := time.Now()

@@ -77,29 +77,15 @@ func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
 // node. It says so at once, of a job whose partition is gone even, and ends what lives on its
 // nodes when these register: those that answer are asked. Of those that are down its word counts.
 func (e *Engine) deserted(a *attempt, j *site.Job, b *birth) (bool, error) {
-	if j.State != site.NodeFailed || len(b.nodes) == 0 || len(b.nodes) > mostProbed || len(a.order.Job.Spec.Groups) > 1 {
+	if e.blind || j.State != site.NodeFailed || len(b.nodes) == 0 || len(b.nodes) > mostProbed || len(a.order.Job.Spec.Groups) > 1 {
 		return true, nil
 	}
 	ctx, cancel := e.call()
 	defer cancel()
-	c, err := e.cfg.Site.Cluster(ctx)
-	if err != nil {
-		return false, err
-	}
-	all, err := e.cfg.Site.Nodes(ctx)
-	if err != nil {
-		return false, err
-	}
-	began := time.Since(c.Booted) < skew // it has not heard of its nodes yet
 	up := *b
-	up.nodes = nil
-	for i := range all {
-		if n := &all[i]; (!n.Down || began) && slices.Contains(b.nodes, n.Name) {
-			up.nodes = append(up.nodes, n.Name)
-		}
-	}
-	if len(up.nodes) == 0 {
-		return true, nil
+	var err error
+	if up.nodes, err = e.up(ctx, b.nodes); err != nil || len(up.nodes) == 0 {
+		return err == nil, err
 	}
 	gone, err := e.probed(a, &up)
 	if err == nil && !gone {

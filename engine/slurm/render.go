@@ -45,11 +45,13 @@ func comment(a *attempt) string {
 
 // environment is a job's: what --export lets through of the submission's, what is set last,
 // and our own. What sbatch would read for its own options is left out, for these were read
-// when the job was submitted here. --export other than ALL has slurmd add what a login sets,
+// when the job was submitted here, and so is how often another job was put back. --export other than ALL has slurmd add what a login sets,
 // as sbatch has it.
 func environment(o *order, g *script.Guard) []string {
 	spec := o.Job.Spec
-	base := slices.DeleteFunc(slices.Clone(o.Env), func(v string) bool { return strings.HasPrefix(v, "SBATCH_") })
+	base := slices.DeleteFunc(slices.Clone(o.Env), func(v string) bool {
+		return strings.HasPrefix(v, "SBATCH_") || strings.HasPrefix(v, "SLURM_RESTART_COUNT=")
+	})
 	out := step.Exported(base, spec.Env.Export)
 	if x := spec.Env.Export; x != "" && x != "NIL" && !slices.Contains(strings.Split(x, ","), "ALL") {
 		out = append(out, "SLURM_GET_USER_ENV=1")

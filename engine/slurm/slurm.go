@@ -45,7 +45,7 @@ type Config struct {
 	Root string    // state directory, absolute; made if it does not exist
 	Pool string    // name of the pool
 	Site site.Site // the way into the cluster; Close closes it
-	Room room.Room // where the locks are
+	Room room.Room // where the locks are; *room.Nodes: on each node, which needs Placed
 
 	// Placed says that the nodes are chosen by the caller; else slurmctld chooses, and
 	// claims say nothing of nodes.
@@ -82,6 +82,8 @@ type Engine struct {
 	feed *feed.Feed
 	send *lanes
 	kick chan struct{} // a poll is wanted
+
+	blind bool // the locks are on the nodes, where only jobs see them (blind.go)
 
 	stocking chan struct{} // who has put something into it takes stock
 
@@ -134,6 +136,10 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	_, blind := cfg.Room.(*room.Nodes)
+	if blind && !cfg.Placed {
+		return nil, fault.New(fault.Invalid, "slurm engine: locks on the nodes need a placed pool: Slurm may begin a job again on another node, where nobody has its lock")
+	}
 	if err := os.MkdirAll(cfg.Root, 0o700); err != nil {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
@@ -142,7 +148,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, feed: feed.New(log.epoch), send: newLanes(cfg.Senders), kick: make(chan struct{}, 1), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: newLanes(cfg.Senders), kick: make(chan struct{}, 1), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, people: map[string]site.Person{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())

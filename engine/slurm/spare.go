@@ -124,7 +124,7 @@ func (e *Engine) putBack(a *attempt, j *site.Job) (engine.Cause, string) {
 func (e *Engine) bar(a *attempt, restarts int) error {
 	ctx, cancel := e.call()
 	defer cancel()
-	if _, _, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(restarts)), fenced); err != nil {
+	if _, err := e.bars(ctx, a, restarts); err != nil {
 		return err
 	}
 	now, err := e.look(ctx, a)
@@ -138,8 +138,8 @@ func (e *Engine) bar(a *attempt, restarts int) error {
 func (e *Engine) began(a *attempt, restarts int) (bool, error) {
 	ctx, cancel := e.call()
 	defer cancel()
-	mine, held, err := e.cfg.Room.Take(ctx, base(a.guard.Lock(restarts)), fenced)
-	if err != nil || mine || held == fenced {
+	held, err := e.bars(ctx, a, restarts)
+	if err != nil || held == fenced {
 		return false, err
 	}
 	e.mu.Lock()

@@ -1,6 +1,7 @@
 package slurm_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func (s *storm) judge(t *testing.T, r engine.Report) {
 		return
 	}
 	p := s.plan(i)
-	if n := living(t, p.pool.root, r.Ref); n != 0 {
+	if n := processes(t, cmp.Or(s.way.mark, p.pool.root+"/locks"), r.Ref); n != 0 {
 		t.Errorf("%s is said to be gone, and %d processes of it live: %q", r.Ref, n, r.Message)
 	}
 	times := len(s.lines("ran", i))

@@ -36,7 +36,7 @@ func (e *Engine) tidy() {
 		if err := e.unwanted(); err != nil && e.ctx.Err() == nil {
 			e.cfg.Log.Warn("slurm: jobs that Slurm put back", "error", err)
 		}
-		if time.Since(swept) > e.cfg.Sweep {
+		if !e.blind && time.Since(swept) > e.cfg.Sweep { // nodes sweep their own
 			swept = time.Now()
 			if err := e.sweep(swept.Add(-e.cfg.KeepLocks)); err != nil && e.ctx.Err() == nil {
 				e.cfg.Log.Warn("slurm: old locks", "error", err)

@@ -43,12 +43,13 @@ func (l *Lab) write(root string, c Config) error {
 		if err := os.MkdirAll(filepath.Join(l.Dir, "spool", n), 0o755); err != nil {
 			return err
 		}
-		tmp := filepath.Join(l.Dir, "tmp", n) // PMIx's files have the same names on all nodes
-		if err := os.MkdirAll(tmp, 0o755); err != nil {
-			return err
-		}
-		if err := os.Chmod(tmp, 0o777|os.ModeSticky); err != nil {
-			return err
+		for _, tmp := range []string{filepath.Join(l.Dir, "tmp", n), l.Disk(n), l.Disk("own")} { // PMIx's files have the same names on all nodes
+			if err := os.MkdirAll(tmp, 0o755); err != nil {
+				return err
+			}
+			if err := os.Chmod(tmp, 0o777|os.ModeSticky); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range gpus {

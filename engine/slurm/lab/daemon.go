@@ -35,6 +35,9 @@ type daemon struct {
 // neighbours, and their files in /dev/shm bear its name.
 const onHost = `echo "$0" >/proc/sys/kernel/hostname && exec "$@"`
 
+// apart has it see a disk of its own, too.
+const apart = `mount --bind "$1" "$2" && shift 2 && `
+
 // plan are the daemons in the order in which they begin: those that others wait for, and
 // the others.
 func (l *Lab) plan() (first, last []*daemon) {
@@ -71,7 +74,11 @@ func (l *Lab) plan() (first, last []*daemon) {
 	}
 	first = append(first, sql, dbd, ctld)
 	for _, n := range l.Nodes {
-		last = append(last, &daemon{name: "slurmd." + n, env: env, words: []string{"unshare", "--uts", "sh", "-c", onHost, n, "/usr/sbin/slurmd", "-D", "-N", n, "-f", l.Conf}})
+		words := []string{"unshare", "--uts", "sh", "-c", onHost, n}
+		if l.apart {
+			words = []string{"unshare", "--uts", "--mount", "--propagation=unchanged", "sh", "-c", apart + onHost, n, l.Disk(n), l.Disk("own")}
+		}
+		last = append(last, &daemon{name: "slurmd." + n, env: env, words: append(words, "/usr/sbin/slurmd", "-D", "-N", n, "-f", l.Conf)})
 	}
 	return first, append(last, l.rest())
 }

@@ -39,6 +39,7 @@ type Config struct {
 	Nodes  int    // 0: 4; at most 16
 	Blocks bool   // blocks of two nodes instead of a tree; Modern alone knows them
 	More   string // lines of slurm.conf beyond the usual ones
+	Apart  bool   // each node has a disk of its own at Disk("own")
 	State  int64  // bytes of a file system of StateSaveLocation's own, for Fill; 0: it has none
 }
 
@@ -54,6 +55,7 @@ type Lab struct {
 	Inside []string
 
 	modern bool
+	apart  bool
 	ports  ports
 	held   *os.File // that nobody else has the ports
 	hold   *holder
@@ -85,7 +87,7 @@ func Start(t testing.TB, c Config) *Lab {
 	}
 	t.Cleanup(func() { _ = claimed.Close() })
 	sweep(filepath.Dir(dir))
-	l := &Lab{Dir: dir, Conf: filepath.Join(dir, "slurm.conf"), modern: c.Modern, daemons: map[string]*daemon{}}
+	l := &Lab{Dir: dir, Conf: filepath.Join(dir, "slurm.conf"), modern: c.Modern, apart: c.Apart, daemons: map[string]*daemon{}}
 	l.Env = []string{"SLURM_CONF=" + l.Conf}
 	t.Cleanup(func() { l.end(t) })
 	if err := l.begin(t.Context(), root, c); err != nil {
@@ -197,6 +199,10 @@ func (l *Lab) end(t testing.TB) {
 
 // Port is one that nobody else has, for a job to listen on: 0 to 9.
 func (l *Lab) Port(i int) int { return l.ports.of(jobPort + i) }
+
+// Disk is the directory that a node sees at Disk("own"), where nodes are Apart. No other node
+// does, nor does this machine.
+func (l *Lab) Disk(node string) string { return filepath.Join(l.Dir, "disk", node) }
 
 // Version is that of its Slurm: "22.05" or "24.11".
 func (l *Lab) Version() string {

@@ -61,7 +61,7 @@ func (g *Guard) enter() string {
 (umask 077; command -p mkdir "$d") 2>/dev/null
 case "$(LC_ALL=C command -p ls -ldn "$d" 2>/dev/null)" in drwx------*) [ -O "$d" ] || why="$d is another user's" ;; *) why="$d cannot be made, or is no directory of mode 700" ;; esac
 case "$(LC_ALL=C command -p ls -ldn %[2]s/. 2>/dev/null)" in d???????w[!tT]*) why=%[2]s" lets everybody rename what is in it (chmod +t)" ;; esac
-case "/$(command -p awk -v d="$d/" '{ m = $5; if (m != "/") m = m "/"; if (index(d, m) == 1 && length(m) >= l) { l = length(m); r = $4 } } END { print r }' /proc/self/mountinfo 2>/dev/null)/" in *"/${SLURM_JOB_ID:-none}/"*) why=%[2]s" is this job's own, and goes when it ends (job_container/tmpfs)" ;; esac
+case "/$(command -p awk -v d="$d/" '{ m = $5; if (m != "/") m = m "/"; if (index(d, m) == 1 && length(m) >= l) { l = length(m); r = $4 } } END { print r }' /proc/self/mountinfo 2>/dev/null)/" in *[/.]"${SLURM_JOB_ID:-none}"[/.]*) why=%[2]s" is this job's own, and goes when it ends (job_container/tmpfs)" ;; esac
 `, quote(g.Dir), quote(path.Dir(g.Dir)))
 }
 
@@ -97,14 +97,15 @@ func (g *Guard) Ask(mark string) []byte {
 	}
 	return fmt.Appendf(nil, `#!/bin/sh
 # coxswain: did attempt %[1]s begin here, and does anything of it live?
-%[2]s[ -z "$why" ] || { echo "coxswain: $why" >&2; exit %[3]d; }
+lives() { grep -qszxF %[5]s /proc/[0-9]*/environ; }
+%[2]sif [ -n "$why" ]; then lives && exit %[6]d; echo "coxswain: $why" >&2; exit %[3]d; fi
 f="$d"/%[4]s
 umask 077
 t=$(mktemp "$d/new.XXXXXXXX") || exit %[3]d
 echo fenced >"$t" && ln -T "$t" "$f" 2>/dev/null
 rm -f "$t"
 [ -e "$f" ] || exit %[3]d
-if grep -qszxF %[5]s /proc/[0-9]*/environ; then exit %[6]d; fi
+if lives; then exit %[6]d; fi
 read -r w s <"$f"
 if [ "$w" = fenced ]; then exit %[7]d; fi
 [ -s "$f.done" ] && read -r s <"$f.done" || exit %[8]d

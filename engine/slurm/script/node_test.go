@@ -183,7 +183,7 @@ func TestADirectoryThatIsNotOurs(t *testing.T) {
 			t.Skip("only root mounts")
 		}
 		g := onNode(t)
-		g.Dir = filepath.Join(t.TempDir(), "cox-w") // a blank is written otherwise among mounts
+		g.Dir = filepath.Join(t.TempDir(), "cox-w")        // a blank is written otherwise among mounts
 		private := filepath.Join(t.TempDir(), "41", ".41") // begin's number
 		if err := os.MkdirAll(private, 0o700); err != nil {
 			t.Fatal(err)
