@@ -65,7 +65,13 @@ func (s *slurmSettings) runner(cfg *slurm.Config, dir string) (command.Runner, e
 		if !s.Local {
 			return nil, nil
 		}
-		return &command.Here{Env: env, Commands: s.Commands, Become: s.Become}, nil
+		here := &command.Here{Env: env, Commands: s.Commands, Become: s.Become}
+		if len(s.Become) > 0 && cfg.Identity.Mode != slurm.AsService {
+			cfg.Files = func(ctx context.Context, o job.Owner, name string) (io.ReadCloser, error) {
+				return command.OpenFileAs(ctx, here, o.User, name)
+			}
+		}
+		return here, nil
 	}
 	login, err := s.login(dir, env)
 	if err != nil {

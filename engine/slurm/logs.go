@@ -9,7 +9,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/asuser"
@@ -50,14 +49,17 @@ func openAs(owner job.Owner, file string) (logFile, error) {
 		return err
 	}
 	var err error
-	if os.Geteuid() == 0 && owner.User != "" {
+	switch root := os.Geteuid() == 0; {
+	case root && owner.User != "":
 		var who asuser.User
 		if who, err = account(owner); err != nil {
 			return nil, err
 		}
 		err = asuser.Do(who, open)
-	} else if err = open(); err == nil && int(owner.UID) != os.Geteuid() {
-		err = shared(f, owner)
+	case int(owner.UID) == os.Geteuid():
+		err = open()
+	default:
+		f, err = openFor(acquaintance(owner), file)
 	}
 	switch {
 	case err == nil:
@@ -65,9 +67,22 @@ func openAs(owner job.Owner, file string) (logFile, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fault.New(fault.NotFound, "%w", err).Advise("the file was removed or moved, or its file system is not mounted on this machine")
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fault.New(fault.Permission, "user %s: %w", owner.User, err)
+		err := fault.New(fault.Permission, "user %s: %w", owner.User, err)
+		if os.Geteuid() != 0 {
+			return nil, err.Advise("a server that is not root shows what both it and %s may read: chmod o+x FOLDER, chmod o+r FILE; or give the pool words that make it %[1]s (become)", owner.User)
+		}
+		return nil, err
 	}
 	return nil, err
+}
+
+// acquaintance is an owner whom this process cannot become: with his groups, if he is known here.
+func acquaintance(owner job.Owner) asuser.User {
+	who, err := account(owner)
+	if err != nil {
+		return asuser.User{UID: owner.UID, GID: owner.GID}
+	}
+	return who
 }
 
 // logFile is an open file.
@@ -109,20 +124,6 @@ func (l *latest) Read(p []byte) (int, error) {
 
 // Close is io.Closer's.
 func (l *latest) Close() error { return l.file.Close() }
-
-// shared refuses a file that an owner might not read himself, where this process cannot become
-// him: a name that he gave may lead to what is this process's alone.
-func shared(f *os.File, owner job.Owner) error {
-	info, err := f.Stat()
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if info.Mode()&0o004 != 0 || ok && st.Uid == owner.UID {
-		return nil
-	}
-	return errors.Join(&fs.PathError{Op: "open", Path: f.Name(), Err: fs.ErrPermission}, f.Close())
-}
 
 // account is an owner with his groups.
 func account(owner job.Owner) (asuser.User, error) {
