@@ -82,9 +82,8 @@ echo "coxswain: the lock of attempt %[1]s cannot be taken in $d: nothing is run"
 fi
 command -p find "$d" -type f -mtime +%[7]d -exec rm -f {} + 2>/dev/null || :
 ) || exit $?
-trap '(s=$?; umask 077; f='%[8]s'.$(command -p id -u)/'%[9]s'; echo $s >"$f.done.new" && command -p mv "$f.done.new" "$f.done") 2>/dev/null' EXIT
-# coxswain: end
-`, g.Ref, quote(g.name()), ExitBarred, ExitLockless, owned(g), g.enter(), kept, quote(quote(g.Dir)), quote(quote(g.name())))
+%[8]s# coxswain: end
+`, g.Ref, quote(g.name()), ExitBarred, ExitLockless, owned(g), g.enter(), kept, lastWord("077", quote(quote(g.Dir))+`."$(command -p id -u)"/`+quote(quote(g.name()))))
 }
 
 // Ask is a batch script that says of an attempt what happened on the node that it runs on, by

@@ -85,7 +85,7 @@ func Wrap(script []byte, g *Guard) []byte {
 	b.WriteString("#!/bin/sh\n")
 	b.Write(rest) // the directives, which sbatch reads here
 	b.WriteString(take(g))
-	b.WriteString(unpack(interpreter, arg))
+	b.WriteString(unpack(g, interpreter, arg))
 	b.WriteString(marker + "\n")
 	b.Write(script)
 	return b.Bytes()
@@ -135,15 +135,29 @@ func take(g *Guard) string {
 		return takeHere(g)
 	}
 	stem := quote(path.Join(g.Dir, g.Ref.String()+"-"+g.Token) + ".")
+	lock := stem + restarts
 	return fmt.Sprintf(`# coxswain: attempt %[1]s begins once
-%[7]sif ! (umask 022; set -C; echo "${SLURM_JOB_ID-} ${SLURM_RESTART_COUNT:-0} ${SLURMD_NODENAME:--} $(date +%%s 2>/dev/null || echo -) ${SLURM_JOB_START_TIME:--} ${SLURM_JOB_NODELIST:--}" >%[2]s"${SLURM_RESTART_COUNT:-0}") 2>/dev/null; then
-if [ -s %[2]s"${SLURM_RESTART_COUNT:-0}" ]; then echo "coxswain: attempt %[1]s of this job has begun elsewhere, or is over: nothing is run" >&2; exit %[3]d; fi
+%[7]sif ! (umask 022; set -C; echo "${SLURM_JOB_ID-} ${SLURM_RESTART_COUNT:-0} ${SLURMD_NODENAME:--} $(date +%%s 2>/dev/null || echo -) ${SLURM_JOB_START_TIME:--} ${SLURM_JOB_NODELIST:--}" >%[2]s) 2>/dev/null; then
+if [ -s %[2]s ]; then echo "coxswain: attempt %[1]s of this job has begun elsewhere, or is over: nothing is run" >&2; exit %[3]d; fi
 echo "coxswain: the lock of attempt %[1]s cannot be taken in "%[4]s": nothing is run" >&2; exit %[5]d
 fi
-(umask 022; : >%[2]s"${SLURM_RESTART_COUNT:-0}.begun") || :
-trap '(s=$?; umask 022; echo $s >'%[6]s'"${SLURM_RESTART_COUNT:-0}.done.new" && command -p mv '%[6]s'"${SLURM_RESTART_COUNT:-0}.done.new" '%[6]s'"${SLURM_RESTART_COUNT:-0}.done") 2>/dev/null' EXIT
-# coxswain: end
-`, g.Ref, stem, ExitBarred, quote(g.Dir), ExitLockless, quote(stem), owned(g))
+(umask 022; : >|%[2]s.begun) || :
+%[6]s# coxswain: end
+`, g.Ref, lock, ExitBarred, quote(g.Dir), ExitLockless, lastWord("022", quote(stem)+restarts), owned(g))
+}
+
+// restarts is shell code: how often Slurm has put the job back.
+const restarts = `"${SLURM_RESTART_COUNT:-0}"`
+
+// lastWord is shell code that has the script's exit status written when it ends, into the file
+// of a lock, whose quoted name is given quoted once more: it is read now. The trap is run among
+// the options, aliases, functions and variables that the script has by then, and depends on
+// none of them; but in ksh93, which loses a command of its own that unset is told of, nothing
+// is written if one of the functions is called echo, umask or command.
+func lastWord(umask, lock string) string {
+	return `trap '(\set -- "$?"; case "${KSH_VERSION-}" in *93*) ;; *) \unset -f command echo umask ;; esac || :; \set -- "$1" '` + lock + `'; \umask ` + umask +
+		`; \echo "$1" >|"$2.done.new" && \command -p mv -f "$2.done.new" "$2.done") 2>/dev/null || :' EXIT
+`
 }
 
 // owned is shell code that ends what runs as another user than the job's owner: a Slurm that
@@ -162,15 +176,23 @@ func owned(g *Guard) string {
 
 // unpack is shell code that runs what stands behind the marker with its interpreter, in
 // the place of the shell. The file is removed by the next script of the user's, or with
-// the node's temporary files: whoever reads it while it runs needs it.
-func unpack(interpreter, arg string) string {
+// the node's temporary files: whoever reads it while it runs needs it. Where these cannot be
+// written it stands beside the lock, and goes with it.
+func unpack(g *Guard, interpreter, arg string) string {
 	if arg != "" {
 		arg = " " + quote(arg)
 	}
-	return fmt.Sprintf(`cox_script=$(mktemp "${TMPDIR:-/tmp}/cox-script.XXXXXX") || exit %d
-sed '1,/^%s$/d' "$0" >"$cox_script" || exit %[1]d
-exec %[3]s%[4]s "$cox_script" "$@"
-`, ExitLockless, marker, quote(interpreter), arg)
+	beside := quote(path.Join(g.Dir, g.Ref.String()+"-"+g.Token)) + ".script"
+	if g.OnNode {
+		beside = quote(g.Dir) + `."$(command -p id -u)"/` + quote(g.name()) + ".script"
+	}
+	return fmt.Sprintf(`for cox_script in "${TMPDIR:-/tmp}"/cox-script /tmp/cox-script %[5]s; do
+cox_script=$(mktemp "$cox_script.XXXXXX" 2>/dev/null) || continue
+sed '1,/^%[2]s$/d' "$0" >"$cox_script" && exec %[3]s%[4]s "$cox_script" "$@"
+rm -f "$cox_script"
+done
+echo "coxswain: the script cannot be unpacked, neither in ${TMPDIR:-/tmp} nor in "%[6]s": nothing is run" >&2; exit %[1]d
+`, ExitLockless, marker, quote(interpreter), arg, beside, quote(g.Dir))
 }
 
 // quote makes one word of a text.
