@@ -44,8 +44,8 @@ func BatchEnv(a *Alloc, base []string, node int) []string {
 // Exported is what a submission exports of its environment by --export, for a job that gets
 // Slurm's variables from Slurm itself: without those of an outer job.
 func Exported(base []string, export string) []string {
-	env := newEnviron(exported(base, export))
-	env.without(stale)
+	env := letThrough(base, export, 0)
+	env.without(func(name string) bool { return name == "" || stale(name) })
 	if export != "" && export != "ALL" {
 		env.set("SLURM_EXPORT_ENV", export)
 	}
@@ -76,11 +76,16 @@ func taskEnv(a *Alloc, prep *preparation, part, local int) []string {
 // all of it; NIL and NONE, Slurm's own variables; a list, these, those named, and
 // those set by it. Slurm's own variables always pass.
 func exported(base []string, export string) []string {
+	return letThrough(base, export, 64).list()
+}
+
+// letThrough is exported, as an environment with room for so many more.
+func letThrough(base []string, export string, more int) *environ {
 	words := strings.Split(export, ",")
 	if export == "" {
 		words[0] = "ALL"
 	}
-	env := newEnviron(nil)
+	env := &environ{names: make([]string, 0, len(base)+more), values: make(map[string]string, len(base)+more)}
 	all := slices.Contains(words, "ALL")
 	for _, v := range base {
 		name, value, _ := strings.Cut(v, "=")
@@ -93,7 +98,7 @@ func exported(base []string, export string) []string {
 			env.set(name, value)
 		}
 	}
-	return env.list()
+	return env
 }
 
 // ours reports whether a variable is Slurm's or Coxswain's own and passes every

@@ -19,6 +19,7 @@ import (
 type attempt struct {
 	ref    engine.Ref
 	order  *order // nil: it has ended
+	words  *words // of order, until it is handed over; nil: to be made of it
 	digest string
 	guard  script.Guard
 	tag    string // in the comment of its job

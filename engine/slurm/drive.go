@@ -114,9 +114,39 @@ func (e *Engine) handOver(a *attempt) error {
 		return nil
 	}
 	began := time.Now()
-	err := e.submit(a)
+	err := e.asSender(a)
 	leave(fault.KindOf(err) == fault.Unavailable && time.Since(began) > e.cfg.Patience/3)
 	return err
+}
+
+// errand is an attempt that a sender hands over.
+type errand struct {
+	a    *attempt
+	over chan error
+}
+
+// asSender has a sender submit an attempt: the stack of a goroutine that does so for the
+// first time grows, and that of each attempt would.
+func (e *Engine) asSender(a *attempt) error {
+	r := errand{a, make(chan error, 1)}
+	select {
+	case e.errands <- r:
+	default: // all are away
+		e.wg.Go(func() { e.sender(r) })
+	}
+	return <-r.over
+}
+
+// sender submits one attempt after another, until the engine is closed.
+func (e *Engine) sender(r errand) {
+	for {
+		r.over <- e.submit(r.a)
+		select {
+		case r = <-e.errands:
+		case <-e.ctx.Done():
+			return
+		}
+	}
 }
 
 // submit is handOver, in its turn.
@@ -216,7 +246,7 @@ func (e *Engine) sent(a *attempt, id uint32) error {
 	defer e.mu.Unlock()
 	slim := *a.order
 	slim.Script, slim.Env = nil, nil
-	a.order, a.id, a.maybe = &slim, id, false
+	a.order, a.words, a.id, a.maybe = &slim, nil, id, false
 	a.sent = time.Now()
 	a.at, a.seen, a.gone = a.sent, nil, time.Time{}
 	if r := a.report; a.stop == nil && r.Message != "" { // why it was not handed over
@@ -289,7 +319,7 @@ func (e *Engine) last(a *attempt, r engine.Report) error {
 	if !r.Started.IsZero() && a.report.Phase < engine.Running {
 		e.tell(a, a.ran(r))
 	}
-	a.ended, a.order = true, nil
+	a.ended, a.order, a.words = true, nil, nil
 	e.tell(a, r)
 	e.mu.Unlock()
 	return nil

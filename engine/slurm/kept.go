@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/coxswain-sched/coxswain/hostlist"
 	"github.com/coxswain-sched/coxswain/job"
@@ -172,16 +173,48 @@ func asGiven(s *job.Spec) (*job.Spec, bool) {
 			b.WriteString(directive(name, value))
 		}
 	}
-	was, _, err := sbatch.Parse(spec.Source{Name: "given", Data: b.Bytes()}, sbatch.Options{Dir: s.WorkDir, Mail: true})
-	return was, err == nil
+	return parses.of(b.String(), s.WorkDir)
 }
+
+// parses has what options make of a job: those that are handed over together mostly ask for
+// the same. Nobody writes to what it returns.
+var parses parsed
+
+type parsed struct {
+	mu  sync.Mutex
+	all map[string]*job.Spec // by directory and text; nil: it cannot be read
+}
+
+// mostParses is how many are kept.
+const mostParses = 64
+
+func (p *parsed) of(text, dir string) (*job.Spec, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := dir + "\n" + text
+	was, known := p.all[key]
+	if !known {
+		var err error
+		was, _, err = sbatch.Parse(spec.Source{Name: "given", Data: []byte(text)}, sbatch.Options{Dir: dir, Mail: true})
+		if err != nil {
+			was = nil
+		}
+		if p.all == nil || len(p.all) >= mostParses {
+			p.all = map[string]*job.Spec{}
+		}
+		p.all[key] = was
+	}
+	return was, was != nil
+}
+
+var quotes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ")
 
 // directive is an option as a line of a script.
 func directive(name, value string) string {
 	if value == "" {
 		return "#SBATCH --" + name + "\n"
 	}
-	return "#SBATCH --" + name + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ").Replace(value) + "\"\n"
+	return "#SBATCH --" + name + `="` + quotes.Replace(value) + "\"\n"
 }
 
 // inert returns a script some of whose lines are comments, and with components, those that

@@ -24,17 +24,18 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := e.check(ctx, l); err != nil {
+	w, err := e.check(ctx, l)
+	if err != nil {
 		return err
 	}
 	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Token: e.log.cluster + word()[:8], Digest: digest(l), Time: time.Now()}
-	if err := e.take(l.Ref, o); err != nil {
+	if err := e.take(l.Ref, o, w); err != nil {
 		return err
 	}
 	return e.log.sync()
 }
 
-func (e *Engine) take(ref engine.Ref, o *order) error {
+func (e *Engine) take(ref engine.Ref, o *order, w *words) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() != nil {
@@ -56,23 +57,24 @@ func (e *Engine) take(ref engine.Ref, o *order) error {
 		return fault.New(fault.Internal, "launch of attempt %s: %w", ref, err)
 	}
 	a := e.newAttempt(ref, o)
+	a.words = w
 	e.attempts[ref] = a
 	e.feed.Publish(a.report)
 	e.wg.Go(func() { e.drive(a) })
 	return nil
 }
 
-// check refuses what cannot be handed over.
-func (e *Engine) check(ctx context.Context, l *engine.Launch) error {
-	refuse := func(k fault.Kind, format string, args ...any) error {
-		return fault.New(k, "launch of attempt %s: "+format, append([]any{l.Ref}, args...)...)
+// check refuses what cannot be handed over, and says the rest in sbatch's words.
+func (e *Engine) check(ctx context.Context, l *engine.Launch) (*words, error) {
+	refuse := func(k fault.Kind, format string, args ...any) (*words, error) {
+		return nil, fault.New(k, "launch of attempt %s: "+format, append([]any{l.Ref}, args...)...)
 	}
 	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
 		return refuse(fault.Invalid, "a job and claims are needed")
 	}
 	spec := l.Job.Spec
 	if err := e.mayBe(spec.Owner); err != nil {
-		return err
+		return nil, err
 	}
 	if e.cfg.Identity.Mode == AsUID && spec.Nice < 0 {
 		return refuse(fault.Permission, "a negative nice would be asked for with root's rights in pool %s", e.cfg.Pool)
@@ -94,17 +96,15 @@ func (e *Engine) check(ctx context.Context, l *engine.Launch) error {
 		return refuse(fault.Invalid, "the environment holds a NUL byte")
 	}
 	if !e.cfg.Placed {
-		_, err := e.words(l.Job, l.Ref, l.Claims, l.Script)
-		return err
+		return e.words(l.Job, l.Ref, l.Claims, l.Script)
 	}
 	switch name, err := e.stranger(ctx, l.Claims); {
 	case err != nil:
-		return err
+		return nil, err
 	case name != "":
 		return refuse(fault.Invalid, "there is no node %q in pool %s", name, e.cfg.Pool)
 	}
-	_, err := e.words(l.Job, l.Ref, l.Claims, l.Script)
-	return err
+	return e.words(l.Job, l.Ref, l.Claims, l.Script)
 }
 
 // digest tells one launch from another under the same Ref.

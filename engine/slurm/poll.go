@@ -39,6 +39,7 @@ const unseen = 8
 // urge has an attempt asked about soon. The caller holds the lock.
 func (e *Engine) urge(a *attempt) {
 	a.urgent = time.Now()
+	e.urged[a] = true
 	select {
 	case e.kick <- struct{}{}:
 	default:
@@ -93,11 +94,19 @@ func (e *Engine) poll() {
 	var price time.Duration // of a look for hints
 	known := map[string]bool{}
 	p := pace{longest: e.cfg.Longest, betweenTwo: e.cfg.Shortest}
-	wanted := false
+	wanted, some := false, false
 	for {
-		live, urgent := e.live()
-		switch now := time.Now(); {
-		case len(live) > 0 && p.allDue(now):
+		var live, urgent []uint32
+		now := time.Now()
+		if p.allDue(now) { // not each time: going through all takes long where there are many
+			live = e.live(now)
+			some = len(live) > 0
+		}
+		if len(live) == 0 && p.someDue(now, wanted) {
+			urgent = e.soon(now)
+		}
+		switch {
+		case len(live) > 0:
 			wanted = false
 			e.ask(live)
 			p.all = time.Now()
@@ -106,7 +115,7 @@ func (e *Engine) poll() {
 				e.ask(live[:1])
 				p.floor = time.Since(p.all)
 			}
-		case len(urgent) > 0 && p.someDue(now, wanted):
+		case len(urgent) > 0:
 			wanted = false
 			e.ask(urgent)
 			p.some = time.Now()
@@ -121,7 +130,7 @@ func (e *Engine) poll() {
 		case <-e.kick:
 			wanted = true
 		case <-look.C:
-			if e.blind || len(live) == 0 || time.Since(looked) < min(hintThrift*price, lastPause) {
+			if e.blind || !some || time.Since(looked) < min(hintThrift*price, lastPause) {
 				continue
 			}
 			began := time.Now()
@@ -135,9 +144,24 @@ func (e *Engine) poll() {
 	}
 }
 
-// live are the numbers of jobs that have not ended, and of those of which something is to
-// be heard soon.
-func (e *Engine) live() (ids, urgent []uint32) {
+// soon are the numbers of jobs of which something is to be heard soon.
+func (e *Engine) soon(now time.Time) (ids []uint32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for a := range e.urged {
+		switch {
+		case a.ended || now.Sub(a.urgent) >= urgency:
+			delete(e.urged, a)
+		case a.id != 0:
+			ids = append(ids, a.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// live are the numbers of jobs that have not ended.
+func (e *Engine) live(now time.Time) (ids []uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sending := false
@@ -149,9 +173,7 @@ func (e *Engine) live() (ids, urgent []uint32) {
 		if a.id == 0 || a.ended {
 			continue
 		}
-		if time.Since(a.urgent) < urgency {
-			urgent = append(urgent, a.id)
-		} else if a.seen == nil && a.gone.IsZero() && sending {
+		if a.seen == nil && a.gone.IsZero() && sending && now.Sub(a.urgent) >= urgency {
 			if fresh++; fresh > unseen {
 				continue
 			}
@@ -159,8 +181,7 @@ func (e *Engine) live() (ids, urgent []uint32) {
 		ids = append(ids, a.id)
 	}
 	slices.Sort(ids)
-	slices.Sort(urgent)
-	return ids, urgent
+	return ids
 }
 
 // ask asks for jobs and hands the answers to their attempts.
@@ -349,6 +370,7 @@ func (e *Engine) hints(known map[string]bool) (bool, error) {
 		}
 		any = true
 		a.urgent = time.Now()
+		e.urged[a] = true
 		a.nudge()
 	}
 	return any, nil

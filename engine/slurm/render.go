@@ -21,9 +21,12 @@ import (
 // added (engine/slurm/script).
 func (e *Engine) submission(a *attempt) (*site.Submission, error) {
 	o := a.order
-	w, err := e.words(o.Job, a.ref, o.Claims, o.Script)
-	if err != nil {
-		return nil, err
+	w := a.words
+	if w == nil {
+		var err error
+		if w, err = e.words(o.Job, a.ref, o.Claims, o.Script); err != nil {
+			return nil, err
+		}
 	}
 	s := &site.Submission{
 		Script: script.Wrap(w.script, &a.guard), Args: w.args, Env: environment(o, &a.guard), Dir: o.Job.Spec.WorkDir,

@@ -83,6 +83,8 @@ type Engine struct {
 	send *lanes
 	kick chan struct{} // a poll is wanted
 
+	errands chan errand // to senders that are idle
+
 	blind bool // the locks are on the nodes, where only jobs see them (blind.go)
 
 	stocking chan struct{} // who has put something into it takes stock
@@ -104,6 +106,7 @@ type Engine struct {
 	stock    stock                  // what it has beside them
 	others   Others                 // held by jobs that are not ours, as of then
 	polls    Polls
+	urged    map[*attempt]bool // of which something is to be heard soon
 }
 
 // Polls says what the polling costs.
@@ -148,8 +151,8 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: newLanes(cfg.Senders), kick: make(chan struct{}, 1), stocking: make(chan struct{}, 1),
-		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, people: map[string]site.Person{},
+		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: newLanes(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan errand), stocking: make(chan struct{}, 1),
+		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, urged: map[*attempt]bool{}, people: map[string]site.Person{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for ref, l := range log.lives {

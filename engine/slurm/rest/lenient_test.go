@@ -96,11 +96,11 @@ func TestKinds(t *testing.T) {
 func TestLiterals(t *testing.T) {
 	for _, s := range []string{"", "a", "\"\\\n\t\r\x01\x1f\x7f</script>&\u2028é", "a\x00b"} {
 		var got string
-		if err := json.Unmarshal(literal(s), &got); err != nil || got != s {
+		if err := json.Unmarshal(appendLiteral(nil, s), &got); err != nil || got != s {
 			t.Errorf("%q: %q, %v", s, got, err)
 		}
 	}
-	if got := string(literal("\xff")); got != "\"\xff\"" {
+	if got := string(appendLiteral(nil, "\xff")); got != "\"\xff\"" {
 		t.Errorf("%q", got)
 	}
 }

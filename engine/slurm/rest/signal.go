@@ -124,7 +124,7 @@ func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
 	}
 	d := description{}
 	if c.Comment != nil {
-		d["comment"] = literal(*c.Comment)
+		d["comment"] = *c.Comment
 	}
 	if c.Hold != c.Release {
 		d["hold"] = c.Hold
@@ -132,7 +132,7 @@ func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
 	if len(d) == 0 {
 		return nil
 	}
-	b, err := encode(d)
+	b, err := encode(d, 0)
 	if err != nil {
 		return err
 	}

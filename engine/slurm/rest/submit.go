@@ -85,12 +85,12 @@ func submission(sub *site.Submission, version string) ([]byte, error) {
 		d.complete(sub, version)
 	}
 	if len(all) == 1 {
-		return encode(map[string]any{"script": literal(string(text)), "job": all[0]})
+		return encode(map[string]any{"script": string(text), "job": all[0]}, len(text))
 	}
-	return encode(map[string]any{"script": literal(string(text)), "jobs": all})
+	return encode(map[string]any{"script": string(text), "jobs": all}, len(text))
 }
 
-// complete adds what each component has to say, and makes JSON of all texts.
+// complete adds what each component has to say.
 func (d description) complete(sub *site.Submission, version string) {
 	if _, has := d["current_working_directory"]; sub.Dir != "" || !has {
 		d["current_working_directory"] = cmp.Or(sub.Dir, "/")
@@ -101,17 +101,12 @@ func (d description) complete(sub *site.Submission, version string) {
 	} else {
 		d["environment"] = list(env)
 	}
-	for name, value := range d {
-		if t, ok := value.(string); ok {
-			d[name] = literal(t)
-		}
-	}
 }
 
 // encode makes JSON of fields, some of which are JSON already: encoding/json would read
-// these again, byte by byte.
-func encode(fields map[string]any) ([]byte, error) {
-	out, err := appendJSON(nil, fields)
+// these again, byte by byte. size is about that of their texts.
+func encode(fields map[string]any, size int) ([]byte, error) {
+	out, err := appendJSON(make([]byte, 0, size+size/16+8<<10), fields)
 	switch {
 	case err != nil:
 		return nil, fault.New(fault.Invalid, "what was to be sent: %w", err)
@@ -127,6 +122,19 @@ func appendJSON(b []byte, value any) ([]byte, error) {
 	switch v := value.(type) {
 	case json.RawMessage:
 		return append(b, v...), nil
+	case string:
+		return appendLiteral(b, v), nil
+	case list:
+		b = append(b, '[')
+		for i, t := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendLiteral(b, t)
+		}
+		return append(b, ']'), nil
+	case object:
+		return v.appendJSON(b), nil
 	case description:
 		return appendJSON(b, map[string]any(v))
 	case []description:
@@ -146,7 +154,7 @@ func appendJSON(b []byte, value any) ([]byte, error) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(append(b, literal(name)...), ':')
+			b = append(appendLiteral(b, name), ':')
 			if b, err = appendJSON(b, v[name]); err != nil {
 				return b, err
 			}
@@ -183,56 +191,53 @@ func environment(env []string, d description) []string {
 	return out
 }
 
-// literal is a string of JSON that has every byte of a text: encoding/json replaces those
-// that are not UTF-8, which file names and old scripts may have, and json-c takes.
-func literal(text string) json.RawMessage {
+// appendLiteral appends a string of JSON that has every byte of a text: encoding/json replaces
+// those that are not UTF-8, which file names and old scripts may have, and json-c takes.
+func appendLiteral(b []byte, text string) []byte {
 	const hex = "0123456789abcdef"
-	b := make([]byte, 0, len(text)+len(text)/16+2)
 	b = append(b, '"')
+	from := 0 // of what is to be appended as it is
 	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '"', c == '\\':
+		c := text[i]
+		if c >= ' ' && c != '"' && c != '\\' && c != 0x7f {
+			continue
+		}
+		b = append(b, text[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
 			b = append(b, '\\', c)
-		case c == '\n':
+		case '\n':
 			b = append(b, '\\', 'n')
-		case c < ' ' || c == 0x7f:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		default:
-			b = append(b, c)
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
 	}
-	return append(b, '"')
+	return append(append(b, text[from:]...), '"')
 }
 
-// list is a list of strings.
-func list(all []string) json.RawMessage {
-	b := []byte{'['}
-	for i, t := range all {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, literal(t)...)
-	}
-	return append(b, ']')
-}
+// list is a list of texts.
+type list []string
 
 // object is an environment as v0.0.38 takes it. Of two variables of a name the last counts.
-func object(env []string) json.RawMessage {
-	value := map[string]string{}
-	var names []string
-	for _, v := range env {
+type object []string
+
+func (o object) appendJSON(b []byte) []byte {
+	value := make(map[string]string, len(o))
+	names := make([]string, 0, len(o))
+	for _, v := range o {
 		name, text, _ := strings.Cut(v, "=")
 		if _, had := value[name]; !had {
 			names = append(names, name)
 		}
 		value[name] = text
 	}
-	b := []byte{'{'}
+	b = append(b, '{')
 	for i, name := range names {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(append(b, literal(name)...), ':'), literal(value[name])...)
+		b = appendLiteral(append(appendLiteral(b, name), ':'), value[name])
 	}
 	return append(b, '}')
 }
