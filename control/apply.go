@@ -61,6 +61,7 @@ func (s *state) applyStarted(r *store.Record, staged any) error {
 	if err != nil {
 		return err
 	}
+	s.late(v.At, v.Used) // also where the job's row is newer
 	e, err := s.attempt(r, v.Ref)
 	if e == nil {
 		return err

@@ -52,12 +52,12 @@ func Every() []store.Record {
 	submit(6, s)
 
 	add(kindHeld, 1, held{Allocation: everyAllocation(1, 1, 1)})
-	add(kindStarted, 1, started{one, at, nil})
+	add(kindStarted, 1, started{Ref: one, Started: at})
 	add(kindHold, 6, hold{Held: true, Admin: true, State: stateOf(job.Pending)})
 	b := everyAllocation(2, 2, 1)
 	b.Claims = []fleet.Claim{{Node: "n3", Tasks: 1, Take: resource.Vector{CPU: 500}, Devices: []fleet.DeviceClaim{{Index: 1, Share: 500}}}}
 	add(kindHeld, 2, held{Allocation: b})
-	add(kindStarted, 2, started{second, at, nil})
+	add(kindStarted, 2, started{Ref: second, Started: at, Nodes: []string{"far1"}, At: 600, Used: []fair.Entry{{Account: "a", User: "u", Raw: 7, Wall: 7, TRES: map[string]float64{"gpu": 7}}}})
 	add(kindUncertain, 2, uncertain{Ref: second, Uncertain: true, Message: "its supervisor is silent"})
 	add(kindSuspend, 1, suspend{On: true, State: stateOf(job.Suspended)})
 	add(kindSuspend, 1, suspend{State: stateOf(job.Running)})

@@ -152,6 +152,16 @@ func nodesIn(r *engine.Report) []string {
 	return out
 }
 
+// began is the record of a start, of an attempt that has not ended: what it used before its
+// start was heard of is in no record of usage.
+func (l *loop) began(e *entry, r *engine.Report) started {
+	v := startedAt(e, r)
+	if delegated(e.last.claims) {
+		v.At, v.Used = l.core.Late(e.id, e.last.beganThere(nanos(r.Started)), l.keptAt())
+	}
+	return v
+}
+
 // startedAt is the record of a start.
 func startedAt(e *entry, r *engine.Report) started {
 	v := started{Ref: r.Ref, Started: r.Started}

@@ -64,6 +64,11 @@ type started struct {
 	Ref     engine.Ref `json:"ref"`
 	Started time.Time  `json:"started"`
 	Nodes   []string   `json:"nodes,omitempty"` // where it was seen, if its claims are on a pool as a whole
+
+	// Of one that began on a pool as a whole before the usage was reckoned that is kept, at At
+	// in Unix seconds: what it used up to then.
+	At   int64        `json:"at,omitempty"`
+	Used []fair.Entry `json:"used,omitempty"`
 }
 
 // ended says how an attempt ended and that its allocation is free: the report is

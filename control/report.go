@@ -72,7 +72,7 @@ func (l *loop) reported(p *pool, r engine.Report) message {
 			l.stageEnd(e, r)
 			return
 		case r.Phase >= engine.Running && e.flags&job.Configuring != 0 && !r.Started.IsZero():
-			l.stage(kindStarted, e.id, job.Actor{}, startedAt(e, &r), func() { l.extend(e); l.suspendLate(e) })
+			l.stage(kindStarted, e.id, job.Actor{}, l.began(e, &r), func() { l.extend(e); l.suspendLate(e) })
 		}
 		l.avoid(e, was, r)
 		if r.Uncertain != (e.flags&job.Uncertain != 0) {

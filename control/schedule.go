@@ -184,6 +184,9 @@ func untilOf(e *entry, now time.Time) sched.Instant {
 // beganOf is when a holding job was started; now where its engine has not said so.
 func beganOf(e *entry, now time.Time) sched.Instant {
 	if from := e.began(); !from.IsZero() {
+		if delegated(e.last.claims) {
+			return e.last.beganThere(nanos(from))
+		}
 		return sched.Instant(from.UnixNano())
 	}
 	return sched.Instant(now.UnixNano())

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"github.com/coxswain-sched/coxswain/account/fair"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -28,6 +29,19 @@ func (l *loop) keepUsage() {
 	}
 }
 
+// keptAt is the second of the usage that is kept, or is about to be; 0: there is none.
+func (l *loop) keptAt() int64 {
+	for i := range slices.Backward(l.batch) {
+		if v, ok := l.batch[i].val.(usage); ok {
+			return v.At
+		}
+	}
+	if l.state.usage == nil {
+		return 0
+	}
+	return l.state.usage.At
+}
+
 // spent notes what a job used that has ended.
 func (s *state) spent(entries []fair.Entry) {
 	if len(entries) > 0 {
@@ -35,6 +49,15 @@ func (s *state) spent(entries []fair.Entry) {
 			s.usage = &usage{}
 		}
 		s.usage.Since = fair.Merge(s.usage.Since, entries)
+	}
+}
+
+// late notes what a job used before its start was heard of. Where nothing was kept yet,
+// what is charged counts from that second on.
+func (s *state) late(at int64, entries []fair.Entry) {
+	s.spent(entries)
+	if len(entries) > 0 && s.usage.At == 0 {
+		s.usage.At = at
 	}
 }
 

@@ -97,15 +97,32 @@ func (c *Core) OwesLate(now Instant, id job.ID, began Instant) []fair.Entry {
 	return c.ranks.book.BillLate(&use, second(began), second(now))
 }
 
+// Late lists what a job of a pool as a whole, which began at an instant, used up to the second
+// of the usage that was kept last, which cannot have it; kept 0: there is none, and at is the
+// second up to which the core has charged others.
+func (c *Core) Late(id job.ID, began Instant, kept int64) (at int64, used []fair.Entry) {
+	r := c.running[id]
+	if r == nil || !r.waits || c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
+		return 0, nil
+	}
+	if kept == 0 {
+		kept = c.ranks.book.At()
+	}
+	use := c.useOf(r)
+	return kept, c.ranks.book.BillLate(&use, second(began), kept)
+}
+
 // begin has a job charged that its pool's own scheduler began at an instant: also for the
-// time before that was heard of.
+// time before that was heard of. What it is charged for that is to be kept.
 func (c *Core) begin(r *run, at Instant) {
 	r.waits, r.began, r.turn = false, at, at
 	if c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
 		return
 	}
 	r.use, r.billable = c.useOf(r), true
-	c.ranks.book.Late(&r.use, second(at))
+	if c.ranks.book.Late(&r.use, second(at)) {
+		c.ticked = true
+	}
 	c.ranks.used = true
 }
 

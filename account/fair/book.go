@@ -235,8 +235,16 @@ func (b *Book) Charge(u *Use, began, to int64) {
 }
 
 // Late adds what a job used that began at a second, up to where running jobs are charged:
-// nobody knew then that it ran.
-func (b *Book) Late(u *Use, began int64) { b.charge(u, b.charged-began) }
+// nobody knew then that it ran. What it used before usage began anew counts no more. It
+// reports whether that was anything.
+func (b *Book) Late(u *Use, began int64) bool {
+	seconds := b.charged - b.since(began)
+	b.charge(u, seconds)
+	return b.at != 0 && seconds > 0
+}
+
+// since is a second, or the one at which usage last began anew if that was later.
+func (b *Book) since(second int64) int64 { return max(second, LastReset(b.period, b.at)) }
 
 func (b *Book) charge(u *Use, seconds int64) {
 	if b.at == 0 || seconds <= 0 {
@@ -263,8 +271,9 @@ func (b *Book) Bill(u *Use, began, to int64) []Entry {
 	return b.billed(u, to-max(began, b.charged))
 }
 
-// BillLate lists what Late and Charge would add for one job.
-func (b *Book) BillLate(u *Use, began, to int64) []Entry { return b.billed(u, to-began) }
+// BillLate lists what one job used that began at a second, up to another one, whatever running
+// jobs are charged for.
+func (b *Book) BillLate(u *Use, began, to int64) []Entry { return b.billed(u, to-b.since(began)) }
 
 func (b *Book) billed(u *Use, seconds int64) (out []Entry) {
 	if b.at == 0 || seconds <= 0 {

@@ -225,8 +225,12 @@ func TestReset(t *testing.T) {
 		if got := fair.NextReset(c.period, at(c.after)); got != at(c.want) {
 			t.Errorf("%s after %s: %s, want %s", c.period, c.after, time.Unix(got, 0).UTC(), c.want)
 		}
+		last := fair.LastReset(c.period, at(c.after))
+		if last > at(c.after) || fair.NextReset(c.period, last) != at(c.want) || fair.NextReset(c.period, last-1) != last {
+			t.Errorf("%s until %s: last %s", c.period, c.after, time.Unix(last, 0).UTC())
+		}
 	}
-	if fair.NextReset("", 5) != 0 {
+	if fair.NextReset("", 5) != 0 || fair.LastReset("", 5) != 0 {
 		t.Error("usage begins anew although nobody wants that")
 	}
 	midnight := at("2026-11-23 00:00:00")
@@ -239,5 +243,11 @@ func TestReset(t *testing.T) {
 	b.Settle()
 	if a, q := b.Used(0).Raw, b.UsedQOS(1).Raw; a != 30 || q != 30 || b.Reset() != midnight+86400 {
 		t.Errorf("after the reset %v and %v were used, the next is at %d", a, q, b.Reset())
+	}
+	if !b.Late(&use, midnight-50) || b.Used(0).Raw != 60 || b.Late(&use, midnight+30) {
+		t.Errorf("one that is heard of late is charged for the time before the reset: %v", b.Used(0).Raw)
+	}
+	if got := b.BillLate(&use, midnight-50, midnight+40); len(got) != 2 || got[0].Raw != 40 {
+		t.Errorf("its bill is %+v", got)
 	}
 }

@@ -24,3 +24,24 @@ func NextReset(period string, after int64) int64 {
 	}
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()
 }
+
+// LastReset is the second, not after another one, at which usage last began anew; 0 where it
+// never does.
+func LastReset(period string, until int64) int64 {
+	t := time.Unix(until, 0).UTC()
+	y, m, d := t.Date()
+	switch period {
+	case "daily":
+	case "weekly":
+		d -= int(t.Weekday())
+	case "monthly":
+		d = 1
+	case "quarterly":
+		m, d = (m-1)/3*3+1, 1
+	case "yearly":
+		m, d = 1, 1
+	default:
+		return 0
+	}
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix()
+}
