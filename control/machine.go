@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
 // machines is whose each machine is: of the nodes that pools other than one have.
@@ -52,6 +53,9 @@ func (m machines) twin(n *fleet.Node) (string, *fleet.Node) {
 
 // whoseMachine says why a node is not used.
 func whoseMachine(host string, o *fleet.Node) string {
+	if fold.Is(o.Name) {
+		return fmt.Sprintf("it is on machine %s, which pool %s has", host, o.Pool)
+	}
 	return fmt.Sprintf("it is on machine %s, which pool %s has as %s", host, o.Pool, o.Name)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/ledger"
+	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/reconcile"
 	"github.com/coxswain-sched/coxswain/sched"
 )
@@ -68,9 +69,7 @@ type pools struct {
 func newPools(cfg, added []Pool, live []ledger.Allocation, log *slog.Logger, leads func(context.Context) error) (*pools, error) {
 	ps := &pools{named: map[string]*pool{}}
 	ps.make = func(p Pool) *pool {
-		if d, ok := p.Engine.(engine.Delegator); ok {
-			p.Delegated = d.Delegates()
-		}
+		p.Delegated = p.delegates()
 		return &pool{Pool: p, calls: dispatch.New(dispatch.Config{Engine: p.Engine, Log: log.With("pool", p.Name), Leads: leads})}
 	}
 	for i, p := range slices.Concat(cfg, added) {
@@ -87,8 +86,45 @@ func newPools(cfg, added []Pool, live []ledger.Allocation, log *slog.Logger, lea
 			log.Error("work is held in a pool that is not configured any more; it stays held", "pool", a.Pool, "job", a.Job)
 			ps.add(ps.make(Pool{Pool: fleet.Pool{Name: a.Pool}, Engine: absent{a.Pool}}))
 		}
+		if p := ps.find(a.Pool); p.away() && delegated(a.Claims) { // nobody else says it
+			p.Delegated = true
+		}
 	}
 	return ps, nil
+}
+
+// delegates reports whether the engine's own scheduler chooses the nodes: as the engine says,
+// or as it is known of one that is not there.
+func (p *Pool) delegates() bool {
+	if d, ok := p.Engine.(engine.Delegator); ok {
+		return d.Delegates()
+	}
+	return p.Delegated
+}
+
+// unreached is why a job waits for a pool whose engine is not there: what it lacks of nodes of
+// which nobody knows says nothing.
+func (c *Control) unreached(e *entry, code reason.Code) (reason.Reason, bool) {
+	p := c.pools.find(e.form.spec.Pool)
+	switch code {
+	case reason.NodeCount, reason.TooLarge, reason.NodeDown, reason.NodeList, reason.Constraint, reason.Resources:
+	default:
+		return reason.Reason{}, false
+	}
+	if p == nil || !p.away() {
+		return reason.Reason{}, false
+	}
+	if b, ok := p.Engine.(broken); ok {
+		return reason.Reason{Code: reason.EngineDown, Want: b.fail().Error()}, true
+	}
+	return reason.Reason{Code: reason.EngineDown, Want: absent{p.Name}.err().Error()}, true
+}
+
+// away reports whether there is no engine that could say anything.
+func (p *Pool) away() bool {
+	_, unopened := p.Engine.(broken)
+	_, gone := p.Engine.(absent)
+	return unopened || gone
 }
 
 // add takes a pool in. One of that name that was there has nothing any more.
@@ -261,6 +297,15 @@ func (ps *pools) forJob(spec *job.Spec) (*pool, error) {
 			Advise("leave out elastic: the job then starts with as many nodes as are free, between its limits, and keeps them")
 	}
 	return p, nil
+}
+
+// left reports whether a pool that a job names is not there, or is being taken away.
+func (ps *pools) left(name string) bool {
+	if name == "" {
+		return false
+	}
+	p := ps.find(name)
+	return p == nil || p.leaving || p.ended()
 }
 
 // names lists the pools that are configured.

@@ -25,6 +25,11 @@ type PoolSpec struct {
 	At       time.Time       `json:"at"`
 	By       job.Actor       `json:"by,omitzero"` // who added it
 
+	// What its engine said of itself when the pool was added (Pool). It holds for as long as
+	// the engine cannot be opened; AddPool fills it in.
+	Delegated bool `json:"delegated,omitempty"`
+	Elastic   bool `json:"elastic,omitempty"`
+
 	// Trial says that the engine is opened to be looked at and closed again: nothing of
 	// the pool is kept.
 	Trial bool `json:"-"`
@@ -57,7 +62,10 @@ func (cfg *Config) kept(ctx context.Context, specs map[string]PoolSpec) []Pool {
 		p, err := cfg.openPool(ctx, specs[name])
 		if err != nil {
 			cfg.Log.Error("a pool cannot be opened", "pool", name, "error", err)
-			p = Pool{Pool: fleet.Pool{Name: name, Engine: specs[name].Engine}, Engine: broken{absent{name}, err}}
+			p = Pool{
+				Pool: fleet.Pool{Name: name, Engine: specs[name].Engine}, Engine: broken{absent{name}, err},
+				Elastic: specs[name].Elastic, Delegated: specs[name].Delegated,
+			}
 		}
 		out = append(out, p)
 	}
@@ -89,6 +97,7 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 		return err
 	}
 	spec.At, spec.By = c.cfg.Clock.Now(), by
+	spec.Delegated, spec.Elastic = opened.delegates(), opened.Elastic
 	err = c.ask(ctx, message{}, func(l *loop, answer func(error)) {
 		if _, known := l.state.pools[spec.Name]; known {
 			l.settled(answer, nameTaken(spec.Name))
@@ -154,6 +163,8 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 		l.stageFor(&request{answer: done}, kindPoolGone, 0, by, poolGone{name}, func() {
 			l.pools.drop(name)
 			l.state.mu.Lock()
+			delete(l.state.changing, name)
+			l.state.delegating = l.pools.delegating()
 			l.setNodes(p, nil)
 			l.state.mu.Unlock()
 			l.leave(p)
@@ -177,6 +188,10 @@ func (l *loop) inUse(name string) error {
 	for i := range l.batch {
 		if v, ok := l.batch[i].val.(*admitted); ok && v.form.spec.Pool == name {
 			return fault.New(fault.Conflict, "a job for pool %s is being submitted", name).Advise("try again")
+		}
+		e := l.state.jobs[job.ID(l.batch[i].rec.Job)]
+		if _, ok := l.batch[i].val.(requeue); ok && e != nil && e.form.spec.Pool == name {
+			return fault.New(fault.Conflict, "a job for pool %s is about to wait again", name).Advise("try again")
 		}
 	}
 	if n == 0 {

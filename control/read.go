@@ -162,6 +162,13 @@ func (c *Control) Why(ctx context.Context, id job.ID) (Why, error) {
 	var w Why
 	if e != nil && e.state == job.Pending {
 		w.Reasons = slices.Clone(c.core.Reasons(sched.Instant(c.cfg.Clock.Now().UnixNano()), id))
+		for i := range w.Reasons {
+			if why, away := c.unreached(e, w.Reasons[i].Code); away {
+				why.Since = w.Reasons[i].Since
+				w.Reasons[i] = why
+			}
+		}
+		w.Reasons = slices.Compact(w.Reasons)
 		w.StartsBy = fromNanos(e.rare().startsBy)
 		w.Expected = c.expected(id, c.cfg.Clock.Now())
 	}

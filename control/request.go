@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/planted"
@@ -227,6 +228,9 @@ func (l *loop) askRequeue(w *wish, e *entry, req *request, op Requeue) error {
 		return nil
 	case e.state.Final() && job.Check(e.state, job.Pending, job.ByUser) != nil:
 		return fault.New(fault.Conflict, "job %s is %s and cannot run again", e.Name(), e.state)
+	case e.state.Final() && l.pools.left(e.form.spec.Pool):
+		return fault.New(fault.Conflict, "job %s cannot run again: there is no pool %s any more", e.Name(), e.form.spec.Pool).
+			Advise("add the pool again, or submit the job anew for one of %s", strings.Join(l.pools.names(), ", "))
 	}
 	state := e.state
 	if state.Final() {

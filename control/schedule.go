@@ -140,6 +140,9 @@ func (l *loop) waits(e *entry, why reason.Reason, now time.Time) {
 		e.why = nil
 		return
 	}
+	if away, is := l.unreached(e, why.Code); is {
+		why = away
+	}
 	e.since, e.ahead, e.before = now.Unix(), int32(min(why.Ahead, 1<<31-1)), job.ID(why.Job)
 	why.Since, why.Ahead, why.Job = 0, 0, 0
 	if l.shared == nil || *l.shared != why {

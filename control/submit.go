@@ -125,9 +125,9 @@ func (l *loop) submit(v *admitted, by job.Actor, out *Accepted, answer func(erro
 }
 
 // never says what keeps a form from fitting into its pool while that is empty. Nothing
-// does as long as the core has not heard of all nodes: what cannot be known is not refused.
+// does as long as the core has not heard of all its nodes: what cannot be known is not refused.
 func (l *loop) never(f *form) []reason.Reason {
-	if l.reached != l.fleet {
+	if p := l.pools.of(f.spec.Pool); !p.Delegated && l.reached != l.fleet { // real nodes are told at once
 		return nil
 	}
 	if f.judged != l.fleet {

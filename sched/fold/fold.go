@@ -68,7 +68,7 @@ func Node(pool string, nodes []fleet.Node) fleet.Node {
 	everywhere := false
 	for i := range nodes {
 		n := &nodes[i]
-		out.Hosts = append(out.Hosts, n.Hosts...)
+		out.Hosts = append(out.Hosts, n.Machines()...)
 		if n.State != fleet.Up {
 			continue
 		}
