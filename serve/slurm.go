@@ -61,7 +61,7 @@ func (s *slurmSettings) runner(cfg *slurm.Config, dir string) (command.Runner, e
 		env = append(env, "SLURM_CONF="+s.Conf)
 	}
 	if s.SSH == "" {
-		cfg.Room = locks.OpenLater(s.Shared, func(context.Context) (locks.Room, error) { return locks.Open(s.Shared) })
+		cfg.Room = s.room(func(context.Context) (locks.Room, error) { return locks.Open(s.Shared) })
 		if !s.Local {
 			return nil, nil
 		}
@@ -77,7 +77,7 @@ func (s *slurmSettings) runner(cfg *slurm.Config, dir string) (command.Runner, e
 	if err != nil {
 		return nil, err
 	}
-	cfg.Room = locks.OpenLater(s.Shared, func(ctx context.Context) (locks.Room, error) { return command.OpenRoom(ctx, login, s.Shared) })
+	cfg.Room = s.room(func(ctx context.Context) (locks.Room, error) { return command.OpenRoom(ctx, login, s.Shared) })
 	cfg.Files = func(ctx context.Context, o job.Owner, name string) (io.ReadCloser, error) {
 		switch {
 		case cfg.Identity.Mode == slurm.AsService: // a job may do what the login may
@@ -88,6 +88,14 @@ func (s *slurmSettings) runner(cfg *slurm.Config, dir string) (command.Runner, e
 		return command.OpenFileAs(ctx, login, o.User, name)
 	}
 	return login, nil
+}
+
+// room is where the locks are.
+func (s *slurmSettings) room(open func(context.Context) (locks.Room, error)) locks.Room {
+	if dir := s.onNodes(); dir != "" {
+		return locks.OnNodes(dir)
+	}
+	return locks.OpenLater(s.Shared, open)
 }
 
 // site is the way into the cluster.

@@ -15,27 +15,33 @@ import (
 func TestSlurmSettings(t *testing.T) {
 	const shared = `"shared":"/s"`
 	for settings, want := range map[string]string{
-		``:                                                                   "how is the cluster reached?",
-		`{"ssh":"a","local":true}`:                                           "local and ssh: the commands run here or on a",
-		`{"ssh":"-oProxyCommand=x"}`:                                         `ssh: "-oProxyCommand=x" is no login`,
-		`{"ssh":"a","ssh_port":70000}`:                                       "70000 is no port",
-		`{"local":true}`:                                                     "shared is needed",
-		`{"local":true,"shared":"s"}`:                                        "shared: s is no absolute name",
-		`{"local":true,"shared":"/a\"b"}`:                                    `shared: "/a\"b" has a character`,
-		`{"local":true,"ssh_key":"/k"}`:                                      "ssh_key means nothing without ssh",
-		`{"local":true,"token_file":"/k"}`:                                   "token_file means nothing without rest",
-		`{"local":true,"identity":"uuid"}`:                                   `there is no "uuid"`,
-		`{"local":true,"identity":"token"}`:                                  "token needs slurmrestd",
-		`{"local":true,"identity":"login"}`:                                  "login needs a login of each user's",
-		`{"local":true,"become":["sudo"]}`:                                   "has %u in it",
-		`{"ssh":"a","identity":"owner"}`:                                     "owner needs words before a user's command",
-		`{"ssh":"%u@a"}`:                                                     "as whom is the cluster looked at",
-		`{"ssh":"%u@a","user":"x","identity":"owner"}`:                       "owner with a login of each user's",
-		`{"ssh":"a","user":"x"}`:                                             "user means nothing without rest, or an ssh login",
-		`{"rest":"http://a:1","token_key":"/k","identity":"owner"}`:          "owner is for commands",
-		`{"rest":"http://a:1"}`:                                              "where do tokens for http://a:1 come from?",
-		`{"rest":"ftp://a","token_key":"/k",` + shared + `}`:                 "is no address of a slurmrestd",
-		`{"rest":"http://a","rest_ca":"/c","token_key":"/k",` + shared + `}`: "rest_ca means nothing without rest, with an address that begins with https://",
+		``:                             "how is the cluster reached?",
+		`{"ssh":"a","local":true}`:     "local and ssh: the commands run here or on a",
+		`{"ssh":"-oProxyCommand=x"}`:   `ssh: "-oProxyCommand=x" is no login`,
+		`{"ssh":"a","ssh_port":70000}`: "70000 is no port",
+		`{"local":true}`:               "shared is needed",
+		`{"local":true,"locks":"node","placed":true,"shared":"/s"}`:                      "shared and locks: ",
+		`{"local":true,"locks":"none"}`:                                                  `"none" is no place for locks, not for shared`,
+		`{"local":true,"locks":"node:tmp"}`:                                              `"node:tmp" is no place for locks, not for shared`,
+		`{"local":true,"locks":"node:/a b"}`:                                             `"node:/a b" is no place for locks, not for shared`,
+		`{"local":true,"locks":"node"}`:                                                  "locks=node needs placed, not shared",
+		`{"rest":"unix:/x","locks":"node","placed":true}`:                                "locks=node needs Slurm's commands, not shared",
+		`{"local":true,"shared":"s"}`:                                                    "shared: s is no absolute name",
+		`{"local":true,"shared":"/a\"b"}`:                                                `shared: "/a\"b" has a character`,
+		`{"local":true,"ssh_key":"/k"}`:                                                  "ssh_key means nothing without ssh",
+		`{"local":true,"token_file":"/k"}`:                                               "token_file means nothing without rest",
+		`{"local":true,"identity":"uuid"}`:                                               `there is no "uuid"`,
+		`{"local":true,"identity":"token"}`:                                              "token needs slurmrestd",
+		`{"local":true,"identity":"login"}`:                                              "login needs a login of each user's",
+		`{"local":true,"become":["sudo"]}`:                                               "has %u in it",
+		`{"ssh":"a","identity":"owner"}`:                                                 "owner needs words before a user's command",
+		`{"ssh":"%u@a"}`:                                                                 "as whom is the cluster looked at",
+		`{"ssh":"%u@a","user":"x","identity":"owner"}`:                                   "owner with a login of each user's",
+		`{"ssh":"a","user":"x"}`:                                                         "user means nothing without rest, or an ssh login",
+		`{"rest":"http://a:1","token_key":"/k","identity":"owner"}`:                      "owner is for commands",
+		`{"rest":"http://a:1"}`:                                                          "where do tokens for http://a:1 come from?",
+		`{"rest":"ftp://a","token_key":"/k",` + shared + `}`:                             "is no address of a slurmrestd",
+		`{"rest":"http://a","rest_ca":"/c","token_key":"/k",` + shared + `}`:             "rest_ca means nothing without rest, with an address that begins with https://",
 		`{"rest":"https://a","rest_ca":"/no/such","token_key":"/k",` + shared + `}`:      "no such file",
 		`{"rest":"http://a:1","token_file":"/t","token_key":"/k"}`:                       "token_file and token_key: tokens come from one place",
 		`{"rest":"http://a:1","token_key":"/k","commands":"/b"}`:                         "commands means nothing without local or ssh",
@@ -49,6 +55,7 @@ func TestSlurmSettings(t *testing.T) {
 		if !strings.Contains(settings, shared) && settings != "" && !strings.Contains(want, "shared") {
 			settings = strings.TrimSuffix(settings, "}") + "," + shared + "}"
 		}
+		want, _, _ = strings.Cut(want, ", not ")
 		e, err := openSlurm(context.Background(), "b", json.RawMessage(settings), Place{Dir: filepath.Join(t.TempDir(), "b"), Log: slog.New(slog.DiscardHandler)})
 		if err == nil {
 			_ = e.Close()
@@ -74,8 +81,12 @@ func TestSlurmOpens(t *testing.T) {
 		`{"ssh":"root@host.invalid","identity":"uid"}`,
 		`{"rest":"http://127.0.0.1:1","token_key":"/no/such","identity":"token"}`,
 		`{"rest":"https://host.invalid","token_command":["false"],"ssh":"host.invalid"}`,
+		`{"local":true,"locks":"node","placed":true}`,
+		`{"ssh":"nobody@host.invalid","locks":"node:/no/such","placed":true}`,
 	} {
-		settings = strings.TrimSuffix(settings, "}") + `,"shared":` + string(mustJSON(filepath.Join(dir, "none", "shared"))) + `}`
+		if !strings.Contains(settings, "locks") {
+			settings = strings.TrimSuffix(settings, "}") + `,"shared":` + string(mustJSON(filepath.Join(dir, "none", "shared"))) + `}`
+		}
 		e, err := openSlurm(context.Background(), "b", json.RawMessage(settings), Place{Dir: filepath.Join(t.TempDir(), strings.Repeat("long", 20)), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Errorf("%s: %v", settings, err)

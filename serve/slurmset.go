@@ -34,6 +34,7 @@ type slurmSettings struct {
 	User         string   `json:"user"`          // whom slurmrestd is asked as, or %u of the login that looks at the cluster
 
 	Shared string `json:"shared"` // directory of locks, as nodes see it
+	Locks  string `json:"locks"`  // "node", or "node:/DIR": they are on each node, and nothing is shared
 
 	Placed      bool     `json:"placed"`
 	Partition   string   `json:"partition"`
@@ -117,6 +118,9 @@ func (s *slurmSettings) check() error {
 	if err := s.checkTokens(); err != nil {
 		return err
 	}
+	if err := s.checkLocks(); err != nil {
+		return err
+	}
 	if err := s.checkFiles(); err != nil {
 		return err
 	}
@@ -144,11 +148,40 @@ func (s *slurmSettings) checkTokens() error {
 	return nil
 }
 
-func (s *slurmSettings) checkFiles() error {
-	if s.Shared == "" {
-		return fault.New(fault.Invalid, "settings: shared is needed: a directory that all nodes of the cluster share, for locks by which no job begins twice").
-			Advise("--shared DIR, in which everybody may create files: mkdir -m 1733 DIR (it is made if it is not there)")
+// onNodes is the directory on each node in which the locks are; empty: the nodes share one.
+func (s *slurmSettings) onNodes() string {
+	if s.Locks == "node" {
+		return "/var/tmp"
 	}
+	dir, _ := strings.CutPrefix(s.Locks, "node:")
+	return dir
+}
+
+// plain are the characters that the name of a directory of locks on nodes may have: it stands
+// in scripts, and is compared with those of mounts.
+const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
+
+func (s *slurmSettings) checkLocks() error {
+	dir := s.onNodes()
+	switch {
+	case s.Locks == "" && s.Shared == "":
+		return fault.New(fault.Invalid, "settings: shared is needed: a directory that all nodes of the cluster share, for locks by which no job begins twice").
+			Advise("--shared DIR, in which everybody may create files: mkdir -m 1733 DIR (it is made if it is not there); where nodes share nothing: --placed --set locks=node, for which docs/slurm.md says what is weaker")
+	case s.Locks == "":
+		return nil
+	case s.Shared != "":
+		return fault.New(fault.Invalid, "settings: shared and locks: the locks are in a directory that nodes share, or on each node").Advise("leave one of them; shared is the better one")
+	case s.Locks != "node" && !strings.HasPrefix(s.Locks, "node:"), !path.IsAbs(dir), path.Clean(dir) == "/", strings.Trim(dir, plain) != "", strings.Contains(dir, ".."):
+		return fault.New(fault.Invalid, "settings: locks: %.70q is no place for locks", s.Locks).Advise("write node (they are in /var/tmp), or node:/DIR with letters, digits and /._-")
+	case !s.Placed:
+		return fault.New(fault.Invalid, "settings: locks=node needs placed: where Slurm chooses the nodes it may begin a job again on another one, which has no lock of it").Advise("add --placed, or --shared DIR in its place")
+	case !s.Local && s.SSH == "":
+		return fault.New(fault.Invalid, "settings: locks=node needs Slurm's commands: slurmrestd does not say when slurmctld began").Advise("add --local or --ssh LOGIN beside --rest, or --shared DIR in its place")
+	}
+	return nil
+}
+
+func (s *slurmSettings) checkFiles() error {
 	for _, f := range []struct{ name, file string }{
 		{"shared", s.Shared},
 		{"conf", s.Conf},

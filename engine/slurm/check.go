@@ -158,6 +158,10 @@ func (l *look) token(context.Context) {
 
 // locks tries the directory as the driver uses it.
 func (l *look) locks(ctx context.Context) {
+	if l.e.blind {
+		l.add("locks", engine.Warning, "--shared DIR in the place of locks=node, where there is a directory that all nodes share", "in %s on each node: the server cannot look there. An end that Slurm's records leave open waits until its nodes have answered; a beginning is seen up to %s late; what Slurm puts back is a new job; a node that loses the directory while it restarts protects nothing that began before", l.e.cfg.Room.Dir(), l.e.cfg.Longest)
+		return
+	}
 	r := l.e.cfg.Room
 	dir, name := r.Dir(), "check-"+word()
 	mend := "mkdir -p " + dir + " && chmod 1733 " + dir + ", on a file system that all nodes share; or --shared another directory"

@@ -146,6 +146,7 @@ func TestCheckFinds(t *testing.T) {
 		"token of a file":  {func(l *looked) { l.way.Token = &site.Token{From: "file /t", Left: time.Minute, Renewed: true} }, nil, "found token: from file /t, which has to be written anew within 1m0s"},
 		"token, given":     {func(l *looked) { l.way.Token = &site.Token{From: "somebody", Left: time.Minute} }, nil, "warning token: from somebody; it runs out in 1m0s, and nobody renews it"},
 		"no lock":          {func(*looked) {}, func(c *slurm.Config) { c.Room = broken{c.Room, errors.New("disk full")} }, "missing locks: DIR/locks: disk full"},
+		"locks on nodes":   {func(*looked) {}, func(c *slurm.Config) { c.Room, c.Placed = room.OnNodes("/var/tmp"), true }, "warning locks: in /var/tmp on each node: the server cannot look there"},
 		"locks that share": {func(*looked) {}, func(c *slurm.Config) { c.Room = broken{c.Room, nil} }, "missing locks: DIR/locks: a file was created twice"},
 	} {
 		l := sound()

@@ -33,7 +33,12 @@ func (n *Nodes) Take(context.Context, string, string) (mine bool, held string, e
 func (n *Nodes) List(context.Context) ([]string, error) { return nil, n.unknown() }
 
 // Look is Room's.
-func (n *Nodes) Look(context.Context, []string) ([]Mark, error) { return nil, n.unknown() }
+func (n *Nodes) Look(_ context.Context, names []string) ([]Mark, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return nil, n.unknown()
+}
 
 // Remove is Room's.
 func (n *Nodes) Remove(context.Context, string) error { return n.unknown() }
