@@ -210,7 +210,7 @@ func (s *scene) drains(t *testing.T, e *slurm.Engine, node string, words ...stri
 		n := s.node(t, e, node)
 		last = n.Why
 		if n.State != fleet.Draining || !strings.Contains(n.Why, "disk is slow") {
-			t.Errorf("%s: %s, %q", node, n.State, n.Why)
+			t.Fatalf("%s: %s, %q", node, n.State, n.Why)
 		}
 		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(strings.ToLower(n.Why), w) })
 	})
