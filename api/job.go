@@ -29,6 +29,7 @@ type Submit struct {
 	Umask      *uint32         `json:"umask,omitempty"`
 	Strict     bool            `json:"strict,omitempty" doc:"refuse what would only be warned of"`
 	TestOnly   bool            `json:"test_only,omitempty" doc:"check and estimate, keep nothing"`
+	Preview    bool            `json:"preview,omitempty" doc:"as test_only, and say what the engine of its pool would hand over"`
 	Pool       string          `json:"pool,omitempty" doc:"that runs it; it outranks the text. Empty: what the text says, else the first pool"`
 	Provenance *job.Provenance `json:"provenance,omitempty" doc:"what the client recorded of files and working copy"`
 
@@ -44,6 +45,7 @@ type Submitted struct {
 	Name     string    `json:"name,omitempty"`
 	Warnings []Warning `json:"warnings,omitempty"`
 	Estimate *Estimate `json:"estimate,omitempty"` // TestOnly
+	Preview  *Preview  `json:"preview,omitempty"`
 
 	// What options of sbatch in the text or in the environment ask of the command.
 	TestOnly bool `json:"test_only,omitempty" doc:"nothing was kept: asked for here or by --test-only"`
@@ -58,6 +60,16 @@ type Estimate struct {
 	Nodes   []string        `json:"nodes,omitempty"`
 	CPUs    float64         `json:"cpus,omitempty"`
 	Reasons []reason.Reason `json:"reasons,omitempty"`
+}
+
+// Preview is a job as it would be handed over to the scheduler of its pool. Numbers that there
+// are not yet stand as 0.
+type Preview struct {
+	Pool    string     `json:"pool"`
+	Script  string     `json:"script" doc:"with what is added to it"`
+	Args    []string   `json:"args,omitempty" doc:"of the script"`
+	Options [][]string `json:"options" doc:"of sbatch, which outrank the script, of each component of the job"`
+	Notes   []string   `json:"notes,omitempty" doc:"what is changed and why, and what is not known yet"`
 }
 
 // Warning is something in the request that will not have the effect that its

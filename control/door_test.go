@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/store"
@@ -14,17 +15,17 @@ import (
 // porter is a hand that has a rule.
 type porter struct{ *hand }
 
-func (porter) Admit(_ context.Context, spec *job.Spec) error {
-	if spec.QOS == "" {
+func (porter) Admit(_ context.Context, d *engine.Draft) error {
+	if d.Spec.QOS == "" {
 		return nil
 	}
-	return fault.New(fault.Invalid, "there is no QOS %s", spec.QOS).Advise("another --qos")
+	return fault.New(fault.Invalid, "there is no QOS %s", d.Spec.QOS).Advise("another --qos")
 }
 
 // TestTheEnginesRulesHoldAtTheDoor: what the engine of its pool never runs is refused with
 // the rule, and nothing of it is kept.
 //
-// Seen to fail with: a control plane that does not ask.
+// Seen to fail with: a control plane that does not ask, one that does not at an update.
 func TestTheEnginesRulesHoldAtTheDoor(t *testing.T) {
 	p := porter{newHand(1, 8)}
 	b := &bench{t: t, hand: p.hand, store: new(store.Memory)}
@@ -37,7 +38,25 @@ func TestTheEnginesRulesHoldAtTheDoor(t *testing.T) {
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "no QOS hgh") || fault.Remedy(err) != "another --qos" {
 		t.Errorf("%v (%s)", err, fault.Remedy(err))
 	}
-	if id := b.submit(gang(1, 8)); id != 1 {
+	if _, err := b.ctl.Estimate(t.Context(), control.Submission{Spec: bad}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("an estimate: %v", err)
+	}
+	id := b.submit(gang(1, 8))
+	if id != 1 {
 		t.Errorf("the next job is %d", id)
+	}
+	held := gang(1, 8)
+	held.Held = true
+	id = b.submit(held)
+	qos := "hgh"
+	if errs, err := b.ctl.Change(t.Context(), job.Actor{}, []job.ID{id}, control.Update{QOS: &qos}); err != nil || fault.KindOf(errs[0]) != fault.Invalid || !strings.Contains(errs[0].Error(), "no QOS hgh") {
+		t.Errorf("an update: %v, %v", errs, err)
+	}
+	if v, err := b.ctl.Job(t.Context(), id); err != nil || v.Job.Spec.QOS != "" {
+		t.Errorf("after a refused update: %+v, %v", v, err)
+	}
+	nice := int64(3)
+	if errs, err := b.ctl.Change(t.Context(), job.Actor{}, []job.ID{id}, control.Update{Nice: &nice}); err != nil || errs[0] != nil {
+		t.Errorf("%v, %v", errs, err)
 	}
 }

@@ -78,22 +78,22 @@ func TestWhatIsOldLeavesTheStore(t *testing.T) {
 func TestEstimate(t *testing.T) {
 	c := newClock()
 	b := openWith(t, newHand(2, 8), control.Config{Clock: c})
-	e, err := b.ctl.Estimate(t.Context(), gang(1, 8))
+	e, err := b.ctl.Estimate(t.Context(), control.Submission{Spec: gang(1, 8)})
 	if err != nil || !e.Start.Equal(c.Now()) || len(e.Nodes) != 1 {
 		t.Errorf("in an empty pool: %+v, %v", e, err)
 	}
 	s := gang(2, 8)
 	s.TimeLimit = time.Hour
 	b.launched(b.submit(s))
-	e, err = b.ctl.Estimate(t.Context(), gang(1, 8))
+	e, err = b.ctl.Estimate(t.Context(), control.Submission{Spec: gang(1, 8)})
 	if err != nil || !e.Start.Equal(c.Now().Add(time.Hour)) || len(e.Reasons) == 0 || e.Reasons[0].Code != reason.Resources {
 		t.Errorf("behind a job of an hour: %+v, %v", e, err)
 	}
 	var refused *control.RefusedError
-	if _, err = b.ctl.Estimate(t.Context(), gang(3, 8)); !errors.As(err, &refused) {
+	if _, err = b.ctl.Estimate(t.Context(), control.Submission{Spec: gang(3, 8)}); !errors.As(err, &refused) {
 		t.Errorf("what never fits: %v", err)
 	}
-	if _, err = b.ctl.Estimate(t.Context(), depending(on(job.AfterOK, 77))); fault.KindOf(err) != fault.Invalid {
+	if _, err = b.ctl.Estimate(t.Context(), control.Submission{Spec: depending(on(job.AfterOK, 77))}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a dependency on no job: %v", err)
 	}
 	views, _, err := b.ctl.Jobs(t.Context())

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -204,21 +206,47 @@ type Estimate struct {
 	Start   time.Time // if every running job uses its whole limit; zero: nobody can tell
 	Nodes   []string
 	Reasons []reason.Reason // why not now
+
+	Preview *engine.Preview // nil: not asked for, or the engine has none
 }
 
 // Estimate says what would become of a job without keeping anything of it.
-func (c *Control) Estimate(ctx context.Context, spec *job.Spec) (Estimate, error) {
-	now := c.cfg.Clock.Now()
-	if err := checkSpec(spec, now.UnixNano()); err != nil {
+func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) {
+	spec := new(job.Spec)
+	*spec = *s.Spec
+	spec.Pool = c.poolOf(spec)
+	if err := checkSpec(spec, c.cfg.Clock.Now().UnixNano()); err != nil {
+		return Estimate{}, err
+	}
+	if _, err := c.pools.forJob(spec); err != nil {
+		return Estimate{}, err
+	}
+	if err := c.door(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env}); err != nil {
 		return Estimate{}, err
 	}
 	if _, err := c.lookUp(ctx, dependencyOf(spec)); err != nil {
 		return Estimate{}, err
 	}
+	out, claims, err := c.estimate(spec)
+	if err != nil || !s.Preview {
+		return out, err
+	}
+	if p, ok := c.engineFor(spec).(engine.Previewer); ok {
+		if delegated(claims) {
+			claims = nil
+		}
+		out.Preview, err = p.Preview(&engine.Draft{Spec: spec, Script: s.Script, Env: s.Env, Claims: claims})
+	}
+	return out, err
+}
+
+// estimate asks the core.
+func (c *Control) estimate(spec *job.Spec) (Estimate, []fleet.Claim, error) {
+	now := c.cfg.Clock.Now()
 	c.state.mu.Lock()
 	defer c.state.mu.Unlock()
 	if why := c.feasible(spec); len(why) > 0 {
-		return Estimate{}, &RefusedError{why}
+		return Estimate{}, nil, &RefusedError{why}
 	}
 	at, claims, why := c.core.Estimate(sched.Instant(now.UnixNano()), c.takes(spec), spec.Priority-spec.Nice)
 	out := Estimate{Start: fromNanos(int64(at)), Reasons: why}
@@ -230,7 +258,7 @@ func (c *Control) Estimate(ctx context.Context, spec *job.Spec) (Estimate, error
 	if spec.Begin.After(out.Start) && !out.Start.IsZero() {
 		out.Start = spec.Begin
 	}
-	return out, nil
+	return out, claims, nil
 }
 
 func dependencyOf(s *job.Spec) *job.Dependency {

@@ -49,6 +49,7 @@ type wish struct {
 	past map[job.ID]*past  // of what an update's dependency names
 	old  map[job.ID]*entry // of jobs that left memory
 	gone map[job.ID]error  // what to say of jobs that are not in memory
+	bars map[job.ID]error  // with what the engine refuses an update
 }
 
 // checkOp refuses what this control plane cannot do of any job.
@@ -70,6 +71,11 @@ func (c *Control) checkOp(op Op) error {
 func (c *Control) prepare(ctx context.Context, w *wish) (err error) {
 	if u, ok := w.op.(Update); ok {
 		if w.past, err = c.lookUp(ctx, u.Depends); err != nil {
+			return err
+		}
+	}
+	if u, ok := w.op.(Update); ok {
+		if w.bars, err = c.barred(ctx, &u, w.ids); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,8 @@ type Submission struct {
 	Script []byte   // of a Batch program
 	Env    []string // NAME=VALUE of the submitter
 	By     job.Actor
+
+	Preview bool // of an Estimate: what the engine would hand over, too
 }
 
 // Accepted is what became of a submission.
@@ -41,7 +43,7 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 	if err := checkWhole(&s); err != nil {
 		return Accepted{}, err
 	}
-	err := c.door(ctx, &spec)
+	err := c.door(ctx, &engine.Draft{Spec: &spec, Script: s.Script, Env: s.Env})
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -75,15 +77,20 @@ func (c *Control) Submit(ctx context.Context, s Submission) (Accepted, error) {
 }
 
 // door asks the engine of the job's pool whether it ever runs such a job.
-func (c *Control) door(ctx context.Context, spec *job.Spec) error {
-	if spec.Pool != "" && c.pools.find(spec.Pool) == nil {
-		return nil // it is refused for that
+func (c *Control) door(ctx context.Context, d *engine.Draft) error {
+	if k, ok := c.engineFor(d.Spec).(engine.Doorkeeper); ok {
+		return k.Admit(ctx, d)
 	}
-	k, ok := c.pools.of(spec.Pool).Engine.(engine.Doorkeeper)
-	if !ok {
+	return nil
+}
+
+// engineFor is the engine of a job's pool; nil: there is no such pool, and it is refused for
+// that.
+func (c *Control) engineFor(spec *job.Spec) engine.Engine {
+	if spec.Pool != "" && c.pools.find(spec.Pool) == nil {
 		return nil
 	}
-	return k.Admit(ctx, spec)
+	return c.pools.of(spec.Pool).Engine
 }
 
 // errMoved says that a job left memory while a request was on its way.

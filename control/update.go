@@ -1,9 +1,11 @@
 package control
 
 import (
+	"context"
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 )
@@ -89,6 +91,9 @@ func (l *loop) askUpdate(w *wish, e *entry, req *request, u Update) error {
 	if err := l.checkUpdate(e, u, &spec); err != nil {
 		return err
 	}
+	if err := w.bars[e.id]; err != nil && e.state == job.Pending {
+		return err
+	}
 	if u.MaxRunning != nil {
 		v.MaxRunning = u.MaxRunning
 	}
@@ -102,6 +107,47 @@ func (l *loop) askUpdate(w *wish, e *entry, req *request, u Update) error {
 		l.state.depend.learn(w.past)
 	})
 	return nil
+}
+
+// barred asks the engines of jobs that wait whether they ever run them as they would be.
+func (c *Control) barred(ctx context.Context, u *Update, ids []job.ID) (map[job.ID]error, error) {
+	out, judged := map[job.ID]error{}, map[*form]error{}
+	for _, id := range ids {
+		c.state.mu.RLock()
+		e := c.state.jobs[id]
+		if e == nil || e.state != job.Pending {
+			c.state.mu.RUnlock()
+			continue
+		}
+		f, spec := e.form, job.Spec{}
+		why, again := judged[f]
+		if !again {
+			spec = *viewOf(e).Job.Spec
+		}
+		c.state.mu.RUnlock()
+		if again {
+			out[id] = why
+			continue
+		}
+		k, ok := c.engineFor(&spec).(engine.Doorkeeper)
+		if !ok {
+			continue
+		}
+		spec.Groups = slices.Clone(spec.Groups)
+		for _, change := range u.fields() {
+			change.set(&spec)
+		}
+		var script []byte
+		if hash := spec.Program.ScriptHash; hash != "" {
+			var err error
+			if script, err = c.cfg.Store.Blob(ctx, hash); err != nil {
+				return nil, err
+			}
+		}
+		judged[f] = k.Admit(ctx, &engine.Draft{Spec: &spec, Script: script})
+		out[id] = judged[f]
+	}
+	return out, nil
 }
 
 // checkUpdate refuses an update that this job cannot take.

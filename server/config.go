@@ -38,7 +38,7 @@ type Plane interface {
 // Jobs is work.
 type Jobs interface {
 	Submit(context.Context, control.Submission) (control.Accepted, error)
-	Estimate(context.Context, *job.Spec) (control.Estimate, error)
+	Estimate(context.Context, control.Submission) (control.Estimate, error)
 	Change(ctx context.Context, by job.Actor, ids []job.ID, op control.Op) ([]error, error)
 	Scan(control.Filter, func(*control.View) bool)
 	Job(context.Context, job.ID) (control.View, error)

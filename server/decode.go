@@ -93,6 +93,8 @@ func (d *decoder) rare(v *submission, name string) error {
 		into = &v.Strict
 	case "test_only":
 		into = &v.TestOnly
+	case "preview":
+		into = &v.Preview
 	case "pool":
 		into = &v.Pool
 	case "provenance":

@@ -114,7 +114,7 @@ func (p *plane) Submit(_ context.Context, s control.Submission) (control.Accepte
 	return out, nil
 }
 
-func (p *plane) Estimate(context.Context, *job.Spec) (control.Estimate, error) {
+func (p *plane) Estimate(context.Context, control.Submission) (control.Estimate, error) {
 	return control.Estimate{Start: time.Unix(1e9, 0), Nodes: []string{"v1"}}, nil
 }
 

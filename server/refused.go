@@ -8,6 +8,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/spec"
@@ -24,8 +26,22 @@ type notHere struct {
 
 func (e *notHere) Unwrap() []error { return []error{e.RefusedError, e.places} }
 
+// unfit is a job that the engine of its pool refuses, with the place of its text that is why.
+type unfit struct {
+	place *spec.Error
+	kind  fault.Kind
+}
+
+func (e *unfit) Error() string         { return e.place.Error() }
+func (e *unfit) Unwrap() error         { return e.place }
+func (e *unfit) FaultKind() fault.Kind { return e.kind }
+
 // placed finds what the text says that the control plane refuses.
 func (s *Server) placed(req *submission, p *parsed, err error) error {
+	var part *engine.FieldError
+	if errors.As(err, &part) {
+		return &unfit{where(req, err.Error(), fault.Remedy(err), part.Fields), fault.KindOf(err)}
+	}
 	var refused *control.RefusedError
 	if !errors.As(err, &refused) {
 		return err

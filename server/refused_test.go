@@ -7,6 +7,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/reason"
 )
 
@@ -45,7 +47,8 @@ func TestWhatDoesNotFitIsFoundInTheText(t *testing.T) {
 		{"wide tasks", []reason.Reason{cpus}, api.FormSbatch, "#!/bin/sh\n#SBATCH -c64 --ntasks-per-node=1\n", nil, nil, "train.sbatch:2:11+2 --cpus-per-task=64: needs 64 CPUs on one node, the largest has 8 CPUs", less},
 		{"a command", []reason.Reason{nodes}, api.FormCommand, "", []string{"--nodes=4", "--gpus-per-node=8"}, nil, "command line:0:9+1 --nodes=4: needs 4 nodes, only 1 qualify", up},
 		{"the native form", []reason.Reason{nodes}, api.FormNative, "name: x\nnodes: 4\ngpus_per_node: 8\ncommand: hostname\n", nil, nil, "train.sbatch:2:8+1 nodes: needs 4 nodes, only 1 qualify", up},
-		{"in a group", []reason.Reason{nodes}, api.FormNative, "name: x\ncommand: hostname\ngroups:\n- nodes: 4\n  gpus_per_node: 8\n", nil, nil, "train.sbatch:0:0+0 needs 4 nodes, only 1 qualify", up},
+		{"in a group", []reason.Reason{nodes}, api.FormNative, "name: x\ncommand: hostname\ngroups:\n- nodes: 4\n  gpus_per_node: 8\n", nil, nil, "train.sbatch:4:10+1 groups[0].nodes: needs 4 nodes, only 1 qualify", up},
+		{"in two groups", []reason.Reason{nodes}, api.FormNative, "name: x\ncommand: hostname\ngroups:\n- nodes: 2\n  gpus_per_node: 8\n- nodes: 2\n  gpus_per_node: 8\n", nil, nil, "train.sbatch:0:0+0 needs 4 nodes, only 1 qualify", up},
 		{"one of two components", []reason.Reason{nodes}, api.FormSbatch, "#!/bin/sh\n#SBATCH -N4 --gpus-per-node=8\n#SBATCH hetjob\n#SBATCH --gpus-per-node=1\n", nil, nil, "train.sbatch:2:11+1 --nodes=4: needs 4 nodes, only 1 qualify", "ask for less, or serve more virtual nodes: cox down, then cox up -d --nodes 5 --gpus-per-node 8"},
 		{"two components", []reason.Reason{nodes}, api.FormSbatch, "#!/bin/sh\n#SBATCH -N2 --gpus-per-node=8\n#SBATCH hetjob\n#SBATCH -N2 --gpus-per-node=8\n", nil, nil, "train.sbatch:0:0+0 needs 4 nodes, only 1 qualify", up},
 	} {
@@ -71,5 +74,36 @@ func TestWhatDoesNotFitIsFoundInTheText(t *testing.T) {
 				t.Errorf("got  %s\n     %s\nwant %s\n     %s", got, x.Remedy, c.want, c.remedy)
 			}
 		})
+	}
+}
+
+// TestWhatAnEngineRefusesIsFoundInTheText: a job that cannot be handed to the engine of its
+// pool is refused with the place that asks for it, and with the kind of the engine's refusal.
+//
+// Seen to fail without the case of a FieldError in placed.
+func TestWhatAnEngineRefusesIsFoundInTheText(t *testing.T) {
+	p := newPlane()
+	r := start(t, p, nil)
+	p.fail = fault.New(fault.Unsupported, "pool far: %w", engine.About(fault.New(fault.Unsupported, "within cannot be said to Slurm"), "within")).Advise("write switches")
+	for text, want := range map[string]string{
+		"command: hostname\nnodes: 2\nwithin: leaf\n":                                    "train.yaml:3:9 within: pool far: within cannot be said to Slurm (write switches)",
+		"command: hostname\ngroups:\n- name: a\n- name: b\n  within: leaf\n  nodes: 2\n": "train.yaml:5:11 groups[1].within: pool far: within cannot be said to Slurm (write switches)",
+		"command: hostname\nnodes: 2\n":                                                  "train.yaml:0:0 pool far: within cannot be said to Slurm (write switches)",
+	} {
+		s := request()
+		s.Form, s.Text, s.File, s.Args = api.FormNative, text, "train.yaml", nil
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, body := r.ask(t, "POST", "/v1/jobs", r.token(t, "anna", nil), string(b))
+		var e api.Error
+		if err := json.Unmarshal([]byte(body), &e); err != nil || resp.StatusCode != fault.Unsupported.HTTPStatus() || len(e.Errors) != 1 {
+			t.Fatalf("%d %s, %v", resp.StatusCode, body, err)
+		}
+		x := e.Errors[0]
+		if got := fmt.Sprintf("%s:%d:%d %s (%s)", x.File, x.Line, x.Col, x.Message, x.Remedy); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }

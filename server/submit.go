@@ -59,14 +59,8 @@ func (s *Server) submit(c *call) (*api.Submitted, error) {
 		return nil, err
 	}
 	out := &api.Submitted{Name: p.spec.Name, Warnings: p.warnings, Wait: p.command.Wait, Parsable: p.command.Parsable, Quiet: p.command.Quiet}
-	if req.TestOnly || p.command.TestOnly {
-		out.TestOnly = true
-		e, err := s.cfg.Plane.Estimate(c.ctx(), p.spec)
-		if err != nil {
-			return nil, s.placed(req, p, err)
-		}
-		out.Estimate = &api.Estimate{Start: e.Start, Nodes: e.Nodes, CPUs: asked(p.spec).cpus, Reasons: e.Reasons}
-		return out, nil
+	if req.TestOnly || req.Preview || p.command.TestOnly {
+		return s.estimated(c, req, p, out)
 	}
 	got, err := s.cfg.Plane.Submit(c.ctx(), control.Submission{Spec: p.spec, Script: p.script, Env: p.env, By: c.id.Actor()})
 	if err != nil {
@@ -76,6 +70,20 @@ func (s *Server) submit(c *call) (*api.Submitted, error) {
 	if len(p.warnings) == 0 && !out.Wait && !out.Parsable && !out.Quiet { // the hot path: no reflection
 		c.write(http.StatusCreated, "application/json", appendSubmitted(nil, out))
 		return nil, errAnswered
+	}
+	return out, nil
+}
+
+// estimated says when and where a job would start, and keeps nothing.
+func (s *Server) estimated(c *call, req *submission, p *parsed, out *api.Submitted) (*api.Submitted, error) {
+	out.TestOnly = true
+	e, err := s.cfg.Plane.Estimate(c.ctx(), control.Submission{Spec: p.spec, Script: p.script, Env: p.env, By: c.id.Actor(), Preview: req.Preview})
+	if err != nil {
+		return nil, s.placed(req, p, err)
+	}
+	out.Estimate = &api.Estimate{Start: e.Start, Nodes: e.Nodes, CPUs: asked(p.spec).cpus, Reasons: e.Reasons}
+	if v := e.Preview; v != nil {
+		out.Preview = &api.Preview{Pool: p.spec.Pool, Script: string(v.Script), Args: v.Args, Options: v.Options, Notes: v.Notes}
 	}
 	return out, nil
 }

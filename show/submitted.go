@@ -63,6 +63,33 @@ func DryRun(p Page, s *job.Spec, file string) string {
 	return c.b.String()
 }
 
+// Preview says what a job would be handed over as: what is changed and why, the options one a
+// line, and the script as it is.
+func Preview(p Page, v *api.Preview) string {
+	c := card{p: p}
+	c.head("to pool %s, as sbatch has it", v.Pool)
+	for _, n := range v.Notes {
+		c.fact("note", n)
+	}
+	if len(v.Args) > 0 {
+		c.fact("args", strings.Join(v.Args, " "))
+	}
+	for i, opts := range v.Options {
+		label := "option"
+		if len(v.Options) > 1 {
+			label = fmt.Sprintf("group %d", i)
+		}
+		for _, o := range opts {
+			c.fact(label, o)
+		}
+	}
+	c.fact("script", fmt.Sprintf("%d lines", strings.Count(v.Script, "\n")))
+	for line := range strings.Lines(v.Script) {
+		c.line("  " + Clean(strings.TrimSuffix(line, "\n")))
+	}
+	return c.b.String()
+}
+
 // present joins names with their values where there is one.
 func present(pairs ...string) []string {
 	var out []string

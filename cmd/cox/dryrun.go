@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -9,8 +10,9 @@ import (
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
-// dryRun reads a submission here and says what would be asked.
-func (a *app) dryRun(req *api.Submit) error {
+// dryRun reads a submission here and says what would be asked; where a pool is named, the
+// server says what it would hand over there.
+func (a *app) dryRun(ctx context.Context, f *submitFlags, req *api.Submit) error {
 	r := reading{args: req.Args, scriptArgs: req.ScriptArgs, environ: req.Environ, dir: req.Dir, host: req.Host, strict: req.Strict, readFile: os.ReadFile}
 	var text *read
 	var err error
@@ -23,7 +25,32 @@ func (a *app) dryRun(req *api.Submit) error {
 		return err
 	}
 	fmt.Fprint(a.err, show.Warnings(a.page(a.err), wireWarnings(text.warnings)))
-	_, err = fmt.Fprint(a.out, show.DryRun(a.page(a.out), text.job, req.File))
+	if f.pool == "" {
+		_, err = fmt.Fprint(a.out, show.DryRun(a.page(a.out), text.job, req.File))
+		return err
+	}
+	req.TestOnly, req.Preview = true, true
+	_, req.Files = readHere(req)
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	done, err := c.Submit(ctx, req)
+	if err != nil {
+		return err
+	}
+	if f.format.machine() {
+		return f.format.write(a.out, done)
+	}
+	p := a.page(a.out)
+	out := show.DryRun(p, text.job, req.File)
+	if done.Preview != nil {
+		out += show.Preview(p, done.Preview)
+	} else {
+		out += show.Estimate(p, done)
+	}
+	_, err = fmt.Fprint(a.out, out)
 	return err
 }
 

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/api"
 )
 
 // submitted is the number of a job for a pool.
@@ -40,6 +43,7 @@ func (s *slurmSite) testFolded(t *testing.T) {
 	other := strings.TrimSpace(s.Run(t, "sbatch", "--parsable", "--exclusive", "-N4", "-D", "/tmp", "-o", "/dev/null", "--wrap", "sleep 600"))
 	id = s.submitted(t, pool, hello)
 	s.eventually(t, `handed over to pool `+pool+` at \S+ as its job \d+, where it waits: \(?(Resources|Priority)`, "why", id)
+	s.sameAsShown(t, pool, hello, id)
 	s.eventually(t, `(?m)^ *`+id+` .*PENDING`, "queue")
 	s.ok(t, "", "hold", id)
 	s.eventually(t, `held by`, "why", id)
@@ -58,4 +62,32 @@ func (s *slurmSite) testFolded(t *testing.T) {
 	s.cox(t, "wait", id, "--quiet").check(t, 130, "", "")
 	s.ok(t, "cancelled in Slurm by", "show", id)
 	s.ok(t, "pool "+pool+" is gone", "pool", "remove", pool)
+}
+
+// sameAsShown: the script that Slurm has of a job is the one that --dry-run shows of its file, to
+// the byte, but for the attempt's number and word.
+func (s *slurmSite) sameAsShown(t *testing.T, pool, file, id string) {
+	t.Helper()
+	var shown api.Submitted
+	if err := json.Unmarshal([]byte(s.ok(t, "", "submit", "--dry-run", "--pool", pool, "-o", "json", file)), &shown); err != nil || shown.Preview == nil || shown.ID != 0 {
+		t.Fatalf("%+v, %v", shown, err)
+	}
+	there := regexp.MustCompile(`as its job (\d+)`).FindStringSubmatch(s.ok(t, "as its job", "why", id))[1]
+	script := s.Run(t, "scontrol", "write", "batch_script", there, "-")
+	script = regexp.MustCompile(`\d+\.1-\w+\.`).ReplaceAllString(script, "0.0-TOKEN.")
+	script = regexp.MustCompile(`attempt \d+\.1 `).ReplaceAllString(script, "attempt 0.0 ")
+	if want := shown.Preview.Script; strings.TrimRight(script, "\n") != strings.TrimRight(want, "\n") {
+		t.Errorf("shown was\n%s\nSlurm has\n%s", want, script)
+	}
+	record := s.Run(t, "scontrol", "show", "job", there)
+	for _, option := range shown.Preview.Options[0] {
+		name, value, _ := strings.Cut(strings.TrimPrefix(option, "--"), "=")
+		field := map[string]string{"job-name": "JobName", "output": "StdOut"}[name]
+		if name == "output" {
+			value = strings.ReplaceAll(value, "%j", there)
+		}
+		if field != "" && !strings.Contains(record, field+"="+value+"\n") {
+			t.Errorf("%s is not %s in\n%s", field, value, record)
+		}
+	}
 }

@@ -49,6 +49,7 @@ durable when its number is printed.`,
   cox submit --wait train.sbatch            # ends with the job's exit code
   id=$(cox submit --parsable train.sbatch)
   cox submit --test-only train.sbatch       # when and where would it start?
+  cox submit --dry-run --pool slurm-b train.sbatch    # the script and options that Slurm would get
   generate | cox submit -`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault // files
@@ -70,7 +71,7 @@ durable when its number is printed.`,
 	fl.BoolVar(&f.parsable, "parsable", false, "print the number alone")
 	fl.BoolVarP(&f.hold, "hold", "H", false, "keep it waiting until cox release")
 	fl.BoolVar(&f.testOnly, "test-only", false, "have the server check it and say when it would start; keep nothing")
-	fl.BoolVar(&f.dry, "dry-run", false, "read it here, without a server, and say what would be asked")
+	fl.BoolVar(&f.dry, "dry-run", false, "read it here, without a server, and say what would be asked; with --pool, show what the server would hand over there")
 	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
 	fl.BoolVar(&f.noProvenance, "no-provenance", false, "do not record files and git commit")
 	formatFlag(cmd, &f.format, asJSON, asYAML, asName)
@@ -98,7 +99,7 @@ func (a *app) submit(cmd *cobra.Command, f *submitFlags, args []string) error {
 		return err
 	}
 	if f.dry {
-		return a.dryRun(req)
+		return a.dryRun(cmd.Context(), f, req)
 	}
 	asked, files := readHere(req)
 	req.Files = files

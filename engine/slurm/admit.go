@@ -1,41 +1,17 @@
 package slurm
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 )
-
-// refreshing bounds the question whether a rule still holds, before a job is refused by it.
-const refreshing = 5 * time.Second
-
-// Admit is engine.Doorkeeper's: a job that no partition, account, QOS, reservation or number
-// of licences of the cluster's can ever take is refused, with Slurm's rule. What is not known
-// or too old is left to Slurm, and so is what an inventory older than ten seconds says and a
-// new one cannot be had for.
-func (e *Engine) Admit(ctx context.Context, spec *job.Spec) error {
-	inv := e.certain()
-	if inv == nil {
-		return nil
-	}
-	err := e.door(inv, spec)
-	if err == nil || time.Since(inv.Taken) < 10*time.Second {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, min(refreshing, e.cfg.Patience))
-	defer cancel()
-	if e.takeStock(ctx) != nil {
-		return nil //nolint:nilerr // it is not certain then
-	}
-	return e.door(e.certain(), spec)
-}
 
 // wanted is what a job asks for of a cluster, with what the pool adds.
 type wanted struct {
@@ -91,19 +67,19 @@ func (e *Engine) door(inv *fleet.Inventory, spec *job.Spec) error {
 	return nil
 }
 
-func never(mend, format string, args ...any) error {
-	return fault.New(fault.Invalid, format, args...).Advise("%s", mend)
+func never(field, mend, format string, args ...any) error {
+	return engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", mend), field)
 }
 
 // known: what is named is there.
 func (w *wanted) known() error {
 	for _, p := range w.parts {
 		if w.partitions[p] == nil {
-			return never("--partition: "+listed(w.partitions), "there is no partition %s", p)
+			return never("partition", "--partition: "+listed(w.partitions), "there is no partition %s", p)
 		}
 	}
 	if enforces(w.inv, "qos") && len(w.rules) > 0 && w.qos != "" && w.rules[w.qos] == nil {
-		return never("--qos: "+listed(w.rules), "there is no QOS %s", w.qos)
+		return never("qos", "--qos: "+listed(w.rules), "there is no QOS %s", w.qos)
 	}
 	if w.reservation == "" || strings.Contains(w.reservation, ",") || w.missing("reservations") {
 		return nil
@@ -114,7 +90,7 @@ func (w *wanted) known() error {
 		if len(all) == 0 {
 			mend = "leave the reservation out: there is none now"
 		}
-		return never(mend, "there is no reservation %s", w.reservation)
+		return never("reservation", mend, "there is no reservation %s", w.reservation)
 	}
 	return nil
 }
@@ -158,11 +134,11 @@ func (w *wanted) byAccount() error {
 	case w.account == "" && len(have) > 0: // its default is not told
 		return nil
 	case w.user == "":
-		return never("--account: "+listed(have), "nobody has an association with account %s (AccountingStorageEnforce)", w.account)
+		return never("account", "--account: "+listed(have), "nobody has an association with account %s (AccountingStorageEnforce)", w.account)
 	case len(have) == 0:
-		return never("sacctmgr add user "+w.user+" account=ACCOUNT", "user %s has no association with any account (AccountingStorageEnforce)", w.user)
+		return never("account", "sacctmgr add user "+w.user+" account=ACCOUNT", "user %s has no association with any account (AccountingStorageEnforce)", w.user)
 	}
-	return never("--account: "+listed(have), "user %s has no association with account %s (AccountingStorageEnforce)", w.user, w.account)
+	return never("account", "--account: "+listed(have), "user %s has no association with account %s (AccountingStorageEnforce)", w.user, w.account)
 }
 
 // byQOS: the association may have the QOS, and its limit of time, or the association's.
@@ -172,20 +148,20 @@ func (w *wanted) byQOS() error {
 	if ok && w.user != "" && w.qos != "" && enforces(w.inv, "qos") && len(all) > 0 {
 		may := func(a *fleet.Association) bool { return len(a.QOS) == 0 || slices.Contains(a.QOS, w.qos) }
 		if !slices.ContainsFunc(all, may) {
-			return never("--qos: "+strings.Join(all[0].QOS, ", "), "user %s may not use QOS %s in account %s", w.user, w.qos, all[0].Account)
+			return never("qos", "--qos: "+strings.Join(all[0].QOS, ", "), "user %s may not use QOS %s in account %s", w.user, w.qos, all[0].Account)
 		}
 	}
 	if !enforces(w.inv, "limits") || w.time == 0 || q == nil {
 		return nil
 	}
 	if q.MaxTime > 0 && minutes(w.time) > minutes(seconds(q.MaxTime)) {
-		return never("--time="+span(q.MaxTime), "QOS %s: at most %s (MaxWall), the job asks for %s", q.Name, span(q.MaxTime), span(int64(w.time/time.Second)))
+		return never("time", "--time="+span(q.MaxTime), "QOS %s: at most %s (MaxWall), the job asks for %s", q.Name, span(q.MaxTime), span(int64(w.time/time.Second)))
 	}
 	over := func(a *fleet.Association) bool { return a.MaxTime > 0 && minutes(w.time) > minutes(seconds(a.MaxTime)) }
 	if q.MaxTime > 0 || !ok || w.user == "" || len(all) == 0 || slices.ContainsFunc(all, func(a *fleet.Association) bool { return !over(a) }) {
 		return nil
 	}
-	return never("--time="+span(all[0].MaxTime), "account %s: at most %s for user %s (MaxWall), the job asks for %s", all[0].Account, span(all[0].MaxTime), w.user, span(int64(w.time/time.Second)))
+	return never("time", "--time="+span(all[0].MaxTime), "account %s: at most %s for user %s (MaxWall), the job asks for %s", all[0].Account, span(all[0].MaxTime), w.user, span(int64(w.time/time.Second)))
 }
 
 // byPartition: one of the partitions takes it.
@@ -217,17 +193,17 @@ func (w *wanted) lifted(p *fleet.Partition, flag string) bool {
 func (w *wanted) in(p *fleet.Partition) error {
 	switch {
 	case p.MaxTime > 0 && minutes(w.time) > minutes(seconds(p.MaxTime)) && !w.lifted(p, "PartitionTimeLimit"):
-		return never("--time="+span(p.MaxTime)+w.longer(), "partition %s: at most %s (MaxTime), the job asks for %s", p.Name, span(p.MaxTime), span(int64(w.time/time.Second)))
+		return never("time", "--time="+span(p.MaxTime)+w.longer(), "partition %s: at most %s (MaxTime), the job asks for %s", p.Name, span(p.MaxTime), span(int64(w.time/time.Second)))
 	case p.MaxNodes > 0 && w.nodes > p.MaxNodes && !w.lifted(p, "PartitionMaxNodes"):
-		return never("--nodes="+strconv.Itoa(p.MaxNodes), "partition %s: at most %d nodes a job (MaxNodes), the job asks for %d", p.Name, p.MaxNodes, w.nodes)
+		return never("nodes", "--nodes="+strconv.Itoa(p.MaxNodes), "partition %s: at most %d nodes a job (MaxNodes), the job asks for %d", p.Name, p.MaxNodes, w.nodes)
 	case w.account != "" && slices.Contains(p.DenyAccounts, w.account):
-		return never("another --account or --partition", "partition %s: not for account %s (DenyAccounts)", p.Name, w.account)
+		return never("account", "another --account or --partition", "partition %s: not for account %s (DenyAccounts)", p.Name, w.account)
 	case w.account != "" && len(p.Accounts) > 0 && !w.under(p.Accounts):
-		return never("--account: "+strings.Join(p.Accounts, ", "), "partition %s: not for account %s (AllowAccounts)", p.Name, w.account)
+		return never("account", "--account: "+strings.Join(p.Accounts, ", "), "partition %s: not for account %s (AllowAccounts)", p.Name, w.account)
 	case w.qos != "" && slices.Contains(p.DenyQOS, w.qos):
-		return never("another --qos or --partition", "partition %s: not with QOS %s (DenyQos)", p.Name, w.qos)
+		return never("qos", "another --qos or --partition", "partition %s: not with QOS %s (DenyQos)", p.Name, w.qos)
 	case w.qos != "" && len(p.AllowQOS) > 0 && !slices.Contains(p.AllowQOS, w.qos):
-		return never("--qos: "+strings.Join(p.AllowQOS, ", "), "partition %s: not with QOS %s (AllowQos)", p.Name, w.qos)
+		return never("qos", "--qos: "+strings.Join(p.AllowQOS, ", "), "partition %s: not with QOS %s (AllowQos)", p.Name, w.qos)
 	}
 	return nil
 }
@@ -286,7 +262,7 @@ func (w *wanted) byLicense() error {
 			}
 		}
 		if l := all[name]; l != nil && n > l.Total {
-			return never(fmt.Sprintf("--licenses=%s:%d", name, l.Total), "licence %s: there are %d, the job asks for %d", name, l.Total, n)
+			return never("licenses", fmt.Sprintf("--licenses=%s:%d", name, l.Total), "licence %s: there are %d, the job asks for %d", name, l.Total, n)
 		}
 	}
 	return nil

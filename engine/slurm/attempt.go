@@ -64,6 +64,14 @@ type attempt struct {
 // newAttempt is an attempt of which nothing is known but the order. The caller holds the
 // lock, or is alone.
 func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
+	a := e.draftOf(ref, o)
+	e.users[a.user] = true
+	a.report = engine.Report{Ref: ref, Job: o.Job.ID, Phase: engine.Accepted}
+	return a
+}
+
+// draftOf is an attempt that nobody has taken.
+func (e *Engine) draftOf(ref engine.Ref, o *order) *attempt {
 	a := &attempt{ref: ref, order: o, digest: o.Digest, wake: make(chan struct{}, 1)}
 	a.guard = script.Guard{Ref: ref, Dir: e.cfg.Room.Dir(), Token: o.Token}
 	if e.blind { // of this driver's own: refs are not
@@ -72,8 +80,6 @@ func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 	a.tag = fmt.Sprintf("cox:%s:%d:%s", e.log.cluster, o.Job.ID, ref)
 	a.prefix = ref.String() + "-" + o.Token
 	a.user = e.as(o.Job.Spec.Owner)
-	e.users[a.user] = true
-	a.report = engine.Report{Ref: ref, Job: o.Job.ID, Phase: engine.Accepted}
 	return a
 }
 

@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,10 +49,21 @@ func (w *words) keepScript(s *job.Spec, text []byte, pins bool) {
 	}
 	given := s.Source.Given
 	changed := changed(s, pins)
-	silent := func(name string) bool {
+	why := func(name string) string {
 		_, other := changed[name]
-		return slices.Contains(ours, name) || pins && slices.Contains(amounts, name) || other
+		switch {
+		case name == "nodefile":
+			return "Slurm would read the file where sbatch runs; --nodelist says the nodes"
+		case slices.Contains(ours, name):
+			return "Coxswain sees to it, and hands the job over when its time has come"
+		case pins && slices.Contains(amounts, name):
+			return "options say what it gets on the nodes that Coxswain chooses"
+		case other:
+			return "it has changed since, and an option says it"
+		}
+		return ""
 	}
+	silent := func(name string) bool { return why(name) != "" }
 	drop := map[int]bool{}
 	stay := map[string]string{}
 	each := func(f func(*sbatch.Directive)) {
@@ -64,9 +76,11 @@ func (w *words) keepScript(s *job.Spec, text []byte, pins bool) {
 	each(func(d *sbatch.Directive) {
 		_, known := given[d.Option] // it does not stand where another one has outranked it, as --mem has --mem-per-cpu
 		outranked := len(given) > 0 && !known && !slices.Contains(always, d.Option)
-		if !d.Plugin && (silent(d.Option) || outranked) {
-			drop[d.Line] = true
+		if d.Plugin || !silent(d.Option) && !outranked {
+			return
 		}
+		drop[d.Line] = true
+		w.notes = append(w.notes, commented(s.Source.File, d.Line, d.Option, cmp.Or(why(d.Option), "it was outranked at the submission")))
 	})
 	each(func(d *sbatch.Directive) {
 		switch {

@@ -66,45 +66,60 @@ func (e *Engine) take(ref engine.Ref, o *order, w *words) error {
 
 // check refuses what cannot be handed over, and says the rest in sbatch's words.
 func (e *Engine) check(ctx context.Context, l *engine.Launch) (*words, error) {
-	refuse := func(k fault.Kind, format string, args ...any) (*words, error) {
-		return nil, fault.New(k, "launch of attempt %s: "+format, append([]any{l.Ref}, args...)...)
+	refused := func(err error) (*words, error) {
+		return nil, fault.New(fault.KindOf(err), "launch of attempt %s: %w", l.Ref, err).Advise("%s", fault.Remedy(err))
 	}
 	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
-		return refuse(fault.Invalid, "a job and claims are needed")
+		return refused(fault.New(fault.Invalid, "a job and claims are needed"))
 	}
-	spec := l.Job.Spec
-	if err := e.mayBe(spec.Owner); err != nil {
-		return nil, err
+	if l.Adds != nil {
+		return refused(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Slurm"))
 	}
-	if e.cfg.Identity.Mode == AsUID && spec.Nice < 0 {
-		return refuse(fault.Permission, "a negative nice would be asked for with root's rights in pool %s", e.cfg.Pool)
+	if err := e.takes(l.Job.Spec, l.Script, l.Env); err != nil {
+		return refused(err)
 	}
+	if e.cfg.Placed {
+		switch name, err := e.stranger(ctx, l.Claims); {
+		case err != nil:
+			return nil, err
+		case name != "":
+			return refused(fault.New(fault.Invalid, "there is no node %q in pool %s", name, e.cfg.Pool))
+		}
+	}
+	w, err := e.words(l.Job, l.Ref, l.Claims, l.Script)
+	if err != nil {
+		return refused(err)
+	}
+	return w, nil
+}
+
+// takes refuses a job that cannot be handed over wherever it is to run, but for what Slurm has
+// no words for.
+func (e *Engine) takes(s *job.Spec, script []byte, env []string) error {
+	if err := e.mayBe(s.Owner); err != nil {
+		return err
+	}
+	if e.cfg.Identity.Mode == AsUID && s.Nice < 0 {
+		return engine.About(fault.New(fault.Permission, "a negative nice would be asked for with root's rights in pool %s", e.cfg.Pool).Advise("leave it out"), "nice")
+	}
+	refuse := func(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
 	switch {
-	case spec.Program.Kind == job.Batch && len(l.Script) == 0:
-		return refuse(fault.Invalid, "the script is empty")
-	case spec.Program.Kind == job.Direct && len(spec.Program.Args) == 0:
-		return refuse(fault.Invalid, "no command is given")
-	case spec.Program.Kind != job.Direct && spec.Program.Kind != job.Batch:
-		return refuse(fault.Invalid, "%q is no kind of program", spec.Program.Kind)
-	case l.Adds != nil || spec.Elastic():
-		return refuse(fault.Unsupported, "a gang cannot grow or shrink on Slurm")
-	case len(spec.Groups) == 0:
-		return refuse(fault.Invalid, "the job has no group of tasks")
-	case !filepath.IsAbs(spec.WorkDir):
-		return refuse(fault.Invalid, "the working directory %q is not absolute", spec.WorkDir)
-	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
-		return refuse(fault.Invalid, "the environment holds a NUL byte")
+	case s.Program.Kind == job.Batch && len(script) == 0:
+		return refuse("the script is empty")
+	case s.Program.Kind == job.Direct && len(s.Program.Args) == 0:
+		return refuse("no command is given")
+	case s.Program.Kind != job.Direct && s.Program.Kind != job.Batch:
+		return refuse("%q is no kind of program", s.Program.Kind)
+	case s.Elastic():
+		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Slurm").Advise("give a fixed number of nodes"), "elastic")
+	case len(s.Groups) == 0:
+		return refuse("the job has no group of tasks")
+	case !filepath.IsAbs(s.WorkDir):
+		return engine.About(refuse("the working directory %q is not absolute", s.WorkDir), "chdir", "workdir")
+	case slices.ContainsFunc(env, func(v string) bool { return strings.ContainsRune(v, 0) }):
+		return refuse("the environment holds a NUL byte")
 	}
-	if !e.cfg.Placed {
-		return e.words(l.Job, l.Ref, l.Claims, l.Script)
-	}
-	switch name, err := e.stranger(ctx, l.Claims); {
-	case err != nil:
-		return nil, err
-	case name != "":
-		return refuse(fault.Invalid, "there is no node %q in pool %s", name, e.cfg.Pool)
-	}
-	return e.words(l.Job, l.Ref, l.Claims, l.Script)
+	return nil
 }
 
 // digest tells one launch from another under the same Ref.

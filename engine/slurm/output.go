@@ -96,7 +96,7 @@ func forSlurm(pattern string, n slurmfmt.Names) string {
 		switch {
 		case strings.IndexByte(slurms, letter) >= 0:
 			b.WriteString("%" + rest[:at+1])
-		case letter == 'A' && n.ArrayJob == 0:
+		case letter == 'A' && n.Task == slurmfmt.NotArray:
 			b.WriteString("%" + rest[:at] + "j")
 		case letter == 'u' && n.User == "":
 			b.WriteString("%u")

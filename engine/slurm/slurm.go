@@ -99,6 +99,7 @@ type Engine struct {
 	attempts map[engine.Ref]*attempt
 	users    map[string]bool        // whose jobs were handed over since the engine was opened; "": the way in's own
 	people   map[string]site.Person // owners whom the cluster knows
+	silent   time.Time              // until when nobody asks the cluster about a job that is not taken yet
 	nodes    []fleet.Node           // as they were last seen
 	nameless []string               // nodes in pods on machines that nobody names, as of then
 	cluster  site.Cluster           // as it was last seen

@@ -121,7 +121,7 @@ func refusals(t *testing.T, l *lab.Lab, e *slurm.Engine) {
 		{&job.Spec{Reservation: "cource"}, "no reservation cource", []string{"--reservation=cource"}, ""},
 		{&job.Spec{Licenses: "matlab:5"}, "licence matlab: there are 4", []string{"--licenses=matlab:5"}, ""},
 	} {
-		if err := e.Admit(t.Context(), c.spec); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), c.rule) || fault.Remedy(err) == "" {
+		if err := e.Admit(t.Context(), draft(c.spec)); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), c.rule) || fault.Remedy(err) == "" {
 			t.Errorf("%q: %v", c.flags, err)
 		}
 		out, err := l.Try(t.Context(), "sbatch", append(c.flags, "--parsable", "--output=/dev/null", "--chdir=/", "--wrap=true")...)
@@ -138,7 +138,7 @@ func refusals(t *testing.T, l *lab.Lab, e *slurm.Engine) {
 			l.Run(t, "scancel", id)
 		}
 	}
-	if err := e.Admit(t.Context(), &job.Spec{Partitions: []string{"short"}, TimeLimit: 30 * time.Minute, Licenses: "matlab:4", Reservation: "course"}); err != nil {
+	if err := e.Admit(t.Context(), draft(&job.Spec{Partitions: []string{"short"}, TimeLimit: 30 * time.Minute, Licenses: "matlab:4", Reservation: "course"})); err != nil {
 		t.Error(err)
 	}
 }
@@ -166,7 +166,7 @@ func hands(t *testing.T, l *lab.Lab, e *slurm.Engine) {
 	}
 	var inv *fleet.Inventory
 	awaits(t, "the job of others among everybody's, and ours", func() bool {
-		_ = e.Admit(t.Context(), &job.Spec{Partitions: []string{"shrt"}}) // has it taken anew, whatever an answer costs
+		_ = e.Admit(t.Context(), draft(&job.Spec{Partitions: []string{"shrt"}})) // has it taken anew, whatever an answer costs
 		inv = e.Inventory()
 		has := func(u fleet.Use) bool {
 			return slices.ContainsFunc(inv.Use, func(v fleet.Use) bool { v.CPUs = u.CPUs; return u == v })

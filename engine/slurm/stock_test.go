@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/slurm"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -49,13 +50,26 @@ func filled(t *testing.T, s *stage, set func(*slurm.Config)) *slurm.Engine {
 	return e
 }
 
+// draft is a specification with all that a job needs.
+func draft(s *job.Spec) *engine.Draft {
+	out := *s
+	out.WorkDir, out.Program = "/w", job.Program{Kind: job.Direct, Args: []string{"prog"}}
+	if out.Owner.User != "root" {
+		out.Owner.UID = 1000
+	}
+	if len(out.Groups) == 0 {
+		out.Groups = make([]job.TaskGroup, 1)
+	}
+	return &engine.Draft{Spec: &out}
+}
+
 // TestAdmit: what no rule of the cluster's ever takes is refused with the rule and what
 // would mend it; what may run, now or later, is not.
 //
 // Seen to fail with: subaccounts not under AllowAccounts; licences in use counted as gone;
 // QOS that lift a partition's limit not looked for; the first of several partitions decides.
 func TestAdmit(t *testing.T) {
-	e := filled(t, &stage{stock: aStock()}, func(c *slurm.Config) { c.Identity.Mode = slurm.AsOwner })
+	e := filled(t, &stage{stock: aStock()}, func(c *slurm.Config) { c.Identity = slurm.Identity{Mode: slurm.AsOwner, Root: true} })
 	type spec = job.Spec
 	of := func(user string, s spec) *spec { s.Owner.User = user; return &s }
 	two := []job.TaskGroup{{Nodes: job.Range{Min: 2}}}
@@ -92,7 +106,7 @@ func TestAdmit(t *testing.T) {
 		{"a denied account", of("bob", spec{Account: "physics", Partitions: []string{"long"}}), "partition long: not for account physics (DenyAccounts)|another"},
 		{"a QOS that is not allowed", of("ann", spec{QOS: "capped", Partitions: []string{"short"}}), "partition short: not with QOS capped (AllowQos)|normal"},
 	} {
-		err := e.Admit(t.Context(), c.s)
+		err := e.Admit(t.Context(), draft(c.s))
 		if c.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", c.name, err)
@@ -111,38 +125,39 @@ func TestAdmit(t *testing.T) {
 // Seen to fail with: rules about accounts used though none are enforced; an old inventory
 // believed.
 func TestAdmitWhatIsNotCertain(t *testing.T) {
-	bad := []*job.Spec{{Account: "physik"}, {QOS: "hgh"}, {Owner: job.Owner{User: "eve"}}}
+	ann := job.Owner{User: "ann"}
+	bad := []*job.Spec{{Owner: ann, Account: "physik"}, {Owner: ann, QOS: "hgh"}, {Owner: job.Owner{User: "eve"}}}
 	loose := aStock()
 	loose.Enforced = []string{"none"}
-	e := filled(t, &stage{stock: loose}, func(c *slurm.Config) { c.Identity.Mode = slurm.AsOwner })
+	e := filled(t, &stage{stock: loose}, func(c *slurm.Config) { c.Identity = slurm.Identity{Mode: slurm.AsOwner, Root: true} })
 	for _, s := range bad {
-		if err := e.Admit(t.Context(), s); err != nil {
+		if err := e.Admit(t.Context(), draft(s)); err != nil {
 			t.Errorf("nothing is enforced: %v", err)
 		}
 	}
 	unread := aStock()
 	unread.Associations, unread.Reservations, unread.Unknown = nil, nil, []string{"associations: no answer", "reservations: no answer"}
-	e = filled(t, &stage{stock: unread}, func(c *slurm.Config) { c.Identity.Mode = slurm.AsOwner })
-	for _, s := range []*job.Spec{{Account: "physik"}, {Reservation: "x"}} {
-		if err := e.Admit(t.Context(), s); err != nil {
+	e = filled(t, &stage{stock: unread}, func(c *slurm.Config) { c.Identity = slurm.Identity{Mode: slurm.AsOwner, Root: true} })
+	for _, s := range []*job.Spec{{Owner: ann, Account: "physik"}, {Owner: ann, Reservation: "x"}} {
+		if err := e.Admit(t.Context(), draft(s)); err != nil {
 			t.Errorf("it was not told: %v", err)
 		}
 	}
 	e = filled(t, &stage{stock: aStock()}, func(*slurm.Config) {}) // whose the jobs are in Slurm is not known
-	if err := e.Admit(t.Context(), &job.Spec{Owner: job.Owner{User: "eve"}}); err != nil {
+	if err := e.Admit(t.Context(), draft(&job.Spec{Owner: job.Owner{User: "eve"}})); err != nil {
 		t.Error(err)
 	}
-	if err := e.Admit(t.Context(), &job.Spec{Account: "physik"}); err == nil {
+	if err := e.Admit(t.Context(), draft(&job.Spec{Account: "physik"})); err == nil {
 		t.Error("an account that nobody has is taken")
 	}
 	e = filled(t, &stage{stock: aStock()}, func(c *slurm.Config) { c.Stock = time.Hour; c.Options = []string{"--partition=short"} })
-	if err := e.Admit(t.Context(), &job.Spec{Account: "physics", QOS: "normal", TimeLimit: time.Hour}); err == nil || !strings.Contains(err.Error(), "partition short") {
+	if err := e.Admit(t.Context(), draft(&job.Spec{Account: "physics", QOS: "normal", TimeLimit: time.Hour})); err == nil || !strings.Contains(err.Error(), "partition short") {
 		t.Errorf("the pool's own partition: %v", err)
 	}
 	gone := &stage{stock: aStock()}
 	e = filled(t, gone, func(c *slurm.Config) { c.Stock = time.Nanosecond })
 	gone.with(func() { gone.stock = nil })
-	awaits(t, "an inventory that is too old", func() bool { return e.Admit(t.Context(), &job.Spec{Partitions: []string{"shrt"}}) == nil })
+	awaits(t, "an inventory that is too old", func() bool { return e.Admit(t.Context(), draft(&job.Spec{Partitions: []string{"shrt"}})) == nil })
 }
 
 // TestInventory: nodes with what ours and others hold, the reservation that has them now,

@@ -23,10 +23,12 @@ type words struct {
 	args    []string
 	options []string
 	more    [][]string // of each further component
+	notes   []string   // what was changed in a batch script, for people
 }
 
 // words says a job. What came as a batch script stays what it was (kept.go); what did not
-// becomes one, with directives for all that is asked for.
+// becomes one, with directives for all that is asked for. Without claims it is a job of which
+// it is not known where it runs.
 func (e *Engine) words(j *job.Job, ref engine.Ref, claims []fleet.Claim, script []byte) (*words, error) {
 	if err := unsayable(j.Spec, e.cfg.Placed); err != nil {
 		return nil, err
@@ -36,6 +38,8 @@ func (e *Engine) words(j *job.Job, ref engine.Ref, claims []fleet.Claim, script 
 	var of [][]string // options of each group that Slurm is told on its command line
 	var err error
 	switch {
+	case e.cfg.Placed && claims == nil: // where it runs is not known yet
+		of = make([][]string, len(groups))
 	case e.cfg.Placed:
 		for i := range groups {
 			here, err := pinned(nil, &groups[i], ofGroup(claims, i))
@@ -72,16 +76,18 @@ const sbatchForm = "sbatch"
 
 // unsayable refuses what Slurm has no words for. Where we choose the nodes most needs none.
 func unsayable(s *job.Spec, placed bool) error {
-	refuse := func(field, remedy string) error {
-		return fault.New(fault.Unsupported, "%s cannot be said to Slurm", field).Advise("%s", remedy)
+	refuse := func(what, remedy string, fields ...string) error {
+		return engine.About(fault.New(fault.Unsupported, "%s cannot be said to Slurm", what).Advise("%s", remedy), fields...)
 	}
 	const elsewhere = ", or name a pool whose nodes Coxswain chooses"
 	if s.Image != "" && s.Program.Kind == job.Batch && s.Source.Form != sbatchForm {
-		return refuse("image with a script", "write srun --container-image=… in the script (the site needs pyxis), or use command")
+		return refuse("image with a script", "write srun --container-image=… in the script (the site needs pyxis), or use command", "image")
 	}
 	for i := range s.Groups { // sbatch would read such a file where it runs
-		if slices.ContainsFunc(append(slices.Clone(s.Groups[i].NodeList), s.Groups[i].Exclude...), func(n string) bool { return strings.Contains(n, "/") }) {
-			return refuse("a file with names of nodes", "name the nodes, or write --nodefile")
+		for name, list := range map[string][]string{"nodelist": s.Groups[i].NodeList, "exclude": s.Groups[i].Exclude} {
+			if slices.ContainsFunc(list, func(n string) bool { return strings.Contains(n, "/") }) {
+				return refuse("a file with names of nodes", "name the nodes, or write --nodefile", name)
+			}
 		}
 	}
 	if placed {
@@ -89,22 +95,22 @@ func unsayable(s *job.Spec, placed bool) error {
 	}
 	switch {
 	case s.Within != 0 || s.Wish != (job.Wish{}):
-		return refuse("together", "leave it out"+elsewhere)
+		return refuse("together", "leave it out"+elsewhere, "together")
 	case len(s.Levels) > 0 && !slices.ContainsFunc(s.Groups, func(g job.TaskGroup) bool { return g.Within != 0 || g.Wishes.Within.N != 0 }):
-		return refuse("the name of a level", "leave it out"+elsewhere)
+		return refuse("the name of a level", "leave it out"+elsewhere, "together", "within")
 	}
 	for i := range s.Groups {
 		switch g := &s.Groups[i]; {
 		case g.Within != 0:
-			return refuse("within", "write switches: 1 with switches_for, which Slurm waits for at most as long as the site allows"+elsewhere)
+			return refuse("within", "write switches: 1 with switches_for, which Slurm waits for at most as long as the site allows"+elsewhere, "within")
 		case g.Wishes.Within != (job.Wish{}):
-			return refuse("within_for", "write switches: 1 with switches_for"+elsewhere)
+			return refuse("within_for", "write switches: 1 with switches_for"+elsewhere, "within_for")
 		case g.Switches != 0:
-			return refuse("switches without switches_for", "add switches_for: Slurm gives such a limit up after the site's max_switch_wait"+elsewhere)
+			return refuse("switches without switches_for", "add switches_for: Slurm gives such a limit up after the site's max_switch_wait"+elsewhere, "switches")
 		case len(g.Wishes.GPUs) > 0 || g.Wishes.GPUsFor != 0:
-			return refuse("gpu_types", "name one type with the number of GPUs"+elsewhere)
+			return refuse("gpu_types", "name one type with the number of GPUs"+elsewhere, "gpu_types", "gpu_types_for")
 		case g.Elastic:
-			return refuse("elastic", "give a fixed number of nodes")
+			return refuse("elastic", "give a fixed number of nodes", "elastic")
 		}
 	}
 	return nil
@@ -171,8 +177,8 @@ func rendered(p *job.Spec, form string, script []byte) ([]byte, error) {
 	text, warnings := sbatch.Render(p, script)
 	if len(warnings) > 0 && form != "" {
 		w := warnings[0]
-		return nil, fault.New(fault.Unsupported, "what the job asks for cannot be said to Slurm: %s", strings.TrimSpace(w.Option+" "+w.Message)).
-			Advise("ask for it in another way, or name a pool whose nodes Coxswain chooses")
+		return nil, engine.About(fault.New(fault.Unsupported, "what the job asks for cannot be said to Slurm: %s", strings.TrimSpace(w.Option+" "+w.Message)).
+			Advise("ask for it in another way, or name a pool whose nodes Coxswain chooses"), strings.TrimPrefix(w.Option, "--"))
 	}
 	return text, nil
 }

@@ -9,7 +9,7 @@ import (
 
 // At is an error about the first of the fields that is given, by their names or by those of
 // sbatch's options for them, where it stands: for what turns out about a job when its text has
-// been read. If none stands at the top, it is about the text as a whole.
+// been read. If none is given, or several groups give it, it is about the text as a whole.
 func At(src spec.Source, message, remedy string, fields ...string) *spec.Error {
 	whole := &spec.Error{File: src.Name, Message: message, Remedy: remedy}
 	doc, err := yaml.Parse(src)
@@ -18,12 +18,35 @@ func At(src spec.Source, message, remedy string, fields ...string) *spec.Error {
 	}
 	p := &parser{doc: doc, file: src.Name}
 	for _, name := range fields {
+		var found []value
 		for _, f := range doc.Root.Fields {
-			if slices.ContainsFunc(topFields, func(t field[draft]) bool { return t.name == f.Name && (t.name == name || t.sbatch == name) }) {
-				p.fail(value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place}, remedy, "%s", message)
-				return p.errs[0]
+			if names(topFields, f.Name, name) {
+				found = append(found, value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place})
 			}
+			if f.Name != "groups" {
+				continue
+			}
+			for _, item := range p.items(value{Node: f.Value, path: f.Name, name: f.Name, at: f.Place}) {
+				for _, g := range item.Fields {
+					if names(groupFields, g.Name, name) {
+						found = append(found, value{Node: g.Value, path: item.path + "." + g.Name, name: g.Name, at: g.Place})
+					}
+				}
+			}
+		}
+		if len(found) > 1 {
+			return whole
+		}
+		if len(found) == 1 {
+			p.fail(found[0], remedy, "%s", message)
+			return p.errs[0]
 		}
 	}
 	return whole
+}
+
+// names reports whether a field of that name is what is meant by another, or by one of sbatch's
+// options.
+func names[T any](fields []field[T], given, meant string) bool {
+	return slices.ContainsFunc(fields, func(t field[T]) bool { return t.name == given && (t.name == meant || t.sbatch == meant) })
 }

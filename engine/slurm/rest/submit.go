@@ -26,8 +26,8 @@ type submitted struct {
 // text is handed over to the byte, but that v0.0.38 has no arguments for scripts
 // (slurmrestd 22.05 crashes of them): they are set in the script's first line then.
 func (s *Site) Submit(ctx context.Context, sub *site.Submission) (uint32, error) {
-	if s.keep == nil && sub.User != "" && sub.User != s.cfg.User {
-		return 0, fault.New(fault.Unsupported, "without tokens, jobs are those of whoever slurmrestd takes us for, and not of %s", sub.User).Advise("give the pool a way to tokens for each user")
+	if err := s.may(sub); err != nil {
+		return 0, err
 	}
 	v, err := s.speaks(ctx)
 	if err != nil {
@@ -46,6 +46,43 @@ func (s *Site) Submit(ctx context.Context, sub *site.Submission) (uint32, error)
 		err = fault.New(fault.Unavailable, "slurmrestd answered a submission without a number of a job")
 	}
 	return 0, err
+}
+
+// may refuses a user whom nothing can be asked for.
+func (s *Site) may(sub *site.Submission) error {
+	if s.keep == nil && sub.User != "" && sub.User != s.cfg.User {
+		return fault.New(fault.Unsupported, "without tokens, jobs are those of whoever slurmrestd takes us for, and not of %s", sub.User).Advise("give the pool a way to tokens for each user")
+	}
+	return nil
+}
+
+var _ site.Fitter = (*Site)(nil)
+
+// Fits is site.Fitter's. A user for whom there is no token is refused if there is one for the
+// site itself and slurmrestd answers that: else it is no matter of this user's.
+func (s *Site) Fits(ctx context.Context, sub *site.Submission) error {
+	if err := s.may(sub); err != nil {
+		return err
+	}
+	v, err := s.speaks(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := submission(sub, v); err != nil {
+		return err
+	}
+	if s.keep == nil || sub.User == "" || sub.User == s.cfg.User {
+		return nil
+	}
+	_, none := s.keep.token(ctx, sub.User)
+	if none == nil {
+		return nil
+	}
+	var d diag
+	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/diag"}, &d); err != nil {
+		return err
+	}
+	return fault.New(fault.Permission, "%w", none).Advise("%s", fault.Remedy(none))
 }
 
 // whole ends a job again of which slurmrestd has left something out: 24.11 takes fields that

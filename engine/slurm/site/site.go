@@ -284,3 +284,11 @@ type Token struct {
 type Trier interface {
 	Try(ctx context.Context, s *Submission) error
 }
+
+// Fitter is an optional ability of a Site: to say before it is asked to what it would not hand
+// over.
+type Fitter interface {
+	// Fits returns the error with which Submit would refuse a job by itself: options that it
+	// has no words for, a user whom it cannot act for. fault.Unavailable: it is not known.
+	Fits(ctx context.Context, s *Submission) error
+}
