@@ -6,13 +6,14 @@ import (
 
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/resource"
 )
 
 // Stats are counters since the start and gauges of now, for metrics.
 type Stats struct {
 	Jobs    map[string]int // by state; pending and holding ones, and those ended that are still in memory
-	Waiting map[string]int // pending jobs by the code of their first reason
+	Waiting map[string]int // pending jobs by the code of their first reason; those that wait in another scheduler's queue by that alone
 	Devices map[string]int // by state: free, used, shared, foreign, down
 	Nodes   map[string]int // by state
 
@@ -114,6 +115,11 @@ func (c *Control) Stats() Stats {
 	for _, e := range s.live {
 		if e.state == job.Pending && e.why != nil {
 			out.Waiting[string(e.why.Code)]++
+		}
+		if len(s.delegating) > 0 && e.waitsThere() { // as everywhere
+			out.Jobs[job.Running.String()]--
+			out.Jobs[job.Pending.String()]++
+			out.Waiting[string(reason.Elsewhere(""))]++
 		}
 	}
 	for name := range maps.Keys(c.nodes) {
