@@ -26,7 +26,8 @@ type probe struct {
 	nodes []string
 }
 
-// mostProbed is how many nodes an attempt may have had to be asked.
+// mostProbed is how many nodes may be asked: those that an attempt had, and all of the cluster
+// for a heterogeneous one of which nobody knows which it had.
 const mostProbed = 64
 
 // probeAgain is after how many Settles a probe that said nothing, or that something lives, is
@@ -41,15 +42,12 @@ func (a *attempt) answer(node string) string {
 
 // probed sends probes, or reads what they said. gone: nothing of the attempt lives.
 func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
-	if len(b.nodes) == 0 || len(b.nodes) > mostProbed || len(a.order.Job.Spec.Groups) > 1 { // the lock has the first component's nodes alone
-		return false, nil
-	}
 	e.mu.Lock()
 	p, hinter := a.probe, a.hinter
 	e.mu.Unlock()
 	switch {
 	case p == nil:
-		return false, e.sendProbes(a, &probe{nodes: b.nodes})
+		return false, e.sendTo(a, b)
 	case time.Since(p.seen) < e.cfg.Settle/4:
 		return false, nil
 	}
@@ -68,9 +66,38 @@ func (e *Engine) probed(a *attempt, b *birth) (gone bool, err error) {
 		return true, nil
 	}
 	if time.Since(p.at) > probeAgain*e.cfg.Settle {
-		return false, e.sendProbes(a, &probe{nodes: b.nodes})
+		return false, e.sendTo(a, b)
 	}
 	return false, nil
+}
+
+// sendTo sends probes to all nodes on which something of an attempt may live, if they are not too
+// many.
+func (e *Engine) sendTo(a *attempt, b *birth) error {
+	nodes := b.nodes
+	if len(a.order.Job.Spec.Groups) > 1 { // the lock has those of the first component alone
+		nodes = nil
+		if e.cfg.Placed {
+			for i := range a.order.Claims {
+				nodes = append(nodes, a.order.Claims[i].Node)
+			}
+		} else {
+			ctx, cancel := e.call()
+			defer cancel()
+			all, err := e.cfg.Site.Nodes(ctx)
+			if err != nil {
+				return err
+			}
+			for i := range all {
+				nodes = append(nodes, all[i].Name)
+			}
+		}
+		nodes = sorted(nodes)
+	}
+	if len(nodes) == 0 || len(nodes) > mostProbed {
+		return nil
+	}
+	return e.sendProbes(a, &probe{nodes: nodes})
 }
 
 // deserted reports whether nothing of an attempt lives whose job slurmctld calls failed for a

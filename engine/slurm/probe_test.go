@@ -1,14 +1,17 @@
 package slurm_test
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 )
 
 // TestAProbe: Slurm loses a job that had begun. Its node is asked, and as long as a process of
@@ -47,6 +50,49 @@ func TestAProbe(t *testing.T) {
 	r := until(t, e, func(r engine.Report) bool { return r.Gone })
 	if r.Cause != engine.NodeLost || r.Exit.OK() || !strings.Contains(r.Message, "nothing of it lives") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestAProbeOfAHeterogeneousJob: the lock has the nodes of the first component alone. Those
+// that were named are asked all, or where Slurm chose, all that there are.
+//
+// Seen to fail with: no probe; the nodes of the lock alone.
+func TestAProbeOfAHeterogeneousJob(t *testing.T) {
+	for name, asked := range map[string][]string{"placed": {"n1", "n3"}, "delegated": {"n1", "n2", "n3"}} {
+		t.Run(name, func(t *testing.T) {
+			s := &stage{}
+			for _, n := range []string{"n1", "n2", "n3"} {
+				s.nodes = append(s.nodes, site.Node{Name: n, CPUs: 8, Available: true})
+			}
+			e, root := stageWith(t, s, func(c *slurm.Config) { c.Placed = name == "placed" })
+			l := another(root, 1, 1)
+			l.Job.Spec.Groups, l.Claims = append(l.Job.Spec.Groups, l.Job.Spec.Groups[0]), []fleet.Claim{{Node: "n1", Tasks: 1}, {Node: "n3", Group: 1, Tasks: 1}}
+			if !e.Delegates() {
+				l.Job.Spec.Requeue = false
+			} else {
+				l.Claims[0].Node, l.Claims[1].Node = "p", "p"
+			}
+			if err := e.Launch(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+			lock := s.act(t, time.Now(), "n1")
+			s.with(func() { s.jobs = nil })
+			until(t, e, func(r engine.Report) bool { return r.Uncertain })
+			awaits(t, "the probes", func() (ok bool) { s.with(func() { ok = s.submitted-1 >= len(asked) }); return ok })
+			for i, n := range asked {
+				polls := e.Polls().Count
+				awaits(t, "some polls", func() bool { return e.Polls().Count >= polls+10 })
+				if r, err := e.Inspect(t.Context(), l.Ref); err != nil || r.Gone {
+					t.Fatalf("%d of %d nodes have answered: %+v, %v", i, len(asked), r, err)
+				}
+				if err := os.WriteFile(lock+".probe."+n, []byte("none\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r := until(t, e, gone); r.Cause != engine.NodeLost {
+				t.Errorf("%+v", r)
+			}
+		})
 	}
 }
 
