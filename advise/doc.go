@@ -15,7 +15,10 @@
 // that is only printed, and here documents that are no program. It can be wrong;
 // that is why it shows the line, and why flags override it.
 //
+// Rank orders pools for a job that names none (preferences, in rank.go); the caller tries
+// them in that order, and takes the first that can run it.
+//
 // The package is pure: it takes bytes and returns values. It does not ask a cluster,
 // does not place anything, and nothing is refused because of an advice; Choose, which
-// says what a pool must be able to do, is obeyed.
+// says what a pool must be able to do, and Rank are obeyed.
 package advise

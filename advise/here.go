@@ -23,6 +23,8 @@ type PoolVerdict struct {
 	Engine string `json:"engine"`
 	Fit    Fit    `json:"fit"`
 	Says   string `json:"says"`
+	Chosen bool   `json:"chosen,omitempty"` // a job that names no pool goes there
+	Cannot string `json:"cannot,omitempty"` // why it could never run there as it is
 }
 
 // kube is the engine for Kubernetes and k3s, as pools name it.

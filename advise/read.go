@@ -168,6 +168,28 @@ func fromSpec(f *Facts, s *job.Spec, found map[string]Evidence, counts []string,
 	}
 }
 
+// Asked states what a job asks for with the options that it was submitted with: they outrank
+// its text.
+func Asked(f *Facts, s *job.Spec) {
+	nodes := 0
+	for _, g := range s.Groups {
+		nodes += leastNodes(g)
+	}
+	const by = "options of the submission"
+	if nodes != f.Get(Nodes).Value {
+		f.Override(Nodes, nodes, by)
+	}
+	if _, known := f.m[TightlyCoupled]; known || nodes < 2 {
+		return
+	}
+	switch {
+	case s.Program.Kind == job.Direct:
+		f.Set(TightlyCoupled, 1, Flag, Evidence{Text: by, Says: "tasks of one command on several nodes start together"})
+	case len(f.steps) > 0:
+		f.Set(TightlyCoupled, 1, File, f.steps[0])
+	}
+}
+
 // leastNodes is the smallest number of nodes that a group can start on, as far as
 // the job says it.
 func leastNodes(g job.TaskGroup) int {

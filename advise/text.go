@@ -22,7 +22,11 @@ func (a *Advice) Text() string {
 		if i == 0 {
 			label = "here"
 		}
-		fmt.Fprintf(&b, "%-9s%s pool %s: %s\n", label, marks[v.Fit], v.Pool, hereText(v))
+		mark := marks[v.Fit]
+		if v.Cannot != "" {
+			mark = marks[Never]
+		}
+		fmt.Fprintf(&b, "%-9s%s pool %s: %s\n", label, mark, v.Pool, hereText(v))
 	}
 	return b.String()
 }
@@ -30,10 +34,17 @@ func (a *Advice) Text() string {
 var marks = map[Fit]string{Suits: "✓", Possible: "~", Consent: "?", Never: "✗"}
 
 func hereText(v PoolVerdict) string {
-	if v.Fit == Possible {
-		return "possible, " + v.Says
+	if v.Cannot != "" {
+		return "cannot run it: " + v.Cannot
 	}
-	return v.Says
+	text := v.Says
+	if v.Fit == Possible {
+		text = "possible, " + text
+	}
+	if v.Chosen {
+		text += "; cox submit chooses it"
+	}
+	return text
 }
 
 // factLines prints the facts that somebody stated: fact, where it stands, and what

@@ -47,6 +47,9 @@ type Submitted struct {
 	Estimate *Estimate `json:"estimate,omitempty"` // TestOnly
 	Preview  *Preview  `json:"preview,omitempty"`
 
+	Pool   string      `json:"pool,omitempty" doc:"of a job that names none, where there are several"`
+	Chosen *job.Choice `json:"chosen,omitempty" doc:"why that one"`
+
 	// What options of sbatch in the text or in the environment ask of the command.
 	TestOnly bool `json:"test_only,omitempty" doc:"nothing was kept: asked for here or by --test-only"`
 	Wait     bool `json:"wait,omitempty" doc:"--wait: stay until the job has ended"`

@@ -320,3 +320,26 @@ func TestAHeldJobIsReleasedWhileItIsTakenBack(t *testing.T) {
 	q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Stopped, Ended: time.Now()})
 	b.until(id, "handed over again", func(v control.View) bool { return v.Ref.Attempt > 0 && v.Job.Attempt == 2 })
 }
+
+// TestFits: whether a pool could ever run a job is said without submitting it, of real nodes
+// where another scheduler places, and not at all of a pool that has not told its nodes.
+func TestFits(t *testing.T) {
+	b := two(t, named("a", 1, 8), far(2, 8), control.Config{})
+	for _, tt := range []struct {
+		pool  string
+		nodes int
+		kind  fault.Kind
+		want  string // "": it fits
+	}{
+		{"p", 1, 0, ""},
+		{"p", 2, fault.Invalid, "needs 2 nodes, only 1 qualify"},
+		{"q", 2, 0, ""},
+		{"q", 3, fault.Invalid, "needs 3 nodes, only 2 qualify"},
+		{"none", 1, fault.NotFound, "there is no pool none"},
+	} {
+		known, err := b.ctl.Fits(t.Context(), control.Submission{Spec: in(tt.pool, gang(tt.nodes, 8))})
+		if !known || (err == nil) != (tt.want == "") || err != nil && (fault.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%d nodes of %s: known %v, %v, want %q", tt.nodes, tt.pool, known, err, tt.want)
+		}
+	}
+}

@@ -286,7 +286,15 @@ func (ps *pools) delegating() map[string]bool {
 // forJob is the pool that a job names.
 func (ps *pools) forJob(spec *job.Spec) (*pool, error) {
 	p := ps.find(spec.Pool)
-	if p == nil || p.leaving {
+	if p != nil && p.leaving {
+		p = nil
+	}
+	return ps.able(p, spec)
+}
+
+// able returns the pool that a job names if that can run such work at all; nil: there is none.
+func (ps *pools) able(p *pool, spec *job.Spec) (*pool, error) {
+	if p == nil {
 		return nil, fault.New(fault.NotFound, "there is no pool %s", spec.Pool).Advise("name one of %s", strings.Join(ps.names(), ", "))
 	}
 	if gone, ok := p.Engine.(absent); ok {

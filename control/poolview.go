@@ -18,6 +18,7 @@ type PoolView struct {
 	Added    *PoolSpec // nil: it is of the configuration
 	Nodes    int
 	Devices  int
+	Declared int // of its devices, those that are numbers without hardware
 
 	Info   *engine.Info // what its engine last said of itself; nil: nothing yet
 	Heard  time.Time    // when the engine last answered all that it was asked
@@ -90,6 +91,11 @@ func (c *Control) Pools() []PoolView {
 		if v := at[n.Pool]; v != nil {
 			v.Nodes++
 			v.Devices += len(n.Devices)
+			for k := range n.Devices {
+				if n.Devices[k].Declared {
+					v.Declared++
+				}
+			}
 		}
 	}
 	for i, p := range all {

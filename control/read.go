@@ -218,7 +218,7 @@ func (c *Control) Estimate(ctx context.Context, s Submission) (Estimate, error) 
 	if err := checkSpec(spec, c.cfg.Clock.Now().UnixNano()); err != nil {
 		return Estimate{}, err
 	}
-	if _, err := c.pools.forJob(spec); err != nil {
+	if _, err := c.pools.able(c.pools.find(spec.Pool), spec); err != nil {
 		return Estimate{}, err
 	}
 	if err := c.door(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env}); err != nil {
@@ -259,6 +259,45 @@ func (c *Control) estimate(spec *job.Spec) (Estimate, []fleet.Claim, error) {
 		out.Start = spec.Begin
 	}
 	return out, claims, nil
+}
+
+// Fits says why a job could never run in the pool that it names, as Submit would refuse it;
+// nil: it could. known is false where the pool's engine has not said which nodes it has: then
+// nothing else is asked.
+func (c *Control) Fits(ctx context.Context, s Submission) (known bool, err error) {
+	spec := s.Spec
+	if err := checkSpec(spec, c.cfg.Clock.Now().UnixNano()); err != nil {
+		return true, err
+	}
+	p, err := c.pools.able(c.pools.find(spec.Pool), spec)
+	if err != nil {
+		return true, err
+	}
+	known, why := c.feasibleNow(p, spec)
+	switch {
+	case len(why) > 0:
+		return true, &RefusedError{why}
+	case !known:
+		return false, nil
+	}
+	return true, c.door(ctx, &engine.Draft{Spec: spec, Script: s.Script, Env: s.Env})
+}
+
+// feasibleNow is feasible for who is not the loop. Nothing is refused while the core has not
+// heard of all nodes.
+func (c *Control) feasibleNow(p *pool, spec *job.Spec) (known bool, why []reason.Reason) {
+	c.state.mu.Lock()
+	defer c.state.mu.Unlock()
+	if !p.known {
+		return false, nil
+	}
+	for _, e := range c.state.events {
+		switch e.(type) {
+		case sched.NodeSet, sched.NodeRemoved:
+			return true, nil
+		}
+	}
+	return true, c.feasible(spec)
 }
 
 func dependencyOf(s *job.Spec) *job.Dependency {

@@ -16,7 +16,8 @@ type Spec struct {
 	QOS     string `json:"qos,omitempty"`
 	Comment string `json:"comment,omitempty"`
 
-	Pool       string    `json:"pool,omitempty"`       // that runs it; empty: any
+	Pool       string    `json:"pool,omitempty"`       // that runs it; empty: the server's own
+	Chosen     *Choice   `json:"chosen,omitempty"`     // why there, where it named no pool and there were several
 	Partitions []string  `json:"partitions,omitempty"` // any of these; empty: the default
 	Begin      time.Time `json:"begin,omitzero"`
 	Held       bool      `json:"held,omitempty"`
@@ -55,6 +56,20 @@ type Spec struct {
 	KillOnBadExit bool        `json:"kill_on_bad_exit,omitempty"`
 	Source        Source      `json:"source"`
 	Provenance    *Provenance `json:"provenance,omitempty"`
+}
+
+// Choice is why a job is in its pool. Nothing that changes from one hour to the next is in
+// it: what jobs were sent there for is the same for all that are alike.
+type Choice struct {
+	Rule   string   `json:"rule"`             // of package advise
+	Why    string   `json:"why"`              // one sentence, without the pool's name
+	Passed []Passed `json:"passed,omitempty"` // pools that come before it, or suit better, and cannot run the job
+}
+
+// Passed is a pool and why it was not chosen.
+type Passed struct {
+	Pool string `json:"pool"`
+	Why  string `json:"why"`
 }
 
 // Mail says when to write to whom about the job (sbatch --mail-type, --mail-user).

@@ -182,7 +182,7 @@ func (s *server) open(ctx context.Context) error {
 	}
 	s.http = httpserver.New(httpserver.Config{
 		Idle:  s.idle,
-		Plane: s.control, Rules: &s.rules, Policy: auth.Policy{Private: s.cfg.Auth.Private},
+		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
 		Alone: os.Geteuid() != 0, Environment: environment(s.cfg.Jobs.Environment),

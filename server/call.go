@@ -235,6 +235,10 @@ func problem(err error) *api.Error {
 			p.Errors = append(p.Errors, located(o))
 		}
 	}
+	var no *nowhere
+	if errors.As(err, &no) {
+		no.onto(p)
+	}
 	return p
 }
 

@@ -39,6 +39,9 @@ type Plane interface {
 type Jobs interface {
 	Submit(context.Context, control.Submission) (control.Accepted, error)
 	Estimate(context.Context, control.Submission) (control.Estimate, error)
+	// Fits says why a job could never run in the pool that it names; known is false where
+	// nobody knows.
+	Fits(context.Context, control.Submission) (known bool, err error)
 	Change(ctx context.Context, by job.Actor, ids []job.ID, op control.Op) ([]error, error)
 	Scan(control.Filter, func(*control.View) bool)
 	Job(context.Context, job.ID) (control.View, error)
@@ -95,6 +98,7 @@ type Records interface {
 type Config struct {
 	Plane   Plane
 	Rules   *admit.Rules // the site's rules at the door; nil: none
+	Pool    string       // of jobs that name none; empty: the advice chooses
 	Policy  auth.Policy
 	Admins  []string // beside root and the server's own user
 	Group   string   // whose members are administrators; empty: none

@@ -43,7 +43,8 @@ type plane struct {
 	pools    []control.PoolView
 	findings []engine.Finding // what a look at a pool finds
 	added    map[string]engine.Engine
-	late     int // jobs that History does not have yet; as many of the oldest Scan does not
+	fits     func(*job.Spec) (bool, error) // nil: everything fits everywhere
+	late     int                           // jobs that History does not have yet; as many of the oldest Scan does not
 }
 
 // journal is the plane's own numbering, with a first number that is kept.
@@ -116,6 +117,13 @@ func (p *plane) Submit(_ context.Context, s control.Submission) (control.Accepte
 
 func (p *plane) Estimate(context.Context, control.Submission) (control.Estimate, error) {
 	return control.Estimate{Start: time.Unix(1e9, 0), Nodes: []string{"v1"}}, nil
+}
+
+func (p *plane) Fits(_ context.Context, s control.Submission) (bool, error) {
+	if p.fits == nil {
+		return true, nil
+	}
+	return p.fits(s.Spec)
 }
 
 func (p *plane) Change(_ context.Context, by job.Actor, ids []job.ID, op control.Op) ([]error, error) {

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
@@ -59,6 +58,9 @@ func (s *Server) submit(c *call) (*api.Submitted, error) {
 		return nil, err
 	}
 	out := &api.Submitted{Name: p.spec.Name, Warnings: p.warnings, Wait: p.command.Wait, Parsable: p.command.Parsable, Quiet: p.command.Quiet}
+	if out.Chosen = p.spec.Chosen; out.Chosen != nil {
+		out.Pool = cmp.Or(p.spec.Pool, s.first())
+	}
 	if req.TestOnly || req.Preview || p.command.TestOnly {
 		return s.estimated(c, req, p, out)
 	}
@@ -67,7 +69,7 @@ func (s *Server) submit(c *call) (*api.Submitted, error) {
 		return nil, s.placed(req, p, err)
 	}
 	out.ID, out.Tasks = got.ID, got.Tasks
-	if len(p.warnings) == 0 && !out.Wait && !out.Parsable && !out.Quiet { // the hot path: no reflection
+	if out.Chosen == nil && len(p.warnings) == 0 && !out.Wait && !out.Parsable && !out.Quiet { // the hot path: no reflection
 		c.write(http.StatusCreated, "application/json", appendSubmitted(nil, out))
 		return nil, errAnswered
 	}
@@ -130,10 +132,7 @@ func (s *Server) parse(ctx ctxt, id auth.Identity, req *submission) (*parsed, er
 	if err != nil {
 		return nil, err
 	}
-	if err := rules.Apply(p.spec); err != nil {
-		return nil, err
-	}
-	if err := admit.Parts(p.spec, func() ([]fleet.Node, error) { return s.nodesNow(ctx) }); err != nil {
+	if err := s.settle(ctx, req, p, rules); err != nil {
 		return nil, err
 	}
 	if err := id.MayCharge(p.spec.Account); err != nil {

@@ -19,6 +19,7 @@ func Job(p Page, j *api.Job) string {
 	if j.Spec != nil {
 		c.fact("asks", asks(j))
 		c.fact("of", owner(j))
+		chosen(&c, j)
 	}
 	if j.Why != nil && j.State == "PENDING" {
 		c.fact("why", j.Why.String())
@@ -92,6 +93,17 @@ func owner(j *api.Job) string {
 		parts = append(parts, fmt.Sprintf("priority %d", j.Priority))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// chosen says why a job is in its pool that named none.
+func chosen(c *card, j *api.Job) {
+	if j.Spec.Chosen == nil {
+		return
+	}
+	c.fact("pool", cmp.Or(j.Pool, j.Spec.Pool)+", "+j.Spec.Chosen.Why)
+	for _, x := range j.Spec.Chosen.Passed {
+		c.fact("", "not "+x.Pool+": "+x.Why)
+	}
 }
 
 // idle is "v1: holds 8 GPUs, no process since 12:01".

@@ -34,6 +34,22 @@ func Estimate(p Page, s *api.Submitted) string {
 	return c.b.String()
 }
 
+// Chosen says which pool a job goes to that named none, and why:
+//
+//	pool     slurm-b, the first that can run it
+//	         not local: needs 4 nodes, only 2 qualify
+func Chosen(p Page, pool string, c *job.Choice) string {
+	if c == nil {
+		return ""
+	}
+	b := card{p: p}
+	b.fact("pool", pool+", "+c.Why)
+	for _, x := range c.Passed {
+		b.fact("", "not "+x.Pool+": "+x.Why)
+	}
+	return b.b.String()
+}
+
 // Asked is one line about what a file asks for, and where it says so:
 // "train.sbatch: 2 nodes × 4 gpu, 10 min    from #SBATCH lines 2–5".
 func Asked(s *job.Spec, file string) string {

@@ -51,6 +51,9 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 		}
 		c.line(fmt.Sprintf("%s %s%s%s%s", which, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(line), since))
 	}
+	if line := inPool(j); line != "" {
+		c.line("    " + p.Paint(Dim, Clean(line)))
+	}
 	if line := holders(p, w.Holders); line != "" {
 		c.line("    held by     " + line)
 	}
@@ -65,6 +68,18 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 		c.line(lead + smaller(p, s))
 	}
 	return c.b.String()
+}
+
+// inPool says why the job is in a pool that it did not name, where others were passed over.
+func inPool(j *api.Job) string {
+	if j == nil || j.Spec == nil || j.Spec.Chosen == nil || j.Spec.Pool == "" {
+		return ""
+	}
+	text := "in pool " + j.Spec.Pool + ": " + j.Spec.Chosen.Why
+	for _, x := range j.Spec.Chosen.Passed {
+		text += "; not " + x.Pool + ": " + x.Why
+	}
+	return text
 }
 
 // another reports whether a reason is that of one more licence, of which the job is to have

@@ -2,13 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/coxswain-sched/coxswain/advise"
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/show"
@@ -66,7 +71,7 @@ func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) error {
 	}
 	advice := advise.Advise(facts)
 	if !f.noServer {
-		advice.Judge(a.pools(cmd.Context()))
+		a.here(cmd, advice, args)
 	}
 	if f.format.machine() {
 		err = f.format.write(a.out, advice)
@@ -117,6 +122,59 @@ func (a *app) facts(fl *pflag.FlagSet, args []string) (*advise.Facts, error) {
 	}
 	return facts, nil
 }
+
+// here judges the pools of the server that answers: by the file what each of them could run,
+// and where a submission goes; where flags have changed the facts, the engines alone.
+func (a *app) here(cmd *cobra.Command, advice *advise.Advice, args []string) {
+	changed := slices.ContainsFunc(advise.Keys(), func(k advise.Key) bool {
+		return cmd.Flags().Changed(strings.TrimPrefix(advise.FlagName(k), "--"))
+	})
+	if len(args) > 0 && !changed {
+		if list := a.judged(cmd.Context(), args[0]); len(list) > 0 {
+			advice.Here = list
+			return
+		}
+	}
+	advice.Judge(a.pools(cmd.Context()))
+}
+
+// judged is what the server says of its pools for a file; nil: none answers, or it is older.
+func (a *app) judged(ctx context.Context, name string) []advise.PoolVerdict {
+	c, err := a.client()
+	if err != nil || name == "-" {
+		return nil
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, judging)
+	defer cancel()
+	data, err := readScript(name, a.in)
+	if err != nil {
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil
+	}
+	req := &api.Submit{File: name, Text: string(data), Dir: dir, Host: hostname()}
+	if req.Form, err = form("", name, data); err != nil {
+		return nil
+	}
+	_, req.Files = readHere(req)
+	text, err := c.Advise(ctx, req)
+	if err != nil {
+		return nil
+	}
+	var said struct {
+		Here []advise.PoolVerdict `json:"here"`
+	}
+	if json.Unmarshal(text, &said) != nil {
+		return nil
+	}
+	return said.Here
+}
+
+// judging is how long a server may take to judge its pools: it may ask what they drive.
+const judging = 15 * time.Second
 
 // pools are those of the server that answers, none if none does at once.
 func (a *app) pools(ctx context.Context) []advise.Pool {

@@ -83,6 +83,7 @@ func TestSlurm(t *testing.T) {
 			t.Run("folded", s.testFolded)
 			t.Run("ways", s.testWays)
 			t.Run("logs", s.testLogs)
+			t.Run("advised", s.testAdvised)
 		})
 	}
 }
@@ -127,20 +128,7 @@ func (s *slurmSite) verify(t *testing.T, pool string) {
 
 // testWays: each way in is looked at, and says what it found of the cluster.
 func (s *slurmSite) testWays(t *testing.T) {
-	login := s.SSH(t)
-	host, _, _ := strings.Cut(login.Login, " ")
-	ssh := []string{"--ssh", host, "--set", "conf=" + s.Conf, "--set", "ssh_config=none"}
-	for i, o := range login.Options {
-		switch {
-		case o == "-p":
-			ssh = append(ssh, "--set", "ssh_port="+login.Options[i+1])
-		case o == "-i":
-			ssh = append(ssh, "--set", "ssh_key="+login.Options[i+1])
-		case strings.HasPrefix(o, "UserKnownHostsFile="):
-			ssh = append(ssh, "--set", "ssh_known_hosts="+strings.TrimPrefix(o, "UserKnownHostsFile="))
-		}
-	}
-	rest := []string{"--rest", s.REST(), "--set", "token_key=" + filepath.Join(s.Dir, "jwt.key"), "--set", "user=root"}
+	ssh, rest := s.bySSH(t), s.byREST(t)
 	all := []string{"found    version     Slurm ", ", which is supported", "found    gres        32 × gpu:h100 on 4 of 4 nodes", "found    clock       slurmctld's is ours", "files are created there, and exclusively"}
 	full := append(slices.Clone(all), "found    partitions  main; jobs that name none go to main", "found    topology    2 leaves", "found    MinJobAge   slurmctld knows jobs for 5m0s", "AccountingStoreFlags=job_comment in slurm.conf")
 	for _, tt := range []struct {

@@ -66,7 +66,7 @@ durable when its number is printed.`,
 	fl.StringArrayVarP(&f.options, "sbatch", "s", nil, "an option of sbatch that outranks the file, as in -s --mem=4G")
 	f.shape.add(fl)
 	fl.StringVar(&f.from, "from", "", "what FILE is: sbatch or native (default: found out)")
-	fl.StringVar(&f.pool, "pool", "", "the pool that runs it (default: what the file says, else the first one)")
+	fl.StringVar(&f.pool, "pool", "", "the pool that runs it (default: what the file says, else where the advice says)")
 	fl.BoolVarP(&f.wait, "wait", "W", false, "stay until the job has ended, and end with its exit code")
 	fl.BoolVar(&f.parsable, "parsable", false, "print the number alone")
 	fl.BoolVarP(&f.hold, "hold", "H", false, "keep it waiting until cox release")
@@ -121,6 +121,9 @@ func (a *app) submit(cmd *cobra.Command, f *submitFlags, args []string) error {
 		fmt.Fprintln(a.err, show.Asked(asked, req.File))
 	}
 	fmt.Fprint(a.err, show.Warnings(a.page(a.err), done.Warnings))
+	if !f.parsable && !f.format.machine() && !done.Quiet {
+		fmt.Fprint(a.err, show.Chosen(a.page(a.err), done.Pool, done.Chosen))
+	}
 	if f.testOnly {
 		return a.sayEstimate(f, done)
 	}

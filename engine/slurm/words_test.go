@@ -71,6 +71,7 @@ var facts = map[string]fact{
 	"QOS":           {set: func(s *job.Spec) { s.QOS = "high" }, words: []string{"--qos=high"}},
 	"Comment":       {none: "it stands behind the tag: comment()"},
 	"Pool":          {none: "this pool is it"},
+	"Chosen":        {none: "why it is this pool"},
 	"Partitions":    {set: func(s *job.Spec) { s.Partitions = []string{"a", "b"} }, words: []string{"--partition=a,b"}},
 	"Begin":         {set: func(s *job.Spec) { s.Begin = time.Now().Add(time.Hour) }, not: "begin"},
 	"Held":          {set: func(s *job.Spec) { s.Held = true }, not: "--hold"},

@@ -12,7 +12,7 @@ var jobFields = []field[draft]{
 	{name: "comment", form: aText, doc: "free text", sbatch: "comment", also: []string{"description"}, set: text(func(d *draft) *string { return &d.spec.Comment })},
 	{name: "account", form: aText, doc: "who pays", sbatch: "account", also: []string{"project"}, set: text(func(d *draft) *string { return &d.spec.Account })},
 	{name: "qos", form: aText, doc: "quality of service", sbatch: "qos", set: text(func(d *draft) *string { return &d.spec.QOS })},
-	{name: "pool", form: aText, doc: "the pool that runs it; the first one if not given", also: []string{"cluster"}, set: text(func(d *draft) *string { return &d.spec.Pool })},
+	{name: "pool", form: aText, doc: "the pool that runs it; where the advice says if not given", also: []string{"cluster"}, set: text(func(d *draft) *string { return &d.spec.Pool })},
 	{name: "partition", form: aList, doc: "where it may run; several: any of them", sbatch: "partition", also: []string{"partitions", "queue"}, set: func(p *parser, d *draft, v value) { d.spec.Partitions = p.list(v) }},
 	{name: "reservation", form: aText, doc: "a reservation to run in", sbatch: "reservation", set: text(func(d *draft) *string { return &d.spec.Reservation })},
 	{name: "licenses", form: aList, doc: "licences to hold, name or name:count; a:2|b: the first of these that is free", sbatch: "licenses", also: []string{"licences"}, set: setLicenses},

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// bySSH are the settings by which the server reaches the lab through its login node.
+func (s *slurmSite) bySSH(t *testing.T) []string {
+	t.Helper()
+	login := s.SSH(t)
+	host, _, _ := strings.Cut(login.Login, " ")
+	out := []string{"--ssh", host, "--set", "conf=" + s.Conf, "--set", "ssh_config=none"}
+	for i, o := range login.Options {
+		switch {
+		case o == "-p":
+			out = append(out, "--set", "ssh_port="+login.Options[i+1])
+		case o == "-i":
+			out = append(out, "--set", "ssh_key="+login.Options[i+1])
+		case strings.HasPrefix(o, "UserKnownHostsFile="):
+			out = append(out, "--set", "ssh_known_hosts="+strings.TrimPrefix(o, "UserKnownHostsFile="))
+		}
+	}
+	return out
+}
+
+// byREST are the settings by which it is reached through slurmrestd alone.
+func (s *slurmSite) byREST(t *testing.T) []string {
+	t.Helper()
+	return []string{"--rest", s.REST(), "--set", "token_key=" + filepath.Join(s.Dir, "jwt.key"), "--set", "user=root"}
+}
+
+// testAdvised: beside a pool that is reached over SSH, what names no pool goes where the advice
+// says. A gang too large for the virtual nodes here runs there, and the reason stands wherever
+// somebody looks; what is small stays here; what no pool holds is refused, and each pool says
+// why. Then what both kinds of access find is shown, over SSH and by slurmrestd alone.
+func (s *slurmSite) testAdvised(t *testing.T) {
+	const pool = "slurm-s"
+	add := slices.Concat([]string{"pool", "add", pool, "--engine", "slurm", "--set", "root=true", "--set", "identity=owner", "--shared", filepath.Join(s.dir, "locks-s")}, s.bySSH(t))
+	s.ok(t, "pool "+pool+" added", add...)
+	s.eventually(t, pool+` +slurm 2\S+ +up +4 `, "pool", "list")
+
+	large := s.file(t, "large-s.sh", "#SBATCH -N4 --ntasks-per-node=1\necho here\nsrun -l hostname\n")
+	s.ok(t, "✓ pool "+pool+": gangs served (strict); cox submit chooses it\n         ✗ pool local: cannot run it: needs 4 nodes, only 2 qualify\n", "advise", large)
+	r := s.cox(t, "submit", large)
+	if want := "pool      " + pool + ", slurm is advised: coupled, 4 nodes, bare metal\n"; r.code != 0 || r.err != want {
+		t.Fatalf("exit %d\n%swant %s%s", r.code, r.err, want, r.out)
+	}
+	id, _, _ := strings.Cut(r.out, " ")
+	s.ok(t, "", "wait", id, "--quiet")
+	s.ok(t, "here", "logs", id)
+	s.ok(t, "pool      "+pool+", slurm is advised", "show", id)
+
+	gpus := s.file(t, "gpus-s.sh", "#SBATCH --gres=gpu:h100:1\ntrue\n")
+	if r := s.cox(t, "submit", "--wait", gpus); r.code != 0 || !strings.Contains(r.err, "pool      "+pool+", the first that can run it\n          not local: needs 1 gpu:h100") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	small := s.file(t, "small-s.sh", "true\n")
+	if r := s.cox(t, "submit", "--wait", small); r.code != 0 || !strings.Contains(r.err, "pool      local, the first that can run it\n") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	r = s.cox(t, "submit", s.file(t, "huge-s.sh", "#SBATCH -N5\nsrun true\n"))
+	if r.code != 2 || !strings.Contains(r.err, "--nodes=5: needs 5 nodes, only 2 qualify") || !strings.Contains(r.err, "pool "+pool+": needs 5 nodes, only 4 qualify") {
+		t.Errorf("five nodes: exit %d\n%s%s", r.code, r.out, r.err)
+	}
+
+	held := s.ok(t, "submitted", "submit", "--hold", large)
+	id, _, _ = strings.Cut(held, " ")
+	s.ok(t, "in pool "+pool+": slurm is advised", "why", id)
+	s.ok(t, id, "cancel", id)
+	s.eventually(t, `main\* +UP`, "pool", "show", pool)
+	s.ok(t, "pool "+pool+" is gone", "pool", "remove", pool)
+
+	s.ok(t, "pool slurm-r added", slices.Concat([]string{"pool", "add", "slurm-r", "--engine", "slurm", "--shared", filepath.Join(s.dir, "locks-r")}, s.byREST(t))...)
+	s.eventually(t, `main\*? +UP`, "pool", "show", "slurm-r")
+	s.ok(t, "pool slurm-r is gone", "pool", "remove", "slurm-r")
+}
