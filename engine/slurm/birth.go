@@ -208,7 +208,7 @@ func (e *Engine) stray(a *attempt, j *site.Job, b *birth) error {
 		}
 		return e.byItsWord(a, done, status)
 	}
-	r.Ended, r.Exit = time.Now(), job.ExitCode{Signal: sigkill}
+	r.Ended, r.Exit = endOf(j.Ended, time.Now(), done, time.Time{}, r.Started), job.ExitCode{Signal: sigkill}
 	if r.Cause == "" {
 		r.Cause = engine.NodeLost
 		r.Message = fmt.Sprintf("Slurm lost that job %d runs, began it again and ended both", a.id)

@@ -229,10 +229,10 @@ func (e *Engine) refused(a *attempt, why error) error {
 		}
 	}
 	switch {
+	case strings.Contains(why.Error(), "SubmitJob"): // AssocMaxSubmitJobLimit, QOSGrpSubmitJobsLimit …: some will have ended
+		return e.never(a, engine.Unready, why.Error())
 	case e.cfg.Placed: // perhaps for the nodes that were chosen
 		return e.never(a, engine.LaunchFailed, why.Error())
-	case strings.Contains(why.Error(), "MaxSubmitJob"): // of its owner's, and not of this job: some will have ended
-		return e.never(a, engine.Unready, why.Error())
 	}
 	return e.never(a, engine.Refused, fmt.Sprintf("%s (change what Slurm names, or name another pool, and submit it again)", why))
 }

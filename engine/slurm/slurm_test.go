@@ -297,6 +297,37 @@ func TestCompletedWithoutARun(t *testing.T) {
 	}
 }
 
+// TestRefusals: what slurmctld refuses where it places jobs itself is refused for good; for how
+// many jobs there are it is not ready, wherever nodes are chosen: some will have ended.
+//
+// Seen to fail with: QOSGrpSubmitJobsLimit a refusal; a placed job's limit a failed launch.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		said   string
+		placed bool
+		want   engine.Cause
+	}{
+		{"sbatch: invalid partition specified: nix", false, engine.Refused},
+		{"sbatch: invalid partition specified: nix", true, engine.LaunchFailed},
+		{"sbatch: AssocMaxSubmitJobLimit; Batch job submission failed", false, engine.Unready},
+		{"sbatch: QOSMaxSubmitJobPerUserLimit; Batch job submission failed", true, engine.Unready},
+		{"sbatch: QOSGrpSubmitJobsLimit; Batch job submission failed", false, engine.Unready},
+	} {
+		s := &stage{refuse: fault.New(fault.Invalid, "%s", c.said)}
+		e, root := stageWith(t, s, func(f *slurm.Config) { f.Placed = c.placed })
+		begin(t, e, root)
+		r := until(t, e, gone)
+		if r.Cause != c.want || r.Exit.OK() || !strings.Contains(r.Message, c.said) || (c.want == engine.Refused) != strings.Contains(r.Message, "submit it again") {
+			t.Errorf("%s, placed %t: %+v", c.said, c.placed, r)
+		}
+		s.with(func() {
+			if s.submitted != 1 {
+				t.Errorf("%s: submitted %d times", c.said, s.submitted)
+			}
+		})
+	}
+}
+
 // TestARefusal of slurmctld's is the end, and says what Slurm said.
 func TestARefusal(t *testing.T) {
 	s := &stage{refuse: fault.New(fault.Invalid, "sbatch: invalid partition specified: nix")}

@@ -89,35 +89,38 @@ func (e *Engine) requeued(a *attempt, j *site.Job) error {
 			return err
 		}
 	}
-	r.Ended, r.Exit = time.Now(), job.ExitCode{Signal: sigkill}
+	cause, message, at := e.putBack(a, j, b)
+	r.Ended, r.Exit = at, job.ExitCode{Signal: sigkill}
 	if r.Cause == "" {
-		r.Cause, r.Message = e.putBack(a, j)
+		r.Cause, r.Message = cause, message
 	}
 	return e.over(a, r)
 }
 
-// putBack says why Slurm put a job back into its queue. slurmctld does not say it of the job
-// that waits: accounting has it of the run that ended. Where it does not, it is as if a node
-// was lost.
-func (e *Engine) putBack(a *attempt, j *site.Job) (engine.Cause, string) {
-	text := "Slurm put the job back into its queue"
+// putBack says why Slurm put a job back into its queue, and when its run ended. slurmctld does
+// not say it of the job that waits: accounting has it of the run that began so, which may be
+// long ago, and others may have followed. Where it has not, it is as if a node was lost now.
+func (e *Engine) putBack(a *attempt, j *site.Job, b *birth) (engine.Cause, string, time.Time) {
+	text, now := "Slurm put the job back into its queue", time.Now()
 	ctx, cancel := e.call()
 	defer cancel()
 	past, _ := e.cfg.Site.Past(ctx, []uint32{a.id})
-	var last *site.Job
+	var run *site.Job
 	for i := range past {
-		if p := &past[i]; p.ID == a.id && !p.Ended.IsZero() && (last == nil || !p.Ended.Before(last.Ended)) {
-			last = p
+		p := &past[i]
+		if p.ID == a.id && !p.Ended.IsZero() && !p.Ended.Before(b.date) && !p.Ended.After(now) && (run == nil || p.Ended.Before(run.Ended)) {
+			run = p
 		}
 	}
 	switch {
-	case last == nil:
-	case last.State == site.Preempted:
-		return engine.Preempted, text + ": it was preempted"
-	case last.State == site.NodeFailed:
-		return engine.NodeLost, text + ": a node failed, of " + strings.Join(last.Nodes, ",")
+	case run == nil:
+		return engine.NodeLost, text + " (" + j.Reason + ")", now
+	case run.State == site.Preempted:
+		return engine.Preempted, text + ": it was preempted", run.Ended
+	case run.State == site.NodeFailed:
+		return engine.NodeLost, text + ": a node failed, of " + strings.Join(run.Nodes, ","), run.Ended
 	}
-	return engine.NodeLost, text + " (" + j.Reason + ")"
+	return engine.NodeLost, text + " (" + j.Reason + ")", run.Ended
 }
 
 // bar keeps a job from beginning, and ends it if it is still ours.

@@ -94,6 +94,47 @@ func TestSlurmPutsAJobBack(t *testing.T) {
 	}
 }
 
+// TestWhySlurmPutsAJobBack: accounting tells of the run that ended why, and when that was, which
+// may be long before anybody looked, with other runs since; where it does not, it is as if a
+// node was lost now.
+//
+// Seen to fail with: the last run in the place of the attempt's; an end of now.
+func TestWhySlurmPutsAJobBack(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	began, ended := now.Add(-time.Hour), now.Add(-50*time.Minute)
+	run := func(state site.State, from, to time.Time) site.Job {
+		return site.Job{ID: 101, State: state, Nodes: []string{"n1"}, Started: from, Ended: to}
+	}
+	before, after := run(site.NodeFailed, now.Add(-2*time.Hour), now.Add(-90*time.Minute)), run(site.Failed, now.Add(-10*time.Minute), now.Add(-9*time.Minute))
+	for name, c := range map[string]struct {
+		past  []site.Job
+		cause engine.Cause
+		said  string
+		at    time.Time // zero: now
+	}{
+		"preempted": {[]site.Job{before, run(site.Preempted, began, ended), after}, engine.Preempted, "preempted", ended},
+		"node":      {[]site.Job{run(site.NodeFailed, began, ended)}, engine.NodeLost, "a node failed, of n1", ended},
+		"requeued":  {[]site.Job{run(site.Cancelled, began, ended)}, engine.NodeLost, "(BeginTime)", ended},
+		"not told":  {[]site.Job{before, {ID: 101, State: site.Running, Started: began}}, engine.NodeLost, "(BeginTime)", time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &stage{past: c.past}
+			e, dir := stageWith(t, s, func(c *slurm.Config) { c.Placed, c.Adopt = false, time.Hour })
+			if err := e.Launch(t.Context(), another(dir, 1, 1)); err != nil {
+				t.Fatal(err)
+			}
+			s.act(t, began, "n1")
+			s.with(func() {
+				s.jobs[0].State, s.jobs[0].Restarts, s.jobs[0].Reason = site.Pending, 1, "BeginTime"
+			})
+			r := until(t, e, gone)
+			if r.Cause != c.cause || !strings.Contains(r.Message, c.said) || c.at.IsZero() && r.Ended.Before(now) || !c.at.IsZero() && !r.Ended.Equal(c.at) {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
 // TestARequeue is the same on real clusters, with scontrol requeue.
 func TestARequeue(t *testing.T) {
 	t.Parallel()
