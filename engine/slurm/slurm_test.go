@@ -39,7 +39,8 @@ type stage struct {
 	listed     int           // how often a user's jobs were listed
 	stock      *fleet.Inventory
 	everyone   []site.Held
-	stocked    int // how often the stock was asked for
+	stocked    int    // how often the stock was asked for
+	left       string // a user whom the cluster does not know any more
 }
 
 func (s *stage) with(f func()) { s.mu.Lock(); defer s.mu.Unlock(); f() }
@@ -79,9 +80,16 @@ func (s *stage) Jobs(_ context.Context, ids []uint32) (out []site.Job, err error
 	return out, nil
 }
 
-func (s *stage) Of(context.Context, string) (out []site.Job, err error) {
-	s.with(func() { out = slices.Clone(s.jobs); s.listed++ })
-	return out, nil
+func (s *stage) Of(_ context.Context, user string) (out []site.Job, err error) {
+	s.with(func() {
+		if s.left != "" && user == s.left {
+			err = fault.New(fault.Invalid, "squeue: Invalid user: %s", user)
+			return
+		}
+		out = slices.Clone(s.jobs)
+		s.listed++
+	})
+	return out, err
 }
 
 func (s *stage) Past(_ context.Context, ids []uint32) (out []site.Job, err error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/fault"
 )
 
 // tidy brings Slurm's view in line with the driver's, now and then, until the engine is
@@ -63,7 +64,10 @@ func (e *Engine) ghosts() error {
 		all, err := e.cfg.Site.Of(ctx, user)
 		cancel()
 		if err != nil {
-			return errors.Join(append(errs, err)...)
+			if errs = append(errs, err); fault.KindOf(err) == fault.Unavailable {
+				break // nor would it answer for the others
+			}
+			continue
 		}
 		for i := range all {
 			if j := &all[i]; !j.State.Final() && !j.Completing && e.isOver(j.Comment) {

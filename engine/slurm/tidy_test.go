@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // awaits waits until something is so.
@@ -48,6 +50,28 @@ func TestAGhost(t *testing.T) {
 			t.Error("another driver's job was ended")
 		}
 	})
+}
+
+// TestAUserWhoHasLeft: that Slurm does not know one of the users any more keeps nobody from
+// looking for the ghosts of the others.
+//
+// Seen to fail with: the first error being the end of the round.
+func TestAUserWhoHasLeft(t *testing.T) {
+	s := &stage{}
+	e, root := stageWith(t, s, func(c *slurm.Config) { c.Placed, c.Identity.Mode = false, slurm.AsOwner })
+	for i, name := range []string{"anna", "bert"} {
+		l := another(root, uint64(i+1), 1)
+		l.Job.Spec.Owner = job.Owner{User: name, UID: uint32(4000 + i)}
+		if err := e.Launch(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaits(t, "both jobs", func() (ok bool) { s.with(func() { ok = len(s.jobs) == 2 }); return ok })
+	var lost []site.Job
+	s.with(func() { lost, s.jobs, s.left = s.jobs, nil, "anna" })
+	until(t, e, func(r engine.Report) bool { return r.Gone && r.Ref.Allocation == 2 })
+	s.with(func() { s.jobs = lost })
+	awaits(t, "the end of the ghosts", func() (ok bool) { s.with(func() { ok = len(s.cancelled) > 0 }); return ok })
 }
 
 // TestOldLocks are removed once their attempts were forgotten long ago, and no others.
