@@ -52,7 +52,7 @@ func cost(t *testing.T, l *lab.Lab, b *bench, jobs int) {
 	began := time.Now()
 	for i := 1; i <= jobs; i++ {
 		wait := 100000
-		if i%4 == 0 { // so many end, one after another, while it is watched
+		if i%2 == 0 { // so many end, one after another, while it is watched
 			wait = 25 + i/4
 		}
 		spec := &job.Spec{

@@ -53,7 +53,7 @@ func TestHandOver(t *testing.T) {
 	for _, version := range chosen("VERSIONS", "22.05 24.11") {
 		t.Run(version, func(t *testing.T) {
 			c := clusters[version]
-			c.Nodes, c.More = 2, parking
+			c.Nodes, c.More = 2, parking+shortly
 			l := lab.Start(t, c)
 			for _, way := range chosen("WAYS", "rest commands") {
 				for _, sort := range chosen("SORTS", "small usual") {
@@ -153,7 +153,13 @@ func measure(t *testing.T, l *lab.Lab, s side, n int) turn {
 		}
 		return all
 	}
-	for range 100 {
+	// Until slurmctld has forgotten what was cancelled, which takes it some seconds, or a minute,
+	// and all are at rest.
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); {
+		if strings.TrimSpace(l.Run(t, "squeue", "--noheader", "--states=all", "--format=%i")) != "" {
+			time.Sleep(200 * time.Millisecond)
+			continue
+		}
 		was := look()
 		time.Sleep(200 * time.Millisecond)
 		if is := look(); is["slurmctld"]+is["slurmdbd"]+is["mariadbd"]-was["slurmctld"]-was["slurmdbd"]-was["mariadbd"] <= 20*time.Millisecond {
@@ -184,6 +190,9 @@ func spread(all []float64, digits int) string {
 
 // parking has room for jobs that only wait.
 const parking = "PartitionName=parked Nodes=ALL MaxTime=INFINITE State=DOWN\nMaxJobCount=200000"
+
+// shortly has slurmctld forget jobs soon: what it keeps makes each hand-over dearer.
+const shortly = "\nMinJobAge=5"
 
 // parked are sbatch's options of all jobs, as the engine would write them.
 var parked = []string{"--partition=parked"}
