@@ -100,6 +100,18 @@ func (n *onNodes) ended(t *testing.T, i int) engine.Report {
 	return r
 }
 
+// up waits until an attempt is said to run, and its script does, which may be later.
+func (n *onNodes) up(t *testing.T, i int) engine.Report {
+	t.Helper()
+	r := n.until(t, i, func(r engine.Report) bool { return r.Phase == engine.Running })
+	for deadline := time.Now().Add(3 * time.Minute); len(n.ran(i)) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not run", r.Ref)
+		}
+	}
+	return r
+}
+
 func (n *onNodes) ran(i int) []string {
 	b, _ := os.ReadFile(filepath.Join(n.dir, fmt.Sprintf("ran.%d", i)))
 	return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' })
@@ -141,7 +153,7 @@ func (n *onNodes) crash(t *testing.T) {
 // putBack: the script begins again on another node, while no driver looks.
 func (n *onNodes) putBack(t *testing.T) {
 	i := n.begin(t, "sleep 600", n.lab.Nodes[0])
-	id := n.until(t, i, func(r engine.Report) bool { return r.Phase == engine.Running && len(n.ran(i)) == 1 }).Native
+	id := n.up(t, i).Native
 	n.bench.closed[n.e] = true
 	if err := n.e.Close(); err != nil {
 		t.Fatal(err)
@@ -177,7 +189,7 @@ func (n *onNodes) state(t *testing.T, id, want string) {
 func (n *onNodes) lose(t *testing.T) {
 	node := n.lab.Nodes[2]
 	i := n.begin(t, "exec sleep 600", node)
-	n.until(t, i, func(r engine.Report) bool { return r.Phase == engine.Running && len(n.ran(i)) == 1 })
+	n.up(t, i)
 	n.lab.Kill(t, "slurmd."+node)
 	n.lab.Kill(t, "slurmctld")
 	for _, name := range []string{"job_state", "job_state.old"} {
