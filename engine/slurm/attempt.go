@@ -50,6 +50,7 @@ type attempt struct {
 	probe  *probe    // of its nodes, since Slurm lost it; nil: none
 
 	question *question // what its nodes are asked, where they have its lock; nil: nothing yet
+	lived    time.Time // which slurmctld, by its beginning, they said of that it lived then
 	freed    time.Time // when its job was ended in Slurm for that hint
 
 	froze  time.Time     // when it was last told to be held, or to go on

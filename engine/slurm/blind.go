@@ -178,6 +178,56 @@ func (e *Engine) lostBlind(a *attempt) error {
 	return e.vanished(a)
 }
 
+// outlived deals with a job that slurmctld, begun anew, calls running: it may have lost what the
+// node told it while it was down, and then the job holds its nodes for ever. Once after each
+// such beginning the nodes are asked whether it lives. Meanwhile, and if it does, it runs.
+func (e *Engine) outlived(a *attempt, j *site.Job) (over bool, err error) {
+	e.mu.Lock()
+	booted := e.cluster.Booted
+	e.mu.Unlock()
+	if j.State != site.Running || j.Completing || !booted.After(j.Started) || booted.Equal(a.lived) || time.Since(booted) < 2*e.cfg.Settle {
+		return false, nil
+	}
+	w, err := e.inquire(a, a.claimed())
+	switch {
+	case err != nil || !w.known:
+		return false, err
+	case w.lives:
+		a.lived, a.question = booted, nil
+		return false, nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	now, err := e.look(ctx, a)
+	if err != nil || now == nil || now.State != site.Running || now.Completing {
+		return false, err
+	}
+	if err := e.actor(a.user).End(ctx, a.id); err != nil {
+		return false, err
+	}
+	switch {
+	case !w.began:
+		return true, e.never(a, engine.Unready, fmt.Sprintf("Slurm calls job %d running, and its script never began", a.id))
+	case w.done:
+		return true, e.byItsWord(a, time.Now(), strconv.Itoa(w.exit))
+	}
+	return true, e.vanished(a)
+}
+
+// heard notes which slurmctld it is, for outlived.
+func (e *Engine) heard() error {
+	ctx, cancel := e.call()
+	defer cancel()
+	c, err := e.cfg.Site.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.cluster = c
+	e.mu.Unlock()
+	return nil
+}
+
 // what says in words why an attempt is uncertain.
 func (w *witness) what() string {
 	if w.lives {

@@ -276,6 +276,50 @@ func TestALaunchThatIsLostOnNodes(t *testing.T) {
 	}
 }
 
+// TestAJobThatOutlivesItsScript: slurmctld, begun anew, calls a job running. Its nodes say whether
+// it does, and it runs until they have.
+//
+// Seen to fail with: no question; a node that has not answered taken for one on which nothing
+// lives.
+func TestAJobThatOutlivesItsScript(t *testing.T) {
+	for name, tt := range map[string]struct {
+		says  map[string]int
+		cause engine.Cause // empty: it goes on
+		exit  job.ExitCode
+	}{
+		"it lives":         {says: map[string]int{"n1": wrap.ExitLives, "n2": wrap.ExitFenced}},
+		"one is silent":    {says: map[string]int{"n1": word(3)}},
+		"it has ended":     {says: map[string]int{"n1": word(3), "n2": wrap.ExitFenced}, cause: engine.Exited, exit: job.ExitCode{Status: 3}},
+		"it was killed":    {says: map[string]int{"n1": wrap.ExitSilent, "n2": wrap.ExitFenced}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}},
+		"it never existed": {says: map[string]int{"n1": wrap.ExitFenced, "n2": wrap.ExitFenced}, cause: engine.Unready, exit: job.ExitCode{Status: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &answering{says: tt.says}
+			e, _ := blindly(t, s)
+			s.with(func() {
+				j := &s.jobs[0]
+				j.State, j.Nodes, j.Started = site.Running, []string{"n1", "n2"}, time.Now().Add(-2*time.Second)
+				s.booted = time.Now().Add(-time.Second)
+			})
+			s.until(t, func() bool { return len(s.asked) >= 2 })
+			if tt.cause == "" {
+				r := until(t, e, func(r engine.Report) bool { return r.Phase == engine.Running })
+				s.with(func() {
+					if r.Gone || r.Uncertain || slices.Contains(s.cancelled, s.jobs[0].ID) {
+						t.Errorf("%+v", r)
+					}
+				})
+				return
+			}
+			if r := until(t, e, gone); r.Cause != tt.cause || r.Exit != tt.exit {
+				t.Errorf("%s, %s, %q", r.Cause, r.Exit, r.Message)
+			}
+			s.until(t, func() bool { return slices.Contains(s.cancelled, s.jobs[0].ID) })
+		})
+	}
+}
+
 // TestDelegatedNeedsASharedDirectory says why.
 func TestDelegatedNeedsASharedDirectory(t *testing.T) {
 	_, err := slurm.New(slurm.Config{Root: t.TempDir(), Pool: "p", Site: &stage{}, Room: room.OnNodes("/var/tmp")})

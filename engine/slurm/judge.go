@@ -53,6 +53,11 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 	if over, err := e.finishing(a, j); over || err != nil {
 		return err
 	}
+	if e.blind {
+		if over, err := e.outlived(a, j); over || err != nil {
+			return err
+		}
+	}
 	if err := e.letGo(a, j); err != nil {
 		return err
 	}

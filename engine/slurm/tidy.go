@@ -34,6 +34,11 @@ func (e *Engine) tidy() {
 		if err := e.ghosts(); err != nil && e.ctx.Err() == nil {
 			e.cfg.Log.Warn("slurm: jobs that are over and live in Slurm", "error", err)
 		}
+		if e.blind {
+			if err := e.heard(); err != nil && e.ctx.Err() == nil {
+				e.cfg.Log.Warn("slurm: which slurmctld it is", "error", err)
+			}
+		}
 		if err := e.unwanted(); err != nil && e.ctx.Err() == nil {
 			e.cfg.Log.Warn("slurm: jobs that Slurm put back", "error", err)
 		}
