@@ -116,7 +116,12 @@ func (b *bench) reopen(closed func()) {
 // plan returns a launch of a job of one task per node on the first n nodes.
 func (b *bench) plan(allocation uint64, n int, p Program) *engine.Launch {
 	b.Helper()
-	nodes, err := b.e.Nodes(b.Context())
+	var nodes []fleet.Node
+	var err error
+	b.poll("the engine says its nodes", func() bool { // what it asks may be slow to answer
+		nodes, err = b.e.Nodes(b.Context())
+		return fault.KindOf(err) != fault.Unavailable
+	})
 	if err != nil || len(nodes) < 4 {
 		b.Fatalf("%d nodes, %v; the suite needs 4", len(nodes), err)
 	}

@@ -30,7 +30,7 @@ beside storms -parallel 12 -run '^Test(Storm|Conformance)$' ./engine/slurm
 beside server -run '^TestSlurm' ./cmd/cox ./test/kill
 beside reader ./test/slurm
 COXSWAIN_SBATCH=1 $go test -count=1 -run Against ./hostlist ./spec/sbatch &&
-	COX_SLURM=1 $go test -count=1 -p 2 -parallel 4 -timeout "${COX_SLURM_TIMEOUT:-20m}" -skip '^Test(Storm|Conformance)$' ./engine/slurm/...
+	COX_SLURM=1 $go test -count=1 -p 2 -parallel 3 -timeout "${COX_SLURM_TIMEOUT:-20m}" -skip '^Test(Storm|Conformance)$' ./engine/slurm/...
 rc=$?
 for p in "${beside[@]}"; do wait "$p" || rc=1; done
 beside=()
