@@ -187,7 +187,8 @@ func rendered(p *job.Spec, form string, script []byte) ([]byte, error) {
 func (e *Engine) asked(s *job.Spec) ([][]string, error) {
 	p := e.plain(s)
 	p.Source.Given = nil
-	bare := &job.Spec{WorkDir: p.WorkDir, Owner: p.Owner, Program: p.Program, Source: p.Source, Groups: p.Groups, TimeMin: p.TimeMin, TimeLimit: p.TimeLimit, Licenses: p.Licenses, Mail: p.Mail}
+	// Its name and output are those that sbatch gives what has none, and are said for all.
+	bare := &job.Spec{Name: "job", Output: job.Output{Stdout: "slurm-%j.out"}, WorkDir: p.WorkDir, Owner: p.Owner, Program: p.Program, Source: p.Source, Groups: p.Groups, TimeMin: p.TimeMin, TimeLimit: p.TimeLimit, Licenses: p.Licenses, Mail: p.Mail}
 	text, err := rendered(bare, s.Source.Form, []byte("#!/bin/sh\n"))
 	if err != nil {
 		return nil, err

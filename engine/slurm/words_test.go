@@ -140,6 +140,22 @@ var facts = map[string]fact{
 	"TaskGroup.Distribution": {set: group(func(g *job.TaskGroup) { g.Distribution = "cyclic" }), words: []string{"--distribution=cyclic"}},
 }
 
+// TestComponents: what each component of a heterogeneous job asks for is said for that
+// component, in whatever form it came.
+//
+// Seen to fail with a name and an output that the components do not have and sbatch gives them.
+func TestComponents(t *testing.T) {
+	for _, form := range []string{"sbatch", "native"} {
+		s := one()
+		s.Source.Form = form
+		s.Groups = append(s.Groups, job.TaskGroup{Nodes: job.Range{Min: 3, Max: 3}, Tasks: job.Count{Want: 3}, PerTask: s.Groups[0].PerTask})
+		text, err := told(t, s, "#!/bin/sh\n#SBATCH -N2\n#SBATCH hetjob\n#SBATCH -N3\ntrue\n")
+		if err != nil || !strings.Contains(text, "--nodes=2") || !strings.Contains(text, "--nodes=3") {
+			t.Errorf("%s: %v\n%s", form, err, text)
+		}
+	}
+}
+
 // TestEveryFieldOfAJob: what Slurm is told of it, where Slurm places the job, or with which
 // words it is refused. A new field has to be entered above.
 func TestEveryFieldOfAJob(t *testing.T) {

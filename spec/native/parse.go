@@ -45,6 +45,9 @@ func Parse(src spec.Source, opts Options) (s *job.Spec, script []byte, warnings 
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if kind := doc.Root.Get("kind"); kind != nil && doc.Root.Get("apiVersion") != nil {
+		return nil, nil, nil, doc.Error(kind.Place, "this is a manifest for Kubernetes, which is not read yet", "write the job in the native form (docs/native.md): nodes, tasks_per_node, gpus_per_node, command")
+	}
 	p := &parser{opts: opts, doc: doc, file: src.Name, owners: map[string]bool{}}
 	for _, f := range jobFields {
 		p.owners[f.name] = true
