@@ -61,8 +61,11 @@ func (a *attempt) claimed() []string {
 // begunBlind says of the end of a job how its script began; nil: it did not, and does not.
 // reported: it is, or it is not known yet.
 func (e *Engine) begunBlind(a *attempt, j *site.Job) (b *birth, reported bool, err error) {
-	if j.Restarts > a.base {
+	switch {
+	case j.Restarts > a.base:
 		return nil, false, nil // its script has seen to that
+	case a.question.rests():
+		return nil, true, nil
 	}
 	slurms := &birth{id: a.id, start: j.Started, nodes: sorted(j.Nodes)}
 	if len(j.Nodes) == 0 {
@@ -92,6 +95,7 @@ func (e *Engine) begunBlind(a *attempt, j *site.Job) (b *birth, reported bool, e
 		all, nodes = len(answering) == len(nodes), sorted(answering)
 	}
 	w, err := e.inquire(a, nodes)
+	w.began = w.began || e.ran(a) && !doubtful(j)
 	switch {
 	case err != nil:
 		return nil, false, err
@@ -160,6 +164,9 @@ func (e *Engine) follow(a *attempt) (bool, error) {
 
 // lostBlind is for what neither slurmctld nor accounting knows.
 func (e *Engine) lostBlind(a *attempt) error {
+	if a.question.rests() {
+		return nil
+	}
 	if twin, err := e.follow(a); twin || err != nil {
 		return err
 	}
@@ -170,12 +177,20 @@ func (e *Engine) lostBlind(a *attempt) error {
 	case !w.known || w.lives:
 		e.doubt(a, fmt.Sprintf("Slurm lost job %d: %s", a.id, w.what()))
 		return nil
-	case !w.began:
+	case !w.began && !e.ran(a):
 		return e.never(a, engine.Unready, fmt.Sprintf("Slurm lost job %d before it began", a.id))
 	case w.done:
 		return e.byItsWord(a, time.Now(), strconv.Itoa(w.exit))
 	}
 	return e.vanished(a)
+}
+
+// ran reports whether an attempt was said to run. A node that says it never began has lost its
+// lock then, in a restart perhaps.
+func (e *Engine) ran(a *attempt) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !a.report.Started.IsZero()
 }
 
 // outlived deals with a job that slurmctld, begun anew, calls running: it may have lost what the

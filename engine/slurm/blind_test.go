@@ -29,6 +29,13 @@ type answering struct {
 	probes []site.Job
 	refuse error // of jobs that ask
 	booted time.Time
+
+	searched int // how often accounting was, for a user's jobs
+}
+
+func (s *answering) PastOf(context.Context, string, time.Time) ([]site.Job, error) {
+	s.with(func() { s.searched++ })
+	return nil, nil
 }
 
 func (s *answering) Cluster(context.Context) (c site.Cluster, err error) {
@@ -107,7 +114,7 @@ func word(exit int) int { return 130 + exit }
 // TestWithoutASharedDirectory: what is reported of what Slurm says and what the nodes say.
 //
 // Seen to fail with: Slurm's word alone; a node that has not answered taken for one on which
-// nothing lives; what never began on one node alone.
+// nothing lives; what never began on one node alone; what never began taken for true of what ran.
 func TestWithoutASharedDirectory(t *testing.T) {
 	const fencedHere, livesHere, silent = wrap.ExitFenced, wrap.ExitLives, wrap.ExitSilent
 	type says = map[string]int
@@ -115,6 +122,7 @@ func TestWithoutASharedDirectory(t *testing.T) {
 	for name, tt := range map[string]struct {
 		job   *site.Job // what slurmctld says; nil: it does not know it
 		anew  bool      // slurmctld began after the job was handed over
+		ran   bool      // it was seen to run before
 		away  []string  // nodes that are down
 		says  says
 		cause engine.Cause // empty: it is uncertain
@@ -144,6 +152,9 @@ func TestWithoutASharedDirectory(t *testing.T) {
 		"a node failed, both down":   {job: &site.Job{State: site.NodeFailed}, away: []string{"n1", "n2"}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}},
 		"a node failed, one is down": {job: &site.Job{State: site.NodeFailed}, away: []string{"n1"}, says: says{"n2": fencedHere}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}, asks: true},
 
+		"a node began anew":    {job: &site.Job{State: site.NodeFailed}, ran: true, says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}, asks: true},
+		"ran as somebody else": {job: ptr(failed(119)), ran: true, says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.Unready, exit: job.ExitCode{Status: 1}, asks: true},
+
 		"done, after a crash":             {job: &site.Job{State: site.Completed}, anew: true, says: says{"n1": word(0), "n2": fencedHere}, cause: engine.Exited, asks: true},
 		"done, after a crash, never ran":  {job: &site.Job{State: site.Completed}, anew: true, says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.Unready, exit: job.ExitCode{Status: 1}, asks: true},
 		"done, after a crash, lives":      {job: &site.Job{State: site.Completed}, anew: true, says: says{"n1": livesHere}, asks: true},
@@ -156,12 +167,19 @@ func TestWithoutASharedDirectory(t *testing.T) {
 		"lost, one is silent":  {anew: true, says: says{"n1": fencedHere}, asks: true},
 		"lost, done":           {anew: true, says: says{"n1": word(0), "n2": fencedHere}, cause: engine.Exited, asks: true},
 		"lost, failed":         {anew: true, says: says{"n1": word(7), "n2": fencedHere}, cause: engine.Exited, exit: job.ExitCode{Status: 7}, asks: true},
+		"lost, the lock too":   {anew: true, ran: true, says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}, asks: true},
 		"lost, died":           {anew: true, says: says{"n1": silent, "n2": fencedHere}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}, asks: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &answering{says: tt.says}
 			e, _ := blindly(t, s)
+			if tt.ran {
+				s.with(func() {
+					s.jobs[0].State, s.jobs[0].Nodes, s.jobs[0].Started = site.Running, []string{"n1", "n2"}, time.Now()
+				})
+				until(t, e, func(r engine.Report) bool { return !r.Started.IsZero() })
+			}
 			s.with(func() {
 				for i := range s.nodes {
 					s.nodes[i].Down = slices.Contains(tt.away, s.nodes[i].Name)
@@ -200,6 +218,26 @@ func TestWithoutASharedDirectory(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAsksWithPauses: while nodes do not answer, Slurm is asked now and then, however often it
+// is polled.
+//
+// Seen to fail with: a wake-up for each turn (hundreds of questions).
+func TestAsksWithPauses(t *testing.T) {
+	s := &answering{}
+	e, _ := blindly(t, s)
+	s.with(func() { s.booted, s.jobs = time.Now(), nil })
+	until(t, e, func(r engine.Report) bool { return r.Uncertain })
+	var before int
+	began, first := time.Now(), e.Polls().Count
+	s.with(func() { before = s.searched })
+	s.until(t, func() bool { return e.Polls().Count > first+100 })
+	s.with(func() {
+		if n, most := s.searched-before, int(time.Since(began)/(10*time.Millisecond))+2; n > most {
+			t.Errorf("accounting was searched %d times in %s", n, time.Since(began))
+		}
+	})
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -18,7 +18,12 @@ import (
 type question struct {
 	nodes  map[string]*inquiry
 	looked time.Time // when the jobs were looked at last
+	began  time.Time
+	due    time.Time // when there is more to do: it is not looked at before
 }
+
+// rests reports whether it is too early to look again.
+func (q *question) rests() bool { return q != nil && time.Now().Before(q.due) }
 
 // inquiry is one node that is asked.
 type inquiry struct {
@@ -51,7 +56,7 @@ func (e *Engine) inquire(a *attempt, nodes []string) (witness, error) {
 		return witness{why: fmt.Sprintf("of %d nodes none is asked (at most %d are)", len(nodes), mostProbed)}, nil
 	}
 	if a.question == nil {
-		a.question = &question{nodes: map[string]*inquiry{}}
+		a.question = &question{nodes: map[string]*inquiry{}, began: time.Now()}
 	}
 	q := a.question
 	if err := e.hear(q); err != nil {
@@ -70,7 +75,11 @@ func (e *Engine) inquire(a *attempt, nodes []string) (witness, error) {
 			}
 		}
 	}
-	time.AfterFunc(max(e.cfg.Settle/20, 10*time.Millisecond), a.nudge)
+	if !q.rests() { // one wake-up at a time, and the fewer the longer it takes
+		pause := max(min(time.Since(q.began)/10, e.cfg.Settle), e.cfg.Settle/20, 10*time.Millisecond)
+		q.due = time.Now().Add(pause)
+		time.AfterFunc(pause, a.nudge)
+	}
 	return q.sum(nodes), nil
 }
 
