@@ -49,8 +49,8 @@ func Read(status int) (a Answer, ok bool) {
 	return Answer{}, false
 }
 
-// kept is for how many days a lock on a node is kept: as long as most systems keep files in
-// /var/tmp.
+// kept is for how many days a lock on a node is kept whose script has ended: as long as most
+// systems keep files in /var/tmp. Others stay: what took them may run.
 const kept = 30
 
 // enter is shell code, as POSIX has it, that has the user's directory of locks on this node:
@@ -61,7 +61,7 @@ func (g *Guard) enter() string {
 (umask 077; command -p mkdir "$d") 2>/dev/null
 case "$(LC_ALL=C command -p ls -ldn "$d" 2>/dev/null)" in drwx------*) [ -O "$d" ] || why="$d is another user's" ;; *) why="$d cannot be made, or is no directory of mode 700" ;; esac
 case "$(LC_ALL=C command -p ls -ldn %[2]s/. 2>/dev/null)" in d???????w[!tT]*) why=%[2]s" lets everybody rename what is in it (chmod +t)" ;; esac
-case "/$(command -p awk -v d="$d/" '{ m = $5; if (m != "/") m = m "/"; if (index(d, m) == 1 && length(m) >= l) { l = length(m); r = $4 } } END { print r }' /proc/self/mountinfo 2>/dev/null)/" in *[/.]"${SLURM_JOB_ID:-none}"[/.]*) why=%[2]s" is this job's own, and goes when it ends (job_container/tmpfs)" ;; esac
+case "/$(command -p awk -v d="$d/" '{ m = $5; if (m != "/") m = m "/"; if (index(d, m) == 1 && length(m) >= l) { l = length(m); r = $4 } } END { print r }' /proc/self/mountinfo 2>/dev/null)/" in *[/._-]"${SLURM_JOB_ID:-none}"[/._-]*) why=%[2]s" is this job's own, and goes when it ends (job_container/tmpfs)" ;; esac
 `, quote(g.Dir), quote(path.Dir(g.Dir)))
 }
 
@@ -80,7 +80,7 @@ if ! (umask 077; set -C; echo "${SLURM_JOB_ID-} 0 ${SLURMD_NODENAME:--} $(date +
 if [ -s "$f" ]; then echo "coxswain: attempt %[1]s of this job has begun before, or is over: nothing is run" >&2; exit %[3]d; fi
 echo "coxswain: the lock of attempt %[1]s cannot be taken in $d: nothing is run" >&2; exit %[4]d
 fi
-command -p find "$d" -type f -mtime +%[7]d -exec rm -f {} + 2>/dev/null || :
+command -p find "$d" -type f -name '*.done' -mtime +%[7]d -exec sh -c 'for f; do rm -f "${f%%.done}" "$f"; done' sh {} + 2>/dev/null || :
 ) || exit $?
 %[8]s# coxswain: end
 `, g.Ref, quote(g.name()), ExitBarred, ExitLockless, owned(g), g.enter(), kept, lastWord("077", quote(quote(g.Dir))+`."$(command -p id -u)"/`+quote(quote(g.name()))))
@@ -97,7 +97,8 @@ func (g *Guard) Ask(mark string) []byte {
 	return fmt.Appendf(nil, `#!/bin/sh
 # coxswain: did attempt %[1]s begin here, and does anything of it live?
 lives() { grep -qszxF %[5]s /proc/[0-9]*/environ; }
-%[2]sif [ -n "$why" ]; then lives && exit %[6]d; echo "coxswain: $why" >&2; exit %[3]d; fi
+%[2]sgrep -qszxF "SLURM_JOB_ID=$SLURM_JOB_ID" /proc/[0-9]*/environ || exit %[3]d # who does not find himself sees nobody
+if [ -n "$why" ]; then lives && exit %[6]d; echo "coxswain: $why" >&2; exit %[3]d; fi
 f="$d"/%[4]s
 umask 077
 t=$(mktemp "$d/new.XXXXXXXX") || exit %[3]d
