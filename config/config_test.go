@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,23 @@ func TestErrorsNamePlaceFieldAndRemedy(t *testing.T) {
 		if !errors.As(err, &e) || !strings.HasPrefix(err.Error(), "cox.yaml:"+line+": ") || e.Col != int(col[0]-'0') && len(col) == 1 {
 			t.Errorf("%q: got %v, want line:column %s", tt.in, err, tt.where)
 		}
+	}
+}
+
+// What a file leaves empty has its default: the file itself, a block whose lines are all
+// comments, a field.
+func TestWhatIsEmptyIsTheDefault(t *testing.T) {
+	for _, in := range []string{"", "# nothing\n", "---\n", "jobs:\n", "jobs:\n  # max_array: 1\nlisten:\n  socket:\n", "log: {level: }\n"} {
+		got, err := Parse("cox.yaml", []byte(in))
+		if want := Default(); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %v\n%+v, not %+v", in, err, got, want)
+		}
+	}
+	got, err := Parse("cox.yaml", []byte("jobs:\n  max_array: 7\n  grace:\n"))
+	want := Default()
+	want.Jobs.MaxArray = 7
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v\n%+v, not %+v", err, got, want)
 	}
 }
 

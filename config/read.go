@@ -48,7 +48,29 @@ func Parse(name string, data []byte) (Config, error) {
 	if err := yaml.UnmarshalWithOptions(data, &c, yaml.Strict()); err != nil {
 		return c, located(name, data, err)
 	}
+	var said any
+	if err := yaml.Unmarshal(data, &said); err != nil {
+		return c, located(name, data, err)
+	}
+	refill(reflect.ValueOf(&c).Elem(), reflect.ValueOf(Default()), said)
 	return c, c.check(name, data)
+}
+
+// refill gives what stands in the file without a value its default: an empty file, a block
+// of which every line is a comment. The decoder makes it zero.
+func refill(v, defaults reflect.Value, said any) {
+	fields, ok := said.(map[string]any)
+	switch {
+	case said == nil:
+		v.Set(defaults)
+	case ok && v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+			if value, ok := fields[name]; ok {
+				refill(v.Field(i), defaults.Field(i), value)
+			}
+		}
+	}
 }
 
 // valueError is a value that its type refuses, with its place.

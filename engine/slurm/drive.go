@@ -113,6 +113,14 @@ func (e *Engine) handOver(a *attempt) error {
 	if !ok {
 		return nil
 	}
+	e.mu.Lock()
+	stopped := a.stop != nil
+	e.mu.Unlock()
+	if stopped { // while it waited for its turn
+		leave(false)
+		a.nudge()
+		return nil
+	}
 	began := time.Now()
 	err := e.asSender(a)
 	leave(fault.KindOf(err) == fault.Unavailable && time.Since(began) > e.cfg.Patience/3)

@@ -53,13 +53,16 @@ func comment(a *attempt) string {
 func environment(o *order, g *script.Guard) []string {
 	spec := o.Job.Spec
 	base := slices.DeleteFunc(slices.Clone(o.Env), func(v string) bool {
-		return strings.HasPrefix(v, "SBATCH_") || strings.HasPrefix(v, "SLURM_RESTART_COUNT=")
+		return strings.HasPrefix(v, "SBATCH_")
 	})
 	out := step.Exported(base, spec.Env.Export)
 	if x := spec.Env.Export; x != "" && x != "NIL" && !slices.Contains(strings.Split(x, ","), "ALL") {
 		out = append(out, "SLURM_GET_USER_ENV=1")
 	}
-	return append(append(out, spec.Env.Set...), numbers(o.Job, g)...)
+	out = slices.DeleteFunc(append(out, spec.Env.Set...), func(v string) bool {
+		return strings.HasPrefix(v, "SLURM_RESTART_COUNT=") // the lock's name has it
+	})
+	return append(out, numbers(o.Job, g)...)
 }
 
 // numbers are variables that say what the job is here, and which task of its array it is:

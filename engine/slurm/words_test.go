@@ -334,3 +334,16 @@ func parseNative(text string) (*job.Spec, []byte, error) {
 	s, script, _, err := native.Parse(spec.Source{Name: "train.yaml", Data: []byte(text)}, native.Options{Dir: "/w", Host: "login"})
 	return s, script, err
 }
+
+// Wherever a job has it from, how often another one was put back is not said to its script:
+// the name of the lock has it.
+func TestHowOftenAnotherWasPutBack(t *testing.T) {
+	s := one()
+	s.Env.Export = "ALL,SLURM_RESTART_COUNT=3"
+	s.Env.Set = []string{"SLURM_RESTART_COUNT=4", "B=2"}
+	env := environment(&order{Job: &job.Job{ID: 7, Spec: s}, Env: []string{"A=1", "SLURM_RESTART_COUNT=2"}}, &script.Guard{Dir: "/l"})
+	text := "\n" + strings.Join(env, "\n") + "\n"
+	if strings.Contains(text, "\nSLURM_RESTART_COUNT=") || !strings.Contains(text, "\nA=1\n") || !strings.Contains(text, "\nB=2\n") {
+		t.Errorf("%s", text)
+	}
+}
