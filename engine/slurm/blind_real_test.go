@@ -23,9 +23,6 @@ import (
 // is put back, and begins on another node; slurmctld loses one that runs, on a node that does not
 // answer. Nothing runs twice, and nothing that is said to be gone lives. TestStorm has more of it
 // with COX_STORM set.
-//
-// Seen to fail with: a script that does not look how often it was put back; what Slurm lost
-// taken for over.
 func TestLocksOnNodes(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("COX_SLURM") != "" && os.Getenv("COX_LONG") == "" {

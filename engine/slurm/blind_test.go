@@ -295,7 +295,7 @@ func TestTwiceOnNodes(t *testing.T) {
 // TestALaunchThatIsLostOnNodes: what was refused, or was to stop, after an answer was lost ends
 // when its nodes have been fenced, and not before.
 //
-// Seen to fail with: no fence.
+// Seen to fail with: nodes that have not answered taken for fenced.
 func TestALaunchThatIsLostOnNodes(t *testing.T) {
 	s := &answering{}
 	s.refuseOnce = fault.New(fault.Unavailable, "no answer")
@@ -316,9 +316,6 @@ func TestALaunchThatIsLostOnNodes(t *testing.T) {
 
 // TestAJobThatOutlivesItsScript: slurmctld, begun anew, calls a job running. Its nodes say whether
 // it does, and it runs until they have.
-//
-// Seen to fail with: no question; a node that has not answered taken for one on which nothing
-// lives.
 func TestAJobThatOutlivesItsScript(t *testing.T) {
 	for name, tt := range map[string]struct {
 		says  map[string]int

@@ -43,8 +43,6 @@ func ask(t *testing.T, g *script.Guard, mark string) script.Answer {
 }
 
 // TestBeginsOnceOnANode: as TestBeginsOnce, but what Slurm has put back never begins.
-//
-// Seen to fail with: no set -C; no look at the count of restarts.
 func TestBeginsOnceOnANode(t *testing.T) {
 	for name, text := range scripts {
 		t.Run(name, func(t *testing.T) {
@@ -70,8 +68,6 @@ func TestBeginsOnceOnANode(t *testing.T) {
 }
 
 // TestANodeIsAsked: what never began is fenced; what began says its last word, if it did.
-//
-// Seen to fail with: no fence; a word that is told without its place in the table.
 func TestANodeIsAsked(t *testing.T) {
 	g := onNode(t)
 	mark := fmt.Sprintf("COX_ATTEMPT=%s:%s", g.Dir, g.Ref)
@@ -107,8 +103,6 @@ func TestANodeIsAsked(t *testing.T) {
 }
 
 // TestANodeOnWhichItLives: a process that has the mark is seen, whatever the lock says.
-//
-// Seen to fail with: a look at the lock alone.
 func TestANodeOnWhichItLives(t *testing.T) {
 	g := onNode(t)
 	mark := fmt.Sprintf("COX_ATTEMPT=%s:%s", g.Dir, g.Ref)
@@ -137,8 +131,6 @@ func TestANodeOnWhichItLives(t *testing.T) {
 
 // TestADirectoryThatIsNotOurs: others can neither look into a directory of locks nor make it
 // first, and one that others may rename, or that goes with the job, is none.
-//
-// Seen to fail with: each of the looks left out.
 func TestADirectoryThatIsNotOurs(t *testing.T) {
 	wrong := map[string]func(t *testing.T, g *script.Guard) error{
 		"open to others": func(_ *testing.T, g *script.Guard) error {
