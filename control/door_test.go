@@ -24,8 +24,6 @@ func (porter) Admit(_ context.Context, d *engine.Draft) error {
 
 // TestTheEnginesRulesHoldAtTheDoor: what the engine of its pool never runs is refused with
 // the rule, and nothing of it is kept.
-//
-// Seen to fail with: a control plane that does not ask, one that does not at an update.
 func TestTheEnginesRulesHoldAtTheDoor(t *testing.T) {
 	p := porter{newHand(1, 8)}
 	b := &bench{t: t, hand: p.hand, store: new(store.Memory)}

@@ -79,8 +79,6 @@ func TestWhatDoesNotFitIsFoundInTheText(t *testing.T) {
 
 // TestWhatAnEngineRefusesIsFoundInTheText: a job that cannot be handed to the engine of its
 // pool is refused with the place that asks for it, and with the kind of the engine's refusal.
-//
-// Seen to fail without the case of a FieldError in placed.
 func TestWhatAnEngineRefusesIsFoundInTheText(t *testing.T) {
 	p := newPlane()
 	r := start(t, p, nil)

@@ -32,8 +32,6 @@ func atDoor(t *testing.T, c Config) *Engine {
 // TestTheDoorRefusesWhatALaunchWould: of every field that Slurm has no words for, the refusal
 // at the door is the launch's, with the field and a remedy; and what is taken at the door is
 // rendered at the launch.
-//
-// Seen to fail with: an Admit that asks for the cluster's rules alone.
 func TestTheDoorRefusesWhatALaunchWould(t *testing.T) {
 	refused := 0
 	for name, f := range facts {
@@ -100,9 +98,6 @@ func (g *gate) Fits(context.Context, *site.Submission) error {
 // TestTheDoorKnowsUsers: a user whom the cluster does not know is refused with what to do, and
 // so is what the way in cannot say; where nobody answers the job is taken, and nobody asks
 // again for a while.
-//
-// Seen to fail with: a door that does not ask; an error without an answer that refuses; a
-// silent cluster that is asked for each job.
 func TestTheDoorKnowsUsers(t *testing.T) {
 	g := &gate{known: []string{"ann"}}
 	e := atDoor(t, Config{Site: g, Identity: Identity{Mode: AsOwner}})
@@ -142,8 +137,6 @@ func TestTheDoorKnowsUsers(t *testing.T) {
 // TestPreview: what is shown beforehand is what an attempt submits, to the byte, but for the
 // numbers of the job and the attempt and the word in the lock's name; directives that do not
 // count are told with their lines.
-//
-// Seen to fail with: an array whose files are named as if it were none.
 func TestPreview(t *testing.T) {
 	const batch = "#!/bin/bash\n#SBATCH -N2 --array=3-4\n#SBATCH --time=5 --begin=now\necho hi\n"
 	parsed, _, err := sbatch.Parse(spec.Source{Name: "/h/train.sbatch", Data: []byte(batch)}, sbatch.Options{Dir: "/w", Mail: true})
