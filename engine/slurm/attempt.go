@@ -29,6 +29,7 @@ type attempt struct {
 
 	id     uint32 // 0: slurmctld has not said
 	maybe  bool   // something was sent without an answer
+	twice  bool   // and then something more: what came late may begin late
 	base   int    // how often Slurm had put the job back when the attempt got it
 	held   *spare // what it got is held yet; nil: it is not
 	report engine.Report

@@ -75,7 +75,7 @@ func (e *Engine) begunBlind(a *attempt, j *site.Job) (b *birth, reported bool, e
 	ours := a.stop != nil
 	e.mu.Unlock()
 	sure, err := e.sound(j, ours)
-	if sure || err != nil {
+	if sure && !a.twice || err != nil {
 		return slurms, false, err
 	}
 	if twin, err := e.follow(a); twin || err != nil {

@@ -292,6 +292,31 @@ func TestTwiceOnNodes(t *testing.T) {
 	until(t, e, func(r engine.Report) bool { return r.Native == "55" && r.Phase == engine.Running })
 }
 
+// TestSentTwiceOnNodes: the answer of one is lost, and another is cancelled while it waits. The
+// first may come yet: it is over when the nodes have a fence.
+//
+// Seen to fail with: an end by Slurm's word for the second.
+func TestSentTwiceOnNodes(t *testing.T) {
+	s := &answering{}
+	s.refuseOnce = fault.New(fault.Unavailable, "no answer")
+	e, ref := blindly(t, s)
+	s.with(func() {
+		s.jobs[0].State, s.jobs[0].CancelledBy, s.jobs[0].Ended = site.Cancelled, "1000", time.Now()
+	})
+	s.until(t, func() bool { return len(s.asked) == 2 })
+	if r, err := e.Inspect(t.Context(), ref); err != nil || r.Gone {
+		t.Errorf("it is over before its nodes have answered: %+v, %v", r, err)
+	}
+	s.with(func() {
+		for i := range s.probes {
+			s.probes[i].State, s.probes[i].Exit = site.Failed, job.ExitCode{Status: wrap.ExitFenced}
+		}
+	})
+	if r := until(t, e, gone); r.Cause != engine.Cancelled {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestALaunchThatIsLostOnNodes: what was refused, or was to stop, after an answer was lost ends
 // when its nodes have been fenced, and not before.
 //

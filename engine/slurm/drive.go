@@ -186,7 +186,7 @@ func (e *Engine) submit(a *attempt) error {
 		e.mu.Lock()
 		a.tried = time.Now()
 		e.mu.Unlock()
-		a.maybe = true
+		a.maybe, a.twice = true, a.maybe
 		ctx, cancel := e.call()
 		var id uint32
 		id, err = e.cfg.Site.Submit(ctx, s)
