@@ -20,6 +20,8 @@ type PoolView struct {
 	Devices  int
 	Declared int // of its devices, those that are numbers without hardware
 
+	Delegated bool // its engine's own scheduler chooses the nodes
+
 	Info   *engine.Info // what its engine last said of itself; nil: nothing yet
 	Heard  time.Time    // when the engine last answered all that it was asked
 	Failed error        // why the last question got no answer; nil: it did
@@ -100,6 +102,7 @@ func (c *Control) Pools() []PoolView {
 	}
 	for i, p := range all {
 		if v := &out[i]; p.Delegated {
+			v.Delegated = true
 			v.Nodes, v.Devices = len(p.real.nodes), 0
 			for k := range p.real.nodes {
 				v.Devices += len(p.real.nodes[k].Devices)

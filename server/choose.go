@@ -37,10 +37,21 @@ func (s *Server) settle(ctx context.Context, req *submission, p *parsed, rules *
 
 // bind applies what the site says of jobs to one whose pool is settled.
 func (s *Server) bind(ctx context.Context, rules *admit.Rules, sp *job.Spec) error {
-	if err := rules.Apply(sp); err != nil {
+	there := *sp
+	if sp.Reservation != "" && s.delegates(sp.Pool) {
+		there.Reservation = "" // it is one of that scheduler's
+	}
+	if err := rules.Apply(&there); err != nil {
 		return err
 	}
+	there.Reservation = sp.Reservation
+	*sp = there
 	return admit.Parts(sp, func() ([]fleet.Node, error) { return s.nodesNow(ctx) })
+}
+
+// delegates reports whether a pool has a scheduler of its own that chooses the nodes.
+func (s *Server) delegates(pool string) bool {
+	return pool != "" && slices.ContainsFunc(s.cfg.Plane.Pools(), func(v control.PoolView) bool { return v.Name == pool && v.Delegated })
 }
 
 // sites are the pools that a job may go to, the server's own first.

@@ -20,7 +20,7 @@ import (
 func beside(p *plane, names ...string) {
 	for _, n := range names {
 		p.pools = append(p.pools, control.PoolView{
-			Pool: fleet.Pool{Name: n, Engine: "slurm"}, Added: &control.PoolSpec{Name: n, Engine: "slurm"}, Answered: true, Nodes: 8, Devices: 64,
+			Pool: fleet.Pool{Name: n, Engine: "slurm"}, Added: &control.PoolSpec{Name: n, Engine: "slurm"}, Answered: true, Delegated: true, Nodes: 8, Devices: 64,
 			Info: &engine.Info{Name: "slurm", Version: "24.11", Abilities: engine.Abilities{Gang: engine.GangStrict, Delegated: true}},
 		})
 	}
@@ -70,6 +70,7 @@ func TestWhichPool(t *testing.T) {
 		{name: "refused at the door of one", pools: []string{"slurm-a", "slurm-b"}, text: coupledText, fits: no(door, "slurm-a"), want: "slurm-b", rule: "advised-engine", passed: "slurm-a: the cluster has no such account"},
 		{name: "the engine that is advised cannot", pools: []string{"slurm-b"}, text: coupledText, fits: no(few, "slurm-b"), rule: "first-able-pool", passed: "slurm-b: needs 2 nodes, only 1 qualify"},
 		{name: "a partition of another's", pools: []string{"slurm-b"}, text: "#!/bin/sh\n#SBATCH -p batch\nhostname\n", want: "slurm-b", rule: "first-able-pool", passed: "local: --partition=batch: there is no such partition"},
+		{name: "a reservation of another's", pools: []string{"slurm-b"}, text: "#!/bin/sh\n#SBATCH --reservation=maint\nhostname\n", want: "slurm-b", rule: "first-able-pool", passed: "local: --reservation=maint: this site has no reservations"},
 		{name: "the site says", pools: []string{"slurm-a", "slurm-b"}, site: "slurm-b", text: smallText, want: "slurm-b", rule: "site"},
 		{name: "the site says, and somebody names one", pools: []string{"slurm-a"}, site: "slurm-a", pool: "local", text: smallText, want: "local"},
 		{
