@@ -90,11 +90,27 @@ func (s *Site) ask(ctx context.Context, name string, args ...string) ([]byte, er
 	r, err := s.run.Run(ctx, Call{Name: name, Args: args, Env: epoch, User: s.as})
 	switch {
 	case err != nil:
-		return nil, fault.New(fault.Unavailable, "%s: %w", name, err)
+		return nil, unheard(name, err)
 	case r.Code != 0:
 		return nil, refusal(name, &r)
 	}
 	return r.Stdout, nil
+}
+
+// unheard makes an error of a command that gave no answer, with what often mends it.
+func unheard(name string, err error) error {
+	f := fault.New(fault.Unavailable, "%s: %w", name, err)
+	for _, m := range []struct{ words, mend string }{
+		{"Host key verification failed", "compare the login's host key with its administrator, then note it: ssh-keyscan HOST >>FILE, and --set ssh_known_hosts=FILE"},
+		{"Permission denied", "give the login a key, with its public part in authorized_keys there: --set ssh_key=FILE; nothing asks for a password"},
+		{"Could not resolve hostname", "is the name of the login right? ssh's own configuration counts with --set ssh_config=FILE"},
+		{context.DeadlineExceeded.Error(), "is slurmctld up (scontrol ping), and slurm.conf where the pool's settings say (--set conf=/PATH/slurm.conf)?"},
+	} {
+		if strings.Contains(err.Error(), m.words) {
+			return f.Advise("%s", m.mend)
+		}
+	}
+	return f
 }
 
 // silence are words of Slurm's for a cluster that does not answer, or not now.

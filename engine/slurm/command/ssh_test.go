@@ -48,11 +48,22 @@ func TestABrokenConnectionIsNoAnswer(t *testing.T) {
 	if _, err := command.New(s).Cluster(t.Context()); fault.KindOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "Host key") {
 		t.Errorf("%v", err)
 	}
+	for said, mend := range map[string]string{
+		"Host key verification failed.":                                 "--set ssh_known_hosts=",
+		"me@login: Permission denied (publickey,password).":             "--set ssh_key=",
+		"ssh: Could not resolve hostname login: Name not known":         "ssh_config",
+		"kex_exchange_identification: Connection closed by remote host": "",
+	} {
+		_, err := command.New(stand(t, "echo '"+said+"' >&2; exit 255")).Cluster(t.Context())
+		if got := fault.Remedy(err); fault.KindOf(err) != fault.Unavailable || !strings.Contains(got, mend) || mend == "" && got != "" {
+			t.Errorf("%v: %q", err, got)
+		}
+	}
 	s = stand(t, "sleep 600")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := command.New(s).Cluster(ctx); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("%v", err)
+	if _, err := command.New(s).Cluster(ctx); fault.KindOf(err) != fault.Unavailable || !strings.Contains(fault.Remedy(err), "scontrol ping") {
+		t.Errorf("%v: %q", err, fault.Remedy(err))
 	}
 	s.Login = "-oProxyCommand=x"
 	if _, err := s.Run(t.Context(), command.Call{Name: "true"}); fault.KindOf(err) != fault.Invalid {
