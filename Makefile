@@ -52,8 +52,8 @@ proofs: $(BIN)/.tools         ## simulation, kills, faults, hard cases, load, se
 	$(TEST) --packages="$(shell $(GO) list ./test/... | grep $(foreach p,$(PROOFS),-e /test/$(p)))" -- -count=1 -p 1 -timeout 20m
 	@cat $(FLAKY).part >> $(FLAKY) 2>/dev/null; rm -f $(FLAKY).part
 
-slurm:                        ## the sbatch reader and the engine beside real Slurm, 22.05 and 24.11 (as root: installs Debian's packages)
-	scripts/slurm/test.sh
+slurm: $(BIN)/.tools          ## the sbatch reader and the engine beside real Slurm, 22.05 and 24.11 (as root: installs Debian's packages)
+	COX_TESTS=$(BIN)/gotestsum scripts/slurm/test.sh
 
 arm64:                        ## the core decides on arm64 as on amd64 (as root: installs Debian's qemu-user-static)
 	scripts/arm64.sh

@@ -93,7 +93,7 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 	}
 	r.Phase = max(r.Phase, phase)
 	r.Suspended = j.State == site.Suspended
-	if len(j.Nodes) > 0 {
+	if len(j.Nodes) > 0 && !j.Completing { // squeue has only those then that are not free again
 		r.Nodes = nodesOf(j, r.Phase)
 	}
 	r.Files = files(a.order.Job, a.id, j.Nodes)
@@ -207,6 +207,10 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 		if cause == engine.OutOfMemory || cause == engine.NodeLost {
 			r.Exit.Signal = sigkill
 		}
+	}
+	if len(b.nodes) > len(j.Nodes) { // the lock has them all
+		all := *j
+		all.Nodes, j = b.nodes, &all
 	}
 	if len(j.Nodes) > 0 {
 		r.Nodes = nodesOf(j, engine.Ended)

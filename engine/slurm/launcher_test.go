@@ -211,6 +211,10 @@ int main(int argc, char **argv) {
 }
 `
 
+// crashesOfItself is where Open MPI 5.0.7 crashes on a busy machine, when a message comes before
+// MPI_Init has come to whom it is for.
+const crashesOfItself = "mca_pml_ob1_recv_frag_callback_match"
+
 // testPMIx runs a script for MPI as it was written for Slurm, with Debian's Open MPI.
 func (l *launcher) testPMIx(t *testing.T) {
 	dir := t.TempDir()
@@ -224,6 +228,11 @@ func (l *launcher) testPMIx(t *testing.T) {
 	text := "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2\n#SBATCH -o ring-%j.out\nset -e\nsrun --mpi=pmix ./ring\n"
 	r := l.over(t, l.launch(t, l.script(t, dir, text), []byte(text), nil))
 	out := l.output(t, r)
+	for i := 0; i < 2 && strings.Contains(out, crashesOfItself); i++ {
+		t.Log("Open MPI crashed in MPI_Init; once more")
+		r = l.over(t, l.launch(t, l.script(t, dir, text), []byte(text), nil))
+		out = l.output(t, r)
+	}
 	if !r.Exit.OK() || strings.Count(out, " of 4 on ") != 4 || strings.Count(out, ": sum 6\n") != 4 {
 		t.Errorf("%+v\n%s", r, out)
 	}

@@ -20,19 +20,31 @@ fi
 go=${GO:-go}
 # Clusters mostly wait, so all runs beside each other. What takes longest begins first: the
 # six storms and the contract by six ways.
+# A test that fails is run again once, and said at the end (COX_TESTS is gotestsum).
+tests() {
+	again=$lab/$1.again packages=$2
+	shift 2
+	export COX_SLURM=1 COX_SLURM_LAB=$lab
+	if [ -n "${COX_TESTS:-}" ]; then
+		"$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-1}" --rerun-fails-max-failures=4 \
+			--rerun-fails-abort-on-data-race --rerun-fails-report="$again" --packages="$packages" -- -count=1 -timeout "${COX_SLURM_TIMEOUT:-20m}" "$@"
+	else
+		# shellcheck disable=SC2086 # several packages
+		$go test -count=1 -timeout "${COX_SLURM_TIMEOUT:-20m}" "$@" $packages
+	fi
+}
 beside() {
-	out=$1
-	shift
-	COX_SLURM=1 COX_SLURM_LAB=$lab $go test -count=1 -timeout "${COX_SLURM_TIMEOUT:-20m}" "$@" >"$lab/$out.out" 2>&1 &
+	tests "$@" >"$lab/$1.out" 2>&1 &
 	beside+=($!)
 }
-beside storms -parallel 12 -run '^Test(Storm|Conformance)$' ./engine/slurm
-beside server -run '^TestSlurm' ./cmd/cox ./test/kill
+beside storms ./engine/slurm -parallel 12 -run '^Test(Storm|Conformance)$'
+beside server "./cmd/cox ./test/kill" -run '^TestSlurm'
 beside reader ./test/slurm
 COXSWAIN_SBATCH=1 $go test -count=1 -run Against ./hostlist ./spec/sbatch &&
-	COX_SLURM=1 $go test -count=1 -p 2 -parallel 3 -timeout "${COX_SLURM_TIMEOUT:-20m}" -skip '^Test(Storm|Conformance)$' ./engine/slurm/...
+	tests rest "./engine/slurm/..." -p 2 -parallel 3 -skip '^Test(Storm|Conformance)$'
 rc=$?
 for p in "${beside[@]}"; do wait "$p" || rc=1; done
 beside=()
 cat "$lab"/{storms,server,reader}.out
+cat "$lab"/*.again 2>/dev/null && echo "a test that has to be run again is a defect (CONTRIBUTING.md)"
 exit $rc

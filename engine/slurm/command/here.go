@@ -35,7 +35,7 @@ type Here struct {
 
 // afterKill is how long a killed command's output is waited for, which a child of it may
 // hold open.
-const afterKill = 2 * time.Second
+const afterKill = 10 * time.Second
 
 // Run is Runner's.
 func (h *Here) Run(ctx context.Context, c Call) (Result, error) {
