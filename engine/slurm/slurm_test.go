@@ -344,3 +344,29 @@ func TestARefusal(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestNodesOfAJobThatCompletes: squeue has only those of its nodes then that are not free again.
+//
+// Seen to fail with: whatever it has.
+func TestNodesOfAJobThatCompletes(t *testing.T) {
+	s := &stage{}
+	e, ref, _ := play(t, s)
+	s.taken(t)
+	set := func(state site.State, completing bool, nodes ...string) {
+		s.with(func() {
+			j := &s.jobs[0]
+			j.State, j.Completing, j.Nodes, j.Started = state, completing, nodes, time.Now()
+		})
+	}
+	set(site.Running, false, "n1", "n2")
+	until(t, e, func(r engine.Report) bool { return len(r.Nodes) == 2 })
+	set(site.Completed, true, "n2")
+	first := e.Polls().Count
+	until(t, e, func(r engine.Report) bool { return r.Phase == engine.Ending })
+	for deadline := time.Now().Add(2 * time.Minute); e.Polls().Count < first+3 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if r, err := e.Inspect(t.Context(), ref); err != nil || len(r.Nodes) != 2 {
+		t.Errorf("%+v, %v", r.Nodes, err)
+	}
+}
