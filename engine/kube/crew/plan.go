@@ -1,0 +1,67 @@
+// Package crew is what runs in the pods of an attempt as their first process
+// (cmd/cox-pod): it holds the start barrier, leads srun's connections between pods, and
+// says how the attempt ended. The driver (engine/kube) writes a Plan into the attempt's
+// Secret and reads an Outcome from the pods' termination messages; between the two no
+// server is needed. docs/design/0011 has the reasons.
+//
+// What a member runs is the local engine's supervisor (engine/local/supervise), as a
+// child with a seat of its own below Dir.
+package crew
+
+import (
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// Where things are in a member's file system.
+const (
+	Dir      = "/cox"          // an empty volume; the init container fills bin
+	BinDir   = "/cox/bin"      // cox-pod, cox-slurm and its links (srun, scontrol …)
+	PlanDir  = "/cox-attempt"  // the attempt's Secret, mounted read-only
+	PlanFile = "plan.json"     // in PlanDir: a Plan
+	CAFile   = "ca.crt"        // in PlanDir: what every member's certificate is checked by
+	WorkDir  = "/cox/work"     // where a job works whose own directory is not there
+	IndexEnv = "COX_POD_INDEX" // the member's number, of the pod's environment
+)
+
+// Port is where members listen for each other.
+const Port = 7420
+
+// Plan is what all members of an attempt are told. It is written once.
+type Plan struct {
+	Ref     engine.Ref    `json:"ref"`
+	Job     *job.Job      `json:"job"`
+	Claims  []fleet.Claim `json:"claims"` // with the members' names in the place of nodes'
+	Members []Member      `json:"members"`
+	Script  []byte        `json:"script,omitempty"`
+	Env     []string      `json:"env,omitempty"`
+	Grace   time.Duration `json:"grace"`
+	Ready   time.Duration `json:"ready"`              // how long member 0 waits for the others
+	WorkDir string        `json:"work_dir,omitempty"` // in the place of the job's; empty: the job's own
+}
+
+// Member is a pod of the attempt. Its certificate and key are in PlanDir as INDEX.crt and
+// INDEX.key; the certificate's only name is Name.
+type Member struct {
+	Name string     `json:"name"` // host name, and what the job's programs know it by
+	Host string     `json:"host"` // where it is reached, without port: a name or an address
+	Port int        `json:"port"` // 0: Port
+	Node fleet.Node `json:"node"` // what step.NewAlloc is told of it; its Name is the member's
+}
+
+// Outcome is how an attempt ended on one member: its termination message, 4 KiB at most.
+// The attempt's own is member 0's.
+type Outcome struct {
+	Ref     engine.Ref          `json:"ref"`
+	Index   int                 `json:"index"`
+	Cause   engine.Cause        `json:"cause"`
+	Exit    job.ExitCode        `json:"exit"`
+	Started time.Time           `json:"started,omitzero"` // when the barrier was opened; zero: it never was
+	Ended   time.Time           `json:"ended,omitzero"`
+	Message string              `json:"message,omitempty"`
+	Tasks   []engine.TaskReport `json:"tasks,omitempty"` // those that failed first, as many as there is room for
+	Left    int                 `json:"left,omitempty"`  // tasks that there was no room for
+}
