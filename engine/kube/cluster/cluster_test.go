@@ -1,0 +1,249 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// serve is a cluster whose API server is a function.
+func serve(t *testing.T, f http.HandlerFunc) *Cluster {
+	t.Helper()
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	base, err := url.Parse(s.URL + "/prefix/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Cluster{http: s.Client(), rest: &rest.Config{Host: s.URL}, base: base, namespace: "default"}
+}
+
+func say(w http.ResponseWriter, code int, v any) {
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func status(code int, reason metav1.StatusReason, message, name string) *metav1.Status {
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: int32(code), Reason: reason, Message: message, Details: &metav1.StatusDetails{Name: name}}
+}
+
+func TestWhatAnAnswerMeans(t *testing.T) {
+	for _, c := range []struct {
+		code   int
+		status *metav1.Status // nil: a text
+		want   fault.Kind
+	}{
+		{404, status(404, metav1.StatusReasonNotFound, `pods "p" not found`, "p"), fault.NotFound},
+		{404, nil, fault.Unsupported}, // no such resource: not a proof that the object is not there
+		{404, status(404, metav1.StatusReasonNotFound, "the server could not find the requested resource", ""), fault.Unsupported},
+		{409, status(409, metav1.StatusReasonAlreadyExists, "exists", "p"), fault.Conflict},
+		{401, status(401, metav1.StatusReasonUnauthorized, "Unauthorized", ""), fault.Permission},
+		{403, status(403, metav1.StatusReasonForbidden, `User "u" cannot get resource "pods"`, "p"), fault.Permission},
+		{422, status(422, metav1.StatusReasonInvalid, "spec.containers: Required value", "p"), fault.Invalid},
+		{400, nil, fault.Invalid},
+		{410, status(410, metav1.StatusReasonExpired, "too old", ""), fault.Unavailable},
+		{500, nil, fault.Unavailable},
+		{502, nil, fault.Unavailable},
+	} {
+		k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/prefix/api/v1/namespaces/ns/pods/p" {
+				t.Errorf("path %s", r.URL.Path)
+			}
+			if c.status == nil {
+				http.Error(w, "in words", c.code)
+				return
+			}
+			say(w, c.code, c.status)
+		})
+		err := k.Get(t.Context(), Pods, "ns", "p", nil)
+		if fault.KindOf(err) != c.want {
+			t.Errorf("%d %v: %v is %s, want %s", c.code, c.status, err, fault.KindOf(err), c.want)
+		}
+		if err == nil || !strings.Contains(err.Error(), "get pods ns/p") || c.status != nil && !strings.Contains(err.Error(), c.status.Message) || c.status == nil && !strings.Contains(err.Error(), "in words") {
+			t.Errorf("%d: the error does not say what it is about: %v", c.code, err)
+		}
+		if c.status != nil && Reason(err) != c.status.Reason {
+			t.Errorf("%d: reason %q", c.code, Reason(err))
+		}
+		if c.code == 403 && fault.Remedy(err) == "" {
+			t.Error("no remedy for what is forbidden")
+		}
+	}
+}
+
+func TestABusyServerIsAskedAgainWhenItSays(t *testing.T) {
+	var calls atomic.Int32
+	var first, second time.Time
+	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			first = time.Now()
+			w.Header().Set("Retry-After", "1")
+			say(w, 429, status(429, metav1.StatusReasonTooManyRequests, "busy", ""))
+			return
+		}
+		second = time.Now()
+		var p corev1.Pod
+		if err := json.NewDecoder(r.Body).Decode(&p); err != nil || p.Name != "p" {
+			t.Errorf("the second time its body is %+v, %v", p, err)
+		}
+		say(w, 201, &p)
+	})
+	var got corev1.Pod
+	err := k.Create(t.Context(), Pods, "ns", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, false, &got)
+	if err != nil || got.Name != "p" || calls.Load() != 2 || second.Sub(first) < time.Second {
+		t.Errorf("%v, %q, %d calls, the second after %s", err, got.Name, calls.Load(), second.Sub(first))
+	}
+}
+
+func TestACallEndsWithItsContext(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	for name, f := range map[string]http.HandlerFunc{
+		"silent": func(_ http.ResponseWriter, r *http.Request) { asked <- struct{}{}; <-r.Context().Done() },
+		"busy": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(429)
+			asked <- struct{}{}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := serve(t, f)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { <-asked; cancel() }()
+			err := k.Get(ctx, Pods, "ns", "p", nil)
+			if !errors.Is(err, context.Canceled) || fault.KindOf(err) != fault.Unavailable {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestListsComeInChunks(t *testing.T) {
+	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if q.Get("limit") != "500" || q.Get("labelSelector") != "a=b" {
+			t.Errorf("asked with %v", q)
+		}
+		page := corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p" + q.Get("continue")}}}}
+		if q.Get("continue") == "" {
+			page.Continue = "more"
+		}
+		say(w, 200, &page)
+	})
+	var names []string
+	v, err := List(t.Context(), k, Pods, Selection{Labels: "a=b"}, func(p *corev1.Pod) error { names = append(names, p.Name); return nil })
+	if err != nil || v != "7" || fmt.Sprint(names) != "[p pmore]" {
+		t.Errorf("%v, %q, %v", names, v, err)
+	}
+}
+
+// TestFollow lists, watches from there, goes on from a bookmark when the watch has ended, and
+// lists again when the server has dropped that version.
+func TestFollow(t *testing.T) {
+	pod := func(name, version string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
+	}
+	var asked []string
+	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		from := r.URL.Query().Get("resourceVersion")
+		if r.URL.Query().Get("watch") == "" {
+			asked = append(asked, "list")
+			say(w, 200, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "10"}, Items: []corev1.Pod{pod("a", "3")}})
+			return
+		}
+		asked = append(asked, "watch "+from)
+		event := func(what watch.EventType, o any) { say(w, 200, map[string]any{"type": what, "object": o}) }
+		switch from {
+		case "10":
+			event(watch.Added, pod("b", "12"))
+			event(watch.Deleted, pod("a", "13"))
+			event(watch.Bookmark, pod("", "20"))
+		case "20":
+			event(watch.Error, status(410, metav1.StatusReasonExpired, "too old resource version", ""))
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var seen []string
+	lists := 0
+	Follow(ctx, k, Pods, Selection{}, Follower[corev1.Pod]{
+		Begin: func() { seen = append(seen, "begin") },
+		Listed: func() {
+			if lists++; lists == 2 {
+				cancel()
+			}
+		},
+		Each: func(p *corev1.Pod, deleted bool) { seen = append(seen, fmt.Sprint(p.Name, " ", deleted)) },
+	})
+	if got, want := fmt.Sprint(seen), "[begin a false b false a true begin a false]"; got != want {
+		t.Errorf("seen %s, want %s", got, want)
+	}
+	if got, want := fmt.Sprint(asked), "[list watch 10 watch 20 list]"; got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+}
+
+func TestBindNamesTheUID(t *testing.T) {
+	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var b corev1.Binding
+		if err := json.NewDecoder(r.Body).Decode(&b); err != nil || b.UID != "u" || b.Target.Name != "n1" || b.Target.Kind != "Node" || r.URL.Path != "/prefix/api/v1/namespaces/ns/pods/p/binding" {
+			t.Errorf("%s %+v, %v", r.URL.Path, b, err)
+		}
+		say(w, 201, &metav1.Status{})
+	})
+	if err := k.Bind(t.Context(), "ns", "p", "u", "n1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServedByOldAndNewServers(t *testing.T) {
+	groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList"}, Groups: []metav1.APIGroup{{Name: "g", Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: "g/v1", Version: "v1"}}}}}
+	old := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/prefix/api":
+			say(w, 200, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+		case "/prefix/apis":
+			say(w, 200, &groups)
+		case "/prefix/api/v1":
+			say(w, 200, &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "pods", Namespaced: true, Kind: "Pod"}}})
+		case "/prefix/apis/g/v1":
+			say(w, 200, &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "things", Kind: "Thing"}}})
+		default:
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+	})
+	newer := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		group, name, kind, scope := "", "pods", "Pod", "Namespaced"
+		if r.URL.Path == "/prefix/apis" {
+			group, name, kind, scope = "g", "things", "Thing", "Cluster"
+		}
+		fmt.Fprintf(w, `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":%q},"versions":[{"version":"v1","resources":[{"resource":%q,"responseKind":{"kind":%q},"scope":%q}]}]}]}`, group, name, kind, scope)
+	})
+	for name, k := range map[string]*Cluster{"old": old, "new": newer} {
+		s, err := k.Served(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods, ok1 := s.Find("", "pods")
+		things, ok2 := s.Find("g", "things", "v2", "v1")
+		if !ok1 || !ok2 || pods.Resource != Pods || things.Kind != "Thing" || !things.Global {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if _, ok := s.Find("g", "things", "v2"); ok {
+			t.Errorf("%s: a version is found that is not served", name)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// Selection says which objects of a resource. The zero value: all.
+type Selection struct {
+	Namespace string // empty: every one
+	Labels    string // as kubectl -l has it
+	Fields    string // as kubectl --field-selector has it
+}
+
+func (s Selection) query() url.Values {
+	q := url.Values{}
+	if s.Labels != "" {
+		q.Set("labelSelector", s.Labels)
+	}
+	if s.Fields != "" {
+		q.Set("fieldSelector", s.Fields)
+	}
+	return q
+}
+
+// chunk is how many objects the server is asked for at once.
+const chunk = 500
+
+// List calls f for every object, in chunks, and returns the resource version to watch from.
+// A list that takes so long that the server has dropped what it began with is Expired.
+func List[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f func(*T) error) (version string, err error) {
+	q := s.query()
+	q.Set("limit", strconv.Itoa(chunk))
+	for {
+		var page struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+			Items    []T             `json:"items"`
+		}
+		if err := c.decode(ctx, call{verb: "list", method: http.MethodGet, what: r.String(), path: r.path(s.Namespace), query: q}, &page); err != nil {
+			return "", err
+		}
+		for i := range page.Items {
+			if err := f(&page.Items[i]); err != nil {
+				return "", err
+			}
+		}
+		if page.Metadata.Continue == "" {
+			return page.Metadata.ResourceVersion, nil
+		}
+		q.Set("continue", page.Metadata.Continue)
+	}
+}
+
+// turn is after how long a watch is begun anew by the server.
+const turn = 5 * time.Minute
+
+// Watch calls f for every change after a resource version, in order, until the server ends
+// the watch, which is no error, or f fails. It returns the version to go on from; of a version
+// that the server has dropped the error is Expired.
+func Watch[T any](ctx context.Context, c *Cluster, r Resource, s Selection, version string, f func(watch.EventType, *T) error) (string, error) {
+	q := s.query()
+	q.Set("watch", "1")
+	q.Set("allowWatchBookmarks", "true")
+	q.Set("resourceVersion", version)
+	q.Set("timeoutSeconds", strconv.Itoa(int(turn/time.Second)))
+	request := call{verb: "watch", method: http.MethodGet, what: r.String(), path: r.path(s.Namespace), query: q}
+	body, err := c.send(ctx, request)
+	if err != nil {
+		return version, err
+	}
+	defer body.Close()
+	d := json.NewDecoder(body)
+	for {
+		var ev struct {
+			Type   watch.EventType `json:"type"`
+			Object json.RawMessage `json:"object"`
+		}
+		switch err := d.Decode(&ev); {
+		case errors.Is(err, io.EOF):
+			return version, nil
+		case err != nil:
+			return version, ended(ctx, request, err)
+		}
+		if ev.Type == watch.Error {
+			a := &Answer{}
+			if err := json.Unmarshal(ev.Object, &a.Status); err != nil {
+				return version, ended(ctx, request, err)
+			}
+			a.Code = int(a.Status.Code)
+			return version, c.fault(request, a)
+		}
+		var meta metav1.PartialObjectMetadata
+		if err := json.Unmarshal(ev.Object, &meta); err != nil {
+			return version, ended(ctx, request, err)
+		}
+		if ev.Type != watch.Bookmark {
+			var o T
+			if err := json.Unmarshal(ev.Object, &o); err != nil {
+				return version, fault.New(fault.Unsupported, "watch %s: %w", r, err)
+			}
+			if err := f(ev.Type, &o); err != nil {
+				return version, err
+			}
+		}
+		version = meta.ResourceVersion
+	}
+}
+
+// Follower is told of all objects of a kind, and of what becomes of them.
+type Follower[T any] struct {
+	// Begin is called before the objects of a list, Listed after them: what was known and
+	// was not among them is gone. Both may be nil.
+	Begin, Listed func()
+	// Each is called for an object that is there or has changed, or was deleted.
+	Each func(o *T, deleted bool)
+	// Failed is called when the server does not answer; may be nil.
+	Failed func(error)
+}
+
+// Follow lists and watches until ctx ends. It calls the follower from one goroutine.
+func Follow[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f Follower[T]) {
+	version, failed := "", 0
+	for ctx.Err() == nil {
+		err := error(nil)
+		if version == "" {
+			version, err = list(ctx, c, r, s, f)
+		} else {
+			version, err = Watch(ctx, c, r, s, version, func(what watch.EventType, o *T) error {
+				failed = 0
+				f.Each(o, what == watch.Deleted)
+				return nil
+			})
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			failed = 0
+			continue
+		case Expired(err):
+			version = ""
+			if failed == 0 {
+				failed++
+				continue
+			}
+		}
+		if f.Failed != nil {
+			f.Failed(err)
+		}
+		t := time.NewTimer(min(firstWait<<min(failed, 10), 5*time.Second))
+		failed++
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+		}
+	}
+}
+
+func list[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f Follower[T]) (string, error) {
+	var all []*T
+	version, err := List(ctx, c, r, s, func(o *T) error {
+		all = append(all, o)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if f.Begin != nil {
+		f.Begin()
+	}
+	for _, o := range all {
+		f.Each(o, false)
+	}
+	if f.Listed != nil {
+		f.Listed()
+	}
+	return version, nil
+}
