@@ -35,6 +35,7 @@ func TestAJobOnARealCluster(t *testing.T) {
 			l := lab.Start(t, c)
 			aJob(t, l.Command())
 			pods(t, l, c.Modern)
+			states(t, l, c.Modern)
 		})
 	}
 }

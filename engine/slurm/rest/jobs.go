@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -110,18 +109,8 @@ func setNodes(j *site.Job, text string) (err error) {
 	return nil
 }
 
-// record is a job as it was read, with its components.
-type record struct {
-	jobs  []site.Job
-	words string // its state, with flags, as the list of states has it
-	read  time.Time
-}
-
-const (
-	few   = 8                // so many are always read anew
-	stale = 15 * time.Second // a record of a job whose state has not changed
-	width = 8                // records that are read at once
-)
+// width is how many records are read at once.
+const width = 8
 
 // mostStates is how many numbers one address has in it.
 const mostStates = 500
@@ -148,49 +137,10 @@ func (s *Site) some(ctx context.Context, ids []uint32) ([]site.Job, error) {
 	s.mu.Lock()
 	lists := s.lists
 	s.mu.Unlock()
-	if !lists || len(ids) <= few {
+	if !lists || len(ids) <= site.Few {
 		return s.full(ctx, ids)
 	}
-	states, err := s.states(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	var out []site.Job
-	var read []uint32
-	now := time.Now()
-	s.mu.Lock()
-	for id, r := range s.records {
-		if now.Sub(r.read) > 4*stale {
-			delete(s.records, id)
-		}
-	}
-	for id, words := range states {
-		if r, ok := s.records[id]; ok && r.words == words && now.Sub(r.read) < stale+time.Duration(id%8)*time.Second {
-			out = append(out, r.jobs...)
-		} else {
-			read = append(read, id)
-		}
-	}
-	s.mu.Unlock()
-	fresh, err := s.full(ctx, read)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	for id, words := range states {
-		if !slices.Contains(read, id) {
-			continue
-		}
-		r := record{words: words, read: now}
-		for i := range fresh {
-			if fresh[i].ID == id || fresh[i].Het == id {
-				r.jobs = append(r.jobs, fresh[i])
-			}
-		}
-		s.records[id] = r
-	}
-	s.mu.Unlock()
-	return append(out, fresh...), nil
+	return s.records.Jobs(ctx, ids, s.states, s.full)
 }
 
 // states asks for the states of numbers, in one call. A number is a parameter of its own:
@@ -221,7 +171,7 @@ func (s *Site) states(ctx context.Context, ids []uint32) (map[uint32]string, err
 
 // full reads jobs: many by the commands, where there are any.
 func (s *Site) full(ctx context.Context, ids []uint32) ([]site.Job, error) {
-	if s.cfg.Commands != nil && len(ids) > few {
+	if s.cfg.Commands != nil && len(ids) > site.Few {
 		return s.cfg.Commands.Jobs(ctx, ids)
 	}
 	return s.each(ctx, ids)

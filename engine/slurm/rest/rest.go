@@ -76,7 +76,7 @@ type Site struct {
 	versions map[string]string // "slurm", "slurmdb" → version; empty: not asked yet
 	lists    bool              // it tells the states of many numbers at once
 	listing  listing
-	records  map[uint32]record // as they were last read
+	records  site.Records
 }
 
 var _ site.Site = (*Site)(nil)
@@ -99,7 +99,7 @@ func New(cfg Config) (*Site, error) {
 		TLSClientConfig: cfg.TLS, MaxConnsPerHost: cfg.Connections, MaxIdleConnsPerHost: cfg.Connections, IdleConnTimeout: 30 * time.Second,
 		DialContext: (&net.Dialer{Timeout: cfg.Deadline, KeepAlive: 15 * time.Second}).DialContext, Proxy: http.ProxyFromEnvironment,
 	}
-	s := &Site{cfg: cfg, base: strings.TrimRight(cfg.URL, "/"), asking: make(chan struct{}, 1), versions: map[string]string{}, records: map[uint32]record{}}
+	s := &Site{cfg: cfg, base: strings.TrimRight(cfg.URL, "/"), asking: make(chan struct{}, 1), versions: map[string]string{}}
 	s.http = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if path, ok := strings.CutPrefix(cfg.URL, "unix:"); ok {
 		path = "/" + strings.TrimLeft(path, "/")
