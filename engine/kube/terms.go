@@ -1,0 +1,133 @@
+package kube
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Marks on what is made in a cluster.
+const (
+	LabelServer     = "coxswain.sh/server"
+	LabelJob        = "coxswain.sh/job"
+	LabelAllocation = "coxswain.sh/allocation"
+	LabelAttempt    = "coxswain.sh/attempt"
+	LabelIndex      = "coxswain.sh/index" // of a pod in its attempt
+	TaintPool       = "coxswain.sh/pool"  // on nodes that are kept for a placed pool; its value is the pool's name
+)
+
+// Terms are what a pool's settings say about the cluster: what is used there and how pods
+// are made. They are not written to.
+type Terms struct {
+	Pool      string
+	Namespace string // empty: the client's own
+	Placed    bool   // Coxswain chooses the nodes and binds
+
+	Image      string // of jobs that name none; empty: these are refused
+	AgentImage string // with cox-pod and cox-slurm; empty: nothing can be launched
+
+	GPU      string            // the one resource that counts as a GPU; empty: all whose names end in /gpu
+	Topology []string          // labels that say where a node lies, from the top down; empty: Places
+	Features []string          // more labels that become features of a node
+	Selector map[string]string // labels that a node of the pool has
+
+	Tolerations   []corev1.Toleration
+	PriorityClass string
+	PullSecrets   []string
+	AsImage       bool // work runs as the user of its image; else as its submitter
+	Paths         []Path
+	Domain        string // of the cluster's names; empty: cluster.local
+}
+
+// Path is a volume that stands in pods where the paths in scripts look for it.
+type Path struct {
+	Prefix string // "/home"
+	Volume Volume
+}
+
+// VolumeKind is the kind of a Volume.
+type VolumeKind string
+
+// The kinds of volumes.
+const (
+	Claim VolumeKind = "pvc"
+	NFS   VolumeKind = "nfs"
+	Host  VolumeKind = "hostPath"
+)
+
+// Volume is where the files of a path are.
+type Volume struct {
+	Kind   VolumeKind
+	Name   string // of the claim
+	Server string // of NFS
+	Dir    string // of NFS, or of the node
+}
+
+// String is the form in which settings have it: "pvc:home", "nfs:10.0.0.5:/export/home".
+func (v Volume) String() string {
+	switch v.Kind {
+	case Claim:
+		return "pvc:" + v.Name
+	case NFS:
+		return "nfs:" + v.Server + ":" + v.Dir
+	}
+	return "hostPath:" + v.Dir
+}
+
+// Source is the volume as a pod's specification has it.
+func (v Volume) Source() corev1.VolumeSource {
+	switch v.Kind {
+	case Claim:
+		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Name}}
+	case NFS:
+		return corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: v.Server, Path: v.Dir}}
+	}
+	kind := corev1.HostPathDirectory
+	return corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.Dir, Type: &kind}}
+}
+
+// PathOf is the path of the settings with the longest prefix of a directory or file. false:
+// no volume has it.
+func (t *Terms) PathOf(name string) (Path, bool) {
+	var best Path
+	for _, p := range t.Paths {
+		if (name == p.Prefix || strings.HasPrefix(name, strings.TrimSuffix(p.Prefix, "/")+"/")) && len(p.Prefix) > len(best.Prefix) {
+			best = p
+		}
+	}
+	return best, best.Prefix != ""
+}
+
+// IsGPU reports whether a resource of a node is counted as GPUs, whole ones or shares.
+func (t *Terms) IsGPU(name string) bool {
+	if t.GPU != "" {
+		return name == t.GPU || name == t.GPU+shared
+	}
+	return strings.HasSuffix(strings.TrimSuffix(name, shared), "/gpu")
+}
+
+// Tolerate are the tolerations of every pod of the pool that uses these resources: the
+// settings', one for the pool's own taint, and one for each resource's own taint, with which
+// many clusters keep other pods off nodes with GPUs.
+func (t *Terms) Tolerate(resources ...string) []corev1.Toleration {
+	out := slices.Clone(t.Tolerations)
+	if t.Pool != "" {
+		out = append(out, corev1.Toleration{Key: TaintPool, Operator: corev1.TolerationOpEqual, Value: t.Pool, Effect: corev1.TaintEffectNoSchedule})
+	}
+	for _, r := range resources {
+		out = append(out, corev1.Toleration{Key: r, Operator: corev1.TolerationOpExists})
+	}
+	return out
+}
+
+// selects reports whether a node belongs to the pool.
+func (t *Terms) selects(n *corev1.Node) bool {
+	for k := range maps.Keys(t.Selector) {
+		if v, ok := n.Labels[k]; !ok || v != t.Selector[k] {
+			return false
+		}
+	}
+	return true
+}
