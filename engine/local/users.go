@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/step"
@@ -85,12 +86,8 @@ func sameUser(o job.Owner) bool {
 // umask is the file creation mask of a job: the submitter's, as sbatch puts it into
 // the environment; else the server's own (negative), or 022 for another user.
 func umask(env []string, who *step.Identity) int {
-	for _, v := range env {
-		if text, ok := strings.CutPrefix(v, "SLURM_UMASK="); ok {
-			if n, err := strconv.ParseUint(text, 8, 32); err == nil && n <= 0o777 {
-				return int(n)
-			}
-		}
+	if mask := attempt.Umask(env); mask >= 0 {
+		return mask
 	}
 	if who != nil {
 		return 0o022

@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -84,9 +85,25 @@ type Launch struct {
 	// Adds is the gang that it was added to; nil: none.
 	Adds *engine.Joining `json:"adds,omitempty"`
 
+	// Apart says that each node has file systems of its own, so that a supervisor must not
+	// take what the head's wrote for its node to see.
+	Apart bool `json:"apart,omitempty"`
+
 	Checkpoint string `json:"checkpoint,omitempty"` // the job's checkpoint directory
 	Restore    string `json:"restore,omitempty"`    // what it may go on from; empty: nothing
 	Done       Stamp  `json:"done,omitzero"`        // of the file there by which an earlier attempt reported
+}
+
+// Umask is the file creation mask that sbatch put into a job's environment; negative: none.
+func Umask(env []string) int {
+	for _, v := range env {
+		if text, ok := strings.CutPrefix(v, "SLURM_UMASK="); ok {
+			if n, err := strconv.ParseUint(text, 8, 32); err == nil && n <= 0o777 {
+				return int(n)
+			}
+		}
+	}
+	return -1
 }
 
 // Binding is the CPUs of an attempt on one of its nodes.

@@ -18,16 +18,17 @@ import (
 	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
 
-// open opens the standard files of the program. Attempts after the first append.
-func (p *program) open(l *attempt.Launch) error {
-	out := l.Job.Spec.Output
+// Files names the files that the program of an attempt has for its input, output and
+// error, absolute; the last two may be the same.
+func Files(l *attempt.Launch) (in, out, errs string) {
+	spec := l.Job.Spec
 	name := func(pattern, standard string) string {
 		if pattern == "" {
 			pattern = standard
 		}
 		n := expand(pattern, l)
 		if !filepath.IsAbs(n) {
-			n = filepath.Join(p.dir, n)
+			n = filepath.Join(spec.WorkDir, n)
 		}
 		return filepath.Clean(n)
 	}
@@ -35,21 +36,31 @@ func (p *program) open(l *attempt.Launch) error {
 	if l.Job.Array != nil {
 		standard = "slurm-%A_%a.out"
 	}
-	var err error
-	if p.stdio[0], err = p.user.file(name(out.Stdin, os.DevNull), os.O_RDONLY, 0); err != nil {
-		return fmt.Errorf("input file %s cannot be read: %w; correct --input", name(out.Stdin, os.DevNull), bare(err))
+	in, out = name(spec.Output.Stdin, os.DevNull), name(spec.Output.Stdout, standard)
+	if errs = out; spec.Output.Stderr != "" {
+		errs = name(spec.Output.Stderr, "")
 	}
-	p.log = name(out.Stdout, standard)
-	again := out.Append || l.Ref.Attempt > 1 || l.Adds != nil
+	return in, out, errs
+}
+
+// open opens the standard files of the program. Attempts after the first append.
+func (p *program) open(l *attempt.Launch) error {
+	in, out, errs := Files(l)
+	var err error
+	if p.stdio[0], err = p.user.file(in, os.O_RDONLY, 0); err != nil {
+		return fmt.Errorf("input file %s cannot be read: %w; correct --input", in, bare(err))
+	}
+	p.log = out
+	again := l.Job.Spec.Output.Append || l.Ref.Attempt > 1 || l.Adds != nil
 	if p.stdio[1], err = p.openOutput(p.log, "--output", again); err != nil {
 		return err
 	}
 	p.stdio[2] = p.stdio[1]
-	if n := name(out.Stderr, p.log); n != p.log {
-		if p.stdio[2], err = p.openOutput(n, "--error", again); err != nil {
+	if errs != p.log {
+		if p.stdio[2], err = p.openOutput(errs, "--error", again); err != nil {
 			return err
 		}
-		p.files = append(p.files, n)
+		p.files = append(p.files, errs)
 	}
 	p.files = append([]string{p.log}, p.files...)
 	return nil

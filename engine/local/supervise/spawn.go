@@ -68,9 +68,9 @@ func newSpawner() *spawner {
 
 func (s *spawner) thread() {
 	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_FS); err != nil {
-		panic("a thread with a file creation mask of its own: " + err.Error())
-	}
+	// Where a container's system call filter forbids it, the whole process has the job's
+	// mask: what it makes for itself is made with a mode that grants others nothing.
+	_ = unix.Unshare(unix.CLONE_FS)
 	if err := unix.SchedGetaffinity(0, &s.any); err != nil {
 		s.any.Zero() // a machine of more CPUs than a set holds: nothing is bound on it
 	}

@@ -34,7 +34,7 @@ func (s *supervisor) openSteps(text []byte) error {
 		return err
 	}
 	s.steps.alloc = a
-	if s.head() {
+	if s.head() || s.launch.Apart {
 		if err := s.write(&s.kept.alloc, a.File(), 0o600, text); err != nil {
 			return fmt.Errorf("say what the job holds: %w", err)
 		}
