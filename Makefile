@@ -27,8 +27,8 @@ export RAPID_SEED := $(SEED)
 test: lint cross unit race proofs slurm arm64    ## everything that must pass before a commit lands
 	@if [ -s $(FLAKY) ]; then echo "passed only when run again (mend these):"; cat $(FLAKY); fi
 
-build:                        ## bin/: cox, Slurm's names, the live view, the GPU probe
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/cox ./cmd/cox-slurm ./cmd/cox-top ./cmd/cox-gpuprobe
+build:                        ## bin/: cox, Slurm's names, what runs in pods, the live view, the GPU probe
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/cox ./cmd/cox-slurm ./cmd/cox-pod ./cmd/cox-top ./cmd/cox-gpuprobe
 
 cross:                        ## the client builds for macOS
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./cmd/cox ./cmd/cox-top ./api ./api/client ./api/address ./show/...

@@ -1,0 +1,50 @@
+// Command cox-pod is the first process of every pod of an attempt: see package
+// engine/kube/crew, of which it is the wiring. It is one static binary without a
+// Kubernetes client.
+//
+//	cox-pod run            be a member; COX_POD_INDEX says which
+//	cox-pod started        exit 0 once the start barrier is open: the startup probe
+//	cox-pod tell JSON      a signal or a stop for the attempt, in the pod of member 0
+//	cox-pod install DIR    copy itself and cox-slurm into DIR, with srun and its like
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/coxswain-sched/coxswain/engine/kube/crew"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+func main() { os.Exit(dispatch(os.Args[1:])) }
+
+func dispatch(args []string) int {
+	at, err := crew.PlaceOf(os.Getenv)
+	if err != nil {
+		return said(err)
+	}
+	switch {
+	case len(args) == 1 && args[0] == "run":
+		return crew.Run(at, os.Getenv(crew.IndexEnv))
+	case len(args) == 1 && args[0] == "started":
+		if crew.Started(at) != nil {
+			return 1
+		}
+		return 0
+	case len(args) == 2 && args[0] == "tell":
+		return said(crew.Tell(at, []byte(args[1])))
+	case len(args) == 2 && args[0] == "install":
+		return said(crew.Install(args[1]))
+	}
+	fmt.Fprintln(os.Stderr, "usage: cox-pod {run | started | tell JSON | install DIR}")
+	return 2
+}
+
+// said prints an error with its remedy, and returns the exit code of its kind.
+func said(err error) int {
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "cox-pod: %s\n", crew.Message(err))
+	return fault.KindOf(err).ExitCode()
+}

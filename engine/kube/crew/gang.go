@@ -1,0 +1,384 @@
+package crew
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/supervise"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/step"
+)
+
+// gang is all members, as member 0 leads them. It is engine/local's gang without its log
+// and its seats: what outlives member 0 here is nothing, and who hears of its end is the
+// driver, by the pods. Only the goroutine of its member touches it.
+type gang struct {
+	*member
+	parts   []*part // the first is the member's own
+	decided attempt.EntryKind
+	started time.Time
+	cause   engine.Cause // as decided here; empty: the head's
+	message string
+	asked   time.Time        // when it was told to end; zero: it was not
+	end     *attempt.Command // what all were told to end by; nil: nobody was
+	late    *time.Timer
+	ctx     context.Context
+	leave   context.CancelFunc
+	wg      sync.WaitGroup
+}
+
+func newGang(m *member) *gang {
+	g := &gang{member: m, parts: []*part{m.own}}
+	g.ctx, g.leave = context.WithCancel(context.Background())
+	for i := 1; i < len(m.plan.Members); i++ {
+		g.parts = append(g.parts, &part{index: i, name: m.plan.Members[i].Name})
+	}
+	g.late = time.AfterFunc(m.plan.Ready, func() { m.event(g.tooLate) })
+	return g
+}
+
+// follow keeps a connection to a member's supervisor.
+func (g *gang) follow(p *part) {
+	wait := 20 * time.Millisecond
+	for g.ctx.Err() == nil {
+		met, err := g.visit(p)
+		if met {
+			wait = 20 * time.Millisecond
+		}
+		g.event(func() { p.last = err })
+		select {
+		case <-time.After(wait):
+		case <-g.ctx.Done():
+		}
+		wait = min(2*wait, time.Second)
+	}
+}
+
+// visit connects to a member and listens until the connection ends. met says that the
+// member was there.
+func (g *gang) visit(p *part) (met bool, err error) {
+	c, err := g.tunnel.dial(g.ctx, p.index, forGang)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	stop := context.AfterFunc(g.ctx, func() { _ = c.Close() })
+	defer stop()
+	in := json.NewDecoder(c)
+	var h hello
+	if err := in.Decode(&h); err != nil {
+		return false, err
+	}
+	if h.Ref != g.plan.Ref {
+		return false, fmt.Errorf("it belongs to attempt %s", h.Ref)
+	}
+	l := newLink(c)
+	defer close(l.out)
+	g.event(func() { g.attached(p, l, h, c) })
+	err = g.hear(io.MultiReader(in.Buffered(), c), p)
+	g.event(func() { g.detached(p, l) })
+	return true, err
+}
+
+// attached takes up a connection to a member.
+func (g *gang) attached(p *part, l *link, h hello, c *tls.Conn) {
+	p.link, p.met, p.dir = l, true, h.Dir
+	p.addr, _, _ = net.SplitHostPort(c.RemoteAddr().String())
+	if g.own.addr == "" {
+		g.own.addr, _, _ = net.SplitHostPort(c.LocalAddr().String())
+	}
+	if h.Why != "" {
+		g.lose(p, h.Why)
+		return
+	}
+	// It may not have heard what was decided while it was away.
+	switch {
+	case g.end != nil:
+		p.tell(stopping(p.state.Phase, *g.end))
+	case g.decided == attempt.EntryGo && p.state.Phase == engine.Ready:
+		g.tellGo(p)
+	}
+}
+
+// detached gives a member some time to be there again.
+func (g *gang) detached(p *part, l *link) {
+	if p.link != l {
+		return
+	}
+	p.link = nil
+	if p.gone() {
+		return
+	}
+	time.AfterFunc(g.at.Lost, func() {
+		g.event(func() {
+			if p.link == nil && !p.gone() {
+				g.lose(p, p.name+" was lost: "+reason(p.last))
+			}
+		})
+	})
+}
+
+func reason(err error) string {
+	if err == nil {
+		return "no answer"
+	}
+	return err.Error()
+}
+
+// lose gives a member up.
+func (g *gang) lose(p *part, why string) {
+	p.lost, p.why = true, why
+}
+
+// advance decides what follows from the state of the parts, and reports whether all is over.
+func (g *gang) advance() bool {
+	head := g.parts[0]
+	if head.state.Phase == engine.Ready && g.echo == nil {
+		_, out, errs := supervise.Files(g.launch)
+		g.echo = newEcho(out, errs)
+	}
+	if g.decided == "" {
+		if p := g.failed(); p != nil {
+			g.abandon(blame(p), p.text())
+		} else if g.all(func(p *part) bool { return p.state.Phase == engine.Ready }) {
+			g.open()
+		}
+	}
+	if g.decided == attempt.EntryGo {
+		g.together()
+	}
+	if g.decided == attempt.EntryAbort {
+		for _, p := range g.parts[1:] {
+			if !p.met { // what was never reached has run nothing
+				p.lost = true
+			}
+		}
+	}
+	return g.all((*part).gone)
+}
+
+func (g *gang) all(f func(*part) bool) bool {
+	for _, p := range g.parts {
+		if !f(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// failed returns a part that will never be ready.
+func (g *gang) failed() *part {
+	for _, p := range g.parts {
+		if p.lost || p.state.Refused || p.state.Phase >= engine.Ending {
+			return p
+		}
+	}
+	return nil
+}
+
+func blame(p *part) engine.Cause {
+	switch {
+	case p.state.Cause == engine.Unready || p.state.Cause == engine.Stopped:
+		return p.state.Cause
+	case p.lost && p.index > 0:
+		return engine.Unready
+	}
+	return engine.LaunchFailed
+}
+
+// open opens the barrier.
+func (g *gang) open() {
+	g.started = time.Now().Round(0)
+	if text, err := g.alloc(g.parts[0]); err == nil {
+		_, err = step.Parse(text)
+		if err != nil {
+			g.abandon(engine.LaunchFailed, err.Error())
+			return
+		}
+	} else {
+		g.abandon(engine.LaunchFailed, err.Error())
+		return
+	}
+	g.decided = attempt.EntryGo
+	g.late.Stop()
+	for _, p := range g.parts {
+		g.tellGo(p)
+	}
+}
+
+// tellGo opens the barrier of one member.
+func (g *gang) tellGo(p *part) {
+	text, err := g.alloc(p)
+	if err != nil {
+		g.lose(p, err.Error())
+		return
+	}
+	peers := make([]string, len(g.parts))
+	for i := range peers {
+		peers[i] = seatOf(rootOf(p.dir), i).ControlSocket()
+	}
+	p.tell(attempt.Command{Op: attempt.OpGo, Ref: g.plan.Ref, Time: g.started, Alloc: text, Peers: peers})
+}
+
+// alloc is what the processes of one member may know.
+func (g *gang) alloc(p *part) ([]byte, error) {
+	nodes := g.plan.nodes(func(i int) string { return g.parts[i].addr })
+	return g.plan.alloc(p.dir, nodes, g.launch.Job.Spec.WorkDir, g.started)
+}
+
+// together ends all when one is lost or was told to end, and when the head has ended.
+func (g *gang) together() {
+	head := g.parts[0]
+	for _, p := range g.parts {
+		own := p.index > 0 && p.state.Phase >= engine.Ending && (p.state.Cause == engine.Stopped || p.state.Cause == engine.NodeLost)
+		if (p.lost || own) && g.end == nil && head.state.Cause == "" {
+			g.cause, g.message = engine.NodeLost, p.text()
+			if own && !p.lost {
+				g.cause = p.state.Cause
+			}
+			g.endAll(attempt.Command{Grace: g.plan.Grace, Cause: g.cause, Text: g.message})
+			return
+		}
+	}
+	if (head.state.Phase >= engine.Ending || head.lost) && g.end == nil {
+		g.endAll(attempt.Command{Grace: g.plan.Grace, Cause: cmp.Or(head.state.Cause, engine.NodeLost)})
+	}
+}
+
+// endAll tells every part that is not being ended yet.
+func (g *gang) endAll(c attempt.Command) {
+	c.Ref = g.plan.Ref
+	g.end = &c
+	for _, p := range g.parts {
+		if p.state.Phase < engine.Ending && !p.gone() {
+			p.tell(stopping(p.state.Phase, c))
+		}
+	}
+}
+
+// abandon undoes a launch whose barrier was not opened.
+func (g *gang) abandon(cause engine.Cause, text string) {
+	g.cause, g.message = cmp.Or(g.cause, cause), cmp.Or(g.message, text)
+	g.decided = attempt.EntryAbort
+	g.late.Stop()
+	g.endAll(attempt.Command{Cause: g.cause, Text: g.message})
+}
+
+func (g *gang) tooLate() {
+	if g.decided != "" {
+		return
+	}
+	var slow []string
+	for _, p := range g.parts {
+		switch {
+		case p.index > 0 && !p.met:
+			slow = append(slow, fmt.Sprintf("%s at %s is not reached: %s", p.name, g.plan.Members[p.index].address(), reason(p.last)))
+		case p.state.Phase < engine.Ready:
+			slow = append(slow, p.name+" is not ready")
+		}
+	}
+	const most = 3
+	if n := len(slow); n > most {
+		slow = append(slow[:most], fmt.Sprintf("and %d more", n-most))
+	}
+	g.abandon(engine.Unready, fmt.Sprintf("not all %d members were there in %s: %s", len(g.parts), g.plan.Ready, strings.Join(slow, "; ")))
+}
+
+// stop ends the attempt as it was asked to. A second word hastens the first.
+func (g *gang) stop(c attempt.Command) {
+	c.Ref, c.Cause = g.plan.Ref, cmp.Or(c.Cause, engine.Stopped)
+	if g.asked.IsZero() {
+		g.asked = time.Now().Round(0)
+	}
+	if g.decided == "" {
+		g.abandon(c.Cause, c.Text)
+		return
+	}
+	if g.parts[0].state.Cause == "" && g.cause == "" {
+		g.cause, g.message = c.Cause, c.Text
+	}
+	g.end = &c
+	for _, p := range g.parts {
+		if !p.gone() {
+			p.tell(stopping(p.state.Phase, c))
+		}
+	}
+}
+
+// signal sends a signal to the program.
+func (g *gang) signal(n int, to engine.Scope) error {
+	if g.decided != attempt.EntryGo {
+		return fault.New(fault.Conflict, "attempt %s has not started", g.plan.Ref)
+	}
+	for i, p := range g.parts {
+		if to != engine.ToBatch || i == 0 {
+			p.tell(attempt.Command{Op: attempt.OpSignal, Ref: g.plan.Ref, Signal: n, Scope: to})
+		}
+	}
+	return nil
+}
+
+// outcome is the attempt's.
+func (g *gang) outcome() Outcome {
+	head := &g.parts[0].state
+	o := Outcome{Ref: g.plan.Ref, Started: g.started, Cause: cmp.Or(g.cause, head.Cause), Message: cmp.Or(g.message, g.parts[0].text())}
+	for _, p := range g.parts {
+		o.Tasks = append(o.Tasks, p.state.Tasks...)
+		if p.state.Ended.After(o.Ended) {
+			o.Ended = p.state.Ended
+		}
+	}
+	if o.Ended.IsZero() {
+		o.Ended = time.Now().Round(0)
+	}
+	switch {
+	case head.Exit != nil:
+		o.Exit = *head.Exit
+	case o.Cause == engine.Stopped:
+		o.Exit = job.ExitCode{Signal: 15}
+	default:
+		o.Exit = job.ExitCode{Status: 1} // never a success: nobody saw it end
+	}
+	// A script that ended well by itself before it heard of the end has ended well.
+	if g.cause != "" && !g.asked.IsZero() && head.Exit != nil && head.Exit.OK() && head.Ended.Before(g.asked) {
+		o.Cause, o.Message = engine.Exited, ""
+	}
+	return o
+}
+
+// tellEnd says to the others how the attempt ended, to each for a short while.
+func (g *gang) tellEnd(o Outcome) {
+	o.Tasks, o.Left = nil, 0
+	text := append(o.Text(), '\n')
+	ctx, cancel := context.WithTimeout(context.Background(), dialWithin/2)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, p := range g.parts[1:] {
+		if !p.met || p.lost {
+			continue
+		}
+		wg.Go(func() {
+			c, err := g.tunnel.dial(ctx, p.index, forEnd)
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(dialWithin / 2))
+			if _, err := c.Write(text); err == nil {
+				_, _ = io.ReadFull(c, make([]byte, 1))
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,124 @@
+package crew
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/engine/local/supervise"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/step"
+)
+
+// launch is what the supervisor of this member is told.
+func (p *Plan) launch(at Place) (*attempt.Launch, error) {
+	j, spec := *p.Job, *p.Job.Spec
+	j.Spec = &spec
+	j.Attempt = p.Ref.Attempt
+	l := &attempt.Launch{
+		Ref: p.Ref, Digest: p.Ref.String(), Job: &j, Claims: p.Claims, Nodes: p.nodes(nil), Script: p.Script,
+		Env: environment(p.Env, os.Environ()), Grace: p.Grace, Naming: attempt.NamedByAddr, Root: at.root(),
+		Orphan: at.Lost, Tether: at.Lost, Umask: attempt.Umask(p.Env), Apart: true,
+	}
+	if missing(spec.WorkDir) && p.WorkDir != "" {
+		if err := os.MkdirAll(p.WorkDir, 0o755); err != nil {
+			return nil, fault.New(fault.Invalid, "the working directory %s is not in the pod, nor can %s be made: %w", spec.WorkDir, p.WorkDir, err).
+				Advise("mount the volume that has %s", spec.WorkDir)
+		}
+		spec.WorkDir = p.WorkDir
+	}
+	_, out, errs := supervise.Files(l)
+	apart := errs != out
+	spec.Output.Stdout = inPod(out, spec.WorkDir, spec.Output.Stdout)
+	if apart {
+		spec.Output.Stderr = inPod(errs, spec.WorkDir, spec.Output.Stderr)
+	}
+	return l, nil
+}
+
+// nodes are the members as an allocation has them. address is what is known of member i's
+// address where the driver named none.
+func (p *Plan) nodes(address func(i int) string) []fleet.Node {
+	out := make([]fleet.Node, len(p.Members))
+	for i, m := range p.Members {
+		out[i] = m.Node
+		out[i].Name, out[i].Virtual = m.Name, false
+		if address != nil {
+			out[i].Address = cmp.Or(out[i].Address, address(i))
+		}
+	}
+	return out
+}
+
+// alloc is what processes inside may know, on a member that has its files below dir.
+func (p *Plan) alloc(dir string, nodes []fleet.Node, workDir string, started time.Time) ([]byte, error) {
+	j, spec := *p.Job, *p.Job.Spec
+	j.Spec = &spec
+	j.Attempt, spec.WorkDir = p.Ref.Attempt, workDir
+	root := rootOf(dir)
+	a, err := step.NewAlloc(&j, p.Claims, nodes, step.Place{
+		Dir: seatOf(root, 0).Dir, Bin: Place{Dir: dir}.links(),
+		Socket: func(i int) string { return seatOf(root, i).StepSocket() },
+	}, started)
+	if err != nil {
+		return nil, err
+	}
+	return a.Text()
+}
+
+// missing reports whether a directory is certainly not in the pod.
+func missing(dir string) bool {
+	_, err := os.Stat(dir)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// inPod is the pattern of an output file: as it was, or, where its directory is not in the
+// pod, of a file of that name in the working directory.
+func inPod(name, workDir, pattern string) string {
+	if name == "/dev/stderr" {
+		return "/dev/stdout" // a supervisor's own stream is the container's log
+	}
+	if !missing(filepath.Dir(name)) {
+		return pattern
+	}
+	return strings.ReplaceAll(filepath.Join(workDir, filepath.Base(name)), "%", "%%")
+}
+
+// environment is what the program starts from: what was submitted, and over it what the
+// image and the pod set, since a PATH of another machine leads nowhere here. The submitted
+// home stays where the pod has it.
+func environment(submitted, own []string) []string {
+	out := slices.Clone(submitted)
+	home := ""
+	for _, v := range submitted {
+		if dir, ok := strings.CutPrefix(v, "HOME="); ok && !missing(dir) {
+			home = dir
+		}
+	}
+	for _, v := range own {
+		name, _, ok := strings.Cut(v, "=")
+		if !ok || strings.HasPrefix(name, "COX_POD_") || name == "HOME" && home != "" || name == "HOSTNAME" || name == "PWD" {
+			continue
+		}
+		out = slices.DeleteFunc(out, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+		out = append(out, v)
+	}
+	return out
+}
+
+// stopping is the command that ends a member's part.
+func stopping(p engine.Phase, c attempt.Command) attempt.Command {
+	c.Op = attempt.OpStop
+	if p < engine.Running {
+		c.Op = attempt.OpAbort
+	}
+	return c
+}
