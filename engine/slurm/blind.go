@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/slurm/script"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // Where the nodes have their locks on them alone (room.Nodes), the driver sees none: it goes
@@ -74,7 +75,7 @@ func (e *Engine) begunBlind(a *attempt, j *site.Job) (b *birth, reported bool, e
 	e.mu.Lock()
 	ours := a.stop != nil
 	e.mu.Unlock()
-	sure, err := e.sound(j, ours)
+	sure, err := e.sound(a, j, ours)
 	if sure && !a.twice || err != nil {
 		return slurms, false, err
 	}
@@ -106,7 +107,7 @@ func (e *Engine) begunBlind(a *attempt, j *site.Job) (b *birth, reported bool, e
 		return nil, true, nil
 	case !w.began && all:
 		return nil, false, nil
-	case !w.began, speaks(j, &w, ours):
+	case !w.began, speaks(a, j, &w, ours):
 		return slurms, false, nil
 	case w.done:
 		return nil, true, e.byItsWord(a, endOf(j.Ended, time.Now(), time.Time{}, time.Time{}, time.Time{}), strconv.Itoa(w.exit))
@@ -125,10 +126,32 @@ func bySlurm(j *site.Job) bool {
 	return j.State == site.Cancelled && (j.CancelledBy == "" || j.CancelledBy == "0" || j.CancelledBy == "root")
 }
 
+// anothers reports whether a record may be that of another job, to which slurmctld gave the
+// same number when it had lost this one: one that asked a node, or that had other nodes.
+// Accounting then has the submission of the one and the end of the other.
+func (a *attempt) anothers(j *site.Job) bool {
+	answers := []int{script.ExitFenced, script.ExitLives, script.ExitSilent}
+	return j.State == site.Failed && slices.Contains(answers, j.Exit.Status) || a.elsewhere(j)
+}
+
+// elsewhere reports whether a record names a node on which the attempt was not to run.
+func (a *attempt) elsewhere(j *site.Job) bool {
+	claimed := a.claimed()
+	return slices.ContainsFunc(j.Nodes, func(n string) bool { return !slices.Contains(claimed, n) })
+}
+
+// soonOver is how soon a job ends that its node could not begin.
+const soonOver = 5 * time.Second
+
+// stillborn reports whether a job ended as one does whose slurmd died while it began it.
+func stillborn(j *site.Job) bool {
+	return j.State == site.Failed && j.Exit == job.ExitCode{Status: 1} && j.Ended.Sub(j.Started) <= soonOver
+}
+
 // sound reports whether the last record of a job can only speak of the one beginning of it:
 // slurmctld lives since before it was handed over, and so has forgotten nothing of it.
-func (e *Engine) sound(j *site.Job, ours bool) (bool, error) {
-	if doubtful(j) || j.State == site.NodeFailed && len(j.Nodes) > 0 || bySlurm(j) && !ours && len(j.Nodes) > 0 {
+func (e *Engine) sound(a *attempt, j *site.Job, ours bool) (bool, error) {
+	if doubtful(j) || stillborn(j) || a.anothers(j) || j.State == site.NodeFailed && len(j.Nodes) > 0 || bySlurm(j) && !ours && len(j.Nodes) > 0 {
 		return false, nil
 	}
 	ctx, cancel := e.call()
@@ -138,9 +161,11 @@ func (e *Engine) sound(j *site.Job, ours bool) (bool, error) {
 }
 
 // speaks reports whether a job's last record is that of a beginning that its nodes tell of.
-func speaks(j *site.Job, w *witness, ours bool) bool {
+func speaks(a *attempt, j *site.Job, w *witness, ours bool) bool {
 	switch {
-	case doubtful(j):
+	case a.elsewhere(j):
+		return false
+	case doubtful(j), a.anothers(j):
 		return w.done && w.exit == j.Exit.Status
 	case j.State == site.Completed:
 		return w.done && w.exit == 0

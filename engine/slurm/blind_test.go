@@ -133,6 +133,8 @@ func TestWithoutASharedDirectory(t *testing.T) {
 		"failed":                    {job: ptr(failed(3)), cause: engine.Exited, exit: job.ExitCode{Status: 3}},
 		"cancelled by a person":     {job: &site.Job{State: site.Cancelled, CancelledBy: "1000"}, cause: engine.Cancelled, exit: job.ExitCode{Signal: 15}},
 		"its time was up":           {job: &site.Job{State: site.TimedOut}, cause: engine.TimedOut, exit: job.ExitCode{Signal: 15}},
+		"failed at once, never ran": {job: ptr(failed(1)), says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.Unready, exit: job.ExitCode{Status: 1}, asks: true},
+		"failed at once":            {job: ptr(failed(1)), says: says{"n1": word(1), "n2": fencedHere}, cause: engine.Exited, exit: job.ExitCode{Status: 1}, asks: true},
 		"never had nodes":           {job: &site.Job{State: site.Cancelled, CancelledBy: "1000", Reason: "no nodes"}, cause: engine.Cancelled, exit: job.ExitCode{Signal: 15}},
 		"put back, ended as barred": {job: &site.Job{State: site.Failed, Exit: job.ExitCode{Status: 117}, Restarts: 1}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}},
 
@@ -160,6 +162,10 @@ func TestWithoutASharedDirectory(t *testing.T) {
 		"done, after a crash, lives":      {job: &site.Job{State: site.Completed}, anew: true, says: says{"n1": livesHere}, asks: true},
 		"done, after a crash, was killed": {job: &site.Job{State: site.Completed}, anew: true, says: says{"n1": silent, "n2": fencedHere}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}, asks: true},
 		"failed, after a crash":           {job: ptr(failed(1)), anew: true, says: says{"n1": word(3), "n2": fencedHere}, cause: engine.Exited, exit: job.ExitCode{Status: 3}, asks: true},
+
+		"a probe had its number":     {job: ptr(failed(livesHere)), anew: true, says: says{"n1": silent, "n2": fencedHere}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}, asks: true},
+		"its own exit, as a probe's": {job: ptr(failed(livesHere)), says: says{"n1": word(livesHere), "n2": fencedHere}, cause: engine.Exited, exit: job.ExitCode{Status: livesHere}, asks: true},
+		"others had its number":      {job: &site.Job{State: site.Failed, Exit: job.ExitCode{Status: 3}, Nodes: []string{"n3"}}, anew: true, says: says{"n1": silent, "n2": fencedHere}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}, asks: true},
 
 		"lost, nobody answers": {anew: true, asks: true},
 		"lost, lives":          {anew: true, says: says{"n1": livesHere}, asks: true},
@@ -194,7 +200,7 @@ func TestWithoutASharedDirectory(t *testing.T) {
 				j := *tt.job
 				j.ID, j.Comment, j.Submitted = s.jobs[0].ID, s.jobs[0].Comment, s.jobs[0].Submitted
 				j.Started, j.Ended = time.Now(), time.Now()
-				if j.Reason == "" {
+				if j.Reason == "" && len(j.Nodes) == 0 {
 					j.Nodes = []string{"n1", "n2"}
 				}
 				s.jobs = []site.Job{j}
