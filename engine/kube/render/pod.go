@@ -1,0 +1,174 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	amount "k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-sched/coxswain/engine/kube/crew"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// margin is what a pod has after the grace of its attempt until it is killed: the crew ends in
+// that time, and writes down how.
+const margin = 30 * time.Second
+
+// Pods are the attempt's, one for each node. What Check refuses must not be rendered.
+func (a *Attempt) Pods(root types.UID) []*corev1.Pod {
+	out := make([]*corev1.Pod, len(a.Nodes))
+	for i := range a.Nodes {
+		out[i] = a.podOf(i, root)
+	}
+	return out
+}
+
+func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
+	p := new(corev1.Pod)
+	p.TypeMeta, p.ObjectMeta = a.meta(a.pod(i), "Pod", root)
+	p.Labels[LabelIndex] = strconv.Itoa(i)
+	p.Finalizers = []string{Finalizer}
+	s := a.Launch.Job.Spec
+	no := false
+	grace := Grace(a.Launch.Grace)
+	p.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+		Hostname: p.Name, Subdomain: a.name(), DNSConfig: &corev1.PodDNSConfig{Searches: []string{a.domain()}},
+		EnableServiceLinks: &no, AutomountServiceAccountToken: &no,
+		SecurityContext: a.user(), PriorityClassName: a.PriorityClass,
+		Tolerations: a.tolerations(i),
+		Volumes: []corev1.Volume{
+			{Name: "cox", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "cox-attempt", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: a.name(), Items: a.files(i)}}},
+		},
+	}
+	for _, name := range a.PullSecrets {
+		p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	}
+	if a.Placed {
+		p.Spec.SchedulerName = Scheduler
+	} else {
+		p.Spec.SchedulerName, p.Spec.NodeSelector = a.Scheduler, maps.Clone(a.Selector)
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
+	}
+	mounts := []corev1.VolumeMount{{Name: "cox", MountPath: crew.Dir}, {Name: "cox-attempt", MountPath: crew.PlanDir, ReadOnly: true}}
+	for k, m := range a.Mounts {
+		name := "path-" + strconv.Itoa(k)
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: m.Source})
+		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: m.Path})
+	}
+	take, devices := a.takes(i)
+	p.Spec.InitContainers = []corev1.Container{{
+		Name: "cox", Image: a.Agent, Command: []string{"cox-pod", "install", crew.BinDir},
+		Resources: resources(take, nil), SecurityContext: confined(), VolumeMounts: mounts[:1],
+	}}
+	p.Spec.Containers = []corev1.Container{{
+		Name: Container, Image: cmp.Or(s.Image, a.Image), Command: []string{crew.BinDir + "/cox-pod", "run"},
+		Env: []corev1.EnvVar{{Name: crew.IndexEnv, Value: strconv.Itoa(i)}}, Resources: resources(take, devices),
+		SecurityContext: confined(), VolumeMounts: mounts,
+		StartupProbe: &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{crew.BinDir + "/cox-pod", "started"}}},
+			PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: math.MaxInt32,
+		},
+		TerminationMessagePath: corev1.TerminationMessagePathDefault, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+	}}
+	return p
+}
+
+// Grace is what a pod is given to end, in seconds, for a grace of its attempt.
+func Grace(d time.Duration) int64 { return int64((max(0, d) + margin + time.Second - 1) / time.Second) }
+
+// files are those of the root that a member sees: its own key, and no other's.
+func (a *Attempt) files(i int) []corev1.KeyToPath {
+	names := []string{crew.PlanFile}
+	if len(a.Nodes) > 1 {
+		names = append(names, crew.CAFile, fmt.Sprintf("%d.crt", i), fmt.Sprintf("%d.key", i))
+	}
+	out := make([]corev1.KeyToPath, len(names))
+	for k, n := range names {
+		out[k] = corev1.KeyToPath{Key: n, Path: n}
+	}
+	return out
+}
+
+// user is as whom the pod runs: the job's owner, by numbers.
+func (a *Attempt) user() *corev1.PodSecurityContext {
+	c := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	if !a.AsImage {
+		uid, gid := int64(a.Launch.Job.Spec.Owner.UID), int64(a.Launch.Job.Spec.Owner.GID)
+		c.RunAsUser, c.RunAsGroup = &uid, &gid
+	}
+	return c
+}
+
+// confined takes all that a job has no need of.
+func confined() *corev1.SecurityContext {
+	no := false
+	return &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+}
+
+// takes is what the claims on a node come to, and its devices by the resource's name.
+func (a *Attempt) takes(i int) (resource.Vector, map[string]int) {
+	var sum resource.Vector
+	devices := map[string]int{}
+	n := &a.Nodes[i]
+	for _, c := range a.Launch.Claims {
+		if c.Node != n.Name {
+			continue
+		}
+		sum = sum.Add(c.Take)
+		for _, d := range c.Devices {
+			for k := range n.Devices {
+				if n.Devices[k].Index == d.Index {
+					devices[n.Ask[k]]++
+				}
+			}
+		}
+	}
+	return sum, devices
+}
+
+// resources asks for amounts and devices: as much as is claimed, and no more than that.
+func resources(v resource.Vector, devices map[string]int) corev1.ResourceRequirements {
+	l := corev1.ResourceList{}
+	if v.CPU > 0 {
+		l[corev1.ResourceCPU] = *amount.NewMilliQuantity(int64(v.CPU), amount.DecimalSI)
+	}
+	if v.Memory > 0 {
+		l[corev1.ResourceMemory] = *amount.NewQuantity(int64(v.Memory), amount.BinarySI)
+	}
+	if v.Disk > 0 {
+		l[corev1.ResourceEphemeralStorage] = *amount.NewQuantity(int64(v.Disk), amount.BinarySI)
+	}
+	for _, n := range v.Named { // a resource that is only counted
+		if name, ok := strings.CutPrefix(n.Name, "gres/"); ok && devices != nil && n.Amount > 0 {
+			l[corev1.ResourceName(name)] = *amount.NewQuantity(int64(n.Amount), amount.DecimalSI)
+		}
+	}
+	for name, n := range devices {
+		l[corev1.ResourceName(name)] = *amount.NewQuantity(int64(n), amount.DecimalSI)
+	}
+	if len(l) == 0 {
+		return corev1.ResourceRequirements{}
+	}
+	return corev1.ResourceRequirements{Limits: l, Requests: maps.Clone(l)}
+}
+
+// tolerations are the settings' and one for each resource's own taint, with which clusters keep
+// other pods off nodes that have devices.
+func (a *Attempt) tolerations(i int) []corev1.Toleration {
+	out := slices.Clone(a.Tolerations)
+	_, devices := a.takes(i)
+	for _, name := range slices.Sorted(maps.Keys(devices)) {
+		out = append(out, corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists})
+	}
+	return out
+}
