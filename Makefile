@@ -22,7 +22,7 @@ TEST   = $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary=skipped
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test cross lint unit race proofs slurm arm64 bench bench-slurm bench-grow bench-traces torture fuzz build clean docs
+.PHONY: test cross lint unit race proofs slurm kube arm64 bench bench-slurm bench-grow bench-traces torture fuzz build clean docs
 
 test: lint cross unit race proofs slurm arm64    ## everything that must pass before a commit lands
 	@if [ -s $(FLAKY) ]; then echo "passed only when run again (mend these):"; cat $(FLAKY); fi
@@ -54,6 +54,9 @@ proofs: $(BIN)/.tools         ## simulation, kills, faults, hard cases, load, se
 
 slurm: $(BIN)/.tools          ## the sbatch reader and the engine beside real Slurm, 22.05 and 24.11 (as root: installs Debian's packages)
 	COX_TESTS=$(BIN)/gotestsum scripts/slurm/test.sh
+
+kube: $(BIN)/.tools           ## the engine beside real Kubernetes, built from its modules the first time (as root: installs Debian's packages)
+	COX_TESTS=$(BIN)/gotestsum scripts/kube/test.sh
 
 arm64:                        ## the core decides on arm64 as on amd64 (as root: installs Debian's qemu-user-static)
 	scripts/arm64.sh

@@ -1,0 +1,166 @@
+package lab
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// writeControl writes the files of the control plane.
+func (l *Lab) writeControl() error {
+	api, err := l.pki.sign("kube-apiserver", nil, l.wire.server, apiAddress, "127.0.0.1", "kubernetes.default", "kubernetes.default.svc")
+	if err != nil {
+		return err
+	}
+	reach, err := l.pki.sign("kube-apiserver-kubelet-client", []string{"system:masters"})
+	if err != nil {
+		return err
+	}
+	private, public, err := tokens()
+	if err != nil {
+		return err
+	}
+	scheduler := fmt.Appendf(nil, `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection: {kubeconfig: %q, qps: 5000, burst: 10000}
+`, l.file("scheduler.conf")) // the usual 50 a second would bound it
+	for name, text := range map[string][]byte{
+		"ca.crt": l.pki.pem, "api.crt": api.cert, "api.key": api.key, "reach.crt": reach.cert, "reach.key": reach.key,
+		"tokens.key": private, "tokens.pub": public, "scheduler.yaml": scheduler,
+	} {
+		if err := os.WriteFile(l.file(name), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		l.pki.kubeconfig(l.file("admin.conf"), l.Server(), "admin", "system:masters"),
+		l.pki.kubeconfig(l.file("controller-manager.conf"), l.Server(), "system:kube-controller-manager"),
+		l.pki.kubeconfig(l.file("scheduler.conf"), l.Server(), "system:kube-scheduler"),
+	)
+}
+
+func (l *Lab) file(name string) string { return filepath.Join(l.Dir, name) }
+
+// control are the daemons of the control plane, in the order in which they begin.
+func (l *Lab) control() []*daemon {
+	kube := filepath.Join(l.programs, "kube")
+	all := []*daemon{
+		{
+			name: "etcd",
+			words: []string{
+				kube, "etcd", "--data-dir=" + l.file("etcd"), "--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
+				"--listen-peer-urls=http://127.0.0.1:2380", "--log-level=warn", "--unsafe-no-fsync", // a killed etcd loses nothing by it, a killed machine would
+			},
+		},
+		{name: "apiserver", words: append([]string{kube, "apiserver"}, l.apiserver()...), up: l.ready},
+		{name: "controller-manager", words: append([]string{kube, "controller-manager"}, l.manager()...), up: healthy(l.wire.server + ":10257")},
+	}
+	if !l.config.NoScheduler {
+		all = append(all, &daemon{
+			name: "scheduler",
+			words: append([]string{
+				kube, "scheduler", "--config=" + l.file("scheduler.yaml"), "--authentication-kubeconfig=" + l.file("scheduler.conf"),
+				"--authorization-kubeconfig=" + l.file("scheduler.conf"),
+			}, l.gates()...),
+			up: healthy(l.wire.server + ":10259"),
+		})
+	}
+	return all
+}
+
+func (l *Lab) apiserver() []string {
+	args := append([]string{
+		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address=" + apiAddress, "--endpoint-reconciler-type=none",
+		"--tls-cert-file=" + l.file("api.crt"), "--tls-private-key-file=" + l.file("api.key"), "--client-ca-file=" + l.file("ca.crt"),
+		"--service-account-key-file=" + l.file("tokens.pub"), "--service-account-signing-key-file=" + l.file("tokens.key"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=" + services,
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
+		"--kubelet-client-certificate=" + l.file("reach.crt"), "--kubelet-client-key=" + l.file("reach.key"), "--kubelet-preferred-address-types=InternalIP",
+		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
+	}, l.gates()...)
+	if len(l.config.Runtime) > 0 {
+		var served []string
+		for _, r := range l.config.Runtime {
+			served = append(served, switched(r))
+		}
+		args = append(args, "--runtime-config="+strings.Join(served, ","))
+	}
+	return append(args, l.config.APIServer...)
+}
+
+func (l *Lab) manager() []string {
+	conf, silent := l.file("controller-manager.conf"), l.config.Silent
+	if silent == 0 {
+		silent = 24 * time.Hour
+	}
+	return append([]string{
+		"--kubeconfig=" + conf, "--authentication-kubeconfig=" + conf, "--authorization-kubeconfig=" + conf, "--leader-elect=false",
+		"--use-service-account-credentials=true", // without them much is forbidden to it, and taints of fresh nodes stay
+		"--service-account-private-key-file=" + l.file("tokens.key"), "--root-ca-file=" + l.file("ca.crt"),
+		"--kube-api-qps=2000", "--kube-api-burst=4000", "--node-monitor-grace-period=" + silent.String(),
+	}, l.gates()...)
+}
+
+// gates is the argument that every part takes, if there is one.
+func (l *Lab) gates() []string {
+	if len(l.config.Gates) == 0 {
+		return nil
+	}
+	var all []string
+	for _, g := range l.config.Gates {
+		all = append(all, switched(g))
+	}
+	return []string{"--feature-gates=" + strings.Join(all, ",")}
+}
+
+// switched says of a name that it is on, unless it says itself what it is.
+func switched(name string) string {
+	if strings.Contains(name, "=") {
+		return name
+	}
+	return name + "=true"
+}
+
+// ready reports whether the apiserver answers.
+func (l *Lab) ready(ctx context.Context) bool { return l.get(ctx, "/readyz") == nil }
+
+// get asks the apiserver for something, as the user who may do everything.
+func (l *Lab) get(ctx context.Context, path string) error {
+	return fetch(ctx, l.admin, l.Server()+path)
+}
+
+// healthy asks a part whether it is well. Its certificate is its own making.
+func healthy(at string) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		return fetch(ctx, &tls.Config{InsecureSkipVerify: true}, "https://"+at+"/healthz") == nil //nolint:gosec // a part that was just started
+	}
+}
+
+// fetch wants an answer that is no error, within two seconds.
+func fetch(ctx context.Context, config *tls.Config, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	way := &http.Transport{TLSClientConfig: config}
+	defer way.CloseIdleConnections()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	r, err := (&http.Client{Transport: way}).Do(q)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	if text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<10)); r.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %s", url, r.Status, text)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package lab
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// install has Kubernetes there, and what nodes need, and returns the folder of its programs.
+func install(t testing.TB, nodes bool) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		cannot(t, "a cluster of real Kubernetes needs root")
+	}
+	_, here, _, _ := runtime.Caller(0)
+	scripts := filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "kube")
+	if nodes {
+		run(t, filepath.Join(scripts, "packages.sh"))
+	}
+	return run(t, filepath.Join(scripts, "build.sh"))
+}
+
+// run runs one of the scripts and returns the line that it printed.
+func run(t testing.TB, script string) string {
+	t.Helper()
+	c := exec.Command(script)
+	var said strings.Builder
+	c.Stderr = &said
+	out, err := c.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 3 {
+		cannot(t, said.String())
+	}
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", filepath.Base(script), err, said.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// cannot skips a test that cannot have a cluster here, or fails it where all must run.
+func cannot(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
