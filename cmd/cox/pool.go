@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -197,7 +198,33 @@ func (a *app) addPool(ctx context.Context, c *client.Client, name string, f *poo
 	if err != nil {
 		return err
 	}
+	if done.Added {
+		if err := opened(ctx, c, name); err != nil {
+			return err
+		}
+	}
 	return a.lookedAt(done, f.format)
+}
+
+// opened waits until an added pool can be given work, so that what is typed next can be; not
+// long: its engine has just answered, and what is wrong with it since pool list says.
+func opened(ctx context.Context, c *client.Client, name string) error {
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
+		list, err := c.Pools(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list.Pools, func(p api.Pool) bool { return p.Name == name })
+		if i < 0 || list.Pools[i].State != api.PoolOpening {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
 }
 
 func kindsHere(kinds []string) string {

@@ -162,6 +162,7 @@ pool b: nothing is missing
 not added                                                    exit 4 (conflict)
 `)
 	cox(with(lacking, "--force")...).check(t, 0, "~pool b added: cox submit --pool b FILE runs a job there\n", "")
+	cox("pool", "list").check(t, 0, "~paper 1  up ", "") // at once
 	cox(site...).check(t, 4, "", "~there is a pool b already")
 	cox("pool", "check", "b").check(t, 4, "~pool b: 1 thing missing", "")
 	cox("pool", "check", "c").check(t, 3, "", "cox: there is no pool c\n  there are local, b\n")
