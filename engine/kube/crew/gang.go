@@ -52,7 +52,10 @@ func newGang(m *member) *gang {
 func (g *gang) follow(p *part) {
 	wait := 20 * time.Millisecond
 	for g.ctx.Err() == nil {
-		met, err := g.visit(p)
+		met, said, err := g.visit(p)
+		if said {
+			return
+		}
 		if met {
 			wait = 20 * time.Millisecond
 		}
@@ -66,11 +69,11 @@ func (g *gang) follow(p *part) {
 }
 
 // visit connects to a member and listens until the connection ends. met says that the
-// member was there.
-func (g *gang) visit(p *part) (met bool, err error) {
+// member was there, said that it says of itself that it is lost.
+func (g *gang) visit(p *part) (met, said bool, err error) {
 	c, err := g.tunnel.dial(g.ctx, p.index, forGang)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer c.Close()
 	stop := context.AfterFunc(g.ctx, func() { _ = c.Close() })
@@ -78,17 +81,17 @@ func (g *gang) visit(p *part) (met bool, err error) {
 	in := json.NewDecoder(c)
 	var h hello
 	if err := in.Decode(&h); err != nil {
-		return false, err
+		return false, false, err
 	}
 	if h.Ref != g.plan.Ref {
-		return false, fmt.Errorf("it belongs to attempt %s", h.Ref)
+		return false, false, fmt.Errorf("it belongs to attempt %s", h.Ref)
 	}
 	l := newLink(c)
 	defer close(l.out)
 	g.event(func() { g.attached(p, l, h, c) })
 	err = g.hear(io.MultiReader(in.Buffered(), c), p)
 	g.event(func() { g.detached(p, l) })
-	return true, err
+	return true, h.Why != "", err
 }
 
 // attached takes up a connection to a member.
@@ -99,7 +102,8 @@ func (g *gang) attached(p *part, l *link, h hello, c *tls.Conn) {
 		g.own.addr, _, _ = net.SplitHostPort(c.LocalAddr().String())
 	}
 	if h.Why != "" {
-		g.lose(p, h.Why)
+		p.said = true
+		p.lose(h.Why)
 		return
 	}
 	// It may not have heard what was decided while it was away.
@@ -117,13 +121,13 @@ func (g *gang) detached(p *part, l *link) {
 		return
 	}
 	p.link = nil
-	if p.gone() {
+	if p.gone() || g.ctx.Err() != nil {
 		return
 	}
 	time.AfterFunc(g.at.Lost, func() {
 		g.event(func() {
 			if p.link == nil && !p.gone() {
-				g.lose(p, p.name+" was lost: "+reason(p.last))
+				p.lose(p.name + " was lost: " + reason(p.last))
 			}
 		})
 	})
@@ -134,11 +138,6 @@ func reason(err error) string {
 		return "no answer"
 	}
 	return err.Error()
-}
-
-// lose gives a member up.
-func (g *gang) lose(p *part, why string) {
-	p.lost, p.why = true, why
 }
 
 // advance decides what follows from the state of the parts, and reports whether all is over.
@@ -221,7 +220,7 @@ func (g *gang) open() {
 func (g *gang) tellGo(p *part) {
 	text, err := g.alloc(p)
 	if err != nil {
-		g.lose(p, err.Error())
+		p.lose(err.Error())
 		return
 	}
 	peers := make([]string, len(g.parts))
@@ -241,6 +240,11 @@ func (g *gang) alloc(p *part) ([]byte, error) {
 func (g *gang) together() {
 	head := g.parts[0]
 	for _, p := range g.parts {
+		// The script may have ended with an error because a member was lost: its srun does,
+		// and is quicker than those who wait whether the member comes back.
+		if p.lost && p.index > 0 && p.state.Phase < engine.Ending && g.cause == "" && head.state.Cause == engine.Exited && head.state.Exit != nil && !head.state.Exit.OK() {
+			g.cause, g.message = engine.NodeLost, p.text()
+		}
 		own := p.index > 0 && p.state.Phase >= engine.Ending && (p.state.Cause == engine.Stopped || p.state.Cause == engine.NodeLost)
 		if (p.lost || own) && g.end == nil && head.state.Cause == "" {
 			g.cause, g.message = engine.NodeLost, p.text()
@@ -365,7 +369,7 @@ func (g *gang) tellEnd(o Outcome) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, p := range g.parts[1:] {
-		if !p.met || p.lost {
+		if !p.met || p.lost && !p.said && p.link == nil {
 			continue
 		}
 		wg.Go(func() {

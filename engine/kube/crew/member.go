@@ -12,6 +12,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/job"
@@ -55,6 +57,7 @@ type part struct {
 	link  *link  // to its supervisor; nil: none
 	met   bool   // it was reached
 	lost  bool   // its supervisor is dead, or it is not to be reached any more
+	said  bool   // it says so itself
 	why   string // what is worth saying of that
 	last  error  // of the last attempt to reach it
 }
@@ -64,6 +67,20 @@ func (p *part) gone() bool { return p.lost || p.state.Gone }
 
 // text is what is worth saying of it.
 func (p *part) text() string { return cmp.Or(p.why, p.state.Text) }
+
+// lose gives it up. Of its tasks nobody saw the end.
+func (p *part) lose(why string) {
+	if p.gone() {
+		return
+	}
+	p.lost, p.why = true, why
+	now := time.Now().Round(0)
+	for i := range p.state.Tasks {
+		if t := &p.state.Tasks[i]; t.Running {
+			t.Running, t.Ended, t.Exit.Signal, t.Cause = false, now, int(unix.SIGKILL), engine.NodeLost
+		}
+	}
+}
 
 // tell sends a command, if there is a connection.
 func (p *part) tell(c attempt.Command) {
@@ -147,14 +164,11 @@ func (m *member) fallen(how string) {
 	}
 	go func() {
 		m.initial.clean()
-		m.event(func() {
-			if !m.own.gone() {
-				m.own.lost, m.own.why = true, "the supervisor of "+m.name+" died"+how
-				if words := lastWords(m.seat.Words()); words != "" {
-					m.own.why += ": " + words
-				}
-			}
-		})
+		why := "the supervisor of " + m.name + " died" + how
+		if words := lastWords(m.seat.Words()); words != "" {
+			why += ": " + words
+		}
+		m.event(func() { m.own.lose(why) })
 	}()
 }
 
@@ -236,7 +250,12 @@ func (m *member) ended(c net.Conn) {
 	if json.NewDecoder(bufio.NewReader(io.LimitReader(c, 64<<10))).Decode(&o) != nil || o.Ref != m.plan.Ref {
 		return
 	}
-	m.event(func() { m.word = &o })
+	m.event(func() {
+		m.word = &o
+		if m.own.state.Phase < engine.Ending { // it was given up, and is there after all
+			m.own.tell(stopping(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Grace: m.plan.Grace, Cause: o.Cause, Text: o.Message}))
+		}
+	})
 	_, _ = io.WriteString(c, "\n")
 }
 
