@@ -79,6 +79,21 @@ func (r *Rules) licenses(s *job.Spec) error {
 	return few
 }
 
+// Elsewhere are the names among a job's licences that the site does not count. What cannot be
+// read has none.
+func (r *Rules) Elsewhere(licenses string) (out []string) {
+	all, _ := account.LicenseChoices(licenses)
+	for _, one := range all {
+		list, _ := account.ParseLicenses(one)
+		for _, l := range list {
+			if r.policy == nil || !slices.ContainsFunc(r.policy.Licenses, func(h account.License) bool { return h.Name == l.Name }) {
+				out = append(out, l.Name)
+			}
+		}
+	}
+	return out
+}
+
 // lacks reports whether the site has fewer licences than one alternative asks for; err:
 // it does not know one.
 func (r *Rules) lacks(s *job.Spec, one string) (lacks, err error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -342,4 +343,24 @@ func TestFits(t *testing.T) {
 			t.Errorf("%d nodes of %s: known %v, %v, want %q", tt.nodes, tt.pool, known, err, tt.want)
 		}
 	}
+}
+
+// TestLicencesOfTheOtherScheduler: a job is handed over whatever licences that scheduler counts;
+// those that the site counts it waits for here.
+//
+// Seen to fail with: all licences of a folded job left to the core, and none.
+func TestLicencesOfTheOtherScheduler(t *testing.T) {
+	q := far(2, 8)
+	b := two(t, named("a", 1, 8), q, control.Config{})
+	b.set(control.PolicyChange{Text: "licences", Rules: &account.Policy{Licenses: []account.License{{Name: "ours", Count: 1}}}})
+	submit := func() job.ID {
+		s := in("q", gang(1, 1))
+		s.Licenses, s.LicensesThere = "ours,theirs:9", []string{"theirs"}
+		return b.submit(s)
+	}
+	first := submit()
+	if v := b.handed(first); v.Job.Spec.Licenses != "ours,theirs:9" {
+		t.Errorf("it is handed over with %q", v.Job.Spec.Licenses)
+	}
+	b.waits(submit(), reason.Licenses)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
@@ -50,6 +51,8 @@ type wish struct {
 	old  map[job.ID]*entry // of jobs that left memory
 	gone map[job.ID]error  // what to say of jobs that are not in memory
 	bars map[job.ID]error  // with what the engine refuses an update
+	// altered are the attempts that another scheduler has changed as an update says.
+	altered map[job.ID]engine.Ref
 }
 
 // checkOp refuses what this control plane cannot do of any job.
@@ -78,6 +81,7 @@ func (c *Control) prepare(ctx context.Context, w *wish) (err error) {
 		if w.bars, err = c.barred(ctx, &u, w.ids); err != nil {
 			return err
 		}
+		c.alter(ctx, w, &u)
 	}
 	c.state.mu.RLock()
 	var missing []job.ID

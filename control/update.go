@@ -1,13 +1,16 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reconcile"
 )
 
 // field is one thing that an Update changes. Those that are not always changeable
@@ -16,6 +19,14 @@ type field struct {
 	name   string
 	always bool
 	set    func(*job.Spec)
+}
+
+// partition is the field that another scheduler changes of a job in its queue.
+const partition = "partition"
+
+// there reports whether a field stands in what was handed over to another scheduler.
+func (f *field) there() bool {
+	return !f.always || f.name == "time limit" || f.name == "priority" || f.name == "nice"
 }
 
 // fields lists what an update changes.
@@ -35,7 +46,7 @@ func (u *Update) fields() (out []field) {
 	add(u.Name != nil, "name", true, func(s *job.Spec) { s.Name = *u.Name })
 	add(u.Comment != nil, "comment", true, func(s *job.Spec) { s.Comment = *u.Comment })
 	add(u.Account != nil, "account", false, func(s *job.Spec) { s.Account = *u.Account })
-	add(u.Partitions != nil, "partition", false, func(s *job.Spec) { s.Partitions = slices.Clone(*u.Partitions) })
+	add(u.Partitions != nil, partition, false, func(s *job.Spec) { s.Partitions = slices.Clone(*u.Partitions) })
 	add(u.QOS != nil, "qos", false, func(s *job.Spec) { s.QOS = *u.QOS })
 	add(u.TimeLimit != nil, "time limit", true, func(s *job.Spec) { s.TimeLimit = *u.TimeLimit })
 	add(u.TimeMin != nil, "least time", false, func(s *job.Spec) { s.TimeMin = *u.TimeMin })
@@ -78,11 +89,17 @@ func (l *loop) askUpdate(w *wish, e *entry, req *request, u Update) error {
 	spec := *viewOf(e).Job.Spec
 	spec.Groups = slices.Clone(spec.Groups)
 	v := update{State: stateOf(e.state)}
+	ref, altered := w.altered[e.id]
+	altered = altered && e.state.Holds() && reconcile.Ref(e.held()) == ref
+	if err := w.bars[e.id]; err != nil && e.waitsThere() {
+		return err
+	}
 	for _, f := range u.fields() {
-		if e.waitsThere() && (!f.always || f.name == "time limit" || f.name == "priority" || f.name == "nice") {
+		there := altered && f.name == partition
+		if e.waitsThere() && f.there() && !there {
 			return e.away(f.name)
 		}
-		if !f.always && e.state != job.Pending {
+		if !f.always && e.state != job.Pending && !there {
 			return fault.New(fault.Conflict, "the %s of job %s cannot change any more: it is %s", f.name, e.Name(), e.state)
 		}
 		f.set(&spec)
@@ -148,6 +165,36 @@ func (c *Control) barred(ctx context.Context, u *Update, ids []job.ID) (map[job.
 		out[id] = judged[f]
 	}
 	return out, nil
+}
+
+// alter has other schedulers change the jobs of an update that stand in their queues, where
+// all that it changes there is the partition. What they refuse is in w.bars.
+func (c *Control) alter(ctx context.Context, w *wish, u *Update) {
+	if u.Partitions == nil || slices.ContainsFunc(u.fields(), func(f field) bool { return f.there() && f.name != partition }) {
+		return
+	}
+	w.altered = map[job.ID]engine.Ref{}
+	for _, id := range w.ids {
+		c.state.mu.RLock()
+		e := c.state.jobs[id]
+		if e == nil || !e.waitsThere() {
+			c.state.mu.RUnlock()
+			continue
+		}
+		name, pool, ref, spec := e.Name(), e.last.pool, reconcile.Ref(e.held()), job.Spec{Pool: e.last.pool}
+		c.state.mu.RUnlock()
+		k, ok := c.engineFor(&spec).(engine.Alterer)
+		if !ok {
+			continue
+		}
+		err := k.Alter(ctx, ref, engine.Alteration{Partitions: *u.Partitions})
+		if err == nil {
+			w.altered[id] = ref
+			continue
+		}
+		w.bars[id] = fault.New(fault.KindOf(err), "the partition of job %s was not changed in pool %s: %w", name, pool, err).
+			Advise("%s", cmp.Or(fault.Remedy(err), fmt.Sprintf("take it back and change it: cox hold %s, then the change, then cox release %[1]s", name)))
+	}
 }
 
 // checkUpdate refuses an update that this job cannot take.

@@ -55,3 +55,17 @@ type Preview struct {
 	Options [][]string // that outrank the script's, of each component of the job
 	Notes   []string   // what is changed and why, and what is not known yet; a sentence each
 }
+
+// Alterer is an optional ability: to change a job that stands in the queue of the scheduler
+// which the engine drives, so that it keeps its place there.
+type Alterer interface {
+	// Alter changes the job of an attempt that was handed over and waits. fault.Conflict: it
+	// does not wait there, or not yet. fault.Unavailable: it may have been changed; the same
+	// again does no harm. With any other error it is as it was.
+	Alter(ctx context.Context, ref Ref, a Alteration) error
+}
+
+// Alteration is what an Alterer changes.
+type Alteration struct {
+	Partitions []string // one at least
+}

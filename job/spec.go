@@ -46,8 +46,11 @@ type Spec struct {
 	WorkDir  string      `json:"work_dir"`           // absolute
 	Signal   *SignalSpec `json:"signal,omitempty"`   // sent before the time limit
 	Licenses string      `json:"licenses,omitempty"` // as written
-	Mail     *Mail       `json:"mail,omitempty"`
-	Image    string      `json:"image,omitempty"` // container image of every task; empty: none asked for
+	// LicensesThere are the names in Licenses that the scheduler of the job's pool counts, and we
+	// do not.
+	LicensesThere []string `json:"licenses_there,omitempty"`
+	Mail          *Mail    `json:"mail,omitempty"`
+	Image         string   `json:"image,omitempty"` // container image of every task; empty: none asked for
 
 	Reservation string `json:"reservation,omitempty"`
 

@@ -88,6 +88,12 @@ func (s *Server) change(c *call, ch *api.Change) (*api.Changed, error) {
 			continue
 		}
 		out.Matched++
+		if ch.Verb == api.VerbUpdate {
+			if err := s.partitionsExist(ch.Update.Partitions, t.pool); err != nil {
+				refuse(out, t.name, err)
+				continue
+			}
+		}
 		ids, chosen = append(ids, t.id), append(chosen, t)
 	}
 	if h, ok := op.(control.Hold); ok && h.On && ch.Firm == nil && c.id.Admin {
@@ -318,8 +324,13 @@ func (s *Server) update(u *api.Update) (control.Update, error) {
 		*d.to = &v
 	}
 	if u.Partitions != nil {
-		if err := s.partitionsExist(u.Partitions); err != nil {
-			return out, err
+		if slices.Contains(u.Partitions, "") {
+			return out, fault.New(fault.Invalid, "partitions: one has no name").Advise("names joined by commas: --partition gpu,long")
+		}
+		if !slices.ContainsFunc(s.cfg.Plane.Pools(), func(p control.PoolView) bool { return s.strange(p.Name) }) {
+			if err := s.partitionsExist(u.Partitions, ""); err != nil {
+				return out, err
+			}
 		}
 		out.Partitions = &u.Partitions
 	}
@@ -354,8 +365,13 @@ func (s *Server) update(u *api.Update) (control.Update, error) {
 	return out, nil
 }
 
-func (s *Server) partitionsExist(names []string) error {
+// partitionsExist refuses names that are none of the partitions of a job's pool. A pool with a
+// scheduler of its own knows its own: its engine is asked.
+func (s *Server) partitionsExist(names []string, pool string) error {
 	known := s.cfg.Rules.Partitions
+	if s.strange(pool) {
+		return nil
+	}
 	for _, n := range names {
 		if len(known) > 0 && !slices.ContainsFunc(known, func(p admit.Partition) bool { return p.Name == n }) {
 			var all []string
@@ -366,4 +382,9 @@ func (s *Server) partitionsExist(names []string) error {
 		}
 	}
 	return nil
+}
+
+// strange reports whether the partitions of the configuration are not those of a pool.
+func (s *Server) strange(pool string) bool {
+	return pool != "" && s.cfg.Rules.Pool != "" && pool != s.cfg.Rules.Pool
 }

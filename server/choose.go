@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -38,15 +39,27 @@ func (s *Server) settle(ctx context.Context, req *submission, p *parsed, rules *
 // bind applies what the site says of jobs to one whose pool is settled.
 func (s *Server) bind(ctx context.Context, rules *admit.Rules, sp *job.Spec) error {
 	there := *sp
-	if sp.Reservation != "" && s.delegates(sp.Pool) {
+	if (sp.Reservation != "" || sp.Licenses != "") && s.delegates(sp.Pool) {
 		there.Reservation = "" // it is one of that scheduler's
+		if there.LicensesThere = s.countedThere(rules, sp); len(there.LicensesThere) > 0 {
+			there.Licenses = fold.Spec(&there).Licenses
+		}
 	}
 	if err := rules.Apply(&there); err != nil {
 		return err
 	}
-	there.Reservation = sp.Reservation
+	there.Reservation, there.Licenses = sp.Reservation, sp.Licenses
 	*sp = there
 	return admit.Parts(sp, func() ([]fleet.Node, error) { return s.nodesNow(ctx) })
+}
+
+// countedThere are the licences of a job that the site does not count, where the engine of its
+// pool knows those of a scheduler of its own: it refuses what that has not.
+func (s *Server) countedThere(rules *admit.Rules, sp *job.Spec) []string {
+	if _, ok := s.cfg.Plane.AddedEngine(sp.Pool).(engine.Stocktaker); !ok {
+		return nil
+	}
+	return rules.Elsewhere(sp.Licenses)
 }
 
 // delegates reports whether a pool has a scheduler of its own that chooses the nodes.

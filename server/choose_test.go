@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -196,6 +197,75 @@ func TestAdviceNamesThePool(t *testing.T) {
 			if h.Chosen != (h.Pool == want) || (h.Cannot == "no room") != (h.Pool == "slurm-a") {
 				t.Errorf("%q: %+v, want %s", text, h, want)
 			}
+		}
+	}
+}
+
+// TestPartitionsOfAnotherPool: an update may name what only the scheduler of the job's own pool
+// knows; in the server's own pool, partitions are those of its configuration.
+//
+// Seen to fail with: the configuration's partitions asked of every pool, and of none.
+func TestPartitionsOfAnotherPool(t *testing.T) {
+	p := newPlane()
+	beside(p, "slurm-b")
+	r := start(t, p, func(c *Config) { c.Rules.Pool = "local" })
+	anna := r.as(t, "anna")
+	ids := map[string]string{}
+	for _, pool := range []string{"", "slurm-b"} {
+		req := request()
+		req.Pool = pool
+		if pool == "" {
+			req.Pool = "local"
+		}
+		out, err := anna.Submit(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[pool] = out.ID.String()
+	}
+	for _, who := range []*client.Client{anna, r.admin(t)} {
+		done, err := who.Change(t.Context(), &api.Change{Verb: api.VerbUpdate, Select: api.Select{IDs: []string{ids[""], ids["slurm-b"]}}, Update: &api.Update{Partitions: []string{"gpu-long"}}})
+		if err != nil || done.Changed != 1 || len(done.Errors) != 1 || done.Errors[0].Name != ids[""] || !strings.Contains(done.Errors[0].Error.Remedy, "partitions here: main") {
+			t.Errorf("%+v, %v", done, err)
+		}
+	}
+}
+
+// TestLicencesOfAPool: in a pool with a scheduler of its own, licences that the site does not
+// count are for that; elsewhere they are refused.
+//
+// Seen to fail with: the site's list asked of every pool.
+func TestLicencesOfAPool(t *testing.T) {
+	p := newPlane()
+	beside(p, "slurm-b", "blind")
+	p.added = map[string]engine.Engine{"slurm-b": there{inv: &fleet.Inventory{}}}
+	r := start(t, p, nil)
+	if _, err := r.admin(t).SetPolicy(t.Context(), &api.SetPolicy{Text: "licenses: [{name: ours, count: 2}]\n"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ pool, asked, there, want string }{
+		{pool: "slurm-b", asked: "ours:1,theirs:9", there: "theirs"},
+		{pool: "slurm-b", asked: "theirs|ours", there: "theirs"},
+		{pool: "slurm-b", asked: "ours:2"},
+		{pool: "slurm-b", asked: "ours:3,theirs", want: "the site has 2 of ours"},
+		{pool: "local", asked: "theirs", want: "there is no licence theirs"},
+		{pool: "blind", asked: "theirs", want: "there is no licence theirs"},
+	} {
+		req := request()
+		req.Pool, req.Args = c.pool, []string{"--licenses=" + c.asked}
+		out, err := r.as(t, "anna").Submit(t.Context(), req)
+		if c.want != "" {
+			if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s of %s: %v, want %q", c.asked, c.pool, err, c.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s of %s: %v", c.asked, c.pool, err)
+			continue
+		}
+		if s := p.get(out.ID).Job.Spec; s.Licenses != c.asked || strings.Join(s.LicensesThere, ",") != c.there {
+			t.Errorf("%s of %s: kept %q, of which %q are counted there", c.asked, c.pool, s.Licenses, s.LicensesThere)
 		}
 	}
 }

@@ -248,10 +248,19 @@ func (w *wanted) longer() string {
 // byLicense: there are as many as it asks for. A name that Slurm does not know is none of
 // its licences.
 func (w *wanted) byLicense() error {
+	all := named(w.inv.Licenses, func(l *fleet.License) string { return l.Name })
+	for _, name := range w.LicensesThere {
+		if all[name] == nil && !strings.Contains(name, "@") && !w.missing("licenses") {
+			mend := "--licenses: " + listed(all)
+			if len(all) == 0 {
+				mend = "leave it out, or have an administrator of the site add it to the rules (licenses in queues.yaml), or one of the cluster to slurm.conf"
+			}
+			return never("licenses", mend, "there is no licence %s: neither the site nor the cluster counts it", name)
+		}
+	}
 	if strings.ContainsAny(w.Licenses, "|@") {
 		return nil
 	}
-	all := named(w.inv.Licenses, func(l *fleet.License) string { return l.Name })
 	for part := range strings.SplitSeq(w.Licenses, ",") {
 		name, count, ok := strings.Cut(strings.TrimSpace(part), ":")
 		n := int64(1)

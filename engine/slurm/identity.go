@@ -107,11 +107,18 @@ func (e *Engine) known(ctx context.Context, name string) (site.Person, error) {
 // actor is the way in for what changes an attempt's job: the owner's own where the driver may
 // have no right to.
 func (e *Engine) actor(user string) site.Site {
-	a, ok := e.cfg.Site.(site.Acting)
-	if !ok || user == "" || e.cfg.Privileged || !person.MatchString(user) {
+	if e.cfg.Privileged {
 		return e.cfg.Site
 	}
-	return a.As(user)
+	return e.owner(user)
+}
+
+// owner is the way in with the rights of a job's owner, where there is one.
+func (e *Engine) owner(user string) site.Site {
+	if a, ok := e.cfg.Site.(site.Acting); ok && user != "" && person.MatchString(user) {
+		return a.As(user)
+	}
+	return e.cfg.Site
 }
 
 // taken says that Slurm has an attempt's job as somebody else's; empty: it has not.

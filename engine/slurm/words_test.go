@@ -93,6 +93,7 @@ var facts = map[string]fact{
 	"WorkDir":       {none: "Submission.Dir"},
 	"Signal":        {set: func(s *job.Spec) { s.Signal = &job.SignalSpec{Signal: 10, Before: time.Minute, BatchOnly: true} }, words: []string{"--signal=B:10@60"}},
 	"Licenses":      {set: func(s *job.Spec) { s.Licenses = "matlab:2" }, words: []string{"--licenses=matlab:2"}},
+	"LicensesThere": {none: "Licenses has them"},
 	"Mail":          {set: func(s *job.Spec) { s.Mail = &job.Mail{Types: []string{"END"}, To: "a@b"} }, words: []string{"--mail-type=END", "--mail-user=a@b"}},
 	"Image":         {set: func(s *job.Spec) { s.Image = "repo/img:1" }, words: []string{"exec srun --container-image=repo/img:1 prog"}},
 	"Reservation":   {set: func(s *job.Spec) { s.Reservation = "r" }, words: []string{"--reservation=r"}},

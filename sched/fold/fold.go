@@ -16,9 +16,11 @@
 package fold
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
@@ -126,16 +128,36 @@ func sorted(set map[string]bool) []string {
 
 // Spec is what a specification takes of a pool as a whole: each group one claim, of the
 // fewest nodes and tasks that will do. Everything but the place is as it was; the
-// reservation is one of the pool's own scheduler.
+// reservation is one of the pool's own scheduler, and so are the licences that it counts.
 func Spec(spec *job.Spec) *job.Spec {
 	out := *spec
 	out.Within, out.Wish, out.Levels, out.Reservation = 0, job.Wish{}, nil, ""
+	out.Licenses, out.LicensesThere = licenses(spec), nil
 	shape := class.Compile(spec)
 	out.Groups = make([]job.TaskGroup, len(spec.Groups))
 	for i := range spec.Groups {
 		out.Groups[i] = group(&spec.Groups[i], &shape.Groups[i], i == 0)
 	}
 	return &out
+}
+
+// licenses are those of a job that its pool's own scheduler does not count. Of alternatives it
+// counts all or none.
+func licenses(spec *job.Spec) string {
+	switch {
+	case len(spec.LicensesThere) == 0:
+		return spec.Licenses
+	case strings.Contains(spec.Licenses, "|"):
+		return ""
+	}
+	list, _ := account.ParseLicenses(spec.Licenses) // refused at the door
+	var ours []string
+	for _, l := range list {
+		if !slices.Contains(spec.LicensesThere, l.Name) {
+			ours = append(ours, fmt.Sprintf("%s:%d", l.Name, l.Count))
+		}
+	}
+	return strings.Join(ours, ",")
 }
 
 // group folds one group; g is what it was compiled to.

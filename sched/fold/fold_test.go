@@ -59,6 +59,11 @@ func TestSpec(t *testing.T) {
 	if len(in.Groups) != 2 || !in.Groups[0].Contiguous || out.Reservation != "" || out.Pool != "far" {
 		t.Errorf("%+v of %+v", out, in)
 	}
+	for asked, want := range map[string]string{"matlab:2,fluent": "fluent:1", "matlab": "", "fluent": "fluent:1", "fluent|matlab": ""} {
+		if got := fold.Spec(&job.Spec{Groups: in.Groups, Licenses: asked, LicensesThere: []string{"matlab"}}).Licenses; got != want {
+			t.Errorf("of licences %s, of which matlab is not ours, %q are left, want %q", asked, got, want)
+		}
+	}
 	for i, want := range []job.TaskGroup{
 		{
 			Nodes: job.Range{Min: 1, Max: 1}, Tasks: job.Count{Want: 8},

@@ -122,7 +122,7 @@ func unheard(name string, err error) error {
 // silence are words of Slurm's for a cluster that does not answer, or not now.
 var silence = []string{
 	"Unable to contact slurm controller", "Socket timed out", "Connection refused", "Connection timed out", "Zero Bytes were transmitted",
-	"Transport endpoint is not connected", "Slurm backup controller in standby mode", "try again", "slurm_persist_conn_open", "Unable to connect to database",
+	"Transport endpoint is not connected", "Slurm backup controller in standby mode", "try again", "Resource temporarily unavailable", "slurm_persist_conn_open", "Unable to connect to database",
 	"socket error", "Connection reset", "Broken pipe", "slurm_msg_sendto", "slurm_receive_msg", "slurm_send_recv", "Communication", "No route to host",
 	"Unexpected message received", "Protocol authentication error", "Resource temporarily unavailable", "Failed to confirm allocation", "Slurm temporarily unable", "Unable to process configuration file",
 	"Error generating job credential", "Requested operation is presently disabled",
@@ -622,6 +622,11 @@ func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
 	number := strconv.FormatUint(uint64(id), 10)
 	if c.Comment != nil {
 		if _, err := s.ask(ctx, "scontrol", "update", "JobId="+number, "Comment="+*c.Comment); err != nil {
+			return err
+		}
+	}
+	if c.Partition != "" {
+		if _, err := s.ask(ctx, "scontrol", "update", "JobId="+number, "Partition="+c.Partition); err != nil {
 			return err
 		}
 	}

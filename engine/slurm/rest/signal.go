@@ -129,12 +129,20 @@ func (s *Site) Update(ctx context.Context, id uint32, c site.Change) error {
 	if c.Hold != c.Release {
 		d["hold"] = c.Hold
 	}
+	if c.Partition != "" {
+		d["partition"] = c.Partition
+	}
 	if len(d) == 0 {
 		return nil
 	}
 	b, err := encode(d, 0)
 	if err != nil {
 		return err
+	}
+	if c.Partition != "" { // a user who may not has nobody else do it
+		user, _ := ctx.Value(acting{}).(string)
+		var a said
+		return s.call(ctx, &request{method: http.MethodPost, base: "slurm", path: fmt.Sprintf("/job/%d", id), user: user, body: b}, &a)
 	}
 	return s.change(ctx, id, &request{method: http.MethodPost, body: b})
 }

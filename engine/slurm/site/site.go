@@ -64,6 +64,9 @@ type Site interface {
 type Change struct {
 	Hold, Release bool    // keep it from beginning, and let it go on
 	Comment       *string // nil: as it is
+	// Partition is where it may run, names joined by commas; empty: as it is. It is changed
+	// with the rights of whom the Site acts as, and nobody else's.
+	Partition string
 }
 
 // Scope says who gets a signal.
