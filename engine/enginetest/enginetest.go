@@ -9,6 +9,7 @@ package enginetest
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -49,6 +50,9 @@ type Harness struct {
 	Kill func(t *testing.T, e engine.Engine, ref engine.Ref, node string)
 	// Living counts the processes of an attempt by other means than the driver's.
 	Living func(t *testing.T, e engine.Engine, ref engine.Ref) int
+	// Keeps says that the engine's Logger reads what the engine keeps itself, not files of the
+	// owner's: Purge removes it, and while an attempt lives nothing else can read it.
+	Keeps bool
 	// Tick lets a little time pass and Now tells the time; nil: it passes by itself.
 	Tick func(e engine.Engine)
 	Now  func() time.Time
@@ -205,9 +209,22 @@ func (b *bench) ready(ref engine.Ref) {
 		return
 	}
 	b.poll("its script is ready", func() bool {
-		out, err := os.ReadFile(r.Tasks[0].Log)
+		out, err := b.output(r.Tasks[0].Log)
 		return err == nil && strings.Contains(string(out), "ready\n")
 	})
+}
+
+// output reads what an attempt has printed so far.
+func (b *bench) output(name string) ([]byte, error) {
+	if !b.Keeps {
+		return os.ReadFile(name)
+	}
+	f, err := b.e.(engine.Logger).OpenLog(b.Context(), job.Owner{}, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
 }
 
 // poll waits for what no event tells.

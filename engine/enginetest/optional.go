@@ -165,5 +165,10 @@ func testLogs(t *testing.T, h Harness) {
 			t.Error(err)
 		}
 	}
+	if h.Keeps {
+		_, err = l.OpenLog(t.Context(), job.Owner{}, name)
+		is(t, err, fault.NotFound)
+		return
+	}
 	read() // the owner's own file
 }

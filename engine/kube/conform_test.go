@@ -1,0 +1,137 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/enginetest"
+	"github.com/coxswain-sched/coxswain/engine/kube"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+)
+
+// bench opens engines on a lab and remembers where they live.
+type bench struct {
+	l      *lab.Lab
+	roots  map[engine.Engine]string
+	closed map[engine.Engine]bool
+}
+
+func newBench(l *lab.Lab) *bench {
+	return &bench{l: l, roots: map[engine.Engine]string{}, closed: map[engine.Engine]bool{}}
+}
+
+// config is that of an engine on the lab, which places.
+func (b *bench) config(t *testing.T, root string) kube.Config {
+	t.Helper()
+	c, err := cluster.Open(cluster.Config{Kubeconfig: b.l.Kubeconfig()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kube.Config{
+		Root: root, Cluster: c, Terms: kube.Terms{Pool: "kube", Namespace: "default", Placed: true, Image: lab.Base, AgentImage: lab.Cox},
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+func (b *bench) open(t *testing.T, root string) *kube.Engine {
+	t.Helper()
+	e, err := kube.New(b.config(t, root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.roots[e] = root
+	t.Cleanup(func() { b.clear(t, e) })
+	return e
+}
+
+// clear ends what an engine has, and closes it.
+func (b *bench) clear(t *testing.T, e *kube.Engine) {
+	if b.closed[e] { // another has taken its place
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	all, _ := e.List(ctx)
+	for _, r := range all {
+		_ = e.Stop(ctx, r.Ref, engine.Stop{})
+	}
+	left := map[engine.Ref]bool{}
+	for _, r := range all {
+		left[r.Ref] = true
+	}
+	if len(left) > 0 {
+		_ = e.Watch(ctx, "", func(ev engine.Event) error {
+			if ev.Report.Gone {
+				delete(left, ev.Report.Ref)
+			}
+			if len(left) == 0 {
+				return io.EOF
+			}
+			return nil
+		})
+	}
+	for _, r := range all {
+		_ = e.Forget(ctx, r.Ref)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKubelets: real kubelets, on which Coxswain chooses the nodes: the contract of engines, and
+// what happens to pods in clusters.
+func TestKubelets(t *testing.T) {
+	b := newBench(lab.Start(t, lab.Config{Kubelets: 4}))
+	t.Run("Conformance", func(t *testing.T) { conform(t, b) })
+	t.Run("Faults", func(t *testing.T) { testFaults(t, b) })
+}
+
+func conform(t *testing.T, b *bench) {
+	enginetest.Run(t, enginetest.Harness{
+		New:    func(t *testing.T) engine.Engine { return b.open(t, t.TempDir()) },
+		Script: script,
+		Keeps:  true,
+		Reopen: func(t *testing.T, e engine.Engine, closed func()) engine.Engine {
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			b.closed[e] = true
+			closed()
+			return b.open(t, b.roots[e])
+		},
+	})
+}
+
+// script behaves like a program, in shell.
+func script(p enginetest.Program) []byte {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("#!/bin/sh")
+	if p.Resists {
+		line("trap '' TERM") // children inherit it
+	}
+	if p.Leaves {
+		line("setsid sh -c 'while :; do sleep 600; done' &")
+	}
+	line("echo ready")
+	switch {
+	case p.Run == enginetest.Forever && p.Resists:
+		line("while :; do sleep 600; done")
+	case p.Run == enginetest.Forever:
+		line("exec sleep 600")
+	case p.Run > 0:
+		line("sleep %g", p.Run.Seconds())
+	}
+	if p.Signal != 0 {
+		line("kill -%d $$", p.Signal)
+	}
+	line("exit %d", p.Exit)
+	return []byte(b.String())
+}

@@ -1,0 +1,275 @@
+package kube
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/fence"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// kind is what an entry of the journal says.
+type kind string
+
+const (
+	born     kind = "born"   // the name under which this driver's objects are known: Server
+	opened   kind = "open"   // a driver began to use the file: Epoch
+	launched kind = "launch" // Launch is taken
+	created  kind = "made"   // all its objects exist: Made. Nothing is made for it after that
+	started  kind = "start"  // it began, at Time
+	stopped  kind = "stop"   // it is to end: Stop, the last one counts
+	ended    kind = "end"    // nothing of it lives: Report is the last word
+	dropped  kind = "forget" // it is not known any more, and must never begin
+	barred   kind = "fenced" // what was dropped before: Fenced
+)
+
+// entry is one fact, as the driver decided or learned it.
+type entry struct {
+	Kind   kind           `json:"kind"`
+	Ref    engine.Ref     `json:"ref"`
+	Server string         `json:"server,omitempty"`
+	Epoch  uint64         `json:"epoch,omitempty"`
+	Launch *order         `json:"launch,omitempty"`
+	Made   *made          `json:"made,omitempty"`
+	Time   time.Time      `json:"time,omitzero"`
+	Stop   *stopping      `json:"stop,omitempty"`
+	Report *engine.Report `json:"report,omitempty"`
+	Digest string         `json:"digest,omitempty"`
+	Fenced *fence.Saved   `json:"fenced,omitempty"`
+}
+
+// order is a launch as it is kept. Script and Env go once the objects are there.
+type order struct {
+	Job    *job.Job      `json:"job"`
+	Claims []fleet.Claim `json:"claims"`
+	Nodes  []render.Node `json:"nodes"`
+	Script []byte        `json:"script,omitempty"`
+	Env    []string      `json:"env,omitempty"`
+	Grace  time.Duration `json:"grace,omitempty"`
+	Digest string        `json:"digest"`
+	Time   time.Time     `json:"time"`
+}
+
+// made are an attempt's objects.
+type made struct {
+	Root types.UID   `json:"root"`
+	Pods []types.UID `json:"pods"` // by index
+}
+
+// stopping is how an attempt is to end.
+type stopping struct {
+	Asked  time.Time     `json:"asked"`
+	Signal int           `json:"signal,omitempty"`
+	Grace  time.Duration `json:"grace,omitempty"`
+	Cause  engine.Cause  `json:"cause"`
+	Reason string        `json:"reason,omitempty"`
+}
+
+// kill is when nothing of it is to live any more.
+func (s *stopping) kill() time.Time { return s.Asked.Add(s.Grace) }
+
+// life is what the journal says of an attempt.
+type life struct {
+	launch  *order // nil: it has ended
+	digest  string
+	made    *made
+	started time.Time
+	stop    *stopping
+	end     *engine.Report
+}
+
+// journal is an append-only file of entries, one JSON value a line. One driver has it open.
+type journal struct {
+	name string
+
+	mu     sync.Mutex
+	f      *os.File
+	end    int64
+	server string
+	epoch  uint64
+	fenced fence.Set
+	lives  map[engine.Ref]*life
+}
+
+// openJournal opens or creates the file; server is the name where it has none yet. What
+// follows a line that cannot be read is dropped.
+func openJournal(name, server string) (*journal, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fault.New(fault.Conflict, "%s is in use by another cox server", name), f.Close())
+	}
+	j := &journal{name: name, f: f, lives: map[engine.Ref]*life{}}
+	r := bufio.NewReaderSize(f, 64<<10)
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		var e entry
+		if json.Unmarshal(line, &e) != nil {
+			break // of a machine that crashed
+		}
+		j.apply(&e)
+		j.end += int64(len(line))
+	}
+	if j.server == "" {
+		j.server = server
+	}
+	j.epoch++
+	if err := j.rewrite(); err != nil {
+		return nil, errors.Join(err, j.f.Close())
+	}
+	return j, nil
+}
+
+func (j *journal) apply(e *entry) {
+	switch e.Kind {
+	case born:
+		j.server = e.Server
+	case opened:
+		j.epoch = max(j.epoch, e.Epoch)
+	case barred:
+		j.fenced.Load(*e.Fenced)
+	case launched:
+		j.lives[e.Ref] = &life{launch: e.Launch, digest: e.Launch.Digest}
+	case dropped:
+		j.fenced.Add(e.Ref)
+		delete(j.lives, e.Ref)
+	case ended:
+		j.lives[e.Ref] = &life{digest: e.Digest, end: e.Report}
+	}
+	l := j.lives[e.Ref]
+	if l == nil {
+		return
+	}
+	switch e.Kind {
+	case created:
+		l.made = e.Made
+		slim := *l.launch
+		slim.Script, slim.Env = nil, nil
+		l.launch = &slim
+	case started:
+		l.started = e.Time
+	case stopped:
+		l.stop = e.Stop
+	}
+}
+
+// compactAt is the size from which the file is written anew without what no longer counts.
+const compactAt = 4 << 20
+
+// add writes an entry to the disk. After an error it is not in the journal.
+func (j *journal) add(e *entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n, err := j.f.WriteAt(append(line, '\n'), j.end)
+	if err == nil {
+		err = unix.Fdatasync(int(j.f.Fd()))
+	}
+	if err != nil {
+		if n > 0 {
+			_ = j.f.Truncate(j.end)
+		}
+		return fault.New(fault.KindOf(err), "the journal %s: %w", j.name, err).Advise("make room in the state directory")
+	}
+	j.end += int64(n)
+	j.apply(e)
+	if j.end > compactAt && e.Kind == dropped {
+		_ = j.rewrite() // if it cannot, there is another time
+	}
+	return nil
+}
+
+// fence makes sure that an attempt never begins by this journal.
+func (j *journal) fence(ref engine.Ref) error {
+	if j.isFenced(ref) {
+		return nil
+	}
+	return j.add(&entry{Kind: dropped, Ref: ref})
+}
+
+func (j *journal) isFenced(ref engine.Ref) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.fenced.Has(ref)
+}
+
+// rewrite writes the file anew with what counts. The caller holds the lock, or is alone.
+func (j *journal) rewrite() error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	all := []*entry{{Kind: born, Server: j.server}, {Kind: opened, Epoch: j.epoch}}
+	if !j.fenced.Empty() {
+		saved := j.fenced.Save()
+		all = append(all, &entry{Kind: barred, Fenced: &saved})
+	}
+	for ref, l := range j.lives {
+		all = append(all, l.entries(ref)...)
+	}
+	for _, e := range all {
+		if err := enc.Encode(e); err != nil {
+			return err
+		}
+	}
+	next, err := os.OpenFile(j.name+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(b.Bytes())
+	if err = errors.Join(err, unix.Flock(int(next.Fd()), unix.LOCK_EX|unix.LOCK_NB), next.Sync()); err == nil {
+		err = os.Rename(next.Name(), j.name)
+	}
+	if err != nil {
+		return errors.Join(err, next.Close(), os.Remove(next.Name()))
+	}
+	_ = j.f.Close()
+	j.f, j.end = next, int64(b.Len())
+	return nil
+}
+
+func (l *life) entries(ref engine.Ref) []*entry {
+	if l.end != nil {
+		return []*entry{{Kind: ended, Ref: ref, Digest: l.digest, Report: l.end}}
+	}
+	out := []*entry{{Kind: launched, Ref: ref, Launch: l.launch}}
+	if l.made != nil {
+		out = append(out, &entry{Kind: created, Ref: ref, Made: l.made})
+	}
+	if !l.started.IsZero() {
+		out = append(out, &entry{Kind: started, Ref: ref, Time: l.started})
+	}
+	if l.stop != nil {
+		out = append(out, &entry{Kind: stopped, Ref: ref, Stop: l.stop})
+	}
+	return out
+}
+
+func (j *journal) close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	// A child of this process that is between its fork and its exec has the file open too.
+	return errors.Join(unix.Flock(int(j.f.Fd()), unix.LOCK_UN), j.f.Close())
+}

@@ -1,0 +1,232 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/crew"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// member is what a pod's object says of it.
+type member struct {
+	phase   engine.Phase
+	over    bool // nothing of it lives, by the kubelet's word or because it never had a node
+	unsure  bool // nobody can say
+	began   time.Time
+	outcome *crew.Outcome
+	why     string       // for people, of what went wrong; empty: nothing
+	cause   engine.Cause // of that, where there is no outcome
+	stuck   bool         // it will not start as it is; why says what is missing
+	refused bool         // … and it never will
+}
+
+// silence is for how long a pod may be past its grace before its kubelet is called silent.
+const silence = 30 * time.Second
+
+// read says what the object of a pod proves. Nothing is concluded from the phase alone: a pod
+// is called failed, too, when nobody has heard of its node.
+func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
+	m := member{phase: engine.Accepted}
+	if p.Spec.NodeName == "" {
+		if p.DeletionTimestamp != nil { // nobody can bind it any more
+			m.over, m.phase = true, engine.Ended
+			m.cause, m.why = deletion(p)
+		}
+		return m
+	}
+	main := container(p.Status.ContainerStatuses)
+	switch {
+	case main != nil && main.State.Terminated != nil:
+		t := main.State.Terminated
+		m.over, m.phase, m.began = true, engine.Ended, t.StartedAt.Time
+		if o, err := crew.ParseOutcome(t.Message); err == nil && o.Ref == ref {
+			m.outcome = o
+		} else {
+			m.cause, m.why = terminated(p, t)
+		}
+	case main != nil && main.State.Running != nil:
+		m.phase, m.began = engine.Ready, main.State.Running.StartedAt.Time
+		if main.Started != nil && *main.Started {
+			m.phase = engine.Running
+		}
+	case p.Status.Phase == corev1.PodFailed && !living(p) && !collected(p):
+		m.over, m.phase = true, engine.Ended
+		m.cause, m.why = rejected(p)
+	default:
+		m.waits(p, main)
+	}
+	if !m.over {
+		m.doubt(p, now)
+	}
+	return m
+}
+
+// collected reports whether a pod is called failed by who collects pods of nodes that are not
+// there: its kubelet was not asked.
+func collected(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Reason == "DeletionByPodGC" {
+			return true
+		}
+	}
+	return false
+}
+
+// container is the status of the job's container.
+func container(all []corev1.ContainerStatus) *corev1.ContainerStatus {
+	for i := range all {
+		if all[i].Name == render.Container {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// living reports whether a container of a pod has begun and its end was not seen.
+func living(p *corev1.Pod) bool {
+	for _, all := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for _, c := range all {
+			if c.State.Running != nil || c.State.Terminated == nil && c.ContainerID != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// doubt says when what the object says may not be true any more.
+func (m *member) doubt(p *corev1.Pod, now time.Time) {
+	switch {
+	case p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded:
+		m.unsure, m.why = true, fmt.Sprintf("pod %s is called %s, and its kubelet on %s has not said that its containers have ended", p.Name, p.Status.Phase, p.Spec.NodeName)
+	case p.DeletionTimestamp != nil && now.After(p.DeletionTimestamp.Add(silence)):
+		m.unsure, m.why = true, fmt.Sprintf("pod %s should have ended at %s, and its kubelet on %s says nothing", p.Name, p.DeletionTimestamp.UTC().Format(time.RFC3339), p.Spec.NodeName)
+	}
+}
+
+// waits reads why a pod's container does not run yet.
+func (m *member) waits(p *corev1.Pod, main *corev1.ContainerStatus) {
+	all := p.Status.InitContainerStatuses
+	if main != nil {
+		all = append(all[:len(all):len(all)], *main)
+	}
+	for _, c := range all {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 && c.Name != render.Container {
+			m.stuck, m.refused = true, false
+			m.why = fmt.Sprintf("pod %s on %s: container %s ended with %d (%s) before the job's began: %s", p.Name, p.Spec.NodeName, c.Name, t.ExitCode, t.Reason, strings.TrimSpace(t.Message))
+			return
+		}
+		w := c.State.Waiting
+		if w == nil {
+			continue
+		}
+		switch w.Reason {
+		case "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			m.stuck = true
+		case "InvalidImageName", "ErrImageNeverPull":
+			m.stuck, m.refused = true, true
+		default:
+			continue
+		}
+		m.why = fmt.Sprintf("pod %s on %s: %s: %s (image %s)", p.Name, p.Spec.NodeName, w.Reason, w.Message, c.Image)
+		return
+	}
+}
+
+// terminated says why a container ended that left no word.
+func terminated(p *corev1.Pod, t *corev1.ContainerStateTerminated) (engine.Cause, string) {
+	text := fmt.Sprintf("pod %s on %s ended without a word: %s, exit %d", p.Name, p.Spec.NodeName, t.Reason, t.ExitCode)
+	if s := strings.TrimSpace(t.Message); s != "" {
+		text += ": " + s
+	}
+	if t.Reason == "OOMKilled" {
+		return engine.OutOfMemory, text
+	}
+	if p.Status.Reason != "" {
+		_, why := rejected(p)
+		text += "; " + why
+	}
+	if cause, why := deletion(p); why != "" {
+		return cause, text + "; " + why
+	}
+	return engine.NodeLost, text
+}
+
+// rejected are the kubelet's own words for a pod that it would not have, or not keep.
+func rejected(p *corev1.Pod) (engine.Cause, string) {
+	text := fmt.Sprintf("pod %s on %s: %s: %s", p.Name, p.Spec.NodeName, cmp.Or(p.Status.Reason, string(p.Status.Phase)), p.Status.Message)
+	if cause, why := deletion(p); why != "" {
+		return cause, text + "; " + why
+	}
+	return engine.Unready, text
+}
+
+// deletion says who ended a pod that was not ended by us; empty: nobody.
+func deletion(p *corev1.Pod) (engine.Cause, string) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			text := fmt.Sprintf("pod %s was ended by the cluster: %s: %s", p.Name, c.Reason, c.Message)
+			if c.Reason == corev1.PodReasonPreemptionByScheduler {
+				return engine.Preempted, text
+			}
+			return engine.NodeLost, text
+		}
+	}
+	if p.DeletionTimestamp != nil {
+		return engine.Cancelled, fmt.Sprintf("pod %s was deleted in the cluster", p.Name)
+	}
+	return "", ""
+}
+
+// word is how an attempt ended, of the members that say so. All are over.
+func word(members []member, stop *stopping) engine.Report {
+	var r engine.Report
+	if o := members[0].outcome; o != nil {
+		r.Cause, r.Exit, r.Message, r.Started, r.Ended, r.Tasks = o.Cause, o.Exit, o.Message, o.Started, o.Ended, o.Tasks
+		if r.Cause != engine.Stopped && (stop == nil || !r.Started.IsZero()) {
+			return r
+		}
+		if stop != nil {
+			r.Cause, r.Message = stop.Cause, cmp.Or(stop.Reason, r.Message)
+			return r
+		}
+	}
+	r.Cause, r.Message, r.Exit = "", "", job.ExitCode{Status: 1}
+	if stop != nil {
+		r.Cause, r.Message = stop.Cause, stop.Reason
+		if stop.Cause == engine.Stopped {
+			r.Exit = job.ExitCode{Signal: cmp.Or(stop.Signal, sigterm)}
+		}
+		return r
+	}
+	for i, m := range members {
+		if m.cause != "" && (r.Cause == "" || r.Cause == engine.NodeLost && m.cause != engine.NodeLost) {
+			r.Cause, r.Message = m.cause, m.why
+		}
+		if o := m.outcome; i > 0 && o != nil && r.Started.IsZero() {
+			r.Started = o.Started
+		}
+	}
+	if o := members[0].outcome; o != nil { // it was told to end, and by none of us
+		r.Exit = o.Exit
+		r.Cause = cmp.Or(r.Cause, engine.Cancelled)
+		r.Message = cmp.Or(r.Message, o.Message)
+	}
+	r.Cause = cmp.Or(r.Cause, engine.NodeLost)
+	if r.Cause == engine.OutOfMemory {
+		r.Exit = job.ExitCode{Signal: sigkill}
+	}
+	return r
+}
+
+const (
+	sigterm = 15
+	sigkill = 9
+)

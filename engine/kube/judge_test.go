@@ -1,0 +1,150 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/crew"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+var (
+	testRef = engine.Ref{Allocation: 4, Attempt: 2}
+	testNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+)
+
+// podThat is a pod on node n1.
+func podThat(change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeName: "n1"}, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	for _, f := range change {
+		f(p)
+	}
+	return p
+}
+
+func holding(s corev1.ContainerState, started bool) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		id := "containerd://x"
+		if s.Waiting != nil {
+			id = ""
+		}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: render.Container, State: s, Started: &started, ContainerID: id, Image: "img"}}
+	}
+}
+
+func phase(ph corev1.PodPhase, reason string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason, p.Status.Message = ph, reason, "in words" }
+}
+
+func deletedAt(at time.Time) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: at} }
+}
+
+func disrupted(reason string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason})
+	}
+}
+
+func noNode(p *corev1.Pod) { p.Spec.NodeName = "" }
+
+var (
+	runs    = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	creates = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}
+)
+
+func waits(reason string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "in words"}}
+}
+
+func ends(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, Message: message, ExitCode: 137}}
+}
+
+// TestWhatAPodProves holds read against what Kubernetes does to pods: only the kubelet's word,
+// or that there never was a node, proves that nothing lives.
+func TestWhatAPodProves(t *testing.T) {
+	outcome := string(crew.Outcome{Ref: testRef, Cause: engine.Exited, Exit: job.ExitCode{Status: 3}}.Text())
+	other := string(crew.Outcome{Ref: engine.Ref{Allocation: 9, Attempt: 9}, Cause: engine.Exited}.Text())
+	for _, c := range []struct {
+		what  string
+		p     *corev1.Pod
+		want  string // phase, then what else is true
+		cause engine.Cause
+	}{
+		{"nothing yet", podThat(), "accepted", ""},
+		{"no node yet", podThat(noNode), "accepted", ""},
+		{"no node, deleted", podThat(noNode, deletedAt(testNow)), "ended over", engine.Cancelled},
+		{"no node, preempted", podThat(noNode, deletedAt(testNow), disrupted(corev1.PodReasonPreemptionByScheduler)), "ended over", engine.Preempted},
+		{"being made", podThat(holding(creates, false)), "accepted", ""},
+		{"runs", podThat(holding(runs, false)), "ready", ""},
+		{"started", podThat(holding(runs, true)), "running", ""},
+		{"ended with a word", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", outcome), false)), "ended over outcome", ""},
+		{"a word of another attempt", podThat(holding(ends("Error", other), false)), "ended over", engine.NodeLost},
+		{"out of memory", podThat(holding(ends("OOMKilled", ""), false)), "ended over", engine.OutOfMemory},
+		{"evicted, ended", podThat(phase(corev1.PodFailed, "Evicted"), disrupted(corev1.PodReasonTerminationByKubelet), holding(ends("Error", ""), false)), "ended over", engine.NodeLost},
+		{"refused by the kubelet", podThat(phase(corev1.PodFailed, "UnexpectedAdmissionError")), "ended over", engine.Unready},
+		{"failed while it lives", podThat(phase(corev1.PodFailed, "NodeLost"), holding(runs, true)), "running unsure", ""},
+		{"failed by the collector", podThat(phase(corev1.PodFailed, ""), disrupted("DeletionByPodGC"), holding(runs, true)), "running unsure", ""},
+		{"failed by the collector before the kubelet said anything", podThat(phase(corev1.PodFailed, ""), disrupted("DeletionByPodGC")), "accepted unsure", ""},
+		{"terminating in its grace", podThat(deletedAt(testNow.Add(10*time.Second)), holding(runs, true)), "running", ""},
+		{"terminating on a silent kubelet", podThat(deletedAt(testNow.Add(-time.Minute)), holding(runs, true)), "running unsure", ""},
+		{"deleted before it began", podThat(phase(corev1.PodFailed, ""), deletedAt(testNow), holding(creates, false)), "ended over", engine.Cancelled},
+		{"no image", podThat(holding(waits("ImagePullBackOff"), false)), "accepted stuck", ""},
+		{"a name of no image", podThat(holding(waits("InvalidImageName"), false)), "accepted stuck refused", ""},
+	} {
+		m := read(c.p, testRef, testNow)
+		got := []string{m.phase.String()}
+		for _, x := range []struct {
+			is   bool
+			name string
+		}{{m.over, "over"}, {m.outcome != nil, "outcome"}, {m.unsure, "unsure"}, {m.stuck, "stuck"}, {m.refused, "refused"}} {
+			if x.is {
+				got = append(got, x.name)
+			}
+		}
+		if g := strings.Join(got, " "); g != c.want || m.cause != c.cause {
+			t.Errorf("%s: %s, cause %q; want %s, %q", c.what, g, m.cause, c.want, c.cause)
+		}
+		if (m.unsure || m.stuck || m.over && m.outcome == nil) && !strings.Contains(m.why, "pod p") {
+			t.Errorf("%s: %q does not name the pod", c.what, m.why)
+		}
+	}
+}
+
+// TestHowAnAttemptEnded: member 0's word counts, but for an end that it was told of.
+func TestHowAnAttemptEnded(t *testing.T) {
+	said := func(c engine.Cause, x job.ExitCode) member {
+		return member{over: true, outcome: &crew.Outcome{Ref: testRef, Cause: c, Exit: x, Started: testNow, Ended: testNow, Message: "said"}}
+	}
+	lost := member{over: true, cause: engine.NodeLost, why: "lost"}
+	term, kill := job.ExitCode{Signal: sigterm}, job.ExitCode{Signal: sigkill}
+	for _, c := range []struct {
+		what    string
+		members []member
+		stop    *stopping
+		want    string
+	}{
+		{"by itself", []member{said(engine.Exited, job.ExitCode{Status: 3}), lost}, nil, fmt.Sprint(engine.Exited, job.ExitCode{Status: 3}, "said")},
+		{"by itself, while a stop was on its way", []member{said(engine.Exited, job.ExitCode{})}, &stopping{Cause: engine.Stopped, Reason: "enough"}, fmt.Sprint(engine.Exited, job.ExitCode{}, "said")},
+		{"stopped", []member{said(engine.Stopped, term)}, &stopping{Cause: engine.Stopped, Reason: "enough"}, fmt.Sprint(engine.Stopped, term, "enough")},
+		{"deleted by somebody", []member{said(engine.Stopped, term)}, nil, fmt.Sprint(engine.Cancelled, term, "said")},
+		{"preempted", []member{said(engine.Stopped, term), {over: true, cause: engine.Preempted, why: "for others"}}, nil, fmt.Sprint(engine.Preempted, term, "for others")},
+		{"stopped without a word", []member{lost}, &stopping{Cause: engine.Stopped}, fmt.Sprint(engine.Stopped, term, "")},
+		{"never began", []member{lost}, &stopping{Cause: engine.Unready, Reason: "no room"}, fmt.Sprint(engine.Unready, job.ExitCode{Status: 1}, "no room")},
+		{"out of memory, and the others lost", []member{lost, {over: true, cause: engine.OutOfMemory, why: "oom"}}, nil, fmt.Sprint(engine.OutOfMemory, kill, "oom")},
+		{"lost", []member{lost, lost}, nil, fmt.Sprint(engine.NodeLost, job.ExitCode{Status: 1}, "lost")},
+	} {
+		r := word(c.members, c.stop)
+		if got := fmt.Sprint(r.Cause, r.Exit, r.Message); got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+// Package kube is the engine that runs jobs as pods of a Kubernetes cluster.
+//
+// The model. One attempt is a root Secret and what belongs to it: a headless Service and a pod
+// for each node (engine/kube/render). Names are those of the attempt, so what was created
+// without an answer is created again and found. A launch is in the driver's journal before
+// anything is sent. All pods are there before any is bound, and their UIDs in the journal: for
+// an attempt that may have begun nothing is ever created a second time. Each attempt has one
+// goroutine (drive.go) that does what is due; one watch of this server's pods tells them all.
+// What runs in the pods holds the start barrier and says how it ended (engine/kube/crew).
+//
+// Guarantees: an attempt is reported gone only if of each of its pods the kubelet has said that
+// its containers have ended, or it never had a node and can get none. A finalizer keeps each
+// pod's object until its end is in the journal. An error or a time-out is no news.
+//
+// Objects of our names that are not ours are never touched. docs/design/0011 has the reasons.
+package kube
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/feed"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// Config says what an Engine works with. Root and Cluster must be given.
+type Config struct {
+	Root    string // state directory, absolute; made if it does not exist
+	Cluster *cluster.Cluster
+	Terms   Terms
+
+	Patience time.Duration // for one answer of the cluster; 0: 30 s
+	Ready    time.Duration // for all pods of a gang to be there once the first one runs; 0: 10 min
+	Pull     time.Duration // for what keeps a container from being made (an image, a Secret) to be mended; 0: 5 min
+	Log      *slog.Logger  // nil: none
+}
+
+// Engine runs jobs on a cluster. It is safe for concurrent use.
+type Engine struct {
+	cfg  Config
+	k    *cluster.Cluster
+	log  *journal
+	feed *feed.Feed
+
+	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	once   sync.Once
+	close  error
+	kick   chan struct{} // something is in graves
+
+	mu       sync.Mutex
+	attempts map[engine.Ref]*attempt
+	listed   bool                   // all pods were seen since the engine was opened
+	graves   map[string]*corev1.Pod // of attempts that have ended or are not known, by name
+	silent   error                  // why the last look at pods failed; nil: it did not
+
+	*Survey // nodes, what is on them, and what is looked at before
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New opens the engine on its state directory and goes on with the attempts in it. One engine
+// can use a directory at a time: fault.Conflict. The cluster need not answer.
+func New(cfg Config) (*Engine, error) {
+	if !filepath.IsAbs(cfg.Root) || cfg.Cluster == nil {
+		return nil, fault.New(fault.Invalid, "kubernetes engine: an absolute state directory and a cluster are needed")
+	}
+	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Second)
+	cfg.Ready = cmp.Or(cfg.Ready, 10*time.Minute)
+	cfg.Pull = cmp.Or(cfg.Pull, 5*time.Minute)
+	cfg.Terms.Namespace = cmp.Or(cfg.Terms.Namespace, cfg.Cluster.Namespace())
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(filepath.Join(cfg.Root, "logs"), 0o700); err != nil {
+		return nil, fmt.Errorf("kubernetes engine: %w", err)
+	}
+	log, err := openJournal(filepath.Join(cfg.Root, "kube"), strings.ToLower(rand.Text()[:6]))
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes engine: %w", err)
+	}
+	e := &Engine{
+		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), kick: make(chan struct{}, 1),
+		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
+		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{},
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	for ref, l := range log.lives {
+		a := e.revive(ref, l)
+		e.attempts[ref] = a
+		e.feed.Publish(a.report)
+	}
+	for _, a := range e.attempts {
+		if !a.ended {
+			e.wg.Go(func() { e.drive(a) })
+		}
+	}
+	e.wg.Go(e.watch)
+	e.wg.Go(e.bury)
+	return e, nil
+}
+
+// Close stops the engine's goroutines. The pods go on.
+func (e *Engine) Close() error {
+	e.once.Do(func() {
+		e.mu.Lock() // no attempt is added any more
+		e.cancel()
+		e.mu.Unlock()
+		e.wg.Wait()
+		e.close = e.log.close()
+	})
+	return e.close
+}
+
+// Info says what the cluster is and can do.
+func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Info{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	v, err := e.k.Version(ctx)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	placed := e.cfg.Terms.Placed
+	info := engine.Info{Name: "kubernetes", Version: v.GitVersion, Abilities: engine.Abilities{
+		Gang: engine.GangStrict, Placed: placed, Delegated: !placed, Isolates: true, Proves: true,
+	}}
+	return info, nil
+}
+
+// Inspect reports one attempt.
+func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Report{}, err
+	}
+	r, ok := e.feed.Last(ref)
+	if !ok {
+		return r, unknown(ref)
+	}
+	return r, nil
+}
+
+func unknown(ref engine.Ref) error {
+	return fault.New(fault.NotFound, "the kubernetes engine has no attempt %s", ref)
+}
+
+// List reports every attempt.
+func (e *Engine) List(ctx context.Context) ([]engine.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return e.feed.All(), nil
+}
+
+// Watch follows changes.
+func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
+	if err := e.feed.Watch(ctx, e.ctx.Done(), after, f); err != nil {
+		return err
+	}
+	return fault.New(fault.Unavailable, "the kubernetes engine is closed")
+}
+
+// Forget drops an ended attempt: its root is deleted, and the cluster collects the rest.
+func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a != nil && !a.ended {
+		e.mu.Unlock()
+		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
+	}
+	if err := e.log.fence(ref); err != nil {
+		e.mu.Unlock()
+		return err
+	}
+	delete(e.attempts, ref)
+	e.feed.Forget(ref)
+	e.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	if err := e.uproot(ctx, ref); err != nil && !errors.Is(err, context.Canceled) {
+		e.cfg.Log.Warn("kubernetes", "attempt", ref.String(), "error", err) // the next look at all roots finds it
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// attempt is what the driver knows of one. Its goroutine alone calls the cluster for it; all
+// fields from made on are the Engine's, under its lock.
+type attempt struct {
+	ref    engine.Ref
+	order  *order // nil: it has ended
+	digest string
+	wake   chan struct{}
+
+	made    *made // all its objects exist; nil: some may
+	bound   bool
+	begun   bool // something was sent
+	pods    map[int]*pod
+	report  engine.Report
+	stop    *stopping
+	told    *stopping // what the crew has been told of stop
+	deleted *stopping // what the pods were deleted for
+	stuck   time.Time // since when a container cannot be made; zero: it can
+	ended   bool
+}
+
+// pod is the last that was seen of a pod.
+type pod struct {
+	*corev1.Pod
+	seen bool // by the watch, not only as what a create gave back
+	gone bool // the object is there no more
+}
+
+// Launch takes an attempt: it is on disk when it returns, and sent soon after.
+func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	refused := func(err error) error {
+		return fault.New(fault.KindOf(err), "launch of attempt %s: %w", l.Ref, err).Advise("%s", fault.Remedy(err))
+	}
+	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
+		return refused(fault.New(fault.Invalid, "a job and claims are needed"))
+	}
+	e.mu.Lock()
+	known := e.attempts[l.Ref]
+	e.mu.Unlock()
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Digest: digest(l), Time: time.Now()}
+	if known == nil {
+		nodes, err := e.nodesOf(ctx, l.Claims)
+		if err != nil {
+			return refused(err)
+		}
+		o.Nodes = nodes
+		if err := e.attempt(l.Ref, o).Check(); err != nil {
+			return refused(err)
+		}
+	}
+	return e.take(l.Ref, o)
+}
+
+func (e *Engine) take(ref engine.Ref, o *order) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ctx.Err() != nil {
+		return fault.New(fault.Unavailable, "the kubernetes engine is closed")
+	}
+	if a := e.attempts[ref]; a != nil {
+		if a.digest != o.Digest {
+			return fault.New(fault.Conflict, "attempt %s was launched before, as something else", ref)
+		}
+		return nil
+	}
+	if e.log.isFenced(ref) {
+		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", ref)
+	}
+	if o.Nodes == nil {
+		return fault.New(fault.Unavailable, "launch of attempt %s: it was forgotten at this moment", ref)
+	}
+	if err := e.log.add(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
+		return fault.New(fault.KindOf(err), "launch of attempt %s: %w", ref, err).Advise("%s", fault.Remedy(err))
+	}
+	a := newAttempt(ref, o)
+	e.attempts[ref] = a
+	e.feed.Publish(a.report)
+	e.wg.Go(func() { e.drive(a) })
+	return nil
+}
+
+func newAttempt(ref engine.Ref, o *order) *attempt {
+	return &attempt{
+		ref: ref, order: o, digest: o.Digest, wake: make(chan struct{}, 1), pods: map[int]*pod{},
+		report: engine.Report{Ref: ref, Job: o.Job.ID, Phase: engine.Accepted, Native: ""},
+	}
+}
+
+// revive is an attempt as the journal has it.
+func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
+	if l.end != nil {
+		return &attempt{ref: ref, digest: l.digest, report: *l.end, ended: true}
+	}
+	a := newAttempt(ref, l.launch)
+	a.begun, a.made, a.stop = true, l.made, l.stop
+	if a.made != nil {
+		a.report.Native = render.Name(e.log.server, ref)
+	}
+	if !l.started.IsZero() {
+		a.report.Phase, a.report.Started = engine.Running, l.started
+		a.report.Tasks, a.report.Files = e.batch(a, &a.report, true), e.files(ref)
+	}
+	if a.stop != nil {
+		a.report.Phase, a.report.Message = engine.Ending, a.stop.Reason
+	}
+	return a
+}
+
+// attempt is what objects are made of.
+func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
+	t := &e.cfg.Terms
+	s := render.Settings{
+		Namespace: t.Namespace, Domain: t.Domain, Image: t.Image, Agent: t.AgentImage, AsImage: t.AsImage, Selector: t.Selector,
+		Tolerations: t.Tolerate(), PriorityClass: t.PriorityClass, PullSecrets: t.PullSecrets, Ready: e.cfg.Ready, Placed: t.Placed,
+	}
+	for _, p := range t.Paths {
+		s.Mounts = append(s.Mounts, render.Mount{Path: p.Prefix, Source: p.Volume.Source()})
+	}
+	return &render.Attempt{
+		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s,
+		Launch: &engine.Launch{Ref: ref, Job: o.Job, Claims: o.Claims, Script: o.Script, Env: o.Env, Grace: o.Grace},
+	}
+}
+
+// nodesOf are the nodes that claims name, each once, in order.
+func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim) ([]render.Node, error) {
+	var out []render.Node
+	had := map[string]bool{}
+	for _, c := range claims {
+		if had[c.Node] {
+			continue
+		}
+		had[c.Node] = true
+		m, ok, err := e.Machine(ctx, c.Node)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, fault.New(fault.Invalid, "there is no node %q in pool %s", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
+		}
+		out = append(out, render.Node{Node: m.Node, Ask: m.Ask})
+	}
+	return out, nil
+}
+
+// digest tells one launch from another under the same Ref.
+func digest(l *engine.Launch) string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Grace, len(l.Script), len(l.Env)} {
+		if err := enc.Encode(v); err != nil {
+			panic("launch: " + err.Error()) // plain data
+		}
+	}
+	h.Write(l.Script)
+	for _, v := range l.Env { // none holds a NUL
+		_, _ = io.WriteString(h, v)
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

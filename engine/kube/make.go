@@ -1,0 +1,192 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// never says that an attempt will not begin as it is, and why.
+type never struct {
+	cause engine.Cause
+	err   error
+}
+
+func (n *never) Error() string { return n.err.Error() }
+func (n *never) Unwrap() error { return n.err }
+
+// verdict is what an error of a create or a bind means: nil, that it is to be tried again.
+func verdict(err error) *never {
+	var n *never
+	switch k := fault.KindOf(err); {
+	case errors.As(err, &n):
+		return n
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), k == fault.Unavailable, k == fault.Internal, k == fault.Exhausted:
+		return nil
+	case k == fault.Invalid:
+		return &never{engine.Refused, err}
+	case k == fault.Conflict:
+		return &never{engine.LaunchFailed, err}
+	}
+	return &never{engine.Unready, err} // a right, a quota, a namespace: nothing of the job's
+}
+
+// call bounds one call of the cluster.
+func (e *Engine) call() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.ctx, e.cfg.Patience)
+}
+
+// make creates all objects of an attempt, or finds those that it had created. None of the pods
+// has a node.
+func (e *Engine) make(a *attempt) error {
+	e.mu.Lock()
+	a.begun = true
+	e.mu.Unlock()
+	r := e.attempt(a.ref, a.order)
+	root, err := r.Root(time.Now())
+	if err != nil {
+		return err
+	}
+	if err := create(e, cluster.Secrets, root, func(there *corev1.Secret) bool {
+		return there.Labels[render.LabelServer] == e.log.server && there.Annotations[render.Digest] == a.digest
+	}); err != nil {
+		return err
+	}
+	service := r.Service(root.UID)
+	if err := create(e, cluster.Services, service, func(there *corev1.Service) bool { return owns(root.UID, there) }); err != nil {
+		return err
+	}
+	m := &made{Root: root.UID}
+	pods := r.Pods(root.UID)
+	if err := each(len(pods), func(i int) error {
+		return create(e, cluster.Pods, pods[i], func(there *corev1.Pod) bool { return owns(root.UID, there) })
+	}); err != nil {
+		return err
+	}
+	for _, p := range pods {
+		m.Pods = append(m.Pods, p.UID)
+	}
+	if err := e.log.add(&entry{Kind: created, Ref: a.ref, Made: m}); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a.made = m
+	for i, p := range pods {
+		if a.pods[i] == nil || a.pods[i].UID != p.UID {
+			a.pods[i] = &pod{Pod: p}
+		}
+	}
+	return nil
+}
+
+func owns(root types.UID, o metav1.Object) bool {
+	for _, r := range o.GetOwnerReferences() {
+		if r.UID == root {
+			return true
+		}
+	}
+	return false
+}
+
+// create creates an object and reads it back into its place. One of that name that is there
+// is read instead, if it is ours; else it is left alone.
+func create[T any, P interface {
+	*T
+	metav1.Object
+}](e *Engine, r cluster.Resource, o P, ours func(P) bool) error {
+	ctx, cancel := e.call()
+	defer cancel()
+	namespace, name := o.GetNamespace(), o.GetName()
+	var there T
+	err := e.k.Create(ctx, r, namespace, o, false, &there)
+	if cluster.Reason(err) == metav1.StatusReasonAlreadyExists {
+		if err = e.k.Get(ctx, r, namespace, name, &there); fault.KindOf(err) == fault.NotFound {
+			return fault.New(fault.Unavailable, "%w", err) // it has just gone
+		}
+		if err == nil && !ours(&there) {
+			return &never{engine.LaunchFailed, fmt.Errorf("there is a %s %s/%s that is not this attempt's; it is left alone", r, namespace, name)}
+		}
+		if err == nil && P(&there).GetDeletionTimestamp() != nil {
+			return &never{engine.Unready, fmt.Errorf("%s %s/%s is being deleted by somebody", r, namespace, name)}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	*o = there
+	return nil
+}
+
+// each calls f for 0 to n-1, a few at a time, and returns the first error that is final, or
+// else any.
+func each(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	turn := make(chan struct{}, 8)
+	var wg sync.WaitGroup
+	for i := range n {
+		turn <- struct{}{}
+		wg.Go(func() {
+			errs[i] = f(i)
+			<-turn
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil && verdict(err) != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// bind gives each pod to its node. A pod that cannot be bound is the end of the attempt.
+func (e *Engine) bind(a *attempt) error {
+	e.mu.Lock()
+	m, nodes := a.made, a.order.Nodes
+	todo := make([]bool, len(nodes))
+	for i := range nodes {
+		p := a.pods[i]
+		todo[i] = p == nil || p.Spec.NodeName == ""
+	}
+	e.mu.Unlock()
+	name := render.Name(e.log.server, a.ref)
+	err := each(len(nodes), func(i int) error {
+		if !todo[i] {
+			return nil
+		}
+		ctx, cancel := e.call()
+		defer cancel()
+		pod := fmt.Sprintf("%s-%d", name, i)
+		err := e.k.Bind(ctx, e.cfg.Terms.Namespace, pod, m.Pods[i], nodes[i].Name)
+		if fault.KindOf(err) != fault.Conflict {
+			return err
+		}
+		var there corev1.Pod // it may be bound by a call whose answer was lost
+		if got := e.k.Get(ctx, cluster.Pods, e.cfg.Terms.Namespace, pod, &there); got != nil {
+			return got
+		}
+		if there.UID == m.Pods[i] && there.Spec.NodeName == nodes[i].Name {
+			return nil
+		}
+		return &never{engine.Unready, fmt.Errorf("pod %s is on %q: %w", pod, there.Spec.NodeName, err)}
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a.bound = true
+	e.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,214 @@
+package kube
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// watch follows this server's pods until the engine is closed.
+func (e *Engine) watch() {
+	seen := map[string]bool{}
+	cluster.Follow(e.ctx, e.k, cluster.Pods, cluster.Selection{Namespace: e.cfg.Terms.Namespace, Labels: render.LabelServer + "=" + e.log.server}, cluster.Follower[corev1.Pod]{
+		Begin: func() { clear(seen) },
+		Each: func(p *corev1.Pod, deleted bool) {
+			seen[string(p.UID)] = true
+			e.see(p, deleted)
+		},
+		Listed: func() { e.missed(seen) },
+		Failed: func(err error) {
+			e.mu.Lock()
+			e.silent = err
+			e.mu.Unlock()
+			e.cfg.Log.Warn("kubernetes", "error", err)
+		},
+	})
+}
+
+// see takes what a pod is now.
+func (e *Engine) see(p *corev1.Pod, deleted bool) {
+	ref, ok := render.RefOf(p)
+	if !ok {
+		return
+	}
+	i := render.IndexOf(p)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.attempts[ref]
+	switch {
+	case a == nil || a.ended || a.made != nil && (i < 0 || i >= len(a.made.Pods) || a.made.Pods[i] != p.UID):
+		if deleted {
+			delete(e.graves, p.Name)
+			return
+		}
+		e.graves[p.Name] = p
+		e.dig()
+		return
+	case i < 0 || i >= len(a.order.Nodes):
+		return
+	}
+	a.pods[i] = &pod{Pod: p, seen: true, gone: deleted}
+	a.nudge()
+}
+
+// missed takes the end of a list: pods that were seen before and are not in it are gone.
+func (e *Engine) missed(seen map[string]bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.listed, e.silent = true, nil
+	for _, a := range e.attempts {
+		for _, p := range a.pods {
+			if p.seen && !seen[string(p.UID)] {
+				p.gone = true
+			}
+		}
+		if !a.ended {
+			a.nudge()
+		}
+	}
+	for name, p := range e.graves {
+		if !seen[string(p.UID)] {
+			delete(e.graves, name)
+		}
+	}
+}
+
+// dig has the graves looked at. The caller holds the lock.
+func (e *Engine) dig() {
+	select {
+	case e.kick <- struct{}{}:
+	default:
+	}
+}
+
+// bury ends what is left of attempts that have ended or are not known: a pod that a create
+// made too late, the finalizers of those whose end is written down, roots that nobody needs.
+func (e *Engine) bury() {
+	roots := time.NewTicker(10 * time.Minute)
+	defer roots.Stop()
+	again := time.NewTimer(0)
+	defer again.Stop()
+	first := true
+	for {
+		select {
+		case <-e.kick:
+		case <-again.C:
+			if first {
+				first = false
+				e.sweep()
+			}
+		case <-roots.C:
+			e.sweep()
+		case <-e.ctx.Done():
+			return
+		}
+		e.mu.Lock()
+		all := make([]*corev1.Pod, 0, len(e.graves))
+		for _, p := range e.graves {
+			all = append(all, p)
+		}
+		e.mu.Unlock()
+		failed := false
+		for _, p := range all {
+			if e.ctx.Err() != nil {
+				return
+			}
+			if err := e.buryOne(p); err != nil {
+				if e.ctx.Err() != nil {
+					return
+				}
+				e.cfg.Log.Warn("kubernetes", "pod", p.Name, "error", err)
+				failed = true
+				continue
+			}
+			e.mu.Lock()
+			if e.graves[p.Name] == p {
+				delete(e.graves, p.Name)
+			}
+			e.mu.Unlock()
+		}
+		if failed {
+			again.Reset(5 * time.Second)
+		}
+	}
+}
+
+// buryOne does the next thing for a pod that nobody waits for; what comes of it, the watch tells.
+func (e *Engine) buryOne(p *corev1.Pod) error {
+	ref, _ := render.RefOf(p)
+	e.mu.Lock()
+	known := e.attempts[ref] != nil
+	e.mu.Unlock()
+	m := read(p, ref, time.Now())
+	ctx, cancel := e.call()
+	defer cancel()
+	if (!known || !m.over) && p.DeletionTimestamp == nil {
+		grace := render.Grace(0)
+		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID, Grace: &grace}); !past(err) {
+			return err
+		}
+	}
+	if i := slices.Index(p.Finalizers, render.Finalizer); i >= 0 && m.over {
+		left := slices.Delete(slices.Clone(p.Finalizers), i, i+1)
+		patch := map[string]any{"metadata": map[string]any{"uid": p.UID, "finalizers": left}}
+		if err := e.k.Patch(ctx, cluster.Pods, p.Namespace, p.Name, "", cluster.Merge, patch, nil); !past(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// past reports whether a call has done what there was to do, or there was nothing any more.
+func past(err error) bool {
+	k := fault.KindOf(err)
+	return err == nil || k == fault.NotFound || k == fault.Conflict
+}
+
+// uproot deletes the root of an attempt, if there is one that is ours; the cluster collects
+// what belongs to it.
+func (e *Engine) uproot(ctx context.Context, ref engine.Ref) error {
+	var s corev1.Secret
+	name := render.Name(e.log.server, ref)
+	err := e.k.Get(ctx, cluster.Secrets, e.cfg.Terms.Namespace, name, &s)
+	if fault.KindOf(err) == fault.NotFound && err != nil {
+		return nil
+	}
+	if err != nil || s.Labels[render.LabelServer] != e.log.server {
+		return err
+	}
+	if err := e.k.Delete(ctx, cluster.Secrets, s.Namespace, name, cluster.Deletion{UID: s.UID}); !past(err) {
+		return err
+	}
+	return nil
+}
+
+// sweep deletes the roots of attempts that are not known any more.
+func (e *Engine) sweep() {
+	ctx, cancel := e.call()
+	defer cancel()
+	var old []engine.Ref
+	_, err := cluster.List(ctx, e.k, cluster.Secrets, cluster.Selection{Namespace: e.cfg.Terms.Namespace, Labels: render.LabelServer + "=" + e.log.server}, func(s *corev1.Secret) error {
+		ref, ok := render.RefOf(s)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if ok && e.attempts[ref] == nil && s.DeletionTimestamp == nil {
+			old = append(old, ref)
+		}
+		return nil
+	})
+	for _, ref := range old {
+		if err == nil {
+			err = e.uproot(ctx, ref)
+		}
+	}
+	if err != nil && e.ctx.Err() == nil {
+		e.cfg.Log.Warn("kubernetes", "error", err)
+	}
+}
