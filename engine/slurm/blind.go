@@ -11,7 +11,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/slurm/script"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
 )
 
 // Where the nodes have their locks on them alone (room.Nodes), the driver sees none: it goes
@@ -134,18 +133,26 @@ func (a *attempt) anothers(j *site.Job) bool {
 	return j.State == site.Failed && slices.Contains(answers, j.Exit.Status) || a.elsewhere(j)
 }
 
-// elsewhere reports whether a record names a node on which the attempt was not to run.
+// elsewhere reports whether a record names other nodes than those that the attempt was to run
+// on. That of a heterogeneous job may have those of its first component alone.
 func (a *attempt) elsewhere(j *site.Job) bool {
-	claimed := a.claimed()
-	return slices.ContainsFunc(j.Nodes, func(n string) bool { return !slices.Contains(claimed, n) })
+	claimed, at := a.claimed(), sorted(j.Nodes)
+	if len(at) == 0 {
+		return false
+	}
+	if len(a.order.Job.Spec.Groups) <= 1 {
+		return !slices.Equal(at, claimed)
+	}
+	return slices.ContainsFunc(at, func(n string) bool { return !slices.Contains(claimed, n) })
 }
 
 // soonOver is how soon a job ends that its node could not begin.
 const soonOver = 5 * time.Second
 
-// stillborn reports whether a job ended as one does whose slurmd died while it began it.
+// stillborn reports whether a job ended as one does whose slurmd died while it began it:
+// slurmstepd was seen to give up with 1 and, as the error EIO, with 5.
 func stillborn(j *site.Job) bool {
-	return j.State == site.Failed && j.Exit == job.ExitCode{Status: 1} && j.Ended.Sub(j.Started) <= soonOver
+	return j.State == site.Failed && j.Exit.Signal == 0 && (j.Exit.Status == 1 || j.Exit.Status == 5) && j.Ended.Sub(j.Started) <= soonOver
 }
 
 // sound reports whether the last record of a job can only speak of the one beginning of it:

@@ -134,6 +134,7 @@ func TestWithoutASharedDirectory(t *testing.T) {
 		"cancelled by a person":     {job: &site.Job{State: site.Cancelled, CancelledBy: "1000"}, cause: engine.Cancelled, exit: job.ExitCode{Signal: 15}},
 		"its time was up":           {job: &site.Job{State: site.TimedOut}, cause: engine.TimedOut, exit: job.ExitCode{Signal: 15}},
 		"failed at once, never ran": {job: ptr(failed(1)), says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.Unready, exit: job.ExitCode{Status: 1}, asks: true},
+		"failed at once, as EIO":    {job: ptr(failed(5)), says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.Unready, exit: job.ExitCode{Status: 1}, asks: true},
 		"failed at once":            {job: ptr(failed(1)), says: says{"n1": word(1), "n2": fencedHere}, cause: engine.Exited, exit: job.ExitCode{Status: 1}, asks: true},
 		"never had nodes":           {job: &site.Job{State: site.Cancelled, CancelledBy: "1000", Reason: "no nodes"}, cause: engine.Cancelled, exit: job.ExitCode{Signal: 15}},
 		"put back, ended as barred": {job: &site.Job{State: site.Failed, Exit: job.ExitCode{Status: 117}, Restarts: 1}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}},
@@ -165,6 +166,7 @@ func TestWithoutASharedDirectory(t *testing.T) {
 
 		"a probe had its number":     {job: ptr(failed(livesHere)), anew: true, says: says{"n1": silent, "n2": fencedHere}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}, asks: true},
 		"its own exit, as a probe's": {job: ptr(failed(livesHere)), says: says{"n1": word(livesHere), "n2": fencedHere}, cause: engine.Exited, exit: job.ExitCode{Status: livesHere}, asks: true},
+		"one node of two":            {job: &site.Job{State: site.Failed, Exit: job.ExitCode{Status: 3}, Nodes: []string{"n2"}}, says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.Unready, exit: job.ExitCode{Status: 1}, asks: true},
 		"others had its number":      {job: &site.Job{State: site.Failed, Exit: job.ExitCode{Status: 3}, Nodes: []string{"n3"}}, anew: true, says: says{"n1": silent, "n2": fencedHere}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}, asks: true},
 
 		"lost, nobody answers": {anew: true, asks: true},
