@@ -18,10 +18,10 @@ mkdir -p "$cache"
 
 sum=$(cd "$module" && cat go.mod go.sum ./*.go coredns/*.go kwok/go.mod kwok/go.sum "$here/build.sh" | cat - <($go env GOVERSION) | sha256sum | cut -c1-16)
 to=$cache/$sum
-there() { [ -e "$to/complete" ] && touch "$to" && echo "$to" && exit 0; }
+there() { [ -d "$to" ] && touch "$to" && echo "$to" && exit 0; }
 there || exec 9>"$cache/lock"
 flock 9
-there || mkdir -p "$to"
+there || rm -rf "$to.part" && mkdir -p "$to.part"
 
 say() { echo "kubernetes lab: $*" >&2; }
 version=$(sed -n 's/^\tk8s.io\/kubernetes //p' "$module/go.mod")
@@ -42,15 +42,15 @@ for p in "${parts[@]}"; do
 done
 for p in "${parts[@]}"; do
 	read -r m name package <<<"$p"
-	(cd "$module/$m" && $go build -trimpath -ldflags "$flags" -o "$to/$name" "$package")
+	(cd "$module/$m" && $go build -trimpath -ldflags "$flags" -o "$to.part/$name" "$package")
 done
 # What kwok needs to be told of how nodes and pods live, of its own module.
 stages=$(cd "$module/kwok" && $go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
 for f in node/fast/node-initialize node/heartbeat-with-lease/node-heartbeat-with-lease pod/fast/pod-ready pod/fast/pod-complete pod/fast/pod-delete; do
 	echo "---"
 	cat "$stages/$f.yaml"
-done >"$to/kwok-stages.yaml"
-touch "$to/complete"
+done >"$to.part/kwok-stages.yaml"
+mv "$to.part" "$to"
 # What other sources made and nobody used for three days.
 find "$cache" -mindepth 1 -maxdepth 1 -type d ! -name "$sum" -mtime +2 -exec rm -rf {} +
 echo "$to"

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -130,37 +131,54 @@ func switched(name string) string {
 }
 
 // ready reports whether the apiserver answers.
-func (l *Lab) ready(ctx context.Context) bool { return l.get(ctx, "/readyz") == nil }
+func (l *Lab) ready(ctx context.Context) bool {
+	return probe(ctx, l.admin, l.Server()+"/readyz") == nil
+}
 
 // get asks the apiserver for something, as the user who may do everything.
 func (l *Lab) get(ctx context.Context, path string) error {
-	return fetch(ctx, l.admin, l.Server()+path)
+	_, err := l.read(ctx, path)
+	return err
+}
+
+func (l *Lab) read(ctx context.Context, path string) ([]byte, error) {
+	return ask(ctx, l.admin, http.MethodGet, l.Server()+path, nil)
 }
 
 // healthy asks a part whether it is well. Its certificate is its own making.
 func healthy(at string) func(context.Context) bool {
 	return func(ctx context.Context) bool {
-		return fetch(ctx, &tls.Config{InsecureSkipVerify: true}, "https://"+at+"/healthz") == nil //nolint:gosec // a part that was just started
+		return probe(ctx, &tls.Config{InsecureSkipVerify: true}, "https://"+at+"/healthz") == nil //nolint:gosec // a part that was just started
 	}
 }
 
-// fetch wants an answer that is no error, within two seconds.
-func fetch(ctx context.Context, config *tls.Config, url string) error {
+// probe wants an answer that is no error, within two seconds.
+func probe(ctx context.Context, config *tls.Config, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	way := &http.Transport{TLSClientConfig: config}
-	defer way.CloseIdleConnections()
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	_, err := ask(ctx, config, http.MethodGet, url, nil)
+	return err
+}
+
+// ask wants an answer that is no error, within twenty seconds. It keeps no connection, so
+// that none of a part that was killed is in its way.
+func ask(ctx context.Context, config *tls.Config, method, url string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	way := &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}
+	q, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	q.Header.Set("Content-Type", "application/json")
 	r, err := (&http.Client{Transport: way}).Do(q)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer r.Body.Close()
-	if text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<10)); r.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %s", url, r.Status, text)
+	text, err := io.ReadAll(r.Body)
+	if err == nil && r.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s: %s: %.1000s", url, r.Status, text)
 	}
-	return nil
+	return text, err
 }

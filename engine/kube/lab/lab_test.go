@@ -107,6 +107,25 @@ func TestControlPlanes(t *testing.T) {
 	})
 }
 
+// TestFakes: pods are bound to nodes without machines by their GPUs, and run.
+func TestFakes(t *testing.T) {
+	l := begin(t, lab.Config{})
+	l.Fake(t, lab.Fake{Name: "f1"}, lab.Fake{Name: "f2", Capacity: map[string]string{"cpu": "4", "memory": "1Gi", "nvidia.com/gpu": "2"}, Labels: map[string]string{"rack": "r2"}})
+	l.Fake(t, lab.Fake{Name: "f3", Capacity: map[string]string{"cpu": "4", "memory": "1Gi"}})
+	pod := `---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec: {nodeSelector: {%s}, containers: [{name: c, image: none, resources: {limits: {nvidia.com/gpu: %d}}}]}
+`
+	l.Apply(t, fmt.Sprintf(pod, "a", "", 8)+fmt.Sprintf(pod, "b", "rack: r2", 2)+fmt.Sprintf(pod, "c", "rack: r2", 1))
+	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "b", "--timeout=50s")
+	l.Kubectl(t, "wait", "--for=condition=PodScheduled=false", "pod", "c", "--timeout=50s")
+	if out := l.Kubectl(t, "get", "pods", "-o", `jsonpath={range .items[*]}{.metadata.name}:{.spec.nodeName} {end}`); out != "a:f1 b:f2 c:" {
+		t.Errorf("bound as %q", out)
+	}
+}
+
 const crew = `apiVersion: v1
 kind: Service
 metadata: {name: crew}

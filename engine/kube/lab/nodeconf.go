@@ -90,6 +90,6 @@ func (l *Lab) names(ctx context.Context) error {
 	}
 	return l.start(ctx, &daemon{
 		name: "dns", words: []string{filepath.Join(l.programs, "coredns"), "-conf", l.file("Corefile")},
-		up: func(ctx context.Context) bool { return fetch(ctx, nil, "http://"+l.wire.server+":8181/ready") == nil },
+		up: func(ctx context.Context) bool { return probe(ctx, nil, "http://"+l.wire.server+":8181/ready") == nil },
 	})
 }

@@ -1,0 +1,108 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"testing"
+)
+
+// Fake is a node without a machine: kwok says that it is well, and that each pod bound to it
+// runs, at once and until it is deleted. What its pods would do nobody does.
+type Fake struct {
+	Name     string
+	Labels   map[string]string
+	Capacity map[string]string // besides pods; empty: 64 CPUs, 512 GiB and 8 nvidia.com/gpu
+}
+
+// Fake adds nodes without machines, and returns when all can be given pods.
+func (l *Lab) Fake(t testing.TB, nodes ...Fake) {
+	t.Helper()
+	if err := l.addFakes(t.Context(), nodes); err != nil {
+		t.Fatalf("%v\n%s", err, l.Logs())
+	}
+}
+
+func (l *Lab) addFakes(ctx context.Context, nodes []Fake) error {
+	l.mu.Lock()
+	runs := l.daemons["kwok"] != nil
+	l.mu.Unlock()
+	if !runs {
+		if err := l.start(ctx, l.kwok()); err != nil {
+			return err
+		}
+	}
+	for _, n := range nodes {
+		if err := l.post(ctx, "/api/v1/nodes", n.object()); err != nil {
+			return fmt.Errorf("node %s: %w", n.Name, err)
+		}
+	}
+	return l.await(ctx, "fake nodes", func() bool {
+		var all struct {
+			Items []struct {
+				Spec struct {
+					Taints []struct{ Key string }
+				}
+			}
+		}
+		text, err := l.read(ctx, "/api/v1/nodes?labelSelector="+fakeLabel)
+		if err != nil || json.Unmarshal(text, &all) != nil || len(all.Items) < len(nodes) {
+			return false
+		}
+		for _, n := range all.Items {
+			if len(n.Spec.Taints) > 0 { // not-ready, until the controller has seen its state
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// fakeLabel is what kwok knows its nodes by.
+const fakeLabel = "lab/fake"
+
+// kwok is the daemon that lives for nodes without machines.
+func (l *Lab) kwok() *daemon {
+	return &daemon{
+		name: "kwok",
+		words: []string{
+			filepath.Join(l.programs, "kwok"), "--config=" + filepath.Join(l.programs, "kwok-stages.yaml"), "--kubeconfig=" + l.Kubeconfig(),
+			"--manage-all-nodes=false", "--manage-nodes-with-label-selector=" + fakeLabel, "--node-lease-duration-seconds=200", "--node-ip=127.0.0.1",
+			"--server-address=0.0.0.0:10247",
+		},
+		up: func(ctx context.Context) bool {
+			return probe(ctx, nil, "http://"+l.wire.server+":10247/healthz") == nil
+		},
+	}
+}
+
+// object is the node as the apiserver is told of it.
+func (n Fake) object() map[string]any {
+	labels := map[string]string{fakeLabel: "", "kubernetes.io/hostname": n.Name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+	for k, v := range n.Labels {
+		labels[k] = v
+	}
+	capacity := map[string]string{"pods": "110"}
+	if len(n.Capacity) == 0 {
+		capacity["cpu"], capacity["memory"], capacity["nvidia.com/gpu"] = "64", "512Gi", "8"
+	}
+	for k, v := range n.Capacity {
+		capacity[k] = v
+	}
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": n.Name, "labels": labels},
+		"status": map[string]any{"capacity": capacity, "allocatable": capacity},
+	}
+}
+
+// post makes an object.
+func (l *Lab) post(ctx context.Context, path string, object any) error {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	_, err = ask(ctx, l.admin, http.MethodPost, l.Server()+path, text)
+	return err
+}
