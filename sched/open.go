@@ -29,21 +29,14 @@ func (p *pass) seize(e *entry) bool {
 
 // seizeLate has the first job take others' places if it could have done without when it was
 // looked at, and cannot any longer, because others have started there until then: what is
-// planned for others kept it from starting, or it waited for those who go anyway. Where
-// those who started have used what a limit or quota leaves it, it is the first no longer,
-// and the queue is looked at once more.
+// planned for others kept it from starting, or it waited for those who go anyway.
 func (p *pass) seizeLate() bool {
 	if p.byName() {
 		return p.seizeNamed()
 	}
 	e := p.queued[p.plan.job]
-	switch {
-	case e == nil || !p.late(e) && !p.moveTried.late(e.id, p.stirs):
+	if e == nil || !p.late(e) && !p.moveTried.late(e.id, p.stirs) {
 		return false
-	case !p.ready(e.line):
-		p.reclaim(e.line)
-		p.unplan()
-		return true
 	}
 	return p.fit(e.line.kind) == nil && (p.late(e) && p.preempt(e) || p.consolidate(e))
 }
@@ -62,6 +55,30 @@ func (p *pass) seizeNamed() bool {
 		return true
 	}
 	return p.open(e.line) == nil && p.preempt(e)
+}
+
+// outrun withdraws what is planned for jobs whose limit or quota has been spent since, by
+// what started behind them: it could not be kept. They lead the queue no longer, and it is
+// looked at once more. It reports whether there was such a job.
+func (p *pass) outrun() (found bool) {
+	if p.stood == p.stirs {
+		return false
+	}
+	p.stood = p.stirs
+	if p.byName() {
+		for _, s := range p.slots {
+			found = s.e.slot == s && !s.e.blocked && !p.ready(s.e.line) || found
+		}
+		p.shaken = p.shaken || found // the sweep takes their slots away
+		return found
+	}
+	e := p.queued[p.plan.job]
+	if e == nil || e.blocked || p.ready(e.line) {
+		return false
+	}
+	p.reclaim(e.line)
+	p.unplan()
+	return true
 }
 
 // late reports whether a job took nobody's place because those were enough who go anyway,

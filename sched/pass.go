@@ -23,6 +23,7 @@ type pass struct {
 	pledges []pledge // quota that is kept for jobs that wait for room
 	first   bool     // what is looked at stands before the first job that cannot start
 	tried   []int32  // flavours in which the job that is looked at cannot start
+	stood   uint64   // stirs when what is planned was looked at last (outrun)
 }
 
 // maxMoves bounds how often a pass tries to move the head's reservation to other
@@ -38,8 +39,9 @@ func (p *pass) run() {
 		p.Core.pinched = 0 // nothing grows
 		return
 	}
+	p.stood = p.stirs
 	anew := true
-	for again := true; again; again = p.regain() || p.reopened() || p.seizeLate() || p.recalls() || p.grow() {
+	for again := true; again; again = p.regain() || p.reopened() || p.outrun() || p.seizeLate() || p.recalls() || p.grow() {
 		p.board()
 		p.regain()
 		p.allow(anew)
