@@ -1,6 +1,7 @@
 package sched_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -167,8 +168,8 @@ func (w *world) needed(t *rapid.T) {
 	held := w.book.Held
 	defer func() { w.book.Held = held }()
 	defer w.shutOut(q.Spec)()
-	without := func(stays job.ID) bool {
-		w.book.Held = map[job.ID]schedtest.Held{}
+	without := func(stays job.ID, beside map[job.ID]schedtest.Held) bool {
+		w.book.Held = maps.Clone(beside)
 		for id, h := range held {
 			if w.halting[id] && id != stays {
 				h.Claims = bare(h.Claims)
@@ -185,14 +186,24 @@ func (w *world) needed(t *rapid.T) {
 		}
 		return w.book.Fits(q.Spec)
 	}
-	if !without(0) {
+	if !without(0, map[job.ID]schedtest.Held{}) {
 		t.Fatalf("job %d does not fit with all victims gone: %+v", q.Job, taken)
 	}
 	for _, d := range taken {
-		if without(d.Job) {
+		if without(d.Job, map[job.ID]schedtest.Held{}) && without(d.Job, w.ousted()) {
 			t.Fatalf("job %d fits without job %d going: %+v", q.Job, d.Job, taken)
 		}
 	}
+}
+
+// ousted is what was held, before the step, for those who have lost it to others by now and
+// wait still. It may have been held when somebody was taken, and lost after that: one who
+// has it comes before some, and not before others.
+func (w *world) ousted() map[job.ID]schedtest.Held {
+	out := maps.Clone(w.nominated)
+	maps.DeleteFunc(out, func(id job.ID, _ schedtest.Held) bool { return w.queue[id] == nil })
+	w.core.Nominated(func(id job.ID, _ []fleet.Claim) { delete(out, id) })
+	return out
 }
 
 // shutOut takes down the nodes of the book that reservations keep a job off, until the
@@ -216,12 +227,14 @@ func (w *world) hold(t *rapid.T) func() {
 	const far = 1 << 40
 	var ids []job.ID
 	nominated := map[job.ID][]fleet.Claim{}
+	w.nominated = map[job.ID]schedtest.Held{}
 	w.core.Nominated(func(id job.ID, claims []fleet.Claim) {
 		if q := w.queue[id]; q == nil || q.blocked || q.told.Code != reason.Preempting {
 			t.Fatalf("something is held for job %d, which does not wait for it: %+v", id, q)
 		}
 		ids = append(ids, id+far)
-		w.book.Held[id+far] = schedtest.Held{Spec: w.queue[id].Spec, Claims: claims}
+		w.nominated[id] = schedtest.Held{Spec: w.queue[id].Spec, Claims: claims}
+		w.book.Held[id+far] = w.nominated[id]
 		nominated[id+far] = claims
 	})
 	ids = append(ids, w.kept(t, nominated)...)

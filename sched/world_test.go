@@ -59,10 +59,12 @@ type world struct {
 	rules    *account.Policy // nil: none
 	stopping map[job.ID]bool // running jobs that are being ended
 	started  map[job.ID]sched.Instant
-	taken    []sched.Preempt          // in the step that is being checked
-	asked    []sched.Shrink           // the same
-	halting  map[job.ID]bool          // of stopping: they are being suspended
-	parked   map[job.ID][]fleet.Claim // what suspended jobs hold when they go on
+	taken    []sched.Preempt // in the step that is being checked
+	asked    []sched.Shrink  // the same
+
+	nominated map[job.ID]schedtest.Held // what was held, at the last look, for those who wait for others to go
+	halting   map[job.ID]bool           // of stopping: they are being suspended
+	parked    map[job.ID][]fleet.Claim  // what suspended jobs hold when they go on
 
 	movement
 }
