@@ -27,7 +27,12 @@ const patience = 2 * time.Minute
 // bin holds cox-pod and cox-slurm with its links, as an init container leaves it.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "filtered" {
+		filtered(os.Args[2:])
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "crew")
@@ -60,6 +65,7 @@ type crewOf struct {
 	members []*pod
 	env     []string // more for every member
 	user    *syscall.Credential
+	before  []string // a command that runs each member
 }
 
 // pod is one member's process.
@@ -180,7 +186,7 @@ func (c *crewOf) start(without ...int) *crewOf {
 func (c *crewOf) member(i int, secret string) *pod {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, "m"+strconv.Itoa(i))
-	if err := os.Mkdir(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		c.t.Fatal(err)
 	}
 	if err := os.Chmod(dir, 0o777); err != nil {
@@ -215,8 +221,11 @@ func (p *pod) command(args ...string) *exec.Cmd {
 	c := p.crew
 	dir := filepath.Join(c.dir, "m"+strconv.Itoa(p.index))
 	cmd := exec.Command(filepath.Join(bin, "cox-pod"), args...)
+	if len(c.before) > 0 {
+		cmd = exec.Command(c.before[0], append(append(c.before[1:], cmd.Path), args...)...)
+	}
 	cmd.Env = append(os.Environ(), crew.DirEnv+"="+dir, crew.BinEnv+"="+bin, crew.TerminationEnv+"="+filepath.Join(dir, "termination"),
-		crew.IndexEnv+"="+strconv.Itoa(p.index))
+		crew.GroupEnv+"="+filepath.Join(dir, "cgroup"), crew.IndexEnv+"="+strconv.Itoa(p.index))
 	cmd.Env = append(cmd.Env, c.env...)
 	if c.user != nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c.user}

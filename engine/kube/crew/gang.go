@@ -17,7 +17,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/local/supervise"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/step"
 )
 
 // gang is all members, as member 0 leads them. It is engine/local's gang without its log
@@ -33,13 +32,14 @@ type gang struct {
 	asked   time.Time        // when it was told to end; zero: it was not
 	end     *attempt.Command // what all were told to end by; nil: nobody was
 	late    *time.Timer
+	allocs  map[string][]byte // by the members' Dir
 	ctx     context.Context
 	leave   context.CancelFunc
 	wg      sync.WaitGroup
 }
 
 func newGang(m *member) *gang {
-	g := &gang{member: m, parts: []*part{m.own}}
+	g := &gang{member: m, parts: []*part{m.own}, allocs: map[string][]byte{}}
 	g.ctx, g.leave = context.WithCancel(context.Background())
 	for i := 1; i < len(m.plan.Members); i++ {
 		g.parts = append(g.parts, &part{index: i, name: m.plan.Members[i].Name})
@@ -78,7 +78,7 @@ func (g *gang) visit(p *part) (met, said bool, err error) {
 	defer c.Close()
 	stop := context.AfterFunc(g.ctx, func() { _ = c.Close() })
 	defer stop()
-	in := json.NewDecoder(c)
+	in := json.NewDecoder(quiet{c, g.at.silence()})
 	var h hello
 	if err := in.Decode(&h); err != nil {
 		return false, false, err
@@ -87,11 +87,26 @@ func (g *gang) visit(p *part) (met, said bool, err error) {
 		return false, false, fmt.Errorf("it belongs to attempt %s", h.Ref)
 	}
 	l := newLink(c)
-	defer close(l.out)
 	g.event(func() { g.attached(p, l, h, c) })
-	err = g.hear(io.MultiReader(in.Buffered(), c), p)
+	g.wg.Go(func() { g.ask(l) })
+	err = g.hear(io.MultiReader(in.Buffered(), quiet{c, g.at.silence()}), p)
 	g.event(func() { g.detached(p, l) })
+	close(l.over)
 	return true, h.Why != "", err
+}
+
+// ask asks a supervisor again and again whether it is there.
+func (g *gang) ask(l *link) {
+	tick := time.NewTicker(g.at.pulse())
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			l.send(attempt.Command{Op: attempt.OpPing, Ref: g.plan.Ref})
+		case <-l.over:
+			return
+		}
+	}
 }
 
 // attached takes up a connection to a member.
@@ -199,13 +214,8 @@ func blame(p *part) engine.Cause {
 // open opens the barrier.
 func (g *gang) open() {
 	g.started = time.Now().Round(0)
-	if text, err := g.alloc(g.parts[0]); err == nil {
-		_, err = step.Parse(text)
-		if err != nil {
-			g.abandon(engine.LaunchFailed, err.Error())
-			return
-		}
-	} else {
+	if _, err := g.alloc(g.parts[0]); err != nil {
+		g.started = time.Time{}
 		g.abandon(engine.LaunchFailed, err.Error())
 		return
 	}
@@ -223,17 +233,27 @@ func (g *gang) tellGo(p *part) {
 		p.lose(err.Error())
 		return
 	}
-	peers := make([]string, len(g.parts))
-	for i := range peers {
-		peers[i] = seatOf(rootOf(p.dir), i).ControlSocket()
+	c := attempt.Command{Op: attempt.OpGo, Ref: g.plan.Ref, Time: g.started, Alloc: text}
+	if p.index == 0 { // the head's supervisor tells the others when it ends
+		for i := range g.parts {
+			c.Peers = append(c.Peers, seatOf(g.at.root(), i).ControlSocket())
+		}
 	}
-	p.tell(attempt.Command{Op: attempt.OpGo, Ref: g.plan.Ref, Time: g.started, Alloc: text, Peers: peers})
+	p.tell(c)
 }
 
-// alloc is what the processes of one member may know.
+// alloc is what the processes of one member may know: the same for all that have their
+// files in the same place, as pods do.
 func (g *gang) alloc(p *part) ([]byte, error) {
+	if text, ok := g.allocs[p.dir]; ok {
+		return text, nil
+	}
 	nodes := g.plan.nodes(func(i int) string { return g.parts[i].addr })
-	return g.plan.alloc(p.dir, nodes, g.launch.Job.Spec.WorkDir, g.started)
+	text, err := g.plan.alloc(p.dir, nodes, g.launch.Job.Spec.WorkDir, g.started)
+	if err == nil {
+		g.allocs[p.dir] = text
+	}
+	return text, err
 }
 
 // together ends all when one is lost or was told to end, and when the head has ended.
@@ -361,10 +381,21 @@ func (g *gang) outcome() Outcome {
 	return o
 }
 
-// tellEnd says to the others how the attempt ended, to each for a short while.
-func (g *gang) tellEnd(o Outcome) {
-	o.Tasks, o.Left = nil, 0
-	text := append(o.Text(), '\n')
+// blameMemory corrects the cause of an attempt that failed where the kernel ended some of
+// its processes at the memory limit of a pod.
+func (o *Outcome) blameMemory(kills int, name string) {
+	if kills > 0 && o.Cause == engine.Exited && !o.Exit.OK() {
+		o.Cause, o.Message = engine.OutOfMemory, oomText(kills, name)
+	}
+}
+
+// tellEnd says to the others how the attempt ended, to each for a short while, and takes
+// up what they know of why.
+func (g *gang) tellEnd(o *Outcome) {
+	bare := *o
+	bare.Tasks, bare.Left = nil, 0
+	text := append(bare.Text(), '\n')
+	farewells := make([]farewell, len(g.parts))
 	ctx, cancel := context.WithTimeout(context.Background(), dialWithin/2)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -380,9 +411,12 @@ func (g *gang) tellEnd(o Outcome) {
 			defer c.Close()
 			_ = c.SetDeadline(time.Now().Add(dialWithin / 2))
 			if _, err := c.Write(text); err == nil {
-				_, _ = io.ReadFull(c, make([]byte, 1))
+				_ = json.NewDecoder(c).Decode(&farewells[p.index])
 			}
 		})
 	}
 	wg.Wait()
+	for i, f := range farewells {
+		o.blameMemory(f.Kills, g.parts[i].name)
+	}
 }

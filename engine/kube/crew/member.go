@@ -44,6 +44,7 @@ type member struct {
 	hurried bool        // it was told to end a second time
 	word    *Outcome    // the attempt's, from member 0
 	given   bool        // member 0 is given up
+	kills   int         // at the memory limit, before the attempt began
 	stops   int         // how often this member was told to end
 }
 
@@ -93,17 +94,23 @@ func (p *part) tell(c attempt.Command) {
 type link struct {
 	conn net.Conn
 	out  chan attempt.Command
+	over chan struct{} // closed when nobody reads from the connection any more
 }
 
-// newLink begins to write. The connection's reader closes out by its end.
+// newLink begins to write, until over is closed.
 func newLink(conn net.Conn) *link {
-	l := &link{conn, make(chan attempt.Command, 64)}
+	l := &link{conn, make(chan attempt.Command, 64), make(chan struct{})}
 	go func() {
 		e := json.NewEncoder(conn)
-		for c := range l.out {
-			_ = conn.SetWriteDeadline(time.Now().Add(silentAfter))
-			if e.Encode(c) != nil {
-				_ = conn.Close() // its reader sees that
+		for {
+			select {
+			case c := <-l.out:
+				_ = conn.SetWriteDeadline(time.Now().Add(silentAfter))
+				if e.Encode(c) != nil {
+					_ = conn.Close() // its reader sees that
+				}
+			case <-l.over:
+				return
 			}
 		}
 	}()
@@ -152,7 +159,10 @@ func (m *member) begin() error {
 	}
 	m.own.link = newLink(conn)
 	m.own.link.send(attempt.Command{Op: attempt.OpTake, Ref: m.plan.Ref, Index: m.index, Seat: &m.seat, Launch: m.launch})
-	go func() { _ = m.hear(conn, m.own) }()
+	go func() {
+		_ = m.hear(conn, m.own)
+		close(m.own.link.over)
+	}()
 	return nil
 }
 
@@ -203,6 +213,10 @@ func (m *member) welcome(from int, purpose string, c *tls.Conn) {
 	}
 	u, err := m.reach(name)
 	if err != nil {
+		return
+	}
+	if purpose == forGang {
+		splice(quiet{c, m.at.silence()}, u)
 		return
 	}
 	splice(c, u)
@@ -256,7 +270,12 @@ func (m *member) ended(c net.Conn) {
 			m.own.tell(stopping(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Grace: m.plan.Grace, Cause: o.Cause, Text: o.Message}))
 		}
 	})
-	_, _ = io.WriteString(c, "\n")
+	_ = json.NewEncoder(c).Encode(farewell{m.at.oomKills() - m.kills})
+}
+
+// farewell is a member's answer to the attempt's end.
+type farewell struct {
+	Kills int `json:"kills,omitempty"` // of its processes, at the memory limit of its pod
 }
 
 // led counts the connections of member 0. Without any the member ends after a while.

@@ -22,25 +22,31 @@ const (
 	PlanEnv        = "COX_POD_PLAN"        // in the place of PlanDir
 	TerminationEnv = "COX_POD_TERMINATION" // in the place of TerminationFile
 	LostEnv        = "COX_POD_LOST"        // in the place of LostAfter, as "15s"
+	GroupEnv       = "COX_POD_CGROUP"      // in the place of GroupDir
 )
 
 // TerminationFile is where a member's Outcome goes: the standard of the API.
 const TerminationFile = "/dev/termination-log"
+
+// GroupDir is where the kernel shows the container's control group.
+const GroupDir = "/sys/fs/cgroup"
 
 // LostAfter is how long a member whose connection has ended may take to be back.
 const LostAfter = 15 * time.Second
 
 // Place is where things are for one member.
 type Place struct {
-	Dir, Bin, Plan, Termination string
-	Lost                        time.Duration
+	Dir, Bin, Plan, Termination, Group string
+
+	Lost time.Duration
 }
 
 // PlaceOf is the place that an environment names.
 func PlaceOf(env func(string) string) (Place, error) {
 	p := Place{
 		Dir: cmp.Or(env(DirEnv), Dir), Bin: cmp.Or(env(BinEnv), BinDir), Plan: cmp.Or(env(PlanEnv), PlanDir),
-		Termination: cmp.Or(env(TerminationEnv), TerminationFile), Lost: LostAfter,
+		Termination: cmp.Or(env(TerminationEnv), TerminationFile),
+		Group:       cmp.Or(env(GroupEnv), GroupDir), Lost: LostAfter,
 	}
 	if text := env(LostEnv); text != "" {
 		d, err := time.ParseDuration(text)
@@ -57,6 +63,11 @@ func (p Place) root() string    { return filepath.Join(p.Dir, "run") }
 func (p Place) links() string   { return filepath.Join(p.root(), "bin") }     // srun and its like
 func (p Place) started() string { return filepath.Join(p.root(), "started") } // is there once the barrier is open
 func (p Place) ear() string     { return filepath.Join(p.root(), "tell") }    // socket of member 0 that takes Words
+
+// pulse is how often member 0 asks the others whether they are there, and silence how long
+// either may say nothing until the connection counts as broken.
+func (p Place) pulse() time.Duration   { return p.Lost / 3 }
+func (p Place) silence() time.Duration { return 2 * p.Lost }
 
 // seatOf is where member i sits, by the same name on every member: on its own the seat of
 // its supervisor, on others a directory with two sockets that lead there.

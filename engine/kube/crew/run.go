@@ -56,6 +56,7 @@ func prepare(at Place, index string, o *Outcome) (*member, error) {
 		at: at, plan: plan, index: i, name: plan.Members[i].Name, seat: seatOf(at.root(), i),
 		events: make(chan func()), done: make(chan struct{}),
 	}
+	m.kills = at.oomKills()
 	m.own = &part{index: i, name: m.name, dir: at.Dir, met: true}
 	if err := at.makeDirs(len(plan.Members)); err != nil {
 		return nil, err
@@ -139,8 +140,10 @@ func (m *member) finish() Outcome {
 		o = m.outcome()
 	} else {
 		m.echo.close()
-		if o = m.gang.outcome(); m.tunnel != nil {
-			m.gang.tellEnd(o)
+		o = m.gang.outcome()
+		o.blameMemory(m.at.oomKills()-m.kills, m.name)
+		if m.tunnel != nil {
+			m.gang.tellEnd(&o)
 		}
 		m.gang.leave()
 		if m.ear != nil {

@@ -227,6 +227,18 @@ func splice(a, b duplex) {
 	_ = b.Close()
 }
 
+// quiet is a connection that ends when its other end says nothing for a while.
+type quiet struct {
+	*tls.Conn
+	most time.Duration
+}
+
+// Read waits no longer than that.
+func (q quiet) Read(p []byte) (int, error) {
+	_ = q.SetReadDeadline(time.Now().Add(q.most))
+	return q.Conn.Read(p)
+}
+
 // plain hides what io.Copy would use in the place of Read and Write.
 type plain struct{ io.ReadWriter }
 

@@ -1,0 +1,125 @@
+package crew_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/crew"
+)
+
+// filtered becomes a program that may not call unshare, as under the standard filter of
+// container runtimes.
+func filtered(args []string) {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the call's number
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_UNSHARE},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		panic(err)
+	}
+	const everyThread = 1 // SECCOMP_FILTER_FLAG_TSYNC
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, everyThread, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		panic(errno)
+	}
+	if err := unix.Unshare(unix.CLONE_FS); err != unix.EPERM {
+		panic(fmt.Sprintf("unshare is not forbidden: %v", err))
+	}
+	panic(syscall.Exec(args[0], args, os.Environ()))
+}
+
+// TestFiltered: it works under the filter of system calls that container runtimes have,
+// with the file creation mask of who submitted.
+func TestFiltered(t *testing.T) {
+	c := planned(t, 2, "touch made; srun sh -c 'touch made.$SLURM_PROCID'")
+	c.plan.Env = append(c.plan.Env, "SLURM_UMASK=0027")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.before = []string{self, "filtered"}
+	c.start()
+	o, code := c.members[0].end()
+	if code != 0 {
+		t.Errorf("exit code %d, %+v", code, o)
+	}
+	for _, name := range []string{"made", "made.0", "made.1"} {
+		if st, err := os.Stat(c.work(name)); err != nil || st.Mode().Perm() != 0o640 {
+			t.Errorf("%s: %v, %v", name, st, err)
+		}
+	}
+}
+
+// TestEnvironment: what the image and the pod set goes before what was submitted on another
+// machine, but for a home that is there, and what the job sets itself goes before all.
+func TestEnvironment(t *testing.T) {
+	c := planned(t, 1, `srun sh -c 'echo "$HOME $ONLY $BOTH $SET $COX_POD_INDEX $(echo $PATH | tr : "\n" | tail -n 1)"'`)
+	c.plan.Env = []string{"HOME=" + c.dir, "PATH=/submitted/bin", "ONLY=submitted", "BOTH=submitted", "SET=submitted"}
+	c.plan.Job.Spec.Env.Set = []string{"SET=job"}
+	c.env = []string{"BOTH=image", "SET=image", "HOME=/root", "PATH=" + os.Getenv("PATH") + ":/image/bin"}
+	c.start()
+	_, code := c.members[0].end()
+	if got, want := c.members[0].out.String(), c.dir+" submitted image job  /image/bin\n"; got != want || code != 0 {
+		t.Errorf("exit code %d, %q, want %q", code, got, want)
+	}
+}
+
+// TestOutOfMemory: an attempt that fails after the kernel killed processes of one of its
+// pods is told apart. The file stands for the kernel's.
+func TestOutOfMemory(t *testing.T) {
+	for _, file := range []string{"memory.events", "memory/memory.oom_control"} {
+		for member := range 2 {
+			t.Run(fmt.Sprintf("%s on member %d", file, member), func(t *testing.T) {
+				t.Parallel()
+				c := planned(t, 2, "")
+				group := filepath.Join(c.dir, fmt.Sprintf("m%d", member), "cgroup", file)
+				c.plan.Script = []byte("#!/bin/sh\necho 'oom_kill 5' > " + group + "; exit 137")
+				c.plan.Grace = 0
+				for i := range 2 {
+					name := filepath.Join(c.dir, fmt.Sprintf("m%d", i), "cgroup", file)
+					if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(name, []byte("oom 4\noom_kill 3\n"), 0o666); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.start()
+				o, code := c.members[0].end()
+				if o.Cause != engine.OutOfMemory || code != 137 || !strings.Contains(o.Message, "ended 2 of its processes on "+c.plan.Members[member].Name) {
+					t.Errorf("exit code %d, %+v", code, o)
+				}
+			})
+		}
+	}
+}
+
+// TestFrozen: a member that is there and does nothing is lost, too.
+func TestFrozen(t *testing.T) {
+	for member := range 2 {
+		t.Run(fmt.Sprint(member), func(t *testing.T) {
+			t.Parallel()
+			c := planned(t, 2, sailing)
+			c.plan.Grace = 0
+			c.env = []string{crew.LostEnv + "=1s"}
+			c.start()
+			c.allUp()
+			if err := c.members[member].cmd.Process.Signal(unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			if o, code := c.members[1-member].end(); o.Cause != engine.NodeLost || code == 0 {
+				t.Errorf("exit code %d, %+v", code, o)
+			}
+		})
+	}
+}
