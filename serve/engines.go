@@ -33,7 +33,7 @@ type Place struct {
 // one place where a kind is built in. The engine local is not among them: it is this
 // machine's, whose pool the server has itself.
 func kinds(more map[string]Opener) map[string]Opener {
-	all := map[string]Opener{"slurm": openSlurm}
+	all := map[string]Opener{"slurm": openSlurm, "kube": openKube}
 	maps.Copy(all, more)
 	return all
 }

@@ -130,7 +130,7 @@ func poolNamed(list *api.Pools, name string) (*api.Pool, error) {
 type poolFlags struct {
 	engine, file string
 	set          []string
-	slurm        slurmFlags
+	own          engineFlags
 	force, dry   bool
 	format       format
 }
@@ -146,15 +146,20 @@ is printed with the command that would mend it, and the pool is not added then, 
 --force is said. It is there again after a restart of the server.
 
 What a kind of engine needs to know is said with --set, or stands in a file (YAML or
-JSON); docs/slurm.md has what Slurm's does. --local and the like are settings with flags
-of their own. A value that is JSON is taken as JSON, else as text. No secrets belong there, only
-where they are.`,
+JSON); docs/slurm.md has what Slurm's does, docs/kubernetes.md what Kubernetes' does. --local
+and the like are settings with flags of their own. A value that is JSON is taken as JSON, else
+as text. No secrets belong there, only where they are.`,
 		Example: `  cox pool add slurm-b --engine slurm --local --shared /home/.cox --dry-run    # look at it, and do nothing
   cox pool add slurm-b --engine slurm --ssh me@login1 --shared /home/me/.cox
   cox pool add slurm-b --engine slurm --rest https://ctl:6820 --shared /home/.cox --set token_file=/etc/coxswain/token
-  cox pool add slurm-b --engine slurm --settings slurm-b.yaml`,
+  cox pool add slurm-b --engine slurm --settings slurm-b.yaml
+  cox pool add k8s-a --engine kube --kubeconfig ~/.kube/config --context prod --namespace cox --dry-run
+  cox pool add k8s-a --engine kube --namespace cox --print-rbac=user:cox | kubectl apply -f -`,
 		Args: needPool("add"),
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if who, yes := f.own.printsRoles(); yes {
+				return a.printRoles(args[0], who, &f)
+			}
 			if err := a.addPool(cmd.Context(), c, args[0], &f); err != nil {
 				if f.dry {
 					return err
@@ -166,7 +171,7 @@ where they are.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.engine, "engine", "", "the kind of engine")
-	f.slurm.add(fl)
+	f.own.add(fl)
 	fl.StringArrayVar(&f.set, "set", nil, "a setting of that kind, NAME=VALUE")
 	fl.StringVar(&f.file, "settings", "", "a file of settings (YAML or JSON; -: standard input)")
 	fl.BoolVar(&f.force, "force", false, "add it although something is missing")
@@ -227,6 +232,23 @@ func opened(ctx context.Context, c *client.Client, name string) error {
 	return nil
 }
 
+// printRoles prints what a pool of Kubernetes' has to be allowed. No server is asked.
+func (a *app) printRoles(name, who string, f *poolFlags) error {
+	if f.engine != "kube" {
+		return fault.New(fault.Invalid, "--print-rbac is of --engine kube").Advise("cox pool add %s --engine kube --namespace NAME --print-rbac", name)
+	}
+	settings, err := a.settings(f)
+	if err != nil {
+		return err
+	}
+	text, err := kubeRights(name, settings, who)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.out, text)
+	return err
+}
+
 func kindsHere(kinds []string) string {
 	if len(kinds) == 0 {
 		return "this server has no kind of engine with which a pool could be added"
@@ -266,7 +288,7 @@ func (a *app) settings(f *poolFlags) (json.RawMessage, error) {
 			all[name] = b
 		}
 	}
-	if err := f.slurm.into(all, f.set); err != nil {
+	if err := f.own.into(f.engine, all, f.set); err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {

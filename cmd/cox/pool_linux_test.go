@@ -138,12 +138,20 @@ func TestPools(t *testing.T) {
 	site := with(add, "--set", "site=north", "--set", `nodes=["b1","b2"]`)
 
 	cox("pool", "add", "b", "--engine", "papr").check(t, 2, "", `cox: there is no kind of engine "papr"; did you mean paper?
-  pools can be added with paper, slurm
+  pools can be added with kube, paper, slurm
 not added                                                    exit 2 (invalid request)
 `)
-	cox("pool", "add", "b", "--engine", "sge").check(t, 2, "", "~there is no kind of engine \"sge\"\n  pools can be added with paper, slurm\n")
+	cox("pool", "add", "b", "--engine", "sge").check(t, 2, "", "~there is no kind of engine \"sge\"\n  pools can be added with kube, paper, slurm\n")
 	cox("pool", "add", "b", "--engine", "local").check(t, 69, "", "~engine local is this machine's, and its pool is there already")
-	cox("pool", "add", "b").check(t, 2, "", "~which kind of engine has pool b?\n  --engine paper, --engine slurm\n")
+	cox("pool", "add", "b", "--engine", "kube", "--ssh", "login1").check(t, 2, "", "~--ssh is of --engine slurm, not of kube\n")
+	cox("pool", "add", "b", "--engine", "slurm", "--kubeconfig", "f").check(t, 2, "", "~--kubeconfig is of --engine kube, not of slurm\n")
+	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--set", "namespace=m").check(t, 2, "", "~--namespace and --set namespace=m\n")
+	cox("pool", "add", "b", "--engine", "kube").check(t, 2, "", "~settings: which cluster?\n  --kubeconfig FILE")
+	cox("pool", "add", "b", "--engine", "kube", "--kubeconfig", "/no/such").check(t, 2, "", "~kubeconfig /no/such: ")
+	cox("pool", "add", "b", "--engine", "kube", "--print-rbac").check(t, 2, "", "~in which namespace are the roles?\n  --namespace NAME\n")
+	cox("pool", "add", "b", "--engine", "slurm", "--print-rbac").check(t, 2, "", "~--print-rbac is of --engine kube\n")
+	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--placed", "--print-rbac=group:ops").check(t, 0, "~  - kind: Group\n    name: \"ops\"\n", "")
+	cox("pool", "add", "b").check(t, 2, "", "~which kind of engine has pool b?\n  --engine kube, --engine paper, --engine slurm\n")
 	cox(add...).check(t, 2, "", "cox: settings: site is needed\n  --set site=NAME\nnot added                                                    exit 2 (invalid request)\n")
 	cox(with(site, "--set", "nods=3")...).check(t, 2, "", "~settings: there is no field nods; did you mean nodes?\n  there are lacking, nodes, site\n")
 	cox(with(site, "--set", "site=4")...).check(t, 2, "", "~settings: site: number is not text\n  write text there\n")

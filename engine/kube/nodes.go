@@ -18,21 +18,20 @@ import (
 // Machine is a node of the cluster as the project knows nodes, and what a pod has to say to
 // get a part of it.
 type Machine struct {
-	Node   fleet.Node
-	Ask    []string // of each device, by its place in Node.Devices: the name of the resource that a pod asks for
-	Others Use      // what pods that are not ours hold
-	Ours   Use
-	Ill    int            // devices that the node's plugin says are not healthy; they are not among Devices
-	Notes  []string       // what people should know of its devices
-	Taints []corev1.Taint // as they stand
-	Whole  amount.Vector  // what it can give to pods, whoever has it
-	labels map[string]string
+	Node     fleet.Node
+	Ask      []string // of each device, by its place in Node.Devices: the name of the resource that a pod asks for
+	Others   Use      // what pods that are not ours hold
+	Ours     Use
+	Ill      int            // devices that the node's plugin says are not healthy; they are not among Devices
+	Notes    []string       // what people should know of its devices
+	Taints   []corev1.Taint // as they stand
+	Whole    amount.Vector  // what it can give to pods, whoever has it
+	Cordoned bool
 }
 
-// machines reads the nodes of a pool; those that are not the pool's are left out. Pods are
-// those of the whole cluster, ours says which are this server's.
-func machines(t *Terms, nodes []corev1.Node, pods []corev1.Pod, ours func(*corev1.Pod) bool) []Machine {
-	use := t.usage(pods, ours)
+// machines reads the nodes of a pool; those that are not the pool's are left out. Use is what
+// pods hold, by node.
+func machines(t *Terms, nodes []corev1.Node, use map[string]using) []Machine {
 	levels := t.levels(nodes)
 	var out []Machine
 	for i := range nodes {
@@ -52,7 +51,7 @@ func machines(t *Terms, nodes []corev1.Node, pods []corev1.Pod, ours func(*corev
 
 // machine reads a node. Levels are the labels of its path.
 func machine(t *Terms, n *corev1.Node, levels [][]string) Machine {
-	m := Machine{Taints: n.Spec.Taints, labels: n.Labels, Node: fleet.Node{
+	m := Machine{Taints: n.Spec.Taints, Cordoned: n.Spec.Unschedulable, Node: fleet.Node{
 		Name: n.Name, Pool: t.Pool, Address: address(n), Hosts: hosts(n), Features: t.features(n), Path: place(n, levels),
 	}}
 	m.Node.State, m.Node.Why = state(t, n)

@@ -22,8 +22,9 @@ const (
 // are made. They are not written to.
 type Terms struct {
 	Pool      string
-	Namespace string // empty: the client's own
-	Placed    bool   // Coxswain chooses the nodes and binds
+	Namespace string   // empty: the client's own
+	Placed    bool     // Coxswain chooses the nodes and binds
+	Gang      GangKind // what begins pods together; empty: the first that is found
 
 	Image      string // of jobs that name none; empty: these are refused
 	AgentImage string // with cox-pod and cox-slurm; empty: nothing can be launched

@@ -16,24 +16,19 @@ type Use struct {
 
 type using struct{ others, ours Use }
 
-// usage sums up what pods hold, by node. Pods that have ended, or have no node, hold nothing;
-// one that is being deleted holds what it has until its object is gone.
-func (t *Terms) usage(pods []corev1.Pod, ours func(*corev1.Pod) bool) map[string]using {
-	out := map[string]using{}
-	for i := range pods {
-		p := &pods[i]
-		if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-			continue
-		}
-		u := out[p.Spec.NodeName]
-		if ours != nil && ours(p) {
-			u.ours.add(t, p)
-		} else {
-			u.others.add(t, p)
-		}
-		out[p.Spec.NodeName] = u
+// count adds what a pod holds to what pods hold, by node. One that has ended, or has no node,
+// holds nothing; one that is being deleted holds what it has until its object is gone.
+func (t *Terms) count(sum map[string]using, p *corev1.Pod, ours func(*corev1.Pod) bool) {
+	if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return
 	}
-	return out
+	u := sum[p.Spec.NodeName]
+	if ours != nil && ours(p) {
+		u.ours.add(t, p)
+	} else {
+		u.others.add(t, p)
+	}
+	sum[p.Spec.NodeName] = u
 }
 
 func (u *Use) add(t *Terms, p *corev1.Pod) {

@@ -1,0 +1,12 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/coxswain-sched/coxswain/serve"
+)
+
+// kubeRights is the manifest of a pool's roles.
+func kubeRights(pool string, settings json.RawMessage, who string) (string, error) {
+	return serve.KubeRights(pool, settings, who)
+}

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// kubeRights is not there: this is the client alone.
+func kubeRights(string, json.RawMessage, string) (string, error) {
+	return "", fault.New(fault.Unsupported, "this client cannot write roles").Advise("call it on the server's machine")
+}

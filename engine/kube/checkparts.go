@@ -1,0 +1,248 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/hostlist"
+	amount "github.com/coxswain-sched/coxswain/resource"
+)
+
+// used is a quota with what is used of it: "pods 3 of 50".
+func used(q *corev1.ResourceQuota) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
+		hard, now := q.Status.Hard[name], q.Status.Used[name]
+		out = append(out, fmt.Sprintf("%s %s of %s", name, now.String(), hard.String()))
+	}
+	if len(out) == 0 {
+		return "the cluster has not counted it yet"
+	}
+	return strings.Join(out, ", ")
+}
+
+// ranged is a limit range in a line: "Container: at most cpu=4".
+func ranged(r *corev1.LimitRange) string {
+	var out []string
+	for _, i := range r.Spec.Limits {
+		for _, x := range []struct {
+			what string
+			of   corev1.ResourceList
+		}{{"at least", i.Min}, {"at most", i.Max}, {"if nothing is said", i.Default}} {
+			var parts []string
+			for _, name := range slices.Sorted(maps.Keys(x.of)) {
+				q := x.of[name]
+				parts = append(parts, fmt.Sprintf("%s=%s", name, q.String()))
+			}
+			if len(parts) > 0 {
+				out = append(out, fmt.Sprintf("%s: %s %s", i.Type, x.what, strings.Join(parts, ",")))
+			}
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// machinery is the nodes, their devices and where they lie.
+func (l *scan) machinery(ctx context.Context) error {
+	all, err := l.look(ctx)
+	if err != nil {
+		l.failed("nodes", err)
+		return nil
+	}
+	if len(all) == 0 {
+		l.add("nodes", engine.Missing, "kubectl get nodes --show-labels shows what there is; node_selector chooses", "no node is the pool's")
+		return nil
+	}
+	l.states(all)
+	l.gpus(all)
+	l.places(all)
+	l.others(all)
+	l.slices(ctx)
+	return nil
+}
+
+// states are nodes that take no work.
+func (l *scan) states(all []Machine) {
+	up, off := 0, map[string][]string{}
+	for i := range all {
+		if n := &all[i].Node; n.State == fleet.Up {
+			up++
+		} else {
+			off[strings.ReplaceAll(n.Why, n.Name, "NODE")] = append(off[strings.ReplaceAll(n.Why, n.Name, "NODE")], n.Name)
+		}
+	}
+	state, mend := engine.Found, ""
+	if up == 0 {
+		state, mend = engine.Missing, "kubectl describe nodes"
+	}
+	l.add("nodes", state, mend, "%d of %d take work", up, len(all))
+	for _, why := range slices.Sorted(maps.Keys(off)) {
+		l.add("nodes", engine.Warning, "kubectl describe node "+off[why][0], "%s: %s", hostlist.Compress(off[why]), why)
+	}
+}
+
+// gpus are the devices by type.
+func (l *scan) gpus(all []Machine) {
+	counts, on, ill, notes := map[string]int{}, 0, 0, map[string]int{}
+	for i := range all {
+		m := &all[i]
+		for _, d := range m.Node.Devices {
+			kind := d.Type
+			if kind == "" {
+				kind = "gpu of a type that no label says"
+			}
+			counts[strings.TrimSuffix(kind+" "+d.Profile, " ")]++
+		}
+		if len(m.Node.Devices) > 0 {
+			on++
+		}
+		ill += m.Ill
+		for _, n := range m.Notes {
+			notes[strings.TrimPrefix(n, m.Node.Name+": ")]++
+		}
+	}
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		words = append(words, fmt.Sprintf("%d × %s", counts[name], name))
+	}
+	if len(words) == 0 {
+		l.add("devices", engine.Warning, "install the vendor's device plugin (NVIDIA's GPU operator has it), or set gpu_resource", "no node has GPUs: jobs that ask for them never start here")
+	} else {
+		l.add("devices", engine.Found, "", "%s on %d of %d nodes; which ones a pod has, its kubelet picks", strings.Join(words, ", "), on, len(all))
+	}
+	if ill > 0 {
+		l.add("devices", engine.Warning, "kubectl describe nodes, and the log of the device plugin", "%d are not healthy and not given to anybody", ill)
+	}
+	for _, n := range slices.Sorted(maps.Keys(notes)) {
+		l.add("devices", engine.Warning, "jobs ask for them by their profile; whole GPUs need a node without sharing", "on %d nodes %s", notes[n], n)
+	}
+}
+
+func (l *scan) places(all []Machine) {
+	leaves, without := map[string]bool{}, 0
+	for i := range all {
+		if p := all[i].Node.Path; len(p) > 0 {
+			leaves[strings.Join(p, "/")] = true
+		} else {
+			without++
+		}
+	}
+	mend := "label the nodes: topology.kubernetes.io/zone, or topograph's network.topology.nvidia.com/…; other labels by the setting topology"
+	switch {
+	case len(leaves) == 0:
+		l.add("topology", engine.Warning, mend, "where nodes lie is not known: gangs are placed as if all were near each other")
+	case without > 0:
+		l.add("topology", engine.Warning, mend, "%d places, and %d nodes in none", len(leaves), without)
+	default:
+		l.add("topology", engine.Found, "", "%d places", len(leaves))
+	}
+}
+
+// others is what pods that are not ours hold.
+func (l *scan) others(all []Machine) {
+	var u Use
+	gpus := 0
+	for i := range all {
+		o := all[i].Others
+		u.Pods, u.Daemons, u.Take = u.Pods+o.Pods, u.Daemons+o.Daemons, u.Take.Add(o.Take)
+		for _, n := range o.Devices {
+			gpus += n
+		}
+	}
+	if u.Pods > 0 {
+		l.add("others", engine.Found, "", "%d pods, %d of them of DaemonSets, hold %s CPUs, %s of memory and %d GPUs", u.Pods, u.Daemons, amount.FormatCPU(u.Take.CPU), amount.FormatBytes(u.Take.Memory), gpus)
+	}
+}
+
+// slices are devices with attributes.
+func (l *scan) slices(ctx context.Context) {
+	k, ok := l.served.Find(slicesDRA.Group, slicesDRA.Name, "v1")
+	if !ok {
+		return
+	}
+	drivers := map[string]int{}
+	if _, err := cluster.List(ctx, l.cluster, k.Resource, cluster.Selection{}, func(s *resourcev1.ResourceSlice) error {
+		drivers[s.Spec.Driver] += len(s.Spec.Devices)
+		return nil
+	}); err != nil {
+		l.failed("devices with attributes", err)
+		return
+	}
+	for _, d := range slices.Sorted(maps.Keys(drivers)) {
+		l.add("devices with attributes", engine.Warning, "a device plugin beside it, whose devices are counted", "%d of %s (DRA): they are seen, and not used yet", drivers[d], d)
+	}
+}
+
+func (l *scan) images(context.Context) error {
+	t := &l.terms
+	if t.AgentImage == "" {
+		l.add("agent image", engine.Missing, "--agent-image REGISTRY/cox-agent:TAG, an image with cox-pod in it that the nodes can pull", "nothing can be started: no image brings cox-pod into the pods")
+	} else {
+		l.add("agent image", engine.Found, "", "%s; whether the nodes can pull it, cox verify %s shows", t.AgentImage, t.Pool)
+	}
+	if t.Image == "" {
+		l.add("image", engine.Warning, "--image IMAGE, for jobs that name none", "scripts name no image: without a default only jobs with image: in the native form run here")
+	} else {
+		l.add("image", engine.Found, "", "%s, for jobs that name none; whether the nodes can pull it, cox verify %s shows", t.Image, t.Pool)
+	}
+	return nil
+}
+
+// named is what the settings name and somebody has made.
+func (l *scan) named(ctx context.Context) error {
+	t := &l.terms
+	there := func(what string, r cluster.Resource, name, mend string, into any) bool {
+		ns := t.Namespace
+		if r.Global {
+			ns = ""
+		}
+		err := l.cluster.Get(ctx, r, ns, name, into)
+		switch {
+		case fault.KindOf(err) == fault.NotFound:
+			l.add(what, engine.Missing, mend, "there is no %s", name)
+		case err != nil:
+			l.failed(what, err)
+		}
+		return err == nil
+	}
+	if t.PriorityClass != "" && there("priority class", priorities, t.PriorityClass, "kubectl create priorityclass "+t.PriorityClass+" --value=0", nil) {
+		l.add("priority class", engine.Found, "", "%s", t.PriorityClass)
+	}
+	for _, s := range t.PullSecrets {
+		if there("pull secret", cluster.Secrets, s, fmt.Sprintf("kubectl create secret docker-registry %s --namespace %s --docker-server=… --docker-username=… --docker-password=…", s, t.Namespace), nil) {
+			l.add("pull secret", engine.Found, "", "%s", s)
+		}
+	}
+	for _, p := range t.Paths {
+		var c corev1.PersistentVolumeClaim
+		switch {
+		case p.Volume.Kind != Claim:
+			l.add("paths", engine.Found, "", "%s is %s; whether the nodes have it, a first job shows", p.Prefix, p.Volume)
+		case there("paths", claims, p.Volume.Name, "kubectl apply a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+t.Namespace+", with ReadWriteMany", &c):
+			l.claim(p, &c)
+		}
+	}
+	return nil
+}
+
+func (l *scan) claim(p Path, c *corev1.PersistentVolumeClaim) {
+	many := slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || slices.Contains(c.Spec.AccessModes, corev1.ReadOnlyMany)
+	switch {
+	case c.Status.Phase == corev1.ClaimLost:
+		l.add("paths", engine.Missing, "kubectl describe pvc "+c.Name+" --namespace "+c.Namespace, "%s: the volume of claim %s is lost", p.Prefix, c.Name)
+	case !many:
+		l.add("paths", engine.Warning, "a claim with ReadWriteMany", "%s: claim %s is for one node at a time: jobs on several never begin", p.Prefix, c.Name)
+	default:
+		l.add("paths", engine.Found, "", "%s is claim %s, %s", p.Prefix, c.Name, strings.ToLower(string(c.Status.Phase)))
+	}
+}

@@ -1,0 +1,100 @@
+package kube
+
+import (
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+)
+
+// GangKind is what in a cluster can begin pods together.
+type GangKind string
+
+// The kinds, the one that is taken first before the others.
+const (
+	Native       GangKind = "native"       // PodGroup of scheduling.k8s.io
+	Volcano      GangKind = "volcano"      // PodGroup of scheduling.volcano.sh
+	KAI          GangKind = "kai"          // PodGroup of scheduling.run.ai
+	Coscheduling GangKind = "coscheduling" // PodGroup of scheduling.x-k8s.io
+	Kueue        GangKind = "kueue"        // admits by quota: all or none in quota alone
+)
+
+// Gang is something that the API server has for beginning pods together. That the resource is
+// served does not show that a scheduler goes by it: a first gang does.
+type Gang struct {
+	Kind     GangKind
+	Resource cluster.Resource
+}
+
+// Ability is what it guarantees.
+func (g Gang) Ability() engine.GangAbility {
+	if g.Kind == Kueue {
+		return engine.GangApproximate
+	}
+	return engine.GangStrict
+}
+
+// gangKinds are the resources by which each is found, and the versions that are known.
+var gangKinds = []struct {
+	kind        GangKind
+	group, name string
+	versions    []string
+}{
+	{Native, "scheduling.k8s.io", "podgroups", []string{"v1", "v1beta1", "v1alpha3", "v1alpha2"}},
+	{Volcano, "scheduling.volcano.sh", "podgroups", []string{"v1beta1"}},
+	{KAI, "scheduling.run.ai", "podgroups", []string{"v2alpha2"}},
+	{Coscheduling, "scheduling.x-k8s.io", "podgroups", []string{"v1alpha1"}},
+	{Kueue, "kueue.x-k8s.io", "workloads", []string{"v1beta2", "v1beta1"}},
+}
+
+// Gangs are those that an API server has, the one that is taken first before the others.
+func Gangs(s cluster.Served) (out []Gang) {
+	for _, g := range gangKinds {
+		if k, ok := s.Find(g.group, g.name, g.versions...); ok {
+			out = append(out, Gang{g.kind, k.Resource})
+		}
+	}
+	return out
+}
+
+// Choose returns what begins the pods of a pool together. false: nothing, or Coxswain binds.
+func (t *Terms) Choose(all []Gang) (Gang, bool) {
+	if t.Placed {
+		return Gang{}, false
+	}
+	i := slices.IndexFunc(all, func(g Gang) bool { return t.Gang == "" || g.Kind == t.Gang })
+	if i < 0 {
+		return Gang{}, false
+	}
+	return all[i], true
+}
+
+// KnownGang is a gang of a kind in the version that is preferred, whether a cluster has it or
+// not.
+func KnownGang(kind GangKind) (Gang, bool) {
+	for _, g := range gangKinds {
+		if g.kind == kind {
+			return Gang{kind, cluster.Resource{Group: g.group, Version: g.versions[0], Name: g.name}}, true
+		}
+	}
+	return Gang{}, false
+}
+
+// GangKinds are the kinds that are known.
+func GangKinds() (out []string) {
+	for _, g := range gangKinds {
+		out = append(out, string(g.kind))
+	}
+	return out
+}
+
+// unknownGangs are those that are served in versions that are not known.
+func unknownGangs(s cluster.Served) (out []string) {
+	for _, g := range gangKinds {
+		k, ok := s.Find(g.group, g.name)
+		if _, known := s.Find(g.group, g.name, g.versions...); ok && !known && !slices.Contains(out, k.String()) {
+			out = append(out, k.String()+" "+k.Version)
+		}
+	}
+	return out
+}

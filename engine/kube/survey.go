@@ -1,0 +1,118 @@
+package kube
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// Survey is what a pool knows of its cluster: nodes, what others hold of them, and what is
+// looked at before the pool is added. It is safe for concurrent use.
+type Survey struct {
+	cluster *cluster.Cluster
+	terms   Terms
+	server  string // value of LabelServer on what is ours; empty: nothing is
+
+	looking  sync.Mutex // one look at a time
+	mu       sync.Mutex
+	machines []Machine // of the last look, sorted by name; nil: there was none
+	use      map[string]using
+	used     time.Time // when use was looked at
+	looked   time.Time // at the nodes
+}
+
+// NewSurvey begins one; nobody is asked yet.
+func NewSurvey(c *cluster.Cluster, t Terms, server string) *Survey {
+	if t.Namespace == "" {
+		t.Namespace = c.Namespace()
+	}
+	return &Survey{cluster: c, terms: t, server: server}
+}
+
+// slow is how long what others hold is gone by where another scheduler chooses the nodes: it
+// is shown there, and nothing is placed by it.
+const slow = 5 * time.Minute
+
+// Nodes lists the nodes of the pool.
+func (s *Survey) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	all, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]fleet.Node, len(all))
+	for i := range all {
+		out[i] = all[i].Node
+	}
+	return out, nil
+}
+
+// look asks for the nodes and, now and then, for what pods hold of them.
+func (s *Survey) look(ctx context.Context) ([]Machine, error) {
+	s.looking.Lock()
+	defer s.looking.Unlock()
+	var nodes []corev1.Node
+	if _, err := cluster.List(ctx, s.cluster, cluster.Nodes, cluster.Selection{}, func(n *corev1.Node) error {
+		nodes = append(nodes, *n)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	use, used := s.use, s.used
+	s.mu.Unlock()
+	if s.terms.Placed || time.Since(used) > slow {
+		fresh, err := s.usage(ctx)
+		switch {
+		case err == nil:
+			use, used = fresh, time.Now()
+		case s.terms.Placed || fault.KindOf(err) != fault.Permission:
+			return nil, err
+		}
+	}
+	all := machines(&s.terms, nodes, use)
+	if all == nil {
+		all = []Machine{} // there was a look
+	}
+	s.mu.Lock()
+	s.machines, s.use, s.used, s.looked = all, use, used, time.Now()
+	s.mu.Unlock()
+	return all, nil
+}
+
+// usage sums up what pods hold, in chunks: the pods themselves are not kept.
+func (s *Survey) usage(ctx context.Context) (map[string]using, error) {
+	out := map[string]using{}
+	_, err := cluster.List(ctx, s.cluster, cluster.Pods, cluster.Selection{Fields: "status.phase!=Succeeded,status.phase!=Failed"}, func(p *corev1.Pod) error {
+		s.terms.count(out, p, s.ours)
+		return nil
+	})
+	return out, err
+}
+
+func (s *Survey) ours(p *corev1.Pod) bool { return s.server != "" && p.Labels[LabelServer] == s.server }
+
+// Machine is a node of the last look; there is one before the first answer. false: the
+// pool has none of that name.
+func (s *Survey) Machine(ctx context.Context, name string) (Machine, bool, error) {
+	s.mu.Lock()
+	all := s.machines
+	s.mu.Unlock()
+	if all == nil {
+		var err error
+		if all, err = s.look(ctx); err != nil {
+			return Machine{}, false, err
+		}
+	}
+	i := slices.IndexFunc(all, func(m Machine) bool { return m.Node.Name == name })
+	if i < 0 {
+		return Machine{}, false, nil
+	}
+	return all[i], true, nil
+}

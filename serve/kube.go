@@ -1,0 +1,70 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// openKube opens the engine of a Kubernetes cluster. The cluster need not answer; the
+// kubeconfig has to be there and to be one.
+func openKube(_ context.Context, name string, settings json.RawMessage, at Place) (engine.Engine, error) {
+	var set kubeSettings
+	if err := ReadSettings(settings, &set); err != nil {
+		return nil, err
+	}
+	terms, err := set.terms(name)
+	if err != nil {
+		return nil, err
+	}
+	if set.Kubeconfig == "" && !set.Inside {
+		return nil, errNoCluster()
+	}
+	if !terms.Placed {
+		return nil, fault.New(fault.Unsupported, "settings: placed: pools whose nodes the cluster's own scheduler chooses are not built yet").Advise("leave placed: Coxswain chooses the nodes")
+	}
+	c, err := cluster.Open(cluster.Config{Kubeconfig: set.Kubeconfig, Context: set.Context, Namespace: set.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	return kube.New(kube.Config{Root: at.Dir, Cluster: c, Terms: terms, Log: at.Log})
+}
+
+func errNoCluster() error {
+	return fault.New(fault.Invalid, "settings: which cluster?").
+		Advise("--kubeconfig FILE that the server reads, and --context of it; --set inside=true where the server itself runs in a pod of the cluster")
+}
+
+// KubeRights is the manifest of the roles that a pool of the engine kube needs, for kubectl
+// apply -f -. Who has them is said as kube.ParseSubject reads it; empty: the service account
+// coxswain of the pool's namespace. Nobody is asked; of the settings those that the roles
+// depend on are needed: namespace, priority_class, paths.
+func KubeRights(pool string, settings json.RawMessage, who string) (string, error) {
+	var set kubeSettings
+	if err := ReadSettings(settings, &set); err != nil {
+		return "", err
+	}
+	terms, err := set.terms(pool)
+	if err != nil {
+		return "", err
+	}
+	if terms.Namespace == "" {
+		return "", fault.New(fault.Invalid, "in which namespace are the roles?").Advise("--namespace NAME")
+	}
+	if who == "" {
+		who = "serviceaccount:" + terms.Namespace + ":coxswain"
+	}
+	subject, err := kube.ParseSubject(who)
+	if err != nil {
+		return "", err
+	}
+	var gang *kube.Gang
+	if g, ok := kube.KnownGang(terms.Gang); ok && !terms.Placed {
+		gang = &g
+	}
+	return kube.Manifest(&terms, gang, subject), nil
+}

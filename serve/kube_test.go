@@ -1,0 +1,180 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+contexts: [{name: prod, context: {cluster: c, user: u, namespace: teams}}]
+current-context: prod
+`
+
+// TestKubeSettings: what is wrong with settings is said with the field's name.
+func TestKubeSettings(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for settings, want := range map[string]string{
+		``:                                                                                  "settings: which cluster?",
+		`{"kubeconfig":"config"}`:                                                           "settings: kubeconfig: config is no absolute name",
+		`{"kubeconfig":"/no/such"}`:                                                         "/no/such",
+		`{"kubeconfig":"FILE","inside":true}`:                                               "settings: inside: the way in is",
+		`{"kubeconfig":"FILE","context":"test"}`:                                            "test",
+		`{"inside":true,"context":"test"}`:                                                  "settings: context: it means nothing",
+		`{"kubeconfig":"FILE","namespace":"Teams"}`:                                         `settings: namespace: "Teams"`,
+		`{"kubeconfig":"FILE","placed":true,"gang":"native"}`:                               "settings: gang: with placed",
+		`{"kubeconfig":"FILE","gang":"native"}`:                                             "settings: gang: with placed",
+		`{"kubeconfig":"FILE","placed":false,"gang":"vulcano"}`:                             `settings: gang: there is no "vulcano"`,
+		`{"kubeconfig":"FILE","run_as":"root"}`:                                             `settings: run_as: there is no "root"`,
+		`{"kubeconfig":"FILE","image":"a b"}`:                                               `settings: image: "a b" is no image`,
+		`{"kubeconfig":"FILE","gpu_resource":"a b"}`:                                        `settings: gpu_resource: "a b"`,
+		`{"kubeconfig":"FILE","topology":["a b"]}`:                                          `settings: topology: "a b"`,
+		`{"kubeconfig":"FILE","node_selector":{"a":"b c"}}`:                                 `settings: node_selector: a: "b c"`,
+		`{"kubeconfig":"FILE","priority_class":"A"}`:                                        `settings: priority_class: "A"`,
+		`{"kubeconfig":"FILE","pull_secrets":["A"]}`:                                        `settings: pull_secrets: "A"`,
+		`{"kubeconfig":"FILE","tolerations":[{"key":"a","operator":"exists"}]}`:             `settings: tolerations: operator: there is no "exists"`,
+		`{"kubeconfig":"FILE","tolerations":[{"key":"a","effect":"Never"}]}`:                `settings: tolerations: effect: there is no "Never"`,
+		`{"kubeconfig":"FILE","tolerations":[{"value":"a"}]}`:                               "settings: tolerations: one has no key",
+		`{"kubeconfig":"FILE","tolerations":[{"key":"a","operator":"Exists","value":"b"}]}`: "settings: tolerations: a: Exists has no value",
+		`{"kubeconfig":"FILE","paths":{"home":"pvc:home"}}`:                                 `settings: paths: "home" is no path prefix`,
+		`{"kubeconfig":"FILE","paths":{"/home":"home"}}`:                                    `settings: paths: "home" is no volume`,
+		`{"kubeconfig":"FILE","paths":{"/home":"nfs:10.0.0.5"}}`:                            `settings: paths: "nfs:10.0.0.5" is no volume`,
+		`{"kubeconfig":"FILE","paths":{"/home":"hostPath:a"}}`:                              `settings: paths: "hostPath:a" is no volume`,
+		`{"kubeconfig":"FILE","paths":{"/cox/bin":"pvc:a"}}`:                                "settings: paths: /cox/bin is used in every pod",
+		`{"kubeconfig":"FILE","paths":["/home"]}`:                                           "settings: paths: array is not",
+		`{"kubeconfig":"FILE","kontext":"a"}`:                                               "settings: there is no field kontext; did you mean context?",
+	} {
+		settings = strings.ReplaceAll(settings, "FILE", file)
+		e, err := openKube(context.Background(), "k8s-a", json.RawMessage(settings), Place{Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			e.Close()
+			t.Errorf("%s is taken", settings)
+			continue
+		}
+		if !strings.Contains(err.Error(), want) || fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
+			t.Errorf("%s: %v (%s; remedy %q), want %q", settings, err, fault.KindOf(err), fault.Remedy(err), want)
+		}
+	}
+}
+
+// TestKubeTerms: every setting arrives.
+func TestKubeTerms(t *testing.T) {
+	var set kubeSettings
+	if err := ReadSettings([]byte(`{"namespace":"n","placed":false,"gang":"volcano","image":"i:1","agent_image":"a:1","gpu_resource":"nvidia.com/gpu","topology":["a/b"],"features":["c"],"node_selector":{"d":"e"},
+		"tolerations":[{"key":"k","value":"v","effect":"NoSchedule"}],"priority_class":"p","pull_secrets":["s"],"run_as":"image","cluster_domain":"x.local",
+		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data"}}`), &set); err != nil {
+		t.Fatal(err)
+	}
+	got, err := set.terms("k8s-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := kube.Terms{
+		Pool: "k8s-a", Namespace: "n", Gang: kube.Volcano, Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
+		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local",
+		Paths: []kube.Path{
+			{Prefix: "/data", Volume: kube.Volume{Kind: kube.Host, Dir: "/mnt/data"}},
+			{Prefix: "/home", Volume: kube.Volume{Kind: kube.Claim, Name: "home"}},
+			{Prefix: "/scratch", Volume: kube.Volume{Kind: kube.NFS, Server: "fd00::5", Dir: "/export/s"}},
+		},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if p, ok := got.PathOf("/home/me/x"); !ok || p.Volume.String() != "pvc:home" {
+		t.Errorf("%+v %v", p, ok)
+	}
+	if p, ok := got.PathOf("/homes"); ok {
+		t.Errorf("/homes is on %v", p)
+	}
+}
+
+// TestKubeOpens: a cluster that does not answer is opened all the same, and the look says so.
+func TestKubeOpens(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config")
+	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, err := openKube(context.Background(), "k8s-a", mustMarshal(t, map[string]any{"kubeconfig": file, "context": "prod"}), Place{Dir: filepath.Join(dir, "k8s-a"), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if _, err := openKube(context.Background(), "k8s-b", mustMarshal(t, map[string]any{"kubeconfig": file, "placed": false}), Place{}); fault.KindOf(err) != fault.Unsupported || fault.Remedy(err) == "" {
+		t.Errorf("a pool that is not placed: %v", err)
+	}
+	if _, err := e.(engine.Checker).Check(ctx); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("%v", err)
+	}
+}
+
+func mustMarshal(t *testing.T, v any) json.RawMessage {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestKubeDocs: the table of the settings in docs/kubernetes.md is that of the code. With
+// COX_UPDATE=1 it is written.
+func TestKubeDocs(t *testing.T) {
+	const begin, end = "<!-- settings: written by the tests of package serve -->\n", "<!-- settings end -->\n"
+	flags := map[string]string{"kubeconfig": "--kubeconfig", "context": "--context", "namespace": "--namespace", "placed": "--placed", "image": "--image", "agent_image": "--agent-image"}
+	var b strings.Builder
+	b.WriteString("| setting | is |\n|---|---|\n")
+	kind := reflect.TypeFor[kubeSettings]()
+	for i := range kind.NumField() {
+		f := kind.Field(i)
+		name, doc := f.Tag.Get("json"), f.Tag.Get("doc")
+		if doc == "" {
+			t.Errorf("%s has no doc", name)
+		}
+		if flags[name] != "" {
+			name = flags[name]
+		}
+		form := map[reflect.Kind]string{reflect.Pointer: " (true, false)", reflect.Bool: " (true, false)", reflect.Slice: " (a list)", reflect.Map: " (an object)"}[f.Type.Kind()]
+		b.WriteString("| `" + name + "`" + form + " | " + doc + " |\n")
+	}
+	file := filepath.Join("..", "docs", "kubernetes.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	old, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the settings", file)
+	}
+	if old == b.String() {
+		return
+	}
+	if os.Getenv("COX_UPDATE") == "" {
+		t.Fatalf("%s is not as the code has it: COX_UPDATE=1 go test ./serve -run TestKubeDocs\n%s", file, cmp.Diff(old, b.String()))
+	}
+	if err := os.WriteFile(file, []byte(before+begin+b.String()+end+after), 0o644); err != nil { //nolint:gosec // a document
+		t.Fatal(err)
+	}
+}

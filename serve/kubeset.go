@@ -1,0 +1,205 @@
+package serve
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/coxswain-sched/coxswain/engine/kube"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// kubeSettings are those of a pool of the engine kube. docs/kubernetes.md has the table of
+// them, made from the doc tags.
+type kubeSettings struct {
+	Kubeconfig string `json:"kubeconfig" doc:"a file that the server reads, absolute; needed, but for inside"`
+	Context    string `json:"context" doc:"of the kubeconfig; left out: its current one"`
+	Inside     bool   `json:"inside" doc:"the server runs in a pod of the cluster, and its service account is the way in"`
+	Namespace  string `json:"namespace" doc:"where everything of the pool is made; left out: that of the context"`
+
+	Placed *bool  `json:"placed" doc:"Coxswain chooses the nodes and binds the pods; that is so if it is left out. false (the cluster's scheduler chooses) is not built yet"`
+	Gang   string `json:"gang" doc:"native, volcano, kai, coscheduling or kueue: what begins pods together where the cluster's scheduler chooses; left out: the first of them that the cluster has"`
+
+	Image      string `json:"image" doc:"container image of jobs that name none; left out: these are refused"`
+	AgentImage string `json:"agent_image" doc:"the image that brings cox-pod into the pods; nothing starts without"`
+
+	GPU      string            `json:"gpu_resource" doc:"the resource that counts as GPUs; left out: all whose names end in /gpu, and nvidia.com/mig-…"`
+	Topology []string          `json:"topology" doc:"labels of nodes that say where they lie, from the top down, as in a Topology of Kueue's; left out: those of the table below"`
+	Features []string          `json:"features" doc:"more labels of nodes whose values become features"`
+	Selector map[string]string `json:"node_selector" doc:"labels that a node of the pool has; left out: all nodes are the pool's"`
+
+	Tolerations   []kubeToleration  `json:"tolerations" doc:"taints that pods of the pool bear: objects of key, operator, value, effect, as in a pod. That of the pool itself, and those named like a GPU's resource, are borne anyway"`
+	PriorityClass string            `json:"priority_class" doc:"of the pool's pods"`
+	PullSecrets   []string          `json:"pull_secrets" doc:"secrets in the namespace by which images are pulled"`
+	RunAs         string            `json:"run_as" doc:"submitter (the user and group who submitted; the default) or image (the user of the image)"`
+	Paths         map[string]string `json:"paths" doc:"path prefix in pods → volume: pvc:NAME, nfs:SERVER:/PATH, hostPath:/PATH"`
+	Domain        string            `json:"cluster_domain" doc:"of the cluster's names; left out: cluster.local"`
+}
+
+// kubeToleration is a toleration as a pod has it.
+type kubeToleration struct {
+	Key      string `json:"key"`
+	Operator string `json:"operator"`
+	Value    string `json:"value"`
+	Effect   string `json:"effect"`
+}
+
+func wrongKube(field, remedy, format string, args ...any) error {
+	return fault.New(fault.Invalid, "settings: "+field+": "+format, args...).Advise("%s", remedy)
+}
+
+func (s *kubeSettings) placed() bool { return s.Placed == nil || *s.Placed }
+
+// terms reads the settings of a pool.
+func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
+	t := kube.Terms{
+		Pool: pool, Namespace: s.Namespace, Placed: s.placed(), Gang: kube.GangKind(s.Gang), Image: s.Image, AgentImage: s.AgentImage,
+		GPU: s.GPU, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
+		PriorityClass: s.PriorityClass, PullSecrets: s.PullSecrets, AsImage: s.RunAs == "image", Domain: s.Domain,
+	}
+	for _, check := range []func() error{s.checkWay, s.checkNames, s.checkWords, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
+		if err := check(); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+func (s *kubeSettings) checkWay() error {
+	switch {
+	case s.Kubeconfig != "" && s.Inside:
+		return wrongKube("inside", "leave one of them", "the way in is the kubeconfig or the service account of the server's pod")
+	case s.Kubeconfig != "" && !path.IsAbs(s.Kubeconfig):
+		return wrongKube("kubeconfig", "write it from / on: the server has a working directory of its own", "%.100s is no absolute name", s.Kubeconfig)
+	case s.Context != "" && s.Kubeconfig == "":
+		return wrongKube("context", "add kubeconfig, or leave it", "it means nothing without kubeconfig")
+	case s.placed() && s.Gang != "":
+		return wrongKube("gang", "leave one of them", "with placed Coxswain binds the pods itself")
+	}
+	return nil
+}
+
+// checkNames looks whether names are ones that Kubernetes takes.
+func (s *kubeSettings) checkNames() error {
+	label := func(field, value string) error {
+		if wrong := validation.IsDNS1123Label(value); value != "" && len(wrong) > 0 {
+			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", value, wrong[0])
+		}
+		return nil
+	}
+	long := func(field, value string) error {
+		if wrong := validation.IsDNS1123Subdomain(value); value != "" && len(wrong) > 0 {
+			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", value, wrong[0])
+		}
+		return nil
+	}
+	qualified := func(field, value string) error {
+		if wrong := validation.IsQualifiedName(value); len(wrong) > 0 {
+			return wrongKube(field, "kubectl describe node shows the names", "%.70q: %s", value, wrong[0])
+		}
+		return nil
+	}
+	err := firstError(label("namespace", s.Namespace), long("priority_class", s.PriorityClass), long("cluster_domain", s.Domain))
+	for _, n := range s.PullSecrets {
+		err = firstError(err, long("pull_secrets", n))
+	}
+	if s.GPU != "" {
+		err = firstError(err, qualified("gpu_resource", s.GPU))
+	}
+	for _, n := range s.Topology {
+		err = firstError(err, qualified("topology", n))
+	}
+	for _, n := range s.Features {
+		err = firstError(err, qualified("features", n))
+	}
+	for _, n := range slices.Sorted(maps.Keys(s.Selector)) {
+		err = firstError(err, qualified("node_selector", n))
+		if wrong := validation.IsValidLabelValue(s.Selector[n]); len(wrong) > 0 {
+			err = firstError(err, wrongKube("node_selector", "kubectl get nodes --show-labels shows the values", "%s: %.70q: %s", n, s.Selector[n], wrong[0]))
+		}
+	}
+	return err
+}
+
+func firstError(all ...error) error {
+	for _, err := range all {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *kubeSettings) checkWords() error {
+	if s.Gang != "" && !slices.Contains(kube.GangKinds(), s.Gang) {
+		return wrongKube("gang", "there are "+strings.Join(kube.GangKinds(), ", "), "there is no %.70q", s.Gang)
+	}
+	if !slices.Contains([]string{"", "submitter", "image"}, s.RunAs) {
+		return wrongKube("run_as", "write submitter or image", "there is no %.70q", s.RunAs)
+	}
+	for field, image := range map[string]string{"image": s.Image, "agent_image": s.AgentImage} {
+		if strings.ContainsAny(image, " \t\n\"") || strings.HasPrefix(image, "-") {
+			return wrongKube(field, "write REGISTRY/NAME:TAG", "%.100q is no image", image)
+		}
+	}
+	return nil
+}
+
+func (s *kubeSettings) tolerations(t *kube.Terms) error {
+	for _, x := range s.Tolerations {
+		switch {
+		case !slices.Contains([]string{"", "Exists", "Equal"}, x.Operator):
+			return wrongKube("tolerations", "write Exists or Equal", "operator: there is no %.70q", x.Operator)
+		case !slices.Contains([]string{"", "NoSchedule", "PreferNoSchedule", "NoExecute"}, x.Effect):
+			return wrongKube("tolerations", "write NoSchedule, PreferNoSchedule or NoExecute, or leave it for all", "effect: there is no %.70q", x.Effect)
+		case x.Key == "" && x.Operator != "Exists":
+			return wrongKube("tolerations", "add key, or operator: Exists for every taint", "one has no key")
+		case x.Operator == "Exists" && x.Value != "":
+			return wrongKube("tolerations", "leave value, or write operator: Equal", "%s: Exists has no value", x.Key)
+		}
+		t.Tolerations = append(t.Tolerations, corev1.Toleration{Key: x.Key, Operator: corev1.TolerationOperator(x.Operator), Value: x.Value, Effect: corev1.TaintEffect(x.Effect)})
+	}
+	return nil
+}
+
+func (s *kubeSettings) volumes(t *kube.Terms) error {
+	for _, prefix := range slices.Sorted(maps.Keys(s.Paths)) {
+		v, err := volume(s.Paths[prefix])
+		if err != nil {
+			return err
+		}
+		switch {
+		case !path.IsAbs(prefix) || path.Clean(prefix) != prefix || prefix == "/":
+			return wrongKube("paths", `write {"/home": "pvc:home"}`, "%.100q is no path prefix", prefix)
+		case prefix == "/cox" || strings.HasPrefix(prefix, "/cox/") || prefix == "/cox-attempt" || prefix == "/proc" || prefix == "/sys" || prefix == "/dev":
+			return wrongKube("paths", "take another directory", "%s is used in every pod", prefix)
+		}
+		t.Paths = append(t.Paths, kube.Path{Prefix: prefix, Volume: v})
+	}
+	return nil
+}
+
+func volume(text string) (kube.Volume, error) {
+	kind, rest, _ := strings.Cut(text, ":")
+	v := kube.Volume{Kind: kube.VolumeKind(kind)}
+	ok := false
+	switch v.Kind {
+	case kube.Claim:
+		v.Name, ok = rest, len(validation.IsDNS1123Subdomain(rest)) == 0
+	case kube.NFS:
+		i := strings.Index(rest, ":/") // an address of IPv6 has colons too
+		if ok = i > 0; ok {
+			v.Server, v.Dir = rest[:i], rest[i+1:]
+		}
+	case kube.Host:
+		v.Dir, ok = rest, path.IsAbs(rest)
+	}
+	if !ok || strings.Contains(v.Dir, "..") {
+		return v, wrongKube("paths", "write pvc:NAME, nfs:SERVER:/PATH or hostPath:/PATH", "%.100q is no volume", text)
+	}
+	return v, nil
+}
