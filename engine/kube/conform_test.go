@@ -1,11 +1,16 @@
 package kube_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,6 +111,18 @@ func conform(t *testing.T, b *bench) {
 			closed()
 			return b.open(t, b.roots[e])
 		},
+		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return len(processes(t, e, ref, "", "")) },
+		Kill: func(t *testing.T, e engine.Engine, ref engine.Ref, node string) {
+			all := processes(t, e, ref, node, "run")
+			if len(all) == 0 {
+				t.Fatalf("nothing watches over attempt %s on %s", ref, node)
+			}
+			for _, pid := range all {
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					t.Error(err)
+				}
+			}
+		},
 	})
 }
 
@@ -134,4 +151,38 @@ func script(p enginetest.Program) []byte {
 	}
 	line("exit %d", p.Exit)
 	return []byte(b.String())
+}
+
+// processes are those of this machine that belong to an attempt's pods, on one node or on all,
+// by the host name that their environment has; with a word, those of cox-pod that have it.
+func processes(t *testing.T, e engine.Engine, ref engine.Ref, node, word string) (pids []int) {
+	t.Helper()
+	r, err := e.Inspect(context.Background(), ref) // of a closed one too
+	if err != nil || r.Native == "" {
+		return nil
+	}
+	found, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range found {
+		env, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		for i, n := range r.Nodes {
+			if node != "" && n.Node != node || !bytes.Contains(append([]byte{0}, env...), fmt.Appendf(nil, "\x00HOSTNAME=%s-%d\x00", r.Native, i)) {
+				continue
+			}
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			args, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "cmdline"))
+			if word == "" || bytes.HasPrefix(args, []byte("/cox/bin/cox-pod\x00"+word+"\x00")) {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
 }

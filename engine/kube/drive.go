@@ -257,6 +257,11 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 	if over == len(members) {
 		return nil // the end says it all
 	}
+	if phase == engine.Ending && r.Phase < phase && a.stop == nil {
+		if err := e.log.add(&entry{Kind: waning, Ref: a.ref}); err != nil {
+			return err
+		}
+	}
 	r.Phase = max(r.Phase, phase)
 	if a.stop != nil && !r.Uncertain {
 		r.Message = a.stop.Reason

@@ -135,8 +135,11 @@ metadata: {name: %s}
 	secret := fmt.Sprintf("cox-%s-3-1", server)
 	b.l.Apply(t, fmt.Sprintf(manifest, "Secret", secret))
 	t.Cleanup(func() {
-		b.l.Kubectl(t, "delete", "--wait=false", "--grace-period=0", "--force", "pod/"+pod)
-		b.l.Kubectl(t, "delete", "secret/"+secret)
+		_, err1 := b.l.Try(context.Background(), "", "delete", "--wait=false", "--grace-period=0", "--force", "pod/"+pod)
+		_, err2 := b.l.Try(context.Background(), "", "delete", "secret/"+secret)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Error(err)
+		}
 	})
 	uid := func(what string) string {
 		return b.l.Kubectl(t, "get", what, "-o", "jsonpath={.metadata.uid}{.metadata.deletionTimestamp}{.metadata.finalizers}")

@@ -30,6 +30,7 @@ const (
 	launched kind = "launch" // Launch is taken
 	created  kind = "made"   // all its objects exist: Made. Nothing is made for it after that
 	started  kind = "start"  // it began, at Time
+	waning   kind = "ending" // a part of it has ended
 	stopped  kind = "stop"   // it is to end: Stop, the last one counts
 	ended    kind = "end"    // nothing of it lives: Report is the last word
 	dropped  kind = "forget" // it is not known any more, and must never begin
@@ -87,6 +88,7 @@ type life struct {
 	digest  string
 	made    *made
 	started time.Time
+	waning  bool
 	stop    *stopping
 	end     *engine.Report
 }
@@ -169,6 +171,8 @@ func (j *journal) apply(e *entry) {
 		l.launch = &slim
 	case started:
 		l.started = e.Time
+	case waning:
+		l.waning = true
 	case stopped:
 		l.stop = e.Stop
 	}
@@ -260,6 +264,9 @@ func (l *life) entries(ref engine.Ref) []*entry {
 	}
 	if !l.started.IsZero() {
 		out = append(out, &entry{Kind: started, Ref: ref, Time: l.started})
+	}
+	if l.waning {
+		out = append(out, &entry{Kind: waning, Ref: ref})
 	}
 	if l.stop != nil {
 		out = append(out, &entry{Kind: stopped, Ref: ref, Stop: l.stop})

@@ -121,8 +121,14 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 		a.report.Phase, a.report.Started = engine.Running, l.started
 		a.report.Tasks, a.report.Files = e.batch(a, &a.report, true), e.files(ref)
 	}
+	if l.waning {
+		a.report.Phase = engine.Ending
+	}
 	if a.stop != nil {
 		a.report.Phase, a.report.Message = engine.Ending, a.stop.Reason
+	}
+	for i := range a.order.Nodes { // until the pods are seen
+		a.report.Nodes = append(a.report.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: min(a.report.Phase, engine.Running)})
 	}
 	return a
 }
