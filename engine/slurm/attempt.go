@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"reflect"
@@ -112,9 +113,16 @@ func (a *attempt) nudge() {
 	}
 }
 
-// tell publishes a report if it says something new. The caller holds the lock.
+// tell publishes a report if it says something new. It may have been begun before a stop that
+// came meanwhile: what that says stays true. The caller holds the lock.
 func (e *Engine) tell(a *attempt, r engine.Report) {
 	r.Version = a.report.Version
+	if a.stop != nil && r.Cause == "" {
+		r.Cause, r.Message = a.stop.Cause, cmp.Or(r.Message, a.stop.Reason)
+		if a.id != 0 {
+			r.Phase = max(r.Phase, engine.Ending)
+		}
+	}
 	if a.id != 0 {
 		r.Native = strconv.FormatUint(uint64(a.id), 10)
 	}

@@ -254,9 +254,12 @@ func (e *Engine) over(a *attempt, r engine.Report) error {
 	if r.Started.IsZero() || r.Ended.Before(r.Started) {
 		r.Started = r.Ended
 	}
-	nodes := make([]engine.NodeReport, len(r.Nodes)) // the last report keeps its own
-	for i := range nodes {
-		nodes[i] = engine.NodeReport{Node: r.Nodes[i].Node, Phase: engine.Ended}
+	nodes := make([]engine.NodeReport, 0, len(r.Nodes)) // the last report keeps its own
+	for _, n := range r.Nodes {
+		nodes = append(nodes, engine.NodeReport{Node: n.Node, Phase: engine.Ended})
+	}
+	if e.cfg.Placed && len(nodes) > 0 { // a record of another job's may have been taken for its own
+		nodes = nodesOf(&site.Job{Nodes: a.claimed()}, engine.Ended)
 	}
 	r.Nodes = nodes
 	r.Tasks = a.batch(&r, false, r.Exit)

@@ -208,9 +208,9 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 			r.Exit.Signal = sigkill
 		}
 	}
-	if len(b.nodes) > len(j.Nodes) { // the lock has them all
+	if ran := e.ranOn(a, j, b); len(ran) > 0 {
 		all := *j
-		all.Nodes, j = b.nodes, &all
+		all.Nodes, all.More, j = ran, nil, &all
 	}
 	if len(j.Nodes) > 0 {
 		r.Nodes = nodesOf(j, engine.Ended)
@@ -225,6 +225,19 @@ func (e *Engine) finish(a *attempt, j *site.Job) error {
 	}
 	r.Tasks = a.batch(&r, false, r.Exit)
 	return e.last(a, r)
+}
+
+// ranOn are the nodes of an attempt that began: those that it was pinned to, or those in its
+// lock. The record may lack those of a heterogeneous job's other components, and accounting's
+// may be that of another job with the number. nil: as the record says.
+func (e *Engine) ranOn(a *attempt, j *site.Job, b *birth) []string {
+	switch {
+	case e.cfg.Placed:
+		return a.claimed()
+	case len(b.nodes) > len(j.Nodes)+len(j.More), len(b.nodes) > 0 && len(a.order.Job.Spec.Groups) <= 1:
+		return b.nodes
+	}
+	return nil
 }
 
 // endOf is when a job ended. Slurm's time is a whole second, in which it was said to live
