@@ -22,7 +22,7 @@ func Job(p Page, j *api.Job) string {
 		chosen(&c, j)
 	}
 	if j.Why != nil && j.State == "PENDING" {
-		c.fact("why", j.Why.String())
+		c.fact("why", p.times(j.Why.String()))
 	}
 	if !j.StartsBy.IsZero() && j.State == "PENDING" {
 		c.fact("starts", "by "+p.Time(j.StartsBy))

@@ -405,3 +405,16 @@ lab          -   8+2  h100     gpu             0     8         -     -        2 
 		t.Errorf("quotas (-want +got):\n%s", diff)
 	}
 }
+
+// TestMomentsInReasons: a time in a reason is written as all others of the page.
+//
+// Seen to fail with: the reason as it came.
+func TestMomentsInReasons(t *testing.T) {
+	j := waiting()
+	at := pipe.Now.Add(time.Hour).UTC()
+	line := "handed over to pool q at " + at.Format(time.RFC3339) + ", where it waits: None"
+	got := show.Why(pipe, &api.Why{Name: "8", State: "PENDING", Reasons: []reason.Reason{{Code: reason.Elsewhere("None")}}, Lines: []string{line}}, &j)
+	if want := "at " + pipe.Time(at) + ", where"; !strings.Contains(got, want) || strings.Contains(got, "Z,") {
+		t.Errorf("%q is not in\n%s", want, got)
+	}
+}

@@ -49,7 +49,7 @@ func Why(p Page, w *api.Why, j *api.Job) string {
 			n++
 			which = fmt.Sprintf("%3d", n)
 		}
-		c.line(fmt.Sprintf("%s %s%s%s%s", which, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(line), since))
+		c.line(fmt.Sprintf("%s %s%s%s%s", which, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(p.times(line)), since))
 	}
 	if line := inPool(j); line != "" {
 		c.line("    " + p.Paint(Dim, Clean(line)))

@@ -2,6 +2,7 @@ package show
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -67,6 +68,20 @@ func (p Page) Time(t time.Time) string {
 		return t.Format("15:04:05")
 	}
 	return t.Format("2006-01-02 15:04:05")
+}
+
+// moments are times as reasons have them.
+var moments = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// times is a text whose moments are as all others of the page.
+func (p Page) times(text string) string {
+	return moments.ReplaceAllStringFunc(text, func(m string) string {
+		t, err := time.Parse(time.RFC3339, m)
+		if err != nil {
+			return m
+		}
+		return p.Time(t)
+	})
 }
 
 // Ago is how long ago a moment was, in words.

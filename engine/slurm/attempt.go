@@ -27,6 +27,7 @@ type attempt struct {
 	prefix string // of its files in the room
 	user   string // whose the job is; empty: whoever the way in is
 	wake   chan struct{}
+	halt   chan struct{} // closed once it is to end
 
 	id     uint32 // 0: slurmctld has not said
 	maybe  bool   // something was sent without an answer
@@ -55,6 +56,8 @@ type attempt struct {
 	lived    time.Time // which slurmctld, by its beginning, they said of that it lived then
 	freed    time.Time // when its job was ended in Slurm for that hint
 
+	expected time.Time // when Slurm was last said to expect to start it; its goroutine's alone
+
 	froze  time.Time     // when it was last told to be held, or to go on
 	paused time.Time     // since when it is suspended
 	idle   time.Duration // how long it was
@@ -75,7 +78,7 @@ func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 
 // draftOf is an attempt that nobody has taken.
 func (e *Engine) draftOf(ref engine.Ref, o *order) *attempt {
-	a := &attempt{ref: ref, order: o, digest: o.Digest, wake: make(chan struct{}, 1)}
+	a := &attempt{ref: ref, order: o, digest: o.Digest, wake: make(chan struct{}, 1), halt: make(chan struct{})}
 	a.guard = script.Guard{Ref: ref, Dir: e.cfg.Room.Dir(), Token: o.Token}
 	if e.blind { // of this driver's own: refs are not
 		a.guard.Dir, a.guard.OnNode = path.Join(a.guard.Dir, "cox-"+e.log.cluster), true
@@ -100,6 +103,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 		a.report, a.begun = *l.started, l.started.Started
 	}
 	if a.stop != nil {
+		close(a.halt)
 		a.report.Phase, a.report.Cause, a.report.Message = engine.Ending, a.stop.Cause, a.stop.Reason
 	}
 	return a

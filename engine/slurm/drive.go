@@ -109,8 +109,9 @@ func (e *Engine) call() (context.Context, context.CancelFunc) {
 
 // handOver submits an attempt's job, unless Slurm has it already.
 func (e *Engine) handOver(a *attempt) error {
-	leave, ok := e.send.take(e.ctx, a.user)
+	leave, ok := e.send.take(e.ctx, a.user, a.halt)
 	if !ok {
+		a.nudge() // it is to end, or the engine is
 		return nil
 	}
 	e.mu.Lock()
@@ -123,7 +124,7 @@ func (e *Engine) handOver(a *attempt) error {
 	}
 	began := time.Now()
 	err := e.asSender(a)
-	leave(fault.KindOf(err) == fault.Unavailable && time.Since(began) > e.cfg.Patience/3)
+	leave(e.hung(err, began))
 	return err
 }
 
@@ -237,7 +238,7 @@ func (e *Engine) refused(a *attempt, why error) error {
 		}
 	}
 	switch {
-	case strings.Contains(why.Error(), "SubmitJob"): // AssocMaxSubmitJobLimit, QOSGrpSubmitJobsLimit …: some will have ended
+	case fault.KindOf(why) == fault.Exhausted, strings.Contains(why.Error(), "SubmitJob"): // AssocMaxSubmitJobLimit, QOSGrpSubmitJobsLimit …: some will have ended
 		return e.never(a, engine.Unready, why.Error())
 	case e.cfg.Placed: // perhaps for the nodes that were chosen
 		return e.never(a, engine.LaunchFailed, why.Error())
@@ -342,8 +343,11 @@ func (e *Engine) giveUp(a *attempt) (time.Duration, error) {
 	if !a.maybe {
 		return 0, e.never(a, stop.Cause, stop.Reason)
 	}
-	ctx, cancel := e.call()
-	defer cancel()
+	return e.inTurn(a, func(ctx context.Context) (time.Duration, error) { return e.unsend(ctx, a, stop) })
+}
+
+// unsend is giveUp of what was sent without an answer.
+func (e *Engine) unsend(ctx context.Context, a *attempt, stop *stopping) (time.Duration, error) {
 	j, err := e.lookUp(a)
 	if err != nil {
 		return 0, err

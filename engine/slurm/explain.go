@@ -99,6 +99,7 @@ var measures = []struct{ suffix, what string }{
 // Explain says what a word of Slurm's for why a job waits means, in plain language, and what
 // would help. Of a word that it does not know both are empty.
 func Explain(word string) (what, help string) {
+	word, _, _ = strings.Cut(word, expects)
 	word = strings.Trim(word, "() ")
 	base, more, _ := strings.Cut(word, ",") // "ReqNodeNotAvail, UnavailableNodes:n3"
 	x, ok := explained[base]

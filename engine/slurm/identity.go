@@ -233,19 +233,23 @@ func (e *Engine) hidden(ctx context.Context, user string) (string, error) {
 	return fmt.Sprintf("%s sees no jobs of others there (PrivateData=%s)", me.Name, l.Settings["PrivateData"]), nil
 }
 
+// asOwners are the settings that have jobs handed over as their owners where the way in is
+// somebody who may become them.
+const asOwners = "--set identity=owner --set become=sudo,-n,-u,%u,--"
+
 // whoseJobs is the finding of the mode.
 func (e *Engine) whoseJobs(me site.Person) engine.Finding {
 	f := engine.Finding{What: "identity", State: engine.Found}
 	switch m := e.cfg.Identity.Mode; {
 	case m == AsService && me.UID == 0:
 		f.State, f.Text = engine.Missing, "jobs would run as root on the cluster, whoever submits them"
-		f.Mend = "have jobs handed over as their owners (identity owner), or reach the cluster as somebody else"
+		f.Mend = "--set identity=owner"
 	case m == AsService:
 		f.State, f.Text = engine.Warning, fmt.Sprintf("all jobs run as %s on the cluster, whoever submits them", me.Name)
-		f.Mend = "have jobs handed over as their owners: identity owner, login or token"
+		f.Mend = asOwners
 	case m == AsUID && me.UID != 0:
 		f.State, f.Text = engine.Missing, fmt.Sprintf("sbatch --uid is for root, and the cluster is reached as %s", me.Name)
-		f.Mend = "reach it as root, or choose identity owner, login or token"
+		f.Mend = asOwners
 	default:
 		f.Text = fmt.Sprintf("jobs run as their owners (%s); the cluster is watched as %s", m, me.Name)
 	}

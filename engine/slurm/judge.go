@@ -71,7 +71,7 @@ func (e *Engine) progress(a *attempt, j *site.Job) error {
 		phase = engine.Ending
 	case j.State == site.Pending:
 		if stop == nil {
-			r.Message = j.Reason
+			r.Message = e.waiting(a, j)
 		}
 	case j.State == site.Running || j.State == site.Suspended:
 		phase = engine.Ready

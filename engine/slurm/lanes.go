@@ -2,6 +2,7 @@ package slurm
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -38,8 +39,8 @@ func newLanes(each int) *lanes {
 }
 
 // take waits for a lane, which leave gives back: it is told whether the call hung. ok is false
-// when the context ends first.
-func (l *lanes) take(ctx context.Context, user string) (leave func(hung bool), ok bool) {
+// when the context ends first, or quit is closed: then it waits no more.
+func (l *lanes) take(ctx context.Context, user string, quit <-chan struct{}) (leave func(hung bool), ok bool) {
 	t := &turn{ready: make(chan struct{})}
 	l.mu.Lock()
 	u := l.users[user]
@@ -55,9 +56,32 @@ func (l *lanes) take(ctx context.Context, user string) (leave func(hung bool), o
 	select {
 	case <-t.ready:
 		return func(hung bool) { l.leave(user, t, hung) }, true
+	case <-quit:
+		return l.withdraw(user, t)
 	case <-ctx.Done(): // of the engine: the others stop waiting too
 		return nil, false
 	}
+}
+
+// withdraw takes back who waits, unless it is his turn by now.
+func (l *lanes) withdraw(user string, t *turn) (leave func(hung bool), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.users[user]
+	i := -1
+	if u != nil {
+		i = slices.Index(u.queue, t)
+	}
+	if i < 0 { // it is
+		return func(hung bool) { l.leave(user, t, hung) }, true
+	}
+	if u.queue = slices.Delete(u.queue, i, i+1); len(u.queue) == 0 {
+		l.turns = slices.DeleteFunc(l.turns, func(name string) bool { return name == user })
+		if u.held == 0 && !u.hangs {
+			delete(l.users, user)
+		}
+	}
+	return nil, false
 }
 
 func (l *lanes) leave(user string, t *turn, hung bool) {

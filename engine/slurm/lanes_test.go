@@ -18,7 +18,7 @@ type entrant struct {
 func enter(t *testing.T, l *lanes, user string, wg *sync.WaitGroup) *entrant {
 	x := &entrant{}
 	wg.Go(func() {
-		leave, ok := l.take(t.Context(), user)
+		leave, ok := l.take(t.Context(), user, nil)
 		x.in, x.leave = ok, leave
 	})
 	synctest.Wait()
@@ -119,5 +119,39 @@ func TestOneWayIn(t *testing.T) {
 			synctest.Wait()
 		}
 		wg.Wait()
+	})
+}
+
+// TestWithdrawing: who waits no more leaves his place at once, and the others their turns; one
+// whose turn has come has a lane.
+//
+// Seen to fail with: a place that is kept; a user without a place who keeps a turn.
+func TestWithdrawing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLanes(1)
+		var wg sync.WaitGroup
+		first := enter(t, l, "anna", &wg)
+		quit, out := make(chan struct{}), true
+		wg.Go(func() { _, out = l.take(t.Context(), "anna", quit) })
+		synctest.Wait()
+		second := enter(t, l, "anna", &wg)
+		if !first.in || second.in {
+			t.Fatalf("in: %t, %t", first.in, second.in)
+		}
+		close(quit)
+		synctest.Wait()
+		if out {
+			t.Error("it waits on, or has a lane")
+		}
+		first.leave(false)
+		synctest.Wait()
+		if !second.in {
+			t.Error("the next one waits")
+		}
+		second.leave(false)
+		wg.Wait()
+		if len(l.users) != 0 || len(l.turns) != 0 || l.free != 2 {
+			t.Errorf("left: %v, %v, %d", l.users, l.turns, l.free)
+		}
 	})
 }

@@ -80,13 +80,15 @@ type Engine struct {
 	cfg  Config
 	log  *journal
 	feed *feed.Feed
-	send *lanes
+	send *lanes        // who hands over
+	ends *lanes        // who ends what was handed over
 	kick chan struct{} // a poll is wanted
 
 	errands chan errand // to senders that are idle
 
 	blind bool // the locks are on the nodes, where only jobs see them (blind.go)
 
+	sweptTo  string        // where the next look for old locks begins; tidy's alone
 	stocking chan struct{} // who has put something into it takes stock
 
 	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
@@ -152,7 +154,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("slurm engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: newLanes(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan errand), stocking: make(chan struct{}, 1),
+		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: newLanes(cfg.Senders), ends: newLanes(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan errand), stocking: make(chan struct{}, 1),
 		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, urged: map[*attempt]bool{}, people: map[string]site.Person{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())

@@ -308,20 +308,22 @@ func TestCompletedWithoutARun(t *testing.T) {
 // TestRefusals: what slurmctld refuses where it places jobs itself is refused for good; for how
 // many jobs there are it is not ready, wherever nodes are chosen: some will have ended.
 //
-// Seen to fail with: QOSGrpSubmitJobsLimit a refusal; a placed job's limit a failed launch.
+// Seen to fail with: QOSGrpSubmitJobsLimit a refusal; the number of slurmrestd one; a placed job's limit a failed launch.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		said   string
 		placed bool
 		want   engine.Cause
+		kind   fault.Kind // 0: Invalid
 	}{
-		{"sbatch: invalid partition specified: nix", false, engine.Refused},
-		{"sbatch: invalid partition specified: nix", true, engine.LaunchFailed},
-		{"sbatch: AssocMaxSubmitJobLimit; Batch job submission failed", false, engine.Unready},
-		{"sbatch: QOSMaxSubmitJobPerUserLimit; Batch job submission failed", true, engine.Unready},
-		{"sbatch: QOSGrpSubmitJobsLimit; Batch job submission failed", false, engine.Unready},
+		{"Job violates accounting/QOS policy (job submit limit, user's size and/or time limits) (Slurm's error 2050)", false, engine.Unready, fault.Exhausted},
+		{"sbatch: invalid partition specified: nix", false, engine.Refused, 0},
+		{"sbatch: invalid partition specified: nix", true, engine.LaunchFailed, 0},
+		{"sbatch: AssocMaxSubmitJobLimit; Batch job submission failed", false, engine.Unready, 0},
+		{"sbatch: QOSMaxSubmitJobPerUserLimit; Batch job submission failed", true, engine.Unready, 0},
+		{"sbatch: QOSGrpSubmitJobsLimit; Batch job submission failed", false, engine.Unready, 0},
 	} {
-		s := &stage{refuse: fault.New(fault.Invalid, "%s", c.said)}
+		s := &stage{refuse: fault.New(cmp.Or(c.kind, fault.Invalid), "%s", c.said)}
 		e, root := stageWith(t, s, func(f *slurm.Config) { f.Placed = c.placed })
 		begin(t, e, root)
 		r := until(t, e, gone)

@@ -51,6 +51,9 @@ func (e *Engine) stopAt(a *attempt, s *stopping) error {
 	if err := e.log.add(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
 		return err
 	}
+	if a.stop == nil {
+		close(a.halt)
+	}
 	a.stop = s
 	r := a.report
 	if r.Cause == "" {
@@ -91,8 +94,6 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 		frozen = a.asked.Add(thaw << min(a.thawed, 8)).Sub(now)
 	}
 	e.mu.Unlock()
-	ctx, cancel := e.call()
-	defer cancel()
 	kill := !now.Before(s.Kill)
 	switch wait := e.unsettled(a); {
 	case j == nil: // a poll is on its way
@@ -106,6 +107,32 @@ func (e *Engine) end(a *attempt) (time.Duration, error) {
 	case !kill && told != nil && frozen > 0:
 		return min(frozen, s.Kill.Sub(now)), nil
 	}
+	return e.inTurn(a, func(ctx context.Context) (time.Duration, error) { return e.endNow(ctx, a, s, told, kill) })
+}
+
+// inTurn makes the calls that end an attempt. So many go on at once as submissions do, whose
+// turns they need not wait for.
+func (e *Engine) inTurn(a *attempt, f func(context.Context) (time.Duration, error)) (time.Duration, error) {
+	leave, ok := e.ends.take(e.ctx, a.user, nil)
+	if !ok {
+		return 0, nil
+	}
+	began := time.Now()
+	ctx, cancel := e.call()
+	defer cancel()
+	due, err := f(ctx)
+	leave(e.hung(err, began))
+	return due, err
+}
+
+// hung reports whether a call hung, and nobody else's may wait for another like it.
+func (e *Engine) hung(err error, began time.Time) bool {
+	return fault.KindOf(err) == fault.Unavailable && time.Since(began) > e.cfg.Patience/3
+}
+
+// endNow asks Slurm for the end of an attempt's job, or for the next step towards it.
+func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill bool) (time.Duration, error) {
+	now := time.Now()
 	j, err := e.look(ctx, a)
 	switch {
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/slurm/room"
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 	"github.com/coxswain-sched/coxswain/fault"
 )
@@ -132,6 +133,9 @@ func refOf(text string) (ref engine.Ref, ok bool) {
 	return ref, err == nil && n == 2 && ref.String() == text
 }
 
+// mostSwept is how many files one sweep looks at: the next one goes on.
+const mostSwept = 20_000
+
 // sweep removes the locks of attempts that were forgotten, and whose files are older than a
 // time: until then Slurm might find their jobs again.
 func (e *Engine) sweep(before time.Time) error {
@@ -150,32 +154,72 @@ func (e *Engine) sweep(before time.Time) error {
 	if err != nil {
 		return err
 	}
-	of := map[string][]string{} // the files of an attempt
-	for _, n := range names {
-		stem, _, ok := strings.Cut(n, "-"+e.log.cluster)
-		ref, known := refOf(stem)
-		if !ok || !known || used[stem] {
-			continue // another driver's, or needed
-		}
-		e.mu.Lock()
-		if e.attempts[ref] == nil && e.log.isFenced(ref) {
-			of[stem] = append(of[stem], n)
-		}
-		e.mu.Unlock()
-	}
+	slices.Sort(names) // those of an attempt stand together
+	names = slices.DeleteFunc(names, func(n string) bool { return !e.forgot(n, used) })
+	from, _ := slices.BinarySearch(names, e.sweptTo)
+	names = slices.Concat(names[from:], names[:from])
 	var errs []error // a directory that a user has put there is his, and the others' go
-	for _, stem := range slices.Sorted(maps.Keys(of)) {
-		marks, err := e.cfg.Room.Look(ctx, of[stem])
+	for looked := 0; len(names) > 0 && looked < mostSwept; {
+		part := names[:together(names, sweptAtOnce)]
+		names, looked = names[len(part):], looked+len(part)
+		if e.sweptTo = ""; len(names) > 0 {
+			e.sweptTo = names[0]
+		}
+		marks, err := e.cfg.Room.Look(ctx, part)
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		old := true
-		for _, m := range marks {
-			old = old && m.Time.Before(before)
-		}
-		if old && len(marks) > 0 {
-			errs = append(errs, e.cfg.Room.Remove(ctx, stem+"-"+e.log.cluster))
+		if old := aged(marks, before); len(old) > 0 {
+			errs = append(errs, e.cfg.Room.Drop(ctx, old))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// sweptAtOnce is how many files are looked at with one call, about.
+const sweptAtOnce = 500
+
+// stemOf is the attempt of a file's name.
+func stemOf(name string) string {
+	stem, _, _ := strings.Cut(name, "-")
+	return stem
+}
+
+// forgot reports whether a file is of an attempt of this driver's that nobody knows any more.
+func (e *Engine) forgot(name string, used map[string]bool) bool {
+	stem, _, ok := strings.Cut(name, "-"+e.log.cluster)
+	ref, known := refOf(stem)
+	if !ok || !known || used[stem] {
+		return false // another driver's, or needed
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.attempts[ref] == nil && e.log.isFenced(ref)
+}
+
+// together is how many of some sorted names to take so that no attempt's are parted.
+func together(names []string, n int) int {
+	if len(names) <= n {
+		return len(names)
+	}
+	for n < len(names) && stemOf(names[n]) == stemOf(names[n-1]) {
+		n++
+	}
+	return n
+}
+
+// aged are the files of attempts all of whose files are older than a time.
+func aged(marks []room.Mark, before time.Time) (out []string) {
+	young := map[string]bool{}
+	for i := range marks {
+		if m := &marks[i]; !m.Time.Before(before) {
+			young[stemOf(m.Name)] = true
+		}
+	}
+	for i := range marks {
+		if m := &marks[i]; !young[stemOf(m.Name)] {
+			out = append(out, m.Name)
+		}
+	}
+	return out
 }

@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -111,4 +113,20 @@ func (m *Room) Remove(ctx context.Context, prefix string) error {
 	}
 	_, err := m.shell(ctx, `cd -- "$1" && rm -f -- "$2"*`, m.dir, prefix)
 	return err
+}
+
+// Drop is Room's.
+func (m *Room) Drop(ctx context.Context, names []string) error {
+	var errs []error
+	for part := range slices.Chunk(names, 500) { // a command line has a length
+		args := []string{m.dir}
+		for _, n := range part {
+			args = append(args, path.Base(n))
+		}
+		_, err := m.shell(ctx, `cd -- "$1" && shift && rm -f -- "$@"`, args...)
+		if errs = append(errs, err); fault.KindOf(err) == fault.Unavailable {
+			break
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -60,6 +60,12 @@ func TestRooms(t *testing.T) {
 			if d := marks[0].Time.Sub(info.ModTime()); err != nil || d.Abs().Milliseconds() > 0 {
 				t.Errorf("a time is wrong by %s, %v", d, err)
 			}
+			if err := r.Drop(ctx, []string{"1.1-x.0.done", "not there"}); err != nil {
+				t.Fatal(err)
+			}
+			if names, err := r.List(ctx); len(names) != 1 || err != nil {
+				t.Errorf("%q, %v", names, err)
+			}
 			if err := r.Remove(ctx, "1.1-"); err != nil {
 				t.Fatal(err)
 			}

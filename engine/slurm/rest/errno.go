@@ -29,6 +29,7 @@ const (
 	errNotNow         = 2020 // ESLURM_TRANSITION_STATE_NO_UPDATE
 	errAlreadyDone    = 2021 // ESLURM_ALREADY_DONE
 	errZeroBytes      = 5005 // SLURM_PROTOCOL_SOCKET_ZERO_BYTES_SENT: 22.05 says this of a token too
+	errPolicy         = 2050 // ESLURM_ACCOUNTING_POLICY: a limit of QOS or association, and slurmrestd does not say which
 	errDatabase       = 7000 // ESLURM_DB_CONNECTION
 	errFinished       = 2084 // ESLURM_JOB_FINISHED
 	errNothing        = 9003 // ESLURM_REST_EMPTY_RESULT
@@ -56,6 +57,8 @@ func kindOf(errno int) fault.Kind {
 		return fault.NotFound
 	case errno == errAccess:
 		return fault.Permission
+	case errno == errPolicy:
+		return fault.Exhausted
 	case notNow[errno]:
 		return fault.Unavailable
 	case errno >= 2000 && errno < 3000, errno == 8000: // slurmctld's

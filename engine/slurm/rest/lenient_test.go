@@ -85,7 +85,7 @@ func TestStates(t *testing.T) {
 func TestKinds(t *testing.T) {
 	for errno, want := range map[int]fault.Kind{
 		-1: fault.Unavailable, 0: fault.Unavailable, 1: fault.Unavailable, 11: fault.Unavailable, 1007: fault.Unavailable, 5004: fault.Unavailable, 6000: fault.Unavailable, 7000: fault.Unavailable, 123456: fault.Unavailable,
-		2020: fault.Unavailable, 2027: fault.Unavailable, 2000: fault.Invalid, 2050: fault.Invalid, 2150: fault.Invalid, 8000: fault.Invalid, 9001: fault.Invalid, 2002: fault.Permission, 2017: fault.NotFound, 9003: fault.NotFound,
+		2020: fault.Unavailable, 2027: fault.Unavailable, 2000: fault.Invalid, 2050: fault.Exhausted, 2150: fault.Invalid, 8000: fault.Invalid, 9001: fault.Invalid, 2002: fault.Permission, 2017: fault.NotFound, 9003: fault.NotFound,
 	} {
 		if got := kindOf(errno); got != want {
 			t.Errorf("%d: %v, want %v", errno, got, want)

@@ -77,3 +77,12 @@ func (l *Later) Remove(ctx context.Context, prefix string) error {
 	}
 	return r.Remove(ctx, prefix)
 }
+
+// Drop is Room's.
+func (l *Later) Drop(ctx context.Context, names []string) error {
+	r, err := l.now(ctx)
+	if err != nil {
+		return err
+	}
+	return r.Drop(ctx, names)
+}

@@ -42,3 +42,6 @@ func (n *Nodes) Look(_ context.Context, names []string) ([]Mark, error) {
 
 // Remove is Room's.
 func (n *Nodes) Remove(context.Context, string) error { return n.unknown() }
+
+// Drop is Room's.
+func (n *Nodes) Drop(context.Context, []string) error { return n.unknown() }

@@ -22,6 +22,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,6 +52,9 @@ type Room interface {
 	Look(ctx context.Context, names []string) ([]Mark, error)
 	// Remove removes all files whose names begin so; none is no error.
 	Remove(ctx context.Context, prefix string) error
+	// Drop removes files by name. What is not there is no error; what cannot be removed does
+	// not keep the others.
+	Drop(ctx context.Context, names []string) error
 }
 
 // Here is a directory of this machine.
@@ -197,12 +201,18 @@ func (h *Here) Remove(ctx context.Context, prefix string) error {
 	if err != nil {
 		return err
 	}
+	return h.Drop(ctx, slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, prefix) }))
+}
+
+// Drop is Room's.
+func (h *Here) Drop(ctx context.Context, names []string) error {
 	var errs []error
 	for _, name := range names {
-		if strings.HasPrefix(name, prefix) {
-			if err := os.Remove(filepath.Join(h.dir, name)); !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, err)
-			}
+		if err := ctx.Err(); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if err := os.Remove(filepath.Join(h.dir, filepath.Base(name))); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

@@ -4,7 +4,8 @@
 // Types are Slurm's own notions in our units, whatever the version: numbers that are not
 // set are zero, times are absolute, host lists are expanded. An error says whether the
 // answer is known: fault.Unavailable means that the cluster did not say, and whatever was
-// asked for may have happened; every other kind is slurmctld's own refusal. Nothing here
+// asked for may have happened; every other kind is slurmctld's own refusal, and Exhausted one
+// for a limit that may pass when jobs end. Nothing here
 // remembers anything, but for a connection.
 package site
 
