@@ -27,6 +27,9 @@ const (
 	validFor    = 10 * 365 * 24 * time.Hour
 )
 
+// maxSecret is how much an API server takes in a Secret, in bytes.
+const maxSecret = 1 << 20
+
 // Files are the contents of the attempt's Secret by their names: the plan, and
 // certificates made for this attempt alone, whose issuing key is kept by nobody.
 func Files(p *Plan, now time.Time) (map[string][]byte, error) {
@@ -39,7 +42,7 @@ func Files(p *Plan, now time.Time) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{PlanFile: text}
 	if len(p.Members) == 1 {
-		return files, nil // it talks to nobody
+		return fitting(files) // it talks to nobody
 	}
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -59,6 +62,19 @@ func Files(p *Plan, now time.Time) (map[string][]byte, error) {
 		if err := issue(files, i, m.Name, ca, key); err != nil {
 			return nil, fmt.Errorf("certificate of member %s: %w", m.Name, err)
 		}
+	}
+	return fitting(files)
+}
+
+// fitting are files that one Secret can hold.
+func fitting(files map[string][]byte) (map[string][]byte, error) {
+	size := 0
+	for _, b := range files {
+		size += len(b)
+	}
+	if size > maxSecret {
+		return nil, fault.New(fault.Exhausted, "the attempt's plan and certificates take %d bytes, and a Secret holds %d", size, maxSecret).
+			Advise("shorten the script, or export less of the environment (--export)")
 	}
 	return files, nil
 }

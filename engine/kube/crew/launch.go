@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/engine/local/supervise"
@@ -28,20 +30,40 @@ func (p *Plan) launch(at Place) (*attempt.Launch, error) {
 		Env: environment(p.Env, os.Environ()), Grace: p.Grace, Naming: attempt.NamedByAddr, Root: at.root(),
 		Orphan: at.Lost, Tether: at.Lost, Umask: attempt.Umask(p.Env), Apart: true,
 	}
-	if missing(spec.WorkDir) && p.WorkDir != "" {
-		if err := os.MkdirAll(p.WorkDir, 0o755); err != nil {
-			return nil, fault.New(fault.Invalid, "the working directory %s is not in the pod, nor can %s be made: %w", spec.WorkDir, p.WorkDir, err).
-				Advise("mount the volume that has %s", spec.WorkDir)
-		}
+	if p.WorkDir == "" {
+		return l, nil
+	}
+	if missing(spec.WorkDir) {
 		spec.WorkDir = p.WorkDir
 	}
-	_, out, errs := supervise.Files(l)
-	apart := errs != out
-	spec.Output.Stdout = inPod(out, spec.WorkDir, spec.Output.Stdout)
-	if apart {
-		spec.Output.Stderr = inPod(errs, spec.WorkDir, spec.Output.Stderr)
+	p.redirect(l)
+	if err := os.MkdirAll(p.WorkDir, 0o755); err != nil && spec.WorkDir == p.WorkDir {
+		return nil, fault.New(fault.Invalid, "the working directory %s is not in the pod, nor can %s be made: %w", p.Job.Spec.WorkDir, p.WorkDir, err).
+			Advise("mount the volume that has %s", p.Job.Spec.WorkDir)
 	}
 	return l, nil
+}
+
+// redirect gives output files whose directory is not in the pod their place in WorkDir. A
+// file that nobody named goes there also where the job's directory cannot be written to.
+func (p *Plan) redirect(l *attempt.Launch) {
+	spec := l.Job.Spec
+	_, out, errs := supervise.Files(l)
+	apart := errs != out
+	inPod := func(name, pattern string) string {
+		dir := filepath.Dir(name)
+		switch {
+		case name == "/dev/stderr":
+			return "/dev/stdout" // a supervisor's own stream is the container's log
+		case missing(dir), pattern == "" && unix.Access(dir, unix.W_OK|unix.X_OK) != nil:
+			return strings.ReplaceAll(filepath.Join(p.WorkDir, filepath.Base(name)), "%", "%%")
+		}
+		return pattern
+	}
+	spec.Output.Stdout = inPod(out, spec.Output.Stdout)
+	if apart {
+		spec.Output.Stderr = inPod(errs, spec.Output.Stderr)
+	}
 }
 
 // nodes are the members as an allocation has them. address is what is known of member i's
@@ -74,22 +96,11 @@ func (p *Plan) alloc(dir string, nodes []fleet.Node, workDir string, started tim
 	return a.Text()
 }
 
-// missing reports whether a directory is certainly not in the pod.
+// missing reports whether a directory is not in the pod for its user: it does not exist,
+// or is below one of the image's that he may not enter.
 func missing(dir string) bool {
-	_, err := os.Stat(dir)
-	return errors.Is(err, fs.ErrNotExist)
-}
-
-// inPod is the pattern of an output file: as it was, or, where its directory is not in the
-// pod, of a file of that name in the working directory.
-func inPod(name, workDir, pattern string) string {
-	if name == "/dev/stderr" {
-		return "/dev/stdout" // a supervisor's own stream is the container's log
-	}
-	if !missing(filepath.Dir(name)) {
-		return pattern
-	}
-	return strings.ReplaceAll(filepath.Join(workDir, filepath.Base(name)), "%", "%%")
+	_, err := os.Stat(filepath.Join(dir) + "/.")
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }
 
 // environment is what the program starts from: what was submitted, and over it what the

@@ -336,8 +336,10 @@ func (m *member) outcome() Outcome {
 	o := Outcome{Ref: m.plan.Ref, Index: m.index, Cause: s.Cause, Started: s.Started, Ended: s.Ended, Message: m.own.text(), Tasks: s.Tasks}
 	switch {
 	case m.own.lost:
-		o.Cause = engine.NodeLost
-		o.Exit = job.ExitCode{Status: 1}
+		o.Cause, o.Exit = engine.NodeLost, job.ExitCode{Status: 1}
+		if o.Started.IsZero() {
+			o.Cause = blame(m.own)
+		}
 	case m.word != nil:
 		o.Cause, o.Exit, o.Message = m.word.Cause, m.word.Exit, cmp.Or(m.word.Message, o.Message)
 	default:

@@ -40,7 +40,7 @@ type Plan struct {
 	Env     []string      `json:"env,omitempty"`
 	Grace   time.Duration `json:"grace"`
 	Ready   time.Duration `json:"ready"`              // how long member 0 waits for the others
-	WorkDir string        `json:"work_dir,omitempty"` // in the place of the job's; empty: the job's own
+	WorkDir string        `json:"work_dir,omitempty"` // where the job works if its own directory is not in the pods; empty: it is refused then
 }
 
 // Member is a pod of the attempt. Its certificate and key are in PlanDir as INDEX.crt and

@@ -2,17 +2,20 @@ package crew_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube/crew"
+	"github.com/coxswain-sched/coxswain/fault"
 )
 
 // filtered becomes a program that may not call unshare, as under the standard filter of
@@ -121,5 +124,68 @@ func TestFrozen(t *testing.T) {
 				t.Errorf("exit code %d, %+v", code, o)
 			}
 		})
+	}
+}
+
+// TestUnentered: a directory that the pod's user may not enter is as good as none, and an
+// output file that nobody named does not fail a job in one that he may not write to.
+func TestUnentered(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	const uid = 54321
+	for name, mode := range map[string]os.FileMode{"closed": 0o700, "read-only": 0o755} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := planned(t, 1, "pwd")
+			c.user = &syscall.Credential{Uid: uid, Gid: uid}
+			for dir := c.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+				if err := os.Chmod(dir, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Chmod(filepath.Join(c.dir, "home"), mode); err != nil {
+				t.Fatal(err)
+			}
+			c.plan.WorkDir = filepath.Join(c.dir, "m0", "work")
+			want := c.plan.WorkDir + "\n"
+			if name == "read-only" {
+				want = filepath.Join(c.dir, "home") + "\n"
+			}
+			c.start()
+			o, code := c.members[0].end()
+			file, err := os.ReadFile(filepath.Join(c.plan.WorkDir, "slurm-42.out"))
+			if out := c.members[0].out.String(); code != 0 || out != want || err != nil || string(file) != want {
+				t.Errorf("exit code %d, %+v, log %q, file %q, %v", code, o, out, file, err)
+			}
+		})
+	}
+}
+
+// TestPortTaken: a member that cannot listen says so and waits for nobody.
+func TestPortTaken(t *testing.T) {
+	for member := range 2 {
+		t.Run(fmt.Sprint(member), func(t *testing.T) {
+			t.Parallel()
+			c := planned(t, 2, "touch ran")
+			c.plan.Ready = time.Hour
+			l, err := net.Listen("tcp", fmt.Sprintf(":%d", c.plan.Members[member].Port))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			c.start(1 - member)
+			if o, code := c.members[member].end(); o.Cause != engine.Unready || code != 1 || !strings.Contains(o.Message, "in use") || there(c.work("ran")) {
+				t.Errorf("exit code %d, %+v", code, o)
+			}
+		})
+	}
+}
+
+// TestSecretTooLong: what no Secret holds is refused before anything is made.
+func TestSecretTooLong(t *testing.T) {
+	c := planned(t, 2, strings.Repeat("#", 1<<20))
+	if _, err := crew.Files(c.plan, time.Now()); fault.KindOf(err) != fault.Exhausted || fault.Remedy(err) == "" {
+		t.Errorf("%v", err)
 	}
 }

@@ -88,7 +88,8 @@ func (m *member) run() Outcome {
 		m.alone = time.AfterFunc(m.plan.Ready+m.at.Lost, func() { m.event(m.deserted) })
 	}
 	if err := m.start(); err != nil {
-		m.own.lost, m.own.why = true, Message(err)
+		m.own.lose(Message(err))
+		m.given = true // it waits for nobody
 	}
 	for !m.advance() {
 		select {
@@ -119,6 +120,7 @@ func (m *member) start() error {
 	}
 	if m.tunnel != nil {
 		if err := m.tunnel.listen(m.at.root()); err != nil {
+			m.own.state.Cause = engine.Unready // it is nothing in the job
 			return err
 		}
 	}
