@@ -33,9 +33,10 @@ spec:
 // TestNodeFaults: a pod outlives its kubelet and its containerd, whose successors know it. A
 // node that lost its power is said to be silent, and is there again with its pods ended.
 func TestNodeFaults(t *testing.T) {
+	t.Parallel()
 	l := begin(t, lab.Config{Kubelets: 2, Silent: 15 * time.Second})
 	l.Apply(t, sleeper("a", "n1")+sleeper("b", "n2"))
-	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "b", "--timeout=50s")
+	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "b", "--timeout=150s")
 	started := func(pod string) string {
 		return l.Kubectl(t, "get", "pod", pod, "-o", "jsonpath={.status.phase} {.status.containerStatuses[0].containerID}")
 	}
@@ -52,12 +53,12 @@ func TestNodeFaults(t *testing.T) {
 		}
 	}
 	l.Crash(t, "n2")
-	l.Kubectl(t, "wait", "--for=condition=Ready=Unknown", "node", "n2", "--timeout=50s")
+	l.Kubectl(t, "wait", "--for=condition=Ready=Unknown", "node", "n2", "--timeout=150s")
 	l.Boot(t, "n2")
-	l.Kubectl(t, "wait", "--for=condition=Ready", "node", "n2", "--timeout=50s")
+	l.Kubectl(t, "wait", "--for=condition=Ready", "node", "n2", "--timeout=150s")
 	until(t, func() bool { return !strings.HasPrefix(started("b"), "Running") })
 	l.Apply(t, sleeper("c", "n2"))
-	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "c", "--timeout=50s")
+	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "c", "--timeout=150s")
 }
 
 // until waits for something to become true.
@@ -79,7 +80,7 @@ func TestKilledTest(t *testing.T) {
 	if os.Getenv(victim) != "" {
 		l := lab.Start(t, lab.Config{Kubelets: 1})
 		l.Apply(t, sleeper("a", "n1"))
-		l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "--timeout=50s")
+		l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "--timeout=150s")
 		fmt.Println("lab " + l.Dir)
 		select {}
 	}

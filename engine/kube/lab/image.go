@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -92,7 +93,7 @@ func (l *Lab) images(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cox, err := l.ours(ctx)
+	cox, err := ours()
 	if err != nil {
 		return err
 	}
@@ -141,33 +142,39 @@ func busybox(ctx context.Context) ([]Entry, error) {
 	return all, nil
 }
 
-// ours are the programs of this project that run in pods, built from the sources as they are.
-func (l *Lab) ours(ctx context.Context) ([]Entry, error) {
+// ours are the programs of this project that run in pods, built once in a test from the
+// sources as they are.
+var ours = sync.OnceValues(func() ([]Entry, error) {
 	_, here, _, _ := runtime.Caller(0)
-	top := filepath.Join(filepath.Dir(here), "..", "..", "..")
+	dir, err := os.MkdirTemp("", "cox-programs-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir, "./cmd/cox-pod", "./cmd/cox-slurm")
+	c.Dir, c.Env = filepath.Join(filepath.Dir(here), "..", "..", ".."), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%q: %w: %s", c.Args, err, out)
+	}
 	var all []Entry
 	for _, name := range []string{"cox-pod", "cox-slurm"} {
-		if _, err := os.Stat(filepath.Join(top, "cmd", name)); err != nil {
-			continue // not written yet
-		}
-		file := l.file(name)
-		c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", file, "./cmd/"+name)
-		c.Dir, c.Env = top, append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := c.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%q: %w: %s", c.Args, err, out)
-		}
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, Entry{Name: "usr/local/bin/" + name, Text: text})
 	}
 	return all, nil
-}
+})
 
-// give has a node know the images of an archive.
-func (l *Lab) give(ctx context.Context, n *node, file string) error {
-	return l.on(ctx, n, "ctr", "--namespace=k8s.io", "images", "import", file)
+// give has a node know the images of archives.
+func (l *Lab) give(ctx context.Context, n *node, files ...string) error {
+	for _, file := range files {
+		if err := l.on(ctx, n, "ctr", "--namespace=k8s.io", "images", "import", file); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Import has every node know the images of a docker-archive.

@@ -120,17 +120,27 @@ func (l *Lab) begin(ctx context.Context) error {
 	if err := l.writeControl(); err != nil {
 		return err
 	}
+	var nodes error
+	var prepared sync.WaitGroup
+	prepared.Go(func() { nodes = l.prepareNodes(ctx) })
+	err = l.beginControl(ctx)
+	prepared.Wait()
+	if err = errors.Join(err, nodes); err != nil || len(l.Nodes) == 0 {
+		return err
+	}
+	return l.beginKubelets(ctx)
+}
+
+// beginControl starts the control plane, which is ready when there is an account for pods.
+func (l *Lab) beginControl(ctx context.Context) error {
 	for _, d := range l.control() {
 		if err := l.start(ctx, d); err != nil {
 			return err
 		}
 	}
-	if err := l.await(ctx, "the account of namespace default", func() bool {
+	return l.await(ctx, "the account of namespace default", func() bool {
 		return l.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default") == nil
-	}); err != nil || len(l.Nodes) == 0 {
-		return err
-	}
-	return l.beginNodes(ctx)
+	})
 }
 
 // end ends everything.
@@ -174,9 +184,9 @@ func (l *Lab) User(t testing.TB, name string, groups ...string) string {
 }
 
 // Try runs kubectl as the user who may do everything and returns what it printed. What is not
-// done within a minute is an error.
+// done within three minutes is an error.
 func (l *Lab) Try(ctx context.Context, stdin string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, filepath.Join(l.programs, "kube"), append([]string{"kubectl", "--kubeconfig", l.Kubeconfig()}, args...)...)
 	c.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(l.Dir, "cache"), "HOME="+l.Dir)

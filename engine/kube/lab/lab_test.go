@@ -109,6 +109,7 @@ func TestControlPlanes(t *testing.T) {
 
 // TestFakes: pods are bound to nodes without machines by their GPUs, and run.
 func TestFakes(t *testing.T) {
+	t.Parallel()
 	l := begin(t, lab.Config{})
 	l.Fake(t, lab.Fake{Name: "f1"}, lab.Fake{Name: "f2", Capacity: map[string]string{"cpu": "4", "memory": "1Gi", "nvidia.com/gpu": "2"}, Labels: map[string]string{"rack": "r2"}})
 	l.Fake(t, lab.Fake{Name: "f3", Capacity: map[string]string{"cpu": "4", "memory": "1Gi"}})
@@ -119,8 +120,8 @@ metadata: {name: %s}
 spec: {nodeSelector: {%s}, containers: [{name: c, image: none, resources: {limits: {nvidia.com/gpu: %d}}}]}
 `
 	l.Apply(t, fmt.Sprintf(pod, "a", "", 8)+fmt.Sprintf(pod, "b", "rack: r2", 2)+fmt.Sprintf(pod, "c", "rack: r2", 1))
-	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "b", "--timeout=50s")
-	l.Kubectl(t, "wait", "--for=condition=PodScheduled=false", "pod", "c", "--timeout=50s")
+	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "a", "b", "--timeout=150s")
+	l.Kubectl(t, "wait", "--for=condition=PodScheduled=false", "pod", "c", "--timeout=150s")
 	if out := l.Kubectl(t, "get", "pods", "-o", `jsonpath={range .items[*]}{.metadata.name}:{.spec.nodeName} {end}`); out != "a:f1 b:f2 c:" {
 		t.Errorf("bound as %q", out)
 	}
@@ -158,6 +159,7 @@ spec:
       until name=$(wget -qO- http://$at:8000/name); do sleep 0.2; done
       echo "$(hostname) met $name at $at"
       until [ -e /tmp/end ]; do sleep 0.1; done
+      while [ -e /proc/$(cat /tmp/end) ]; do sleep 0.1; done # who said so would be killed with us
       exit $((10 + %[1]d))
 `, i, lab.Base, (i%of)+1)
 }
@@ -165,6 +167,7 @@ spec:
 // TestPods: four nodes start, and run a pod each, which find each other. Their logs and exit
 // codes are seen through the apiserver, and a command runs in them.
 func TestPods(t *testing.T) {
+	t.Parallel()
 	l := begin(t, lab.Config{Kubelets: 4})
 	manifest := crew
 	for i := range l.Nodes {
@@ -172,7 +175,7 @@ func TestPods(t *testing.T) {
 	}
 	began := time.Now()
 	l.Apply(t, manifest)
-	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "--selector=app=crew", "--timeout=50s")
+	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "--selector=app=crew", "--timeout=150s")
 	t.Logf("pods ready after %s", time.Since(began))
 	for i := range l.Nodes {
 		pod, other := fmt.Sprintf("p%d", i+1), fmt.Sprintf("p%d", (i+1)%len(l.Nodes)+1)
@@ -193,12 +196,12 @@ func TestPods(t *testing.T) {
 	}
 	for i, node := range l.Nodes {
 		pod := fmt.Sprintf("p%d", i+1)
-		l.Kubectl(t, "exec", pod, "--", "touch", "/tmp/end")
-		l.Kubectl(t, "wait", "--for=jsonpath={.status.phase}=Failed", "pod", pod, "--timeout=50s")
+		l.Kubectl(t, "exec", pod, "--", "sh", "-c", "echo $$ >/tmp/part && mv /tmp/part /tmp/end")
+		l.Kubectl(t, "wait", "--for=jsonpath={.status.phase}=Failed", "pod", pod, "--timeout=150s")
 		got := l.Kubectl(t, "get", "pod", pod, "-o", "jsonpath={.spec.nodeName} {.status.containerStatuses[0].state.terminated.exitCode}")
 		if want := fmt.Sprintf("%s %d", node, 11+i); got != want {
 			t.Errorf("%s: node and code %q, want %q", pod, got, want)
 		}
 	}
-	l.Kubectl(t, "delete", "pod", "--all", "--wait", "--timeout=50s")
+	l.Kubectl(t, "delete", "pod", "--all", "--wait", "--timeout=150s")
 }

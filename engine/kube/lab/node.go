@@ -55,24 +55,26 @@ while :; do sleep 1000 & wait $! || :; done`
 // are not by themselves.
 const within = `for g in /sys/fs/cgroup/*/cgroup.procs; do echo $$ >"$g"; done; exec "$@"`
 
-// beginNodes starts all nodes, and waits until they are ready.
-func (l *Lab) beginNodes(ctx context.Context) error {
-	if err := errors.Join(l.names(ctx), l.images(ctx)); err != nil {
+// prepareNodes starts all nodes, but for what needs the control plane.
+func (l *Lab) prepareNodes(ctx context.Context) error {
+	if len(l.Nodes) == 0 {
+		return nil
+	}
+	if err := l.images(ctx); err != nil {
 		return err
 	}
-	var all sync.WaitGroup
-	failed := make([]error, len(l.Nodes))
 	for i, name := range l.Nodes {
-		n := &node{name: name, index: i, dir: l.file(name)}
-		l.nodes[name] = n
-		all.Go(func() {
-			if failed[i] = l.boot(ctx, n); failed[i] == nil {
-				failed[i] = l.serve(ctx, n)
-			}
-		})
+		l.nodes[name] = &node{name: name, index: i, dir: l.file(name)}
 	}
-	all.Wait()
-	if err := errors.Join(failed...); err != nil {
+	return l.each(func(n *node) error { return errors.Join(l.boot(ctx, n), l.contain(ctx, n)) })
+}
+
+// beginKubelets starts what needs the control plane, and waits until all nodes are ready.
+func (l *Lab) beginKubelets(ctx context.Context) error {
+	if err := l.names(ctx); err != nil {
+		return err
+	}
+	if err := l.each(func(n *node) error { return l.kubelet(ctx, n) }); err != nil {
 		return err
 	}
 	return l.await(ctx, "nodes that are ready", func() bool {
@@ -81,8 +83,20 @@ func (l *Lab) beginNodes(ctx context.Context) error {
 	})
 }
 
+// each does something for all nodes at once.
+func (l *Lab) each(do func(*node) error) error {
+	var all sync.WaitGroup
+	failed := make([]error, len(l.Nodes))
+	for i, name := range l.Nodes {
+		all.Go(func() { failed[i] = do(l.nodes[name]) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
 // boot begins a node's first process.
 func (l *Lab) boot(ctx context.Context, n *node) error {
+	n.pid = 0
 	tops, err := hierarchies()
 	if err != nil {
 		return err
@@ -122,8 +136,11 @@ func (l *Lab) boot(ctx context.Context, n *node) error {
 	return err
 }
 
-// serve starts a node's containerd and kubelet, and gives it the images between the two.
-func (l *Lab) serve(ctx context.Context, n *node) error {
+// contain starts a node's containerd and gives it the images.
+func (l *Lab) contain(ctx context.Context, n *node) error {
+	if n.pid == 0 {
+		return nil // it did not start, which is said
+	}
 	if err := l.writeNode(n); err != nil {
 		return err
 	}
@@ -133,11 +150,11 @@ func (l *Lab) serve(ctx context.Context, n *node) error {
 	}); err != nil {
 		return err
 	}
-	for _, name := range []string{"pause", "base", "cox"} {
-		if err := l.give(ctx, n, l.file(name+".tar")); err != nil {
-			return err
-		}
-	}
+	return l.give(ctx, n, l.file("pause.tar"), l.file("base.tar"), l.file("cox.tar"))
+}
+
+// kubelet starts a node's kubelet.
+func (l *Lab) kubelet(ctx context.Context, n *node) error {
 	return l.start(ctx, &daemon{
 		name: "kubelet." + n.name, node: n,
 		words: []string{
@@ -191,10 +208,7 @@ func (l *Lab) Boot(t testing.TB, name string) {
 	t.Helper()
 	n := l.node(t, name)
 	run := filepath.Join(n.dir, "run") // what a machine forgets
-	err := errors.Join(os.RemoveAll(run), os.MkdirAll(run, 0o755), l.boot(t.Context(), n))
-	if err == nil {
-		err = l.serve(t.Context(), n)
-	}
+	err := errors.Join(os.RemoveAll(run), os.MkdirAll(run, 0o755), l.boot(t.Context(), n), l.contain(t.Context(), n), l.kubelet(t.Context(), n))
 	if err != nil {
 		t.Fatalf("%s does not start again: %v\n%s", name, err, l.Logs())
 	}
