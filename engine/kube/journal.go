@@ -57,6 +57,7 @@ type order struct {
 	Job    *job.Job      `json:"job"`
 	Claims []fleet.Claim `json:"claims"`
 	Nodes  []render.Node `json:"nodes"`
+	Gang   *Gang         `json:"gang,omitempty"` // by which its pods begin together; nil: they are bound by us, or there is one
 	Script []byte        `json:"script,omitempty"`
 	Env    []string      `json:"env,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`

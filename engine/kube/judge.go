@@ -25,6 +25,7 @@ type member struct {
 	cause   engine.Cause // of that, where there is no outcome
 	stuck   bool         // it will not start as it is; why says what is missing
 	refused bool         // … and it never will
+	waiting string       // what the cluster's scheduler says of a pod without a node
 }
 
 // silence is for how long a pod may be past its grace before its kubelet is called silent.
@@ -38,6 +39,11 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		if p.DeletionTimestamp != nil { // nobody can bind it any more
 			m.over, m.phase = true, engine.Ended
 			m.cause, m.why = deletion(p)
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				m.waiting = strings.TrimPrefix(c.Reason+": "+c.Message, ": ")
+			}
 		}
 		return m
 	}

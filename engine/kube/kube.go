@@ -141,6 +141,22 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	info := engine.Info{Name: "kubernetes", Version: v.GitVersion, Abilities: engine.Abilities{
 		Gang: engine.GangStrict, Placed: placed, Delegated: !placed, Isolates: true, Proves: true,
 	}}
+	if placed {
+		return info, nil
+	}
+	served, err := e.k.Served(ctx)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	g, ok := e.cfg.Terms.Choose(Gangs(served))
+	switch {
+	case !ok:
+		info.Abilities.Gang = engine.GangNone
+		info.Notes = append(info.Notes, "the cluster has nothing that begins pods together: jobs of several nodes are refused; it could have one of "+strings.Join(GangKinds(), ", ")+", or Coxswain could choose the nodes")
+	case g.Kind != Native:
+		info.Abilities.Gang = engine.GangNone
+		info.Notes = append(info.Notes, "pods are not given to "+string(g.Kind)+" yet: jobs of several nodes are refused; Coxswain could choose the nodes")
+	}
 	return info, nil
 }
 

@@ -60,11 +60,15 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	e.mu.Unlock()
 	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Digest: digest(l), Time: time.Now()}
 	if known == nil {
-		nodes, err := e.nodesOf(ctx, l.Claims)
+		var err error
+		if e.cfg.Terms.Placed {
+			o.Nodes, err = e.nodesOf(ctx, l.Claims)
+		} else {
+			err = e.delegate(ctx, o)
+		}
 		if err != nil {
 			return refused(err)
 		}
-		o.Nodes = nodes
 		if err := e.attempt(l.Ref, o).Check(); err != nil {
 			return refused(err)
 		}
@@ -128,7 +132,9 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 		a.report.Phase, a.report.Message = engine.Ending, a.stop.Reason
 	}
 	for i := range a.order.Nodes { // until the pods are seen
-		a.report.Nodes = append(a.report.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: min(a.report.Phase, engine.Running)})
+		if node := e.nodeOf(a, i); node != "" {
+			a.report.Nodes = append(a.report.Nodes, engine.NodeReport{Node: node, Phase: min(a.report.Phase, engine.Running)})
+		}
 	}
 	return a
 }
@@ -144,7 +150,7 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 		s.Mounts = append(s.Mounts, render.Mount{Path: p.Prefix, Source: p.Volume.Source()})
 	}
 	return &render.Attempt{
-		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s,
+		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Grouped: o.Gang != nil,
 		Launch: &engine.Launch{Ref: ref, Job: o.Job, Claims: o.Claims, Script: o.Script, Env: o.Env, Grace: o.Grace},
 	}
 }

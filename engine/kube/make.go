@@ -67,6 +67,9 @@ func (e *Engine) make(a *attempt) error {
 	if err := create(e, cluster.Services, service, func(there *corev1.Service) bool { return owns(root.UID, there) }); err != nil {
 		return err
 	}
+	if err := e.group(a, r, root.UID); err != nil {
+		return err
+	}
 	m := &made{Root: root.UID}
 	pods := r.Pods(root.UID)
 	if err := each(len(pods), func(i int) error {
@@ -161,14 +164,13 @@ func (e *Engine) bind(a *attempt) error {
 		todo[i] = p == nil || p.Spec.NodeName == ""
 	}
 	e.mu.Unlock()
-	name := render.Name(e.log.server, a.ref)
 	err := each(len(nodes), func(i int) error {
 		if !todo[i] {
 			return nil
 		}
 		ctx, cancel := e.call()
 		defer cancel()
-		pod := fmt.Sprintf("%s-%d", name, i)
+		pod := podName(e, a.ref, i)
 		err := e.k.Bind(ctx, e.cfg.Terms.Namespace, pod, m.Pods[i], nodes[i].Name)
 		if fault.KindOf(err) != fault.Conflict {
 			return err

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	amount "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/engine/kube/crew"
@@ -58,6 +59,10 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	} else {
 		p.Spec.SchedulerName, p.Spec.NodeSelector = a.Scheduler, maps.Clone(a.Selector)
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
+		p.Spec.Affinity = a.apart()
+		if name := a.name(); a.Grouped {
+			p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
+		}
 	}
 	mounts := []corev1.VolumeMount{{Name: "cox", MountPath: crew.Dir}, {Name: "cox-attempt", MountPath: crew.PlanDir, ReadOnly: true}}
 	for k, m := range a.Mounts {
@@ -81,6 +86,16 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 		TerminationMessagePath: corev1.TerminationMessagePathDefault, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}}
 	return p
+}
+
+// apart keeps the pods of an attempt on different nodes, where we do not choose these.
+func (a *Attempt) apart() *corev1.Affinity {
+	if len(a.Nodes) == 1 {
+		return nil
+	}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+		{LabelSelector: &metav1.LabelSelector{MatchLabels: a.labels()}, TopologyKey: corev1.LabelHostname},
+	}}}
 }
 
 // Grace is what a pod is given to end, in seconds, for a grace of its attempt.

@@ -75,6 +75,8 @@ type Attempt struct {
 	Launch *engine.Launch
 	Nodes  []Node // that the claims name, in their order, each once
 	Digest string
+	// Grouped says that the pods are in a PodGroup of the attempt's name.
+	Grouped bool
 	Settings
 }
 
@@ -83,8 +85,13 @@ func Name(server string, ref engine.Ref) string {
 	return fmt.Sprintf("cox-%s-%d-%d", server, ref.Allocation, ref.Attempt)
 }
 
+// PodName is that of the pod of a member.
+func PodName(server string, ref engine.Ref, i int) string {
+	return Name(server, ref) + "-" + strconv.Itoa(i)
+}
+
 func (a *Attempt) name() string     { return Name(a.Server, a.Launch.Ref) }
-func (a *Attempt) pod(i int) string { return a.name() + "-" + strconv.Itoa(i) }
+func (a *Attempt) pod(i int) string { return PodName(a.Server, a.Launch.Ref, i) }
 
 // labels are those of every object of the attempt.
 func (a *Attempt) labels() map[string]string {

@@ -1,0 +1,86 @@
+package kube_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube"
+	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// delegated is an engine on a lab whose own scheduler chooses the nodes.
+func (b *bench) delegated(t *testing.T) *kube.Engine {
+	t.Helper()
+	c := b.config(t, t.TempDir())
+	c.Terms.Placed = false
+	e, err := kube.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.clear(t, e) })
+	return e
+}
+
+// folded is a job whose claim is of the pool as a whole.
+func folded(allocation uint64, script string, nodes int) *engine.Launch {
+	l := launch(allocation, script, make([]string, nodes)...)
+	l.Claims = []fleet.Claim{{Node: "@kube", Tasks: nodes}}
+	return l
+}
+
+// TestNativeGangs: pods that the cluster's own scheduler places begin together or not at all.
+func TestNativeGangs(t *testing.T) {
+	c := lab.NativeGangs()
+	c.Kubelets = 2
+	b := newBench(lab.Start(t, c))
+	e := b.delegated(t)
+	t.Run("Runs", func(t *testing.T) {
+		l := folded(1, "#!/bin/sh\nexit 9\n", 2)
+		if err := e.Launch(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		r := gone(t, e, l.Ref)
+		if r.Cause != engine.Exited || r.Exit.Status != 9 || len(r.Nodes) != 2 || r.Nodes[0].Node == r.Nodes[1].Node {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("NoneOfThree", func(t *testing.T) {
+		l := folded(2, forever, 3)
+		if err := e.Launch(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		r := await(t, e, l.Ref, "waiting with the scheduler's words", func(r engine.Report) bool { return r.Message != "" })
+		if r.Phase != engine.Accepted || len(r.Nodes) != 0 {
+			t.Errorf("%+v", r)
+		}
+		if bound := b.l.Kubectl(t, "get", "pods", "-l", "coxswain.sh/allocation=2", "-o", "jsonpath={.items[*].spec.nodeName}"); strings.TrimSpace(bound) != "" {
+			t.Errorf("of a gang that has no room, pods are on %q", bound)
+		}
+		if err := e.Stop(t.Context(), l.Ref, engine.Stop{}); err != nil {
+			t.Fatal(err)
+		}
+		if r := gone(t, e, l.Ref); r.Cause != engine.Stopped || !r.Started.IsZero() {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestNoGangs: a cluster without gangs takes single pods; more are refused with the choices.
+func TestNoGangs(t *testing.T) {
+	b := newBench(lab.Start(t, lab.Config{Kubelets: 1}))
+	e := b.delegated(t)
+	err := e.Launch(t.Context(), folded(1, forever, 2))
+	if fault.KindOf(err) != fault.Unsupported || !strings.Contains(fault.Remedy(err), "volcano") {
+		t.Errorf("%v, %q", err, fault.Remedy(err))
+	}
+	l := folded(2, "#!/bin/sh\nexit 4\n", 1)
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if r := gone(t, e, l.Ref); r.Exit.Status != 4 || len(r.Nodes) != 1 || r.Nodes[0].Node != "n1" {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,195 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+)
+
+// tell publishes a report if it says something new. The caller holds the lock.
+func (e *Engine) tell(a *attempt, r engine.Report) {
+	r.Version = a.report.Version
+	if a.made != nil {
+		r.Native = render.Name(e.log.server, a.ref)
+	}
+	if reflect.DeepEqual(r, a.report) {
+		return
+	}
+	a.report = r
+	e.feed.Publish(r)
+}
+
+// members reads all pods. The caller holds the lock.
+func (e *Engine) members(a *attempt, now time.Time) []member {
+	out := make([]member, len(a.order.Nodes))
+	for i := range out {
+		p := a.pods[i]
+		if p == nil {
+			out[i] = member{phase: engine.Accepted, unsure: true, why: fmt.Sprintf("pod %s-%d is not there any more; nobody can say whether it ended", render.Name(e.log.server, a.ref), i)}
+			continue
+		}
+		out[i] = read(p.Pod, a.ref, now)
+		if p.gone && !out[i].over {
+			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s was taken away with its finalizer; nobody can say whether it ended", p.Name)
+		}
+	}
+	return out
+}
+
+// progress reports how far an attempt is. The caller holds the lock.
+func (e *Engine) progress(a *attempt, members []member, over int) error {
+	r := a.report
+	phase, began, begun := engine.Running, time.Time{}, over == 0
+	r.Uncertain = false
+	r.Nodes = nil
+	for i, m := range members {
+		phase = min(phase, m.phase)
+		begun = begun && m.phase == engine.Running
+		if m.began.After(began) {
+			began = m.began
+		}
+		if m.unsure {
+			r.Uncertain = true
+			r.Message = m.why
+		}
+		if node := e.nodeOf(a, i); node != "" {
+			r.Nodes = append(r.Nodes, engine.NodeReport{Node: node, Phase: m.phase, Message: m.why})
+		}
+		if m.waiting != "" && r.Phase == engine.Accepted && a.stop == nil {
+			r.Message = m.waiting
+		}
+	}
+	for _, m := range members {
+		if o := m.outcome; o != nil && !o.Started.IsZero() { // its begin was not seen
+			begun, began = true, o.Started
+			break
+		}
+	}
+	if begun && r.Started.IsZero() {
+		if err := e.log.add(&entry{Kind: started, Ref: a.ref, Time: began}); err != nil {
+			return err
+		}
+		r.Started, r.Message = began.Round(0), ""
+		before := r
+		before.Phase, before.Nodes = engine.Running, slices.Clone(r.Nodes)
+		for i := range before.Nodes {
+			before.Nodes[i].Phase = engine.Running
+		}
+		before.Files = e.files(a.ref)
+		before.Tasks = e.batch(a, &before, true)
+		e.tell(a, before)
+		r.Files, r.Tasks = before.Files, before.Tasks
+	}
+	if over > 0 || a.stop != nil {
+		phase = engine.Ending
+	}
+	if over == len(members) {
+		return nil // the end says it all
+	}
+	if phase == engine.Ending && r.Phase < phase && a.stop == nil {
+		if err := e.log.add(&entry{Kind: waning, Ref: a.ref}); err != nil {
+			return err
+		}
+	}
+	r.Phase = max(r.Phase, phase)
+	if a.stop != nil && !r.Uncertain {
+		r.Message = a.stop.Reason
+	}
+	e.tell(a, r)
+	return nil
+}
+
+// nodeOf is the node of a member; empty: it has none yet. The caller holds the lock.
+func (e *Engine) nodeOf(a *attempt, i int) string {
+	if p := a.pods[i]; p != nil && p.Spec.NodeName != "" {
+		return p.Spec.NodeName
+	}
+	if !e.cfg.Terms.Placed {
+		return "" // nobody knows yet
+	}
+	return a.order.Nodes[i].Name
+}
+
+// batch is the batch script's part of a report.
+func (e *Engine) batch(a *attempt, r *engine.Report, running bool) []engine.TaskReport {
+	t := engine.TaskReport{Step: engine.BatchStep, Node: e.nodeOf(a, 0), Running: running, Started: r.Started}
+	if len(r.Files) > 0 {
+		t.Log = r.Files[0]
+	}
+	if !running {
+		t.Ended, t.Cause, t.Exit = r.Ended, r.Cause, r.Exit
+	}
+	return []engine.TaskReport{t}
+}
+
+// finish reports the end, once it is in the journal. All members are over.
+func (e *Engine) finish(a *attempt, members []member) error {
+	e.mu.Lock()
+	stop := a.stop
+	ran := !a.report.Started.IsZero()
+	e.mu.Unlock()
+	if ran {
+		e.keepLog(a)
+	}
+	w := word(members, stop)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := a.report
+	r.Phase, r.Gone, r.Uncertain, r.Cause, r.Exit, r.Message, r.Ended = engine.Ended, true, false, w.Cause, w.Exit, w.Message, w.Ended
+	if r.Ended.IsZero() {
+		r.Ended = time.Now().Round(0)
+	}
+	if r.Ended.Before(r.Started) {
+		r.Ended = r.Started
+	}
+	r.Nodes = nil
+	for i := range a.order.Nodes {
+		if node := e.nodeOf(a, i); node != "" {
+			r.Nodes = append(r.Nodes, engine.NodeReport{Node: node, Phase: engine.Ended})
+		}
+	}
+	r.Tasks = nil
+	if ran {
+		r.Tasks = e.tasks(a, &r, w.Tasks)
+	}
+	if err := e.log.add(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Report: &r}); err != nil {
+		return err
+	}
+	e.tell(a, r)
+	a.ended = true
+	for _, p := range a.pods {
+		if !p.gone {
+			e.graves[p.Name] = p.Pod
+		}
+	}
+	a.order, a.pods = nil, nil
+	e.dig()
+	return nil
+}
+
+// tasks are those of the outcome, the script first, with the nodes' names.
+func (e *Engine) tasks(a *attempt, r *engine.Report, said []engine.TaskReport) []engine.TaskReport {
+	names := map[string]string{}
+	for i := range a.order.Nodes {
+		names[podName(e, a.ref, i)] = e.nodeOf(a, i)
+	}
+	out := slices.Clone(said)
+	slices.SortStableFunc(out, func(x, y engine.TaskReport) int {
+		return cmp.Or(cmp.Compare(x.Step, y.Step), cmp.Compare(x.Rank, y.Rank))
+	})
+	if len(out) == 0 || out[0].Step != engine.BatchStep {
+		out = append(e.batch(a, r, false), out...)
+	}
+	for i := range out {
+		out[i].Node, out[i].Running = cmp.Or(names[out[i].Node], out[i].Node), false
+	}
+	if len(r.Files) > 0 {
+		out[0].Log = r.Files[0]
+	}
+	return out
+}

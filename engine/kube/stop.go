@@ -1,0 +1,135 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine/kube/crew"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// end carries out a stop: the crew is told, which then ends in time by itself; pods of which
+// nobody can be told, or that are late, are deleted.
+func (e *Engine) end(a *attempt, stop *stopping, members []member) (time.Duration, error) {
+	e.mu.Lock()
+	told, deleted := a.told == stop, a.deleted == stop
+	e.mu.Unlock()
+	if deleted {
+		return e.soon(members), nil
+	}
+	if !told && stop.Cause == engine.Stopped && !members[0].over && members[0].phase >= engine.Ready {
+		grace := max(0, time.Until(stop.kill()))
+		if err := e.speak(a, crew.Word{Signal: stop.Signal, Grace: grace, Cause: stop.Cause, Text: stop.Reason}); err == nil {
+			e.mu.Lock()
+			a.told = stop
+			e.mu.Unlock()
+			told = true
+		} else {
+			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
+		}
+	}
+	if left := time.Until(stop.kill().Add(late)); told && left > 0 {
+		return left, nil
+	}
+	if err := e.deletePods(a, render.Grace(max(0, time.Until(stop.kill())))); err != nil {
+		return 0, err
+	}
+	e.mu.Lock()
+	a.deleted = stop
+	e.mu.Unlock()
+	return e.soon(members), nil
+}
+
+// deletePods begins to delete all pods, each by its UID.
+func (e *Engine) deletePods(a *attempt, grace int64) error {
+	e.mu.Lock()
+	uids := a.made.Pods
+	e.mu.Unlock()
+	return each(len(uids), func(i int) error {
+		ctx, cancel := e.call()
+		defer cancel()
+		err := e.k.Delete(ctx, cluster.Pods, e.cfg.Terms.Namespace, podName(e, a.ref, i), cluster.Deletion{UID: uids[i], Grace: &grace})
+		if k := fault.KindOf(err); k == fault.NotFound || k == fault.Conflict {
+			return nil
+		}
+		return err
+	})
+}
+
+// speak tells an attempt's crew something.
+func (e *Engine) speak(a *attempt, w crew.Word) error {
+	text, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	var said strings.Builder
+	code, err := e.k.Exec(ctx, cluster.Command{
+		Namespace: e.cfg.Terms.Namespace, Pod: render.Name(e.log.server, a.ref) + "-0", Container: render.Container,
+		Args: []string{crew.BinDir + "/cox-pod", "tell", string(text)}, Stdout: &said, Stderr: &said,
+	})
+	if err == nil && code != 0 {
+		err = fault.New(fault.Unavailable, "cox-pod tell: exit %d: %s", code, strings.TrimSpace(said.String()))
+	}
+	return err
+}
+
+// Stop begins to end an attempt.
+func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.attempts[ref]
+	if a == nil {
+		return errors.Join(e.log.fence(ref), unknown(ref))
+	}
+	if a.ended {
+		return nil
+	}
+	n := &stopping{Asked: time.Now().Round(0), Signal: s.Signal, Grace: max(0, s.Grace), Cause: engine.Stopped, Reason: s.Reason}
+	if was := a.stop; was != nil {
+		if was.Cause != engine.Stopped || !n.kill().Before(was.kill()) {
+			return nil
+		}
+		n.Reason = cmp.Or(was.Reason, n.Reason)
+	}
+	if err := e.log.add(&entry{Kind: stopped, Ref: ref, Stop: n}); err != nil {
+		return err
+	}
+	a.stop = n
+	a.nudge()
+	return nil
+}
+
+// Signal sends a signal and nothing more.
+func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engine.Scope) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	phase := engine.Ended
+	if a != nil && !a.ended {
+		phase = a.report.Phase
+	}
+	e.mu.Unlock()
+	switch {
+	case a == nil:
+		return unknown(ref)
+	case phase == engine.Ended || signal == 0:
+		return nil
+	case phase < engine.Running:
+		return fault.New(fault.Conflict, "attempt %s has not started", ref)
+	}
+	return e.speak(a, crew.Word{Signal: signal, Scope: to})
+}
