@@ -164,3 +164,33 @@ func TestTwoSchedulersHaveAMachineOnce(t *testing.T) {
 		t.Errorf("a machine of the first pool is used by the second, too: %+v, %v", v, err)
 	}
 }
+
+// TestAPoolIsOpenedLater: one that could not be opened at the start is tried again, without a
+// restart, and takes up the job that waits in it and the one that came since.
+//
+// Seen to fail with: no attempt after the start; the new engine not listened to.
+func TestAPoolIsOpenedLater(t *testing.T) {
+	c := newClock()
+	q := far(2, 8)
+	b, s := added(t, q, control.Config{Clock: c})
+	there := b.submit(in("q", gang(1, 8)))
+	v := b.handed(there)
+	s.shut.Store(true)
+	b.reopen()
+	next := b.submit(in("q", gang(1, 8)))
+	for range 4 {
+		b.pass(c, time.Minute)
+	}
+	if ps := b.ctl.Pools(); len(ps) != 2 || ps[1].Broken == nil {
+		t.Fatalf("the pools are %+v", ps)
+	}
+	s.shut.Store(false)
+	for deadline := time.Now().Add(2 * time.Minute); b.ctl.Pools()[1].Broken != nil; b.pass(c, time.Minute) {
+		if time.Now().After(deadline) {
+			t.Fatal("it is never opened")
+		}
+	}
+	b.handed(next)
+	q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Started: c.Now(), Ended: c.Now()})
+	b.state(there, job.Completed)
+}

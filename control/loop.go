@@ -59,6 +59,10 @@ func (l *loop) main() {
 	defer l.pools.close()
 	for _, p := range l.pools.each() {
 		l.watch(p)
+		if _, shut := p.Engine.(broken); shut {
+			spec := l.state.pools[p.Name]
+			l.helpers.Go(func() { l.reopen(l.ctx, p, spec) })
+		}
 	}
 	projected := make(chan struct{})
 	go func() {

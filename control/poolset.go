@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -103,29 +104,75 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 			l.settled(answer, nameTaken(spec.Name))
 			return
 		}
-		l.stageFor(&request{answer: answer}, kindPool, 0, by, spec, func() {
-			old := l.pools.drop(opened.Name)
-			if old != nil { // held what an earlier server knew
-				l.leave(old)
-			}
-			p := l.pools.make(opened)
-			p.own = true
-			l.pools.add(p)
-			l.state.mu.Lock()
-			l.state.changing[opened.Name] = opened.Elastic
-			l.state.delegating = l.pools.delegating()
-			l.state.mu.Unlock()
-			l.watch(p)
-			if old != nil { // which has not heard what was asked meanwhile
-				l.resume(opened.Name)
-			}
-			l.compare()
-		})
+		l.stageFor(&request{answer: answer}, kindPool, 0, by, spec, func() { l.takeIn(opened) })
 	})
 	if err != nil && fault.KindOf(err) != fault.Unavailable { // else it may be in use by now
 		_ = opened.Engine.Close()
 	}
 	return err
+}
+
+// takeIn has an opened pool take the place of one of its name that was there: what an earlier
+// server knew, or could not open.
+func (l *loop) takeIn(opened Pool) {
+	old := l.pools.drop(opened.Name)
+	if old != nil {
+		l.leave(old)
+	}
+	p := l.pools.make(opened)
+	p.own = true
+	l.pools.add(p)
+	l.state.mu.Lock()
+	l.state.changing[opened.Name] = opened.Elastic
+	l.state.delegating = l.pools.delegating()
+	l.state.mu.Unlock()
+	l.watch(p)
+	if old != nil { // which has not heard what was asked meanwhile
+		l.resume(opened.Name)
+	}
+	l.compare()
+}
+
+// Pauses between two attempts to open a pool that could not be opened.
+const (
+	firstReopen = 5 * time.Second
+	lastReopen  = 5 * time.Minute
+)
+
+// reopen opens a pool that could not be opened when the server began, as soon as that can be
+// done. It ends with the loop, and when the pool is taken away.
+func (c *Control) reopen(ctx context.Context, p *pool, spec PoolSpec) {
+	for pause := firstReopen; ; pause = min(2*pause, lastReopen) {
+		due, stop := c.cfg.Clock.After(pause)
+		select {
+		case <-due:
+		case <-ctx.Done():
+			stop()
+			return
+		}
+		if c.pools.find(p.Name) != p {
+			return
+		}
+		opened, err := c.cfg.openPool(ctx, spec)
+		if err != nil {
+			c.cfg.Log.Warn("a pool cannot be opened yet", "pool", p.Name, "error", err)
+			continue
+		}
+		var there atomic.Bool
+		err = c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+			if l.pools.find(p.Name) == p && !p.leaving {
+				there.Store(true)
+				l.takeIn(opened)
+			}
+			l.settled(answer, nil)
+		})
+		if !there.Load() {
+			_ = opened.Engine.Close()
+		}
+		if err == nil || there.Load() {
+			return
+		}
+	}
 }
 
 // taken reports whether a pool of that name is there, and not only for what the ledger
