@@ -188,12 +188,12 @@ func (l *scan) images(context.Context) error {
 	if t.AgentImage == "" {
 		l.add("agent image", engine.Missing, "--agent-image REGISTRY/cox-agent:TAG, an image with cox-pod in it that the nodes can pull", "nothing can be started: no image brings cox-pod into the pods")
 	} else {
-		l.add("agent image", engine.Found, "", "%s; whether the nodes can pull it, cox verify %s shows", t.AgentImage, t.Pool)
+		l.add("agent image", engine.Found, "", "%s; whether the nodes can pull it, a first job shows", t.AgentImage)
 	}
 	if t.Image == "" {
 		l.add("image", engine.Warning, "--image IMAGE, for jobs that name none", "scripts name no image: without a default only jobs with image: in the native form run here")
 	} else {
-		l.add("image", engine.Found, "", "%s, for jobs that name none; whether the nodes can pull it, cox verify %s shows", t.Image, t.Pool)
+		l.add("image", engine.Found, "", "%s, for jobs that name none; whether the nodes can pull it, a first job shows", t.Image)
 	}
 	return nil
 }

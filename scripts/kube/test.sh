@@ -33,4 +33,4 @@ tests() {
 	cat "$again" && [ -s "$again" ] && echo "a test that has to be run again is a defect (CONTRIBUTING.md)"
 	return $rc
 }
-tests "./engine/kube/..." -p 1 -parallel 3 && tests "./serve/..." -run Kube
+tests "./engine/kube/..." -p 1 -parallel 3 && tests "./serve ./cmd/cox" -run Kube

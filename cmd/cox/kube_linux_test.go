@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	world "github.com/coxswain-sched/coxswain/engine/fake"
+	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+)
+
+// TestKube adds a cluster of real Kubernetes to a server in one command, runs a job there and
+// takes the cluster away.
+func TestKube(t *testing.T) {
+	l := lab.Start(t, lab.Config{Kubelets: 2})
+	s := &slurmSite{dir: t.TempDir()}
+	s.server, s.stop = serving(t, s.dir, &paper{worlds: map[string]*world.World{}})
+	file := l.Kubeconfig()
+
+	// Before anything is there: what is missing is said, and nothing is added.
+	add := []string{"pool", "add", "k8s-a", "--engine", "kube", "--kubeconfig", file, "--namespace", "cox"}
+	s.cox(t, add...).check(t, 4, "~", "~namespace: there is no namespace cox\n  kubectl create namespace cox\n")
+	l.Kubectl(t, "create", "namespace", "cox")
+	add = append(add, "--image", lab.Base, "--agent-image", lab.Cox)
+	s.ok(t, "pool k8s-a: nothing is missing", append(add, "--dry-run")...)
+	s.ok(t, "pool k8s-a added", add...)
+	s.ok(t, "k8s-a", "pool", "list")
+	s.ok(t, "n[1-2]", "pool", "check", "k8s-a")
+
+	script := filepath.Join(s.dir, "hello.sh")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --nodes=2 --chdir=/tmp\nsrun hostname\necho from $SLURM_JOB_NUM_NODES nodes\n"), 0o755); err != nil { //nolint:gosec // a script
+		t.Fatal(err)
+	}
+	s.ok(t, "1", "submit", "--pool", "k8s-a", script)
+	s.ok(t, "COMPLETED", "wait", "1")
+	s.ok(t, "from 2 nodes", "logs", "1")
+	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
+}
