@@ -69,7 +69,7 @@ func TestExitCodes(t *testing.T) {
 func TestDirect(t *testing.T) {
 	c := planned(t, 2, "")
 	c.plan.Script = nil
-	c.plan.Job.Spec.Program = job.Program{Kind: job.Direct, Args: []string{"sh", "-c", "echo rank $SLURM_PROCID; exit $SLURM_PROCID"}}
+	c.plan.Job.Spec.Program = job.Program{Kind: job.Direct, Args: []string{"sh", "-c", "echo rank $SLURM_PROCID; touch up.$SLURM_PROCID; while ! [ -e up.0 ]; do sleep 0.05; done; exit $SLURM_PROCID"}}
 	c.start()
 	o, code := c.members[0].end()
 	out := c.members[0].out.String()

@@ -264,13 +264,14 @@ func (m *member) ended(c net.Conn) {
 	if json.NewDecoder(bufio.NewReader(io.LimitReader(c, 64<<10))).Decode(&o) != nil || o.Ref != m.plan.Ref {
 		return
 	}
+	// The answer first: with the word the member may end.
+	_ = json.NewEncoder(c).Encode(farewell{m.at.oomKills() - m.kills})
 	m.event(func() {
 		m.word = &o
 		if m.own.state.Phase < engine.Ending { // it was given up, and is there after all
 			m.own.tell(stopping(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Grace: m.plan.Grace, Cause: o.Cause, Text: o.Message}))
 		}
 	})
-	_ = json.NewEncoder(c).Encode(farewell{m.at.oomKills() - m.kills})
 }
 
 // farewell is a member's answer to the attempt's end.
