@@ -150,7 +150,8 @@ func (a *attempt) elsewhere(j *site.Job) bool {
 const soonOver = 5 * time.Second
 
 // stillborn reports whether a job ended as one does whose slurmd died while it began it:
-// slurmstepd was seen to give up with 1 and, as the error EIO, with 5.
+// slurmstepd was seen to give up with 1 and, as the error EIO, with 5; and 1 is what slurmctld
+// has of a second beginning that slurmd refuses ("job credential revoked").
 func stillborn(j *site.Job) bool {
 	return j.State == site.Failed && j.Exit.Signal == 0 && (j.Exit.Status == 1 || j.Exit.Status == 5) && j.Ended.Sub(j.Started) <= soonOver
 }
@@ -172,7 +173,7 @@ func speaks(a *attempt, j *site.Job, w *witness, ours bool) bool {
 	switch {
 	case a.elsewhere(j):
 		return false
-	case doubtful(j), a.anothers(j):
+	case doubtful(j), a.anothers(j), stillborn(j):
 		return w.done && w.exit == j.Exit.Status
 	case j.State == site.Completed:
 		return w.done && w.exit == 0

@@ -129,15 +129,16 @@ func TestWithoutASharedDirectory(t *testing.T) {
 		exit  job.ExitCode
 		asks  bool
 	}{
-		"done":                      {job: &site.Job{State: site.Completed}, cause: engine.Exited},
-		"failed":                    {job: ptr(failed(3)), cause: engine.Exited, exit: job.ExitCode{Status: 3}},
-		"cancelled by a person":     {job: &site.Job{State: site.Cancelled, CancelledBy: "1000"}, cause: engine.Cancelled, exit: job.ExitCode{Signal: 15}},
-		"its time was up":           {job: &site.Job{State: site.TimedOut}, cause: engine.TimedOut, exit: job.ExitCode{Signal: 15}},
-		"failed at once, never ran": {job: ptr(failed(1)), says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.Unready, exit: job.ExitCode{Status: 1}, asks: true},
-		"failed at once, as EIO":    {job: ptr(failed(5)), says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.Unready, exit: job.ExitCode{Status: 1}, asks: true},
-		"failed at once":            {job: ptr(failed(1)), says: says{"n1": word(1), "n2": fencedHere}, cause: engine.Exited, exit: job.ExitCode{Status: 1}, asks: true},
-		"never had nodes":           {job: &site.Job{State: site.Cancelled, CancelledBy: "1000", Reason: "no nodes"}, cause: engine.Cancelled, exit: job.ExitCode{Signal: 15}},
-		"put back, ended as barred": {job: &site.Job{State: site.Failed, Exit: job.ExitCode{Status: 117}, Restarts: 1}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}},
+		"done":                           {job: &site.Job{State: site.Completed}, cause: engine.Exited},
+		"failed":                         {job: ptr(failed(3)), cause: engine.Exited, exit: job.ExitCode{Status: 3}},
+		"cancelled by a person":          {job: &site.Job{State: site.Cancelled, CancelledBy: "1000"}, cause: engine.Cancelled, exit: job.ExitCode{Signal: 15}},
+		"its time was up":                {job: &site.Job{State: site.TimedOut}, cause: engine.TimedOut, exit: job.ExitCode{Signal: 15}},
+		"failed at once, never ran":      {job: ptr(failed(1)), says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.Unready, exit: job.ExitCode{Status: 1}, asks: true},
+		"failed at once, as EIO":         {job: ptr(failed(5)), says: says{"n1": fencedHere, "n2": fencedHere}, cause: engine.Unready, exit: job.ExitCode{Status: 1}, asks: true},
+		"failed at once, the first died": {job: ptr(failed(1)), says: says{"n1": silent, "n2": fencedHere}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}, asks: true},
+		"failed at once":                 {job: ptr(failed(1)), says: says{"n1": word(1), "n2": fencedHere}, cause: engine.Exited, exit: job.ExitCode{Status: 1}, asks: true},
+		"never had nodes":                {job: &site.Job{State: site.Cancelled, CancelledBy: "1000", Reason: "no nodes"}, cause: engine.Cancelled, exit: job.ExitCode{Signal: 15}},
+		"put back, ended as barred":      {job: &site.Job{State: site.Failed, Exit: job.ExitCode{Status: 117}, Restarts: 1}, cause: engine.NodeLost, exit: job.ExitCode{Signal: 9}},
 
 		"barred, lives":            {job: ptr(failed(117)), says: says{"n1": livesHere, "n2": fencedHere}, asks: true},
 		"barred, silent node":      {job: ptr(failed(117)), says: says{"n1": fencedHere}, asks: true},
