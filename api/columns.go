@@ -29,6 +29,7 @@ var columns = []Column{
 	{"gid", "owner's group"},
 	{"account", ""},
 	{"qos", ""},
+	{"pool", "whose nodes it has, or waits for"},
 	{"partition", "asked for, joined by commas, or the one it runs in"},
 	{"state", "long name of the base state"},
 	{"flags", "CONFIGURING and the like"},

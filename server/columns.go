@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -21,7 +22,8 @@ type column func(b []byte, v *control.View) []byte
 
 // columnsOf finds the columns of a request, with whether any needs the parts of a
 // spec that lists usually leave out.
-func columnsOf(names []string) (cols []column, which []string, whole bool, err error) {
+// Jobs that name no pool are of home.
+func columnsOf(names []string, home string) (cols []column, which []string, whole bool, err error) {
 	for _, n := range names {
 		f, ok := columns[n]
 		if slices.Contains(which, n) {
@@ -30,6 +32,9 @@ func columnsOf(names []string) (cols []column, which []string, whole bool, err e
 		if !ok {
 			return nil, nil, false, fault.New(fault.Invalid, "columns: there is no column %q", n).
 				Advise("columns stand in docs/api.md; a client that is newer than this server needs a newer server")
+		}
+		if n == "pool" {
+			f = str(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool, home) })
 		}
 		cols, which = append(cols, f), append(which, n)
 		whole = whole || n == "memory_per_cpu"
@@ -85,6 +90,7 @@ var columns = map[string]column{
 	"gid":         num(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.GID) }),
 	"account":     str(func(v *control.View) string { return v.Job.Spec.Account }),
 	"qos":         str(func(v *control.View) string { return v.Job.Spec.QOS }),
+	"pool":        str(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool) }),
 	"partition":   appendPartition,
 	"state":       func(b []byte, v *control.View) []byte { return append(b, v.Job.State.String()...) },
 	"flags":       appendFlags,

@@ -38,7 +38,7 @@ func (s *Server) history(c *call, in *historyInput) error {
 	if err != nil {
 		return err
 	}
-	cols, names, _, err := columnsOf(in.Columns)
+	cols, names, _, err := columnsOf(in.Columns, s.first())
 	if err != nil {
 		return err
 	}

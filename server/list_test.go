@@ -305,7 +305,7 @@ func BenchmarkList(b *testing.B) {
 	s := New(Config{Plane: p})
 	defer s.Close()
 	sel, _ := selectJobs(api.Select{})
-	cols, names, _, err := columnsOf([]string{"name", "partition", "job_name", "user", "state", "started", "time_limit", "nodes_min", "node_list", "reason", "priority", "flags"})
+	cols, names, _, err := columnsOf([]string{"name", "partition", "job_name", "user", "state", "started", "time_limit", "nodes_min", "node_list", "reason", "priority", "flags"}, "")
 	if err != nil {
 		b.Fatal(err)
 	}

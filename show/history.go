@@ -21,18 +21,25 @@ func History(p Page, jobs []api.Job, wide bool) *Table {
 		{Title: "NODES", Right: true},
 		{Title: "GPU-HOURS", Right: true},
 	}}
+	rows := make([]QueueRow, len(jobs))
+	for i := range jobs {
+		rows[i] = QueueRowOf(&jobs[i])
+	}
+	several := ofPools(rows)
+	if several {
+		t.Columns = append(t.Columns, Column{Title: "POOL"})
+	}
 	if wide {
 		t.Columns = append(t.Columns, Column{Title: "ACCOUNT"}, Column{Title: "SUBMITTED"}, Column{Title: "STARTED"},
 			Column{Title: "ATTEMPT", Right: true}, Column{Title: "WHERE", Least: 12}, Column{Title: "MESSAGE", Least: 12})
 	}
 	for i := range jobs {
-		t.Rows = append(t.Rows, historyCells(p, &jobs[i], wide))
+		t.Rows = append(t.Rows, historyCells(p, &jobs[i], &rows[i], wide, several))
 	}
 	return t
 }
 
-func historyCells(p Page, j *api.Job, wide bool) []Cell {
-	r := QueueRowOf(j)
+func historyCells(p Page, j *api.Job, r *QueueRow, wide, several bool) []Cell {
 	ran, waited := "", ""
 	if !r.Started.IsZero() {
 		ran, waited = Elapsed(r.spent(p.Now)), Elapsed(r.Started.Sub(r.Submitted))
@@ -46,7 +53,10 @@ func historyCells(p Page, j *api.Job, wide bool) []Cell {
 		text(r.JobName), text(r.User),
 		{Text: j.State, Tone: StateTone(j.State)},
 		text(exit),
-		text(p.Time(j.Ended)), text(ran), text(waited), text(strconv.Itoa(r.Nodes)), text(gpuHours(&r, p.Now)),
+		text(p.Time(j.Ended)), text(ran), text(waited), text(strconv.Itoa(r.Nodes)), text(gpuHours(r, p.Now)),
+	}
+	if several {
+		cells = append(cells, text(r.Pool))
 	}
 	if wide {
 		cells = append(cells, text(r.Account), text(p.Time(j.Submitted)), text(p.Time(j.Started)),

@@ -1,6 +1,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -23,13 +24,14 @@ type QueueRow struct {
 	Limit                                        time.Duration // 0: none
 	Nodes                                        int           // held, or asked for
 	NodeList                                     string
+	Pool                                         string // empty: not known
 	GPUs, CPUs                                   float64
 }
 
 // queueColumns are the columns that a list of jobs is made of (api.Columns).
 var queueColumns = []string{
 	"name", "job_name", "user", "account", "partition", "qos", "state", "flags", "reason", "reason_text",
-	"priority", "submitted", "started", "ended", "starts_by", "time_limit", "nodes_min", "node_list", "gpus", "cpus",
+	"priority", "submitted", "started", "ended", "starts_by", "time_limit", "nodes_min", "node_list", "gpus", "cpus", "pool",
 }
 
 // QueueColumns names the columns that QueueRowFrom reads, in its order.
@@ -46,7 +48,7 @@ func QueueRowFrom(fields []string) (QueueRow, error) {
 		Name: f[0], JobName: f[1], User: f[2], Account: f[3], Partition: f[4], QOS: f[5], State: f[6],
 		Reason: f[8], ReasonText: f[9], Priority: int64(number(f[10])),
 		Submitted: unix(f[11]), Started: unix(f[12]), Ended: unix(f[13]), StartsBy: unix(f[14]),
-		Limit: Seconds(number(f[15])), Nodes: int(number(f[16])), NodeList: f[17], GPUs: number(f[18]), CPUs: number(f[19]),
+		Limit: Seconds(number(f[15])), Nodes: int(number(f[16])), NodeList: f[17], GPUs: number(f[18]), CPUs: number(f[19]), Pool: f[20],
 	}
 	if f[7] != "" {
 		r.Flags = strings.Split(f[7], ",")
@@ -74,13 +76,14 @@ func unix(s string) time.Time {
 func QueueRowOf(j *api.Job) QueueRow {
 	r := QueueRow{
 		Name: j.Name, State: j.State, Flags: j.Flags, Priority: j.Priority,
-		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, StartsBy: j.StartsBy,
+		Submitted: j.Submitted, Started: j.Started, Ended: j.Ended, StartsBy: j.StartsBy, Pool: j.Pool,
 	}
 	if j.Why != nil {
 		r.Reason, r.ReasonText = string(j.Why.Code), j.Why.String()
 	}
 	if s := j.Spec; s != nil {
 		r.JobName, r.User, r.Account, r.QOS, r.Limit = s.Name, s.Owner.User, s.Account, s.QOS, s.TimeLimit
+		r.Pool = cmp.Or(r.Pool, s.Pool)
 		r.Partition = strings.Join(s.Partitions, ",")
 		var gpus int
 		r.Nodes, gpus, r.CPUs = asked(s)
@@ -150,6 +153,10 @@ func Queue(p Page, rows []QueueRow, wide bool) *Table {
 		{Title: "NODES", Right: true},
 		{Title: "GPUS", Right: true},
 	}}
+	several := ofPools(rows)
+	if several {
+		t.Columns = append(t.Columns, Column{Title: "POOL"})
+	}
 	if wide {
 		t.Columns = append(t.Columns, Column{Title: "CPUS", Right: true}, Column{Title: "PARTITION"}, Column{Title: "ACCOUNT"},
 			Column{Title: "QOS"}, Column{Title: "PRIORITY", Right: true}, Column{Title: "SUBMITTED"}, Column{Title: "STARTS BY"})
@@ -157,16 +164,31 @@ func Queue(p Page, rows []QueueRow, wide bool) *Table {
 	t.Columns = append(t.Columns, Column{Title: "WHERE OR WHY", Least: 12})
 	t.Rows = make([][]Cell, 0, len(rows))
 	for i := range rows {
-		t.Rows = append(t.Rows, queueCells(p, &rows[i], wide))
+		t.Rows = append(t.Rows, queueCells(p, &rows[i], wide, several))
 	}
 	return t
 }
 
-func queueCells(p Page, r *QueueRow, wide bool) []Cell {
+// ofPools reports whether jobs are of more than one pool, as far as is known.
+func ofPools(rows []QueueRow) bool {
+	one := ""
+	for i := range rows {
+		if name := rows[i].Pool; name != "" && one != "" && name != one {
+			return true
+		}
+		one = cmp.Or(one, rows[i].Pool)
+	}
+	return false
+}
+
+func queueCells(p Page, r *QueueRow, wide, several bool) []Cell {
 	cells := make([]Cell, 0, 16)
 	cells = append(cells,
 		Cell{Text: r.Name, Tone: Accent}, text(r.JobName), text(r.User), Cell{Text: state(r), Tone: StateTone(r.State)},
 		text(Elapsed(r.spent(p.Now))), text(limit(r.Limit)), text(strconv.Itoa(r.Nodes)), text(amount(r.GPUs)))
+	if several {
+		cells = append(cells, text(r.Pool))
+	}
 	if wide {
 		cells = append(cells, text(Number(r.CPUs)), text(r.Partition), text(r.Account), text(r.QOS),
 			text(strconv.FormatInt(r.Priority, 10)), text(p.Time(r.Submitted)), text(p.Time(r.StartsBy)))

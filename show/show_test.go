@@ -418,3 +418,25 @@ func TestMomentsInReasons(t *testing.T) {
 		t.Errorf("%q is not in\n%s", want, got)
 	}
 }
+
+// TestPoolsOfJobs: lists of jobs name the pool where there are several.
+//
+// Seen to fail with: no column; one where all are of one pool.
+func TestPoolsOfJobs(t *testing.T) {
+	run, wait := train(), waiting()
+	run.Pool, wait.Pool = "local", ""
+	for _, c := range []struct {
+		pool string
+		want bool
+	}{{"", false}, {"local", false}, {"slurm-b", true}} {
+		wait.Spec.Pool = c.pool
+		jobs := []api.Job{run, wait}
+		rows := []show.QueueRow{show.QueueRowOf(&run), show.QueueRowOf(&wait)}
+		for name, got := range map[string]string{"queue": table(t, show.Queue(pipe, rows, false), pipe), "history": table(t, show.History(pipe, jobs, false), pipe)} {
+			lines := strings.Split(got, "\n")
+			if strings.Contains(lines[0], "POOL") != c.want || c.want && (!strings.Contains(lines[1], "local") || !strings.Contains(lines[2], "slurm-b")) {
+				t.Errorf("%s with one of pool %q:\n%s", name, c.pool, got)
+			}
+		}
+	}
+}
