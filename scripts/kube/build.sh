@@ -31,15 +31,15 @@ for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 	flags+=" -X $p.gitVersion=$version -X $p.gitMajor=$major -X $p.gitMinor=$minor -X $p.gitTreeState=clean -X $p.gitCommit=lab -X $p.buildDate=2026-01-01T00:00:00Z"
 done
 export CGO_ENABLED=0
-say "building Kubernetes $version: ten minutes of a processor, this once"
 parts=(". kube ." ". coredns ./coredns" "kwok kwok sigs.k8s.io/kwok/cmd/kwok") # module, program, package
 for p in "${parts[@]}"; do
 	read -r m _ package <<<"$p"
-	(cd "$module/$m" && $go list -deps "$package") >"$cache/download.log" 2>&1 || {
+	(cd "$module/$m" && $go list -deps "$package") 2>"$cache/download.log" >/dev/null || {
 		say "its modules cannot be had: $(tail -n 1 "$cache/download.log")"
 		exit 3
 	}
 done
+say "building Kubernetes $version: ten minutes of a processor, this once"
 for p in "${parts[@]}"; do
 	read -r m name package <<<"$p"
 	(cd "$module/$m" && $go build -trimpath -ldflags "$flags" -o "$to.part/$name" "$package")
