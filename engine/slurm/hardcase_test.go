@@ -98,7 +98,7 @@ func (s *scene) power(t *testing.T) {
 	if err := e.Launch(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
-	until(t, e, func(r engine.Report) bool { return r.Ref == second.Ref && r.Message == "BeginTime" })
+	until(t, e, func(r engine.Report) bool { return r.Ref == second.Ref && strings.HasPrefix(r.Message, "BeginTime") })
 	s.lab.Run(t, "scontrol", "update", "JobId="+id, "StartTime=now") // Slurm would wait two minutes
 	r = until(t, e, func(r engine.Report) bool { return r.Gone && r.Ref == second.Ref })
 	ran, _ := os.ReadFile(filepath.Join(dir, "ran"))

@@ -51,6 +51,7 @@ func (s *storm) judge(t *testing.T, r engine.Report) {
 		t.Errorf("%s was to be stopped, ran %d times, and ended as %s, %s, %q", r.Ref, times, r.Cause, r.Exit, r.Message)
 	case times == 1 && (r.Cause != engine.Exited || r.Exit.Status != 3) && r.Cause != engine.NodeLost:
 		t.Errorf("%s ran and ended as %s, %s, %q", r.Ref, r.Cause, r.Exit, r.Message)
+	case times == 0 && s.way.mark != "" && strings.Contains(r.Message, "put the job back"): // what nodes do not show to have never begun counts as begun
 	case times == 0 && r.Cause != engine.Unready:
 		t.Errorf("%s did not run and ended as %s, %s, %q", r.Ref, r.Cause, r.Exit, r.Message)
 	}
@@ -141,7 +142,7 @@ func (s *storm) unlike(records map[string][]string) (wrong []string) {
 		switch {
 		case bad:
 		case r.Cause == engine.Cancelled:
-			bad = !strings.Contains(all, "|CANCELLED by 0|")
+			bad = !strings.Contains(all, "|CANCELLED")
 		case r.Cause == engine.Unready:
 			bad = len(s.lines("ran", i)) > 0 // whatever Slurm says: it takes the end of an earlier job for that of a later one to which it gave the same number
 		case s.jobs[i-1].long:
