@@ -42,7 +42,7 @@ func (s *slurmSite) testFolded(t *testing.T) {
 
 	other := strings.TrimSpace(s.Run(t, "sbatch", "--parsable", "--exclusive", "-N4", "-D", "/tmp", "-o", "/dev/null", "--wrap", "sleep 600"))
 	id = s.submitted(t, pool, hello)
-	s.eventually(t, `handed over to pool `+pool+` at \S+ as its job \d+, where it waits: \(?(Resources|Priority)`, "why", id)
+	s.eventually(t, `handed over to pool `+pool+` at \S+(?: \S+)? as its job \d+, where it waits: \(?(Resources|Priority)`, "why", id)
 	s.sameAsShown(t, pool, hello, id)
 	s.eventually(t, `(?m)^ *`+id+` .*PENDING`, "queue")
 	s.ok(t, "", "hold", id)

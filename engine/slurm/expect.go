@@ -7,9 +7,9 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/slurm/site"
 )
 
-// farthest is how far ahead an estimate of Slurm's is believed: with jobs of no time limit it
-// names years.
-const farthest = 366 * 24 * time.Hour
+// farthest is how far ahead an estimate of Slurm's is believed: it reckons with a year for a
+// job of no time limit, and behind several with more.
+const farthest = 300 * 24 * time.Hour
 
 // expects stands between Slurm's word and a time.
 const expects = ", and Slurm expects to start it at "

@@ -58,7 +58,7 @@ func TestWhenSlurmExpectsToStartIt(t *testing.T) {
 	told("JobHeldUser")
 	set(time.Now().Add(-time.Minute), "Resources", false)
 	told("Resources")
-	set(first.AddDate(16, 0, 0), "None", false)
+	set(first.AddDate(1, 0, 0), "None", false)
 	told("None")
 	set(later, "", false)
 	told(strings.TrimPrefix(says("", later), ", and "))
