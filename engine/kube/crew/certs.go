@@ -73,7 +73,7 @@ func fitting(files map[string][]byte) (map[string][]byte, error) {
 		size += len(b)
 	}
 	if size > maxSecret {
-		return nil, fault.New(fault.Exhausted, "the attempt's plan and certificates take %d bytes, and a Secret holds %d", size, maxSecret).
+		return nil, fault.New(fault.Invalid, "the attempt's plan and certificates take %d bytes, and a Secret holds %d", size, maxSecret).
 			Advise("shorten the script, or export less of the environment (--export)")
 	}
 	return files, nil

@@ -185,7 +185,7 @@ func TestPortTaken(t *testing.T) {
 // TestSecretTooLong: what no Secret holds is refused before anything is made.
 func TestSecretTooLong(t *testing.T) {
 	c := planned(t, 2, strings.Repeat("#", 1<<20))
-	if _, err := crew.Files(c.plan, time.Now()); fault.KindOf(err) != fault.Exhausted || fault.Remedy(err) == "" {
+	if _, err := crew.Files(c.plan, time.Now()); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
 		t.Errorf("%v", err)
 	}
 }
