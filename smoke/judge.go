@@ -28,7 +28,7 @@ type Check struct {
 // were before; none: they are not known.
 func Judge(o *Order, ranks []Rank, nodes []Node) []Check {
 	if len(ranks) == 0 {
-		return []Check{{What: "ranks", Text: "none has said anything", Mend: "cox logs and cox show of the job have what there is; --dir names a directory that the nodes share"}}
+		return []Check{{What: "ranks", Text: "none has said anything", Mend: "cox logs and cox show of the job have what there is; --dir names a directory that is there on the nodes"}}
 	}
 	return []Check{whole(o, ranks), number(ranks), together(ranks), devices(o, ranks), leaves(ranks, nodes)}
 }
@@ -68,7 +68,7 @@ func together(ranks []Rank) Check {
 		if r.Seen < r.Of {
 			return Check{
 				What: "start", Text: fmt.Sprintf("rank %d on %s met %d of %d", r.Rank, r.Node, r.Seen, r.Of),
-				Mend: "the others did not start while it lived, or its working directory is not shared: --dir names one that is",
+				Mend: "the others did not start while it lived: cox show of the job says on which nodes it was",
 			}
 		}
 		if r.Started.Before(first) {

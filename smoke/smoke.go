@@ -1,10 +1,10 @@
 // Package smoke is the gang by which a pool is tried: a small batch job whose ranks meet,
 // say where they are and what they see, and end.
 //
-// The model. Script makes the job. Each rank makes a file in a directory that all share,
-// waits until there is one of each, and prints a line. Read reads these lines, and Judge says
-// of each thing that a gang needs whether it was so. A rank that was started after another
-// had ended would never meet it: that all have met proves that all lived at one time.
+// The model. Script makes the job. Each rank says that it is there, waits until all have said
+// so, and prints a line. Read reads these lines, and Judge says of each thing that a gang needs
+// whether it was so. A rank that was started after another had ended would never meet it: that
+// all have met proves that all lived at one time.
 //
 // It measures nothing: neither the network nor the devices are put to work.
 package smoke
@@ -21,7 +21,7 @@ import (
 type Order struct {
 	Nodes     int
 	GPUs      int    // of each node
-	Dir       string // that the nodes share; empty: where the job is submitted from
+	Dir       string // where it runs and its output is; empty: where the job is submitted from
 	Partition string
 }
 
@@ -49,22 +49,44 @@ func Script(o *Order) []byte {
 	return []byte(b.String())
 }
 
-// body has the ranks meet: for two minutes at most, as files of other nodes can be seen late.
-const body = `COX_VERIFY=$(mktemp -d "$PWD/.cox-verify.XXXXXX") || exit 1
-export COX_VERIFY
+// body has the ranks meet: each says that it is there and waits for a line, which the script
+// sends to all by srun when all have said so, or after two minutes. So nothing has to be shared
+// between nodes. What waits for those two minutes ends with the directory.
+const body = `d=$(mktemp -d 2>/dev/null) || d=$(mktemp -d "$PWD/.cox-verify.XXXXXX") || exit 1
+echo 0 >"$d/met"
+mkfifo "$d/in" "$d/out" || exit 1
 srun sh -c '
 start=$(date +%s.%N)
-: >"$COX_VERIFY/$SLURM_PROCID"
-tries=0
-while seen=$(ls "$COX_VERIFY" | wc -l) && [ "$seen" -lt "$SLURM_NTASKS" ] && [ $tries -lt 1200 ]; do
-	tries=$((tries+1))
-	sleep 0.1
-done
+echo cox-verify here
+read seen
 echo cox-verify "rank=$SLURM_PROCID" "of=$SLURM_NTASKS" "node=${SLURMD_NODENAME:-$(hostname)}" "job=$SLURM_JOB_ID" "start=$start" "end=$(date +%s.%N)" \
 	"seen=$((seen))" "devices=${CUDA_VISIBLE_DEVICES:-${ROCR_VISIBLE_DEVICES:-}}" "place=${SLURM_TOPOLOGY_ADDR:-}"
-'
+' <"$d/in" >"$d/out" &
+ranks=$!
+exec 3>"$d/in"
+(
+	tries=0
+	while [ $tries -lt 1200 ] && [ -d "$d" ]; do
+		tries=$((tries+1))
+		sleep 0.1
+	done
+	[ ! -d "$d" ] || cat "$d/met" >&3
+) </dev/null >/dev/null 2>&1 &
+met=0
+while read -r line; do
+	case $line in
+	*"cox-verify here"*)
+		met=$((met+1))
+		echo $met >"$d/met"
+		[ $met -lt "$SLURM_NTASKS" ] || echo $met >&3
+		;;
+	*) echo "$line" ;;
+	esac
+done <"$d/out"
+exec 3>&-
+wait $ranks
 rc=$?
-rm -rf "$COX_VERIFY"
+rm -rf "$d"
 exit $rc
 `
 

@@ -34,5 +34,6 @@ func TestKube(t *testing.T) {
 	s.ok(t, "1", "submit", "--pool", "k8s-a", script)
 	s.ok(t, "COMPLETED", "wait", "1")
 	s.ok(t, "from 2 nodes", "logs", "1")
+	s.ok(t, "pool k8s-a runs gangs as it should", "verify", "k8s-a", "--dir", "/tmp")
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
 }

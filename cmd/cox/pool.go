@@ -368,6 +368,9 @@ func needPool(verb string) cobra.PositionalArgs {
 		if verb == "add" {
 			return e.Advise("cox pool add slurm-b --engine slurm --ssh login1 --shared /home/.cox")
 		}
+		if verb == "verify" {
+			return e.Advise("cox verify NAME   (cox pool list shows them)")
+		}
 		return e.Advise("cox pool %s NAME   (cox pool list shows them)", verb)
 	}
 }

@@ -46,8 +46,8 @@ it and looks at what its ranks say: that they are of one job and ran at one time
 waits until it has met the others), that each sees the devices that it was given, and that
 no more leaves of the topology were used than had to be. Exit code 1: it did not.
 
-The job's working directory has to be one that the nodes share; its output stays there, in
-cox-verify-N.out. Nothing is measured.`,
+Nothing has to be shared between the nodes. The job's output stays in its working directory,
+in cox-verify-N.out. Nothing is measured.`,
 		Example: `  cox verify slurm-b
   cox verify slurm-b --dir /home/me --nodes 4 --gpus-per-node 8
   cox verify local -o json | jq .ok`,
@@ -59,7 +59,7 @@ cox-verify-N.out. Nothing is measured.`,
 	fl.IntVarP(&f.order.Nodes, "nodes", "N", f.order.Nodes, "on how many nodes")
 	fl.IntVar(&f.order.GPUs, "gpus-per-node", f.order.GPUs, "GPUs of each node (-1: one, if that many nodes have some)")
 	fl.StringVarP(&f.order.Partition, "partition", "p", "", "in this partition")
-	fl.StringVarP(&f.order.Dir, "dir", "D", "", "working directory, which the nodes share (default: this one)")
+	fl.StringVarP(&f.order.Dir, "dir", "D", "", "working directory (default: this one)")
 	fl.DurationVar(&f.timeout, "timeout", 15*time.Minute, "how long it may wait and run; it is cancelled then")
 	formatFlag(cmd, &f.format, asJSON, asYAML)
 	return cmd
@@ -90,7 +90,7 @@ func (f *verifyFlags) fit(ctx context.Context, c *client.Client, pool string) ([
 		return nil, fault.New(fault.Invalid, "--nodes=%d: a gang has one node or more", f.order.Nodes).Advise("--nodes 2")
 	}
 	if d := f.order.Dir; d != "" && (!filepath.IsAbs(d) || strings.ContainsAny(d, " \t\n'\"")) {
-		return nil, fault.New(fault.Invalid, "--dir %s: this is no absolute name without blanks and quotes", d).Advise("name a directory that the nodes share, from / on")
+		return nil, fault.New(fault.Invalid, "--dir %s: this is no absolute name without blanks and quotes", d).Advise("name a directory that is there on the nodes, from / on")
 	}
 	list, err := c.Pools(ctx)
 	if err != nil {
