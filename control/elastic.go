@@ -69,7 +69,6 @@ type dropped struct {
 	Message string       `json:"message,omitempty"` // how it ended, for people
 	State   *job.State   `json:"state,omitempty"`
 	Used    []fair.Entry `json:"used,omitempty"` // what is charged for it and the last kindUsage has not
-	Ended   time.Time    `json:"ended,omitzero"` // as its engine said
 }
 
 // addition finds one by the name under which the engine knows it; nil: it is none.
@@ -223,7 +222,7 @@ func (l *loop) moreReported(e *entry, x *addition, r engine.Report) {
 	switch {
 	case r.Phase == engine.Ended && r.Gone:
 		own := r.Cause == engine.Exited || r.Cause == engine.OutOfMemory || r.Cause == engine.LaunchFailed
-		l.drop(e, &r, own && x.Asked == nil)
+		l.drop(e, r.Ref, own && x.Asked == nil, r.Message)
 	case r.Phase == engine.Running && x.Started == 0 && !r.Started.IsZero():
 		l.stage(kindJoined, e.id, job.Actor{}, joined{Ref: r.Ref, Started: r.Started, State: stateOf(e.state)}, func() { l.tellGang(e) })
 	}
@@ -314,18 +313,17 @@ func (l *loop) vanishedMore(e *entry, ref engine.Ref) func() {
 func (l *loop) lostMore(id job.ID, ref engine.Ref, settled bool, why string) message {
 	return message{job: id, run: func(l *loop) {
 		if e, err := l.state.holder(ref); err == nil && e.addition(ref) != nil {
-			l.drop(e, &engine.Report{Ref: ref, Message: why}, settled && e.addition(ref).Asked == nil)
+			l.drop(e, ref, settled && e.addition(ref).Asked == nil, why)
 		}
 	}}
 }
 
 // drop stages the end of an addition. If the job has ended itself and this was the last
 // one, the job's end follows.
-func (l *loop) drop(e *entry, r *engine.Report, settled bool) {
-	ref := r.Ref
-	v := dropped{Ref: ref, Settled: settled, Message: r.Message, State: stateOf(e.state), Ended: r.Ended}
+func (l *loop) drop(e *entry, ref engine.Ref, settled bool, why string) {
+	v := dropped{Ref: ref, Settled: settled, Message: why, State: stateOf(e.state)}
 	if x := e.addition(ref); x != nil {
-		v.Used = l.core.OwesFor(chargedUntil(r.Ended, l.cfg.Clock.Now()), sched.Member{Job: e.id, Node: x.Claims[0].Node})
+		v.Used = l.core.OwesFor(sched.Instant(l.cfg.Clock.Now().UnixNano()), sched.Member{Job: e.id, Node: x.Claims[0].Node})
 	}
 	calls := l.callsFor(e)
 	l.stage(kindDropped, e.id, job.Actor{}, v, func() {
@@ -357,7 +355,7 @@ func (s *state) applyDropped(r *store.Record, staged any) error {
 	}
 	e.last.put(x.ID, nil)
 	e.last.settled = e.last.settled || v.Settled
-	s.events = append(s.events, sched.Dropped{Job: e.id, Node: x.Claims[0].Node, Settled: v.Settled, Ended: chargedUntil(v.Ended, r.At)})
+	s.events = append(s.events, sched.Dropped{Job: e.id, Node: x.Claims[0].Node, Settled: v.Settled})
 	s.change(e, r)
 	return nil
 }

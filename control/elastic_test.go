@@ -12,7 +12,6 @@ import (
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
-	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -371,34 +370,4 @@ func TestAJobIsAskedTooLateToMakeRoom(t *testing.T) {
 	s.hand.report(engine.Report{Ref: s.own.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Exit: job.ExitCode{Status: 1}, Started: before, Ended: before.Add(-time.Second)})
 	s.gone(added, engine.Stopped)
 	s.state(s.id, job.Failed)
-}
-
-// TestWhatWasAddedIsChargedUntilItsEnd: the end of what was added to a job is heard of after
-// usage was charged. It is charged until it ended, also after a restart.
-//
-// Seen to fail (3,600 s) where its report's Ended was not looked at.
-func TestWhatWasAddedIsChargedUntilItsEnd(t *testing.T) {
-	c := newClock()
-	s := begin(t, control.Config{Clock: c}, 2, 2, shared().Rules, func(x *job.Spec) {
-		x.Account, x.Owner.User = "a", "u"
-		x.Groups[0].PerNode.CPU = resource.OneCPU // which is what is billed
-	})
-	began, before := c.Now(), s.ctl.LastEvent()
-	s.pass(c, time.Hour)
-	s.kept(before)
-	ref := s.refs()[0]
-	s.hand.report(engine.Report{Ref: ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Started: began, Ended: began.Add(20 * time.Minute)})
-	s.has(1)
-	for _, life := range []string{"first", "second", "third"} {
-		if err := s.ctl.Check(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		list, _ := s.ctl.Shares(t.Context())
-		for _, x := range list {
-			if x.User == "u" && (x.Raw < 4770 || x.Raw > 4800 || x.Wall < 3580 || x.Wall > 3600) {
-				t.Errorf("%s life: charged for %v CPU-seconds and %v s, want 3600 and 1200, and 3600", life, x.Raw, x.Wall)
-			}
-		}
-		s.reopen()
-	}
 }

@@ -112,7 +112,7 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 	if e.flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
 		l.stage(kindStarted, e.id, job.Actor{}, startedAt(e, &r), nil)
 	}
-	until := chargedUntil(r.Ended, l.cfg.Clock.Now())
+	until := chargedUntil(&r, l.cfg.Clock.Now())
 	v.Used = l.core.Owes(until, e.id)
 	if e.flags&job.Configuring != 0 && !r.Started.IsZero() && delegated(e.last.claims) {
 		v.Used = l.core.OwesLate(until, e.id, e.last.beganThere(nanos(r.Started)))
@@ -124,11 +124,11 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 // chargedUntil is until when an attempt is charged whose end is heard of at an instant: until
 // it ended, which may be long ago, and not after that instant. The core does not charge it
 // until before its start.
-func chargedUntil(ended, heard time.Time) sched.Instant {
-	if ended.IsZero() || ended.After(heard) {
-		ended = heard
+func chargedUntil(r *engine.Report, heard time.Time) sched.Instant {
+	if r.Ended.IsZero() || r.Ended.After(heard) {
+		return sched.Instant(nanos(heard))
 	}
-	return sched.Instant(nanos(ended))
+	return sched.Instant(nanos(r.Ended))
 }
 
 // avoid drains the nodes on which a process of the job turns out to be one that nothing
@@ -281,7 +281,7 @@ func (l *loop) vanished(a ledger.Allocation) func() {
 		case err != nil:
 			return
 		case e.addition(ref) != nil:
-			l.drop(e, &engine.Report{Ref: ref, Message: "the engine lost all trace of it"}, false)
+			l.drop(e, ref, false, "the engine lost all trace of it")
 			return
 		}
 		l.stageEnd(e, engine.Report{

@@ -129,8 +129,6 @@ type (
 		Job     job.ID
 		Node    string
 		Settled bool `json:",omitempty"` // the job is not to grow any more
-
-		Ended Instant `json:",omitempty"` // until when it is charged for what it used; 0: now
 	}
 	// Released frees what a job holds: it is proved gone, or the start was not made.
 	// The job is not queued again by it: that takes a Submitted after it.

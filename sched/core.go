@@ -406,6 +406,9 @@ func (c *Core) extend(x Extended) {
 }
 
 func (c *Core) release(id job.ID, ended Instant) {
+	if ended == 0 || ended > c.now {
+		ended = c.now
+	}
 	if r := c.running[id]; r != nil && r.nominee == nil {
 		for _, a := range slices.Clone(r.added) {
 			c.billEnd(a, ended)

@@ -309,7 +309,7 @@ func (c *Core) dropped(e Dropped) {
 	}
 	r.settled = r.settled || e.Settled
 	if a := r.addition(e.Node); a != nil {
-		c.billEnd(a, e.Ended)
+		c.bill(a, second(c.now))
 		c.unhold(a)
 		c.shaken, c.dirty = true, true
 	}

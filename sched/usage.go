@@ -77,14 +77,10 @@ func (c *Core) bill(r *run, to int64) {
 	c.ranks.used = true
 }
 
-// billEnd is bill for a job that ended at an instant, not before its start and not after the
-// present; 0 is the present. What it was
+// billEnd is bill for a job that ended at an instant, not before its start. What it was
 // charged for beyond that, because nobody had heard of its end, is given back, and usage
 // is to be kept anew.
 func (c *Core) billEnd(r *run, ended Instant) {
-	if ended == 0 || ended > c.now {
-		ended = c.now
-	}
 	to := second(max(ended, r.began))
 	c.bill(r, to)
 	if r.billable && !r.waits && c.ranks != nil && c.ranks.book.Return(&r.use, second(r.began), max(to, r.billed)) {
