@@ -22,7 +22,7 @@ import (
 // The images that every node has. None is ever pulled.
 const (
 	Base = "lab/base:1" // a static busybox with its names (sh, sleep, nslookup …) on PATH
-	Cox  = "lab/cox:1"  // Base with this project's cox-pod and cox-slurm in /usr/local/bin
+	Cox  = "lab/cox:1"  // this project's cox-pod and cox-slurm in /usr/local/bin, and nothing else
 
 	pauseImage = "lab/pause:1" // what holds a pod's network
 )
@@ -101,7 +101,7 @@ func (l *Lab) images(ctx context.Context) error {
 	return errors.Join(
 		WriteImage(l.file("pause.tar"), pauseImage, pause, base),
 		WriteImage(l.file("base.tar"), Base, []string{"sh"}, base),
-		WriteImage(l.file("cox.tar"), Cox, []string{"sh"}, append(base, cox...)),
+		WriteImage(l.file("cox.tar"), Cox, []string{"cox-pod"}, cox),
 	)
 }
 
