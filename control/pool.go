@@ -127,12 +127,18 @@ func (p *Pool) away() bool {
 	return unopened || gone
 }
 
-// add takes a pool in. One of that name that was there has nothing any more.
+// add takes a pool in. It takes the place of one of its name: whoever lists the pools finds
+// one of them at any time.
 func (ps *pools) add(p *pool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.all = append(slices.Clip(ps.all), p)
-	ps.named[p.Name] = p
+	all := slices.Clone(ps.all)
+	if i := slices.Index(all, ps.named[p.Name]); i >= 0 {
+		all[i] = p
+	} else {
+		all = append(all, p)
+	}
+	ps.all, ps.named[p.Name] = all, p
 }
 
 // drop takes a pool out and returns it.

@@ -115,7 +115,7 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 // takeIn has an opened pool take the place of one of its name that was there: what an earlier
 // server knew, or could not open.
 func (l *loop) takeIn(opened Pool) {
-	old := l.pools.drop(opened.Name)
+	old := l.pools.find(opened.Name)
 	if old != nil {
 		l.leave(old)
 	}

@@ -57,7 +57,8 @@ func (g *gang) recall(life *attempt.Life) {
 	case attempt.EntryAbort:
 		g.cause, g.text, g.phase = life.Cause, life.Text, engine.Ending
 	case attempt.EntryGo:
-		g.phase, g.started, g.whole = engine.Running, life.Started, nil
+		g.phase, g.started = engine.Running, life.Started
+		g.whole.Store(nil)
 	}
 	g.advance()
 }

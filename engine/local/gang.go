@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -14,11 +15,11 @@ import (
 )
 
 // gang is one attempt: all its nodes. Only the goroutine in run touches it, but
-// for launch, inbox and done.
+// for launch, whole, inbox and done.
 type gang struct {
 	e      *Engine
-	launch *attempt.Launch // without script and environment
-	whole  []byte          // with them, encoded, until every part has it
+	launch *attempt.Launch        // without script and environment
+	whole  atomic.Pointer[[]byte] // with them, encoded; nil once every part has it
 	inbox  chan func()
 	done   chan struct{} // closed when it has ended, and that is on record
 
@@ -39,9 +40,10 @@ func (e *Engine) newGang(l *attempt.Launch, whole []byte) *gang {
 	bare := *l
 	bare.Script, bare.Env = nil, nil
 	g := &gang{
-		e: e, launch: &bare, whole: whole, inbox: make(chan func()), done: make(chan struct{}),
+		e: e, launch: &bare, inbox: make(chan func()), done: make(chan struct{}),
 		phase: engine.Accepted, late: time.NewTimer(e.cfg.Ready + l.Hooks.Timeout),
 	}
+	g.whole.Store(&whole)
 	for i := range l.Nodes {
 		g.parts = append(g.parts, &part{
 			gang: g, index: i, node: l.Nodes[i], commands: make(chan attempt.Command, 64), followed: make(chan struct{}),
@@ -141,7 +143,8 @@ func (g *gang) open() {
 		g.abandon(engine.Unready, fmt.Sprintf("the start could not be recorded: %v", err))
 		return
 	}
-	g.started, g.decided, g.phase, g.whole = started, attempt.EntryGo, engine.Running, nil
+	g.started, g.decided, g.phase = started, attempt.EntryGo, engine.Running
+	g.whole.Store(nil)
 	g.late.Stop()
 	g.tell(attempt.Command{Op: attempt.OpGo, Time: g.started, Alloc: alloc, Peers: g.peers()})
 }

@@ -149,7 +149,7 @@ func (p *part) attach(start bool) (*seat, error) {
 	if p.home.Name != "" {
 		s := p.again(e.ctx, &seat{Seat: p.home, kind: p.kind()})
 		if s != nil && start {
-			_ = s.write(p.taking(), e.cfg.Deaf) // it may not have heard; again is no harm
+			p.sit(s) // it may not have heard; again is no harm
 		}
 		if s != nil || !start || p.sat() {
 			return s, nil
@@ -185,13 +185,16 @@ func (p *part) begin() (*seat, error) {
 	at := s.Seat
 	p.home = at
 	p.event(func() { p.at = at })
-	_ = s.write(p.taking(), e.cfg.Deaf) // if that fails the connection has ended
+	p.sit(s)
 	return s, nil
 }
 
-// taking is the command to sit down, encoded.
-func (p *part) taking() []byte {
-	return attempt.TakeLine(p.gang.launch.Ref, p.index, p.home, p.gang.whole)
+// sit tells a supervisor to take the part. If that fails the connection has ended, and
+// whoever listens hears of it. Nothing is said where every part has long sat.
+func (p *part) sit(s *seat) {
+	if whole := p.gang.whole.Load(); whole != nil {
+		_ = s.write(attempt.TakeLine(p.gang.launch.Ref, p.index, p.home, *whole), p.gang.e.cfg.Deaf)
+	}
 }
 
 // again connects to a supervisor as long as it lives. It may not listen yet.
