@@ -82,7 +82,7 @@ func (e *Engine) ungate(a *attempt) error {
 		ctx, cancel := e.call()
 		defer cancel()
 		patch := map[string]any{"metadata": map[string]any{"uid": m.Pods[i]}, "spec": map[string]any{"schedulingGates": nil}}
-		return e.k.Patch(ctx, cluster.Pods, e.cfg.Terms.Namespace, podName(e, a.ref, i), "", cluster.Merge, patch, nil)
+		return e.k.Patch(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), "", cluster.Merge, patch, nil)
 	})
 	if err == nil {
 		e.mu.Lock()

@@ -140,7 +140,7 @@ func (e *Engine) giveUp(a *attempt) error {
 	if a.begun {
 		ctx, cancel := e.call()
 		defer cancel()
-		if err := e.uproot(ctx, a.ref); err != nil { // what is left has no node, and gets none
+		if err := e.uproot(ctx, a.namespace, a.ref); err != nil { // what is left has no node, and gets none
 			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
 		}
 	}

@@ -39,30 +39,32 @@ const (
 
 // entry is one fact, as the driver decided or learned it.
 type entry struct {
-	Kind   kind           `json:"kind"`
-	Ref    engine.Ref     `json:"ref"`
-	Server string         `json:"server,omitempty"`
-	Epoch  uint64         `json:"epoch,omitempty"`
-	Launch *order         `json:"launch,omitempty"`
-	Made   *made          `json:"made,omitempty"`
-	Time   time.Time      `json:"time,omitzero"`
-	Stop   *stopping      `json:"stop,omitempty"`
-	Report *engine.Report `json:"report,omitempty"`
-	Digest string         `json:"digest,omitempty"`
-	Fenced *fence.Saved   `json:"fenced,omitempty"`
+	Kind      kind           `json:"kind"`
+	Ref       engine.Ref     `json:"ref"`
+	Server    string         `json:"server,omitempty"`
+	Epoch     uint64         `json:"epoch,omitempty"`
+	Launch    *order         `json:"launch,omitempty"`
+	Made      *made          `json:"made,omitempty"`
+	Time      time.Time      `json:"time,omitzero"`
+	Stop      *stopping      `json:"stop,omitempty"`
+	Report    *engine.Report `json:"report,omitempty"`
+	Digest    string         `json:"digest,omitempty"`
+	Namespace string         `json:"namespace,omitempty"` // of what has ended; empty: the pool's
+	Fenced    *fence.Saved   `json:"fenced,omitempty"`
 }
 
 // order is a launch as it is kept. Script and Env go once the objects are there.
 type order struct {
-	Job    *job.Job      `json:"job"`
-	Claims []fleet.Claim `json:"claims"`
-	Nodes  []render.Node `json:"nodes"`
-	Gang   *Gang         `json:"gang,omitempty"` // by which its pods begin together; nil: they are bound by us, or there is one
-	Script []byte        `json:"script,omitempty"`
-	Env    []string      `json:"env,omitempty"`
-	Grace  time.Duration `json:"grace,omitempty"`
-	Digest string        `json:"digest"`
-	Time   time.Time     `json:"time"`
+	Job       *job.Job      `json:"job"`
+	Claims    []fleet.Claim `json:"claims"`
+	Nodes     []render.Node `json:"nodes"`
+	Gang      *Gang         `json:"gang,omitempty"` // by which its pods begin together; nil: they are bound by us, or there is one
+	Script    []byte        `json:"script,omitempty"`
+	Env       []string      `json:"env,omitempty"`
+	Grace     time.Duration `json:"grace,omitempty"`
+	Digest    string        `json:"digest"`
+	Time      time.Time     `json:"time"`
+	Namespace string        `json:"namespace,omitempty"` // of its objects; empty: the pool's
 }
 
 // made are an attempt's objects.
@@ -85,13 +87,14 @@ func (s *stopping) kill() time.Time { return s.Asked.Add(s.Grace) }
 
 // life is what the journal says of an attempt.
 type life struct {
-	launch  *order // nil: it has ended
-	digest  string
-	made    *made
-	started time.Time
-	waning  bool
-	stop    *stopping
-	end     *engine.Report
+	launch    *order // nil: it has ended
+	digest    string
+	namespace string // of what has ended
+	made      *made
+	started   time.Time
+	waning    bool
+	stop      *stopping
+	end       *engine.Report
 }
 
 // journal is an append-only file of entries, one JSON value a line. One driver has it open.
@@ -158,7 +161,7 @@ func (j *journal) apply(e *entry) {
 		j.fenced.Add(e.Ref)
 		delete(j.lives, e.Ref)
 	case ended:
-		j.lives[e.Ref] = &life{digest: e.Digest, end: e.Report}
+		j.lives[e.Ref] = &life{digest: e.Digest, namespace: e.Namespace, end: e.Report}
 	}
 	l := j.lives[e.Ref]
 	if l == nil {
@@ -257,7 +260,7 @@ func (j *journal) rewrite() error {
 
 func (l *life) entries(ref engine.Ref) []*entry {
 	if l.end != nil {
-		return []*entry{{Kind: ended, Ref: ref, Digest: l.digest, Report: l.end}}
+		return []*entry{{Kind: ended, Ref: ref, Digest: l.digest, Namespace: l.namespace, Report: l.end}}
 	}
 	out := []*entry{{Kind: launched, Ref: ref, Launch: l.launch}}
 	if l.made != nil {

@@ -215,7 +215,7 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	if err := e.uproot(ctx, ref); err != nil && !errors.Is(err, context.Canceled) {
+	if err := e.uproot(ctx, a.namespace, ref); err != nil && !errors.Is(err, context.Canceled) {
 		e.cfg.Log.Warn("kubernetes", "attempt", ref.String(), "error", err) // the next look at all roots finds it
 	}
 	return nil

@@ -20,10 +20,11 @@ import (
 // attempt is what the driver knows of one. Its goroutine alone calls the cluster for it; all
 // fields from made on are the Engine's, under its lock.
 type attempt struct {
-	ref    engine.Ref
-	order  *order // nil: it has ended
-	digest string
-	wake   chan struct{}
+	ref       engine.Ref
+	namespace string // of its objects
+	order     *order // nil: it has ended
+	digest    string
+	wake      chan struct{}
 
 	made    *made // all its objects exist; nil: some may
 	bound   bool
@@ -58,7 +59,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	e.mu.Lock()
 	known := e.attempts[l.Ref]
 	e.mu.Unlock()
-	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Digest: digest(l), Time: time.Now()}
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Digest: digest(l), Time: time.Now(), Namespace: e.cfg.Terms.Namespace}
 	if known == nil {
 		var err error
 		if e.cfg.Terms.Placed {
@@ -97,16 +98,16 @@ func (e *Engine) take(ref engine.Ref, o *order) error {
 	if err := e.log.add(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
 		return fault.New(fault.KindOf(err), "launch of attempt %s: %w", ref, err).Advise("%s", fault.Remedy(err))
 	}
-	a := newAttempt(ref, o)
+	a := e.newAttempt(ref, o)
 	e.attempts[ref] = a
 	e.feed.Publish(a.report)
 	e.wg.Go(func() { e.drive(a) })
 	return nil
 }
 
-func newAttempt(ref engine.Ref, o *order) *attempt {
+func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 	return &attempt{
-		ref: ref, order: o, digest: o.Digest, wake: make(chan struct{}, 1), pods: map[int]*pod{},
+		ref: ref, namespace: cmp.Or(o.Namespace, e.cfg.Terms.Namespace), order: o, digest: o.Digest, wake: make(chan struct{}, 1), pods: map[int]*pod{},
 		report: engine.Report{Ref: ref, Job: o.Job.ID, Phase: engine.Accepted, Native: ""},
 	}
 }
@@ -114,9 +115,9 @@ func newAttempt(ref engine.Ref, o *order) *attempt {
 // revive is an attempt as the journal has it.
 func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 	if l.end != nil {
-		return &attempt{ref: ref, digest: l.digest, report: *l.end, ended: true}
+		return &attempt{ref: ref, namespace: cmp.Or(l.namespace, e.cfg.Terms.Namespace), digest: l.digest, report: *l.end, ended: true}
 	}
-	a := newAttempt(ref, l.launch)
+	a := e.newAttempt(ref, l.launch)
 	a.begun, a.made, a.stop = true, l.made, l.stop
 	if a.made != nil {
 		a.report.Native = render.Name(e.log.server, ref)
@@ -143,7 +144,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 	t := &e.cfg.Terms
 	s := render.Settings{
-		Namespace: t.Namespace, Domain: t.Domain, Image: t.Image, Agent: t.AgentImage, AsImage: t.AsImage, Selector: t.Selector,
+		Namespace: cmp.Or(o.Namespace, t.Namespace), Domain: t.Domain, Image: t.Image, Agent: t.AgentImage, AsImage: t.AsImage, Selector: t.Selector,
 		Tolerations: t.Tolerate(), PriorityClass: t.PriorityClass, PullSecrets: t.PullSecrets, Ready: e.cfg.Ready, Placed: t.Placed,
 	}
 	for _, p := range t.Paths {

@@ -37,7 +37,7 @@ func (e *Engine) keepLog(a *attempt) {
 	err := func() error {
 		ctx, cancel := e.call()
 		defer cancel()
-		from, err := e.k.Log(ctx, e.cfg.Terms.Namespace, render.Name(e.log.server, a.ref)+"-0", render.Container, false)
+		from, err := e.k.Log(ctx, a.namespace, render.Name(e.log.server, a.ref)+"-0", render.Container, false)
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (o *output) open() error {
 	if !alive {
 		return fault.New(fault.NotFound, "there is no output of attempt %s", o.ref)
 	}
-	if o.from, err = o.e.k.Log(o.ctx, o.e.cfg.Terms.Namespace, render.Name(o.e.log.server, o.ref)+"-0", render.Container, false); err != nil {
+	if o.from, err = o.e.k.Log(o.ctx, a.namespace, render.Name(o.e.log.server, o.ref)+"-0", render.Container, false); err != nil {
 		return err
 	}
 	_, err = io.CopyN(io.Discard, o.from, o.at)

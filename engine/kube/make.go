@@ -171,12 +171,12 @@ func (e *Engine) bind(a *attempt) error {
 		ctx, cancel := e.call()
 		defer cancel()
 		pod := podName(e, a.ref, i)
-		err := e.k.Bind(ctx, e.cfg.Terms.Namespace, pod, m.Pods[i], nodes[i].Name)
+		err := e.k.Bind(ctx, a.namespace, pod, m.Pods[i], nodes[i].Name)
 		if fault.KindOf(err) != fault.Conflict {
 			return err
 		}
 		var there corev1.Pod // it may be bound by a call whose answer was lost
-		if got := e.k.Get(ctx, cluster.Pods, e.cfg.Terms.Namespace, pod, &there); got != nil {
+		if got := e.k.Get(ctx, cluster.Pods, a.namespace, pod, &there); got != nil {
 			return got
 		}
 		if there.UID == m.Pods[i] && there.Spec.NodeName == nodes[i].Name {

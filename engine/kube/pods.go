@@ -173,10 +173,10 @@ func past(err error) bool {
 
 // uproot deletes the root of an attempt, if there is one that is ours; the cluster collects
 // what belongs to it.
-func (e *Engine) uproot(ctx context.Context, ref engine.Ref) error {
+func (e *Engine) uproot(ctx context.Context, namespace string, ref engine.Ref) error {
 	var s corev1.Secret
 	name := render.Name(e.log.server, ref)
-	err := e.k.Get(ctx, cluster.Secrets, e.cfg.Terms.Namespace, name, &s)
+	err := e.k.Get(ctx, cluster.Secrets, namespace, name, &s)
 	if fault.KindOf(err) == fault.NotFound && err != nil {
 		return nil
 	}
@@ -193,19 +193,19 @@ func (e *Engine) uproot(ctx context.Context, ref engine.Ref) error {
 func (e *Engine) sweep() {
 	ctx, cancel := e.call()
 	defer cancel()
-	var old []engine.Ref
+	old := map[engine.Ref]string{}
 	_, err := cluster.List(ctx, e.k, cluster.Secrets, cluster.Selection{Namespace: e.cfg.Terms.Namespace, Labels: render.LabelServer + "=" + e.log.server}, func(s *corev1.Secret) error {
 		ref, ok := render.RefOf(s)
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if ok && e.attempts[ref] == nil && s.DeletionTimestamp == nil {
-			old = append(old, ref)
+			old[ref] = s.Namespace
 		}
 		return nil
 	})
-	for _, ref := range old {
+	for ref, namespace := range old {
 		if err == nil {
-			err = e.uproot(ctx, ref)
+			err = e.uproot(ctx, namespace, ref)
 		}
 	}
 	if err != nil && e.ctx.Err() == nil {

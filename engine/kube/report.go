@@ -157,7 +157,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	if ran {
 		r.Tasks = e.tasks(a, &r, w.Tasks)
 	}
-	if err := e.log.add(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Report: &r}); err != nil {
+	if err := e.log.add(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Namespace: a.namespace, Report: &r}); err != nil {
 		return err
 	}
 	e.tell(a, r)

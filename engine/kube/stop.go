@@ -55,7 +55,7 @@ func (e *Engine) deletePods(a *attempt, grace int64) error {
 	return each(len(uids), func(i int) error {
 		ctx, cancel := e.call()
 		defer cancel()
-		err := e.k.Delete(ctx, cluster.Pods, e.cfg.Terms.Namespace, podName(e, a.ref, i), cluster.Deletion{UID: uids[i], Grace: &grace})
+		err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uids[i], Grace: &grace})
 		if k := fault.KindOf(err); k == fault.NotFound || k == fault.Conflict {
 			return nil
 		}
@@ -73,7 +73,7 @@ func (e *Engine) speak(a *attempt, w crew.Word) error {
 	defer cancel()
 	var said strings.Builder
 	code, err := e.k.Exec(ctx, cluster.Command{
-		Namespace: e.cfg.Terms.Namespace, Pod: render.Name(e.log.server, a.ref) + "-0", Container: render.Container,
+		Namespace: a.namespace, Pod: render.Name(e.log.server, a.ref) + "-0", Container: render.Container,
 		Args: []string{crew.BinDir + "/cox-pod", "tell", string(text)}, Stdout: &said, Stderr: &said,
 	})
 	if err == nil && code != 0 {
