@@ -55,9 +55,16 @@ func TestKubeSettings(t *testing.T) {
 		`{"kubeconfig":"FILE","tolerations":[{"value":"a"}]}`:                               "settings: tolerations: one has no key",
 		`{"kubeconfig":"FILE","tolerations":[{"key":"a","operator":"Exists","value":"b"}]}`: "settings: tolerations: a: Exists has no value",
 		`{"kubeconfig":"FILE","paths":{"home":"pvc:home"}}`:                                 `settings: paths: "home" is no path prefix`,
-		`{"kubeconfig":"FILE","paths":{"/home":"home"}}`:                                    `settings: paths: "home" is no volume`,
-		`{"kubeconfig":"FILE","paths":{"/home":"nfs:10.0.0.5"}}`:                            `settings: paths: "nfs:10.0.0.5" is no volume`,
-		`{"kubeconfig":"FILE","paths":{"/home":"hostPath:a"}}`:                              `settings: paths: "hostPath:a" is no volume`,
+		`{"kubeconfig":"FILE","paths":{"/home":"home"}}`:                                    `settings: paths: /home: "home" is no volume`,
+		`{"kubeconfig":"FILE","paths":{"/home":"nfs:10.0.0.5"}}`:                            `settings: paths: /home: "nfs:10.0.0.5" is no volume`,
+		`{"kubeconfig":"FILE","paths":{"/home":"hostPath:a"}}`:                              `settings: paths: /home: "hostPath:a" is no volume`,
+		`{"kubeconfig":"FILE","paths":{"/big":"emptyDir:lots"}}`:                            `settings: paths: /big: "emptyDir:lots": "lots" is no size`,
+		`{"kubeconfig":"FILE","paths":{"/big":"emptyDir:1Gi,ro"}}`:                          `settings: paths: /big: "emptyDir:1Gi,ro": ro`,
+		`{"kubeconfig":"FILE","paths":{"/home":"pvc:home,rw"}}`:                             `settings: paths: /home: "pvc:home,rw": "rw" is nothing that pvc has`,
+		`{"kubeconfig":"FILE","paths":{"/home":"pvc:home,sub=../x"}}`:                       `settings: paths: /home: "pvc:home,sub=../x": sub`,
+		`{"kubeconfig":"FILE","paths":{"/opt":"image,ro"}}`:                                 `settings: paths: /opt: "image,ro" is no volume`,
+		`{"kubeconfig":"FILE","paths":{"/dev/shm":"emptyDir"}}`:                             "settings: paths: /dev/shm has a setting",
+		`{"kubeconfig":"FILE","workdir":"home"}`:                                            `settings: workdir: there is no "home"`,
 		`{"kubeconfig":"FILE","paths":{"/cox/bin":"pvc:a"}}`:                                "settings: paths: /cox/bin is used in every pod",
 		`{"kubeconfig":"FILE","paths":["/home"]}`:                                           "settings: paths: array is not",
 		`{"kubeconfig":"FILE","kontext":"a"}`:                                               "settings: there is no field kontext; did you mean context?",
@@ -80,7 +87,7 @@ func TestKubeTerms(t *testing.T) {
 	var set kubeSettings
 	if err := ReadSettings([]byte(`{"namespace":"n","placed":false,"gang":"volcano","image":"i:1","agent_image":"a:1","gpu_resource":"nvidia.com/gpu","topology":["a/b"],"features":["c"],"node_selector":{"d":"e"},
 		"tolerations":[{"key":"k","value":"v","effect":"NoSchedule"}],"priority_class":"p","pull_secrets":["s"],"run_as":"image","cluster_domain":"x.local",
-		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data"}}`), &set); err != nil {
+		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data,ro,sub=a/b","/big":"emptyDir:20Gi,memory","/opt":"image"},"workdir":"empty"}`), &set); err != nil {
 		t.Fatal(err)
 	}
 	got, err := set.terms("k8s-a")
@@ -89,10 +96,12 @@ func TestKubeTerms(t *testing.T) {
 	}
 	want := kube.Terms{
 		Pool: "k8s-a", Namespace: "n", Gang: kube.Volcano, Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
-		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local",
+		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local", WorkDir: kube.WorkDirEmpty,
 		Paths: []kube.Path{
-			{Prefix: "/data", Volume: kube.Volume{Kind: kube.Host, Dir: "/mnt/data"}},
+			{Prefix: "/big", Volume: kube.Volume{Kind: kube.Empty, Size: 20 << 30, Memory: true}},
+			{Prefix: "/data", Volume: kube.Volume{Kind: kube.Host, Dir: "/mnt/data", Sub: "a/b", ReadOnly: true}},
 			{Prefix: "/home", Volume: kube.Volume{Kind: kube.Claim, Name: "home"}},
+			{Prefix: "/opt", Volume: kube.Volume{Kind: kube.OfImage}},
 			{Prefix: "/scratch", Volume: kube.Volume{Kind: kube.NFS, Server: "fd00::5", Dir: "/export/s"}},
 		},
 	}
@@ -101,6 +110,11 @@ func TestKubeTerms(t *testing.T) {
 	}
 	if p, ok := got.PathOf("/home/me/x"); !ok || p.Volume.String() != "pvc:home" {
 		t.Errorf("%+v %v", p, ok)
+	}
+	for _, p := range got.Paths {
+		if v, err := kube.ParseVolume(p.Volume.String()); err != nil || v != p.Volume {
+			t.Errorf("%s is read as %+v %v", p.Volume, v, err)
+		}
 	}
 	if p, ok := got.PathOf("/homes"); ok {
 		t.Errorf("/homes is on %v", p)

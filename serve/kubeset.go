@@ -36,7 +36,8 @@ type kubeSettings struct {
 	PriorityClass string            `json:"priority_class" doc:"of the pool's pods"`
 	PullSecrets   []string          `json:"pull_secrets" doc:"secrets in the namespace by which images are pulled"`
 	RunAs         string            `json:"run_as" doc:"submitter (the user and group who submitted; the default) or image (the user of the image)"`
-	Paths         map[string]string `json:"paths" doc:"path prefix in pods → volume: pvc:NAME, nfs:SERVER:/PATH, hostPath:/PATH"`
+	Paths         map[string]string `json:"paths" doc:"path prefix in pods → volume: pvc:NAME, nfs:SERVER:/PATH, hostPath:/PATH, emptyDir:SIZE, image; behind it ,ro or ,sub=DIRECTORY (see Storage)"`
+	WorkDir       string            `json:"workdir" doc:"what becomes of a working directory that none of paths has: refuse, or empty (an empty one stands in its place); left out: refuse where there are paths, else empty"`
 	Domain        string            `json:"cluster_domain" doc:"of the cluster's names; left out: cluster.local"`
 }
 
@@ -60,6 +61,7 @@ func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 		Pool: pool, Namespace: s.Namespace, Placed: s.placed(), Gang: kube.GangKind(s.Gang), Image: s.Image, AgentImage: s.AgentImage,
 		GPU: s.GPU, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
 		PriorityClass: s.PriorityClass, PullSecrets: s.PullSecrets, AsImage: s.RunAs == "image", Domain: s.Domain,
+		WorkDir: kube.WorkDirRule(s.WorkDir),
 	}
 	for _, check := range []func() error{s.checkWay, s.checkNames, s.checkWords, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
 		if err := check(); err != nil {
@@ -141,6 +143,9 @@ func (s *kubeSettings) checkWords() error {
 	if !slices.Contains([]string{"", "submitter", "image"}, s.RunAs) {
 		return wrongKube("run_as", "write submitter or image", "there is no %.70q", s.RunAs)
 	}
+	if !slices.Contains([]string{"", "refuse", "empty"}, s.WorkDir) {
+		return wrongKube("workdir", "write refuse or empty", "there is no %.70q", s.WorkDir)
+	}
 	for field, image := range map[string]string{"image": s.Image, "agent_image": s.AgentImage} {
 		if strings.ContainsAny(image, " \t\n\"") || strings.HasPrefix(image, "-") {
 			return wrongKube(field, "write REGISTRY/NAME:TAG", "%.100q is no image", image)
@@ -168,38 +173,19 @@ func (s *kubeSettings) tolerations(t *kube.Terms) error {
 
 func (s *kubeSettings) volumes(t *kube.Terms) error {
 	for _, prefix := range slices.Sorted(maps.Keys(s.Paths)) {
-		v, err := volume(s.Paths[prefix])
-		if err != nil {
-			return err
-		}
 		switch {
-		case !path.IsAbs(prefix) || path.Clean(prefix) != prefix || prefix == "/":
+		case !path.IsAbs(prefix) || path.Clean(prefix) != prefix || prefix == "/" || strings.ContainsAny(prefix, ":,\n"):
 			return wrongKube("paths", `write {"/home": "pvc:home"}`, "%.100q is no path prefix", prefix)
-		case prefix == "/cox" || strings.HasPrefix(prefix, "/cox/") || prefix == "/cox-attempt" || prefix == "/proc" || prefix == "/sys" || prefix == "/dev":
+		case prefix == "/dev/shm":
+			return wrongKube("paths", "set shm", "/dev/shm has a setting of its own")
+		case slices.ContainsFunc([]string{"/cox", "/cox-attempt", "/proc", "/sys", "/dev"}, func(dir string) bool { return prefix == dir || strings.HasPrefix(prefix, dir+"/") }):
 			return wrongKube("paths", "take another directory", "%s is used in every pod", prefix)
+		}
+		v, err := kube.ParseVolume(s.Paths[prefix])
+		if err != nil {
+			return wrongKube("paths", fault.Remedy(err), "%s: %w", prefix, err)
 		}
 		t.Paths = append(t.Paths, kube.Path{Prefix: prefix, Volume: v})
 	}
 	return nil
-}
-
-func volume(text string) (kube.Volume, error) {
-	kind, rest, _ := strings.Cut(text, ":")
-	v := kube.Volume{Kind: kube.VolumeKind(kind)}
-	ok := false
-	switch v.Kind {
-	case kube.Claim:
-		v.Name, ok = rest, len(validation.IsDNS1123Subdomain(rest)) == 0
-	case kube.NFS:
-		i := strings.Index(rest, ":/") // an address of IPv6 has colons too
-		if ok = i > 0; ok {
-			v.Server, v.Dir = rest[:i], rest[i+1:]
-		}
-	case kube.Host:
-		v.Dir, ok = rest, path.IsAbs(rest)
-	}
-	if !ok || strings.Contains(v.Dir, "..") {
-		return v, wrongKube("paths", "write pvc:NAME, nfs:SERVER:/PATH or hostPath:/PATH", "%.100q is no volume", text)
-	}
-	return v, nil
 }

@@ -31,6 +31,12 @@ func TestKube(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --nodes=2 --chdir=/tmp\nsrun hostname\necho from $SLURM_JOB_NUM_NODES nodes\n"), 0o755); err != nil { //nolint:gosec // a script
 		t.Fatal(err)
 	}
+	// A file that is nowhere in the pods: the line that names it, and no job.
+	lost := filepath.Join(s.dir, "lost.sh")
+	if err := os.WriteFile(lost, []byte("#!/bin/sh\n#SBATCH --nodes=1\n#SBATCH --output=/srv/none/%j.out\ntrue\n"), 0o755); err != nil { //nolint:gosec // a script
+		t.Fatal(err)
+	}
+	s.cox(t, "submit", "--pool", "k8s-a", lost).check(t, 2, "~", "~lost.sh:3: --output=/srv/none/%j.out: pool k8s-a: /srv/none/%j.out is nowhere in the pods: the pool has no volumes")
 	s.ok(t, "1", "submit", "--pool", "k8s-a", script)
 	s.ok(t, "COMPLETED", "wait", "1")
 	s.ok(t, "from 2 nodes", "logs", "1")

@@ -226,6 +226,8 @@ func (l *scan) named(ctx context.Context) error {
 	for _, p := range t.Paths {
 		var c corev1.PersistentVolumeClaim
 		switch {
+		case p.Volume.Kind == OfImage || p.Volume.Kind == Empty:
+			l.add("paths", engine.Found, "", "%s is %s", p.Prefix, p.Volume)
 		case p.Volume.Kind != Claim:
 			l.add("paths", engine.Found, "", "%s is %s; whether the nodes have it, a first job shows", p.Prefix, p.Volume)
 		case there("paths", claims, p.Volume.Name, "kubectl apply a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+t.Namespace+", with ReadWriteMany", &c):

@@ -95,6 +95,7 @@ func (b *bench) clear(t *testing.T, e *kube.Engine) {
 func TestKubelets(t *testing.T) {
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 4}))
 	t.Run("Conformance", func(t *testing.T) { conform(t, b) })
+	t.Run("Volumes", func(t *testing.T) { testVolumes(t, b) })
 	t.Run("Faults", func(t *testing.T) { testFaults(t, b) })
 }
 

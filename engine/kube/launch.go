@@ -61,7 +61,10 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	e.mu.Unlock()
 	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Digest: digest(l), Time: time.Now(), Namespace: e.cfg.Terms.Namespace}
 	if known == nil {
-		var err error
+		err := e.cfg.Terms.reach(l.Job.Spec)
+		if err != nil {
+			return refused(err)
+		}
 		if e.cfg.Terms.Placed {
 			o.Nodes, err = e.nodesOf(ctx, l.Claims)
 		} else {
@@ -148,8 +151,11 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 		Tolerations: t.Tolerate(), PriorityClass: t.PriorityClass, PullSecrets: t.PullSecrets, Ready: e.cfg.Ready, Placed: t.Placed,
 	}
 	for _, p := range t.Paths {
-		s.Mounts = append(s.Mounts, render.Mount{Path: p.Prefix, Source: p.Volume.Source()})
+		if p.Volume.Kind != OfImage {
+			s.Mounts = append(s.Mounts, render.Mount{Path: p.Prefix, Source: p.Volume.Source(), Sub: p.Volume.Sub, ReadOnly: p.Volume.ReadOnly})
+		}
 	}
+	s.Strict = func(dir string) bool { _, ok := t.PathOf(dir); return ok }
 	return &render.Attempt{
 		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Grouped: o.Gang != nil,
 		Launch: &engine.Launch{Ref: ref, Job: o.Job, Claims: o.Claims, Script: o.Script, Env: o.Env, Grace: o.Grace},

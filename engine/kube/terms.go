@@ -39,66 +39,8 @@ type Terms struct {
 	PullSecrets   []string
 	AsImage       bool // work runs as the user of its image; else as its submitter
 	Paths         []Path
-	Domain        string // of the cluster's names; empty: cluster.local
-}
-
-// Path is a volume that stands in pods where the paths in scripts look for it.
-type Path struct {
-	Prefix string // "/home"
-	Volume Volume
-}
-
-// VolumeKind is the kind of a Volume.
-type VolumeKind string
-
-// The kinds of volumes.
-const (
-	Claim VolumeKind = "pvc"
-	NFS   VolumeKind = "nfs"
-	Host  VolumeKind = "hostPath"
-)
-
-// Volume is where the files of a path are.
-type Volume struct {
-	Kind   VolumeKind
-	Name   string // of the claim
-	Server string // of NFS
-	Dir    string // of NFS, or of the node
-}
-
-// String is the form in which settings have it: "pvc:home", "nfs:10.0.0.5:/export/home".
-func (v Volume) String() string {
-	switch v.Kind {
-	case Claim:
-		return "pvc:" + v.Name
-	case NFS:
-		return "nfs:" + v.Server + ":" + v.Dir
-	}
-	return "hostPath:" + v.Dir
-}
-
-// Source is the volume as a pod's specification has it.
-func (v Volume) Source() corev1.VolumeSource {
-	switch v.Kind {
-	case Claim:
-		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Name}}
-	case NFS:
-		return corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: v.Server, Path: v.Dir}}
-	}
-	kind := corev1.HostPathDirectory
-	return corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: v.Dir, Type: &kind}}
-}
-
-// PathOf is the path of the settings with the longest prefix of a directory or file. false:
-// no volume has it.
-func (t *Terms) PathOf(name string) (Path, bool) {
-	var best Path
-	for _, p := range t.Paths {
-		if (name == p.Prefix || strings.HasPrefix(name, strings.TrimSuffix(p.Prefix, "/")+"/")) && len(p.Prefix) > len(best.Prefix) {
-			best = p
-		}
-	}
-	return best, best.Prefix != ""
+	WorkDir       WorkDirRule // what becomes of a working directory that no path has
+	Domain        string      // of the cluster's names; empty: cluster.local
 }
 
 // IsGPU reports whether a resource of a node is counted as GPUs, whole ones or shares.

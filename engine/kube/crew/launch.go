@@ -33,7 +33,11 @@ func (p *Plan) launch(at Place) (*attempt.Launch, error) {
 	if p.WorkDir == "" {
 		return l, nil
 	}
-	if missing(spec.WorkDir) {
+	switch {
+	case missing(spec.WorkDir) && p.Strict:
+		return nil, fault.New(fault.Invalid, "the working directory %s is not in the pod: the volume there does not have it, or it is not %s's to enter", spec.WorkDir, cmp.Or(spec.Owner.User, "the pod's user")).
+			Advise("make it on the volume, or name another by --chdir")
+	case missing(spec.WorkDir):
 		spec.WorkDir = p.WorkDir
 	}
 	p.redirect(l)
@@ -45,7 +49,8 @@ func (p *Plan) launch(at Place) (*attempt.Launch, error) {
 }
 
 // redirect gives output files whose directory is not in the pod their place in WorkDir. A
-// file that nobody named goes there also where the job's directory cannot be written to.
+// file that nobody named goes there also where the job's directory cannot be written to. Where
+// the plan is strict, a file that somebody named stays where it is, and is found missing.
 func (p *Plan) redirect(l *attempt.Launch) {
 	spec := l.Job.Spec
 	_, out, errs := supervise.Files(l)
@@ -55,7 +60,7 @@ func (p *Plan) redirect(l *attempt.Launch) {
 		switch {
 		case name == "/dev/stderr":
 			return "/dev/stdout" // a supervisor's own stream is the container's log
-		case missing(dir), pattern == "" && unix.Access(dir, unix.W_OK|unix.X_OK) != nil:
+		case missing(dir) && !p.Strict, pattern == "" && unix.Access(dir, unix.W_OK|unix.X_OK) != nil:
 			return strings.ReplaceAll(filepath.Join(p.WorkDir, filepath.Base(name)), "%", "%%")
 		}
 		return pattern

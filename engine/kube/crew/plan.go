@@ -41,6 +41,7 @@ type Plan struct {
 	Grace   time.Duration `json:"grace"`
 	Ready   time.Duration `json:"ready"`              // how long member 0 waits for the others
 	WorkDir string        `json:"work_dir,omitempty"` // where the job works if its own directory is not in the pods; empty: it is refused then
+	Strict  bool          `json:"strict,omitempty"`   // all the same its own directory, and those of its output files, have to be there
 }
 
 // Member is a pod of the attempt. Its certificate and key are in PlanDir as INDEX.crt and

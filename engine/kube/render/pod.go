@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,11 +66,8 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 		}
 	}
 	mounts := []corev1.VolumeMount{{Name: "cox", MountPath: crew.Dir}, {Name: "cox-attempt", MountPath: crew.PlanDir, ReadOnly: true}}
-	for k, m := range a.Mounts {
-		name := "path-" + strconv.Itoa(k)
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: m.Source})
-		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: m.Path})
-	}
+	volumes, more := a.mounts()
+	p.Spec.Volumes, mounts = append(p.Spec.Volumes, volumes...), append(mounts, more...)
 	take, devices := a.takes(i)
 	p.Spec.InitContainers = []corev1.Container{{
 		Name: "cox", Image: a.Agent, Command: []string{"cox-pod", "install", crew.BinDir},
@@ -86,6 +84,21 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 		TerminationMessagePath: corev1.TerminationMessagePathDefault, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}}
 	return p
+}
+
+// mounts are the volumes of the settings, each once, and where they stand.
+func (a *Attempt) mounts() (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
+	for _, m := range a.Mounts {
+		k := slices.IndexFunc(volumes, func(v corev1.Volume) bool {
+			return m.Source.EmptyDir == nil && reflect.DeepEqual(v.VolumeSource, m.Source)
+		})
+		if k < 0 {
+			k = len(volumes)
+			volumes = append(volumes, corev1.Volume{Name: "path-" + strconv.Itoa(k), VolumeSource: m.Source})
+		}
+		mounts = append(mounts, corev1.VolumeMount{Name: volumes[k].Name, MountPath: m.Path, SubPath: m.Sub, ReadOnly: m.ReadOnly})
+	}
+	return volumes, mounts
 }
 
 // apart keeps the pods of an attempt on different nodes, where we do not choose these.

@@ -48,8 +48,10 @@ type Node struct {
 
 // Mount is a volume and where it stands in the pods.
 type Mount struct {
-	Path   string // absolute
-	Source corev1.VolumeSource
+	Path     string // absolute
+	Source   corev1.VolumeSource
+	Sub      string // directory of the volume that stands there; empty: all of it
+	ReadOnly bool
 }
 
 // Settings are what a pool's pods have in common.
@@ -60,7 +62,8 @@ type Settings struct {
 	Agent         string // image with cox-pod and cox-slurm
 	AsImage       bool   // work runs as the user of its image; else as the job's owner
 	Mounts        []Mount
-	Selector      map[string]string // of nodes, where the cluster's scheduler chooses them
+	Strict        func(dir string) bool // a directory that is missing in the pods is an error; nil: none is
+	Selector      map[string]string     // of nodes, where the cluster's scheduler chooses them
 	Tolerations   []corev1.Toleration
 	PriorityClass string
 	PullSecrets   []string
@@ -170,6 +173,7 @@ func (a *Attempt) domain() string {
 func (a *Attempt) plan() *crew.Plan {
 	l := a.Launch
 	p := &crew.Plan{Ref: l.Ref, Job: l.Job, Script: l.Script, Env: l.Env, Grace: l.Grace, Ready: a.Ready, WorkDir: crew.WorkDir}
+	p.Strict = a.Strict != nil && a.Strict(l.Job.Spec.WorkDir)
 	index := map[string]int{}
 	for i, n := range a.Nodes {
 		index[n.Name] = i

@@ -1,0 +1,116 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/crew"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// WorkDirRule says what becomes of a working directory that no path of the settings has, and
+// that the job did not name: it is where it was submitted.
+type WorkDirRule string
+
+// The rules.
+const (
+	WorkDirRefused WorkDirRule = "refuse"
+	WorkDirEmpty   WorkDirRule = "empty" // an empty directory of the pod stands in its place
+)
+
+// workDir is the rule that holds: without any path each job would be refused.
+func (t *Terms) workDir() WorkDirRule {
+	if len(t.Paths) == 0 {
+		return cmp.Or(t.WorkDir, WorkDirEmpty)
+	}
+	return cmp.Or(t.WorkDir, WorkDirRefused)
+}
+
+// Admit is engine.Doorkeeper's. A job is refused if what it names of files is nowhere in the
+// pool's pods.
+func (e *Engine) Admit(ctx context.Context, d *engine.Draft) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := e.cfg.Terms.reach(d.Spec); err != nil {
+		return fault.New(fault.KindOf(err), "pool %s: %w", e.cfg.Terms.Pool, err).Advise("%s", fault.Remedy(err))
+	}
+	return nil
+}
+
+// everywhere are directories that images have, or that every pod has.
+var everywhere = []string{"/tmp", "/var/tmp", "/dev", "/proc", crew.WorkDir}
+
+// has reports whether a file or directory can be in the pods.
+func (t *Terms) has(name string) bool {
+	_, ok := t.PathOf(name)
+	return ok || slices.ContainsFunc(everywhere, func(dir string) bool { return below(name, dir) })
+}
+
+// reach refuses a job whose working directory, or a file of whose input and output, is nowhere
+// in the pods.
+func (t *Terms) reach(s *job.Spec) error {
+	dir := path.Clean(s.WorkDir)
+	_, given := s.Source.Given["chdir"]
+	named := s.Source.Submit != "" && (given || dir != path.Clean(s.Source.Submit))
+	here, rule := t.has(dir), t.workDir()
+	switch {
+	case !path.IsAbs(dir), here:
+	case named:
+		return engine.About(fault.New(fault.Invalid, "the working directory %s is nowhere in the pods: %s", dir, t.known()).
+			Advise("name one that is, or have an administrator add its volume to the pool's paths"), "chdir")
+	case rule == WorkDirRefused:
+		return engine.About(fault.New(fault.Invalid, "the working directory %s is nowhere in the pods: %s", dir, t.known()).
+			Advise("submit from a directory that is, or name one by --chdir; or have an administrator add its volume to the pool's paths, or set workdir to empty"), "chdir")
+	}
+	for _, f := range []struct{ option, name string }{{"output", s.Output.Stdout}, {"error", s.Output.Stderr}, {"input", s.Output.Stdin}} {
+		if err := t.reachFile(f.option, f.name, dir, here); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reachFile is reach for one file that a job names. here says that the job's own directory is
+// in the pods; an empty one stands in its place if not.
+func (t *Terms) reachFile(option, name, dir string, here bool) error {
+	if name == "" {
+		return nil
+	}
+	full := name
+	if !path.IsAbs(name) {
+		full = path.Join(dir, name)
+	}
+	refuse := func(mend, format string, args ...any) error {
+		return engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", mend), option)
+	}
+	full = path.Clean(full)
+	p, ok := t.PathOf(full)
+	switch {
+	case ok && p.Volume.ReadOnly && option != "input":
+		return refuse("name a file elsewhere; cox logs shows the output wherever it is", "%s cannot be written: %s is read-only in the pods", full, p.Prefix)
+	case t.has(full), !here && below(full, dir) && option != "input":
+		return nil
+	case !here && below(full, dir):
+		return refuse("leave it out, or submit from a directory that the pods have", "%s is nowhere in the pods: an empty directory stands in the place of %s", full, dir)
+	}
+	return refuse("name a file in a directory that is; cox logs shows the output wherever it is", "%s is nowhere in the pods: %s", full, t.known())
+}
+
+// known are the directories of volumes, in words.
+func (t *Terms) known() string {
+	if len(t.Paths) == 0 {
+		return "the pool has no volumes"
+	}
+	var all []string
+	for _, p := range t.Paths {
+		all = append(all, p.Prefix)
+	}
+	slices.Sort(all)
+	return "the pool has " + strings.Join(all, ", ")
+}

@@ -1,0 +1,66 @@
+package kube
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// TestReach: what a job names of files is in the pods, or is refused with the option that names
+// it, so that the line of the script is found. Seen to fail with: below that takes /homes for a
+// part of /home.
+func TestReach(t *testing.T) {
+	paths := []Path{{"/home", Volume{Kind: Claim, Name: "home"}}, {"/data", Volume{Kind: NFS, Server: "s", Dir: "/d", ReadOnly: true}}, {"/data/out", Volume{Kind: Host, Dir: "/o"}}, {"/opt", Volume{Kind: OfImage}}}
+	spec := func(change func(*job.Spec)) *job.Spec {
+		s := &job.Spec{WorkDir: "/home/ada", Source: job.Source{Submit: "/home/ada"}}
+		change(s)
+		return s
+	}
+	in := func(dir string) func(*job.Spec) {
+		return func(s *job.Spec) { s.WorkDir, s.Source.Submit = dir, dir }
+	}
+	named := func(dir string) func(*job.Spec) { return func(s *job.Spec) { s.WorkDir = dir } }
+	out := func(name string) func(*job.Spec) { return func(s *job.Spec) { s.Output.Stdout = name } }
+	for name, c := range map[string]struct {
+		paths        []Path
+		rule         WorkDirRule
+		change       func(*job.Spec)
+		option, says string // empty: it is taken
+	}{
+		"on a volume":                    {paths: paths, change: in("/home/ada")},
+		"beside one":                     {paths: paths, change: in("/homes/ada"), option: "chdir", says: "/homes/ada is nowhere in the pods: the pool has /data, /data/out, /home, /opt"},
+		"empty":                          {paths: paths, rule: WorkDirEmpty, change: in("/w/ada")},
+		"no volumes":                     {change: in("/w/ada")},
+		"no volumes, refused":            {rule: WorkDirRefused, change: in("/w/ada"), option: "chdir", says: "the pool has no volumes"},
+		"named":                          {change: named("/w/ada"), option: "chdir", says: "/w/ada"},
+		"named, of the image":            {paths: paths, change: named("/opt/train")},
+		"named, everywhere":              {change: named("/tmp")},
+		"named by the directory's name":  {change: func(s *job.Spec) { in("/w/ada")(s); s.Source.Given = map[string]string{"chdir": "/w/ada"} }, option: "chdir", says: "/w/ada"},
+		"output beside":                  {paths: paths, change: out("/logs/%j.out"), option: "output", says: "/logs/%j.out is nowhere"},
+		"output on a volume":             {paths: paths, change: out("/home/%u/%j.out")},
+		"output, nowhere":                {paths: paths, change: out("/dev/null")},
+		"output climbs":                  {paths: paths, change: out("../../logs/x"), option: "output", says: "/logs/x is nowhere"},
+		"output, read-only":              {paths: paths, change: out("/data/x"), option: "output", says: "/data is read-only"},
+		"output, a volume in read-only":  {paths: paths, change: out("/data/out/x")},
+		"error beside":                   {paths: paths, change: func(s *job.Spec) { s.Output.Stderr = "/logs/x" }, option: "error", says: "/logs/x"},
+		"input, read-only":               {paths: paths, change: func(s *job.Spec) { s.Output.Stdin = "/data/x" }},
+		"output in what is empty":        {change: func(s *job.Spec) { in("/w/ada")(s); out("log/x")(s) }},
+		"output in what is empty, whole": {change: func(s *job.Spec) { in("/w/ada")(s); out("/w/ada/x")(s) }},
+		"input in what is empty":         {change: func(s *job.Spec) { in("/w/ada")(s); s.Output.Stdin = "in" }, option: "input", says: "an empty directory stands in the place of /w/ada"},
+	} {
+		terms := Terms{Paths: c.paths, WorkDir: c.rule}
+		err := terms.reach(spec(c.change))
+		var f *engine.FieldError
+		switch {
+		case c.option == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.option != "" && (!errors.As(err, &f) || !slices.Contains(f.Fields, c.option) || !strings.Contains(err.Error(), c.says) || fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == ""):
+			t.Errorf("%s: %v (%s; remedy %q)", name, err, fault.KindOf(err), fault.Remedy(err))
+		}
+	}
+}
