@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/eligible"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
@@ -86,6 +87,9 @@ func (l *loop) gate(e *entry, now time.Time) {
 		m.benched = min(m.benched, now.Add(benchedFor).UnixNano())
 		why = reason.Reason{Code: reason.Refused, Want: m.refusal, Until: m.benched / int64(time.Second)}
 		s.wake(e.id, m.benched)
+	}
+	if r := e.report(); why.Code == reason.Backoff && r.Cause == engine.Limited {
+		why.Code, why.Want = reason.EngineLimit, r.Message
 	}
 	l.tell(e, why, now)
 }

@@ -278,6 +278,9 @@ func (l *loop) watch(p *pool) {
 			_ = l.post(ctx, l.reported(p, ev.Report)) // a closed loop hears nothing more
 		})
 	})
+	if f, ok := p.Engine.(engine.Limiter); ok {
+		p.watching.Go(func() { f.Room(ctx, func() { _ = l.post(ctx, l.room(p.Name)) }) })
+	}
 }
 
 // ended reports whether a pool is there only for what the ledger holds in it.

@@ -22,6 +22,10 @@ const (
 	// After how many pauses (Config.Backoff) a job is launched again for which the engine
 	// was not ready. It is not the job's failure, so it is not counted as one.
 	unreadyPauses = 5
+	// … for which a limit of the engine's had no room, if nobody says before that there is …
+	limitedPauses = 30
+	// … and for how long that may have been said before the refusal was heard of.
+	limitedSoon = 5
 )
 
 // reported is the message for a report of the engine. A report about an attempt
@@ -101,6 +105,8 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 	v.State, v.By, v.Flags = outcome(e, r)
 	if v.State == job.Pending && r.Cause == engine.Unready {
 		v.Failed, v.Again = e.rare().failed, l.cfg.Clock.Now().Add(unreadyPauses*l.cfg.Backoff)
+	} else if v.State == job.Pending && r.Cause == engine.Limited {
+		v.Failed, v.Again = e.rare().failed, l.whenRoom(e)
 	} else if v.State == job.Pending && v.By == job.ByEngine {
 		v.Failed = e.rare().failed + 1
 		if v.Failed >= maxFailures {
@@ -138,7 +144,7 @@ func (l *loop) avoid(e *entry, was *engine.Report, r engine.Report) {
 // state. A job whose end was asked for does not wait again.
 func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 	a := e.last
-	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed || r.Cause == engine.Unready || r.Cause == engine.Refused ||
+	stopped := r.Cause == engine.Stopped || r.Cause == engine.LaunchFailed || r.Cause == engine.Unready || r.Cause == engine.Limited || r.Cause == engine.Refused ||
 		r.Cause == engine.Cancelled || r.Cause == engine.Preempted
 	switch {
 	case a.cancel != nil && (stopped || r.Cause == engine.NodeLost):
@@ -162,7 +168,7 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 			return job.Pending, job.ByEngine, job.Requeued
 		}
 		return job.NodeFail, job.ByEngine, 0
-	case engine.Unready: // nothing of it began, so --no-requeue does not speak of it
+	case engine.Unready, engine.Limited: // nothing of it began, so --no-requeue does not speak of it
 		return job.Pending, job.ByEngine, job.Requeued
 	case engine.LaunchFailed, engine.Stopped: // stopped, and nobody asked: its launch was given up, and had arrived
 		if e.form.spec.Requeue {
@@ -195,6 +201,9 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
 		cause := engine.LaunchFailed
 		if fault.KindOf(why) == fault.Exhausted {
 			cause = engine.Unready
+			if _, ok := l.pools.of(e.last.pool).Engine.(engine.Limiter); ok {
+				cause = engine.Limited
+			}
 		} else if k := fault.KindOf(why); delegated(e.last.claims) && (k == fault.Invalid || k == fault.Unsupported) {
 			cause = engine.Refused
 		}

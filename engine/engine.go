@@ -146,6 +146,7 @@ const (
 	Preempted    Cause = "preempted"     // by the engine's own scheduler, for others
 	Refused      Cause = "refused"       // it never started, and never will as it is: the engine's own scheduler refuses what it asks for
 	Unready      Cause = "unready"       // the same, and not for anything in the job: the engine had no room for its records, a node did not answer
+	Limited      Cause = "limited"       // the same, for a limit that others set there (a quota of Kubernetes): Message says which. It waits until there is room; see Limiter
 )
 
 // Report is the state of one attempt as its engine knows it.
@@ -289,6 +290,15 @@ type Delegator interface {
 	// scheduler is Accepted, its report's Message says why as that scheduler says it, and
 	// its Nodes say where it is as soon as that is known.
 	Delegates() bool
+}
+
+// Limiter is an optional ability: where the engine works there are limits that others set, as
+// quotas of Kubernetes' namespaces. An attempt that has to wait for one ends as Limited, or its
+// Launch is fault.Exhausted.
+type Limiter interface {
+	// Room calls f each time that there is more room below a limit for which an attempt was
+	// told to wait, until ctx ends. Its jobs are launched again then; it may say so too often.
+	Room(ctx context.Context, f func())
 }
 
 // Keeper is an optional ability: a directory for each job, which its attempts share and

@@ -37,6 +37,7 @@ const (
 	Deadline     Code = "deadline"      // Until: it can no longer end by then
 	MaxRequeue   Code = "max-requeue"   // Need: attempts that failed in a row; held until it is released
 	Backoff      Code = "backoff"       // Until: it waits after a failed attempt
+	EngineLimit  Code = "engine-limit"  // Want: which limit of its engine's has no room, as that says it; Until: tried again at the latest
 	Refused      Code = "refused"       // Want: what the ledger said to the scheduler's proposal; Until: the next try
 	ArrayLimit   Code = "array-limit"   // Need: the limit of running tasks
 	Cleaning     Code = "cleaning"      // an earlier attempt is not proved ended
@@ -120,7 +121,7 @@ var slurm = map[Code]string{
 	NodeList: "ReqNodeNotAvail", NodeDown: "ReqNodeNotAvail", Partition: "PartitionConfig", Quota: "AssocGrpGRES",
 	HeldUser: "JobHeldUser", HeldAdmin: "JobHeldAdmin", BeginTime: "BeginTime",
 	DependNever: "DependencyNeverSatisfied", Deadline: "DeadLine", MaxRequeue: "JobHoldMaxRequeue",
-	Backoff: "BeginTime", Refused: "SystemFailure",
+	Backoff: "BeginTime", EngineLimit: "Resources", Refused: "SystemFailure",
 	Dependency: "Dependency", ArrayLimit: "JobArrayTaskLimit", Cleaning: "Cleaning",
 	Uncertain: "ReqNodeNotAvail", LaunchFailed: "JobLaunchFailure", NodeFailed: "NodeDown",
 	TimeLimit: "TimeLimit", NoGang: "BadConstraints", Reservation: "Reservation", EngineDown: "SchedDefer", Licenses: "Licenses", Wish: "Resources",
@@ -132,7 +133,7 @@ var slurm = map[Code]string{
 func Codes() []Code {
 	return []Code{
 		Resources, Priority, Preempting, Reserved, NodeCount, TooLarge, Constraint, NodeList, NodeDown, Partition, Quota,
-		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
+		HeldUser, HeldAdmin, BeginTime, Dependency, DependNever, Deadline, MaxRequeue, Backoff, EngineLimit, Refused, ArrayLimit, Cleaning, Uncertain, LaunchFailed,
 		NodeFailed, TimeLimit, Reservation, NoGang, EngineDown, Licenses, Wish, Threshold,
 	}
 }
@@ -212,6 +213,8 @@ func (r Reason) String() string {
 		fmt.Fprintf(&b, "held after %s in a row (release it to try again)", count(int(r.Need), "failed attempt"))
 	case Backoff:
 		fmt.Fprintf(&b, "tried again at %s after a failed attempt", clock(r.Until))
+	case EngineLimit:
+		fmt.Fprintf(&b, "%s; begins when there is room, tried again at %s at the latest", r.Want, clock(r.Until))
 	case Refused:
 		fmt.Fprintf(&b, "the ledger refused its start, which is a defect: %s; tried again at %s", r.Want, clock(r.Until))
 	case ArrayLimit:
