@@ -97,6 +97,7 @@ func TestKubelets(t *testing.T) {
 	t.Run("Conformance", func(t *testing.T) { conform(t, b) })
 	t.Run("Volumes", func(t *testing.T) { testVolumes(t, b) })
 	t.Run("Faults", func(t *testing.T) { testFaults(t, b) })
+	t.Run("Storm", func(t *testing.T) { testStorm(t, b) }) // the last: it leaves no node as it was
 }
 
 func conform(t *testing.T, b *bench) {
@@ -156,12 +157,18 @@ func script(p enginetest.Program) []byte {
 
 // processes are those of this machine that belong to an attempt's pods, on one node or on all,
 // by the host name that their environment has; with a word, those of cox-pod that have it.
-func processes(t *testing.T, e engine.Engine, ref engine.Ref, node, word string) (pids []int) {
+func processes(t *testing.T, e engine.Engine, ref engine.Ref, node, word string) []int {
 	t.Helper()
 	r, err := e.Inspect(context.Background(), ref) // of a closed one too
 	if err != nil || r.Native == "" {
 		return nil
 	}
+	return living(t, r, node, word)
+}
+
+// living is processes of an attempt that is known by a report.
+func living(t *testing.T, r engine.Report, node, word string) (pids []int) {
+	t.Helper()
 	found, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		t.Fatal(err)

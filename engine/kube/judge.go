@@ -123,12 +123,11 @@ func (m *member) waits(p *corev1.Pod, main *corev1.ContainerStatus) {
 	if main != nil {
 		all = append(all[:len(all):len(all)], *main)
 	}
+	if why := early(p); why != "" {
+		m.stuck, m.why = true, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, why)
+		return
+	}
 	for _, c := range all {
-		if t := c.State.Terminated; t != nil && t.ExitCode != 0 && c.Name != render.Container {
-			m.stuck, m.refused = true, false
-			m.why = fmt.Sprintf("pod %s on %s: container %s ended with %d (%s) before the job's began: %s", p.Name, p.Spec.NodeName, c.Name, t.ExitCode, t.Reason, strings.TrimSpace(t.Message))
-			return
-		}
 		w := c.State.Waiting
 		if w == nil {
 			continue
@@ -144,6 +143,16 @@ func (m *member) waits(p *corev1.Pod, main *corev1.ContainerStatus) {
 		m.why = fmt.Sprintf("pod %s on %s: %s: %s (image %s)", p.Name, p.Spec.NodeName, w.Reason, w.Message, c.Image)
 		return
 	}
+}
+
+// early says which container failed before the job's began; empty: none.
+func early(p *corev1.Pod) string {
+	for _, c := range p.Status.InitContainerStatuses {
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return strings.TrimRight(fmt.Sprintf("container %s ended with %d (%s) before the job's began: %s", c.Name, t.ExitCode, t.Reason, strings.TrimSpace(t.Message)), ": ")
+		}
+	}
+	return ""
 }
 
 // terminated says why a container ended that left no word.
@@ -167,7 +176,7 @@ func terminated(p *corev1.Pod, t *corev1.ContainerStateTerminated) (engine.Cause
 
 // rejected are the kubelet's own words for a pod that it would not have, or not keep.
 func rejected(p *corev1.Pod) (engine.Cause, string) {
-	text := fmt.Sprintf("pod %s on %s: %s: %s", p.Name, p.Spec.NodeName, cmp.Or(p.Status.Reason, string(p.Status.Phase)), p.Status.Message)
+	text := fmt.Sprintf("pod %s on %s: %s: %s", p.Name, p.Spec.NodeName, cmp.Or(p.Status.Reason, string(p.Status.Phase)), cmp.Or(p.Status.Message, early(p)))
 	if cause, why := deletion(p); why != "" {
 		return cause, text + "; " + why
 	}

@@ -53,6 +53,14 @@ func disrupted(reason string) func(*corev1.Pod) {
 	}
 }
 
+// brought has the container that brings the crew end so.
+func brought(code int32) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Message = ""
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "cox", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: code}}}}
+	}
+}
+
 func noNode(p *corev1.Pod) { p.Spec.NodeName = "" }
 
 var (
@@ -96,6 +104,8 @@ func TestWhatAPodProves(t *testing.T) {
 		{"failed by the collector before the kubelet said anything", podThat(phase(corev1.PodFailed, ""), disrupted("DeletionByPodGC")), "accepted unsure", ""},
 		{"terminating in its grace", podThat(deletedAt(testNow.Add(10*time.Second)), holding(runs, true)), "running", ""},
 		{"terminating on a silent kubelet", podThat(deletedAt(testNow.Add(-time.Minute)), holding(runs, true)), "running unsure", ""},
+		{"a first container that was killed", podThat(phase(corev1.PodFailed, ""), brought(137), holding(creates, false)), "ended over", engine.Unready},
+		{"a first container that was killed, and the pod goes on", podThat(brought(137), holding(creates, false)), "accepted stuck", ""},
 		{"deleted before it began", podThat(phase(corev1.PodFailed, ""), deletedAt(testNow), holding(creates, false)), "ended over", engine.Cancelled},
 		{"no image", podThat(holding(waits("ImagePullBackOff"), false)), "accepted stuck", ""},
 		{"a name of no image", podThat(holding(waits("InvalidImageName"), false)), "accepted stuck refused", ""},
@@ -115,6 +125,9 @@ func TestWhatAPodProves(t *testing.T) {
 		}
 		if (m.unsure || m.stuck || m.over && m.outcome == nil) && !strings.Contains(m.why, "pod p") {
 			t.Errorf("%s: %q does not name the pod", c.what, m.why)
+		}
+		if strings.HasPrefix(c.what, "a first container") && !strings.HasSuffix(m.why, "container cox ended with 137 (Error) before the job's began") {
+			t.Errorf("%s: %q does not say what failed", c.what, m.why)
 		}
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -66,6 +65,7 @@ type Engine struct {
 	attempts map[engine.Ref]*attempt
 	listed   bool                   // all pods were seen since the engine was opened
 	graves   map[string]*corev1.Pod // of attempts that have ended or are not known, by name
+	rooted   bool                   // a root is there, maybe, of an attempt that is not known any more
 	silent   error                  // why the last look at pods failed; nil: it did not
 
 	*Survey // nodes, what is on them, and what is looked at before
@@ -96,7 +96,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), kick: make(chan struct{}, 1),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
-		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{},
+		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{}, rooted: true,
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for ref, l := range log.lives {
@@ -215,8 +215,12 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	if err := e.uproot(ctx, a.namespace, ref); err != nil && !errors.Is(err, context.Canceled) {
-		e.cfg.Log.Warn("kubernetes", "attempt", ref.String(), "error", err) // the next look at all roots finds it
+	if err := e.uproot(ctx, a.namespace, ref); err != nil {
+		e.cfg.Log.Warn("kubernetes", "attempt", ref.String(), "error", err)
+		e.mu.Lock()
+		e.rooted = true
+		e.dig()
+		e.mu.Unlock()
 	}
 	return nil
 }

@@ -179,8 +179,11 @@ func (e *Engine) bind(a *attempt) error {
 		if got := e.k.Get(ctx, cluster.Pods, a.namespace, pod, &there); got != nil {
 			return got
 		}
-		if there.UID == m.Pods[i] && there.Spec.NodeName == nodes[i].Name {
+		switch {
+		case there.UID == m.Pods[i] && there.Spec.NodeName == nodes[i].Name:
 			return nil
+		case there.UID == m.Pods[i] && there.Spec.NodeName == "" && there.DeletionTimestamp == nil:
+			return fault.New(fault.Unavailable, "%w", err) // every failure is called a conflict, that of the server's storage too
 		}
 		return &never{engine.Unready, fmt.Errorf("pod %s is on %q: %w", pod, there.Spec.NodeName, err)}
 	})

@@ -95,27 +95,23 @@ func (e *Engine) bury() {
 	defer roots.Stop()
 	again := time.NewTimer(0)
 	defer again.Stop()
-	first := true
 	for {
+		look := false
 		select {
 		case <-e.kick:
 		case <-again.C:
-			if first {
-				first = false
-				e.sweep()
-			}
 		case <-roots.C:
-			e.sweep()
+			look = true
 		case <-e.ctx.Done():
 			return
 		}
+		failed := !e.sweep(look)
 		e.mu.Lock()
 		all := make([]*corev1.Pod, 0, len(e.graves))
 		for _, p := range e.graves {
 			all = append(all, p)
 		}
 		e.mu.Unlock()
-		failed := false
 		for _, p := range all {
 			if e.ctx.Err() != nil {
 				return
@@ -189,8 +185,16 @@ func (e *Engine) uproot(ctx context.Context, namespace string, ref engine.Ref) e
 	return nil
 }
 
-// sweep deletes the roots of attempts that are not known any more.
-func (e *Engine) sweep() {
+// sweep deletes the roots of attempts that are not known any more, if there may be any or all
+// are to be looked at. false: it has to be tried again.
+func (e *Engine) sweep(all bool) bool {
+	e.mu.Lock()
+	due := all || e.rooted
+	e.rooted = false
+	e.mu.Unlock()
+	if !due {
+		return true
+	}
 	ctx, cancel := e.call()
 	defer cancel()
 	old := map[engine.Ref]string{}
@@ -208,7 +212,12 @@ func (e *Engine) sweep() {
 			err = e.uproot(ctx, namespace, ref)
 		}
 	}
-	if err != nil && e.ctx.Err() == nil {
-		e.cfg.Log.Warn("kubernetes", "error", err)
+	if err == nil || e.ctx.Err() != nil {
+		return true
 	}
+	e.cfg.Log.Warn("kubernetes", "error", err)
+	e.mu.Lock()
+	e.rooted = true
+	e.mu.Unlock()
+	return false
 }

@@ -1,0 +1,109 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+// TestABindThatStorageFailed: the API server calls every failure of a binding a conflict, that
+// of its etcd too. The pod has no node then and is not being deleted: it is bound again.
+//
+// Seen to fail with: a conflict that ends the attempt whatever the pod's object says.
+func TestABindThatStorageFailed(t *testing.T) {
+	s := newStand(t, "n1", "n2")
+	var failed atomic.Bool
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "-1/binding") || failed.Swap(true) {
+			return false
+		}
+		refusal(w, http.StatusConflict, "Conflict", `Operation cannot be fulfilled on pods/binding "x": rpc error: code = Unavailable desc = error reading from server: EOF`)
+		return true
+	})
+	e := s.open(nil)
+	l := launchOn(1, "n1", "n2")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "both pods are bound", func() bool {
+		if r, err := e.Inspect(t.Context(), l.Ref); err != nil || r.Phase > engine.Accepted {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		n := 0
+		for path, o := range s.objects {
+			if spec, _ := o["spec"].(map[string]any); strings.Contains(path, "/pods/") && spec["nodeName"] != nil {
+				n++
+			}
+		}
+		return n == 2
+	})
+	if !failed.Load() {
+		t.Error("no binding failed")
+	}
+}
+
+// TestARootThatCouldNotBeDeleted: what Forget could not delete is deleted as soon as that can
+// be done, not at some later look at everything.
+//
+// Seen to fail with: a Forget that leaves it to the look of every ten minutes.
+func TestARootThatCouldNotBeDeleted(t *testing.T) {
+	s := newStand(t, "n1")
+	e := s.open(nil)
+	l := launchOn(1, "n1")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its pod is bound", func() bool {
+		r, err := e.Inspect(t.Context(), l.Ref)
+		return err == nil && len(r.Nodes) > 0 && len(s.names("pods")) == 1
+	})
+	if err := e.Stop(t.Context(), l.Ref, engine.Stop{}); err != nil {
+		t.Fatal(err)
+	}
+	pod := "/api/v1/namespaces/default/pods/" + s.names("pods")[0]
+	until(t, "its pod is being deleted", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return meta(s.objects[pod])["deletionTimestamp"] != nil
+	})
+	s.mu.Lock()
+	o := s.objects[pod]
+	o["status"] = map[string]any{"phase": "Failed", "reason": "Evicted"} // the kubelet's word
+	s.keep(pod, "MODIFIED", o)
+	s.mu.Unlock()
+	until(t, "it has ended", func() bool {
+		r, err := e.Inspect(t.Context(), l.Ref)
+		return err == nil && r.Gone
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	s.answersBy(func(_ http.ResponseWriter, r *http.Request) bool {
+		if ctx.Err() != nil || !strings.Contains(r.URL.Path, "/secrets/") {
+			return false
+		}
+		cancel() // its caller goes, in the middle of it
+		<-r.Context().Done()
+		return true
+	})
+	if err := e.Forget(ctx, l.Ref); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	until(t, "its root is deleted", func() bool { return len(s.names("secrets")) == 0 })
+}
+
+// until waits for something to become true.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within two minutes: %s", what)
+		}
+	}
+}
