@@ -22,7 +22,7 @@ TEST   = $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary=skipped
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test cross lint unit race proofs slurm kube arm64 bench bench-slurm bench-grow bench-traces torture fuzz build clean docs
+.PHONY: test cross lint unit race proofs slurm kube kube-batch arm64 bench bench-slurm bench-grow bench-traces torture fuzz build clean docs
 
 test: lint cross unit race proofs slurm arm64    ## everything that must pass before a commit lands
 	@if [ -s $(FLAKY) ]; then echo "passed only when run again (mend these):"; cat $(FLAKY); fi
@@ -58,6 +58,9 @@ slurm: $(BIN)/.tools          ## the sbatch reader and the engine beside real Sl
 kube: $(BIN)/.tools           ## the engine beside real Kubernetes, built from its modules the first time (as root: installs Debian's packages)
 	COX_TESTS=$(BIN)/gotestsum scripts/kube/test.sh
 
+kube-batch: $(BIN)/.tools     ## … beside Volcano and Kueue too, built from their modules the first time
+	COX_TESTS=$(BIN)/gotestsum scripts/kube/test.sh batch
+
 arm64:                        ## the core decides on arm64 as on amd64 (as root: installs Debian's qemu-user-static)
 	scripts/arm64.sh
 
@@ -66,7 +69,7 @@ arm64:                        ## the core decides on arm64 as on amd64 (as root:
 torture:                      ## the long runs: minutes to hours, then the simulation until it is stopped
 ifndef SEEDS
 	COX_LONG=1 COX_SLURM_ALL=1 COX_STORM=$(or $(STORM),30m) COX_SLURM_TIMEOUT=2h $(MAKE) unit proofs slurm RERUN=0 SEED=0
-	COX_STORM=$(or $(STORM),20m) COX_KUBE_TIMEOUT=2h $(MAKE) kube RERUN=0 SEED=0
+	COX_STORM=$(or $(STORM),20m) COX_KUBE_TIMEOUT=2h $(MAKE) kube kube-batch RERUN=0 SEED=0
 	FUZZTIME=$(or $(FUZZTIME),20m) scripts/fuzz.sh
 endif
 	COX_SIM_SEEDS=$(or $(SEEDS),forever) COX_SIM_SEED=$(or $(SIM_SEED),100001) $(GO) test -count=1 -timeout 0 -v -run '^TestSeeds$$' ./test/simulate

@@ -43,6 +43,14 @@ func TestKubeSettings(t *testing.T) {
 		`{"kubeconfig":"FILE","placed":true,"gang":"native"}`:                               "settings: gang: with placed",
 		`{"kubeconfig":"FILE","gang":"native"}`:                                             "settings: gang: with placed",
 		`{"kubeconfig":"FILE","placed":false,"gang":"vulcano"}`:                             `settings: gang: there is no "vulcano"`,
+		`{"kubeconfig":"FILE","queue":"q"}`:                                                 "settings: queue: with placed",
+		`{"kubeconfig":"FILE","scheduler":"s"}`:                                             "settings: scheduler: with placed",
+		`{"kubeconfig":"FILE","placed":false,"approximate":true}`:                           "settings: approximate: of all gangs",
+		`{"kubeconfig":"FILE","placed":false,"gang":"kueue","queue":"q"}`:                   "settings: gang: kueue is not used without",
+		`{"kubeconfig":"FILE","placed":false,"gang":"kueue","approximate":true}`:            "settings: gang: kueue is not used without",
+		`{"kubeconfig":"FILE","placed":false,"gang":"kai"}`:                                 "settings: gang: kai is not used without",
+		`{"kubeconfig":"FILE","placed":false,"gang":"coscheduling"}`:                        "settings: gang: coscheduling is not used without",
+		`{"kubeconfig":"FILE","placed":false,"queue":"Q"}`:                                  `settings: queue: "Q"`,
 		`{"kubeconfig":"FILE","run_as":"root"}`:                                             `settings: run_as: there is no "root"`,
 		`{"kubeconfig":"FILE","image":"a b"}`:                                               `settings: image: "a b" is no image`,
 		`{"kubeconfig":"FILE","gpu_resource":"a b"}`:                                        `settings: gpu_resource: "a b"`,
@@ -85,7 +93,7 @@ func TestKubeSettings(t *testing.T) {
 // TestKubeTerms: every setting arrives.
 func TestKubeTerms(t *testing.T) {
 	var set kubeSettings
-	if err := ReadSettings([]byte(`{"namespace":"n","placed":false,"gang":"volcano","image":"i:1","agent_image":"a:1","gpu_resource":"nvidia.com/gpu","topology":["a/b"],"features":["c"],"node_selector":{"d":"e"},
+	if err := ReadSettings([]byte(`{"namespace":"n","placed":false,"gang":"kueue","approximate":true,"queue":"q","scheduler":"s","image":"i:1","agent_image":"a:1","gpu_resource":"nvidia.com/gpu","topology":["a/b"],"features":["c"],"node_selector":{"d":"e"},
 		"tolerations":[{"key":"k","value":"v","effect":"NoSchedule"}],"priority_class":"p","pull_secrets":["s"],"run_as":"image","cluster_domain":"x.local",
 		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data,ro,sub=a/b","/big":"emptyDir:20Gi,memory","/opt":"image"},"workdir":"empty"}`), &set); err != nil {
 		t.Fatal(err)
@@ -95,7 +103,7 @@ func TestKubeTerms(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := kube.Terms{
-		Pool: "k8s-a", Namespace: "n", Gang: kube.Volcano, Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
+		Pool: "k8s-a", Namespace: "n", Gang: kube.Kueue, Approximate: true, Queue: "q", Scheduler: "s", Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
 		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local", WorkDir: kube.WorkDirEmpty,
 		Paths: []kube.Path{
 			{Prefix: "/big", Volume: kube.Volume{Kind: kube.Empty, Size: 20 << 30, Memory: true}},

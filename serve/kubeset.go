@@ -22,7 +22,11 @@ type kubeSettings struct {
 	Namespace  string `json:"namespace" doc:"where everything of the pool is made; left out: that of the context"`
 
 	Placed *bool  `json:"placed" doc:"Coxswain chooses the nodes and binds the pods; that is so if it is left out. false (the cluster's scheduler chooses) is not built yet"`
-	Gang   string `json:"gang" doc:"native, volcano, kai, coscheduling or kueue: what begins pods together where the cluster's scheduler chooses; left out: the first of them that the cluster has"`
+	Gang   string `json:"gang" doc:"native, volcano, kai, coscheduling or kueue: what begins pods together where the cluster's scheduler chooses; left out: the first of them that the cluster has and these settings let be used, and never Kueue"`
+
+	Approximate bool   `json:"approximate" doc:"with gang kueue: it will do that gangs are all or none in quota alone"`
+	Queue       string `json:"queue" doc:"in which the pool's jobs wait: of KAI or Kueue (a LocalQueue), where it is needed, or of Volcano; left out: Volcano's default"`
+	Scheduler   string `json:"scheduler" doc:"the scheduler that chooses the nodes of pods that are not placed; coscheduling needs it; left out: volcano, kai-scheduler, or the cluster's default"`
 
 	Image      string `json:"image" doc:"container image of jobs that name none; left out: these are refused"`
 	AgentImage string `json:"agent_image" doc:"the image that brings cox-pod into the pods; nothing starts without"`
@@ -58,10 +62,13 @@ func (s *kubeSettings) placed() bool { return s.Placed == nil || *s.Placed }
 // terms reads the settings of a pool.
 func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 	t := kube.Terms{
-		Pool: pool, Namespace: s.Namespace, Placed: s.placed(), Gang: kube.GangKind(s.Gang), Image: s.Image, AgentImage: s.AgentImage,
+		Pool: pool, Namespace: s.Namespace, Placed: s.placed(), Gang: kube.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
 		GPU: s.GPU, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
 		PriorityClass: s.PriorityClass, PullSecrets: s.PullSecrets, AsImage: s.RunAs == "image", Domain: s.Domain,
 		WorkDir: kube.WorkDirRule(s.WorkDir),
+	}
+	if missing := t.Wants(t.Gang); missing != "" && !t.Placed {
+		return t, wrongKube("gang", "add "+missing+gangConsent(t.Gang), "%s is not used without", t.Gang)
 	}
 	for _, check := range []func() error{s.checkWay, s.checkNames, s.checkWords, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
 		if err := check(); err != nil {
@@ -69,6 +76,14 @@ func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 		}
 	}
 	return t, nil
+}
+
+// gangConsent says what a kind of gang does not promise; empty: nothing.
+func gangConsent(k kube.GangKind) string {
+	if k == kube.Kueue {
+		return ": it admits a gang's pods when there is quota for all, and does not see to it that nodes have room for all at once"
+	}
+	return ""
 }
 
 func (s *kubeSettings) checkWay() error {
@@ -81,6 +96,12 @@ func (s *kubeSettings) checkWay() error {
 		return wrongKube("context", "add kubeconfig, or leave it", "it means nothing without kubeconfig")
 	case s.placed() && s.Gang != "":
 		return wrongKube("gang", "leave one of them", "with placed Coxswain binds the pods itself")
+	case s.placed() && s.Queue != "":
+		return wrongKube("queue", "leave one of them", "with placed Coxswain binds the pods itself")
+	case s.placed() && s.Scheduler != "":
+		return wrongKube("scheduler", "leave one of them", "with placed Coxswain binds the pods itself")
+	case s.Approximate && s.Gang != string(kube.Kueue):
+		return wrongKube("approximate", "leave it, or add gang=kueue", "of all gangs Kueue's alone are all or none in quota, and not on nodes")
 	}
 	return nil
 }
@@ -105,7 +126,7 @@ func (s *kubeSettings) checkNames() error {
 		}
 		return nil
 	}
-	err := firstError(label("namespace", s.Namespace), long("priority_class", s.PriorityClass), long("cluster_domain", s.Domain))
+	err := firstError(label("namespace", s.Namespace), long("queue", s.Queue), long("scheduler", s.Scheduler), long("priority_class", s.PriorityClass), long("cluster_domain", s.Domain))
 	for _, n := range s.PullSecrets {
 		err = firstError(err, long("pull_secrets", n))
 	}

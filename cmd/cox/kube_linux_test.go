@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 
 	world "github.com/coxswain-sched/coxswain/engine/fake"
@@ -43,50 +40,6 @@ func TestKube(t *testing.T) {
 	s.ok(t, "1", "submit", "--pool", "k8s-a", script)
 	s.ok(t, "COMPLETED", "wait", "1")
 	s.ok(t, "from 2 nodes", "logs", "1")
-
-	// Commands beside a job's tasks: in the script's place, and in that of a rank on the other node.
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --nodes=2 --chdir=/tmp\nsrun sleep 600\n"), 0o755); err != nil { //nolint:gosec // a script
-		t.Fatal(err)
-	}
-	s.ok(t, "2", "submit", "--pool", "k8s-a", script)
-	s.eventually(t, `^1 of job 2\n$`, "exec", "2.1", "--", "sh", "-c", "echo $SLURM_PROCID of job $SLURM_JOB_ID")
-	s.ok(t, "script of job 2\n", "exec", "2", "--", "sh", "-c", "echo script$SLURM_STEP_ID of job $SLURM_JOB_ID")
-	s.cox(t, "exec", "2", "--", "sh", "-c", "exit 7").check(t, 7, "", "")
-	s.cox(t, "exec", "2.7", "--", "true").check(t, 3, "", "~no task 7 that runs")
-	s.ok(t, "", "cancel", "2")
-	kubeDevices(t, s, l)
+	s.ok(t, "pool k8s-a runs gangs as it should", "verify", "k8s-a", "--dir", "/tmp")
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
-}
-
-// kubeDevices: nodes get GPUs. cox verify says which each rank was given, and jobs never hold
-// more than there are.
-func kubeDevices(t *testing.T, s *slurmSite, l *lab.Lab) {
-	t.Helper()
-	all := map[string][]lab.Device{}
-	for _, n := range l.Nodes {
-		all[n] = []lab.Device{{ID: "GPU-" + n + "-a"}, {ID: "GPU-" + n + "-b"}}
-	}
-	l.Plug(t, "nvidia.com/gpu", all)
-	s.eventually(t, "(?s)n1 .*gpu.*n2 .*gpu", "nodes")
-	said := s.ok(t, "pool k8s-a runs gangs as it should", "verify", "k8s-a", "--dir", "/tmp", "--gpus-per-node", "2")
-	if !regexp.MustCompile(`devices +2 on each: \S+ GPU-n\d-a,GPU-n\d-b; \S+ GPU-n\d-a,GPU-n\d-b\n`).MatchString(said) {
-		t.Errorf("cox verify says\n%s", said)
-	}
-	script := func(gpus int) string {
-		return s.file(t, fmt.Sprintf("gpus%d.sh", gpus), fmt.Sprintf("#SBATCH --gpus-per-node=%d --chdir=/tmp\nexec sleep 600\n", gpus))
-	}
-	if r := s.cox(t, "submit", "--pool", "k8s-a", script(3)); r.code == 0 || !strings.Contains(r.err, "GPU") {
-		t.Errorf("three GPUs of nodes that have two: %+v", r)
-	}
-	var jobs []string
-	for range 3 {
-		jobs = append(jobs, strings.Fields(s.ok(t, "submitted", "submit", "--pool", "k8s-a", script(2)))[0])
-	}
-	s.eventually(t, "RUNNING", "show", jobs[0])
-	s.eventually(t, "RUNNING", "show", jobs[1])
-	s.ok(t, "PENDING", "show", jobs[2])
-	s.ok(t, "", append([]string{"cancel"}, jobs...)...)
-	for _, j := range jobs {
-		s.cox(t, "wait", j)
-	}
 }

@@ -213,6 +213,15 @@ func (l *scan) grant() string {
 	words := []string{"cox pool add", l.terms.Pool, "--engine kube --namespace", l.terms.Namespace}
 	if g, ok := l.terms.Choose(l.gangs); ok {
 		words = append(words, "--placed=false --set gang="+string(g.Kind))
+		if l.terms.Approximate {
+			words = append(words, "--set approximate=true")
+		}
+		if l.terms.Queue != "" {
+			words = append(words, "--set queue="+shell(l.terms.Queue))
+		}
+		if l.terms.Scheduler != "" {
+			words = append(words, "--set scheduler="+shell(l.terms.Scheduler))
+		}
 	}
 	if l.terms.PriorityClass != "" {
 		words = append(words, "--set priority_class="+l.terms.PriorityClass)
@@ -272,6 +281,11 @@ func (l *scan) gang(context.Context) error {
 	for _, u := range unknown {
 		l.add("gangs", engine.Warning, "", "%s is served, a version that is not known here", u)
 	}
+	for _, g := range l.gangs {
+		if missing := l.terms.Wants(g.Kind); missing != "" && !l.terms.Placed {
+			l.add("gangs", engine.Found, "", "%s is there, and is not used without %s", g.Kind, missing)
+		}
+	}
 	g, ok := l.terms.Choose(l.gangs)
 	switch {
 	case l.terms.Placed:
@@ -282,9 +296,13 @@ func (l *scan) gang(context.Context) error {
 		l.add("gangs", engine.Warning, "--placed, where Coxswain chooses the nodes; or a scheduler with gangs: native (Kubernetes 1.36 on, feature gate GangScheduling), Volcano, KAI",
 			"the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused")
 	case g.Ability() == engine.GangApproximate:
-		l.add("gangs", engine.Warning, "--placed, or a scheduler with gangs beside it", "%s is taken, of %s: all or none in quota alone, not on nodes", g.Kind, strings.Join(names, ", "))
+		l.add("gangs", engine.Warning, "--placed, or a scheduler with gangs beside it", "%s is taken, as the settings say, of %s: all or none in quota alone, not on nodes", g.Kind, strings.Join(names, ", "))
 	default:
-		l.add("gangs", engine.Found, "", "%s is taken, of %s; that its scheduler goes by it, cox verify %s shows", g.Kind, strings.Join(names, ", "), l.terms.Pool)
+		why := "the first of these that can be"
+		if l.terms.Gang != "" {
+			why = "as the settings say"
+		}
+		l.add("gangs", engine.Found, "", "%s is taken, %s: %s; that its scheduler goes by it, cox verify %s shows", g.Kind, why, strings.Join(names, ", "), l.terms.Pool)
 	}
 	return nil
 }

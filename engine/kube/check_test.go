@@ -127,7 +127,7 @@ func TestCheckOfAGoodCluster(t *testing.T) {
 	for _, want := range []string{
 		"found version: Kubernetes v1.36.3", "found identity: anna o'neil, of research, system:authenticated", "found namespace: cox", "found pod security: cox takes pods of the level baseline",
 		"found rights: all that a pool", "found quota: q: pods 3 of 50, requests.nvidia.com/gpu 6 of 8", "found limit range: r: Container: at most cpu=4; Container: if nothing is said memory=1Gi",
-		"found gangs: native is taken, of native (podgroups.scheduling.k8s.io v1alpha2)", "found names: the cluster's name service is at 10.96.0.10",
+		"found gangs: native is taken, the first of these that can be: native (podgroups.scheduling.k8s.io v1alpha2)", "found names: the cluster's name service is at 10.96.0.10",
 		"found nodes: 1 of 1 take work", "found devices: 7 × h100 on 1 of 1 nodes", "warning devices: 1 are not healthy", "found topology: 1 places",
 		"found others: 1 pods, 1 of them of DaemonSets, hold 0.5 CPUs, 1 GiB of memory and 2 GPUs", "warning devices with attributes: 2 of gpu.example.com",
 		"found agent image: agent:1", "found image: train:1", "found priority class: high", "found pull secret: pull", "found paths: /home is claim home, bound", "found paths: /data is nfs:10.0.0.5:/export",
@@ -160,7 +160,7 @@ func TestCheckFinds(t *testing.T) {
 		"baseline, hostPath":  {change: func(t *Terms) { t.Paths = []Path{{"/d", Volume{Kind: Host, Dir: "/d"}}} }, want: "missing pod security: cox takes pods of the level baseline alone, and those of this pool are privileged", mend: "enforce=privileged"},
 		"no right":            {denied: "create pods", want: "missing rights: create pods in namespace cox: jobs run in pods", mend: grant},
 		"no right to a part":  {denied: "get pods/log", want: "missing rights: get pods/log in namespace cox: what jobs print", mend: grant},
-		"no gangs allowed":    {denied: "delete podgroups", want: "missing rights: delete podgroups.scheduling.k8s.io in namespace cox", mend: grant},
+		"no gangs allowed":    {denied: "create podgroups", want: "missing rights: create podgroups.scheduling.k8s.io in namespace cox", mend: grant},
 		"no right to nodes":   {denied: "list nodes everywhere", want: "missing rights: list nodes in the whole cluster: what there is", mend: grant},
 		"others not seen":     {denied: "list pods everywhere", want: "warning rights: list pods in the whole cluster: what others hold of the nodes", mend: grant},
 		"nor if it is placed": {denied: "list pods everywhere", change: func(t *Terms) { t.Placed = true }, want: "missing rights: list pods in the whole cluster", mend: "--namespace cox --set priority_class"},

@@ -1,10 +1,10 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -20,8 +20,8 @@ func (e *Engine) Delegates() bool { return !e.cfg.Terms.Placed }
 // which gang they begin together.
 func (e *Engine) delegate(ctx context.Context, o *order) error {
 	var err error
-	if o.Nodes, o.Claims, err = render.Spread(o.Job.Spec, e.cfg.Terms.GPU); err != nil || len(o.Nodes) == 1 {
-		return err // one pod is a gang by itself
+	if o.Nodes, o.Claims, err = render.Spread(o.Job.Spec, e.cfg.Terms.GPU); err != nil {
+		return err
 	}
 	served, err := e.k.Served(ctx)
 	if err != nil {
@@ -30,47 +30,55 @@ func (e *Engine) delegate(ctx context.Context, o *order) error {
 	all := Gangs(served)
 	g, ok := e.cfg.Terms.Choose(all)
 	switch {
+	case len(o.Nodes) == 1 && (!ok || g.Kind == Native):
+		return nil // one pod is a gang by itself; but two schedulers are not to have the same nodes, nor a pod to pass by the queue
 	case !ok:
-		var found []string
-		for _, x := range all {
-			found = append(found, string(x.Kind))
-		}
-		return fault.New(fault.Unsupported, "the job has %d pods that have to begin together, and the cluster has nothing that the pool may use for that (it has: %s)", len(o.Nodes), strings.Join(append(found, "none more"), ", ")).
-			Advise("install one of %s, let Coxswain choose the nodes of the pool, or ask for one node", strings.Join(GangKinds(), ", "))
-	case g.Kind != Native:
-		return fault.New(fault.Unsupported, "the job has %d pods that have to begin together, and pods are not given to %s yet", len(o.Nodes), g.Kind).
-			Advise("let Coxswain choose the nodes of the pool, or ask for one node")
+		return e.noGang(len(o.Nodes), all)
 	}
 	o.Gang = &g
 	return nil
 }
 
-// podGroup is what is used of the cluster's own gangs.
-type podGroup struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              podGroupSpec `json:"spec"`
+// noGang refuses a job of several pods. All are what the cluster has, of which the pool uses
+// none.
+func (e *Engine) noGang(pods int, all []Gang) error {
+	t := &e.cfg.Terms
+	has := "nothing that does that"
+	mend := "ask for one node; or a pool of this cluster with placed=true, where Coxswain chooses the nodes; or have the cluster's administrator install one of " + strings.Join(GangKinds(), ", ")
+	if t.Gang != "" {
+		var names []string
+		for _, g := range all {
+			names = append(names, string(g.Kind))
+		}
+		has = cmp.Or(strings.Join(names, ", "), "nothing else") + ", and not " + string(t.Gang) + ", which the pool is set to use"
+	}
+	for _, g := range all {
+		if missing := t.Wants(g.Kind); missing != "" && (t.Gang == "" || t.Gang == g.Kind) {
+			has = string(g.Kind) + ", which the pool's settings do not let it use"
+			mend = "set " + missing + " for the pool; or ask for one node; or a pool of this cluster with placed=true, where Coxswain chooses the nodes"
+			break
+		}
+	}
+	return engine.About(fault.New(fault.Unsupported, "the job has %d pods that have to begin together, and the cluster has %s", pods, has).Advise("%s", mend), "nodes")
 }
 
-type podGroupSpec struct {
-	SchedulingPolicy struct {
-		Gang struct {
-			MinCount int `json:"minCount"`
-		} `json:"gang"`
-	} `json:"schedulingPolicy"`
+// gang is the kind of gang by which an attempt's pods begin; empty: none.
+func (o *order) gang() GangKind {
+	if o.Gang == nil {
+		return ""
+	}
+	return o.Gang.Kind
 }
 
 // group creates the gang of an attempt's pods.
 func (e *Engine) group(a *attempt, r *render.Attempt, root types.UID) error {
-	g := a.order.Gang
+	g := r.Group(root)
 	if g == nil {
 		return nil
 	}
-	p := new(podGroup)
-	p.TypeMeta = metav1.TypeMeta{APIVersion: g.Resource.Group + "/" + g.Resource.Version, Kind: "PodGroup"}
-	p.ObjectMeta = r.Service(root).ObjectMeta // the same name, marks and owner
-	p.Spec.SchedulingPolicy.Gang.MinCount = len(a.order.Nodes)
-	return create(e, g.Resource, p, func(there *podGroup) bool { return owns(root, there) })
+	at := a.order.Gang.Resource
+	g.APIVersion = at.Group + "/" + at.Version
+	return create(e, at, g, func(there *render.Group) bool { return owns(root, there) })
 }
 
 // ungate lets the cluster's scheduler have the pods: all are there.
@@ -81,8 +89,7 @@ func (e *Engine) ungate(a *attempt) error {
 	err := each(len(m.Pods), func(i int) error {
 		ctx, cancel := e.call()
 		defer cancel()
-		patch := map[string]any{"metadata": map[string]any{"uid": m.Pods[i]}, "spec": map[string]any{"schedulingGates": nil}}
-		return e.k.Patch(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), "", cluster.Merge, patch, nil)
+		return e.k.Patch(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), "", cluster.Keyed, ungated(m.Pods[i]), nil)
 	})
 	if err == nil {
 		e.mu.Lock()
@@ -90,6 +97,14 @@ func (e *Engine) ungate(a *attempt) error {
 		e.mu.Unlock()
 	}
 	return err
+}
+
+// ungated takes our gate from a pod, and leaves those of others.
+func ungated(pod types.UID) any {
+	return map[string]any{
+		"metadata": map[string]any{"uid": pod},
+		"spec":     map[string]any{"schedulingGates": []any{map[string]any{"name": render.Gate, "$patch": "delete"}}},
+	}
 }
 
 func podName(e *Engine, ref engine.Ref, i int) string { return render.PodName(e.log.server, ref, i) }

@@ -71,6 +71,7 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 	e.mu.Lock()
 	m, stop, bound, listed := a.made, a.stop, a.bound, e.listed
 	e.mu.Unlock()
+	e.listen(a.order.Gang)
 	if m == nil {
 		if stop != nil {
 			return 0, e.giveUp(a)

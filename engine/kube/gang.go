@@ -2,21 +2,23 @@ package kube
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
 )
 
 // GangKind is what in a cluster can begin pods together.
-type GangKind string
+type GangKind = render.GangKind
 
 // The kinds, the one that is taken first before the others.
 const (
-	Native       GangKind = "native"       // PodGroup of scheduling.k8s.io
-	Volcano      GangKind = "volcano"      // PodGroup of scheduling.volcano.sh
-	KAI          GangKind = "kai"          // PodGroup of scheduling.run.ai
-	Coscheduling GangKind = "coscheduling" // PodGroup of scheduling.x-k8s.io
-	Kueue        GangKind = "kueue"        // admits by quota: all or none in quota alone
+	Native       = render.Native
+	Volcano      = render.Volcano
+	KAI          = render.KAI
+	Coscheduling = render.Coscheduling
+	Kueue        = render.Kueue
 )
 
 // Gang is something that the API server has for beginning pods together. That the resource is
@@ -62,11 +64,45 @@ func (t *Terms) Choose(all []Gang) (Gang, bool) {
 	if t.Placed {
 		return Gang{}, false
 	}
-	i := slices.IndexFunc(all, func(g Gang) bool { return t.Gang == "" || g.Kind == t.Gang })
+	i := slices.IndexFunc(all, func(g Gang) bool { return (t.Gang == "" || g.Kind == t.Gang) && t.Wants(g.Kind) == "" })
 	if i < 0 {
 		return Gang{}, false
 	}
 	return all[i], true
+}
+
+// right is what a pool has to be allowed that uses the gang.
+func (g Gang) right() Right {
+	r := Right{Resource: g.Resource, Verbs: []string{"create", "get"}, Why: "pods that begin together"}
+	switch g.Kind {
+	case Volcano, KAI:
+		r.Verbs = []string{"create", "get", "list", "watch"} // they say why a gang waits
+	case Kueue: // which makes them itself
+		r.Verbs = []string{"delete", "get", "list", "watch"}
+	}
+	return r
+}
+
+// Wants is what the settings of a pool lack for a kind of gang to be used, as they are written;
+// empty: nothing. Kueue is never used because it is there: it has to be named.
+func (t *Terms) Wants(k GangKind) string {
+	var missing []string
+	want := func(has bool, setting string) {
+		if !has {
+			missing = append(missing, setting)
+		}
+	}
+	switch k {
+	case KAI:
+		want(t.Queue != "", "queue=NAME")
+	case Coscheduling:
+		want(t.Scheduler != "", "scheduler=NAME")
+	case Kueue:
+		want(t.Gang == Kueue, "gang=kueue")
+		want(t.Approximate, "approximate=true")
+		want(t.Queue != "", "queue=NAME")
+	}
+	return strings.Join(missing, ", ")
 }
 
 // KnownGang is a gang of a kind in the version that is preferred, whether a cluster has it or

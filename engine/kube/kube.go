@@ -67,6 +67,7 @@ type Engine struct {
 	graves   map[string]*corev1.Pod // of attempts that have ended or are not known, by name
 	rooted   bool                   // a root is there, maybe, of an attempt that is not known any more
 	silent   error                  // why the last look at pods failed; nil: it did not
+	said     map[string]string      // by gangs' objects, of why they wait, by name; nil: they are not followed
 
 	*Survey // nodes, what is on them, and what is looked at before
 }
@@ -153,9 +154,8 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	case !ok:
 		info.Abilities.Gang = engine.GangNone
 		info.Notes = append(info.Notes, "the cluster has nothing that begins pods together: jobs of several nodes are refused; it could have one of "+strings.Join(GangKinds(), ", ")+", or Coxswain could choose the nodes")
-	case g.Kind != Native:
-		info.Abilities.Gang = engine.GangNone
-		info.Notes = append(info.Notes, "pods are not given to "+string(g.Kind)+" yet: jobs of several nodes are refused; Coxswain could choose the nodes")
+	default:
+		info.Abilities.Gang = g.Ability()
 	}
 	return info, nil
 }

@@ -149,6 +149,7 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 	s := render.Settings{
 		Namespace: cmp.Or(o.Namespace, t.Namespace), Domain: t.Domain, Image: t.Image, Agent: t.AgentImage, AsImage: t.AsImage, Selector: t.Selector,
 		Tolerations: t.Tolerate(), PriorityClass: t.PriorityClass, PullSecrets: t.PullSecrets, Ready: e.cfg.Ready, Placed: t.Placed,
+		Scheduler: t.Scheduler, Queue: t.Queue,
 	}
 	for _, p := range t.Paths {
 		if p.Volume.Kind != OfImage {
@@ -157,7 +158,7 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 	}
 	s.Strict = func(dir string) bool { _, ok := t.PathOf(dir); return ok }
 	return &render.Attempt{
-		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Grouped: o.Gang != nil,
+		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Gang: o.gang(),
 		Launch: &engine.Launch{Ref: ref, Job: o.Job, Claims: o.Claims, Script: o.Script, Env: o.Env, Grace: o.Grace},
 	}
 }

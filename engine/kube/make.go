@@ -77,6 +77,9 @@ func (e *Engine) make(a *attempt) error {
 	}); err != nil {
 		return err
 	}
+	if err := managed(r.Gang, pods); err != nil {
+		return err
+	}
 	for _, p := range pods {
 		m.Pods = append(m.Pods, p.UID)
 	}
@@ -100,7 +103,7 @@ func owns(root types.UID, o metav1.Object) bool {
 			return true
 		}
 	}
-	return false
+	return o.GetAnnotations()[render.Root] == string(root) // a pod that may have no owner
 }
 
 // create creates an object and reads it back into its place. One of that name that is there

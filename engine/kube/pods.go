@@ -151,14 +151,13 @@ func (e *Engine) buryOne(p *corev1.Pod) error {
 			return err
 		}
 	}
-	if i := slices.Index(p.Finalizers, render.Finalizer); i >= 0 && m.over {
-		left := slices.Delete(slices.Clone(p.Finalizers), i, i+1)
-		patch := map[string]any{"metadata": map[string]any{"uid": p.UID, "finalizers": left}}
-		if err := e.k.Patch(ctx, cluster.Pods, p.Namespace, p.Name, "", cluster.Merge, patch, nil); !past(err) {
+	if m.over && slices.Contains(p.Finalizers, render.Finalizer) {
+		patch := map[string]any{"metadata": map[string]any{"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{render.Finalizer}}} // others' stay
+		if err := e.k.Patch(ctx, cluster.Pods, p.Namespace, p.Name, "", cluster.Keyed, patch, nil); !past(err) {
 			return err
 		}
 	}
-	return nil
+	return e.leave(ctx, p, m)
 }
 
 // past reports whether a call has done what there was to do, or there was nothing any more.

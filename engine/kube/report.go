@@ -64,6 +64,9 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 			r.Message = m.waiting
 		}
 	}
+	if text := e.said[render.Name(e.log.server, a.ref)]; text != "" && r.Phase == engine.Accepted && a.stop == nil {
+		r.Message = text
+	}
 	for _, m := range members {
 		if o := m.outcome; o != nil && !o.Started.IsZero() { // its begin was not seen
 			begun, began = true, o.Started

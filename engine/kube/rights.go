@@ -52,7 +52,7 @@ func Rights(t *Terms, gang *Gang) []Right {
 	if t.Placed {
 		out = append(out, Right{Resource: cluster.Pods, Part: "binding", Verbs: []string{"create"}, Why: "pods are given to the nodes that were chosen"})
 	} else if gang != nil {
-		out = append(out, Right{Resource: gang.Resource, Verbs: []string{"create", "delete", "get"}, Why: "pods that begin together"})
+		out = append(out, gang.right())
 	}
 	if slices.ContainsFunc(t.Paths, func(p Path) bool { return p.Volume.Kind == Claim }) {
 		out = append(out, Right{Resource: claims, Verbs: []string{"get"}, Why: "the volumes of paths"})

@@ -76,7 +76,7 @@ func TestManifest(t *testing.T) {
 		if has := slices.Contains(got, "role  pods/binding  create"); has != terms.Placed {
 			t.Errorf("%s: binding %v", name, has)
 		}
-		if has := slices.Contains(got, "role scheduling.k8s.io podgroups  create,delete,get"); has == terms.Placed {
+		if has := slices.Contains(got, "role scheduling.k8s.io podgroups  create,get"); has == terms.Placed {
 			t.Errorf("%s: gangs %v", name, has)
 		}
 	}

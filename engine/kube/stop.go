@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -71,7 +71,14 @@ func (e *Engine) speak(a *attempt, w crew.Word) error {
 	}
 	ctx, cancel := e.call()
 	defer cancel()
-	_, err = e.inPod(ctx, e.member(a, 0), nil, io.Discard, "tell", string(text))
+	var said strings.Builder
+	code, err := e.k.Exec(ctx, cluster.Command{
+		Namespace: a.namespace, Pod: render.Name(e.log.server, a.ref) + "-0", Container: render.Container,
+		Args: []string{crew.BinDir + "/cox-pod", "tell", string(text)}, Stdout: &said, Stderr: &said,
+	})
+	if err == nil && code != 0 {
+		err = fault.New(fault.Unavailable, "cox-pod tell: exit %d: %s", code, strings.TrimSpace(said.String()))
+	}
 	return err
 }
 

@@ -24,7 +24,12 @@ type Terms struct {
 	Pool      string
 	Namespace string   // empty: the client's own
 	Placed    bool     // Coxswain chooses the nodes and binds
-	Gang      GangKind // what begins pods together; empty: the first that is found
+	Gang      GangKind // what begins pods together; empty: the first that is found and can be used
+	Queue     string   // of Volcano, KAI or Kueue; empty: Volcano's default
+	Scheduler string   // that chooses the nodes of pods that are not placed; empty: that of the gang's kind
+
+	// Approximate says that gangs which are all or none in quota alone (Kueue's) will do.
+	Approximate bool
 
 	Image      string // of jobs that name none; empty: these are refused
 	AgentImage string // with cox-pod and cox-slurm; empty: nothing can be launched

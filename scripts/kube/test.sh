@@ -2,6 +2,10 @@
 # Runs the tests of engine/kube, and of a server with such pools, against real clusters of
 # Kubernetes, which they start and end (engine/kube/lab). Where one cannot be had (exit 3 of
 # build.sh and packages.sh) it says so; with CI set that is a failure.
+#
+#   scripts/kube/test.sh [batch]
+#
+# batch: the tests beside Volcano and Kueue alone, which batch.sh builds.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -33,4 +37,9 @@ tests() {
 	cat "$again" && [ -s "$again" ] && echo "a test that has to be run again is a defect (CONTRIBUTING.md)"
 	return $rc
 }
+if [ "${1:-}" = batch ]; then
+	export COX_BATCH=1
+	tests ./engine/kube -run '^Test(Volcano|Kueue)$'
+	exit
+fi
 tests "./engine/kube/..." -p 1 -parallel 3 && tests "./serve ./cmd/cox" -run Kube

@@ -68,9 +68,10 @@ type Form string
 
 // The forms of a patch.
 const (
-	Merge  Form = "application/merge-patch+json" // RFC 7386
-	Pieces Form = "application/json-patch+json"  // RFC 6902: with tests, so that it holds for what was seen
-	Apply  Form = "application/apply-patch+yaml" // the object as it is wanted; other owners of a field are fault.Conflict
+	Merge  Form = "application/merge-patch+json"           // RFC 7386
+	Pieces Form = "application/json-patch+json"            // RFC 6902: with tests, so that it holds for what was seen
+	Keyed  Form = "application/strategic-merge-patch+json" // lists by the keys of their elements; of Kubernetes' own kinds alone
+	Apply  Form = "application/apply-patch+yaml"           // the object as it is wanted; other owners of a field are fault.Conflict
 )
 
 // Patch changes an object, or a part of it ("status"; empty: the object itself), and reads

@@ -16,18 +16,22 @@ func install(t testing.TB, nodes bool) string {
 	if os.Geteuid() != 0 {
 		cannot(t, "a cluster of real Kubernetes needs root")
 	}
-	_, here, _, _ := runtime.Caller(0)
-	scripts := filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "kube")
 	if nodes {
-		run(t, filepath.Join(scripts, "packages.sh"))
+		run(t, filepath.Join(scripts(), "packages.sh"))
 	}
-	return run(t, filepath.Join(scripts, "build.sh"))
+	return run(t, filepath.Join(scripts(), "build.sh"))
+}
+
+// scripts is where the scripts are that build what is started.
+func scripts() string {
+	_, here, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "kube")
 }
 
 // run runs one of the scripts and returns the line that it printed.
-func run(t testing.TB, script string) string {
+func run(t testing.TB, script string, args ...string) string {
 	t.Helper()
-	c := exec.Command(script)
+	c := exec.Command(script, args...)
 	var said strings.Builder
 	c.Stderr = &said
 	out, err := c.Output()

@@ -58,12 +58,10 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	if a.Placed {
 		p.Spec.SchedulerName = Scheduler
 	} else {
-		p.Spec.SchedulerName, p.Spec.NodeSelector = a.Scheduler, maps.Clone(a.Selector)
+		p.Spec.SchedulerName, p.Spec.NodeSelector = a.scheduler(), maps.Clone(a.Selector)
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
 		p.Spec.Affinity = a.apart()
-		if name := a.name(); a.Grouped {
-			p.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
-		}
+		a.join(p, root)
 	}
 	mounts := []corev1.VolumeMount{{Name: "cox", MountPath: crew.Dir}, {Name: "cox-attempt", MountPath: crew.PlanDir, ReadOnly: true}}
 	volumes, more := a.mounts()

@@ -69,7 +69,8 @@ type Settings struct {
 	PullSecrets   []string
 	Ready         time.Duration // for all pods to be there once one runs
 	Placed        bool          // bound by us; else by the cluster's scheduler, after a gate
-	Scheduler     string        // that chooses the nodes; empty: the cluster's default
+	Scheduler     string        // that chooses the nodes; empty: that of the gang's kind, or the cluster's default
+	Queue         string        // of Volcano, KAI or Kueue, in which the gang waits
 }
 
 // Attempt is what objects are made of.
@@ -78,8 +79,7 @@ type Attempt struct {
 	Launch *engine.Launch
 	Nodes  []Node // that the claims name, in their order, each once
 	Digest string
-	// Grouped says that the pods are in a PodGroup of the attempt's name.
-	Grouped bool
+	Gang   GangKind // what begins the pods together; empty: we bind them, or there is one
 	Settings
 }
 
