@@ -129,6 +129,9 @@ var securityLevels = []string{"privileged", "baseline", "restricted"}
 func (l *scan) podSecurity(level string) {
 	name := l.terms.Namespace
 	most, why := "restricted", ""
+	if l.terms.AsImage {
+		most, why = "baseline", "run_as: the user of an image may be root (run_as=submitter says that it is not)"
+	}
 	for _, p := range l.terms.Paths {
 		switch {
 		case p.Volume.Kind == Host:
@@ -142,9 +145,9 @@ func (l *scan) podSecurity(level string) {
 	case level == "":
 		l.add("pod security", engine.Found, "", "%s has no level of its own: the cluster's holds", name)
 	case rank(level) > rank(most):
-		l.add("pod security", engine.Missing, mend+", or a PersistentVolumeClaim in the place of that volume", "%s takes pods of the level %s alone, and those of this pool are %s: %s", name, level, most, why)
+		l.add("pod security", engine.Missing, mend+", or change that setting: a PersistentVolumeClaim is taken in every namespace", "%s takes pods of the level %s alone, and those of this pool are %s: %s", name, level, most, why)
 	case level == "restricted":
-		l.add("pod security", engine.Warning, fmt.Sprintf("kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=baseline", name), "%s takes pods of the level restricted alone: jobs of root, and images that run as root, are refused there", name)
+		l.add("pod security", engine.Found, "", "%s takes pods of the level restricted alone: the pool's are, but for jobs of root, which are refused", name)
 	default:
 		l.add("pod security", engine.Found, "", "%s takes pods of the level %s", name, level)
 	}

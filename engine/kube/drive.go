@@ -95,7 +95,7 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 
 // try does something for an attempt's begin. What cannot be done ends the attempt.
 func (e *Engine) try(a *attempt, f func(*attempt) error) error {
-	err := f(a)
+	err := e.forbidden(a, f(a))
 	if e.ctx.Err() != nil {
 		return nil
 	}

@@ -60,12 +60,14 @@ type Engine struct {
 	once   sync.Once
 	close  error
 	kick   chan struct{} // something is in graves
+	room   chan struct{} // a namespace has more room
 
 	mu       sync.Mutex
 	attempts map[engine.Ref]*attempt
 	listed   bool                   // all pods were seen since the engine was opened
 	graves   map[string]*corev1.Pod // of attempts that have ended or are not known, by name
 	rooted   bool                   // a root is there, maybe, of an attempt that is not known any more
+	tenants  map[string]*tenant     // namespaces, by name
 	silent   error                  // why the last look at pods failed; nil: it did not
 	said     map[string]string      // by gangs' objects, of why they wait, by name; nil: they are not followed
 
@@ -95,11 +97,12 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), kick: make(chan struct{}, 1),
+		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), kick: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
-		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{}, rooted: true,
+		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.tenant(cfg.Terms.Namespace)
 	for ref, l := range log.lives {
 		a := e.revive(ref, l)
 		e.attempts[ref] = a

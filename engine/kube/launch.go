@@ -77,7 +77,18 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 			return refused(err)
 		}
 	}
-	return e.take(l.Ref, o)
+	if known == nil {
+		if err := e.admit(l.Ref, o); err != nil {
+			return err
+		}
+	}
+	err := e.take(l.Ref, o)
+	e.mu.Lock()
+	if a := e.attempts[l.Ref]; a == nil || a.made != nil || a.ended {
+		e.settle(o.Namespace, l.Ref)
+	}
+	e.mu.Unlock()
+	return err
 }
 
 func (e *Engine) take(ref engine.Ref, o *order) error {

@@ -54,6 +54,9 @@ func (e *Engine) make(a *attempt) error {
 	a.begun = true
 	e.mu.Unlock()
 	r := e.attempt(a.ref, a.order)
+	if err := e.barred(a, r.Pods("")); err != nil {
+		return err
+	}
 	root, err := r.Root(time.Now())
 	if err != nil {
 		return err
@@ -86,6 +89,7 @@ func (e *Engine) make(a *attempt) error {
 	if err := e.log.add(&entry{Kind: created, Ref: a.ref, Made: m}); err != nil {
 		return err
 	}
+	e.counted(a)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a.made = m

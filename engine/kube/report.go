@@ -165,6 +165,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	}
 	e.tell(a, r)
 	a.ended = true
+	e.settle(a.namespace, a.ref)
 	for _, p := range a.pods {
 		if !p.gone {
 			e.graves[p.Name] = p.Pod

@@ -46,8 +46,8 @@ func Rights(t *Terms, gang *Gang) []Right {
 		{Resource: cluster.Pods, Part: "exec", Verbs: []string{"create", "get"}, Why: "signals, and commands beside a job"},
 		{Resource: cluster.Secrets, Verbs: []string{"create", "delete", "get", "list"}, Why: "each attempt's script and certificates"},
 		{Resource: cluster.Services, Verbs: []string{"create", "get"}, Why: "names by which an attempt's pods find each other"}, // the root's end is theirs
-		{Resource: quotas, Verbs: []string{"list"}, Why: "what the namespace may use"},
-		{Resource: ranges, Verbs: []string{"list"}, Why: "what each pod of the namespace may use"},
+		{Resource: quotas, Verbs: []string{"list", "watch"}, Why: "what the namespace may use"},
+		{Resource: ranges, Verbs: []string{"list", "watch"}, Why: "what each pod of the namespace may use"},
 	}
 	if t.Placed {
 		out = append(out, Right{Resource: cluster.Pods, Part: "binding", Verbs: []string{"create"}, Why: "pods are given to the nodes that were chosen"})

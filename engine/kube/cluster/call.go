@@ -86,6 +86,12 @@ func Reason(err error) metav1.StatusReason {
 	return ""
 }
 
+// IsNamespace reports whether a call failed because its namespace does not exist.
+func IsNamespace(err error) bool {
+	var a *Answer
+	return errors.As(err, &a) && a.Code == http.StatusNotFound && a.Status.Details != nil && a.Status.Details.Kind == Namespaces.Name
+}
+
 // Expired reports whether a resource version is too old to go on from: list again.
 func Expired(err error) bool {
 	var a *Answer

@@ -131,6 +131,9 @@ func (a *Attempt) user() *corev1.PodSecurityContext {
 	if !a.AsImage {
 		uid, gid := int64(a.Launch.Job.Spec.Owner.UID), int64(a.Launch.Job.Spec.Owner.GID)
 		c.RunAsUser, c.RunAsGroup = &uid, &gid
+		if yes := true; uid != 0 {
+			c.RunAsNonRoot = &yes // what follows from the uid, and namespaces of the level restricted want to read
+		}
 	}
 	return c
 }

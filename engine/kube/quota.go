@@ -1,0 +1,297 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// What a namespace's quotas and limit ranges mean for pods of ours. All here is a function of
+// what it is given. Where the API server knows better, as it does of scopes that are not known
+// here, it has the last word.
+
+// defaulted is a pod as the limit ranges of its namespace make it: containers that do not say
+// how much they have get what these say.
+func defaulted(p *corev1.Pod, ranges []*corev1.LimitRange) *corev1.Pod {
+	out := p.DeepCopy()
+	fill := func(to *corev1.ResourceList, from corev1.ResourceList) {
+		for name, q := range from {
+			if _, ok := (*to)[name]; !ok {
+				if *to == nil {
+					*to = corev1.ResourceList{}
+				}
+				(*to)[name] = q
+			}
+		}
+	}
+	for _, c := range containers(out) {
+		for _, r := range ranges {
+			for _, i := range r.Spec.Limits {
+				if i.Type == corev1.LimitTypeContainer {
+					fill(&c.Resources.Limits, i.Default)
+					fill(&c.Resources.Requests, i.DefaultRequest)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// containers are all of a pod, the initial ones first.
+func containers(p *corev1.Pod) (out []*corev1.Container) {
+	for i := range p.Spec.InitContainers {
+		out = append(out, &p.Spec.InitContainers[i])
+	}
+	for i := range p.Spec.Containers {
+		out = append(out, &p.Spec.Containers[i])
+	}
+	return out
+}
+
+// whole is what a pod has of what its containers have: all of those that run together, or as
+// much as an initial one, if that is more.
+func whole(p *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for i := range p.Spec.Containers {
+		addTo(out, of(&p.Spec.Containers[i]))
+	}
+	for i := range p.Spec.InitContainers {
+		for name, q := range of(&p.Spec.InitContainers[i]) {
+			if has := out[name]; q.Cmp(has) > 0 {
+				out[name] = q
+			}
+		}
+	}
+	return out
+}
+
+func addTo(sum, more corev1.ResourceList) {
+	for name, q := range more {
+		has := sum[name].DeepCopy()
+		has.Add(q)
+		sum[name] = has
+	}
+}
+
+func requests(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests }
+func limits(c *corev1.Container) corev1.ResourceList   { return c.Resources.Limits }
+
+// counts is what a pod takes of quotas, by their names for it.
+func counts(p *corev1.Pod) corev1.ResourceList {
+	one := *resource.NewQuantity(1, resource.DecimalSI)
+	out := corev1.ResourceList{corev1.ResourcePods: one, "count/pods": one}
+	for name, q := range whole(p, requests) {
+		if plain(name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			out[name] = q
+		}
+		out["requests."+name] = q
+	}
+	for name, q := range whole(p, limits) {
+		if plain(name) {
+			out["limits."+name] = q
+		}
+	}
+	return out
+}
+
+// plain are resources that quotas count in requests and in limits.
+func plain(name corev1.ResourceName) bool {
+	return name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
+}
+
+// covers reports whether a quota counts a pod. false: it does not, or nobody here can say.
+func covers(q *corev1.ResourceQuota, p *corev1.Pod) bool {
+	var all []corev1.ScopedResourceSelectorRequirement
+	for _, s := range q.Spec.Scopes {
+		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: s, Operator: corev1.ScopeSelectorOpExists})
+	}
+	if q.Spec.ScopeSelector != nil {
+		all = append(all, q.Spec.ScopeSelector.MatchExpressions...)
+	}
+	for _, s := range all {
+		if !scoped(s, p) {
+			return false
+		}
+	}
+	return true
+}
+
+func scoped(s corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) bool {
+	switch s.ScopeName {
+	case corev1.ResourceQuotaScopeTerminating:
+		return p.Spec.ActiveDeadlineSeconds != nil
+	case corev1.ResourceQuotaScopeNotTerminating:
+		return p.Spec.ActiveDeadlineSeconds == nil
+	case corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort:
+		some := false
+		for _, c := range containers(p) {
+			for name := range c.Resources.Requests {
+				some = some || name == corev1.ResourceCPU || name == corev1.ResourceMemory
+			}
+			for name := range c.Resources.Limits {
+				some = some || name == corev1.ResourceCPU || name == corev1.ResourceMemory
+			}
+		}
+		return some == (s.ScopeName == corev1.ResourceQuotaScopeNotBestEffort)
+	case corev1.ResourceQuotaScopePriorityClass:
+		has := p.Spec.PriorityClassName
+		switch s.Operator {
+		case corev1.ScopeSelectorOpExists:
+			return has != ""
+		case corev1.ScopeSelectorOpDoesNotExist:
+			return has == ""
+		case corev1.ScopeSelectorOpIn:
+			return slices.Contains(s.Values, has)
+		case corev1.ScopeSelectorOpNotIn:
+			return !slices.Contains(s.Values, has)
+		}
+	}
+	return false
+}
+
+// short says which of a quota's amounts have no room for pods beside those that others of ours
+// will have; empty: it has room.
+func short(q *corev1.ResourceQuota, pods, others []*corev1.Pod) string {
+	sum := func(all []*corev1.Pod) corev1.ResourceList {
+		out := corev1.ResourceList{}
+		for _, p := range all {
+			if covers(q, p) {
+				addTo(out, counts(p))
+			}
+		}
+		return out
+	}
+	want, coming := sum(pods), sum(others)
+	if _, any := want[corev1.ResourcePods]; !any {
+		return ""
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
+		n, ok := want[name]
+		if !ok {
+			continue
+		}
+		hard, counted := q.Status.Hard[name]
+		if !counted {
+			out = append(out, fmt.Sprintf("%s: the cluster has not counted yet what is used", name))
+			continue
+		}
+		left := hard.DeepCopy()
+		left.Sub(q.Status.Used[name])
+		left.Sub(coming[name])
+		switch {
+		case n.Cmp(hard) > 0:
+			out = append(out, fmt.Sprintf("%s: %s asked for, which is more than all of it, %s", name, n.String(), hard.String()))
+		case n.Cmp(left) > 0:
+			out = append(out, fmt.Sprintf("%s: %s asked for, %s of %s left", name, n.String(), text(left), hard.String()))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// text is an amount of which there may be less than nothing: a quota that was made smaller.
+func text(q resource.Quantity) string {
+	if q.Sign() < 0 {
+		return "nothing"
+	}
+	return q.String()
+}
+
+// missing says what a quota wants to be told of a pod and is not; empty: nothing.
+func missing(q *corev1.ResourceQuota, p *corev1.Pod) string {
+	if !covers(q, p) {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
+		of, plainName := requests, name
+		if n, ok := strings.CutPrefix(string(name), "limits."); ok {
+			of, plainName = limits, corev1.ResourceName(n)
+		} else if n, ok := strings.CutPrefix(string(name), "requests."); ok {
+			plainName = corev1.ResourceName(n)
+		}
+		if plainName != corev1.ResourceCPU && plainName != corev1.ResourceMemory {
+			continue
+		}
+		for _, c := range containers(p) {
+			if _, ok := of(c)[plainName]; !ok {
+				return fmt.Sprintf("quota %s wants every pod to say its %s, and the job does not say how much %s it needs", q.Name, name, plainName)
+			}
+		}
+	}
+	return ""
+}
+
+// breach says by which limit range a pod is not let in; empty: by none.
+func breach(r *corev1.LimitRange, p *corev1.Pod) string {
+	for _, i := range r.Spec.Limits {
+		switch i.Type {
+		case corev1.LimitTypeContainer:
+			for _, c := range containers(p) {
+				if why := outside(&i, c.Resources.Requests, c.Resources.Limits); why != "" {
+					return fmt.Sprintf("limit range %s: a container %s", r.Name, why)
+				}
+			}
+		case corev1.LimitTypePod:
+			if why := outside(&i, whole(p, requests), whole(p, limits)); why != "" {
+				return fmt.Sprintf("limit range %s: a pod %s", r.Name, why)
+			}
+		}
+	}
+	return ""
+}
+
+// outside compares amounts with an item of a limit range.
+func outside(i *corev1.LimitRangeItem, ask, limit corev1.ResourceList) string {
+	for _, name := range slices.Sorted(maps.Keys(i.Min)) {
+		least := i.Min[name]
+		if q, ok := ask[name]; !ok {
+			return fmt.Sprintf("has to have at least %s=%s, and the job does not say how much it needs", name, least.String())
+		} else if q.Cmp(least) < 0 {
+			return fmt.Sprintf("has to have at least %s=%s, and the job's has %s", name, least.String(), q.String())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(i.Max)) {
+		most := i.Max[name]
+		q, ok := limit[name]
+		if !ok {
+			return fmt.Sprintf("may have at most %s=%s, and the job does not say how much it needs", name, most.String())
+		}
+		if n := ask[name]; n.Cmp(q) > 0 {
+			q = n
+		}
+		if q.Cmp(most) > 0 {
+			return fmt.Sprintf("may have at most %s=%s, and the job's has %s", name, most.String(), q.String())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(i.MaxLimitRequestRatio)) {
+		most, a, l := i.MaxLimitRequestRatio[name], ask[name], limit[name]
+		if a.AsApproximateFloat64() <= 0 || l.AsApproximateFloat64() <= 0 || l.AsApproximateFloat64()/a.AsApproximateFloat64() > most.AsApproximateFloat64() {
+			return fmt.Sprintf("may have a limit of %s of at most %s times what it asks for, and the job's asks for %s with a limit of %s", name, most.String(), a.String(), l.String())
+		}
+	}
+	return ""
+}
+
+// grown reports whether a quota has more room for something than it had.
+func grown(was, is *corev1.ResourceQuota) bool {
+	if was == nil {
+		return true // it may have counted by now
+	}
+	for name := range was.Spec.Hard {
+		if _, ok := is.Spec.Hard[name]; !ok {
+			return true
+		}
+	}
+	for name, hard := range is.Status.Hard {
+		before, ok := was.Status.Hard[name]
+		used, usedBefore := is.Status.Used[name], was.Status.Used[name]
+		if !ok || hard.Cmp(before) > 0 || used.Cmp(usedBefore) < 0 {
+			return true
+		}
+	}
+	return false
+}
