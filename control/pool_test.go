@@ -234,6 +234,7 @@ type sites struct {
 	mu     sync.Mutex
 	hands  map[string]*hand
 	closed map[string]int
+	left   map[string]int
 }
 
 // site is a hand that says when it is closed.
@@ -247,6 +248,19 @@ func (s site) Close() error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.of.closed[s.name]++
+	return nil
+}
+
+// Leave says that it was called, which has to be before the end.
+func (s site) Leave(context.Context) error {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	if s.of.left == nil {
+		s.of.left = map[string]int{}
+	}
+	if s.of.left[s.name]++; s.of.closed[s.name] > 1 {
+		s.of.left[s.name] += 100
+	}
 	return nil
 }
 
@@ -316,6 +330,9 @@ func TestAPoolIsAddedAndRemoved(t *testing.T) {
 	}
 	if s.closed["q"] != 2 {
 		t.Errorf("the engine of pool q was closed %d times, once in each life", s.closed["q"])
+	}
+	if s.left["q"] != 1 { // at its end alone, before it was closed
+		t.Errorf("pool q was left %d times", s.left["q"])
 	}
 	if err := b.ctl.RemovePool(t.Context(), by, "q"); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("it is removed again: %v", err)

@@ -117,7 +117,7 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 func (l *loop) takeIn(opened Pool) {
 	old := l.pools.find(opened.Name)
 	if old != nil {
-		l.leave(old)
+		l.leave(old, false)
 	}
 	p := l.pools.make(opened)
 	p.own = true
@@ -214,7 +214,7 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 			l.state.delegating = l.pools.delegating()
 			l.setNodes(p, nil)
 			l.state.mu.Unlock()
-			l.leave(p)
+			l.leave(p, true)
 		})
 	})
 }
@@ -256,13 +256,23 @@ func (l *loop) inUse(name string) error {
 		Advise("let them end, or %s; cox node drain keeps others from starting", all)
 }
 
-// leave ends what is done for a pool, apart from the loop.
-func (l *loop) leave(p *pool) {
+// leaveWait bounds what an engine does when its pool is taken away.
+const leaveWait = 2 * time.Minute
+
+// leave ends what is done for a pool, apart from the loop. For good: the pool is taken away.
+func (l *loop) leave(p *pool, forGood bool) {
 	if p.unwatch != nil {
 		p.unwatch()
 	}
 	l.helpers.Go(func() {
 		p.watching.Wait()
+		if k, ok := p.Engine.(engine.Leaver); ok && forGood {
+			ctx, cancel := context.WithTimeout(l.ctx, leaveWait)
+			if err := k.Leave(ctx); err != nil {
+				l.cfg.Log.Warn("of a pool that is gone there is something left", "pool", p.Name, "error", err)
+			}
+			cancel()
+		}
 		if err := p.close(); err != nil {
 			l.cfg.Log.Warn("a pool's engine does not close well", "pool", p.Name, "error", err)
 		}

@@ -31,7 +31,7 @@ func openKube(_ context.Context, name string, settings json.RawMessage, at Place
 	if err != nil {
 		return nil, err
 	}
-	return kube.New(kube.Config{Root: at.Dir, Cluster: c, Terms: terms, Log: at.Log})
+	return kube.New(kube.Config{Root: at.Dir, Cluster: c, Terms: terms, Log: at.Log, Trial: at.Trial})
 }
 
 func errNoCluster() error {
@@ -44,21 +44,7 @@ func errNoCluster() error {
 // coxswain of the pool's namespace. Nobody is asked; of the settings those that the roles
 // depend on are needed: namespace, priority_class, paths.
 func KubeRights(pool string, settings json.RawMessage, who string) (string, error) {
-	var set kubeSettings
-	if err := ReadSettings(settings, &set); err != nil {
-		return "", err
-	}
-	terms, err := set.terms(pool)
-	if err != nil {
-		return "", err
-	}
-	if terms.Namespace == "" {
-		return "", fault.New(fault.Invalid, "in which namespace are the roles?").Advise("--namespace NAME")
-	}
-	if who == "" {
-		who = "serviceaccount:" + terms.Namespace + ":coxswain"
-	}
-	subject, err := kube.ParseSubject(who)
+	terms, subject, err := kubeFor(pool, settings, who, "the roles")
 	if err != nil {
 		return "", err
 	}
@@ -67,4 +53,37 @@ func KubeRights(pool string, settings json.RawMessage, who string) (string, erro
 		gang = &g
 	}
 	return kube.Manifest(&terms, gang, subject), nil
+}
+
+// KubePolicy is the manifest of the admission policy that keeps others off the nodes of a pool
+// of the engine kube, for kubectl apply -f -. Who is no other is said as in KubeRights.
+func KubePolicy(pool string, settings json.RawMessage, who string) (string, error) {
+	terms, subject, err := kubeFor(pool, settings, who, "the pods of the pool")
+	if err != nil {
+		return "", err
+	}
+	if !terms.Placed {
+		return "", fault.New(fault.Invalid, "settings: placed: nodes are kept for pools whose nodes Coxswain chooses").Advise("leave placed")
+	}
+	return kube.PolicyManifest(&terms, subject)
+}
+
+// kubeFor reads the settings of a pool, and who is meant.
+func kubeFor(pool string, settings json.RawMessage, who, what string) (kube.Terms, kube.Subject, error) {
+	var set kubeSettings
+	if err := ReadSettings(settings, &set); err != nil {
+		return kube.Terms{}, kube.Subject{}, err
+	}
+	terms, err := set.terms(pool)
+	if err != nil {
+		return terms, kube.Subject{}, err
+	}
+	if terms.Namespace == "" {
+		return terms, kube.Subject{}, fault.New(fault.Invalid, "in which namespace are %s?", what).Advise("--namespace NAME")
+	}
+	if who == "" {
+		who = "serviceaccount:" + terms.Namespace + ":coxswain"
+	}
+	subject, err := kube.ParseSubject(who)
+	return terms, subject, err
 }

@@ -42,6 +42,7 @@ func TestKubeSettings(t *testing.T) {
 		`{"kubeconfig":"FILE","namespace":"Teams"}`:                                         `settings: namespace: "Teams"`,
 		`{"kubeconfig":"FILE","placed":true,"gang":"native"}`:                               "settings: gang: with placed",
 		`{"kubeconfig":"FILE","gang":"native"}`:                                             "settings: gang: with placed",
+		`{"kubeconfig":"FILE","placed":false,"reserve":true}`:                               "settings: reserve: nodes are kept where Coxswain chooses them",
 		`{"kubeconfig":"FILE","placed":false,"gang":"vulcano"}`:                             `settings: gang: there is no "vulcano"`,
 		`{"kubeconfig":"FILE","queue":"q"}`:                                                 "settings: queue: with placed",
 		`{"kubeconfig":"FILE","scheduler":"s"}`:                                             "settings: scheduler: with placed",
@@ -126,6 +127,26 @@ func TestKubeTerms(t *testing.T) {
 	}
 	if p, ok := got.PathOf("/homes"); ok {
 		t.Errorf("/homes is on %v", p)
+	}
+}
+
+// TestKubePolicy: it is for those who are named, and for pools whose name a taint can have.
+func TestKubePolicy(t *testing.T) {
+	for _, x := range []struct{ pool, settings, who, want string }{
+		{"k8s-a", `{"namespace":"cox"}`, "", `request.userInfo.username == \"system:serviceaccount:cox:coxswain\"`},
+		{"k8s-a", `{"namespace":"cox"}`, "user:ann", `request.userInfo.username == \"ann\"`},
+		{"k8s-a", `{"namespace":"cox","reserve":true}`, `group:a"b`, `\"a\\\"b\" in request.userInfo.groups`},
+		{"k8s-a", `{}`, "user:ann", "in which namespace are the pods of the pool?"},
+		{"k8s-a", `{"namespace":"cox","placed":false}`, "user:ann", "settings: placed"},
+		{"k8s-", `{"namespace":"cox","reserve":true}`, "user:ann", `settings: reserve: "k8s-" can be no taint's value`},
+	} {
+		text, err := KubePolicy(x.pool, json.RawMessage(x.settings), x.who)
+		if err != nil {
+			text = err.Error()
+		}
+		if !strings.Contains(text, x.want) {
+			t.Errorf("%s %s %s: no %q in\n%s", x.pool, x.settings, x.who, x.want, text)
+		}
 	}
 }
 

@@ -28,6 +28,8 @@ type kubeSettings struct {
 	Queue       string `json:"queue" doc:"in which the pool's jobs wait: of KAI or Kueue (a LocalQueue), where it is needed, or of Volcano; left out: Volcano's default"`
 	Scheduler   string `json:"scheduler" doc:"the scheduler that chooses the nodes of pods that are not placed; coscheduling needs it; left out: volcano, kai-scheduler, or the cluster's default"`
 
+	Reserve bool `json:"reserve" doc:"nodes of the pool are kept for it: they get the taint coxswain.sh/pool=POOL:NoSchedule, and an admission policy, which --print-policy prints, keeps others off"`
+
 	Image      string `json:"image" doc:"container image of jobs that name none; left out: these are refused"`
 	AgentImage string `json:"agent_image" doc:"the image that brings cox-pod into the pods; nothing starts without"`
 
@@ -62,7 +64,7 @@ func (s *kubeSettings) placed() bool { return s.Placed == nil || *s.Placed }
 // terms reads the settings of a pool.
 func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 	t := kube.Terms{
-		Pool: pool, Namespace: s.Namespace, Placed: s.placed(), Gang: kube.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
+		Pool: pool, Namespace: s.Namespace, Placed: s.placed(), Reserve: s.Reserve, Gang: kube.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
 		GPU: s.GPU, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
 		PriorityClass: s.PriorityClass, PullSecrets: s.PullSecrets, AsImage: s.RunAs == "image", Domain: s.Domain,
 		WorkDir: kube.WorkDirRule(s.WorkDir),
@@ -70,7 +72,7 @@ func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 	if missing := t.Wants(t.Gang); missing != "" && !t.Placed {
 		return t, wrongKube("gang", "add "+missing+gangConsent(t.Gang), "%s is not used without", t.Gang)
 	}
-	for _, check := range []func() error{s.checkWay, s.checkNames, s.checkWords, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
+	for _, check := range []func() error{s.checkWay, s.checkNames, s.checkWords, func() error { return s.checkReserve(pool) }, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
 		if err := check(); err != nil {
 			return t, err
 		}
@@ -102,6 +104,16 @@ func (s *kubeSettings) checkWay() error {
 		return wrongKube("scheduler", "leave one of them", "with placed Coxswain binds the pods itself")
 	case s.Approximate && s.Gang != string(kube.Kueue):
 		return wrongKube("approximate", "leave it, or add gang=kueue", "of all gangs Kueue's alone are all or none in quota, and not on nodes")
+	case s.Reserve && !s.placed():
+		return wrongKube("reserve", "leave one of them", "nodes are kept where Coxswain chooses them, and placed is false")
+	}
+	return nil
+}
+
+// checkReserve looks whether a taint and a ConfigMap can have the pool's name.
+func (s *kubeSettings) checkReserve(pool string) error {
+	if wrong := append(validation.IsValidLabelValue(pool), validation.IsDNS1123Subdomain("coxswain-"+pool)...); s.Reserve && len(wrong) > 0 {
+		return wrongKube("reserve", "give the pool another name", "%.70q can be no taint's value: %s", pool, wrong[0])
 	}
 	return nil
 }

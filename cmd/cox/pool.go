@@ -154,11 +154,12 @@ as text. No secrets belong there, only where they are.`,
   cox pool add slurm-b --engine slurm --rest https://ctl:6820 --shared /home/.cox --set token_file=/etc/coxswain/token
   cox pool add slurm-b --engine slurm --settings slurm-b.yaml
   cox pool add k8s-a --engine kube --kubeconfig ~/.kube/config --context prod --namespace cox --dry-run
-  cox pool add k8s-a --engine kube --namespace cox --print-rbac=user:cox | kubectl apply -f -`,
+  cox pool add k8s-a --engine kube --namespace cox --print-rbac=user:cox | kubectl apply -f -
+  cox pool add k8s-a --engine kube --namespace cox --set reserve=true --print-rbac=user:cox --print-policy=user:cox | kubectl apply -f -`,
 		Args: needPool("add"),
 		RunE: a.asks(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			if who, yes := f.own.printsRoles(); yes {
-				return a.printRoles(args[0], who, &f)
+			if all := f.own.prints(); len(all) > 0 {
+				return a.printManifests(args[0], all, &f)
 			}
 			if err := a.addPool(cmd.Context(), c, args[0], &f); err != nil {
 				if f.dry {
@@ -232,21 +233,29 @@ func opened(ctx context.Context, c *client.Client, name string) error {
 	return nil
 }
 
-// printRoles prints what a pool of Kubernetes' has to be allowed. No server is asked.
-func (a *app) printRoles(name, who string, f *poolFlags) error {
+// printManifests prints what an administrator of Kubernetes applies for a pool. No server is
+// asked.
+func (a *app) printManifests(name string, all []printed, f *poolFlags) error {
 	if f.engine != "kube" {
-		return fault.New(fault.Invalid, "--print-rbac is of --engine kube").Advise("cox pool add %s --engine kube --namespace NAME --print-rbac", name)
+		return fault.New(fault.Invalid, "--%s is of --engine kube", all[0].flag).Advise("cox pool add %s --engine kube --namespace NAME --%s", name, all[0].flag)
 	}
 	settings, err := a.settings(f)
 	if err != nil {
 		return err
 	}
-	text, err := kubeRights(name, settings, who)
-	if err != nil {
-		return err
+	for i, p := range all {
+		text, err := p.text(name, settings, p.who)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			text = "---\n" + text
+		}
+		if _, err := fmt.Fprint(a.out, text); err != nil {
+			return err
+		}
 	}
-	_, err = fmt.Fprint(a.out, text)
-	return err
+	return nil
 }
 
 func kindsHere(kinds []string) string {

@@ -151,6 +151,7 @@ not added                                                    exit 2 (invalid req
 	cox("pool", "add", "b", "--engine", "kube", "--print-rbac").check(t, 2, "", "~in which namespace are the roles?\n  --namespace NAME\n")
 	cox("pool", "add", "b", "--engine", "slurm", "--print-rbac").check(t, 2, "", "~--print-rbac is of --engine kube\n")
 	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--placed", "--print-rbac=group:ops").check(t, 0, "~  - kind: Group\n    name: \"ops\"\n", "")
+	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--print-rbac", "--print-policy").check(t, 0, "~\n---\nkind: ValidatingAdmissionPolicy\n", "")
 	cox("pool", "add", "b").check(t, 2, "", "~which kind of engine has pool b?\n  --engine kube, --engine paper, --engine slurm\n")
 	cox(add...).check(t, 2, "", "cox: settings: site is needed\n  --set site=NAME\nnot added                                                    exit 2 (invalid request)\n")
 	cox(with(site, "--set", "nods=3")...).check(t, 2, "", "~settings: there is no field nods; did you mean nodes?\n  there are lacking, nodes, site\n")

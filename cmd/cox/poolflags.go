@@ -37,6 +37,7 @@ var settingFlags = []settingFlag{
 type engineFlags struct {
 	flags *pflag.FlagSet
 	rbac  string // who has the roles that are printed
+	keeps string // who is let past the policy that is printed
 }
 
 func (s *engineFlags) add(fl *pflag.FlagSet) {
@@ -55,12 +56,25 @@ func (s *engineFlags) add(fl *pflag.FlagSet) {
 	fl.String("agent-image", "", "container image that brings cox-pod into the pods")
 	fl.StringVar(&s.rbac, "print-rbac", "", "print the roles that such a pool needs in Kubernetes, for kubectl apply -f -, and do nothing else; of =user:NAME, =group:NAME or =serviceaccount:NAMESPACE:NAME")
 	fl.Lookup("print-rbac").NoOptDefVal = " "
+	fl.StringVar(&s.keeps, "print-policy", "", "print the admission policy that keeps others off the nodes of such a pool, for kubectl apply -f -, and do nothing else; who is let past is said as with --print-rbac")
+	fl.Lookup("print-policy").NoOptDefVal = " "
 }
 
-// printsRoles reports whether roles are to be printed, and whose they are; empty: nobody's
-// who is named.
-func (s *engineFlags) printsRoles() (who string, yes bool) {
-	return strings.TrimSpace(s.rbac), s.flags.Changed("print-rbac")
+// prints are the manifests that are to be printed, in this order; none: the pool is added.
+func (s *engineFlags) prints() (out []printed) {
+	for _, p := range []printed{{"print-rbac", s.rbac, kubeRights}, {"print-policy", s.keeps, kubePolicy}} {
+		if s.flags.Changed(p.flag) {
+			p.who = strings.TrimSpace(p.who)
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// printed is a manifest for Kubernetes. Who is meant by it may be empty: nobody is named.
+type printed struct {
+	flag, who string
+	text      func(pool string, settings json.RawMessage, who string) (string, error)
 }
 
 // into adds the flags that were said. What --set says too is refused, as is what another kind

@@ -10,3 +10,8 @@ import (
 func kubeRights(pool string, settings json.RawMessage, who string) (string, error) {
 	return serve.KubeRights(pool, settings, who)
 }
+
+// kubePolicy is the manifest of the policy that keeps others off a pool's nodes.
+func kubePolicy(pool string, settings json.RawMessage, who string) (string, error) {
+	return serve.KubePolicy(pool, settings, who)
+}

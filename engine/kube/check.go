@@ -23,6 +23,7 @@ type scan struct {
 	served cluster.Served
 	gangs  []Gang
 	who    string // as ParseSubject reads it; empty: not known
+	groups []string
 }
 
 func (l *scan) add(what string, s engine.FindingState, mend, format string, args ...any) {
@@ -52,7 +53,7 @@ func (s *Survey) Check(ctx context.Context) ([]engine.Finding, error) {
 	}
 	l.gangs = Gangs(l.served)
 	for _, f := range []func(context.Context) error{
-		l.identity, l.namespace, l.rights, l.limits, l.gang, l.names, l.machinery, l.images, l.named,
+		l.identity, l.namespace, l.rights, l.limits, l.gang, l.names, l.machinery, l.reserved, l.images, l.named,
 	} {
 		if err := f(ctx); ctx.Err() != nil {
 			return l.found, fault.New(fault.Unavailable, "the look was not ended: %w", context.Cause(ctx))
@@ -95,7 +96,7 @@ func (l *scan) identity(ctx context.Context) error {
 		return nil
 	}
 	u := review.Status.UserInfo
-	l.who = "user:" + u.Username
+	l.who, l.groups = "user:"+u.Username, u.Groups
 	l.add("identity", engine.Found, "", "%s, of %s", u.Username, strings.Join(u.Groups, ", "))
 	return nil
 }
@@ -207,7 +208,7 @@ func (l *scan) may(ctx context.Context, verb string, r *Right, namespace string)
 		}
 		return true, nil // that it is not there is said elsewhere
 	}
-	ok, _, err := l.cluster.Can(ctx, verb, r.Resource, r.Part, namespace)
+	ok, _, err := l.cluster.Can(ctx, verb, r.Resource, r.Part, namespace, r.Name)
 	return ok, err
 }
 
@@ -226,6 +227,9 @@ func (l *scan) grant() string {
 			words = append(words, "--set scheduler="+shell(l.terms.Scheduler))
 		}
 	}
+	if l.terms.Reserve {
+		words = append(words, "--set reserve=true")
+	}
 	if l.terms.PriorityClass != "" {
 		words = append(words, "--set priority_class="+l.terms.PriorityClass)
 	}
@@ -235,12 +239,11 @@ func (l *scan) grant() string {
 			break
 		}
 	}
-	who := l.who
-	if who == "" {
-		who = "user:NAME"
-	}
-	return strings.Join(append(words, "--print-rbac="+shell(who), "| kubectl apply -f -"), " ")
+	return strings.Join(append(words, "--print-rbac="+l.whom(), "| kubectl apply -f -"), " ")
 }
+
+// whom is who asks, as a word of a shell.
+func (l *scan) whom() string { return shell(or(l.who, "user:NAME")) }
 
 // shell is a word as a shell takes it.
 func shell(s string) string {

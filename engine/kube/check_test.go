@@ -84,8 +84,10 @@ func good() map[string]string {
 		"/version": `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`,
 		"/api":     discovery(``),
 		"/apis": discovery(`{"metadata":{"name":"scheduling.k8s.io"},"versions":[{"version":"v1alpha2","resources":[{"resource":"podgroups","scope":"Namespaced"}]}]},
+			{"metadata":{"name":"admissionregistration.k8s.io"},"versions":[{"version":"v1","resources":[{"resource":"validatingadmissionpolicies","scope":"Cluster"}]}]},
 			{"metadata":{"name":"resource.k8s.io"},"versions":[{"version":"v1","resources":[{"resource":"resourceslices","scope":"Cluster"}]}]}`),
-		"/apis/authentication.k8s.io/v1/selfsubjectreviews":  `{"status":{"userInfo":{"username":"anna o'neil","groups":["research","system:authenticated"]}}}`,
+		"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/coxswain-k8s-a": `{"spec":{}}`,
+		"/apis/authentication.k8s.io/v1/selfsubjectreviews":                                      `{"status":{"userInfo":{"username":"anna o'neil","groups":["research","system:authenticated"]}}}`,
 		"/api/v1/namespaces/cox":                             `{"metadata":{"name":"cox","labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`,
 		"/api/v1/namespaces/cox/resourcequotas":              `{"items":[{"metadata":{"name":"q"},"status":{"hard":{"pods":"50","requests.nvidia.com/gpu":"8"},"used":{"pods":"3","requests.nvidia.com/gpu":"6"}}}]}`,
 		"/api/v1/namespaces/cox/limitranges":                 `{"items":[{"metadata":{"name":"r"},"spec":{"limits":[{"type":"Container","max":{"cpu":"4"},"default":{"memory":"1Gi"}}]}}]}`,
@@ -103,6 +105,11 @@ var terms = Terms{
 	Pool: "k8s-a", Namespace: "cox", Image: "train:1", AgentImage: "agent:1", PriorityClass: "high", PullSecrets: []string{"pull"},
 	Paths: []Path{{"/home", Volume{Kind: Claim, Name: "home"}}, {"/data", Volume{Kind: NFS, Server: "10.0.0.5", Dir: "/export"}}},
 }
+
+func placed(t *Terms)   { t.Placed = true }
+func reserved(t *Terms) { t.Placed, t.Reserve = true, true }
+
+const policyAt = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/coxswain-k8s-a"
 
 // findings are those of a look, a line each.
 func findings(t *testing.T, s *Survey) []string {
@@ -167,6 +174,11 @@ func TestCheckFinds(t *testing.T) {
 		"binding":             {denied: "create pods/binding", change: func(t *Terms) { t.Placed = true }, want: "missing rights: create pods/binding in namespace cox", mend: "--namespace cox --set priority_class"},
 		"no gangs":            {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, want: "warning gangs: the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused", mend: "--placed"},
 		"another gang":        {change: func(t *Terms) { t.Gang = KAI }, want: "missing gangs: kai is not there; there is native", mend: "leave gang"},
+		"others come":         {change: placed, want: "warning kept nodes: pods of others may take a node", mend: "--set reserve=true"},
+		"no policy":           {change: reserved, want: "missing policy: there is no admission policy coxswain-k8s-a", mend: "cox pool add k8s-a --engine kube --namespace cox --set reserve=true --print-policy='user:anna o'\\''neil' | kubectl apply -f -"},
+		"no policies":         {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, change: reserved, want: "missing policy: the cluster has no admission policies", mend: "upgrade"},
+		"another's policy":    {path: policyAt, say: `{"spec":{}}`, change: reserved, want: "warning policy: coxswain-k8s-a is not the one for these settings and user:anna", mend: "--print-policy"},
+		"no right to mark":    {denied: "patch nodes everywhere", change: reserved, want: "missing rights: patch nodes in the whole cluster: the taint", mend: "--set reserve=true --set priority_class"},
 		"no name service":     {path: "/api/v1/namespaces/kube-system/services", say: `{"items":[]}`, want: "warning names: kube-system has no service", mend: "CoreDNS"},
 		"no GPUs":             {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"},"status":{"conditions":[{"type":"Ready","status":"True"}]}}]}`, want: "warning devices: no node has GPUs", mend: "device plugin"},
 		"no place":            {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"}}]}`, want: "warning topology: where nodes lie is not known", mend: "topology.kubernetes.io/zone"},

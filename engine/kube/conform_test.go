@@ -98,6 +98,7 @@ func TestKubelets(t *testing.T) {
 	t.Run("Volumes", func(t *testing.T) { testVolumes(t, b) })
 	t.Run("Faults", func(t *testing.T) { testFaults(t, b) })
 	t.Run("Storm", func(t *testing.T) { testStorm(t, b) }) // the last: it leaves no node as it was
+	t.Run("Reserve", func(t *testing.T) { testReserve(t, b) })
 }
 
 func conform(t *testing.T, b *bench) {

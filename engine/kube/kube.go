@@ -45,6 +45,9 @@ type Config struct {
 	Ready    time.Duration // for all pods of a gang to be there once the first one runs; 0: 10 min
 	Pull     time.Duration // for what keeps a container from being made (an image, a Secret) to be mended; 0: 5 min
 	Log      *slog.Logger  // nil: none
+
+	// Trial says that the engine is looked at and closed again: nothing is put on nodes.
+	Trial bool
 }
 
 // Engine runs jobs on a cluster. It is safe for concurrent use.
@@ -61,6 +64,7 @@ type Engine struct {
 	close  error
 	kick   chan struct{} // something is in graves
 	room   chan struct{} // a namespace has more room
+	marks  chan struct{} // the nodes were looked at: those that are kept may not all be marked
 
 	mu       sync.Mutex
 	attempts map[engine.Ref]*attempt
@@ -70,6 +74,9 @@ type Engine struct {
 	tenants  map[string]*tenant     // namespaces, by name
 	silent   error                  // why the last look at pods failed; nil: it did not
 	said     map[string]string      // by gangs' objects, of why they wait, by name; nil: they are not followed
+
+	holding sync.Mutex // one reckoning of the nodes that are kept at a time
+	left    bool       // none are any more
 
 	*Survey // nodes, what is on them, and what is looked at before
 }
@@ -97,7 +104,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), kick: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
 		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
 	}
@@ -115,6 +122,9 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.wg.Go(e.watch)
 	e.wg.Go(e.bury)
+	if cfg.Terms.Reserve && !cfg.Trial {
+		e.wg.Go(e.reserving)
+	}
 	return e, nil
 }
 

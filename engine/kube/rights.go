@@ -63,6 +63,9 @@ func Rights(t *Terms, gang *Gang) []Right {
 		Right{Resource: cluster.Namespaces, Verbs: []string{"get"}, Name: t.Namespace, All: true, Why: "which pods the namespace takes"},
 		Right{Resource: slicesDRA, Verbs: []string{"list"}, All: true, Why: "devices with attributes"},
 	)
+	if t.Reserve {
+		out = append(out, t.reserveRights()...)
+	}
 	if t.PriorityClass != "" {
 		out = append(out, Right{Resource: priorities, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
 	}

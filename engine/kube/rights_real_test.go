@@ -30,7 +30,7 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := lab.Start(t, lab.Config{Kubelets: 1, NoScheduler: true, APIServer: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + record}})
-	terms := kube.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Image: lab.Base, AgentImage: lab.Cox}
+	terms := kube.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Image: lab.Base, AgentImage: lab.Cox}
 	ann, err := cluster.Open(cluster.Config{Kubeconfig: l.User(t, "ann", "research"), Namespace: "cox"})
 	if err != nil {
 		t.Fatal(err)
@@ -63,12 +63,17 @@ func TestRights(t *testing.T) {
 	if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) != 1 || nodes[0].Name != "n1" {
 		t.Errorf("nodes: %+v %v", nodes, err)
 	}
+	keeps, err := kube.PolicyManifest(&terms, kube.Subject{Kind: "User", Name: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Apply(t, keeps)
 	work(t, l, kube.Config{Root: filepath.Join(dir, "state"), Cluster: ann, Terms: terms, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 
 	got := did(t, record)
-	// What is asked only where a create had no answer, or another's object is in the way, and
-	// the two forms in which a shell is opened, of which a server takes one.
-	rare := []string{"get pods", "get services", "create pods/exec", "get pods/exec"}
+	// What is asked only where a create had no answer, or another's object is in the way, or a
+	// node comes later, and the two forms in which a shell is opened, of which a server takes one.
+	rare := []string{"patch configmaps", "get pods", "get services", "create pods/exec", "get pods/exec"}
 	for _, w := range want {
 		if !slices.Contains(got, w) && !slices.Contains(rare, w) {
 			t.Errorf("%s is asked for and not used", w)
@@ -112,10 +117,17 @@ func work(t *testing.T, l *lab.Lab, c kube.Config) {
 		t.Fatal(err)
 	}
 	defer func() {
+		if err := e.Leave(t.Context()); err != nil {
+			t.Error(err)
+		}
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
+	if _, err := e.Nodes(t.Context()); err != nil {
+		t.Error(err)
+	}
+	l.Kubectl(t, "wait", "node/n1", "--for=jsonpath={.spec.taints[?(@.key=='coxswain.sh/pool')].value}=k8s-a", "--timeout=150s")
 	first, second := launch(1, "#!/bin/sh\necho hello\nexit 3\n", "n1"), launch(2, forever, "n1")
 	if err := e.Launch(t.Context(), first); err != nil {
 		t.Fatal(err)

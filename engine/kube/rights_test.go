@@ -19,7 +19,7 @@ func TestManifest(t *testing.T) {
 	native, _ := KnownGang(Native)
 	for name, terms := range map[string]Terms{
 		"delegated": {Pool: "k8s-a", Namespace: "cox"},
-		"placed":    {Pool: "k8s-a", Namespace: "cox", Placed: true, PriorityClass: "research", Paths: []Path{{"/home", Volume{Kind: Claim, Name: "home"}}}},
+		"placed":    {Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, PriorityClass: "research", Paths: []Path{{"/home", Volume{Kind: Claim, Name: "home"}}}},
 	} {
 		var gang *Gang
 		if !terms.Placed {

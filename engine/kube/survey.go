@@ -24,8 +24,9 @@ type Survey struct {
 	mu       sync.Mutex
 	machines []Machine // of the last look, sorted by name; nil: there was none
 	use      map[string]using
-	used     time.Time // when use was looked at
-	looked   time.Time // at the nodes
+	used     time.Time  // when use was looked at
+	kept     []keptNode // of the last look: that are the pool's, or bear its taint
+	looked   time.Time  // at the nodes
 }
 
 // NewSurvey begins one; nobody is asked yet.
@@ -81,7 +82,7 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 		all = []Machine{} // there was a look
 	}
 	s.mu.Lock()
-	s.machines, s.use, s.used, s.looked = all, use, used, time.Now()
+	s.machines, s.use, s.used, s.looked, s.kept = all, use, used, time.Now(), keptOf(&s.terms, nodes)
 	s.mu.Unlock()
 	return all, nil
 }

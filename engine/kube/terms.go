@@ -30,6 +30,8 @@ type Terms struct {
 
 	// Approximate says that gangs which are all or none in quota alone (Kueue's) will do.
 	Approximate bool
+	// Reserve says that nodes are kept for the pool, which is Placed: the taint is put on them.
+	Reserve bool
 
 	Image      string // of jobs that name none; empty: these are refused
 	AgentImage string // with cox-pod and cox-slurm; empty: nothing can be launched

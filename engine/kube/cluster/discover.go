@@ -134,12 +134,13 @@ func (c *Cluster) oneByOne(ctx context.Context, root string, text json.RawMessag
 }
 
 // Can asks whether this account may do something, and the server's words why, which may be
-// empty. The part is one of the resource's, as "binding"; empty: the resource itself.
-func (c *Cluster) Can(ctx context.Context, verb string, r Resource, part, namespace string) (bool, string, error) {
+// empty. The part is one of the resource's, as "binding"; empty: the resource itself. The name is
+// that of the one object that it is about; empty: any.
+func (c *Cluster) Can(ctx context.Context, verb string, r Resource, part, namespace, name string) (bool, string, error) {
 	review := authv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec: authv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authv1.ResourceAttributes{
-			Namespace: namespace, Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Name, Subresource: part,
+			Namespace: namespace, Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Name, Subresource: part, Name: name,
 		}},
 	}
 	at := Resource{Group: "authorization.k8s.io", Version: "v1", Name: "selfsubjectaccessreviews", Global: true}
