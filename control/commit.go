@@ -38,25 +38,26 @@ func (l *loop) settled(answer func(error), why error) {
 
 // whileLeading does what no record says once it is certain that this server leads. It
 // knows of all that happened before then, so what it ends or forgets is not another
-// leader's.
+// leader's. That may be a while, as long as the journal cannot be written: do looks whether
+// it is still to be done.
 func (l *loop) whileLeading(do func()) {
 	if planted.FollowedActs {
 		do()
 		return
 	}
-	l.confirmed(func(err error) {
-		if err == nil {
-			do()
-		}
-	})
+	l.acts = append(l.acts, do)
 }
+
+// due reports whether anything is to be written, or to be done once it is certain that this
+// server leads.
+func (l *loop) due() bool { return len(l.batch)+len(l.sure)+len(l.acts) > 0 }
 
 // commit writes the batch, applies it, and does what follows. Where the journal
 // cannot be written for now, requests are refused and the rest is tried again: after
 // a pause, or with the next request.
 func (l *loop) commit() error {
 	pause := commitPause
-	for failed := false; len(l.batch)+len(l.sure) > 0; {
+	for failed := false; l.due(); {
 		done, err := l.write()
 		if done {
 			return err
@@ -65,7 +66,7 @@ func (l *loop) commit() error {
 			failed = true
 			l.cfg.Log.Error("the journal cannot be written", "records", len(l.batch), "again in", pause, "error", err)
 		}
-		if l.refuseBatch(err); len(l.batch) == 0 {
+		if l.refuseBatch(err); !l.due() {
 			return nil
 		}
 		if l.meanwhile(pause, err) {
@@ -207,7 +208,7 @@ func (l *loop) applyBatch(last uint64, took time.Duration) error {
 	batch := l.batch
 	l.batch = nil
 	if len(batch) == 0 {
-		l.answer(nil)
+		l.lead()
 		return nil
 	}
 	if err := l.applyAll(batch, last, took); err != nil {
@@ -228,8 +229,18 @@ func (l *loop) applyBatch(last uint64, took time.Duration) error {
 		l.granted = nil
 		a.answer(nil)
 	}
-	l.answer(nil)
+	l.lead()
 	return nil
+}
+
+// lead answers those who waited to know that this server leads, and does what waited for it.
+func (l *loop) lead() {
+	l.answer(nil)
+	list := l.acts
+	l.acts = nil
+	for _, do := range list {
+		do()
+	}
 }
 
 // answer tells those who waited to know whether this server leads.

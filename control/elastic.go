@@ -217,7 +217,11 @@ func (l *loop) moreReported(e *entry, x *addition, r engine.Report) {
 	l.state.mu.Unlock()
 	l.avoid(e, was, r)
 	if held := e.state == job.Suspended; r.Phase == engine.Running && r.Suspended != held && e.flags&job.Stopping == 0 {
-		l.whileLeading(func() { l.callsFor(e).Suspend(r.Ref, held) }) // it joined meanwhile, or a restart came between
+		l.whileLeading(func() { // it joined meanwhile, or a restart came between
+			if e.addition(r.Ref) != nil && (e.state == job.Suspended) == held {
+				l.callsFor(e).Suspend(r.Ref, held)
+			}
+		})
 	}
 	switch {
 	case r.Phase == engine.Ended && r.Gone:
@@ -371,7 +375,11 @@ func (l *loop) endFirst(e *entry, r engine.Report) bool {
 	l.state.touch(e)
 	l.state.events = append(l.state.events, sched.Stopping{Job: e.id})
 	l.state.mu.Unlock()
-	l.whileLeading(func() { l.stopAdded(e, l.cfg.Grace, 0, "the job has ended") })
+	l.whileLeading(func() {
+		if e.attempt == r.Ref.Attempt {
+			l.stopAdded(e, l.cfg.Grace, 0, "the job has ended")
+		}
+	})
 	return true
 }
 

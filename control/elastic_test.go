@@ -371,3 +371,46 @@ func TestAJobIsAskedTooLateToMakeRoom(t *testing.T) {
 	s.gone(added, engine.Stopped)
 	s.state(s.id, job.Failed)
 }
+
+// TestWhatWasAddedIsEndedOnceTheJournalIsWritten: a job ends while the disk is full. What was
+// added to it is ended once there is room again: nobody else would think of that.
+//
+// Seen to fail with: what waits to be sure that this server leads dropped with a failed write.
+func TestWhatWasAddedIsEndedOnceTheJournalIsWritten(t *testing.T) {
+	c := newClock()
+	s := begin(t, control.Config{Clock: c}, 2, 2, nil, nil)
+	added := s.refs()[0]
+	s.until(s.id, "whole", func(control.View) bool { return slices.Contains(s.kinds(), "addition-started") })
+	s.close()
+	st := &shaky{Memory: s.store}
+	s.cfg.Store = st
+	s.open()
+	st.mu.Lock()
+	st.failed = make(chan struct{}, 1000)
+	st.mu.Unlock()
+	st.fail(errDisk, nil, nil)
+	again := func() { // lets time go on until the next write has failed
+		for tick := time.NewTicker(5 * time.Millisecond); ; c.pass(5 * time.Second) {
+			select {
+			case <-st.failed:
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+		}
+	}
+	s.hand.end(s.own, engine.Exited, 1)
+	for heard := false; !heard; { // that it has ended; nothing is published meanwhile
+		again()
+		v, err := s.ctl.Job(t.Context(), s.id)
+		heard = err == nil && v.Report.Phase == engine.Ended
+	}
+	for range 2 {
+		again()
+	}
+	st.fail(nil, nil, nil)
+	c.pass(time.Minute)
+	s.hand.stopped(t, added)
+	s.gone(added, engine.Stopped)
+	s.state(s.id, job.Failed)
+}

@@ -26,6 +26,7 @@ type loop struct {
 	batch    []staged
 	doubt    bool                 // a write of batch failed, and nobody knows whether it is durable
 	sure     []func(error)        // to be called when it is certain that this server leads
+	acts     []func()             // what is to be done when that is certain
 	carry    []message            // taken from the inbox, for the next batch
 	latest   sched.Instant        // of what the core was told
 	asked    time.Time            // when the engine was last asked for everything
@@ -86,7 +87,7 @@ func (l *loop) main() {
 
 // wait takes at least one message, or returns because time has come to look again.
 func (l *loop) wait() error {
-	if len(l.carry)+len(l.batch)+len(l.sure) > 0 {
+	if len(l.carry) > 0 || l.due() {
 		return nil
 	}
 	select {
@@ -96,7 +97,7 @@ func (l *loop) wait() error {
 	default:
 	}
 	now := l.cfg.Clock.Now()
-	if l.regularly(now); len(l.sure) > 0 {
+	if l.regularly(now); l.due() {
 		return nil
 	}
 	d := compareEach

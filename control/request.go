@@ -177,7 +177,10 @@ func (l *loop) ask(w *wish, e *entry, req *request) error {
 		if !ok {
 			return fault.New(fault.Conflict, "job %s does not run", e.Name())
 		}
-		l.whileLeading(func() {
+		l.confirmed(func(err error) {
+			if err != nil {
+				return // so it is refused
+			}
 			l.callsOf(a).Signal(reconcile.Ref(a), op.Signal, op.To)
 			for _, ref := range l.refs(e)[1:] {
 				l.callsOf(a).Signal(ref, op.Signal, op.To)
