@@ -117,7 +117,7 @@ func (s *state) applyEnded(r *store.Record, staged any) error {
 	if err := s.move(e, v.State, v.By); err != nil {
 		return err
 	}
-	s.events = append(s.events, sched.Released{Job: e.id, Ended: sched.Instant(nanos(r.At))})
+	s.events = append(s.events, sched.Released{Job: e.id, Ended: chargedUntil(&report, r.At)})
 	s.lore.ended(e)
 	if v.State == job.Pending {
 		e.last.ended = 0

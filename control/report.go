@@ -118,13 +118,23 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 	if e.flags&job.Configuring != 0 && !r.Started.IsZero() { // it ended before its start was heard of
 		l.stage(kindStarted, e.id, job.Actor{}, startedAt(e, &r), nil)
 	}
-	now := sched.Instant(l.cfg.Clock.Now().UnixNano())
-	v.Used = l.core.Owes(now, e.id)
+	until := chargedUntil(&r, l.cfg.Clock.Now())
+	v.Used = l.core.Owes(until, e.id)
 	if e.flags&job.Configuring != 0 && !r.Started.IsZero() && delegated(e.last.claims) {
-		v.Used = l.core.OwesLate(now, e.id, e.last.beganThere(nanos(r.Started)))
+		v.Used = l.core.OwesLate(until, e.id, e.last.beganThere(nanos(r.Started)))
 	}
 	calls := l.callsFor(e)
 	l.stage(kindEnded, e.id, job.Actor{}, v, func() { calls.Forget(r.Ref) })
+}
+
+// chargedUntil is until when an attempt is charged whose end is heard of at an instant: until
+// it ended, which may be long ago, and not after that instant. The core does not charge it
+// until before its start.
+func chargedUntil(r *engine.Report, heard time.Time) sched.Instant {
+	if r.Ended.IsZero() || r.Ended.After(heard) {
+		return sched.Instant(nanos(heard))
+	}
+	return sched.Instant(nanos(r.Ended))
 }
 
 // avoid drains the nodes on which a process of the job turns out to be one that nothing

@@ -134,7 +134,7 @@ type (
 	// The job is not queued again by it: that takes a Submitted after it.
 	Released struct {
 		Job   job.ID
-		Ended Instant `json:",omitempty"` // until when it is charged for what it used; 0: now
+		Ended Instant `json:",omitempty"` // until when it is charged for what it used, also if that is long ago; 0: now
 	}
 )
 

@@ -406,15 +406,15 @@ func (c *Core) extend(x Extended) {
 }
 
 func (c *Core) release(id job.ID, ended Instant) {
-	if ended == 0 {
+	if ended == 0 || ended > c.now {
 		ended = c.now
 	}
 	if r := c.running[id]; r != nil && r.nominee == nil {
 		for _, a := range slices.Clone(r.added) {
-			c.bill(a, second(ended))
+			c.billEnd(a, ended)
 			c.unhold(a)
 		}
-		c.bill(r, second(ended))
+		c.billEnd(r, ended)
 		c.unhold(r)
 		c.unuse(r.terms)
 		c.shaken, c.dirty = true, true

@@ -84,6 +84,7 @@ func (c *Core) rank(p *account.Policy, now Instant) {
 	}
 	if old != nil {
 		c.ranks.book.Restore(old.book.At(), old.book.Entries())
+		c.ranks.book.SetCharged(old.book.Charged())
 		c.ranks.used = old.used
 	}
 	c.ranks.book.Advance(second(now))

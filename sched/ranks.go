@@ -122,6 +122,8 @@ func (c *Core) rest(list []Share, r *run, seconds float64) {
 type RankMemory struct {
 	At      int64        `json:"at"` // second of the last tick
 	Begun   int64        `json:"begun"`
+	Before  int64        `json:"before,omitempty"` // second of the tick before, as far as running jobs are charged
+	From    int64        `json:"from,omitempty"`   // second before which nobody was charged; 0: not known
 	Used    bool         `json:"used,omitempty"`
 	Entries []fair.Entry `json:"entries,omitempty"`
 	Factors []Factor     `json:"factors,omitempty"` // of users, as of the last tick; guests in the order in which they came
@@ -139,6 +141,7 @@ func (c *Core) rankMemory() *RankMemory {
 		return nil
 	}
 	m := &RankMemory{At: r.at, Begun: r.book.At(), Used: r.used, Entries: r.book.Entries()}
+	m.Before, m.From = r.book.Charged()
 	for i := range r.standing {
 		if ref := r.book.Ref(int32(i)); ref.User != "" {
 			m.Factors = append(m.Factors, Factor{ref, r.standing[i].Factor})
@@ -155,6 +158,7 @@ func (c *Core) recallRanks(m *RankMemory) {
 	r := c.ranks
 	r.at, r.used = m.At, m.Used
 	r.book.Restore(m.Begun, m.Entries)
+	r.book.SetCharged(m.Before, m.From)
 	at := make([]int32, len(m.Factors))
 	for i := range m.Factors {
 		at[i] = r.book.Join(m.Factors[i].Account, m.Factors[i].User)

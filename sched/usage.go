@@ -77,24 +77,36 @@ func (c *Core) bill(r *run, to int64) {
 	c.ranks.used = true
 }
 
-// Owes lists what a running job that ends now has used and Usage does not have yet. Who
-// keeps it tells it in UsageSet.Since after a restart.
-func (c *Core) Owes(now Instant, id job.ID) []fair.Entry {
+// billEnd is bill for a job that ended at an instant, not before its start. What it was
+// charged for beyond that, because nobody had heard of its end, is given back. Usage is not
+// kept anew for that: what is kept is as of a tick, and the record of the end has it.
+func (c *Core) billEnd(r *run, ended Instant) {
+	to := second(max(ended, r.began))
+	c.bill(r, to)
+	if r.billable && !r.waits && c.ranks != nil && c.ranks.book.Return(&r.use, second(r.began), max(to, r.billed)) {
+		c.ranks.used = true
+	}
+}
+
+// Owes lists what a running job that ended at an instant, not before its start, has used
+// and Usage does not have yet; less than nothing where Usage has more than that. Who keeps
+// it tells it in UsageSet.Since after a restart.
+func (c *Core) Owes(ended Instant, id job.ID) []fair.Entry {
 	r := c.running[id]
 	if r == nil || r.nominee != nil || c.ranks == nil {
 		return nil
 	}
-	return c.owes(now, r)
+	return c.owes(ended, r)
 }
 
-// OwesLate is Owes for a job of a pool as a whole that ends before its start was heard of.
-func (c *Core) OwesLate(now Instant, id job.ID, began Instant) []fair.Entry {
+// OwesLate is Owes for a job of a pool as a whole that ended before its start was heard of.
+func (c *Core) OwesLate(ended Instant, id job.ID, began Instant) []fair.Entry {
 	r := c.running[id]
 	if r == nil || !r.waits || c.ranks == nil || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
 		return nil
 	}
 	use := c.useOf(r)
-	return c.ranks.book.BillLate(&use, second(began), second(now))
+	return c.ranks.book.BillLate(&use, second(began), second(max(ended, began)))
 }
 
 // Late lists what a job of a pool as a whole, which began at an instant, used up to the second
@@ -127,14 +139,14 @@ func (c *Core) begin(r *run, at Instant) {
 }
 
 // OwesFor is Owes for what was added to a job, which ends before the job does.
-func (c *Core) OwesFor(now Instant, m Member) []fair.Entry {
+func (c *Core) OwesFor(ended Instant, m Member) []fair.Entry {
 	if r := c.running[m.Job]; r != nil && c.ranks != nil {
-		return c.owes(now, r.addition(m.Node))
+		return c.owes(ended, r.addition(m.Node))
 	}
 	return nil
 }
 
-func (c *Core) owes(now Instant, r *run) []fair.Entry {
+func (c *Core) owes(ended Instant, r *run) []fair.Entry {
 	if r == nil || r.waits || r.terms.merit.assoc < 0 && r.terms.merit.qos < 0 {
 		return nil
 	}
@@ -142,7 +154,7 @@ func (c *Core) owes(now Instant, r *run) []fair.Entry {
 	if !r.billable {
 		use = c.useOf(r)
 	}
-	return c.ranks.book.Bill(&use, second(r.began), second(now))
+	return c.ranks.book.Bill(&use, second(r.began), max(second(max(ended, r.began)), r.billed))
 }
 
 // useOf works out what a job is charged for.

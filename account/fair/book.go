@@ -49,6 +49,8 @@ type Book struct {
 
 	at      int64 // second up to which it has decayed; 0: time has not begun
 	charged int64 // second up to which running jobs are charged
+	before  int64 // second up to which they were before that
+	from    int64 // second before which nobody was charged; 0: not known
 	reset   int64 // second at which usage begins anew; 0: never
 }
 
@@ -172,6 +174,13 @@ func (b *Book) Len() int { return len(b.assoc) }
 // At is the second up to which usage has decayed.
 func (b *Book) At() int64 { return b.at }
 
+// Charged is up to which second running jobs were charged before they were last, and the
+// second before which nobody was charged; 0: not known.
+func (b *Book) Charged() (before, from int64) { return b.before, b.from }
+
+// SetCharged says that again, after Restore.
+func (b *Book) SetCharged(before, from int64) { b.before, b.from = min(before, b.charged), from }
+
 // Reset is the second at which usage begins anew; 0: never.
 func (b *Book) Reset() int64 { return b.reset }
 
@@ -187,6 +196,7 @@ func (b *Book) UsedQOS(i int32) *Usage { return &b.qos[i] }
 func (b *Book) Advance(now int64) {
 	if b.at == 0 {
 		b.begin(now)
+		b.from = now
 	}
 	if now <= b.at {
 		return
@@ -209,7 +219,7 @@ func (b *Book) Advance(now int64) {
 }
 
 func (b *Book) begin(now int64) {
-	b.at, b.charged = now, now
+	b.at, b.charged, b.before, b.from = now, now, now, 0
 	b.reset = NextReset(b.period, now)
 }
 
@@ -226,86 +236,145 @@ func (u *Usage) decay(part float64) {
 }
 
 // Settle notes that all running jobs are charged up to where time stands.
-func (b *Book) Settle() { b.charged = b.at }
+func (b *Book) Settle() {
+	if b.at > b.charged {
+		b.before, b.charged = b.charged, b.at
+	}
+}
 
 // Charge adds what a job used that began at a second and ran up to another one, as
 // far as it was not charged before.
 func (b *Book) Charge(u *Use, began, to int64) {
-	b.charge(u, to-max(began, b.charged))
+	b.charge(u, b.ran(to-max(began, b.charged)))
 }
 
 // Late adds what a job used that began at a second, up to where running jobs are charged:
 // nobody knew then that it ran. What it used before usage began anew counts no more. It
 // reports whether that was anything.
 func (b *Book) Late(u *Use, began int64) bool {
-	seconds := b.charged - b.since(began)
-	b.charge(u, seconds)
-	return b.at != 0 && seconds > 0
+	s := b.ran(b.charged - b.since(began))
+	b.charge(u, s)
+	return s != span{}
+}
+
+// Return takes back what a job, which began at a second, was charged for beyond the one at
+// which it ended in truth: nobody knew then that it did. It reports whether that was
+// anything.
+func (b *Book) Return(u *Use, began, ended int64) bool {
+	s := b.beyond(began, ended)
+	b.charge(u, s)
+	return s != span{}
 }
 
 // since is a second, or the one at which usage last began anew if that was later.
 func (b *Book) since(second int64) int64 { return max(second, LastReset(b.period, b.at)) }
 
-func (b *Book) charge(u *Use, seconds int64) {
+// span is a time in which a job runs; less than none is taken back.
+type span struct {
+	seconds int64
+	weighed float64 // as they count where time stands
+}
+
+// ran is so many seconds up to where time stands; none are nothing.
+func (b *Book) ran(seconds int64) span {
 	if b.at == 0 || seconds <= 0 {
+		return span{}
+	}
+	return span{seconds, weighed(b.remains, seconds)}
+}
+
+// piecesAtMost bounds how many intervals are gone through for what is taken back.
+const piecesAtMost = 1000
+
+// beyond is the time between two seconds for which a job was charged that had ended at the
+// second one. What was charged last is known to have been so from Book.before on; what was
+// charged before that is taken to have been in intervals as long as the last one.
+func (b *Book) beyond(began, ended int64) (s span) {
+	began, ended = max(b.since(began), b.from), max(b.since(ended), b.from)
+	step := b.charged - b.before
+	for to, n := b.charged, 0; to > ended; n++ {
+		from := max(to-step, min(began, ended))
+		if n == piecesAtMost || step <= 0 {
+			from = ended
+		}
+		over := to - max(from, ended)
+		s.seconds -= over
+		s.weighed -= float64(float64(over) * power(b.remains, b.charged-from))
+		to = from
+	}
+	return s
+}
+
+func (b *Book) charge(u *Use, s span) {
+	if s == (span{}) {
 		return
 	}
-	w := weighed(b.remains, seconds)
 	for i := u.Assoc; i >= 0; i = b.Parent(i) {
-		b.assoc[i].add(u, w)
+		b.assoc[i].add(u, s.weighed)
 	}
 	for i, q := range [2]int32{u.QOS, u.PartQOS} {
 		switch {
 		case q < 0 || i == 1 && q == u.QOS:
 		case b.lasting[q]:
-			b.qos[q].add(u, float64(seconds))
+			b.qos[q].add(u, float64(s.seconds))
 		default:
-			b.qos[q].add(u, w)
+			b.qos[q].add(u, s.weighed)
 		}
 	}
 }
 
-// Bill lists what Charge would add for one job: to whom it is charged, and to its QOS.
-// It leaves the accounts above out, which Add finds.
+// Bill lists what Charge would add for one job, or Return take back if it ended before
+// running jobs were charged last: to whom it is charged, and to its QOS. It leaves the
+// accounts above out, which Add finds. What is taken back is less than nothing.
 func (b *Book) Bill(u *Use, began, to int64) []Entry {
-	return b.billed(u, to-max(began, b.charged))
+	if to < b.charged {
+		return b.billed(u, b.beyond(began, to))
+	}
+	return b.billed(u, b.ran(to-max(began, b.charged)))
 }
 
 // BillLate lists what one job used that began at a second, up to another one, whatever running
 // jobs are charged for.
-func (b *Book) BillLate(u *Use, began, to int64) []Entry { return b.billed(u, to-b.since(began)) }
+func (b *Book) BillLate(u *Use, began, to int64) []Entry {
+	if to < b.charged {
+		return Merge(b.billed(u, b.ran(b.charged-b.since(began))), b.billed(u, b.beyond(began, to)))
+	}
+	return b.billed(u, b.ran(to-b.since(began)))
+}
 
-func (b *Book) billed(u *Use, seconds int64) (out []Entry) {
-	if b.at == 0 || seconds <= 0 {
+// billed lists what charge does.
+func (b *Book) billed(u *Use, s span) (out []Entry) {
+	if s == (span{}) {
 		return nil
 	}
 	note := func(e Entry, seconds float64) {
-		var sum Usage
-		sum.TRES = make([]float64, len(u.TRES))
-		sum.add(u, seconds)
-		e.Raw, e.Wall = sum.Raw, sum.Wall
+		sum, sign := Usage{TRES: make([]float64, len(u.TRES))}, 1.0
+		if seconds < 0 {
+			sign = -1
+		}
+		sum.add(u, sign*seconds)
+		e.Raw, e.Wall = sign*sum.Raw, sign*sum.Wall
 		for i, n := range sum.TRES {
 			if n != 0 {
 				if e.TRES == nil {
 					e.TRES = map[string]float64{}
 				}
-				e.TRES[b.Names[i]] = n
+				e.TRES[b.Names[i]] = sign * n
 			}
 		}
 		out = append(out, e)
 	}
-	w := weighed(b.remains, seconds)
 	if u.Assoc >= 0 {
 		ref := b.Ref(u.Assoc)
-		note(Entry{Account: ref.Account, User: ref.User}, w)
+		note(Entry{Account: ref.Account, User: ref.User}, s.weighed)
 	}
 	for i, q := range [2]int32{u.QOS, u.PartQOS} {
 		switch {
 		case q < 0 || i == 1 && q == u.QOS:
 		case b.lasting[q]:
-			note(Entry{QOS: b.names[q]}, float64(seconds))
+			note(Entry{QOS: b.names[q]}, float64(s.seconds))
 		default:
-			note(Entry{QOS: b.names[q]}, w)
+			note(Entry{QOS: b.names[q]}, s.weighed)
 		}
 	}
 	return out
@@ -330,13 +399,16 @@ func (b *Book) Add(entries []Entry) {
 
 // sum adds an entry.
 func (u *Usage) sum(names []string, e *Entry) {
-	u.Raw, u.Wall = min(u.Raw+max(e.Raw, 0), most), min(u.Wall+max(e.Wall, 0), most)
+	u.Raw, u.Wall = plus(u.Raw, e.Raw), plus(u.Wall, e.Wall)
 	for name, n := range e.TRES {
 		if k, ok := slices.BinarySearch(names, name); ok {
-			u.TRES[k] = min(u.TRES[k]+max(n, 0), most)
+			u.TRES[k] = plus(u.TRES[k], n)
 		}
 	}
 }
+
+// plus is usage with more of it, or with some taken back: never less than none.
+func plus(usage, more float64) float64 { return min(max(usage+more, 0), most) }
 
 // Merge adds entries to others of the same accounts, users and QOS.
 func Merge(into, more []Entry) []Entry {
@@ -362,11 +434,11 @@ func Merge(into, more []Entry) []Entry {
 func (u *Usage) add(by *Use, seconds float64) {
 	wall := float64(seconds * by.Factor)
 	if !by.Part {
-		u.Wall = min(u.Wall+wall, most)
+		u.Wall = plus(u.Wall, wall)
 	}
-	u.Raw = min(u.Raw+float64(wall*by.Billing), most)
+	u.Raw = plus(u.Raw, float64(wall*by.Billing))
 	for i, n := range by.TRES {
-		u.TRES[i] = min(u.TRES[i]+float64(wall*n), most)
+		u.TRES[i] = plus(u.TRES[i], float64(wall*n))
 	}
 }
 

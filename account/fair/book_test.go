@@ -251,3 +251,42 @@ func TestReset(t *testing.T) {
 		t.Errorf("its bill is %+v", got)
 	}
 }
+
+// TestReturn: what a job was charged for beyond its end is taken back as it has decayed, so
+// that the rest is its time up to the end: exactly within the last interval, and in all of
+// them where they are alike, nearly otherwise. Nothing is taken back of the time before
+// anybody was charged.
+//
+// Seen to fail with: what is taken back weighed by its own length alone; what was charged
+// first taken back twice.
+func TestReturn(t *testing.T) {
+	for _, ticks := range [][]int64{{1200, 1400, 1600, 10_000}, {1200, 1400, 1600, 1800, 2000}} {
+		for _, end := range []int64{500, 1000, 1100, 1200, 1550, 1600, 1801, 2000, 9999, 10_000, 10_001} {
+			b := book(policy(time.Hour, ""))
+			use := &fair.Use{Assoc: b.Join("b", "u"), QOS: 1, PartQOS: -1, Billing: 3, Factor: 1}
+			b.Advance(1000)
+			b.Settle()
+			last, from, want := ticks[len(ticks)-1], int64(1000), 0.0
+			for _, now := range ticks {
+				b.Advance(now)
+				b.Charge(use, 700, now)
+				b.Settle()
+				want += 3 * float64(max(min(end, now)-from, 0)) * math.Pow(fair.Remains(time.Hour), float64(last-from))
+				from = now
+			}
+			before := b.Used(0).Raw
+			bill := b.Bill(use, 700, max(end, 700))
+			got := b.Return(use, 700, max(end, 700))
+			if got != (end < last) || got != (len(bill) > 0 && bill[0].Raw < 0) {
+				t.Errorf("ended at %d of %d: taken back: %v, %+v", end, last, got, bill)
+			}
+			exact := end >= ticks[len(ticks)-2] || len(ticks) == 5
+			if left := b.Used(0).Raw; math.Abs(left-want) > 1e-9*before && (exact || math.Abs(left-want) > 0.01*before) {
+				t.Errorf("ended at %d of %d: %v are left of %v, want %v", end, last, left, before, want)
+			}
+			if left, want := b.UsedQOS(1).Wall, float64(max(min(end, last)-1000, 0)); left != want {
+				t.Errorf("ended at %d of %d: a QOS that does not decay has %v s, want %v", end, last, left, want)
+			}
+		}
+	}
+}

@@ -296,7 +296,7 @@ func (m *Model) ended(r *store.Record, p *payload) {
 	}
 	m.move(r, w, *p.State, p.By)
 	w.held, w.cancel, w.requeue, w.expired, w.taken = nil, false, false, false, ""
-	m.spends(a, r.At)
+	m.spends(a, p.Report.Ended, r.At)
 	m.drop(a)
 }
 

@@ -7,9 +7,10 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 )
 
-// What accounts used. Usage of a simulated site does not decay, so it can only grow:
-// what the last record of usage has, and what attempts ran that ended since, is shown by
-// every leader, however often servers were killed in between. Where the clock was set
+// What accounts used. Usage of a simulated site does not decay, so it can only grow, but for
+// what attempts were charged that had ended and had not been heard of: what the last record of
+// usage has, and what attempts ran that ended since, is shown by every leader, however often
+// servers were killed in between. Where the clock was set
 // that is not judged: nobody can tell then how long something ran.
 
 // usage is what was used up to a second, in seconds of running jobs.
@@ -40,18 +41,21 @@ func (m *Model) keeps(r *store.Record, p *payload) {
 	m.used = next
 }
 
-// spends is the end of an attempt.
-func (m *Model) spends(a *attempt, at time.Time) {
-	if m.rules == nil || a.ran.IsZero() {
+// spends is the end of an attempt, as its engine said, and when it was heard of. What was
+// charged beyond it is given back.
+func (m *Model) spends(a *attempt, ended, heard time.Time) {
+	if m.rules == nil || m.used.since == nil {
 		return
 	}
-	from := a.ran
-	if m.used.at.After(from) {
-		from = m.used.at
+	if ended.IsZero() || ended.After(heard) {
+		ended = heard
 	}
-	seconds := at.Sub(from).Seconds()
-	if m.used.since == nil || seconds <= 0 {
-		return
+	seconds := ended.Sub(m.used.at).Seconds()
+	if seconds > 0 {
+		if a.ran.IsZero() || !ended.After(a.ran) {
+			return
+		}
+		seconds = min(seconds, ended.Sub(a.ran).Seconds())
 	}
 	m.used.ends++
 	for _, acct := range m.above(a.job.spec.Account) {
