@@ -5,6 +5,8 @@
 //	cox-pod run            be a member; COX_POD_INDEX says which
 //	cox-pod started        exit 0 once the start barrier is open: the startup probe
 //	cox-pod tell JSON      a signal or a stop for the attempt, in the pod of member 0
+//	cox-pod ask JSON       a question to the attempt, in the pod of member 0
+//	cox-pod exec           run a command beside the tasks, as frames on its input say
 //	cox-pod install DIR    copy itself and cox-slurm into DIR, with srun and its like
 package main
 
@@ -33,10 +35,14 @@ func dispatch(args []string) int {
 		return 0
 	case len(args) == 2 && args[0] == "tell":
 		return said(crew.Tell(at, []byte(args[1])))
+	case len(args) == 2 && args[0] == "ask":
+		return said(crew.Ask(at, []byte(args[1]), os.Stdout))
+	case len(args) == 1 && args[0] == "exec":
+		return said(crew.Beside(at, os.Getenv(crew.IndexEnv), os.Stdin, os.Stdout))
 	case len(args) == 2 && args[0] == "install":
 		return said(crew.Install(args[1]))
 	}
-	fmt.Fprintln(os.Stderr, "usage: cox-pod {run | started | tell JSON | install DIR}")
+	fmt.Fprintln(os.Stderr, "usage: cox-pod {run | started | tell JSON | ask JSON | exec | install DIR}")
 	return 2
 }
 

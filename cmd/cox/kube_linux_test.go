@@ -40,6 +40,17 @@ func TestKube(t *testing.T) {
 	s.ok(t, "1", "submit", "--pool", "k8s-a", script)
 	s.ok(t, "COMPLETED", "wait", "1")
 	s.ok(t, "from 2 nodes", "logs", "1")
+
+	// Commands beside a job's tasks: in the script's place, and in that of a rank on the other node.
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n#SBATCH --nodes=2 --chdir=/tmp\nsrun sleep 600\n"), 0o755); err != nil { //nolint:gosec // a script
+		t.Fatal(err)
+	}
+	s.ok(t, "2", "submit", "--pool", "k8s-a", script)
+	s.eventually(t, `^1 of job 2\n$`, "exec", "2.1", "--", "sh", "-c", "echo $SLURM_PROCID of job $SLURM_JOB_ID")
+	s.ok(t, "script of job 2\n", "exec", "2", "--", "sh", "-c", "echo script$SLURM_STEP_ID of job $SLURM_JOB_ID")
+	s.cox(t, "exec", "2", "--", "sh", "-c", "exit 7").check(t, 7, "", "")
+	s.cox(t, "exec", "2.7", "--", "true").check(t, 3, "", "~no task 7 that runs")
+	s.ok(t, "", "cancel", "2")
 	s.ok(t, "pool k8s-a runs gangs as it should", "verify", "k8s-a", "--dir", "/tmp")
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
 }

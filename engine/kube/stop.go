@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
+	"io"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -71,14 +71,7 @@ func (e *Engine) speak(a *attempt, w crew.Word) error {
 	}
 	ctx, cancel := e.call()
 	defer cancel()
-	var said strings.Builder
-	code, err := e.k.Exec(ctx, cluster.Command{
-		Namespace: a.namespace, Pod: render.Name(e.log.server, a.ref) + "-0", Container: render.Container,
-		Args: []string{crew.BinDir + "/cox-pod", "tell", string(text)}, Stdout: &said, Stderr: &said,
-	})
-	if err == nil && code != 0 {
-		err = fault.New(fault.Unavailable, "cox-pod tell: exit %d: %s", code, strings.TrimSpace(said.String()))
-	}
+	_, err = e.inPod(ctx, e.member(a, 0), nil, io.Discard, "tell", string(text))
 	return err
 }
 

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -29,8 +31,13 @@ type Cluster struct {
 	namespace string
 }
 
+// quiet has client-go not write to the standard error stream what it returns as errors too, as
+// the end of every stream that is cut.
+var quiet = sync.OnceFunc(func() { runtime.ErrorHandlers = nil })
+
 // Open reads the configuration. The cluster need not answer.
 func Open(c Config) (*Cluster, error) {
+	quiet()
 	var loader clientcmd.ClientConfig
 	if c.Kubeconfig != "" {
 		loader = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(

@@ -3,6 +3,8 @@ package crew
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -25,36 +27,72 @@ type Word struct {
 	Text   string        `json:"text,omitempty"`
 }
 
+// Question is what the driver asks a running attempt, by `cox-pod ask` in member 0.
+type Question struct {
+	Find *Find `json:"find,omitempty"`
+}
+
+// message is what goes over the socket: a question, or else a word.
+type message struct {
+	Word
+	Question
+}
+
+// Find asks on which member a rank runs. The answer is its number.
+type Find struct {
+	Rank int  `json:"rank"`
+	Step *int `json:"step,omitempty"` // nil: the last one in which it runs
+}
+
 // answer is what comes back.
 type answer struct {
 	Kind  fault.Kind `json:"kind,omitempty"`
 	Error string     `json:"error,omitempty"`
+	Index *int       `json:"index,omitempty"` // of a Find
 }
 
 // Tell passes a Word to member 0, in whose pod it is called, and returns once that has
 // acted on it; what follows shows in the pods.
 func Tell(at Place, text []byte) error {
-	var w Word
-	if err := json.Unmarshal(text, &w); err != nil {
+	var m message
+	if err := json.Unmarshal(text, &m.Word); err != nil {
 		return fault.New(fault.Invalid, "tell: %w", err).Advise(`write {"signal":10,"scope":"tasks"}, or {"grace":30000000000} to stop`)
 	}
+	_, err := m.send(at)
+	return err
+}
+
+// Ask passes a Question to member 0, in whose pod it is called, and prints the answer to out.
+func Ask(at Place, text []byte, out io.Writer) error {
+	var m message
+	if err := json.Unmarshal(text, &m.Question); err != nil || m.Question == (Question{}) {
+		return fault.New(fault.Invalid, "ask: %.200s is no question", text).Advise(`write {"find":{"rank":0}}`)
+	}
+	a, err := m.send(at)
+	if err == nil && a.Index != nil {
+		_, err = fmt.Fprintln(out, *a.Index)
+	}
+	return err
+}
+
+// send is the way of a message to member 0, and of the answer back.
+func (m *message) send(at Place) (a answer, err error) {
 	c, err := socket.Dial(at.ear(), dialWithin)
 	if err != nil {
-		return fault.New(fault.Unavailable, "tell: %w", err).Advise("member 0 of an attempt that has not ended takes words")
+		return a, fault.New(fault.Unavailable, "member 0: %w", err).Advise("member 0 of an attempt that has not ended takes words")
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(dialWithin))
-	if err := json.NewEncoder(c).Encode(w); err != nil {
-		return fault.New(fault.Unavailable, "tell: %w", err)
+	if err := json.NewEncoder(c).Encode(m); err != nil {
+		return a, fault.New(fault.Unavailable, "member 0: %w", err)
 	}
-	var a answer
 	if err := json.NewDecoder(c).Decode(&a); err != nil {
-		return fault.New(fault.Unavailable, "tell: no answer: %w", err)
+		return a, fault.New(fault.Unavailable, "member 0: no answer: %w", err)
 	}
 	if a.Error != "" {
-		return fault.New(a.Kind, "%s", a.Error)
+		return a, fault.New(a.Kind, "%s", a.Error)
 	}
-	return nil
+	return a, nil
 }
 
 // listen takes words.
@@ -79,22 +117,38 @@ func (g *gang) listen() error {
 func (g *gang) serveWord(c net.Conn) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(dialWithin))
-	var w Word
-	if !sameUser(c) || json.NewDecoder(bufio.NewReader(c)).Decode(&w) != nil {
+	var m message
+	if !sameUser(c) || json.NewDecoder(bufio.NewReader(c)).Decode(&m) != nil {
 		return
 	}
-	heard := make(chan error, 1)
-	g.event(func() { heard <- g.obey(w) })
+	heard := make(chan answer, 1)
+	g.event(func() {
+		a, err := g.answer(&m)
+		if err != nil {
+			a = answer{Kind: fault.KindOf(err), Error: err.Error()}
+		}
+		heard <- a
+	})
 	var a answer
 	select {
-	case err := <-heard:
-		if err != nil {
-			a = answer{fault.KindOf(err), err.Error()}
-		}
+	case a = <-heard:
 	case <-g.done:
-		a = answer{fault.Conflict, "the attempt has ended"}
+		a = answer{Kind: fault.Conflict, Error: "the attempt has ended"}
 	}
 	_ = json.NewEncoder(c).Encode(a)
+}
+
+// answer acts on a message.
+func (g *gang) answer(m *message) (a answer, err error) {
+	if f := m.Find; f != nil {
+		i := g.find(f)
+		if i < 0 {
+			return a, fault.New(fault.NotFound, "attempt %s has no task %d that runs", g.plan.Ref, f.Rank)
+		}
+		a.Index = &i
+		return a, nil
+	}
+	return a, g.obey(m.Word)
 }
 
 // obey acts on a word.
@@ -113,4 +167,17 @@ func (g *gang) obey(w Word) error {
 		return fault.New(fault.Invalid, "which signal is not said")
 	}
 	return g.signal(int(unix.Signal(w.Signal)), w.Scope)
+}
+
+// find is the member on which a rank runs; -1: none.
+func (g *gang) find(f *Find) int {
+	member, last := -1, engine.BatchStep
+	for _, p := range g.parts {
+		for _, t := range p.state.Tasks {
+			if t.Running && t.Rank == f.Rank && t.Step > last && (f.Step == nil || t.Step == *f.Step) {
+				member, last = p.index, t.Step
+			}
+		}
+	}
+	return member
 }
