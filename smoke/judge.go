@@ -81,13 +81,23 @@ func together(ranks []Rank) Check {
 	return Check{What: "start", OK: true, Text: fmt.Sprintf("all met before any went on; by their clocks they started within %s", last.Sub(first).Round(time.Millisecond))}
 }
 
-// devices: each rank has its own.
+// devices: each rank has its own, and what its container was given is as much.
 func devices(o *Order, ranks []Rank) Check {
 	if o.GPUs == 0 {
 		return Check{What: "devices", OK: true, Text: "none were asked for"}
 	}
+	var given []string
 	for i := range ranks {
 		r := &ranks[i]
+		if r.Given != nil {
+			given = append(given, r.Node+" "+strings.Join(r.Given, ","))
+		}
+		if r.Given != nil && len(r.Given) != o.GPUs {
+			return Check{
+				What: "devices", Text: fmt.Sprintf("the container of rank %d on %s was given %d of %d: %s", r.Rank, r.Node, len(r.Given), o.GPUs, strings.Join(r.Given, ",")),
+				Mend: "does the pod ask for them, and does the image or a profile set NVIDIA_VISIBLE_DEVICES?",
+			}
+		}
 		if len(r.Devices) != o.GPUs {
 			return Check{
 				What: "devices", Text: fmt.Sprintf("rank %d on %s sees %d of %d: %s", r.Rank, r.Node, len(r.Devices), o.GPUs, cmp.Or(strings.Join(r.Devices, ","), "none")),
@@ -95,7 +105,11 @@ func devices(o *Order, ranks []Rank) Check {
 			}
 		}
 	}
-	return Check{What: "devices", OK: true, Text: fmt.Sprintf("%d on each", o.GPUs)}
+	text := fmt.Sprintf("%d on each", o.GPUs)
+	if given != nil {
+		text += ": " + strings.Join(given, "; ")
+	}
+	return Check{What: "devices", OK: true, Text: text}
 }
 
 // leaves: no more than were needed.

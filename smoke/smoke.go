@@ -60,7 +60,8 @@ start=$(date +%s.%N)
 echo cox-verify here
 read seen
 echo cox-verify "rank=$SLURM_PROCID" "of=$SLURM_NTASKS" "node=${SLURMD_NODENAME:-$(hostname)}" "job=$SLURM_JOB_ID" "start=$start" "end=$(date +%s.%N)" \
-	"seen=$((seen))" "devices=${CUDA_VISIBLE_DEVICES:-${ROCR_VISIBLE_DEVICES:-}}" "place=${SLURM_TOPOLOGY_ADDR:-}"
+	"seen=$((seen))" "devices=${CUDA_VISIBLE_DEVICES:-${ROCR_VISIBLE_DEVICES:-}}" "place=${SLURM_TOPOLOGY_ADDR:-}" \
+	"given=${NVIDIA_VISIBLE_DEVICES:-}"
 ' <"$d/in" >"$d/out" &
 ranks=$!
 exec 3>"$d/in"
@@ -100,6 +101,7 @@ type Rank struct {
 	Ended   time.Time `json:"ended"`
 	Seen    int       `json:"seen"`            // ranks that it met, itself too
 	Devices []string  `json:"devices"`         // as its programs see them
+	Given   []string  `json:"given,omitempty"` // by a plugin to its container, by their names; none: it is in no container, or nothing says so
 	Place   string    `json:"place,omitempty"` // leaf, from the top down
 }
 
@@ -128,6 +130,9 @@ func Read(output string) []Rank {
 		}
 		if d := has["devices"]; d != "" && d != "NoDevFiles" {
 			r.Devices = strings.Split(d, ",")
+		}
+		if g := has["given"]; g != "" && g != "all" && g != "none" && g != "void" { // these are an image's own words
+			r.Given = strings.Split(g, ",")
 		}
 		if at := strings.LastIndexByte(has["place"], '.'); at > 0 && has["place"][at+1:] == r.Node { // spine.leaf1.node
 			r.Place = strings.ReplaceAll(has["place"][:at], ".", "/")

@@ -53,11 +53,12 @@ func Exported(base []string, export string) []string {
 }
 
 // taskEnv is the environment of one task of a step: srun's, as it was exported,
-// and Slurm's variables for the step and the task.
-func taskEnv(a *Alloc, prep *preparation, part, local int) []string {
+// and Slurm's variables for the step and the task. Own is NodeConfig's.
+func taskEnv(a *Alloc, prep *preparation, part, local int, own []string) []string {
 	s := newStepScope(a, prep, part, local)
 	env := newEnviron(prep.Env)
 	env.without(perTask)
+	env.inContainer(own)
 	env.fill(s, inTask)
 	env.devices(s.devices(), a.Nodes[s.node].Vendors)
 	env.set("HOSTNAME", a.Nodes[s.node].Name)

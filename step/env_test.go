@@ -92,7 +92,7 @@ func taskOf(t *testing.T, a *Alloc, step, rank int, asks ...ask) []string {
 	prep := &preparation{Info: *info, Env: BatchEnv(a, nil, 0), Umask: 0o22, Srun: origin{Address: "127.0.0.1"}, Programs: make([]program, len(asks))}
 	for i, p := range info.Parts {
 		if local := slices.Index(p.Ranks, rank); local >= 0 {
-			return taskEnv(a, prep, i, local)
+			return taskEnv(a, prep, i, local, nil)
 		}
 	}
 	t.Fatalf("no rank %d", rank)
@@ -271,7 +271,7 @@ func TestTaskEnvironmentsAgree(t *testing.T) {
 		ranks := make(map[string]bool)
 		for i, p := range info.Parts {
 			for local := range p.Ranks {
-				env := newEnviron(taskEnv(a, prep, i, local))
+				env := newEnviron(taskEnv(a, prep, i, local, nil))
 				ranks[env.get("SLURM_PROCID")] = true
 				for name, want := range map[string]string{
 					"SLURM_NTASKS": fmt.Sprint(info.Tasks), "SLURM_NODEID": fmt.Sprint(i), "SLURM_LOCALID": fmt.Sprint(local),
@@ -414,3 +414,24 @@ environments that Slurm 22.05 made, so that scripts find what they find on a clu
 - Variables of an outer job, if a job is submitted from inside another, are removed.
 
 `
+
+// TestOfContainer: a task in another container than srun has the devices of its own, and none
+// where it has none. Seen to fail on real kubelets with the environment of srun as it was.
+func TestOfContainer(t *testing.T) {
+	base := []string{"PATH=/bin", "NVIDIA_VISIBLE_DEVICES=GPU-1", "PCIDEVICE_INTEL_COM_SRIOV=0000:01:00.0", "MINE=1"}
+	own := OfContainer([]string{"HOME=/", "NVIDIA_VISIBLE_DEVICES=GPU-7,GPU-8", "HOSTNAME=x"})
+	for _, tt := range []struct {
+		own        []string
+		gpus, card string
+	}{
+		{nil, "GPU-1", "0000:01:00.0"},
+		{own, "GPU-7,GPU-8", ""},
+		{OfContainer(nil), "", ""},
+	} {
+		env := newEnviron(base)
+		env.inContainer(tt.own)
+		if env.get("NVIDIA_VISIBLE_DEVICES") != tt.gpus || env.get("PCIDEVICE_INTEL_COM_SRIOV") != tt.card || env.get("MINE") != "1" || env.has("HOME") {
+			t.Errorf("with %q: %q", tt.own, env.list())
+		}
+	}
+}

@@ -229,7 +229,7 @@ func (n *Node) taskPlace(e *execution) (env []string, dir string, err error) {
 		return nil, "", fmt.Errorf("task %d does not run here", *e.Rank)
 	}
 	p := found.prep.Info.Parts[part]
-	return taskEnv(n.cfg.Alloc, &found.prep, part, local), found.prep.Programs[p.Component].Dir, nil
+	return taskEnv(n.cfg.Alloc, &found.prep, part, local, n.cfg.Own), found.prep.Programs[p.Component].Dir, nil
 }
 
 // awaitExec waits for the end of a command. When who asked for it goes, it is told

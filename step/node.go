@@ -33,6 +33,9 @@ type NodeConfig struct {
 
 	// Env is the submitted environment, for commands beside the tasks (see Exec).
 	Env []string
+	// Own are variables that say what this node has, where it is a container: tasks have
+	// them as they are here, and not as they are where srun runs. nil: it is none.
+	Own []string
 	// Owner is the user that tasks run as, whom rank logs are given to; nil: this
 	// process's. Open opens the files that a step names, as that user; nil: os.OpenFile.
 	Owner *Identity

@@ -54,7 +54,7 @@ func (s *nodeStep) start(part, local int) (*task, error) {
 		args = own
 	}
 	h := &Hold{
-		Args: args, Env: taskEnv(s.node.cfg.Alloc, &s.prep, part, local), Dir: prog.Dir,
+		Args: args, Env: taskEnv(s.node.cfg.Alloc, &s.prep, part, local, s.node.cfg.Own), Dir: prog.Dir,
 		Umask: s.prep.Umask, Limits: s.prep.Limits, Errno: true,
 		Step: info.Step, Rank: rank, Local: local,
 	}

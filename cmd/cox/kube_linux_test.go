@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	world "github.com/coxswain-sched/coxswain/engine/fake"
@@ -51,6 +54,39 @@ func TestKube(t *testing.T) {
 	s.cox(t, "exec", "2", "--", "sh", "-c", "exit 7").check(t, 7, "", "")
 	s.cox(t, "exec", "2.7", "--", "true").check(t, 3, "", "~no task 7 that runs")
 	s.ok(t, "", "cancel", "2")
-	s.ok(t, "pool k8s-a runs gangs as it should", "verify", "k8s-a", "--dir", "/tmp")
+	kubeDevices(t, s, l)
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
+}
+
+// kubeDevices: nodes get GPUs. cox verify says which each rank was given, and jobs never hold
+// more than there are.
+func kubeDevices(t *testing.T, s *slurmSite, l *lab.Lab) {
+	t.Helper()
+	all := map[string][]lab.Device{}
+	for _, n := range l.Nodes {
+		all[n] = []lab.Device{{ID: "GPU-" + n + "-a"}, {ID: "GPU-" + n + "-b"}}
+	}
+	l.Plug(t, "nvidia.com/gpu", all)
+	s.eventually(t, "(?s)n1 .*gpu.*n2 .*gpu", "nodes")
+	said := s.ok(t, "pool k8s-a runs gangs as it should", "verify", "k8s-a", "--dir", "/tmp", "--gpus-per-node", "2")
+	if !regexp.MustCompile(`devices +2 on each: \S+ GPU-n\d-a,GPU-n\d-b; \S+ GPU-n\d-a,GPU-n\d-b\n`).MatchString(said) {
+		t.Errorf("cox verify says\n%s", said)
+	}
+	script := func(gpus int) string {
+		return s.file(t, fmt.Sprintf("gpus%d.sh", gpus), fmt.Sprintf("#SBATCH --gpus-per-node=%d --chdir=/tmp\nexec sleep 600\n", gpus))
+	}
+	if r := s.cox(t, "submit", "--pool", "k8s-a", script(3)); r.code == 0 || !strings.Contains(r.err, "GPU") {
+		t.Errorf("three GPUs of nodes that have two: %+v", r)
+	}
+	var jobs []string
+	for range 3 {
+		jobs = append(jobs, strings.Fields(s.ok(t, "submitted", "submit", "--pool", "k8s-a", script(2)))[0])
+	}
+	s.eventually(t, "RUNNING", "show", jobs[0])
+	s.eventually(t, "RUNNING", "show", jobs[1])
+	s.ok(t, "PENDING", "show", jobs[2])
+	s.ok(t, "", append([]string{"cancel"}, jobs...)...)
+	for _, j := range jobs {
+		s.cox(t, "wait", j)
+	}
 }

@@ -202,7 +202,7 @@ func (a *app) tryPool(ctx context.Context, c *client.Client, pool string, f *ver
 // verifyEnviron leaves out what the caller's own job, if it is in one, says of itself.
 func verifyEnviron(environ []string) (out []string) {
 	for _, v := range environ {
-		if !strings.HasPrefix(v, "SLURM") && !strings.HasPrefix(v, "SBATCH_") && !strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=") && !strings.HasPrefix(v, "ROCR_VISIBLE_DEVICES=") {
+		if !strings.HasPrefix(v, "SLURM") && !strings.HasPrefix(v, "SBATCH_") && !strings.HasPrefix(v, "CUDA_VISIBLE_DEVICES=") && !strings.HasPrefix(v, "ROCR_VISIBLE_DEVICES=") && !strings.HasPrefix(v, "NVIDIA_VISIBLE_DEVICES=") {
 			out = append(out, v)
 		}
 	}

@@ -89,6 +89,10 @@ type Launch struct {
 	// take what the head's wrote for its node to see.
 	Apart bool `json:"apart,omitempty"`
 
+	// Own are variables that say what this node has, where it is a container of its own
+	// (step.OfContainer); nil: it is none.
+	Own []string `json:"own,omitzero"`
+
 	Checkpoint string `json:"checkpoint,omitempty"` // the job's checkpoint directory
 	Restore    string `json:"restore,omitempty"`    // what it may go on from; empty: nothing
 	Done       Stamp  `json:"done,omitzero"`        // of the file there by which an earlier attempt reported

@@ -69,7 +69,7 @@ func (s *supervisor) newNode() (*step.Node, error) {
 		Alloc: s.steps.alloc, Node: s.index, Spawner: s.spawner,
 		TaskInit: []string{filepath.Join(binDir(s.launch.Root), "cox"), "task-init"},
 		Report:   s.steps.report, LogDir: ranks, Grace: s.launch.Grace,
-		Env: s.launch.Env, Owner: s.launch.User, Open: s.user.open,
+		Env: s.launch.Env, Own: s.launch.Own, Owner: s.launch.User, Open: s.user.open,
 	})
 }
 
