@@ -1,12 +1,8 @@
 package lab
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"debug/elf"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/internal/image"
 )
 
 // The images that every node has. None is ever pulled.
@@ -28,63 +26,13 @@ const (
 )
 
 // Entry is a file of an image: a program, a text, or a link.
-type Entry struct {
-	Name string // without a slash before it; one behind it makes a directory
-	Text []byte
-	Link string // what a symbolic link leads to
-	Mode int64  // 0: 0o755
-}
+type Entry = image.Entry
 
-// WriteImage writes an image for Import, a docker-archive of one layer, which runs command
-// unless it is told otherwise. It has the lab's PATH.
+// WriteImage writes an image for Import, which runs command unless it is told otherwise. It
+// has the lab's PATH.
 func WriteImage(file, tag string, command []string, entries []Entry) error {
-	layer, err := archive(entries)
-	if err != nil {
-		return err
-	}
-	config, err := json.Marshal(map[string]any{
-		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Cmd": command, "Env": []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
-	})
-	if err != nil {
-		return err
-	}
-	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{tag}, "Layers": []string{"layer.tar"}}})
-	if err != nil {
-		return err
-	}
-	whole, err := archive([]Entry{{Name: "manifest.json", Text: manifest}, {Name: "config.json", Text: config}, {Name: "layer.tar", Text: layer}})
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, whole, 0o600)
-}
-
-// archive is a tar file of some entries, all root's.
-func archive(entries []Entry) ([]byte, error) {
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, e := range entries {
-		h := &tar.Header{Name: e.Name, Mode: e.Mode, Size: int64(len(e.Text)), Typeflag: tar.TypeReg}
-		if h.Mode == 0 {
-			h.Mode = 0o755
-		}
-		switch {
-		case e.Link != "":
-			h.Typeflag, h.Linkname = tar.TypeSymlink, e.Link
-		case strings.HasSuffix(e.Name, "/"):
-			h.Typeflag = tar.TypeDir
-		}
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(e.Text); err != nil {
-			return nil, err
-		}
-	}
-	err := w.Close()
-	return b.Bytes(), err
+	i := image.Image{Tag: "docker.io/" + tag, Arch: runtime.GOARCH, Command: command, Env: []string{"PATH=" + image.Path}, Entries: entries}
+	return i.Write(file)
 }
 
 // images writes those that every node has.
@@ -101,7 +49,7 @@ func (l *Lab) images(ctx context.Context) error {
 	return errors.Join(
 		WriteImage(l.file("pause.tar"), pauseImage, pause, base),
 		WriteImage(l.file("base.tar"), Base, []string{"sh"}, base),
-		WriteImage(l.file("cox.tar"), Cox, []string{"cox-pod"}, cox),
+		cox.Write(l.file("cox.tar")),
 	)
 }
 
@@ -142,9 +90,9 @@ func busybox(ctx context.Context) ([]Entry, error) {
 	return all, nil
 }
 
-// ours are the programs of this project that run in pods, built once in a test from the
-// sources as they are.
-var ours = sync.OnceValues(func() ([]Entry, error) {
+// ours is the image of this project's programs that run in pods, built once in a test from
+// the sources as they are.
+var ours = sync.OnceValues(func() (*image.Image, error) {
 	_, here, _, _ := runtime.Caller(0)
 	dir, err := os.MkdirTemp("", "cox-programs-")
 	if err != nil {
@@ -156,15 +104,7 @@ var ours = sync.OnceValues(func() ([]Entry, error) {
 	if out, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%q: %w: %s", c.Args, err, out)
 	}
-	var all []Entry
-	for _, name := range []string{"cox-pod", "cox-slurm"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, Entry{Name: "usr/local/bin/" + name, Text: text})
-	}
-	return all, nil
+	return image.Agent("docker.io/"+Cox, runtime.GOARCH, dir)
 })
 
 // give has a node know the images of archives.
