@@ -74,7 +74,7 @@ func deadlock(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
 	}()
 	taken(t, e, terms)
 
-	gangs := []*engine.Launch{gpus(1, 5), gpus(2, 5)}
+	gangs := []*engine.Launch{oneEach(1, 5), oneEach(2, 5)}
 	for _, g := range gangs { // both before either is bound: their pods come between each other
 		if err := e.Launch(t.Context(), g); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func deadlock(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
 	await(t, e, second, "bound whole", whole)
 
 	// What is stopped before it begins is taken away, too.
-	third := gpus(3, 5)
+	third := oneEach(3, 5)
 	if err := e.Launch(t.Context(), third); err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +153,8 @@ func taken(t *testing.T, e *kube.Engine, terms kube.Terms) {
 	}
 }
 
-// gpus is a job of one GPU on each of some nodes.
-func gpus(allocation uint64, nodes int) *engine.Launch {
+// oneEach is a job of one GPU on each of some nodes.
+func oneEach(allocation uint64, nodes int) *engine.Launch {
 	l := folded(allocation, forever, nodes)
 	l.Job.Spec.Groups[0].PerNode.Devices = []resource.DeviceRequest{{Count: 1}}
 	return l
