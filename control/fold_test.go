@@ -66,7 +66,7 @@ func TestAGangIsHandedOverWhole(t *testing.T) {
 	if err != nil || len(w.Reasons) != 1 || w.Reasons[0] != v.Why || w.Since.IsZero() {
 		t.Errorf("why: %+v, %v", w, err)
 	}
-	if s := b.ctl.Stats(); s.Jobs["PENDING"] != 1 || s.Jobs["RUNNING"] != 0 || s.Waiting["there:"] != 1 {
+	if s := b.ctl.Stats(); s.Jobs["PENDING"] != 1 || s.Jobs["RUNNING"] != 0 || s.Waiting["there"] != 1 {
 		t.Errorf("counted: %v, waiting %v", s.Jobs, s.Waiting)
 	}
 	next := b.submit(in("q", gang(1, 8))) // the pool is full

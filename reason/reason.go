@@ -67,11 +67,16 @@ const (
 const elsewhere = "there:"
 
 // Elsewhere is the code of a job that waits in another scheduler's queue, by the word that
-// one has for the reason.
-func Elsewhere(word string) Code { return Code(elsewhere + word) }
+// one has for the reason; empty: it has none.
+func Elsewhere(word string) Code { return Code(strings.TrimSuffix(elsewhere+word, ":")) }
 
 // There is the word of Elsewhere if the code is one of it.
-func (c Code) There() (word string, ok bool) { return strings.CutPrefix(string(c), elsewhere) }
+func (c Code) There() (word string, ok bool) {
+	if c == Elsewhere("") {
+		return "", true
+	}
+	return strings.CutPrefix(string(c), elsewhere)
+}
 
 // Minutes ends the name of a resource of which minutes are counted; amounts are then
 // in its unit times seconds, memory and disk in MiB.

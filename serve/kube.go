@@ -24,9 +24,6 @@ func openKube(_ context.Context, name string, settings json.RawMessage, at Place
 	if set.Kubeconfig == "" && !set.Inside {
 		return nil, errNoCluster()
 	}
-	if !terms.Placed {
-		return nil, fault.New(fault.Unsupported, "settings: placed: pools whose nodes the cluster's own scheduler chooses are not built yet").Advise("leave placed: Coxswain chooses the nodes")
-	}
 	c, err := cluster.Open(cluster.Config{Kubeconfig: set.Kubeconfig, Context: set.Context, Namespace: set.Namespace})
 	if err != nil {
 		return nil, err

@@ -164,8 +164,13 @@ func TestKubeOpens(t *testing.T) {
 	defer e.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if _, err := openKube(context.Background(), "k8s-b", mustMarshal(t, map[string]any{"kubeconfig": file, "placed": false}), Place{}); fault.KindOf(err) != fault.Unsupported || fault.Remedy(err) == "" {
-		t.Errorf("a pool that is not placed: %v", err)
+	other, err := openKube(context.Background(), "k8s-b", mustMarshal(t, map[string]any{"kubeconfig": file, "placed": false}), Place{Dir: filepath.Join(dir, "k8s-b"), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if !other.(engine.Delegator).Delegates() || e.(engine.Delegator).Delegates() {
+		t.Error("it is not placed=false that leaves the nodes to the cluster")
 	}
 	if _, err := e.(engine.Checker).Check(ctx); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("%v", err)

@@ -21,7 +21,7 @@ type kubeSettings struct {
 	Inside     bool   `json:"inside" doc:"the server runs in a pod of the cluster, and its service account is the way in"`
 	Namespace  string `json:"namespace" doc:"where everything of the pool is made; left out: that of the context"`
 
-	Placed *bool  `json:"placed" doc:"Coxswain chooses the nodes and binds the pods; that is so if it is left out. false (the cluster's scheduler chooses) is not built yet"`
+	Placed *bool  `json:"placed" doc:"Coxswain chooses the nodes and binds the pods; that is so if it is left out. false: the cluster's own scheduler chooses"`
 	Gang   string `json:"gang" doc:"native, volcano, kai, coscheduling or kueue: what begins pods together where the cluster's scheduler chooses; left out: the first of them that the cluster has and these settings let be used, and never Kueue"`
 
 	Approximate bool   `json:"approximate" doc:"with gang kueue: it will do that gangs are all or none in quota alone"`

@@ -15,7 +15,9 @@ import (
 // TestKube adds a cluster of real Kubernetes to a server in one command, runs a job there and
 // takes the cluster away.
 func TestKube(t *testing.T) {
-	l := lab.Start(t, lab.Config{Kubelets: 2})
+	c := lab.NativeGangs()
+	c.Kubelets = 2
+	l := lab.Start(t, c)
 	s := &slurmSite{dir: t.TempDir()}
 	s.server, s.stop = serving(t, s.dir, &paper{worlds: map[string]*world.World{}})
 	file := l.Kubeconfig()
@@ -56,6 +58,7 @@ func TestKube(t *testing.T) {
 	s.ok(t, "", "cancel", "2")
 	kubeDevices(t, s, l)
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
+	kubeDelegated(t, s, l)
 }
 
 // kubeDevices: nodes get GPUs. cox verify says which each rank was given, and jobs never hold

@@ -23,19 +23,16 @@ func (e *Engine) delegate(ctx context.Context, o *order) error {
 	if o.Nodes, o.Claims, err = render.Spread(o.Job.Spec, e.cfg.Terms.GPU); err != nil {
 		return err
 	}
-	served, err := e.k.Served(ctx)
-	if err != nil {
-		return err
-	}
-	all := Gangs(served)
-	g, ok := e.cfg.Terms.Choose(all)
+	g, all, err := e.gang(ctx)
 	switch {
-	case len(o.Nodes) == 1 && (!ok || g.Kind == Native):
+	case err != nil:
+		return err
+	case len(o.Nodes) == 1 && (g == nil || g.Kind == Native):
 		return nil // one pod is a gang by itself; but two schedulers are not to have the same nodes, nor a pod to pass by the queue
-	case !ok:
+	case g == nil:
 		return e.noGang(len(o.Nodes), all)
 	}
-	o.Gang = &g
+	o.Gang = g
 	return nil
 }
 

@@ -53,7 +53,7 @@ func TestNativeGangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := await(t, e, l.Ref, "waiting with the scheduler's words", func(r engine.Report) bool { return r.Message != "" })
-		if r.Phase != engine.Accepted || len(r.Nodes) != 0 {
+		if r.Phase != engine.Accepted || len(r.Nodes) != 0 || !strings.HasPrefix(r.Message, "Kubernetes' scheduler has no nodes for its 3 pods, which begin together: ") {
 			t.Errorf("%+v", r)
 		}
 		if bound := b.l.Kubectl(t, "get", "pods", "-l", "coxswain.sh/allocation=2", "-o", "jsonpath={.items[*].spec.nodeName}"); strings.TrimSpace(bound) != "" {
@@ -76,7 +76,14 @@ func TestNoGangs(t *testing.T) {
 	if fault.KindOf(err) != fault.Unsupported || !strings.Contains(fault.Remedy(err), "volcano") {
 		t.Errorf("%v, %q", err, fault.Remedy(err))
 	}
+	d := &engine.Draft{Spec: folded(1, forever, 2).Job.Spec, Script: []byte(forever)}
+	if err := e.Admit(t.Context(), d); fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "pool kube: the job has 2 pods that have to begin together, and the cluster has nothing that does that") || !strings.Contains(fault.Remedy(err), "placed=true") {
+		t.Errorf("at the door: %v, %q", err, fault.Remedy(err))
+	}
 	l := folded(2, "#!/bin/sh\nexit 4\n", 1)
+	if err := e.Admit(t.Context(), &engine.Draft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
+		t.Errorf("one node, at the door: %v", err)
+	}
 	if err := e.Launch(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}

@@ -31,13 +31,17 @@ func (t *Terms) workDir() WorkDirRule {
 	return cmp.Or(t.WorkDir, WorkDirRefused)
 }
 
-// Admit is engine.Doorkeeper's. A job is refused if what it names of files is nowhere in the
-// pool's pods.
+// Admit is engine.Doorkeeper's. A job is refused as its launch would be, and if what it names
+// of files is nowhere in the pool's pods.
 func (e *Engine) Admit(ctx context.Context, d *engine.Draft) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := e.cfg.Terms.reach(d.Spec); err != nil {
+	err := e.cfg.Terms.reach(d.Spec)
+	if err == nil {
+		err = e.takes(ctx, d)
+	}
+	if err != nil {
 		return fault.New(fault.KindOf(err), "pool %s: %w", e.cfg.Terms.Pool, err).Advise("%s", fault.Remedy(err))
 	}
 	return nil

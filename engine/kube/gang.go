@@ -42,7 +42,7 @@ var gangKinds = []struct {
 	group, name string
 	versions    []string
 }{
-	{Native, "scheduling.k8s.io", "podgroups", []string{"v1", "v1beta1", "v1alpha3", "v1alpha2"}},
+	{Native, "scheduling.k8s.io", "podgroups", []string{"v1beta1", "v1alpha3", "v1alpha2"}}, // 1.37, 1.37, 1.36; 1.35 had Workload alone
 	{Volcano, "scheduling.volcano.sh", "podgroups", []string{"v1beta1"}},
 	{KAI, "scheduling.run.ai", "podgroups", []string{"v2alpha2"}},
 	{Coscheduling, "scheduling.x-k8s.io", "podgroups", []string{"v1alpha1"}},

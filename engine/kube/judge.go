@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ type member struct {
 	cause   engine.Cause // of that, where there is no outcome
 	stuck   bool         // it will not start as it is; why says what is missing
 	refused bool         // … and it never will
-	waiting string       // what the cluster's scheduler says of a pod without a node
+	waiting string       // why the cluster's scheduler gives it no node, as that says it
 }
 
 // silence is for how long a pod may be past its grace before its kubelet is called silent.
@@ -41,8 +42,8 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 			m.cause, m.why = deletion(p)
 		}
 		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				m.waiting = strings.TrimPrefix(c.Reason+": "+c.Message, ": ")
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
+				m.waiting = cmp.Or(c.Message, c.Reason)
 			}
 		}
 		return m
@@ -53,7 +54,9 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		t := main.State.Terminated
 		m.over, m.phase, m.began = true, engine.Ended, t.StartedAt.Time
 		if o, err := crew.ParseOutcome(t.Message); err == nil && o.Ref == ref {
-			m.outcome = o
+			if m.outcome = o; o.Cause == engine.Stopped { // told to end: if not by us, by the cluster
+				m.cause, m.why = deletion(p)
+			}
 		} else {
 			m.cause, m.why = terminated(p, t)
 		}
@@ -205,7 +208,8 @@ func word(members []member, stop *stopping) engine.Report {
 	var r engine.Report
 	if o := members[0].outcome; o != nil {
 		r.Cause, r.Exit, r.Message, r.Started, r.Ended, r.Tasks = o.Cause, o.Exit, o.Message, o.Started, o.Ended, o.Tasks
-		if r.Cause != engine.Stopped && (stop == nil || !r.Started.IsZero()) {
+		lost := r.Cause == engine.NodeLost && slices.ContainsFunc(members, func(m member) bool { return m.cause == engine.Preempted })
+		if r.Cause != engine.Stopped && !lost && (stop == nil || !r.Started.IsZero()) {
 			return r
 		}
 		if stop != nil {

@@ -80,6 +80,7 @@ func ends(reason, message string) corev1.ContainerState {
 // or that there never was a node, proves that nothing lives.
 func TestWhatAPodProves(t *testing.T) {
 	outcome := string(crew.Outcome{Ref: testRef, Cause: engine.Exited, Exit: job.ExitCode{Status: 3}}.Text())
+	told := string(crew.Outcome{Ref: testRef, Cause: engine.Stopped}.Text())
 	other := string(crew.Outcome{Ref: engine.Ref{Allocation: 9, Attempt: 9}, Cause: engine.Exited}.Text())
 	for _, c := range []struct {
 		what  string
@@ -95,6 +96,7 @@ func TestWhatAPodProves(t *testing.T) {
 		{"runs", podThat(holding(runs, false)), "ready", ""},
 		{"started", podThat(holding(runs, true)), "running", ""},
 		{"ended with a word", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", outcome), false)), "ended over outcome", ""},
+		{"told to end by the cluster for others", podThat(deletedAt(testNow), disrupted(corev1.PodReasonPreemptionByScheduler), holding(ends("Error", told), false)), "ended over outcome", engine.Preempted},
 		{"a word of another attempt", podThat(holding(ends("Error", other), false)), "ended over", engine.NodeLost},
 		{"out of memory", podThat(holding(ends("OOMKilled", ""), false)), "ended over", engine.OutOfMemory},
 		{"evicted, ended", podThat(phase(corev1.PodFailed, "Evicted"), disrupted(corev1.PodReasonTerminationByKubelet), holding(ends("Error", ""), false)), "ended over", engine.NodeLost},
@@ -150,6 +152,7 @@ func TestHowAnAttemptEnded(t *testing.T) {
 		{"stopped", []member{said(engine.Stopped, term)}, &stopping{Cause: engine.Stopped, Reason: "enough"}, fmt.Sprint(engine.Stopped, term, "enough")},
 		{"deleted by somebody", []member{said(engine.Stopped, term)}, nil, fmt.Sprint(engine.Cancelled, term, "said")},
 		{"preempted", []member{said(engine.Stopped, term), {over: true, cause: engine.Preempted, why: "for others"}}, nil, fmt.Sprint(engine.Preempted, term, "for others")},
+		{"another member preempted", []member{said(engine.NodeLost, kill), {over: true, cause: engine.Preempted, why: "for others"}}, nil, fmt.Sprint(engine.Preempted, kill, "for others")},
 		{"stopped without a word", []member{lost}, &stopping{Cause: engine.Stopped}, fmt.Sprint(engine.Stopped, term, "")},
 		{"never began", []member{lost}, &stopping{Cause: engine.Unready, Reason: "no room"}, fmt.Sprint(engine.Unready, job.ExitCode{Status: 1}, "no room")},
 		{"out of memory, and the others lost", []member{lost, {over: true, cause: engine.OutOfMemory, why: "oom"}}, nil, fmt.Sprint(engine.OutOfMemory, kill, "oom")},

@@ -74,6 +74,8 @@ type Engine struct {
 	tenants  map[string]*tenant     // namespaces, by name
 	silent   error                  // why the last look at pods failed; nil: it did not
 	said     map[string]string      // by gangs' objects, of why they wait, by name; nil: they are not followed
+	served   cluster.Served         // what the API server had when it was asked last
+	asked    time.Time              // when that was
 
 	holding sync.Mutex // one reckoning of the nodes that are kept at a time
 	left    bool       // none are any more
@@ -158,13 +160,11 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	if placed {
 		return info, nil
 	}
-	served, err := e.k.Served(ctx)
-	if err != nil {
-		return engine.Info{}, err
-	}
-	g, ok := e.cfg.Terms.Choose(Gangs(served))
+	g, _, err := e.gang(ctx)
 	switch {
-	case !ok:
+	case err != nil:
+		return engine.Info{}, err
+	case g == nil:
 		info.Abilities.Gang = engine.GangNone
 		info.Notes = append(info.Notes, "the cluster has nothing that begins pods together: jobs of several nodes are refused; it could have one of "+strings.Join(GangKinds(), ", ")+", or Coxswain could choose the nodes")
 	default:

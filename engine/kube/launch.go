@@ -34,6 +34,7 @@ type attempt struct {
 	stop    *stopping
 	told    *stopping // what the crew has been told of stop
 	deleted *stopping // what the pods were deleted for
+	waits   string    // what was last said of why its pods have no nodes
 	stuck   time.Time // since when a container cannot be made; zero: it can
 	ended   bool
 }

@@ -60,12 +60,13 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 		if node := e.nodeOf(a, i); node != "" {
 			r.Nodes = append(r.Nodes, engine.NodeReport{Node: node, Phase: m.phase, Message: m.why})
 		}
-		if m.waiting != "" && r.Phase == engine.Accepted && a.stop == nil {
-			r.Message = m.waiting
-		}
 	}
-	if text := e.said[render.Name(e.log.server, a.ref)]; text != "" && r.Phase == engine.Accepted && a.stop == nil {
-		r.Message = text
+	text := cmp.Or(e.said[render.Name(e.log.server, a.ref)], queued(members))
+	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
+		if text != "" || r.Message == a.waits {
+			r.Message = text
+		}
+		a.waits = text
 	}
 	for _, m := range members {
 		if o := m.outcome; o != nil && !o.Started.IsZero() { // its begin was not seen

@@ -218,26 +218,10 @@ func (a *Attempt) devices(p *crew.Plan, i int) {
 
 // Check reports what cannot be said in pods.
 func (a *Attempt) Check() error {
-	l := a.Launch
-	refuse := func(option, advice, format string, args ...any) error {
-		return engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", advice), option)
+	if err := a.CheckJob(); err != nil {
+		return err
 	}
-	s := l.Job.Spec
-	switch {
-	case l.Adds != nil || s.Elastic():
-		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Kubernetes").Advise("give a fixed number of nodes"), "elastic")
-	case s.Image == "" && a.Image == "":
-		return refuse("image", "name one with --image, or give the pool a default image", "a job on Kubernetes needs a container image")
-	case a.Agent == "":
-		return fault.New(fault.Unsupported, "the pool names no image with cox-pod").Advise("name it in the pool's settings")
-	case !path.IsAbs(s.WorkDir):
-		return refuse("chdir", "give an absolute one", "the working directory %q is not absolute", s.WorkDir)
-	case s.Program.Kind != job.Batch && s.Program.Kind != job.Direct:
-		return refuse("program", "use a script or a command", "%q is no kind of program", s.Program.Kind)
-	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
-		return refuse("export", "leave that variable out", "the environment holds a NUL byte")
-	}
-	for _, c := range l.Claims {
+	for _, c := range a.Launch.Claims {
 		n := a.node(c.Node)
 		if n == nil {
 			return fault.New(fault.Invalid, "there is no node %q in the pool", c.Node)
@@ -253,6 +237,32 @@ func (a *Attempt) Check() error {
 		}
 	}
 	return a.plan().Check()
+}
+
+// refuse is a refusal that is about an option of the job.
+func refuse(option, advice, format string, args ...any) error {
+	return engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", advice), option)
+}
+
+// CheckJob reports what cannot be said in pods wherever they are: the claims are not looked at.
+func (a *Attempt) CheckJob() error {
+	l := a.Launch
+	s := l.Job.Spec
+	switch {
+	case l.Adds != nil || s.Elastic():
+		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Kubernetes").Advise("give a fixed number of nodes"), "elastic")
+	case s.Image == "" && a.Image == "":
+		return refuse("image", "name one with --image, or give the pool a default image", "a job on Kubernetes needs a container image")
+	case a.Agent == "":
+		return fault.New(fault.Unsupported, "the pool names no image with cox-pod").Advise("name it in the pool's settings")
+	case !path.IsAbs(s.WorkDir):
+		return refuse("chdir", "give an absolute one", "the working directory %q is not absolute", s.WorkDir)
+	case s.Program.Kind != job.Batch && s.Program.Kind != job.Direct:
+		return refuse("program", "use a script or a command", "%q is no kind of program", s.Program.Kind)
+	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
+		return refuse("export", "leave that variable out", "the environment holds a NUL byte")
+	}
+	return nil
 }
 
 func (a *Attempt) node(name string) *Node {
