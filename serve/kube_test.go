@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
@@ -73,6 +74,14 @@ func TestKubeSettings(t *testing.T) {
 		`{"kubeconfig":"FILE","paths":{"/home":"pvc:home,sub=../x"}}`:                       `settings: paths: /home: "pvc:home,sub=../x": sub`,
 		`{"kubeconfig":"FILE","paths":{"/opt":"image,ro"}}`:                                 `settings: paths: /opt: "image,ro" is no volume`,
 		`{"kubeconfig":"FILE","paths":{"/dev/shm":"emptyDir"}}`:                             "settings: paths: /dev/shm has a setting",
+		`{"kubeconfig":"FILE","run_as":"1000"}`:                                             `settings: run_as: there is no "1000"`,
+		`{"kubeconfig":"FILE","shm":"1"}`:                                                   `settings: shm: "1" is no size`,
+		`{"kubeconfig":"FILE","fs_group":-1}`:                                               "settings: fs_group: -1 is none",
+		`{"kubeconfig":"FILE","labels":{"a":"b c"}}`:                                        `settings: labels: a: "b c"`,
+		`{"kubeconfig":"FILE","annotations":{"coxswain.sh/job":"7"}}`:                       "settings: annotations: coxswain.sh/job is set by Coxswain",
+		`{"kubeconfig":"FILE","allow":["privileged"]}`:                                      `settings: allow: there is no "privileged"`,
+		`{"kubeconfig":"FILE","service_account":"A"}`:                                       `settings: service_account: "A"`,
+		`{"kubeconfig":"FILE","runtime_class":"A"}`:                                         `settings: runtime_class: "A"`,
 		`{"kubeconfig":"FILE","workdir":"home"}`:                                            `settings: workdir: there is no "home"`,
 		`{"kubeconfig":"FILE","paths":{"/cox/bin":"pvc:a"}}`:                                "settings: paths: /cox/bin is used in every pod",
 		`{"kubeconfig":"FILE","paths":["/home"]}`:                                           "settings: paths: array is not",
@@ -96,16 +105,22 @@ func TestKubeTerms(t *testing.T) {
 	var set kubeSettings
 	if err := ReadSettings([]byte(`{"namespace":"n","placed":false,"gang":"kueue","approximate":true,"queue":"q","scheduler":"s","image":"i:1","agent_image":"a:1","gpu_resource":"nvidia.com/gpu","topology":["a/b"],"features":["c"],"node_selector":{"d":"e"},
 		"tolerations":[{"key":"k","value":"v","effect":"NoSchedule"}],"priority_class":"p","pull_secrets":["s"],"run_as":"image","cluster_domain":"x.local",
-		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data,ro,sub=a/b","/big":"emptyDir:20Gi,memory","/opt":"image"},"workdir":"empty"}`), &set); err != nil {
+		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data,ro,sub=a/b","/big":"emptyDir:20Gi,memory","/opt":"image"},"workdir":"empty",
+		"fs_group":100,"shm":"8Gi","host_network":true,"lock_memory":true,"service_account":"sa","runtime_class":"nvidia","labels":{"l":"1"},"annotations":{"a":"2"},"allow":["labels"]}`), &set); err != nil {
 		t.Fatal(err)
 	}
 	got, err := set.terms("k8s-a")
 	if err != nil {
 		t.Fatal(err)
 	}
+	group := int64(100)
 	want := kube.Terms{
 		Pool: "k8s-a", Namespace: "n", Gang: kube.Kueue, Approximate: true, Queue: "q", Scheduler: "s", Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
-		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local", WorkDir: kube.WorkDirEmpty,
+		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local", WorkDir: kube.WorkDirEmpty, Allow: []string{"labels"},
+		Shape: render.Shape{
+			FSGroup: &group, SharedMemory: 8 << 30, HostNetwork: true, LockMemory: true, ServiceAccount: "sa", RuntimeClass: "nvidia",
+			Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "2"},
+		},
 		Paths: []kube.Path{
 			{Prefix: "/big", Volume: kube.Volume{Kind: kube.Empty, Size: 20 << 30, Memory: true}},
 			{Prefix: "/data", Volume: kube.Volume{Kind: kube.Host, Dir: "/mnt/data", Sub: "a/b", ReadOnly: true}},
@@ -116,6 +131,12 @@ func TestKubeTerms(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+	for run, want := range map[string]int64{"": -1, "image": -1, "1000:100": 1000} {
+		set.RunAs = run
+		if got, err := set.terms("k8s-a"); err != nil || got.AsImage != (run == "image") || (got.Shape.User == nil) != (want < 0) || want >= 0 && (*got.Shape.User != want || *got.Shape.Group != 100) {
+			t.Errorf("run_as %q: %+v %v", run, got.Shape, err)
+		}
 	}
 	if p, ok := got.PathOf("/home/me/x"); !ok || p.Volume.String() != "pvc:home" {
 		t.Errorf("%+v %v", p, ok)
@@ -203,7 +224,11 @@ func TestKubeDocs(t *testing.T) {
 		if flags[name] != "" {
 			name = flags[name]
 		}
-		form := map[reflect.Kind]string{reflect.Pointer: " (true, false)", reflect.Bool: " (true, false)", reflect.Slice: " (a list)", reflect.Map: " (an object)"}[f.Type.Kind()]
+		kind := f.Type.Kind()
+		if kind == reflect.Pointer { // left out is not the same as nothing
+			kind = f.Type.Elem().Kind()
+		}
+		form := map[reflect.Kind]string{reflect.Bool: " (true, false)", reflect.Slice: " (a list)", reflect.Map: " (an object)"}[kind]
 		b.WriteString("| `" + name + "`" + form + " | " + doc + " |\n")
 	}
 	file := filepath.Join("..", "docs", "kubernetes.md")

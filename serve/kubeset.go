@@ -41,7 +41,16 @@ type kubeSettings struct {
 	Tolerations   []kubeToleration  `json:"tolerations" doc:"taints that pods of the pool bear: objects of key, operator, value, effect, as in a pod. That of the pool itself, and those named like a GPU's resource, are borne anyway"`
 	PriorityClass string            `json:"priority_class" doc:"of the pool's pods"`
 	PullSecrets   []string          `json:"pull_secrets" doc:"secrets in the namespace by which images are pulled"`
-	RunAs         string            `json:"run_as" doc:"submitter (the user and group who submitted; the default) or image (the user of the image)"`
+	RunAs         string            `json:"run_as" doc:"submitter (the user and group who submitted; the default), image (the user of the image), or UID:GID for all"`
+	FSGroup       *int64            `json:"fs_group" doc:"a number: the group that volumes are given to which can be given to one"`
+	Shm           string            `json:"shm" doc:"size of /dev/shm, as 8Gi; it counts as the job's memory. Left out: what the container runtime gives, usually 64 MiB"`
+	HostNetwork   bool              `json:"host_network" doc:"pods are on the network of their node"`
+	LockMemory    bool              `json:"lock_memory" doc:"pods have the capability IPC_LOCK"`
+	Account       string            `json:"service_account" doc:"of the pods, whose token is in them; left out: none is"`
+	RuntimeClass  string            `json:"runtime_class" doc:"of the pods, as nvidia"`
+	Labels        map[string]string `json:"labels" doc:"more labels of the pods"`
+	Annotations   map[string]string `json:"annotations" doc:"more annotations of the pods, as k8s.v1.cni.cncf.io/networks"`
+	Allow         []string          `json:"allow" doc:"what jobs may ask of their pods by kubernetes in the native form: host_network, lock_memory, service_account, runtime_class, priority_class, labels, annotations, tolerations"`
 	Paths         map[string]string `json:"paths" doc:"path prefix in pods → volume: pvc:NAME, nfs:SERVER:/PATH, hostPath:/PATH, emptyDir:SIZE, image; behind it ,ro or ,sub=DIRECTORY (see Storage)"`
 	WorkDir       string            `json:"workdir" doc:"what becomes of a working directory that none of paths has: refuse, or empty (an empty one stands in its place); left out: refuse where there are paths, else empty"`
 	Domain        string            `json:"cluster_domain" doc:"of the cluster's names; left out: cluster.local"`
@@ -72,7 +81,7 @@ func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 	if missing := t.Wants(t.Gang); missing != "" && !t.Placed {
 		return t, wrongKube("gang", "add "+missing+gangConsent(t.Gang), "%s is not used without", t.Gang)
 	}
-	for _, check := range []func() error{s.checkWay, s.checkNames, s.checkWords, func() error { return s.checkReserve(pool) }, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
+	for _, check := range []func() error{s.checkWay, s.checkNames, s.checkWords, func() error { return s.checkReserve(pool) }, func() error { return s.shape(&t) }, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
 		if err := check(); err != nil {
 			return t, err
 		}
@@ -172,9 +181,6 @@ func firstError(all ...error) error {
 func (s *kubeSettings) checkWords() error {
 	if s.Gang != "" && !slices.Contains(kube.GangKinds(), s.Gang) {
 		return wrongKube("gang", "there are "+strings.Join(kube.GangKinds(), ", "), "there is no %.70q", s.Gang)
-	}
-	if !slices.Contains([]string{"", "submitter", "image"}, s.RunAs) {
-		return wrongKube("run_as", "write submitter or image", "there is no %.70q", s.RunAs)
 	}
 	if !slices.Contains([]string{"", "refuse", "empty"}, s.WorkDir) {
 		return wrongKube("workdir", "write refuse or empty", "there is no %.70q", s.WorkDir)

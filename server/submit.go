@@ -206,6 +206,16 @@ func checkSize(s *job.Spec) error {
 			}
 		}
 	}
+	if p := s.Pod; p != nil {
+		for _, m := range []map[string]string{p.Labels, p.Annotations, p.NodeSelector} {
+			for k, v := range m {
+				text += len(k) + len(v)
+			}
+		}
+		for _, t := range append([]string{p.ServiceAccount, p.RuntimeClass, p.PriorityClass}, p.Tolerations...) {
+			text += len(t)
+		}
+	}
 	if s.Provenance != nil {
 		text += len(s.Provenance.Notes)*64 + len(s.Provenance.Files)*128
 		for _, t := range s.Provenance.Notes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -141,6 +142,12 @@ func (l *scan) podSecurity(level string) {
 			most, why = "baseline", "paths: "+p.Prefix+" is NFS"
 		}
 	}
+	switch s := &l.terms.Shape; {
+	case s.HostNetwork:
+		most, why = "privileged", "host_network"
+	case s.LockMemory:
+		most, why = "privileged", "lock_memory"
+	}
 	mend := fmt.Sprintf("kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=%s", name, most)
 	switch {
 	case level == "":
@@ -151,6 +158,11 @@ func (l *scan) podSecurity(level string) {
 		l.add("pod security", engine.Found, "", "%s takes pods of the level restricted alone: the pool's are, but for jobs of root, which are refused", name)
 	default:
 		l.add("pod security", engine.Found, "", "%s takes pods of the level %s", name, level)
+	}
+	for _, a := range []string{"host_network", "lock_memory"} {
+		if slices.Contains(l.terms.Allow, a) && level != "" && level != "privileged" {
+			l.add("pod security", engine.Warning, fmt.Sprintf("kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged, or allow without it", name), "jobs may ask for %s, and %s takes such pods not", a, name)
+		}
 	}
 }
 

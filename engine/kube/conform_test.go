@@ -97,9 +97,10 @@ func TestKubelets(t *testing.T) {
 	t.Run("Conformance", func(t *testing.T) { conform(t, b) })
 	t.Run("Volumes", func(t *testing.T) { testVolumes(t, b) })
 	t.Run("Devices", func(t *testing.T) { testDevices(t, b) })
+	t.Run("Shape", func(t *testing.T) { testShape(t, b) })
 	t.Run("Faults", func(t *testing.T) { testFaults(t, b) })
-	t.Run("Storm", func(t *testing.T) { testStorm(t, b) }) // the last: it leaves no node as it was
 	t.Run("Reserve", func(t *testing.T) { testReserve(t, b) })
+	t.Run("Storm", func(t *testing.T) { testStorm(t, b) }) // the last: it leaves no node as it was
 }
 
 func conform(t *testing.T, b *bench) {

@@ -31,13 +31,13 @@ func (t *Terms) workDir() WorkDirRule {
 	return cmp.Or(t.WorkDir, WorkDirRefused)
 }
 
-// Admit is engine.Doorkeeper's. A job is refused as its launch would be, and if what it names
-// of files is nowhere in the pool's pods.
+// Admit is engine.Doorkeeper's. A job is refused as its launch would be, if what it names of
+// files is nowhere in the pool's pods, or if it asks of them what it may not.
 func (e *Engine) Admit(ctx context.Context, d *engine.Draft) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := e.cfg.Terms.reach(d.Spec)
+	err := e.cfg.Terms.takes(d.Spec)
 	if err == nil {
 		err = e.takes(ctx, d)
 	}
@@ -45,6 +45,14 @@ func (e *Engine) Admit(ctx context.Context, d *engine.Draft) error {
 		return fault.New(fault.KindOf(err), "pool %s: %w", e.cfg.Terms.Pool, err).Advise("%s", fault.Remedy(err))
 	}
 	return nil
+}
+
+// takes refuses a job that the pool's pods are not for.
+func (t *Terms) takes(s *job.Spec) error {
+	if err := t.permits(s.Pod); err != nil {
+		return err
+	}
+	return t.reach(s)
 }
 
 // everywhere are directories that images have, or that every pod has.

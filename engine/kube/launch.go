@@ -62,7 +62,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	e.mu.Unlock()
 	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Digest: digest(l), Time: time.Now(), Namespace: e.cfg.Terms.Namespace}
 	if known == nil {
-		err := e.cfg.Terms.reach(l.Job.Spec)
+		err := e.cfg.Terms.takes(l.Job.Spec)
 		if err != nil {
 			return refused(err)
 		}
@@ -161,7 +161,7 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 	s := render.Settings{
 		Namespace: cmp.Or(o.Namespace, t.Namespace), Domain: t.Domain, Image: t.Image, Agent: t.AgentImage, AsImage: t.AsImage, Selector: t.Selector,
 		Tolerations: t.Tolerate(), PriorityClass: t.PriorityClass, PullSecrets: t.PullSecrets, Ready: e.cfg.Ready, Placed: t.Placed,
-		Scheduler: t.Scheduler, Queue: t.Queue,
+		Scheduler: t.Scheduler, Queue: t.Queue, Shape: t.Shape,
 	}
 	for _, p := range t.Paths {
 		if p.Volume.Kind != OfImage {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
 )
 
 // Marks on what is made in a cluster.
@@ -46,6 +48,8 @@ type Terms struct {
 	PullSecrets   []string
 	AsImage       bool // work runs as the user of its image; else as its submitter
 	Paths         []Path
+	Shape         render.Shape
+	Allow         []string    // of Allowances: what jobs may ask of their pods
 	WorkDir       WorkDirRule // what becomes of a working directory that no path has
 	Domain        string      // of the cluster's names; empty: cluster.local
 }

@@ -83,6 +83,9 @@ func unsayable(s *job.Spec, placed bool) error {
 	if s.Image != "" && s.Program.Kind == job.Batch && s.Source.Form != sbatchForm {
 		return refuse("image with a script", "write srun --container-image=… in the script (the site needs pyxis), or use command", "image")
 	}
+	if s.Pod != nil {
+		return refuse("what is asked of pods", "leave kubernetes out, or name a pool of Kubernetes", "kubernetes")
+	}
 	for i := range s.Groups { // sbatch would read such a file where it runs
 		for name, list := range map[string][]string{"nodelist": s.Groups[i].NodeList, "exclude": s.Groups[i].Exclude} {
 			if slices.ContainsFunc(list, func(n string) bool { return strings.Contains(n, "/") }) {

@@ -30,6 +30,7 @@ var jobFields = []field[draft]{
 	{name: "signal", form: form{text: "[B:]USR1[@seconds]", schema: scalar}, doc: "sent that long before the time limit; B: to the script alone", sbatch: "signal", set: setSignal},
 	{name: "mail", form: aMail, doc: "when to write to whom", sbatch: "mail-type", also: []string{"notify", "mail_type", "mail_user", "email"}, set: setMail},
 	{name: "image", form: aText, doc: "container image of every task", also: []string{"container", "container_image"}, set: text(func(d *draft) *string { return &d.spec.Image })},
+	{name: "kubernetes", form: aPod, doc: "what is asked of the pods it runs in; other pools than those of Kubernetes refuse it", also: []string{"pod", "pods", "k8s"}, set: setPod},
 	{name: "workdir", form: aText, doc: "directory it runs in; that of the submission if not given", sbatch: "chdir", also: []string{"working_dir", "directory", "cwd"}, set: setWorkDir},
 	{name: "output", form: aText, doc: "file of the output, with % patterns; none: nowhere", sbatch: "output", also: []string{"stdout", "log", "logs"}, set: fileName(func(d *draft) *string { return &d.spec.Output.Stdout })},
 	{name: "error", form: aText, doc: "file of the error output; together with output if not given", sbatch: "error", also: []string{"stderr"}, set: fileName(func(d *draft) *string { return &d.spec.Output.Stderr })},
@@ -76,5 +77,6 @@ var (
 	aDepends = form{text: "afterok:7, [afterok:7, singleton]", schema: aList.schema}
 	aArray   = form{text: "0-15%4, {indices, max_running}", schema: anyOf(aWhen.schema, object(arrayFields))}
 	aMail    = form{text: "end,fail, [end, fail], {types, to}", schema: anyOf(aList.schema, object(mailFields))}
+	aPod     = form{text: "{shm, …}", schema: object(podFields)}
 	aEnv     = form{text: "{NAME: value, …}", schema: envSchema}
 )

@@ -108,6 +108,11 @@ func TestEveryField(t *testing.T) {
 		Signal: &job.SignalSpec{Signal: 10, Before: 2 * time.Minute, BatchOnly: true},
 		Mail:   &job.Mail{Types: []string{"END", "FAIL"}, To: "me@example.org"},
 		Image:  "docker://pytorch/pytorch:latest", WorkDir: "/data/run",
+		Pod: &job.Pod{
+			SharedMemory: 8 << 30, HostNetwork: true, LockMemory: true, ServiceAccount: "trainer", RuntimeClass: "nvidia", PriorityClass: "high",
+			Labels: map[string]string{"team": "nlp"}, Annotations: map[string]string{"k8s.v1.cni.cncf.io/networks": "sriov-a"}, NodeSelector: map[string]string{"disk": "ssd"},
+			Tolerations: []string{"spot", "gpu=h100:NoSchedule"},
+		},
 		Output: job.Output{Stdout: "%x-%A_%a.out", Stderr: "/dev/null", Stdin: "in.txt", Append: true},
 		Env:    job.Environment{Export: "PATH,HOME", Set: []string{"PORT=8080", "MODE=no", "EMPTY=", "FLAG=true"}},
 		Groups: []job.TaskGroup{{

@@ -85,6 +85,7 @@ func (w *writer) job(s *job.Spec) {
 	}
 	w.mail(s.Mail)
 	w.text("image", s.Image)
+	w.pod(s.Pod)
 	if s.WorkDir != "" && s.WorkDir != s.Source.Submit {
 		w.text("workdir", s.WorkDir)
 	}

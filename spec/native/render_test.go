@@ -173,6 +173,13 @@ func specification(t *rapid.T) (*job.Spec, []byte) {
 	if rapid.Bool().Draw(t, "mail?") {
 		s.Mail = &job.Mail{Types: mailTypes[rapid.IntRange(0, 4).Draw(t, "from"):rapid.IntRange(5, 11).Draw(t, "to")], To: text("address")}
 	}
+	if rapid.Bool().Draw(t, "pod?") {
+		s.Pod = &job.Pod{
+			SharedMemory: 1 << rapid.IntRange(0, 40).Draw(t, "shm"), HostNetwork: rapid.Bool().Draw(t, "host network"), LockMemory: rapid.Bool().Draw(t, "lock"),
+			ServiceAccount: text("service account"), RuntimeClass: text("runtime class"), PriorityClass: text("priority class"),
+			Labels: map[string]string{"a.b/c": rapid.OneOf(anyText(), rapid.Just("")).Draw(t, "label")}, Tolerations: rapid.SliceOfN(word, 1, 2).Draw(t, "tolerations"),
+		}
+	}
 	s.Env.Export = rapid.SampledFrom([]string{"", "ALL", "NONE", "NIL", "PATH,HOME"}).Draw(t, "export")
 	for i, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z_][A-Z0-9_.()-]{0,6}`), 0, 3, rapid.ID[string]).Draw(t, "env") {
 		s.Env.Set = append(s.Env.Set, name+"="+rapid.OneOf(anyText(), rapid.Just(""), rapid.StringMatching(`[a-z =\n"]{0,9}`)).Draw(t, "value"))

@@ -13,12 +13,12 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
-func text(to func(*draft) *string) func(*parser, *draft, value) {
-	return func(p *parser, d *draft, v value) { *to(d), _ = p.line(v) }
+func text[T any](to func(*T) *string) func(*parser, *T, value) {
+	return func(p *parser, d *T, v value) { *to(d), _ = p.line(v) }
 }
 
-func boolean(to func(*draft) *bool) func(*parser, *draft, value) {
-	return func(p *parser, d *draft, v value) { *to(d) = p.boolean(v) }
+func boolean[T any](to func(*T) *bool) func(*parser, *T, value) {
+	return func(p *parser, d *T, v value) { *to(d) = p.boolean(v) }
 }
 
 func fileName(to func(*draft) *string) func(*parser, *draft, value) {

@@ -38,6 +38,8 @@ const LostAfter = 15 * time.Second
 type Place struct {
 	Dir, Bin, Plan, Termination, Group string
 
+	Listen string // address; empty: all
+
 	Lost time.Duration
 }
 
@@ -46,7 +48,7 @@ func PlaceOf(env func(string) string) (Place, error) {
 	p := Place{
 		Dir: cmp.Or(env(DirEnv), Dir), Bin: cmp.Or(env(BinEnv), BinDir), Plan: cmp.Or(env(PlanEnv), PlanDir),
 		Termination: cmp.Or(env(TerminationEnv), TerminationFile),
-		Group:       cmp.Or(env(GroupEnv), GroupDir), Lost: LostAfter,
+		Group:       cmp.Or(env(GroupEnv), GroupDir), Lost: LostAfter, Listen: env(HereEnv),
 	}
 	if text := env(LostEnv); text != "" {
 		d, err := time.ParseDuration(text)

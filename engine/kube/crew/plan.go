@@ -25,6 +25,7 @@ const (
 	CAFile   = "ca.crt"        // in PlanDir: what every member's certificate is checked by
 	WorkDir  = "/cox/work"     // where a job works whose own directory is not there
 	IndexEnv = "COX_POD_INDEX" // the member's number, of the pod's environment
+	HereEnv  = "COX_POD_IP"    // the one address where a member listens, on a network that is not its own; unset: all
 )
 
 // Port is where members listen for each other.

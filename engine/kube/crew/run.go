@@ -119,7 +119,7 @@ func (m *member) start() error {
 		return err
 	}
 	if m.tunnel != nil {
-		if err := m.tunnel.listen(m.at.root()); err != nil {
+		if err := m.tunnel.listen(m.at.root(), m.at.Listen); err != nil {
 			m.own.state.Cause = engine.Unready // it is nothing in the job
 			return err
 		}

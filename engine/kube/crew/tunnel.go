@@ -54,13 +54,13 @@ func (m Member) address() string {
 	return net.JoinHostPort(m.Host, strconv.Itoa(port))
 }
 
-// listen begins to serve other members, and leads to them by sockets below root.
-func (t *tunnel) listen(root string) error {
+// listen begins to serve other members at an address (empty: at all), and leads to them by sockets below root.
+func (t *tunnel) listen(root, address string) error {
 	_, port, err := net.SplitHostPort(t.members[t.index].address())
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", ":"+port)
+	l, err := net.Listen("tcp", net.JoinHostPort(address, port))
 	if err != nil {
 		return fmt.Errorf("listen for the other members: %w", err)
 	}

@@ -81,6 +81,7 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 		},
 		TerminationMessagePath: corev1.TerminationMessagePathDefault, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}}
+	a.shape(p)
 	return p
 }
 

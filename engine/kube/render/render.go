@@ -71,6 +71,7 @@ type Settings struct {
 	Placed        bool          // bound by us; else by the cluster's scheduler, after a gate
 	Scheduler     string        // that chooses the nodes; empty: that of the gang's kind, or the cluster's default
 	Queue         string        // of Volcano, KAI or Kueue, in which the gang waits
+	Shape
 }
 
 // Attempt is what objects are made of.
@@ -179,7 +180,7 @@ func (a *Attempt) plan() *crew.Plan {
 		index[n.Name] = i
 		node := n.Node
 		node.Name, node.Hosts = a.pod(i), nil
-		p.Members = append(p.Members, crew.Member{Name: node.Name, Host: a.pod(i) + "." + a.domain(), Node: node})
+		p.Members = append(p.Members, crew.Member{Name: node.Name, Host: a.pod(i) + "." + a.domain(), Port: a.portOf(), Node: node})
 	}
 	for _, c := range l.Claims {
 		c.Node = a.pod(index[c.Node])

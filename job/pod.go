@@ -1,0 +1,16 @@
+package job
+
+// Pod is what a job asks of the pods in which it runs, where its pool makes pods. Engines that
+// make none refuse a job that has one. What is empty is as the pool has it.
+type Pod struct {
+	SharedMemory   int64             `json:"shared_memory,omitempty"` // bytes of /dev/shm, which count as the job's memory
+	HostNetwork    bool              `json:"host_network,omitempty"`  // the node's own network
+	LockMemory     bool              `json:"lock_memory,omitempty"`   // may lock memory beyond the limit
+	ServiceAccount string            `json:"service_account,omitempty"`
+	RuntimeClass   string            `json:"runtime_class,omitempty"`
+	PriorityClass  string            `json:"priority_class,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"`
+	Annotations    map[string]string `json:"annotations,omitempty"`
+	NodeSelector   map[string]string `json:"node_selector,omitempty"`
+	Tolerations    []string          `json:"tolerations,omitempty"` // "KEY" or "KEY=VALUE", ":EFFECT" behind it for that effect alone
+}

@@ -1,0 +1,91 @@
+package native
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
+)
+
+var aPairs = form{text: "{NAME: value, …}", schema: func() schema {
+	return schema{"type": "object", "additionalProperties": schema{"type": []string{"string", "number", "boolean", "null"}}}
+}}
+
+// podFields are the fields of kubernetes, in the order in which Render writes them.
+var podFields = []field[job.Pod]{
+	{name: "shm", form: aSize, doc: "size of /dev/shm; counts as memory of the job", also: []string{"shared_memory", "shm_size"}, set: func(p *parser, o *job.Pod, v value) { o.SharedMemory = int64(p.size(v)) }},
+	{name: "host_network", form: aBool, doc: "the network of the node", also: []string{"hostNetwork"}, set: boolean(func(o *job.Pod) *bool { return &o.HostNetwork })},
+	{name: "lock_memory", form: aBool, doc: "the capability IPC_LOCK, for RDMA", also: []string{"memlock", "ipc_lock"}, set: boolean(func(o *job.Pod) *bool { return &o.LockMemory })},
+	{name: "service_account", form: aText, doc: "whose token the pods have", also: []string{"serviceAccountName"}, set: text(func(o *job.Pod) *string { return &o.ServiceAccount })},
+	{name: "runtime_class", form: aText, doc: "what runs the containers", also: []string{"runtimeClassName"}, set: text(func(o *job.Pod) *string { return &o.RuntimeClass })},
+	{name: "priority_class", form: aText, doc: "of the pods, in the cluster", also: []string{"priorityClassName"}, set: text(func(o *job.Pod) *string { return &o.PriorityClass })},
+	{name: "labels", form: aPairs, doc: "more labels of the pods", set: pairs(func(o *job.Pod) *map[string]string { return &o.Labels })},
+	{name: "annotations", form: aPairs, doc: "more annotations of the pods, as those that name their networks", set: pairs(func(o *job.Pod) *map[string]string { return &o.Annotations })},
+	{name: "node_selector", form: aPairs, doc: "labels of nodes, where the cluster's scheduler chooses them; else write constraint", also: []string{"nodeSelector"}, set: pairs(func(o *job.Pod) *map[string]string { return &o.NodeSelector })},
+	{name: "tolerations", form: aList, doc: "taints that the pods bear: KEY or KEY=VALUE, :EFFECT behind it for that effect alone", set: func(p *parser, o *job.Pod, v value) { o.Tolerations = p.list(v) }},
+}
+
+func setPod(p *parser, d *draft, v value) {
+	if v.Kind != yaml.Mapping {
+		p.fail(v, "write shm: 8G and its like, one a line below kubernetes:", "is %s where fields are expected", v.Kind)
+		return
+	}
+	d.spec.Pod = &job.Pod{}
+	decode(p, v.path, v.Node, podFields, d.spec.Pod)
+	if reflect.DeepEqual(d.spec.Pod, &job.Pod{}) {
+		d.spec.Pod = nil
+	}
+}
+
+// pairs reads names and texts.
+func pairs[T any](of func(*T) *map[string]string) func(*parser, *T, value) {
+	return func(p *parser, to *T, v value) {
+		if v.Kind != yaml.Mapping {
+			p.fail(v, "write NAME: value, one a line", "is %s where names with values are expected", v.Kind)
+			return
+		}
+		m := map[string]string{}
+		for _, f := range v.Fields {
+			s, ok := "", true
+			if f.Value.Kind != yaml.Null {
+				s, ok = p.text(value{Node: f.Value, path: v.path + "." + f.Name, name: f.Name, at: f.Place})
+			}
+			if ok {
+				m[f.Name] = s
+			}
+		}
+		*of(to) = m
+	}
+}
+
+// pod writes what is asked of pods.
+func (w *writer) pod(o *job.Pod) {
+	if o == nil {
+		return
+	}
+	w.open("kubernetes")
+	w.size("shm", resource.Amount(o.SharedMemory), o.SharedMemory > 0)
+	w.flag("host_network", o.HostNetwork)
+	w.flag("lock_memory", o.LockMemory)
+	w.text("service_account", o.ServiceAccount)
+	w.text("runtime_class", o.RuntimeClass)
+	w.text("priority_class", o.PriorityClass)
+	for _, m := range []struct {
+		name string
+		of   map[string]string
+	}{{"labels", o.Labels}, {"annotations", o.Annotations}, {"node_selector", o.NodeSelector}} {
+		if len(m.of) == 0 {
+			continue
+		}
+		w.open(m.name)
+		for _, k := range slices.Sorted(maps.Keys(m.of)) {
+			w.keyed(k, quote(m.of[k]))
+		}
+		w.shut()
+	}
+	w.list("tolerations", o.Tolerations)
+	w.shut()
+}
