@@ -22,7 +22,7 @@ TEST   = $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary=skipped
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test cross lint unit race proofs slurm kube kube-batch arm64 bench bench-slurm bench-grow bench-traces torture fuzz build clean docs
+.PHONY: test cross lint unit race proofs slurm kube kube-batch arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build clean docs
 
 test: lint cross unit race proofs slurm arm64    ## everything that must pass before a commit lands
 	@if [ -s $(FLAKY) ]; then echo "passed only when run again (mend these):"; cat $(FLAKY); fi
@@ -79,6 +79,9 @@ bench:                        ## figures of docs/benchmarks.md
 
 bench-slurm:                  ## hand-over to real Slurm beside clients that do nothing else, and what watching costs (as root)
 	COX_SLURM=1 COX_LONG=1 $(GO) test -count=1 -timeout 60m -v -run '^Test(HandOver|Cost)$$' ./engine/slurm
+
+bench-kube:                   ## gangs of our driver on Kubernetes beside kube-scheduler's own, on nodes of kwok (as root)
+	COX_KUBE=1 COX_BENCH=1 $(GO) test -count=1 -timeout 90m -v -run '^TestSpeed$$' ./engine/kube
 
 bench-grow:                   ## how the core's figures grow with the fleet and the queue
 	scripts/bench-grow.sh

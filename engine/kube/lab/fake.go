@@ -3,9 +3,11 @@ package lab
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -34,10 +36,21 @@ func (l *Lab) addFakes(ctx context.Context, nodes []Fake) error {
 			return err
 		}
 	}
-	for _, n := range nodes {
-		if err := l.post(ctx, "/api/v1/nodes", n.object()); err != nil {
-			return fmt.Errorf("node %s: %w", n.Name, err)
-		}
+	var all sync.WaitGroup
+	failed := make([]error, len(nodes))
+	turn := make(chan struct{}, 8)
+	for i, n := range nodes {
+		turn <- struct{}{}
+		all.Go(func() {
+			if err := l.post(ctx, "/api/v1/nodes", n.object()); err != nil {
+				failed[i] = fmt.Errorf("node %s: %w", n.Name, err)
+			}
+			<-turn
+		})
+	}
+	all.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return err
 	}
 	return l.await(ctx, "fake nodes", func() bool {
 		var all struct {
