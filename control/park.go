@@ -125,9 +125,9 @@ func (l *loop) unpark(d sched.Resume) {
 	})
 }
 
-// suspends refuses rules by which jobs are suspended where the engine cannot.
+// suspends refuses rules by which jobs are suspended to make room where that makes none.
 func (c *Control) suspends(p *account.Policy) error {
-	cannot := c.cannotSuspend()
+	cannot := c.cannotPark()
 	if len(cannot) == 0 || p == nil {
 		return nil
 	}
@@ -143,11 +143,22 @@ func (c *Control) suspends(p *account.Policy) error {
 	}
 	for _, m := range modes {
 		if m == account.PreemptSuspend {
-			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs", cannot[0]).
+			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs to make room for others", cannot[0]).
 				Advise("write requeue, cancel or checkpoint as the mode of preemption, and no time_slice")
 		}
 	}
 	return nil
+}
+
+// cannotPark names the pools in which suspending a job makes no room for others.
+func (c *Control) cannotPark() (names []string) {
+	for _, p := range c.pools.each() {
+		_, can := p.Engine.(engine.Suspender)
+		if k, ok := p.Engine.(engine.Keeping); !can || ok && k.KeepsSuspended() {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // cannotSuspend names the pools whose engines cannot suspend jobs.

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,4 +204,34 @@ func TestAJobMakesRoomOnProofOfThisTime(t *testing.T) {
 	b.hand.end(other, engine.Exited, 0)
 	b.state(v.Job.ID, job.Running)
 	n.holds(t, v.Ref, false)
+}
+
+// keeper is a napper whose suspended attempts keep what they were given.
+type keeper struct{ napper }
+
+func (keeper) KeepsSuspended() bool { return true }
+
+// TestNobodyMakesRoomByKeepingIt: where a suspended job keeps what it was given, rules by which
+// jobs are suspended to make room are refused; somebody may suspend one all the same.
+//
+// Seen to fail with: only engines that cannot suspend looked for.
+func TestNobodyMakesRoomByKeepingIt(t *testing.T) {
+	k := keeper{napper{newHand(1, 4)}}
+	b := &bench{t: t, hand: k.hand, store: new(store.Memory)}
+	b.cfg = control.Config{Store: b.store, Pools: onHand(k)}
+	b.open()
+	t.Cleanup(b.close)
+	rules := &account.Policy{
+		QOS:        []account.QOS{{Name: "high", Preempts: []string{"low"}}, {Name: "low"}},
+		Preemption: account.Preemption{By: []string{"qos"}, Mode: account.PreemptSuspend},
+	}
+	_, err := b.ctl.SetPolicy(t.Context(), job.Actor{Name: "root"}, control.PolicyChange{Text: "rules", Rules: rules})
+	if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "cannot suspend jobs to make room") || !strings.Contains(fault.Remedy(err), "requeue") {
+		t.Errorf("%v (%s)", err, fault.Remedy(err))
+	}
+	v := b.launched(b.submit(gang(1, 4)))
+	b.hand.start(v)
+	b.until(v.Job.ID, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	b.suspend(v.Job.ID, true)
+	k.holds(t, v.Ref, true)
 }

@@ -281,6 +281,13 @@ type Suspender interface {
 	Resume(ctx context.Context, ref Ref) error
 }
 
+// Keeping is an optional ability of a Suspender: what a suspended attempt was given stays taken.
+type Keeping interface {
+	// KeepsSuspended reports whether that is so: jobs are then not suspended to make room for
+	// others.
+	KeepsSuspended() bool
+}
+
 // Delegator is an optional ability (Abilities.Delegated): the engine hands work to a scheduler
 // of its own, which chooses the nodes and decides when it begins.
 type Delegator interface {

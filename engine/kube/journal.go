@@ -30,6 +30,7 @@ const (
 	launched kind = "launch" // Launch is taken
 	created  kind = "made"   // all its objects exist: Made. Nothing is made for it after that
 	started  kind = "start"  // it began, at Time
+	held     kind = "held"   // it is suspended: On, the last one counts
 	waning   kind = "ending" // a part of it has ended
 	stopped  kind = "stop"   // it is to end: Stop, the last one counts
 	ended    kind = "end"    // nothing of it lives: Report is the last word
@@ -46,6 +47,7 @@ type entry struct {
 	Launch    *order         `json:"launch,omitempty"`
 	Made      *made          `json:"made,omitempty"`
 	Time      time.Time      `json:"time,omitzero"`
+	On        bool           `json:"on,omitempty"`
 	Stop      *stopping      `json:"stop,omitempty"`
 	Report    *engine.Report `json:"report,omitempty"`
 	Digest    string         `json:"digest,omitempty"`
@@ -92,6 +94,7 @@ type life struct {
 	namespace string // of what has ended
 	made      *made
 	started   time.Time
+	held      bool
 	waning    bool
 	stop      *stopping
 	end       *engine.Report
@@ -175,6 +178,8 @@ func (j *journal) apply(e *entry) {
 		l.launch = &slim
 	case started:
 		l.started = e.Time
+	case held:
+		l.held = e.On
 	case waning:
 		l.waning = true
 	case stopped:
@@ -268,6 +273,9 @@ func (l *life) entries(ref engine.Ref) []*entry {
 	}
 	if !l.started.IsZero() {
 		out = append(out, &entry{Kind: started, Ref: ref, Time: l.started})
+	}
+	if l.held {
+		out = append(out, &entry{Kind: held, Ref: ref, On: true})
 	}
 	if l.waning {
 		out = append(out, &entry{Kind: waning, Ref: ref})

@@ -76,6 +76,7 @@ type Engine struct {
 	said     map[string]string      // by gangs' objects, of why they wait, by name; nil: they are not followed
 	served   cluster.Served         // what the API server had when it was asked last
 	asked    time.Time              // when that was
+	turns    uint64                 // calls to suspend or resume, since the engine was opened
 
 	holding sync.Mutex // one reckoning of the nodes that are kept at a time
 	left    bool       // none are any more
@@ -155,7 +156,7 @@ func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	}
 	placed := e.cfg.Terms.Placed
 	info := engine.Info{Name: "kubernetes", Version: v.GitVersion, Abilities: engine.Abilities{
-		Gang: engine.GangStrict, Placed: placed, Delegated: !placed, Isolates: true, Proves: true,
+		Gang: engine.GangStrict, Placed: placed, Delegated: !placed, Isolates: true, Proves: true, Suspend: true,
 	}}
 	if placed {
 		return info, nil

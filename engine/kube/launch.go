@@ -32,6 +32,7 @@ type attempt struct {
 	pods    map[int]*pod
 	report  engine.Report
 	stop    *stopping
+	turn    uint64    // of the last that the crew was told of suspending
 	told    *stopping // what the crew has been told of stop
 	deleted *stopping // what the pods were deleted for
 	waits   string    // what was last said of why its pods have no nodes
@@ -138,7 +139,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 		a.report.Native = render.Name(e.log.server, ref)
 	}
 	if !l.started.IsZero() {
-		a.report.Phase, a.report.Started = engine.Running, l.started
+		a.report.Phase, a.report.Started, a.report.Suspended = engine.Running, l.started, l.held
 		a.report.Tasks, a.report.Files = e.batch(a, &a.report, true), e.files(ref)
 	}
 	if l.waning {
@@ -147,6 +148,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 	if a.stop != nil {
 		a.report.Phase, a.report.Message = engine.Ending, a.stop.Reason
 	}
+	a.report.Suspended = a.report.Suspended && a.report.Phase == engine.Running
 	for i := range a.order.Nodes { // until the pods are seen
 		if node := e.nodeOf(a, i); node != "" {
 			a.report.Nodes = append(a.report.Nodes, engine.NodeReport{Node: node, Phase: min(a.report.Phase, engine.Running)})

@@ -101,6 +101,7 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 		}
 	}
 	r.Phase = max(r.Phase, phase)
+	r.Suspended = r.Suspended && r.Phase == engine.Running
 	if a.stop != nil && !r.Uncertain {
 		r.Message = a.stop.Reason
 	}
@@ -144,7 +145,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := a.report
-	r.Phase, r.Gone, r.Uncertain, r.Cause, r.Exit, r.Message, r.Ended = engine.Ended, true, false, w.Cause, w.Exit, w.Message, w.Ended
+	r.Phase, r.Gone, r.Uncertain, r.Suspended, r.Cause, r.Exit, r.Message, r.Ended = engine.Ended, true, false, false, w.Cause, w.Exit, w.Message, w.Ended
 	if r.Ended.IsZero() {
 		r.Ended = time.Now().Round(0)
 	}

@@ -31,6 +31,7 @@ type gang struct {
 	message string
 	asked   time.Time        // when it was told to end; zero: it was not
 	end     *attempt.Command // what all were told to end by; nil: nobody was
+	held    holding
 	late    *time.Timer
 	allocs  map[string][]byte // by the members' Dir
 	ctx     context.Context
@@ -111,7 +112,7 @@ func (g *gang) ask(l *link) {
 
 // attached takes up a connection to a member.
 func (g *gang) attached(p *part, l *link, h hello, c *tls.Conn) {
-	p.link, p.met, p.dir = l, true, h.Dir
+	p.link, p.met, p.dir, p.turn = l, true, h.Dir, 0
 	p.addr, _, _ = net.SplitHostPort(c.RemoteAddr().String())
 	if g.own.addr == "" {
 		g.own.addr, _, _ = net.SplitHostPort(c.LocalAddr().String())
@@ -171,6 +172,7 @@ func (g *gang) advance() bool {
 	}
 	if g.decided == attempt.EntryGo {
 		g.together()
+		g.settle()
 	}
 	if g.decided == attempt.EntryAbort {
 		for _, p := range g.parts[1:] {

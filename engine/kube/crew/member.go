@@ -56,6 +56,7 @@ type part struct {
 	addr  string // by which it is reached
 	state attempt.State
 	link  *link  // to its supervisor; nil: none
+	turn  uint64 // of the last Hold that it was told over the link
 	met   bool   // it was reached
 	lost  bool   // its supervisor is dead, or it is not to be reached any more
 	said  bool   // it says so itself

@@ -17,9 +17,10 @@ import (
 )
 
 // Word is what the driver tells a running attempt, by `cox-pod tell` in member 0. One with
-// a Scope is a signal and nothing more; one without is a stop: Signal at once (0: SIGTERM),
-// SIGKILL after Grace.
+// a Hold is about suspending; one with a Scope is a signal and nothing more; one without is a
+// stop: Signal at once (0: SIGTERM), SIGKILL after Grace.
 type Word struct {
+	Hold   *Hold         `json:"hold,omitempty"`
 	Signal int           `json:"signal,omitempty"`
 	Scope  engine.Scope  `json:"scope,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"` // nanoseconds
@@ -52,7 +53,8 @@ type answer struct {
 }
 
 // Tell passes a Word to member 0, in whose pod it is called, and returns once that has
-// acted on it; what follows shows in the pods.
+// acted on it; what follows shows in the pods. Of a Hold it returns once all members are as it
+// says, or are ending.
 func Tell(at Place, text []byte) error {
 	var m message
 	if err := json.Unmarshal(text, &m.Word); err != nil {
@@ -123,32 +125,39 @@ func (g *gang) serveWord(c net.Conn) {
 	}
 	heard := make(chan answer, 1)
 	g.event(func() {
-		a, err := g.answer(&m)
-		if err != nil {
-			a = answer{Kind: fault.KindOf(err), Error: err.Error()}
-		}
-		heard <- a
+		g.answer(&m, func(a answer, err error) {
+			if err != nil {
+				a = answer{Kind: fault.KindOf(err), Error: err.Error()}
+			}
+			heard <- a
+		})
 	})
 	var a answer
 	select {
 	case a = <-heard:
+	case <-time.After(dialWithin / 2):
+		a = answer{Kind: fault.Unavailable, Error: "not all members have done it yet"}
 	case <-g.done:
 		a = answer{Kind: fault.Conflict, Error: "the attempt has ended"}
 	}
 	_ = json.NewEncoder(c).Encode(a)
 }
 
-// answer acts on a message.
-func (g *gang) answer(m *message) (a answer, err error) {
-	if f := m.Find; f != nil {
-		i := g.find(f)
+// answer acts on a message, and calls then once, now or later.
+func (g *gang) answer(m *message, then func(answer, error)) {
+	switch {
+	case m.Find != nil:
+		i := g.find(m.Find)
 		if i < 0 {
-			return a, fault.New(fault.NotFound, "attempt %s has no task %d that runs", g.plan.Ref, f.Rank)
+			then(answer{}, fault.New(fault.NotFound, "attempt %s has no task %d that runs", g.plan.Ref, m.Find.Rank))
+			return
 		}
-		a.Index = &i
-		return a, nil
+		then(answer{Index: &i}, nil)
+	case m.Hold != nil:
+		g.hold(*m.Hold, func(err error) { then(answer{}, err) })
+	default:
+		then(answer{}, g.obey(m.Word))
 	}
-	return a, g.obey(m.Word)
 }
 
 // obey acts on a word.
