@@ -183,6 +183,9 @@ func rejected(p *corev1.Pod) (engine.Cause, string) {
 	if cause, why := deletion(p); why != "" {
 		return cause, text + "; " + why
 	}
+	if p.Status.Reason == "UnexpectedAdmissionError" { // of a device plugin, say: it is counted, and not tried for ever
+		return engine.LaunchFailed, text
+	}
 	return engine.Unready, text
 }
 
