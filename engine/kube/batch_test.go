@@ -20,6 +20,7 @@ import (
 func TestVolcano(t *testing.T) {
 	l := lab.Start(t, lab.Config{})
 	l.Volcano(t)
+	eight(t, l)
 	deadlock(t, l, kube.Terms{Gang: kube.Volcano}, "Volcano")
 }
 
@@ -27,6 +28,7 @@ func TestVolcano(t *testing.T) {
 func TestKueue(t *testing.T) {
 	l := lab.Start(t, lab.Config{})
 	l.Kueue(t)
+	eight(t, l)
 	l.Apply(t, `apiVersion: kueue.x-k8s.io/v1beta2
 kind: ResourceFlavor
 metadata: {name: any}
@@ -48,14 +50,9 @@ spec: {clusterQueue: gpus}
 	deadlock(t, l, kube.Terms{Gang: kube.Kueue, Approximate: true, Queue: "research"}, "Kueue's queue research for quota")
 }
 
-// deadlock is the classic one: two gangs of five pods, a GPU each, on eight nodes of one GPU.
+// deadlock is the classic one: two gangs of five pods, a GPU each, on the nodes of eight.
 // One begins whole, the other not at all, and says that it waits, until the first has ended.
 func deadlock(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
-	var nodes []lab.Fake
-	for i := range 8 {
-		nodes = append(nodes, lab.Fake{Name: fmt.Sprintf("f%d", i+1), Capacity: map[string]string{"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "1"}})
-	}
-	l.Fake(t, nodes...)
 	terms.Pool, terms.Namespace, terms.Image, terms.AgentImage = "k8s-a", "default", lab.Base, lab.Cox
 	gang, _ := kube.KnownGang(terms.Gang)
 	l.Apply(t, kube.Manifest(&terms, &gang, kube.Subject{Kind: "User", Name: "ann"}))

@@ -586,7 +586,7 @@ func drive(t *testing.T) {
 	}
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
-	_ = out.Encode(told{Server: serverOf(t, root)})
+	_ = out.Encode(told{Server: serverOf(t, filepath.Join(root, "state"))})
 	go func() {
 		phase := map[engine.Ref]engine.Phase{}
 		_ = e.Watch(t.Context(), "", func(ev engine.Event) error {
@@ -619,7 +619,7 @@ func drive(t *testing.T) {
 
 // serverOf is the driver's name in names of objects, as its journal has it.
 func serverOf(t *testing.T, root string) string {
-	f, err := os.Open(filepath.Join(root, "state", "kube"))
+	f, err := os.Open(filepath.Join(root, "kube"))
 	if err != nil {
 		t.Fatal(err)
 	}

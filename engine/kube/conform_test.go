@@ -93,6 +93,7 @@ func (b *bench) clear(t *testing.T, e *kube.Engine) {
 // TestKubelets: real kubelets, on which Coxswain chooses the nodes: the contract of engines, and
 // what happens to pods in clusters.
 func TestKubelets(t *testing.T) {
+	t.Parallel()
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 4}))
 	t.Run("Conformance", func(t *testing.T) { conform(t, b) })
 	t.Run("Volumes", func(t *testing.T) { testVolumes(t, b) })

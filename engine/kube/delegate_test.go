@@ -33,6 +33,7 @@ func folded(allocation uint64, script string, nodes int) *engine.Launch {
 
 // TestNativeGangs: pods that the cluster's own scheduler places begin together or not at all.
 func TestNativeGangs(t *testing.T) {
+	t.Parallel()
 	c := lab.NativeGangs()
 	c.Kubelets = 2
 	b := newBench(lab.Start(t, c))
@@ -70,6 +71,7 @@ func TestNativeGangs(t *testing.T) {
 
 // TestNoGangs: a cluster without gangs takes single pods; more are refused with the choices.
 func TestNoGangs(t *testing.T) {
+	t.Parallel()
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 1}))
 	e := b.delegated(t)
 	err := e.Launch(t.Context(), folded(1, forever, 2))

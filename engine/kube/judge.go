@@ -26,6 +26,7 @@ type member struct {
 	cause   engine.Cause // of that, where there is no outcome
 	stuck   bool         // it will not start as it is; why says what is missing
 	refused bool         // … and it never will
+	placed  bool         // it has a node
 	waiting string       // why the cluster's scheduler gives it no node, as that says it
 }
 
@@ -48,6 +49,7 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		}
 		return m
 	}
+	m.placed = true
 	main := container(p.Status.ContainerStatuses)
 	switch {
 	case main != nil && main.State.Terminated != nil:

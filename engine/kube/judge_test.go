@@ -61,6 +61,13 @@ func brought(code int32) func(*corev1.Pod) {
 	}
 }
 
+// beside has a container in the pod that somebody else puts into all of them.
+func beside(s corev1.ContainerState) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = append([]corev1.ContainerStatus{{Name: "proxy", State: s, ContainerID: "containerd://y"}}, p.Status.ContainerStatuses...)
+	}
+}
+
 func noNode(p *corev1.Pod) { p.Spec.NodeName = "" }
 
 var (
@@ -95,6 +102,8 @@ func TestWhatAPodProves(t *testing.T) {
 		{"being made", podThat(holding(creates, false)), "accepted", ""},
 		{"runs", podThat(holding(runs, false)), "ready", ""},
 		{"started", podThat(holding(runs, true)), "running", ""},
+		{"started, and another's container in it has ended", podThat(holding(runs, true), beside(ends("Completed", ""))), "running", ""},
+		{"ended with a word, and another's container in it runs", podThat(phase(corev1.PodRunning, ""), holding(ends("Error", outcome), false), beside(runs)), "ended over outcome", ""},
 		{"ended with a word", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", outcome), false)), "ended over outcome", ""},
 		{"told to end by the cluster for others", podThat(deletedAt(testNow), disrupted(corev1.PodReasonPreemptionByScheduler), holding(ends("Error", told), false)), "ended over outcome", engine.Preempted},
 		{"a word of another attempt", podThat(holding(ends("Error", other), false)), "ended over", engine.NodeLost},

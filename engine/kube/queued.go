@@ -12,10 +12,12 @@ import (
 func queued(members []member) string {
 	text, without := "", 0
 	for _, m := range members {
-		if m.waiting == "" {
+		if !m.placed {
+			without++
+		}
+		if m.waiting == "" { // nothing was said of it yet
 			continue
 		}
-		without++
 		if s := scheduling(m.waiting); text == "" || s.nodes && !strings.HasPrefix(text, "of ") {
 			text = s.text
 		}

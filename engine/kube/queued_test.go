@@ -10,7 +10,7 @@ func TestWhyThereIsNoNode(t *testing.T) {
 		apart = "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. no new claims to deallocate, preemption: not eligible due to workload aware preemption enabled"
 	)
 	for _, c := range []struct {
-		says []string // of each pod; empty: it has a node, or nothing was said
+		says []string // of each pod; empty: nothing was said; "has one": it has a node
 		want string
 	}{
 		{[]string{"", ""}, ""},
@@ -21,7 +21,8 @@ func TestWhyThereIsNoNode(t *testing.T) {
 		},
 		{[]string{gang, apart, gang}, "Kubernetes' scheduler has no nodes for its 3 pods, which begin together: of 2 nodes: 2 have a pod of this job already"},
 		{[]string{gang, gang}, "Kubernetes' scheduler has no nodes for its 2 pods, which begin together: not all pods find one"},
-		{[]string{"", apart}, "Kubernetes' scheduler has no nodes for 1 of its 2 pods: of 2 nodes: 2 have a pod of this job already"},
+		{[]string{"", gang}, "Kubernetes' scheduler has no nodes for its 2 pods, which begin together: not all pods find one"},
+		{[]string{"has one", apart}, "Kubernetes' scheduler has no nodes for 1 of its 2 pods: of 2 nodes: 2 have a pod of this job already"},
 		{
 			[]string{"0/5 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {a: b}, 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector. preemption: 0/5 nodes are available: 5 Preemption is not helpful for scheduling."},
 			"Kubernetes' scheduler has no node for it: of 5 nodes: 1 has too little cpu, 1 has a taint that the pool does not tolerate {a: b}, 1 is cordoned, 2 miss a label of the pool's node_selector",
@@ -31,7 +32,11 @@ func TestWhyThereIsNoNode(t *testing.T) {
 	} {
 		var members []member
 		for _, s := range c.says {
-			members = append(members, member{waiting: s})
+			m := member{waiting: s}
+			if s == "has one" {
+				m = member{placed: true}
+			}
+			members = append(members, m)
 		}
 		if got := queued(members); got != c.want {
 			t.Errorf("%q:\n%s\nwant\n%s", c.says, got, c.want)

@@ -24,6 +24,7 @@ import (
 // cluster and runs jobs there, and the API server's own record of what it did has each verb
 // of the roles. Without them each is found missing.
 func TestRights(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	policy, record := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
 	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: Metadata\n  users: [ann]\n- level: None\n"), 0o600); err != nil {

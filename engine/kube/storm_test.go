@@ -383,9 +383,9 @@ func (s *storm) settle(t *testing.T) {
 	}
 }
 
-// empty forgets all, and waits until nothing of ours is in the cluster.
+// empty forgets all, and waits until nothing of this server is in the cluster.
 func (s *storm) empty(t *testing.T) {
-	e := s.engine()
+	e, server := s.engine(), serverOf(t, s.root)
 	all, err := e.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -396,7 +396,7 @@ func (s *storm) empty(t *testing.T) {
 		}
 	}
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		left := s.b.l.Kubectl(t, "get", "pods,secrets,services", "-l", kube.LabelServer, "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.deletionTimestamp} {.metadata.finalizers}{"\n"}{end}`)
+		left := s.b.l.Kubectl(t, "get", "pods,secrets,services", "-l", kube.LabelServer+"="+server, "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.deletionTimestamp} {.metadata.finalizers}{"\n"}{end}`)
 		if left == "" {
 			return
 		}

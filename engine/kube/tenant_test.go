@@ -18,6 +18,7 @@ import (
 // TestTenancy: what namespaces keep from jobs, on a real API server, and jobs that run there
 // on a real kubelet.
 func TestTenancy(t *testing.T) {
+	t.Parallel()
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 1, NoScheduler: true}))
 	t.Run("Restricted", func(t *testing.T) { testRestricted(t, b) })
 	t.Run("Quota", func(t *testing.T) { testQuota(t, b) })

@@ -119,13 +119,12 @@ exec sleep 600
 	l.Job.Spec.Pod = &job.Pod{HostNetwork: true}
 	t.Cleanup(func() {
 		if t.Failed() {
-			said, err := b.l.Try(context.Background(), "", "logs", "-l", "coxswain.sh/job=101", "--prefix", "--tail=40")
+			said, err := b.l.Try(context.Background(), "", "logs", "-l", "coxswain.sh/job=101", "--prefix", "--tail=40") // of others, too
 			pods, _ := b.l.Try(context.Background(), "", "get", "pods", "-o", "yaml")
 			t.Logf("%v\n%s\n%s", err, said, pods)
 		}
 	})
-	begin(t, e, l)
-	name := "cox-" + strings.TrimPrefix(b.l.Kubectl(t, "get", "pods", "-l", "coxswain.sh/job=101", "-o", "jsonpath={.items[0].metadata.name}"), "cox-")
+	name := begin(t, e, l).Native + "-0"
 	for what, want := range map[string]string{"{.spec.hostNetwork}": "true", "{.metadata.labels.team}": "a", `{.metadata.annotations.example\.org/net}`: "b"} {
 		if got := b.l.Kubectl(t, "get", "pod", name, "-o", "jsonpath="+what); got != want {
 			t.Errorf("%s is %q", what, got)
