@@ -170,7 +170,7 @@ spec: {nodeName: n3, terminationGracePeriodSeconds: 0, containers: [{name: c, im
 		}
 	}
 	r := b.neverBegins(t, b.config(t, t.TempDir()), withDevices(launch(1, see("exit 0"), "n3", "n4"), 0, 1))
-	if r.Cause != engine.Unready || !strings.Contains(r.Message, "UnexpectedAdmissionError") || !strings.Contains(r.Message, gpu) || !strings.Contains(r.Message, "n3") {
+	if r.Cause != engine.LaunchFailed || !strings.Contains(r.Message, "UnexpectedAdmissionError") || !strings.Contains(r.Message, gpu) || !strings.Contains(r.Message, "n3") {
 		t.Errorf("%+v", r)
 	}
 }
