@@ -15,8 +15,8 @@ import (
 )
 
 // TestVolcano: gangs of pods that Volcano begins, on fake nodes, by an account that has the
-// rights of the manifest alone. Seen to fail with minMember left out, which binds three pods of
-// the second gang, and without the PodGroup, which binds none.
+// rights of the manifest alone. Seen to fail with a minMember of 1: neither gang ever has five
+// nodes.
 func TestVolcano(t *testing.T) {
 	l := lab.Start(t, lab.Config{})
 	l.Volcano(t)
@@ -24,7 +24,8 @@ func TestVolcano(t *testing.T) {
 	deadlock(t, l, kube.Terms{Gang: kube.Volcano}, "Volcano")
 }
 
-// TestKueue: gangs of pods that Kueue admits, by quota.
+// TestKueue: gangs of pods that Kueue admits, by quota. Seen to fail with all gates taken away
+// instead of ours alone.
 func TestKueue(t *testing.T) {
 	l := lab.Start(t, lab.Config{})
 	l.Kueue(t)
