@@ -83,7 +83,7 @@ func (e *Engine) ungate(a *attempt) error {
 	e.mu.Lock()
 	m := a.made
 	e.mu.Unlock()
-	err := each(len(m.Pods), func(i int) error {
+	err := e.each(len(m.Pods), func(i int) error {
 		ctx, cancel := e.call()
 		defer cancel()
 		return e.k.Patch(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), "", cluster.Keyed, ungated(m.Pods[i]), nil)

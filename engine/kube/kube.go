@@ -62,6 +62,7 @@ type Engine struct {
 	wg     sync.WaitGroup
 	once   sync.Once
 	close  error
+	lanes  chan struct{} // calls under way of those that are made for each pod or node
 	kick   chan struct{} // something is in graves
 	room   chan struct{} // a namespace has more room
 	marks  chan struct{} // the nodes were looked at: those that are kept may not all be marked
@@ -107,7 +108,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1),
+		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
 		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
 	}

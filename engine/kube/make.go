@@ -75,7 +75,7 @@ func (e *Engine) make(a *attempt) error {
 	}
 	m := &made{Root: root.UID}
 	pods := r.Pods(root.UID)
-	if err := each(len(pods), func(i int) error {
+	if err := e.each(len(pods), func(i int) error {
 		return create(e, cluster.Pods, pods[i], func(there *corev1.Pod) bool { return owns(root.UID, there) })
 	}); err != nil {
 		return err
@@ -139,16 +139,22 @@ func create[T any, P interface {
 	return nil
 }
 
+// callsAtMost bounds how many of an engine's calls for single pods and nodes are under way: more
+// would only wait in the API server's queues, and be refused there.
+const callsAtMost = 32
+
 // each calls f for 0 to n-1, a few at a time, and returns the first error that is final, or
-// else any.
-func each(n int, f func(i int) error) error {
+// else any. f does not call it.
+func (e *Engine) each(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	turn := make(chan struct{}, 8)
 	var wg sync.WaitGroup
 	for i := range n {
 		turn <- struct{}{}
 		wg.Go(func() {
+			e.lanes <- struct{}{}
 			errs[i] = f(i)
+			<-e.lanes
 			<-turn
 		})
 	}
@@ -171,7 +177,7 @@ func (e *Engine) bind(a *attempt) error {
 		todo[i] = p == nil || p.Spec.NodeName == ""
 	}
 	e.mu.Unlock()
-	err := each(len(nodes), func(i int) error {
+	err := e.each(len(nodes), func(i int) error {
 		if !todo[i] {
 			return nil
 		}

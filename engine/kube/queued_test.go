@@ -3,7 +3,8 @@ package kube
 import "testing"
 
 // TestWhyThereIsNoNode: the messages are those that kube-scheduler of 1.36 was seen to give, in
-// pods' conditions. Seen to fail with: the words before the nodes' taken for those of a node.
+// pods' conditions. Seen to fail with: a word of it that is not known; a pod of which nothing was
+// said taken for one that has a node.
 func TestWhyThereIsNoNode(t *testing.T) {
 	const (
 		gang  = "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more plugins asked to wait and no plugin rejected pod"

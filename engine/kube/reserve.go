@@ -150,8 +150,8 @@ func (e *Engine) reserve(ctx context.Context) error {
 	if err := e.writeReserved(ctx, list, more); err != nil {
 		return err
 	}
-	errs := each(len(mark), func(i int) error { return e.taint(ctx, mark[i], true) })
-	if err := each(len(back), func(i int) error { return e.taint(ctx, back[i], false) }); err != nil {
+	errs := e.each(len(mark), func(i int) error { return e.taint(ctx, mark[i], true) })
+	if err := e.each(len(back), func(i int) error { return e.taint(ctx, back[i], false) }); err != nil {
 		return errors.Join(errs, err)
 	}
 	return errors.Join(errs, e.writeReserved(ctx, more, want))
@@ -244,7 +244,7 @@ func (e *Engine) Leave(ctx context.Context) error {
 			return !n.tainted(t) || list[n.name] != markMade+string(n.uid)
 		})
 		e.Survey.mu.Unlock()
-		err := each(len(back), func(i int) error { return e.taint(ctx, back[i], false) })
+		err := e.each(len(back), func(i int) error { return e.taint(ctx, back[i], false) })
 		if err == nil {
 			break
 		}

@@ -52,7 +52,7 @@ func (e *Engine) deletePods(a *attempt, grace int64) error {
 	e.mu.Lock()
 	uids := a.made.Pods
 	e.mu.Unlock()
-	return each(len(uids), func(i int) error {
+	return e.each(len(uids), func(i int) error {
 		ctx, cancel := e.call()
 		defer cancel()
 		err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uids[i], Grace: &grace})

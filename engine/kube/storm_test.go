@@ -110,8 +110,9 @@ const (
 //
 // It blows for COX_STORM, or 90 s. SEED=0 draws a seed.
 //
-// Seen to fail with: a driver that makes pods anew which it had made before it was closed; one
-// that takes a pod without a kubelet's word for ended; one that leaves the finalizers.
+// Seen to fail with: a bind that the API server's storage failed taken for one that cannot be
+// (an attempt ended as unready); a Forget that was cut off, whose Secret stayed; an end without
+// a word of what had failed.
 func testStorm(t *testing.T, b *bench) {
 	s := &storm{b: b, root: t.TempDir(), dir: filepath.Join(t.TempDir(), "ran"), crashed: map[string]bool{}}
 	seed := uint64(1)
