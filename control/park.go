@@ -127,8 +127,16 @@ func (l *loop) unpark(d sched.Resume) {
 
 // suspends refuses rules by which jobs are suspended to make room where that makes none.
 func (c *Control) suspends(p *account.Policy) error {
-	cannot := c.cannotPark()
-	if len(cannot) == 0 || p == nil {
+	if cannot := c.cannotPark(); len(cannot) > 0 {
+		return parksIn(p, cannot[0])
+	}
+	return nil
+}
+
+// parksIn refuses rules by which jobs are suspended to make room, for a pool in which that makes
+// none. nil: there are no rules.
+func parksIn(p *account.Policy, pool string) error {
+	if p == nil {
 		return nil
 	}
 	modes := []string{p.Preemption.Mode}
@@ -143,7 +151,7 @@ func (c *Control) suspends(p *account.Policy) error {
 	}
 	for _, m := range modes {
 		if m == account.PreemptSuspend {
-			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs to make room for others", cannot[0]).
+			return fault.New(fault.Unsupported, "the engine of pool %s cannot suspend jobs to make room for others", pool).
 				Advise("write requeue, cancel or checkpoint as the mode of preemption, and no time_slice")
 		}
 	}
@@ -153,12 +161,18 @@ func (c *Control) suspends(p *account.Policy) error {
 // cannotPark names the pools in which suspending a job makes no room for others.
 func (c *Control) cannotPark() (names []string) {
 	for _, p := range c.pools.each() {
-		_, can := p.Engine.(engine.Suspender)
-		if k, ok := p.Engine.(engine.Keeping); !can || ok && k.KeepsSuspended() {
+		if !parks(p.Engine) {
 			names = append(names, p.Name)
 		}
 	}
 	return names
+}
+
+// parks reports whether suspending a job of an engine makes room for others.
+func parks(e engine.Engine) bool {
+	_, can := e.(engine.Suspender)
+	k, ok := e.(engine.Keeping)
+	return can && (!ok || !k.KeepsSuspended())
 }
 
 // cannotSuspend names the pools whose engines cannot suspend jobs.

@@ -235,3 +235,24 @@ func TestNobodyMakesRoomByKeepingIt(t *testing.T) {
 	b.suspend(v.Job.ID, true)
 	k.holds(t, v.Ref, true)
 }
+
+// TestAPoolThatMakesNoRoomIsNotAdded: where rules suspend jobs to make room, a pool in which that
+// makes none is refused, and its engine closed.
+//
+// Seen to fail with: only new rules held against the pools that there are.
+func TestAPoolThatMakesNoRoomIsNotAdded(t *testing.T) {
+	n, q := napper{newHand(1, 4)}, far(2, 8)
+	s := &shutter{sites: sites{hands: map[string]*hand{"q": q}, closed: map[string]int{}}}
+	b := &bench{t: t, hand: n.hand, store: new(store.Memory)}
+	b.cfg = control.Config{Store: b.store, Pools: onHand(n), OpenPool: s.open}
+	b.open()
+	t.Cleanup(b.close)
+	b.ranks(account.PreemptSuspend)
+	err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, control.PoolSpec{Name: "q", Engine: "hand"})
+	if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "pool q cannot suspend jobs to make room") || len(b.ctl.Pools()) != 1 {
+		t.Errorf("%v; the pools are %+v", err, b.ctl.Pools())
+	}
+	if s.closed["q"] != 1 {
+		t.Errorf("its engine was closed %d times", s.closed["q"])
+	}
+}

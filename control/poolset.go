@@ -84,8 +84,9 @@ func (cfg *Config) openPool(ctx context.Context, spec PoolSpec) (Pool, error) {
 }
 
 // AddPool opens a pool and takes its nodes in. It is durable when AddPool returns; a pool
-// that cannot be opened is not kept. The errors are of Config.OpenPool, and
-// fault.Conflict for a name that is taken.
+// that cannot be opened is not kept. The errors are of Config.OpenPool,
+// fault.Conflict for a name that is taken, and fault.Unsupported where the rules suspend jobs
+// to make room and the engine cannot.
 func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) error {
 	if err := checkPoolName(spec.Name); err != nil {
 		return err
@@ -95,6 +96,10 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 	}
 	opened, err := c.cfg.openPool(ctx, spec)
 	if err != nil {
+		return err
+	}
+	if err := c.fits(opened.Engine, spec.Name); err != nil {
+		_ = opened.Engine.Close()
 		return err
 	}
 	spec.At, spec.By = c.cfg.Clock.Now(), by
@@ -110,6 +115,19 @@ func (c *Control) AddPool(ctx context.Context, by job.Actor, spec PoolSpec) erro
 		_ = opened.Engine.Close()
 	}
 	return err
+}
+
+// fits refuses a pool in which the rules of the site cannot be kept.
+func (c *Control) fits(e engine.Engine, name string) error {
+	if parks(e) {
+		return nil
+	}
+	c.state.mu.RLock()
+	defer c.state.mu.RUnlock()
+	if p := c.state.policies.current(); p != nil {
+		return parksIn(p.Rules, name)
+	}
+	return nil
 }
 
 // takeIn has an opened pool take the place of one of its name that was there: what an earlier

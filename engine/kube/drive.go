@@ -90,6 +90,9 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 			return 0, err
 		}
 	}
+	if err := e.tellAgain(a); err != nil {
+		return 0, err
+	}
 	return e.judge(a)
 }
 

@@ -98,7 +98,7 @@ func (e *Engine) find(ctx context.Context, a *attempt, f crew.Find) (int, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
 	defer cancel()
-	var said strings.Builder
+	var said few
 	code, err := e.inPod(ctx, e.member(a, 0), nil, &said, "ask", string(text))
 	if code == fault.NotFound.ExitCode() {
 		return 0, fault.New(fault.NotFound, "attempt %s has no task %d that runs", a.ref, f.Rank)
@@ -112,7 +112,7 @@ func (e *Engine) find(ctx context.Context, a *attempt, f crew.Find) (int, error)
 // inPod runs cox-pod in the pod of a member, and returns its exit code; another than 0 is an
 // error too, with what it said of it.
 func (e *Engine) inPod(ctx context.Context, at seat, in io.Reader, out io.Writer, args ...string) (int, error) {
-	var said strings.Builder
+	var said few
 	code, err := e.k.Exec(ctx, cluster.Command{
 		Namespace: at.namespace, Pod: at.pod, Container: render.Container,
 		Args: append([]string{crew.BinDir + "/cox-pod"}, args...), Stdin: in, Stdout: out, Stderr: &said,
@@ -121,4 +121,14 @@ func (e *Engine) inPod(ctx context.Context, at seat, in io.Reader, out io.Writer
 		err = fault.New(fault.Unavailable, "cox-pod %s: exit %d: %s", args[0], code, strings.TrimSpace(said.String()))
 	}
 	return code, err
+}
+
+// few is the beginning of what is written to it, 16 KiB at most: what answers runs in the job's
+// pod, and may be anything.
+type few struct{ strings.Builder }
+
+// Write takes all and keeps the beginning.
+func (f *few) Write(p []byte) (int, error) {
+	_, err := f.Builder.Write(p[:min(len(p), max(0, 16<<10-f.Len()))])
+	return len(p), err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +103,7 @@ func testFaults(t *testing.T, b *bench) {
 			t.Errorf("%+v", r)
 		}
 	})
+	t.Run("ToldAgain", func(t *testing.T) { testToldAgain(t, b) })
 	t.Run("KubeletSilent", func(t *testing.T) { testSilent(t, b, open(t)) })
 }
 
@@ -199,6 +202,36 @@ func testSilent(t *testing.T, b *bench, e *kube.Engine) {
 	}
 	b.l.Boot(t, "n2")
 	if r := gone(t, e, l.Ref); r.Cause != engine.Stopped {
+		t.Errorf("%+v", r)
+	}
+}
+
+// testToldAgain: a driver is closed before anybody knows whether an attempt heard that it goes
+// on; the next one tells it again.
+//
+// Seen to fail with: a driver that goes by what is written down alone (the attempt stays
+// suspended for ever).
+func testToldAgain(t *testing.T, b *bench) {
+	root := t.TempDir()
+	e := b.open(t, root)
+	l := launch(1, "#!/bin/sh\nsleep 15\nexit 7\n", "n1", "n2")
+	begin(t, e, l)
+	if err := e.Suspend(t.Context(), l.Ref); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.closed[e] = true
+	f, err := os.OpenFile(filepath.Join(root, "kube"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(f, `{"kind":"held","ref":{"allocation":%d,"attempt":%d}}`+"\n", l.Ref.Allocation, l.Ref.Attempt)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r := gone(t, b.open(t, root), l.Ref); r.Cause != engine.Exited || r.Exit.Status != 7 {
 		t.Errorf("%+v", r)
 	}
 }

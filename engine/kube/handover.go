@@ -16,6 +16,8 @@ const (
 	refreshing = 5 * time.Second
 	// fresh is for how long what the cluster can do is gone by without asking again.
 	fresh = time.Minute
+	// fresher is for how long it is where it can do nothing of the kind: that is soon mended.
+	fresher = 5 * time.Second
 )
 
 // takes refuses what a launch would refuse, by the same code: what cannot be said in pods, and
@@ -44,8 +46,12 @@ func (e *Engine) gang(ctx context.Context) (*Gang, []Gang, error) {
 	e.mu.Lock()
 	served, asked := e.served, e.asked
 	e.mu.Unlock()
-	if g, ok := e.cfg.Terms.Choose(Gangs(served)); ok && time.Since(asked) < fresh {
-		return &g, nil, nil
+	known := Gangs(served)
+	switch g, ok := e.cfg.Terms.Choose(known); {
+	case ok && time.Since(asked) < fresh:
+		return &g, known, nil
+	case !ok && time.Since(asked) < fresher:
+		return nil, known, nil
 	}
 	served, err := e.k.Served(ctx)
 	if err != nil {

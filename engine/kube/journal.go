@@ -30,7 +30,7 @@ const (
 	launched kind = "launch" // Launch is taken
 	created  kind = "made"   // all its objects exist: Made. Nothing is made for it after that
 	started  kind = "start"  // it began, at Time
-	held     kind = "held"   // it is suspended: On, the last one counts
+	held     kind = "held"   // it is suspended, or not: On, the last one counts; as long as it is not Sure, it is being told so
 	waning   kind = "ending" // a part of it has ended
 	stopped  kind = "stop"   // it is to end: Stop, the last one counts
 	ended    kind = "end"    // nothing of it lives: Report is the last word
@@ -48,6 +48,7 @@ type entry struct {
 	Made      *made          `json:"made,omitempty"`
 	Time      time.Time      `json:"time,omitzero"`
 	On        bool           `json:"on,omitempty"`
+	Sure      bool           `json:"sure,omitempty"`
 	Stop      *stopping      `json:"stop,omitempty"`
 	Report    *engine.Report `json:"report,omitempty"`
 	Digest    string         `json:"digest,omitempty"`
@@ -87,6 +88,9 @@ type stopping struct {
 // kill is when nothing of it is to live any more.
 func (s *stopping) kill() time.Time { return s.Asked.Add(s.Grace) }
 
+// pausing is whether an attempt is suspended, and whether its crew has said that it is so.
+type pausing struct{ On, Sure bool }
+
 // life is what the journal says of an attempt.
 type life struct {
 	launch    *order // nil: it has ended
@@ -94,7 +98,7 @@ type life struct {
 	namespace string // of what has ended
 	made      *made
 	started   time.Time
-	held      bool
+	held      *pausing // nil: it never was suspended
 	waning    bool
 	stop      *stopping
 	end       *engine.Report
@@ -179,7 +183,7 @@ func (j *journal) apply(e *entry) {
 	case started:
 		l.started = e.Time
 	case held:
-		l.held = e.On
+		l.held = &pausing{On: e.On, Sure: e.Sure}
 	case waning:
 		l.waning = true
 	case stopped:
@@ -274,8 +278,8 @@ func (l *life) entries(ref engine.Ref) []*entry {
 	if !l.started.IsZero() {
 		out = append(out, &entry{Kind: started, Ref: ref, Time: l.started})
 	}
-	if l.held {
-		out = append(out, &entry{Kind: held, Ref: ref, On: true})
+	if h := l.held; h != nil {
+		out = append(out, &entry{Kind: held, Ref: ref, On: h.On, Sure: h.Sure})
 	}
 	if l.waning {
 		out = append(out, &entry{Kind: waning, Ref: ref})

@@ -32,7 +32,8 @@ type attempt struct {
 	pods    map[int]*pod
 	report  engine.Report
 	stop    *stopping
-	turn    uint64    // of the last that the crew was told of suspending
+	held    *pausing  // what the crew was told of suspending last; nil: nothing
+	turn    uint64    // of that; 0: this driver has told it nothing
 	told    *stopping // what the crew has been told of stop
 	deleted *stopping // what the pods were deleted for
 	waits   string    // what was last said of why its pods have no nodes
@@ -134,12 +135,12 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 		return &attempt{ref: ref, namespace: cmp.Or(l.namespace, e.cfg.Terms.Namespace), digest: l.digest, report: *l.end, ended: true}
 	}
 	a := e.newAttempt(ref, l.launch)
-	a.begun, a.made, a.stop = true, l.made, l.stop
+	a.begun, a.made, a.stop, a.held = true, l.made, l.stop, l.held
 	if a.made != nil {
 		a.report.Native = render.Name(e.log.server, ref)
 	}
 	if !l.started.IsZero() {
-		a.report.Phase, a.report.Started, a.report.Suspended = engine.Running, l.started, l.held
+		a.report.Phase, a.report.Started, a.report.Suspended = engine.Running, l.started, l.held != nil && *l.held == pausing{On: true, Sure: true}
 		a.report.Tasks, a.report.Files = e.batch(a, &a.report, true), e.files(ref)
 	}
 	if l.waning {

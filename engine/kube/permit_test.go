@@ -42,6 +42,7 @@ func TestPermits(t *testing.T) {
 		"node_selector: Coxswain chooses": {true, job.Pod{NodeSelector: map[string]string{"a": "b"}}},
 		"tolerations: Coxswain chooses":   {true, job.Pod{Tolerations: []string{"a"}}},
 		`tolerations: "a=b:Never"`:        {false, job.Pod{Tolerations: []string{"a=b:Never"}}},
+		`"coxswain.sh/pool": nodes with`:  {false, job.Pod{Tolerations: []string{"coxswain.sh/pool"}}},
 		`runtime_class: "A"`:              {false, job.Pod{RuntimeClass: "A"}},
 		`labels: a: "b c"`:                {false, job.Pod{Labels: map[string]string{"a": "b c"}}},
 		"annotations: coxswain.sh/job":    {false, job.Pod{Annotations: map[string]string{"coxswain.sh/job": "1"}}},

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"strings"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube/crew"
@@ -23,9 +24,9 @@ func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error { return e.h
 // Resume lets the processes of a suspended attempt go on. It is done when it returns.
 func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error { return e.hold(ctx, ref, false) }
 
-// hold tells the crew, which answers once all members have done it. That an attempt is suspended
-// is written down after that, that it is no more before: what is written is never more than is
-// so. Numbers that only grow keep a call that comes late from undoing a later one.
+// hold tells the crew, which answers once all members have done it. What it is told is written
+// down before, so that it is told again after a restart, and that it is so after. Numbers that
+// only grow keep a call that comes late from undoing a later one.
 func (e *Engine) hold(ctx context.Context, ref engine.Ref, on bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -34,20 +35,39 @@ func (e *Engine) hold(ctx context.Context, ref engine.Ref, on bool) error {
 	if a == nil || err != nil {
 		return err
 	}
-	err = e.speak(a, crew.Word{Hold: &crew.Hold{On: on, Turn: turn}})
+	err = e.speak(a, crew.Word{Scope: crew.Holding, Hold: &crew.Hold{On: on, Turn: turn}})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case a.ended || a.report.Phase >= engine.Ending:
 		return nil
+	case err != nil && strings.Contains(err.Error(), "is no scope"):
+		return fault.New(fault.Conflict, "attempt %s: its cox-pod is older than suspending", ref).Advise("give the pool a newer agent_image; jobs that run go on as they are")
 	case err != nil:
 		return err
 	case a.turn != turn:
 		return fault.New(fault.Unavailable, "attempt %s was told otherwise meanwhile", ref)
-	case on:
-		return e.holds(a, true)
 	}
-	return nil
+	return e.holds(a, pausing{On: on, Sure: true})
+}
+
+// tellAgain tells the crew what an earlier driver had told it, or was about to, if nobody knows
+// whether it was heard.
+func (e *Engine) tellAgain(a *attempt) error {
+	e.mu.Lock()
+	h, running := a.held, !a.ended && a.turn == 0 && a.stop == nil && a.report.Phase == engine.Running
+	e.mu.Unlock()
+	if h == nil || h.Sure || !running {
+		return nil
+	}
+	err := e.hold(e.ctx, a.ref, h.On)
+	if k := fault.KindOf(err); err == nil || k == fault.Conflict || k == fault.NotFound {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a.turn = 0 // nobody else has told it anything
+	return err
 }
 
 // turn begins to hold an attempt or to let it go on. nil, and no error: there is nothing to do.
@@ -63,26 +83,27 @@ func (e *Engine) turn(ref engine.Ref, on bool) (*attempt, uint64, error) {
 	case a.report.Phase < engine.Running:
 		return nil, 0, fault.New(fault.Conflict, "attempt %s has not started", ref)
 	}
-	if !on {
-		if err := e.holds(a, false); err != nil {
-			return nil, 0, err
-		}
+	if err := e.holds(a, pausing{On: on}); err != nil {
+		return nil, 0, err
 	}
 	e.turns++
 	a.turn = e.log.epoch<<32 | e.turns
 	return a, a.turn, nil
 }
 
-// holds writes down whether an attempt is suspended, and reports it. The caller holds the lock.
-func (e *Engine) holds(a *attempt, on bool) error {
-	if a.report.Suspended == on {
-		return nil
+// holds writes down what an attempt is told of suspending, or that it is so, and reports it: it
+// is suspended once that is sure, and no more as soon as it is told to go on. The caller holds
+// the lock.
+func (e *Engine) holds(a *attempt, h pausing) error {
+	if a.held != nil && *a.held == (pausing{On: h.On, Sure: true}) {
+		return nil // it is so
 	}
-	if err := e.log.add(&entry{Kind: held, Ref: a.ref, On: on}); err != nil {
+	if err := e.log.add(&entry{Kind: held, Ref: a.ref, On: h.On, Sure: h.Sure}); err != nil {
 		return err
 	}
+	a.held = &h
 	r := a.report
-	r.Suspended = on
+	r.Suspended = h.On && h.Sure
 	e.tell(a, r)
 	return nil
 }

@@ -77,20 +77,28 @@ func (e *Engine) followQuotas(namespace string, t *tenant) {
 
 // followRanges keeps a namespace's limit ranges.
 func (e *Engine) followRanges(namespace string, t *tenant) {
+	var seen map[string]*corev1.LimitRange // of a list that has not ended
 	cluster.Follow(e.ctx, e.k, ranges, cluster.Selection{Namespace: namespace}, cluster.Follower[corev1.LimitRange]{
-		Begin: func() {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			t.ranges = map[string]*corev1.LimitRange{}
-		},
+		Begin: func() { seen = map[string]*corev1.LimitRange{} },
 		Each: func(r *corev1.LimitRange, deleted bool) {
+			if seen != nil {
+				seen[r.Name] = r
+				return
+			}
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			if deleted {
+			switch {
+			case t.ranges == nil:
+			case deleted:
 				delete(t.ranges, r.Name)
-			} else {
+			default:
 				t.ranges[r.Name] = r
 			}
+		},
+		Listed: func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			t.ranges, seen = seen, nil
 		},
 		Failed: e.unseen(ranges, namespace, func() { t.ranges = nil }),
 	})
@@ -226,6 +234,9 @@ func (e *Engine) barred(a *attempt, pods []*corev1.Pod) error {
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(t.quotas)) {
+			if t.ranges == nil { // what gives pods their defaults is not known
+				break
+			}
 			if why := missing(t.quotas[name], p); why != "" {
 				return &never{engine.Refused, fault.New(fault.Invalid, "namespace %s: %s", a.namespace, why).Advise("ask for it, as with --mem, or give the namespace a limit range with defaults")}
 			}
@@ -241,13 +252,10 @@ func (e *Engine) forbidden(a *attempt, err error) error {
 	if err == nil || fault.KindOf(err) != fault.Permission && fault.KindOf(err) != fault.NotFound {
 		return err
 	}
-	limited := func(err error) error {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.tenant(a.namespace).waiting = true
-		return &never{engine.Limited, err}
-	}
 	if cluster.IsNamespace(err) {
+		e.mu.Lock()
+		e.tenant(a.namespace).waiting = true
+		e.mu.Unlock()
 		return limited(fault.New(fault.NotFound, "there is no namespace %s; an administrator makes it: kubectl create namespace %s", a.namespace, a.namespace))
 	}
 	if cluster.Reason(err) != metav1.StatusReasonForbidden {
@@ -258,6 +266,8 @@ func (e *Engine) forbidden(a *attempt, err error) error {
 		return slices.ContainsFunc(all, func(s string) bool { return strings.Contains(words, s) })
 	}
 	switch {
+	// What was let in by admit, and not by the API server, waits for its turn and not for room: its
+	// own objects that are taken away would be that room.
 	case has("exceeded quota: ", "status unknown for quota: ", "because it is being terminated"):
 		return limited(fmt.Errorf("namespace %s: %s", a.namespace, plainWords(err)))
 	case has("violates PodSecurity"):
@@ -267,6 +277,9 @@ func (e *Engine) forbidden(a *attempt, err error) error {
 	}
 	return err
 }
+
+// limited is for what a limit of the namespace's keeps.
+func limited(err error) error { return &never{engine.Limited, err} }
 
 // plainWords are an API server's, without what the call was.
 func plainWords(err error) string {

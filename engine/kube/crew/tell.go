@@ -18,7 +18,8 @@ import (
 
 // Word is what the driver tells a running attempt, by `cox-pod tell` in member 0. One with
 // a Hold is about suspending; one with a Scope is a signal and nothing more; one without is a
-// stop: Signal at once (0: SIGTERM), SIGKILL after Grace.
+// stop: Signal at once (0: SIGTERM), SIGKILL after Grace. With a Hold goes the Scope Holding,
+// which those that know no Hold refuse.
 type Word struct {
 	Hold   *Hold         `json:"hold,omitempty"`
 	Signal int           `json:"signal,omitempty"`
@@ -27,6 +28,9 @@ type Word struct {
 	Cause  engine.Cause  `json:"cause,omitempty"` // empty: stopped
 	Text   string        `json:"text,omitempty"`
 }
+
+// Holding is the Scope of a Word with a Hold.
+const Holding engine.Scope = "hold"
 
 // Question is what the driver asks a running attempt, by `cox-pod ask` in member 0.
 type Question struct {

@@ -68,12 +68,12 @@ func (a *Attempt) shape(p *corev1.Pod) {
 			p.Labels[k] = v
 		}
 	}
-	p.Annotations = joined(p.Annotations, s.Annotations)
+	p.Annotations = joined(s.Annotations, p.Annotations) // none goes over those of the gang
 	spec, c := &p.Spec, &p.Spec.Containers[0]
 	if o != nil {
 		spec.PriorityClassName = cmp.Or(o.PriorityClass, spec.PriorityClassName)
 		if !a.Placed {
-			spec.NodeSelector = joined(spec.NodeSelector, o.NodeSelector)
+			spec.NodeSelector = joined(o.NodeSelector, spec.NodeSelector) // nor out of the pool
 			for _, text := range o.Tolerations {
 				t, _ := ParseToleration(text)
 				spec.Tolerations = append(spec.Tolerations, t)
@@ -81,7 +81,10 @@ func (a *Attempt) shape(p *corev1.Pod) {
 		}
 	}
 	if s.User != nil {
-		spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsGroup = s.User, s.Group
+		spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsGroup, spec.SecurityContext.RunAsNonRoot = s.User, s.Group, nil
+		if yes := true; *s.User != 0 {
+			spec.SecurityContext.RunAsNonRoot = &yes
+		}
 	}
 	if s.FSGroup != nil {
 		once := corev1.FSGroupChangeOnRootMismatch

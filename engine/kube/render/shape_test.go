@@ -53,12 +53,19 @@ func TestShape(t *testing.T) {
 }
 
 // TestShapeDelegated: where the cluster's scheduler chooses the nodes, what a job says of them
-// is said to it.
+// is said to it, within the pool.
+//
+// Seen to fail with: the job's node selector over the pool's; its annotations over the gang's.
 func TestShapeDelegated(t *testing.T) {
 	a := sample()
 	a.Placed, a.Selector = false, map[string]string{"pool": "a"}
-	a.Launch.Job.Spec.Pod = &job.Pod{NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: []string{"spot", "gpu=h100:NoSchedule"}}
-	s := a.Pods("u")[0].Spec
+	a.Launch.Job.Spec.Pod = &job.Pod{NodeSelector: map[string]string{"disk": "ssd", "pool": "b"}, Annotations: map[string]string{volcanoGroup: "another", "net": "a"}, Tolerations: []string{"spot", "gpu=h100:NoSchedule"}}
+	a.Gang = Volcano
+	p := a.Pods("u")[0]
+	if p.Annotations[volcanoGroup] != a.name() || p.Annotations["net"] != "a" {
+		t.Errorf("%v", p.Annotations)
+	}
+	s := p.Spec
 	if s.NodeSelector["pool"] != "a" || s.NodeSelector["disk"] != "ssd" || a.Selector["disk"] != "" {
 		t.Errorf("%v", s.NodeSelector)
 	}

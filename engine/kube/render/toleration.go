@@ -23,5 +23,8 @@ func ParseToleration(text string) (corev1.Toleration, error) {
 		!slices.Contains([]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}, t.Effect) {
 		return t, fault.New(fault.Invalid, "%.70q is no toleration", text).Advise("write KEY, KEY=VALUE or KEY=VALUE:NoSchedule")
 	}
+	if strings.HasPrefix(key, "coxswain.sh/") {
+		return t, fault.New(fault.Invalid, "%.70q: nodes with that taint are kept for a pool", text).Advise("submit to that pool")
+	}
 	return t, nil
 }
