@@ -90,18 +90,21 @@ func (b *bench) clear(t *testing.T, e *kube.Engine) {
 	}
 }
 
-// TestKubelets: real kubelets, on which Coxswain chooses the nodes: the contract of engines, and
-// what happens to pods in clusters.
+// TestConformance: the contract of engines on real kubelets, where Coxswain chooses the nodes.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conform(t, newBench(lab.Start(t, lab.Config{Kubelets: 4})))
+}
+
+// TestKubelets: what happens to pods on real kubelets, where Coxswain chooses the nodes.
 func TestKubelets(t *testing.T) {
 	t.Parallel()
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 4}))
-	t.Run("Conformance", func(t *testing.T) { conform(t, b) })
 	t.Run("Volumes", func(t *testing.T) { testVolumes(t, b) })
 	t.Run("Devices", func(t *testing.T) { testDevices(t, b) })
 	t.Run("Shape", func(t *testing.T) { testShape(t, b) })
 	t.Run("Faults", func(t *testing.T) { testFaults(t, b) })
 	t.Run("Reserve", func(t *testing.T) { testReserve(t, b) })
-	t.Run("Storm", func(t *testing.T) { testStorm(t, b) }) // the last: it leaves no node as it was
 }
 
 func conform(t *testing.T, b *bench) {

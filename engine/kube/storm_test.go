@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/enginetest"
 	"github.com/coxswain-sched/coxswain/engine/kube"
+	"github.com/coxswain-sched/coxswain/engine/kube/lab"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
@@ -99,7 +100,7 @@ const (
 	never   kind = "never"   // has an image that is nowhere, until it is stopped
 )
 
-// testStorm: for a while jobs are handed over to a driver: on one node, gangs on several with a
+// TestStorm: for a while jobs are handed over to a driver: on one node, gangs on several with a
 // step on all of them, such as end by themselves, are stopped, run out of time, or cannot begin.
 // Meanwhile, at moments drawn from SEED, apiserver, etcd, controller-manager, kubelets and
 // containerds are killed, the driver is closed in the middle of what it does and another one
@@ -113,7 +114,9 @@ const (
 // Seen to fail with: a bind that the API server's storage failed taken for one that cannot be
 // (an attempt ended as unready); a Forget that was cut off, whose Secret stayed; an end without
 // a word of what had failed.
-func testStorm(t *testing.T, b *bench) {
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	b := newBench(lab.Start(t, lab.Config{Kubelets: 4}))
 	s := &storm{b: b, root: t.TempDir(), dir: filepath.Join(t.TempDir(), "ran"), crashed: map[string]bool{}}
 	seed := uint64(1)
 	if n, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {

@@ -53,7 +53,6 @@ func takes(allocation uint64, script string, cpu, mib int) *engine.Launch {
 
 // testRestricted: a namespace of the level restricted takes jobs of everybody but root, who is
 // told why.
-// Seen to fail with: runAsNonRoot left out of pods (the job of nobody is refused).
 func testRestricted(t *testing.T, b *bench) {
 	b.l.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: strict, labels: {pod-security.kubernetes.io/enforce: restricted}}\n")
 	e := b.in(t, "strict", nil)
@@ -98,8 +97,6 @@ func (b *bench) counted(t *testing.T, namespace, used string) {
 
 // testQuota: what a quota has no room for is told so at once, before anything is made, with
 // the quota's name and amounts; that there is room is said when there is.
-// Seen to fail with: what is taken and not counted yet left out (the third is taken); opened
-// not called for a quota that is used less (nobody says that there is room).
 func testQuota(t *testing.T, b *bench) {
 	b.l.Apply(t, strings.ReplaceAll(quotaOf4, "NAME", "team"))
 	b.counted(t, "team", "0")
@@ -149,7 +146,6 @@ func testQuota(t *testing.T, b *bench) {
 
 // testQuotaUnseen: an account that may not see quotas meets the API server's refusal: the
 // attempt has ended as one that waits, and nothing of it is left.
-// Seen to fail with: "exceeded quota" not known as a limit (it ends as unready).
 func testQuotaUnseen(t *testing.T, b *bench) {
 	b.l.Apply(t, strings.ReplaceAll(quotaOf4, "NAME", "blind"))
 	b.counted(t, "blind", "0")
@@ -175,7 +171,6 @@ func testQuotaUnseen(t *testing.T, b *bench) {
 
 // testRanges: a limit range's defaults are the job's; what it does not allow is refused, with
 // its name and the numbers.
-// Seen to fail with: breach not asked (the API server's words have no name).
 func testRanges(t *testing.T, b *bench) {
 	b.l.Apply(t, `apiVersion: v1
 kind: Namespace
@@ -209,7 +204,6 @@ spec: {hard: {limits.cpu: "1", limits.memory: 4Gi}}
 }
 
 // testNoNamespace: a namespace that is not there is waited for, with the command that makes it.
-// Seen to fail with: IsNamespace always false (it ends as unready).
 func testNoNamespace(t *testing.T, b *bench) {
 	e := b.in(t, "nowhere", nil)
 	l := takes(1, "#!/bin/sh\nexit 4\n", 100, 64)

@@ -29,8 +29,7 @@ func nobody(t *testing.T, dir string) string {
 
 // testVolumes: a job of two pods finds the pool's volumes where the paths in its script look
 // for them: a claim, directories of the node, and ones of the pod with a bound. Its output file
-// is on the claim. Seen to fail with: read-only left out of the mount; sub left out; the size
-// left out of the memory volume; strict left out of the plan.
+// is on the claim.
 func testVolumes(t *testing.T, b *bench) {
 	top := t.TempDir()
 	for dir := top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
@@ -99,7 +98,6 @@ if dd if=/dev/zero of=/fast/big bs=1M count=4 2>/dev/null; then echo "/fast has 
 
 // testShape: what a pool and a job say of pods is so in the containers: the node's network, on
 // which the members of a gang find each other, the size of /dev/shm, the capability, the token.
-// Seen to fail with: the port of such pods left out of the plan; shm not mounted.
 func testShape(t *testing.T, b *bench) {
 	c := b.config(t, t.TempDir())
 	c.Terms.Shape = render.Shape{SharedMemory: 1 << 20, ServiceAccount: "default", LockMemory: true, Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"example.org/net": "b"}}

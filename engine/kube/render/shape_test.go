@@ -11,7 +11,7 @@ import (
 )
 
 // TestShape: each setting of a pool, and each wish of a job, is in the pods; without them
-// nothing of it is. Seen to fail with: each line of shape left out in turn.
+// nothing of it is. Seen to fail with five of its lines left out in turn.
 func TestShape(t *testing.T) {
 	uid, gid := int64(7), int64(8)
 	a := sample()
