@@ -114,8 +114,7 @@ const (
 // Seen to fail with: a bind that the API server's storage failed taken for one that cannot be
 // (an attempt ended as unready); a Forget that was cut off, whose Secret stayed; an end without
 // a word of what had failed.
-func TestStorm(t *testing.T) {
-	t.Parallel()
+func TestStorm(t *testing.T) { // alone: what it breaks takes long enough
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 4}))
 	s := &storm{b: b, root: t.TempDir(), dir: filepath.Join(t.TempDir(), "ran"), crashed: map[string]bool{}}
 	seed := uint64(1)

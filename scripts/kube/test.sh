@@ -42,4 +42,4 @@ if [ "${1:-}" = batch ]; then
 	tests ./engine/kube -run '^Test(Volcano|Kueue)$'
 	exit
 fi
-tests "./engine/kube/..." -p 2 -parallel 4 && tests "./serve ./cmd/cox" -run Kube
+tests "./engine/kube/..." -p 1 -parallel 2 && tests "./serve ./cmd/cox" -run Kube
