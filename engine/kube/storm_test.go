@@ -3,6 +3,7 @@ package kube_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,6 +58,15 @@ var breaks = map[string]func(t *testing.T, s *storm, meanwhile func()){
 		s.b.l.Boot(t, n)
 	},
 	"driver": func(_ *testing.T, _ *storm, meanwhile func()) { meanwhile() },
+	"frozen driver": func(t *testing.T, s *storm, meanwhile func()) {
+		p := s.driver().cmd.Process
+		err := p.Signal(syscall.SIGSTOP)
+		s.pause(3000) // what it had asked for is done, or too late
+		if err = errors.Join(err, p.Signal(syscall.SIGCONT)); err != nil {
+			t.Error(err)
+		}
+		meanwhile()
+	},
 }
 
 func killed(name string) func(*testing.T, *storm, func()) {
@@ -77,9 +88,9 @@ type storm struct {
 	tally enginetest.Tally
 
 	mu      sync.Mutex
-	e       *kube.Engine // that is open
-	jobs    []plan       // the first has number 1
-	stops   []int        // of jobs that wait to be stopped
+	d       *far   // the driver that is there
+	jobs    []plan // the first has number 1
+	stops   []int  // of jobs that wait to be stopped
 	crashed map[string]bool
 }
 
@@ -103,8 +114,9 @@ const (
 // TestStorm: for a while jobs are handed over to a driver: on one node, gangs on several with a
 // step on all of them, such as end by themselves, are stopped, run out of time, or cannot begin.
 // Meanwhile, at moments drawn from SEED, apiserver, etcd, controller-manager, kubelets and
-// containerds are killed, the driver is closed in the middle of what it does and another one
-// opened on what it left, nodes and the apiserver hang, a node loses its power. Every attempt
+// containerds are killed, the driver's process is killed in the middle of what it does, or told
+// to end, and another one begins on what it left; nodes, the apiserver and the driver hang, a
+// node loses its power. Every attempt
 // ends once: by its script's exit code, as it was stopped, or with its node; when it is said to
 // be gone nothing of it lives. No script and no rank runs twice. In the end nothing of ours is
 // in the cluster: no pod, no finalizer, no Secret, no Service.
@@ -115,6 +127,10 @@ const (
 // (an attempt ended as unready); a Forget that was cut off, whose Secret stayed; an end without
 // a word of what had failed.
 func TestStorm(t *testing.T) { // alone: what it breaks takes long enough
+	if os.Getenv("COX_STORM_DRIVER") != "" {
+		beFar(t)
+		return
+	}
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 4}))
 	s := &storm{b: b, root: t.TempDir(), dir: filepath.Join(t.TempDir(), "ran"), crashed: map[string]bool{}}
 	seed := uint64(1)
@@ -142,30 +158,30 @@ func TestStorm(t *testing.T) { // alone: what it breaks takes long enough
 	s.empty(t)
 }
 
-// open opens a driver on what the last one left.
+// open begins a driver on what the last one left.
 func (s *storm) open(t *testing.T) {
-	c := s.b.config(t, s.root)
-	c.Terms.Paths = []kube.Path{{Prefix: "/storm", Volume: kube.Volume{Kind: kube.Host, Dir: s.dir}}}
-	e, err := kube.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
+	d := beginFar(t, s.b.l.Kubeconfig(), s.root, s.dir)
+	t.Cleanup(d.kill)
 	s.mu.Lock()
-	s.e = e
+	s.d = d
 	s.mu.Unlock()
 }
 
-func (s *storm) engine() *kube.Engine {
+func (s *storm) driver() *far {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.e
+	return s.d
 }
 
-// again closes the driver in the middle of what it does, and opens another.
+// again kills the driver in the middle of what it does, or now and then has it end by itself,
+// and begins another.
 func (s *storm) again(t *testing.T) {
-	if err := s.engine().Close(); err != nil {
-		t.Error(err)
+	if s.rnd.IntN(4) == 0 {
+		if err := s.driver().leave(); err != nil {
+			t.Error(err)
+		}
+	} else {
+		s.driver().kill()
 	}
 	s.open(t)
 }
@@ -262,23 +278,22 @@ func (s *storm) hand(t *testing.T) {
 	s.mu.Lock()
 	s.jobs = append(s.jobs, p)
 	s.mu.Unlock()
-	l := launch(uint64(i), p.script(i), p.nodes...)
-	l.Job.Spec.WorkDir = "/storm"
+	w := Wish{Allocation: uint64(i), Script: p.script(i), Nodes: p.nodes}
 	switch p.kind {
 	case limited:
-		l.Job.Spec.TimeLimit = 2 * time.Second
+		w.TimeLimit = 2 * time.Second
 	case never:
-		l.Job.Spec.Image = "lab/none:1"
+		w.Image = "lab/none:1"
 	}
-	s.tally.Hand(l.Ref)
+	s.tally.Hand(engine.Ref{Allocation: w.Allocation, Attempt: 1})
 	s.wg.Go(func() {
 		for t.Context().Err() == nil {
-			err := s.engine().Launch(t.Context(), l)
+			_, err := s.driver().ask(t.Context(), "Launch", w)
 			if err == nil {
 				break
 			}
 			if fault.KindOf(err) != fault.Unavailable {
-				t.Errorf("launch of %s: %v", l.Ref, err)
+				t.Errorf("launch of %d: %v", i, err)
 				return
 			}
 			time.Sleep(50 * time.Millisecond) // as a server does; nothing tells that it would answer
@@ -300,7 +315,7 @@ func (s *storm) stopOne(t *testing.T, grace time.Duration) bool {
 	}
 	ref := engine.Ref{Allocation: uint64(s.stops[0]), Attempt: 1}
 	s.stops = s.stops[1:]
-	if err := s.e.Stop(t.Context(), ref, engine.Stop{Grace: grace, Reason: "not wanted"}); err != nil {
+	if _, err := s.d.ask(t.Context(), "Stop", Ending{ref, engine.Stop{Grace: grace, Reason: "not wanted"}}); err != nil {
 		t.Errorf("stop of %s: %v", ref, err)
 	}
 	return true
@@ -310,17 +325,20 @@ func (s *storm) stopOne(t *testing.T, grace time.Duration) bool {
 // attempts one is forgotten at once, the others in the end.
 func (s *storm) follow(ctx context.Context, t *testing.T) {
 	for ctx.Err() == nil {
-		e := s.engine()
-		_ = e.Watch(ctx, "", func(ev engine.Event) error {
-			if r := ev.Report; r.Gone {
-				s.judge(t, r)
-				if r.Ref.Allocation%3 == 0 {
-					_ = e.Forget(ctx, r.Ref) // it may have been closed; then the next one says it again
-				}
+		d := s.driver()
+		all, err := d.ask(ctx, "Next", 0)
+		if err != nil {
+			time.Sleep(5 * time.Millisecond) // it was killed, and another one begins
+		}
+		for _, r := range all {
+			if !r.Gone {
+				continue
 			}
-			return ctx.Err()
-		})
-		time.Sleep(5 * time.Millisecond) // it is closed, and another one opens
+			s.judge(t, r)
+			if r.Ref.Allocation%3 == 0 {
+				_, _ = d.ask(ctx, "Forget", r.Ref) // it may have been killed; then the next one says it again
+			}
+		}
 	}
 }
 
@@ -380,21 +398,28 @@ func (s *storm) settle(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Logf("%d jobs, ends: %s, the last %s after the storm", len(s.jobs), &s.tally, time.Since(began).Round(time.Second))
+	all, err := s.driver().ask(t.Context(), "List", 0)
+	if err != nil {
+		t.Error(err)
+	}
 	for _, ref := range s.tally.Open() {
-		r, err := s.engine().Inspect(t.Context(), ref)
-		t.Errorf("%s, %s on %q, has not ended: %s, uncertain %t, %q, %v", ref, s.jobs[ref.Allocation-1].kind, s.jobs[ref.Allocation-1].nodes, r.Phase, r.Uncertain, r.Message, err)
+		var r engine.Report
+		if i := slices.IndexFunc(all, func(r engine.Report) bool { return r.Ref == ref }); i >= 0 {
+			r = all[i]
+		}
+		t.Errorf("%s, %s on %q, has not ended: %s, uncertain %t, %q", ref, s.jobs[ref.Allocation-1].kind, s.jobs[ref.Allocation-1].nodes, r.Phase, r.Uncertain, r.Message)
 	}
 }
 
 // empty forgets all, and waits until nothing of this server is in the cluster.
 func (s *storm) empty(t *testing.T) {
-	e, server := s.engine(), serverOf(t, s.root)
-	all, err := e.List(t.Context())
+	d, server := s.driver(), serverOf(t, s.root)
+	all, err := d.ask(t.Context(), "List", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range all {
-		if err := e.Forget(t.Context(), r.Ref); err != nil {
+		if _, err := d.ask(t.Context(), "Forget", r.Ref); err != nil {
 			t.Error(err)
 		}
 	}

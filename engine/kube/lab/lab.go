@@ -68,6 +68,7 @@ type Lab struct {
 
 	mu      sync.Mutex
 	daemons map[string]*daemon
+	seconds int // apiservers beside the first
 }
 
 // Start starts a cluster, which ends with the test. A test that cannot have one is skipped.

@@ -33,6 +33,7 @@ type wire struct {
 	held   *os.File // that nobody else has the link's addresses
 	link   string   // the interface on this machine
 	server string   // the lab's address on the link
+	near   string   // this machine's
 }
 
 // connect makes a network.
@@ -41,7 +42,7 @@ func connect(ctx context.Context, name string, nodes []string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{held: held, link: "ck" + name, server: far.String()}
+	w := &wire{held: held, link: "ck" + name, server: far.String(), near: near.String()}
 	if w.space, err = newSpace(); err != nil {
 		w.close()
 		return nil, err
