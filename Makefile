@@ -24,7 +24,7 @@ export RAPID_SEED := $(SEED)
 
 .PHONY: test cross lint unit race proofs slurm kube kube-batch arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build clean docs
 
-test: lint cross unit race proofs slurm arm64    ## everything that must pass before a commit lands
+test: lint cross unit race proofs slurm kube arm64    ## everything that must pass before a commit lands
 	@if [ -s $(FLAKY) ]; then echo "passed only when run again (mend these):"; cat $(FLAKY); fi
 
 build:                        ## bin/: cox, Slurm's names, what runs in pods, the live view, the GPU probe

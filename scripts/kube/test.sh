@@ -20,26 +20,42 @@ for step in packages build; do
 done
 go=${GO:-go}
 export COX_KUBE=1
-# A test that fails is run again once, and said at the end (COX_TESTS is gotestsum).
-again=$(mktemp) || exit 1
-trap 'rm -f "$again"' EXIT
+out=$(mktemp -d) || exit 1
+beside=
+trap '[ -z "$beside" ] || { pkill -P "$beside"; kill "$beside"; } 2>/dev/null; rm -rf "$out"' EXIT
+trap 'exit 130' INT TERM
+# tests NAME PACKAGES ARGUMENT…: a test that fails is run again at most twice, and said at the end
+# (COX_TESTS is gotestsum).
 tests() {
-	packages=$1
-	shift
+	again=$out/$1.again packages=$2
+	shift 2
 	if [ -n "${COX_TESTS:-}" ]; then
-		"$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-1}" --rerun-fails-max-failures=4 \
+		"$COX_TESTS" --format pkgname-and-test-fails --hide-summary=skipped --rerun-fails="${RERUN:-2}" --rerun-fails-max-failures=4 \
 			--rerun-fails-abort-on-data-race --rerun-fails-report="$again" --packages="$packages" -- -count=1 -timeout "${COX_KUBE_TIMEOUT:-20m}" "$@"
 	else
 		# shellcheck disable=SC2086 # several packages
 		$go test -count=1 -timeout "${COX_KUBE_TIMEOUT:-20m}" "$@" $packages
 	fi
-	rc=$?
-	cat "$again" && [ -s "$again" ] && echo "a test that has to be run again is a defect (CONTRIBUTING.md)"
-	return $rc
+}
+said() {
+	cat "$out"/*.again 2>/dev/null | grep . && echo "a test that has to be run again is a defect (CONTRIBUTING.md)"
 }
 if [ "${1:-}" = batch ]; then
 	export COX_BATCH=1
-	tests ./engine/kube -run '^Test(Volcano|Kueue)$'
-	exit
+	tests batch ./engine/kube -run '^Test(Volcano|Kueue)'
+	rc=$?
+	said
+	exit $rc
 fi
-tests "./engine/kube/..." -p 1 -parallel 2 && tests "./serve ./cmd/cox" -run Kube
+# The storm is alone: what it kills would be missing for others. Then three clusters are
+# beside each other, which mostly wait.
+tests storm ./engine/kube -run '^TestStorm$'
+rc=$?
+{ tests parts "$($go list ./engine/kube/... | grep -v '/kube$' | tr '\n' ' ')" -p 1 && tests server "./serve ./cmd/cox" -run Kube; } >"$out/beside" 2>&1 &
+beside=$!
+tests driver ./engine/kube -skip '^TestStorm$' -parallel 2 || rc=1
+wait "$beside" || rc=1
+beside=
+cat "$out/beside"
+said
+exit $rc
