@@ -3,6 +3,7 @@ package crew_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -203,6 +204,60 @@ func TestTimeLimit(t *testing.T) {
 	if o, code := c.members[1].end(); o.Cause != engine.TimedOut || code == 0 {
 		t.Errorf("member 1: exit code %d, %+v", code, o)
 	}
+}
+
+// clocks starts the members with a time limit of its own each, as clocks have it that do not go
+// alike. 0: that member's never comes.
+func (c *crewOf) clocks(limits ...time.Duration) *crewOf {
+	c.t.Helper()
+	c.members = make([]*pod, len(limits))
+	issued := c.secret("secret")
+	for i, limit := range limits {
+		c.plan.Job.Spec.TimeLimit = limit
+		text, err := json.Marshal(c.plan)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		own := filepath.Join(c.dir, "secret."+strconv.Itoa(i))
+		if err := os.CopyFS(own, os.DirFS(issued)); err != nil {
+			c.t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(own, crew.PlanFile), text, 0o644); err != nil {
+			c.t.Fatal(err)
+		}
+		c.members[i] = c.member(i, own)
+	}
+	return c
+}
+
+// TestClocks: the time limit is kept by member 0's clock. If that says nothing, another's ends the
+// attempt a while later, and it is the time limit all the same.
+// Seen to fail with: member 1 keeping the limit to the moment (it ends before member 0's); a
+// member's time limit left out of what ends the others (they never end).
+func TestClocks(t *testing.T) {
+	script := "trap '' TERM; " + sailing + "exit $?"
+	t.Run("Another's is early", func(t *testing.T) {
+		t.Parallel()
+		c := planned(t, 2, script).clocks(3*time.Second, 50*time.Millisecond)
+		o, _ := c.members[0].end()
+		if d := o.Ended.Sub(o.Started); o.Cause != engine.TimedOut || !strings.Contains(o.Message, "time limit of 00:00:03") || d < 3*time.Second {
+			t.Errorf("after %s %+v", d, o)
+		}
+		if o, _ := c.members[1].end(); o.Cause != engine.TimedOut {
+			t.Errorf("member 1: %+v", o)
+		}
+	})
+	t.Run("Member 0's says nothing", func(t *testing.T) {
+		t.Parallel()
+		c := planned(t, 3, script)
+		c.env = []string{crew.LostEnv + "=1s"}
+		c.clocks(0, 0, 50*time.Millisecond)
+		for i, p := range c.members {
+			if o, code := p.end(); o.Cause != engine.TimedOut || code == 0 || !strings.Contains(o.Message, "time limit of 50ms") {
+				t.Errorf("member %d: exit code %d, %+v", i, code, o)
+			}
+		}
+	})
 }
 
 // supervisorOf is the number of a member's supervisor.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -125,7 +126,7 @@ func (g *gang) attached(p *part, l *link, h hello, c *tls.Conn) {
 	// It may not have heard what was decided while it was away.
 	switch {
 	case g.end != nil:
-		p.tell(stopping(p.state.Phase, *g.end))
+		p.end(*g.end)
 	case g.decided == attempt.EntryGo && p.state.Phase == engine.Ready:
 		g.tellGo(p)
 	}
@@ -262,17 +263,17 @@ func (g *gang) alloc(p *part) ([]byte, error) {
 func (g *gang) together() {
 	head := g.parts[0]
 	for _, p := range g.parts {
-		// The script may have ended with an error because a member was lost: its srun does,
-		// and is quicker than those who wait whether the member comes back.
-		if p.lost && p.index > 0 && p.state.Phase < engine.Ending && g.cause == "" && head.state.Cause == engine.Exited && head.state.Exit != nil && !head.state.Exit.OK() {
-			g.cause, g.message = engine.NodeLost, p.text()
+		cause := p.ends()
+		if cause == "" {
+			continue
 		}
-		own := p.index > 0 && p.state.Phase >= engine.Ending && (p.state.Cause == engine.Stopped || p.state.Cause == engine.NodeLost)
-		if (p.lost || own) && g.end == nil && head.state.Cause == "" {
-			g.cause, g.message = engine.NodeLost, p.text()
-			if own && !p.lost {
-				g.cause = p.state.Cause
-			}
+		// The script may have ended with an error because of it: its srun does, and is quicker
+		// than those who wait whether a member comes back, and may be quicker than its word.
+		if p.index > 0 && g.cause == "" && head.state.Cause == engine.Exited && head.state.Exit != nil && !head.state.Exit.OK() {
+			g.cause, g.message = cause, p.text()
+		}
+		if g.end == nil && head.state.Cause == "" {
+			g.cause, g.message = cause, p.text()
 			g.endAll(attempt.Command{Grace: g.plan.Grace, Cause: g.cause, Text: g.message})
 			return
 		}
@@ -282,13 +283,36 @@ func (g *gang) together() {
 	}
 }
 
+// ends is why all have to end because of this member: it is lost, or ends without having been
+// told by member 0, as by its own clock or with its pod. Empty: they have not.
+func (p *part) ends() engine.Cause {
+	c := p.state.Cause
+	switch {
+	case p.lost && (p.index == 0 || p.state.Phase < engine.Ending):
+		return engine.NodeLost
+	case p.index == 0 || p.state.Phase < engine.Ending || slices.Contains(p.told, c):
+		return ""
+	case c == engine.Exited || c == engine.OutOfMemory: // the head's, whose supervisor has told it first
+		return ""
+	}
+	return c
+}
+
+// end tells a member to end its part.
+func (p *part) end(c attempt.Command) {
+	if p.link != nil {
+		p.told = append(p.told, c.Cause)
+		p.tell(stopping(p.state.Phase, c))
+	}
+}
+
 // endAll tells every part that is not being ended yet.
 func (g *gang) endAll(c attempt.Command) {
 	c.Ref = g.plan.Ref
 	g.end = &c
 	for _, p := range g.parts {
 		if p.state.Phase < engine.Ending && !p.gone() {
-			p.tell(stopping(p.state.Phase, c))
+			p.end(c)
 		}
 	}
 }
@@ -337,7 +361,7 @@ func (g *gang) stop(c attempt.Command) {
 	g.end = &c
 	for _, p := range g.parts {
 		if !p.gone() {
-			p.tell(stopping(p.state.Phase, c))
+			p.end(c)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (p *Plan) launch(at Place) (*attempt.Launch, error) {
 	l := &attempt.Launch{
 		Ref: p.Ref, Digest: p.Ref.String(), Job: &j, Claims: p.Claims, Nodes: p.nodes(nil), Script: p.Script,
 		Env: environment(p.Env, os.Environ()), Grace: p.Grace, Naming: attempt.NamedByAddr, Root: at.root(),
-		Orphan: at.Lost, Tether: at.Lost, Umask: attempt.Umask(p.Env), Apart: true,
+		Orphan: at.Lost, Tether: at.Lost, Slack: at.silence(), Umask: attempt.Umask(p.Env), Apart: true,
 		Own: step.OfContainer(os.Environ()),
 	}
 	if p.WorkDir == "" {

@@ -55,13 +55,14 @@ type part struct {
 	dir   string // its Dir
 	addr  string // by which it is reached
 	state attempt.State
-	link  *link  // to its supervisor; nil: none
-	turn  uint64 // of the last Hold that it was told over the link
-	met   bool   // it was reached
-	lost  bool   // its supervisor is dead, or it is not to be reached any more
-	said  bool   // it says so itself
-	why   string // what is worth saying of that
-	last  error  // of the last attempt to reach it
+	link  *link          // to its supervisor; nil: none
+	turn  uint64         // of the last Hold that it was told over the link
+	met   bool           // it was reached
+	lost  bool           // its supervisor is dead, or it is not to be reached any more
+	said  bool           // it says so itself
+	why   string         // what is worth saying of that
+	last  error          // of the last attempt to reach it
+	told  []engine.Cause // with which it was told to end; member 0 only
 }
 
 // gone reports whether nothing more is heard of it.

@@ -70,6 +70,10 @@ type Launch struct {
 	Tether time.Duration `json:"tether"`          // how long work goes on without a server; 0: to its end
 	Stuck  time.Duration `json:"stuck"`           // how long after SIGKILL a process that lives counts as stuck; 0: a minute
 
+	// Slack is how long after the job's time limit nodes other than the head end their part by
+	// their own clocks, if the head has not ended it: 0: a minute.
+	Slack time.Duration `json:"slack,omitempty"`
+
 	// User is who the job's processes run as; nil: the user of the server.
 	User  *step.Identity `json:"user,omitempty"`
 	Umask int            `json:"umask"` // of the job's processes; negative: as the server's is

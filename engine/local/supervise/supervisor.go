@@ -243,10 +243,14 @@ func (s *supervisor) run(c attempt.Command) {
 	s.peers = c.Peers
 	spec := s.launch.Job.Spec
 	if spec.TimeLimit > 0 {
-		now := time.Now()
-		s.due.limit = now.Add(spec.TimeLimit)
+		s.due.limit = time.Now().Add(spec.TimeLimit)
 		if spec.Signal != nil {
 			s.due.warn = s.due.limit.Add(-spec.Signal.Before)
+		}
+		// The head's clock counts: it tells the others. One of them that came first would have
+		// the script see its tasks die, and end by itself.
+		if !s.head() {
+			s.due.limit = s.due.limit.Add(cmp.Or(s.launch.Slack, time.Minute))
 		}
 	}
 	s.fact(attempt.Record{Kind: attempt.KindRun, Time: c.Time})
