@@ -187,8 +187,12 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 	for i, m := range members {
 		switch {
 		case began:
-		case m.over && m.outcome == nil:
-			return 0, e.abandon(a, cmp.Or(m.cause, engine.Unready), m.why)
+		case m.over && (m.outcome == nil || m.outcome.Started.IsZero()): // the others wait for it: at the most as long as Ready
+			why := m.why
+			if why == "" {
+				why = m.outcome.Message
+			}
+			return 0, e.abandon(a, cmp.Or(m.cause, engine.Unready), why)
 		case m.refused:
 			return 0, e.abandon(a, engine.Refused, m.why+"; name an image that is there")
 		case m.stuck && stuck < 0:

@@ -56,8 +56,12 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		t := main.State.Terminated
 		m.over, m.phase, m.began = true, engine.Ended, t.StartedAt.Time
 		if o, err := crew.ParseOutcome(t.Message); err == nil && o.Ref == ref {
-			if m.outcome = o; o.Cause == engine.Stopped { // told to end: if not by us, by the cluster
+			m.outcome = o
+			switch {
+			case o.Cause == engine.Stopped: // told to end: if not by us, by the cluster
 				m.cause, m.why = deletion(p)
+			case o.Started.IsZero() && o.Cause != engine.Exited:
+				m.cause, m.why = o.Cause, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, o.Message)
 			}
 		} else {
 			m.cause, m.why = terminated(p, t)

@@ -86,7 +86,8 @@ func ends(reason, message string) corev1.ContainerState {
 // TestWhatAPodProves holds read against what Kubernetes does to pods: only the kubelet's word,
 // or that there never was a node, proves that nothing lives.
 func TestWhatAPodProves(t *testing.T) {
-	outcome := string(crew.Outcome{Ref: testRef, Cause: engine.Exited, Exit: job.ExitCode{Status: 3}}.Text())
+	outcome := string(crew.Outcome{Ref: testRef, Cause: engine.Exited, Exit: job.ExitCode{Status: 3}, Started: testNow}.Text())
+	early := string(crew.Outcome{Ref: testRef, Cause: engine.LaunchFailed, Message: "in words"}.Text())
 	told := string(crew.Outcome{Ref: testRef, Cause: engine.Stopped}.Text())
 	other := string(crew.Outcome{Ref: engine.Ref{Allocation: 9, Attempt: 9}, Cause: engine.Exited}.Text())
 	for _, c := range []struct {
@@ -106,6 +107,7 @@ func TestWhatAPodProves(t *testing.T) {
 		{"ended with a word, and another's container in it runs", podThat(phase(corev1.PodRunning, ""), holding(ends("Error", outcome), false), beside(runs)), "ended over outcome", ""},
 		{"ended with a word", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", outcome), false)), "ended over outcome", ""},
 		{"told to end by the cluster for others", podThat(deletedAt(testNow), disrupted(corev1.PodReasonPreemptionByScheduler), holding(ends("Error", told), false)), "ended over outcome", engine.Preempted},
+		{"ended before the start, with a word of why", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", early), false)), "ended over outcome", engine.LaunchFailed},
 		{"a word of another attempt", podThat(holding(ends("Error", other), false)), "ended over", engine.NodeLost},
 		{"out of memory", podThat(holding(ends("OOMKilled", ""), false)), "ended over", engine.OutOfMemory},
 		{"evicted, ended", podThat(phase(corev1.PodFailed, "Evicted"), disrupted(corev1.PodReasonTerminationByKubelet), holding(ends("Error", ""), false)), "ended over", engine.NodeLost},
@@ -135,7 +137,7 @@ func TestWhatAPodProves(t *testing.T) {
 		if g := strings.Join(got, " "); g != c.want || m.cause != c.cause {
 			t.Errorf("%s: %s, cause %q; want %s, %q", c.what, g, m.cause, c.want, c.cause)
 		}
-		if (m.unsure || m.stuck || m.over && m.outcome == nil) && !strings.Contains(m.why, "pod p") {
+		if (m.unsure || m.stuck || m.over && (m.outcome == nil || m.cause == engine.LaunchFailed)) && !strings.Contains(m.why, "pod p") {
 			t.Errorf("%s: %q does not name the pod", c.what, m.why)
 		}
 		if strings.HasPrefix(c.what, "a first container") && !strings.HasSuffix(m.why, "container cox ended with 137 (Error) before the job's began") {
