@@ -73,7 +73,6 @@ type Engine struct {
 	graves   map[string]*corev1.Pod // of attempts that have ended or are not known, by name
 	rooted   bool                   // a root is there, maybe, of an attempt that is not known any more
 	tenants  map[string]*tenant     // namespaces, by name
-	silent   error                  // why the last look at pods failed; nil: it did not
 	said     map[string]string      // by gangs' objects, of why they wait, by name; nil: they are not followed
 	served   cluster.Served         // what the API server had when it was asked last
 	asked    time.Time              // when that was

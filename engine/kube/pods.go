@@ -23,12 +23,7 @@ func (e *Engine) watch() {
 			e.see(p, deleted)
 		},
 		Listed: func() { e.missed(seen) },
-		Failed: func(err error) {
-			e.mu.Lock()
-			e.silent = err
-			e.mu.Unlock()
-			e.cfg.Log.Warn("kubernetes", "error", err)
-		},
+		Failed: func(err error) { e.cfg.Log.Warn("kubernetes", "error", err) },
 	})
 }
 
@@ -62,7 +57,7 @@ func (e *Engine) see(p *corev1.Pod, deleted bool) {
 func (e *Engine) missed(seen map[string]bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.listed, e.silent = true, nil
+	e.listed = true
 	for _, a := range e.attempts {
 		for _, p := range a.pods {
 			if p.seen && !seen[string(p.UID)] {

@@ -59,9 +59,13 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	var nodes []corev1.Node
-	if _, err := cluster.List(ctx, s.cluster, cluster.Nodes, cluster.Selection{}, func(n *corev1.Node) error {
-		nodes = append(nodes, *n)
-		return nil
+	if err := unbroken(func() error {
+		nodes = nil
+		_, err := cluster.List(ctx, s.cluster, cluster.Nodes, cluster.Selection{}, func(n *corev1.Node) error {
+			nodes = append(nodes, *n)
+			return nil
+		})
+		return err
 	}); err != nil {
 		return nil, err
 	}
@@ -89,12 +93,25 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 
 // usage sums up what pods hold, in chunks: the pods themselves are not kept.
 func (s *Survey) usage(ctx context.Context) (map[string]using, error) {
-	out := map[string]using{}
-	_, err := cluster.List(ctx, s.cluster, cluster.Pods, cluster.Selection{Fields: "status.phase!=Succeeded,status.phase!=Failed"}, func(p *corev1.Pod) error {
-		s.terms.count(out, p, s.ours)
-		return nil
+	var out map[string]using
+	err := unbroken(func() error {
+		out = map[string]using{}
+		_, err := cluster.List(ctx, s.cluster, cluster.Pods, cluster.Selection{Fields: "status.phase!=Succeeded,status.phase!=Failed"}, func(p *corev1.Pod) error {
+			s.terms.count(out, p, s.ours)
+			return nil
+		})
+		return err
 	})
 	return out, err
+}
+
+// unbroken lists again, once, what the server forgot in the middle of a list of several parts.
+func unbroken(list func() error) error {
+	err := list()
+	if cluster.Expired(err) {
+		err = list()
+	}
+	return err
 }
 
 func (s *Survey) ours(p *corev1.Pod) bool { return s.server != "" && p.Labels[LabelServer] == s.server }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
@@ -29,6 +30,7 @@ type Cluster struct {
 	rest      *rest.Config
 	base      *url.URL
 	namespace string
+	quiet     time.Duration // in place of the constant; 0: that
 }
 
 // quiet has client-go not write to the standard error stream what it returns as errors too, as

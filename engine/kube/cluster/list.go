@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,10 @@ func List[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f fun
 			Metadata metav1.ListMeta `json:"metadata"`
 			Items    []T             `json:"items"`
 		}
-		if err := c.decode(ctx, call{verb: "list", method: http.MethodGet, what: r.String(), path: r.path(s.Namespace), query: q}, &page); err != nil {
+		bounded, cancel := context.WithTimeout(ctx, c.silence())
+		err := c.decode(bounded, call{verb: "list", method: http.MethodGet, what: r.String(), path: r.path(s.Namespace), query: q}, &page)
+		cancel()
+		if err != nil {
 			return "", err
 		}
 		for i := range page.Items {
@@ -65,9 +69,15 @@ func List[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f fun
 // turn is after how long a watch is begun anew by the server.
 const turn = 5 * time.Minute
 
+// silent is for how long nothing may be heard of a watch, or of a part of a list, before the
+// connection is taken for dead: servers send a bookmark every minute.
+const silent = 100 * time.Second
+
+func (c *Cluster) silence() time.Duration { return cmp.Or(c.quiet, silent) }
+
 // Watch calls f for every change after a resource version, in order, until the server ends
-// the watch, which is no error, or f fails. It returns the version to go on from; of a version
-// that the server has dropped the error is Expired.
+// the watch or is silent for too long, which is no error, or f fails. It returns the version to
+// go on from; of a version that the server has dropped the error is Expired.
 func Watch[T any](ctx context.Context, c *Cluster, r Resource, s Selection, version string, f func(watch.EventType, *T) error) (string, error) {
 	q := s.query()
 	q.Set("watch", "1")
@@ -75,19 +85,24 @@ func Watch[T any](ctx context.Context, c *Cluster, r Resource, s Selection, vers
 	q.Set("resourceVersion", version)
 	q.Set("timeoutSeconds", strconv.Itoa(int(turn/time.Second)))
 	request := call{verb: "watch", method: http.MethodGet, what: r.String(), path: r.path(s.Namespace), query: q}
+	parent := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	dead := time.AfterFunc(c.silence(), cancel)
+	defer dead.Stop()
 	body, err := c.send(ctx, request)
 	if err != nil {
 		return version, err
 	}
 	defer body.Close()
 	d := json.NewDecoder(body)
-	for {
+	for dead.Reset(c.silence()); ; dead.Reset(c.silence()) {
 		var ev struct {
 			Type   watch.EventType `json:"type"`
 			Object json.RawMessage `json:"object"`
 		}
 		switch err := d.Decode(&ev); {
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil && parent.Err() == nil:
 			return version, nil
 		case err != nil:
 			return version, ended(ctx, request, err)
@@ -128,32 +143,47 @@ type Follower[T any] struct {
 	Failed func(error)
 }
 
-// Follow lists and watches until ctx ends. It calls the follower from one goroutine.
+// brief is how long a watch lasts at least that nobody cuts.
+const brief = time.Second
+
+// Follow lists and watches until ctx ends. It calls the follower from one goroutine. A server
+// that ends watches at once, or knows no version that it has just told, is asked ever less
+// often, down to every five seconds.
 func Follow[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f Follower[T]) {
 	version, failed := "", 0
 	for ctx.Err() == nil {
-		err := error(nil)
+		var err error
 		if version == "" {
-			version, err = list(ctx, c, r, s, f)
+			if version, err = list(ctx, c, r, s, f); err == nil {
+				continue
+			}
 		} else {
+			began, told := time.Now(), false
 			version, err = Watch(ctx, c, r, s, version, func(what watch.EventType, o *T) error {
-				failed = 0
+				told = true
 				f.Each(o, what == watch.Deleted)
 				return nil
 			})
-		}
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err == nil:
-			failed = 0
-			continue
-		case Expired(err):
-			version = ""
-			if failed == 0 {
-				failed++
+			if told = told || time.Since(began) > brief; told {
+				failed = 0
+			}
+			if err == nil && told {
 				continue
 			}
+		}
+		over := err == nil
+		if over {
+			err = fault.New(fault.Unavailable, "watch %s: the API server, or what is in front of it, ends watches at once", r)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if Expired(err) {
+			version = ""
+		}
+		if failed == 0 && (Expired(err) || over) {
+			failed++
+			continue
 		}
 		if f.Failed != nil {
 			f.Failed(err)
