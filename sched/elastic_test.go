@@ -294,6 +294,12 @@ func (w *world) unit(id job.ID, h schedtest.Held) *job.Spec {
 			continue
 		}
 		n := w.book.Nodes[h.Claims[0].Node]
+		if h.Spec.Pool != "" && h.Spec.Pool != n.Pool || slices.ContainsFunc(h.Claims, func(c fleet.Claim) bool {
+			o, known := w.book.Nodes[c.Node]
+			return known && o.Pool != n.Pool
+		}) {
+			return nil // a node has come back in another pool
+		}
 		g.Nodes = job.Range{Min: g.Unit(), Max: g.Unit()}
 		g.Elastic, g.Subgroup = false, 0
 		g.Exclude = slices.Clone(g.Exclude)
@@ -363,5 +369,36 @@ func TestGrowthInAFlavorOfOtherRules(t *testing.T) {
 	}
 	if got := c.Snapshot().Running[0].Flavors; len(got) != 1 || got[0] != "y-new" {
 		t.Errorf("it is counted in %v", got)
+	}
+}
+
+// TestNothingGrowsIntoAnotherPool: the node of a running job leaves, and one of its name comes
+// in another pool. The job is given no node of that pool, and grows again once its node is back
+// in its own.
+//
+// Seen to fail, given n2, where the pool was that of the node of its name.
+func TestNothingGrowsIntoAnotherPool(t *testing.T) {
+	node := func(name, pool string) sched.NodeSet {
+		return sched.NodeSet{Node: fleet.Node{Name: name, Pool: pool, State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(8)}}}
+	}
+	spec := stretchy("", 1, 2)
+	spec.Pool = "z"
+	c := sched.New(sched.Config{})
+	c.Step(1, node("n1", "z"), sched.Submitted{Job: 1, Spec: spec, At: 1})
+	for i, events := range [][]sched.Event{
+		{node("n2", ""), sched.Begun{Job: 1}},
+		{sched.NodeRemoved{Name: "n1"}},
+		{node("n1", "")},
+	} {
+		if out := c.Step(sched.Instant(2+i), events...); len(out) > 0 {
+			t.Errorf("step %d: %s", i, encode(out))
+		}
+	}
+	out := c.Step(5, node("n1", "z"), node("n3", "z"))
+	if g, ok := append(out, nil)[0].(sched.Grow); !ok || len(out) != 1 || g.Claims[0].Node != "n3" {
+		t.Errorf("it is given %s", encode(out))
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
 	}
 }

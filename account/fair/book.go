@@ -249,10 +249,11 @@ func (b *Book) Charge(u *Use, began, to int64) {
 }
 
 // Late adds what a job used that began at a second, up to where running jobs are charged:
-// nobody knew then that it ran. What it used before usage began anew counts no more. It
-// reports whether that was anything.
+// nobody knew then that it ran. It is charged as it would have been then, so that Return takes
+// back no more than that. What it used before usage began anew counts no more, nor does what it
+// used before anybody was charged. It reports whether that was anything.
 func (b *Book) Late(u *Use, began int64) bool {
-	s := b.ran(b.charged - b.since(began))
+	s := b.late(began)
 	b.charge(u, s)
 	return s != span{}
 }
@@ -283,26 +284,40 @@ func (b *Book) ran(seconds int64) span {
 	return span{seconds, weighed(b.remains, seconds)}
 }
 
-// piecesAtMost bounds how many intervals are gone through for what is taken back.
-const piecesAtMost = 1000
+// late is the time from a second up to where running jobs are charged, for one that began then
+// and was not.
+func (b *Book) late(began int64) span {
+	if b.at == 0 {
+		return span{}
+	}
+	began = max(b.since(began), b.from)
+	return b.pieces(began, began, max(b.charged-b.before, 1)) // short ones count most: Return takes back no more
+}
 
 // beyond is the time between two seconds for which a job was charged that had ended at the
-// second one. What was charged last is known to have been so from Book.before on; what was
-// charged before that is taken to have been in intervals as long as the last one.
-func (b *Book) beyond(began, ended int64) (s span) {
+// second one; less than none.
+func (b *Book) beyond(began, ended int64) span {
 	began, ended = max(b.since(began), b.from), max(b.since(ended), b.from)
-	step := b.charged - b.before
-	for to, n := b.charged, 0; to > ended; n++ {
-		from := max(to-step, min(began, ended))
-		if n == piecesAtMost || step <= 0 {
-			from = ended
-		}
-		over := to - max(from, ended)
-		s.seconds -= over
-		s.weighed -= float64(float64(over) * power(b.remains, b.charged-from))
-		to = from
+	s := b.pieces(min(began, ended), ended, b.charged-b.before)
+	return span{-s.seconds, -s.weighed}
+}
+
+// pieces is the time from a second up to where running jobs are charged, of a job that is
+// charged since began, in intervals of so many seconds: each counts as it has decayed since it
+// began. What was charged last is known to have been so from Book.before on; what was charged
+// before that is taken to have been in intervals as long as the last one. 0 and less: in one.
+func (b *Book) pieces(began, from, seconds int64) (s span) {
+	over := b.charged - from
+	if over <= 0 {
+		return span{}
 	}
-	return s
+	if seconds <= 0 {
+		return span{over, float64(float64(over) * power(b.remains, over))}
+	}
+	full := over / seconds
+	part := over - full*seconds // of the interval in which it begins
+	first := min(b.charged-began, (full+1)*seconds)
+	return span{over, float64(float64(seconds)*series(power(b.remains, seconds), full)) + float64(float64(part)*power(b.remains, first))}
 }
 
 func (b *Book) charge(u *Use, s span) {
@@ -333,13 +348,10 @@ func (b *Book) Bill(u *Use, began, to int64) []Entry {
 	return b.billed(u, b.ran(to-max(began, b.charged)))
 }
 
-// BillLate lists what one job used that began at a second, up to another one, whatever running
-// jobs are charged for.
+// BillLate lists what Late and then Charge would add for one job that began at a second, up to
+// another one, or what Return would leave of it.
 func (b *Book) BillLate(u *Use, began, to int64) []Entry {
-	if to < b.charged {
-		return Merge(b.billed(u, b.ran(b.charged-b.since(began))), b.billed(u, b.beyond(began, to)))
-	}
-	return b.billed(u, b.ran(to-b.since(began)))
+	return Merge(b.billed(u, b.late(began)), b.Bill(u, max(began, b.since(began)), to))
 }
 
 // billed lists what charge does.

@@ -36,6 +36,18 @@ func power(x float64, n int64) float64 {
 	return max(p, least)
 }
 
+// series is the sum of the first n powers of a number from 0 to 1, without the power of zero.
+func series(x float64, n int64) (sum float64) {
+	for block := x; n > 0; n >>= 1 { // the sum of a block of powers, as many as x is one of
+		if n&1 != 0 {
+			sum = block + float64(x*sum)
+		}
+		block += float64(x * block)
+		x = float64(x * x)
+	}
+	return sum
+}
+
 // decayed is what is left of usage.
 func decayed(usage, part float64) float64 {
 	if usage <= 0 {
