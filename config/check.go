@@ -29,6 +29,7 @@ func (c *Config) check(file string, data []byte) error {
 	}
 	p.tcp(c.Listen.TCP)
 	p.room(&c.Room)
+	p.pools(c.Pools)
 	p.views(c)
 	p.between("max_array", c.Jobs.MaxArray, 1, 4_000_001)
 	p.between("processes", c.Jobs.Processes, -1, 1<<30)
@@ -129,6 +130,22 @@ func (p *problems) room(r *Room) {
 		if !name(n) {
 			p.add("room", "%q is no name: letters, digits, - and _", n)
 		}
+	}
+}
+
+// pools leaves what a kind of engine makes of its settings to who opens it.
+func (p *problems) pools(all []Pool) {
+	seen := map[string]bool{}
+	for _, x := range all {
+		switch {
+		case !name(x.Name):
+			p.add("pools", "%q is no name: letters, digits, - and _", x.Name)
+		case seen[x.Name]:
+			p.add("pools", "%s stands there twice", x.Name)
+		case x.Engine == "":
+			p.add("pools", "%s: which engine has it? Write engine: slurm or engine: kube", x.Name)
+		}
+		seen[x.Name] = true
 	}
 }
 

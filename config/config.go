@@ -20,6 +20,7 @@ type Config struct {
 	Listen     Listen      `yaml:"listen" doc:"where the server answers"`
 	Auth       Auth        `yaml:"auth" doc:"who may do what"`
 	Room       Room        `yaml:"room" doc:"what the embedded engine offers of this machine"`
+	Pools      []Pool      `yaml:"pools" doc:"pools that the server has beside its own; others are added by cox pool add"`
 	Partitions []Partition `yaml:"partitions" doc:"views of the nodes; none: one that is called like the pool and has all nodes"`
 	Accounts   []Account   `yaml:"accounts" doc:"known accounts; none: any name is taken"`
 	Jobs       Jobs        `yaml:"jobs" doc:"rules for all jobs"`
@@ -31,6 +32,7 @@ type Config struct {
 // State says what is kept.
 type State struct {
 	Dir     string   `yaml:"dir" doc:"state directory: journal, scripts, logs of ranks. Default: /var/lib/coxswain for root, else ~/.local/state/coxswain"`
+	Mine    bool     `yaml:"mine" doc:"nobody but this server reaches the state directory, whatever its mode says: a volume of a pod's own. Else one that others may write to is refused"`
 	Journal Duration `yaml:"journal" doc:"how long journal records are kept after they are part of the projection, those of the audit with them"`
 	History Duration `yaml:"history" doc:"how long ended jobs stay in the history"`
 	Ranks   Duration `yaml:"ranks" doc:"how long the copies of ranks' own output are kept (cox logs J.RANK; 16 MiB each at most); the job's output files are the user's"`
@@ -64,6 +66,13 @@ type Room struct {
 	Levels         []string `yaml:"levels" doc:"names of the levels of the topology, outermost first, for within; default block and leaf, as far as there are any"`
 	ByAddress      bool     `yaml:"by_address" doc:"virtual nodes without host names: their names are their addresses"`
 	NoLimits       bool     `yaml:"no_limits" doc:"use no control groups, even where they can be used"`
+}
+
+// Pool is a pool beside the server's own. What is changed here holds from the next start on.
+type Pool struct {
+	Name     string         `yaml:"name" doc:"as in --pool"`
+	Engine   string         `yaml:"engine" doc:"kind of engine: slurm or kube"`
+	Settings map[string]any `yaml:"settings" doc:"what that kind needs to know, as cox pool add --settings has it (docs/slurm.md, docs/kubernetes.md); no secrets, only where they are"`
 }
 
 // Partition is a view of the pool's nodes.

@@ -31,6 +31,10 @@ room:
   nodes: 4
   memory: 64G
   gpus_per_node: 8
+pools:
+  - name: k8s
+    engine: kube
+    settings: {inside: true, namespace: cox, paths: {/home: "pvc:home"}}
 partitions:
   - name: gpu
     nodes: v[1-2]
@@ -46,6 +50,7 @@ accounts:
 	want := Default()
 	want.Name, want.State.History, want.Listen.TCP = "lab", Duration(90*24*time.Hour), "none"
 	want.Room.Nodes, want.Room.Memory, want.Room.GPUsPerNode = 4, 64<<30, 8
+	want.Pools = []Pool{{"k8s", "kube", map[string]any{"inside": true, "namespace": "cox", "paths": map[string]any{"/home": "pvc:home"}}}}
 	want.Partitions = []Partition{{Name: "gpu", Nodes: "v[1-2]", TimeLimit: Duration(60 * time.Hour), DefaultTime: Duration(time.Hour)}}
 	want.Accounts = []Account{{Name: "nlp", Users: []string{"anna", "ben"}}}
 	if d := cmp.Diff(want, got); d != "" {
@@ -68,6 +73,9 @@ func TestErrorsNamePlaceFieldAndRemedy(t *testing.T) {
 		{"state:\n  dir: state\n", "2:3", "not an absolute path"},
 		{"room: {nodes: 1, names: [a, b]}\n", "", "2 names for 1 virtual nodes"},
 		{"partitions: [{name: a, default: true}, {name: b, default: true}]\n", "1:1", "2 of them are the default"},
+		{"pools: [{name: a, engine: kube}, {name: a, engine: kube}]\n", "1:1", "a stands there twice"},
+		{"pools:\n  - name: a\n", "1:1", "a: which engine has it?"},
+		{"pools:\n  - name: a\n    settings: 3\n", "3:15", "int was used where mapping is expected"},
 		{"log:\n  level: loud\n", "2:3", `"loud" is none of debug`},
 		{"notify:\n  command: [mail]\n  smtp: {addr: 'localhost:25'}\n", "2:3", "not by both"},
 		{"- 1\n", "1:1", "sequence was used where mapping is expected"},
@@ -124,6 +132,7 @@ func TestLoadLooksInPlaces(t *testing.T) {
 func TestWhatIsShownCanBeRead(t *testing.T) {
 	want := Default()
 	want.Room.Memory, want.State.History = 1536<<20, Duration(36*time.Hour)
+	want.Pools = []Pool{{"k8s", "kube", map[string]any{"namespace": "cox"}}}
 	want.Partitions = []Partition{{Name: "p", TimeLimit: Duration(90 * time.Minute)}}
 	text, err := yaml.Marshal(want)
 	if err != nil {

@@ -45,6 +45,8 @@ func typeName(t reflect.Type) string {
 		return "size"
 	case t.Kind() == reflect.Slice:
 		return "list of texts"
+	case t.Kind() == reflect.Map:
+		return "block"
 	case t.Kind() == reflect.Bool:
 		return "true or false"
 	case t.Kind() == reflect.Int:
@@ -55,7 +57,7 @@ func typeName(t reflect.Type) string {
 
 // defaultText leaves out what depends on who asks: its documentation says it.
 func defaultText(name string, v reflect.Value) string {
-	if name == "state.dir" || name == "listen.socket" || v.IsZero() && (v.Kind() == reflect.Slice || v.Kind() == reflect.String) {
+	if name == "state.dir" || name == "listen.socket" || v.IsZero() && (v.Kind() == reflect.Slice || v.Kind() == reflect.String || v.Kind() == reflect.Map) {
 		return ""
 	}
 	return fmt.Sprintf("`%v`", v.Interface())

@@ -54,6 +54,13 @@ type Config struct {
 	// nothing that may not answer: a pool that is down is opened all the same. nil: no
 	// pools can be added.
 	OpenPool func(context.Context, PoolSpec) (Pool, error)
+	// Declared are the pools of the site's configuration, which OpenPool opens too: their
+	// engine and settings are what stands here, whatever the journal has. Declare adds those
+	// that it has not.
+	Declared []PoolSpec
+	// SameSite reports whether a pool of the journal with these settings is where it was, so
+	// that its jobs are found. nil: it is as long as its settings are the same.
+	SameSite func(before, now PoolSpec) bool
 
 	Clock Clock         // nil: the machine's
 	Log   *slog.Logger  // nil: none
@@ -157,6 +164,9 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	s.passed = nil
 	if err = s.check(); err != nil {
 		return nil, damaged(fmt.Errorf("the journal does not add up: %w", err))
+	}
+	if err = cfg.checkDeclared(s); err != nil {
+		return nil, err
 	}
 	kept := cfg.kept(ctx, s.pools)
 	for _, p := range kept {

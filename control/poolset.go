@@ -78,6 +78,9 @@ func (cfg *Config) openPool(ctx context.Context, spec PoolSpec) (Pool, error) {
 		return Pool{}, fault.New(fault.Unsupported, "this server has the pools that it was started with and no others").
 			Advise("start a server whose cox knows other kinds of engine")
 	}
+	if d := cfg.declared(spec.Name); d != nil && !spec.Trial {
+		spec.Settings = d.Settings
+	}
 	p, err := cfg.OpenPool(ctx, spec)
 	p.Name = spec.Name
 	return p, err
@@ -215,7 +218,11 @@ func (c *Control) RemovePool(ctx context.Context, by job.Actor, name string) err
 			l.settled(answer, err)
 			return
 		}
-		if err := l.inUse(name); err != nil {
+		err := l.inUse(name)
+		if l.cfg.declared(name) != nil {
+			err = fault.New(fault.Invalid, "pool %s is of the server's configuration", name).Advise("take it out of pools there and start the server again; then cox pool remove %s", name)
+		}
+		if err != nil {
 			l.settled(answer, err)
 			return
 		}

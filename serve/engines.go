@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -126,3 +127,19 @@ func (t *trial) Check(ctx context.Context) ([]engine.Finding, error) {
 }
 
 func (t *trial) Close() error { return errors.Join(t.Engine.Close(), os.RemoveAll(t.room)) }
+
+// declaredPools are the pools of the configuration.
+func declaredPools(all []config.Pool) ([]control.PoolSpec, error) {
+	var out []control.PoolSpec
+	for _, p := range all {
+		d := control.PoolSpec{Name: p.Name, Engine: p.Engine}
+		if len(p.Settings) > 0 {
+			var err error
+			if d.Settings, err = json.Marshal(p.Settings); err != nil {
+				return nil, fault.New(fault.Invalid, "pools: %s: settings: %w", p.Name, err).Advise("write NAME: VALUE, one a line")
+			}
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
@@ -83,4 +84,14 @@ func kubeFor(pool string, settings json.RawMessage, who, what string) (kube.Term
 	}
 	subject, err := kube.ParseSubject(who)
 	return terms, subject, err
+}
+
+// sameSite is control.Config.SameSite: settings of the engine kube say where things are, and
+// how the next pods are made. Those of other kinds may all say where.
+func sameSite(before, now control.PoolSpec) bool {
+	var a, b kubeSettings
+	if now.Engine != "kube" || ReadSettings(before.Settings, &a) != nil || ReadSettings(now.Settings, &b) != nil {
+		return false
+	}
+	return a.Kubeconfig == b.Kubeconfig && a.Context == b.Context && a.Inside == b.Inside && a.Namespace == b.Namespace && a.placed() == b.placed() && a.Gang == b.Gang
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
@@ -24,7 +25,7 @@ func Restore(ctx context.Context, backup, dir string) (sqlite.Contents, error) {
 	if err != nil {
 		return got, err
 	}
-	if err := MakeState(dir); err != nil {
+	if err := MakeState(config.State{Dir: dir}); err != nil {
 		return got, err
 	}
 	unlock, err := sqlite.Lock(dir, "cox restore")

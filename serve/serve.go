@@ -61,7 +61,7 @@ type Info struct {
 // Run serves until ctx ends or the server cannot go on. Work goes on without it.
 func Run(ctx context.Context, opt Options) (err error) {
 	cfg := &opt.Config
-	if err := MakeState(cfg.State.Dir); err != nil {
+	if err := MakeState(cfg.State); err != nil {
 		return err
 	}
 	unlock, err := sqlite.Lock(cfg.State.Dir, "cox up")
@@ -78,10 +78,15 @@ func Run(ctx context.Context, opt Options) (err error) {
 }
 
 // MakeState makes a state directory, or looks whether one that is there is safe from
-// other users: who can exchange what is in it is root where root serves.
-func MakeState(dir string) error {
+// other users: who can exchange what is in it is root where root serves. One that is said
+// to be the server's alone is not looked at.
+func MakeState(state config.State) error {
+	dir := state.Dir
 	if err := os.MkdirAll(dir, stateMode()); err != nil {
 		return fault.New(fault.KindOf(err), "state directory: %w", err).Advise("set state.dir or --state-dir to a folder that you may write to")
+	}
+	if state.Mine {
+		return nil
 	}
 	for _, check := range []func(string) error{trust.Folder, trust.Way} {
 		if err := check(dir); err != nil {
@@ -166,15 +171,22 @@ func (s *server) open(ctx context.Context) error {
 	if err := pools.sweep(); err != nil {
 		return err
 	}
+	declared, err := declaredPools(s.cfg.Pools)
+	if err != nil {
+		return err
+	}
 	s.control, err = control.Open(ctx, control.Config{
 		Store: journal, Pools: []control.Pool{{Pool: fleet.Pool{Name: poolName, Engine: "local"}, Engine: between, Elastic: info.Abilities.Elastic}},
-		OpenPool: pools.open,
-		Log:      s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
+		OpenPool: pools.open, Declared: declared, SameSite: sameSite,
+		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
 		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
 		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),
 		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Foretell: 30 * time.Second,
 	})
 	if err != nil {
+		return err
+	}
+	if err := s.control.Declare(ctx, job.Actor{Name: "cox up", UID: uint32(os.Getuid())}); err != nil { //nolint:gosec // a user's number
 		return err
 	}
 	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {

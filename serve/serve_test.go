@@ -310,6 +310,10 @@ func TestWhatKeepsAServerFromStarting(t *testing.T) {
 		{"the socket of another server", func(c *config.Config) { c.Listen.Socket = filepath.Join(dir, "state", "cox.sock") }, "a server answers at"},
 		{"a taken port", func(c *config.Config) { c.Listen.TCP = busy.Addr().String() }, "answers at"},
 		{"a damaged journal", func(c *config.Config) { c.State.Dir = broken }, "damaged"},
+		{"a pool of an unknown kind", func(c *config.Config) { c.Pools = []config.Pool{{Name: "k8s", Engine: "cube"}} }, "did you mean kube?"},
+		{"a pool with a setting that there is not", func(c *config.Config) {
+			c.Pools = []config.Pool{{Name: "k8s", Engine: "kube", Settings: map[string]any{"insid": true}}}
+		}, "pools: k8s: settings: there is no field insid"},
 		{"a partition of unknown nodes", func(c *config.Config) { c.Partitions = []config.Partition{{Name: "p", Nodes: "n1"}} }, "there is no node n1"},
 	}
 	for _, tt := range tests {
@@ -342,6 +346,11 @@ func TestAStateDirectoryOfOthersIsRefused(t *testing.T) {
 		if fault.KindOf(err) != fault.Permission || fault.Remedy(err) == "" {
 			t.Errorf("%s: %v", dir, err)
 		}
+		cfg.State.Mine = true
+		if err := MakeState(cfg.State); err != nil {
+			t.Errorf("%s, which is said to be the server's alone: %v", dir, err)
+		}
+		cfg.State.Mine = false
 		cfg.State.Dir, cfg.Listen.Socket = filepath.Join(top, "state"), filepath.Join(dir, "cox.sock")
 		if dir == open || filepath.Dir(dir) == open {
 			err = Run(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})

@@ -185,7 +185,7 @@ func describe(nodes []fleet.Node) string {
 // background starts the server anew, apart from this terminal, and waits until it
 // answers or says why it cannot.
 func (f *upFlags) background(cmd *cobra.Command, c *config.Config) error {
-	if err := serve.MakeState(c.State.Dir); err != nil {
+	if err := serve.MakeState(c.State); err != nil {
 		return err
 	}
 	name := filepath.Join(c.State.Dir, "server.log")

@@ -69,7 +69,8 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	take, devices := a.takes(i)
 	p.Spec.InitContainers = []corev1.Container{{
 		Name: "cox", Image: a.Agent, Command: []string{"cox-pod", "install", crew.BinDir},
-		Resources: resources(take, nil), SecurityContext: confined(), VolumeMounts: mounts[:1],
+		ImagePullPolicy: corev1.PullIfNotPresent, // it is given to nodes without a registry, by whatever tag
+		Resources:       resources(take, nil), SecurityContext: confined(), VolumeMounts: mounts[:1],
 	}}
 	p.Spec.Containers = []corev1.Container{{
 		Name: Container, Image: cmp.Or(s.Image, a.Image), Command: []string{crew.BinDir + "/cox-pod", "run"},

@@ -1,0 +1,99 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// declared is what the configuration says of a pool; nil: it has none of that name.
+func (cfg *Config) declared(name string) *PoolSpec {
+	i := slices.IndexFunc(cfg.Declared, func(d PoolSpec) bool { return d.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &cfg.Declared[i]
+}
+
+// checkDeclared refuses a configuration that takes a pool of the journal elsewhere while it
+// has jobs, which would be looked for where they are not; and one that gives it another kind
+// of engine.
+func (cfg *Config) checkDeclared(s *state) error {
+	for _, d := range cfg.Declared {
+		k, ok := s.pools[d.Name]
+		if !ok {
+			continue
+		}
+		if k.Engine != d.Engine {
+			return fault.New(fault.Conflict, "pools: %s: there is a pool of that name with engine %s, not %s", d.Name, k.Engine, d.Engine).
+				Advise("give the new one another name, or take it out, start the server, cox pool remove %s, and put it in again", d.Name)
+		}
+		same := sameSettings(k.Settings, d.Settings) || cfg.SameSite != nil && cfg.SameSite(k, d)
+		if n := s.inPool(d.Name); n > 0 && !same {
+			return fault.New(fault.Conflict, "pools: %s: its settings lead elsewhere than before, and %d jobs of it have not ended", d.Name, n).
+				Advise("put back what says where it is until they have; or give the new settings a pool of another name")
+		}
+	}
+	return nil
+}
+
+// inPool counts the jobs that have not ended and wait for a pool, or hold something there.
+func (s *state) inPool(name string) (n int) {
+	for _, e := range s.jobs {
+		if !e.state.Final() && (e.form.spec.Pool == name || e.last != nil && e.last.pool == name) {
+			n++
+		}
+	}
+	return n
+}
+
+// Declare has the pools of the configuration be there: those that the journal has not are
+// added, and of the others it learns the settings with which they were opened. It returns at
+// the first that cannot be opened; what was declared before that is durable.
+func (c *Control) Declare(ctx context.Context, by job.Actor) error {
+	for _, d := range c.cfg.Declared {
+		if err := c.declare(ctx, by, d); err != nil {
+			return fault.New(fault.KindOf(err), "pools: %s: %w", d.Name, err).Advise("%s", fault.Remedy(err))
+		}
+	}
+	return nil
+}
+
+func (c *Control) declare(ctx context.Context, by job.Actor, d PoolSpec) error {
+	add := false
+	err := c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+		known, ok := l.state.pools[d.Name]
+		switch {
+		case !ok:
+			add = true
+			l.settled(answer, nil)
+		case sameSettings(known.Settings, d.Settings):
+			l.settled(answer, nil)
+		default:
+			known.Settings, known.At, known.By = d.Settings, c.cfg.Clock.Now(), by
+			l.stageFor(&request{answer: answer}, kindPool, 0, by, known, func() {})
+		}
+	})
+	if err != nil || !add {
+		return err
+	}
+	return c.AddPool(ctx, by, d)
+}
+
+// sameSettings compares what settings say, however they are written. None are an empty object.
+func sameSettings(a, b json.RawMessage) bool {
+	return reflect.DeepEqual(read(a), read(b))
+}
+
+func read(settings json.RawMessage) map[string]any {
+	out := map[string]any{}
+	d := json.NewDecoder(bytes.NewReader(settings))
+	d.UseNumber()
+	_ = d.Decode(&out) // what is none says nothing
+	return out
+}
