@@ -171,9 +171,9 @@ func (p *pass) oneMore(r *run, group int, state *index.State) []fleet.Claim {
 // that it is in, on other nodes than it has.
 func (p *pass) addition(r *run, group int) *class.Shape {
 	held := r.all()
-	pos := p.table.Find(held[0].Node)
-	if pos < 0 {
-		return nil // its node has left, and nobody knows which pool it is in
+	pool, known := p.poolOf(r.spec, held)
+	if !known {
+		return nil
 	}
 	var bounds []class.Bound
 	if r.terms.queue != nil {
@@ -190,7 +190,7 @@ func (p *pass) addition(r *run, group int) *class.Shape {
 	if len(parts) == 0 && len(r.spec.Partitions) > 0 {
 		return nil
 	}
-	shape := class.Addition(r.spec, group, parts[:min(len(parts), 1)], []string{p.table.Node(pos).Pool}, bounds)
+	shape := class.Addition(r.spec, group, parts[:min(len(parts), 1)], []string{pool}, bounds)
 	if shape != nil {
 		g := &shape.Groups[0]
 		g.Not = slices.Clone(g.Not)
@@ -201,6 +201,20 @@ func (p *pass) addition(r *run, group int) *class.Shape {
 		g.Not = slices.Compact(g.Not)
 	}
 	return shape
+}
+
+// poolOf is the pool that a running job is in. It is not known where its first node has left,
+// or where a node of its has come back in another pool than the rest or than the job asks for.
+func (p *pass) poolOf(spec *job.Spec, held []fleet.Claim) (pool string, known bool) {
+	first := p.table.Find(held[0].Node)
+	if first < 0 {
+		return "", false
+	}
+	pool = p.table.Node(first).Pool
+	return pool, (spec.Pool == "" || spec.Pool == pool) && !slices.ContainsFunc(held, func(c fleet.Claim) bool {
+		n := p.table.Find(c.Node)
+		return n >= 0 && p.table.Node(n).Pool != pool
+	})
 }
 
 // spare is what is free for a running job until it ends, beside all that is kept for
