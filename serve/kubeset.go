@@ -19,7 +19,11 @@ type kubeSettings struct {
 	Kubeconfig string `json:"kubeconfig" doc:"a file that the server reads, absolute; needed, but for inside"`
 	Context    string `json:"context" doc:"of the kubeconfig; left out: its current one"`
 	Inside     bool   `json:"inside" doc:"the server runs in a pod of the cluster, and its service account is the way in"`
-	Namespace  string `json:"namespace" doc:"where everything of the pool is made; left out: that of the context"`
+	Namespace  string `json:"namespace" doc:"where everything of the pool is made, but for jobs of the accounts below; left out: that of the context"`
+
+	Namespaces  map[string]string `json:"namespaces" doc:"account → namespace in which its jobs are made (see Tenancy); those of all others are in the one above"`
+	OnlyNamed   bool              `json:"only_named" doc:"jobs of accounts that namespaces does not name are refused"`
+	Impersonate map[string]string `json:"impersonate" doc:"account, user:NAME of who submits, or * → as whom the objects of jobs are made: user:NAME, serviceaccount:NAME of the job's namespace, serviceaccount:NAMESPACE:NAME; without: as the account of the kubeconfig (see Tenancy)"`
 
 	Placed *bool  `json:"placed" doc:"Coxswain chooses the nodes and binds the pods; that is so if it is left out. false: the cluster's own scheduler chooses"`
 	Gang   string `json:"gang" doc:"native, volcano, kai, coscheduling or kueue: what begins pods together where the cluster's scheduler chooses; left out: the first of them that the cluster has and these settings let be used, and never Kueue"`
@@ -47,6 +51,7 @@ type kubeSettings struct {
 	HostNetwork   bool              `json:"host_network" doc:"pods are on the network of their node"`
 	LockMemory    bool              `json:"lock_memory" doc:"pods have the capability IPC_LOCK"`
 	Account       string            `json:"service_account" doc:"of the pods, whose token is in them; left out: none is"`
+	Accounts      map[string]string `json:"service_accounts" doc:"account → service account of the pods of its jobs; others have service_account"`
 	RuntimeClass  string            `json:"runtime_class" doc:"of the pods, as nvidia"`
 	Labels        map[string]string `json:"labels" doc:"more labels of the pods"`
 	Annotations   map[string]string `json:"annotations" doc:"more annotations of the pods, as k8s.v1.cni.cncf.io/networks"`
@@ -76,12 +81,12 @@ func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 		Pool: pool, Namespace: s.Namespace, Placed: s.placed(), Reserve: s.Reserve, Gang: kube.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
 		GPU: s.GPU, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
 		PriorityClass: s.PriorityClass, PullSecrets: s.PullSecrets, AsImage: s.RunAs == "image", Domain: s.Domain,
-		WorkDir: kube.WorkDirRule(s.WorkDir),
+		WorkDir: kube.WorkDirRule(s.WorkDir), Namespaces: s.Namespaces, OnlyNamed: s.OnlyNamed, ServiceAccounts: s.Accounts,
 	}
 	if missing := t.Wants(t.Gang); missing != "" && !t.Placed {
 		return t, wrongKube("gang", "add "+missing+gangConsent(t.Gang), "%s is not used without", t.Gang)
 	}
-	for _, check := range []func() error{s.checkWay, s.checkNames, s.checkWords, func() error { return s.checkReserve(pool) }, func() error { return s.shape(&t) }, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
+	for _, check := range []func() error{s.checkWay, s.checkNames, s.checkWords, func() error { return s.checkReserve(pool) }, func() error { return s.accounts(&t) }, func() error { return s.shape(&t) }, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
 		if err := check(); err != nil {
 			return t, err
 		}

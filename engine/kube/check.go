@@ -102,34 +102,42 @@ func (l *scan) identity(ctx context.Context) error {
 	return nil
 }
 
+// namespace is whether those are there that the settings name.
 func (l *scan) namespace(ctx context.Context) error {
-	name := l.terms.Namespace
+	for _, name := range l.terms.named() {
+		l.namespaceOf(ctx, name)
+	}
+	return nil
+}
+
+func (l *scan) namespaceOf(ctx context.Context, name string) {
 	var ns corev1.Namespace
 	switch err := l.cluster.Get(ctx, cluster.Namespaces, "", name, &ns); fault.KindOf(err) {
 	case fault.NotFound:
-		l.add("namespace", engine.Missing, "kubectl create namespace "+name, "there is no namespace %s", name)
-		return nil
+		l.add("namespace", engine.Missing, "kubectl create namespace "+name, "there is no namespace %s%s", name, l.accountsIn(name))
+		return
 	default:
 		if err != nil {
 			l.failed("namespace", err)
-			return nil
+			return
 		}
 	}
 	if ns.DeletionTimestamp != nil {
 		l.add("namespace", engine.Missing, "wait until it is gone, then kubectl create namespace "+name, "%s is being deleted", name)
-		return nil
+		return
 	}
-	l.add("namespace", engine.Found, "", "%s", name)
-	l.podSecurity(ns.Labels["pod-security.kubernetes.io/enforce"])
-	return nil
+	l.add("namespace", engine.Found, "", "%s%s", name, l.accountsIn(name))
+	if !slices.Contains(l.terms.Spaces(), name) {
+		return
+	}
+	l.podSecurity(name, ns.Labels["pod-security.kubernetes.io/enforce"])
 }
 
 // levels of Pod Security, the strictest last.
 var securityLevels = []string{"privileged", "baseline", "restricted"}
 
 // podSecurity compares what the namespace takes with what the pool's pods need.
-func (l *scan) podSecurity(level string) {
-	name := l.terms.Namespace
+func (l *scan) podSecurity(name, level string) {
 	most, why := "restricted", ""
 	if l.terms.AsImage {
 		most, why = "baseline", "run_as: the user of an image may be root (run_as=submitter says that it is not)"
@@ -183,11 +191,7 @@ func (l *scan) rights(ctx context.Context) error {
 	}
 	all := Rights(&l.terms, gang)
 	missing, err := lacking(func(verb string, r *Right) (bool, error) {
-		ns := l.terms.Namespace
-		if r.All {
-			ns = ""
-		}
-		return l.may(ctx, verb, r, ns)
+		return l.may(ctx, l.cluster, verb, r)
 	}, all)
 	if err != nil {
 		l.failed("rights", err)
@@ -195,7 +199,7 @@ func (l *scan) rights(ctx context.Context) error {
 	}
 	for _, i := range sortedKeys(missing) {
 		r := &all[i]
-		where := "in namespace " + l.terms.Namespace
+		where := "in namespace " + r.Namespace
 		if r.All {
 			where = "in the whole cluster"
 		}
@@ -203,24 +207,28 @@ func (l *scan) rights(ctx context.Context) error {
 		if r.All && !l.terms.Placed && r.Resource != cluster.Nodes {
 			state = engine.Warning // what it shows is not placed by
 		}
-		l.add("rights", state, l.grant(), "%s %s %s: %s", strings.Join(missing[i], ", "), r.String(), where, r.Why)
+		what := r.String()
+		if r.Resource == users || r.Resource == serviceAccounts {
+			what += " " + r.Name
+		}
+		l.add("rights", state, l.grant(), "%s %s %s: %s", strings.Join(missing[i], ", "), what, where, r.Why)
 	}
 	if len(missing) == 0 {
 		l.add("rights", engine.Found, "", "all that a pool of these settings needs")
 	}
-	return nil
+	return l.makers(ctx, gang)
 }
 
 // may asks for one verb; of a right to one object, that one is asked for.
-func (l *scan) may(ctx context.Context, verb string, r *Right, namespace string) (bool, error) {
+func (l *scan) may(ctx context.Context, way *cluster.Cluster, verb string, r *Right) (bool, error) {
 	if r.Name != "" && verb == "get" {
-		err := l.cluster.Get(ctx, r.Resource, namespace, r.Name, nil)
+		err := way.Get(ctx, r.Resource, r.Namespace, r.Name, nil)
 		if fault.KindOf(err) == fault.Permission {
 			return false, nil
 		}
 		return true, nil // that it is not there is said elsewhere
 	}
-	ok, _, err := l.cluster.Can(ctx, verb, r.Resource, r.Part, namespace, r.Name)
+	ok, _, err := way.Can(ctx, verb, r.Resource, r.Part, r.Namespace, r.Name)
 	return ok, err
 }
 
@@ -242,6 +250,7 @@ func (l *scan) grant() string {
 	if l.terms.Reserve {
 		words = append(words, "--set reserve=true")
 	}
+	words = append(words, l.terms.accountWords()...)
 	if l.terms.PriorityClass != "" {
 		words = append(words, "--set priority_class="+l.terms.PriorityClass)
 	}
@@ -265,26 +274,33 @@ func shell(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// limits are those of the namespace.
+// limits are those of the namespaces.
 func (l *scan) limits(ctx context.Context) error {
-	none := true
-	_, err := cluster.List(ctx, l.cluster, quotas, cluster.Selection{Namespace: l.terms.Namespace}, func(q *corev1.ResourceQuota) error {
-		none = false
-		l.add("quota", engine.Found, "", "%s: %s", q.Name, used(q))
-		return nil
-	})
-	if err == nil {
-		_, err = cluster.List(ctx, l.cluster, ranges, cluster.Selection{Namespace: l.terms.Namespace}, func(r *corev1.LimitRange) error {
+	all := l.terms.Spaces()
+	for _, ns := range all {
+		where, which := "", "the namespace"
+		if len(all) > 1 {
+			where, which = "namespace "+ns+": ", "namespace "+ns
+		}
+		none := true
+		_, err := cluster.List(ctx, l.cluster, quotas, cluster.Selection{Namespace: ns}, func(q *corev1.ResourceQuota) error {
 			none = false
-			l.add("limit range", engine.Found, "", "%s: %s", r.Name, ranged(r))
+			l.add("quota", engine.Found, "", "%s%s: %s", where, q.Name, used(q))
 			return nil
 		})
-	}
-	switch {
-	case err != nil:
-		l.failed("quota", err)
-	case none:
-		l.add("quota", engine.Found, "", "the namespace has none")
+		if err == nil {
+			_, err = cluster.List(ctx, l.cluster, ranges, cluster.Selection{Namespace: ns}, func(r *corev1.LimitRange) error {
+				none = false
+				l.add("limit range", engine.Found, "", "%s%s: %s", where, r.Name, ranged(r))
+				return nil
+			})
+		}
+		switch {
+		case err != nil:
+			l.failed("quota", err)
+		case none:
+			l.add("quota", engine.Found, "", "%s has none", which)
+		}
 	}
 	return nil
 }

@@ -201,40 +201,57 @@ func (l *scan) images(context.Context) error {
 // named is what the settings name and somebody has made.
 func (l *scan) named(ctx context.Context) error {
 	t := &l.terms
-	there := func(what string, r cluster.Resource, name, mend string, into any) bool {
-		ns := t.Namespace
-		if r.Global {
-			ns = ""
-		}
-		err := l.cluster.Get(ctx, r, ns, name, into)
-		switch {
-		case fault.KindOf(err) == fault.NotFound:
-			l.add(what, engine.Missing, mend, "there is no %s", name)
-		case err != nil:
-			l.failed(what, err)
-		}
-		return err == nil
-	}
-	if t.PriorityClass != "" && there("priority class", priorities, t.PriorityClass, "kubectl create priorityclass "+t.PriorityClass+" --value=0", nil) {
+	if t.PriorityClass != "" && l.there(ctx, "priority class", priorities, "", t.PriorityClass, "kubectl create priorityclass "+t.PriorityClass+" --value=0", nil) {
 		l.add("priority class", engine.Found, "", "%s", t.PriorityClass)
 	}
-	for _, s := range t.PullSecrets {
-		if there("pull secret", cluster.Secrets, s, fmt.Sprintf("kubectl create secret docker-registry %s --namespace %s --docker-server=… --docker-username=… --docker-password=…", s, t.Namespace), nil) {
-			l.add("pull secret", engine.Found, "", "%s", s)
+	for _, p := range t.Paths {
+		switch p.Volume.Kind {
+		case OfImage, Empty:
+			l.add("paths", engine.Found, "", "%s is %s", p.Prefix, p.Volume)
+		case Claim: // of each namespace
+		default:
+			l.add("paths", engine.Found, "", "%s is %s; whether the nodes have it, a first job shows", p.Prefix, p.Volume)
 		}
 	}
-	for _, p := range t.Paths {
+	for _, ns := range t.Spaces() {
+		l.namedIn(ctx, ns)
+	}
+	return nil
+}
+
+// there reads an object that the settings name, and says if it is not there.
+func (l *scan) there(ctx context.Context, what string, r cluster.Resource, ns, name, mend string, into any) bool {
+	err := l.cluster.Get(ctx, r, ns, name, into)
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		where := ""
+		if len(l.terms.Spaces()) > 1 && ns != "" {
+			where = " in namespace " + ns
+		}
+		l.add(what, engine.Missing, mend, "there is no %s%s", name, where)
+	case err != nil:
+		l.failed(what, err)
+	}
+	return err == nil
+}
+
+// namedIn is what has to be in each namespace.
+func (l *scan) namedIn(ctx context.Context, ns string) {
+	where := ""
+	if len(l.terms.Spaces()) > 1 {
+		where = " in namespace " + ns
+	}
+	for _, s := range l.terms.PullSecrets {
+		if l.there(ctx, "pull secret", cluster.Secrets, ns, s, fmt.Sprintf("kubectl create secret docker-registry %s --namespace %s --docker-server=… --docker-username=… --docker-password=…", s, ns), nil) {
+			l.add("pull secret", engine.Found, "", "%s%s", s, where)
+		}
+	}
+	for _, p := range l.terms.Paths {
 		var c corev1.PersistentVolumeClaim
-		switch {
-		case p.Volume.Kind == OfImage || p.Volume.Kind == Empty:
-			l.add("paths", engine.Found, "", "%s is %s", p.Prefix, p.Volume)
-		case p.Volume.Kind != Claim:
-			l.add("paths", engine.Found, "", "%s is %s; whether the nodes have it, a first job shows", p.Prefix, p.Volume)
-		case there("paths", claims, p.Volume.Name, "kubectl apply a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+t.Namespace+", with ReadWriteMany", &c):
+		if p.Volume.Kind == Claim && l.there(ctx, "paths", claims, ns, p.Volume.Name, "kubectl apply a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany", &c) {
 			l.claim(p, &c)
 		}
 	}
-	return nil
 }
 
 func (l *scan) claim(p Path, c *corev1.PersistentVolumeClaim) {

@@ -68,14 +68,14 @@ func (o *order) gang() GangKind {
 }
 
 // group creates the gang of an attempt's pods.
-func (e *Engine) group(a *attempt, r *render.Attempt, root types.UID) error {
+func (e *Engine) group(a *attempt, way *cluster.Cluster, r *render.Attempt, root types.UID) error {
 	g := r.Group(root)
 	if g == nil {
 		return nil
 	}
 	at := a.order.Gang.Resource
 	g.APIVersion = at.Group + "/" + at.Version
-	return create(e, at, g, func(there *render.Group) bool { return owns(root, there) })
+	return create(e, way, at, g, func(there *render.Group) bool { return owns(root, there) })
 }
 
 // ungate lets the cluster's scheduler have the pods: all are there.

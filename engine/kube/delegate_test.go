@@ -36,7 +36,8 @@ func TestNativeGangs(t *testing.T) {
 	t.Parallel()
 	c := lab.NativeGangs()
 	c.Kubelets = 2
-	b := newBench(lab.Start(t, c))
+	a := audited(t, c)
+	b := newBench(a.l)
 	e := b.delegated(t)
 	t.Run("Runs", func(t *testing.T) {
 		l := folded(1, "#!/bin/sh\nexit 9\n", 2)
@@ -47,6 +48,12 @@ func TestNativeGangs(t *testing.T) {
 		if r.Cause != engine.Exited || r.Exit.Status != 9 || len(r.Nodes) != 2 || r.Nodes[0].Node == r.Nodes[1].Node {
 			t.Errorf("%+v", r)
 		}
+	})
+	t.Run("Rights", func(t *testing.T) {
+		native, _ := kube.KnownGang(kube.Native)
+		native.Resource.Version = "v1alpha2"
+		terms := kube.Terms{Pool: "k8s-d", Namespace: "gangs", Image: lab.Base, AgentImage: lab.Cox}
+		a.prove(t, "dan", terms, &native, func(allocation uint64, script string) *engine.Launch { return folded(allocation, script, 2) })
 	})
 	t.Run("NoneOfThree", func(t *testing.T) {
 		l := folded(2, forever, 3)

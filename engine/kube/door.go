@@ -49,6 +49,9 @@ func (e *Engine) Admit(ctx context.Context, d *engine.Draft) error {
 
 // takes refuses a job that the pool's pods are not for.
 func (t *Terms) takes(s *job.Spec) error {
+	if err := t.space(s); err != nil {
+		return err
+	}
 	if err := t.permits(s.Pod); err != nil {
 		return err
 	}

@@ -69,9 +69,9 @@ func (e *Engine) waits(a *attempt, why error) {
 // step does what is due now, and says after which time there is more; 0: when woken.
 func (e *Engine) step(a *attempt) (time.Duration, error) {
 	e.mu.Lock()
-	m, stop, bound, listed := a.made, a.stop, a.bound, e.listed
+	m, stop, bound, listed := a.made, a.stop, a.bound, e.listed[a.namespace]
 	e.mu.Unlock()
-	e.listen(a.order.Gang)
+	e.listen(a.order.Gang, a.namespace)
 	if m == nil {
 		if stop != nil {
 			return 0, e.giveUp(a)

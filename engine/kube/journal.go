@@ -68,6 +68,7 @@ type order struct {
 	Digest    string        `json:"digest"`
 	Time      time.Time     `json:"time"`
 	Namespace string        `json:"namespace,omitempty"` // of its objects; empty: the pool's
+	As        string        `json:"as,omitempty"`        // whom the API server is told to make them as; empty: the pool's own account
 }
 
 // made are an attempt's objects.

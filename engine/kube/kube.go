@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,14 +70,17 @@ type Engine struct {
 
 	mu       sync.Mutex
 	attempts map[engine.Ref]*attempt
-	listed   bool                   // all pods were seen since the engine was opened
-	graves   map[string]*corev1.Pod // of attempts that have ended or are not known, by name
-	rooted   bool                   // a root is there, maybe, of an attempt that is not known any more
-	tenants  map[string]*tenant     // namespaces, by name
-	said     map[string]string      // by gangs' objects, of why they wait, by name; nil: they are not followed
-	served   cluster.Served         // what the API server had when it was asked last
-	asked    time.Time              // when that was
-	turns    uint64                 // calls to suspend or resume, since the engine was opened
+	spaces   []string                    // namespaces that are followed: those of the settings, and of attempts from before; never written to
+	listed   map[string]bool             // by namespace: all pods were seen since the engine was opened
+	graves   map[string]*corev1.Pod      // of attempts that have ended or are not known, by namespace and name
+	ways     map[string]*cluster.Cluster // to the cluster as somebody else, by the name
+	rooted   bool                        // a root is there, maybe, of an attempt that is not known any more
+	tenants  map[string]*tenant          // namespaces, by name
+	said     map[string]string           // by gangs' objects, of why they wait, by namespace and name
+	heard    map[string]bool             // namespaces whose gangs' objects are followed
+	served   cluster.Served              // what the API server had when it was asked last
+	asked    time.Time                   // when that was
+	turns    uint64                      // calls to suspend or resume, since the engine was opened
 
 	holding sync.Mutex // one reckoning of the nodes that are kept at a time
 	left    bool       // none are any more
@@ -110,20 +114,27 @@ func New(cfg Config) (*Engine, error) {
 		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
 		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
+		listed: map[string]bool{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	e.tenant(cfg.Terms.Namespace)
+	e.spaces = cfg.Terms.Spaces()
 	for ref, l := range log.lives {
 		a := e.revive(ref, l)
 		e.attempts[ref] = a
 		e.feed.Publish(a.report)
+		if !slices.Contains(e.spaces, a.namespace) {
+			e.spaces = append(e.spaces, a.namespace)
+		}
 	}
 	for _, a := range e.attempts {
 		if !a.ended {
 			e.wg.Go(func() { e.drive(a) })
 		}
 	}
-	e.wg.Go(e.watch)
+	for _, ns := range e.spaces {
+		e.tenant(ns)
+		e.wg.Go(func() { e.watch(ns) })
+	}
 	e.wg.Go(e.bury)
 	if cfg.Terms.Reserve && !cfg.Trial {
 		e.wg.Go(e.reserving)

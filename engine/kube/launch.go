@@ -62,7 +62,8 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	e.mu.Lock()
 	known := e.attempts[l.Ref]
 	e.mu.Unlock()
-	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Digest: digest(l), Time: time.Now(), Namespace: e.cfg.Terms.Namespace}
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Digest: digest(l), Time: time.Now()}
+	e.settled(o)
 	if known == nil {
 		err := e.cfg.Terms.takes(l.Job.Spec)
 		if err != nil {
@@ -122,6 +123,15 @@ func (e *Engine) take(ref engine.Ref, o *order) error {
 	return nil
 }
 
+// settled says where a job's objects are made, and as whom.
+func (e *Engine) settled(o *order) {
+	t := &e.cfg.Terms
+	o.Namespace, _ = t.NamespaceOf(o.Job.Spec.Account)
+	if who, ok := t.identity(o.Job.Spec, o.Namespace); ok {
+		o.As = who.user()
+	}
+}
+
 func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
 	return &attempt{
 		ref: ref, namespace: cmp.Or(o.Namespace, e.cfg.Terms.Namespace), order: o, digest: o.Digest, wake: make(chan struct{}, 1), pods: map[int]*pod{},
@@ -166,6 +176,7 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 		Tolerations: t.Tolerate(), PriorityClass: t.PriorityClass, PullSecrets: t.PullSecrets, Ready: e.cfg.Ready, Placed: t.Placed,
 		Scheduler: t.Scheduler, Queue: t.Queue, Shape: t.Shape,
 	}
+	s.ServiceAccount = cmp.Or(t.ServiceAccounts[o.Job.Spec.Account], s.ServiceAccount)
 	for _, p := range t.Paths {
 		if p.Volume.Kind != OfImage {
 			s.Mounts = append(s.Mounts, render.Mount{Path: p.Prefix, Source: p.Volume.Source(), Sub: p.Volume.Sub, ReadOnly: p.Volume.ReadOnly})

@@ -61,22 +61,26 @@ func (e *Engine) make(a *attempt) error {
 	if err != nil {
 		return err
 	}
-	if err := create(e, cluster.Secrets, root, func(there *corev1.Secret) bool {
+	way, err := e.as(a.order.As)
+	if err != nil {
+		return err
+	}
+	if err := create(e, way, cluster.Secrets, root, func(there *corev1.Secret) bool {
 		return there.Labels[render.LabelServer] == e.log.server && there.Annotations[render.Digest] == a.digest
 	}); err != nil {
 		return err
 	}
 	service := r.Service(root.UID)
-	if err := create(e, cluster.Services, service, func(there *corev1.Service) bool { return owns(root.UID, there) }); err != nil {
+	if err := create(e, way, cluster.Services, service, func(there *corev1.Service) bool { return owns(root.UID, there) }); err != nil {
 		return err
 	}
-	if err := e.group(a, r, root.UID); err != nil {
+	if err := e.group(a, way, r, root.UID); err != nil {
 		return err
 	}
 	m := &made{Root: root.UID}
 	pods := r.Pods(root.UID)
 	if err := e.each(len(pods), func(i int) error {
-		return create(e, cluster.Pods, pods[i], func(there *corev1.Pod) bool { return owns(root.UID, there) })
+		return create(e, way, cluster.Pods, pods[i], func(there *corev1.Pod) bool { return owns(root.UID, there) })
 	}); err != nil {
 		return err
 	}
@@ -110,17 +114,17 @@ func owns(root types.UID, o metav1.Object) bool {
 	return o.GetAnnotations()[render.Root] == string(root) // a pod that may have no owner
 }
 
-// create creates an object and reads it back into its place. One of that name that is there
-// is read instead, if it is ours; else it is left alone.
+// create creates an object, in whose name way is, and reads it back into its place. One of that
+// name that is there is read instead, if it is ours; else it is left alone.
 func create[T any, P interface {
 	*T
 	metav1.Object
-}](e *Engine, r cluster.Resource, o P, ours func(P) bool) error {
+}](e *Engine, way *cluster.Cluster, r cluster.Resource, o P, ours func(P) bool) error {
 	ctx, cancel := e.call()
 	defer cancel()
 	namespace, name := o.GetNamespace(), o.GetName()
 	var there T
-	err := e.k.Create(ctx, r, namespace, o, false, &there)
+	err := way.Create(ctx, r, namespace, o, false, &there)
 	if cluster.Reason(err) == metav1.StatusReasonAlreadyExists {
 		if err = e.k.Get(ctx, r, namespace, name, &there); fault.KindOf(err) == fault.NotFound {
 			return fault.New(fault.Unavailable, "%w", err) // it has just gone

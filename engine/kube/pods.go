@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -13,17 +14,22 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
-// watch follows this server's pods until the engine is closed.
-func (e *Engine) watch() {
-	seen := map[string]bool{}
-	cluster.Follow(e.ctx, e.k, cluster.Pods, cluster.Selection{Namespace: e.cfg.Terms.Namespace, Labels: render.LabelServer + "=" + e.log.server}, cluster.Follower[corev1.Pod]{
+// watch follows this server's pods in a namespace until the engine is closed.
+func (e *Engine) watch(namespace string) {
+	seen, said := map[string]bool{}, ""
+	cluster.Follow(e.ctx, e.k, cluster.Pods, cluster.Selection{Namespace: namespace, Labels: render.LabelServer + "=" + e.log.server}, cluster.Follower[corev1.Pod]{
 		Begin: func() { clear(seen) },
 		Each: func(p *corev1.Pod, deleted bool) {
 			seen[string(p.UID)] = true
 			e.see(p, deleted)
 		},
-		Listed: func() { e.missed(seen) },
-		Failed: func(err error) { e.cfg.Log.Warn("kubernetes", "error", err) },
+		Listed: func() { e.missed(namespace, seen) },
+		Failed: func(err error) {
+			if now := err.Error(); now != said { // a namespace that is not there is asked for again and again
+				said = now
+				e.cfg.Log.Warn("kubernetes", "namespace", namespace, "error", err)
+			}
+		},
 	})
 }
 
@@ -38,12 +44,14 @@ func (e *Engine) see(p *corev1.Pod, deleted bool) {
 	defer e.mu.Unlock()
 	a := e.attempts[ref]
 	switch {
+	case a != nil && a.namespace != p.Namespace:
+		return // somebody's copy
 	case a == nil || a.ended || a.made != nil && (i < 0 || i >= len(a.made.Pods) || a.made.Pods[i] != p.UID):
 		if deleted {
-			delete(e.graves, p.Name)
+			delete(e.graves, graveOf(p))
 			return
 		}
-		e.graves[p.Name] = p
+		e.graves[graveOf(p)] = p
 		e.dig()
 		return
 	case i < 0 || i >= len(a.order.Nodes):
@@ -53,12 +61,19 @@ func (e *Engine) see(p *corev1.Pod, deleted bool) {
 	a.nudge()
 }
 
-// missed takes the end of a list: pods that were seen before and are not in it are gone.
-func (e *Engine) missed(seen map[string]bool) {
+// graveOf is the key of a pod in graves.
+func graveOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+// missed takes the end of a list of a namespace: pods of it that were seen before and are not in
+// it are gone.
+func (e *Engine) missed(namespace string, seen map[string]bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.listed = true
+	e.listed[namespace] = true
 	for _, a := range e.attempts {
+		if a.namespace != namespace {
+			continue
+		}
 		for _, p := range a.pods {
 			if p.seen && !seen[string(p.UID)] {
 				p.gone = true
@@ -69,7 +84,7 @@ func (e *Engine) missed(seen map[string]bool) {
 		}
 	}
 	for name, p := range e.graves {
-		if !seen[string(p.UID)] {
+		if p.Namespace == namespace && !seen[string(p.UID)] {
 			delete(e.graves, name)
 		}
 	}
@@ -120,8 +135,8 @@ func (e *Engine) bury() {
 				continue
 			}
 			e.mu.Lock()
-			if e.graves[p.Name] == p {
-				delete(e.graves, p.Name)
+			if e.graves[graveOf(p)] == p {
+				delete(e.graves, graveOf(p))
 			}
 			e.mu.Unlock()
 		}
@@ -191,20 +206,9 @@ func (e *Engine) sweep(all bool) bool {
 	}
 	ctx, cancel := e.call()
 	defer cancel()
-	old := map[engine.Ref]string{}
-	_, err := cluster.List(ctx, e.k, cluster.Secrets, cluster.Selection{Namespace: e.cfg.Terms.Namespace, Labels: render.LabelServer + "=" + e.log.server}, func(s *corev1.Secret) error {
-		ref, ok := render.RefOf(s)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if ok && e.attempts[ref] == nil && s.DeletionTimestamp == nil {
-			old[ref] = s.Namespace
-		}
-		return nil
-	})
-	for ref, namespace := range old {
-		if err == nil {
-			err = e.uproot(ctx, namespace, ref)
-		}
+	var err error
+	for _, ns := range e.spaces {
+		err = errors.Join(err, e.sweepOne(ctx, ns))
 	}
 	if err == nil || e.ctx.Err() != nil {
 		return true
@@ -214,4 +218,27 @@ func (e *Engine) sweep(all bool) bool {
 	e.rooted = true
 	e.mu.Unlock()
 	return false
+}
+
+// sweepOne is sweep for a namespace.
+func (e *Engine) sweepOne(ctx context.Context, namespace string) error {
+	var old []engine.Ref
+	_, err := cluster.List(ctx, e.k, cluster.Secrets, cluster.Selection{Namespace: namespace, Labels: render.LabelServer + "=" + e.log.server}, func(s *corev1.Secret) error {
+		ref, ok := render.RefOf(s)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if ok && e.attempts[ref] == nil && s.DeletionTimestamp == nil {
+			old = append(old, ref)
+		}
+		return nil
+	})
+	for _, ref := range old {
+		if err == nil {
+			err = e.uproot(ctx, namespace, ref)
+		}
+	}
+	if err != nil && e.homeless(namespace, err) {
+		return nil
+	}
+	return err
 }

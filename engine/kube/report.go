@@ -61,7 +61,7 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 			r.Nodes = append(r.Nodes, engine.NodeReport{Node: node, Phase: m.phase, Message: m.why})
 		}
 	}
-	text := cmp.Or(e.said[render.Name(e.log.server, a.ref)], queued(members))
+	text := cmp.Or(e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], queued(members))
 	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
 		if text != "" || r.Message == a.waits {
 			r.Message = text
@@ -170,7 +170,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	e.settle(a.namespace, a.ref)
 	for _, p := range a.pods {
 		if !p.gone {
-			e.graves[p.Name] = p.Pod
+			e.graves[graveOf(p.Pod)] = p.Pod
 		}
 	}
 	a.order, a.pods = nil, nil

@@ -58,8 +58,8 @@ func (t *Terms) isOwn(x *corev1.Taint) bool {
 // policies can refuse whatever anybody asks of the cluster.
 func (t *Terms) reserveRights() []Right {
 	return []Right{
-		{Resource: configMaps, Verbs: []string{"create"}, Why: "the list of the nodes that are kept for the pool"},
-		{Resource: configMaps, Verbs: []string{"get", "patch", "delete"}, Name: t.ReserveName(), Why: "the list of the nodes that are kept for the pool"},
+		{Resource: configMaps, Verbs: []string{"create"}, Namespace: t.Namespace, Why: "the list of the nodes that are kept for the pool"},
+		{Resource: configMaps, Verbs: []string{"get", "patch", "delete"}, Name: t.ReserveName(), Namespace: t.Namespace, Why: "the list of the nodes that are kept for the pool"},
 		{Resource: cluster.Nodes, Verbs: []string{"patch"}, All: true, Why: "the taint by which nodes are kept for the pool"},
 		{Resource: policies, Verbs: []string{"get"}, Name: t.ReserveName(), All: true, Why: "whether others are kept off these nodes"},
 		{Resource: bindings, Verbs: []string{"get"}, Name: t.ReserveName(), All: true, Why: "whether others are kept off these nodes"},

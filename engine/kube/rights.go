@@ -12,12 +12,13 @@ import (
 
 // Right is what the pool's account has to be allowed.
 type Right struct {
-	Resource cluster.Resource
-	Part     string // of the resource, as "binding"; empty: the resource itself
-	Verbs    []string
-	Name     string // of the one object that it is about; empty: all
-	All      bool   // in every namespace, or of what is in none; else in the pool's
-	Why      string
+	Resource  cluster.Resource
+	Part      string // of the resource, as "binding"; empty: the resource itself
+	Verbs     []string
+	Name      string // of the one object that it is about; empty: all
+	All       bool   // in every namespace, or of what is in none
+	Namespace string // if not All
+	Why       string
 }
 
 // String is the resource as kubectl has it: "pods/binding", "podgroups.scheduling.k8s.io".
@@ -40,34 +41,78 @@ var (
 // Rights are the least that a pool with these terms needs. Gang is what begins its pods
 // together; nil: nothing, or Coxswain binds them.
 func Rights(t *Terms, gang *Gang) []Right {
+	var out []Right
+	for _, ns := range t.Spaces() {
+		out = append(out, t.rightsIn(ns, gang)...)
+	}
+	if t.Reserve {
+		out = append(out, t.reserveRights()...)
+	}
+	for _, ns := range t.Spaces() {
+		who, _ := t.makers(ns)
+		for _, w := range who {
+			if r := w.impersonated(); !slices.ContainsFunc(out, func(o Right) bool { return o.Resource == r.Resource && o.Namespace == r.Namespace && o.Name == r.Name }) {
+				out = append(out, r)
+			}
+		}
+	}
+	out = append(out,
+		Right{Resource: cluster.Nodes, Verbs: []string{"list"}, All: true, Why: "what there is"},
+		Right{Resource: cluster.Pods, Verbs: []string{"list"}, All: true, Why: "what others hold of the nodes"},
+	)
+	for _, ns := range t.named() {
+		out = append(out, Right{Resource: cluster.Namespaces, Verbs: []string{"get"}, Name: ns, All: true, Why: "which pods the namespace takes"})
+	}
+	out = append(out, Right{Resource: slicesDRA, Verbs: []string{"list"}, All: true, Why: "devices with attributes"})
+	if t.PriorityClass != "" {
+		out = append(out, Right{Resource: priorities, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
+	}
+	return out
+}
+
+// rightsIn are those in a namespace of jobs. To create is needed where somebody's jobs are made
+// as the pool's own account.
+func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
+	_, own := t.makers(ns)
+	verbs := func(all ...string) []string {
+		if own {
+			return all
+		}
+		return slices.DeleteFunc(all, func(v string) bool { return v == "create" })
+	}
 	out := []Right{
-		{Resource: cluster.Pods, Verbs: []string{"create", "delete", "get", "list", "patch", "watch"}, Why: "jobs run in pods"},
+		{Resource: cluster.Pods, Verbs: verbs("create", "delete", "get", "list", "patch", "watch"), Why: "jobs run in pods"},
 		{Resource: cluster.Pods, Part: "log", Verbs: []string{"get"}, Why: "what jobs print"},
 		{Resource: cluster.Pods, Part: "exec", Verbs: []string{"create", "get"}, Why: "signals, and commands beside a job"},
-		{Resource: cluster.Secrets, Verbs: []string{"create", "delete", "get", "list"}, Why: "each attempt's script and certificates"},
-		{Resource: cluster.Services, Verbs: []string{"create", "get"}, Why: "names by which an attempt's pods find each other"}, // the root's end is theirs
+		{Resource: cluster.Secrets, Verbs: verbs("create", "delete", "get", "list"), Why: "each attempt's script and certificates"},
+		{Resource: cluster.Services, Verbs: verbs("create", "get"), Why: "names by which an attempt's pods find each other"}, // the root's end is theirs
 		{Resource: quotas, Verbs: []string{"list", "watch"}, Why: "what the namespace may use"},
 		{Resource: ranges, Verbs: []string{"list", "watch"}, Why: "what each pod of the namespace may use"},
 	}
 	if t.Placed {
 		out = append(out, Right{Resource: cluster.Pods, Part: "binding", Verbs: []string{"create"}, Why: "pods are given to the nodes that were chosen"})
 	} else if gang != nil {
-		out = append(out, gang.right())
+		r := gang.right()
+		r.Verbs = verbs(r.Verbs...)
+		out = append(out, r)
 	}
 	if slices.ContainsFunc(t.Paths, func(p Path) bool { return p.Volume.Kind == Claim }) {
 		out = append(out, Right{Resource: claims, Verbs: []string{"get"}, Why: "the volumes of paths"})
 	}
-	out = append(out,
-		Right{Resource: cluster.Nodes, Verbs: []string{"list"}, All: true, Why: "what there is"},
-		Right{Resource: cluster.Pods, Verbs: []string{"list"}, All: true, Why: "what others hold of the nodes"},
-		Right{Resource: cluster.Namespaces, Verbs: []string{"get"}, Name: t.Namespace, All: true, Why: "which pods the namespace takes"},
-		Right{Resource: slicesDRA, Verbs: []string{"list"}, All: true, Why: "devices with attributes"},
-	)
-	if t.Reserve {
-		out = append(out, t.reserveRights()...)
+	for i := range out {
+		out[i].Namespace = ns
 	}
-	if t.PriorityClass != "" {
-		out = append(out, Right{Resource: priorities, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
+	return out
+}
+
+// makerRights are what those need in a namespace as whom objects of jobs are made there.
+func makerRights(ns string, gang *Gang, t *Terms) []Right {
+	out := []Right{{Resource: cluster.Pods}, {Resource: cluster.Secrets}, {Resource: cluster.Services}}
+	if gang != nil && !t.Placed && gang.Kind != Kueue { // which makes its own
+		out = append(out, Right{Resource: gang.Resource})
+	}
+	for i := range out {
+		out[i].Verbs, out[i].Namespace, out[i].Why = []string{"create"}, ns, "jobs are made in this name"
 	}
 	return out
 }
@@ -95,33 +140,48 @@ func ParseSubject(text string) (Subject, error) {
 	return Subject{}, fault.New(fault.Invalid, "%.70q names nobody who could have rights", text).Advise("write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME")
 }
 
-// Manifest is the roles and their bindings for kubectl apply -f -.
+// Manifest is the roles and their bindings for kubectl apply -f -: a Role for each namespace in
+// which who has rights, a ClusterRole, and a Role for those in whose names jobs are made.
 func Manifest(t *Terms, gang *Gang, who Subject) string {
 	name := "coxswain-" + t.Pool
-	var b strings.Builder
 	all := Rights(t, gang)
-	for _, x := range []struct {
-		kind, where string
-		global      bool
-	}{{"Role", t.Namespace, false}, {"ClusterRole", "", true}} {
-		meta := "  name: " + quote(name)
-		if x.where != "" {
-			meta += "\n  namespace: " + quote(x.where)
+	in := map[string][]Right{} // by namespace; empty: in none
+	for _, r := range all {
+		in[r.Namespace] = append(in[r.Namespace], r)
+	}
+	var docs []string
+	for _, ns := range slices.Sorted(maps.Keys(in)) {
+		if ns != "" {
+			docs = append(docs, role(name, ns, in[ns], who))
 		}
-		fmt.Fprintf(&b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n%s\nrules:\n", x.kind, meta)
-		for i := range all {
-			if all[i].All == x.global {
-				rule(&b, &all[i])
-			}
+	}
+	docs = append(docs, role(name, "", in[""], who))
+	for _, ns := range t.Spaces() {
+		if makers, _ := t.makers(ns); len(makers) > 0 {
+			docs = append(docs, role(name+"-jobs", ns, makerRights(ns, gang, t), makers...))
 		}
-		fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sBinding\nmetadata:\n%s\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: %s\n  name: %s\nsubjects:\n  - kind: %s\n    name: %s\n", x.kind, meta, x.kind, quote(name), who.Kind, quote(who.Name))
-		if who.Kind == "ServiceAccount" {
-			fmt.Fprintf(&b, "    namespace: %s\n", quote(who.Namespace))
+	}
+	return strings.Join(docs, "---\n")
+}
+
+// role is a role and its binding; of no namespace: for the whole cluster.
+func role(name, ns string, rights []Right, who ...Subject) string {
+	var b strings.Builder
+	kind, meta := "ClusterRole", "  name: "+quote(name)
+	if ns != "" {
+		kind, meta = "Role", meta+"\n  namespace: "+quote(ns)
+	}
+	fmt.Fprintf(&b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n%s\nrules:\n", kind, meta)
+	for i := range rights {
+		rule(&b, &rights[i])
+	}
+	fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sBinding\nmetadata:\n%s\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: %s\n  name: %s\nsubjects:\n", kind, meta, kind, quote(name))
+	for _, w := range who {
+		fmt.Fprintf(&b, "  - kind: %s\n    name: %s\n", w.Kind, quote(w.Name))
+		if w.Kind == "ServiceAccount" {
+			fmt.Fprintf(&b, "    namespace: %s\n", quote(w.Namespace))
 		} else {
 			b.WriteString("    apiGroup: rbac.authorization.k8s.io\n")
-		}
-		if !x.global {
-			b.WriteString("---\n")
 		}
 	}
 	return b.String()

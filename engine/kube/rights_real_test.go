@@ -20,29 +20,53 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
-// TestRights: an account that has the roles of the manifest and nothing else looks at the
-// cluster and runs jobs there, and the API server's own record of what it did has each verb
-// of the roles. Without them each is found missing.
+// TestRights: accounts of the cluster that have the roles of the manifest and nothing else run
+// jobs there, and the API server's own record of what they did has each verb of the roles and no
+// other. Without them each is found missing.
 func TestRights(t *testing.T) {
 	t.Parallel()
+	a := audited(t, lab.Config{Kubelets: 1, NoScheduler: true})
+	t.Run("Placed", func(t *testing.T) {
+		terms := kube.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Image: lab.Base, AgentImage: lab.Cox}
+		a.prove(t, "ann", terms, nil, func(allocation uint64, script string) *engine.Launch { return launch(allocation, script, "n1") })
+	})
+	t.Run("Accounts", func(t *testing.T) { testAccountRights(t, a) })
+}
+
+// audit is a lab whose API server writes down what is done.
+type audit struct {
+	l      *lab.Lab
+	record string
+}
+
+// audited starts one. It writes down what users do whose names begin so, or who are named.
+func audited(t *testing.T, c lab.Config) *audit {
+	t.Helper()
 	dir := t.TempDir()
 	policy, record := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
-	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: Metadata\n  users: [ann]\n- level: None\n"), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: Metadata\n  users: [ann, bea, dan]\n- level: None\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := lab.Start(t, lab.Config{Kubelets: 1, NoScheduler: true, APIServer: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + record}})
-	terms := kube.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Image: lab.Base, AgentImage: lab.Cox}
-	ann, err := cluster.Open(cluster.Config{Kubeconfig: l.User(t, "ann", "research"), Namespace: "cox"})
+	c.APIServer = append(c.APIServer, "--audit-policy-file="+policy, "--audit-log-path="+record)
+	return &audit{lab.Start(t, c), record}
+}
+
+// prove has a user, who has nothing but the roles, do what a pool of these terms does, and compares
+// the verbs of the roles with those that were used.
+func (a *audit) prove(t *testing.T, user string, terms kube.Terms, gang *kube.Gang, job func(allocation uint64, script string) *engine.Launch) {
+	t.Helper()
+	k, err := cluster.Open(cluster.Config{Kubeconfig: a.l.User(t, user, "research"), Namespace: terms.Namespace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := kube.NewSurvey(ann, terms, "")
-	l.Kubectl(t, "create", "namespace", "cox")
-
+	s := kube.NewSurvey(k, terms, "")
+	for _, ns := range terms.Spaces() {
+		a.l.Kubectl(t, "create", "namespace", ns)
+	}
 	var want []string
-	for _, r := range kube.Rights(&terms, nil) {
+	for _, r := range kube.Rights(&terms, gang) {
 		for _, v := range r.Verbs {
-			want = append(want, strings.TrimSpace(v+" "+r.String()+map[bool]string{true: " everywhere"}[r.All]))
+			want = append(want, rightWords(v, &r))
 		}
 	}
 	slices.Sort(want)
@@ -52,31 +76,36 @@ func TestRights(t *testing.T) {
 	if _, err := s.Nodes(t.Context()); fault.KindOf(err) != fault.Permission {
 		t.Errorf("nodes without rights: %v", err)
 	}
-
-	l.Apply(t, kube.Manifest(&terms, nil, kube.Subject{Kind: "User", Name: "ann"}))
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // the API server reads roles when it gets to it
+	a.l.Apply(t, kube.Manifest(&terms, gang, kube.Subject{Kind: "User", Name: user}))
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // the API server reads roles when it gets to it
 		if left := lacks(t, s); len(left) == 0 {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("with the manifest's roles there is still missing: %q", left)
 		}
 	}
-	if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) != 1 || nodes[0].Name != "n1" {
+	if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) == 0 {
 		t.Errorf("nodes: %+v %v", nodes, err)
 	}
-	keeps, err := kube.PolicyManifest(&terms, kube.Subject{Kind: "User", Name: "ann"})
-	if err != nil {
-		t.Fatal(err)
+	if terms.Reserve {
+		keeps, err := kube.PolicyManifest(&terms, kube.Subject{Kind: "User", Name: user})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.l.Apply(t, keeps)
 	}
-	l.Apply(t, keeps)
-	work(t, l, kube.Config{Root: filepath.Join(dir, "state"), Cluster: ann, Terms: terms, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	a.work(t, kube.Config{Root: filepath.Join(t.TempDir(), "state"), Cluster: k, Terms: terms, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}, job)
 
-	got := did(t, record)
-	// What is asked only where a create had no answer, or another's object is in the way, or a
-	// node comes later, and the two forms in which a shell is opened, of which a server takes one.
-	rare := []string{"patch configmaps", "get pods", "get services", "create pods/exec", "get pods/exec"}
+	got := a.did(t, user)
 	for _, w := range want {
-		if !slices.Contains(got, w) && !slices.Contains(rare, w) {
+		// The roles of namespaces have the same verbs; to open a shell is written down as get alone, and
+		// needs create too (shellNeedsBoth).
+		used := strings.HasPrefix(w, "create pods/exec in ")
+		for _, ns := range terms.Spaces() {
+			verb, _, in := strings.Cut(w, " in ")
+			used = used || slices.Contains(got, w) || in && slices.Contains(got, verb+" in "+ns)
+		}
+		if !used {
 			t.Errorf("%s is asked for and not used", w)
 		}
 	}
@@ -87,7 +116,20 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// lacks are the rights that a look finds missing: "create pods", "list nodes everywhere".
+// rightWords are "create pods in cox", "list nodes everywhere".
+func rightWords(verb string, r *kube.Right) string {
+	switch {
+	case r.All && verb == "impersonate":
+		return verb + " " + r.String() + " " + r.Name + " everywhere"
+	case r.All:
+		return verb + " " + r.String() + " everywhere"
+	case verb == "impersonate":
+		return verb + " " + r.String() + " " + r.Name + " in " + r.Namespace
+	}
+	return verb + " " + r.String() + " in " + r.Namespace
+}
+
+// lacks are the rights of the pool's own account that a look finds missing, in these words.
 func lacks(t *testing.T, s *kube.Survey) (out []string) {
 	t.Helper()
 	found, err := s.Check(t.Context())
@@ -99,20 +141,36 @@ func lacks(t *testing.T, s *kube.Survey) (out []string) {
 			continue
 		}
 		what, _, _ := strings.Cut(f.Text, ": ")
-		what, everywhere := strings.CutSuffix(what, " in the whole cluster")
-		what = strings.TrimSuffix(what, " in namespace cox")
-		i := strings.LastIndexByte(what, ' ')
-		for v := range strings.SplitSeq(what[:i], ", ") {
-			out = append(out, v+what[i:]+map[bool]string{true: " everywhere"}[everywhere])
+		if strings.Contains(what, ", for ") { // of those in whose names jobs are made
+			continue
+		}
+		what, where, in := strings.Cut(what, " in namespace ")
+		if in {
+			where = " in " + where
+		} else {
+			what, where = strings.TrimSuffix(what, " in the whole cluster"), " everywhere"
+		}
+		verbs := ""
+		for {
+			v, rest, _ := strings.Cut(what, " ")
+			verbs, what = verbs+v, rest
+			if !strings.HasSuffix(v, ",") {
+				break
+			}
+		}
+		for v := range strings.SplitSeq(verbs, ",") {
+			out = append(out, v+" "+what+where)
 		}
 	}
 	slices.Sort(out)
 	return out
 }
 
-// work runs jobs to their ends: one that ends by itself, and one that is stopped.
-func work(t *testing.T, l *lab.Lab, c kube.Config) {
+// work runs jobs to their ends: one that ends by itself, and one that is stopped; between them the
+// driver is lost before it has written down that all was made.
+func (a *audit) work(t *testing.T, c kube.Config, job func(allocation uint64, script string) *engine.Launch) {
 	t.Helper()
+	l := a.l
 	e, err := kube.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -128,8 +186,15 @@ func work(t *testing.T, l *lab.Lab, c kube.Config) {
 	if _, err := e.Nodes(t.Context()); err != nil {
 		t.Error(err)
 	}
-	l.Kubectl(t, "wait", "node/n1", "--for=jsonpath={.spec.taints[?(@.key=='coxswain.sh/pool')].value}=k8s-a", "--timeout=150s")
-	first, second := launch(1, "#!/bin/sh\necho hello\nexit 3\n", "n1"), launch(2, forever, "n1")
+	if c.Terms.Reserve {
+		l.Kubectl(t, "wait", "node/n1", "--for=jsonpath={.spec.taints[?(@.key=='coxswain.sh/pool')].value}=k8s-a", "--timeout=150s")
+		l.Kubectl(t, "patch", "configmap", "coxswain-k8s-a", "--namespace=cox", "--type=merge", "-p", `{"data":{"n1":null}}`) // as for a node that comes later
+		if _, err := e.Nodes(t.Context()); err != nil {
+			t.Error(err)
+		}
+		l.Kubectl(t, "wait", "configmap/coxswain-k8s-a", "--namespace=cox", "--for=jsonpath={.data.n1}", "--timeout=150s")
+	}
+	first, second := job(1, "#!/bin/sh\necho hello\nexit 3\n"), job(2, forever)
 	if err := e.Launch(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +202,17 @@ func work(t *testing.T, l *lab.Lab, c kube.Config) {
 		t.Errorf("%+v", r)
 	}
 	begin(t, e, second)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	forgetMade(t, filepath.Join(c.Root, "kube"))
+	if e, err = kube.New(c); err != nil {
+		t.Fatal(err)
+	}
+	await(t, e, second.Ref, "running", func(r engine.Report) bool { return r.Phase == engine.Running })
+	if c.Terms.Reserve {
+		a.shellNeedsBoth(t, c.Terms.Namespace)
+	}
 	if err := e.Signal(t.Context(), second.Ref, 10, engine.ToAll); err != nil {
 		t.Errorf("signal: %v", err)
 	}
@@ -149,18 +225,102 @@ func work(t *testing.T, l *lab.Lab, c kube.Config) {
 			t.Error(err)
 		}
 	}
-	for end := time.Now().Add(time.Minute); l.Kubectl(t, "get", "secrets,pods", "--namespace=cox", "--output=name") != ""; time.Sleep(50 * time.Millisecond) { // there is no event for it
-		if time.Now().After(end) {
-			t.Fatalf("of forgotten attempts there is left:\n%s", l.Kubectl(t, "get", "secrets,pods", "--namespace=cox"))
+	for _, ns := range c.Terms.Spaces() {
+		for end := time.Now().Add(2 * time.Minute); l.Kubectl(t, "get", "secrets,pods", "--namespace="+ns, "--output=name") != ""; time.Sleep(50 * time.Millisecond) { // there is no event for it
+			if time.Now().After(end) {
+				t.Fatalf("of forgotten attempts there is left:\n%s", l.Kubectl(t, "get", "secrets,pods", "--namespace="+ns))
+			}
 		}
 	}
 }
 
-// did is what ann was let do, as the API server wrote it down, in the words of lacks. What
-// everybody may do is not in it.
-func did(t *testing.T, record string) (out []string) {
+// shellNeedsBoth: who may get pods/exec and not create it opens no shell in the second job's pod.
+func (a *audit) shellNeedsBoth(t *testing.T, ns string) {
 	t.Helper()
-	f, err := os.Open(record)
+	eve, err := cluster.Open(cluster.Config{Kubeconfig: a.l.User(t, "eve")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := a.l.Kubectl(t, "get", "pods", "--namespace="+ns, "-l", "coxswain.sh/allocation=2", "-o", "jsonpath={.items[0].metadata.name}")
+	try := func() error {
+		code, err := eve.Exec(t.Context(), cluster.Command{Namespace: ns, Pod: pod, Container: "job", Args: []string{"/cox/bin/cox-pod", "started"}})
+		if err == nil && code != 0 {
+			t.Errorf("cox-pod started: %d", code)
+		}
+		return err
+	}
+	role := func(verbs string) string {
+		return `apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: eve, namespace: ` + ns + `}
+rules: [{apiGroups: [""], resources: [pods/exec], verbs: [` + verbs + `]}, {apiGroups: [""], resources: [pods], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: eve, namespace: ` + ns + `}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: eve}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: eve}]
+`
+	}
+	a.l.Apply(t, role("get"))
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // it goes by the role when it has read it
+		if err := eve.Get(t.Context(), cluster.Pods, ns, pod, nil); err == nil {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	if err := try(); err == nil {
+		t.Error("without the right to create pods/exec a shell opens")
+	}
+	a.l.Apply(t, role("get, create"))
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if err := try(); err == nil {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("with both rights: %v", err)
+		}
+	}
+}
+
+// forgetMade takes from a journal what was written down after a launch.
+func forgetMade(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	cut := false
+	for line := range strings.Lines(string(text)) {
+		var e struct {
+			Kind string
+			Ref  engine.Ref
+		}
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Ref.Allocation == 2 && (e.Kind == "made" || e.Kind == "start") {
+			cut = true
+			continue
+		}
+		out = append(out, line)
+	}
+	if !cut {
+		t.Fatalf("the journal has nothing of the second attempt's objects:\n%s", text)
+	}
+	if err := os.WriteFile(file, []byte(strings.Join(out, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deed is what somebody was let do, as the API server wrote it down.
+type deed struct{ user, as, verb, what, namespace string }
+
+// deeds are those of a user, each once. What everybody may do is not in it.
+func (a *audit) deeds(t *testing.T, user string) (out []deed) {
+	t.Helper()
+	f, err := os.Open(a.record)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +330,8 @@ func did(t *testing.T, record string) (out []string) {
 	for lines.Scan() {
 		var e struct {
 			Verb      string `json:"verb"`
+			User      struct{ Username string }
+			As        struct{ Username string } `json:"impersonatedUser"`
 			ObjectRef *struct {
 				Resource, Namespace, APIGroup, Subresource, Name string
 			} `json:"objectRef"`
@@ -179,23 +341,102 @@ func did(t *testing.T, record string) (out []string) {
 			t.Fatal(err)
 		}
 		o := e.ObjectRef
-		if o == nil || e.Annotations["authorization.k8s.io/decision"] != "allow" || strings.HasPrefix(o.Resource, "selfsubject") {
+		if o == nil || e.User.Username != user || e.Annotations["authorization.k8s.io/decision"] != "allow" || strings.HasPrefix(o.Resource, "selfsubject") {
 			continue
 		}
-		what := o.Resource
+		d := deed{user, e.As.Username, e.Verb, o.Resource, o.Namespace}
 		if o.Subresource != "" {
-			what += "/" + o.Subresource
+			d.what += "/" + o.Subresource
 		}
 		if o.APIGroup != "" {
-			what += "." + o.APIGroup
+			d.what += "." + o.APIGroup
 		}
-		if o.Namespace == "" || o.Resource == "namespaces" {
+		if o.Resource == "namespaces" {
+			d.namespace = ""
+		}
+		if !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// did are the deeds in a user's own name, in the words of lacks, and as whom else it did any.
+func (a *audit) did(t *testing.T, user string) (out []string) {
+	t.Helper()
+	for _, d := range a.deeds(t, user) {
+		what := d.verb + " " + d.what
+		switch {
+		case d.as != "":
+			if what = "impersonate users " + d.as + " everywhere"; strings.HasPrefix(d.as, "system:serviceaccount:") {
+				p := strings.Split(d.as, ":")
+				what = "impersonate serviceaccounts " + p[3] + " in " + p[2]
+			}
+		case d.namespace == "":
 			what += " everywhere"
+		default:
+			what += " in " + d.namespace
 		}
-		if what = e.Verb + " " + what; !slices.Contains(out, what) {
+		if !slices.Contains(out, what) {
 			out = append(out, what)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// testAccountRights: of two accounts that have namespaces and identities of their own the pool
+// makes nothing itself, and the API server's record has who did.
+func testAccountRights(t *testing.T, a *audit) {
+	terms := kube.Terms{
+		Pool: "k8s-b", Namespace: "base", Placed: true, Image: lab.Base, AgentImage: lab.Cox, OnlyNamed: true,
+		Namespaces:  map[string]string{"nlp": "team-nlp", "vision": "team-vision"},
+		Impersonate: map[string]kube.Subject{"nlp": {Kind: "User", Name: "nlp-batch"}, "vision": {Kind: "ServiceAccount", Name: "runner"}},
+	}
+	a.prove(t, "bea", terms, nil, func(allocation uint64, script string) *engine.Launch {
+		l := launch(allocation, script, "n1")
+		l.Job.Spec.Account = []string{"nlp", "vision"}[allocation-1]
+		return l
+	})
+	by := map[string][]string{}
+	for _, d := range a.deeds(t, "bea") {
+		if d.verb == "create" && (d.what == "pods" || d.what == "secrets" || d.what == "services") || d.as != "" {
+			by[d.as] = append(by[d.as], d.verb+" "+d.what+" in "+d.namespace)
+		}
+	}
+	for _, list := range by {
+		slices.Sort(list)
+	}
+	made := func(ns string) []string {
+		return []string{"create pods in " + ns, "create secrets in " + ns, "create services in " + ns}
+	}
+	want := map[string][]string{"nlp-batch": made("team-nlp"), "system:serviceaccount:team-vision:runner": made("team-vision")}
+	if d := cmp.Diff(want, by); d != "" {
+		t.Errorf("who made what: %s", d)
+	}
+
+	k, err := cluster.Open(cluster.Config{Kubeconfig: a.l.User(t, "bea", "research")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := kube.NewSurvey(k, terms, "")
+	const text = "create pods in namespace team-nlp, for nlp-batch: jobs are made in this name"
+	says := func(state engine.FindingState, what, text string) bool {
+		found, err := s.Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(found, func(f engine.Finding) bool {
+			return f.State == state && f.What == what && f.Text == text && (state == engine.Found || strings.Contains(f.Mend, `--set 'namespaces={"nlp":"team-nlp","vision":"team-vision"}' --set only_named=true --set 'impersonate={"nlp":"user:nlp-batch","vision":"serviceaccount:runner"}'`))
+		})
+	}
+	if !says(engine.Found, "jobs as", "nlp-batch, who may make them in namespace team-nlp") || says(engine.Missing, "rights", text) {
+		t.Error("the look does not find nlp-batch")
+	}
+	a.l.Kubectl(t, "delete", "rolebinding", "coxswain-k8s-b-jobs", "--namespace=team-nlp")
+	for end := time.Now().Add(2 * time.Minute); !says(engine.Missing, "rights", text); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the look does not find that nlp-batch may make nothing")
+		}
+	}
 }

@@ -253,10 +253,7 @@ func (e *Engine) forbidden(a *attempt, err error) error {
 		return err
 	}
 	if cluster.IsNamespace(err) {
-		e.mu.Lock()
-		e.tenant(a.namespace).waiting = true
-		e.mu.Unlock()
-		return limited(fault.New(fault.NotFound, "there is no namespace %s; an administrator makes it: kubectl create namespace %s", a.namespace, a.namespace))
+		return e.noNamespace(a)
 	}
 	if cluster.Reason(err) != metav1.StatusReasonForbidden {
 		return err
@@ -274,8 +271,30 @@ func (e *Engine) forbidden(a *attempt, err error) error {
 		return &never{engine.Refused, fault.New(fault.Invalid, "namespace %s takes no such pods: %s", a.namespace, plainWords(err)).Advise("%s", e.mendSecurity(a))}
 	case has("failed quota: ", " per Container is ", " per Pod is "):
 		return &never{engine.Refused, fmt.Errorf("namespace %s: %s", a.namespace, plainWords(err))}
+	case e.homeless(a.namespace, err):
+		return e.noNamespace(a)
 	}
 	return err
+}
+
+// noNamespace is for what waits until its namespace is made.
+func (e *Engine) noNamespace(a *attempt) error {
+	e.mu.Lock()
+	e.tenant(a.namespace).waiting = true
+	e.mu.Unlock()
+	return limited(fault.New(fault.NotFound, "there is no namespace %s; an administrator makes it: kubectl create namespace %s, and gives it the roles that cox pool check %s names", a.namespace, a.namespace, e.cfg.Terms.Pool))
+}
+
+// homeless reports whether something is forbidden because the namespace is not there: nobody has a
+// role in it then.
+func (e *Engine) homeless(namespace string, err error) bool {
+	if fault.KindOf(err) != fault.Permission {
+		return false
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	err = e.k.Get(ctx, cluster.Namespaces, "", namespace, nil)
+	return err != nil && fault.KindOf(err) == fault.NotFound
 }
 
 // limited is for what a limit of the namespace's keeps.

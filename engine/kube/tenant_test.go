@@ -25,6 +25,8 @@ func TestTenancy(t *testing.T) {
 	t.Run("QuotaUnseen", func(t *testing.T) { testQuotaUnseen(t, b) })
 	t.Run("Ranges", func(t *testing.T) { testRanges(t, b) })
 	t.Run("NoNamespace", func(t *testing.T) { testNoNamespace(t, b) })
+	t.Run("Accounts", func(t *testing.T) { testAccounts(t, b) })
+	t.Run("AccountLacksNamespace", func(t *testing.T) { testAccountLacksNamespace(t, b) })
 }
 
 // in opens an engine whose jobs are in a namespace.

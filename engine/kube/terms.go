@@ -30,6 +30,17 @@ type Terms struct {
 	Queue     string   // of Volcano, KAI or Kueue; empty: Volcano's default
 	Scheduler string   // that chooses the nodes of pods that are not placed; empty: that of the gang's kind
 
+	// Namespaces are those of accounts whose jobs are not in Namespace. OnlyNamed says that jobs of
+	// all other accounts are refused.
+	Namespaces map[string]string
+	OnlyNamed  bool
+	// Impersonate says as whom the objects of jobs are made, by account, KeyUser with a name, or
+	// KeyOthers; a service account without a namespace is that of the job's. Without a key it is the
+	// pool's own account. It does not go with Reserve.
+	Impersonate map[string]Subject
+	// ServiceAccounts are those of the pods of accounts; others have that of Shape.
+	ServiceAccounts map[string]string
+
 	// Approximate says that gangs which are all or none in quota alone (Kueue's) will do.
 	Approximate bool
 	// Reserve says that nodes are kept for the pool, which is Placed: the taint is put on them.

@@ -70,19 +70,19 @@ func message(c *metav1.Condition) string {
 	return cmp.Or(strings.TrimSpace(c.Message), c.Reason)
 }
 
-// listen follows the objects of gangs of a kind, once, until the engine is closed. What they
-// say of why they wait, e.said has.
-func (e *Engine) listen(g *Gang) {
+// listen follows the objects of gangs of a kind in a namespace, once, until the engine is closed.
+// What they say of why they wait, e.said has.
+func (e *Engine) listen(g *Gang, namespace string) {
 	if g == nil || g.Kind == Native || g.Kind == Coscheduling { // their pods say it
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.said != nil || e.ctx.Err() != nil {
+	if e.heard[namespace] || e.ctx.Err() != nil {
 		return
 	}
-	e.said = map[string]string{}
-	s := cluster.Selection{Namespace: e.cfg.Terms.Namespace, Labels: render.LabelServer + "=" + e.log.server}
+	e.heard[namespace] = true
+	s := cluster.Selection{Namespace: namespace, Labels: render.LabelServer + "=" + e.log.server}
 	if g.Kind == Kueue {
 		s.Labels = "" // it does not give them labels of ours
 	}
@@ -95,7 +95,7 @@ func (e *Engine) listen(g *Gang) {
 				if !deleted {
 					text = gangWords(kind, e.cfg.Terms.Queue, o)
 				}
-				e.hear(o.Name, text)
+				e.hear(namespace, o.Name, text)
 			},
 			Listed: func() {},
 			Failed: func(err error) { e.cfg.Log.Warn("kubernetes", "gangs", string(kind), "error", err) },
@@ -104,20 +104,21 @@ func (e *Engine) listen(g *Gang) {
 }
 
 // hear takes what a gang's object says.
-func (e *Engine) hear(name, text string) {
+func (e *Engine) hear(namespace, name, text string) {
 	if !strings.HasPrefix(name, "cox-"+e.log.server+"-") {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.said[name] == text {
+	key := namespace + "/" + name
+	if e.said[key] == text {
 		return
 	}
-	if e.said[name] = text; text == "" {
-		delete(e.said, name)
+	if e.said[key] = text; text == "" {
+		delete(e.said, key)
 	}
 	for ref, a := range e.attempts {
-		if render.Name(e.log.server, ref) == name {
+		if a.namespace == namespace && render.Name(e.log.server, ref) == name {
 			a.nudge()
 		}
 	}

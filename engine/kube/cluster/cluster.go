@@ -70,5 +70,17 @@ func Open(c Config) (*Cluster, error) {
 	return out, nil
 }
 
+// As is the way to the same API server as another user or service account, by its name there: all
+// is done in that one's name. This account needs the right to impersonate it.
+func (c *Cluster) As(user string) (*Cluster, error) {
+	cfg := rest.CopyConfig(c.rest)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: user}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "as %s: %w", user, err)
+	}
+	return &Cluster{http: client, rest: cfg, base: c.base, namespace: c.namespace}, nil
+}
+
 // Namespace is where what has no other is made.
 func (c *Cluster) Namespace() string { return c.namespace }
