@@ -59,6 +59,7 @@ func TestKube(t *testing.T) {
 	kubeDevices(t, s, l)
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
 	kubeDelegated(t, s, l)
+	kubeInside(t, l)
 }
 
 // kubeDevices: nodes get GPUs. cox verify says which each rank was given, and jobs never hold

@@ -184,13 +184,19 @@ func (l *Lab) User(t testing.TB, name string, groups ...string) string {
 	return file
 }
 
+// Command is kubectl as the user who may do everything, not begun yet.
+func (l *Lab) Command(ctx context.Context, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, filepath.Join(l.programs, "kube"), append([]string{"kubectl", "--kubeconfig", l.Kubeconfig()}, args...)...)
+	c.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(l.Dir, "cache"), "HOME="+l.Dir)
+	return c
+}
+
 // Try runs kubectl as the user who may do everything and returns what it printed. What is not
 // done within three minutes is an error.
 func (l *Lab) Try(ctx context.Context, stdin string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, filepath.Join(l.programs, "kube"), append([]string{"kubectl", "--kubeconfig", l.Kubeconfig()}, args...)...)
-	c.Env = append(os.Environ(), "KUBECACHEDIR="+filepath.Join(l.Dir, "cache"), "HOME="+l.Dir)
+	c := l.Command(ctx, args...)
 	c.Stdin = strings.NewReader(stdin)
 	var said bytes.Buffer
 	c.Stderr = &said
