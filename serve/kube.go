@@ -3,6 +3,8 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"reflect"
 
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
@@ -93,5 +95,8 @@ func sameSite(before, now control.PoolSpec) bool {
 	if now.Engine != "kube" || ReadSettings(before.Settings, &a) != nil || ReadSettings(now.Settings, &b) != nil {
 		return false
 	}
-	return a.Kubeconfig == b.Kubeconfig && a.Context == b.Context && a.Inside == b.Inside && a.Namespace == b.Namespace && a.placed() == b.placed() && a.Gang == b.Gang
+	where := func(s *kubeSettings) kubeSettings {
+		return kubeSettings{Kubeconfig: s.Kubeconfig, Context: s.Context, Inside: s.Inside, Namespace: s.Namespace, Gang: s.Gang}
+	}
+	return reflect.DeepEqual(where(&a), where(&b)) && a.placed() == b.placed() && maps.Equal(a.Namespaces, b.Namespaces)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube"
 	"github.com/coxswain-sched/coxswain/engine/kube/render"
@@ -265,5 +266,30 @@ func TestKubeDocs(t *testing.T) {
 	}
 	if err := os.WriteFile(file, []byte(before+begin+b.String()+end+after), 0o644); err != nil { //nolint:gosec // a document
 		t.Fatal(err)
+	}
+}
+
+// TestSettingsThatLeadElsewhere: those that say how the next pods are made do not.
+// Seen to fail without the namespaces of accounts in the comparison.
+func TestSettingsThatLeadElsewhere(t *testing.T) {
+	const before = `{"kubeconfig":"/a","namespace":"cox","image":"i","namespaces":{"nlp":"nlp"}}`
+	for now, same := range map[string]bool{
+		`{"kubeconfig":"/a","namespace":"cox","image":"j","namespaces":{"nlp":"nlp"},"priority_class":"low","placed":true}`: true,
+		`{"kubeconfig":"/b","namespace":"cox","namespaces":{"nlp":"nlp"}}`:                                                  false,
+		`{"kubeconfig":"/a","namespace":"box","namespaces":{"nlp":"nlp"}}`:                                                  false,
+		`{"kubeconfig":"/a","namespace":"cox","namespaces":{"nlp":"cox"}}`:                                                  false,
+		`{"kubeconfig":"/a","namespace":"cox","namespaces":{"nlp":"nlp"},"placed":false}`:                                   false,
+		`{"inside":true,"namespace":"cox","namespaces":{"nlp":"nlp"}}`:                                                      false,
+		`{"insid":true}`: false,
+	} {
+		spec := func(settings string) control.PoolSpec {
+			return control.PoolSpec{Name: "k8s", Engine: "kube", Settings: []byte(settings)}
+		}
+		if got := sameSite(spec(before), spec(now)); got != same {
+			t.Errorf("%s: the same place: %v", now, got)
+		}
+	}
+	if slurm := (control.PoolSpec{Name: "s", Engine: "slurm"}); sameSite(slurm, slurm) {
+		t.Error("of Slurm all settings lead somewhere")
 	}
 }
