@@ -23,6 +23,7 @@ type Order struct {
 	GPUs      int    // of each node
 	Dir       string // where it runs and its output is; empty: where the job is submitted from
 	Partition string
+	Account   string // that it is charged to; empty: the site's rules say it
 }
 
 // Name is the job's.
@@ -41,6 +42,9 @@ func Script(o *Order) []byte {
 	}
 	if o.Partition != "" {
 		line("#SBATCH --partition=%s", o.Partition)
+	}
+	if o.Account != "" {
+		line("#SBATCH --account=%s", o.Account)
 	}
 	if o.Dir != "" {
 		line("#SBATCH --chdir=%s", o.Dir)

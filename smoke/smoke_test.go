@@ -67,8 +67,8 @@ true leaves: 1, the fewest: spine/leaf1
 
 // TestScript: it is a script that a shell takes, with what was asked for in its directives.
 func TestScript(t *testing.T) {
-	text := string(Script(&Order{Nodes: 3, GPUs: 2, Dir: "/work", Partition: "gpu"}))
-	for _, want := range []string{"--nodes=3 --ntasks-per-node=1", "--gpus-per-node=2", "--chdir=/work", "--partition=gpu", "--no-requeue"} {
+	text := string(Script(&Order{Nodes: 3, GPUs: 2, Dir: "/work", Partition: "gpu", Account: "nlp"}))
+	for _, want := range []string{"--nodes=3 --ntasks-per-node=1", "--gpus-per-node=2", "--chdir=/work", "--partition=gpu", "--account=nlp", "--no-requeue"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in\n%s", want, text)
 		}
@@ -78,7 +78,7 @@ func TestScript(t *testing.T) {
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("sh -n: %v: %s", err, out)
 	}
-	if got := string(Script(&Order{Nodes: 2})); strings.Contains(got, "gpus") || strings.Contains(got, "chdir") || strings.Contains(got, "partition") {
+	if got := string(Script(&Order{Nodes: 2})); strings.Contains(got, "gpus") || strings.Contains(got, "chdir") || strings.Contains(got, "partition") || strings.Contains(got, "account") {
 		t.Errorf("directives that nobody asked for:\n%s", got)
 	}
 }

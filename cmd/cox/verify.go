@@ -59,6 +59,7 @@ in cox-verify-N.out. Nothing is measured.`,
 	fl.IntVarP(&f.order.Nodes, "nodes", "N", f.order.Nodes, "on how many nodes")
 	fl.IntVar(&f.order.GPUs, "gpus-per-node", f.order.GPUs, "GPUs of each node (-1: one, if that many nodes have some)")
 	fl.StringVarP(&f.order.Partition, "partition", "p", "", "in this partition")
+	fl.StringVarP(&f.order.Account, "account", "A", "", "account that pays (default: as of a job that names none)")
 	fl.StringVarP(&f.order.Dir, "dir", "D", "", "working directory (default: this one)")
 	fl.DurationVar(&f.timeout, "timeout", 15*time.Minute, "how long it may wait and run; it is cancelled then")
 	formatFlag(cmd, &f.format, asJSON, asYAML)
