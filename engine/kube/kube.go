@@ -126,13 +126,15 @@ func New(cfg Config) (*Engine, error) {
 			e.spaces = append(e.spaces, a.namespace)
 		}
 	}
+	for _, ns := range e.spaces {
+		e.tenant(ns)
+	}
 	for _, a := range e.attempts {
 		if !a.ended {
 			e.wg.Go(func() { e.drive(a) })
 		}
 	}
 	for _, ns := range e.spaces {
-		e.tenant(ns)
 		e.wg.Go(func() { e.watch(ns) })
 	}
 	e.wg.Go(e.bury)
