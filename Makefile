@@ -69,7 +69,7 @@ arm64:                        ## the core decides on arm64 as on amd64 (as root:
 torture:                      ## the long runs: minutes to hours, then the simulation until it is stopped
 ifndef SEEDS
 	COX_LONG=1 COX_SLURM_ALL=1 COX_STORM=$(or $(STORM),30m) COX_SLURM_TIMEOUT=2h $(MAKE) unit proofs slurm RERUN=0 SEED=0
-	COX_STORM=$(or $(STORM),20m) COX_KUBE_TIMEOUT=2h $(MAKE) kube kube-batch RERUN=0 SEED=0
+	COX_LONG=1 COX_STORM=$(or $(STORM),20m) COX_KUBE_TIMEOUT=2h $(MAKE) kube kube-batch RERUN=0 SEED=0
 	FUZZTIME=$(or $(FUZZTIME),20m) scripts/fuzz.sh
 endif
 	COX_SIM_SEEDS=$(or $(SEEDS),forever) COX_SIM_SEED=$(or $(SIM_SEED),100001) $(GO) test -count=1 -timeout 0 -v -run '^TestSeeds$$' ./test/simulate

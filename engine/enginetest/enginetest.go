@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,8 +45,13 @@ type Harness struct {
 	// Reopen closes the driver, calls a function, and opens another driver on what
 	// the first one left.
 	Reopen func(t *testing.T, e engine.Engine, closed func()) engine.Engine
-	// Break makes a node fail every later launch on it.
+	// Delegated says that the engine's own scheduler chooses the nodes: claims are on the pool
+	// as a whole.
+	Delegated bool
+	// Break makes a node fail every later launch on it, until the test ends.
 	Break func(t *testing.T, e engine.Engine, node string)
+	// Avoid keeps the engine's own scheduler off a node until the test ends, where that chooses.
+	Avoid func(t *testing.T, e engine.Engine, node string)
 	// Kill ends what watches over an attempt on a node, with no chance to act.
 	Kill func(t *testing.T, e engine.Engine, ref engine.Ref, node string)
 	// Living counts the processes of an attempt by other means than the driver's.
@@ -53,6 +59,8 @@ type Harness struct {
 	// Keeps says that the engine's Logger reads what the engine keeps itself, not files of the
 	// owner's: Purge removes it, and while an attempt lives nothing else can read it.
 	Keeps bool
+	// Topics are those to be tested, by name; nil: all.
+	Topics []string
 	// Tick lets a little time pass and Now tells the time; nil: it passes by itself.
 	Tick func(e engine.Engine)
 	Now  func() time.Time
@@ -83,6 +91,9 @@ func Run(t *testing.T, h Harness) {
 		{"Fence", testFence},
 		{"Optional", testOptional},
 	} {
+		if h.Topics != nil && !slices.Contains(h.Topics, topic.name) {
+			continue
+		}
 		t.Run(topic.name, func(t *testing.T) { topic.test(t, h) })
 	}
 }
@@ -141,10 +152,24 @@ func (b *bench) plan(allocation uint64, n int, p Program) *engine.Launch {
 		Grace:  5 * time.Second,
 	}
 	for _, node := range nodes[:n] {
-		l.Claims = append(l.Claims, fleet.Claim{Node: node.Name, Tasks: 1})
+		if !b.Delegated {
+			l.Claims = append(l.Claims, fleet.Claim{Node: node.Name, Tasks: 1})
+		}
+	}
+	if b.Delegated {
+		l.Claims = []fleet.Claim{{Node: "@all", Tasks: n}}
 	}
 	b.plans[l.Ref] = l
 	return l
+}
+
+// node is the k-th node of an attempt that runs.
+func (b *bench) node(ref engine.Ref, k int) string {
+	b.Helper()
+	if !b.Delegated {
+		return b.plans[ref].Claims[k].Node
+	}
+	return b.running(ref).Nodes[k].Node
 }
 
 // launch launches and fails the test if that fails.

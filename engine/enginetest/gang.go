@@ -28,7 +28,11 @@ func testGang(t *testing.T, h Harness) {
 		}
 		b := start(t, h)
 		l := b.plan(1, 4, Program{Run: Forever})
-		broken := l.Claims[2].Node
+		nodes, err := b.e.Nodes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken := nodes[2].Name
 		b.Break(t, b.e, broken)
 		b.launch(l)
 		r := b.gone(l.Ref)
@@ -39,6 +43,9 @@ func testGang(t *testing.T, h Harness) {
 			t.Errorf("the message %q does not name %s", r.Message, broken)
 		}
 		// The nodes that were ready serve the next gang.
+		if h.Delegated {
+			b.Avoid(t, b.e, broken)
+		}
 		l = b.plan(2, 2, Program{})
 		b.launch(l)
 		ended(t, b.gone(l.Ref), engine.Exited, job.ExitCode{})

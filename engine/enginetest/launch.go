@@ -64,7 +64,9 @@ func testLaunch(t *testing.T, h Harness) {
 		l := b.plan(1, 2, Program{Run: Forever})
 		b.launch(l)
 		other := *l
-		other.Claims = l.Claims[:1]
+		if other.Claims = l.Claims[:1]; h.Delegated {
+			other.Claims = []fleet.Claim{{Node: "@all", Tasks: 1}}
+		}
 		is(t, b.e.Launch(t.Context(), &other), fault.Conflict)
 		other = *l
 		other.Script = b.Script(Program{Exit: 1})
@@ -73,11 +75,15 @@ func testLaunch(t *testing.T, h Harness) {
 	})
 	t.Run("Refused", func(t *testing.T) {
 		b := start(t, h)
-		nowhere := b.plan(1, 1, Program{})
-		nowhere.Claims = []fleet.Claim{{Node: "no-such-node", Tasks: 1}}
 		nothing := b.plan(1, 1, Program{})
 		nothing.Claims = nil
-		for _, l := range []*engine.Launch{nowhere, nothing} {
+		all := []*engine.Launch{nothing}
+		if !h.Delegated {
+			nowhere := b.plan(1, 1, Program{})
+			nowhere.Claims = []fleet.Claim{{Node: "no-such-node", Tasks: 1}}
+			all = append(all, nowhere)
+		}
+		for _, l := range all {
 			is(t, b.e.Launch(t.Context(), l), fault.Invalid)
 			_, err := b.e.Inspect(t.Context(), l.Ref)
 			is(t, err, fault.NotFound) // a refusal leaves nothing

@@ -38,7 +38,7 @@ func testExec(t *testing.T, h Harness) {
 	var out, errs bytes.Buffer
 	r := shell("cat; echo $MINE; echo err >&2; exit 7")
 	r.Stdin, r.Stdout, r.Stderr, r.Env = strings.NewReader("in\n"), &out, &errs, []string{"MINE=mine"}
-	r.Node = b.plans[ref].Claims[1].Node
+	r.Node = b.node(ref, 1)
 	code, err := x.Exec(t.Context(), ref, r)
 	if err != nil || code != (job.ExitCode{Status: 7}) || out.String() != "in\nmine\n" || errs.String() != "err\n" {
 		t.Errorf("%s, %v, %q, %q", code, err, out.String(), errs.String())

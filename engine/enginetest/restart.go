@@ -91,7 +91,7 @@ func testLost(t *testing.T, h Harness) {
 			b.launch(l)
 			b.running(l.Ref)
 			b.ready(l.Ref)
-			b.Kill(t, b.e, l.Ref, l.Claims[k].Node)
+			b.Kill(t, b.e, l.Ref, b.node(l.Ref, k))
 			r := b.gone(l.Ref)
 			if r.Cause != engine.NodeLost || r.Exit.OK() || r.Message == "" {
 				t.Errorf("%s", describe(r))
@@ -106,7 +106,8 @@ func testLost(t *testing.T, h Harness) {
 		ref := b.begin(2, Program{Run: Forever, Resists: true, Leaves: true})
 		b.running(ref)
 		b.ready(ref)
-		b.reopen(func() { b.Kill(t, b.e, ref, b.plans[ref].Claims[0].Node) })
+		head := b.node(ref, 0)
+		b.reopen(func() { b.Kill(t, b.e, ref, head) })
 		r := b.gone(ref)
 		if r.Cause != engine.NodeLost || r.Exit.OK() {
 			t.Errorf("%s", describe(r))

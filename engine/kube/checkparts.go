@@ -64,6 +64,7 @@ func (l *scan) machinery(ctx context.Context) error {
 		return nil
 	}
 	l.states(all)
+	l.userGroups(all)
 	l.gpus(all)
 	l.places(all)
 	l.others(all)
@@ -88,6 +89,26 @@ func (l *scan) states(all []Machine) {
 	l.add("nodes", state, mend, "%d of %d take work", up, len(all))
 	for _, why := range slices.Sorted(maps.Keys(off)) {
 		l.add("nodes", engine.Warning, "kubectl describe node "+off[why][0], "%s: %s", hostlist.Compress(off[why]), why)
+	}
+}
+
+// userGroups are those that an image's /etc/group has the job's user in.
+func (l *scan) userGroups(all []Machine) {
+	var without []string
+	for i := range all {
+		if !all[i].Strict {
+			without = append(without, all[i].Node.Name)
+		}
+	}
+	switch {
+	case l.terms.AsImage: // then they are the image's to say
+	case len(without) == 0:
+		l.add("groups", engine.Found, "", "pods are in no group that their image would have them in")
+	case len(l.terms.Paths) > 0:
+		const mend = "containerd 2.0, CRI-O 1.31 or later, and Kubernetes 1.33; until then let no images in but those that you know"
+		l.add("groups", engine.Warning, mend, "%s: an image's /etc/group can have the job's user in more groups, for the files of paths too (supplementalGroupsPolicy is Merge there)", hostlist.Compress(without))
+	default:
+		l.add("groups", engine.Found, "", "%d of %d nodes keep pods out of groups that their image would have them in", len(all)-len(without), len(all))
 	}
 }
 
@@ -119,6 +140,11 @@ func (l *scan) gpus(all []Machine) {
 		l.add("devices", engine.Warning, "install the vendor's device plugin (NVIDIA's GPU operator has it), or set gpu_resource", "no node has GPUs: jobs that ask for them never start here")
 	} else {
 		l.add("devices", engine.Found, "", "%s on %d of %d nodes; which ones a pod has, its kubelet picks", strings.Join(words, ", "), on, len(all))
+	}
+	if !l.terms.Placed {
+		if _, err := l.terms.wholeGPU(all); err != nil {
+			l.add("devices", engine.Warning, fault.Remedy(err), "jobs that ask for a GPU are refused: %v", err)
+		}
 	}
 	if ill > 0 {
 		l.add("devices", engine.Warning, "kubectl describe nodes, and the log of the device plugin", "%d are not healthy and not given to anybody", ill)

@@ -23,16 +23,17 @@ import (
 
 // bench opens engines on a lab and remembers where they live.
 type bench struct {
-	l      *lab.Lab
-	roots  map[engine.Engine]string
-	closed map[engine.Engine]bool
+	l         *lab.Lab
+	delegates bool // the cluster's own scheduler chooses the nodes
+	roots     map[engine.Engine]string
+	closed    map[engine.Engine]bool
 }
 
 func newBench(l *lab.Lab) *bench {
 	return &bench{l: l, roots: map[engine.Engine]string{}, closed: map[engine.Engine]bool{}}
 }
 
-// config is that of an engine on the lab, which places.
+// config is that of an engine on the lab.
 func (b *bench) config(t *testing.T, root string) kube.Config {
 	t.Helper()
 	c, err := cluster.Open(cluster.Config{Kubeconfig: b.l.Kubeconfig()})
@@ -40,7 +41,7 @@ func (b *bench) config(t *testing.T, root string) kube.Config {
 		t.Fatal(err)
 	}
 	return kube.Config{
-		Root: root, Cluster: c, Terms: kube.Terms{Pool: "kube", Namespace: "default", Placed: true, Image: lab.Base, AgentImage: lab.Cox},
+		Root: root, Cluster: c, Terms: kube.Terms{Pool: "kube", Namespace: "default", Placed: !b.delegates, Image: lab.Base, AgentImage: lab.Cox},
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
@@ -93,7 +94,7 @@ func (b *bench) clear(t *testing.T, e *kube.Engine) {
 // TestConformance: the contract of engines on real kubelets, where Coxswain chooses the nodes.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conform(t, newBench(lab.Start(t, lab.Config{Kubelets: 4})))
+	conform(t, newBench(lab.Start(t, lab.Config{Kubelets: 4})), nil)
 }
 
 // TestKubelets: what happens to pods on real kubelets, where Coxswain chooses the nodes.
@@ -107,11 +108,17 @@ func TestKubelets(t *testing.T) {
 	t.Run("Reserve", func(t *testing.T) { testReserve(t, b) })
 }
 
-func conform(t *testing.T, b *bench) {
+// conform is the contract of engines, or some topics of it; nil: all.
+func conform(t *testing.T, b *bench, topics []string) {
 	enginetest.Run(t, enginetest.Harness{
 		New:    func(t *testing.T) engine.Engine { return b.open(t, t.TempDir()) },
 		Script: script,
-		Keeps:  true,
+		Keeps:  true, Delegated: b.delegates, Topics: topics,
+		Break: func(t *testing.T, _ engine.Engine, node string) { b.l.Spoil(t, node) },
+		Avoid: func(t *testing.T, _ engine.Engine, node string) {
+			b.l.Kubectl(t, "cordon", node)
+			t.Cleanup(func() { _, _ = b.l.Try(context.Background(), "", "uncordon", node) })
+		},
 		Reopen: func(t *testing.T, e engine.Engine, closed func()) engine.Engine {
 			if err := e.Close(); err != nil {
 				t.Fatal(err)

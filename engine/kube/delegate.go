@@ -20,8 +20,15 @@ func (e *Engine) Delegates() bool { return !e.cfg.Terms.Placed }
 // which gang they begin together.
 func (e *Engine) delegate(ctx context.Context, o *order) error {
 	var err error
-	if o.Nodes, o.Claims, err = render.Spread(o.Job.Spec, e.cfg.Terms.GPU); err != nil {
+	if o.Nodes, o.Claims, err = render.Spread(o.Job.Spec, func() (string, error) { return e.wholeGPU(ctx) }); err != nil {
 		return err
+	}
+	strict, err := e.strict(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range o.Nodes {
+		o.Nodes[i].Strict = strict
 	}
 	g, all, err := e.gang(ctx)
 	switch {
@@ -69,11 +76,14 @@ func (o *order) gang() GangKind {
 
 // group creates the gang of an attempt's pods.
 func (e *Engine) group(a *attempt, way *cluster.Cluster, r *render.Attempt, root types.UID) error {
-	g := r.Group(root)
-	if g == nil {
+	if a.order.Gang == nil {
 		return nil
 	}
 	at := a.order.Gang.Resource
+	g := r.Group(root, at.Version)
+	if g == nil {
+		return nil
+	}
 	g.APIVersion = at.Group + "/" + at.Version
 	return create(e, way, at, g, func(there *render.Group) bool { return owns(root, there) })
 }

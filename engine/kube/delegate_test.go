@@ -1,6 +1,7 @@
 package kube_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -14,14 +15,8 @@ import (
 // delegated is an engine on a lab whose own scheduler chooses the nodes.
 func (b *bench) delegated(t *testing.T) *kube.Engine {
 	t.Helper()
-	c := b.config(t, t.TempDir())
-	c.Terms.Placed = false
-	e, err := kube.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.clear(t, e) })
-	return e
+	b.delegates = true
+	return b.open(t, t.TempDir())
 }
 
 // folded is a job whose claim is of the pool as a whole.
@@ -31,13 +26,25 @@ func folded(allocation uint64, script string, nodes int) *engine.Launch {
 	return l
 }
 
-// TestNativeGangs: pods that the cluster's own scheduler places begin together or not at all.
+// TestNativeGangs: pods that the cluster's own scheduler places begin together or not at all, and
+// keep the contract of engines: with COX_LONG all of it, else what has to do with nodes that
+// others choose.
+//
+// Seen to fail with: nodes that are not in the journal (Restart/GoesOn).
 func TestNativeGangs(t *testing.T) {
 	t.Parallel()
 	c := lab.NativeGangs()
-	c.Kubelets = 2
+	c.Kubelets = 4
 	a := audited(t, c)
 	b := newBench(a.l)
+	topics := []string{"Gang", "Restart"}
+	if os.Getenv("COX_LONG") != "" {
+		topics = nil
+	}
+	t.Run("Conformance", func(t *testing.T) {
+		b.delegates = true
+		conform(t, b, topics)
+	})
 	e := b.delegated(t)
 	t.Run("Runs", func(t *testing.T) {
 		l := folded(1, "#!/bin/sh\nexit 9\n", 2)
@@ -55,13 +62,13 @@ func TestNativeGangs(t *testing.T) {
 		terms := kube.Terms{Pool: "k8s-d", Namespace: "gangs", Image: lab.Base, AgentImage: lab.Cox}
 		a.prove(t, "dan", terms, &native, func(allocation uint64, script string) *engine.Launch { return folded(allocation, script, 2) })
 	})
-	t.Run("NoneOfThree", func(t *testing.T) {
-		l := folded(2, forever, 3)
+	t.Run("NoneOfFive", func(t *testing.T) {
+		l := folded(2, forever, 5)
 		if err := e.Launch(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
 		r := await(t, e, l.Ref, "waiting with the scheduler's words", func(r engine.Report) bool { return r.Message != "" })
-		if r.Phase != engine.Accepted || len(r.Nodes) != 0 || !strings.HasPrefix(r.Message, "Kubernetes' scheduler has no nodes for its 3 pods, which begin together: ") {
+		if r.Phase != engine.Accepted || len(r.Nodes) != 0 || !strings.HasPrefix(r.Message, "Kubernetes' scheduler has no nodes for its 5 pods, which begin together: ") {
 			t.Errorf("%+v", r)
 		}
 		if bound := b.l.Kubectl(t, "get", "pods", "-l", "coxswain.sh/allocation=2", "-o", "jsonpath={.items[*].spec.nodeName}"); strings.TrimSpace(bound) != "" {

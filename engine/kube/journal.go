@@ -47,6 +47,7 @@ type entry struct {
 	Launch    *order         `json:"launch,omitempty"`
 	Made      *made          `json:"made,omitempty"`
 	Time      time.Time      `json:"time,omitzero"`
+	Nodes     []string       `json:"nodes,omitempty"` // on which it began, by index, where the cluster's scheduler chose them
 	On        bool           `json:"on,omitempty"`
 	Sure      bool           `json:"sure,omitempty"`
 	Stop      *stopping      `json:"stop,omitempty"`
@@ -99,6 +100,7 @@ type life struct {
 	namespace string // of what has ended
 	made      *made
 	started   time.Time
+	on        []string // the nodes; nil: as in launch
 	held      *pausing // nil: it never was suspended
 	waning    bool
 	stop      *stopping
@@ -182,7 +184,7 @@ func (j *journal) apply(e *entry) {
 		slim.Script, slim.Env = nil, nil
 		l.launch = &slim
 	case started:
-		l.started = e.Time
+		l.started, l.on = e.Time, e.Nodes
 	case held:
 		l.held = &pausing{On: e.On, Sure: e.Sure}
 	case waning:
@@ -277,7 +279,7 @@ func (l *life) entries(ref engine.Ref) []*entry {
 		out = append(out, &entry{Kind: created, Ref: ref, Made: l.made})
 	}
 	if !l.started.IsZero() {
-		out = append(out, &entry{Kind: started, Ref: ref, Time: l.started})
+		out = append(out, &entry{Kind: started, Ref: ref, Time: l.started, Nodes: l.on})
 	}
 	if h := l.held; h != nil {
 		out = append(out, &entry{Kind: held, Ref: ref, On: h.On, Sure: h.Sure})

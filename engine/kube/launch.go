@@ -30,6 +30,7 @@ type attempt struct {
 	bound   bool
 	begun   bool // something was sent
 	pods    map[int]*pod
+	on      []string // the nodes where it began, by index, where we did not choose them
 	report  engine.Report
 	stop    *stopping
 	held    *pausing  // what the crew was told of suspending last; nil: nothing
@@ -145,7 +146,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 		return &attempt{ref: ref, namespace: cmp.Or(l.namespace, e.cfg.Terms.Namespace), digest: l.digest, report: *l.end, ended: true}
 	}
 	a := e.newAttempt(ref, l.launch)
-	a.begun, a.made, a.stop, a.held = true, l.made, l.stop, l.held
+	a.begun, a.made, a.stop, a.held, a.on = true, l.made, l.stop, l.held, l.on
 	if a.made != nil {
 		a.report.Native = render.Name(e.log.server, ref)
 	}
@@ -205,7 +206,7 @@ func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim) ([]render.No
 		if !ok {
 			return nil, fault.New(fault.Invalid, "there is no node %q in pool %s", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
 		}
-		out = append(out, render.Node{Node: m.Node, Ask: m.Ask})
+		out = append(out, render.Node{Node: m.Node, Ask: m.Ask, Strict: m.Strict})
 	}
 	return out, nil
 }

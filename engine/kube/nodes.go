@@ -27,6 +27,7 @@ type Machine struct {
 	Taints   []corev1.Taint // as they stand
 	Whole    amount.Vector  // what it can give to pods, whoever has it
 	Cordoned bool
+	Strict   bool // pods there can be kept to the groups that are named for them
 }
 
 // machines reads the nodes of a pool; those that are not the pool's are left out. Use is what
@@ -55,6 +56,9 @@ func machine(t *Terms, n *corev1.Node, levels [][]string) Machine {
 		Name: n.Name, Pool: t.Pool, Address: address(n), Hosts: hosts(n), Features: t.features(n), Path: place(n, levels),
 	}}
 	m.Node.State, m.Node.Why = state(t, n)
+	if f := n.Status.Features; f != nil && f.SupplementalGroupsPolicy != nil {
+		m.Strict = *f.SupplementalGroupsPolicy
+	}
 	v := amount.Vector{}
 	for _, name := range slices.Sorted(maps.Keys(n.Status.Allocatable)) {
 		q := n.Status.Allocatable[name]

@@ -75,7 +75,13 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 		}
 	}
 	if begun && r.Started.IsZero() {
-		if err := e.log.add(&entry{Kind: started, Ref: a.ref, Time: began}); err != nil {
+		if !e.cfg.Terms.Placed {
+			a.on = make([]string, len(members))
+			for i := range a.on {
+				a.on[i] = e.nodeOf(a, i)
+			}
+		}
+		if err := e.log.add(&entry{Kind: started, Ref: a.ref, Time: began, Nodes: a.on}); err != nil {
 			return err
 		}
 		r.Started, r.Message = began.Round(0), ""
@@ -114,10 +120,13 @@ func (e *Engine) nodeOf(a *attempt, i int) string {
 	if p := a.pods[i]; p != nil && p.Spec.NodeName != "" {
 		return p.Spec.NodeName
 	}
-	if !e.cfg.Terms.Placed {
-		return "" // nobody knows yet
+	switch {
+	case e.cfg.Terms.Placed:
+		return a.order.Nodes[i].Name
+	case i < len(a.on):
+		return a.on[i]
 	}
-	return a.order.Nodes[i].Name
+	return "" // nobody knows yet
 }
 
 // batch is the batch script's part of a report.

@@ -116,17 +116,28 @@ func unbroken(list func() error) error {
 
 func (s *Survey) ours(p *corev1.Pod) bool { return s.server != "" && p.Labels[LabelServer] == s.server }
 
-// Machine is a node of the last look; there is one before the first answer. false: the
-// pool has none of that name.
-func (s *Survey) Machine(ctx context.Context, name string) (Machine, bool, error) {
+// last are the nodes of the last look; there is one before the first answer.
+func (s *Survey) last(ctx context.Context) ([]Machine, error) {
 	s.mu.Lock()
 	all := s.machines
 	s.mu.Unlock()
-	if all == nil {
-		var err error
-		if all, err = s.look(ctx); err != nil {
-			return Machine{}, false, err
-		}
+	if all != nil {
+		return all, nil
+	}
+	return s.look(ctx)
+}
+
+// strict reports whether all nodes can keep pods to the groups that are named for them.
+func (s *Survey) strict(ctx context.Context) (bool, error) {
+	all, err := s.last(ctx)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(m Machine) bool { return !m.Strict }), err
+}
+
+// Machine is a node of the last look. false: the pool has none of that name.
+func (s *Survey) Machine(ctx context.Context, name string) (Machine, bool, error) {
+	all, err := s.last(ctx)
+	if err != nil {
+		return Machine{}, false, err
 	}
 	i := slices.IndexFunc(all, func(m Machine) bool { return m.Node.Name == name })
 	if i < 0 {

@@ -87,20 +87,38 @@ func (e *Engine) listen(g *Gang, namespace string) {
 		s.Labels = "" // it does not give them labels of ours
 	}
 	kind := g.Kind
+	seen := map[string]bool{}
 	e.wg.Go(func() {
 		cluster.Follow(e.ctx, e.k, g.Resource, s, cluster.Follower[gangObject]{
-			Begin: func() {},
+			Begin: func() { clear(seen) },
 			Each: func(o *gangObject, deleted bool) {
+				seen[o.Name] = true
 				text := ""
 				if !deleted {
 					text = gangWords(kind, e.cfg.Terms.Queue, o)
 				}
 				e.hear(namespace, o.Name, text)
 			},
-			Listed: func() {},
+			Listed: func() { e.hush(namespace, seen) },
 			Failed: func(err error) { e.cfg.Log.Warn("kubernetes", "gangs", string(kind), "error", err) },
 		})
 	})
+}
+
+// hush takes the end of a list of a namespace: objects that are not in it are gone, and say nothing
+// any more.
+func (e *Engine) hush(namespace string, seen map[string]bool) {
+	e.mu.Lock()
+	var gone []string
+	for key := range e.said {
+		if name, here := strings.CutPrefix(key, namespace+"/"); here && !seen[name] {
+			gone = append(gone, name)
+		}
+	}
+	e.mu.Unlock()
+	for _, name := range gone {
+		e.hear(namespace, name, "")
+	}
 }
 
 // hear takes what a gang's object says.

@@ -379,6 +379,25 @@ func TestBack(t *testing.T) {
 	}
 }
 
+// TestAlone: a member that is told to end before member 0 was there does not wait for it.
+// Seen to fail with: a member that waits for member 0's word (for Ready and more).
+func TestAlone(t *testing.T) {
+	c := planned(t, 2, "true")
+	c.plan.Ready = time.Hour
+	c.start(0)
+	p := c.members[1]
+	eventually(t, "its supervisor is there", func() bool {
+		_, err := os.Stat(filepath.Join(c.dir, "m1", "run", "s", "1", "journal"))
+		return err == nil
+	})
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if o, code := p.end(); o.Cause != engine.Stopped || !o.Started.IsZero() || code == 0 {
+		t.Errorf("exit code %d, %+v", code, o)
+	}
+}
+
 // TestUnready: with a member missing nothing of the program runs, and all say why.
 func TestUnready(t *testing.T) {
 	for missing := range 3 {

@@ -329,8 +329,10 @@ func (m *member) advance() bool {
 	if m.gang != nil {
 		return m.gang.advance()
 	}
-	// The others wait for the attempt's end, which is in member 0's word.
-	return m.own.gone() && (m.word != nil || m.given || m.hurried)
+	// The others wait for the attempt's end, which is in member 0's word; but one of which nothing
+	// has run, and that was told to end itself, not for a member 0 that it has not met.
+	alone := m.stops > 0 && m.heads == 0 && m.own.state.Started.IsZero()
+	return m.own.gone() && (m.word != nil || m.given || m.hurried || alone)
 }
 
 // outcome is how the attempt ended on a member other than 0, as which this process exits.

@@ -91,6 +91,17 @@ type nativeSpec struct {
 			MinCount int `json:"minCount"`
 		} `json:"gang"`
 	} `json:"schedulingPolicy"`
+	DisruptionMode    any    `json:"disruptionMode"` // who makes room for others makes it whole: what is left of a gang is of no use
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+}
+
+// together is the DisruptionMode by which a group is disrupted whole or not at all, in a version
+// of the API: a word in that of 1.36, a union after. Servers that have it switched off drop it.
+func together(version string) any {
+	if version == "v1alpha2" {
+		return "PodGroup"
+	}
+	return map[string]any{"all": struct{}{}}
 }
 
 // groupSpec is that of a PodGroup of Volcano, KAI and coscheduling, of which each has a part.
@@ -101,9 +112,9 @@ type groupSpec struct {
 	PriorityClassName string              `json:"priorityClassName,omitempty"`
 }
 
-// Group is the attempt's, without its APIVersion. nil: there is no gang, or the cluster makes
-// the object of the pods.
-func (a *Attempt) Group(root types.UID) *Group {
+// Group is the attempt's in a version of the API of its kind, without its APIVersion. nil: there
+// is no gang, or the cluster makes the object of the pods.
+func (a *Attempt) Group(root types.UID, version string) *Group {
 	g := new(Group)
 	g.TypeMeta, g.ObjectMeta = a.meta(a.name(), "PodGroup", root)
 	n := len(a.Nodes)
@@ -111,12 +122,13 @@ func (a *Attempt) Group(root types.UID) *Group {
 	case Native:
 		var s nativeSpec
 		s.SchedulingPolicy.Gang.MinCount = n
+		s.DisruptionMode, s.PriorityClassName = together(version), a.priority()
 		g.Spec = s
 	case Volcano:
-		g.Spec = groupSpec{MinMember: n, MinResources: a.sum(), Queue: a.Queue, PriorityClassName: a.PriorityClass}
+		g.Spec = groupSpec{MinMember: n, MinResources: a.sum(), Queue: a.Queue, PriorityClassName: a.priority()}
 	case KAI:
 		g.Labels[kaiQueue] = a.Queue
-		g.Spec = groupSpec{MinMember: n, Queue: a.Queue, PriorityClassName: a.PriorityClass}
+		g.Spec = groupSpec{MinMember: n, Queue: a.Queue, PriorityClassName: a.priority()}
 	case Coscheduling:
 		g.Spec = groupSpec{MinMember: n, MinResources: a.sum()}
 	default:

@@ -10,18 +10,21 @@ import (
 
 // TestGangs: the names, marks and specs by which each kind knows a gang, as its own sources have
 // them (Volcano 1.14 apis/scheduling/v1beta1, KAI 0.13 pkg/apis/scheduling/v2alpha2 and
-// pkg/podgrouper, scheduler-plugins apis/scheduling/v1alpha1, Kueue 0.19 jobs/pod/constants).
+// pkg/podgrouper, k8s.io/api scheduling/v1alpha2 of 1.36 and v1beta1 of 1.37,
+// scheduler-plugins apis/scheduling/v1alpha1, Kueue 0.19 jobs/pod/constants).
 func TestGangs(t *testing.T) {
 	all := `"minResources":{"cpu":"2","memory":"2Gi","nvidia.com/gpu":"2"}`
 	for _, c := range []struct {
 		kind                     GangKind
+		version                  string // of its API, where that makes a difference
 		scheduler, group         string
 		labels, notes            map[string]string
 		named                    string // the scheduler, where the settings name one
 		noOwner, schedulingGroup bool
 	}{
 		{kind: "", scheduler: "", group: ""},
-		{kind: Native, group: `{"schedulingPolicy":{"gang":{"minCount":2}}}`, schedulingGroup: true},
+		{kind: Native, version: "v1alpha2", group: `{"schedulingPolicy":{"gang":{"minCount":2}},"disruptionMode":"PodGroup","priorityClassName":"jobs"}`, schedulingGroup: true},
+		{kind: Native, version: "v1beta1", group: `{"schedulingPolicy":{"gang":{"minCount":2}},"disruptionMode":{"all":{}},"priorityClassName":"jobs"}`, schedulingGroup: true},
 		{
 			kind: Volcano, scheduler: "volcano", group: `{"minMember":2,` + all + `,"queue":"q","priorityClassName":"jobs"}`,
 			notes: map[string]string{"scheduling.k8s.io/group-name": "cox-abc123-12-3"},
@@ -43,7 +46,7 @@ func TestGangs(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(string(c.kind), func(t *testing.T) {
+		t.Run(string(c.kind)+c.version, func(t *testing.T) {
 			a := sample()
 			a.Placed, a.Gang, a.Queue, a.Scheduler = false, c.kind, "q", c.named
 			for i, p := range a.Pods("uid-1") {
@@ -71,7 +74,7 @@ func TestGangs(t *testing.T) {
 					t.Errorf("labels of pod %d: %s", i, d)
 				}
 			}
-			g := a.Group("uid-1")
+			g := a.Group("uid-1", c.version)
 			if g == nil {
 				if c.group != "" {
 					t.Error("there is no group")

@@ -45,7 +45,7 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
 		Hostname: p.Name, Subdomain: a.name(), DNSConfig: &corev1.PodDNSConfig{Searches: []string{a.domain()}},
 		EnableServiceLinks: &no, AutomountServiceAccountToken: &no,
-		SecurityContext: a.user(), PriorityClassName: a.PriorityClass,
+		SecurityContext: a.user(i), PriorityClassName: a.priority(),
 		Tolerations: a.tolerations(i),
 		Volumes: []corev1.Volume{
 			{Name: "cox", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
@@ -127,14 +127,18 @@ func (a *Attempt) files(i int) []corev1.KeyToPath {
 	return out
 }
 
-// user is as whom the pod runs: the job's owner, by numbers.
-func (a *Attempt) user() *corev1.PodSecurityContext {
+// user is as whom pod i runs: the job's owner, by numbers, and in no group that the image would
+// have him in, where the node can do that.
+func (a *Attempt) user(i int) *corev1.PodSecurityContext {
 	c := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	if !a.AsImage {
 		uid, gid := int64(a.Launch.Job.Spec.Owner.UID), int64(a.Launch.Job.Spec.Owner.GID)
 		c.RunAsUser, c.RunAsGroup = &uid, &gid
 		if yes := true; uid != 0 {
 			c.RunAsNonRoot = &yes // what follows from the uid, and namespaces of the level restricted want to read
+		}
+		if strict := corev1.SupplementalGroupsPolicyStrict; a.Nodes[i].Strict {
+			c.SupplementalGroupsPolicy = &strict
 		}
 	}
 	return c

@@ -44,6 +44,10 @@ const Container = "job"
 type Node struct {
 	fleet.Node
 	Ask []string // by device: the name of the resource of which one is asked for
+
+	// Strict says that pods there can be kept to the groups that are named for them: the
+	// image's /etc/group adds none.
+	Strict bool `json:",omitempty"`
 }
 
 // Mount is a volume and where it stands in the pods.

@@ -37,6 +37,14 @@ func (s Shape) over(o *job.Pod) Shape {
 	return s
 }
 
+// priority is the priority class of the pods of a job; empty: none.
+func (a *Attempt) priority() string {
+	if o := a.Launch.Job.Spec.Pod; o != nil {
+		return cmp.Or(o.PriorityClass, a.PriorityClass)
+	}
+	return a.PriorityClass
+}
+
 // joined has the second one's values where both have a name.
 func joined(a, b map[string]string) map[string]string {
 	out := maps.Clone(a)
@@ -71,7 +79,6 @@ func (a *Attempt) shape(p *corev1.Pod) {
 	p.Annotations = joined(s.Annotations, p.Annotations) // none goes over those of the gang
 	spec, c := &p.Spec, &p.Spec.Containers[0]
 	if o != nil {
-		spec.PriorityClassName = cmp.Or(o.PriorityClass, spec.PriorityClassName)
 		if !a.Placed {
 			spec.NodeSelector = joined(o.NodeSelector, spec.NodeSelector) // nor out of the pool
 			for _, text := range o.Tolerations {

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,8 +13,9 @@ import (
 
 // Spread says, where the cluster's own scheduler chooses the nodes, how many pods a job has and
 // what each takes: one for each node that it asks for, at least one a group. The nodes have
-// made-up names, NODE 0 and so on. gpu is the name of the resource that counts as a GPU.
-func Spread(s *job.Spec, gpu string) ([]Node, []fleet.Claim, error) {
+// made-up names, NODE 0 and so on. gpu says by which name a whole GPU is asked for; it is called only
+// for a job that asks for one.
+func Spread(s *job.Spec, gpu func() (string, error)) ([]Node, []fleet.Claim, error) {
 	var nodes []Node
 	var claims []fleet.Claim
 	for gi := range s.Groups {
@@ -92,7 +92,7 @@ func placeless(g *job.TaskGroup) error {
 }
 
 // ask is the name of the resource of which a request is.
-func ask(r resource.DeviceRequest, gpu string) (string, error) {
+func ask(r resource.DeviceRequest, gpu func() (string, error)) (string, error) {
 	refuse := func(advice, format string, args ...any) (string, error) {
 		return "", engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", advice), "gres")
 	}
@@ -106,7 +106,7 @@ func ask(r resource.DeviceRequest, gpu string) (string, error) {
 	case r.KindOf() != "gpu":
 		return refuse("ask for a GPU", "devices of kind %q are not known on Kubernetes", r.KindOf())
 	}
-	return cmp.Or(gpu, "nvidia.com/gpu"), nil
+	return gpu()
 }
 
 // share is what node i of n has of devices that are asked for of all together.

@@ -10,6 +10,8 @@ import (
 	"github.com/coxswain-sched/coxswain/resource"
 )
 
+func nvidia() (string, error) { return "nvidia.com/gpu", nil }
+
 func TestSpread(t *testing.T) {
 	gpus := func(n int) resource.Requirements {
 		return resource.Requirements{Devices: []resource.DeviceRequest{{Count: n}}}
@@ -25,7 +27,7 @@ func TestSpread(t *testing.T) {
 		{"nodes of so many tasks", job.TaskGroup{Nodes: job.Range{Min: 2}, TasksPerNode: 3, PerTask: gpus(1)}, "[3 0 3][3 0 3]"},
 		{"devices in all", job.TaskGroup{Nodes: job.Range{Min: 2}, Tasks: job.Count{Want: 2}, Total: gpus(3), PerDevice: resource.Vector{CPU: 500}}, "[1 1000 2][1 500 1]"},
 	} {
-		nodes, claims, err := Spread(&job.Spec{Groups: []job.TaskGroup{c.g}}, "")
+		nodes, claims, err := Spread(&job.Spec{Groups: []job.TaskGroup{c.g}}, nvidia)
 		if err != nil {
 			t.Errorf("%s: %v", c.what, err)
 			continue
@@ -56,7 +58,7 @@ func TestWhatTheClustersSchedulerIsNotTold(t *testing.T) {
 		if says == "no group of " {
 			s.Groups = nil
 		}
-		_, _, err := Spread(s, "")
+		_, _, err := Spread(s, nvidia)
 		if err == nil || !strings.Contains(err.Error(), says) || says != "no group of " && fault.Remedy(err) == "" {
 			t.Errorf("%s: %v, %q", says, err, fault.Remedy(err))
 		}
