@@ -233,7 +233,8 @@ func (c *crewOf) clocks(limits ...time.Duration) *crewOf {
 // TestClocks: the time limit is kept by member 0's clock. If that says nothing, another's ends the
 // attempt a while later, and it is the time limit all the same.
 // Seen to fail with: member 1 keeping the limit to the moment (it ends before member 0's); a
-// member's time limit left out of what ends the others (they never end).
+// member's time limit left out of what ends the others (they never end); the limit of what is
+// suspended not waiting (it ends while it is).
 func TestClocks(t *testing.T) {
 	script := "trap '' TERM; " + sailing + "exit $?"
 	t.Run("Another's is early", func(t *testing.T) {
@@ -247,6 +248,10 @@ func TestClocks(t *testing.T) {
 			t.Errorf("member 1: %+v", o)
 		}
 	})
+	t.Run("Suspended", func(t *testing.T) {
+		t.Parallel()
+		suspended(t, script, 2*time.Second)
+	})
 	t.Run("Member 0's says nothing", func(t *testing.T) {
 		t.Parallel()
 		c := planned(t, 3, script)
@@ -258,6 +263,49 @@ func TestClocks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// suspended has an attempt suspended for longer than its time limit, which waits meanwhile. Where
+// the machine is too slow for such a limit, it is tried with a longer one.
+func suspended(t *testing.T, script string, limit time.Duration) {
+	t.Helper()
+	c := planned(t, 2, script)
+	c.env = []string{crew.LostEnv + "=500ms"}
+	c.clocks(limit, limit)
+	over := func() bool {
+		for _, p := range c.members {
+			select {
+			case <-p.ended:
+				return true
+			default:
+			}
+		}
+		return false
+	}
+	late := false
+	eventually(t, "it is held", func() bool { // before the script has begun there is nothing to hold
+		late = over()
+		return late || c.members[0].command("tell", `{"scope":"hold","hold":{"on":true,"turn":1}}`).Run() == nil
+	})
+	if (late || over()) && limit < patience/4 {
+		suspended(t, script, 4*limit)
+		return
+	}
+	passed := time.Now().Add(limit + 2*time.Second) // and the while in which the others wait for member 0
+	eventually(t, "its limit would have passed", func() bool {
+		if over() {
+			t.Fatal("it has ended while it was suspended")
+		}
+		return time.Now().After(passed)
+	})
+	if out, err := c.members[0].command("tell", `{"scope":"hold","hold":{"on":false,"turn":2}}`).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for i, p := range c.members {
+		if o, _ := p.end(); o.Cause != engine.TimedOut || i == 0 && o.Ended.Sub(o.Started) < 2*limit {
+			t.Errorf("member %d: %+v", i, o)
+		}
+	}
 }
 
 // supervisorOf is the number of a member's supervisor.
