@@ -33,9 +33,19 @@ type Submit struct {
 	Pool       string          `json:"pool,omitempty" doc:"that runs it; it outranks the text. Empty: what the text says, else the first pool"`
 	Provenance *job.Provenance `json:"provenance,omitempty" doc:"what the client recorded of files and working copy"`
 
+	Upload *job.Upload `json:"upload,omitempty" doc:"the directory that comes with the job; its archive was sent before (PUT /v1/uploads/{digest})"`
+
 	// Files are the contents of files that options name (--nodefile, --export-file),
 	// by name as written. The server reads no file of a user.
 	Files map[string]string `json:"files,omitempty" doc:"contents of files that options name (--nodefile, --export-file), by name as written"`
+}
+
+// Uploads is what the server takes of directories that come with jobs, in bytes.
+type Uploads struct {
+	Most  int64 `json:"most" doc:"that one archive may have"`
+	Room  int64 `json:"room" doc:"that all of the caller may have"`
+	Used  int64 `json:"used" doc:"that his have now; what no job needs makes way for others"`
+	There bool  `json:"there,omitempty" doc:"the archive that was asked for is there"`
 }
 
 // Submitted is the answer to Submit. With TestOnly there is no ID.

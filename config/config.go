@@ -99,6 +99,8 @@ type Jobs struct {
 	Pool             string   `yaml:"pool" doc:"of jobs that name none; empty: the advice chooses among those that can run them (docs/pools.md); local is the server's own"`
 	Processes        int      `yaml:"processes" doc:"processes and threads of one job on each node, where control groups can bound them; 0: half of what the machine can have; -1: no bound"`
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
+	Upload           Bytes    `yaml:"upload" doc:"size of one archive of a directory that comes with a job (cox submit --upload)"`
+	Uploads          Bytes    `yaml:"uploads" doc:"room for all of these of one user; what no job needs any more makes way"`
 	Environment      Environ  `yaml:"environment" doc:"which variables of a submission are kept and given to the job"`
 }
 
@@ -145,7 +147,7 @@ func Default() Config {
 		State:  State{Dir: state, Journal: Duration(30 * day), History: Duration(365 * day), Ranks: Duration(7 * day), Memory: Duration(5 * time.Minute)},
 		Listen: Listen{Socket: socket, TCP: "auto"},
 		Room:   Room{GPUsPerNode: -1, GPUType: "gpu"},
-		Jobs:   Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), Idle: Duration(10 * time.Minute), MaxArray: 100_001},
+		Jobs:   Jobs{Grace: Duration(30 * time.Second), Unkillable: Duration(time.Minute), Idle: Duration(10 * time.Minute), MaxArray: 100_001, Upload: 512 << 20, Uploads: 4 << 30},
 		Hooks:  Hooks{Timeout: Duration(5 * time.Minute)},
 		Log:    Log{Level: "info", Format: "text"},
 	}

@@ -60,6 +60,14 @@ type Spec struct {
 	KillOnBadExit bool        `json:"kill_on_bad_exit,omitempty"`
 	Source        Source      `json:"source"`
 	Provenance    *Provenance `json:"provenance,omitempty"`
+	Upload        *Upload     `json:"upload,omitempty"` // a directory that came with the job; nil: none did
+}
+
+// Upload is a directory that was sent with a job, for pools whose nodes do not have it.
+type Upload struct {
+	Digest string `json:"digest"` // SHA-256 of the archive (package upload), 64 hexadecimal digits
+	Size   int64  `json:"size"`   // bytes of the archive
+	Dir    string `json:"dir"`    // where it was, and is in the job; absolute
 }
 
 // Choice is why a job is in its pool. Nothing that changes from one hour to the next is in

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/upload"
 )
 
 // Opener opens an engine of one kind for a pool. It calls nothing that may not answer: an
@@ -25,9 +26,10 @@ type Opener func(ctx context.Context, name string, settings json.RawMessage, at 
 
 // Place is what an engine is given of its server.
 type Place struct {
-	Dir   string // for what it keeps, absolute, this pool's alone; not made yet
-	Log   *slog.Logger
-	Trial bool // it is looked at and closed again, and Dir is removed
+	Dir     string // for what it keeps, absolute, this pool's alone; not made yet
+	Log     *slog.Logger
+	Uploads *upload.Store // of directories that come with jobs
+	Trial   bool          // it is looked at and closed again, and Dir is removed
 }
 
 // kinds are the engines with which pools can be added, by the word that names them: the
@@ -44,6 +46,8 @@ type engines struct {
 	kinds map[string]Opener
 	state string // directory
 	log   *slog.Logger
+
+	uploads *upload.Store
 }
 
 func (e *engines) names() []string { return slices.Sorted(maps.Keys(e.kinds)) }
@@ -69,7 +73,7 @@ func (e *engines) open(ctx context.Context, p control.PoolSpec) (control.Pool, e
 		return control.Pool{}, e.unknown(p.Engine)
 	}
 	out := control.Pool{Pool: fleet.Pool{Name: p.Name, Engine: p.Engine}}
-	at := Place{Dir: filepath.Join(e.state, "pools", p.Name), Log: e.log.With("pool", p.Name), Trial: p.Trial}
+	at := Place{Dir: filepath.Join(e.state, "pools", p.Name), Log: e.log.With("pool", p.Name), Trial: p.Trial, Uploads: e.uploads}
 	if !p.Trial {
 		if err := os.MkdirAll(filepath.Dir(at.Dir), 0o700); err != nil {
 			return out, err

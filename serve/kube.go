@@ -31,7 +31,11 @@ func openKube(_ context.Context, name string, settings json.RawMessage, at Place
 	if err != nil {
 		return nil, err
 	}
-	return kube.New(kube.Config{Root: at.Dir, Cluster: c, Terms: terms, Log: at.Log, Trial: at.Trial})
+	var uploads kube.Uploads
+	if at.Uploads != nil {
+		uploads = at.Uploads
+	}
+	return kube.New(kube.Config{Root: at.Dir, Cluster: c, Terms: terms, Uploads: uploads, Log: at.Log, Trial: at.Trial})
 }
 
 func errNoCluster() error {

@@ -57,7 +57,7 @@ type kubeSettings struct {
 	Annotations   map[string]string `json:"annotations" doc:"more annotations of the pods, as k8s.v1.cni.cncf.io/networks"`
 	Allow         []string          `json:"allow" doc:"what jobs may ask of their pods by kubernetes in the native form: host_network, lock_memory, service_account, runtime_class, priority_class, labels, annotations, tolerations"`
 	Paths         map[string]string `json:"paths" doc:"path prefix in pods → volume: pvc:NAME, nfs:SERVER:/PATH, hostPath:/PATH, emptyDir:SIZE, image; behind it ,ro or ,sub=DIRECTORY (see Storage)"`
-	WorkDir       string            `json:"workdir" doc:"what becomes of a working directory that none of paths has: refuse, or empty (an empty one stands in its place); left out: refuse where there are paths, else empty"`
+	WorkDir       string            `json:"workdir" doc:"what becomes of a working directory that none of paths has: refuse, empty (an empty one stands in its place), or upload (it comes with the job: cox submit --upload); left out: refuse where there are paths, else empty"`
 	Domain        string            `json:"cluster_domain" doc:"of the cluster's names; left out: cluster.local"`
 }
 
@@ -187,8 +187,8 @@ func (s *kubeSettings) checkWords() error {
 	if s.Gang != "" && !slices.Contains(kube.GangKinds(), s.Gang) {
 		return wrongKube("gang", "there are "+strings.Join(kube.GangKinds(), ", "), "there is no %.70q", s.Gang)
 	}
-	if !slices.Contains([]string{"", "refuse", "empty"}, s.WorkDir) {
-		return wrongKube("workdir", "write refuse or empty", "there is no %.70q", s.WorkDir)
+	if !slices.Contains([]string{"", "refuse", "empty", "upload"}, s.WorkDir) {
+		return wrongKube("workdir", "write refuse, empty or upload", "there is no %.70q", s.WorkDir)
 	}
 	for field, image := range map[string]string{"image": s.Image, "agent_image": s.AgentImage} {
 		if strings.ContainsAny(image, " \t\n\"") || strings.HasPrefix(image, "-") {

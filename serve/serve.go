@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ import (
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 	"github.com/coxswain-sched/coxswain/trust"
+	"github.com/coxswain-sched/coxswain/upload"
 )
 
 // Options are what a server needs from outside.
@@ -167,7 +169,8 @@ func (s *server) open(ctx context.Context) error {
 	if s.opt.Store != nil {
 		journal = s.opt.Store(s.store)
 	}
-	pools := &engines{kinds: kinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
+	uploads := upload.NewStore(filepath.Join(s.cfg.State.Dir, "uploads"), int64(s.cfg.Jobs.Upload), int64(s.cfg.Jobs.Uploads))
+	pools := &engines{uploads: uploads, kinds: kinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
 	if err := pools.sweep(); err != nil {
 		return err
 	}
@@ -198,7 +201,7 @@ func (s *server) open(ctx context.Context) error {
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
 		Alone: os.Geteuid() != 0, Environment: environment(s.cfg.Jobs.Environment),
-		Engines: pools.names(),
+		Engines: pools.names(), Uploads: uploads,
 	})
 	return nil
 }
@@ -270,6 +273,7 @@ func (s *server) serve(ctx context.Context) error {
 	if m, ok := s.engine.(engine.Meter); ok && s.idle != nil {
 		helpers.Go(func() { s.health.Run(ctx, m, pauseOf(time.Duration(s.cfg.Jobs.Idle)), s.running) })
 	}
+	helpers.Go(func() { s.http.SweepUploads(ctx) })
 	if s.mail != nil {
 		helpers.Go(func() { follow(ctx, s.control, s.mail, s.opt.Log) })
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/coxswain-sched/coxswain/provenance"
 	"github.com/coxswain-sched/coxswain/snapshot"
 	"github.com/coxswain-sched/coxswain/store"
+	"github.com/coxswain-sched/coxswain/upload"
 )
 
 // Plane is what the server needs of a control plane; *control.Control is one.
@@ -111,6 +112,8 @@ type Config struct {
 	Exec    engine.Execer // nil: exec is not served
 
 	Idle func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
+
+	Uploads *upload.Store // of directories that come with jobs; nil: they are not taken
 
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept
 

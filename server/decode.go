@@ -99,6 +99,8 @@ func (d *decoder) rare(v *submission, name string) error {
 		into = &v.Pool
 	case "provenance":
 		into = &v.Provenance
+	case "upload":
+		into = &v.Upload
 	case "files":
 		into = &v.Files
 	default:

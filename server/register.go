@@ -10,6 +10,7 @@ import (
 func (s *Server) register() {
 	s.api = newAPI(s.mux, s.cfg.Version)
 	s.registerSubmit()
+	s.registerUploads()
 	s.registerLists()
 	s.registerJob()
 	s.registerChange()

@@ -123,6 +123,9 @@ func (s *Server) parse(ctx ctxt, id auth.Identity, req *submission) (*parsed, er
 	p.spec.Pool = cmp.Or(req.Pool, p.spec.Pool)
 	delete(p.spec.Source.Given, "wrap") // it is the script, which is not for everybody as options are
 	p.spec.Provenance = req.Provenance
+	if err := s.laden(p.spec, req); err != nil {
+		return nil, err
+	}
 	p.umask(req.Umask)
 	s.filter(p)
 	if err := checkSize(p.spec); err != nil {
@@ -215,6 +218,9 @@ func checkSize(s *job.Spec) error {
 		for _, t := range append([]string{p.ServiceAccount, p.RuntimeClass, p.PriorityClass}, p.Tolerations...) {
 			text += len(t)
 		}
+	}
+	if u := s.Upload; u != nil {
+		text += len(u.Digest) + len(u.Dir)
 	}
 	if s.Provenance != nil {
 		text += len(s.Provenance.Notes)*64 + len(s.Provenance.Files)*128

@@ -22,6 +22,31 @@ func (c *Client) Submit(ctx context.Context, s *api.Submit) (*api.Submitted, err
 	return call[api.Submitted](ctx, c, http.MethodPost, api.Prefix+"/jobs", nil, s)
 }
 
+// Uploads says what the server takes of directories that come with jobs and, of a digest,
+// whether that archive is there.
+func (c *Client) Uploads(ctx context.Context, digest string) (*api.Uploads, error) {
+	q := url.Values{}
+	if digest != "" {
+		q.Set("digest", digest)
+	}
+	return call[api.Uploads](ctx, c, http.MethodGet, api.Prefix+"/uploads", q, nil)
+}
+
+// Upload sends the archive of a directory (package upload), which takes as long as it takes.
+func (c *Client) Upload(ctx context.Context, digest string, size int64, archive io.Reader) error {
+	req, err := c.request(ctx, http.MethodPut, api.Prefix+"/uploads/"+url.PathEscape(digest), nil, nil)
+	if err != nil {
+		return err
+	}
+	req.Body, req.ContentLength = io.NopCloser(archive), size
+	req.Header.Set("Content-Type", "application/gzip")
+	resp, err := c.send(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
 // Advise says where work belongs and why, with what the server has to offer. The
 // answer is what `cox advise -o json` prints.
 func (c *Client) Advise(ctx context.Context, s *api.Submit) (json.RawMessage, error) {

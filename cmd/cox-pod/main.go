@@ -2,10 +2,11 @@
 // engine/kube/crew, of which it is the wiring. It is one static binary without a
 // Kubernetes client.
 //
-//	cox-pod run            be a member; COX_POD_INDEX says which
+//	cox-pod run [files]    be a member; COX_POD_INDEX says which. files: of an attempt with which files come
 //	cox-pod started        exit 0 once the start barrier is open: the startup probe
 //	cox-pod tell JSON      a signal or a stop for the attempt, in the pod of member 0
 //	cox-pod ask JSON       a question to the attempt, in the pod of member 0
+//	cox-pod receive        take the job's working directory from standard input, in the pod of member 0
 //	cox-pod exec           run a command beside the tasks, as frames on its input say
 //	cox-pod install DIR    copy itself and cox-slurm into DIR, with srun and its like
 package main
@@ -26,7 +27,7 @@ func dispatch(args []string) int {
 		return said(err)
 	}
 	switch {
-	case len(args) == 1 && args[0] == "run":
+	case len(args) == 1 && args[0] == "run", len(args) == 2 && args[0] == "run" && args[1] == "files":
 		return crew.Run(at, os.Getenv(crew.IndexEnv))
 	case len(args) == 1 && args[0] == "started":
 		if crew.Started(at) != nil {
@@ -39,10 +40,12 @@ func dispatch(args []string) int {
 		return said(crew.Ask(at, []byte(args[1]), os.Stdout))
 	case len(args) == 1 && args[0] == "exec":
 		return said(crew.Beside(at, os.Getenv(crew.IndexEnv), os.Stdin, os.Stdout))
+	case len(args) == 1 && args[0] == "receive":
+		return said(crew.Receive(at, os.Stdin))
 	case len(args) == 2 && args[0] == "install":
 		return said(crew.Install(args[1]))
 	}
-	fmt.Fprintln(os.Stderr, "usage: cox-pod {run | started | tell JSON | ask JSON | exec | install DIR}")
+	fmt.Fprintln(os.Stderr, "usage: cox-pod {run [files] | started | tell JSON | ask JSON | exec | receive | install DIR}")
 	return 2
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/show"
 	"github.com/coxswain-sched/coxswain/spec"
 )
@@ -36,6 +37,9 @@ func (a *app) dryRun(ctx context.Context, f *submitFlags, req *api.Submit) error
 		return err
 	}
 	defer c.Close()
+	if f.upload {
+		req.Upload = &job.Upload{Dir: req.Dir} // nothing is sent
+	}
 	done, err := c.Submit(ctx, req)
 	if err != nil {
 		return err

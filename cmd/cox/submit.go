@@ -24,7 +24,7 @@ type submitFlags struct {
 	from, pool            string
 	wait, parsable, hold  bool
 	testOnly, dry, strict bool
-	noProvenance          bool
+	noProvenance, upload  bool
 	format                format
 }
 
@@ -48,6 +48,7 @@ durable when its number is printed.`,
   cox submit -n 8 -- python -m torch.distributed.run train.py
   cox submit --wait train.sbatch            # ends with the job's exit code
   id=$(cox submit --parsable train.sbatch)
+  cox submit --upload train.sbatch          # with the files of this directory, for a pool that does not have them
   cox submit --test-only train.sbatch       # when and where would it start?
   cox submit --dry-run --pool slurm-b train.sbatch    # the script and options that Slurm would get
   generate | cox submit -`,
@@ -73,6 +74,7 @@ durable when its number is printed.`,
 	fl.BoolVar(&f.testOnly, "test-only", false, "have the server check it and say when it would start; keep nothing")
 	fl.BoolVar(&f.dry, "dry-run", false, "read it here, without a server, and say what would be asked; with --pool, show what the server would hand over there")
 	fl.BoolVar(&f.strict, "strict", false, "refuse what would only be warned of")
+	fl.BoolVar(&f.upload, "upload", false, "send the working directory with the job, but for what .coxignore in it names: to a pool that does not have it")
 	fl.BoolVar(&f.noProvenance, "no-provenance", false, "do not record files and git commit")
 	formatFlag(cmd, &f.format, asJSON, asYAML, asName)
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{api.FormSbatch, api.FormNative}, cobra.ShellCompDirectiveNoFileComp))
@@ -110,6 +112,11 @@ func (a *app) submit(cmd *cobra.Command, f *submitFlags, args []string) error {
 	defer c.Close()
 	if !f.noProvenance && !f.testOnly {
 		req.Provenance = provenance(cmd.Context(), req)
+	}
+	if f.upload {
+		if err := a.upload(cmd.Context(), c, f, req); err != nil {
+			return err
+		}
 	}
 	stop := a.progress(len(req.Text), "sending %s", show.Bytes(int64(len(req.Text))))
 	done, err := c.Submit(cmd.Context(), req)

@@ -102,6 +102,7 @@ func TestKubelets(t *testing.T) {
 	t.Parallel()
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 4}))
 	t.Run("Volumes", func(t *testing.T) { testVolumes(t, b) })
+	t.Run("Upload", func(t *testing.T) { testUpload(t, b) })
 	t.Run("Devices", func(t *testing.T) { testDevices(t, b) })
 	t.Run("Shape", func(t *testing.T) { testShape(t, b) })
 	t.Run("Faults", func(t *testing.T) { testFaults(t, b) })

@@ -20,7 +20,8 @@ type WorkDirRule string
 // The rules.
 const (
 	WorkDirRefused WorkDirRule = "refuse"
-	WorkDirEmpty   WorkDirRule = "empty" // an empty directory of the pod stands in its place
+	WorkDirEmpty   WorkDirRule = "empty"  // an empty directory of the pod stands in its place
+	WorkDirUpload  WorkDirRule = "upload" // it comes with the job, or the job is refused
 )
 
 // workDir is the rule that holds: without any path each job would be refused.
@@ -67,15 +68,61 @@ func (t *Terms) has(name string) bool {
 	return ok || slices.ContainsFunc(everywhere, func(dir string) bool { return below(name, dir) })
 }
 
+// with are the terms for a job: the directory that came with it is in the pods.
+func (t *Terms) with(s *job.Spec) *Terms {
+	if s.Upload == nil {
+		return t
+	}
+	more := *t
+	more.Paths = append(slices.Clone(t.Paths), Path{Prefix: s.Upload.Dir, Volume: Volume{Kind: Empty}})
+	return &more
+}
+
+// shut are directories of images, and of ours, in whose place no directory of a job's can stand.
+var shut = []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/etc", "/dev", "/proc", "/sys", "/run", "/boot", crew.Dir, crew.PlanDir}
+
+// carries refuses a directory that came with a job and cannot stand in the pods.
+func (t *Terms) carries(u *job.Upload) error {
+	refuse := func(mend, format string, args ...any) error {
+		return engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", mend), "upload")
+	}
+	if t.workDir() != WorkDirUpload {
+		return refuse("leave --upload out; or have an administrator set workdir to upload", "the pool takes no working directory that comes with a job")
+	}
+	if p, ok := t.PathOf(u.Dir); ok {
+		return refuse("leave --upload out: the files are there", "the pods have %s already, by %s of the pool's paths", u.Dir, p.Prefix)
+	}
+	for _, p := range t.Paths {
+		if below(p.Prefix, u.Dir) {
+			return refuse("submit from a directory that has none of the pool's paths in it", "%s of the pool's paths is in %s", p.Prefix, u.Dir)
+		}
+	}
+	for _, dir := range shut {
+		if below(u.Dir, dir) || below(dir, u.Dir) {
+			return refuse("submit from another directory", "%s cannot stand in the pods: their images have %s", u.Dir, dir)
+		}
+	}
+	return nil
+}
+
 // reach refuses a job whose working directory, or a file of whose input and output, is nowhere
 // in the pods.
 func (t *Terms) reach(s *job.Spec) error {
+	if s.Upload != nil {
+		if err := t.carries(s.Upload); err != nil {
+			return err
+		}
+		t = t.with(s)
+	}
 	dir := path.Clean(s.WorkDir)
 	_, given := s.Source.Given["chdir"]
 	named := s.Source.Submit != "" && (given || dir != path.Clean(s.Source.Submit))
 	here, rule := t.has(dir), t.workDir()
 	switch {
 	case !path.IsAbs(dir), here:
+	case rule == WorkDirUpload:
+		return engine.About(fault.New(fault.Invalid, "the working directory %s is nowhere in the pods: %s", dir, t.known()).
+			Advise("have it sent with the job, by cox submit --upload; or name one that the pods have by --chdir"), "chdir")
 	case named:
 		return engine.About(fault.New(fault.Invalid, "the working directory %s is nowhere in the pods: %s", dir, t.known()).
 			Advise("name one that is, or have an administrator add its volume to the pool's paths"), "chdir")

@@ -93,6 +93,7 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 	if err := e.tellAgain(a); err != nil {
 		return 0, err
 	}
+	e.deliver(a)
 	return e.judge(a)
 }
 

@@ -41,6 +41,7 @@ type Config struct {
 	Root    string // state directory, absolute; made if it does not exist
 	Cluster *cluster.Cluster
 	Terms   Terms
+	Uploads Uploads // nil: no job has a working directory that comes with it
 
 	Patience time.Duration // for one answer of the cluster; 0: 30 s
 	Ready    time.Duration // for all pods of a gang to be there once the first one runs; 0: 10 min
@@ -66,6 +67,7 @@ type Engine struct {
 	lanes  chan struct{} // calls under way of those that are made for each pod or node
 	kick   chan struct{} // something is in graves
 	room   chan struct{} // a namespace has more room
+	ships  chan struct{} // working directories that are on their way
 	marks  chan struct{} // the nodes were looked at: those that are kept may not all be marked
 
 	mu       sync.Mutex
@@ -111,7 +113,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1),
+		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
 		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
 		listed: map[string]bool{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},

@@ -38,6 +38,7 @@ type attempt struct {
 	told    *stopping // what the crew has been told of stop
 	deleted *stopping // what the pods were deleted for
 	waits   string    // what was last said of why its pods have no nodes
+	ship    shipping
 	stuck   time.Time // since when a container cannot be made; zero: it can
 	ended   bool
 }
@@ -171,7 +172,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 
 // attempt is what objects are made of.
 func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
-	t := &e.cfg.Terms
+	t := e.cfg.Terms.with(o.Job.Spec)
 	s := render.Settings{
 		Namespace: cmp.Or(o.Namespace, t.Namespace), Domain: t.Domain, Image: t.Image, Agent: t.AgentImage, AsImage: t.AsImage, Selector: t.Selector,
 		Tolerations: t.Tolerate(), PriorityClass: t.PriorityClass, PullSecrets: t.PullSecrets, Ready: e.cfg.Ready, Placed: t.Placed,

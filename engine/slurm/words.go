@@ -83,6 +83,9 @@ func unsayable(s *job.Spec, placed bool) error {
 	if s.Image != "" && s.Program.Kind == job.Batch && s.Source.Form != sbatchForm {
 		return refuse("image with a script", "write srun --container-image=… in the script (the site needs pyxis), or use command", "image")
 	}
+	if s.Upload != nil {
+		return refuse("a working directory that comes with the job", "leave --upload out, or name a pool that takes it", "upload")
+	}
 	if s.Pod != nil {
 		return refuse("what is asked of pods", "leave kubernetes out, or name a pool of Kubernetes", "kubernetes")
 	}

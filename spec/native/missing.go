@@ -51,7 +51,7 @@ func oneLine(err error) string {
 // flat is a job as JSON paths and values, without what only its submission knows.
 func flat(s *job.Spec) map[string]string {
 	c := *s
-	c.Source, c.Provenance, c.Owner = job.Source{}, nil, job.Owner{}
+	c.Source, c.Provenance, c.Upload, c.Owner = job.Source{}, nil, nil, job.Owner{}
 	c.Env.Export = exportWord(c.Env.Export)
 	c.Env.Hash, c.Program.ScriptHash, c.Program.ScriptName = "", "", ""
 	c.Begin, c.Deadline = c.Begin.UTC(), c.Deadline.UTC()

@@ -113,6 +113,7 @@ const (
 	forControl = "cox-control" // the supervisor's control socket
 	forStep    = "cox-step"    // the supervisor's step socket
 	forEnd     = "cox-end"     // from member 0: one Outcome, that of the attempt
+	forFiles   = "cox-files"   // to member 0: the archive of Plan.Upload, once that is there
 )
 
 // badge is by what members know each other.
@@ -145,7 +146,7 @@ func (b *badge) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{b.own},
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: b.pool,
-		NextProtos:       []string{forGang, forControl, forStep, forEnd},
+		NextProtos:       []string{forGang, forControl, forStep, forEnd, forFiles},
 		VerifyConnection: func(c tls.ConnectionState) error { _, err := b.from(c); return err },
 	}
 }

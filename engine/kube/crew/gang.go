@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -83,6 +85,9 @@ func (g *gang) visit(p *part) (met, said bool, err error) {
 	in := json.NewDecoder(quiet{c, g.at.silence()})
 	var h hello
 	if err := in.Decode(&h); err != nil {
+		if g.plan.Upload != nil && errors.Is(err, io.EOF) {
+			err = errors.New("it has not got the working directory yet")
+		}
 		return false, false, err
 	}
 	if h.Ref != g.plan.Ref {
@@ -176,6 +181,7 @@ func (g *gang) advance() bool {
 		g.settle()
 	}
 	if g.decided == attempt.EntryAbort {
+		g.quit("")
 		for _, p := range g.parts[1:] {
 			if !p.met { // what was never reached has run nothing
 				p.lost = true
@@ -224,6 +230,7 @@ func (g *gang) open() {
 	}
 	g.decided = attempt.EntryGo
 	g.late.Stop()
+	_ = os.Remove(g.at.archive()) // all have it, if there was one
 	for _, p := range g.parts {
 		g.tellGo(p)
 	}
@@ -325,6 +332,14 @@ func (g *gang) abandon(cause engine.Cause, text string) {
 	g.endAll(attempt.Command{Cause: g.cause, Text: g.message})
 }
 
+// more is what is said after a colon, if there is something and it is about this member.
+func more(text string, about bool) string {
+	if text == "" || !about {
+		return ""
+	}
+	return ": " + text
+}
+
 func (g *gang) tooLate() {
 	if g.decided != "" {
 		return
@@ -335,7 +350,7 @@ func (g *gang) tooLate() {
 		case p.index > 0 && !p.met:
 			slow = append(slow, fmt.Sprintf("%s at %s is not reached: %s", p.name, g.plan.Members[p.index].address(), reason(p.last)))
 		case p.state.Phase < engine.Ready:
-			slow = append(slow, p.name+" is not ready")
+			slow = append(slow, p.name+" is not ready"+more(g.lacks(), p.index == 0))
 		}
 	}
 	const most = 3
@@ -426,7 +441,7 @@ func (g *gang) tellEnd(o *Outcome) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, p := range g.parts[1:] {
-		if !p.met || p.lost && !p.said && p.link == nil {
+		if !p.met && g.plan.Upload == nil || p.met && p.lost && !p.said && p.link == nil {
 			continue
 		}
 		wg.Go(func() {

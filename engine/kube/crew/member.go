@@ -39,6 +39,9 @@ type member struct {
 	echo    *echo   // member 0, once it is ready
 	ear     net.Listener
 
+	begun     bool // its supervisor was started, which waits for Plan.Upload
+	unpacking bool // the archive of Plan.Upload is here
+
 	heads   int         // connections of member 0
 	alone   *time.Timer // runs while there is none
 	hurried bool        // it was told to end a second time
@@ -155,10 +158,17 @@ func (m *member) hear(in io.Reader, p *part) error {
 
 // begin starts the supervisor and gives it the attempt.
 func (m *member) begin() error {
+	if m.launch == nil {
+		var err error
+		if m.launch, err = m.plan.launch(m.at); err != nil {
+			return err
+		}
+	}
 	conn, err := m.initial.start(m.at, m.seat, m.name)
 	if err != nil {
 		return err
 	}
+	m.begun = true
 	m.own.link = newLink(conn)
 	m.own.link.send(attempt.Command{Op: attempt.OpTake, Ref: m.plan.Ref, Index: m.index, Seat: &m.seat, Launch: m.launch})
 	go func() {
@@ -212,6 +222,9 @@ func (m *member) welcome(from int, purpose string, c *tls.Conn) {
 			m.ended(c)
 		}
 		return
+	case forFiles:
+		m.hand(c)
+		return
 	}
 	u, err := m.reach(name)
 	if err != nil {
@@ -226,20 +239,19 @@ func (m *member) welcome(from int, purpose string, c *tls.Conn) {
 
 // greet says hello to member 0, and reports whether the supervisor can be passed on to.
 func (m *member) greet(c net.Conn) bool {
-	h := hello{Ref: m.plan.Ref, Dir: m.at.Dir}
-	answer := make(chan hello, 1)
+	var h hello
+	ready := false
+	answer := make(chan bool, 1)
 	m.event(func() {
-		if m.own.lost {
-			h.Why = m.own.why
-		}
-		answer <- h
+		h, ready = m.greeting()
+		answer <- true
 	})
 	select {
-	case h = <-answer:
+	case <-answer:
 	case <-m.done:
 		return false
 	}
-	return json.NewEncoder(c).Encode(h) == nil && h.Why == ""
+	return ready && json.NewEncoder(c).Encode(h) == nil && h.Why == ""
 }
 
 // reach connects to a socket of the supervisor, which may not listen yet.
@@ -270,6 +282,7 @@ func (m *member) ended(c net.Conn) {
 	_ = json.NewEncoder(c).Encode(farewell{m.at.oomKills() - m.kills})
 	m.event(func() {
 		m.word = &o
+		m.quit(o.Message)
 		if m.own.state.Phase < engine.Ending { // it was given up, and is there after all
 			m.own.tell(stopping(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Grace: m.plan.Grace, Cause: o.Cause, Text: o.Message}))
 		}
@@ -296,6 +309,7 @@ func (m *member) deserted() {
 	}
 	m.given = true
 	head := m.plan.Members[0].Name
+	m.quit(head + ", which leads the attempt and has the working directory, is not heard of")
 	if m.own.state.Phase < engine.Running {
 		text := fmt.Sprintf("%s, which leads the attempt, is not heard of", head)
 		m.own.tell(stopping(m.own.state.Phase, attempt.Command{Ref: m.plan.Ref, Cause: engine.Unready, Text: text}))
@@ -311,6 +325,10 @@ func (m *member) terminate() {
 	grace, text := m.plan.Grace, "its pod was told to end (SIGTERM)"
 	if m.hurried {
 		grace = 0
+	}
+	if m.gang == nil && !m.begun {
+		m.given = true
+		m.quit(text)
 	}
 	if m.gang != nil {
 		m.gang.stop(attempt.Command{Grace: grace, Cause: engine.Stopped, Text: text})

@@ -43,6 +43,10 @@ type Plan struct {
 	Ready   time.Duration `json:"ready"`              // how long member 0 waits for the others
 	WorkDir string        `json:"work_dir,omitempty"` // where the job works if its own directory is not in the pods; empty: it is refused then
 	Strict  bool          `json:"strict,omitempty"`   // all the same its own directory, and those of its output files, have to be there
+
+	// Upload is a directory that is sent to member 0 (Receive), and by it to the others. No
+	// member is ready without; Dir is there before, and empty.
+	Upload *job.Upload `json:"upload,omitempty"`
 }
 
 // Member is a pod of the attempt. Its certificate and key are in PlanDir as INDEX.crt and

@@ -61,8 +61,10 @@ func prepare(at Place, index string, o *Outcome) (*member, error) {
 	if err := at.makeDirs(len(plan.Members)); err != nil {
 		return nil, err
 	}
-	if m.launch, err = plan.launch(at); err != nil {
-		return nil, err
+	if plan.Upload == nil {
+		if m.launch, err = plan.launch(at); err != nil { // found out before anything is heard of the member
+			return nil, err
+		}
 	}
 	if len(plan.Members) > 1 {
 		b, err := readBadge(at.Plan, plan.Members, i)
@@ -115,8 +117,10 @@ func how(ws syscall.WaitStatus) string {
 
 // start begins everything that runs.
 func (m *member) start() error {
-	if err := m.begin(); err != nil {
-		return err
+	if m.plan.Upload == nil {
+		if err := m.begin(); err != nil {
+			return err
+		}
 	}
 	if m.tunnel != nil {
 		if err := m.tunnel.listen(m.at.root(), m.at.Listen); err != nil {
@@ -125,6 +129,9 @@ func (m *member) start() error {
 		}
 	}
 	if m.gang == nil {
+		if m.plan.Upload != nil {
+			go m.fetch() // until it is here, or the member has ended
+		}
 		return nil
 	}
 	for _, p := range m.gang.parts[1:] {

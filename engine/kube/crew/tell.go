@@ -41,6 +41,7 @@ type Question struct {
 type message struct {
 	Word
 	Question
+	Arrived bool `json:"arrived,omitempty"` // the archive of Plan.Upload is there
 }
 
 // Find asks on which member a rank runs. The answer is its number.
@@ -150,6 +151,9 @@ func (g *gang) serveWord(c net.Conn) {
 // answer acts on a message, and calls then once, now or later.
 func (g *gang) answer(m *message, then func(answer, error)) {
 	switch {
+	case m.Arrived:
+		g.arrived()
+		then(answer{}, nil)
 	case m.Find != nil:
 		i := g.find(m.Find)
 		if i < 0 {

@@ -73,7 +73,7 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 		Resources:       resources(take, nil), SecurityContext: confined(), VolumeMounts: mounts[:1],
 	}}
 	p.Spec.Containers = []corev1.Container{{
-		Name: Container, Image: cmp.Or(s.Image, a.Image), Command: []string{crew.BinDir + "/cox-pod", "run"},
+		Name: Container, Image: cmp.Or(s.Image, a.Image), Command: a.command(),
 		Env: []corev1.EnvVar{{Name: crew.IndexEnv, Value: strconv.Itoa(i)}}, Resources: resources(take, devices),
 		SecurityContext: confined(), VolumeMounts: mounts,
 		StartupProbe: &corev1.Probe{
@@ -84,6 +84,16 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 	}}
 	a.shape(p)
 	return p
+}
+
+// command is what the job's container runs. A cox-pod that knows of no files that come with a
+// job ends at the second word, before it runs anything without them.
+func (a *Attempt) command() []string {
+	out := []string{crew.BinDir + "/cox-pod", "run"}
+	if a.Launch.Job.Spec.Upload != nil {
+		out = append(out, "files")
+	}
+	return out
 }
 
 // mounts are the volumes of the settings, each once, and where they stand.

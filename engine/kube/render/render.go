@@ -178,6 +178,10 @@ func (a *Attempt) domain() string {
 func (a *Attempt) plan() *crew.Plan {
 	l := a.Launch
 	p := &crew.Plan{Ref: l.Ref, Job: l.Job, Script: l.Script, Env: l.Env, Grace: l.Grace, Ready: a.Ready, WorkDir: crew.WorkDir}
+	if u := l.Job.Spec.Upload; u != nil {
+		p.Upload = u
+		p.Ready += time.Duration(u.Size>>20) * time.Second // a slow way is not the end
+	}
 	p.Strict = a.Strict != nil && a.Strict(l.Job.Spec.WorkDir)
 	index := map[string]int{}
 	for i, n := range a.Nodes {

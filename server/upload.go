@@ -1,0 +1,145 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+type uploadPath struct {
+	Digest string `path:"digest" doc:"SHA-256 of the archive, 64 hexadecimal digits"`
+}
+
+type uploadsInput struct {
+	Digest string `query:"digest" doc:"of an archive that is asked for"`
+}
+
+func (s *Server) registerUploads() {
+	add(s, route{
+		method: http.MethodGet, path: "/v1/uploads", verb: auth.Submit, id: "uploads", tag: "jobs",
+		summary: "What the server takes of directories that come with jobs", about: "The caller's own. With a digest it says whether that archive is there, and keeps it for a while if it is.",
+	}, func(c *call, in *uploadsInput) (*api.Uploads, error) { return s.uploads(c, in.Digest) })
+	addStream(s, route{
+		method: http.MethodPut, path: "/v1/uploads/{digest}", verb: auth.Submit, id: "upload", tag: "jobs", status: http.StatusNoContent,
+		summary: "Send a directory that comes with a job",
+		about:   "The body is its archive (application/gzip: a tar in gzip), and Content-Length its size. It is kept for its sender alone, until no job needs it. One that is there already is not read.",
+	}, func(c *call, in *uploadPath) error { return s.takeUpload(c, in.Digest) })
+}
+
+func (s *Server) noUploads() error {
+	if s.cfg.Uploads != nil {
+		return nil
+	}
+	return fault.New(fault.Unsupported, "this server takes no directories with jobs").Advise("leave --upload out")
+}
+
+func (s *Server) uploads(c *call, digest string) (*api.Uploads, error) {
+	if err := s.noUploads(); err != nil {
+		return nil, err
+	}
+	out := &api.Uploads{Used: s.cfg.Uploads.Used(c.id.UID)}
+	out.Most, out.Room = s.cfg.Uploads.Bounds()
+	if digest == "" {
+		return out, nil
+	}
+	_, err := s.cfg.Uploads.Touch(c.id.UID, digest)
+	if out.There = err == nil; fault.KindOf(err) != fault.NotFound && err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (s *Server) takeUpload(c *call, digest string) error {
+	if err := s.noUploads(); err != nil {
+		return err
+	}
+	if c.r.ContentLength < 0 {
+		return fault.New(fault.Invalid, "the size of the archive is not said").Advise("send Content-Length")
+	}
+	uid := c.id.UID
+	body := &paced{c.r.Body, http.NewResponseController(c.w.ResponseWriter), 3 * c.s.cfg.Patience}
+	if err := s.cfg.Uploads.Put(uid, digest, c.r.ContentLength, body, func(d string) bool { return needsUpload(s.cfg.Plane, uid, d) }); err != nil {
+		c.w.Header().Set("Connection", "close") // what was not read is not waited for
+		var slow net.Error
+		if errors.As(err, &slow) {
+			return fault.New(fault.Invalid, "the archive did not come: %w", err).Advise("send it again")
+		}
+		return err
+	}
+	_ = body.ctl.SetReadDeadline(time.Time{})
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// paced is a body of which something has to come in every so often.
+type paced struct {
+	from io.Reader
+	ctl  *http.ResponseController
+	most time.Duration
+}
+
+// Read waits so long and no longer.
+func (p *paced) Read(b []byte) (int, error) {
+	_ = p.ctl.SetReadDeadline(time.Now().Add(p.most)) // a recorder of a test has none
+	return p.from.Read(b)
+}
+
+// laden notes the directory that comes with a job. Where the job is kept, its archive has to
+// be there.
+func (s *Server) laden(sp *job.Spec, req *submission) error {
+	u := req.Upload
+	if u == nil {
+		return nil
+	}
+	if err := s.noUploads(); err != nil {
+		return err
+	}
+	if !path.IsAbs(u.Dir) || path.Clean(u.Dir) != u.Dir || u.Size < 0 {
+		return fault.New(fault.Invalid, "upload: %.100q is no directory from / on, in its shortest form, or %d no size", u.Dir, u.Size).Advise("send what cox submit --upload sends")
+	}
+	sp.Upload = &job.Upload{Digest: u.Digest, Size: u.Size, Dir: u.Dir}
+	if req.TestOnly || req.Preview {
+		return nil // it need not be here
+	}
+	n, err := s.cfg.Uploads.Touch(sp.Owner.UID, u.Digest)
+	sp.Upload.Size = n
+	return err
+}
+
+// needsUpload reports whether a job of a user that has not ended has a directory.
+func needsUpload(p Jobs, uid uint32, digest string) bool {
+	found := false
+	p.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+		u := v.Job.Spec.Upload
+		found = u != nil && u.Digest == digest && v.Job.Spec.Owner.UID == uid
+		return !found
+	})
+	return found
+}
+
+// SweepUploads removes the directories that no job needs any more, now and every hour, until
+// ctx ends.
+func (s *Server) SweepUploads(ctx context.Context) {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for s.cfg.Uploads != nil {
+		if err := s.cfg.Uploads.Sweep(func(uid uint32, digest string) bool { return needsUpload(s.cfg.Plane, uid, digest) }); err != nil {
+			s.log.Warn("directories that came with jobs", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

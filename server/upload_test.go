@@ -1,0 +1,100 @@
+package server
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/upload"
+)
+
+// TestUploads: a directory that comes with a job is taken from who sends it, and is his alone;
+// a job that names one which is not there is refused, and one that has come is kept as long as
+// its job lasts.
+//
+// Seen to fail with: another user's archive that is taken for one's own; jobs of others that
+// keep one's archives.
+func TestUploads(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "uploads")
+	p := newPlane()
+	r := start(t, p, func(c *Config) { c.Uploads = upload.NewStore(dir, 100, 150) })
+	anna, ben := r.as(t, "anna"), r.as(t, "ben")
+	text := []byte("an archive, of which the server reads nothing")
+	sum := sha256.Sum256(text)
+	digest := hex.EncodeToString(sum[:])
+	u := &job.Upload{Digest: digest, Dir: "/home/anna/proj"}
+
+	req := request()
+	req.Upload = u
+	if _, err := anna.Submit(t.Context(), req); fault.KindOf(err) != fault.NotFound || !strings.Contains(fault.Remedy(err), "--upload") {
+		t.Errorf("before it is there: %v", err)
+	}
+	req.TestOnly = true
+	if _, err := anna.Submit(t.Context(), req); err != nil {
+		t.Errorf("nothing is kept of it: %v", err)
+	}
+	if err := anna.Upload(t.Context(), digest, int64(len(text)), bytes.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := anna.Upload(t.Context(), digest, int64(len(text)), bytes.NewReader(text)); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if got, err := anna.Uploads(t.Context(), digest); err != nil || !got.There || got.Most != 100 || got.Room != 150 || got.Used != int64(len(text)) {
+		t.Errorf("%+v %v", got, err)
+	}
+	if got, err := ben.Uploads(t.Context(), digest); err != nil || got.There || got.Used != 0 {
+		t.Errorf("of another: %+v %v", got, err)
+	}
+	req.TestOnly = false
+	if _, err := ben.Submit(t.Context(), req); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("another's: %v", err)
+	}
+	if _, err := anna.Submit(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	p.mu.RLock()
+	kept := p.jobs[len(p.jobs)-1].Job.Spec
+	p.mu.RUnlock()
+	if kept.Upload == nil || *kept.Upload != (job.Upload{Digest: digest, Dir: "/home/anna/proj", Size: int64(len(text))}) {
+		t.Errorf("the job has %+v", kept.Upload)
+	}
+	if uid := kept.Owner.UID; !needsUpload(p, uid, digest) || needsUpload(p, uid+1, digest) || needsUpload(p, uid, strings.Repeat("0", 64)) {
+		t.Error("which directories jobs need is not known")
+	}
+
+	secret := r.token(t, "anna", nil)
+	for what, c := range map[string]struct {
+		path, body string
+		status     int
+		kind       fault.Kind
+		want       string
+	}{
+		"another's content": {"/v1/uploads/" + strings.Repeat("0", 64), "x", 400, fault.Invalid, "is not the archive"},
+		"no digest":         {"/v1/uploads/..%2f..%2fpasswd", "x", 400, fault.Invalid, "no digest"},
+		"nothing":           {"/v1/uploads/" + strings.Repeat("1", 64), "", 507, fault.Exhausted, "0 bytes"},
+		"too much":          {"/v1/uploads/" + strings.Repeat("1", 64), strings.Repeat("x", 101), 507, fault.Exhausted, "1 to 100"},
+	} {
+		resp, body := r.ask(t, http.MethodPut, c.path, secret, c.body)
+		refusal(t, what, resp, body, c.status, c.kind, c.want)
+	}
+	for _, dir := range []string{"proj", "/home/../etc", "/home/"} {
+		req.Upload = &job.Upload{Digest: digest, Dir: dir}
+		if _, err := anna.Submit(t.Context(), req); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if left, _ := os.ReadDir(filepath.Join(dir, "1000")); len(left) > 1 {
+		t.Errorf("%v is left", left)
+	}
+	none := start(t, newPlane(), nil)
+	if _, err := none.admin(t).Uploads(t.Context(), ""); fault.KindOf(err) != fault.Unsupported || fault.Remedy(err) == "" {
+		t.Errorf("a server that takes none: %v", err)
+	}
+}

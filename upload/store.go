@@ -1,0 +1,260 @@
+package upload
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// Store keeps archives below a directory, UID/DIGEST: each user has those that he sent, and
+// sees no others', whatever he knows of their content.
+type Store struct {
+	dir   string
+	most  int64 // bytes of an archive
+	room  int64 // bytes of all of a user
+	now   func() time.Time
+	mu    sync.Mutex
+	comes map[uint32]int64 // bytes of archives that are under way, by user
+}
+
+// fresh is for how long an archive that no job needs is kept at least: its job may be on its
+// way. Stale is after which time it goes.
+const (
+	fresh = 15 * time.Minute
+	Stale = 24 * time.Hour
+)
+
+// NewStore keeps archives of up to most bytes, and of each user room bytes of them, in a
+// directory, which is made when it is needed.
+func NewStore(dir string, most, room int64) *Store {
+	return &Store{dir: dir, most: most, room: room, now: time.Now, comes: map[uint32]int64{}}
+}
+
+// Bounds are the most bytes that an archive may have, and all of a user.
+func (s *Store) Bounds() (most, room int64) { return s.most, s.room }
+
+// CheckDigest reports whether a text can be the digest of an archive: SHA-256, as 64 lower-case
+// hexadecimal digits.
+func CheckDigest(digest string) error {
+	if raw, err := hex.DecodeString(digest); err != nil || len(raw) != sha256.Size || strings.ToLower(digest) != digest {
+		return fault.New(fault.Invalid, "%.80q is no digest of an archive", digest).Advise("write its SHA-256 as 64 hexadecimal digits, a to f lower case")
+	}
+	return nil
+}
+
+func (s *Store) folder(uid uint32) string {
+	return filepath.Join(s.dir, strconv.FormatUint(uint64(uid), 10))
+}
+
+func (s *Store) file(uid uint32, digest string) string { return filepath.Join(s.folder(uid), digest) }
+
+// Touch reports the size of an archive that is there, and keeps it for a while.
+// fault.NotFound: it is not.
+func (s *Store) Touch(uid uint32, digest string) (int64, error) {
+	if err := CheckDigest(digest); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	if err := os.Chtimes(s.file(uid, digest), now, now); err != nil {
+		return 0, missing(err, digest)
+	}
+	info, err := os.Stat(s.file(uid, digest))
+	if err != nil {
+		return 0, missing(err, digest)
+	}
+	return info.Size(), nil
+}
+
+func missing(err error, digest string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.New(fault.NotFound, "the server has no working directory %.12s… of this user", digest).Advise("send it again: cox submit --upload")
+	}
+	return err
+}
+
+// Open opens an archive. The caller closes it.
+func (s *Store) Open(uid uint32, digest string) (io.ReadCloser, error) {
+	if err := CheckDigest(digest); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(s.file(uid, digest))
+	if err != nil {
+		return nil, missing(err, digest)
+	}
+	return f, nil
+}
+
+// Put keeps what is read, whose digest and size are told beforehand, if they are true; it is
+// all there when it returns, or nothing. What is there already is not read. needed reports
+// whether a job of the user needs an archive: of the others the oldest go when there is no
+// room. Too large is fault.Exhausted.
+func (s *Store) Put(uid uint32, digest string, size int64, from io.Reader, needed func(digest string) bool) error {
+	if err := CheckDigest(digest); err != nil {
+		return err
+	}
+	if size <= 0 || size > s.most {
+		return fault.New(fault.Exhausted, "an archive of %d bytes: it may have 1 to %d", size, s.most).Advise("name what the job does not need in " + IgnoreFile)
+	}
+	if _, err := s.Touch(uid, digest); err == nil || fault.KindOf(err) != fault.NotFound {
+		return err
+	}
+	if err := s.reserve(uid, size, needed); err != nil {
+		return err
+	}
+	defer func() {
+		s.mu.Lock()
+		if s.comes[uid] -= size; s.comes[uid] == 0 {
+			delete(s.comes, uid)
+		}
+		s.mu.Unlock()
+	}()
+	return s.write(uid, digest, size, from)
+}
+
+// partial begins the name of an archive that is under way.
+const partial = "part-"
+
+func (s *Store) write(uid uint32, digest string, size int64, from io.Reader) error {
+	f, err := os.CreateTemp(s.folder(uid), partial)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // nothing, once it has its name
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(from, size+1))
+	err = errors.Join(err, f.Sync(), f.Close())
+	switch {
+	case err != nil:
+		return fmt.Errorf("the archive broke off after %d bytes of %d: %w", n, size, err)
+	case n != size:
+		return fault.New(fault.Invalid, "the archive has %d bytes or more, and should have %d", n, size).Advise("send it again")
+	case hex.EncodeToString(sum.Sum(nil)) != digest:
+		return fault.New(fault.Invalid, "what came is not the archive %.12s…", digest).Advise("send it again")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return os.Rename(f.Name(), s.file(uid, digest))
+}
+
+// kept is an archive that is there.
+type kept struct {
+	name string
+	size int64
+	used time.Time
+}
+
+// list are the archives of a user, the one that was used first first. The caller holds the lock.
+func (s *Store) list(folder string) ([]kept, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var out []kept
+	for _, d := range entries {
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			out = append(out, kept{d.Name(), info.Size(), info.ModTime()})
+		}
+	}
+	slices.SortFunc(out, func(a, b kept) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.name, b.name)) })
+	return out, nil
+}
+
+// reserve makes room for an archive.
+func (s *Store) reserve(uid uint32, size int64, needed func(string) bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.MkdirAll(s.folder(uid), 0o700); err != nil {
+		return err
+	}
+	all, err := s.list(s.folder(uid))
+	if err != nil {
+		return err
+	}
+	used := s.comes[uid]
+	for _, k := range all {
+		if !strings.HasPrefix(k.name, partial) { // these are counted in comes
+			used += k.size
+		}
+	}
+	for _, k := range all {
+		if used+size <= s.room {
+			break
+		}
+		if strings.HasPrefix(k.name, partial) || s.now().Sub(k.used) < fresh || needed(k.name) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(s.folder(uid), k.name)); err != nil {
+			return err
+		}
+		used -= k.size
+	}
+	if used+size > s.room {
+		return fault.New(fault.Exhausted, "there is room for %d bytes of working directories of a user: %d are taken by jobs that have not ended, and by what came within %s", s.room, used, fresh).
+			Advise("wait for jobs to end, or cancel some; or send less: name what is not needed in %s", IgnoreFile)
+	}
+	s.comes[uid] += size
+	return nil
+}
+
+// Used is how many bytes the archives of a user have.
+func (s *Store) Used(uid uint32) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, _ := s.list(s.folder(uid)) // none: nothing
+	var n int64
+	for _, k := range all {
+		n += k.size
+	}
+	return n
+}
+
+// Sweep removes archives that no job needs and that nobody has asked for since Stale, and what
+// came in part and is not under way any more.
+func (s *Store) Sweep(needed func(uid uint32, digest string) bool) error {
+	users, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, d := range users {
+		uid, bad := strconv.ParseUint(d.Name(), 10, 32)
+		if bad != nil {
+			continue
+		}
+		err = errors.Join(err, s.sweepUser(uint32(uid), needed))
+	}
+	return err
+}
+
+func (s *Store) sweepUser(uid uint32, needed func(uint32, string) bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	folder := s.folder(uid)
+	all, err := s.list(folder)
+	for _, k := range all {
+		old := s.now().Sub(k.used) >= Stale
+		if strings.HasPrefix(k.name, partial) {
+			old = old && s.comes[uid] == 0
+		} else {
+			old = old && !needed(uid, k.name)
+		}
+		if old {
+			err = errors.Join(err, os.Remove(filepath.Join(folder, k.name)))
+		}
+	}
+	return err
+}

@@ -1,0 +1,136 @@
+package upload
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// Unpack makes what an archive has in it below a directory that is there, as files of this
+// process's user. A name that leads out of the directory, or through a link that was made
+// before, is fault.Invalid, as is a name that is there already; of permissions only those to
+// read, write and execute are given. What was made before an error stays.
+func Unpack(from io.Reader, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("unpack: %w", err)
+	}
+	defer root.Close()
+	z, err := gzip.NewReader(from)
+	if err != nil {
+		return broken(err)
+	}
+	u := unpacker{root: root, links: map[string]bool{}}
+	t := tar.NewReader(z)
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return broken(err)
+		}
+		if err := u.make(h, t); err != nil {
+			return fmt.Errorf("unpack %s: %w", path.Join(dir, h.Name), err)
+		}
+	}
+	if _, err := io.Copy(io.Discard, z); err != nil { // the sum at its end
+		return broken(err)
+	}
+	return u.finish()
+}
+
+func broken(err error) error {
+	return fault.New(fault.Invalid, "the archive is not whole, or is none: %w", err)
+}
+
+// unpacker makes things below a root.
+type unpacker struct {
+	root  *os.Root
+	dirs  []*tar.Header // in the order in which they came
+	links map[string]bool
+}
+
+// make makes one thing.
+func (u *unpacker) make(h *tar.Header, from io.Reader) error {
+	name := path.Clean(h.Name)
+	if name == "." {
+		return nil
+	}
+	if !filepath.IsLocal(name) {
+		return fault.New(fault.Invalid, "the name leads out of the directory")
+	}
+	if link := u.through(name); link != "" {
+		return fault.New(fault.Invalid, "the name goes through %s, which is a symbolic link", link)
+	}
+	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return said(err)
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		if err := u.root.MkdirAll(name, 0o700); err != nil {
+			return said(err)
+		}
+		u.dirs = append(u.dirs, h)
+		return nil
+	case tar.TypeSymlink:
+		u.links[name] = true
+		return said(u.root.Symlink(h.Linkname, name))
+	case tar.TypeReg:
+		return said(u.file(name, h, from))
+	}
+	return fault.New(fault.Invalid, "the archive has something that is no file, directory or symbolic link (type %q)", h.Typeflag)
+}
+
+// said is an error of the file system: where something is there already, the archive is wrong.
+func said(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return fault.New(fault.Invalid, "there is something of that name already: %w", err)
+	}
+	return err
+}
+
+// through is the link by which a name would go; empty: none.
+func (u *unpacker) through(name string) string {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if u.links[dir] {
+			return dir
+		}
+	}
+	return ""
+}
+
+func (u *unpacker) file(name string, h *tar.Header, from io.Reader) error {
+	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	if err = errors.Join(err, f.Chmod(mode(h)), f.Close()); err != nil {
+		return err
+	}
+	return u.root.Chtimes(name, time.Time{}, h.ModTime)
+}
+
+// finish gives directories their permissions and times, the innermost first.
+func (u *unpacker) finish() error {
+	for _, h := range slices.Backward(u.dirs) {
+		name := path.Clean(h.Name)
+		if err := errors.Join(u.root.Chtimes(name, time.Time{}, h.ModTime), u.root.Chmod(name, mode(h))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func mode(h *tar.Header) fs.FileMode { return fs.FileMode(h.Mode) & fs.ModePerm } //nolint:gosec // nine bits of it
