@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,9 @@ func TestKubeSettings(t *testing.T) {
 		`{"kubeconfig":"FILE","run_as":"root"}`:                                                           `settings: run_as: there is no "root"`,
 		`{"kubeconfig":"FILE","image":"a b"}`:                                                             `settings: image: "a b" is no image`,
 		`{"kubeconfig":"FILE","gpu_resource":"a b"}`:                                                      `settings: gpu_resource: "a b"`,
+		`{"kubeconfig":"FILE","device_class":["A"]}`:                                                      `settings: device_class: "A"`,
+		`{"kubeconfig":"FILE","placed":false,"device_class":["a"]}`:                                       `settings: device_class: pods claim devices where`,
+		`{"kubeconfig":"FILE","device_class":[""]}`:                                                       `settings: device_class: one has no name`,
 		`{"kubeconfig":"FILE","topology":["a b"]}`:                                                        `settings: topology: "a b"`,
 		`{"kubeconfig":"FILE","node_selector":{"a":"b c"}}`:                                               `settings: node_selector: a: "b c"`,
 		`{"kubeconfig":"FILE","priority_class":"A"}`:                                                      `settings: priority_class: "A"`,
@@ -148,6 +152,9 @@ func TestKubeTerms(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
+	}
+	if got, err := (&kubeSettings{Classes: []string{"gpu.example.com"}}).terms("k8s-a"); err != nil || !slices.Equal(got.Classes, []string{"gpu.example.com"}) {
+		t.Errorf("device_class: %+v %v", got, err)
 	}
 	for run, want := range map[string]int64{"": -1, "image": -1, "1000:100": 1000} {
 		set.RunAs = run

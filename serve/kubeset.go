@@ -38,6 +38,7 @@ type kubeSettings struct {
 	AgentImage string `json:"agent_image" doc:"the image that brings cox-pod into the pods; nothing starts without"`
 
 	GPU      string            `json:"gpu_resource" doc:"the resource that counts as GPUs; left out: all whose names end in /gpu, and nvidia.com/mig-…"`
+	Classes  []string          `json:"device_class" doc:"DeviceClasses of DRA, as gpu.nvidia.com, whose devices are the pool's GPUs: pods claim them; left out: GPUs are counted, and what DRA has is not used"`
 	Topology []string          `json:"topology" doc:"labels of nodes that say where they lie, from the top down, as in a Topology of Kueue's; left out: those of the table below"`
 	Features []string          `json:"features" doc:"more labels of nodes whose values become features"`
 	Selector map[string]string `json:"node_selector" doc:"labels that a node of the pool has; left out: all nodes are the pool's"`
@@ -79,7 +80,7 @@ func (s *kubeSettings) placed() bool { return s.Placed == nil || *s.Placed }
 func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 	t := kube.Terms{
 		Pool: pool, Namespace: s.Namespace, Placed: s.placed(), Reserve: s.Reserve, Gang: kube.GangKind(s.Gang), Approximate: s.Approximate, Queue: s.Queue, Scheduler: s.Scheduler, Image: s.Image, AgentImage: s.AgentImage,
-		GPU: s.GPU, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
+		GPU: s.GPU, Classes: s.Classes, Topology: s.Topology, Features: s.Features, Selector: s.Selector,
 		PriorityClass: s.PriorityClass, PullSecrets: s.PullSecrets, AsImage: s.RunAs == "image", Domain: s.Domain,
 		WorkDir: kube.WorkDirRule(s.WorkDir), Namespaces: s.Namespaces, OnlyNamed: s.OnlyNamed, ServiceAccounts: s.Accounts,
 	}
@@ -118,6 +119,8 @@ func (s *kubeSettings) checkWay() error {
 		return wrongKube("scheduler", "leave one of them", "with placed Coxswain binds the pods itself")
 	case s.Approximate && s.Gang != string(kube.Kueue):
 		return wrongKube("approximate", "leave it, or add gang=kueue", "of all gangs Kueue's alone are all or none in quota, and not on nodes")
+	case len(s.Classes) > 0 && !s.placed():
+		return wrongKube("device_class", "leave one of them: GPUs are asked for by count there", "pods claim devices where Coxswain chooses the nodes, and placed is false")
 	case s.Reserve && !s.placed():
 		return wrongKube("reserve", "leave one of them", "nodes are kept where Coxswain chooses them, and placed is false")
 	}
@@ -146,6 +149,12 @@ func (s *kubeSettings) checkNames() error {
 		}
 		return nil
 	}
+	named := func(field, value string) error { // of which none is left out
+		if value == "" {
+			return wrongKube(field, "write a name that kubectl get shows", "one has no name")
+		}
+		return long(field, value)
+	}
 	qualified := func(field, value string) error {
 		if wrong := validation.IsQualifiedName(value); len(wrong) > 0 {
 			return wrongKube(field, "kubectl describe node shows the names", "%.70q: %s", value, wrong[0])
@@ -158,6 +167,9 @@ func (s *kubeSettings) checkNames() error {
 	}
 	if s.GPU != "" {
 		err = firstError(err, qualified("gpu_resource", s.GPU))
+	}
+	for _, n := range s.Classes {
+		err = firstError(err, named("device_class", n))
 	}
 	for _, n := range s.Topology {
 		err = firstError(err, qualified("topology", n))

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
@@ -68,7 +67,7 @@ func (l *scan) machinery(ctx context.Context) error {
 	l.gpus(all)
 	l.places(all)
 	l.others(all)
-	l.slices(ctx)
+	l.published(ctx, all)
 	return nil
 }
 
@@ -114,15 +113,19 @@ func (l *scan) userGroups(all []Machine) {
 
 // gpus are the devices by type.
 func (l *scan) gpus(all []Machine) {
-	counts, on, ill, notes := map[string]int{}, 0, 0, map[string]int{}
+	counts, on, ill, sum, claimed, notes := map[string]int{}, 0, 0, 0, 0, map[string]int{}
 	for i := range all {
 		m := &all[i]
-		for _, d := range m.Node.Devices {
+		for k, d := range m.Node.Devices {
+			if m.Ask[k] == "" {
+				claimed++
+			}
 			kind := d.Type
 			if kind == "" {
 				kind = "gpu of a type that no label says"
 			}
 			counts[strings.TrimSuffix(kind+" "+d.Profile, " ")]++
+			sum++
 		}
 		if len(m.Node.Devices) > 0 {
 			on++
@@ -139,7 +142,7 @@ func (l *scan) gpus(all []Machine) {
 	if len(words) == 0 {
 		l.add("devices", engine.Warning, "install the vendor's device plugin (NVIDIA's GPU operator has it), or set gpu_resource", "no node has GPUs: jobs that ask for them never start here")
 	} else {
-		l.add("devices", engine.Found, "", "%s on %d of %d nodes; which ones a pod has, its kubelet picks", strings.Join(words, ", "), on, len(all))
+		l.add("devices", engine.Found, "", "%s on %d of %d nodes; %s", strings.Join(words, ", "), on, len(all), l.terms.drawn(claimed, sum-claimed))
 	}
 	if !l.terms.Placed {
 		if _, err := l.terms.wholeGPU(all); err != nil {
@@ -187,25 +190,6 @@ func (l *scan) others(all []Machine) {
 	}
 	if u.Pods > 0 {
 		l.add("others", engine.Found, "", "%d pods, %d of them of DaemonSets, hold %s CPUs, %s of memory and %d GPUs", u.Pods, u.Daemons, amount.FormatCPU(u.Take.CPU), amount.FormatBytes(u.Take.Memory), gpus)
-	}
-}
-
-// slices are devices with attributes.
-func (l *scan) slices(ctx context.Context) {
-	k, ok := l.served.Find(slicesDRA.Group, slicesDRA.Name, "v1")
-	if !ok {
-		return
-	}
-	drivers := map[string]int{}
-	if _, err := cluster.List(ctx, l.cluster, k.Resource, cluster.Selection{}, func(s *resourcev1.ResourceSlice) error {
-		drivers[s.Spec.Driver] += len(s.Spec.Devices)
-		return nil
-	}); err != nil {
-		l.failed("devices with attributes", err)
-		return
-	}
-	for _, d := range slices.Sorted(maps.Keys(drivers)) {
-		l.add("devices with attributes", engine.Warning, "a device plugin beside it, whose devices are counted", "%d of %s (DRA): they are seen, and not used yet", drivers[d], d)
 	}
 }
 

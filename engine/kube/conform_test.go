@@ -104,6 +104,7 @@ func TestKubelets(t *testing.T) {
 	t.Run("Volumes", func(t *testing.T) { testVolumes(t, b) })
 	t.Run("Upload", func(t *testing.T) { testUpload(t, b) })
 	t.Run("Devices", func(t *testing.T) { testDevices(t, b) })
+	t.Run("Claims", func(t *testing.T) { testClaims(t, b) })
 	t.Run("Shape", func(t *testing.T) { testShape(t, b) })
 	t.Run("Faults", func(t *testing.T) { testFaults(t, b) })
 	t.Run("Reserve", func(t *testing.T) { testReserve(t, b) })

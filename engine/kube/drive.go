@@ -175,6 +175,9 @@ func (e *Engine) judge(a *attempt) (time.Duration, error) {
 	if stop != nil {
 		return e.end(a, stop, members)
 	}
+	if err := e.unready(a, members, now); err != nil {
+		return 0, err
+	}
 	return e.unstick(a, members, now)
 }
 
@@ -218,7 +221,7 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 	if left := e.cfg.Pull - now.Sub(since); left > 0 {
 		return left, nil
 	}
-	return 0, e.abandon(a, engine.Refused, fmt.Sprintf("%s; it was waited for %s", members[stuck].why, e.cfg.Pull))
+	return 0, e.abandon(a, cmp.Or(members[stuck].cause, engine.Refused), fmt.Sprintf("%s; it was waited for %s", members[stuck].why, e.cfg.Pull))
 }
 
 // soon is after which time pods have to be looked at though nothing was heard of them: one

@@ -52,7 +52,7 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 	m.placed = true
 	main := container(p.Status.ContainerStatuses)
 	switch {
-	case main != nil && main.State.Terminated != nil:
+	case main != nil && main.State.Terminated != nil && unprepared(p):
 		t := main.State.Terminated
 		m.over, m.phase, m.began = true, engine.Ended, t.StartedAt.Time
 		if o, err := crew.ParseOutcome(t.Message); err == nil && o.Ref == ref {
@@ -66,6 +66,8 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		} else {
 			m.cause, m.why = terminated(p, t)
 		}
+	case main != nil && main.State.Terminated != nil:
+		m.phase, m.began = engine.Running, main.State.Terminated.StartedAt.Time
 	case main != nil && main.State.Running != nil:
 		m.phase, m.began = engine.Ready, main.State.Running.StartedAt.Time
 		if main.Started != nil && *main.Started {
@@ -81,6 +83,12 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		m.doubt(p, now)
 	}
 	return m
+}
+
+// unprepared reports whether the kubelet has given back the devices that a pod's claims have:
+// it does so when all containers have ended, and calls no pod ended before.
+func unprepared(p *corev1.Pod) bool {
+	return len(p.Spec.ResourceClaims) == 0 || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // collected reports whether a pod is called failed by who collects pods of nodes that are not

@@ -121,6 +121,9 @@ func New(cfg Config) (*Engine, error) {
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.spaces = cfg.Terms.Spaces()
 	for ref, l := range log.lives {
+		if l.launch != nil {
+			e.numbers.remember(l.launch.Nodes)
+		}
 		a := e.revive(ref, l)
 		e.attempts[ref] = a
 		e.feed.Publish(a.report)

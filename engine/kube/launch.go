@@ -207,7 +207,7 @@ func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim) ([]render.No
 		if !ok {
 			return nil, fault.New(fault.Invalid, "there is no node %q in pool %s", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
 		}
-		out = append(out, render.Node{Node: m.Node, Ask: m.Ask, Strict: m.Strict})
+		out = append(out, m.rendered(&e.cfg.Terms))
 	}
 	return out, nil
 }

@@ -77,6 +77,9 @@ func (e *Engine) make(a *attempt) error {
 	if err := e.group(a, way, r, root.UID); err != nil {
 		return err
 	}
+	if err := e.claim(way, r, root.UID); err != nil {
+		return err
+	}
 	m := &made{Root: root.UID}
 	pods := r.Pods(root.UID)
 	if err := e.each(len(pods), func(i int) error {
@@ -181,7 +184,11 @@ func (e *Engine) bind(a *attempt) error {
 		todo[i] = p == nil || p.Spec.NodeName == ""
 	}
 	e.mu.Unlock()
-	err := e.each(len(nodes), func(i int) error {
+	err := e.allocate(a, m, todo)
+	if err != nil {
+		return err
+	}
+	err = e.each(len(nodes), func(i int) error {
 		if !todo[i] {
 			return nil
 		}

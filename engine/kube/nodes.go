@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
 	"github.com/coxswain-sched/coxswain/engine/local/discover"
 	"github.com/coxswain-sched/coxswain/fleet"
 	amount "github.com/coxswain-sched/coxswain/resource"
@@ -19,8 +20,10 @@ import (
 // get a part of it.
 type Machine struct {
 	Node     fleet.Node
-	Ask      []string // of each device, by its place in Node.Devices: the name of the resource that a pod asks for
-	Others   Use      // what pods that are not ours hold
+	Ask      []string       // of each device, by its place in Node.Devices: the name of the resource that a pod asks for; empty: it is claimed
+	Pieces   []render.Piece // of each device: what it is by DRA; nil: none is
+	Withheld map[string]int // devices of DRA that are not among Devices, by the reason
+	Others   Use            // what pods that are not ours hold
 	Ours     Use
 	Ill      int            // devices that the node's plugin says are not healthy; they are not among Devices
 	Notes    []string       // what people should know of its devices

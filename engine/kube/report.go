@@ -150,6 +150,9 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	if ran {
 		e.keepLog(a)
 	}
+	if err := e.deallocate(a); err != nil {
+		return err
+	}
 	w := word(members, stop)
 	e.mu.Lock()
 	defer e.mu.Unlock()

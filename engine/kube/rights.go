@@ -35,7 +35,6 @@ var (
 	ranges     = cluster.Resource{Version: "v1", Name: "limitranges"}
 	claims     = cluster.Resource{Version: "v1", Name: "persistentvolumeclaims"}
 	priorities = cluster.Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Global: true}
-	slicesDRA  = cluster.Resource{Group: "resource.k8s.io", Version: "v1", Name: "resourceslices", Global: true}
 )
 
 // Rights are the least that a pool with these terms needs. Gang is what begins its pods
@@ -64,6 +63,7 @@ func Rights(t *Terms, gang *Gang) []Right {
 		out = append(out, Right{Resource: cluster.Namespaces, Verbs: []string{"get"}, Name: ns, All: true, Why: "which pods the namespace takes"})
 	}
 	out = append(out, Right{Resource: slicesDRA, Verbs: []string{"list"}, All: true, Why: "devices with attributes"})
+	out = append(out, t.deviceRights()...)
 	if t.PriorityClass != "" {
 		out = append(out, Right{Resource: priorities, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
 	}
@@ -99,6 +99,10 @@ func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
 	if slices.ContainsFunc(t.Paths, func(p Path) bool { return p.Volume.Kind == Claim }) {
 		out = append(out, Right{Resource: claims, Verbs: []string{"get"}, Why: "the volumes of paths"})
 	}
+	for _, r := range t.claimRights() {
+		r.Verbs = verbs(r.Verbs...)
+		out = append(out, r)
+	}
 	for i := range out {
 		out[i].Namespace = ns
 	}
@@ -110,6 +114,9 @@ func makerRights(ns string, gang *Gang, t *Terms) []Right {
 	out := []Right{{Resource: cluster.Pods}, {Resource: cluster.Secrets}, {Resource: cluster.Services}}
 	if gang != nil && !t.Placed && gang.Kind != Kueue { // which makes its own
 		out = append(out, Right{Resource: gang.Resource})
+	}
+	if len(t.claimRights()) > 0 {
+		out = append(out, Right{Resource: claimsDRA})
 	}
 	for i := range out {
 		out[i].Verbs, out[i].Namespace, out[i].Why = []string{"create"}, ns, "jobs are made in this name"

@@ -30,6 +30,7 @@ func TestRights(t *testing.T) {
 		terms := kube.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Image: lab.Base, AgentImage: lab.Cox}
 		a.prove(t, "ann", terms, nil, func(allocation uint64, script string) *engine.Launch { return launch(allocation, script, "n1") })
 	})
+	t.Run("Claims", func(t *testing.T) { testClaimRights(t, a) })
 	t.Run("Accounts", func(t *testing.T) { testAccountRights(t, a) })
 }
 
@@ -44,7 +45,7 @@ func audited(t *testing.T, c lab.Config) *audit {
 	t.Helper()
 	dir := t.TempDir()
 	policy, record := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
-	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: Metadata\n  users: [ann, bea, dan]\n- level: None\n"), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: Metadata\n  users: [ann, bea, cid, dan]\n- level: None\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.APIServer = append(c.APIServer, "--audit-policy-file="+policy, "--audit-log-path="+record)
@@ -53,7 +54,8 @@ func audited(t *testing.T, c lab.Config) *audit {
 
 // prove has a user, who has nothing but the roles, do what a pool of these terms does, and compares
 // the verbs of the roles with those that were used.
-func (a *audit) prove(t *testing.T, user string, terms kube.Terms, gang *kube.Gang, job func(allocation uint64, script string) *engine.Launch) {
+// Those of unseen are proved elsewhere.
+func (a *audit) prove(t *testing.T, user string, terms kube.Terms, gang *kube.Gang, job func(allocation uint64, script string) *engine.Launch, unseen ...string) {
 	t.Helper()
 	k, err := cluster.Open(cluster.Config{Kubeconfig: a.l.User(t, user, "research"), Namespace: terms.Namespace})
 	if err != nil {
@@ -100,7 +102,7 @@ func (a *audit) prove(t *testing.T, user string, terms kube.Terms, gang *kube.Ga
 	for _, w := range want {
 		// The roles of namespaces have the same verbs; to open a shell is written down as get alone, and
 		// needs create too (shellNeedsBoth).
-		used := strings.HasPrefix(w, "create pods/exec in ")
+		used := strings.HasPrefix(w, "create pods/exec in ") || slices.Contains(unseen, w)
 		for _, ns := range terms.Spaces() {
 			verb, _, in := strings.Cut(w, " in ")
 			used = used || slices.Contains(got, w) || in && slices.Contains(got, verb+" in "+ns)

@@ -24,9 +24,12 @@ type Survey struct {
 	mu       sync.Mutex
 	machines []Machine // of the last look, sorted by name; nil: there was none
 	use      map[string]using
-	used     time.Time  // when use was looked at
-	kept     []keptNode // of the last look: that are the pool's, or bear its taint
-	looked   time.Time  // at the nodes
+	used     time.Time      // when use was looked at
+	kept     []keptNode     // of the last look: that are the pool's, or bear its taint
+	looked   time.Time      // at the nodes
+	numbers  numbers        // of DRA's devices; under looking
+	astray   map[string]int // of the last look: devices of DRA that no node has, by the reason why they are not offered
+	wrong    []error        // of the last look: classes of DRA that are not to be had
 }
 
 // NewSurvey begins one; nobody is asked yet.
@@ -34,7 +37,7 @@ func NewSurvey(c *cluster.Cluster, t Terms, server string) *Survey {
 	if t.Namespace == "" {
 		t.Namespace = c.Namespace()
 	}
-	return &Survey{cluster: c, terms: t, server: server}
+	return &Survey{cluster: c, terms: t, server: server, numbers: numbers{}}
 }
 
 // slow is how long what others hold is gone by where another scheduler chooses the nodes: it
@@ -81,12 +84,20 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 			return nil, err
 		}
 	}
+	stock, err := s.devicesOf(ctx)
+	if err != nil {
+		return nil, err
+	}
 	all := machines(&s.terms, nodes, use)
+	stock.attach(&s.terms, all, s.numbers)
 	if all == nil {
 		all = []Machine{} // there was a look
 	}
 	s.mu.Lock()
 	s.machines, s.use, s.used, s.looked, s.kept = all, use, used, time.Now(), keptOf(&s.terms, nodes)
+	if s.wrong, s.astray = nil, nil; stock != nil {
+		s.wrong, s.astray = stock.wrong, stock.tray("").withheld
+	}
 	s.mu.Unlock()
 	return all, nil
 }

@@ -49,6 +49,7 @@ type Terms struct {
 	Image      string // of jobs that name none; empty: these are refused
 	AgentImage string // with cox-pod and cox-slurm; empty: nothing can be launched
 
+	Classes  []string          // DeviceClasses of DRA whose devices are the pool's GPUs; none: GPUs are counted
 	GPU      string            // the one resource that counts as a GPU; empty: all whose names end in /gpu
 	Topology []string          // labels that say where a node lies, from the top down; empty: Places
 	Features []string          // more labels that become features of a node

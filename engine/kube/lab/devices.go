@@ -46,21 +46,27 @@ func (l *Lab) Plug(t testing.TB, resource string, nodes map[string][]Device) {
 // plug tells a node's plugin what there is, which it starts before.
 func (l *Lab) plug(t testing.TB, name, resource string, devices []Device) {
 	t.Helper()
+	l.sell(t, name, "plugin", map[string]any{"Resource": resource, "Devices": devices})
+}
+
+// sell tells a program that plays a vendor on a node what there is, and starts it before.
+func (l *Lab) sell(t testing.TB, name, kind string, stock map[string]any) {
+	t.Helper()
 	n := l.node(t, name)
-	text, err := json.Marshal(map[string]any{"Resource": resource, "Devices": devices})
+	text, err := json.Marshal(stock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(n.dir, "devices.json")
+	file, program := filepath.Join(n.dir, kind+".json"), map[string]string{"plugin": "devices.", "claims": "claims."}[kind]+name
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l.mu.Lock()
-	runs := l.daemons["devices."+name] != nil
+	runs := l.daemons[program] != nil
 	l.mu.Unlock()
 	if runs {
-		l.signal(t, "devices."+name, syscall.SIGHUP)
-	} else if err := l.start(t.Context(), &daemon{name: "devices." + name, node: n, words: []string{l.vendor(t), "plugin", file}}); err != nil {
+		l.signal(t, program, syscall.SIGHUP)
+	} else if err := l.start(t.Context(), &daemon{name: program, node: n, words: []string{l.vendor(t), kind, file}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -82,6 +82,7 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 		},
 		TerminationMessagePath: corev1.TerminationMessagePathDefault, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}}
+	a.claimed(p, i)
 	a.shape(p)
 	return p
 }
@@ -173,7 +174,9 @@ func (a *Attempt) takes(i int) (resource.Vector, map[string]int) {
 		for _, d := range c.Devices {
 			for k := range n.Devices {
 				if n.Devices[k].Index == d.Index {
-					devices[n.Ask[k]]++
+					if n.Ask[k] != "" {
+						devices[n.Ask[k]]++
+					}
 				}
 			}
 		}
@@ -212,7 +215,12 @@ func resources(v resource.Vector, devices map[string]int) corev1.ResourceRequire
 func (a *Attempt) tolerations(i int) []corev1.Toleration {
 	out := slices.Clone(a.Tolerations)
 	_, devices := a.takes(i)
-	for _, name := range slices.Sorted(maps.Keys(devices)) {
+	keys := slices.Collect(maps.Keys(devices))
+	if len(a.Held(i)) > 0 {
+		keys = append(keys, a.Nodes[i].Bears...)
+	}
+	slices.Sort(keys)
+	for _, name := range slices.Compact(keys) {
 		out = append(out, corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists})
 	}
 	return out

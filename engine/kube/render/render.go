@@ -43,12 +43,17 @@ const Container = "job"
 // Node is a node of the claims as the cluster has it.
 type Node struct {
 	fleet.Node
-	Ask []string // by device: the name of the resource of which one is asked for
+	Ask    []string // by device: the name of the resource of which one is asked for; empty: it is claimed
+	Pieces []Piece  `json:",omitempty"` // by device: what a claim has; nil: all are asked for
+	Bears  []string `json:",omitempty"` // keys of its taints that pods with a claimed device tolerate
 
 	// Strict says that pods there can be kept to the groups that are named for them: the
 	// image's /etc/group adds none.
 	Strict bool `json:",omitempty"`
 }
+
+// Piece is a device as dynamic resource allocation (DRA) knows it. The zero value is none.
+type Piece struct{ Class, Driver, Pool, Device string }
 
 // Mount is a volume and where it stands in the pods.
 type Mount struct {

@@ -2,6 +2,7 @@
 // kubelet that has devices which are names and nothing else.
 //
 //	devices plugin FILE        the kubelet's device plugins: devices by count
+//	devices claims FILE        dynamic resource allocation: devices that claims are given
 //
 // It runs on the node, whose /var/lib/kubelet is the kubelet's. FILE is a Stock in JSON, read
 // at the start and on SIGHUP. What it does it prints, a line each.
@@ -26,8 +27,9 @@ import (
 
 // Stock are the devices of a node.
 type Stock struct {
-	Resource string // by which pods ask: "nvidia.com/gpu"
+	Resource string // by which pods ask: "nvidia.com/gpu"; of claims: the driver's name
 	Devices  []Device
+	API      struct{ Server, CA, Cert, Key string } // of claims: where and as whom they are read
 }
 
 // Device is a name.
@@ -68,9 +70,9 @@ func (s *stock) get() (Stock, <-chan struct{}) {
 }
 
 func main() {
-	kinds := map[string]func(*stock) error{"plugin": plugin}
+	kinds := map[string]func(*stock) error{"plugin": plugin, "claims": claims}
 	if len(os.Args) != 3 || kinds[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: devices plugin FILE")
+		fmt.Fprintln(os.Stderr, "usage: devices plugin|claims FILE")
 		os.Exit(2)
 	}
 	s := new(stock)

@@ -1,0 +1,237 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// rendered is a node as launches have it.
+func (m *Machine) rendered(t *Terms) render.Node {
+	out := render.Node{Node: m.Node, Ask: m.Ask, Pieces: m.Pieces, Strict: m.Strict}
+	for i := range m.Taints {
+		if m.Pieces != nil && t.IsGPU(m.Taints[i].Key) {
+			out.Bears = append(out.Bears, m.Taints[i].Key)
+		}
+	}
+	return out
+}
+
+// claim creates the claims of an attempt's pods, in whose name way is. None of them has a device.
+func (e *Engine) claim(way *cluster.Cluster, r *render.Attempt, root types.UID) error {
+	all := slices.DeleteFunc(r.Claims(root), func(c *resourcev1.ResourceClaim) bool { return c == nil })
+	return e.each(len(all), func(i int) error {
+		return create(e, way, claimsDRA, all[i], func(there *resourcev1.ResourceClaim) bool { return owns(root, there) })
+	})
+}
+
+// allocate gives the claims of pods that are to be bound the devices that were chosen, and to
+// each its pod. Nothing in the cluster keeps two claims from having one device: what others
+// have is looked at before it is written and, as they may have written at the same time, after
+// it. Who has come second, or at the same time, ends the attempt, which has begun nothing.
+func (e *Engine) allocate(a *attempt, m *made, todo []bool) error {
+	r := e.attempt(a.ref, a.order)
+	var pods []int // that are to be bound, and have claims
+	for i := range todo {
+		if todo[i] && len(r.Held(i)) > 0 {
+			pods = append(pods, i)
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	there, err := e.contest(r, m, pods)
+	if err != nil {
+		return err
+	}
+	wrote := make([]bool, len(pods))
+	if err := e.each(len(pods), func(k int) (err error) {
+		wrote[k], err = e.allot(r, m, pods[k], there[pods[k]])
+		return err
+	}); err != nil {
+		return err
+	}
+	if slices.Contains(wrote, true) {
+		_, err = e.contest(r, m, pods)
+	}
+	return err
+}
+
+// contest looks at all claims of the cluster, and returns those of these pods. That one of
+// their devices is another's is an error that ends the attempt.
+func (e *Engine) contest(r *render.Attempt, m *made, pods []int) (map[int]*resourcev1.ResourceClaim, error) {
+	wanted := map[handle]int{}
+	names := map[string]int{}
+	for _, i := range pods {
+		names[podName(e, r.Launch.Ref, i)] = i
+		for _, p := range r.Held(i) {
+			wanted[handle{p.Driver, p.Pool, p.Device}] = i
+		}
+	}
+	there := map[int]*resourcev1.ResourceClaim{}
+	ctx, cancel := e.call()
+	defer cancel()
+	_, err := cluster.List(ctx, e.k, claimsDRA, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {
+		mine := -1
+		if i, ok := names[c.Name]; ok && c.Namespace == r.Namespace && owns(m.Root, c) {
+			mine, there[i] = i, c.DeepCopy()
+		}
+		for _, h := range allocated(c) {
+			if i, ok := wanted[h]; ok && i != mine {
+				return &never{engine.LaunchFailed, fmt.Errorf("device %s of node %s is of ResourceClaim %s/%s, which has it since the nodes were looked at", h.device, r.Nodes[i].Name, c.Namespace, c.Name)}
+			}
+		}
+		return nil
+	})
+	return there, err
+}
+
+// allot writes what a claim has and which pod has it, if that is not written yet. The claim is
+// as it was seen: whoever has changed it since has it seen again.
+func (e *Engine) allot(r *render.Attempt, m *made, i int, c *resourcev1.ResourceClaim) (wrote bool, err error) {
+	name := podName(e, r.Launch.Ref, i)
+	if c == nil || c.DeletionTimestamp != nil {
+		return false, &never{engine.Unready, fmt.Errorf("somebody has deleted ResourceClaim %s/%s", r.Namespace, name)}
+	}
+	want := r.Allocation(i)
+	if c.Status.Allocation != nil {
+		var has, is []handle
+		for _, x := range want.Devices.Results {
+			has = append(has, handle{x.Driver, x.Pool, x.Device})
+		}
+		if is = allocated(c); !slices.Equal(has, is) {
+			return false, &never{engine.LaunchFailed, fmt.Errorf("somebody has given ResourceClaim %s/%s other devices than were chosen: %s", r.Namespace, name, is)}
+		}
+		return false, nil
+	}
+	if want.Devices.Config, err = e.configured(c); err != nil {
+		return false, err
+	}
+	patch := map[string]any{
+		"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion},
+		"status": map[string]any{
+			"allocation":  want,
+			"reservedFor": []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: m.Pods[i]}},
+		},
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	err = e.k.Patch(ctx, claimsDRA, r.Namespace, name, "status", cluster.Merge, patch, nil)
+	if fault.KindOf(err) == fault.Conflict {
+		err = fault.New(fault.Unavailable, "%w", err) // it is seen again, and then decided
+	}
+	return true, err
+}
+
+// configured is what the classes of a claim's requests have drivers told.
+func (e *Engine) configured(c *resourcev1.ResourceClaim) (out []resourcev1.DeviceAllocationConfiguration, err error) {
+	ctx, cancel := e.call()
+	defer cancel()
+	for _, q := range c.Spec.Devices.Requests {
+		var of resourcev1.DeviceClass
+		switch err := e.k.Get(ctx, classesDRA, "", q.Exactly.DeviceClassName, &of); {
+		case fault.KindOf(err) == fault.NotFound:
+			return nil, &never{engine.Unready, err}
+		case err != nil:
+			return nil, err
+		}
+		for _, x := range of.Spec.Config {
+			out = append(out, resourcev1.DeviceAllocationConfiguration{Source: resourcev1.AllocationConfigSourceClass, Requests: []string{q.Name}, DeviceConfiguration: x.DeviceConfiguration})
+		}
+	}
+	return out, nil
+}
+
+// deallocate takes the devices from the claims of an attempt of which nothing lives, so that they
+// are free when it is reported gone. The cluster's controller does the same when it gets to it.
+// A claim that somebody else's pod has, too, is left to that.
+func (e *Engine) deallocate(a *attempt) error {
+	e.mu.Lock()
+	begun, m := a.begun, a.made
+	e.mu.Unlock()
+	if !begun || m == nil || !e.cfg.Terms.Placed {
+		return nil
+	}
+	r := e.attempt(a.ref, a.order)
+	return e.each(len(a.order.Nodes), func(i int) error {
+		if len(r.Held(i)) == 0 {
+			return nil
+		}
+		err := e.free(a, m, i)
+		switch fault.KindOf(err) {
+		case fault.NotFound:
+			return nil
+		case fault.Conflict:
+			return fault.New(fault.Unavailable, "%w", err)
+		case fault.Permission:
+			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
+			return nil
+		}
+		return err
+	})
+}
+
+func (e *Engine) free(a *attempt, m *made, i int) error {
+	ctx, cancel := e.call()
+	defer cancel()
+	var c resourcev1.ResourceClaim
+	name := podName(e, a.ref, i)
+	if err := e.k.Get(ctx, claimsDRA, a.namespace, name, &c); err != nil {
+		return err
+	}
+	if !owns(m.Root, &c) || c.Status.Allocation == nil || slices.ContainsFunc(c.Status.ReservedFor, func(x resourcev1.ResourceClaimConsumerReference) bool { return x.UID != m.Pods[i] }) {
+		return nil
+	}
+	patch := map[string]any{
+		"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion},
+		"status":   map[string]any{"allocation": nil, "reservedFor": nil},
+	}
+	return e.k.Patch(ctx, claimsDRA, a.namespace, name, "status", cluster.Merge, patch, nil)
+}
+
+// prompt is how long a kubelet is given for the devices of a pod before it is asked what keeps it.
+const prompt = 10 * time.Second
+
+// unready has members say so whose kubelet cannot prepare the devices of their claims: that
+// stands in no pod, only among the events.
+func (e *Engine) unready(a *attempt, members []member, now time.Time) error {
+	for i := range members {
+		e.mu.Lock()
+		p := a.pods[i]
+		e.mu.Unlock()
+		m := &members[i]
+		if p == nil || m.over || m.unsure || m.stuck || !m.placed || m.phase > engine.Accepted || len(p.Spec.ResourceClaims) == 0 || sandboxed(p.Pod) || now.Before(p.CreationTimestamp.Add(prompt)) {
+			continue
+		}
+		ctx, cancel := e.call()
+		text := ""
+		_, err := cluster.List(ctx, e.k, cluster.Events, cluster.Selection{Namespace: p.Namespace, Fields: "involvedObject.uid=" + string(p.UID) + ",reason=FailedPrepareDynamicResources"}, func(v *corev1.Event) error {
+			text = v.Message
+			return nil
+		})
+		cancel()
+		if err != nil && fault.KindOf(err) != fault.Permission {
+			return err
+		}
+		if text != "" {
+			m.stuck, m.cause, m.why = true, engine.LaunchFailed, fmt.Sprintf("pod %s on %s: FailedPrepareDynamicResources: %s", p.Name, p.Spec.NodeName, text)
+		}
+	}
+	return nil
+}
+
+// sandboxed reports whether the kubelet is past what comes before a pod's containers.
+func sandboxed(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionTrue
+	})
+}

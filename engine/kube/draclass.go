@@ -1,0 +1,411 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Which devices a DeviceClass has is said in CEL. Read here is the part of CEL that the classes
+// of drivers are written in: device.driver, device.attributes and device.capacity compared with
+// literals, in, !, && and ||. What is more than that is an error when the class is read, never
+// a guess.
+
+// term is an expression that was read. A device that lacks what it asks for is an error, as in
+// CEL: such a device does not match.
+type term func(d *candidate) (any, error)
+
+// candidate is a device that expressions are asked about.
+type candidate struct {
+	driver string
+	device *resourcev1.Device
+}
+
+var errLacks = errors.New("the device does not say so")
+
+// selector reads an expression.
+func selector(text string) (term, error) {
+	p := &phrase{words: celWords(text)}
+	t, err := p.any()
+	if err == nil && p.at < len(p.words) {
+		err = fmt.Errorf("%q is not understood", p.words[p.at])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", text, err)
+	}
+	return t, nil
+}
+
+// matches reports whether an expression is true of a device.
+func (t term) matches(d *candidate) bool {
+	v, err := t(d)
+	return err == nil && v == true
+}
+
+// phrase is an expression as it is read.
+type phrase struct {
+	words []string
+	at    int
+}
+
+// celWords are the words of an expression: names, numbers, strings with their quotes, signs.
+func celWords(text string) (out []string) {
+	for r := []rune(text); len(r) > 0; {
+		n := 1
+		name := func(c rune) bool { return c == '_' || unicode.IsLetter(c) || unicode.IsDigit(c) }
+		switch c := r[0]; {
+		case unicode.IsSpace(c):
+			r = r[1:]
+			continue
+		case c == '\'' || c == '"':
+			for n < len(r) && r[n] != c && r[n] != '\\' {
+				n++
+			}
+			n = min(n+1, len(r))
+		case name(c):
+			for n < len(r) && name(r[n]) {
+				n++
+			}
+		case len(r) > 1 && slices.Contains([]string{"&&", "||", "==", "!=", "<=", ">="}, string(r[:2])):
+			n = 2
+		}
+		out, r = append(out, string(r[:n])), r[n:]
+	}
+	return out
+}
+
+func (p *phrase) is(word string) bool {
+	if p.at < len(p.words) && p.words[p.at] == word {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *phrase) want(words ...string) error {
+	for _, w := range words {
+		if !p.is(w) {
+			return fmt.Errorf("%q is expected before %q", w, strings.Join(p.words[p.at:], " "))
+		}
+	}
+	return nil
+}
+
+// any reads terms joined by ||, each of them terms joined by &&.
+func (p *phrase) any() (term, error) {
+	return p.join("||", true, func() (term, error) { return p.join("&&", false, p.not) })
+}
+
+// join reads terms with a sign between them; one that is the decisive value decides, whatever
+// the others are.
+func (p *phrase) join(sign string, decisive bool, one func() (term, error)) (term, error) {
+	t, err := one()
+	all := []term{t}
+	for err == nil && p.is(sign) {
+		t, err = one()
+		all = append(all, t)
+	}
+	if err != nil || len(all) == 1 {
+		return all[0], err
+	}
+	return func(d *candidate) (any, error) {
+		var failed error
+		for _, t := range all {
+			v, err := t(d)
+			if err == nil && v == decisive {
+				return decisive, nil
+			}
+			if _, ok := v.(bool); err == nil && !ok {
+				err = errLacks
+			}
+			failed = errors.Join(failed, err)
+		}
+		return !decisive, failed
+	}, nil
+}
+
+func (p *phrase) not() (term, error) {
+	if !p.is("!") {
+		return p.compare()
+	}
+	t, err := p.not()
+	return func(d *candidate) (any, error) {
+		v, err := t(d)
+		b, ok := v.(bool)
+		if err == nil && !ok {
+			err = errLacks
+		}
+		return !b, err
+	}, err
+}
+
+var compares = []string{"==", "!=", "<", "<=", ">", ">=", "in"}
+
+// compare reads a value, or two with a sign between them.
+func (p *phrase) compare() (term, error) {
+	a, err := p.value()
+	if err != nil || p.at == len(p.words) || !slices.Contains(compares, p.words[p.at]) {
+		return a, err
+	}
+	sign := p.words[p.at]
+	p.at++
+	b, err := p.value()
+	return func(d *candidate) (any, error) {
+		x, err := a(d)
+		if err != nil {
+			return nil, err
+		}
+		y, err := b(d)
+		if err != nil {
+			return nil, err
+		}
+		return compared(sign, x, y)
+	}, err
+}
+
+// compared is what a sign makes of two values, which have to be of one kind.
+func compared(sign string, x, y any) (any, error) {
+	switch y := y.(type) {
+	case string:
+		if x, ok := x.(string); ok {
+			return ordered(sign, strings.Compare(x, y))
+		}
+	case int64:
+		if x, ok := x.(int64); ok {
+			return ordered(sign, int(max(-1, min(1, x-y))))
+		}
+	case bool:
+		if x, ok := x.(bool); ok && (sign == "==" || sign == "!=") {
+			return (x == y) == (sign == "=="), nil
+		}
+	case []any:
+		if sign == "in" {
+			return slices.Contains(y, x), nil
+		}
+	case map[string]any:
+		if x, ok := x.(string); ok && sign == "in" {
+			_, has := y[x]
+			return has, nil
+		}
+	}
+	return nil, errLacks
+}
+
+func ordered(sign string, c int) (any, error) {
+	switch sign {
+	case "==":
+		return c == 0, nil
+	case "!=":
+		return c != 0, nil
+	case "<":
+		return c < 0, nil
+	case "<=":
+		return c <= 0, nil
+	case ">":
+		return c > 0, nil
+	case ">=":
+		return c >= 0, nil
+	}
+	return nil, errLacks
+}
+
+func constant(v any) term { return func(*candidate) (any, error) { return v, nil } }
+
+// value reads what stands on one side of a sign.
+func (p *phrase) value() (term, error) {
+	if p.at == len(p.words) {
+		return nil, errors.New("it ends too early")
+	}
+	w := p.words[p.at]
+	p.at++
+	switch {
+	case w == "(":
+		t, err := p.any()
+		return t, errors.Join(err, p.want(")"))
+	case w == "true" || w == "false":
+		return constant(w == "true"), nil
+	case w == "[":
+		return p.list()
+	case w == "device":
+		return p.device()
+	case w[0] == '\'' || w[0] == '"':
+		s, err := celString(w)
+		return constant(s), err
+	}
+	n, err := strconv.ParseInt(w, 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not understood", w)
+	}
+	return constant(n), nil
+}
+
+func celString(w string) (string, error) {
+	if len(w) < 2 || w[len(w)-1] != w[0] {
+		return "", fmt.Errorf("%s is not understood", w)
+	}
+	return w[1 : len(w)-1], nil
+}
+
+func (p *phrase) list() (term, error) {
+	var all []term
+	for !p.is("]") {
+		if len(all) > 0 {
+			if err := p.want(","); err != nil {
+				return nil, err
+			}
+		}
+		t, err := p.value()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return func(d *candidate) (any, error) {
+		out := []any{}
+		for _, t := range all {
+			v, err := t(d)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, v)
+		}
+		return out, nil
+	}, nil
+}
+
+// device reads what stands behind "device".
+func (p *phrase) device() (term, error) {
+	if err := p.want("."); err != nil {
+		return nil, err
+	}
+	capacity := false
+	switch {
+	case p.is("driver"):
+		return func(d *candidate) (any, error) { return d.driver, nil }, nil
+	case p.is("attributes"):
+	case p.is("capacity"):
+		capacity = true
+	default:
+		return nil, fmt.Errorf("device.%s is not understood", strings.Join(p.words[p.at:], ""))
+	}
+	domain, err := p.index()
+	if err != nil {
+		return nil, err
+	}
+	of := func(d *candidate) map[string]any {
+		if capacity {
+			return d.amounts(domain)
+		}
+		return d.says(domain)
+	}
+	name := ""
+	switch {
+	case p.is("."):
+		if p.at == len(p.words) {
+			return nil, errors.New("it ends too early")
+		}
+		name = p.words[p.at]
+		p.at++
+	case p.at < len(p.words) && p.words[p.at] == "[":
+		if name, err = p.index(); err != nil {
+			return nil, err
+		}
+	default:
+		return func(d *candidate) (any, error) { return of(d), nil }, nil
+	}
+	one := func(d *candidate) (any, error) {
+		v, ok := of(d)[name]
+		if !ok {
+			return nil, errLacks
+		}
+		return v, nil
+	}
+	if capacity && p.is(".") {
+		return p.against(one)
+	}
+	return one, nil
+}
+
+// index reads ['NAME'].
+func (p *phrase) index() (string, error) {
+	if err := p.want("["); err != nil {
+		return "", err
+	}
+	if p.at == len(p.words) {
+		return "", errors.New("it ends too early")
+	}
+	s, err := celString(p.words[p.at])
+	p.at++
+	return s, errors.Join(err, p.want("]"))
+}
+
+// against reads compareTo(quantity('80Gi')) behind a capacity.
+func (p *phrase) against(one term) (term, error) {
+	if err := p.want("compareTo", "(", "quantity", "("); err != nil {
+		return nil, err
+	}
+	if p.at == len(p.words) {
+		return nil, errors.New("it ends too early")
+	}
+	s, err := celString(p.words[p.at])
+	p.at++
+	if err = errors.Join(err, p.want(")", ")")); err != nil {
+		return nil, err
+	}
+	q, err := resource.ParseQuantity(s)
+	return func(d *candidate) (any, error) {
+		v, err := one(d)
+		have, ok := v.(resource.Quantity)
+		if err == nil && !ok {
+			err = errLacks
+		}
+		return int64(have.Cmp(q)), err
+	}, err
+}
+
+// says are the attributes of a domain. A version is no text, in CEL as here.
+func (d *candidate) says(domain string) map[string]any {
+	out := map[string]any{}
+	for name, v := range d.device.Attributes {
+		base, ok := d.within(string(name), domain)
+		if !ok {
+			continue
+		}
+		switch {
+		case v.StringValue != nil:
+			out[base] = *v.StringValue
+		case v.IntValue != nil:
+			out[base] = *v.IntValue
+		case v.BoolValue != nil:
+			out[base] = *v.BoolValue
+		default:
+			out[base] = errLacks // it is there, and compares with nothing
+		}
+	}
+	return out
+}
+
+func (d *candidate) amounts(domain string) map[string]any {
+	out := map[string]any{}
+	for name, v := range d.device.Capacity {
+		if base, ok := d.within(string(name), domain); ok {
+			out[base] = v.Value
+		}
+	}
+	return out
+}
+
+// within is a name without its domain, if that is the one; names without any are the driver's.
+func (d *candidate) within(name, domain string) (string, bool) {
+	of, base, ok := strings.Cut(name, "/")
+	if !ok {
+		of, base = d.driver, name
+	}
+	return base, of == domain
+}
