@@ -53,11 +53,12 @@ func TestSpeed(t *testing.T) {
 	nodes, rounds := number(t, "NODES", 1000), number(t, "ROUNDS", 3)
 	s := newSpeed(t, nodes)
 	for _, text := range strings.Fields(cmp.Or(os.Getenv("SIZES"), "500x8 50x128")) {
+		text, sides, _ := strings.Cut(text, ":")
 		var z size
 		if _, err := fmt.Sscanf(text, "%dx%d", &z.gangs, &z.pods); err != nil {
 			t.Fatalf("SIZES=%q: %v", text, err)
 		}
-		t.Run(text, func(t *testing.T) { s.compare(t, z, rounds) })
+		t.Run(text, func(t *testing.T) { s.compare(t, z, rounds, cmp.Or(sides, "create,ours,native")) })
 	}
 }
 
@@ -140,8 +141,8 @@ func memory(pid int) (most, now int) {
 	return most, now
 }
 
-// compare takes turns, in another order each round.
-func (s *speed) compare(t *testing.T, z size, rounds int) {
+// compare has those who are named take turns, in another order each round.
+func (s *speed) compare(t *testing.T, z size, rounds int, only string) {
 	load, _ := os.ReadFile("/proc/loadavg")
 	sides := []struct {
 		name string

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/pprof"
 	"strconv"
 	"sync"
@@ -207,6 +208,7 @@ func drive(t *testing.T) {
 		}
 	}
 	pprof.StopCPUProfile()
+	keepHeap(t)
 	if err := errors.Join(profile.Close(), e.Close()); err != nil {
 		t.Error(err)
 	}
@@ -224,4 +226,20 @@ func serverOf(t *testing.T, root string) string {
 		t.Fatalf("%q, %v", first.Server, err)
 	}
 	return first.Server
+}
+
+// keepHeap writes the driver's heap, as it is in use, to the file that HEAP names.
+func keepHeap(t *testing.T) {
+	name := os.Getenv("HEAP")
+	if name == "" {
+		return
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	if err := errors.Join(pprof.WriteHeapProfile(f), f.Close()); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
@@ -16,14 +17,20 @@ import (
 
 // watch follows this server's pods in a namespace until the engine is closed.
 func (e *Engine) watch(namespace string) {
-	seen, said := map[string]bool{}, ""
-	cluster.Follow(e.ctx, e.k, cluster.Pods, cluster.Selection{Namespace: namespace, Labels: render.LabelServer + "=" + e.log.server}, cluster.Follower[corev1.Pod]{
-		Begin: func() { clear(seen) },
+	var seen map[types.UID]bool // of a list that has not ended
+	said := ""
+	cluster.Follow(e.ctx, e.k, cluster.Pods, cluster.Selection{Namespace: namespace, Labels: render.LabelServer + "=" + e.log.server, Lean: true}, cluster.Follower[corev1.Pod]{
+		Begin: func() { seen = map[types.UID]bool{} },
 		Each: func(p *corev1.Pod, deleted bool) {
-			seen[string(p.UID)] = true
-			e.see(p, deleted)
+			if seen != nil {
+				seen[p.UID] = true
+			}
+			e.see(slim(p), deleted)
 		},
-		Listed: func() { e.missed(namespace, seen) },
+		Listed: func() {
+			e.missed(namespace, seen)
+			seen = nil
+		},
 		Failed: func(err error) {
 			if now := err.Error(); now != said { // a namespace that is not there is asked for again and again
 				said = now
@@ -66,7 +73,7 @@ func graveOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
 // missed takes the end of a list of a namespace: pods of it that were seen before and are not in
 // it are gone.
-func (e *Engine) missed(namespace string, seen map[string]bool) {
+func (e *Engine) missed(namespace string, seen map[types.UID]bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.listed[namespace] = true
@@ -75,7 +82,7 @@ func (e *Engine) missed(namespace string, seen map[string]bool) {
 			continue
 		}
 		for _, p := range a.pods {
-			if p.seen && !seen[string(p.UID)] {
+			if p.seen && !seen[p.UID] {
 				p.gone = true
 			}
 		}
@@ -84,7 +91,7 @@ func (e *Engine) missed(namespace string, seen map[string]bool) {
 		}
 	}
 	for name, p := range e.graves {
-		if p.Namespace == namespace && !seen[string(p.UID)] {
+		if p.Namespace == namespace && !seen[p.UID] {
 			delete(e.graves, name)
 		}
 	}

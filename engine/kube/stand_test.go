@@ -145,6 +145,10 @@ func (s *stand) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	refuse := s.refuse
 	s.mu.Unlock()
+	if r.Header.Get("Content-Type") == "application/vnd.kubernetes.protobuf" { // it has JSON alone
+		w.WriteHeader(http.StatusUnsupportedMediaType)
+		return
+	}
 	if refuse != nil && refuse(w, r) {
 		return
 	}

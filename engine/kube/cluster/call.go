@@ -106,8 +106,15 @@ type call struct {
 	path   string
 	query  url.Values
 	body   any    // nil: none
-	kind   string // content type of body; empty: JSON
-	accept string // empty: JSON
+	kind   string // content type of body; empty: as binary has it
+	accept string // empty: as binary has it
+	binary bool   // objects are Protocol Buffers, if they can be; else JSON
+	cut    *cut   // of an answer in that form: what is not read
+}
+
+// about is a request for objects of a resource.
+func (r Resource) about(verb, method, what, path string) call {
+	return call{verb: verb, method: method, what: what, path: path, binary: r.binary(), cut: managed}
 }
 
 // How often a server that asks for patience is asked again, and how long it is waited for.
@@ -120,15 +127,33 @@ const (
 // send makes a request, again while the server is too busy, and returns the body of the
 // answer, which the caller closes.
 func (c *Cluster) send(ctx context.Context, q call) (io.ReadCloser, error) {
-	var body []byte
-	if q.body != nil {
-		var err error
-		if body, err = json.Marshal(q.body); err != nil {
-			return nil, fault.New(fault.Internal, "%s %s: %w", q.verb, q.what, err)
-		}
+	resp, err := c.answer(ctx, q)
+	if err != nil {
+		return nil, err
 	}
+	return resp.Body, nil
+}
+
+// answer is send with the head of the answer.
+func (c *Cluster) answer(ctx context.Context, q call) (*http.Response, error) {
+	q.binary = q.binary && !c.plain.Load()
+	body, kind, err := encode(&q)
+	if err != nil {
+		return nil, fault.New(fault.Internal, "%s %s: %w", q.verb, q.what, err)
+	}
+	out, err := c.insist(ctx, q, body, kind)
+	var a *Answer
+	if kind == protobuf && errors.As(err, &a) && a.Code == http.StatusUnsupportedMediaType {
+		c.plain.Store(true)
+		return c.answer(ctx, q)
+	}
+	return out, err
+}
+
+// insist makes a request, again while the server is too busy.
+func (c *Cluster) insist(ctx context.Context, q call, body []byte, kind string) (*http.Response, error) {
 	for n := 1; ; n++ {
-		out, err := c.once(ctx, q, body)
+		out, err := c.once(ctx, q, body, kind)
 		var a *Answer
 		if err == nil || n == tries || !errors.As(err, &a) || !a.busy() {
 			return out, err
@@ -150,23 +175,23 @@ func (a *Answer) busy() bool {
 }
 
 // once makes a request.
-func (c *Cluster) once(ctx context.Context, q call, body []byte) (io.ReadCloser, error) {
+func (c *Cluster) once(ctx context.Context, q call, body []byte, kind string) (*http.Response, error) {
 	u := c.base.JoinPath(q.path)
 	u.RawQuery = q.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, q.method, u.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%s %s: %w", q.verb, q.what, err)
 	}
-	req.Header.Set("Accept", or(q.accept, "application/json"))
+	req.Header.Set("Accept", or(q.accept, forms(q.binary)))
 	if body != nil {
-		req.Header.Set("Content-Type", or(q.kind, "application/json"))
+		req.Header.Set("Content-Type", kind)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, ended(ctx, q, err)
 	}
 	if resp.StatusCode < 300 {
-		return resp.Body, nil
+		return resp, nil
 	}
 	defer resp.Body.Close()
 	return nil, c.refusal(q, resp)
@@ -191,7 +216,11 @@ func ended(ctx context.Context, q call, err error) error {
 func (c *Cluster) refusal(q call, resp *http.Response) error {
 	a := &Answer{Code: resp.StatusCode}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if json.Unmarshal(text, &a.Status) != nil || a.Status.Kind != "Status" {
+	read := json.Unmarshal
+	if isBinary(resp.Header) {
+		read = func(text []byte, into any) error { return decodeBinary(text, nil, into) }
+	}
+	if read(text, &a.Status) != nil || a.Status.Kind != "Status" {
 		a.Status = metav1.Status{}
 		if s := strings.TrimSpace(string(text)); s != "" {
 			a.Status.Message = fmt.Sprintf("HTTP %d: %.200s", a.Code, s)
@@ -229,15 +258,24 @@ func (c *Cluster) fault(q call, a *Answer) error {
 
 // decode makes a request and reads its answer into a value; nil: it does not matter.
 func (c *Cluster) decode(ctx context.Context, q call, into any) error {
-	body, err := c.send(ctx, q)
+	if _, ok := into.(message); into != nil && !ok {
+		q.accept = or(q.accept, plain)
+	}
+	resp, err := c.answer(ctx, q)
 	if err != nil {
 		return err
 	}
-	defer body.Close()
-	if into == nil {
-		_, err = io.Copy(io.Discard, body)
-	} else {
-		err = json.NewDecoder(body).Decode(into)
+	defer resp.Body.Close()
+	switch {
+	case into == nil:
+		_, err = io.Copy(io.Discard, resp.Body)
+	case isBinary(resp.Header):
+		var text []byte
+		if text, err = io.ReadAll(resp.Body); err == nil {
+			err = decodeBinary(text, q.cut, into)
+		}
+	default:
+		err = json.NewDecoder(resp.Body).Decode(into)
 	}
 	if err != nil {
 		return ended(ctx, q, err)

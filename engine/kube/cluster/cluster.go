@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/runtime"
@@ -31,6 +32,7 @@ type Cluster struct {
 	base      *url.URL
 	namespace string
 	quiet     time.Duration // in place of the constant; 0: that
+	plain     atomic.Bool   // the server takes JSON alone
 }
 
 // quiet has client-go not write to the standard error stream what it returns as errors too, as

@@ -98,7 +98,7 @@ func TestABusyServerIsAskedAgainWhenItSays(t *testing.T) {
 		}
 		second = time.Now()
 		var p corev1.Pod
-		if err := json.NewDecoder(r.Body).Decode(&p); err != nil || p.Name != "p" {
+		if err := read(r, &p); err != nil || p.Name != "p" {
 			t.Errorf("the second time its body is %+v, %v", p, err)
 		}
 		say(w, 201, &p)
@@ -199,7 +199,7 @@ func TestFollow(t *testing.T) {
 func TestBindNamesTheUID(t *testing.T) {
 	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		var b corev1.Binding
-		if err := json.NewDecoder(r.Body).Decode(&b); err != nil || b.UID != "u" || b.Target.Name != "n1" || b.Target.Kind != "Node" || r.URL.Path != "/prefix/api/v1/namespaces/ns/pods/p/binding" {
+		if err := read(r, &b); err != nil || b.UID != "u" || b.Target.Name != "n1" || b.Target.Kind != "Node" || r.URL.Path != "/prefix/api/v1/namespaces/ns/pods/p/binding" {
 			t.Errorf("%s %+v, %v", r.URL.Path, b, err)
 		}
 		say(w, 201, &metav1.Status{})

@@ -22,6 +22,19 @@ type Selection struct {
 	Namespace string // empty: every one
 	Labels    string // as kubectl -l has it
 	Fields    string // as kubectl --field-selector has it
+	Lean      bool   // of pods: of the specification nothing is needed but node, gates and claims
+}
+
+// request is a call for these objects. What cannot be read from Protocol Buffers comes as JSON.
+func (s Selection) request(r Resource, verb string, q url.Values, o any) call {
+	a := r.about(verb, http.MethodGet, r.String(), r.path(s.Namespace))
+	a.query = q
+	if s.Lean && r == Pods {
+		a.cut = lean
+	}
+	_, ok := o.(message)
+	a.binary = a.binary && ok
+	return a
 }
 
 func (s Selection) query() url.Values {
@@ -44,26 +57,46 @@ func List[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f fun
 	q := s.query()
 	q.Set("limit", strconv.Itoa(chunk))
 	for {
-		var page struct {
-			Metadata metav1.ListMeta `json:"metadata"`
-			Items    []T             `json:"items"`
-		}
 		bounded, cancel := context.WithTimeout(ctx, c.silence())
-		err := c.decode(bounded, call{verb: "list", method: http.MethodGet, what: r.String(), path: r.path(s.Namespace), query: q}, &page)
+		meta, err := page(bounded, c, s.request(r, "list", q, any(new(T))), f)
 		cancel()
 		if err != nil {
 			return "", err
 		}
-		for i := range page.Items {
-			if err := f(&page.Items[i]); err != nil {
-				return "", err
-			}
+		if meta.Continue == "" {
+			return meta.ResourceVersion, nil
 		}
-		if page.Metadata.Continue == "" {
-			return page.Metadata.ResourceVersion, nil
-		}
-		q.Set("continue", page.Metadata.Continue)
+		q.Set("continue", meta.Continue)
 	}
+}
+
+// page makes a request for a part of a list, and calls f for every object of it.
+func page[T any](ctx context.Context, c *Cluster, q call, f func(*T) error) (meta metav1.ListMeta, err error) {
+	resp, err := c.answer(ctx, q)
+	if err != nil {
+		return meta, err
+	}
+	defer resp.Body.Close()
+	if isBinary(resp.Header) {
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return meta, ended(ctx, q, err)
+		}
+		return pageOf(text, q.cut, f)
+	}
+	var all struct {
+		Metadata metav1.ListMeta `json:"metadata"`
+		Items    []T             `json:"items"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
+		return meta, ended(ctx, q, err)
+	}
+	for i := range all.Items {
+		if err := f(&all.Items[i]); err != nil {
+			return meta, err
+		}
+	}
+	return all.Metadata, nil
 }
 
 // turn is after how long a watch is begun anew by the server.
@@ -77,58 +110,59 @@ func (c *Cluster) silence() time.Duration { return cmp.Or(c.quiet, silent) }
 
 // Watch calls f for every change after a resource version, in order, until the server ends
 // the watch or is silent for too long, which is no error, or f fails. It returns the version to
-// go on from; of a version that the server has dropped the error is Expired.
+// go on from; of a version that the server has dropped the error is Expired. T has metadata, as
+// all objects.
 func Watch[T any](ctx context.Context, c *Cluster, r Resource, s Selection, version string, f func(watch.EventType, *T) error) (string, error) {
 	q := s.query()
 	q.Set("watch", "1")
 	q.Set("allowWatchBookmarks", "true")
 	q.Set("resourceVersion", version)
 	q.Set("timeoutSeconds", strconv.Itoa(int(turn/time.Second)))
-	request := call{verb: "watch", method: http.MethodGet, what: r.String(), path: r.path(s.Namespace), query: q}
+	request := s.request(r, "watch", q, any(new(T)))
 	parent := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	dead := time.AfterFunc(c.silence(), cancel)
 	defer dead.Stop()
-	body, err := c.send(ctx, request)
+	resp, err := c.answer(ctx, request)
 	if err != nil {
 		return version, err
 	}
-	defer body.Close()
-	d := json.NewDecoder(body)
+	defer resp.Body.Close()
+	all := newEvents(resp)
 	for dead.Reset(c.silence()); ; dead.Reset(c.silence()) {
-		var ev struct {
-			Type   watch.EventType `json:"type"`
-			Object json.RawMessage `json:"object"`
-		}
-		switch err := d.Decode(&ev); {
+		ev, err := all.next()
+		switch {
 		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil && parent.Err() == nil:
 			return version, nil
 		case err != nil:
 			return version, ended(ctx, request, err)
-		}
-		if ev.Type == watch.Error {
+		case ev.what == watch.Error:
 			a := &Answer{}
-			if err := json.Unmarshal(ev.Object, &a.Status); err != nil {
+			if err := all.read(ev, nil, &a.Status); err != nil {
 				return version, ended(ctx, request, err)
 			}
 			a.Code = int(a.Status.Code)
 			return version, c.fault(request, a)
 		}
 		var meta metav1.PartialObjectMetadata
-		if err := json.Unmarshal(ev.Object, &meta); err != nil {
-			return version, ended(ctx, request, err)
-		}
-		if ev.Type != watch.Bookmark {
-			var o T
-			if err := json.Unmarshal(ev.Object, &o); err != nil {
-				return version, fault.New(fault.Unsupported, "watch %s: %w", r, err)
+		if ev.what == watch.Bookmark {
+			if err := all.read(ev, nil, &meta); err != nil {
+				return version, ended(ctx, request, err)
 			}
-			if err := f(ev.Type, &o); err != nil {
-				return version, err
-			}
+			version = meta.ResourceVersion
+			continue
 		}
-		version = meta.ResourceVersion
+		o := new(T)
+		if err := all.read(ev, request.cut, o); err != nil {
+			return version, fault.New(fault.Unsupported, "watch %s: %w", r, err)
+		}
+		if err := f(ev.what, o); err != nil {
+			return version, err
+		}
+		if m, ok := any(o).(metav1.Object); ok {
+			version = m.GetResourceVersion()
+		}
 	}
 }
 

@@ -17,10 +17,10 @@ func (r Resource) name(namespace, name string) string {
 	return r.String() + " " + namespace + "/" + name
 }
 
-// Get reads an object. fault.NotFound: there is none; fault.Unsupported: there is no such
+// Get reads an object; who wrote which of its fields is left out. fault.NotFound: there is none; fault.Unsupported: there is no such
 // resource.
 func (c *Cluster) Get(ctx context.Context, r Resource, namespace, name string, into any) error {
-	return c.decode(ctx, call{verb: "get", method: http.MethodGet, what: r.name(namespace, name), path: r.path(namespace, name)}, into)
+	return c.decode(ctx, r.about("get", http.MethodGet, r.name(namespace, name), r.path(namespace, name)), into)
 }
 
 // Create makes an object and reads what the server made of it into a value, which may be nil.
@@ -32,7 +32,9 @@ func (c *Cluster) Create(ctx context.Context, r Resource, namespace string, obje
 	if dry {
 		q.Set("dryRun", metav1.DryRunAll)
 	}
-	return c.decode(ctx, call{verb: "create", method: http.MethodPost, what: r.name(namespace, object.GetName()), path: r.path(namespace), query: q, body: object}, into)
+	a := r.about("create", http.MethodPost, r.name(namespace, object.GetName()), r.path(namespace))
+	a.query, a.body = q, object
+	return c.decode(ctx, a, into)
 }
 
 // Manager is who owns the fields that are written here, as the server keeps it.
@@ -82,5 +84,7 @@ func (c *Cluster) Patch(ctx context.Context, r Resource, namespace, name, part s
 		p += "/" + part
 	}
 	q := url.Values{"fieldManager": {Manager}}
-	return c.decode(ctx, call{verb: "patch", method: http.MethodPatch, what: r.name(namespace, name), path: p, query: q, body: patch, kind: string(form)}, into)
+	a := r.about("patch", http.MethodPatch, r.name(namespace, name), p)
+	a.query, a.body, a.kind = q, patch, string(form)
+	return c.decode(ctx, a, into)
 }

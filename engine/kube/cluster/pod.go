@@ -21,12 +21,14 @@ import (
 // Bind gives the pod with this UID to a node. A pod of that name that has another UID, or is
 // bound, is fault.Conflict.
 func (c *Cluster) Bind(ctx context.Context, namespace, pod string, uid types.UID, node string) error {
-	b := corev1.Binding{
+	b := &corev1.Binding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod, UID: uid},
 		Target:     corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node},
 	}
-	return c.decode(ctx, call{verb: "bind", method: http.MethodPost, what: Pods.name(namespace, pod) + " to node " + node, path: Pods.path(namespace, pod, "binding"), body: b}, nil)
+	a := Pods.about("bind", http.MethodPost, Pods.name(namespace, pod)+" to node "+node, Pods.path(namespace, pod, "binding"))
+	a.body = b
+	return c.decode(ctx, a, nil)
 }
 
 // Log opens what a container printed, from its beginning; with follow it goes on until the

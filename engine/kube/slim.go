@@ -1,0 +1,59 @@
+package kube
+
+import (
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// slim is what is kept of a pod that is watched: what the functions that take pods look at, and nothing
+// else. There may be twenty thousand of them.
+func slim(p *corev1.Pod) *corev1.Pod {
+	out := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: interned(p.Namespace), UID: p.UID, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
+			OwnerReferences: p.OwnerReferences,
+		},
+		Spec:   corev1.PodSpec{NodeName: interned(p.Spec.NodeName), SchedulingGates: p.Spec.SchedulingGates, ResourceClaims: p.Spec.ResourceClaims},
+		Status: corev1.PodStatus{Phase: corev1.PodPhase(interned(string(p.Status.Phase))), Reason: p.Status.Reason, Message: p.Status.Message},
+	}
+	out.Labels = make(map[string]string, len(p.Labels))
+	for k, v := range p.Labels {
+		out.Labels[interned(k)] = interned(v)
+	}
+	for _, f := range p.Finalizers {
+		out.Finalizers = append(out.Finalizers, interned(f))
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse || c.Type == corev1.DisruptionTarget || c.Type == corev1.PodReadyToStartContainers && len(p.Spec.ResourceClaims) > 0 {
+			out.Status.Conditions = append(out.Status.Conditions, c)
+		}
+	}
+	out.Status.ContainerStatuses = statesOf(p.Status.ContainerStatuses)
+	for _, c := range statesOf(p.Status.InitContainerStatuses) {
+		if t := c.State.Terminated; t == nil || t.ExitCode != 0 { // of who did its part nothing is asked
+			out.Status.InitContainerStatuses = append(out.Status.InitContainerStatuses, c)
+		}
+	}
+	return out
+}
+
+// statesOf is what is kept of containers.
+func statesOf(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	out := make([]corev1.ContainerStatus, 0, len(all))
+	for _, c := range all {
+		s := corev1.ContainerStatus{Name: interned(c.Name), State: c.State, Started: c.Started}
+		if c.ContainerID != "" { // which one does not matter
+			s.ContainerID = interned("made")
+		}
+		if c.State.Waiting != nil {
+			s.Image = interned(c.Image)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// interned is a string of which there are many alike, kept once.
+func interned(s string) string { return unique.Make(s).Value() }
