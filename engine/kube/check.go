@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -252,10 +251,6 @@ func (l *scan) grant() string {
 		words = append(words, "--set reserve=true")
 	}
 	words = append(words, l.terms.accountWords()...)
-	if len(l.terms.Classes) > 0 {
-		text, _ := json.Marshal(l.terms.Classes)
-		words = append(words, "--set "+shell("device_class="+string(text)))
-	}
 	if l.terms.PriorityClass != "" {
 		words = append(words, "--set priority_class="+l.terms.PriorityClass)
 	}

@@ -50,6 +50,10 @@ func (e *Engine) call() (context.Context, context.CancelFunc) {
 // make creates all objects of an attempt, or finds those that it had created. None of the pods
 // has a node.
 func (e *Engine) make(a *attempt) error {
+	if !e.turnOf(a) {
+		return nil
+	}
+	defer func() { <-e.making }()
 	e.mu.Lock()
 	a.begun = true
 	e.mu.Unlock()
@@ -102,7 +106,7 @@ func (e *Engine) make(a *attempt) error {
 	a.made = m
 	for i, p := range pods {
 		if a.pods[i] == nil || a.pods[i].UID != p.UID {
-			a.pods[i] = &pod{Pod: p}
+			a.pods[i] = &pod{Pod: slim(p)}
 		}
 	}
 	return nil
@@ -149,6 +153,36 @@ func create[T any, P interface {
 // callsAtMost bounds how many of an engine's calls for single pods and nodes are under way: more
 // would only wait in the API server's queues, and be refused there.
 const callsAtMost = 32
+
+// makingAtMost bounds of how many attempts the objects are being made: those that came first are
+// whole first, and begin, while the others wait. It is enough to keep all calls busy.
+const makingAtMost = 12
+
+// turnOf waits for an attempt's turn, of those at once that makingAtMost allows. false: it is to
+// end before it has come, or the engine is closed.
+func (e *Engine) turnOf(a *attempt) bool {
+	over := func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return a.stop != nil
+	}
+	for {
+		select {
+		case e.making <- struct{}{}:
+			if !over() {
+				return true
+			}
+			<-e.making
+			return false
+		case <-a.wake:
+			if over() {
+				return false
+			}
+		case <-e.ctx.Done():
+			return false
+		}
+	}
+}
 
 // each calls f for 0 to n-1, a few at a time, and returns the first error that is final, or
 // else any. f does not call it.

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,8 +151,8 @@ func (s *Survey) Machine(ctx context.Context, name string) (Machine, bool, error
 	if err != nil {
 		return Machine{}, false, err
 	}
-	i := slices.IndexFunc(all, func(m Machine) bool { return m.Node.Name == name })
-	if i < 0 {
+	i, ok := slices.BinarySearchFunc(all, name, func(m Machine, name string) int { return strings.Compare(m.Node.Name, name) })
+	if !ok {
 		return Machine{}, false, nil
 	}
 	return all[i], true, nil
