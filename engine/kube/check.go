@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -251,6 +252,10 @@ func (l *scan) grant() string {
 		words = append(words, "--set reserve=true")
 	}
 	words = append(words, l.terms.accountWords()...)
+	if len(l.terms.Classes) > 0 {
+		text, _ := json.Marshal(l.terms.Classes)
+		words = append(words, "--set "+shell("device_class="+string(text)))
+	}
 	if l.terms.PriorityClass != "" {
 		words = append(words, "--set priority_class="+l.terms.PriorityClass)
 	}

@@ -173,6 +173,7 @@ func TestCheckFinds(t *testing.T) {
 		"no right to nodes":      {denied: "list nodes everywhere", want: "missing rights: list nodes in the whole cluster: what there is", mend: grant},
 		"others not seen":        {denied: "list pods everywhere", want: "warning rights: list pods in the whole cluster: what others hold of the nodes", mend: grant},
 		"nor if it is placed":    {denied: "list pods everywhere", change: func(t *Terms) { t.Placed = true }, want: "missing rights: list pods in the whole cluster", mend: "--namespace cox --set priority_class"},
+		"claims":                 {denied: "create resourceclaims", change: func(t *Terms) { t.Placed, t.Classes = true, []string{"gpu.a", "gpu.b"} }, want: "missing rights: create resourceclaims.resource.k8s.io in namespace cox", mend: `--namespace cox --set 'device_class=["gpu.a","gpu.b"]' --set priority_class`},
 		"binding":                {denied: "create pods/binding", change: func(t *Terms) { t.Placed = true }, want: "missing rights: create pods/binding in namespace cox", mend: "--namespace cox --set priority_class"},
 		"no gangs":               {path: "/apis", say: `{"kind":"APIGroupDiscoveryList","items":[]}`, want: "warning gangs: the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused", mend: "--placed"},
 		"another gang":           {change: func(t *Terms) { t.Gang = KAI }, want: "missing gangs: kai is not there; there is native", mend: "leave gang"},
