@@ -1,11 +1,46 @@
 package control
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/reason"
+)
+
+// limits is who waits for limits of engines, and in which order they are tried again. It follows
+// from the state of the jobs, and the loop alone has it.
+type limits struct {
+	said  map[string]time.Time // when a pool's engine last said that its limits have more room
+	waits map[job.ID]*waiter   // who was told to wait; those that do no longer leave when they are come across. nil: not looked for yet
+	lines map[string]*line     // by pool
+	next  map[string][]job.ID  // by pool: to be tried again as soon as one that was is let in
+	tried map[job.ID]bool      // tried again, and not heard of since
+}
+
+// waiter is a job that waits for a limit of its engine's.
+type waiter struct {
+	*entry
+	pool string
+	rank int64 // by which it stands in the queue
+}
+
+// line is those who wait for limits of one engine, in the order of the queue as it was then.
+type line struct {
+	list []*waiter
+	at   time.Time
+}
+
+const (
+	// How many jobs are tried again when there is more room: each that is let in has the next
+	// one tried.
+	triedAtOnce = 8
+	// How many of those who wait a job is told of that come before it.
+	aheadAtMost = 100
+	// How old an order may be.
+	lineFor = 10 * time.Second
 )
 
 // whenRoom is when a job is launched again for which a limit of its pool's engine had no room:
@@ -13,33 +48,162 @@ import (
 // the refusal was heard of may have been about this one.
 func (l *loop) whenRoom(e *entry) time.Time {
 	now := l.cfg.Clock.Now()
-	if said, ok := l.roomy[e.last.pool]; ok && now.Sub(said) < limitedSoon*l.cfg.Backoff {
-		delete(l.roomy, e.last.pool) // once
+	if said, ok := l.limits.said[e.last.pool]; ok && now.Sub(said) < limitedSoon*l.cfg.Backoff {
+		delete(l.limits.said, e.last.pool) // once
 		return now.Add(l.cfg.Backoff)
 	}
 	return now.Add(limitedPauses * l.cfg.Backoff)
 }
 
-// room is the message that limits of a pool's engine have more room: the jobs that wait for it
-// are launched again, as soon as it is their turn.
-func (l *loop) room(pool string) message {
+// find takes up those that waited before.
+func (l *loop) find() {
+	s := &l.limits
+	if s.waits != nil {
+		return
+	}
+	s.said, s.waits, s.lines = map[string]time.Time{}, map[job.ID]*waiter{}, map[string]*line{}
+	s.next, s.tried = map[string][]job.ID{}, map[job.ID]bool{}
+	for _, e := range l.state.live {
+		if e.state == job.Pending && e.report().Cause == engine.Limited {
+			s.waits[e.id] = &waiter{entry: e, pool: e.last.pool}
+		}
+	}
+}
+
+// mustWait notes that a job was told to wait for a limit of its pool's engine.
+func (l *loop) mustWait(e *entry) {
+	l.find()
+	s := &l.limits
+	delete(s.tried, e.id)
+	if w := s.waits[e.id]; w == nil || w.entry != e || w.pool != e.last.pool {
+		rank, _ := l.core.Rank(e.id)
+		s.waits[e.id] = &waiter{e, e.last.pool, rank}
+		delete(s.lines, e.last.pool)
+	}
+}
+
+// waiting reports whether a job still waits for a limit of its pool's engine, or was launched
+// after that and nothing is known of it; if not, it is forgotten. here: it would begin if there
+// were room.
+func (l *loop) waiting(w *waiter) (waits, here bool) {
+	r := w.report()
+	switch {
+	case w.gone || w.state.Final() || w.last == nil || w.last.pool != w.pool:
+	case r.Cause == engine.Limited:
+		return true, w.flags&(job.Held|job.HeldAdmin|job.HeldFailed) == 0 && (w.gate == nil || w.gate.Code == reason.EngineLimit)
+	case w.state == job.Running && w.flags&job.Configuring != 0 && r.Phase < engine.Accepted:
+		return true, w.flags&job.Stopping == 0
+	}
+	l.forgetWaiter(w)
+	return false, false
+}
+
+func (l *loop) forgetWaiter(w *waiter) {
+	if l.limits.waits[w.id] == w {
+		delete(l.limits.waits, w.id)
+		delete(l.limits.tried, w.id)
+	}
+}
+
+// lineOf is those who wait for limits of a pool's engine, in the order of the queue; some may
+// wait no longer.
+func (l *loop) lineOf(pool string) []*waiter {
+	l.find()
+	now := l.cfg.Clock.Now()
+	if have := l.limits.lines[pool]; have != nil && now.Sub(have.at) < lineFor && !now.Before(have.at) {
+		return have.list
+	}
+	out := &line{at: now}
+	for _, w := range l.limits.waits {
+		if w.pool != pool {
+			continue
+		}
+		if waits, _ := l.waiting(w); waits {
+			if rank, ok := l.core.Rank(w.id); ok {
+				w.rank = rank
+			}
+			out.list = append(out.list, w)
+		}
+	}
+	slices.SortFunc(out.list, (*waiter).compare)
+	l.limits.lines[pool] = out
+	return out.list
+}
+
+// compare compares by the order of the queue.
+func (w *waiter) compare(o *waiter) int {
+	return cmp.Or(cmp.Compare(o.rank, w.rank), cmp.Compare(w.at, o.at), cmp.Compare(w.id, o.id))
+}
+
+// aheadOf lists who waits for limits of a pool's engine and comes before a job that is launched
+// there, the first ones.
+func (l *loop) aheadOf(e *entry, pool string) (out []job.ID) {
+	if _, ok := l.pools.of(pool).Engine.(engine.Limiter); !ok {
+		return nil
+	}
+	me := &waiter{entry: e}
+	me.rank, _ = l.core.Rank(e.id)
+	for _, w := range l.lineOf(pool) {
+		if w.entry == e || w.compare(me) > 0 || len(out) == aheadAtMost {
+			break
+		}
+		if _, here := l.waiting(w); here {
+			out = append(out, w.id)
+		}
+	}
+	return out
+}
+
+// room is the message that limits of a pool's engine have more room: the first that wait for it
+// are launched again, as soon as it is their turn, and the others after them. jobs: for which
+// there may be enough; none: any.
+func (l *loop) room(pool string, jobs []job.ID) message {
 	return message{run: func(l *loop) {
 		l.state.mu.Lock()
 		defer l.state.mu.Unlock()
-		if l.roomy == nil {
-			l.roomy = map[string]time.Time{}
-		}
-		l.roomy[pool] = l.cfg.Clock.Now()
-		var waiting []*entry
-		for _, e := range l.state.jobs {
-			if e.state == job.Pending && e.more != nil && e.more.again > 0 && e.report().Cause == engine.Limited && e.last.pool == pool {
-				waiting = append(waiting, e)
+		line := l.lineOf(pool)
+		l.limits.said[pool] = l.cfg.Clock.Now()
+		var next []job.ID
+		slices.Sort(jobs)
+		for _, w := range line {
+			if _, among := slices.BinarySearch(jobs, w.id); (among || len(jobs) == 0) && !l.limits.tried[w.id] {
+				next = append(next, w.id)
 			}
 		}
-		slices.SortFunc(waiting, func(a, b *entry) int { return int(a.id) - int(b.id) })
-		for _, e := range waiting {
-			e.more.again = 0
-			l.state.regate(e)
+		l.limits.next[pool] = next
+		for range triedAtOnce {
+			l.tryNext(pool)
 		}
 	}}
+}
+
+// tryNext has the next job launched again that waits for a limit of a pool's engine. The state is
+// locked.
+func (l *loop) tryNext(pool string) {
+	for all := l.limits.next[pool]; len(all) > 0; all = l.limits.next[pool] {
+		l.limits.next[pool] = all[1:]
+		w := l.limits.waits[all[0]]
+		if w == nil {
+			continue
+		}
+		if _, here := l.waiting(w); here && w.state == job.Pending && w.more != nil && w.more.again > 0 {
+			w.more.again = 0
+			l.limits.tried[w.id] = true
+			l.state.regate(w.entry)
+			return
+		}
+	}
+}
+
+// letIn notes that an engine took a job: if that was told to wait for one of its limits, the next
+// one is tried.
+func (l *loop) letIn(e *entry) {
+	w := l.limits.waits[e.id]
+	if w == nil {
+		return
+	}
+	l.forgetWaiter(w)
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	l.tryNext(w.pool)
 }

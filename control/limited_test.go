@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,14 +18,14 @@ import (
 // limitedHand is a hand whose launches others' limits can keep.
 type limitedHand struct {
 	*hand
-	room chan struct{}
+	room chan []job.ID
 }
 
-func (h limitedHand) Room(ctx context.Context, f func()) {
+func (h limitedHand) Room(ctx context.Context, f func(...job.ID)) {
 	for {
 		select {
-		case <-h.room:
-			f()
+		case jobs := <-h.room:
+			f(jobs...)
 		case <-ctx.Done():
 			return
 		}
@@ -38,7 +39,7 @@ func (h limitedHand) Room(ctx context.Context, f func()) {
 // the causes after which a job is pending (it fails).
 func TestALimitOfTheEngineIsWaitedOut(t *testing.T) {
 	c := newClock()
-	h := limitedHand{newHand(1, 8), make(chan struct{})}
+	h := limitedHand{newHand(1, 8), make(chan []job.ID)}
 	h.launch = func(engine.Ref) error { return fault.New(fault.Exhausted, "quota team is full") }
 	b := &bench{t: t, hand: h.hand, store: new(store.Memory), cfg: control.Config{Clock: c, Backoff: time.Minute}}
 	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(h), t.Name()
@@ -60,7 +61,7 @@ func TestALimitOfTheEngineIsWaitedOut(t *testing.T) {
 	h.mu.Lock()
 	h.launch = nil
 	h.mu.Unlock()
-	h.room <- struct{}{} // and the clock stands
+	h.room <- nil // and the clock stands
 	v := b.launched(id)
 	h.report(engine.Report{Ref: v.Ref, Job: id, Phase: engine.Ended, Gone: true, Cause: engine.Limited, Ended: c.Now(), Message: "quota other is full"})
 	waits(3, "quota other is full")
@@ -68,9 +69,101 @@ func TestALimitOfTheEngineIsWaitedOut(t *testing.T) {
 	v = b.launched(id)
 	h.report(engine.Report{Ref: v.Ref, Job: id, Phase: engine.Ended, Gone: true, Cause: engine.Limited, Ended: c.Now(), Message: "quota third is full"})
 	waits(4, "quota third is full")
-	h.room <- struct{}{}
+	h.room <- nil
 	v = b.launched(id)
 	h.report(engine.Report{Ref: v.Ref, Job: id, Phase: engine.Running, Started: c.Now()})
 	h.end(v, engine.Exited, 0)
 	b.state(id, job.Completed)
+}
+
+// heldHand is a limitedHand that says whom it was given, and takes nobody before it is let.
+type heldHand struct {
+	limitedHand
+	given chan *engine.Launch
+	let   chan struct{} // nil: there is no room
+}
+
+func (h *heldHand) Launch(ctx context.Context, l *engine.Launch) error {
+	h.mu.Lock()
+	let := h.let
+	h.mu.Unlock()
+	h.given <- l
+	if let == nil {
+		return fault.New(fault.Exhausted, "quota team is full")
+	}
+	select {
+	case <-let:
+		return h.limitedHand.Launch(ctx, l)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Those that wait for a limit of their engine's are tried again in the order of the queue, eight
+// at first, and one more as soon as one is taken. Who is launched is told who waits and comes
+// before it: nobody who is held.
+//
+// Seen to fail with: all tried at once; the order of their numbers; those that are held told.
+func TestTurnsAtALimitOfTheEngine(t *testing.T) {
+	c := newClock()
+	h := &heldHand{limitedHand{newHand(40, 8), make(chan []job.ID)}, make(chan *engine.Launch, 100), nil}
+	b := &bench{t: t, hand: h.hand, store: new(store.Memory), cfg: control.Config{Clock: c, Backoff: time.Minute}}
+	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(h), t.Name()
+	b.open()
+	t.Cleanup(b.close)
+	waits := func(priority int64) job.ID {
+		t.Helper()
+		s := gang(1, 8)
+		s.Priority = priority
+		id := b.submit(s)
+		<-h.given
+		b.until(id, "waiting", func(v control.View) bool { return v.Why.Code == reason.EngineLimit })
+		return id
+	}
+	var ids []job.ID // the last has the highest priority
+	for i := range 12 {
+		ids = append(ids, waits(int64(100+i)))
+	}
+	top := ids[11]
+	if _, err := b.ctl.Change(t.Context(), job.Actor{Name: "me"}, []job.ID{top}, control.Hold{On: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.until(top, "held", func(v control.View) bool { return v.Job.Flags&job.Held != 0 })
+	s := gang(1, 8)
+	s.Priority = 105
+	ids[11] = b.submit(s)
+	want := slices.Clone(ids[5:11])
+	slices.Reverse(want)
+	if l := <-h.given; l.Job.ID != ids[11] || !slices.Equal(l.Ahead, want) {
+		t.Fatalf("job %d is told that %v come first, not %v", l.Job.ID, l.Ahead, want)
+	}
+	b.until(ids[11], "waiting", func(v control.View) bool { return v.Why.Code == reason.EngineLimit })
+	h.mu.Lock()
+	h.let = make(chan struct{})
+	h.mu.Unlock()
+	h.room <- nil
+	line := append(want, ids[11]) // and then the others
+	for i := 4; i >= 0; i-- {
+		line = append(line, ids[i])
+	}
+	var first []job.ID
+	for range 8 {
+		first = append(first, (<-h.given).Job.ID)
+	}
+	slices.Sort(first)
+	if want := slices.Sorted(slices.Values(line[:8])); !slices.Equal(first, want) {
+		t.Fatalf("%v are tried first, not %v", first, want)
+	}
+	for _, id := range line[8:] {
+		b.state(id, job.Pending)
+		h.let <- struct{}{}
+		if l := <-h.given; l.Job.ID != id {
+			t.Fatalf("job %d is tried next, not %d", l.Job.ID, id)
+		}
+	}
+	close(h.let)
+	for _, id := range line {
+		b.launched(id)
+	}
+	b.state(top, job.Pending)
 }

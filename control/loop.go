@@ -24,18 +24,18 @@ type loop struct {
 	helpers sync.WaitGroup // goroutines that ask the engine or the store apart from the loop
 
 	batch    []staged
-	doubt    bool                 // a write of batch failed, and nobody knows whether it is durable
-	sure     []func(error)        // to be called when it is certain that this server leads
-	acts     []func()             // what is to be done when that is certain
-	carry    []message            // taken from the inbox, for the next batch
-	latest   sched.Instant        // of what the core was told
-	asked    time.Time            // when the engine was last asked for everything
-	purged   time.Time            // when the store was last purged
-	numbers  job.ID               // the first number that no record and no staged one uses
-	roomy    map[string]time.Time // when a pool's engine last said that its limits have more room
-	coming   map[limit.Key]int    // jobs that are staged and not accepted yet, as limits on submissions count them
-	fleet    uint64               // counts changes of the fleet
-	reached  uint64               // of these, those that the core has heard of
+	doubt    bool          // a write of batch failed, and nobody knows whether it is durable
+	sure     []func(error) // to be called when it is certain that this server leads
+	acts     []func()      // what is to be done when that is certain
+	carry    []message     // taken from the inbox, for the next batch
+	latest   sched.Instant // of what the core was told
+	asked    time.Time     // when the engine was last asked for everything
+	purged   time.Time     // when the store was last purged
+	numbers  job.ID        // the first number that no record and no staged one uses
+	limits   limits
+	coming   map[limit.Key]int // jobs that are staged and not accepted yet, as limits on submissions count them
+	fleet    uint64            // counts changes of the fleet
+	reached  uint64            // of these, those that the core has heard of
 	reason   *reason.Reason
 	approval *approval // nil: nobody has approved moves
 	granted  *approval // moves that were approved and are in the batch; nil: none

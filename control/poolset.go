@@ -314,7 +314,7 @@ func (l *loop) watch(p *pool) {
 		})
 	})
 	if f, ok := p.Engine.(engine.Limiter); ok {
-		p.watching.Go(func() { f.Room(ctx, func() { _ = l.post(ctx, l.room(p.Name)) }) })
+		p.watching.Go(func() { f.Room(ctx, func(jobs ...job.ID) { _ = l.post(ctx, l.room(p.Name, jobs)) }) })
 	}
 }
 

@@ -67,6 +67,9 @@ func (l *loop) reported(p *pool, r engine.Report) message {
 		l.state.touch(e)
 		l.state.mu.Unlock()
 		l.noteSaved(e, &r)
+		if r.Phase >= engine.Accepted && r.Cause != engine.Limited {
+			l.letIn(e)
+		}
 		if r.Phase == engine.Running {
 			l.notePark(e, &r)
 			l.noteHeld(e, &r)
@@ -107,6 +110,7 @@ func (l *loop) stageEnd(e *entry, r engine.Report) {
 		v.Failed, v.Again = e.rare().failed, l.cfg.Clock.Now().Add(unreadyPauses*l.cfg.Backoff)
 	} else if v.State == job.Pending && r.Cause == engine.Limited {
 		v.Failed, v.Again = e.rare().failed, l.whenRoom(e)
+		l.mustWait(e)
 	} else if v.State == job.Pending && v.By == job.ByEngine {
 		v.Failed = e.rare().failed + 1
 		if v.Failed >= maxFailures {

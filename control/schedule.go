@@ -236,11 +236,11 @@ func (l *loop) propose(d sched.Start, now time.Time) (ledger.Allocation, bool) {
 // launch hands an allocation to the engine.
 func (l *loop) launch(e *entry, a ledger.Allocation) {
 	view := viewOf(e)
-	ref := reconcile.Ref(a)
+	ref, ahead := reconcile.Ref(a), l.aheadOf(e, a.Pool)
 	l.callsOf(a).Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
 		launch, err := l.load(ctx, &view.Job, a)
 		if launch != nil {
-			launch.Saved = view.Saved
+			launch.Saved, launch.Ahead = view.Saved, ahead
 		}
 		return launch, err
 	}, func(err error) {

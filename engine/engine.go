@@ -77,6 +77,7 @@ type Launch struct {
 	Grace  time.Duration // between the signal to end and the kill, at the time limit
 	Saved  Saved         // what earlier attempts of the job reported last
 	Adds   *Joining      // to a gang that runs already; nil: it is a gang of its own
+	Ahead  []job.ID      // of jobs that wait for a limit of the engine's (Limiter), those that come before it in the queue, in its order
 }
 
 // Joining says what an attempt is added to, on an engine that is Elastic. It is a gang
@@ -301,11 +302,13 @@ type Delegator interface {
 
 // Limiter is an optional ability: where the engine works there are limits that others set, as
 // quotas of Kubernetes' namespaces. An attempt that has to wait for one ends as Limited, or its
-// Launch is fault.Exhausted.
+// Launch is fault.Exhausted. An attempt waits too where it would take what those of Launch.Ahead
+// wait for, so that nobody is passed for ever.
 type Limiter interface {
-	// Room calls f each time that there is more room below a limit for which an attempt was
-	// told to wait, until ctx ends. Its jobs are launched again then; it may say so too often.
-	Room(ctx context.Context, f func())
+	// Room calls f each time that there is more room below a limit for which attempts were told
+	// to wait, until ctx ends, with the jobs for each of which there may be enough; none: any. They
+	// are launched again then, in the order of the queue; it may say so too often.
+	Room(ctx context.Context, f func(jobs ...job.ID))
 }
 
 // Keeper is an optional ability: a directory for each job, which its attempts share and

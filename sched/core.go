@@ -370,7 +370,7 @@ func (c *Core) restore(r Restored) {
 	}
 	terms := c.heldTerms(r.Spec, r.License)
 	c.join(terms)
-	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, license: r.License, priority: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor, begun: r.Begun, waits: r.Waits}
+	x := &run{id: r.Job, spec: r.Spec, terms: terms, claims: r.Claims, began: r.Began, submitted: r.Submitted, until: orNever(r.Until), flavors: r.Flavors, license: r.License, priority: r.Priority, rank: r.Priority, saved: r.Saved, stopping: r.Stopping, suspending: r.Suspending, givesWay: r.GivesWay, tail: r.Tail, turn: max(r.Turn, r.Began), moved: r.Moved, goesFor: r.GoesFor, begun: r.Begun, waits: r.Waits}
 	if r.Parked != nil {
 		c.parkAgain(x, r.Parked)
 	}

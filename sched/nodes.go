@@ -35,6 +35,7 @@ type run struct {
 	at        []int32 // position of each claim's node; -1: the table does not know it
 
 	priority int64     // as submitted
+	rank     int64     // the number that ordered it when it started; that of before if it is not known
 	saved    Instant   // its last checkpoint; 0: none
 	stopping bool      // its end has been asked for, or that it is suspended
 	waits    bool      // it was handed over to its pool's own scheduler, and has not begun: it is charged for nothing

@@ -368,8 +368,9 @@ func (p *pass) startBefore(e *entry, claims []fleet.Claim, until, tail Instant) 
 	}
 	terms, license := p.heldBy(e)
 	flavors := p.flavorsFor(e)
+	rank := e.shown()
 	p.drop(e)
-	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, turn: p.now, until: later(until, tail), tail: tail, flavors: flavors, license: license, priority: e.priority, submitted: e.at, moved: e.moved}
+	r := &run{id: e.id, spec: e.spec, terms: terms, claims: claims, began: p.now, turn: p.now, until: later(until, tail), tail: tail, flavors: flavors, license: license, priority: e.priority, rank: rank, submitted: e.at, moved: e.moved}
 	r.waits = r.folded()
 	p.hold(r)
 	p.room.take(p, claims, r.until)

@@ -63,6 +63,15 @@ func (c *Core) Priority(id job.ID) (int64, bool) {
 	return 0, false
 }
 
+// Rank is the number that orders a queued job, or ordered one that runs when it started; false:
+// it is neither.
+func (c *Core) Rank(id job.ID) (int64, bool) {
+	if r := c.running[id]; r != nil {
+		return r.rank, true
+	}
+	return c.Priority(id)
+}
+
 // Share is an account or a user, and how he stands.
 type Share struct {
 	account.Ref

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube/render"
@@ -39,7 +40,8 @@ type attempt struct {
 	deleted *stopping // what the pods were deleted for
 	waits   string    // what was last said of why its pods have no nodes
 	ship    shipping
-	stuck   time.Time // since when a container cannot be made; zero: it can
+	stuck   time.Time                         // since when a container cannot be made; zero: it can
+	takes   map[types.UID]corev1.ResourceList // of quotas; filled in when somebody asks
 	ended   bool
 }
 
@@ -84,7 +86,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		}
 	}
 	if known == nil {
-		if err := e.admit(l.Ref, o); err != nil {
+		if err := e.admit(l.Ref, o, l.Ahead); err != nil {
 			return err
 		}
 	}

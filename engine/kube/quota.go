@@ -153,19 +153,9 @@ func scoped(s corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) bool {
 	return false
 }
 
-// short says which of a quota's amounts have no room for pods beside those that others of ours
-// will have; empty: it has room.
-func short(q *corev1.ResourceQuota, pods, others []*corev1.Pod) string {
-	sum := func(all []*corev1.Pod) corev1.ResourceList {
-		out := corev1.ResourceList{}
-		for _, p := range all {
-			if covers(q, p) {
-				addTo(out, counts(p))
-			}
-		}
-		return out
-	}
-	want, coming := sum(pods), sum(others)
+// short says which of a quota's amounts have no room for what pods take beside what others of
+// ours will take; empty: it has room.
+func short(q *corev1.ResourceQuota, want, coming corev1.ResourceList) string {
 	if _, any := want[corev1.ResourcePods]; !any {
 		return ""
 	}

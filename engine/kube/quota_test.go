@@ -53,12 +53,13 @@ func TestQuotas(t *testing.T) {
 		if tt.scope != "" {
 			q.Spec.Scopes = []corev1.ResourceQuotaScope{tt.scope}
 		}
-		if got := short(q, two, tt.others); got != tt.want {
+		of := map[string]*corev1.ResourceQuota{"": q}
+		if got := short(q, taken(of, two)[""], taken(of, tt.others)[""]); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 	q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts(t, "pods=9")}}
-	if got := short(q, two, nil); !strings.Contains(got, "not counted yet") {
+	if got := short(q, taken(map[string]*corev1.ResourceQuota{"": q}, two)[""], nil); !strings.Contains(got, "not counted yet") {
 		t.Errorf("%q", got)
 	}
 	q.Name, q.Spec.Hard = "team", amounts(t, "limits.memory=1Gi pods=3")

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // tenant is what is known of a namespace: its quotas and limit ranges, and which pods will
@@ -22,7 +23,8 @@ type tenant struct {
 	quotas  map[string]*corev1.ResourceQuota // nil: not seen yet, or the right to see them is missing
 	ranges  map[string]*corev1.LimitRange
 	coming  map[engine.Ref][]*corev1.Pod // of attempts that are taken, until the quotas count them
-	waiting bool                         // somebody was told to wait
+	wants   map[job.ID]*wanting          // jobs that were told to wait; some may do no longer
+	waiting bool                         // somebody was told to wait, and nobody knows for what
 }
 
 // tenant returns a namespace, which is followed from the first time on. The caller holds the
@@ -124,10 +126,9 @@ func (e *Engine) unseen(r cluster.Resource, namespace string, forget func()) fun
 // opened tells that a namespace has more room, if anybody waits for it. The caller holds the
 // lock.
 func (e *Engine) opened(t *tenant) {
-	if !t.waiting {
+	if !t.waiting && len(t.wants) == 0 {
 		return
 	}
-	t.waiting = false
 	select {
 	case e.room <- struct{}{}:
 	default:
@@ -135,11 +136,18 @@ func (e *Engine) opened(t *tenant) {
 }
 
 // Room is engine.Limiter's: quotas have more room, or may have. One caller at a time is told.
-func (e *Engine) Room(ctx context.Context, f func()) {
+func (e *Engine) Room(ctx context.Context, f func(jobs ...job.ID)) {
 	for {
 		select {
 		case <-e.room:
-			f()
+			e.mu.Lock()
+			jobs, any := e.roomFor()
+			e.mu.Unlock()
+			if any {
+				f()
+			} else if len(jobs) > 0 {
+				f(jobs...)
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -153,11 +161,9 @@ func (e *Engine) Room(ctx context.Context, f func()) {
 	}
 }
 
-var _ engine.Limiter = (*Engine)(nil)
-
 // admit reserves what an attempt's pods will take of the namespace's quotas. fault.Exhausted: a
-// quota has no room now.
-func (e *Engine) admit(ref engine.Ref, o *order) error {
+// quota has no room now, or what it has is for those who come before it.
+func (e *Engine) admit(ref engine.Ref, o *order, ahead []job.ID) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := e.tenant(o.Namespace)
@@ -171,11 +177,32 @@ func (e *Engine) admit(ref engine.Ref, o *order) error {
 	for _, more := range t.coming {
 		others = append(others, more...)
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.quotas)) {
-		if why := short(t.quotas[name], pods, others); why != "" {
-			t.waiting = true
-			return fault.New(fault.Exhausted, "quota %s of namespace %s: %s", name, o.Namespace, why)
+	now, want, sums := time.Now(), taken(t.quotas, pods), taken(t.quotas, others)
+	wait := func(name, why string) error {
+		e.mustWait(t, o, want, now)
+		return fault.New(fault.Exhausted, "quota %s of namespace %s: %s", name, o.Namespace, why)
+	}
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if why := short(t.quotas[name], want[name], sums[name]); why != "" {
+			return wait(name, why)
 		}
+	}
+	if slices.ContainsFunc(ahead, func(id job.ID) bool { return t.wants[id] != nil }) {
+		views := e.views(t, o.Namespace, others, now)
+		end := time.Time{}
+		if limit := o.Job.Spec.TimeLimit; limit > 0 {
+			end = now.Add(limit)
+		}
+		before := e.before(t, views, o.Job.ID, ahead, now)
+		for _, name := range slices.Sorted(maps.Keys(want)) {
+			if why := views[name].passes(want[name], before, now, end); why != "" {
+				return wait(name, why)
+			}
+		}
+	}
+	if t.wants[o.Job.ID] != nil { // others may have waited for it alone
+		delete(t.wants, o.Job.ID)
+		e.opened(t)
 	}
 	t.coming[ref] = pods
 	return nil

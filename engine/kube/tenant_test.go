@@ -3,6 +3,7 @@ package kube_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ func TestTenancy(t *testing.T) {
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 1, NoScheduler: true}))
 	t.Run("Restricted", func(t *testing.T) { testRestricted(t, b) })
 	t.Run("Quota", func(t *testing.T) { testQuota(t, b) })
+	t.Run("Turns", func(t *testing.T) { testTurns(t, b) })
 	t.Run("QuotaUnseen", func(t *testing.T) { testQuotaUnseen(t, b) })
 	t.Run("Ranges", func(t *testing.T) { testRanges(t, b) })
 	t.Run("NoNamespace", func(t *testing.T) { testNoNamespace(t, b) })
@@ -106,7 +108,7 @@ func testQuota(t *testing.T, b *bench) {
 	room := make(chan struct{}, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go e.Room(ctx, func() { room <- struct{}{} })
+	go e.Room(ctx, func(...job.ID) { room <- struct{}{} })
 	first := begin(t, e, takes(1, forever, 300, 64)) // from now on the quota is seen
 	second, third := takes(2, "#!/bin/sh\nexit 5\n", 100, 64), takes(3, "#!/bin/sh\nexit 6\n", 200, 2048)
 	err := e.Launch(t.Context(), third)
@@ -143,6 +145,56 @@ func testQuota(t *testing.T, b *bench) {
 	}
 	if r := gone(t, e, second.Ref); r.Exit.Status != 5 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// testTurns: who waits for a large part of a quota is not passed by those that come after it, but
+// by one that comes before it; when there is room for it, that is said of it.
+//
+// Seen to fail with: nobody waiting for those that come first.
+func testTurns(t *testing.T, b *bench) {
+	b.l.Apply(t, strings.ReplaceAll(quotaOf4, "NAME", "turns"))
+	b.counted(t, "turns", "0")
+	e := b.in(t, "turns", nil)
+	room := make(chan []job.ID, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go e.Room(ctx, func(jobs ...job.ID) { room <- jobs })
+	first := begin(t, e, takes(1, forever, 200, 64))
+	large, small, urgent := takes(2, forever, 400, 64), takes(3, forever, 100, 64), takes(4, "#!/bin/sh\nexit 0\n", 100, 64)
+	if err := e.Launch(t.Context(), large); fault.KindOf(err) != fault.Exhausted {
+		t.Fatal(err)
+	}
+	small.Ahead = []job.ID{large.Job.ID}
+	err := e.Launch(t.Context(), small)
+	if want := "quota team of namespace turns: limits.cpu: 100m asked for, and job 102 comes first, which waits for 400m"; err == nil || fault.KindOf(err) != fault.Exhausted || err.Error() != want {
+		t.Fatalf("%v, want %s", err, want)
+	}
+	if err := e.Launch(t.Context(), urgent); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, e, urgent.Ref)
+	if err := e.Stop(t.Context(), first.Ref, engine.Stop{}); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, e, first.Ref)
+	for {
+		select {
+		case jobs := <-room:
+			if !slices.Contains(jobs, large.Job.ID) {
+				continue
+			}
+		case <-t.Context().Done():
+			t.Fatal("nobody says that there is room for it")
+		}
+		if err := e.Launch(t.Context(), large); err == nil {
+			break
+		} else if fault.KindOf(err) != fault.Exhausted {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Launch(t.Context(), small); fault.KindOf(err) != fault.Exhausted || !strings.Contains(err.Error(), "0 of 400m left") {
+		t.Fatalf("beside the large one: %v", err)
 	}
 }
 
