@@ -121,7 +121,7 @@ func TestKubeSettings(t *testing.T) {
 // TestKubeTerms: every setting arrives.
 func TestKubeTerms(t *testing.T) {
 	var set kubeSettings
-	if err := ReadSettings([]byte(`{"namespace":"n","placed":false,"gang":"kueue","approximate":true,"queue":"q","scheduler":"s","image":"i:1","agent_image":"a:1","gpu_resource":"nvidia.com/gpu","topology":["a/b"],"features":["c"],"node_selector":{"d":"e"},
+	if err := ReadSettings([]byte(`{"namespace":"n","placed":false,"gang":"kueue","approximate":true,"queue":"q","within":"preferred=a/b","scheduler":"s","image":"i:1","agent_image":"a:1","gpu_resource":"nvidia.com/gpu","topology":["a/b"],"features":["c"],"node_selector":{"d":"e"},
 		"tolerations":[{"key":"k","value":"v","effect":"NoSchedule"}],"priority_class":"p","pull_secrets":["s"],"run_as":"image","cluster_domain":"x.local",
 		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data,ro,sub=a/b","/big":"emptyDir:20Gi,memory","/opt":"image"},"workdir":"empty",
 		"fs_group":100,"shm":"8Gi","host_network":true,"lock_memory":true,"service_account":"sa","runtime_class":"nvidia","labels":{"l":"1"},"annotations":{"a":"2"},"allow":["labels"],
@@ -134,7 +134,7 @@ func TestKubeTerms(t *testing.T) {
 	}
 	group := int64(100)
 	want := kube.Terms{
-		Pool: "k8s-a", Namespace: "n", Gang: kube.Kueue, Approximate: true, Queue: "q", Scheduler: "s", Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
+		Pool: "k8s-a", Namespace: "n", Gang: kube.Kueue, Approximate: true, Queue: "q", Within: render.Near{Label: "a/b", Wished: true}, Scheduler: "s", Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
 		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local", WorkDir: kube.WorkDirEmpty, Allow: []string{"labels"},
 		Namespaces: map[string]string{"nlp": "team"}, OnlyNamed: true, ServiceAccounts: map[string]string{"nlp": "reader"},
 		Impersonate: map[string]kube.Subject{"nlp": {Kind: "User", Name: "ann"}, "user:bob": {Kind: "ServiceAccount", Name: "runner"}, "*": {Kind: "ServiceAccount", Namespace: "x", Name: "y"}},

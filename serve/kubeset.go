@@ -30,6 +30,7 @@ type kubeSettings struct {
 
 	Approximate bool   `json:"approximate" doc:"with gang kueue: it will do that gangs are all or none in quota alone"`
 	Queue       string `json:"queue" doc:"in which the pool's jobs wait: of KAI or Kueue (a LocalQueue), where it is needed, or of Volcano; left out: Volcano's default"`
+	Within      string `json:"within" doc:"with gang kueue: required=LABEL or preferred=LABEL, a level of the Topology of the queue's flavors in one domain of which the pods of each job are to be that does not say it itself (see Gangs)"`
 	Scheduler   string `json:"scheduler" doc:"the scheduler that chooses the nodes of pods that are not placed; coscheduling needs it; left out: volcano, kai-scheduler, or the cluster's default"`
 
 	Reserve bool `json:"reserve" doc:"nodes of the pool are kept for it: they get the taint coxswain.sh/pool=POOL:NoSchedule, and an admission policy, which --print-policy prints, keeps others off"`
@@ -39,7 +40,7 @@ type kubeSettings struct {
 
 	GPU      string            `json:"gpu_resource" doc:"the resource that counts as GPUs; left out: all whose names end in /gpu, and nvidia.com/mig-…"`
 	Classes  []string          `json:"device_class" doc:"DeviceClasses of DRA, as gpu.nvidia.com, whose devices are the pool's GPUs: pods claim them; left out: GPUs are counted, and what DRA has is not used"`
-	Topology []string          `json:"topology" doc:"labels of nodes that say where they lie, from the top down, as in a Topology of Kueue's; left out: those of the table below"`
+	Topology []string          `json:"topology" doc:"labels of nodes that say where they lie, from the top down, or kueue:NAME, those of that Topology of Kueue's; left out: those of the only Topology of Kueue's that the cluster has, if the account may list them, else those of the table below"`
 	Features []string          `json:"features" doc:"more labels of nodes whose values become features"`
 	Selector map[string]string `json:"node_selector" doc:"labels that a node of the pool has; left out: all nodes are the pool's"`
 
@@ -87,12 +88,28 @@ func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 	if missing := t.Wants(t.Gang); missing != "" && !t.Placed {
 		return t, wrongKube("gang", "add "+missing+gangConsent(t.Gang), "%s is not used without", t.Gang)
 	}
-	for _, check := range []func() error{s.checkWay, s.checkNames, s.checkWords, func() error { return s.checkReserve(pool) }, func() error { return s.accounts(&t) }, func() error { return s.shape(&t) }, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
+	for _, check := range []func() error{func() error { return s.within(&t) }, s.checkWay, s.checkNames, s.checkWords, func() error { return s.checkReserve(pool) }, func() error { return s.accounts(&t) }, func() error { return s.shape(&t) }, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
 		if err := check(); err != nil {
 			return t, err
 		}
 	}
 	return t, nil
+}
+
+// within reads how near each other the pods of a job are to be.
+func (s *kubeSettings) within(t *kube.Terms) error {
+	if s.Within == "" {
+		return nil
+	}
+	if t.Placed || t.Gang != kube.Kueue {
+		return wrongKube("within", "leave it; where Coxswain chooses the nodes, jobs are placed near by the topology anyway", "Kueue alone is told that")
+	}
+	how, label, _ := strings.Cut(s.Within, "=")
+	if wrong := validation.IsQualifiedName(label); how != "required" && how != "preferred" || len(wrong) > 0 {
+		return wrongKube("within", "write required=LABEL or preferred=LABEL, as required=topology.kubernetes.io/zone", "%.100q says neither", s.Within)
+	}
+	t.Within.Label, t.Within.Wished = label, how == "preferred"
+	return nil
 }
 
 // gangConsent says what a kind of gang does not promise; empty: nothing.
@@ -172,6 +189,9 @@ func (s *kubeSettings) checkNames() error {
 		err = firstError(err, named("device_class", n))
 	}
 	for _, n := range s.Topology {
+		if name, kueue := strings.CutPrefix(n, kube.KueueTopology); kueue && len(s.Topology) == 1 && (name == "" || len(validation.IsDNS1123Subdomain(name)) == 0) {
+			continue
+		}
 		err = firstError(err, qualified("topology", n))
 	}
 	for _, n := range s.Features {

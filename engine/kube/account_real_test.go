@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/kube"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // of is a job of an account.
@@ -151,6 +152,6 @@ func rooms(t *testing.T, e *kube.Engine) <-chan struct{} {
 	room := make(chan struct{}, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	go e.Room(ctx, func() { room <- struct{}{} })
+	go e.Room(ctx, func(...job.ID) { room <- struct{}{} })
 	return room
 }

@@ -311,7 +311,7 @@ func (l *scan) limits(ctx context.Context) error {
 }
 
 // gang is what begins the pods of a job together.
-func (l *scan) gang(context.Context) error {
+func (l *scan) gang(ctx context.Context) error {
 	var names []string
 	for _, g := range l.gangs {
 		names = append(names, fmt.Sprintf("%s (%s %s)", g.Kind, g.Resource, g.Resource.Version))
@@ -336,6 +336,7 @@ func (l *scan) gang(context.Context) error {
 			"the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused")
 	case g.Ability() == engine.GangApproximate:
 		l.add("gangs", engine.Warning, "--placed, or a scheduler with gangs beside it", "%s is taken, as the settings say, of %s: all or none in quota alone, not on nodes", g.Kind, strings.Join(names, ", "))
+		l.kueueQueue(ctx)
 	default:
 		why := "the first of these that can be"
 		if l.terms.Gang != "" {

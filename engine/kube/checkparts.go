@@ -65,6 +65,9 @@ func (l *scan) machinery(ctx context.Context) error {
 	l.states(all)
 	l.userGroups(all)
 	l.gpus(all)
+	if _, err := l.topology(ctx); err != nil {
+		l.failed("topology", err)
+	}
 	l.places(all)
 	l.others(all)
 	l.published(ctx, all)

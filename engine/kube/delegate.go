@@ -19,8 +19,12 @@ func (e *Engine) Delegates() bool { return !e.cfg.Terms.Placed }
 // delegate fills in what pods a job has whose nodes the cluster's scheduler chooses, and by
 // which gang they begin together.
 func (e *Engine) delegate(ctx context.Context, o *order) error {
-	var err error
-	if o.Nodes, o.Claims, err = render.Spread(o.Job.Spec, func() (string, error) { return e.wholeGPU(ctx) }); err != nil {
+	near, spec, err := e.cfg.Terms.near(o.Job.Spec, func() ([]string, error) { return e.topology(ctx) })
+	if err != nil {
+		return err
+	}
+	o.Near = near
+	if o.Nodes, o.Claims, err = render.Spread(spec, func() (string, error) { return e.wholeGPU(ctx) }); err != nil {
 		return err
 	}
 	strict, err := e.strict(ctx)

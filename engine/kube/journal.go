@@ -63,6 +63,7 @@ type order struct {
 	Claims    []fleet.Claim `json:"claims"`
 	Nodes     []render.Node `json:"nodes"`
 	Gang      *Gang         `json:"gang,omitempty"` // by which its pods begin together; nil: they are bound by us, or there is one
+	Near      render.Near   `json:"near,omitzero"`  // what Kueue is told of where they are to be
 	Script    []byte        `json:"script,omitempty"`
 	Env       []string      `json:"env,omitempty"`
 	Grace     time.Duration `json:"grace,omitempty"`

@@ -44,6 +44,15 @@ func Rights(t *Terms, gang *Gang) []Right {
 	for _, ns := range t.Spaces() {
 		out = append(out, t.rightsIn(ns, gang)...)
 	}
+	kueue := gang != nil && gang.Kind == Kueue && !t.Placed
+	if kueue {
+		for _, r := range []cluster.Resource{clusterQueues, flavors} {
+			out = append(out, Right{Resource: r, Verbs: []string{"get"}, All: true, Why: "what the queue knows of where nodes lie"})
+		}
+	}
+	if kueue || len(t.Topology) > 0 && strings.HasPrefix(t.Topology[0], KueueTopology) {
+		out = append(out, Right{Resource: topologies, Verbs: []string{"list"}, All: true, Why: "where nodes lie"})
+	}
 	if t.Reserve {
 		out = append(out, t.reserveRights()...)
 	}
@@ -95,6 +104,9 @@ func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
 		r := gang.right()
 		r.Verbs = verbs(r.Verbs...)
 		out = append(out, r)
+		if gang.Kind == Kueue {
+			out = append(out, Right{Resource: localQueues, Verbs: []string{"get"}, Name: t.Queue, Why: "which queue is behind that of the pool"})
+		}
 	}
 	if slices.ContainsFunc(t.Paths, func(p Path) bool { return p.Volume.Kind == Claim }) {
 		out = append(out, Right{Resource: claims, Verbs: []string{"get"}, Why: "the volumes of paths"})

@@ -31,6 +31,8 @@ type Survey struct {
 	numbers  numbers        // of DRA's devices; under looking
 	astray   map[string]int // of the last look: devices of DRA that no node has, by the reason why they are not offered
 	wrong    []error        // of the last look: classes of DRA that are not to be had
+	levels   []string       // labels of Kueue's Topology; nil: there is none
+	leveled  time.Time      // when that was looked at
 }
 
 // NewSurvey begins one; nobody is asked yet.
@@ -85,12 +87,18 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 			return nil, err
 		}
 	}
+	terms := s.terms
+	if terms.Topology, _ = s.topology(ctx); terms.Topology == nil { // what is wrong with it, the look says
+		s.mu.Lock()
+		terms.Topology = s.levels
+		s.mu.Unlock()
+	}
 	stock, err := s.devicesOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := machines(&s.terms, nodes, use)
-	stock.attach(&s.terms, all, s.numbers)
+	all := machines(&terms, nodes, use)
+	stock.attach(&terms, all, s.numbers)
 	if all == nil {
 		all = []Machine{} // there was a look
 	}

@@ -123,7 +123,11 @@ func testQuota(t *testing.T, b *bench) {
 	if err := e.Launch(t.Context(), third); fault.KindOf(err) != fault.Exhausted || !strings.Contains(err.Error(), "limits.cpu: 200m asked for, 0 of 400m left") {
 		t.Fatalf("beside one that is taken: %v", err)
 	}
-	for { // the end of the second may give room too, and not enough
+	gone(t, e, second.Ref)
+	if err := e.Stop(t.Context(), first.Ref, engine.Stop{}); err != nil {
+		t.Fatal(err)
+	}
+	for {
 		select {
 		case <-room:
 		case <-t.Context().Done():
@@ -134,9 +138,6 @@ func testQuota(t *testing.T, b *bench) {
 			break
 		}
 		if fault.KindOf(err) != fault.Exhausted {
-			t.Fatal(err)
-		}
-		if err := e.Stop(t.Context(), first.Ref, engine.Stop{}); err != nil {
 			t.Fatal(err)
 		}
 	}

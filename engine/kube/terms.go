@@ -43,6 +43,8 @@ type Terms struct {
 
 	// Approximate says that gangs which are all or none in quota alone (Kueue's) will do.
 	Approximate bool
+	// Within is what Kueue is told of where the pods of a job are to be that says nothing of it.
+	Within render.Near
 	// Reserve says that nodes are kept for the pool, which is Placed: the taint is put on them.
 	Reserve bool
 
@@ -51,7 +53,7 @@ type Terms struct {
 
 	Classes  []string          // DeviceClasses of DRA whose devices are the pool's GPUs; none: GPUs are counted
 	GPU      string            // the one resource that counts as a GPU; empty: all whose names end in /gpu
-	Topology []string          // labels that say where a node lies, from the top down; empty: Places
+	Topology []string          // labels that say where a node lies, from the top down; KueueTopology and a name: as Kueue has it; empty: Places
 	Features []string          // more labels that become features of a node
 	Selector map[string]string // labels that a node of the pool has
 

@@ -23,6 +23,12 @@ const (
 	Kueue        GangKind = "kueue"        // admits by quota: all or none in quota alone
 )
 
+// Near says that the pods of an attempt are to be in one domain of a level of Kueue's Topology.
+type Near struct {
+	Label  string `json:"label,omitempty"`  // of nodes, by which the level goes; empty: nothing is said
+	Wished bool   `json:"wished,omitempty"` // if that can be had; else they do not begin otherwise
+}
+
 // Marks by which the kinds know the pods of a gang.
 const (
 	volcanoGroup      = "scheduling.k8s.io/group-name"  // annotation
@@ -36,6 +42,8 @@ const (
 	kueueCount        = "kueue.x-k8s.io/pod-group-total-count"
 	kueueRetriable    = "kueue.x-k8s.io/retriable-in-group"
 	kueueIndex        = "kueue.x-k8s.io/pod-group-pod-index-label"
+	kueueRequired     = "kueue.x-k8s.io/podset-required-topology"  // annotation: the label of a level
+	kueuePreferred    = "kueue.x-k8s.io/podset-preferred-topology" // the same
 )
 
 // Root is the annotation of a pod that has no owner: the UID of the root that it belongs to.
@@ -73,6 +81,13 @@ func (a *Attempt) join(p *corev1.Pod, root types.UID) {
 		note(kueueCount, strconv.Itoa(len(a.Nodes)))
 		note(kueueRetriable, "false") // else it waits for another pod in the place of one that failed
 		note(kueueIndex, LabelIndex)
+		if a.Near.Label != "" && len(a.Nodes) > 1 {
+			key := kueueRequired
+			if a.Near.Wished {
+				key = kueuePreferred
+			}
+			note(key, a.Near.Label)
+		}
 	}
 }
 

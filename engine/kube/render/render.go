@@ -90,6 +90,7 @@ type Attempt struct {
 	Nodes  []Node // that the claims name, in their order, each once
 	Digest string
 	Gang   GangKind // what begins the pods together; empty: we bind them, or there is one
+	Near   Near     // with Kueue
 	Settings
 }
 
