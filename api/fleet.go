@@ -27,7 +27,16 @@ type Node struct {
 	MemoryUsed int64     `json:"memory_used"`
 	Sockets    int       `json:"sockets,omitempty"`
 	Devices    []Device  `json:"devices,omitempty"`
+	Counted    []Counted `json:"counted,omitempty" doc:"of a pool whose own scheduler chooses the nodes: its GPUs, which have no numbers here"`
 	Jobs       []string  `json:"jobs,omitempty" doc:"names of the jobs that hold something here"`
+}
+
+// Counted is how many devices of a kind, or of a type of it, there are, and how many of them are
+// taken. A device of a type is counted in its kind too.
+type Counted struct {
+	Name string `json:"name" doc:"gpu, gpu:h100"`
+	All  int64  `json:"all"`
+	Used int64  `json:"used"`
 }
 
 // Device is a device with who holds it.

@@ -9,9 +9,11 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/health"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
 // shown is a job as the API shows it to the caller. It shares the spec.
@@ -122,9 +124,23 @@ func (c *call) shownNode(v *control.NodeView, engines map[string]string) api.Nod
 	if d := v.Drained; d != nil {
 		out.Why, out.Since, out.By = d.Reason, d.At, d.By.Name
 	}
+	if fold.Is(n.Name) {
+		out.Counted = countedOf(n, v.Used)
+	}
 	for _, d := range n.Devices {
 		out.Devices = append(out.Devices, api.Device{Device: d, Jobs: c.jobNames(v.Held[d.Index])})
 	}
+	return out
+}
+
+// countedOf are the GPUs of a pool as a whole, all of them and then by type.
+func countedOf(n *fleet.Node, used resource.Vector) (out []api.Counted) {
+	for _, x := range n.Capacity.Named {
+		if name, ok := strings.CutPrefix(x.Name, fold.Device("")); ok && (name == "gpu" || strings.HasPrefix(name, "gpu:")) {
+			out = append(out, api.Counted{Name: name, All: int64(x.Amount), Used: int64(used.Get(x.Name))})
+		}
+	}
+	slices.SortFunc(out, func(a, b api.Counted) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 

@@ -51,7 +51,7 @@ func NodeTable(p Page, nodes []api.Node, wide bool) *Table {
 			{Text: n.Name, Tone: Accent},
 			{Text: n.State, Tone: NodeTone(n.State)},
 			text(Number(n.CPUsUsed) + "/" + Number(n.CPUs)), text(Bytes(n.MemoryUsed) + "/" + Bytes(n.Memory)),
-			text(gpuUse(n)), text(Types(n.Devices)), text(strings.Join(n.Partitions, ",")),
+			text(gpuUse(n)), text(typesOf(n)), text(strings.Join(n.Partitions, ",")),
 		}
 		if several {
 			cells = append(cells, text(n.Pool))
@@ -77,9 +77,35 @@ func jobsOrWhy(n *api.Node) Cell {
 
 func gpuUse(n *api.Node) string {
 	if len(n.Devices) == 0 {
+		for _, c := range n.Counted {
+			if !strings.Contains(c.Name, ":") {
+				return fmt.Sprintf("%d/%d", c.Used, c.All)
+			}
+		}
 		return ""
 	}
 	return fmt.Sprintf("%d/%d", Busy(n.Devices), len(n.Devices))
+}
+
+// typesOf names the kinds of devices of a node, or of a pool as a whole.
+func typesOf(n *api.Node) string {
+	var of []api.Counted
+	for _, c := range n.Counted {
+		if _, kind, typed := strings.Cut(c.Name, ":"); typed {
+			of = append(of, api.Counted{Name: kind, All: c.All})
+		}
+	}
+	switch {
+	case len(n.Devices) > 0 || len(of) == 0:
+		return Types(n.Devices)
+	case len(of) == 1:
+		return of[0].Name
+	}
+	var names []string
+	for _, c := range of {
+		names = append(names, fmt.Sprintf("%d %s", c.All, c.Name))
+	}
+	return strings.Join(names, " + ")
 }
 
 // Busy counts the devices that a job or somebody else holds.
@@ -144,6 +170,13 @@ func Node(p Page, n *api.Node) string {
 	c.fact("memory", fmt.Sprintf("%s of %s used", Bytes(n.MemoryUsed), Bytes(n.Memory)))
 	if len(n.Devices) > 0 {
 		c.fact("GPUs", fmt.Sprintf("%d of %d used, %s", Busy(n.Devices), len(n.Devices), Types(n.Devices)))
+	}
+	for _, d := range n.Counted {
+		name := strings.TrimPrefix(d.Name, "gpu:")
+		if name == d.Name {
+			name = "GPUs"
+		}
+		c.fact(name, fmt.Sprintf("%d of %d used", d.Used, d.All))
 	}
 	for _, d := range sorted(n.Devices) {
 		c.fact(" "+strconv.Itoa(d.Index), device(d))

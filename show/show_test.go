@@ -253,6 +253,24 @@ GPUs      1 of 2 used, h100
  1        h100, declared, free
 jobs      7
 `)
+	whole := []api.Node{
+		{Name: "@site", Pool: "site", Engine: "slurm", State: "up", Counted: []api.Counted{{Name: "gpu", All: 12, Used: 5}, {Name: "gpu:a100", All: 4, Used: 1}, {Name: "gpu:h100", All: 8, Used: 4}}},
+		{Name: "@k8s", Pool: "k8s", Engine: "kube", State: "up", Counted: []api.Counted{{Name: "gpu", All: 8}, {Name: "gpu:h100", All: 8}}},
+		{Name: "@none", Pool: "none", Engine: "kube", State: "up"},
+	}
+	same(t, table(t, show.NodeTable(pipe, whole, false), pipe), `
+NODE   STATE  CPUS   MEMORY  GPUS  TYPE             PARTITIONS  POOL  JOBS OR WHY
+@site  up      0/0  0 B/0 B  5/12  4 a100 + 8 h100  -           site  -
+@k8s   up      0/0  0 B/0 B   0/8  h100             -           k8s   -
+@none  up      0/0  0 B/0 B     -  -                -           none  -
+`)
+	same(t, show.Node(pipe, &whole[1]), `
+@k8s up, pool k8s on kube
+CPUs      0 of 0 used
+memory    0 B of 0 B used
+GPUs      0 of 8 used
+h100      0 of 8 used
+`)
 	same(t, show.Drained(pipe, []api.Node{nodes[1], {Name: "v3", State: "draining", Jobs: []string{"9"}}}), `
 v2        drained: empty
 v3        draining: 1 job still there: 9

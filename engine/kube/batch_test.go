@@ -35,7 +35,7 @@ func TestKAI(t *testing.T) {
 	deadlock(t, l, kube.Terms{Gang: kube.KAI, Queue: "research"}, "KAI's queue research")
 }
 
-// TestCoscheduling: the same of coscheduling's, from the folder that COX_COSCHEDULING names.
+// TestCoscheduling: the same of coscheduling's.
 func TestCoscheduling(t *testing.T) {
 	l := lab.Start(t, lab.Config{})
 	name := l.Coscheduling(t)

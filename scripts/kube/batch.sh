@@ -4,8 +4,9 @@
 #
 #   scripts/kube/batch.sh volcano    scheduler, controller, crds.yaml
 #   scripts/kube/batch.sh kueue      kueue, crds.yaml, webhooks.yaml
+#   scripts/kube/batch.sh coscheduling    scheduler, crds.yaml
 #
-# COX_VOLCANO and COX_KUEUE name a folder that has these already; it is used as it is. What is
+# COX_VOLCANO, COX_KUEUE and COX_COSCHEDULING name a folder that has these already; it is used as it is. What is
 # built is kept in ${COX_CACHE:-~/.cache/coxswain}/batch, in a folder named by what it was
 # built from: nothing is built twice. The first time takes minutes of a processor, and a
 # network or a filled module cache. Exit 3: its modules cannot be had here.
@@ -26,8 +27,14 @@ kueue)
 	of=sigs.k8s.io/kueue
 	crds=(config/components/crd/bases)
 	;;
+coscheduling)
+	given=${COX_COSCHEDULING:-}
+	parts=("scheduler sigs.k8s.io/scheduler-plugins/cmd/scheduler")
+	of=sigs.k8s.io/scheduler-plugins
+	crds=(config/crd/bases)
+	;;
 *)
-	echo "usage: batch.sh volcano|kueue" >&2
+	echo "usage: batch.sh volcano|kueue|coscheduling" >&2
 	exit 2
 	;;
 esac

@@ -48,11 +48,11 @@ func (l *Lab) healthy(port, path string) func(context.Context) bool {
 	return func(ctx context.Context) bool { return probe(ctx, nil, "http://"+l.wire.server+":"+port+path) == nil }
 }
 
-// Coscheduling adds the scheduler of scheduler-plugins with the plugin Coscheduling, from the
-// folder that COX_COSCHEDULING names, and returns the name by which pods ask for it.
+// Coscheduling adds the scheduler of scheduler-plugins with the plugin Coscheduling, and returns
+// the name by which pods ask for it.
 func (l *Lab) Coscheduling(t testing.TB) string {
 	t.Helper()
-	dir := given(t, "coscheduling", "scheduler and crds.yaml, that of its PodGroup")
+	dir := l.batch(t, "coscheduling")
 	l.kinds(t, dir, "/apis/scheduling.x-k8s.io/v1alpha1/podgroups")
 	const name = "scheduler-plugins-scheduler"
 	conf := fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
