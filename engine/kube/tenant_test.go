@@ -151,8 +151,6 @@ func testQuota(t *testing.T, b *bench) {
 
 // testTurns: who waits for a large part of a quota is not passed by those that come after it, but
 // by one that comes before it; when there is room for it, that is said of it.
-//
-// Seen to fail with: nobody waiting for those that come first.
 func testTurns(t *testing.T, b *bench) {
 	b.l.Apply(t, strings.ReplaceAll(quotaOf4, "NAME", "turns"))
 	b.counted(t, "turns", "0")

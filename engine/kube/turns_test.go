@@ -1,12 +1,19 @@
 package kube
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
 )
 
 // TestTurns: who may take of a quota while others wait for it that come before him. The cluster's
@@ -97,4 +104,70 @@ func TestHopeless(t *testing.T) {
 			t.Errorf("it waits for itself")
 		}
 	}
+}
+
+// TestAdmit: one after the other the launches of TestTenancy's turns, with what the cluster counts
+// written by hand.
+//
+// Seen to fail with: nobody waiting for those that come first; those that were let in remembered.
+func TestAdmit(t *testing.T) {
+	quota := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts(t, "limits.cpu=400m")}, Status: corev1.ResourceQuotaStatus{Hard: amounts(t, "limits.cpu=400m"), Used: amounts(t, "limits.cpu=0")}}
+	quota.Name = "team"
+	tn := &tenant{coming: map[engine.Ref][]*corev1.Pod{}, quotas: map[string]*corev1.ResourceQuota{"team": quota}}
+	e := &Engine{cfg: Config{Terms: Terms{Namespace: "turns", Placed: true, Image: "i", AgentImage: "a"}}, log: &journal{server: "abcdef"}, tenants: map[string]*tenant{"turns": tn}, attempts: map[engine.Ref]*attempt{}, room: make(chan struct{}, 1)}
+	try := func(id job.ID, cpu int, ahead ...job.ID) string {
+		t.Helper()
+		take := resource.Vector{CPU: resource.Amount(cpu)}
+		o := &order{
+			Job:    &job.Job{ID: id, Spec: &job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}, Owner: job.Owner{UID: 1, GID: 1}}},
+			Claims: []fleet.Claim{{Node: "n1", Tasks: 1, Take: take}}, Nodes: []render.Node{{Node: fleet.Node{Name: "n1", Capacity: take}}}, Namespace: "turns",
+		}
+		ref := engine.Ref{Allocation: uint64(id), Attempt: 1}
+		if err := e.admit(ref, o, ahead); err != nil {
+			if fault.KindOf(err) != fault.Exhausted {
+				t.Fatal(err)
+			}
+			return err.Error()
+		}
+		e.attempts[ref] = &attempt{ref: ref, namespace: "turns", order: o}
+		return ""
+	}
+	used := func(cpu string) { // and all that was on its way is counted
+		clear(tn.coming)
+		quota.Status.Used = amounts(t, "limits.cpu="+cpu)
+	}
+	is := func(got, want string) {
+		t.Helper()
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	}
+	room := func(want ...job.ID) {
+		t.Helper()
+		got, any := e.roomFor()
+		if slices.Sort(got); any || !slices.Equal(got, want) {
+			t.Fatalf("there is room for %v, %v; want %v", got, any, want)
+		}
+	}
+	is(try(1, 200), "")
+	used("200m")
+	is(try(2, 400), "quota team of namespace turns: limits.cpu: 400m asked for, 200m of 400m left")
+	is(try(3, 100, 2), "quota team of namespace turns: limits.cpu: 100m asked for, and job 2 comes first, which waits for 400m")
+	room(3) // by itself; who comes before it is asked when it is launched
+	is(try(4, 100), "")
+	used("300m")
+	delete(e.attempts, engine.Ref{Allocation: 4, Attempt: 1})
+	delete(e.attempts, engine.Ref{Allocation: 1, Attempt: 1})
+	used("0")
+	room(2, 3)
+	is(try(3, 100, 2), "and job 2 comes first")
+	is(try(2, 400), "")
+	is(try(3, 100), "limits.cpu: 100m asked for, 0 of 400m left")
+	room()
+	is(try(5, 100, 2, 3), "0 of 400m left")
+	used("0")
+	room(3, 5)
+	is(try(5, 100, 2, 3), "") // there is enough for both
+	is(try(3, 100), "")
+	room()
 }
