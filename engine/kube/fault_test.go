@@ -103,6 +103,11 @@ func testFaults(t *testing.T, b *bench) {
 			t.Errorf("%+v", r)
 		}
 	})
+	t.Run("Evicted", func(t *testing.T) { testEvicted(t, b, open(t)) })
+	t.Run("OutOfMemory", func(t *testing.T) { testOutOfMemory(t, open(t)) })
+	t.Run("OneByOne", func(t *testing.T) { testOneByOne(t, open(t)) })
+	t.Run("Groups", func(t *testing.T) { testGroups(t, open(t)) })
+	t.Run("PartialBind", func(t *testing.T) { testPartialBind(t, b, open(t)) })
 	t.Run("ToldAgain", func(t *testing.T) { testToldAgain(t, b) })
 	t.Run("KubeletSilent", func(t *testing.T) { testSilent(t, b, open(t)) })
 }

@@ -215,7 +215,7 @@ func (e *Engine) bind(a *attempt) error {
 	todo := make([]bool, len(nodes))
 	for i := range nodes {
 		p := a.pods[i]
-		todo[i] = p == nil || p.Spec.NodeName == ""
+		todo[i] = p == nil || p.Spec.NodeName != nodes[i].Name // elsewhere: by others, which the API server says
 	}
 	e.mu.Unlock()
 	err := e.allocate(a, m, todo)
@@ -230,7 +230,10 @@ func (e *Engine) bind(a *attempt) error {
 		defer cancel()
 		pod := podName(e, a.ref, i)
 		err := e.k.Bind(ctx, a.namespace, pod, m.Pods[i], nodes[i].Name)
-		if fault.KindOf(err) != fault.Conflict {
+		switch {
+		case err != nil && fault.KindOf(err) == fault.Invalid: // by a policy: the job is not at fault
+			return &never{engine.Unready, err}
+		case fault.KindOf(err) != fault.Conflict:
 			return err
 		}
 		var there corev1.Pod // it may be bound by a call whose answer was lost

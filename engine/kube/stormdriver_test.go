@@ -9,6 +9,7 @@ import (
 	"net/rpc/jsonrpc"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -113,6 +114,7 @@ type Ending struct {
 type Far struct {
 	e       *kube.Engine
 	reports chan engine.Report
+	over    chan struct{} // nobody asks any more
 }
 
 // Launch takes a job.
@@ -147,8 +149,26 @@ func (f *Far) List(_ int, r *Reply) error {
 
 // Next waits for a report. One at a time asks for it.
 func (f *Far) Next(_ int, r *Reply) error {
-	r.Reports = []engine.Report{<-f.reports}
+	select {
+	case one := <-f.reports:
+		r.Reports = []engine.Report{one}
+	case <-f.over:
+	}
 	return nil
+}
+
+// input is what a far driver is asked by; over is closed at its end.
+type input struct {
+	io.Reader
+	over func()
+}
+
+func (i *input) Read(b []byte) (int, error) {
+	n, err := i.Reader.Read(b)
+	if err != nil {
+		i.over()
+	}
+	return n, err
 }
 
 // beFar is the process of a far driver, until its standard input ends.
@@ -167,7 +187,7 @@ func beFar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &Far{e: e, reports: make(chan engine.Report)}
+	f := &Far{e: e, reports: make(chan engine.Report), over: make(chan struct{})}
 	go func() {
 		_ = e.Watch(context.Background(), "", func(ev engine.Event) error { f.reports <- ev.Report; return nil })
 	}()
@@ -177,7 +197,7 @@ func beFar(t *testing.T) {
 	}
 	out := os.Stdout
 	os.Stdout = os.Stderr // of whatever else is printed here
-	s.ServeCodec(jsonrpc.NewServerCodec(streams{os.Stdin, out}))
+	s.ServeCodec(jsonrpc.NewServerCodec(streams{&input{os.Stdin, sync.OnceFunc(func() { close(f.over) })}, out}))
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}

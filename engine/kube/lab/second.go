@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,11 +31,14 @@ func (l *Lab) Second(t testing.TB, name, etcd string, more ...string) (address s
 	port := 1442 + l.seconds
 	l.mu.Unlock()
 	address = fmt.Sprintf("%s:%d", l.wire.server, port)
-	words := append([]string{l.programs + "/kube", "apiserver"}, l.apiserver()...)
-	words = append(words, fmt.Sprintf("--secure-port=%d", port))
-	if etcd != "" {
-		words = append(words, "--etcd-servers=http://"+etcd)
+	words := []string{l.programs + "/kube", "apiserver"}
+	for _, a := range l.apiserver() {
+		if etcd != "" && strings.HasPrefix(a, "--etcd-servers=") {
+			a = "--etcd-servers=http://" + etcd
+		}
+		words = append(words, a)
 	}
+	words = append(words, fmt.Sprintf("--secure-port=%d", port))
 	d := &daemon{name: "apiserver." + name, words: append(words, more...), up: func(ctx context.Context) bool {
 		return probe(ctx, l.admin, "https://"+address+"/readyz") == nil
 	}}
@@ -55,12 +60,21 @@ func (l *Lab) Dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 	done := make(chan made, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends, as its network is not that of the others
+		runtime.LockOSThread()
+		own, err := os.Open("/proc/thread-self/ns/net")
+		if err != nil {
+			done <- made{nil, err}
+			return
+		}
+		defer own.Close()
 		if err := unix.Setns(int(l.wire.space.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- made{nil, fmt.Errorf("the lab's network: %w", err)}
 			return
 		}
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if unix.Setns(int(own.Fd()), unix.CLONE_NEWNET) == nil { // else the thread ends with this, and with it what it began
+			runtime.UnlockOSThread()
+		}
 		done <- made{c, err}
 	}()
 	m := <-done
