@@ -50,6 +50,37 @@ func TestABindThatStorageFailed(t *testing.T) {
 	}
 }
 
+// TestACreateThatMetAnother: the API server calls it a conflict, too, that something else was
+// written at the same moment, as the use of a quota. The pod is not there then: it is created
+// again.
+//
+// Seen to fail with: a conflict taken for a name that others have.
+func TestACreateThatMetAnother(t *testing.T) {
+	s := newStand(t, "n1")
+	var failed atomic.Bool
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/pods") || failed.Swap(true) {
+			return false
+		}
+		refusal(w, http.StatusConflict, "Conflict", `Operation cannot be fulfilled on resourcequotas "team": the object has been modified`)
+		return true
+	})
+	e := s.open(nil)
+	l := launchOn(1, "n1")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its pod is there", func() bool {
+		if r, err := e.Inspect(t.Context(), l.Ref); err != nil || r.Phase > engine.Accepted {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		return len(s.names("pods")) == 1
+	})
+	if !failed.Load() {
+		t.Error("no create failed")
+	}
+}
+
 // TestARootThatCouldNotBeDeleted: what Forget could not delete is deleted as soon as that can
 // be done, not at some later look at everything.
 //

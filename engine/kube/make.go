@@ -132,9 +132,9 @@ func create[T any, P interface {
 	namespace, name := o.GetNamespace(), o.GetName()
 	var there T
 	err := way.Create(ctx, r, namespace, o, false, &there)
-	if cluster.Reason(err) == metav1.StatusReasonAlreadyExists {
+	if said := err; err != nil && fault.KindOf(err) == fault.Conflict { // it is there, or something was written at the same moment, as a quota's use
 		if err = e.k.Get(ctx, r, namespace, name, &there); fault.KindOf(err) == fault.NotFound {
-			return fault.New(fault.Unavailable, "%w", err) // it has just gone
+			return fault.New(fault.Unavailable, "%w", said) // it has just gone, or never was
 		}
 		if err == nil && !ours(&there) {
 			return &never{engine.LaunchFailed, fmt.Errorf("there is a %s %s/%s that is not this attempt's; it is left alone", r, namespace, name)}

@@ -215,7 +215,10 @@ func ended(ctx context.Context, q call, err error) error {
 // refusal is what an answer that is no success means.
 func (c *Cluster) refusal(q call, resp *http.Response) error {
 	a := &Answer{Code: resp.StatusCode}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil && a.Code != http.StatusTooManyRequests { // cut in its middle: what is refused, and why, was not heard
+		return ended(resp.Request.Context(), q, fmt.Errorf("HTTP %d, and then: %w", a.Code, err))
+	}
 	read := json.Unmarshal
 	if isBinary(resp.Header) {
 		read = func(text []byte, into any) error { return decodeBinary(text, nil, into) }

@@ -104,3 +104,23 @@ func TestAServerThatCutsWatchesIsNotPressed(t *testing.T) {
 		})
 	}
 }
+
+// TestARefusalThatIsCut: of an API server that dies while it refuses something nobody knows what
+// it refused, and why. It is no refusal.
+//
+// Seen to fail with: what was heard taken for all (a conflict without a reason, which ended an
+// attempt in the middle of a storm).
+func TestARefusalThatIsCut(t *testing.T) {
+	for _, code := range []int{400, 403, 404, 409, 410, 422} {
+		k := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "500")
+			w.WriteHeader(code)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		})
+		err := k.Create(t.Context(), Pods, "ns", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, false, nil)
+		if fault.KindOf(err) != fault.Unavailable || Expired(err) {
+			t.Errorf("%d: %v is %s", code, err, fault.KindOf(err))
+		}
+	}
+}
