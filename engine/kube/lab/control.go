@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,6 +43,11 @@ clientConnection: {kubeconfig: %q, qps: 5000, burst: 10000}
 			return err
 		}
 	}
+	if K3s() != "" {
+		if err := l.writeK3s(); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		l.pki.kubeconfig(l.file("admin.conf"), l.Server(), "admin", "system:masters"),
 		l.pki.kubeconfig(l.file("controller-manager.conf"), l.Server(), "system:kube-controller-manager"),
@@ -52,15 +59,12 @@ func (l *Lab) file(name string) string { return filepath.Join(l.Dir, name) }
 
 // control are the daemons of the control plane, in the order in which they begin.
 func (l *Lab) control() []*daemon {
+	if K3s() != "" {
+		return l.k3sControl()
+	}
 	kube := filepath.Join(l.programs, "kube")
 	all := []*daemon{
-		{
-			name: "etcd",
-			words: []string{
-				kube, "etcd", "--data-dir=" + l.file("etcd"), "--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
-				"--listen-peer-urls=http://127.0.0.1:2380", "--log-level=warn", "--unsafe-no-fsync", // a killed etcd loses nothing by it, a killed machine would
-			},
-		},
+		l.etcdDaemon(),
 		{name: "apiserver", words: append([]string{kube, "apiserver"}, l.apiserver()...), up: l.ready},
 		{name: "controller-manager", words: append([]string{kube, "controller-manager"}, l.manager()...), up: healthy(l.wire.server + ":10257")},
 	}
@@ -77,6 +81,16 @@ func (l *Lab) control() []*daemon {
 	return all
 }
 
+func (l *Lab) etcdDaemon() *daemon {
+	return &daemon{
+		name: "etcd",
+		words: []string{
+			filepath.Join(l.programs, "kube"), "etcd", "--data-dir=" + l.file("etcd"), "--listen-client-urls=http://" + etcdAddress, "--advertise-client-urls=http://" + etcdAddress,
+			"--listen-peer-urls=http://127.0.0.1:2380", "--log-level=warn", "--unsafe-no-fsync", // a killed etcd loses nothing by it, a killed machine would
+		},
+	}
+}
+
 func (l *Lab) apiserver() []string {
 	args := append([]string{
 		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address=" + apiAddress, "--endpoint-reconciler-type=none",
@@ -87,26 +101,31 @@ func (l *Lab) apiserver() []string {
 		"--kubelet-client-certificate=" + l.file("reach.crt"), "--kubelet-client-key=" + l.file("reach.key"), "--kubelet-preferred-address-types=InternalIP",
 		"--max-requests-inflight=2000", "--max-mutating-requests-inflight=1000",
 	}, l.gates()...)
-	if len(l.config.Runtime) > 0 {
-		var served []string
-		for _, r := range l.config.Runtime {
-			served = append(served, switched(r))
-		}
-		args = append(args, "--runtime-config="+strings.Join(served, ","))
-	}
-	return append(args, l.config.APIServer...)
+	return slices.Concat(args, l.served(), l.config.APIServer)
 }
 
-func (l *Lab) manager() []string {
-	conf, silent := l.file("controller-manager.conf"), l.config.Silent
-	if silent == 0 {
-		silent = 24 * time.Hour
+// served is the argument that has the apiserver serve more, if there is one.
+func (l *Lab) served() []string {
+	if len(l.config.Runtime) == 0 {
+		return nil
 	}
+	var served []string
+	for _, r := range l.config.Runtime {
+		served = append(served, switched(r))
+	}
+	return []string{"--runtime-config=" + strings.Join(served, ",")}
+}
+
+// silent is after which a node whose kubelet says nothing is not ready.
+func (l *Lab) silent() time.Duration { return cmp.Or(l.config.Silent, 24*time.Hour) }
+
+func (l *Lab) manager() []string {
+	conf := l.file("controller-manager.conf")
 	return append([]string{
 		"--kubeconfig=" + conf, "--authentication-kubeconfig=" + conf, "--authorization-kubeconfig=" + conf, "--leader-elect=false",
 		"--use-service-account-credentials=true", // without them much is forbidden to it, and taints of fresh nodes stay
 		"--service-account-private-key-file=" + l.file("tokens.key"), "--root-ca-file=" + l.file("ca.crt"),
-		"--kube-api-qps=2000", "--kube-api-burst=4000", "--node-monitor-grace-period=" + silent.String(),
+		"--kube-api-qps=2000", "--kube-api-burst=4000", "--node-monitor-grace-period=" + l.silent().String(),
 	}, l.gates()...)
 }
 

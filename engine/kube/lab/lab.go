@@ -17,6 +17,8 @@
 // the apiserver's and the DNS's do), a way from pods to the world, and nodes on a machine
 // without version 1 of control groups.
 //
+// With COX_K3S the control plane and the kubelets are those of K3s (K3s).
+//
 // It needs root and Debian, and is for tests alone: without COX_KUBE=1 they are skipped, and
 // where Kubernetes cannot be had too, unless CI is set.
 package lab
@@ -137,6 +139,11 @@ func (l *Lab) beginControl(ctx context.Context) error {
 	for _, d := range l.control() {
 		if err := l.start(ctx, d); err != nil {
 			return err
+		}
+	}
+	if K3s() != "" {
+		for _, name := range controlParts {
+			l.daemons[name] = l.daemons[controlParts[0]]
 		}
 	}
 	return l.await(ctx, "the account of namespace default", func() bool {

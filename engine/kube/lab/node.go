@@ -155,13 +155,14 @@ func (l *Lab) contain(ctx context.Context, n *node) error {
 
 // kubelet starts a node's kubelet.
 func (l *Lab) kubelet(ctx context.Context, n *node) error {
-	return l.start(ctx, &daemon{
-		name: "kubelet." + n.name, node: n,
-		words: []string{
-			filepath.Join(l.programs, "kube"), "kubelet", "--config=" + filepath.Join(n.dir, "kubelet.yaml"), "--kubeconfig=" + filepath.Join(n.dir, "kubelet.conf"),
-			"--hostname-override=" + n.name, "--node-ip=" + nodeAddress(n.index), "-v=2",
-		},
-	})
+	words := []string{
+		filepath.Join(l.programs, "kube"), "kubelet", "--config=" + filepath.Join(n.dir, "kubelet.yaml"), "--kubeconfig=" + filepath.Join(n.dir, "kubelet.conf"),
+		"--hostname-override=" + n.name, "--node-ip=" + nodeAddress(n.index), "-v=2",
+	}
+	if K3s() != "" {
+		words = l.k3sAgent(n)
+	}
+	return l.start(ctx, &daemon{name: "kubelet." + n.name, node: n, words: words})
 }
 
 // inside are words to stand behind for a command on the node.

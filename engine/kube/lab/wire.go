@@ -20,6 +20,7 @@ const (
 	services   = "10.96.0.0/16"
 	apiAddress = "10.96.0.1"  // as pods know it: the first of services
 	dnsAddress = "10.96.0.10" // of CoreDNS
+	allPods    = "10.244.0.0/16"
 )
 
 // nodeAddress is a node's, podNet that of its pods; nodes are counted from 0.
