@@ -37,6 +37,7 @@ func (t *Terms) wholeGPU(all []Machine) (string, error) {
 	for i := range all {
 		for k, name := range all[i].Ask {
 			switch d := &all[i].Node.Devices[k]; {
+			case name == "": // it is claimed, which the cluster's scheduler is not told
 			case d.Profile != "":
 				parts = d.Profile
 			case !slices.Contains(names, name):

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 )
 
 // TestWholeGPU: by which name a job asks for a GPU where the cluster's scheduler chooses the nodes.
@@ -35,6 +36,9 @@ func TestWholeGPU(t *testing.T) {
 	} {
 		s := NewSurvey(nil, Terms{Namespace: "n", GPU: c.set}, "")
 		s.machines = machines(&s.terms, c.nodes, nil)
+		claimed := Machine{Ask: []string{""}} // by DRA
+		claimed.Node.Devices = []fleet.Device{{Kind: "gpu"}}
+		s.machines = append(s.machines, claimed)
 		got, err := s.wholeGPU(t.Context())
 		switch {
 		case c.refused == "" && (err != nil || got != c.want):
