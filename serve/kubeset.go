@@ -60,6 +60,7 @@ type kubeSettings struct {
 	Allow         []string          `json:"allow" doc:"what jobs may ask of their pods by kubernetes in the native form: host_network, lock_memory, service_account, runtime_class, priority_class, labels, annotations, tolerations"`
 	Paths         map[string]string `json:"paths" doc:"path prefix in pods → volume: pvc:NAME, nfs:SERVER:/PATH, hostPath:/PATH, emptyDir:SIZE, image; behind it ,ro or ,sub=DIRECTORY (see Storage)"`
 	WorkDir       string            `json:"workdir" doc:"what becomes of a working directory that none of paths has: refuse, empty (an empty one stands in its place), or upload (it comes with the job: cox submit --upload); left out: refuse where there are paths, else empty"`
+	Checkpoints   string            `json:"checkpoints" doc:"a directory below one of paths, on a volume that lasts and that all pods share, in which each job has one of its own for what it saves (COX_CHECKPOINT_DIR, see Checkpoints); left out: jobs have none"`
 	Domain        string            `json:"cluster_domain" doc:"of the cluster's names; left out: cluster.local"`
 }
 
@@ -263,5 +264,26 @@ func (s *kubeSettings) volumes(t *kube.Terms) error {
 		}
 		t.Paths = append(t.Paths, kube.Path{Prefix: prefix, Volume: v})
 	}
+	return s.checkpoints(t)
+}
+
+// checkpoints looks whether what is saved in a directory of the pods is there for a job's next
+// attempt.
+func (s *kubeSettings) checkpoints(t *kube.Terms) error {
+	dir := s.Checkpoints
+	if dir == "" {
+		return nil
+	}
+	if !path.IsAbs(dir) || path.Clean(dir) != dir || strings.ContainsAny(dir, "\n\x00") {
+		return wrongKube("checkpoints", "write /scratch/checkpoints", "%.100q is no directory from / on, in its shortest form", dir)
+	}
+	p, ok := t.PathOf(dir)
+	switch {
+	case !ok:
+		return wrongKube("checkpoints", "name a directory below one of paths", "%s is on no volume", dir)
+	case !p.Volume.Lasts():
+		return wrongKube("checkpoints", "name a directory of a claim, of NFS, or of a file system that all nodes have", "what is written to %s (%s) is not there for a job's next attempt", p.Prefix, p.Volume)
+	}
+	t.Checkpoints = dir
 	return nil
 }

@@ -91,7 +91,7 @@ var jobVariables = []variable{
 	{"SLURM_RESTART_COUNT", inBatch, false, "it was requeued", "how often", restarts},
 	{"COX_GANG_FILE", inBatch | inTask, false, "elastic job", "file that says who is in the gang now ([gangs.md](gangs.md))", func(s *scope) (string, bool) { return s.alloc.Gang, s.alloc.Gang != "" }},
 	{"COX_GANG_RANK", inTask, false, "elastic job", "the task's rank in the gang; ranks of what was added come after the others, and none is given twice", gangRank},
-	{"COX_CHECKPOINT_DIR", inBatch, false, "always, by the embedded engine", "directory for what the job saves, the same over its attempts ([checkpoint.md](checkpoint.md))", func(s *scope) (string, bool) { return s.alloc.Checkpoint, true }},
+	{"COX_CHECKPOINT_DIR", inBatch, false, "always, by the embedded engine; in pools of Kubernetes that have checkpoints", "directory for what the job saves, the same over its attempts ([checkpoint.md](checkpoint.md))", func(s *scope) (string, bool) { return s.alloc.Checkpoint, true }},
 	{"COX_RESTORE_FROM", inBatch, false, "an earlier attempt has reported a checkpoint", "what it was: that directory, or what is named in it", func(s *scope) (string, bool) { return s.alloc.Restore, true }},
 	{"SLURM_CLUSTER_NAME", inBatch, false, always, "name of the control plane", func(s *scope) (string, bool) { return s.alloc.Cluster, true }},
 	{"SLURM_SUBMIT_DIR", inBatch, false, always, "directory it was submitted from", func(s *scope) (string, bool) { return s.alloc.SubmitDir, true }},

@@ -58,8 +58,8 @@ func TestKube(t *testing.T) {
 	s.ok(t, "", "cancel", "2")
 	kubeDevices(t, s, l)
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
+	kubeUpload(t, s, add)
 	kubeDelegated(t, s, l)
-	kubeInside(t, l)
 }
 
 // kubeDevices: nodes get GPUs. cox verify says which each rank was given, and jobs never hold
@@ -93,4 +93,28 @@ func kubeDevices(t *testing.T, s *slurmSite, l *lab.Lab) {
 	for _, j := range jobs {
 		s.cox(t, "wait", j)
 	}
+}
+
+// kubeUpload: the directory where a job is submitted is in its pods, at its own path.
+func kubeUpload(t *testing.T, s *slurmSite, add []string) {
+	t.Helper()
+	s.ok(t, "pool k8s-a added", append(add, "--set", "workdir=upload")...)
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "data"), 0o755); err != nil { //nolint:gosec // a test's
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"data/in": "given", "data/secret.bin": "x", ".coxignore": "*.bin\n", "train.sh": "#!/bin/sh\n#SBATCH --nodes=2\nsrun sh -c 'echo $SLURM_PROCID in $PWD has $(ls data) $(cat " + dir + "/data/in)'\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // a test's
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	s.cox(t, "submit", "--pool", "k8s-a", "train.sh").check(t, 2, "~", "~cox submit --upload")
+	s.cox(t, "submit", "--pool", "local", "--upload", "train.sh").check(t, 69, "~", "~take none that comes with a job")
+	id := strings.Fields(s.ok(t, "submitted", "submit", "--pool", "k8s-a", "--upload", "train.sh"))[0]
+	s.ok(t, "COMPLETED", "wait", id)
+	for _, rank := range []string{"0", "1"} {
+		s.ok(t, rank+" in "+dir+" has in given", "logs", id)
+	}
+	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
 }

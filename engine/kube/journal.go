@@ -69,6 +69,7 @@ type order struct {
 	Grace     time.Duration `json:"grace,omitempty"`
 	Digest    string        `json:"digest"`
 	Time      time.Time     `json:"time"`
+	Saved     engine.Saved  `json:"saved,omitzero"`      // what earlier attempts reported
 	Namespace string        `json:"namespace,omitempty"` // of its objects; empty: the pool's
 	As        string        `json:"as,omitempty"`        // whom the API server is told to make them as; empty: the pool's own account
 }

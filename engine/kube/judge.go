@@ -224,7 +224,7 @@ func deletion(p *corev1.Pod) (engine.Cause, string) {
 func word(members []member, stop *stopping) engine.Report {
 	var r engine.Report
 	if o := members[0].outcome; o != nil {
-		r.Cause, r.Exit, r.Message, r.Started, r.Ended, r.Tasks = o.Cause, o.Exit, o.Message, o.Started, o.Ended, o.Tasks
+		r.Cause, r.Exit, r.Message, r.Started, r.Ended, r.Tasks, r.Saved = o.Cause, o.Exit, o.Message, o.Started, o.Ended, o.Tasks, o.Saved
 		lost := r.Cause == engine.NodeLost && slices.ContainsFunc(members, func(m member) bool { return m.cause == engine.Preempted })
 		if r.Cause != engine.Stopped && !lost && (stop == nil || !r.Started.IsZero()) {
 			return r

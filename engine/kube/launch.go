@@ -40,6 +40,7 @@ type attempt struct {
 	deleted *stopping // what the pods were deleted for
 	waits   string    // what was last said of why its pods have no nodes
 	ship    shipping
+	asking  bool                              // its crew is asked what was saved
 	stuck   time.Time                         // since when a container cannot be made; zero: it can
 	takes   map[types.UID]corev1.ResourceList // of quotas; filled in when somebody asks
 	ended   bool
@@ -66,7 +67,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	e.mu.Lock()
 	known := e.attempts[l.Ref]
 	e.mu.Unlock()
-	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Digest: digest(l), Time: time.Now()}
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Saved: l.Saved, Digest: digest(l), Time: time.Now()}
 	e.settled(o)
 	if known == nil {
 		err := e.cfg.Terms.takes(l.Job.Spec)
@@ -178,7 +179,7 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 	s := render.Settings{
 		Namespace: cmp.Or(o.Namespace, t.Namespace), Domain: t.Domain, Image: t.Image, Agent: t.AgentImage, AsImage: t.AsImage, Selector: t.Selector,
 		Tolerations: t.Tolerate(), PriorityClass: t.PriorityClass, PullSecrets: t.PullSecrets, Ready: e.cfg.Ready, Placed: t.Placed,
-		Scheduler: t.Scheduler, Queue: t.Queue, Shape: t.Shape,
+		Scheduler: t.Scheduler, Queue: t.Queue, Checkpoints: t.Checkpoints, Shape: t.Shape,
 	}
 	s.ServiceAccount = cmp.Or(t.ServiceAccounts[o.Job.Spec.Account], s.ServiceAccount)
 	for _, p := range t.Paths {
@@ -189,7 +190,7 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 	s.Strict = func(dir string) bool { _, ok := t.PathOf(dir); return ok }
 	return &render.Attempt{
 		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Gang: o.gang(), Near: o.Near,
-		Launch: &engine.Launch{Ref: ref, Job: o.Job, Claims: o.Claims, Script: o.Script, Env: o.Env, Grace: o.Grace},
+		Launch: &engine.Launch{Ref: ref, Job: o.Job, Claims: o.Claims, Script: o.Script, Env: o.Env, Grace: o.Grace, Saved: o.Saved},
 	}
 }
 

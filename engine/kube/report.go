@@ -158,6 +158,9 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	defer e.mu.Unlock()
 	r := a.report
 	r.Phase, r.Gone, r.Uncertain, r.Suspended, r.Cause, r.Exit, r.Message, r.Ended = engine.Ended, true, false, false, w.Cause, w.Exit, w.Message, w.Ended
+	if w.Saved != nil {
+		r.Saved = w.Saved
+	}
 	if r.Ended.IsZero() {
 		r.Ended = time.Now().Round(0)
 	}

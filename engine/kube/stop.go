@@ -124,5 +124,9 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	case phase < engine.Running:
 		return fault.New(fault.Conflict, "attempt %s has not started", ref)
 	}
-	return e.speak(a, crew.Word{Signal: signal, Scope: to})
+	if err := e.speak(a, crew.Word{Signal: signal, Scope: to}); err != nil {
+		return err
+	}
+	e.askSaved(a)
+	return nil
 }

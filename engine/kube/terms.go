@@ -62,6 +62,7 @@ type Terms struct {
 	PullSecrets   []string
 	AsImage       bool // work runs as the user of its image; else as its submitter
 	Paths         []Path
+	Checkpoints   string // directory in one of Paths where jobs have a directory for what they save; empty: they have none
 	Shape         render.Shape
 	Allow         []string    // of Allowances: what jobs may ask of their pods
 	WorkDir       WorkDirRule // what becomes of a working directory that no path has

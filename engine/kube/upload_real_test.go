@@ -121,7 +121,7 @@ func testUpload(t *testing.T, b *bench) {
 	if n := len(s.opened); n < 2 {
 		t.Errorf("the archive was opened %d times after it broke off", n)
 	}
-	log := read(t, e, l)
+	log := printed(t, e, l)
 	for _, want := range []string{
 		"rank 0 in /home/nobody/proj as 65534: given\nrank 1 in /home/nobody/proj as 65534: given\n", ". .. conf mine.0 ", "train.sh weights ",
 		fmt.Sprintf("600:65534:%d 755:65534:", 3<<20),
@@ -185,8 +185,8 @@ func noise(n int) []byte {
 	return out
 }
 
-// read is what a job has printed.
-func read(t *testing.T, e *kube.Engine, l *engine.Launch) string {
+// printed is what a job has printed.
+func printed(t *testing.T, e *kube.Engine, l *engine.Launch) string {
 	t.Helper()
 	r, err := e.Inspect(t.Context(), l.Ref)
 	if err != nil {

@@ -171,6 +171,12 @@ func (v Volume) Source() corev1.VolumeSource {
 	return corev1.VolumeSource{}
 }
 
+// Lasts reports whether what is written to the volume outlives a pod, and pods on other nodes
+// can see it.
+func (v Volume) Lasts() bool {
+	return !v.ReadOnly && (v.Kind == Claim || v.Kind == NFS || v.Kind == Host)
+}
+
 // below reports whether a file or directory is a directory, or is in it.
 func below(name, dir string) bool {
 	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")

@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"path/filepath"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/fault"
@@ -20,6 +21,8 @@ func (p *Plan) Check() error {
 		return refuse("the script of job %s is empty", p.Job.ID)
 	case p.Job.Spec.Program.Kind == job.Direct && len(p.Job.Spec.Program.Args) == 0:
 		return refuse("job %s has no command", p.Job.ID)
+	case p.Checkpoint != "" && !filepath.IsAbs(p.Checkpoint):
+		return refuse("the directory for checkpoints %q is not absolute", p.Checkpoint)
 	case p.Ready <= 0:
 		return refuse("ready is %s: it has to be a span of time", p.Ready)
 	}

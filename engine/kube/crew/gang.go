@@ -259,7 +259,7 @@ func (g *gang) alloc(p *part) ([]byte, error) {
 		return text, nil
 	}
 	nodes := g.plan.nodes(func(i int) string { return g.parts[i].addr })
-	text, err := g.plan.alloc(p.dir, nodes, g.launch.Job.Spec.WorkDir, g.started)
+	text, err := g.plan.alloc(p.dir, nodes, g.launch, g.started)
 	if err == nil {
 		g.allocs[p.dir] = text
 	}
@@ -397,7 +397,7 @@ func (g *gang) signal(n int, to engine.Scope) error {
 // outcome is the attempt's.
 func (g *gang) outcome() Outcome {
 	head := &g.parts[0].state
-	o := Outcome{Ref: g.plan.Ref, Started: g.started, Cause: cmp.Or(g.cause, head.Cause), Message: cmp.Or(g.message, g.parts[0].text())}
+	o := Outcome{Ref: g.plan.Ref, Saved: sayable(head.Saved), Started: g.started, Cause: cmp.Or(g.cause, head.Cause), Message: cmp.Or(g.message, g.parts[0].text())}
 	for _, p := range g.parts {
 		o.Tasks = append(o.Tasks, p.state.Tasks...)
 		if p.state.Ended.After(o.Ended) {

@@ -87,10 +87,10 @@ func (p *Plan) nodes(address func(i int) string) []fleet.Node {
 }
 
 // alloc is what processes inside may know, on a member that has its files below dir.
-func (p *Plan) alloc(dir string, nodes []fleet.Node, workDir string, started time.Time) ([]byte, error) {
+func (p *Plan) alloc(dir string, nodes []fleet.Node, l *attempt.Launch, started time.Time) ([]byte, error) {
 	j, spec := *p.Job, *p.Job.Spec
 	j.Spec = &spec
-	j.Attempt, spec.WorkDir = p.Ref.Attempt, workDir
+	j.Attempt, spec.WorkDir = p.Ref.Attempt, l.Job.Spec.WorkDir
 	root := rootOf(dir)
 	a, err := step.NewAlloc(&j, p.Claims, nodes, step.Place{
 		Dir: seatOf(root, 0).Dir, Bin: Place{Dir: dir}.links(),
@@ -99,6 +99,7 @@ func (p *Plan) alloc(dir string, nodes []fleet.Node, workDir string, started tim
 	if err != nil {
 		return nil, err
 	}
+	a.Checkpoint, a.Restore = l.Checkpoint, l.Restore
 	return a.Text()
 }
 

@@ -164,6 +164,11 @@ func (m *member) begin() error {
 			return err
 		}
 	}
+	if m.index == 0 && m.plan.Checkpoint != "" {
+		if err := m.plan.keepSaved(m.launch); err != nil {
+			return err
+		}
+	}
 	conn, err := m.initial.start(m.at, m.seat, m.name)
 	if err != nil {
 		return err

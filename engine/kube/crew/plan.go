@@ -44,6 +44,12 @@ type Plan struct {
 	WorkDir string        `json:"work_dir,omitempty"` // where the job works if its own directory is not in the pods; empty: it is refused then
 	Strict  bool          `json:"strict,omitempty"`   // all the same its own directory, and those of its output files, have to be there
 
+	// Checkpoint is the directory for what the job saves, one for all its attempts, on a volume
+	// that all members have; empty: it has none. Member 0 makes it. Saved is what was reported
+	// last.
+	Checkpoint string       `json:"checkpoint,omitempty"`
+	Saved      engine.Saved `json:"saved,omitzero"`
+
 	// Upload is a directory that is sent to member 0 (Receive), and by it to the others. No
 	// member is ready without; Dir is there before, and empty.
 	Upload *job.Upload `json:"upload,omitempty"`
@@ -68,6 +74,7 @@ type Outcome struct {
 	Started time.Time           `json:"started,omitzero"` // when the barrier was opened; zero: it never was
 	Ended   time.Time           `json:"ended,omitzero"`
 	Message string              `json:"message,omitempty"`
+	Saved   *engine.Saved       `json:"saved,omitempty"` // what the job reported last by the file in Plan.Checkpoint
 	Tasks   []engine.TaskReport `json:"tasks,omitempty"` // those that failed first, as many as there is room for
 	Left    int                 `json:"left,omitempty"`  // tasks that there was no room for
 }

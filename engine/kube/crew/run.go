@@ -173,6 +173,9 @@ func (m *member) finish() Outcome {
 	}
 	m.initial.kill()
 	m.initial.clean()
+	if m.gang != nil {
+		m.unkeep()
+	}
 	return o
 }
 

@@ -34,7 +34,8 @@ const Holding engine.Scope = "hold"
 
 // Question is what the driver asks a running attempt, by `cox-pod ask` in member 0.
 type Question struct {
-	Find *Find `json:"find,omitempty"`
+	Find  *Find `json:"find,omitempty"`
+	Saved bool  `json:"saved,omitempty"` // what the job reported last as saved; the answer is JSON, or nothing
 }
 
 // message is what goes over the socket: a question, or else a word.
@@ -55,6 +56,8 @@ type answer struct {
 	Kind  fault.Kind `json:"kind,omitempty"`
 	Error string     `json:"error,omitempty"`
 	Index *int       `json:"index,omitempty"` // of a Find
+
+	Saved *engine.Saved `json:"saved,omitempty"`
 }
 
 // Tell passes a Word to member 0, in whose pod it is called, and returns once that has
@@ -76,8 +79,12 @@ func Ask(at Place, text []byte, out io.Writer) error {
 		return fault.New(fault.Invalid, "ask: %.200s is no question", text).Advise(`write {"find":{"rank":0}}`)
 	}
 	a, err := m.send(at)
-	if err == nil && a.Index != nil {
+	switch {
+	case err != nil:
+	case a.Index != nil:
 		_, err = fmt.Fprintln(out, *a.Index)
+	case a.Saved != nil:
+		err = json.NewEncoder(out).Encode(a.Saved)
 	}
 	return err
 }
@@ -161,6 +168,8 @@ func (g *gang) answer(m *message, then func(answer, error)) {
 			return
 		}
 		then(answer{Index: &i}, nil)
+	case m.Saved:
+		then(answer{Saved: g.parts[0].state.Saved}, nil)
 	case m.Hold != nil:
 		g.hold(*m.Hold, func(err error) { then(answer{}, err) })
 	default:

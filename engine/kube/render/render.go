@@ -71,6 +71,7 @@ type Settings struct {
 	Agent         string // image with cox-pod and cox-slurm
 	AsImage       bool   // work runs as the user of its image; else as the job's owner
 	Mounts        []Mount
+	Checkpoints   string                // where jobs have a directory for what they save; empty: they have none
 	Strict        func(dir string) bool // a directory that is missing in the pods is an error; nil: none is
 	Selector      map[string]string     // of nodes, where the cluster's scheduler chooses them
 	Tolerations   []corev1.Toleration
@@ -184,6 +185,9 @@ func (a *Attempt) domain() string {
 func (a *Attempt) plan() *crew.Plan {
 	l := a.Launch
 	p := &crew.Plan{Ref: l.Ref, Job: l.Job, Script: l.Script, Env: l.Env, Grace: l.Grace, Ready: a.Ready, WorkDir: crew.WorkDir}
+	if a.Checkpoints != "" {
+		p.Checkpoint, p.Saved = path.Join(a.Checkpoints, fmt.Sprintf("cox-%s-%d", a.Server, l.Job.ID)), l.Saved
+	}
 	if u := l.Job.Spec.Upload; u != nil {
 		p.Upload = u
 		p.Ready += time.Duration(u.Size>>20) * time.Second // a slow way is not the end
