@@ -118,6 +118,9 @@ func (t *Terms) reach(s *job.Spec) error {
 	_, given := s.Source.Given["chdir"]
 	named := s.Source.Submit != "" && (given || dir != path.Clean(s.Source.Submit))
 	here, rule := t.has(dir), t.workDir()
+	if _, mounted := t.PathOf(dir); rule == WorkDirUpload && !named && !mounted && !slices.Contains(everywhere, dir) {
+		here = false // one that was made below /tmp is not there
+	}
 	switch {
 	case !path.IsAbs(dir), here:
 	case rule == WorkDirUpload:

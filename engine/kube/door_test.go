@@ -26,6 +26,9 @@ func TestReach(t *testing.T) {
 	}
 	named := func(dir string) func(*job.Spec) { return func(s *job.Spec) { s.WorkDir = dir } }
 	out := func(name string) func(*job.Spec) { return func(s *job.Spec) { s.Output.Stdout = name } }
+	laden := func(dir, came string) func(*job.Spec) {
+		return func(s *job.Spec) { in(dir)(s); s.Upload = &job.Upload{Dir: came} }
+	}
 	for name, c := range map[string]struct {
 		paths        []Path
 		rule         WorkDirRule
@@ -41,6 +44,19 @@ func TestReach(t *testing.T) {
 		"named, of the image":            {paths: paths, change: named("/opt/train")},
 		"named, everywhere":              {change: named("/tmp")},
 		"named by the directory's name":  {change: func(s *job.Spec) { in("/w/ada")(s); s.Source.Given = map[string]string{"chdir": "/w/ada"} }, option: "chdir", says: "/w/ada"},
+		"comes with no job":              {rule: WorkDirUpload, change: in("/w/ada"), option: "chdir", says: "/w/ada is nowhere"},
+		"made below /tmp":                {rule: WorkDirUpload, change: in("/tmp/ada"), option: "chdir", says: "/tmp/ada is nowhere"},
+		"in /tmp":                        {rule: WorkDirUpload, change: in("/tmp")},
+		"comes with the job":             {rule: WorkDirUpload, paths: paths, change: laden("/w/ada", "/w/ada")},
+		"below what comes":               {rule: WorkDirUpload, paths: paths, change: laden("/w/ada/run", "/w/ada")},
+		"beside what comes":              {rule: WorkDirUpload, paths: paths, change: laden("/w/ada", "/w/bob"), option: "chdir", says: "/w/ada is nowhere"},
+		"comes where none may":           {paths: paths, change: laden("/w/ada", "/w/ada"), option: "upload", says: "takes no working directory"},
+		"comes, and is there":            {rule: WorkDirUpload, paths: paths, change: laden("/home/ada", "/home/ada"), option: "upload", says: "by /home of the pool's paths"},
+		"comes around a volume":          {rule: WorkDirUpload, paths: []Path{{Prefix: "/w/ada/data", Volume: Volume{Kind: Host, Dir: "/d"}}}, change: laden("/w/ada", "/w/ada"), option: "upload", says: "/w/ada/data of the pool's paths is in /w/ada"},
+		"comes over the image":           {rule: WorkDirUpload, change: laden("/usr/src", "/usr/src"), option: "upload", says: "/usr"},
+		"comes over everything":          {rule: WorkDirUpload, change: laden("/", "/"), option: "upload", says: "cannot stand"},
+		"output in what comes":           {rule: WorkDirUpload, change: func(s *job.Spec) { laden("/w/ada", "/w/ada")(s); out("/w/ada/x")(s) }},
+		"output beside what comes":       {rule: WorkDirUpload, change: func(s *job.Spec) { laden("/w/ada", "/w/ada")(s); out("/w/x")(s) }, option: "output", says: "/w/x is nowhere"},
 		"output beside":                  {paths: paths, change: out("/logs/%j.out"), option: "output", says: "/logs/%j.out is nowhere"},
 		"output on a volume":             {paths: paths, change: out("/home/%u/%j.out")},
 		"output, nowhere":                {paths: paths, change: out("/dev/null")},
