@@ -149,6 +149,10 @@ func (m *member) waits(p *corev1.Pod, main *corev1.ContainerStatus) {
 		if w == nil {
 			continue
 		}
+		if w.Reason == "" && c.ContainerID != "" && unready(p) {
+			m.stuck, m.cause, m.why = true, engine.Unready, fmt.Sprintf("pod %s on %s: what its containers run in ended after container %s was made and before that began, and its kubelet begins it no more", p.Name, p.Spec.NodeName, c.Name)
+			return
+		}
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 			m.stuck = true
@@ -160,6 +164,17 @@ func (m *member) waits(p *corev1.Pod, main *corev1.ContainerStatus) {
 		m.why = fmt.Sprintf("pod %s on %s: %s: %s (image %s)", p.Name, p.Spec.NodeName, w.Reason, w.Message, c.Image)
 		return
 	}
+}
+
+// unready reports whether a pod's kubelet says that there is no sandbox in which containers could
+// begin.
+func unready(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReadyToStartContainers && c.Status == corev1.ConditionFalse {
+			return true
+		}
+	}
+	return false
 }
 
 // early says which container failed before the job's began; empty: none.

@@ -32,7 +32,7 @@ func podThat(change ...func(*corev1.Pod)) *corev1.Pod {
 func holding(s corev1.ContainerState, started bool) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		id := "containerd://x"
-		if s.Waiting != nil {
+		if s.Waiting != nil && s.Waiting.Reason != "" {
 			id = ""
 		}
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: render.Container, State: s, Started: &started, ContainerID: id, Image: "img"}}
@@ -66,6 +66,11 @@ func beside(s corev1.ContainerState) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = append([]corev1.ContainerStatus{{Name: "proxy", State: s, ContainerID: "containerd://y"}}, p.Status.ContainerStatuses...)
 	}
+}
+
+// noSandbox has the kubelet say that there is nothing in which containers could begin.
+func noSandbox(p *corev1.Pod) {
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionFalse})
 }
 
 func noNode(p *corev1.Pod) { p.Spec.NodeName = "" }
@@ -121,6 +126,8 @@ func TestWhatAPodProves(t *testing.T) {
 		{"a first container that was killed", podThat(phase(corev1.PodFailed, ""), brought(137), holding(creates, false)), "ended over", engine.Unready},
 		{"a first container that was killed, and the pod goes on", podThat(brought(137), holding(creates, false)), "accepted stuck", ""},
 		{"deleted before it began", podThat(phase(corev1.PodFailed, ""), deletedAt(testNow), holding(creates, false)), "ended over", engine.Cancelled},
+		{"being made, its sandbox first", podThat(noSandbox, holding(creates, false)), "accepted", ""},
+		{"made, and its sandbox gone before it began", podThat(noSandbox, holding(waits(""), false)), "accepted stuck", engine.Unready}, // as a machine left it that lost its power
 		{"no image", podThat(holding(waits("ImagePullBackOff"), false)), "accepted stuck", ""},
 		{"a name of no image", podThat(holding(waits("InvalidImageName"), false)), "accepted stuck refused", ""},
 	} {
