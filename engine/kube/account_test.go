@@ -126,3 +126,26 @@ func TestCheckFindsTheNamespacesOfAccounts(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckFindsTheQueuesOfAccounts: Kueue's queue is looked for in each namespace of jobs. Seen to
+// fail with the pool's own namespace alone.
+func TestCheckFindsTheQueuesOfAccounts(t *testing.T) {
+	terms := terms
+	terms.Gang, terms.Approximate, terms.Queue = Kueue, true, "q"
+	terms.Namespaces, terms.OnlyNamed = map[string]string{"nlp": "team-nlp", "law": "team-law"}, true
+	say := good()
+	say["/apis"] = `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"kueue.x-k8s.io"},"versions":[{"version":"v1beta2","resources":[{"resource":"workloads","scope":"Namespaced"}]}]}]}`
+	for _, ns := range []string{"team-nlp", "team-law"} {
+		say["/api/v1/namespaces/"+ns+"/resourcequotas"], say["/api/v1/namespaces/"+ns+"/limitranges"] = `{"items":[]}`, `{"items":[]}`
+	}
+	const queues = "/apis/kueue.x-k8s.io/v1beta2/"
+	say[queues+"namespaces/team-law/localqueues/q"] = `{"spec":{"clusterQueue":"all"}}`
+	say[queues+"clusterqueues/all"] = `{"spec":{"resourceGroups":[{"flavors":[{"name":"plain"}]}]}}`
+	say[queues+"resourceflavors/plain"] = `{"spec":{}}`
+	got := strings.Join(findings(t, surveyOf(t, &answers{say: say}, terms)), "\n")
+	for _, want := range []string{"warning queue: flavor plain of team-law/q has no Topology", "missing queue: nothing begins by team-nlp/q: get localqueues.kueue.x-k8s.io team-nlp/q: not found | kubectl apply a LocalQueue q in namespace team-nlp"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}

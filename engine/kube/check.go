@@ -252,6 +252,10 @@ func (l *scan) grant() string {
 		words = append(words, "--set reserve=true")
 	}
 	words = append(words, l.terms.accountWords()...)
+	if len(l.terms.Topology) > 0 && strings.HasPrefix(l.terms.Topology[0], KueueTopology) {
+		text, _ := json.Marshal(l.terms.Topology)
+		words = append(words, "--set "+shell("topology="+string(text)))
+	}
 	if len(l.terms.Classes) > 0 {
 		text, _ := json.Marshal(l.terms.Classes)
 		words = append(words, "--set "+shell("device_class="+string(text)))
@@ -336,7 +340,7 @@ func (l *scan) gang(ctx context.Context) error {
 			"the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused")
 	case g.Ability() == engine.GangApproximate:
 		l.add("gangs", engine.Warning, "--placed, or a scheduler with gangs beside it", "%s is taken, as the settings say, of %s: all or none in quota alone, not on nodes", g.Kind, strings.Join(names, ", "))
-		l.kueueQueue(ctx)
+		l.kueueQueues(ctx)
 	default:
 		why := "the first of these that can be"
 		if l.terms.Gang != "" {

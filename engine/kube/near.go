@@ -175,9 +175,9 @@ func (s *Survey) kueueTopologies(ctx context.Context) (out []kueueTopology, err 
 	return out, err
 }
 
-// queueTopology is what a LocalQueue's jobs are told of where nodes lie: the Topology of each of
+// queueTopology is what the jobs of the LocalQueue in a namespace are told of where nodes lie: the Topology of each of
 // its flavors that has one, nil if there is none of that name. without are flavors that have none.
-func (s *Survey) queueTopology(ctx context.Context, served cluster.Served) (has map[string]*kueueTopology, without []string, err error) {
+func (s *Survey) queueTopology(ctx context.Context, served cluster.Served, namespace string) (has map[string]*kueueTopology, without []string, err error) {
 	c := s.cluster
 	at := func(r cluster.Resource) cluster.Resource {
 		if k, ok := served.Find(r.Group, r.Name, kueueVersions...); ok {
@@ -189,7 +189,7 @@ func (s *Survey) queueTopology(ctx context.Context, served cluster.Served) (has 
 		metav1.ObjectMeta `json:"metadata"`
 		Spec              struct{ ClusterQueue string }
 	}
-	if err := c.Get(ctx, at(localQueues), s.terms.Namespace, s.terms.Queue, &local); err != nil {
+	if err := c.Get(ctx, at(localQueues), namespace, s.terms.Queue, &local); err != nil {
 		return nil, nil, err
 	}
 	var whole struct {
