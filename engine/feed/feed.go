@@ -19,10 +19,10 @@ import (
 )
 
 // How much can be resumed from; who is further behind gets the present reports
-// instead. At twice that many events, or tasks in them, half is dropped.
+// instead. At twice that many events, or tasks and nodes in them, half is dropped.
 const (
 	keptEvents = 4096
-	keptTasks  = 1 << 16
+	keptParts  = 1 << 16
 )
 
 // Feed holds the last report of every attempt and the latest events. A cursor is
@@ -33,7 +33,7 @@ type Feed struct {
 	mu     sync.Mutex
 	seq    uint64
 	recent []engine.Event // ends with number seq
-	tasks  int            // in the reports of recent
+	parts  int            // tasks and nodes in the reports of recent
 	latest map[engine.Ref]numbered
 	grown  chan struct{} // closed at the next event
 }
@@ -55,17 +55,19 @@ func (f *Feed) Publish(r engine.Report) {
 	f.seq++
 	r.Version = f.epoch<<32 | f.seq
 	f.latest[r.Ref] = numbered{f.seq, r}
-	if f.tasks += len(r.Tasks); len(f.recent) >= 2*keptEvents || f.tasks >= 2*keptTasks {
+	if f.parts += parts(&r); len(f.recent) >= 2*keptEvents || f.parts >= 2*keptParts {
 		f.recent = slices.Delete(f.recent, 0, (len(f.recent)+1)/2)
-		f.tasks = len(r.Tasks)
-		for _, ev := range f.recent {
-			f.tasks += len(ev.Report.Tasks)
+		f.parts = parts(&r)
+		for i := range f.recent {
+			f.parts += parts(&f.recent[i].Report)
 		}
 	}
 	f.recent = append(f.recent, engine.Event{Cursor: f.cursor(f.seq), Report: r})
 	close(f.grown)
 	f.grown = make(chan struct{})
 }
+
+func parts(r *engine.Report) int { return len(r.Tasks) + len(r.Nodes) }
 
 func (f *Feed) cursor(seq uint64) string { return fmt.Sprintf("%d.%d", f.epoch, seq) }
 
