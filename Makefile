@@ -58,7 +58,7 @@ slurm: $(BIN)/.tools          ## the sbatch reader and the engine beside real Sl
 kube: $(BIN)/.tools           ## the engine beside real Kubernetes, built from its modules the first time (as root: installs Debian's packages)
 	COX_TESTS=$(BIN)/gotestsum scripts/kube/test.sh
 
-kube-batch: $(BIN)/.tools     ## … beside Volcano and Kueue too, built from their modules the first time
+kube-batch: $(BIN)/.tools     ## … beside Volcano, Kueue and coscheduling too, built from their modules the first time
 	COX_TESTS=$(BIN)/gotestsum scripts/kube/test.sh batch
 
 arm64:                        ## the core decides on arm64 as on amd64 (as root: installs Debian's qemu-user-static)

@@ -5,7 +5,8 @@
 #
 #   scripts/kube/test.sh [batch]
 #
-# batch: the tests beside Volcano and Kueue alone, which batch.sh builds.
+# batch: the tests beside Volcano, Kueue and coscheduling alone, which batch.sh builds, and beside
+# KAI where COX_KAI names its folder.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -42,7 +43,7 @@ said() {
 }
 if [ "${1:-}" = batch ]; then
 	export COX_BATCH=1
-	tests batch ./engine/kube -run '^Test(Volcano|Kueue)'
+	tests batch ./engine/kube -run '^Test(Volcano|Kueue|Coscheduling|KAI)$'
 	rc=$?
 	said
 	exit $rc
