@@ -54,7 +54,36 @@ func readNode(v lean.Value) Node {
 		Memory: v.Get("memory").Int(), MemoryUsed: v.Get("memory_used").Int(), Sockets: max(v.Get("sockets").Int(), 1),
 	}
 	n.devices(v.Get("devices").Items())
+	n.counted(v.Get("counted").Items())
 	return n
+}
+
+// counted adds the GPUs of a pool as a whole, which have no numbers: by type, and then those of
+// which no type is known.
+func (n *Node) counted(list []lean.Value) {
+	var all, used []string
+	add := func(name string, count, taken int64) {
+		if count > 0 {
+			all = append(all, name+":"+strconv.FormatInt(count, 10))
+			used = append(used, name+":"+strconv.FormatInt(taken, 10))
+		}
+	}
+	plain, plainUsed := int64(0), int64(0)
+	for _, d := range list {
+		name, count, taken := d.Get("name").Text(), d.Get("all").Int(), d.Get("used").Int()
+		if _, _, typed := strings.Cut(name, ":"); typed {
+			add(name, count, taken)
+			plain, plainUsed = plain-count, plainUsed-taken
+			continue
+		}
+		n.GPUs, n.GPUsUsed = n.GPUs+count, n.GPUsUsed+taken
+		plain, plainUsed = plain+count, plainUsed+taken
+	}
+	if len(list) == 0 {
+		return
+	}
+	add("gpu", plain, max(plainUsed, 0))
+	n.GRES, n.GRESUsed = strings.Join(all, ","), strings.Join(used, ",")
 }
 
 func up(f float64) int64 {
