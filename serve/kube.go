@@ -46,7 +46,8 @@ func errNoCluster() error {
 // KubeRights is the manifest of the roles that a pool of the engine kube needs, for kubectl
 // apply -f -. Who has them is said as kube.ParseSubject reads it; empty: the service account
 // coxswain of the pool's namespace. Nobody is asked; of the settings those that the roles
-// depend on are needed: namespace, priority_class, paths.
+// depend on are needed: namespace, namespaces, only_named, impersonate, placed, gang, reserve,
+// priority_class, paths.
 func KubeRights(pool string, settings json.RawMessage, who string) (string, error) {
 	terms, subject, err := kubeFor(pool, settings, who, "the roles")
 	if err != nil {

@@ -151,6 +151,9 @@ not added                                                    exit 2 (invalid req
 	cox("pool", "add", "b", "--engine", "kube", "--print-rbac").check(t, 2, "", "~in which namespace are the roles?\n  --namespace NAME\n")
 	cox("pool", "add", "b", "--engine", "slurm", "--print-rbac").check(t, 2, "", "~--print-rbac is of --engine kube\n")
 	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--placed", "--print-rbac=group:ops").check(t, 0, "~  - kind: Group\n    name: \"ops\"\n", "")
+	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--set", `namespaces={"nlp":"team"}`, "--set", `impersonate={"nlp":"user:ann"}`, "--print-rbac=user:cox").check(t, 0,
+		"~  name: \"coxswain-b-jobs\"\n  namespace: \"team\"\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: Role\n  name: \"coxswain-b-jobs\"\nsubjects:\n  - kind: User\n    name: \"ann\"\n", "")
+	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--set", "reserve=true", "--set", `impersonate={"nlp":"user:ann"}`, "--print-rbac").check(t, 2, "", "~settings: impersonate: with reserve")
 	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--print-rbac", "--print-policy").check(t, 0, "~\n---\nkind: ValidatingAdmissionPolicy\n", "")
 	cox("pool", "add", "b").check(t, 2, "", "~which kind of engine has pool b?\n  --engine kube, --engine paper, --engine slurm\n")
 	cox(add...).check(t, 2, "", "cox: settings: site is needed\n  --set site=NAME\nnot added                                                    exit 2 (invalid request)\n")
