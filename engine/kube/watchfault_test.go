@@ -68,8 +68,8 @@ func (w *weather) open(t *testing.T, kubeconfig, root string) *noted {
 }
 
 // TestControlFaults: what happens between a driver and its API servers: they change in the middle
-// of a watch, have forgotten the version of a watch or of a list, know less than the one before,
-// are on a connection that leads nowhere; and calls of a driver
+// of a watch, have forgotten the version of a watch or of a list, refuse all calls for a while,
+// know less than the one before, are on a connection that leads nowhere; and calls of a driver
 // that is gone arrive late. No attempt is lost, none is freed without proof, none runs twice, and
 // in the end nothing of it is in the cluster. The apiservers and etcd are real, the test is the
 // kubelets.
@@ -80,6 +80,7 @@ func TestControlFaults(t *testing.T) {
 	t.Run("FailOver", w.failOver)
 	t.Run("Compacted", w.compacted)
 	t.Run("ListForgotten", w.listForgotten)
+	t.Run("Throttled", w.throttled)
 	t.Run("Behind", w.lagging)
 	t.Run("StaleList", w.staleList)
 	t.Run("LateCalls", w.lateCalls)
