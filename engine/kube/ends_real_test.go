@@ -15,6 +15,8 @@ import (
 
 // collected: pods that have ended are deleted by who collects such pods, while no driver runs.
 // Their ends are there when one begins again.
+//
+// Seen to fail with: pods without our finalizer.
 func (w *weather) collected(t *testing.T) {
 	root := t.TempDir()
 	first := w.open(t, w.l.Kubeconfig(), root)
@@ -29,6 +31,8 @@ func (w *weather) collected(t *testing.T) {
 
 // finalized: another's finalizer keeps the pods' objects. The attempt has ended all the same, and
 // can be forgotten; the finalizer stays where it is.
+//
+// Seen to fail with: a driver that takes away all finalizers.
 func (w *weather) finalized(t *testing.T) {
 	e := w.open(t, w.l.Kubeconfig(), t.TempDir())
 	r := w.run(t, e, 1, "h1", "h2")

@@ -50,6 +50,42 @@ func TestABindThatStorageFailed(t *testing.T) {
 	}
 }
 
+// TestAPodThatOthersBoundElsewhere: while bindings fail somebody else gives one of the pods to
+// another node, which the watch tells. It does not run there: the attempt ends.
+//
+// Seen to fail with: a pod that has a node taken for one that has its own.
+func TestAPodThatOthersBoundElsewhere(t *testing.T) {
+	s := newStand(t, "n1", "n2")
+	var failed atomic.Bool
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+		pod, ok := strings.CutSuffix(r.URL.Path, "/binding")
+		if !ok || !strings.HasSuffix(pod, "-1") {
+			return false
+		}
+		if failed.Swap(true) {
+			refusal(w, http.StatusConflict, "Conflict", "pod x is already assigned to node n9")
+			return true
+		}
+		s.mu.Lock()
+		o := s.objects[pod]
+		spec, _ := o["spec"].(map[string]any)
+		spec["nodeName"] = "n9"
+		s.keep(pod, "MODIFIED", o)
+		s.mu.Unlock()
+		refusal(w, http.StatusServiceUnavailable, "ServiceUnavailable", "not now")
+		return true
+	})
+	e := s.open(nil)
+	l := launchOn(1, "n1", "n2")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it ends, and says where its pod is", func() bool {
+		r, err := e.Inspect(t.Context(), l.Ref)
+		return err == nil && r.Phase == engine.Ending && strings.Contains(r.Message, "n9")
+	})
+}
+
 // TestACreateThatMetAnother: the API server calls it a conflict, too, that something else was
 // written at the same moment, as the use of a quota. The pod is not there then: it is created
 // again.

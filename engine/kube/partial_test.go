@@ -22,6 +22,8 @@ import (
 // cannot be bound ends the attempt: all its pods are deleted, nothing is free before their
 // kubelets have said that they ended, and the next attempt runs on the same nodes, once. A
 // binding whose answer was lost is found.
+//
+// Seen to fail with: a policy's refusal taken for the job's fault.
 func (w *weather) partialBind(t *testing.T) {
 	for _, c := range []struct {
 		name string
