@@ -51,7 +51,7 @@ var (
 func scheduling(message string) said {
 	message, _, _ = strings.Cut(message, ", preemption: ") // whom it could displace is said of each node
 	message, _, _ = strings.Cut(message, " preemption: ")
-	message = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(message), "no new claims to deallocate"), " ")
+	message = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(message), "no new claims to deallocate"), "still not schedulable"), " ")
 	message = strings.TrimSuffix(strings.TrimSpace(message), ".")
 	switch {
 	case message == "no nodes available to schedule pods":
@@ -102,6 +102,8 @@ func lack(what string, one bool) string {
 		return has + " a pod of this job already"
 	case "didn't match Pod's node affinity/selector":
 		return misses + " a label of the pool's node_selector"
+	case "cannot allocate all claims":
+		return has + " too few free devices of those that are asked for"
 	case "were unschedulable":
 		return is + " cordoned"
 	}

@@ -20,6 +20,7 @@ func TestWhyThereIsNoNode(t *testing.T) {
 			[]string{"0/2 nodes are available: 2 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."},
 			"Kubernetes' scheduler has no node for it: of 2 nodes: 2 have too little nvidia.com/gpu",
 		},
+		{[]string{"0/4 nodes are available: 4 cannot allocate all claims. still not schedulable, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."}, "Kubernetes' scheduler has no node for it: of 4 nodes: 4 have too few free devices of those that are asked for"},
 		{[]string{gang, apart, gang}, "Kubernetes' scheduler has no nodes for its 3 pods, which begin together: of 2 nodes: 2 have a pod of this job already"},
 		{[]string{gang, gang}, "Kubernetes' scheduler has no nodes for its 2 pods, which begin together: not all pods find one"},
 		{[]string{"", gang}, "Kubernetes' scheduler has no nodes for its 2 pods, which begin together: not all pods find one"},

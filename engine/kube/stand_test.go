@@ -158,7 +158,12 @@ func (s *stand) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	o := s.objects[r.URL.Path]
 	pod, binds := strings.CutSuffix(r.URL.Path, "/binding")
+	whole, status := strings.CutSuffix(r.URL.Path, "/status")
 	switch {
+	case r.Method == http.MethodPatch && status && s.objects[whole] != nil:
+		s.objects[whole]["status"] = body["status"]
+		s.keep(whole, "MODIFIED", s.objects[whole])
+		answer(w, http.StatusOK, s.objects[whole])
 	case r.Method == http.MethodPost && binds:
 		target, _ := body["target"].(map[string]any)
 		spec, _ := s.objects[pod]["spec"].(map[string]any)
@@ -207,7 +212,7 @@ func (s *stand) end(path string, o map[string]any) {
 func (s *stand) list(w http.ResponseWriter, r *http.Request) {
 	items := []any{}
 	for p, o := range s.objects {
-		if filepath.Dir(p) == r.URL.Path || strings.HasSuffix(r.URL.Path, "v1/pods") && strings.Contains(p, "/pods/") {
+		if filepath.Dir(p) == r.URL.Path || !strings.Contains(r.URL.Path, "/namespaces/") && filepath.Base(filepath.Dir(p)) == filepath.Base(r.URL.Path) {
 			items = append(items, o)
 		}
 	}
