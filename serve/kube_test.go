@@ -106,6 +106,11 @@ func TestKubeSettings(t *testing.T) {
 		`{"kubeconfig":"FILE","paths":{"/a":"pvc:a"},"checkpoints":"/a/../b"}`:                            `settings: checkpoints: "/a/../b" is no directory`,
 		`{"kubeconfig":"FILE","paths":{"/a":"emptyDir"},"checkpoints":"/a/b"}`:                            "settings: checkpoints: what is written to /a (emptyDir)",
 		`{"kubeconfig":"FILE","paths":{"/a":"pvc:a,ro"},"checkpoints":"/a/b"}`:                            "settings: checkpoints: what is written to /a (pvc:a,ro)",
+		`{"kubeconfig":"FILE","paths":{"/a":"ephemeral"}}`:                                                `settings: paths: /a: "ephemeral" is no volume`,
+		`{"kubeconfig":"FILE","paths":{"/a":"ephemeral:much"}}`:                                           `settings: paths: /a: "ephemeral:much": "much" is no size`,
+		`{"kubeconfig":"FILE","paths":{"/a":"ephemeral:1Gi,ro"}}`:                                         `settings: paths: /a: "ephemeral:1Gi,ro": ro`,
+		`{"kubeconfig":"FILE","paths":{"/a":"ephemeral:1Gi,class=A_b"}}`:                                  `settings: paths: /a: "ephemeral:1Gi,class=A_b": class`,
+		`{"kubeconfig":"FILE","paths":{"/a":"pvc:a,class=b"}}`:                                            `settings: paths: /a: "pvc:a,class=b": "class=b" is nothing that pvc has`,
 		`{"kubeconfig":"FILE","paths":["/home"]}`:                                                         "settings: paths: array is not",
 		`{"kubeconfig":"FILE","kontext":"a"}`:                                                             "settings: there is no field kontext; did you mean context?",
 	} {
@@ -127,7 +132,7 @@ func TestKubeTerms(t *testing.T) {
 	var set kubeSettings
 	if err := ReadSettings([]byte(`{"namespace":"n","placed":false,"gang":"kueue","approximate":true,"queue":"q","within":"preferred=a/b","scheduler":"s","image":"i:1","agent_image":"a:1","gpu_resource":"nvidia.com/gpu","topology":["a/b"],"features":["c"],"node_selector":{"d":"e"},
 		"tolerations":[{"key":"k","value":"v","effect":"NoSchedule"}],"priority_class":"p","pull_secrets":["s"],"run_as":"image","cluster_domain":"x.local",
-		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data,ro,sub=a/b","/big":"emptyDir:20Gi,memory","/opt":"image"},"workdir":"empty","checkpoints":"/scratch/saved",
+		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data,ro,sub=a/b","/big":"emptyDir:20Gi,memory","/opt":"image","/own":"ephemeral:1Gi,class=fast"},"workdir":"empty","checkpoints":"/scratch/saved",
 		"fs_group":100,"shm":"8Gi","host_network":true,"lock_memory":true,"service_account":"sa","runtime_class":"nvidia","labels":{"l":"1"},"annotations":{"a":"2"},"allow":["labels"],
 		"namespaces":{"nlp":"team"},"only_named":true,"impersonate":{"nlp":"user:ann","user:bob":"serviceaccount:runner","*":"serviceaccount:x:y"},"service_accounts":{"nlp":"reader"}}`), &set); err != nil {
 		t.Fatal(err)
@@ -151,6 +156,7 @@ func TestKubeTerms(t *testing.T) {
 			{Prefix: "/data", Volume: kube.Volume{Kind: kube.Host, Dir: "/mnt/data", Sub: "a/b", ReadOnly: true}},
 			{Prefix: "/home", Volume: kube.Volume{Kind: kube.Claim, Name: "home"}},
 			{Prefix: "/opt", Volume: kube.Volume{Kind: kube.OfImage}},
+			{Prefix: "/own", Volume: kube.Volume{Kind: kube.Fresh, Size: 1 << 30, Class: "fast"}},
 			{Prefix: "/scratch", Volume: kube.Volume{Kind: kube.NFS, Server: "fd00::5", Dir: "/export/s"}},
 		},
 	}

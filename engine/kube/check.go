@@ -264,7 +264,7 @@ func (l *scan) grant() string {
 		words = append(words, "--set priority_class="+l.terms.PriorityClass)
 	}
 	for _, p := range l.terms.Paths {
-		if p.Volume.Kind == Claim {
+		if p.Volume.Kind == Claim || p.Volume.Kind == Fresh {
 			words = append(words, "--set "+shell(fmt.Sprintf("paths={%q:%q}", p.Prefix, p.Volume)))
 			break
 		}

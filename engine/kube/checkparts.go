@@ -221,6 +221,8 @@ func (l *scan) named(ctx context.Context) error {
 		switch p.Volume.Kind {
 		case OfImage, Empty:
 			l.add("paths", engine.Found, "", "%s is %s", p.Prefix, p.Volume)
+		case Fresh:
+			l.add("paths", engine.Found, "", "%s is %s; whether the storage class makes volumes, a first job shows", p.Prefix, p.Volume)
 		case Claim: // of each namespace
 		default:
 			l.add("paths", engine.Found, "", "%s is %s; whether the nodes have it, a first job shows", p.Prefix, p.Volume)

@@ -103,6 +103,7 @@ func TestKubelets(t *testing.T) {
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 4}))
 	t.Run("Volumes", func(t *testing.T) { testVolumes(t, b) })
 	t.Run("Upload", func(t *testing.T) { testUpload(t, b) })
+	t.Run("Ephemeral", func(t *testing.T) { testEphemeral(t, b) })
 	t.Run("Checkpoints", func(t *testing.T) { testCheckpoints(t, b) })
 	t.Run("Devices", func(t *testing.T) { testDevices(t, b) })
 	t.Run("Claims", func(t *testing.T) { testClaims(t, b) })

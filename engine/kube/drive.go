@@ -83,6 +83,9 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 	}
 	if !bound && stop == nil {
 		if e.cfg.Terms.Placed {
+			if err := e.try(a, e.provision); err != nil || e.stops(a) {
+				return 0, err
+			}
 			if err := e.try(a, e.bind); err != nil {
 				return 0, err
 			}

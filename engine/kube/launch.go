@@ -40,6 +40,7 @@ type attempt struct {
 	deleted *stopping // what the pods were deleted for
 	waits   string    // what was last said of why its pods have no nodes
 	ship    shipping
+	wanted  time.Time                         // since when its claims are to have volumes; zero: nothing was done for that
 	asking  bool                              // its crew is asked what was saved
 	stuck   time.Time                         // since when a container cannot be made; zero: it can
 	takes   map[types.UID]corev1.ResourceList // of quotas; filled in when somebody asks

@@ -108,7 +108,9 @@ func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
 			out = append(out, Right{Resource: localQueues, Verbs: []string{"get"}, Name: t.Queue, Why: "which queue is behind that of the pool"})
 		}
 	}
-	if slices.ContainsFunc(t.Paths, func(p Path) bool { return p.Volume.Kind == Claim }) {
+	if t.provisions() {
+		out = append(out, Right{Resource: claims, Verbs: []string{"get", "patch"}, Why: "the volumes of paths, and for which node they are wanted"})
+	} else if slices.ContainsFunc(t.Paths, func(p Path) bool { return p.Volume.Kind == Claim }) {
 		out = append(out, Right{Resource: claims, Verbs: []string{"get"}, Why: "the volumes of paths"})
 	}
 	for _, r := range t.claimRights() {

@@ -25,17 +25,19 @@ const (
 	Claim   VolumeKind = "pvc"
 	NFS     VolumeKind = "nfs"
 	Host    VolumeKind = "hostPath"
-	Empty   VolumeKind = "emptyDir" // of the pod, and gone with it
-	OfImage VolumeKind = "image"    // no volume: the container images have the directory
+	Empty   VolumeKind = "emptyDir"  // of the pod, and gone with it
+	Fresh   VolumeKind = "ephemeral" // a claim that is made with the pod, and goes with it
+	OfImage VolumeKind = "image"     // no volume: the container images have the directory
 )
 
 // Volume is where the files of a path are.
 type Volume struct {
 	Kind     VolumeKind
 	Name     string // of the claim
+	Class    string // the storage class of Fresh; empty: the cluster's default
 	Server   string // of NFS
 	Dir      string // of NFS, or of the node
-	Size     int64  // of Empty, in bytes, beyond which the pod is evicted; 0: none
+	Size     int64  // in bytes: of Fresh; of Empty, beyond which the pod is evicted, 0: none
 	Memory   bool   // Empty is kept in memory, which counts as the job's
 	Sub      string // directory of the volume that is used; empty: all of it
 	ReadOnly bool
@@ -51,13 +53,16 @@ func (v Volume) String() string {
 		out += ":" + v.Server + ":" + v.Dir
 	case Host:
 		out += ":" + v.Dir
-	case Empty:
+	case Empty, Fresh:
 		if v.Size > 0 {
 			out += ":" + quantity.NewQuantity(v.Size, quantity.BinarySI).String()
 		}
 	}
 	if v.Memory {
 		out += ",memory"
+	}
+	if v.Class != "" {
+		out += ",class=" + v.Class
 	}
 	if v.Sub != "" {
 		out += ",sub=" + v.Sub
@@ -74,10 +79,11 @@ func (v Volume) String() string {
 //	nfs:SERVER:/PATH
 //	hostPath:/PATH
 //	emptyDir or emptyDir:SIZE
+//	ephemeral:SIZE
 //	image
 //
 // and behind it, after commas, "ro", "sub=DIRECTORY" of a volume that has directories already,
-// and "memory" of emptyDir. The error is about the text.
+// "memory" of emptyDir, and "class=STORAGECLASS" of ephemeral. The error is about the text.
 func ParseVolume(text string) (Volume, error) {
 	head, options, more := strings.Cut(text, ",")
 	kind, rest, valued := strings.Cut(head, ":")
@@ -93,12 +99,12 @@ func ParseVolume(text string) (Volume, error) {
 		}
 	case Host:
 		v.Dir, ok = rest, path.IsAbs(rest)
-	case Empty:
-		if ok = !valued; valued {
+	case Empty, Fresh:
+		if ok = !valued && v.Kind == Empty; valued {
 			q, err := quantity.ParseQuantity(rest)
 			v.Size, ok = q.Value(), err == nil && q.Sign() > 0
 			if !ok {
-				return v, fault.New(fault.Invalid, "%.100q: %.70q is no size", text, rest).Advise("write emptyDir:20Gi")
+				return v, fault.New(fault.Invalid, "%.100q: %.70q is no size", text, rest).Advise("write %s:20Gi", v.Kind)
 			}
 		}
 	case OfImage:
@@ -106,7 +112,7 @@ func ParseVolume(text string) (Volume, error) {
 	}
 	if !ok || climbs(v.Dir) {
 		return v, fault.New(fault.Invalid, "%.100q is no volume", text).
-			Advise("write pvc:NAME, nfs:SERVER:/PATH, hostPath:/PATH, emptyDir:SIZE or image; and behind it ,ro or ,sub=DIRECTORY")
+			Advise("write pvc:NAME, nfs:SERVER:/PATH, hostPath:/PATH, emptyDir:SIZE, ephemeral:SIZE or image; and behind it ,ro or ,sub=DIRECTORY")
 	}
 	if !more {
 		return v, nil
@@ -122,18 +128,22 @@ func ParseVolume(text string) (Volume, error) {
 func (v *Volume) option(o string) error {
 	name, value, valued := strings.Cut(o, "=")
 	switch {
-	case o == "ro" && v.Kind != Empty:
+	case o == "ro" && v.Kind != Empty && v.Kind != Fresh:
 		v.ReadOnly = true
 	case o == "ro":
-		return fault.New(fault.Invalid, "ro: an emptyDir has only what is written to it").Advise("leave it")
+		return fault.New(fault.Invalid, "ro: an %s has only what is written to it", v.Kind).Advise("leave it")
+	case name == "class" && v.Kind == Fresh && len(validation.IsDNS1123Subdomain(value)) == 0:
+		v.Class = value
+	case name == "class" && v.Kind == Fresh:
+		return fault.New(fault.Invalid, "class: %.100q is no name of a storage class", value).Advise("kubectl get storageclass shows them")
 	case o == "memory" && v.Kind == Empty:
 		v.Memory = true
-	case name == "sub" && v.Kind != Empty && value != "" && !path.IsAbs(value) && !climbs(value) && path.Clean(value) == value:
+	case name == "sub" && v.Kind != Empty && v.Kind != Fresh && value != "" && !path.IsAbs(value) && !climbs(value) && path.Clean(value) == value:
 		v.Sub = value
-	case name == "sub" && valued && v.Kind != Empty:
+	case name == "sub" && valued && v.Kind != Empty && v.Kind != Fresh:
 		return fault.New(fault.Invalid, "sub: %.100q is no directory below the volume's own", value).Advise("write sub=users/ada")
 	default:
-		return fault.New(fault.Invalid, "%.70q is nothing that %s has", o, v.Kind).Advise("there are ro and sub=DIRECTORY; of emptyDir, memory")
+		return fault.New(fault.Invalid, "%.70q is nothing that %s has", o, v.Kind).Advise("there are ro and sub=DIRECTORY; of emptyDir, memory; of ephemeral, class=STORAGECLASS")
 	}
 	return nil
 }
@@ -167,6 +177,15 @@ func (v Volume) Source() corev1.VolumeSource {
 			e.Medium = corev1.StorageMediumMemory
 		}
 		return corev1.VolumeSource{EmptyDir: e}
+	case Fresh:
+		spec := corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *quantity.NewQuantity(v.Size, quantity.BinarySI)}},
+		}
+		if v.Class != "" {
+			spec.StorageClassName = &v.Class
+		}
+		return corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: spec}}}
 	}
 	return corev1.VolumeSource{}
 }

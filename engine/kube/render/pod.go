@@ -101,7 +101,7 @@ func (a *Attempt) command() []string {
 func (a *Attempt) mounts() (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
 	for _, m := range a.Mounts {
 		k := slices.IndexFunc(volumes, func(v corev1.Volume) bool {
-			return m.Source.EmptyDir == nil && reflect.DeepEqual(v.VolumeSource, m.Source)
+			return m.Source.EmptyDir == nil && m.Source.Ephemeral == nil && reflect.DeepEqual(v.VolumeSource, m.Source)
 		})
 		if k < 0 {
 			k = len(volumes)

@@ -1,0 +1,117 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/fault"
+)
+
+// selectedNode is the annotation by which a claim is told for which node it is to get its
+// volume. Where a storage class waits for that (WaitForFirstConsumer), the cluster's scheduler
+// writes it for the pods that it places; for those that we place, we do.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// need is a claim that a pod mounts.
+type need struct {
+	name string
+	pod  types.UID // whose own it is, made and gone with it; empty: one of the namespace
+	node string    // where it is wanted
+}
+
+// provision has the claims of an attempt's pods get their volumes, before a pod has its node: a
+// pod whose volume is not there would hold its node and begin never. It is fault.Unavailable
+// until all are there, and final when that takes longer than a gang may take to begin.
+func (e *Engine) provision(a *attempt) error {
+	if !e.cfg.Terms.provisions() {
+		return nil
+	}
+	e.mu.Lock()
+	if a.wanted.IsZero() {
+		a.wanted = time.Now()
+	}
+	since := a.wanted
+	all := e.needs(a)
+	e.mu.Unlock()
+	err := e.each(len(all), func(i int) error { return e.want(a.namespace, &all[i]) })
+	if err != nil && verdict(err) == nil && time.Since(since) > e.cfg.Ready {
+		return &never{engine.Unready, fmt.Errorf("%w; it was waited for %s", err, e.cfg.Ready)}
+	}
+	return err
+}
+
+// stops reports whether an attempt is to end.
+func (e *Engine) stops(a *attempt) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return a.stop != nil
+}
+
+// provisions reports whether pods have claims of which somebody has to say where they are wanted.
+func (t *Terms) provisions() bool {
+	for _, p := range t.Paths {
+		if t.Placed && (p.Volume.Kind == Claim || p.Volume.Kind == Fresh) {
+			return true
+		}
+	}
+	return false
+}
+
+// needs are the claims of an attempt's pods, which all exist. The caller holds the lock.
+func (e *Engine) needs(a *attempt) (out []need) {
+	for i, p := range e.attempt(a.ref, a.order).Pods(a.made.Root) { // of what is there, volumes are not kept
+		for _, v := range p.Spec.Volumes {
+			switch {
+			case v.Ephemeral != nil:
+				out = append(out, need{name: p.Name + "-" + v.Name, pod: a.made.Pods[i], node: a.order.Nodes[i].Name})
+			case v.PersistentVolumeClaim != nil && i == 0: // all have the same
+				out = append(out, need{name: v.PersistentVolumeClaim.ClaimName, node: a.order.Nodes[i].Name})
+			}
+		}
+	}
+	return out
+}
+
+// want says of a claim where it is wanted. nil: it has its volume.
+func (e *Engine) want(namespace string, n *need) error {
+	ctx, cancel := e.call()
+	defer cancel()
+	var c corev1.PersistentVolumeClaim
+	err := e.k.Get(ctx, claims, namespace, n.name, &c)
+	if err != nil && fault.KindOf(err) == fault.NotFound {
+		who := "somebody has to make it"
+		if n.pod != "" {
+			who = "the cluster's controller manager makes it, unless a quota has no room"
+		}
+		return fault.New(fault.Unavailable, "there is no claim %s yet: %s", n.name, who)
+	}
+	if err != nil {
+		return err
+	}
+	if n.pod != "" && !owns(n.pod, &c) {
+		return &never{engine.LaunchFailed, fmt.Errorf("there is a claim %s/%s that is not this pod's; it is left alone", namespace, n.name)}
+	}
+	class := "the cluster's default storage class"
+	if c.Spec.StorageClassName != nil && *c.Spec.StorageClassName != "" {
+		class = "storage class " + *c.Spec.StorageClassName
+	}
+	switch {
+	case c.Status.Phase == corev1.ClaimBound:
+		return nil
+	case c.Status.Phase == corev1.ClaimLost:
+		return &never{engine.LaunchFailed, fault.New(fault.NotFound, "the volume of claim %s is lost", n.name).Advise("kubectl describe pvc %s --namespace %s", n.name, namespace)}
+	case c.Annotations[selectedNode] == "":
+		patch := map[string]any{"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion, "annotations": map[string]string{selectedNode: n.node}}}
+		if err := e.k.Patch(ctx, claims, namespace, n.name, "", cluster.Merge, patch, nil); err != nil && fault.KindOf(err) != fault.Conflict {
+			return err
+		}
+	}
+	return fault.New(fault.Unavailable, "claim %s has no volume yet, of %s, for node %s", n.name, class, cmp.Or(c.Annotations[selectedNode], n.node)).
+		Advise("kubectl describe pvc %s --namespace %s says why", n.name, namespace)
+}
