@@ -56,10 +56,42 @@ func TestKube(t *testing.T) {
 	s.cox(t, "exec", "2", "--", "sh", "-c", "exit 7").check(t, 7, "", "")
 	s.cox(t, "exec", "2.7", "--", "true").check(t, 3, "", "~no task 7 that runs")
 	s.ok(t, "", "cancel", "2")
+	kubeRefused(t, s, l)
 	kubeDevices(t, s, l)
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
 	kubeUpload(t, s, add)
 	kubeDelegated(t, s, l)
+}
+
+// kubeRefused: a policy of others refuses one of a job's pods its node. Nothing of it runs, it
+// says why, and it is launched again, until the policy is gone; then it runs, once.
+func kubeRefused(t *testing.T, s *slurmSite, l *lab.Lab) {
+	t.Helper()
+	l.Apply(t, `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: theirs}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods/binding"]}]}
+  validations: [{expression: "object.target.name != 'n2'", message: "not to n2"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: theirs}
+spec: {policyName: theirs, validationActions: [Deny]}
+`)
+	for { // it takes notice after a while; what is refused is refused before it is looked for
+		_, err := l.Try(t.Context(), `{"apiVersion":"v1","kind":"Binding","metadata":{"name":"none","namespace":"cox"},"target":{"apiVersion":"v1","kind":"Node","name":"n2"}}`, "create", "--raw", "/api/v1/namespaces/cox/pods/none/binding", "-f", "-")
+		if err != nil && strings.Contains(err.Error(), "not to n2") {
+			break
+		}
+	}
+	job := strings.Fields(s.ok(t, "submitted", "submit", "--pool", "k8s-a", s.file(t, "refused.sh", "#SBATCH --nodes=2 --chdir=/tmp\necho it runs\n")))[0]
+	s.eventually(t, "(?s)PENDING.*not to n2", "show", job)
+	l.Kubectl(t, "delete", "validatingadmissionpolicybinding/theirs", "validatingadmissionpolicy/theirs")
+	s.ok(t, "COMPLETED", "wait", job)
+	if said := s.ok(t, "it runs", "logs", job); strings.Count(said, "it runs") != 1 {
+		t.Errorf("it printed %q", said)
+	}
 }
 
 // kubeDevices: nodes get GPUs. cox verify says which each rank was given, and jobs never hold
