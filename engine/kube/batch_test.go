@@ -152,7 +152,9 @@ spec: {clusterQueue: racked}
 	if err := e.Launch(t.Context(), all[2]); err != nil {
 		t.Fatal(err)
 	}
-	r := await(t, e, all[2].Ref, "waiting", func(r engine.Report) bool { return strings.Contains(r.Message, "Kueue's queue racked") })
+	r := await(t, e, all[2].Ref, "waiting for a rack", func(r engine.Report) bool {
+		return strings.Contains(r.Message, "Kueue's queue racked") && strings.Contains(r.Message, "topology")
+	})
 	t.Logf("it waits: %s", r.Message)
 	if n := bound(t, l, all[2].Ref); n != 0 {
 		t.Errorf("of the one that no rack has room for %d pods are bound", n)

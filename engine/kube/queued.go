@@ -56,7 +56,7 @@ func scheduling(message string) said {
 	switch {
 	case message == "no nodes available to schedule pods":
 		return said{text: "it knows no nodes"}
-	case strings.HasPrefix(message, "pod group is unschedulable"), strings.Contains(message, "waiting for minCount pods from a gang"):
+	case strings.HasPrefix(message, "pod group is unschedulable"), strings.Contains(message, "waiting for minCount pods from a gang"), strings.HasSuffix(message, " optimistic rejection in PostFilter"): // coscheduling's
 		return said{text: "not all pods find one"}
 	}
 	m := nodesSaid.FindStringSubmatch(message)

@@ -23,6 +23,7 @@ func TestWhyThereIsNoNode(t *testing.T) {
 		{[]string{"0/4 nodes are available: 4 cannot allocate all claims. still not schedulable, preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."}, "Kubernetes' scheduler has no node for it: of 4 nodes: 4 have too few free devices of those that are asked for"},
 		{[]string{gang, apart, gang}, "Kubernetes' scheduler has no nodes for its 3 pods, which begin together: of 2 nodes: 2 have a pod of this job already"},
 		{[]string{gang, gang}, "Kubernetes' scheduler has no nodes for its 2 pods, which begin together: not all pods find one"},
+		{[]string{"0/1 nodes are available: 1 optimistic rejection in PostFilter.", ""}, "Kubernetes' scheduler has no nodes for its 2 pods, which begin together: not all pods find one"},
 		{[]string{"", gang}, "Kubernetes' scheduler has no nodes for its 2 pods, which begin together: not all pods find one"},
 		{[]string{"has one", apart}, "Kubernetes' scheduler has no nodes for 1 of its 2 pods: of 2 nodes: 2 have a pod of this job already"},
 		{

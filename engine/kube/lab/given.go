@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,17 +34,13 @@ func (l *Lab) KAI(t testing.TB) {
 	l.Apply(t, fmt.Sprintf("apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: all}\nspec: {%s}\n---\napiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {name: research}\nspec: {parentQueue: all, %s}\n", all, all))
 	env := []string{"env", "KUBECONFIG=" + l.Kubeconfig()}
 	for _, d := range []*daemon{
-		{name: "kai-binder", words: append(env, filepath.Join(dir, "binder"), "--metrics-bind-address=0", "--health-probe-bind-address=0.0.0.0:11256", "--qps=2000", "--burst=4000"), up: l.healthy("11256", "/readyz")},
+		{name: "kai-binder", words: append(env, filepath.Join(dir, "binder"), "--metrics-bind-address=0", "--health-probe-bind-address=0.0.0.0:11256", "--qps=2000", "--burst=4000")},
 		{name: "kai-scheduler", words: append(env, filepath.Join(dir, "scheduler"), "--listen-address=127.0.0.1:11257", "--plugin-server-port=11258", "--schedule-period=200ms", "--qps=2000", "--burst=4000")},
 	} {
 		if err := l.start(t.Context(), d); err != nil {
 			t.Fatalf("%v\n%s", err, l.Logs())
 		}
 	}
-}
-
-func (l *Lab) healthy(port, path string) func(context.Context) bool {
-	return func(ctx context.Context) bool { return probe(ctx, nil, "http://"+l.wire.server+":"+port+path) == nil }
 }
 
 // Coscheduling adds the scheduler of scheduler-plugins with the plugin Coscheduling, and returns
@@ -69,7 +64,12 @@ profiles:
 	if err := os.WriteFile(l.file("coscheduling.yaml"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.start(t.Context(), &daemon{name: "coscheduling", words: []string{filepath.Join(dir, "scheduler"), "--config=" + l.file("coscheduling.yaml"), "--secure-port=11259", "--bind-address=127.0.0.1"}}); err != nil {
+	// A gang that its PreFilter refuses (minResources) is not looked at again when pods end, but
+	// after a while, which is five minutes if it is not said.
+	if err := l.start(t.Context(), &daemon{name: "coscheduling", words: []string{
+		filepath.Join(dir, "scheduler"), "--config=" + l.file("coscheduling.yaml"), "--secure-port=11259", "--bind-address=127.0.0.1",
+		"--pod-max-in-unschedulable-pods-duration=5s",
+	}}); err != nil {
 		t.Fatalf("%v\n%s", err, l.Logs())
 	}
 	return name
