@@ -89,7 +89,6 @@ func kubeInside(t *testing.T, l *lab.Lab) {
 	if out := s.ok(t, "gang", "history"); !strings.Contains(out, "long") {
 		t.Errorf("the history has\n%s", out)
 	}
-	l.Kubectl(t, "delete", "namespace", "coxswain", "cox")
 }
 
 // insideSite is a server in a cluster, at the end of a forwarded port.
