@@ -73,7 +73,9 @@ spec: {clusterQueue: gpus}
 
 // racks has gangs begin in one rack of four nodes by Kueue's Topology, and shows that one for
 // which no rack has room waits, though there is quota and room on nodes of two racks, while one
-// that wishes for a rack begins. Where nodes lie a placed pool reads from the same Topology.
+// that wishes for a rack begins. Where nodes lie is read from the same Topology.
+//
+// Seen to fail with: the annotations left out (a gang is in two racks).
 func racks(t *testing.T, l *lab.Lab) {
 	for i := range 8 {
 		l.Kubectl(t, "label", "node", fmt.Sprintf("f%d", i+1), "gpus=yes", fmt.Sprintf("example.com/rack=r%d", i%2+1))

@@ -35,7 +35,13 @@ func (l *Lab) kinds(t testing.TB, dir, path string) {
 	if _, err := l.Try(t.Context(), string(text), "apply", "--server-side", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	l.Kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=2m")
+	for n := 1; ; n++ { // it fails at a kind that has no status yet
+		if _, err := l.Try(t.Context(), "", "wait", "--for=condition=Established", "crd", "--all", "--timeout=2m"); err == nil {
+			break
+		} else if n == 100 {
+			t.Fatal(err)
+		}
+	}
 	version, name := filepath.Split(path)
 	if err := l.await(t.Context(), path, func() bool {
 		var all struct{ Resources []struct{ Name string } }
