@@ -59,7 +59,6 @@ func TestKubeSettings(t *testing.T) {
 		`{"kubeconfig":"FILE","image":"a b"}`:                                                             `settings: image: "a b" is no image`,
 		`{"kubeconfig":"FILE","gpu_resource":"a b"}`:                                                      `settings: gpu_resource: "a b"`,
 		`{"kubeconfig":"FILE","device_class":["A"]}`:                                                      `settings: device_class: "A"`,
-		`{"kubeconfig":"FILE","placed":false,"device_class":["a"]}`:                                       `settings: device_class: pods claim devices where`,
 		`{"kubeconfig":"FILE","device_class":[""]}`:                                                       `settings: device_class: one has no name`,
 		`{"kubeconfig":"FILE","topology":["a b"]}`:                                                        `settings: topology: "a b"`,
 		`{"kubeconfig":"FILE","node_selector":{"a":"b c"}}`:                                               `settings: node_selector: a: "b c"`,

@@ -137,8 +137,6 @@ func (s *kubeSettings) checkWay() error {
 		return wrongKube("scheduler", "leave one of them", "with placed Coxswain binds the pods itself")
 	case s.Approximate && s.Gang != string(kube.Kueue):
 		return wrongKube("approximate", "leave it, or add gang=kueue", "of all gangs Kueue's alone are all or none in quota, and not on nodes")
-	case len(s.Classes) > 0 && !s.placed():
-		return wrongKube("device_class", "leave one of them: GPUs are asked for by count there", "pods claim devices where Coxswain chooses the nodes, and placed is false")
 	case s.Reserve && !s.placed():
 		return wrongKube("reserve", "leave one of them", "nodes are kept where Coxswain chooses them, and placed is false")
 	}

@@ -43,10 +43,13 @@ func (l *scan) published(ctx context.Context, all []Machine) {
 	if not == nil {
 		not = map[string]int{}
 	}
-	by := map[string]int{}
+	by, double := map[string]int{}, map[string]int{}
 	for i := range all {
 		for _, p := range all[i].Pieces {
 			by[p.Driver+" (DeviceClass "+p.Class+")"]++
+		}
+		if d := all[i].Double; d != "" {
+			double[d]++
 		}
 		for why, n := range all[i].Withheld {
 			not[why] += n
@@ -56,7 +59,10 @@ func (l *scan) published(ctx context.Context, all []Machine) {
 		l.add(withAttributes, engine.Found, "", "%d of %s", by[d], d)
 	}
 	for _, why := range slices.Sorted(maps.Keys(not)) {
-		l.add(withAttributes, engine.Warning, "kubectl get resourceslices -o yaml", "%d are not offered: %s", not[why], why)
+		l.add(withAttributes, engine.Warning, "kubectl get resourceslices -o yaml", "%d devices are not offered: %s", not[why], why)
+	}
+	for _, what := range slices.Sorted(maps.Keys(double)) {
+		l.add(withAttributes, engine.Warning, "let one of them have these nodes: the vendor's DRA driver or its device plugin", "on %d nodes %s", double[what], what)
 	}
 	if len(by)+len(not)+len(wrong) == 0 {
 		l.add(withAttributes, engine.Warning, "kubectl get resourceslices shows what drivers have published; install the vendor's DRA driver, or leave device_class", "the classes of device_class have none on a node of the pool")

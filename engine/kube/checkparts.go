@@ -147,7 +147,7 @@ func (l *scan) gpus(all []Machine) {
 	} else {
 		l.add("devices", engine.Found, "", "%s on %d of %d nodes; %s", strings.Join(words, ", "), on, len(all), l.terms.drawn(claimed, sum-claimed))
 	}
-	if !l.terms.Placed {
+	if !l.terms.Placed && len(l.terms.Classes) == 0 {
 		if _, err := l.terms.wholeGPU(all); err != nil {
 			l.add("devices", engine.Warning, fault.Remedy(err), "jobs that ask for a GPU are refused: %v", err)
 		}

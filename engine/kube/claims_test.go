@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/kube"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	amount "github.com/coxswain-sched/coxswain/resource"
 )
@@ -62,6 +63,7 @@ func testClaims(t *testing.T, b *bench) {
 	t.Run("Seen", func(t *testing.T) { testClaimable(t, e) })
 	t.Run("Disjoint", func(t *testing.T) { testClaimsDisjoint(t, b, e) })
 	t.Run("Foreign", func(t *testing.T) { testClaimsForeign(t, b, e) })
+	t.Run("Delegated", func(t *testing.T) { testClaimsDelegated(t, b) })
 	t.Run("Broken", func(t *testing.T) { testClaimBroken(t, b) })
 }
 
@@ -112,7 +114,7 @@ func testClaimable(t *testing.T, e *kube.Engine) {
 			lines = append(lines, f.Text)
 		}
 	}
-	for _, want := range []string{"2 × a100, 8 × h100 on 3 of 4 nodes; which ones a pod has, Coxswain picks (DRA)", "10 of gpu.example.com (DeviceClass gpu.example.com)", "1 are not offered: their driver or an administrator has put the taint example.com/ecc=bad:NoSchedule on them"} {
+	for _, want := range []string{"2 × a100, 8 × h100 on 3 of 4 nodes; which ones a pod has, Coxswain picks (DRA)", "10 of gpu.example.com (DeviceClass gpu.example.com)", "1 devices are not offered: their driver or an administrator has put the taint example.com/ecc=bad:NoSchedule on them"} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("a look finds %q, and not %q", lines, want)
 		}
@@ -243,6 +245,36 @@ spec: {nodeSelector: {kubernetes.io/hostname: n2}, terminationGracePeriodSeconds
 		t.Fatal(err)
 	}
 	gone(t, e, l.Ref)
+}
+
+// testClaimsDelegated: where the cluster's scheduler chooses, it is told of what type and with how
+// much memory a device is to be.
+func testClaimsDelegated(t *testing.T, b *bench) {
+	c := b.claims(t)
+	c.Terms.Placed = false
+	e := b.openWith(t, c)
+	asks := func(allocation uint64, r amount.DeviceRequest) *engine.Launch {
+		l := launch(allocation, forever, "pool")
+		l.Job.Spec.Groups[0].PerNode.Devices = []amount.DeviceRequest{r}
+		return l
+	}
+	for i, x := range []struct {
+		r    amount.DeviceRequest
+		want []string
+	}{
+		{amount.DeviceRequest{Type: "a100", Count: 2}, []string{"gpu-2", "gpu-3"}},
+		{amount.DeviceRequest{Memory: 60 * amount.GiB, Count: 4}, []string{"gpu-0", "gpu-1", "gpu-2", "gpu-3"}}, // n2 alone has so many
+	} {
+		l := asks(uint64(i+1), x.r)
+		r := begin(t, e, l)
+		if got := b.l.Prepared(r.Nodes[0].Node)[r.Native+"-0"]; !slices.Equal(got, x.want) {
+			t.Errorf("%+v: on %s there are prepared %q, want %q", x.r, r.Nodes[0].Node, got, x.want)
+		}
+	}
+	l := asks(9, amount.DeviceRequest{Type: "h200", Count: 1})
+	if err := e.Launch(t.Context(), l); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "no node of the pool has a device that is a h200") {
+		t.Errorf("%v", err)
+	}
 }
 
 // testClaimBroken: a device that its driver cannot prepare ends the attempt after a while, with

@@ -24,7 +24,10 @@ func (e *Engine) delegate(ctx context.Context, o *order) error {
 		return err
 	}
 	o.Near = near
-	if o.Nodes, o.Claims, err = render.Spread(spec, func() (string, error) { return e.wholeGPU(ctx) }); err != nil {
+	if o.Nodes, o.Claims, err = render.Spread(spec, func() (string, error) { return e.wholeGPU(ctx) }, e.claimsBy(ctx)); err != nil {
+		return err
+	}
+	if err = e.bear(ctx, o.Nodes); err != nil {
 		return err
 	}
 	strict, err := e.strict(ctx)

@@ -83,6 +83,7 @@ type offer struct {
 	device fleet.Device // without its number
 	root   string       // of PCIe, below which it is; empty: not known
 	driver string       // its version; empty: not known
+	says   string       // what tells it from devices of another type, in CEL
 }
 
 // tray is what DRA has on a node.
@@ -252,11 +253,14 @@ func stated(v *resourcev1.Device, names ...string) string {
 	return ""
 }
 
+// products are the attributes that may say what a device is, the first of which says it.
+var products = []string{"productName", "model", "product", "family"}
+
 // describe reads a device's attributes. Drivers of GPUs have names of their own for the same.
 func describe(c *candidate, p render.Piece) offer {
 	v := c.device
 	o := offer{piece: p, root: stated(v, "pcieRoot"), driver: stated(v, "driverVersion"), device: fleet.Device{
-		Minor: -1, Kind: "gpu", NUMA: -1, Type: discover.TypeName(stated(v, "productName", "model", "product", "family")),
+		Minor: -1, Kind: "gpu", NUMA: -1, Type: discover.TypeName(stated(v, products...)),
 		UUID: stated(v, "uuid"), Bus: stated(v, "pciBusID", "pcieBusID", "pciAddr"), Parent: stated(v, "parentUUID"), Profile: strings.ToLower(stated(v, "profile")),
 	}}
 	if o.device.Profile == "" && stated(v, "type") == "mig" {
@@ -267,6 +271,7 @@ func describe(c *candidate, p render.Piece) offer {
 			o.device.NUMA = int(*a.IntValue)
 		}
 	}
+	o.says = told(c)
 	for name, amt := range v.Capacity {
 		if f := string(name); f[strings.LastIndexByte(f, '/')+1:] == "memory" {
 			o.device.Memory = amount.Amount(amt.Value.Value())
@@ -350,6 +355,7 @@ func (m *Machine) claimable(t *Terms, has *tray, taken map[handle]bool, n number
 			o.device.Foreign = 1
 		}
 		m.Node.Devices, m.Ask, m.Pieces = append(m.Node.Devices, o.device), append(m.Ask, ""), append(m.Pieces, o.piece)
+		m.Says = append(m.Says, o.says)
 		if o.driver != "" {
 			m.Node.Features = append(m.Node.Features, "driver-"+o.driver)
 		}
@@ -369,11 +375,11 @@ func (m *Machine) uncount() (blind bool) {
 		}
 		u.Devices = map[string]int{}
 	}
-	if plugin {
-		m.Notes = append(m.Notes, m.Node.Name+": GPUs are counted by a plugin and offered by DRA: they are taken for the same, and given by claims")
-	}
-	if blind {
-		m.Notes = append(m.Notes, m.Node.Name+": pods have GPUs by count, and which ones is not known: none is given by claims before these pods have ended")
+	switch {
+	case blind:
+		m.Double = "GPUs are counted by a plugin and offered by DRA, and pods have some by count; which ones is not known: none is given by a claim before these pods have ended"
+	case plugin:
+		m.Double = "GPUs are counted by a plugin and offered by DRA: they are taken for the same, and given by claims"
 	}
 	m.Node.Devices, m.Ask, m.Ill = nil, nil, 0
 	return blind
@@ -407,12 +413,15 @@ func (t *Terms) deviceRights() (out []Right) {
 
 // claimRights are what they take in a namespace of jobs.
 func (t *Terms) claimRights() []Right {
-	if len(t.Classes) == 0 || !t.Placed {
+	if len(t.Classes) == 0 {
 		return nil
 	}
-	return []Right{
+	out := []Right{
 		{Resource: claimsDRA, Verbs: []string{"create", "get"}, Why: "pods claim their devices"},
-		{Resource: claimsDRA, Part: "status", Verbs: []string{"patch"}, Why: "claims are given the devices that were chosen"},
 		{Resource: cluster.Events, Verbs: []string{"list"}, Why: "why a kubelet cannot prepare devices"},
 	}
+	if t.Placed {
+		out = append(out, Right{Resource: claimsDRA, Part: "status", Verbs: []string{"patch"}, Why: "claims are given the devices that were chosen"})
+	}
+	return out
 }

@@ -54,7 +54,7 @@ func TestNear(t *testing.T) {
 		if s.Groups[0].Switches != before.Switches || s.Groups[0].Within != before.Within {
 			t.Errorf("%s: the job itself was changed", name)
 		}
-		if _, _, err := render.Spread(rest, func() (string, error) { return "", nil }); (err != nil) != tt.stays {
+		if _, _, err := render.Spread(rest, func() (string, error) { return "", nil }, nil); (err != nil) != tt.stays {
 			t.Errorf("%s: what is left of it: %v", name, err)
 		}
 	}

@@ -22,6 +22,8 @@ type Machine struct {
 	Node     fleet.Node
 	Ask      []string       // of each device, by its place in Node.Devices: the name of the resource that a pod asks for; empty: it is claimed
 	Pieces   []render.Piece // of each device: what it is by DRA; nil: none is
+	Says     []string       // of each device: what tells it from devices of another type, in CEL; nil: none is DRA's
+	Double   string         // what is to be known of devices that a plugin counts and DRA has, too; empty: none is
 	Withheld map[string]int // devices of DRA that are not among Devices, by the reason
 	Others   Use            // what pods that are not ours hold
 	Ours     Use

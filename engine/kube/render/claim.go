@@ -32,15 +32,20 @@ func (a *Attempt) Held(i int) (out []Piece) {
 	return out
 }
 
-// requests are those of a pod's claim, one for each class, and of each device the name of its
+// requests are those of a pod's claim, one for each kind, and of each device the name of its
 // request.
 func (a *Attempt) requests(i int) (out []resourcev1.DeviceRequest, of []string) {
-	var classes []string
+	var kinds []Piece
 	for _, p := range a.Held(i) {
-		k := slices.Index(classes, p.Class)
+		kind := Piece{Class: p.Class, Where: p.Where}
+		k := slices.Index(kinds, kind)
 		if k < 0 {
-			k, classes = len(classes), append(classes, p.Class)
-			out = append(out, resourcev1.DeviceRequest{Name: "gpu-" + strconv.Itoa(k), Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: p.Class, AllocationMode: resourcev1.DeviceAllocationModeExactCount}})
+			k, kinds = len(kinds), append(kinds, kind)
+			q := &resourcev1.ExactDeviceRequest{DeviceClassName: p.Class, AllocationMode: resourcev1.DeviceAllocationModeExactCount}
+			if p.Where != "" {
+				q.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: p.Where}}}
+			}
+			out = append(out, resourcev1.DeviceRequest{Name: "gpu-" + strconv.Itoa(k), Exactly: q})
 		}
 		out[k].Exactly.Count++
 		of = append(of, out[k].Name)

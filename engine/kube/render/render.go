@@ -52,8 +52,13 @@ type Node struct {
 	Strict bool `json:",omitempty"`
 }
 
-// Piece is a device as dynamic resource allocation (DRA) knows it. The zero value is none.
-type Piece struct{ Class, Driver, Pool, Device string }
+// Piece is a device as dynamic resource allocation (DRA) knows it. The zero value is none. Where
+// the cluster's scheduler chooses, it is any of the class of which something is true.
+type Piece struct {
+	Class, Driver, Pool, Device string
+
+	Where string `json:",omitempty"` // in CEL; empty: nothing has to be
+}
 
 // Mount is a volume and where it stands in the pods.
 type Mount struct {

@@ -14,8 +14,9 @@ import (
 // Spread says, where the cluster's own scheduler chooses the nodes, how many pods a job has and
 // what each takes: one for each node that it asks for, at least one a group. The nodes have
 // made-up names, NODE 0 and so on. gpu says by which name a whole GPU is asked for; it is called only
-// for a job that asks for one.
-func Spread(s *job.Spec, gpu func() (string, error)) ([]Node, []fleet.Claim, error) {
+// for a job that asks for one. claim says which devices a request is for; nil: devices are asked for
+// by a name.
+func Spread(s *job.Spec, gpu func() (string, error), claim func(resource.DeviceRequest) (Piece, error)) ([]Node, []fleet.Claim, error) {
 	var nodes []Node
 	var claims []fleet.Claim
 	for gi := range s.Groups {
@@ -36,13 +37,22 @@ func Spread(s *job.Spec, gpu func() (string, error)) ([]Node, []fleet.Claim, err
 				times int
 			}{{g.PerNode.Devices, 1}, {g.PerTask.Devices, here}, {share(g.Total.Devices, n, i), 1}} {
 				for _, r := range need.r {
-					name, err := ask(r, gpu)
+					name, piece := "", Piece{}
+					var err error
+					if claim != nil {
+						piece, err = claim(r)
+					} else {
+						name, err = ask(r, gpu)
+					}
 					if err != nil {
 						return nil, nil, err
 					}
 					for range r.Count * need.times {
 						k := len(node.Ask)
 						node.Ask = append(node.Ask, name)
+						if claim != nil {
+							node.Pieces = append(node.Pieces, piece)
+						}
 						node.Devices = append(node.Devices, fleet.Device{Index: k, Minor: -1, NUMA: -1, Kind: r.KindOf(), Profile: r.Profile})
 						c.Devices = append(c.Devices, fleet.DeviceClaim{Index: k, Share: resource.WholeDevice})
 					}

@@ -27,7 +27,7 @@ func TestSpread(t *testing.T) {
 		{"nodes of so many tasks", job.TaskGroup{Nodes: job.Range{Min: 2}, TasksPerNode: 3, PerTask: gpus(1)}, "[3 0 3][3 0 3]"},
 		{"devices in all", job.TaskGroup{Nodes: job.Range{Min: 2}, Tasks: job.Count{Want: 2}, Total: gpus(3), PerDevice: resource.Vector{CPU: 500}}, "[1 1000 2][1 500 1]"},
 	} {
-		nodes, claims, err := Spread(&job.Spec{Groups: []job.TaskGroup{c.g}}, nvidia)
+		nodes, claims, err := Spread(&job.Spec{Groups: []job.TaskGroup{c.g}}, nvidia, nil)
 		if err != nil {
 			t.Errorf("%s: %v", c.what, err)
 			continue
@@ -58,7 +58,7 @@ func TestWhatTheClustersSchedulerIsNotTold(t *testing.T) {
 		if says == "no group of " {
 			s.Groups = nil
 		}
-		_, _, err := Spread(s, nvidia)
+		_, _, err := Spread(s, nvidia, nil)
 		if err == nil || !strings.Contains(err.Error(), says) || says != "no group of " && fault.Remedy(err) == "" {
 			t.Errorf("%s: %v, %q", says, err, fault.Remedy(err))
 		}
