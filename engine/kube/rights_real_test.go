@@ -215,7 +215,7 @@ func (a *audit) work(t *testing.T, c kube.Config, job func(allocation uint64, sc
 	if c.Terms.Reserve {
 		a.shellNeedsBoth(t, c.Terms.Namespace)
 	}
-	if err := e.Signal(t.Context(), second.Ref, 10, engine.ToAll); err != nil {
+	if err := e.Signal(t.Context(), second.Ref, 18, engine.ToAll); err != nil {
 		t.Errorf("signal: %v", err)
 	}
 	if err := e.Stop(t.Context(), second.Ref, engine.Stop{}); err != nil {
