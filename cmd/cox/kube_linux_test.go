@@ -59,8 +59,9 @@ func TestKube(t *testing.T) {
 	kubeRefused(t, s, l)
 	kubeDevices(t, s, l)
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
-	kubeUpload(t, s, add)
+	t.Run("Upload", func(t *testing.T) { kubeUpload(t, s, add) }) // in a working directory of its own
 	kubeDelegated(t, s, l)
+	kubeInside(t, l)
 }
 
 // kubeRefused: a policy of others refuses one of a job's pods its node. Nothing of it runs, it

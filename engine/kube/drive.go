@@ -221,10 +221,14 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 		e.tell(a, r)
 		e.mu.Unlock()
 	}
-	if left := e.cfg.Pull - now.Sub(since); left > 0 {
+	patience := e.cfg.Pull
+	if members[stuck].gone { // the kubelet's word may be older than what it does
+		patience = min(patience, silence)
+	}
+	if left := patience - now.Sub(since); left > 0 {
 		return left, nil
 	}
-	return 0, e.abandon(a, cmp.Or(members[stuck].cause, engine.Refused), fmt.Sprintf("%s; it was waited for %s", members[stuck].why, e.cfg.Pull))
+	return 0, e.abandon(a, cmp.Or(members[stuck].cause, engine.Refused), fmt.Sprintf("%s; it was waited for %s", members[stuck].why, patience))
 }
 
 // soon is after which time pods have to be looked at though nothing was heard of them: one

@@ -25,6 +25,7 @@ type member struct {
 	why     string       // for people, of what went wrong; empty: nothing
 	cause   engine.Cause // of that, where there is no outcome
 	stuck   bool         // it will not start as it is; why says what is missing
+	gone    bool         // … and nobody can mend that: it has no sandbox any more
 	refused bool         // … and it never will
 	placed  bool         // it has a node
 	waiting string       // why the cluster's scheduler gives it no node, as that says it
@@ -149,8 +150,9 @@ func (m *member) waits(p *corev1.Pod, main *corev1.ContainerStatus) {
 		if w == nil {
 			continue
 		}
-		if w.Reason == "" && c.ContainerID != "" && unready(p) {
-			m.stuck, m.cause, m.why = true, engine.Unready, fmt.Sprintf("pod %s on %s: what its containers run in ended after container %s was made and before that began, and its kubelet begins it no more", p.Name, p.Spec.NodeName, c.Name)
+		if sandboxGone(p, all) {
+			m.stuck, m.gone, m.cause = true, true, engine.Unready
+			m.why = fmt.Sprintf("pod %s on %s: what its containers run in (the sandbox) is gone, container %s had not begun, and the kubelet makes no other for a pod of which a container was made", p.Name, p.Spec.NodeName, c.Name)
 			return
 		}
 		switch w.Reason {
@@ -164,6 +166,13 @@ func (m *member) waits(p *corev1.Pod, main *corev1.ContainerStatus) {
 		m.why = fmt.Sprintf("pod %s on %s: %s: %s (image %s)", p.Name, p.Spec.NodeName, w.Reason, w.Message, c.Image)
 		return
 	}
+}
+
+// sandboxGone reports whether a pod will never begin: a container of it was made, and it has no
+// sandbox. A kubelet makes one anew for a pod that is not restarted only if none was made
+// (kuberuntime's computePodActions). A machine that lost its power leaves pods so.
+func sandboxGone(p *corev1.Pod, all []corev1.ContainerStatus) bool {
+	return unready(p) && slices.ContainsFunc(all, func(c corev1.ContainerStatus) bool { return c.ContainerID != "" })
 }
 
 // unready reports whether a pod's kubelet says that there is no sandbox in which containers could

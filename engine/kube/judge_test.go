@@ -57,7 +57,7 @@ func disrupted(reason string) func(*corev1.Pod) {
 func brought(code int32) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Message = ""
-		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "cox", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: code}}}}
+		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "cox", ContainerID: "containerd://y", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: code}}}}
 	}
 }
 
@@ -128,6 +128,7 @@ func TestWhatAPodProves(t *testing.T) {
 		{"deleted before it began", podThat(phase(corev1.PodFailed, ""), deletedAt(testNow), holding(creates, false)), "ended over", engine.Cancelled},
 		{"being made, its sandbox first", podThat(noSandbox, holding(creates, false)), "accepted", ""},
 		{"made, and its sandbox gone before it began", podThat(noSandbox, holding(waits(""), false)), "accepted stuck", engine.Unready}, // as a machine left it that lost its power
+		{"its first container done, and its sandbox gone", podThat(noSandbox, brought(0), holding(creates, false)), "accepted stuck", engine.Unready},
 		{"no image", podThat(holding(waits("ImagePullBackOff"), false)), "accepted stuck", ""},
 		{"a name of no image", podThat(holding(waits("InvalidImageName"), false)), "accepted stuck refused", ""},
 	} {

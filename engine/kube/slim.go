@@ -26,13 +26,14 @@ func slim(p *corev1.Pod) *corev1.Pod {
 		out.Finalizers = append(out.Finalizers, interned(f))
 	}
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse || c.Type == corev1.DisruptionTarget || c.Type == corev1.PodReadyToStartContainers && len(p.Spec.ResourceClaims) > 0 {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse || c.Type == corev1.DisruptionTarget || c.Type == corev1.PodReadyToStartContainers && (len(p.Spec.ResourceClaims) > 0 || c.Status == corev1.ConditionFalse) {
 			out.Status.Conditions = append(out.Status.Conditions, c)
 		}
 	}
 	out.Status.ContainerStatuses = statesOf(p.Status.ContainerStatuses)
 	for _, c := range statesOf(p.Status.InitContainerStatuses) {
-		if t := c.State.Terminated; t == nil || t.ExitCode != 0 { // of who did its part nothing is asked
+		// Of who did its part it is asked alone whether there was one, and that of pods without a sandbox.
+		if t := c.State.Terminated; t == nil || t.ExitCode != 0 || unready(p) {
 			out.Status.InitContainerStatuses = append(out.Status.InitContainerStatuses, c)
 		}
 	}

@@ -65,7 +65,7 @@ func full(name, version string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: "ns", UID: "uid-1", ResourceVersion: version, Labels: map[string]string{"a": "b"}, Finalizers: []string{"f"}, CreationTimestamp: now, DeletionTimestamp: &now,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: "root", UID: "r"}},
-			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{}}`)}}},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`)}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: "n1", SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}, ResourceClaims: []corev1.PodResourceClaim{{Name: "c"}}, TerminationGracePeriodSeconds: &grace,
