@@ -28,6 +28,12 @@ func TestRights(t *testing.T) {
 	a := audited(t, lab.Config{Kubelets: 1, NoScheduler: true})
 	t.Run("Placed", func(t *testing.T) {
 		terms := kube.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Image: lab.Base, AgentImage: lab.Cox}
+		scratch, err := kube.ParseVolume("ephemeral:1Mi,class=lab-waits")
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms.Paths, terms.WorkDir = []kube.Path{{Prefix: "/scratch", Volume: scratch}}, kube.WorkDirEmpty
+		provisions(t, a.l)
 		a.prove(t, "ann", terms, nil, func(allocation uint64, script string) *engine.Launch { return launch(allocation, script, "n1") })
 	})
 	t.Run("Claims", func(t *testing.T) { testClaimRights(t, a) })
@@ -101,8 +107,9 @@ func (a *audit) prove(t *testing.T, user string, terms kube.Terms, gang *kube.Ga
 	got := a.did(t, user)
 	for _, w := range want {
 		// The roles of namespaces have the same verbs; to open a shell is written down as get alone, and
-		// needs create too (shellNeedsBoth).
-		used := strings.HasPrefix(w, "create pods/exec in ") || slices.Contains(unseen, w)
+		// needs create too (shellNeedsBoth); pods are deleted of jobs that cannot begin, of which there is
+		// one alone (work).
+		used := strings.HasPrefix(w, "create pods/exec in ") || !terms.Reserve && strings.HasPrefix(w, "delete pods in ") || slices.Contains(unseen, w)
 		for _, ns := range terms.Spaces() {
 			verb, _, in := strings.Cut(w, " in ")
 			used = used || slices.Contains(got, w) || in && slices.Contains(got, verb+" in "+ns)
@@ -222,7 +229,17 @@ func (a *audit) work(t *testing.T, c kube.Config, job func(allocation uint64, sc
 		t.Error(err)
 	}
 	gone(t, e, second.Ref)
-	for _, ref := range []engine.Ref{first.Ref, second.Ref} {
+	refs := []engine.Ref{first.Ref, second.Ref}
+	if c.Terms.Reserve { // once is enough: one that cannot begin, so that nobody in its pods could be told to end, and they are deleted
+		l := job(3, forever)
+		l.Job.Spec.Image = "lab/None"
+		if err := e.Launch(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, e, l.Ref)
+		refs = append(refs, l.Ref)
+	}
+	for _, ref := range refs {
 		if err := e.Forget(t.Context(), ref); err != nil {
 			t.Error(err)
 		}
