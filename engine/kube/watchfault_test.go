@@ -245,6 +245,7 @@ func (w *weather) staleList(t *testing.T) {
 	tp := newTap(t, w.l, w.plain)
 	var mu sync.Mutex
 	var old []byte
+	var form string // of old
 	expire, stale := false, 0
 	ours := func(q *http.Request) bool {
 		return strings.HasSuffix(q.URL.Path, "/namespaces/default/pods") && q.Method == http.MethodGet && strings.Contains(q.URL.Query().Get("labelSelector"), "server")
@@ -266,7 +267,7 @@ func (w *weather) staleList(t *testing.T) {
 		case !watches && stale > 0:
 			stale--
 			mu.Unlock()
-			rw.Header().Set("Content-Type", "application/json")
+			rw.Header().Set("Content-Type", form)
 			_, _ = rw.Write(old)
 			return
 		}
@@ -281,6 +282,7 @@ func (w *weather) staleList(t *testing.T) {
 	}, func(r *http.Response) error {
 		if mu.Lock(); old == nil && ours(r.Request) && r.Request.URL.Query().Get("watch") == "" {
 			old, _ = io.ReadAll(r.Body)
+			form = r.Header.Get("Content-Type")
 			r.Body = io.NopCloser(bytes.NewReader(old))
 		}
 		mu.Unlock()
