@@ -212,7 +212,7 @@ func Follow[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f F
 		if ctx.Err() != nil {
 			return
 		}
-		if Expired(err) {
+		if Expired(err) || fault.KindOf(err) == fault.Permission { // who was told that nothing may be seen forgets what there was
 			version = ""
 		}
 		if failed == 0 && (Expired(err) || over) {

@@ -124,3 +124,36 @@ func TestARefusalThatIsCut(t *testing.T) {
 		}
 	}
 }
+
+// TestAWatchThatWasForbidden: a follower that heard that nothing may be seen may have forgotten
+// what there was; once it may again, it is told of all there is.
+//
+// Seen to fail with: a watch that goes on from the version before.
+func TestAWatchThatWasForbidden(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	k := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, "list")
+		if r.URL.Query().Get("watch") == "" {
+			say(w, 200, &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "10"}, Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}})
+			return
+		}
+		asked[len(asked)-1] = "watch"
+		say(w, 403, status(403, metav1.StatusReasonForbidden, "no", ""))
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	there := 0
+	Follow(ctx, k, Pods, Selection{}, Follower[corev1.Pod]{Each: func(*corev1.Pod, bool) {
+		if there++; there == 2 {
+			cancel()
+		}
+	}})
+	mu.Lock()
+	defer mu.Unlock()
+	if there != 2 || len(asked) != 3 || asked[0] != "list" || asked[1] != "watch" || asked[2] != "list" {
+		t.Errorf("asked %q, told of %d", asked, there)
+	}
+}
