@@ -24,6 +24,9 @@ func testCheckpoints(t *testing.T, b *bench) {
 		}
 	}
 	volume := nobody(t, filepath.Join(top, "volume"))
+	if dir := filepath.Join(volume, "checkpoints"); os.Mkdir(dir, 0o700) != nil || os.Chmod(dir, 0o777|os.ModeSticky) != nil {
+		t.Fatal(dir)
+	}
 	v, err := kube.ParseVolume("hostPath:" + volume)
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,6 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
-// open lets everybody make a directory in another, and nobody take away another's.
-const open = 0o777 | fs.ModeSticky
-
 // keepSaved makes the job's directory for what it saves, its owner's alone, and finds out what
 // it may go on from: what was reported last, by the plan or by the file in it. No other attempt
 // of the job lives, so that is settled.
@@ -22,10 +19,11 @@ func (p *Plan) keepSaved(l *attempt.Launch) error {
 	l.Checkpoint = p.Checkpoint
 	saved := p.Saved
 	top := filepath.Dir(p.Checkpoint)
-	if err := os.Mkdir(top, 0o777); err == nil {
-		_ = os.Chmod(top, open) // it is this user's
+	err := safe(top)
+	if err != nil {
+		return err
 	}
-	err := os.Mkdir(p.Checkpoint, 0o700)
+	err = os.Mkdir(p.Checkpoint, 0o700)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		if err := mine(p.Checkpoint); err != nil {
@@ -38,8 +36,7 @@ func (p *Plan) keepSaved(l *attempt.Launch) error {
 			}
 		}
 	case err != nil:
-		return fault.New(fault.Invalid, "a directory for checkpoints: %w", err).
-			Advise("have an administrator make %s on its volume, for everybody to write to (mode 1777), or name another in the pool's checkpoints", top)
+		return fault.New(fault.Invalid, "a directory for checkpoints: %w", err).Advise("%s", makeTop(top))
 	}
 	switch {
 	case saved.At.IsZero():
@@ -51,6 +48,43 @@ func (p *Plan) keepSaved(l *attempt.Launch) error {
 	return nil
 }
 
+// safe reports why others than root could exchange what jobs have in a directory: its owner can,
+// whatever its mode, and who may write to it where the sticky bit is missing. That is why no job
+// makes it, whose user would own it.
+func safe(top string) error {
+	link, err := os.Lstat(top)
+	if err != nil {
+		return fault.New(fault.Invalid, "the directory for checkpoints: %w", err).Advise("%s", makeTop(top))
+	}
+	dir, err := os.Stat(top)
+	if err != nil {
+		return fault.New(fault.Invalid, "the directory for checkpoints: %w", err).Advise("%s", makeTop(top))
+	}
+	for _, info := range []fs.FileInfo{link, dir} {
+		if uid := owner(info); uid != 0 && uid != os.Getuid() {
+			return fault.New(fault.Permission, "the directory for checkpoints %s is of user %d, who could exchange what is in it", top, uid).
+				Advise("have an administrator look at what is in it, and then, where its volume is: chown root %s && chmod 1777 %[1]s", top)
+		}
+	}
+	if owner(dir) != os.Getuid() && dir.Mode().Perm()&0o002 != 0 && dir.Mode()&fs.ModeSticky == 0 {
+		return fault.New(fault.Permission, "in the directory for checkpoints %s everybody could exchange what others have", top).
+			Advise("have an administrator do, where its volume is: chmod 1777 %s", top)
+	}
+	return nil
+}
+
+// makeTop is how jobs get a place for their directories.
+func makeTop(top string) string {
+	return "have an administrator make it, where its volume is, for everybody to write to: install -d -m 1777 " + top + "; or name another in the pool's checkpoints"
+}
+
+func owner(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid)
+	}
+	return os.Getuid()
+}
+
 // mine reports whether a directory is one of this process's user: others may make some in the
 // same place, and job numbers can be guessed.
 func mine(dir string) error {
@@ -58,7 +92,7 @@ func mine(dir string) error {
 	if err != nil {
 		return err
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(st.Uid) != os.Getuid() {
+	if !info.IsDir() || owner(info) != os.Getuid() {
 		return fault.New(fault.Permission, "%s, where the job would save, is not a directory of the pod's user", dir).Advise("have it removed")
 	}
 	return nil

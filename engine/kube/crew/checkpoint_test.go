@@ -2,13 +2,16 @@ package crew_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // saving is an attempt whose job has a directory for what it saves.
@@ -26,10 +29,10 @@ func saving(t *testing.T, top, script string, saved engine.Saved) *crewOf {
 // Seen to fail with: a directory whoever it is of; the file, whatever was reported after it.
 func TestCheckpoints(t *testing.T) {
 	top := t.TempDir()
-	if err := os.Chmod(top, 0o777); err != nil {
+	dir := filepath.Join(top, "all", "cox-ab-42")
+	if err := os.Mkdir(filepath.Dir(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(top, "all", "cox-ab-42")
 	tell := `echo "from ${COX_RESTORE_FROM:-nothing}"
 `
 	c := saving(t, top, tell+"sleep 0", engine.Saved{}).start()
@@ -38,9 +41,6 @@ func TestCheckpoints(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Errorf("%s is left, and nothing in it", dir)
-	}
-	if st, err := os.Stat(filepath.Dir(dir)); err != nil || st.Mode() != os.ModeDir|os.ModeSticky|0o777 {
-		t.Errorf("%v %v", st, err)
 	}
 
 	c = saving(t, top, tell+`echo 7 >"$COX_CHECKPOINT_DIR/step-7"
@@ -103,5 +103,65 @@ until [ -e `+filepath.Join(top, "go")+` ]; do sleep 0.1; done; exit 3`, engine.S
 	}
 	if _, err := os.Stat(filepath.Join(top, "ran")); err == nil {
 		t.Error("a job ran without its directory")
+	}
+}
+
+// TestWhereCheckpointsAre: the directory in which jobs have theirs is made by an administrator, and
+// nobody else could exchange what is in it.
+//
+// Seen to fail with: a directory that the job makes itself; nothing asked of whose it is, of whose
+// the link to it is, or of the sticky bit.
+func TestWhereCheckpointsAre(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	const user, other = 54321, 12345
+	top := t.TempDir()
+	for dir := top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o777); err != nil { // nothing but its own place keeps the job from making it
+			t.Fatal(err)
+		}
+	}
+	all, ran := filepath.Join(top, "all"), filepath.Join(top, "ran")
+	const sticky = 0o777 | os.ModeSticky
+	for _, x := range []struct {
+		what  string
+		owner int // -1: it is not there
+		mode  os.FileMode
+		link  bool // of that owner, to one of root's
+		say   string
+	}{
+		{"there is none", -1, 0, false, "install -d -m 1777 " + all},
+		{"another user's", other, sticky, false, "is of user 12345"},
+		{"another user's link", other, sticky, true, "is of user 12345"},
+		{"root's, without the sticky bit", 0, 0o777, false, "chmod 1777 " + all},
+		{"root's, and nobody may write to it", 0, 0o755, false, "install -d -m 1777 " + all},
+		{"root's", 0, sticky, false, ""},
+		{"the user's own", user, 0o700, false, ""},
+	} {
+		at := all
+		err := errors.Join(os.RemoveAll(all), os.RemoveAll(all+"2"), os.RemoveAll(ran))
+		if x.link {
+			at += "2"
+			err = errors.Join(err, os.Symlink(at, all), os.Lchown(all, x.owner, x.owner))
+			x.owner = 0
+		}
+		if x.owner >= 0 {
+			err = errors.Join(err, os.Mkdir(at, 0o700), os.Chmod(at, x.mode), os.Chown(at, x.owner, x.owner))
+		}
+		if err != nil {
+			t.Fatal(x.what, err)
+		}
+		c := saving(t, top, "touch "+ran, engine.Saved{})
+		c.plan.Job.Spec.Owner = job.Owner{User: "anna", UID: user, GID: user}
+		c.user = &syscall.Credential{Uid: user, Gid: user}
+		c.start()
+		o, code := c.members[0].end()
+		if x.say == "" && code != 0 || x.say != "" && (code == 0 || o.Cause != engine.LaunchFailed || !strings.Contains(o.Message, x.say)) {
+			t.Errorf("%s: %d %+v", x.what, code, o)
+		}
+		if _, err := os.Stat(ran); (err == nil) != (x.say == "") {
+			t.Errorf("%s: that the job ran is %v", x.what, err == nil)
+		}
 	}
 }
