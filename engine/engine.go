@@ -300,6 +300,12 @@ type Delegator interface {
 	Delegates() bool
 }
 
+// Receiver is an optional ability: a job may bring its working directory (job.Spec.Upload).
+type Receiver interface {
+	// Receives reports whether jobs of this pool may. Nobody is asked: its settings say it.
+	Receives() bool
+}
+
 // Limiter is an optional ability: where the engine works there are limits that others set, as
 // quotas of Kubernetes' namespaces. An attempt that has to wait for one ends as Limited, or its
 // Launch is fault.Exhausted. An attempt waits too where it would take what those of Launch.Ahead

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 )
@@ -36,11 +37,21 @@ func (s *Server) registerUploads() {
 	}, func(c *call, in *uploadPath) error { return s.takeUpload(c, in.Digest) })
 }
 
+// noUploads refuses directories where there is no pool whose jobs could have them.
 func (s *Server) noUploads() error {
-	if s.cfg.Uploads != nil {
-		return nil
+	if s.cfg.Uploads == nil {
+		return fault.New(fault.Unsupported, "this server takes no directories with jobs").Advise("leave --upload out")
 	}
-	return fault.New(fault.Unsupported, "this server takes no directories with jobs").Advise("leave --upload out")
+	for _, v := range s.cfg.Plane.Pools() {
+		if v.Gone {
+			continue
+		}
+		if r, ok := s.cfg.Plane.AddedEngine(v.Name).(engine.Receiver); ok && r.Receives() {
+			return nil
+		}
+	}
+	return fault.New(fault.Unsupported, "no pool of this server takes working directories that come with jobs").
+		Advise("leave --upload out; or have an administrator add a pool of Kubernetes with workdir=upload")
 }
 
 func (s *Server) uploads(c *call, digest string) (*api.Uploads, error) {

@@ -10,7 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/upload"
 )
@@ -24,6 +27,7 @@ import (
 func TestUploads(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "uploads")
 	p := newPlane()
+	p.receives(true)
 	r := start(t, p, func(c *Config) { c.Uploads = upload.NewStore(dir, 100, 150) })
 	anna, ben := r.as(t, "anna"), r.as(t, "ben")
 	text := []byte("an archive, of which the server reads nothing")
@@ -96,5 +100,45 @@ func TestUploads(t *testing.T) {
 	none := start(t, newPlane(), nil)
 	if _, err := none.admin(t).Uploads(t.Context(), ""); fault.KindOf(err) != fault.Unsupported || fault.Remedy(err) == "" {
 		t.Errorf("a server that takes none: %v", err)
+	}
+}
+
+// receiver is an engine to whose pool directories come with jobs, or not.
+type receiver struct {
+	engine.Engine
+	yes bool
+}
+
+func (r receiver) Receives() bool { return r.yes }
+
+// receives gives the server such a pool.
+func (p *plane) receives(yes bool) {
+	p.pools = append(p.pools, control.PoolView{Pool: fleet.Pool{Name: "k", Engine: "kube"}})
+	p.added = map[string]engine.Engine{"k": receiver{yes: yes}}
+}
+
+// TestUploadsWhereNoPoolTakesThem: nothing is read of them.
+//
+// Seen to fail with: a pool of another rule that counts.
+func TestUploadsWhereNoPoolTakesThem(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "uploads")
+	p := newPlane()
+	p.receives(false)
+	r := start(t, p, func(c *Config) { c.Uploads = upload.NewStore(dir, 100, 150) })
+	anna := r.as(t, "anna")
+	if _, err := anna.Uploads(t.Context(), ""); fault.KindOf(err) != fault.Unsupported || !strings.Contains(fault.Remedy(err), "workdir=upload") {
+		t.Errorf("%v; %s", err, fault.Remedy(err))
+	}
+	sum := sha256.Sum256([]byte("x"))
+	digest := hex.EncodeToString(sum[:])
+	resp, body := r.ask(t, http.MethodPut, "/v1/uploads/"+digest, r.token(t, "anna", nil), "x")
+	refusal(t, "sent all the same", resp, body, 501, fault.Unsupported, "no pool of this server")
+	req := request()
+	req.Upload = &job.Upload{Digest: digest, Dir: "/home/anna/proj"}
+	if _, err := anna.Submit(t.Context(), req); fault.KindOf(err) != fault.Unsupported {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("something is kept: %v", err)
 	}
 }

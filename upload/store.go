@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/fault"
@@ -26,9 +27,15 @@ type Store struct {
 	most  int64 // bytes of an archive
 	room  int64 // bytes of all of a user
 	now   func() time.Time
+	disk  func(dir string) (free, all int64, err error) // bytes of a directory's file system
+	due   atomic.Int64                                  // bytes of archives that are under way, but for those that are written
 	mu    sync.Mutex
 	comes map[uint32]int64 // bytes of archives that are under way, by user
 }
+
+// spared is how many bytes of a file system with so many archives leave free: the journal
+// lies on it too.
+func spared(all int64) int64 { return max(1<<30, all/20) }
 
 // fresh is for how long an archive that no job needs is kept at least: its job may be on its
 // way. Stale is after which time it goes.
@@ -40,7 +47,7 @@ const (
 // NewStore keeps archives of up to most bytes, and of each user room bytes of them, in a
 // directory, which is made when it is needed.
 func NewStore(dir string, most, room int64) *Store {
-	return &Store{dir: dir, most: most, room: room, now: time.Now, comes: map[uint32]int64{}}
+	return &Store{dir: dir, most: most, room: room, now: time.Now, disk: disk, comes: map[uint32]int64{}}
 }
 
 // Bounds are the most bytes that an archive may have, and all of a user.
@@ -123,20 +130,37 @@ func (s *Store) Put(uid uint32, digest string, size int64, from io.Reader, neede
 		}
 		s.mu.Unlock()
 	}()
-	return s.write(uid, digest, size, from)
+	rest := &due{size, &s.due}
+	defer rest.end()
+	return s.write(uid, digest, size, from, rest)
 }
+
+// due counts what is still to be written of an archive.
+type due struct {
+	left int64
+	all  *atomic.Int64
+}
+
+func (d *due) Write(b []byte) (int, error) {
+	n := min(int64(len(b)), d.left)
+	d.left -= n
+	d.all.Add(-n)
+	return len(b), nil
+}
+
+func (d *due) end() { d.all.Add(-d.left) }
 
 // partial begins the name of an archive that is under way.
 const partial = "part-"
 
-func (s *Store) write(uid uint32, digest string, size int64, from io.Reader) error {
+func (s *Store) write(uid uint32, digest string, size int64, from io.Reader, rest io.Writer) error {
 	f, err := os.CreateTemp(s.folder(uid), partial)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name()) // nothing, once it has its name
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(from, size+1))
+	n, err := io.Copy(io.MultiWriter(f, sum, rest), io.LimitReader(from, size+1))
 	err = errors.Join(err, f.Sync(), f.Close())
 	switch {
 	case err != nil:
@@ -175,7 +199,7 @@ func (s *Store) list(folder string) ([]kept, error) {
 }
 
 // reserve makes room for an archive.
-func (s *Store) reserve(uid uint32, size int64, needed func(string) bool) error {
+func (s *Store) reserve(uid uint32, n int64, needed func(string) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := os.MkdirAll(s.folder(uid), 0o700); err != nil {
@@ -191,8 +215,14 @@ func (s *Store) reserve(uid uint32, size int64, needed func(string) bool) error 
 			used += k.size
 		}
 	}
+	free, whole, err := s.disk(s.folder(uid))
+	if err != nil {
+		return err
+	}
+	free -= s.due.Load()
+	least := spared(whole)
 	for _, k := range all {
-		if used+size <= s.room {
+		if used+n <= s.room && free-n >= least {
 			break
 		}
 		if strings.HasPrefix(k.name, partial) || s.now().Sub(k.used) < fresh || needed(k.name) {
@@ -202,12 +232,18 @@ func (s *Store) reserve(uid uint32, size int64, needed func(string) bool) error 
 			return err
 		}
 		used -= k.size
+		free += k.size
 	}
-	if used+size > s.room {
+	if used+n > s.room {
 		return fault.New(fault.Exhausted, "there is room for %d bytes of working directories of a user: %d are taken by jobs that have not ended, and by what came within %s", s.room, used, fresh).
 			Advise("wait for jobs to end, or cancel some; or send less: name what is not needed in %s", IgnoreFile)
 	}
-	s.comes[uid] += size
+	if free-n < least {
+		return fault.New(fault.Exhausted, "the file system of %s has %s free, and %s of them stay free for the server's journal: there is no room for an archive of %s", s.dir, size(max(free, 0)), size(least), size(n)).
+			Advise("ask an administrator to make room there; or send less: name what is not needed in %s", IgnoreFile)
+	}
+	s.comes[uid] += n
+	s.due.Add(n)
 	return nil
 }
 

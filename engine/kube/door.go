@@ -32,6 +32,9 @@ func (t *Terms) workDir() WorkDirRule {
 	return cmp.Or(t.WorkDir, WorkDirRefused)
 }
 
+// Receives reports whether working directories come with jobs (engine.Receiver).
+func (e *Engine) Receives() bool { return e.cfg.Terms.workDir() == WorkDirUpload }
+
 // Admit is engine.Doorkeeper's. A job is refused as its launch would be, if what it names of
 // files is nowhere in the pool's pods, or if it asks of them what it may not.
 func (e *Engine) Admit(ctx context.Context, d *engine.Draft) error {

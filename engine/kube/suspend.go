@@ -12,6 +12,7 @@ import (
 var (
 	_ engine.Suspender = (*Engine)(nil)
 	_ engine.Keeping   = (*Engine)(nil)
+	_ engine.Receiver  = (*Engine)(nil)
 )
 
 // KeepsSuspended is engine.Keeping's: a pod holds what it asked for until it ends, whatever its
