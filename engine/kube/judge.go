@@ -56,7 +56,7 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 	case main != nil && main.State.Terminated != nil && unprepared(p):
 		t := main.State.Terminated
 		m.over, m.phase, m.began = true, engine.Ended, t.StartedAt.Time
-		if o, err := crew.ParseOutcome(t.Message); err == nil && o.Ref == ref {
+		if o := outcomeOf(t, ref); o != nil {
 			m.outcome = o
 			switch {
 			case o.Cause == engine.Stopped: // told to end: if not by us, by the cluster
@@ -68,7 +68,11 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 			m.cause, m.why = terminated(p, t)
 		}
 	case main != nil && main.State.Terminated != nil:
-		m.phase, m.began = engine.Running, main.State.Terminated.StartedAt.Time
+		t := main.State.Terminated
+		m.phase, m.began = engine.Ready, t.StartedAt.Time // its end does not say that the job began
+		if o := outcomeOf(t, ref); o != nil && !o.Started.IsZero() {
+			m.phase, m.outcome = engine.Running, o
+		}
 	case main != nil && main.State.Running != nil:
 		m.phase, m.began = engine.Ready, main.State.Running.StartedAt.Time
 		if main.Started != nil && *main.Started {
@@ -84,6 +88,14 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		m.doubt(p, now)
 	}
 	return m
+}
+
+// outcomeOf is the word that an attempt's container has left; nil: none, or another attempt's.
+func outcomeOf(t *corev1.ContainerStateTerminated, ref engine.Ref) *crew.Outcome {
+	if o, err := crew.ParseOutcome(t.Message); err == nil && o.Ref == ref {
+		return o
+	}
+	return nil
 }
 
 // unprepared reports whether the kubelet has given back the devices that a pod's claims have:

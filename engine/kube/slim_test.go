@@ -27,7 +27,7 @@ func drawPod(t *rapid.T) *corev1.Pod {
 		case 3:
 			s.Terminated = &corev1.ContainerStateTerminated{
 				ExitCode: rapid.SampledFrom([]int32{0, 1, 137}).Draw(t, "exit"), Reason: text("ended", "OOMKilled", "Error"),
-				Message: text("word", "plain", `{"ref":{"allocation":7,"attempt":1},"cause":"stopped"}`), StartedAt: metav1.Unix(100, 0),
+				Message: text("word", "plain", `{"ref":{"allocation":7,"attempt":1},"cause":"stopped"}`, `{"ref":{"allocation":7,"attempt":1},"cause":"exited","started":"2026-03-01T12:00:00Z"}`), StartedAt: metav1.Unix(100, 0),
 			}
 		}
 		return s
