@@ -44,7 +44,7 @@ type Submit struct {
 type Uploads struct {
 	Most  int64 `json:"most" doc:"that one archive may have"`
 	Room  int64 `json:"room" doc:"that all of the caller may have"`
-	Used  int64 `json:"used" doc:"that his have now; what no job needs makes way for others"`
+	Used  int64 `json:"used" doc:"that his have now, each counted as 64 KiB at least; what no job needs makes way for others"`
 	There bool  `json:"there,omitempty" doc:"the archive that was asked for is there"`
 }
 

@@ -28,7 +28,7 @@ func TestUploads(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "uploads")
 	p := newPlane()
 	p.receives(true)
-	r := start(t, p, func(c *Config) { c.Uploads = upload.NewStore(dir, 100, 150) })
+	r := start(t, p, func(c *Config) { c.Uploads = upload.NewStore(dir, 100, 1<<20) })
 	anna, ben := r.as(t, "anna"), r.as(t, "ben")
 	text := []byte("an archive, of which the server reads nothing")
 	sum := sha256.Sum256(text)
@@ -50,7 +50,7 @@ func TestUploads(t *testing.T) {
 	if err := anna.Upload(t.Context(), digest, int64(len(text)), bytes.NewReader(text)); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	if got, err := anna.Uploads(t.Context(), digest); err != nil || !got.There || got.Most != 100 || got.Room != 150 || got.Used != int64(len(text)) {
+	if got, err := anna.Uploads(t.Context(), digest); err != nil || !got.There || got.Most != 100 || got.Room != 1<<20 || got.Used != 64<<10 {
 		t.Errorf("%+v %v", got, err)
 	}
 	if got, err := ben.Uploads(t.Context(), digest); err != nil || got.There || got.Used != 0 {
@@ -124,7 +124,7 @@ func TestUploadsWhereNoPoolTakesThem(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "uploads")
 	p := newPlane()
 	p.receives(false)
-	r := start(t, p, func(c *Config) { c.Uploads = upload.NewStore(dir, 100, 150) })
+	r := start(t, p, func(c *Config) { c.Uploads = upload.NewStore(dir, 100, 1<<20) })
 	anna := r.as(t, "anna")
 	if _, err := anna.Uploads(t.Context(), ""); fault.KindOf(err) != fault.Unsupported || !strings.Contains(fault.Remedy(err), "workdir=upload") {
 		t.Errorf("%v; %s", err, fault.Remedy(err))

@@ -30,8 +30,12 @@ type Store struct {
 	disk  func(dir string) (free, all int64, err error) // bytes of a directory's file system
 	due   atomic.Int64                                  // bytes of archives that are under way, but for those that are written
 	mu    sync.Mutex
-	comes map[uint32]int64 // bytes of archives that are under way, by user
+	comes map[uint32]int64 // what archives that are under way count, by user
 }
+
+// counts is what an archive of so many bytes takes of a user's room: small ones take a place
+// on the disk too.
+func counts(size int64) int64 { return max(size, 64<<10) }
 
 // spared is how many bytes of a file system with so many archives leave free: the journal
 // lies on it too.
@@ -125,7 +129,7 @@ func (s *Store) Put(uid uint32, digest string, size int64, from io.Reader, neede
 	}
 	defer func() {
 		s.mu.Lock()
-		if s.comes[uid] -= size; s.comes[uid] == 0 {
+		if s.comes[uid] -= counts(size); s.comes[uid] == 0 {
 			delete(s.comes, uid)
 		}
 		s.mu.Unlock()
@@ -212,7 +216,7 @@ func (s *Store) reserve(uid uint32, n int64, needed func(string) bool) error {
 	used := s.comes[uid]
 	for _, k := range all {
 		if !strings.HasPrefix(k.name, partial) { // these are counted in comes
-			used += k.size
+			used += counts(k.size)
 		}
 	}
 	free, whole, err := s.disk(s.folder(uid))
@@ -222,7 +226,7 @@ func (s *Store) reserve(uid uint32, n int64, needed func(string) bool) error {
 	free -= s.due.Load()
 	least := spared(whole)
 	for _, k := range all {
-		if used+n <= s.room && free-n >= least {
+		if used+counts(n) <= s.room && free-n >= least {
 			break
 		}
 		if strings.HasPrefix(k.name, partial) || s.now().Sub(k.used) < fresh || needed(k.name) {
@@ -231,10 +235,10 @@ func (s *Store) reserve(uid uint32, n int64, needed func(string) bool) error {
 		if err := os.Remove(filepath.Join(s.folder(uid), k.name)); err != nil {
 			return err
 		}
-		used -= k.size
+		used -= counts(k.size)
 		free += k.size
 	}
-	if used+n > s.room {
+	if used+counts(n) > s.room {
 		return fault.New(fault.Exhausted, "there is room for %d bytes of working directories of a user: %d are taken by jobs that have not ended, and by what came within %s", s.room, used, fresh).
 			Advise("wait for jobs to end, or cancel some; or send less: name what is not needed in %s", IgnoreFile)
 	}
@@ -242,19 +246,19 @@ func (s *Store) reserve(uid uint32, n int64, needed func(string) bool) error {
 		return fault.New(fault.Exhausted, "the file system of %s has %s free, and %s of them stay free for the server's journal: there is no room for an archive of %s", s.dir, size(max(free, 0)), size(least), size(n)).
 			Advise("ask an administrator to make room there; or send less: name what is not needed in %s", IgnoreFile)
 	}
-	s.comes[uid] += n
+	s.comes[uid] += counts(n)
 	s.due.Add(n)
 	return nil
 }
 
-// Used is how many bytes the archives of a user have.
+// Used is how many bytes of his room the archives of a user take.
 func (s *Store) Used(uid uint32) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all, _ := s.list(s.folder(uid)) // none: nothing
 	var n int64
 	for _, k := range all {
-		n += k.size
+		n += counts(k.size)
 	}
 	return n
 }

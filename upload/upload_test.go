@@ -282,7 +282,7 @@ func put(s *Store, uid uint32, text string, needed ...string) error {
 // Seen to fail with: one folder for all users; a digest that is not compared.
 func TestStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "uploads")
-	s := NewStore(dir, 100, 1000)
+	s := NewStore(dir, 100, 1<<20)
 	if err := put(s, 7, "archive"); err != nil {
 		t.Fatal(err)
 	}
@@ -332,9 +332,10 @@ func (broke) Read([]byte) (int, error) { return 0, fmt.Errorf("cut") }
 // TestStoreHasBounds: a user has so much room; what no job needs makes way, the oldest first,
 // and not what has just come. After a day it goes by itself.
 //
-// Seen to fail with: needed archives that make way; ones that have just come that do.
+// Seen to fail with: needed archives that make way; ones that have just come that do; small ones
+// that count as their bytes alone.
 func TestStoreHasBounds(t *testing.T) {
-	s := NewStore(filepath.Join(t.TempDir(), "uploads"), 10, 25)
+	s := NewStore(filepath.Join(t.TempDir(), "uploads"), 10, 128<<10+1)
 	now := time.Now()
 	s.now = func() time.Time { return now }
 	past := func(d time.Duration) { now = now.Add(d) }
@@ -359,14 +360,14 @@ func TestStoreHasBounds(t *testing.T) {
 	}
 	_, a := s.Touch(1, digestOf("aaaaaaaaaa"))
 	_, b := s.Touch(1, digestOf("bbbbbbbbbb"))
-	if a != nil || fault.KindOf(b) != fault.NotFound || s.Used(1) != 20 {
+	if a != nil || fault.KindOf(b) != fault.NotFound || s.Used(1) != 128<<10 {
 		t.Errorf("%v %v %d", a, b, s.Used(1))
 	}
 	past(2 * Stale)
 	if err := s.Sweep(func(uid uint32, digest string) bool { return uid == 1 && digest == digestOf("aaaaaaaaaa") }); err != nil {
 		t.Error(err)
 	}
-	if s.Used(1) != 10 || s.Used(2) != 0 {
+	if s.Used(1) != 64<<10 || s.Used(2) != 0 {
 		t.Errorf("%d %d", s.Used(1), s.Used(2))
 	}
 }
