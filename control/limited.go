@@ -52,8 +52,11 @@ func (l *loop) whenRoom(e *entry) time.Time {
 		delete(l.limits.said, e.last.pool) // once
 		return now.Add(l.cfg.Backoff)
 	}
-	return now.Add(limitedPauses * l.cfg.Backoff)
+	return now.Add(l.limitedPause())
 }
+
+// limitedPause is after how long at the latest a job is launched again that waits for a limit.
+func (l *loop) limitedPause() time.Duration { return min(limitedPauses*l.cfg.Backoff, maxBackoff) }
 
 // find takes up those that waited before.
 func (l *loop) find() {
@@ -84,13 +87,21 @@ func (l *loop) mustWait(e *entry) {
 
 // waiting reports whether a job still waits for a limit of its pool's engine, or was launched
 // after that and nothing is known of it; if not, it is forgotten. here: it would begin if there
-// were room.
+// were room, as far as is known: one that may begin, and is not launched for a while, waits for
+// something else, as nodes.
 func (l *loop) waiting(w *waiter) (waits, here bool) {
 	r := w.report()
 	switch {
 	case w.gone || w.state.Final() || w.last == nil || w.last.pool != w.pool:
 	case r.Cause == engine.Limited:
-		return true, w.flags&(job.Held|job.HeldAdmin|job.HeldFailed) == 0 && (w.gate == nil || w.gate.Code == reason.EngineLimit)
+		here = w.flags&(job.Held|job.HeldAdmin|job.HeldFailed) == 0
+		switch {
+		case w.gate != nil:
+			here = here && w.gate.Code == reason.EngineLimit
+		case w.eligible > 0:
+			here = here && l.cfg.Clock.Now().Sub(fromNanos(w.eligible)) < l.limitedPause()
+		}
+		return true, here
 	case w.state == job.Running && w.flags&job.Configuring != 0 && r.Phase < engine.Accepted:
 		return true, w.flags&job.Stopping == 0
 	}
@@ -186,7 +197,7 @@ func (l *loop) tryNext(pool string) {
 		if w == nil {
 			continue
 		}
-		if _, here := l.waiting(w); here && w.state == job.Pending && w.more != nil && w.more.again > 0 {
+		if _, here := l.waiting(w); here && w.state == job.Pending && w.rare().again > nanos(l.cfg.Clock.Now()) {
 			w.more.again = 0
 			l.limits.tried[w.id] = true
 			l.state.regate(w.entry)

@@ -167,3 +167,66 @@ func TestTurnsAtALimitOfTheEngine(t *testing.T) {
 	}
 	b.state(top, job.Pending)
 }
+
+// Nobody waits for a job that was told to wait for a limit, and waits for nodes since: it may begin,
+// and is not launched for a while. As long as it waits for the limit alone those that come after it
+// are told so, however often it is tried again.
+//
+// Seen to fail with: all that may begin waited for, or none of them.
+func TestWhoWaitsForNodesIsNotAhead(t *testing.T) {
+	c := newClock()
+	h := &heldHand{limitedHand{newHand(3, 8), make(chan []job.ID)}, make(chan *engine.Launch, 100), nil}
+	b := &bench{t: t, hand: h.hand, store: new(store.Memory), cfg: control.Config{Clock: c, Backoff: time.Second}}
+	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(h), t.Name()
+	b.open()
+	t.Cleanup(b.close)
+	wide := gang(3, 8)
+	wide.Priority = 200
+	first := b.submit(wide)
+	tried := func(times uint32) {
+		t.Helper()
+		if l := <-h.given; l.Job.ID != first || l.Ref.Attempt != times {
+			t.Fatalf("%s is launched, not attempt %d of job %d", l.Ref, times, first)
+		}
+		b.until(first, "waiting", func(v control.View) bool {
+			return v.Job.Attempt == times && v.Why.Code == reason.EngineLimit
+		})
+	}
+	told := func(want ...job.ID) {
+		t.Helper()
+		id := b.submit(gang(1, 8))
+		if l := <-h.given; l.Job.ID != id || !slices.Equal(l.Ahead, want) {
+			t.Fatalf("job %d is told that %v come first, not %v", l.Job.ID, l.Ahead, want)
+		}
+		b.until(id, "waiting", func(v control.View) bool { return v.Why.Code == reason.EngineLimit })
+		if _, err := b.ctl.Change(t.Context(), job.Actor{Name: "me"}, []job.ID{id}, control.Cancel{}); err != nil {
+			t.Fatal(err)
+		}
+		b.state(id, job.Cancelled)
+	}
+	drain := func(on bool) {
+		t.Helper()
+		if err := b.ctl.SetNodes(t.Context(), job.Actor{}, []string{"n1"}, on, "a fan"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for times := range uint32(5) {
+		tried(times + 1)
+		told(first)
+		if times < 4 {
+			b.pass(c, 30*time.Second)
+		}
+	}
+	drain(true)
+	told(first)
+	b.pass(c, 30*time.Second)
+	b.until(first, "waiting for nodes", func(v control.View) bool { return v.Why.Code != reason.EngineLimit })
+	told(first) // it may be about to begin
+	b.pass(c, 30*time.Second)
+	told()
+	b.pass(c, time.Hour)
+	told()
+	drain(false)
+	tried(6)
+	told(first)
+}
