@@ -141,7 +141,7 @@ func (e *Engine) Room(ctx context.Context, f func(jobs ...job.ID)) {
 		select {
 		case <-e.room:
 			e.mu.Lock()
-			jobs, any := e.roomFor()
+			jobs, any := e.roomFor(time.Now())
 			e.mu.Unlock()
 			if any {
 				f()
@@ -168,6 +168,7 @@ func (e *Engine) admit(ref engine.Ref, o *order, ahead []job.ID) error {
 	defer e.mu.Unlock()
 	t := e.tenant(o.Namespace)
 	if len(t.quotas) == 0 || t.coming[ref] != nil {
+		delete(t.wants, o.Job.ID)
 		return nil
 	}
 	var pods, others []*corev1.Pod

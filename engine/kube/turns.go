@@ -30,9 +30,9 @@ const (
 	// For how long others have to leave a job no room before nobody waits for it: what is
 	// counted is behind what has ended.
 	hopelessFor = time.Minute
-	// How many are known that wait in a namespace before those are forgotten that were not
-	// launched for an hour.
-	wantingAtMost = 1000
+	// After how long those are forgotten that were not launched again: more than control lets pass
+	// between two launches of one that waits.
+	wantingFor = 15 * time.Minute
 )
 
 // taken is what pods take of each quota that counts them.
@@ -240,9 +240,7 @@ func (e *Engine) mustWait(t *tenant, o *order, want map[string]corev1.ResourceLi
 			delete(other.wants, o.Job.ID)
 		}
 	}
-	if len(t.wants) >= wantingAtMost {
-		maps.DeleteFunc(t.wants, func(_ job.ID, w *wanting) bool { return now.Sub(w.at) > time.Hour })
-	}
+	t.forget(now)
 	w := t.wants[o.Job.ID]
 	if w == nil {
 		if t.wants == nil {
@@ -254,10 +252,17 @@ func (e *Engine) mustWait(t *tenant, o *order, want map[string]corev1.ResourceLi
 	w.name, w.want, w.at = o.Job.Name(), want, now
 }
 
+// forget drops those that were not launched for long: they were cancelled, or wait for something
+// else. The caller holds the Engine's lock.
+func (t *tenant) forget(now time.Time) {
+	maps.DeleteFunc(t.wants, func(_ job.ID, w *wanting) bool { return now.Sub(w.at) > wantingFor })
+}
+
 // roomFor lists the jobs for each of which quotas may have room now. any: nobody knows of all that
 // wait what they wait for. none: there is no room for anybody. The caller holds the lock.
-func (e *Engine) roomFor() (jobs []job.ID, any bool) {
+func (e *Engine) roomFor(now time.Time) (jobs []job.ID, any bool) {
 	for _, t := range e.tenants {
+		t.forget(now)
 		any = any || t.waiting || len(t.quotas) == 0 && len(t.wants) > 0
 		t.waiting = false
 		var coming []*corev1.Pod

@@ -144,7 +144,7 @@ func TestAdmit(t *testing.T) {
 	}
 	room := func(want ...job.ID) {
 		t.Helper()
-		got, any := e.roomFor()
+		got, any := e.roomFor(time.Now())
 		if slices.Sort(got); any || !slices.Equal(got, want) {
 			t.Fatalf("there is room for %v, %v; want %v", got, any, want)
 		}
@@ -170,4 +170,38 @@ func TestAdmit(t *testing.T) {
 	is(try(5, 100, 2, 3), "") // there is enough for both
 	is(try(3, 100), "")
 	room()
+}
+
+// TestWhoWaitsNoLonger: one that was told to wait, and is not launched any more, is forgotten, and
+// one that begins because the quotas are gone at once: nobody waits who keeps all others tried.
+//
+// Seen to fail with: nobody forgotten; those that begin without quotas not forgotten.
+func TestWhoWaitsNoLonger(t *testing.T) {
+	quota := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts(t, "limits.cpu=1")}, Status: corev1.ResourceQuotaStatus{Hard: amounts(t, "limits.cpu=1"), Used: amounts(t, "limits.cpu=1")}}
+	tn := &tenant{coming: map[engine.Ref][]*corev1.Pod{}, quotas: map[string]*corev1.ResourceQuota{"team": quota}}
+	e := &Engine{cfg: Config{Terms: Terms{Namespace: "turns", Placed: true, Image: "i", AgentImage: "a"}}, log: &journal{server: "abcdef"}, tenants: map[string]*tenant{"turns": tn}, attempts: map[engine.Ref]*attempt{}, room: make(chan struct{}, 1)}
+	try := func(id job.ID) error {
+		take := resource.Vector{CPU: 1000}
+		return e.admit(engine.Ref{Allocation: uint64(id), Attempt: 1}, &order{
+			Job:    &job.Job{ID: id, Spec: &job.Spec{Groups: []job.TaskGroup{{Tasks: job.Count{Want: 1}}}, Owner: job.Owner{UID: 1, GID: 1}}},
+			Claims: []fleet.Claim{{Node: "n1", Tasks: 1, Take: take}}, Nodes: []render.Node{{Node: fleet.Node{Name: "n1", Capacity: take}}}, Namespace: "turns",
+		}, nil)
+	}
+	for id := range job.ID(2) {
+		if err := try(id + 1); fault.KindOf(err) != fault.Exhausted {
+			t.Fatal(err)
+		}
+	}
+	clear(tn.quotas)
+	if err := try(1); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		gone time.Duration
+		any  bool
+	}{{0, true}, {wantingFor - time.Minute, true}, {wantingFor + time.Minute, false}} {
+		if jobs, any := e.roomFor(time.Now().Add(tt.gone)); any != tt.any || slices.Contains(jobs, 1) {
+			t.Errorf("%s later there may be room for %v, for anybody: %v", tt.gone, jobs, any)
+		}
+	}
 }
