@@ -179,13 +179,13 @@ func (e *Engine) admit(ref engine.Ref, o *order, ahead []job.ID) error {
 		others = append(others, more...)
 	}
 	now, want, sums := time.Now(), taken(t.quotas, pods), taken(t.quotas, others)
-	wait := func(name, why string) error {
-		e.mustWait(t, o, want, now)
+	wait := func(name, why string, after job.ID) error {
+		e.mustWait(t, o, want, after, now)
 		return fault.New(fault.Exhausted, "quota %s of namespace %s: %s", name, o.Namespace, why)
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if why := short(t.quotas[name], want[name], sums[name]); why != "" {
-			return wait(name, why)
+			return wait(name, why, 0)
 		}
 	}
 	if slices.ContainsFunc(ahead, func(id job.ID) bool { return t.wants[id] != nil }) {
@@ -196,8 +196,8 @@ func (e *Engine) admit(ref engine.Ref, o *order, ahead []job.ID) error {
 		}
 		before := e.before(t, views, o.Job.ID, ahead, now)
 		for _, name := range slices.Sorted(maps.Keys(want)) {
-			if why := views[name].passes(want[name], before, now, end); why != "" {
-				return wait(name, why)
+			if first, why := views[name].passes(want[name], before, now, end); why != "" {
+				return wait(name, why, first)
 			}
 		}
 	}

@@ -20,9 +20,11 @@ import (
 
 // wanting is a job that was told to wait for quotas of a namespace.
 type wanting struct {
+	id    job.ID
 	name  string                         // of the job
 	want  map[string]corev1.ResourceList // by quota: what its pods take of it
 	at    time.Time                      // when it was launched last
+	after job.ID                         // which comes first, if that alone kept it then; 0: there was no room
 	since time.Time                      // since when others leave it no room, whatever of ours ends; zero: they do
 }
 
@@ -33,6 +35,9 @@ const (
 	// After how long those are forgotten that were not launched again: more than control lets pass
 	// between two launches of one that waits.
 	wantingFor = 15 * time.Minute
+	// How long after the last launch of one that comes first those that it keeps are not tried when
+	// there is more room.
+	keepsFor = time.Minute
 )
 
 // taken is what pods take of each quota that counts them.
@@ -141,9 +146,9 @@ func (v *view) room(want corev1.ResourceList, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// passes says why a job does not begin before those that wait and come before it; "": it may. end
-// is when it ends if it begins now; zero: nobody knows.
-func (v *view) passes(want corev1.ResourceList, before []*wanting, now, end time.Time) string {
+// passes says why a job does not begin before those that wait and come before it, and which of
+// them keeps it; "": it may. end is when it ends if it begins now; zero: nobody knows.
+func (v *view) passes(want corev1.ResourceList, before []*wanting, now, end time.Time) (first job.ID, why string) {
 	sum := corev1.ResourceList{}
 	for _, w := range before {
 		addTo(sum, w.want[v.Name])
@@ -152,12 +157,12 @@ func (v *view) passes(want corev1.ResourceList, before []*wanting, now, end time
 			continue
 		}
 		if at := v.room(sum, now); !end.IsZero() && !at.IsZero() && !end.After(at) {
-			return "" // those who come after that one wait longer still
+			return 0, "" // those who come after that one wait longer still
 		}
-		n, first := want[name], w.want[v.Name][name]
-		return fmt.Sprintf("%s: %s asked for, and job %s comes first, which waits for %s", name, n.String(), w.name, first.String())
+		n, its := want[name], w.want[v.Name][name]
+		return w.id, fmt.Sprintf("%s: %s asked for, and job %s comes first, which waits for %s", name, n.String(), w.name, its.String())
 	}
-	return ""
+	return 0, ""
 }
 
 // before lists those that wait for quotas of a namespace, come before a job and could have room.
@@ -233,8 +238,9 @@ func (a *attempt) ends(now time.Time) time.Time {
 	return now.Add(limit)
 }
 
-// mustWait notes that a job was told to wait for a namespace's quotas. The caller holds the lock.
-func (e *Engine) mustWait(t *tenant, o *order, want map[string]corev1.ResourceList, now time.Time) {
+// mustWait notes that a job was told to wait for a namespace's quotas. after: the one that comes
+// first, if that alone keeps it. The caller holds the lock.
+func (e *Engine) mustWait(t *tenant, o *order, want map[string]corev1.ResourceList, after job.ID, now time.Time) {
 	for _, other := range e.tenants {
 		if other != t {
 			delete(other.wants, o.Job.ID)
@@ -246,10 +252,10 @@ func (e *Engine) mustWait(t *tenant, o *order, want map[string]corev1.ResourceLi
 		if t.wants == nil {
 			t.wants = map[job.ID]*wanting{}
 		}
-		w = &wanting{}
+		w = &wanting{id: o.Job.ID}
 		t.wants[o.Job.ID] = w
 	}
-	w.name, w.want, w.at = o.Job.Name(), want, now
+	w.name, w.want, w.after, w.at = o.Job.Name(), want, after, now
 }
 
 // forget drops those that were not launched for long: they were cancelled, or wait for something
@@ -258,8 +264,9 @@ func (t *tenant) forget(now time.Time) {
 	maps.DeleteFunc(t.wants, func(_ job.ID, w *wanting) bool { return now.Sub(w.at) > wantingFor })
 }
 
-// roomFor lists the jobs for each of which quotas may have room now. any: nobody knows of all that
-// wait what they wait for. none: there is no room for anybody. The caller holds the lock.
+// roomFor lists the jobs for each of which quotas may have room now, without those that one keeps
+// which comes first. any: nobody knows of all that wait what they wait for. none: there is no room
+// for anybody. The caller holds the lock.
 func (e *Engine) roomFor(now time.Time) (jobs []job.ID, any bool) {
 	for _, t := range e.tenants {
 		t.forget(now)
@@ -271,7 +278,8 @@ func (e *Engine) roomFor(now time.Time) (jobs []job.ID, any bool) {
 		}
 		sums := taken(t.quotas, coming)
 		for id, w := range t.wants {
-			fits := true
+			first := t.wants[w.after]
+			fits := first == nil || now.Sub(first.at) >= keepsFor
 			for name, want := range w.want {
 				if q := t.quotas[name]; q != nil {
 					fits = fits && short(q, want, sums[name]) == ""
