@@ -20,12 +20,13 @@ func Verify(ctx context.Context, dir string) (sqlite.Contents, error) { return s
 
 // Restore makes a state directory of a backup, which is verified first. The
 // directory must not hold a state already, and no server may use it.
-func Restore(ctx context.Context, backup, dir string) (sqlite.Contents, error) {
+func Restore(ctx context.Context, backup string, state config.State) (sqlite.Contents, error) {
+	dir := state.Dir
 	got, err := sqlite.Verify(ctx, backup)
 	if err != nil {
 		return got, err
 	}
-	if err := MakeState(config.State{Dir: dir}); err != nil {
+	if err := MakeState(state); err != nil {
 		return got, err
 	}
 	unlock, err := sqlite.Lock(dir, "cox restore")

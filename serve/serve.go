@@ -98,6 +98,14 @@ func MakeState(state config.State) error {
 	return nil
 }
 
+// own is the state directory, where it is said to be the server's alone.
+func own(state config.State) string {
+	if !state.Mine {
+		return ""
+	}
+	return state.Dir
+}
+
 // stateMode lets users pass through root's state directory to the socket of their
 // own job's supervisor, and see nothing on the way.
 func stateMode() os.FileMode {
@@ -201,7 +209,7 @@ func (s *server) open(ctx context.Context) error {
 		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
 		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
 		Alone: os.Geteuid() != 0, Environment: environment(s.cfg.Jobs.Environment),
-		Engines: pools.names(), Uploads: uploads,
+		Engines: pools.names(), Uploads: uploads, Own: own(s.cfg.State),
 	})
 	return nil
 }

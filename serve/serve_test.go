@@ -250,16 +250,16 @@ func TestBackupIsRestored(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	later := submit(t, c, dir, "#!/bin/sh\ntrue\n", "--hold")
-	if _, err := Restore(t.Context(), done.Dir, filepath.Join(dir, "state")); fault.KindOf(err) != fault.Conflict {
+	if _, err := Restore(t.Context(), done.Dir, config.State{Dir: filepath.Join(dir, "state")}); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("restored over a server: %v", err)
 	}
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Restore(t.Context(), done.Dir, filepath.Join(dir, "state")); fault.KindOf(err) != fault.Conflict || fault.Remedy(err) == "" {
+	if _, err := Restore(t.Context(), done.Dir, config.State{Dir: filepath.Join(dir, "state")}); fault.KindOf(err) != fault.Conflict || fault.Remedy(err) == "" {
 		t.Errorf("restored over a state: %v", err)
 	}
-	if _, err := Restore(t.Context(), done.Dir, filepath.Join(dir, "new")); err != nil {
+	if _, err := Restore(t.Context(), done.Dir, config.State{Dir: filepath.Join(dir, "new")}); err != nil {
 		t.Fatal(err)
 	}
 	c, _ = up(t, filepath.Join(dir, "new"), nil)
@@ -358,5 +358,44 @@ func TestAStateDirectoryOfOthersIsRefused(t *testing.T) {
 				t.Errorf("socket in %s: %v", dir, err)
 			}
 		}
+	}
+}
+
+// TestAVolumeOfTheServersOwn: backups are written to a volume that is said to be the server's
+// alone, whatever its mode says, and restored to one; beside it the mode counts.
+//
+// Seen to fail with: a restore that is not told of mine; a backup that is not; all folders as good
+// as the volume; a link out of it that is not followed.
+func TestAVolumeOfTheServersOwn(t *testing.T) {
+	top := t.TempDir()
+	volume, other, beside := filepath.Join(top, "volume"), filepath.Join(top, "other"), filepath.Join(top, "volume2")
+	for _, dir := range []string{volume, other, beside} {
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(beside, filepath.Join(volume, "out")); err != nil {
+		t.Fatal(err)
+	}
+	c, stop := up(t, volume, func(c *config.Config) {
+		c.State.Mine, c.Listen.Socket = true, filepath.Join(top, "cox.sock")
+	})
+	done, err := c.Backup(t.Context(), filepath.Join(volume, "backups", "monday"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Join(beside, "monday"), filepath.Join(volume, "out", "monday")} {
+		if _, err := c.Backup(t.Context(), dir); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), done.Dir, config.State{Dir: other}); fault.KindOf(err) != fault.Permission {
+		t.Errorf("a state directory that everybody may write to: %v", err)
+	}
+	if _, err := Restore(t.Context(), done.Dir, config.State{Dir: other, Mine: true}); err != nil {
+		t.Error(err)
 	}
 }

@@ -131,7 +131,7 @@ func (s *Server) backup(c *call) (*api.BackupDone, error) {
 	if !filepath.IsAbs(req.Dir) {
 		return nil, fault.New(fault.Invalid, "dir: %q is not an absolute path", req.Dir).Advise("name a folder of the server's machine that does not exist yet")
 	}
-	if err := trust.Way(req.Dir); fault.KindOf(err) == fault.Permission {
+	if err := trust.Way(req.Dir); fault.KindOf(err) == fault.Permission && !within(s.cfg.Own, req.Dir) {
 		return nil, fault.New(fault.Invalid, "dir: %w", err).Advise("name a folder that only root and the server's own user may write to")
 	}
 	s.log.Info("backup", "dir", req.Dir, "user", c.id.Name, "from", c.id.From)
@@ -140,6 +140,29 @@ func (s *Server) backup(c *call) (*api.BackupDone, error) {
 		return nil, err
 	}
 	return &api.BackupDone{Dir: filepath.Clean(req.Dir), Bytes: sizeOf(req.Dir), Seq: seq}, nil
+}
+
+// within reports whether a path is below a folder, by its name and by where links lead.
+func within(folder, path string) bool {
+	if folder == "" || !below(folder, path) {
+		return false
+	}
+	folder, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return false
+	}
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) { // the last of it need not exist
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return below(folder, real)
+		} else if at == filepath.Dir(at) {
+			return false
+		}
+	}
+}
+
+func below(folder, path string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 func (s *Server) registerTokens() {

@@ -113,6 +113,8 @@ type Config struct {
 
 	Idle func(engine.Ref) []health.Idle // nil: nobody watches what running jobs do
 
+	Own string // a folder that nobody but the server reaches, whatever its mode says; empty: none
+
 	Uploads *upload.Store // of directories that come with jobs; nil: they are not taken
 
 	Environment provenance.EnvironmentPolicy // which variables of a submission are kept

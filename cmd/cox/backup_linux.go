@@ -71,7 +71,7 @@ the backup was made is asked about at its engine.`,
 					return err
 				}
 			}
-			got, err := serve.Restore(cmd.Context(), args[0], c.State.Dir)
+			got, err := serve.Restore(cmd.Context(), args[0], c.State)
 			if err != nil {
 				return err
 			}
