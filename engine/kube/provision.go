@@ -26,7 +26,9 @@ type need struct {
 }
 
 // provision has the claims of an attempt's pods get their volumes, before a pod has its node: a
-// pod whose volume is not there would hold its node and begin never. It is fault.Unavailable
+// pod whose volume is not there would hold its node and begin never. Of pods that have their
+// nodes nothing is asked: they may run, and the paths of the pool, by which claims are known
+// here, may have changed since they were made. It is fault.Unavailable
 // until all are there, and final when that takes longer than a gang may take to begin.
 func (e *Engine) provision(a *attempt) error {
 	if !e.cfg.Terms.provisions() {
@@ -63,14 +65,25 @@ func (t *Terms) provisions() bool {
 	return false
 }
 
-// needs are the claims of an attempt's pods, which all exist. The caller holds the lock.
+// needs are the claims of those of an attempt's pods that have no nodes. All that exist were
+// seen. The caller holds the lock.
 func (e *Engine) needs(a *attempt) (out []need) {
-	for i, p := range e.attempt(a.ref, a.order).Pods(a.made.Root) { // of what is there, volumes are not kept
-		for _, v := range p.Spec.Volumes {
+	var without []int
+	for i := range a.order.Nodes {
+		if p := a.pods[i]; p != nil && !p.gone && p.Spec.NodeName == "" { // of one that is not there, bind says it
+			without = append(without, i)
+		}
+	}
+	if len(without) == 0 {
+		return nil
+	}
+	pods := e.attempt(a.ref, a.order).Pods(a.made.Root) // of what is there, volumes are not kept
+	for k, i := range without {
+		for _, v := range pods[i].Spec.Volumes {
 			switch {
 			case v.Ephemeral != nil:
-				out = append(out, need{name: p.Name + "-" + v.Name, pod: a.made.Pods[i], node: a.order.Nodes[i].Name})
-			case v.PersistentVolumeClaim != nil && i == 0: // all have the same
+				out = append(out, need{name: pods[i].Name + "-" + v.Name, pod: a.made.Pods[i], node: a.order.Nodes[i].Name})
+			case v.PersistentVolumeClaim != nil && k == 0: // all have the same
 				out = append(out, need{name: v.PersistentVolumeClaim.ClaimName, node: a.order.Nodes[i].Name})
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
 )
 
 // claimsOf stands for the part of a cluster that makes claims and their volumes.
@@ -149,4 +150,82 @@ func bound(s *stand) (n int) {
 		}
 	}
 	return n
+}
+
+// TestRunningPodsNeedNoClaims: an engine that is opened again asks nothing of the claims of pods
+// that have their nodes, whatever paths the pool has by now and whatever became of the claims.
+//
+// Seen to fail with: all pods' claims wanted before an attempt is judged: the job was stopped.
+func TestRunningPodsNeedNoClaims(t *testing.T) {
+	scratch, err := ParseVolume("ephemeral:1Gi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := []Path{{"/scratch", scratch}}
+	for what, x := range map[string]struct {
+		paths  []Path
+		answer func(w http.ResponseWriter)
+	}{
+		"a path more": {append([]Path{{"/more", scratch}}, paths...), func(w http.ResponseWriter) { refusal(w, http.StatusNotFound, "NotFound", "no claim") }},
+		"no right": {paths, func(w http.ResponseWriter) {
+			refusal(w, http.StatusForbidden, "Forbidden", "may not get persistentvolumeclaims")
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t, "n1", "n2")
+			c := &claimsOf{s: s, asked: map[string]int{}, told: map[string]string{}}
+			s.answersBy(c.answer)
+			root := ""
+			e := s.open(func(cfg *Config) { cfg.Terms.Paths, cfg.Terms.WorkDir, root = paths, WorkDirEmpty, cfg.Root })
+			l := launchOn(1, "n1", "n2")
+			if err := e.Launch(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "its pods are bound", func() bool { return bound(s) == 2 })
+			s.runs()
+			until(t, "it runs", func() bool {
+				r, err := e.Inspect(t.Context(), l.Ref)
+				return err == nil && r.Phase == engine.Running
+			})
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+				is := strings.Contains(r.URL.Path, "/persistentvolumeclaims/")
+				if is {
+					x.answer(w)
+				}
+				return is
+			})
+			e = s.open(func(cfg *Config) {
+				cfg.Terms.Paths, cfg.Terms.WorkDir, cfg.Root, cfg.Ready = x.paths, WorkDirEmpty, root, time.Millisecond
+			})
+			var stop *stopping
+			until(t, "its pods are taken for bound, or it is stopped", func() bool {
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				a := e.attempts[l.Ref]
+				stop = a.stop
+				return a.bound || stop != nil
+			})
+			if r, err := e.Inspect(t.Context(), l.Ref); err != nil || stop != nil || r.Phase != engine.Running {
+				t.Errorf("%+v %v %+v", stop, err, r)
+			}
+		})
+	}
+}
+
+// runs has all pods run, as their kubelets would say it.
+func (s *stand) runs() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, o := range s.objects {
+		if strings.Contains(p, "/pods/") {
+			o["status"] = map[string]any{"phase": "Running", "containerStatuses": []any{map[string]any{
+				"name": render.Container, "started": true, "state": map[string]any{"running": map[string]any{"startedAt": time.Now().UTC().Format(time.RFC3339)}},
+			}}}
+			s.keep(p, "MODIFIED", o)
+		}
+	}
 }
