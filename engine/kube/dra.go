@@ -118,18 +118,26 @@ func (s *Survey) devicesOf(ctx context.Context) (*stockDRA, error) {
 		return out, err
 	}
 	var all []resourcev1.ResourceSlice
-	if _, err := cluster.List(ctx, s.cluster, slicesDRA, cluster.Selection{}, func(x *resourcev1.ResourceSlice) error {
-		all = append(all, *x)
-		return nil
+	if err := unbroken(func() error {
+		all = nil
+		_, err := cluster.List(ctx, s.cluster, slicesDRA, cluster.Selection{}, func(x *resourcev1.ResourceSlice) error {
+			all = append(all, *x)
+			return nil
+		})
+		return err
 	}); err != nil {
 		return nil, err
 	}
 	out.read(all, classes)
-	_, err = cluster.List(ctx, s.cluster, claimsDRA, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {
-		for _, h := range allocated(c) {
-			out.taken[h] = s.server != "" && c.Labels[LabelServer] == s.server
-		}
-		return nil
+	err = unbroken(func() error {
+		clear(out.taken)
+		_, err := cluster.List(ctx, s.cluster, claimsDRA, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {
+			for _, h := range allocated(c) {
+				out.taken[h] = s.server != "" && c.Labels[LabelServer] == s.server
+			}
+			return nil
+		})
+		return err
 	})
 	return out, err
 }

@@ -185,7 +185,7 @@ func compared(sign string, x, y any) (any, error) {
 			return (x == y) == (sign == "=="), nil
 		}
 	case []any:
-		if sign == "in" {
+		if sign == "in" && scalar(x) && !slices.ContainsFunc(y, func(v any) bool { return !scalar(v) }) {
 			return slices.Contains(y, x), nil
 		}
 	case map[string]any:
@@ -195,6 +195,16 @@ func compared(sign string, x, y any) (any, error) {
 		}
 	}
 	return nil, errLacks
+}
+
+// scalar reports whether a value is of a kind that can be compared: a domain's attributes, a list,
+// a version and an amount cannot.
+func scalar(v any) bool {
+	switch v.(type) {
+	case string, int64, bool:
+		return true
+	}
+	return false
 }
 
 func ordered(sign string, c int) (any, error) {
