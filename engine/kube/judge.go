@@ -98,10 +98,11 @@ func outcomeOf(t *corev1.ContainerStateTerminated, ref engine.Ref) *crew.Outcome
 	return nil
 }
 
-// unprepared reports whether the kubelet has given back the devices that a pod's claims have:
-// it does so when all containers have ended, and calls no pod ended before.
+// unprepared reports whether the kubelet has given back the devices that a pod has, by claims or
+// of a plugin: it does so when all containers have ended, and calls no pod ended before. Until
+// then it refuses a pod that is to have them (UnexpectedAdmissionError).
 func unprepared(p *corev1.Pod) bool {
-	return len(p.Spec.ResourceClaims) == 0 || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	return len(p.Spec.ResourceClaims) == 0 && p.Labels[render.LabelPlugged] == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // collected reports whether a pod is called failed by who collects pods of nodes that are not

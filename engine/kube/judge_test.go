@@ -76,6 +76,8 @@ func noSandbox(p *corev1.Pod) {
 // claiming has a claim of devices in the pod.
 func claiming(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "devices"}} }
 
+func plugged(p *corev1.Pod) { p.Labels = map[string]string{render.LabelPlugged: "true"} }
+
 func noNode(p *corev1.Pod) { p.Spec.NodeName = "" }
 
 var (
@@ -115,6 +117,8 @@ func TestWhatAPodProves(t *testing.T) {
 		{"started", podThat(holding(runs, true)), "running", ""},
 		{"started, and another's container in it has ended", podThat(holding(runs, true), beside(ends("Completed", ""))), "running", ""},
 		{"ended with a word, and another's container in it runs", podThat(phase(corev1.PodRunning, ""), holding(ends("Error", outcome), false), beside(runs)), "ended over outcome", ""},
+		{"ended with a word, and its plugin's devices are not given back", podThat(phase(corev1.PodRunning, ""), plugged, holding(ends("Error", outcome), false)), "running outcome", ""},
+		{"ended with a word, and its plugin's devices are given back", podThat(phase(corev1.PodFailed, ""), plugged, holding(ends("Error", outcome), false)), "ended over outcome", ""},
 		{"ended with a word", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", outcome), false)), "ended over outcome", ""},
 		{"told to end by the cluster for others", podThat(deletedAt(testNow), disrupted(corev1.PodReasonPreemptionByScheduler), holding(ends("Error", told), false)), "ended over outcome", engine.Preempted},
 		{"ended before the start, with a word of why", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", early), false)), "ended over outcome", engine.LaunchFailed},

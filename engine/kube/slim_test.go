@@ -49,6 +49,9 @@ func drawPod(t *rapid.T) *corev1.Pod {
 		at := metav1.Unix(rapid.SampledFrom([]int64{1000, 5000}).Draw(t, "at"), 0)
 		p.DeletionTimestamp = &at
 	}
+	if rapid.Bool().Draw(t, "plugged") {
+		p.Labels[render.LabelPlugged] = "true"
+	}
 	p.Spec.NodeName = text("node", "n1")
 	if rapid.Bool().Draw(t, "claims") {
 		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "devices"}}

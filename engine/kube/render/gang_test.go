@@ -66,6 +66,7 @@ func TestGangs(t *testing.T) {
 					delete(p.Labels, k)
 				}
 				delete(p.Labels, LabelIndex)
+				delete(p.Labels, LabelPlugged)
 				want := c.labels
 				if want == nil {
 					want = map[string]string{}

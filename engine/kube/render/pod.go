@@ -82,9 +82,23 @@ func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
 		},
 		TerminationMessagePath: corev1.TerminationMessagePathDefault, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 	}}
+	if plugged(p.Spec.Containers[0].Resources.Limits) {
+		p.Labels[LabelPlugged] = "true"
+	}
 	a.claimed(p, i)
 	a.shape(p)
 	return p
+}
+
+// plugged reports whether there is something among these resources that a kubelet has of a
+// device plugin.
+func plugged(l corev1.ResourceList) bool {
+	for name := range l {
+		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
+			return true
+		}
+	}
+	return false
 }
 
 // command is what the job's container runs. A cox-pod that knows of no files that come with a

@@ -31,6 +31,7 @@ const (
 	LabelAllocation = "coxswain.sh/allocation"
 	LabelAttempt    = "coxswain.sh/attempt"
 	LabelIndex      = "coxswain.sh/index"   // of a pod in its attempt
+	LabelPlugged    = "coxswain.sh/plugged" // of a pod that has devices of a plugin: "true"
 	Digest          = "coxswain.sh/digest"  // annotation of the root: which launch it is of
 	Finalizer       = "coxswain.sh/attempt" // keeps a pod until its end is written down
 	Gate            = "coxswain.sh/gang"    // scheduling gate, until all pods are there

@@ -106,6 +106,7 @@ func TestPods(t *testing.T) {
 		"cpu":                 c.Resources.Limits.Cpu().String() == "1500m" && c.Resources.Requests.Cpu().String() == "1500m",
 		"memory":              c.Resources.Limits.Memory().String() == "2Gi",
 		"devices":             c.Resources.Limits.Name("nvidia.com/gpu", "").String() == "2",
+		"said to have them":   pods[0].Labels[LabelPlugged] == "true" && pods[1].Labels[LabelPlugged] == "",
 		"devices not in init": s.InitContainers[0].Resources.Limits.Name("nvidia.com/gpu", "").IsZero(),
 		"none on the other":   pods[1].Spec.Containers[0].Resources.Limits.Name("nvidia.com/gpu", "").IsZero(),
 		"tolerates":           slices.ContainsFunc(s.Tolerations, func(x corev1.Toleration) bool { return x.Key == "nvidia.com/gpu" }),
