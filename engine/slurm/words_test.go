@@ -97,6 +97,7 @@ var facts = map[string]fact{
 	"Mail":          {set: func(s *job.Spec) { s.Mail = &job.Mail{Types: []string{"END"}, To: "a@b"} }, words: []string{"--mail-type=END", "--mail-user=a@b"}},
 	"Image":         {set: func(s *job.Spec) { s.Image = "repo/img:1" }, words: []string{"exec srun --container-image=repo/img:1 prog"}},
 	"Pod":           {set: func(s *job.Spec) { s.Pod = &job.Pod{HostNetwork: true} }, error: "pods"},
+	"Upload":        {set: func(s *job.Spec) { s.Upload = &job.Upload{Dir: "/w"} }, error: "comes with the job"},
 	"Reservation":   {set: func(s *job.Spec) { s.Reservation = "r" }, words: []string{"--reservation=r"}},
 	"KillOnBadExit": {set: func(s *job.Spec) { s.KillOnBadExit = true }, words: []string{"exec srun --kill-on-bad-exit=1 prog"}},
 	"Source":        {set: func(s *job.Spec) { s.Source.File, s.Source.Host, s.Source.Submit = "t.yaml", "login", "/s" }, words: []string{"# It came as form native, file t.yaml, submitted from login:/s"}},
