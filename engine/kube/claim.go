@@ -66,6 +66,23 @@ func (e *Engine) allocate(a *attempt, m *made, todo []bool) error {
 	return err
 }
 
+// looksAtMost bounds how many of the lists are under way that attempts with claims ask for: each
+// may be of all claims of a large cluster.
+const looksAtMost = 4
+
+// look calls f for every object, when its turn has come. Each part of the list has its own time
+// to be answered: all of it may take long.
+func look[T any](e *Engine, r cluster.Resource, s cluster.Selection, f func(*T) error) error {
+	select {
+	case e.looks <- struct{}{}:
+	case <-e.ctx.Done():
+		return e.ctx.Err()
+	}
+	defer func() { <-e.looks }()
+	_, err := cluster.List(e.ctx, e.k, r, s, f)
+	return err
+}
+
 // contest looks at all claims of the cluster, and returns those of these pods. That one of
 // their devices is another's is an error that ends the attempt.
 func (e *Engine) contest(r *render.Attempt, m *made, pods []int) (map[int]*resourcev1.ResourceClaim, error) {
@@ -78,9 +95,7 @@ func (e *Engine) contest(r *render.Attempt, m *made, pods []int) (map[int]*resou
 		}
 	}
 	there := map[int]*resourcev1.ResourceClaim{}
-	ctx, cancel := e.call()
-	defer cancel()
-	_, err := cluster.List(ctx, e.k, claimsDRA, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {
+	err := look(e, claimsDRA, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {
 		mine := -1
 		if i, ok := names[c.Name]; ok && c.Namespace == r.Namespace && owns(m.Root, c) {
 			mine, there[i] = i, c.DeepCopy()
@@ -212,13 +227,11 @@ func (e *Engine) unready(a *attempt, members []member, now time.Time) error {
 		if p == nil || m.over || m.unsure || m.stuck || !m.placed || m.phase > engine.Accepted || len(p.Spec.ResourceClaims) == 0 || sandboxed(p.Pod) || now.Before(p.CreationTimestamp.Add(prompt)) {
 			continue
 		}
-		ctx, cancel := e.call()
 		text := ""
-		_, err := cluster.List(ctx, e.k, cluster.Events, cluster.Selection{Namespace: p.Namespace, Fields: "involvedObject.uid=" + string(p.UID) + ",reason=FailedPrepareDynamicResources"}, func(v *corev1.Event) error {
+		err := look(e, cluster.Events, cluster.Selection{Namespace: p.Namespace, Fields: "involvedObject.uid=" + string(p.UID) + ",reason=FailedPrepareDynamicResources"}, func(v *corev1.Event) error {
 			text = v.Message
 			return nil
 		})
-		cancel()
 		if err != nil && fault.KindOf(err) != fault.Permission {
 			return err
 		}

@@ -65,6 +65,7 @@ type Engine struct {
 	once   sync.Once
 	close  error
 	lanes  chan struct{} // calls under way of those that are made for each pod or node
+	looks  chan struct{} // lists under way that attempts with claims ask for
 	making chan struct{} // attempts of which the objects are being made
 	kick   chan struct{} // something is in graves
 	room   chan struct{} // a namespace has more room
@@ -114,7 +115,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost),
+		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
 		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
 		listed: map[string]bool{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
