@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"path"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/upload"
 )
 
 type uploadPath struct {
@@ -77,12 +76,10 @@ func (s *Server) takeUpload(c *call, digest string) error {
 	if c.r.ContentLength < 0 {
 		return fault.New(fault.Invalid, "the size of the archive is not said").Advise("send Content-Length")
 	}
-	uid := c.id.UID
-	body := &paced{c.r.Body, http.NewResponseController(c.w.ResponseWriter), 3 * c.s.cfg.Patience}
-	if err := s.cfg.Uploads.Put(uid, digest, c.r.ContentLength, body, func(d string) bool { return needsUpload(s.cfg.Plane, uid, d) }); err != nil {
+	body := &paced{from: c.r.Body, ctl: http.NewResponseController(c.w.ResponseWriter), most: 3 * c.s.cfg.Patience}
+	if err := s.cfg.Uploads.Put(c.id.UID, digest, c.r.ContentLength, body, s.neededUploads); err != nil {
 		c.w.Header().Set("Connection", "close") // what was not read is not waited for
-		var slow net.Error
-		if errors.As(err, &slow) {
+		if body.broke && fault.KindOf(err) == fault.Internal {
 			return fault.New(fault.Invalid, "the archive did not come: %w", err).Advise("send it again")
 		}
 		return err
@@ -97,12 +94,16 @@ type paced struct {
 	from io.Reader
 	ctl  *http.ResponseController
 	most time.Duration
+
+	broke bool // what was read last was an error
 }
 
 // Read waits so long and no longer.
 func (p *paced) Read(b []byte) (int, error) {
 	_ = p.ctl.SetReadDeadline(time.Now().Add(p.most)) // a recorder of a test has none
-	return p.from.Read(b)
+	n, err := p.from.Read(b)
+	p.broke = err != nil && err != io.EOF
+	return n, err
 }
 
 // laden notes the directory that comes with a job. Where the job is kept, its archive has to
@@ -127,15 +128,16 @@ func (s *Server) laden(sp *job.Spec, req *submission) error {
 	return err
 }
 
-// needsUpload reports whether a job of a user that has not ended has a directory.
-func needsUpload(p Jobs, uid uint32, digest string) bool {
-	found := false
-	p.Scan(control.Filter{Live: true}, func(v *control.View) bool {
-		u := v.Job.Spec.Upload
-		found = u != nil && u.Digest == digest && v.Job.Spec.Owner.UID == uid
-		return !found
+// neededUploads are the directories that jobs need which have not ended.
+func (s *Server) neededUploads() map[upload.Name]bool {
+	out := map[upload.Name]bool{}
+	s.cfg.Plane.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+		if u := v.Job.Spec.Upload; u != nil {
+			out[upload.Name{UID: v.Job.Spec.Owner.UID, Digest: u.Digest}] = true
+		}
+		return true
 	})
-	return found
+	return out
 }
 
 // SweepUploads removes the directories that no job needs any more, now and every hour, until
@@ -144,7 +146,7 @@ func (s *Server) SweepUploads(ctx context.Context) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for s.cfg.Uploads != nil {
-		if err := s.cfg.Uploads.Sweep(func(uid uint32, digest string) bool { return needsUpload(s.cfg.Plane, uid, digest) }); err != nil {
+		if err := s.cfg.Uploads.Sweep(s.neededUploads); err != nil {
 			s.log.Warn("directories that came with jobs", "error", err)
 		}
 		select {

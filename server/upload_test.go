@@ -1,9 +1,13 @@
 package server
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,8 +26,8 @@ import (
 // a job that names one which is not there is refused, and one that has come is kept as long as
 // its job lasts.
 //
-// Seen to fail with: another user's archive that is taken for one's own; jobs of others that
-// keep one's archives.
+// Seen to fail with: another user's archive that is taken for one's own; needs of jobs that
+// are not seen.
 func TestUploads(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "uploads")
 	p := newPlane()
@@ -69,8 +73,8 @@ func TestUploads(t *testing.T) {
 	if kept.Upload == nil || *kept.Upload != (job.Upload{Digest: digest, Dir: "/home/anna/proj", Size: int64(len(text))}) {
 		t.Errorf("the job has %+v", kept.Upload)
 	}
-	if uid := kept.Owner.UID; !needsUpload(p, uid, digest) || needsUpload(p, uid+1, digest) || needsUpload(p, uid, strings.Repeat("0", 64)) {
-		t.Error("which directories jobs need is not known")
+	if got := (&Server{cfg: Config{Plane: p}}).neededUploads(); len(got) != 1 || !got[upload.Name{UID: kept.Owner.UID, Digest: digest}] {
+		t.Errorf("jobs need %v", got)
 	}
 
 	secret := r.token(t, "anna", nil)
@@ -140,5 +144,50 @@ func TestUploadsWhereNoPoolTakesThem(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("something is kept: %v", err)
+	}
+}
+
+// TestAnUploadThatBreaksOff: who hangs up is told to send it again; what the disk says is not
+// taken for that.
+//
+// Seen to fail with: what broke off as a defect of the server; any error as what broke off.
+func TestAnUploadThatBreaksOff(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "uploads")
+	p := newPlane()
+	p.receives(true)
+	r := start(t, p, func(c *Config) { c.Uploads = upload.NewStore(dir, 100, 1<<20) })
+	secret := r.token(t, "anna", nil)
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "PUT /v1/uploads/%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Length: 10\r\n\r\nabc", strings.Repeat("0", 64), secret)
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != 400 || !bytes.Contains(body, []byte("send it again")) {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+
+	all, err := os.ReadDir(dir)
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	hers := filepath.Join(dir, all[0].Name())
+	if err := os.Remove(hers); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(hers, nil, 0o600); err != nil { // of a name that has to be a folder
+		t.Fatal(err)
+	}
+	got, _ := r.ask(t, http.MethodPut, "/v1/uploads/"+strings.Repeat("0", 64), secret, "x")
+	if got.StatusCode != 500 {
+		t.Errorf("a broken disk: %d", got.StatusCode)
 	}
 }

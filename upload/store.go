@@ -31,7 +31,18 @@ type Store struct {
 	due   atomic.Int64                                  // bytes of archives that are under way, but for those that are written
 	mu    sync.Mutex
 	comes map[uint32]int64 // what archives that are under way count, by user
+	parts map[string]bool  // their files
 }
+
+// Name names an archive.
+type Name struct {
+	UID    uint32 // of its user
+	Digest string
+}
+
+// Needed says which archives jobs need, at the time of the call. One that a job needs since then
+// was touched for it, and is fresh.
+type Needed func() map[Name]bool
 
 // counts is what an archive of so many bytes takes of a user's room: small ones take a place
 // on the disk too.
@@ -51,7 +62,7 @@ const (
 // NewStore keeps archives of up to most bytes, and of each user room bytes of them, in a
 // directory, which is made when it is needed.
 func NewStore(dir string, most, room int64) *Store {
-	return &Store{dir: dir, most: most, room: room, now: time.Now, disk: disk, comes: map[uint32]int64{}}
+	return &Store{dir: dir, most: most, room: room, now: time.Now, disk: disk, comes: map[uint32]int64{}, parts: map[string]bool{}}
 }
 
 // Bounds are the most bytes that an archive may have, and all of a user.
@@ -111,10 +122,9 @@ func (s *Store) Open(uid uint32, digest string) (io.ReadCloser, error) {
 }
 
 // Put keeps what is read, whose digest and size are told beforehand, if they are true; it is
-// all there when it returns, or nothing. What is there already is not read. needed reports
-// whether a job of the user needs an archive: of the others the oldest go when there is no
-// room. Too large is fault.Exhausted.
-func (s *Store) Put(uid uint32, digest string, size int64, from io.Reader, needed func(digest string) bool) error {
+// all there when it returns, or nothing. What is there already is not read. Where there
+// is no room the oldest go that are not needed. Too large is fault.Exhausted.
+func (s *Store) Put(uid uint32, digest string, size int64, from io.Reader, needed Needed) error {
 	if err := CheckDigest(digest); err != nil {
 		return err
 	}
@@ -124,7 +134,12 @@ func (s *Store) Put(uid uint32, digest string, size int64, from io.Reader, neede
 	if _, err := s.Touch(uid, digest); err == nil || fault.KindOf(err) != fault.NotFound {
 		return err
 	}
-	if err := s.reserve(uid, size, needed); err != nil {
+	err := s.reserve(uid, size, nil)
+	if fault.KindOf(err) == fault.Exhausted {
+		known := needed() // outside of the lock: jobs are many
+		err = s.reserve(uid, size, func(digest string) bool { return known[Name{uid, digest}] })
+	}
+	if err != nil {
 		return err
 	}
 	defer func() {
@@ -158,11 +173,11 @@ func (d *due) end() { d.all.Add(-d.left) }
 const partial = "part-"
 
 func (s *Store) write(uid uint32, digest string, size int64, from io.Reader, rest io.Writer) error {
-	f, err := os.CreateTemp(s.folder(uid), partial)
+	f, err := s.begin(uid)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // nothing, once it has its name
+	defer s.end(f.Name())
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(f, sum, rest), io.LimitReader(from, size+1))
 	err = errors.Join(err, f.Sync(), f.Close())
@@ -175,8 +190,41 @@ func (s *Store) write(uid uint32, digest string, size int64, from io.Reader, res
 		return fault.New(fault.Invalid, "what came is not the archive %.12s…", digest).Advise("send it again")
 	}
 	s.mu.Lock()
+	err = os.Rename(f.Name(), s.file(uid, digest))
+	s.mu.Unlock()
+	for _, dir := range []string{s.folder(uid), s.dir, filepath.Dir(s.dir)} { // each may be new
+		if err == nil {
+			err = syncDir(dir)
+		}
+	}
+	return err
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// begin makes the file of an archive that is under way.
+func (s *Store) begin(uid uint32) (*os.File, error) {
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	return os.Rename(f.Name(), s.file(uid, digest))
+	f, err := os.CreateTemp(s.folder(uid), partial)
+	if err == nil {
+		s.parts[f.Name()] = true
+	}
+	return f, err
+}
+
+// end removes it, unless it has got its name.
+func (s *Store) end(file string) {
+	_ = os.Remove(file)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.parts, file)
 }
 
 // kept is an archive that is there.
@@ -202,8 +250,8 @@ func (s *Store) list(folder string) ([]kept, error) {
 	return out, nil
 }
 
-// reserve makes room for an archive.
-func (s *Store) reserve(uid uint32, n int64, needed func(string) bool) error {
+// reserve makes room for an archive. It removes none where it is not told which are needed.
+func (s *Store) reserve(uid uint32, n int64, needed func(digest string) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := os.MkdirAll(s.folder(uid), 0o700); err != nil {
@@ -226,7 +274,7 @@ func (s *Store) reserve(uid uint32, n int64, needed func(string) bool) error {
 	free -= s.due.Load()
 	least := spared(whole)
 	for _, k := range all {
-		if used+counts(n) <= s.room && free-n >= least {
+		if needed == nil || used+counts(n) <= s.room && free-n >= least {
 			break
 		}
 		if strings.HasPrefix(k.name, partial) || s.now().Sub(k.used) < fresh || needed(k.name) {
@@ -265,34 +313,33 @@ func (s *Store) Used(uid uint32) int64 {
 
 // Sweep removes archives that no job needs and that nobody has asked for since Stale, and what
 // came in part and is not under way any more.
-func (s *Store) Sweep(needed func(uid uint32, digest string) bool) error {
+func (s *Store) Sweep(needed Needed) error {
 	users, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	known := needed()
 	for _, d := range users {
 		uid, bad := strconv.ParseUint(d.Name(), 10, 32)
 		if bad != nil {
 			continue
 		}
-		err = errors.Join(err, s.sweepUser(uint32(uid), needed))
+		err = errors.Join(err, s.sweepUser(uint32(uid), known))
 	}
 	return err
 }
 
-func (s *Store) sweepUser(uid uint32, needed func(uint32, string) bool) error {
+func (s *Store) sweepUser(uid uint32, needed map[Name]bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	folder := s.folder(uid)
 	all, err := s.list(folder)
 	for _, k := range all {
-		old := s.now().Sub(k.used) >= Stale
+		gone := s.now().Sub(k.used) >= Stale && !needed[Name{uid, k.name}]
 		if strings.HasPrefix(k.name, partial) {
-			old = old && s.comes[uid] == 0
-		} else {
-			old = old && !needed(uid, k.name)
+			gone = !s.parts[filepath.Join(folder, k.name)] // of a server that has ended
 		}
-		if old {
+		if gone {
 			err = errors.Join(err, os.Remove(filepath.Join(folder, k.name)))
 		}
 	}

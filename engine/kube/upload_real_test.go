@@ -78,7 +78,7 @@ func testUpload(t *testing.T, b *bench) {
 	sum := sha256.Sum256(archive.Bytes())
 	u := &job.Upload{Digest: hex.EncodeToString(sum[:]), Size: int64(archive.Len()), Dir: "/home/nobody/proj"}
 	s := &sent{Store: upload.NewStore(filepath.Join(t.TempDir(), "uploads"), 8<<20, 8<<20), opened: make(chan struct{}, 100)}
-	if err := s.Put(65534, u.Digest, u.Size, &archive, func(string) bool { return true }); err != nil {
+	if err := s.Put(65534, u.Digest, u.Size, &archive, func() map[upload.Name]bool { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	c := b.config(t, t.TempDir())
