@@ -32,6 +32,9 @@ func (c *Config) check(file string, data []byte) error {
 	p.pools(c.Pools)
 	p.views(c)
 	p.between("max_array", c.Jobs.MaxArray, 1, 4_000_001)
+	if c.Jobs.Upload > c.Jobs.Uploads {
+		p.add("upload", "jobs.upload (%s) is more than jobs.uploads (%s), the room for all archives of a user: lower the one or raise the other", c.Jobs.Upload, c.Jobs.Uploads)
+	}
 	p.between("processes", c.Jobs.Processes, -1, 1<<30)
 	for field, path := range map[string]string{"prolog": c.Hooks.Prolog, "epilog": c.Hooks.Epilog} {
 		if path != "" {

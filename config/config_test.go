@@ -78,6 +78,7 @@ func TestErrorsNamePlaceFieldAndRemedy(t *testing.T) {
 		{"pools:\n  - name: a\n    settings: 3\n", "3:15", "int was used where mapping is expected"},
 		{"log:\n  level: loud\n", "2:3", `"loud" is none of debug`},
 		{"notify:\n  command: [mail]\n  smtp: {addr: 'localhost:25'}\n", "2:3", "not by both"},
+		{"jobs:\n  upload: 8G\n", "2:3", "jobs.upload (8G) is more than jobs.uploads (4G)"},
 		{"- 1\n", "1:1", "sequence was used where mapping is expected"},
 	}
 	for _, tt := range tests {

@@ -67,6 +67,12 @@ func (e *Engine) ship(ctx context.Context, a *attempt, owner uint32, u *job.Uplo
 	if e.cfg.Uploads == nil {
 		return &never{engine.Refused, fault.New(fault.Unsupported, "this server keeps no working directories").Advise("leave --upload out")}
 	}
+	select {
+	case e.ships <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-e.ships }()
 	f, err := e.cfg.Uploads.Open(owner, u.Digest)
 	if fault.KindOf(err) == fault.NotFound && err != nil {
 		return &never{engine.Refused, err}
@@ -75,12 +81,6 @@ func (e *Engine) ship(ctx context.Context, a *attempt, owner uint32, u *job.Uplo
 		return err
 	}
 	defer f.Close()
-	select {
-	case e.ships <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-e.ships }()
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience+time.Duration(u.Size>>18)*time.Second) // 256 KiB in a second
 	defer cancel()
 	_, err = e.inPod(ctx, e.member(a, 0), f, io.Discard, "receive")
