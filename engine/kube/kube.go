@@ -70,6 +70,7 @@ type Engine struct {
 	kick   chan struct{} // something is in graves
 	room   chan struct{} // a namespace has more room
 	ships  chan struct{} // working directories that are on their way
+	asks   chan struct{} // questions for what jobs have saved
 	marks  chan struct{} // the nodes were looked at: those that are kept may not all be marked
 
 	mu       sync.Mutex
@@ -115,7 +116,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, fmt.Errorf("kubernetes engine: %w", err)
 	}
 	e := &Engine{
-		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost),
+		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
 		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
 		listed: map[string]bool{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},

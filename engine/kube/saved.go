@@ -11,66 +11,81 @@ import (
 
 // What a job reports as saved, by the file in its checkpoint directory, is in the outcome of
 // its attempt. While it runs nobody tells the driver, and it asks: after a signal, which is how
-// a job is told to save, for as long as jobs are given for that.
+// a job is told to save, until it has, for as long as jobs are given for that.
 const (
 	savedFirst  = time.Second // between two questions
 	savedLast   = 10 * time.Second
 	savedWithin = 15 * time.Minute
+
+	// asksAtMost bounds how many questions are under way: all jobs of an array are signaled at
+	// once, and each question goes through the API server and a kubelet.
+	asksAtMost = 8
 )
 
-// askSaved begins to ask what a job has saved, if it has a directory for that and nobody asks.
-func (e *Engine) askSaved(a *attempt) {
+// askSaved begins to ask what a job that got a signal has saved since, if it has a directory for
+// that. Who asks already goes on for this one.
+func (e *Engine) askSaved(a *attempt, signaled time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.cfg.Terms.Checkpoints == "" || a.asking || a.ended || e.ctx.Err() != nil {
+	if e.cfg.Terms.Checkpoints == "" || a.ended || e.ctx.Err() != nil {
+		return
+	}
+	a.warned = signaled
+	if a.asking {
 		return
 	}
 	a.asking = true
-	until := time.Now().Add(savedWithin)
 	e.wg.Go(func() {
-		defer func() {
-			e.mu.Lock()
-			a.asking = false
-			e.mu.Unlock()
-		}()
-		for wait := savedFirst; time.Now().Before(until); wait = min(wait*3/2, savedLast) {
+		for wait := savedFirst; ; wait = min(wait*3/2, savedLast) {
 			select {
 			case <-time.After(wait):
 			case <-e.ctx.Done():
 				return
 			}
-			if !e.askSavedOnce(a) {
+			if s, again := e.askSavedOnce(a); !e.heardSaved(a, s, again) {
 				return
 			}
 		}
 	})
 }
 
-// askSavedOnce asks, and reports whether it is to be asked again.
-func (e *Engine) askSavedOnce(a *attempt) bool {
+// askSavedOnce asks, and reports whether there may be an answer later.
+func (e *Engine) askSavedOnce(a *attempt) (s engine.Saved, again bool) {
+	select {
+	case e.asks <- struct{}{}:
+		defer func() { <-e.asks }()
+	case <-e.ctx.Done():
+		return s, false
+	}
 	if _, err := e.running(a.ref); err != nil {
-		return false
+		return s, false
 	}
 	text, err := json.Marshal(crew.Question{Saved: true})
 	if err != nil {
-		return false
+		return s, false
 	}
 	ctx, cancel := e.call()
 	defer cancel()
 	var said few
 	code, err := e.inPod(ctx, e.member(a, 0), nil, &said, "ask", string(text))
 	if err != nil { // an older cox-pod knows no such question
-		return code != fault.Invalid.ExitCode()
+		return s, code != fault.Invalid.ExitCode()
 	}
-	var s engine.Saved
-	if json.Unmarshal([]byte(said.String()), &s) != nil || s.At.IsZero() || engine.CheckSaved(s.As) != nil {
-		return true
+	if json.Unmarshal([]byte(said.String()), &s) != nil || engine.CheckSaved(s.As) != nil {
+		return engine.Saved{}, true
 	}
+	return s, true
+}
+
+// heardSaved takes what a job says that it has saved, and reports whether it is to be asked
+// again: not once it has saved since its last signal, which is what is waited for.
+func (e *Engine) heardSaved(a *attempt, s engine.Saved, again bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r := a.report; !a.ended && (r.Saved == nil || s.At.After(r.Saved.At)) {
+	if r := a.report; !a.ended && !s.At.IsZero() && (r.Saved == nil || s.At.After(r.Saved.At)) {
 		r.Saved = &s
 		e.tell(a, r)
 	}
-	return true
+	a.asking = again && !a.ended && !s.At.After(a.warned) && time.Since(a.warned) < savedWithin
+	return a.asking
 }

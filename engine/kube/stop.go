@@ -109,6 +109,7 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	now := time.Now()
 	e.mu.Lock()
 	a := e.attempts[ref]
 	phase := engine.Ended
@@ -127,6 +128,6 @@ func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engi
 	if err := e.speak(a, crew.Word{Signal: signal, Scope: to}); err != nil {
 		return err
 	}
-	e.askSaved(a)
+	e.askSaved(a, now)
 	return nil
 }

@@ -1,0 +1,82 @@
+package kube
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+// ran is an attempt that runs, for all that the engine knows.
+func ran(e *Engine, allocation uint64) *attempt {
+	a := e.newAttempt(engine.Ref{Allocation: allocation, Attempt: 1}, &order{Job: launchOn(allocation, "n1").Job})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a.report.Phase = engine.Running
+	e.attempts[a.ref] = a
+	return a
+}
+
+// TestWhoHasSavedIsNotAskedAgain: what a job saved since it was signaled ends the questions; what
+// it saved before does not, and is told nevertheless.
+//
+// Seen to fail with: what was saved since not looked at; no end of the questions.
+func TestWhoHasSavedIsNotAskedAgain(t *testing.T) {
+	e := newStand(t, "n1").open(nil)
+	a := ran(e, 1)
+	signal := time.Now()
+	for _, x := range []struct {
+		what     string
+		signaled time.Time
+		saved    engine.Saved
+		again    bool
+		want     bool
+		told     string
+	}{
+		{"nothing", signal, engine.Saved{}, true, true, ""},
+		{"an old one", signal, engine.Saved{At: signal.Add(-time.Hour), As: "old"}, true, true, "old"},
+		{"a new one", signal, engine.Saved{At: signal.Add(time.Millisecond), As: "new"}, true, false, "new"},
+		{"the same, after another signal", signal.Add(time.Minute), engine.Saved{At: signal.Add(time.Millisecond), As: "new"}, true, true, "new"},
+		{"nobody to ask", signal, engine.Saved{}, false, false, "new"},
+		{"long after", signal.Add(-savedWithin), engine.Saved{}, true, false, "new"},
+	} {
+		a.warned = x.signaled
+		if got := e.heardSaved(a, x.saved, x.again); got != x.want || a.asking != got {
+			t.Errorf("%s: asked again: %v", x.what, got)
+		}
+		if r := a.report.Saved; x.told != "" && (r == nil || r.As != x.told) || x.told == "" && r != nil {
+			t.Errorf("%s: %+v", x.what, r)
+		}
+	}
+}
+
+// TestNotAllAreAskedAtOnce: an array is signaled as a whole. Seen to fail without the bound.
+func TestNotAllAreAskedAtOnce(t *testing.T) {
+	s := newStand(t, "n1")
+	var now, most, all atomic.Int64
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/exec") {
+			return false
+		}
+		most.Store(max(most.Load(), now.Add(1)))
+		time.Sleep(20 * time.Millisecond)
+		now.Add(-1)
+		all.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	})
+	e := s.open(func(c *Config) { c.Terms.Checkpoints = "/scratch" })
+	const n = 10 * asksAtMost
+	for i := range n {
+		a := ran(e, uint64(i+1))
+		e.askSaved(a, time.Now())
+		e.askSaved(a, time.Now())
+	}
+	until(t, "all are asked", func() bool { return all.Load() >= n })
+	if most.Load() > asksAtMost {
+		t.Errorf("%d are asked at once", most.Load())
+	}
+}
