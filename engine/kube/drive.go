@@ -2,6 +2,7 @@ package kube
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -60,10 +61,17 @@ func (e *Engine) waits(a *attempt, why error) {
 		return
 	}
 	r := a.report
-	if r.Message = why.Error(); fault.Remedy(why) != "" {
-		r.Message += "; " + fault.Remedy(why)
-	}
+	r.Message = advised(why)
+	a.waits = r.Message
 	e.tell(a, r)
+}
+
+// advised is an error with its remedy.
+func advised(err error) string {
+	if r := fault.Remedy(err); r != "" {
+		return err.Error() + "; " + r
+	}
+	return err.Error()
 }
 
 // step does what is due now, and says after which time there is more; 0: when woken.
@@ -83,7 +91,12 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 	}
 	if !bound && stop == nil {
 		if e.cfg.Terms.Placed {
-			if err := e.try(a, e.provision); err != nil || e.stops(a) {
+			err := e.try(a, e.provision)
+			if p := (*pending)(nil); errors.As(err, &p) {
+				_, err = e.judge(a) // what becomes of its pods meanwhile
+				return p.after, err
+			}
+			if err != nil || e.stops(a) {
 				return 0, err
 			}
 			if err := e.try(a, e.bind); err != nil {
@@ -107,11 +120,7 @@ func (e *Engine) try(a *attempt, f func(*attempt) error) error {
 		return nil
 	}
 	if v := verdict(err); err != nil && v != nil {
-		text := v.err.Error()
-		if r := fault.Remedy(v.err); r != "" {
-			text += "; " + r
-		}
-		return e.abandon(a, v.cause, text)
+		return e.abandon(a, v.cause, advised(v.err))
 	}
 	if err == nil {
 		a.nudge()

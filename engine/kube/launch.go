@@ -40,6 +40,7 @@ type attempt struct {
 	deleted *stopping // what the pods were deleted for
 	waits   string    // what was last said of why its pods have no nodes
 	ship    shipping
+	lacks   string                            // why its claims have no volumes yet; empty: they have
 	wanted  time.Time                         // since when its claims are to have volumes; zero: nothing was done for that
 	asking  bool                              // its crew is asked what was saved
 	warned  time.Time                         // when a signal was last sent to it, in this driver's time

@@ -15,7 +15,8 @@ import (
 // TestABindThatStorageFailed: the API server calls every failure of a binding a conflict, that
 // of its etcd too. The pod has no node then and is not being deleted: it is bound again.
 //
-// Seen to fail with: a conflict that ends the attempt whatever the pod's object says.
+// Seen to fail with: a conflict that ends the attempt whatever the pod's object says; an error
+// that the report tells for ever.
 func TestABindThatStorageFailed(t *testing.T) {
 	s := newStand(t, "n1", "n2")
 	var failed atomic.Bool
@@ -44,6 +45,10 @@ func TestABindThatStorageFailed(t *testing.T) {
 			}
 		}
 		return n == 2
+	})
+	until(t, "it says nothing more of what failed", func() bool {
+		r, err := e.Inspect(t.Context(), l.Ref)
+		return err == nil && r.Message == ""
 	})
 	if !failed.Load() {
 		t.Error("no binding failed")

@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,11 +26,20 @@ type need struct {
 	node string    // where it is wanted
 }
 
+// pending is why claims have no volumes yet, where nothing failed: they are looked at again.
+type pending struct {
+	why   error
+	after time.Duration
+}
+
+func (p *pending) Error() string { return p.why.Error() }
+func (p *pending) Unwrap() error { return p.why }
+
 // provision has the claims of an attempt's pods get their volumes, before a pod has its node: a
 // pod whose volume is not there would hold its node and begin never. Of pods that have their
 // nodes nothing is asked: they may run, and the paths of the pool, by which claims are known
-// here, may have changed since they were made. It is fault.Unavailable
-// until all are there, and final when that takes longer than a gang may take to begin.
+// here, may have changed since they were made. It is pending until all are there, and final
+// when that takes longer than a gang may take to begin.
 func (e *Engine) provision(a *attempt) error {
 	if !e.cfg.Terms.provisions() {
 		return nil
@@ -41,7 +51,21 @@ func (e *Engine) provision(a *attempt) error {
 	since := a.wanted
 	all := e.needs(a)
 	e.mu.Unlock()
-	err := e.each(len(all), func(i int) error { return e.want(a.namespace, &all[i]) })
+	waits := make([]error, len(all))
+	err := e.each(len(all), func(i int) (err error) {
+		waits[i], err = e.want(a.namespace, &all[i])
+		return err
+	})
+	if err == nil {
+		lacks := ""
+		if i := slices.IndexFunc(waits, func(err error) bool { return err != nil }); i >= 0 {
+			after := max(firstPause, min(time.Since(since), time.Second), min(time.Duration(len(all))*20*time.Millisecond, lastPause))
+			err, lacks = &pending{waits[i], after}, advised(waits[i])
+		}
+		e.mu.Lock()
+		a.lacks = lacks
+		e.mu.Unlock()
+	}
 	if err != nil && verdict(err) == nil && time.Since(since) > e.cfg.Ready {
 		return &never{engine.Unready, fmt.Errorf("%w; it was waited for %s", err, e.cfg.Ready)}
 	}
@@ -91,24 +115,24 @@ func (e *Engine) needs(a *attempt) (out []need) {
 	return out
 }
 
-// want says of a claim where it is wanted. nil: it has its volume.
-func (e *Engine) want(namespace string, n *need) error {
+// want says of a claim where it is wanted. wait is why it has no volume yet; nil: it has it.
+func (e *Engine) want(namespace string, n *need) (wait, err error) {
 	ctx, cancel := e.call()
 	defer cancel()
 	var c corev1.PersistentVolumeClaim
-	err := e.k.Get(ctx, claims, namespace, n.name, &c)
+	err = e.k.Get(ctx, claims, namespace, n.name, &c)
 	if err != nil && fault.KindOf(err) == fault.NotFound {
 		who := "somebody has to make it"
 		if n.pod != "" {
 			who = "the cluster's controller manager makes it, unless a quota has no room"
 		}
-		return fault.New(fault.Unavailable, "there is no claim %s yet: %s", n.name, who)
+		return fault.New(fault.Unavailable, "there is no claim %s yet: %s", n.name, who), nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if n.pod != "" && !owns(n.pod, &c) {
-		return &never{engine.LaunchFailed, fmt.Errorf("there is a claim %s/%s that is not this pod's; it is left alone", namespace, n.name)}
+		return nil, &never{engine.LaunchFailed, fmt.Errorf("there is a claim %s/%s that is not this pod's; it is left alone", namespace, n.name)}
 	}
 	class := "the cluster's default storage class"
 	if c.Spec.StorageClassName != nil && *c.Spec.StorageClassName != "" {
@@ -116,15 +140,15 @@ func (e *Engine) want(namespace string, n *need) error {
 	}
 	switch {
 	case c.Status.Phase == corev1.ClaimBound:
-		return nil
+		return nil, nil
 	case c.Status.Phase == corev1.ClaimLost:
-		return &never{engine.LaunchFailed, fault.New(fault.NotFound, "the volume of claim %s is lost", n.name).Advise("kubectl describe pvc %s --namespace %s", n.name, namespace)}
+		return nil, &never{engine.LaunchFailed, fault.New(fault.NotFound, "the volume of claim %s is lost", n.name).Advise("kubectl describe pvc %s --namespace %s", n.name, namespace)}
 	case c.Annotations[selectedNode] == "":
 		patch := map[string]any{"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion, "annotations": map[string]string{selectedNode: n.node}}}
 		if err := e.k.Patch(ctx, claims, namespace, n.name, "", cluster.Merge, patch, nil); err != nil && fault.KindOf(err) != fault.Conflict {
-			return err
+			return nil, err
 		}
 	}
 	return fault.New(fault.Unavailable, "claim %s has no volume yet, of %s, for node %s", n.name, class, cmp.Or(c.Annotations[selectedNode], n.node)).
-		Advise("kubectl describe pvc %s --namespace %s says why", n.name, namespace)
+		Advise("kubectl describe pvc %s --namespace %s says why", n.name, namespace), nil
 }

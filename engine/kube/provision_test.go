@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine/kube/render"
 )
 
@@ -227,5 +228,77 @@ func (s *stand) runs() {
 			}}}
 			s.keep(p, "MODIFIED", o)
 		}
+	}
+}
+
+// TestWaitForVolumes: a job whose claims have no volumes yet says so as long as that is so, and
+// ends meanwhile if it is stopped or its pod is deleted.
+//
+// Seen to fail with: no look at pods while volumes are waited for; what is waited for said on.
+func TestWaitForVolumes(t *testing.T) {
+	home, err := ParseVolume("pvc:home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, x := range map[string]struct {
+		act   func(*testing.T, *stand, *claimsOf, *Engine, engine.Ref)
+		cause engine.Cause // empty: it is bound
+	}{
+		"the volume comes": {act: func(_ *testing.T, _ *stand, c *claimsOf, _ *Engine, _ engine.Ref) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.never = false
+		}},
+		"it is stopped": {act: func(t *testing.T, s *stand, _ *claimsOf, e *Engine, ref engine.Ref) {
+			t.Helper()
+			if err := e.Stop(t.Context(), ref, engine.Stop{}); err != nil {
+				t.Error(err)
+			}
+		}, cause: engine.Stopped},
+		"its pod is deleted": {act: func(t *testing.T, s *stand, _ *claimsOf, e *Engine, _ engine.Ref) {
+			t.Helper()
+			pod := s.names("pods")[0]
+			if err := e.k.Delete(t.Context(), cluster.Pods, "default", pod, cluster.Deletion{}); err != nil {
+				t.Error(err)
+			}
+		}, cause: engine.Cancelled},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t, "n1")
+			c := &claimsOf{s: s, asked: map[string]int{}, told: map[string]string{}, never: true}
+			s.answersBy(c.answer)
+			e := s.open(func(cfg *Config) { cfg.Terms.Paths, cfg.Terms.WorkDir = []Path{{"/home", home}}, WorkDirEmpty })
+			l := launchOn(1, "n1")
+			if err := e.Launch(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+			var last engine.Report
+			see := func(ok func() bool) func() bool {
+				return func() bool {
+					r, err := e.Inspect(t.Context(), l.Ref)
+					last = r
+					return err == nil && ok()
+				}
+			}
+			until(t, "it says what it waits for", see(func() bool { return strings.Contains(last.Message, "claim home has no volume yet") }))
+			c.mu.Lock()
+			rounds := c.asked["home"]
+			c.mu.Unlock()
+			until(t, "it was looked at three times more", func() bool {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return c.asked["home"] >= rounds+3
+			})
+			x.act(t, s, c, e, l.Ref)
+			if x.cause == "" {
+				until(t, "it is bound, and says nothing of volumes", see(func() bool { return bound(s) == 1 && last.Message == "" }))
+				return
+			}
+			until(t, "it has ended", see(func() bool { return last.Gone }))
+			if last.Cause != x.cause {
+				t.Errorf("%+v", last)
+			}
+		})
 	}
 }

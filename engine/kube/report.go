@@ -61,7 +61,7 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 			r.Nodes = append(r.Nodes, engine.NodeReport{Node: node, Phase: m.phase, Message: m.why})
 		}
 	}
-	text := cmp.Or(e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], queued(members))
+	text := cmp.Or(a.lacks, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], queued(members))
 	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
 		if text != "" || r.Message == a.waits {
 			r.Message = text
