@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
@@ -186,6 +187,14 @@ func (e *Engine) judge(a *attempt) (time.Duration, error) {
 	}
 	if stop != nil {
 		return e.end(a, stop, members)
+	}
+	if err := e.each(len(members), func(i int) error {
+		if !members[i].lingers {
+			return nil
+		}
+		return e.deletePod(a, i, render.Grace(0))
+	}); err != nil {
+		return 0, err
 	}
 	if err := e.unready(a, members, now); err != nil {
 		return 0, err

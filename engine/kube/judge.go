@@ -28,6 +28,7 @@ type member struct {
 	gone    bool         // … and nobody can mend that: it has no sandbox any more
 	refused bool         // … and it never will
 	placed  bool         // it has a node
+	lingers bool         // its job's container has long ended, and others in it keep the devices of its claims
 	waiting string       // why the cluster's scheduler gives it no node, as that says it
 }
 
@@ -69,6 +70,7 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		}
 	case main != nil && main.State.Terminated != nil:
 		t := main.State.Terminated
+		m.lingers = p.DeletionTimestamp == nil && !t.FinishedAt.IsZero() && now.After(t.FinishedAt.Add(silence))
 		m.phase, m.began = engine.Ready, t.StartedAt.Time // its end does not say that the job began
 		if o := outcomeOf(t, ref); o != nil && !o.Started.IsZero() {
 			m.phase, m.outcome = engine.Running, o
@@ -222,10 +224,20 @@ func terminated(p *corev1.Pod, t *corev1.ContainerStateTerminated) (engine.Cause
 		_, why := rejected(p)
 		text += "; " + why
 	}
-	if cause, why := deletion(p); why != "" {
+	if cause, why := deletion(p); why != "" && !outlived(p, t) {
 		return cause, text + "; " + why
 	}
 	return engine.NodeLost, text
+}
+
+// outlived reports whether a pod was deleted only when its container had long ended: as we delete
+// those that linger. The clocks of node and API server may differ.
+func outlived(p *corev1.Pod, t *corev1.ContainerStateTerminated) bool {
+	if p.DeletionTimestamp == nil || p.DeletionGracePeriodSeconds == nil || t.FinishedAt.IsZero() {
+		return false
+	}
+	asked := p.DeletionTimestamp.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	return asked.After(t.FinishedAt.Add(silence / 2))
 }
 
 // rejected are the kubelet's own words for a pod that it would not have, or not keep.

@@ -78,6 +78,16 @@ func claiming(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim
 
 func plugged(p *corev1.Pod) { p.Labels = map[string]string{render.LabelPlugged: "true"} }
 
+// finished is the state of a container that has ended a minute before testNow.
+func finished(s corev1.ContainerState) corev1.ContainerState {
+	s.Terminated.FinishedAt = metav1.Time{Time: testNow.Add(-time.Minute)}
+	return s
+}
+
+func graceOf(seconds int64) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = &seconds }
+}
+
 func noNode(p *corev1.Pod) { p.Spec.NodeName = "" }
 
 var (
@@ -126,6 +136,10 @@ func TestWhatAPodProves(t *testing.T) {
 		{"ended before the start, and has its devices", podThat(claiming, phase(corev1.PodRunning, ""), holding(ends("Error", early), false)), "ready", ""},
 		{"ended without a word, and has its devices", podThat(claiming, phase(corev1.PodRunning, ""), holding(ends("OOMKilled", ""), false)), "ready", ""},
 		{"a word of another attempt, and has its devices", podThat(claiming, phase(corev1.PodRunning, ""), holding(ends("Error", other), false)), "ready", ""},
+		{"ended long ago, and another's container in it keeps its devices", podThat(claiming, phase(corev1.PodRunning, ""), holding(finished(ends("Error", outcome)), false), beside(runs)), "running outcome lingers", ""},
+		{"ended long ago, keeps its devices, and is deleted", podThat(claiming, deletedAt(testNow.Add(10*time.Second)), phase(corev1.PodRunning, ""), holding(finished(ends("Error", outcome)), false), beside(runs)), "running outcome", ""},
+		{"ended without a word long before it was deleted", podThat(claiming, graceOf(10), deletedAt(testNow.Add(10*time.Second)), phase(corev1.PodFailed, ""), holding(finished(ends("Error", "")), false)), "ended over", engine.NodeLost},
+		{"ended without a word as it was deleted", podThat(claiming, graceOf(90), deletedAt(testNow.Add(10*time.Second)), phase(corev1.PodFailed, ""), holding(finished(ends("Error", "")), false)), "ended over", engine.Cancelled},
 		{"ended before the start, its devices given back", podThat(claiming, phase(corev1.PodFailed, ""), holding(ends("Error", early), false)), "ended over outcome", engine.LaunchFailed},
 		{"a word of another attempt", podThat(holding(ends("Error", other), false)), "ended over", engine.NodeLost},
 		{"out of memory", podThat(holding(ends("OOMKilled", ""), false)), "ended over", engine.OutOfMemory},
@@ -151,7 +165,7 @@ func TestWhatAPodProves(t *testing.T) {
 		for _, x := range []struct {
 			is   bool
 			name string
-		}{{m.over, "over"}, {m.outcome != nil, "outcome"}, {m.unsure, "unsure"}, {m.stuck, "stuck"}, {m.refused, "refused"}} {
+		}{{m.over, "over"}, {m.outcome != nil, "outcome"}, {m.unsure, "unsure"}, {m.stuck, "stuck"}, {m.refused, "refused"}, {m.lingers, "lingers"}} {
 			if x.is {
 				got = append(got, x.name)
 			}

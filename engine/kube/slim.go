@@ -13,7 +13,8 @@ func slim(p *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: p.Name, Namespace: interned(p.Namespace), UID: p.UID, CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
-			OwnerReferences: p.OwnerReferences,
+			DeletionGracePeriodSeconds: p.DeletionGracePeriodSeconds,
+			OwnerReferences:            p.OwnerReferences,
 		},
 		Spec:   corev1.PodSpec{NodeName: interned(p.Spec.NodeName), SchedulingGates: p.Spec.SchedulingGates, ResourceClaims: p.Spec.ResourceClaims},
 		Status: corev1.PodStatus{Phase: corev1.PodPhase(interned(string(p.Status.Phase))), Reason: p.Status.Reason, Message: p.Status.Message},

@@ -28,6 +28,7 @@ func drawPod(t *rapid.T) *corev1.Pod {
 			s.Terminated = &corev1.ContainerStateTerminated{
 				ExitCode: rapid.SampledFrom([]int32{0, 1, 137}).Draw(t, "exit"), Reason: text("ended", "OOMKilled", "Error"),
 				Message: text("word", "plain", `{"ref":{"allocation":7,"attempt":1},"cause":"stopped"}`, `{"ref":{"allocation":7,"attempt":1},"cause":"exited","started":"2026-03-01T12:00:00Z"}`), StartedAt: metav1.Unix(100, 0),
+				FinishedAt: metav1.Unix(rapid.SampledFrom([]int64{200, 2990}).Draw(t, "finished"), 0),
 			}
 		}
 		return s
@@ -47,7 +48,8 @@ func drawPod(t *rapid.T) *corev1.Pod {
 	}}
 	if rapid.Bool().Draw(t, "deleted") {
 		at := metav1.Unix(rapid.SampledFrom([]int64{1000, 5000}).Draw(t, "at"), 0)
-		p.DeletionTimestamp = &at
+		grace := rapid.SampledFrom([]int64{10, 790}).Draw(t, "grace")
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
 	}
 	if rapid.Bool().Draw(t, "plugged") {
 		p.Labels[render.LabelPlugged] = "true"

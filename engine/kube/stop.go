@@ -49,18 +49,20 @@ func (e *Engine) end(a *attempt, stop *stopping, members []member) (time.Duratio
 
 // deletePods begins to delete all pods, each by its UID.
 func (e *Engine) deletePods(a *attempt, grace int64) error {
+	return e.each(len(a.order.Nodes), func(i int) error { return e.deletePod(a, i, grace) })
+}
+
+// deletePod begins to delete a pod, by its UID.
+func (e *Engine) deletePod(a *attempt, i int, grace int64) error {
 	e.mu.Lock()
-	uids := a.made.Pods
+	uid := a.made.Pods[i]
 	e.mu.Unlock()
-	return e.each(len(uids), func(i int) error {
-		ctx, cancel := e.call()
-		defer cancel()
-		err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uids[i], Grace: &grace})
-		if k := fault.KindOf(err); k == fault.NotFound || k == fault.Conflict {
-			return nil
-		}
+	ctx, cancel := e.call()
+	defer cancel()
+	if err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uid, Grace: &grace}); !past(err) {
 		return err
-	})
+	}
+	return nil
 }
 
 // speak tells an attempt's crew something.
