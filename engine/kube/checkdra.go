@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine/kube/dra"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
@@ -73,7 +74,7 @@ const withAttributes = "devices with attributes"
 
 // unused are devices of DRA where the settings name no class of them.
 func (l *scan) unused(ctx context.Context) {
-	k, ok := l.served.Find(slicesDRA.Group, slicesDRA.Name, "v1")
+	k, ok := l.served.Find(dra.Slices.Group, dra.Slices.Name, "v1")
 	if !ok {
 		return
 	}

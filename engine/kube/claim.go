@@ -11,26 +11,16 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine/kube/dra"
 	"github.com/coxswain-sched/coxswain/engine/kube/render"
 	"github.com/coxswain-sched/coxswain/fault"
 )
-
-// rendered is a node as launches have it.
-func (m *Machine) rendered(t *Terms) render.Node {
-	out := render.Node{Node: m.Node, Ask: m.Ask, Pieces: m.Pieces, Strict: m.Strict}
-	for i := range m.Taints {
-		if m.Pieces != nil && t.IsGPU(m.Taints[i].Key) {
-			out.Bears = append(out.Bears, m.Taints[i].Key)
-		}
-	}
-	return out
-}
 
 // claim creates the claims of an attempt's pods, in whose name way is. None of them has a device.
 func (e *Engine) claim(way *cluster.Cluster, r *render.Attempt, root types.UID) error {
 	all := slices.DeleteFunc(r.Claims(root), func(c *resourcev1.ResourceClaim) bool { return c == nil })
 	return e.each(len(all), func(i int) error {
-		return create(e, way, claimsDRA, all[i], func(there *resourcev1.ResourceClaim) bool { return owns(root, there) })
+		return create(e, way, dra.Claims, all[i], func(there *resourcev1.ResourceClaim) bool { return owns(root, there) })
 	})
 }
 
@@ -86,23 +76,23 @@ func look[T any](e *Engine, r cluster.Resource, s cluster.Selection, f func(*T) 
 // contest looks at all claims of the cluster, and returns those of these pods. That one of
 // their devices is another's is an error that ends the attempt.
 func (e *Engine) contest(r *render.Attempt, m *made, pods []int) (map[int]*resourcev1.ResourceClaim, error) {
-	wanted := map[handle]int{}
+	wanted := map[dra.Handle]int{}
 	names := map[string]int{}
 	for _, i := range pods {
 		names[podName(e, r.Launch.Ref, i)] = i
 		for _, p := range r.Held(i) {
-			wanted[handle{p.Driver, p.Pool, p.Device}] = i
+			wanted[dra.HandleOf(p)] = i
 		}
 	}
 	there := map[int]*resourcev1.ResourceClaim{}
-	err := look(e, claimsDRA, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {
+	err := look(e, dra.Claims, cluster.Selection{}, func(c *resourcev1.ResourceClaim) error {
 		mine := -1
 		if i, ok := names[c.Name]; ok && c.Namespace == r.Namespace && owns(m.Root, c) {
 			mine, there[i] = i, c.DeepCopy()
 		}
-		for _, h := range allocated(c) {
+		for _, h := range dra.Held(c) {
 			if i, ok := wanted[h]; ok && i != mine {
-				return &never{engine.LaunchFailed, fmt.Errorf("device %s of node %s is of ResourceClaim %s/%s, which has it since the nodes were looked at", h.device, r.Nodes[i].Name, c.Namespace, c.Name)}
+				return &never{engine.LaunchFailed, fmt.Errorf("device %s of node %s is of ResourceClaim %s/%s, which has it since the nodes were looked at", h.Device, r.Nodes[i].Name, c.Namespace, c.Name)}
 			}
 		}
 		return nil
@@ -119,11 +109,7 @@ func (e *Engine) allot(r *render.Attempt, m *made, i int, c *resourcev1.Resource
 	}
 	want := r.Allocation(i)
 	if c.Status.Allocation != nil {
-		var has, is []handle
-		for _, x := range want.Devices.Results {
-			has = append(has, handle{x.Driver, x.Pool, x.Device})
-		}
-		if is = allocated(c); !slices.Equal(has, is) {
+		if is := dra.Held(c); !slices.Equal(dra.Of(want), is) {
 			return false, &never{engine.LaunchFailed, fmt.Errorf("somebody has given ResourceClaim %s/%s other devices than were chosen: %s", r.Namespace, name, is)}
 		}
 		return false, nil
@@ -131,39 +117,24 @@ func (e *Engine) allot(r *render.Attempt, m *made, i int, c *resourcev1.Resource
 	if want.Devices.Config, err = e.configured(c); err != nil {
 		return false, err
 	}
-	patch := map[string]any{
-		"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion},
-		"status": map[string]any{
-			"allocation":  want,
-			"reservedFor": []resourcev1.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: m.Pods[i]}},
-		},
-	}
 	ctx, cancel := e.call()
 	defer cancel()
-	err = e.k.Patch(ctx, claimsDRA, r.Namespace, name, "status", cluster.Merge, patch, nil)
+	err = dra.Give(ctx, e.k, c, want, m.Pods[i])
 	if fault.KindOf(err) == fault.Conflict {
 		err = fault.New(fault.Unavailable, "%w", err) // it is seen again, and then decided
 	}
 	return true, err
 }
 
-// configured is what the classes of a claim's requests have drivers told.
-func (e *Engine) configured(c *resourcev1.ResourceClaim) (out []resourcev1.DeviceAllocationConfiguration, err error) {
+// configured is what drivers are told of the devices of a claim. Without its class it can have none.
+func (e *Engine) configured(c *resourcev1.ResourceClaim) ([]resourcev1.DeviceAllocationConfiguration, error) {
 	ctx, cancel := e.call()
 	defer cancel()
-	for _, q := range c.Spec.Devices.Requests {
-		var of resourcev1.DeviceClass
-		switch err := e.k.Get(ctx, classesDRA, "", q.Exactly.DeviceClassName, &of); {
-		case fault.KindOf(err) == fault.NotFound:
-			return nil, &never{engine.Unready, err}
-		case err != nil:
-			return nil, err
-		}
-		for _, x := range of.Spec.Config {
-			out = append(out, resourcev1.DeviceAllocationConfiguration{Source: resourcev1.AllocationConfigSourceClass, Requests: []string{q.Name}, DeviceConfiguration: x.DeviceConfiguration})
-		}
+	out, err := dra.Configured(ctx, e.k, c)
+	if fault.KindOf(err) == fault.NotFound {
+		err = &never{engine.Unready, err}
 	}
-	return out, nil
+	return out, err
 }
 
 // deallocate takes the devices from the claims of an attempt of which nothing lives, so that they
@@ -200,17 +171,13 @@ func (e *Engine) free(a *attempt, m *made, i int) error {
 	defer cancel()
 	var c resourcev1.ResourceClaim
 	name := podName(e, a.ref, i)
-	if err := e.k.Get(ctx, claimsDRA, a.namespace, name, &c); err != nil {
+	if err := e.k.Get(ctx, dra.Claims, a.namespace, name, &c); err != nil {
 		return err
 	}
 	if !owns(m.Root, &c) || c.Status.Allocation == nil || slices.ContainsFunc(c.Status.ReservedFor, func(x resourcev1.ResourceClaimConsumerReference) bool { return x.UID != m.Pods[i] }) {
 		return nil
 	}
-	patch := map[string]any{
-		"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion},
-		"status":   map[string]any{"allocation": nil, "reservedFor": nil},
-	}
-	return e.k.Patch(ctx, claimsDRA, a.namespace, name, "status", cluster.Merge, patch, nil)
+	return dra.Free(ctx, e.k, &c)
 }
 
 // prompt is how long a kubelet is given for the devices of a pod before it is asked what keeps it.

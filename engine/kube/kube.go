@@ -125,7 +125,7 @@ func New(cfg Config) (*Engine, error) {
 	e.spaces = cfg.Terms.Spaces()
 	for ref, l := range log.lives {
 		if l.launch != nil {
-			e.numbers.remember(l.launch.Nodes)
+			e.numbers.Remember(l.launch.Nodes)
 		}
 		a := e.revive(ref, l)
 		e.attempts[ref] = a

@@ -39,7 +39,7 @@ func state(t *Terms, n *corev1.Node) (fleet.NodeState, string) {
 		if x.Effect == corev1.TaintEffectPreferNoSchedule || own(x.Key) || t.tolerates(&x) {
 			continue
 		}
-		say(fleet.Draining, "the taint %s, which the pool does not tolerate", taint(&x))
+		say(fleet.Draining, "the taint %s, which the pool does not tolerate", x.ToString())
 	}
 	if system := n.Labels[corev1.LabelOSStable]; system != "" && system != "linux" {
 		say(fleet.Draining, "it runs %s", system)
@@ -103,11 +103,4 @@ func tolerated(o *corev1.Toleration, x *corev1.Taint) bool {
 		return true
 	}
 	return o.Key != "" && (o.Operator == "" || o.Operator == corev1.TolerationOpEqual) && o.Value == x.Value
-}
-
-func taint(x *corev1.Taint) string {
-	if x.Value == "" {
-		return x.Key + ":" + string(x.Effect)
-	}
-	return x.Key + "=" + x.Value + ":" + string(x.Effect)
 }

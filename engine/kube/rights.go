@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine/kube/dra"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
@@ -71,7 +72,7 @@ func Rights(t *Terms, gang *Gang) []Right {
 	for _, ns := range t.named() {
 		out = append(out, Right{Resource: cluster.Namespaces, Verbs: []string{"get"}, Name: ns, All: true, Why: "which pods the namespace takes"})
 	}
-	out = append(out, Right{Resource: slicesDRA, Verbs: []string{"list"}, All: true, Why: "devices with attributes"})
+	out = append(out, Right{Resource: dra.Slices, Verbs: []string{"list"}, All: true, Why: "devices with attributes"})
 	out = append(out, t.deviceRights()...)
 	if t.PriorityClass != "" {
 		out = append(out, Right{Resource: priorities, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
@@ -130,7 +131,7 @@ func makerRights(ns string, gang *Gang, t *Terms) []Right {
 		out = append(out, Right{Resource: gang.Resource})
 	}
 	if len(t.claimRights()) > 0 {
-		out = append(out, Right{Resource: claimsDRA})
+		out = append(out, Right{Resource: dra.Claims})
 	}
 	for i := range out {
 		out[i].Verbs, out[i].Namespace, out[i].Why = []string{"create"}, ns, "jobs are made in this name"

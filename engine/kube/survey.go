@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine/kube/dra"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 )
@@ -28,7 +29,7 @@ type Survey struct {
 	used     time.Time      // when use was looked at
 	kept     []keptNode     // of the last look: that are the pool's, or bear its taint
 	looked   time.Time      // at the nodes
-	numbers  numbers        // of DRA's devices; under looking
+	numbers  dra.Numbers    // of DRA's devices; under looking
 	astray   map[string]int // of the last look: devices of DRA that no node has, by the reason why they are not offered
 	wrong    []error        // of the last look: classes of DRA that are not to be had
 	levels   []string       // labels of Kueue's Topology; nil: there is none
@@ -40,7 +41,7 @@ func NewSurvey(c *cluster.Cluster, t Terms, server string) *Survey {
 	if t.Namespace == "" {
 		t.Namespace = c.Namespace()
 	}
-	return &Survey{cluster: c, terms: t, server: server, numbers: numbers{}}
+	return &Survey{cluster: c, terms: t, server: server, numbers: dra.Numbers{}}
 }
 
 // slow is how long what others hold is gone by where another scheduler chooses the nodes: it
@@ -65,7 +66,7 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	var nodes []corev1.Node
-	if err := unbroken(func() error {
+	if err := cluster.Unbroken(func() error {
 		nodes = nil
 		_, err := cluster.List(ctx, s.cluster, cluster.Nodes, cluster.Selection{}, func(n *corev1.Node) error {
 			nodes = append(nodes, *n)
@@ -98,14 +99,17 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 		return nil, err
 	}
 	all := machines(&terms, nodes, use)
-	stock.attach(&terms, all, s.numbers)
+	attach(&terms, all, stock, s.numbers)
 	if all == nil {
 		all = []Machine{} // there was a look
 	}
 	s.mu.Lock()
 	s.machines, s.use, s.used, s.looked, s.kept = all, use, used, time.Now(), keptOf(&s.terms, nodes)
 	if s.wrong, s.astray = nil, nil; stock != nil {
-		s.wrong, s.astray = stock.wrong, stock.tray("").withheld
+		s.wrong = stock.Wrong
+		if none := stock.Trays[""]; none != nil {
+			s.astray = none.Withheld
+		}
 	}
 	s.mu.Unlock()
 	return all, nil
@@ -114,7 +118,7 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 // usage sums up what pods hold, in chunks: the pods themselves are not kept.
 func (s *Survey) usage(ctx context.Context) (map[string]using, error) {
 	var out map[string]using
-	err := unbroken(func() error {
+	err := cluster.Unbroken(func() error {
 		out = map[string]using{}
 		_, err := cluster.List(ctx, s.cluster, cluster.Pods, cluster.Selection{Fields: "status.phase!=Succeeded,status.phase!=Failed"}, func(p *corev1.Pod) error {
 			s.terms.count(out, p, s.ours)
@@ -123,15 +127,6 @@ func (s *Survey) usage(ctx context.Context) (map[string]using, error) {
 		return err
 	})
 	return out, err
-}
-
-// unbroken lists again, once, what the server forgot in the middle of a list of several parts.
-func unbroken(list func() error) error {
-	err := list()
-	if cluster.Expired(err) {
-		err = list()
-	}
-	return err
 }
 
 func (s *Survey) ours(p *corev1.Pod) bool { return s.server != "" && p.Labels[LabelServer] == s.server }

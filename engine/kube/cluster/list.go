@@ -70,6 +70,16 @@ func List[T any](ctx context.Context, c *Cluster, r Resource, s Selection, f fun
 	}
 }
 
+// Unbroken calls list, and once more if the server forgot in the middle what it had begun with
+// (Expired). What the first call has found does not count: list begins anew.
+func Unbroken(list func() error) error {
+	err := list()
+	if Expired(err) {
+		err = list()
+	}
+	return err
+}
+
 // page makes a request for a part of a list, and calls f for every object of it.
 func page[T any](ctx context.Context, c *Cluster, q call, f func(*T) error) (meta metav1.ListMeta, err error) {
 	resp, err := c.answer(ctx, q)

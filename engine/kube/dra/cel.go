@@ -1,4 +1,4 @@
-package kube
+package dra
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode"
 
-	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -20,12 +19,6 @@ import (
 // term is an expression that was read. A device that lacks what it asks for is an error, as in
 // CEL: such a device does not match.
 type term func(d *candidate) (any, error)
-
-// candidate is a device that expressions are asked about.
-type candidate struct {
-	driver string
-	device *resourcev1.Device
-}
 
 var errLacks = errors.New("the device does not say so")
 
@@ -377,45 +370,4 @@ func (p *phrase) against(one term) (term, error) {
 		}
 		return int64(have.Cmp(q)), err
 	}, err
-}
-
-// says are the attributes of a domain. A version is no text, in CEL as here.
-func (d *candidate) says(domain string) map[string]any {
-	out := map[string]any{}
-	for name, v := range d.device.Attributes {
-		base, ok := d.within(string(name), domain)
-		if !ok {
-			continue
-		}
-		switch {
-		case v.StringValue != nil:
-			out[base] = *v.StringValue
-		case v.IntValue != nil:
-			out[base] = *v.IntValue
-		case v.BoolValue != nil:
-			out[base] = *v.BoolValue
-		default:
-			out[base] = errLacks // it is there, and compares with nothing
-		}
-	}
-	return out
-}
-
-func (d *candidate) amounts(domain string) map[string]any {
-	out := map[string]any{}
-	for name, v := range d.device.Capacity {
-		if base, ok := d.within(string(name), domain); ok {
-			out[base] = v.Value
-		}
-	}
-	return out
-}
-
-// within is a name without its domain, if that is the one; names without any are the driver's.
-func (d *candidate) within(name, domain string) (string, bool) {
-	of, base, ok := strings.Cut(name, "/")
-	if !ok {
-		of, base = d.driver, name
-	}
-	return base, of == domain
 }
