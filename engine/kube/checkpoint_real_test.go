@@ -51,7 +51,7 @@ while :; do sleep 0.2; done
 		if time.Now().After(end) {
 			t.Fatalf("the job's directory: %v", all)
 		}
-		all, _ = filepath.Glob(filepath.Join(volume, "checkpoints", "cox-*-101", "ready"))
+		all, _ = filepath.Glob(filepath.Join(volume, "checkpoints", "uid-65534", "cox-*-101", "ready"))
 	}
 	here := filepath.Dir(all[0])
 	if err := e.Signal(t.Context(), l.Ref, int(syscall.SIGUSR1), engine.ToBatch); err != nil {

@@ -2,6 +2,7 @@ package crew
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,34 +17,58 @@ import (
 // it may go on from: what was reported last, by the plan or by the file in it. No other attempt
 // of the job lives, so that is settled.
 func (p *Plan) keepSaved(l *attempt.Launch) error {
-	l.Checkpoint = p.Checkpoint
-	saved := p.Saved
-	top := filepath.Dir(p.Checkpoint)
-	err := safe(top)
+	dir, err := p.savesIn()
 	if err != nil {
 		return err
 	}
-	err = os.Mkdir(p.Checkpoint, 0o700)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		if err := mine(p.Checkpoint); err != nil {
-			return err
+	l.Checkpoint = dir
+	saved := p.Saved
+	if d, err := attempt.ReadDone(dir); err == nil {
+		l.Done = d.Stamp
+		if d.Saved.At.After(saved.At) {
+			saved = d.Saved
 		}
-		if d, err := attempt.ReadDone(p.Checkpoint); err == nil {
-			l.Done = d.Stamp
-			if d.Saved.At.After(saved.At) {
-				saved = d.Saved
-			}
-		}
-	case err != nil:
-		return fault.New(fault.Invalid, "a directory for checkpoints: %w", err).Advise("%s", makeTop(top))
 	}
 	switch {
 	case saved.At.IsZero():
 	case filepath.IsAbs(saved.As):
 		l.Restore = saved.As
 	default:
-		l.Restore = filepath.Join(p.Checkpoint, saved.As)
+		l.Restore = filepath.Join(dir, saved.As)
+	}
+	return nil
+}
+
+// savesIn makes the job's directory, or finds that of an earlier attempt. It is in one of the
+// user's, which is made with the first: so nobody else can make, for the number of a job to come,
+// what the job would then find. One from before there were users' is gone on with, if it is the
+// user's.
+func (p *Plan) savesIn() (string, error) {
+	top, name := filepath.Split(p.Checkpoint)
+	top = filepath.Clean(top)
+	if err := safe(top); err != nil {
+		return "", err
+	}
+	if info, err := os.Lstat(p.Checkpoint); err == nil && info.IsDir() && owner(info) == os.Getuid() {
+		return p.Checkpoint, mine(p.Checkpoint)
+	}
+	own := filepath.Join(top, fmt.Sprintf("uid-%d", os.Getuid()))
+	if err := makeOwn(own, top); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(own, name)
+	return dir, makeOwn(dir, top)
+}
+
+// makeOwn makes a directory that nobody else can look into; one that is there has to be such a
+// one.
+func makeOwn(dir, top string) error {
+	err := os.Mkdir(dir, 0o700)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return mine(dir)
+	case err != nil:
+		return fault.New(fault.Invalid, "a directory for checkpoints: %w", err).Advise("%s", makeTop(top))
 	}
 	return nil
 }
@@ -85,15 +110,19 @@ func owner(info fs.FileInfo) int {
 	return os.Getuid()
 }
 
-// mine reports whether a directory is one of this process's user: others may make some in the
-// same place, and job numbers can be guessed.
+// mine refuses a directory that is not one of this process's user, or to which others may write:
+// what is in it may be theirs. A group may: volumes are given to one (fsGroup). A link is none.
 func mine(dir string) error {
 	info, err := os.Lstat(dir)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if !info.IsDir() || owner(info) != os.Getuid() {
-		return fault.New(fault.Permission, "%s, where the job would save, is not a directory of the pod's user", dir).Advise("have it removed")
+	case !info.IsDir():
+		return fault.New(fault.Permission, "%s, where the job would save, is not a directory", dir).Advise("have it removed")
+	case owner(info) != os.Getuid():
+		return fault.New(fault.Permission, "%s, where the job would save, is of user %d, and the job's is %d", dir, owner(info), os.Getuid()).Advise("have it removed, by that user or by root")
+	case info.Mode().Perm()&0o002 != 0:
+		return fault.New(fault.Permission, "everybody may write to %s, where the job would save: what is in it may be of others", dir).Advise("look at what is in it, and then: chmod o-w %s", dir)
 	}
 	return nil
 }

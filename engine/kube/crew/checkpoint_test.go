@@ -1,8 +1,10 @@
 package crew_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,11 +28,12 @@ func saving(t *testing.T, top, script string, saved engine.Saved) *crewOf {
 // reported last; the attempt says so at its end, and when it is asked; of a job that saves
 // nothing nothing is left.
 //
-// Seen to fail with: a directory whoever it is of; the file, whatever was reported after it.
+// Seen to fail with: the file, whatever was reported after it.
 func TestCheckpoints(t *testing.T) {
 	top := t.TempDir()
-	dir := filepath.Join(top, "all", "cox-ab-42")
-	if err := os.Mkdir(filepath.Dir(dir), 0o700); err != nil {
+	own := filepath.Join(top, "all", fmt.Sprintf("uid-%d", os.Getuid()))
+	dir := filepath.Join(own, "cox-ab-42")
+	if err := os.Mkdir(filepath.Dir(own), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	tell := `echo "from ${COX_RESTORE_FROM:-nothing}"
@@ -41,6 +44,9 @@ func TestCheckpoints(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Errorf("%s is left, and nothing in it", dir)
+	}
+	if st, err := os.Stat(own); err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("the user's own: %v %v", st, err)
 	}
 
 	c = saving(t, top, tell+`echo 7 >"$COX_CHECKPOINT_DIR/step-7"
@@ -80,30 +86,83 @@ until [ -e `+filepath.Join(top, "go")+` ]; do sleep 0.1; done; exit 3`, engine.S
 			t.Errorf("%s: %d %+v %s", what, code, o, c.members[0].out.String())
 		}
 	}
+}
 
-	// One that another has put there is not used.
-	if os.Getuid() == 0 {
-		if err := os.Chown(dir, 12345, 12345); err != nil {
+// TestPlantedCheckpoints: what somebody else could have put in the place of a job's directory, or of
+// its user's, is not used, and nothing of the job runs; what stands beside it, where directories
+// were before there were users', does no harm. One of the user's from then is gone on with.
+//
+// Seen to fail with: a directory whoever it is of; one to which everybody may write.
+func TestPlantedCheckpoints(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can be somebody else")
+	}
+	const user, other = 54321, 12345
+	for what, x := range map[string]struct {
+		at    string // below the setting's
+		owner int    // of it
+		mode  os.FileMode
+		link  bool
+		say   string // empty: the job runs
+		saves string // where; empty: in its user's
+	}{
+		"another's, of its name":       {at: "uid-54321/cox-ab-42", owner: other, mode: 0o777, say: "is of user 12345, and the job's is 54321"},
+		"a link":                       {at: "uid-54321/cox-ab-42", owner: user, link: true, say: "is not a directory"},
+		"everybody may write":          {at: "uid-54321/cox-ab-42", owner: user, mode: 0o777, say: "chmod o-w"},
+		"a group may write":            {at: "uid-54321/cox-ab-42", owner: user, mode: 0o770},
+		"the user's, of another":       {at: "uid-54321", owner: other, mode: 0o777, say: "is of user 12345, and the job's is 54321"},
+		"the user's, a link":           {at: "uid-54321", owner: other, link: true, say: "is not a directory"},
+		"the user's, for everybody":    {at: "uid-54321", owner: user, mode: 0o777, say: "chmod o-w"},
+		"another's, where it was":      {at: "cox-ab-42", owner: other, mode: 0o777},
+		"another's link, where it was": {at: "cox-ab-42", owner: other, link: true},
+		"its own, where it was":        {at: "cox-ab-42", owner: user, mode: 0o700, saves: "cox-ab-42"},
+		"its own, there, of everybody": {at: "cox-ab-42", owner: user, mode: 0o777, say: "chmod o-w"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			top := open(t)
+			all, ran := filepath.Join(top, "all"), filepath.Join(top, "ran")
+			at := filepath.Join(all, x.at)
+			err := errors.Join(os.Mkdir(all, 0o700), os.Chmod(all, 0o777|os.ModeSticky))
+			if own := filepath.Dir(at); own != all {
+				err = errors.Join(err, os.Mkdir(own, 0o700), os.Chown(own, user, user))
+			}
+			if x.link {
+				err = errors.Join(err, os.Symlink("/tmp", at), os.Lchown(at, x.owner, x.owner))
+			} else {
+				err = errors.Join(err, os.Mkdir(at, 0o700), os.Chmod(at, x.mode), os.Chown(at, x.owner, x.owner))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := saving(t, top, `echo "$COX_CHECKPOINT_DIR" >`+ran, engine.Saved{})
+			c.plan.Job.Spec.Owner = job.Owner{User: "anna", UID: user, GID: user}
+			c.user = &syscall.Credential{Uid: user, Gid: user}
+			c.start()
+			o, code := c.members[0].end()
+			if x.say != "" && (code == 0 || o.Cause != engine.LaunchFailed || !strings.Contains(o.Message, x.say) || !strings.Contains(o.Message, at)) {
+				t.Errorf("%d %+v", code, o)
+			}
+			want := ""
+			if x.say == "" {
+				want = filepath.Join(all, cmp.Or(x.saves, "uid-54321/cox-ab-42")) + "\n"
+			}
+			if text, _ := os.ReadFile(ran); string(text) != want {
+				t.Errorf("%d %+v: it saves in %q, not in %q", code, o, text, want)
+			}
+		})
+	}
+}
+
+// open is a directory into which everybody may go, and write.
+func open(t *testing.T) string {
+	t.Helper()
+	top := t.TempDir()
+	for dir := top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o777); err != nil { // nothing but its own place keeps the job from making it
 			t.Fatal(err)
 		}
-		c := saving(t, top, "touch "+filepath.Join(top, "ran"), engine.Saved{}).start()
-		if o, code := c.members[0].end(); code == 0 || o.Cause != engine.LaunchFailed || !strings.Contains(o.Message, dir) {
-			t.Errorf("%d %+v", code, o)
-		}
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/tmp", dir); err != nil {
-		t.Fatal(err)
-	}
-	c = saving(t, top, "touch "+filepath.Join(top, "ran"), engine.Saved{}).start()
-	if o, code := c.members[0].end(); code == 0 || !strings.Contains(o.Message, dir) {
-		t.Errorf("%d %+v", code, o)
-	}
-	if _, err := os.Stat(filepath.Join(top, "ran")); err == nil {
-		t.Error("a job ran without its directory")
-	}
+	return top
 }
 
 // TestWhereCheckpointsAre: the directory in which jobs have theirs is made by an administrator, and
@@ -116,12 +175,7 @@ func TestWhereCheckpointsAre(t *testing.T) {
 		t.Skip("only root can be somebody else")
 	}
 	const user, other = 54321, 12345
-	top := t.TempDir()
-	for dir := top; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o777); err != nil { // nothing but its own place keeps the job from making it
-			t.Fatal(err)
-		}
-	}
+	top := open(t)
 	all, ran := filepath.Join(top, "all"), filepath.Join(top, "ran")
 	const sticky = 0o777 | os.ModeSticky
 	for _, x := range []struct {

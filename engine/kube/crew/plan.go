@@ -44,9 +44,9 @@ type Plan struct {
 	WorkDir string        `json:"work_dir,omitempty"` // where the job works if its own directory is not in the pods; empty: it is refused then
 	Strict  bool          `json:"strict,omitempty"`   // all the same its own directory, and those of its output files, have to be there
 
-	// Checkpoint is the directory for what the job saves, one for all its attempts, on a volume
-	// that all members have; empty: it has none. Member 0 makes it. Saved is what was reported
-	// last.
+	// Checkpoint is, but for the user's directory that stands before its last part, the directory
+	// for what the job saves, one for all its attempts, on a volume that all members have; empty: it
+	// has none. Member 0 makes both. Saved is what was reported last.
 	Checkpoint string       `json:"checkpoint,omitempty"`
 	Saved      engine.Saved `json:"saved,omitzero"`
 
