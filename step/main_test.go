@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -15,6 +16,9 @@ func TestMain(m *testing.M) {
 	stdio := Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	switch filepath.Base(os.Args[0]) {
 	case "srun":
+		if d, err := time.ParseDuration(os.Getenv("COX_NOTE_DELAY")); err == nil {
+			noteDelay = d
+		}
 		os.Exit(SrunMain(os.Args[1:], stdio))
 	case "scontrol":
 		os.Exit(ScontrolMain(os.Args[1:], stdio))

@@ -44,7 +44,11 @@ var transcripts = []transcript{
 	{"one task per node without a word", perTask1, `srun -l ` + whoAmI, "0: v1\n1: v2\n2: v3\n3: v4", "", 0},
 	{"tasks per node override the job's count", perNode2, `srun -l --ntasks-per-node=1 ` + whoAmI, "0: v1\n1: v2\n2: v3\n3: v4", "", 0},
 
-	{"exit codes", perNode2, `srun sh -c 'exit $((SLURM_PROCID/2))'`, "", "srun: error: v2: tasks 2-3: Exited with exit code 1\nsrun: error: v3: tasks 4-5: Exited with exit code 2\nsrun: error: v4: tasks 6-7: Exited with exit code 3", 3},
+	// Ends of a node are one line however far apart they come on a loaded machine, as nothing is
+	// told by time. Seen to fail with 200 ms and ranks that end 0.5 s apart.
+	{"exit codes", perNode2, `COX_NOTE_DELAY=1h srun sh -c 'exit $((SLURM_PROCID/2))'`, "", "srun: error: v2: tasks 2-3: Exited with exit code 1\nsrun: error: v3: tasks 4-5: Exited with exit code 2\nsrun: error: v4: tasks 6-7: Exited with exit code 3", 3},
+	// Seen to fail with a delay that never passes.
+	{"an end is told while others go on", perNode2, `srun -n2 -N1 bash -c '[ $SLURM_PROCID = 0 ] && exit 3; until [ -e told ]; do sleep 0.01; done; exit 3' 2>said & for i in $(seq 6000); do grep -q . said && break; sleep 0.01; done; touch told; wait $!; code=$?; cat said >&2; exit $code`, "", "srun: error: v1: task 0: Exited with exit code 3\nsrun: error: v1: task 1: Exited with exit code 3", 3},
 	{"killed", perNode2, `srun -n4 sh -c '[ $SLURM_PROCID = 2 ] && kill -9 $$; true'`, "", "srun: error: v3: task 2: Killed", 137},
 	{"segmentation fault", perNode2, `srun -n4 sh -c '[ $SLURM_PROCID = 2 ] && kill -11 $$; true'`, "", "srun: error: v3: task 2: Segmentation fault", 139},
 	{"kill on bad exit", perNode2, `srun -n4 -K1 bash -c '[ $SLURM_PROCID = 2 ] && exit 3; exec sleep 60'`, "", "srun: Terminating StepId=1.0\nsrun: error: v1: task 0: Terminated\nsrun: error: v2: task 1: Terminated\nsrun: error: v3: task 2: Exited with exit code 3\nsrun: error: v4: task 3: Terminated", 3},
