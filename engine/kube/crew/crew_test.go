@@ -3,6 +3,7 @@ package crew_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -96,17 +97,45 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// ports are free ports of this machine.
+// ports are free ports of this machine, which nobody else has until the test ends: not one of
+// those that the kernel gives to whoever names none (a port that was free a moment ago would be
+// another's source or ear by the time a member listens at it), and each held meanwhile against
+// other tests by its number in UDP, where no member listens.
+//
+// Seen to fail with: ports of the kernel's choice that are closed before members begin, beside
+// a program that listens at thousands of such ports in turns ("bind: address already in use").
 func ports(t *testing.T, n int) []int {
 	t.Helper()
-	var out []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	least, most := 32768, 60999
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		if _, err := fmt.Sscan(string(text), &least, &most); err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
-		out = append(out, l.Addr().(*net.TCPAddr).Port)
+	}
+	var out []int
+	for _, i := range rand.Perm(1<<16 - 1024) {
+		port := 1024 + i
+		if len(out) == n {
+			break
+		}
+		if port >= least && port <= most {
+			continue
+		}
+		held, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err != nil { // something else is there
+			_ = held.Close()
+			continue
+		}
+		_ = l.Close()
+		t.Cleanup(func() { _ = held.Close() })
+		out = append(out, port)
+	}
+	if len(out) < n {
+		t.Fatalf("of the ports that are not between %d and %d only %d are free", least, most, len(out))
 	}
 	return out
 }
