@@ -65,8 +65,12 @@ func (l *loop) preempt(d sched.Preempt, starting []held, by job.Actor) {
 		v.Grace = l.cfg.Grace
 	}
 	if d.Mode == account.PreemptCheckpoint {
-		v.Signal, v.To = l.warning(e)
-		v.Warn = e.state == job.Running && !starts && e.flags&job.Configuring == 0 // else there is nothing to save, or nobody who could
+		if e.state == job.Running && !starts && e.flags&job.Configuring == 0 {
+			v.Warn = true
+			v.Signal, v.To = l.warning(e)
+		} else { // there is nothing to save, or nobody who could
+			v.Grace = l.cfg.Grace
+		}
 	}
 	l.stage(kindPreempted, e.id, by, v, func() { l.evict(e) })
 }

@@ -71,6 +71,24 @@ func TestAJobMakesRoom(t *testing.T) {
 	}
 }
 
+// TestWhoCannotSaveYet: a job of which nobody has heard that it runs is not told to save, and gets
+// no time for that: it ends by SIGTERM and the grace of all jobs, not by the signal and the grace
+// that its --signal asks for. It may have begun all the same.
+//
+// Seen to fail with: the signal and the grace for saving.
+func TestWhoCannotSaveYet(t *testing.T) {
+	b := open(t, newHand(1, 4))
+	b.ranks(account.PreemptCheckpoint)
+	s := gang(1, 4)
+	s.QOS, s.Requeue, s.Signal = "lo", true, &job.SignalSpec{Signal: 10, Before: 5 * time.Second, BatchOnly: true}
+	low := b.submit(s)
+	v := b.launched(low)
+	b.ranked("hi", true)
+	if stops := b.hand.stopped(t, v.Ref); stops[0].Signal != 0 || stops[0].Grace != 30*time.Second {
+		t.Errorf("it is stopped as %+v", stops[0])
+	}
+}
+
 // TestHowAVictimEnds: what becomes of a job that was asked to make room follows from
 // the mode, from whether it may be requeued, and from how it ends.
 func TestHowAVictimEnds(t *testing.T) {
