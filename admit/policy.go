@@ -84,6 +84,25 @@ func (r *Rules) underPolicy(s *job.Spec) error {
 	return nil
 }
 
+// Broken says which promise to a job that was taken the rules do not keep: --requeue, where jobs
+// of its QOS that make room for others are ended for good. Empty: none. It completes a sentence
+// that begins with the option.
+func (r *Rules) Broken(s *job.Spec) string {
+	if r.policy == nil || !s.Requeue || len(r.policy.Preemption.By) == 0 {
+		return ""
+	}
+	parts := s.Partitions
+	if len(parts) == 0 {
+		parts = []string{""}
+	}
+	for _, part := range parts {
+		if r.policy.Taken(s.QOS, part) == account.PreemptCancel {
+			return fmt.Sprintf("is not kept where the job makes room for others: by the site's rules jobs of QOS %s in partition %s end then as PREEMPTED (preempt_mode: cancel)", orNone(s.QOS), orNone(part))
+		}
+	}
+	return ""
+}
+
 // partsOf is the partition of which a QOS has parts, as that partition's own; "": none.
 func (r *Rules) partsOf(qos string) string {
 	if !slices.ContainsFunc(r.policy.QOS, func(q account.QOS) bool { return q.Name == qos && slices.Contains(q.Flags, account.FlagRelative) }) {

@@ -93,3 +93,37 @@ func TestBeside(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestBroken: who asks to be queued again where the rules end who makes room is told when he
+// submits; nobody else is.
+func TestBroken(t *testing.T) {
+	for _, k := range []struct {
+		qos, partition string
+		requeue        bool
+		by             []string
+		want           string
+	}{
+		{"cut", "gpu", true, []string{"qos"}, "jobs of QOS cut in partition gpu end then as PREEMPTED"},
+		{"plain", "gone", true, []string{"qos"}, "jobs of QOS plain in partition gone end"},
+		{"cut", "gpu", false, []string{"qos"}, ""},
+		{"cut", "gpu", true, nil, ""}, // nobody takes its place
+		{"plain", "gpu", true, []string{"qos"}, ""},
+		{"", "", true, []string{"qos"}, ""},
+	} {
+		r := rules.Under(&account.Policy{
+			QOS:        []account.QOS{{Name: "cut", PreemptMode: account.PreemptCancel}, {Name: "plain"}},
+			Partitions: []account.Partition{{Name: "gone", PreemptMode: account.PreemptCancel}},
+			Preemption: account.Preemption{By: k.by},
+		})
+		s := &job.Spec{QOS: k.qos, Requeue: k.requeue}
+		if k.partition != "" {
+			s.Partitions = []string{k.partition}
+		}
+		if got := r.Broken(s); (got == "") != (k.want == "") || !strings.Contains(got, k.want) {
+			t.Errorf("%+v: %q", k, got)
+		}
+	}
+	if got := rules.Broken(&job.Spec{Requeue: true}); got != "" {
+		t.Errorf("without rules: %q", got)
+	}
+}

@@ -114,19 +114,19 @@ func (x *preemption) of(key termsKey) *standing {
 // as in Slurm.
 func (x *preemption) compile(key standingKey) *standing {
 	p := x.policy
-	s := &standing{qos: -1, tier: 1, mode: p.Preemption.Mode, grace: time.Duration(p.Preemption.Grace), exempt: Instant(p.Preemption.Exempt)}
+	s := &standing{qos: -1, tier: 1, mode: p.Taken(key.qos, key.partition), grace: time.Duration(p.Preemption.Grace), exempt: Instant(p.Preemption.Exempt)}
 	partition := func() {
 		if i := slices.IndexFunc(p.Partitions, func(a account.Partition) bool { return a.Name == key.partition }); i >= 0 {
 			a := &p.Partitions[i]
 			s.tier, s.partition, s.slice = cmp.Or(a.Tier, 1), a.Name, Instant(a.TimeSlice)
-			s.set(a.PreemptMode, a.Grace, 0)
+			s.set(a.Grace, 0)
 		}
 	}
 	qos := func() {
 		if i := slices.IndexFunc(p.QOS, func(a account.QOS) bool { return a.Name == key.qos }); i >= 0 {
 			a := &p.QOS[i]
 			s.qos, s.worth = i, a.Priority
-			s.set(a.PreemptMode, a.Grace, a.Exempt)
+			s.set(a.Grace, a.Exempt)
 		}
 	}
 	if x.byPartition && !x.byQOS {
@@ -135,12 +135,6 @@ func (x *preemption) compile(key standingKey) *standing {
 	} else {
 		partition()
 		qos()
-	}
-	if s.mode == "" {
-		s.mode = account.PreemptRequeue
-	}
-	if s.slice > 0 {
-		s.mode = account.PreemptSuspend
 	}
 	s.most = max(s.grace, time.Duration(p.Preemption.MaxGrace))
 	return s
@@ -156,10 +150,7 @@ func (s *standing) graceOf(spec *job.Spec) time.Duration {
 }
 
 // set overrides what is given.
-func (s *standing) set(mode string, grace, exempt account.Duration) {
-	if mode != "" {
-		s.mode = mode
-	}
+func (s *standing) set(grace, exempt account.Duration) {
 	if grace != 0 {
 		s.grace = time.Duration(grace)
 	}

@@ -138,6 +138,9 @@ func (s *Server) parse(ctx ctxt, id auth.Identity, req *submission) (*parsed, er
 	if err := s.settle(ctx, req, p, rules); err != nil {
 		return nil, err
 	}
+	if text := rules.Broken(p.spec); text != "" {
+		p.warnings = append(p.warnings, api.Warning{Option: "--requeue", Message: text})
+	}
 	if err := id.MayCharge(p.spec.Account); err != nil {
 		return nil, err
 	}
