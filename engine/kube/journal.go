@@ -1,21 +1,18 @@
 package kube
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
-	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fence"
 	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/engine/lines"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
@@ -114,8 +111,7 @@ type journal struct {
 	name string
 
 	mu     sync.Mutex
-	f      *os.File
-	end    int64
+	file   *lines.File
 	server string
 	epoch  uint64
 	fenced fence.Set
@@ -125,36 +121,24 @@ type journal struct {
 // openJournal opens or creates the file; server is the name where it has none yet. What
 // follows a line that cannot be read is dropped.
 func openJournal(name, server string) (*journal, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fault.New(fault.Conflict, "%s is in use by another cox server", name), f.Close())
-	}
-	j := &journal{name: name, f: f, lives: map[engine.Ref]*life{}}
-	r := bufio.NewReaderSize(f, 64<<10)
-	for {
-		line, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
+	j := &journal{name: name, lives: map[engine.Ref]*life{}}
+	var err error
+	if j.file, err = lines.Open(name, func(line []byte) bool {
 		var e entry
 		if json.Unmarshal(line, &e) != nil {
-			break // of a machine that crashed
+			return false
 		}
 		j.apply(&e)
-		j.end += int64(len(line))
+		return true
+	}); err != nil {
+		return nil, err
 	}
 	if j.server == "" {
 		j.server = server
 	}
 	j.epoch++
 	if err := j.rewrite(); err != nil {
-		return nil, errors.Join(err, j.f.Close())
+		return nil, errors.Join(err, j.file.Close())
 	}
 	return j, nil
 }
@@ -207,19 +191,11 @@ func (j *journal) add(e *entry) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	n, err := j.f.WriteAt(append(line, '\n'), j.end)
-	if err == nil {
-		err = unix.Fdatasync(int(j.f.Fd()))
-	}
-	if err != nil {
-		if n > 0 {
-			_ = j.f.Truncate(j.end)
-		}
+	if err := j.file.AddNow(line); err != nil {
 		return fault.New(fault.KindOf(err), "the journal %s: %w", j.name, err).Advise("make room in the state directory")
 	}
-	j.end += int64(n)
 	j.apply(e)
-	if j.end > compactAt && e.Kind == dropped {
+	if j.file.Size() > compactAt && e.Kind == dropped {
 		_ = j.rewrite() // if it cannot, there is another time
 	}
 	return nil
@@ -256,20 +232,7 @@ func (j *journal) rewrite() error {
 			return err
 		}
 	}
-	next, err := os.OpenFile(j.name+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(b.Bytes())
-	if err = errors.Join(err, unix.Flock(int(next.Fd()), unix.LOCK_EX|unix.LOCK_NB), next.Sync()); err == nil {
-		err = os.Rename(next.Name(), j.name)
-	}
-	if err != nil {
-		return errors.Join(err, next.Close(), os.Remove(next.Name()))
-	}
-	_ = j.f.Close()
-	j.f, j.end = next, int64(b.Len())
-	return nil
+	return j.file.Rewrite(b.Bytes())
 }
 
 func (l *life) entries(ref engine.Ref) []*entry {
@@ -295,9 +258,4 @@ func (l *life) entries(ref engine.Ref) []*entry {
 	return out
 }
 
-func (j *journal) close() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	// A child of this process that is between its fork and its exec has the file open too.
-	return errors.Join(unix.Flock(int(j.f.Fd()), unix.LOCK_UN), j.f.Close())
-}
+func (j *journal) close() error { return j.file.Close() }

@@ -1,22 +1,17 @@
 package slurm
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/fence"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/engine/lines"
 	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 )
@@ -88,53 +83,36 @@ type life struct {
 
 // journal is an append-only file of entries, one JSON value a line. One driver has it open.
 type journal struct {
-	name string
-
 	mu      sync.Mutex
-	f       *os.File
-	end     int64
+	file    *lines.File
 	cluster string
 	epoch   uint64
 	fenced  fence.Set
 	lives   map[engine.Ref]*life
 	kept    map[job.ID]*spare
-	synced  int64
-	syncing sync.Mutex
 }
 
 // openJournal opens or creates the file; cluster is the name where it has none yet. What
 // follows a line that cannot be read is dropped.
 func openJournal(name, cluster string) (*journal, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fault.New(fault.Conflict, "%s is in use by another cox server", name), f.Close())
-	}
-	j := &journal{name: name, f: f, lives: map[engine.Ref]*life{}, kept: map[job.ID]*spare{}}
-	r := bufio.NewReaderSize(f, 64<<10)
-	for {
-		line, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
+	j := &journal{lives: map[engine.Ref]*life{}, kept: map[job.ID]*spare{}}
+	var err error
+	if j.file, err = lines.Open(name, func(line []byte) bool {
 		var e entry
 		if json.Unmarshal(line, &e) != nil {
-			break // of a machine that crashed
+			return false
 		}
 		j.apply(&e)
-		j.end += int64(len(line))
+		return true
+	}); err != nil {
+		return nil, err
 	}
 	if j.cluster == "" {
 		j.cluster = cluster
 	}
 	j.epoch++
 	if err := j.rewrite(); err != nil {
-		return nil, errors.Join(err, j.f.Close())
+		return nil, errors.Join(err, j.file.Close())
 	}
 	return j, nil
 }
@@ -191,42 +169,18 @@ func (j *journal) add(e *entry) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	n, err := j.f.WriteAt(append(line, '\n'), j.end)
-	if err != nil {
-		if n > 0 {
-			_ = j.f.Truncate(j.end)
-		}
+	if err := j.file.Add(line); err != nil {
 		return err
 	}
-	j.end += int64(n)
 	j.apply(e)
-	if j.end > compactAt && e.Kind == dropped {
+	if j.file.Size() > compactAt && e.Kind == dropped {
 		_ = j.rewrite() // if it cannot, there is another time
 	}
 	return nil
 }
 
 // sync makes durable what was added before. Callers at once share one turn of the disk.
-func (j *journal) sync() error {
-	j.mu.Lock()
-	upTo := j.end
-	j.mu.Unlock()
-	j.syncing.Lock()
-	defer j.syncing.Unlock()
-	j.mu.Lock()
-	f, upToNow, done := j.f, j.end, j.synced >= upTo
-	j.mu.Unlock()
-	if done {
-		return nil
-	}
-	if err := f.Sync(); err != nil && !errors.Is(err, os.ErrClosed) { // closed: it was rewritten, synced
-		return err
-	}
-	j.mu.Lock()
-	j.synced = max(j.synced, upToNow)
-	j.mu.Unlock()
-	return nil
-}
+func (j *journal) sync() error { return j.file.Sync() }
 
 // fence makes sure that an attempt never begins by this journal.
 func (j *journal) fence(ref engine.Ref) error {
@@ -265,20 +219,7 @@ func (j *journal) rewrite() error {
 			return err
 		}
 	}
-	next, err := os.OpenFile(j.name+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(b.Bytes())
-	if err = errors.Join(err, unix.Flock(int(next.Fd()), unix.LOCK_EX|unix.LOCK_NB), next.Sync()); err == nil {
-		err = os.Rename(next.Name(), j.name)
-	}
-	if err != nil {
-		return errors.Join(err, next.Close(), os.Remove(next.Name()))
-	}
-	_ = j.f.Close()
-	j.f, j.end, j.synced = next, int64(b.Len()), int64(b.Len())
-	return nil
+	return j.file.Rewrite(b.Bytes())
 }
 
 // spare is the job that Slurm keeps for the next attempt of a job; nil: none.
@@ -315,9 +256,4 @@ func (l *life) entries(ref engine.Ref) []*entry {
 	return out
 }
 
-func (j *journal) close() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	// A child of this process that is between its fork and its exec has the file open too.
-	return errors.Join(unix.Flock(int(j.f.Fd()), unix.LOCK_UN), j.f.Close())
-}
+func (j *journal) close() error { return j.file.Close() }
