@@ -164,7 +164,7 @@ func (c *Cluster) insist(ctx context.Context, q call, body []byte, kind string) 
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return nil, ended(ctx, q, err)
+			return nil, c.ended(ctx, q, err)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (c *Cluster) once(ctx context.Context, q call, body []byte, kind string) (*
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, ended(ctx, q, err)
+		return nil, c.ended(ctx, q, err)
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil
@@ -205,11 +205,16 @@ func or(s, other string) string {
 }
 
 // ended is the error of a call without an answer: its context's own, or that nobody answered.
-func ended(ctx context.Context, q call, err error) error {
+func (c *Cluster) ended(ctx context.Context, q call, err error) error {
+	var of *url.Error
+	at := ""
+	if errors.As(err, &of) { // it would repeat the call, with the whole address
+		err, at = of.Err, " at "+c.base.Host
+	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
-	return fault.New(fault.Unavailable, "%s %s: %w", q.verb, q.what, err).Advise("see whether the API server answers: kubectl get --raw /readyz")
+	return fault.New(fault.Unavailable, "%s %s%s: %w", q.verb, q.what, at, err).Advise("see whether the API server answers: %s get --raw /readyz", c.kubectl)
 }
 
 // refusal is what an answer that is no success means.
@@ -217,7 +222,7 @@ func (c *Cluster) refusal(q call, resp *http.Response) error {
 	a := &Answer{Code: resp.StatusCode}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil && a.Code != http.StatusTooManyRequests { // cut in its middle: what is refused, and why, was not heard
-		return ended(resp.Request.Context(), q, fmt.Errorf("HTTP %d, and then: %w", a.Code, err))
+		return c.ended(resp.Request.Context(), q, fmt.Errorf("HTTP %d, and then: %w", a.Code, err))
 	}
 	read := json.Unmarshal
 	if isBinary(resp.Header) {
@@ -281,7 +286,7 @@ func (c *Cluster) decode(ctx context.Context, q call, into any) error {
 		err = json.NewDecoder(resp.Body).Decode(into)
 	}
 	if err != nil {
-		return ended(ctx, q, err)
+		return c.ended(ctx, q, err)
 	}
 	return nil
 }

@@ -4,9 +4,15 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +37,7 @@ type Cluster struct {
 	rest      *rest.Config
 	base      *url.URL
 	namespace string
+	kubectl   string        // the command by which somebody asks the same server
 	quiet     time.Duration // in place of the constant; 0: that
 	plain     atomic.Bool   // the server takes JSON alone
 }
@@ -42,34 +49,85 @@ var quiet = sync.OnceFunc(func() { runtime.ErrorHandlers = nil })
 // Open reads the configuration. The cluster need not answer.
 func Open(c Config) (*Cluster, error) {
 	quiet()
-	var loader clientcmd.ClientConfig
+	loader, kubectl := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{}, &clientcmd.ConfigOverrides{}), "kubectl"
 	if c.Kubeconfig != "" {
+		if err := readable(c); err != nil {
+			return nil, err
+		}
+		kubectl += " --kubeconfig " + c.Kubeconfig
+		if c.Context != "" {
+			kubectl += " --context " + c.Context
+		}
 		loader = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 			&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig},
 			&clientcmd.ConfigOverrides{CurrentContext: c.Context},
 		)
-	} else {
-		loader = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{}, &clientcmd.ConfigOverrides{})
 	}
 	cfg, err := loader.ClientConfig()
-	if err != nil {
-		return nil, fault.New(fault.Invalid, "kubeconfig %s: %w", c.Kubeconfig, err).Advise("kubectl --kubeconfig %s config get-contexts shows what it has", c.Kubeconfig)
+	switch {
+	case err != nil && c.Kubeconfig == "":
+		return nil, fault.New(fault.Invalid, "this server runs in no pod: there is no service account to reach a cluster by").Advise("--kubeconfig FILE in place of inside")
+	case err != nil:
+		return nil, unusable(c, err)
 	}
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "kubeconfig %s: %w", c.Kubeconfig, err)
+		return nil, unusable(c, err)
 	}
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", c.Kubeconfig, err)
+		return nil, unusable(c, err)
 	}
-	out := &Cluster{http: client, rest: cfg, base: base, namespace: c.Namespace}
+	out := &Cluster{http: client, rest: cfg, base: base, namespace: c.Namespace, kubectl: kubectl}
 	if out.namespace == "" {
 		if out.namespace, _, err = loader.Namespace(); err != nil {
-			return nil, fmt.Errorf("kubeconfig %s: %w", c.Kubeconfig, err)
+			return nil, unusable(c, err)
 		}
 	}
 	return out, nil
+}
+
+// readable refuses a kubeconfig that cannot be read, is none, or has not the context that is
+// named, in words of the file.
+func readable(c Config) error {
+	is := func(remedy, format string, args ...any) error {
+		return fault.New(fault.Invalid, "kubeconfig "+c.Kubeconfig+": "+format, args...).Advise("%s", remedy)
+	}
+	text, err := os.ReadFile(c.Kubeconfig)
+	var at *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return is("name a file of the server's machine: the server reads it", "there is no such file")
+	case errors.Is(err, fs.ErrPermission):
+		return is(fmt.Sprintf("let user %d, as whom the server runs, read it", os.Getuid()), "the server may not read it")
+	case errors.As(err, &at):
+		return is("name a kubeconfig", "it cannot be read: %w", at.Err)
+	case err != nil:
+		return is("name a kubeconfig", "it cannot be read: %w", err)
+	}
+	file, err := clientcmd.Load(text)
+	if err != nil {
+		what, _, _ := strings.Cut(err.Error(), ";")
+		return is("kubectl --kubeconfig "+c.Kubeconfig+" config view has to show it", "this is no kubeconfig: %s", what)
+	}
+	all := slices.Sorted(maps.Keys(file.Contexts))
+	there := "there are " + strings.Join(all, ", ")
+	switch {
+	case len(all) == 0:
+		return is("name a file that kubectl works with", "it has no context")
+	case c.Context != "" && file.Contexts[c.Context] == nil:
+		return is(there, "it has no context %.70q", c.Context)
+	case c.Context == "" && file.CurrentContext == "":
+		return is("--context NAME; "+there, "it does not say which context is its current one")
+	case c.Context == "" && file.Contexts[file.CurrentContext] == nil:
+		return is("--context NAME; "+there, "its current context is %.70q, which it does not have", file.CurrentContext)
+	}
+	return nil
+}
+
+// unusable is the error of a kubeconfig that says what cannot be.
+func unusable(c Config, err error) error {
+	return fault.New(fault.Invalid, "kubeconfig %s: %w", c.Kubeconfig, err).Advise("kubectl --kubeconfig %s config view shows what it has", c.Kubeconfig)
 }
 
 // As is the way to the same API server as another user or service account, by its name there: all
@@ -81,7 +139,7 @@ func (c *Cluster) As(user string) (*Cluster, error) {
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "as %s: %w", user, err)
 	}
-	return &Cluster{http: client, rest: cfg, base: c.base, namespace: c.namespace}, nil
+	return &Cluster{http: client, rest: cfg, base: c.base, namespace: c.namespace, kubectl: c.kubectl}, nil
 }
 
 // Namespace is where what has no other is made.

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -245,5 +247,65 @@ func TestServedByOldAndNewServers(t *testing.T) {
 		if _, ok := s.Find("g", "things", "v2"); ok {
 			t.Errorf("%s: a version is found that is not served", name)
 		}
+	}
+}
+
+// TestAKubeconfigThatWillNotDo is refused in words of the file, with what there is in it.
+// Seen to fail with readable taken from Open.
+func TestAKubeconfigThatWillNotDo(t *testing.T) {
+	const way = `{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: u, user: {token: a}}], contexts: [{name: prod, context: {cluster: c, user: u}}, {name: test, context: {cluster: c, user: u}}], current-context: %q}`
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ text, context, want, remedy string }{
+		"none":     {"-", "", "there is no such file", "the server reads it"},
+		"folder":   {"/", "", "it cannot be read: is a directory", "name a kubeconfig"},
+		"words":    {"hello", "", "this is no kubeconfig: couldn't get version/kind", "config view"},
+		"broken":   {"not: [yaml", "", "this is no kubeconfig: yaml: line 1", "config view"},
+		"empty":    {"", "", "it has no context", "that kubectl works with"},
+		"other":    {fmt.Sprintf(way, "prod"), "staging", `it has no context "staging"`, "there are prod, test"},
+		"no word":  {fmt.Sprintf(way, ""), "", "it does not say which context is its current one", "--context NAME; there are prod, test"},
+		"lost":     {fmt.Sprintf(way, "gone"), "", `its current context is "gone", which it does not have`, "--context NAME; there are prod, test"},
+		"that one": {fmt.Sprintf(way, "gone"), "prod", "", ""},
+		"this one": {fmt.Sprintf(way, "test"), "", "", ""},
+	} {
+		file := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+		switch c.text {
+		case "-":
+		case "/":
+			file = dir
+		default:
+			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Open(Config{Kubeconfig: file, Context: c.context})
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (fault.KindOf(err) != fault.Invalid || !strings.HasPrefix(err.Error(), "kubeconfig "+file+": "+c.want) || !strings.Contains(fault.Remedy(err), c.remedy)):
+			t.Errorf("%s: %v (%s), want %s (%s)", name, err, fault.Remedy(err), c.want, c.remedy)
+		}
+	}
+	if _, err := Open(Config{}); err == nil || !strings.Contains(err.Error(), "runs in no pod") || fault.Remedy(err) == "" {
+		t.Errorf("inside, where no pod is: %v", err)
+	}
+}
+
+// TestNobodyAnswers: who was asked, once, and by which command somebody else can ask.
+// Seen to fail with the error of net/http as it is.
+func TestNobodyAnswers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte(`{apiVersion: v1, kind: Config, clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}], contexts: [{name: prod, context: {cluster: c}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k, err := Open(Config{Kubeconfig: file, Context: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = k.Version(t.Context())
+	if fault.KindOf(err) != fault.Unavailable || !strings.HasPrefix(err.Error(), "get /version at 127.0.0.1:1: dial tcp 127.0.0.1:1: ") {
+		t.Errorf("it says %v", err)
+	}
+	if want := "kubectl --kubeconfig " + file + " --context prod get --raw /readyz"; !strings.HasSuffix(fault.Remedy(err), want) {
+		t.Errorf("the remedy is %q", fault.Remedy(err))
 	}
 }

@@ -90,7 +90,7 @@ func page[T any](ctx context.Context, c *Cluster, q call, f func(*T) error) (met
 	if isBinary(resp.Header) {
 		text, err := io.ReadAll(resp.Body)
 		if err != nil {
-			return meta, ended(ctx, q, err)
+			return meta, c.ended(ctx, q, err)
 		}
 		return pageOf(text, q.cut, f)
 	}
@@ -99,7 +99,7 @@ func page[T any](ctx context.Context, c *Cluster, q call, f func(*T) error) (met
 		Items    []T             `json:"items"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
-		return meta, ended(ctx, q, err)
+		return meta, c.ended(ctx, q, err)
 	}
 	for i := range all.Items {
 		if err := f(&all.Items[i]); err != nil {
@@ -146,11 +146,11 @@ func Watch[T any](ctx context.Context, c *Cluster, r Resource, s Selection, vers
 		case errors.Is(err, io.EOF), err != nil && ctx.Err() != nil && parent.Err() == nil:
 			return version, nil
 		case err != nil:
-			return version, ended(ctx, request, err)
+			return version, c.ended(ctx, request, err)
 		case ev.what == watch.Error:
 			a := &Answer{}
 			if err := all.read(ev, nil, &a.Status); err != nil {
-				return version, ended(ctx, request, err)
+				return version, c.ended(ctx, request, err)
 			}
 			a.Code = int(a.Status.Code)
 			return version, c.fault(request, a)
@@ -158,7 +158,7 @@ func Watch[T any](ctx context.Context, c *Cluster, r Resource, s Selection, vers
 		var meta metav1.PartialObjectMetadata
 		if ev.what == watch.Bookmark {
 			if err := all.read(ev, nil, &meta); err != nil {
-				return version, ended(ctx, request, err)
+				return version, c.ended(ctx, request, err)
 			}
 			version = meta.ResourceVersion
 			continue
