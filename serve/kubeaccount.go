@@ -18,7 +18,7 @@ func (s *kubeSettings) accounts(t *kube.Terms) error {
 		case key == "":
 			return wrongKube(field, `write {"ACCOUNT": "NAME"}`, "one has no account")
 		case len(wrong) > 0:
-			return wrongKube(field, "write a name that kubectl get shows", "%s: %.70q: %s", key, value, wrong[0])
+			return wrongKube(field, "write a name that kubectl get shows", "%s: %.70q: %s", key, value, kube.Misnamed(wrong))
 		}
 		return nil
 	}

@@ -89,7 +89,7 @@ func (s *kubeSettings) terms(pool string) (kube.Terms, error) {
 	if missing := t.Wants(t.Gang); missing != "" && !t.Placed {
 		return t, wrongKube("gang", "add "+missing+gangConsent(t.Gang), "%s is not used without", t.Gang)
 	}
-	for _, check := range []func() error{func() error { return s.within(&t) }, s.checkWay, s.checkNames, s.checkWords, func() error { return s.checkReserve(pool) }, func() error { return s.accounts(&t) }, func() error { return s.shape(&t) }, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
+	for _, check := range []func() error{s.checkWords, func() error { return s.within(&t) }, s.checkWay, s.checkNames, func() error { return s.checkReserve(pool) }, func() error { return s.accounts(&t) }, func() error { return s.shape(&t) }, func() error { return s.tolerations(&t) }, func() error { return s.volumes(&t) }} {
 		if err := check(); err != nil {
 			return t, err
 		}
@@ -121,6 +121,9 @@ func gangConsent(k kube.GangKind) string {
 	return ""
 }
 
+// remedyPlaced is for settings of pools whose nodes the cluster's own scheduler chooses.
+const remedyPlaced = "leave it; or --set placed=false, where the cluster's own scheduler chooses the nodes"
+
 func (s *kubeSettings) checkWay() error {
 	switch {
 	case s.Kubeconfig != "" && s.Inside:
@@ -130,11 +133,11 @@ func (s *kubeSettings) checkWay() error {
 	case s.Context != "" && s.Kubeconfig == "":
 		return wrongKube("context", "add kubeconfig, or leave it", "it means nothing without kubeconfig")
 	case s.placed() && s.Gang != "":
-		return wrongKube("gang", "leave one of them", "with placed Coxswain binds the pods itself")
+		return wrongKube("gang", remedyPlaced, "with placed, which is so if it is left out, Coxswain binds the pods itself")
 	case s.placed() && s.Queue != "":
-		return wrongKube("queue", "leave one of them", "with placed Coxswain binds the pods itself")
+		return wrongKube("queue", remedyPlaced, "with placed, which is so if it is left out, Coxswain binds the pods itself")
 	case s.placed() && s.Scheduler != "":
-		return wrongKube("scheduler", "leave one of them", "with placed Coxswain binds the pods itself")
+		return wrongKube("scheduler", remedyPlaced, "with placed, which is so if it is left out, Coxswain binds the pods itself")
 	case s.Approximate && s.Gang != string(kube.Kueue):
 		return wrongKube("approximate", "leave it, or add gang=kueue", "of all gangs Kueue's alone are all or none in quota, and not on nodes")
 	case s.Reserve && !s.placed():
@@ -146,7 +149,7 @@ func (s *kubeSettings) checkWay() error {
 // checkReserve looks whether a taint and a ConfigMap can have the pool's name.
 func (s *kubeSettings) checkReserve(pool string) error {
 	if wrong := append(validation.IsValidLabelValue(pool), validation.IsDNS1123Subdomain("coxswain-"+pool)...); s.Reserve && len(wrong) > 0 {
-		return wrongKube("reserve", "give the pool another name", "%.70q can be no taint's value: %s", pool, wrong[0])
+		return wrongKube("reserve", "give the pool another name", "%.70q can be no taint's value: %s", pool, kube.Misnamed(wrong))
 	}
 	return nil
 }
@@ -155,13 +158,13 @@ func (s *kubeSettings) checkReserve(pool string) error {
 func (s *kubeSettings) checkNames() error {
 	label := func(field, value string) error {
 		if wrong := validation.IsDNS1123Label(value); value != "" && len(wrong) > 0 {
-			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", value, wrong[0])
+			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", value, kube.Misnamed(wrong))
 		}
 		return nil
 	}
 	long := func(field, value string) error {
 		if wrong := validation.IsDNS1123Subdomain(value); value != "" && len(wrong) > 0 {
-			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", value, wrong[0])
+			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", value, kube.Misnamed(wrong))
 		}
 		return nil
 	}
@@ -173,7 +176,7 @@ func (s *kubeSettings) checkNames() error {
 	}
 	qualified := func(field, value string) error {
 		if wrong := validation.IsQualifiedName(value); len(wrong) > 0 {
-			return wrongKube(field, "kubectl describe node shows the names", "%.70q: %s", value, wrong[0])
+			return wrongKube(field, "kubectl describe node shows the names", "%.70q: %s", value, kube.Misnamed(wrong))
 		}
 		return nil
 	}
@@ -199,7 +202,7 @@ func (s *kubeSettings) checkNames() error {
 	for _, n := range slices.Sorted(maps.Keys(s.Selector)) {
 		err = firstError(err, qualified("node_selector", n))
 		if wrong := validation.IsValidLabelValue(s.Selector[n]); len(wrong) > 0 {
-			err = firstError(err, wrongKube("node_selector", "kubectl get nodes --show-labels shows the values", "%s: %.70q: %s", n, s.Selector[n], wrong[0]))
+			err = firstError(err, wrongKube("node_selector", "kubectl get nodes --show-labels shows the values", "%s: %.70q: %s", n, s.Selector[n], kube.Misnamed(wrong)))
 		}
 	}
 	return err

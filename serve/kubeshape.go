@@ -32,7 +32,7 @@ func (s *kubeSettings) shape(t *kube.Terms) error {
 	}
 	for field, name := range map[string]string{"service_account": s.Account, "runtime_class": s.RuntimeClass} {
 		if wrong := validation.IsDNS1123Subdomain(name); name != "" && len(wrong) > 0 {
-			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", name, wrong[0])
+			return wrongKube(field, "write a name that kubectl get shows", "%.70q: %s", name, kube.Misnamed(wrong))
 		}
 	}
 	for _, m := range []struct {

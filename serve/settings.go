@@ -26,7 +26,7 @@ func ReadSettings(settings json.RawMessage, into any) error {
 	err := json.Unmarshal(settings, into)
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return fault.New(fault.Invalid, "settings: %s: %s is not %s", kind.Field, kind.Value, wordOf(kind.Type)).Advise("write %s there", wordOf(kind.Type))
+		return fault.New(fault.Invalid, "settings: %s: %s is not %s", kind.Field, kind.Value, wordOf(kind.Type)).Advise("write %s there%s", wordOf(kind.Type), likeThis(kind.Field, kind.Type))
 	}
 	if err != nil {
 		return fault.New(fault.Invalid, "settings: %w", err)
@@ -139,4 +139,23 @@ func wordOf(t reflect.Type) string {
 		return "an object"
 	}
 	return "such a number"
+}
+
+// likeThis is how a list or an object stands on a command line; empty: for other types, and for
+// what is in another setting.
+func likeThis(field string, t reflect.Type) string {
+	value := ""
+	switch {
+	case strings.Contains(field, "."):
+	case t.Kind() == reflect.Struct || t.Kind() == reflect.Map:
+		value = `{"NAME":"VALUE"}`
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		value = `[{"NAME":"VALUE"}]`
+	case t.Kind() == reflect.Slice:
+		value = `["VALUE"]`
+	}
+	if value == "" {
+		return ""
+	}
+	return ", in JSON: --set '" + field + "=" + value + "'"
 }

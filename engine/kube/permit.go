@@ -56,7 +56,7 @@ func (t *Terms) permits(p *job.Pod) error {
 	}
 	for _, x := range []struct{ field, name string }{{"service_account", p.ServiceAccount}, {"runtime_class", p.RuntimeClass}, {"priority_class", p.PriorityClass}} {
 		if wrong := validation.IsDNS1123Subdomain(x.name); x.name != "" && len(wrong) > 0 {
-			return refuse(fault.Invalid, "write a name that kubectl get shows", "%s: %.70q: %s", x.field, x.name, wrong[0])
+			return refuse(fault.Invalid, "write a name that kubectl get shows", "%s: %.70q: %s", x.field, x.name, Misnamed(wrong))
 		}
 	}
 	for _, x := range []struct {
@@ -76,13 +76,13 @@ func (t *Terms) permits(p *job.Pod) error {
 func CheckMarks(all map[string]string, free bool) error {
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		if wrong := validation.IsQualifiedName(k); len(wrong) > 0 {
-			return fault.New(fault.Invalid, "%.70q: %s", k, wrong[0]).Advise("write NAME or DOMAIN/NAME")
+			return fault.New(fault.Invalid, "%.70q: %s", k, Misnamed(wrong)).Advise("write NAME or DOMAIN/NAME")
 		}
 		if strings.HasPrefix(k, "coxswain.sh/") {
 			return fault.New(fault.Invalid, "%s is set by Coxswain itself", k).Advise("take another name")
 		}
 		if wrong := validation.IsValidLabelValue(all[k]); !free && len(wrong) > 0 {
-			return fault.New(fault.Invalid, "%s: %.70q: %s", k, all[k], wrong[0]).Advise("write letters, digits, -, _ and ., at most 63")
+			return fault.New(fault.Invalid, "%s: %.70q: %s", k, all[k], Misnamed(wrong)).Advise("write letters, digits, -, _ and ., at most 63")
 		}
 	}
 	return nil
