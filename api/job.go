@@ -31,6 +31,7 @@ type Submit struct {
 	TestOnly   bool            `json:"test_only,omitempty" doc:"check and estimate, keep nothing"`
 	Preview    bool            `json:"preview,omitempty" doc:"as test_only, and say what the engine of its pool would hand over"`
 	Pool       string          `json:"pool,omitempty" doc:"that runs it; it outranks the text. Empty: what the text says, else the first pool"`
+	Pods       string          `json:"pods,omitempty" enum:"node,task" doc:"of what it has a pod each, in pools of Kubernetes; it outranks the text. Empty: what the text says, else node"`
 	Provenance *job.Provenance `json:"provenance,omitempty" doc:"what the client recorded of files and working copy"`
 
 	Upload *job.Upload `json:"upload,omitempty" doc:"the directory that comes with the job; its archive was sent before (PUT /v1/uploads/{digest})"`

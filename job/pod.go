@@ -3,6 +3,7 @@ package job
 // Pod is what a job asks of the pods in which it runs, where its pool makes pods. Engines that
 // make none refuse a job that has one. What is empty is as the pool has it.
 type Pod struct {
+	PerTask        bool              `json:"per_task,omitempty"`      // each task has a pod of its own; false: each node has one
 	SharedMemory   int64             `json:"shared_memory,omitempty"` // bytes of /dev/shm, which count as the job's memory
 	HostNetwork    bool              `json:"host_network,omitempty"`  // the node's own network
 	LockMemory     bool              `json:"lock_memory,omitempty"`   // may lock memory beyond the limit
@@ -14,3 +15,6 @@ type Pod struct {
 	NodeSelector   map[string]string `json:"node_selector,omitempty"`
 	Tolerations    []string          `json:"tolerations,omitempty"` // "KEY" or "KEY=VALUE", ":EFFECT" behind it for that effect alone
 }
+
+// PodPerTask reports whether each task of the job is to have a pod of its own.
+func (s *Spec) PodPerTask() bool { return s.Pod != nil && s.Pod.PerTask }

@@ -97,6 +97,8 @@ func (d *decoder) rare(v *submission, name string) error {
 		into = &v.Preview
 	case "pool":
 		into = &v.Pool
+	case "pods":
+		into = &v.Pods
 	case "provenance":
 		into = &v.Provenance
 	case "upload":

@@ -27,7 +27,7 @@ func TestReadsWhatEncodingJSONReads(t *testing.T) {
 		in := api.Submit{
 			Form: rapid.String().Draw(t, "form"), File: rapid.String().Draw(t, "file"), Text: rapid.String().Draw(t, "text"),
 			Args: list(t, "args"), ScriptArgs: list(t, "script args"), Command: list(t, "command"), Environ: list(t, "environ"),
-			Dir: rapid.String().Draw(t, "dir"), Host: rapid.String().Draw(t, "host"), Strict: rapid.Bool().Draw(t, "strict"), Pool: rapid.String().Draw(t, "pool"),
+			Dir: rapid.String().Draw(t, "dir"), Host: rapid.String().Draw(t, "host"), Strict: rapid.Bool().Draw(t, "strict"), Pool: rapid.String().Draw(t, "pool"), Pods: rapid.String().Draw(t, "pods"),
 			TestOnly: rapid.Bool().Draw(t, "test only"), Preview: rapid.Bool().Draw(t, "preview"),
 		}
 		if rapid.Bool().Draw(t, "more") {

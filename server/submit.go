@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,6 +104,25 @@ func appendSubmitted(b []byte, v *api.Submitted) []byte {
 	return append(b, "}\n"...)
 }
 
+// podsPer has a job have a pod of each node or task, as its submission says; empty: it says nothing.
+func podsPer(s *job.Spec, of string) error {
+	one := job.Pod{}
+	if s.Pod != nil {
+		one = *s.Pod
+	}
+	switch of {
+	case "":
+		return nil
+	case "task", "node":
+		one.PerTask = of == "task"
+		if s.Pod = &one; reflect.DeepEqual(one, job.Pod{}) {
+			s.Pod = nil
+		}
+		return nil
+	}
+	return fault.New(fault.Invalid, "pods: %.70q is neither node nor task", of).Advise("write task for a pod of each task, or leave it out")
+}
+
 // parse reads the text of a request in its form, as its owner's.
 func (s *Server) parse(ctx ctxt, id auth.Identity, req *submission) (*parsed, error) {
 	if s.cfg.Alone && id.UID != s.self.UID {
@@ -121,6 +141,9 @@ func (s *Server) parse(ctx ctxt, id auth.Identity, req *submission) (*parsed, er
 		return nil, err
 	}
 	p.spec.Pool = cmp.Or(req.Pool, p.spec.Pool)
+	if err := podsPer(p.spec, req.Pods); err != nil {
+		return nil, err
+	}
 	delete(p.spec.Source.Given, "wrap") // it is the script, which is not for everybody as options are
 	p.spec.Provenance = req.Provenance
 	if err := s.laden(p.spec, req); err != nil {

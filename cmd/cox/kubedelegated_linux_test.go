@@ -23,7 +23,8 @@ func kubeScript(t *testing.T, s *slurmSite, name, text string) string {
 // kubeDelegated: the cluster's own scheduler chooses the nodes. A job of one pod and a gang run
 // and are shown on the nodes where they were; a gang for which that scheduler has no room waits
 // there with its reason in plain words, none of its pods on a node, and runs when there is
-// room; it can be taken back before; what the scheduler is not told is refused at the door.
+// room; it can be taken back before; tasks have pods of their own if they are to; what the scheduler is not
+// told is refused at the door.
 func kubeDelegated(t *testing.T, s *slurmSite, l *lab.Lab) {
 	t.Helper()
 	const pool = "k8s-d"
@@ -44,6 +45,19 @@ func kubeDelegated(t *testing.T, s *slurmSite, l *lab.Lab) {
 		t.Errorf("it is shown on the pool as a whole:\n%s", out)
 	}
 	s.ok(t, "pool "+pool+" runs gangs as it should", "verify", pool, "--dir", "/tmp")
+
+	// A pod for each task: more of them than nodes.
+	three := filepath.Join(s.dir, "three.yaml")
+	if err := os.WriteFile(three, []byte("tasks: 3\ncpus: 0.5\nworkdir: /tmp\nkubernetes: {pods: task}\ncommand: echo rank $SLURM_PROCID of $SLURM_NTASKS on $SLURM_NNODES as $SLURM_LOCALID\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	id = s.submitted(t, pool, three)
+	s.ok(t, "COMPLETED", "wait", id)
+	for _, rank := range []string{"0", "1", "2"} {
+		s.ok(t, "rank "+rank+" of 3 on 3 as 0", "logs", id)
+	}
+	s.cox(t, "submit", "--pool", pool, "--pods", "task", gang).check(t, 69, "~", "~gang.sh:3: ")
+	s.cox(t, "submit", "--pool", "local", three).check(t, 69, "~", "~run in none")
 
 	// No room: one of the two nodes takes nobody.
 	l.Kubectl(t, "taint", "node", "n2", "busy=yes:NoSchedule")

@@ -21,7 +21,7 @@ import (
 type submitFlags struct {
 	options               []string // -s
 	shape                 shapeFlags
-	from, pool            string
+	from, pool, pods      string
 	wait, parsable, hold  bool
 	testOnly, dry, strict bool
 	noProvenance, upload  bool
@@ -45,6 +45,7 @@ durable when its number is printed.`,
   cox submit -N 4 --gpus-per-node 8 train.sbatch --epochs 3
   cox submit -s --mem=64G -s --exclusive train.sbatch
   cox submit --pool slurm-b train.sbatch    # there, and nowhere else
+  cox submit -n 8 --pods task -- python train.py    # in a pool of Kubernetes: each task in a pod of its own
   cox submit -n 8 -- python -m torch.distributed.run train.py
   cox submit --wait train.sbatch            # ends with the job's exit code
   id=$(cox submit --parsable train.sbatch)
@@ -68,6 +69,7 @@ durable when its number is printed.`,
 	f.shape.add(fl)
 	fl.StringVar(&f.from, "from", "", "what FILE is: sbatch or native (default: found out)")
 	fl.StringVar(&f.pool, "pool", "", "the pool that runs it (default: what the file says, else where the advice says)")
+	fl.StringVar(&f.pods, "pods", "", "task: each task has a pod of its own, in a pool of Kubernetes; node: each node has one (default: what the file says, else node)")
 	fl.BoolVarP(&f.wait, "wait", "W", false, "stay until the job has ended, and end with its exit code")
 	fl.BoolVar(&f.parsable, "parsable", false, "print the number alone")
 	fl.BoolVarP(&f.hold, "hold", "H", false, "keep it waiting until cox release")
@@ -77,6 +79,7 @@ durable when its number is printed.`,
 	fl.BoolVar(&f.upload, "upload", false, "send the working directory with the job, but for what .coxignore in it names: to a pool that does not have it")
 	fl.BoolVar(&f.noProvenance, "no-provenance", false, "do not record files and git commit")
 	formatFlag(cmd, &f.format, asJSON, asYAML, asName)
+	_ = cmd.RegisterFlagCompletionFunc("pods", cobra.FixedCompletions([]string{"node", "task"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{api.FormSbatch, api.FormNative}, cobra.ShellCompDirectiveNoFileComp))
 	a.completeShape(cmd)
 	a.completeFlag(cmd, "pool", a.poolNames)
@@ -155,7 +158,7 @@ func (a *app) request(cmd *cobra.Command, f *submitFlags, args []string) (*api.S
 		return nil, err
 	}
 	req := &api.Submit{
-		Args: append(f.shape.args(cmd.Flags()), f.options...), Environ: os.Environ(), Dir: dir, Host: hostname(), Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool,
+		Args: append(f.shape.args(cmd.Flags()), f.options...), Environ: os.Environ(), Dir: dir, Host: hostname(), Strict: f.strict, TestOnly: f.testOnly, Pool: f.pool, Pods: f.pods,
 	}
 	if f.hold {
 		req.Args = append(req.Args, "--hold")

@@ -61,6 +61,7 @@ func testClaims(t *testing.T, b *bench) {
 	})
 	e := b.openWith(t, b.claims(t))
 	t.Run("Seen", func(t *testing.T) { testClaimable(t, e) })
+	t.Run("OfTasks", func(t *testing.T) { testClaimsOfTasks(t, b, e) })
 	t.Run("Disjoint", func(t *testing.T) { testClaimsDisjoint(t, b, e) })
 	t.Run("Foreign", func(t *testing.T) { testClaimsForeign(t, b, e) })
 	t.Run("Delegated", func(t *testing.T) { testClaimsDelegated(t, b) })

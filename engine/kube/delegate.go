@@ -44,18 +44,22 @@ func (e *Engine) delegate(ctx context.Context, o *order) error {
 	case len(o.Nodes) == 1 && (g == nil || g.Kind == Native):
 		return nil // one pod is a gang by itself; but two schedulers are not to have the same nodes, nor a pod to pass by the queue
 	case g == nil:
-		return e.noGang(len(o.Nodes), all)
+		return e.noGang(o, all)
 	}
 	o.Gang = g
 	return nil
 }
 
-// noGang refuses a job of several pods. All are what the cluster has, of which the pool uses
+// noGang refuses a job that has several pods. All are what the cluster has, of which the pool uses
 // none.
-func (e *Engine) noGang(pods int, all []Gang) error {
+func (e *Engine) noGang(o *order, all []Gang) error {
 	t := &e.cfg.Terms
+	one := "ask for one node"
+	if o.Job.Spec.PodPerTask() {
+		one = "leave pods: task out and ask for one node"
+	}
 	has := "nothing that does that"
-	mend := "ask for one node; or a pool of this cluster with placed=true, where Coxswain chooses the nodes; or have the cluster's administrator install one of " + strings.Join(GangKinds(), ", ")
+	mend := one + "; or a pool of this cluster with placed=true, where Coxswain chooses the nodes; or have the cluster's administrator install one of " + strings.Join(GangKinds(), ", ")
 	if t.Gang != "" {
 		var names []string
 		for _, g := range all {
@@ -66,11 +70,11 @@ func (e *Engine) noGang(pods int, all []Gang) error {
 	for _, g := range all {
 		if missing := t.Wants(g.Kind); missing != "" && (t.Gang == "" || t.Gang == g.Kind) {
 			has = string(g.Kind) + ", which the pool's settings do not let it use"
-			mend = "set " + missing + " for the pool; or ask for one node; or a pool of this cluster with placed=true, where Coxswain chooses the nodes"
+			mend = "set " + missing + " for the pool; or " + one + "; or a pool of this cluster with placed=true, where Coxswain chooses the nodes"
 			break
 		}
 	}
-	return engine.About(fault.New(fault.Unsupported, "the job has %d pods that have to begin together, and the cluster has %s", pods, has).Advise("%s", mend), "nodes")
+	return engine.About(fault.New(fault.Unsupported, "the job has %d pods that have to begin together, and the cluster has %s", len(o.Nodes), has).Advise("%s", mend), "nodes")
 }
 
 // gang is the kind of gang by which an attempt's pods begin; empty: none.

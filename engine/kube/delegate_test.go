@@ -62,6 +62,7 @@ func TestNativeGangs(t *testing.T) {
 		terms := kube.Terms{Pool: "k8s-d", Namespace: "gangs", Image: lab.Base, AgentImage: lab.Cox}
 		a.prove(t, "dan", terms, &native, func(allocation uint64, script string) *engine.Launch { return folded(allocation, script, 2) })
 	})
+	t.Run("PodsOfTasks", func(t *testing.T) { testGangOfTasks(t, b, e) })
 	t.Run("NoneOfFive", func(t *testing.T) {
 		l := folded(2, forever, 5)
 		if err := e.Launch(t.Context(), l); err != nil {

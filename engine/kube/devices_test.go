@@ -70,6 +70,7 @@ func (b *bench) devicesSeen(t *testing.T, r engine.Report) map[string][]string {
 func testDevices(t *testing.T, b *bench) {
 	b.l.Plug(t, gpu, map[string][]lab.Device{"n3": gpus("n3", 4), "n4": gpus("n4", 4)})
 	t.Run("Gang", func(t *testing.T) { testDevicesOfGang(t, b, b.open(t, t.TempDir())) })
+	t.Run("PodsOfTasks", func(t *testing.T) { testPodsOfTasks(t, b, b.open(t, t.TempDir())) })
 	t.Run("Ill", func(t *testing.T) { testDeviceIll(t, b, b.open(t, t.TempDir())) })
 	t.Run("Taken", func(t *testing.T) { testDevicesTaken(t, b) })
 }

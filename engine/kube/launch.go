@@ -79,6 +79,9 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		}
 		if e.cfg.Terms.Placed {
 			o.Nodes, err = e.nodesOf(ctx, l.Claims)
+			if err == nil && l.Job.Spec.PodPerTask() {
+				o.Claims, o.Nodes, err = render.Split(l.Claims, o.Nodes)
+			}
 		} else {
 			err = e.delegate(ctx, o)
 		}
@@ -169,9 +172,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 	}
 	a.report.Suspended = a.report.Suspended && a.report.Phase == engine.Running
 	for i := range a.order.Nodes { // until the pods are seen
-		if node := e.nodeOf(a, i); node != "" {
-			a.report.Nodes = append(a.report.Nodes, engine.NodeReport{Node: node, Phase: min(a.report.Phase, engine.Running)})
-		}
+		a.report.Nodes = onNode(a.report.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: min(a.report.Phase, engine.Running)})
 	}
 	return a
 }

@@ -57,9 +57,7 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 			r.Uncertain = true
 			r.Message = m.why
 		}
-		if node := e.nodeOf(a, i); node != "" {
-			r.Nodes = append(r.Nodes, engine.NodeReport{Node: node, Phase: m.phase, Message: m.why})
-		}
+		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: m.phase, Message: m.why})
 	}
 	text := cmp.Or(a.lacks, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], queued(members))
 	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
@@ -113,6 +111,21 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 	}
 	e.tell(a, r)
 	return nil
+}
+
+// onNode adds to the report of an attempt's nodes what is known of one of its pods. A node with
+// several is as far as the one that is least far; a pod without a node is of none.
+func onNode(all []engine.NodeReport, r engine.NodeReport) []engine.NodeReport {
+	if r.Node == "" {
+		return all
+	}
+	for i := range all {
+		if n := &all[i]; n.Node == r.Node {
+			n.Phase, n.Message = min(n.Phase, r.Phase), cmp.Or(n.Message, r.Message)
+			return all
+		}
+	}
+	return append(all, r)
 }
 
 // nodeOf is the node of a member; empty: it has none yet. The caller holds the lock.
@@ -169,9 +182,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	}
 	r.Nodes = nil
 	for i := range a.order.Nodes {
-		if node := e.nodeOf(a, i); node != "" {
-			r.Nodes = append(r.Nodes, engine.NodeReport{Node: node, Phase: engine.Ended})
-		}
+		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: engine.Ended})
 	}
 	r.Tasks = nil
 	if ran {

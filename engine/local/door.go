@@ -18,6 +18,6 @@ func (e *Engine) Admit(_ context.Context, d *engine.Draft) error {
 	if d.Spec.Pod == nil {
 		return nil
 	}
-	return engine.About(fault.New(fault.Unsupported, "kubernetes asks something of pods, and jobs of this pool run in none").
+	return engine.About(fault.New(fault.Unsupported, "kubernetes (or --pods) asks something of pods, and jobs of this pool run in none").
 		Advise("leave it out, or name a pool of Kubernetes"), "kubernetes")
 }

@@ -87,7 +87,7 @@ func unsayable(s *job.Spec, placed bool) error {
 		return refuse("a working directory that comes with the job", "leave --upload out, or name a pool that takes it", "upload")
 	}
 	if s.Pod != nil {
-		return refuse("what is asked of pods", "leave kubernetes out, or name a pool of Kubernetes", "kubernetes")
+		return refuse("what is asked of pods", "leave kubernetes (or --pods) out, or name a pool of Kubernetes", "kubernetes")
 	}
 	for i := range s.Groups { // sbatch would read such a file where it runs
 		for name, list := range map[string][]string{"nodelist": s.Groups[i].NodeList, "exclude": s.Groups[i].Exclude} {

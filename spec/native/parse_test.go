@@ -109,6 +109,7 @@ func TestEveryField(t *testing.T) {
 		Mail:   &job.Mail{Types: []string{"END", "FAIL"}, To: "me@example.org"},
 		Image:  "docker://pytorch/pytorch:latest", WorkDir: "/data/run",
 		Pod: &job.Pod{
+			PerTask:      true,
 			SharedMemory: 8 << 30, HostNetwork: true, LockMemory: true, ServiceAccount: "trainer", RuntimeClass: "nvidia", PriorityClass: "high",
 			Labels: map[string]string{"team": "nlp"}, Annotations: map[string]string{"k8s.v1.cni.cncf.io/networks": "sriov-a"}, NodeSelector: map[string]string{"disk": "ssd"},
 			Tolerations: []string{"spot", "gpu=h100:NoSchedule"},

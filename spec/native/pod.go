@@ -16,6 +16,7 @@ var aPairs = form{text: "{NAME: value, …}", schema: func() schema {
 
 // podFields are the fields of kubernetes, in the order in which Render writes them.
 var podFields = []field[job.Pod]{
+	{name: "pods", form: form{text: "node, task", schema: pattern(`^(node|task)$`)}, doc: "one pod of each node (as if left out), or of each task", also: []string{"pod_per", "per"}, set: setPodsPer},
 	{name: "shm", form: aSize, doc: "size of /dev/shm; counts as memory of the job", also: []string{"shared_memory", "shm_size"}, set: func(p *parser, o *job.Pod, v value) { o.SharedMemory = int64(p.size(v)) }},
 	{name: "host_network", form: aBool, doc: "the network of the node", also: []string{"hostNetwork"}, set: boolean(func(o *job.Pod) *bool { return &o.HostNetwork })},
 	{name: "lock_memory", form: aBool, doc: "the capability IPC_LOCK, for RDMA", also: []string{"memlock", "ipc_lock"}, set: boolean(func(o *job.Pod) *bool { return &o.LockMemory })},
@@ -38,6 +39,15 @@ func setPod(p *parser, d *draft, v value) {
 	if reflect.DeepEqual(d.spec.Pod, &job.Pod{}) {
 		d.spec.Pod = nil
 	}
+}
+
+// setPodsPer reads of what there is a pod each.
+func setPodsPer(p *parser, o *job.Pod, v value) {
+	s, ok := p.text(v)
+	if ok && s != "node" && s != "task" {
+		p.fail(v, "write pods: task, or leave it out for a pod of each node", "%s is neither node nor task", short(s))
+	}
+	o.PerTask = s == "task"
 }
 
 // pairs reads names and texts.
@@ -67,6 +77,9 @@ func (w *writer) pod(o *job.Pod) {
 		return
 	}
 	w.open("kubernetes")
+	if o.PerTask {
+		w.text("pods", "task")
+	}
 	w.size("shm", resource.Amount(o.SharedMemory), o.SharedMemory > 0)
 	w.flag("host_network", o.HostNetwork)
 	w.flag("lock_memory", o.LockMemory)

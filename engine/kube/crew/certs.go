@@ -74,7 +74,7 @@ func fitting(files map[string][]byte) (map[string][]byte, error) {
 	}
 	if size > maxSecret {
 		return nil, fault.New(fault.Invalid, "the attempt's plan and certificates take %d bytes, and a Secret holds %d", size, maxSecret).
-			Advise("shorten the script, or export less of the environment (--export)")
+			Advise("shorten the script, or export less of the environment (--export), or have fewer pods")
 	}
 	return files, nil
 }

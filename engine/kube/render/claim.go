@@ -17,10 +17,7 @@ const inPod = "devices"
 // has no claim.
 func (a *Attempt) Held(i int) (out []Piece) {
 	n := &a.Nodes[i]
-	for _, c := range a.Launch.Claims {
-		if c.Node != n.Name {
-			continue
-		}
+	for _, c := range a.claims(i) {
 		for _, d := range c.Devices {
 			for k := range min(len(n.Devices), len(n.Pieces)) {
 				if n.Devices[k].Index == d.Index && n.Pieces[k] != (Piece{}) {

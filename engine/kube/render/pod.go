@@ -24,7 +24,7 @@ import (
 // that time, and writes down how.
 const margin = 30 * time.Second
 
-// Pods are the attempt's, one for each node. What Check refuses must not be rendered.
+// Pods are the attempt's, one for each of Nodes. What Check refuses must not be rendered.
 func (a *Attempt) Pods(root types.UID) []*corev1.Pod {
 	out := make([]*corev1.Pod, len(a.Nodes))
 	for i := range a.Nodes {
@@ -126,9 +126,10 @@ func (a *Attempt) mounts() (volumes []corev1.Volume, mounts []corev1.VolumeMount
 	return volumes, mounts
 }
 
-// apart keeps the pods of an attempt on different nodes, where we do not choose these.
+// apart keeps the pods of an attempt on different nodes, where we do not choose these; those of
+// single tasks may be together.
 func (a *Attempt) apart() *corev1.Affinity {
-	if len(a.Nodes) == 1 {
+	if len(a.Nodes) == 1 || a.perTask() {
 		return nil
 	}
 	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
@@ -175,15 +176,12 @@ func confined() *corev1.SecurityContext {
 	return &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 }
 
-// takes is what the claims on a node come to, and its devices by the resource's name.
+// takes is what the claims of a pod come to, and its devices by the resource's name.
 func (a *Attempt) takes(i int) (resource.Vector, map[string]int) {
 	var sum resource.Vector
 	devices := map[string]int{}
 	n := &a.Nodes[i]
-	for _, c := range a.Launch.Claims {
-		if c.Node != n.Name {
-			continue
-		}
+	for _, c := range a.claims(i) {
 		sum = sum.Add(c.Take)
 		for _, d := range c.Devices {
 			for k := range n.Devices {

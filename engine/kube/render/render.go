@@ -1,5 +1,5 @@
 // Package render makes the objects of an attempt on Kubernetes: a root Secret that everything
-// else belongs to, a headless Service, and a pod for each node. It is a function of what it is
+// else belongs to, a headless Service, and a pod for each node or task. It is a function of what it is
 // given, but for the keys in the root; it asks nobody. What cannot be said in pods is refused
 // by name. docs/design/0011 has the reasons.
 package render
@@ -94,7 +94,7 @@ type Settings struct {
 type Attempt struct {
 	Server string // six characters
 	Launch *engine.Launch
-	Nodes  []Node // that the claims name, in their order, each once
+	Nodes  []Node // of the pods: those that the claims name, in their order, each once; if each task has a pod, one for each claim
 	Digest string
 	Gang   GangKind // what begins the pods together; empty: we bind them, or there is one
 	Near   Near     // with Kueue
@@ -162,7 +162,7 @@ func (a *Attempt) Root(now time.Time) (*corev1.Secret, error) {
 		size += len(f)
 	}
 	if size > corev1.MaxSecretSize {
-		return nil, fault.New(fault.Invalid, "script, environment and certificates are %d bytes, and a cluster keeps %d of an attempt", size, corev1.MaxSecretSize).Advise("put data into a file that the pods mount, or use fewer nodes")
+		return nil, fault.New(fault.Invalid, "script, environment and certificates are %d bytes, and a cluster keeps %d of an attempt", size, corev1.MaxSecretSize).Advise("put data into a file that the pods mount, or have fewer pods: fewer nodes, or a pod for each node")
 	}
 	yes := true
 	s := &corev1.Secret{Data: files, Immutable: &yes, Type: corev1.SecretTypeOpaque}
@@ -199,15 +199,16 @@ func (a *Attempt) plan() *crew.Plan {
 		p.Ready += time.Duration(u.Size>>20) * time.Second // a slow way is not the end
 	}
 	p.Strict = a.Strict != nil && a.Strict(l.Job.Spec.WorkDir)
-	index := map[string]int{}
+	if a.perTask() {
+		p.Job = taskwise(l.Job, len(a.Nodes))
+	}
 	for i, n := range a.Nodes {
-		index[n.Name] = i
 		node := n.Node
 		node.Name, node.Hosts = a.pod(i), nil
 		p.Members = append(p.Members, crew.Member{Name: node.Name, Host: a.pod(i) + "." + a.domain(), Port: a.portOf(), Node: node})
 	}
-	for _, c := range l.Claims {
-		c.Node = a.pod(index[c.Node])
+	for k, c := range l.Claims {
+		c.Node = a.pod(a.podOfClaim(k))
 		p.Claims = append(p.Claims, c)
 	}
 	for i := range p.Members {
@@ -246,11 +247,12 @@ func (a *Attempt) Check() error {
 	if err := a.CheckJob(); err != nil {
 		return err
 	}
-	for _, c := range a.Launch.Claims {
-		n := a.node(c.Node)
-		if n == nil {
+	for k, c := range a.Launch.Claims {
+		i := a.podOfClaim(k)
+		if i < 0 {
 			return fault.New(fault.Invalid, "there is no node %q in the pool", c.Node)
 		}
+		n := &a.Nodes[i]
 		for _, d := range c.Devices {
 			i := slices.IndexFunc(n.Devices, func(x fleet.Device) bool { return x.Index == d.Index })
 			switch {
@@ -286,15 +288,8 @@ func (a *Attempt) CheckJob() error {
 		return refuse("program", "use a script or a command", "%q is no kind of program", s.Program.Kind)
 	case slices.ContainsFunc(l.Env, func(v string) bool { return strings.ContainsRune(v, 0) }):
 		return refuse("export", "leave that variable out", "the environment holds a NUL byte")
-	}
-	return nil
-}
-
-func (a *Attempt) node(name string) *Node {
-	for i := range a.Nodes {
-		if a.Nodes[i].Name == name {
-			return &a.Nodes[i]
-		}
+	case s.PodPerTask():
+		return a.checkPerTask()
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Spread says, where the cluster's own scheduler chooses the nodes, how many pods a job has and
-// what each takes: one for each node that it asks for, at least one a group. The nodes have
-// made-up names, NODE 0 and so on. gpu says by which name a whole GPU is asked for; it is called only
+// what each takes: one for each node that it asks for, at least one a group, or one for each task
+// if it asks for that. The nodes have made-up names, NODE 0 and so on. gpu says by which name a whole GPU is asked for; it is called only
 // for a job that asks for one. claim says which devices a request is for; nil: devices are asked for
 // by a name.
 func Spread(s *job.Spec, gpu func() (string, error), claim func(resource.DeviceRequest) (Piece, error)) ([]Node, []fleet.Claim, error) {
@@ -25,6 +25,9 @@ func Spread(s *job.Spec, gpu func() (string, error), claim func(resource.DeviceR
 			return nil, nil, err
 		}
 		n, tasks := size(g)
+		if s.PodPerTask() {
+			n = tasks
+		}
 		for i := range n {
 			here := tasks / n
 			if i < tasks%n {

@@ -1,0 +1,169 @@
+package kube
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/resource"
+)
+
+// launchTasks is a job of two tasks on each of some nodes, and of a pod for each task.
+func launchTasks(allocation uint64, nodes ...string) *engine.Launch {
+	l := launchOn(allocation, nodes...)
+	l.Job.Spec.Pod = &job.Pod{PerTask: true}
+	l.Job.Spec.Groups[0].Tasks.Want = 2 * len(nodes)
+	for i := range l.Claims {
+		l.Claims[i].Tasks, l.Claims[i].Take = 2, resource.Vector{CPU: 2 * resource.OneCPU}
+	}
+	return l
+}
+
+// boundTo are the nodes of all pods, by the pods' numbers.
+func (s *stand) boundTo() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for p, o := range s.objects {
+		if spec, _ := o["spec"].(map[string]any); strings.Contains(p, "/pods/") {
+			out = append(out, fmt.Sprint(p[strings.LastIndex(p, "-")+1:], " ", spec["nodeName"]))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// become has the pods of some numbers have a status, as their kubelets would say it.
+func (s *stand) become(status func() map[string]any, numbers ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, o := range s.objects {
+		if strings.Contains(p, "/pods/") && slices.Contains(numbers, p[strings.LastIndex(p, "-")+1:]) {
+			o["status"] = status()
+			s.keep(p, "MODIFIED", o)
+		}
+	}
+}
+
+func isRunning() map[string]any {
+	return map[string]any{"phase": "Running", "containerStatuses": []any{map[string]any{
+		"name": render.Container, "started": true, "state": map[string]any{"running": map[string]any{"startedAt": time.Now().UTC().Format(time.RFC3339)}},
+	}}}
+}
+
+func hasEnded() map[string]any {
+	now := time.Now().UTC().Format(time.RFC3339)
+	return map[string]any{"phase": "Failed", "containerStatuses": []any{map[string]any{
+		"name": render.Container, "state": map[string]any{"terminated": map[string]any{"exitCode": 1, "reason": "Error", "startedAt": now, "finishedAt": now}},
+	}}}
+}
+
+// onNodes are the nodes of a report and how far each is.
+func onNodes(r engine.Report) string {
+	var out []string
+	for _, n := range r.Nodes {
+		out = append(out, n.Node+" "+n.Phase.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// TestNodesOfPodsOfTasks: with two pods on each of two nodes, the pods are bound where the claims
+// say; a node is told once, as far as the less far of its pods; nothing is gone before all pods
+// are; and a driver that begins anew goes on so.
+//
+// Seen to fail with: a node told once for each pod; the furthest pod of a node told.
+func TestNodesOfPodsOfTasks(t *testing.T) {
+	s := newStand(t, "n1", "n2")
+	root := t.TempDir()
+	e := s.open(func(c *Config) { c.Root = root })
+	l := launchTasks(1, "n1", "n2")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	said := func(e *Engine, what, want string) {
+		t.Helper()
+		got := ""
+		until(t, what, func() bool {
+			r, err := e.Inspect(t.Context(), l.Ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if now := onNodes(r); now != got {
+				got = now
+				t.Log(now)
+			}
+			return got == want
+		})
+	}
+	until(t, "all are bound", func() bool { return s.boundTo() == "0 n1, 1 n1, 2 n2, 3 n2" })
+	s.become(isRunning, "0", "2", "3")
+	said(e, "n2 runs, and n1 not all", "n1 accepted, n2 running")
+	s.become(isRunning, "1")
+	said(e, "all run", "n1 running, n2 running")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = s.open(func(c *Config) { c.Root = root })
+	said(e, "all run, after the driver's restart", "n1 running, n2 running")
+	s.become(hasEnded, "1", "2", "3")
+	said(e, "n2 has ended, and n1 not all", "n1 running, n2 ended")
+	if r, err := e.Inspect(t.Context(), l.Ref); err != nil || r.Gone || r.Phase != engine.Ending {
+		t.Errorf("%+v, %v", r, err)
+	}
+	s.become(hasEnded, "0")
+	until(t, "it is gone", func() bool {
+		r, err := e.Inspect(t.Context(), l.Ref)
+		return err == nil && r.Gone && onNodes(r) == "n1 ended, n2 ended" && r.Cause == engine.NodeLost
+	})
+}
+
+// TestJobsOfTasksAtTheDoor: what does not divide is refused there, and a launch of it as well.
+func TestJobsOfTasksAtTheDoor(t *testing.T) {
+	e := newStand(t, "n1").open(nil)
+	l := launchTasks(1, "n1")
+	l.Job.Spec.Groups[0].PerNode.Devices = []resource.DeviceRequest{{Count: 3}}
+	d := &engine.Draft{Spec: l.Job.Spec, Script: l.Script}
+	if err := e.Admit(t.Context(), d); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "pool kube: ") || !strings.Contains(fault.Remedy(err), "--gpus-per-task") {
+		t.Errorf("%v, %q", err, fault.Remedy(err))
+	}
+	if err := e.Launch(t.Context(), l); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("%v", err)
+	}
+	l = launchTasks(2, "n1")
+	if err := e.Admit(t.Context(), &engine.Draft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
+		t.Error(err)
+	}
+	l.Claims[0].Take.CPU = 1001
+	if err := e.Launch(t.Context(), l); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "does not divide among its 2 tasks") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestJournalOfTheVersionBefore: an attempt that was launched before there were pods for tasks, of
+// two tasks on each of two nodes, still has a pod for each node.
+func TestJournalOfTheVersionBefore(t *testing.T) {
+	s := newStand(t, "n1", "n2")
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "logs"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const before = `{"kind":"born","ref":{"allocation":0,"attempt":0},"server":"abcdef"}
+{"kind":"launch","ref":{"allocation":1,"attempt":1},"launch":{"job":{"id":1,"spec":{"name":"test","owner":{"user":"","uid":0,"gid":0},"groups":[{"nodes":{"min":2,"max":2},"tasks":{"want":4}}],"program":{"kind":"batch","script_name":"test.sh"},"output":{},"env":{},"work_dir":"/","source":{"form":""}},"attempt":1},"claims":[{"node":"n1","tasks":2},{"node":"n2","tasks":2}],"nodes":[{"name":"n1","Ask":null},{"name":"n2","Ask":null}],"script":"IyEvYmluL3NoCg==","grace":1000000000,"digest":"d","time":"2026-01-01T00:00:00Z"}}
+`
+	if err := os.WriteFile(filepath.Join(root, "kube"), []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.open(func(c *Config) { c.Root = root })
+	until(t, "both are bound", func() bool { return s.boundTo() == "0 n1, 1 n2" })
+}
