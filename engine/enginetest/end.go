@@ -26,7 +26,7 @@ func testExit(t *testing.T, h Harness) {
 		{"Kill", Program{Signal: sigkill}, job.ExitCode{Signal: sigkill}},
 		{"LeavesProcess", Program{Exit: 4, Leaves: true}, job.ExitCode{Status: 4}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		h.run(t, c.name, func(t *testing.T) {
 			b := start(t, h)
 			r := b.gone(b.begin(2, c.p))
 			ended(t, r, engine.Exited, c.want)
@@ -41,7 +41,7 @@ func testExit(t *testing.T, h Harness) {
 }
 
 func testEnd(t *testing.T, h Harness) {
-	t.Run("Term", func(t *testing.T) {
+	h.run(t, "Term", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(2, Program{Run: Forever})
 		b.running(ref)
@@ -53,7 +53,7 @@ func testEnd(t *testing.T, h Harness) {
 		}
 		b.stop(ref, engine.Stop{}) // no error
 	})
-	t.Run("Resists", func(t *testing.T) {
+	h.run(t, "Resists", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(2, Program{Run: Forever, Resists: true})
 		b.running(ref)
@@ -71,14 +71,14 @@ func testEnd(t *testing.T, h Harness) {
 			t.Errorf("killed after %s, in the grace of %s", d, grace)
 		}
 	})
-	t.Run("LeftResists", func(t *testing.T) {
+	h.run(t, "LeftResists", func(t *testing.T) {
 		b := start(t, h)
 		l := b.plan(1, 2, Program{Exit: 4, Leaves: true, Resists: true})
 		l.Grace = 300 * time.Millisecond
 		b.launch(l)
 		ended(t, b.gone(l.Ref), engine.Exited, job.ExitCode{Status: 4})
 	})
-	t.Run("Hastened", func(t *testing.T) {
+	h.run(t, "Hastened", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(2, Program{Run: Forever, Resists: true})
 		b.running(ref)
@@ -88,14 +88,14 @@ func testEnd(t *testing.T, h Harness) {
 		b.stop(ref, engine.Stop{}) // a second one kills
 		ended(t, b.gone(ref), engine.Stopped, job.ExitCode{Signal: sigkill})
 	})
-	t.Run("AtOnce", func(t *testing.T) {
+	h.run(t, "AtOnce", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(2, Program{Run: Forever})
 		b.running(ref)
 		b.stop(ref, engine.Stop{})
 		ended(t, b.gone(ref), engine.Stopped, job.ExitCode{Signal: sigkill})
 	})
-	t.Run("OtherSignal", func(t *testing.T) {
+	h.run(t, "OtherSignal", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(1, Program{Run: Forever, Resists: true})
 		b.running(ref)
@@ -128,7 +128,7 @@ func testSignal(t *testing.T, h Harness) {
 }
 
 func testLimit(t *testing.T, h Harness) {
-	t.Run("Term", func(t *testing.T) {
+	h.run(t, "Term", func(t *testing.T) {
 		b := start(t, h)
 		l := b.plan(1, 2, Program{Run: Forever})
 		l.Job.Spec.TimeLimit = 200 * time.Millisecond
@@ -139,7 +139,7 @@ func testLimit(t *testing.T, h Harness) {
 			t.Errorf("ended after %s", d)
 		}
 	})
-	t.Run("Resists", func(t *testing.T) {
+	h.run(t, "Resists", func(t *testing.T) {
 		b := start(t, h)
 		l := b.plan(1, 2, Program{Run: Forever, Resists: true})
 		l.Job.Spec.TimeLimit, l.Grace = time.Second, 200*time.Millisecond

@@ -61,16 +61,23 @@ type Harness struct {
 	Keeps bool
 	// Topics are those to be tested, by name; nil: all.
 	Topics []string
+	// Beside is how many tests may be under way at once, each with a driver of its own, where
+	// drivers do not disturb each other; 0: one. A test that breaks a node is alone.
+	Beside int
 	// Tick lets a little time pass and Now tells the time; nil: it passes by itself.
 	Tick func(e engine.Engine)
 	Now  func() time.Time
+
+	turns chan struct{} // has one for every test that is under way
 }
 
 // patience is how long a test waits for what must come.
 const patience = 2 * time.Minute
 
-// Run tests a driver.
+// Run tests a driver. With Beside the tests go on when the caller has returned, as parallel
+// subtests do.
 func Run(t *testing.T, h Harness) {
+	h.turns = make(chan struct{}, max(1, h.Beside))
 	for _, topic := range []struct {
 		name string
 		test func(*testing.T, Harness)
@@ -94,8 +101,24 @@ func Run(t *testing.T, h Harness) {
 		if h.Topics != nil && !slices.Contains(h.Topics, topic.name) {
 			continue
 		}
-		t.Run(topic.name, func(t *testing.T) { topic.test(t, h) })
+		t.Run(topic.name, func(t *testing.T) {
+			if h.Beside > 1 && topic.name != "Gang" { // which has a test that breaks a node
+				t.Parallel()
+			}
+			topic.test(t, h)
+		})
 	}
+}
+
+// run runs a test of a topic, beside others where that may be.
+func (h Harness) run(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		if h.Beside > 1 {
+			t.Parallel()
+		}
+		test(t)
+	})
 }
 
 // bench is one test's driver with a watcher on it.
@@ -109,6 +132,12 @@ type bench struct {
 
 func start(t *testing.T, h Harness) *bench {
 	t.Helper()
+	asked := time.Now()
+	h.turns <- struct{}{}
+	t.Cleanup(func() { <-h.turns })
+	if waited := time.Since(asked); waited > time.Second { // it counts as the test's in what go test says
+		t.Logf("its turn came after %s", waited.Round(time.Second))
+	}
 	b := &bench{T: t, Harness: h, e: h.New(t), plans: map[engine.Ref]*engine.Launch{}}
 	if b.Now == nil {
 		b.Now = time.Now

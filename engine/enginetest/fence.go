@@ -21,7 +21,7 @@ func testFence(t *testing.T, h Harness) {
 			b.forget(l.Ref)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
+		h.run(t, name, func(t *testing.T) {
 			b := start(t, h)
 			l := b.plan(1, 2, Program{})
 			over(b, l)

@@ -9,7 +9,7 @@ import (
 )
 
 func testGang(t *testing.T, h Harness) {
-	t.Run("Whole", func(t *testing.T) {
+	h.run(t, "Whole", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(4, Program{Run: Forever})
 		b.await(ref, "running on each of 4 nodes", func(r engine.Report) bool {
@@ -50,7 +50,7 @@ func testGang(t *testing.T, h Harness) {
 		b.launch(l)
 		ended(t, b.gone(l.Ref), engine.Exited, job.ExitCode{})
 	})
-	t.Run("StopBeforeStart", func(t *testing.T) {
+	h.run(t, "StopBeforeStart", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(4, Program{Run: Forever})
 		b.stop(ref, engine.Stop{Reason: "changed our mind"})

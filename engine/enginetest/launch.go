@@ -41,7 +41,7 @@ func testInfo(t *testing.T, h Harness) {
 }
 
 func testLaunch(t *testing.T, h Harness) {
-	t.Run("Twice", func(t *testing.T) {
+	h.run(t, "Twice", func(t *testing.T) {
 		b := start(t, h)
 		l := b.plan(1, 2, Program{Run: Forever})
 		b.launch(l)
@@ -59,7 +59,7 @@ func testLaunch(t *testing.T, h Harness) {
 			t.Errorf("list %+v, %v", all, err)
 		}
 	})
-	t.Run("Another", func(t *testing.T) {
+	h.run(t, "Another", func(t *testing.T) {
 		b := start(t, h)
 		l := b.plan(1, 2, Program{Run: Forever})
 		b.launch(l)
@@ -73,7 +73,7 @@ func testLaunch(t *testing.T, h Harness) {
 		is(t, b.e.Launch(t.Context(), &other), fault.Conflict)
 		b.running(l.Ref) // the first one is not disturbed
 	})
-	t.Run("Refused", func(t *testing.T) {
+	h.run(t, "Refused", func(t *testing.T) {
 		b := start(t, h)
 		nothing := b.plan(1, 1, Program{})
 		nothing.Claims = nil
@@ -89,7 +89,7 @@ func testLaunch(t *testing.T, h Harness) {
 			is(t, err, fault.NotFound) // a refusal leaves nothing
 		}
 	})
-	t.Run("NextAttempt", func(t *testing.T) {
+	h.run(t, "NextAttempt", func(t *testing.T) {
 		b := start(t, h)
 		l := b.plan(1, 1, Program{Run: Forever})
 		b.launch(l)

@@ -17,9 +17,9 @@ import (
 // testOptional is what holds for drivers with optional abilities. Commands of the
 // shell are understood by those that execute any.
 func testOptional(t *testing.T, h Harness) {
-	t.Run("Exec", func(t *testing.T) { testExec(t, h) })
-	t.Run("Suspend", func(t *testing.T) { testSuspend(t, h) })
-	t.Run("Logs", func(t *testing.T) { testLogs(t, h) })
+	h.run(t, "Exec", func(t *testing.T) { testExec(t, h) })
+	h.run(t, "Suspend", func(t *testing.T) { testSuspend(t, h) })
+	h.run(t, "Logs", func(t *testing.T) { testLogs(t, h) })
 }
 
 func testExec(t *testing.T, h Harness) {

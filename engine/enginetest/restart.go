@@ -12,7 +12,7 @@ func testRestart(t *testing.T, h Harness) {
 	if h.Reopen == nil {
 		t.Skip("this driver leaves nothing behind")
 	}
-	t.Run("GoesOn", func(t *testing.T) {
+	h.run(t, "GoesOn", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(2, Program{Run: Forever})
 		was := b.running(ref)
@@ -25,7 +25,7 @@ func testRestart(t *testing.T, h Harness) {
 		b.stop(ref, engine.Stop{Grace: patience})
 		ended(t, b.gone(ref), engine.Stopped, job.ExitCode{Signal: sigterm})
 	})
-	t.Run("ExitWhileClosed", func(t *testing.T) {
+	h.run(t, "ExitWhileClosed", func(t *testing.T) {
 		b := start(t, h)
 		l := b.plan(1, 2, Program{Run: 300 * time.Millisecond, Exit: 7})
 		b.launch(l)
@@ -37,7 +37,7 @@ func testRestart(t *testing.T, h Harness) {
 		})
 		ended(t, b.gone(l.Ref), engine.Exited, job.ExitCode{Status: 7})
 	})
-	t.Run("DuringLaunch", func(t *testing.T) {
+	h.run(t, "DuringLaunch", func(t *testing.T) {
 		b := start(t, h)
 		l := b.plan(1, 4, Program{Exit: 5})
 		b.launch(l)
@@ -45,7 +45,7 @@ func testRestart(t *testing.T, h Harness) {
 		b.launch(l)
 		ended(t, b.gone(l.Ref), engine.Exited, job.ExitCode{Status: 5})
 	})
-	t.Run("AfterEnd", func(t *testing.T) {
+	h.run(t, "AfterEnd", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(2, Program{Exit: 6})
 		was := b.gone(ref)
@@ -63,7 +63,7 @@ func testRestart(t *testing.T, h Harness) {
 			t.Errorf("forgotten, and there again: %+v, %v", all, err)
 		}
 	})
-	t.Run("Ending", func(t *testing.T) {
+	h.run(t, "Ending", func(t *testing.T) {
 		b := start(t, h)
 		ref := b.begin(2, Program{Run: Forever, Resists: true})
 		b.running(ref)
@@ -84,7 +84,7 @@ func testLost(t *testing.T, h Harness) {
 		t.Skip("what watches over an attempt of this driver cannot be killed")
 	}
 	for name, k := range map[string]int{"Head": 0, "Other": 1} {
-		t.Run(name, func(t *testing.T) {
+		h.run(t, name, func(t *testing.T) {
 			b := start(t, h)
 			l := b.plan(1, 2, Program{Run: Forever, Resists: true, Leaves: true})
 			l.Grace = 200 * time.Millisecond
@@ -98,7 +98,7 @@ func testLost(t *testing.T, h Harness) {
 			}
 		})
 	}
-	t.Run("WhileClosed", func(t *testing.T) {
+	h.run(t, "WhileClosed", func(t *testing.T) {
 		if h.Reopen == nil {
 			t.Skip("this driver leaves nothing behind")
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,13 +25,16 @@ import (
 // bench opens engines on a lab and remembers where they live.
 type bench struct {
 	l         *lab.Lab
-	delegates bool // the cluster's own scheduler chooses the nodes
-	roots     map[engine.Engine]string
-	closed    map[engine.Engine]bool
+	delegates bool          // the cluster's own scheduler chooses the nodes
+	turns     chan struct{} // has one for each test that is under way
+
+	mu     sync.Mutex
+	roots  map[engine.Engine]string
+	closed map[engine.Engine]bool
 }
 
 func newBench(l *lab.Lab) *bench {
-	return &bench{l: l, roots: map[engine.Engine]string{}, closed: map[engine.Engine]bool{}}
+	return &bench{l: l, turns: make(chan struct{}, sideBySide), roots: map[engine.Engine]string{}, closed: map[engine.Engine]bool{}}
 }
 
 // config is that of an engine on the lab.
@@ -52,14 +56,34 @@ func (b *bench) open(t *testing.T, root string) *kube.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.mu.Lock()
 	b.roots[e] = root
+	b.mu.Unlock()
 	t.Cleanup(func() { b.clear(t, e) })
 	return e
 }
 
+// close closes an engine in whose place another one is to be.
+func (b *bench) close(t *testing.T, e engine.Engine) {
+	t.Helper()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.mu.Lock()
+	b.closed[e] = true
+	b.mu.Unlock()
+}
+
+// rootOf is where an engine lives, and whether it was closed by the test.
+func (b *bench) rootOf(e engine.Engine) (root string, closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.roots[e], b.closed[e]
+}
+
 // clear ends what an engine has, and closes it.
 func (b *bench) clear(t *testing.T, e *kube.Engine) {
-	if b.closed[e] { // another has taken its place
+	if _, closed := b.rootOf(e); closed { // another has taken its place
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -92,24 +116,48 @@ func (b *bench) clear(t *testing.T, e *kube.Engine) {
 }
 
 // TestConformance: the contract of engines on real kubelets, where Coxswain chooses the nodes.
+// Beside it, on a node that the contract's jobs do not take, a kubelet is silent.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conform(t, newBench(lab.Start(t, lab.Config{Kubelets: 4})), nil)
+	b := newBench(lab.Start(t, lab.Config{Kubelets: 5}))
+	b.beside(t, "KubeletSilent", func(t *testing.T) { testSilent(t, b, b.open(t, t.TempDir()), "n5") })
+	conform(t, b, nil)
 }
 
-// TestKubelets: what happens to pods on real kubelets, where Coxswain chooses the nodes.
+// TestKubelets: what happens to pods on real kubelets, where Coxswain chooses the nodes. What is
+// the whole cluster's goes first, alone.
 func TestKubelets(t *testing.T) {
 	t.Parallel()
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 4}))
-	t.Run("Volumes", func(t *testing.T) { testVolumes(t, b) })
-	t.Run("Upload", func(t *testing.T) { testUpload(t, b) })
-	t.Run("Ephemeral", func(t *testing.T) { testEphemeral(t, b) })
-	t.Run("Checkpoints", func(t *testing.T) { testCheckpoints(t, b) })
-	t.Run("Claims", func(t *testing.T) { testClaims(t, b) })
-	t.Run("Devices", func(t *testing.T) { testDevices(t, b) }) // the kubelets go on counting those of a plugin that is gone
-	t.Run("Shape", func(t *testing.T) { testShape(t, b) })
-	t.Run("Faults", func(t *testing.T) { testFaults(t, b) })
+	t.Run("APIServerDies", func(t *testing.T) { testServerDies(t, b, b.open(t, t.TempDir())) })
+	t.Run("PartialBind", func(t *testing.T) { testPartialBind(t, b, b.open(t, t.TempDir())) })
 	t.Run("Reserve", func(t *testing.T) { testReserve(t, b) })
+	b.beside(t, "Devices", func(t *testing.T) {
+		t.Run("Claimed", func(t *testing.T) { testClaims(t, b) })
+		t.Run("Plugged", func(t *testing.T) { testDevices(t, b) }) // the kubelets go on counting those of a plugin that is gone
+	})
+	b.beside(t, "Volumes", func(t *testing.T) { testVolumes(t, b) })
+	b.beside(t, "Upload", func(t *testing.T) { testUpload(t, b) })
+	b.beside(t, "Ephemeral", func(t *testing.T) { testEphemeral(t, b) })
+	b.beside(t, "Checkpoints", func(t *testing.T) { testCheckpoints(t, b) })
+	b.beside(t, "Shape", func(t *testing.T) { testShape(t, b) })
+	testFaults(t, b)
+}
+
+// sideBySide is how many tests are under way at once on a lab.
+const sideBySide = 6
+
+// beside runs a test beside others of a lab, once its parent has returned.
+func (b *bench) beside(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		asked := time.Now()
+		b.turns <- struct{}{}
+		defer func() { <-b.turns }()
+		t.Logf("its turn came after %s", time.Since(asked).Round(time.Second))
+		test(t)
+	})
 }
 
 // conform is the contract of engines, or some topics of it; nil: all.
@@ -117,19 +165,17 @@ func conform(t *testing.T, b *bench, topics []string) {
 	enginetest.Run(t, enginetest.Harness{
 		New:    func(t *testing.T) engine.Engine { return b.open(t, t.TempDir()) },
 		Script: script,
-		Keeps:  true, Delegated: b.delegates, Topics: topics,
+		Keeps:  true, Delegated: b.delegates, Topics: topics, Beside: sideBySide,
 		Break: func(t *testing.T, _ engine.Engine, node string) { b.l.Spoil(t, node) },
 		Avoid: func(t *testing.T, _ engine.Engine, node string) {
 			b.l.Kubectl(t, "cordon", node)
 			t.Cleanup(func() { _, _ = b.l.Try(context.Background(), "", "uncordon", node) })
 		},
 		Reopen: func(t *testing.T, e engine.Engine, closed func()) engine.Engine {
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
-			b.closed[e] = true
+			b.close(t, e)
 			closed()
-			return b.open(t, b.roots[e])
+			root, _ := b.rootOf(e)
+			return b.open(t, root)
 		},
 		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int { return len(processes(t, e, ref, "", "")) },
 		Kill: func(t *testing.T, e engine.Engine, ref engine.Ref, node string) {

@@ -70,7 +70,7 @@ func testEvicted(t *testing.T, b *bench, e *kube.Engine) {
 }
 
 // testOutOfMemory: a job that takes more than it asked for is ended by the kernel, which is said.
-func testOutOfMemory(t *testing.T, e *kube.Engine) {
+func testOutOfMemory(t *testing.T, _ *bench, e *kube.Engine) {
 	l := launch(1, "#!/bin/sh\nx=aaaaaaaaaaaaaaaa\nwhile :; do x=$x$x; done\n", "n1")
 	l.Claims[0].Take = resource.Vector{Memory: 64 * resource.MiB}
 	begin(t, e, l)
@@ -80,7 +80,7 @@ func testOutOfMemory(t *testing.T, e *kube.Engine) {
 }
 
 // testOneByOne: ranks end at different times; the job goes on until its script ends.
-func testOneByOne(t *testing.T, e *kube.Engine) {
+func testOneByOne(t *testing.T, _ *bench, e *kube.Engine) {
 	l := launch(1, "#!/bin/sh\nsrun sh -c 'sleep $((SLURM_PROCID * 2)); echo $SLURM_PROCID has ended'\nsrun true || exit 9\nexit 5\n", "n1", "n2", "n3")
 	begin(t, e, l)
 	var ended []time.Time
@@ -104,7 +104,7 @@ func testOneByOne(t *testing.T, e *kube.Engine) {
 }
 
 // testGroups: groups of a job that begin together, of which each has its own steps.
-func testGroups(t *testing.T, e *kube.Engine) {
+func testGroups(t *testing.T, _ *bench, e *kube.Engine) {
 	l := launch(1, "#!/bin/sh\nsrun --het-group=0 true && srun --het-group=1 true || exit 9\nexit 6\n", "n1", "n2")
 	g := &l.Job.Spec.Groups[0]
 	g.Nodes, g.Tasks = job.Range{Min: 1, Max: 1}, job.Count{Want: 1}

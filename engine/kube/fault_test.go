@@ -72,10 +72,13 @@ func gone(t *testing.T, e engine.Engine, ref engine.Ref) engine.Report {
 
 // testFaults does to attempts what happens to pods in clusters.
 func testFaults(t *testing.T, b *bench) {
-	open := func(t *testing.T) *kube.Engine { return b.open(t, t.TempDir()) }
-	t.Run("Foreign", func(t *testing.T) { testForeign(t, b, open(t)) })
-	t.Run("Deleted", func(t *testing.T) { testDeleted(t, b, open(t)) })
-	t.Run("NoImage", func(t *testing.T) {
+	for name, test := range map[string]func(*testing.T, *bench, *kube.Engine){
+		"Foreign": testForeign, "Deleted": testDeleted, "Evicted": testEvicted, "OutOfMemory": testOutOfMemory, "OneByOne": testOneByOne, "Groups": testGroups,
+	} {
+		b.beside(t, name, func(t *testing.T) { test(t, b, b.open(t, t.TempDir())) })
+	}
+	b.beside(t, "ToldAgain", func(t *testing.T) { testToldAgain(t, b) })
+	b.beside(t, "NoImage", func(t *testing.T) {
 		c := b.config(t, t.TempDir())
 		c.Pull = 2 * time.Second
 		l := launch(1, forever, "n1", "n2")
@@ -85,7 +88,7 @@ func testFaults(t *testing.T, b *bench) {
 			t.Errorf("%+v", r)
 		}
 	})
-	t.Run("NoRoom", func(t *testing.T) {
+	b.beside(t, "NoRoom", func(t *testing.T) {
 		l := launch(1, forever, "n1", "n2")
 		l.Claims[1].Take = resource.Vector{CPU: resource.CPUs(1 << 16)}
 		r := b.neverBegins(t, b.config(t, t.TempDir()), l)
@@ -93,23 +96,17 @@ func testFaults(t *testing.T, b *bench) {
 			t.Errorf("%+v", r)
 		}
 	})
-	t.Run("APIServerDies", func(t *testing.T) {
-		e := open(t)
-		l := launch(1, "#!/bin/sh\nsleep 5\nexit 9\n", "n1", "n2")
-		begin(t, e, l)
-		b.l.Kill(t, "apiserver")
-		b.l.Restart(t, "apiserver")
-		if r := gone(t, e, l.Ref); r.Cause != engine.Exited || r.Exit.Status != 9 {
-			t.Errorf("%+v", r)
-		}
-	})
-	t.Run("Evicted", func(t *testing.T) { testEvicted(t, b, open(t)) })
-	t.Run("OutOfMemory", func(t *testing.T) { testOutOfMemory(t, open(t)) })
-	t.Run("OneByOne", func(t *testing.T) { testOneByOne(t, open(t)) })
-	t.Run("Groups", func(t *testing.T) { testGroups(t, open(t)) })
-	t.Run("PartialBind", func(t *testing.T) { testPartialBind(t, b, open(t)) })
-	t.Run("ToldAgain", func(t *testing.T) { testToldAgain(t, b) })
-	t.Run("KubeletSilent", func(t *testing.T) { testSilent(t, b, open(t)) })
+}
+
+// testServerDies: the apiserver dies while a job runs, and is there again when it ends.
+func testServerDies(t *testing.T, b *bench, e *kube.Engine) {
+	l := launch(1, "#!/bin/sh\nsleep 5\nexit 9\n", "n1", "n2")
+	begin(t, e, l)
+	b.l.Kill(t, "apiserver")
+	b.l.Restart(t, "apiserver")
+	if r := gone(t, e, l.Ref); r.Cause != engine.Exited || r.Exit.Status != 9 {
+		t.Errorf("%+v", r)
+	}
 }
 
 // neverBegins launches what cannot begin and returns how that ended.
@@ -189,10 +186,10 @@ func testDeleted(t *testing.T, b *bench, e *kube.Engine) {
 
 // testSilent: what ran on a node whose kubelet is silent is uncertain, and not gone, however
 // often it is stopped; the kubelet's word makes it so.
-func testSilent(t *testing.T, b *bench, e *kube.Engine) {
-	l := launch(1, forever, "n1", "n2")
+func testSilent(t *testing.T, b *bench, e *kube.Engine, node string) {
+	l := launch(1, forever, "n1", node)
 	begin(t, e, l)
-	b.l.Crash(t, "n2")
+	b.l.Crash(t, node)
 	if err := e.Stop(t.Context(), l.Ref, engine.Stop{}); err != nil {
 		t.Fatal(err)
 	}
@@ -202,10 +199,10 @@ func testSilent(t *testing.T, b *bench, e *kube.Engine) {
 		}
 		return r.Uncertain
 	})
-	if !strings.Contains(r.Message, "n2") {
+	if !strings.Contains(r.Message, node) {
 		t.Errorf("%+v", r)
 	}
-	b.l.Boot(t, "n2")
+	b.l.Boot(t, node)
 	if r := gone(t, e, l.Ref); r.Cause != engine.Stopped {
 		t.Errorf("%+v", r)
 	}
@@ -224,10 +221,7 @@ func testToldAgain(t *testing.T, b *bench) {
 	if err := e.Suspend(t.Context(), l.Ref); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b.closed[e] = true
+	b.close(t, e)
 	f, err := os.OpenFile(filepath.Join(root, "kube"), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)

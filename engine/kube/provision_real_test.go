@@ -2,7 +2,6 @@ package kube_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube"
+	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine/kube/lab"
 )
 
@@ -34,16 +34,19 @@ func provisions(t *testing.T, l *lab.Lab) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	t.Cleanup(func() { cancel(); <-ended })
+	k := openBy(t, l.Kubeconfig())
 	go func() {
 		defer close(ended)
 		made := map[string]bool{}
 		for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) { // a provisioner's watch would be more than the test is about
-			text, err := l.Try(ctx, "", "get", "pvc", "--all-namespaces", "-o", "json")
-			var all corev1.PersistentVolumeClaimList
-			if err != nil || json.Unmarshal([]byte(text), &all) != nil {
+			var all []corev1.PersistentVolumeClaim
+			if _, err := cluster.List(ctx, k, cluster.Resource{Version: "v1", Name: "persistentvolumeclaims"}, cluster.Selection{}, func(c *corev1.PersistentVolumeClaim) error {
+				all = append(all, *c)
+				return nil
+			}); err != nil {
 				continue
 			}
-			for _, c := range all.Items {
+			for _, c := range all {
 				node := c.Annotations["volume.kubernetes.io/selected-node"]
 				if node == "" || made[string(c.UID)] || c.Status.Phase != corev1.ClaimPending {
 					continue

@@ -21,14 +21,14 @@ import (
 func TestTenancy(t *testing.T) {
 	t.Parallel()
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 1, NoScheduler: true}))
-	t.Run("Restricted", func(t *testing.T) { testRestricted(t, b) })
-	t.Run("Quota", func(t *testing.T) { testQuota(t, b) })
-	t.Run("Turns", func(t *testing.T) { testTurns(t, b) })
-	t.Run("QuotaUnseen", func(t *testing.T) { testQuotaUnseen(t, b) })
-	t.Run("Ranges", func(t *testing.T) { testRanges(t, b) })
-	t.Run("NoNamespace", func(t *testing.T) { testNoNamespace(t, b) })
-	t.Run("Accounts", func(t *testing.T) { testAccounts(t, b) })
-	t.Run("AccountLacksNamespace", func(t *testing.T) { testAccountLacksNamespace(t, b) })
+	t.Run("Accounts", func(t *testing.T) { testAccounts(t, b) }) // looks at all namespaces
+	b.beside(t, "Restricted", func(t *testing.T) { testRestricted(t, b) })
+	b.beside(t, "Quota", func(t *testing.T) { testQuota(t, b) })
+	b.beside(t, "Turns", func(t *testing.T) { testTurns(t, b) })
+	b.beside(t, "QuotaUnseen", func(t *testing.T) { testQuotaUnseen(t, b) })
+	b.beside(t, "Ranges", func(t *testing.T) { testRanges(t, b) })
+	b.beside(t, "NoNamespace", func(t *testing.T) { testNoNamespace(t, b) })
+	b.beside(t, "AccountLacksNamespace", func(t *testing.T) { testAccountLacksNamespace(t, b) })
 }
 
 // in opens an engine whose jobs are in a namespace.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -47,19 +48,21 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// roots remembers the state directories of engines.
-type roots map[engine.Engine]string
-
 func harness(cfg local.Config) enginetest.Harness {
-	roots := roots{}
+	var roots sync.Map // the state directories of engines
+	rootOf := func(e engine.Engine) string {
+		root, _ := roots.Load(e)
+		return root.(string)
+	}
 	open := func(t *testing.T, root string) engine.Engine {
 		c := cfg
 		c.Root = root
 		e := newEngine(t, c)
-		roots[e] = root
+		roots.Store(e, root)
 		return e
 	}
 	return enginetest.Harness{
+		Beside: 4,
 		New:    func(t *testing.T) engine.Engine { return open(t, t.TempDir()) },
 		Script: script,
 		Reopen: func(t *testing.T, e engine.Engine, closed func()) engine.Engine {
@@ -67,22 +70,22 @@ func harness(cfg local.Config) enginetest.Harness {
 				t.Fatal(err)
 			}
 			closed()
-			return open(t, roots[e])
+			return open(t, rootOf(e))
 		},
 		Break: func(t *testing.T, e engine.Engine, node string) {
-			if err := os.WriteFile(filepath.Join(roots[e], "break."+node), nil, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(rootOf(e), "break."+node), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			e.(*local.Engine).DropIdle()
 		},
 		Kill: func(t *testing.T, e engine.Engine, ref engine.Ref, node string) {
-			id := identity(t, roots[e], ref, node)
+			id := identity(t, rootOf(e), ref, node)
 			if err := unix.Kill(id.PID, unix.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 		},
 		Living: func(t *testing.T, e engine.Engine, ref engine.Ref) int {
-			return living(t, e.(*local.Engine), roots[e], ref)
+			return living(t, e.(*local.Engine), rootOf(e), ref)
 		},
 	}
 }

@@ -73,13 +73,22 @@ type Lab struct {
 	seconds int // apiservers beside the first
 }
 
-// Start starts a cluster, which ends with the test. A test that cannot have one is skipped.
+// turns has one for every cluster that there is in this process: more than two would be in each
+// other's way on a small machine. Who wants one more waits, so that many tests may be parallel.
+var turns = make(chan struct{}, 2)
+
+// Start starts a cluster, which ends with the test. A test that cannot have one is skipped. While
+// there are two others of this process it waits for the end of one.
 func Start(t testing.TB, c Config) *Lab {
 	t.Helper()
 	if os.Getenv("COX_KUBE") == "" {
 		t.Skip("COX_KUBE is not set: make kube starts clusters of real Kubernetes")
 	}
 	watch.Do(endWithGo)
+	asked := time.Now()
+	turns <- struct{}{}
+	t.Cleanup(func() { <-turns })
+	t.Logf("its turn came after %s", time.Since(asked).Round(time.Second))
 	programs := install(t, c.Kubelets > 0)
 	dir, err := os.MkdirTemp("", prefix)
 	if err == nil {

@@ -2,12 +2,12 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -77,10 +77,31 @@ func (l *Lab) beginKubelets(ctx context.Context) error {
 	if err := l.each(func(n *node) error { return l.kubelet(ctx, n) }); err != nil {
 		return err
 	}
-	return l.await(ctx, "nodes that are ready", func() bool {
-		out, err := l.Try(ctx, "", "get", "nodes", "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status}{.spec.taints[*].key}{"\n"}{end}`)
-		return err == nil && strings.Count(out, "True\n") == len(l.Nodes)
-	})
+	return l.await(ctx, "nodes that are ready", func() bool { return l.readyNodes(ctx) == len(l.Nodes) })
+}
+
+// readyNodes counts the nodes that are ready and have no taint.
+func (l *Lab) readyNodes(ctx context.Context) (count int) {
+	text, err := l.read(ctx, "/api/v1/nodes")
+	var all struct {
+		Items []struct {
+			Spec   struct{ Taints []struct{} }
+			Status struct {
+				Conditions []struct{ Type, Status string }
+			}
+		}
+	}
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return 0
+	}
+	for _, n := range all.Items {
+		for _, c := range n.Status.Conditions {
+			if c.Type == "Ready" && c.Status == "True" && len(n.Spec.Taints) == 0 {
+				count++
+			}
+		}
+	}
+	return count
 }
 
 // each does something for all nodes at once.
