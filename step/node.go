@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/coxswain-sched/coxswain/auth/peer"
+	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
@@ -149,28 +149,17 @@ func (n *Node) Answer(c net.Conn) {
 // allowed reports whether the process at the other end may use the allocation: it
 // belongs to the job's owner, to this process's user, or to root.
 func (n *Node) allowed(c net.Conn) error {
-	u, ok := c.(*net.UnixConn)
-	if !ok {
+	cred, err := peer.Of(c)
+	switch {
+	case fault.KindOf(err) == fault.Unsupported:
 		return errors.New("only processes of this machine are served")
+	case err != nil:
+		return fmt.Errorf("who asks: %w", err)
 	}
-	raw, err := u.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var cred *unix.Ucred
-	var credErr error
-	if err := raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return err
-	}
-	if credErr != nil {
-		return fmt.Errorf("who asks: %w", credErr)
-	}
-	if cred.Uid == 0 || cred.Uid == n.cfg.Alloc.Owner.UID || int(cred.Uid) == os.Geteuid() {
+	if cred.UID == 0 || cred.UID == n.cfg.Alloc.Owner.UID || int(cred.UID) == os.Geteuid() {
 		return nil
 	}
-	return fmt.Errorf("user %d does not own job %s", cred.Uid, n.cfg.Alloc.Job)
+	return fmt.Errorf("user %d does not own job %s", cred.UID, n.cfg.Alloc.Job)
 }
 
 // serve answers one connection until it ends.

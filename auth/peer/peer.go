@@ -5,6 +5,7 @@ package peer
 
 import (
 	"net"
+	"os"
 	"syscall"
 
 	"github.com/coxswain-sched/coxswain/fault"
@@ -33,4 +34,10 @@ func Of(c net.Conn) (Credentials, error) {
 		return Credentials{}, err
 	}
 	return cred, inner
+}
+
+// IsOurs reports whether the other end is a process of this one's user, or of root.
+func IsOurs(c net.Conn) bool {
+	cred, err := Of(c)
+	return err == nil && (cred.UID == 0 || int(cred.UID) == os.Getuid())
 }

@@ -36,8 +36,8 @@ var may = map[string][]string{
 	"event":      {},
 	"store":      {"fault", "store"},
 	"sched":      {"resource", "reason", "job", "fleet", "account", "eligible", "sched"},
-	"engine":     {"engine", "job", "fleet", "resource", "reason", "fault", "hostlist", "slurmfmt", "launch", "step", "spec", "api/frame", "internal/image", "upload"}, // upload: a directory that comes with a job is unpacked in its pods; spec: engine/slurm/rest reads a script's directives, which slurmrestd does not; api/frame: how a command's streams go into a pod; internal/image: engine/kube/lab makes images
-	"step":       {"step", "job", "fleet", "resource", "fault", "hostlist", "slurmfmt", "engine/local/visible"},
+	"engine":     {"engine", "job", "fleet", "resource", "reason", "fault", "hostlist", "slurmfmt", "launch", "step", "spec", "api/frame", "internal/image", "upload", "auth/peer"}, // auth/peer: who is at the other end of a socket; upload: a directory that comes with a job is unpacked in its pods; spec: engine/slurm/rest reads a script's directives, which slurmrestd does not; api/frame: how a command's streams go into a pod; internal/image: engine/kube/lab makes images
+	"step":       {"step", "job", "fleet", "resource", "fault", "hostlist", "slurmfmt", "engine/local/visible", "auth/peer"},
 	"spec":       {"spec", "job", "resource", "fault", "hostlist", "slurmfmt"},
 	"admit":      {"account", "job", "fault", "fleet", "reason", "resource", "sched/limit", "slurmfmt"}, // sched/limit: what is resolved for the core is resolved for the door; fleet: what a part by memory is of the devices that there are
 	"advise":     {"engine", "job", "fleet", "fault", "resource", "spec", "hostlist", "slurmfmt"},

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coxswain-sched/coxswain/auth/peer"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -132,7 +133,7 @@ func (g *gang) serveWord(c net.Conn) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(dialWithin))
 	var m message
-	if !sameUser(c) || json.NewDecoder(bufio.NewReader(c)).Decode(&m) != nil {
+	if !peer.IsOurs(c) || json.NewDecoder(bufio.NewReader(c)).Decode(&m) != nil {
 		return
 	}
 	heard := make(chan answer, 1)

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coxswain-sched/coxswain/auth/peer"
 	"github.com/coxswain-sched/coxswain/step/socket"
 )
 
@@ -172,7 +173,7 @@ func (t *tunnel) dial(ctx context.Context, to int, purpose string) (*tls.Conn, e
 
 // lead carries a local connection to another member.
 func (t *tunnel) lead(c net.Conn, to int, purpose string) {
-	if !sameUser(c) {
+	if !peer.IsOurs(c) {
 		return
 	}
 	s, err := t.dial(t.ctx, to, purpose)
@@ -241,21 +242,3 @@ func (q quiet) Read(p []byte) (int, error) {
 
 // plain hides what io.Copy would use in the place of Read and Write.
 type plain struct{ io.ReadWriter }
-
-// sameUser reports whether the other end of a local connection is this user or root.
-func sameUser(c net.Conn) bool {
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		return false
-	}
-	raw, err := u.SyscallConn()
-	if err != nil {
-		return false
-	}
-	allowed := false
-	err = raw.Control(func(fd uintptr) {
-		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		allowed = err == nil && (cred.Uid == 0 || int(cred.Uid) == os.Getuid())
-	})
-	return err == nil && allowed
-}

@@ -10,8 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/coxswain-sched/coxswain/auth/peer"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/step/socket"
 )
@@ -65,7 +64,7 @@ func (h *seat) listen() error {
 			if err != nil {
 				return
 			}
-			if !ours(c) {
+			if !peer.IsOurs(c) {
 				_ = c.Close()
 				continue
 			}
@@ -74,24 +73,6 @@ func (h *seat) listen() error {
 	}()
 	h.door, err = newDoor(h.StepSocket())
 	return err
-}
-
-// ours reports whether the other end is the same user or root.
-func ours(c net.Conn) bool {
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		return false
-	}
-	raw, err := u.SyscallConn()
-	if err != nil {
-		return false
-	}
-	allowed := false
-	err = raw.Control(func(fd uintptr) {
-		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		allowed = err == nil && (cred.Uid == 0 || int(cred.Uid) == os.Getuid())
-	})
-	return err == nil && allowed
 }
 
 // accept begins to serve a connection.
