@@ -60,6 +60,7 @@ func TestKube(t *testing.T) {
 	kubeDevices(t, s, l)
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
 	t.Run("Upload", func(t *testing.T) { kubeUpload(t, s, add) }) // in a working directory of its own
+	kubeLocal(t, s, l, add)
 	kubeDelegated(t, s, l)
 	kubeInside(t, l)
 }
@@ -149,5 +150,46 @@ func kubeUpload(t *testing.T, s *slurmSite, add []string) {
 	for _, rank := range []string{"0", "1"} {
 		s.ok(t, rank+" in "+dir+" has in given", "logs", id)
 	}
+	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
+}
+
+// kubeLocal: a volume of the second node alone. A job runs there, though the first node would be
+// taken otherwise, and its files are on the volume; one that asks for two nodes is refused.
+func kubeLocal(t *testing.T, s *slurmSite, l *lab.Lab, add []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o777); err != nil { //nolint:gosec // a volume of the test's pods
+			t.Fatal(err)
+		}
+	}
+	l.Apply(t, fmt.Sprintf(`
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: disk-of-n2}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: by-hand, persistentVolumeReclaimPolicy: Retain, local: {path: %q},
+ nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [n2]}]}]}}}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: disk, namespace: cox}, spec: {storageClassName: by-hand, volumeName: disk-of-n2, accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}
+`, dir))
+	l.Kubectl(t, "wait", "pvc/disk", "--namespace", "cox", "--for=jsonpath={.status.phase}=Bound", "--timeout=150s")
+	run := func(script string) string {
+		job := strings.Fields(s.ok(t, "submitted", "submit", "--pool", "k8s-a", s.file(t, "local.sh", "#SBATCH --nodes=1 --chdir=/tmp\n"+script)))[0]
+		s.ok(t, "COMPLETED", "wait", job)
+		return s.ok(t, job, "show", job)
+	}
+	on := regexp.MustCompile(`(?m)\bn[12]\b`)
+	s.ok(t, "pool k8s-a added", add...)
+	if said := run("true\n"); on.FindString(said) != "n1" {
+		t.Errorf("without the volume it is not on n1: %s", said)
+	}
+	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
+	s.ok(t, "its volume disk-of-n2 is for nodes with kubernetes.io/hostname in (n2): 1 of 2, n2", append(add, "--set", `paths={"/data":"pvc:disk"}`, "--set", "workdir=empty")...)
+	s.eventually(t, `n1 .*drain`, "nodes")
+	if said := run("echo here >/data/was\n"); on.FindString(said) != "n2" {
+		t.Errorf("with the volume it is not on n2: %s", said)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "was")); string(text) != "here\n" {
+		t.Errorf("on the volume there is %q %v", text, err)
+	}
+	s.cox(t, "submit", "--pool", "k8s-a", s.file(t, "two.sh", "#SBATCH --nodes=2 --chdir=/tmp\ntrue\n")).
+		check(t, 2, "~", "~two.sh:3: --nodes=2: pool k8s-a: the job asks for 2 nodes, and of the pool's 2 nodes 1 can have its volumes (n2): claim disk (its volume disk-of-n2) of path /data only on nodes with kubernetes.io/hostname in (n2)")
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
 }

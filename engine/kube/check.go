@@ -205,8 +205,8 @@ func (l *scan) rights(ctx context.Context) error {
 			where = "in the whole cluster"
 		}
 		state := engine.Missing
-		if r.All && !l.terms.Placed && r.Resource != cluster.Nodes {
-			state = engine.Warning // what it shows is not placed by
+		if r.All && !l.terms.Placed && r.Resource != cluster.Nodes || r.Resource == volumes || r.Resource == classes {
+			state = engine.Warning // what it shows is not placed by, or need not be
 		}
 		what := r.String()
 		if r.Resource == users || r.Resource == serviceAccounts {
@@ -263,8 +263,9 @@ func (l *scan) grant() string {
 	if l.terms.PriorityClass != "" {
 		words = append(words, "--set priority_class="+l.terms.PriorityClass)
 	}
-	for _, p := range l.terms.Paths {
-		if p.Volume.Kind == Claim || p.Volume.Kind == Fresh {
+	for _, k := range []VolumeKind{Claim, Fresh} { // one will do: the rights of the first are those of the other, too
+		if i := slices.IndexFunc(l.terms.Paths, func(p Path) bool { return p.Volume.Kind == k }); i >= 0 {
+			p := l.terms.Paths[i]
 			words = append(words, "--set "+shell(fmt.Sprintf("paths={%q:%q}", p.Prefix, p.Volume)))
 			break
 		}

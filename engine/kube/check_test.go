@@ -98,6 +98,9 @@ func good() map[string]string {
 		"/apis/scheduling.k8s.io/v1/priorityclasses/high":    `{"metadata":{"name":"high"}}`,
 		"/api/v1/namespaces/cox/secrets/pull":                `{"metadata":{"name":"pull"}}`,
 		"/api/v1/namespaces/cox/persistentvolumeclaims/home": `{"metadata":{"name":"home","namespace":"cox"},"spec":{"accessModes":["ReadWriteMany"]},"status":{"phase":"Bound"}}`,
+		"/api/v1/persistentvolumes/pv-a":                     `{"metadata":{"name":"pv-a","labels":{"topology.kubernetes.io/zone":"us-east-2a"}}}`,
+		"/api/v1/persistentvolumes/pv-b":                     `{"metadata":{"name":"pv-b","labels":{"topology.kubernetes.io/zone":"us-east-2b"}}}`,
+		"/apis/storage.k8s.io/v1/storageclasses":             `{"items":[{"metadata":{"name":"local"},"provisioner":"kubernetes.io/no-provisioner","volumeBindingMode":"WaitForFirstConsumer"}]}`,
 	}
 }
 
@@ -108,6 +111,13 @@ var terms = Terms{
 
 func placed(t *Terms)   { t.Placed = true }
 func reserved(t *Terms) { t.Placed, t.Reserve = true, true }
+
+const claimOf = "/api/v1/namespaces/cox/persistentvolumeclaims/home"
+
+// home is that claim, with a mode and more of what it says.
+func home(mode, more string) string {
+	return `{"metadata":{"name":"home","namespace":"cox"},"spec":{"accessModes":["` + mode + `"]` + more + `},"status":{"phase":"Bound"}}`
+}
 
 const policyAt = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/coxswain-k8s-a"
 
@@ -198,6 +208,13 @@ func TestCheckFinds(t *testing.T) {
 		"no priority class":      {path: "/apis/scheduling.k8s.io/v1/priorityclasses/high", say: "", want: "missing priority class: there is no high", mend: "kubectl create priorityclass high"},
 		"no pull secret":         {path: "/api/v1/namespaces/cox/secrets/pull", say: "", want: "missing pull secret: there is no pull", mend: "kubectl create secret docker-registry pull --namespace cox"},
 		"no claim":               {path: "/api/v1/namespaces/cox/persistentvolumeclaims/home", say: "", want: "missing paths: there is no home", mend: "PersistentVolumeClaim home"},
+		"a volume elsewhere":     {path: claimOf, say: home("ReadWriteMany", `,"volumeName":"pv-a"`), change: placed, want: "missing paths: /home: claim home; its volume pv-a is for nodes with topology.kubernetes.io/zone in (us-east-2a): 0 of 1, none", mend: "node_selector"},
+		"its nodes":              {path: claimOf, say: home("ReadWriteMany", `,"volumeName":"pv-a"`), change: placed, want: "warning nodes: gpu-7: claim home (its volume pv-a) of path /home can only be on nodes with topology.kubernetes.io/zone in (us-east-2a)", mend: "kubectl describe node gpu-7"},
+		"a volume of its zone":   {path: claimOf, say: home("ReadWriteMany", `,"volumeName":"pv-b"`), change: placed, want: "found paths: /home is claim home, bound; its volume pv-b is for nodes with topology.kubernetes.io/zone in (us-east-2b): 1 of 1, gpu-7"},
+		"volumes not seen":       {denied: "get persistentvolumes everywhere", change: placed, want: "warning rights: get persistentvolumes in the whole cluster: which nodes can have the volumes", mend: "--print-rbac"},
+		"classes not seen":       {denied: "list storageclasses everywhere", change: placed, want: "warning rights: list storageclasses.storage.k8s.io in the whole cluster: which nodes can have the volumes", mend: `'paths={"/home":"pvc:home"}'`},
+		"volumes by hand":        {path: claimOf, say: home("ReadWriteMany", `,"storageClassName":"local"`), change: placed, want: "warning paths: /home: claim home has no volume, and nobody chooses one: its storage class local has those that were made by hand", mend: "volumeName"},
+		"a claim for one pod":    {path: claimOf, say: home("ReadWriteOncePod", ""), want: "warning paths: /home: claim home is for one pod at a time", mend: "ReadWriteMany"},
 		"a claim for one":        {path: "/api/v1/namespaces/cox/persistentvolumeclaims/home", say: `{"metadata":{"name":"home"},"spec":{"accessModes":["ReadWriteOnce"]}}`, want: "warning paths: /home: claim home is for one node at a time", mend: "ReadWriteMany"},
 	} {
 		say, terms := good(), terms

@@ -26,13 +26,20 @@ const (
 func (e *Engine) takes(ctx context.Context, d *engine.Draft) error {
 	o := &order{Job: &job.Job{Spec: d.Spec}, Script: d.Script, Env: d.Env}
 	err := e.attempt(engine.Ref{}, o).CheckJob()
-	if err != nil || e.cfg.Terms.Placed {
+	if err != nil {
 		return err
 	}
 	short, cancel := context.WithTimeout(ctx, min(refreshing, e.cfg.Patience))
 	defer cancel()
+	if e.cfg.Terms.Placed {
+		_, several := nodesFor(d.Spec)
+		return e.mounts(short, d.Spec, several)
+	}
 	if err = e.delegate(short, o); err == nil {
-		return e.attempt(engine.Ref{}, o).Check()
+		if err = e.attempt(engine.Ref{}, o).Check(); err == nil {
+			err = e.mounts(short, d.Spec, len(o.Nodes) > 1)
+		}
+		return err
 	}
 	if k := fault.KindOf(err); k != fault.Invalid && k != fault.Unsupported {
 		return nil

@@ -78,7 +78,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 			return refused(err)
 		}
 		if e.cfg.Terms.Placed {
-			o.Nodes, err = e.nodesOf(ctx, l.Claims)
+			o.Nodes, err = e.nodesOf(ctx, l.Claims, o.Namespace)
 			if err == nil && l.Job.Spec.PodPerTask() {
 				o.Claims, o.Nodes, err = render.Split(l.Claims, o.Nodes)
 			}
@@ -123,6 +123,9 @@ func (e *Engine) take(ref engine.Ref, o *order) error {
 	}
 	if o.Nodes == nil {
 		return fault.New(fault.Unavailable, "launch of attempt %s: it was forgotten at this moment", ref)
+	}
+	if err := e.vacant(o); err != nil {
+		return err
 	}
 	if err := e.log.add(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
 		return fault.New(fault.KindOf(err), "launch of attempt %s: %w", ref, err).Advise("%s", fault.Remedy(err))
@@ -198,8 +201,9 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 	}
 }
 
-// nodesOf are the nodes that claims name, each once, in order.
-func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim) ([]render.Node, error) {
+// nodesOf are the nodes that claims name, each once, in order. fault.Exhausted: one of them cannot
+// have the volumes of the namespace; others may be free later.
+func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim, namespace string) ([]render.Node, error) {
 	var out []render.Node
 	had := map[string]bool{}
 	for _, c := range claims {
@@ -213,6 +217,9 @@ func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim) ([]render.No
 		}
 		if !ok {
 			return nil, fault.New(fault.Invalid, "there is no node %q in pool %s", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
+		}
+		if why := m.lacks(namespace); why != "" {
+			return nil, fault.New(fault.Exhausted, "node %s of namespace %s: %s", c.Node, namespace, why).Advise("a pool of these nodes for the accounts of the namespace (node_selector)")
 		}
 		out = append(out, m.rendered(&e.cfg.Terms))
 	}

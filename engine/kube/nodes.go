@@ -32,7 +32,8 @@ type Machine struct {
 	Taints   []corev1.Taint // as they stand
 	Whole    amount.Vector  // what it can give to pods, whoever has it
 	Cordoned bool
-	Strict   bool // pods there can be kept to the groups that are named for them
+	Strict   bool              // pods there can be kept to the groups that are named for them
+	Far      map[string]string // by namespace and claim: why pods there cannot have a volume of the paths
 }
 
 // machines reads the nodes of a pool; those that are not the pool's are left out. Use is what

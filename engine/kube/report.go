@@ -194,6 +194,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	e.tell(a, r)
 	a.ended = true
 	e.settle(a.namespace, a.ref)
+	e.vacated(a.namespace)
 	for _, p := range a.pods {
 		if !p.gone {
 			e.graves[graveOf(p.Pod)] = p.Pod

@@ -74,6 +74,7 @@ func Rights(t *Terms, gang *Gang) []Right {
 	}
 	out = append(out, Right{Resource: dra.Slices, Verbs: []string{"list"}, All: true, Why: "devices with attributes"})
 	out = append(out, t.deviceRights()...)
+	out = append(out, t.tieRights()...)
 	if t.PriorityClass != "" {
 		out = append(out, Right{Resource: priorities, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
 	}

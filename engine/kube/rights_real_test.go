@@ -3,6 +3,7 @@ package kube_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -32,8 +33,16 @@ func TestRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		terms.Paths, terms.WorkDir = []kube.Path{{Prefix: "/scratch", Volume: scratch}}, kube.WorkDirEmpty
+		home := kube.Volume{Kind: kube.Claim, Name: "home"}
+		terms.Paths, terms.WorkDir = []kube.Path{{Prefix: "/scratch", Volume: scratch}, {Prefix: "/data", Volume: home}}, kube.WorkDirEmpty
 		provisions(t, a.l)
+		a.l.Kubectl(t, "create", "namespace", "cox")
+		a.l.Apply(t, fmt.Sprintf(`
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: home}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: by-hand, persistentVolumeReclaimPolicy: Retain, hostPath: {path: %q}}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: home, namespace: cox}, spec: {storageClassName: by-hand, volumeName: home, accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}
+`, t.TempDir()))
+		a.l.Kubectl(t, "wait", "pvc/home", "--namespace", "cox", "--for=jsonpath={.status.phase}=Bound", "--timeout=150s")
 		a.prove(t, "ann", terms, nil, func(allocation uint64, script string) *engine.Launch { return launch(allocation, script, "n1") })
 	})
 	t.Run("Claims", func(t *testing.T) { testClaimRights(t, a) })
@@ -69,7 +78,9 @@ func (a *audit) prove(t *testing.T, user string, terms kube.Terms, gang *kube.Ga
 	}
 	s := kube.NewSurvey(k, terms, "")
 	for _, ns := range terms.Spaces() {
-		a.l.Kubectl(t, "create", "namespace", ns)
+		if _, err := a.l.Try(t.Context(), "", "get", "namespace", ns); err != nil { // there is none yet
+			a.l.Kubectl(t, "create", "namespace", ns)
+		}
 	}
 	var want []string
 	for _, r := range kube.Rights(&terms, gang) {

@@ -26,14 +26,16 @@ type Survey struct {
 	mu       sync.Mutex
 	machines []Machine // of the last look, sorted by name; nil: there was none
 	use      map[string]using
-	used     time.Time      // when use was looked at
-	kept     []keptNode     // of the last look: that are the pool's, or bear its taint
-	looked   time.Time      // at the nodes
-	numbers  dra.Numbers    // of DRA's devices; under looking
-	astray   map[string]int // of the last look: devices of DRA that no node has, by the reason why they are not offered
-	wrong    []error        // of the last look: classes of DRA that are not to be had
-	levels   []string       // labels of Kueue's Topology; nil: there is none
-	leveled  time.Time      // when that was looked at
+	used     time.Time           // when use was looked at
+	held     map[string][]holder // with use: which pods have claims of the paths, by namespace and name
+	ties     []tie               // of the last look
+	kept     []keptNode          // of the last look: that are the pool's, or bear its taint
+	looked   time.Time           // at the nodes
+	numbers  dra.Numbers         // of DRA's devices; under looking
+	astray   map[string]int      // of the last look: devices of DRA that no node has, by the reason why they are not offered
+	wrong    []error             // of the last look: classes of DRA that are not to be had
+	levels   []string            // labels of Kueue's Topology; nil: there is none
+	leveled  time.Time           // when that was looked at
 }
 
 // NewSurvey begins one; nobody is asked yet.
@@ -77,13 +79,13 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	use, used := s.use, s.used
+	use, used, held, had := s.use, s.used, s.held, s.ties
 	s.mu.Unlock()
 	if s.terms.Placed || time.Since(used) > slow {
-		fresh, err := s.usage(ctx)
+		fresh, by, err := s.usage(ctx)
 		switch {
 		case err == nil:
-			use, used = fresh, time.Now()
+			use, used, held = fresh, time.Now(), by
 		case s.terms.Placed || fault.KindOf(err) != fault.Permission:
 			return nil, err
 		}
@@ -100,11 +102,17 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 	}
 	all := machines(&terms, nodes, use)
 	attach(&terms, all, stock, s.numbers)
+	ties, err := s.askTies(ctx, had)
+	if err != nil {
+		return nil, err
+	}
+	tieAll(&terms, all, nodes, ties, held)
 	if all == nil {
 		all = []Machine{} // there was a look
 	}
 	s.mu.Lock()
 	s.machines, s.use, s.used, s.looked, s.kept = all, use, used, time.Now(), keptOf(&s.terms, nodes)
+	s.ties, s.held = ties, held
 	if s.wrong, s.astray = nil, nil; stock != nil {
 		s.wrong = stock.Wrong
 		if none := stock.Trays[""]; none != nil {
@@ -116,17 +124,17 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 }
 
 // usage sums up what pods hold, in chunks: the pods themselves are not kept.
-func (s *Survey) usage(ctx context.Context) (map[string]using, error) {
-	var out map[string]using
-	err := cluster.Unbroken(func() error {
-		out = map[string]using{}
+func (s *Survey) usage(ctx context.Context) (out map[string]using, held map[string][]holder, err error) {
+	err = cluster.Unbroken(func() error {
+		out, held = map[string]using{}, map[string][]holder{}
 		_, err := cluster.List(ctx, s.cluster, cluster.Pods, cluster.Selection{Fields: "status.phase!=Succeeded,status.phase!=Failed"}, func(p *corev1.Pod) error {
 			s.terms.count(out, p, s.ours)
+			s.terms.held(held, p, s.ours(p))
 			return nil
 		})
 		return err
 	})
-	return out, err
+	return out, held, err
 }
 
 func (s *Survey) ours(p *corev1.Pod) bool { return s.server != "" && p.Labels[LabelServer] == s.server }
