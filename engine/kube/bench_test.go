@@ -93,7 +93,9 @@ func newSpeed(t *testing.T, nodes int) *speed {
 		s.nodes = append(s.nodes, fakes[i].Name)
 	}
 	began := time.Now()
-	s.l.Fake(t, fakes...)
+	for some := range slices.Chunk(fakes, 500) {
+		s.l.Fake(t, some...)
+	}
 	t.Logf("%d nodes after %s", nodes, time.Since(began).Round(time.Second))
 	return s
 }
@@ -359,7 +361,7 @@ func (s *speed) lag(t *testing.T, d *driver, z size) {
 	var all []time.Duration
 	for i := range n {
 		name := render.PodName(d.server, engine.Ref{Allocation: uint64(i + 1), Attempt: 1}, z.pods-1)
-		patch := map[string]any{"status": map[string]any{"containerStatuses": []any{map[string]any{
+		patch := map[string]any{"status": map[string]any{"phase": "Failed", "containerStatuses": []any{map[string]any{
 			"name": render.Container, "image": lab.Base, "imageID": "", "ready": false, "restartCount": 0,
 			"state": map[string]any{"terminated": map[string]any{"exitCode": 1, "reason": "Error", "startedAt": time.Now().UTC().Format(time.RFC3339), "finishedAt": time.Now().UTC().Format(time.RFC3339)}},
 		}}}}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -30,6 +31,8 @@ func (l *Lab) Fake(t testing.TB, nodes ...Fake) {
 func (l *Lab) addFakes(ctx context.Context, nodes []Fake) error {
 	l.mu.Lock()
 	runs := l.daemons["kwok"] != nil
+	l.fakes++
+	batch := strconv.Itoa(l.fakes)
 	l.mu.Unlock()
 	if !runs {
 		if err := l.start(ctx, l.kwok()); err != nil {
@@ -42,7 +45,7 @@ func (l *Lab) addFakes(ctx context.Context, nodes []Fake) error {
 	for i, n := range nodes {
 		turn <- struct{}{}
 		all.Go(func() {
-			if err := l.post(ctx, "/api/v1/nodes", n.object()); err != nil {
+			if err := l.post(ctx, "/api/v1/nodes", n.object(batch)); err != nil {
 				failed[i] = fmt.Errorf("node %s: %w", n.Name, err)
 			}
 			<-turn
@@ -60,7 +63,7 @@ func (l *Lab) addFakes(ctx context.Context, nodes []Fake) error {
 				}
 			}
 		}
-		text, err := l.read(ctx, "/api/v1/nodes?labelSelector="+fakeLabel)
+		text, err := l.read(ctx, "/api/v1/nodes?labelSelector="+batchLabel+"%3D"+batch)
 		if err != nil || json.Unmarshal(text, &all) != nil || len(all.Items) < len(nodes) {
 			return false
 		}
@@ -73,8 +76,10 @@ func (l *Lab) addFakes(ctx context.Context, nodes []Fake) error {
 	})
 }
 
-// fakeLabel is what kwok knows its nodes by.
-const fakeLabel = "lab/fake"
+const (
+	fakeLabel  = "lab/fake"  // what kwok knows its nodes by
+	batchLabel = "lab/batch" // with which call it came: thousands of others are not looked at again
+)
 
 // kwok is the daemon that lives for nodes without machines.
 func (l *Lab) kwok() *daemon {
@@ -92,8 +97,8 @@ func (l *Lab) kwok() *daemon {
 }
 
 // object is the node as the apiserver is told of it.
-func (n Fake) object() map[string]any {
-	labels := map[string]string{fakeLabel: "", "kubernetes.io/hostname": n.Name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+func (n Fake) object(batch string) map[string]any {
+	labels := map[string]string{fakeLabel: "", batchLabel: batch, "kubernetes.io/hostname": n.Name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
 	for k, v := range n.Labels {
 		labels[k] = v
 	}

@@ -71,6 +71,7 @@ type Lab struct {
 	mu      sync.Mutex
 	daemons map[string]*daemon
 	seconds int // apiservers beside the first
+	fakes   int // calls that have added nodes without machines
 }
 
 // turns has one for every cluster that there is in this process: more than two would be in each
