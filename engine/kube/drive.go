@@ -111,7 +111,20 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 		return 0, err
 	}
 	e.deliver(a)
-	return e.judge(a)
+	due, err := e.judge(a)
+	if err != nil {
+		return due, err
+	}
+	soon, err := e.name(a, time.Now())
+	return earlier(due, soon), err
+}
+
+// earlier is the shorter of two waits, of which 0 is for ever.
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // try does something for an attempt's begin. What cannot be done ends the attempt.

@@ -29,7 +29,9 @@ type attempt struct {
 
 	made    *made // all its objects exist; nil: some may
 	bound   bool
-	begun   bool // something was sent
+	begun   bool      // something was sent
+	named   bool      // its Service is there
+	placed  time.Time // since when all its pods have nodes; zero: they do not
 	pods    map[int]*pod
 	on      []string // the nodes where it began, by index, where we did not choose them
 	report  engine.Report

@@ -74,8 +74,7 @@ func (e *Engine) make(a *attempt) error {
 	}); err != nil {
 		return err
 	}
-	service := r.Service(root.UID)
-	if err := create(e, way, cluster.Services, service, func(there *corev1.Service) bool { return owns(root.UID, there) }); err != nil {
+	if err := e.nameEarly(a, r.Service(root.UID), root.UID); err != nil {
 		return err
 	}
 	if err := e.group(a, way, r, root.UID); err != nil {
@@ -137,7 +136,7 @@ func create[T any, P interface {
 			return fault.New(fault.Unavailable, "%w", said) // it has just gone, or never was
 		}
 		if err == nil && !ours(&there) {
-			return &never{engine.LaunchFailed, fmt.Errorf("there is a %s %s/%s that is not this attempt's; it is left alone", r, namespace, name)}
+			return foreign(r, namespace, name)
 		}
 		if err == nil && P(&there).GetDeletionTimestamp() != nil {
 			return &never{engine.Unready, fmt.Errorf("%s %s/%s is being deleted by somebody", r, namespace, name)}
