@@ -4,7 +4,7 @@
 // for each node (engine/kube/render). Names are those of the attempt, so what was created
 // without an answer is created again and found. A launch is in the driver's journal before
 // anything is sent. All pods are there before any is bound, and their UIDs in the journal: for
-// an attempt that may have begun nothing is ever created a second time. Each attempt has one
+// an attempt that may have begun no pod is ever created a second time. Each attempt has one
 // goroutine (drive.go) that does what is due; one watch of this server's pods tells them all.
 // What runs in the pods holds the start barrier and says how it ended (engine/kube/crew).
 //
@@ -19,7 +19,7 @@
 //	kube.go terms.go journal.go     the engine; what a pool's settings say; what it keeps on the disk
 //	door.go permit.go handover.go   which jobs are taken, before they are queued
 //	volume.go                       paths of the settings as volumes
-//	launch.go make.go               an attempt begins: its objects, and its binding
+//	launch.go make.go names.go      an attempt begins: its objects, its binding, its names
 //	provision.go deliver.go         … what it waits for before: volumes, a directory that comes with it
 //	delegate.go gang.go kueue.go near.go    where the cluster's scheduler chooses: what begins pods together, and where
 //	words.go queued.go              … and why they wait there
