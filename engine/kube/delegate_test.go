@@ -82,6 +82,7 @@ func TestNativeGangs(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
+	t.Run("Preempted", func(t *testing.T) { testPreempted(t, b, e) })
 }
 
 // TestNoGangs: a cluster without gangs takes single pods; more are refused with the choices.
