@@ -59,6 +59,7 @@ func TestKube(t *testing.T) {
 	kubeRefused(t, s, l)
 	kubeDevices(t, s, l)
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
+	t.Run("MakesRoom", func(t *testing.T) { kubeMakesRoom(t, l, add) })
 	t.Run("Upload", func(t *testing.T) { kubeUpload(t, s, add) }) // in a working directory of its own
 	kubeLocal(t, s, l, add)
 	kubeDelegated(t, s, l)

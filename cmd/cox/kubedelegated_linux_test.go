@@ -75,6 +75,7 @@ func kubeDelegated(t *testing.T, s *slurmSite, l *lab.Lab) {
 	l.Kubectl(t, "taint", "node", "n2", "busy-")
 	s.ok(t, "COMPLETED", "wait", id)
 
+	kubePreempted(t, s, l, pool)
 	id = s.submitted(t, pool, kubeScript(t, s, "sleep.sh", "#SBATCH -N2\nsleep 600\n"))
 	s.eventually(t, `(?m)^ *`+id+` .*RUNNING.* n\[1-2\]`, "queue")
 	s.ok(t, "", "cancel", id)
