@@ -159,6 +159,8 @@ func fromSpec(f *Facts, s *job.Spec, found map[string]Evidence, counts []string,
 	}
 	if s.Image != "" {
 		f.Set(Containers, 1, File, first(found, []string{image}, "container image")...)
+	} else if s.Pod != nil {
+		f.Set(Containers, 1, File, first(found, []string{"kubernetes", "k8s", "pods", "pod"}, "what is asked of its pods")...)
 	}
 	if _, known := f.m[TightlyCoupled]; nodes > 1 && !known && len(f.steps) > 0 {
 		f.Set(TightlyCoupled, 1, File, f.steps[0])

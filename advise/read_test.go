@@ -109,6 +109,7 @@ func TestFactsOfYAML(t *testing.T) {
 		{"nodes: 4\ncommand: ./a\n", "4 nodes 1, coupled 1"},
 		{"nodes: 1\ncommand: torchrun x\n", "1 node 1, coupled 2"},
 		{"image: x\ncommand: [mpirun, ./a]\n", "coupled 2, containers 1"},
+		{"tasks: 4\nkubernetes: {pods: task}\ncommand: ./a\n", "containers 2"},
 		{"nodes: 2\nscript: |\n  # mpirun\n  ray start --head\n\n  srun ./a\n", "2 nodes 1, coupled 6, python-native pipeline 4"},
 		{"env:\n  NCCL_DEBUG: INFO\ncommand: ./a\n", "coupled 2"},
 		{"groups:\n- nodes: 2\n- tasks: 1\nscript: a\n", "3 nodes 2"},

@@ -24,9 +24,9 @@ func (a *Attempt) claims(i int) (out []fleet.Claim) {
 	if a.perTask() {
 		return a.Launch.Claims[i : i+1]
 	}
-	for _, c := range a.Launch.Claims {
-		if c.Node == a.Nodes[i].Name {
-			out = append(out, c)
+	for k := range a.Launch.Claims {
+		if c := &a.Launch.Claims[k]; c.Node == a.Nodes[i].Name {
+			out = append(out, *c)
 		}
 	}
 	return out
@@ -34,13 +34,16 @@ func (a *Attempt) claims(i int) (out []fleet.Claim) {
 
 // podOfClaim is the pod that claim k is of; -1: its node is not there.
 func (a *Attempt) podOfClaim(k int) int {
-	if !a.perTask() {
-		return slices.IndexFunc(a.Nodes, func(n Node) bool { return n.Name == a.Launch.Claims[k].Node })
+	name := a.Launch.Claims[k].Node
+	if k < len(a.Nodes) && a.Nodes[k].Name == name { // so it is if no two groups share a node, too
+		return k
 	}
-	if k >= len(a.Nodes) || a.Nodes[k].Name != a.Launch.Claims[k].Node {
-		return -1
+	for i := range a.Nodes {
+		if a.Nodes[i].Name == name && !a.perTask() {
+			return i
+		}
 	}
-	return k
+	return -1
 }
 
 // Split gives each task of claims a claim of its own, with its share of what the claim takes, and
