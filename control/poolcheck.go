@@ -92,9 +92,11 @@ func (c *Control) lookAt(ctx context.Context, name string, e engine.Engine) *Poo
 		add("nodes", engine.Found, "%d with %d devices: %s", len(nodes), devices, hostlist.Compress(nodeNames(nodes)))
 	}
 	if names, of := c.othersNodes(name, out.Nodes); len(names) > 0 {
-		out.Findings = append(out.Findings, engine.Finding{
-			What: "names", State: engine.Warning, Text: fmt.Sprintf("%s: pool %s has nodes of these names already, and keeps them", hostlist.Compress(names), of),
-		})
+		f := engine.Finding{What: "names", State: engine.Warning, Text: fmt.Sprintf("%s: pool %s has nodes of these names already, and keeps them", hostlist.Compress(names), of)}
+		if len(names) == len(out.Nodes) && !info.Abilities.Delegated {
+			f.State, f.Text, f.Mend = engine.Missing, f.Text+": none is left", fmt.Sprintf("choose other nodes for this pool, or take the other away: cox pool remove %s", of)
+		}
+		out.Findings = append(out.Findings, f)
 	}
 	out.Findings = append(out.Findings, c.twice(name, out.Nodes)...)
 	looked := false

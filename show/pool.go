@@ -69,7 +69,8 @@ func Pool(p Page, l *api.Pool) string {
 	return c.b.String()
 }
 
-// Findings are what was looked at, one a line, with what would mend it.
+// Findings are what was looked at, one a line, with what would mend it; of several that the same
+// mends, behind the last.
 func Findings(p Page, list []api.Finding) string {
 	var b strings.Builder
 	wide := 0
@@ -85,7 +86,7 @@ func Findings(p Page, list []api.Finding) string {
 		what := Clean(f.What)
 		fmt.Fprintf(&b, "%s%s  %s%s  %s\n", p.Paint(tone, Clean(f.State)), strings.Repeat(" ", max(len("missing")-len(f.State), 0)),
 			what, strings.Repeat(" ", wide-Width(what)), Clean(f.Text))
-		if f.Mend != "" {
+		if f.Mend != "" && (i+1 == len(list) || list[i+1].Mend != f.Mend) {
 			b.WriteString(strings.Repeat(" ", len("missing")+2+wide+2) + p.Paint(Accent, Clean(f.Mend)) + "\n")
 		}
 	}

@@ -32,7 +32,11 @@ func Warnings(p Page, ws []api.Warning) string {
 func Problem(p Page, e *api.Error) string {
 	var b strings.Builder
 	for i := range e.Errors {
-		located(&b, p, &e.Errors[i])
+		l := e.Errors[i]
+		if i+1 < len(e.Errors) && e.Errors[i+1].Remedy == l.Remedy {
+			l.Remedy = "" // said once, behind the last
+		}
+		located(&b, p, &l)
 	}
 	if len(e.Errors) == 0 {
 		b.WriteString(CleanLines(e.Error()) + "\n")

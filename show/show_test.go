@@ -299,6 +299,21 @@ job.sbatch:4: --gres=gpu:h1: no node has it
                      ^^^^^^
   for 16 in all: --nodes=2
 `)
+	// What mends several things is said once. Seen to fail with the remedy printed behind each.
+	same(t, show.Problem(pipe, &api.Error{Errors: []api.Located{{Message: "no right to a", Remedy: "grant it"}, {Message: "no right to b", Remedy: "grant it"}, {Message: "no image", Remedy: "name one"}}}), `
+no right to a
+no right to b
+  grant it
+no image
+  name one
+`)
+	same(t, show.Findings(pipe, []api.Finding{{What: "rights", State: "missing", Text: "a", Mend: "grant it"}, {What: "rights", State: "missing", Text: "b", Mend: "grant it"}, {What: "image", State: "warning", Text: "c", Mend: "name one"}}), `
+missing  rights  a
+missing  rights  b
+                 grant it
+warning  image   c
+                 name one
+`)
 	same(t, show.Problem(pipe, &api.Error{Detail: "job 9 does not exist", Remedy: "cox history lists older ones"}), `
 job 9 does not exist
   cox history lists older ones

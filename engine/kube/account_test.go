@@ -119,7 +119,7 @@ func TestCheckFindsTheNamespacesOfAccounts(t *testing.T) {
 		"found namespace: cox, of the accounts all that have no other", "missing namespace: there is no namespace team-nlp, of the accounts nlp | kubectl create namespace team-nlp",
 		"missing rights: create pods in namespace cox: jobs run in pods", "missing rights: create pods in namespace team-nlp: jobs run in pods", `--set 'namespaces={"nlp":"team-nlp"}'`,
 		"found quota: namespace team-nlp: q: pods 1 of 7", "found quota: namespace cox has none", "found pull secret: pull in namespace cox", "missing pull secret: there is no pull in namespace team-nlp",
-		"found paths: /home is claim home, bound", "missing paths: there is no home in namespace team-nlp",
+		"found paths: /home is claim home, bound", "missing paths: there is no claim home in namespace team-nlp",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -26,6 +26,8 @@ type scan struct {
 	gangs  []Gang
 	who    string // as ParseSubject reads it; empty: not known
 	groups []string
+
+	granted bool // the rights were looked at, and none is missing
 }
 
 func (l *scan) add(what string, s engine.FindingState, mend, format string, args ...any) {
@@ -35,11 +37,13 @@ func (l *scan) add(what string, s engine.FindingState, mend, format string, args
 // failed is a finding of what could not be looked at. A right that is missing is said by the
 // rights; here it says what is not known for it.
 func (l *scan) failed(what string, err error) {
-	state := engine.Missing
+	state, mend := engine.Missing, fault.Remedy(err)
 	if fault.KindOf(err) == fault.Permission {
-		state = engine.Warning
+		if state = engine.Warning; !l.granted {
+			mend = l.grant()
+		}
 	}
-	l.add(what, state, fault.Remedy(err), "not looked at: %v", err)
+	l.add(what, state, mend, "not looked at: %v", err)
 }
 
 // Check looks at the cluster and at what the pool may do there. It makes nothing that stays.
@@ -215,6 +219,7 @@ func (l *scan) rights(ctx context.Context) error {
 		l.add("rights", state, l.grant(), "%s %s %s: %s", strings.Join(missing[i], ", "), what, where, r.Why)
 	}
 	if len(missing) == 0 {
+		l.granted = true
 		l.add("rights", engine.Found, "", "all that a pool of these settings needs")
 	}
 	return l.makers(ctx, gang)
@@ -247,6 +252,8 @@ func (l *scan) grant() string {
 		if l.terms.Scheduler != "" {
 			words = append(words, "--set scheduler="+shell(l.terms.Scheduler))
 		}
+	} else if !l.terms.Placed {
+		words = append(words, "--placed=false")
 	}
 	if l.terms.Reserve {
 		words = append(words, "--set reserve=true")

@@ -199,7 +199,7 @@ func (l *scan) others(all []Machine) {
 func (l *scan) images(context.Context) error {
 	t := &l.terms
 	if t.AgentImage == "" {
-		l.add("agent image", engine.Missing, "--agent-image REGISTRY/cox-agent:TAG, an image with cox-pod in it that the nodes can pull", "nothing can be started: no image brings cox-pod into the pods")
+		l.add("agent image", engine.Missing, "scripts/image.sh makes it, as coxswain.sh/agent:latest: give it to the nodes or to a registry, and name it by --agent-image", "nothing can be started: no image brings cox-pod into the pods")
 	} else {
 		l.add("agent image", engine.Found, "", "%s; whether the nodes can pull it, a first job shows", t.AgentImage)
 	}
@@ -243,6 +243,9 @@ func (l *scan) there(ctx context.Context, what string, r cluster.Resource, ns, n
 		if len(l.terms.Spaces()) > 1 && ns != "" {
 			where = " in namespace " + ns
 		}
+		if r == claims {
+			name = "claim " + name
+		}
 		l.add(what, engine.Missing, mend, "there is no %s%s", name, where)
 	case err != nil:
 		l.failed(what, err)
@@ -263,7 +266,7 @@ func (l *scan) namedIn(ctx context.Context, ns string) {
 	}
 	for _, p := range l.terms.Paths {
 		var c corev1.PersistentVolumeClaim
-		if p.Volume.Kind == Claim && l.there(ctx, "paths", claims, ns, p.Volume.Name, "kubectl apply a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany", &c) {
+		if p.Volume.Kind == Claim && l.there(ctx, "paths", claims, ns, p.Volume.Name, "make a PersistentVolumeClaim "+p.Volume.Name+" in namespace "+ns+", with ReadWriteMany where jobs have several nodes", &c) {
 			l.claim(p, &c)
 		}
 	}
