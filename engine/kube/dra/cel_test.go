@@ -64,7 +64,7 @@ func TestSelectors(t *testing.T) {
 			t.Errorf("%q is understood", text)
 		}
 	}
-	if _, err := ReadClass(&resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "has(device.x)"}}}}}); fault.KindOf(err) != fault.Unsupported || fault.Remedy(err) == "" {
+	if _, err := readClass(&resourcev1.DeviceClass{Spec: resourcev1.DeviceClassSpec{Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: "has(device.x)"}}}}}); fault.KindOf(err) != fault.Unsupported || fault.Remedy(err) == "" {
 		t.Errorf("%v", err)
 	}
 }

@@ -17,8 +17,8 @@ type Class struct {
 	terms []term
 }
 
-// ReadClass reads a DeviceClass. fault.Unsupported: its selectors say more than is understood.
-func ReadClass(c *resourcev1.DeviceClass) (Class, error) {
+// readClass reads a DeviceClass. fault.Unsupported: its selectors say more than is understood.
+func readClass(c *resourcev1.DeviceClass) (Class, error) {
 	out := Class{name: c.Name}
 	for _, s := range c.Spec.Selectors {
 		if s.CEL == nil {
@@ -58,7 +58,7 @@ func classesOf(ctx context.Context, k *cluster.Cluster, names []string) (out []C
 				return nil, nil, err
 			}
 			var x Class
-			if x, err = ReadClass(&c); err == nil {
+			if x, err = readClass(&c); err == nil {
 				out = append(out, x)
 				continue
 			}

@@ -27,10 +27,10 @@ type Offer struct {
 // pool names the devices that a driver manages together.
 type pool struct{ driver, name string }
 
-// Published is what drivers have published that is of these classes, by node; of devices that are
+// offered is what drivers have published that is of these classes, by node; of devices that are
 // on none, by "". A device is of the first class that has it. Of a pool the newest generation
 // counts, and nothing before all of it is there.
-func Published(all []resourcev1.ResourceSlice, classes []Class) map[string]*Tray {
+func offered(all []resourcev1.ResourceSlice, classes []Class) map[string]*Tray {
 	out := map[string]*Tray{}
 	newest, parts := map[pool]int64{}, map[pool]int64{}
 	of := func(x *resourcev1.ResourceSlice) pool { return pool{x.Spec.Driver, x.Spec.Pool.Name} }

@@ -18,7 +18,7 @@ import (
 func TestWanted(t *testing.T) {
 	h200 := strings.NewReplacer("H100", "H200", "80GB", "141GB", "81559Mi", "143771Mi").Replace(fmt.Sprintf(h100, 5, 0))
 	published := published(t, "gpu-7", fmt.Sprintf(h100, 2, 0), h200, mig)
-	all := Published([]resourcev1.ResourceSlice{published}, []Class{classOf(t, "any", `device.driver == 'gpu.nvidia.com'`)})["gpu-7"].Offers
+	all := offered([]resourcev1.ResourceSlice{published}, []Class{classOf(t, "any", `device.driver == 'gpu.nvidia.com'`)})["gpu-7"].Offers
 	for _, x := range []struct {
 		r    amount.DeviceRequest
 		want string
