@@ -17,8 +17,8 @@
 // Where what is (a change has its room in one of these):
 //
 //	kube.go terms.go journal.go     the engine; what a pool's settings say; what it keeps on the disk
-//	door.go permit.go handover.go   which jobs are taken, before they are queued
-//	volume.go                       paths of the settings as volumes
+//	door.go permit.go misnamed.go handover.go   which jobs are taken, before they are queued
+//	volume.go ties.go tied.go       paths of the settings as volumes, and which nodes can have these
 //	launch.go make.go names.go      an attempt begins: its objects, its binding, its names
 //	provision.go deliver.go         … what it waits for before: volumes, a directory that comes with it
 //	delegate.go gang.go kueue.go near.go    where the cluster's scheduler chooses: what begins pods together, and where

@@ -9,34 +9,40 @@ import (
 	"testing"
 )
 
-// TestEachRuleOfTheCoreHasItsPlace: the list in sched/doc.go names every file of the core,
-// and no file that is not there, so that whoever looks for a rule finds it.
+// TestEveryFileHasItsPlace: the list in the doc.go of a package of many files names every file,
+// and no file that is not there, so that whoever looks for a rule of the core, or for what the
+// Kubernetes engine does, finds it.
 //
 // Seen to fail with: a file that is left out, and one that was renamed.
-func TestEachRuleOfTheCoreHasItsPlace(t *testing.T) {
-	text, err := os.ReadFile("../../sched/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := regexp.MustCompile(`\b[a-z]+\.go\b`).FindAllString(string(text), -1)
-	files, err := filepath.Glob("../../sched/*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	var there []string
-	for _, f := range files {
-		name := filepath.Base(f)
-		if strings.HasSuffix(name, "_test.go") {
-			continue
+func TestEveryFileHasItsPlace(t *testing.T) {
+	for pkg, frame := range map[string][]string{
+		"sched":       {"doc.go", "api.go", "core.go"}, // need not be named
+		"engine/kube": {"doc.go"},
+	} {
+		text, err := os.ReadFile(filepath.Join("../..", pkg, "doc.go"))
+		if err != nil {
+			t.Fatal(err)
 		}
-		there = append(there, name)
-		if !slices.Contains(named, name) && !slices.Contains([]string{"doc.go", "api.go", "core.go"}, name) {
-			t.Errorf("sched/%s: doc.go does not say what it is about", name)
+		named := regexp.MustCompile(`\b[a-z]+\.go\b`).FindAllString(string(text), -1)
+		files, err := filepath.Glob(filepath.Join("../..", pkg, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pkg, len(files), err)
 		}
-	}
-	for _, name := range named {
-		if !slices.Contains(there, name) {
-			t.Errorf("doc.go names %s, which is not there", name)
+		var there []string
+		for _, f := range files {
+			name := filepath.Base(f)
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			there = append(there, name)
+			if !slices.Contains(named, name) && !slices.Contains(frame, name) {
+				t.Errorf("%s/%s: doc.go does not say what it is about", pkg, name)
+			}
+		}
+		for _, name := range named {
+			if !slices.Contains(there, name) {
+				t.Errorf("%s/doc.go names %s, which is not there", pkg, name)
+			}
 		}
 	}
 }
