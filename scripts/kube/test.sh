@@ -48,15 +48,15 @@ if [ "${1:-}" = batch ]; then
 	said
 	exit $rc
 fi
-# The storm is alone: what it kills would be missing for others. Then three clusters are
-# beside each other, which mostly wait: two of the driver's tests (lab.Start lets no more be), of
-# which each has several at once, and one of the lab's or the server's. The packages below
-# engine/kube that start no cluster are make unit's.
-tests storm ./engine/kube -run '^TestStorm$'
-rc=$?
+# At most three clusters are beside each other, which mostly wait. One is of the lab's tests, then
+# of the server's. Beside it is the storm, which no other of the driver's tests is beside, and then
+# those, on two clusters (lab.Start lets no more be), of which each has several tests at once. The
+# packages below engine/kube that start no cluster are make unit's.
 parts=$($go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./engine/kube/... | grep /kube/lab | cut -d ' ' -f 1 | grep -v '/kube$' | tr '\n' ' ')
 { tests parts "$parts" -p 1 && tests server "./serve ./cmd/cox" -run Kube; } >"$out/beside" 2>&1 &
 beside=$!
+tests storm ./engine/kube -run '^TestStorm$'
+rc=$?
 tests driver ./engine/kube -skip '^Test(Storm|Volcano|Kueue|Coscheduling|KAI)$' -parallel 32 || rc=1
 wait "$beside" || rc=1
 beside=

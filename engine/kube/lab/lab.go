@@ -74,10 +74,6 @@ type Lab struct {
 	fakes   int // calls that have added nodes without machines
 }
 
-// turns has one for every cluster that there is in this process: more than two would be in each
-// other's way on a small machine. Who wants one more waits, so that many tests may be parallel.
-var turns = make(chan struct{}, 2)
-
 // Start starts a cluster, which ends with the test. A test that cannot have one is skipped. While
 // there are two others of this process it waits for the end of one.
 func Start(t testing.TB, c Config) *Lab {
@@ -87,8 +83,7 @@ func Start(t testing.TB, c Config) *Lab {
 	}
 	watch.Do(endWithGo)
 	asked := time.Now()
-	turns <- struct{}{}
-	t.Cleanup(func() { <-turns })
+	t.Cleanup(turns.take(c.Kubelets))
 	t.Logf("its turn came after %s", time.Since(asked).Round(time.Second))
 	programs := install(t, c.Kubelets > 0)
 	dir, err := os.MkdirTemp("", prefix)
