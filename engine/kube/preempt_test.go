@@ -16,6 +16,8 @@ import (
 // testPreempted: the cluster's scheduler takes the room of a gang for somebody else's pod of a
 // higher priority, which is of a group. It takes the gang whole, though one of its nodes would
 // do, and the attempt ends as preempted, with the cluster's words. The nodes are alike.
+//
+// Seen to fail with: a PodGroup that is disrupted pod by pod (one pod of four is taken).
 func testPreempted(t *testing.T, b *bench, e *kube.Engine) {
 	b.l.Apply(t, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: urgent}\nvalue: 1000\n")
 	l := folded(10, forever, 4)
