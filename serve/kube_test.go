@@ -102,6 +102,7 @@ func TestKubeSettings(t *testing.T) {
 		`{"kubeconfig":"FILE","runtime_class":"A"}`:                                                       `settings: runtime_class: "A"`,
 		`{"kubeconfig":"FILE","workdir":"home"}`:                                                          `settings: workdir: there is no "home"`,
 		`{"kubeconfig":"FILE","paths":{"/cox/bin":"pvc:a"}}`:                                              "settings: paths: /cox/bin is used in every pod",
+		`{"kubeconfig":"FILE","upload_room":"1"}`:                                                         `settings: upload_room: "1" is no size`,
 		`{"kubeconfig":"FILE","checkpoints":"/scratch"}`:                                                  "settings: checkpoints: /scratch is on no volume",
 		`{"kubeconfig":"FILE","paths":{"/a":"pvc:a"},"checkpoints":"/a/../b"}`:                            `settings: checkpoints: "/a/../b" is no directory`,
 		`{"kubeconfig":"FILE","paths":{"/a":"emptyDir"},"checkpoints":"/a/b"}`:                            "settings: checkpoints: what is written to /a (emptyDir)",
@@ -132,7 +133,7 @@ func TestKubeTerms(t *testing.T) {
 	var set kubeSettings
 	if err := ReadSettings([]byte(`{"namespace":"n","placed":false,"gang":"kueue","approximate":true,"queue":"q","within":"preferred=a/b","scheduler":"s","image":"i:1","agent_image":"a:1","gpu_resource":"nvidia.com/gpu","topology":["a/b"],"features":["c"],"node_selector":{"d":"e"},
 		"tolerations":[{"key":"k","value":"v","effect":"NoSchedule"}],"priority_class":"p","pull_secrets":["s"],"run_as":"image","cluster_domain":"x.local",
-		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data,ro,sub=a/b","/big":"emptyDir:20Gi,memory","/opt":"image","/own":"ephemeral:1Gi,class=fast"},"workdir":"empty","checkpoints":"/scratch/saved",
+		"paths":{"/scratch":"nfs:fd00::5:/export/s","/home":"pvc:home","/data":"hostPath:/mnt/data,ro,sub=a/b","/big":"emptyDir:20Gi,memory","/opt":"image","/own":"ephemeral:1Gi,class=fast"},"workdir":"empty","upload_room":"20Gi","checkpoints":"/scratch/saved",
 		"fs_group":100,"shm":"8Gi","host_network":true,"lock_memory":true,"service_account":"sa","runtime_class":"nvidia","labels":{"l":"1"},"annotations":{"a":"2"},"allow":["labels"],
 		"namespaces":{"nlp":"team"},"only_named":true,"impersonate":{"nlp":"user:ann","user:bob":"serviceaccount:runner","*":"serviceaccount:x:y"},"service_accounts":{"nlp":"reader"}}`), &set); err != nil {
 		t.Fatal(err)
@@ -144,7 +145,7 @@ func TestKubeTerms(t *testing.T) {
 	group := int64(100)
 	want := kube.Terms{
 		Pool: "k8s-a", Namespace: "n", Gang: kube.Kueue, Approximate: true, Queue: "q", Within: render.Near{Label: "a/b", Wished: true}, Scheduler: "s", Image: "i:1", AgentImage: "a:1", GPU: "nvidia.com/gpu", Topology: []string{"a/b"}, Features: []string{"c"}, Selector: map[string]string{"d": "e"},
-		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local", WorkDir: kube.WorkDirEmpty, Checkpoints: "/scratch/saved", Allow: []string{"labels"},
+		Tolerations: []corev1.Toleration{{Key: "k", Value: "v", Effect: "NoSchedule"}}, PriorityClass: "p", PullSecrets: []string{"s"}, AsImage: true, Domain: "x.local", WorkDir: kube.WorkDirEmpty, UploadRoom: 20 << 30, Checkpoints: "/scratch/saved", Allow: []string{"labels"},
 		Namespaces: map[string]string{"nlp": "team"}, OnlyNamed: true, ServiceAccounts: map[string]string{"nlp": "reader"},
 		Impersonate: map[string]kube.Subject{"nlp": {Kind: "User", Name: "ann"}, "user:bob": {Kind: "ServiceAccount", Name: "runner"}, "*": {Kind: "ServiceAccount", Namespace: "x", Name: "y"}},
 		Shape: render.Shape{

@@ -60,6 +60,7 @@ type kubeSettings struct {
 	Allow         []string          `json:"allow" doc:"what jobs may ask of their pods by kubernetes in the native form: host_network, lock_memory, service_account, runtime_class, priority_class, labels, annotations, tolerations"`
 	Paths         map[string]string `json:"paths" doc:"path prefix in pods → volume: pvc:NAME, nfs:SERVER:/PATH, hostPath:/PATH, emptyDir:SIZE, ephemeral:SIZE, image; behind it ,ro or ,sub=DIRECTORY (see Storage)"`
 	WorkDir       string            `json:"workdir" doc:"what becomes of a working directory that none of paths has: refuse, empty (an empty one stands in its place), or upload (it comes with the job: cox submit --upload); left out: refuse where there are paths, else empty"`
+	UploadRoom    string            `json:"upload_room" doc:"of workdir upload: the most that the directory has in each pod, unpacked and with what the job writes there, as 20Gi, or what the job asks for by --tmp, if that is more; beyond, the job fails. Left out: 10Gi"`
 	Checkpoints   string            `json:"checkpoints" doc:"a directory below one of paths, on a volume that lasts and that all pods share, made by its administrator with the mode 1777, in which each job has one of its own for what it saves (COX_CHECKPOINT_DIR, see Checkpoints); left out: jobs have none"`
 	Domain        string            `json:"cluster_domain" doc:"of the cluster's names; left out: cluster.local"`
 }

@@ -20,6 +20,13 @@ func (s *kubeSettings) shape(t *kube.Terms) error {
 		Labels: s.Labels, Annotations: s.Annotations, FSGroup: s.FSGroup,
 	}
 	t.Allow = s.Allow
+	if s.UploadRoom != "" {
+		q, err := quantity.ParseQuantity(s.UploadRoom)
+		if err != nil || q.Value() < 1<<20 {
+			return wrongKube("upload_room", "write 20Gi", "%.70q is no size of a MiB at least", s.UploadRoom)
+		}
+		t.UploadRoom = q.Value()
+	}
 	if s.Shm != "" {
 		q, err := quantity.ParseQuantity(s.Shm)
 		if err != nil || q.Value() < 1<<20 {

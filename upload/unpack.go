@@ -20,7 +20,10 @@ import (
 // process's user. A name that leads out of the directory, or through a link that was made
 // before, is fault.Invalid, as is a name that is there already; of permissions only those to
 // read, write and execute are given. What was made before an error stays.
-func Unpack(from io.Reader, dir string) error {
+//
+// More than most bytes, 0: any number, is fault.Exhausted before they are written. Each thing counts
+// as the blocks of 4 KiB that it has, one at least: an archive can be a thousandth of what is in it.
+func Unpack(from io.Reader, dir string, most int64) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("unpack: %w", err)
@@ -30,7 +33,7 @@ func Unpack(from io.Reader, dir string) error {
 	if err != nil {
 		return broken(err)
 	}
-	u := unpacker{root: root, links: map[string]bool{}}
+	u := unpacker{root: root, links: map[string]bool{}, most: most}
 	t := tar.NewReader(z)
 	for {
 		h, err := t.Next()
@@ -59,6 +62,21 @@ type unpacker struct {
 	root  *os.Root
 	dirs  []*tar.Header // in the order in which they came
 	links map[string]bool
+	most  int64 // bytes; 0: any number
+	has   int64
+}
+
+// block is what a file system gives at least.
+const block = 4 << 10
+
+// count refuses what there is no room for.
+func (u *unpacker) count(size int64) error {
+	u.has += max(size+block-1, block) / block * block
+	if u.most > 0 && u.has > u.most {
+		return fault.New(fault.Exhausted, "the directory has more than %d MiB when it is unpacked", u.most>>20).
+			Advise("leave out what the job does not need (%s); or ask for more of the nodes' disks, by --tmp", IgnoreFile)
+	}
+	return nil
 }
 
 // make makes one thing.
@@ -72,6 +90,9 @@ func (u *unpacker) make(h *tar.Header, from io.Reader) error {
 	}
 	if link := u.through(name); link != "" {
 		return fault.New(fault.Invalid, "the name goes through %s, which is a symbolic link", link)
+	}
+	if err := u.count(h.Size); err != nil {
+		return err
 	}
 	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return said(err)

@@ -114,7 +114,7 @@ func TestThereAndBack(t *testing.T) {
 		t.Errorf("packed twice: %v, the same: %v", err, bytes.Equal(first.Bytes(), second.Bytes()))
 	}
 	back := t.TempDir()
-	if err := Unpack(&first, back); err != nil {
+	if err := Unpack(&first, back, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(back, "run"), 0o700) }) //nolint:gosec // a test's
@@ -243,7 +243,7 @@ func TestUnpackStaysInside(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := Unpack(archive(t, all...), dir); fault.KindOf(err) != fault.Invalid {
+		if err := Unpack(archive(t, all...), dir, 0); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v (%v)", what, err, fault.KindOf(err))
 		}
 		if left, _ := os.ReadDir(top); len(left) != 1 {
@@ -254,7 +254,7 @@ func TestUnpackStaysInside(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := Unpack(archive(t, tar.Header{Name: "a/s", Typeflag: tar.TypeReg, Mode: 0o6755}), dir); err != nil {
+	if err := Unpack(archive(t, tar.Header{Name: "a/s", Typeflag: tar.TypeReg, Mode: 0o6755}), dir, 0); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "a", "s")); err != nil || info.Mode() != 0o755 {
@@ -262,7 +262,7 @@ func TestUnpackStaysInside(t *testing.T) {
 	}
 	whole, _ := io.ReadAll(archive(t, tar.Header{Name: "a", Typeflag: tar.TypeReg, Mode: 0o644}))
 	for _, n := range []int{0, 5, len(whole) - 4} {
-		if err := Unpack(bytes.NewReader(whole[:n]), t.TempDir()); fault.KindOf(err) != fault.Invalid {
+		if err := Unpack(bytes.NewReader(whole[:n]), t.TempDir(), 0); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%d bytes of %d: %v", n, len(whole), err)
 		}
 	}
@@ -444,3 +444,42 @@ func TestSweepOfParts(t *testing.T) {
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+// TestUnpackIsBounded: what is unpacked has no more room than it is given: an archive is a small part
+// of what is in it. Each thing has a block at least.
+//
+// Seen to fail with: nothing counted; sizes alone, by which empty files take no room.
+func TestUnpackIsBounded(t *testing.T) {
+	from := t.TempDir()
+	if err := os.WriteFile(filepath.Join(from, "zeros"), make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var large bytes.Buffer
+	if _, err := Pack(t.Context(), from, &large, 1<<16); err != nil {
+		t.Fatal(err)
+	}
+	var many []tar.Header
+	for i := range 8 {
+		many = append(many, tar.Header{Name: string(rune('a' + i)), Typeflag: tar.TypeDir})
+	}
+	for what, x := range map[string]struct {
+		from func() io.Reader
+		most int64
+		ok   bool
+	}{
+		"a large file":                {func() io.Reader { return bytes.NewReader(large.Bytes()) }, 1<<20 - 1, false},
+		"one that just fits":          {func() io.Reader { return bytes.NewReader(large.Bytes()) }, 1<<20 + 4096, true}, // with the directory
+		"without a bound":             {func() io.Reader { return bytes.NewReader(large.Bytes()) }, 0, true},
+		"many that are empty":         {func() io.Reader { return archive(t, many...) }, 7 * 4096, false},
+		"many that are empty, enough": {func() io.Reader { return archive(t, many...) }, 8 * 4096, true},
+	} {
+		dir := t.TempDir()
+		err := Unpack(x.from(), dir, x.most)
+		if x.ok != (err == nil) || err != nil && (fault.KindOf(err) != fault.Exhausted || !strings.Contains(fault.Remedy(err), "--tmp")) {
+			t.Errorf("%s: %v (%s)", what, err, fault.Remedy(err))
+		}
+		if st, err := os.Stat(filepath.Join(dir, "zeros")); err == nil && !x.ok {
+			t.Errorf("%s: %d bytes were written", what, st.Size())
+		}
+	}
+}

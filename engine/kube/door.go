@@ -77,8 +77,21 @@ func (t *Terms) with(s *job.Spec) *Terms {
 		return t
 	}
 	more := *t
-	more.Paths = append(slices.Clone(t.Paths), Path{Prefix: s.Upload.Dir, Volume: Volume{Kind: Empty}})
+	more.Paths = append(slices.Clone(t.Paths), Path{Prefix: s.Upload.Dir, Volume: Volume{Kind: Empty, Size: t.roomOf(s)}})
 	return &more
+}
+
+// DefaultUploadRoom is what the directory that came with a job has in each pod, in bytes.
+const DefaultUploadRoom = 10 << 30
+
+// roomOf is what the directory that came with a job may have in each pod, in bytes: with what the
+// job asks for of its nodes' disks, which is for all that it writes there.
+func (t *Terms) roomOf(s *job.Spec) int64 {
+	room := cmp.Or(t.UploadRoom, DefaultUploadRoom)
+	for i := range s.Groups {
+		room = max(room, int64(s.Groups[i].PerNode.Disk))
+	}
+	return room
 }
 
 // shut are directories of images, and of ours, in whose place no directory of a job's can stand.

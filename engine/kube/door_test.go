@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
+	amount "github.com/coxswain-sched/coxswain/resource"
 )
 
 // TestReach: what a job names of files is in the pods, or is refused with the option that names
@@ -77,6 +78,42 @@ func TestReach(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case c.option != "" && (!errors.As(err, &f) || !slices.Contains(f.Fields, c.option) || !strings.Contains(err.Error(), c.says) || fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == ""):
 			t.Errorf("%s: %v (%s; remedy %q)", name, err, fault.KindOf(err), fault.Remedy(err))
+		}
+	}
+}
+
+// TestUploadRoom: the directory that comes with a job has a bound in the pods, which the kubelet
+// knows and the crew: that of the settings, or 10 GiB, or what the job asks for of disks, if that is
+// more.
+//
+// Seen to fail with: no bound; what the job asks for not looked at.
+func TestUploadRoom(t *testing.T) {
+	for what, x := range map[string]struct {
+		set, disk, want int64
+	}{
+		"nothing is said":       {0, 0, 10 << 30},
+		"by the settings":       {3 << 30, 0, 3 << 30},
+		"the job asks for more": {3 << 30, 5 << 30, 5 << 30},
+		"the job asks for less": {3 << 30, 1 << 30, 3 << 30},
+	} {
+		s := newStand(t, "n1")
+		e := s.open(func(c *Config) { c.Terms.WorkDir, c.Terms.UploadRoom = WorkDirUpload, x.set })
+		l := launchOn(1, "n1")
+		l.Job.Spec.Upload, l.Job.Spec.WorkDir = &job.Upload{Dir: "/w/ada", Size: 1, Digest: "d"}, "/w/ada"
+		l.Job.Spec.Groups[0].PerNode.Disk = amount.Amount(x.disk)
+		nodes, err := e.nodesOf(t.Context(), l.Claims, "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := e.attempt(l.Ref, &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Nodes: nodes, Namespace: "default"})
+		got := int64(0)
+		for _, v := range a.Pods("")[0].Spec.Volumes {
+			if v.Name == "upload" && v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil {
+				got = v.EmptyDir.SizeLimit.Value()
+			}
+		}
+		if got != x.want || a.UploadRoom != x.want {
+			t.Errorf("%s: the volume has %d, the crew %d, want %d", what, got, a.UploadRoom, x.want)
 		}
 	}
 }

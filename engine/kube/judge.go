@@ -220,6 +220,9 @@ func terminated(p *corev1.Pod, t *corev1.ContainerStateTerminated) (engine.Cause
 	if t.Reason == "OOMKilled" {
 		return engine.OutOfMemory, text
 	}
+	if why := glutted(p); why != "" {
+		return engine.Exited, why
+	}
 	if p.Status.Reason != "" {
 		_, why := rejected(p)
 		text += "; " + why
@@ -242,6 +245,9 @@ func outlived(p *corev1.Pod, t *corev1.ContainerStateTerminated) bool {
 
 // rejected are the kubelet's own words for a pod that it would not have, or not keep.
 func rejected(p *corev1.Pod) (engine.Cause, string) {
+	if why := glutted(p); why != "" {
+		return engine.Exited, why
+	}
 	text := fmt.Sprintf("pod %s on %s: %s: %s", p.Name, p.Spec.NodeName, cmp.Or(p.Status.Reason, string(p.Status.Phase)), cmp.Or(p.Status.Message, early(p)))
 	if cause, why := deletion(p); why != "" {
 		return cause, text + "; " + why
@@ -250,6 +256,16 @@ func rejected(p *corev1.Pod) (engine.Cause, string) {
 		return engine.LaunchFailed, text
 	}
 	return engine.Unready, text
+}
+
+// glutted says of a pod that it used more of its node's disk than it may, and was ended for that;
+// empty: it was not. A kubelet that ends a pod for what others use says so by a condition, too: the
+// pod itself is at fault in this case alone.
+func glutted(p *corev1.Pod) string {
+	if p.Status.Reason != "Evicted" || slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }) {
+		return ""
+	}
+	return fmt.Sprintf("pod %s on %s used more of the node's disk than it may: %s", p.Name, p.Spec.NodeName, strings.TrimSpace(p.Status.Message))
 }
 
 // deletion says who ended a pod that was not ended by us; empty: nobody.
@@ -262,6 +278,9 @@ func deletion(p *corev1.Pod) (engine.Cause, string) {
 			}
 			return engine.NodeLost, text
 		}
+	}
+	if why := glutted(p); why != "" {
+		return engine.Exited, why
 	}
 	if p.DeletionTimestamp != nil {
 		return engine.Cancelled, fmt.Sprintf("pod %s was deleted in the cluster", p.Name)
@@ -305,7 +324,7 @@ func word(members []member, stop *stopping) engine.Report {
 		r.Message = cmp.Or(r.Message, o.Message)
 	}
 	r.Cause = cmp.Or(r.Cause, engine.NodeLost)
-	if r.Cause == engine.OutOfMemory {
+	if r.Cause == engine.OutOfMemory || r.Cause == engine.Exited {
 		r.Exit = job.ExitCode{Signal: sigkill}
 	}
 	return r

@@ -106,7 +106,8 @@ func ends(reason, message string) corev1.ContainerState {
 // TestWhatAPodProves holds read against what Kubernetes does to pods: only the kubelet's word,
 // or that there never was a node, proves that nothing lives.
 //
-// Seen to fail with: whose container has ended and who has its devices called running.
+// Seen to fail with: whose container has ended and who has its devices called running; any pod that
+// was evicted taken for one of a lost node.
 func TestWhatAPodProves(t *testing.T) {
 	outcome := string(crew.Outcome{Ref: testRef, Cause: engine.Exited, Exit: job.ExitCode{Status: 3}, Started: testNow}.Text())
 	early := string(crew.Outcome{Ref: testRef, Cause: engine.LaunchFailed, Message: "in words"}.Text())
@@ -144,6 +145,9 @@ func TestWhatAPodProves(t *testing.T) {
 		{"a word of another attempt", podThat(holding(ends("Error", other), false)), "ended over", engine.NodeLost},
 		{"out of memory", podThat(holding(ends("OOMKilled", ""), false)), "ended over", engine.OutOfMemory},
 		{"evicted, ended", podThat(phase(corev1.PodFailed, "Evicted"), disrupted(corev1.PodReasonTerminationByKubelet), holding(ends("Error", ""), false)), "ended over", engine.NodeLost},
+		{"evicted for what it used itself, ended", podThat(phase(corev1.PodFailed, "Evicted"), holding(ends("Error", ""), false)), "ended over", engine.Exited},
+		{"evicted for what it used itself, told to end", podThat(phase(corev1.PodFailed, "Evicted"), holding(ends("Error", told), false)), "ended over outcome", engine.Exited},
+		{"evicted for what it used itself, before it began", podThat(phase(corev1.PodFailed, "Evicted")), "ended over", engine.Exited},
 		{"no room by the kubelet's word", podThat(phase(corev1.PodFailed, "OutOfcpu")), "ended over", engine.Unready},
 		{"refused by the kubelet", podThat(phase(corev1.PodFailed, "UnexpectedAdmissionError")), "ended over", engine.LaunchFailed},
 		{"failed while it lives", podThat(phase(corev1.PodFailed, "NodeLost"), holding(runs, true)), "running unsure", ""},

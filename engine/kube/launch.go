@@ -196,6 +196,9 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 			s.Mounts = append(s.Mounts, render.Mount{Path: p.Prefix, Source: p.Volume.Source(), Sub: p.Volume.Sub, ReadOnly: p.Volume.ReadOnly})
 		}
 	}
+	if u := o.Job.Spec.Upload; u != nil { // with puts it last
+		s.Mounts[len(s.Mounts)-1].Name, s.UploadRoom = "upload", e.cfg.Terms.roomOf(o.Job.Spec)
+	}
 	s.Strict = func(dir string) bool { _, ok := t.PathOf(dir); return ok }
 	return &render.Attempt{
 		Server: e.log.server, Nodes: o.Nodes, Digest: o.Digest, Settings: s, Gang: o.gang(), Near: o.Near,

@@ -66,6 +66,7 @@ type Terms struct {
 	Shape         render.Shape
 	Allow         []string    // of Allowances: what jobs may ask of their pods
 	WorkDir       WorkDirRule // what becomes of a working directory that no path has
+	UploadRoom    int64       // bytes that one which came with a job has in each pod; 0: DefaultUploadRoom
 	Domain        string      // of the cluster's names; empty: cluster.local
 }
 

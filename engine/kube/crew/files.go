@@ -82,7 +82,7 @@ func (m *member) arrived() {
 func (m *member) unpack() {
 	f, err := os.Open(m.at.archive())
 	if err == nil {
-		err = errors.Join(upload.Unpack(f, m.plan.Upload.Dir), f.Close())
+		err = errors.Join(upload.Unpack(f, m.plan.Upload.Dir, m.plan.UploadRoom), f.Close())
 	}
 	if m.index > 0 { // nobody asks for it here
 		_ = os.Remove(m.at.archive())

@@ -102,7 +102,8 @@ func TestFilesComeFirst(t *testing.T) {
 // TestFilesThatDoNotCome: without them nothing of the job runs; who is told to end while they
 // are waited for does, and when the time is over the attempt says what was missing.
 //
-// Seen to fail with: members without a supervisor that are not given up when their attempt is.
+// Seen to fail with: members without a supervisor that are not given up when their attempt is; an
+// archive that is unpacked whatever is in it.
 func TestFilesThatDoNotCome(t *testing.T) {
 	t.Run("too late", func(t *testing.T) {
 		t.Parallel()
@@ -144,6 +145,16 @@ func TestFilesThatDoNotCome(t *testing.T) {
 			}
 		})
 	}
+	t.Run("no room", func(t *testing.T) {
+		t.Parallel()
+		c, text := laden(t, 1, "true", map[string]string{"a": strings.Repeat("x", 2<<20)})
+		c.plan.UploadRoom = 1 << 20
+		c.start()
+		c.members[0].deliver(text)
+		if o, code := c.members[0].end(); code == 0 || o.Cause != engine.LaunchFailed || !o.Started.IsZero() || !strings.Contains(o.Message, "more than 1 MiB when it is unpacked") {
+			t.Errorf("exit %d, %+v", code, o)
+		}
+	})
 	t.Run("no archive", func(t *testing.T) {
 		t.Parallel()
 		c, text := laden(t, 2, "true", map[string]string{"a": "b"})

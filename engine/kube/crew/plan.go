@@ -53,6 +53,8 @@ type Plan struct {
 	// Upload is a directory that is sent to member 0 (Receive), and by it to the others. No
 	// member is ready without; Dir is there before, and empty.
 	Upload *job.Upload `json:"upload,omitempty"`
+	// UploadRoom is how many bytes it may have when it is unpacked; 0: any number.
+	UploadRoom int64 `json:"upload_room,omitempty"`
 }
 
 // Member is a pod of the attempt. Its certificate and key are in PlanDir as INDEX.crt and

@@ -119,7 +119,7 @@ func (a *Attempt) mounts() (volumes []corev1.Volume, mounts []corev1.VolumeMount
 		})
 		if k < 0 {
 			k = len(volumes)
-			volumes = append(volumes, corev1.Volume{Name: "path-" + strconv.Itoa(k), VolumeSource: m.Source})
+			volumes = append(volumes, corev1.Volume{Name: cmp.Or(m.Name, "path-"+strconv.Itoa(k)), VolumeSource: m.Source})
 		}
 		mounts = append(mounts, corev1.VolumeMount{Name: volumes[k].Name, MountPath: m.Path, SubPath: m.Sub, ReadOnly: m.ReadOnly})
 	}

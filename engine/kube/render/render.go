@@ -63,6 +63,7 @@ type Piece struct {
 
 // Mount is a volume and where it stands in the pods.
 type Mount struct {
+	Name     string // of the volume in its pod; empty: "path-" and a number
 	Path     string // absolute
 	Source   corev1.VolumeSource
 	Sub      string // directory of the volume that stands there; empty: all of it
@@ -77,6 +78,7 @@ type Settings struct {
 	Agent         string // image with cox-pod and cox-slurm
 	AsImage       bool   // work runs as the user of its image; else as the job's owner
 	Mounts        []Mount
+	UploadRoom    int64                 // bytes that a directory which comes with a job may have in a pod; 0: any number
 	Checkpoints   string                // where jobs have a directory for what they save; empty: they have none
 	Strict        func(dir string) bool // a directory that is missing in the pods is an error; nil: none is
 	Selector      map[string]string     // of nodes, where the cluster's scheduler chooses them
@@ -195,7 +197,7 @@ func (a *Attempt) plan() *crew.Plan {
 		p.Checkpoint, p.Saved = path.Join(a.Checkpoints, fmt.Sprintf("cox-%s-%d", a.Server, l.Job.ID)), l.Saved
 	}
 	if u := l.Job.Spec.Upload; u != nil {
-		p.Upload = u
+		p.Upload, p.UploadRoom = u, a.UploadRoom
 		p.Ready += time.Duration(u.Size>>20) * time.Second // a slow way is not the end
 	}
 	p.Strict = a.Strict != nil && a.Strict(l.Job.Spec.WorkDir)
