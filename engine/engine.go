@@ -398,6 +398,9 @@ func LogFile(r Report, stream string, step, rank *int) (string, error) {
 				return t.Log, nil
 			}
 		}
+		if len(r.Files) > 0 && !slices.ContainsFunc(r.Tasks, func(t TaskReport) bool { return t.Step != BatchStep && t.Log != "" }) {
+			return "", fault.New(fault.NotFound, "the ranks of attempt %s have no output of their own here: what they print is in the job's", r.Ref)
+		}
 		return "", fault.New(fault.NotFound, "attempt %s has no output of such a task", r.Ref)
 	}
 	if len(r.Files) == 0 {

@@ -213,6 +213,8 @@ func device(d api.Device) string {
 	switch {
 	case len(d.Jobs) > 0:
 		parts = append(parts, "held by "+strings.Join(d.Jobs, ", "))
+	case d.Foreign == 1: // that it is used, and not how much of it
+		parts = append(parts, "used by others")
 	case d.Foreign > 0:
 		parts = append(parts, Bytes(int64(d.Foreign))+" used by processes that are not ours")
 	default:

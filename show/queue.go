@@ -193,7 +193,7 @@ func queueCells(p Page, r *QueueRow, wide, several bool) []Cell {
 		cells = append(cells, text(Number(r.CPUs)), text(r.Partition), text(r.Account), text(r.QOS),
 			text(strconv.FormatInt(r.Priority, 10)), text(p.Time(r.Submitted)), text(p.Time(r.StartsBy)))
 	}
-	return append(cells, where(r))
+	return append(cells, where(p, r))
 }
 
 // state is the word of the state, or the flag that says more.
@@ -219,10 +219,10 @@ func (r *QueueRow) spent(now time.Time) time.Duration {
 	return now.Sub(r.Started)
 }
 
-func where(r *QueueRow) Cell {
+func where(p Page, r *QueueRow) Cell {
 	switch {
 	case r.State == "PENDING" && r.ReasonText != "":
-		return Cell{Text: r.ReasonText, Tone: Dim}
+		return Cell{Text: p.times(r.ReasonText), Tone: Dim}
 	case r.State == "PENDING":
 		return Cell{Text: r.Reason, Tone: Dim}
 	}

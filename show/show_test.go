@@ -473,3 +473,23 @@ func TestPoolsOfJobs(t *testing.T) {
 		}
 	}
 }
+
+// TestSaidOfWhatBegins: a job that is being started says what keeps it from that, and a device that
+// others have, of which no bytes are known, is not told in bytes.
+// Times in the queue are as people have them.
+// Seen to fail with each of the three left as it was.
+func TestSaidOfWhatBegins(t *testing.T) {
+	j := &api.Job{State: "RUNNING", Message: "pod a on n1: ErrImagePull", Claims: []api.Claim{{Node: "n1"}}}
+	if said := show.Why(pipe, &api.Why{State: "RUNNING"}, j); !strings.Contains(said, "is being started on n1: pod a on n1: ErrImagePull") {
+		t.Errorf("it says %q", said)
+	}
+	var b strings.Builder
+	row := show.QueueRow{Name: "6", State: "PENDING", ReasonText: "tried again at 2026-03-01T12:00:00Z"}
+	if err := show.Queue(pipe, []show.QueueRow{row}, false).Write(&b, pipe); err != nil || strings.Contains(b.String(), "2026-03-01T") {
+		t.Errorf("%v; the queue has times as machines write them: %s", err, &b)
+	}
+	n := api.Node{Name: "n1", State: "up", Devices: []api.Device{{Device: fleet.Device{Type: "h100", NUMA: -1, Foreign: 1}}, {Device: fleet.Device{Index: 1, Type: "h100", NUMA: -1, Foreign: 1 << 30}}}}
+	if said := show.Node(pipe, &n); !strings.Contains(said, "h100, used by others\n") || !strings.Contains(said, "1 GiB used by processes that are not ours\n") {
+		t.Errorf("it says %q", said)
+	}
+}

@@ -128,7 +128,7 @@ func whyNot(p Page, w *api.Why, j *api.Job) string {
 	case j.Ended.IsZero() && len(j.Claims) > 0:
 		nodes, _, _, _ := held(j.Claims)
 		if j.Started.IsZero() {
-			return fmt.Sprintf("does not wait: its gang is being started on %s", Hosts(nodes))
+			return strings.TrimSuffix(fmt.Sprintf("does not wait: its gang is being started on %s: %s", Hosts(nodes), j.Message), ": ")
 		}
 		return fmt.Sprintf("does not wait: it is %s on %s since %s", w.State, Hosts(nodes), p.Time(j.Started))
 	case j.Ended.IsZero():

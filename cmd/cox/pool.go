@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -351,7 +352,7 @@ func (a *app) poolRemoveCommand() *cobra.Command {
 		Use:   "remove NAME",
 		Short: "Take a pool away in which no job runs and for which none waits",
 		Long: `The server forgets how to reach the pool. What its engine drives is not touched: no node
-is stopped, no job of others ended.`,
+is stopped, no job of others ended. Nodes that were kept for it (reserve) are given back.`,
 		Example:           "  cox pool remove slurm-b",
 		Args:              needPool("remove"),
 		ValidArgsFunction: a.completePools,
@@ -359,7 +360,7 @@ is stopped, no job of others ended.`,
 			if err := c.RemovePool(cmd.Context(), args[0]); err != nil {
 				return &undone{err, "not removed"}
 			}
-			_, err := fmt.Fprintf(a.out, "pool %s is gone; what its engine drives was not touched\n", show.Clean(args[0]))
+			_, err := fmt.Fprintf(a.out, "pool %s is gone; what others run there was not touched\n", show.Clean(args[0]))
 			return err
 		}),
 	}
@@ -371,6 +372,9 @@ func needPool(verb string) cobra.PositionalArgs {
 			return nil
 		}
 		e := fault.New(fault.Invalid, "which pool?")
+		if len(args) == 2 && regexp.MustCompile(`^(user|group|serviceaccount):`).MatchString(args[1]) {
+			return fault.New(fault.Invalid, "%s is no name of a pool", args[1]).Advise("who has the roles stands behind =, as in --print-rbac=%s", args[1])
+		}
 		if len(args) > 1 {
 			e = fault.New(fault.Invalid, "one pool at a time: %s", strings.Join(args, ", "))
 		}

@@ -149,6 +149,7 @@ not added                                                    exit 2 (invalid req
 	cox("pool", "add", "b", "--engine", "kube").check(t, 2, "", "~settings: which cluster?\n  --kubeconfig FILE")
 	cox("pool", "add", "b", "--engine", "kube", "--kubeconfig", "/no/such").check(t, 2, "", "~kubeconfig /no/such: ")
 	cox("pool", "add", "b", "--engine", "kube", "--print-rbac").check(t, 2, "", "~in which namespace are the roles?\n  --namespace NAME\n")
+	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--print-rbac", "user:ann").check(t, 2, "", "~who has the roles stands behind =, as in --print-rbac=user:ann\n")
 	cox("pool", "add", "b", "--engine", "slurm", "--print-rbac").check(t, 2, "", "~--print-rbac is of --engine kube\n")
 	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--placed", "--print-rbac=group:ops").check(t, 0, "~  - kind: Group\n    name: \"ops\"\n", "")
 	cox("pool", "add", "b", "--engine", "kube", "--namespace", "n", "--set", `namespaces={"nlp":"team"}`, "--set", `impersonate={"nlp":"user:ann"}`, "--print-rbac=user:cox").check(t, 0,
@@ -196,7 +197,7 @@ not removed                                                  exit 4 (conflict)
 	cox("pool", "show", "b").check(t, 0, "~settings  {\"lacking\":\"paper\",\"nodes\":[\"b1\",\"b2\"],\"site\":\"north\"}\n", "")
 	cox("cancel", "1").check(t, 0, "~1", "")
 	cox("wait", "1", "--quiet").check(t, 130, "", "")
-	cox("pool", "remove", "b").check(t, 0, "pool b is gone; what its engine drives was not touched\n", "")
+	cox("pool", "remove", "b").check(t, 0, "pool b is gone; what others run there was not touched\n", "")
 	cox("pool", "remove", "b").check(t, 3, "", "~there is no pool b that was added")
 	cox("pool", "remove", "local").check(t, 2, "", "~pool local is of the server itself")
 	if r := cox("nodes", "-o", "name"); r.code != 0 || strings.Count(r.out, "\n") != 2 || strings.Contains(r.out, "b1") {

@@ -116,7 +116,7 @@ func TestPoolCheckAndRemove(t *testing.T) {
   let them end, or cox cancel 7; cox node drain keeps others from starting
 not removed                                                  exit 4 (conflict)
 `)
-	f.cox(t, "pool", "remove", "c").check(t, 0, "pool c is gone; what its engine drives was not touched\n", "")
+	f.cox(t, "pool", "remove", "c").check(t, 0, "pool c is gone; what others run there was not touched\n", "")
 }
 
 func TestNodesOfPools(t *testing.T) {

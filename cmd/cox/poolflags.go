@@ -54,17 +54,22 @@ func (s *engineFlags) add(fl *pflag.FlagSet) {
 	fl.String("namespace", "", "Kubernetes' namespace for all that the pool makes")
 	fl.String("image", "", "container image of jobs that name none")
 	fl.String("agent-image", "", "container image that brings cox-pod into the pods")
-	fl.StringVar(&s.rbac, "print-rbac", "", "print the roles that such a pool needs in Kubernetes, for kubectl apply -f -, and do nothing else; of =user:NAME, =group:NAME or =serviceaccount:NAMESPACE:NAME")
-	fl.Lookup("print-rbac").NoOptDefVal = " "
-	fl.StringVar(&s.keeps, "print-policy", "", "print the admission policy that keeps others off the nodes of such a pool, for kubectl apply -f -, and do nothing else; who is let past is said as with --print-rbac")
-	fl.Lookup("print-policy").NoOptDefVal = " "
+	fl.StringVar(&s.rbac, "print-rbac", "", "print the roles that such a pool needs in Kubernetes, for kubectl apply -f -, and do nothing else; `WHO` has them: user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME, behind =")
+	fl.Lookup("print-rbac").NoOptDefVal = nobodyNamed
+	fl.StringVar(&s.keeps, "print-policy", "", "print the admission policy that keeps others off the nodes of such a pool, for kubectl apply -f -, and do nothing else; `WHO` is let past, said as with --print-rbac")
+	fl.Lookup("print-policy").NoOptDefVal = nobodyNamed
 }
+
+// nobodyNamed is what --help shows of --print-rbac without =WHO.
+const nobodyNamed = "serviceaccount:NAMESPACE:coxswain"
 
 // prints are the manifests that are to be printed, in this order; none: the pool is added.
 func (s *engineFlags) prints() (out []printed) {
 	for _, p := range []printed{{"print-rbac", s.rbac, kubeRights}, {"print-policy", s.keeps, kubePolicy}} {
 		if s.flags.Changed(p.flag) {
-			p.who = strings.TrimSpace(p.who)
+			if p.who == nobodyNamed {
+				p.who = ""
+			}
 			out = append(out, p)
 		}
 	}

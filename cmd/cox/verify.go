@@ -60,7 +60,7 @@ in cox-verify-N.out. Nothing is measured.`,
 	fl.IntVar(&f.order.GPUs, "gpus-per-node", f.order.GPUs, "GPUs of each node (-1: one, if that many nodes have some)")
 	fl.StringVarP(&f.order.Partition, "partition", "p", "", "in this partition")
 	fl.StringVarP(&f.order.Account, "account", "A", "", "account that pays (default: as of a job that names none)")
-	fl.StringVarP(&f.order.Dir, "dir", "D", "", "working directory (default: this one)")
+	fl.StringVarP(&f.order.Dir, "dir", "D", "", "working directory (default: this one; on Kubernetes /tmp)")
 	fl.DurationVar(&f.timeout, "timeout", 15*time.Minute, "how long it may wait and run; it is cancelled then")
 	formatFlag(cmd, &f.format, asJSON, asYAML)
 	return cmd
@@ -100,6 +100,9 @@ func (f *verifyFlags) fit(ctx context.Context, c *client.Client, pool string) ([
 	p, err := poolNamed(list, pool)
 	if err != nil {
 		return nil, err
+	}
+	if f.order.Dir == "" && p.Engine == "kube" {
+		f.order.Dir = "/tmp" // this one need not be in the pods
 	}
 	if p.State != "" && p.State != "up" {
 		return nil, fault.New(fault.Conflict, "pool %s is %s", pool, strings.TrimSuffix(p.State+": "+p.Why, ": ")).Advise("cox pool check %s", pool)

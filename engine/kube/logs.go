@@ -65,7 +65,7 @@ func (e *Engine) OpenLog(ctx context.Context, _ job.Owner, file string) (io.Read
 	}
 	ref, ok := e.refOf(file)
 	if !ok {
-		return nil, fault.New(fault.NotFound, "%s is no output of an attempt", file)
+		return nil, fault.New(fault.NotFound, "there is no output: nothing of it has begun")
 	}
 	r := &output{e: e, ref: ref, name: file}
 	r.ctx, r.cancel = context.WithCancel(e.ctx)
