@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // batch has a scheduler of gangs built, or takes the one that the environment names, and
@@ -43,7 +45,7 @@ func (l *Lab) kinds(t testing.TB, dir, path string) {
 		}
 	}
 	version, name := filepath.Split(path)
-	if err := l.await(t.Context(), path, func() bool {
+	if err := stage.Await(t.Context(), path, func() bool {
 		var all struct{ Resources []struct{ Name string } }
 		text, err := l.read(t.Context(), strings.TrimSuffix(version, "/"))
 		return err == nil && json.Unmarshal(text, &all) == nil &&
@@ -102,7 +104,7 @@ type status struct {
 // opens waits until an object is as it should be.
 func (l *Lab) opens(t testing.TB, what, path string, ok func(status) bool) {
 	t.Helper()
-	if err := l.await(t.Context(), what, func() bool {
+	if err := stage.Await(t.Context(), what, func() bool {
 		var o status
 		text, err := l.read(t.Context(), path)
 		return err == nil && json.Unmarshal(text, &o) == nil && ok(o)

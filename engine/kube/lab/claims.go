@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // Driver is the name of the driver of Claimable, and of the DeviceClass of its devices.
@@ -40,7 +42,7 @@ func (l *Lab) Claimable(t testing.TB, nodes map[string][]Piece) {
 		l.sell(t, name, "claims", map[string]any{"Resource": Driver, "Devices": all, "API": map[string]string{"Server": l.Server(), "CA": string(l.pki.pem), "Cert": string(may.cert), "Key": string(may.key)}})
 	}
 	for name := range nodes {
-		if err := l.await(t.Context(), "the driver of "+name, func() bool { return strings.Contains(l.saidBy("claims."+name), "registered\n") }); err != nil {
+		if err := stage.Await(t.Context(), "the driver of "+name, func() bool { return strings.Contains(l.saidBy("claims."+name), "registered\n") }); err != nil {
 			t.Fatalf("%v\n%s", err, l.Logs())
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // daemon is a process of a lab that a test may kill and start again.
@@ -43,7 +45,7 @@ func (l *Lab) answers(ctx context.Context, d *daemon) error {
 		return nil
 	}
 	ended := false
-	err := l.await(ctx, d.name, func() bool {
+	err := stage.Await(ctx, d.name, func() bool {
 		select {
 		case <-d.over:
 			ended = true
@@ -99,7 +101,7 @@ func (l *Lab) spawn(name string, words []string) (*exec.Cmd, chan struct{}, erro
 
 // child is the process that a process has begun, of which there is one.
 func child(parent int, over <-chan struct{}) (int, error) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(stage.Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", parent))
 		if f := strings.Fields(string(b)); len(f) > 0 {
 			return strconv.Atoi(f[0])
@@ -110,7 +112,7 @@ func child(parent int, over <-chan struct{}) (int, error) {
 		default:
 		}
 	}
-	return 0, fmt.Errorf("it began nothing within %s", patience)
+	return 0, fmt.Errorf("it began nothing within %s", stage.Patience)
 }
 
 // Kill ends a daemon with no chance to act: "etcd", "apiserver", "controller-manager",
@@ -173,21 +175,7 @@ func (l *Lab) signal(t testing.TB, name string, s syscall.Signal) {
 // CPU is how much processor time a daemon has used.
 func (l *Lab) CPU(t testing.TB, name string) time.Duration {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.daemon(t, name).pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	f := strings.Fields(rest)
-	var ticks int
-	for _, i := range []int{11, 12} { // utime, stime, in hundredths of a second
-		n, err := strconv.Atoi(f[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return stage.CPU(t, l.daemon(t, name).pid)
 }
 
 func (l *Lab) daemon(t testing.TB, name string) *daemon {

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // Device is a GPU that is a name and nothing else.
@@ -34,7 +36,7 @@ func (l *Lab) Plug(t testing.TB, resource string, nodes map[string][]Device) {
 				well++
 			}
 		}
-		if err := l.await(t.Context(), fmt.Sprintf("%d × %s on %s", well, resource, name), func() bool {
+		if err := stage.Await(t.Context(), fmt.Sprintf("%d × %s on %s", well, resource, name), func() bool {
 			has, wellNow := l.counted(t.Context(), name, resource)
 			return has == fmt.Sprint(len(devices)) && wellNow == fmt.Sprint(well)
 		}); err != nil {

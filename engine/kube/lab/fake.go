@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // Fake is a node without a machine: kwok says that it is well, and that each pod bound to it
@@ -55,7 +57,7 @@ func (l *Lab) addFakes(ctx context.Context, nodes []Fake) error {
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	return l.await(ctx, "fake nodes", func() bool {
+	return stage.Await(ctx, "fake nodes", func() bool {
 		var all struct {
 			Items []struct {
 				Spec struct {

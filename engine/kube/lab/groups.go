@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // hierarchy is one of version 1 of control groups.
@@ -69,19 +71,4 @@ func makeGroups(tops []hierarchy, lab, node string) error {
 }
 
 // removeGroups removes a lab's control groups, which outlive its processes.
-func removeGroups(lab string) error {
-	found, err := filepath.Glob("/sys/fs/cgroup/*/" + groupOf(lab))
-	for _, top := range found {
-		var all []string
-		_ = filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				all = append(all, name)
-			}
-			return nil
-		})
-		for _, name := range slices.Backward(all) {
-			err = errors.Join(err, os.Remove(name))
-		}
-	}
-	return err
-}
+func removeGroups(lab string) error { return stage.RemoveGroups("/sys/fs/cgroup/*/" + groupOf(lab)) }

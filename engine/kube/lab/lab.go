@@ -36,6 +36,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // Config says what a cluster is to be.
@@ -74,6 +76,12 @@ type Lab struct {
 	fakes   int // calls that have added nodes without machines
 }
 
+// prefix begins the name of a lab's folder.
+const prefix = "cox-kube-"
+
+// suffix is what a lab's folder, control groups and link have in their names.
+func suffix(dir string) string { return strings.TrimPrefix(filepath.Base(dir), prefix) }
+
 // Start starts a cluster, which ends with the test. A test that cannot have one is skipped. While
 // there are two others of this process it waits for the end of one.
 func Start(t testing.TB, c Config) *Lab {
@@ -81,24 +89,12 @@ func Start(t testing.TB, c Config) *Lab {
 	if os.Getenv("COX_KUBE") == "" {
 		t.Skip("COX_KUBE is not set: make kube starts clusters of real Kubernetes")
 	}
-	watch.Do(endWithGo)
+	stage.EndWithGo()
 	asked := time.Now()
 	t.Cleanup(turns.take(c.Kubelets))
 	t.Logf("its turn came after %s", time.Since(asked).Round(time.Second))
 	programs := install(t, c.Kubelets > 0)
-	dir, err := os.MkdirTemp("", prefix)
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	claimed, err := claim(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = claimed.Close() })
-	sweep(filepath.Dir(dir))
+	dir := stage.Folder(t, prefix, func(dir string) error { return removeGroups(suffix(dir)) })
 	l := &Lab{Dir: dir, config: c, programs: programs, daemons: map[string]*daemon{}, nodes: map[string]*node{}}
 	t.Cleanup(func() { l.end(t) })
 	if err := l.begin(t.Context()); err != nil {
@@ -151,7 +147,7 @@ func (l *Lab) beginControl(ctx context.Context) error {
 			l.daemons[name] = l.daemons[controlParts[0]]
 		}
 	}
-	return l.await(ctx, "the account of namespace default", func() bool {
+	return stage.Await(ctx, "the account of namespace default", func() bool {
 		return l.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default") == nil
 	})
 }
@@ -235,19 +231,6 @@ func (l *Lab) Apply(t testing.TB, manifest string) {
 	if _, err := l.Try(t.Context(), manifest, "apply", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// patience ends a hung start; nothing is timed by it.
-const patience = 5 * time.Minute
-
-// await waits for something to become true.
-func (l *Lab) await(ctx context.Context, what string, ok func() bool) error {
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
-		if ctx.Err() != nil || time.Now().After(deadline) {
-			return fmt.Errorf("%s: not within %s", what, patience)
-		}
-	}
-	return nil
 }
 
 // Logs are the last lines of all logs.

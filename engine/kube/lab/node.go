@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // node is a machine of a cluster, as far as there is one: namespaces of mounts, processes,
@@ -77,7 +79,7 @@ func (l *Lab) beginKubelets(ctx context.Context) error {
 	if err := l.each(func(n *node) error { return l.kubelet(ctx, n) }); err != nil {
 		return err
 	}
-	return l.await(ctx, "nodes that are ready", func() bool { return l.readyNodes(ctx) == len(l.Nodes) })
+	return stage.Await(ctx, "nodes that are ready", func() bool { return l.readyNodes(ctx) == len(l.Nodes) })
 }
 
 // readyNodes counts the nodes that are ready and have no taint.
@@ -139,7 +141,7 @@ func (l *Lab) boot(ctx context.Context, n *node) error {
 		return err
 	}
 	ended := false
-	err = l.await(ctx, n.name, func() bool {
+	err = stage.Await(ctx, n.name, func() bool {
 		select {
 		case <-n.over:
 			ended = true

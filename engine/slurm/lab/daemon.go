@@ -8,11 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // daemon is a process of a lab that a test may kill and begin again.
@@ -150,7 +151,7 @@ func (l *Lab) answers(ctx context.Context, d *daemon) error {
 		return nil
 	}
 	ended := false
-	err := l.await(ctx, d.name, func() bool {
+	err := stage.Await(ctx, d.name, func() bool {
 		select {
 		case <-d.over:
 			ended = true
@@ -219,7 +220,7 @@ func (l *Lab) Begin(t testing.TB, name string) {
 	t.Helper()
 	d := l.daemon(t, name)
 	if d.alone { // a child of the one that was killed may have its socket for a moment
-		if err := l.await(t.Context(), "the end of "+name, func() bool { return !d.up(t.Context()) }); err != nil {
+		if err := stage.Await(t.Context(), "the end of "+name, func() bool { return !d.up(t.Context()) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -253,21 +254,7 @@ func (l *Lab) signal(t testing.TB, name string, s syscall.Signal) {
 // CPU is how much processor time a daemon has used.
 func (l *Lab) CPU(t testing.TB, name string) time.Duration {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.daemon(t, name).pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	f := strings.Fields(rest)
-	var ticks int
-	for _, i := range []int{11, 12} { // utime, stime, in hundredths on every machine that Slurm runs on
-		n, err := strconv.Atoi(f[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return stage.CPU(t, l.daemon(t, name).pid)
 }
 
 func (l *Lab) daemon(t testing.TB, name string) *daemon {

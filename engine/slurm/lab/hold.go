@@ -2,19 +2,19 @@ package lab
 
 import (
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // holder is the first process of a lab's own namespaces of processes and mounts. All others
@@ -61,7 +61,7 @@ func hold(dir, root string) (*holder, error) {
 	h := &holder{cmd: c, root: root}
 	over := make(chan error, 1)
 	go func() { over <- c.Wait() }()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(stage.Patience); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(ready); err == nil {
 			return h, nil
 		}
@@ -72,7 +72,7 @@ func hold(dir, root string) (*holder, error) {
 		}
 		if time.Now().After(deadline) {
 			h.end()
-			return nil, fmt.Errorf("the namespaces of a lab: not within %s", patience)
+			return nil, fmt.Errorf("the namespaces of a lab: not within %s", stage.Patience)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func hold(dir, root string) (*holder, error) {
 // end ends everything in the namespaces.
 func (h *holder) end() {
 	_ = h.cmd.Process.Kill()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(stage.Patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if syscall.Kill(h.cmd.Process.Pid, 0) != nil { // it was waited for
 			return
 		}
@@ -120,7 +120,7 @@ func tool(name string) string {
 
 // child is the process that a process has begun.
 func child(parent int) (int, error) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(stage.Patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		found, err := filepath.Glob("/proc/[0-9]*/stat")
 		if err != nil {
 			return 0, err
@@ -188,18 +188,4 @@ next:
 func (p ports) of(what int) int { return int(p) + what }
 
 // removeGroups removes the control groups of a node, which outlive its processes.
-func removeGroups(node string) {
-	found, _ := filepath.Glob("/sys/fs/cgroup/*/slurm_" + node)
-	for _, top := range found {
-		var all []string
-		_ = filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				all = append(all, name)
-			}
-			return nil
-		})
-		for _, name := range slices.Backward(all) {
-			_ = os.Remove(name)
-		}
-	}
-}
+func removeGroups(node string) { _ = stage.RemoveGroups("/sys/fs/cgroup/*/slurm_" + node) }

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine/slurm/command"
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // Config says what a cluster is to be.
@@ -66,27 +67,28 @@ type Lab struct {
 	daemons map[string]*daemon
 }
 
+// folders begins the names of labs' folders.
+const folders = "cox-lab-"
+
+// suffix is what a lab's nodes and folder have in their names.
+func suffix(dir string) string {
+	return strings.ToLower(strings.TrimPrefix(filepath.Base(dir), folders))
+}
+
 // Start starts a cluster, which ends with the test. A test that cannot have one is skipped.
 func Start(t testing.TB, c Config) *Lab {
 	t.Helper()
 	if os.Getenv("COX_SLURM") == "" {
 		t.Skip("COX_SLURM is not set: make slurm starts clusters of real Slurm")
 	}
-	watch.Do(endWithGo)
+	stage.EndWithGo()
 	root := install(t, c.Modern)
-	dir, err := os.MkdirTemp("", "cox-lab-")
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	claimed, err := claim(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = claimed.Close() })
-	sweep(filepath.Dir(dir))
+	dir := stage.Folder(t, folders, func(dir string) error {
+		for i := range 16 {
+			removeGroups(fmt.Sprintf("c%sn%d", suffix(dir), i+1))
+		}
+		return nil
+	})
 	l := &Lab{Dir: dir, Conf: filepath.Join(dir, "slurm.conf"), modern: c.Modern, apart: c.Apart, daemons: map[string]*daemon{}}
 	l.Env = []string{"SLURM_CONF=" + l.Conf}
 	t.Cleanup(func() { l.end(t) })
@@ -129,7 +131,7 @@ func (l *Lab) begin(ctx context.Context, root string, c Config) error {
 			return err
 		}
 	}
-	return l.await(ctx, "the nodes", func() bool {
+	return stage.Await(ctx, "the nodes", func() bool {
 		out, err := l.Try(ctx, "sinfo", "-h", "-N", "-t", "idle", "-o", "%N")
 		idle := strings.Fields(out) // once for each partition
 		slices.Sort(idle)
@@ -236,19 +238,6 @@ func (l *Lab) Run(t testing.TB, name string, args ...string) string {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(out)
-}
-
-// patience ends a hung start; nothing is timed by it.
-const patience = 5 * time.Minute
-
-// await waits for something to become true.
-func (l *Lab) await(ctx context.Context, what string, ok func() bool) error {
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
-		if ctx.Err() != nil || time.Now().After(deadline) {
-			return fmt.Errorf("%s: not within %s", what, patience)
-		}
-	}
-	return nil
 }
 
 // logs are the last lines of all logs.

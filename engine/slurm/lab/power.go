@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // PowerOff ends all that runs on a node at once, slurmd and jobs, as when the machine loses its
@@ -20,7 +22,7 @@ func (l *Lab) PowerOff(t testing.TB, node string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(stage.Patience); ; {
 		found, err := filepath.Glob("/proc/[0-9]*/ns/uts")
 		if err != nil {
 			t.Fatal(err)
