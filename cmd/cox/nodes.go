@@ -93,7 +93,12 @@ func (a *app) stockOf(ctx context.Context, c *client.Client, pool string) (bool,
 	if err != nil {
 		return false, err
 	}
-	return true, show.StockTable(inv, all.Nodes).Write(a.out, a.page(a.out))
+	page := a.page(a.out)
+	if err := show.StockTable(inv, all.Nodes).Write(a.out, page); err != nil {
+		return true, err
+	}
+	_, err = fmt.Fprintf(a.out, "as its engine found it %s; without --pool: what jobs hold now\n", page.Time(inv.Taken))
+	return true, err
 }
 
 // chosenNodes lists the nodes that the arguments and flags choose. A node that is
