@@ -96,6 +96,29 @@ if dd if=/dev/zero of=/fast/big bs=1M count=4 2>/dev/null; then echo "/fast has 
 	}
 }
 
+// testGlut: a job that has more on its node's disk than its pod may is ended by the kubelet, and has
+// failed: it is not one of a node that was lost, which would be queued again and do the same.
+func testGlut(t *testing.T, b *bench) {
+	v, err := kube.ParseVolume("emptyDir:1Mi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := b.config(t, t.TempDir())
+	c.Terms.Paths, c.Terms.WorkDir = []kube.Path{{Prefix: "/scratch", Volume: v}}, kube.WorkDirEmpty
+	e, err := kube.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.clear(t, e) })
+	l := launch(1, "#!/bin/sh\ndd if=/dev/zero of=/scratch/big bs=1M count=50 2>/dev/null\nexec sleep 600\n", "n4")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if r := gone(t, e, l.Ref); r.Cause != engine.Exited || r.Exit.Signal != 9 || !strings.Contains(r.Message, "used more of the node's disk than it may") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // testShape: what a pool and a job say of pods is so in the containers: the node's network, on
 // which the members of a gang find each other, the size of /dev/shm, the capability, the token.
 func testShape(t *testing.T, b *bench) {
