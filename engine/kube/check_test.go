@@ -206,7 +206,7 @@ func TestCheckFinds(t *testing.T) {
 		"groups by number":       {path: "/api/v1/nodes", say: `{"items":[{"metadata":{"name":"a"},"status":{"features":{"supplementalGroupsPolicy":true}}}]}`, want: "found groups: pods are in no group"},
 		"two makers of GPUs":     {path: "/api/v1/nodes", say: `{"items":[` + hgx + `,{"metadata":{"name":"a1"},"status":{"allocatable":{"amd.com/gpu":"2"}}}]}`, want: "warning devices: jobs that ask for a GPU are refused: the pool's nodes have GPUs of several makers, amd.com/gpu and nvidia.com/gpu", mend: "gpu_resource"},
 		"no agent":               {change: func(t *Terms) { t.AgentImage = "" }, want: "missing agent image: nothing can be started", mend: "--agent-image"},
-		"no image":               {change: func(t *Terms) { t.Image = "" }, want: "warning image: scripts name no image", mend: "--image"},
+		"no image":               {change: func(t *Terms) { t.Image = "" }, want: "warning image: without a default, jobs that name no image", mend: "--image"},
 		"no priority class":      {path: "/apis/scheduling.k8s.io/v1/priorityclasses/high", say: "", want: "missing priority class: there is no high", mend: "kubectl create priorityclass high"},
 		"no pull secret":         {path: "/api/v1/namespaces/cox/secrets/pull", say: "", want: "missing pull secret: there is no pull", mend: "kubectl create secret docker-registry pull --namespace cox"},
 		"no claim":               {path: "/api/v1/namespaces/cox/persistentvolumeclaims/home", say: "", want: "missing paths: there is no claim home", mend: "PersistentVolumeClaim home"},

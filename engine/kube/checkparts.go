@@ -204,7 +204,7 @@ func (l *scan) images(context.Context) error {
 		l.add("agent image", engine.Found, "", "%s; whether the nodes can pull it, a first job shows", t.AgentImage)
 	}
 	if t.Image == "" {
-		l.add("image", engine.Warning, "--image IMAGE, for jobs that name none", "scripts name no image: without a default only jobs with image: in the native form run here")
+		l.add("image", engine.Warning, "--image IMAGE, for jobs that name none", "without a default, jobs that name no image (--container-image, image: in the native form) are refused")
 	} else {
 		l.add("image", engine.Found, "", "%s, for jobs that name none; whether the nodes can pull it, a first job shows", t.Image)
 	}

@@ -35,6 +35,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}], current-context: c}`), 0o
 		{what: "placed", placed: true, image: "i"},
 		{what: "placed, no image", placed: true, option: "image", text: "needs a container image"},
 		{what: "no image", option: "image", text: "needs a container image"},
+		{what: "no image's name", placed: true, image: "i", change: func(l *engine.Launch) { l.Job.Spec.Image = "a b" }, option: "image", text: `"a b" is no image`},
 		{what: "a node by name", image: "i", change: func(l *engine.Launch) { l.Job.Spec.Groups[0].NodeList = []string{"n1"} }, option: "nodelist", text: "--nodelist is not handed over"},
 		{what: "placed, a node by name", placed: true, image: "i", change: func(l *engine.Launch) { l.Job.Spec.Groups[0].NodeList = []string{"n1"} }},
 	} {

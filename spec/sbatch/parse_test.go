@@ -276,7 +276,7 @@ func TestParseWarnings(t *testing.T) {
 		"--quux=3":                         "job.sbatch:2: --quux is no option of sbatch, perhaps one of a plugin of a site: not read",
 		"--workdir=/x":                     "job.sbatch:2: --workdir is the old name of --chdir: read as that",
 		"--get-user-env=L":                 "job.sbatch:2: --get-user-env=L is an old form: read as --get-user-env\njob.sbatch:2: --get-user-env has no effect here: no login environment is loaded: the job gets the environment of its submission",
-		"--container-image=x":              "job.sbatch:2: --container-image belongs to the pyxis plugin; containers are not built yet, so the job runs without one",
+		"--container-image=x":              "job.sbatch:2: --container-image belongs to the pyxis plugin; on Kubernetes it is the job's image, elsewhere the job runs without one",
 		"--dependency=singleton":           "",
 		"-N 4 -n 2":                        "job.sbatch:2: --nodes is more than the tasks can use: 2 tasks on 2 nodes",
 	} {

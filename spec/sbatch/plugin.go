@@ -13,11 +13,12 @@ type pluginOption struct {
 
 const (
 	ofPyxis = "belongs to the pyxis plugin; containers are not built yet, so the job runs without one"
+	ofImage = "belongs to the pyxis plugin; on Kubernetes it is the job's image, elsewhere the job runs without one"
 	ofSite  = "belongs to a plugin of some sites"
 )
 
 var plugins = []pluginOption{
-	{name: "container-image", known: true, arg: Required, what: ofPyxis},
+	{name: "container-image", known: true, arg: Required, what: ofImage},
 	{name: "container-mounts", known: true, arg: Required, what: ofPyxis},
 	{name: "container-workdir", known: true, arg: Required, what: ofPyxis},
 	{name: "container-name", known: true, arg: Required, what: ofPyxis},

@@ -281,9 +281,11 @@ func (a *Attempt) CheckJob() error {
 	case l.Adds != nil || s.Elastic():
 		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Kubernetes").Advise("give a fixed number of nodes"), "elastic")
 	case s.Image == "" && a.Image == "":
-		return refuse("image", "name one with --image, or give the pool a default image", "a job on Kubernetes needs a container image")
+		return refuse("image", "write #SBATCH --container-image=IMAGE, or image: in the native form; or have the pool's setting image name one for all", "a job on Kubernetes needs a container image")
+	case strings.ContainsAny(s.Image, " \t\n\"'") || strings.HasPrefix(s.Image, "-"):
+		return refuse("image", "write REGISTRY/NAME:TAG", "%.100q is no image", s.Image)
 	case a.Agent == "":
-		return fault.New(fault.Unsupported, "the pool names no image with cox-pod").Advise("name it in the pool's settings")
+		return fault.New(fault.Unsupported, "the pool names no image with cox-pod").Advise("name it by the pool's setting agent_image")
 	case !path.IsAbs(s.WorkDir):
 		return refuse("chdir", "give an absolute one", "the working directory %q is not absolute", s.WorkDir)
 	case s.Program.Kind != job.Batch && s.Program.Kind != job.Direct:
