@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -192,6 +193,7 @@ func (a *app) tryPool(ctx context.Context, c *client.Client, pool string, f *ver
 		return nil, err
 	}
 	out := &verified{Pool: pool, Job: id, State: j.State, Ranks: smoke.Read(string(said)), OK: j.State == "COMPLETED"}
+	nameNodes(out.Ranks, j.Claims, nodes)
 	end := smoke.Check{What: "end", OK: out.OK, Text: strings.TrimSpace(j.State + " " + j.Message), Mend: "cox show " + id + " and cox logs " + id + " tell more"}
 	if end.OK {
 		end.Mend = ""
@@ -201,6 +203,19 @@ func (a *app) tryPool(ctx context.Context, c *client.Client, pool string, f *ver
 		out.OK = out.OK && k.OK
 	}
 	return out, nil
+}
+
+// nameNodes gives ranks their nodes' names where they have others of their own, as in pods: those of
+// what the job held, which has one node for each rank, in their order.
+func nameNodes(ranks []smoke.Rank, held []api.Claim, nodes []smoke.Node) {
+	known := func(name string) bool {
+		return slices.ContainsFunc(nodes, func(n smoke.Node) bool { return n.Name == name })
+	}
+	for i := range ranks {
+		if r := &ranks[i]; !known(r.Node) && r.Rank >= 0 && r.Rank < len(held) && known(held[r.Rank].Node) {
+			r.Node = held[r.Rank].Node
+		}
+	}
 }
 
 // verifyEnviron leaves out what the caller's own job, if it is in one, says of itself.
