@@ -259,6 +259,11 @@ func testClaimsDelegated(t *testing.T, b *bench) {
 		l.Job.Spec.Groups[0].PerNode.Devices = []amount.DeviceRequest{r}
 		return l
 	}
+	// What pods of before had the cluster's scheduler may give away before their kubelets have given it
+	// back, and a kubelet that could not prepare a device tries again after more than a minute.
+	until(t, "no claim is held", func() bool {
+		return !slices.ContainsFunc(b.l.Nodes, func(n string) bool { return len(b.l.Held(n)) > 0 })
+	})
 	for i, x := range []struct {
 		r    amount.DeviceRequest
 		want []string

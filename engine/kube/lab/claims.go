@@ -101,3 +101,17 @@ func (l *Lab) Prepared(node string) map[string][]string {
 	}
 	return out
 }
+
+// handling is what the driver of Claimable says of a claim.
+var handling = regexp.MustCompile(`(?m)^(un)?prepared (\S+)`)
+
+// Held are the claims whose devices that driver has prepared on a node and not given back.
+func (l *Lab) Held(node string) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range handling.FindAllStringSubmatch(l.saidBy("claims."+node), -1) {
+		if out[m[2]] = true; m[1] != "" {
+			delete(out, m[2])
+		}
+	}
+	return out
+}
