@@ -99,7 +99,7 @@ type Jobs struct {
 	Pool             string   `yaml:"pool" doc:"of jobs that name none; empty: the advice chooses among those that can run them (docs/pools.md); local is the server's own"`
 	Processes        int      `yaml:"processes" doc:"processes and threads of one job on each node, where control groups can bound them; 0: half of what the machine can have; -1: no bound"`
 	KillOnInvalidDep bool     `yaml:"kill_on_invalid_dep" doc:"end jobs whose dependency can never be met, unless they say otherwise"`
-	Upload           Bytes    `yaml:"upload" doc:"size of one archive of a directory that comes with a job (cox submit --upload)"`
+	Upload           Bytes    `yaml:"upload" doc:"size of one archive of a directory that comes with a job (cox submit --upload); where it is left out, not more than uploads"`
 	Uploads          Bytes    `yaml:"uploads" doc:"room for all of these of one user, each of which counts as 64 KiB at least; what no job needs any more makes way. They lie in state.dir/uploads, and leave 1 GiB of its file system free, or 5 % if that is more"`
 	Environment      Environ  `yaml:"environment" doc:"which variables of a submission are kept and given to the job"`
 }

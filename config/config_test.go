@@ -79,6 +79,7 @@ func TestErrorsNamePlaceFieldAndRemedy(t *testing.T) {
 		{"log:\n  level: loud\n", "2:3", `"loud" is none of debug`},
 		{"notify:\n  command: [mail]\n  smtp: {addr: 'localhost:25'}\n", "2:3", "not by both"},
 		{"jobs:\n  upload: 8G\n", "2:3", "jobs.upload (8G) is more than jobs.uploads (4G)"},
+		{"jobs:\n  uploads: 256M\n  upload: 512M\n", "3:3", "jobs.upload (512M) is more than jobs.uploads (256M)"},
 		{"- 1\n", "1:1", "sequence was used where mapping is expected"},
 	}
 	for _, tt := range tests {
@@ -112,6 +113,23 @@ func TestWhatIsEmptyIsTheDefault(t *testing.T) {
 	want.Jobs.MaxArray = 7
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n%+v, not %+v", err, got, want)
+	}
+}
+
+// An archive that is left out has the room of all, where that is less than its default.
+//
+// Seen to fail with: a default that is compared as if it were said.
+func TestAnArchiveThatIsLeftOutFitsTheRoom(t *testing.T) {
+	for in, want := range map[string]string{
+		"jobs: {uploads: 256M}\n":               "256M",
+		"jobs:\n  upload:\n  uploads: 256M\n":   "256M",
+		"jobs: {uploads: 8G}\n":                 "512M",
+		"jobs: {uploads: 256M, upload: 128M}\n": "128M",
+		"jobs: {upload: 1G}\n":                  "1G",
+	} {
+		if c, err := Parse("cox.yaml", []byte(in)); err != nil || c.Jobs.Upload.String() != want {
+			t.Errorf("%q: an archive has %s, want %s: %v", in, c.Jobs.Upload, want, err)
+		}
 	}
 }
 

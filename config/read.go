@@ -53,6 +53,9 @@ func Parse(name string, data []byte) (Config, error) {
 		return c, located(name, data, err)
 	}
 	refill(reflect.ValueOf(&c).Elem(), reflect.ValueOf(Default()), said)
+	if !says(said, "jobs", "upload") {
+		c.Jobs.Upload = min(c.Jobs.Upload, c.Jobs.Uploads)
+	}
 	return c, c.check(name, data)
 }
 
@@ -71,6 +74,15 @@ func refill(v, defaults reflect.Value, said any) {
 			}
 		}
 	}
+}
+
+// says reports whether a field stands in the file with a value.
+func says(said any, path ...string) bool {
+	for _, name := range path {
+		fields, _ := said.(map[string]any)
+		said = fields[name]
+	}
+	return said != nil
 }
 
 // valueError is a value that its type refuses, with its place.
