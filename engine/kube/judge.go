@@ -259,13 +259,19 @@ func rejected(p *corev1.Pod) (engine.Cause, string) {
 }
 
 // glutted says of a pod that it used more of its node's disk than it may, and was ended for that;
-// empty: it was not. A kubelet that ends a pod for what others use says so by a condition, too: the
-// pod itself is at fault in this case alone.
+// empty: it was not. Evicted are others, too: a pod that a kubelet ends for what others use, which
+// a condition says, and one that it does not take while its node is short of something. Its words
+// alone tell this one from those.
 func glutted(p *corev1.Pod) string {
-	if p.Status.Reason != "Evicted" || slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }) {
+	m := strings.TrimSpace(p.Status.Message)
+	switch {
+	case p.Status.Reason != "Evicted" || slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget }):
 		return ""
+	case strings.HasPrefix(m, "Usage of EmptyDir volume "), strings.HasPrefix(m, "Pod ephemeral local storage usage exceeds "),
+		strings.HasPrefix(m, "Container ") && strings.Contains(m, " exceeded its local ephemeral storage limit "): // the kubelet's localStorageEviction
+		return fmt.Sprintf("pod %s on %s used more of the node's disk than it may: %s", p.Name, p.Spec.NodeName, m)
 	}
-	return fmt.Sprintf("pod %s on %s used more of the node's disk than it may: %s", p.Name, p.Spec.NodeName, strings.TrimSpace(p.Status.Message))
+	return ""
 }
 
 // deletion says who ended a pod that was not ended by us; empty: nobody.

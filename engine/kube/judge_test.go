@@ -43,6 +43,13 @@ func phase(ph corev1.PodPhase, reason string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason, p.Status.Message = ph, reason, "in words" }
 }
 
+// evicted has a kubelet not keep a pod, or not take it, in its words.
+func evicted(words string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", words
+	}
+}
+
 func deletedAt(at time.Time) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: at} }
 }
@@ -107,7 +114,8 @@ func ends(reason, message string) corev1.ContainerState {
 // or that there never was a node, proves that nothing lives.
 //
 // Seen to fail with: whose container has ended and who has its devices called running; any pod that
-// was evicted taken for one of a lost node.
+// was evicted taken for one of a lost node; any that was evicted without a condition taken for one
+// that used too much itself.
 func TestWhatAPodProves(t *testing.T) {
 	outcome := string(crew.Outcome{Ref: testRef, Cause: engine.Exited, Exit: job.ExitCode{Status: 3}, Started: testNow}.Text())
 	early := string(crew.Outcome{Ref: testRef, Cause: engine.LaunchFailed, Message: "in words"}.Text())
@@ -145,9 +153,11 @@ func TestWhatAPodProves(t *testing.T) {
 		{"a word of another attempt", podThat(holding(ends("Error", other), false)), "ended over", engine.NodeLost},
 		{"out of memory", podThat(holding(ends("OOMKilled", ""), false)), "ended over", engine.OutOfMemory},
 		{"evicted, ended", podThat(phase(corev1.PodFailed, "Evicted"), disrupted(corev1.PodReasonTerminationByKubelet), holding(ends("Error", ""), false)), "ended over", engine.NodeLost},
-		{"evicted for what it used itself, ended", podThat(phase(corev1.PodFailed, "Evicted"), holding(ends("Error", ""), false)), "ended over", engine.Exited},
-		{"evicted for what it used itself, told to end", podThat(phase(corev1.PodFailed, "Evicted"), holding(ends("Error", told), false)), "ended over outcome", engine.Exited},
-		{"evicted for what it used itself, before it began", podThat(phase(corev1.PodFailed, "Evicted")), "ended over", engine.Exited},
+		{"evicted for what it has in a volume, ended", podThat(evicted("Usage of EmptyDir volume \"upload\" exceeds the limit \"1Gi\". "), holding(ends("Error", ""), false)), "ended over", engine.Exited},
+		{"evicted for what it used itself, told to end", podThat(evicted("Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. "), holding(ends("Error", told), false)), "ended over outcome", engine.Exited},
+		{"evicted for what it used itself, its containers unknown", podThat(evicted("Container job exceeded its local ephemeral storage limit \"1Gi\". ")), "ended over", engine.Exited},
+		{"evicted for what others use, by an old kubelet", podThat(evicted("The node was low on resource: ephemeral-storage. Container job was using 2Gi, request is 0, has larger consumption of ephemeral-storage. "), holding(ends("Error", ""), false)), "ended over", engine.NodeLost},
+		{"not taken by a node that is short of its disk", podThat(evicted("Pod was rejected: The node had condition: [DiskPressure]. ")), "ended over", engine.Unready},
 		{"no room by the kubelet's word", podThat(phase(corev1.PodFailed, "OutOfcpu")), "ended over", engine.Unready},
 		{"refused by the kubelet", podThat(phase(corev1.PodFailed, "UnexpectedAdmissionError")), "ended over", engine.LaunchFailed},
 		{"failed while it lives", podThat(phase(corev1.PodFailed, "NodeLost"), holding(runs, true)), "running unsure", ""},

@@ -59,7 +59,7 @@ func drawPod(t *rapid.T) *corev1.Pod {
 		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "devices"}}
 	}
 	p.Status.Phase = corev1.PodPhase(text("phase", "Pending", "Running", "Failed", "Succeeded"))
-	p.Status.Reason, p.Status.Message = text("reason", "Evicted", "UnexpectedAdmissionError"), text("message", "low on memory")
+	p.Status.Reason, p.Status.Message = text("reason", "Evicted", "UnexpectedAdmissionError"), text("message", "low on memory", "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ")
 	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.DisruptionTarget, corev1.PodReadyToStartContainers, corev1.PodReady} {
 		if rapid.Bool().Draw(t, string(kind)) {
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
