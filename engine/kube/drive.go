@@ -111,12 +111,9 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 		return 0, err
 	}
 	e.deliver(a)
+	soon, unnamed := e.name(a, time.Now())
 	due, err := e.judge(a)
-	if err != nil {
-		return due, err
-	}
-	soon, err := e.name(a, time.Now())
-	return earlier(due, soon), err
+	return earlier(due, soon), errors.Join(unnamed, err)
 }
 
 // earlier is the shorter of two waits, of which 0 is for ever.

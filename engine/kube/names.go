@@ -22,12 +22,19 @@ import (
 // container has begun that asks for a name, in most clusters.
 const namesWithin = 2 * time.Second
 
-// nameEarly makes the Service before the pods, where a quota may have no room for it: who waits
-// for a quota holds no nodes. Elsewhere it looks whether the name is free.
+// nameEarly makes the Service before the pods, where it may be refused: by a quota, as who waits for
+// one holds no nodes, or to somebody else in whose name it is made. Elsewhere it looks whether
+// the name is free. A pod that is alone needs none: it knows its own name.
 func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error {
 	e.mu.Lock()
-	early := e.countsServices(a.namespace)
+	if len(a.order.Nodes) == 1 {
+		a.named = true
+	}
+	alone, early := a.named, a.order.As != "" || e.countsServices(a.namespace)
 	e.mu.Unlock()
+	if alone {
+		return nil
+	}
 	if early {
 		return e.makeService(a, s, root)
 	}
@@ -82,7 +89,7 @@ func (e *Engine) makeService(a *attempt, s *corev1.Service, root types.UID) erro
 // which time it may be; 0: when a pod changes.
 func (e *Engine) name(a *attempt, now time.Time) (time.Duration, error) {
 	e.mu.Lock()
-	if a.named || a.ended || a.stop != nil || !a.report.Started.IsZero() {
+	if a.named || a.made == nil || a.ended || a.stop != nil || !a.report.Started.IsZero() || len(a.order.Nodes) == 1 {
 		e.mu.Unlock()
 		return 0, nil
 	}

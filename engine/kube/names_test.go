@@ -19,7 +19,7 @@ import (
 // little after all have nodes, and not for what ends or has begun.
 //
 // Seen to fail with: a Service as soon as there are nodes; no end of the wait; no look at what
-// is to end.
+// is to end; one for a pod that is alone.
 func TestNamesComeWithTheAddresses(t *testing.T) {
 	now := time.Now()
 	for _, x := range []struct {
@@ -36,13 +36,14 @@ func TestNamesComeWithTheAddresses(t *testing.T) {
 		{what: "nodes, a second later", pods: []string{"n1 ", "n2 10.0.0.2"}, since: time.Second, wait: namesWithin - time.Second},
 		{what: "nodes, long later", pods: []string{"n1 ", "n2 10.0.0.2"}, since: namesWithin, made: true},
 		{what: "addresses", pods: []string{"n1 10.0.0.1", "n2 10.0.0.2"}, made: true},
+		{what: "alone", pods: []string{"n1 10.0.0.1"}},
 		{what: "it is to end", pods: []string{"n1 10.0.0.1", "n2 10.0.0.2"}, change: func(a *attempt) { a.stop = &stopping{} }},
 		{what: "it has begun", pods: []string{"n1 10.0.0.1", "n2 10.0.0.2"}, change: func(a *attempt) { a.report.Started = now }},
 	} {
 		s := newStand(t)
 		e := s.open(nil)
-		a := e.newAttempt(engine.Ref{Allocation: 1, Attempt: 1}, &order{Job: launchOn(1, "n1", "n2").Job, Nodes: []render.Node{{Node: fleet.Node{Name: "n1"}}, {Node: fleet.Node{Name: "n2"}}}})
-		a.made = &made{Root: "root", Pods: []types.UID{"p0", "p1"}}
+		a := e.newAttempt(engine.Ref{Allocation: 1, Attempt: 1}, &order{Job: launchOn(1, "n1", "n2").Job, Nodes: []render.Node{{Node: fleet.Node{Name: "n1"}}, {Node: fleet.Node{Name: "n2"}}}[:len(x.pods)]})
+		a.made = &made{Root: "root", Pods: []types.UID{"p0", "p1"}[:len(x.pods)]}
 		for i, text := range x.pods {
 			node, ip, _ := strings.Cut(text, " ")
 			p := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{PodIP: ip}}
@@ -102,14 +103,14 @@ func TestServicesUnderAQuota(t *testing.T) {
 //
 // Seen to fail with: no look before the pods are made.
 func TestAServiceOfOthers(t *testing.T) {
-	s := newStand(t, "n1")
+	s := newStand(t, "n1", "n2")
 	e := s.open(nil)
 	until(t, "the quotas are known", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		return e.tenant("default").quotas != nil
 	})
-	l := launchOn(1, "n1")
+	l := launchOn(1, "n1", "n2")
 	name := e.attempt(l.Ref, &order{Job: l.Job}).Service("").Name
 	s.put("/api/v1/namespaces/default/services/"+name, "ADDED", map[string]any{"metadata": map[string]any{"name": name, "namespace": "default"}})
 	if err := e.Launch(t.Context(), l); err != nil {
