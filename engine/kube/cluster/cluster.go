@@ -64,10 +64,10 @@ func Open(c Config) (*Cluster, error) {
 		)
 	}
 	cfg, err := loader.ClientConfig()
-	switch {
-	case err != nil && c.Kubeconfig == "":
-		return nil, fault.New(fault.Invalid, "this server runs in no pod: there is no service account to reach a cluster by").Advise("--kubeconfig FILE in place of inside")
-	case err != nil:
+	if c.Kubeconfig == "" { // asked of the loader, a pod without a token is none
+		cfg, err = rest.InClusterConfig()
+	}
+	if err != nil {
 		return nil, unusable(c, err)
 	}
 	client, err := rest.HTTPClientFor(cfg)
@@ -125,9 +125,28 @@ func readable(c Config) error {
 	return nil
 }
 
-// unusable is the error of a kubeconfig that says what cannot be.
+// unusable is the error of a kubeconfig, or of a pod's service account, that says what cannot be.
 func unusable(c Config, err error) error {
+	if c.Kubeconfig == "" {
+		return outside(err)
+	}
 	return fault.New(fault.Invalid, "kubeconfig %s: %w", c.Kubeconfig, err).Advise("kubectl --kubeconfig %s config view shows what it has", c.Kubeconfig)
+}
+
+// outside says why this process does not reach a cluster by the service account of its pod.
+func outside(err error) error {
+	switch {
+	case errors.Is(err, rest.ErrNotInCluster):
+		return fault.New(fault.Invalid, "this server runs in no pod: there is no service account to reach a cluster by").Advise("--kubeconfig FILE in place of inside")
+	case errors.Is(err, fs.ErrNotExist):
+		return fault.New(fault.Invalid, "this server's pod has no token of its service account: %w", err).
+			Advise("automountServiceAccountToken: true in the pod's spec, or in the service account where the pod does not say; or --kubeconfig FILE in place of inside")
+	case errors.Is(err, fs.ErrPermission):
+		return fault.New(fault.Invalid, "the server may not read the token of its pod's service account: %w", err).
+			Advise("let user %d, as whom the server runs, read it: fsGroup in the securityContext of the pod", os.Getuid())
+	}
+	return fault.New(fault.Invalid, "the service account of this server's pod: %w", err).
+		Advise("/var/run/secrets/kubernetes.io/serviceaccount of the server's pod needs a token and a ca.crt; or --kubeconfig FILE in place of inside")
 }
 
 // As is the way to the same API server as another user or service account, by its name there: all
