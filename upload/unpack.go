@@ -33,7 +33,7 @@ func Unpack(from io.Reader, dir string, most int64) error {
 	if err != nil {
 		return broken(err)
 	}
-	u := unpacker{root: root, links: map[string]bool{}, most: most}
+	u := unpacker{root: root, links: map[string]bool{}, known: map[string]bool{".": true}, most: most}
 	t := tar.NewReader(z)
 	for {
 		h, err := t.Next()
@@ -62,7 +62,8 @@ type unpacker struct {
 	root  *os.Root
 	dirs  []*tar.Header // in the order in which they came
 	links map[string]bool
-	most  int64 // bytes; 0: any number
+	known map[string]bool // directories that are there
+	most  int64           // bytes; 0: any number
 	has   int64
 }
 
@@ -71,11 +72,37 @@ const block = 4 << 10
 
 // count refuses what there is no room for.
 func (u *unpacker) count(size int64) error {
-	u.has += max(size+block-1, block) / block * block
-	if u.most > 0 && u.has > u.most {
-		return fault.New(fault.Exhausted, "the directory has more than %d MiB when it is unpacked", u.most>>20).
-			Advise("leave out what the job does not need (%s); or ask for more of the nodes' disks, by --tmp", IgnoreFile)
+	if u.most <= 0 {
+		return nil
 	}
+	if size <= u.most-u.has {
+		u.has += max((size-1)/block+1, 1) * block
+		if u.has <= u.most {
+			return nil
+		}
+	}
+	return fault.New(fault.Exhausted, "the directory has more than %d MiB when it is unpacked", u.most>>20).
+		Advise("leave out what the job does not need (%s); or ask for more of the nodes' disks, by --tmp", IgnoreFile)
+}
+
+// parent makes a directory that has to be there for a name, and those around it, where they are
+// not: each counts.
+func (u *unpacker) parent(dir string) error {
+	if u.known[dir] {
+		return nil
+	}
+	if err := u.parent(path.Dir(dir)); err != nil {
+		return err
+	}
+	if _, err := u.root.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		if err := u.count(0); err != nil {
+			return err
+		}
+	}
+	if err := u.root.MkdirAll(dir, 0o755); err != nil {
+		return said(err)
+	}
+	u.known[dir] = true
 	return nil
 }
 
@@ -94,8 +121,8 @@ func (u *unpacker) make(h *tar.Header, from io.Reader) error {
 	if err := u.count(h.Size); err != nil {
 		return err
 	}
-	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return said(err)
+	if err := u.parent(path.Dir(name)); err != nil {
+		return err
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
@@ -136,7 +163,7 @@ func (u *unpacker) file(name string, h *tar.Header, from io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, from)
+	_, err = io.CopyN(f, from, h.Size) // what was counted
 	if err = errors.Join(err, f.Chmod(mode(h)), f.Close()); err != nil {
 		return err
 	}

@@ -445,10 +445,25 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
+// header is an archive that ends after the header of a file.
+func header(t *testing.T, h tar.Header) io.Reader {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if err := tar.NewWriter(z).WriteHeader(&h); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
 // TestUnpackIsBounded: what is unpacked has no more room than it is given: an archive is a small part
 // of what is in it. Each thing has a block at least.
 //
-// Seen to fail with: nothing counted; sizes alone, by which empty files take no room.
+// Seen to fail with: nothing counted; sizes alone, by which empty files take no room; a size to which
+// a block is added first; directories around a name that are not counted.
 func TestUnpackIsBounded(t *testing.T) {
 	from := t.TempDir()
 	if err := os.WriteFile(filepath.Join(from, "zeros"), make([]byte, 1<<20), 0o600); err != nil {
@@ -467,10 +482,15 @@ func TestUnpackIsBounded(t *testing.T) {
 		most int64
 		ok   bool
 	}{
-		"a large file":                {func() io.Reader { return bytes.NewReader(large.Bytes()) }, 1<<20 - 1, false},
-		"one that just fits":          {func() io.Reader { return bytes.NewReader(large.Bytes()) }, 1<<20 + 4096, true}, // with the directory
-		"without a bound":             {func() io.Reader { return bytes.NewReader(large.Bytes()) }, 0, true},
-		"many that are empty":         {func() io.Reader { return archive(t, many...) }, 7 * 4096, false},
+		"a large file":              {func() io.Reader { return bytes.NewReader(large.Bytes()) }, 1<<20 - 1, false},
+		"one that just fits":        {func() io.Reader { return bytes.NewReader(large.Bytes()) }, 1<<20 + 4096, true}, // with the directory
+		"without a bound":           {func() io.Reader { return bytes.NewReader(large.Bytes()) }, 0, true},
+		"many that are empty":       {func() io.Reader { return archive(t, many...) }, 7 * 4096, false},
+		"a size beyond all numbers": {func() io.Reader { return header(t, tar.Header{Name: "huge", Size: 1<<63 - 1, Typeflag: tar.TypeReg}) }, 1 << 20, false},
+		"directories around it":     {func() io.Reader { return archive(t, tar.Header{Name: "a/b/c/d/e", Typeflag: tar.TypeDir}) }, 4 * 4096, false},
+		"and enough": {func() io.Reader {
+			return archive(t, tar.Header{Name: "a/b/c/d/e", Typeflag: tar.TypeDir}, tar.Header{Name: "a/b/f", Typeflag: tar.TypeDir})
+		}, 6 * 4096, true},
 		"many that are empty, enough": {func() io.Reader { return archive(t, many...) }, 8 * 4096, true},
 	} {
 		dir := t.TempDir()
