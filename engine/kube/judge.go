@@ -299,7 +299,9 @@ func word(members []member, stop *stopping) engine.Report {
 	var r engine.Report
 	if o := members[0].outcome; o != nil {
 		r.Cause, r.Exit, r.Message, r.Started, r.Ended, r.Tasks, r.Saved = o.Cause, o.Exit, o.Message, o.Started, o.Ended, o.Tasks, o.Saved
-		lost := r.Cause == engine.NodeLost && slices.ContainsFunc(members, func(m member) bool { return m.cause == engine.Preempted })
+		lost := r.Cause == engine.NodeLost && slices.ContainsFunc(members, func(m member) bool { // another, and why is known
+			return m.cause == engine.Preempted || m.cause == engine.Exited || m.cause == engine.OutOfMemory
+		})
 		if r.Cause != engine.Stopped && !lost && (stop == nil || !r.Started.IsZero()) {
 			return r
 		}

@@ -196,7 +196,10 @@ func TestWhatAPodProves(t *testing.T) {
 	}
 }
 
-// TestHowAnAttemptEnded: member 0's word counts, but for an end that it was told of.
+// TestHowAnAttemptEnded: member 0's word counts, but for an end that it was told of, and for a
+// member that it lost and of which the cluster says more.
+//
+// Seen to fail with: a loss that only a preemption explains.
 func TestHowAnAttemptEnded(t *testing.T) {
 	said := func(c engine.Cause, x job.ExitCode) member {
 		return member{over: true, outcome: &crew.Outcome{Ref: testRef, Cause: c, Exit: x, Started: testNow, Ended: testNow, Message: "said"}}
@@ -215,6 +218,8 @@ func TestHowAnAttemptEnded(t *testing.T) {
 		{"deleted by somebody", []member{said(engine.Stopped, term)}, nil, fmt.Sprint(engine.Cancelled, term, "said")},
 		{"preempted", []member{said(engine.Stopped, term), {over: true, cause: engine.Preempted, why: "for others"}}, nil, fmt.Sprint(engine.Preempted, term, "for others")},
 		{"another member preempted", []member{said(engine.NodeLost, kill), {over: true, cause: engine.Preempted, why: "for others"}}, nil, fmt.Sprint(engine.Preempted, kill, "for others")},
+		{"another member ended for what it used of the disk", []member{said(engine.NodeLost, job.ExitCode{Status: 1}), {over: true, cause: engine.Exited, why: "glut"}}, nil, fmt.Sprint(engine.Exited, kill, "glut")},
+		{"another member out of memory", []member{said(engine.NodeLost, job.ExitCode{Status: 1}), lost, {over: true, cause: engine.OutOfMemory, why: "oom"}}, nil, fmt.Sprint(engine.OutOfMemory, kill, "oom")},
 		{"stopped without a word", []member{lost}, &stopping{Cause: engine.Stopped}, fmt.Sprint(engine.Stopped, term, "")},
 		{"never began", []member{lost}, &stopping{Cause: engine.Unready, Reason: "no room"}, fmt.Sprint(engine.Unready, job.ExitCode{Status: 1}, "no room")},
 		{"out of memory, and the others lost", []member{lost, {over: true, cause: engine.OutOfMemory, why: "oom"}}, nil, fmt.Sprint(engine.OutOfMemory, kill, "oom")},
