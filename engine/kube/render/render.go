@@ -204,9 +204,13 @@ func (a *Attempt) plan() *crew.Plan {
 	if a.perTask() {
 		p.Job = taskwise(l.Job, len(a.Nodes))
 	}
+	ofHost := a.over(l.Job.Spec.Pod).HostNetwork
 	for i, n := range a.Nodes {
 		node := n.Node
 		node.Name, node.Hosts = a.pod(i), nil
+		if !ofHost {
+			node.Address = "" // the node's; the pod has its own, which its members find out
+		}
 		p.Members = append(p.Members, crew.Member{Name: node.Name, Host: a.pod(i) + "." + a.domain(), Port: a.portOf(), Node: node})
 	}
 	for k, c := range l.Claims {

@@ -11,10 +11,12 @@ import (
 )
 
 // TestShape: each setting of a pool, and each wish of a job, is in the pods; without them
-// nothing of it is. Seen to fail with five of its lines left out in turn.
+// nothing of it is. Seen to fail with five of its lines left out in turn; with the
+// address of its node in a pod of its own network; with none on the host's.
 func TestShape(t *testing.T) {
 	uid, gid := int64(7), int64(8)
 	a := sample()
+	a.Nodes[1].Address = "10.0.0.2"
 	a.Shape = Shape{
 		User: &uid, Group: &gid, FSGroup: &gid, SharedMemory: 1 << 30, HostNetwork: true, LockMemory: true, ServiceAccount: "pool", RuntimeClass: "nvidia",
 		Labels: map[string]string{"team": "pool", "x": "y", LabelJob: "0"}, Annotations: map[string]string{"net": "a"},
@@ -31,13 +33,14 @@ func TestShape(t *testing.T) {
 		"host network": s.HostNetwork && s.DNSPolicy == corev1.DNSClusterFirstWithHostNet && c.Ports[0].HostPort == 20012 && a.plan().Members[1].Port == 20012 && slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool {
 			return v.Name == crew.HereEnv && v.ValueFrom.FieldRef.FieldPath == "status.podIP"
 		}),
-		"lock":        slices.Equal(c.SecurityContext.Capabilities.Add, []corev1.Capability{"IPC_LOCK"}) && len(s.InitContainers[0].SecurityContext.Capabilities.Add) == 0,
-		"account":     s.ServiceAccountName == "mine" && *s.AutomountServiceAccountToken,
-		"runtime":     *s.RuntimeClassName == "nvidia",
-		"priority":    s.PriorityClassName == "high",
-		"labels":      p.Labels["team"] == "mine" && p.Labels["x"] == "y" && p.Labels[LabelJob] == "7",
-		"annotations": p.Annotations["net"] == "a",
-		"pool's own":  a.Labels["team"] == "pool",
+		"host's address": a.plan().Members[1].Node.Address == "10.0.0.2",
+		"lock":           slices.Equal(c.SecurityContext.Capabilities.Add, []corev1.Capability{"IPC_LOCK"}) && len(s.InitContainers[0].SecurityContext.Capabilities.Add) == 0,
+		"account":        s.ServiceAccountName == "mine" && *s.AutomountServiceAccountToken,
+		"runtime":        *s.RuntimeClassName == "nvidia",
+		"priority":       s.PriorityClassName == "high",
+		"labels":         p.Labels["team"] == "mine" && p.Labels["x"] == "y" && p.Labels[LabelJob] == "7",
+		"annotations":    p.Annotations["net"] == "a",
+		"pool's own":     a.Labels["team"] == "pool",
 	} {
 		if !ok {
 			t.Errorf("%s: %+v", what, p)
@@ -45,10 +48,14 @@ func TestShape(t *testing.T) {
 	}
 
 	a = sample()
+	a.Nodes[1].Address = "10.0.0.2"
 	p = a.Pods("root-uid")[1]
 	s, c = &p.Spec, &p.Spec.Containers[0]
 	if s.HostNetwork || len(c.Ports) > 0 || a.plan().Members[1].Port != 0 || s.SecurityContext.FSGroup != nil || len(s.Volumes) != 3 || len(c.SecurityContext.Capabilities.Add) > 0 || s.ServiceAccountName != "" || s.RuntimeClassName != nil || len(p.Annotations) > 0 {
 		t.Errorf("without any of it: %+v", p)
+	}
+	if at := a.plan().Members[1].Node.Address; at != "" || a.Nodes[1].Address == "" {
+		t.Errorf("a pod of its own network is said to be at %q, its node at %q", at, a.Nodes[1].Address)
 	}
 }
 
