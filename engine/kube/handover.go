@@ -33,7 +33,10 @@ func (e *Engine) takes(ctx context.Context, d *engine.Draft) error {
 	defer cancel()
 	if e.cfg.Terms.Placed {
 		_, several := nodesFor(d.Spec)
-		return e.mounts(short, d.Spec, several)
+		if err = e.mounts(short, d.Spec, several); err != nil {
+			return err
+		}
+		return e.crowds(short, d.Spec)
 	}
 	if err = e.delegate(short, o); err == nil {
 		if err = e.attempt(engine.Ref{}, o).Check(); err == nil {

@@ -129,6 +129,9 @@ func (e *Engine) take(ref engine.Ref, o *order) error {
 	if err := e.vacant(o); err != nil {
 		return err
 	}
+	if err := e.crowded(o); err != nil {
+		return err
+	}
 	if err := e.log.add(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
 		return fault.New(fault.KindOf(err), "launch of attempt %s: %w", ref, err).Advise("%s", fault.Remedy(err))
 	}

@@ -31,6 +31,7 @@ type Machine struct {
 	Notes    []string       // what people should know of its devices
 	Taints   []corev1.Taint // as they stand
 	Whole    amount.Vector  // what it can give to pods, whoever has it
+	Pods     int            // how many its kubelet takes, whosever they are; 0: it does not say
 	Cordoned bool
 	Strict   bool              // pods there can be kept to the groups that are named for them
 	Far      map[string]string // by namespace and claim: why pods there cannot have a volume of the paths
@@ -76,6 +77,7 @@ func machine(t *Terms, n *corev1.Node, levels [][]string) Machine {
 		case name == corev1.ResourceEphemeralStorage:
 			v.Disk = amount.Amount(q.Value())
 		case name == corev1.ResourcePods:
+			m.Pods = int(q.Value())
 		case t.isDevice(r):
 			m.devices(r, int(q.Value()), n)
 		case q.Value() > 0 && !strings.HasPrefix(r, "attachable-volumes-"):

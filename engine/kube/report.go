@@ -195,6 +195,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	a.ended = true
 	e.settle(a.namespace, a.ref)
 	e.vacated(a.namespace)
+	e.uncrowded()
 	for _, p := range a.pods {
 		if !p.gone {
 			e.graves[graveOf(p.Pod)] = p.Pod

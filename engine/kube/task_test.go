@@ -150,6 +150,67 @@ func TestJobsOfTasksAtTheDoor(t *testing.T) {
 	}
 }
 
+// TestPodsThatANodeHasNoRoomFor: a kubelet takes so many pods. A job that has more on one node than
+// any takes is refused at the door; one for which there is no room beside others' waits, nothing of
+// it is made, and it is told when there may be room.
+//
+// Seen to fail with: others' pods not counted; ours not counted; nobody told.
+func TestPodsThatANodeHasNoRoomFor(t *testing.T) {
+	s := newStand(t, "n1", "n2")
+	for _, n := range []string{"n1", "n2"} {
+		o := s.objects["/api/v1/nodes/"+n]
+		o["status"].(map[string]any)["allocatable"].(map[string]any)["pods"] = "5" //nolint:forcetypeassert // so it is
+		for name, owner := range map[string]string{"d": "DaemonSet", "x": "ReplicaSet"} {
+			s.put("/api/v1/namespaces/kube-system/pods/"+name+n, "ADDED", map[string]any{
+				"metadata": map[string]any{"name": name + n, "namespace": "kube-system", "ownerReferences": []any{map[string]any{"kind": owner, "name": "o"}}},
+				"spec":     map[string]any{"nodeName": n}, "status": map[string]any{"phase": "Running"},
+			})
+		}
+	}
+	e := s.open(nil)
+	for tasks, refused := range map[int]bool{4: false, 5: true} {
+		l := launchTasks(1, "n1")
+		l.Job.Spec.Groups[0].Tasks.Want = tasks
+		err := e.Admit(t.Context(), &engine.Draft{Spec: l.Job.Spec, Script: l.Script})
+		if (err != nil) != refused || refused && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "no node of the pool takes more than 4") || !strings.Contains(fault.Remedy(err), "--ntasks-per-node")) {
+			t.Errorf("%d tasks on a node: %v, %q", tasks, err, fault.Remedy(err))
+		}
+		l.Job.Spec.Pod = nil
+		if err := e.Admit(t.Context(), &engine.Draft{Spec: l.Job.Spec, Script: l.Script}); err != nil {
+			t.Errorf("%d tasks in a pod: %v", tasks, err)
+		}
+	}
+	if err := e.Launch(t.Context(), launchTasks(1, "n1", "n2")); err != nil {
+		t.Fatal(err)
+	}
+	ours := func() int { return strings.Count(s.boundTo(), " n1") }
+	until(t, "the first is bound", func() bool { return ours() == 4 })
+	told := make(chan bool, 9)
+	go e.Room(t.Context(), func(...job.ID) { told <- true })
+	for id, x := range map[uint64]struct {
+		tasks int
+		says  string
+	}{2: {2, "node n1 takes 5 pods, 2 of others and 2 of jobs are there, and the job has 2"}, 3: {5, "never has room: ask for fewer tasks on a node"}} {
+		l := launchTasks(id, "n1")
+		l.Claims[0].Tasks, l.Claims[0].Take.CPU = x.tasks, resource.OneCPU.Mul(x.tasks)
+		if err := e.Launch(t.Context(), l); fault.KindOf(err) != fault.Exhausted || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%d more: %v", x.tasks, err)
+		}
+	}
+	if n := ours(); n != 4 {
+		t.Errorf("%d pods on n1", n)
+	}
+	s.become(hasEnded, "0", "1", "2", "3")
+	select {
+	case <-told:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody is told of the room")
+	}
+	if err := e.Launch(t.Context(), launchTasks(4, "n1")); err != nil {
+		t.Errorf("after the first has ended: %v", err)
+	}
+}
+
 // TestJournalOfTheVersionBefore: an attempt that was launched before there were pods for tasks, of
 // two tasks on each of two nodes, still has a pod for each node.
 func TestJournalOfTheVersionBefore(t *testing.T) {

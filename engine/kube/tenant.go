@@ -25,6 +25,7 @@ type tenant struct {
 	coming  map[engine.Ref][]*corev1.Pod // of attempts that are taken, until the quotas count them
 	wants   map[job.ID]*wanting          // jobs that were told to wait; some may do no longer
 	waiting bool                         // somebody was told to wait, and nobody knows for what
+	crowded bool                         // somebody was told to wait for pods on a node to end
 }
 
 // tenant returns a namespace, which is followed from the first time on. The caller holds the
@@ -126,7 +127,7 @@ func (e *Engine) unseen(r cluster.Resource, namespace string, forget func()) fun
 // opened tells that a namespace has more room, if anybody waits for it. The caller holds the
 // lock.
 func (e *Engine) opened(t *tenant) {
-	if !t.waiting && len(t.wants) == 0 {
+	if !t.waiting && !t.crowded && len(t.wants) == 0 {
 		return
 	}
 	select {

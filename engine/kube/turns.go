@@ -270,8 +270,8 @@ func (t *tenant) forget(now time.Time) {
 func (e *Engine) roomFor(now time.Time) (jobs []job.ID, any bool) {
 	for _, t := range e.tenants {
 		t.forget(now)
-		any = any || t.waiting || len(t.quotas) == 0 && len(t.wants) > 0
-		t.waiting = false
+		any = any || t.waiting || t.crowded || len(t.quotas) == 0 && len(t.wants) > 0
+		t.waiting, t.crowded = false, false
 		var coming []*corev1.Pod
 		for _, more := range t.coming {
 			coming = append(coming, more...)
