@@ -48,7 +48,8 @@ func (a *Attempt) podOfClaim(k int) int {
 
 // Split gives each task of claims a claim of its own, with its share of what the claim takes, and
 // beside it the node with no more devices than those. Bytes are rounded down; anything else has to
-// divide. nodes are those of the claims, each once.
+// divide. A node where the job has no task, as one of a --nodelist that is longer, has no pod. nodes
+// are those of the claims, each once.
 func Split(claims []fleet.Claim, nodes []Node) ([]fleet.Claim, []Node, error) {
 	var out []fleet.Claim
 	var on []Node
@@ -56,6 +57,9 @@ func Split(claims []fleet.Claim, nodes []Node) ([]fleet.Claim, []Node, error) {
 		k := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == c.Node })
 		if k < 0 {
 			return nil, nil, fault.New(fault.Invalid, "there is no node %q in the pool", c.Node)
+		}
+		if c.Tasks == 0 {
+			continue
 		}
 		take, ok := portion(c.Take, c.Tasks)
 		if !ok || len(c.Devices)%c.Tasks != 0 || c.Whole {
@@ -68,6 +72,9 @@ func Split(claims []fleet.Claim, nodes []Node) ([]fleet.Claim, []Node, error) {
 			one.Tasks, one.Take, one.Devices = 1, take, slices.Clone(c.Devices[t*each:(t+1)*each])
 			out, on = append(out, one), append(on, nodes[k].with(&one))
 		}
+	}
+	if len(out) == 0 {
+		return nil, nil, fault.New(fault.Invalid, "the job has no tasks on its nodes")
 	}
 	return out, on, nil
 }
@@ -118,6 +125,10 @@ func (a *Attempt) checkPerTask() error {
 	if a.over(s.Pod).HostNetwork {
 		return refuse("kubernetes", "leave pods: task out; or host_network, or name a pool without it", "pods of the same job listen on one port, and with host_network two of them cannot be on a node: pods: task does not go with it")
 	}
+	if !a.Placed && len(s.Groups) > 1 {
+		return engine.About(fault.New(fault.Unsupported, "the job has several groups of tasks, and on how many nodes the pods of each are, Kubernetes' own scheduler does not say: nobody could show what runs where").
+			Advise("leave pods: task out; or name a pool whose nodes Coxswain chooses; or submit each group as a job of its own"), "kubernetes")
+	}
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		if err := wholeTasks(g); err != nil {
@@ -125,7 +136,7 @@ func (a *Attempt) checkPerTask() error {
 		}
 		n := 0
 		if a.Placed {
-			n = tasksPerNode(g)
+			n = TasksPerNode(g)
 		} else if g.Nodes != (job.Range{}) || g.TasksPerNode > 0 {
 			return engine.About(fault.New(fault.Unsupported, "how many nodes have the pods of tasks, Kubernetes' own scheduler is not told: it puts each where there is room").
 				Advise("say how many tasks there are (--ntasks), and nothing of nodes; or name a pool whose nodes Coxswain chooses; or leave pods: task out"), "nodes", "ntasks-per-node", "tasks_per_node")
@@ -156,16 +167,18 @@ func wholeTasks(g *job.TaskGroup) error {
 	return nil
 }
 
-// tasksPerNode is how many tasks each node of a group will have where we choose the nodes; 0: nobody
-// knows.
-func tasksPerNode(g *job.TaskGroup) int {
+// TasksPerNode is how many tasks each node of a group will have where we choose the nodes; 0: nobody
+// knows, as where several nodes have to share --ntasks: they have as many each as there is room for.
+func TasksPerNode(g *job.TaskGroup) int {
 	n, want := g.Nodes, g.Tasks.Want
 	switch {
 	case n == (job.Range{}):
 		return 0
 	case want == 0:
 		return max(g.TasksPerNode, 1)
-	case n.Min == n.Max && want%n.Min == 0 && g.Tasks.Least() == want:
+	case n.Min != n.Max || g.Tasks.Least() != want:
+		return 0
+	case n.Min == 1, g.TasksPerNode*n.Min == want:
 		return want / n.Min
 	}
 	return 0

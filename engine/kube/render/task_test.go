@@ -118,7 +118,8 @@ func TestPodsOfTasksMayBeTogether(t *testing.T) {
 
 // TestWhatDoesNotDivideIsRefused: with what would mend it, and without pods for tasks it is taken.
 //
-// Seen to fail with: tasks on a node taken for TasksPerNode, which is at most.
+// Seen to fail with: tasks on a node taken for TasksPerNode, which is at most; tasks that the nodes
+// divide taken for so many on each; several groups taken where the cluster's scheduler chooses.
 func TestWhatDoesNotDivideIsRefused(t *testing.T) {
 	gpus := func(n int) resource.Requirements {
 		return resource.Requirements{Devices: []resource.DeviceRequest{{Count: n}}}
@@ -135,7 +136,10 @@ func TestWhatDoesNotDivideIsRefused(t *testing.T) {
 		{what: "by task", g: job.TaskGroup{Tasks: job.Count{Want: 5}, PerTask: gpus(1)}},
 		{what: "of four on a node", g: job.TaskGroup{Nodes: two, TasksPerNode: 4, PerNode: gpus(8)}},
 		{what: "memory is rounded", g: job.TaskGroup{Nodes: two, TasksPerNode: 3, PerNode: memory}},
-		{what: "four on two nodes", g: job.TaskGroup{Nodes: two, Tasks: job.Count{Want: 4}, PerNode: gpus(2)}},
+		{what: "four on one node", g: job.TaskGroup{Nodes: job.Range{Min: 1, Max: 1}, Tasks: job.Count{Want: 4}, PerNode: gpus(4)}},
+		{what: "two on each of two nodes", g: job.TaskGroup{Nodes: two, Tasks: job.Count{Want: 4}, TasksPerNode: 2, PerNode: gpus(2)}},
+		{what: "four on two nodes, maybe three and one", g: job.TaskGroup{Nodes: two, Tasks: job.Count{Want: 4}, PerNode: gpus(2)}, says: "how many tasks a node has is not known", mend: "--ntasks-per-node"},
+		{what: "four on two nodes, at most three on each", g: job.TaskGroup{Nodes: two, Tasks: job.Count{Want: 4}, TasksPerNode: 3, PerNode: memory}, says: "how many tasks a node has is not known", mend: "--mem-per-cpu"},
 		{what: "eight among three", g: job.TaskGroup{Nodes: two, TasksPerNode: 3, PerNode: gpus(8)}, says: "does not divide among its 3 tasks", mend: "--gpus-per-task"},
 		{what: "at most so many", g: job.TaskGroup{Tasks: job.Count{Want: 8}, TasksPerNode: 4, PerNode: gpus(4)}, says: "how many tasks a node has is not known", mend: "--gpus-per-task"},
 		{what: "five on two nodes", g: job.TaskGroup{Nodes: two, Tasks: job.Count{Want: 5}, PerNode: memory}, says: "how many tasks a node has is not known", mend: "--mem-per-cpu"},
@@ -162,6 +166,14 @@ func TestWhatDoesNotDivideIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, %q", c.what, err, fault.Remedy(err))
 		}
 	}
+	for placed, kind := range map[bool]fault.Kind{true: 0, false: fault.Unsupported} {
+		a := sample()
+		a.Placed, a.Launch.Job.Spec.Pod = placed, &job.Pod{PerTask: true}
+		a.Launch.Job.Spec.Groups = []job.TaskGroup{{Tasks: job.Count{Want: 2}}, {Tasks: job.Count{Want: 3}}}
+		if err := a.CheckJob(); (err != nil) == placed || !placed && (fault.KindOf(err) != kind || !strings.Contains(fault.Remedy(err), "a job of its own")) {
+			t.Errorf("several groups, placed %v: %v, %q", placed, err, fault.Remedy(err))
+		}
+	}
 	a := sample()
 	a.Launch.Job.Spec.Pod = &job.Pod{PerTask: true, HostNetwork: true}
 	if err := a.CheckJob(); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "host_network") {
@@ -170,7 +182,9 @@ func TestWhatDoesNotDivideIsRefused(t *testing.T) {
 }
 
 // TestSplitTakesNoMoreAndNoLess: what the pods of a node have together is what the claim was, but
-// for bytes that are rounded; what does not divide is refused.
+// for bytes that are rounded; what does not divide is refused, and a claim of no task has no pod.
+//
+// Seen to fail with: a claim of no task refused.
 func TestSplitTakesNoMoreAndNoLess(t *testing.T) {
 	node := Node{Node: fleet.Node{Name: "n1"}, Ask: []string{"g", "g", "g", "g"}, Pieces: []Piece{{Device: "a"}, {Device: "b"}, {Device: "c"}, {Device: "d"}}}
 	claim := fleet.Claim{Node: "n1", Tasks: 2, Take: resource.Vector{CPU: 3000, Memory: 1001}.With("gres/rdma/hca", 2)}
@@ -178,7 +192,7 @@ func TestSplitTakesNoMoreAndNoLess(t *testing.T) {
 		node.Devices = append(node.Devices, fleet.Device{Index: 10 + i})
 		claim.Devices = append(claim.Devices, fleet.DeviceClaim{Index: 13 - i})
 	}
-	claims, nodes, err := Split([]fleet.Claim{claim, {Node: "n1", Group: 1, Tasks: 1}}, []Node{node})
+	claims, nodes, err := Split([]fleet.Claim{claim, {Node: "n1", Take: resource.Vector{CPU: 1}}, {Node: "n1", Group: 1, Tasks: 1}}, []Node{node})
 	if err != nil {
 		t.Fatal(err)
 	}
