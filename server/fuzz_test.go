@@ -137,7 +137,8 @@ func (w *rig) judge(status int, body []byte) error {
 	if err := json.Unmarshal(body, &e); err != nil || e.Detail == "" || e.Title == "" || e.Status != status {
 		return fmt.Errorf("status %d is no problem: %.500s", status, body)
 	}
-	if e.Remedy == "" && len(e.Errors) == 0 {
+	went := status == http.StatusServiceUnavailable && strings.Contains(e.Detail, context.Canceled.Error()) // nobody reads it
+	if e.Remedy == "" && len(e.Errors) == 0 && !went {
 		return fmt.Errorf("refused without a remedy: %.500s", body)
 	}
 	if len(body) > 64<<10 {
