@@ -92,7 +92,8 @@ until [ -e `+filepath.Join(top, "go")+` ]; do sleep 0.1; done; exit 3`, engine.S
 // its user's, is not used, and nothing of the job runs; what stands beside it, where directories
 // were before there were users', does no harm. One of the user's from then is gone on with.
 //
-// Seen to fail with: a directory whoever it is of; one to which everybody may write.
+// Seen to fail with: a directory whoever it is of; one to which everybody may write; one whose group
+// may, and which stays so.
 func TestPlantedCheckpoints(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be somebody else")
@@ -108,15 +109,15 @@ func TestPlantedCheckpoints(t *testing.T) {
 	}{
 		"another's, of its name":       {at: "uid-54321/cox-ab-42", owner: other, mode: 0o777, say: "is of user 12345, and the job's is 54321"},
 		"a link":                       {at: "uid-54321/cox-ab-42", owner: user, link: true, say: "is not a directory"},
-		"everybody may write":          {at: "uid-54321/cox-ab-42", owner: user, mode: 0o777, say: "chmod o-w"},
+		"everybody may write":          {at: "uid-54321/cox-ab-42", owner: user, mode: 0o777, say: "chmod 0700"},
 		"a group may write":            {at: "uid-54321/cox-ab-42", owner: user, mode: 0o770},
 		"the user's, of another":       {at: "uid-54321", owner: other, mode: 0o777, say: "is of user 12345, and the job's is 54321"},
 		"the user's, a link":           {at: "uid-54321", owner: other, link: true, say: "is not a directory"},
-		"the user's, for everybody":    {at: "uid-54321", owner: user, mode: 0o777, say: "chmod o-w"},
+		"the user's, for everybody":    {at: "uid-54321", owner: user, mode: 0o777, say: "chmod 0700"},
 		"another's, where it was":      {at: "cox-ab-42", owner: other, mode: 0o777},
 		"another's link, where it was": {at: "cox-ab-42", owner: other, link: true},
 		"its own, where it was":        {at: "cox-ab-42", owner: user, mode: 0o700, saves: "cox-ab-42"},
-		"its own, there, of everybody": {at: "cox-ab-42", owner: user, mode: 0o777, say: "chmod o-w"},
+		"its own, there, of everybody": {at: "cox-ab-42", owner: user, mode: 0o777, say: "chmod 0700"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			top := open(t)
@@ -134,7 +135,7 @@ func TestPlantedCheckpoints(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := saving(t, top, `echo "$COX_CHECKPOINT_DIR" >`+ran, engine.Saved{})
+			c := saving(t, top, `touch "$COX_CHECKPOINT_DIR/it"; echo "$COX_CHECKPOINT_DIR" >`+ran, engine.Saved{})
 			c.plan.Job.Spec.Owner = job.Owner{User: "anna", UID: user, GID: user}
 			c.user = &syscall.Credential{Uid: user, Gid: user}
 			c.start()
@@ -145,6 +146,9 @@ func TestPlantedCheckpoints(t *testing.T) {
 			want := ""
 			if x.say == "" {
 				want = filepath.Join(all, cmp.Or(x.saves, "uid-54321/cox-ab-42")) + "\n"
+			}
+			if st, err := os.Lstat(at); x.say == "" && x.owner == user && (err != nil || st.Mode().Perm() != 0o700) {
+				t.Errorf("%s: %v %v", at, st, err)
 			}
 			if text, _ := os.ReadFile(ran); string(text) != want {
 				t.Errorf("%d %+v: it saves in %q, not in %q", code, o, text, want)
@@ -169,7 +173,7 @@ func open(t *testing.T) string {
 // nobody else could exchange what is in it.
 //
 // Seen to fail with: a directory that the job makes itself; nothing asked of whose it is, of whose
-// the link to it is, or of the sticky bit.
+// the link to it is, or of the sticky bit; that only where everybody may write.
 func TestWhereCheckpointsAre(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be somebody else")
@@ -188,7 +192,8 @@ func TestWhereCheckpointsAre(t *testing.T) {
 		{"there is none", -1, 0, false, "install -d -m 1777 " + all},
 		{"another user's", other, sticky, false, "is of user 12345"},
 		{"another user's link", other, sticky, true, "is of user 12345"},
-		{"root's, without the sticky bit", 0, 0o777, false, "chmod 1777 " + all},
+		{"root's, without the sticky bit", 0, 0o777, false, "chmod +t " + all},
+		{"root's, of a group, without it", 0, 0o775, false, "its group could exchange"},
 		{"root's, and nobody may write to it", 0, 0o755, false, "install -d -m 1777 " + all},
 		{"root's", 0, sticky, false, ""},
 		{"the user's own", user, 0o700, false, ""},
