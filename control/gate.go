@@ -88,8 +88,11 @@ func (l *loop) gate(e *entry, now time.Time) {
 		why = reason.Reason{Code: reason.Refused, Want: m.refusal, Until: m.benched / int64(time.Second)}
 		s.wake(e.id, m.benched)
 	}
-	if r := e.report(); why.Code == reason.Backoff && r.Cause == engine.Limited {
-		why.Code, why.Want = reason.EngineLimit, r.Message
+	if r := e.report(); why.Code == reason.Backoff {
+		why.Want = r.Message
+		if r.Cause == engine.Limited {
+			why.Code = reason.EngineLimit
+		}
 	}
 	l.tell(e, why, now)
 }

@@ -51,7 +51,7 @@ func TestALimitOfTheEngineIsWaitedOut(t *testing.T) {
 		v := b.until(id, "waiting for "+words, func(v control.View) bool {
 			return v.Job.Attempt == attempt && v.Why.Code == reason.EngineLimit && strings.Contains(v.Why.Want, words)
 		})
-		if v.Job.State != job.Pending || v.Job.Flags&job.Held != 0 || !strings.Contains(v.Why.String(), words+"; begins when there is room") {
+		if v.Job.State != job.Pending || v.Job.Flags&job.Held != 0 || !strings.Contains(v.Why.String(), words+"; tried again when that changes, at ") {
 			t.Fatalf("%+v: %s", v.Job, v.Why)
 		}
 	}

@@ -398,6 +398,9 @@ func (l *loop) compare() {
 func (l *loop) askAll(p *pool, taken []ledger.Allocation) {
 	p.said.ask(l.cfg.Clock.Now())
 	info, failed := p.Engine.Info(l.ctx)
+	if failed != nil {
+		p.said.fail(failed) // what comes next may hang for longer
+	}
 	nodes, err := p.Engine.Nodes(l.ctx)
 	if err == nil {
 		_ = l.post(l.ctx, message{run: func(l *loop) {

@@ -54,6 +54,13 @@ func (s *said) hear(now time.Time, info engine.Info, err error) {
 	}
 }
 
+// fail takes in that the engine does not answer, while more is asked of it.
+func (s *said) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
+}
+
 func (s *said) onto(v *PoolView) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

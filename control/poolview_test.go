@@ -100,6 +100,34 @@ func TestAPoolThatHangsIsSeen(t *testing.T) {
 	}
 }
 
+// grumpy is a hand that says that it is down, and hangs when it is asked for its nodes.
+type grumpy struct {
+	*mute
+	down atomic.Bool
+}
+
+func (g *grumpy) Info(ctx context.Context) (engine.Info, error) {
+	if g.down.Load() {
+		return engine.Info{}, errCross
+	}
+	return g.mute.Info(ctx)
+}
+
+// TestAPoolThatIsDownIsSeenAtOnce: though it hangs at what it is asked next.
+// Seen to fail without fail in askAll: it was as before.
+func TestAPoolThatIsDownIsSeenAtOnce(t *testing.T) {
+	c := newClock()
+	q := &grumpy{mute: newMute(named("b", 1, 8))}
+	b := two(t, named("a", 1, 8), q, control.Config{Clock: c})
+	b.viewed(c, "q", func(v control.PoolView) bool { return v.Info != nil && v.Asked.IsZero() })
+	q.hush()
+	q.down.Store(true)
+	v := b.viewed(c, "q", func(v control.PoolView) bool { return !v.Asked.IsZero() && v.Failed != nil })
+	if !errors.Is(v.Failed, errCross) || v.Info == nil {
+		t.Errorf("%+v", v)
+	}
+}
+
 // TestALookAtAPool finds what is wrong with it, and leaves nothing.
 func TestALookAtAPool(t *testing.T) {
 	s := &sites{hands: map[string]*hand{}, closed: map[string]int{}}

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,6 +125,7 @@ func TestALimitThatWasLoweredEndsARunningJob(t *testing.T) {
 	}
 }
 
+// Seen to fail with: gate not telling the message of the attempt before.
 func TestFailedAttemptsAreSpacedAndBounded(t *testing.T) {
 	c := newClock()
 	h := newHand(1, 8)
@@ -136,6 +138,9 @@ func TestFailedAttemptsAreSpacedAndBounded(t *testing.T) {
 		v := b.until(id, "waiting after a failure", func(v control.View) bool { return v.Job.Attempt == uint32(n+2) && v.Why.Code == reason.Backoff })
 		if want := c.Now().Add(time.Minute << n).Unix(); v.Why.Until != want {
 			t.Errorf("attempt %d waits until %d, want %d", n+3, v.Why.Until, want)
+		}
+		if s := v.Why.String(); !strings.HasSuffix(s, " after a failed attempt: the node cannot start it") {
+			t.Error(s)
 		}
 		b.pass(c, time.Minute<<n)
 	}

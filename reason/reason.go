@@ -36,7 +36,7 @@ const (
 	DependNever  Code = "depend-never"  // Want: the dependency that can never be met any more
 	Deadline     Code = "deadline"      // Until: it can no longer end by then
 	MaxRequeue   Code = "max-requeue"   // Need: attempts that failed in a row; held until it is released
-	Backoff      Code = "backoff"       // Until: it waits after a failed attempt
+	Backoff      Code = "backoff"       // Until: it waits after a failed attempt; Want: what failed, if that is known
 	EngineLimit  Code = "engine-limit"  // Want: which limit of its engine's has no room, as that says it; Until: tried again at the latest
 	Refused      Code = "refused"       // Want: what the ledger said to the scheduler's proposal; Until: the next try
 	ArrayLimit   Code = "array-limit"   // Need: the limit of running tasks
@@ -218,8 +218,11 @@ func (r Reason) String() string {
 		fmt.Fprintf(&b, "held after %s in a row (release it to try again)", count(int(r.Need), "failed attempt"))
 	case Backoff:
 		fmt.Fprintf(&b, "tried again at %s after a failed attempt", clock(r.Until))
+		if r.Want != "" {
+			fmt.Fprintf(&b, ": %s", r.Want)
+		}
 	case EngineLimit:
-		fmt.Fprintf(&b, "%s; begins when there is room, tried again at %s at the latest", r.Want, clock(r.Until))
+		fmt.Fprintf(&b, "%s; tried again when that changes, at %s at the latest", r.Want, clock(r.Until))
 	case Refused:
 		fmt.Fprintf(&b, "the ledger refused its start, which is a defect: %s; tried again at %s", r.Want, clock(r.Until))
 	case ArrayLimit:

@@ -154,12 +154,13 @@ func scoped(s corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) bool {
 }
 
 // short says which of a quota's amounts have no room for what pods take beside what others of
-// ours will take; empty: it has room.
+// ours will take, and what is to be done where waiting does not help; empty: it has room.
 func short(q *corev1.ResourceQuota, want, coming corev1.ResourceList) string {
 	if _, any := want[corev1.ResourcePods]; !any {
 		return ""
 	}
 	var out []string
+	mend := ""
 	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 		n, ok := want[name]
 		if !ok {
@@ -176,11 +177,12 @@ func short(q *corev1.ResourceQuota, want, coming corev1.ResourceList) string {
 		switch {
 		case n.Cmp(hard) > 0:
 			out = append(out, fmt.Sprintf("%s: %s asked for, which is more than all of it, %s", name, n.String(), hard.String()))
+			mend = "; it cannot begin as it is: submit it with less, or have an administrator raise the quota"
 		case n.Cmp(left) > 0:
 			out = append(out, fmt.Sprintf("%s: %s asked for, %s of %s left", name, n.String(), text(left), hard.String()))
 		}
 	}
-	return strings.Join(out, "; ")
+	return strings.Join(out, "; ") + mend
 }
 
 // text is an amount of which there may be less than nothing: a quota that was made smaller.

@@ -42,7 +42,7 @@ func TestQuotas(t *testing.T) {
 		"room":                  {hard: "pods=2 limits.cpu=4 cpu=4 requests.nvidia.com/gpu=8", used: "pods=0"},
 		"GPUs":                  {hard: "requests.nvidia.com/gpu=8", used: "requests.nvidia.com/gpu=1", want: "requests.nvidia.com/gpu: 8 asked for, 7 of 8 left"},
 		"one that is coming":    {hard: "pods=3", used: "pods=0", others: two, want: "pods: 2 asked for, 1 of 3 left"},
-		"more than all":         {hard: "count/pods=1", used: "count/pods=0", want: "count/pods: 2 asked for, which is more than all of it, 1"},
+		"more than all":         {hard: "count/pods=1", used: "count/pods=0", want: "count/pods: 2 asked for, which is more than all of it, 1; it cannot begin as it is: submit it with less, or have an administrator raise the quota"},
 		"made smaller":          {hard: "memory=2Gi", used: "memory=5Gi", want: "memory: 2Gi asked for, nothing of 2Gi left"},
 		"of others' objects":    {hard: "configmaps=0", used: "configmaps=9"},
 		"not of ours, by scope": {hard: "pods=1", used: "pods=1", scope: corev1.ResourceQuotaScopeBestEffort},

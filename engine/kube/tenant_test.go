@@ -112,7 +112,7 @@ func testQuota(t *testing.T, b *bench) {
 	first := begin(t, e, takes(1, forever, 300, 64)) // from now on the quota is seen
 	second, third := takes(2, "#!/bin/sh\nexit 5\n", 100, 64), takes(3, "#!/bin/sh\nexit 6\n", 200, 2048)
 	err := e.Launch(t.Context(), third)
-	const want = "quota team of namespace team: limits.cpu: 200m asked for, 100m of 400m left; requests.memory: 2Gi asked for, which is more than all of it, 1Gi"
+	const want = "quota team of namespace team: limits.cpu: 200m asked for, 100m of 400m left; requests.memory: 2Gi asked for, which is more than all of it, 1Gi; it cannot begin as it is: submit it with less, or have an administrator raise the quota"
 	if fault.KindOf(err) != fault.Exhausted || err.Error() != want {
 		t.Fatalf("%v, want %s", err, want)
 	}
