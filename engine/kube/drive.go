@@ -198,18 +198,27 @@ func (e *Engine) judge(a *attempt) (time.Duration, error) {
 	if stop != nil {
 		return e.end(a, stop, members)
 	}
-	if err := e.each(len(members), func(i int) error {
-		if !members[i].lingers {
-			return nil
-		}
-		return e.deletePod(a, i, render.Grace(0))
-	}); err != nil {
+	if err := e.dismiss(a, members); err != nil {
 		return 0, err
 	}
 	if err := e.unready(a, members, now); err != nil {
 		return 0, err
 	}
 	return e.unstick(a, members, now)
+}
+
+// dismiss begins to delete the pods that linger. What is to be kept of one is read before.
+func (e *Engine) dismiss(a *attempt, members []member) error {
+	var lingering []int
+	for i, m := range members {
+		if m.lingers {
+			lingering = append(lingering, i)
+		}
+	}
+	if members[0].lingers {
+		e.keepLog(a)
+	}
+	return e.each(len(lingering), func(i int) error { return e.deletePod(a, lingering[i], render.Grace(0)) })
 }
 
 // unstick ends an attempt that will not begin as its pods are.

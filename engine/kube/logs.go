@@ -30,10 +30,17 @@ func (e *Engine) refOf(file string) (engine.Ref, bool) {
 	return ref, e.files(ref)[0] == file
 }
 
-// keepLog copies the log of member 0 to where it is read after the end. What cannot be had is
-// said in the engine's log, and is no reason to keep a node.
+// keepLog copies the log of member 0, whose container has ended, to where it is read after that.
+// What cannot be had is said in the engine's log, and is no reason to keep a node. A copy that is
+// there stays: a kubelet may have less later, of a pod that was deleted.
 func (e *Engine) keepLog(a *attempt) {
+	e.mu.Lock()
+	ran := !a.report.Started.IsZero()
+	e.mu.Unlock()
 	name := e.files(a.ref)[0]
+	if i, err := os.Stat(name); !ran || err == nil && i.Size() > 0 {
+		return
+	}
 	err := func() error {
 		ctx, cancel := e.call()
 		defer cancel()

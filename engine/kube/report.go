@@ -160,9 +160,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	stop := a.stop
 	ran := !a.report.Started.IsZero()
 	e.mu.Unlock()
-	if ran {
-		e.keepLog(a)
-	}
+	e.keepLog(a)
 	if err := e.deallocate(a); err != nil {
 		return err
 	}

@@ -38,6 +38,9 @@ func (e *Engine) end(a *attempt, stop *stopping, members []member) (time.Duratio
 	if left := time.Until(stop.kill().Add(late)); told && left > 0 {
 		return left, nil
 	}
+	if members[0].lingers {
+		e.keepLog(a)
+	}
 	if err := e.deletePods(a, render.Grace(max(0, time.Until(stop.kill())))); err != nil {
 		return 0, err
 	}
