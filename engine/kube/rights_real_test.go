@@ -19,6 +19,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine/kube/lab"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // TestRights: accounts of the cluster that have the roles of the manifest and nothing else run
@@ -43,10 +44,19 @@ func TestRights(t *testing.T) {
 {apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: home, namespace: cox}, spec: {storageClassName: by-hand, volumeName: home, accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}
 `, t.TempDir()))
 		a.l.Kubectl(t, "wait", "pvc/home", "--namespace", "cox", "--for=jsonpath={.status.phase}=Bound", "--timeout=150s")
-		a.prove(t, "ann", terms, nil, func(allocation uint64, script string) *engine.Launch { return launch(allocation, script, "n1") })
+		a.prove(t, "ann", terms, nil, twoOnOne)
 	})
 	t.Run("Claims", func(t *testing.T) { testClaimRights(t, a) })
 	t.Run("Accounts", func(t *testing.T) { testAccountRights(t, a) })
+}
+
+// twoOnOne is a job of two pods, which have names, on one node.
+func twoOnOne(allocation uint64, script string) *engine.Launch {
+	l := launch(allocation, script, "n1")
+	l.Job.Spec.Groups = []job.TaskGroup{{Nodes: job.Range{Min: 1, Max: 1}, Tasks: job.Count{Want: 2}, TasksPerNode: 2}}
+	l.Job.Spec.Pod = &job.Pod{PerTask: true}
+	l.Claims[0].Tasks = 2
+	return l
 }
 
 // audit is a lab whose API server writes down what is done.
@@ -424,7 +434,7 @@ func testAccountRights(t *testing.T, a *audit) {
 		Impersonate: map[string]kube.Subject{"nlp": {Kind: "User", Name: "nlp-batch"}, "vision": {Kind: "ServiceAccount", Name: "runner"}},
 	}
 	a.prove(t, "bea", terms, nil, func(allocation uint64, script string) *engine.Launch {
-		l := launch(allocation, script, "n1")
+		l := twoOnOne(allocation, script)
 		l.Job.Spec.Account = []string{"nlp", "vision"}[allocation-1]
 		return l
 	})
