@@ -1,6 +1,7 @@
 package lines_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,6 +130,130 @@ func TestRewrite(t *testing.T) {
 	}
 	add(t, f, "e")
 	has(t, f, name, "b", "d", "e")
+}
+
+// TestAnOldFileIsNotLocked: who opens the file, and locks it after it was written anew or taken
+// away, has an old one, which is nobody's.
+//
+// Seen to fail with: a lock after which nobody looks at the name.
+func TestAnOldFileIsNotLocked(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lines")
+	f, _ := open(t, name)
+	late := func() *os.File {
+		file, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = file.Close() })
+		return file
+	}
+	old := late()
+	if err := f.Rewrite([]byte("a\n")); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := lines.Lock(old, name); err != nil || there {
+		t.Errorf("written anew: %v %v", there, err)
+	}
+	if _, err := lines.Lock(late(), name); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("what has taken its place: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	old = late()
+	if there, err := lines.Lock(old, name); err != nil || !there {
+		t.Errorf("nobody has it: %v %v", there, err)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := lines.Lock(old, name); err != nil || there {
+		t.Errorf("taken away: %v %v", there, err)
+	}
+}
+
+// TestSyncAfterClose says nothing of what it did not bring to the disk.
+//
+// Seen to fail with: a closed file that counts as one that was written anew.
+func TestSyncAfterClose(t *testing.T) {
+	f, _ := open(t, filepath.Join(t.TempDir(), "lines"))
+	add(t, f, "a")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("it is on the disk: %v", err)
+	}
+}
+
+// TestANameThatIsNotOnTheDisk: as long as the directory cannot be brought to the disk, no line of
+// the file that was written anew counts as there; then all do.
+//
+// Seen to fail with: a Rewrite whose error nobody remembers; an AddNow and a Sync that look at the
+// file alone.
+func TestANameThatIsNotOnTheDisk(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lines")
+	f, _ := open(t, name)
+	bad, calls := error(unix.EIO), 0
+	f.BreakDir(func(string) error { calls++; return bad })
+	add(t, f, "a")
+	if err := f.Rewrite([]byte("a\n")); !errors.Is(err, bad) {
+		t.Errorf("written anew: %v", err)
+	}
+	if err := f.Sync(); !errors.Is(err, bad) {
+		t.Errorf("what was written anew is on the disk: %v", err)
+	}
+	if err := f.AddNow([]byte("b")); !errors.Is(err, bad) {
+		t.Errorf("a line is on the disk: %v", err)
+	}
+	add(t, f, "c")
+	if err := f.Sync(); !errors.Is(err, bad) {
+		t.Errorf("what was added is on the disk: %v", err)
+	}
+	bad, calls = nil, 0
+	for range 2 {
+		if err := errors.Join(f.AddNow([]byte("d")), f.Sync()); err != nil {
+			t.Error(err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("the directory was brought to the disk %d times", calls)
+	}
+	has(t, f, name, "a", "c", "d", "d")
+}
+
+// TestALineThatCannotBeTakenOut: what a failed Add left is taken out before the next line, which
+// is not added as long as that fails; else when the file is closed.
+//
+// Seen to fail with: a Truncate that is tried once; a Close that leaves it.
+func TestALineThatCannotBeTakenOut(t *testing.T) {
+	for _, next := range []bool{true, false} {
+		name := filepath.Join(t.TempDir(), "lines")
+		f, _ := open(t, name)
+		add(t, f, "a")
+		shut, err := os.Open(name) // for reading: it is neither written nor cut
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := f.Swap(shut)
+		for range 2 {
+			if err := f.AddNow([]byte("lost")); err == nil {
+				t.Error("it was added")
+			}
+		}
+		if _, err := own.WriteAt([]byte("lost\nand more\n"), 2); err != nil { // as if it had been there before the error
+			t.Fatal(err)
+		}
+		if err := f.Swap(own).Close(); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"a"}; next {
+			add(t, f, "b")
+			has(t, f, name, append(want, "b")...)
+		} else {
+			has(t, f, name, want...)
+		}
+	}
 }
 
 // TestAFullDisk: a line for which there is no room is not in the file, not in part either, and

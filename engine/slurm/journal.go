@@ -174,7 +174,7 @@ func (j *journal) add(e *entry) error {
 	}
 	j.apply(e)
 	if j.file.Size() > compactAt && e.Kind == dropped {
-		_ = j.rewrite() // if it cannot, there is another time
+		_ = j.rewrite() // if it cannot, there is another time; a name that is not on the disk the file remembers
 	}
 	return nil
 }
