@@ -275,22 +275,22 @@ func (l *scan) namedIn(ctx context.Context, ns string) {
 // claim is what a claim of the paths is, and which nodes can have it.
 func (l *scan) claim(p Path, c *corev1.PersistentVolumeClaim) {
 	ties, _ := l.tiesOf(c.Namespace)
-	var t tie
+	t := tie{once: single(c.Spec.AccessModes)}
 	if i := slices.IndexFunc(ties, func(t tie) bool { return t.claim == c.Name }); i >= 0 {
 		t = ties[i]
 	}
 	describe := "kubectl describe pvc " + c.Name + " --namespace " + c.Namespace
 	only, can := l.reach(&t)
-	switch once := single(c.Spec.AccessModes); {
+	switch {
 	case c.Status.Phase == corev1.ClaimLost:
 		l.add("paths", engine.Missing, describe, "%s: the volume of claim %s is lost", p.Prefix, c.Name)
 	case only != "" && can == 0:
 		l.add("paths", engine.Missing, "a claim whose volume the pool's nodes can have; or node_selector, for those that can have this one", "%s: claim %s%s", p.Prefix, c.Name, only)
 	case t.byHand:
 		l.add("paths", engine.Warning, "write the volume's name into the claim (volumeName); or placed=false", "%s: claim %s has no volume, and nobody chooses one: %s has those that were made by hand", p.Prefix, c.Name, t.volume)
-	case once == corev1.ReadWriteOncePod:
+	case t.once == corev1.ReadWriteOncePod:
 		l.add("paths", engine.Warning, "a claim with ReadWriteMany", "%s: claim %s is for one pod at a time: jobs that may be on several nodes are refused, and all others wait for each other%s", p.Prefix, c.Name, only)
-	case once != "":
+	case t.once != "":
 		l.add("paths", engine.Warning, "a claim with ReadWriteMany", "%s: claim %s is for one node at a time: jobs that may be on several are refused, and others wait while one has it elsewhere%s", p.Prefix, c.Name, only)
 	default:
 		l.add("paths", engine.Found, "", "%s is claim %s, %s%s", p.Prefix, c.Name, strings.ToLower(string(c.Status.Phase)), only)

@@ -95,6 +95,9 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		}
 	}
 	if known == nil {
+		if err := e.early(o); err != nil {
+			return err
+		}
 		if err := e.admit(l.Ref, o, l.Ahead); err != nil {
 			return err
 		}

@@ -94,11 +94,14 @@ func (m *Machine) lacks(namespace string) string {
 }
 
 // tie marks the nodes on which pods could not have the claims of the paths: with the reason, for
-// each namespace; a node that is so for all of them takes no work.
+// each namespace; a node that is so for all of them that have their claims takes no work.
 func (m *Machine) tie(spaces []string, n *corev1.Node, ties []tie, held map[string][]holder) {
 	var why []string
-	shut := 0
+	shut, open := 0, 0
 	for _, ns := range spaces {
+		if slices.ContainsFunc(ties, func(t tie) bool { return t.space == ns && t.absent }) {
+			continue // no pod can be there, on any node
+		}
 		reason := ""
 		for i := range ties {
 			t := &ties[i]
@@ -116,13 +119,14 @@ func (m *Machine) tie(spaces []string, n *corev1.Node, ties []tie, held map[stri
 			}
 		}
 		if reason == "" {
+			open++
 			continue
 		}
 		if shut++; !slices.Contains(why, reason) {
 			why = append(why, reason)
 		}
 	}
-	if shut < len(spaces) || shut == 0 {
+	if open > 0 || shut == 0 {
 		return
 	}
 	if m.Node.State == fleet.Up {
@@ -190,20 +194,22 @@ func (e *Engine) mounts(ctx context.Context, s *job.Spec, several bool) error {
 	if err != nil {
 		return nil //nolint:nilerr // it is not certain
 	}
-	ties, _ := e.tiesOf(ns)
-	for i := range ties {
-		if err := ties[i].gang(several, several || s.PodPerTask() && tasksOf(s) > 1); err != nil {
-			return err
-		}
-	}
-	if !e.cfg.Terms.Placed {
-		return nil
-	}
 	var can []string
 	for i := range all {
 		if all[i].lacks(ns) == "" {
 			can = append(can, all[i].Node.Name)
 		}
+	}
+	// Where only one node can have the volumes, no job is on several, whatever it allows.
+	apart := several && !(e.cfg.Terms.Placed && len(all) > 0 && len(can) <= 1)
+	ties, _ := e.tiesOf(ns)
+	for i := range ties {
+		if err := ties[i].gang(apart, apart || s.PodPerTask() && tasksOf(s) > 1); err != nil {
+			return err
+		}
+	}
+	if !e.cfg.Terms.Placed {
+		return nil
 	}
 	least, _ := nodesFor(s)
 	if least <= len(can) || len(can) == len(all) {
@@ -223,7 +229,7 @@ func (e *Engine) mounts(ctx context.Context, s *job.Spec, several bool) error {
 // the claim.
 func (t *tie) gang(nodes, pods bool) error {
 	switch {
-	case t.once == corev1.ReadWriteOnce && nodes, t.once == corev1.ReadWriteOncePod && nodes:
+	case t.once == corev1.ReadWriteOnce && nodes && !t.open, t.once == corev1.ReadWriteOncePod && nodes:
 		return engine.About(fault.New(fault.Invalid, "claim %s, which all pods of the pool have at %s, is for one %s at a time (%s), and the job may be on several nodes", t.claim, t.path, oneOf[t.once], t.once).
 			Advise("ask for one node, as by --nodes=1; or have an administrator give the pool's paths a claim with ReadWriteMany"), "nodes")
 	case t.once == corev1.ReadWriteOncePod && pods:
@@ -235,6 +241,19 @@ func (t *tie) gang(nodes, pods bool) error {
 
 // oneOf is what one has a claim of at a time.
 var oneOf = map[corev1.PersistentVolumeAccessMode]string{corev1.ReadWriteOnce: "node", corev1.ReadWriteOncePod: "pod"}
+
+// early is vacant before anything is reserved for an attempt. What it waited for before others may
+// have.
+func (e *Engine) early(o *order) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := e.vacant(o)
+	if t := e.tenants[o.Namespace]; err != nil && t != nil && t.wants[o.Job.ID] != nil {
+		delete(t.wants, o.Job.ID)
+		e.opened(t)
+	}
+	return err
+}
 
 // vacant says why an attempt cannot have its claims where it is to be: others have them, elsewhere.
 // It is fault.Exhausted: the attempt waits. The caller holds the lock.

@@ -18,7 +18,7 @@ import (
 // Volumes that only some nodes can have. Every pod of a pool mounts all claims of its paths, so
 // what these say of nodes holds for all jobs of a namespace. Where we place, it is read with the
 // nodes: from the claim's volume (a local disk, one of a cloud's zone), from its storage class as
-// long as it has none, and from its access modes, by which one node or one pod has it at a time.
+// long as it has none, and from access modes, by which one node or one pod has it at a time.
 
 var (
 	volumes = cluster.Resource{Version: "v1", Name: "persistentvolumes", Global: true}
@@ -50,6 +50,8 @@ type tie struct {
 	where  region                            // of the volume
 	once   corev1.PersistentVolumeAccessMode // ReadWriteOnce, ReadWriteOncePod; empty: several nodes can have it
 	byHand bool                              // it waits for a volume that nobody makes or chooses, where we place
+	open   bool                              // it has no volume yet: whether several nodes can have that is not certain
+	absent bool                              // there is no such claim
 	known  time.Time                         // since when it is known and can hardly change; zero: it is asked for again
 }
 
@@ -115,25 +117,31 @@ func seen(err error) error {
 	return err
 }
 
-// claim reads what a claim says. false: it is not there, or may not be read.
+// claim reads what a claim says. false: it may not be read.
 func (r *tieReader) claim(ns string, p Path) (tie, bool, error) {
 	var c corev1.PersistentVolumeClaim
-	if err := r.cluster.Get(r.ctx, claims, ns, p.Volume.Name, &c); err != nil {
+	if err := r.cluster.Get(r.ctx, claims, ns, p.Volume.Name, &c); fault.KindOf(err) == fault.NotFound {
+		return tie{space: ns, claim: p.Volume.Name, path: p.Prefix, absent: true}, true, nil
+	} else if err != nil {
 		return tie{}, false, seen(err)
 	}
-	t := tie{space: ns, claim: c.Name, path: p.Prefix, once: single(c.Spec.AccessModes)}
+	t := tie{space: ns, claim: c.Name, path: p.Prefix, once: single(c.Spec.AccessModes), open: c.Spec.VolumeName == ""}
 	switch {
-	case !r.terms.Placed: // its scheduler looks at volumes
-		return t, true, nil
-	case c.Spec.VolumeName != "":
+	case !t.open:
 		var v corev1.PersistentVolume
 		if err := r.cluster.Get(r.ctx, volumes, "", c.Spec.VolumeName, &v); err != nil {
 			return t, true, seen(err)
 		}
-		t.volume, t.where = "its volume "+v.Name, placeOf(&v)
+		if t.once == corev1.ReadWriteOnce {
+			t.once = attached(&v)
+		}
 		if c.Status.Phase == corev1.ClaimBound {
 			t.known = time.Now()
 		}
+		if r.terms.Placed { // else its scheduler looks at it
+			t.volume, t.where = "its volume "+v.Name, placeOf(&v)
+		}
+	case !r.terms.Placed:
 	case c.Spec.StorageClassName != nil && *c.Spec.StorageClassName != "":
 		class, err := r.class(*c.Spec.StorageClassName)
 		if err != nil || class == nil {
@@ -178,6 +186,17 @@ func single(modes []corev1.PersistentVolumeAccessMode) corev1.PersistentVolumeAc
 		return corev1.ReadWriteOncePod
 	}
 	return ""
+}
+
+// attached is the mode by which one node has a volume at a time; empty: several can. Kubernetes keeps
+// to it only where volumes are attached to nodes, and by the modes of the volume: one of NFS, or of the
+// nodes' own, is mounted wherever it can be. Whether a CSI driver attaches is not asked: it is taken to.
+func attached(v *corev1.PersistentVolume) corev1.PersistentVolumeAccessMode {
+	s := &v.Spec.PersistentVolumeSource
+	if s.NFS != nil || s.HostPath != nil || s.Local != nil || s.CephFS != nil || s.AzureFile != nil || s.Glusterfs != nil || s.Quobyte != nil || single(v.Spec.AccessModes) == "" {
+		return ""
+	}
+	return corev1.ReadWriteOnce
 }
 
 // placeOf is where a volume can be.

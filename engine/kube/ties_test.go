@@ -89,6 +89,7 @@ const (
 	claimAt = "/api/v1/namespaces/default/persistentvolumeclaims/home"
 	classAt = "/apis/storage.k8s.io/v1/storageclasses/zonal"
 	bound1  = `{"metadata":{"name":"home","namespace":"default"},"spec":{"volumeName":"pv-1","accessModes":["ReadWriteMany"]},"status":{"phase":"Bound"}}`
+	disk    = `{"metadata":{"name":"pv-1"},"spec":{"csi":{"driver":"x"},"accessModes":["ReadWriteOnce"]}}`
 	inA     = `{"metadata":{"name":"pv-1"},"spec":{"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]}]}]}}}}`
 	classA  = `{"metadata":{"name":"zonal","annotations":{"storageclass.kubernetes.io/is-default-class":"true"}},"provisioner":"x","allowedTopologies":[{"matchLabelExpressions":[{"key":"zone","values":["a"]}]}]}`
 )
@@ -186,7 +187,7 @@ func TestClaimsOfOneNode(t *testing.T) {
 	for mode, beside := range map[string]bool{"ReadWriteOnce": true, "ReadWriteOncePod": false} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			s := zoned(t, map[string]string{claimAt: strings.Replace(bound1, "ReadWriteMany", mode, 1), "/api/v1/persistentvolumes/pv-1": `{"metadata":{"name":"pv-1"}}`})
+			s := zoned(t, map[string]string{claimAt: strings.Replace(bound1, "ReadWriteMany", mode, 1), "/api/v1/persistentvolumes/pv-1": disk})
 			e := s.open(func(c *Config) {
 				c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty
 			})
@@ -255,10 +256,142 @@ func TestClaimsOfOneNode(t *testing.T) {
 	}
 }
 
+// TestVolumesOfOneNode: only where Kubernetes keeps a volume to one node does the claim's ReadWriteOnce
+// keep jobs from several: not of what is mounted without being attached, nor of one that has another
+// mode too; of a claim without a volume it is not certain. A claim for one pod is so whatever its volume.
+//
+// Seen to fail with: the modes of the claim alone; those of the volume whatever it is; a claim without
+// a volume taken for one of a disk.
+func TestVolumesOfOneNode(t *testing.T) {
+	for what, x := range map[string]struct {
+		claim, volume string
+		ok            bool // a job may be on several nodes
+	}{
+		"a disk":              {"ReadWriteOnce", disk, false},
+		"NFS":                 {"ReadWriteOnce", strings.Replace(disk, `"csi":{"driver":"x"}`, `"nfs":{"server":"s","path":"/"}`, 1), true},
+		"of the nodes":        {"ReadWriteOnce", strings.Replace(disk, `"csi":{"driver":"x"}`, `"hostPath":{"path":"/a"}`, 1), true},
+		"local":               {"ReadWriteOnce", strings.Replace(disk, `"csi":{"driver":"x"}`, `"local":{"path":"/a"}`, 1), true},
+		"with another mode":   {"ReadWriteOnce", strings.Replace(disk, `["ReadWriteOnce"]`, `["ReadWriteOnce","ReadWriteMany"]`, 1), true},
+		"without modes":       {"ReadWriteOnce", strings.Replace(disk, `["ReadWriteOnce"]`, `[]`, 1), true},
+		"that is not seen":    {"ReadWriteOnce", "", false},
+		"for one pod, of NFS": {"ReadWriteOncePod", strings.Replace(disk, `"csi":{"driver":"x"}`, `"nfs":{"server":"s","path":"/"}`, 1), false},
+		"no volume yet":       {"", "", true},
+	} {
+		for _, placed := range []bool{true, false} {
+			objects := map[string]string{claimAt: strings.Replace(bound1, "ReadWriteMany", x.claim, 1)}
+			if x.volume != "" {
+				objects["/api/v1/persistentvolumes/pv-1"] = x.volume
+			}
+			if x.claim == "" {
+				objects[claimAt] = `{"metadata":{"name":"home","namespace":"default"},"spec":{"accessModes":["ReadWriteOnce"]},"status":{"phase":"Pending"}}`
+			}
+			s := zoned(t, objects)
+			e := s.open(func(c *Config) {
+				c.Terms.Paths, c.Terms.WorkDir, c.Terms.Placed = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty, placed
+			})
+			if _, err := e.Nodes(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.mounts(t.Context(), launchOn(1, "n1", "n2").Job.Spec, true); (err == nil) != x.ok {
+				t.Errorf("%s, placed %v: %v", what, placed, err)
+			}
+		}
+	}
+}
+
+// TestClaimWhereOneNodeIs: where only one node can have the claim, a job that may be on several is
+// on that one, and is not refused; one that wants two is, for the number.
+//
+// Seen to fail with: the refusal whatever nodes there are.
+func TestClaimWhereOneNodeIs(t *testing.T) {
+	zone := strings.Replace(inA, `"spec":{`, `"spec":{"csi":{"driver":"x"},"accessModes":["ReadWriteOnce"],`, 1)
+	s := zoned(t, map[string]string{claimAt: strings.Replace(bound1, "ReadWriteMany", "ReadWriteOnce", 1), "/api/v1/persistentvolumes/pv-1": zone})
+	e := s.open(func(c *Config) {
+		c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty
+	})
+	for _, x := range []struct {
+		group job.TaskGroup
+		say   string
+	}{
+		{job.TaskGroup{Tasks: job.Count{Want: 4}}, ""},
+		{job.TaskGroup{Nodes: job.Range{Min: 2, Max: 2}, Tasks: job.Count{Want: 2}}, "1 can have its volumes (n1)"},
+	} {
+		spec := launchOn(1, "n1").Job.Spec
+		spec.Groups = []job.TaskGroup{x.group}
+		err := e.Admit(t.Context(), &engine.Draft{Spec: spec, Script: []byte("#!/bin/sh\n")})
+		if (err == nil) != (x.say == "") || err != nil && !strings.Contains(err.Error(), x.say) {
+			t.Errorf("%+v: %v", x.group, err)
+		}
+	}
+}
+
+// TestNamespaceWithoutTheClaim: a namespace that does not have the claim has no say in which nodes
+// take work.
+//
+// Seen to fail with: one that counts as if all nodes were good for it.
+func TestNamespaceWithoutTheClaim(t *testing.T) {
+	s := zoned(t, map[string]string{claimAt: bound1, "/api/v1/persistentvolumes/pv-1": inA})
+	e := s.open(func(c *Config) {
+		c.Terms.Paths, c.Terms.WorkDir, c.Terms.Namespaces = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty, map[string]string{"nlp": "other"}
+	})
+	nodes, err := e.Nodes(t.Context())
+	if err != nil || nodes[0].State != fleet.Up || nodes[1].State != fleet.Draining || !strings.Contains(nodes[1].Why, "pv-1") {
+		t.Errorf("%+v %v", nodes, err)
+	}
+}
+
+// TestWaitForAClaimIsQuiet: a launch that waits for a claim, where there is a quota, reserves nothing
+// and so tells nobody that there is more room: all would be launched again each second.
+//
+// Seen to fail with: the quota asked first; a job that still counts among those who wait for the quota.
+func TestWaitForAClaimIsQuiet(t *testing.T) {
+	s := zoned(t, map[string]string{
+		claimAt: strings.Replace(bound1, "ReadWriteMany", "ReadWriteOnce", 1), "/api/v1/persistentvolumes/pv-1": disk,
+		"/api/v1/namespaces/default/resourcequotas/team": `{"metadata":{"name":"team","namespace":"default"},"spec":{"hard":{"pods":"9"}},"status":{"hard":{"pods":"9"},"used":{"pods":"0"}}}`,
+	})
+	e := s.open(func(c *Config) {
+		c.Terms.Paths, c.Terms.WorkDir = pathsOf(t, map[string]string{"/home": "pvc:home"}), WorkDirEmpty
+	})
+	until(t, "quotas are known", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return len(e.tenant("default").quotas) > 0
+	})
+	if err := e.Launch(t.Context(), launchOn(1, "n1")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is bound and counted", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return bound(s) == 1 && len(e.tenants["default"].coming) == 0
+	})
+	second := launchOn(2, "n2")
+	told := func() bool {
+		select {
+		case <-e.room:
+			return true
+		default:
+			return false
+		}
+	}
+	e.mu.Lock()
+	e.tenants["default"].wants = map[job.ID]*wanting{second.Job.ID: {id: second.Job.ID, at: time.Now()}}
+	e.mu.Unlock()
+	told()
+	for i := range 3 {
+		if err := e.Launch(t.Context(), second); fault.KindOf(err) != fault.Exhausted || !strings.Contains(err.Error(), "on n1 has it") {
+			t.Fatal(err)
+		}
+		if told() != (i == 0) { // those behind it in the quota, once
+			t.Errorf("launch %d: others were told, or were not", i)
+		}
+	}
+}
+
 // TestClaimsOfOthers: a pod of somebody else's has the claim, which one node has at a time.
 func TestClaimsOfOthers(t *testing.T) {
 	s := zoned(t, map[string]string{
-		claimAt: strings.Replace(bound1, "ReadWriteMany", "ReadWriteOnce", 1), "/api/v1/persistentvolumes/pv-1": `{"metadata":{"name":"pv-1"}}`,
+		claimAt: strings.Replace(bound1, "ReadWriteMany", "ReadWriteOnce", 1), "/api/v1/persistentvolumes/pv-1": disk,
 		"/api/v1/namespaces/default/pods/db": `{"metadata":{"name":"db","namespace":"default"},"spec":{"nodeName":"n2","volumes":[{"name":"a","persistentVolumeClaim":{"claimName":"home"}}]},"status":{"phase":"Running"}}`,
 	})
 	e := s.open(func(c *Config) {
