@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
@@ -173,22 +174,48 @@ func (c *call) ended(name string) (*api.Job, error) {
 		return nil, badJob(name, err)
 	}
 	numbers, _ := c.numbers([]slurmfmt.JobID{id})
-	if len(numbers) <= 1 {
+	tasks := 0 // of the array whose number it is
+	if id.Tasks == "" || len(numbers) <= 1 {
 		v, err := c.find(name, auth.SeeJob)
-		if err != nil || !v.Job.State.Final() {
+		if err != nil {
 			return nil, err
 		}
-		return c.shown(&v), nil
+		if a := v.Job.Array; id.Tasks == "" && a != nil && a.Job == v.Job.ID && v.Job.Spec.Array != nil {
+			tasks = len(v.Job.Spec.Array.Indices)
+		}
+		if tasks <= 1 {
+			if !v.Job.State.Final() {
+				return nil, nil
+			}
+			return c.shown(&v), nil
+		}
 	}
 	var worst job.ID
 	exit, seen, all := -1, true, true
-	c.each(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, false, func(v *control.View) bool {
+	look := func(v *control.View) bool {
 		seen, all = c.sees(v), v.Job.State.Final()
 		if n := v.Job.Exit.Shell(); n > exit {
 			worst, exit = v.Job.ID, n
 		}
 		return seen && all
-	})
+	}
+	c.each(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, false, look)
+	for i := range tasks { // those that left memory have ended; the history may have dropped some
+		at := job.ID(id.Job) + job.ID(i)
+		if _, there := slices.BinarySearch(numbers, at); there {
+			continue
+		}
+		if !seen || !all {
+			break
+		}
+		v, err := c.s.cfg.Plane.Job(c.ctx(), at)
+		switch {
+		case err == nil:
+			look(&v)
+		case fault.KindOf(err) != fault.NotFound:
+			return nil, err
+		}
+	}
 	switch {
 	case worst == 0 || !seen:
 		return nil, unknownJob(name)

@@ -35,9 +35,10 @@ type plane struct {
 	blobs  map[string][]byte
 	nodes  []control.NodeView
 	audit  []store.Record
-	calls  []string // changes that came through, for tests
-	fail   error    // what Submit and Change answer instead
-	scans  int      // calls of Scan
+	calls  []string        // changes that came through, for tests
+	fail   error           // what Submit and Change answer instead
+	scans  int             // calls of Scan
+	left   map[job.ID]bool // memory: only the history has them
 	rules  []control.Policy
 
 	pools    []control.PoolView
@@ -214,7 +215,7 @@ func (p *plane) Scan(fl control.Filter, f func(*control.View) bool) {
 	var view control.View
 	var spec job.Spec
 	for _, v := range p.jobs[max(i, p.late):] {
-		if fl.Live && v.Job.State.Final() || len(fl.Users) > 0 && !slices.Contains(fl.Users, v.Job.Spec.Owner.User) {
+		if p.left[v.Job.ID] || fl.Live && v.Job.State.Final() || len(fl.Users) > 0 && !slices.Contains(fl.Users, v.Job.Spec.Owner.User) {
 			continue
 		}
 		view, spec = *v, *v.Job.Spec // valid during the call only

@@ -452,6 +452,29 @@ func TestWaitForArrays(t *testing.T) {
 	}
 }
 
+// TestWaitForAnArrayOfWhichTasksLeftMemory: it waits for those that are there, and counts the others.
+// Seen to fail with: ended looking at tasks in memory alone (it answered before the last had ended).
+func TestWaitForAnArrayOfWhichTasksLeftMemory(t *testing.T) {
+	p := newPlane()
+	p.fill(t, 1, "anna", 2001, &job.ArraySpec{Indices: []uint32{0, 1, 2}})
+	p.left = map[job.ID]bool{1: true, 2: true}
+	r := start(t, p, nil)
+	p.finish(1, job.Completed, job.ExitCode{})
+	p.finish(2, job.Failed, job.ExitCode{Status: 9})
+	if resp, body := r.ask(t, "GET", "/v1/jobs/1/wait?timeout=0", r.token(t, "anna", nil), ""); resp.StatusCode != 204 || body != "" {
+		t.Errorf("%s %q", resp.Status, body)
+	}
+	p.finish(3, job.Failed, job.ExitCode{Status: 3})
+	for range 2 {
+		if j, err := r.as(t, "anna").Wait(t.Context(), "1"); err != nil || j.Name != "1_1" || j.Exit.Status != 9 {
+			t.Errorf("%+v, %v", j, err)
+		}
+		p.mu.Lock()
+		p.left[3] = true
+		p.mu.Unlock()
+	}
+}
+
 // TestWaitGoesOnOverARestart stops the server while a client waits.
 func TestWaitGoesOnOverARestart(t *testing.T) {
 	p := newPlane()

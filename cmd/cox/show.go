@@ -18,6 +18,7 @@ func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show JOB…",
 		Short: "Show everything about a job, also one that ended long ago",
+		Long:  `Shows each job, and of an array, 7, every task. --script and --env are the same for all tasks.`,
 		Example: `  cox show 7
   cox show 7_3 -o json
   cox show 7 --script > again.sbatch
@@ -46,9 +47,11 @@ func (a *app) showCommand() *cobra.Command {
 			var jobs []*api.Job
 			err := each(args, func(name string) error {
 				j, err := c.Job(cmd.Context(), name)
-				if err == nil {
-					jobs = append(jobs, j)
+				if err != nil {
+					return err
 				}
+				some, err := tasksOf(cmd.Context(), c, name, j)
+				jobs = append(jobs, some...)
 				return err
 			})
 			return errors.Join(a.sayJobs(jobs, f), err)

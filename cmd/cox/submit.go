@@ -221,12 +221,12 @@ func (a *app) sayEstimate(f *submitFlags, done *api.Submitted) error {
 	return err
 }
 
-// waitSubmitted waits for the end of the job and takes its exit code. Ctrl-C ends
+// waitSubmitted waits for the end of the job, or of all tasks, and takes the exit code. Ctrl-C ends
 // the waiting, not the job.
 func (a *app) waitSubmitted(ctx context.Context, c *client.Client, name string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	j, err := c.Wait(ctx, name)
+	jobs, err := waitFor(ctx, c, name)
 	if ctx.Err() != nil {
 		fmt.Fprintf(a.err, "job %s goes on          cox wait %s   cox cancel %s\n", name, name, name)
 		a.code = 130
@@ -235,8 +235,10 @@ func (a *app) waitSubmitted(ctx context.Context, c *client.Client, name string) 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(a.err, show.Ended(a.page(a.err), j))
-	a.code = exitCode(j)
+	for _, j := range jobs {
+		fmt.Fprintln(a.err, show.Ended(a.page(a.err), j))
+		a.code = max(a.code, exitCode(j))
+	}
 	return nil
 }
 

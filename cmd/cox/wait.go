@@ -21,8 +21,9 @@ func (a *app) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait JOB…",
 		Short: "Wait until jobs have ended, and end with their exit code",
-		Long: `Waits until all named jobs have ended and prints how. The exit code is the job's own,
-the largest one of several (docs/exit-codes.md). It goes on over a restart of the server.`,
+		Long: `Waits until all named jobs have ended and prints how; of an array, 7, that is each task.
+The exit code is the job's own, the largest one of several (docs/exit-codes.md). It goes
+on over a restart of the server.`,
 		Example: `  cox wait 7
   cox wait 7 8 9 && echo all well
   cox wait --timeout 10m 7`,
@@ -35,7 +36,7 @@ the largest one of several (docs/exit-codes.md). It goes on over a restart of th
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			jobs, err := a.waitAll(ctx, c, args, func(j *api.Job) {
+			jobs, ended, err := a.waitAll(ctx, c, args, func(j *api.Job) {
 				if !quiet && !f.machine() {
 					fmt.Fprintln(a.out, show.Ended(a.page(a.out), j))
 				}
@@ -44,7 +45,7 @@ the largest one of several (docs/exit-codes.md). It goes on over a restart of th
 				err = errors.Join(writeSome(a.out, f, jobs), err)
 			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
-				return fault.New(fault.Unavailable, "%d of %s ended within %s", len(jobs), show.Count(len(args), "job"), timeout).Advise("wait longer, or see why: cox why %s", args[0])
+				return fault.New(fault.Unavailable, "%d of %s ended within %s", ended, show.Count(len(args), "job"), timeout).Advise("wait longer, or see why: cox why %s", args[0])
 			}
 			return err
 		}),
@@ -55,21 +56,48 @@ the largest one of several (docs/exit-codes.md). It goes on over a restart of th
 	return cmd
 }
 
+// waitFor waits for the end of a job, or of all tasks of an array.
+func waitFor(ctx context.Context, c *client.Client, name string) ([]*api.Job, error) {
+	j, err := c.Wait(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return tasksOf(ctx, c, name, j)
+}
+
+// tasksOf is the job that a name has found; all tasks, where that is the number of an array. What
+// the history has dropped of these is not there.
+func tasksOf(ctx context.Context, c *client.Client, name string, j *api.Job) ([]*api.Job, error) {
+	if j.Array == nil || j.Spec == nil || j.Spec.Array == nil || name != j.Array.Job.String() {
+		return []*api.Job{j}, nil
+	}
+	var out []*api.Job
+	for _, i := range j.Spec.Array.Indices {
+		t, err := c.Job(ctx, fmt.Sprintf("%s_%d", name, i))
+		switch {
+		case err == nil:
+			out = append(out, t)
+		case fault.KindOf(err) != fault.NotFound:
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // waitAll waits for all jobs at once and calls said for each as it ends. The exit
-// code becomes the largest of theirs.
-func (a *app) waitAll(ctx context.Context, c *client.Client, names []string, said func(*api.Job)) ([]*api.Job, error) {
+// code becomes the largest of theirs. ended counts the names of those that did.
+func (a *app) waitAll(ctx context.Context, c *client.Client, names []string, said func(*api.Job)) (jobs []*api.Job, ended int, err error) {
 	type end struct {
-		job *api.Job
-		err error
+		jobs []*api.Job
+		err  error
 	}
 	ends := make(chan end)
 	for _, n := range names {
 		go func() {
-			j, err := c.Wait(ctx, n)
-			ends <- end{j, err}
+			some, err := waitFor(ctx, c, n)
+			ends <- end{some, err}
 		}()
 	}
-	var jobs []*api.Job
 	var errs []error
 	for left := len(names); left > 0; left-- {
 		stop := a.spin(func() string { return "waiting for " + show.Count(left, "job") })
@@ -79,12 +107,15 @@ func (a *app) waitAll(ctx context.Context, c *client.Client, names []string, sai
 			errs = append(errs, e.err)
 			continue
 		}
-		jobs = append(jobs, e.job)
-		a.code = max(a.code, exitCode(e.job))
-		said(e.job)
+		ended++
+		jobs = append(jobs, e.jobs...)
+		for _, j := range e.jobs {
+			a.code = max(a.code, exitCode(j))
+			said(j)
+		}
 	}
 	if len(errs) == 1 {
-		return jobs, errs[0]
+		return jobs, ended, errs[0]
 	}
-	return jobs, errors.Join(errs...)
+	return jobs, ended, errors.Join(errs...)
 }
