@@ -46,6 +46,8 @@ type attempt struct {
 	wanted  time.Time                         // since when its claims are to have volumes; zero: nothing was done for that
 	asking  bool                              // its crew is asked what was saved
 	warned  time.Time                         // when a signal was last sent to it, in this driver's time
+	before  engine.Saved                      // what it had saved then, as far as is known
+	heard   bool                              // it has said since what it had
 	stuck   time.Time                         // since when a container cannot be made; zero: it can
 	takes   map[types.UID]corev1.ResourceList // of quotas; filled in when somebody asks
 	ended   bool

@@ -30,7 +30,7 @@ func (e *Engine) askSaved(a *attempt, signaled time.Time) {
 	if e.cfg.Terms.Checkpoints == "" || a.ended || e.ctx.Err() != nil {
 		return
 	}
-	a.warned = signaled
+	a.warn(signaled)
 	if a.asking {
 		return
 	}
@@ -77,6 +77,14 @@ func (e *Engine) askSavedOnce(a *attempt) (s engine.Saved, again bool) {
 	return s, true
 }
 
+// warn notes when a signal was sent, and what was known to be saved then. The caller holds the lock.
+func (a *attempt) warn(signaled time.Time) {
+	a.warned, a.before, a.heard = signaled, engine.Saved{}, false
+	if s := a.report.Saved; s != nil {
+		a.before = *s
+	}
+}
+
 // heardSaved takes what a job says that it has saved, and reports whether it is to be asked
 // again: not once it has saved since its last signal, which is what is waited for.
 func (e *Engine) heardSaved(a *attempt, s engine.Saved, again bool) bool {
@@ -86,6 +94,25 @@ func (e *Engine) heardSaved(a *attempt, s engine.Saved, again bool) bool {
 		r.Saved = &s
 		e.tell(a, r)
 	}
-	a.asking = again && !a.ended && !s.At.After(a.warned) && time.Since(a.warned) < savedWithin
+	a.asking = again && !a.ended && !a.savedSince(s) && time.Since(a.warned) < savedWithin
 	return a.asking
+}
+
+// savedSince reports whether what a job says that it has saved is of after its last signal. That
+// is by the pod's clock, which may be ahead: what was known before is not; or behind: what is
+// another than it said since is. The caller holds the lock.
+func (a *attempt) savedSince(s engine.Saved) bool {
+	if s.At.IsZero() {
+		return false
+	}
+	first := !a.heard
+	a.heard = true
+	switch {
+	case s.As == a.before.As && s.At.Equal(a.before.At):
+		return false
+	case s.At.After(a.warned) || !first:
+		return true
+	}
+	a.before = s // it may have saved it before, and nobody asked
+	return false
 }
