@@ -207,7 +207,8 @@ func (a *Attempt) plan() *crew.Plan {
 	ofHost := a.over(l.Job.Spec.Pod).HostNetwork
 	for i, n := range a.Nodes {
 		node := n.Node
-		node.Name, node.Hosts = a.pod(i), nil
+		node.Name = a.pod(i)
+		node.State, node.Why, node.Hosts, node.Features = "", "", nil, nil // inside nobody reads them, and room is short with many pods
 		if !ofHost {
 			node.Address = "" // the node's; the pod has its own, which its members find out
 		}

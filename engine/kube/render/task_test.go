@@ -224,33 +224,49 @@ func TestSplitTakesNoMoreAndNoLess(t *testing.T) {
 	}
 }
 
-// TestHowManyPodsARootHasRoomFor: what the documentation says of it.
+// TestHowManyPodsARootHasRoomFor: what the documentation says of it, of nodes as the cluster's
+// scheduler has them and of such as we choose, of which more is known.
+//
+// Seen to fail with: the nodes' features told to the crew.
 func TestHowManyPodsARootHasRoomFor(t *testing.T) {
-	for n, fits := range map[int]bool{roomFor: true, 2 * roomFor: false} {
-		a := sample()
-		a.Launch.Job.Spec.Pod = &job.Pod{PerTask: true}
-		a.Launch.Job.Spec.Groups = []job.TaskGroup{{Tasks: job.Count{Want: n}, PerTask: resource.Requirements{Devices: []resource.DeviceRequest{{Count: 1}}}}}
-		a.Placed = false
-		var err error
-		if a.Nodes, a.Launch.Claims, err = Spread(a.Launch.Job.Spec, nvidia, nil); err != nil {
-			t.Fatal(err)
-		}
-		s, err := a.Root(time.Now())
-		if (err == nil) != fits {
-			t.Errorf("%d pods: %v", n, err)
-		}
-		if err != nil && !strings.Contains(fault.Remedy(err), "have fewer pods") {
-			t.Errorf("%q", fault.Remedy(err))
-		}
-		if s != nil {
-			size := 0
-			for _, f := range s.Data {
-				size += len(f)
+	for placed, room := range map[bool]int{false: 1000, true: 850} {
+		for n, fits := range map[int]bool{room: true, 2 * room: false} {
+			a := sample()
+			a.Launch.Job.Spec.Pod = &job.Pod{PerTask: true}
+			a.Launch.Job.Spec.Groups = []job.TaskGroup{{Tasks: job.Count{Want: n}, PerTask: resource.Requirements{Devices: []resource.DeviceRequest{{Count: 1}}}}}
+			a.Placed = placed
+			var err error
+			if a.Nodes, a.Launch.Claims, err = Spread(a.Launch.Job.Spec, nvidia, nil); err != nil {
+				t.Fatal(err)
 			}
-			t.Logf("%d pods: %d bytes of %d", n, size, corev1.MaxSecretSize)
+			for i := range a.Nodes {
+				if !placed {
+					break
+				}
+				node, claim := &a.Nodes[i], &a.Launch.Claims[i]
+				node.Name = fmt.Sprintf("ip-10-0-%d-%d.us-east-2.compute.internal", i/2048, i/8%256)
+				node.Pool, node.Address = "k8s-production", fmt.Sprintf("10.0.%d.%d", i/2048, i/8%256)
+				node.Hosts = []string{node.Name, "ip-10-0-0-1"}
+				node.Features = []string{"NVIDIA-H100-80GB-HBM3", "amd64", "driver-550.54.15", "hopper", "ib", "p5.48xlarge", "rack-r12", "zone-us-east-2b"}
+				node.Path = []string{"us-east-2b", "network-spine-0123456789abcdef", "network-leaf-0123456789abcdef"}
+				node.Capacity = resource.Vector{CPU: 24000, Memory: 250 * resource.GiB, Disk: 10 * resource.GiB}
+				node.Devices = []fleet.Device{{Index: i % 8, Minor: -1, Kind: "gpu", Type: "h100-80gb-hbm3", Memory: 81559 * resource.MiB, NUMA: -1}}
+				claim.Node, claim.Take, claim.Devices = node.Name, node.Capacity, []fleet.DeviceClaim{{Index: i % 8, Share: resource.WholeDevice}}
+			}
+			s, err := a.Root(time.Now())
+			if (err == nil) != fits {
+				t.Errorf("%d pods, placed %v: %v", n, placed, err)
+			}
+			if err != nil && !strings.Contains(fault.Remedy(err), "have fewer pods") {
+				t.Errorf("%q", fault.Remedy(err))
+			}
+			if s != nil {
+				size := 0
+				for _, f := range s.Data {
+					size += len(f)
+				}
+				t.Logf("%d pods, placed %v: %d bytes of %d, %d of the plan", n, placed, size, corev1.MaxSecretSize, len(s.Data[crew.PlanFile]))
+			}
 		}
 	}
 }
-
-// roomFor is how many pods an attempt may have at least.
-const roomFor = 1000
