@@ -9,8 +9,10 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube/crew"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
+	amount "github.com/coxswain-sched/coxswain/resource"
 )
 
 // WorkDirRule says what becomes of a working directory that no path of the settings has, and
@@ -84,12 +86,19 @@ func (t *Terms) with(s *job.Spec) *Terms {
 // DefaultUploadRoom is what the directory that came with a job has in each pod, in bytes.
 const DefaultUploadRoom = 10 << 30
 
-// roomOf is what the directory that came with a job may have in each pod, in bytes: with what the
-// job asks for of its nodes' disks, which is for all that it writes there.
+// roomOf is what the directory that came with a job may have in each pod, in bytes: with what a pod
+// has of its node's disk by what the job asks for, which is for all that it writes there.
 func (t *Terms) roomOf(s *job.Spec) int64 {
 	room := cmp.Or(t.UploadRoom, DefaultUploadRoom)
 	for i := range s.Groups {
-		room = max(room, int64(s.Groups[i].PerNode.Disk))
+		g := &s.Groups[i]
+		n, share := amount.Amount(max(render.TasksPerNode(g), 1)), amount.Amount(0)
+		if s.PodPerTask() { // what does not divide is refused
+			share = (g.PerNode.Disk / n).Add(g.PerTask.Disk)
+		} else {
+			share = g.PerNode.Disk.Add(g.PerTask.Disk.Mul(int(n)))
+		}
+		room = max(room, int64(share))
 	}
 	return room
 }
