@@ -204,7 +204,7 @@ func (e *Engine) mounts(ctx context.Context, s *job.Spec, several bool) error {
 	apart := several && !(e.cfg.Terms.Placed && len(all) > 0 && len(can) <= 1)
 	ties, _ := e.tiesOf(ns)
 	for i := range ties {
-		if err := ties[i].gang(apart, apart || s.PodPerTask() && tasksOf(s) > 1); err != nil {
+		if err := ties[i].gang(apart, apart || s.PodPerTask() && tasksOf(s) > 1, e.cfg.Terms.oneNode(s)); err != nil {
 			return err
 		}
 	}
@@ -226,17 +226,26 @@ func (e *Engine) mounts(ctx context.Context, s *job.Spec, several bool) error {
 }
 
 // gang refuses a job that may be on several nodes, or has several pods, where one at a time can have
-// the claim.
-func (t *tie) gang(nodes, pods bool) error {
+// the claim. one is how to ask for one node.
+func (t *tie) gang(nodes, pods bool, one string) error {
 	switch {
 	case t.once == corev1.ReadWriteOnce && nodes && !t.open, t.once == corev1.ReadWriteOncePod && nodes:
 		return engine.About(fault.New(fault.Invalid, "claim %s, which all pods of the pool have at %s, is for one %s at a time (%s), and the job may be on several nodes", t.claim, t.path, oneOf[t.once], t.once).
-			Advise("ask for one node, as by --nodes=1; or have an administrator give the pool's paths a claim with ReadWriteMany"), "nodes")
+			Advise("%s; or have an administrator give the pool's paths a claim with ReadWriteMany", one), "nodes")
 	case t.once == corev1.ReadWriteOncePod && pods:
 		return engine.About(fault.New(fault.Invalid, "claim %s, which all pods of the pool have at %s, is for one pod at a time (%s), and each task of the job is to have one", t.claim, t.path, t.once).
 			Advise("leave pods: task out; or have an administrator give the pool's paths a claim with ReadWriteMany"), "kubernetes")
 	}
 	return nil
+}
+
+// oneNode is how a job asks for one node: the cluster's own scheduler is not told how many the pods of
+// tasks have.
+func (t *Terms) oneNode(s *job.Spec) string {
+	if !t.Placed && s.PodPerTask() {
+		return "leave pods: task out and ask for one node, as by --nodes=1"
+	}
+	return "ask for one node, as by --nodes=1"
 }
 
 // oneOf is what one has a claim of at a time.
@@ -264,7 +273,7 @@ func (e *Engine) vacant(o *order) error {
 		if t.once == "" {
 			continue
 		}
-		if err := t.gang(slices.ContainsFunc(o.Nodes, func(n render.Node) bool { return n.Name != o.Nodes[0].Name }), len(o.Nodes) > 1); err != nil {
+		if err := t.gang(slices.ContainsFunc(o.Nodes, func(n render.Node) bool { return n.Name != o.Nodes[0].Name }), len(o.Nodes) > 1, e.cfg.Terms.oneNode(o.Job.Spec)); err != nil {
 			return err
 		}
 		if !e.cfg.Terms.Placed {

@@ -388,6 +388,21 @@ func TestWaitForAClaimIsQuiet(t *testing.T) {
 	}
 }
 
+// TestOneNodeForPodsOfTasks: where the cluster's scheduler chooses, a job with a pod for each task may
+// say nothing of nodes, so it is not told to.
+//
+// Seen to fail with: --nodes=1 alone advised.
+func TestOneNodeForPodsOfTasks(t *testing.T) {
+	home := tie{claim: "home", path: "/home", once: corev1.ReadWriteOnce}
+	for placed, leave := range map[bool]bool{true: false, false: true} {
+		terms := Terms{Placed: placed}
+		err := home.gang(true, true, terms.oneNode(&job.Spec{Pod: &job.Pod{PerTask: true}}))
+		if got := fault.Remedy(err); strings.Contains(got, "leave pods: task out") != leave || !strings.Contains(got, "--nodes=1") {
+			t.Errorf("placed %v: %q", placed, got)
+		}
+	}
+}
+
 // TestClaimsOfOthers: a pod of somebody else's has the claim, which one node has at a time.
 func TestClaimsOfOthers(t *testing.T) {
 	s := zoned(t, map[string]string{
