@@ -251,12 +251,15 @@ func (t *Terms) oneNode(s *job.Spec) string {
 // oneOf is what one has a claim of at a time.
 var oneOf = map[corev1.PersistentVolumeAccessMode]string{corev1.ReadWriteOnce: "node", corev1.ReadWriteOncePod: "pod"}
 
-// early is vacant before anything is reserved for an attempt. What it waited for before others may
+// early is vacant and crowded before anything is reserved for an attempt. What it waited for before others may
 // have.
 func (e *Engine) early(o *order) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	err := e.vacant(o)
+	if err == nil {
+		err = e.crowded(o)
+	}
 	if t := e.tenants[o.Namespace]; err != nil && t != nil && t.wants[o.Job.ID] != nil {
 		delete(t.wants, o.Job.ID)
 		e.opened(t)
