@@ -199,7 +199,8 @@ func (s *state) quit(e *entry, to job.State, by job.Cause) error {
 	if err := s.move(e, to, by); err != nil {
 		return err
 	}
-	e.attempting().ended = nanos(s.now)
+	a := e.attempting()
+	a.ended, a.exit = nanos(s.now), job.ExitCode{} // of none of its attempts
 	s.events = append(s.events, sched.Withdrawn{Job: e.id})
 	return nil
 }

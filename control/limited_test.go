@@ -76,6 +76,30 @@ func TestALimitOfTheEngineIsWaitedOut(t *testing.T) {
 	b.state(id, job.Completed)
 }
 
+// A job that is cancelled while it waits says so, and not what its last attempt failed by.
+// Seen to fail with: no message of the cancelling ("", exit 0); quit leaving the exit code (exit 1).
+func TestAJobThatIsCancelledAfterAnAttempt(t *testing.T) {
+	c := newClock()
+	h := limitedHand{newHand(1, 8), make(chan []job.ID)}
+	h.launch = func(engine.Ref) error { return fault.New(fault.Exhausted, "quota team is full") }
+	b := &bench{t: t, hand: h.hand, store: new(store.Memory), cfg: control.Config{Clock: c, Backoff: time.Minute}}
+	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(h), t.Name()
+	b.open()
+	t.Cleanup(b.close)
+	id := b.submit(gang(1, 8))
+	b.until(id, "waiting", func(v control.View) bool { return v.Why.Code == reason.EngineLimit })
+	if err := ask(t.Context(), b.ctl, id, control.Cancel{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		v := b.state(id, job.Cancelled)
+		if !strings.HasPrefix(v.Message, "cancelled by ") || !v.Job.Exit.OK() {
+			t.Errorf("%q, %s", v.Message, v.Job.Exit)
+		}
+		b.reopen()
+	}
+}
+
 // heldHand is a limitedHand that says whom it was given, and takes nobody before it is let.
 type heldHand struct {
 	limitedHand

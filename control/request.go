@@ -212,6 +212,9 @@ func (l *loop) askCancel(w *wish, e *entry, req *request, op Cancel) error {
 		state = job.Cancelled
 	}
 	v := cancel{Signal: op.Signal, Grace: grace, Message: op.Message, State: &state}
+	if e.state == job.Pending && v.Message == "" && e.report() != noReport {
+		v.Message = "cancelled by " + w.by.Name // else what its last attempt failed by would seem to be why
+	}
 	l.stageFor(req, kindCancel, e.id, w.by, v, func() { l.stop(e, grace, op.Signal, "cancelled by "+w.by.Name) })
 	return nil
 }
