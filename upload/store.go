@@ -65,6 +65,13 @@ func NewStore(dir string, most, room int64) *Store {
 	return &Store{dir: dir, most: most, room: room, now: time.Now, disk: disk, comes: map[uint32]int64{}, parts: map[string]bool{}}
 }
 
+// On has the store go by what a function says of the file system of a directory: its free bytes, and
+// all. Tests know their disk by it. It is called before the store is used.
+func (s *Store) On(disk func(dir string) (free, all int64, err error)) *Store {
+	s.disk = disk
+	return s
+}
+
 // Bounds are the most bytes that an archive may have, and all of a user.
 func (s *Store) Bounds() (most, room int64) { return s.most, s.room }
 
