@@ -185,7 +185,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 	}
 	a.report.Suspended = a.report.Suspended && a.report.Phase == engine.Running
 	for i := range a.order.Nodes { // until the pods are seen
-		a.report.Nodes = onNode(a.report.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: min(a.report.Phase, engine.Running)})
+		a.report.Nodes = onNode(a.report.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: min(a.report.Phase, engine.Running)}, e.several(a))
 	}
 	return a
 }
@@ -217,7 +217,7 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 // nodesOf are the nodes that claims name, each once, in order. fault.Exhausted: one of them cannot
 // have the volumes of the namespace; others may be free later.
 func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim, namespace string) ([]render.Node, error) {
-	var out []render.Node
+	out := make([]render.Node, 0, len(claims))
 	had := map[string]bool{}
 	for _, c := range claims {
 		if had[c.Node] {

@@ -46,7 +46,7 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 	r := a.report
 	phase, began, begun := engine.Running, time.Time{}, over == 0
 	r.Uncertain = false
-	r.Nodes = nil
+	all, several := make([]engine.NodeReport, 0, len(members)), e.several(a)
 	for i, m := range members {
 		phase = min(phase, m.phase)
 		begun = begun && m.phase == engine.Running
@@ -57,7 +57,10 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 			r.Uncertain = true
 			r.Message = m.why
 		}
-		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: m.phase, Message: m.why})
+		all = onNode(all, engine.NodeReport{Node: e.nodeOf(a, i), Phase: m.phase, Message: m.why}, several)
+	}
+	if r.Nodes = nil; len(all) > 0 {
+		r.Nodes = all
 	}
 	text := cmp.Or(a.lacks, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], queued(members))
 	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
@@ -113,16 +116,23 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 	return nil
 }
 
+// several reports whether a node may have more than one of an attempt's pods.
+func (e *Engine) several(a *attempt) bool {
+	return !e.cfg.Terms.Placed || a.order.Job.Spec.PodPerTask()
+}
+
 // onNode adds to the report of an attempt's nodes what is known of one of its pods. A node with
 // several is as far as the one that is least far; a pod without a node is of none.
-func onNode(all []engine.NodeReport, r engine.NodeReport) []engine.NodeReport {
+func onNode(all []engine.NodeReport, r engine.NodeReport, several bool) []engine.NodeReport {
 	if r.Node == "" {
 		return all
 	}
-	for i := range all {
-		if n := &all[i]; n.Node == r.Node {
-			n.Phase, n.Message = min(n.Phase, r.Phase), cmp.Or(n.Message, r.Message)
-			return all
+	if several {
+		for i := range all {
+			if n := &all[i]; n.Node == r.Node {
+				n.Phase, n.Message = min(n.Phase, r.Phase), cmp.Or(n.Message, r.Message)
+				return all
+			}
 		}
 	}
 	return append(all, r)
@@ -180,7 +190,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 	}
 	r.Nodes = nil
 	for i := range a.order.Nodes {
-		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: engine.Ended})
+		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: engine.Ended}, e.several(a))
 	}
 	r.Tasks = nil
 	if ran {
