@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
@@ -77,18 +75,6 @@ func (e *Engine) crowded(o *order) error {
 	for i := range o.Nodes {
 		more[o.Nodes[i].Name]++
 	}
-	ours := map[string]int{}
-	for _, a := range e.attempts {
-		if a.ended || a.order == nil {
-			continue
-		}
-		for i := range a.order.Nodes {
-			name := a.order.Nodes[i].Name
-			if p := a.pods[i]; more[name] > 0 && (p == nil || p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed) {
-				ours[name]++
-			}
-		}
-	}
 	e.Survey.mu.Lock()
 	defer e.Survey.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(more)) {
@@ -97,17 +83,33 @@ func (e *Engine) crowded(o *order) error {
 			continue
 		}
 		m, n := &e.machines[i], more[name]
-		if m.Pods == 0 || m.Others.Pods+ours[name]+n <= m.Pods {
+		if m.Pods == 0 || m.Others.Pods+e.seated[name]+n <= m.Pods {
 			continue
 		}
 		e.tenant(o.Namespace).crowded = true
-		why := fmt.Sprintf("node %s takes %d pods, %d of others and %d of jobs are there, and the job has %d", name, m.Pods, m.Others.Pods, ours[name], n)
+		why := fmt.Sprintf("node %s takes %d pods, %d of others and %d of jobs are there, and the job has %d", name, m.Pods, m.Others.Pods, e.seated[name], n)
 		if o.Job.Spec.PodPerTask() && n > m.seats() {
 			return fault.New(fault.Exhausted, "%s, for which it never has room: ask for %s", why, lessTasks)
 		}
 		return fault.New(fault.Exhausted, "%s", why)
 	}
 	return nil
+}
+
+// seat counts the pods of an attempt on their nodes, as taken by it or given back. The caller holds the
+// lock.
+func (e *Engine) seat(a *attempt, taken bool) {
+	if !e.cfg.Terms.Placed || a.order == nil {
+		return
+	}
+	for i := range a.order.Nodes {
+		name := a.order.Nodes[i].Name
+		if taken {
+			e.seated[name]++
+		} else if e.seated[name]--; e.seated[name] <= 0 {
+			delete(e.seated, name)
+		}
+	}
 }
 
 // uncrowded tells that pods have ended for whose room others may wait. The caller holds the lock.

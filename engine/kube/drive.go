@@ -111,9 +111,9 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 		return 0, err
 	}
 	e.deliver(a)
+	due, err := e.judge(a) // whether it runs, before anything is made for one that begins
 	soon, unnamed := e.name(a, time.Now())
-	due, err := e.judge(a)
-	return earlier(due, soon), errors.Join(unnamed, err)
+	return earlier(due, soon), errors.Join(err, unnamed)
 }
 
 // earlier is the shorter of two waits, of which 0 is for ever.

@@ -60,6 +60,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	attempts map[engine.Ref]*attempt
+	seated   map[string]int              // pods of attempts that have not ended, by node, where we choose them
 	spaces   []string                    // namespaces that are followed: those of the settings, and of attempts from before; never written to
 	listed   map[string]bool             // by namespace: all pods were seen since the engine was opened
 	graves   map[string]*corev1.Pod      // of attempts that have ended or are not known, by namespace and name
@@ -103,7 +104,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
-		attempts: map[engine.Ref]*attempt{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
+		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
 		listed: map[string]bool{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -114,6 +115,7 @@ func New(cfg Config) (*Engine, error) {
 		}
 		a := e.revive(ref, l)
 		e.attempts[ref] = a
+		e.seat(a, true)
 		e.feed.Publish(a.report)
 		if !slices.Contains(e.spaces, a.namespace) {
 			e.spaces = append(e.spaces, a.namespace)

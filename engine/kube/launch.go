@@ -142,6 +142,7 @@ func (e *Engine) take(ref engine.Ref, o *order) error {
 	}
 	a := e.newAttempt(ref, o)
 	e.attempts[ref] = a
+	e.seat(a, true)
 	e.feed.Publish(a.report)
 	e.wg.Go(func() { e.drive(a) })
 	return nil

@@ -24,12 +24,10 @@ const namesWithin = 2 * time.Second
 
 // nameEarly makes the Service before the pods, where it may be refused: by a quota, as who waits for
 // one holds no nodes, or to somebody else in whose name it is made. Elsewhere it looks whether
-// the name is free. A pod that is alone needs none: it knows its own name.
+// the name is free. A pod that is alone needs none.
 func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error {
 	e.mu.Lock()
-	if len(a.order.Nodes) == 1 {
-		a.named = true
-	}
+	a.named = e.alone(a)
 	alone, early := a.named, a.order.As != "" || e.countsServices(a.namespace)
 	e.mu.Unlock()
 	if alone {
@@ -51,6 +49,12 @@ func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error 
 		return foreign(cluster.Services, s.Namespace, s.Name)
 	}
 	return nil
+}
+
+// alone reports whether an attempt is of one pod that knows its own name: on the network of its
+// node a pod has that one's name.
+func (e *Engine) alone(a *attempt) bool {
+	return len(a.order.Nodes) == 1 && !e.attempt(a.ref, a.order).OnHost()
 }
 
 // countsServices reports whether a namespace has a quota of services, or may have one. The
@@ -76,7 +80,11 @@ func (e *Engine) makeService(a *attempt, s *corev1.Service, root types.UID) erro
 	if err != nil {
 		return err
 	}
-	if err := create(e, way, cluster.Services, s, func(there *corev1.Service) bool { return owns(root, there) }); err != nil {
+	err = create(e, way, cluster.Services, s, func(there *corev1.Service) bool { return owns(root, there) })
+	if err != nil && fault.KindOf(err) == fault.Permission && e.hasService(s, root) {
+		err = nil // what is there already, a quota that is full refuses like another one
+	}
+	if err != nil {
 		return err
 	}
 	e.mu.Lock()
@@ -85,11 +93,20 @@ func (e *Engine) makeService(a *attempt, s *corev1.Service, root types.UID) erro
 	return nil
 }
 
+// hasService reports whether an attempt's Service is there.
+func (e *Engine) hasService(s *corev1.Service, root types.UID) bool {
+	ctx, cancel := e.call()
+	defer cancel()
+	var there corev1.Service
+	err := e.k.Get(ctx, cluster.Services, s.Namespace, s.Name, &there)
+	return err == nil && owns(root, &there)
+}
+
 // name makes the Service of an attempt that begins, once it is time for that, and says after
 // which time it may be; 0: when a pod changes.
 func (e *Engine) name(a *attempt, now time.Time) (time.Duration, error) {
 	e.mu.Lock()
-	if a.named || a.made == nil || a.ended || a.stop != nil || !a.report.Started.IsZero() || len(a.order.Nodes) == 1 {
+	if a.named || a.made == nil || a.ended || a.stop != nil || !a.report.Started.IsZero() || e.alone(a) {
 		e.mu.Unlock()
 		return 0, nil
 	}

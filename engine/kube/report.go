@@ -209,6 +209,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 			e.graves[graveOf(p.Pod)] = p.Pod
 		}
 	}
+	e.seat(a, false)
 	a.order, a.pods = nil, nil
 	e.dig()
 	return nil

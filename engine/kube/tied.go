@@ -99,15 +99,13 @@ func (m *Machine) tie(spaces []string, n *corev1.Node, ties []tie, held map[stri
 	var why []string
 	shut, open := 0, 0
 	for _, ns := range spaces {
-		if slices.ContainsFunc(ties, func(t tie) bool { return t.space == ns && t.absent }) {
-			continue // no pod can be there, on any node
-		}
-		reason := ""
+		reason, absent := "", false
 		for i := range ties {
 			t := &ties[i]
 			if t.space != ns {
 				continue
 			}
+			absent = absent || t.absent
 			if text := t.far(n); text != "" {
 				if m.Far == nil {
 					m.Far = map[string]string{}
@@ -117,6 +115,9 @@ func (m *Machine) tie(spaces []string, n *corev1.Node, ties []tie, held map[stri
 			} else if text := t.taken(n.Name, held[t.key()]); text != "" {
 				reason = or(reason, text)
 			}
+		}
+		if absent { // no pod of it can be there, on any node
+			continue
 		}
 		if reason == "" {
 			open++

@@ -173,6 +173,9 @@ func (a *Attempt) Root(now time.Time) (*corev1.Secret, error) {
 	return s, nil
 }
 
+// OnHost reports whether the pods are on the network of their nodes.
+func (a *Attempt) OnHost() bool { return a.over(a.Launch.Job.Spec.Pod).HostNetwork }
+
 // Service gives the members names.
 func (a *Attempt) Service(root types.UID) *corev1.Service {
 	s := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true, Selector: a.labels()}}
@@ -204,7 +207,7 @@ func (a *Attempt) plan() *crew.Plan {
 	if a.perTask() {
 		p.Job = taskwise(l.Job, len(a.Nodes))
 	}
-	ofHost := a.over(l.Job.Spec.Pod).HostNetwork
+	ofHost := a.OnHost()
 	for i, n := range a.Nodes {
 		node := n.Node
 		node.Name = a.pod(i)

@@ -58,7 +58,7 @@ func joined(a, b map[string]string) map[string]string {
 // portOf is where a member listens: every pod has a network of its own, but for those on the
 // node's, of which those of different attempts have to differ. 0: the crew's.
 func (a *Attempt) portOf() int {
-	if !a.over(a.Launch.Job.Spec.Pod).HostNetwork {
+	if !a.OnHost() {
 		return 0
 	}
 	return hostPorts + int(a.Launch.Ref.Allocation%10000)

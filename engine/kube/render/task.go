@@ -122,7 +122,7 @@ func portion(v resource.Vector, n int) (resource.Vector, bool) {
 // has to divide among the tasks, and how many of these a node has must be known before.
 func (a *Attempt) checkPerTask() error {
 	s := a.Launch.Job.Spec
-	if a.over(s.Pod).HostNetwork {
+	if a.OnHost() {
 		return refuse("kubernetes", "leave pods: task out; or host_network, or name a pool without it", "pods of the same job listen on one port, and with host_network two of them cannot be on a node: pods: task does not go with it")
 	}
 	if !a.Placed && len(s.Groups) > 1 {
