@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/kube"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/engine/stage"
 )
 
 // order is what a driver is told to launch.
@@ -64,7 +65,7 @@ func (s *speed) driver(t *testing.T) *driver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.cmd.Start(); err != nil {
+	if err := stage.Start(d.cmd); err != nil {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)

@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/kube"
 	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
 	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/engine/stage"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
@@ -65,7 +66,7 @@ func beginFar(t *testing.T, kubeconfig, root, dir string) *far {
 	d.cmd.Stderr = t.Output()
 	in, err1 := d.cmd.StdinPipe()
 	out, err2 := d.cmd.StdoutPipe()
-	if err := errors.Join(err1, err2, d.cmd.Start()); err != nil {
+	if err := errors.Join(err1, err2, stage.Start(d.cmd)); err != nil {
 		t.Fatal(err)
 	}
 	d.rpc = jsonrpc.NewClient(streams{out, in})

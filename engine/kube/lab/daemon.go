@@ -91,7 +91,7 @@ func (l *Lab) spawn(name string, words []string) (*exec.Cmd, chan struct{}, erro
 	c.Stdout, c.Stderr = out, out
 	c.ExtraFiles = []*os.File{l.wire.space}
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if err := c.Start(); err != nil {
+	if err := stage.Start(c); err != nil {
 		return nil, nil, err
 	}
 	over := make(chan struct{})

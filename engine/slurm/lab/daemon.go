@@ -183,7 +183,7 @@ func (l *Lab) run(d *daemon) error {
 	d.cmd.Dir = "/"
 	d.cmd.Stdout, d.cmd.Stderr = out, out
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL} // nsenter may be stopped when the test is killed
-	if err := d.cmd.Start(); err != nil {
+	if err := stage.Start(d.cmd); err != nil {
 		return err
 	}
 	d.over = make(chan struct{})

@@ -55,7 +55,7 @@ func hold(dir, root string) (*holder, error) {
 	defer out.Close()
 	c.Stdout, c.Stderr = out, out
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if err := c.Start(); err != nil {
+	if err := stage.Start(c); err != nil {
 		return nil, err
 	}
 	h := &holder{cmd: c, root: root}
