@@ -9,6 +9,9 @@ package api
 // TSV is the media type of lists as text.
 const TSV = "text/tab-separated-values"
 
+// NextHeader has the cursor of the next page of a list as text.
+const NextHeader = "Cox-Next"
+
 // Column is a column of a list of jobs.
 type Column struct{ Name, Doc string }
 

@@ -100,6 +100,37 @@ func TestSpecificationsComeBackWhole(t *testing.T) {
 	})
 }
 
+// TestRowsOfAnArrayShareItsIndices: else n rows would have n times n of them.
+// Seen to fail with: rowReader keeping no array (row 2 had indices of its own).
+func TestRowsOfAnArrayShareItsIndices(t *testing.T) {
+	s := newState()
+	spec := job.Spec{Name: "a", Groups: []job.TaskGroup{{Nodes: job.Range{Min: 1, Max: 1}}}, Array: &job.ArraySpec{Text: "0-1999"}}
+	for i := range uint32(2000) {
+		spec.Array.Indices = append(spec.Array.Indices, i)
+	}
+	f, o := s.forms.use(&spec)
+	a := &admitted{first: 1, form: f, own: o, owned: pack(&o, &f.def)}
+	r := record(time.Unix(9, 0), kindSubmitted, a.first, job.Actor{}, a)
+	r.Seq = 1
+	if err := s.apply(r, a); err != nil {
+		t.Fatal(err)
+	}
+	var read rowReader
+	var first *uint32
+	for id := range job.ID(2000) {
+		row := s.jobs[id+1].row()
+		v, err := read.view(&row)
+		if err != nil || v.Job.Array.Index != uint32(id) || len(v.Job.Spec.Array.Indices) != 2000 {
+			t.Fatalf("%+v, %v", v.Job, err)
+		}
+		if at := &v.Job.Spec.Array.Indices[0]; first == nil {
+			first = at
+		} else if at != first {
+			t.Fatalf("row %d has indices of its own", id+1)
+		}
+	}
+}
+
 func TestRunsOfIndices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var in []uint32

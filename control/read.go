@@ -312,8 +312,9 @@ func dependencyOf(s *job.Spec) *job.Dependency {
 // changed within the last second or two may be missing: Scan has it.
 func (c *Control) History(ctx context.Context, q store.Query, f func(*View) bool) (next uint64, err error) {
 	n := 0
+	var read rowReader
 	err = c.cfg.Store.History(ctx, q, func(row store.JobRow) error {
-		v, err := fromRow(&row)
+		v, err := read.view(&row)
 		if err != nil {
 			return err
 		}

@@ -345,14 +345,28 @@ func (l *loop) revive(e *entry) {
 }
 
 // fromRow is the view of a job that is not in memory.
-func fromRow(row *store.JobRow) (View, error) {
+func fromRow(row *store.JobRow) (View, error) { return new(rowReader).view(row) }
+
+// rowReader makes views of rows, one after another. It keeps the array of the last one: the
+// views of its tasks share the list of indices, and a million of these are not written out for
+// each of a thousand rows.
+type rowReader struct{ array *array }
+
+func (r *rowReader) view(row *store.JobRow) (View, error) {
 	var d detail
 	if err := d.decode(row); err != nil {
 		return View{}, err
 	}
-	e, err := newState().entryOf(row, &d)
+	s := newState()
+	if r.array != nil {
+		s.arrays.m[r.array.first] = r.array
+	}
+	e, err := s.entryOf(row, &d)
 	if err != nil {
 		return View{}, err
+	}
+	if e.array != nil {
+		r.array = e.array
 	}
 	return viewOf(e), nil
 }

@@ -29,7 +29,8 @@ type historyInput struct {
 func (s *Server) registerHistory() {
 	addStream(s, route{
 		method: http.MethodGet, path: "/v1/history", verb: auth.SeeJob, id: "history", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.History](),
-		summary: "List all jobs that are kept, newest first", about: "Live ones too, as they are now. JSON of History; with columns, text.",
+		summary: "List all jobs that are kept, newest first", about: "Live ones too, as they are now. JSON of History; with columns, text. " +
+			"On a page of JSON the first task of an array alone has spec.array.indices.",
 	}, func(c *call, in *historyInput) error { return s.history(c, in) })
 }
 
@@ -51,9 +52,12 @@ func (s *Server) history(c *call, in *historyInput) error {
 	case len(cols) == 0:
 		limit = min(limit, mostJobs)
 	}
-	p := &page{call: c, table: table{cols: cols, names: names}}
+	p := &page{call: c, table: table{cols: cols, names: names}, arrays: map[job.ID]bool{}}
+	if err := c.array(q, in.IDs); err != nil {
+		return err
+	}
 	var next uint64
-	if len(in.IDs) > 0 {
+	if len(in.IDs) > 0 && q.Array == 0 {
 		next, err = c.named(q, rejoin(in.IDs), limit, p)
 	} else {
 		next, err = c.past(q, limit, p)
@@ -67,9 +71,10 @@ func (s *Server) history(c *call, in *historyInput) error {
 // page is an answer that is being written: text of columns, or JSON.
 type page struct {
 	table
-	call *call
-	json []byte
-	n    int
+	call   *call
+	json   []byte
+	n      int
+	arrays map[job.ID]bool // of which a task is in json
 }
 
 func (p *page) add(v *control.View) error {
@@ -81,7 +86,7 @@ func (p *page) add(v *control.View) error {
 	if p.n > 1 {
 		p.json = append(p.json, ',')
 	}
-	one, err := json.Marshal(p.call.shown(v))
+	one, err := json.Marshal(p.call.listed(v, p.arrays))
 	p.json = append(p.json, one...)
 	return err
 }
@@ -180,6 +185,27 @@ func (m *memory) down(above uint64) error {
 	return nil
 }
 
+// array makes a query of the number of an array, if it is all that the caller names: reading
+// each task by itself would take long. Of its first task the history may be over.
+func (c *call) array(q *store.Query, texts []string) error {
+	if len(texts) != 1 {
+		return nil
+	}
+	ids, err := parseIDs(texts)
+	if err != nil || len(ids) != 1 || ids[0].Tasks != "" {
+		return err
+	}
+	v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(ids[0].Job))
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		q.Array = ids[0].Job
+		return nil
+	case err == nil && v.Job.Array != nil && v.Job.Array.Job == v.Job.ID:
+		q.Array = ids[0].Job
+	}
+	return err
+}
+
 // named shows jobs that the caller names: each as it is at this moment, wherever it
 // is kept. The store's rows are a second or two late.
 func (c *call) named(q *store.Query, texts []string, limit int, p *page) (next uint64, err error) {
@@ -214,7 +240,7 @@ func (c *call) named(q *store.Query, texts []string, limit int, p *page) (next u
 // asks is store.Query.Match for a view.
 func asks(q *store.Query, v *control.View) bool {
 	j, s := &v.Job, v.Job.Spec
-	return among(q.Users, s.Owner.User) && among(q.Accounts, s.Account) && among(q.QOS, s.QOS) && among(q.Names, s.Name) &&
+	return (q.Array == 0 || j.Array != nil && uint64(j.Array.Job) == q.Array) && among(q.Users, s.Owner.User) && among(q.Accounts, s.Account) && among(q.QOS, s.QOS) && among(q.Names, s.Name) &&
 		among(q.States, j.State.String()) &&
 		(len(q.Partitions) == 0 || slices.ContainsFunc(s.Partitions, func(p string) bool { return slices.Contains(q.Partitions, p) })) &&
 		(q.From.IsZero() || j.Ended.IsZero() || !j.Ended.Before(q.From)) && (q.To.IsZero() || j.Submitted.Before(q.To))

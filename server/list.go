@@ -53,7 +53,7 @@ func rejoin(list []string) (out []string) {
 // Headers of lists.
 const (
 	changeHeader = "Cox-Change" // the last event that the list reflects
-	nextHeader   = "Cox-Next"   // cursor of the next page of text
+	nextHeader   = api.NextHeader
 )
 
 const (
@@ -76,6 +76,7 @@ func (s *Server) registerLists() {
 	addStream(s, route{
 		method: http.MethodGet, path: "/v1/jobs", verb: auth.SeeJob, id: "listJobs", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.Jobs](),
 		summary: "List jobs", about: "Live jobs and those that ended a moment ago, by number. JSON of Jobs; with columns, text. " +
+			"On a page of JSON the first task of an array alone has spec.array.indices. " +
 			"Pages go on by cursor and are stable while jobs come and go.",
 	}, func(c *call, in *listInput) error { return s.list(c, in) })
 }
@@ -119,7 +120,7 @@ func (s *Server) listJSON(c *call, sel *selection, in *listInput, after job.ID) 
 	limit = min(limit, mostJobs)
 	change := s.cfg.Plane.LastEvent()
 	b := append(make([]byte, 0, 64<<10), `{"jobs":[`...)
-	n := 0
+	n, arrays := 0, map[job.ID]bool{}
 	next, missing, err := s.chunks(c, sel, after, true, func(v *control.View) (bool, error) {
 		if n == limit || len(b) > pageBytes {
 			return false, nil
@@ -128,7 +129,7 @@ func (s *Server) listJSON(c *call, sel *selection, in *listInput, after job.ID) 
 			b = append(b, ',')
 		}
 		n++
-		one, err := json.Marshal(c.shown(v))
+		one, err := json.Marshal(c.listed(v, arrays))
 		b = append(b, one...)
 		return true, err
 	})

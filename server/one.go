@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
 	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/store"
 )
 
 // JobPath is the job that a path names.
@@ -174,45 +175,45 @@ func (c *call) ended(name string) (*api.Job, error) {
 		return nil, badJob(name, err)
 	}
 	numbers, _ := c.numbers([]slurmfmt.JobID{id})
-	tasks := 0 // of the array whose number it is
+	whole := false // it is the number of an array
 	if id.Tasks == "" || len(numbers) <= 1 {
 		v, err := c.find(name, auth.SeeJob)
-		if err != nil {
+		switch {
+		case id.Tasks == "" && fault.KindOf(err) == fault.NotFound:
+			whole = true // of its first task the history may be over
+		case err != nil:
 			return nil, err
+		default:
+			whole = id.Tasks == "" && v.Job.Array != nil && v.Job.Array.Job == v.Job.ID
 		}
-		if a := v.Job.Array; id.Tasks == "" && a != nil && a.Job == v.Job.ID && v.Job.Spec.Array != nil {
-			tasks = len(v.Job.Spec.Array.Indices)
-		}
-		if tasks <= 1 {
-			if !v.Job.State.Final() {
-				return nil, nil
-			}
+		switch {
+		case whole:
+		case !v.Job.State.Final():
+			return nil, nil
+		default:
 			return c.shown(&v), nil
 		}
 	}
 	var worst job.ID
 	exit, seen, all := -1, true, true
+	var inMemory []job.ID // ascending
 	look := func(v *control.View) bool {
 		seen, all = c.sees(v), v.Job.State.Final()
-		if n := v.Job.Exit.Shell(); n > exit {
+		if n := v.Job.Exit.Shell(); n > exit || n == exit && v.Job.ID < worst {
 			worst, exit = v.Job.ID, n
 		}
 		return seen && all
 	}
-	c.each(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, false, look)
-	for i := range tasks { // those that left memory have ended; the history may have dropped some
-		at := job.ID(id.Job) + job.ID(i)
-		if _, there := slices.BinarySearch(numbers, at); there {
-			continue
-		}
-		if !seen || !all {
-			break
-		}
-		v, err := c.s.cfg.Plane.Job(c.ctx(), at)
-		switch {
-		case err == nil:
-			look(&v)
-		case fault.KindOf(err) != fault.NotFound:
+	c.each(&selection{ids: []slurmfmt.JobID{id}, states: allStates}, 0, false, func(v *control.View) bool {
+		inMemory = append(inMemory, v.Job.ID)
+		return look(v)
+	})
+	if whole && seen && all { // those that left memory; the history may have dropped some
+		_, err := c.s.cfg.Plane.History(c.ctx(), store.Query{Array: id.Job}, func(v *control.View) bool {
+			_, there := slices.BinarySearch(inMemory, v.Job.ID)
+			return there || look(v)
+		})
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,6 +40,8 @@ type plane struct {
 	fail   error           // what Submit and Change answer instead
 	scans  int             // calls of Scan
 	left   map[job.ID]bool // memory: only the history has them
+	leaves job.ID          // memory once Tasks has listed it
+	asked  atomic.Int64    // calls of Job
 	rules  []control.Policy
 
 	pools    []control.PoolView
@@ -215,7 +218,7 @@ func (p *plane) Scan(fl control.Filter, f func(*control.View) bool) {
 	var view control.View
 	var spec job.Spec
 	for _, v := range p.jobs[max(i, p.late):] {
-		if p.left[v.Job.ID] || fl.Live && v.Job.State.Final() || len(fl.Users) > 0 && !slices.Contains(fl.Users, v.Job.Spec.Owner.User) {
+		if p.left[v.Job.ID] || p.leaves == v.Job.ID || fl.Live && v.Job.State.Final() || len(fl.Users) > 0 && !slices.Contains(fl.Users, v.Job.Spec.Owner.User) {
 			continue
 		}
 		view, spec = *v, *v.Job.Spec // valid during the call only
@@ -229,6 +232,7 @@ func (p *plane) Scan(fl control.Filter, f func(*control.View) bool) {
 }
 
 func (p *plane) Job(_ context.Context, id job.ID) (control.View, error) {
+	p.asked.Add(1)
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	v := p.get(id)
@@ -257,6 +261,9 @@ func (p *plane) Tasks(id job.ID) (out []job.ID) {
 		out = append(out, v.Job.ID)
 		return v.Job.Array != nil
 	})
+	if p.leaves != 0 {
+		out = append(out, p.leaves)
+	}
 	return out
 }
 

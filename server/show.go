@@ -57,6 +57,22 @@ func (c *call) shown(v *control.View) *api.Job {
 	return out
 }
 
+// listed is a job as a page of a list shows it. The indices of an array stand with the first of
+// its tasks on the page alone: with each of a hundred thousand they would be gigabytes.
+func (c *call) listed(v *control.View, arrays map[job.ID]bool) *api.Job {
+	out := c.shown(v)
+	if out.Array == nil || out.Spec.Array == nil {
+		return out
+	}
+	if arrays[out.Array.Job] {
+		spec, array := *out.Spec, *out.Spec.Array
+		array.Indices = []uint32{}
+		spec.Array, out.Spec = &array, &spec
+	}
+	arrays[out.Array.Job] = true
+	return out
+}
+
 // idle lists the nodes on which a running job holds devices and does nothing.
 func (c *call) idle(v *control.View) (out []api.Idle) {
 	if c.s.cfg.Idle == nil || v.Job.State != job.Running {

@@ -9,12 +9,14 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // Submit hands in work. With TestOnly nothing is kept.
@@ -245,27 +247,100 @@ func (c *Client) Logs(ctx context.Context, name string, o LogOptions) (io.ReadCl
 func (c *Client) Wait(ctx context.Context, name string) (*api.Job, error) {
 	const each = 30 * time.Second
 	v := url.Values{"timeout": {strconv.Itoa(min(int(each.Seconds()), int(c.timeout.Seconds()/2)+1))}}
+	return patiently(ctx, func() (*api.Job, error) {
+		return call[api.Job](ctx, c, http.MethodGet, jobPath(name, "wait"), v, nil)
+	})
+}
+
+// patiently asks until there is an answer, over a broken connection or a restart of the server,
+// as long as that takes less than a minute.
+func patiently[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	var lost time.Time
 	for pause := firstPause; ; {
-		j, err := call[api.Job](ctx, c, http.MethodGet, jobPath(name, "wait"), v, nil)
+		v, err := ask()
 		switch {
 		case err == nil:
-			return j, nil
+			return v, nil
 		case errors.Is(err, errNothing):
 			lost, pause = time.Time{}, firstPause
 			continue
 		case ctx.Err() != nil || fault.KindOf(err) != fault.Unavailable:
-			return nil, err
+			return v, err
 		case lost.IsZero():
 			lost = time.Now()
 		case time.Since(lost) > time.Minute:
-			return nil, err
+			return v, err
 		}
 		if !rest(ctx, pause) {
-			return nil, err
+			return v, err
 		}
 		pause = min(2*pause, lastPause)
 	}
+}
+
+// tasksPage is how many tasks one request of Tasks is for.
+const tasksPage = 10000
+
+var taskColumns = []string{"id", "name", "state", "attempt", "exit_status", "exit_signal", "submitted", "started", "ended", "message"}
+
+// Tasks returns in short how the tasks of an array are, by number: state, exit code, times to the
+// second and message, without specification. What the history has dropped is not there. As Wait it
+// goes on asking over a restart of the server.
+func (c *Client) Tasks(ctx context.Context, array job.ID) ([]api.Job, error) {
+	var out []api.Job
+	q := HistoryQuery{Select: api.Select{IDs: []string{array.String()}}, Limit: tasksPage}
+	for {
+		page, err := patiently(ctx, func() (*api.History, error) { return c.tasks(ctx, q) })
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, page.Jobs...); page.Next == "" {
+			slices.Reverse(out)
+			return out, nil
+		}
+		q.Cursor = page.Next
+	}
+}
+
+// tasks reads one page, the newest first.
+func (c *Client) tasks(ctx context.Context, q HistoryQuery) (*api.History, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errSlow)
+	defer cancel()
+	v := q.values()
+	v.Set("columns", strings.Join(taskColumns, ","))
+	resp, err := c.stream(ctx, api.Prefix+"/history", v, api.TSV)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, c.unanswered(ctx, err)
+	}
+	out := &api.History{Next: resp.Header.Get(api.NextHeader)}
+	for line := range strings.Lines(string(b)) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != len(taskColumns) {
+			return nil, fault.New(fault.Unsupported, "the answer of the server at %s is not understood: %d columns instead of %d", c.addr, len(fields), len(taskColumns)).
+				Advise("client and server may be of different versions: cox version and cox info show them")
+		}
+		var n [10]int64
+		for i, f := range fields {
+			n[i], _ = strconv.ParseInt(f, 10, 64) // of the columns that are numbers
+		}
+		out.Jobs = append(out.Jobs, api.Job{
+			ID: job.ID(n[0]), Name: fields[1], State: fields[2], Attempt: uint32(n[3]), Exit: job.ExitCode{Status: int(n[4]), Signal: int(n[5])},
+			Submitted: second(n[6]), Started: second(n[7]), Ended: second(n[8]), Message: api.UnescapeTSV(fields[9]),
+		})
+	}
+	return out, nil
+}
+
+func second(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
 }
 
 const (

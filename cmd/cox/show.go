@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/show"
 )
 
@@ -18,7 +21,8 @@ func (a *app) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show JOB…",
 		Short: "Show everything about a job, also one that ended long ago",
-		Long:  `Shows each job, and of an array, 7, every task. --script and --env are the same for all tasks.`,
+		Long: `Shows each job, and of an array, 7, its first 100 tasks (-o name: all). Of an array -o json and
+-o yaml are a list. --script and --env are the same for all tasks.`,
 		Example: `  cox show 7
   cox show 7_3 -o json
   cox show 7 --script > again.sbatch
@@ -45,16 +49,22 @@ func (a *app) showCommand() *cobra.Command {
 				})
 			}
 			var jobs []*api.Job
+			list := false
 			err := each(args, func(name string) error {
 				j, err := c.Job(cmd.Context(), name)
 				if err != nil {
 					return err
 				}
-				some, err := tasksOf(cmd.Context(), c, name, j)
-				jobs = append(jobs, some...)
+				if !ofArray(j, name) {
+					jobs = append(jobs, j)
+					return nil
+				}
+				list = true
+				tasks, err := a.tasksOf(cmd.Context(), c, j.Array.Job, f)
+				jobs = append(jobs, tasks...)
 				return err
 			})
-			return errors.Join(a.sayJobs(jobs, f), err)
+			return errors.Join(a.sayJobs(jobs, f, list), err)
 		}),
 	}
 	cmd.Flags().BoolVar(&script, "script", false, "print the batch script as it was submitted")
@@ -64,8 +74,44 @@ func (a *app) showCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) sayJobs(jobs []*api.Job, f format) error {
-	if f.machine() {
+// mostShown is how many tasks of an array are shown whole.
+const mostShown = 100
+
+// tasksOf are the first tasks of an array; for their names, all.
+func (a *app) tasksOf(ctx context.Context, c *client.Client, array job.ID, f format) ([]*api.Job, error) {
+	tasks, err := c.Tasks(ctx, array)
+	if err != nil {
+		return nil, err
+	}
+	var out []*api.Job
+	for i := range tasks {
+		if f == asName {
+			out = append(out, &tasks[i])
+			continue
+		}
+		if i == mostShown {
+			fmt.Fprintf(a.err, "%d more tasks of %s          cox history %s --limit 0\n", len(tasks)-i, array, array)
+			break
+		}
+		t, err := c.Job(ctx, tasks[i].Name)
+		switch {
+		case fault.KindOf(err) == fault.NotFound: // the history dropped it meanwhile
+			continue
+		case err != nil:
+			return out, err
+		case len(out) > 0 && t.Spec != nil && t.Spec.Array != nil:
+			t.Spec.Array.Indices = []uint32{} // as in lists: the first task has them
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func (a *app) sayJobs(jobs []*api.Job, f format, list bool) error {
+	switch {
+	case f.machine() && list:
+		return f.write(a.out, append([]*api.Job{}, jobs...))
+	case f.machine():
 		return writeSome(a.out, f, jobs)
 	}
 	for i, j := range jobs {

@@ -226,7 +226,7 @@ func (a *app) sayEstimate(f *submitFlags, done *api.Submitted) error {
 func (a *app) waitSubmitted(ctx context.Context, c *client.Client, name string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	jobs, err := waitFor(ctx, c, name)
+	jobs, _, err := waitFor(ctx, c, name)
 	if ctx.Err() != nil {
 		fmt.Fprintf(a.err, "job %s goes on          cox wait %s   cox cancel %s\n", name, name, name)
 		a.code = 130

@@ -23,7 +23,8 @@ func (a *app) waitCommand() *cobra.Command {
 		Short: "Wait until jobs have ended, and end with their exit code",
 		Long: `Waits until all named jobs have ended and prints how; of an array, 7, that is each task.
 The exit code is the job's own, the largest one of several (docs/exit-codes.md). It goes
-on over a restart of the server.`,
+on over a restart of the server. Of an array -o json and -o yaml are a list, of what cox
+wait says of each task; cox show has the rest.`,
 		Example: `  cox wait 7
   cox wait 7 8 9 && echo all well
   cox wait --timeout 10m 7`,
@@ -36,16 +37,16 @@ on over a restart of the server.`,
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			jobs, ended, err := a.waitAll(ctx, c, args, func(j *api.Job) {
+			done, err := a.waitAll(ctx, c, args, func(j *api.Job) {
 				if !quiet && !f.machine() {
 					fmt.Fprintln(a.out, show.Ended(a.page(a.out), j))
 				}
 			})
 			if f.machine() {
-				err = errors.Join(writeSome(a.out, f, jobs), err)
+				err = errors.Join(a.sayJobs(done.jobs, f, done.list), err)
 			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
-				return fault.New(fault.Unavailable, "%d of %s ended within %s", ended, show.Count(len(args), "job"), timeout).Advise("wait longer, or see why: cox why %s", args[0])
+				return fault.New(fault.Unavailable, "%d of %s ended within %s", done.names, show.Count(len(args), "job"), timeout).Advise("wait longer, or see why: cox why %s", args[0])
 			}
 			return err
 		}),
@@ -56,46 +57,48 @@ on over a restart of the server.`,
 	return cmd
 }
 
-// waitFor waits for the end of a job, or of all tasks of an array.
-func waitFor(ctx context.Context, c *client.Client, name string) ([]*api.Job, error) {
+// waitFor waits for the end of a job, or of all tasks of an array, of which it has the outcome
+// alone (client.Tasks).
+func waitFor(ctx context.Context, c *client.Client, name string) (jobs []*api.Job, list bool, err error) {
 	j, err := c.Wait(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return tasksOf(ctx, c, name, j)
+	if !ofArray(j, name) {
+		return []*api.Job{j}, false, nil
+	}
+	tasks, err := c.Tasks(ctx, j.Array.Job)
+	out := make([]*api.Job, len(tasks))
+	for i := range tasks {
+		out[i] = &tasks[i]
+	}
+	return out, true, err
 }
 
-// tasksOf is the job that a name has found; all tasks, where that is the number of an array. What
-// the history has dropped of these is not there.
-func tasksOf(ctx context.Context, c *client.Client, name string, j *api.Job) ([]*api.Job, error) {
-	if j.Array == nil || j.Spec == nil || j.Spec.Array == nil || name != j.Array.Job.String() {
-		return []*api.Job{j}, nil
-	}
-	var out []*api.Job
-	for _, i := range j.Spec.Array.Indices {
-		t, err := c.Job(ctx, fmt.Sprintf("%s_%d", name, i))
-		switch {
-		case err == nil:
-			out = append(out, t)
-		case fault.KindOf(err) != fault.NotFound:
-			return nil, err
-		}
-	}
-	return out, nil
+// ofArray reports whether a name that has found a job is the number of an array.
+func ofArray(j *api.Job, name string) bool { return j.Array != nil && name == j.Array.Job.String() }
+
+// waited is what ended.
+type waited struct {
+	jobs  []*api.Job
+	names int  // that found them
+	list  bool // one of these is the number of an array
 }
 
 // waitAll waits for all jobs at once and calls said for each as it ends. The exit
-// code becomes the largest of theirs. ended counts the names of those that did.
-func (a *app) waitAll(ctx context.Context, c *client.Client, names []string, said func(*api.Job)) (jobs []*api.Job, ended int, err error) {
+// code becomes the largest of theirs.
+func (a *app) waitAll(ctx context.Context, c *client.Client, names []string, said func(*api.Job)) (waited, error) {
 	type end struct {
 		jobs []*api.Job
+		list bool
 		err  error
 	}
+	var done waited
 	ends := make(chan end)
 	for _, n := range names {
 		go func() {
-			some, err := waitFor(ctx, c, n)
-			ends <- end{some, err}
+			some, list, err := waitFor(ctx, c, n)
+			ends <- end{some, list, err}
 		}()
 	}
 	var errs []error
@@ -107,15 +110,16 @@ func (a *app) waitAll(ctx context.Context, c *client.Client, names []string, sai
 			errs = append(errs, e.err)
 			continue
 		}
-		ended++
-		jobs = append(jobs, e.jobs...)
+		done.names++
+		done.list = done.list || e.list
+		done.jobs = append(done.jobs, e.jobs...)
 		for _, j := range e.jobs {
 			a.code = max(a.code, exitCode(j))
 			said(j)
 		}
 	}
 	if len(errs) == 1 {
-		return jobs, ended, errs[0]
+		return done, errs[0]
 	}
-	return jobs, ended, errors.Join(errs...)
+	return done, errors.Join(errs...)
 }
