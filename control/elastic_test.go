@@ -409,8 +409,23 @@ func TestWhatWasAddedIsEndedOnceTheJournalIsWritten(t *testing.T) {
 		again()
 	}
 	st.fail(nil, nil, nil)
-	c.pass(time.Minute)
+	stopped, over := make(chan struct{}), make(chan struct{})
+	go func() { // the next try may be as far away as the last was, or farther
+		defer close(over)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				c.pass(5 * time.Second)
+			case <-stopped:
+				return
+			}
+		}
+	}()
 	s.hand.stopped(t, added)
+	close(stopped)
+	<-over
 	s.gone(added, engine.Stopped)
 	s.state(s.id, job.Failed)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,9 +107,11 @@ func TestClaimContest(t *testing.T) {
 	const at = claimsAt
 	s := claimable(t, 1)
 	var once sync.Once
-	bound := false
+	var bound atomic.Bool
 	s.answersBy(func(_ http.ResponseWriter, r *http.Request) bool {
-		bound = bound || strings.HasSuffix(r.URL.Path, "/binding")
+		if strings.HasSuffix(r.URL.Path, "/binding") {
+			bound.Store(true)
+		}
 		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/status") {
 			once.Do(func() {
 				s.put(at+"namespaces/other/resourceclaims/theirs", "ADDED", map[string]any{"metadata": map[string]any{"name": "theirs", "namespace": "other"}, "status": map[string]any{
@@ -124,8 +127,8 @@ func TestClaimContest(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := goneFrom(t, e, l.Ref)
-	if r.Cause != engine.LaunchFailed || !strings.Contains(r.Message, "device gpu-0 of node n1 is of ResourceClaim other/theirs") || bound {
-		t.Errorf("bound %v: %+v", bound, r)
+	if r.Cause != engine.LaunchFailed || !strings.Contains(r.Message, "device gpu-0 of node n1 is of ResourceClaim other/theirs") || bound.Load() {
+		t.Errorf("bound %v: %+v", bound.Load(), r)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
