@@ -41,7 +41,7 @@ func TestARefusedLaunchSharesNoBatchWithAnotherWordAboutItsJob(t *testing.T) {
 	}
 	ref := engine.Ref{Allocation: 1, Attempt: 1}
 	end := engine.Report{Ref: ref, Job: 1, Phase: engine.Ended, Gone: true, Cause: engine.LaunchFailed, Version: 1}
-	l.carry = []message{l.refused(1, ref, errors.New("no such image")), l.reported(l.pools.each()[0], end)}
+	l.carry = []message{l.refused(1, ref, errors.New("no such image"), false), l.reported(l.pools.each()[0], end)}
 	l.take()
 	if len(l.batch) != 1 || len(l.carry) != 1 {
 		t.Fatalf("%d records in the batch, %d messages left; want one of each", len(l.batch), len(l.carry))

@@ -205,15 +205,19 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 	return job.Failed, job.ByEngine, 0
 }
 
-// refused is the message for a launch that the engine does not take.
-func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
+// refused is the message for a launch that the engine does not take. One that was repeated after a
+// restart may have been refused before it, and barred, which nobody lived to write down: all that
+// the engine knows by now is that. Why is not known, so the job is not blamed for it.
+func (l *loop) refused(id job.ID, ref engine.Ref, why error, repeated bool) message {
 	return message{job: id, run: func(l *loop) {
 		e, err := l.state.holder(ref)
 		if err != nil {
 			return
 		}
-		cause := engine.LaunchFailed
-		if fault.KindOf(why) == fault.Exhausted {
+		cause, text := engine.LaunchFailed, why.Error()
+		if repeated && fault.KindOf(why) == fault.Conflict {
+			cause, text = engine.Unready, "its launch was given up when the server ended: "+text
+		} else if fault.KindOf(why) == fault.Exhausted {
 			cause = engine.Unready
 			if _, ok := l.pools.of(e.last.pool).Engine.(engine.Limiter); ok {
 				cause = engine.Limited
@@ -223,7 +227,7 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error) message {
 		}
 		l.stageEnd(e, engine.Report{
 			Ref: ref, Job: id, Phase: engine.Ended, Cause: cause, Gone: true,
-			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: why.Error(),
+			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: text,
 		})
 	}}
 }
@@ -262,10 +266,10 @@ func (l *loop) resume(of ...string) {
 		case e.state == job.Suspended:
 			l.callsOf(a).Suspend(reconcile.Ref(a), true)
 		case e.flags&job.Configuring != 0:
-			l.launch(e, a)
+			l.launch(e, a, true)
 			if planted.LaunchAgain {
 				a.Attempt++
-				l.launch(e, a)
+				l.launch(e, a, true)
 			}
 		}
 	}

@@ -94,9 +94,9 @@ func (l *loop) stageStep(made *decisions) {
 		a := h.Allocation
 		l.takeBack(a)
 		if planted.LaunchFirst {
-			l.launch(s.jobs[a.Job], a)
+			l.launch(s.jobs[a.Job], a, false)
 		}
-		l.stage(kindHeld, a.Job, job.Actor{}, h, func() { l.launch(s.jobs[a.Job], a) })
+		l.stage(kindHeld, a.Job, job.Actor{}, h, func() { l.launch(s.jobs[a.Job], a, false) })
 	}
 	for _, a := range made.grown {
 		l.takeBack(a)
@@ -233,8 +233,8 @@ func (l *loop) propose(d sched.Start, now time.Time) (ledger.Allocation, bool) {
 	return a, false
 }
 
-// launch hands an allocation to the engine.
-func (l *loop) launch(e *entry, a ledger.Allocation) {
+// launch hands an allocation to the engine; repeated says that a server before this one may have.
+func (l *loop) launch(e *entry, a ledger.Allocation, repeated bool) {
 	view := viewOf(e)
 	ref, ahead := reconcile.Ref(a), l.aheadOf(e, a.Pool)
 	l.callsOf(a).Launch(ref, func(ctx context.Context) (*engine.Launch, error) {
@@ -244,7 +244,7 @@ func (l *loop) launch(e *entry, a ledger.Allocation) {
 		}
 		return launch, err
 	}, func(err error) {
-		_ = l.post(l.ctx, l.refused(a.Job, ref, err)) // a closed loop hears nothing more
+		_ = l.post(l.ctx, l.refused(a.Job, ref, err, repeated)) // a closed loop hears nothing more
 	})
 }
 

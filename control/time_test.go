@@ -177,6 +177,38 @@ func TestAClockThatJumpsBack(t *testing.T) {
 	b.state(third, job.Completed)
 }
 
+// A launch that was refused and barred, which the server did not live to write down, is not the
+// job's failure: nobody knows why it was refused. What is refused so without a restart is.
+//
+// Seen to fail with: a job without --requeue that has FAILED.
+func TestABarredLaunchOfAServerBefore(t *testing.T) {
+	c := newClock()
+	h := newHand(1, 8)
+	h.launch = func(engine.Ref) error { return fault.New(fault.Unavailable, "no answer") }
+	b := openWith(t, h, control.Config{Clock: c, Backoff: time.Minute})
+	id := b.submit(gang(1, 8))
+	v := b.until(id, "on its way", func(v control.View) bool { return v.Job.Flags&job.Configuring != 0 })
+	b.close()
+	h.mu.Lock()
+	h.launch, h.fenced[v.Ref] = nil, true
+	h.mu.Unlock()
+	b.open()
+	v = b.until(id, "waiting", func(v control.View) bool { return v.Why.Code == reason.Backoff })
+	if v.Job.State != job.Pending || v.Job.Flags&job.Held != 0 || !strings.Contains(v.Report.Message, "given up when the server ended") {
+		t.Fatalf("%+v %+v", v.Job, v.Report)
+	}
+	b.pass(c, 5*time.Minute)
+	v = b.launched(id)
+	b.hand.report(engine.Report{Ref: v.Ref, Phase: engine.Running, Started: c.Now()})
+	b.hand.end(v, engine.Exited, 0)
+	b.state(id, job.Completed)
+
+	h.mu.Lock()
+	h.launch = func(engine.Ref) error { return fault.New(fault.Conflict, "it is something else") }
+	h.mu.Unlock()
+	b.state(b.submit(gang(1, 8)), job.Failed)
+}
+
 // A launch for which the engine has no room is not the job's failure: it waits again,
 // also if it may not be requeued, however often, and starts once there is room.
 func TestUnreadyEngineIsNotTheJobsFailure(t *testing.T) {
