@@ -80,6 +80,9 @@ func (c *call) arrive() {
 	case c.verb == "launch" && w.fault(CallRefused, c.key):
 		c.back(nil, fault.New(fault.Invalid, "the engine does not take this"))
 		return
+	case c.verb == "launch" && w.fault(CallFull, c.key):
+		c.back(nil, fault.New(fault.Exhausted, "the engine has no room for this"))
+		return
 	}
 	v, err := c.carryOut()
 	if !ordered(c.verb) && w.fault(CallDoubled, c.key) {

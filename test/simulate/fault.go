@@ -15,6 +15,7 @@ const (
 	CallLate
 	CallDoubled
 	CallRefused
+	CallFull
 	AnswerLost
 	AnswerLate
 	AnswerWrong
@@ -70,6 +71,7 @@ var kinds = [Faults]struct {
 	CallLate:         {"a call arrives after its caller gave up", 10},
 	CallDoubled:      {"a call arrives twice", 15},
 	CallRefused:      {"the engine refuses a launch", 10},
+	CallFull:         {"the engine has no room for a launch", 10},
 	AnswerLost:       {"an answer never arrives", 15},
 	AnswerLate:       {"an answer takes long", 10},
 	AnswerWrong:      {"an answer is an error although the call was heard", 6},

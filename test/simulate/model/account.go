@@ -117,6 +117,12 @@ type attempt struct {
 	unknownTo uint64 // the newest leader that has the proof, or heard that the engine has nothing
 }
 
+// unready reports whether a report says that nothing of an attempt began, and that is so, or
+// nobody could know better: the engine forgot it with all it knew.
+func (a *attempt) unready(r *engine.Report) bool {
+	return r.Cause == engine.Unready && (!a.begun || a.lost)
+}
+
 // present reports whether the journal holds its allocation.
 func (a *attempt) present() bool { return a.journaled && !a.freed }
 

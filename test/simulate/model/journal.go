@@ -277,7 +277,7 @@ func (m *Model) ended(r *store.Record, p *payload) {
 		m.broken(Ledger, "books", "%s is freed (record %d), and %s is still held", a.title(), r.Seq, o.title())
 	}
 	a.freed = true
-	if *p.State == job.Pending && !w.requeue && !w.spec.Requeue && !w.goes() {
+	if *p.State == job.Pending && !w.requeue && !w.spec.Requeue && !w.goes() && !a.unready(&p.Report) {
 		m.broken(Ledger, "twice", "job %d is to run again after attempt %s, and neither does it allow that nor did anybody ask", w.id, p.Ref)
 	}
 	if *p.State == job.Preempted && w.taken != account.PreemptCancel {

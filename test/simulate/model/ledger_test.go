@@ -180,6 +180,42 @@ func TestARequeueThatNobodyAllowed(t *testing.T) {
 	r.breaks(model.Ledger, "twice", "neither does it allow that nor did anybody ask", r.ending(1, lost, job.Pending, job.ByEngine))
 }
 
+// What the engine had no room for may wait again without --requeue; what began may not,
+// unless the engine forgot it with all it knew, so that nobody could know.
+func TestNoRoomIsNoRequeue(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before func(r *run)
+		ok     bool
+	}{
+		{"nothing of it began", func(*run) {}, true},
+		{"it began", func(r *run) {
+			r.start(1, ref(1, 1), on("n1"))
+			r.fine(model.Vanished{Ref: ref(1, 1)})
+		}, false},
+		{"it began, and the engine forgot it", func(r *run) {
+			r.start(1, ref(1, 1), on("n1"))
+			r.fine(model.Vanished{Ref: ref(1, 1)}, model.Amnesia{})
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRun(t)
+			spec := task("once", 1)
+			spec.Requeue = false
+			r.submit(1, spec)
+			r.grant(1, ref(1, 1), on("n1"))
+			c.before(r)
+			r.fine(model.Heard{Epoch: r.epoch, Ref: ref(1, 1)})
+			full := r.ending(1, over(ref(1, 1), engine.Unready, 1), job.Pending, job.ByEngine)
+			if c.ok {
+				r.fine(full)
+				return
+			}
+			r.breaks(model.Ledger, "twice", "neither does it allow that nor did anybody ask", full)
+		})
+	}
+}
+
 func TestBooksThatDoNotAddUp(t *testing.T) {
 	r := newRun(t)
 	r.begin(1, ref(1, 1), "n1")
