@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/resource"
 	"github.com/coxswain-sched/coxswain/test/simulate/model"
 )
 
@@ -174,4 +175,28 @@ func TestAWaitThatNeverEnds(t *testing.T) {
 	j := waits(1, reason.HeldUser)
 	j.Flags = job.Held
 	r.fine(model.Settled{Sight: r.seen(j)})
+}
+
+// A job of two groups that cannot share a node waits for ever where there are too few; where
+// they can share one it does not.
+func TestTooFewNodes(t *testing.T) {
+	for _, c := range []struct {
+		cpus int
+		ok   bool
+	}{{1, false}, {3, true}} {
+		r := newRun(t)
+		spec := task("two", 3)
+		spec.Groups = append(spec.Groups, spec.Groups[0])
+		spec.Groups[1].Nodes, spec.Groups[1].Tasks.Want = job.Range{}, 1
+		for i := range spec.Groups {
+			spec.Groups[i].PerTask.CPU = resource.CPUs(c.cpus)
+		}
+		r.submit(1, spec)
+		end := model.Settled{Sight: r.seen(waits(1, reason.NodeCount))}
+		if c.ok {
+			r.fine(end)
+			continue
+		}
+		r.breaks(model.Account, "final", "job 1 waits at the end of all because", end)
+	}
 }

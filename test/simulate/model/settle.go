@@ -70,7 +70,9 @@ func (m *Model) stands(w *work, why reason.Reason, shown map[job.ID]*Job) bool {
 		return len(m.live) > 0 || m.unfit() || m.forbidden(w) || m.barred(w)
 	case reason.Resources, reason.Reserved:
 		return len(m.live) > 0 || m.unfit()
-	case reason.NodeDown, reason.NodeList, reason.NodeCount:
+	case reason.NodeCount:
+		return m.unfit() || m.few(w.spec)
+	case reason.NodeDown, reason.NodeList:
 		return m.unfit()
 	case reason.TooLarge, reason.Constraint, reason.Partition:
 		return true
@@ -90,6 +92,26 @@ func (m *Model) unfit() bool {
 		}
 	}
 	return false
+}
+
+// few reports whether there are fewer nodes than a job needs, no two of whose groups could share
+// one of them.
+func (m *Model) few(spec *job.Spec) bool {
+	need := 0
+	for i := range spec.Groups {
+		g := &spec.Groups[i]
+		for j := range spec.Groups[:i] {
+			o, shares := &spec.Groups[j], false
+			for _, n := range m.nodes {
+				shares = shares || !g.Exclusive && !o.Exclusive && g.PerTask.CPU+o.PerTask.CPU <= n.Capacity.CPU
+			}
+			if shares {
+				return false
+			}
+		}
+		need += max(g.Nodes.Min, 1)
+	}
+	return need > len(m.nodes)
 }
 
 func (f Twice) tell(m *Model) {
