@@ -291,7 +291,9 @@ func (d *Dispatcher) Forget(ref engine.Ref) {
 
 // Close abandons outstanding calls and waits for the goroutines to end.
 func (d *Dispatcher) Close() {
+	d.mu.Lock() // a call that is pushed meanwhile is counted before, or not at all
 	d.cancel()
+	d.mu.Unlock()
 	d.wg.Wait()
 }
 

@@ -239,3 +239,26 @@ func TestAStopThatFindsNothingSaysSo(t *testing.T) {
 	d.Stop(ref, engine.Stop{}, func() { close(gone) })
 	<-gone
 }
+
+// TestClosedWhileItIsCalled: a pool may be taken away while others are about to ask its engine.
+// Under the race detector.
+//
+// Seen to fail with: a call that goes on after Close.
+func TestClosedWhileItIsCalled(t *testing.T) {
+	none := fault.New(fault.NotFound, "nothing of it here")
+	for range 200 {
+		d := dispatch.New(dispatch.Config{Engine: &answers{inspect: none, stop: func() error { return none }}, Log: slog.New(slog.DiscardHandler)})
+		begun, closed := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(closed)
+			<-begun
+			d.Close()
+		}()
+		close(begun)
+		d.Stop(ref, engine.Stop{}, nil)
+		<-closed
+		if d.Busy(ref) {
+			t.Fatal("a call goes on after Close")
+		}
+	}
+}

@@ -302,7 +302,7 @@ func (s *Site) all(ctx context.Context) ([]live, error) {
 		mine = &shared{done: make(chan struct{})}
 		s.listing.next = mine
 	}
-	if !s.listing.busy {
+	if !s.listing.busy && s.ctx.Err() == nil {
 		s.listing.busy = true
 		s.wg.Go(s.list)
 	}
@@ -310,6 +310,8 @@ func (s *Site) all(ctx context.Context) ([]live, error) {
 	select {
 	case <-mine.done:
 		return mine.jobs, mine.err
+	case <-s.ctx.Done():
+		return nil, fault.New(fault.Unavailable, "the client of slurmrestd is closed")
 	case <-ctx.Done():
 		return nil, fault.New(fault.Unavailable, "slurmrestd did not list all jobs: %w", context.Cause(ctx))
 	}

@@ -119,7 +119,9 @@ func New(cfg Config) (*Site, error) {
 
 // Close gives connections back.
 func (s *Site) Close() error {
+	s.mu.Lock() // no list is asked for any more
 	s.cancel()
+	s.mu.Unlock()
 	s.wg.Wait()
 	s.http.CloseIdleConnections()
 	if s.cfg.Commands != nil {
