@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -397,5 +398,22 @@ func TestAVolumeOfTheServersOwn(t *testing.T) {
 	}
 	if _, err := Restore(t.Context(), done.Dir, config.State{Dir: other, Mine: true}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A server's garbage collector runs when the heap has grown by half; GOGC says otherwise.
+func TestThrifty(t *testing.T) {
+	was := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(was)
+	for _, c := range []struct {
+		gogc string
+		want int
+	}{{"", garbage}, {"70", 100}} { // which the runtime has read when the process began
+		t.Setenv("GOGC", c.gogc)
+		debug.SetGCPercent(100)
+		thrifty()
+		if got := debug.SetGCPercent(100); got != c.want {
+			t.Errorf("GOGC=%q: %d, want %d", c.gogc, got, c.want)
+		}
 	}
 }

@@ -54,7 +54,8 @@ func (d *driver) pid() int { return d.cmd.Process.Pid }
 func (s *speed) driver(t *testing.T) *driver {
 	d := &driver{seen: map[uint64]map[engine.Phase]time.Time{}, grown: make(chan struct{}, 1)}
 	d.cmd = exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSpeed$")
-	d.cmd.Env = append(os.Environ(), "COX_BENCH_DRIVER="+t.TempDir(), "COX_BENCH_CONFIG="+s.l.Kubeconfig(), "COX_BENCH_NODES="+strconv.Itoa(len(s.nodes)))
+	d.cmd.Env = append(os.Environ(), "COX_BENCH_DRIVER="+t.TempDir(), "COX_BENCH_CONFIG="+s.l.Kubeconfig(), "COX_BENCH_NODES="+strconv.Itoa(len(s.nodes)),
+		"GOGC=50") // as package serve has it
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	d.cmd.Stderr = os.Stderr
 	var err error
