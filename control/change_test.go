@@ -214,14 +214,11 @@ func (d dozer) Resume(context.Context, engine.Ref) error  { d.calls <- "resume";
 
 func TestSuspend(t *testing.T) {
 	d := dozer{newHand(1, 8), make(chan string, 9)}
-	b := &bench{t: t, hand: d.hand, store: new(store.Memory)}
-	b.cfg = control.Config{Store: b.store, Pools: onHand(d)}
-	b.open()
-	defer b.close()
+	b := openFor(t, d, d.hand, control.Config{})
 	id := b.submit(gang(1, 8))
 	v := b.launched(id)
 	b.hand.start(v)
-	b.until(id, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	b.begun(id)
 	for _, on := range []bool{true, false, true} {
 		if err := ask(t.Context(), b.ctl, id, control.Suspend{On: on}); err != nil {
 			t.Fatal(err)

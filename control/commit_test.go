@@ -285,7 +285,7 @@ func openUnsure(t *testing.T) (b *bench, st *shaky, c *clock, first control.View
 	s.QOS, s.Requeue = "lo", true
 	first = b.launched(b.submit(s))
 	b.hand.report(engine.Report{Ref: first.Ref, Phase: engine.Running, Started: c.Now()})
-	b.until(first.Job.ID, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	b.begun(first.Job.ID)
 	s.Held = true
 	low = b.submit(s)
 	s = gang(2, 4)

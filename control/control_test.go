@@ -38,8 +38,14 @@ func open(t *testing.T, h *hand) *bench {
 // openWith opens a control plane with a configuration of which the parts are filled in.
 func openWith(t *testing.T, h *hand, cfg control.Config) *bench {
 	t.Helper()
+	return openFor(t, h, h, cfg)
+}
+
+// openFor is openWith of an engine that is more than the hand that it has.
+func openFor(t *testing.T, e engine.Engine, h *hand, cfg control.Config) *bench {
+	t.Helper()
 	b := &bench{t: t, hand: h, store: new(store.Memory), cfg: cfg}
-	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(h), t.Name()
+	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(e), t.Name()
 	b.open()
 	t.Cleanup(b.close)
 	return b
@@ -118,6 +124,12 @@ func (b *bench) state(id job.ID, want job.State) control.View {
 func (b *bench) launched(id job.ID) control.View {
 	b.t.Helper()
 	return b.until(id, "launched", func(v control.View) bool { return v.Job.State == job.Running && v.Report.Phase >= engine.Accepted })
+}
+
+// begun waits until the engine says that a job runs.
+func (b *bench) begun(id job.ID) control.View {
+	b.t.Helper()
+	return b.until(id, "begun", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
 }
 
 func gang(nodes, gpus int) *job.Spec {
@@ -268,7 +280,7 @@ func TestRestartTakesUpEveryJobOnce(t *testing.T) {
 	runs, waits := b.submit(gang(2, 8)), b.submit(gang(2, 8))
 	v := b.launched(runs)
 	b.hand.start(v)
-	b.until(runs, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	b.begun(runs)
 	b.reopen()
 	if w := b.state(runs, job.Running); w.Ref != v.Ref || w.Job.Attempt != 1 {
 		t.Errorf("after the restart it is %s, attempt %d", w.Ref, w.Job.Attempt)
@@ -295,7 +307,7 @@ func TestWorkThatTheEngineLostIsNotRunAgainUnlessItMayBe(t *testing.T) {
 	id := b.submit(gang(1, 8))
 	v := b.launched(id)
 	b.hand.start(v)
-	b.until(id, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	b.begun(id)
 	b.close()
 	b.hand.mu.Lock()
 	delete(b.hand.reports, v.Ref)

@@ -9,7 +9,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/store"
 )
 
 // porter is a hand that has a rule.
@@ -26,10 +25,7 @@ func (porter) Admit(_ context.Context, d *engine.Draft) error {
 // the rule, and nothing of it is kept.
 func TestTheEnginesRulesHoldAtTheDoor(t *testing.T) {
 	p := porter{newHand(1, 8)}
-	b := &bench{t: t, hand: p.hand, store: new(store.Memory)}
-	b.cfg = control.Config{Store: b.store, Pools: onHand(p)}
-	b.open()
-	defer b.close()
+	b := openFor(t, p, p.hand, control.Config{})
 	bad := gang(1, 8)
 	bad.QOS = "hgh"
 	_, err := b.ctl.Submit(t.Context(), control.Submission{Spec: bad})

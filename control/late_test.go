@@ -97,7 +97,7 @@ func TestAStopThatFindsNothingFrees(t *testing.T) {
 		id := b.submit(gang(1, 8))
 		v := b.launched(id)
 		b.hand.start(v)
-		b.until(id, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+		b.begun(id)
 		b.hand.mu.Lock()
 		delete(b.hand.reports, v.Ref)
 		b.hand.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/reason"
-	"github.com/coxswain-sched/coxswain/store"
 )
 
 // limitedHand is a hand whose launches others' limits can keep.
@@ -32,6 +31,14 @@ func (h limitedHand) Room(ctx context.Context, f func(...job.ID)) {
 	}
 }
 
+// limited opens a control plane whose engine has a node, and no room for anybody in a quota.
+func limited(t *testing.T, c *clock) (*bench, limitedHand) {
+	t.Helper()
+	h := limitedHand{newHand(1, 8), make(chan []job.ID)}
+	h.launch = func(engine.Ref) error { return fault.New(fault.Exhausted, "quota team is full") }
+	return openFor(t, h, h.hand, control.Config{Clock: c, Backoff: time.Minute}), h
+}
+
 // A job for which a limit of its engine's has no room waits with the engine's words, as often
 // as that is so and whatever it says of requeuing, and begins as soon as the engine says that
 // there is room, though its time to be tried again has not come.
@@ -39,12 +46,7 @@ func (h limitedHand) Room(ctx context.Context, f func(...job.ID)) {
 // the causes after which a job is pending (it fails).
 func TestALimitOfTheEngineIsWaitedOut(t *testing.T) {
 	c := newClock()
-	h := limitedHand{newHand(1, 8), make(chan []job.ID)}
-	h.launch = func(engine.Ref) error { return fault.New(fault.Exhausted, "quota team is full") }
-	b := &bench{t: t, hand: h.hand, store: new(store.Memory), cfg: control.Config{Clock: c, Backoff: time.Minute}}
-	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(h), t.Name()
-	b.open()
-	t.Cleanup(b.close)
+	b, h := limited(t, c)
 	id := b.submit(gang(1, 8))
 	waits := func(attempt uint32, words string) {
 		t.Helper()
@@ -80,12 +82,7 @@ func TestALimitOfTheEngineIsWaitedOut(t *testing.T) {
 // Seen to fail with: no message of the cancelling ("", exit 0); quit leaving the exit code (exit 1).
 func TestAJobThatIsCancelledAfterAnAttempt(t *testing.T) {
 	c := newClock()
-	h := limitedHand{newHand(1, 8), make(chan []job.ID)}
-	h.launch = func(engine.Ref) error { return fault.New(fault.Exhausted, "quota team is full") }
-	b := &bench{t: t, hand: h.hand, store: new(store.Memory), cfg: control.Config{Clock: c, Backoff: time.Minute}}
-	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(h), t.Name()
-	b.open()
-	t.Cleanup(b.close)
+	b, _ := limited(t, c)
 	id := b.submit(gang(1, 8))
 	b.until(id, "waiting", func(v control.View) bool { return v.Why.Code == reason.EngineLimit })
 	if err := ask(t.Context(), b.ctl, id, control.Cancel{}); err != nil {
@@ -123,6 +120,13 @@ func (h *heldHand) Launch(ctx context.Context, l *engine.Launch) error {
 	}
 }
 
+// holding opens a control plane on a heldHand of so many nodes, without room in its quota.
+func holding(t *testing.T, nodes int, cfg control.Config) (*bench, *heldHand) {
+	t.Helper()
+	h := &heldHand{limitedHand: limitedHand{newHand(nodes, 8), make(chan []job.ID)}, given: make(chan *engine.Launch, 100)}
+	return openFor(t, h, h.hand, cfg), h
+}
+
 // Those that wait for a limit of their engine's are tried again in the order of the queue, eight
 // at first, and one more as soon as one is taken. Who is launched is told who waits and comes
 // before it: nobody who is held.
@@ -130,11 +134,7 @@ func (h *heldHand) Launch(ctx context.Context, l *engine.Launch) error {
 // Seen to fail with: all tried at once; the order of their numbers; those that are held told.
 func TestTurnsAtALimitOfTheEngine(t *testing.T) {
 	c := newClock()
-	h := &heldHand{limitedHand{newHand(40, 8), make(chan []job.ID)}, make(chan *engine.Launch, 100), nil}
-	b := &bench{t: t, hand: h.hand, store: new(store.Memory), cfg: control.Config{Clock: c, Backoff: time.Minute}}
-	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(h), t.Name()
-	b.open()
-	t.Cleanup(b.close)
+	b, h := holding(t, 40, control.Config{Clock: c, Backoff: time.Minute})
 	waits := func(priority int64) job.ID {
 		t.Helper()
 		s := gang(1, 8)
@@ -199,11 +199,7 @@ func TestTurnsAtALimitOfTheEngine(t *testing.T) {
 // Seen to fail with: all that may begin waited for, or none of them.
 func TestWhoWaitsForNodesIsNotAhead(t *testing.T) {
 	c := newClock()
-	h := &heldHand{limitedHand{newHand(3, 8), make(chan []job.ID)}, make(chan *engine.Launch, 100), nil}
-	b := &bench{t: t, hand: h.hand, store: new(store.Memory), cfg: control.Config{Clock: c, Backoff: time.Second}}
-	b.cfg.Store, b.cfg.Pools, b.cfg.Who = b.store, onHand(h), t.Name()
-	b.open()
-	t.Cleanup(b.close)
+	b, h := holding(t, 3, control.Config{Clock: c, Backoff: time.Second})
 	wide := gang(3, 8)
 	wide.Priority = 200
 	first := b.submit(wide)

@@ -26,7 +26,7 @@ func fragmented(t *testing.T, mode string) (b *bench, small []job.ID, gang4 job.
 		s.Requeue = true
 		id := b.submit(s)
 		b.hand.start(b.launched(id))
-		b.until(id, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+		b.begun(id)
 		all = append(all, id)
 	}
 	for _, id := range []job.ID{all[0], all[2]} {

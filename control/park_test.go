@@ -11,7 +11,6 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/store"
 )
 
 // napper is a hand that suspends, and says so.
@@ -57,14 +56,11 @@ func (n napper) holds(t *testing.T, ref engine.Ref, on bool) {
 func napping(t *testing.T) (*bench, napper, control.View) {
 	t.Helper()
 	n := napper{newHand(1, 4)}
-	b := &bench{t: t, hand: n.hand, store: new(store.Memory)}
-	b.cfg = control.Config{Store: b.store, Pools: onHand(n)}
-	b.open()
-	t.Cleanup(b.close)
+	b := openFor(t, n, n.hand, control.Config{})
 	b.ranks(account.PreemptSuspend)
 	v := b.launched(b.ranked("lo", true))
 	b.hand.start(v)
-	b.until(v.Job.ID, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	b.begun(v.Job.ID)
 	return b, n, v
 }
 
@@ -217,10 +213,7 @@ func (keeper) KeepsSuspended() bool { return true }
 // Seen to fail with: only engines that cannot suspend looked for.
 func TestNobodyMakesRoomByKeepingIt(t *testing.T) {
 	k := keeper{napper{newHand(1, 4)}}
-	b := &bench{t: t, hand: k.hand, store: new(store.Memory)}
-	b.cfg = control.Config{Store: b.store, Pools: onHand(k)}
-	b.open()
-	t.Cleanup(b.close)
+	b := openFor(t, k, k.hand, control.Config{})
 	rules := &account.Policy{
 		QOS:        []account.QOS{{Name: "high", Preempts: []string{"low"}}, {Name: "low"}},
 		Preemption: account.Preemption{By: []string{"qos"}, Mode: account.PreemptSuspend},
@@ -231,7 +224,7 @@ func TestNobodyMakesRoomByKeepingIt(t *testing.T) {
 	}
 	v := b.launched(b.submit(gang(1, 4)))
 	b.hand.start(v)
-	b.until(v.Job.ID, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	b.begun(v.Job.ID)
 	b.suspend(v.Job.ID, true)
 	k.holds(t, v.Ref, true)
 }
@@ -243,10 +236,7 @@ func TestNobodyMakesRoomByKeepingIt(t *testing.T) {
 func TestAPoolThatMakesNoRoomIsNotAdded(t *testing.T) {
 	n, q := napper{newHand(1, 4)}, far(2, 8)
 	s := &shutter{sites: sites{hands: map[string]*hand{"q": q}, closed: map[string]int{}}}
-	b := &bench{t: t, hand: n.hand, store: new(store.Memory)}
-	b.cfg = control.Config{Store: b.store, Pools: onHand(n), OpenPool: s.open}
-	b.open()
-	t.Cleanup(b.close)
+	b := openFor(t, n, n.hand, control.Config{OpenPool: s.open})
 	b.ranks(account.PreemptSuspend)
 	err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, control.PoolSpec{Name: "q", Engine: "hand"})
 	if fault.KindOf(err) != fault.Unsupported || !strings.Contains(err.Error(), "pool q cannot suspend jobs to make room") || len(b.ctl.Pools()) != 1 {

@@ -42,7 +42,7 @@ func TestAJobMakesRoom(t *testing.T) {
 			low := b.ranked("lo", true)
 			first := b.launched(low)
 			b.hand.start(first)
-			b.until(low, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+			b.begun(low)
 			high := b.ranked("hi", true)
 			stops := b.hand.stopped(t, first.Ref)
 			if stops[0].Grace != 7*time.Second {

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/job"
 )
@@ -21,7 +20,7 @@ func TestAReportUnderAnotherJobsNumberIsNoWord(t *testing.T) {
 	b.hand.put(engine.Report{Ref: a.Ref, Job: o.Job.ID, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Started: now, Ended: now})
 	b.hand.mu.Unlock()
 	b.hand.start(o) // heard after it
-	b.until(o.Job.ID, "started", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
+	b.begun(o.Job.ID)
 	if v := b.state(a.Job.ID, job.Running); v.Job.Attempt != 1 {
 		t.Errorf("%+v", v.Job)
 	}
