@@ -193,18 +193,24 @@ func (c *Client) Environment(ctx context.Context, name string) ([]string, error)
 }
 
 func (c *Client) text(ctx context.Context, path string) ([]byte, error) {
+	b, _, err := c.whole(ctx, path, nil, "")
+	return b, err
+}
+
+// whole reads an answer that is not JSON to its end, with its head.
+func (c *Client) whole(ctx context.Context, path string, v url.Values, accept string) ([]byte, http.Header, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errSlow)
 	defer cancel()
-	resp, err := c.stream(ctx, path, nil, "")
+	resp, err := c.stream(ctx, path, v, accept)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, c.unanswered(ctx, err)
+		return nil, nil, c.unanswered(ctx, err)
 	}
-	return b, nil
+	return b, resp.Header, nil
 }
 
 // LogOptions say which output of a job.
@@ -304,20 +310,13 @@ func (c *Client) Tasks(ctx context.Context, array job.ID) ([]api.Job, error) {
 
 // tasks reads one page, the newest first.
 func (c *Client) tasks(ctx context.Context, q HistoryQuery) (*api.History, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errSlow)
-	defer cancel()
 	v := q.values()
 	v.Set("columns", strings.Join(taskColumns, ","))
-	resp, err := c.stream(ctx, api.Prefix+"/history", v, api.TSV)
+	b, head, err := c.whole(ctx, api.Prefix+"/history", v, api.TSV)
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, c.unanswered(ctx, err)
-	}
-	out := &api.History{Next: resp.Header.Get(api.NextHeader)}
+	out := &api.History{Next: head.Get(api.NextHeader)}
 	for line := range strings.Lines(string(b)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(fields) != len(taskColumns) {
