@@ -336,3 +336,21 @@ func BenchmarkListJSON(b *testing.B) {
 		b.SetBytes(int64(rec.Body.Len()))
 	}
 }
+
+// TestListsHaveTheIndicesOfAnArrayOnce on a page.
+// Seen to fail with: listed leaving every task its indices.
+func TestListsHaveTheIndicesOfAnArrayOnce(t *testing.T) {
+	p := newPlane()
+	p.fill(t, 1, "anna", 2001, &job.ArraySpec{Indices: []uint32{0, 1, 2}})
+	p.fill(t, 1, "anna", 2001, &job.ArraySpec{Indices: []uint32{0, 1}})
+	r := start(t, p, nil)
+	for _, path := range []string{"/v1/jobs", "/v1/history"} {
+		_, body := r.ask(t, "GET", path, r.token(t, "anna", nil), "")
+		if strings.Count(body, `"indices":[0,1,2]`) != 1 || strings.Count(body, `"indices":[0,1]`) != 1 || strings.Count(body, `"indices":[]`) != 3 {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	if _, body := r.ask(t, "GET", "/v1/jobs/1_2", r.token(t, "anna", nil), ""); !strings.Contains(body, `"indices":[0,1,2]`) {
+		t.Error(body)
+	}
+}

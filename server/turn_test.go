@@ -62,6 +62,7 @@ func TestOneUserCannotTakeEveryTurn(t *testing.T) {
 	})
 }
 
+// until waits for what the server counts and tells nobody: who waits, who watches, who has gone.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
