@@ -48,3 +48,23 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 	c.fire()
 }
+
+// goesOn has time go on, by five seconds now and then, until stop is called: nobody says when the
+// control plane waits for its clock.
+func (c *clock) goesOn() (stop func()) {
+	stopped, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				c.pass(5 * time.Second)
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() { close(stopped); <-over }
+}

@@ -132,6 +132,17 @@ func (b *bench) begun(id job.ID) control.View {
 	return b.until(id, "begun", func(v control.View) bool { return v.Job.Flags&job.Configuring == 0 })
 }
 
+// eventually waits for what the control plane tells nobody: what it proposes, what it hears while
+// nothing is published, how far the history is.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within two minutes: %s", what)
+		}
+	}
+}
+
 func gang(nodes, gpus int) *job.Spec {
 	return &job.Spec{Name: "gang", Groups: []job.TaskGroup{{
 		Nodes: job.Range{Min: nodes, Max: nodes}, Tasks: job.Count{Want: nodes}, TasksPerNode: 1,

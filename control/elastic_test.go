@@ -390,14 +390,9 @@ func TestWhatWasAddedIsEndedOnceTheJournalIsWritten(t *testing.T) {
 	st.mu.Unlock()
 	st.fail(errDisk, nil, nil)
 	again := func() { // lets time go on until the next write has failed
-		for tick := time.NewTicker(5 * time.Millisecond); ; c.pass(5 * time.Second) {
-			select {
-			case <-st.failed:
-				tick.Stop()
-				return
-			case <-tick.C:
-			}
-		}
+		stop := c.goesOn()
+		<-st.failed
+		stop()
 	}
 	s.hand.end(s.own, engine.Exited, 1)
 	for heard := false; !heard; { // that it has ended; nothing is published meanwhile
@@ -409,23 +404,9 @@ func TestWhatWasAddedIsEndedOnceTheJournalIsWritten(t *testing.T) {
 		again()
 	}
 	st.fail(nil, nil, nil)
-	stopped, over := make(chan struct{}), make(chan struct{})
-	go func() { // the next try may be as far away as the last was, or farther
-		defer close(over)
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				c.pass(5 * time.Second)
-			case <-stopped:
-				return
-			}
-		}
-	}()
+	stop := c.goesOn() // the next try may be as far away as the last was, or farther
 	s.hand.stopped(t, added)
-	close(stopped)
-	<-over
+	stop()
 	s.gone(added, engine.Stopped)
 	s.state(s.id, job.Failed)
 }

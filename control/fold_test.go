@@ -269,13 +269,13 @@ func startHeardOfLate(t *testing.T, st *unkept) {
 		st.on.Store(true)
 	}
 	q.report(engine.Report{Ref: w.Ref, Phase: engine.Running, Started: began})
-	for end := time.Now().Add(2 * time.Minute); w.Job.Started.IsZero() && time.Now().Before(end); time.Sleep(time.Millisecond) { // nothing is published while the store hangs
+	eventually(t, "its start is heard", func() bool { // nothing is published while the store hangs
 		v, err := b.ctl.Job(t.Context(), other)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w = v
-	}
+		return !v.Job.Started.IsZero()
+	})
 	for _, life := range []string{"first", "second"} {
 		if st != nil && life == "first" {
 			b.close()

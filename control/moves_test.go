@@ -89,17 +89,15 @@ func TestMovesAreProposed(t *testing.T) {
 	proposed := func() *control.Proposal {
 		t.Helper()
 		b.until(large, "waits", func(v control.View) bool { return v.Why.Code != reason.None })
-		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			m, err := b.ctl.Moves(t.Context())
-			if err != nil {
+		var m control.Moves
+		eventually(t, "moves are proposed", func() bool {
+			var err error
+			if m, err = b.ctl.Moves(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if m.Proposal != nil {
-				return m.Proposal
-			}
-		}
-		t.Fatal("nothing is proposed")
-		return nil
+			return m.Proposal != nil
+		})
+		return m.Proposal
 	}
 	p := proposed()
 	if len(p.Moves) != 1 || p.For.Job.ID != large || len(p.Moves[0].Home) != 1 || p.Moves[0].Lost < time.Minute {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
@@ -274,38 +275,40 @@ func (g *gated) Append(ctx context.Context, epoch uint64, recs []store.Record) (
 // TestAJobThatComesWithTheNodesOfItsPool is taken: nodes of which the core has not heard yet
 // are no reason to refuse it. Seen to fail without the look at reached in loop.never.
 func TestAJobThatComesWithTheNodesOfItsPool(t *testing.T) {
-	asked, release := make(chan struct{}, 8), make(chan struct{})
-	st := &gated{Memory: new(store.Memory), stuck: make(chan struct{}, 1), open: make(chan struct{})}
-	q := &tardy{named("q", 1, 8), asked, release}
-	b := &bench{t: t, store: st.Memory}
-	b.cfg = control.Config{
-		Store: st, Pools: onHand(named("a", 1, 8)), Who: t.Name(),
-		OpenPool: func(_ context.Context, spec control.PoolSpec) (control.Pool, error) {
-			return control.Pool{Pool: fleet.Pool{Name: spec.Name}, Engine: q}, nil
-		},
-	}
-	b.open()
-	t.Cleanup(b.close)
-	if err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, control.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
-		t.Fatal(err)
-	}
-	<-asked
-	st.shut.Store(true)
-	answers := make(chan error, 2)
-	submit := func(s *job.Spec) {
-		_, err := b.ctl.Submit(t.Context(), control.Submission{Spec: s})
-		answers <- err
-	}
-	go submit(gang(1, 8))
-	<-st.stuck // the loop waits for the disk
-	close(release)
-	<-asked // the nodes are in its inbox, and now the job
-	go submit(in("q", gang(1, 8)))
-	time.Sleep(20 * time.Millisecond) // a job that comes later is taken as well: then this shows nothing
-	close(st.open)
-	for range 2 {
-		if err := <-answers; err != nil {
-			t.Errorf("a job is refused: %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		asked, release := make(chan struct{}, 8), make(chan struct{})
+		st := &gated{Memory: new(store.Memory), stuck: make(chan struct{}, 1), open: make(chan struct{})}
+		q := &tardy{named("q", 1, 8), asked, release}
+		b := &bench{t: t, store: st.Memory}
+		b.cfg = control.Config{
+			Store: st, Pools: onHand(named("a", 1, 8)), Who: t.Name(),
+			OpenPool: func(_ context.Context, spec control.PoolSpec) (control.Pool, error) {
+				return control.Pool{Pool: fleet.Pool{Name: spec.Name}, Engine: q}, nil
+			},
 		}
-	}
+		b.open()
+		t.Cleanup(b.close)
+		if err := b.ctl.AddPool(t.Context(), job.Actor{Name: "root"}, control.PoolSpec{Name: "q", Engine: "hand"}); err != nil {
+			t.Fatal(err)
+		}
+		<-asked
+		st.shut.Store(true)
+		answers := make(chan error, 2)
+		submit := func(s *job.Spec) {
+			_, err := b.ctl.Submit(t.Context(), control.Submission{Spec: s})
+			answers <- err
+		}
+		go submit(gang(1, 8))
+		<-st.stuck // the loop waits for the disk
+		close(release)
+		<-asked // the nodes are in its inbox, and now the job
+		go submit(in("q", gang(1, 8)))
+		synctest.Wait() // it waits there
+		close(st.open)
+		for range 2 {
+			if err := <-answers; err != nil {
+				t.Errorf("a job is refused: %v", err)
+			}
+		}
+	})
 }

@@ -169,15 +169,7 @@ func TestPendingJobsAreSmall(t *testing.T) {
 
 func waitProjected(t testing.TB, c *control.Control) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; {
-		if s := c.Stats(); s.Seq == s.Projected {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the projection stays behind: %+v", c.Stats())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	eventually(t, "all is projected", func() bool { s := c.Stats(); return s.Seq == s.Projected })
 }
 
 // measureReads logs what lists and a cancel of everything take.

@@ -164,9 +164,10 @@ func TestAnEndHeardOfLateIsNotCharged(t *testing.T) {
 			st.on.Store(tt.killed)
 			q.report(engine.Report{Ref: v.Ref, Phase: engine.Ended, Gone: true, Cause: engine.Exited, Started: began, Ended: began.Add(tt.ran)})
 			if tt.killed { // nothing is published while the store hangs
-				for end := time.Now().Add(2 * time.Minute); v.Job.State != job.Completed && time.Now().Before(end); time.Sleep(time.Millisecond) {
-					v, _ = b.ctl.Job(t.Context(), id)
-				}
+				eventually(t, "its end is heard", func() bool {
+					v, _ := b.ctl.Job(t.Context(), id)
+					return v.Job.State == job.Completed
+				})
 				b.close()
 				st.on.Store(false)
 				b.open()
