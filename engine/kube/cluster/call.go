@@ -258,7 +258,7 @@ func (c *Cluster) fault(q call, a *Answer) error {
 		return is(fault.Permission).Advise("the API server does not know who asks: renew the token or the certificate of the kubeconfig")
 	case a.Code == http.StatusForbidden:
 		return is(fault.Permission).Advise("give the account of the message the right to %s %s, or a policy that refused it is to let it pass", q.verb, q.what)
-	case a.Code == http.StatusTooManyRequests, a.Code >= 500:
+	case a.Code == http.StatusTooManyRequests, a.Code == http.StatusRequestTimeout, a.Code >= 500:
 		return is(fault.Unavailable)
 	}
 	return is(fault.Invalid)

@@ -52,6 +52,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		want   fault.Kind
 	}{
 		{404, status(404, metav1.StatusReasonNotFound, `pods "p" not found`, "p"), fault.NotFound},
+		{408, nil, fault.Unavailable}, // of what stands in front of it: the request was not heard whole
 		{404, nil, fault.Unsupported}, // no such resource: not a proof that the object is not there
 		{404, status(404, metav1.StatusReasonNotFound, "the server could not find the requested resource", ""), fault.Unsupported},
 		{409, status(409, metav1.StatusReasonAlreadyExists, "exists", "p"), fault.Conflict},
