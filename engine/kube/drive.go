@@ -78,7 +78,7 @@ func advised(err error) string {
 // step does what is due now, and says after which time there is more; 0: when woken.
 func (e *Engine) step(a *attempt) (time.Duration, error) {
 	e.mu.Lock()
-	m, stop, bound, listed := a.made, a.stop, a.bound, e.listed[a.namespace]
+	m, stop, bound, listed, hidden := a.made, a.stop, a.bound, e.listed[a.namespace], e.hidden[a.namespace]
 	e.mu.Unlock()
 	e.listen(a.order.Gang, a.namespace)
 	if m == nil {
@@ -88,6 +88,9 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 		return 0, e.try(a, e.make)
 	}
 	if !listed {
+		if hidden != nil {
+			e.waits(a, hidden)
+		}
 		return 0, nil
 	}
 	if !bound && stop == nil {

@@ -112,6 +112,7 @@ type journal struct {
 
 	mu     sync.Mutex
 	file   *lines.File
+	least  int64 // bytes: of the file when it was written anew last
 	server string
 	epoch  uint64
 	fenced fence.Set
@@ -180,7 +181,9 @@ func (j *journal) apply(e *entry) {
 	}
 }
 
-// compactAt is the size from which the file is written anew without what no longer counts.
+// compactAt is the size from which the file is written anew without what no longer counts, if that
+// may be half of it: where more than this counts, it would else be written anew for each attempt
+// that is forgotten.
 const compactAt = 4 << 20
 
 // add writes an entry to the disk. After an error it is not in the journal.
@@ -195,7 +198,7 @@ func (j *journal) add(e *entry) error {
 		return fault.New(fault.KindOf(err), "the journal %s: %w", j.name, err).Advise("make room in the state directory")
 	}
 	j.apply(e)
-	if j.file.Size() > compactAt && e.Kind == dropped {
+	if j.file.Size() > max(compactAt, 2*j.least) && e.Kind == dropped {
 		_ = j.rewrite() // if it cannot, there is another time; a name that is not on the disk the file remembers
 	}
 	return nil
@@ -232,7 +235,11 @@ func (j *journal) rewrite() error {
 			return err
 		}
 	}
-	return j.file.Rewrite(b.Bytes())
+	err := j.file.Rewrite(b.Bytes())
+	if err == nil {
+		j.least = int64(b.Len())
+	}
+	return err
 }
 
 func (l *life) entries(ref engine.Ref) []*entry {

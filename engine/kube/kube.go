@@ -63,6 +63,7 @@ type Engine struct {
 	seated   map[string]int              // pods of attempts that have not ended, by node, where we choose them
 	spaces   []string                    // namespaces that are followed: those of the settings, and of attempts from before; never written to
 	listed   map[string]bool             // by namespace: all pods were seen since the engine was opened
+	hidden   map[string]error            // by namespace: why they were not, when that was tried last
 	graves   map[string]*corev1.Pod      // of attempts that have ended or are not known, by namespace and name
 	ways     map[string]*cluster.Cluster // to the cluster as somebody else, by the name
 	rooted   bool                        // a root is there, maybe, of an attempt that is not known any more
@@ -105,7 +106,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
 		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
 		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
-		listed: map[string]bool{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
+		listed: map[string]bool{}, hidden: map[string]error{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.spaces = cfg.Terms.Spaces()
@@ -227,7 +228,7 @@ func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
 	}
 	if err := e.log.fence(ref); err != nil {
 		e.mu.Unlock()
-		return err
+		return unwritten(ref, err)
 	}
 	delete(e.attempts, ref)
 	e.feed.Forget(ref)

@@ -175,6 +175,7 @@ func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
 		a.report.Native = render.Name(e.log.server, ref)
 	}
 	if !l.started.IsZero() {
+		a.bound = true // of a pod that is not there any more, a second binding would say that it never began
 		a.report.Phase, a.report.Started, a.report.Suspended = engine.Running, l.started, l.held != nil && *l.held == pausing{On: true, Sure: true}
 		a.report.Tasks, a.report.Files = e.batch(a, &a.report, true), e.files(ref)
 	}

@@ -118,8 +118,10 @@ func (o *output) open() error {
 		return err
 	}
 	_, err = io.CopyN(io.Discard, o.from, o.at)
-	if errors.Is(err, io.EOF) {
-		return nil
+	if errors.Is(err, io.EOF) { // less than there was: its kubelet keeps a file of it up to a size, and then begins another
+		_ = o.from.Close()
+		o.at = 0
+		o.from, err = o.e.k.Log(o.ctx, a.namespace, render.Name(o.e.log.server, o.ref)+"-0", render.Container, false)
 	}
 	return err
 }

@@ -199,12 +199,16 @@ func (e *Engine) each(n int, f func(i int) error) error {
 		})
 	}
 	wg.Wait()
+	var out error // one, and not all: of a thousand pods an API server that is gone says a thousand times the same
 	for _, err := range errs {
 		if err != nil && verdict(err) != nil {
 			return err
 		}
+		if out == nil {
+			out = err
+		}
 	}
-	return errors.Join(errs...)
+	return out
 }
 
 // bind gives each pod to its node. A pod that cannot be bound is the end of the attempt.

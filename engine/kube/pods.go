@@ -35,9 +35,25 @@ func (e *Engine) watch(namespace string) {
 			if now := err.Error(); now != said { // a namespace that is not there is asked for again and again
 				said = now
 				e.cfg.Log.Warn("kubernetes", "namespace", namespace, "error", err)
+				e.unlisted(namespace, err)
 			}
 		},
 	})
+}
+
+// unlisted takes why the pods of a namespace cannot be seen. Attempts that wait for that say it.
+func (e *Engine) unlisted(namespace string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.listed[namespace] {
+		return
+	}
+	e.hidden[namespace] = err
+	for _, a := range e.attempts {
+		if a.namespace == namespace && !a.ended {
+			a.nudge()
+		}
+	}
 }
 
 // see takes what a pod is now.
@@ -47,6 +63,9 @@ func (e *Engine) see(p *corev1.Pod, deleted bool) {
 		return
 	}
 	i := render.IndexOf(p)
+	if i >= 0 && p.Name != podName(e, ref, i) {
+		return // somebody's copy, with our labels
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a := e.attempts[ref]

@@ -104,7 +104,7 @@ func (e *Engine) reserving() {
 			said = ""
 		case err.Error() != said: // it comes again with each look
 			said = err.Error()
-			e.cfg.Log.Warn("kubernetes: nodes are not kept for the pool", "error", err)
+			e.cfg.Log.Warn("kubernetes: nodes are not kept for the pool", "error", advised(err))
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (e *Engine) reserved(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	case c.Labels[render.LabelServer] != e.log.server:
 		return nil, fault.New(fault.Conflict, "configmap %s/%s is another server's, or nobody's", c.Namespace, c.Name).
-			Advise("give the pool another name; or, if that server is no more, kubectl delete configmap %s --namespace %s", c.Name, c.Namespace)
+			Advise("give the pool another name; or, if that server is no more, have this one take its place: kubectl label --overwrite configmap %s --namespace %s %s=%s", c.Name, c.Namespace, render.LabelServer, e.log.server)
 	case c.Data == nil:
 		return map[string]string{}, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"time"
 
@@ -89,7 +88,10 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 	defer e.mu.Unlock()
 	a := e.attempts[ref]
 	if a == nil {
-		return errors.Join(e.log.fence(ref), unknown(ref))
+		if err := e.log.fence(ref); err != nil {
+			return unwritten(ref, err)
+		}
+		return unknown(ref)
 	}
 	if a.ended {
 		return nil
@@ -102,11 +104,17 @@ func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error 
 		n.Reason = cmp.Or(was.Reason, n.Reason)
 	}
 	if err := e.log.add(&entry{Kind: stopped, Ref: ref, Stop: n}); err != nil {
-		return err
+		return unwritten(ref, err)
 	}
 	a.stop = n
 	a.nudge()
 	return nil
+}
+
+// unwritten is the error of a call that could not be written down, as on a full disk: nothing was
+// done, and who called does it again.
+func unwritten(ref engine.Ref, err error) error {
+	return fault.New(fault.Unavailable, "attempt %s: %w", ref, err).Advise("%s", fault.Remedy(err))
 }
 
 // Signal sends a signal and nothing more.
