@@ -230,7 +230,7 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 	began := !a.report.Started.IsZero()
 	since := a.stuck
 	e.mu.Unlock()
-	stuck := -1
+	stuck, bare := -1, -1
 	for i, m := range members {
 		switch {
 		case began:
@@ -244,13 +244,16 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 			return 0, e.abandon(a, engine.Refused, m.why+"; name an image that is there")
 		case m.stuck && stuck < 0:
 			stuck = i
+		case m.bare && bare < 0:
+			bare = i
 		}
 	}
 	if stuck < 0 {
 		e.mu.Lock()
 		a.stuck = time.Time{}
 		e.mu.Unlock()
-		return e.soon(members), nil
+		due, err := e.clothe(a, bare, now)
+		return earlier(e.soon(members), due), err
 	}
 	if since.IsZero() {
 		since = now
@@ -269,6 +272,39 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 		return left, nil
 	}
 	return 0, e.abandon(a, cmp.Or(members[stuck].cause, engine.Refused), fmt.Sprintf("%s; it was waited for %s", members[stuck].why, patience))
+}
+
+// clothe ends an attempt of which a pod, bare, has its node and nothing in which a container could
+// begin for longer than a gang may take to be there, and says soon that it is so. What keeps its
+// kubelet, as a volume that cannot be mounted or a network that is not set up, stands only among the
+// pod's events. -1: no pod is so. It returns after which time there is more to do; 0: none.
+func (e *Engine) clothe(a *attempt, bare int, now time.Time) (time.Duration, error) {
+	e.mu.Lock()
+	r := a.report
+	if bare < 0 {
+		if r.Message == a.barely {
+			r.Message = ""
+		}
+		a.bare, a.barely = time.Time{}, ""
+		e.tell(a, r)
+		e.mu.Unlock()
+		return 0, nil
+	}
+	if a.bare.IsZero() || a.bareOne != bare {
+		a.bare, a.bareOne = now, bare
+	}
+	since := now.Sub(a.bare)
+	pod := podName(e, a.ref, bare)
+	text := fmt.Sprintf("pod %s on %s: its kubelet has not made it ready for containers: a volume, or its network; kubectl describe pod %s --namespace %s says why", pod, e.nodeOf(a, bare), pod, a.namespace)
+	if since >= silence {
+		r.Message, a.barely = text, text
+		e.tell(a, r)
+	}
+	e.mu.Unlock()
+	if left := e.cfg.Ready - since; left > 0 {
+		return earlier(left, max(0, silence-since)), nil
+	}
+	return 0, e.abandon(a, engine.Unready, fmt.Sprintf("%s; it was waited for %s", text, e.cfg.Ready))
 }
 
 // soon is after which time pods have to be looked at though nothing was heard of them: one

@@ -88,6 +88,15 @@ func testFaults(t *testing.T, b *bench) {
 			t.Errorf("%+v", r)
 		}
 	})
+	b.beside(t, "NoVolume", func(t *testing.T) { // seen to fail with: a pod whose volume is not to be had waited for without end
+		c := b.config(t, t.TempDir())
+		c.Ready = 2 * time.Second
+		c.Terms.Paths = []kube.Path{{Prefix: "/home", Volume: kube.Volume{Kind: kube.Host, Dir: "/there/is/none"}}}
+		r := b.neverBegins(t, c, launch(1, forever, "n1"))
+		if r.Cause != engine.Unready || !strings.Contains(r.Message, "-0 on n1: its kubelet has not made it ready") || !strings.Contains(r.Message, "kubectl describe pod") {
+			t.Errorf("%+v", r)
+		}
+	})
 	b.beside(t, "NoRoom", func(t *testing.T) {
 		l := launch(1, forever, "n1", "n2")
 		l.Claims[1].Take = resource.Vector{CPU: resource.CPUs(1 << 16)}

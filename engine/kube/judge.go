@@ -26,6 +26,7 @@ type member struct {
 	cause   engine.Cause // of that, where there is no outcome
 	stuck   bool         // it will not start as it is; why says what is missing
 	gone    bool         // … and nobody can mend that: it has no sandbox any more
+	bare    bool         // it has a node, whose kubelet has made nothing yet in which a container could begin
 	refused bool         // … and it never will
 	placed  bool         // it has a node
 	lingers bool         // its job's container has long ended, and others in it keep the devices of its claims
@@ -181,6 +182,7 @@ func (m *member) waits(p *corev1.Pod, main *corev1.ContainerStatus) {
 		m.why = fmt.Sprintf("pod %s on %s: %s: %s (image %s)", p.Name, p.Spec.NodeName, w.Reason, w.Message, c.Image)
 		return
 	}
+	m.bare = unready(p)
 }
 
 // sandboxGone reports whether a pod will never begin: a container of it was made, and it has no

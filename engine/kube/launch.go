@@ -49,6 +49,9 @@ type attempt struct {
 	before  engine.Saved                      // what it had saved then, as far as is known
 	heard   bool                              // it has said since what it had
 	stuck   time.Time                         // since when a container cannot be made; zero: it can
+	bare    time.Time                         // since when a pod that has its node has nothing in which one could begin; zero: all have
+	bareOne int                               // which pod
+	barely  string                            // what was said of that
 	takes   map[types.UID]corev1.ResourceList // of quotas; filled in when somebody asks
 	ended   bool
 }
