@@ -123,11 +123,19 @@ func podsPer(s *job.Spec, of string) error {
 	return fault.New(fault.Invalid, "pods: %.70q is neither node nor task", of).Advise("write task for a pod of each task, or leave it out")
 }
 
+// startsAs reports whether the server can start jobs as the caller.
+func (s *Server) startsAs(id auth.Identity) error {
+	if !s.cfg.Alone || id.UID == s.self.UID {
+		return nil
+	}
+	return fault.New(fault.Permission, "this server runs as %s and can start nothing as %s", s.self.Name, id.Name).
+		Advise("a server that root started runs jobs as their owners; or start your own: cox up")
+}
+
 // parse reads the text of a request in its form, as its owner's.
 func (s *Server) parse(ctx ctxt, id auth.Identity, req *submission) (*parsed, error) {
-	if s.cfg.Alone && id.UID != s.self.UID {
-		return nil, fault.New(fault.Permission, "this server runs as %s and can start nothing as %s", s.self.Name, id.Name).
-			Advise("a server that root started runs jobs as their owners; or start your own: cox up")
+	if err := s.startsAs(id); err != nil {
+		return nil, err
 	}
 	if !path.IsAbs(req.Dir) {
 		return nil, fault.New(fault.Invalid, "dir: %q is not an absolute path", req.Dir).Advise("send the submitter's working directory")

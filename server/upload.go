@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -54,7 +55,7 @@ func (s *Server) noUploads() error {
 }
 
 func (s *Server) uploads(c *call, digest string) (*api.Uploads, error) {
-	if err := s.noUploads(); err != nil {
+	if err := cmp.Or(s.noUploads(), s.startsAs(c.id)); err != nil {
 		return nil, err
 	}
 	out := &api.Uploads{Used: s.cfg.Uploads.Used(c.id.UID)}
@@ -70,7 +71,7 @@ func (s *Server) uploads(c *call, digest string) (*api.Uploads, error) {
 }
 
 func (s *Server) takeUpload(c *call, digest string) error {
-	if err := s.noUploads(); err != nil {
+	if err := cmp.Or(s.noUploads(), s.startsAs(c.id)); err != nil {
 		return err
 	}
 	if c.r.ContentLength < 0 {

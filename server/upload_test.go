@@ -147,6 +147,33 @@ func TestUploadsWhereNoPoolTakesThem(t *testing.T) {
 	}
 }
 
+// TestUploadsOfAServerThatIsNotRoots: who can have no job there sends nothing.
+//
+// Seen to fail with: another user's archive that is taken.
+func TestUploadsOfAServerThatIsNotRoots(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "uploads")
+	p := newPlane()
+	p.receives(true)
+	r := start(t, p, func(c *Config) {
+		c.Alone, c.Uploads = true, upload.NewStore(dir, 100, 1<<20).On(plenty)
+	})
+	sum := sha256.Sum256([]byte("x"))
+	digest := hex.EncodeToString(sum[:])
+	anna := r.as(t, "anna")
+	if _, err := anna.Uploads(t.Context(), ""); fault.KindOf(err) != fault.Permission {
+		t.Errorf("asked before: %v", err)
+	}
+	if err := anna.Upload(t.Context(), digest, 1, strings.NewReader("x")); fault.KindOf(err) != fault.Permission || fault.Remedy(err) == "" {
+		t.Errorf("sent: %v", err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("something is kept: %v", err)
+	}
+	if err := r.admin(t).Upload(t.Context(), digest, 1, strings.NewReader("x")); err != nil {
+		t.Errorf("its own user: %v", err)
+	}
+}
+
 // TestAnUploadThatBreaksOff: who hangs up is told to send it again; what the disk says is not
 // taken for that.
 //
