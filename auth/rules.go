@@ -119,7 +119,7 @@ var rules = []Rule{
 	{SeeAudit, Admin, "it shows what everybody did"},
 	{SeePolicy, Anyone, "who may use how much is no secret among those who share it"},
 	{SetPolicy, Admin, ""},
-	{Backup, Admin, "it holds all scripts and environments"},
+	{Backup, Admin, "it holds all scripts, environments and directories that came with jobs"},
 	{AskWhatIf, Anyone, "nothing is kept; jobs that may not be seen are counted and not named"},
 	{TakeState, Admin, "it names everybody's jobs; no scripts, commands or environments are in it"},
 	{Metrics, Anyone, "counts without names of users or jobs"},

@@ -45,7 +45,7 @@ func Restore(ctx context.Context, backup string, state config.State) (sqlite.Con
 		case err != nil || relErr != nil:
 			return errors.Join(err, relErr)
 		case d.IsDir():
-			return os.MkdirAll(filepath.Join(dir, rel), 0o700)
+			return makeDurable(filepath.Join(dir, rel))
 		case !d.Type().IsRegular() || rel == "journal.db" || rel == "lock":
 			return nil
 		}
@@ -81,7 +81,19 @@ func copyDurable(from, to string) (err error) {
 	if err := os.Rename(to+".new", to); err != nil {
 		return err
 	}
-	d, err := os.Open(filepath.Dir(to))
+	return syncDir(filepath.Dir(to))
+}
+
+// makeDurable makes a directory whose parent is there.
+func makeDurable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}

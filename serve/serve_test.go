@@ -1,9 +1,12 @@
 package serve
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -19,6 +22,7 @@ import (
 	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/engine/local"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/upload"
 )
 
 // TestMain lets the test binary stand in for the supervisor.
@@ -238,6 +242,11 @@ func TestAnotherUser(t *testing.T) {
 	}
 }
 
+// uploadsOf are the directories that came with jobs, in a state directory.
+func uploadsOf(state string) *upload.Store {
+	return upload.NewStore(filepath.Join(state, "uploads"), 1<<20, 1<<20).On(func(string) (int64, int64, error) { return 1 << 40, 1 << 40, nil })
+}
+
 func TestBackupIsRestored(t *testing.T) {
 	dir := t.TempDir()
 	c, stop := up(t, filepath.Join(dir, "state"), nil)
@@ -246,6 +255,11 @@ func TestBackupIsRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := submit(t, c, dir, "#!/bin/sh\necho held\n", "--hold", "--output="+filepath.Join(dir, "held.out"))
+	came := []byte("a directory that came with a job")
+	digest := fmt.Sprintf("%x", sha256.Sum256(came))
+	if err := uploadsOf(filepath.Join(dir, "state")).Put(1000, digest, int64(len(came)), bytes.NewReader(came), nil); err != nil {
+		t.Fatal(err)
+	}
 	done, err := c.Backup(t.Context(), filepath.Join(dir, "backup"))
 	if err != nil || done.Seq == 0 {
 		t.Fatalf("%+v, %v", done, err)
@@ -269,6 +283,9 @@ func TestBackupIsRestored(t *testing.T) {
 	}
 	if _, err := c.Job(t.Context(), later.ID.String()); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("a job of after the backup: %v", err)
+	}
+	if n, err := uploadsOf(filepath.Join(dir, "new")).Touch(1000, digest); err != nil || n != int64(len(came)) {
+		t.Errorf("a directory that came with a job: %d bytes, %v", n, err)
 	}
 	if _, err := c.Change(t.Context(), &api.Change{Select: api.Select{IDs: []string{held.ID.String()}}, Verb: api.VerbRelease}); err != nil {
 		t.Fatal(err)

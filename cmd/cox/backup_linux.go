@@ -17,8 +17,9 @@ func (a *app) backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup DIR",
 		Short: "Copy the server's state while it works",
-		Long: `Writes journal, history, scripts and environments as of now into a new folder of
-the server's machine. Running work is not in it. docs/state.md says how to restore.`,
+		Long: `Writes journal, history, scripts, environments and directories that came with jobs as of
+now into a new folder of the server's machine. Running work is not in it. docs/state.md
+says how to restore.`,
 		Example: `  cox backup /backup/cox-monday
   cox backup --verify /backup/cox-monday
   cox restore /backup/cox-monday --state-dir /var/lib/coxswain`,

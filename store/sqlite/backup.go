@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql/driver"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +24,8 @@ const backupPages = 4096
 
 var _ store.Backuper = (*Store)(nil)
 
-// Backup implements store.Backuper: the database as of one moment, and the packs
-// as far as it names them. Writers go on meanwhile; the log is not shortened and
+// Backup implements store.Backuper: the database as of one moment, the packs as far as it
+// names them, and the archives that came with jobs. Writers go on meanwhile; the log is not shortened and
 // no pack is purged until it is done. Until it is complete the copy has another
 // name, beside dir; one that fails is removed.
 func (s *Store) Backup(ctx context.Context, dir string) (err error) {
@@ -124,7 +126,55 @@ func (s *Store) copyTo(ctx context.Context, dir string) error {
 	if err := s.copyOld(ctx, dir); err != nil {
 		return err
 	}
+	if err := s.copyUploads(ctx, dir); err != nil {
+		return err
+	}
 	return syncDir(dir)
+}
+
+// uploads is where a state directory has the archives that came with jobs (package upload), as
+// UID/SHA-256.
+const uploads = "uploads"
+
+// copyUploads copies the archives that came with jobs. It comes after the database: what the jobs
+// in that copy need is there already. One that goes meanwhile nobody needs.
+func (s *Store) copyUploads(ctx context.Context, dir string) error {
+	made := map[string]bool{} // directories
+	err := eachUpload(s.dir, func(user, name string) error {
+		to := filepath.Join(dir, uploads, user)
+		if !made[to] {
+			if err := os.MkdirAll(to, 0o700); err != nil {
+				return err
+			}
+			made[to], made[filepath.Dir(to)] = true, true
+		}
+		err := copyFile(ctx, filepath.Join(to, name), filepath.Join(s.dir, uploads, user, name), -1)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	for d := range made {
+		err = errors.Join(err, syncDir(d))
+	}
+	return err
+}
+
+// eachUpload calls f for each archive in a state directory, by the folder of its user and its name.
+// What came in part is none.
+func eachUpload(dir string, f func(user, name string) error) error {
+	return filepath.WalkDir(filepath.Join(dir, uploads), func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil || !d.Type().IsRegular():
+			return err
+		}
+		if raw, bad := hex.DecodeString(d.Name()); bad != nil || len(raw) != sha256.Size {
+			return nil
+		}
+		return f(filepath.Base(filepath.Dir(file)), d.Name())
+	})
 }
 
 // copyDatabase copies the pages of the database as of the begin of a transaction.

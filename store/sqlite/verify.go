@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -42,15 +43,15 @@ func dialStill(dir string) (*conn, error) {
 }
 
 // Verify reads a backup, or a state directory that nobody uses, from beginning to
-// end: the database, the journal without gaps, every blob by its hash. It changes
-// nothing. fault.Internal says what is damaged.
+// end: the database, the journal without gaps, every blob and every archive that came with jobs
+// by its hash. It changes nothing. fault.Internal says what is damaged.
 func Verify(ctx context.Context, dir string) (got Contents, err error) {
 	c, err := dialStill(dir)
 	if err != nil {
 		return got, err
 	}
 	defer c.close()
-	for _, step := range []func(context.Context, *conn, string, *Contents) error{verifyDatabase, verifyJournal, verifySmall, verifyPacks, verifyOld} {
+	for _, step := range []func(context.Context, *conn, string, *Contents) error{verifyDatabase, verifyJournal, verifySmall, verifyPacks, verifyOld, verifyUploads} {
 		if err := step(ctx, c, dir, &got); err != nil {
 			return got, classify(err)
 		}
@@ -165,4 +166,29 @@ func verifyOld(ctx context.Context, _ *conn, dir string, got *Contents) error {
 		got.Bytes += int64(len(b))
 	}
 	return err
+}
+
+// verifyUploads reads the archives that came with jobs. Of one that is not there nothing is said:
+// it may have gone as it should.
+func verifyUploads(ctx context.Context, _ *conn, dir string, _ *Contents) error {
+	return eachUpload(dir, func(user, name string) error {
+		if ctx.Err() != nil {
+			return unavailable(ctx)
+		}
+		file := filepath.Join(dir, uploads, user, name)
+		in, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		sum := sha256.New()
+		if _, err := io.Copy(sum, in); err != nil {
+			return err
+		}
+		if hex.EncodeToString(sum.Sum(nil)) != name {
+			return fault.New(fault.Internal, "%s is damaged: %s, a directory that came with jobs", dir, file).
+				Advise("use another backup; or remove that file: jobs that have not begun and need it will fail")
+		}
+		return nil
+	})
 }
