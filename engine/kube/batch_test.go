@@ -237,14 +237,10 @@ func deadlock(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
 			t.Error(err)
 		}
 	}
-	left := []string{"get", "pods,secrets,services," + gang.Resource.String(), "--selector=coxswain.sh/server", "--output=name"}
 	if terms.Gang == kube.Kueue {
-		left = []string{"get", "pods,secrets," + gang.Resource.String(), "--output=name"}
-	}
-	for end := time.Now().Add(2 * time.Minute); l.Kubectl(t, left...) != ""; time.Sleep(100 * time.Millisecond) { // there is no event for it
-		if time.Now().After(end) {
-			t.Fatalf("of forgotten attempts there is left:\n%s", l.Kubectl(t, append(left[:len(left)-1], "--output=yaml")...))
-		}
+		l.Emptied(t, "default", "pods,secrets,"+gang.Resource.String())
+	} else {
+		l.Emptied(t, "default", "pods,secrets,services,"+gang.Resource.String(), "--selector=coxswain.sh/server")
 	}
 }
 

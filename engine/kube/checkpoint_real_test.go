@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube"
@@ -41,19 +40,16 @@ func testCheckpoints(t *testing.T, b *bench) {
 	l := launch(1, `#!/bin/sh
 if [ -n "$COX_RESTORE_FROM" ]; then echo "from $(cat $COX_RESTORE_FROM)"; exit 0; fi
 trap 'echo saved >$COX_CHECKPOINT_DIR/step-7; echo step-7 >$COX_CHECKPOINT_DIR/new; mv $COX_CHECKPOINT_DIR/new $COX_CHECKPOINT_DIR/done' USR1
-touch $COX_CHECKPOINT_DIR/ready
+echo ready
 while :; do sleep 0.2; done
 `, "n1")
 	l.Job.Spec.Owner, l.Job.Spec.WorkDir = job.Owner{User: "nobody", UID: 65534, GID: 65534}, "/tmp"
-	begin(t, e, l)
-	var all []string
-	for end := time.Now().Add(2 * time.Minute); len(all) != 1; time.Sleep(50 * time.Millisecond) { // a file tells nobody that it is there
-		if time.Now().After(end) {
-			t.Fatalf("the job's directory: %v", all)
-		}
-		all, _ = filepath.Glob(filepath.Join(volume, "checkpoints", "uid-65534", "cox-*-101", "ready"))
+	b.l.Prints(t, "default", begin(t, e, l).Native+"-0", "ready\n")
+	all, err := filepath.Glob(filepath.Join(volume, "checkpoints", "uid-65534", "cox-*-101"))
+	if err != nil || len(all) != 1 {
+		t.Fatalf("the job's directory: %v %v", all, err)
 	}
-	here := filepath.Dir(all[0])
+	here := all[0]
 	if err := e.Signal(t.Context(), l.Ref, int(syscall.SIGUSR1), engine.ToBatch); err != nil {
 		t.Fatal(err)
 	}

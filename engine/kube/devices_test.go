@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube"
@@ -47,23 +46,14 @@ var seen = regexp.MustCompile(`rank (\d+): (\S*) as (\S*)\.`)
 // devicesSeen are those of each rank, when all have said so.
 func (b *bench) devicesSeen(t *testing.T, r engine.Report) map[string][]string {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // a log has no events
-		text := b.l.Kubectl(t, "logs", r.Native+"-0")
-		if !strings.Contains(text, "all said") {
-			if time.Now().After(end) {
-				t.Fatalf("the ranks have said %q", text)
-			}
-			continue
+	out := map[string][]string{}
+	for _, m := range seen.FindAllStringSubmatch(b.l.Prints(t, "default", r.Native+"-0", "all said\n"), -1) {
+		out[m[1]] = strings.Split(m[2], ",")
+		if m[3] != "0,1" {
+			t.Errorf("rank %s counts its devices as %q", m[1], m[3])
 		}
-		out := map[string][]string{}
-		for _, m := range seen.FindAllStringSubmatch(text, -1) {
-			out[m[1]] = strings.Split(m[2], ",")
-			if m[3] != "0,1" {
-				t.Errorf("rank %s counts its devices as %q", m[1], m[3])
-			}
-		}
-		return out
 	}
+	return out
 }
 
 // testDevices: GPUs that a device plugin has on real kubelets, which choose among them.

@@ -156,8 +156,14 @@ func (h *hands) ledger(t *testing.T, e *kube.Engine, root string) {
 		}
 	}
 	server := serverOf(t, root)
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		var left []string
+	var left []string
+	defer func() {
+		if len(left) > 0 {
+			t.Logf("left are:\n%s", strings.Join(left, "\n"))
+		}
+	}()
+	until(t, "nothing is left in the cluster", func() bool {
+		left = nil
 		for _, r := range []cluster.Resource{cluster.Pods, cluster.Secrets, cluster.Services} {
 			if _, err := cluster.List(t.Context(), h.k, r, cluster.Selection{Labels: render.LabelServer + "=" + server}, func(o *metav1.PartialObjectMetadata) error {
 				text, _ := json.Marshal(o.ObjectMeta)
@@ -167,11 +173,6 @@ func (h *hands) ledger(t *testing.T, e *kube.Engine, root string) {
 				t.Fatal(err)
 			}
 		}
-		if len(left) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("these are left in the cluster:\n%s", strings.Join(left, "\n"))
-		}
-	}
+		return len(left) == 0
+	})
 }

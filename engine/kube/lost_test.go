@@ -170,7 +170,7 @@ func TestARootThatCouldNotBeDeleted(t *testing.T) {
 	until(t, "its root is deleted", func() bool { return len(s.names("secrets")) == 0 })
 }
 
-// until waits for something to become true.
+// until waits for what no one event tells: what the stand has been sent, and what the engine makes of it.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {

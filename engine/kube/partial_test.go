@@ -155,7 +155,8 @@ spec: {policyName: theirs, validationActions: [Deny]}
 	}
 }
 
-// until waits for something to become true.
+// until waits for what nobody is told by an event: that an API server goes by a role or a policy that it
+// has read, or has come to several objects, or that a count of the test's own has grown.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {

@@ -2,12 +2,12 @@ package kube_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -35,32 +35,25 @@ func provisions(t *testing.T, l *lab.Lab) {
 	ended := make(chan struct{})
 	t.Cleanup(func() { cancel(); <-ended })
 	k := openBy(t, l.Kubeconfig())
+	made := map[string]bool{}
 	go func() {
 		defer close(ended)
-		made := map[string]bool{}
-		for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) { // a provisioner's watch would be more than the test is about
-			var all []corev1.PersistentVolumeClaim
-			if _, err := cluster.List(ctx, k, cluster.Resource{Version: "v1", Name: "persistentvolumeclaims"}, cluster.Selection{}, func(c *corev1.PersistentVolumeClaim) error {
-				all = append(all, *c)
-				return nil
-			}); err != nil {
-				continue
+		cluster.Follow(ctx, k, cluster.Resource{Version: "v1", Name: "persistentvolumeclaims"}, cluster.Selection{}, cluster.Follower[corev1.PersistentVolumeClaim]{Each: func(c *corev1.PersistentVolumeClaim, deleted bool) {
+			node := c.Annotations["volume.kubernetes.io/selected-node"]
+			if deleted || node == "" || made[string(c.UID)] || c.Status.Phase != corev1.ClaimPending {
+				return
 			}
-			for _, c := range all {
-				node := c.Annotations["volume.kubernetes.io/selected-node"]
-				if node == "" || made[string(c.UID)] || c.Status.Phase != corev1.ClaimPending {
-					continue
-				}
-				dir := filepath.Join(top, string(c.UID))
-				if os.MkdirAll(dir, 0o777) != nil || os.Chmod(dir, 0o777) != nil { //nolint:gosec // a volume of the test's pods
-					continue
-				}
-				if _, err := l.Try(ctx, fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"pv-%s"},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce","ReadWriteMany"],"storageClassName":"lab-waits","persistentVolumeReclaimPolicy":"Retain","hostPath":{"path":%q},
-"claimRef":{"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":%q,"name":%q,"uid":%q},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":[%q]}]}]}}}}`, c.UID, dir, c.Namespace, c.Name, c.UID, node), "apply", "-f", "-"); err == nil {
-					made[string(c.UID)] = true
-				}
+			made[string(c.UID)] = true
+			dir := filepath.Join(top, string(c.UID))
+			err := errors.Join(os.MkdirAll(dir, 0o777), os.Chmod(dir, 0o777)) //nolint:gosec // a volume of the test's pods
+			if err == nil {
+				_, err = l.Try(ctx, fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"pv-%s"},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce","ReadWriteMany"],"storageClassName":"lab-waits","persistentVolumeReclaimPolicy":"Retain","hostPath":{"path":%q},
+"claimRef":{"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":%q,"name":%q,"uid":%q},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":[%q]}]}]}}}}`, c.UID, dir, c.Namespace, c.Name, c.UID, node), "apply", "-f", "-")
 			}
-		}
+			if err != nil && ctx.Err() == nil {
+				t.Errorf("a volume for claim %s: %v", c.Name, err)
+			}
+		}})
 	}()
 }
 
@@ -102,13 +95,5 @@ func testEphemeral(t *testing.T, b *bench) {
 	if err := e.Forget(t.Context(), l.Ref); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // they go with their pods
-		left := strings.Fields(b.l.Kubectl(t, "get", "pvc", "-o", "name", "--field-selector=metadata.name!=home"))
-		if len(left) == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%v are left", left)
-		}
-	}
+	b.l.Emptied(t, "default", "pvc", "--field-selector=metadata.name!=home") // they go with their pods
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -106,13 +105,13 @@ func (a *audit) prove(t *testing.T, user string, terms kube.Terms, gang *kube.Ga
 		t.Errorf("nodes without rights: %v", err)
 	}
 	a.l.Apply(t, kube.Manifest(&terms, gang, kube.Subject{Kind: "User", Name: user}))
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // the API server reads roles when it gets to it
-		if left := lacks(t, s); len(left) == 0 {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("with the manifest's roles there is still missing: %q", left)
+	until(t, "the manifest's roles are all that it takes", func() bool {
+		left := lacks(t, s)
+		if len(left) > 0 {
+			t.Logf("missing: %q", left)
 		}
-	}
+		return len(left) == 0
+	})
 	if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) == 0 {
 		t.Errorf("nodes: %+v %v", nodes, err)
 	}
@@ -266,11 +265,7 @@ func (a *audit) work(t *testing.T, c kube.Config, job func(allocation uint64, sc
 		}
 	}
 	for _, ns := range c.Terms.Spaces() {
-		for end := time.Now().Add(2 * time.Minute); l.Kubectl(t, "get", "secrets,pods", "--namespace="+ns, "--output=name") != ""; time.Sleep(50 * time.Millisecond) { // there is no event for it
-			if time.Now().After(end) {
-				t.Fatalf("of forgotten attempts there is left:\n%s", l.Kubectl(t, "get", "secrets,pods", "--namespace="+ns))
-			}
-		}
+		l.Emptied(t, ns, "secrets,pods")
 	}
 }
 
@@ -303,24 +298,12 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: eve}]
 `
 	}
 	a.l.Apply(t, role("get"))
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // it goes by the role when it has read it
-		if err := eve.Get(t.Context(), cluster.Pods, ns, pod, nil); err == nil {
-			break
-		} else if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
+	until(t, "eve may get pods", func() bool { return eve.Get(t.Context(), cluster.Pods, ns, pod, nil) == nil })
 	if err := try(); err == nil {
 		t.Error("without the right to create pods/exec a shell opens")
 	}
 	a.l.Apply(t, role("get, create"))
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if err := try(); err == nil {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("with both rights: %v", err)
-		}
-	}
+	until(t, "with both rights a shell opens", func() bool { return try() == nil })
 }
 
 // forgetMade takes from a journal what was written down after a launch.
@@ -474,9 +457,5 @@ func testAccountRights(t *testing.T, a *audit) {
 		t.Error("the look does not find nlp-batch")
 	}
 	a.l.Kubectl(t, "delete", "rolebinding", "coxswain-k8s-b-jobs", "--namespace=team-nlp")
-	for end := time.Now().Add(2 * time.Minute); !says(engine.Missing, "rights", text); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the look does not find that nlp-batch may make nothing")
-		}
-	}
+	until(t, "the look finds that nlp-batch may make nothing", func() bool { return says(engine.Missing, "rights", text) })
 }

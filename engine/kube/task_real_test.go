@@ -36,13 +36,7 @@ var tellsRank = regexp.MustCompile(`task (\d+) of (\d+): local (\d+), node (\d+)
 // toldBy is what each task has said, when all have: what tellsRank finds, by rank.
 func (b *bench) toldBy(t *testing.T, native string, tasks int) [][]string {
 	t.Helper()
-	text := ""
-	for end := time.Now().Add(2 * time.Minute); !strings.Contains(text, "all said"); time.Sleep(50 * time.Millisecond) { // a log has no events
-		if time.Now().After(end) {
-			t.Fatalf("the tasks have said %q", text)
-		}
-		text = b.l.Kubectl(t, "logs", native+"-0")
-	}
+	text := b.l.Prints(t, "default", native+"-0", "all said\n")
 	if want := fmt.Sprintf("batch: %d tasks on %[1]d nodes, 1(x%[1]d).", tasks); !strings.Contains(text, want) {
 		t.Errorf("no %q in\n%s", want, text)
 	}

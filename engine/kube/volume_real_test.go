@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube"
@@ -151,13 +150,7 @@ exec sleep 600
 			t.Errorf("%s is %q", what, got)
 		}
 	}
-	log := ""
-	for end := time.Now().Add(2 * time.Minute); !strings.Contains(log, "token"); time.Sleep(50 * time.Millisecond) { // the log tells nobody that it grew
-		if time.Now().After(end) {
-			t.Fatalf("the log is %q", log)
-		}
-		log = b.l.Kubectl(t, "logs", name)
-	}
+	log := b.l.Prints(t, "default", name, "token\n")
 	t.Log(log)
 	for _, want := range []string{"rank 0 of 2", "rank 1 of 2", "CapBnd:\t0000000000004000"} {
 		if !strings.Contains(log, want) {

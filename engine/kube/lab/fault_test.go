@@ -61,7 +61,8 @@ func TestNodeFaults(t *testing.T) {
 	l.Kubectl(t, "wait", "--for=condition=Ready", "pod", "c", "--timeout=150s")
 }
 
-// until waits for something to become true.
+// until waits for what no event tells: that a kubelet serves again, that processes and links of others
+// are no more.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {

@@ -4,31 +4,26 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 )
 
 // TestTurns: no more have a turn than may, and the largest of those who wait is next. Seen to fail
 // with a queue in which who comes first is first.
-func TestTurns(t *testing.T) {
+func TestTurns(t *testing.T) { synctest.Test(t, testTurns) }
+
+func testTurns(t *testing.T) {
 	q := queue{free: 2}
 	end := []func(){q.take(1), q.take(0)}
 	got := make(chan int)
 	sizes := []int{0, 4, 1, 5}
 	var all sync.WaitGroup
-	for i, size := range sizes {
+	for _, size := range sizes {
 		all.Go(func() {
 			over := q.take(size)
 			got <- size
 			over()
 		})
-		waits := func() bool {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			return len(q.waiting) > i
-		}
-		for !waits() {
-			time.Sleep(time.Millisecond)
-		}
+		synctest.Wait() // it waits for its turn
 	}
 	select {
 	case size := <-got:
