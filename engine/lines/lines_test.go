@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine/lines"
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/internal/smalldisk"
 )
 
 // open opens a file in which lines that begin with "?" cannot be read, and returns the others.
@@ -262,10 +263,7 @@ func TestALineThatCannotBeTakenOut(t *testing.T) {
 // Seen to fail with: a line that is left in part, as WriteAt says of none that a part is there.
 func TestAFullDisk(t *testing.T) {
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
-		t.Skip("it takes a file system of its own: ", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	smalldisk.At(t, dir, "size=64k")
 	name := filepath.Join(dir, "lines")
 	f, _ := open(t, name)
 	add(t, f, "a")

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/internal/smalldisk"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
@@ -77,14 +76,7 @@ func TestLaunchFails(t *testing.T) {
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("no file system can be mounted: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	smalldisk.At(t, dir, "size="+size)
 	return dir
 }
 

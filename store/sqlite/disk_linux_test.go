@@ -6,10 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/internal/smalldisk"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
@@ -17,9 +17,6 @@ import (
 // TestFullDisk fills a small file system: what does not fit is refused whole, with
 // the remedy; what was acknowledged stays; and with room again it goes on.
 func TestFullDisk(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root can mount a small file system")
-	}
 	for name, open := range map[string]func(string) (*sqlite.Store, error){"AsItIs": sqlite.Open, "AllBlobsInPacks": sqlite.OpenPacked} {
 		t.Run(name, func(t *testing.T) { fullDisk(t, open) })
 	}
@@ -27,14 +24,7 @@ func TestFullDisk(t *testing.T) {
 
 func fullDisk(t *testing.T, open func(string) (*sqlite.Store, error)) {
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
-		t.Skip("cannot mount a small file system: ", err)
-	}
-	defer func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	}()
+	smalldisk.At(t, dir, "size=4m")
 	s, err := open(dir)
 	must(t, err)
 	defer s.Close()

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/internal/smalldisk"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
 
@@ -24,14 +25,7 @@ func disk(t *testing.T, dir, size string) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, size+",mode=755"); err != nil {
-		t.Skipf("a file system that can be full is needed, and cannot be mounted: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	smalldisk.At(t, dir, size+",mode=755")
 }
 
 // fill takes all the room of a file system until it is given back.

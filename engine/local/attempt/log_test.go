@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/internal/smalldisk"
 	"github.com/coxswain-sched/coxswain/job"
 )
 
@@ -145,10 +146,7 @@ func TestLogIsWrittenAnew(t *testing.T) {
 // On a full disk a launch is refused, and what must not fail has room.
 func TestLogOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("no file system can be mounted: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	smalldisk.At(t, dir, "size=1m")
 	log, _, err := OpenLog(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -176,10 +174,7 @@ func TestLogOnAFullDisk(t *testing.T) {
 // must not fail.
 func TestLogKeepsItsReserve(t *testing.T) {
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("no file system can be mounted: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	smalldisk.At(t, dir, "size=1m")
 	log, _, err := OpenLog(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
