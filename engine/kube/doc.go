@@ -1,7 +1,7 @@
 // Package kube is the engine that runs jobs as pods of a Kubernetes cluster.
 //
 // The model. One attempt is a root Secret and what belongs to it: a headless Service and a pod
-// for each node (engine/kube/render). Names are those of the attempt, so what was created
+// for each node, or for each task (engine/kube/render). Names are those of the attempt, so what was created
 // without an answer is created again and found. A launch is in the driver's journal before
 // anything is sent. All pods are there before any is bound, and their UIDs in the journal: for
 // an attempt that may have begun no pod is ever created a second time. Each attempt has one

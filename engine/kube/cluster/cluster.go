@@ -1,6 +1,11 @@
 // Package cluster is a lean client of a Kubernetes API server: kubeconfig or the service
 // account of the pod it runs in, list and watch with resume, discovery. It speaks in the
 // types of k8s.io/api and knows nothing of jobs.
+//
+// Where what is: cluster.go has the way in, and in whose name; call.go how something is asked and
+// what an error means, wire.go in which form; object.go reads and writes one object, pod.go what
+// pods have beside that (binding, logs, commands); list.go lists and watches many; discover.go says
+// what is served.
 package cluster
 
 import (

@@ -6,6 +6,17 @@
 //
 // What a member runs is the local engine's supervisor (engine/local/supervise), as a
 // child with a seat of its own below Dir.
+//
+// Where what is (a change has its room in one of these):
+//
+//	plan.go check.go certs.go outcome.go    what the driver writes and reads: the plan, the keys, the end
+//	run.go place.go child.go install.go     a member's process, its files, the first process of its pod
+//	launch.go log.go memory.go              what the supervisor is told to run, its output, its memory's end
+//	member.go gang.go                       a member, and all of them as member 0 leads them
+//	tunnel.go                               connections between members
+//	tell.go hold.go                         what the driver asks of one that runs: signals, ends, suspending
+//	beside.go                               a command beside the tasks
+//	files.go checkpoint.go                  a directory that came with the job; where it saves
 package crew
 
 import (

@@ -21,6 +21,19 @@
 //
 // It needs root and Debian, and is for tests alone: without COX_KUBE=1 they are skipped, and
 // where Kubernetes cannot be had too, unless CI is set.
+//
+// Where what is:
+//
+//	lab.go turn.go install.go       a cluster from its begin to its end, and kubectl; whose turn it is; what is built
+//	control.go pki.go second.go     the control plane, its certificates; a second apiserver, and ways to etcd
+//	k3s.go                          the same of K3s
+//	daemon.go frost.go spoil.go     what is killed, frozen and spoiled
+//	node.go nodeconf.go groups.go   machines: namespaces, kubelet and containerd; their files; control groups
+//	wire.go image.go                the network; images
+//	fake.go                         nodes without machines
+//	devices.go claims.go            devices of a plugin, and those of claims
+//	batch.go given.go               schedulers of gangs, built or given
+//	await.go                        what a test waits for
 package lab
 
 import (

@@ -2,6 +2,11 @@
 // else belongs to, a headless Service, and a pod for each node or task. It is a function of what it is
 // given, but for the keys in the root; it asks nobody. What cannot be said in pods is refused
 // by name. docs/design/0011 has the reasons.
+//
+// Where what is: render.go has what an attempt is made from, its Secret and its Service; pod.go the
+// pods, task.go which nodes and tasks are whose, shape.go what a pool and a job add to them;
+// toleration.go how a job writes one. claim.go has the claims of devices, gang.go what begins pods
+// together, and spread.go what is told where the cluster's scheduler chooses the nodes.
 package render
 
 import (
