@@ -1,12 +1,13 @@
 // Package kube is the engine that runs jobs as pods of a Kubernetes cluster.
 //
-// The model. One attempt is a root Secret and what belongs to it: a headless Service and a pod
-// for each node, or for each task (engine/kube/render). Names are those of the attempt, so what was created
-// without an answer is created again and found. A launch is in the driver's journal before
-// anything is sent. All pods are there before any is bound, and their UIDs in the journal: for
-// an attempt that may have begun no pod is ever created a second time. Each attempt has one
-// goroutine (drive.go) that does what is due; one watch of this server's pods tells them all.
-// What runs in the pods holds the start barrier and says how it ended (engine/kube/crew).
+// The model. One attempt is a root Secret and what belongs to it: a pod for each node or for each
+// task, and where there are several a headless Service (engine/kube/render). Names are those of the
+// attempt, so what was created without an answer is created again and found. A launch is in the
+// driver's journal before anything is sent. All pods are there, and their UIDs in the journal,
+// before any is bound, or let go to the cluster's scheduler: for an attempt that may have begun no
+// pod is ever created a second time. Each attempt has one goroutine (drive.go) that does what is
+// due; one watch of this server's pods in each namespace of the pool tells them all. What runs in
+// the pods holds the start barrier and says how it ended (engine/kube/crew).
 //
 // Guarantees: an attempt is reported gone only if of each of its pods the kubelet has said that
 // its containers have ended, or it never had a node and can get none. A finalizer keeps each
