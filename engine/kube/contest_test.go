@@ -1,10 +1,7 @@
 package kube
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -133,20 +130,4 @@ func TestClaimContest(t *testing.T) {
 			}
 		}
 	}
-}
-
-// goneFrom waits until an attempt is gone.
-func goneFrom(t *testing.T, e *Engine, ref engine.Ref) (last engine.Report) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	if err := e.Watch(ctx, "", func(ev engine.Event) error {
-		if last = ev.Report; last.Ref == ref && last.Gone {
-			return io.EOF
-		}
-		return nil
-	}); !errors.Is(err, io.EOF) {
-		t.Fatalf("it is not gone: %v; %+v", err, last)
-	}
-	return last
 }

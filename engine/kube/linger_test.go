@@ -73,10 +73,7 @@ func TestTheLogOfAPodThatLingers(t *testing.T) {
 	})
 	said(0, "Succeeded", ended)
 	said(1, "Succeeded", ended)
-	until(t, "it has ended", func() bool {
-		r, err := e.Inspect(t.Context(), l.Ref)
-		return err == nil && r.Gone
-	})
+	goneFrom(t, e, l.Ref)
 	if text, err := os.ReadFile(e.files(l.Ref)[0]); err != nil || string(text) != "all of it\n" {
 		t.Errorf("its log is %q, %v", text, err)
 	}

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -85,9 +86,8 @@ func TestAPodThatOthersBoundElsewhere(t *testing.T) {
 	if err := e.Launch(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it ends, and says where its pod is", func() bool {
-		r, err := e.Inspect(t.Context(), l.Ref)
-		return err == nil && r.Phase == engine.Ending && strings.Contains(r.Message, "n9")
+	reported(t, e, l.Ref, "ending, with where its pod is", func(r engine.Report) bool {
+		return r.Phase == engine.Ending && strings.Contains(r.Message, "n9")
 	})
 }
 
@@ -151,10 +151,7 @@ func TestARootThatCouldNotBeDeleted(t *testing.T) {
 	o["status"] = map[string]any{"phase": "Failed", "reason": "Evicted"} // the kubelet's word
 	s.keep(pod, "MODIFIED", o)
 	s.mu.Unlock()
-	until(t, "it has ended", func() bool {
-		r, err := e.Inspect(t.Context(), l.Ref)
-		return err == nil && r.Gone
-	})
+	goneFrom(t, e, l.Ref)
 	ctx, cancel := context.WithCancel(t.Context())
 	s.answersBy(func(_ http.ResponseWriter, r *http.Request) bool {
 		if ctx.Err() != nil || !strings.Contains(r.URL.Path, "/secrets/") {
@@ -168,6 +165,31 @@ func TestARootThatCouldNotBeDeleted(t *testing.T) {
 		t.Error(err)
 	}
 	until(t, "its root is deleted", func() bool { return len(s.names("secrets")) == 0 })
+}
+
+// reported waits for a report of an attempt.
+func reported(t *testing.T, e *Engine, ref engine.Ref, what string, is func(engine.Report) bool) (last engine.Report) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := e.Watch(ctx, "", func(ev engine.Event) error {
+		if ev.Report.Ref != ref {
+			return nil
+		}
+		if last = ev.Report; is(last) {
+			return io.EOF
+		}
+		return nil
+	}); !errors.Is(err, io.EOF) {
+		t.Fatalf("attempt %s is not reported %s: %v; %+v", ref, what, err, last)
+	}
+	return last
+}
+
+// goneFrom waits until an attempt is gone.
+func goneFrom(t *testing.T, e *Engine, ref engine.Ref) engine.Report {
+	t.Helper()
+	return reported(t, e, ref, "gone", func(r engine.Report) bool { return r.Gone })
 }
 
 // until waits for what no one event tells: what the stand has been sent, and what the engine makes of it.

@@ -119,12 +119,7 @@ func TestAServiceOfOthers(t *testing.T) {
 	if err := e.Launch(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
-	var last engine.Report
-	until(t, "it has ended", func() bool {
-		var err error
-		last, err = e.Inspect(t.Context(), l.Ref)
-		return err == nil && last.Gone
-	})
+	last := goneFrom(t, e, l.Ref)
 	if last.Cause != engine.LaunchFailed || !strings.Contains(last.Message, "is not this attempt's; it is left alone") {
 		t.Errorf("%+v", last)
 	}

@@ -185,10 +185,7 @@ func TestRunningPodsNeedNoClaims(t *testing.T) {
 			}
 			until(t, "its pods are bound", func() bool { return bound(s) == 2 })
 			s.runs()
-			until(t, "it runs", func() bool {
-				r, err := e.Inspect(t.Context(), l.Ref)
-				return err == nil && r.Phase == engine.Running
-			})
+			reported(t, e, l.Ref, "running", func(r engine.Report) bool { return r.Phase == engine.Running })
 			if err := e.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -90,18 +90,7 @@ func TestNodesOfPodsOfTasks(t *testing.T) {
 	}
 	said := func(e *Engine, what, want string) {
 		t.Helper()
-		got := ""
-		until(t, what, func() bool {
-			r, err := e.Inspect(t.Context(), l.Ref)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if now := onNodes(r); now != got {
-				got = now
-				t.Log(now)
-			}
-			return got == want
-		})
+		reported(t, e, l.Ref, what, func(r engine.Report) bool { t.Log(onNodes(r)); return onNodes(r) == want })
 	}
 	until(t, "all are bound", func() bool { return s.boundTo() == "0 n1, 1 n1, 2 n2, 3 n2" })
 	s.become(isRunning, "0", "2", "3")
@@ -122,10 +111,9 @@ func TestNodesOfPodsOfTasks(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	s.become(hasEnded, "0")
-	until(t, "it is gone", func() bool {
-		r, err := e.Inspect(t.Context(), l.Ref)
-		return err == nil && r.Gone && onNodes(r) == "n1 ended, n2 ended" && r.Cause == engine.NodeLost
-	})
+	if r := goneFrom(t, e, l.Ref); onNodes(r) != "n1 ended, n2 ended" || r.Cause != engine.NodeLost {
+		t.Errorf("%s: %+v", onNodes(r), r)
+	}
 }
 
 // TestJobsOfTasksAtTheDoor: what does not divide is refused there, and a launch of it as well.
