@@ -220,7 +220,7 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 }
 
 // nodesOf are the nodes that claims name, each once, in order. fault.Exhausted: one of them cannot
-// have the volumes of the namespace; others may be free later.
+// have the volumes of the namespace, or has just left the pool; others may be free later.
 func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim, namespace string) ([]render.Node, error) {
 	out := make([]render.Node, 0, len(claims))
 	had := map[string]bool{}
@@ -232,6 +232,9 @@ func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim, namespace st
 		m, ok, err := e.Machine(ctx, c.Node)
 		if err != nil {
 			return nil, err
+		}
+		if !ok && e.hasLeft(c.Node) { // the job is not at fault, and is to be placed again
+			return nil, fault.New(fault.Exhausted, "node %s has left pool %s since it was chosen", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
 		}
 		if !ok {
 			return nil, fault.New(fault.Invalid, "there is no node %q in pool %s", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
