@@ -35,6 +35,7 @@ func (l *scan) published(ctx context.Context, all []Machine) {
 		l.unused(ctx)
 		return
 	}
+	l.claimsOfGang()
 	l.mu.Lock()
 	wrong, not := l.wrong, maps.Clone(l.astray)
 	l.mu.Unlock()

@@ -184,7 +184,8 @@ func (e *Engine) free(a *attempt, m *made, i int) error {
 const prompt = 10 * time.Second
 
 // unready has members say so whose kubelet cannot prepare the devices of their claims: that
-// stands in no pod, only among the events.
+// stands in no pod, only among the events. Those whose scheduler has given their claims none never
+// begin.
 func (e *Engine) unready(a *attempt, members []member, now time.Time) error {
 	for i := range members {
 		e.mu.Lock()
@@ -194,8 +195,15 @@ func (e *Engine) unready(a *attempt, members []member, now time.Time) error {
 		if p == nil || m.over || m.unsure || m.stuck || !m.placed || m.phase > engine.Accepted || len(p.Spec.ResourceClaims) == 0 || sandboxed(p.Pod) || now.Before(p.CreationTimestamp.Add(prompt)) {
 			continue
 		}
-		text := ""
-		err := look(e, cluster.Events, cluster.Selection{Namespace: p.Namespace, Fields: "involvedObject.uid=" + string(p.UID) + ",reason=FailedPrepareDynamicResources"}, func(v *corev1.Event) error {
+		text, err := e.without(a, p.Pod)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			m.stuck, m.gone, m.cause, m.why = true, true, engine.LaunchFailed, text
+			continue
+		}
+		err = look(e, cluster.Events, cluster.Selection{Namespace: p.Namespace, Fields: "involvedObject.uid=" + string(p.UID) + ",reason=FailedPrepareDynamicResources"}, func(v *corev1.Event) error {
 			text = v.Message
 			return nil
 		})

@@ -116,7 +116,7 @@ func (e *Engine) claimsBy(ctx context.Context) func(resource.DeviceRequest) (ren
 // bear has pods whose devices are claimed bear the taints with which nodes of the pool keep
 // others off their GPUs: on which node they will be is not known.
 func (e *Engine) bear(ctx context.Context, nodes []render.Node) error {
-	if !slices.ContainsFunc(nodes, func(n render.Node) bool { return len(n.Pieces) > 0 }) {
+	if !withClaims(nodes) {
 		return nil
 	}
 	all, err := e.last(ctx)

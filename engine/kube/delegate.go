@@ -47,7 +47,7 @@ func (e *Engine) delegate(ctx context.Context, o *order) error {
 		return e.noGang(o, all)
 	}
 	o.Gang = g
-	return nil
+	return g.admits(o.Nodes)
 }
 
 // noGang refuses a job that has several pods. All are what the cluster has, of which the pool uses

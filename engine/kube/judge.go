@@ -25,7 +25,7 @@ type member struct {
 	why     string       // for people, of what went wrong; empty: nothing
 	cause   engine.Cause // of that, where there is no outcome
 	stuck   bool         // it will not start as it is; why says what is missing
-	gone    bool         // … and nobody can mend that: it has no sandbox any more
+	gone    bool         // … and nobody can mend that: it has no sandbox any more, or no devices and a node
 	bare    bool         // it has a node, whose kubelet has made nothing yet in which a container could begin
 	refused bool         // … and it never will
 	placed  bool         // it has a node

@@ -55,14 +55,11 @@ func (l *Lab) kinds(t testing.TB, dir, path string) {
 	}
 }
 
-// Volcano adds Volcano's scheduler and controller, whose queue "default" is open when it
-// returns. The usual scheduler stays beside it.
-func (l *Lab) Volcano(t testing.TB) {
+// volcanoConf writes the configuration of Volcano's scheduler, with arguments of its plugin
+// predicates: as its installer has it, without what makes nodes shared by others.
+func (l *Lab) volcanoConf(t testing.TB, arguments string) {
 	t.Helper()
-	dir := l.batch(t, "volcano")
-	l.kinds(t, dir, "/apis/scheduling.volcano.sh/v1beta1/queues")
-	// As its installer has it, without what makes nodes shared by others.
-	conf := `actions: "enqueue, allocate, backfill"
+	conf := fmt.Sprintf(`actions: "enqueue, allocate, backfill"
 tiers:
 - plugins:
   - name: priority
@@ -72,12 +69,30 @@ tiers:
   - name: overcommit
   - name: drf
   - name: predicates
+    arguments: {%s}
   - name: proportion
   - name: nodeorder
-`
+`, arguments)
 	if err := os.WriteFile(l.file("volcano.conf"), []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// VolcanoGives has Volcano's scheduler give claims devices, which it does not as it is installed. It
+// is started anew.
+func (l *Lab) VolcanoGives(t testing.TB) {
+	t.Helper()
+	l.volcanoConf(t, "predicate.DynamicResourceAllocationEnable: true")
+	l.Restart(t, "volcano-scheduler")
+}
+
+// Volcano adds Volcano's scheduler and controller, whose queue "default" is open when it
+// returns. The usual scheduler stays beside it. It gives claims no devices.
+func (l *Lab) Volcano(t testing.TB) {
+	t.Helper()
+	dir := l.batch(t, "volcano")
+	l.kinds(t, dir, "/apis/scheduling.volcano.sh/v1beta1/queues")
+	l.volcanoConf(t, "")
 	l.Kubectl(t, "create", "namespace", "volcano-system")
 	common := []string{"--kubeconfig=" + l.Kubeconfig(), "--leader-elect=false", "--enable-healthz=true", "--kube-api-qps=2000", "--kube-api-burst=4000"}
 	for _, d := range []*daemon{

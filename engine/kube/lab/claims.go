@@ -28,8 +28,6 @@ type Piece struct {
 // Like a vendor's it prepares no device for two claims at once. It is the daemon "claims.NODE".
 func (l *Lab) Claimable(t testing.TB, nodes map[string][]Piece) {
 	t.Helper()
-	l.Apply(t, `{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"`+Driver+`"},"spec":{"selectors":[{"cel":{"expression":"device.driver == '`+Driver+`'"}}],
- "config":[{"opaque":{"driver":"`+Driver+`","parameters":{"apiVersion":"example.com/v1","kind":"GpuConfig","sharing":"none"}}}]}}`)
 	may, err := l.pki.sign("claims", []string{"system:masters"})
 	if err != nil {
 		t.Fatal(err)
@@ -47,12 +45,13 @@ func (l *Lab) Claimable(t testing.TB, nodes map[string][]Piece) {
 		}
 	}
 	for name, pieces := range nodes { // a kubelet that starts deletes what was published before
-		l.publish(t, name, pieces)
+		l.Publish(t, name, pieces...)
 	}
 }
 
-// publish has a node's devices in a ResourceSlice.
-func (l *Lab) publish(t testing.TB, node string, pieces []Piece) {
+// Publish says which devices a node has, as Claimable does, and of no other. Nobody prepares those
+// that Claimable has not named: they are for nodes without machines.
+func (l *Lab) Publish(t testing.TB, node string, pieces ...Piece) {
 	t.Helper()
 	devices := []any{}
 	for _, p := range pieces {
@@ -81,7 +80,10 @@ func (l *Lab) publish(t testing.TB, node string, pieces []Piece) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Apply(t, string(text))
+	l.Apply(t, `{"apiVersion":"resource.k8s.io/v1","kind":"DeviceClass","metadata":{"name":"`+Driver+`"},"spec":{"selectors":[{"cel":{"expression":"device.driver == '`+Driver+`'"}}],
+ "config":[{"opaque":{"driver":"`+Driver+`","parameters":{"apiVersion":"example.com/v1","kind":"GpuConfig","sharing":"none"}}}]}}
+---
+`+string(text))
 }
 
 // saidBy is what a daemon has printed.
