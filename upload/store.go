@@ -28,6 +28,7 @@ type Store struct {
 	room  int64 // bytes of all of a user
 	now   func() time.Time
 	disk  func(dir string) (free, all int64, err error) // bytes of a directory's file system
+	sync  func(dir string) error                        // has the names in a directory be on the disk
 	due   atomic.Int64                                  // bytes of archives that are under way, but for those that are written
 	mu    sync.Mutex
 	comes map[uint32]int64 // what archives that are under way count, by user
@@ -62,7 +63,7 @@ const (
 // NewStore keeps archives of up to most bytes, and of each user room bytes of them, in a
 // directory, which is made when it is needed.
 func NewStore(dir string, most, room int64) *Store {
-	return &Store{dir: dir, most: most, room: room, now: time.Now, disk: disk, comes: map[uint32]int64{}, parts: map[string]bool{}}
+	return &Store{dir: dir, most: most, room: room, now: time.Now, disk: disk, sync: syncDir, comes: map[uint32]int64{}, parts: map[string]bool{}}
 }
 
 // On has the store go by what a function says of the file system of a directory: its free bytes, and
@@ -199,12 +200,16 @@ func (s *Store) write(uid uint32, digest string, size int64, from io.Reader, res
 	s.mu.Lock()
 	err = os.Rename(f.Name(), s.file(uid, digest))
 	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	for _, dir := range []string{s.folder(uid), s.dir, filepath.Dir(s.dir)} { // each may be new
-		if err == nil {
-			err = syncDir(dir)
+		if err := s.sync(dir); err != nil {
+			// Who sends it again would find it, and nobody would ask the disk again.
+			return errors.Join(err, os.Remove(s.file(uid, digest)))
 		}
 	}
-	return err
+	return nil
 }
 
 func syncDir(dir string) error {

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -327,6 +328,31 @@ func TestStore(t *testing.T) {
 	}
 	if s.comes[7] != 0 {
 		t.Errorf("%d bytes are counted as under way", s.comes[7])
+	}
+}
+
+// TestAnArchiveWhoseNameIsNotOnTheDisk is not there: sent again, it is taken again.
+//
+// Seen to fail with: one that stays, which the next Put finds and calls kept.
+func TestAnArchiveWhoseNameIsNotOnTheDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "uploads")
+	s := NewStore(dir, 100, 1<<20)
+	calls := 0
+	s.sync = func(name string) error {
+		if calls++; name == dir && calls < 4 { // it says so once
+			return errors.New("the disk failed")
+		}
+		return syncDir(name)
+	}
+	if err := put(s, 7, "archive"); err == nil {
+		t.Error("it is kept")
+	}
+	if _, err := s.Touch(7, digestOf("archive")); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("it is there: %v", err)
+	}
+	calls = 3
+	if err := put(s, 7, "archive"); err != nil || calls != 6 {
+		t.Errorf("%v; directories were brought to the disk %d times", err, calls-3)
 	}
 }
 

@@ -194,14 +194,26 @@ func (j *journal) add(e *entry) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.file.AddNow(line); err != nil {
+	err = j.mend()
+	if err == nil {
+		err = j.file.AddNow(line)
+	}
+	if err != nil {
 		return fault.New(fault.KindOf(err), "the journal %s: %w", j.name, err).Advise("make room in the state directory")
 	}
 	j.apply(e)
 	if j.file.Size() > max(compactAt, 2*j.least) && e.Kind == dropped {
-		_ = j.rewrite() // if it cannot, there is another time; a name that is not on the disk the file remembers
+		_ = j.rewrite() // if it cannot, there is another time; what is in doubt the file remembers
 	}
 	return nil
+}
+
+// mend writes the file anew where nobody knows what of it is on the disk. The caller holds the lock.
+func (j *journal) mend() error {
+	if j.file.Doubt() == nil {
+		return nil
+	}
+	return j.rewrite()
 }
 
 // fence makes sure that an attempt never begins by this journal.

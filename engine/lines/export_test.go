@@ -5,9 +5,6 @@ import "os"
 // Lock is what Open does with a file that it has opened.
 var Lock = lock
 
-// BreakDir has the directory be brought to the disk by a function of the test.
-func (f *File) BreakDir(do func(string) error) { f.dir = do }
-
 // Swap has another open file take the place of the file's own, which it returns.
 func (f *File) Swap(by *os.File) *os.File {
 	f.mu.Lock()

@@ -5,9 +5,15 @@
 // machine that crashed has left of one is dropped when the file is opened. After an error of
 // Add or AddNow the line is not in the file; where it cannot be taken out, that is tried again
 // before the next one is added and when the file is closed, and who opens the file after a crash
-// before that may find it. Rewrite leaves either the old file or the new one, on the disk: where
-// the new one's name cannot be brought there, no line counts as on the disk until it is. A File is
-// safe for concurrent use; the lines are in the order of the calls.
+// before that may find it. Rewrite leaves either the old file or the new one, on the disk.
+//
+// A disk that could not take what it was given says so once, and keeps the pages as if it had:
+// asked again, it says that all is well (PostgreSQL's fsyncgate). So after a failed Sync or AddNow,
+// and where the name of a file that was written anew cannot be brought to the disk, the file is in
+// doubt: nothing is added, and no line counts as on the disk, until a Rewrite has put another file
+// in its place.
+//
+// A File is safe for concurrent use; the lines are in the order of the calls.
 package lines
 
 import (
@@ -28,15 +34,29 @@ import (
 // File is an open file of lines.
 type File struct {
 	name string
-	turn sync.Mutex         // of the disk, for Sync
-	dir  func(string) error // in place of syncDir; nil: that
+	disk Disk
+	turn sync.Mutex // of the disk; held before mu
 
-	mu      sync.Mutex
-	f       *os.File
-	end     int64 // behind the last line, bytes
-	synced  int64 // up to here it is on the disk
-	tail    bool  // something of a line that was not added may be behind the end
-	unnamed bool  // that the name is this file's may not be on the disk
+	mu     sync.Mutex
+	f      *os.File
+	end    int64 // behind the last line, bytes
+	synced int64 // up to here it is on the disk
+	tail   bool  // something of a line that was not added may be behind the end
+	doubt  error // why it is not known what is on the disk; nil: it is
+	closed bool  // the name may be another's file
+}
+
+// Disk is how files and directories are brought to the disk; a nil function is the real way. Tests
+// have it fail.
+type Disk struct {
+	File func(*os.File) error
+	Dir  func(name string) error
+}
+
+// On has the file use a disk. It is called before the file is used.
+func (f *File) On(d Disk) *File {
+	f.disk = d
+	return f
 }
 
 // Open opens or creates a file and calls f for each line, without its end, in order. The first
@@ -102,35 +122,60 @@ func lock(file *os.File, name string) (there bool, err error) {
 }
 
 // Add writes a line, without its end. It is on the disk after the next Sync.
-func (f *File) Add(line []byte) error { return f.add(line, false) }
-
-// AddNow writes a line, without its end, to the disk.
-func (f *File) AddNow(line []byte) error { return f.add(line, true) }
-
-func (f *File) add(line []byte, now bool) error {
+func (f *File) Add(line []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.add(line, nil)
+}
+
+// AddNow writes a line, without its end, to the disk.
+func (f *File) AddNow(line []byte) error {
+	f.turn.Lock() // else a Sync at the same time could be told of what was lost, and this one of nothing
+	defer f.turn.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do := f.disk.File
+	if do == nil {
+		do = func(file *os.File) error { return unix.Fdatasync(int(file.Fd())) }
+	}
+	return f.add(line, do)
+}
+
+// add writes a line, and brings it to the disk if it is told how. The caller holds the lock.
+func (f *File) add(line []byte, sync func(*os.File) error) error {
+	if f.doubt != nil {
+		return f.unsure()
+	}
 	if err := f.cut(); err != nil {
 		return err
 	}
-	if now {
-		if err := f.named(); err != nil {
-			return err
-		}
-	}
 	n, err := f.f.WriteAt(append(slices.Clip(line), '\n'), f.end)
-	if err == nil && now {
-		err = unix.Fdatasync(int(f.f.Fd()))
+	if err == nil && sync != nil {
+		err = sync(f.f)
+		f.doubt = err
 	}
 	if err != nil {
 		f.tail = true // a part of it may be there, whatever n says
 		_ = f.cut()   // if it cannot be, it is before the next line
 		return err
 	}
-	if f.end += int64(n); now {
+	if f.end += int64(n); sync != nil {
 		f.synced = f.end
 	}
 	return nil
+}
+
+// Doubt is why it is not known what of the file is on the disk; nil: it is known.
+func (f *File) Doubt() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.doubt
+}
+
+// unsure refuses what would not be certain. The caller holds the lock.
+func (f *File) unsure() error {
+	return fault.New(fault.Unavailable, "%s: the disk failed, and what of the file is on it is not known until it is written anew: %w", f.name, f.doubt).
+		Advise("look at the disk of the state directory")
 }
 
 // cut takes out what may be there of a line that was not added. The caller holds the lock.
@@ -143,21 +188,6 @@ func (f *File) cut() error {
 	return err
 }
 
-// named brings the name of a file that was written anew to the disk, if it may not be there. The
-// caller holds the lock.
-func (f *File) named() error {
-	if !f.unnamed {
-		return nil
-	}
-	do := syncDir
-	if f.dir != nil {
-		do = f.dir
-	}
-	err := do(filepath.Dir(f.name))
-	f.unnamed = err != nil
-	return err
-}
-
 // Sync brings to the disk what was added before. Callers at once share one turn of the disk.
 func (f *File) Sync() error {
 	f.mu.Lock()
@@ -166,19 +196,30 @@ func (f *File) Sync() error {
 	f.turn.Lock()
 	defer f.turn.Unlock()
 	f.mu.Lock()
-	err := f.named()
-	is, end, done := f.f, f.end, f.f != was || f.synced >= upTo // what is written anew is on the disk
+	is, end := f.f, f.end
+	done, err := is != was || f.synced >= upTo, f.doubt // what is written anew is on the disk
+	if err != nil {
+		err = f.unsure()
+	}
 	f.mu.Unlock()
 	if err != nil || done {
 		return err
 	}
-	err = is.Sync()
+	do := f.disk.File
+	if do == nil {
+		do = (*os.File).Sync
+	}
+	err = do(is)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.f != is { // closed, as it was written anew
-		return f.named()
+		if f.doubt != nil {
+			return f.unsure()
+		}
+		return nil
 	}
 	if err != nil {
+		f.doubt = err
 		return err
 	}
 	f.synced = max(f.synced, end)
@@ -194,24 +235,35 @@ func (f *File) Size() int64 {
 
 // Rewrite has a file with this text, whole lines, each with its end, take the place of the old
 // one. The text has what still counts of all lines that were added. After an error the old file or
-// the new one goes on.
+// the new one goes on; one that was in doubt is so still.
 func (f *File) Rewrite(text []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.closed {
+		return os.ErrClosed
+	}
 	next, err := os.OpenFile(f.name+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
 	}
+	file, dir := f.disk.File, f.disk.Dir
+	if file == nil {
+		file = (*os.File).Sync
+	}
+	if dir == nil {
+		dir = syncDir
+	}
 	_, err = next.Write(text)
-	if err = errors.Join(err, unix.Flock(int(next.Fd()), unix.LOCK_EX|unix.LOCK_NB), next.Sync()); err == nil {
+	if err = errors.Join(err, unix.Flock(int(next.Fd()), unix.LOCK_EX|unix.LOCK_NB), file(next)); err == nil {
 		err = os.Rename(next.Name(), f.name)
 	}
 	if err != nil {
 		return errors.Join(err, next.Close(), os.Remove(next.Name()))
 	}
 	_ = f.f.Close()
-	f.f, f.end, f.synced, f.tail, f.unnamed = next, int64(len(text)), int64(len(text)), false, true
-	return f.named()
+	f.f, f.end, f.synced, f.tail = next, int64(len(text)), int64(len(text)), false
+	f.doubt = dir(filepath.Dir(f.name))
+	return f.doubt
 }
 
 // syncDir has a new name in a directory be on the disk.
@@ -227,6 +279,7 @@ func syncDir(name string) error {
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.closed = true
 	err := f.cut()
 	// A child of this process that is between its fork and its exec has the file open too.
 	return errors.Join(err, unix.Flock(int(f.f.Fd()), unix.LOCK_UN), f.f.Close())

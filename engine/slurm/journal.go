@@ -169,18 +169,41 @@ func (j *journal) add(e *entry) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if err := j.mend(); err != nil {
+		return err
+	}
 	if err := j.file.Add(line); err != nil {
 		return err
 	}
 	j.apply(e)
 	if j.file.Size() > compactAt && e.Kind == dropped {
-		_ = j.rewrite() // if it cannot, there is another time; a name that is not on the disk the file remembers
+		_ = j.rewrite() // if it cannot, there is another time; what is in doubt the file remembers
 	}
 	return nil
 }
 
-// sync makes durable what was added before. Callers at once share one turn of the disk.
-func (j *journal) sync() error { return j.file.Sync() }
+// sync makes durable what was added before. Callers at once share one turn of the disk. Where the
+// disk fails it is tried once more, with a file that is written anew.
+func (j *journal) sync() error {
+	if err := j.file.Sync(); err == nil {
+		return nil
+	}
+	j.mu.Lock()
+	err := j.mend()
+	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return j.file.Sync()
+}
+
+// mend writes the file anew where nobody knows what of it is on the disk. The caller holds the lock.
+func (j *journal) mend() error {
+	if j.file.Doubt() == nil {
+		return nil
+	}
+	return j.rewrite()
+}
 
 // fence makes sure that an attempt never begins by this journal.
 func (j *journal) fence(ref engine.Ref) error {

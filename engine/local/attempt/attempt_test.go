@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-sched/coxswain/engine"
@@ -204,5 +206,68 @@ func TestJournalKeepsWhatItCannotWrite(t *testing.T) {
 	}
 	if got, _, err := ReadJournal(name, me); err != nil || !reflect.DeepEqual(*got, want) {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestAJournalWhoseDiskFails: after a sync that failed, what was written before is written again,
+// by whatever process it was, and then made durable. What cannot be read again is not made up, and
+// goes with the next attempt.
+//
+// Seen to fail with: a Flush that asks the disk again and writes nothing.
+func TestAJournalWhoseDiskFails(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "journal")
+	var want State
+	open := func() *Journal {
+		j, err := OpenJournal(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Close() })
+		return j
+	}
+	note := func(j *Journal, r Record) {
+		if err := j.Add(r); err != nil {
+			t.Fatal(err)
+		}
+		want.Apply(r)
+	}
+	first := open()
+	if err := first.Begin(Record{Ref: me}); err != nil {
+		t.Fatal(err)
+	}
+	note(first, life()[0])
+	if err := first.Flush(false); err != nil {
+		t.Fatal(err)
+	}
+	j := open()
+	j.disk = func() error { return unix.EIO }
+	note(j, life()[1])
+	if err := j.Flush(true); !errors.Is(err, unix.EIO) {
+		t.Fatal(err)
+	}
+	j.disk = nil
+	if err := os.Truncate(name, 0); err != nil { // what the disk has of it
+		t.Fatal(err)
+	}
+	note(j, life()[2])
+	if err := j.Flush(true); err != nil {
+		t.Fatal(err)
+	}
+	if got, sat, err := ReadJournal(name, me); err != nil || !sat || !reflect.DeepEqual(*got, want) {
+		t.Errorf("%+v, %t, %v; want %+v", got, sat, err, want)
+	}
+	j.disk = func() error { return errors.Join(os.Truncate(name, 0), unix.EIO) }
+	for range 2 {
+		if err := j.Flush(true); err == nil {
+			t.Error("what is lost is durable")
+		}
+		j.disk = nil
+	}
+	next := engine.Ref{Allocation: 4, Attempt: 1}
+	if err := errors.Join(j.Begin(Record{Ref: next}), j.Flush(true)); err != nil {
+		t.Error(err)
+	}
+	if _, sat, err := ReadJournal(name, next); err != nil || !sat {
+		t.Errorf("%t, %v", sat, err)
 	}
 }

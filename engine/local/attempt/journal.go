@@ -3,9 +3,11 @@ package attempt
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -17,12 +19,17 @@ import (
 
 // Journal is a seat's append-only file of records, one JSON value a line. It holds
 // the attempt that sits, and what is left of those before. Records that could not
-// be written stay in memory and go first with the next attempt to write. It is not
-// safe for concurrent use.
+// be written stay in memory and go first with the next attempt to write. A disk that
+// could not take what it was given says so once and is well when it is asked again:
+// after that all of the file is written again. It is not safe for concurrent use.
 type Journal struct {
 	f       *os.File
 	pending []byte
-	end     int64 // bytes of whole records on disk
+	end     int64 // bytes of whole records that were written
+	sum     hash.Hash
+	lost    []byte       // what was written and may not be on the disk, for it failed: all
+	bad     error        // why that cannot be written again; nil: it can
+	disk    func() error // in place of f.Sync; nil: that
 }
 
 // reserve is how much disk space a journal takes at once, in bytes, where the
@@ -41,7 +48,8 @@ func OpenJournal(name string) (*Journal, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	j := &Journal{f: f, end: int64(bytes.LastIndexByte(b, '\n') + 1)}
+	j := &Journal{f: f, end: int64(bytes.LastIndexByte(b, '\n') + 1), sum: sha256.New()}
+	j.sum.Write(b[:j.end])
 	j.reserve()
 	return j, nil
 }
@@ -54,11 +62,12 @@ func (j *Journal) reserve() {
 // Begin queues that an attempt sits down. Everything that was before may go: the
 // engine has it.
 func (j *Journal) Begin(r Record) error {
-	if j.end > reserve/2 {
+	if j.end > reserve/2 || j.bad != nil {
 		if err := j.f.Truncate(0); err != nil {
 			return err
 		}
-		j.end = 0
+		j.end, j.lost, j.bad = 0, nil, nil
+		j.sum.Reset()
 		j.reserve()
 	}
 	r.Kind = KindTake
@@ -78,6 +87,9 @@ func (j *Journal) Add(r Record) error {
 // Flush writes what is queued, and makes it durable if sync is set. After an
 // error everything that was not written stays queued.
 func (j *Journal) Flush(sync bool) error {
+	if err := j.again(); err != nil {
+		return err
+	}
 	if len(j.pending) > 0 {
 		// A failed write may have left a part of a line: the next one starts
 		// over at the same place.
@@ -85,11 +97,47 @@ func (j *Journal) Flush(sync bool) error {
 			return err
 		}
 		j.end += int64(len(j.pending))
+		j.sum.Write(j.pending)
 		j.pending = j.pending[:0]
 	}
-	if sync {
-		return j.f.Sync()
+	if !sync {
+		return nil
 	}
+	do := j.f.Sync
+	if j.disk != nil {
+		do = j.disk
+	}
+	err := do()
+	if err != nil {
+		j.read()
+	}
+	return err
+}
+
+// read takes what was written out of the file, as long as the kernel has it: it may drop what it
+// could not bring to the disk.
+func (j *Journal) read() {
+	b := make([]byte, j.end)
+	_, err := j.f.ReadAt(b, 0)
+	if sum := sha256.Sum256(b); err == nil && !bytes.Equal(sum[:], j.sum.Sum(nil)) {
+		err = errors.New("it is not what was written")
+	}
+	if err != nil {
+		j.bad = fmt.Errorf("%s: the disk failed, and what stood in the journal cannot be read again: %w", j.f.Name(), err)
+		return
+	}
+	j.lost = b
+}
+
+// again writes what was lost.
+func (j *Journal) again() error {
+	if j.bad != nil || j.lost == nil {
+		return j.bad
+	}
+	if _, err := j.f.WriteAt(j.lost, 0); err != nil {
+		return err
+	}
+	j.lost = nil
 	return nil
 }
 
