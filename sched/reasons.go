@@ -233,9 +233,10 @@ func (c *Core) share(why reason.Reason) *reason.Reason {
 }
 
 // same reports whether two reasons are the same gate. How much is missing, and
-// how many jobs are before it, changes all the time and is no new reason.
+// how many jobs are before it, changes all the time and is no new reason. How many nodes are
+// needed is part of the gate where the pool has too few: it is one group's number, or that of all.
 func same(a, b reason.Reason) bool {
-	return a.Code == b.Code && a.Resource == b.Resource && a.Want == b.Want && a.Holder == b.Holder && a.Until == b.Until &&
+	return (a.Need == b.Need || a.Code != reason.NodeCount) && a.Code == b.Code && a.Resource == b.Resource && a.Want == b.Want && a.Holder == b.Holder && a.Until == b.Until &&
 		(a.Job == b.Job || a.Code == reason.Priority)
 }
 

@@ -251,7 +251,7 @@ func (w *world) decide(t *rapid.T, d sched.Decision) {
 		if q == nil || d.Why.Code == reason.None {
 			t.Fatalf("a word for nobody or of nothing: %+v", d)
 		}
-		if old := q.told; old.Code == d.Why.Code && old.Resource == d.Why.Resource && old.Job == d.Why.Job && old.Want == d.Why.Want && old.Holder == d.Why.Holder && old.Until == d.Why.Until {
+		if old := q.told; old.Code == d.Why.Code && (old.Need == d.Why.Need || old.Code != reason.NodeCount) && old.Resource == d.Why.Resource && old.Job == d.Why.Job && old.Want == d.Why.Want && old.Holder == d.Why.Holder && old.Until == d.Why.Until {
 			t.Fatalf("job %d is told twice that it waits for %+v", d.Job, d.Why)
 		}
 		q.told = d.Why
