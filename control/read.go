@@ -107,30 +107,68 @@ func (c *Control) Job(ctx context.Context, id job.ID) (View, error) {
 
 // Find returns one task of an array by its index, from memory or else from the store.
 func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (View, error) {
+	none := fault.New(fault.NotFound, "there is no job %d_%d", first, task)
 	c.state.mu.RLock()
 	a := c.state.arrays.m[first]
-	id := job.ID(0)
-	if a != nil {
-		if i, ok := slices.BinarySearch(a.spec.Indices, task); ok {
-			id = first + job.ID(i)
-		}
-	}
 	c.state.mu.RUnlock()
-	if a == nil {
-		v, err := c.Job(ctx, first)
+	var indices []uint32
+	if a != nil {
+		indices = a.spec.Indices
+	} else {
+		v, err := c.TaskOf(ctx, first)
+		if fault.KindOf(err) == fault.NotFound {
+			return View{}, none
+		}
 		if err != nil {
 			return View{}, err
 		}
-		if s := v.Job.Spec.Array; s != nil {
-			if i, ok := slices.BinarySearch(s.Indices, task); ok {
-				id = first + job.ID(i)
+		indices = v.Job.Spec.Array.Indices
+	}
+	i, ok := slices.BinarySearch(indices, task)
+	if !ok {
+		return View{}, none
+	}
+	return c.Job(ctx, first+job.ID(i))
+}
+
+// TaskOf returns a task of an array that is kept: of those in memory the first that has not
+// ended, else the first; else one that the store has. It stands for the array where its first
+// task, whose number it has, is no longer kept. fault.NotFound: no task is kept, or it is no
+// array's number.
+func (c *Control) TaskOf(ctx context.Context, array job.ID) (View, error) {
+	c.state.mu.RLock()
+	var e *entry
+	if c.state.arrays.m[array] != nil {
+		for _, o := range c.state.members(array) {
+			if e == nil || e.state.Final() && !o.state.Final() {
+				e = o
+			}
+			if !e.state.Final() {
+				break
 			}
 		}
 	}
-	if id == 0 {
-		return View{}, fault.New(fault.NotFound, "there is no job %d_%d", first, task)
+	var v View
+	if e != nil {
+		v = viewOf(e)
+		c.ranked(&v)
 	}
-	return c.Job(ctx, id)
+	c.state.mu.RUnlock()
+	if e != nil {
+		return v, nil
+	}
+	found := false
+	_, err := c.History(ctx, store.Query{Array: uint64(array), Limit: 1}, func(row *View) bool {
+		v, found = *row, true
+		return false
+	})
+	switch {
+	case err != nil:
+		return View{}, err
+	case !found:
+		return View{}, unknown(array)
+	}
+	return v, nil
 }
 
 // Tasks lists the numbers of all tasks in memory of an array; of a job that is no

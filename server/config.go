@@ -47,6 +47,8 @@ type Jobs interface {
 	Scan(control.Filter, func(*control.View) bool)
 	Job(context.Context, job.ID) (control.View, error)
 	Find(ctx context.Context, array job.ID, task uint32) (control.View, error)
+	// TaskOf is a task of an array that is kept; fault.NotFound: there is none.
+	TaskOf(ctx context.Context, array job.ID) (control.View, error)
 	Tasks(job.ID) []job.ID
 	Why(context.Context, job.ID) (control.Why, error)
 }

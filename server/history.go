@@ -303,12 +303,12 @@ func (c *call) historyIDs(texts []string) (ids []uint64, err error) {
 			continue
 		}
 		n := uint64(1)
-		v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(id.Job))
+		v, err := c.first(id.Job)
 		switch {
 		case fault.KindOf(err) == fault.NotFound:
 		case err != nil:
 			return nil, err
-		case v.Job.Array != nil && v.Job.Array.Job == v.Job.ID:
+		case v.Job.Array != nil && uint64(v.Job.Array.Job) == id.Job:
 			n = uint64(v.Job.Array.Count)
 		}
 		for i := range n { // tasks of an array follow each other
@@ -322,9 +322,9 @@ func (c *call) historyIDs(texts []string) (ids []uint64, err error) {
 // historyTasks are the numbers of tasks of an array: they follow each other in the
 // order of its indices.
 func (c *call) historyTasks(id slurmfmt.JobID) (ids []uint64, err error) {
-	v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(id.Job))
+	v, err := c.first(id.Job)
 	switch {
-	case fault.KindOf(err) == fault.NotFound || err == nil && (v.Job.Array == nil || v.Job.Spec.Array == nil):
+	case fault.KindOf(err) == fault.NotFound || err == nil && (v.Job.Array == nil || uint64(v.Job.Array.Job) != id.Job || v.Job.Spec.Array == nil):
 		return nil, nil
 	case err != nil:
 		return nil, err

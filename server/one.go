@@ -25,9 +25,9 @@ type JobPath struct {
 func (s *Server) registerJob() {
 	add(s, route{
 		method: http.MethodGet, path: "/v1/jobs/{job}", verb: auth.SeeJob, id: "getJob", tag: "jobs", owned: true,
-		summary: "Show one job", about: "Also one that ended long ago, as long as the history keeps it.",
+		summary: "Show one job", about: "Also one that ended long ago, as long as the history keeps it. The number of an array names its first task; once that is no longer kept, another one.",
 	}, func(c *call, in *JobPath) (*api.Job, error) {
-		v, err := c.find(in.Job, auth.SeeJob)
+		v, err := c.findAny(in.Job, auth.SeeJob)
 		if err != nil {
 			return nil, err
 		}
@@ -35,7 +35,7 @@ func (s *Server) registerJob() {
 	})
 	add(s, route{
 		method: http.MethodGet, path: "/v1/jobs/{job}/why", verb: auth.SeeJob, id: "why", tag: "jobs", owned: true,
-		summary: "Everything that keeps a job waiting",
+		summary: "Everything that keeps a job waiting", about: "The number of an array names a task of it, as with getJob.",
 	}, func(c *call, in *JobPath) (*api.Why, error) { return s.why(c, in.Job) })
 	addStream(s, route{
 		method: http.MethodGet, path: "/v1/jobs/{job}/script", verb: auth.SeeScript, id: "getScript", tag: "jobs", owned: true,
@@ -68,7 +68,7 @@ func (s *Server) registerJob() {
 }
 
 func (s *Server) why(c *call, name string) (*api.Why, error) {
-	v, err := c.find(name, auth.SeeJob)
+	v, err := c.findAny(name, auth.SeeJob)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s *Server) explained(r *reason.Reason) string {
 }
 
 func (s *Server) blob(c *call, name string, verb auth.Verb, media string, which func(*job.Job) (string, error)) error {
-	v, err := c.find(name, verb)
+	v, err := c.findAny(name, verb)
 	if err != nil {
 		return err
 	}
@@ -138,10 +138,13 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 	}
 	mine := c.watched(ids)
 	after := s.hub.newest()
-	for {
-		v, err := c.ended(name)
-		if err != nil || v != nil {
-			return v, err
+	for late := job.ID(0); ; {
+		if !c.lives(late) {
+			v, err := c.ended(name)
+			if err != nil || v != nil {
+				return v, err
+			}
+			late = c.late(ids[0])
 		}
 		for again := true; again; {
 			items, last, wake, ok := s.hub.next(after)
@@ -167,6 +170,29 @@ func (s *Server) wait(c *call, name string, timeout time.Duration) (*api.Job, er
 	}
 }
 
+// late is a task of an array that has not ended, one of the last: as long as it lives the others
+// need no look, of which there may be a hundred thousand. 0: there is none, or it is no array.
+func (c *call) late(id slurmfmt.JobID) job.ID {
+	if id.Tasks != "" {
+		return 0
+	}
+	for _, task := range slices.Backward(c.s.cfg.Plane.Tasks(job.ID(id.Job))) {
+		if c.lives(task) {
+			return task
+		}
+	}
+	return 0
+}
+
+// lives reports whether a job is there that the caller may see and that has not ended.
+func (c *call) lives(id job.ID) bool {
+	if id == 0 || c.ctx().Err() != nil {
+		return false
+	}
+	v, err := c.s.cfg.Plane.Job(c.ctx(), id)
+	return err == nil && !v.Job.State.Final() && c.sees(&v)
+}
+
 // ended returns the job if it has ended; of an array the task with the highest exit
 // code, when all have.
 func (c *call) ended(name string) (*api.Job, error) {
@@ -174,18 +200,18 @@ func (c *call) ended(name string) (*api.Job, error) {
 	if err != nil {
 		return nil, badJob(name, err)
 	}
-	numbers, _ := c.numbers([]slurmfmt.JobID{id})
+	set := false // of tasks, of which some are in memory
+	if id.Tasks != "" {
+		numbers, _ := c.numbers([]slurmfmt.JobID{id})
+		set = len(numbers) > 1
+	}
 	whole := false // it is the number of an array
-	if id.Tasks == "" || len(numbers) <= 1 {
-		v, err := c.find(name, auth.SeeJob)
-		switch {
-		case id.Tasks == "" && fault.KindOf(err) == fault.NotFound:
-			whole = true // of its first task the history may be over
-		case err != nil:
+	if !set {
+		v, err := c.findAny(name, auth.SeeJob) // of its first task the history may be over
+		if err != nil {
 			return nil, err
-		default:
-			whole = id.Tasks == "" && v.Job.Array != nil && v.Job.Array.Job == v.Job.ID
 		}
+		whole = id.Tasks == "" && v.Job.Array != nil && uint64(v.Job.Array.Job) == id.Job
 		switch {
 		case whole:
 		case !v.Job.State.Final():

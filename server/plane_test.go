@@ -253,6 +253,17 @@ func (p *plane) Find(_ context.Context, array job.ID, task uint32) (control.View
 	return control.View{}, fault.New(fault.NotFound, "there is no job %d_%d", array, task)
 }
 
+func (p *plane) TaskOf(_ context.Context, array job.ID) (control.View, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, v := range p.jobs {
+		if v.Job.Array != nil && v.Job.Array.Job == array {
+			return *v, nil
+		}
+	}
+	return control.View{}, fault.New(fault.NotFound, "there is no job %d", array)
+}
+
 func (p *plane) Tasks(id job.ID) (out []job.ID) {
 	p.Scan(control.Filter{After: id - 1}, func(v *control.View) bool {
 		if v.Job.ID != id && (v.Job.Array == nil || v.Job.Array.Job != id) {

@@ -370,29 +370,55 @@ func (c *call) tasks(array job.ID, asked *taskSets) (out []job.ID) {
 // find returns the job that a path names: 7, or 7_3. The caller must be allowed the
 // verb about it.
 func (c *call) find(name string, verb auth.Verb) (control.View, error) {
+	v, exact, err := c.lookUp(name, verb)
+	if err == nil && !exact {
+		return v, fault.New(fault.NotFound, "%s is an array whose first task is no longer kept", name).Advise("name one of its tasks, such as %s", v.Job.Name())
+	}
+	return v, err
+}
+
+// findAny is find. For the number of an array whose first task is no longer kept it returns
+// another one.
+func (c *call) findAny(name string, verb auth.Verb) (control.View, error) {
+	v, _, err := c.lookUp(name, verb)
+	return v, err
+}
+
+// first is the job of a number; of an array whose first task is no longer kept, another one.
+func (c *call) first(number uint64) (control.View, error) {
+	v, err := c.s.cfg.Plane.Job(c.ctx(), job.ID(number))
+	if fault.KindOf(err) == fault.NotFound {
+		return c.s.cfg.Plane.TaskOf(c.ctx(), job.ID(number))
+	}
+	return v, err
+}
+
+// lookUp returns the job that a path names (exact), or a task of the array.
+func (c *call) lookUp(name string, verb auth.Verb) (v control.View, exact bool, err error) {
 	id, err := slurmfmt.ParseJobID(name)
 	if err != nil {
-		return control.View{}, badJob(name, err)
+		return control.View{}, false, badJob(name, err)
 	}
-	var v control.View
+	exact = true
 	if id.Tasks == "" {
-		v, err = c.s.cfg.Plane.Job(c.ctx(), job.ID(id.Job))
+		v, err = c.first(id.Job)
+		exact = uint64(v.Job.ID) == id.Job
 	} else if task, one := id.Task(); one {
 		v, err = c.s.cfg.Plane.Find(c.ctx(), job.ID(id.Job), task)
 	} else {
-		return v, fault.New(fault.Invalid, "job %s: one job or task is meant here", name).Advise("name one task, such as %d_1", id.Job)
+		return v, false, fault.New(fault.Invalid, "job %s: one job or task is meant here", name).Advise("name one task, such as %d_1", id.Job)
 	}
 	if fault.KindOf(err) == fault.NotFound {
-		return v, unknownJob(name)
+		return v, false, unknownJob(name)
 	}
 	if err != nil {
-		return v, err
+		return v, false, err
 	}
 	o := auth.Job(v.Job.Name(), v.Job.Spec.Owner.UID)
 	if !c.sees(&v) {
-		return v, unknownJob(name) // its existence is nobody's business
+		return v, false, unknownJob(name) // its existence is nobody's business
 	}
-	return v, c.may(verb, o)
+	return v, exact, c.may(verb, o)
 }
 
 func badJob(text string, err error) error {

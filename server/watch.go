@@ -124,8 +124,8 @@ func (s *Server) follow(ctx context.Context, w *eventWriter, f *filter, after ui
 			continue
 		}
 		for i := range items {
-			if f.match(items[i]) {
-				w.add(items[i].text())
+			if f.match(items[i]) && !w.add(items[i].text()) {
+				return
 			}
 		}
 		after = last
@@ -169,8 +169,8 @@ func (s *Server) catchUp(ctx context.Context, w *eventWriter, f *filter, after u
 		return to, w.flush()
 	}
 	for i := range evs {
-		if it := newItem(evs[i]); f.match(it) {
-			w.add(it.text())
+		if it := newItem(evs[i]); f.match(it) && !w.add(it.text()) {
+			return after, false
 		}
 	}
 	return last, w.flush()
@@ -182,8 +182,15 @@ type eventWriter struct {
 	ctl   *http.ResponseController
 	stall time.Duration
 	buf   []byte
-	held  [][]byte
 }
+
+// Bytes of a watcher's buffer: from sendSize on it is sent, and one of more than keepSize is not
+// kept. Who reads slowly holds no more, however many events an array has; a thousand who read
+// hold nothing to speak of.
+const (
+	sendSize = 32 << 10
+	keepSize = 8 << 10
+)
 
 func (w *eventWriter) begin() bool {
 	h := w.c.w.Header()
@@ -195,8 +202,10 @@ func (w *eventWriter) begin() bool {
 	return w.flush()
 }
 
-func (w *eventWriter) add(text []byte) {
-	w.held = append(w.held, text)
+// add sends a text, or keeps it for the next flush; false: the watcher has gone or does not read.
+func (w *eventWriter) add(text []byte) bool {
+	w.buf = append(w.buf, text...)
+	return len(w.buf) < sendSize || w.flush()
 }
 
 // gap says that what was missed is gone, and from where it goes on.
@@ -212,25 +221,13 @@ func (w *eventWriter) heartbeat(after uint64) {
 
 // flush sends what was added; false: the watcher has gone or does not read.
 func (w *eventWriter) flush() bool {
-	for _, t := range w.held {
-		w.buf = append(w.buf, t...)
-		if len(w.buf) >= 64<<10 && !w.send() {
-			return false
-		}
-	}
-	clear(w.held)
-	w.held = w.held[:0]
-	return w.send()
-}
-
-func (w *eventWriter) send() bool {
 	if len(w.buf) == 0 {
 		return true
 	}
 	_ = w.ctl.SetWriteDeadline(time.Now().Add(w.stall)) // a recorder of a test has none
 	_, err := w.c.w.Write(w.buf)
 	w.buf = w.buf[:0]
-	if cap(w.buf) > 256<<10 {
+	if cap(w.buf) > keepSize {
 		w.buf = nil
 	}
 	if err == nil {

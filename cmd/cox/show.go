@@ -174,7 +174,7 @@ the job starts if nothing changes.`,
 					all = append(all, w)
 					return nil
 				}
-				j, err := c.Job(cmd.Context(), name)
+				j, err := c.Job(cmd.Context(), w.Name) // of an array it is one of its tasks
 				if err != nil {
 					return err
 				}

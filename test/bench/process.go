@@ -12,6 +12,7 @@ import (
 type ran struct {
 	wall, cpu time.Duration
 	code      int
+	rss       int64 // the most memory it had, bytes
 }
 
 // spawn runs a process and waits for it, its output dropped.
@@ -31,7 +32,7 @@ func spawn(path string, args, env []string) ran {
 		}
 	}
 	must(err)
-	return ran{time.Since(begin), time.Duration(use.Utime.Nano() + use.Stime.Nano()), st.ExitStatus()}
+	return ran{time.Since(begin), time.Duration(use.Utime.Nano() + use.Stime.Nano()), st.ExitStatus(), use.Maxrss << 10}
 }
 
 // processes is part a.

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// arrays is part h: one array as large as it may be, held and then cancelled, so that nothing
+// runs: what it costs to wait for it and to see it. Ours alone.
+func (b *bench) arrays() {
+	n := b.size(100000) + 1
+	cox := filepath.Join(b.cox.bin, "cox")
+	run := func(args ...string) ran {
+		r := spawn(cox, args, b.cox.environ())
+		if args[0] != "wait" && r.code != 0 { // the exit code of a wait is that of the tasks
+			panic(fmt.Sprintf("cox %v ended with %d", args, r.code))
+		}
+		return r
+	}
+	t := table{title: fmt.Sprintf("(h) One array of %s tasks, held and cancelled", number(float64(n)))}
+	figures := []struct {
+		what string
+		args []string
+	}{
+		{"wait, all have ended", []string{"wait"}},
+		{"show", []string{"show"}},
+		{"show -o name", []string{"show", "-o", "name"}},
+		{"why", []string{"why"}},
+	}
+	var submit, waiting, waitingCPU, memory sample
+	took, cpu, rss := make([]sample, len(figures)), make([]sample, len(figures)), make([]sample, len(figures))
+	for range b.rounds {
+		b.cox.fresh()
+		submit.add(run("submit", "--hold", "--array", "0-"+strconv.Itoa(n-1), "--", "true").wall.Seconds())
+		out, err := exec.Command(cox, "--server", "unix://"+b.cox.socket(), "queue", "-o", "name").CombinedOutput()
+		must(err)
+		array, _, _ := strings.Cut(string(out), "_")
+		used, begin, ended := b.cox.used(), time.Now(), make(chan ran)
+		go func() { ended <- run("wait", array) }()
+		time.Sleep(time.Second) // until it waits
+		run("cancel", array)
+		<-ended
+		waiting.add((time.Since(begin) - time.Second).Seconds())
+		waitingCPU.add((b.cox.used() - used).Seconds())
+		settle(b.cox)
+		for i, f := range figures {
+			used := b.cox.used()
+			r := run(append(f.args, array)...)
+			took[i].add(r.wall.Seconds())
+			cpu[i].add((b.cox.used() - used).Seconds())
+			rss[i].add(float64(r.rss) / (1 << 20))
+		}
+		memory.add(float64(b.cox.memory()) / (1 << 20))
+	}
+	t.row("submit, s", submit, nil)
+	t.row("cancel, until a wait that began before has ended, s", waiting, nil)
+	t.row("CPU of the server for that, s", waitingCPU, nil)
+	for i, f := range figures {
+		t.row("cox "+f.what+", s", took[i], nil)
+		t.row("CPU of the server for it, s", cpu[i], nil)
+		t.row("memory of the command, MiB", rss[i], nil)
+	}
+	t.row("memory of the server then, MiB", memory, nil)
+	t.print()
+}
