@@ -59,8 +59,30 @@ type attempt struct {
 // pod is the last that was seen of a pod.
 type pod struct {
 	*corev1.Pod
-	seen bool // by the watch, not only as what a create gave back
-	gone bool // the object is there no more
+	seen  bool      // by the watch, not only as what a create gave back
+	gone  bool      // the object is there no more
+	dying time.Time // when the driver heard that it is being deleted; zero: it is not, or was when it was seen first
+}
+
+// dies takes when it was heard that a pod is being deleted. was is what was seen of it before.
+func (p *pod) dies(was *pod, now time.Time) {
+	switch {
+	case p.DeletionTimestamp == nil || was == nil || was.UID != p.UID:
+	case was.DeletionTimestamp.Equal(p.DeletionTimestamp):
+		p.dying = was.dying
+	default:
+		p.dying = now
+	}
+}
+
+// clock is what the API server's clock shows, by which a pod has a time to be gone: it may differ from
+// the driver's. Where nothing tells it, it is the driver's.
+func (p *pod) clock(now time.Time) time.Time {
+	if p.dying.IsZero() || p.DeletionGracePeriodSeconds == nil {
+		return now
+	}
+	asked := p.DeletionTimestamp.Add(-time.Duration(*p.DeletionGracePeriodSeconds) * time.Second)
+	return asked.Add(now.Sub(p.dying))
 }
 
 // Launch takes an attempt: it is on disk when it returns, and sent soon after.

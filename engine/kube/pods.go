@@ -83,7 +83,9 @@ func (e *Engine) see(p *corev1.Pod, deleted bool) {
 	case i < 0 || i >= len(a.order.Nodes):
 		return
 	}
-	a.pods[i] = &pod{Pod: p, seen: true, gone: deleted}
+	is := &pod{Pod: p, seen: true, gone: deleted}
+	is.dies(a.pods[i], time.Now())
+	a.pods[i] = is
 	a.nudge()
 }
 

@@ -33,7 +33,7 @@ func (e *Engine) members(a *attempt, now time.Time) []member {
 			out[i] = member{phase: engine.Accepted, unsure: true, why: fmt.Sprintf("pod %s-%d is not there any more; nobody can say whether it ended", render.Name(e.log.server, a.ref), i)}
 			continue
 		}
-		out[i] = read(p.Pod, a.ref, now)
+		out[i] = read(p.Pod, a.ref, p.clock(now))
 		if p.gone && !out[i].over {
 			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s was taken away with its finalizer; nobody can say whether it ended", p.Name)
 		}
