@@ -19,9 +19,10 @@ const roomRules = `
 fair_share: {half_life: never}
 accounts: [theirs, ours]
 qos:
-  - {name: high, priority: 10, preempts: [low, cut]}
+  - {name: high, priority: 10, preempts: [low, cut, plain]}
   - {name: low, preempt_mode: checkpoint}
   - {name: cut, preempt_mode: cancel}
+  - {name: plain}
 preemption: {by: [qos], mode: requeue, grace: 30m}
 `
 
@@ -65,6 +66,12 @@ func kubeMakesRoom(t *testing.T, l *lab.Lab, add []string) {
 	kubeEnds(t, s)
 	charged(t, s, least, 2*time.Since(began))
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
+	for _, name := range []string{"end", "over", "beat.0", "beat.1"} { // they begin anew
+		if err := os.Remove(filepath.Join(scratch, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubeTakes(t, s, l, add, scratch)
 }
 
 // kubeSaves: a gang is told to save, then to end, whole, though the other job wants one of its
