@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	world "github.com/coxswain-sched/coxswain/engine/fake"
 	"github.com/coxswain-sched/coxswain/engine/kube/lab"
 )
 
@@ -18,8 +17,7 @@ func TestKube(t *testing.T) {
 	c := lab.NativeGangs()
 	c.Kubelets = 2
 	l := lab.Start(t, c)
-	s := &slurmSite{dir: t.TempDir()}
-	s.server, s.stop = serving(t, s.dir, &paper{worlds: map[string]*world.World{}})
+	s, _ := onPaper(t)
 	file := l.Kubeconfig()
 
 	// Before anything is there: what is missing is said, and nothing is added.

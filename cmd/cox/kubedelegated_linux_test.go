@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/engine/kube/lab"
 )
@@ -91,14 +90,8 @@ func kubeDelegated(t *testing.T, s *slurmSite, l *lab.Lab) {
 	s.ok(t, pool+" is gone", "pool", "remove", pool)
 }
 
-// noPods waits until a job has no pods any more; there is no event for it.
+// noPods waits until a job has no pods any more.
 func noPods(t *testing.T, l *lab.Lab, job string) {
 	t.Helper()
-	left := ""
-	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if left = l.Kubectl(t, "get", "pods", "--namespace=cox", "-l", "coxswain.sh/job="+job, "--output=name"); left == "" {
-			return
-		}
-	}
-	t.Fatalf("there is still %s", left)
+	l.Emptied(t, "cox", "pods", "--selector=coxswain.sh/job="+job)
 }

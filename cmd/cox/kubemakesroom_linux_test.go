@@ -36,7 +36,7 @@ fi
 saved() { echo "step 7" >$COX_CHECKPOINT_DIR/step-7; echo step-7 >$COX_CHECKPOINT_DIR/new; mv $COX_CHECKPOINT_DIR/new $COX_CHECKPOINT_DIR/done; }
 trap saved USR1
 trap 'echo told to end' TERM
-srun sh -c 'trap "" TERM; while [ ! -e /scratch/end ]; do date +%N >/scratch/beat.$SLURM_PROCID; sleep 0.1; done' &
+srun sh -c 'trap "" TERM; date +%N >/scratch/beat.$SLURM_PROCID; echo rank $SLURM_PROCID lives; while [ ! -e /scratch/end ]; do date +%N >/scratch/beat.$SLURM_PROCID; sleep 0.1; done' &
 while [ ! -e /scratch/end ]; do sleep 0.1; done
 exit 1
 `
@@ -52,8 +52,7 @@ while [ ! -e /scratch/over ]; do sleep 0.1; done
 // kubeMakesRoom: jobs of a higher QOS take the place of others in a pool of Kubernetes whose nodes
 // have two GPUs each, and accounts are charged for what their jobs had.
 func kubeMakesRoom(t *testing.T, l *lab.Lab, add []string) {
-	s := &slurmSite{dir: t.TempDir()}
-	s.server, s.stop = serving(t, s.dir, &paper{worlds: map[string]*world.World{}})
+	s, _ := onPaper(t)
 	scratch := t.TempDir()
 	if dir := filepath.Join(scratch, "checkpoints"); os.Mkdir(dir, 0o700) != nil || os.Chmod(dir, 0o777|os.ModeSticky) != nil {
 		t.Fatal(dir)
@@ -89,13 +88,9 @@ func kubeSaves(t *testing.T, s *slurmSite, l *lab.Lab, scratch string) (least ti
 		}
 	}
 	low := s.submitted(t, "k8s-a", kubeScript(t, s, "low.sh", roomLow), "-q", "low", "-A", "theirs")
-	for end, all := time.Now().Add(5*time.Minute), []string(nil); len(all) < 2; time.Sleep(50 * time.Millisecond) { // a file tells nobody that it is there
-		if time.Now().After(end) {
-			t.Fatalf("of two ranks there live %v", all)
-		}
-		all, _ = filepath.Glob(filepath.Join(scratch, "beat.*"))
-	}
 	s.eventually(t, `(?m)^ *`+low+` .*RUNNING`, "queue")
+	pod := l.Kubectl(t, "get", "pods", "--namespace=cox", "-l", "coxswain.sh/job="+low, "--output=jsonpath={.items[0].metadata.name}")
+	l.Prints(t, "cox", pod, "rank 0 lives", "rank 1 lives")
 	high := s.submitted(t, "k8s-a", kubeScript(t, s, "high.sh", roomHigh), "-q", "high", "-A", "ours")
 	s.eventually(t, `takes the place of job `+low+`, until the last of it has ended`, "why", high)
 	s.eventually(t, `told to end`, "logs", low)

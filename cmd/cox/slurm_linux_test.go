@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
 )
 
-// site is a server beside a cluster of real Slurm.
+// slurmSite is a server beside a cluster of real Slurm, or with pools of other kinds alone: then it
+// has no Lab.
 type slurmSite struct {
 	*lab.Lab
 
