@@ -146,6 +146,11 @@ spec: {clusterQueue: racked}
 	if err != nil || len(nodes) != 8 || len(nodes[0].Path) != 1 || nodes[0].Path[0] != "r1" {
 		t.Errorf("where nodes lie: %+v %v", nodes, err)
 	}
+	inRacks(t, l, e)
+}
+
+// inRacks launches gangs on eight nodes in two racks, of which the first two leave a node in each.
+func inRacks(t *testing.T, l *lab.Lab, e *kube.Engine) {
 	all := []*engine.Launch{oneEach(11, 3), oneEach(12, 3), oneEach(13, 2), oneEach(14, 2)}
 	all[0].Job.Spec.Groups[0].Switches = 1 // the others by the setting
 	all[3].Job.Spec.Groups[0].Wishes.Switches = job.Wish{N: 1, For: time.Hour}

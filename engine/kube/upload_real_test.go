@@ -55,10 +55,9 @@ func (h held) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// testUpload: a directory that comes with a job is in all its pods before anything of it runs,
-// at its own path, as its owner's, whatever broke off on the way and though the driver was
-// closed and opened in the middle; one that is not kept any more ends the job with that reason.
-func testUpload(t *testing.T, b *bench) {
+// project packs a directory of a script, a file beside it, one of three MiB and what is not packed.
+func project(t *testing.T) (*bytes.Buffer, *job.Upload) {
+	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"train.sh": "#!/bin/sh\necho rank $SLURM_PROCID in $PWD as $(id -u): $(cat conf/in)\necho mine >mine.$SLURM_PROCID\n", "conf/in": "given", ".git/HEAD": "x"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil { //nolint:gosec // a test's
@@ -76,25 +75,45 @@ func testUpload(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(archive.Bytes())
-	u := &job.Upload{Digest: hex.EncodeToString(sum[:]), Size: int64(archive.Len()), Dir: "/home/nobody/proj"}
+	return &archive, &job.Upload{Digest: hex.EncodeToString(sum[:]), Size: int64(archive.Len()), Dir: "/home/nobody/proj"}
+}
+
+// laden is a job whose directory comes with it.
+func laden(u *job.Upload, n uint64, script string, nodes ...string) *engine.Launch {
+	l := launch(n, script, nodes...)
+	l.Job.Spec.Owner = job.Owner{User: "nobody", UID: 65534, GID: 65534}
+	l.Job.Spec.WorkDir, l.Job.Spec.Upload = u.Dir, u
+	return l
+}
+
+// testUpload: what becomes of a directory that comes with a job.
+func testUpload(t *testing.T, b *bench) {
+	archive, u := project(t)
 	s := &sent{Store: upload.NewStore(filepath.Join(t.TempDir(), "uploads"), 8<<20, 8<<20).On(plenty), opened: make(chan struct{}, 100)}
-	if err := s.Put(65534, u.Digest, u.Size, &archive, func() map[upload.Name]bool { return nil }); err != nil {
+	if err := s.Put(65534, u.Digest, u.Size, archive, func() map[upload.Name]bool { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	c := b.config(t, t.TempDir())
 	c.Terms.WorkDir, c.Uploads = kube.WorkDirUpload, s
+	e := testDelivered(t, b, c, s, u)
+	for len(s.opened) > 0 {
+		<-s.opened
+	}
+	testNotDelivered(t, e, s, u)
+	testNotLaden(t, e, u)
+}
+
+// testDelivered: it is in all pods before anything of the job runs, at its own path, as its owner's,
+// whatever broke off on the way and though the driver was closed and opened in the middle. It returns
+// the second driver.
+func testDelivered(t *testing.T, b *bench, c kube.Config, s *sent, u *job.Upload) *kube.Engine {
+	t.Helper()
 	e, err := kube.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { b.clear(t, e) }()
-	laden := func(n uint64, script string, nodes ...string) *engine.Launch {
-		l := launch(n, script, nodes...)
-		l.Job.Spec.Owner = job.Owner{User: "nobody", UID: 65534, GID: 65534}
-		l.Job.Spec.WorkDir, l.Job.Spec.Upload = u.Dir, u
-		return l
-	}
-	l := laden(1, "#!/bin/sh\nsrun ./train.sh | sort\nls -a | tr '\\n' ' '; stat -c %a:%u:%s weights train.sh | tr '\\n' ' '\n", "n1", "n2")
+	t.Cleanup(func() { b.clear(t, e) })
+	l := laden(u, 1, "#!/bin/sh\nsrun ./train.sh | sort\nls -a | tr '\\n' ' '; stat -c %a:%u:%s weights train.sh | tr '\\n' ' '\n", "n1", "n2")
 	s.breaks.Store(1)
 	s.hold = make(chan struct{})
 	if err := e.Launch(t.Context(), l); err != nil {
@@ -104,8 +123,7 @@ func testUpload(t *testing.T, b *bench) {
 	if r, err := e.Inspect(t.Context(), l.Ref); err != nil || !r.Started.IsZero() {
 		t.Errorf("before its files are there: %v %+v", err, r)
 	}
-	closed := make(chan error)
-	old := e
+	closed, old := make(chan error), e
 	go func() { closed <- old.Close() }()
 	close(s.hold) // what was on its way ends with the driver
 	if err := <-closed; err != nil {
@@ -133,21 +151,22 @@ func testUpload(t *testing.T, b *bench) {
 	if strings.Contains(log, ".git") || strings.Contains(log, "mine.1") {
 		t.Errorf("the first pod has\n%s", log)
 	}
+	return e
+}
 
-	// One whose archive is gone, and one that is ended while it waits for it.
-	gonner := laden(2, "#!/bin/sh\n", "n1")
-	gonner.Job.Spec.Upload = &job.Upload{Digest: strings.Repeat("0", 64), Size: 10, Dir: u.Dir}
+// testNotDelivered: one that is not kept any more ends its job with that reason, and a job that is
+// ended while it waits for its own never begins.
+func testNotDelivered(t *testing.T, e *kube.Engine, s *sent, u *job.Upload) {
+	t.Helper()
+	gonner := laden(&job.Upload{Digest: strings.Repeat("0", 64), Size: 10, Dir: u.Dir}, 2, "#!/bin/sh\n", "n1")
 	if err := e.Launch(t.Context(), gonner); err != nil {
 		t.Fatal(err)
 	}
 	if r := gone(t, e, gonner.Ref); r.Cause != engine.Refused || !strings.Contains(r.Message, "cox submit --upload") || !r.Started.IsZero() {
 		t.Errorf("%+v", r)
 	}
-	for len(s.opened) > 0 {
-		<-s.opened
-	}
 	s.hold = make(chan struct{})
-	l = laden(3, "#!/bin/sh\n", "n1", "n2")
+	l := laden(u, 3, "#!/bin/sh\n", "n1", "n2")
 	if err := e.Launch(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
@@ -159,15 +178,17 @@ func testUpload(t *testing.T, b *bench) {
 	if r := gone(t, e, l.Ref); r.Cause != engine.Stopped || !r.Started.IsZero() {
 		t.Errorf("%+v", r)
 	}
-	for what, err := range map[string]error{
-		"nothing came with it": e.Admit(t.Context(), &engine.Draft{Spec: func() *job.Spec { s := *l.Job.Spec; s.Upload = nil; return &s }()}),
-		"in the image's place": e.Admit(t.Context(), &engine.Draft{Spec: func() *job.Spec {
-			s := *l.Job.Spec
-			s.WorkDir, s.Upload = "/usr/x", &job.Upload{Digest: u.Digest, Size: 1, Dir: "/usr/x"}
-			return &s
-		}()}),
-	} {
-		if fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
+}
+
+// testNotLaden: a job is refused with which no directory came, or whose directory would be in the
+// place of what its image has.
+func testNotLaden(t *testing.T, e *kube.Engine, u *job.Upload) {
+	t.Helper()
+	usr := &job.Upload{Digest: u.Digest, Size: 1, Dir: "/usr/x"}
+	bare := laden(u, 4, "#!/bin/sh\n", "n1").Job.Spec
+	bare.Upload = nil
+	for what, spec := range map[string]*job.Spec{"nothing came with it": bare, "in the image's place": laden(usr, 5, "#!/bin/sh\n", "n1").Job.Spec} {
+		if err := e.Admit(t.Context(), &engine.Draft{Spec: spec}); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
