@@ -1,10 +1,12 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/dispatch"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/planted"
@@ -215,7 +217,7 @@ func (l *loop) refused(id job.ID, ref engine.Ref, why error, repeated bool) mess
 			return
 		}
 		cause, text := engine.LaunchFailed, why.Error()
-		if repeated && fault.KindOf(why) == fault.Conflict {
+		if repeated && fault.KindOf(why) == fault.Conflict && !errors.Is(why, dispatch.ErrStopped) {
 			cause, text = engine.Unready, "its launch was given up when the server ended: "+text
 		} else if fault.KindOf(why) == fault.Exhausted {
 			cause = engine.Unready

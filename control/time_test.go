@@ -209,6 +209,26 @@ func TestABarredLaunchOfAServerBefore(t *testing.T) {
 	b.state(b.submit(gang(1, 8)), job.Failed)
 }
 
+// A launch that is repeated after a restart and meanwhile cancelled was not given up by the server
+// that ended, and does not say so.
+//
+// Seen to fail with: "its launch was given up when the server ended: it was to be stopped before it
+// was launched".
+func TestARepeatedLaunchThatIsCancelled(t *testing.T) {
+	h := newHand(1, 8)
+	h.launch = func(engine.Ref) error { return fault.New(fault.Unavailable, "no answer") }
+	b := openWith(t, h, control.Config{})
+	id := b.submit(gang(1, 8))
+	b.until(id, "on its way", func(v control.View) bool { return v.Job.Flags&job.Configuring != 0 })
+	b.reopen()
+	if err := ask(t.Context(), b.ctl, id, control.Cancel{}); err != nil {
+		t.Fatal(err)
+	}
+	if v := b.state(id, job.Cancelled); strings.Contains(v.Report.Message, "given up when the server ended") {
+		t.Errorf("a job that was cancelled says %q", v.Report.Message)
+	}
+}
+
 // A launch for which the engine has no room is not the job's failure: it waits again,
 // also if it may not be requeued, however often, and starts once there is room.
 func TestUnreadyEngineIsNotTheJobsFailure(t *testing.T) {

@@ -4,7 +4,8 @@
 // Calls about one attempt go out one after the other, in the order in which they
 // were given; attempts do not wait for each other. A call without an answer is
 // repeated, with growing pauses, until it is answered or the dispatcher is closed:
-// engine calls are idempotent by engine.Ref. A launch that is to be stopped, or
+// engine calls are idempotent by engine.Ref. So is a stop, or a word that an attempt may be
+// forgotten, that the engine could not carry out, as on a full disk. A launch that is to be stopped, or
 // whose end was heard of, is not repeated. One that was refused, or given up, is
 // reported once the engine is certain not to have it and a Stop has made sure that it
 // never begins: a call that got no answer may still arrive.
@@ -93,17 +94,17 @@ func (d *Dispatcher) Launch(ref engine.Ref, load Load, refused func(error)) {
 	}})
 }
 
-var (
-	errStopped = fault.New(fault.Conflict, "it was to be stopped before it was launched")
-	errOver    = fault.New(fault.Conflict, "its end was heard of")
-)
+// ErrStopped is why a launch is refused that was to be stopped before the engine had it.
+var ErrStopped = fault.New(fault.Conflict, "it was to be stopped before it was launched")
+
+var errOver = fault.New(fault.Conflict, "its end was heard of")
 
 func (d *Dispatcher) launch(ctx context.Context, ref engine.Ref, load Load) error {
 	switch {
 	case d.comes(ref, "forget"):
 		return errOver
 	case d.comes(ref, "stop"):
-		return errStopped
+		return ErrStopped
 	}
 	l, err := load(ctx)
 	if err != nil {
@@ -156,8 +157,20 @@ func (d *Dispatcher) Stop(ref engine.Ref, s engine.Stop, gone func()) {
 			gone()
 			return nil
 		}
-		return err
+		return undone(err)
 	}})
+}
+
+// undone has a call repeated that the engine could not carry out, as where it has no room to write
+// it down: nobody else would ask for it again.
+func undone(err error) error {
+	switch k := fault.KindOf(err); {
+	case err == nil:
+		return nil
+	case k == fault.Exhausted || k == fault.Internal || k == fault.Permission:
+		return fault.New(fault.Unavailable, "%w", err)
+	}
+	return err
 }
 
 // Busy reports whether calls about an attempt are outstanding.
@@ -286,7 +299,7 @@ func (d *Dispatcher) count(c call, err error) {
 
 // Forget lets the engine drop an ended attempt.
 func (d *Dispatcher) Forget(ref engine.Ref) {
-	d.push(ref, call{"forget", func(ctx context.Context) error { return d.cfg.Engine.Forget(ctx, ref) }})
+	d.push(ref, call{"forget", func(ctx context.Context) error { return undone(d.cfg.Engine.Forget(ctx, ref)) }})
 }
 
 // Close abandons outstanding calls and waits for the goroutines to end.

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -25,6 +26,7 @@ type answers struct {
 	engine.Engine
 	launch, inspect error
 	stop            func() error // nil: as inspect
+	forget          func() error // nil: success
 
 	signal chan bool // closed by Signal
 
@@ -48,7 +50,13 @@ func (a *answers) Stop(context.Context, engine.Ref, engine.Stop) error {
 	return a.inspect
 }
 
-func (a *answers) Forget(context.Context, engine.Ref) error { a.note("forget"); return nil }
+func (a *answers) Forget(context.Context, engine.Ref) error {
+	a.note("forget")
+	if a.forget != nil {
+		return a.forget()
+	}
+	return nil
+}
 
 func (a *answers) Signal(context.Context, engine.Ref, int, engine.Scope) error {
 	close(a.signal)
@@ -244,6 +252,46 @@ func TestAStopThatFindsNothingSaysSo(t *testing.T) {
 // Under the race detector.
 //
 // Seen to fail with: a call that goes on after Close.
+// TestWhatTheEngineCouldNotDoIsAskedForAgain: an engine that cannot write down that an attempt is to
+// end, or may go, is asked until it can. What it refuses is not.
+//
+// Seen to fail with: a stop that is given up, so that a cancelled job runs on.
+func TestWhatTheEngineCouldNotDoIsAskedForAgain(t *testing.T) {
+	for _, tt := range []struct {
+		err   error
+		times int // of each call
+	}{
+		{fault.New(fault.Exhausted, "no room"), 2},
+		{errors.New("input/output error"), 2},
+		{fault.New(fault.Permission, "a read-only file system"), 2},
+		{fault.New(fault.Conflict, "it lives"), 1},
+		{fault.New(fault.NotFound, "nothing of it here"), 1},
+		{fault.New(fault.Invalid, "no such signal"), 1},
+	} {
+		once := func() func() error {
+			said := false
+			return func() error {
+				if said {
+					return nil
+				}
+				said = true
+				return tt.err
+			}
+		}
+		a := &answers{stop: once(), forget: once(), signal: make(chan bool)}
+		d := dispatch.New(dispatch.Config{Engine: a, Log: slog.New(slog.DiscardHandler), Pause: func(context.Context, time.Duration) error { return nil }})
+		d.Stop(ref, engine.Stop{}, nil)
+		d.Forget(ref)
+		d.Signal(ref, 1, engine.ToAll)
+		<-a.signal // the two before it are done
+		d.Close()
+		stops := slices.DeleteFunc(slices.Clone(a.calls), func(c string) bool { return c != "stop" })
+		if n := len(stops); n != tt.times || len(a.calls) != 2*tt.times {
+			t.Errorf("%v: calls %v, want each of the two %d times", tt.err, a.calls, tt.times)
+		}
+	}
+}
+
 func TestClosedWhileItIsCalled(t *testing.T) {
 	none := fault.New(fault.NotFound, "nothing of it here")
 	for range 200 {
