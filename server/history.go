@@ -111,8 +111,13 @@ func (p *page) write(c *call, next uint64) error {
 // are a second or two late, so memory outranks them. next is the last number of a
 // page that is full, else 0.
 func (c *call) past(q *store.Query, limit int, p *page) (next uint64, err error) {
-	m := c.memory(q, limit, p)
-	for more := true; more && p.n < limit; {
+	m, more := c.memory(q, limit, p), true
+	if q.Array != 0 {
+		if more, err = m.top(q); err != nil {
+			return 0, err
+		}
+	}
+	for more && p.n < limit {
 		var werr error
 		q.Limit = min(limit-p.n, chunk)
 		q.Below, err = c.s.cfg.Plane.History(c.ctx(), *q, func(v *control.View) bool {
@@ -147,10 +152,21 @@ type memory struct {
 	all   []uint64 // ascending
 	wants []uint64 // those of them that are asked for and not written yet
 	last  uint64   // written last
+
+	maybe *store.Query // which of wants are asked for is not known yet; nil: all
 }
 
 func (c *call) memory(q *store.Query, limit int, p *page) *memory {
 	m := &memory{c: c, p: p, limit: limit}
+	if q.Array != 0 { // of a large one each page would else look at all that is in memory
+		for _, id := range c.s.cfg.Plane.Tasks(job.ID(q.Array)) {
+			if q.Below == 0 || uint64(id) < q.Below {
+				m.all = append(m.all, uint64(id))
+			}
+		}
+		m.wants, m.maybe = slices.Clone(m.all), q
+		return m
+	}
 	c.s.cfg.Plane.Scan(control.Filter{}, func(v *control.View) bool {
 		id := uint64(v.Job.ID)
 		if q.Below != 0 && id >= q.Below {
@@ -165,13 +181,34 @@ func (c *call) memory(q *store.Query, limit int, p *page) *memory {
 	return m
 }
 
+// top writes those tasks of an array that come first and of which the store need not be asked,
+// since memory has each. more: it is to be asked for the others.
+func (m *memory) top(q *store.Query) (more bool, err error) {
+	if len(m.all) == 0 {
+		return q.Below == 0 || q.Below > q.Array, nil
+	}
+	v, err := m.c.s.cfg.Plane.Job(m.c.ctx(), job.ID(m.all[0]))
+	if err != nil || v.Job.Array == nil {
+		return true, nil // it is gone; the store has it
+	}
+	below := q.Array + uint64(v.Job.Array.Count)
+	if q.Below != 0 {
+		below = min(below, q.Below)
+	}
+	for i := len(m.all) - 1; i >= 0 && m.all[i] == below-1; i-- {
+		below--
+	}
+	q.Below = below
+	return below > q.Array, m.down(below - 1)
+}
+
 // down writes the jobs in memory from the top to above a number.
 func (m *memory) down(above uint64) error {
 	for n := len(m.wants); n > 0 && m.wants[n-1] > above && m.p.n < m.limit; n-- {
 		id := m.wants[n-1]
 		m.wants = m.wants[:n-1]
 		v, err := m.c.s.cfg.Plane.Job(m.c.ctx(), job.ID(id))
-		if fault.KindOf(err) == fault.NotFound {
+		if fault.KindOf(err) == fault.NotFound || err == nil && m.maybe != nil && !(m.c.sees(&v) && asks(m.maybe, &v)) {
 			continue
 		}
 		if err == nil {

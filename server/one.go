@@ -205,7 +205,7 @@ func (c *call) ended(name string) (*api.Job, error) {
 		numbers, _ := c.numbers([]slurmfmt.JobID{id})
 		set = len(numbers) > 1
 	}
-	whole := false // it is the number of an array
+	whole, tasks := false, 0 // it is the number of an array, of so many tasks
 	if !set {
 		v, err := c.findAny(name, auth.SeeJob) // of its first task the history may be over
 		if err != nil {
@@ -214,6 +214,7 @@ func (c *call) ended(name string) (*api.Job, error) {
 		whole = id.Tasks == "" && v.Job.Array != nil && uint64(v.Job.Array.Job) == id.Job
 		switch {
 		case whole:
+			tasks = int(v.Job.Array.Count)
 		case !v.Job.State.Final():
 			return nil, nil
 		default:
@@ -234,7 +235,7 @@ func (c *call) ended(name string) (*api.Job, error) {
 		inMemory = append(inMemory, v.Job.ID)
 		return look(v)
 	})
-	if whole && seen && all { // those that left memory; the history may have dropped some
+	if whole && seen && all && len(inMemory) < tasks { // those that left memory; the history may have dropped some
 		_, err := c.s.cfg.Plane.History(c.ctx(), store.Query{Array: id.Job}, func(v *control.View) bool {
 			_, there := slices.BinarySearch(inMemory, v.Job.ID)
 			return there || look(v)

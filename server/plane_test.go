@@ -42,6 +42,7 @@ type plane struct {
 	left   map[job.ID]bool // memory: only the history has them
 	leaves job.ID          // memory once Tasks has listed it
 	asked  atomic.Int64    // calls of Job
+	dug    atomic.Int64    // calls of History
 	rules  []control.Policy
 
 	pools    []control.PoolView
@@ -370,6 +371,7 @@ func (p *plane) TokenByID(id string) (control.Token, bool) {
 }
 
 func (p *plane) History(_ context.Context, q store.Query, f func(*control.View) bool) (uint64, error) {
+	p.dug.Add(1)
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	n := 0
