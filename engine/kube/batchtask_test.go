@@ -31,6 +31,8 @@ func smallTasks(allocation uint64, tasks int) *engine.Launch {
 // gangsOfTasks: of two gangs of ten pods of tasks, of which the eight nodes have room for sixteen at
 // most, the first begins whole, on fewer nodes than it has pods; the other waits in these words, and
 // no pod of it has a node, though there is room for some.
+//
+// Seen to fail with: pods of tasks that are in no gang (coscheduling's).
 func gangsOfTasks(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
 	terms.Pool = "k8s-s"
 	e := gangsBy(t, l, "sue", &terms, nil)
@@ -64,6 +66,9 @@ var anH100 = resource.Requirements{Vector: resource.Vector{CPU: resource.OneCPU 
 // each has a pod and claims an H100, one begins whole, and its node's driver was asked for a device
 // for each task; the other waits in these words, and no pod of it has a node, nor any claim a device,
 // until there is a fourth H100. Nobody has the A100.
+//
+// Seen to fail with: pods of tasks that are in no gang (coscheduling's); pods that ask for no CPU
+// (Volcano's).
 func gangsWithClaims(t *testing.T, l *lab.Lab, terms kube.Terms, words string) {
 	h100 := pieces(4, 1)
 	l.Claimable(t, map[string][]lab.Piece{"n1": h100})

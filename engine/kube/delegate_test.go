@@ -83,6 +83,9 @@ func TestNativeGangs(t *testing.T) {
 		}
 	})
 	t.Run("Preempted", func(t *testing.T) { testPreempted(t, b, e) })
+	if os.Getenv("COX_LONG") != "" {
+		t.Run("Claims", func(t *testing.T) { gangsWithClaims(t, b.l, kube.Terms{Gang: kube.Native}, "too few free devices") })
+	}
 }
 
 // TestNoGangs: a cluster without gangs takes single pods; more are refused with the choices.
