@@ -240,11 +240,13 @@ func TestUnreadyEngineIsNotTheJobsFailure(t *testing.T) {
 	b := openWith(t, h, control.Config{Clock: c, Backoff: time.Minute})
 	id := b.submit(gang(1, 8))
 	for n := range 7 {
+		if n > 0 {
+			b.pass(c, 5*time.Minute)
+		}
 		v := b.until(id, "waiting for room", func(v control.View) bool { return v.Job.Attempt == uint32(n+1) && v.Why.Code == reason.Backoff })
 		if v.Job.State != job.Pending || v.Job.Flags&job.Held != 0 {
 			t.Fatalf("%+v", v.Job)
 		}
-		b.pass(c, 5*time.Minute)
 	}
 	h.mu.Lock()
 	h.launch = nil
