@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/show"
 )
@@ -77,32 +78,49 @@ func (a *app) showCommand() *cobra.Command {
 // mostShown is how many tasks of an array are shown whole.
 const mostShown = 100
 
-// tasksOf are the first tasks of an array; for their names, all.
+// tasksOf are the first tasks of an array; for their names, all. They are asked for at once: by
+// itself each comes with the indices of all, which are megabytes.
 func (a *app) tasksOf(ctx context.Context, c *client.Client, array job.ID, f format) ([]*api.Job, error) {
 	tasks, err := c.Tasks(ctx, array)
 	if err != nil {
 		return nil, err
 	}
 	var out []*api.Job
-	for i := range tasks {
-		if f == asName {
+	if f == asName {
+		for i := range tasks {
 			out = append(out, &tasks[i])
-			continue
 		}
-		if i == mostShown {
-			fmt.Fprintf(a.err, "%d more tasks of %s          cox history %s --limit 0\n", len(tasks)-i, array, array)
-			break
+		return out, nil
+	}
+	if more := len(tasks) - mostShown; more > 0 {
+		fmt.Fprintf(a.err, "%d more tasks of %s          cox history %s --limit 0\n", more, array, array)
+		tasks = tasks[:mostShown]
+	}
+	var indices []string
+	for i := range tasks {
+		_, index, _ := strings.Cut(tasks[i].Name, "_")
+		indices = append(indices, index)
+	}
+	if len(indices) == 0 {
+		return nil, nil
+	}
+	q := client.HistoryQuery{Select: api.Select{IDs: []string{array.String() + "_[" + strings.Join(indices, ",") + "]"}}, Limit: mostShown}
+	page, err := c.HistoryPage(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	var whole *job.ArraySpec // what comes first has all indices: the last task
+	for i := range slices.Backward(page.Jobs) {
+		t := &page.Jobs[i]
+		if out = append(out, t); t.Spec != nil && t.Spec.Array != nil && len(t.Spec.Array.Indices) > 0 {
+			whole = t.Spec.Array
 		}
-		t, err := c.Job(ctx, tasks[i].Name)
-		switch {
-		case fault.KindOf(err) == fault.NotFound: // the history dropped it meanwhile
-			continue
-		case err != nil:
-			return out, err
-		case len(out) > 0 && t.Spec != nil && t.Spec.Array != nil:
-			t.Spec.Array.Indices = []uint32{} // as in lists: the first task has them
-		}
-		out = append(out, t)
+	}
+	if whole == nil {
+		return out, nil
+	}
+	if first := out[0].Spec; first != nil && first.Array != nil && first.Array != whole { // as in lists
+		first.Array.Indices, whole.Indices = whole.Indices, []uint32{}
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -170,7 +171,10 @@ func TestTheNumberOfAnArrayIsAList(t *testing.T) {
 	}
 }
 
-// TestAnArrayOfManyTasks: its end is had in pages, of which none has a specification; 100 are shown.
+// TestAnArrayOfManyTasks: its end is had in pages, of which none has a specification; 100 are shown,
+// had at once, and the first has the indices of all.
+//
+// Seen to fail with: the indices left with the task that came first (the last one).
 func TestAnArrayOfManyTasks(t *testing.T) {
 	f := newFake(t)
 	all := map[uint32]api.Job{}
@@ -185,8 +189,12 @@ func TestAnArrayOfManyTasks(t *testing.T) {
 	}
 	f.asked = nil
 	got = f.cox(t, "show", "7", "-o", "json")
-	if n := strings.Count(got.out, "\"name\": \"7_"); n != 100 || len(f.asked) != 104 || len(got.out) > 1<<20 {
+	if n := strings.Count(got.out, "\"name\": \"7_"); n != 100 || len(f.asked) != 5 || len(got.out) > 1<<20 {
 		t.Errorf("%d tasks in %d bytes by %d requests", n, len(got.out), len(f.asked))
+	}
+	var shown []api.Job
+	if err := json.Unmarshal([]byte(got.out), &shown); err != nil || shown[0].Name != "7_0" || len(shown[0].Spec.Array.Indices) != 2000 || len(shown[99].Spec.Array.Indices) != 0 {
+		t.Errorf("%v: %.300s", err, got.out)
 	}
 	got.check(t, 0, "~", "1900 more tasks of 7          cox history 7 --limit 0\n")
 }
@@ -230,6 +238,22 @@ func newArray(f *fake, all map[uint32]api.Job) *arrayOf7 {
 		if a.down {
 			a.down = false
 			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		if set, ok := strings.CutPrefix(r.URL.Query().Get("ids"), "7_["); ok { // JSON, the newest first
+			var page api.History
+			for _, index := range slices.Backward(strings.Split(strings.TrimSuffix(set, "]"), ",")) {
+				n, _ := strconv.Atoi(index)
+				j := all[uint32(n)]
+				spec := *j.Spec
+				spec.Array = &job.ArraySpec{Indices: []uint32{}}
+				if len(page.Jobs) == 0 {
+					spec.Array.Indices = indices
+				}
+				j.Spec, j.Array = &spec, &job.ArrayTask{Job: 7, Index: uint32(n), Count: 2000}
+				page.Jobs = append(page.Jobs, j)
+			}
+			_ = json.NewEncoder(w).Encode(page)
 			return
 		}
 		below := uint64(1 << 40)
