@@ -30,6 +30,7 @@ type loop struct {
 	carry    []message     // taken from the inbox, for the next batch
 	latest   sched.Instant // of what the core was told
 	asked    time.Time     // when the engine was last asked for everything
+	pulsed   time.Time     // … for a sign of life
 	purged   time.Time     // when the store was last purged
 	numbers  job.ID        // the first number that no record and no staged one uses
 	limits   limits
@@ -100,7 +101,7 @@ func (l *loop) wait() error {
 	if l.regularly(now); l.due() {
 		return nil
 	}
-	d := compareEach
+	d := l.nextPulse()
 	if next := l.core.Next(); next > 0 {
 		d = min(d, max(time.Duration(int64(next)-now.UnixNano()), 0))
 	}
@@ -123,7 +124,11 @@ func (l *loop) wait() error {
 func (l *loop) regularly(now time.Time) {
 	if past := now.Sub(l.asked); past >= compareEach || past < 0 {
 		l.asked = now
-		l.whileLeading(l.compare)
+		l.whileLeading(func() { l.compare() })
+	}
+	if past := now.Sub(l.pulsed); past >= pulseEach || past < 0 {
+		l.pulsed = now
+		l.whileLeading(l.pulse)
 	}
 	if past := now.Sub(l.purged); past >= purgeEach || past < 0 {
 		l.purged = now

@@ -45,6 +45,7 @@ type pool struct {
 
 	said    said
 	asking  atomic.Bool // the engine is being asked for all that it has
+	pulsing atomic.Bool // … for a sign of life
 	known   bool        // it has said which nodes it has; guarded by state.mu
 	leaving bool        // it is being taken away; for the loop alone
 	own     bool        // the engine was opened by the control plane, which closes it
@@ -372,9 +373,9 @@ func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 	}
 }
 
-// compare asks each engine for everything it has, apart from the loop, and looks into
-// what disagrees with the ledger as it was before.
-func (l *loop) compare() {
+// compare asks each engine, or those of the pools that are named, for everything it has, apart
+// from the loop, and looks into what disagrees with the ledger as it was before.
+func (l *loop) compare(of ...*pool) {
 	l.renew()
 	taken := map[*pool][]ledger.Allocation{}
 	for _, a := range l.state.led.Live() {
@@ -384,6 +385,9 @@ func (l *loop) compare() {
 		}
 	}
 	for _, p := range l.pools.each() {
+		if len(of) > 0 && !slices.Contains(of, p) {
+			continue
+		}
 		if !p.asking.CompareAndSwap(false, true) {
 			continue // it has not answered yet
 		}

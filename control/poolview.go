@@ -25,7 +25,12 @@ type PoolView struct {
 	Info   *engine.Info // what its engine last said of itself; nil: nothing yet
 	Heard  time.Time    // when the engine last answered all that it was asked
 	Failed error        // why the last question got no answer; nil: it did
+	Since  time.Time    // with Failed: when the first was asked of the questions that got none since
 	Asked  time.Time    // of the question that waits for its answer; zero: none does
+
+	Pulses bool      // its engine is asked for a sign of life every few seconds
+	Quiet  time.Time // since when it was asked for one and gave none, the question that waits for its answer among them; zero: it gave one
+	Hush   error     // why there was none; nil: there was one, or nobody knows
 }
 
 // said is what an engine has answered, and whether it does. It is safe for concurrent use.
@@ -35,20 +40,26 @@ type said struct {
 	heard  time.Time
 	failed error
 	asked  time.Time
+	last   time.Time // when it was last asked
+	since  time.Time // with failed: when the first was asked that failed
+
+	quiet time.Time // when it was first asked for a sign of life of the times since when there was none
+	hush  error     // why there was none
 }
 
 // ask says that the engine is being asked.
 func (s *said) ask(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = now
+	s.asked, s.last = now, now
 }
 
 // hear takes in an answer. One that failed leaves what was known before.
 func (s *said) hear(now time.Time, info engine.Info, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked, s.failed = time.Time{}, err
+	s.asked = time.Time{}
+	s.failing(err)
 	if err == nil {
 		s.info, s.heard = &info, now
 	}
@@ -58,13 +69,13 @@ func (s *said) hear(now time.Time, info engine.Info, err error) {
 func (s *said) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed = err
+	s.failing(err)
 }
 
 func (s *said) onto(v *PoolView) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.Info, v.Heard, v.Failed, v.Asked = s.info, s.heard, s.failed, s.asked
+	v.Info, v.Heard, v.Failed, v.Since, v.Asked, v.Quiet, v.Hush = s.info, s.heard, s.failed, s.since, s.asked, s.quiet, s.hush
 }
 
 // AddedEngine is the engine of a pool that was added while a server ran, for what an engine
@@ -93,6 +104,7 @@ func (c *Control) Pools() []PoolView {
 		if s, ok := c.state.pools[p.Name]; ok {
 			v.Added = &s
 		}
+		v.Pulses = p.pulses()
 		p.said.onto(v)
 		at[p.Name] = v
 	}

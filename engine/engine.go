@@ -306,6 +306,13 @@ type Receiver interface {
 	Receives() bool
 }
 
+// Pulser is an optional ability: whether what the engine drives is there can be asked every few
+// seconds, for it costs next to nothing. Who cannot be asked so is known by its other answers.
+type Pulser interface {
+	// Pulse waits for a sign of life. An error: there was none, until ctx ended at the latest.
+	Pulse(context.Context) error
+}
+
 // Limiter is an optional ability: where the engine works there are limits that others set, as
 // quotas of Kubernetes' namespaces. An attempt that has to wait for one ends as Limited, or its
 // Launch is fault.Exhausted. An attempt waits too where it would take what those of Launch.Ahead

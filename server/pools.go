@@ -194,6 +194,15 @@ func (s *Server) shownPools() []api.Pool {
 // patience is how long an engine may take for an answer before it counts as silent.
 const patience = 30 * time.Second
 
+// hush is how long an engine may give no sign of life that is asked for one again and again: what
+// it drives may just be taken over by another of its servers.
+const hush = 8 * time.Second
+
+// stumbles reports whether an engine has only just begun not to answer.
+func stumbles(v *control.PoolView, now time.Time) bool {
+	return v.Pulses && fault.KindOf(v.Failed) == fault.Unavailable && now.Sub(v.Since) < hush
+}
+
 // poolState says whether a pool can be given work, and if not, why.
 func poolState(v *control.PoolView, now time.Time) (state, why string) {
 	switch {
@@ -201,8 +210,14 @@ func poolState(v *control.PoolView, now time.Time) (state, why string) {
 		return api.PoolBroken, v.Broken.Error()
 	case v.Gone:
 		return api.PoolGone, "it is not configured any more; what was running there stays held"
-	case v.Failed != nil:
+	case v.Failed != nil && !stumbles(v, now):
 		return api.PoolSilent, v.Failed.Error()
+	case !v.Quiet.IsZero() && now.Sub(v.Quiet) >= hush:
+		why := "it has given no sign of life since " + v.Quiet.UTC().Format(time.RFC3339)
+		if v.Hush != nil {
+			why += ": " + v.Hush.Error()
+		}
+		return api.PoolSilent, why
 	case !v.Asked.IsZero() && now.Sub(v.Asked) > patience:
 		return api.PoolSilent, "the engine has not answered since " + v.Asked.UTC().Format(time.RFC3339)
 	case v.Info == nil:

@@ -152,6 +152,9 @@ func (e *Engine) Close() error {
 	return e.close
 }
 
+// Pulse asks the API server whether it can serve.
+func (e *Engine) Pulse(ctx context.Context) error { return e.k.Ready(ctx) }
+
 // Info says what the cluster is and can do.
 func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
 	if err := ctx.Err(); err != nil {

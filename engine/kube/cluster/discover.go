@@ -9,6 +9,8 @@ import (
 	authv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/coxswain-sched/coxswain/fault"
 )
 
 // Version is the API server's.
@@ -16,6 +18,17 @@ func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
 	var v version.Info
 	err := c.decode(ctx, call{verb: "get", method: http.MethodGet, what: "/version", path: "/version"}, &v)
 	return v, err
+}
+
+// Ready asks the server whether it can serve: fault.Unavailable, it does not answer, or says that it
+// cannot, as without its storage. Who may not ask that has an answer, too.
+func (c *Cluster) Ready(ctx context.Context) error {
+	err := c.decode(ctx, call{verb: "get", method: http.MethodGet, what: "/readyz", path: "/readyz"}, nil)
+	switch fault.KindOf(err) {
+	case fault.Permission, fault.Unsupported, fault.NotFound, fault.Invalid, fault.Conflict:
+		return nil
+	}
+	return err
 }
 
 // Kind is a resource that is served, in one version.

@@ -1,0 +1,107 @@
+package control_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
+
+// lively is a hand that can be asked for a sign of life.
+type lively struct {
+	*mute
+	down   atomic.Bool // what it drives does not answer
+	pulses atomic.Int32
+	looks  atomic.Int32 // questions for nodes
+}
+
+func (v *lively) Pulse(ctx context.Context) error {
+	defer v.pulses.Add(1)
+	if v.down.Load() {
+		return fault.New(fault.Unavailable, "connection refused")
+	}
+	return v.hang(ctx)
+}
+
+func (v *lively) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	defer v.looks.Add(1)
+	if v.down.Load() {
+		return nil, fault.New(fault.Unavailable, "connection refused")
+	}
+	return v.mute.Nodes(ctx)
+}
+
+// TestAPoolWithoutASignOfLife: one that can be asked for it is, every few seconds, and since when it
+// gives none is known, though nothing else is asked of it at that time.
+func TestAPoolWithoutASignOfLife(t *testing.T) {
+	c := newClock()
+	q := &lively{mute: newMute(named("b", 1, 8))}
+	b := two(t, named("a", 1, 8), q, control.Config{Clock: c})
+	v := b.viewed(c, "q", func(v control.PoolView) bool {
+		return v.Info != nil && v.Asked.IsZero() && v.Quiet.IsZero() && q.pulses.Load() > 0
+	})
+	if !v.Pulses {
+		t.Errorf("%+v", v)
+	}
+	from := c.Now()
+	q.hush()
+	v = b.viewed(c, "q", func(v control.PoolView) bool { return !v.Quiet.IsZero() && c.Now().Sub(v.Quiet) >= 10*time.Second })
+	if v.Quiet.Before(from) {
+		t.Errorf("it is silent since %s, and gave a sign of life at %s", v.Quiet, from)
+	}
+	for _, p := range b.ctl.Pools() {
+		if p.Name != "q" && (p.Pulses || !p.Quiet.IsZero()) {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// TestAPoolThatIsBackIsAskedAgain: one that did not answer a question, and gives a sign of life, is
+// asked again before it is time for that.
+func TestAPoolThatIsBackIsAskedAgain(t *testing.T) {
+	c := newClock()
+	q := &lively{mute: newMute(named("b", 1, 8))}
+	b := two(t, named("a", 1, 8), q, control.Config{Clock: c})
+	view := func() (v control.PoolView) {
+		for _, p := range b.ctl.Pools() {
+			if p.Name == "q" {
+				v = p
+			}
+		}
+		return v
+	}
+	within := func(most time.Duration, ok func() bool) bool { // no time passes by the clock
+		for end := time.Now().Add(most); !ok(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				return false
+			}
+		}
+		return true
+	}
+	b.viewed(c, "q", func(v control.PoolView) bool { return v.Info != nil && v.Asked.IsZero() })
+	q.down.Store(true)
+	b.viewed(c, "q", func(v control.PoolView) bool { return v.Failed != nil })
+	for looks := q.looks.Load(); q.looks.Load() == looks; { // until it has just been asked, as it is from time to time
+		b.pass(c, time.Second)
+		within(20*time.Millisecond, func() bool { return q.looks.Load() > looks })
+	}
+	if !within(2*time.Minute, func() bool { v := view(); return v.Asked.IsZero() && !v.Quiet.IsZero() && v.Hush != nil }) {
+		t.Fatalf("%+v", view())
+	}
+	if v := view(); fault.KindOf(v.Failed) != fault.Unavailable || v.Since.IsZero() {
+		t.Errorf("%+v", v)
+	}
+	q.down.Store(false)
+	for from := c.Now(); c.Now().Sub(from) < 20*time.Second; { // before it is asked as it is from time to time
+		pulses := q.pulses.Load()
+		b.pass(c, 4*time.Second)
+		within(time.Second, func() bool { return q.pulses.Load() > pulses })
+	}
+	if !within(2*time.Minute, func() bool { v := view(); return v.Failed == nil && v.Asked.IsZero() }) {
+		t.Errorf("%+v", view())
+	}
+}
