@@ -116,11 +116,16 @@ func (b *bench) clear(t *testing.T, e *kube.Engine) {
 }
 
 // TestConformance: the contract of engines on real kubelets, where Coxswain chooses the nodes.
-// Beside it, on a node that the contract's jobs do not take, a kubelet is silent.
+// Beside it, on a node that the contract's jobs do not take, a kubelet is silent, begins anew and
+// runs short of memory.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 5}))
-	b.beside(t, "KubeletSilent", func(t *testing.T) { testSilent(t, b, b.open(t, t.TempDir()), "n5") })
+	b.beside(t, "Kubelet", func(t *testing.T) {
+		t.Run("Silent", func(t *testing.T) { testSilent(t, b, b.open(t, t.TempDir()), "n5") })
+		t.Run("RefusedAgain", func(t *testing.T) { testRefusedAgain(t, b, "n5") })
+		t.Run("Pressed", func(t *testing.T) { testPressed(t, b, "n5") })
+	})
 	conform(t, b, nil)
 }
 

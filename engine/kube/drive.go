@@ -180,6 +180,9 @@ func (e *Engine) giveUp(a *attempt) error {
 
 // judge reads what is known of the pods, reports it, and does what follows.
 func (e *Engine) judge(a *attempt) (time.Duration, error) {
+	if err := e.askTaken(a); err != nil {
+		return 0, err
+	}
 	now := time.Now()
 	e.mu.Lock()
 	members := e.members(a, now)

@@ -29,6 +29,8 @@ type member struct {
 	bare    bool         // it has a node, whose kubelet has made nothing yet in which a container could begin
 	refused bool         // … and it never will
 	placed  bool         // it has a node
+	awaits  bool         // it is over, and its kubelet has not said yet why
+	unsaid  bool         // it is over, and what became of its containers its kubelet does not say
 	lingers bool         // its job's container has long ended, and others in it keep the devices of its claims
 	waiting string       // why the cluster's scheduler gives it no node, as that says it
 }
@@ -57,12 +59,14 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 	switch {
 	case main != nil && main.State.Terminated != nil && unprepared(p):
 		t := main.State.Terminated
-		m.over, m.phase, m.began = true, engine.Ended, t.StartedAt.Time
+		m.over, m.phase, m.began, m.awaits = true, engine.Ended, t.StartedAt.Time, unexplained(p, t, ref, now)
 		if o := outcomeOf(t, ref); o != nil {
 			m.outcome = o
 			switch {
 			case o.Cause == engine.Stopped: // told to end: if not by us, by the cluster
-				m.cause, m.why = deletion(p)
+				if m.cause, m.why = deletion(p); m.cause == "" {
+					m.cause, m.why = engine.NodeLost, byKubelet(p)
+				}
 			case o.Started.IsZero() && o.Cause != engine.Exited:
 				m.cause, m.why = o.Cause, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, o.Message)
 			}
@@ -85,6 +89,10 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		m.over, m.phase = true, engine.Ended
 		m.cause, m.why = rejected(p)
 	default:
+		if why := strayed(p, now); why != "" {
+			m.over, m.phase, m.cause, m.why = true, engine.Ended, engine.Unready, why
+			return m
+		}
 		m.waits(p, main)
 	}
 	if !m.over {

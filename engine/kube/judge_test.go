@@ -60,6 +60,18 @@ func disrupted(reason string) func(*corev1.Pod) {
 	}
 }
 
+// collectedAt has who collects pods of nodes that are not there call a pod failed.
+func collectedAt(at time.Time) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		disrupted("DeletionByPodGC")(p)
+		p.Status.Conditions[len(p.Status.Conditions)-1].LastTransitionTime = metav1.Time{Time: at}
+	}
+}
+
+func takenAt(at time.Time) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Status.StartTime = &metav1.Time{Time: at} }
+}
+
 // brought has the container that brings the crew end so.
 func brought(code int32) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
@@ -91,6 +103,12 @@ func finished(s corev1.ContainerState) corev1.ContainerState {
 	return s
 }
 
+// justNow is the state of a container that has ended a second before testNow.
+func justNow(s corev1.ContainerState) corev1.ContainerState {
+	s.Terminated.FinishedAt = metav1.Time{Time: testNow.Add(-time.Second)}
+	return s
+}
+
 func graceOf(seconds int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = &seconds }
 }
@@ -115,7 +133,8 @@ func ends(reason, message string) corev1.ContainerState {
 //
 // Seen to fail with: whose container has ended and who has its devices called running; any pod that
 // was evicted taken for one of a lost node; any that was evicted without a condition taken for one
-// that used too much itself.
+// that used too much itself; what the collector calls failed uncertain for ever, or over at once,
+// or over though its kubelet had taken it.
 func TestWhatAPodProves(t *testing.T) {
 	outcome := string(crew.Outcome{Ref: testRef, Cause: engine.Exited, Exit: job.ExitCode{Status: 3}, Started: testNow}.Text())
 	early := string(crew.Outcome{Ref: testRef, Cause: engine.LaunchFailed, Message: "in words"}.Text())
@@ -140,6 +159,12 @@ func TestWhatAPodProves(t *testing.T) {
 		{"ended with a word, and its plugin's devices are given back", podThat(phase(corev1.PodFailed, ""), plugged, holding(ends("Error", outcome), false)), "ended over outcome", ""},
 		{"ended with a word", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", outcome), false)), "ended over outcome", ""},
 		{"told to end by the cluster for others", podThat(deletedAt(testNow), disrupted(corev1.PodReasonPreemptionByScheduler), holding(ends("Error", told), false)), "ended over outcome", engine.Preempted},
+		{"told to end by its kubelet, which refuses it again", podThat(phase(corev1.PodFailed, "OutOfcpu"), holding(ends("Error", told), false)), "ended over outcome", engine.NodeLost},
+		{"told to end just now, nobody says by whom", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", told)), false)), "ended over outcome awaits", engine.NodeLost},
+		{"told to end long ago, nobody says by whom", podThat(phase(corev1.PodRunning, ""), holding(finished(ends("Error", told)), false)), "ended over outcome", engine.NodeLost},
+		{"told to end just now, by who has deleted it", podThat(deletedAt(testNow), phase(corev1.PodRunning, ""), holding(justNow(ends("Error", told)), false)), "ended over outcome", engine.Cancelled},
+		{"ended just now by itself", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", outcome)), false)), "ended over outcome", ""},
+		{"ended just now without a word", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", "")), false)), "ended over awaits", engine.NodeLost},
 		{"ended before the start, with a word of why", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", early), false)), "ended over outcome", engine.LaunchFailed},
 		{"ended with a word, and has its devices", podThat(claiming, phase(corev1.PodRunning, ""), holding(ends("Error", outcome), false)), "running outcome", ""},
 		{"ended before the start, and has its devices", podThat(claiming, phase(corev1.PodRunning, ""), holding(ends("Error", early), false)), "ready", ""},
@@ -162,7 +187,9 @@ func TestWhatAPodProves(t *testing.T) {
 		{"refused by the kubelet", podThat(phase(corev1.PodFailed, "UnexpectedAdmissionError")), "ended over", engine.LaunchFailed},
 		{"failed while it lives", podThat(phase(corev1.PodFailed, "NodeLost"), holding(runs, true)), "running unsure", ""},
 		{"failed by the collector", podThat(phase(corev1.PodFailed, ""), disrupted("DeletionByPodGC"), holding(runs, true)), "running unsure", ""},
-		{"failed by the collector before the kubelet said anything", podThat(phase(corev1.PodFailed, ""), disrupted("DeletionByPodGC")), "accepted unsure", ""},
+		{"failed by the collector before the kubelet said anything", podThat(phase(corev1.PodFailed, ""), collectedAt(testNow.Add(-time.Second))), "accepted unsure", ""},
+		{"failed by the collector long before the kubelet said anything", podThat(phase(corev1.PodFailed, ""), collectedAt(testNow.Add(-time.Minute))), "ended over", engine.Unready},
+		{"failed by the collector long ago, and its kubelet had taken it", podThat(phase(corev1.PodFailed, ""), collectedAt(testNow.Add(-time.Minute)), takenAt(testNow.Add(-time.Hour))), "accepted unsure", ""},
 		{"terminating in its grace", podThat(deletedAt(testNow.Add(10*time.Second)), holding(runs, true)), "running", ""},
 		{"terminating on a silent kubelet", podThat(deletedAt(testNow.Add(-time.Minute)), holding(runs, true)), "running unsure", ""},
 		{"a first container that was killed", podThat(phase(corev1.PodFailed, ""), brought(137), holding(creates, false)), "ended over", engine.Unready},
@@ -179,7 +206,7 @@ func TestWhatAPodProves(t *testing.T) {
 		for _, x := range []struct {
 			is   bool
 			name string
-		}{{m.over, "over"}, {m.outcome != nil, "outcome"}, {m.unsure, "unsure"}, {m.stuck, "stuck"}, {m.refused, "refused"}, {m.lingers, "lingers"}} {
+		}{{m.over, "over"}, {m.outcome != nil, "outcome"}, {m.unsure, "unsure"}, {m.stuck, "stuck"}, {m.refused, "refused"}, {m.lingers, "lingers"}, {m.awaits, "awaits"}} {
 			if x.is {
 				got = append(got, x.name)
 			}

@@ -61,6 +61,7 @@ type pod struct {
 	*corev1.Pod
 	seen  bool      // by the watch, not only as what a create gave back
 	gone  bool      // the object is there no more
+	taken proof     // of one that its kubelet refuses: that it had taken it before
 	dying time.Time // when the driver heard that it is being deleted; zero: it is not, or was when it was seen first
 }
 

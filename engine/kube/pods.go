@@ -25,7 +25,7 @@ func (e *Engine) watch(namespace string) {
 			if seen != nil {
 				seen[p.UID] = true
 			}
-			e.see(slim(p), deleted)
+			e.see(slim(p), deleted, seen != nil)
 		},
 		Listed: func() {
 			e.missed(namespace, seen)
@@ -56,8 +56,8 @@ func (e *Engine) unlisted(namespace string, err error) {
 	}
 }
 
-// see takes what a pod is now.
-func (e *Engine) see(p *corev1.Pod, deleted bool) {
+// see takes what a pod is now. Of one that is listed nobody knows what it was since it was seen last.
+func (e *Engine) see(p *corev1.Pod, deleted, listed bool) {
 	ref, ok := render.RefOf(p)
 	if !ok {
 		return
@@ -83,7 +83,7 @@ func (e *Engine) see(p *corev1.Pod, deleted bool) {
 	case i < 0 || i >= len(a.order.Nodes):
 		return
 	}
-	is := &pod{Pod: p, seen: true, gone: deleted}
+	is := &pod{Pod: p, seen: true, gone: deleted, taken: wasTaken(a.pods[i], p, listed)}
 	is.dies(a.pods[i], time.Now())
 	a.pods[i] = is
 	a.nudge()

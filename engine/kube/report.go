@@ -34,6 +34,7 @@ func (e *Engine) members(a *attempt, now time.Time) []member {
 			continue
 		}
 		out[i] = read(p.Pod, a.ref, p.clock(now))
+		out[i].doubted(p, !a.report.Started.IsZero(), a.stop != nil)
 		if p.gone && !out[i].over {
 			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s was taken away with its finalizer; nobody can say whether it ended", p.Name)
 		}
@@ -73,6 +74,11 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 		if o := m.outcome; o != nil && !o.Started.IsZero() { // its begin was not seen
 			begun, began = true, o.Started
 			break
+		}
+	}
+	if !begun && slices.ContainsFunc(members, func(m member) bool { return m.unsaid }) { // of that one it cannot be seen any more
+		if i := slices.IndexFunc(members, func(m member) bool { return !m.over && m.phase == engine.Running }); i >= 0 {
+			begun, began = true, members[i].began
 		}
 	}
 	if begun && r.Started.IsZero() {
@@ -175,6 +181,9 @@ func (e *Engine) finish(a *attempt, members []member) error {
 		return err
 	}
 	w := word(members, stop)
+	if ran {
+		w.Cause = orLost(w.Cause)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r := a.report

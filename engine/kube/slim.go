@@ -17,7 +17,7 @@ func slim(p *corev1.Pod) *corev1.Pod {
 			OwnerReferences:            p.OwnerReferences,
 		},
 		Spec:   corev1.PodSpec{NodeName: interned(p.Spec.NodeName), SchedulingGates: p.Spec.SchedulingGates, ResourceClaims: p.Spec.ResourceClaims},
-		Status: corev1.PodStatus{Phase: corev1.PodPhase(interned(string(p.Status.Phase))), Reason: p.Status.Reason, Message: p.Status.Message, PodIP: p.Status.PodIP},
+		Status: corev1.PodStatus{Phase: corev1.PodPhase(interned(string(p.Status.Phase))), Reason: p.Status.Reason, Message: p.Status.Message, PodIP: p.Status.PodIP, StartTime: p.Status.StartTime},
 	}
 	out.Labels = make(map[string]string, len(p.Labels))
 	for k, v := range p.Labels {
