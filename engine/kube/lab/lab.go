@@ -27,7 +27,7 @@
 //	lab.go turn.go install.go       a cluster from its begin to its end, and kubectl; whose turn it is; what is built
 //	control.go pki.go second.go     the control plane, its certificates; a second apiserver, and ways to etcd
 //	k3s.go                          the same of K3s
-//	daemon.go frost.go spoil.go     what is killed, frozen and spoiled
+//	daemon.go frost.go spoil.go configure.go    what is killed, frozen and spoiled, and begun anew with other settings
 //	node.go nodeconf.go groups.go   machines: namespaces, kubelet and containerd; their files; control groups
 //	wire.go image.go                the network; images
 //	fake.go                         nodes without machines
