@@ -205,10 +205,11 @@ func (j *journal) mend() error {
 	return j.rewrite()
 }
 
-// fence makes sure that an attempt never begins by this journal.
+// fence makes sure that an attempt never begins by this journal: after nil that is on the disk, also
+// where it was noted before, by a call that failed.
 func (j *journal) fence(ref engine.Ref) error {
 	if j.isFenced(ref) {
-		return nil
+		return j.sync()
 	}
 	if err := j.add(&entry{Kind: dropped, Ref: ref}); err != nil {
 		return err

@@ -65,3 +65,51 @@ func TestAJournalWhoseDiskFails(t *testing.T) {
 		}
 	}
 }
+
+// TestAFenceThatIsNotOnTheDisk: a call that is repeated is not told that an attempt never begins as
+// long as a crash of the machine may lose the fence. Its nodes would be given to others, and its
+// launch, if that comes late, be taken.
+//
+// Seen to fail with: a fence that counts as soon as it is noted in memory.
+func TestAFenceThatIsNotOnTheDisk(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "journal")
+	j, err := openJournal(name, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bad error = unix.EIO
+	asked := 0
+	j.file.On(lines.Disk{File: func(f *os.File) error {
+		asked++
+		return errors.Join(bad, f.Sync())
+	}})
+	ref := engine.Ref{Allocation: 1, Attempt: 1}
+	for n := range 3 {
+		if err := j.fence(ref); !errors.Is(err, unix.EIO) {
+			t.Errorf("call %d: %v", n+1, err)
+		}
+	}
+	bad = nil
+	if err := os.Remove(name); err != nil { // what the disk has of it
+		t.Fatal(err)
+	}
+	asked = 0
+	for range 2 {
+		if err := j.fence(ref); err != nil {
+			t.Error(err)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the disk was asked %d times for what is there since the first", asked)
+	}
+	if err := j.close(); err != nil {
+		t.Fatal(err)
+	}
+	if j, err = openJournal(name, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer j.close() //nolint:errcheck // nothing was written
+	if !j.isFenced(ref) {
+		t.Error("it is not fenced")
+	}
+}
