@@ -85,6 +85,7 @@ type life struct {
 type journal struct {
 	mu      sync.Mutex
 	file    *lines.File
+	least   int64 // bytes: of the file when it was written anew last
 	cluster string
 	epoch   uint64
 	fenced  fence.Set
@@ -158,7 +159,9 @@ func (j *journal) apply(e *entry) {
 	}
 }
 
-// compactAt is the size from which the file is written anew without what no longer counts.
+// compactAt is the size from which the file is written anew without what no longer counts, if that
+// may be half of it: where more than this counts, it would else be written anew for each attempt
+// that is forgotten.
 const compactAt = 4 << 20
 
 // add writes an entry. After an error it is not in the journal.
@@ -176,7 +179,7 @@ func (j *journal) add(e *entry) error {
 		return err
 	}
 	j.apply(e)
-	if j.file.Size() > compactAt && e.Kind == dropped {
+	if j.file.Size() > max(compactAt, 2*j.least) && e.Kind == dropped {
 		_ = j.rewrite() // if it cannot, there is another time; what is in doubt the file remembers
 	}
 	return nil
@@ -243,7 +246,11 @@ func (j *journal) rewrite() error {
 			return err
 		}
 	}
-	return j.file.Rewrite(b.Bytes())
+	err := j.file.Rewrite(b.Bytes())
+	if err == nil {
+		j.least = int64(b.Len())
+	}
+	return err
 }
 
 // spare is the job that Slurm keeps for the next attempt of a job; nil: none.

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/lines"
+	"github.com/coxswain-sched/coxswain/job"
 )
 
 // TestAJournalWhoseDiskFails: where a sync fails once the file is written anew, with all that was
@@ -111,5 +113,65 @@ func TestAFenceThatIsNotOnTheDisk(t *testing.T) {
 	defer j.close() //nolint:errcheck // nothing was written
 	if !j.isFenced(ref) {
 		t.Error("it is not fenced")
+	}
+}
+
+// TestWhatCountsIsNotWrittenAnewForEach: a journal in which much counts is not written anew for each
+// attempt that is forgotten, and does not grow for ever.
+//
+// Seen to fail with: a file that is written anew from a size on, whatever counts of it; one that
+// never is.
+func TestWhatCountsIsNotWrittenAnewForEach(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "journal")
+	j, err := openJournal(name, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()                                                  //nolint:errcheck // it was written to
+	j.file.On(lines.Disk{File: func(*os.File) error { return nil }}) // what is on it nobody asks here
+	stat := func() os.FileInfo {
+		i, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	script := []byte(strings.Repeat("#", 64<<10))
+	launch := func(n int) {
+		ref := engine.Ref{Allocation: uint64(n), Attempt: 1}
+		if err := j.add(&entry{Kind: launched, Ref: ref, Launch: &order{Job: &job.Job{ID: job.ID(n)}, Script: script}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written, last := 0, stat()
+	forget := func(n int) {
+		if err := j.fence(engine.Ref{Allocation: uint64(n), Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if is := stat(); !os.SameFile(last, is) {
+			written, last = written+1, is
+		}
+	}
+	const live = 100
+	for n := range live {
+		launch(n + 1)
+	}
+	counts := stat().Size()
+	if counts < compactAt*3/2 {
+		t.Fatalf("%d bytes count, which is too little", counts)
+	}
+	for n := range 30 {
+		launch(1000 + n)
+		forget(1000 + n)
+	}
+	if written > 2 {
+		t.Errorf("it was written anew %d times for 30 attempts that were forgotten", written)
+	}
+	for n := range 3 * live {
+		launch(2000 + n)
+		forget(2000 + n)
+		if is := stat().Size(); is > 3*counts {
+			t.Fatalf("of %d bytes that count it has %d", counts, is)
+		}
 	}
 }
