@@ -27,7 +27,7 @@
 //	drive.go                        what is due for an attempt, step by step
 //	stop.go suspend.go saved.go exec.go     what is asked of one that runs
 //	pods.go slim.go                 pods as they are watched; those of nobody
-//	judge.go forgotten.go report.go logs.go    what a pod proves; what is reported of an attempt and kept of it
+//	judge.go forgotten.go lostnode.go report.go logs.go    what a pod proves; what is reported of an attempt and kept of it
 //	account.go tenant.go quota.go turns.go  namespaces, in whose name; their quotas, and whose turn it is
 //	survey.go nodes.go nodestate.go places.go use.go gpu.go stock.go crowd.go    nodes: what they have, where they lie, what is held of them, and how many pods they take
 //	claim.go claimable.go claimgang.go    devices that are claimed (engine/kube/dra has what drivers publish)

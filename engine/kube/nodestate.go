@@ -84,7 +84,9 @@ func pressing(kind corev1.NodeConditionType) bool {
 
 // own reports whether a taint says what a condition or the specification of the node says
 // too: it is not said twice.
-func own(key string) bool { return strings.HasPrefix(key, "node.kubernetes.io/") }
+func own(key string) bool {
+	return strings.HasPrefix(key, "node.kubernetes.io/") && key != corev1.TaintNodeOutOfService
+}
 
 // tolerates reports whether pods of the pool may have a taint. Those of resources that the
 // project counts are tolerated by the pods that ask for them.

@@ -2,6 +2,7 @@ package kube_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,13 +81,7 @@ func testPressed(t *testing.T, b *bench, node string) {
 // attempt has ended as one that never began, with the reason. While that is waited for, other tests
 // go on. The next launch there waits; elsewhere it begins.
 func (w *weather) nodeGone(t *testing.T) func(*testing.T) {
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("50")}
-	if err := w.h.k.Create(t.Context(), cluster.Nodes, "", &corev1.Node{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "gone"},
-		Status: corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-	}, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	w.node(t, "gone")
 	e := w.open(t, w.l.Kubeconfig(), t.TempDir())
 	if all, err := e.Nodes(t.Context()); err != nil || len(all) != 9 {
 		t.Fatalf("%d nodes: %v", len(all), err)
@@ -115,5 +110,65 @@ func (w *weather) nodeGone(t *testing.T) func(*testing.T) {
 		r = begin(t, e, again)
 		w.h.end(t, r, 7)
 		w.exits(t, e, r.Ref, 7)
+	}
+}
+
+// shutDown: a machine is lost for good while a job runs on it. Its pod is deleted, and no kubelet
+// says that it ended: uncertain, while other tests go on. When the administrator says that the node
+// is off, by the taint that Kubernetes has for that, the job has lost its node; the cluster takes the
+// pod away, and nothing of it is left.
+func (w *weather) shutDown(t *testing.T) func(*testing.T) {
+	w.node(t, "dark")
+	root := t.TempDir()
+	e := w.open(t, w.l.Kubeconfig(), root)
+	l := launch(1, "#!/bin/sh\n", "dark")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	made := await(t, e, l.Ref, "made", func(r engine.Report) bool { return r.Native != "" }).Native
+	until(t, "its pod is bound", func() bool { return slices.Equal(w.h.pods(t, made), []string{"0 dark"}) })
+	if err := w.h.say(t, "default", made+"-0", corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, e, l.Ref, "running", func(r engine.Report) bool { return r.Phase == engine.Running })
+	silent := map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}}}
+	if err := w.h.k.Patch(t.Context(), cluster.Nodes, "", "dark", "status", cluster.Merge, silent, nil); err != nil {
+		t.Fatal(err)
+	}
+	grace := int64(1)
+	if err := w.h.k.Delete(t.Context(), cluster.Pods, "default", made+"-0", cluster.Deletion{Grace: &grace}); err != nil {
+		t.Fatal(err)
+	}
+	return func(t *testing.T) {
+		await(t, e, l.Ref, "uncertain", func(r engine.Report) bool {
+			if r.Gone {
+				t.Fatalf("gone without proof: %+v", r)
+			}
+			return r.Uncertain
+		})
+		if _, err := e.Nodes(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		await(t, e, l.Ref, "uncertain, with the remedy", func(r engine.Report) bool { return strings.Contains(r.Message, "kubectl taint node dark") })
+		w.l.Kubectl(t, "taint", "node", "dark", "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
+		if _, err := e.Nodes(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r := gone(t, e, l.Ref); r.Cause != engine.NodeLost || r.Started.IsZero() || !strings.Contains(r.Message, "node dark is out of service") {
+			t.Errorf("%+v", r)
+		}
+		w.h.ledger(t, e.Engine, root)
+	}
+}
+
+// node makes one that nobody minds.
+func (w *weather) node(t *testing.T, name string) {
+	t.Helper()
+	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("50")}
+	if err := w.h.k.Create(t.Context(), cluster.Nodes, "", &corev1.Node{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}, false, nil); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -31,6 +31,7 @@ func (e *Engine) members(a *attempt, now time.Time) []member {
 		p := a.pods[i]
 		if p == nil {
 			out[i] = member{phase: engine.Accepted, unsure: true, why: fmt.Sprintf("pod %s-%d is not there any more; nobody can say whether it ended", render.Name(e.log.server, a.ref), i)}
+			out[i].onDark(e.nodeOf(a, i), e.isDark)
 			continue
 		}
 		out[i] = read(p.Pod, a.ref, p.clock(now))
@@ -38,6 +39,7 @@ func (e *Engine) members(a *attempt, now time.Time) []member {
 		if p.gone && !out[i].over {
 			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s was taken away with its finalizer; nobody can say whether it ended", p.Name)
 		}
+		out[i].onDark(p.Spec.NodeName, e.isDark)
 	}
 	return out
 }

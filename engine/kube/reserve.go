@@ -77,6 +77,7 @@ const (
 func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	out, err := e.Survey.Nodes(ctx)
 	if err == nil {
+		e.mourn()
 		select {
 		case e.marks <- struct{}{}:
 		default:

@@ -69,13 +69,13 @@ func (w *weather) open(t *testing.T, kubeconfig, root string) *noted {
 // TestControlFaults: what happens between a driver and its API servers: they change in the middle
 // of a watch, have forgotten the version of a watch or of a list, refuse all calls for a while,
 // know less than the one before, are on a connection that leads nowhere; a node is gone before its
-// pod comes; and calls of a driver that is gone arrive late. No attempt is lost, none is freed
+// pod comes, or is off; and calls of a driver that is gone arrive late. No attempt is lost, none is freed
 // without proof, none runs twice, and in the end nothing of it is in the cluster. The apiservers and
 // etcd are real, the test is the kubelets.
 func TestControlFaults(t *testing.T) {
 	t.Parallel()
 	w := newWeather(t)
-	halfOpen, nodeGone := w.halfOpen(t), w.nodeGone(t)
+	halfOpen, nodeGone, shutDown := w.halfOpen(t), w.nodeGone(t), w.shutDown(t)
 	t.Run("FailOver", w.failOver)
 	t.Run("Compacted", w.compacted)
 	t.Run("ListForgotten", w.listForgotten)
@@ -89,6 +89,7 @@ func TestControlFaults(t *testing.T) {
 	t.Run("Finalized", w.finalized)
 	t.Run("HalfOpen", halfOpen)
 	t.Run("NodeGone", nodeGone)
+	t.Run("ShutDown", shutDown)
 }
 
 func newWeather(t *testing.T) *weather {

@@ -1,0 +1,64 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+// A pod of which its kubelet says nothing any more is uncertain, and its node is not freed: nobody
+// can know that nothing of it lives. Who can is who stands before the machine. Kubernetes has a word
+// for what they know, the taint node.kubernetes.io/out-of-service ("non-graceful node shutdown",
+// stable since 1.28): by it volumes are detached from the node and given to others.
+
+// darkOf are the nodes of a look whose kubelets do not answer, the pool's or not any more: true where
+// an administrator says that the node is off.
+func darkOf(all []corev1.Node) map[string]bool {
+	dark := map[string]bool{}
+	for i := range all {
+		n := &all[i]
+		if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}) {
+			dark[n.Name] = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+		}
+	}
+	return dark
+}
+
+// isDark reports whether a node's kubelet did not answer at the last look, and whether the node is off.
+func (s *Survey) isDark(node string) (dark, off bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	off, dark = s.dark[node]
+	return dark, off
+}
+
+// onDark takes a member of which nobody can say anything for ended, if its node is off, and else
+// says what would prove it.
+func (m *member) onDark(node string, isDark func(string) (dark, off bool)) {
+	if !m.unsure || m.over || node == "" {
+		return
+	}
+	switch dark, off := isDark(node); {
+	case off:
+		m.over, m.unsure, m.phase, m.cause = true, false, engine.Ended, engine.NodeLost
+		m.why += fmt.Sprintf("; node %s is out of service, as its taint says", node)
+	case dark:
+		m.why += fmt.Sprintf("; if the machine is off: kubectl taint node %s %s=nodeshutdown:NoExecute", node, corev1.TaintNodeOutOfService)
+	}
+}
+
+// mourn has the attempts looked at of which nobody can say whether they ended.
+func (e *Engine) mourn() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.attempts {
+		if !a.ended && a.report.Uncertain {
+			a.nudge()
+		}
+	}
+}
