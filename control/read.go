@@ -110,11 +110,12 @@ func (c *Control) Find(ctx context.Context, first job.ID, task uint32) (View, er
 	none := fault.New(fault.NotFound, "there is no job %d_%d", first, task)
 	c.state.mu.RLock()
 	a := c.state.arrays.m[first]
-	c.state.mu.RUnlock()
 	var indices []uint32
 	if a != nil {
-		indices = a.spec.Indices
-	} else {
+		indices = a.spec.Indices // a change of the array makes another spec
+	}
+	c.state.mu.RUnlock()
+	if a == nil {
 		v, err := c.TaskOf(ctx, first)
 		if fault.KindOf(err) == fault.NotFound {
 			return View{}, none

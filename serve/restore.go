@@ -89,7 +89,10 @@ func makeDurable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	if err := syncDir(filepath.Dir(dir)); !errors.Is(err, fs.ErrPermission) { // the folder above all may be another's, to pass through
+		return err
+	}
+	return nil
 }
 
 func syncDir(dir string) error {

@@ -185,7 +185,7 @@ type eventWriter struct {
 }
 
 // Bytes of a watcher's buffer: from sendSize on it is sent, and one of more than keepSize is not
-// kept. Who reads slowly holds no more, however many events an array has; a thousand who read
+// kept. Who reads slowly holds no more beside the events that are kept anyway; a thousand who read
 // hold nothing to speak of.
 const (
 	sendSize = 32 << 10

@@ -197,10 +197,9 @@ func (s *Store) write(uid uint32, digest string, size int64, from io.Reader, res
 	case hex.EncodeToString(sum.Sum(nil)) != digest:
 		return fault.New(fault.Invalid, "what came is not the archive %.12s…", digest).Advise("send it again")
 	}
-	s.mu.Lock()
-	err = os.Rename(f.Name(), s.file(uid, digest))
-	s.mu.Unlock()
-	if err != nil {
+	s.mu.Lock() // until its name is durable: who finds it meanwhile counts on it
+	defer s.mu.Unlock()
+	if err = os.Rename(f.Name(), s.file(uid, digest)); err != nil {
 		return err
 	}
 	for _, dir := range []string{s.folder(uid), s.dir, filepath.Dir(s.dir)} { // each may be new

@@ -333,12 +333,16 @@ func TestStore(t *testing.T) {
 
 // TestAnArchiveWhoseNameIsNotOnTheDisk is not there: sent again, it is taken again.
 //
-// Seen to fail with: one that stays, which the next Put finds and calls kept.
+// Seen to fail with: one that stays, which the next Put finds and calls kept; the lock given back before.
 func TestAnArchiveWhoseNameIsNotOnTheDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "uploads")
 	s := NewStore(dir, 100, 1<<20)
 	calls := 0
 	s.sync = func(name string) error {
+		if s.mu.TryLock() {
+			s.mu.Unlock()
+			t.Error("others may find it before its name is on the disk")
+		}
 		if calls++; name == dir && calls < 4 { // it says so once
 			return errors.New("the disk failed")
 		}

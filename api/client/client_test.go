@@ -147,3 +147,27 @@ func TestJobsWalksPages(t *testing.T) {
 		t.Error(ids)
 	}
 }
+
+// deadline is a transport that answers nothing and notes how long a request may take.
+type deadline struct{ left time.Duration }
+
+func (d *deadline) RoundTrip(r *http.Request) (*http.Response, error) {
+	at, _ := r.Context().Deadline()
+	d.left = time.Until(at)
+	return nil, errors.New("no answer")
+}
+
+// TestABackupIsWaitedFor: what came with jobs takes its time; another question does not.
+//
+// Seen to fail with: one minute for both.
+func TestABackupIsWaitedFor(t *testing.T) {
+	c := talk(t, nil)
+	d := &deadline{}
+	c.http.Transport = d
+	if _, err := c.Backup(t.Context(), "/b"); err == nil || d.left < time.Hour {
+		t.Errorf("a backup may take %v (%v)", d.left, err)
+	}
+	if _, err := c.Nodes(t.Context()); err == nil || d.left > 2*time.Minute {
+		t.Errorf("a question may take %v (%v)", d.left, err)
+	}
+}

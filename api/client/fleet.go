@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 )
@@ -72,8 +73,13 @@ func (c *Client) Audit(ctx context.Context, after uint64, limit int) (*api.Audit
 	return call[api.Audit](ctx, c, http.MethodGet, api.Prefix+"/audit", v, nil)
 }
 
+// copying is how long a backup may take: what came with jobs may be many gigabytes.
+const copying = 24 * time.Hour
+
 // Backup writes an online copy of the server's state into a new folder on the
-// server's machine.
+// server's machine. It is waited for, a day at the most; the end of ctx gives it up.
 func (c *Client) Backup(ctx context.Context, dir string) (*api.BackupDone, error) {
-	return call[api.BackupDone](ctx, c, http.MethodPost, api.Prefix+"/backup", nil, api.Backup{Dir: dir})
+	patient := *c
+	patient.timeout = max(c.timeout, copying)
+	return call[api.BackupDone](ctx, &patient, http.MethodPost, api.Prefix+"/backup", nil, api.Backup{Dir: dir})
 }

@@ -153,8 +153,8 @@ func (e *explainer) never() reason.Reason {
 	if r := e.down(); r != "" && !e.v.ideal && e.wouldFitUp() {
 		return reason.Reason{Code: reason.NodeDown, Want: r}
 	}
-	free := e.closest(e.qualifying)
-	return reason.Reason{Code: reason.NodeCount, Resource: "nodes", Need: int64(max(g.MinNodes, e.nodes(), free+1)), Free: int64(free)}
+	need := max(g.MinNodes, e.nodes(), 1)
+	return reason.Reason{Code: reason.NodeCount, Resource: "nodes", Need: int64(need), Free: int64(min(e.closest(e.qualifying), need-1))}
 }
 
 // wouldFitUp reports whether the group fits an empty fleet with all nodes up.

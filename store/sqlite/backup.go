@@ -97,6 +97,9 @@ func (s *Store) unback() {
 
 // copyTo fills an empty directory and makes it durable.
 func (s *Store) copyTo(ctx context.Context, dir string) error {
+	if err := s.copyUploads(ctx, dir); err != nil {
+		return err
+	}
 	if err := s.copyDatabase(ctx, filepath.Join(dir, "journal.db")); err != nil {
 		return err
 	}
@@ -136,8 +139,9 @@ func (s *Store) copyTo(ctx context.Context, dir string) error {
 // UID/SHA-256.
 const uploads = "uploads"
 
-// copyUploads copies the archives that came with jobs. It comes after the database: what the jobs
-// in that copy need is there already. One that goes meanwhile nobody needs.
+// copyUploads copies those archives that came with jobs and are not in the copy yet. It is done before
+// the database is copied, since a job that waits in that copy may end, and its archive go, while the rest
+// is; and after it, for those that came meanwhile.
 func (s *Store) copyUploads(ctx context.Context, dir string) error {
 	made := map[string]bool{} // directories
 	err := eachUpload(s.dir, func(user, name string) error {
@@ -147,6 +151,9 @@ func (s *Store) copyUploads(ctx context.Context, dir string) error {
 				return err
 			}
 			made[to], made[filepath.Dir(to)] = true, true
+		}
+		if _, err := os.Lstat(filepath.Join(to, name)); err == nil {
+			return nil
 		}
 		err := copyFile(ctx, filepath.Join(to, name), filepath.Join(s.dir, uploads, user, name), -1)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +170,11 @@ func (s *Store) copyUploads(ctx context.Context, dir string) error {
 // eachUpload calls f for each archive in a state directory, by the folder of its user and its name.
 // What came in part is none.
 func eachUpload(dir string, f func(user, name string) error) error {
-	return filepath.WalkDir(filepath.Join(dir, uploads), func(file string, d fs.DirEntry, err error) error {
+	root := filepath.Join(dir, uploads)
+	if real, err := filepath.EvalSymlinks(root); err == nil { // it may be on a larger disk
+		root = real
+	}
+	return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil

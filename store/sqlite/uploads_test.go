@@ -15,7 +15,7 @@ import (
 // TestBackupHasWhatCameWithJobs: a job that waits needs its directory in a restored state, too;
 // what came in part, or is no archive, nobody needs.
 //
-// Seen to fail with: a backup that has none of them.
+// Seen to fail with: a backup that has none of them; one that follows no link.
 func TestBackupHasWhatCameWithJobs(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -28,6 +28,9 @@ func TestBackupHasWhatCameWithJobs(t *testing.T) {
 	for file, has := range map[string]string{name: text, "part-12": "an arch"} {
 		must(t, os.WriteFile(filepath.Join(dir, "uploads", "1000", file), []byte(has), 0o600))
 	}
+	larger := filepath.Join(t.TempDir(), "larger") // on another disk
+	must(t, os.Rename(filepath.Join(dir, "uploads"), larger))
+	must(t, os.Symlink(larger, filepath.Join(dir, "uploads")))
 	to := filepath.Join(t.TempDir(), "backup")
 	must(t, s.Backup(t.Context(), to))
 	found, err := filepath.Glob(filepath.Join(to, "uploads", "*", "*"))
