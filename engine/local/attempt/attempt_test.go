@@ -271,3 +271,64 @@ func TestAJournalWhoseDiskFails(t *testing.T) {
 		t.Errorf("%t, %v", sat, err)
 	}
 }
+
+// TestWhatWasToBeDurable: what a call could not make durable the next one does, whatever it is asked,
+// before it says that all is written.
+//
+// Seen to fail with: a Flush that makes durable only what it is asked itself; one that does it for
+// what a sync lost, and not for what there was no room for.
+func TestWhatWasToBeDurable(t *testing.T) {
+	shut, err := os.Open("/dev/null") // for reading: nothing is written to it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut.Close() //nolint:errcheck // nothing was written
+	for _, where := range []string{"the sync", "the write", "the write after a sync"} {
+		j, err := OpenJournal(filepath.Join(t.TempDir(), "journal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close() //nolint:errcheck // nothing counts
+		if err := errors.Join(j.Begin(Record{Ref: me}), j.Flush(false)); err != nil {
+			t.Fatal(err)
+		}
+		var say error
+		durable := 0
+		j.disk = func() error {
+			if say == nil {
+				durable++
+			}
+			return say
+		}
+		add := func(n int) {
+			if err := j.Add(life()[n]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(0)
+		if where != "the write" {
+			say = unix.EIO
+			if err := j.Flush(true); !errors.Is(err, unix.EIO) {
+				t.Errorf("%s: %v", where, err)
+			}
+			say = nil
+		}
+		if where != "the sync" {
+			own := j.f
+			j.f = shut
+			if err := j.Flush(true); err == nil {
+				t.Errorf("%s: it was written", where)
+			}
+			j.f = own
+		}
+		add(1)
+		for range 2 {
+			if err := j.Flush(false); err != nil {
+				t.Errorf("%s: %v", where, err)
+			}
+		}
+		if durable != 1 {
+			t.Errorf("%s: made durable %d times", where, durable)
+		}
+	}
+}

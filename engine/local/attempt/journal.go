@@ -29,6 +29,7 @@ type Journal struct {
 	sum     hash.Hash
 	lost    []byte       // what was written and may not be on the disk, for it failed: all
 	bad     error        // why that cannot be written again; nil: it can
+	owed    bool         // a Flush that was to make durable failed: the next one is to
 	disk    func() error // in place of f.Sync; nil: that
 }
 
@@ -66,7 +67,7 @@ func (j *Journal) Begin(r Record) error {
 		if err := j.f.Truncate(0); err != nil {
 			return err
 		}
-		j.end, j.lost, j.bad = 0, nil, nil
+		j.end, j.lost, j.bad, j.owed = 0, nil, nil, false
 		j.sum.Reset()
 		j.reserve()
 	}
@@ -84,9 +85,11 @@ func (j *Journal) Add(r Record) error {
 	return nil
 }
 
-// Flush writes what is queued, and makes it durable if sync is set. After an
-// error everything that was not written stays queued.
+// Flush writes what is queued, and makes it durable if sync is set, or was in a call
+// that failed and none has done it since. After an error everything that was not
+// written stays queued.
 func (j *Journal) Flush(sync bool) error {
+	j.owed = j.owed || sync
 	if err := j.again(); err != nil {
 		return err
 	}
@@ -100,18 +103,19 @@ func (j *Journal) Flush(sync bool) error {
 		j.sum.Write(j.pending)
 		j.pending = j.pending[:0]
 	}
-	if !sync {
+	if !j.owed {
 		return nil
 	}
 	do := j.f.Sync
 	if j.disk != nil {
 		do = j.disk
 	}
-	err := do()
-	if err != nil {
+	if err := do(); err != nil {
 		j.read()
+		return err
 	}
-	return err
+	j.owed = false
+	return nil
 }
 
 // read takes what was written out of the file, as long as the kernel has it: it may drop what it
