@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -330,5 +331,77 @@ func TestWhatWasToBeDurable(t *testing.T) {
 		if durable != 1 {
 			t.Errorf("%s: made durable %d times", where, durable)
 		}
+	}
+}
+
+// TestAJournalThatIsWrittenAnew: where what stood in a journal is lost, the state alone takes its
+// place, goes on, and is there for others, also where the disk fails again meanwhile. As long as that
+// fails the old file stays: who finds an empty one would take it that the attempt never sat down.
+//
+// Seen to fail with: a journal that is written anew and stays bad; a new file in place of the old one
+// before it is durable; what was queued written a second time.
+func TestAJournalThatIsWrittenAnew(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "journal")
+	j, err := OpenJournal(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close() //nolint:errcheck // what is in it was read
+	var want State
+	note := func(r Record) {
+		t.Helper()
+		if err := j.Add(r); err != nil {
+			t.Fatal(err)
+		}
+		want.Apply(r)
+	}
+	is := func(when string) {
+		t.Helper()
+		if got, sat, err := ReadJournal(name, me); err != nil || !sat || !reflect.DeepEqual(*got, want) {
+			t.Errorf("%s: %+v, %t, %v; want %+v", when, got, sat, err, want)
+		}
+	}
+	if err := j.Begin(Record{Ref: me}); err != nil {
+		t.Fatal(err)
+	}
+	note(life()[0])
+	if err := j.Flush(true); err != nil {
+		t.Fatal(err)
+	}
+	for n, r := range life()[1:4] {
+		good, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoilt := bytes.Replace(good, []byte(`"kind"`), []byte(`"king"`), 1)
+		j.On(func() error { return errors.Join(os.WriteFile(name, spoilt, 0o600), unix.EIO) })
+		note(r)
+		if err := j.Flush(true); err == nil || !j.Bad() {
+			t.Fatalf("round %d: %v, %t", n, err, j.Bad())
+		}
+		note(Record{Kind: KindNote, Text: "queued meanwhile"})
+		if err := j.Flush(false); err == nil {
+			t.Errorf("round %d: it was written behind what is lost", n)
+		}
+		j.On(func() error { return unix.EIO })
+		if err := j.Anew(me, want.Clone()); !errors.Is(err, unix.EIO) || !j.Bad() {
+			t.Errorf("round %d, on a disk that fails: %v, %t", n, err, j.Bad())
+		}
+		if b, err := os.ReadFile(name); err != nil || !bytes.Equal(b, spoilt) {
+			t.Errorf("round %d: the old file is %q, %v", n, b, err)
+		}
+		j.On(nil)
+		if err := j.Anew(me, want.Clone()); err != nil || j.Bad() {
+			t.Errorf("round %d: %v, %t", n, err, j.Bad())
+		}
+		is("written anew")
+		note(life()[4+n])
+		if err := j.Flush(true); err != nil {
+			t.Error(err)
+		}
+		is("going on")
+	}
+	if b, err := os.ReadFile(name); err != nil || bytes.Count(b, []byte("\n")) != 3 {
+		t.Errorf("%q, %v", b, err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,8 +23,10 @@ import (
 // the attempt that sits, and what is left of those before. Records that could not
 // be written stay in memory and go first with the next attempt to write. A disk that
 // could not take what it was given says so once and is well when it is asked again:
-// after that all of the file is written again. It is not safe for concurrent use.
+// after that all of the file is written again. Where the file does not have it any more
+// either, Anew does that from the state. It is not safe for concurrent use.
 type Journal struct {
+	name    string
 	f       *os.File
 	pending []byte
 	end     int64 // bytes of whole records that were written
@@ -49,7 +53,7 @@ func OpenJournal(name string) (*Journal, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	j := &Journal{f: f, end: int64(bytes.LastIndexByte(b, '\n') + 1), sum: sha256.New()}
+	j := &Journal{name: name, f: f, end: int64(bytes.LastIndexByte(b, '\n') + 1), sum: sha256.New()}
 	j.sum.Write(b[:j.end])
 	j.reserve()
 	return j, nil
@@ -127,7 +131,7 @@ func (j *Journal) read() {
 		err = errors.New("it is not what was written")
 	}
 	if err != nil {
-		j.bad = fmt.Errorf("%s: the disk failed, and what stood in the journal cannot be read again: %w", j.f.Name(), err)
+		j.bad = fmt.Errorf("%s: the disk failed, and what stood in the journal cannot be read again: %w", j.name, err)
 		return
 	}
 	j.lost = b
@@ -143,6 +147,52 @@ func (j *Journal) again() error {
 	}
 	j.lost = nil
 	return nil
+}
+
+// On has the journal made durable by f in place of its file's Sync; nil: by that. Tests have it fail.
+func (j *Journal) On(f func() error) { j.disk = f }
+
+// Bad reports whether what was written is lost, and cannot be written again: every Flush fails,
+// until Begin or Anew.
+func (j *Journal) Bad() bool { return j.bad != nil }
+
+// Anew has a file with an attempt and its state, and nothing else, take the place of the journal's.
+// The state has everything that was added for the attempt, and is durable after nil. The old file
+// stays until the new one is on the disk; after an error the journal is as it was, or Bad.
+func (j *Journal) Anew(ref engine.Ref, s *State) error {
+	next := &Journal{name: j.name, sum: sha256.New(), disk: j.disk}
+	now := time.Now()
+	for _, r := range []Record{{Kind: KindTake, Ref: ref, Time: now}, {Kind: KindState, Time: now, State: s}} {
+		if err := next.Add(r); err != nil {
+			return err
+		}
+	}
+	var err error
+	if next.f, err = os.OpenFile(j.name+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		return err
+	}
+	next.reserve()
+	if err = next.Flush(true); err == nil {
+		err = os.Rename(j.name+".new", j.name)
+	}
+	if err != nil {
+		return errors.Join(err, next.Close(), os.Remove(j.name+".new"))
+	}
+	_ = j.f.Close() // nothing of it counts
+	*j = *next
+	if err := syncDir(filepath.Dir(j.name)); err != nil {
+		j.bad = fmt.Errorf("%s: the disk failed, and a journal that was written anew may not have its name: %w", j.name, err)
+	}
+	return j.bad
+}
+
+// syncDir has a new name in a directory be on the disk.
+func syncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // Close closes the file.

@@ -169,6 +169,9 @@ func (s *supervisor) fact(r attempt.Record) {
 	}
 	s.saved(err)
 	r.Unsaved = err != nil
+	if r.Unsaved && was {
+		s.words = cmp.Or(r.Text, s.words)
+	}
 	if r.Unsaved && !was {
 		s.log.Error("journal", "err", err)
 		s.words = cmp.Or(r.Text, s.state.Text)
@@ -182,6 +185,22 @@ func (s *supervisor) fact(r attempt.Record) {
 // wholeState is the state as one record.
 func (s *supervisor) wholeState() attempt.Record {
 	return attempt.Record{Kind: attempt.KindState, Ref: s.launch.Ref, Time: time.Now(), State: s.state.Clone(), Unsaved: s.state.Unsaved}
+}
+
+// save tries again to write the journal. One of which the disk has lost what stood in it is written
+// anew: else the node would be held for ever.
+func (s *supervisor) save() error {
+	err := s.journal.Flush(true)
+	if err == nil || !s.journal.Bad() {
+		return err
+	}
+	whole := s.state.Clone()
+	whole.Unsaved, whole.Text = false, s.words
+	if anew := s.journal.Anew(s.launch.Ref, whole); anew != nil {
+		return errors.Join(err, anew)
+	}
+	s.log.Warn("the journal was written anew", "err", err)
+	return nil
 }
 
 // saved plans the next try after a failed write.
@@ -217,7 +236,7 @@ func (s *supervisor) expired(now time.Time) {
 		s.due.look = now.Add(lookEach)
 	}
 	if pass(&s.due.save, now) {
-		err := s.journal.Flush(true)
+		err := s.save()
 		s.saved(err)
 		if err == nil {
 			s.state.Unsaved, s.state.Text = false, s.words
