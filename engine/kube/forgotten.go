@@ -80,7 +80,7 @@ func (e *Engine) askTaken(a *attempt) error {
 			return err
 		}
 		answer := yes // as long as nobody can say
-		if at := refusedAt(whole.Metadata.ManagedFields); whole.Metadata.UID == p.UID && p.Status.StartTime != nil && !at.IsZero() && at.Sub(p.Status.StartTime.Time) <= promptly {
+		if at := refusedAt(whole.Metadata.ManagedFields); whole.Metadata.UID == p.UID && p.Status.StartTime != nil && !at.IsZero() && atOnce(p.Status.StartTime.Time, at) {
 			answer = no
 		}
 		e.mu.Lock()
@@ -88,6 +88,14 @@ func (e *Engine) askTaken(a *attempt) error {
 		p.taken = cmp.Or(p.taken, answer)
 		return nil
 	})
+}
+
+// atOnce reports whether a kubelet that had first seen a pod at one instant, by its own clock, refused
+// it without having taken it: at is by the API server's. Both have whole seconds. Where the refusal
+// comes first the clocks differ, by more than anybody knows.
+func atOnce(seen, at time.Time) bool {
+	d := at.Sub(seen)
+	return d >= -time.Second && d <= promptly
 }
 
 // refusedAt is when a pod's kubelet last said something of it; zero: the object does not say.
@@ -106,12 +114,12 @@ func refusedAt(all []metav1.ManagedFieldsEntry) (at time.Time) {
 func (m *member) doubted(p *pod, began, stopped bool) {
 	if m.awaits && !stopped {
 		m.over, m.phase, m.cause, m.why = false, engine.Ready, "", ""
-		if m.outcome != nil {
+		if m.outcome != nil && !m.outcome.Started.IsZero() {
 			m.phase = engine.Running
 		}
 		return
 	}
-	m.unsaid = m.over && forgotten(p.Pod)
+	m.unsaid = m.over && m.placed && forgotten(p.Pod) // one without a node has no kubelet: the cluster calls it failed as it is deleted
 	switch {
 	case !m.unsaid:
 	case began:
@@ -134,11 +142,15 @@ func unexplained(p *corev1.Pod, t *corev1.ContainerStateTerminated, ref engine.R
 }
 
 // byKubelet says of a pod that was told to end, and that nobody has deleted, why its kubelet did that.
-func byKubelet(p *corev1.Pod) string {
+// Began says that its barrier was opened before.
+func byKubelet(p *corev1.Pod, began bool) string {
 	if p.Status.Reason == "" {
 		return fmt.Sprintf("pod %s was told to end on %s, and nobody had deleted it", p.Name, p.Spec.NodeName)
 	}
 	_, why := rejected(p)
+	if !began {
+		return why + "; the job had not begun in it"
+	}
 	return why + "; it had begun before its kubelet did"
 }
 

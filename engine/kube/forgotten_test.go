@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,8 @@ func refusing(taken time.Time, reason string) map[string]any {
 // it does not run a second time unless it may; what cannot have begun is launched again.
 //
 // Seen to fail with: the cause of a refusal whatever is known of the attempt; without what the watch
-// has shown before; without the whole object's word.
+// has shown before; without the whole object's word; a refusal before its kubelet had seen it, by a
+// clock that is ahead of the API server's, taken for one at once.
 func TestAPodThatIsRefusedAgain(t *testing.T) {
 	now := time.Now()
 	long := now.Add(-time.Minute)
@@ -71,6 +73,7 @@ func TestAPodThatIsRefusedAgain(t *testing.T) {
 		"as it was made":                 {before: taking(now), refusal: refusing(now, "OutOfcpu"), want: engine.NodeLost, says: "whether the job had begun nobody can say"},
 		"with no driver, and had begun":  {before: running(long), refusal: refusing(long, "OutOfcpu"), away: true, want: engine.NodeLost, says: "it had begun before its kubelet did"},
 		"with no driver, and seen never": {refusal: refusing(long, "OutOfcpu"), away: true, want: engine.NodeLost, says: "whether the job had begun nobody can say"},
+		"with no driver, a clock ahead":  {refusal: refusing(now.Add(time.Minute), "OutOfcpu"), away: true, want: engine.NodeLost, says: "whether the job had begun nobody can say"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStand(t, "n1")
@@ -125,7 +128,12 @@ func podIs(e *Engine, ref engine.Ref, is func(*pod) bool) bool {
 
 // ending is that of one whose container was told to end, a while after it began.
 func ending(taken time.Time, ref engine.Ref, phase, reason string) map[string]any {
-	o := crew.Outcome{Ref: ref, Cause: engine.Stopped, Exit: job.ExitCode{Signal: sigterm}, Started: taken.Add(time.Second), Ended: time.Now(), Message: "its pod was told to end"}
+	return endingOf(taken, taken.Add(time.Second), ref, phase, reason)
+}
+
+// endingOf is ending, of one whose barrier was opened at an instant; zero: it never was.
+func endingOf(taken, opened time.Time, ref engine.Ref, phase, reason string) map[string]any {
+	o := crew.Outcome{Ref: ref, Cause: engine.Stopped, Exit: job.ExitCode{Signal: sigterm}, Started: opened, Ended: time.Now(), Message: "its pod was told to end"}
 	now := time.Now().UTC().Format(time.RFC3339)
 	return map[string]any{"phase": phase, "reason": reason, "message": "Pod was rejected: in words", "startTime": taken.UTC().Format(time.RFC3339), "containerStatuses": []any{
 		map[string]any{"name": render.Container, "containerID": "containerd://x", "state": map[string]any{"terminated": map[string]any{"exitCode": 143, "reason": "Error", "message": string(o.Text()), "startedAt": now, "finishedAt": now}}},
@@ -207,6 +215,89 @@ func TestAMemberThatIsRefusedAgain(t *testing.T) {
 		return err == nil && r.Gone
 	})
 	if r.Cause != engine.NodeLost || !strings.Contains(r.Message, "OutOfcpu") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestAPodThatIsToldToEndBeforeItsBarrierOpens, by its kubelet, as it waits for others or for files: the
+// job has not begun, is never shown to run, and is charged nothing.
+//
+// Seen to fail with: whatever has left a word taken for begun; "it had begun" said of it.
+func TestAPodThatIsToldToEndBeforeItsBarrierOpens(t *testing.T) {
+	s := newStand(t, "n1")
+	e := s.open(nil)
+	l := launchOn(1, "n1")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	name, at := render.Name(e.log.server, l.Ref)+"-0", time.Now().Add(-time.Minute)
+	until(t, "its pod is on its node", func() bool { return podIs(e, l.Ref, func(p *pod) bool { return p.Spec.NodeName != "" }) })
+	s.says(name, at, endingOf(at, time.Time{}, l.Ref, "Running", ""))
+	var r engine.Report
+	until(t, "its kubelet's why is waited for", func() bool {
+		var err error
+		r, err = e.Inspect(t.Context(), l.Ref)
+		return err == nil && r.Phase >= engine.Ready
+	})
+	if r.Phase != engine.Ready || !r.Started.IsZero() {
+		t.Errorf("before its kubelet says why: %+v", r)
+	}
+	s.says(name, at, endingOf(at, time.Time{}, l.Ref, "Failed", "OutOfcpu"))
+	until(t, "it has ended", func() bool {
+		var err error
+		r, err = e.Inspect(t.Context(), l.Ref)
+		return err == nil && r.Gone
+	})
+	if !r.Started.IsZero() || !strings.Contains(r.Message, "OutOfcpu: Pod was rejected") || strings.Contains(r.Message, "it had begun") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestAPodWithoutANodeThatIsCollected: it was deleted while no server looked, and who collects such pods
+// has called it failed; our finalizer keeps the object. No kubelet had it: it is over, and the job is
+// launched again.
+//
+// Seen to fail with: its kubelet's word waited for, which for a pod without a node never comes.
+func TestAPodWithoutANodeThatIsCollected(t *testing.T) {
+	s := newStand(t, "n1")
+	code := http.StatusInternalServerError
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/binding") {
+			return false
+		}
+		refusal(w, code, "", "it is not bound")
+		return true
+	})
+	root := t.TempDir()
+	open := func() *Engine { return s.open(func(c *Config) { c.Root = root }) }
+	e := open()
+	l := launchOn(1, "n1")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its pod is seen", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		p := e.attempts[l.Ref].pods[0]
+		return p != nil && p.seen && e.attempts[l.Ref].made != nil
+	})
+	name := render.Name(e.log.server, l.Ref) + "-0"
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	code = http.StatusConflict // as of a pod that is being deleted
+	s.mu.Lock()
+	meta(s.objects[podOf(name)])["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
+	s.mu.Unlock()
+	s.says(name, time.Now(), map[string]any{"phase": "Failed"})
+	e = open()
+	var r engine.Report
+	until(t, "it has ended", func() bool {
+		var err error
+		r, err = e.Inspect(t.Context(), l.Ref)
+		return err == nil && r.Gone
+	})
+	if !r.Started.IsZero() {
 		t.Errorf("%+v", r)
 	}
 }

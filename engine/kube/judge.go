@@ -65,7 +65,7 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 			switch {
 			case o.Cause == engine.Stopped: // told to end: if not by us, by the cluster
 				if m.cause, m.why = deletion(p); m.cause == "" {
-					m.cause, m.why = engine.NodeLost, byKubelet(p)
+					m.cause, m.why = engine.NodeLost, byKubelet(p, !o.Started.IsZero())
 				}
 			case o.Started.IsZero() && o.Cause != engine.Exited:
 				m.cause, m.why = o.Cause, fmt.Sprintf("pod %s on %s: %s", p.Name, p.Spec.NodeName, o.Message)
