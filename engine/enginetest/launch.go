@@ -84,8 +84,11 @@ func testLaunch(t *testing.T, h Harness) {
 			all = append(all, nowhere)
 		}
 		for _, l := range all {
-			is(t, b.e.Launch(t.Context(), l), fault.Invalid)
-			_, err := b.e.Inspect(t.Context(), l.Ref)
+			err := b.e.Launch(t.Context(), l)
+			if l == nothing || fault.KindOf(err) != fault.Exhausted { // an engine may take it for a node that has just left
+				is(t, err, fault.Invalid)
+			}
+			_, err = b.e.Inspect(t.Context(), l.Ref)
 			is(t, err, fault.NotFound) // a refusal leaves nothing
 		}
 	})

@@ -243,7 +243,8 @@ func (e *Engine) attempt(ref engine.Ref, o *order) *render.Attempt {
 }
 
 // nodesOf are the nodes that claims name, each once, in order. fault.Exhausted: one of them cannot
-// have the volumes of the namespace, or has just left the pool; others may be free later.
+// have the volumes of the namespace, or is not in the pool: whoever chose it knew it from there, maybe
+// before the server began anew; others may be free later.
 func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim, namespace string) ([]render.Node, error) {
 	out := make([]render.Node, 0, len(claims))
 	had := map[string]bool{}
@@ -256,11 +257,8 @@ func (e *Engine) nodesOf(ctx context.Context, claims []fleet.Claim, namespace st
 		if err != nil {
 			return nil, err
 		}
-		if !ok && e.hasLeft(c.Node) { // the job is not at fault, and is to be placed again
-			return nil, fault.New(fault.Exhausted, "node %s has left pool %s since it was chosen", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
-		}
-		if !ok {
-			return nil, fault.New(fault.Invalid, "there is no node %q in pool %s", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
+		if !ok { // it was there when it was chosen: the job is not at fault, and is to be placed again
+			return nil, fault.New(fault.Exhausted, "there is no node %q in pool %s any more", c.Node, cmp.Or(e.cfg.Terms.Pool, "kubernetes"))
 		}
 		if why := m.lacks(namespace); why != "" {
 			return nil, fault.New(fault.Exhausted, "node %s of namespace %s: %s", c.Node, namespace, why).Advise("a pool of these nodes for the accounts of the namespace (node_selector)")

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -25,8 +24,7 @@ type Survey struct {
 
 	looking  sync.Mutex // one look at a time
 	mu       sync.Mutex
-	machines []Machine            // of the last look, sorted by name; nil: there was none
-	left     map[string]time.Time // nodes that a look had and the next one had not, and when that was; for a while
+	machines []Machine // of the last look, sorted by name; nil: there was none
 	use      map[string]using
 	used     time.Time           // when use was looked at
 	held     map[string][]holder // with use: which pods have claims of the paths, by namespace and name
@@ -114,7 +112,6 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 		all = []Machine{} // there was a look
 	}
 	s.mu.Lock()
-	s.miss(all, time.Now())
 	s.machines, s.use, s.used, s.looked, s.kept = all, use, used, time.Now(), keptOf(&s.terms, nodes)
 	s.ties, s.held, s.dark = ties, held, darkOf(nodes)
 	if s.wrong, s.astray = nil, nil; stock != nil {
@@ -125,34 +122,6 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 	}
 	s.mu.Unlock()
 	return all, nil
-}
-
-// miss notes which nodes of the last look are not in this one: jobs for which they were chosen may be
-// on their way. The caller holds the lock.
-func (s *Survey) miss(all []Machine, now time.Time) {
-	for i := range s.machines {
-		if name := s.machines[i].Node.Name; !there(all, name) {
-			if s.left == nil {
-				s.left = map[string]time.Time{}
-			}
-			s.left[name] = now
-		}
-	}
-	maps.DeleteFunc(s.left, func(name string, at time.Time) bool { return now.Sub(at) > slow || there(all, name) })
-}
-
-// there reports whether a node is among those of a look.
-func there(all []Machine, name string) bool {
-	_, ok := slices.BinarySearchFunc(all, name, func(m Machine, name string) int { return strings.Compare(m.Node.Name, name) })
-	return ok
-}
-
-// hasLeft reports whether the pool had a node a while ago and has it no more.
-func (s *Survey) hasLeft(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.left[name]
-	return ok
 }
 
 // usage sums up what pods hold, in chunks: the pods themselves are not kept.
