@@ -63,15 +63,18 @@ func (e *Engine) see(p *corev1.Pod, deleted, listed bool) {
 		return
 	}
 	i := render.IndexOf(p)
-	if i >= 0 && p.Name != podName(e, ref, i) {
-		return // somebody's copy, with our labels
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a := e.attempts[ref]
 	switch {
-	case a != nil && a.namespace != p.Namespace:
-		return // somebody's copy
+	case e.copied(p, ref):
+		if detained(p) && !deleted { // nobody else can have it end
+			e.graves[graveOf(p)] = p
+			e.dig()
+		} else {
+			delete(e.graves, graveOf(p))
+		}
+		return
 	case a == nil || a.ended || a.made != nil && (i < 0 || i >= len(a.made.Pods) || a.made.Pods[i] != p.UID):
 		if deleted {
 			delete(e.graves, graveOf(p))
@@ -87,6 +90,28 @@ func (e *Engine) see(p *corev1.Pod, deleted, listed bool) {
 	is.dies(a.pods[i], time.Now())
 	a.pods[i] = is
 	a.nudge()
+}
+
+// copied reports whether a pod with our labels is somebody's copy of one of ours, as to look into it: it
+// has another name, or is in another namespace. The caller holds the lock.
+func (e *Engine) copied(p *corev1.Pod, ref engine.Ref) bool {
+	a := e.attempts[ref]
+	i := render.IndexOf(p)
+	return i >= 0 && p.Name != podName(e, ref, i) || a != nil && a.namespace != p.Namespace
+}
+
+// detained reports whether a pod would be gone but for our finalizer, or others'.
+func detained(p *corev1.Pod) bool {
+	return p.DeletionTimestamp != nil && slices.Contains(p.Finalizers, render.Finalizer)
+}
+
+// letGo takes our finalizer from a pod, and leaves others'.
+func (e *Engine) letGo(ctx context.Context, p *corev1.Pod) error {
+	patch := map[string]any{"metadata": map[string]any{"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{render.Finalizer}}}
+	if err := e.k.Patch(ctx, cluster.Pods, p.Namespace, p.Name, "", cluster.Keyed, patch, nil); !past(err) {
+		return err
+	}
+	return nil
 }
 
 // graveOf is the key of a pod in graves.
@@ -178,11 +203,17 @@ func (e *Engine) bury() {
 func (e *Engine) buryOne(p *corev1.Pod) error {
 	ref, _ := render.RefOf(p)
 	e.mu.Lock()
-	known := e.attempts[ref] != nil
+	known, foreign := e.attempts[ref] != nil, e.copied(p, ref)
 	e.mu.Unlock()
 	m := read(p, ref, time.Now())
 	ctx, cancel := e.call()
 	defer cancel()
+	if foreign { // the rest of it is its maker's
+		if detained(p) {
+			return e.letGo(ctx, p)
+		}
+		return nil
+	}
 	if (!known || !m.over) && p.DeletionTimestamp == nil {
 		grace := render.Grace(0)
 		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID, Grace: &grace}); !past(err) {
@@ -190,8 +221,7 @@ func (e *Engine) buryOne(p *corev1.Pod) error {
 		}
 	}
 	if m.over && slices.Contains(p.Finalizers, render.Finalizer) {
-		patch := map[string]any{"metadata": map[string]any{"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{render.Finalizer}}} // others' stay
-		if err := e.k.Patch(ctx, cluster.Pods, p.Namespace, p.Name, "", cluster.Keyed, patch, nil); !past(err) {
+		if err := e.letGo(ctx, p); err != nil {
 			return err
 		}
 	}

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
@@ -108,6 +110,47 @@ func TestACopyOfAPod(t *testing.T) {
 	e.mu.Unlock()
 	if buried || !slices.Contains(s.names("pods"), "copy") {
 		t.Error("the copy is deleted")
+	}
+}
+
+// TestACopyOfAPodThatIsDeleted: a copy that was made with our finalizer, too, goes when its maker deletes
+// it: the finalizer is taken away, and nothing else is done to it.
+//
+// Seen to fail with: copies left alone whatever they have.
+func TestACopyOfAPodThatIsDeleted(t *testing.T) {
+	s := newStand(t, "n1")
+	e := s.open(nil)
+	l := launchOn(1, "n1")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	pod := s.bound(1)[0]
+	s.mu.Lock()
+	labels := meta(s.objects[podOf(pod)])["labels"]
+	s.mu.Unlock()
+	var did []string
+	s.answersBy(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, podOf("copy")) {
+			s.mu.Lock()
+			did = append(did, r.Method+" "+r.URL.Path)
+			s.mu.Unlock()
+		}
+		return false
+	})
+	for name, deleted := range map[string]any{"copy-kept": nil, "copy-deleted": time.Now().UTC().Format(time.RFC3339)} {
+		m := map[string]any{"name": name, "namespace": "default", "labels": labels, "finalizers": []any{render.Finalizer}}
+		if deleted != nil {
+			m["deletionTimestamp"] = deleted
+		}
+		s.put(podOf(name), "ADDED", map[string]any{"metadata": m, "spec": map[string]any{"nodeName": "n1"}})
+	}
+	until(t, "the copy is gone", func() bool { return !slices.Contains(s.names("pods"), "copy-deleted") })
+	s.runs()
+	s.shown(e, l.Ref) // nothing is on its way any more
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if want := []string{"PATCH " + podOf("copy-deleted")}; !slices.Equal(did, want) {
+		t.Errorf("%q; want %q", did, want)
 	}
 }
 
