@@ -91,13 +91,17 @@ type output struct {
 	ctx    context.Context //nolint:containedctx // ends with Close
 	cancel context.CancelFunc
 	from   io.ReadCloser
-	at     int64 // bytes that were read
+	at     int64  // bytes that were read
+	begin  string // when the first line was printed of the file that was read; empty: nobody knows
 }
 
 // open opens the copy, or the container's log, at the place up to which was read.
 func (o *output) open() error {
 	f, err := os.Open(o.name)
 	if err == nil {
+		if i, err := f.Stat(); err == nil && i.Size() < o.at { // its kubelet had begun another file, which was not read
+			o.at = 0
+		}
 		if _, err = f.Seek(o.at, io.SeekStart); err != nil {
 			return errors.Join(err, f.Close())
 		}
@@ -114,15 +118,39 @@ func (o *output) open() error {
 	if !alive {
 		return fault.New(fault.NotFound, "there is no output of attempt %s", o.ref)
 	}
-	if o.from, err = o.e.k.Log(o.ctx, a.namespace, render.Name(o.e.log.server, o.ref)+"-0", render.Container, false); err != nil {
+	return o.live(a.namespace)
+}
+
+// live opens the container's log. Its kubelet keeps a file of it up to a size, and then begins another:
+// that one is read from its beginning. One of which less comes than was read, and that is the same, was
+// cut on its way: there is nothing for now, and o.from stays nil.
+func (o *output) live(namespace string) error {
+	pod := render.Name(o.e.log.server, o.ref) + "-0"
+	begins := func() (string, error) { return o.e.k.Begin(o.ctx, namespace, pod, render.Container) }
+	var err error
+	if o.begin == "" {
+		if o.begin, err = begins(); err != nil {
+			return err
+		}
+	}
+	from, err := o.e.k.Log(o.ctx, namespace, pod, render.Container, false)
+	if err != nil {
 		return err
 	}
-	_, err = io.CopyN(io.Discard, o.from, o.at)
-	if errors.Is(err, io.EOF) { // less than there was: its kubelet keeps a file of it up to a size, and then begins another
-		_ = o.from.Close()
-		o.at = 0
-		o.from, err = o.e.k.Log(o.ctx, a.namespace, render.Name(o.e.log.server, o.ref)+"-0", render.Container, false)
+	if _, err = io.CopyN(io.Discard, from, o.at); err == nil {
+		o.from = from
+		return nil
 	}
+	err = errors.Join(err, from.Close())
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	now, err := begins()
+	if err != nil || now == "" || now == o.begin {
+		return err
+	}
+	o.at, o.begin = 0, now
+	o.from, err = o.e.k.Log(o.ctx, namespace, pod, render.Container, false)
 	return err
 }
 
@@ -130,6 +158,9 @@ func (o *output) Read(b []byte) (int, error) {
 	if o.from == nil {
 		if err := o.open(); err != nil {
 			return 0, err
+		}
+		if o.from == nil {
+			return 0, io.EOF
 		}
 	}
 	n, err := o.from.Read(b)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +40,20 @@ func (c *Cluster) Log(ctx context.Context, namespace, pod, container string, fol
 		q.Set("follow", "true")
 	}
 	return c.send(ctx, call{verb: "get", method: http.MethodGet, what: Pods.name(namespace, pod) + "'s log", path: Pods.path(namespace, pod, "log"), query: q, accept: "*/*"})
+}
+
+// Begin is by when the first line was printed of what Log would give, as the kubelet writes it; empty:
+// nothing was. A kubelet that begins another file of a container's output has another first line.
+func (c *Cluster) Begin(ctx context.Context, namespace, pod, container string) (string, error) {
+	q := url.Values{"container": {container}, "timestamps": {"true"}, "limitBytes": {"64"}}
+	r, err := c.send(ctx, call{verb: "get", method: http.MethodGet, what: Pods.name(namespace, pod) + "'s log", path: Pods.path(namespace, pod, "log"), query: q, accept: "*/*"})
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, 64))
+	at, _, _ := strings.Cut(string(text), " ")
+	return at, err
 }
 
 // Command is what Exec runs in a container.
