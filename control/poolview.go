@@ -43,8 +43,9 @@ type said struct {
 	last   time.Time // when it was last asked
 	since  time.Time // with failed: when the first was asked that failed
 
-	quiet time.Time // when it was first asked for a sign of life of the times since when there was none
-	hush  error     // why there was none
+	quiet time.Time     // when it was first asked for a sign of life of the times since when there was none
+	hush  error         // why there was none
+	pause time.Duration // with failed: how long it is not asked again by a sign of life; grows while it lives and fails
 }
 
 // ask says that the engine is being asked.

@@ -12,8 +12,9 @@ import (
 const (
 	// pulseEach is how often an engine is asked for a sign of life that can be asked for one.
 	pulseEach = 4 * time.Second
-	// pulseWithin is how long it may take for it; the question is put anew then.
-	pulseWithin = 5 * time.Second
+	// pulseWithin is how long it may take for it: less than that, so that one question that is lost keeps
+	// none from being put.
+	pulseWithin = 3 * time.Second
 )
 
 // pulses reports whether an engine can be asked for a sign of life.
@@ -62,23 +63,29 @@ func (s *said) listen(now time.Time) {
 }
 
 // beat takes in a sign of life, or why there is none. It reports whether the engine lives and should
-// be asked again what it did not answer.
+// be asked again what it did not answer: soon, where it gave no sign of life either, and less and less
+// often, where it lives and fails at that.
 func (s *said) beat(now time.Time, err error) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hush = err
 	if err != nil {
+		s.pause = 0
 		return false
 	}
 	s.quiet = time.Time{}
-	return s.failed != nil && fault.KindOf(s.failed) == fault.Unavailable && s.asked.IsZero() && now.Sub(s.last) >= 2*pulseEach
+	if s.failed == nil || fault.KindOf(s.failed) != fault.Unavailable || !s.asked.IsZero() || now.Sub(s.last) < max(s.pause, pulseEach) {
+		return false
+	}
+	s.pause = min(2*max(s.pause, pulseEach), compareEach)
+	return true
 }
 
 // failing takes in that a question got no answer; nil: it got one. The caller holds the lock.
 func (s *said) failing(err error) {
 	switch {
 	case err == nil:
-		s.since = time.Time{}
+		s.since, s.pause = time.Time{}, 0
 	case s.failed == nil || s.since.IsZero():
 		s.since = s.last
 	}

@@ -2,8 +2,10 @@ package control_test
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
@@ -104,4 +106,94 @@ func TestAPoolThatIsBackIsAskedAgain(t *testing.T) {
 	if !within(2*time.Minute, func() bool { v := view(); return v.Failed == nil && v.Asked.IsZero() }) {
 		t.Errorf("%+v", view())
 	}
+}
+
+// flaky is a hand that gives a sign of life, but for the first, which is lost, and none of the nodes.
+type flaky struct {
+	*hand
+	clock  func() time.Time
+	lost   atomic.Int32 // signs of life that are still to be lost
+	down   atomic.Bool  // its nodes are not to be had
+	mu     sync.Mutex
+	looked []time.Time // at its nodes
+}
+
+func (f *flaky) Pulse(ctx context.Context) error {
+	if f.lost.Add(-1) < 0 {
+		return nil
+	}
+	<-ctx.Done()
+	return fault.New(fault.Unavailable, "no answer: %w", ctx.Err())
+}
+
+func (f *flaky) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	f.mu.Lock()
+	f.looked = append(f.looked, f.clock())
+	f.mu.Unlock()
+	if f.down.Load() {
+		return nil, fault.New(fault.Unavailable, "too many requests")
+	}
+	return f.hand.Nodes(ctx)
+}
+
+// TestASignOfLifeThatIsLost: the next one is asked for, and had, before the pool is called silent.
+//
+// Seen to fail with: five seconds for each.
+func TestASignOfLifeThatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &flaky{hand: named("b", 1, 8), clock: time.Now}
+		b := two(t, named("a", 1, 8), q, control.Config{})
+		time.Sleep(time.Minute)
+		q.lost.Store(1)
+		for range 60 {
+			time.Sleep(500 * time.Millisecond)
+			for _, v := range b.ctl.Pools() {
+				if v.Name == "q" && !v.Quiet.IsZero() && time.Since(v.Quiet) >= 6*time.Second {
+					t.Fatalf("it gave no sign of life for %s: %v", time.Since(v.Quiet), v.Hush)
+				}
+			}
+		}
+		if q.lost.Load() >= 0 {
+			t.Error("none was lost")
+		}
+	})
+}
+
+// TestAPoolThatLivesAndFails: one that gives signs of life and does not answer what else it is asked is
+// asked for that again soon, then less and less often: each time it has to list everything. One that
+// was away for a moment is asked soon after it is back.
+//
+// Seen to fail with: the same pause each time; a pause of twice that at first; one that stays long.
+func TestAPoolThatLivesAndFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &flaky{hand: named("b", 1, 8), clock: time.Now}
+		two(t, named("a", 1, 8), q, control.Config{})
+		time.Sleep(time.Minute)
+		gaps := func(during time.Duration) (out []time.Duration) {
+			q.mu.Lock()
+			q.looked = nil
+			q.mu.Unlock()
+			time.Sleep(during)
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			for i := 1; i < len(q.looked); i++ {
+				out = append(out, q.looked[i].Sub(q.looked[i-1]))
+			}
+			return out
+		}
+		q.down.Store(true)
+		all := gaps(5 * time.Minute)
+		if len(all) < 3 || all[0] > 4*time.Second {
+			t.Fatalf("it is asked again after %v", all)
+		}
+		if n := len(gaps(5 * time.Minute)); n > 20 {
+			t.Errorf("%d times in five minutes, at last", n)
+		}
+		q.down.Store(false)
+		time.Sleep(time.Minute)
+		q.down.Store(true)
+		if again := gaps(5 * time.Minute); len(again) < 3 || again[0] > 4*time.Second {
+			t.Errorf("after it had answered it is asked again after %v", again)
+		}
+	})
 }

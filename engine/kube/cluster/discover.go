@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 
 	authv1 "k8s.io/api/authorization/v1"
@@ -21,9 +22,10 @@ func (c *Cluster) Version(ctx context.Context) (version.Info, error) {
 }
 
 // Ready asks the server whether it can serve: fault.Unavailable, it does not answer, or says that it
-// cannot, as without its storage. Who may not ask that has an answer, too.
+// cannot, as without its storage. Who may not ask that has an answer, too. One that shuts down in order
+// serves until others have taken over (--shutdown-delay-duration), and only tells these that it will not.
 func (c *Cluster) Ready(ctx context.Context) error {
-	err := c.decode(ctx, call{verb: "get", method: http.MethodGet, what: "/readyz", path: "/readyz"}, nil)
+	err := c.decode(ctx, call{verb: "get", method: http.MethodGet, what: "/readyz", path: "/readyz", query: url.Values{"exclude": {"shutdown"}}}, nil)
 	switch fault.KindOf(err) {
 	case fault.Permission, fault.Unsupported, fault.NotFound, fault.Invalid, fault.Conflict:
 		return nil
