@@ -10,7 +10,8 @@
 // the pods holds the start barrier and says how it ended (engine/kube/crew).
 //
 // Guarantees: an attempt is reported gone only if of each of its pods the kubelet has said that
-// its containers have ended, or it never had a node and can get none. A finalizer keeps each
+// its containers have ended, or it never had a node and can get none, or its node left the cluster
+// before any kubelet had spoken of it (strayed, which says what that cannot tell). A finalizer keeps each
 // pod's object until its end is in the journal. An error or a time-out is no news.
 //
 // Objects of our names that are not ours are never touched. docs/design/0011 has the reasons.

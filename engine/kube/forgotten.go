@@ -119,6 +119,12 @@ func (m *member) doubted(p *pod, began, stopped bool) {
 		}
 		return
 	}
+	if m.strayed { // there was no kubelet that could be asked
+		if m.unsaid = true; began {
+			m.cause, m.why = orLost(m.cause), m.why+"; but the job had begun, by what its other pods say"
+		}
+		return
+	}
 	m.unsaid = m.over && m.placed && forgotten(p.Pod) // one without a node has no kubelet: the cluster calls it failed as it is deleted
 	switch {
 	case !m.unsaid:
@@ -164,9 +170,12 @@ func orLost(c engine.Cause) engine.Cause {
 	return c
 }
 
-// strayed says of a pod that it can never begin, since its node was gone before anybody there had
-// taken it; empty: that is not known. The cluster has called it failed since its node is not in the
-// cluster, so no kubelet takes it any more; and one that had taken it would have said so by then.
+// strayed says of a pod that its node was gone before anybody there had spoken of it; empty: that is not
+// so. The cluster has called it failed since its node is not in the cluster, so no kubelet takes it any
+// more; and one that had taken it would, but for one case, have said so by then. A kubelet speaks of a pod
+// beside what it does for it: of one that it has begun, and whose Node object is deleted while the machine
+// lives and before its first word has arrived, the object looks the same. That one is taken for never
+// begun, too, where no other pod of its attempt says more, and its job may run twice for a while.
 func strayed(p *corev1.Pod, now time.Time) string {
 	if p.Status.Phase != corev1.PodFailed || p.Status.StartTime != nil || p.Status.PodIP != "" || len(p.Status.ContainerStatuses)+len(p.Status.InitContainerStatuses) > 0 {
 		return ""

@@ -301,3 +301,43 @@ func TestAPodWithoutANodeThatIsCollected(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestAMemberWhoseNodeIsGone: of a gang that begins one pod's node is deleted before its kubelet's first
+// word of it has arrived. That the other's barrier is open says that the job had begun.
+//
+// Seen to fail with: a pod that nobody has spoken of taken for never begun, whatever the others say.
+func TestAMemberWhoseNodeIsGone(t *testing.T) {
+	s := newStand(t, "n1", "n2")
+	e := s.open(nil)
+	l := launchOn(1, "n1", "n2")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	name, at := render.Name(e.log.server, l.Ref), time.Now().Add(-time.Minute)
+	s.bound(2)
+	s.says(name+"-0", at, running(at))
+	until(t, "the first one runs", func() bool {
+		return podIs(e, l.Ref, func(p *pod) bool { return p.Status.Phase == "Running" })
+	})
+	s.says(name+"-1", at, map[string]any{"phase": "Failed", "conditions": []any{map[string]any{
+		"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC", "message": "PodGC: node no longer exists", "lastTransitionTime": at.UTC().Format(time.RFC3339),
+	}}})
+	var r engine.Report
+	until(t, "it is judged", func() bool {
+		var err error
+		r, err = e.Inspect(t.Context(), l.Ref)
+		return err == nil && r.Phase == engine.Ending
+	})
+	if r.Started.IsZero() {
+		t.Errorf("%+v", r)
+	}
+	s.says(name+"-0", at, refusing(at, "OutOfcpu"))
+	until(t, "it has ended", func() bool {
+		var err error
+		r, err = e.Inspect(t.Context(), l.Ref)
+		return err == nil && r.Gone
+	})
+	if r.Cause != engine.NodeLost {
+		t.Errorf("%+v", r)
+	}
+}

@@ -30,6 +30,7 @@ type member struct {
 	refused bool         // … and it never will
 	placed  bool         // it has a node
 	awaits  bool         // it is over, and its kubelet has not said yet why
+	strayed bool         // it is over, since its node was gone before anybody there spoke of it
 	unsaid  bool         // it is over, and what became of its containers its kubelet does not say
 	lingers bool         // its job's container has long ended, and others in it keep the devices of its claims
 	waiting string       // why the cluster's scheduler gives it no node, as that says it
@@ -90,7 +91,7 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 		m.cause, m.why = rejected(p)
 	default:
 		if why := strayed(p, now); why != "" {
-			m.over, m.phase, m.cause, m.why = true, engine.Ended, engine.Unready, why
+			m.over, m.strayed, m.phase, m.cause, m.why = true, true, engine.Ended, engine.Unready, why
 			return m
 		}
 		m.waits(p, main)
