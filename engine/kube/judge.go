@@ -138,11 +138,14 @@ func container(all []corev1.ContainerStatus) *corev1.ContainerStatus {
 	return nil
 }
 
-// living reports whether a container of a pod has begun and its end was not seen.
+// living reports whether a container of a pod has begun, or may begin, and its end was not seen. One
+// that was made and waits, in a pod that its kubelet has called failed and that has no sandbox any
+// more, never began and never will.
 func living(p *corev1.Pod) bool {
+	dead := p.Status.Phase == corev1.PodFailed && unready(p)
 	for _, all := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, c := range all {
-			if c.State.Running != nil || c.State.Terminated == nil && c.ContainerID != "" {
+			if c.State.Running != nil || c.State.Terminated == nil && c.ContainerID != "" && !(dead && c.State.Waiting != nil) {
 				return true
 			}
 		}

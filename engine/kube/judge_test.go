@@ -196,7 +196,10 @@ func TestWhatAPodProves(t *testing.T) {
 		{"a first container that was killed, and the pod goes on", podThat(brought(137), holding(creates, false)), "accepted stuck", ""},
 		{"deleted before it began", podThat(phase(corev1.PodFailed, ""), deletedAt(testNow), holding(creates, false)), "ended over", engine.Cancelled},
 		{"being made, its sandbox first", podThat(noSandbox, holding(creates, false)), "accepted", ""},
-		{"made, and its sandbox gone before it began", podThat(noSandbox, holding(waits(""), false)), "accepted stuck", engine.Unready}, // as a machine left it that lost its power
+		{"made, and its sandbox gone before it began", podThat(noSandbox, holding(waits(""), false)), "accepted stuck", engine.Unready},                                                                // as a machine left it that lost its power
+		{"made, deleted before it began, and failed with its sandbox", podThat(noSandbox, phase(corev1.PodFailed, ""), deletedAt(testNow), holding(waits(""), false)), "ended over", engine.Cancelled}, // seen in a storm: uncertain for ever
+		{"made, deleted before it began, failed, and its sandbox there", podThat(phase(corev1.PodFailed, ""), deletedAt(testNow), holding(waits(""), false)), "accepted unsure", ""},
+		{"made, its sandbox gone, and failed by the collector", podThat(noSandbox, phase(corev1.PodFailed, ""), disrupted("DeletionByPodGC"), holding(waits(""), false)), "accepted unsure stuck", engine.Unready},
 		{"its first container done, and its sandbox gone", podThat(noSandbox, brought(0), holding(creates, false)), "accepted stuck", engine.Unready},
 		{"no image", podThat(holding(waits("ImagePullBackOff"), false)), "accepted stuck", ""},
 		{"a name of no image", podThat(holding(waits("InvalidImageName"), false)), "accepted stuck refused", ""},
