@@ -52,7 +52,8 @@ func (m *member) onDark(node string, isDark func(string) (dark, off bool)) {
 	}
 }
 
-// mourn has the attempts looked at of which nobody can say whether they ended.
+// mourn has the attempts looked at of which nobody can say whether they ended, and pods of nobody of
+// which that is so.
 func (e *Engine) mourn() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -60,5 +61,8 @@ func (e *Engine) mourn() {
 		if !a.ended && a.report.Uncertain {
 			a.nudge()
 		}
+	}
+	if len(e.graves) > 0 {
+		e.dig()
 	}
 }

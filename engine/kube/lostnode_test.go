@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
 	"github.com/coxswain-sched/coxswain/fleet"
 )
 
@@ -54,6 +57,57 @@ func TestANodeThatIsShutDown(t *testing.T) {
 	if r.Cause != engine.NodeLost || r.Started.IsZero() || !strings.Contains(r.Message, "node n1 is out of service") {
 		t.Errorf("%+v", r)
 	}
+}
+
+// TestNothingStaysOfANodeThatIsOff: pods were told to end on two nodes that are silent, one of an attempt
+// that is known and one of nobody. As each node is said to be off, its pod's object goes.
+//
+// Seen to fail with: our finalizer taken away by the object's own word alone; a pod of nobody looked
+// at only when it changes.
+func TestNothingStaysOfANodeThatIsOff(t *testing.T) {
+	s := newStand(t, "n1", "n2")
+	e := s.open(nil)
+	l := launchOn(1, "n1")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	pod := s.bound(1)[0]
+	s.runs()
+	s.shown(e, l.Ref)
+	s.mu.Lock()
+	o := s.objects[podOf(pod)]
+	meta(o)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+	s.keep(podOf(pod), "MODIFIED", o)
+	var nobodys map[string]any
+	text, err := json.Marshal(o)
+	if err != nil || json.Unmarshal(text, &nobodys) != nil {
+		t.Fatal(err)
+	}
+	name := podName(e, engine.Ref{Allocation: 2, Attempt: 1}, 0)
+	delete(meta(nobodys), "uid")
+	meta(nobodys)["name"] = name
+	meta(nobodys)["labels"].(map[string]any)[render.LabelAllocation] = "2"
+	nobodys["spec"].(map[string]any)["nodeName"] = "n2"
+	s.keep(podOf(name), "ADDED", nobodys)
+	s.mu.Unlock()
+	reported(t, e, l.Ref, "uncertain", func(r engine.Report) bool { return r.Uncertain })
+	off := func(node string) {
+		s.put("/api/v1/nodes/"+node, "MODIFIED", map[string]any{
+			"metadata": map[string]any{"name": node},
+			"spec":     map[string]any{"taints": []any{map[string]any{"key": corev1.TaintNodeOutOfService, "value": "nodeshutdown", "effect": "NoExecute"}}},
+			"status":   map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "Unknown"}}},
+		})
+		if _, err := e.Nodes(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	off("n1")
+	if r := goneFrom(t, e, l.Ref); r.Cause != engine.NodeLost {
+		t.Errorf("%+v", r)
+	}
+	until(t, "nobody's pod alone is left", func() bool { return slices.Equal(s.names("pods"), []string{name}) })
+	off("n2")
+	until(t, "no pod is left", func() bool { return len(s.names("pods")) == 0 })
 }
 
 // A node that is said to be off and whose kubelet answers gets no work: its pods are evicted at once.

@@ -179,7 +179,8 @@ func (e *Engine) bury() {
 			if e.ctx.Err() != nil {
 				return
 			}
-			if err := e.buryOne(p); err != nil {
+			done, err := e.buryOne(p)
+			if err != nil {
 				if e.ctx.Err() != nil {
 					return
 				}
@@ -188,7 +189,7 @@ func (e *Engine) bury() {
 				continue
 			}
 			e.mu.Lock()
-			if e.graves[graveOf(p)] == p {
+			if done && e.graves[graveOf(p)] == p {
 				delete(e.graves, graveOf(p))
 			}
 			e.mu.Unlock()
@@ -199,33 +200,35 @@ func (e *Engine) bury() {
 	}
 }
 
-// buryOne does the next thing for a pod that nobody waits for; what comes of it, the watch tells.
-func (e *Engine) buryOne(p *corev1.Pod) error {
+// buryOne does the next thing for a pod that nobody waits for; what comes of it, the watch tells. false:
+// it should have ended, and nobody says that it has; a look at its node may.
+func (e *Engine) buryOne(p *corev1.Pod) (bool, error) {
 	ref, _ := render.RefOf(p)
 	e.mu.Lock()
 	known, foreign := e.attempts[ref] != nil, e.copied(p, ref)
 	e.mu.Unlock()
 	m := read(p, ref, time.Now())
+	m.onDark(p.Spec.NodeName, e.isDark)
 	ctx, cancel := e.call()
 	defer cancel()
 	if foreign { // the rest of it is its maker's
 		if detained(p) {
-			return e.letGo(ctx, p)
+			return true, e.letGo(ctx, p)
 		}
-		return nil
+		return true, nil
 	}
 	if (!known || !m.over) && p.DeletionTimestamp == nil {
 		grace := render.Grace(0)
 		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID, Grace: &grace}); !past(err) {
-			return err
+			return true, err
 		}
 	}
 	if m.over && slices.Contains(p.Finalizers, render.Finalizer) {
 		if err := e.letGo(ctx, p); err != nil {
-			return err
+			return true, err
 		}
 	}
-	return e.leave(ctx, p, m)
+	return m.over || !detained(p), e.leave(ctx, p, m)
 }
 
 // past reports whether a call has done what there was to do, or there was nothing any more.

@@ -102,7 +102,7 @@ func (w *weather) nodeGone(t *testing.T) func(*testing.T) {
 			t.Fatal(err)
 		}
 		l.Ref.Attempt, l.Job.Attempt = 2, 2
-		if err := e.Launch(t.Context(), l); fault.KindOf(err) != fault.Exhausted || !strings.Contains(err.Error(), "node gone has left pool kube") {
+		if err := e.Launch(t.Context(), l); fault.KindOf(err) != fault.Exhausted || !strings.Contains(err.Error(), `there is no node "gone" in pool kube any more`) {
 			t.Error(err)
 		}
 		again := launch(1, "#!/bin/sh\n", "h1")
