@@ -216,12 +216,20 @@ func (j *journal) mend() error {
 	return j.rewrite()
 }
 
-// fence makes sure that an attempt never begins by this journal.
+// fence makes sure that an attempt never begins by this journal, and drops what it has of it.
 func (j *journal) fence(ref engine.Ref) error {
-	if j.isFenced(ref) {
+	if j.over(ref) {
 		return nil
 	}
 	return j.add(&entry{Kind: dropped, Ref: ref})
+}
+
+// over reports whether an attempt is fenced, and nothing else is kept of it. One that has run for long
+// may be below the set's floor since others ended that are younger: it is still to be dropped.
+func (j *journal) over(ref engine.Ref) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.fenced.Has(ref) && j.lives[ref] == nil
 }
 
 func (j *journal) isFenced(ref engine.Ref) bool {

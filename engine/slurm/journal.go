@@ -208,16 +208,24 @@ func (j *journal) mend() error {
 	return j.rewrite()
 }
 
-// fence makes sure that an attempt never begins by this journal: after nil that is on the disk, also
-// where it was noted before, by a call that failed.
+// fence makes sure that an attempt never begins by this journal, and drops what it has of it: after
+// nil that is on the disk, also where it was noted before, by a call that failed.
 func (j *journal) fence(ref engine.Ref) error {
-	if j.isFenced(ref) {
+	if j.over(ref) {
 		return j.sync()
 	}
 	if err := j.add(&entry{Kind: dropped, Ref: ref}); err != nil {
 		return err
 	}
 	return j.sync()
+}
+
+// over reports whether an attempt is fenced, and nothing else is kept of it. One that has run for long
+// may be below the set's floor since others ended that are younger: it is still to be dropped.
+func (j *journal) over(ref engine.Ref) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.fenced.Has(ref) && j.lives[ref] == nil
 }
 
 func (j *journal) isFenced(ref engine.Ref) bool {

@@ -175,3 +175,56 @@ func TestWhatCountsIsNotWrittenAnewForEach(t *testing.T) {
 		}
 	}
 }
+
+// TestAnOldAttemptIsDropped: one that ends long after many younger ones is not kept for ever, though
+// the floor of what is fenced has passed it: it would be in each file that is written anew, and come
+// back with each driver. As long as it runs it is kept.
+//
+// Seen to fail with: a fence that adds nothing where the floor alone fences an attempt.
+func TestAnOldAttemptIsDropped(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "journal")
+	reopen := func() *journal {
+		j, err := openJournal(name, "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.fenced.Max = 4
+		return j
+	}
+	ref := func(n uint64) engine.Ref { return engine.Ref{Allocation: n, Attempt: 1} }
+	j := reopen()
+	for _, e := range []*entry{
+		{Kind: launched, Ref: ref(1), Launch: &order{Job: &job.Job{ID: 1}}},
+		{Kind: ended, Ref: ref(1), Report: &engine.Report{Ref: ref(1), Phase: engine.Ended}},
+		{Kind: launched, Ref: ref(2), Launch: &order{Job: &job.Job{ID: 2}}},
+	} {
+		if err := j.add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := uint64(3); n < 11; n++ {
+		if err := j.fence(ref(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !j.isFenced(ref(1)) || !j.isFenced(ref(2)) || j.lives[ref(1)] == nil {
+		t.Fatal("the floor has not passed what is kept")
+	}
+	for range 2 { // again it is no error
+		if err := j.fence(ref(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, when := range []string{"at once", "reopened", "reopened, after it was written anew"} {
+		if len(j.lives) != 1 || j.lives[ref(2)] == nil || !j.isFenced(ref(1)) {
+			t.Errorf("%s: %d attempts are kept, fenced %t", when, len(j.lives), j.isFenced(ref(1)))
+		}
+		if err := j.close(); err != nil {
+			t.Fatal(err)
+		}
+		j = reopen()
+	}
+	if err := j.close(); err != nil {
+		t.Fatal(err)
+	}
+}
