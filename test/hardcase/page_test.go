@@ -1,9 +1,6 @@
 package hardcase
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,36 +12,17 @@ import (
 
 const root = "../.."
 
-// testsOf lists the tests of a package by its folder.
-func testsOf(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range f.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
-				names = append(names, fn.Name.Name)
-			}
-		}
-	}
-	return names
-}
-
 var (
 	rowForm   = regexp.MustCompile(`(?m)^\| (\d+a?) \| (.+) \| (.+) \| (.+) \|$`)
-	testForm  = regexp.MustCompile("(?:`([a-z/]+)` )?`(Test[A-Za-z0-9_]+)`")
+	testForm  = regexp.MustCompile("(?:`([a-z/]+)` )?`(Test[A-Za-z0-9_]+)`(?: \\(([^)]*)\\))?")
 	laterForm = regexp.MustCompile(`\b(?:with|comes with) [a-zA-Z]`)
 )
 
 // TestThePageIsTrue keeps docs/hard-cases.md: each case once, in order, with tests that
-// exist or with the subject that brings them; and every test of a case in its row, others
-// below.
+// exist, and whose parts in brackets do, or with the subject that brings them; and every test of
+// a case in its row, others below.
+//
+// Seen to fail with: parts as they were called before (Faults/Deleted, Devices/Taken).
 func TestThePageIsTrue(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs/hard-cases.md"))
 	if err != nil {
@@ -56,7 +34,7 @@ func TestThePageIsTrue(t *testing.T) {
 			want = append(want, "44a")
 		}
 	}
-	here := testsOf(t, "test/hardcase")
+	all := library{}
 	var rows, shown []string
 	for _, row := range rowForm.FindAllStringSubmatch(string(page), -1) {
 		number, text := row[1], row[4]
@@ -68,8 +46,13 @@ func TestThePageIsTrue(t *testing.T) {
 				dir = "test/hardcase"
 				shown = append(shown, number+" "+name)
 			}
-			if !slices.Contains(testsOf(t, dir), name) {
+			if all.of(t, dir).funcs[name] == nil {
 				t.Errorf("case %s names %s, which is not in %s", number, name, dir)
+			}
+			for sub := range strings.SplitSeq(m[3], ", ") {
+				if sub != "" && !all.has(t, dir, name, sub) {
+					t.Errorf("case %s names %s (%s), and that test has no such part, nor a file of testdata of that name", number, name, sub)
+				}
 			}
 		}
 		if len(tests) == 0 && !laterForm.MatchString(text) {
@@ -79,7 +62,10 @@ func TestThePageIsTrue(t *testing.T) {
 	if !slices.Equal(rows, want) {
 		t.Errorf("the cases of the page are\n%v\nnot\n%v", rows, want)
 	}
-	for _, name := range here {
+	for name := range all.of(t, "test/hardcase").funcs {
+		if !strings.HasPrefix(name, "Test") {
+			continue
+		}
 		number, is := strings.CutPrefix(name, "TestHardCase_")
 		number, _, _ = strings.Cut(number, "_")
 		if beside := name != "TestMain" && name != "TestThePageIsTrue"; !is && beside && !strings.Contains(string(page), "`"+name+"`") {
