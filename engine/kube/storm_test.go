@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -23,59 +24,24 @@ import (
 	"github.com/coxswain-sched/coxswain/fault"
 )
 
-// breaks are what happens to a cluster. Each breaks something, calls a function meanwhile, and
-// has it whole again.
-var breaks = map[string]func(t *testing.T, s *storm, meanwhile func()){
-	"apiserver":          killed("apiserver"),
-	"etcd":               killed("etcd"),
-	"controller-manager": killed("controller-manager"),
-	"kubelet": func(t *testing.T, s *storm, meanwhile func()) {
-		killed("kubelet."+s.node())(t, s, meanwhile)
-	},
-	"containerd": func(t *testing.T, s *storm, meanwhile func()) {
-		killed("containerd."+s.node())(t, s, meanwhile)
-	},
-	"frozen apiserver": func(t *testing.T, s *storm, meanwhile func()) {
-		s.b.l.Freeze(t, "apiserver")
-		meanwhile()
-		s.pause(3000)
-		s.b.l.Thaw(t, "apiserver")
-	},
-	"frozen node": func(t *testing.T, s *storm, meanwhile func()) {
-		n := s.node()
-		s.b.l.FreezeNode(t, n)
-		meanwhile()
-		s.pause(5000)
-		s.b.l.ThawNode(t, n)
-	},
-	"lost power": func(t *testing.T, s *storm, meanwhile func()) {
-		n := s.node()
+// breaks are what happens to a cluster, and to the driver.
+func (s *storm) breaks() map[string]lab.Break {
+	all := s.b.l.Breaks(func(node string) {
 		s.mu.Lock()
-		s.crashed[n] = true
-		s.mu.Unlock()
-		s.b.l.Crash(t, n)
-		meanwhile()
-		s.b.l.Boot(t, n)
-	},
-	"driver": func(_ *testing.T, _ *storm, meanwhile func()) { meanwhile() },
-	"frozen driver": func(t *testing.T, s *storm, meanwhile func()) {
+		defer s.mu.Unlock()
+		s.crashed[node] = true
+	})
+	all["driver"] = func(_ testing.TB, _ *rand.Rand, meanwhile func()) { meanwhile() }
+	all["frozen driver"] = func(t testing.TB, rnd *rand.Rand, meanwhile func()) {
 		p := s.driver().cmd.Process
 		err := p.Signal(syscall.SIGSTOP)
-		s.pause(3000) // what it had asked for is done, or too late
+		lab.Pause(rnd, 3*time.Second) // what it had asked for is done, or too late
 		if err = errors.Join(err, p.Signal(syscall.SIGCONT)); err != nil {
 			t.Error(err)
 		}
 		meanwhile()
-	},
-}
-
-func killed(name string) func(*testing.T, *storm, func()) {
-	return func(t *testing.T, s *storm, meanwhile func()) {
-		s.b.l.Kill(t, name)
-		meanwhile()
-		s.pause(2000)
-		s.b.l.Restart(t, name)
 	}
+	return all
 }
 
 // storm is what happens to a cluster while jobs are handed over to it.
@@ -186,33 +152,25 @@ func (s *storm) again(t *testing.T) {
 	s.open(t)
 }
 
-func (s *storm) node() string { return s.b.l.Nodes[s.rnd.IntN(len(s.b.l.Nodes))] }
-
-// pause lets some time pass, at most so many milliseconds: it spreads what happens.
-func (s *storm) pause(most int) { time.Sleep(time.Duration(s.rnd.IntN(most)) * time.Millisecond) }
-
 // atOnce is how many jobs are there at most.
 const atOnce = 12
 
 // blow hands jobs over, and breaks things, until an end.
 func (s *storm) blow(t *testing.T, end time.Time) {
-	names := make([]string, 0, len(breaks))
-	for name := range breaks {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	breaks := s.breaks()
+	names := slices.Sorted(maps.Keys(breaks))
 	count := map[string]int{}
 	for time.Now().Before(end) {
 		for range 1 + s.rnd.IntN(4) {
 			if len(s.tally.Open()) < atOnce {
 				s.hand(t)
 			}
-			s.pause(200)
+			lab.Pause(s.rnd, 200*time.Millisecond)
 		}
 		s.stopOne(t, time.Duration(s.rnd.IntN(3))*time.Second)
 		name := names[s.rnd.IntN(len(names))]
 		count[name]++
-		breaks[name](t, s, func() {
+		breaks[name](t, s.rnd, func() {
 			if s.rnd.IntN(2) == 0 {
 				s.hand(t)
 			}
@@ -224,7 +182,7 @@ func (s *storm) blow(t *testing.T, end time.Time) {
 				s.stopOne(t, 0)
 			}
 		})
-		s.pause(2000)
+		lab.Pause(s.rnd, 2*time.Second)
 	}
 	t.Logf("broken: %v", count)
 }

@@ -49,11 +49,12 @@ if [ "${1:-}" = batch ]; then
 	exit $rc
 fi
 # At most three clusters are beside each other, which mostly wait. One is of the lab's tests, then
-# of the server's. Beside it is the storm, which no other of the driver's tests is beside, and then
-# those, on two clusters (lab.Start lets no more be), of which each has several tests at once. The
-# packages below engine/kube that start no cluster are make unit's.
+# of the server's, then of the storm on a whole server. Beside it is the driver's own storm, which no
+# other of the driver's tests is beside, and then those, on two clusters (lab.Start lets no more be),
+# of which each has several tests at once. The packages below engine/kube that start no cluster are
+# make unit's.
 parts=$($go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./engine/kube/... | grep /kube/lab | cut -d ' ' -f 1 | grep -v '/kube$' | tr '\n' ' ')
-{ tests parts "$parts" -p 1 && tests server "./serve ./cmd/cox" -run Kube; } >"$out/beside" 2>&1 &
+{ tests parts "$parts" -p 1 && tests server "./serve ./cmd/cox" -run Kube && tests outlives ./test/kill -run Kube; } >"$out/beside" 2>&1 &
 beside=$!
 tests storm ./engine/kube -run '^TestStorm$'
 rc=$?

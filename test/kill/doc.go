@@ -24,6 +24,9 @@
 // with stops of a minute. What a round does is chosen by the seed, when exactly it hits
 // is not: the machine's scheduler has a part in it. A loss of power is not tried.
 //
+// TestSlurmOutlivesTheServer and TestKubeStorm do the like beside real Slurm and real Kubernetes, the
+// second also to the cluster itself.
+//
 // What was tried to see it fail: without the search for what a dead supervisor left
 // (engine/local/bury.go) a job's next attempt meets the one before; with launches that
 // have no room taken for failed ones (control/report.go) TestDiskFullAtLaunch fails.

@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holders are who has which device, by the locks of the processes themselves.
-func holders(dir string) map[string]string {
+// holders are who has which of some locks, of those whose names begin so, by what the processes
+// themselves hold.
+func holders(dir, begin string) map[string]string {
 	out := map[string]string{}
-	names, _ := filepath.Glob(filepath.Join(dir, "lock", "device.*"))
+	names, _ := filepath.Glob(filepath.Join(dir, "lock", begin+"*"))
 	for _, name := range names {
 		f, err := os.Open(name)
 		if err != nil {
@@ -24,7 +25,7 @@ func holders(dir string) map[string]string {
 		n, _ := f.ReadAt(b, 0)
 		_ = f.Close()
 		if who := strings.TrimSpace(string(b[:n])); err == nil && l.Type != unix.F_UNLCK && who != "" {
-			out[strings.TrimPrefix(filepath.Base(name), "device.")] = who
+			out[strings.TrimPrefix(filepath.Base(name), begin)] = who
 		}
 	}
 	return out
@@ -34,7 +35,7 @@ func holders(dir string) map[string]string {
 // lock before and after the server was asked has held it all the time.
 func (r *round) watch() {
 	for range 200 { // until there is something to see
-		before := holders(r.dir)
+		before := holders(r.dir, "device.")
 		nodes, err := r.s.c.Nodes(r.t.Context())
 		if err != nil {
 			if !r.wait() {
@@ -42,7 +43,7 @@ func (r *round) watch() {
 			}
 			continue
 		}
-		after := holders(r.dir)
+		after := holders(r.dir, "device.")
 		said := map[string]string{}
 		for _, n := range nodes.Nodes {
 			for _, d := range n.Devices {

@@ -28,6 +28,7 @@
 //	control.go pki.go second.go     the control plane, its certificates; a second apiserver, and ways to etcd
 //	k3s.go                          the same of K3s
 //	daemon.go frost.go spoil.go configure.go    what is killed, frozen and spoiled, and begun anew with other settings
+//	breaks.go                       what of that storms draw from
 //	node.go nodeconf.go groups.go   machines: namespaces, kubelet and containerd; their files; control groups
 //	wire.go image.go                the network; images
 //	fake.go                         nodes without machines
