@@ -25,7 +25,9 @@ func TestKube(t *testing.T) {
 	s.cox(t, add...).check(t, 4, "~", "~namespace: there is no namespace cox\n  kubectl create namespace cox\n")
 	l.Kubectl(t, "create", "namespace", "cox")
 	add = append(add, "--image", lab.Base, "--agent-image", lab.Cox)
-	s.ok(t, "pool k8s-a: nothing is missing", append(add, "--dry-run")...)
+	if said := s.ok(t, "pool k8s-a: nothing is missing", append(add, "--dry-run")...); !strings.Contains(said, "jobs find none of the files beside their script") {
+		t.Errorf("nothing is said of the files that jobs do not find:\n%s", said)
+	}
 	s.ok(t, "pool k8s-a added", add...)
 	s.ok(t, "k8s-a", "pool", "list")
 	s.ok(t, "n[1-2]", "pool", "check", "k8s-a")

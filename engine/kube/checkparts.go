@@ -217,6 +217,10 @@ func (l *scan) named(ctx context.Context) error {
 	if t.PriorityClass != "" && l.there(ctx, "priority class", priorities, "", t.PriorityClass, "kubectl create priorityclass "+t.PriorityClass+" --value=0", nil) {
 		l.add("priority class", engine.Found, "", "%s", t.PriorityClass)
 	}
+	if len(t.Paths) == 0 && t.WorkDir == "" {
+		const mend = "--set workdir=upload, and cox submit --upload; or paths, whose volumes have them; --set workdir=empty, if jobs need none"
+		l.add("workdir", engine.Warning, mend, "jobs find none of the files beside their script: there are no paths, and an empty directory stands in place of theirs")
+	}
 	for _, p := range t.Paths {
 		switch p.Volume.Kind {
 		case OfImage, Empty:
