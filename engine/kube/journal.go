@@ -2,6 +2,7 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"sync"
@@ -199,7 +200,11 @@ func (j *journal) add(e *entry) error {
 		err = j.file.AddNow(line)
 	}
 	if err != nil {
-		return fault.New(fault.KindOf(err), "the journal %s: %w", j.name, err).Advise("make room in the state directory")
+		remedy := cmp.Or(fault.Remedy(err), "look at the disk of the state directory")
+		if fault.KindOf(err) == fault.Exhausted {
+			remedy = "make room in the state directory"
+		}
+		return fault.New(fault.KindOf(err), "the journal %s: %w", j.name, err).Advise("%s", remedy)
 	}
 	j.apply(e)
 	if j.file.Size() > max(compactAt, 2*j.least) && e.Kind == dropped {

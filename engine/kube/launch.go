@@ -164,7 +164,7 @@ func (e *Engine) take(ref engine.Ref, o *order) error {
 		return err
 	}
 	if err := e.log.add(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
-		return fault.New(fault.KindOf(err), "launch of attempt %s: %w", ref, err).Advise("%s", fault.Remedy(err))
+		return engine.Unwritten(ref, err)
 	}
 	a := e.newAttempt(ref, o)
 	e.attempts[ref] = a

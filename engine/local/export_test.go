@@ -1,6 +1,9 @@
 package local
 
-import "github.com/coxswain-sched/coxswain/fleet"
+import (
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
+	"github.com/coxswain-sched/coxswain/fleet"
+)
 
 // Closed reports whether the engine was closed.
 func (e *Engine) Closed() bool { return e.ctx.Err() != nil }
@@ -22,4 +25,13 @@ func (e *Engine) Idle() (pids []int) {
 		pids = append(pids, s.Identity.PID)
 	}
 	return pids
+}
+
+// SwapLog has another log take the place of the engine's, which it returns. No attempt lives.
+func (e *Engine) SwapLog(by *attempt.Log) *attempt.Log {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was := e.log
+	e.log = by
+	return was
 }

@@ -5,15 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local/attempt"
@@ -33,7 +30,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 	}
 	if e.fresh(l.Ref) && l.Adds == nil {
 		if err := e.keep(l, file); err != nil {
-			return launchFault(err, l.Ref)
+			return engine.Unwritten(l.Ref, err)
 		}
 	}
 	if len(e.cfg.NUMA) > 1 {
@@ -60,7 +57,7 @@ func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
 		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", l.Ref)
 	}
 	if err := e.log.Launch(l.Ref, whole); err != nil {
-		return launchFault(err, l.Ref)
+		return engine.Unwritten(l.Ref, err)
 	}
 	g := e.newGang(file, whole)
 	e.gangs[l.Ref] = g
@@ -74,16 +71,6 @@ func (e *Engine) fresh(ref engine.Ref) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.gangs[ref] == nil && !e.log.Fenced(ref)
-}
-
-// launchFault is the error of a launch that could not be put on disk: nothing of
-// it is left, so the refusal is definite.
-func launchFault(err error, ref engine.Ref) error {
-	kind := fault.Internal
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return fault.New(fault.Exhausted, "launch of attempt %s: %w", ref, err).Advise("make room in the state directory")
-	}
-	return fault.New(kind, "launch of attempt %s: %w", ref, err)
 }
 
 // plan checks a launch and makes what is logged of it.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/local"
+	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 	"github.com/coxswain-sched/coxswain/engine/local/proc"
+	"github.com/coxswain-sched/coxswain/fault"
 )
 
 // A supervisor that cannot write its journal keeps the exit code in memory, says
@@ -77,6 +79,43 @@ func TestFullDiskIsNotTheJobsFailure(t *testing.T) {
 	launch(t, e, l)
 	if r := until(t, e, l.Ref, gone); r.Cause != engine.Exited || r.Exit.Status != 5 {
 		t.Errorf("with room again: %s, %s: %q", r.Cause, r.Exit, r.Message)
+	}
+}
+
+// TestALaunchThatCannotBeWrittenDown is made again by who called, and runs then: that the disk of the
+// state directory fails for a moment is not the job's failure.
+//
+// Seen to fail with: an error of the log, and one of the checkpoints' folder, that are fault.Internal.
+func TestALaunchThatCannotBeWrittenDown(t *testing.T) {
+	e := newEngine(t, local.Config{})
+	l := plan(t, e, 1, "exit 5")
+	later := func(what string) {
+		t.Helper()
+		if err := e.Launch(t.Context(), l); fault.KindOf(err) != fault.Unavailable || fault.Remedy(err) == "" {
+			t.Errorf("%s: %v, %v; %q", what, fault.KindOf(err), err, fault.Remedy(err))
+		}
+	}
+	folder := attempt.CheckpointsOf(e.Root())
+	if err := os.Rename(folder, folder+".away"); err != nil {
+		t.Fatal(err)
+	}
+	later("no folder of checkpoints")
+	if err := os.Rename(folder+".away", folder); err != nil {
+		t.Fatal(err)
+	}
+	broken, _, err := attempt.OpenLog(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := broken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := e.SwapLog(broken)
+	later("no log")
+	e.SwapLog(whole)
+	launch(t, e, l)
+	if r := until(t, e, l.Ref, gone); r.Cause != engine.Exited || r.Exit.Status != 5 {
+		t.Errorf("%s, %s: %q", r.Cause, r.Exit, r.Message)
 	}
 }
 

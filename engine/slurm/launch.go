@@ -5,14 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/fault"
@@ -51,10 +48,7 @@ func (e *Engine) take(ref engine.Ref, o *order, w *words) error {
 		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", ref)
 	}
 	if err := e.log.add(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
-		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-			return fault.New(fault.Exhausted, "launch of attempt %s: %w", ref, err).Advise("make room in the state directory")
-		}
-		return fault.New(fault.Internal, "launch of attempt %s: %w", ref, err)
+		return engine.Unwritten(ref, err)
 	}
 	a := e.newAttempt(ref, o)
 	a.words = w
