@@ -15,13 +15,14 @@ import (
 // stable since 1.28): by it volumes are detached from the node and given to others.
 
 // darkOf are the nodes of a look whose kubelets do not answer, the pool's or not any more: true where
-// an administrator says that the node is off.
+// an administrator says that the node is off. A kubelet that says of its node that it is not ready
+// answers: the cluster calls Unknown what it has heard nothing of for a while.
 func darkOf(all []corev1.Node) map[string]bool {
 	dark := map[string]bool{}
 	for i := range all {
 		n := &all[i]
 		if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+			return c.Type == corev1.NodeReady && (c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse)
 		}) {
 			dark[n.Name] = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +17,9 @@ import (
 
 // TestANodeThatIsShutDown: a pod was taken away on a node that is silent, so nobody can say whether
 // it ended. Once an administrator says that the node is off, the attempt has lost it. A node that is
-// said to be off and whose kubelet answers is not taken for off.
+// said to be off and whose kubelet answers is not taken for off, be it ready or not.
 //
-// Seen to fail with: any node with the taint taken for off.
+// Seen to fail with: any node with the taint taken for off; one whose kubelet says that it is not ready.
 func TestANodeThatIsShutDown(t *testing.T) {
 	s := newStand(t, "n1")
 	e := s.open(nil)
@@ -44,9 +45,17 @@ func TestANodeThatIsShutDown(t *testing.T) {
 		}
 	}
 	off := map[string]any{"key": corev1.TaintNodeOutOfService, "value": "nodeshutdown", "effect": "NoExecute"}
-	look("True", off)
-	if dark, off := e.isDark("n1"); dark || off {
-		t.Error("its kubelet answers")
+	for _, ready := range []string{"True", "False"} {
+		look(ready, off)
+		if dark, off := e.isDark("n1"); dark || off {
+			t.Errorf("Ready is %s: its kubelet answers", ready)
+		}
+		e.mu.Lock()
+		m := e.members(e.attempts[l.Ref], time.Now())
+		e.mu.Unlock()
+		if len(m) != 1 || m[0].over || !m[0].unsure || strings.Contains(m[0].why, "kubectl") {
+			t.Errorf("Ready is %s: %+v", ready, m)
+		}
 	}
 	look("Unknown")
 	reported(t, e, l.Ref, "uncertain, with the remedy", func(r engine.Report) bool {
