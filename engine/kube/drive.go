@@ -245,6 +245,7 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 			return 0, e.abandon(a, cmp.Or(m.cause, engine.Unready), why)
 		case m.refused:
 			return 0, e.abandon(a, engine.Refused, m.why+"; name an image that is there")
+		case e.silenced(a, i, m):
 		case m.stuck && stuck < 0:
 			stuck = i
 		case m.bare && bare < 0:

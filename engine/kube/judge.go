@@ -32,6 +32,7 @@ type member struct {
 	awaits  bool         // it is over, and its kubelet has not said yet why
 	strayed bool         // it is over, since its node was gone before anybody there spoke of it
 	unsaid  bool         // it is over, and what became of its containers its kubelet does not say
+	lost    bool         // it is over, by an administrator's word that its node is off: what it did there nobody can say
 	lingers bool         // its job's container has long ended, and others in it keep the devices of its claims
 	waiting string       // why the cluster's scheduler gives it no node, as that says it
 }

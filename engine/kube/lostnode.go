@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -46,11 +47,33 @@ func (m *member) onDark(node string, isDark func(string) (dark, off bool)) {
 	}
 	switch dark, off := isDark(node); {
 	case off:
-		m.over, m.unsure, m.phase, m.cause = true, false, engine.Ended, engine.NodeLost
+		m.over, m.lost, m.unsure, m.phase, m.cause = true, true, false, engine.Ended, engine.NodeLost
 		m.why += fmt.Sprintf("; node %s is out of service, as its taint says", node)
 	case dark:
 		m.why += fmt.Sprintf("; if the machine is off: kubectl taint node %s %s=nodeshutdown:NoExecute", node, corev1.TaintNodeOutOfService)
 	}
+}
+
+// silenced reports whether a member's kubelet says nothing any more. What it said last of why the pod does
+// not begin may be long mended: the pod is not given up for that.
+func (e *Engine) silenced(a *attempt, i int, m member) bool {
+	if m.unsure {
+		return true
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	dark, _ := e.isDark(e.nodeOf(a, i))
+	return dark
+}
+
+// bereave changes how an attempt ended that is said not to have begun, where a member was lost with its
+// node: nobody can say that nothing of it had begun there.
+func bereave(w *engine.Report, members []member) {
+	i := slices.IndexFunc(members, func(m member) bool { return m.lost })
+	if i < 0 || orLost(w.Cause) == w.Cause {
+		return
+	}
+	w.Cause, w.Message = engine.NodeLost, strings.TrimPrefix(w.Message+"; "+members[i].why, "; ")
 }
 
 // mourn has the attempts looked at of which nobody can say whether they ended, and pods of nobody of

@@ -183,6 +183,7 @@ func (e *Engine) finish(a *attempt, members []member) error {
 		return err
 	}
 	w := word(members, stop)
+	bereave(&w, members)
 	if ran {
 		w.Cause = orLost(w.Cause)
 	}
