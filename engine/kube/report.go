@@ -94,8 +94,8 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 			return err
 		}
 		r.Started, r.Message = began.Round(0), ""
-		before := r
-		before.Phase, before.Nodes = engine.Running, slices.Clone(r.Nodes)
+		before := r // as it was when it began; what was said of its end since stays
+		before.Phase, before.Nodes = max(engine.Running, r.Phase), slices.Clone(r.Nodes)
 		for i := range before.Nodes {
 			before.Nodes[i].Phase = engine.Running
 		}

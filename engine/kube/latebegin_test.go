@@ -1,0 +1,58 @@
+package kube
+
+import (
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/kube/crew"
+	"github.com/coxswain-sched/coxswain/engine/kube/render"
+	"github.com/coxswain-sched/coxswain/job"
+)
+
+// TestABeginThatIsHeardOfLate: a script of a gang ends before the other member has heard that the barrier
+// is open. What is seen first is that this member has ended, told so by the crew, and had not begun;
+// then the word of the first says when the job began. Its phase does not shrink for that.
+//
+// Seen to fail with: the begin told as if nothing had been said since.
+func TestABeginThatIsHeardOfLate(t *testing.T) {
+	s := newStand(t, "n1", "n2")
+	e := s.open(nil)
+	l := launchOn(1, "n1", "n2")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	s.bound(2)
+	now := time.Now().Truncate(time.Second)
+	ends := func(o crew.Outcome) func() map[string]any {
+		return func() map[string]any {
+			return map[string]any{"phase": "Failed", "containerStatuses": []any{map[string]any{"name": render.Container, "state": map[string]any{"terminated": map[string]any{
+				"exitCode": 3, "startedAt": now.Add(-time.Minute).UTC().Format(time.RFC3339), "finishedAt": now.UTC().Format(time.RFC3339), "message": string(o.Text()),
+			}}}}}
+		}
+	}
+	s.become(ends(crew.Outcome{Ref: l.Ref, Index: 1, Cause: engine.Stopped, Ended: now, Message: "told to end"}), "1")
+	reported(t, e, l.Ref, "ending", func(r engine.Report) bool { return r.Phase == engine.Ending })
+	began := now.Add(-30 * time.Second)
+	s.become(ends(crew.Outcome{Ref: l.Ref, Cause: engine.Exited, Exit: job.ExitCode{Status: 3}, Started: began, Ended: now}), "0")
+	was := engine.Ending
+	err := e.Watch(t.Context(), "", func(ev engine.Event) error {
+		r := ev.Report
+		if r.Phase < was {
+			t.Errorf("%s after %s: %+v", r.Phase, was, r)
+		}
+		was = r.Phase
+		if !r.Gone {
+			return nil
+		}
+		if r.Cause != engine.Exited || r.Exit.Status != 3 || !r.Started.Equal(began) {
+			t.Errorf("%+v", r)
+		}
+		return io.EOF
+	})
+	if !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}
