@@ -3,6 +3,8 @@ package sched_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,4 +114,61 @@ func BenchmarkStepManyShapes(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkGangs places gangs on an empty fleet of nodes with 8 GPUs, a task with a GPU on each
+// node of a gang, as `make bench-kube` has them for kube-scheduler. One op is all of them: in one
+// step, or in a step each, as they come.
+func BenchmarkGangs(b *testing.B) {
+	for _, x := range []struct{ nodes, gangs, size int }{{1000, 500, 8}, {1000, 50, 128}, {5000, 500, 40}} {
+		for _, how := range []string{"at once", "one by one", "at once, in leaves of 32"} {
+			b.Run(fmt.Sprintf("nodes=%d/gangs=%dx%d/%s", x.nodes, x.gangs, x.size, how), func(b *testing.B) {
+				placeGangs(b, x.nodes, x.gangs, x.size, how)
+			})
+		}
+	}
+}
+
+func placeGangs(b *testing.B, nodes, gangs, size int, how string) {
+	fleetOf := make([]sched.Event, nodes)
+	for i := range fleetOf {
+		n := gpuNode(i)
+		if !strings.HasSuffix(how, "leaves of 32") {
+			n.Path = nil
+		}
+		fleetOf[i] = sched.NodeSet{Node: n}
+	}
+	steps := make([][]sched.Event, 0, gangs)
+	for i := range gangs {
+		come := sched.Event(sched.Submitted{Job: job.ID(i + 1), Spec: gang(size, 1, 1, time.Hour), At: 2})
+		if how == "one by one" || i == 0 {
+			steps = append(steps, nil)
+		}
+		steps[len(steps)-1] = append(steps[len(steps)-1], come)
+	}
+	b.ReportAllocs()
+	var heap uint64
+	for b.Loop() {
+		b.StopTimer()
+		before := heapInUse()
+		c := sched.New(sched.Config{})
+		c.Step(1, fleetOf...)
+		b.StartTimer()
+		placed := 0
+		for _, events := range steps {
+			for _, d := range c.Step(2, events...) {
+				if s, ok := d.(sched.Start); ok {
+					placed += len(s.Claims)
+				}
+			}
+		}
+		b.StopTimer()
+		if placed != gangs*size {
+			b.Fatalf("%d of %d tasks have a node", placed, gangs*size)
+		}
+		heap = heapInUse() - before
+		runtime.KeepAlive(c)
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(heap)/(1<<20), "MiB-kept")
 }
