@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -232,4 +233,42 @@ func TestARequeueSeesWhatHappenedSinceItsLook(t *testing.T) {
 	}
 	b.until(id, "at attempt 3", func(v control.View) bool { return v.Job.Attempt == 3 && v.Report.Phase == engine.Accepted })
 	b.reopen() // and the journal can be read
+}
+
+// TestAStartThatIsKnownIsNotLostWithTheEngine: a launch that was repeated after a restart is refused
+// by an engine that has lost its memory, and the job had begun by then: it has, and does not run again
+// without --requeue, whatever the engine says.
+//
+// Seen to fail with: a refusal for want of room, and one of what is barred, that do not look whether
+// the start is recorded (the job waits and runs again).
+func TestAStartThatIsKnownIsNotLostWithTheEngine(t *testing.T) {
+	for what, kind := range map[string]fault.Kind{"no room": fault.Exhausted, "barred": fault.Conflict} {
+		b := openWith(t, newHand(1, 8), control.Config{Clock: newClock()}) // which stands
+		h := b.hand
+		id := b.submit(gang(1, 8))
+		v := b.launched(id)
+		b.close()
+		asked := make(chan struct{}, 1)
+		h.mu.Lock()
+		h.launch = func(engine.Ref) error {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			return fault.New(fault.Unavailable, "no answer")
+		}
+		h.mu.Unlock()
+		b.open()
+		<-asked
+		h.start(v)
+		b.begun(id)
+		h.mu.Lock()
+		delete(h.reports, v.Ref)
+		h.launch = func(engine.Ref) error { return fault.New(kind, "not now") }
+		h.mu.Unlock()
+		v = b.until(id, "over", func(v control.View) bool { return v.Job.State != job.Running })
+		if r := v.Report; v.Job.State != job.NodeFail || r.Cause != engine.NodeLost || r.Started.IsZero() || !strings.Contains(r.Message, "not now") {
+			t.Errorf("%s: %s, %+v", what, v.Job.State, r)
+		}
+	}
 }

@@ -209,26 +209,31 @@ func outcome(e *entry, r engine.Report) (job.State, job.Cause, job.Flags) {
 
 // refused is the message for a launch that the engine does not take. One that was repeated after a
 // restart may have been refused before it, and barred, which nobody lived to write down: all that
-// the engine knows by now is that. Why is not known, so the job is not blamed for it.
+// the engine knows by now is that. Why is not known, so the job is not blamed for it. One that is known
+// to have begun was lost since by the engine: it does not run again as if nothing of it had.
 func (l *loop) refused(id job.ID, ref engine.Ref, why error, repeated bool) message {
 	return message{job: id, run: func(l *loop) {
 		e, err := l.state.holder(ref)
 		if err != nil {
 			return
 		}
+		began := e.began()
 		cause, text := engine.LaunchFailed, why.Error()
-		if repeated && fault.KindOf(why) == fault.Conflict && !errors.Is(why, dispatch.ErrStopped) {
+		switch k := fault.KindOf(why); {
+		case !began.IsZero():
+			cause, text = engine.NodeLost, "the engine lost all trace of it, and its launch was refused: "+text
+		case repeated && k == fault.Conflict && !errors.Is(why, dispatch.ErrStopped):
 			cause, text = engine.Unready, "its launch was given up when the server ended: "+text
-		} else if fault.KindOf(why) == fault.Exhausted {
+		case k == fault.Exhausted:
 			cause = engine.Unready
 			if _, ok := l.pools.of(e.last.pool).Engine.(engine.Limiter); ok {
 				cause = engine.Limited
 			}
-		} else if k := fault.KindOf(why); delegated(e.last.claims) && (k == fault.Invalid || k == fault.Unsupported) {
+		case delegated(e.last.claims) && (k == fault.Invalid || k == fault.Unsupported):
 			cause = engine.Refused
 		}
 		l.stageEnd(e, engine.Report{
-			Ref: ref, Job: id, Phase: engine.Ended, Cause: cause, Gone: true,
+			Ref: ref, Job: id, Phase: engine.Ended, Cause: cause, Gone: true, Started: began,
 			Exit: job.ExitCode{Status: 1}, Ended: l.cfg.Clock.Now(), Message: text,
 		})
 	}}

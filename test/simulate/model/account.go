@@ -118,9 +118,9 @@ type attempt struct {
 }
 
 // unready reports whether a report says that nothing of an attempt began, and that is so, or
-// nobody could know better: the engine forgot it with all it knew.
+// nobody could know better: the engine forgot it with all it knew, and the journal has no start.
 func (a *attempt) unready(r *engine.Report) bool {
-	return r.Cause == engine.Unready && (!a.begun || a.lost)
+	return r.Cause == engine.Unready && (!a.begun || a.lost && !a.started)
 }
 
 // present reports whether the journal holds its allocation.

@@ -181,7 +181,8 @@ func TestARequeueThatNobodyAllowed(t *testing.T) {
 }
 
 // What the engine had no room for may wait again without --requeue; what began may not,
-// unless the engine forgot it with all it knew, so that nobody could know.
+// unless the engine forgot it with all it knew, so that nobody could know: the journal
+// does not have its start either.
 func TestNoRoomIsNoRequeue(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -195,6 +196,10 @@ func TestNoRoomIsNoRequeue(t *testing.T) {
 		}, false},
 		{"it began, and the engine forgot it", func(r *run) {
 			r.start(1, ref(1, 1), on("n1"))
+			r.fine(model.Vanished{Ref: ref(1, 1)}, model.Amnesia{})
+		}, false},
+		{"it began, which nobody heard of, and the engine forgot it", func(r *run) {
+			r.opens(1, ref(1, 1), on("n1"))
 			r.fine(model.Vanished{Ref: ref(1, 1)}, model.Amnesia{})
 		}, true},
 	} {

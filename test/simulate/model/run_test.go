@@ -150,12 +150,18 @@ func (r *run) grant(id job.ID, a engine.Ref, claims []fleet.Claim) {
 // start lets the world begin an attempt.
 func (r *run) start(id job.ID, a engine.Ref, claims []fleet.Claim) {
 	r.Helper()
+	r.opens(id, a, claims)
+	r.write("attempt-started", id, map[string]any{"ref": a})
+}
+
+// opens lets the world start a job of which the leader has not heard that yet.
+func (r *run) opens(id job.ID, a engine.Ref, claims []fleet.Claim) {
+	r.Helper()
 	r.fine(model.Launched{Ref: a, Job: id, Claims: claims})
 	for _, c := range claims {
 		r.fine(model.Began{Ref: a, Node: c.Node})
 	}
 	r.fine(model.Barrier{Ref: a})
-	r.write("attempt-started", id, map[string]any{"ref": a})
 }
 
 // begin submits, grants and starts a job.
