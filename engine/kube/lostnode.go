@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,42 +16,77 @@ import (
 // for what they know, the taint node.kubernetes.io/out-of-service ("non-graceful node shutdown",
 // stable since 1.28): by it volumes are detached from the node and given to others.
 
-// darkOf are the nodes of a look whose kubelets do not answer, the pool's or not any more: true where
-// an administrator says that the node is off. A kubelet that says of its node that it is not ready
-// answers: the cluster calls Unknown what it has heard nothing of for a while.
-func darkOf(all []corev1.Node) map[string]bool {
-	dark := map[string]bool{}
+// voice is what is known of a node's kubelet.
+type voice int8
+
+const (
+	unlooked voice = iota // nobody has looked at the nodes yet
+	absent                // the cluster has no node of that name
+	spoken                // it answers, be its node ready or not
+	silent                // it does not
+	off                   // it does not, and an administrator says that the machine is off
+)
+
+// believed is for how long what an administrator has said of a node counts without another look.
+const believed = 2 * time.Minute
+
+// voicesOf are the nodes of a look, the pool's or not any more. A kubelet that says of its node that it is
+// not ready answers: the cluster calls Unknown what it has heard nothing of for a while.
+func voicesOf(all []corev1.Node) map[string]voice {
+	out := make(map[string]voice, len(all))
 	for i := range all {
 		n := &all[i]
-		if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		switch {
+		case slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && (c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse)
-		}) {
-			dark[n.Name] = slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+		}):
+			out[n.Name] = spoken
+		case slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }):
+			out[n.Name] = off
+		default:
+			out[n.Name] = silent
 		}
 	}
-	return dark
+	return out
 }
 
-// isDark reports whether a node's kubelet did not answer at the last look, and whether the node is off.
-func (s *Survey) isDark(node string) (dark, off bool) {
+// listened keeps what a look has shown of the nodes' kubelets, whatever else of it fails.
+func (s *Survey) listened(all []corev1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	off, dark = s.dark[node]
-	return dark, off
+	s.voices, s.voiced = voicesOf(all), time.Now()
 }
 
-// onDark takes a member of which nobody can say anything for ended, if its node is off, and else
+// voice is what the last look has shown of a node's kubelet.
+func (s *Survey) voice(node string) voice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.voices[node]
+	switch {
+	case s.voices == nil:
+		return unlooked
+	case !ok:
+		return absent
+	case v == off && time.Since(s.voiced) > believed: // the machine may be back
+		return silent
+	}
+	return v
+}
+
+// onSilence takes a member of which nobody can say anything for ended, if its node is off, and else
 // says what would prove it.
-func (m *member) onDark(node string, isDark func(string) (dark, off bool)) {
+func (m *member) onSilence(node string, s *Survey) {
 	if !m.unsure || m.over || node == "" {
 		return
 	}
-	switch dark, off := isDark(node); {
+	switch s.voice(node) {
 	case off:
 		m.over, m.lost, m.unsure, m.phase, m.cause = true, true, false, engine.Ended, engine.NodeLost
 		m.why += fmt.Sprintf("; node %s is out of service, as its taint says", node)
-	case dark:
+	case silent:
 		m.why += fmt.Sprintf("; if the machine is off: kubectl taint node %s %s=nodeshutdown:NoExecute", node, corev1.TaintNodeOutOfService)
+	case absent:
+		m.why += fmt.Sprintf(`; node %s is not in the cluster any more; if the machine is off: echo '{"apiVersion":"v1","kind":"Node","metadata":{"name":%q},"spec":{"taints":[{"key":%q,"value":"nodeshutdown","effect":"NoExecute"}]}}' | kubectl create -f -`, node, node, corev1.TaintNodeOutOfService)
 	}
 }
 
@@ -62,8 +98,8 @@ func (e *Engine) silenced(a *attempt, i int, m member) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	dark, _ := e.isDark(e.nodeOf(a, i))
-	return dark
+	v := e.voice(e.nodeOf(a, i))
+	return v == silent || v == off
 }
 
 // bereave changes how an attempt ended that is said not to have begun, where a member was lost with its

@@ -208,7 +208,7 @@ func (e *Engine) buryOne(p *corev1.Pod) (bool, error) {
 	known, foreign := e.attempts[ref] != nil, e.copied(p, ref)
 	e.mu.Unlock()
 	m := read(p, ref, time.Now())
-	m.onDark(p.Spec.NodeName, e.isDark)
+	m.onSilence(p.Spec.NodeName, e.Survey)
 	ctx, cancel := e.call()
 	defer cancel()
 	if foreign { // the rest of it is its maker's

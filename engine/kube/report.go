@@ -30,18 +30,26 @@ func (e *Engine) members(a *attempt, now time.Time) []member {
 	for i := range out {
 		p := a.pods[i]
 		if p == nil {
-			out[i] = member{phase: engine.Accepted, unsure: true, why: fmt.Sprintf("pod %s-%d is not there any more; nobody can say whether it ended", render.Name(e.log.server, a.ref), i)}
-			out[i].onDark(e.nodeOf(a, i), e.isDark)
+			out[i] = member{phase: engine.Accepted, unsure: true, why: fmt.Sprintf("pod %s%s is not there any more; nobody can say whether it ended", podName(e, a.ref, i), where(e.nodeOf(a, i)))}
+			out[i].onSilence(e.nodeOf(a, i), e.Survey)
 			continue
 		}
 		out[i] = read(p.Pod, a.ref, p.clock(now))
 		out[i].doubted(p, !a.report.Started.IsZero(), a.stop != nil)
 		if p.gone && !out[i].over {
-			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s was taken away with its finalizer; nobody can say whether it ended", p.Name)
+			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s%s was taken away with its finalizer; nobody can say whether it ended", p.Name, where(p.Spec.NodeName))
 		}
-		out[i].onDark(p.Spec.NodeName, e.isDark)
+		out[i].onSilence(p.Spec.NodeName, e.Survey)
 	}
 	return out
+}
+
+// where is a pod's node, for people; empty: nobody knows which.
+func where(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " on " + node
 }
 
 // progress reports how far an attempt is. The caller holds the lock.

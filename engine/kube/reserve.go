@@ -76,8 +76,8 @@ const (
 // marked soon after.
 func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
 	out, err := e.Survey.Nodes(ctx)
+	e.mourn() // of a look that failed there may be nodes
 	if err == nil {
-		e.mourn()
 		select {
 		case e.marks <- struct{}{}:
 		default:

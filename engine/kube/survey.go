@@ -29,7 +29,8 @@ type Survey struct {
 	used     time.Time           // when use was looked at
 	held     map[string][]holder // with use: which pods have claims of the paths, by namespace and name
 	ties     []tie               // of the last look
-	dark     map[string]bool     // nodes of the last look whose kubelets do not answer: whether they are said to be off
+	voices   map[string]voice    // of the nodes of the last look, by name; nil: there was none
+	voiced   time.Time           // when these nodes were listed
 	kept     []keptNode          // of the last look: that are the pool's, or bear its taint
 	looked   time.Time           // at the nodes
 	numbers  dra.Numbers         // of DRA's devices; under looking
@@ -79,6 +80,7 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 	}); err != nil {
 		return nil, err
 	}
+	s.listened(nodes)
 	s.mu.Lock()
 	use, used, held, had := s.use, s.used, s.held, s.ties
 	s.mu.Unlock()
@@ -113,7 +115,7 @@ func (s *Survey) look(ctx context.Context) ([]Machine, error) {
 	}
 	s.mu.Lock()
 	s.machines, s.use, s.used, s.looked, s.kept = all, use, used, time.Now(), keptOf(&s.terms, nodes)
-	s.ties, s.held, s.dark = ties, held, darkOf(nodes)
+	s.ties, s.held = ties, held
 	if s.wrong, s.astray = nil, nil; stock != nil {
 		s.wrong = stock.Wrong
 		if none := stock.Trays[""]; none != nil {
