@@ -52,7 +52,7 @@ func newHands(t *testing.T, l *lab.Lab, address string, nodes int) *hands {
 		held := h.held
 		h.mu.Unlock()
 		if !deleted && strings.HasPrefix(p.Spec.NodeName, "h") && p.Spec.NodeName != held {
-			if err := h.mind(t, p); err != nil && fault.KindOf(err) != fault.NotFound && t.Context().Err() == nil {
+			if err := h.minds(t, p); err != nil && fault.KindOf(err) != fault.NotFound && t.Context().Err() == nil {
 				t.Errorf("the kubelet of %s: %v", p.Name, err)
 			}
 		}
@@ -91,6 +91,31 @@ func (h *hands) release(t *testing.T, node, pod string) {
 	}
 }
 
+// minds is mind, again while the API server fails: it may have been done then.
+func (h *hands) minds(t *testing.T, p *corev1.Pod) error {
+	return h.insist(t, func(again bool) error {
+		if again {
+			var now corev1.Pod
+			if err := h.k.Get(t.Context(), cluster.Pods, p.Namespace, p.Name, &now); err != nil || now.UID != p.UID {
+				return err
+			}
+			p = &now
+		}
+		return h.mind(t, p)
+	})
+}
+
+// insist does something until the API server says yes or no.
+func (h *hands) insist(t *testing.T, do func(again bool) error) error {
+	for again := false; ; again = true {
+		err := do(again)
+		if err == nil || fault.KindOf(err) != fault.Unavailable || t.Context().Err() != nil {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond) // nothing tells that it would answer
+	}
+}
+
 // mind does for a pod what its kubelet would.
 func (h *hands) mind(t *testing.T, p *corev1.Pod) error {
 	over := p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
@@ -118,7 +143,14 @@ func (h *hands) end(t *testing.T, r engine.Report, exit int) {
 	t.Helper()
 	for i := range r.Nodes {
 		o := crew.Outcome{Ref: r.Ref, Index: i, Cause: engine.Exited, Exit: job.ExitCode{Status: exit}, Started: r.Started, Ended: time.Now()}
-		if err := h.say(t, "default", fmt.Sprintf("%s-%d", r.Native, i), corev1.PodFailed, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(exit), Message: string(o.Text()), StartedAt: metav1.Now(), FinishedAt: metav1.Now()}}); err != nil { //nolint:gosec // of a test
+		ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(exit), Message: string(o.Text()), StartedAt: metav1.Now(), FinishedAt: metav1.Now()}} //nolint:gosec // of a test
+		if err := h.insist(t, func(again bool) error {
+			err := h.say(t, "default", fmt.Sprintf("%s-%d", r.Native, i), corev1.PodFailed, ended)
+			if again && err != nil && fault.KindOf(err) == fault.NotFound {
+				return nil // it was heard the first time, and the pod deleted since
+			}
+			return err
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

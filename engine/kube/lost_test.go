@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,6 +54,55 @@ func TestABindThatStorageFailed(t *testing.T) {
 	})
 	if !failed.Load() {
 		t.Error("no binding failed")
+	}
+}
+
+// TestWhatIsSaidWithoutALeader: while etcd has no leader, or gets another one, the API server fails
+// whatever is written, in etcd's words, and may call it by any code of its own faults; of a binding, a
+// conflict. None of that refuses the launch: each call is made again.
+//
+// Seen to fail with: an answer of 500 taken for a refusal.
+func TestWhatIsSaidWithoutALeader(t *testing.T) {
+	for code, words := range map[int]string{
+		http.StatusInternalServerError: "etcdserver: leader changed",
+		http.StatusServiceUnavailable:  "etcdserver: no leader",
+		http.StatusGatewayTimeout:      "etcdserver: request timed out, possibly due to previous leader failure",
+	} {
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			s := newStand(t, "n1", "n2")
+			var mu sync.Mutex
+			failed := map[string]bool{}
+			s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				call := r.Method + " " + r.URL.Path
+				if r.Method == http.MethodGet || failed[call] {
+					return false
+				}
+				failed[call] = true
+				if strings.HasSuffix(r.URL.Path, "/binding") {
+					refusal(w, http.StatusConflict, "Conflict", `Operation cannot be fulfilled on pods/binding "x": `+words)
+				} else {
+					refusal(w, code, "", words)
+				}
+				return true
+			})
+			e := s.open(nil)
+			l := launchOn(1, "n1", "n2")
+			if err := e.Launch(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+			s.bound(2)
+			if r, err := e.Inspect(t.Context(), l.Ref); err != nil || r.Phase > engine.Accepted {
+				t.Errorf("%+v, %v", r, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(failed) < 4 { // Secret, pods, bindings
+				t.Errorf("only these calls failed: %v", failed)
+			}
+		})
 	}
 }
 

@@ -63,11 +63,10 @@ func (l *Lab) control() []*daemon {
 		return l.k3sControl()
 	}
 	kube := filepath.Join(l.programs, "kube")
-	all := []*daemon{
-		l.etcdDaemon(),
-		{name: "apiserver", words: append([]string{kube, "apiserver"}, l.apiserver()...), up: l.ready},
-		{name: "controller-manager", words: append([]string{kube, "controller-manager"}, l.manager()...), up: healthy(l.wire.server + ":10257")},
-	}
+	all := append(l.etcds(),
+		&daemon{name: "apiserver", words: append([]string{kube, "apiserver"}, l.apiserver()...), up: l.ready},
+		&daemon{name: "controller-manager", words: append([]string{kube, "controller-manager"}, l.manager()...), up: healthy(l.wire.server + ":10257")},
+	)
 	if !l.config.NoScheduler {
 		all = append(all, &daemon{
 			name: "scheduler",
@@ -81,19 +80,9 @@ func (l *Lab) control() []*daemon {
 	return all
 }
 
-func (l *Lab) etcdDaemon() *daemon {
-	return &daemon{
-		name: "etcd",
-		words: []string{
-			filepath.Join(l.programs, "kube"), "etcd", "--data-dir=" + l.file("etcd"), "--listen-client-urls=http://" + etcdAddress, "--advertise-client-urls=http://" + etcdAddress,
-			"--listen-peer-urls=http://127.0.0.1:2380", "--log-level=warn", "--unsafe-no-fsync", // a killed etcd loses nothing by it, a killed machine would
-		},
-	}
-}
-
 func (l *Lab) apiserver() []string {
 	args := append([]string{
-		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address=" + apiAddress, "--endpoint-reconciler-type=none",
+		"--etcd-servers=" + l.etcdServers(), "--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address=" + apiAddress, "--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + l.file("api.crt"), "--tls-private-key-file=" + l.file("api.key"), "--client-ca-file=" + l.file("ca.crt"),
 		"--service-account-key-file=" + l.file("tokens.pub"), "--service-account-signing-key-file=" + l.file("tokens.key"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=" + services,

@@ -115,7 +115,7 @@ func child(parent int, over <-chan struct{}) (int, error) {
 	return 0, fmt.Errorf("it began nothing within %s", stage.Patience)
 }
 
-// Kill ends a daemon with no chance to act: "etcd", "apiserver", "controller-manager",
+// Kill ends a daemon with no chance to act: "etcd", "etcd.2", "apiserver", "controller-manager",
 // "scheduler", "dns", "kubelet.NODE", "containerd.NODE". Pods go on without their kubelet
 // and containerd. Restart starts it again.
 func (l *Lab) Kill(t testing.TB, name string) {

@@ -42,7 +42,7 @@ func (l *Lab) k3sControl() []*daemon {
 	} else {
 		words = append(words, passed("--kube-scheduler-arg=", l.gates())...)
 	}
-	return []*daemon{l.etcdDaemon(), {name: controlParts[0], words: words, up: l.ready}}
+	return []*daemon{l.etcds()[0], {name: controlParts[0], words: words, up: l.ready}}
 }
 
 // passed are arguments of a part, as K3s takes them.

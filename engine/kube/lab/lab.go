@@ -25,7 +25,8 @@
 // Where what is:
 //
 //	lab.go turn.go install.go       a cluster from its begin to its end, and kubectl; whose turn it is; what is built
-//	control.go pki.go second.go     the control plane, its certificates; a second apiserver, and ways to etcd
+//	control.go pki.go second.go     the control plane, its certificates; a second apiserver, and ways to it
+//	etcd.go                         etcd: its members, which of them leads, what it forgets
 //	k3s.go                          the same of K3s
 //	daemon.go frost.go spoil.go configure.go    what is killed, frozen and spoiled, and begun anew with other settings
 //	breaks.go                       what of that storms draw from
@@ -62,6 +63,7 @@ type Config struct {
 	NoScheduler bool          // nobody binds pods but the test
 	Silent      time.Duration // after it a node whose kubelet is silent is not ready; 0: never
 	APIServer   []string      // more arguments of the apiserver
+	Etcds       int           // members of etcd: "etcd", "etcd.2" …; 0: one
 }
 
 // NativeGangs has Kubernetes' own gangs of pods, which are an experiment of 1.36.
@@ -102,6 +104,9 @@ func Start(t testing.TB, c Config) *Lab {
 	t.Helper()
 	if os.Getenv("COX_KUBE") == "" {
 		t.Skip("COX_KUBE is not set: make kube starts clusters of real Kubernetes")
+	}
+	if c.Etcds > 1 && K3s() != "" {
+		t.Skip("several members of etcd are Kubernetes' own, and K3s has its own")
 	}
 	stage.EndWithGo()
 	asked := time.Now()

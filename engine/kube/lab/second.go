@@ -1,24 +1,16 @@
 package lab
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// etcdAddress is etcd's, inside the lab.
-const etcdAddress = "127.0.0.1:2379"
 
 // Second starts another apiserver beside the first, on the same etcd: "apiserver.NAME" for Kill,
 // Freeze and Restart. It returns its address, which the certificate of the first holds for too.
@@ -82,49 +74,4 @@ func (l *Lab) Dial(ctx context.Context, address string) (net.Conn, error) {
 	}()
 	m := <-done
 	return m.c, m.err
-}
-
-// DialEtcd connects to etcd.
-func (l *Lab) DialEtcd(ctx context.Context) (net.Conn, error) { return l.Dial(ctx, etcdAddress) }
-
-// Compact has etcd forget all that was before now, as it does by itself every five minutes.
-func (l *Lab) Compact(t testing.TB) {
-	t.Helper()
-	var now struct {
-		Header struct {
-			Revision string `json:"revision"`
-		} `json:"header"`
-	}
-	if err := l.etcd(t.Context(), "/v3/kv/range", `{"key":"AA=="}`, &now); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.etcd(t.Context(), "/v3/kv/compaction", `{"physical":true,"revision":"`+now.Header.Revision+`"}`, nil); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// etcd asks etcd something, in JSON.
-func (l *Lab) etcd(ctx context.Context, path, body string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	way := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.DialEtcd(ctx) }}
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+etcdAddress+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		return err
-	}
-	r, err := (&http.Client{Transport: way}).Do(q)
-	if err != nil {
-		return err
-	}
-	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
-	switch {
-	case err != nil:
-		return err
-	case r.StatusCode != http.StatusOK:
-		return fmt.Errorf("etcd: %s: %s: %s", path, r.Status, text)
-	case into == nil:
-		return nil
-	}
-	return json.Unmarshal(text, into)
 }
