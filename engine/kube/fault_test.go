@@ -77,6 +77,7 @@ func testFaults(t *testing.T, b *bench) {
 	} {
 		b.beside(t, name, func(t *testing.T) { test(t, b, b.open(t, t.TempDir())) })
 	}
+	b.beside(t, "Sidecars", func(t *testing.T) { testSidecars(t, b) })
 	b.beside(t, "ToldAgain", func(t *testing.T) { testToldAgain(t, b) })
 	b.beside(t, "NoImage", func(t *testing.T) {
 		c := b.config(t, t.TempDir())
