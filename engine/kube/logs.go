@@ -123,11 +123,13 @@ func (o *output) open() error {
 
 // live opens the container's log. Its kubelet keeps a file of it up to a size, and then begins another:
 // that one is read from its beginning. One of which less comes than was read, and that is the same, was
-// cut on its way: there is nothing for now, and o.from stays nil.
+// cut on its way: there is nothing for now, and o.from stays nil. Where nobody knows of which file was
+// read, as none had begun then, what is shorter is taken for another.
 func (o *output) live(namespace string) error {
 	pod := render.Name(o.e.log.server, o.ref) + "-0"
 	begins := func() (string, error) { return o.e.k.Begin(o.ctx, namespace, pod, render.Container) }
 	var err error
+	nameless := o.begin == "" && o.at > 0
 	if o.begin == "" {
 		if o.begin, err = begins(); err != nil {
 			return err
@@ -146,7 +148,7 @@ func (o *output) live(namespace string) error {
 		return err
 	}
 	now, err := begins()
-	if err != nil || now == "" || now == o.begin {
+	if err != nil || now == "" || now == o.begin && !nameless {
 		return err
 	}
 	o.at, o.begin = 0, now

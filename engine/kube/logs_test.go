@@ -57,6 +57,47 @@ func TestALogThatWasBegunAnew(t *testing.T) {
 	}
 }
 
+// TestALogThatBeganAsItWasOpened: when the log is opened nothing is in it yet, and what is read then is of a
+// file that nobody knows; the kubelet begins another before it is read again. That one is shown from
+// its beginning.
+//
+// Seen to fail with: the second file taken for the first, of which less has come.
+func TestALogThatBeganAsItWasOpened(t *testing.T) {
+	s := newStand(t, "n1")
+	var log, begins atomic.Value
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/log") {
+			return false
+		}
+		from := &log
+		if r.URL.Query().Get("timestamps") != "" {
+			from = &begins
+		}
+		_, _ = io.WriteString(w, from.Load().(string))
+		return true
+	})
+	e := s.open(nil)
+	begins.Store("")
+	log.Store("much that was printed just then\n")
+	out, err := e.OpenLog(t.Context(), job.Owner{}, e.files(ran(e, 1).ref)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	for _, x := range []struct{ begins, log, want string }{
+		{"", "much that was printed just then\n", "much that was printed just then\n"},
+		{"2026-01-01T00:00:07.2Z anew", "anew\n", "anew\n"},
+		{"2026-01-01T00:00:07.2Z anew", "anew\nand more\n", "and more\n"},
+		{"2026-01-01T00:00:07.2Z anew", "anew\n", ""}, // cut
+	} {
+		begins.Store(x.begins)
+		log.Store(x.log)
+		if got, err := io.ReadAll(out); err != nil || string(got) != x.want {
+			t.Errorf("%q, %v; want %q", got, err, x.want)
+		}
+	}
+}
+
 // TestALogThatWasBegunAnewBeforeItsEnd: a container's output is begun anew, and the attempt ends before it
 // is read again. What is kept of it is shorter than what was read, and is shown from its beginning.
 //
