@@ -67,6 +67,32 @@ func (e *Engine) waits(a *attempt, why error) {
 	e.tell(a, r)
 }
 
+// blind reports why an attempt's pods cannot be seen, however far it is and whatever it was told: until
+// they can, nothing is done for it, and its end is not noticed.
+func (e *Engine) blind(a *attempt, why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.ended {
+		return
+	}
+	r := a.report
+	r.Message = advised(why)
+	a.unseen = r.Message
+	e.tell(a, r)
+}
+
+// sighted takes that back.
+func (e *Engine) sighted(a *attempt) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.unseen != "" && a.unseen == a.report.Message {
+		r := a.report
+		r.Message = ""
+		e.tell(a, r)
+	}
+	a.unseen = ""
+}
+
 // advised is an error with its remedy.
 func advised(err error) string {
 	if r := fault.Remedy(err); r != "" {
@@ -89,10 +115,11 @@ func (e *Engine) step(a *attempt) (time.Duration, error) {
 	}
 	if !listed {
 		if hidden != nil {
-			e.waits(a, hidden)
+			e.blind(a, hidden)
 		}
 		return 0, nil
 	}
+	e.sighted(a)
 	if !bound && stop == nil {
 		if e.cfg.Terms.Placed {
 			err := e.try(a, e.provision)

@@ -41,6 +41,7 @@ type attempt struct {
 	told    *stopping // what the crew has been told of stop
 	deleted *stopping // what the pods were deleted for
 	waits   string    // what was last said of why its pods have no nodes
+	unseen  string    // what was last said of why its pods cannot be seen; empty: they can
 	ship    shipping
 	lacks   string                            // why its claims have no volumes yet; empty: they have
 	wanted  time.Time                         // since when its claims are to have volumes; zero: nothing was done for that

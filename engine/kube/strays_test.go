@@ -87,6 +87,55 @@ func TestAPodThatWasTakenAwayWhileNobodyLooked(t *testing.T) {
 	}
 }
 
+// TestPodsThatMayNotBeListed: a server begins anew, and its account may not list pods any more. A job that
+// runs says so, and one that is told to end: nothing can be done for it. Once pods may be listed it
+// says nothing more of that, and ends.
+//
+// Seen to fail with: said of what does not run yet alone; said on.
+func TestPodsThatMayNotBeListed(t *testing.T) {
+	s := newStand(t, "n1", "n2")
+	root := t.TempDir()
+	e := s.open(func(c *Config) { c.Root = root })
+	runs, ends := launchOn(1, "n1"), launchOn(2, "n2")
+	for _, l := range []*engine.Launch{runs, ends} {
+		if err := e.Launch(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.bound(2)
+	s.runs()
+	s.shown(e, runs.Ref)
+	s.shown(e, ends.Ref)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || r.URL.Path != "/api/v1/namespaces/default/pods" {
+			return false
+		}
+		refusal(w, http.StatusForbidden, "Forbidden", "pods is forbidden")
+		return true
+	})
+	e = s.open(func(c *Config) { c.Root = root })
+	if err := e.Stop(t.Context(), ends.Ref, engine.Stop{Reason: "by its user"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*engine.Launch{runs, ends} {
+		reported(t, e, l.Ref, "with why nothing is known of it", func(r engine.Report) bool {
+			return r.Phase == engine.Running && strings.Contains(r.Message, "pods is forbidden")
+		})
+	}
+	s.answersBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/exec") {
+			return false
+		}
+		refusal(w, http.StatusNotFound, "NotFound", "nobody is there") // so its pod is deleted
+		return true
+	})
+	reported(t, e, runs.Ref, "to run, and no more", func(r engine.Report) bool { return r.Phase == engine.Running && r.Message == "" })
+	reported(t, e, ends.Ref, "to end", func(r engine.Report) bool { return r.Phase == engine.Ending && r.Message == "by its user" })
+}
+
 // TestACopyOfAPod: a pod that somebody has made of one of ours, as to look into it, has our labels and
 // a name of its own. It is left alone.
 //
