@@ -199,6 +199,10 @@ func (s *Store) write(uid uint32, digest string, size int64, from io.Reader, res
 	}
 	s.mu.Lock() // until its name is durable: who finds it meanwhile counts on it
 	defer s.mu.Unlock()
+	now := s.now()
+	if err := os.Chtimes(s.file(uid, digest), now, now); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err // it came twice at once: jobs may count on the first, which is on the disk
+	}
 	if err = os.Rename(f.Name(), s.file(uid, digest)); err != nil {
 		return err
 	}

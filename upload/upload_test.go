@@ -360,6 +360,59 @@ func TestAnArchiveWhoseNameIsNotOnTheDisk(t *testing.T) {
 	}
 }
 
+// TestAnArchiveThatComesTwiceAtOnce: when the second is whole the first is there, and jobs count on
+// it: it stays, whatever the disk says by then, and is kept from then on.
+//
+// Seen to fail with: a second that takes the first one's place (it goes with the sync that fails); one
+// that leaves the first as old as it is.
+func TestAnArchiveThatComesTwiceAtOnce(t *testing.T) {
+	s := NewStore(filepath.Join(t.TempDir(), "uploads"), 100, 1<<20)
+	digest := digestOf("archive")
+	type sending struct {
+		to   *io.PipeWriter
+		done chan error
+	}
+	var both []sending
+	for range 2 {
+		from, to := io.Pipe()
+		done := make(chan error, 1)
+		go func() {
+			err := s.Put(7, digest, 7, from, func() map[Name]bool { return nil })
+			done <- errors.Join(err, from.Close()) // who still writes is not kept waiting
+		}()
+		if _, err := to.Write([]byte("arch")); err != nil { // it is read: it was not there
+			t.Fatal(err)
+		}
+		both = append(both, sending{to, done})
+	}
+	end := func(x sending) error {
+		_, err := x.to.Write([]byte("ive"))
+		return errors.Join(err, x.to.Close(), <-x.done)
+	}
+	if err := end(both[0]); err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Hour).Truncate(time.Second)
+	s.now = func() time.Time { return later }
+	s.sync = func(string) error { return errors.New("the disk failed") }
+	if err := end(both[1]); err != nil {
+		t.Errorf("the second: %v", err)
+	}
+	entries, err := os.ReadDir(s.folder(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].Name() != digest {
+		t.Fatalf("there is %v", entries)
+	}
+	if info, err := entries[0].Info(); err != nil || !info.ModTime().Equal(later) {
+		t.Errorf("%v: used at %s, not %s", err, info.ModTime(), later)
+	}
+	if s.comes[7] != 0 {
+		t.Errorf("%d bytes are counted as under way", s.comes[7])
+	}
+}
+
 // broke ends with an error.
 type broke struct{}
 
