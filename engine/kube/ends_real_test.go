@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/kube"
+	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/job"
 	"github.com/coxswain-sched/coxswain/resource"
 )
@@ -76,6 +77,32 @@ func testOutOfMemory(t *testing.T, _ *bench, e *kube.Engine) {
 	begin(t, e, l)
 	if r := gone(t, e, l.Ref); r.Cause != engine.OutOfMemory {
 		t.Errorf("%+v", r)
+	}
+}
+
+// testNextInLine: jobs that each want all CPUs of a node are launched there one after the other, each
+// as soon as the one before is gone. Every one begins at once: its kubelet counts the one before no
+// more.
+//
+// Seen to fail with: a pod over as soon as its container has ended (OutOfcpu).
+func testNextInLine(t *testing.T, _ *bench, e *kube.Engine) {
+	all, err := e.Nodes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(n fleet.Node) bool { return n.Name == "n4" })
+	if i < 0 {
+		t.Fatalf("%+v", all)
+	}
+	for n := range uint64(5) {
+		l := launch(n+1, "#!/bin/sh\nexit 3\n", "n4")
+		l.Claims[0].Take = resource.Vector{CPU: all[i].Capacity.CPU}
+		if err := e.Launch(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+		if r := gone(t, e, l.Ref); r.Cause != engine.Exited || r.Exit.Status != 3 {
+			t.Errorf("%d of those in line: %+v", n+1, r)
+		}
 	}
 }
 

@@ -74,6 +74,7 @@ func gone(t *testing.T, e engine.Engine, ref engine.Ref) engine.Report {
 func testFaults(t *testing.T, b *bench) {
 	for name, test := range map[string]func(*testing.T, *bench, *kube.Engine){
 		"Foreign": testForeign, "Deleted": testDeleted, "Evicted": testEvicted, "OutOfMemory": testOutOfMemory, "OneByOne": testOneByOne, "Groups": testGroups,
+		"NextInLine": testNextInLine,
 	} {
 		b.beside(t, name, func(t *testing.T) { test(t, b, b.open(t, t.TempDir())) })
 	}

@@ -59,7 +59,7 @@ func read(p *corev1.Pod, ref engine.Ref, now time.Time) member {
 	m.placed = true
 	main := container(p.Status.ContainerStatuses)
 	switch {
-	case main != nil && main.State.Terminated != nil && unprepared(p):
+	case main != nil && main.State.Terminated != nil && uncounted(p, now):
 		t := main.State.Terminated
 		m.over, m.phase, m.began, m.awaits = true, engine.Ended, t.StartedAt.Time, unexplained(p, t, ref, now)
 		if o := outcomeOf(t, ref); o != nil {
@@ -111,11 +111,25 @@ func outcomeOf(t *corev1.ContainerStateTerminated, ref engine.Ref) *crew.Outcome
 	return nil
 }
 
-// unprepared reports whether the kubelet has given back the devices that a pod has, by claims or
-// of a plugin: it does so when all containers have ended, and calls no pod ended before. Until
-// then it refuses a pod that is to have them (UnexpectedAdmissionError).
-func unprepared(p *corev1.Pod) bool {
-	return len(p.Spec.ResourceClaims) == 0 && p.Labels[render.LabelPlugged] == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+// uncounted reports whether a kubelet counts a pod no more whose job's container has ended. It calls a
+// pod ended when all its containers have, what they had is given back, and it would take another
+// in its place; until then, a moment after the container's end, it counts what the pod asks for, and
+// refuses who would be too many beside it (OutOfcpu, UnexpectedAdmissionError). That is waited for:
+// for devices, by claims or of a plugin, as long as it takes; else for as long as a kubelet may be silent,
+// and not for containers that others have put into the pod.
+func uncounted(p *corev1.Pod, now time.Time) bool {
+	switch {
+	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
+		return true
+	case len(p.Spec.ResourceClaims) > 0 || p.Labels[render.LabelPlugged] != "":
+		return false
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Terminated == nil || c.State.Terminated.FinishedAt.IsZero() || now.After(c.State.Terminated.FinishedAt.Add(silence)) {
+			return true
+		}
+	}
+	return false
 }
 
 // collected reports whether a pod is called failed by who collects pods of nodes that are not

@@ -131,7 +131,8 @@ func ends(reason, message string) corev1.ContainerState {
 // TestWhatAPodProves holds read against what Kubernetes does to pods: only the kubelet's word,
 // or that there never was a node, proves that nothing lives.
 //
-// Seen to fail with: whose container has ended and who has its devices called running; any pod that
+// Seen to fail with: whose container has ended and who has its devices called running; a pod over while
+// its kubelet counts it; any pod that
 // was evicted taken for one of a lost node; any that was evicted without a condition taken for one
 // that used too much itself; what the collector calls failed uncertain for ever, or over at once,
 // or over though its kubelet had taken it.
@@ -160,11 +161,15 @@ func TestWhatAPodProves(t *testing.T) {
 		{"ended with a word", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", outcome), false)), "ended over outcome", ""},
 		{"told to end by the cluster for others", podThat(deletedAt(testNow), disrupted(corev1.PodReasonPreemptionByScheduler), holding(ends("Error", told), false)), "ended over outcome", engine.Preempted},
 		{"told to end by its kubelet, which refuses it again", podThat(phase(corev1.PodFailed, "OutOfcpu"), holding(ends("Error", told), false)), "ended over outcome", engine.NodeLost},
-		{"told to end just now, nobody says by whom", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", told)), false)), "ended over outcome awaits", engine.NodeLost},
+		{"told to end just now, nobody says by whom", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", told)), false)), "ready", ""},
+		{"told to end just now, nobody says by whom, and another's container in it runs", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", told)), false), beside(runs)), "ended over outcome awaits", engine.NodeLost},
 		{"told to end long ago, nobody says by whom", podThat(phase(corev1.PodRunning, ""), holding(finished(ends("Error", told)), false)), "ended over outcome", engine.NodeLost},
-		{"told to end just now, by who has deleted it", podThat(deletedAt(testNow), phase(corev1.PodRunning, ""), holding(justNow(ends("Error", told)), false)), "ended over outcome", engine.Cancelled},
-		{"ended just now by itself", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", outcome)), false)), "ended over outcome", ""},
-		{"ended just now without a word", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", "")), false)), "ended over awaits", engine.NodeLost},
+		{"told to end just now, by who has deleted it", podThat(deletedAt(testNow), phase(corev1.PodRunning, ""), holding(justNow(ends("Error", told)), false)), "ready", ""},
+		{"told to end just now, by who has deleted it, and its kubelet counts it no more", podThat(deletedAt(testNow), phase(corev1.PodFailed, ""), holding(justNow(ends("Error", told)), false)), "ended over outcome", engine.Cancelled},
+		{"ended just now by itself", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", outcome)), false)), "running outcome", ""},
+		{"ended just now by itself, and its kubelet counts it no more", podThat(phase(corev1.PodFailed, ""), holding(justNow(ends("Error", outcome)), false)), "ended over outcome", ""},
+		{"ended long ago by itself, and its kubelet counts it still", podThat(phase(corev1.PodRunning, ""), holding(finished(ends("Error", outcome)), false)), "ended over outcome", ""},
+		{"ended just now without a word", podThat(phase(corev1.PodRunning, ""), holding(justNow(ends("Error", "")), false)), "ready", ""},
 		{"ended before the start, with a word of why", podThat(phase(corev1.PodFailed, ""), holding(ends("Error", early), false)), "ended over outcome", engine.LaunchFailed},
 		{"ended with a word, and has its devices", podThat(claiming, phase(corev1.PodRunning, ""), holding(ends("Error", outcome), false)), "running outcome", ""},
 		{"ended before the start, and has its devices", podThat(claiming, phase(corev1.PodRunning, ""), holding(ends("Error", early), false)), "ready", ""},
