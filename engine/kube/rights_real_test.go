@@ -28,7 +28,7 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	a := audited(t, lab.Config{Kubelets: 1, NoScheduler: true})
 	t.Run("Placed", func(t *testing.T) {
-		terms := kube.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Image: lab.Base, AgentImage: lab.Cox}
+		terms := kube.Terms{Pool: "k8s-a", Namespace: "cox", Placed: true, Reserve: true, Image: lab.Base, AgentImage: lab.Cox, PriorityClass: "batch"}
 		scratch, err := kube.ParseVolume("ephemeral:1Mi,class=lab-waits")
 		if err != nil {
 			t.Fatal(err)
@@ -37,6 +37,7 @@ func TestRights(t *testing.T) {
 		terms.Paths, terms.WorkDir = []kube.Path{{Prefix: "/scratch", Volume: scratch}, {Prefix: "/data", Volume: home}}, kube.WorkDirEmpty
 		provisions(t, a.l)
 		a.l.Kubectl(t, "create", "namespace", "cox")
+		a.l.Kubectl(t, "create", "priorityclass", "batch", "--value=7")
 		a.l.Apply(t, fmt.Sprintf(`
 {apiVersion: v1, kind: PersistentVolume, metadata: {name: home}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: by-hand, persistentVolumeReclaimPolicy: Retain, hostPath: {path: %q}}}
 ---
