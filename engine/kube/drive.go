@@ -260,7 +260,7 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 	began := !a.report.Started.IsZero()
 	since := a.stuck
 	e.mu.Unlock()
-	stuck, bare := -1, -1
+	stuck, bare, mute := -1, -1, -1
 	for i, m := range members {
 		switch {
 		case began:
@@ -272,7 +272,11 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 			return 0, e.abandon(a, cmp.Or(m.cause, engine.Unready), why)
 		case m.refused:
 			return 0, e.abandon(a, engine.Refused, m.why+"; name an image that is there")
-		case e.silenced(a, i, m):
+		case m.unsure:
+		case m.placed && e.silenced(a, i): // what its kubelet said last may be long mended, and the pod may have begun
+			if mute < 0 {
+				mute = i
+			}
 		case m.stuck && stuck < 0:
 			stuck = i
 		case m.bare && bare < 0:
@@ -283,7 +287,7 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 		e.mu.Lock()
 		a.stuck = time.Time{}
 		e.mu.Unlock()
-		due, err := e.clothe(a, bare, now)
+		due, err := e.clothe(a, bare, mute, now)
 		return earlier(e.soon(members), due), err
 	}
 	if since.IsZero() {
@@ -308,29 +312,38 @@ func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Dura
 // clothe ends an attempt of which a pod, bare, has its node and nothing in which a container could
 // begin for longer than a gang may take to be there, and says soon that it is so. What keeps its
 // kubelet, as a volume that cannot be mounted or a network that is not set up, stands only among the
-// pod's events. -1: no pod is so. It returns after which time there is more to do; 0: none.
-func (e *Engine) clothe(a *attempt, bare int, now time.Time) (time.Duration, error) {
+// pod's events. Mute is a pod whose kubelet does not answer: that is said, and the pod is waited for
+// until it is told to end. -1: no pod is so. It returns after which time there is more to do; 0: none.
+func (e *Engine) clothe(a *attempt, bare, mute int, now time.Time) (time.Duration, error) {
 	e.mu.Lock()
 	r := a.report
 	if bare < 0 {
-		if r.Message == a.barely {
-			r.Message = ""
+		text := ""
+		if mute >= 0 {
+			text = fmt.Sprintf("pod %s: its kubelet on %s does not answer", podName(e, a.ref, mute), e.nodeOf(a, mute))
 		}
-		a.bare, a.barely = time.Time{}, ""
+		if r.Message == a.barely || r.Message == "" {
+			r.Message = text
+		}
+		a.bare, a.barely = time.Time{}, text
 		e.tell(a, r)
 		e.mu.Unlock()
 		return 0, nil
 	}
 	if a.bare.IsZero() || a.bareOne != bare {
 		a.bare, a.bareOne = now, bare
+		if r.Message == a.barely { // of another pod, or of this one's kubelet that did not answer
+			r.Message = ""
+		}
+		a.barely = ""
 	}
 	since := now.Sub(a.bare)
 	pod := podName(e, a.ref, bare)
 	text := fmt.Sprintf("pod %s on %s: its kubelet has not made it ready for containers: a volume, or its network; kubectl describe pod %s --namespace %s says why", pod, e.nodeOf(a, bare), pod, a.namespace)
-	if since >= silence {
+	if since >= silence && !r.Uncertain {
 		r.Message, a.barely = text, text
-		e.tell(a, r)
 	}
+	e.tell(a, r)
 	e.mu.Unlock()
 	if left := e.cfg.Ready - since; left > 0 {
 		return earlier(left, max(0, silence-since)), nil

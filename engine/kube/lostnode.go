@@ -90,12 +90,8 @@ func (m *member) onSilence(node string, s *Survey) {
 	}
 }
 
-// silenced reports whether a member's kubelet says nothing any more. What it said last of why the pod does
-// not begin may be long mended: the pod is not given up for that.
-func (e *Engine) silenced(a *attempt, i int, m member) bool {
-	if m.unsure {
-		return true
-	}
+// silenced reports whether the kubelet of a member's node did not answer at the last look.
+func (e *Engine) silenced(a *attempt, i int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	v := e.voice(e.nodeOf(a, i))

@@ -86,7 +86,8 @@ var outOfService = map[string]any{"key": corev1.TaintNodeOutOfService, "value": 
 // is said to be off, its job has lost it, and does not run twice that may not.
 //
 // Seen to fail with: given up for a volume, as one that never began; given up for an image, as one that
-// never can; only one that is uncertain let be, and one not yet told to end given up.
+// never can; only one that is uncertain let be, and one not yet told to end given up; no word of a
+// node that does not answer, and one that is said on when it does.
 func TestAPodThatWaitedOnANodeThatIsSilent(t *testing.T) {
 	for name, image := range map[string]bool{"a volume": false, "an image": true} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +128,17 @@ func TestAPodThatWaitedOnANodeThatIsSilent(t *testing.T) {
 					t.Errorf("%+v, %v; to stop: %+v", r, err, stop)
 				}
 			}
-			patient("")
+			if image {
+				patient("ErrImagePull")
+			} else {
+				patient("its kubelet on n1 does not answer")
+				s.said(e, "n1", "True")
+				e.mu.Lock()
+				e.attempts[l.Ref].nudge()
+				e.mu.Unlock()
+				reported(t, e, l.Ref, "to wait, and no more", func(r engine.Report) bool { return r.Phase == engine.Accepted && r.Message == "" })
+				s.said(e, "n1", "Unknown")
+			}
 			s.overdue(waiting)
 			reported(t, e, l.Ref, "uncertain", func(r engine.Report) bool { return r.Uncertain })
 			patient("kubectl taint node n1 ")
