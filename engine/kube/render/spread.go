@@ -91,11 +91,16 @@ func placeless(g *job.TaskGroup) error {
 		if !is {
 			return nil
 		}
-		return engine.About(fault.New(fault.Unsupported, "--%s is not handed over to Kubernetes' own scheduler", option).Advise("leave it out, or name a pool whose nodes Coxswain chooses"), option)
+		name := "--" + option
+		if option == "within" { // of the native form alone
+			name = option
+		}
+		return engine.About(fault.New(fault.Unsupported, "%s is not handed over to Kubernetes' own scheduler", name).Advise("leave it out, or name a pool whose nodes Coxswain chooses"), option)
 	}
 	for _, err := range []error{
 		say("nodelist", len(g.NodeList) > 0), say("exclude", len(g.Exclude) > 0), say("exclusive", g.Exclusive), say("contiguous", g.Contiguous),
-		say("switches", g.Switches > 0), say("mem", g.AllMemory), say("constraint", len(g.Constraint.Alternatives) > 0 || g.Within != 0 || g.Segment > 0),
+		say("switches", g.Switches > 0), say("mem", g.AllMemory), say("constraint", len(g.Constraint.Alternatives) > 0),
+		say("within", g.Within != 0), say("segment", g.Segment > 0),
 	} {
 		if err != nil {
 			return err

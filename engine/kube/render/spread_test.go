@@ -45,10 +45,13 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// Seen to fail with: what is said of levels and segments refused as a --constraint.
 func TestWhatTheClustersSchedulerIsNotTold(t *testing.T) {
 	for says, g := range map[string]job.TaskGroup{
 		"nodelist":     {NodeList: []string{"n1"}},
 		"constraint":   {Constraint: job.Constraint{Alternatives: [][]string{{"a"}}}},
+		"within is":    {Within: job.InLeaf},
+		"--segment":    {Segment: 4},
 		"share":        {PerNode: resource.Requirements{Devices: []resource.DeviceRequest{{Count: 1, Share: 500}}}},
 		"the type":     {PerNode: resource.Requirements{Devices: []resource.DeviceRequest{{Count: 1, Type: "h100"}}}},
 		`"fpga"`:       {PerNode: resource.Requirements{Devices: []resource.DeviceRequest{{Count: 1, Kind: "fpga"}}}},
