@@ -58,10 +58,12 @@ func TestKube(t *testing.T) {
 	s.ok(t, "", "cancel", "2")
 	kubeRefused(t, s, l)
 	kubeDevices(t, s, l)
+	l.Emptied(t, "cox", "pods") // another server's jobs have the same numbers
 	s.ok(t, "k8s-a is gone", "pool", "remove", "k8s-a")
 	t.Run("MakesRoom", func(t *testing.T) { kubeMakesRoom(t, l, add) })
 	t.Run("Upload", func(t *testing.T) { kubeUpload(t, s, add) }) // in a working directory of its own
 	kubeLocal(t, s, l, add)
+	t.Run("Deadlock", func(t *testing.T) { kubeDeadlock(t, s, l, add) })
 	kubeDelegated(t, s, l)
 	kubeInside(t, l)
 }

@@ -12,7 +12,8 @@ import (
 // TestDeadlock: two gangs of five pods of a GPU each come at once, pods of one between those of
 // the other, to eight GPUs. As plain pods each gets four, and neither ever has five. By the
 // cluster's own gangs one begins whole, and the other has nothing until that has ended. Where
-// Coxswain binds, nothing is bound before nodes for all are chosen (TestHardCase_20_twoGangs).
+// Coxswain binds, nothing is bound before nodes for all are chosen (TestHardCase_20_twoGangs,
+// and on a real control plane TestKube of cmd/cox).
 func TestDeadlock(t *testing.T) {
 	t.Parallel()
 	l := lab.Start(t, lab.NativeGangs())
