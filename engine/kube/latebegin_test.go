@@ -3,6 +3,7 @@ package kube
 import (
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,5 +55,34 @@ func TestABeginThatIsHeardOfLate(t *testing.T) {
 	})
 	if !errors.Is(err, io.EOF) {
 		t.Error(err)
+	}
+}
+
+// TestAPodThatIsSeenAgain: somebody calls a pod failed whose container runs, so nobody can say what
+// became of it; then its kubelet speaks again. What was said of the doubt is said no more.
+//
+// Seen to fail with: the message of the doubt kept.
+func TestAPodThatIsSeenAgain(t *testing.T) {
+	s := newStand(t, "n1")
+	e := s.open(nil)
+	l := launchOn(1, "n1")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	s.bound(1)
+	s.runs()
+	s.shown(e, l.Ref)
+	s.become(func() map[string]any {
+		is := isRunning()
+		is["phase"] = "Failed"
+		return is
+	}, "0")
+	r := reported(t, e, l.Ref, "uncertain", func(r engine.Report) bool { return r.Uncertain })
+	if !strings.Contains(r.Message, "its kubelet on n1 has not said that its containers have ended") {
+		t.Errorf("%+v", r)
+	}
+	s.become(isRunning, "0")
+	if r := reported(t, e, l.Ref, "seen again", func(r engine.Report) bool { return !r.Uncertain }); r.Message != "" || r.Phase != engine.Running {
+		t.Errorf("%+v", r)
 	}
 }

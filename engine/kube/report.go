@@ -73,6 +73,9 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 	if r.Nodes = nil; len(all) > 0 {
 		r.Nodes = all
 	}
+	if a.report.Uncertain && !r.Uncertain { // it is seen again
+		r.Message = ""
+	}
 	text := cmp.Or(a.lacks, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], queued(members))
 	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
 		if text != "" || r.Message == a.waits {
