@@ -32,7 +32,7 @@
 //	account.go tenant.go quota.go turns.go  namespaces, in whose name; their quotas, and whose turn it is
 //	survey.go nodes.go nodestate.go places.go use.go gpu.go stock.go crowd.go    nodes: what they have, where they lie, what is held of them, and how many pods they take
 //	claim.go claimable.go claimgang.go    devices that are claimed (engine/kube/dra has what drivers publish)
-//	reserve.go policy.go            nodes that are kept for the pool
+//	reserve.go policy.go leave.go   nodes that are kept for the pool; what is done when it is taken away
 //	rights.go                       the least that the pool's account has to be allowed
 //	check.go checkparts.go checkaccount.go checkdra.go checkkueue.go checkreserve.go    the look before a pool is added
 //

@@ -194,6 +194,10 @@ func (e *Engine) bury() {
 			}
 			e.mu.Unlock()
 		}
+		select {
+		case e.buried <- struct{}{}:
+		default:
+		}
 		if failed {
 			again.Reset(5 * time.Second)
 		}

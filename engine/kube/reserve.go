@@ -222,10 +222,10 @@ func (e *Engine) taint(ctx context.Context, n keptNode, on bool) error {
 	return err
 }
 
-// Leave is engine.Leaver's: the nodes that have the taint by us are given back, and with the
-// list the policy has nothing to refuse any more. Taints that were there before stay.
-func (e *Engine) Leave(ctx context.Context) error {
-	if !e.cfg.Terms.Reserve || e.cfg.Trial {
+// unreserve gives the nodes back that have the taint by us; with the list the policy has nothing to
+// refuse any more. Taints that were there before stay.
+func (e *Engine) unreserve(ctx context.Context) error {
+	if !e.cfg.Terms.Reserve {
 		return nil
 	}
 	e.holding.Lock()
