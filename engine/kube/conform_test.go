@@ -122,7 +122,9 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	b := newBench(lab.Start(t, lab.Config{Kubelets: 5}))
 	b.beside(t, "Kubelet", func(t *testing.T) {
+		again := testPowerLost(t, b, "n5")
 		t.Run("Silent", func(t *testing.T) { testSilent(t, b, b.open(t, t.TempDir()), "n5") })
+		t.Run("PowerLost", again)
 		t.Run("RefusedAgain", func(t *testing.T) { testRefusedAgain(t, b, "n5") })
 		t.Run("Pressed", func(t *testing.T) { testPressed(t, b, "n5") })
 	})
