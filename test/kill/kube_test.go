@@ -50,7 +50,7 @@ func TestKubeStorm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kubeStorm{lab: l, handed: map[string]*work{}, over: map[string]bool{}}
+	k := &kubeStorm{lab: l, handed: map[string]*work{}, over: map[string]bool{}, seen: map[string]bool{}}
 	k.round = &round{t: t, rnd: rand.New(rand.NewPCG(seed, 6<<40)), h: newHarm(), dir: filepath.Join(t.TempDir(), "ran"), from: time.Now()}
 	for _, d := range []string{"lock", "said", "out"} {
 		if err := os.MkdirAll(filepath.Join(k.dir, d), 0o755); err != nil {
@@ -80,7 +80,8 @@ type kubeStorm struct {
 
 	mu     sync.Mutex
 	handed map[string]*work // by name
-	over   map[string]bool  // said to have ended, by name
+	over   map[string]bool  // said to have ended, or not known to be there, by name
+	seen   map[string]bool  // said to have ended
 	power  bool             // a node has lost it
 	anew   bool             // a kubelet was killed, and another begun
 }
@@ -185,7 +186,7 @@ func (k *kubeStorm) hand() {
 		if w.sent, w.acked, w.err = true, err == nil, err; w.acked {
 			w.id = r.ID
 		} else {
-			k.over[w.name] = true // whether it was accepted nobody knows: it does not count
+			k.over[w.name] = true // until it is seen
 		}
 		k.mu.Unlock()
 		switch {
@@ -230,8 +231,9 @@ func (k *kubeStorm) look() {
 	for _, j := range k.jobsNow() {
 		name := j.Spec.Name
 		k.mu.Lock()
-		fresh := !j.Ended.IsZero() && !k.over[name]
-		k.over[name] = k.over[name] || fresh
+		fresh := !j.Ended.IsZero() && !k.seen[name]
+		k.seen[name] = k.seen[name] || fresh
+		k.over[name] = !j.Ended.IsZero() // it counts, though nobody was told that it was accepted
 		k.mu.Unlock()
 		if !fresh {
 			continue
