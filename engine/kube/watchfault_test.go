@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -28,6 +29,8 @@ type weather struct {
 	plain  string // of one that answers from etcd alone, and is never killed
 	behind string // of one that knows what its gate to etcd lets through
 	etcd   *gate
+
+	patience time.Duration // of its drivers for one answer; 0: the usual
 }
 
 // noted is a driver whose log is kept.
@@ -58,7 +61,7 @@ func (w *weather) open(t *testing.T, kubeconfig, root string) *noted {
 	var err error
 	n.Engine, err = kube.New(kube.Config{
 		Root: root, Cluster: openBy(t, kubeconfig), Terms: kube.Terms{Pool: "kube", Namespace: "default", Placed: true, Image: lab.Base, AgentImage: lab.Cox},
-		Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), n), nil)),
+		Log: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), n), nil)), Patience: w.patience,
 	})
 	if err != nil {
 		t.Fatal(err)
