@@ -58,6 +58,48 @@ func TestABeginThatIsHeardOfLate(t *testing.T) {
 	}
 }
 
+// TestABeginThatAMemberDoesNotShow: a script has ended, by its word after it had begun, and so has the
+// other member, which had not heard of the begin; their kubelets count both pods still. The job has
+// begun, and stays so until it is gone.
+//
+// Seen to fail with: the phase of what the pods show alone after the begin was told.
+func TestABeginThatAMemberDoesNotShow(t *testing.T) {
+	s := newStand(t, "n1", "n2")
+	e := s.open(nil)
+	l := launchOn(1, "n1", "n2")
+	if err := e.Launch(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	s.bound(2)
+	now := time.Now().Truncate(time.Second)
+	ends := func(phase string, o crew.Outcome) func() map[string]any {
+		return func() map[string]any {
+			return map[string]any{"phase": phase, "containerStatuses": []any{map[string]any{"name": render.Container, "state": map[string]any{"terminated": map[string]any{
+				"exitCode": 3, "startedAt": now.UTC().Format(time.RFC3339), "finishedAt": now.UTC().Format(time.RFC3339), "message": string(o.Text()),
+			}}}}}
+		}
+	}
+	first := crew.Outcome{Ref: l.Ref, Cause: engine.Exited, Exit: job.ExitCode{Status: 3}, Started: now, Ended: now}
+	other := crew.Outcome{Ref: l.Ref, Index: 1, Cause: engine.Stopped, Ended: now, Message: "told to end"}
+	s.become(ends("Running", other), "1")
+	s.become(ends("Running", first), "0")
+	r := reported(t, e, l.Ref, "begun", func(r engine.Report) bool { return !r.Started.IsZero() })
+	s.become(ends("Failed", other), "1")
+	s.become(ends("Failed", first), "0")
+	was := max(r.Phase, engine.Running)
+	if err := e.Watch(t.Context(), "", func(ev engine.Event) error {
+		if ev.Report.Phase < was {
+			t.Errorf("%s after %s", ev.Report.Phase, was)
+		}
+		if was = ev.Report.Phase; ev.Report.Gone {
+			return io.EOF
+		}
+		return nil
+	}); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}
+
 // TestAPodThatIsSeenAgain: somebody calls a pod failed whose container runs, so nobody can say what
 // became of it; then its kubelet speaks again. What was said of the doubt is said no more.
 //

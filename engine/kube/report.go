@@ -113,7 +113,7 @@ func (e *Engine) progress(a *attempt, members []member, over int) error {
 		before.Files = e.files(a.ref)
 		before.Tasks = e.batch(a, &before, true)
 		e.tell(a, before)
-		r.Files, r.Tasks = before.Files, before.Tasks
+		r.Phase, r.Files, r.Tasks = before.Phase, before.Files, before.Tasks // a member may show less by now
 	}
 	if over > 0 || a.stop != nil {
 		phase = engine.Ending
