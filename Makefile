@@ -4,7 +4,7 @@ CACHE ?= $(or $(COX_CACHE),$(HOME)/.cache/coxswain)
 BIN   := $(CACHE)/bin
 GO    ?= go
 # The package whose tests take longest is first, so that it is not what the others are waited for with.
-PKGS  ?= ./engine/local $(shell $(GO) list ./... | grep -v $(foreach p,$(PROOFS),-e /test/$(p)))
+PKGS  ?= ./driver/local $(shell $(GO) list ./... | grep -v $(foreach p,$(PROOFS),-e /test/$(p)))
 
 # The proofs of the five promises: long tests in test/, one package after the other.
 PROOFS := simulate hardcase kill linear load security tables
@@ -32,7 +32,7 @@ build:                        ## bin/: cox, Slurm's names, what runs in pods, th
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/cox ./cmd/cox-slurm ./cmd/cox-pod ./cmd/cox-top ./cmd/cox-gpuprobe
 
 cross:                        ## the client builds for macOS
-	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./cmd/cox ./cmd/cox-top ./api ./api/client ./api/address ./show/...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./cmd/cox ./cmd/cox-top ./api ./api/client ./api/address ./cmd/printer/...
 
 lint: $(BIN)/.tools           ## go vet, gofumpt, staticcheck
 	$(GO) vet ./...
@@ -46,7 +46,7 @@ unit: $(BIN)/.tools           ## tests, with real processes, as the user who cal
 
 # The packages with goroutines of their own, under the race detector.
 race: $(BIN)/.tools
-	CGO_ENABLED=1 $(TEST) --packages="./engine/local ./step ./control/... ./dispatch/... ./event/... ./store/... ./step/... ./engine/... ./run/... ./server/... ./api/... ./notify/... ./serve/... ./auth/..." -- -count=1 -race -short
+	CGO_ENABLED=1 $(TEST) --packages="./driver/local ./agent/... ./control/... ./store/... ./engine/... ./driver/... ./cmd/internal/localrun ./server/... ./api/... ./auth/... ./test/testcluster/..." -- -count=1 -race -short
 	@cat $(FLAKY).part >> $(FLAKY) 2>/dev/null; rm -f $(FLAKY).part
 
 proofs: $(BIN)/.tools         ## simulation, kills, faults, hard cases, load, security, published tables
@@ -79,10 +79,10 @@ bench:                        ## figures of docs/benchmarks.md
 	scripts/bench.sh
 
 bench-slurm:                  ## hand-over to real Slurm beside clients that do nothing else, and what watching costs (as root)
-	COX_SLURM=1 COX_LONG=1 $(GO) test -count=1 -timeout 60m -v -run '^Test(HandOver|Cost)$$' ./engine/slurm
+	COX_SLURM=1 COX_LONG=1 $(GO) test -count=1 -timeout 60m -v -run '^Test(HandOver|Cost)$$' ./driver/slurm
 
 bench-kube:                   ## gangs of our driver on Kubernetes beside kube-scheduler's own, on nodes of kwok (as root)
-	COX_KUBE=1 COX_BENCH=1 $(GO) test -count=1 -timeout 90m -v -run '^TestSpeed$$' ./engine/kube
+	COX_KUBE=1 COX_BENCH=1 $(GO) test -count=1 -timeout 90m -v -run '^TestSpeed$$' ./driver/kube
 
 bench-grow:                   ## how the core's figures grow with the fleet and the queue
 	scripts/bench-grow.sh
@@ -94,11 +94,11 @@ fuzz:                         ## every fuzz target for FUZZTIME each
 	scripts/fuzz.sh
 
 docs:                         ## write the generated tables of docs/ anew
-	$(GO) test -count=1 ./job ./config ./policy ./policy/slurm ./spec/sbatch ./spec/native ./advise ./step ./server ./cmd/cox -run '^Test(Docs?|Document|DocTable|DocStates)' -update
+	$(GO) test -count=1 ./model/job ./server/config ./policy ./policy/slurm ./spec/sbatch ./spec/native ./spec/route ./agent/step ./server ./cmd/cox -run '^Test(Docs?|Document|DocTable|DocStates)' -update
 
-$(BIN)/.tools: tools/go.mod tools/go.sum
+$(BIN)/.tools: scripts/tools/go.mod scripts/tools/go.sum
 	mkdir -p $(BIN)
-	cd tools && GOBIN=$(BIN) $(GO) install tool
+	cd scripts/tools && GOBIN=$(BIN) $(GO) install tool
 	touch $@
 
 clean:

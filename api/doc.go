@@ -1,6 +1,6 @@
 // Package api holds the wire types of the HTTP API, version 1. The server makes
 // the OpenAPI document from them; api/client is the Go client over all of it, and
-// api/lean the small one behind Slurm's command names.
+// api/fastclient the small one behind Slurm's command names.
 //
 // Rules between versions. Fields and values are added, never renamed or removed
 // within a version; clients ignore fields that they do not know, and show words

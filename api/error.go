@@ -3,7 +3,7 @@ package api
 import (
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // ErrorOf is the body that reports an error. Places in a submitted text are added

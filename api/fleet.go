@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 // Node is a node with what is used of it.

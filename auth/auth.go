@@ -12,8 +12,8 @@ package auth
 import (
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // Identity is who asks. The zero value is nobody.

@@ -1,7 +1,7 @@
 package control
 
 import (
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // array is what the tasks of an array have in common.

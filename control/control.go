@@ -29,10 +29,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/event"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/control/eventlog"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/store"
@@ -113,8 +113,8 @@ type Control struct {
 	ahead   foretell
 	nodes   map[string]fleet.Node // as the engines report them; guarded by state.mu
 	inbox   chan message
-	changes *event.Log[job.ID] // jobs that changed, for Next
-	events  *event.Log[Event]  // numbered as the journal
+	changes *eventlog.Log[job.ID] // jobs that changed, for Next
+	events  *eventlog.Log[Event]  // numbered as the journal
 	pools   *pools
 	done    chan struct{}
 	cancel  context.CancelCauseFunc
@@ -189,8 +189,8 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	c := &Control{
 		ahead: foretell{turn: make(chan struct{}, 1), wanted: make(chan struct{}, 1)},
 		cfg:   cfg, state: s, core: sched.New(sched.Config{}), nodes: map[string]fleet.Node{},
-		inbox: make(chan message, inboxSize), changes: event.NewLog[job.ID](changesKept),
-		events: event.Resume[Event](eventsKept, s.seq),
+		inbox: make(chan message, inboxSize), changes: eventlog.NewLog[job.ID](changesKept),
+		events: eventlog.Resume[Event](eventsKept, s.seq),
 		done:   make(chan struct{}), cancel: stop, opened: cfg.Clock.Now(), pools: ps,
 	}
 	l := &loop{

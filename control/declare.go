@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // declared is what the configuration says of a pool; nil: it has none of that name.

@@ -4,8 +4,8 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/eligible"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/eligible"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // depends knows who waits for whom.

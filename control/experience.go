@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/whatif"
 	"github.com/coxswain-sched/coxswain/store"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/snapshot"
+	"github.com/coxswain-sched/coxswain/sched/snapshot"
 )
 
 // flight is the record of the core's last steps: a state, and everything that it

@@ -3,8 +3,8 @@ package control
 import (
 	"sync"
 
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
 // form is what jobs that differ in their own part alone share: the specification of

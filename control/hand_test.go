@@ -10,10 +10,10 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // hand is an engine whose attempts do what the test says, when it says it. It

@@ -1,7 +1,7 @@
 package control
 
 import (
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/share"
 	"github.com/coxswain-sched/coxswain/store"
 )

@@ -3,10 +3,10 @@ package control_test
 import (
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
 // TestLicencesAreKept: which of the licences that would do a job has is shown, and

@@ -3,7 +3,7 @@ package control
 import (
 	"time"
 
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // own is the part of a specification in which jobs that are otherwise alike differ.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // packed is an own part in few bytes: a set of the fields that differ from those of

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 // PoolView is a pool as people see it.

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/dispatch"
+	"github.com/coxswain-sched/coxswain/control/dispatch"
+	"github.com/coxswain-sched/coxswain/control/reconcile"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/planted"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/ledger"
-	"github.com/coxswain-sched/coxswain/reconcile"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/ledger"
 	"github.com/coxswain-sched/coxswain/sched"
 )
 

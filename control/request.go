@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/control/reconcile"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/planted"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reconcile"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // Change asks for one change of many jobs, in one durable batch: it is durable for

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
 // TestALimitIsShortenedToFit: a job that allows it starts before the head with less

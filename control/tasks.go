@@ -1,7 +1,7 @@
 package control
 
 import (
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // tasks is an array as the row of each of its tasks has it: with indices in runs, so

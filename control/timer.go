@@ -3,7 +3,7 @@ package control
 import (
 	"container/heap"
 
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // timers is a heap of times at which to ask eligible of a job again.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // Token is an access token as the journal keeps it: the secret is there as a hash

@@ -5,7 +5,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // TestAStopThatNobodyAskedForIsAFailedLaunch: a launch that was given up had arrived,

@@ -3,9 +3,9 @@ package control
 import (
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // TestQuotasOfWhatIf asks for other quotas of one flavour, of the only one, and of what

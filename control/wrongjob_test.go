@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // TestAReportUnderAnotherJobsNumberIsNoWord: the ledger says whose an attempt is. Two

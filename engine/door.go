@@ -3,8 +3,8 @@ package engine
 import (
 	"context"
 
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // Draft is a job that is not taken yet, or is to be changed. It is not written to.

@@ -1,6 +1,6 @@
 package engine
 
-import "github.com/coxswain-sched/coxswain/fleet"
+import "github.com/coxswain-sched/coxswain/model/fleet"
 
 // Stocktaker is an optional ability: to tell what a pool has beside the capacity of its
 // nodes.

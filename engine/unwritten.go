@@ -3,7 +3,7 @@ package engine
 import (
 	"cmp"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // Unwritten is the error of a Launch that could not be written down, so that nothing is left of it. A

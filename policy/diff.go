@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 )
 
 // Change is what is different about one thing: an account, a QOS, the weights.

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 )
 
 // Document is the tables of docs/queues.md: every field of a document with its form

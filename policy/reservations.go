@@ -3,7 +3,7 @@ package policy
 import (
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 )
 
 // WithReservations puts reservations in the place of those that a document has, and

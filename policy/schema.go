@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 )
 
 // schema is a JSON Schema.

@@ -11,7 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 )
 
 func compiled(t testing.TB) *jsonschema.Schema {

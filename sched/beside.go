@@ -1,6 +1,6 @@
 package sched
 
-import "github.com/coxswain-sched/coxswain/job"
+import "github.com/coxswain-sched/coxswain/model/job"
 
 // Lines that rest for the plan where starts are planned by name are looked at again
 // when they could find more than before: a node has changed, or what is planned on it,

@@ -13,9 +13,9 @@
 //	pass.go            one look at the queue, as it reads
 //	line.go queue.go   lines of jobs that are alike, and why they rest
 //	terms.go gate.go   what the site's rules say of a line, and what bars it
-//	order.go ranks.go  whose turn it is: multifactor priority, shown and kept (account/priority)
+//	order.go ranks.go  whose turn it is: multifactor priority, shown and kept (model/account/priority)
 //	accrual.go         how many may grow older at once
-//	usage.go           what jobs have used, decayed, and Fair Tree (account/fair)
+//	usage.go           what jobs have used, decayed, and Fair Tree (model/account/fair)
 //	limits.go threshold.go      limits, licences, thresholds of usage (sched/limit)
 //	licenses.go        licences of which one will do
 //	quotas.go stake.go turn.go holdings.go   quotas, whose turn it is (sched/quota)

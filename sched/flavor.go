@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 

@@ -1,7 +1,7 @@
 package sched
 
 import (
-	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 

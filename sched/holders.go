@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/place"
 )

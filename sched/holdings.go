@@ -3,7 +3,7 @@ package sched
 import (
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 

@@ -5,10 +5,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/schedtest"
-	"github.com/coxswain-sched/coxswain/sched/sim"
+	"github.com/coxswain-sched/coxswain/sim/sim"
 )
 
 // TestPlannedJobsAreNeverDelayed is TestHeadIsNeverDelayed with reservations by

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
 // This file is licences of which a job is to have one (sbatch --licenses=a|b): it has the

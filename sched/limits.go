@@ -3,12 +3,12 @@ package sched
 import (
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/account/fair"
-	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/internal/planted"
-	"github.com/coxswain-sched/coxswain/reason"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/account/fair"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/sched/class"
 	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/sched/place"

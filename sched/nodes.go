@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/account/fair"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/account/fair"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/fold"
 	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/limit"

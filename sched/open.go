@@ -3,7 +3,7 @@ package sched
 import (
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/sched/place"
 )
 

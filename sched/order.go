@@ -5,16 +5,16 @@ import (
 	"math"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/account/fair"
-	"github.com/coxswain-sched/coxswain/account/priority"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/account/fair"
+	"github.com/coxswain-sched/coxswain/model/account/priority"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched/class"
 )
 
 // The order of the queue by the site's rules: Slurm's priority/multifactor
-// (account/priority) over usage that decays and Fair Tree (account/fair);
+// (model/account/priority) over usage that decays and Fair Tree (model/account/fair);
 // Slurm's priority_multifactor.html and fair_tree.html.
 //
 // Priorities are those of the last tick. All that counts in one beside age is alike

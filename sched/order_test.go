@@ -10,13 +10,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/account/fair"
-	"github.com/coxswain-sched/coxswain/account/priority"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reason"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/account/fair"
+	"github.com/coxswain-sched/coxswain/model/account/priority"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/schedtest"
 )
@@ -27,7 +27,7 @@ type ordered struct {
 	policy *account.Policy
 	tick   int64 // second of the last one
 	began  map[job.ID]int64
-	used   map[string]float64 // by account, account/user and QOS
+	used   map[string]float64 // by account, model/account/user and QOS
 	found  map[job.ID]int64   // priorities, as reckoned after this step
 	alike  bool               // jobs contend for the same few nodes
 	aging

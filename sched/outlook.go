@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/sched/place"
 	"github.com/coxswain-sched/coxswain/sched/plan"
 )

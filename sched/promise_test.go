@@ -6,10 +6,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/schedtest"
-	"github.com/coxswain-sched/coxswain/sched/sim"
+	"github.com/coxswain-sched/coxswain/sim/sim"
 )
 
 // TestHeadIsNeverDelayed: the order of the queue is fixed, jobs end at their

@@ -3,7 +3,7 @@ package sched
 import (
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 // maxShorter bounds how many ends are tried for one job.

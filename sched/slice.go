@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // This file lets two jobs of a partition with a time slice have the same CPUs and devices

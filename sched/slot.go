@@ -3,7 +3,7 @@ package sched
 import (
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/sched/index"
 	"github.com/coxswain-sched/coxswain/sched/place"
 	"github.com/coxswain-sched/coxswain/sched/plan"

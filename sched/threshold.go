@@ -3,7 +3,7 @@ package sched
 import (
 	"fmt"
 
-	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
 // The threshold of a QOS (UsageThreshold, with EnforceUsageThreshold; Slurm's qos.html):

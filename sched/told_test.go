@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched"
 )
 

@@ -13,14 +13,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 	"github.com/coxswain-sched/coxswain/sched"
 	"github.com/coxswain-sched/coxswain/sched/limit"
 	"github.com/coxswain-sched/coxswain/sched/schedtest"
-	"github.com/coxswain-sched/coxswain/snapshot"
+	"github.com/coxswain-sched/coxswain/sched/snapshot"
 )
 
 // TestMain raises the number of drawn cases: the laws need more than the default.

@@ -12,25 +12,25 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/auth/fileperm"
 	"github.com/coxswain-sched/coxswain/auth/token"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/store"
-	"github.com/coxswain-sched/coxswain/trust"
 )
 
 type nothing struct{}
 
 func (s *Server) registerAdmin() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1", verb: auth.Info, id: "info", tag: "server", summary: "What answers, and who it takes the caller for",
 		about: "Version and API without identity; the rest with one.",
 	}, func(c *call, _ *nothing) (*api.ServerInfo, error) { return s.info(c), nil })
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodGet, path: "/healthz", verb: auth.Health, id: "healthz", tag: "server", media: []string{"text/plain"}, summary: "The process answers",
 	}, func(c *call, _ *nothing) error { c.write(http.StatusOK, "text/plain", []byte("ok\n")); return nil })
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodGet, path: "/readyz", verb: auth.Health, id: "readyz", tag: "server", media: []string{"text/plain"}, summary: "The control plane answers",
 	}, func(c *call, _ *nothing) error {
 		if _, err := s.cfg.Plane.NodeViews(c.ctx()); err != nil {
@@ -43,10 +43,10 @@ func (s *Server) registerAdmin() {
 		After uint64 `query:"after" doc:"number of the last record that is known"`
 		Limit int    `query:"limit" minimum:"0" maximum:"10000" doc:"0: 1000"`
 	}
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/audit", verb: auth.SeeAudit, id: "audit", tag: "server", summary: "Who changed what, oldest first",
 	}, func(c *call, in *auditInput) (*api.Audit, error) { return s.audit(c, in.After, in.Limit) })
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/backup", verb: auth.Backup, id: "backup", tag: "server", body: typeOf[api.Backup](),
 		example: &api.Backup{Dir: "/backup/coxswain-monday"},
 		summary: "Copy the state into a new folder of the server's machine", about: "While the server goes on. The folder must not exist, or be empty.",
@@ -131,7 +131,7 @@ func (s *Server) backup(c *call) (*api.BackupDone, error) {
 	if !filepath.IsAbs(req.Dir) {
 		return nil, fault.New(fault.Invalid, "dir: %q is not an absolute path", req.Dir).Advise("name a folder of the server's machine that does not exist yet")
 	}
-	if err := trust.Way(req.Dir); fault.KindOf(err) == fault.Permission && !within(s.cfg.Own, req.Dir) {
+	if err := fileperm.Way(req.Dir); fault.KindOf(err) == fault.Permission && !within(s.cfg.Own, req.Dir) {
 		return nil, fault.New(fault.Invalid, "dir: %w", err).Advise("name a folder that only root and the server's own user may write to")
 	}
 	s.log.Info("backup", "dir", req.Dir, "user", c.id.Name, "from", c.id.From)
@@ -166,7 +166,7 @@ func below(folder, path string) bool {
 }
 
 func (s *Server) registerTokens() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/tokens", verb: auth.Tokens, id: "listTokens", tag: "tokens", owned: true,
 		summary: "List access tokens", about: "One's own; an administrator sees all. Never a secret.",
 	}, func(c *call, _ *nothing) (*api.Tokens, error) {
@@ -179,7 +179,7 @@ func (s *Server) registerTokens() {
 		}
 		return out, err
 	})
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/tokens", verb: auth.Tokens, id: "newToken", tag: "tokens", owned: true, also: []auth.Verb{auth.Grant}, body: typeOf[api.NewToken](), status: http.StatusCreated,
 		example: &api.NewToken{Comment: "laptop", TTL: (30 * 24 * time.Hour).Seconds()},
 		summary: "Make an access token", about: "The secret is in this answer alone. Only an administrator makes one for somebody else, or with an administrator's rights.",
@@ -187,7 +187,7 @@ func (s *Server) registerTokens() {
 	type one struct {
 		ID string `path:"id"`
 	}
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodDelete, path: "/v1/tokens/{id}", verb: auth.Tokens, id: "revokeToken", tag: "tokens", owned: true, status: http.StatusNoContent,
 		summary: "Revoke an access token", about: "At once and for good.",
 	}, func(c *call, in *one) (*none, error) {
@@ -287,7 +287,7 @@ func (s *Server) registerProfile() {
 		Debug   string `query:"debug"`
 		GC      string `query:"gc"`
 	}
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodGet, path: "/debug/pprof/{name}", verb: auth.Profile, id: "pprof", tag: "server",
 		media: []string{"application/octet-stream"}, summary: "Profiles of the server", about: "As net/http/pprof has them: go tool pprof reads them.",
 	}, func(c *call, in *in) error {

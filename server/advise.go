@@ -4,20 +4,20 @@ import (
 	"cmp"
 	"net/http"
 
-	"github.com/coxswain-sched/coxswain/advise"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/route"
 )
 
 func (s *Server) registerAdvise() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/advise", verb: auth.Advise, id: "advise", tag: "jobs", body: typeOf[api.Submit](),
 		example: &api.Submit{Form: api.FormSbatch, File: "train.sbatch", Text: "#!/bin/bash\n#SBATCH --nodes=2\nsrun python train.py\n", Dir: "/home/anna/run"},
 		summary: "Where work belongs, and why", about: "From the text, and from what the pools of this server can run: which of them a submission goes to, and why others cannot. Nothing is kept.",
-	}, func(c *call, _ *nothing) (*advise.Advice, error) {
+	}, func(c *call, _ *nothing) (*route.Advice, error) {
 		req, err := readSubmission(c.body)
 		if err != nil {
 			return nil, err
@@ -25,20 +25,20 @@ func (s *Server) registerAdvise() {
 		if req.Form == api.FormCommand || len(req.script) == 0 {
 			return nil, fault.New(fault.Invalid, "there is no text to advise on").Advise("send a script or a job in YAML as text")
 		}
-		facts, _, err := advise.Read(spec.Source{Name: req.File, Data: req.script}, s.cfg.Now())
+		facts, _, err := route.Read(spec.Source{Name: req.File, Data: req.script}, s.cfg.Now())
 		if err != nil {
 			return nil, err
 		}
-		a := advise.Advise(facts)
+		a := route.Advise(facts)
 		return a, s.judge(c, req, a)
 	})
 }
 
 // judge enters into an advice which of the pools can run the work, and which one a submission
 // of it goes to. Of a text that is no job only the engines are judged.
-func (s *Server) judge(c *call, req *submission, a *advise.Advice) error {
+func (s *Server) judge(c *call, req *submission, a *route.Advice) error {
 	sites := s.sites()
-	pools := make([]advise.Pool, len(sites))
+	pools := make([]route.Pool, len(sites))
 	for i := range sites {
 		pools[i] = sites[i].Pool
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -31,7 +31,7 @@ type call struct {
 	r     *http.Request
 	id    auth.Identity
 	name  string // of the request, for logs and 500s
-	route *route
+	route *apiRoute
 	body  []byte
 	over  func() // gives back what the request took; nil: nothing
 }

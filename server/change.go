@@ -6,22 +6,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/hostlist"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reason"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
 func (s *Server) registerChange() {
 	type in struct{}
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/jobs/change", verb: auth.SeeJob, id: "change", tag: "jobs", owned: true, body: typeOf[api.Change](),
 		example: &api.Change{Select: api.Select{IDs: []string{"7", "8_[1-4,9]"}}, Verb: api.VerbCancel, Reason: "wrong data"},
 		summary: "Change any number of jobs",
@@ -373,7 +373,7 @@ func (s *Server) partitionsExist(names []string, pool string) error {
 		return nil
 	}
 	for _, n := range names {
-		if len(known) > 0 && !slices.ContainsFunc(known, func(p admit.Partition) bool { return p.Name == n }) {
+		if len(known) > 0 && !slices.ContainsFunc(known, func(p admission.Partition) bool { return p.Name == n }) {
 			var all []string
 			for _, p := range known {
 				all = append(all, p.Name)

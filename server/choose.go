@@ -7,16 +7,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/admit"
-	"github.com/coxswain-sched/coxswain/advise"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/fold"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/route"
 )
 
 // This file is about which pool a job goes to that names none, where there are several. The
@@ -24,7 +24,7 @@ import (
 // it. The job keeps it, with the reason: nothing moves it later.
 
 // settle puts a job into its pool and applies the site's rules to it.
-func (s *Server) settle(ctx context.Context, req *submission, p *parsed, rules *admit.Rules) error {
+func (s *Server) settle(ctx context.Context, req *submission, p *parsed, rules *admission.Rules) error {
 	if p.spec.Pool == "" && s.cfg.Pool != "" {
 		p.spec.Pool, p.spec.Chosen = s.cfg.Pool, &job.Choice{Rule: "site", Why: "jobs that name no pool go there (jobs.pool of the server's configuration)"}
 	}
@@ -37,7 +37,7 @@ func (s *Server) settle(ctx context.Context, req *submission, p *parsed, rules *
 }
 
 // bind applies what the site says of jobs to one whose pool is settled.
-func (s *Server) bind(ctx context.Context, rules *admit.Rules, sp *job.Spec) error {
+func (s *Server) bind(ctx context.Context, rules *admission.Rules, sp *job.Spec) error {
 	there := *sp
 	if (sp.Reservation != "" || sp.Licenses != "") && s.delegates(sp.Pool) {
 		there.Reservation = "" // it is one of that scheduler's
@@ -50,12 +50,12 @@ func (s *Server) bind(ctx context.Context, rules *admit.Rules, sp *job.Spec) err
 	}
 	there.Reservation, there.Licenses = sp.Reservation, sp.Licenses
 	*sp = there
-	return admit.Parts(sp, func() ([]fleet.Node, error) { return s.nodesNow(ctx) })
+	return admission.Parts(sp, func() ([]fleet.Node, error) { return s.nodesNow(ctx) })
 }
 
 // countedThere are the licences of a job that the site does not count, where the engine of its
 // pool knows those of a scheduler of its own: it refuses what that has not.
-func (s *Server) countedThere(rules *admit.Rules, sp *job.Spec) []string {
+func (s *Server) countedThere(rules *admission.Rules, sp *job.Spec) []string {
 	if _, ok := s.cfg.Plane.AddedEngine(sp.Pool).(engine.Stocktaker); !ok {
 		return nil
 	}
@@ -68,12 +68,12 @@ func (s *Server) delegates(pool string) bool {
 }
 
 // sites are the pools that a job may go to, the server's own first.
-func (s *Server) sites() (out []advise.Site) {
+func (s *Server) sites() (out []route.Site) {
 	for _, v := range s.cfg.Plane.Pools() {
 		if v.Gone {
 			continue
 		}
-		site := advise.Site{Pool: advise.Pool{Name: v.Name, Engine: v.Engine}, Declared: v.Devices > 0 && v.Declared == v.Devices}
+		site := route.Site{Pool: route.Pool{Name: v.Name, Engine: v.Engine}, Declared: v.Devices > 0 && v.Declared == v.Devices}
 		if v.Info != nil {
 			site.Able = v.Info.Abilities
 		} else if v.Added == nil {
@@ -99,7 +99,7 @@ type attempted struct {
 }
 
 // try looks whether a pool can run a job. Nothing of the job is changed.
-func (s *Server) try(ctx context.Context, rules *admit.Rules, p *parsed, r *advise.Ranked) attempted {
+func (s *Server) try(ctx context.Context, rules *admission.Rules, p *parsed, r *route.Ranked) attempted {
 	switch {
 	case r.RuledOut():
 		return attempted{err: fault.New(fault.Unsupported, "%s", r.Verdict.Says)}
@@ -116,27 +116,27 @@ func (s *Server) try(ctx context.Context, rules *admit.Rules, p *parsed, r *advi
 }
 
 // unsaid is why nobody knows whether a pool can run a job.
-func unsaid(r *advise.Ranked) error {
+func unsaid(r *route.Ranked) error {
 	return fault.New(fault.Unavailable, "it has not said yet which nodes it has%s", behind(r.Silent))
 }
 
 // ranked is an advice on a job, and the pools as it prefers them.
-func (s *Server) ranked(req *submission, sp *job.Spec, sites []advise.Site) (*advise.Advice, []advise.Ranked) {
-	facts, _, err := advise.Read(spec.Source{Name: req.File, Data: req.script}, s.cfg.Now())
+func (s *Server) ranked(req *submission, sp *job.Spec, sites []route.Site) (*route.Advice, []route.Ranked) {
+	facts, _, err := route.Read(spec.Source{Name: req.File, Data: req.script}, s.cfg.Now())
 	if err != nil || req.Form == api.FormCommand {
-		facts = &advise.Facts{}
+		facts = &route.Facts{}
 	}
 	d := asked(sp)
-	advise.Asked(facts, sp)
-	a := advise.Advise(facts)
+	route.Asked(facts, sp)
+	a := route.Advise(facts)
 	return a, a.Rank(sites, d.gpus > 0)
 }
 
 // choose puts a job into the pool that the advice prefers of those that can run it. Where
 // none that has told its nodes can, it is one that has not yet: nobody knows that it cannot.
-func (s *Server) choose(ctx context.Context, req *submission, p *parsed, rules *admit.Rules, sites []advise.Site) error {
+func (s *Server) choose(ctx context.Context, req *submission, p *parsed, rules *admission.Rules, sites []route.Site) error {
 	a, list := s.ranked(req, p.spec, sites)
-	home := slices.IndexFunc(list, func(r advise.Ranked) bool { return r.Name == sites[0].Name })
+	home := slices.IndexFunc(list, func(r route.Ranked) bool { return r.Name == sites[0].Name })
 	var passed []job.Passed
 	errs := make([]error, len(list))
 	unknown, late := -1, attempted{}
@@ -168,7 +168,7 @@ func (s *Server) choose(ctx context.Context, req *submission, p *parsed, rules *
 }
 
 // keep makes what was attempted the job.
-func (s *Server) keep(p *parsed, a *advise.Advice, list []advise.Ranked, i, home int, passed []job.Passed, sp *job.Spec) {
+func (s *Server) keep(p *parsed, a *route.Advice, list []route.Ranked, i, home int, passed []job.Passed, sp *job.Spec) {
 	r := list[i]
 	c := &job.Choice{Rule: "first-able-pool", Why: "the first that can run it", Passed: passed}
 	switch {

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reason"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
 // beside adds pools of Slurm's to the plane's own.
@@ -100,7 +100,7 @@ func TestWhichPool(t *testing.T) {
 			}
 			r := start(t, p, func(cfg *Config) {
 				cfg.Pool = c.site
-				cfg.Rules = &admit.Rules{Pool: "local", Partitions: []admit.Partition{{Name: "main", Default: true}}}
+				cfg.Rules = &admission.Rules{Pool: "local", Partitions: []admission.Partition{{Name: "main", Default: true}}}
 			})
 			s := request()
 			s.Form, s.Text, s.Args, s.Environ, s.Pool = api.FormSbatch, c.text, nil, nil, c.pool

@@ -11,17 +11,17 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/health"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/health"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/provenance"
-	"github.com/coxswain-sched/coxswain/snapshot"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/sched/snapshot"
+	"github.com/coxswain-sched/coxswain/spec/provenance"
 	"github.com/coxswain-sched/coxswain/store"
-	"github.com/coxswain-sched/coxswain/upload"
+	"github.com/coxswain-sched/coxswain/store/upload"
 )
 
 // Plane is what the server needs of a control plane; *control.Control is one.
@@ -100,8 +100,8 @@ type Records interface {
 // Config are the parts of a server. Plane is needed, the rest has defaults.
 type Config struct {
 	Plane   Plane
-	Rules   *admit.Rules // the site's rules at the door; nil: none
-	Pool    string       // of jobs that name none; empty: the advice chooses
+	Rules   *admission.Rules // the site's rules at the door; nil: none
+	Pool    string           // of jobs that name none; empty: the advice chooses
 	Policy  auth.Policy
 	Admins  []string // beside root and the server's own user
 	Group   string   // whose members are administrators; empty: none
@@ -140,7 +140,7 @@ type Server struct {
 	log     *slog.Logger
 	mux     *http.ServeMux
 	api     huma.API
-	routes  []*route
+	routes  []*apiRoute
 	hub     *hub
 	inForce atomic.Pointer[inForce]
 	used    sync.Map // token id → *atomic.Int64, Unix minutes of the last use
@@ -163,7 +163,7 @@ func New(cfg Config) *Server {
 		cfg.Users = &user.Users{}
 	}
 	if cfg.Rules == nil {
-		cfg.Rules = &admit.Rules{}
+		cfg.Rules = &admission.Rules{}
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // TestOneUserCannotTakeEveryConnection: TCP stands for a user who is no administrator.

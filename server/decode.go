@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // submission is api.Submit as it is read: the script as bytes. Environ shares

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // TestReadsWhatEncodingJSONReads compares with the slow way, on any strings.

@@ -9,15 +9,15 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 func (s *Server) registerDefrag() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/defrag", verb: auth.SeeNodes, id: "getDefrag", tag: "nodes",
 		summary: "What is proposed to move, and what moves", about: "Running jobs that save checkpoints may be moved so that a waiting one fits. At most one proposal is made at a time, for the first job of the queue.",
 	}, func(c *call, _ *nothing) (*api.Defrag, error) { return s.defrag(c) })
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/defrag/approve", verb: auth.Move, id: "approveDefrag", tag: "nodes", body: typeOf[api.ApproveDefrag](),
 		example: &api.ApproveDefrag{ID: "17-3fa2c1"},
 		summary: "Have jobs moved as proposed", about: "All of the proposal or, if it is not the present one any more, nothing (conflict).",

@@ -52,7 +52,7 @@ func TestDocs(t *testing.T) {
 	var routes strings.Builder
 	routes.WriteString("| route | | asks auth to … |\n|---|---|---|\n")
 	sorted := slices.Clone(s.routes)
-	slices.SortFunc(sorted, func(a, b *route) int { return strings.Compare(a.path+" "+a.method, b.path+" "+b.method) })
+	slices.SortFunc(sorted, func(a, b *apiRoute) int { return strings.Compare(a.path+" "+a.method, b.path+" "+b.method) })
 	for _, r := range sorted {
 		for _, v := range append([]auth.Verb{r.verb}, r.also...) {
 			byVerb[v] = append(byVerb[v], "`"+r.name()+"`")

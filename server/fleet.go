@@ -8,19 +8,19 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
 func (s *Server) registerFleet() {
 	type in struct{}
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/nodes", verb: auth.SeeNodes, id: "listNodes", tag: "nodes", summary: "List nodes with what is used of them",
 	}, func(c *call, _ *in) (*api.Nodes, error) { return s.nodes(c, nil) })
 	type one struct {
 		Node string `path:"node"`
 	}
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/nodes/{node}", verb: auth.SeeNodes, id: "getNode", tag: "nodes", summary: "Show one node",
 	}, func(c *call, in *one) (*api.Node, error) {
 		list, err := s.nodes(c, []string{in.Node})
@@ -29,12 +29,12 @@ func (s *Server) registerFleet() {
 		}
 		return &list.Nodes[0], nil
 	})
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/nodes/change", verb: auth.Drain, id: "changeNodes", tag: "nodes", body: typeOf[api.NodeChange](),
 		example: &api.NodeChange{Nodes: []string{"v[1-4]"}, Verb: "drain", Reason: "new firmware"},
 		summary: "Drain nodes or take them back", about: "Running work goes on; nothing new starts on a drained node. All nodes or none.",
 	}, func(c *call, _ *in) (*api.Nodes, error) { return s.changeNodes(c) })
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/partitions", verb: auth.SeeNodes, id: "listPartitions", tag: "nodes", summary: "List partitions",
 	}, func(c *call, _ *in) (*api.Partitions, error) { return s.partitions(c) })
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine/fake"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
 	"github.com/coxswain-sched/coxswain/internal/sweep"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -160,7 +160,7 @@ func bounded(sent int, f func() error) error {
 }
 
 // bodies are the routes with a body, and bodies with almost every field for each.
-func requestBodies(t testing.TB, routes []*route) (out []*route, docs map[string][]any) {
+func requestBodies(t testing.TB, routes []*apiRoute) (out []*apiRoute, docs map[string][]any) {
 	f, n, yes, s, mask := 60.0, int64(3), true, "x", uint32(0o22)
 	when, few := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), uint32(2)
 	list := []string{"v1"}
@@ -248,7 +248,7 @@ func TestSweepOfBodies(t *testing.T) {
 	}
 }
 
-func rigRoutes(t testing.TB) []*route {
+func rigRoutes(t testing.TB) []*apiRoute {
 	s := New(Config{Plane: newPlane()})
 	t.Cleanup(s.Close)
 	return s.routes
@@ -316,7 +316,7 @@ func must(b []byte, err error) []byte {
 }
 
 // gets are the routes to read, but for profiles, which last.
-func gets(t testing.TB) (out []*route) {
+func gets(t testing.TB) (out []*apiRoute) {
 	for _, r := range rigRoutes(t) {
 		if r.method == http.MethodGet && !strings.Contains(r.path, "pprof") {
 			out = append(out, r)
@@ -326,7 +326,7 @@ func gets(t testing.TB) (out []*route) {
 }
 
 // queries are parameters with values at the edges, names from the document.
-func (w *rig) parameters(r *route) (out []string) {
+func (w *rig) parameters(r *apiRoute) (out []string) {
 	for _, p := range w.api.OpenAPI().Paths[r.path].Get.Parameters {
 		if p.In == "query" {
 			out = append(out, p.Name)

@@ -11,9 +11,9 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -27,7 +27,7 @@ type historyInput struct {
 }
 
 func (s *Server) registerHistory() {
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodGet, path: "/v1/history", verb: auth.SeeJob, id: "history", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.History](),
 		summary: "List all jobs that are kept, newest first", about: "Live ones too, as they are now. JSON of History; with columns, text. " +
 			"On a page of JSON the first task of an array alone has spec.array.indices.",

@@ -19,7 +19,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/address"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func TestBadRequests(t *testing.T) {

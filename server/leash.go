@@ -7,7 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/token"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // recheck is how often a request that lasts asks whether its caller may still ask. An

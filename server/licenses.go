@@ -3,15 +3,15 @@ package server
 import (
 	"net/http"
 
-	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/model/account"
 )
 
 func (s *Server) registerLicenses() {
 	type in struct{}
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/licenses", verb: auth.SeeNodes, id: "listLicenses", tag: "nodes",
 		summary: "List licences and who holds them", about: "Those that the policy names. Holders are in order of their numbers.",
 	}, func(c *call, _ *in) (*api.Licenses, error) { return s.licenses(c) })

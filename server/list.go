@@ -10,9 +10,9 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // SelectQuery is api.Select as parameters of a request. (It has a capital because
@@ -73,7 +73,7 @@ type listInput struct {
 }
 
 func (s *Server) registerLists() {
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs", verb: auth.SeeJob, id: "listJobs", tag: "jobs", owned: true, media: []string{api.TSV}, answer: typeOf[api.Jobs](),
 		summary: "List jobs", about: "Live jobs and those that ended a moment ago, by number. JSON of Jobs; with columns, text. " +
 			"On a page of JSON the first task of an array alone has spec.array.indices. " +

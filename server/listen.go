@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/trust"
+	"github.com/coxswain-sched/coxswain/auth/fileperm"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // ListenSocket makes the server's unix socket. Where root listens, every user of
@@ -32,7 +32,7 @@ func ListenSocket(path string) (net.Listener, error) {
 	if err := os.MkdirAll(dir, folder); err != nil {
 		return nil, fault.New(fault.KindOf(err), "folder of the socket: %w", err).Advise("set listen.socket to a place that you may write to")
 	}
-	if err := trust.Way(path); err != nil {
+	if err := fileperm.Way(path); err != nil {
 		return nil, fault.New(fault.KindOf(err), "folder of the socket: %w", err).Advise("%s; or set listen.socket to another place", fault.Remedy(err))
 	}
 	unlock, err := lockSocket(path)

@@ -210,7 +210,7 @@ func (s *Server) registerMetrics() {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(s.metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h := promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 20 * time.Second, DisableCompression: true})
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodGet, path: "/metrics", verb: auth.Metrics, id: "metrics", tag: "server", media: []string{"text/plain"},
 		summary: "Metrics for Prometheus", about: "docs/metrics.md lists them.",
 	}, func(c *call, _ *nothing) error {

@@ -10,10 +10,10 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/reason"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/store"
 )
 
@@ -23,7 +23,7 @@ type JobPath struct {
 }
 
 func (s *Server) registerJob() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}", verb: auth.SeeJob, id: "getJob", tag: "jobs", owned: true,
 		summary: "Show one job", about: "Also one that ended long ago, as long as the history keeps it. The number of an array names its first task; once that is no longer kept, another one.",
 	}, func(c *call, in *JobPath) (*api.Job, error) {
@@ -33,11 +33,11 @@ func (s *Server) registerJob() {
 		}
 		return c.shown(&v), nil
 	})
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/why", verb: auth.SeeJob, id: "why", tag: "jobs", owned: true,
 		summary: "Everything that keeps a job waiting", about: "The number of an array names a task of it, as with getJob.",
 	}, func(c *call, in *JobPath) (*api.Why, error) { return s.why(c, in.Job) })
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/script", verb: auth.SeeScript, id: "getScript", tag: "jobs", owned: true,
 		media: []string{"text/plain"}, summary: "The batch script as it was submitted",
 	}, func(c *call, in *JobPath) error {
@@ -48,7 +48,7 @@ func (s *Server) registerJob() {
 			return j.Spec.Program.ScriptHash, nil
 		})
 	})
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/environment", verb: auth.SeeEnvironment, id: "getEnvironment", tag: "jobs", owned: true,
 		media: []string{"application/octet-stream"}, summary: "The environment that was submitted", about: "NAME=VALUE, each with a NUL behind it.",
 	}, func(c *call, in *JobPath) error {
@@ -58,7 +58,7 @@ func (s *Server) registerJob() {
 		JobPath
 		Timeout int `query:"timeout" minimum:"0" maximum:"3600" doc:"seconds; 0: do not wait"`
 	}
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/wait", verb: auth.SeeJob, id: "wait", tag: "jobs", owned: true, lasts: true,
 		summary: "Wait until a job has ended",
 		about:   "204 at the time-out: ask again. Of a whole array the task with the highest exit code is the answer, when all have ended.",

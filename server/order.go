@@ -6,20 +6,20 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/account/priority"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/account/priority"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 func (s *Server) registerOrder() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/shares", verb: auth.SeePolicy, id: "shares", tag: "policy", owned: true,
 		summary: "How accounts and users stand", about: "Shares, what was used, and the fair-share factor that comes of it, as of the last tick. Users of others' only where the caller may see their jobs.",
 	}, func(c *call, _ *nothing) (*api.Shares, error) { return c.shares(), nil })
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/priority", verb: auth.SeeJob, id: "priority", tag: "jobs", owned: true,
 		summary: "How the priority of a waiting job comes about", about: "The parts add up to the very number that orders the queue.",
 	}, func(c *call, in *JobPath) (*api.Priority, error) {
@@ -33,7 +33,7 @@ func (s *Server) registerOrder() {
 		}
 		return shownPriority(&v, &p), nil
 	})
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/priorities", verb: auth.SeeJob, id: "priorities", tag: "jobs", owned: true,
 		summary: "The priorities of all jobs that wait",
 	}, func(c *call, _ *nothing) (*api.Priorities, error) { return c.priorities() })

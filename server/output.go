@@ -15,8 +15,8 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // Output opens what jobs print, as engine.Logger does: with the rights of the
@@ -42,12 +42,12 @@ type logInput struct {
 }
 
 func (s *Server) registerOutput() {
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodGet, path: "/v1/jobs/{job}/logs", verb: auth.SeeLogs, id: "logs", tag: "jobs", owned: true, lasts: true,
 		media: []string{"text/plain"}, summary: "Output of a job or of one rank",
 		about: "As bytes. The trailer Cox-Log-End says why it ended: end, job-ended, or an error.",
 	}, func(c *call, in *logInput) error { return s.logs(c, in) })
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodPost, path: "/v1/jobs/{job}/exec", verb: auth.Exec, id: "exec", tag: "jobs", owned: true, lasts: true, status: http.StatusSwitchingProtocols,
 		summary: "Run a command beside the tasks of a running job",
 		about:   "An upgrade of the connection to " + frame.Protocol + "; the header " + frame.Header + " holds api.Exec as JSON in base64. docs/api.md has the frames.",

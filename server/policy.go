@@ -7,7 +7,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/policy"
 )
 
@@ -15,19 +15,19 @@ func (s *Server) registerPolicy() {
 	type one struct {
 		Revision uint64 `query:"revision" doc:"0: the one in force"`
 	}
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/policy", verb: auth.SeePolicy, id: "getPolicy", tag: "policy",
 		summary: "The site's rules", about: "The document as it was written, with who set it.",
 	}, func(c *call, in *one) (*api.Policy, error) {
 		v, err := s.cfg.Plane.Policy(c.ctx(), in.Revision)
 		return shownPolicy(&v), err
 	})
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPut, path: "/v1/policy", verb: auth.SetPolicy, id: "setPolicy", tag: "policy", body: typeOf[api.SetPolicy](),
 		example: &api.SetPolicy{Text: "accounts:\n  - {name: nlp, limits: {group: {gpu: 64}}}\n", File: "queues.yaml"},
 		summary: "Put the site's rules in force", about: "All of the document or, if anything in it is wrong, nothing. What waits and runs is judged by it at once; nothing that runs is ended. base guards against two who write at the same time.",
 	}, func(c *call, _ *nothing) (*api.PolicyDone, error) { return s.setPolicy(c) })
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/policy/history", verb: auth.SeePolicy, id: "policyHistory", tag: "policy",
 		summary: "What the site's rules were before", about: "The last hundred revisions, the oldest first, without documents.",
 	}, func(c *call, _ *nothing) (*api.PolicyHistory, error) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // TestPolicy: a document is set whole or not at all, by an administrator, and is read
@@ -64,7 +64,7 @@ func TestPolicy(t *testing.T) {
 func TestTheDoorUnderAPolicy(t *testing.T) {
 	p := newPlane()
 	r := start(t, p, func(c *Config) {
-		c.Rules.Accounts = []admit.Account{{Name: "old", Users: []string{"anna"}}}
+		c.Rules.Accounts = []admission.Account{{Name: "old", Users: []string{"anna"}}}
 	})
 	admin, anna, ctx := r.admin(t), r.as(t, "anna"), t.Context()
 	submit := func(args ...string) error {

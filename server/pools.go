@@ -11,9 +11,9 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
@@ -34,21 +34,21 @@ type PoolPath struct {
 }
 
 func (s *Server) registerPools() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/pools", verb: auth.SeePools, id: "listPools", tag: "nodes", also: []auth.Verb{auth.SetPools},
 		summary: "List the pools, with what their engines are and whether they answer", about: "The first one is where jobs go that name none. Settings are shown to administrators. No engine is asked: what is told is what it answered last.",
 	}, func(c *call, _ *nothing) (*api.Pools, error) { return c.pools() })
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/pools/{name}/inventory", verb: auth.SeePools, id: "poolInventory", tag: "nodes", also: []auth.Verb{auth.SetPools},
 		summary: "Show partitions, QOS, associations, reservations, licences and nodes of a pool as its engine found them",
 		about:   "Of a pool whose engine drives another system, such as a site's own Slurm; 501 of others. Nobody is asked: it is what was found last, and says when. Associations and jobs of other people are for administrators: others see them summed up, as those of no name.",
 	}, func(c *call, in *PoolPath) (*fleet.Inventory, error) { return c.inventory(in.Name) })
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/pools", verb: auth.SetPools, id: "addPool", tag: "nodes", body: typeOf[api.NewPool](),
 		example: &api.NewPool{Name: "slurm-b", Engine: "slurm", Settings: []byte(`{"ssh":"login1"}`)},
 		summary: "Look at a pool, and add it", about: "The engine is opened and asked for all that the work will need; where something is missing the pool is not added, unless force is said. With check it is only looked at. It is durable when this is answered; its nodes come as soon as its engine says which it has.",
 	}, func(c *call, _ *nothing) (*api.PoolDone, error) { return c.addPool() })
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/pools/{name}/check", verb: auth.SetPools, id: "checkPool", tag: "nodes",
 		summary: "Ask the engine of a pool whether all is there that work needs",
 	}, func(c *call, in *PoolPath) (*api.PoolDone, error) {
@@ -58,7 +58,7 @@ func (s *Server) registerPools() {
 		}
 		return s.poolDone(in.Name, s.engines()[in.Name], found), nil
 	})
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodDelete, path: "/v1/pools/{name}", verb: auth.SetPools, id: "removePool", tag: "nodes",
 		summary: "Take a pool away", about: "Refused as long as a job holds something in it or waits for it, with the jobs. Nothing is done to what the engine drives.",
 	}, func(c *call, in *PoolPath) (*none, error) {

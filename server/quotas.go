@@ -4,15 +4,15 @@ import (
 	"math"
 	"net/http"
 
-	"github.com/coxswain-sched/coxswain/account/priority"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/account/priority"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 func (s *Server) registerQuotas() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/quotas", verb: auth.SeePolicy, id: "quotas", tag: "policy",
 		summary: "What accounts may hold, hold, borrow and lend", about: "The trees of accounts with quotas, as of the last decision: sums, without jobs.",
 	}, func(c *call, _ *nothing) (*api.Quotas, error) {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/policy"
 )
 
@@ -25,20 +25,20 @@ type ReservationPath struct {
 }
 
 func (s *Server) registerReservations() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/reservations", verb: auth.SeePolicy, id: "listReservations", tag: "policy",
 		summary: "List the reservations in advance",
 	}, func(c *call, _ *nothing) (*api.Reservations, error) { return c.reservations() })
 	example := &api.SetReservation{Reservation: api.Reservation{Name: "power", Start: "2026-12-01T08:00:00Z", Duration: 14400}}
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/reservations", verb: auth.SetPolicy, id: "newReservation", tag: "policy", body: typeOf[api.SetReservation](), status: http.StatusCreated, example: example,
 		summary: "Make a reservation", about: "With count, that many nodes are chosen. Refused where jobs run on its nodes beyond its beginning, with their numbers, unless ignore_jobs is said, and where another reservation has a node of it.",
 	}, func(c *call, _ *nothing) (*api.ReservationDone, error) { return c.reserve("") })
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPut, path: "/v1/reservations/{name}", verb: auth.SetPolicy, id: "setReservation", tag: "policy", body: typeOf[api.SetReservation](), example: example,
 		summary: "Change a reservation", about: "All of it is replaced. What is refused is as when one is made; jobs that run in it are in nobody's way.",
 	}, func(c *call, in *ReservationPath) (*api.ReservationDone, error) { return c.reserve(in.Name) })
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodDelete, path: "/v1/reservations/{name}", verb: auth.SetPolicy, id: "deleteReservation", tag: "policy",
 		summary: "End a reservation", about: "What runs in it goes on; what waits for it goes on waiting, and says so.",
 	}, func(c *call, in *ReservationPath) (*api.ReservationDone, error) { return c.unreserve(in.Name) })

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/account"
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // TestReservationsAreBounded: a number that means nothing is refused with the name of its

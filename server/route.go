@@ -11,14 +11,14 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/coxswain-sched/coxswain/advise"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/spec/route"
 )
 
-// route is one line of the API.
-type route struct {
+// apiRoute is one line of the API.
+type apiRoute struct {
 	method, path string
 	verb         auth.Verb
 	id, summary  string
@@ -35,7 +35,7 @@ type route struct {
 	count        *routeCount
 }
 
-func (r *route) name() string { return r.method + " " + r.path }
+func (r *apiRoute) name() string { return r.method + " " + r.path }
 
 // verbExtension is where the document says what a route asks auth for.
 const verbExtension = "x-cox-verb"
@@ -49,7 +49,7 @@ func newAPI(mux *http.ServeMux, version string) huma.API {
 	cfg.CreateHooks = nil // no $schema links: they cost every answer
 	cfg.RejectUnknownQueryParameters = true
 	cfg.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
-	cfg.Components.Schemas.RegisterTypeAlias(typeOf[advise.Origin](), typeOf[string]()) // it writes itself as text
+	cfg.Components.Schemas.RegisterTypeAlias(typeOf[route.Origin](), typeOf[string]()) // it writes itself as text
 	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"token": {Type: "http", Scheme: "bearer", Description: "On TCP. On the unix socket the kernel says who asks."},
 	}
@@ -76,7 +76,7 @@ func typeOf[T any]() reflect.Type { return reflect.TypeFor[T]() }
 type answer struct{ Body func(huma.Context) }
 
 // add registers a route whose answer is JSON; a nil answer is 204.
-func add[I, O any](s *Server, r route, h func(c *call, in *I) (*O, error)) {
+func add[I, O any](s *Server, r apiRoute, h func(c *call, in *I) (*O, error)) {
 	out := reflect.TypeFor[O]()
 	serve(s, &r, out, func(c *call, in *I) error {
 		v, err := h(c, in)
@@ -96,11 +96,11 @@ func add[I, O any](s *Server, r route, h func(c *call, in *I) (*O, error)) {
 
 // addStream registers a route that writes its answer itself. An error that it
 // returns before it wrote anything is the answer.
-func addStream[I any](s *Server, r route, h func(c *call, in *I) error) {
+func addStream[I any](s *Server, r apiRoute, h func(c *call, in *I) error) {
 	serve(s, &r, r.answer, h)
 }
 
-func serve[I any](s *Server, r *route, out reflect.Type, h func(c *call, in *I) error) {
+func serve[I any](s *Server, r *apiRoute, out reflect.Type, h func(c *call, in *I) error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
@@ -134,7 +134,7 @@ func serve[I any](s *Server, r *route, out reflect.Type, h func(c *call, in *I) 
 
 // document adds to the OpenAPI document what huma cannot see, because bodies are
 // read and written here.
-func (s *Server) document(r *route, out reflect.Type) {
+func (s *Server) document(r *apiRoute, out reflect.Type) {
 	doc := s.api.OpenAPI()
 	item := doc.Paths[r.path]
 	op := map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete}[r.method]

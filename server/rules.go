@@ -6,21 +6,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // inForce is the rules at the door under a revision of the policy.
 type inForce struct {
 	revision uint64
-	rules    *admit.Rules
+	rules    *admission.Rules
 }
 
 // rules are the rules at the door under the policy that is in force.
-func (s *Server) rules(ctx context.Context) (*admit.Rules, error) {
+func (s *Server) rules(ctx context.Context) (*admission.Rules, error) {
 	v, err := s.cfg.Plane.Policy(ctx, 0)
 	if err != nil {
 		return nil, err

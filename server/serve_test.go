@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/auth/token"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // running is a server on a real socket and a real port.
@@ -75,7 +75,7 @@ func start(t testing.TB, p *plane, set func(*Config)) *running {
 	cfg := Config{
 		Plane: p, Name: "lab", Version: "1.2.3", Users: &user.Users{Lookup: lookup},
 		Log:   slog.New(slog.NewTextHandler(out.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Rules: &admit.Rules{Partitions: []admit.Partition{{Name: "main", Default: true, Nodes: []string{"v1", "v2", "v3", "v4"}}}},
+		Rules: &admission.Rules{Partitions: []admission.Partition{{Name: "main", Default: true, Nodes: []string{"v1", "v2", "v3", "v4"}}}},
 	}
 	if set != nil {
 		set(&cfg)

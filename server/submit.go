@@ -16,9 +16,9 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/native"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
@@ -26,7 +26,7 @@ import (
 
 func (s *Server) registerSubmit() {
 	type in struct{}
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/jobs", verb: auth.Submit, id: "submit", tag: "jobs", status: http.StatusCreated,
 		summary: "Submit a job or an array", body: typeOf[api.Submit](),
 		example: &api.Submit{

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // turns bounds how many requests of one user are worked on at once, from the reading

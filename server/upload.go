@@ -12,9 +12,9 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/upload"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/store/upload"
 )
 
 type uploadPath struct {
@@ -26,11 +26,11 @@ type uploadsInput struct {
 }
 
 func (s *Server) registerUploads() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodGet, path: "/v1/uploads", verb: auth.Submit, id: "uploads", tag: "jobs",
 		summary: "What the server takes of directories that come with jobs", about: "The caller's own. With a digest it says whether that archive is there, and keeps it for a while if it is.",
 	}, func(c *call, in *uploadsInput) (*api.Uploads, error) { return s.uploads(c, in.Digest) })
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodPut, path: "/v1/uploads/{digest}", verb: auth.Submit, id: "upload", tag: "jobs", status: http.StatusNoContent,
 		summary: "Send a directory that comes with a job",
 		about:   "The body is its archive (application/gzip: a tar in gzip), and Content-Length its size. It is kept for its sender alone, until no job needs it. One that is there already is not read.",

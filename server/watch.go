@@ -8,9 +8,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 const eventStream = "text/event-stream"
@@ -23,7 +23,7 @@ type watchInput struct {
 }
 
 func (s *Server) registerWatch() {
-	addStream(s, route{
+	addStream(s, apiRoute{
 		method: http.MethodGet, path: "/v1/watch", verb: auth.Watch, id: "watch", tag: "watch", owned: true, lasts: true, media: []string{eventStream}, answer: typeOf[api.Event](),
 		summary: "Watch changes as they become durable",
 		about: "Server-sent events; each id is a number of the journal. Come back with the last id, by Last-Event-ID or after, " +

@@ -10,13 +10,13 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/policy"
 	"github.com/coxswain-sched/coxswain/sched/whatif"
 )
 
 func (s *Server) registerWhatIf() {
-	add(s, route{
+	add(s, apiRoute{
 		method: http.MethodPost, path: "/v1/whatif", verb: auth.AskWhatIf, id: "whatIf", tag: "policy", body: typeOf[api.WhatIf](), lasts: true,
 		example: &api.WhatIf{AddNodes: 4, Pool: "h100"},
 		summary: "What would be if there were more nodes, other rules, another job",

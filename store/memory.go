@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // Memory is a Store that lives as long as the process. Its zero value is empty

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // Address is where a server listens, and what to show it.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func TestFind(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // WatchOptions say which events to watch.

@@ -9,7 +9,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // Protocol is the word of the Upgrade header; Header carries the request as JSON

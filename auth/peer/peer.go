@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // Credentials are a process as the kernel knows it.

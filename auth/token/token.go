@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 const (

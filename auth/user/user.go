@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // User is a user of this machine.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func TestThisUserOfTheSystem(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/engine/local/discover/probe"
+	"github.com/coxswain-sched/coxswain/agent/discover/probe"
 )
 
 // collect asks everything. What fails for one GPU becomes a problem and does

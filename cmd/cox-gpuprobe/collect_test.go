@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-sched/coxswain/engine/local/discover/probe"
+	"github.com/coxswain-sched/coxswain/agent/discover/probe"
 )
 
 // switched is a server whose GPUs have links to switches, told by type where

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-sched/coxswain/engine/local/discover/probe"
+	"github.com/coxswain-sched/coxswain/agent/discover/probe"
 )
 
 // TestMain lets the test binary be the helper, so that a library that crashes

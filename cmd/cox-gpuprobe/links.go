@@ -1,6 +1,6 @@
 package main
 
-import "github.com/coxswain-sched/coxswain/engine/local/discover/probe"
+import "github.com/coxswain-sched/coxswain/agent/discover/probe"
 
 const (
 	maxLinks     = 36 // of one GPU, NVML's own bound

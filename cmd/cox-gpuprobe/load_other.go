@@ -5,7 +5,7 @@ package main
 import (
 	"runtime"
 
-	"github.com/coxswain-sched/coxswain/engine/local/discover/probe"
+	"github.com/coxswain-sched/coxswain/agent/discover/probe"
 )
 
 func load(string) (*nvml, *probe.Error) {

@@ -1,6 +1,6 @@
 // Command cox-gpuprobe asks NVIDIA's management library (NVML) which GPUs this
 // machine has and prints the answer as one JSON object on standard output
-// (package engine/local/discover/probe).
+// (package agent/discover/probe).
 //
 // It is a program of its own so that a broken driver or library takes down
 // this process and nothing else, and so that the main program need not be
@@ -18,7 +18,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/coxswain-sched/coxswain/engine/local/discover/probe"
+	"github.com/coxswain-sched/coxswain/agent/discover/probe"
 )
 
 func main() {

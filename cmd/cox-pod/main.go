@@ -1,5 +1,5 @@
 // Command cox-pod is the first process of every pod of an attempt: see package
-// engine/kube/crew, of which it is the wiring. It is one static binary without a
+// agent/podagent, of which it is the wiring. It is one static binary without a
 // Kubernetes client.
 //
 //	cox-pod run [files]    be a member; COX_POD_INDEX says which. files: of an attempt with which files come
@@ -15,35 +15,35 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/coxswain-sched/coxswain/engine/kube/crew"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/agent/podagent"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func main() { os.Exit(dispatch(os.Args[1:])) }
 
 func dispatch(args []string) int {
-	at, err := crew.PlaceOf(os.Getenv)
+	at, err := podagent.PlaceOf(os.Getenv)
 	if err != nil {
 		return said(err)
 	}
 	switch {
 	case len(args) == 1 && args[0] == "run", len(args) == 2 && args[0] == "run" && args[1] == "files":
-		return crew.Run(at, os.Getenv(crew.IndexEnv))
+		return podagent.Run(at, os.Getenv(podagent.IndexEnv))
 	case len(args) == 1 && args[0] == "started":
-		if crew.Started(at) != nil {
+		if podagent.Started(at) != nil {
 			return 1
 		}
 		return 0
 	case len(args) == 2 && args[0] == "tell":
-		return said(crew.Tell(at, []byte(args[1])))
+		return said(podagent.Tell(at, []byte(args[1])))
 	case len(args) == 2 && args[0] == "ask":
-		return said(crew.Ask(at, []byte(args[1]), os.Stdout))
+		return said(podagent.Ask(at, []byte(args[1]), os.Stdout))
 	case len(args) == 1 && args[0] == "exec":
-		return said(crew.Beside(at, os.Getenv(crew.IndexEnv), os.Stdin, os.Stdout))
+		return said(podagent.Beside(at, os.Getenv(podagent.IndexEnv), os.Stdin, os.Stdout))
 	case len(args) == 1 && args[0] == "receive":
-		return said(crew.Receive(at, os.Stdin))
+		return said(podagent.Receive(at, os.Stdin))
 	case len(args) == 2 && args[0] == "install":
-		return said(crew.Install(args[1]))
+		return said(podagent.Install(args[1]))
 	}
 	fmt.Fprintln(os.Stderr, "usage: cox-pod {run [files] | started | tell JSON | ask JSON | exec | receive | install DIR}")
 	return 2
@@ -54,6 +54,6 @@ func said(err error) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(os.Stderr, "cox-pod: %s\n", crew.Message(err))
+	fmt.Fprintf(os.Stderr, "cox-pod: %s\n", podagent.Message(err))
 	return fault.KindOf(err).ExitCode()
 }

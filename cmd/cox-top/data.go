@@ -12,7 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 // The pace of looking at the server.
@@ -26,7 +26,7 @@ const (
 type snapshot struct {
 	info  *api.ServerInfo
 	nodes []api.Node
-	jobs  []show.QueueRow // live, by number; waiting tasks of an array in one row
+	jobs  []printer.QueueRow // live, by number; waiting tasks of an array in one row
 }
 
 // The messages that come from the server.
@@ -71,7 +71,7 @@ func (r *remote) look() tea.Msg {
 		return lostMsg{err}
 	}
 	s.nodes = nodes.Nodes
-	lines, err := r.c.JobsTSV(ctx, client.Query{Collapse: true}, show.QueueColumns()...)
+	lines, err := r.c.JobsTSV(ctx, client.Query{Collapse: true}, printer.QueueColumns()...)
 	if err != nil {
 		return lostMsg{err}
 	}
@@ -82,8 +82,8 @@ func (r *remote) look() tea.Msg {
 	return seenMsg{s}
 }
 
-func readRows(r io.Reader) ([]show.QueueRow, error) {
-	var rows []show.QueueRow
+func readRows(r io.Reader) ([]printer.QueueRow, error) {
+	var rows []printer.QueueRow
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {
 		line, err := in.ReadString('\n')
@@ -92,7 +92,7 @@ func readRows(r io.Reader) ([]show.QueueRow, error) {
 			for i := range fields {
 				fields[i] = api.UnescapeTSV(fields[i])
 			}
-			row, err := show.QueueRowFrom(fields)
+			row, err := printer.QueueRowFrom(fields)
 			if err != nil {
 				return nil, err
 			}
@@ -153,17 +153,17 @@ func (r *remote) watch(changed chan<- struct{}) {
 }
 
 func (r *remote) job(name string) tea.Cmd {
-	return r.card(name, func(ctx context.Context, p show.Page) (string, error) {
+	return r.card(name, func(ctx context.Context, p printer.Page) (string, error) {
 		j, err := r.c.Job(ctx, name)
 		if err != nil {
 			return "", err
 		}
-		return show.Job(p, j), nil
+		return printer.Job(p, j), nil
 	})
 }
 
 func (r *remote) why(name string) tea.Cmd {
-	return r.card("why "+name, func(ctx context.Context, p show.Page) (string, error) {
+	return r.card("why "+name, func(ctx context.Context, p printer.Page) (string, error) {
 		w, err := r.c.Why(ctx, name)
 		if err != nil {
 			return "", err
@@ -172,15 +172,15 @@ func (r *remote) why(name string) tea.Cmd {
 		if err != nil {
 			return "", err
 		}
-		return show.Why(p, w, j), nil
+		return printer.Why(p, w, j), nil
 	})
 }
 
-func (r *remote) card(title string, ask func(context.Context, show.Page) (string, error)) tea.Cmd {
+func (r *remote) card(title string, ask func(context.Context, printer.Page) (string, error)) tea.Cmd {
 	return func() tea.Msg {
 		ctx, stop := r.timed()
 		defer stop()
-		text, err := ask(ctx, show.Page{Now: time.Now(), Zone: time.Local})
+		text, err := ask(ctx, printer.Page{Now: time.Now(), Zone: time.Local})
 		if err != nil {
 			return doneMsg{err.Error()}
 		}
@@ -199,6 +199,6 @@ func (r *remote) cancel(name string) tea.Cmd {
 		case len(done.Errors) > 0:
 			return doneMsg{done.Errors[0].Error.Error()}
 		}
-		return doneMsg{strings.TrimSpace(show.Changed("cancelled", done))}
+		return doneMsg{strings.TrimSpace(printer.Changed("cancelled", done))}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 // press takes a key: its name, and the text that it types.
@@ -100,7 +100,7 @@ func (m *model) open(rows []row) tea.Cmd {
 		if n := &m.seen.nodes[i]; n.Name == r.key {
 			p := m.page()
 			p.Colour = false
-			m.card, m.scroll, m.mode = cardMsg{n.Name, show.Node(p, n)}, 0, reading
+			m.card, m.scroll, m.mode = cardMsg{n.Name, printer.Node(p, n)}, 0, reading
 		}
 	}
 	return nil
@@ -130,7 +130,7 @@ func (m *model) pressFilter(key, text string) {
 	case "ctrl+u":
 		l.filter = ""
 	default:
-		l.filter += show.Clean(text)
+		l.filter += printer.Clean(text)
 	}
 }
 

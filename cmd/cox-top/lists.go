@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/hostlist"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
 // field is a piece of a row: its text, and how it is drawn where it is not cut.
@@ -20,13 +20,13 @@ type field struct {
 }
 
 // listLines are the header and the rows on the screen.
-func (m *model) listLines(p show.Page) []string {
+func (m *model) listLines(p printer.Page) []string {
 	rows, l := m.rows(), m.list()
 	if !m.have {
 		return nil
 	}
 	if len(rows) == 0 {
-		return []string{"", p.Paint(show.Dim, show.Cut(m.empty(), m.width))}
+		return []string{"", p.Paint(printer.Dim, printer.Cut(m.empty(), m.width))}
 	}
 	end := min(l.top+m.room(), len(rows))
 	shown := [][]field{m.titles()}
@@ -37,12 +37,12 @@ func (m *model) listLines(p show.Page) []string {
 	for _, fs := range shown {
 		for i := range fs {
 			if fs[i].most > 0 {
-				fs[i].text = show.Cut(fs[i].text, fs[i].most)
+				fs[i].text = printer.Cut(fs[i].text, fs[i].most)
 			}
-			widths[i] = max(widths[i], show.Width(fs[i].text))
+			widths[i] = max(widths[i], printer.Width(fs[i].text))
 		}
 	}
-	lines := []string{p.Paint(show.Strong, join(shown[0], widths, m.width-1, false))}
+	lines := []string{p.Paint(printer.Strong, join(shown[0], widths, m.width-1, false))}
 	for i, fs := range shown[1:] {
 		if l.top+i == l.cursor {
 			lines = append(lines, m.marked(join(fs, widths, m.width-1, false)))
@@ -59,7 +59,7 @@ func (m *model) marked(s string) string {
 	if !m.colour {
 		return ">" + s
 	}
-	return "\x1b[7m " + s + strings.Repeat(" ", max(m.width-show.Width(s)-1, 0)) + "\x1b[0m"
+	return "\x1b[7m " + s + strings.Repeat(" ", max(m.width-printer.Width(s)-1, 0)) + "\x1b[0m"
 }
 
 func (m *model) empty() string {
@@ -83,8 +83,8 @@ func join(fs []field, widths []int, width int, drawn bool) string {
 		if room <= 0 {
 			break
 		}
-		text := show.Cut(f.text, room)
-		blank := strings.Repeat(" ", room-show.Width(text))
+		text := printer.Cut(f.text, room)
+		blank := strings.Repeat(" ", room-printer.Width(text))
 		if drawn && f.drawn != "" && text == f.text {
 			text = f.drawn
 		}
@@ -118,7 +118,7 @@ func (m *model) titles() []field {
 	return fs
 }
 
-func (m *model) fields(p show.Page, r *row) []field {
+func (m *model) fields(p printer.Page, r *row) []field {
 	switch m.view {
 	case nodesView:
 		return m.nodeFields(p, r.node)
@@ -128,11 +128,11 @@ func (m *model) fields(p show.Page, r *row) []field {
 	return m.queueFields(p, r.job)
 }
 
-func (m *model) nodeFields(p show.Page, n *api.Node) []field {
+func (m *model) nodeFields(p printer.Page, n *api.Node) []field {
 	bar, drawn := m.deviceBar(n.Devices)
 	gpus := ""
 	if len(n.Devices) > 0 {
-		gpus = fmt.Sprintf("%d/%d", show.Busy(n.Devices), len(n.Devices))
+		gpus = fmt.Sprintf("%d/%d", printer.Busy(n.Devices), len(n.Devices))
 	}
 	load := gauge(n.CPUsUsed, n.CPUs, 8)
 	last := strings.Join(n.Jobs, " ")
@@ -140,19 +140,19 @@ func (m *model) nodeFields(p show.Page, n *api.Node) []field {
 		last = strings.TrimSpace(last + "  " + n.Why)
 	}
 	return []field{
-		{text: show.Clean(n.Name), most: 24},
-		tone(p, n.State, show.NodeTone(n.State)),
+		{text: printer.Clean(n.Name), most: 24},
+		tone(p, n.State, printer.NodeTone(n.State)),
 		{text: bar, drawn: drawn},
 		{text: gpus, right: true},
-		{text: show.Number(n.CPUsUsed) + "/" + show.Number(n.CPUs), right: true},
-		tone(p, load, show.Accent),
-		{text: show.Bytes(n.MemoryUsed) + "/" + show.Bytes(n.Memory), right: true},
-		{text: show.Clean(last)},
+		{text: printer.Number(n.CPUsUsed) + "/" + printer.Number(n.CPUs), right: true},
+		tone(p, load, printer.Accent),
+		{text: printer.Bytes(n.MemoryUsed) + "/" + printer.Bytes(n.Memory), right: true},
+		{text: printer.Clean(last)},
 	}
 }
 
-func tone(p show.Page, s string, t show.Tone) field {
-	return field{text: show.Clean(s), drawn: p.Paint(t, show.Clean(s))}
+func tone(p printer.Page, s string, t printer.Tone) field {
+	return field{text: printer.Clean(s), drawn: p.Paint(t, printer.Clean(s))}
 }
 
 // deviceBar is a cell for each device: full where a job holds it, in the job's
@@ -201,25 +201,25 @@ func gauge(used, all float64, width int) string {
 	return strings.Repeat("█", n) + strings.Repeat("░", width-n)
 }
 
-func (m *model) jobFields(p show.Page, r *show.QueueRow) []field {
+func (m *model) jobFields(p printer.Page, r *printer.QueueRow) []field {
 	ran := p.Now.Sub(r.Started)
 	limit, done := "", ""
 	if r.Limit > 0 {
-		limit, done = show.Elapsed(r.Limit), gauge(ran.Seconds(), r.Limit.Seconds(), 8)
+		limit, done = printer.Elapsed(r.Limit), gauge(ran.Seconds(), r.Limit.Seconds(), 8)
 	}
-	state := show.StateTone(r.State)
+	state := printer.StateTone(r.State)
 	spread := m.spread(r.NodeList)
 	return []field{
 		tone(p, r.Name, state),
-		{text: show.Clean(r.JobName), most: 24},
-		{text: show.Clean(r.User), most: 12},
-		{text: show.Elapsed(ran), right: true},
+		{text: printer.Clean(r.JobName), most: 24},
+		{text: printer.Clean(r.User), most: 12},
+		{text: printer.Elapsed(ran), right: true},
 		{text: limit, right: true},
-		tone(p, done, show.Accent),
+		tone(p, done, printer.Accent),
 		{text: gpuText(r.GPUs), right: true},
 		{text: strconv.Itoa(r.Nodes), right: true},
 		{text: spread, drawn: m.jobColour(r.Name, spread)},
-		{text: show.Clean(r.NodeList)},
+		{text: printer.Clean(r.NodeList)},
 	}
 }
 
@@ -227,7 +227,7 @@ func gpuText(n float64) string {
 	if n == 0 {
 		return ""
 	}
-	return show.Number(n)
+	return printer.Number(n)
 }
 
 // spreadMost is how many columns the picture of a gang's spread may have.
@@ -266,10 +266,10 @@ func (m *model) spread(nodes string) string {
 	return b.String()
 }
 
-func (m *model) queueFields(p show.Page, r *show.QueueRow) []field {
+func (m *model) queueFields(p printer.Page, r *printer.QueueRow) []field {
 	limit, why := "", r.ReasonText
 	if r.Limit > 0 {
-		limit = show.Elapsed(r.Limit)
+		limit = printer.Elapsed(r.Limit)
 	}
 	if why == "" {
 		why = r.Reason
@@ -278,14 +278,14 @@ func (m *model) queueFields(p show.Page, r *show.QueueRow) []field {
 		why += "; starts by " + p.Time(r.StartsBy)
 	}
 	return []field{
-		tone(p, r.Name, show.Warn),
-		{text: show.Clean(r.JobName), most: 24},
-		{text: show.Clean(r.User), most: 12},
-		{text: show.Elapsed(p.Now.Sub(r.Submitted)), right: true},
+		tone(p, r.Name, printer.Warn),
+		{text: printer.Clean(r.JobName), most: 24},
+		{text: printer.Clean(r.User), most: 12},
+		{text: printer.Elapsed(p.Now.Sub(r.Submitted)), right: true},
 		{text: strconv.FormatInt(r.Priority, 10), right: true},
 		{text: strconv.Itoa(r.Nodes), right: true},
 		{text: gpuText(r.GPUs), right: true},
 		{text: limit, right: true},
-		{text: show.Clean(why)},
+		{text: printer.Clean(why)},
 	}
 }

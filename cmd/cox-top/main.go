@@ -23,7 +23,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }

@@ -5,7 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 // view is one of the three lists.
@@ -134,7 +134,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case cardMsg:
 		m.card, m.scroll, m.mode = msg, 0, reading
 	case doneMsg:
-		m.message = show.Clean(msg.text)
+		m.message = printer.Clean(msg.text)
 		return m, m.startLook()
 	case tea.KeyPressMsg:
 		return m, m.press(msg.String(), msg.Text)
@@ -186,6 +186,6 @@ func (m *model) move(rows []row, to int) {
 func (m *model) room() int { return max(m.height-5, 1) }
 
 // page is how package show is to write for this screen.
-func (m *model) page() show.Page {
-	return show.Page{Now: m.now(), Zone: time.Local, Width: m.width, Colour: m.colour}
+func (m *model) page() printer.Page {
+	return printer.Page{Now: m.now(), Zone: time.Local, Width: m.width, Colour: m.colour}
 }

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -48,7 +48,7 @@ func seen() snapshot {
 		s.nodes = append(s.nodes, n)
 	}
 	s.nodes[11].State, s.nodes[11].Why = "draining", "fan"
-	s.jobs = []show.QueueRow{
+	s.jobs = []printer.QueueRow{
 		{Name: "7", JobName: "train", User: "anna", State: "RUNNING", Started: now.Add(-time.Hour), Limit: 2 * time.Hour, Nodes: 2, NodeList: "v[1-2]", GPUs: 8},
 		{Name: "8", JobName: "sweep", User: "ben", State: "PENDING", Submitted: now.Add(-2 * time.Hour), Priority: 5, Nodes: 1, GPUs: 1, ReasonText: "2 jobs before it"},
 		{Name: "9_[1-4]", JobName: "grid", User: "anna", State: "PENDING", Submitted: now.Add(-time.Hour), Priority: 9, Nodes: 1, GPUs: 2},
@@ -134,7 +134,7 @@ func TestTheCursorStaysOnItsJob(t *testing.T) {
 	m, a := started(t, queueView)
 	keys(m, "down") // on 8
 	s := seen()
-	s.jobs = append(s.jobs, show.QueueRow{Name: "10", State: "PENDING", Priority: 99, Submitted: now})
+	s.jobs = append(s.jobs, printer.QueueRow{Name: "10", State: "PENDING", Priority: 99, Submitted: now})
 	send(m, seenMsg{s})
 	keys(m, "=w")
 	if got := a.what[len(a.what)-1]; got != "why 8" {
@@ -287,8 +287,8 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 				t.Fatalf("%d lines on a screen of %d:\n%s", n, m.height, m.screen())
 			}
 			for _, l := range strings.Split(m.screen(), "\n") {
-				if !m.colour && show.Width(l) > max(m.width, 28) {
-					t.Fatalf("%d columns on a screen of %d: %q", show.Width(l), m.width, l)
+				if !m.colour && printer.Width(l) > max(m.width, 28) {
+					t.Fatalf("%d columns on a screen of %d: %q", printer.Width(l), m.width, l)
 				}
 			}
 		}
@@ -300,7 +300,7 @@ func BenchmarkScreen(b *testing.B) {
 	m := newModel(&asked{}, queueView, true, func() time.Time { return now })
 	s := seen()
 	for i := range 10000 {
-		s.jobs = append(s.jobs, show.QueueRow{Name: fmt.Sprint(100 + i), JobName: "sweep", User: "ben", State: "PENDING", Priority: int64(i % 100), Submitted: now, ReasonText: "2 jobs before it"})
+		s.jobs = append(s.jobs, printer.QueueRow{Name: fmt.Sprint(100 + i), JobName: "sweep", User: "ben", State: "PENDING", Priority: int64(i % 100), Submitted: now, ReasonText: "2 jobs before it"})
 	}
 	send(m, seenMsg{s})
 	for b.Loop() {

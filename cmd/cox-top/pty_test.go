@@ -17,7 +17,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 // TestMain lets the test binary stand in for cox-top.
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 type server struct {
 	*httptest.Server
 	mu        sync.Mutex
-	jobs      []show.QueueRow
+	jobs      []printer.QueueRow
 	events    chan api.Event
 	cancelled chan string
 }
@@ -187,7 +187,7 @@ func TestOnATerminal(t *testing.T) {
 	s.press("3")
 	s.until("9_[1-4]")
 	srv.mu.Lock()
-	srv.jobs = append(srv.jobs, show.QueueRow{Name: "11", JobName: "newcomer", User: "cleo", State: "PENDING", Priority: 99})
+	srv.jobs = append(srv.jobs, printer.QueueRow{Name: "11", JobName: "newcomer", User: "cleo", State: "PENDING", Priority: 99})
 	srv.mu.Unlock()
 	srv.events <- api.Event{Seq: 1, Kind: "submitted"}
 	s.until("newcomer")

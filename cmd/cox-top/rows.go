@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 // row is a line of a list; key names it over all changes.
 type row struct {
 	key  string
-	node *api.Node      // of the nodes
-	job  *show.QueueRow // of the jobs and of the queue
+	node *api.Node         // of the nodes
+	job  *printer.QueueRow // of the jobs and of the queue
 }
 
 // sorting is one way to order a list.
@@ -52,7 +52,7 @@ var sorts = [views][]sorting{
 }
 
 // held is 1 for a job that waits for somebody to release it: it stands in no line.
-func held(r *show.QueueRow) int {
+func held(r *printer.QueueRow) int {
 	if slices.Contains(r.Flags, "HELD") {
 		return 1
 	}
@@ -63,10 +63,10 @@ func byGPUs(_ time.Time, a, b row) int { return cmp.Compare(b.job.GPUs, a.job.GP
 
 func byUser(_ time.Time, a, b row) int { return cmp.Compare(a.job.User, b.job.User) }
 
-func free(n *api.Node) int { return len(n.Devices) - show.Busy(n.Devices) }
+func free(n *api.Node) int { return len(n.Devices) - printer.Busy(n.Devices) }
 
 // left is how long a job may still run; one without a limit comes last.
-func left(r *show.QueueRow, now time.Time) time.Duration {
+func left(r *printer.QueueRow, now time.Time) time.Duration {
 	if r.Limit == 0 {
 		return 1<<63 - 1
 	}
@@ -131,7 +131,7 @@ func (m *model) makeRows() []row {
 // text is what a filter looks at.
 func (r *row) text() string {
 	if n := r.node; n != nil {
-		return strings.Join([]string{n.Name, n.State, n.Pool, n.Why, show.Types(n.Devices), strings.Join(n.Jobs, " "), strings.Join(n.Partitions, " ")}, " ")
+		return strings.Join([]string{n.Name, n.State, n.Pool, n.Why, printer.Types(n.Devices), strings.Join(n.Jobs, " "), strings.Join(n.Partitions, " ")}, " ")
 	}
 	j := r.job
 	return strings.Join([]string{j.Name, j.JobName, j.User, j.Account, j.Partition, j.QOS, j.State, j.ReasonText, j.NodeList}, " ")
@@ -139,7 +139,7 @@ func (r *row) text() string {
 
 // subject names a job in a question.
 func (r *row) subject() string {
-	return fmt.Sprintf("%s %s of %s", r.job.Name, show.Clean(r.job.JobName), show.Clean(r.job.User))
+	return fmt.Sprintf("%s %s of %s", r.job.Name, printer.Clean(r.job.JobName), printer.Clean(r.job.User))
 }
 
 // one is the job of a row, the first one of a row that stands for several.

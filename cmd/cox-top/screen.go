@@ -6,7 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 // View draws the screen.
@@ -38,12 +38,12 @@ func (m *model) screen() string {
 }
 
 // summary is the first line: which server, and how full.
-func (m *model) summary(p show.Page) string {
+func (m *model) summary(p printer.Page) string {
 	if !m.have {
 		if m.lost != nil {
-			return p.Paint(show.Bad, show.Cut(show.Clean(m.lost.Error()), m.width))
+			return p.Paint(printer.Bad, printer.Cut(printer.Clean(m.lost.Error()), m.width))
 		}
-		return show.Cut("asking the server …", m.width)
+		return printer.Cut("asking the server …", m.width)
 	}
 	count := map[string]int{}
 	var devices, busy int
@@ -52,7 +52,7 @@ func (m *model) summary(p show.Page) string {
 		n := &m.seen.nodes[i]
 		count[n.State]++
 		devices += len(n.Devices)
-		busy += show.Busy(n.Devices)
+		busy += printer.Busy(n.Devices)
 		cpus += n.CPUs
 		used += n.CPUsUsed
 	}
@@ -64,7 +64,7 @@ func (m *model) summary(p show.Page) string {
 			running++
 		}
 	}
-	text := fmt.Sprintf("%s on %s   %s   nodes %d up", show.Clean(m.seen.info.Name), show.Clean(m.seen.info.Host), p.Now.In(p.Zone).Format("15:04:05"), count["up"])
+	text := fmt.Sprintf("%s on %s   %s   nodes %d up", printer.Clean(m.seen.info.Name), printer.Clean(m.seen.info.Host), p.Now.In(p.Zone).Format("15:04:05"), count["up"])
 	for _, s := range []string{"draining", "down", "unknown"} {
 		if count[s] > 0 {
 			text += fmt.Sprintf(" %d %s", count[s], s)
@@ -73,12 +73,12 @@ func (m *model) summary(p show.Page) string {
 	if devices > 0 {
 		text += fmt.Sprintf("   GPUs %d/%d", busy, devices)
 	}
-	text += fmt.Sprintf("   CPUs %s/%s   %d running   %d waiting", show.Number(used), show.Number(cpus), running, waiting)
-	return p.Paint(show.Strong, show.Cut(text, m.width))
+	text += fmt.Sprintf("   CPUs %s/%s   %d running   %d waiting", printer.Number(used), printer.Number(cpus), running, waiting)
+	return p.Paint(printer.Strong, printer.Cut(text, m.width))
 }
 
 // tabs is the second line: the views, the filter and the order.
-func (m *model) tabs(p show.Page) string {
+func (m *model) tabs(p printer.Page) string {
 	var plain string
 	var b strings.Builder
 	for i, name := range viewNames {
@@ -97,9 +97,9 @@ func (m *model) tabs(p show.Page) string {
 	if l.filter != "" || m.mode == filtering {
 		order = "/" + l.filter + "   " + order
 	}
-	room := m.width - show.Width(plain) - 3
+	room := m.width - printer.Width(plain) - 3
 	if room > 10 {
-		b.WriteString("   " + p.Paint(show.Dim, show.Cut(order, room)))
+		b.WriteString("   " + p.Paint(printer.Dim, printer.Cut(order, room)))
 	}
 	return b.String()
 }
@@ -112,24 +112,24 @@ func (m *model) reverse(s string) string {
 }
 
 // foot is the last line: a question, a message, or the keys.
-func (m *model) foot(p show.Page) string {
+func (m *model) foot(p printer.Page) string {
 	switch {
 	case m.mode == confirming:
-		return p.Paint(show.Bad, show.Cut(fmt.Sprintf("cancel %s? y n", m.subject), m.width))
+		return p.Paint(printer.Bad, printer.Cut(fmt.Sprintf("cancel %s? y n", m.subject), m.width))
 	case m.mode == filtering:
-		return show.Cut("/"+m.list().filter+"▏  Enter keeps it, Esc removes it", m.width)
+		return printer.Cut("/"+m.list().filter+"▏  Enter keeps it, Esc removes it", m.width)
 	case m.lost != nil && m.have:
-		return p.Paint(show.Bad, show.Cut("no answer, this is old: "+show.Clean(m.lost.Error()), m.width))
+		return p.Paint(printer.Bad, printer.Cut("no answer, this is old: "+printer.Clean(m.lost.Error()), m.width))
 	case m.message != "":
-		return p.Paint(show.Warn, show.Cut(m.message, m.width))
+		return p.Paint(printer.Warn, printer.Cut(m.message, m.width))
 	case m.mode == reading:
-		return p.Paint(show.Dim, show.Cut("Esc back   ↑ ↓ scroll", m.width))
+		return p.Paint(printer.Dim, printer.Cut("Esc back   ↑ ↓ scroll", m.width))
 	}
-	return p.Paint(show.Dim, show.Cut("↑↓ move   Tab view   / filter   s sort   Enter show   w why   c cancel   ? keys   q quit", m.width))
+	return p.Paint(printer.Dim, printer.Cut("↑↓ move   Tab view   / filter   s sort   Enter show   w why   c cancel   ? keys   q quit", m.width))
 }
 
-func (m *model) cardLines(p show.Page) []string {
-	lines := []string{"", p.Paint(show.Strong, show.Cut("── "+m.card.title+" "+strings.Repeat("─", max(m.width-len(m.card.title)-4, 0)), m.width))}
+func (m *model) cardLines(p printer.Page) []string {
+	lines := []string{"", p.Paint(printer.Strong, printer.Cut("── "+m.card.title+" "+strings.Repeat("─", max(m.width-len(m.card.title)-4, 0)), m.width))}
 	for i, l := range strings.Split(strings.TrimRight(m.card.text, "\n"), "\n") {
 		if i >= m.scroll {
 			lines = append(lines, wrap(l, m.width)...)
@@ -141,13 +141,13 @@ func (m *model) cardLines(p show.Page) []string {
 // wrap breaks a long line at blanks; what follows is indented like a fact.
 func wrap(s string, width int) []string {
 	var lines []string
-	for show.Width(s) > width && width > 20 {
-		at := strings.LastIndexByte(show.Cut(s, width), ' ')
+	for printer.Width(s) > width && width > 20 {
+		at := strings.LastIndexByte(printer.Cut(s, width), ' ')
 		if at < width/2 {
-			at = len(strings.TrimSuffix(show.Cut(s, width), "…"))
+			at = len(strings.TrimSuffix(printer.Cut(s, width), "…"))
 		}
 		lines = append(lines, s[:at])
 		s = strings.Repeat(" ", 10) + strings.TrimLeft(s[at:], " ")
 	}
-	return append(lines, show.Cut(s, width))
+	return append(lines, printer.Cut(s, width))
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/coxswain-sched/coxswain/advise"
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/route"
 )
 
 // adviseFlags are the flags of cox advise, the facts aside: these are made from
@@ -50,13 +50,13 @@ With --expect it is a check: exit code 4 if the advice is another one.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.advise(cmd, &f, args) },
 	}
 	fl := cmd.Flags()
-	for _, k := range advise.Keys() {
-		name := strings.TrimPrefix(advise.FlagName(k), "--")
-		if k == advise.Nodes {
-			fl.Int(name, 0, advise.Meaning(k))
+	for _, k := range route.Keys() {
+		name := strings.TrimPrefix(route.FlagName(k), "--")
+		if k == route.Nodes {
+			fl.Int(name, 0, route.Meaning(k))
 			continue
 		}
-		fl.Bool(name, false, advise.Meaning(k))
+		fl.Bool(name, false, route.Meaning(k))
 	}
 	fl.StringVar(&f.expect, "expect", "", "fail unless the advice is this: slurm, ray, \"ray on k3s\"")
 	fl.BoolVar(&f.noServer, "no-server", false, "do not ask a server for its pools")
@@ -69,14 +69,14 @@ func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	advice := advise.Advise(facts)
+	advice := route.Advise(facts)
 	if !f.noServer {
 		a.here(cmd, advice, args)
 	}
 	if f.format.machine() {
 		err = f.format.write(a.out, advice)
 	} else {
-		_, err = fmt.Fprint(a.out, show.CleanLines(advice.Text()))
+		_, err = fmt.Fprint(a.out, printer.CleanLines(advice.Text()))
 	}
 	if err != nil || f.expect == "" {
 		return err
@@ -85,27 +85,27 @@ func (a *app) advise(cmd *cobra.Command, f *adviseFlags, args []string) error {
 }
 
 // facts reads the file, if there is one, and lays the flags over it.
-func (a *app) facts(fl *pflag.FlagSet, args []string) (*advise.Facts, error) {
-	facts, stated := &advise.Facts{}, false
+func (a *app) facts(fl *pflag.FlagSet, args []string) (*route.Facts, error) {
+	facts, stated := &route.Facts{}, false
 	if len(args) > 0 {
 		data, err := readScript(args[0], a.in)
 		if err != nil {
 			return nil, err
 		}
-		if facts, _, err = advise.Read(spec.Source{Name: args[0], Data: data}, a.now()); err != nil {
+		if facts, _, err = route.Read(spec.Source{Name: args[0], Data: data}, a.now()); err != nil {
 			return nil, &undone{err, "no advice"}
 		}
 		stated = true
 	}
-	for _, k := range advise.Keys() {
-		flag := advise.FlagName(k)
+	for _, k := range route.Keys() {
+		flag := route.FlagName(k)
 		name := strings.TrimPrefix(flag, "--")
 		if !fl.Changed(name) {
 			continue
 		}
 		stated = true
 		value := 0
-		if k == advise.Nodes {
+		if k == route.Nodes {
 			var err error
 			if value, err = fl.GetInt(name); err != nil || value < 1 {
 				return nil, fault.New(fault.Invalid, "--nodes %d: work needs one node or more", value)
@@ -125,9 +125,9 @@ func (a *app) facts(fl *pflag.FlagSet, args []string) (*advise.Facts, error) {
 
 // here judges the pools of the server that answers: by the file what each of them could run,
 // and where a submission goes; where flags have changed the facts, the engines alone.
-func (a *app) here(cmd *cobra.Command, advice *advise.Advice, args []string) {
-	changed := slices.ContainsFunc(advise.Keys(), func(k advise.Key) bool {
-		return cmd.Flags().Changed(strings.TrimPrefix(advise.FlagName(k), "--"))
+func (a *app) here(cmd *cobra.Command, advice *route.Advice, args []string) {
+	changed := slices.ContainsFunc(route.Keys(), func(k route.Key) bool {
+		return cmd.Flags().Changed(strings.TrimPrefix(route.FlagName(k), "--"))
 	})
 	if len(args) > 0 && !changed {
 		if list := a.judged(cmd.Context(), args[0]); len(list) > 0 {
@@ -139,7 +139,7 @@ func (a *app) here(cmd *cobra.Command, advice *advise.Advice, args []string) {
 }
 
 // judged is what the server says of its pools for a file; nil: none answers, or it is older.
-func (a *app) judged(ctx context.Context, name string) []advise.PoolVerdict {
+func (a *app) judged(ctx context.Context, name string) []route.PoolVerdict {
 	c, err := a.client()
 	if err != nil || name == "-" {
 		return nil
@@ -165,7 +165,7 @@ func (a *app) judged(ctx context.Context, name string) []advise.PoolVerdict {
 		return nil
 	}
 	var said struct {
-		Here []advise.PoolVerdict `json:"here"`
+		Here []route.PoolVerdict `json:"here"`
 	}
 	if json.Unmarshal(text, &said) != nil {
 		return nil
@@ -177,7 +177,7 @@ func (a *app) judged(ctx context.Context, name string) []advise.PoolVerdict {
 const judging = 15 * time.Second
 
 // pools are those of the server that answers, none if none does at once.
-func (a *app) pools(ctx context.Context) []advise.Pool {
+func (a *app) pools(ctx context.Context) []route.Pool {
 	c, err := a.client()
 	if err != nil {
 		return nil
@@ -189,9 +189,9 @@ func (a *app) pools(ctx context.Context) []advise.Pool {
 	if err != nil {
 		return nil
 	}
-	var pools []advise.Pool
+	var pools []route.Pool
 	for _, p := range i.Pools {
-		pools = append(pools, advise.Pool{Name: p.Name, Engine: p.Engine, Able: engine.Abilities{Gang: engine.GangAbility(p.Gang)}})
+		pools = append(pools, route.Pool{Name: p.Name, Engine: p.Engine, Able: engine.Abilities{Gang: engine.GangAbility(p.Gang)}})
 	}
 	return pools
 }

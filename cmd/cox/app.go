@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // app is one call of cox: its standard streams, what holds for every command, and
@@ -37,8 +37,8 @@ func (a *app) client() (*client.Client, error) {
 }
 
 // page is how text is to be shown on one of the streams.
-func (a *app) page(w io.Writer) show.Page {
-	p := show.Page{Now: a.now(), Zone: time.Local}
+func (a *app) page(w io.Writer) printer.Page {
+	p := printer.Page{Now: a.now(), Zone: time.Local}
 	if fd, ok := terminal(w); ok {
 		p.Width = 80
 		if width, _, err := term.GetSize(fd); err == nil && width > 0 {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // previous is what --back without a number stands for.
@@ -72,7 +72,7 @@ func (a *app) apply(ctx context.Context, c *client.Client, p *applying) error {
 		return &undone{err, "nothing was changed"}
 	}
 	if !p.format.machine() {
-		io.WriteString(a.out, show.PolicyChanges(a.page(a.out), would))
+		io.WriteString(a.out, printer.PolicyChanges(a.page(a.out), would))
 	}
 	switch {
 	case !would.Changed:

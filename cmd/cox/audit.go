@@ -7,7 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 func (a *app) auditCommand() *cobra.Command {
@@ -43,7 +43,7 @@ func (a *app) auditCommand() *cobra.Command {
 			if len(all.Records) == 0 {
 				fmt.Fprintln(a.err, "no records")
 			}
-			return show.Audit(a.page(a.out), all.Records, f == asWide).Write(a.out, a.page(a.out))
+			return printer.Audit(a.page(a.out), all.Records, f == asWide).Write(a.out, a.page(a.out))
 		}),
 	}
 	cmd.Flags().Uint64Var(&after, "after", 0, "only records after this number")

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/config"
-	"github.com/coxswain-sched/coxswain/resource"
-	"github.com/coxswain-sched/coxswain/serve"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/daemon"
 )
 
 func (a *app) backupCommand() *cobra.Command {
@@ -30,7 +30,7 @@ says how to restore.`,
 				return err
 			}
 			if verify {
-				got, err := serve.Verify(cmd.Context(), dir)
+				got, err := daemon.Verify(cmd.Context(), dir)
 				if err != nil {
 					return err
 				}
@@ -72,7 +72,7 @@ the backup was made is asked about at its engine.`,
 					return err
 				}
 			}
-			got, err := serve.Restore(cmd.Context(), args[0], c.State)
+			got, err := daemon.Restore(cmd.Context(), args[0], c.State)
 			if err != nil {
 				return err
 			}

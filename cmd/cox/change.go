@@ -11,8 +11,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // changing is a command that makes the same change to a selection of jobs.
@@ -67,7 +67,7 @@ func (a *app) change(ctx context.Context, c *client.Client, f *changing, ch *api
 	case f.format == asName:
 		err = writeNames(a.out, done.Names)
 	case !f.quiet:
-		_, err = fmt.Fprint(a.out, show.Changed(f.past, done))
+		_, err = fmt.Fprint(a.out, printer.Changed(f.past, done))
 	}
 	if err != nil {
 		return err
@@ -82,16 +82,16 @@ func (a *app) sayChangeErrors(done *api.Changed) error {
 	for i := range done.Errors {
 		e := &done.Errors[i]
 		if i == most {
-			fmt.Fprintf(a.err, "cox: and %s more\n", show.Count(len(done.Errors)-most, "job"))
+			fmt.Fprintf(a.err, "cox: and %s more\n", printer.Count(len(done.Errors)-most, "job"))
 			break
 		}
-		text := show.Clean(e.Error.Error())
+		text := printer.Clean(e.Error.Error())
 		if !strings.Contains(text, e.Name) {
 			text = e.Name + ": " + text
 		}
 		fmt.Fprintf(a.err, "cox: %s\n", text)
 		if e.Error.Remedy != "" && (i == 0 || e.Error.Remedy != done.Errors[i-1].Error.Remedy) {
-			fmt.Fprintf(a.err, "  %s\n", show.Clean(e.Error.Remedy))
+			fmt.Fprintf(a.err, "  %s\n", printer.Clean(e.Error.Remedy))
 		}
 	}
 	if len(done.Errors) > 0 {
@@ -115,7 +115,7 @@ func (a *app) confirmed(ctx context.Context, c *client.Client, f *changing, ch *
 	if n < 2 {
 		return true, nil
 	}
-	fmt.Fprintf(a.err, "%s %s? [y/N] ", ch.Verb, show.Count(n, "job"))
+	fmt.Fprintf(a.err, "%s %s? [y/N] ", ch.Verb, printer.Count(n, "job"))
 	answer, _ := bufio.NewReader(a.in).ReadString('\n') // the end of the input is a no
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
 		return true, nil

@@ -9,8 +9,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func completionCommand(root *cobra.Command) *cobra.Command {
@@ -77,7 +77,7 @@ func (a *app) completeJobs(cmd *cobra.Command, args []string, _ string) ([]strin
 		var words []string
 		err := eachLine(ctx, c, q, []string{"name", "job_name", "user", "state"}, func(f []string) error {
 			if len(f) == 4 && len(words) < most && !slices.Contains(args, f[0]) {
-				words = append(words, f[0]+"\t"+show.Clean(f[1]+" ("+f[2]+") "+f[3]))
+				words = append(words, f[0]+"\t"+printer.Clean(f[1]+" ("+f[2]+") "+f[3]))
 			}
 			return nil
 		})
@@ -105,7 +105,7 @@ func (a *app) completeTokens(cmd *cobra.Command, _ []string, _ string) ([]string
 		}
 		var words []string
 		for i := range t.Tokens {
-			words = append(words, t.Tokens[i].ID+"\t"+show.Clean(t.Tokens[i].Name+" "+t.Tokens[i].Comment))
+			words = append(words, t.Tokens[i].ID+"\t"+printer.Clean(t.Tokens[i].Name+" "+t.Tokens[i].Comment))
 		}
 		return words, nil
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
-	"github.com/coxswain-sched/coxswain/config"
+	"github.com/coxswain-sched/coxswain/server/config"
 )
 
 func configCommand() *cobra.Command {

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -90,7 +90,7 @@ func (a *app) convert(f *convertFlags, args []string) error {
 	if f.to != "json" { // which has them inside
 		warnings = append(text.warnings, more...)
 	}
-	fmt.Fprint(a.err, show.Warnings(a.page(a.err), wireWarnings(warnings)))
+	fmt.Fprint(a.err, printer.Warnings(a.page(a.err), wireWarnings(warnings)))
 	if f.output != "" {
 		if err := os.WriteFile(f.output, out, 0o666); err != nil {
 			return fault.New(fault.KindOf(err), "write %s: %w", f.output, err)

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func (a *app) defragCommand() *cobra.Command {
@@ -29,7 +29,7 @@ where to, and the jobs that are moving. docs/defrag.md tells more.`,
 			case f.machine():
 				return f.write(a.out, d)
 			}
-			fmt.Fprint(a.out, show.Defrag(a.page(a.out), d))
+			fmt.Fprint(a.out, printer.Defrag(a.page(a.out), d))
 			return nil
 		}),
 	}
@@ -46,7 +46,7 @@ where to, and the jobs that are moving. docs/defrag.md tells more.`,
 			case err != nil:
 				return &undone{err, "nothing was moved"}
 			}
-			fmt.Fprint(a.out, show.Defrag(a.page(a.out), d))
+			fmt.Fprint(a.out, printer.Defrag(a.page(a.out), d))
 			return nil
 		}),
 	})

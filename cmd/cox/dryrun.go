@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -25,9 +25,9 @@ func (a *app) dryRun(ctx context.Context, f *submitFlags, req *api.Submit) error
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(a.err, show.Warnings(a.page(a.err), wireWarnings(text.warnings)))
+	fmt.Fprint(a.err, printer.Warnings(a.page(a.err), wireWarnings(text.warnings)))
 	if f.pool == "" {
-		_, err = fmt.Fprint(a.out, show.DryRun(a.page(a.out), text.job, req.File))
+		_, err = fmt.Fprint(a.out, printer.DryRun(a.page(a.out), text.job, req.File))
 		return err
 	}
 	req.TestOnly, req.Preview = true, true
@@ -48,11 +48,11 @@ func (a *app) dryRun(ctx context.Context, f *submitFlags, req *api.Submit) error
 		return f.format.write(a.out, done)
 	}
 	p := a.page(a.out)
-	out := show.DryRun(p, text.job, req.File)
+	out := printer.DryRun(p, text.job, req.File)
 	if done.Preview != nil {
-		out += show.Preview(p, done.Preview)
+		out += printer.Preview(p, done.Preview)
 	} else {
-		out += show.Estimate(p, done)
+		out += printer.Estimate(p, done)
 	}
 	_, err = fmt.Fprint(a.out, out)
 	return err

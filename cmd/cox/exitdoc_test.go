@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // TestExitCodesAreDocumented: docs/exit-codes.md has every kind with its numbers.

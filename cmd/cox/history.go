@@ -10,9 +10,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // historyFlags are the flags of cox history.
@@ -89,7 +89,7 @@ func (a *app) sayHistory(h *api.History, f *historyFlags, more bool) error {
 		return writeNames(a.out, names)
 	}
 	p := a.page(a.out)
-	if err := show.History(p, h.Jobs, f.format == asWide).Write(a.out, p); err != nil {
+	if err := printer.History(p, h.Jobs, f.format == asWide).Write(a.out, p); err != nil {
 		return err
 	}
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 func (a *app) infoCommand() *cobra.Command {
@@ -26,7 +26,7 @@ func (a *app) infoCommand() *cobra.Command {
 			if f.machine() {
 				return f.write(a.out, i)
 			}
-			_, err = fmt.Fprint(a.out, show.Info(a.page(a.out), i, c.Address().String()))
+			_, err = fmt.Fprint(a.out, printer.Info(a.page(a.out), i, c.Address().String()))
 			return err
 		}),
 	}
@@ -50,7 +50,7 @@ func (a *app) pingCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.out, "%s answers at %s in %.1f ms\n", show.Clean(i.Name), c.Address(), float64(time.Since(began).Microseconds())/1000)
+			_, err = fmt.Fprintf(a.out, "%s answers at %s in %.1f ms\n", printer.Clean(i.Name), c.Address(), float64(time.Since(began).Microseconds())/1000)
 			return err
 		}),
 	}
@@ -74,5 +74,5 @@ func (a *app) serverVersion(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("%s, API %s, at %s", show.Clean(i.Version), show.Clean(i.API), c.Address())
+	return fmt.Sprintf("%s, API %s, at %s", printer.Clean(i.Version), printer.Clean(i.API), c.Address())
 }

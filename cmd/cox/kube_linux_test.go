@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // TestKube adds a cluster of real Kubernetes to a server in one command, runs a job there and

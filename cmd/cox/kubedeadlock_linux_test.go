@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/coxswain-sched/coxswain/engine/kube/cluster"
-	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // kubeDeadlock: the classic one, where Coxswain chooses the nodes. Two clients submit a gang of five

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // kubeScript is a batch script that needs nothing of this machine's files.

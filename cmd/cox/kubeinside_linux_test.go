@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // overlay makes of the manifests what a lab has: the images of its own, a volume that is a

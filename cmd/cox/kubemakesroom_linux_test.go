@@ -11,7 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	world "github.com/coxswain-sched/coxswain/engine/fake"
-	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // roomRules let jobs of QOS high take the place of others, in two ways.

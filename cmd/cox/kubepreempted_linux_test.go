@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // kubePreempted: the cluster's scheduler takes a pod of each of two gangs away for somebody else's

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/engine/kube/lab"
+	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // takesLow runs on all that there is, in a gang, and ends when the test lets it: until then no signal

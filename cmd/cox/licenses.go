@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 func (a *app) licensesCommand() *cobra.Command {
@@ -30,7 +30,7 @@ func (a *app) licensesCommand() *cobra.Command {
 				}
 				return writeNames(a.out, names)
 			}
-			return show.Licenses(list.Licenses).Write(a.out, a.page(a.out))
+			return printer.Licenses(list.Licenses).Write(a.out, a.page(a.out))
 		}),
 	}
 	formatFlag(cmd, &f, asJSON, asYAML, asName)

@@ -21,8 +21,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -144,12 +144,12 @@ func (a *app) complainOf(err error, before *string) fault.Kind {
 		fmt.Fprintf(a.err, "%v\n", located)
 		return kind
 	case errors.As(err, &answer) && len(answer.Errors) > 0:
-		io.WriteString(a.err, show.Problem(a.page(a.err), answer))
+		io.WriteString(a.err, printer.Problem(a.page(a.err), answer))
 		return kind
 	}
-	fmt.Fprintf(a.err, "cox: %s\n", show.CleanLines(err.Error()))
+	fmt.Fprintf(a.err, "cox: %s\n", printer.CleanLines(err.Error()))
 	if remedy := a.remedy(err, kind); remedy != "" && remedy != *before {
-		fmt.Fprintf(a.err, "  %s\n", show.CleanLines(remedy))
+		fmt.Fprintf(a.err, "  %s\n", printer.CleanLines(remedy))
 		*before = remedy
 	}
 	return kind

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/config"
+	"github.com/coxswain-sched/coxswain/server/config"
 )
 
 // manifests is the folder of what runs a server in a cluster.

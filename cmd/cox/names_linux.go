@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coxswain-sched/coxswain/engine/local"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/step"
+	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/driver/local"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // byName does what the binary's name or its hidden first argument asks for; false:

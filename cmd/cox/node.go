@@ -12,8 +12,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func (a *app) nodeCommand() *cobra.Command {
@@ -56,7 +56,7 @@ func (a *app) nodeShowCommand() *cobra.Command {
 				if i > 0 {
 					fmt.Fprintln(a.out)
 				}
-				fmt.Fprint(a.out, show.Node(a.page(a.out), n))
+				fmt.Fprint(a.out, printer.Node(a.page(a.out), n))
 			}
 			return err
 		}),
@@ -125,7 +125,7 @@ func (a *app) changeNodes(ctx context.Context, c *client.Client, ch *api.NodeCha
 	if f.machine() {
 		return f.write(a.out, nodes)
 	}
-	_, err = fmt.Fprint(a.out, show.Drained(a.page(a.out), nodes.Nodes))
+	_, err = fmt.Fprint(a.out, printer.Drained(a.page(a.out), nodes.Nodes))
 	return err
 }
 
@@ -150,7 +150,7 @@ func (a *app) waitDrained(ctx context.Context, c *client.Client, args []string) 
 		})
 	}()
 	var running atomic.Int64
-	stop := a.spin(func() string { return "draining: " + show.Count(int(running.Load()), "job") + " left" })
+	stop := a.spin(func() string { return "draining: " + printer.Count(int(running.Load()), "job") + " left" })
 	defer stop()
 	for {
 		nodes, err := chosenNodes(ctx, c, &nodesFlags{}, args)
@@ -164,7 +164,7 @@ func (a *app) waitDrained(ctx context.Context, c *client.Client, args []string) 
 		running.Store(int64(left))
 		if left == 0 {
 			stop()
-			fmt.Fprintf(a.out, "%s empty\n", show.Count(len(nodes), "node"))
+			fmt.Fprintf(a.out, "%s empty\n", printer.Count(len(nodes), "node"))
 			return stopped(cancel, ended)
 		}
 		select {

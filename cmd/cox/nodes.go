@@ -9,9 +9,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/hostlist"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
 // nodesFlags are the flags of cox nodes.
@@ -55,9 +55,9 @@ func (a *app) nodes(ctx context.Context, c *client.Client, f *nodesFlags, args [
 			return err
 		}
 	}
-	list := func() (*show.Table, int, error) {
+	list := func() (*printer.Table, int, error) {
 		nodes, err := chosenNodes(ctx, c, f, args)
-		return show.NodeTable(a.page(a.out), nodes, f.format == asWide), len(nodes), err
+		return printer.NodeTable(a.page(a.out), nodes, f.format == asWide), len(nodes), err
 	}
 	if f.watch {
 		return a.watchTable(ctx, c, list, client.WatchOptions{})
@@ -79,7 +79,7 @@ func (a *app) nodes(ctx context.Context, c *client.Client, f *nodesFlags, args [
 	if len(nodes) == 0 {
 		fmt.Fprintln(a.err, "no node matches")
 	}
-	return show.NodeTable(a.page(a.out), nodes, f.format == asWide).Write(a.out, a.page(a.out))
+	return printer.NodeTable(a.page(a.out), nodes, f.format == asWide).Write(a.out, a.page(a.out))
 }
 
 // stockOf prints the nodes of a pool as the system knows them that its engine drives; false
@@ -94,7 +94,7 @@ func (a *app) stockOf(ctx context.Context, c *client.Client, pool string) (bool,
 		return false, err
 	}
 	page := a.page(a.out)
-	if err := show.StockTable(inv, all.Nodes).Write(a.out, page); err != nil {
+	if err := printer.StockTable(inv, all.Nodes).Write(a.out, page); err != nil {
 		return true, err
 	}
 	_, err = fmt.Fprintf(a.out, "as its engine found it %s; without --pool: what jobs hold now\n", page.Time(inv.Taken))

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 func (a *app) partitionsCommand() *cobra.Command {
@@ -29,7 +29,7 @@ func (a *app) partitionsCommand() *cobra.Command {
 				}
 				return writeNames(a.out, names)
 			}
-			return show.Partitions(a.page(a.out), parts.Partitions).Write(a.out, a.page(a.out))
+			return printer.Partitions(a.page(a.out), parts.Partitions).Write(a.out, a.page(a.out))
 		}),
 	}
 	formatFlag(cmd, &f, asJSON, asYAML, asName)

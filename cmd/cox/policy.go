@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/policy"
-	"github.com/coxswain-sched/coxswain/show"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -82,7 +82,7 @@ func (a *app) policyHistoryCommand() *cobra.Command {
 				fmt.Fprintln(a.err, "no rules were ever set")
 				return nil
 			}
-			return show.Policies(a.page(a.out), h.Policies).Write(a.out, a.page(a.out))
+			return printer.Policies(a.page(a.out), h.Policies).Write(a.out, a.page(a.out))
 		}),
 	}
 	formatFlag(cmd, &f, asJSON, asYAML)

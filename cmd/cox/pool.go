@@ -14,9 +14,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 func (a *app) poolCommand() *cobra.Command {
@@ -53,7 +53,7 @@ func (a *app) poolListCommand() *cobra.Command {
 				}
 				return writeNames(a.out, names)
 			}
-			return show.Pools(list.Pools).Write(a.out, a.page(a.out))
+			return printer.Pools(list.Pools).Write(a.out, a.page(a.out))
 		}),
 	}
 	formatFlag(cmd, &f, asJSON, asYAML, asName)
@@ -90,14 +90,14 @@ default. Associations of other people, and their names, are for administrators.`
 				}{p, inv})
 			}
 			page := a.page(a.out)
-			if _, err = fmt.Fprint(a.out, show.Pool(page, p)); err != nil || inv == nil {
+			if _, err = fmt.Fprint(a.out, printer.Pool(page, p)); err != nil || inv == nil {
 				return err
 			}
-			if err := show.Stock(a.out, page, inv, page.Now); err != nil || !associations {
+			if err := printer.Stock(a.out, page, inv, page.Now); err != nil || !associations {
 				return err
 			}
-			fmt.Fprintf(a.out, "\n%s\n", page.Paint(show.Strong, "associations"))
-			return show.AssociationTable(inv).Write(a.out, page)
+			fmt.Fprintf(a.out, "\n%s\n", page.Paint(printer.Strong, "associations"))
+			return printer.AssociationTable(inv).Write(a.out, page)
 		}),
 	}
 	cmd.Flags().BoolVar(&associations, "associations", false, "accounts and users with their limits, too")
@@ -320,9 +320,9 @@ func (a *app) lookedAt(done *api.PoolDone, f format) error {
 	case done.Added:
 		said = fmt.Sprintf("pool %s added: cox submit --pool %s FILE runs a job there", done.Name, done.Name)
 	case done.Missing > 0:
-		said = fmt.Sprintf("pool %s: %s missing", done.Name, show.Count(done.Missing, "thing"))
+		said = fmt.Sprintf("pool %s: %s missing", done.Name, printer.Count(done.Missing, "thing"))
 	}
-	_, err := fmt.Fprint(a.out, show.Findings(a.page(a.out), done.Findings)+show.Clean(said)+"\n")
+	_, err := fmt.Fprint(a.out, printer.Findings(a.page(a.out), done.Findings)+printer.Clean(said)+"\n")
 	return err
 }
 
@@ -360,7 +360,7 @@ is stopped, no job of others ended. Nodes that were kept for it (reserve) are gi
 			if err := c.RemovePool(cmd.Context(), args[0]); err != nil {
 				return &undone{err, "not removed"}
 			}
-			_, err := fmt.Fprintf(a.out, "pool %s is gone; what others run there was not touched\n", show.Clean(args[0]))
+			_, err := fmt.Fprintf(a.out, "pool %s is gone; what others run there was not touched\n", printer.Clean(args[0]))
 			return err
 		}),
 	}
@@ -403,7 +403,7 @@ func (a *app) poolNames(ctx context.Context, c *client.Client) ([]string, error)
 	var words []string
 	for i := range list.Pools {
 		p := &list.Pools[i]
-		words = append(words, p.Name+"\t"+show.Clean(p.Engine+" "+p.State))
+		words = append(words, p.Name+"\t"+printer.Clean(p.Engine+" "+p.State))
 	}
 	return words, nil
 }

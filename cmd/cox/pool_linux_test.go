@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/engine"
 	world "github.com/coxswain-sched/coxswain/engine/fake"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/resource"
-	"github.com/coxswain-sched/coxswain/serve"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/daemon"
 )
 
 // paper is a kind of engine that runs work on paper: on nodes that its settings name,
@@ -34,9 +34,9 @@ type paperSettings struct {
 	Lacking string   `json:"lacking"` // what Check misses
 }
 
-func (p *paper) open(_ context.Context, name string, settings json.RawMessage, at serve.Place) (engine.Engine, error) {
+func (p *paper) open(_ context.Context, name string, settings json.RawMessage, at daemon.Place) (engine.Engine, error) {
 	var set paperSettings
-	if err := serve.ReadSettings(settings, &set); err != nil {
+	if err := daemon.ReadSettings(settings, &set); err != nil {
 		return nil, err
 	}
 	if set.Site == "" {
@@ -92,9 +92,9 @@ func serving(t *testing.T, dir string, p *paper) (server string, stop func()) {
 	var helpers sync.WaitGroup
 	helpers.Go(func() { p.advance(ctx) })
 	go func() {
-		ended <- serve.Run(ctx, serve.Options{
-			Config: cfg, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Ready: func(serve.Info) { close(ready) },
-			Engines: map[string]serve.Opener{"paper": p.open},
+		ended <- daemon.Run(ctx, daemon.Options{
+			Config: cfg, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Ready: func(daemon.Info) { close(ready) },
+			Engines: map[string]daemon.Opener{"paper": p.open},
 		})
 	}()
 	select {

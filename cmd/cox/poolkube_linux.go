@@ -3,15 +3,15 @@ package main
 import (
 	"encoding/json"
 
-	"github.com/coxswain-sched/coxswain/serve"
+	"github.com/coxswain-sched/coxswain/server/daemon"
 )
 
 // kubeRights is the manifest of a pool's roles.
 func kubeRights(pool string, settings json.RawMessage, who string) (string, error) {
-	return serve.KubeRights(pool, settings, who)
+	return daemon.KubeRights(pool, settings, who)
 }
 
 // kubePolicy is the manifest of the policy that keeps others off a pool's nodes.
 func kubePolicy(pool string, settings json.RawMessage, who string) (string, error) {
-	return serve.KubePolicy(pool, settings, who)
+	return daemon.KubePolicy(pool, settings, who)
 }

@@ -5,7 +5,7 @@ package main
 import (
 	"encoding/json"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // kubeRights is not there: this is the client alone.

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/job"
-	coxprovenance "github.com/coxswain-sched/coxswain/provenance"
+	"github.com/coxswain-sched/coxswain/model/job"
+	coxprovenance "github.com/coxswain-sched/coxswain/spec/provenance"
 )
 
 // provenance records where the work comes from, before it is submitted. What cannot

@@ -12,7 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 // selectFlags choose jobs by what they are.
@@ -112,9 +112,9 @@ func (a *app) queue(ctx context.Context, c *client.Client, f *queueFlags, ids []
 		}
 		return writeNames(a.out, names)
 	}
-	list := func() (*show.Table, int, error) {
+	list := func() (*printer.Table, int, error) {
 		rows, err := queueRows(ctx, c, q)
-		return show.Queue(a.page(a.out), rows, f.format == asWide), len(rows), err
+		return printer.Queue(a.page(a.out), rows, f.format == asWide), len(rows), err
 	}
 	if f.watch {
 		return a.watchTable(ctx, c, list, client.WatchOptions{Jobs: ids, User: only(sel.Users)})
@@ -165,11 +165,11 @@ func (a *app) queueData(ctx context.Context, c *client.Client, q client.Query, f
 }
 
 // queueRows asks for the columns that the table shows, and no more.
-func queueRows(ctx context.Context, c *client.Client, q client.Query) ([]show.QueueRow, error) {
+func queueRows(ctx context.Context, c *client.Client, q client.Query) ([]printer.QueueRow, error) {
 	q.Collapse = true
-	var rows []show.QueueRow
-	err := eachLine(ctx, c, q, show.QueueColumns(), func(fields []string) error {
-		r, err := show.QueueRowFrom(fields)
+	var rows []printer.QueueRow
+	err := eachLine(ctx, c, q, printer.QueueColumns(), func(fields []string) error {
+		r, err := printer.QueueRowFrom(fields)
 		rows = append(rows, r)
 		return err
 	})

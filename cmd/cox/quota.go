@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 func (a *app) quotaCommand() *cobra.Command {
@@ -26,7 +26,7 @@ SHARE is the dominant share by which fair sharing goes, in thousandths.`,
 			if err != nil {
 				return err
 			}
-			q.Accounts = show.SomeQuotas(q.Accounts, accounts)
+			q.Accounts = printer.SomeQuotas(q.Accounts, accounts)
 			switch {
 			case f.machine():
 				return f.write(a.out, q)
@@ -37,7 +37,7 @@ SHARE is the dominant share by which fair sharing goes, in thousandths.`,
 				fmt.Fprintln(a.err, "no account has a quota: the site's rules name none (cox policy show)")
 				return nil
 			}
-			return show.Quotas(q.Accounts).Write(a.out, a.page(a.out))
+			return printer.Quotas(q.Accounts).Write(a.out, a.page(a.out))
 		}),
 	}
 	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, those above and those below them")

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/native"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"

@@ -10,10 +10,10 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/hostlist"
-	"github.com/coxswain-sched/coxswain/show"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 func (a *app) reserveCommand() *cobra.Command {
@@ -55,7 +55,7 @@ func (a *app) reserveListCommand() *cobra.Command {
 				fmt.Fprintln(a.err, "there are no reservations")
 				return nil
 			}
-			return show.Reservations(r.Reservations).Write(a.out, a.page(a.out))
+			return printer.Reservations(r.Reservations).Write(a.out, a.page(a.out))
 		}),
 	}
 	formatFlag(cmd, &f, asJSON, asYAML, asName)
@@ -76,7 +76,7 @@ func (a *app) reserveShowCommand() *cobra.Command {
 			case f.machine():
 				return f.write(a.out, r)
 			}
-			_, err = fmt.Fprint(a.out, show.Reservation(a.page(a.out), r))
+			_, err = fmt.Fprint(a.out, printer.Reservation(a.page(a.out), r))
 			return err
 		}),
 	}
@@ -260,6 +260,6 @@ func (a *app) reserved(done *api.ReservationDone, err error, dry bool) error {
 	if dry {
 		fmt.Fprintln(a.out, "nothing was changed; this is what it would be:")
 	}
-	_, err = fmt.Fprint(a.out, show.ReservationDone(a.page(a.out), done))
+	_, err = fmt.Fprint(a.out, printer.ReservationDone(a.page(a.out), done))
 	return err
 }

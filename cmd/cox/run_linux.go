@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/coxswain-sched/coxswain/cmd/internal/localrun"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/resource"
-	"github.com/coxswain-sched/coxswain/run"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // runFlags are the flags of cox run.
@@ -107,8 +107,8 @@ func (f *runFlags) run(cmd *cobra.Command, args []string) (int, error) {
 	defer signal.Stop(unread)
 	width, _, err := term.GetSize(int(os.Stderr.Fd()))
 	terminal := err == nil && term.IsTerminal(int(os.Stderr.Fd()))
-	return run.Run(cmd.Context(), run.Options{
-		Requests: requests, Shape: run.Shape{Nodes: f.nodes, GPUsPerNode: f.gpus}, StateDir: f.stateDir,
+	return localrun.Run(cmd.Context(), localrun.Options{
+		Requests: requests, Shape: localrun.Shape{Nodes: f.nodes, GPUsPerNode: f.gpus}, StateDir: f.stateDir,
 		Raw: f.raw, Quiet: f.quiet, Grace: f.grace, Out: os.Stdout, Err: os.Stderr, Terminal: terminal, Width: width,
 		Signals: signals, Log: log, Who: owner().User,
 		OpenEngine: openLocal(log, f.byAddress, own), Machine: here,
@@ -130,8 +130,8 @@ func (f *runFlags) check() error {
 }
 
 // requests reads what is to run.
-func (f *runFlags) requests(cmd *cobra.Command, args []string) ([]run.Request, error) {
-	var out []run.Request
+func (f *runFlags) requests(cmd *cobra.Command, args []string) ([]localrun.Request, error) {
+	var out []localrun.Request
 	switch {
 	case len(args) > 0 && cmd.ArgsLenAtDash() == 0:
 		r, err := f.command(args)
@@ -160,7 +160,7 @@ func (f *runFlags) requests(cmd *cobra.Command, args []string) ([]run.Request, e
 
 // command makes the request for "-- COMMAND": one task per node of the room unless
 // more are asked for.
-func (f *runFlags) command(args []string) (run.Request, error) {
+func (f *runFlags) command(args []string) (localrun.Request, error) {
 	nodes := max(f.nodes, 1)
 	tasks := f.tasks
 	if tasks == 0 {
@@ -179,7 +179,7 @@ func (f *runFlags) command(args []string) (run.Request, error) {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return run.Request{}, err
+		return localrun.Request{}, err
 	}
 	s := &job.Spec{
 		Name: filepath.Base(args[0]), Owner: owner(), Groups: []job.TaskGroup{g}, WorkDir: dir, KillOnBadExit: true,
@@ -188,35 +188,35 @@ func (f *runFlags) command(args []string) (run.Request, error) {
 	}
 	if f.time != "" {
 		if s.TimeLimit, err = slurmfmt.ParseTimeLimit(f.time); err != nil {
-			return run.Request{}, fault.New(fault.Invalid, "--time %s: %w", f.time, err)
+			return localrun.Request{}, fault.New(fault.Invalid, "--time %s: %w", f.time, err)
 		}
 	}
-	return run.Request{Submission: control.Submission{Spec: s, Env: os.Environ()}}, nil
+	return localrun.Request{Submission: control.Submission{Spec: s, Env: os.Environ()}}, nil
 }
 
 // script reads and parses a file in any form, "-" for standard input.
-func (f *runFlags) script(name string, args []string) (run.Request, error) {
+func (f *runFlags) script(name string, args []string) (localrun.Request, error) {
 	data, err := readScript(name, os.Stdin)
 	if err != nil {
-		return run.Request{}, err
+		return localrun.Request{}, err
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return run.Request{}, err
+		return localrun.Request{}, err
 	}
 	kind, err := form("", name, data)
 	if err != nil {
-		return run.Request{}, err
+		return localrun.Request{}, err
 	}
 	r := reading{args: f.options, scriptArgs: args, environ: os.Environ(), dir: dir, host: hostname(), readFile: os.ReadFile}
 	got, err := r.read(kind, name, data)
 	if err != nil {
-		return run.Request{}, err
+		return localrun.Request{}, err
 	}
-	return run.Request{Submission: control.Submission{Spec: got.job, Script: got.script, Env: os.Environ()}, Warnings: got.warnings}, nil
+	return localrun.Request{Submission: control.Submission{Spec: got.job, Script: got.script, Env: os.Environ()}, Warnings: got.warnings}, nil
 }
 
-func wantGPUs(requests []run.Request) bool {
+func wantGPUs(requests []localrun.Request) bool {
 	for _, r := range requests {
 		for _, g := range r.Submission.Spec.Groups {
 			if g.PerNode.DeviceCount()+g.PerTask.DeviceCount()+g.Total.DeviceCount() > 0 {

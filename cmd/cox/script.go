@@ -7,7 +7,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 

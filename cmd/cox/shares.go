@@ -8,7 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 func (a *app) sharesCommand() *cobra.Command {
@@ -26,7 +26,7 @@ fair-share factor that comes of it: who was served less than his share goes firs
 			if err != nil {
 				return err
 			}
-			s.Shares = show.SomeShares(s.Shares, accounts, users)
+			s.Shares = printer.SomeShares(s.Shares, accounts, users)
 			switch {
 			case f.machine():
 				return f.write(a.out, s)
@@ -34,7 +34,7 @@ fair-share factor that comes of it: who was served less than his share goes firs
 				fmt.Fprintln(a.err, "nobody has a share: the site's rules name no such account (cox policy show)")
 				return nil
 			}
-			return show.Shares(s.Shares).Write(a.out, a.page(a.out))
+			return printer.Shares(s.Shares).Write(a.out, a.page(a.out))
 		}),
 	}
 	cmd.Flags().StringSliceVarP(&accounts, "account", "A", nil, "only these accounts, and those below them")
@@ -65,7 +65,7 @@ waits.`,
 					fmt.Fprintln(a.err, "no job waits")
 					return nil
 				}
-				return show.Priorities(all.Jobs).Write(a.out, a.page(a.out))
+				return printer.Priorities(all.Jobs).Write(a.out, a.page(a.out))
 			}
 			var all []*api.Priority
 			err := each(args, func(name string) error {
@@ -77,7 +77,7 @@ waits.`,
 					all = append(all, p)
 					return nil
 				}
-				_, err = fmt.Fprint(a.out, show.Priority(a.page(a.out), p))
+				_, err = fmt.Fprint(a.out, printer.Priority(a.page(a.out), p))
 				return err
 			})
 			return errors.Join(writeSome(a.out, f, all), err)

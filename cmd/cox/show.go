@@ -12,8 +12,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -140,7 +140,7 @@ func (a *app) sayJobs(jobs []*api.Job, f format, list bool) error {
 		if i > 0 {
 			fmt.Fprintln(a.out)
 		}
-		fmt.Fprint(a.out, show.Job(a.page(a.out), j))
+		fmt.Fprint(a.out, printer.Job(a.page(a.out), j))
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ the job starts if nothing changes.`,
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprint(a.out, show.Why(a.page(a.out), w, j))
+				_, err = fmt.Fprint(a.out, printer.Why(a.page(a.out), w, j))
 				return err
 			})
 			return errors.Join(writeSome(a.out, f, all), err)

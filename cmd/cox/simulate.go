@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/policy"
-	"github.com/coxswain-sched/coxswain/sched/demo"
-	"github.com/coxswain-sched/coxswain/sched/trace"
-	"github.com/coxswain-sched/coxswain/study"
+	"github.com/coxswain-sched/coxswain/sim/demo"
+	"github.com/coxswain-sched/coxswain/sim/study"
+	"github.com/coxswain-sched/coxswain/sim/trace"
 )
 
 // simulateOptions is what cox simulate was told.

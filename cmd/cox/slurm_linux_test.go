@@ -10,7 +10,7 @@ import (
 	"time"
 
 	world "github.com/coxswain-sched/coxswain/engine/fake"
-	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
+	"github.com/coxswain-sched/coxswain/test/testcluster/slurmlab"
 )
 
 // slurmSite is a server beside a cluster of real Slurm, or with pools of other kinds alone: then it

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/snapshot"
+	"github.com/coxswain-sched/coxswain/sched/snapshot"
 )
 
 func (a *app) snapshotCommand() *cobra.Command {

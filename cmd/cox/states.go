@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // stateNames are the long names of all states.

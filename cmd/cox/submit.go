@@ -13,8 +13,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // submitFlags are the flags of cox submit.
@@ -121,18 +121,18 @@ func (a *app) submit(cmd *cobra.Command, f *submitFlags, args []string) error {
 			return err
 		}
 	}
-	stop := a.progress(len(req.Text), "sending %s", show.Bytes(int64(len(req.Text))))
+	stop := a.progress(len(req.Text), "sending %s", printer.Bytes(int64(len(req.Text))))
 	done, err := c.Submit(cmd.Context(), req)
 	stop()
 	if err != nil {
 		return err
 	}
 	if p := a.page(a.err); p.Width > 0 && asked != nil && !f.parsable {
-		fmt.Fprintln(a.err, show.Asked(asked, req.File))
+		fmt.Fprintln(a.err, printer.Asked(asked, req.File))
 	}
-	fmt.Fprint(a.err, show.Warnings(a.page(a.err), done.Warnings))
+	fmt.Fprint(a.err, printer.Warnings(a.page(a.err), done.Warnings))
 	if !f.parsable && !f.format.machine() && !done.Quiet {
-		fmt.Fprint(a.err, show.Chosen(a.page(a.err), done.Pool, done.Chosen))
+		fmt.Fprint(a.err, printer.Chosen(a.page(a.err), done.Pool, done.Chosen))
 	}
 	if f.testOnly {
 		return a.sayEstimate(f, done)
@@ -198,16 +198,16 @@ func (a *app) saySubmitted(f *submitFlags, done *api.Submitted) error {
 		return writeNames(a.out, []string{id})
 	}
 	p := a.page(a.out)
-	line := p.Paint(show.Accent, id)
+	line := p.Paint(printer.Accent, id)
 	if done.Name != "" {
-		line += " " + show.Clean(done.Name)
+		line += " " + printer.Clean(done.Name)
 	}
 	line += " submitted"
 	if done.Tasks > 1 {
-		line += ", " + show.Count(done.Tasks, "task")
+		line += ", " + printer.Count(done.Tasks, "task")
 	}
 	if p.Width > 0 && !f.wait {
-		line += p.Paint(show.Dim, fmt.Sprintf("          cox why %s   cox logs -f %s", id, id))
+		line += p.Paint(printer.Dim, fmt.Sprintf("          cox why %s   cox logs -f %s", id, id))
 	}
 	_, err := fmt.Fprintln(a.out, line)
 	return err
@@ -217,7 +217,7 @@ func (a *app) sayEstimate(f *submitFlags, done *api.Submitted) error {
 	if f.format.machine() {
 		return f.format.write(a.out, done)
 	}
-	_, err := fmt.Fprint(a.out, show.Estimate(a.page(a.out), done))
+	_, err := fmt.Fprint(a.out, printer.Estimate(a.page(a.out), done))
 	return err
 }
 
@@ -236,7 +236,7 @@ func (a *app) waitSubmitted(ctx context.Context, c *client.Client, name string) 
 		return err
 	}
 	for _, j := range jobs {
-		fmt.Fprintln(a.err, show.Ended(a.page(a.err), j))
+		fmt.Fprintln(a.err, printer.Ended(a.page(a.err), j))
 		a.code = max(a.code, exitCode(j))
 	}
 	return nil

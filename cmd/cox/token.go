@@ -8,8 +8,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -95,7 +95,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 				}
 				return writeNames(a.out, ids)
 			}
-			if err := show.Tokens(a.page(a.out), t.Tokens).Write(a.out, a.page(a.out)); err != nil {
+			if err := printer.Tokens(a.page(a.out), t.Tokens).Write(a.out, a.page(a.out)); err != nil {
 				return err
 			}
 			if len(t.Tokens) == 0 {
@@ -124,7 +124,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 			return each(args, func(id string) error {
 				err := c.RevokeToken(cmd.Context(), id)
 				if err == nil {
-					_, err = fmt.Fprintf(a.out, "revoked %s\n", show.Clean(id))
+					_, err = fmt.Fprintf(a.out, "revoked %s\n", printer.Clean(id))
 				}
 				return err
 			})

@@ -16,12 +16,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/coxswain-sched/coxswain/config"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/hostlist"
-	"github.com/coxswain-sched/coxswain/resource"
-	"github.com/coxswain-sched/coxswain/serve"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/daemon"
 )
 
 // upFlags outrank the configuration file.
@@ -111,7 +111,7 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(cmd.OutOrStdout(), serve.Unit(binary, file, f.userUnit))
+		_, err = io.WriteString(cmd.OutOrStdout(), daemon.Unit(binary, file, f.userUnit))
 		return err
 	case f.detach:
 		return f.background(cmd, &c)
@@ -121,8 +121,8 @@ func (f *upFlags) run(cmd *cobra.Command) error {
 	if os.Getenv(detachedVariable) != "" {
 		signal.Ignore(syscall.SIGHUP, syscall.SIGINT)
 	}
-	return serve.Run(ctx, serve.Options{
-		Config: c, Cox: namesBinary(), Version: version(), Log: logger(&c), Ready: func(i serve.Info) { sayReady(cmd.ErrOrStderr(), &i) },
+	return daemon.Run(ctx, daemon.Options{
+		Config: c, Cox: namesBinary(), Version: version(), Log: logger(&c), Ready: func(i daemon.Info) { sayReady(cmd.ErrOrStderr(), &i) },
 	})
 }
 
@@ -144,7 +144,7 @@ const readyLine = "ready"
 // detachedVariable marks the server that cox up -d started.
 const detachedVariable = "COX_DETACHED"
 
-func sayReady(w io.Writer, i *serve.Info) {
+func sayReady(w io.Writer, i *daemon.Info) {
 	fmt.Fprintf(w, "cluster  %s\n", i.Config.Name)
 	fmt.Fprintf(w, "state    %s\n", i.Config.State.Dir)
 	fmt.Fprintf(w, "socket   %s\n", i.Config.Listen.Socket)
@@ -185,7 +185,7 @@ func describe(nodes []fleet.Node) string {
 // background starts the server anew, apart from this terminal, and waits until it
 // answers or says why it cannot.
 func (f *upFlags) background(cmd *cobra.Command, c *config.Config) error {
-	if err := serve.MakeState(c.State); err != nil {
+	if err := daemon.MakeState(c.State); err != nil {
 		return err
 	}
 	name := filepath.Join(c.State.Dir, "server.log")

@@ -10,10 +10,10 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/show"
-	"github.com/coxswain-sched/coxswain/upload"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/store/upload"
 )
 
 // upload sends the directory of a submission, unless the server has it, or nothing of the job
@@ -40,7 +40,7 @@ func (a *app) upload(ctx context.Context, c *client.Client, f *submitFlags, req 
 	}
 	req.Upload = &job.Upload{Digest: hex.EncodeToString(sum.Sum(nil)), Size: size, Dir: req.Dir}
 	if p.Left > 0 {
-		fmt.Fprintf(a.err, "%s of %s left out: sockets, pipes and devices have no content\n", show.Count(p.Left, "file"), req.Dir)
+		fmt.Fprintf(a.err, "%s of %s left out: sockets, pipes and devices have no content\n", printer.Count(p.Left, "file"), req.Dir)
 	}
 	if f.testOnly {
 		return nil
@@ -52,7 +52,7 @@ func (a *app) upload(ctx context.Context, c *client.Client, f *submitFlags, req 
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	stop := a.progress(int(size), "sending %s of %s", show.Bytes(size), show.Count(p.Files, "file"))
+	stop := a.progress(int(size), "sending %s of %s", printer.Bytes(size), printer.Count(p.Files, "file"))
 	defer stop()
 	return c.Upload(ctx, req.Upload.Digest, size, file)
 }

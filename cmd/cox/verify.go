@@ -15,30 +15,30 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
-	"github.com/coxswain-sched/coxswain/smoke"
+	"github.com/coxswain-sched/coxswain/cmd/internal/verify"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // verifyFlags are those of cox verify.
 type verifyFlags struct {
-	order   smoke.Order
+	order   verify.Order
 	timeout time.Duration
 	format  format
 }
 
 // verified is what cox verify prints for programs.
 type verified struct {
-	Pool   string        `json:"pool"`
-	OK     bool          `json:"ok"`
-	Job    string        `json:"job"`
-	State  string        `json:"state"`
-	Checks []smoke.Check `json:"checks"`
-	Ranks  []smoke.Rank  `json:"ranks"`
+	Pool   string         `json:"pool"`
+	OK     bool           `json:"ok"`
+	Job    string         `json:"job"`
+	State  string         `json:"state"`
+	Checks []verify.Check `json:"checks"`
+	Ranks  []verify.Rank  `json:"ranks"`
 }
 
 func (a *app) verifyCommand() *cobra.Command {
-	f := verifyFlags{order: smoke.Order{Nodes: 2, GPUs: -1}}
+	f := verifyFlags{order: verify.Order{Nodes: 2, GPUs: -1}}
 	cmd := &cobra.Command{
 		Use:   "verify POOL",
 		Short: "Try a pool with a small gang, and say whether it ran as gangs have to",
@@ -87,7 +87,7 @@ func (a *app) verify(cmd *cobra.Command, c *client.Client, pool string, f *verif
 }
 
 // fit looks whether the pool can have such a gang at all, and returns its nodes.
-func (f *verifyFlags) fit(ctx context.Context, c *client.Client, pool string) ([]smoke.Node, error) {
+func (f *verifyFlags) fit(ctx context.Context, c *client.Client, pool string) ([]verify.Node, error) {
 	if f.order.Nodes < 1 {
 		return nil, fault.New(fault.Invalid, "--nodes=%d: a gang has one node or more", f.order.Nodes).Advise("--nodes 2")
 	}
@@ -112,7 +112,7 @@ func (f *verifyFlags) fit(ctx context.Context, c *client.Client, pool string) ([
 	if err != nil {
 		return nil, err
 	}
-	var out []smoke.Node
+	var out []verify.Node
 	up, with, folded := 0, 0, false
 	for i := range all.Nodes {
 		n := &all.Nodes[i]
@@ -127,7 +127,7 @@ func (f *verifyFlags) fit(ctx context.Context, c *client.Client, pool string) ([
 		if len(n.Devices) > 0 {
 			with++
 		}
-		out = append(out, smoke.Node{Name: n.Name, Leaf: strings.Join(n.Path, "/"), Free: n.CPUs-n.CPUsUsed >= 1 && (f.order.GPUs == 0 || len(n.Devices) == 0 || freeDevices(n) >= max(f.order.GPUs, 1))})
+		out = append(out, verify.Node{Name: n.Name, Leaf: strings.Join(n.Path, "/"), Free: n.CPUs-n.CPUsUsed >= 1 && (f.order.GPUs == 0 || len(n.Devices) == 0 || freeDevices(n) >= max(f.order.GPUs, 1))})
 	}
 	if folded { // what its own scheduler has may not have been asked for yet: that says then what is too much
 		out, up, with = nil, f.order.Nodes, 0
@@ -143,7 +143,7 @@ func (f *verifyFlags) fit(ctx context.Context, c *client.Client, pool string) ([
 		}
 	}
 	if up < f.order.Nodes {
-		return nil, fault.New(fault.Conflict, "pool %s has %s that are up, and the gang needs %d", pool, show.Count(up, "node"), f.order.Nodes).
+		return nil, fault.New(fault.Conflict, "pool %s has %s that are up, and the gang needs %d", pool, printer.Count(up, "node"), f.order.Nodes).
 			Advise("cox nodes --pool %s shows them; --nodes 1 tries the pool without a gang", pool)
 	}
 	if f.order.GPUs < 0 {
@@ -165,20 +165,20 @@ func freeDevices(n *api.Node) (free int) {
 }
 
 // tryPool runs the gang and judges it.
-func (a *app) tryPool(ctx context.Context, c *client.Client, pool string, f *verifyFlags, nodes []smoke.Node) (*verified, error) {
+func (a *app) tryPool(ctx context.Context, c *client.Client, pool string, f *verifyFlags, nodes []verify.Node) (*verified, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
 	mask := umask()
 	done, err := c.Submit(ctx, &api.Submit{
-		Form: api.FormSbatch, File: smoke.Name, Text: string(smoke.Script(&f.order)), Environ: verifyEnviron(os.Environ()), Dir: dir, Host: hostname(), Pool: pool, Umask: &mask,
+		Form: api.FormSbatch, File: verify.Name, Text: string(verify.Script(&f.order)), Environ: verifyEnviron(os.Environ()), Dir: dir, Host: hostname(), Pool: pool, Umask: &mask,
 	})
 	if err != nil {
 		return nil, err
 	}
 	id := done.ID.String()
-	a.say(f, "job %s: %s of pool %s, %s on each", id, show.Count(f.order.Nodes, "node"), pool, show.Count(f.order.GPUs, "GPU"))
+	a.say(f, "job %s: %s of pool %s, %s on each", id, printer.Count(f.order.Nodes, "node"), pool, printer.Count(f.order.GPUs, "GPU"))
 	j, err := a.waitVerified(ctx, c, id, f.timeout)
 	if err != nil {
 		return nil, err
@@ -192,13 +192,13 @@ func (a *app) tryPool(ctx context.Context, c *client.Client, pool string, f *ver
 	} else if fault.KindOf(err) != fault.NotFound {
 		return nil, err
 	}
-	out := &verified{Pool: pool, Job: id, State: j.State, Ranks: smoke.Read(string(said)), OK: j.State == "COMPLETED"}
+	out := &verified{Pool: pool, Job: id, State: j.State, Ranks: verify.Read(string(said)), OK: j.State == "COMPLETED"}
 	nameNodes(out.Ranks, j.Claims, nodes)
-	end := smoke.Check{What: "end", OK: out.OK, Text: strings.TrimSpace(j.State + " " + j.Message), Mend: "cox show " + id + " and cox logs " + id + " tell more"}
+	end := verify.Check{What: "end", OK: out.OK, Text: strings.TrimSpace(j.State + " " + j.Message), Mend: "cox show " + id + " and cox logs " + id + " tell more"}
 	if end.OK {
 		end.Mend = ""
 	}
-	out.Checks = append(smoke.Judge(&f.order, out.Ranks, nodes), end)
+	out.Checks = append(verify.Judge(&f.order, out.Ranks, nodes), end)
 	for _, k := range out.Checks {
 		out.OK = out.OK && k.OK
 	}
@@ -207,9 +207,9 @@ func (a *app) tryPool(ctx context.Context, c *client.Client, pool string, f *ver
 
 // nameNodes gives ranks their nodes' names where they have others of their own, as in pods: those of
 // what the job held, which has one node for each rank, in their order.
-func nameNodes(ranks []smoke.Rank, held []api.Claim, nodes []smoke.Node) {
+func nameNodes(ranks []verify.Rank, held []api.Claim, nodes []verify.Node) {
 	known := func(name string) bool {
-		return slices.ContainsFunc(nodes, func(n smoke.Node) bool { return n.Name == name })
+		return slices.ContainsFunc(nodes, func(n verify.Node) bool { return n.Name == name })
 	}
 	for i := range ranks {
 		if r := &ranks[i]; !known(r.Node) && r.Rank >= 0 && r.Rank < len(held) && known(held[r.Rank].Node) {
@@ -254,12 +254,12 @@ func (a *app) say(f *verifyFlags, format string, args ...any) {
 }
 
 func (a *app) sayVerified(v *verified) error {
-	t := show.Table{Columns: []show.Column{{Title: "RANK", Right: true}, {Title: "NODE"}, {Title: "JOB"}, {Title: "STARTED"}, {Title: "MET", Right: true}, {Title: "DEVICES"}}}
+	t := printer.Table{Columns: []printer.Column{{Title: "RANK", Right: true}, {Title: "NODE"}, {Title: "JOB"}, {Title: "STARTED"}, {Title: "MET", Right: true}, {Title: "DEVICES"}}}
 	for i := range v.Ranks {
 		r := &v.Ranks[i]
-		var row []show.Cell
+		var row []printer.Cell
 		for _, s := range []string{fmt.Sprint(r.Rank), r.Node, r.Job, r.Started.Format("15:04:05.000"), fmt.Sprintf("%d/%d", r.Seen, r.Of), strings.Join(r.Devices, ",")} {
-			row = append(row, show.Cell{Text: show.Clean(s)})
+			row = append(row, printer.Cell{Text: printer.Clean(s)})
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -280,6 +280,6 @@ func (a *app) sayVerified(v *verified) error {
 	if !v.OK {
 		said = fmt.Sprintf("pool %s: job %s did not run as a gang has to", v.Pool, v.Job)
 	}
-	_, err := fmt.Fprint(a.out, show.Findings(a.page(a.out), found)+show.Clean(said)+"\n")
+	_, err := fmt.Fprint(a.out, printer.Findings(a.page(a.out), found)+printer.Clean(said)+"\n")
 	return err
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func (a *app) waitCommand() *cobra.Command {
@@ -39,14 +39,14 @@ wait says of each task; cox show has the rest.`,
 			}
 			done, err := a.waitAll(ctx, c, args, func(j *api.Job) {
 				if !quiet && !f.machine() {
-					fmt.Fprintln(a.out, show.Ended(a.page(a.out), j))
+					fmt.Fprintln(a.out, printer.Ended(a.page(a.out), j))
 				}
 			})
 			if f.machine() {
 				err = errors.Join(a.sayJobs(done.jobs, f, done.list), err)
 			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) && err != nil {
-				return fault.New(fault.Unavailable, "%d of %s ended within %s", done.names, show.Count(len(args), "job"), timeout).Advise("wait longer, or see why: cox why %s", args[0])
+				return fault.New(fault.Unavailable, "%d of %s ended within %s", done.names, printer.Count(len(args), "job"), timeout).Advise("wait longer, or see why: cox why %s", args[0])
 			}
 			return err
 		}),
@@ -103,7 +103,7 @@ func (a *app) waitAll(ctx context.Context, c *client.Client, names []string, sai
 	}
 	var errs []error
 	for left := len(names); left > 0; left-- {
-		stop := a.spin(func() string { return "waiting for " + show.Count(left, "job") })
+		stop := a.spin(func() string { return "waiting for " + printer.Count(left, "job") })
 		e := <-ends
 		stop()
 		if e.err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 // watchFlags are the flags of cox watch.
@@ -77,7 +77,7 @@ func (a *app) watch(ctx context.Context, c *client.Client, f *watchFlags, ids []
 	o := client.WatchOptions{After: f.after, Jobs: ids, User: f.user, Lost: func(err error) error {
 		if !lost {
 			lost = true
-			fmt.Fprintf(a.err, "… %s; trying again\n", show.Clean(err.Error()))
+			fmt.Fprintf(a.err, "… %s; trying again\n", printer.Clean(err.Error()))
 		}
 		return nil
 	}}
@@ -145,7 +145,7 @@ func final(state string) bool {
 
 func (a *app) sayEvent(e *api.Event, f format) error {
 	if f != asJSON {
-		_, err := fmt.Fprintln(a.out, show.Event(a.page(a.out), e))
+		_, err := fmt.Fprintln(a.out, printer.Event(a.page(a.out), e))
 		return err
 	}
 	b, err := json.Marshal(e)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
 )
 
 // The pace of a list that is watched: never drawn more often than each, and at
@@ -24,7 +24,7 @@ const (
 
 // watchTable shows a table and keeps it up to date until ctx ends. Without a
 // terminal it prints the table once and then a line for each event.
-func (a *app) watchTable(ctx context.Context, c *client.Client, list func() (*show.Table, int, error), w client.WatchOptions) error {
+func (a *app) watchTable(ctx context.Context, c *client.Client, list func() (*printer.Table, int, error), w client.WatchOptions) error {
 	info, err := c.Info(ctx)
 	if err != nil {
 		return err
@@ -39,14 +39,14 @@ func (a *app) watchTable(ctx context.Context, c *client.Client, list func() (*sh
 			return err
 		}
 		return c.Watch(ctx, w, func(e api.Event) error {
-			_, err := fmt.Fprintln(a.out, show.Event(a.page(a.out), &e))
+			_, err := fmt.Fprintln(a.out, printer.Event(a.page(a.out), &e))
 			return err
 		})
 	}
 	return a.redraw(ctx, c, list, w)
 }
 
-func (a *app) redraw(ctx context.Context, c *client.Client, list func() (*show.Table, int, error), w client.WatchOptions) error {
+func (a *app) redraw(ctx context.Context, c *client.Client, list func() (*printer.Table, int, error), w client.WatchOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed, ended := make(chan struct{}, 1), make(chan error, 1)
@@ -102,7 +102,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // draw writes the table over the lines that were drawn before, as many rows as the
 // terminal has, and returns how many lines there are now.
-func (a *app) draw(t *show.Table, n, before int) (lines int) {
+func (a *app) draw(t *printer.Table, n, before int) (lines int) {
 	p := a.page(a.out)
 	var text bytes.Buffer
 	_ = t.Write(&text, p) // into memory
@@ -113,7 +113,7 @@ func (a *app) draw(t *show.Table, n, before int) (lines int) {
 			height = h
 		}
 	}
-	last := fmt.Sprintf("%s, %s          Ctrl-C ends", show.Count(n, "row"), p.Now.In(p.Zone).Format("15:04:05"))
+	last := fmt.Sprintf("%s, %s          Ctrl-C ends", printer.Count(n, "row"), p.Now.In(p.Zone).Format("15:04:05"))
 	if room := height - 2; len(all) > room {
 		last = fmt.Sprintf("… %d more; %s", len(all)-room, last)
 		all = all[:room]
@@ -125,7 +125,7 @@ func (a *app) draw(t *show.Table, n, before int) (lines int) {
 	for _, l := range all {
 		b.WriteString(strings.TrimSuffix(l, "\n") + "\x1b[K\n")
 	}
-	b.WriteString(p.Paint(show.Dim, show.Cut(last, p.Width)) + "\x1b[K\n\x1b[J")
+	b.WriteString(p.Paint(printer.Dim, printer.Cut(last, p.Width)) + "\x1b[K\n\x1b[J")
 	fmt.Fprint(a.out, b.String())
 	return len(all) + 1
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func (a *app) whatIfCommand() *cobra.Command {
@@ -50,7 +50,7 @@ another job are left as they are. docs/whatif.md says more.`,
 			if f.machine() {
 				return f.write(a.out, d)
 			}
-			_, err = fmt.Fprint(a.out, show.WhatIf(a.page(a.out), &q, d))
+			_, err = fmt.Fprint(a.out, printer.WhatIf(a.page(a.out), &q, d))
 			return err
 		},
 	}

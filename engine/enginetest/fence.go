@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // testFence is the rule that keeps a launch from running on what was freed: a Stop

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 func testGang(t *testing.T, h Harness) {

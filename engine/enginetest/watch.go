@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 func testUnknown(t *testing.T, h Harness) {

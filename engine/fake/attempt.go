@@ -8,7 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // Exit is how an attempt ends by itself: by an exit code, at its memory limit.

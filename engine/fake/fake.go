@@ -17,8 +17,8 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/engine/feed"
 	"github.com/coxswain-sched/coxswain/engine/fence"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 // Never as a duration in an Outcome means that it does not happen by itself.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // Silence lets no word come from a node: the attempts on it become uncertain and go

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 var _ engine.Suspender = (*Engine)(nil)

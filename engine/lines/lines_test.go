@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/engine/lines"
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/smalldisk"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // open opens a file in which lines that begin with "?" cannot be read, and returns the others.

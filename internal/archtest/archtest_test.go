@@ -18,49 +18,32 @@ import (
 
 const module = "github.com/coxswain-sched/coxswain/"
 
-// may lists, for the packages whose place matters most, the packages of the
-// project that they may import; everything below a listed folder is meant too. A
-// package that is not listed is free. Everybody may import internal/planted, which
-// has constants only.
-var may = map[string][]string{
-	"resource":   {},
-	"reason":     {},
-	"fault":      {},
-	"hostlist":   {"fault"},
-	"slurmfmt":   {"hostlist", "fault"},
-	"job":        {"resource", "reason"},
-	"fleet":      {"resource"},
-	"account":    {"account", "resource", "slurmfmt"},
-	"eligible":   {"job", "reason"},
-	"ledger":     {"job", "fleet", "resource", "fault"},
-	"event":      {},
-	"store":      {"fault", "store"},
-	"sched":      {"resource", "reason", "job", "fleet", "account", "eligible", "sched"},
-	"engine":     {"engine", "job", "fleet", "resource", "reason", "fault", "hostlist", "slurmfmt", "launch", "step", "spec", "api/frame", "internal/image", "upload", "auth/peer"}, // auth/peer: who is at the other end of a socket; upload: a directory that comes with a job is unpacked in its pods; spec: engine/slurm/rest reads a script's directives, which slurmrestd does not; api/frame: how a command's streams go into a pod; internal/image: engine/kube/lab makes images
-	"step":       {"step", "job", "fleet", "resource", "fault", "hostlist", "slurmfmt", "engine/local/visible", "auth/peer"},
-	"spec":       {"spec", "job", "resource", "fault", "hostlist", "slurmfmt"},
-	"admit":      {"account", "job", "fault", "fleet", "reason", "resource", "sched/limit", "slurmfmt"}, // sched/limit: what is resolved for the core is resolved for the door; fleet: what a part by memory is of the devices that there are
-	"advise":     {"engine", "job", "fleet", "fault", "resource", "spec", "hostlist", "slurmfmt"},
-	"dispatch":   {"engine", "fault", "job"},
-	"upload":     {"fault"},
-	"reconcile":  {"engine", "ledger", "job", "fault"},
-	"control":    {"account", "advise", "dispatch", "eligible", "engine", "event", "fault", "fleet", "hostlist", "job", "ledger", "reason", "reconcile", "resource", "sched", "slurmfmt", "snapshot", "store"},
-	"snapshot":   {"account", "fault", "fleet", "job", "reason", "sched"}, // it reads what people hand it, so its errors have remedies
-	"api":        {"account", "api", "job", "fleet", "reason", "resource", "fault", "hostlist", "slurmfmt"},
-	"auth":       {"auth", "fault", "job"},
-	"config":     {"account", "fault", "hostlist", "resource", "spec"},
-	"policy":     {"account", "fault", "hostlist", "policy", "resource", "slurmfmt", "spec"},
-	"provenance": {"job", "fault"},
-	"notify":     {"job", "fault"},
-	"health":     {"engine"},
-	"show":       {"account", "api", "show", "fault", "fleet", "hostlist", "job", "reason", "resource", "slurmfmt"},
-	"face":       {"account", "api", "face", "fault", "hostlist", "job", "reason", "slurmfmt", "spec"},
+// floors are the folders at the root, from the ground up. A package imports its own folder and
+// folders of lower floors, so no arrow points up; within a floor the folders do not know each
+// other, but for those of beside. docs/architecture.md explains each floor.
+var floors = [][]string{
+	{"model", "internal"},
+	{"engine", "api", "auth", "store", "sched"},
+	{"agent", "spec", "control", "sim"},
+	{"driver", "policy"},
+	{"server"},
+	{"cmd", "test", "examples"},
+}
+
+// beside lists the folders of one floor that may be imported from the same floor.
+var beside = map[string][]string{
+	"test": {"cmd"}, // the tests of whole servers speak Slurm's commands too
 }
 
 // never lists imports from outside that have no place in the pure packages.
 var never = []string{"net/http", "os/exec", "database/sql", "log/slog", "k8s.io/", "math/rand", "modernc.org/"}
 
-var pure = []string{"account", "resource", "reason", "job", "fleet", "eligible", "ledger", "sched"}
+var pure = []string{"model", "sched"}
+
+// floorOf returns the number of a folder's floor, -1 where it has none.
+func floorOf(folder string) int {
+	return slices.IndexFunc(floors, func(f []string) bool { return slices.Contains(f, folder) })
+}
 
 type source struct {
 	dir  string // slash-separated, from the root of the repository
@@ -107,23 +90,25 @@ func sources(t *testing.T) []source {
 	return out
 }
 
-func within(pkg, folder string) bool { return pkg == folder || strings.HasPrefix(pkg, folder+"/") }
-
-func TestImportsPointOneWay(t *testing.T) {
+func TestImportsPointDown(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test {
 			continue
 		}
 		top, _, _ := strings.Cut(s.dir, "/")
-		allowed, ruled := may[top]
+		floor := floorOf(top)
+		if floor < 0 {
+			t.Errorf("%s/%s: folder %s has no floor; give it one in archtest and in docs/architecture.md", s.dir, s.file, top)
+		}
 		for _, imp := range s.ast.Imports {
 			path, err := strconv.Unquote(imp.Path.Value)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if own, ok := strings.CutPrefix(path, module); ok {
-				if ruled && own != "internal/planted" && !slices.ContainsFunc(allowed, func(a string) bool { return within(own, a) }) {
-					t.Errorf("%s/%s imports %s; %s may import only %v", s.dir, s.file, own, top, allowed)
+				folder, _, _ := strings.Cut(own, "/")
+				if folder != top && floorOf(folder) >= floor && !slices.Contains(beside[top], folder) {
+					t.Errorf("%s/%s imports %s, which is not on a lower floor than %s", s.dir, s.file, own, top)
 				}
 				continue
 			}
@@ -131,6 +116,23 @@ func TestImportsPointOneWay(t *testing.T) {
 				t.Errorf("%s/%s imports %s: %s is pure", s.dir, s.file, path, top)
 			}
 		}
+	}
+}
+
+// TestFewFoldersAtTheRoot holds the number of folders at the root that a newcomer has to take in.
+func TestFewFoldersAtTheRoot(t *testing.T) {
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" {
+			folders = append(folders, e.Name())
+		}
+	}
+	if len(folders) > 20 || len(folders) < 10 {
+		t.Errorf("%d folders at the root, of at most 20: %v", len(folders), folders)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 func TestEveryFileHasItsPlace(t *testing.T) {
 	frame := map[string][]string{ // what need not be named
 		"sched":               {"doc.go", "api.go", "core.go"},
-		"engine/kube":         {"doc.go"},
-		"engine/kube/cluster": nil, "engine/kube/crew": nil, "engine/kube/dra": {"dra.go"}, "engine/kube/lab": nil, "engine/kube/render": nil,
+		"driver/kube":         {"doc.go"},
+		"driver/kube/cluster": nil, "agent/podagent": nil, "driver/kube/dra": {"dra.go"}, "test/testcluster/kubelab": nil, "driver/kube/render": nil,
 	}
 	says, there := map[string]string{}, map[string][]string{}
 	for _, s := range sources(t) {

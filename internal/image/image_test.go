@@ -39,7 +39,7 @@ func unpack(t *testing.T, b []byte) (map[string][]byte, map[string]*tar.Header) 
 // TestImage: the same files make the same bytes, in both forms: each part of the layout has the
 // digest and the size by which others name it, and the form of `docker save` names the same
 // layer. What a container gets is in the layer. That containerd takes it, the tests of
-// engine/kube show. Seen to fail with a size less
+// driver/kube show. Seen to fail with a size less
 // by one.
 func TestImage(t *testing.T) {
 	dir := t.TempDir()

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
 // Cluster is the machines that files of Slurm's declare.

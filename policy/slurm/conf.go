@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // conf reads slurm.conf. way are the files that include this one.

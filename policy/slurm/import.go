@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/policy"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
 )
 
 // File is a text with the name by which its user knows it.

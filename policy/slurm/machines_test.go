@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/policy"
-	"github.com/coxswain-sched/coxswain/study"
+	"github.com/coxswain-sched/coxswain/sim/study"
 )
 
 func read(t *testing.T, dir string, names ...string) *Result {

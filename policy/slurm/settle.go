@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/policy"
 )
 

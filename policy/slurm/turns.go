@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/policy"
 )
 

@@ -3,8 +3,8 @@ package class
 import (
 	"reflect"
 
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // plain is what a request of the usual form asks for: one group, at most one kind

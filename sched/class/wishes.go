@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // A job with wishes has several forms (job.Forms), of which each has its time. Between

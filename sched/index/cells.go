@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // Cell is a set of nodes that are alike to every request: of one class, with as

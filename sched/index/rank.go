@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 // rank works out the order in which ranks go over nodes: domain by domain, of each

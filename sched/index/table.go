@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // Node is a node and what is derived from its description.

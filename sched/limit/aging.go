@@ -3,8 +3,8 @@ package limit
 import (
 	"fmt"
 
-	"github.com/coxswain-sched/coxswain/reason"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/reason"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // How many jobs wait and grow older: GrpJobsAccrue, MaxJobsAccrue and those of QOS.

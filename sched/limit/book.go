@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // More things that are counted, beside those of needOf.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // Slow answers what a Book and its Rules answer, from the policy and the list of all

@@ -3,12 +3,12 @@ package limit
 import (
 	"math"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // Budget is a limit on what is used up: GrpTRESMins, GrpWall. What was used before is
-// kept and decays elsewhere (account/fair); Spend tells the book of it.
+// kept and decays elsewhere (model/account/fair); Spend tells the book of it.
 type Budget struct {
 	QOS     bool
 	Name    string // of the QOS or account

@@ -2,7 +2,7 @@ package limit
 
 import "strings"
 
-// family is how Slurm's words name a thing (its enum job_state_reason; reason/testdata/squeue-reasons.txt).
+// family is how Slurm's words name a thing (its enum job_state_reason; model/reason/testdata/squeue-reasons.txt).
 type family uint8
 
 const (

@@ -8,7 +8,7 @@ import (
 
 // TestSlurmKnowsTheWords: every word of a limit is one that squeue prints.
 func TestSlurmKnowsTheWords(t *testing.T) {
-	b, err := os.ReadFile("../../reason/testdata/squeue-reasons.txt")
+	b, err := os.ReadFile("../../model/reason/testdata/squeue-reasons.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/sched/topo"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // spread divides tasks, and what is collected in total, over chosen nodes, all of

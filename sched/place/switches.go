@@ -3,7 +3,7 @@ package place
 import (
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // A group may ask for at most so many leaves (sbatch --switches, Slurm's topology.html). A

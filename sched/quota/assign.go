@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // Need is an amount of a resource that a job asks for, whatever the flavour.

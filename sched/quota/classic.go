@@ -3,7 +3,7 @@ package quota
 import (
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 )
 
 // candidate is a holder that may be stopped, with the conditions of that.

@@ -3,7 +3,7 @@ package quota
 import (
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 )
 
 // fairly chooses victims by shares (Kueue's fair sharing): again and again from the

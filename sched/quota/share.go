@@ -6,7 +6,7 @@ import (
 	"math/big"
 	"math/bits"
 
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // Share is a node's dominant share: of the resource of which it borrows most, the

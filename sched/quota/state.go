@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/internal/planted"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // Charge is an amount of one resource of one flavour.

@@ -3,7 +3,7 @@ package quota_test
 import (
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/account"
+	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/sched/quota"
 )
 

@@ -5,7 +5,7 @@ package topo
 import (
 	"cmp"
 
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/sched/index"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // History knows how long jobs really took. Of each kind of job the last few are

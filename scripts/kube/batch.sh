@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds a scheduler of gangs for the tests that start it beside Kubernetes (engine/kube/lab),
+# Builds a scheduler of gangs for the tests that start it beside Kubernetes (test/testcluster/kubelab),
 # from its module in test/, and prints the folder with its programs and manifests.
 #
 #   scripts/kube/batch.sh volcano    scheduler, controller, crds.yaml

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds Kubernetes for the tests that start it (engine/kube/lab) from the modules in
+# Builds Kubernetes for the tests that start it (test/testcluster/kubelab) from the modules in
 # test/kube, and prints the folder with its programs: kube (etcd, apiserver,
 # controller-manager, scheduler, kubelet, kubectl), coredns, kwok.
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what real kubelets need to run pods (engine/kube/lab starts them): Debian's
+# Installs what real kubelets need to run pods (test/testcluster/kubelab starts them): Debian's
 # containerd, runc and CNI plugins, and a static busybox for the images, where they are
 # missing, without starting their services.
 #

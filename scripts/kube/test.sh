@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of engine/kube, and of a server with such pools, against real clusters of
-# Kubernetes, which they start and end (engine/kube/lab). Where one cannot be had (exit 3 of
+# Runs the tests of driver/kube, and of a server with such pools, against real clusters of
+# Kubernetes, which they start and end (test/testcluster/kubelab). Where one cannot be had (exit 3 of
 # build.sh and packages.sh) it says so; with CI set that is a failure.
 #
 #   scripts/kube/test.sh [batch]
@@ -43,7 +43,7 @@ said() {
 }
 if [ "${1:-}" = batch ]; then
 	export COX_BATCH=1
-	tests batch ./engine/kube -run '^Test(Volcano|Kueue|Coscheduling|KAI)$'
+	tests batch ./driver/kube -run '^Test(Volcano|Kueue|Coscheduling|KAI)$'
 	rc=$?
 	said
 	exit $rc
@@ -51,14 +51,13 @@ fi
 # At most three clusters are beside each other, which mostly wait. One is of the lab's tests, then
 # of the server's, then of the storm on a whole server. Beside it is the driver's own storm, which no
 # other of the driver's tests is beside, and then those, on two clusters (lab.Start lets no more be),
-# of which each has several tests at once. The packages below engine/kube that start no cluster are
+# of which each has several tests at once. The packages below driver/kube that start no cluster are
 # make unit's.
-parts=$($go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./engine/kube/... | grep /kube/lab | cut -d ' ' -f 1 | grep -v '/kube$' | tr '\n' ' ')
-{ tests parts "$parts" -p 1 && tests server "./serve ./cmd/cox" -run Kube && tests outlives ./test/kill -run Kube; } >"$out/beside" 2>&1 &
+{ tests parts ./test/testcluster/kubelab && tests server "./server/daemon ./cmd/cox" -run Kube && tests outlives ./test/kill -run Kube; } >"$out/beside" 2>&1 &
 beside=$!
-tests storm ./engine/kube -run '^TestStorm$'
+tests storm ./driver/kube -run '^TestStorm$'
 rc=$?
-tests driver ./engine/kube -skip '^Test(Storm|Volcano|Kueue|Coscheduling|KAI)$' -parallel 32 || rc=1
+tests driver ./driver/kube -skip '^Test(Storm|Volcano|Kueue|Coscheduling|KAI)$' -parallel 32 || rc=1
 wait "$beside" || rc=1
 beside=
 cat "$out/beside"

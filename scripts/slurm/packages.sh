@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what whole clusters of this machine's Slurm need (engine/slurm/lab starts them):
+# Installs what whole clusters of this machine's Slurm need (test/testcluster/slurmlab starts them):
 # Debian's packages, and those of Open MPI that jobs use there, where their commands are missing, without starting their services.
 #
 #   scripts/slurm/packages.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs test/slurm against a lab of its own, then the comparisons that need Slurm's
 # commands alone, then the engine against whole clusters of Slurm 22.05 and 24.11, which
-# its tests start and end (engine/slurm/lab), then a server with such pools. Where Slurm
+# its tests start and end (test/testcluster/slurmlab), then a server with such pools. Where Slurm
 # cannot be had (exit 3 of up.sh) it says so; with CI set that is a failure.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,11 +37,11 @@ beside() {
 	tests "$@" >"$lab/$1.out" 2>&1 &
 	beside+=($!)
 }
-beside storms ./engine/slurm -parallel 12 -run '^Test(Storm|Conformance)$'
+beside storms ./driver/slurm -parallel 12 -run '^Test(Storm|Conformance)$'
 beside server "./cmd/cox ./test/kill" -run '^TestSlurm'
 beside reader ./test/slurm
-COXSWAIN_SBATCH=1 $go test -count=1 -run Against ./hostlist ./spec/sbatch &&
-	tests rest "./engine/slurm/..." -p 2 -parallel 3 -skip '^Test(Storm|Conformance)$'
+COXSWAIN_SBATCH=1 $go test -count=1 -run Against ./model/hostlist ./spec/sbatch &&
+	tests rest "./driver/slurm/... ./test/testcluster/slurmlab" -p 2 -parallel 3 -skip '^Test(Storm|Conformance)$'
 rc=$?
 for p in "${beside[@]}"; do wait "$p" || rc=1; done
 beside=()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Unpacks a newer Debian with its Slurm (24.11) into a root directory in the cache, for
-# engine/slurm/lab, and prints its name. What is there already stays: the second time it
+# test/testcluster/slurmlab, and prints its name. What is there already stays: the second time it
 # takes no time. Nothing of it is started, and nothing is mounted.
 #
 #   scripts/slurm/trixie.sh [ROOT]     default ${COX_CACHE:-~/.cache/coxswain}/slurm-trixie

@@ -3,9 +3,9 @@ package native
 import (
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/hostlist"
-	"github.com/coxswain-sched/coxswain/resource"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/hostlist"
-	"github.com/coxswain-sched/coxswain/resource"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 

@@ -3,8 +3,8 @@ package native
 import (
 	"slices"
 
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // settle checks the fields of a group against each other and makes a task group.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-sched/coxswain/job"
+	"github.com/coxswain-sched/coxswain/model/job"
 )
 
 // maxAlternatives bounds how far a constraint may multiply out.

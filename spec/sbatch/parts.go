@@ -1,8 +1,8 @@
 package sbatch
 
 import (
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // ParseDependency reads the value of --dependency. The error is a *slurmfmt.Error.

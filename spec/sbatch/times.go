@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // times fills how long the job may run, from when, and until when at the latest.

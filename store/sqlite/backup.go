@@ -15,7 +15,7 @@ import (
 
 	"modernc.org/sqlite"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/store"
 )
 

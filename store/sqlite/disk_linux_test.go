@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/fault"
 	"github.com/coxswain-sched/coxswain/internal/smalldisk"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // Lock keeps a second control plane out of a state directory, which must exist,

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api/address"
-	"github.com/coxswain-sched/coxswain/api/lean"
+	"github.com/coxswain-sched/coxswain/api/fastclient"
 )
 
 // nodes is how many nodes either side has.
@@ -199,8 +199,8 @@ func (c *coxSide) start() time.Duration {
 	}
 }
 
-func (c *coxSide) client() *lean.Client {
-	return lean.New(address.Address{Socket: c.socket(), URL: "http://cox"})
+func (c *coxSide) client() *fastclient.Client {
+	return fastclient.New(address.Address{Socket: c.socket(), URL: "http://cox"})
 }
 
 // stop ends the server and its jobs.
@@ -266,8 +266,8 @@ func (s *slurmSide) memory() int64 {
 func (s *slurmSide) run(name string, args ...string) (string, error) { return runOf(s, name, args...) }
 
 // client is a connection to slurmrestd.
-func (s *slurmSide) client() *lean.Client {
-	return lean.New(address.Address{Socket: filepath.Join(s.lab, "rest", "sock"), URL: "http://localhost"})
+func (s *slurmSide) client() *fastclient.Client {
+	return fastclient.New(address.Address{Socket: filepath.Join(s.lab, "rest", "sock"), URL: "http://localhost"})
 }
 
 // runOf runs a command of a side and returns what it printed.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/api/lean"
+	"github.com/coxswain-sched/coxswain/api/fastclient"
 )
 
 // clients is how many submit at once.
@@ -52,14 +52,14 @@ func (w *work) body(s side) []byte {
 		if w.nodes > 0 {
 			args = append(args, fmt.Sprintf("--nodes=%d", w.nodes), fmt.Sprintf("--gres=gpu:%d", w.gpus), "--time=60")
 		}
-		return lean.Submit(&api.Submit{Form: api.FormSbatch, File: "bench.sh", Text: text, Args: args, Environ: env, Dir: "/tmp", Host: "bench"})
+		return fastclient.Submit(&api.Submit{Form: api.FormSbatch, File: "bench.sh", Text: text, Args: args, Environ: env, Dir: "/tmp", Host: "bench"})
 	}
-	var vars lean.Object
+	var vars fastclient.Object
 	for _, e := range env {
 		name, value, _ := strings.Cut(e, "=")
 		vars.SetText(name, value)
 	}
-	var j lean.Object
+	var j fastclient.Object
 	j.Text("name", "bench")
 	j.True("hold", w.held)
 	j.Text("standard_output", "/dev/null")
@@ -70,13 +70,13 @@ func (w *work) body(s side) []byte {
 		j.Text("gpus_per_node", strconv.Itoa(w.gpus))
 		j.Raw("time_limit", []byte("60"))
 	}
-	var o lean.Object
+	var o fastclient.Object
 	o.Raw("job", j.End())
 	o.Text("script", text)
 	return o.End()
 }
 
-func (b *bench) connect(s side) (*lean.Client, string) {
+func (b *bench) connect(s side) (*fastclient.Client, string) {
 	if s.name() == "cox" {
 		return b.cox.client(), "/v1/jobs"
 	}
@@ -129,7 +129,7 @@ func (b *bench) submitAll(s side, n int, made func(i int) work) (time.Duration, 
 	return time.Since(begin), all
 }
 
-func post(c *lean.Client, path string, body []byte) error {
+func post(c *fastclient.Client, path string, body []byte) error {
 	r, err := c.Do("POST", path, "", body)
 	if err != nil {
 		return err

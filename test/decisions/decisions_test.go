@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/snapshot"
+	"github.com/coxswain-sched/coxswain/sched/snapshot"
 	"github.com/coxswain-sched/coxswain/test/decisions"
 )
 

@@ -16,22 +16,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/config"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/serve"
+	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/daemon"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
 )
 
 func TestMain(m *testing.M) {
 	plane.Main(m, map[string]plane.Fault{
-		"dies after a launch": func(o *serve.Options) { o.Engine = func(e engine.Engine) engine.Engine { return diesAfterLaunch{e} } },
-		"dies before a start is written": func(o *serve.Options) {
+		"dies after a launch": func(o *daemon.Options) { o.Engine = func(e engine.Engine) engine.Engine { return diesAfterLaunch{e} } },
+		"dies before a start is written": func(o *daemon.Options) {
 			o.Store = func(s store.Store) store.Store {
 				return diesBefore{s, "attempt-started", filepath.Join(filepath.Dir(o.Config.State.Dir), "diary")}
 			}
 		},
-		"dies before an end is written": func(o *serve.Options) {
+		"dies before an end is written": func(o *daemon.Options) {
 			o.Store = func(s store.Store) store.Store { return diesBefore{s, "attempt-ended", ""} }
 		},
 	})

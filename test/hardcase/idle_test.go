@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/config"
-	"github.com/coxswain-sched/coxswain/show"
+	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
 )
 
@@ -24,7 +24,7 @@ func TestHardCase_54_idle(t *testing.T) {
 	if head.Node != j.Claims[0].Node || head.Devices != 8 || head.Processes != 1 || other.Devices != 8 || other.Processes != 0 {
 		t.Errorf("%+v", j.Idle)
 	}
-	card := show.Job(show.Page{Now: time.Now(), Zone: time.UTC}, j)
+	card := printer.Job(printer.Page{Now: time.Now(), Zone: time.UTC}, j)
 	for _, want := range []string{head.Node + ": holds 8 GPUs, 1 process without CPU time since ", other.Node + ": holds 8 GPUs, no process since "} {
 		if !strings.Contains(card, want) {
 			t.Errorf("cox show does not say %q:\n%s", want, card)

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/config"
-	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/config"
+	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
 )
 

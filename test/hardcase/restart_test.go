@@ -9,7 +9,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/serve"
+	"github.com/coxswain-sched/coxswain/server/daemon"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
 )
 
@@ -205,7 +205,7 @@ func (e twice) Watch(ctx context.Context, after string, f func(engine.Event) err
 // nothing of attempt 2 and does not end the job.
 func TestHardCase_3_lateReport(t *testing.T) {
 	told := make(chan struct{})
-	p := plane.New(t, nodes(1, 1)).Start(func(o *serve.Options) {
+	p := plane.New(t, nodes(1, 1)).Start(func(o *daemon.Options) {
 		o.Engine = func(e engine.Engine) engine.Engine { return twice{e, told} }
 	})
 	diary, gate := p.Diary("diary"), p.Gate("gate")

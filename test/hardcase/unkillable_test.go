@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/config"
+	"github.com/coxswain-sched/coxswain/server/config"
 	"github.com/coxswain-sched/coxswain/test/internal/plane"
 )
 

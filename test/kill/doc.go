@@ -28,6 +28,6 @@
 // second also to the cluster itself.
 //
 // What was tried to see it fail: without the search for what a dead supervisor left
-// (engine/local/bury.go) a job's next attempt meets the one before; with launches that
+// (driver/local/bury.go) a job's next attempt meets the one before; with launches that
 // have no room taken for failed ones (control/report.go) TestDiskFullAtLaunch fails.
 package killtest

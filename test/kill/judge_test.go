@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/agent/attempt"
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/engine/local/attempt"
 )
 
 // run is what one process of one attempt wrote down of itself.

@@ -18,9 +18,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/engine/kube/lab"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
+	"github.com/coxswain-sched/coxswain/test/testcluster/kubelab"
 )
 
 // TestKubeStorm: for a while a server hands jobs over to a cluster of real Kubernetes: on one node and

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/engine/slurm/lab"
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/test/testcluster/slurmlab"
 )
 
 // TestSlurmOutlivesTheServer: the server is killed again and again while it hands jobs over to

@@ -6,7 +6,7 @@
 //	kube apiserver --etcd-servers=…
 //
 // It is a module of its own, so that none of this is in the product's graph of
-// modules. scripts/kube/build.sh builds it; engine/kube/lab starts it.
+// modules. scripts/kube/build.sh builds it; test/testcluster/kubelab starts it.
 package main
 
 import (

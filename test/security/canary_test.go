@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/config"
+	"github.com/coxswain-sched/coxswain/server/config"
 )
 
 // canaries are secrets by what they are. Each is found nowhere but where it was put.

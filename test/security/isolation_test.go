@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/config"
+	"github.com/coxswain-sched/coxswain/server/config"
 )
 
 // victim is anna's job as an attacker may know it: its processes and its folder.

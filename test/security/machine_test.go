@@ -16,11 +16,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coxswain-sched/coxswain/agent/step"
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/config"
-	"github.com/coxswain-sched/coxswain/engine/local"
-	"github.com/coxswain-sched/coxswain/serve"
-	"github.com/coxswain-sched/coxswain/step"
+	"github.com/coxswain-sched/coxswain/driver/local"
+	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/daemon"
 )
 
 // TestMain lets the test binary stand for cox: as supervisor, srun and in a task.
@@ -102,9 +102,9 @@ func newMachine(t *testing.T, change func(*machine, *config.Config)) *machine {
 	}
 	log := slog.New(slog.NewTextHandler(m.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithCancel(context.Background())
-	ready, ended := make(chan serve.Info, 1), make(chan error, 1)
+	ready, ended := make(chan daemon.Info, 1), make(chan error, 1)
 	go func() {
-		ended <- serve.Run(ctx, serve.Options{Config: cfg, Cox: cox, Version: "test", Log: log, Ready: func(i serve.Info) { ready <- i }})
+		ended <- daemon.Run(ctx, daemon.Options{Config: cfg, Cox: cox, Version: "test", Log: log, Ready: func(i daemon.Info) { ready <- i }})
 	}()
 	select {
 	case i := <-ready:

@@ -14,16 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/admit"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/token"
 	"github.com/coxswain-sched/coxswain/auth/user"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/engine/fake"
-	"github.com/coxswain-sched/coxswain/fault"
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/server"
 	"github.com/coxswain-sched/coxswain/store"
 )
@@ -114,7 +114,7 @@ func (s *site) serve(log *slog.Logger, private bool, more ...net.Listener) (stri
 	s.t.Helper()
 	srv := server.New(server.Config{
 		Plane: s.control, Name: "lab", Users: &user.Users{Lookup: lookup}, Policy: auth.Policy{Private: private}, Log: log, Output: output{},
-		Rules: &admit.Rules{Partitions: []admit.Partition{{Name: "main", Default: true, Nodes: []string{"v1"}}}},
+		Rules: &admission.Rules{Partitions: []admission.Partition{{Name: "main", Default: true, Nodes: []string{"v1"}}}},
 	})
 	tcp, err := server.ListenTCP("127.0.0.1:0")
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/store"
 	"github.com/coxswain-sched/coxswain/test/simulate/model"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fault"
+	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
 // gate is one step of something that goes outside, waiting for its turn: a write, a

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/test/simulate/model"
 )
 

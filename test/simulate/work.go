@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
 // Act is something that happens at a time of its own: a request, or an outrage.

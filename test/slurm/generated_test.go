@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/hostlist"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // generator makes the same texts every time.

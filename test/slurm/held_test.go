@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/hostlist"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/resource"
-	"github.com/coxswain-sched/coxswain/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
 // fields are what scontrol shows of a job, or of a component of one.

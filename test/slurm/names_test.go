@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/face"
-	"github.com/coxswain-sched/coxswain/face/facetest"
-	"github.com/coxswain-sched/coxswain/face/sbatch"
-	"github.com/coxswain-sched/coxswain/face/scancel"
-	"github.com/coxswain-sched/coxswain/face/scontrol"
-	"github.com/coxswain-sched/coxswain/face/sinfo"
-	"github.com/coxswain-sched/coxswain/face/squeue"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/facetest"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sinfo"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/squeue"
 )
 
 var faces = map[string]func([]string, face.Stdio) int{

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
 var update = flag.Bool("update", false, "write scripts/slurm/site.conf anew")

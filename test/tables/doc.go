@@ -6,6 +6,6 @@
 //	C  first come, first served on Lublin's workload (RLScheduler, SC 2020), by the production core
 //	D  preemptive shortest remaining time on Philly (Muri, SIGCOMM 2022)
 //
-// It has tests only. The traces are not part of the repository; sched/trace/tracetest
+// It has tests only. The traces are not part of the repository; sim/trace/tracetest
 // says where they are looked for.
 package tables

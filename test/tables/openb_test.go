@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/sched/share"
-	"github.com/coxswain-sched/coxswain/sched/trace"
-	"github.com/coxswain-sched/coxswain/sched/trace/tracetest"
+	"github.com/coxswain-sched/coxswain/sim/trace"
+	"github.com/coxswain-sched/coxswain/sim/trace/tracetest"
 )
 
 // workload is one list of pods on openb's nodes.

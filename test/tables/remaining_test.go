@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/sched/sim"
-	"github.com/coxswain-sched/coxswain/sched/trace"
-	"github.com/coxswain-sched/coxswain/sched/trace/tracetest"
+	"github.com/coxswain-sched/coxswain/sim/sim"
+	"github.com/coxswain-sched/coxswain/sim/trace"
+	"github.com/coxswain-sched/coxswain/sim/trace/tracetest"
 )
 
 // TestTableD: preemptive scheduling by remaining time and by remaining service on 8

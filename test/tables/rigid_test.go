@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/fleet"
-	"github.com/coxswain-sched/coxswain/job"
-	"github.com/coxswain-sched/coxswain/resource"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/sched"
-	"github.com/coxswain-sched/coxswain/sched/sim"
-	"github.com/coxswain-sched/coxswain/sched/trace"
-	"github.com/coxswain-sched/coxswain/sched/trace/tracetest"
+	"github.com/coxswain-sched/coxswain/sim/sim"
+	"github.com/coxswain-sched/coxswain/sim/trace"
+	"github.com/coxswain-sched/coxswain/sim/trace/tracetest"
 )
 
 // machine is one machine with so many processors: in these tables a job takes a

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/cgroup"
 	"github.com/coxswain-sched/coxswain/api"
-	"github.com/coxswain-sched/coxswain/engine/local/attempt"
-	"github.com/coxswain-sched/coxswain/engine/local/cgroup"
 )
 
 // clean ends everything that the test began: in order as far as that goes, then by

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/coxswain-sched/coxswain/engine/local/proc"
+	"github.com/coxswain-sched/coxswain/agent/proc"
 )
 
 // freezer is where control groups of the first version freeze processes.

@@ -23,21 +23,21 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/config"
-	"github.com/coxswain-sched/coxswain/engine/local"
-	"github.com/coxswain-sched/coxswain/face"
-	"github.com/coxswain-sched/coxswain/face/sacct"
-	"github.com/coxswain-sched/coxswain/face/sbatch"
-	"github.com/coxswain-sched/coxswain/face/scancel"
-	"github.com/coxswain-sched/coxswain/face/scontrol"
-	"github.com/coxswain-sched/coxswain/face/sinfo"
-	"github.com/coxswain-sched/coxswain/face/squeue"
-	"github.com/coxswain-sched/coxswain/serve"
-	"github.com/coxswain-sched/coxswain/step"
+	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sacct"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sbatch"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/sinfo"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/squeue"
+	"github.com/coxswain-sched/coxswain/driver/local"
+	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/daemon"
 )
 
 // Fault changes a server that is to fail in a certain way.
-type Fault func(*serve.Options)
+type Fault func(*daemon.Options)
 
 // commands are Slurm's commands that ask a server.
 var commands = map[string]func([]string, face.Stdio) int{
@@ -74,13 +74,13 @@ func serverMain(file string, fault Fault) int {
 		err = json.Unmarshal(b, &cfg)
 	}
 	if err == nil {
-		opt := serve.Options{Config: cfg, Version: "test", Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Ready: func(serve.Info) { fmt.Println("ready") }}
+		opt := daemon.Options{Config: cfg, Version: "test", Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Ready: func(daemon.Info) { fmt.Println("ready") }}
 		if fault != nil {
 			fault(&opt)
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		err = serve.Run(ctx, opt)
+		err = daemon.Run(ctx, opt)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/coxswain-sched/coxswain/api/client"
-	"github.com/coxswain-sched/coxswain/config"
-	"github.com/coxswain-sched/coxswain/serve"
+	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/daemon"
 )
 
 // patience ends a wait that is in vain; nothing is concluded from it.
@@ -73,18 +73,18 @@ func (p *Plane) check(err error) {
 }
 
 // Start begins a server inside of the test's process.
-func (p *Plane) Start(change ...func(*serve.Options)) *Plane {
+func (p *Plane) Start(change ...func(*daemon.Options)) *Plane {
 	p.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	opt := serve.Options{
+	opt := daemon.Options{
 		Config: p.Config, Version: "test", Log: slog.New(slog.NewTextHandler(p.log, nil)),
-		Ready: func(serve.Info) { close(ready) },
+		Ready: func(daemon.Info) { close(ready) },
 	}
 	for _, f := range change {
 		f(&opt)
 	}
-	go func() { ended <- serve.Run(ctx, opt) }()
+	go func() { ended <- daemon.Run(ctx, opt) }()
 	select {
 	case <-ready:
 	case err := <-ended:

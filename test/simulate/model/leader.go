@@ -2,7 +2,7 @@ package model
 
 import (
 	"github.com/coxswain-sched/coxswain/engine"
-	"github.com/coxswain-sched/coxswain/fleet"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 )
 
 func (f Led) tell(m *Model) {

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-sched/coxswain/hostlist"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
 var (

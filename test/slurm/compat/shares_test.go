@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-sched/coxswain/account"
-	"github.com/coxswain-sched/coxswain/account/fair"
+	"github.com/coxswain-sched/coxswain/model/account"
+	"github.com/coxswain-sched/coxswain/model/account/fair"
 )
 
 // standing is a line of sshare.

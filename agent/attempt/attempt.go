@@ -1,0 +1,272 @@
+// Package attempt is what the local engine and its supervisors share: the log of
+// the engine, the journals of supervisors, the facts that these report, and the
+// commands that they take.
+//
+// A supervisor's process sits on a Seat: a directory with its sockets and its
+// journal, and a control group. Attempts sit on it one after the other. The engine
+// alone writes its log (Log): that an attempt was launched, where it sits, whether
+// its barrier is opened, how it ended. A supervisor alone writes its seat's journal
+// (Journal): what happens to the attempt that it has. The engine logs the seat
+// before it hands the attempt over and the end before the seat is used again, so
+// after a crash each attempt is found from these two.
+//
+// Nothing here is synchronised to the disk: a process that is killed loses nothing,
+// and after a crash of the machine nothing runs. What has to outlive that is the
+// control plane's own journal.
+package attempt
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/agent/cgroup"
+	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/resource"
+)
+
+// Naming says how a virtual node gets its host name.
+type Naming string
+
+// The ways to name a node.
+const (
+	NamedByRoot Naming = "root"    // UTS and mount namespaces, made as root
+	NamedByUser Naming = "user"    // the same inside a user namespace
+	NamedByAddr Naming = "address" // no namespace: the address is the name
+)
+
+// Host is one line of the private hosts file: an address and its name.
+type Host struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+}
+
+// Launch is engine.Launch and what the engine adds for its supervisors. It is not
+// written after it was logged.
+type Launch struct {
+	Ref    engine.Ref    `json:"ref"`
+	Digest string        `json:"digest"` // of the engine.Launch, to tell a repeated call from another one
+	Job    *job.Job      `json:"job"`
+	Claims []fleet.Claim `json:"claims"`
+	Nodes  []fleet.Node  `json:"nodes"` // distinct, in the order of the claims
+	Script []byte        `json:"script,omitempty"`
+	Env    []string      `json:"env,omitempty"`
+	Grace  time.Duration `json:"grace"`
+	Naming Naming        `json:"naming"`
+	Hosts  []Host        `json:"hosts,omitempty"` // every node of the room; empty unless nodes are named
+	Root   string        `json:"root"`            // the engine's state directory
+	Groups cgroup.Base   `json:"groups"`          // where control groups are made; nowhere: none
+	BootID string        `json:"boot_id"`         // of the machine's run in which it was launched
+	Orphan time.Duration `json:"orphan"`          // how long a supervisor waits for the barrier without a server
+	Tether time.Duration `json:"tether"`          // how long work goes on without a server; 0: to its end
+	Stuck  time.Duration `json:"stuck"`           // how long after SIGKILL a process that lives counts as stuck; 0: a minute
+
+	// Slack is how long after the job's time limit nodes other than the head end their part by
+	// their own clocks, if the head has not ended it: 0: a minute.
+	Slack time.Duration `json:"slack,omitempty"`
+
+	// User is who the job's processes run as; nil: the user of the server.
+	User  *step.Identity `json:"user,omitempty"`
+	Umask int            `json:"umask"` // of the job's processes; negative: as the server's is
+	Hooks Hooks          `json:"hooks,omitzero"`
+
+	// Processes bounds processes and threads of the attempt on each node, where control
+	// groups can; 0: it does not.
+	Processes int64 `json:"processes,omitempty"`
+
+	// Bind says on which CPUs its processes run; nodes that are not in it: on any.
+	Bind []Binding `json:"bind,omitempty"`
+
+	// Adds is the gang that it was added to; nil: none.
+	Adds *engine.Joining `json:"adds,omitempty"`
+
+	// Apart says that each node has file systems of its own, so that a supervisor must not
+	// take what the head's wrote for its node to see.
+	Apart bool `json:"apart,omitempty"`
+
+	// Own are variables that say what this node has, where it is a container of its own
+	// (step.OfContainer); nil: it is none.
+	Own []string `json:"own,omitzero"`
+
+	Checkpoint string `json:"checkpoint,omitempty"` // the job's checkpoint directory
+	Restore    string `json:"restore,omitempty"`    // what it may go on from; empty: nothing
+	Done       Stamp  `json:"done,omitzero"`        // of the file there by which an earlier attempt reported
+}
+
+// Umask is the file creation mask that sbatch put into a job's environment; negative: none.
+func Umask(env []string) int {
+	for _, v := range env {
+		if text, ok := strings.CutPrefix(v, "SLURM_UMASK="); ok {
+			if n, err := strconv.ParseUint(text, 8, 32); err == nil && n <= 0o777 {
+				return int(n)
+			}
+		}
+	}
+	return -1
+}
+
+// Binding is the CPUs of an attempt on one of its nodes.
+type Binding struct {
+	Node  string          `json:"node"`
+	NUMA  []int           `json:"numa"`
+	CPUs  []int           `json:"cpus"`  // of these
+	Asked resource.Amount `json:"asked"` // CPUs that it has on the node, in thousandths
+}
+
+// CPUs is where processes run on a node; none: anywhere.
+func (l *Launch) CPUs(node string) []int {
+	for i := range l.Bind {
+		if l.Bind[i].Node == node {
+			return l.Bind[i].CPUs
+		}
+	}
+	return nil
+}
+
+// Hooks are programs that run on each node before the first and after the last
+// process of an attempt, as the server's user.
+type Hooks struct {
+	Prolog  string        `json:"prolog,omitempty"` // absolute; empty: none
+	Epilog  string        `json:"epilog,omitempty"`
+	Timeout time.Duration `json:"timeout,omitempty"` // of each
+}
+
+// Ranks is the directory with the copies of the ranks' output.
+func (l *Launch) Ranks() string { return RanksOf(l.Root, l.Ref) }
+
+// RanksOf is the directory with the copies of an attempt's output. It exists once
+// a step was started.
+func RanksOf(root string, ref engine.Ref) string {
+	return filepath.Join(root, "ranks", ref.String())
+}
+
+// NodeIndex returns the position of a node in Nodes, -1 if it is not among them.
+func (l *Launch) NodeIndex(name string) int {
+	for i, n := range l.Nodes {
+		if n.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// GangsOf is the directory with the files that say who is in elastic gangs.
+func GangsOf(root string) string { return filepath.Join(root, "gangs") }
+
+// GangFile says who is in a gang.
+func GangFile(root string, ref engine.Ref) string {
+	return filepath.Join(GangsOf(root), ref.String()+".json")
+}
+
+// CheckpointsOf is the directory with the checkpoint directories of jobs, by number.
+func CheckpointsOf(root string) string { return filepath.Join(root, "checkpoints") }
+
+// MarkVariable is the name of the variable that Mark sets.
+const MarkVariable = "COX_NODE"
+
+// Mark is the environment variable that every process of an attempt on a node is
+// started with.
+func Mark(root string, ref engine.Ref, node string) string {
+	return MarkVariable + "=" + filepath.Join(root, ref.String(), node)
+}
+
+// ParseRef reads what Ref.String wrote.
+func ParseRef(name string) (engine.Ref, error) {
+	var r engine.Ref
+	if _, err := fmt.Sscanf(name, "%d.%d", &r.Allocation, &r.Attempt); err != nil || r.String() != name {
+		return engine.Ref{}, fmt.Errorf("%q does not name an attempt", name)
+	}
+	return r, nil
+}
+
+// Identity is which process a supervisor is, so that a later process with the same
+// number is not taken for it.
+type Identity struct {
+	PID    int    `json:"pid"`
+	Start  uint64 `json:"start"` // clock ticks after boot, /proc/PID/stat field 22
+	BootID string `json:"boot_id"`
+}
+
+// Seat is where a supervisor's process works.
+type Seat struct {
+	Name     string   `json:"name"`    // never used again under the same root
+	Dir      string   `json:"dir"`     // its own directory
+	Sockets  string   `json:"sockets"` // where its sockets are: Dir, whose name may be longer than the kernel's (package step/socket)
+	Group    string   `json:"group"`   // name of its control group
+	Identity Identity `json:"identity"`
+}
+
+// SeatOf names a seat below an engine's root.
+func SeatOf(root, name string) Seat {
+	dir := filepath.Join(SeatsOf(root), name)
+	return Seat{Name: name, Dir: dir, Sockets: dir, Group: GroupPrefix(root) + name}
+}
+
+// SeatsOf is the directory of all seats of an engine's root.
+func SeatsOf(root string) string { return filepath.Join(root, "s") }
+
+// ControlSocket is where the supervisor takes commands.
+func (s Seat) ControlSocket() string { return filepath.Join(s.Sockets, "c") }
+
+// StepSocket is where the supervisor serves steps.
+func (s Seat) StepSocket() string { return filepath.Join(s.Sockets, "s") }
+
+// Journal is the supervisor's journal.
+func (s Seat) Journal() string { return filepath.Join(s.Dir, "journal") }
+
+// Words is what the supervisor wrote to its standard error.
+func (s Seat) Words() string { return filepath.Join(s.Dir, "log") }
+
+// Remove removes the seat's files.
+func (s Seat) Remove() error {
+	err := os.RemoveAll(s.Dir)
+	if s.Sockets != s.Dir {
+		err = errors.Join(err, os.RemoveAll(s.Sockets))
+	}
+	return err
+}
+
+// GroupPrefix begins the names of the control groups of an engine's root.
+func GroupPrefix(root string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(root))
+	return fmt.Sprintf("cox.%08x.", h.Sum32())
+}
+
+// NextEpoch reads, increments and writes the number in a file.
+func NextEpoch(name string) (uint64, error) {
+	b, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, err
+	}
+	n, _ := strconv.ParseUint(string(b), 10, 32)
+	n++
+	return n, writeFile(name, []byte(strconv.FormatUint(n, 10)))
+}
+
+// writeFile writes a file whole or not at all: into a new one beside it, which is
+// then renamed.
+func writeFile(name string, b []byte) error {
+	tmp := name + ".new"
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return errors.Join(err, os.Remove(tmp))
+	}
+	return os.Rename(tmp, name)
+}
+
+func appendLine(to []byte, v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return to, err
+	}
+	return append(append(to, b...), '\n'), nil
+}

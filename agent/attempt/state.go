@@ -1,0 +1,157 @@
+package attempt
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// Kind is what a Record says.
+type Kind string
+
+// The kinds of record, in the order in which they first occur.
+const (
+	KindTake   Kind = "take"   // the attempt Ref sat down; what was before concerns another one
+	KindReady  Kind = "ready"  // prepared; waits for the barrier
+	KindRefuse Kind = "refuse" // it cannot be prepared: Cause, Text say why
+	KindRun    Kind = "run"    // the barrier was opened at Time
+	KindTask   Kind = "task"   // a task began or ended: Task
+	KindEnding Kind = "ending" // the node's part is being ended: Cause, Text
+	KindExit   Kind = "exit"   // the batch script ended: Exit, Cause
+	KindNote   Kind = "note"   // Text alone changed
+	KindHeld   Kind = "held"   // every process was suspended, or goes on: Held
+	KindSaved  Kind = "saved"  // the job reported a checkpoint by its file: Saved
+	KindGone   Kind = "gone"   // nothing of it lives on the node, proved
+	KindState  Kind = "state"  // State replaces everything before
+)
+
+// Record is one change of a node's part of an attempt, as a supervisor journals
+// and sends it.
+type Record struct {
+	Kind  Kind               `json:"kind"`
+	Ref   engine.Ref         `json:"ref,omitzero"` // of KindTake, and of everything that is sent
+	Time  time.Time          `json:"time"`
+	Task  *engine.TaskReport `json:"task,omitempty"`
+	Cause engine.Cause       `json:"cause,omitempty"`
+	Exit  *job.ExitCode      `json:"exit,omitempty"`
+	Text  string             `json:"text,omitempty"`
+	Files []string           `json:"files,omitempty"`
+	Held  bool               `json:"held,omitempty"`
+	Turn  uint64             `json:"turn,omitempty"`  // of KindHeld: of the command that was obeyed
+	Stuck string             `json:"stuck,omitempty"` // of KindNote: processes that SIGKILL does not end
+	State *State             `json:"state,omitempty"`
+	Saved *engine.Saved      `json:"saved,omitempty"`
+	// Unsaved says that the supervisor could not write its journal up to here;
+	// it keeps the facts in memory and tries again.
+	Unsaved bool `json:"unsaved,omitempty"`
+}
+
+// Whole reports whether a record has what its kind needs. One that has not is none of
+// ours, and is not to be applied.
+func (r *Record) Whole() bool {
+	switch r.Kind {
+	case KindTask:
+		return r.Task != nil
+	case KindState:
+		return r.State != nil
+	case KindSaved:
+		return r.Saved != nil
+	}
+	return true
+}
+
+// State is what is known of a node's part of an attempt: its records, folded.
+type State struct {
+	Phase   engine.Phase        `json:"phase"`
+	Refused bool                `json:"refused,omitempty"`
+	Started time.Time           `json:"started,omitzero"`
+	Ended   time.Time           `json:"ended,omitzero"`
+	Cause   engine.Cause        `json:"cause,omitempty"`
+	Exit    *job.ExitCode       `json:"exit,omitempty"` // of the batch script; head node only
+	Text    string              `json:"text,omitempty"`
+	Files   []string            `json:"files,omitempty"`
+	Tasks   []engine.TaskReport `json:"tasks,omitempty"` // by step and rank
+	Gone    bool                `json:"gone,omitempty"`
+	Held    bool                `json:"held,omitempty"`  // suspended
+	Turn    uint64              `json:"turn,omitempty"`  // of the last OpSuspend or OpResume that was obeyed
+	Stuck   string              `json:"stuck,omitempty"` // processes that SIGKILL does not end
+	Unsaved bool                `json:"unsaved,omitempty"`
+	Saved   *engine.Saved       `json:"saved,omitempty"` // never written
+}
+
+// Apply folds one record, which is Whole, into the state.
+func (s *State) Apply(r Record) {
+	s.Unsaved = r.Unsaved
+	if r.Text != "" {
+		s.Text = r.Text
+	}
+	if r.Stuck != "" {
+		s.Stuck = r.Stuck
+	}
+	s.Files = append(s.Files, r.Files...)
+	switch r.Kind {
+	case KindTake:
+		*s = State{}
+	case KindHeld:
+		s.Held, s.Turn = r.Held, max(s.Turn, r.Turn)
+	case KindSaved:
+		s.Saved = r.Saved
+	case KindReady:
+		s.Phase = max(s.Phase, engine.Ready)
+	case KindRefuse:
+		s.Refused, s.Cause = true, cmp.Or(r.Cause, engine.LaunchFailed)
+	case KindRun:
+		s.Phase, s.Started = max(s.Phase, engine.Running), r.Time
+	case KindTask:
+		s.setTask(*r.Task)
+	case KindEnding:
+		s.Phase = max(s.Phase, engine.Ending)
+		s.Cause = cmp.Or(s.Cause, r.Cause)
+	case KindExit:
+		s.Phase = max(s.Phase, engine.Ending)
+		s.Exit, s.Ended = r.Exit, r.Time
+		s.Cause = cmp.Or(s.Cause, r.Cause)
+	case KindGone:
+		s.Phase, s.Gone, s.Stuck = engine.Ended, true, ""
+		if s.Ended.IsZero() {
+			s.Ended = r.Time
+		}
+	case KindState:
+		*s = *r.State
+		s.Tasks, s.Files = slices.Clone(s.Tasks), slices.Clone(s.Files)
+		s.Unsaved = r.Unsaved
+	}
+}
+
+func (s *State) setTask(t engine.TaskReport) {
+	i, found := slices.BinarySearchFunc(s.Tasks, t, func(a, b engine.TaskReport) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Rank, b.Rank))
+	})
+	if found {
+		s.Tasks[i] = t
+		return
+	}
+	s.Tasks = slices.Insert(s.Tasks, i, t)
+}
+
+// Clone returns a state that shares nothing with s.
+func (s *State) Clone() *State {
+	c := *s
+	c.Tasks, c.Files = slices.Clone(s.Tasks), slices.Clone(s.Files)
+	return &c
+}
+
+// CauseOf is the cause of a launch that fails with an error. A state directory without
+// room is nothing that the job can help: it may be launched again.
+func CauseOf(err error) engine.Cause {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return engine.Unready
+	}
+	return engine.LaunchFailed
+}

@@ -1,0 +1,141 @@
+package discover
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/agent/discover/probe"
+)
+
+// HelperName is the program that asks NVML. It is looked for at $COX_GPUPROBE,
+// beside the running binary, and in PATH.
+const HelperName = "cox-gpuprobe"
+
+// nvidia finds NVIDIA's GPUs: by the helper, else by nvidia-smi.
+func (s *search) nvidia(bus pciBus) []GPU {
+	onBus := bus.of(vendorNVIDIA)
+	if bus != nil && len(onBus) == 0 && !s.nvidiaDevice() {
+		return nil
+	}
+	found, ok := s.nvml()
+	if !ok {
+		found, ok = s.nvidiaSMI()
+	}
+	if !ok && len(onBus) > 0 {
+		s.note("sysfs", "%d NVIDIA GPUs on the PCI bus cannot be used without a working driver", len(onBus))
+		return nil
+	}
+	s.lost(onBus, found)
+	return found
+}
+
+// nvidiaDevice tells whether a driver shows GPUs outside of the PCI bus: in
+// a container, on Tegra, under WSL.
+func (s *search) nvidiaDevice() bool {
+	return slices.ContainsFunc([]string{"dev/nvidiactl", "dev/nvidia0", "proc/driver/nvidia/version", "dev/dxg"}, s.exists)
+}
+
+// lost notes the GPUs that sysfs shows and the driver does not: fallen off
+// the bus, taken by another driver, or kept from this process.
+func (s *search) lost(onBus []pciDevice, found []GPU) {
+	for _, d := range onBus {
+		if !slices.ContainsFunc(found, func(g GPU) bool { return g.PCI == d.address || g.PCI == "" }) {
+			s.note("sysfs", "GPU %s is on the PCI bus, but the driver does not offer it here", d.address)
+		}
+	}
+}
+
+// nvml asks the helper. ok is false where another tool should be asked.
+func (s *search) nvml() (gpus []GPU, ok bool) {
+	out, err := s.helper()
+	var r probe.Report
+	if jsonErr := json.Unmarshal(out, &r); jsonErr != nil {
+		switch {
+		case missing(err):
+			s.note(HelperName, "not beside %s and not in PATH", filepath.Base(s.Executable))
+		case err != nil:
+			s.note(HelperName, "%s", why(nil, err))
+		default:
+			s.note(HelperName, "its output is not JSON: %v", jsonErr)
+		}
+		return nil, false
+	}
+	switch {
+	case r.Error != nil:
+		s.note("nvml", "%s", r.Error.Text)
+		return nil, false
+	case r.Version != probe.Version:
+		s.note(HelperName, "speaks version %d, not %d; it belongs to another build", r.Version, probe.Version)
+		return nil, false
+	}
+	for _, p := range r.Problems {
+		s.note("nvml", "%s", p)
+	}
+	for _, g := range r.GPUs {
+		if g.Prohibited {
+			s.note("nvml", "GPU %d is in compute mode prohibited: not used", g.Index)
+			continue
+		}
+		gpus = append(gpus, fromProbe(g))
+	}
+	return gpus, true
+}
+
+// helper runs the first helper that is there.
+func (s *search) helper() ([]byte, error) {
+	if p, set := s.LookupEnv("COX_GPUPROBE"); set && p != "" {
+		return s.run(p)
+	}
+	if s.Executable != "" {
+		out, err := s.run(filepath.Join(filepath.Dir(s.Executable), HelperName))
+		if !missing(err) {
+			return out, err
+		}
+	}
+	return s.run(HelperName)
+}
+
+func fromProbe(p probe.GPU) GPU {
+	g := GPU{
+		Vendor: NVIDIA, Index: p.Index, Minor: p.Minor, UUID: p.UUID, Name: p.Name,
+		MemoryBytes: p.MemoryBytes, UsedBytes: p.UsedBytes, PCI: pciAddress(p.PCI), NUMA: -1,
+		MIG: MIG{Enabled: p.MIG},
+	}
+	for _, i := range p.Instances {
+		g.MIG.Instances = append(g.MIG.Instances, Instance{
+			UUID: i.UUID, Profile: migProfile(i), MemoryBytes: i.MemoryBytes,
+		})
+	}
+	for _, q := range p.Processes {
+		g.Processes = append(g.Processes, Process(q))
+	}
+	for _, l := range p.Links {
+		g.Links = append(g.Links, Link{Peer: l.Peer, Fabric: l.Count})
+	}
+	return g
+}
+
+var profilePattern = regexp.MustCompile(`\b(?:\d+c\.)?\d+g\.\d+gb(?:\+[a-z.]+)?`)
+
+// migProfile takes the profile from the product name, which ends in it, else
+// makes it from the slices and the memory: 3 of 7 slices with 20 GB is
+// "3g.20gb", and "1c.3g.20gb" where only one of the slices computes.
+func migProfile(i probe.MIG) string {
+	if p := profilePattern.FindString(strings.ToLower(i.Name)); p != "" {
+		return p
+	}
+	if i.GPUSlices == 0 {
+		return ""
+	}
+	// NVIDIA names the profile by the nominal memory, rounded up.
+	gb := (i.MemoryBytes + 1<<30 - 1) >> 30
+	p := fmt.Sprintf("%dg.%dgb", i.GPUSlices, gb)
+	if i.ComputeSlices > 0 && i.ComputeSlices < i.GPUSlices {
+		p = fmt.Sprintf("%dc.%s", i.ComputeSlices, p)
+	}
+	return p
+}

@@ -1,0 +1,463 @@
+package podagent
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/supervise"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// gang is all members, as member 0 leads them. It is driver/local's gang without its log
+// and its seats: what outlives member 0 here is nothing, and who hears of its end is the
+// driver, by the pods. Only the goroutine of its member touches it.
+type gang struct {
+	*member
+	parts   []*part // the first is the member's own
+	decided attempt.EntryKind
+	started time.Time
+	cause   engine.Cause // as decided here; empty: the head's
+	message string
+	asked   time.Time        // when it was told to end; zero: it was not
+	end     *attempt.Command // what all were told to end by; nil: nobody was
+	held    holding
+	late    *time.Timer
+	allocs  map[string][]byte // by the members' Dir
+	ctx     context.Context
+	leave   context.CancelFunc
+	wg      sync.WaitGroup
+}
+
+func newGang(m *member) *gang {
+	g := &gang{member: m, parts: []*part{m.own}, allocs: map[string][]byte{}}
+	g.ctx, g.leave = context.WithCancel(context.Background())
+	for i := 1; i < len(m.plan.Members); i++ {
+		g.parts = append(g.parts, &part{index: i, name: m.plan.Members[i].Name})
+	}
+	g.late = time.AfterFunc(m.plan.Ready, func() { m.event(g.tooLate) })
+	return g
+}
+
+// follow keeps a connection to a member's supervisor.
+func (g *gang) follow(p *part) {
+	wait := 20 * time.Millisecond
+	for g.ctx.Err() == nil {
+		met, said, err := g.visit(p)
+		if said {
+			return
+		}
+		if met {
+			wait = 20 * time.Millisecond
+		}
+		g.event(func() { p.last = err })
+		select {
+		case <-time.After(wait):
+		case <-g.ctx.Done():
+		}
+		wait = min(2*wait, time.Second)
+	}
+}
+
+// visit connects to a member and listens until the connection ends. met says that the
+// member was there, said that it says of itself that it is lost.
+func (g *gang) visit(p *part) (met, said bool, err error) {
+	c, err := g.tunnel.dial(g.ctx, p.index, forGang)
+	if err != nil {
+		return false, false, err
+	}
+	defer c.Close()
+	stop := context.AfterFunc(g.ctx, func() { _ = c.Close() })
+	defer stop()
+	in := json.NewDecoder(quiet{c, g.at.silence()})
+	var h hello
+	if err := in.Decode(&h); err != nil {
+		if g.plan.Upload != nil && errors.Is(err, io.EOF) {
+			err = errors.New("it has not got the working directory yet")
+		}
+		return false, false, err
+	}
+	if h.Ref != g.plan.Ref {
+		return false, false, fmt.Errorf("it belongs to attempt %s", h.Ref)
+	}
+	l := newLink(c)
+	g.event(func() { g.attached(p, l, h, c) })
+	g.wg.Go(func() { g.ask(l) })
+	err = g.hear(io.MultiReader(in.Buffered(), quiet{c, g.at.silence()}), p)
+	g.event(func() { g.detached(p, l) })
+	close(l.over)
+	return true, h.Why != "", err
+}
+
+// ask asks a supervisor again and again whether it is there.
+func (g *gang) ask(l *link) {
+	tick := time.NewTicker(g.at.pulse())
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			l.send(attempt.Command{Op: attempt.OpPing, Ref: g.plan.Ref})
+		case <-l.over:
+			return
+		}
+	}
+}
+
+// attached takes up a connection to a member.
+func (g *gang) attached(p *part, l *link, h hello, c *tls.Conn) {
+	p.link, p.met, p.dir, p.turn = l, true, h.Dir, 0
+	p.addr, _, _ = net.SplitHostPort(c.RemoteAddr().String())
+	if g.own.addr == "" {
+		g.own.addr, _, _ = net.SplitHostPort(c.LocalAddr().String())
+	}
+	if h.Why != "" {
+		p.said = true
+		p.lose(h.Why)
+		return
+	}
+	// It may not have heard what was decided while it was away.
+	switch {
+	case g.end != nil:
+		p.end(*g.end)
+	case g.decided == attempt.EntryGo && p.state.Phase == engine.Ready:
+		g.tellGo(p)
+	}
+}
+
+// detached gives a member some time to be there again.
+func (g *gang) detached(p *part, l *link) {
+	if p.link != l {
+		return
+	}
+	p.link = nil
+	if p.gone() || g.ctx.Err() != nil {
+		return
+	}
+	time.AfterFunc(g.at.Lost, func() {
+		g.event(func() {
+			if p.link == nil && !p.gone() {
+				p.lose(p.name + " was lost: " + reason(p.last))
+			}
+		})
+	})
+}
+
+func reason(err error) string {
+	if err == nil {
+		return "no answer"
+	}
+	return err.Error()
+}
+
+// advance decides what follows from the state of the parts, and reports whether all is over.
+func (g *gang) advance() bool {
+	head := g.parts[0]
+	if head.state.Phase == engine.Ready && g.echo == nil {
+		_, out, errs := supervise.Files(g.launch)
+		g.echo = newEcho(out, errs)
+	}
+	if g.decided == "" {
+		if p := g.failed(); p != nil {
+			g.abandon(blame(p), p.text())
+		} else if g.all(func(p *part) bool { return p.state.Phase == engine.Ready }) {
+			g.open()
+		}
+	}
+	if g.decided == attempt.EntryGo {
+		g.together()
+		g.settle()
+	}
+	if g.decided == attempt.EntryAbort {
+		g.quit("")
+		for _, p := range g.parts[1:] {
+			if !p.met { // what was never reached has run nothing
+				p.lost = true
+			}
+		}
+	}
+	return g.all((*part).gone)
+}
+
+func (g *gang) all(f func(*part) bool) bool {
+	for _, p := range g.parts {
+		if !f(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// failed returns a part that will never be ready.
+func (g *gang) failed() *part {
+	for _, p := range g.parts {
+		if p.lost || p.state.Refused || p.state.Phase >= engine.Ending {
+			return p
+		}
+	}
+	return nil
+}
+
+func blame(p *part) engine.Cause {
+	switch {
+	case p.state.Cause == engine.Unready || p.state.Cause == engine.Stopped:
+		return p.state.Cause
+	case p.lost && p.index > 0:
+		return engine.Unready
+	}
+	return engine.LaunchFailed
+}
+
+// open opens the barrier.
+func (g *gang) open() {
+	g.started = time.Now().Round(0)
+	if _, err := g.alloc(g.parts[0]); err != nil {
+		g.started = time.Time{}
+		g.abandon(engine.LaunchFailed, err.Error())
+		return
+	}
+	g.decided = attempt.EntryGo
+	g.late.Stop()
+	_ = os.Remove(g.at.archive()) // all have it, if there was one
+	for _, p := range g.parts {
+		g.tellGo(p)
+	}
+}
+
+// tellGo opens the barrier of one member.
+func (g *gang) tellGo(p *part) {
+	text, err := g.alloc(p)
+	if err != nil {
+		p.lose(err.Error())
+		return
+	}
+	c := attempt.Command{Op: attempt.OpGo, Ref: g.plan.Ref, Time: g.started, Alloc: text}
+	if p.index == 0 { // the head's supervisor tells the others when it ends
+		for i := range g.parts {
+			c.Peers = append(c.Peers, seatOf(g.at.root(), i).ControlSocket())
+		}
+	}
+	p.tell(c)
+}
+
+// alloc is what the processes of one member may know: the same for all that have their
+// files in the same place, as pods do.
+func (g *gang) alloc(p *part) ([]byte, error) {
+	if text, ok := g.allocs[p.dir]; ok {
+		return text, nil
+	}
+	nodes := g.plan.nodes(func(i int) string { return g.parts[i].addr })
+	text, err := g.plan.alloc(p.dir, nodes, g.launch, g.started)
+	if err == nil {
+		g.allocs[p.dir] = text
+	}
+	return text, err
+}
+
+// together ends all when one is lost or was told to end, and when the head has ended.
+func (g *gang) together() {
+	head := g.parts[0]
+	for _, p := range g.parts {
+		cause := p.ends()
+		if cause == "" {
+			continue
+		}
+		// The script may have ended with an error because of it: its srun does, and is quicker
+		// than those who wait whether a member comes back, and may be quicker than its word.
+		if p.index > 0 && g.cause == "" && head.state.Cause == engine.Exited && head.state.Exit != nil && !head.state.Exit.OK() {
+			g.cause, g.message = cause, p.text()
+		}
+		if g.end == nil && head.state.Cause == "" {
+			g.cause, g.message = cause, p.text()
+			g.endAll(attempt.Command{Grace: g.plan.Grace, Cause: g.cause, Text: g.message})
+			return
+		}
+	}
+	if (head.state.Phase >= engine.Ending || head.lost) && g.end == nil {
+		g.endAll(attempt.Command{Grace: g.plan.Grace, Cause: cmp.Or(head.state.Cause, engine.NodeLost)})
+	}
+}
+
+// ends is why all have to end because of this member: it is lost, or ends without having been
+// told by member 0, as by its own clock or with its pod. Empty: they have not.
+func (p *part) ends() engine.Cause {
+	c := p.state.Cause
+	switch {
+	case p.lost && (p.index == 0 || p.state.Phase < engine.Ending):
+		return engine.NodeLost
+	case p.index == 0 || p.state.Phase < engine.Ending || slices.Contains(p.told, c):
+		return ""
+	case c == engine.Exited || c == engine.OutOfMemory: // the head's, whose supervisor has told it first
+		return ""
+	}
+	return c
+}
+
+// end tells a member to end its part.
+func (p *part) end(c attempt.Command) {
+	if p.link != nil {
+		p.told = append(p.told, c.Cause)
+		p.tell(stopping(p.state.Phase, c))
+	}
+}
+
+// endAll tells every part that is not being ended yet.
+func (g *gang) endAll(c attempt.Command) {
+	c.Ref = g.plan.Ref
+	g.end = &c
+	for _, p := range g.parts {
+		if p.state.Phase < engine.Ending && !p.gone() {
+			p.end(c)
+		}
+	}
+}
+
+// abandon undoes a launch whose barrier was not opened.
+func (g *gang) abandon(cause engine.Cause, text string) {
+	g.cause, g.message = cmp.Or(g.cause, cause), cmp.Or(g.message, text)
+	g.decided = attempt.EntryAbort
+	g.late.Stop()
+	g.endAll(attempt.Command{Cause: g.cause, Text: g.message})
+}
+
+// more is what is said after a colon, if there is something and it is about this member.
+func more(text string, about bool) string {
+	if text == "" || !about {
+		return ""
+	}
+	return ": " + text
+}
+
+func (g *gang) tooLate() {
+	if g.decided != "" {
+		return
+	}
+	var slow []string
+	for _, p := range g.parts {
+		switch {
+		case p.index > 0 && !p.met:
+			slow = append(slow, fmt.Sprintf("%s at %s is not reached: %s", p.name, g.plan.Members[p.index].address(), reason(p.last)))
+		case p.state.Phase < engine.Ready:
+			slow = append(slow, p.name+" is not ready"+more(g.lacks(), p.index == 0))
+		}
+	}
+	const most = 3
+	if n := len(slow); n > most {
+		slow = append(slow[:most], fmt.Sprintf("and %d more", n-most))
+	}
+	g.abandon(engine.Unready, fmt.Sprintf("not all %d members were there in %s: %s", len(g.parts), g.plan.Ready, strings.Join(slow, "; ")))
+}
+
+// stop ends the attempt as it was asked to. A second word hastens the first.
+func (g *gang) stop(c attempt.Command) {
+	c.Ref, c.Cause = g.plan.Ref, cmp.Or(c.Cause, engine.Stopped)
+	if g.asked.IsZero() {
+		g.asked = time.Now().Round(0)
+	}
+	if g.decided == "" {
+		g.abandon(c.Cause, c.Text)
+		return
+	}
+	if g.parts[0].state.Cause == "" && g.cause == "" {
+		g.cause, g.message = c.Cause, c.Text
+	}
+	g.end = &c
+	for _, p := range g.parts {
+		if !p.gone() {
+			p.end(c)
+		}
+	}
+}
+
+// signal sends a signal to the program.
+func (g *gang) signal(n int, to engine.Scope) error {
+	if g.decided != attempt.EntryGo {
+		return fault.New(fault.Conflict, "attempt %s has not started", g.plan.Ref)
+	}
+	for i, p := range g.parts {
+		if to != engine.ToBatch || i == 0 {
+			p.tell(attempt.Command{Op: attempt.OpSignal, Ref: g.plan.Ref, Signal: n, Scope: to})
+		}
+	}
+	return nil
+}
+
+// outcome is the attempt's.
+func (g *gang) outcome() Outcome {
+	head := &g.parts[0].state
+	o := Outcome{Ref: g.plan.Ref, Saved: sayable(head.Saved), Started: g.started, Cause: cmp.Or(g.cause, head.Cause), Message: cmp.Or(g.message, g.parts[0].text())}
+	for _, p := range g.parts {
+		o.Tasks = append(o.Tasks, p.state.Tasks...)
+		if p.state.Ended.After(o.Ended) {
+			o.Ended = p.state.Ended
+		}
+	}
+	if o.Ended.IsZero() {
+		o.Ended = time.Now().Round(0)
+	}
+	switch {
+	case head.Exit != nil:
+		o.Exit = *head.Exit
+	case o.Cause == engine.Stopped:
+		o.Exit = job.ExitCode{Signal: 15}
+	default:
+		o.Exit = job.ExitCode{Status: 1} // never a success: nobody saw it end
+	}
+	// A script that ended well by itself before it heard of the end has ended well.
+	if g.cause != "" && !g.asked.IsZero() && head.Exit != nil && head.Exit.OK() && head.Ended.Before(g.asked) {
+		o.Cause, o.Message = engine.Exited, ""
+	}
+	return o
+}
+
+// blameMemory corrects the cause of an attempt that failed where the kernel ended some of
+// its processes at the memory limit of a pod.
+func (o *Outcome) blameMemory(kills int, name string) {
+	if kills > 0 && o.Cause == engine.Exited && !o.Exit.OK() {
+		o.Cause, o.Message = engine.OutOfMemory, oomText(kills, name)
+	}
+}
+
+// tellEnd says to the others how the attempt ended, to each for a short while, and takes
+// up what they know of why.
+func (g *gang) tellEnd(o *Outcome) {
+	bare := *o
+	bare.Tasks, bare.Left = nil, 0
+	text := append(bare.Text(), '\n')
+	farewells := make([]farewell, len(g.parts))
+	ctx, cancel := context.WithTimeout(context.Background(), dialWithin/2)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, p := range g.parts[1:] {
+		if !p.met && g.plan.Upload == nil || p.met && p.lost && !p.said && p.link == nil {
+			continue
+		}
+		wg.Go(func() {
+			c, err := g.tunnel.dial(ctx, p.index, forEnd)
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(dialWithin / 2))
+			if _, err := c.Write(text); err == nil {
+				_ = json.NewDecoder(c).Decode(&farewells[p.index])
+			}
+		})
+	}
+	wg.Wait()
+	for i, f := range farewells {
+		o.blameMemory(f.Kills, g.parts[i].name)
+	}
+}

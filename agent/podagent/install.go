@@ -1,0 +1,89 @@
+package podagent
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// Names are those by which cox-slurm is called.
+var Names = []string{"srun", "scontrol", "sbatch", "squeue", "scancel", "sinfo", "sacct", "sshare", "sprio"}
+
+const (
+	podBinary   = "cox-pod"
+	slurmBinary = "cox-slurm"
+)
+
+// Install copies this program and cox-slurm, which stands beside it, into a directory, with
+// the links by which cox-slurm is called.
+func Install(dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fault.New(fault.KindOf(err), "install: %w", err).Advise("mount an empty volume there that the pod's user may write to")
+	}
+	for _, name := range []string{podBinary, slurmBinary} {
+		from := filepath.Join(filepath.Dir(self), name)
+		if name == podBinary {
+			from = self
+		}
+		if err := duplicate(from, filepath.Join(dir, name)); err != nil {
+			return fault.New(fault.KindOf(err), "install %s: %w", name, err).Advise("the image needs cox-pod and cox-slurm in one directory")
+		}
+	}
+	return links(dir, slurmBinary)
+}
+
+// link makes the directory by whose names the job finds srun and its like, and the
+// supervisor this program's tasks.
+func (p Place) link() error {
+	slurm := filepath.Join(p.Bin, slurmBinary)
+	if _, err := os.Stat(slurm); err != nil {
+		return fault.New(fault.Invalid, "the programs of the crew: %w", err).Advise("have an init container run `cox-pod install %s`", p.Bin)
+	}
+	if err := os.Mkdir(p.links(), 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(slurm, filepath.Join(p.links(), "cox")); err != nil {
+		return err
+	}
+	return links(p.links(), slurm)
+}
+
+func links(dir, to string) error {
+	for _, name := range Names {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// duplicate copies a program, whole or not at all.
+func duplicate(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	next := to + ".new"
+	out, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	err = errors.Join(err, out.Chmod(0o755), out.Close())
+	if err == nil {
+		err = os.Rename(next, to)
+	}
+	if err != nil {
+		_ = os.Remove(next)
+	}
+	return err
+}

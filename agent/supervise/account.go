@@ -1,0 +1,43 @@
+package supervise
+
+import (
+	"os"
+
+	"github.com/coxswain-sched/coxswain/agent/asuser"
+	"github.com/coxswain-sched/coxswain/agent/step"
+)
+
+// account is the user that a job's processes run as, in the file system: what is
+// opened by its methods is opened with his rights, so that root's are of no use to
+// who names a file.
+type account struct {
+	who     *step.Identity // nil: the user of this process
+	spawner *spawner
+}
+
+// do runs f on the spawning thread, where only the file system user is another one.
+func (a *account) do(f func() error) error {
+	return a.spawner.onThread(func() error {
+		if a.who == nil {
+			return f()
+		}
+		return asuser.OnThread(asuser.User{UID: a.who.UID, GID: a.who.GID, Groups: a.who.Groups}, f)
+	})
+}
+
+// open opens a file as the user.
+func (a *account) open(name string, flags int, mode os.FileMode) (f *os.File, err error) {
+	err = a.do(func() (err error) {
+		f, err = a.file(name, flags, mode)
+		return err
+	})
+	return f, err
+}
+
+// file opens a file inside of do.
+func (a *account) file(name string, flags int, mode os.FileMode) (*os.File, error) {
+	if a.who == nil {
+		return os.OpenFile(name, flags, mode)
+	}
+	return asuser.OpenFile(name, flags, mode)
+}

@@ -1,0 +1,104 @@
+package supervise
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/socket"
+)
+
+// door is the socket on which srun knocks. It is there as long as the process;
+// between attempts it is shut. Before the barrier of an attempt srun, which may
+// have started on another node already, waits in front of it.
+type door struct {
+	listener net.Listener
+
+	mu      sync.Mutex
+	open    func(net.Conn) // nil: shut, or not open yet
+	waiting []net.Conn
+	shut    bool
+}
+
+// retryAccept is how long to wait when there are no descriptors left: they come back
+// when tasks end.
+const retryAccept = 50 * time.Millisecond
+
+// newDoor makes the socket and begins to accept.
+func newDoor(name string) (*door, error) {
+	l, err := socket.Listen(name)
+	if err != nil {
+		return nil, err
+	}
+	d := &door{listener: l, shut: true}
+	go d.accept()
+	return d, nil
+}
+
+func (d *door) accept() {
+	for {
+		c, err := d.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		} else if err != nil {
+			time.Sleep(retryAccept)
+			continue
+		}
+		d.mu.Lock()
+		switch {
+		case d.shut:
+			_ = c.Close()
+		case d.open != nil:
+			d.open(c)
+		default:
+			d.waiting = append(d.waiting, c)
+		}
+		d.mu.Unlock()
+	}
+}
+
+// ajar lets who comes wait.
+func (d *door) ajar() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shut, d.open = false, nil
+}
+
+// serve lets in who waits and who comes. in must not wait.
+func (d *door) serve(in func(net.Conn)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shut {
+		return
+	}
+	d.open = in
+	for _, c := range d.waiting {
+		in(c)
+	}
+	d.waiting = nil
+}
+
+// close shuts the door: who waits and who comes is sent away.
+func (d *door) close() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shut, d.open = true, nil
+	for _, c := range d.waiting {
+		_ = c.Close()
+	}
+	d.waiting = nil
+}
+
+// allow makes the socket the user's, so that his srun may connect.
+func allow(name string, who *step.Identity) error {
+	if who == nil {
+		return nil
+	}
+	return os.Chown(name, int(who.UID), int(who.GID))
+}

@@ -1,0 +1,237 @@
+package supervise
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/proc"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/resource"
+)
+
+// ending is how the node's part is to end: signal at once, SIGKILL after grace.
+type ending struct {
+	signal unix.Signal
+	grace  time.Duration
+	cause  engine.Cause
+	text   string
+	once   bool // a process that an earlier end signalled is not signalled again
+}
+
+// end begins to end the node's part, or hastens an end that was begun: the first
+// cause stays, the earlier kill counts.
+func (s *supervisor) end(e ending) {
+	if s.state.Gone || s.hooks.done {
+		return // nothing is left, or only the epilog
+	}
+	s.due.limit, s.due.warn = time.Time{}, time.Time{}
+	if s.state.Held {
+		s.hold(false, 0)
+	}
+	if s.state.Cause == "" || s.state.Phase < engine.Ending {
+		s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: e.cause, Text: e.text})
+	}
+	s.closeSteps()
+	if s.killing {
+		return
+	}
+	if e.signal != 0 && e.grace > 0 {
+		s.tell(e)
+	}
+	if at := time.Now().Add(e.grace); s.due.kill.IsZero() || at.Before(s.due.kill) {
+		s.due.kill = at
+	}
+}
+
+// tell sends the signal of an end to every process of the attempt on this node. What the
+// script leaves behind when it is ended was told with it: a second word would be taken for
+// haste, as srun does, which then kills its tasks before they have printed their last line.
+func (s *supervisor) tell(e ending) {
+	if s.signalled == nil {
+		s.signalled = make(map[int]bool)
+	}
+	if node := s.steps.theNode(); node != nil && e.signal == unix.SIGTERM {
+		node.Ending()
+	}
+	for _, pid := range s.living() {
+		if e.once && s.signalled[pid] {
+			continue
+		}
+		s.signalled[pid] = true
+		s.send(pid, e.signal)
+		s.send(pid, unix.SIGCONT) // a stopped process acts on the signal only when it goes on
+	}
+}
+
+// kill sends SIGKILL to everything, and again until nothing is left.
+func (s *supervisor) kill() {
+	if s.killing = true; s.kills == 0 {
+		s.killed = time.Now()
+	}
+	s.kills++
+	if s.group != nil {
+		if err := s.group.Kill(); err != nil {
+			s.log.Warn("kill the control group", "err", err)
+		}
+	}
+	s.signalAll(unix.SIGKILL)
+	if time.Since(s.killed) >= cmp.Or(s.launch.Stuck, time.Minute) {
+		if names := proc.Names(s.living()); names != "" && names != s.state.Stuck {
+			s.fact(attempt.Record{Kind: attempt.KindNote, Stuck: names})
+		}
+	}
+	s.due.kill = time.Now().Add(min(time.Duration(s.kills)*20*time.Millisecond, 2*time.Second))
+}
+
+// living lists every process of the attempt on this node: the descendants of the
+// supervisor and what is in its control group.
+func (s *supervisor) living() []int {
+	var pids []int
+	seen := map[int]bool{}
+	tree, err := proc.Descendants(unix.Getpid())
+	if err != nil {
+		s.log.Warn("list descendants", "err", err)
+	}
+	for _, p := range tree {
+		seen[p.PID] = true
+		pids = append(pids, p.PID)
+	}
+	if s.group == nil {
+		return pids
+	}
+	more, err := s.group.Procs()
+	if err != nil {
+		s.log.Warn("list the control group", "err", err)
+	}
+	for _, pid := range more {
+		if !seen[pid] {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// signalAll sends a signal to every process of the attempt on this node.
+func (s *supervisor) signalAll(sig unix.Signal) {
+	for _, pid := range s.living() {
+		s.send(pid, sig)
+	}
+}
+
+// send sends a signal to a process, which may have ended meanwhile.
+func (s *supervisor) send(pid int, sig unix.Signal) {
+	if err := unix.Kill(pid, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+		s.log.Warn("signal", "process", pid, "signal", sig, "err", err)
+	}
+}
+
+// toHold obeys a command to suspend every process or let them go on, and answers it also
+// where there is nothing to do. One that was overtaken by a later one is not obeyed.
+func (s *supervisor) toHold(on bool, turn uint64) {
+	switch {
+	case s.state.Phase != engine.Running || turn < s.state.Turn || turn == s.state.Turn && s.state.Held == on:
+		s.control.send(s.wholeState())
+	case s.state.Held == on:
+		s.fact(attempt.Record{Kind: attempt.KindHeld, Held: on, Turn: turn})
+	default:
+		s.hold(on, turn)
+	}
+}
+
+// hold suspends every process, or lets them go on. The time limit waits meanwhile.
+func (s *supervisor) hold(on bool, turn uint64) {
+	now := time.Now()
+	if on {
+		s.heldAt = now
+		if s.group == nil || s.group.Freeze(true) != nil {
+			for range 3 { // what is born while others are stopped is met in the next round
+				s.signalAll(unix.SIGSTOP)
+			}
+		}
+	} else {
+		if s.group == nil || s.group.Freeze(false) != nil {
+			s.signalAll(unix.SIGCONT)
+		}
+		for _, t := range []*time.Time{&s.due.limit, &s.due.warn} {
+			if !t.IsZero() {
+				*t = t.Add(now.Sub(s.heldAt))
+			}
+		}
+	}
+	s.fact(attempt.Record{Kind: attempt.KindHeld, Held: on, Turn: turn})
+}
+
+// signal sends a signal and nothing more.
+func (s *supervisor) signal(sig unix.Signal, to engine.Scope) {
+	switch to {
+	case engine.ToAll:
+		s.signalAll(sig)
+	case engine.ToTasks:
+		s.signalSteps(sig)
+	case engine.ToBatch:
+		for _, t := range s.state.Tasks {
+			if t.Step == engine.BatchStep && t.Running {
+				_ = unix.Kill(t.PID, sig) // it may have ended meanwhile
+			}
+		}
+	}
+}
+
+// warn is sbatch's --signal before the time limit.
+func (s *supervisor) warn() {
+	w := s.launch.Job.Spec.Signal
+	to := engine.ToTasks
+	if w.BatchOnly {
+		to = engine.ToBatch
+	}
+	s.signal(unix.Signal(w.Signal), to)
+}
+
+// checkGone says that the node is empty once that is proved: it is being ended,
+// the supervisor has no child, and the control group holds no process.
+func (s *supervisor) checkGone() {
+	if s.state.Phase != engine.Ending || s.batch != nil {
+		return
+	}
+	if !s.deserted() {
+		return
+	}
+	if !s.stepsClosed() {
+		return // asked again when it has, with all of the above
+	}
+	s.takeTasks()
+	if !s.epilog() {
+		return // asked again when it has ended
+	}
+	s.look()
+	s.due = deadlines{}
+	s.fact(attempt.Record{Kind: attempt.KindGone})
+}
+
+// deserted proves that no process of the attempt is left on this node: the
+// supervisor has no child, and the control group is empty.
+func (s *supervisor) deserted() bool {
+	if !s.spawner.childless() {
+		return false
+	}
+	if s.group == nil {
+		return true
+	}
+	empty, err := s.group.Empty()
+	return err == nil && empty
+}
+
+func (s *supervisor) oomText(kills int) string {
+	limit := resource.Amount(0)
+	for _, c := range s.launch.Claims {
+		if c.Node == s.node.Name {
+			limit = limit.Add(c.Take.Memory)
+		}
+	}
+	return fmt.Sprintf("the kernel ended %d of its processes on %s at the memory limit of %s; ask for more with --mem", kills, s.node.Name, resource.FormatBytes(limit))
+}

@@ -1,0 +1,147 @@
+package supervise
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+)
+
+// Files names the files that the program of an attempt has for its input, output and
+// error, absolute; the last two may be the same.
+func Files(l *attempt.Launch) (in, out, errs string) {
+	spec := l.Job.Spec
+	name := func(pattern, standard string) string {
+		if pattern == "" {
+			pattern = standard
+		}
+		n := expand(pattern, l)
+		if !filepath.IsAbs(n) {
+			n = filepath.Join(spec.WorkDir, n)
+		}
+		return filepath.Clean(n)
+	}
+	standard := "slurm-%j.out"
+	if l.Job.Array != nil {
+		standard = "slurm-%A_%a.out"
+	}
+	in, out = name(spec.Output.Stdin, os.DevNull), name(spec.Output.Stdout, standard)
+	if errs = out; spec.Output.Stderr != "" {
+		errs = name(spec.Output.Stderr, "")
+	}
+	return in, out, errs
+}
+
+// open opens the standard files of the program. Attempts after the first append.
+func (p *program) open(l *attempt.Launch) error {
+	in, out, errs := Files(l)
+	var err error
+	if p.stdio[0], err = p.user.file(in, os.O_RDONLY, 0); err != nil {
+		return fmt.Errorf("input file %s cannot be read: %w; correct --input", in, bare(err))
+	}
+	p.log = out
+	again := l.Job.Spec.Output.Append || l.Ref.Attempt > 1 || l.Adds != nil
+	if p.stdio[1], err = p.openOutput(p.log, "--output", again); err != nil {
+		return err
+	}
+	p.stdio[2] = p.stdio[1]
+	if errs != p.log {
+		if p.stdio[2], err = p.openOutput(errs, "--error", again); err != nil {
+			return err
+		}
+		p.files = append(p.files, errs)
+	}
+	p.files = append([]string{p.log}, p.files...)
+	return nil
+}
+
+// openOutput creates or empties an output file, and says what to do where it
+// cannot.
+func (p *program) openOutput(name, option string, again bool) (*os.File, error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if !again {
+		flags |= os.O_TRUNC
+	}
+	f, err := p.user.file(name, flags, 0o666)
+	if err == nil {
+		err = room(f)
+	}
+	dir := filepath.Dir(name)
+	switch {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("output file %s: its directory does not exist; create it (mkdir -p %s), or correct %s", name, dir, option)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
+		return nil, fmt.Errorf("output file %s cannot be written: %w; choose another with %s", name, bare(err), option)
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return nil, fmt.Errorf("output file %s: no space is left in %s; make room, or choose another with %s", name, dir, option)
+	}
+	return nil, fmt.Errorf("output file %s cannot be written: %w; choose another with %s", name, bare(err), option)
+}
+
+// bare is an error without the operation and the file's name.
+func bare(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// room reports a full disk before the program does.
+func room(f *os.File) error {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil || st.Blocks == 0 {
+		return nil // not a file system that counts
+	}
+	if st.Bavail == 0 {
+		_ = f.Close()
+		return unix.ENOSPC
+	}
+	return nil
+}
+
+// expand replaces sbatch's patterns in a file name.
+func expand(pattern string, l *attempt.Launch) string {
+	j := l.Job
+	n := slurmfmt.Names{
+		Job: uint64(j.ID), Task: slurmfmt.NotArray, JobName: jobName(j.Spec), User: j.Spec.Owner.User,
+		Node: short(l.Nodes[0].Name), Step: "batch", Restarts: int(l.Ref.Attempt) - 1,
+	}
+	if j.Array != nil {
+		n.ArrayJob, n.Task = uint64(j.Array.Job), j.Array.Index
+	}
+	return slurmfmt.ExpandName(pattern, n)
+}
+
+// short is a host name without its domain; an address stays whole.
+func short(host string) string {
+	if net.ParseIP(host) != nil {
+		return host
+	}
+	name, _, _ := strings.Cut(host, ".")
+	return name
+}
+
+func jobName(s *job.Spec) string { return cmp.Or(s.Name, s.Program.ScriptName, "sbatch") }
+
+// nodeList is the attempt's nodes as Slurm writes them.
+func nodeList(l *attempt.Launch) string {
+	names := make([]string, len(l.Nodes))
+	for i, n := range l.Nodes {
+		names[i] = n.Name
+	}
+	return hostlist.CompressInOrder(names)
+}

@@ -1,0 +1,128 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/cgroup"
+)
+
+// prepare does everything that can fail before the barrier.
+func (s *supervisor) prepare() error {
+	l := s.launch
+	if len(s.control.conns) == 0 {
+		s.due.orphan = time.Now().Add(l.Orphan)
+	}
+	if err := s.regroup(l.Groups, s.limits()); err != nil {
+		return err
+	}
+	if err := s.nameNode(); err != nil {
+		return fmt.Errorf("give node %s its name: %w", s.node.Name, err)
+	}
+	if err := s.own(l.User); err != nil {
+		return fmt.Errorf("give the job's files to its user: %w", err)
+	}
+	var err error
+	if s.user, err = s.spawner.begin(attempt.Mark(l.Root, l.Ref, s.node.Name), l.User, l.Umask, l.CPUs(s.node.Name)); err != nil {
+		s.log.Warn("the attempt runs on other CPUs than those near its devices", "err", err)
+	}
+	s.door.ajar()
+	s.steps = &steps{news: make(chan struct{}, 1)}
+	if s.head() {
+		if s.program, err = s.newProgram(); err != nil {
+			return err
+		}
+	}
+	return s.prolog()
+}
+
+func (s *supervisor) limits() cgroup.Limits {
+	l := cgroup.Limits{PIDs: s.launch.Processes}
+	for _, c := range s.launch.Claims {
+		if c.Node == s.node.Name {
+			l.Memory += int64(c.Take.Memory)
+			l.CPU += int64(c.Take.CPU)
+		}
+	}
+	return l
+}
+
+// nameNode gives the node its host name and a hosts file that knows its peers.
+// The process was started in namespaces of its own.
+func (s *supervisor) nameNode() error {
+	l := s.launch
+	if l.Naming == attempt.NamedByAddr || !s.node.Virtual || s.called == s.node.Name {
+		return nil
+	}
+	if s.called != "" {
+		return fmt.Errorf("its supervisor is that of %s", s.called)
+	}
+	hosts, err := os.ReadFile("/etc/hosts")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	own := filepath.Join(s.Dir, "hosts")
+	if err := os.WriteFile(own, []byte(Hosts(string(hosts), l.Hosts)), 0o644); err != nil {
+		return err
+	}
+	if err := os.Chmod(own, 0o644); err != nil { // whatever the umask is
+		return err
+	}
+	s.called = s.node.Name
+	return enterName(l.Naming, s.node.Name, own)
+}
+
+// enterName sets the host name and mounts a hosts file over the machine's.
+func enterName(n attempt.Naming, name, hosts string) error {
+	if err := unix.Sethostname([]byte(name)); err != nil {
+		return fmt.Errorf("set the host name: %w", err)
+	}
+	// What the machine mounts later is seen here, what is mounted here is not seen there.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("keep mounts to the node: %w", err)
+	}
+	if err := unix.Mount(hosts, "/etc/hosts", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount a hosts file: %w", err)
+	}
+	if n == attempt.NamedByUser {
+		// What the program runs must not inherit the right to mount.
+		return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	}
+	return nil
+}
+
+// Hosts is the text of a hosts file that names every node of the room: the lines
+// of the machine's own, without names that the room gives, and the room's.
+func Hosts(real string, room []attempt.Host) string {
+	taken := map[string]bool{}
+	for _, h := range room {
+		taken[h.Name] = true
+	}
+	var b strings.Builder
+	for line := range strings.Lines(real) {
+		text, _, _ := strings.Cut(line, "#")
+		f := strings.Fields(text)
+		clash := false
+		for _, name := range f[min(1, len(f)):] {
+			clash = clash || taken[name]
+		}
+		if !clash {
+			b.WriteString(strings.TrimRight(line, "\n") + "\n")
+		}
+	}
+	for _, h := range room {
+		fmt.Fprintf(&b, "%s\t%s\n", h.Address, h.Name)
+	}
+	return b.String()
+}
+
+// binDir holds srun and its like.
+func binDir(root string) string { return filepath.Join(root, "bin") }

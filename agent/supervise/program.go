@@ -1,0 +1,146 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// program is what the head node runs as step -1, with everything open and
+// checked that can be before the barrier.
+type program struct {
+	user  *account
+	path  string
+	args  []string // with the name first
+	dir   string
+	base  []string    // the submitted environment
+	stdio [3]*os.File // input, output, error
+	files []string    // absolute names of the output files
+	log   string      // of standard output
+}
+
+// newProgram opens the files of the batch script, or of the srun that stands for
+// a direct program, and looks for its interpreter: all of it as the job's user.
+func (s *supervisor) newProgram() (*program, error) {
+	l := s.launch
+	spec := l.Job.Spec
+	p := &program{user: s.user, dir: spec.WorkDir, base: l.Env}
+	switch spec.Program.Kind {
+	case job.Batch:
+		if err := s.write(&s.kept.script, s.scriptName(), 0o700, l.Script); err != nil {
+			return nil, err
+		}
+	case job.Direct:
+		p.path = filepath.Join(binDir(l.Root), "srun")
+		p.args = append([]string{"srun", "--kill-on-bad-exit=1", "--"}, spec.Program.Args...)
+	default:
+		return nil, fmt.Errorf("%q is no kind of program", spec.Program.Kind)
+	}
+	return p, s.user.do(func() error {
+		if err := checkDir(p.dir); err != nil {
+			return err
+		}
+		if spec.Program.Kind == job.Batch {
+			if err := p.script(l.Script, s.scriptName(), spec.Program); err != nil {
+				return err
+			}
+		}
+		return p.open(l)
+	})
+}
+
+// checkDir reports why the caller cannot work in a directory.
+func checkDir(dir string) error {
+	fd, err := unix.Open(filepath.Join(dir)+"/.", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the working directory %s does not exist; create it, or choose another with --chdir", dir)
+	case errors.Is(err, unix.ENOTDIR):
+		return fmt.Errorf("the working directory %s is not a directory; choose another with --chdir", dir)
+	case err != nil:
+		return fmt.Errorf("the working directory %s cannot be entered: %w; choose another with --chdir", dir, err)
+	}
+	return unix.Close(fd)
+}
+
+// script finds the interpreter as the kernel would, so that one that is missing
+// is named, and a directory mounted noexec does no harm.
+func (p *program) script(text []byte, name string, spec job.Program) error {
+	what := spec.ScriptName
+	if what == "" {
+		what = "the script"
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	if !strings.HasPrefix(line, "#!") {
+		return fmt.Errorf("%s does not begin with #! and the path of an interpreter; add the line #!/bin/sh at its top", what)
+	}
+	interp, arg, _ := strings.Cut(strings.Trim(line[2:], " \t"), " ")
+	if before, after, ok := strings.Cut(interp, "\t"); ok {
+		interp, arg = before, after+" "+arg
+	}
+	if strings.HasSuffix(line, "\r") {
+		return fmt.Errorf("%s has DOS line ends: its interpreter would be %q; convert it with dos2unix", what, interp)
+	}
+	if err := executable(interp); err != nil {
+		return fmt.Errorf("%s: its first line asks for the interpreter %s: %w; correct the line or install it", what, interp, err)
+	}
+	p.path, p.args = interp, []string{interp}
+	if arg = strings.Trim(arg, " \t"); arg != "" {
+		p.args = append(p.args, arg)
+	}
+	p.args = append(append(p.args, name), spec.Args...)
+	return nil
+}
+
+// executable reports why the caller's file system user cannot execute a file.
+func executable(name string) error {
+	const atEffective = 0x200 // AT_EACCESS: not the real user
+	b, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	cwd := unix.AT_FDCWD
+	_, _, errno := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(cwd), uintptr(unsafe.Pointer(b)), unix.X_OK, atEffective, 0, 0)
+	switch errno {
+	case 0:
+		return nil
+	case unix.ENOSYS: // before Linux 5.8
+		return unix.Access(name, unix.X_OK)
+	}
+	return errno
+}
+
+// start runs it.
+func (p *program) start(s *supervisor) (int, <-chan step.Exit, error) {
+	env, err := s.batchEnv(p.base)
+	if err != nil {
+		return 0, nil, err
+	}
+	pid, exited, err := s.spawner.spawn(start{
+		group: s.spawner.unified, path: p.path, args: p.args, env: env, dir: p.dir, user: s.launch.User, files: p.stdio[:],
+	})
+	p.close()
+	if err != nil {
+		return 0, nil, fmt.Errorf("start of %s: %w", p.path, err)
+	}
+	return pid, exited, nil
+}
+
+// close closes what was opened for it, if it still is.
+func (p *program) close() {
+	if p == nil {
+		return
+	}
+	for _, f := range p.stdio {
+		_ = f.Close() // closed before, or never opened: no matter
+	}
+}

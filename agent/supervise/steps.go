@@ -1,0 +1,182 @@
+package supervise
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+// steps is the node's side of srun: a step.Node behind the seat's door, from the
+// barrier on. There is none before somebody knocks.
+type steps struct {
+	alloc   *step.Alloc // nil: the barrier was not opened
+	closing bool
+	closed  bool // the Node has ended
+
+	mu      sync.Mutex
+	node    *step.Node       // nil: nobody came yet
+	reports []step.TaskState // not yet seen by the loop
+	news    chan struct{}    // there are reports; holds one at most
+}
+
+// openSteps begins to serve srun.
+func (s *supervisor) openSteps(text []byte) error {
+	a, err := step.Parse(text)
+	if err != nil {
+		return err
+	}
+	s.steps.alloc = a
+	if s.head() || s.launch.Apart {
+		if err := s.write(&s.kept.alloc, a.File(), 0o600, text); err != nil {
+			return fmt.Errorf("say what the job holds: %w", err)
+		}
+	}
+	s.door.serve(s.letIn)
+	return nil
+}
+
+// letIn serves a connection. It is called by the door.
+func (s *supervisor) letIn(c net.Conn) {
+	st := s.steps
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.node == nil {
+		node, err := s.newNode()
+		if err != nil {
+			s.log.Error("serve srun", "err", err)
+			_ = c.Close()
+			return
+		}
+		st.node = node
+	}
+	st.node.Answer(c)
+}
+
+func (s *supervisor) newNode() (*step.Node, error) {
+	ranks := s.launch.Ranks()
+	if err := os.MkdirAll(ranks, 0o711); err != nil {
+		return nil, err
+	}
+	return step.NewNode(step.NodeConfig{
+		Alloc: s.steps.alloc, Node: s.index, Spawner: s.spawner,
+		TaskInit: []string{filepath.Join(binDir(s.launch.Root), "cox"), "task-init"},
+		Report:   s.steps.report, LogDir: ranks, Grace: s.launch.Grace,
+		Env: s.launch.Env, Own: s.launch.Own, Owner: s.launch.User, Open: s.user.open,
+	})
+}
+
+// theNode is the Node if there is one.
+func (st *steps) theNode() *step.Node {
+	if st == nil {
+		return nil
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.node
+}
+
+// report keeps a change of a task for the loop. The Node must never wait for the
+// loop, which may be waiting for it.
+func (st *steps) report(t step.TaskState) {
+	st.mu.Lock()
+	st.reports = append(st.reports, t)
+	st.mu.Unlock()
+	select {
+	case st.news <- struct{}{}:
+	default:
+	}
+}
+
+func (st *steps) take() []step.TaskState {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r := st.reports
+	st.reports = nil
+	return r
+}
+
+// stepNews is when there are reports of tasks.
+func (s *supervisor) stepNews() <-chan struct{} {
+	if s.steps == nil {
+		return nil
+	}
+	return s.steps.news
+}
+
+// takeTasks makes facts of what the Node reported.
+func (s *supervisor) takeTasks() {
+	if s.steps == nil {
+		return
+	}
+	for _, t := range s.steps.take() {
+		if t.Started.IsZero() && t.Ended.IsZero() {
+			continue // held
+		}
+		r := attempt.Record{Kind: attempt.KindTask, Task: &engine.TaskReport{
+			Step: t.Step, Rank: t.Rank, Node: s.node.Name, Running: t.Running, PID: t.PID,
+			Started: t.Started.Round(0), Ended: t.Ended.Round(0), Exit: t.Exit, Log: t.Log,
+		}}
+		switch {
+		case t.OOM:
+			r.Task.Cause, r.Text = engine.OutOfMemory, s.oomText(s.spawner.oomSince())
+		case !t.Running:
+			r.Task.Cause = engine.Exited
+		}
+		s.fact(r)
+	}
+}
+
+// closeSteps refuses new connections of srun. The tasks that run are ended like
+// everything else.
+func (s *supervisor) closeSteps() { s.door.close() }
+
+// stepsClosed reports whether the Node has ended, and lets it end: everything
+// that it started has.
+func (s *supervisor) stepsClosed() bool {
+	st := s.steps
+	s.closeSteps() // no Node comes any more
+	node := st.theNode()
+	if node == nil || st.closed {
+		return true
+	}
+	if !st.closing {
+		st.closing = true
+		go func() {
+			err := node.Close()
+			s.events <- func() {
+				st.closed = true
+				if err != nil {
+					s.log.Warn("end the steps", "err", err)
+				}
+			}
+		}()
+	}
+	return false
+}
+
+// signalSteps sends a signal to the tasks of every step.
+func (s *supervisor) signalSteps(sig unix.Signal) {
+	node := s.steps.theNode()
+	if node == nil {
+		return
+	}
+	if err := node.Signal(int(sig), -1); err != nil {
+		s.log.Warn("signal the steps", "signal", sig, "err", err)
+	}
+}
+
+// batchEnv is the environment of the batch script.
+func (s *supervisor) batchEnv(base []string) ([]string, error) {
+	if s.steps == nil || s.steps.alloc == nil {
+		return nil, fmt.Errorf("what the job holds is not known")
+	}
+	return step.BatchEnv(s.steps.alloc, base, s.index), nil
+}

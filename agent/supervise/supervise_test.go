@@ -1,0 +1,89 @@
+package supervise
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+func TestHosts(t *testing.T) {
+	const real = "127.0.0.1\tlocalhost\n# v1 in a comment\n10.0.0.1 v1 old\n10.0.0.2 other # v2\n"
+	room := []attempt.Host{{Name: "v1", Address: "127.9.9.1"}, {Name: "v2", Address: "127.9.9.2"}}
+	const want = "127.0.0.1\tlocalhost\n# v1 in a comment\n10.0.0.2 other # v2\n127.9.9.1\tv1\n127.9.9.2\tv2\n"
+	if got := Hosts(real, room); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Hosts("127.0.0.1 localhost", room[:1]); got != "127.0.0.1 localhost\n127.9.9.1\tv1\n" {
+		t.Errorf("without a last line end: %q", got)
+	}
+}
+
+func TestInterpreterLine(t *testing.T) {
+	for line, want := range map[string][]string{
+		"#!/bin/sh":                 {"/bin/sh"},
+		"#! /bin/sh":                {"/bin/sh"},
+		"#!/bin/sh -e":              {"/bin/sh", "-e"},
+		"#!/bin/sh\t-e -u ":         {"/bin/sh", "-e -u"}, // one argument, as the kernel has it
+		"#!  /usr/bin/env  python3": {"/usr/bin/env", "python3"},
+		"#!/bin/sh\r":               nil,
+		"#!":                        nil,
+		"#!/no/such/shell":          nil,
+		"echo":                      nil,
+		"":                          nil,
+	} {
+		const name = "/a/script"
+		var p program
+		err := p.script([]byte(line+"\necho hello\n"), name, job.Program{Args: []string{"x"}})
+		if want == nil {
+			if err == nil {
+				t.Errorf("%q: %q", line, p.args)
+			}
+			continue
+		}
+		if want := append(want, name, "x"); err != nil || !slices.Equal(p.args, want) || p.path != want[0] {
+			t.Errorf("%q: %q, %v; want %q", line, p.args, err, want)
+		}
+	}
+}
+
+func TestOutputNames(t *testing.T) {
+	l := &attempt.Launch{
+		Ref: engine.Ref{Allocation: 1, Attempt: 1},
+		Job: &job.Job{ID: 42, Spec: &job.Spec{
+			Name: "n", Owner: job.Owner{User: "anna"}, Program: job.Program{ScriptName: "s.sh"},
+		}},
+		Nodes: []fleet.Node{{Name: "gpu1.example"}},
+	}
+	for pattern, want := range map[string]string{
+		"%x-%j": "n-42", "%5j": "00042", "%u@%N": "anna@gpu1", "100%%": "100%", "%A_%a": "42_4294967294", "%q": "%q",
+	} {
+		if got := expand(pattern, l); got != want {
+			t.Errorf("%s: %s, want %s", pattern, got, want)
+		}
+	}
+	l.Job.Array = &job.ArrayTask{Job: 40, Index: 2}
+	l.Nodes[0].Name = "127.3.4.5"
+	if got := expand("%A_%a-%j-%N", l); got != "40_2-42-127.3.4.5" {
+		t.Errorf("of an array: %s", got)
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	now := time.Now()
+	var d deadlines
+	if !d.next().IsZero() {
+		t.Error("a deadline out of nothing")
+	}
+	d.limit, d.kill = now.Add(2*time.Second), now.Add(time.Second)
+	if !d.next().Equal(d.kill) {
+		t.Errorf("next %s", d.next())
+	}
+	if pass(&d.kill, now) || !pass(&d.kill, now.Add(time.Second)) || pass(&d.kill, now.Add(time.Hour)) {
+		t.Error("a deadline passes once, when it is time")
+	}
+}

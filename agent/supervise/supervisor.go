@@ -1,0 +1,405 @@
+package supervise
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/step"
+	"github.com/coxswain-sched/coxswain/agent/step/socket"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+)
+
+// supervisor is what concerns one attempt on one node. Only the goroutine of its
+// seat touches it.
+type supervisor struct {
+	*seat
+	launch *attempt.Launch
+	index  int // of the node; 0 is the head, which runs the batch script
+	node   fleet.Node
+	log    *slog.Logger
+
+	state   attempt.State
+	program *program // head only
+	steps   *steps
+	peers   []string // control sockets of all nodes
+	user    *account // who the job's processes run as
+
+	batch     <-chan step.Exit // nil: not running
+	due       deadlines
+	killing   bool         // SIGKILL was sent
+	signalled map[int]bool // processes that were sent the signal of an end
+	words     string       // what was to be said before the journal could not be written
+	kills     int
+	killed    time.Time // when SIGKILL was sent first
+	hooks     hooks
+	heldAt    time.Time // when it was suspended
+	done      done      // of the checkpoint directory
+}
+
+// deadlines are moments at which the loop acts; zero is never.
+type deadlines struct {
+	orphan time.Time // no server and no barrier yet: give up
+	tether time.Time // no server any more, and the work is to end with it
+	warn   time.Time // --signal
+	limit  time.Time // the job's time limit
+	kill   time.Time // the end of the grace, or the next try to kill
+	save   time.Time // the next try to write the journal
+	hook   time.Time // a prolog or epilog has taken too long
+	look   time.Time // at the checkpoint directory
+}
+
+func (d *deadlines) all() []*time.Time {
+	return []*time.Time{&d.orphan, &d.tether, &d.warn, &d.limit, &d.kill, &d.save, &d.hook, &d.look}
+}
+
+// next returns the earliest, zero if there is none.
+func (d *deadlines) next() time.Time {
+	var first time.Time
+	for _, t := range d.all() {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = *t
+		}
+	}
+	return first
+}
+
+// pass reports whether a moment has come, and forgets it then.
+func pass(t *time.Time, now time.Time) bool {
+	if t.IsZero() || now.Before(*t) {
+		return false
+	}
+	*t = time.Time{}
+	return true
+}
+
+func newSupervisor(h *seat, l *attempt.Launch, index int) *supervisor {
+	return &supervisor{
+		seat: h, launch: l, index: index, node: l.Nodes[index],
+		log: h.log.With("attempt", l.Ref.String(), "node", l.Nodes[index].Name),
+	}
+}
+
+func (s *supervisor) head() bool { return s.index == 0 }
+
+// loop runs the supervisor until its node is gone and that is on record.
+func (s *supervisor) loop() {
+	if err := s.begin(); err != nil {
+		s.log.Error("the attempt cannot be taken", "err", err)
+		s.decline(err)
+		return
+	}
+	if err := s.prepare(); err != nil {
+		s.refuse(err)
+	} else if s.hooks.exited == nil {
+		s.fact(attempt.Record{Kind: attempt.KindReady})
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for !s.over() {
+		var fire <-chan time.Time
+		if next := s.nextMoment(); !next.IsZero() {
+			timer.Reset(time.Until(next))
+			fire = timer.C
+		}
+		select {
+		case do := <-s.events:
+			do()
+		case e := <-s.batch:
+			s.batch = nil
+			s.batchEnded(e)
+		case e := <-s.hooks.exited:
+			s.hookEnded(e)
+		case <-s.spawner.reaped:
+		case <-s.stepNews():
+			s.takeTasks()
+		case sig := <-s.signals:
+			s.told(sig)
+		case <-fire:
+			s.expired(time.Now())
+		}
+		s.checkGone()
+	}
+	s.closeSteps()
+	s.program.close()
+}
+
+// nextMoment is when the loop has to act; zero: never. What is suspended has no
+// time limit.
+func (s *supervisor) nextMoment() time.Time {
+	due := s.due
+	if s.state.Held {
+		due.limit, due.warn = time.Time{}, time.Time{}
+	}
+	return due.next()
+}
+
+// begin puts on record that the attempt sits here now.
+func (s *supervisor) begin() error {
+	if err := s.journal.Begin(attempt.Record{Ref: s.launch.Ref, Time: time.Now()}); err != nil {
+		return err
+	}
+	return s.journal.Flush(false)
+}
+
+// over reports whether there is nothing left to do or to tell.
+func (s *supervisor) over() bool { return s.state.Gone && !s.state.Unsaved }
+
+// fact records what happened: state, journal, connections, in this order.
+func (s *supervisor) fact(r attempt.Record) {
+	if r.Time.IsZero() {
+		r.Time = time.Now()
+	}
+	was := s.state.Unsaved
+	err := s.journal.Add(r)
+	if err == nil {
+		// Who listens has a durable journal of its own. Without anybody this is the
+		// only word, and may have to outlive the machine's run.
+		alone := len(s.control.conns) == 0
+		err = s.journal.Flush(alone && (r.Kind == attempt.KindExit || r.Kind == attempt.KindGone))
+	}
+	s.saved(err)
+	r.Unsaved = err != nil
+	if r.Unsaved && was {
+		s.words = cmp.Or(r.Text, s.words)
+	}
+	if r.Unsaved && !was {
+		s.log.Error("journal", "err", err)
+		s.words = cmp.Or(r.Text, s.state.Text)
+		r.Text = "its supervisor cannot write its journal, and keeps the facts in memory: " + err.Error() + "; make room in " + s.launch.Root
+	}
+	s.state.Apply(r)
+	r.Ref = s.launch.Ref
+	s.control.send(r)
+}
+
+// wholeState is the state as one record.
+func (s *supervisor) wholeState() attempt.Record {
+	return attempt.Record{Kind: attempt.KindState, Ref: s.launch.Ref, Time: time.Now(), State: s.state.Clone(), Unsaved: s.state.Unsaved}
+}
+
+// save tries again to write the journal. One of which the disk has lost what stood in it is written
+// anew: else the node would be held for ever.
+func (s *supervisor) save() error {
+	err := s.journal.Flush(true)
+	if err == nil || !s.journal.Bad() {
+		return err
+	}
+	whole := s.state.Clone()
+	whole.Unsaved, whole.Text = false, s.words
+	if anew := s.journal.Anew(s.launch.Ref, whole); anew != nil {
+		return errors.Join(err, anew)
+	}
+	s.log.Warn("the journal was written anew", "err", err)
+	return nil
+}
+
+// saved plans the next try after a failed write.
+func (s *supervisor) saved(err error) {
+	s.due.save = time.Time{}
+	if err != nil {
+		s.due.save = time.Now().Add(time.Second)
+	}
+}
+
+// expired acts on the moments that have come.
+func (s *supervisor) expired(now time.Time) {
+	if pass(&s.due.orphan, now) {
+		s.abort(engine.Unready, "no server opened the start barrier in "+s.launch.Orphan.String())
+	}
+	if pass(&s.due.tether, now) {
+		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.Stopped, text: "the cox that it belonged to has ended"})
+	}
+	if !s.state.Held && pass(&s.due.warn, now) {
+		s.warn()
+	}
+	if !s.state.Held && pass(&s.due.limit, now) {
+		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.TimedOut, text: "its time limit of " + span(s.launch.Job.Spec.TimeLimit) + " has passed"})
+	}
+	if pass(&s.due.kill, now) {
+		s.kill()
+	}
+	if pass(&s.due.hook, now) {
+		s.hookLate()
+	}
+	if pass(&s.due.look, now) {
+		s.look()
+		s.due.look = now.Add(lookEach)
+	}
+	if pass(&s.due.save, now) {
+		err := s.save()
+		s.saved(err)
+		if err == nil {
+			s.state.Unsaved, s.state.Text = false, s.words
+			s.control.send(s.wholeState())
+		}
+	}
+}
+
+// span is a time limit as people read it.
+func span(d time.Duration) string {
+	if d%time.Second != 0 {
+		return d.String()
+	}
+	return slurmfmt.FormatTimeLimit(d)
+}
+
+// run opens the barrier: the limits of time begin, and the head's script starts.
+func (s *supervisor) run(c attempt.Command) {
+	if s.state.Phase != engine.Ready || s.state.Refused || len(c.Alloc) == 0 {
+		return
+	}
+	s.due.orphan = time.Time{}
+	s.peers = c.Peers
+	spec := s.launch.Job.Spec
+	if spec.TimeLimit > 0 {
+		s.due.limit = time.Now().Add(spec.TimeLimit)
+		if spec.Signal != nil {
+			s.due.warn = s.due.limit.Add(-spec.Signal.Before)
+		}
+		// The head's clock counts: it tells the others. One of them that came first would have
+		// the script see its tasks die, and end by itself.
+		if !s.head() {
+			s.due.limit = s.due.limit.Add(cmp.Or(s.launch.Slack, time.Minute))
+		}
+	}
+	s.fact(attempt.Record{Kind: attempt.KindRun, Time: c.Time})
+	if err := s.openSteps(c.Alloc); err != nil {
+		s.end(ending{cause: attempt.CauseOf(err), text: err.Error()})
+		return
+	}
+	if s.head() {
+		s.startBatch()
+	}
+}
+
+func (s *supervisor) startBatch() {
+	if s.launch.Checkpoint != "" {
+		s.due.look = time.Now().Add(lookEach)
+	}
+	pid, exited, err := s.program.start(s)
+	if err != nil {
+		code := job.ExitCode{Status: 127}
+		s.fact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: engine.LaunchFailed, Text: err.Error()})
+		s.end(ending{cause: engine.LaunchFailed})
+		s.endPeers(attempt.Command{Op: attempt.OpStop, Cause: engine.LaunchFailed})
+		return
+	}
+	s.batch = exited
+	s.fact(attempt.Record{Kind: attempt.KindTask, Files: s.program.files, Task: &engine.TaskReport{
+		Step: engine.BatchStep, Node: s.node.Name, Running: true, PID: pid, Started: time.Now(), Log: s.program.log,
+	}})
+}
+
+// batchEnded records the exit code and ends what the script left behind, here
+// and on the other nodes.
+func (s *supervisor) batchEnded(e step.Exit) {
+	code := job.ExitCode{Status: e.Status, Signal: e.Signal}
+	cause := s.state.Cause // why it was ended, if it was
+	var text string
+	if n := s.spawner.oomSince(); cause == "" && n > 0 && (e.OOM || !code.OK()) {
+		cause, text = engine.OutOfMemory, s.oomText(n)
+	}
+	cause = cmp.Or(cause, engine.Exited)
+	task := engine.TaskReport{Step: engine.BatchStep, Node: s.node.Name, Ended: time.Now(), Exit: code, Cause: cause, Log: s.program.log}
+	for _, t := range s.state.Tasks {
+		if t.Step == engine.BatchStep {
+			task.PID, task.Started = t.PID, t.Started
+		}
+	}
+	s.fact(attempt.Record{Kind: attempt.KindTask, Task: &task})
+	s.fact(attempt.Record{Kind: attempt.KindExit, Exit: &code, Cause: cause, Text: text})
+	s.due.limit, s.due.warn = time.Time{}, time.Time{}
+	if len(s.launch.Nodes) == 1 && s.deserted() {
+		return // nothing is left to be ended
+	}
+	s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, once: true})
+	s.endPeers(attempt.Command{Op: attempt.OpStop, Grace: s.launch.Grace, Cause: s.state.Cause})
+}
+
+// endPeers tells the other nodes' supervisors. The loop does not wait for them,
+// the end of the process does. The engine, if there is one, tells them too.
+func (s *supervisor) endPeers(c attempt.Command) {
+	c.Ref = s.launch.Ref
+	for i := range s.peers {
+		if i == s.index {
+			continue
+		}
+		s.telling.Go(func() {
+			if err := Tell(s.peers[i], c); err != nil {
+				s.log.Warn("tell a peer to end", "peer", s.launch.Nodes[i].Name, "err", err)
+			}
+		})
+	}
+}
+
+// told is a signal to the supervisor itself. Its terminal is not its business.
+func (s *supervisor) told(sig os.Signal) {
+	if sig != unix.SIGTERM {
+		return
+	}
+	if s.state.Phase < engine.Running {
+		s.abort(engine.LaunchFailed, "its supervisor was told to end")
+		return
+	}
+	s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: engine.NodeLost, text: "its supervisor was told to end (SIGTERM)"})
+}
+
+// refuse reports why the node cannot be made ready. Nothing has run.
+func (s *supervisor) refuse(err error) {
+	if s.steps == nil {
+		s.steps = &steps{}
+	}
+	s.fact(attempt.Record{Kind: attempt.KindRefuse, Cause: attempt.CauseOf(err), Text: err.Error()})
+	s.fact(attempt.Record{Kind: attempt.KindGone})
+}
+
+// decline reports that the attempt did not sit down: the journal does not have it, and
+// needs not, since who finds nothing there begins anew.
+func (s *supervisor) decline(err error) {
+	text := "its supervisor cannot write its journal: " + err.Error() + "; make room in " + s.launch.Root
+	for _, r := range []attempt.Record{{Kind: attempt.KindRefuse, Cause: attempt.CauseOf(err), Text: text}, {Kind: attempt.KindGone}} {
+		r.Ref, r.Time = s.launch.Ref, time.Now()
+		s.state.Apply(r)
+		s.control.send(r)
+	}
+}
+
+// abort ends before anything has run.
+func (s *supervisor) abort(cause engine.Cause, text string) {
+	if s.state.Phase >= engine.Running {
+		s.end(ending{signal: unix.SIGTERM, grace: s.launch.Grace, cause: cause, text: text})
+		return
+	}
+	s.fact(attempt.Record{Kind: attempt.KindEnding, Cause: cause, Text: text})
+	if s.hooks.exited != nil {
+		s.due.kill = time.Now()
+	}
+}
+
+// Tell sends one command to a supervisor and does not wait for what follows.
+func Tell(name string, c attempt.Command) error {
+	var conn net.Conn
+	var err error
+	for try := range 10 {
+		if conn, err = socket.Dial(name, time.Second); !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+		time.Sleep(time.Duration(try+1) * 10 * time.Millisecond) // others are waiting to be heard
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = conn.Write(line(nil, c))
+	return err
+}

@@ -1,0 +1,287 @@
+package printer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// Job is the card of one job: the answer first, then a fact a line, then what can
+// be done next.
+func Job(p Page, j *api.Job) string {
+	c := card{p: p}
+	c.head("%s", headline(p, j))
+	if j.Spec != nil {
+		c.fact("asks", asks(j))
+		c.fact("of", owner(j))
+		chosen(&c, j)
+	}
+	if j.Why != nil && j.State == "PENDING" {
+		c.fact("why", p.times(j.Why.String()))
+	}
+	if !j.StartsBy.IsZero() && j.State == "PENDING" {
+		c.fact("starts", "by "+p.Time(j.StartsBy))
+	}
+	c.fact("flags", strings.Join(j.Flags, " "))
+	c.fact("holds", holdings(j))
+	for _, i := range j.Idle {
+		c.fact("idle", idle(p, i))
+	}
+	c.fact("ranks", ranks(j.Tasks))
+	c.fact("message", j.Message)
+	c.fact("times", times(p, j))
+	if j.Spec != nil {
+		source(&c, j.Spec)
+	}
+	c.fact("files", strings.Join(j.Files, ", "))
+	c.fact("next", next(j))
+	return c.b.String()
+}
+
+// headline is "7 train RUNNING for 41 s of 4 h".
+func headline(p Page, j *api.Job) string {
+	name := j.Name
+	if j.Spec != nil {
+		name += " " + j.Spec.Name
+	}
+	name += " " + j.State
+	r := QueueRowOf(j)
+	switch {
+	case j.State == "PENDING":
+		name += " for " + Duration(r.spent(p.Now))
+	case !j.Started.IsZero() && j.Ended.IsZero():
+		name += " for " + Duration(r.spent(p.Now))
+		if r.Limit > 0 {
+			name += " of " + Duration(r.Limit)
+		}
+	case !j.Started.IsZero():
+		name += " after " + Duration(r.spent(p.Now))
+		if j.State != "COMPLETED" && !j.Exit.OK() {
+			name += ", " + j.Exit.String()
+		}
+	}
+	if j.Attempt > 1 {
+		name += fmt.Sprintf(", attempt %d", j.Attempt)
+	}
+	return name
+}
+
+// asks is what one job asks for: of an array, what one task does.
+func asks(j *api.Job) string {
+	if j.Array == nil || j.Spec.Array == nil {
+		return Ask(j.Spec)
+	}
+	one := *j.Spec
+	one.Array = nil
+	text := fmt.Sprintf("%s; task %d of array %s", Ask(&one), j.Array.Index, j.Array.Job)
+	if n := j.Array.MaxRunning; n > 0 {
+		text += fmt.Sprintf(", of which %d run at a time", n)
+	}
+	return text
+}
+
+func owner(j *api.Job) string {
+	s := j.Spec
+	parts := append([]string{s.Owner.User}, present(
+		"account", s.Account, "qos", s.QOS, "partition", strings.Join(s.Partitions, ","), "pool", j.Pool, "reservation", s.Reservation)...)
+	if j.State == "PENDING" {
+		parts = append(parts, fmt.Sprintf("priority %d", j.Priority))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// chosen says why a job is in its pool that named none.
+func chosen(c *card, j *api.Job) {
+	if j.Spec.Chosen == nil {
+		return
+	}
+	c.fact("pool", cmp.Or(j.Pool, j.Spec.Pool)+", "+j.Spec.Chosen.Why)
+	for _, x := range j.Spec.Chosen.Passed {
+		c.fact("", "not "+x.Pool+": "+x.Why)
+	}
+}
+
+// idle is "v1: holds 8 GPUs, no process since 12:01".
+func idle(p Page, i api.Idle) string {
+	text := fmt.Sprintf("%s: holds %s, ", Hosts([]string{i.Node}), Count(i.Devices, "GPU"))
+	if i.Processes == 0 {
+		return text + "no process since " + p.Time(i.Since)
+	}
+	return text + Count(i.Processes, "process") + " without CPU time since " + p.Time(i.Since)
+}
+
+func holdings(j *api.Job) string {
+	if len(j.Claims) == 0 {
+		return ""
+	}
+	nodes, gpus, cpus, memory := held(j.Claims)
+	text := fmt.Sprintf("%s: %s", Hosts(nodes), Number(cpus)+" CPUs")
+	if memory > 0 {
+		text += ", " + Bytes(memory)
+	}
+	if gpus > 0 {
+		text += ", " + Count(gpus, "GPU")
+	}
+	if len(nodes) == 1 && len(j.Claims[0].Devices) > 0 {
+		text += fmt.Sprintf(" (device %s)", numbers(j.Claims[0].Devices))
+	}
+	if !j.Ended.IsZero() {
+		text += ", given back"
+	}
+	return text
+}
+
+func numbers(ns []int) string {
+	parts := make([]string, len(ns))
+	for i, n := range ns {
+		parts[i] = fmt.Sprint(n)
+	}
+	return strings.Join(parts, ",")
+}
+
+// ranks groups the tasks of the job's steps by how they are: "7 running, 1 × exit 1 (5 on v6)".
+func ranks(tasks []api.Task) string {
+	type how struct {
+		running bool
+		exit    job.ExitCode
+	}
+	groups := map[how][]api.Task{}
+	var order []how
+	for _, t := range tasks {
+		if t.Step < 0 {
+			continue
+		}
+		h := how{t.Running, t.Exit}
+		if _, ok := groups[h]; !ok {
+			order = append(order, h)
+		}
+		groups[h] = append(groups[h], t)
+	}
+	slices.SortFunc(order, func(a, b how) int {
+		return cmp.Or(-cmp.Compare(fmt.Sprint(a.running), fmt.Sprint(b.running)), cmp.Compare(a.exit.Shell(), b.exit.Shell()))
+	})
+	var parts []string
+	for _, h := range order {
+		n := len(groups[h])
+		switch {
+		case h.running:
+			parts = append(parts, fmt.Sprintf("%d running", n))
+		case h.exit.OK():
+			parts = append(parts, fmt.Sprintf("%d × %s", n, h.exit))
+		default:
+			parts = append(parts, fmt.Sprintf("%d × %s (%s)", n, h.exit, which(groups[h])))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// which names a few ranks with their nodes.
+func which(tasks []api.Task) string {
+	const most = 4
+	var names []string
+	for i, t := range tasks {
+		if i == most {
+			names = append(names, fmt.Sprintf("%d more", len(tasks)-most))
+			break
+		}
+		name := fmt.Sprintf("rank %d on %s", t.Rank, t.Node)
+		if t.Cause != "" && t.Cause != "exited" {
+			name += ", " + t.Cause
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, "; ")
+}
+
+func times(p Page, j *api.Job) string {
+	var parts []string
+	add := func(what string, t time.Time) {
+		if !t.IsZero() {
+			parts = append(parts, what+" "+p.Time(t))
+		}
+	}
+	add("submitted", j.Submitted)
+	if j.Eligible.Sub(j.Submitted) > time.Second {
+		add("eligible", j.Eligible)
+	}
+	add("started", j.Started)
+	add("ended", j.Ended)
+	if !j.Started.IsZero() {
+		parts = append(parts, "waited "+Duration(j.Started.Sub(j.Submitted)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// source prints where the work came from and how it runs.
+func source(c *card, s *job.Spec) {
+	c.fact("runs", command(s))
+	c.fact("in", s.WorkDir)
+	if s.Source.Host != "" {
+		c.fact("from", "host "+s.Source.Host)
+	}
+	c.fact("depends", s.Depends.String())
+	if !s.Begin.IsZero() {
+		c.fact("begin", "not before "+c.p.Time(s.Begin))
+	}
+	if !s.Deadline.IsZero() {
+		c.fact("deadline", c.p.Time(s.Deadline))
+	}
+	c.fact("image", s.Image)
+	c.fact("licenses", s.Licenses)
+	c.fact("comment", s.Comment)
+	if s.Provenance != nil && s.Provenance.Git != nil {
+		g := s.Provenance.Git
+		text := g.Commit[:min(len(g.Commit), 12)]
+		if g.Branch != "" {
+			text += " on " + g.Branch
+		}
+		if g.Dirty {
+			text += ", with changes that are not committed"
+		}
+		c.fact("git", text)
+	}
+}
+
+func command(s *job.Spec) string {
+	words := s.Program.Args
+	if s.Program.Kind == job.Batch {
+		name := s.Source.File
+		if name == "" || name == "-" {
+			name = s.Program.ScriptName
+		}
+		if name == "" {
+			name = "a script from standard input"
+		}
+		words = append([]string{name}, words...)
+	}
+	return strings.Join(words, " ")
+}
+
+// next names the commands that help with a job in its state.
+func next(j *api.Job) string {
+	n := j.Name
+	switch j.State {
+	case "PENDING":
+		if slices.Contains(j.Flags, "HELD") {
+			return fmt.Sprintf("cox release %s   cox cancel %s", n, n)
+		}
+		return fmt.Sprintf("cox why %s   cox cancel %s", n, n)
+	case "RUNNING":
+		return fmt.Sprintf("cox logs -f %s   cox exec %s -- nvidia-smi   cox cancel %s", n, n, n)
+	case "SUSPENDED":
+		return fmt.Sprintf("cox resume %s   cox cancel %s", n, n)
+	case "COMPLETED":
+		return fmt.Sprintf("cox logs %s", n)
+	}
+	for _, t := range j.Tasks {
+		if j.State == "FAILED" && t.Step >= 0 && !t.Running && !t.Exit.OK() && t.Log {
+			return fmt.Sprintf("cox logs %s.%d --tail 40   cox requeue %s", n, t.Rank, n)
+		}
+	}
+	return fmt.Sprintf("cox logs %s   cox requeue %s", n, n)
+}

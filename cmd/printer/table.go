@@ -1,0 +1,131 @@
+package printer
+
+import "io"
+
+// gap is the number of blanks between two columns.
+const gap = 2
+
+// Column is a column of a Table.
+type Column struct {
+	Title string
+	Right bool // numbers stand at the right
+	Least int  // on a narrow terminal it may be cut down to so many columns; 0: never cut
+}
+
+// Cell is one entry of a row.
+type Cell struct {
+	Text string
+	Tone Tone
+}
+
+// Table is rows under a header. Rows have as many cells as there are columns.
+type Table struct {
+	Columns []Column
+	Rows    [][]Cell
+}
+
+// text makes a plain cell.
+func text(s string) Cell { return Cell{Text: s} }
+
+// Write prints the header and the rows. Without a terminal every cell is whole;
+// on one, columns that may be cut are, and no line is longer than the terminal.
+func (t *Table) Write(w io.Writer, p Page) error {
+	widths := t.widths(p)
+	b := make([]byte, 0, 64<<10)
+	b = t.header(b, p, widths)
+	for _, row := range t.Rows {
+		b = t.line(b, p, widths, row)
+		if len(b) > 60<<10 {
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
+			b = b[:0]
+		}
+	}
+	_, err := w.Write(b)
+	return err
+}
+
+// Header prints the header alone for rows that follow one by one; Line prints one
+// of them. The columns have the widths of the rows that the table has.
+func (t *Table) Header(p Page) string { return string(t.header(nil, p, t.widths(p))) }
+
+func (t *Table) header(b []byte, p Page, widths []int) []byte {
+	cells := make([]Cell, len(t.Columns))
+	for i, c := range t.Columns {
+		cells[i] = Cell{Text: c.Title, Tone: Strong}
+	}
+	return t.line(b, p, widths, cells)
+}
+
+func (t *Table) widths(p Page) []int {
+	widths := make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		widths[i] = Width(c.Title)
+	}
+	for _, row := range t.Rows {
+		for i := range row {
+			row[i].Text = Clean(row[i].Text)
+			if row[i].Text == "" {
+				row[i].Text = "-"
+				row[i].Tone = Dim
+			}
+			widths[i] = max(widths[i], Width(row[i].Text))
+		}
+	}
+	if p.Width > 0 {
+		t.fit(widths, p.Width)
+	}
+	return widths
+}
+
+// fit takes columns from those that may be cut, the widest first, until the table
+// fits or nothing more can be taken.
+func (t *Table) fit(widths []int, room int) {
+	need := gap * (len(widths) - 1)
+	for _, w := range widths {
+		need += w
+	}
+	for ; need > room; need-- {
+		widest := -1
+		for i, c := range t.Columns {
+			if c.Least > 0 && widths[i] > max(c.Least, Width(c.Title)) && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
+	}
+}
+
+// line appends one line. The last column is not padded; what is beyond the edge
+// of a terminal is cut, because a wrapped line makes a table unreadable.
+func (t *Table) line(b []byte, p Page, widths []int, row []Cell) []byte {
+	at := 0
+	for i, c := range row {
+		room := widths[i]
+		if p.Width > 0 {
+			room = min(room, p.Width-at)
+		}
+		if room <= 0 {
+			break
+		}
+		s := Cut(c.Text, room)
+		blank := room - Width(s)
+		if t.Columns[i].Right {
+			b = pad(b, blank)
+		}
+		b = append(b, p.Paint(c.Tone, s)...)
+		at += widths[i] + gap
+		if i == len(row)-1 || p.Width > 0 && at >= p.Width {
+			break
+		}
+		if !t.Columns[i].Right {
+			b = pad(b, blank)
+		}
+		b = pad(b, gap)
+	}
+	return append(b, '\n')
+}

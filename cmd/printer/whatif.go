@@ -1,0 +1,109 @@
+package printer
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+)
+
+// WhatIf says what a change would do: the answer first, then figures side by side,
+// then who starts at another time.
+func WhatIf(p Page, q *api.WhatIf, d *api.WhatIfDone) string {
+	c := card{p: p}
+	c.head("%s: %s", strings.Join(otherwise(q, d), ", "), effect(d))
+	for _, s := range d.Submitted {
+		if s.Start.IsZero() {
+			c.line(fmt.Sprintf("  %s would not start within the bounds of the work", Clean(s.Name)))
+			continue
+		}
+		if s.Tasks > 0 {
+			c.line(fmt.Sprintf("  %s: of %s the first would start about %s, in %s, %d in all, the last of these %s", Clean(s.Name),
+				Count(s.Tasks, "task"), p.Time(s.Start), Duration(s.Start.Sub(d.Now)), s.Began, p.Time(s.Last)))
+			continue
+		}
+		c.line(fmt.Sprintf("  %s would start about %s, in %s", Clean(s.Name), p.Time(s.Start), Duration(s.Start.Sub(d.Now))))
+	}
+	c.b.WriteString(figuresTable(p, d))
+	for i, m := range d.Moved {
+		if i == 12 {
+			c.line(fmt.Sprintf("  … and %d more; -o json has 50", d.Sooner+d.Later+d.Never-i))
+			break
+		}
+		c.line(moved(p, d.Now, m))
+	}
+	if a, b := d.Before.Taken, d.After.Taken; a+b > 0 {
+		c.line(fmt.Sprintf("Running jobs that are ended for others: %d as things are, %d then.", a, b))
+	}
+	if d.Before.Bounded || d.After.Bounded {
+		c.line("The work ran out before every job had started: the figures are of those that had.")
+	}
+	return c.b.String()
+}
+
+func otherwise(q *api.WhatIf, d *api.WhatIfDone) (out []string) {
+	if n := len(d.Added); n > 0 {
+		out = append(out, Count(n, "node")+" more")
+	}
+	if len(d.Drained) > 0 {
+		out = append(out, "without "+Hosts(d.Drained))
+	}
+	if len(q.Quotas) > 0 {
+		out = append(out, "other quotas")
+	}
+	if q.Policy != "" {
+		out = append(out, "the rules of "+Clean(q.File))
+	}
+	if len(q.Submit) > 0 {
+		out = append(out, Count(len(q.Submit), "job")+" more")
+	}
+	return out
+}
+
+func effect(d *api.WhatIfDone) string {
+	if d.Sooner+d.Later+d.Never == 0 {
+		return "no waiting job starts at another time"
+	}
+	text := fmt.Sprintf("of %s that wait %d start sooner, %d later", Count(d.Before.Jobs, "job"), d.Sooner, d.Later)
+	if d.Never > 0 {
+		text += fmt.Sprintf(", %d not at all", d.Never)
+	}
+	return text
+}
+
+func figuresTable(p Page, d *api.WhatIfDone) string {
+	t := &Table{Columns: []Column{{Title: ""}, {Title: "JOBS", Right: true}, {Title: "NOW: MEDIAN", Right: true}, {Title: "90 %", Right: true}, {Title: "THEN: MEDIAN", Right: true}, {Title: "90 %", Right: true}}}
+	row := func(name string, jobs int, a, b api.Waits) {
+		t.Rows = append(t.Rows, []Cell{
+			text(Clean(name)), text(fmt.Sprint(jobs)), text(wait(a.Median)), text(wait(a.P90)), text(wait(b.Median)), text(wait(b.P90)),
+		})
+	}
+	row("waits", d.Before.Jobs, d.Before.Wait, d.After.Wait)
+	for _, list := range [][2][]api.Part{{d.Before.Sizes, d.After.Sizes}, {d.Before.Accounts, d.After.Accounts}} {
+		for _, b := range list[0] {
+			for _, a := range list[1] {
+				if a.Name == b.Name {
+					row(b.Name, b.Jobs, b.Wait, a.Wait)
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	_ = t.Write(&b, p) // a Builder does not fail
+	fmt.Fprintf(&b, "in use    %.1f %% now, %.1f %% then, over %s\n", d.Before.Use*100, d.After.Use*100, Duration(Seconds(d.Before.Span)))
+	fmt.Fprintf(&b, "fairness  %.3f now, %.3f then (1: each account gets the same part of what it asked for)\n", d.Before.Fair, d.After.Fair)
+	return b.String()
+}
+
+func wait(seconds float64) string { return Duration(Seconds(seconds)) }
+
+func moved(p Page, now time.Time, m api.Moved) string {
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return "not within the bounds"
+		}
+		return "in " + Duration(t.Sub(now))
+	}
+	return fmt.Sprintf("  %s %s (%s)  %s → %s", Clean(m.Job), Clean(m.Name), Clean(m.User), at(m.Before), p.Paint(Strong, at(m.After)))
+}

@@ -1,0 +1,227 @@
+package printer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/reason"
+)
+
+// Why says everything that keeps a job waiting, or that nothing does. The job is
+// the one that is asked about; nil where only the answer is known.
+func Why(p Page, w *api.Why, j *api.Job) string {
+	c := card{p: p}
+	subject := whom(w, j)
+	switch {
+	case w.State != "PENDING":
+		c.head("%s", subject+" "+whyNot(p, w, j))
+		return c.b.String()
+	case len(w.Reasons) == 0 && len(w.Lines) == 0:
+		c.head("%s waits%s: nothing holds it, it starts at once", subject, waiting(p, w, j))
+		return c.b.String()
+	}
+	lines := w.Lines
+	if len(lines) == 0 {
+		for _, r := range w.Reasons {
+			lines = append(lines, r.String())
+		}
+	}
+	n := 0
+	for i := range lines {
+		if !another(w, j, i) {
+			n++
+		}
+	}
+	c.head("%s waits%s. %s:", subject, waiting(p, w, j), things(n))
+	n = 0
+	for i, line := range lines {
+		code, since, which := "", "", " or"
+		if i < len(w.Reasons) && len(w.Reasons) == len(lines) {
+			code = string(w.Reasons[i].Code)
+			if s := w.Reasons[i].Since; s != 0 {
+				since = p.Paint(Dim, "  since "+p.Time(time.Unix(s, 0)))
+			}
+		}
+		if !another(w, j, i) {
+			n++
+			which = fmt.Sprintf("%3d", n)
+		}
+		c.line(fmt.Sprintf("%s %s%s%s%s", which, p.Paint(Warn, Clean(code)), strings.Repeat(" ", max(14-Width(code), 1)), Clean(p.times(line)), since))
+	}
+	if line := inPool(j); line != "" {
+		c.line("    " + p.Paint(Dim, Clean(line)))
+	}
+	if line := holders(p, w.Holders); line != "" {
+		c.line("    held by     " + line)
+	}
+	if line := expected(p, w); line != "" {
+		c.line(line)
+	}
+	for i, s := range w.Changes {
+		lead := "Smallest change that starts it now: "
+		if i > 0 {
+			lead = strings.Repeat(" ", len(lead)-3) + "or "
+		}
+		c.line(lead + smaller(p, s))
+	}
+	return c.b.String()
+}
+
+// inPool says why the job is in a pool that it did not name, where others were passed over.
+func inPool(j *api.Job) string {
+	if j == nil || j.Spec == nil || j.Spec.Chosen == nil || j.Spec.Pool == "" {
+		return ""
+	}
+	text := "in pool " + j.Spec.Pool + ": " + j.Spec.Chosen.Why
+	for _, x := range j.Spec.Chosen.Passed {
+		text += "; not " + x.Pool + ": " + x.Why
+	}
+	return text
+}
+
+// another reports whether a reason is that of one more licence, of which the job is to have
+// one (a|b): any of them would do.
+func another(w *api.Why, j *api.Job, i int) bool {
+	if j == nil || j.Spec == nil || !strings.Contains(j.Spec.Licenses, "|") || i >= len(w.Reasons) || w.Reasons[i].Code != reason.Licenses {
+		return false
+	}
+	return slices.ContainsFunc(w.Reasons[:i], func(r reason.Reason) bool { return r.Code == reason.Licenses })
+}
+
+func whom(w *api.Why, j *api.Job) string {
+	if j == nil || j.Spec == nil {
+		return w.Name
+	}
+	facts := asks(j)
+	if who := payer(j); who != "" {
+		facts = who + ", " + facts
+	}
+	return fmt.Sprintf("%s %s (%s)", w.Name, j.Spec.Name, facts)
+}
+
+func payer(j *api.Job) string {
+	if j.Spec.Account != "" {
+		return j.Spec.Account
+	}
+	return j.Spec.Owner.User
+}
+
+func waiting(p Page, w *api.Why, j *api.Job) string {
+	since := w.Since
+	if j != nil && !j.Submitted.IsZero() {
+		since = j.Submitted
+	}
+	if since.IsZero() {
+		return ""
+	}
+	return " for " + p.Ago(since)
+}
+
+// whyNot says why a job that does not wait does not.
+func whyNot(p Page, w *api.Why, j *api.Job) string {
+	switch {
+	case j == nil:
+		return "does not wait: it is " + w.State
+	case j.Ended.IsZero() && len(j.Claims) > 0:
+		nodes, _, _, _ := held(j.Claims)
+		if j.Started.IsZero() {
+			return strings.TrimSuffix(fmt.Sprintf("does not wait: its gang is being started on %s: %s", Hosts(nodes), j.Message), ": ")
+		}
+		return fmt.Sprintf("does not wait: it is %s on %s since %s", w.State, Hosts(nodes), p.Time(j.Started))
+	case j.Ended.IsZero():
+		return "does not wait: it is " + w.State
+	}
+	text := fmt.Sprintf("does not wait: it ended %s %s ago", w.State, p.Ago(j.Ended))
+	if j.Message != "" {
+		text += ": " + j.Message
+	}
+	return text
+}
+
+func things(n int) string {
+	switch n {
+	case 1:
+		return "One thing holds it"
+	case 2:
+		return "Two things hold it"
+	case 3:
+		return "Three things hold it"
+	case 4:
+		return "Four things hold it"
+	}
+	return fmt.Sprintf("%d things hold it", n)
+}
+
+// holders names the running jobs that have what is missing.
+func holders(p Page, list []api.Holder) string {
+	var parts []string
+	for i, h := range list {
+		if i == 4 {
+			parts = append(parts, fmt.Sprintf("%d more", len(list)-i))
+			break
+		}
+		who := "a job of others"
+		if h.Job != "" {
+			who = "job " + h.Job + " (" + Clean(h.User)
+			if !h.Until.IsZero() {
+				who += ", ends by " + p.Time(h.Until)
+			}
+			who += ")"
+		} else if !h.Until.IsZero() {
+			who += " (ends by " + p.Time(h.Until) + ")"
+		}
+		parts = append(parts, who+" on "+Hosts(h.Nodes))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// expected says when the job will start, how sure that is, and what is promised.
+func expected(p Page, w *api.Why) string {
+	e := w.Expected
+	by := ""
+	if w.StartsBy.After(p.Now) {
+		by = "by " + p.Time(w.StartsBy) + " at the latest, if all use their whole limits"
+	}
+	if e == nil {
+		if by == "" {
+			return ""
+		}
+		return "Starts by " + p.Time(w.StartsBy) + ", in " + Duration(w.StartsBy.Sub(p.Now)) + "."
+	}
+	text := "Starts about " + p.Time(e.Start) + ", in " + Duration(e.Start.Sub(p.Now))
+	if e.Known > 0 {
+		text += fmt.Sprintf(" (80 %%: %s–%s; %s of the past week were %s in the median)", p.Time(e.From), p.Time(e.To), Count(e.Known, "estimate"), late(e.Late))
+	}
+	if by != "" {
+		text += "; " + by
+	}
+	return text + "."
+}
+
+func late(seconds float64) string {
+	switch d := Seconds(seconds); {
+	case d >= time.Second:
+		return "late by " + Duration(d)
+	case d <= -time.Second:
+		return "early by " + Duration(-d)
+	}
+	return "right"
+}
+
+// smaller is a change as options that can be pasted.
+func smaller(p Page, s api.Smaller) string {
+	if s.Value == "" {
+		return "without " + p.Paint(Accent, Clean("--"+s.Option)) + of(s.Of)
+	}
+	return p.Paint(Accent, Clean("--"+s.Option+"="+s.Value)) + of(s.Of)
+}
+
+func of(now string) string {
+	if now == "" {
+		return ""
+	}
+	return " (of " + Clean(now) + ")"
+}

@@ -1,0 +1,118 @@
+package face_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/facetest"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scancel"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/scontrol"
+)
+
+// TestChanges: what commands ask of the server to change.
+func TestChanges(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"scancel 7 8_3 9_[1-4,6]", `{"select":{"ids":["7","8_3","9_[1-4,6]"]},"verb":"cancel"}`},
+		{"scancel 7,8 215+1", `{"select":{"ids":["7","8","215"]},"verb":"cancel"}`},
+		{"scancel -u root -p gpu -t PD", `{"select":{"users":["root"],"partitions":["gpu"],"states":["PENDING"]},"verb":"cancel"}`},
+		{"scancel -n a,b -A x -q y -w n[1-2]", `{"select":{"accounts":["x"],"qos":["y"],"names":["a","b"],"nodes":["n[1-2]"]},"verb":"cancel"}`},
+		{"scancel -s USR1 7", `{"select":{"ids":["7"]},"verb":"signal","signal":"USR1"}`},
+		{"scancel -b -s 12 7", `{"select":{"ids":["7"]},"verb":"signal","signal":"12","batch_only":true}`},
+		{"scancel -f --signal=SIGTERM 7", `{"select":{"ids":["7"]},"verb":"signal","signal":"SIGTERM","full":true}`},
+		{"scancel -s KILL 7", `{"select":{"ids":["7"]},"verb":"cancel","grace":0}`},
+		{"scancel -u 1002 213 214 201", `{"select":{"ids":["213","214"]},"verb":"cancel"}`},
+		{"scancel -R none 201", ""},
+		{"scancel -i 201 213", `{"select":{"ids":["201"]},"verb":"cancel"}`},
+		{"scontrol hold 7 8_[1-3]", `{"select":{"ids":["7","8_[1-3]"]},"verb":"hold"}`},
+		{"scontrol hold jobname=train", `{"select":{"names":["train"]},"verb":"hold"}`},
+		{"scontrol uhold 7,8", `{"select":{"ids":["7","8"]},"verb":"hold","firm":false}`},
+		{"scontrol rel 7", `{"select":{"ids":["7"]},"verb":"release"}`},
+		{"scontrol requeue 7", `{"select":{"ids":["7"]},"verb":"requeue"}`},
+		{"scontrol requeuehold State=SpecialExit 7", `{"select":{"ids":["7"]},"verb":"requeue","hold":true}`},
+		{"scontrol suspend 7", `{"select":{"ids":["7"]},"verb":"suspend"}`},
+		{"scontrol resume 7", `{"select":{"ids":["7"]},"verb":"resume"}`},
+		{"scontrol top 7", `{"select":{"ids":["7"]},"verb":"top"}`},
+		{
+			"scontrol update JobId=7 TimeLimit=1-0 Partition=a,b Nice=5 Comment= Requeue=0",
+			`{"select":{"ids":["7"]},"verb":"update","update":{"time_limit":86400,"partitions":["a","b"],"nice":5,"comment":"","requeue":false}}`,
+		},
+		{
+			"scontrol update job=7,8 NumNodes=2-4 ArrayTaskThrottle=9 ExcNodeList=n[1-2] StartTime=2026-11-22T10:00:00",
+			`{"select":{"ids":["7","8"]},"verb":"update","update":{"nodes":{"min":2,"max":4},"max_running":9,"exclude":["n1","n2"],"begin":"2026-11-22T10:00:00Z"}}`,
+		},
+		{"scontrol update TimeLimit=+10 JobId=7", `{"select":{"ids":["7"]},"verb":"update","update":{"time_limit":4200}}`},
+		{"scontrol update JobId=7 TimeLimit-=10", `{"select":{"ids":["7"]},"verb":"update","update":{"time_limit":3000}}`},
+		{"scontrol update NodeName=n[1-2] State=DRAIN Reason=disk", `{"nodes":["n1","n2"],"verb":"drain","reason":"disk"}`},
+		{"scontrol update nodename=n1 state=resume", `{"nodes":["n1"],"verb":"resume"}`},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			t.Setenv("TZ", "UTC")
+			s := facetest.New(t).Queue()
+			s.Answer["POST /v1/jobs/change"] = api.Changed{Matched: 1, Changed: 1}
+			s.Answer["POST /v1/nodes/change"] = api.Nodes{}
+			s.Answer["GET /v1/jobs/7"] = map[string]any{"spec": map[string]any{"time_limit": 3600e9}}
+			words := strings.Fields(c.line)
+			main := scancel.Main
+			if words[0] == "scontrol" {
+				main = scontrol.Main
+			}
+			r := s.Run(main, "y\nwhat\nno\n", words[1:]...)
+			if r.Code != 0 || r.Err != "" {
+				t.Errorf("exit %d: %s", r.Code, r.Err)
+			}
+			if got := s.Body(); got != c.want {
+				t.Errorf("asked\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestRefusedChanges: words and exit codes for jobs that were not changed.
+func TestRefusedChanges(t *testing.T) {
+	problem := func(title, detail string) api.Changed {
+		return api.Changed{Matched: 1, Errors: []api.ChangeError{{Name: "7", Error: api.Error{Title: title, Detail: detail}}}}
+	}
+	for _, c := range []struct {
+		line   string
+		answer any
+		code   int
+		err    string
+	}{
+		{"scancel 7", problem("not found", "no job"), 0, ""},
+		{"scancel -v 7", problem("not found", "no job"), 0, "scancel: error: Kill job error on job id 7: Invalid job id specified (no job)\n"},
+		{"scancel 7", problem("conflict", "ended"), 0, ""},
+		{"scancel -v 7", problem("conflict", "ended"), 0, "scancel: error: Kill job error on job id 7: Job/step already completing or completed (ended)\n"},
+		{"scancel -s USR1 7", problem("conflict", "waits"), 228, "scancel: error: Kill job error on job id 7: Job can not be altered now, try again later (waits)\n"},
+		{"scancel 7", problem("permission", "ben's"), 210, "scancel: error: Kill job error on job id 7: Access/permission denied (ben's)\n"},
+		{"scancel 7", &api.Error{Status: 503, Title: "unavailable", Detail: "down", Remedy: "up"}, 1, "scancel: error: down\nscancel:   up\n"},
+		{"scontrol hold 7", problem("not found", "no job"), 1, "Invalid job id specified for job 7\n"},
+		{"scontrol suspend 7", problem("conflict", "it does not run"), 1, "it does not run for job 7\n"},
+		{"scontrol -Q suspend 7", problem("conflict", "it does not run"), 1, ""},
+		{"scontrol release 7", problem("permission", "held by root"), 1, "Access/permission denied (held by root) for job 7\n"},
+		{"scontrol hold jobname=none", api.Changed{}, 1, "Invalid job id specified\n"},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			s := facetest.New(t)
+			s.Answer["POST /v1/jobs/change"] = c.answer
+			words := strings.Fields(c.line)
+			main := scancel.Main
+			if words[0] == "scontrol" {
+				main = scontrol.Main
+			}
+			if r := s.Run(main, "", words[1:]...); r.Code != c.code || r.Err != c.err {
+				t.Errorf("exit %d and %q, want %d and %q", r.Code, r.Err, c.code, c.err)
+			}
+		})
+	}
+}
+
+// TestResolvedArray: -i and filters name an array's waiting tasks at once.
+func TestResolvedArray(t *testing.T) {
+	s := facetest.New(t).Queue()
+	s.Answer["POST /v1/jobs/change"] = api.Changed{Matched: 1, Changed: 1}
+	s.Run(scancel.Main, "", "-u", "1001", "202")
+	if got, want := s.Body(), `{"select":{"ids":["202_[2-9%2]","202_1"]},"verb":"cancel"}`; got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+}

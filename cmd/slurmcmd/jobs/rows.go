@@ -1,0 +1,259 @@
+package jobs
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/fastclient"
+)
+
+// Col is a column of the server's list of jobs (api.Columns).
+type Col uint8
+
+// The columns.
+const (
+	ID Col = iota
+	Name
+	ArrayJob
+	ArrayTask
+	ArrayLimit
+	HetSize
+	JobName
+	User
+	UID
+	GID
+	Account
+	QOS
+	Partition
+	State
+	Flags
+	Reason
+	ReasonText
+	Priority
+	Nice
+	Submitted
+	Eligible
+	Started
+	Ended
+	Begin
+	Deadline
+	StartsBy
+	TimeLimit
+	TimeMin
+	Attempt
+	ExitStatus
+	ExitSignal
+	NodesMin
+	NodesMax
+	NodeList
+	ReqNodes
+	ExcNodes
+	BatchHost
+	Tasks
+	CPUs
+	CPUsPerTask
+	TasksPerNode
+	Memory
+	MemoryPerCPU
+	GPUs
+	GRES
+	TRES
+	Features
+	Licenses
+	Reservation
+	Dependency
+	Requeue
+	Contiguous
+	Exclusive
+	Comment
+	Command
+	WorkDir
+	Stdin
+	Stdout
+	Stderr
+	SubmitHost
+	ScriptHash
+	Message
+	numCols
+)
+
+var names = [numCols]string{
+	"id", "name", "array_job", "array_task", "array_limit", "het_size", "job_name", "user", "uid", "gid", "account", "qos",
+	"partition", "state", "flags", "reason", "reason_text", "priority", "nice", "submitted", "eligible", "started", "ended",
+	"begin", "deadline", "starts_by", "time_limit", "time_min", "attempt", "exit_status", "exit_signal", "nodes_min", "nodes_max",
+	"node_list", "req_nodes", "exc_nodes", "batch_host", "tasks", "cpus", "cpus_per_task", "tasks_per_node", "memory",
+	"memory_per_cpu", "gpus", "gres", "tres", "features", "licenses", "reservation", "dependency", "requeue", "contiguous",
+	"exclusive", "comment", "command", "work_dir", "stdin", "stdout", "stderr", "submit_host", "script_hash", "message",
+}
+
+// String is the column's name on the wire.
+func (c Col) String() string { return names[c] }
+
+// All lists every column.
+func All() []Col {
+	all := make([]Col, numCols)
+	for i := range all {
+		all[i] = Col(i)
+	}
+	return all
+}
+
+// Want is a set of columns that is asked for.
+type Want struct {
+	order []Col
+	at    [numCols]int8 // position in order, plus one
+}
+
+// Add adds columns; those that are there already stay where they are.
+func (w *Want) Add(cols ...Col) {
+	for _, c := range cols {
+		if w.at[c] == 0 {
+			w.order = append(w.order, c)
+			w.at[c] = int8(len(w.order))
+		}
+	}
+}
+
+// Param is the value of the parameter columns.
+func (w *Want) Param() string {
+	var b strings.Builder
+	for i, c := range w.order {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(names[c])
+	}
+	return b.String()
+}
+
+// Rows are the jobs of an answer.
+type Rows struct {
+	table *fastclient.Table
+	want  *Want
+	Now   int64 // Unix seconds
+	zone  *time.Location
+}
+
+// Get asks a server for jobs; params are those of the request, without columns.
+func Get(c *fastclient.Client, path string, w *Want, now time.Time, params ...string) (*Rows, error) {
+	r, err := c.Get(fastclient.Query(path, append(params, "columns", w.Param())...), api.TSV)
+	if err != nil {
+		return nil, err
+	}
+	t, err := r.Table(len(w.order))
+	if err != nil {
+		return nil, err
+	}
+	return New(t, w, now), nil
+}
+
+// New makes Rows of a table whose columns are those of w.
+func New(t *fastclient.Table, w *Want, now time.Time) *Rows {
+	return &Rows{table: t, want: w, Now: now.Unix(), zone: now.Location()}
+}
+
+// None are no jobs.
+func None(w *Want, now time.Time) *Rows {
+	t, err := fastclient.NewTable(nil, 1)
+	if err != nil {
+		panic(err) // there is nothing in it that could be wrong
+	}
+	return New(t, w, now)
+}
+
+// Len is the number of jobs.
+func (r *Rows) Len() int { return r.table.Len() }
+
+// Row returns one job.
+func (r *Rows) Row(i int) Row { return Row{r, i, -1} }
+
+// Row is one job, or one component of a heterogeneous one.
+type Row struct {
+	*Rows
+	i    int
+	part int // index of the component; -1: the job is none
+}
+
+// Component returns one component of a heterogeneous job.
+func (r Row) Component(k int) Row { r.part = k; return r }
+
+// Part is the component's index, -1 where the job has none.
+func (r Row) Part() int { return r.part }
+
+// Bytes is a cell for people: what would move a terminal's cursor or break a line is
+// taken out of it. A column that was not asked for is empty.
+func (r Row) Bytes(c Col) []byte { return printable(r.Raw(c)) }
+
+// printable turns line breaks and tabs into blanks and other control characters, which
+// a user may have put into a name, into question marks.
+func printable(b []byte) []byte {
+	first := -1
+	for i, c := range b {
+		if c < 0x20 || c == 0x7f || c == 0xc2 && i+1 < len(b) && b[i+1] < 0xa0 {
+			first = i
+			break
+		}
+	}
+	if first < 0 {
+		return b
+	}
+	out := append(make([]byte, 0, len(b)), b[:first]...)
+	for i := first; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '\n' || c == '\t' || c == '\r':
+			out = append(out, ' ')
+		case c < 0x20 || c == 0x7f:
+			out = append(out, '?')
+		case c == 0xc2 && i+1 < len(b) && b[i+1] < 0xa0: // U+0080 to U+009F
+			out = append(out, '?')
+			i++
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Raw is a cell as it is, for programs.
+func (r Row) Raw(c Col) []byte {
+	at := r.want.at[c]
+	if at == 0 {
+		return nil
+	}
+	return r.table.Cell(r.i, int(at)-1)
+}
+
+// Text is a cell as a string.
+func (r Row) Text(c Col) string { return string(r.Bytes(c)) }
+
+// Int is a cell with a number; a fraction is rounded up, since Slurm counts whole CPUs.
+func (r Row) Int(c Col) int64 {
+	b := r.Bytes(c)
+	var n int64
+	for i, d := range b {
+		switch {
+		case d >= '0' && d <= '9':
+			n = n*10 + int64(d-'0')
+		case d == '-' && i == 0:
+		default:
+			f, err := strconv.ParseFloat(string(b), 64)
+			if err != nil {
+				return 0
+			}
+			n = int64(f)
+			if float64(n) < f {
+				n++
+			}
+			return n
+		}
+	}
+	if len(b) > 0 && b[0] == '-' {
+		n = -n
+	}
+	return n
+}
+
+// Is reports whether a flag of one digit is set.
+func (r Row) Is(c Col) bool { b := r.Bytes(c); return len(b) == 1 && b[0] == '1' }

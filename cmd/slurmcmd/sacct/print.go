@@ -1,0 +1,99 @@
+package sacct
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
+)
+
+// columns reads the format: names with a width behind a percent sign, which is
+// negative for values that stand left.
+func (q *query) columns() ([]field, error) {
+	var out []field
+	for _, part := range face.Split(q.format) {
+		name, size, sized := strings.Cut(part, "%")
+		f, ok := findField(name)
+		if !ok {
+			return nil, face.Textf("Invalid field requested: \"%s\"", name)
+		}
+		if sized {
+			n, err := strconv.Atoi(size)
+			if err != nil {
+				return nil, face.Textf("Invalid field width: \"%s\"", part)
+			}
+			f.width = n
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// print writes the table.
+func (q *query) print(cols []field, list []jobs.Row) {
+	separated := q.parsable || q.bar
+	var format, head layout.Format
+	for i, c := range cols {
+		one := layout.Column{Field: i, Width: max(c.width, -c.width), Right: c.width >= 0, Mark: true, After: " "}
+		title := one
+		title.Mark = false
+		if separated {
+			one = layout.Column{Field: i, After: q.delimiter}
+			if q.bar && i == len(cols)-1 {
+				one.After = ""
+			}
+			title = one
+		} else if strings.HasPrefix(c.name, "JobID") {
+			one.Right, title.Right = false, false // the number stands left
+		}
+		format, head = append(format, one), append(head, title)
+	}
+	var b []byte
+	if !q.noHeader {
+		b = head.Append(b, func(b []byte, i int) []byte { return append(b, cols[i].name...) })
+		if !separated {
+			b = head.Append(b, func(b []byte, i int) []byte { return append(b, strings.Repeat("-", head[i].Width)...) })
+		}
+		q.Out.Write(b)
+	}
+	for _, r := range list {
+		lines := []line{{Row: r}}
+		if !q.alone && hasBatch(r) {
+			lines = append(lines, line{Row: r, batch: true})
+		}
+		for _, l := range lines {
+			b = format.Append(b[:0], func(b []byte, i int) []byte {
+				if l.batch && !cols[i].step {
+					return b
+				}
+				return cols[i].text(b, l)
+			})
+			q.Out.Write(b)
+		}
+	}
+}
+
+// printNames lists the fields, four a line.
+func (q *query) printNames() {
+	n := 0
+	put := func(name string) {
+		fmt.Fprintf(q.Out, "%-19s", name)
+		if n++; n%4 == 0 {
+			q.Out.WriteByte('\n')
+		} else {
+			q.Out.WriteByte(' ')
+		}
+	}
+	for _, f := range fields {
+		put(f.name)
+	}
+	for _, u := range unmeasured {
+		put(u.name)
+	}
+	if n%4 != 0 {
+		q.Out.WriteByte('\n')
+	}
+}

@@ -1,0 +1,325 @@
+package sacct
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api/fastclient"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+)
+
+const usageText = `Usage: sacct [-A accounts] [-a] [-B] [-b] [-E endtime] [-e] [-j jobs] [-l] [-N nodes] [-n] [--name names]
+             [-o fields] [-P | -p] [-q qos] [-r partitions] [-S starttime] [-s states] [-u users] [-X] [--json]
+`
+
+// The formats that sacct has for itself.
+const (
+	formatDefault = "jobid,jobname,partition,account,alloccpus,state,exitcode"
+	formatBrief   = "jobid,state,exitcode"
+	formatLong    = "jobid,jobidraw,jobname,partition,maxvmsize,maxvmsizenode,maxvmsizetask,avevmsize,maxrss,maxrssnode,maxrsstask," +
+		"averss,maxpages,maxpagesnode,maxpagestask,avepages,mincpu,mincpunode,mincputask,avecpu,ntasks,alloccpus,elapsed,state,exitcode," +
+		"avecpufreq,reqcpufreqmin,reqcpufreqmax,reqcpufreqgov,reqmem,consumedenergy,maxdiskread,maxdiskreadnode,maxdiskreadtask," +
+		"avediskread,maxdiskwrite,maxdiskwritenode,maxdiskwritetask,avediskwrite,reqtres,alloctres"
+)
+
+// Main is sacct with its arguments. The result is its exit code.
+func Main(args []string, stdio face.Stdio) int {
+	q := &query{Command: face.Begin("sacct", stdio), delimiter: "|"}
+	return q.Finish(q.run(args))
+}
+
+// query is what is asked for.
+type query struct {
+	*face.Command
+	ids, users, accounts, partitions, qos, names, states, nodes []string
+
+	format, delimiter          string
+	from, to                   time.Time
+	all, alone, noHeader, help bool
+	version, list, script      bool
+	parsable, bar, environ     bool // bar: no delimiter at the end of a line
+	json                       bool
+	jsonForm                   string
+}
+
+func (q *query) options() []face.Option {
+	preset := func(f string) func(string) error { return func(string) error { q.format = f; return nil } }
+	return []face.Option{
+		face.List("accounts", 'A', &q.accounts),
+		face.Flag("allocations", 'X', &q.alone),
+		face.Flag("allusers", 'a', &q.all),
+		face.Ignored("allclusters", 'L', face.None),
+		face.Flag("batch-script", 'B', &q.script),
+		{Long: "brief", Short: 'b', Do: preset(formatBrief)},
+		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
+		face.Refused("completion", 'c', face.None, "leave it out: all jobs stand in the store"),
+		face.Text("delimiter", 0, &q.delimiter),
+		face.Ignored("duplicates", 'D', face.None),
+		{Long: "endtime", Short: 'E', Arg: face.Required, Do: q.time(&q.to)},
+		face.Flag("env-vars", 0, &q.environ),
+		face.Ignored("federation", 0, face.None),
+		{Long: "format", Short: 'o', Arg: face.Required, Do: func(s string) error { q.format = strings.TrimPrefix(q.format+","+s, ","); return nil }},
+		face.Flag("help", 'h', &q.help),
+		face.Flag("helpformat", 'e', &q.list),
+		{Long: "jobs", Short: 'j', Arg: face.Required, Do: q.addIDs},
+		{Long: "json", Arg: face.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
+		face.Ignored("local", 0, face.None),
+		{Long: "long", Short: 'l', Do: preset(formatLong)},
+		face.List("name", 0, &q.names),
+		face.Ignored("noconvert", 0, face.None),
+		{Long: "nodelist", Short: 'N', Arg: face.Required, Do: q.addNodes},
+		face.Flag("noheader", 'n', &q.noHeader),
+		face.Flag("parsable", 'p', &q.parsable),
+		face.Flag("parsable2", 'P', &q.bar),
+		face.List("partition", 'r', &q.partitions),
+		face.List("qos", 'q', &q.qos),
+		{Long: "starttime", Short: 'S', Arg: face.Required, Do: q.time(&q.from)},
+		{Long: "state", Short: 's', Arg: face.Required, Do: q.addStates},
+		face.Ignored("truncate", 'T', face.None),
+		face.Ignored("units", 0, face.Required),
+		face.Flag("usage", 'U', &q.help),
+		face.List("uid", 0, &q.users),
+		face.List("user", 'u', &q.users),
+		face.Ignored("use-local-uid", 0, face.None),
+		face.Ignored("verbose", 'v', face.None),
+		face.Flag("version", 'V', &q.version),
+		face.Ignored("whole-hetjob", 0, face.Optional),
+		face.Refused("yaml", 0, face.Optional, "--json is there"),
+	}
+}
+
+func (q *query) run(args []string) error {
+	rest, err := face.Parse(q.options(), args, false)
+	switch {
+	case err != nil:
+		return err
+	case q.Told(q.help, usageText, q.version):
+		return nil
+	case q.list:
+		q.printNames()
+		return nil
+	case len(rest) > 0:
+		return face.Textf("Unrecognized option: %s", rest[0])
+	case q.script, q.environ:
+		return q.showBlob()
+	}
+	for _, u := range q.users {
+		if _, ok := face.UserID(u); !ok {
+			return face.Textf("Invalid user id: %s", u)
+		}
+	}
+	q.defaults()
+	return q.show()
+}
+
+// defaults are what sacct means where nothing is said: today, and one's own jobs
+// unless root asks.
+func (q *query) defaults() {
+	if q.format == "" {
+		q.format = q.Getenv("SACCT_FORMAT")
+	}
+	if q.format == "" {
+		q.format = formatDefault
+	}
+	if len(q.ids) > 0 {
+		return
+	}
+	if q.from.IsZero() {
+		q.from = q.Now
+		if len(q.states) == 0 {
+			y, m, d := q.Now.Date()
+			q.from = time.Date(y, m, d, 0, 0, 0, 0, q.Now.Location())
+		}
+	}
+	if len(q.users) == 0 && !q.all && face.Me() != 0 {
+		q.users = []string{strconv.Itoa(face.Me())}
+	}
+}
+
+func (q *query) addIDs(s string) error {
+	for _, text := range face.Split(s) {
+		id, err := slurmfmt.ParseJobID(text)
+		if err != nil {
+			return &face.PlainError{Text: "sacct: fatal: Bad job/step specified: " + text}
+		}
+		text, _, _ = strings.Cut(text, "+")
+		if id.Step != "" {
+			text, _, _ = strings.Cut(text, ".")
+		}
+		q.ids = append(q.ids, text)
+	}
+	return nil
+}
+
+func (q *query) addNodes(s string) error {
+	names, err := hostlist.Expand(s)
+	q.nodes = append(q.nodes, names...)
+	return err
+}
+
+func (q *query) addStates(s string) error {
+	for _, word := range face.Split(s) {
+		long, err := slurmfmt.ParseState(word)
+		if err != nil {
+			return &face.PlainError{Text: "sacct: fatal: unrecognized job state value '" + word + "'"}
+		}
+		q.states = append(q.states, long)
+	}
+	return nil
+}
+
+// time reads -S and -E. Unlike --begin these look back: a time of day is today's,
+// "now-7days" is a week ago.
+func (q *query) time(to *time.Time) func(string) error {
+	return func(s string) error {
+		t, err := moment(s, q.Now)
+		if err != nil {
+			return &face.PlainError{Text: "Invalid time specification (pos=0): " + s}
+		}
+		*to = t
+		return nil
+	}
+}
+
+func moment(s string, now time.Time) (time.Time, error) {
+	if back, ok := strings.CutPrefix(strings.ToLower(s), "now-"); ok {
+		t, err := slurmfmt.ParseWhen("now+"+back, now)
+		return now.Add(-t.Sub(now)), err
+	}
+	t, err := slurmfmt.ParseWhen(s, now)
+	if err != nil || !t.After(now) || strings.HasPrefix(strings.ToLower(s), "now") || strings.EqualFold(s, "tomorrow") {
+		return t, err
+	}
+	if strings.Contains(s, "/") {
+		return t.AddDate(-1, 0, 0), nil
+	}
+	if len(s) <= len("00:00:00 PM") && strings.Contains(s, ":") || !strings.ContainsAny(s, "0123456789") {
+		return t.AddDate(0, 0, -1), nil
+	}
+	return t, nil
+}
+
+// show asks for the jobs and prints them.
+func (q *query) show() error {
+	cols, err := q.columns()
+	if err != nil {
+		return err
+	}
+	var want jobs.Want
+	want.Add(jobs.ID, jobs.State, jobs.Flags, jobs.Started, jobs.ScriptHash, jobs.HetSize, jobs.NodeList)
+	for _, c := range cols {
+		want.Add(c.needs...)
+	}
+	if q.json {
+		want.Add(slurmjson.AccountColumns()...)
+	}
+	c, err := q.Client()
+	if err != nil {
+		return err
+	}
+	rows, err := jobs.Get(c, "/v1/history", &want, q.Now, q.params()...)
+	if face.IsNotFound(err) {
+		rows, err = jobs.None(&want, q.Now), nil
+	}
+	if err != nil {
+		return err
+	}
+	list := q.choose(rows)
+	if q.json {
+		return slurmjson.Account(q.Command, q.jsonForm, list)
+	}
+	q.print(cols, list)
+	return nil
+}
+
+func (q *query) params() []string {
+	stamp := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339)
+	}
+	states := ""
+	if len(q.states) > 0 {
+		f := jobs.NewFilter(q.states)
+		states = f.Param()
+	}
+	return []string{
+		"ids", strings.Join(q.ids, ","), "users", strings.Join(q.users, ","), "accounts", strings.Join(q.accounts, ","),
+		"partitions", strings.Join(q.partitions, ","), "qos", strings.Join(q.qos, ","), "names", strings.Join(q.names, ","),
+		"states", states, "from", stamp(q.from), "to", stamp(q.to),
+	}
+}
+
+// choose takes the jobs that are asked for, oldest first.
+func (q *query) choose(rows *jobs.Rows) []jobs.Row {
+	var filter *jobs.Filter
+	if len(q.states) > 0 {
+		filter = jobs.NewFilter(q.states)
+	}
+	var out []jobs.Row
+	for i := range rows.Len() {
+		r := rows.Row(i)
+		if filter != nil && !filter.Match(r) || !q.onNodes(r) {
+			continue
+		}
+		if n := int(r.Int(jobs.HetSize)); n > 1 {
+			for k := n - 1; k >= 0; k-- {
+				out = append(out, r.Component(k))
+			}
+			continue
+		}
+		out = append(out, r)
+	}
+	slices.Reverse(out)
+	slices.SortStableFunc(out, func(a, b jobs.Row) int { return int(a.Int(jobs.ID) - b.Int(jobs.ID)) })
+	return out
+}
+
+func (q *query) onNodes(r jobs.Row) bool {
+	if len(q.nodes) == 0 {
+		return true
+	}
+	names, err := hostlist.Expand(r.Text(jobs.NodeList))
+	return err == nil && slices.ContainsFunc(names, func(n string) bool { return slices.Contains(q.nodes, n) })
+}
+
+// hasBatch reports whether the job's batch script ran.
+func hasBatch(r jobs.Row) bool {
+	return len(r.Bytes(jobs.ScriptHash)) > 0 && r.Int(jobs.Started) > 0 && r.Base() != job.Pending && r.Part() <= 0
+}
+
+// showBlob prints the script or the environment of the jobs.
+func (q *query) showBlob() error {
+	if len(q.ids) == 0 {
+		return face.Textf("This option requires a job list (-j)")
+	}
+	c, err := q.Client()
+	if err != nil {
+		return err
+	}
+	what, title := "script", "Batch Script for "
+	if q.environ {
+		what, title = "environment", "Environment used for "
+	}
+	for _, id := range q.ids {
+		r, err := c.Get("/v1/jobs/"+fastclient.Segment(id)+"/"+what, "text/plain")
+		if err != nil {
+			return err
+		}
+		b, err := r.All()
+		if err != nil {
+			return err
+		}
+		text := strings.ReplaceAll(string(b), "\x00", "\n")
+		q.Out.WriteString(title + id + "\n" + strings.Repeat("-", 80) + "\n" + text + "\n")
+	}
+	return nil
+}

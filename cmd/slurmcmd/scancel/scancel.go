@@ -1,0 +1,309 @@
+package scancel
+
+import (
+	"bufio"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/fastclient"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+)
+
+const usageText = `Usage: scancel [-A account] [-b] [-f] [-i] [-n job_name] [-p partition] [-Q] [-q qos]
+               [-s signal | integer] [-t PENDING | RUNNING | SUSPENDED] [-u user_name]
+               [--me] [-v] [-w nodes] [job_id[_array_id]]...
+`
+
+// Exit codes of Slurm's errors: the lowest byte of their numbers.
+const (
+	exitDenied = 210 // 2002, access denied
+	exitAlter  = 228 // 2020, can not be altered now
+)
+
+// Main is scancel with its arguments. The result is its exit code.
+func Main(args []string, stdio face.Stdio) int {
+	k := &killer{Command: face.Begin("scancel", stdio)}
+	return k.Finish(k.run(args))
+}
+
+// killer is what is asked for.
+type killer struct {
+	*face.Command
+	sel                  api.Select
+	reservations         []string
+	signal               string
+	number               int
+	batch, full, ask, me bool
+	quiet, help, version bool
+	verbose              int
+	ctld, hurry          bool // no effect here
+}
+
+func (k *killer) options() []face.Option {
+	return []face.Option{
+		face.List("account", 'A', &k.sel.Accounts),
+		face.Flag("batch", 'b', &k.batch),
+		face.Flag("ctld", 0, &k.ctld),
+		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
+		face.Flag("full", 'f', &k.full),
+		face.Flag("help", 0, &k.help),
+		face.Flag("hurry", 'H', &k.hurry),
+		face.Flag("interactive", 'i', &k.ask),
+		face.List("jobname", 0, &k.sel.Names),
+		face.Flag("me", 0, &k.me),
+		face.List("name", 'n', &k.sel.Names),
+		face.List("nodelist", 'w', &k.sel.Nodes),
+		face.List("partition", 'p', &k.sel.Partitions),
+		face.List("qos", 'q', &k.sel.QOS),
+		face.Flag("quiet", 'Q', &k.quiet),
+		face.List("reservation", 'R', &k.reservations),
+		face.Refused("sibling", 0, face.Required, "there are no federations"),
+		{Long: "signal", Short: 's', Arg: face.Required, Do: k.setSignal},
+		{Long: "state", Short: 't', Arg: face.Required, Do: k.addStates},
+		{Long: "states", Arg: face.Required, Do: k.addStates},
+		face.Flag("usage", 0, &k.help),
+		{Long: "user", Short: 'u', Arg: face.Required, Do: k.addUser},
+		{Long: "verbose", Short: 'v', Do: func(string) error { k.verbose++; return nil }},
+		face.Flag("version", 'V', &k.version),
+		face.Refused("wckey", 0, face.Required, "jobs have no workload keys"),
+	}
+}
+
+func (k *killer) run(args []string) error {
+	rest, err := face.Parse(k.options(), args, false)
+	switch {
+	case err != nil:
+		return err
+	case k.help:
+		k.Out.WriteString(usageText)
+		return nil
+	case k.version:
+		k.Out.WriteString(face.Version + "\n")
+		return nil
+	}
+	if k.me {
+		k.sel.Users = append(k.sel.Users, strconv.Itoa(face.Me()))
+	}
+	for _, word := range rest {
+		if err := k.addIDs(word); err != nil {
+			return err
+		}
+	}
+	filtered := k.filtered()
+	switch {
+	case len(k.sel.IDs) == 0 && !filtered && len(k.reservations) == 0:
+		return face.Textf("No job identification provided")
+	case filtered && len(k.sel.IDs) > 0, k.ask, len(k.reservations) > 0:
+		if err := k.resolve(); err != nil || len(k.sel.IDs) == 0 {
+			return err
+		}
+	}
+	return k.change()
+}
+
+// filtered reports whether a filter was given beside or instead of numbers.
+func (k *killer) filtered() bool {
+	s := &k.sel
+	return len(s.Users)+len(s.Accounts)+len(s.Partitions)+len(s.QOS)+len(s.Names)+len(s.States)+len(s.Nodes) > 0
+}
+
+func (k *killer) addIDs(word string) error {
+	for _, text := range face.Split(word) {
+		id, err := slurmfmt.ParseJobID(text)
+		if err != nil {
+			return face.Textf("Invalid job id %s", text)
+		}
+		if id.Step != "" {
+			return fault.New(fault.Unsupported, "%s: steps alone cannot be cancelled yet", text).Advise("name the job, or end the step's srun")
+		}
+		text, _, _ = strings.Cut(text, "+") // a component of a heterogeneous job is the job
+		k.sel.IDs = append(k.sel.IDs, text)
+	}
+	return nil
+}
+
+func (k *killer) setSignal(s string) error {
+	n, err := slurmfmt.ParseSignalName(s)
+	if err != nil {
+		return said("Unknown job signal: " + s)
+	}
+	k.signal, k.number = s, n
+	return nil
+}
+
+func (k *killer) addStates(s string) error {
+	for _, word := range face.Split(s) {
+		long, err := slurmfmt.ParseState(word)
+		if err != nil || long != "PENDING" && long != "RUNNING" && long != "SUSPENDED" {
+			return said("Invalid job state specified: " + word + "\nValid job states are PENDING, RUNNING, and SUSPENDED")
+		}
+		k.sel.States = append(k.sel.States, long)
+	}
+	return nil
+}
+
+func (k *killer) addUser(s string) error {
+	if _, ok := face.UserID(s); !ok {
+		return face.Textf("Invalid user name: %s", s)
+	}
+	k.sel.Users = append(k.sel.Users, s)
+	return nil
+}
+
+// said is an error that is printed as it is, without the command's name.
+func said(text string) error { return &face.PlainError{Text: text} }
+
+// resolve lists what the selection means, asks about each if that is wanted, and
+// makes it a selection by numbers.
+func (k *killer) resolve() error {
+	c, err := k.Client()
+	if err != nil {
+		return err
+	}
+	var want jobs.Want
+	want.Add(jobs.Name, jobs.State, jobs.JobName, jobs.Partition, jobs.Reservation)
+	s := &k.sel
+	rows, err := jobs.Get(c, "/v1/jobs", &want, k.Now,
+		"ids", strings.Join(s.IDs, ","), "users", strings.Join(s.Users, ","), "accounts", strings.Join(s.Accounts, ","),
+		"partitions", strings.Join(s.Partitions, ","), "qos", strings.Join(s.QOS, ","), "names", strings.Join(s.Names, ","),
+		"states", strings.Join(s.States, ","), "nodes", strings.Join(s.Nodes, ","), "collapse", collapse(s))
+	switch {
+	case face.IsNotFound(err):
+		k.sel = api.Select{}
+		return nil
+	case err != nil:
+		return err
+	}
+	in := bufio.NewReader(k.In)
+	var ids []string
+	for i := range rows.Len() {
+		r := rows.Row(i)
+		if len(k.reservations) > 0 && !contains(k.reservations, r.Text(jobs.Reservation)) {
+			continue
+		}
+		if k.ask && !k.agreed(in, r) {
+			continue
+		}
+		ids = append(ids, r.Text(jobs.Name))
+	}
+	k.sel = api.Select{IDs: ids}
+	return nil
+}
+
+// collapse asks for waiting arrays as one row, unless single tasks were named.
+func collapse(s *api.Select) string {
+	for _, id := range s.IDs {
+		if strings.Contains(id, "_") {
+			return ""
+		}
+	}
+	return "1"
+}
+
+func contains(list []string, v string) bool {
+	for _, s := range list {
+		if s == v {
+			return true
+		}
+	}
+	return false
+}
+
+// agreed asks about one job; the end of the input is a no.
+func (k *killer) agreed(in *bufio.Reader, r jobs.Row) bool {
+	for {
+		fmt.Fprintf(k.Out, "Cancel job_id=%s name=%s partition=%s [y/n]? ", r.Text(jobs.Name), r.Text(jobs.JobName), r.Text(jobs.Partition))
+		_ = k.Out.Flush()
+		line, err := in.ReadString('\n')
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return true
+		case "n", "no":
+			return false
+		}
+		if err != nil {
+			return false
+		}
+	}
+}
+
+// kill is the number of SIGKILL, which ends a job however it is asked for.
+const kill = 9
+
+// change sends the request and tells what Slurm would tell.
+func (k *killer) change() error {
+	var o fastclient.Object
+	o.Raw("select", fastclient.Select(&k.sel))
+	if k.signal == "" || k.number == kill {
+		o.Text("verb", api.VerbCancel)
+		if k.number == kill {
+			o.Float("grace", 0)
+		}
+	} else {
+		o.Text("verb", api.VerbSignal)
+		o.Text("signal", k.signal)
+		o.True("batch_only", k.batch)
+		o.True("full", k.full)
+	}
+	c, err := k.Client()
+	if err != nil {
+		return err
+	}
+	v, err := c.JSON("POST", "/v1/jobs/change", o.End())
+	if err != nil {
+		return err
+	}
+	if k.verbose > 0 {
+		for _, n := range v.Get("names").Texts() {
+			k.tell(n)
+		}
+	}
+	for _, e := range v.Get("errors").Items() {
+		k.complain(e.Get("name").Text(), e.Get("error"))
+	}
+	return nil
+}
+
+func (k *killer) tell(name string) {
+	if k.signal == "" || k.number == kill {
+		k.Sayf("Terminating job %s", name)
+		return
+	}
+	k.Sayf("Signal %d to job %s", k.number, name)
+}
+
+// complain reports one job that was not changed.
+func (k *killer) complain(name string, e fastclient.Value) {
+	text, detail := "", e.Get("detail").Text()
+	p := api.Error{Status: int(e.Get("status").Int()), Title: e.Get("title").Text()}
+	code := 1
+	switch p.FaultKind() {
+	case fault.NotFound:
+		text, code = "Invalid job id specified", 0
+	case fault.Conflict:
+		if k.signal == "" || k.number == kill {
+			text, code = "Job/step already completing or completed", 0
+		} else {
+			text, code = "Job can not be altered now, try again later", exitAlter
+		}
+	case fault.Permission:
+		text, code = "Access/permission denied", exitDenied
+	default:
+		text, detail = detail, ""
+	}
+	if k.Code == 0 {
+		k.Code = code
+	}
+	if k.quiet && code == 0 || code == 0 && k.verbose == 0 {
+		return
+	}
+	if detail != "" {
+		text += " (" + detail + ")"
+	}
+	k.Errorf("Kill job error on job id %s: %s", name, text)
+}

@@ -1,0 +1,102 @@
+package scontrol
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/fastclient"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+)
+
+// change does one verb to a list of jobs.
+func (s *command) change(word, verb string, args []string) error {
+	if word == "requeue" || word == "requeuehold" {
+		args = dropState(args)
+	}
+	if len(args) == 0 {
+		return plainf("too few arguments for keyword:%s", word)
+	}
+	sel, err := selection(args)
+	if err != nil {
+		return err
+	}
+	var o fastclient.Object
+	o.Raw("select", fastclient.Select(sel))
+	o.Text("verb", verb)
+	o.True("hold", word == "requeuehold")
+	if word == "uhold" || word == "holdu" {
+		o.Raw("firm", []byte("false")) // so that its owner may release it
+	}
+	return s.send(o.End())
+}
+
+// dropState leaves out State=SpecialExit and Incomplete, which have no meaning here.
+func dropState(args []string) (out []string) {
+	for _, a := range args {
+		if low := strings.ToLower(a); !strings.HasPrefix(low, "state=") && low != "incomplete" {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// selection reads job ids, or jobname=NAME.
+func selection(args []string) (*api.Select, error) {
+	sel := &api.Select{}
+	for _, a := range args {
+		name, value, named := strings.Cut(a, "=")
+		switch low := strings.ToLower(name); {
+		case named && (low == "jobname" || low == "name"):
+			sel.Names = append(sel.Names, value)
+			continue
+		case named && (low == "job" || low == "jobid"):
+			a = value
+		}
+		for _, id := range face.Split(a) {
+			if _, err := slurmfmt.ParseJobID(id); err != nil {
+				return nil, plainf("Invalid job id specified for job %s\nslurm_suspend error: Invalid job id specified", id)
+			}
+			id, _, _ = strings.Cut(id, "+")
+			sel.IDs = append(sel.IDs, id)
+		}
+	}
+	return sel, nil
+}
+
+// send asks for a change and reports the jobs that were not changed.
+func (s *command) send(body []byte) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	v, err := c.JSON("POST", "/v1/jobs/change", body)
+	if err != nil {
+		return err
+	}
+	for _, e := range v.Get("errors").Items() {
+		s.Code = 1
+		if !s.quiet {
+			fmt.Fprintf(s.Err, "%s for job %s\n", inWords(e.Get("error")), e.Get("name").Text())
+		}
+	}
+	if s.Code == 0 && v.Get("matched").Int() == 0 {
+		return plainf("Invalid job id specified")
+	}
+	return nil
+}
+
+// inWords is an error of one job in Slurm's words, with ours behind them.
+func inWords(e fastclient.Value) string {
+	p := api.Error{Status: int(e.Get("status").Int()), Title: e.Get("title").Text()}
+	detail := e.Get("detail").Text()
+	switch p.FaultKind() {
+	case fault.NotFound:
+		return "Invalid job id specified"
+	case fault.Permission:
+		return "Access/permission denied (" + detail + ")"
+	}
+	return detail
+}

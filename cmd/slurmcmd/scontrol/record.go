@@ -1,0 +1,219 @@
+package scontrol
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/fleet"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+)
+
+func null(b []byte) string {
+	if len(b) == 0 {
+		return "(null)"
+	}
+	return string(b)
+}
+
+// jobLines describe a job, in Slurm's order.
+func (s *command) jobLines(r jobs.Row) []string {
+	at := func(t int64, none string) string { return string(r.AppendTime(nil, t, none)) }
+	state := r.Base()
+	long, _ := r.StateWords()
+	limit := "UNLIMITED"
+	if n := r.Int(jobs.TimeLimit); n > 0 {
+		limit = string(jobs.AppendLongSpan(nil, n))
+	}
+	timeMin := "N/A"
+	if n := r.Int(jobs.TimeMin); n > 0 {
+		timeMin = string(jobs.AppendLongSpan(nil, n))
+	}
+	end := at(r.End(), "Unknown")
+	qos := r.Text(jobs.QOS)
+	if qos == "" {
+		qos = "normal"
+	}
+	memory := "MinMemoryNode=" + minMemory(r.Int(jobs.Memory))
+	if n, perCPU := r.Memory(); perCPU {
+		memory = "MinMemoryCPU=" + minMemory(n)
+	}
+	over := "OK"
+	if r.Is(jobs.Exclusive) {
+		over = "NO"
+	}
+	lines := []string{
+		jobHead(r),
+		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", r.Bytes(jobs.User), r.Int(jobs.UID), face.GroupName(uint32(r.Int(jobs.GID))), r.Int(jobs.GID)),
+		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", r.Int(jobs.Priority), r.Int(jobs.Nice), null(r.Bytes(jobs.Account)), qos),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", long, r.ReasonWord(), null(r.Bytes(jobs.Dependency))),
+		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%d:%d", r.Int(jobs.Requeue), r.Restarts(), digit(len(r.Bytes(jobs.ScriptHash)) > 0), r.Int(jobs.ExitStatus), r.Int(jobs.ExitSignal)),
+		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", jobs.AppendLongSpan(nil, r.Elapsed()), limit, timeMin),
+		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", at(r.Int(jobs.Submitted), "Unknown"), at(r.Int(jobs.Eligible), "Unknown")),
+		"AccrueTime=" + at(r.Int(jobs.Eligible), "Unknown"),
+		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", at(r.Start(), "Unknown"), end, at(r.Int(jobs.Deadline), "N/A")),
+		"SuspendTime=None SecsPreSuspend=0 LastSchedEval=Unknown Scheduler=Main",
+		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:0", r.Bytes(jobs.Partition), null(r.Bytes(jobs.SubmitHost))),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", null(r.Bytes(jobs.ReqNodes)), null(r.Bytes(jobs.ExcNodes))),
+		"NodeList=" + string(r.Nodes()),
+	}
+	if h := r.Bytes(jobs.BatchHost); len(h) > 0 {
+		lines = append(lines, "BatchHost="+string(h))
+	}
+	lines = append(lines,
+		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", max(r.Int(jobs.NodesMin), 1), r.Int(jobs.CPUs), max(r.Int(jobs.Tasks), 1), max(r.Int(jobs.CPUsPerTask), 1)),
+		"TRES="+r.Text(jobs.TRES),
+		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", r.Int(jobs.TasksPerNode)),
+		fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=0", max(r.Int(jobs.CPUsPerTask), 1)*max(r.Int(jobs.TasksPerNode), 1), memory),
+		fmt.Sprintf("Features=%s DelayBoot=00:00:00", null(r.Bytes(jobs.Features))))
+	if res := r.Bytes(jobs.Reservation); len(res) > 0 {
+		lines = append(lines, "Reservation="+string(res))
+	}
+	lines = append(lines,
+		fmt.Sprintf("OverSubscribe=%s Contiguous=%d Licenses=%s Network=(null)", over, r.Int(jobs.Contiguous), null(r.Bytes(jobs.Licenses))),
+		"Command="+null(r.Script()), "WorkDir="+r.Text(jobs.WorkDir))
+	if c := r.Bytes(jobs.Comment); len(c) > 0 {
+		lines = append(lines, "Comment="+string(c))
+	}
+	lines = append(lines, "StdErr="+r.Text(jobs.Stderr), "StdIn="+r.Text(jobs.Stdin), "StdOut="+r.Text(jobs.Stdout))
+	if g := r.Bytes(jobs.GRES); len(g) > 0 {
+		lines = append(lines, "TresPerNode="+string(g))
+	}
+	if why := r.Bytes(jobs.ReasonText); len(why) > 0 && state == job.Pending {
+		lines = append(lines, "Why="+string(why)) // ours: the sentence behind Reason
+	}
+	if m := r.Bytes(jobs.Message); len(m) > 0 {
+		lines = append(lines, "Message="+string(m)) // ours
+	}
+	return append(lines, "Power=")
+}
+
+// jobHead is the first line, with the array or heterogeneous job that it belongs to.
+func jobHead(r jobs.Row) string {
+	id := fmt.Sprintf("JobId=%d", r.Number())
+	if array := r.Int(jobs.ArrayJob); array > 0 {
+		id += fmt.Sprintf(" ArrayJobId=%d ArrayTaskId=%s", array, r.Bytes(jobs.ArrayTask))
+		if n := r.Int(jobs.ArrayLimit); n > 0 {
+			id += fmt.Sprintf(" ArrayTaskThrottle=%d", n)
+		}
+	}
+	if k := r.Part(); k >= 0 {
+		id += fmt.Sprintf(" HetJobId=%d HetJobOffset=%d", r.Int(jobs.ID), k)
+	}
+	return id + " JobName=" + r.Text(jobs.JobName)
+}
+
+func minMemory(n int64) string {
+	if n == 0 {
+		return "0"
+	}
+	return slurmfmt.FormatMemory(n)
+}
+
+func digit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// nodeLines describe a node.
+func nodeLines(n *fleet.Node, parts []fleet.Partition) []string {
+	features := null([]byte(strings.Join(n.Features, ",")))
+	state := strings.Join(slurmjson.StateWords(n), "+")
+	address := n.Address
+	if address == "" {
+		address = n.Name
+	}
+	tres := fmt.Sprintf("cpu=%d,mem=%s,billing=%d", n.CPUs, slurmfmt.FormatMemory(n.Memory), n.CPUs)
+	if n.GPUs > 0 {
+		tres += fmt.Sprintf(",gres/gpu=%d", n.GPUs)
+	}
+	used := ""
+	if n.Busy() {
+		used = fmt.Sprintf("cpu=%d,mem=%s", n.CPUsUsed, slurmfmt.FormatMemory(n.MemoryUsed))
+		if n.GPUsUsed > 0 {
+			used += fmt.Sprintf(",gres/gpu=%d", n.GPUsUsed)
+		}
+	}
+	lines := []string{
+		fmt.Sprintf("NodeName=%s CoresPerSocket=%d ", n.Name, n.Cores()),
+		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=N/A", n.CPUsUsed, n.CPUs, n.CPUs),
+		"AvailableFeatures=" + features,
+		"ActiveFeatures=" + features,
+		"Gres=" + null([]byte(n.GRES)),
+		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=24.11", address, n.Name),
+		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%d Sockets=%d Boards=1", n.Memory>>20, n.MemoryUsed>>20, max(n.Memory-n.MemoryUsed, 0)>>20, n.Sockets),
+		fmt.Sprintf("State=%s ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A", state),
+		"Partitions=" + strings.Join(partitionsOf(n.Name, parts), ",") + " ",
+		"CfgTRES=" + tres,
+		"AllocTRES=" + used,
+	}
+	if n.GRESUsed != "" {
+		lines = append(lines, "GresUsed="+n.GRESUsed)
+	}
+	if n.Why != "" && n.State != "up" {
+		line := "Reason=" + n.Why
+		if !n.Since.IsZero() {
+			line += fmt.Sprintf(" [%s@%s]", n.By, n.Since.Local().Format("2006-01-02T15:04:05"))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func partitionsOf(node string, parts []fleet.Partition) (out []string) {
+	for i := range parts {
+		for _, n := range parts[i].Nodes {
+			if n == node {
+				out = append(out, parts[i].Name)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// partitionLines describe a partition.
+func partitionLines(p *fleet.Partition, nodes []fleet.Node) []string {
+	var cpus, memory, gpus int64
+	for i := range nodes {
+		for _, name := range p.Nodes {
+			if name == nodes[i].Name {
+				cpus, memory, gpus = cpus+nodes[i].CPUs, memory+nodes[i].Memory, gpus+nodes[i].GPUs
+			}
+		}
+	}
+	limit := func(n int64, none string) string {
+		if n == 0 {
+			return none
+		}
+		return string(jobs.AppendLongSpan(nil, n))
+	}
+	def := "NO"
+	if p.Default {
+		def = "YES"
+	}
+	tres := fmt.Sprintf("TRES=cpu=%d,mem=%s,node=%d,billing=%d", cpus, slurmfmt.FormatMemory(memory), len(p.Nodes), cpus)
+	if gpus > 0 {
+		tres += fmt.Sprintf(",gres/gpu=%d", gpus)
+	}
+	return []string{
+		"PartitionName=" + p.Name,
+		"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
+		"AllocNodes=ALL Default=" + def + " QoS=N/A",
+		"DefaultTime=" + limit(p.DefaultTime, "NONE") + " DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO",
+		"MaxNodes=UNLIMITED MaxTime=" + limit(p.TimeLimit, "UNLIMITED") + " MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED",
+		"Nodes=" + hostlist.Compress(p.Nodes),
+		"PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=NO",
+		"OverTimeLimit=NONE PreemptMode=OFF",
+		fmt.Sprintf("State=%s TotalCPUs=%d TotalNodes=%d SelectTypeParameters=NONE", strings.ToUpper(p.State), cpus, len(p.Nodes)),
+		"JobDefaults=(null)",
+		"DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",
+		tres,
+	}
+}

@@ -1,0 +1,175 @@
+package scontrol
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api/fastclient"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+const helpText = `scontrol [OPTIONS] COMMAND
+  show job|node|partition|config [NAME]
+  show hostnames LIST, hostlist NAMES, hostlistsorted NAMES
+  hold|uhold|release JOBS             jobs: 7, 7_3, 7_[1-4], lists of these, jobname=NAME
+  requeue|requeuehold|suspend|resume|top JOBS
+  update JobId=JOBS FIELD=VALUE...    TimeLimit, Partition, Account, QOS, Priority, Nice, JobName, Comment, StartTime, Deadline,
+                                      Dependency, Requeue, ArrayTaskThrottle, NumNodes, ReqNodeList, ExcNodeList, Features
+  update NodeName=NODES State=DRAIN|RESUME Reason=TEXT
+  wait_job JOB, write batch_script JOB [FILE], ping, version
+  -o, --oneliner   a record on one line        -d, --details        -Q, --quiet        --json
+`
+
+// Main is scontrol with its arguments. The result is its exit code.
+func Main(args []string, stdio face.Stdio) int {
+	s := &command{Command: face.Begin("scontrol", stdio)}
+	return s.Finish(s.run(args))
+}
+
+// command is a running scontrol with its options.
+type command struct {
+	*face.Command
+	oneLine, details, quiet bool
+	json                    bool
+	jsonForm                string
+	help, version           bool
+}
+
+func (s *command) run(args []string) error {
+	rest, err := face.Parse([]face.Option{
+		face.Ignored("all", 'a', face.None),
+		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
+		face.Flag("details", 'd', &s.details),
+		face.Ignored("federation", 0, face.None),
+		face.Flag("help", 'h', &s.help),
+		face.Ignored("hide", 0, face.None),
+		{Long: "json", Arg: face.Optional, Do: func(v string) error { s.json, s.jsonForm = true, v; return nil }},
+		face.Ignored("local", 0, face.None),
+		face.Flag("oneliner", 'o', &s.oneLine),
+		face.Flag("quiet", 'Q', &s.quiet),
+		face.Ignored("sibling", 0, face.None),
+		face.Flag("usage", 0, &s.help),
+		face.Ignored("verbose", 'v', face.None),
+		face.Flag("version", 'V', &s.version),
+		face.Refused("yaml", 0, face.Optional, "--json is there"),
+	}, args, false)
+	switch {
+	case err != nil:
+		return err
+	case s.version:
+		s.Out.WriteString(face.Version + "\n")
+		return nil
+	case s.help || len(rest) == 0:
+		s.Out.WriteString(helpText)
+		return nil
+	}
+	return s.call(rest[0], rest[1:])
+}
+
+// words are the commands with the least number of letters that each needs.
+var words = []struct {
+	name string
+	min  int
+	do   func(s *command, args []string) error
+}{
+	{"show", 2, (*command).show},
+	{"hold", 2, func(s *command, a []string) error { return s.change("hold", "hold", a) }},
+	{"uhold", 1, func(s *command, a []string) error { return s.change("uhold", "hold", a) }},
+	{"holdu", 5, func(s *command, a []string) error { return s.change("holdu", "hold", a) }},
+	{"release", 3, func(s *command, a []string) error { return s.change("release", "release", a) }},
+	{"requeue", 3, func(s *command, a []string) error { return s.change("requeue", "requeue", a) }},
+	{"requeuehold", 8, func(s *command, a []string) error { return s.change("requeuehold", "requeue", a) }},
+	{"suspend", 2, func(s *command, a []string) error { return s.change("suspend", "suspend", a) }},
+	{"resume", 3, func(s *command, a []string) error { return s.change("resume", "resume", a) }},
+	{"top", 2, func(s *command, a []string) error { return s.change("top", "top", a) }},
+	{"update", 1, (*command).update},
+	{"create", 1, (*command).create},
+	{"delete", 1, (*command).remove},
+	{"wait_job", 2, (*command).waitJob},
+	{"write", 2, (*command).write},
+	{"ping", 3, (*command).ping},
+	{"version", 4, func(s *command, _ []string) error { s.Out.WriteString(face.Version + "\n"); return nil }},
+	{"help", 2, func(s *command, _ []string) error { s.Out.WriteString(helpText); return nil }},
+	{"exit", 1, func(*command, []string) error { return nil }},
+	{"quit", 4, func(*command, []string) error { return nil }},
+}
+
+// missing are commands of Slurm's that are not there, with what is instead.
+var missing = map[string]string{
+	"abort": "cox down", "cancel_reboot": "", "checkpoint": "", "cluster": "", "listpids": "cox show JOB",
+	"notify": "", "pidinfo": "", "reboot": "", "reboot_nodes": "", "reconfigure": "restart the server: jobs go on", "schedloglevel": "",
+	"setdebug": "cox up -v", "setdebugflags": "", "shutdown": "cox down", "takeover": "", "token": "cox token create", "power": "", "fsdampeningfactor": "", "errnumstr": "",
+	"completing": "squeue -t CG",
+}
+
+func (s *command) call(word string, args []string) error {
+	word = strings.ToLower(word)
+	for _, w := range words {
+		if len(word) >= w.min && strings.HasPrefix(w.name, word) {
+			return w.do(s, args)
+		}
+	}
+	if instead, ok := missing[word]; ok {
+		err := fault.New(fault.Unsupported, "%s is not built yet", word)
+		if instead != "" {
+			return err.Advise("%s", instead)
+		}
+		return err
+	}
+	return plainf("invalid keyword: %s", word)
+}
+
+func plainf(format string, args ...any) error {
+	return &face.PlainError{Text: fmt.Sprintf(format, args...)}
+}
+
+// ping says whether a server answers.
+func (s *command) ping(_ []string) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	v, err := c.JSON("GET", "/v1", nil)
+	if err != nil {
+		host := s.Getenv("HOSTNAME")
+		fmt.Fprintf(s.Out, "Slurmctld(primary) at %s is DOWN\n", host)
+		return err
+	}
+	fmt.Fprintf(s.Out, "Slurmctld(primary) at %s is UP\n", v.Get("host").Text())
+	return nil
+}
+
+// waitPoll is how often a job that waits is looked at.
+const waitPoll = 50 * time.Millisecond
+
+// waitJob stays until a job's allocation is ready. Nodes here are ready when the job
+// starts.
+func (s *command) waitJob(args []string) error {
+	if len(args) == 0 {
+		return plainf("too few arguments for keyword:wait_job")
+	}
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	for {
+		v, err := c.JSON("GET", "/v1/jobs/"+fastclient.Segment(args[0]), nil)
+		if face.IsNotFound(err) {
+			return plainf("scontrol: error: Job is not running: %s: Invalid job id specified", args[0])
+		}
+		if err != nil {
+			return err
+		}
+		switch v.Get("state").Text() {
+		case "PENDING":
+			time.Sleep(waitPoll)
+			continue
+		case "RUNNING", "SUSPENDED":
+			fmt.Fprintf(s.Err, "scontrol: Nodes are ready for job %s\n", args[0])
+			return nil
+		}
+		return plainf("scontrol: error: Job %s is in state %s", args[0], v.Get("state").Text())
+	}
+}

@@ -1,0 +1,233 @@
+package scontrol
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api/fastclient"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/fleet"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+)
+
+// show answers "show ENTITY [NAME]"; ENTITY may be shortened and hold the name after
+// an equals sign.
+func (s *command) show(args []string) error {
+	if len(args) == 0 {
+		return plainf("too few arguments for keyword:show")
+	}
+	entity, name, _ := strings.Cut(args[0], "=")
+	if len(args) > 1 {
+		name = args[1]
+	}
+	entity = strings.ToLower(entity)
+	is := func(word string, least int) bool { return len(entity) >= least && strings.HasPrefix(word, entity) }
+	switch {
+	case is("jobs", 1), is("jobid", 1):
+		return s.showJobs(name)
+	case is("nodes", 1):
+		return s.showNodes(name)
+	case is("partitions", 1):
+		return s.showPartitions(name)
+	case is("config", 3):
+		return s.showConfig()
+	case is("reservations", 1):
+		return s.showReservations(name)
+	case is("licenses", 2), is("licences", 2):
+		return s.showLicenses(name)
+	case is("steps", 2), is("topology", 1), is("assoc_mgr", 2), is("bbstat", 2), is("burstbuffer", 2), is("daemons", 1), is("dwstat", 2),
+		is("federation", 1), is("frontend", 2), is("aliases", 2), is("slurmd", 2):
+		return fault.New(fault.Unsupported, "show %s is not built yet", entity)
+	}
+	return plainf("invalid entity:%s for keyword:show ", args[0])
+}
+
+// record writes lines of fields as Slurm does: joined on one line with -o.
+func (s *command) record(lines []string) {
+	if s.oneLine {
+		s.Out.WriteString(strings.Join(lines, " ") + "\n")
+		return
+	}
+	s.Out.WriteString(strings.Join(lines, "\n   ") + "\n\n")
+}
+
+func (s *command) showJobs(name string) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	var ids []string
+	if name != "" {
+		sel, err := selection([]string{name})
+		if err != nil || len(sel.IDs) == 0 {
+			return plainf("scontrol_print_job error: Invalid job id specified")
+		}
+		ids = sel.IDs
+	}
+	var want jobs.Want
+	want.Add(jobs.All()...)
+	rows, err := jobs.Get(c, "/v1/jobs", &want, s.Now, "ids", strings.Join(ids, ","), "states", "all", "collapse", "1")
+	if face.IsNotFound(err) {
+		return plainf("slurm_load_jobs error: Invalid job id specified")
+	}
+	if err != nil {
+		return err
+	}
+	var list []jobs.Row
+	for i := range rows.Len() {
+		r := rows.Row(i)
+		n := int(r.Int(jobs.HetSize))
+		if n < 2 {
+			list = append(list, r)
+			continue
+		}
+		for k := range n {
+			list = append(list, r.Component(k))
+		}
+	}
+	if s.json {
+		return slurmjson.Jobs(s.Command, s.jsonForm, list)
+	}
+	if len(list) == 0 {
+		s.Out.WriteString("No jobs in the system\n")
+	}
+	for _, r := range list {
+		s.record(s.jobLines(r))
+	}
+	return nil
+}
+
+func (s *command) showNodes(name string) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	nodes, err := fleet.Nodes(c)
+	if err != nil {
+		return err
+	}
+	parts, err := fleet.Partitions(c)
+	if err != nil {
+		return err
+	}
+	var names []string
+	if name != "" {
+		if names, err = hostlist.Expand(name); err != nil {
+			return plainf("Node %s not found", name)
+		}
+	}
+	for _, n := range names {
+		if !slices.ContainsFunc(nodes, func(have fleet.Node) bool { return have.Name == n }) {
+			fmt.Fprintf(s.Out, "Node %s not found\n", n)
+			s.Code = 1
+		}
+	}
+	var list []*fleet.Node
+	for i := range nodes {
+		if name == "" || slices.Contains(names, nodes[i].Name) {
+			list = append(list, &nodes[i])
+		}
+	}
+	if s.json {
+		return slurmjson.Nodes(s.Command, s.jsonForm, list, parts)
+	}
+	for _, n := range list {
+		s.record(nodeLines(n, parts))
+	}
+	return nil
+}
+
+func (s *command) showPartitions(name string) error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	parts, err := fleet.Partitions(c)
+	if err != nil {
+		return err
+	}
+	nodes, err := fleet.Nodes(c)
+	if err != nil {
+		return err
+	}
+	found := false
+	for i := range parts {
+		if p := &parts[i]; name == "" || p.Name == name {
+			s.record(partitionLines(p, nodes))
+			found = true
+		}
+	}
+	if name != "" && !found {
+		fmt.Fprintf(s.Out, "Partition %s not found\n", name)
+		s.Code = 1
+	}
+	return nil
+}
+
+// showConfig prints what a script may look for.
+func (s *command) showConfig() error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	v, err := c.JSON("GET", "/v1", nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Out, "Configuration data as of %s\n", s.Now.Format("2006-01-02T15:04:05"))
+	for _, l := range [][2]string{
+		{"BOOT_TIME", v.Get("started").Time().Local().Format("2006-01-02T15:04:05")},
+		{"ClusterName", or(v.Get("name").Text(), jobs.Cluster)},
+		{"MaxArraySize", "4000001"},
+		{"MaxJobCount", "UNLIMITED"},
+		{"SchedulerType", "coxswain"},
+		{"SelectType", "coxswain"},
+		{"SLURM_VERSION", face.Version},
+		{"SlurmctldHost[0]", v.Get("host").Text()},
+		{"COX_VERSION", v.Get("version").Text()},
+	} {
+		fmt.Fprintf(s.Out, "%-23s = %s\n", l[0], l[1])
+	}
+	fmt.Fprintf(s.Out, "\nSlurmctld(primary) at %s is UP\n", v.Get("host").Text())
+	return nil
+}
+
+// write saves the batch script of a job: write batch_script JOB [FILE|-].
+func (s *command) write(args []string) error {
+	if len(args) < 2 || !strings.HasPrefix("batch_script", strings.ToLower(args[0])) {
+		return plainf("invalid keyword: write %s", strings.Join(args, " "))
+	}
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	r, err := c.Get("/v1/jobs/"+fastclient.Segment(args[1])+"/script", "text/plain")
+	if face.IsNotFound(err) {
+		return plainf("job script retrieval failed: Invalid job id specified")
+	}
+	if err != nil {
+		return err
+	}
+	b, err := r.All()
+	if err != nil {
+		return err
+	}
+	file := "slurm-" + args[1] + ".sh"
+	if len(args) > 2 {
+		file = args[2]
+	}
+	if file == "-" {
+		s.Out.Write(b)
+		return nil
+	}
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Out, "batch script for job %s written to %s\n", args[1], file)
+	return nil
+}

@@ -1,0 +1,232 @@
+package sinfo
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/fleet"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+)
+
+// field is a column of sinfo.
+type field struct {
+	letter byte
+	long   string
+	head   string
+	alike  bool // nodes that differ in it are not of one line
+	text   func(b []byte, s *show, g *group) []byte
+}
+
+func fixed(v string) func([]byte, *show, *group) []byte {
+	return func(b []byte, _ *show, _ *group) []byte { return append(b, v...) }
+}
+
+// of is a column that one node gives for all of its line.
+func of(f func(n *fleet.Node) string) func([]byte, *show, *group) []byte {
+	return func(b []byte, _ *show, g *group) []byte {
+		if len(g.nodes) == 0 {
+			return append(b, "n/a"...)
+		}
+		return append(b, f(g.nodes[0])...)
+	}
+}
+
+// least is a number, with a + behind it where other nodes have more.
+func least(f func(n *fleet.Node) int64) func([]byte, *show, *group) []byte {
+	return func(b []byte, _ *show, g *group) []byte {
+		if len(g.nodes) == 0 {
+			return append(b, '0')
+		}
+		low, high := f(g.nodes[0]), f(g.nodes[0])
+		for _, n := range g.nodes {
+			low, high = min(low, f(n)), max(high, f(n))
+		}
+		b = strconv.AppendInt(b, low, 10)
+		if high > low {
+			b = append(b, '+')
+		}
+		return b
+	}
+}
+
+func null(s string) string {
+	if s == "" {
+		return "(null)"
+	}
+	return s
+}
+
+func none(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func limit(seconds int64, without string) string {
+	if seconds == 0 {
+		return without
+	}
+	return string(jobs.AppendSpan(nil, seconds))
+}
+
+func state(f func(short, long string) string) func([]byte, *show, *group) []byte {
+	return of(func(n *fleet.Node) string { short, long, _ := n.Words(); return f(short, long) })
+}
+
+var fields = []field{
+	{'a', "available", "AVAIL", true, func(b []byte, _ *show, g *group) []byte { return append(b, g.part.State...) }},
+	{'A', "nodeai", "NODES(A/I)", false, func(b []byte, _ *show, g *group) []byte {
+		a, i, _ := g.nodeCounts()
+		return fmt.Appendf(b, "%d/%d", a, i)
+	}},
+	{'b', "features_act", "ACTIVE_FEATURES", true, of(features)},
+	{'B', "maxcpuspernode", "MAX_CPUS_PER_NODE", true, fixed("UNLIMITED")},
+	{'c', "cpus", "CPUS", false, least(func(n *fleet.Node) int64 { return n.CPUs })},
+	{'C', "cpusstate", "CPUS(A/I/O/T)", false, func(b []byte, _ *show, g *group) []byte { return g.cpuCounts(b) }},
+	{'d', "disk", "TMP_DISK", false, least(func(*fleet.Node) int64 { return 0 })},
+	{'D', "nodes", "NODES", false, func(b []byte, _ *show, g *group) []byte { return strconv.AppendInt(b, int64(len(g.nodes)), 10) }},
+	{'e', "freemem", "FREE_MEM", false, func(b []byte, _ *show, g *group) []byte { return g.span(b, freeMemory) }},
+	{'E', "reason", "REASON", true, of(func(n *fleet.Node) string { return none(n.Why) })},
+	{'f', "features", "AVAIL_FEATURES", true, of(features)},
+	{'F', "nodeaiot", "NODES(A/I/O/T)", false, func(b []byte, _ *show, g *group) []byte {
+		a, i, o := g.nodeCounts()
+		return fmt.Appendf(b, "%d/%d/%d/%d", a, i, o, len(g.nodes))
+	}},
+	{'g', "groups", "GROUPS", true, fixed("all")},
+	{'G', "gres", "GRES", true, of(func(n *fleet.Node) string { return null(n.GRES) })},
+	{'h', "oversubscribe", "OVERSUBSCRIBE", true, fixed("NO")},
+	{'H', "timestamp", "TIMESTAMP", true, of(since)},
+	{'i', "reservation", "RESERVATION", true, fixed("")},
+	{'I', "priorityjobfactor", "PRIO_JOB_FACTOR", true, fixed("1")},
+	{'l', "time", "TIMELIMIT", true, func(b []byte, _ *show, g *group) []byte { return append(b, limit(g.part.TimeLimit, "infinite")...) }},
+	{0, "maxtime", "TIMELIMIT", true, func(b []byte, _ *show, g *group) []byte { return append(b, limit(g.part.TimeLimit, "infinite")...) }},
+	{'L', "defaulttime", "DEFAULTTIME", true, func(b []byte, _ *show, g *group) []byte { return append(b, limit(g.part.DefaultTime, "n/a")...) }},
+	{'m', "memory", "MEMORY", false, least(func(n *fleet.Node) int64 { return n.Memory >> 20 })},
+	{'M', "preemptmode", "PREEMPT_MODE", true, fixed("OFF")},
+	{'n', "nodehost", "HOSTNAMES", true, of(func(n *fleet.Node) string { return n.Name })},
+	{'N', "nodelist", "NODELIST", false, func(b []byte, _ *show, g *group) []byte { return append(b, g.list()...) }},
+	{'o', "nodeaddr", "NODE_ADDR", true, of(func(n *fleet.Node) string { return null(n.Address) })},
+	{'O', "cpusload", "CPU_LOAD", false, fixed("N/A")},
+	{'p', "prioritytier", "PRIO_TIER", true, fixed("1")},
+	{'P', "partition", "PARTITION", true, func(b []byte, _ *show, g *group) []byte {
+		if b = append(b, g.part.Name...); g.part.Default {
+			b = append(b, '*')
+		}
+		return b
+	}},
+	{'R', "partitionname", "PARTITION", true, func(b []byte, _ *show, g *group) []byte { return append(b, g.part.Name...) }},
+	{'r', "root", "ROOT", true, fixed("no")},
+	{'s', "size", "JOB_SIZE", true, fixed("1-infinite")},
+	{'S', "allocnodes", "ALLOCNODES", true, fixed("all")},
+	{'t', "statecompact", "STATE", true, state(func(short, _ string) string { return short })},
+	{'T', "statelong", "STATE", true, state(func(_, long string) string { return long })},
+	{0, "statecomplete", "STATECOMPLETE", true, state(func(_, long string) string { return long })},
+	{'u', "user", "USER", true, of(by)},
+	{'U', "userlong", "USER", true, of(by)},
+	{'v', "version", "VERSION", true, fixed("24.11")},
+	{'V', "cluster", "CLUSTER", true, fixed("N/A")},
+	{'w', "weight", "WEIGHT", false, fixed("1")},
+	{'X', "sockets", "SOCKETS", false, least(func(n *fleet.Node) int64 { return n.Sockets })},
+	{'Y', "cores", "CORES", false, least((*fleet.Node).Cores)},
+	{'Z', "threads", "THREADS", false, fixed("1")},
+	{'z', "socketcorethread", "S:C:T", true, of(func(n *fleet.Node) string { return fmt.Sprintf("%d:%d:1", n.Sockets, n.Cores()) })},
+	{0, "allocmem", "ALLOCMEM", true, of(func(n *fleet.Node) string { return strconv.FormatInt(n.MemoryUsed>>20, 10) })},
+	{0, "comment", "COMMENT", true, fixed("(null)")},
+	{0, "extra", "EXTRA", true, fixed("(null)")},
+	{0, "gresused", "GRES_USED", true, of(func(n *fleet.Node) string { return null(n.GRESUsed) })},
+	{0, "port", "PORT", true, fixed("0")},
+}
+
+// findLetter returns the index of a field by its letter in -o.
+func findLetter(letter byte) (int, bool) {
+	for i := range fields {
+		if fields[i].letter == letter {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// findLong returns the index of a field by its name in -O.
+func findLong(name string) (int, bool) {
+	for i := range fields {
+		if fields[i].long == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func features(n *fleet.Node) string { return null(strings.Join(n.Features, ",")) }
+
+func freeMemory(n *fleet.Node) int64 { return max(n.Memory-n.MemoryUsed, 0) >> 20 }
+
+func since(n *fleet.Node) string {
+	if n.Since.IsZero() || n.State == "up" {
+		return "Unknown"
+	}
+	return n.Since.Local().Format("2006-01-02T15:04:05")
+}
+
+func by(n *fleet.Node) string {
+	if n.By == "" {
+		return "Unknown"
+	}
+	return n.By
+}
+
+// nodeCounts are the nodes that jobs have, that are idle, and that take no work.
+func (g *group) nodeCounts() (alloc, idle, other int) {
+	for _, n := range g.nodes {
+		switch {
+		case n.Busy() && n.State != "down":
+			alloc++
+		case n.Usable():
+			idle++
+		default:
+			other++
+		}
+	}
+	return alloc, idle, other
+}
+
+func (g *group) cpuCounts(b []byte) []byte {
+	var alloc, idle, other, total int64
+	for _, n := range g.nodes {
+		total += n.CPUs
+		alloc += n.CPUsUsed
+		if rest := max(n.CPUs-n.CPUsUsed, 0); n.Usable() {
+			idle += rest
+		} else {
+			other += rest
+		}
+	}
+	return fmt.Appendf(b, "%d/%d/%d/%d", alloc, idle, other, total)
+}
+
+// span is a number or a range of them.
+func (g *group) span(b []byte, f func(n *fleet.Node) int64) []byte {
+	if len(g.nodes) == 0 {
+		return append(b, "n/a"...)
+	}
+	low, high := f(g.nodes[0]), f(g.nodes[0])
+	for _, n := range g.nodes {
+		low, high = min(low, f(n)), max(high, f(n))
+	}
+	b = strconv.AppendInt(b, low, 10)
+	if high > low {
+		b = strconv.AppendInt(append(b, '-'), high, 10)
+	}
+	return b
+}
+
+func (g *group) list() string {
+	names := make([]string, len(g.nodes))
+	for i, n := range g.nodes {
+		names[i] = n.Name
+	}
+	return hostlist.Compress(names)
+}

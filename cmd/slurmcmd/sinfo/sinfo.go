@@ -1,0 +1,264 @@
+package sinfo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/fleet"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+)
+
+const usageText = `Usage: sinfo [-dehlNrRsT] [-i seconds] [-n nodes] [-p partition] [-t states]
+             [-o format] [-O format] [-S fields] [--json]
+`
+
+// nameWidth is how wide a column of -O is unless told otherwise.
+const nameWidth = 20
+
+// Main is sinfo with its arguments. The result is its exit code.
+func Main(args []string, stdio face.Stdio) int {
+	s := &show{Command: face.Begin("sinfo", stdio)}
+	done, err := s.parse(args)
+	for err == nil && !done {
+		err = s.run()
+		if s.iterate == 0 || err != nil {
+			break
+		}
+		_ = s.Out.Flush()
+		time.Sleep(s.iterate)
+		s.Now = time.Now()
+	}
+	return s.Finish(err)
+}
+
+// show is what is asked for.
+type show struct {
+	*face.Command
+	partitions, states, nodes []string
+	format, long, sort        string
+	dead, responding          bool
+	noHeader, byNode, wide    bool
+	reasons, summary, resv    bool
+	json                      bool
+	jsonForm                  string
+	help, version             bool
+	iterate                   time.Duration
+
+	used []bool // fields that the format has
+}
+
+func (s *show) options() []face.Option {
+	return []face.Option{
+		face.Ignored("all", 'a', face.None),
+		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
+		face.Flag("dead", 'd', &s.dead),
+		face.Ignored("exact", 'e', face.None),
+		face.Ignored("federation", 0, face.None),
+		face.Text("format", 'o', &s.format),
+		face.Text("Format", 'O', &s.long),
+		face.Ignored("future", 'F', face.None),
+		face.Flag("help", 0, &s.help),
+		face.Ignored("hide", 0, face.None),
+		{Long: "iterate", Short: 'i', Arg: face.Required, Do: s.setIterate},
+		{Long: "json", Arg: face.Optional, Do: func(v string) error { s.json, s.jsonForm = true, v; return nil }},
+		face.Flag("list-reasons", 'R', &s.reasons),
+		face.Ignored("local", 0, face.None),
+		face.Flag("long", 'l', &s.wide),
+		face.Ignored("noconvert", 0, face.None),
+		face.Flag("Node", 'N', &s.byNode),
+		{Long: "nodes", Short: 'n', Arg: face.Required, Do: s.addNodes},
+		face.Flag("noheader", 'h', &s.noHeader),
+		face.List("partition", 'p', &s.partitions),
+		face.Flag("reservation", 'T', &s.resv),
+		face.Flag("responding", 'r', &s.responding),
+		face.Text("sort", 'S', &s.sort),
+		{Long: "states", Short: 't', Arg: face.Required, Do: s.addStates},
+		face.Flag("summarize", 's', &s.summary),
+		face.Flag("usage", 0, &s.help),
+		face.Ignored("verbose", 'v', face.None),
+		face.Flag("version", 'V', &s.version),
+		face.Refused("yaml", 0, face.Optional, "--json is there"),
+	}
+}
+
+func (s *show) parse(args []string) (done bool, err error) {
+	rest, err := face.Parse(s.options(), args, false)
+	switch {
+	case err != nil:
+		return true, err
+	case s.help:
+		s.Out.WriteString(usageText)
+		return true, nil
+	case s.version:
+		s.Out.WriteString(face.Version + "\n")
+		return true, nil
+	case len(rest) > 0:
+		return true, face.Textf("Unrecognized option: %s", rest[0])
+	case s.resv:
+		return true, s.reservations()
+	}
+	if v := s.Getenv("SINFO_FORMAT"); v != "" && s.format == "" && s.long == "" {
+		s.format = v
+	}
+	if v := s.Getenv("SINFO_PARTITION"); v != "" && len(s.partitions) == 0 {
+		s.partitions = face.Split(v)
+	}
+	if s.sort == "" {
+		s.sort = s.Getenv("SINFO_SORT")
+	}
+	return false, nil
+}
+
+func (s *show) setIterate(v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n <= 0 {
+		return errors.New("--iterate must be a positive number of seconds, not " + v)
+	}
+	s.iterate = time.Duration(n) * time.Second
+	return nil
+}
+
+func (s *show) addNodes(list string) error {
+	names, err := hostlist.Expand(list)
+	if err != nil {
+		return face.Textf("Invalid node list %s: %v", list, err)
+	}
+	s.nodes = append(s.nodes, names...)
+	if s.nodes == nil {
+		s.nodes = []string{}
+	}
+	return nil
+}
+
+func (s *show) addStates(list string) error {
+	for _, word := range face.Split(list) {
+		if strings.EqualFold(word, "all") {
+			s.states = nil
+			return nil
+		}
+		st, ok := readState(strings.TrimSuffix(word, "*"))
+		if !ok {
+			return face.Textf("Bad state string: \"%s\"\nsinfo: error: valid states: %s", word, stateNames)
+		}
+		s.states = append(s.states, st)
+	}
+	return nil
+}
+
+// run asks and prints once.
+func (s *show) run() error {
+	c, err := s.Client()
+	if err != nil {
+		return err
+	}
+	nodes, err := fleet.Nodes(c)
+	if err != nil {
+		return err
+	}
+	parts, err := fleet.Partitions(c)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		s.used = make([]bool, len(fields))
+		for _, l := range "PtcmGfz" {
+			i, _ := findLetter(byte(l))
+			s.used[i] = true
+		}
+		return s.writeJSON(s.groups(parts, nodes))
+	}
+	f, err := s.layout(parts, nodes)
+	if err != nil {
+		return err
+	}
+	list := s.groups(parts, nodes)
+	s.order(list)
+	if s.wide {
+		s.Out.WriteString(s.Now.Format("Mon Jan 02 15:04:05 2006") + "\n")
+	}
+	var b []byte
+	if !s.noHeader {
+		s.Out.Write(f.Append(nil, func(b []byte, i int) []byte { return append(b, fields[i].head...) }))
+	}
+	for _, g := range list {
+		b = f.Append(b[:0], func(b []byte, i int) []byte { return fields[i].text(b, s, g) })
+		s.Out.Write(b)
+	}
+	return nil
+}
+
+// spec is the format that sinfo has for itself.
+func (s *show) spec(parts []fleet.Partition, nodes []fleet.Node) string {
+	p, n := 9, 9
+	for i := range parts {
+		p = max(p, len(parts[i].Name)+1)
+	}
+	for i := range nodes {
+		n = max(n, len(nodes[i].Name))
+	}
+	switch {
+	case s.reasons && s.wide:
+		return "%20E %12U %19H %6t %N"
+	case s.reasons:
+		return "%20E %9u %19H %N"
+	case s.byNode && s.wide:
+		return fmt.Sprintf("%%%dN %%.6D %%.%dP %%.11T %%4c %%.8z %%.6m %%.8d %%.6w %%.8f %%20E", n, p)
+	case s.byNode:
+		return fmt.Sprintf("%%%dN %%.6D %%.%dP %%6t", n, p)
+	case s.summary:
+		return fmt.Sprintf("%%%dP %%.5a %%.10l %%.16F %%N", p)
+	case s.wide:
+		return fmt.Sprintf("%%%dP %%.5a %%.10l %%.10s %%.4r %%.8h %%.10g %%.6D %%.11T %%N", p)
+	}
+	return fmt.Sprintf("%%%dP %%.5a %%.10l %%.6D %%.6t %%N", p)
+}
+
+func (s *show) layout(parts []fleet.Partition, nodes []fleet.Node) (f layout.Format, err error) {
+	if s.long != "" {
+		if f, err = layout.Names(s.long, nameWidth, findLong); err != nil {
+			return nil, err
+		}
+	} else {
+		spec := s.format
+		if spec == "" {
+			spec = s.spec(parts, nodes)
+		}
+		f = layout.Letters(spec, findLetter, func(text string) {
+			fmt.Fprintf(s.Err, "Invalid node format specification: %s\n", text)
+		})
+	}
+	f.Keep(func(i int) bool { l := fields[i].letter; return l == 'N' || l == 'n' || l == 'o' })
+	s.used = make([]bool, len(fields))
+	for _, c := range f {
+		if c.Field >= 0 {
+			s.used[c.Field] = true
+		}
+	}
+	return f, nil
+}
+
+// shows reports whether the format has one of the letters' fields.
+func (s *show) shows(letters ...byte) bool {
+	for i := range fields {
+		if s.used[i] && slices.Contains(letters, fields[i].letter) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeJSON writes the document of --json.
+func (s *show) writeJSON(list []*group) error {
+	out := make([]slurmjson.Group, len(list))
+	for i, g := range list {
+		out[i] = slurmjson.Group{Partition: g.part, Nodes: g.nodes}
+	}
+	return slurmjson.Info(s.Command, s.jsonForm, out)
+}

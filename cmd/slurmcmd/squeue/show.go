@@ -1,0 +1,199 @@
+package squeue
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+)
+
+// The formats that squeue has for itself.
+const (
+	formatShort = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+	formatLong  = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+	formatStart = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
+)
+
+// nameWidth is how wide a column of -O is unless told otherwise.
+const nameWidth = 20
+
+// show asks for the jobs and prints them.
+func (q *query) show() error {
+	var want jobs.Want
+	format, err := q.layout(&want)
+	if err != nil {
+		return err
+	}
+	order, err := q.order(&want)
+	if err != nil {
+		return err
+	}
+	want.Add(jobs.State, jobs.Flags, jobs.HetSize)
+	if q.json {
+		want.Add(slurmjson.JobColumns()...)
+	}
+	if q.steps {
+		want.Add(stepColumns...)
+	}
+	if len(q.reservations) > 0 {
+		want.Add(jobs.Reservation)
+	}
+	if len(q.licenses) > 0 {
+		want.Add(jobs.Licenses)
+	}
+	rows, err := q.ask(&want)
+	if err != nil {
+		return err
+	}
+	list := q.choose(rows)
+	switch {
+	case rows == nil:
+		return nil
+	case q.json:
+		return slurmjson.Jobs(q.Command, q.jsonForm, list)
+	}
+	slices.SortStableFunc(list, order)
+	if q.wide && q.format == "" && q.long == "" {
+		q.Out.WriteString(q.Now.Format("Mon Jan 02 15:04:05 2006") + "\n")
+	}
+	if q.steps {
+		q.printSteps(list)
+		return nil
+	}
+	q.print(format, list)
+	return nil
+}
+
+// layout finds the format and adds the columns that it needs.
+func (q *query) layout(want *jobs.Want) (layout.Format, error) {
+	if q.json || q.steps {
+		return nil, nil
+	}
+	var f layout.Format
+	if q.long != "" {
+		var err error
+		if f, err = layout.Names(q.long, nameWidth, jobs.Find); err != nil {
+			return nil, err
+		}
+	} else {
+		spec := q.format
+		switch {
+		case spec != "":
+		case q.start:
+			spec = formatStart
+		case q.wide:
+			spec = formatLong
+		default:
+			spec = formatShort
+		}
+		f = layout.Letters(spec, jobs.FindLetter, func(text string) {
+			q.Errorf("Invalid job format specification: %s", text)
+		})
+	}
+	fields := jobs.Fields()
+	f.Keep(func(i int) bool { l := fields[i].Letter; return l == 'N' || l == 'R' || l == 'Y' })
+	for _, c := range f {
+		if c.Field >= 0 {
+			want.Add(fields[c.Field].Needs...)
+		}
+	}
+	return f, nil
+}
+
+// ask gets the jobs; nil without an error means that it was already said why there
+// are none.
+func (q *query) ask(want *jobs.Want) (*jobs.Rows, error) {
+	c, err := q.Client()
+	if err != nil {
+		return nil, err
+	}
+	collapse := "1"
+	if q.array {
+		collapse = ""
+	}
+	states := q.filter().Param()
+	if len(q.ids) > 0 {
+		states = "all" // so that an unknown number differs from a job that has ended
+	}
+	rows, err := jobs.Get(c, "/v1/jobs", want, q.Now,
+		"ids", strings.Join(q.ids, ","), "users", strings.Join(q.users, ","), "accounts", strings.Join(q.accounts, ","),
+		"partitions", strings.Join(q.partitions, ","), "qos", strings.Join(q.qos, ","), "names", strings.Join(q.names, ","),
+		"nodes", q.nodes, "states", states, "collapse", collapse)
+	if face.IsNotFound(err) {
+		if len(q.ids) > 1 {
+			return jobs.None(want, q.Now), nil
+		}
+		q.Code = 1
+		q.Err.Write([]byte("slurm_load_jobs error: Invalid job id specified\n"))
+		return nil, nil
+	}
+	return rows, err
+}
+
+func (q *query) filter() *jobs.Filter {
+	if slices.Contains(q.states, "all") {
+		return &jobs.Filter{All: true}
+	}
+	if q.start && len(q.states) == 0 {
+		return jobs.NewFilter([]string{"PENDING"})
+	}
+	if q.steps {
+		return jobs.NewFilter([]string{"RUNNING", "SUSPENDED"})
+	}
+	return jobs.NewFilter(q.states)
+}
+
+// choose takes what is to be shown; a heterogeneous job becomes its components.
+func (q *query) choose(rows *jobs.Rows) []jobs.Row {
+	if rows == nil {
+		return nil
+	}
+	f := q.filter()
+	out := make([]jobs.Row, 0, rows.Len())
+	for i := range rows.Len() {
+		r := rows.Row(i)
+		if !f.Match(r) || !among(q.reservations, r.Bytes(jobs.Reservation)) || !licensed(q.licenses, r) {
+			continue
+		}
+		n := int(r.Int(jobs.HetSize))
+		if n < 2 {
+			out = append(out, r)
+			continue
+		}
+		for k := range n {
+			out = append(out, r.Component(k))
+		}
+	}
+	return out
+}
+
+func among(list []string, v []byte) bool { return len(list) == 0 || slices.Contains(list, string(v)) }
+
+func licensed(list []string, r jobs.Row) bool {
+	if len(list) == 0 {
+		return true
+	}
+	for l := range strings.FieldsFuncSeq(r.Text(jobs.Licenses), func(c rune) bool { return c == ',' || c == ';' || c == '|' }) {
+		name, _, _ := strings.Cut(l, ":")
+		if slices.Contains(list, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (q *query) print(f layout.Format, list []jobs.Row) {
+	fields := jobs.Fields()
+	b := make([]byte, 0, 512)
+	if !q.noHeader {
+		b = f.Append(b, func(b []byte, i int) []byte { return append(b, fields[i].Head...) })
+		q.Out.Write(b)
+	}
+	for _, r := range list {
+		b = f.Append(b[:0], func(b []byte, i int) []byte { return fields[i].Append(b, r) })
+		q.Out.Write(b)
+	}
+}

@@ -1,0 +1,184 @@
+package squeue
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+)
+
+const usageText = `Usage: squeue [-A account] [-i seconds] [-j jobid] [-n name] [-o format] [-O format]
+              [-p partitions] [-q qos] [-R reservation] [-S fields] [--start]
+              [-t states] [-u user_name] [-w nodes] [--me] [--json] [-ahlrsv]
+`
+
+// Main is squeue with its arguments. The result is its exit code.
+func Main(args []string, stdio face.Stdio) int {
+	q := &query{Command: face.Begin("squeue", stdio)}
+	done, err := q.parse(args)
+	for err == nil && !done {
+		err = q.show()
+		if q.iterate == 0 || err != nil {
+			break
+		}
+		_ = q.Out.Flush()
+		time.Sleep(q.iterate)
+		q.Now = time.Now()
+	}
+	return q.Finish(err)
+}
+
+// query is what is asked for.
+type query struct {
+	*face.Command
+	ids, users, accounts, partitions, qos, names, states, reservations, licenses []string
+
+	nodes            string
+	format, long     string // of -o and -O
+	sort             string
+	wide, start      bool // -l, --start
+	noHeader, array  bool
+	steps, json      bool
+	jsonForm         string
+	iterate          time.Duration
+	help, version    bool
+	wantJobs, wantMe bool
+}
+
+func (q *query) options() []face.Option {
+	return []face.Option{
+		face.List("account", 'A', &q.accounts),
+		face.Ignored("all", 'a', face.None),
+		face.Flag("array", 'r', &q.array),
+		face.Flag("array-unique", 0, &q.array),
+		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
+		face.Ignored("federation", 0, face.None),
+		face.Text("format", 'o', &q.format),
+		face.Text("Format", 'O', &q.long),
+		face.Flag("help", 0, &q.help),
+		face.Ignored("hide", 0, face.None),
+		{Long: "iterate", Short: 'i', Arg: face.Required, Do: q.setIterate},
+		{Long: "jobs", Short: 'j', Arg: face.Numbers, Do: func(s string) error { q.wantJobs = true; return q.addIDs(s) }},
+		{Long: "json", Arg: face.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
+		face.List("licenses", 'L', &q.licenses),
+		face.Ignored("local", 0, face.None),
+		face.Flag("long", 'l', &q.wide),
+		face.Flag("me", 0, &q.wantMe),
+		face.List("name", 'n', &q.names),
+		face.Ignored("noconvert", 0, face.None),
+		face.Flag("noheader", 'h', &q.noHeader),
+		face.Text("nodelist", 'w', &q.nodes),
+		face.List("partition", 'p', &q.partitions),
+		face.List("qos", 'q', &q.qos),
+		face.List("reservation", 'R', &q.reservations),
+		face.Ignored("sibling", 0, face.None),
+		face.Text("sort", 'S', &q.sort),
+		face.Flag("start", 0, &q.start),
+		{Long: "states", Short: 't', Arg: face.Required, Do: q.addStates},
+		{Long: "steps", Short: 's', Arg: face.Numbers, Do: func(s string) error { q.steps = true; return q.addIDs(s) }},
+		face.Flag("usage", 0, &q.help),
+		face.List("user", 'u', &q.users),
+		face.Ignored("verbose", 'v', face.None),
+		face.Flag("version", 'V', &q.version),
+		face.Refused("yaml", 0, face.Optional, "--json is there"),
+	}
+}
+
+// parse reads the command line; done means that there is nothing more to do.
+func (q *query) parse(args []string) (done bool, err error) {
+	rest, err := face.Parse(q.options(), args, false)
+	switch {
+	case err != nil:
+		return true, err
+	case q.help:
+		q.Out.WriteString(usageText)
+		return true, nil
+	case q.version:
+		q.Out.WriteString(face.Version + "\n")
+		return true, nil
+	case len(rest) > 0:
+		q.Out.WriteString(usageText)
+		return true, face.Textf("Unrecognized option: %s", rest[0])
+	}
+	if q.nodes != "" {
+		if _, err := hostlist.Expand(q.nodes); err != nil {
+			return true, face.Textf("Invalid node name %s", q.nodes)
+		}
+	}
+	if q.wantMe {
+		q.users = append(q.users, strconv.Itoa(face.Me()))
+	}
+	q.checkUsers()
+	q.environment()
+	return false, nil
+}
+
+// environment takes the SQUEUE_* variables for options that were not given.
+func (q *query) environment() {
+	if q.format == "" && q.long == "" && !q.wide && !q.start {
+		q.format, q.long = q.Getenv("SQUEUE_FORMAT"), q.Getenv("SQUEUE_FORMAT2")
+	}
+	if q.sort == "" {
+		q.sort = q.Getenv("SQUEUE_SORT")
+	}
+	for name, list := range map[string]*[]string{
+		"SQUEUE_ACCOUNT": &q.accounts, "SQUEUE_NAMES": &q.names, "SQUEUE_PARTITION": &q.partitions, "SQUEUE_QOS": &q.qos, "SQUEUE_USERS": &q.users,
+	} {
+		if v := q.Getenv(name); v != "" && len(*list) == 0 {
+			*list = face.Split(v)
+		}
+	}
+	if v := q.Getenv("SQUEUE_STATES"); v != "" && len(q.states) == 0 {
+		_ = q.addStates(v)
+	}
+}
+
+// checkUsers complains of names that this machine does not know, as Slurm does, and
+// asks for them all the same: the server may know them.
+func (q *query) checkUsers() {
+	for _, u := range q.users {
+		if _, ok := face.UserID(u); !ok {
+			q.Errorf("Invalid user: %s", u)
+		}
+	}
+}
+
+func (q *query) setIterate(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n <= 0 {
+		return errors.New("--iterate must be a positive number of seconds, not " + s)
+	}
+	q.iterate = time.Duration(n) * time.Second
+	return nil
+}
+
+func (q *query) addIDs(s string) error {
+	for _, id := range face.Split(s) {
+		if _, err := slurmfmt.ParseJobID(id); err != nil {
+			return face.Textf("Invalid job id: %s", id)
+		}
+		q.ids = append(q.ids, id)
+	}
+	return nil
+}
+
+// addStates reads the argument of -t.
+func (q *query) addStates(s string) error {
+	for _, word := range face.Split(s) {
+		if strings.EqualFold(word, "all") {
+			q.states = append(q.states, "all")
+			continue
+		}
+		long, err := slurmfmt.ParseState(word)
+		if err != nil {
+			return face.Textf("Invalid job state specified: %s\nsqueue: error: Valid job states include: %s", word, strings.Join(jobs.StateNames, ","))
+		}
+		q.states = append(q.states, long)
+	}
+	return nil
+}

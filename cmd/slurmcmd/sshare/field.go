@@ -1,0 +1,142 @@
+package sshare
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api/fastclient"
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+)
+
+// field is a column of sshare; a negative width stands left.
+type field struct {
+	name  string
+	width int
+	text  func(r row, width int) string
+}
+
+var fields = []field{
+	{"Account", -20, func(r row, _ int) string { return strings.Repeat(" ", r.indent) + r.Get("account").Text() }},
+	{"Cluster", 10, func(row, int) string { return jobs.Cluster }},
+	{"EffectvUsage", 13, func(r row, w int) string { return decimal(r.Get("effective_usage").Float(), w) }},
+	{"FairShare", 10, fairShare},
+	{"GrpTRESMins", 30, func(r row, _ int) string { return amounts(r.Get("group_minutes"), false) }},
+	{"GrpTRESRaw", 30, func(r row, _ int) string { return amounts(r.Get("tres_minutes"), true) }},
+	{"ID", 6, func(row, int) string { return "" }},
+	{"LevelFS", 10, level},
+	{"NormShares", 11, func(r row, w int) string { return decimal(r.norm, w) }},
+	{"NormUsage", 11, normUsage},
+	{"Partition", 12, func(row, int) string { return "" }},
+	{"RawShares", 10, rawShares},
+	{"RawUsage", 11, func(r row, _ int) string {
+		return strconv.FormatFloat(math.Floor(r.Get("raw_usage").Float()), 'f', 0, 64)
+	}},
+	{"TRESRunMins", 30, func(r row, _ int) string { return amounts(r.Get("run_minutes"), true) }},
+	{"User", 10, func(r row, _ int) string { return r.Get("user").Text() }},
+}
+
+// decimal reports whether a column has numbers with digits behind the point, which are
+// never cut.
+func (f *field) decimal() bool {
+	switch f.name {
+	case "EffectvUsage", "FairShare", "LevelFS", "NormShares", "NormUsage":
+		return true
+	}
+	return false
+}
+
+// findField returns the index of a field by its name or the beginning of it.
+func findField(name string) (int, bool) {
+	for i := range fields {
+		if name != "" && len(name) <= len(fields[i].name) && strings.EqualFold(fields[i].name[:len(name)], name) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// decimal writes a number with six digits; as one with an exponent where the column is
+// too narrow.
+func decimal(x float64, width int) string {
+	s := strconv.FormatFloat(x, 'f', 6, 64)
+	if len(s) > max(width, -width) && width != 0 {
+		s = strconv.FormatFloat(x, 'e', 6, 64)
+	}
+	return s
+}
+
+func fairShare(r row, width int) string {
+	if r.Get("user").Text() == "" {
+		return ""
+	}
+	return decimal(r.Get("fair_share").Float(), width)
+}
+
+func normUsage(r row, width int) string {
+	if r.root() {
+		return ""
+	}
+	return decimal(r.Get("norm_usage").Float(), width)
+}
+
+func rawShares(r row, _ int) string {
+	switch n := r.Get("raw_shares").Int(); {
+	case r.root():
+		return ""
+	case n < 0:
+		return "parent"
+	default:
+		return strconv.FormatInt(n, 10)
+	}
+}
+
+func level(r row, width int) string {
+	switch v := r.Get("level"); {
+	case r.root() || r.Get("raw_shares").Int() < 0:
+		return ""
+	case !r.Has("level"):
+		return "inf"
+	default:
+		return decimal(v.Float(), width)
+	}
+}
+
+// tres are the words of Slurm for what is counted, in the order of its numbers, and
+// how much of ours one of its units is.
+var tres = []struct {
+	ours, theirs string
+	per          float64
+}{
+	{"cpu", "cpu", 1},
+	{"memory", "mem", 1024},
+	{"", "energy", 1},
+	{"node", "node", 1},
+	{"billing", "billing", 1},
+	{"disk", "fs/disk", 1024},
+	{"", "vmem", 1},
+	{"", "pages", 1},
+}
+
+// amounts is a list of things as Slurm writes it. all: those too of which there is
+// nothing, as far as Slurm always knows them.
+func amounts(v fastclient.Value, all bool) string {
+	var out []string
+	seen := map[string]bool{}
+	for _, t := range tres {
+		seen[t.ours] = true
+		if all || v.Has(t.ours) {
+			out = append(out, t.theirs+"="+strconv.FormatFloat(math.Floor(v.Get(t.ours).Float()*t.per), 'f', 0, 64))
+		}
+	}
+	for _, name := range v.Names() {
+		if !seen[name] {
+			theirs := name
+			if name == "gpu" || strings.HasPrefix(name, "gpu:") {
+				theirs = "gres/" + name
+			}
+			out = append(out, theirs+"="+strconv.FormatFloat(math.Floor(v.Get(name).Float()), 'f', 0, 64))
+		}
+	}
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,166 @@
+package kube
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// Keys of Terms.Impersonate that are no account's name.
+const (
+	KeyUser   = "user:" // and the name of who submits: goes before the account
+	KeyOthers = "*"     // of all that have no key of their own
+)
+
+// NamespaceOf is where the objects of an account's jobs are made. false: it has no namespace, and
+// its jobs are refused.
+func (t *Terms) NamespaceOf(account string) (string, bool) {
+	if ns, ok := t.Namespaces[account]; ok {
+		return ns, true
+	}
+	return t.Namespace, !t.OnlyNamed
+}
+
+// Spaces are the namespaces in which jobs can be, each once, in order.
+func (t *Terms) Spaces() []string {
+	all := map[string]bool{}
+	for _, ns := range t.Namespaces {
+		all[ns] = true
+	}
+	if !t.OnlyNamed {
+		all[t.Namespace] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// named are the namespaces that have to be there: those of jobs, and that of the list of the nodes
+// that are kept.
+func (t *Terms) named() []string {
+	all := t.Spaces()
+	if t.Reserve && !slices.Contains(all, t.Namespace) {
+		all = append(all, t.Namespace)
+	}
+	return all
+}
+
+// space refuses a job of an account that has no namespace.
+func (t *Terms) space(s *job.Spec) error {
+	if _, ok := t.NamespaceOf(s.Account); ok {
+		return nil
+	}
+	which := "a job without an account"
+	if s.Account != "" {
+		which = "account " + s.Account
+	}
+	return engine.About(fault.New(fault.Invalid, "%s has no namespace in the cluster: the pool has those of %s", which, strings.Join(slices.Sorted(maps.Keys(t.Namespaces)), ", ")).
+		Advise("name one of these by --account, or have an administrator add it to the pool's setting namespaces"), "account")
+}
+
+// ParseIdentity reads as whom objects are made: "user:NAME", "serviceaccount:NAME" of the job's
+// own namespace, or "serviceaccount:NAMESPACE:NAME".
+func ParseIdentity(text string) (Subject, error) {
+	if name, ok := strings.CutPrefix(text, "serviceaccount:"); ok && name != "" && !strings.Contains(name, ":") {
+		return Subject{Kind: "ServiceAccount", Name: name}, nil
+	}
+	who, err := ParseSubject(text)
+	if err != nil || who.Kind == "Group" {
+		return who, fault.New(fault.Invalid, "%.70q is nobody as whom objects could be made", text).
+			Advise("write user:NAME, serviceaccount:NAME of the job's own namespace, or serviceaccount:NAMESPACE:NAME")
+	}
+	return who, nil
+}
+
+// identity is as whom the objects of a job are made that is in a namespace. false: as the pool's
+// own account.
+func (t *Terms) identity(s *job.Spec, namespace string) (Subject, bool) {
+	for _, key := range []string{KeyUser + s.Owner.User, s.Account, KeyOthers} {
+		if who, ok := t.Impersonate[key]; ok {
+			return who.in(namespace), true
+		}
+	}
+	return Subject{}, false
+}
+
+// in is a service account that is that of each job's namespace, for one of these.
+func (s Subject) in(namespace string) Subject {
+	if s.Kind == "ServiceAccount" {
+		s.Namespace = cmp.Or(s.Namespace, namespace)
+	}
+	return s
+}
+
+// user is what the API server calls a user or a service account.
+func (s Subject) user() string {
+	if s.Kind == "ServiceAccount" {
+		return "system:serviceaccount:" + s.Namespace + ":" + s.Name
+	}
+	return s.Name
+}
+
+// makers are all as whom objects may be made in a namespace, but for the pool's own account, in
+// order. own says that this may be needed too.
+func (t *Terms) makers(namespace string) (all []Subject, own bool) {
+	add := func(who Subject) {
+		if who = who.in(namespace); !slices.Contains(all, who) {
+			all = append(all, who)
+		}
+	}
+	_, rest := t.Impersonate[KeyOthers]
+	own = !rest && !t.OnlyNamed && namespace == t.Namespace
+	for account, ns := range t.Namespaces {
+		if _, ok := t.Impersonate[account]; ns == namespace && !ok && !rest {
+			own = true
+		}
+	}
+	for key, who := range t.Impersonate {
+		ns, ok := t.NamespaceOf(key)
+		switch {
+		case strings.HasPrefix(key, KeyUser), key == KeyOthers: // in whatever account
+			add(who)
+		case ok && ns == namespace:
+			add(who)
+		}
+	}
+	slices.SortFunc(all, func(a, b Subject) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return all, own
+}
+
+// impersonated is what each of these is to the rights: a resource of which one object is named.
+func (s Subject) impersonated() Right {
+	r := Right{Resource: users, Verbs: []string{"impersonate"}, Name: s.Name, All: true, Why: "jobs are made as this user"}
+	if s.Kind == "ServiceAccount" {
+		r.Resource, r.Namespace, r.All, r.Why = serviceAccounts, s.Namespace, false, "jobs are made as this service account"
+	}
+	return r
+}
+
+// Resources of which a right is to be somebody.
+var (
+	users           = cluster.Resource{Version: "v1", Name: "users", Global: true}
+	serviceAccounts = cluster.Resource{Version: "v1", Name: "serviceaccounts"}
+)
+
+// as is the way to the cluster of somebody as whom an attempt's objects are made; empty: our own.
+func (e *Engine) as(user string) (*cluster.Cluster, error) {
+	if user == "" {
+		return e.k, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c := e.ways[user]; c != nil {
+		return c, nil
+	}
+	c, err := e.k.As(user)
+	if err == nil {
+		e.ways[user] = c
+	}
+	return c, err
+}

@@ -1,0 +1,151 @@
+package kube
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// TestWhereAccountsAre: the namespace of a job is its account's, and as whom it is made is said by
+// who submits, then by the account, then for all.
+func TestWhereAccountsAre(t *testing.T) {
+	terms := Terms{
+		Pool: "k8s-a", Namespace: "base", Namespaces: map[string]string{"nlp": "team-nlp", "vision": "team-vision", "vis2": "team-vision"},
+		Impersonate: map[string]Subject{"nlp": {Kind: "User", Name: "nlp-batch"}, "vision": {Kind: "ServiceAccount", Name: "runner"}, "user:ada": {Kind: "ServiceAccount", Namespace: "people", Name: "ada"}},
+	}
+	for _, x := range []struct{ user, account, space, as string }{
+		{"bob", "nlp", "team-nlp", "nlp-batch"},
+		{"bob", "vision", "team-vision", "system:serviceaccount:team-vision:runner"},
+		{"ada", "vision", "team-vision", "system:serviceaccount:people:ada"},
+		{"bob", "vis2", "team-vision", ""},
+		{"bob", "", "base", ""},
+		{"ada", "", "base", "system:serviceaccount:people:ada"},
+	} {
+		s := &job.Spec{Owner: job.Owner{User: x.user}, Account: x.account}
+		ns, ok := terms.NamespaceOf(x.account)
+		who, as := terms.identity(s, ns)
+		if ns != x.space || !ok || as != (x.as != "") || as && who.user() != x.as {
+			t.Errorf("%s of %q: %s %v as %+v", x.user, x.account, ns, ok, who)
+		}
+	}
+	if got := terms.Spaces(); !slices.Equal(got, []string{"base", "team-nlp", "team-vision"}) {
+		t.Errorf("%q", got)
+	}
+	// As the pool's own account what has no identity is made, and there alone.
+	for ns, want := range map[string]struct {
+		own bool
+		who string
+	}{"base": {true, "people/ada"}, "team-nlp": {false, "people/ada /nlp-batch"}, "team-vision": {true, "people/ada team-vision/runner"}} {
+		all, own := terms.makers(ns)
+		var got []string
+		for _, w := range all {
+			got = append(got, w.Namespace+"/"+w.Name)
+		}
+		if own != want.own || strings.Join(got, " ") != want.who {
+			t.Errorf("%s: %v %q, want %+v", ns, own, got, want)
+		}
+	}
+	terms.Impersonate[KeyOthers] = Subject{Kind: "User", Name: "jobs"}
+	for _, ns := range terms.Spaces() {
+		if _, own := terms.makers(ns); own {
+			t.Errorf("%s: with an identity for all others something is made as the pool's own account", ns)
+		}
+	}
+	if who, ok := terms.identity(&job.Spec{Account: "vis2"}, "team-vision"); !ok || who.user() != "jobs" {
+		t.Errorf("%+v %v", who, ok)
+	}
+	terms.OnlyNamed = true
+	if err := terms.takes(&job.Spec{Account: "nlp", WorkDir: "/tmp"}); err != nil {
+		t.Error(err)
+	}
+	for account, want := range map[string]string{"": "a job without an account has no namespace in the cluster: the pool has those of nlp, vis2, vision", "law": "account law has no namespace"} {
+		if err := terms.takes(&job.Spec{Account: account, WorkDir: "/tmp"}); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want) || fault.Remedy(err) == "" {
+			t.Errorf("%q: %v", account, err)
+		}
+	}
+	if got := terms.Spaces(); !slices.Equal(got, []string{"team-nlp", "team-vision"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestRightsOfAccounts: each namespace has its role; what is made in others' names is theirs to
+// make, and the pool's account may be these and nobody else.
+func TestRightsOfAccounts(t *testing.T) {
+	terms := Terms{
+		Pool: "k8s-a", Namespace: "base", Placed: true, OnlyNamed: true, Namespaces: map[string]string{"nlp": "team-nlp", "law": "team-law"},
+		Impersonate: map[string]Subject{"nlp": {Kind: "ServiceAccount", Name: "runner"}, "user:ada": {Kind: "User", Name: "ada@site"}},
+	}
+	var got []string
+	for _, r := range Rights(&terms, nil) {
+		if slices.ContainsFunc(r.Verbs, func(v string) bool { return v == "create" || v == "impersonate" }) || r.Resource.Name == "namespaces" {
+			got = append(got, strings.TrimSpace(r.Namespace+" "+r.String()+" "+r.Name)+" "+strings.Join(r.Verbs, ","))
+		}
+	}
+	slices.Sort(got)
+	if d := cmp.Diff([]string{
+		"namespaces team-law get", "namespaces team-nlp get",
+		"team-law pods create,delete,get,list,patch,watch", "team-law pods/binding create", "team-law pods/exec create,get", "team-law secrets create,delete,get,list", "team-law services create,get",
+		"team-nlp pods/binding create", "team-nlp pods/exec create,get", "team-nlp serviceaccounts runner impersonate",
+		"users ada@site impersonate",
+	}, got); d != "" {
+		t.Error(d)
+	}
+	text := Manifest(&terms, nil, Subject{Kind: "User", Name: "cox"})
+	for _, want := range []string{"kind: Role\nmetadata:\n  name: \"coxswain-k8s-a-jobs\"\n  namespace: \"team-law\"\n", "subjects:\n  - kind: ServiceAccount\n    name: \"runner\"\n    namespace: \"team-nlp\"\n  - kind: User\n    name: \"ada@site\"\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "---\n"); n != 9 {
+		t.Errorf("%d documents", n+1)
+	}
+}
+
+// TestCheckFindsTheNamespacesOfAccounts: each is looked at, with whose it is.
+func TestCheckFindsTheNamespacesOfAccounts(t *testing.T) {
+	terms := terms
+	terms.Namespaces, terms.ServiceAccounts = map[string]string{"nlp": "team-nlp"}, map[string]string{"nlp": "reader"}
+	say := good()
+	say["/api/v1/namespaces/cox/resourcequotas"], say["/api/v1/namespaces/cox/limitranges"] = `{"items":[]}`, `{"items":[]}`
+	say["/api/v1/namespaces/team-nlp/resourcequotas"] = `{"items":[{"metadata":{"name":"q"},"status":{"hard":{"pods":"7"},"used":{"pods":"1"}}}]}`
+	say["/api/v1/namespaces/team-nlp/limitranges"] = `{"items":[]}`
+	got := strings.Join(findings(t, surveyOf(t, &answers{say: say, denied: map[string]bool{"create pods": true}}, terms)), "\n")
+	for _, want := range []string{
+		"found namespace: cox, of the accounts all that have no other", "missing namespace: there is no namespace team-nlp, of the accounts nlp | kubectl create namespace team-nlp",
+		"missing rights: create pods in namespace cox: jobs run in pods", "missing rights: create pods in namespace team-nlp: jobs run in pods", `--set 'namespaces={"nlp":"team-nlp"}'`,
+		"found quota: namespace team-nlp: q: pods 1 of 7", "found quota: namespace cox has none", "found pull secret: pull in namespace cox", "missing pull secret: there is no pull in namespace team-nlp",
+		"found paths: /home is claim home, bound", "missing paths: there is no claim home in namespace team-nlp",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+// TestCheckFindsTheQueuesOfAccounts: Kueue's queue is looked for in each namespace of jobs. Seen to
+// fail with the pool's own namespace alone.
+func TestCheckFindsTheQueuesOfAccounts(t *testing.T) {
+	terms := terms
+	terms.Gang, terms.Approximate, terms.Queue = Kueue, true, "q"
+	terms.Namespaces, terms.OnlyNamed = map[string]string{"nlp": "team-nlp", "law": "team-law"}, true
+	say := good()
+	say["/apis"] = `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"kueue.x-k8s.io"},"versions":[{"version":"v1beta2","resources":[{"resource":"workloads","scope":"Namespaced"}]}]}]}`
+	for _, ns := range []string{"team-nlp", "team-law"} {
+		say["/api/v1/namespaces/"+ns+"/resourcequotas"], say["/api/v1/namespaces/"+ns+"/limitranges"] = `{"items":[]}`, `{"items":[]}`
+	}
+	const queues = "/apis/kueue.x-k8s.io/v1beta2/"
+	say[queues+"namespaces/team-law/localqueues/q"] = `{"spec":{"clusterQueue":"all"}}`
+	say[queues+"clusterqueues/all"] = `{"spec":{"resourceGroups":[{"flavors":[{"name":"plain"}]}]}}`
+	say[queues+"resourceflavors/plain"] = `{"spec":{}}`
+	got := strings.Join(findings(t, surveyOf(t, &answers{say: say}, terms)), "\n")
+	for _, want := range []string{"warning queue: flavor plain of team-law/q has no Topology", "missing queue: nothing begins by team-nlp/q: get localqueues.kueue.x-k8s.io team-nlp/q: not found | kubectl apply a LocalQueue q in namespace team-nlp"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}

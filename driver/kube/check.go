@@ -1,0 +1,388 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	authn "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// scan is a look at a cluster: what was found so far.
+type scan struct {
+	*Survey
+	found  []engine.Finding
+	served cluster.Served
+	gangs  []Gang
+	who    string // as ParseSubject reads it; empty: not known
+	groups []string
+
+	granted bool // the rights were looked at, and none is missing
+}
+
+func (l *scan) add(what string, s engine.FindingState, mend, format string, args ...any) {
+	l.found = append(l.found, engine.Finding{What: what, State: s, Text: fmt.Sprintf(format, args...), Mend: mend})
+}
+
+// failed is a finding of what could not be looked at. A right that is missing is said by the
+// rights; here it says what is not known for it.
+func (l *scan) failed(what string, err error) {
+	state, mend := engine.Missing, fault.Remedy(err)
+	if fault.KindOf(err) == fault.Permission {
+		if state = engine.Warning; !l.granted {
+			mend = l.grant()
+		}
+	}
+	l.add(what, state, mend, "not looked at: %v", err)
+}
+
+// Check looks at the cluster and at what the pool may do there. It makes nothing that stays.
+func (s *Survey) Check(ctx context.Context) ([]engine.Finding, error) {
+	l := &scan{Survey: s}
+	v, err := s.cluster.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.version(v.Major, v.Minor, v.GitVersion)
+	if l.served, err = s.cluster.Served(ctx); err != nil {
+		return l.found, err
+	}
+	l.gangs = Gangs(l.served)
+	for _, f := range []func(context.Context) error{
+		l.identity, l.namespace, l.rights, l.limits, l.gang, l.names, l.machinery, l.reserved, l.images, l.named,
+	} {
+		if err := f(ctx); ctx.Err() != nil {
+			return l.found, fault.New(fault.Unavailable, "the look was not ended: %w", context.Cause(ctx))
+		} else if err != nil {
+			return l.found, err
+		}
+	}
+	return l.found, nil
+}
+
+// Versions of Kubernetes, by the minor number.
+const (
+	oldest = 27 // the first whose scheduling gates are on
+	first  = 30 // the first whose gates and admission policies are stable
+	newest = 37 // the last that is known
+)
+
+func (l *scan) version(major, minor, full string) {
+	n, err := strconv.Atoi(strings.TrimRight(minor, "+abcdefghijklmnopqrstuvwxyz-"))
+	switch {
+	case err != nil || major != "1":
+		l.add("version", engine.Warning, "cox verify "+l.terms.Pool+" shows whether it works", "Kubernetes %s: this version is not known", full)
+	case n < oldest:
+		l.add("version", engine.Missing, "upgrade the cluster to 1.30 or later", "Kubernetes %s has no scheduling gates, by which no pod begins before all are there", full)
+	case n < first:
+		l.add("version", engine.Warning, "upgrade the cluster to 1.30 or later", "Kubernetes %s is older than 1.30, the first whose scheduling gates and admission policies are stable", full)
+	case n > newest:
+		l.add("version", engine.Warning, "cox verify "+l.terms.Pool+" shows whether it works", "Kubernetes %s is newer than 1.%d, the last that is known", full, newest)
+	default:
+		l.add("version", engine.Found, "", "Kubernetes %s", full)
+	}
+}
+
+// identity is who the API server takes us for.
+func (l *scan) identity(ctx context.Context) error {
+	review := authn.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
+	at := cluster.Resource{Group: "authentication.k8s.io", Version: "v1", Name: "selfsubjectreviews", Global: true}
+	if err := l.cluster.Create(ctx, at, "", &review, false, &review); err != nil {
+		l.add("identity", engine.Warning, fault.Remedy(err), "the API server does not say who asks: %v", err)
+		return nil
+	}
+	u := review.Status.UserInfo
+	l.who, l.groups = "user:"+u.Username, u.Groups
+	l.add("identity", engine.Found, "", "%s, of %s", u.Username, strings.Join(u.Groups, ", "))
+	return nil
+}
+
+// namespace is whether those are there that the settings name.
+func (l *scan) namespace(ctx context.Context) error {
+	for _, name := range l.terms.named() {
+		l.namespaceOf(ctx, name)
+	}
+	return nil
+}
+
+func (l *scan) namespaceOf(ctx context.Context, name string) {
+	var ns corev1.Namespace
+	switch err := l.cluster.Get(ctx, cluster.Namespaces, "", name, &ns); fault.KindOf(err) {
+	case fault.NotFound:
+		l.add("namespace", engine.Missing, "kubectl create namespace "+name, "there is no namespace %s%s", name, l.accountsIn(name))
+		return
+	default:
+		if err != nil {
+			l.failed("namespace", err)
+			return
+		}
+	}
+	if ns.DeletionTimestamp != nil {
+		l.add("namespace", engine.Missing, "wait until it is gone, then kubectl create namespace "+name, "%s is being deleted", name)
+		return
+	}
+	l.add("namespace", engine.Found, "", "%s%s", name, l.accountsIn(name))
+	if !slices.Contains(l.terms.Spaces(), name) {
+		return
+	}
+	l.podSecurity(name, ns.Labels["pod-security.kubernetes.io/enforce"])
+}
+
+// levels of Pod Security, the strictest last.
+var securityLevels = []string{"privileged", "baseline", "restricted"}
+
+// podSecurity compares what the namespace takes with what the pool's pods need.
+func (l *scan) podSecurity(name, level string) {
+	most, why := "restricted", ""
+	if l.terms.AsImage {
+		most, why = "baseline", "run_as: the user of an image may be root (run_as=submitter says that it is not)"
+	}
+	for _, p := range l.terms.Paths {
+		switch {
+		case p.Volume.Kind == Host:
+			most, why = "privileged", "paths: "+p.Prefix+" is a directory of the node (hostPath)"
+		case p.Volume.Kind == NFS && most == "restricted":
+			most, why = "baseline", "paths: "+p.Prefix+" is NFS"
+		}
+	}
+	switch s := &l.terms.Shape; {
+	case s.HostNetwork:
+		most, why = "privileged", "host_network"
+	case s.LockMemory:
+		most, why = "privileged", "lock_memory"
+	}
+	mend := fmt.Sprintf("kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=%s", name, most)
+	switch {
+	case level == "":
+		l.add("pod security", engine.Found, "", "%s has no level of its own: the cluster's holds", name)
+	case rank(level) > rank(most):
+		l.add("pod security", engine.Missing, mend+", or change that setting: a PersistentVolumeClaim is taken in every namespace", "%s takes pods of the level %s alone, and those of this pool are %s: %s", name, level, most, why)
+	case level == "restricted":
+		l.add("pod security", engine.Found, "", "%s takes pods of the level restricted alone: the pool's are, but for jobs of root, which are refused", name)
+	default:
+		l.add("pod security", engine.Found, "", "%s takes pods of the level %s", name, level)
+	}
+	for _, a := range []string{"host_network", "lock_memory"} {
+		if slices.Contains(l.terms.Allow, a) && level != "" && level != "privileged" {
+			l.add("pod security", engine.Warning, fmt.Sprintf("kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged, or allow without it", name), "jobs may ask for %s, and %s takes such pods not", a, name)
+		}
+	}
+}
+
+func rank(level string) int {
+	for i, l := range securityLevels {
+		if l == level {
+			return i
+		}
+	}
+	return len(securityLevels)
+}
+
+// rights asks for each verb.
+func (l *scan) rights(ctx context.Context) error {
+	var gang *Gang
+	if g, ok := l.terms.Choose(l.gangs); ok {
+		gang = &g
+	}
+	all := Rights(&l.terms, gang)
+	missing, err := lacking(func(verb string, r *Right) (bool, error) {
+		return l.may(ctx, l.cluster, verb, r)
+	}, all)
+	if err != nil {
+		l.failed("rights", err)
+		return nil
+	}
+	for _, i := range sortedKeys(missing) {
+		r := &all[i]
+		where := "in namespace " + r.Namespace
+		if r.All {
+			where = "in the whole cluster"
+		}
+		state := engine.Missing
+		if r.All && !l.terms.Placed && r.Resource != cluster.Nodes || r.Resource == volumes || r.Resource == classes {
+			state = engine.Warning // what it shows is not placed by, or need not be
+		}
+		what := r.String()
+		if r.Resource == users || r.Resource == serviceAccounts {
+			what += " " + r.Name
+		}
+		l.add("rights", state, l.grant(), "%s %s %s: %s", strings.Join(missing[i], ", "), what, where, r.Why)
+	}
+	if len(missing) == 0 {
+		l.granted = true
+		l.add("rights", engine.Found, "", "all that a pool of these settings needs")
+	}
+	return l.makers(ctx, gang)
+}
+
+// may asks for one verb; of a right to one object, that one is asked for.
+func (l *scan) may(ctx context.Context, way *cluster.Cluster, verb string, r *Right) (bool, error) {
+	if r.Name != "" && verb == "get" {
+		err := way.Get(ctx, r.Resource, r.Namespace, r.Name, nil)
+		if fault.KindOf(err) == fault.Permission {
+			return false, nil
+		}
+		return true, nil // that it is not there is said elsewhere
+	}
+	ok, _, err := way.Can(ctx, verb, r.Resource, r.Part, r.Namespace, r.Name)
+	return ok, err
+}
+
+// grant is the command of an administrator of the cluster that gives all rights at once.
+func (l *scan) grant() string {
+	words := []string{"cox pool add", l.terms.Pool, "--engine kube --namespace", l.terms.Namespace}
+	if g, ok := l.terms.Choose(l.gangs); ok {
+		words = append(words, "--placed=false --set gang="+string(g.Kind))
+		if l.terms.Approximate {
+			words = append(words, "--set approximate=true")
+		}
+		if l.terms.Queue != "" {
+			words = append(words, "--set queue="+shell(l.terms.Queue))
+		}
+		if l.terms.Scheduler != "" {
+			words = append(words, "--set scheduler="+shell(l.terms.Scheduler))
+		}
+	} else if !l.terms.Placed {
+		words = append(words, "--placed=false")
+	}
+	if l.terms.Reserve {
+		words = append(words, "--set reserve=true")
+	}
+	words = append(words, l.terms.accountWords()...)
+	if len(l.terms.Topology) > 0 && strings.HasPrefix(l.terms.Topology[0], KueueTopology) {
+		text, _ := json.Marshal(l.terms.Topology)
+		words = append(words, "--set "+shell("topology="+string(text)))
+	}
+	if len(l.terms.Classes) > 0 {
+		text, _ := json.Marshal(l.terms.Classes)
+		words = append(words, "--set "+shell("device_class="+string(text)))
+	}
+	if l.terms.PriorityClass != "" {
+		words = append(words, "--set priority_class="+l.terms.PriorityClass)
+	}
+	for _, k := range []VolumeKind{Claim, Fresh} { // one will do: the rights of the first are those of the other, too
+		if i := slices.IndexFunc(l.terms.Paths, func(p Path) bool { return p.Volume.Kind == k }); i >= 0 {
+			p := l.terms.Paths[i]
+			words = append(words, "--set "+shell(fmt.Sprintf("paths={%q:%q}", p.Prefix, p.Volume)))
+			break
+		}
+	}
+	return strings.Join(append(words, "--print-rbac="+l.whom(), "| kubectl apply -f -"), " ")
+}
+
+// whom is who asks, as a word of a shell.
+func (l *scan) whom() string { return shell(or(l.who, "user:NAME")) }
+
+// shell is a word as a shell takes it.
+func shell(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-._/@") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// limits are those of the namespaces.
+func (l *scan) limits(ctx context.Context) error {
+	all := l.terms.Spaces()
+	for _, ns := range all {
+		where, which := "", "the namespace"
+		if len(all) > 1 {
+			where, which = "namespace "+ns+": ", "namespace "+ns
+		}
+		none := true
+		_, err := cluster.List(ctx, l.cluster, quotas, cluster.Selection{Namespace: ns}, func(q *corev1.ResourceQuota) error {
+			none = false
+			l.add("quota", engine.Found, "", "%s%s: %s", where, q.Name, used(q))
+			return nil
+		})
+		if err == nil {
+			_, err = cluster.List(ctx, l.cluster, ranges, cluster.Selection{Namespace: ns}, func(r *corev1.LimitRange) error {
+				none = false
+				l.add("limit range", engine.Found, "", "%s%s: %s", where, r.Name, ranged(r))
+				return nil
+			})
+		}
+		switch {
+		case err != nil:
+			l.failed("quota", err)
+		case none:
+			l.add("quota", engine.Found, "", "%s has none", which)
+		}
+	}
+	return nil
+}
+
+// gang is what begins the pods of a job together.
+func (l *scan) gang(ctx context.Context) error {
+	var names []string
+	for _, g := range l.gangs {
+		names = append(names, fmt.Sprintf("%s (%s %s)", g.Kind, g.Resource, g.Resource.Version))
+	}
+	unknown := unknownGangs(l.served)
+	for _, u := range unknown {
+		l.add("gangs", engine.Warning, "", "%s is served, a version that is not known here", u)
+	}
+	for _, g := range l.gangs {
+		if missing := l.terms.Wants(g.Kind); missing != "" && !l.terms.Placed {
+			l.add("gangs", engine.Found, "", "%s is there, and is not used without %s", g.Kind, missing)
+		}
+	}
+	g, ok := l.terms.Choose(l.gangs)
+	switch {
+	case l.terms.Placed:
+		l.add("gangs", engine.Found, "", "Coxswain chooses the nodes and binds all pods of a job, or none")
+	case !ok && l.terms.Gang != "":
+		l.add("gangs", engine.Missing, "leave gang, or install it", "%s is not there; there is %s", l.terms.Gang, or(strings.Join(names, ", "), "nothing that begins pods together"))
+	case !ok:
+		l.add("gangs", engine.Warning, "--placed, where Coxswain chooses the nodes; or a scheduler with gangs: native (Kubernetes 1.36 on, feature gate GangScheduling), Volcano, KAI",
+			"the cluster has nothing that begins pods together: jobs on one node run, coupled ones on several are refused")
+	case g.Ability() == engine.GangApproximate:
+		l.add("gangs", engine.Warning, "--placed, or a scheduler with gangs beside it", "%s is taken, as the settings say, of %s: all or none in quota alone, not on nodes", g.Kind, strings.Join(names, ", "))
+		l.kueueQueues(ctx)
+	default:
+		why := "the first of these that can be"
+		if l.terms.Gang != "" {
+			why = "as the settings say"
+		}
+		l.add("gangs", engine.Found, "", "%s is taken, %s: %s; that its scheduler goes by it, cox verify %s shows", g.Kind, why, strings.Join(names, ", "), l.terms.Pool)
+	}
+	return nil
+}
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// names is whether pods can find each other.
+func (l *scan) names(ctx context.Context) error {
+	stop := errors.New("found")
+	address := ""
+	_, err := cluster.List(ctx, l.cluster, cluster.Services, cluster.Selection{Namespace: "kube-system", Labels: "k8s-app=kube-dns"}, func(s *corev1.Service) error {
+		address = s.Spec.ClusterIP
+		return stop
+	})
+	switch {
+	case errors.Is(err, stop):
+		l.add("names", engine.Found, "", "the cluster's name service is at %s", address)
+	case fault.KindOf(err) == fault.Permission:
+		l.add("names", engine.Found, "", "whether the cluster has a name service may not be looked at; cox verify %s shows it", l.terms.Pool)
+	case err != nil:
+		l.failed("names", err)
+	default:
+		l.add("names", engine.Warning, "install CoreDNS, or look under which name the cluster has it", "kube-system has no service k8s-app=kube-dns: pods of a job on several nodes find each other by name")
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package kube
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+
+	admission "k8s.io/api/admissionregistration/v1"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+)
+
+// reserved is whether the nodes are kept for the pool: the taint, and the policy that keeps off
+// what goes round it.
+func (l *scan) reserved(ctx context.Context) error {
+	t := &l.terms
+	if !t.Placed {
+		return nil
+	}
+	l.Survey.mu.Lock()
+	nodes := l.Survey.kept
+	l.Survey.mu.Unlock()
+	var with, without []string
+	for _, n := range nodes {
+		switch {
+		case n.pool && n.tainted(t):
+			with = append(with, n.name)
+		case n.pool:
+			without = append(without, n.name)
+		}
+	}
+	switch {
+	case !t.Reserve && len(with) > 0:
+		l.add("kept nodes", engine.Warning, "--set reserve=true, and the policy that --print-policy prints", "%s have the pool's taint, and nothing refuses pods that bear it or name the node", hostlist.Compress(with))
+		return nil
+	case !t.Reserve:
+		l.add("kept nodes", engine.Warning, "--set reserve=true: the nodes get a taint, and a policy keeps others off", "pods of others may take a node between our look and our binding: the kubelet refuses our pods then, and the job waits again")
+		return nil
+	case len(nodes) > 0 && len(without) > 0:
+		l.add("kept nodes", engine.Found, "", "%d of %d have the pool's taint; %s get it as soon as the pool is there and they are looked at", len(with), len(with)+len(without), hostlist.Compress(without))
+	case len(nodes) > 0:
+		l.add("kept nodes", engine.Found, "", "all %d have the pool's taint", len(with))
+	}
+	l.earlier()
+	return l.policy(ctx)
+}
+
+// earlier are pods of others on nodes that are kept.
+func (l *scan) earlier() {
+	l.Survey.mu.Lock()
+	defer l.Survey.mu.Unlock()
+	pods, on := 0, []string{}
+	for i := range l.machines {
+		if n := l.machines[i].Others; n.Pods > n.Daemons {
+			pods += n.Pods - n.Daemons
+			on = append(on, l.machines[i].Node.Name)
+		}
+	}
+	if pods > 0 {
+		l.add("kept nodes", engine.Warning, "kubectl get pods --all-namespaces --field-selector spec.nodeName="+on[0],
+			"%d pods of others that are no DaemonSet's are on %s: they stay, and what they hold is counted", pods, hostlist.Compress(on))
+	}
+}
+
+// policy is whether others are kept off.
+func (l *scan) policy(ctx context.Context) error {
+	t := &l.terms
+	if _, ok := l.served.Find(policies.Group, policies.Name, policies.Version); !ok {
+		l.add("policy", engine.Missing, "upgrade the cluster to 1.30 or later, or leave reserve", "the cluster has no admission policies, by which others are kept off nodes")
+		return nil
+	}
+	mend := l.printPolicy()
+	var p admission.ValidatingAdmissionPolicy
+	var b admission.ValidatingAdmissionPolicyBinding
+	err := l.cluster.Get(ctx, policies, "", t.ReserveName(), &p)
+	if err == nil {
+		err = l.cluster.Get(ctx, bindings, "", t.ReserveName(), &b)
+	}
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		l.add("policy", engine.Missing, mend, "there is no admission policy %s with its binding: pods that name a node, are bound by others or bear the taint get onto nodes that are kept", t.ReserveName())
+		return nil
+	case err != nil:
+		l.failed("policy", err)
+		return nil
+	}
+	if !l.lets(&p, &b) {
+		l.add("policy", engine.Warning, mend, "%s is not the one for these settings and %s: it may refuse the pool's own pods, or let others pass", t.ReserveName(), or(l.who, "this account"))
+		return nil
+	}
+	l.add("policy", engine.Found, "", "%s keeps others off, but for DaemonSets, kube-system, and namespaces with the label %s=true", t.ReserveName(), LabelEverywhere)
+	return nil
+}
+
+// lets reports whether a policy and its binding are ours, and let us pass: by name, or by one of
+// our groups.
+func (l *scan) lets(p *admission.ValidatingAdmissionPolicy, b *admission.ValidatingAdmissionPolicyBinding) bool {
+	all := []Subject{}
+	if who, err := ParseSubject(l.who); err == nil {
+		all = append(all, who)
+	}
+	for _, g := range l.groups {
+		all = append(all, Subject{Kind: "Group", Name: g})
+	}
+	return slices.ContainsFunc(all, func(who Subject) bool {
+		wantP, wantB := Policy(&l.terms, who)
+		return reflect.DeepEqual(p.Spec, wantP.Spec) && reflect.DeepEqual(b.Spec, wantB.Spec)
+	})
+}
+
+// printPolicy is the command of an administrator that keeps others off.
+func (l *scan) printPolicy() string {
+	return strings.Join([]string{"cox pool add", l.terms.Pool, "--engine kube --namespace", l.terms.Namespace, "--set reserve=true --print-policy=" + l.whom(), "| kubectl apply -f -"}, " ")
+}

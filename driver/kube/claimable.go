@@ -1,0 +1,181 @@
+package kube
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/model/resource"
+)
+
+// devicesOf asks for everything that DRA has of the classes of the settings. nil: these name
+// none.
+func (s *Survey) devicesOf(ctx context.Context) (*dra.Stock, error) {
+	if len(s.terms.Classes) == 0 {
+		return nil, nil
+	}
+	return dra.Read(ctx, s.cluster, s.terms.Classes, func(c *resourcev1.ResourceClaim) bool {
+		return s.server != "" && c.Labels[LabelServer] == s.server
+	})
+}
+
+// attach puts what DRA has on nodes in the place of what plugins count there: these are the
+// same devices. d is nil where the settings name no class.
+func attach(t *Terms, all []Machine, d *dra.Stock, n dra.Numbers) {
+	if d == nil {
+		return
+	}
+	for i := range all {
+		if tray := d.Trays[all[i].Node.Name]; tray != nil {
+			tray.Settle(all[i].Node.Name, n)
+			all[i].claimable(t, tray, d.Taken)
+		}
+	}
+}
+
+// claimable has the devices of DRA on a node. What pods have of them stands in Others and Ours,
+// by the driver.
+func (m *Machine) claimable(t *Terms, has *dra.Tray, taken map[dra.Handle]bool) {
+	blind := m.uncount()
+	m.Withheld = has.Withheld
+	for i := range has.Offers {
+		o := &has.Offers[i]
+		d := o.Device
+		ours, is := taken[dra.HandleOf(o.Piece)]
+		if is && ours {
+			m.Ours.Devices[o.Piece.Driver]++
+		} else if is {
+			m.Others.Devices[o.Piece.Driver]++
+		}
+		if t.Placed && (is && !ours || blind) {
+			d.Foreign = 1
+		}
+		m.Node.Devices, m.Ask, m.Pieces = append(m.Node.Devices, d), append(m.Ask, ""), append(m.Pieces, o.Piece)
+		m.Says = append(m.Says, o.Says)
+		if o.Driver != "" {
+			m.Node.Features = append(m.Node.Features, "driver-"+o.Driver)
+		}
+	}
+	slices.Sort(m.Node.Features)
+	m.Node.Features = slices.Compact(m.Node.Features)
+}
+
+// uncount takes off a node what a plugin counts there: DRA has the same devices. true: pods
+// have some of these, and which ones only the kubelet knows.
+func (m *Machine) uncount() (blind bool) {
+	plugin := len(m.Node.Devices)+m.Ill > 0
+	for _, u := range []*Use{&m.Others, &m.Ours} {
+		for _, k := range u.Devices {
+			blind = blind || plugin && k > 0 // with no plugin the resource is one of DRA's, and a claim says which they are
+		}
+		u.Devices = map[string]int{}
+	}
+	switch {
+	case blind:
+		m.Double = "GPUs are counted by a plugin and offered by DRA, and pods have some by count; which ones is not known: none is given by a claim before these pods have ended"
+	case plugin:
+		m.Double = "GPUs are counted by a plugin and offered by DRA: they are taken for the same, and given by claims"
+	}
+	m.Node.Devices, m.Ask, m.Ill = nil, nil, 0
+	return blind
+}
+
+// offered are the devices of DRA that nodes have.
+func offered(all []Machine) iter.Seq[dra.Offer] {
+	return func(yield func(dra.Offer) bool) {
+		for i := range all {
+			for k, p := range all[i].Pieces {
+				if !yield(dra.Offer{Piece: p, Device: all[i].Node.Devices[k], Says: all[i].Says[k]}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// claimsBy says which devices a request is for, where the cluster's scheduler chooses them.
+// nil: the settings name no class, and devices are counted.
+func (e *Engine) claimsBy(ctx context.Context) func(resource.DeviceRequest) (render.Piece, error) {
+	if len(e.cfg.Terms.Classes) == 0 {
+		return nil
+	}
+	return func(r resource.DeviceRequest) (render.Piece, error) {
+		all, err := e.last(ctx)
+		if err != nil {
+			return render.Piece{}, err
+		}
+		return dra.Wanted(offered(all), e.cfg.Terms.Classes, r)
+	}
+}
+
+// bear has pods whose devices are claimed bear the taints with which nodes of the pool keep
+// others off their GPUs: on which node they will be is not known.
+func (e *Engine) bear(ctx context.Context, nodes []render.Node) error {
+	if !withClaims(nodes) {
+		return nil
+	}
+	all, err := e.last(ctx)
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for i := range all {
+		for k := range all[i].Taints {
+			if key := all[i].Taints[k].Key; e.cfg.Terms.IsGPU(key) && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	slices.Sort(keys)
+	for i := range nodes {
+		if len(nodes[i].Pieces) > 0 {
+			nodes[i].Bears = keys
+		}
+	}
+	return nil
+}
+
+// rendered is a node as launches have it.
+func (m *Machine) rendered(t *Terms) render.Node {
+	out := render.Node{Node: m.Node, Ask: m.Ask, Pieces: m.Pieces, Strict: m.Strict}
+	for i := range m.Taints {
+		if m.Pieces != nil && t.IsGPU(m.Taints[i].Key) {
+			out.Bears = append(out.Bears, m.Taints[i].Key)
+		}
+	}
+	return out
+}
+
+// deviceRights are what the classes of the settings take in the whole cluster.
+func (t *Terms) deviceRights() (out []Right) {
+	for _, c := range t.Classes {
+		out = append(out, Right{Resource: dra.Classes, Verbs: []string{"get"}, Name: c, All: true, Why: "which devices are the pool's GPUs"})
+	}
+	if len(t.Classes) > 0 {
+		out = append(out, Right{Resource: dra.Claims, Verbs: []string{"list"}, All: true, Why: "which devices others have"})
+	}
+	if len(t.Classes) > 0 && t.Placed {
+		out = append(out, Right{Resource: dra.Claims, Part: "binding", Verbs: []string{"patch"}, All: true, Why: "claims are given the devices that were chosen, from Kubernetes 1.36 on"})
+	}
+	return out
+}
+
+// claimRights are what they take in a namespace of jobs.
+func (t *Terms) claimRights() []Right {
+	if len(t.Classes) == 0 {
+		return nil
+	}
+	out := []Right{
+		{Resource: dra.Claims, Verbs: []string{"create", "get"}, Why: "pods claim their devices"},
+		{Resource: cluster.Events, Verbs: []string{"list"}, Why: "why a kubelet cannot prepare devices"},
+	}
+	if t.Placed {
+		out = append(out, Right{Resource: dra.Claims, Part: "status", Verbs: []string{"patch"}, Why: "claims are given the devices that were chosen"})
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// Delegates reports whether the cluster's own scheduler chooses the nodes (engine.Delegator).
+func (e *Engine) Delegates() bool { return !e.cfg.Terms.Placed }
+
+// delegate fills in what pods a job has whose nodes the cluster's scheduler chooses, and by
+// which gang they begin together.
+func (e *Engine) delegate(ctx context.Context, o *order) error {
+	near, spec, err := e.cfg.Terms.near(o.Job.Spec, func() ([]string, error) { return e.topology(ctx) })
+	if err != nil {
+		return err
+	}
+	o.Near = near
+	if o.Nodes, o.Claims, err = render.Spread(spec, func() (string, error) { return e.wholeGPU(ctx) }, e.claimsBy(ctx)); err != nil {
+		return err
+	}
+	if err = e.bear(ctx, o.Nodes); err != nil {
+		return err
+	}
+	strict, err := e.strict(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range o.Nodes {
+		o.Nodes[i].Strict = strict
+	}
+	g, all, err := e.gang(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(o.Nodes) == 1 && (g == nil || g.Kind == Native):
+		return nil // one pod is a gang by itself; but two schedulers are not to have the same nodes, nor a pod to pass by the queue
+	case g == nil:
+		return e.noGang(o, all)
+	}
+	o.Gang = g
+	return g.admits(o.Nodes)
+}
+
+// noGang refuses a job that has several pods. All are what the cluster has, of which the pool uses
+// none.
+func (e *Engine) noGang(o *order, all []Gang) error {
+	t := &e.cfg.Terms
+	one := "ask for one node"
+	if o.Job.Spec.PodPerTask() {
+		one = "leave pods: task out and ask for one node"
+	}
+	has := "nothing that does that"
+	mend := one + "; or a pool of this cluster with placed=true, where Coxswain chooses the nodes; or have the cluster's administrator install one of " + strings.Join(GangKinds(), ", ")
+	if t.Gang != "" {
+		var names []string
+		for _, g := range all {
+			names = append(names, string(g.Kind))
+		}
+		has = cmp.Or(strings.Join(names, ", "), "nothing else") + ", and not " + string(t.Gang) + ", which the pool is set to use"
+	}
+	for _, g := range all {
+		if missing := t.Wants(g.Kind); missing != "" && (t.Gang == "" || t.Gang == g.Kind) {
+			has = string(g.Kind) + ", which the pool's settings do not let it use"
+			mend = "set " + missing + " for the pool; or " + one + "; or a pool of this cluster with placed=true, where Coxswain chooses the nodes"
+			break
+		}
+	}
+	return engine.About(fault.New(fault.Unsupported, "the job has %d pods that have to begin together, and the cluster has %s", len(o.Nodes), has).Advise("%s", mend), "nodes")
+}
+
+// gang is the kind of gang by which an attempt's pods begin; empty: none.
+func (o *order) gang() GangKind {
+	if o.Gang == nil {
+		return ""
+	}
+	return o.Gang.Kind
+}
+
+// group creates the gang of an attempt's pods.
+func (e *Engine) group(a *attempt, way *cluster.Cluster, r *render.Attempt, root types.UID) error {
+	if a.order.Gang == nil {
+		return nil
+	}
+	at := a.order.Gang.Resource
+	g := r.Group(root, at.Version)
+	if g == nil {
+		return nil
+	}
+	g.APIVersion = at.Group + "/" + at.Version
+	return create(e, way, at, g, func(there *render.Group) bool { return owns(root, there) })
+}
+
+// ungate lets the cluster's scheduler have the pods: all are there.
+func (e *Engine) ungate(a *attempt) error {
+	e.mu.Lock()
+	m := a.made
+	e.mu.Unlock()
+	err := e.each(len(m.Pods), func(i int) error {
+		ctx, cancel := e.call()
+		defer cancel()
+		return e.k.Patch(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), "", cluster.Keyed, ungated(m.Pods[i]), nil)
+	})
+	if err == nil {
+		e.mu.Lock()
+		a.bound = true
+		e.mu.Unlock()
+	}
+	return err
+}
+
+// ungated takes our gate from a pod, and leaves those of others.
+func ungated(pod types.UID) any {
+	return map[string]any{
+		"metadata": map[string]any{"uid": pod},
+		"spec":     map[string]any{"schedulingGates": []any{map[string]any{"name": render.Gate, "$patch": "delete"}}},
+	}
+}
+
+func podName(e *Engine, ref engine.Ref, i int) string { return render.PodName(e.log.server, ref, i) }

@@ -1,0 +1,363 @@
+package kube
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// Pauses between calls that got no answer.
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 10 * time.Second
+)
+
+// late is how long after its grace a crew that was told to end is waited for, before its pods
+// are deleted.
+const late = 20 * time.Second
+
+// drive does for one attempt what is due, until it has ended or the engine is closed.
+func (e *Engine) drive(a *attempt) {
+	failed := 0
+	for {
+		due, err := e.step(a)
+		e.mu.Lock()
+		over := a.ended
+		e.mu.Unlock()
+		if over || e.ctx.Err() != nil {
+			return
+		}
+		wake := a.wake
+		if err != nil {
+			due, wake = min(firstPause<<min(failed, 10), lastPause), nil
+			failed++
+			e.waits(a, err)
+			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
+		} else {
+			failed = 0
+		}
+		var timer <-chan time.Time
+		if due > 0 {
+			timer = time.After(due)
+		}
+		select {
+		case <-timer:
+		case <-wake:
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// waits reports why an attempt's pods are not there yet.
+func (e *Engine) waits(a *attempt, why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.ended || a.stop != nil || a.report.Phase > engine.Accepted {
+		return
+	}
+	r := a.report
+	r.Message = advised(why)
+	a.waits = r.Message
+	e.tell(a, r)
+}
+
+// blind reports why an attempt's pods cannot be seen, however far it is and whatever it was told: until
+// they can, nothing is done for it, and its end is not noticed.
+func (e *Engine) blind(a *attempt, why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.ended {
+		return
+	}
+	r := a.report
+	r.Message = advised(why)
+	a.unseen = r.Message
+	e.tell(a, r)
+}
+
+// sighted takes that back.
+func (e *Engine) sighted(a *attempt) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.unseen != "" && a.unseen == a.report.Message {
+		r := a.report
+		r.Message = ""
+		e.tell(a, r)
+	}
+	a.unseen = ""
+}
+
+// advised is an error with its remedy.
+func advised(err error) string {
+	if r := fault.Remedy(err); r != "" {
+		return err.Error() + "; " + r
+	}
+	return err.Error()
+}
+
+// step does what is due now, and says after which time there is more; 0: when woken.
+func (e *Engine) step(a *attempt) (time.Duration, error) {
+	e.mu.Lock()
+	m, stop, bound, listed, hidden := a.made, a.stop, a.bound, e.listed[a.namespace], e.hidden[a.namespace]
+	e.mu.Unlock()
+	e.listen(a.order.Gang, a.namespace)
+	if m == nil {
+		if stop != nil {
+			return 0, e.giveUp(a)
+		}
+		return 0, e.try(a, e.make)
+	}
+	if !listed {
+		if hidden != nil {
+			e.blind(a, hidden)
+		}
+		return 0, nil
+	}
+	e.sighted(a)
+	if !bound && stop == nil {
+		if e.cfg.Terms.Placed {
+			err := e.try(a, e.provision)
+			if p := (*pending)(nil); errors.As(err, &p) {
+				_, err = e.judge(a) // what becomes of its pods meanwhile
+				return p.after, err
+			}
+			if err != nil || e.stops(a) {
+				return 0, err
+			}
+			if err := e.try(a, e.bind); err != nil {
+				return 0, err
+			}
+		} else if err := e.try(a, e.ungate); err != nil {
+			return 0, err
+		}
+	}
+	if err := e.tellAgain(a); err != nil {
+		return 0, err
+	}
+	e.deliver(a)
+	due, err := e.judge(a) // whether it runs, before anything is made for one that begins
+	soon, unnamed := e.name(a, time.Now())
+	return earlier(due, soon), errors.Join(err, unnamed)
+}
+
+// earlier is the shorter of two waits, of which 0 is for ever.
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// try does something for an attempt's begin. What cannot be done ends the attempt.
+func (e *Engine) try(a *attempt, f func(*attempt) error) error {
+	err := e.forbidden(a, f(a))
+	if e.ctx.Err() != nil {
+		return nil
+	}
+	if v := verdict(err); err != nil && v != nil {
+		return e.abandon(a, v.cause, advised(v.err))
+	}
+	if err == nil {
+		a.nudge()
+	}
+	return err
+}
+
+// abandon ends an attempt that does not begin.
+func (e *Engine) abandon(a *attempt, cause engine.Cause, text string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.stop != nil || a.ended {
+		return nil
+	}
+	s := &stopping{Asked: time.Now().Round(0), Cause: cause, Reason: text}
+	if err := e.log.add(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
+		return err
+	}
+	a.stop = s
+	a.nudge()
+	return nil
+}
+
+// nudge has the attempt's goroutine look again.
+func (a *attempt) nudge() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// giveUp ends an attempt of which no pod was ever given to a node.
+func (e *Engine) giveUp(a *attempt) error {
+	if a.begun {
+		ctx, cancel := e.call()
+		defer cancel()
+		if err := e.uproot(ctx, a.namespace, a.ref); err != nil { // what is left has no node, and gets none
+			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
+		}
+	}
+	return e.finish(a, []member{{over: true}})
+}
+
+// judge reads what is known of the pods, reports it, and does what follows.
+func (e *Engine) judge(a *attempt) (time.Duration, error) {
+	if err := e.askTaken(a); err != nil {
+		return 0, err
+	}
+	now := time.Now()
+	e.mu.Lock()
+	members := e.members(a, now)
+	over := 0
+	for _, m := range members {
+		if m.over {
+			over++
+		}
+	}
+	err := e.progress(a, members, over)
+	stop := a.stop
+	e.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	if over == len(members) {
+		return 0, e.finish(a, members)
+	}
+	if stop != nil {
+		return e.end(a, stop, members)
+	}
+	if err := e.dismiss(a, members); err != nil {
+		return 0, err
+	}
+	if err := e.unready(a, members, now); err != nil {
+		return 0, err
+	}
+	return e.unstick(a, members, now)
+}
+
+// dismiss begins to delete the pods that linger. What is to be kept of one is read before.
+func (e *Engine) dismiss(a *attempt, members []member) error {
+	var lingering []int
+	for i, m := range members {
+		if m.lingers {
+			lingering = append(lingering, i)
+		}
+	}
+	if members[0].lingers {
+		e.keepLog(a)
+	}
+	return e.each(len(lingering), func(i int) error { return e.deletePod(a, lingering[i], render.Grace(0)) })
+}
+
+// unstick ends an attempt that will not begin as its pods are.
+func (e *Engine) unstick(a *attempt, members []member, now time.Time) (time.Duration, error) {
+	e.mu.Lock()
+	began := !a.report.Started.IsZero()
+	since := a.stuck
+	e.mu.Unlock()
+	stuck, bare, mute := -1, -1, -1
+	for i, m := range members {
+		switch {
+		case began:
+		case m.over && (m.outcome == nil || m.outcome.Started.IsZero()): // the others wait for it: at the most as long as Ready
+			why := m.why
+			if why == "" {
+				why = m.outcome.Message
+			}
+			return 0, e.abandon(a, cmp.Or(m.cause, engine.Unready), why)
+		case m.refused:
+			return 0, e.abandon(a, engine.Refused, m.why+"; name an image that is there")
+		case m.unsure:
+		case m.placed && e.silenced(a, i): // what its kubelet said last may be long mended, and the pod may have begun
+			if mute < 0 {
+				mute = i
+			}
+		case m.stuck && stuck < 0:
+			stuck = i
+		case m.bare && bare < 0:
+			bare = i
+		}
+	}
+	if stuck < 0 {
+		e.mu.Lock()
+		a.stuck = time.Time{}
+		e.mu.Unlock()
+		due, err := e.clothe(a, bare, mute, now)
+		return earlier(e.soon(members), due), err
+	}
+	if since.IsZero() {
+		since = now
+		e.mu.Lock()
+		a.stuck = now
+		r := a.report
+		r.Message = members[stuck].why
+		e.tell(a, r)
+		e.mu.Unlock()
+	}
+	patience := e.cfg.Pull
+	if members[stuck].gone { // the kubelet's word may be older than what it does
+		patience = min(patience, silence)
+	}
+	if left := patience - now.Sub(since); left > 0 {
+		return left, nil
+	}
+	return 0, e.abandon(a, cmp.Or(members[stuck].cause, engine.Refused), fmt.Sprintf("%s; it was waited for %s", members[stuck].why, patience))
+}
+
+// clothe ends an attempt of which a pod, bare, has its node and nothing in which a container could
+// begin for longer than a gang may take to be there, and says soon that it is so. What keeps its
+// kubelet, as a volume that cannot be mounted or a network that is not set up, stands only among the
+// pod's events. Mute is a pod whose kubelet does not answer: that is said, and the pod is waited for
+// until it is told to end. -1: no pod is so. It returns after which time there is more to do; 0: none.
+func (e *Engine) clothe(a *attempt, bare, mute int, now time.Time) (time.Duration, error) {
+	e.mu.Lock()
+	r := a.report
+	if bare < 0 {
+		text := ""
+		if mute >= 0 {
+			text = fmt.Sprintf("pod %s: its kubelet on %s does not answer", podName(e, a.ref, mute), e.nodeOf(a, mute))
+		}
+		if r.Message == a.barely || r.Message == "" {
+			r.Message = text
+		}
+		a.bare, a.barely = time.Time{}, text
+		e.tell(a, r)
+		e.mu.Unlock()
+		return 0, nil
+	}
+	if a.bare.IsZero() || a.bareOne != bare {
+		a.bare, a.bareOne = now, bare
+		if r.Message == a.barely { // of another pod, or of this one's kubelet that did not answer
+			r.Message = ""
+		}
+		a.barely = ""
+	}
+	since := now.Sub(a.bare)
+	pod := podName(e, a.ref, bare)
+	text := fmt.Sprintf("pod %s on %s: its kubelet has not made it ready for containers: a volume, or its network; kubectl describe pod %s --namespace %s says why", pod, e.nodeOf(a, bare), pod, a.namespace)
+	if since >= silence && !r.Uncertain {
+		r.Message, a.barely = text, text
+	}
+	e.tell(a, r)
+	e.mu.Unlock()
+	if left := e.cfg.Ready - since; left > 0 {
+		return earlier(left, max(0, silence-since)), nil
+	}
+	return 0, e.abandon(a, engine.Unready, fmt.Sprintf("%s; it was waited for %s", text, e.cfg.Ready))
+}
+
+// soon is after which time pods have to be looked at though nothing was heard of them: one
+// that is being deleted becomes uncertain by silence alone. 0: none.
+func (e *Engine) soon(members []member) time.Duration {
+	for _, m := range members {
+		if !m.over {
+			return 15 * time.Second
+		}
+	}
+	return 0
+}

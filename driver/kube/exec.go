@@ -1,0 +1,134 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/agent/podagent"
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+var _ engine.Execer = (*Engine)(nil)
+
+// Exec runs a command beside the tasks of an attempt; see engine.Execer. It is a child of the
+// supervisor in the pod, so it has the job's environment, user and devices; what goes through
+// its streams goes over the API server and the kubelet (crew.Converse).
+func (e *Engine) Exec(ctx context.Context, ref engine.Ref, r engine.ExecRequest) (job.ExitCode, error) {
+	if len(r.Command) == 0 || r.Command[0] == "" {
+		return job.ExitCode{}, fault.New(fault.Invalid, "no command is given")
+	}
+	at, err := e.placeFor(ctx, ref, &r)
+	if err != nil {
+		return job.ExitCode{}, err
+	}
+	code, err := podagent.Converse(ctx, r, func(ctx context.Context, in io.Reader, out io.Writer) error {
+		_, err := e.inPod(ctx, at, in, out, "exec")
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		kind := fault.KindOf(err)
+		if _, over := e.running(ref); kind == fault.Unavailable && over != nil {
+			kind = fault.Conflict // the end of its pod
+		}
+		err = fault.New(kind, "command in attempt %s: %w", ref, err)
+	}
+	return code, err
+}
+
+// running is an attempt in which something can be run.
+func (e *Engine) running(ref engine.Ref) (*attempt, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.attempts[ref]
+	switch {
+	case a == nil:
+		return nil, unknown(ref)
+	case a.ended:
+		return nil, fault.New(fault.Conflict, "attempt %s has ended", ref)
+	case a.report.Phase != engine.Running:
+		return nil, fault.New(fault.Conflict, "attempt %s does not run", ref)
+	}
+	return a, nil
+}
+
+// seat is the pod of a member.
+type seat struct{ namespace, pod string }
+
+func (e *Engine) member(a *attempt, i int) seat {
+	return seat{a.namespace, render.PodName(e.log.server, a.ref, i)}
+}
+
+// placeFor is the pod that a command is for.
+func (e *Engine) placeFor(ctx context.Context, ref engine.Ref, r *engine.ExecRequest) (seat, error) {
+	a, err := e.running(ref)
+	if err != nil {
+		return seat{}, err
+	}
+	if r.Node == "" && r.Rank != nil {
+		i, err := e.find(ctx, a, podagent.Find{Rank: *r.Rank, Step: r.Step})
+		return e.member(a, i), err
+	}
+	if r.Node == "" {
+		return e.member(a, 0), nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !a.ended {
+		for i := range a.order.Nodes {
+			if e.nodeOf(a, i) == r.Node {
+				return e.member(a, i), nil
+			}
+		}
+	}
+	return seat{}, fault.New(fault.NotFound, "attempt %s has no node %s", ref, r.Node)
+}
+
+// find asks the crew on which member a rank runs.
+func (e *Engine) find(ctx context.Context, a *attempt, f podagent.Find) (int, error) {
+	text, err := json.Marshal(podagent.Question{Find: &f})
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	var said few
+	code, err := e.inPod(ctx, e.member(a, 0), nil, &said, "ask", string(text))
+	if code == fault.NotFound.ExitCode() {
+		return 0, fault.New(fault.NotFound, "attempt %s has no task %d that runs", a.ref, f.Rank)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(said.String()))
+}
+
+// inPod runs cox-pod in the pod of a member, and returns its exit code; another than 0 is an
+// error too, with what it said of it.
+func (e *Engine) inPod(ctx context.Context, at seat, in io.Reader, out io.Writer, args ...string) (int, error) {
+	var said few
+	code, err := e.k.Exec(ctx, cluster.Command{
+		Namespace: at.namespace, Pod: at.pod, Container: render.Container,
+		Args: append([]string{podagent.BinDir + "/cox-pod"}, args...), Stdin: in, Stdout: out, Stderr: &said,
+	})
+	if err == nil && code != 0 {
+		err = fault.New(fault.Unavailable, "cox-pod %s: exit %d: %s", args[0], code, strings.TrimSpace(said.String()))
+	}
+	return code, err
+}
+
+// few is the beginning of what is written to it, 16 KiB at most: what answers runs in the job's
+// pod, and may be anything.
+type few struct{ strings.Builder }
+
+// Write takes all and keeps the beginning.
+func (f *few) Write(p []byte) (int, error) {
+	_, err := f.Builder.Write(p[:min(len(p), max(0, 16<<10-f.Len()))])
+	return len(p), err
+}

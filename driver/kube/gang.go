@@ -1,0 +1,136 @@
+package kube
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+// GangKind is what in a cluster can begin pods together.
+type GangKind = render.GangKind
+
+// The kinds, the one that is taken first before the others.
+const (
+	Native       = render.Native
+	Volcano      = render.Volcano
+	KAI          = render.KAI
+	Coscheduling = render.Coscheduling
+	Kueue        = render.Kueue
+)
+
+// Gang is something that the API server has for beginning pods together. That the resource is
+// served does not show that a scheduler goes by it: a first gang does.
+type Gang struct {
+	Kind     GangKind
+	Resource cluster.Resource
+}
+
+// Ability is what it guarantees.
+func (g Gang) Ability() engine.GangAbility {
+	if g.Kind == Kueue {
+		return engine.GangApproximate
+	}
+	return engine.GangStrict
+}
+
+// gangKinds are the resources by which each is found, and the versions that are known.
+var gangKinds = []struct {
+	kind        GangKind
+	group, name string
+	versions    []string
+}{
+	{Native, "scheduling.k8s.io", "podgroups", []string{"v1beta1", "v1alpha3", "v1alpha2"}}, // 1.37, 1.37, 1.36; 1.35 had Workload alone
+	{Volcano, "scheduling.volcano.sh", "podgroups", []string{"v1beta1"}},
+	{KAI, "scheduling.run.ai", "podgroups", []string{"v2alpha2"}},
+	{Coscheduling, "scheduling.x-k8s.io", "podgroups", []string{"v1alpha1"}},
+	{Kueue, "kueue.x-k8s.io", "workloads", []string{"v1beta2", "v1beta1"}},
+}
+
+// Gangs are those that an API server has, the one that is taken first before the others.
+func Gangs(s cluster.Served) (out []Gang) {
+	for _, g := range gangKinds {
+		if k, ok := s.Find(g.group, g.name, g.versions...); ok {
+			out = append(out, Gang{g.kind, k.Resource})
+		}
+	}
+	return out
+}
+
+// Choose returns what begins the pods of a pool together. false: nothing, or Coxswain binds.
+func (t *Terms) Choose(all []Gang) (Gang, bool) {
+	if t.Placed {
+		return Gang{}, false
+	}
+	i := slices.IndexFunc(all, func(g Gang) bool { return (t.Gang == "" || g.Kind == t.Gang) && t.Wants(g.Kind) == "" })
+	if i < 0 {
+		return Gang{}, false
+	}
+	return all[i], true
+}
+
+// right is what a pool has to be allowed that uses the gang.
+func (g Gang) right() Right {
+	r := Right{Resource: g.Resource, Verbs: []string{"create", "get"}, Why: "pods that begin together"}
+	switch g.Kind {
+	case Volcano, KAI:
+		r.Verbs = []string{"create", "get", "list", "watch"} // they say why a gang waits
+	case Kueue: // which makes them itself
+		r.Verbs = []string{"delete", "get", "list", "watch"}
+	}
+	return r
+}
+
+// Wants is what the settings of a pool lack for a kind of gang to be used, as they are written;
+// empty: nothing. Kueue is never used because it is there: it has to be named.
+func (t *Terms) Wants(k GangKind) string {
+	var missing []string
+	want := func(has bool, setting string) {
+		if !has {
+			missing = append(missing, setting)
+		}
+	}
+	switch k {
+	case KAI:
+		want(t.Queue != "", "queue=NAME")
+	case Coscheduling:
+		want(t.Scheduler != "", "scheduler=NAME")
+	case Kueue:
+		want(t.Gang == Kueue, "gang=kueue")
+		want(t.Approximate, "approximate=true")
+		want(t.Queue != "", "queue=NAME")
+	}
+	return strings.Join(missing, ", ")
+}
+
+// KnownGang is a gang of a kind in the version that is preferred, whether a cluster has it or
+// not.
+func KnownGang(kind GangKind) (Gang, bool) {
+	for _, g := range gangKinds {
+		if g.kind == kind {
+			return Gang{kind, cluster.Resource{Group: g.group, Version: g.versions[0], Name: g.name}}, true
+		}
+	}
+	return Gang{}, false
+}
+
+// GangKinds are the kinds that are known.
+func GangKinds() (out []string) {
+	for _, g := range gangKinds {
+		out = append(out, string(g.kind))
+	}
+	return out
+}
+
+// unknownGangs are those that are served in versions that are not known.
+func unknownGangs(s cluster.Served) (out []string) {
+	for _, g := range gangKinds {
+		k, ok := s.Find(g.group, g.name)
+		if _, known := s.Find(g.group, g.name, g.versions...); ok && !known && !slices.Contains(out, k.String()) {
+			out = append(out, k.String()+" "+k.Version)
+		}
+	}
+	return out
+}

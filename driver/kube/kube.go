@@ -1,0 +1,253 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/feed"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// Config says what an Engine works with. Root and Cluster must be given.
+type Config struct {
+	Root    string // state directory, absolute; made if it does not exist
+	Cluster *cluster.Cluster
+	Terms   Terms
+	Uploads Uploads // nil: no job has a working directory that comes with it
+
+	Patience time.Duration // for one answer of the cluster; 0: 30 s
+	Ready    time.Duration // for all pods of a gang to be there once the first one runs; 0: 10 min
+	Pull     time.Duration // for what keeps a container from being made (an image, a Secret) to be mended; 0: 5 min
+	Log      *slog.Logger  // nil: none
+
+	// Trial says that the engine is looked at and closed again: nothing is put on nodes.
+	Trial bool
+}
+
+// Engine runs jobs on a cluster. It is safe for concurrent use.
+type Engine struct {
+	cfg  Config
+	k    *cluster.Cluster
+	log  *journal
+	feed *feed.Feed
+
+	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	once   sync.Once
+	close  error
+	lanes  chan struct{} // calls under way of those that are made for each pod or node
+	looks  chan struct{} // lists under way that attempts with claims ask for
+	making chan struct{} // attempts of which the objects are being made
+	kick   chan struct{} // something is in graves
+	buried chan struct{} // graves were looked at
+	room   chan struct{} // a namespace has more room
+	ships  chan struct{} // working directories that are on their way
+	asks   chan struct{} // questions for what jobs have saved
+	marks  chan struct{} // the nodes were looked at: those that are kept may not all be marked
+
+	mu       sync.Mutex
+	attempts map[engine.Ref]*attempt
+	seated   map[string]int              // pods of attempts that have not ended, by node, where we choose them
+	spaces   []string                    // namespaces that are followed: those of the settings, and of attempts from before; never written to
+	listed   map[string]bool             // by namespace: all pods were seen since the engine was opened
+	hidden   map[string]error            // by namespace: why they were not, when that was tried last
+	graves   map[string]*corev1.Pod      // of attempts that have ended or are not known, by namespace and name
+	ways     map[string]*cluster.Cluster // to the cluster as somebody else, by the name
+	rooted   bool                        // a root is there, maybe, of an attempt that is not known any more
+	tenants  map[string]*tenant          // namespaces, by name
+	said     map[string]string           // by gangs' objects, of why they wait, by namespace and name
+	heard    map[string]bool             // namespaces whose gangs' objects are followed
+	served   cluster.Served              // what the API server had when it was asked last
+	asked    time.Time                   // when that was
+	turns    uint64                      // calls to suspend or resume, since the engine was opened
+
+	holding sync.Mutex // one reckoning of the nodes that are kept at a time
+	left    bool       // none are any more
+
+	*Survey // nodes, what is on them, and what is looked at before
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New opens the engine on its state directory and goes on with the attempts in it. One engine
+// can use a directory at a time: fault.Conflict. The cluster need not answer.
+func New(cfg Config) (*Engine, error) {
+	if !filepath.IsAbs(cfg.Root) || cfg.Cluster == nil {
+		return nil, fault.New(fault.Invalid, "kubernetes engine: an absolute state directory and a cluster are needed")
+	}
+	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Second)
+	cfg.Ready = cmp.Or(cfg.Ready, 10*time.Minute)
+	cfg.Pull = cmp.Or(cfg.Pull, 5*time.Minute)
+	cfg.Terms.Namespace = cmp.Or(cfg.Terms.Namespace, cfg.Cluster.Namespace())
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(filepath.Join(cfg.Root, "logs"), 0o700); err != nil {
+		return nil, fmt.Errorf("kubernetes engine: %w", err)
+	}
+	log, err := openJournal(filepath.Join(cfg.Root, "kube"), strings.ToLower(rand.Text()[:6]))
+	if err != nil {
+		return nil, fmt.Errorf("kubernetes engine: %w", err)
+	}
+	e := &Engine{
+		cfg: cfg, k: cfg.Cluster, log: log, feed: feed.New(log.epoch), lanes: make(chan struct{}, callsAtMost), looks: make(chan struct{}, looksAtMost), making: make(chan struct{}, makingAtMost), kick: make(chan struct{}, 1), buried: make(chan struct{}, 1), room: make(chan struct{}, 1), marks: make(chan struct{}, 1), ships: make(chan struct{}, shipsAtMost), asks: make(chan struct{}, asksAtMost),
+		Survey:   NewSurvey(cfg.Cluster, cfg.Terms, log.server),
+		attempts: map[engine.Ref]*attempt{}, seated: map[string]int{}, graves: map[string]*corev1.Pod{}, rooted: true, tenants: map[string]*tenant{},
+		listed: map[string]bool{}, hidden: map[string]error{}, ways: map[string]*cluster.Cluster{}, said: map[string]string{}, heard: map[string]bool{},
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.spaces = cfg.Terms.Spaces()
+	for ref, l := range log.lives {
+		if l.launch != nil {
+			e.numbers.Remember(l.launch.Nodes)
+		}
+		a := e.revive(ref, l)
+		e.attempts[ref] = a
+		e.seat(a, true)
+		e.feed.Publish(a.report)
+		if !slices.Contains(e.spaces, a.namespace) {
+			e.spaces = append(e.spaces, a.namespace)
+		}
+	}
+	for _, ns := range e.spaces {
+		e.tenant(ns)
+	}
+	for _, a := range e.attempts {
+		if !a.ended {
+			e.wg.Go(func() { e.drive(a) })
+		}
+	}
+	for _, ns := range e.spaces {
+		e.wg.Go(func() { e.watch(ns) })
+	}
+	e.wg.Go(e.bury)
+	if cfg.Terms.Reserve && !cfg.Trial {
+		e.wg.Go(e.reserving)
+	}
+	return e, nil
+}
+
+// Close stops the engine's goroutines. The pods go on.
+func (e *Engine) Close() error {
+	e.once.Do(func() {
+		e.mu.Lock() // no attempt is added any more
+		e.cancel()
+		e.mu.Unlock()
+		e.wg.Wait()
+		e.close = e.log.close()
+	})
+	return e.close
+}
+
+// Pulse asks the API server whether it can serve.
+func (e *Engine) Pulse(ctx context.Context) error { return e.k.Ready(ctx) }
+
+// Info says what the cluster is and can do.
+func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Info{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	v, err := e.k.Version(ctx)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	placed := e.cfg.Terms.Placed
+	info := engine.Info{Name: "kubernetes", Version: v.GitVersion, Abilities: engine.Abilities{
+		Gang: engine.GangStrict, Placed: placed, Delegated: !placed, Isolates: true, Proves: true, Suspend: true,
+	}}
+	if placed {
+		return info, nil
+	}
+	g, _, err := e.gang(ctx)
+	switch {
+	case err != nil:
+		return engine.Info{}, err
+	case g == nil:
+		info.Abilities.Gang = engine.GangNone
+		info.Notes = append(info.Notes, "the cluster has nothing that begins pods together: jobs of several nodes are refused; it could have one of "+strings.Join(GangKinds(), ", ")+", or Coxswain could choose the nodes")
+	default:
+		info.Abilities.Gang = g.Ability()
+	}
+	return info, nil
+}
+
+// Inspect reports one attempt.
+func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Report{}, err
+	}
+	r, ok := e.feed.Last(ref)
+	if !ok {
+		return r, unknown(ref)
+	}
+	return r, nil
+}
+
+func unknown(ref engine.Ref) error {
+	return fault.New(fault.NotFound, "the kubernetes engine has no attempt %s", ref)
+}
+
+// List reports every attempt.
+func (e *Engine) List(ctx context.Context) ([]engine.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return e.feed.All(), nil
+}
+
+// Watch follows changes.
+func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
+	if err := e.feed.Watch(ctx, e.ctx.Done(), after, f); err != nil {
+		return err
+	}
+	return fault.New(fault.Unavailable, "the kubernetes engine is closed")
+}
+
+// Forget drops an ended attempt: its root is deleted, and the cluster collects the rest.
+func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a != nil && !a.ended {
+		e.mu.Unlock()
+		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
+	}
+	if err := e.log.fence(ref); err != nil {
+		e.mu.Unlock()
+		return unwritten(ref, err)
+	}
+	delete(e.attempts, ref)
+	e.feed.Forget(ref)
+	e.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	if err := e.uproot(ctx, a.namespace, ref); err != nil {
+		e.cfg.Log.Warn("kubernetes", "attempt", ref.String(), "error", err)
+		e.mu.Lock()
+		e.rooted = true
+		e.dig()
+		e.mu.Unlock()
+	}
+	return nil
+}

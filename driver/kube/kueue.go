@@ -1,0 +1,103 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// managed refuses pods that Kueue has not put its gate on: they would begin one by one. None
+// has begun: ours is on them.
+func managed(g GangKind, pods []*corev1.Pod) error {
+	if g != Kueue {
+		return nil
+	}
+	for _, p := range pods {
+		if !gated(p, render.KueueGate) && !slices.Contains(p.Finalizers, render.KueueManaged) {
+			return &never{engine.Unready, fault.New(fault.Unsupported, "Kueue takes no notice of pod %s/%s", p.Namespace, p.Name).
+				Advise("switch on its integration pod, and see that its managedJobsNamespaceSelector has the namespace; or place the pool's pods (placed=true)")}
+		}
+	}
+	return nil
+}
+
+func gated(p *corev1.Pod, gate string) bool {
+	return slices.ContainsFunc(p.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == gate })
+}
+
+// workload is what is used of Kueue's.
+type workload struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Status            struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// workloads is the resource in the version that the gang was found in, or the preferred one.
+func workloads(version string) cluster.Resource {
+	g, _ := KnownGang(Kueue)
+	if version != "" {
+		g.Resource.Version = version
+	}
+	return g.Resource
+}
+
+// leave does what is left to do for a pod whose end is written down, beyond our finalizer: one
+// that has no owner is deleted, as nobody collects it; and for one that was deleted before it
+// had a node Kueue waits for another in its place, and keeps it, until its Workload is deleted.
+func (e *Engine) leave(ctx context.Context, p *corev1.Pod, m member) error {
+	switch {
+	case !m.over:
+		return nil
+	case len(p.OwnerReferences) == 0 && p.DeletionTimestamp == nil:
+		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID}); !past(err) {
+			return err
+		}
+	case p.Spec.NodeName == "" && p.DeletionTimestamp != nil && slices.Contains(p.Finalizers, render.KueueManaged):
+		return e.release(ctx, p)
+	}
+	return nil
+}
+
+// release deletes the Workload that Kueue has made of a pod's group, if it is that of this pod.
+func (e *Engine) release(ctx context.Context, p *corev1.Pod) error {
+	at := workloads(e.kueueVersion(ctx))
+	var w workload
+	err := e.k.Get(ctx, at, p.Namespace, p.Labels[render.KueueGroup], &w)
+	if fault.KindOf(err) == fault.NotFound && err != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if w.DeletionTimestamp != nil || !owns(p.UID, &w) {
+		return nil
+	}
+	if err := e.k.Delete(ctx, at, p.Namespace, w.Name, cluster.Deletion{UID: w.UID}); !past(err) {
+		return fmt.Errorf("workload %s: %w", w.Name, err)
+	}
+	return nil
+}
+
+// kueueVersion is that of its API which the cluster serves.
+func (e *Engine) kueueVersion(ctx context.Context) string {
+	served, err := e.k.Served(ctx)
+	if err != nil {
+		return ""
+	}
+	for _, g := range Gangs(served) {
+		if g.Kind == Kueue {
+			return g.Resource.Version
+		}
+	}
+	return ""
+}

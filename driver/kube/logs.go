@@ -1,0 +1,205 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// files are the names under which an attempt's output is read: the log of member 0, which is
+// in the cluster while it lives and copied below the state directory at its end.
+func (e *Engine) files(ref engine.Ref) []string {
+	return []string{filepath.Join(e.cfg.Root, "logs", ref.String()+".out")}
+}
+
+// refOf is the attempt whose output a file is.
+func (e *Engine) refOf(file string) (engine.Ref, bool) {
+	var ref engine.Ref
+	if _, err := fmt.Sscanf(filepath.Base(file), "%d.%d.out", &ref.Allocation, &ref.Attempt); err != nil {
+		return ref, false
+	}
+	return ref, e.files(ref)[0] == file
+}
+
+// keepLog copies the log of member 0, whose container has ended, to where it is read after that.
+// What cannot be had is said in the engine's log, and is no reason to keep a node. A copy that is
+// there stays: a kubelet may have less later, of a pod that was deleted.
+func (e *Engine) keepLog(a *attempt) {
+	e.mu.Lock()
+	ran := !a.report.Started.IsZero()
+	e.mu.Unlock()
+	name := e.files(a.ref)[0]
+	if i, err := os.Stat(name); !ran || err == nil && i.Size() > 0 {
+		return
+	}
+	err := func() error {
+		ctx, cancel := e.call()
+		defer cancel()
+		from, err := e.k.Log(ctx, a.namespace, render.Name(e.log.server, a.ref)+"-0", render.Container, false)
+		if err != nil {
+			return err
+		}
+		defer from.Close()
+		to, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(to, from)
+		if err = errors.Join(err, to.Close()); err != nil {
+			return errors.Join(err, os.Remove(name+".new"))
+		}
+		return os.Rename(name+".new", name)
+	}()
+	if err != nil {
+		e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "output", name, "error", err)
+	}
+}
+
+// OpenLog opens an attempt's output. Whose job it is the caller has checked: the file is the
+// engine's own.
+func (e *Engine) OpenLog(ctx context.Context, _ job.Owner, file string) (io.ReadCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ref, ok := e.refOf(file)
+	if !ok {
+		return nil, fault.New(fault.NotFound, "there is no output: nothing of it has begun")
+	}
+	r := &output{e: e, ref: ref, name: file}
+	r.ctx, r.cancel = context.WithCancel(e.ctx)
+	if err := r.open(); err != nil {
+		r.cancel()
+		return nil, err
+	}
+	return r, nil
+}
+
+// output reads an attempt's log, wherever it is at present.
+type output struct {
+	e      *Engine
+	ref    engine.Ref
+	name   string
+	ctx    context.Context //nolint:containedctx // ends with Close
+	cancel context.CancelFunc
+	from   io.ReadCloser
+	at     int64  // bytes that were read
+	begin  string // when the first line was printed of the file that was read; empty: nobody knows
+}
+
+// open opens the copy, or the container's log, at the place up to which was read.
+func (o *output) open() error {
+	f, err := os.Open(o.name)
+	if err == nil {
+		if i, err := f.Stat(); err == nil && i.Size() < o.at { // its kubelet had begun another file, which was not read
+			o.at = 0
+		}
+		if _, err = f.Seek(o.at, io.SeekStart); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		o.from = f
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	o.e.mu.Lock()
+	a := o.e.attempts[o.ref]
+	alive := a != nil && !a.ended
+	o.e.mu.Unlock()
+	if !alive {
+		return fault.New(fault.NotFound, "there is no output of attempt %s", o.ref)
+	}
+	return o.live(a.namespace)
+}
+
+// live opens the container's log. Its kubelet keeps a file of it up to a size, and then begins another:
+// that one is read from its beginning. One of which less comes than was read, and that is the same, was
+// cut on its way: there is nothing for now, and o.from stays nil. Where nobody knows of which file was
+// read, as none had begun then, what is shorter is taken for another.
+func (o *output) live(namespace string) error {
+	pod := render.Name(o.e.log.server, o.ref) + "-0"
+	begins := func() (string, error) { return o.e.k.Begin(o.ctx, namespace, pod, render.Container) }
+	var err error
+	nameless := o.begin == "" && o.at > 0
+	if o.begin == "" {
+		if o.begin, err = begins(); err != nil {
+			return err
+		}
+	}
+	from, err := o.e.k.Log(o.ctx, namespace, pod, render.Container, false)
+	if err != nil {
+		return err
+	}
+	if _, err = io.CopyN(io.Discard, from, o.at); err == nil {
+		o.from = from
+		return nil
+	}
+	err = errors.Join(err, from.Close())
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	now, err := begins()
+	if err != nil || now == "" || now == o.begin && !nameless {
+		return err
+	}
+	o.at, o.begin = 0, now
+	o.from, err = o.e.k.Log(o.ctx, namespace, pod, render.Container, false)
+	return err
+}
+
+func (o *output) Read(b []byte) (int, error) {
+	if o.from == nil {
+		if err := o.open(); err != nil {
+			return 0, err
+		}
+		if o.from == nil {
+			return 0, io.EOF
+		}
+	}
+	n, err := o.from.Read(b)
+	o.at += int64(n)
+	if errors.Is(err, io.EOF) {
+		if _, file := o.from.(*os.File); !file { // there may be more the next time
+			err = errors.Join(o.from.Close(), io.EOF)
+			o.from = nil
+			if errors.Is(err, io.EOF) {
+				err = io.EOF
+			}
+		}
+	}
+	return n, err
+}
+
+func (o *output) Close() error {
+	o.cancel()
+	if o.from == nil {
+		return nil
+	}
+	return o.from.Close()
+}
+
+// Purge removes the copy of a forgotten attempt's output.
+func (e *Engine) Purge(ctx context.Context, ref engine.Ref) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	known := e.attempts[ref] != nil
+	e.mu.Unlock()
+	if known {
+		return fault.New(fault.Conflict, "attempt %s is not forgotten", ref)
+	}
+	if err := os.Remove(e.files(ref)[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

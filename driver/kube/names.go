@@ -1,0 +1,144 @@
+package kube
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// The Service that gives an attempt's pods their names is made when they have their addresses.
+// Of one that is there before, the cluster writes the lists of addresses anew for each address
+// that comes, in two kinds of objects: of a gang of 128 some 250 writes of up to 128 addresses,
+// which is more work for an API server than all that the gang is else.
+
+// namesWithin is how long after all pods have their nodes their addresses are waited for: no
+// container has begun that asks for a name, in most clusters.
+const namesWithin = 2 * time.Second
+
+// nameEarly makes the Service before the pods, where it may be refused: by a quota, as who waits for
+// one holds no nodes, or to somebody else in whose name it is made. Elsewhere it looks whether
+// the name is free. A pod that is alone needs none.
+func (e *Engine) nameEarly(a *attempt, s *corev1.Service, root types.UID) error {
+	e.mu.Lock()
+	a.named = e.alone(a)
+	alone, early := a.named, a.order.As != "" || e.countsServices(a.namespace)
+	e.mu.Unlock()
+	if alone {
+		return nil
+	}
+	if early {
+		return e.makeService(a, s, root)
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	var there corev1.Service
+	err := e.k.Get(ctx, cluster.Services, s.Namespace, s.Name, &there)
+	switch {
+	case err != nil && fault.KindOf(err) == fault.NotFound:
+		return nil
+	case err != nil:
+		return err
+	case !owns(root, &there):
+		return foreign(cluster.Services, s.Namespace, s.Name)
+	}
+	return nil
+}
+
+// alone reports whether an attempt is of one pod that knows its own name: on the network of its
+// node a pod has that one's name.
+func (e *Engine) alone(a *attempt) bool {
+	return len(a.order.Nodes) == 1 && !e.attempt(a.ref, a.order).OnHost()
+}
+
+// countsServices reports whether a namespace has a quota of services, or may have one. The
+// caller holds the lock.
+func (e *Engine) countsServices(namespace string) bool {
+	t := e.tenant(namespace)
+	if t.quotas == nil {
+		return true
+	}
+	for _, q := range t.quotas {
+		for name := range q.Spec.Hard {
+			if name == corev1.ResourceServices || strings.HasPrefix(string(name), "count/services") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// makeService makes an attempt's Service, if it is not there.
+func (e *Engine) makeService(a *attempt, s *corev1.Service, root types.UID) error {
+	way, err := e.as(a.order.As)
+	if err != nil {
+		return err
+	}
+	err = create(e, way, cluster.Services, s, func(there *corev1.Service) bool { return owns(root, there) })
+	if err != nil && fault.KindOf(err) == fault.Permission && e.hasService(s, root) {
+		err = nil // what is there already, a quota that is full refuses like another one
+	}
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a.named = true
+	return nil
+}
+
+// hasService reports whether an attempt's Service is there.
+func (e *Engine) hasService(s *corev1.Service, root types.UID) bool {
+	ctx, cancel := e.call()
+	defer cancel()
+	var there corev1.Service
+	err := e.k.Get(ctx, cluster.Services, s.Namespace, s.Name, &there)
+	return err == nil && owns(root, &there)
+}
+
+// name makes the Service of an attempt that begins, once it is time for that, and says after
+// which time it may be; 0: when a pod changes.
+func (e *Engine) name(a *attempt, now time.Time) (time.Duration, error) {
+	e.mu.Lock()
+	if a.named || a.made == nil || a.ended || a.stop != nil || !a.report.Started.IsZero() || e.alone(a) {
+		e.mu.Unlock()
+		return 0, nil
+	}
+	nodes, addresses := 0, 0
+	for _, p := range a.pods {
+		if p.Spec.NodeName != "" {
+			nodes++
+		}
+		if p.Status.PodIP != "" {
+			addresses++
+		}
+	}
+	all := len(a.order.Nodes)
+	switch {
+	case nodes < all:
+		a.placed = time.Time{}
+	case a.placed.IsZero():
+		a.placed = now
+	}
+	left := namesWithin - now.Sub(a.placed)
+	root := a.made.Root
+	e.mu.Unlock()
+	switch {
+	case nodes < all:
+		return 0, nil
+	case addresses < all && left > 0:
+		return left, nil
+	}
+	return 0, e.try(a, func(a *attempt) error { return e.makeService(a, e.attempt(a.ref, a.order).Service(root), root) })
+}
+
+// foreign is the end of an attempt that would need a name which somebody else's object has.
+func foreign(r cluster.Resource, namespace, name string) error {
+	return &never{engine.LaunchFailed, fmt.Errorf("there is a %s %s/%s that is not this attempt's; it is left alone", r, namespace, name)}
+}

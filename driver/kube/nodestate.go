@@ -1,0 +1,108 @@
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/coxswain-sched/coxswain/model/fleet"
+)
+
+// state is whether new work may start on a node, and why not: the heaviest reason decides,
+// all are said.
+func state(t *Terms, n *corev1.Node) (fleet.NodeState, string) {
+	level := fleet.Up
+	var why []string
+	say := func(l fleet.NodeState, format string, args ...any) {
+		if heavier(l, level) {
+			level = l
+		}
+		why = append(why, fmt.Sprintf(format, args...))
+	}
+	if l, text := readiness(n); l != fleet.Up {
+		say(l, "%s", text)
+	}
+	if n.DeletionTimestamp != nil {
+		say(fleet.Draining, "it is being deleted")
+	}
+	if n.Spec.Unschedulable {
+		say(fleet.Draining, "cordoned (kubectl uncordon %s)", n.Name)
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady && c.Status == corev1.ConditionTrue && pressing(c.Type) {
+			say(fleet.Draining, "%s", sentence(string(c.Type), c.Reason, c.Message))
+		}
+	}
+	for _, x := range n.Spec.Taints {
+		if x.Effect == corev1.TaintEffectPreferNoSchedule || own(x.Key) || t.tolerates(&x) {
+			continue
+		}
+		say(fleet.Draining, "the taint %s, which the pool does not tolerate", x.ToString())
+	}
+	if system := n.Labels[corev1.LabelOSStable]; system != "" && system != "linux" {
+		say(fleet.Draining, "it runs %s", system)
+	}
+	return level, strings.Join(why, "; ")
+}
+
+// heavier orders states: who is silent may hold work, so that is said first.
+func heavier(a, b fleet.NodeState) bool {
+	order := []fleet.NodeState{fleet.Up, fleet.Draining, fleet.Down, fleet.Unknown}
+	return slices.Index(order, a) > slices.Index(order, b)
+}
+
+func readiness(n *corev1.Node) (fleet.NodeState, string) {
+	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if i < 0 {
+		return fleet.Unknown, "its kubelet has not reported yet"
+	}
+	switch c := n.Status.Conditions[i]; c.Status {
+	case corev1.ConditionTrue:
+		return fleet.Up, ""
+	case corev1.ConditionFalse:
+		return fleet.Down, sentence("NotReady", c.Reason, c.Message)
+	default:
+		return fleet.Unknown, sentence("its kubelet is silent since "+c.LastTransitionTime.UTC().Format("2006-01-02 15:04:05Z"), c.Reason, c.Message)
+	}
+}
+
+func sentence(what, reason, message string) string {
+	switch {
+	case message != "":
+		return what + ": " + message
+	case reason != "":
+		return what + ": " + reason
+	}
+	return what
+}
+
+func pressing(kind corev1.NodeConditionType) bool {
+	return slices.Contains([]corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable}, kind)
+}
+
+// own reports whether a taint says what a condition or the specification of the node says
+// too: it is not said twice.
+func own(key string) bool {
+	return strings.HasPrefix(key, "node.kubernetes.io/") && key != corev1.TaintNodeOutOfService
+}
+
+// tolerates reports whether pods of the pool may have a taint. Those of resources that the
+// project counts are tolerated by the pods that ask for them.
+func (t *Terms) tolerates(x *corev1.Taint) bool {
+	if t.IsGPU(x.Key) {
+		return true
+	}
+	return slices.ContainsFunc(t.Tolerate(), func(o corev1.Toleration) bool { return tolerated(&o, x) })
+}
+
+func tolerated(o *corev1.Toleration, x *corev1.Taint) bool {
+	switch {
+	case o.Effect != "" && o.Effect != x.Effect, o.Key != "" && o.Key != x.Key:
+		return false
+	case o.Operator == corev1.TolerationOpExists:
+		return true
+	}
+	return o.Key != "" && (o.Operator == "" || o.Operator == corev1.TolerationOpEqual) && o.Value == x.Value
+}

@@ -1,0 +1,309 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// watch follows this server's pods in a namespace until the engine is closed.
+func (e *Engine) watch(namespace string) {
+	var seen map[types.UID]bool // of a list that has not ended
+	said := ""
+	cluster.Follow(e.ctx, e.k, cluster.Pods, cluster.Selection{Namespace: namespace, Labels: render.LabelServer + "=" + e.log.server, Lean: true}, cluster.Follower[corev1.Pod]{
+		Begin: func() { seen = map[types.UID]bool{} },
+		Each: func(p *corev1.Pod, deleted bool) {
+			if seen != nil {
+				seen[p.UID] = true
+			}
+			e.see(slim(p), deleted, seen != nil)
+		},
+		Listed: func() {
+			e.missed(namespace, seen)
+			seen = nil
+		},
+		Failed: func(err error) {
+			if now := err.Error(); now != said { // a namespace that is not there is asked for again and again
+				said = now
+				e.cfg.Log.Warn("kubernetes", "namespace", namespace, "error", err)
+				e.unlisted(namespace, err)
+			}
+		},
+	})
+}
+
+// unlisted takes why the pods of a namespace cannot be seen. Attempts that wait for that say it.
+func (e *Engine) unlisted(namespace string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.listed[namespace] {
+		return
+	}
+	e.hidden[namespace] = err
+	for _, a := range e.attempts {
+		if a.namespace == namespace && !a.ended {
+			a.nudge()
+		}
+	}
+}
+
+// see takes what a pod is now. Of one that is listed nobody knows what it was since it was seen last.
+func (e *Engine) see(p *corev1.Pod, deleted, listed bool) {
+	ref, ok := render.RefOf(p)
+	if !ok {
+		return
+	}
+	i := render.IndexOf(p)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.attempts[ref]
+	switch {
+	case e.copied(p, ref):
+		if detained(p) && !deleted { // nobody else can have it end
+			e.graves[graveOf(p)] = p
+			e.dig()
+		} else {
+			delete(e.graves, graveOf(p))
+		}
+		return
+	case a == nil || a.ended || a.made != nil && (i < 0 || i >= len(a.made.Pods) || a.made.Pods[i] != p.UID):
+		if deleted {
+			delete(e.graves, graveOf(p))
+			return
+		}
+		e.graves[graveOf(p)] = p
+		e.dig()
+		return
+	case i < 0 || i >= len(a.order.Nodes):
+		return
+	}
+	is := &pod{Pod: p, seen: true, gone: deleted, taken: wasTaken(a.pods[i], p, listed)}
+	is.dies(a.pods[i], time.Now())
+	a.pods[i] = is
+	a.nudge()
+}
+
+// copied reports whether a pod with our labels is somebody's copy of one of ours, as to look into it: it
+// has another name, or is in another namespace. The caller holds the lock.
+func (e *Engine) copied(p *corev1.Pod, ref engine.Ref) bool {
+	a := e.attempts[ref]
+	i := render.IndexOf(p)
+	return i >= 0 && p.Name != podName(e, ref, i) || a != nil && a.namespace != p.Namespace
+}
+
+// detained reports whether a pod would be gone but for our finalizer, or others'.
+func detained(p *corev1.Pod) bool {
+	return p.DeletionTimestamp != nil && slices.Contains(p.Finalizers, render.Finalizer)
+}
+
+// letGo takes our finalizer from a pod, and leaves others'.
+func (e *Engine) letGo(ctx context.Context, p *corev1.Pod) error {
+	patch := map[string]any{"metadata": map[string]any{"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{render.Finalizer}}}
+	if err := e.k.Patch(ctx, cluster.Pods, p.Namespace, p.Name, "", cluster.Keyed, patch, nil); !past(err) {
+		return err
+	}
+	return nil
+}
+
+// graveOf is the key of a pod in graves.
+func graveOf(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
+
+// missed takes the end of a list of a namespace: pods of it that were seen before and are not in
+// it are gone.
+func (e *Engine) missed(namespace string, seen map[types.UID]bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.listed[namespace] = true
+	for _, a := range e.attempts {
+		if a.namespace != namespace {
+			continue
+		}
+		for _, p := range a.pods {
+			if p.seen && !seen[p.UID] {
+				p.gone = true
+			}
+		}
+		if !a.ended {
+			a.nudge()
+		}
+	}
+	for name, p := range e.graves {
+		if p.Namespace == namespace && !seen[p.UID] {
+			delete(e.graves, name)
+		}
+	}
+}
+
+// dig has the graves looked at. The caller holds the lock.
+func (e *Engine) dig() {
+	select {
+	case e.kick <- struct{}{}:
+	default:
+	}
+}
+
+// bury ends what is left of attempts that have ended or are not known: a pod that a create
+// made too late, the finalizers of those whose end is written down, roots that nobody needs.
+func (e *Engine) bury() {
+	roots := time.NewTicker(10 * time.Minute)
+	defer roots.Stop()
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		look := false
+		select {
+		case <-e.kick:
+		case <-again.C:
+		case <-roots.C:
+			look = true
+		case <-e.ctx.Done():
+			return
+		}
+		failed := !e.sweep(look)
+		e.mu.Lock()
+		all := make([]*corev1.Pod, 0, len(e.graves))
+		for _, p := range e.graves {
+			all = append(all, p)
+		}
+		e.mu.Unlock()
+		for _, p := range all {
+			if e.ctx.Err() != nil {
+				return
+			}
+			done, err := e.buryOne(p)
+			if err != nil {
+				if e.ctx.Err() != nil {
+					return
+				}
+				e.cfg.Log.Warn("kubernetes", "pod", p.Name, "error", err)
+				failed = true
+				continue
+			}
+			e.mu.Lock()
+			if done && e.graves[graveOf(p)] == p {
+				delete(e.graves, graveOf(p))
+			}
+			e.mu.Unlock()
+		}
+		select {
+		case e.buried <- struct{}{}:
+		default:
+		}
+		if failed {
+			again.Reset(5 * time.Second)
+		}
+	}
+}
+
+// buryOne does the next thing for a pod that nobody waits for; what comes of it, the watch tells. false:
+// it should have ended, and nobody says that it has; a look at its node may.
+func (e *Engine) buryOne(p *corev1.Pod) (bool, error) {
+	ref, _ := render.RefOf(p)
+	e.mu.Lock()
+	known, foreign := e.attempts[ref] != nil, e.copied(p, ref)
+	e.mu.Unlock()
+	m := read(p, ref, time.Now())
+	m.onSilence(p.Spec.NodeName, e.Survey)
+	ctx, cancel := e.call()
+	defer cancel()
+	if foreign { // the rest of it is its maker's
+		if detained(p) {
+			return true, e.letGo(ctx, p)
+		}
+		return true, nil
+	}
+	if (!known || !m.over) && p.DeletionTimestamp == nil {
+		grace := render.Grace(0)
+		if err := e.k.Delete(ctx, cluster.Pods, p.Namespace, p.Name, cluster.Deletion{UID: p.UID, Grace: &grace}); !past(err) {
+			return true, err
+		}
+	}
+	if m.over && slices.Contains(p.Finalizers, render.Finalizer) {
+		if err := e.letGo(ctx, p); err != nil {
+			return true, err
+		}
+	}
+	return m.over || !detained(p), e.leave(ctx, p, m)
+}
+
+// past reports whether a call has done what there was to do, or there was nothing any more.
+func past(err error) bool {
+	k := fault.KindOf(err)
+	return err == nil || k == fault.NotFound || k == fault.Conflict
+}
+
+// uproot deletes the root of an attempt, if there is one that is ours; the cluster collects
+// what belongs to it.
+func (e *Engine) uproot(ctx context.Context, namespace string, ref engine.Ref) error {
+	var s corev1.Secret
+	name := render.Name(e.log.server, ref)
+	err := e.k.Get(ctx, cluster.Secrets, namespace, name, &s)
+	if fault.KindOf(err) == fault.NotFound && err != nil {
+		return nil
+	}
+	if err != nil || s.Labels[render.LabelServer] != e.log.server {
+		return err
+	}
+	if err := e.k.Delete(ctx, cluster.Secrets, s.Namespace, name, cluster.Deletion{UID: s.UID}); !past(err) {
+		return err
+	}
+	return nil
+}
+
+// sweep deletes the roots of attempts that are not known any more, if there may be any or all
+// are to be looked at. false: it has to be tried again.
+func (e *Engine) sweep(all bool) bool {
+	e.mu.Lock()
+	due := all || e.rooted
+	e.rooted = false
+	e.mu.Unlock()
+	if !due {
+		return true
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	var err error
+	for _, ns := range e.spaces {
+		err = errors.Join(err, e.sweepOne(ctx, ns))
+	}
+	if err == nil || e.ctx.Err() != nil {
+		return true
+	}
+	e.cfg.Log.Warn("kubernetes", "error", err)
+	e.mu.Lock()
+	e.rooted = true
+	e.mu.Unlock()
+	return false
+}
+
+// sweepOne is sweep for a namespace.
+func (e *Engine) sweepOne(ctx context.Context, namespace string) error {
+	var old []engine.Ref
+	_, err := cluster.List(ctx, e.k, cluster.Secrets, cluster.Selection{Namespace: namespace, Labels: render.LabelServer + "=" + e.log.server}, func(s *corev1.Secret) error {
+		ref, ok := render.RefOf(s)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if ok && e.attempts[ref] == nil && s.DeletionTimestamp == nil {
+			old = append(old, ref)
+		}
+		return nil
+	})
+	for _, ref := range old {
+		if err == nil {
+			err = e.uproot(ctx, namespace, ref)
+		}
+	}
+	if err != nil && e.homeless(namespace, err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,239 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	amount "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-sched/coxswain/agent/podagent"
+	"github.com/coxswain-sched/coxswain/model/resource"
+)
+
+// margin is what a pod has after the grace of its attempt until it is killed: the crew ends in
+// that time, and writes down how.
+const margin = 30 * time.Second
+
+// Pods are the attempt's, one for each of Nodes. What Check refuses must not be rendered.
+func (a *Attempt) Pods(root types.UID) []*corev1.Pod {
+	out := make([]*corev1.Pod, len(a.Nodes))
+	for i := range a.Nodes {
+		out[i] = a.podOf(i, root)
+	}
+	return out
+}
+
+func (a *Attempt) podOf(i int, root types.UID) *corev1.Pod {
+	p := new(corev1.Pod)
+	p.TypeMeta, p.ObjectMeta = a.meta(a.pod(i), "Pod", root)
+	p.Labels[LabelIndex] = strconv.Itoa(i)
+	p.Finalizers = []string{Finalizer}
+	s := a.Launch.Job.Spec
+	no := false
+	grace := Grace(a.Launch.Grace)
+	p.Spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+		Hostname: p.Name, Subdomain: a.name(), DNSConfig: &corev1.PodDNSConfig{Searches: []string{a.domain()}},
+		EnableServiceLinks: &no, AutomountServiceAccountToken: &no,
+		SecurityContext: a.user(i), PriorityClassName: a.priority(),
+		Tolerations: a.tolerations(i),
+		Volumes: []corev1.Volume{
+			{Name: "cox", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "cox-attempt", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: a.name(), Items: a.files(i)}}},
+		},
+	}
+	for _, name := range a.PullSecrets {
+		p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	}
+	if a.Placed {
+		p.Spec.SchedulerName = Scheduler
+	} else {
+		p.Spec.SchedulerName, p.Spec.NodeSelector = a.scheduler(), maps.Clone(a.Selector)
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: Gate}}
+		p.Spec.Affinity = a.apart()
+		a.join(p, root)
+	}
+	mounts := []corev1.VolumeMount{{Name: "cox", MountPath: podagent.Dir}, {Name: "cox-attempt", MountPath: podagent.PlanDir, ReadOnly: true}}
+	volumes, more := a.mounts()
+	p.Spec.Volumes, mounts = append(p.Spec.Volumes, volumes...), append(mounts, more...)
+	take, devices := a.takes(i)
+	p.Spec.InitContainers = []corev1.Container{{
+		Name: "cox", Image: a.Agent, Command: []string{"cox-pod", "install", podagent.BinDir},
+		ImagePullPolicy: corev1.PullIfNotPresent, // it is given to nodes without a registry, by whatever tag
+		Resources:       resources(take, nil), SecurityContext: confined(), VolumeMounts: mounts[:1],
+	}}
+	p.Spec.Containers = []corev1.Container{{
+		Name: Container, Image: cmp.Or(s.Image, a.Image), Command: a.command(),
+		Env: []corev1.EnvVar{{Name: podagent.IndexEnv, Value: strconv.Itoa(i)}}, Resources: resources(take, devices),
+		SecurityContext: confined(), VolumeMounts: mounts,
+		StartupProbe: &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{podagent.BinDir + "/cox-pod", "started"}}},
+			PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: math.MaxInt32,
+		},
+		TerminationMessagePath: corev1.TerminationMessagePathDefault, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+	}}
+	if plugged(p.Spec.Containers[0].Resources.Limits) {
+		p.Labels[LabelPlugged] = "true"
+	}
+	a.claimed(p, i)
+	a.shape(p)
+	return p
+}
+
+// plugged reports whether there is something among these resources that a kubelet has of a
+// device plugin.
+func plugged(l corev1.ResourceList) bool {
+	for name := range l {
+		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
+			return true
+		}
+	}
+	return false
+}
+
+// command is what the job's container runs. A cox-pod that knows of no files that come with a
+// job ends at the second word, before it runs anything without them.
+func (a *Attempt) command() []string {
+	out := []string{podagent.BinDir + "/cox-pod", "run"}
+	if a.Launch.Job.Spec.Upload != nil {
+		out = append(out, "files")
+	}
+	return out
+}
+
+// mounts are the volumes of the settings, each once, and where they stand.
+func (a *Attempt) mounts() (volumes []corev1.Volume, mounts []corev1.VolumeMount) {
+	for _, m := range a.Mounts {
+		k := slices.IndexFunc(volumes, func(v corev1.Volume) bool {
+			return m.Source.EmptyDir == nil && m.Source.Ephemeral == nil && reflect.DeepEqual(v.VolumeSource, m.Source)
+		})
+		if k < 0 {
+			k = len(volumes)
+			volumes = append(volumes, corev1.Volume{Name: cmp.Or(m.Name, "path-"+strconv.Itoa(k)), VolumeSource: m.Source})
+		}
+		mounts = append(mounts, corev1.VolumeMount{Name: volumes[k].Name, MountPath: m.Path, SubPath: m.Sub, ReadOnly: m.ReadOnly})
+	}
+	return volumes, mounts
+}
+
+// apart keeps the pods of an attempt on different nodes, where we do not choose these; those of
+// single tasks may be together.
+func (a *Attempt) apart() *corev1.Affinity {
+	if len(a.Nodes) == 1 || a.perTask() {
+		return nil
+	}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+		{LabelSelector: &metav1.LabelSelector{MatchLabels: a.labels()}, TopologyKey: corev1.LabelHostname},
+	}}}
+}
+
+// Grace is what a pod is given to end, in seconds, for a grace of its attempt.
+func Grace(d time.Duration) int64 { return int64((max(0, d) + margin + time.Second - 1) / time.Second) }
+
+// files are those of the root that a member sees: its own key, and no other's.
+func (a *Attempt) files(i int) []corev1.KeyToPath {
+	names := []string{podagent.PlanFile}
+	if len(a.Nodes) > 1 {
+		names = append(names, podagent.CAFile, fmt.Sprintf("%d.crt", i), fmt.Sprintf("%d.key", i))
+	}
+	out := make([]corev1.KeyToPath, len(names))
+	for k, n := range names {
+		out[k] = corev1.KeyToPath{Key: n, Path: n}
+	}
+	return out
+}
+
+// user is as whom pod i runs: the job's owner, by numbers, and in no group that the image would
+// have him in, where the node can do that.
+func (a *Attempt) user(i int) *corev1.PodSecurityContext {
+	c := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	if !a.AsImage {
+		uid, gid := int64(a.Launch.Job.Spec.Owner.UID), int64(a.Launch.Job.Spec.Owner.GID)
+		c.RunAsUser, c.RunAsGroup = &uid, &gid
+		if yes := true; uid != 0 {
+			c.RunAsNonRoot = &yes // what follows from the uid, and namespaces of the level restricted want to read
+		}
+		if strict := corev1.SupplementalGroupsPolicyStrict; a.Nodes[i].Strict {
+			c.SupplementalGroupsPolicy = &strict
+		}
+	}
+	return c
+}
+
+// confined takes all that a job has no need of.
+func confined() *corev1.SecurityContext {
+	no := false
+	return &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+}
+
+// takes is what the claims of a pod come to, and its devices by the resource's name.
+func (a *Attempt) takes(i int) (resource.Vector, map[string]int) {
+	var sum resource.Vector
+	devices := map[string]int{}
+	n := &a.Nodes[i]
+	for _, c := range a.claims(i) {
+		sum = sum.Add(c.Take)
+		for _, d := range c.Devices {
+			for k := range n.Devices {
+				if n.Devices[k].Index == d.Index {
+					if n.Ask[k] != "" {
+						devices[n.Ask[k]]++
+					}
+				}
+			}
+		}
+	}
+	return sum, devices
+}
+
+// resources asks for amounts and devices: as much as is claimed, and no more than that.
+func resources(v resource.Vector, devices map[string]int) corev1.ResourceRequirements {
+	l := corev1.ResourceList{}
+	if v.CPU > 0 {
+		l[corev1.ResourceCPU] = *amount.NewMilliQuantity(int64(v.CPU), amount.DecimalSI)
+	}
+	if v.Memory > 0 {
+		l[corev1.ResourceMemory] = *amount.NewQuantity(int64(v.Memory), amount.BinarySI)
+	}
+	if v.Disk > 0 {
+		l[corev1.ResourceEphemeralStorage] = *amount.NewQuantity(int64(v.Disk), amount.BinarySI)
+	}
+	for _, n := range v.Named { // a resource that is only counted
+		if name, ok := strings.CutPrefix(n.Name, "gres/"); ok && devices != nil && n.Amount > 0 {
+			l[corev1.ResourceName(name)] = *amount.NewQuantity(int64(n.Amount), amount.DecimalSI)
+		}
+	}
+	for name, n := range devices {
+		l[corev1.ResourceName(name)] = *amount.NewQuantity(int64(n), amount.DecimalSI)
+	}
+	if len(l) == 0 {
+		return corev1.ResourceRequirements{}
+	}
+	return corev1.ResourceRequirements{Limits: l, Requests: maps.Clone(l)}
+}
+
+// tolerations are the settings' and one for each resource's own taint, with which clusters keep
+// other pods off nodes that have devices.
+func (a *Attempt) tolerations(i int) []corev1.Toleration {
+	out := slices.Clone(a.Tolerations)
+	_, devices := a.takes(i)
+	keys := slices.Collect(maps.Keys(devices))
+	if len(a.Held(i)) > 0 {
+		keys = append(keys, a.Nodes[i].Bears...)
+	}
+	slices.Sort(keys)
+	for _, name := range slices.Compact(keys) {
+		out = append(out, corev1.Toleration{Key: name, Operator: corev1.TolerationOpExists})
+	}
+	return out
+}

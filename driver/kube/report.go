@@ -1,0 +1,261 @@
+package kube
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+// tell publishes a report if it says something new. The caller holds the lock.
+func (e *Engine) tell(a *attempt, r engine.Report) {
+	r.Version = a.report.Version
+	if a.made != nil {
+		r.Native = render.Name(e.log.server, a.ref)
+	}
+	if reflect.DeepEqual(r, a.report) {
+		return
+	}
+	a.report = r
+	e.feed.Publish(r)
+}
+
+// members reads all pods. The caller holds the lock.
+func (e *Engine) members(a *attempt, now time.Time) []member {
+	out := make([]member, len(a.order.Nodes))
+	for i := range out {
+		p := a.pods[i]
+		if p == nil {
+			out[i] = member{phase: engine.Accepted, unsure: true, why: fmt.Sprintf("pod %s%s is not there any more; nobody can say whether it ended", podName(e, a.ref, i), where(e.nodeOf(a, i)))}
+			out[i].onSilence(e.nodeOf(a, i), e.Survey)
+			continue
+		}
+		out[i] = read(p.Pod, a.ref, p.clock(now))
+		out[i].doubted(p, !a.report.Started.IsZero(), a.stop != nil)
+		if p.gone && !out[i].over {
+			out[i].unsure, out[i].why = true, fmt.Sprintf("pod %s%s was taken away with its finalizer; nobody can say whether it ended", p.Name, where(p.Spec.NodeName))
+		}
+		out[i].onSilence(p.Spec.NodeName, e.Survey)
+	}
+	return out
+}
+
+// where is a pod's node, for people; empty: nobody knows which.
+func where(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " on " + node
+}
+
+// progress reports how far an attempt is. The caller holds the lock.
+func (e *Engine) progress(a *attempt, members []member, over int) error {
+	r := a.report
+	phase, began, begun := engine.Running, time.Time{}, over == 0
+	r.Uncertain = false
+	all, several := make([]engine.NodeReport, 0, len(members)), e.several(a)
+	for i, m := range members {
+		phase = min(phase, m.phase)
+		begun = begun && m.phase == engine.Running
+		if m.began.After(began) {
+			began = m.began
+		}
+		if m.unsure {
+			r.Uncertain = true
+			r.Message = m.why
+		}
+		all = onNode(all, engine.NodeReport{Node: e.nodeOf(a, i), Phase: m.phase, Message: m.why}, several)
+	}
+	if r.Nodes = nil; len(all) > 0 {
+		r.Nodes = all
+	}
+	if a.report.Uncertain && !r.Uncertain { // it is seen again
+		r.Message = ""
+	}
+	text := cmp.Or(a.lacks, e.said[a.namespace+"/"+render.Name(e.log.server, a.ref)], queued(members))
+	if r.Phase == engine.Accepted && a.stop == nil && !r.Uncertain {
+		if text != "" || r.Message == a.waits {
+			r.Message = text
+		}
+		a.waits = text
+	}
+	for _, m := range members {
+		if o := m.outcome; o != nil && !o.Started.IsZero() { // its begin was not seen
+			begun, began = true, o.Started
+			break
+		}
+	}
+	if !begun && slices.ContainsFunc(members, func(m member) bool { return m.unsaid }) { // of that one it cannot be seen any more
+		if i := slices.IndexFunc(members, func(m member) bool { return !m.over && m.phase == engine.Running }); i >= 0 {
+			begun, began = true, members[i].began
+		}
+	}
+	if begun && r.Started.IsZero() {
+		if !e.cfg.Terms.Placed {
+			a.on = make([]string, len(members))
+			for i := range a.on {
+				a.on[i] = e.nodeOf(a, i)
+			}
+		}
+		if err := e.log.add(&entry{Kind: started, Ref: a.ref, Time: began, Nodes: a.on}); err != nil {
+			return err
+		}
+		r.Started, r.Message = began.Round(0), ""
+		before := r // as it was when it began; what was said of its end since stays
+		before.Phase, before.Nodes = max(engine.Running, r.Phase), slices.Clone(r.Nodes)
+		for i := range before.Nodes {
+			before.Nodes[i].Phase = engine.Running
+		}
+		before.Files = e.files(a.ref)
+		before.Tasks = e.batch(a, &before, true)
+		e.tell(a, before)
+		r.Phase, r.Files, r.Tasks = before.Phase, before.Files, before.Tasks // a member may show less by now
+	}
+	if over > 0 || a.stop != nil {
+		phase = engine.Ending
+	}
+	if over == len(members) {
+		return nil // the end says it all
+	}
+	if phase == engine.Ending && r.Phase < phase && a.stop == nil {
+		if err := e.log.add(&entry{Kind: waning, Ref: a.ref}); err != nil {
+			return err
+		}
+	}
+	r.Phase = max(r.Phase, phase)
+	r.Suspended = r.Suspended && r.Phase == engine.Running
+	if a.stop != nil && !r.Uncertain {
+		r.Message = a.stop.Reason
+	}
+	e.tell(a, r)
+	return nil
+}
+
+// several reports whether a node may have more than one of an attempt's pods.
+func (e *Engine) several(a *attempt) bool {
+	return !e.cfg.Terms.Placed || a.order.Job.Spec.PodPerTask()
+}
+
+// onNode adds to the report of an attempt's nodes what is known of one of its pods. A node with
+// several is as far as the one that is least far; a pod without a node is of none.
+func onNode(all []engine.NodeReport, r engine.NodeReport, several bool) []engine.NodeReport {
+	if r.Node == "" {
+		return all
+	}
+	if several {
+		for i := range all {
+			if n := &all[i]; n.Node == r.Node {
+				n.Phase, n.Message = min(n.Phase, r.Phase), cmp.Or(n.Message, r.Message)
+				return all
+			}
+		}
+	}
+	return append(all, r)
+}
+
+// nodeOf is the node of a member; empty: it has none yet. The caller holds the lock.
+func (e *Engine) nodeOf(a *attempt, i int) string {
+	if p := a.pods[i]; p != nil && p.Spec.NodeName != "" {
+		return p.Spec.NodeName
+	}
+	switch {
+	case e.cfg.Terms.Placed:
+		return a.order.Nodes[i].Name
+	case i < len(a.on):
+		return a.on[i]
+	}
+	return "" // nobody knows yet
+}
+
+// batch is the batch script's part of a report.
+func (e *Engine) batch(a *attempt, r *engine.Report, running bool) []engine.TaskReport {
+	t := engine.TaskReport{Step: engine.BatchStep, Node: e.nodeOf(a, 0), Running: running, Started: r.Started}
+	if len(r.Files) > 0 {
+		t.Log = r.Files[0]
+	}
+	if !running {
+		t.Ended, t.Cause, t.Exit = r.Ended, r.Cause, r.Exit
+	}
+	return []engine.TaskReport{t}
+}
+
+// finish reports the end, once it is in the journal. All members are over.
+func (e *Engine) finish(a *attempt, members []member) error {
+	e.mu.Lock()
+	stop := a.stop
+	ran := !a.report.Started.IsZero()
+	e.mu.Unlock()
+	e.keepLog(a)
+	if err := e.deallocate(a); err != nil {
+		return err
+	}
+	w := word(members, stop)
+	bereave(&w, members)
+	if ran {
+		w.Cause = orLost(w.Cause)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := a.report
+	r.Phase, r.Gone, r.Uncertain, r.Suspended, r.Cause, r.Exit, r.Message, r.Ended = engine.Ended, true, false, false, w.Cause, w.Exit, w.Message, w.Ended
+	if w.Saved != nil {
+		r.Saved = w.Saved
+	}
+	if r.Ended.IsZero() {
+		r.Ended = time.Now().Round(0)
+	}
+	if r.Ended.Before(r.Started) {
+		r.Ended = r.Started
+	}
+	r.Nodes = nil
+	for i := range a.order.Nodes {
+		r.Nodes = onNode(r.Nodes, engine.NodeReport{Node: e.nodeOf(a, i), Phase: engine.Ended}, e.several(a))
+	}
+	r.Tasks = nil
+	if ran {
+		r.Tasks = e.tasks(a, &r, w.Tasks)
+	}
+	if err := e.log.add(&entry{Kind: ended, Ref: a.ref, Digest: a.digest, Namespace: a.namespace, Report: &r}); err != nil {
+		return err
+	}
+	e.tell(a, r)
+	a.ended = true
+	e.settle(a.namespace, a.ref)
+	e.vacated(a.namespace)
+	e.uncrowded()
+	for _, p := range a.pods {
+		if !p.gone {
+			e.graves[graveOf(p.Pod)] = p.Pod
+		}
+	}
+	e.seat(a, false)
+	a.order, a.pods = nil, nil
+	e.dig()
+	return nil
+}
+
+// tasks are those of the outcome, the script first, with the nodes' names.
+func (e *Engine) tasks(a *attempt, r *engine.Report, said []engine.TaskReport) []engine.TaskReport {
+	names := map[string]string{}
+	for i := range a.order.Nodes {
+		names[podName(e, a.ref, i)] = e.nodeOf(a, i)
+	}
+	out := slices.Clone(said)
+	slices.SortStableFunc(out, func(x, y engine.TaskReport) int {
+		return cmp.Or(cmp.Compare(x.Step, y.Step), cmp.Compare(x.Rank, y.Rank))
+	})
+	if len(out) == 0 || out[0].Step != engine.BatchStep {
+		out = append(e.batch(a, r, false), out...)
+	}
+	for i := range out {
+		out[i].Node, out[i].Running = cmp.Or(names[out[i].Node], out[i].Node), false
+	}
+	if len(r.Files) > 0 {
+		out[0].Log = r.Files[0]
+	}
+	return out
+}

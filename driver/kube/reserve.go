@@ -1,0 +1,260 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+)
+
+// Nodes are kept for a pool by three things. The taint keeps off what asks a scheduler for a
+// node and does not bear it. The admission policy, which an administrator of the cluster has
+// applied (Policy), refuses what goes round the scheduler or bears the taint; it does so for
+// the nodes that are keys of a ConfigMap in the pool's namespace. Taints and ConfigMap are
+// written here: whatever node comes to the pool is kept from the next look on, and one that
+// leaves it is given back. What ran on a node before goes on, and is counted.
+
+// keptNode is a node that is the pool's, or bears its taint.
+type keptNode struct {
+	name    string
+	uid     types.UID
+	version string // of its object
+	taints  []corev1.Taint
+	pool    bool // it is the pool's
+}
+
+// keptOf are these among the nodes of a look.
+func keptOf(t *Terms, nodes []corev1.Node) (out []keptNode) {
+	for i := range nodes {
+		n := &nodes[i]
+		k := keptNode{n.Name, n.UID, n.ResourceVersion, n.Spec.Taints, t.selects(n)}
+		if k.pool || k.tainted(t) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func (k *keptNode) tainted(t *Terms) bool {
+	return slices.ContainsFunc(k.taints, func(x corev1.Taint) bool { return t.isOwn(&x) })
+}
+
+// isOwn reports whether a taint is the pool's.
+func (t *Terms) isOwn(x *corev1.Taint) bool {
+	return x.Key == TaintPool && x.Value == t.Pool && x.Effect == corev1.TaintEffectNoSchedule
+}
+
+// reserveRights are what keeping nodes needs. The policy is an administrator's: who may write
+// policies can refuse whatever anybody asks of the cluster.
+func (t *Terms) reserveRights() []Right {
+	return []Right{
+		{Resource: configMaps, Verbs: []string{"create"}, Namespace: t.Namespace, Why: "the list of the nodes that are kept for the pool"},
+		{Resource: configMaps, Verbs: []string{"get", "patch", "delete"}, Name: t.ReserveName(), Namespace: t.Namespace, Why: "the list of the nodes that are kept for the pool"},
+		{Resource: cluster.Nodes, Verbs: []string{"patch"}, All: true, Why: "the taint by which nodes are kept for the pool"},
+		{Resource: policies, Verbs: []string{"get"}, Name: t.ReserveName(), All: true, Why: "whether others are kept off these nodes"},
+		{Resource: bindings, Verbs: []string{"get"}, Name: t.ReserveName(), All: true, Why: "whether others are kept off these nodes"},
+	}
+}
+
+// Marks in the ConfigMap, each with the UID of the node's object behind it.
+const (
+	markMade  = "tainted-by-coxswain "
+	markFound = "tainted-by-others "
+)
+
+// Nodes lists the nodes of the pool. Those that are kept for it and are not marked yet are
+// marked soon after.
+func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	out, err := e.Survey.Nodes(ctx)
+	e.mourn() // of a look that failed there may be nodes
+	if err == nil {
+		select {
+		case e.marks <- struct{}{}:
+		default:
+		}
+	}
+	return out, err
+}
+
+// reserving marks nodes after each look at them, until the engine is closed.
+func (e *Engine) reserving() {
+	said := ""
+	for {
+		select {
+		case <-e.marks:
+		case <-e.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(e.ctx, 10*e.cfg.Patience)
+		err := e.reserve(ctx)
+		cancel()
+		switch {
+		case e.ctx.Err() != nil:
+			return
+		case err == nil:
+			said = ""
+		case err.Error() != said: // it comes again with each look
+			said = err.Error()
+			e.cfg.Log.Warn("kubernetes: nodes are not kept for the pool", "error", advised(err))
+		}
+	}
+}
+
+// reserve makes list and taints what they should be by the last look. The list is first to
+// grow and last to shrink: no node has our taint that it does not know of.
+func (e *Engine) reserve(ctx context.Context) error {
+	e.holding.Lock()
+	defer e.holding.Unlock()
+	if e.left {
+		return nil
+	}
+	t := &e.cfg.Terms
+	e.Survey.mu.Lock()
+	nodes := e.Survey.kept
+	e.Survey.mu.Unlock()
+	list, err := e.reserved(ctx)
+	if err != nil {
+		return err
+	}
+	want, back := map[string]string{}, []keptNode{}
+	var mark []keptNode
+	for _, n := range nodes {
+		was, known := strings.CutSuffix(list[n.name], string(n.uid))
+		switch {
+		case n.pool && !n.tainted(t):
+			mark = append(mark, n)
+			want[n.name] = markMade + string(n.uid)
+		case n.pool && known && was == markMade:
+			want[n.name] = markMade + string(n.uid)
+		case n.pool:
+			want[n.name] = markFound + string(n.uid)
+		case known && was == markMade && n.tainted(t):
+			back = append(back, n)
+		}
+	}
+	more := maps.Clone(want)
+	for n, was := range list {
+		if _, ok := more[n]; !ok {
+			more[n] = was
+		}
+	}
+	if err := e.writeReserved(ctx, list, more); err != nil {
+		return err
+	}
+	errs := e.each(len(mark), func(i int) error { return e.taint(ctx, mark[i], true) })
+	if err := e.each(len(back), func(i int) error { return e.taint(ctx, back[i], false) }); err != nil {
+		return errors.Join(errs, err)
+	}
+	return errors.Join(errs, e.writeReserved(ctx, more, want))
+}
+
+// reserved reads the list; nil: there is none yet. One of another server's is fault.Conflict.
+func (e *Engine) reserved(ctx context.Context) (map[string]string, error) {
+	var c corev1.ConfigMap
+	err := e.k.Get(ctx, configMaps, e.cfg.Terms.Namespace, e.cfg.Terms.ReserveName(), &c)
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case c.Labels[render.LabelServer] != e.log.server:
+		return nil, fault.New(fault.Conflict, "configmap %s/%s is another server's, or nobody's", c.Namespace, c.Name).
+			Advise("give the pool another name; or, if that server is no more, have this one take its place: kubectl label --overwrite configmap %s --namespace %s %s=%s", c.Name, c.Namespace, render.LabelServer, e.log.server)
+	case c.Data == nil:
+		return map[string]string{}, nil
+	}
+	return c.Data, nil
+}
+
+// writeReserved has the list say what it is to say.
+func (e *Engine) writeReserved(ctx context.Context, is, want map[string]string) error {
+	t := &e.cfg.Terms
+	if is == nil {
+		c := corev1.ConfigMap{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.ReserveName(), Labels: map[string]string{render.LabelServer: e.log.server}},
+			Data:       want,
+		}
+		return e.k.Create(ctx, configMaps, t.Namespace, &c, false, nil)
+	}
+	change := map[string]any{}
+	for n, mark := range want {
+		if is[n] != mark {
+			change[n] = mark
+		}
+	}
+	for n := range is {
+		if _, ok := want[n]; !ok {
+			change[n] = nil
+		}
+	}
+	if len(change) == 0 {
+		return nil
+	}
+	return e.k.Patch(ctx, configMaps, t.Namespace, t.ReserveName(), "", cluster.Merge, map[string]any{"data": change}, nil)
+}
+
+// taint puts the pool's taint on a node, or takes it away. A node that has changed since it was
+// looked at is left for the next look.
+func (e *Engine) taint(ctx context.Context, n keptNode, on bool) error {
+	t := &e.cfg.Terms
+	taints := slices.DeleteFunc(slices.Clone(n.taints), func(x corev1.Taint) bool { return t.isOwn(&x) })
+	if on {
+		taints = append(taints, corev1.Taint{Key: TaintPool, Value: t.Pool, Effect: corev1.TaintEffectNoSchedule})
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	patch := map[string]any{"metadata": map[string]any{"uid": n.uid, "resourceVersion": n.version}, "spec": map[string]any{"taints": taints}}
+	err := e.k.Patch(ctx, cluster.Nodes, "", n.name, "", cluster.Merge, patch, nil)
+	if k := fault.KindOf(err); err != nil && (k == fault.NotFound || k == fault.Conflict && on) {
+		return nil
+	}
+	return err
+}
+
+// unreserve gives the nodes back that have the taint by us; with the list the policy has nothing to
+// refuse any more. Taints that were there before stay.
+func (e *Engine) unreserve(ctx context.Context) error {
+	if !e.cfg.Terms.Reserve {
+		return nil
+	}
+	e.holding.Lock()
+	defer e.holding.Unlock()
+	e.left = true
+	t := &e.cfg.Terms
+	list, err := e.reserved(ctx)
+	if err != nil || list == nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		if _, err := e.look(ctx); err != nil {
+			return err
+		}
+		e.Survey.mu.Lock()
+		back := slices.DeleteFunc(slices.Clone(e.Survey.kept), func(n keptNode) bool {
+			return !n.tainted(t) || list[n.name] != markMade+string(n.uid)
+		})
+		e.Survey.mu.Unlock()
+		err := e.each(len(back), func(i int) error { return e.taint(ctx, back[i], false) })
+		if err == nil {
+			break
+		}
+		if fault.KindOf(err) != fault.Conflict || try == 5 { // it has changed meanwhile
+			return err
+		}
+	}
+	if err := e.k.Delete(ctx, configMaps, t.Namespace, t.ReserveName(), cluster.Deletion{}); fault.KindOf(err) != fault.NotFound {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/dra"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// Right is what the pool's account has to be allowed.
+type Right struct {
+	Resource  cluster.Resource
+	Part      string // of the resource, as "binding"; empty: the resource itself
+	Verbs     []string
+	Name      string // of the one object that it is about; empty: all
+	All       bool   // in every namespace, or of what is in none
+	Namespace string // if not All
+	Why       string
+}
+
+// String is the resource as kubectl has it: "pods/binding", "podgroups.scheduling.k8s.io".
+func (r *Right) String() string {
+	if r.Part == "" {
+		return r.Resource.String()
+	}
+	return strings.Replace(r.Resource.String(), r.Resource.Name, r.Resource.Name+"/"+r.Part, 1)
+}
+
+// Resources that are looked at.
+var (
+	quotas     = cluster.Resource{Version: "v1", Name: "resourcequotas"}
+	ranges     = cluster.Resource{Version: "v1", Name: "limitranges"}
+	claims     = cluster.Resource{Version: "v1", Name: "persistentvolumeclaims"}
+	priorities = cluster.Resource{Group: "scheduling.k8s.io", Version: "v1", Name: "priorityclasses", Global: true}
+)
+
+// Rights are the least that a pool with these terms needs. Gang is what begins its pods
+// together; nil: nothing, or Coxswain binds them.
+func Rights(t *Terms, gang *Gang) []Right {
+	var out []Right
+	for _, ns := range t.Spaces() {
+		out = append(out, t.rightsIn(ns, gang)...)
+	}
+	kueue := gang != nil && gang.Kind == Kueue && !t.Placed
+	if kueue {
+		for _, r := range []cluster.Resource{clusterQueues, flavors} {
+			out = append(out, Right{Resource: r, Verbs: []string{"get"}, All: true, Why: "what the queue knows of where nodes lie"})
+		}
+	}
+	if kueue || len(t.Topology) > 0 && strings.HasPrefix(t.Topology[0], KueueTopology) {
+		out = append(out, Right{Resource: topologies, Verbs: []string{"list"}, All: true, Why: "where nodes lie"})
+	}
+	if t.Reserve {
+		out = append(out, t.reserveRights()...)
+	}
+	for _, ns := range t.Spaces() {
+		who, _ := t.makers(ns)
+		for _, w := range who {
+			if r := w.impersonated(); !slices.ContainsFunc(out, func(o Right) bool { return o.Resource == r.Resource && o.Namespace == r.Namespace && o.Name == r.Name }) {
+				out = append(out, r)
+			}
+		}
+	}
+	out = append(out,
+		Right{Resource: cluster.Nodes, Verbs: []string{"list"}, All: true, Why: "what there is"},
+		Right{Resource: cluster.Pods, Verbs: []string{"list"}, All: true, Why: "what others hold of the nodes"},
+	)
+	for _, ns := range t.named() {
+		out = append(out, Right{Resource: cluster.Namespaces, Verbs: []string{"get"}, Name: ns, All: true, Why: "which pods the namespace takes"})
+	}
+	out = append(out, Right{Resource: dra.Slices, Verbs: []string{"list"}, All: true, Why: "devices with attributes"})
+	out = append(out, t.deviceRights()...)
+	out = append(out, t.tieRights()...)
+	if t.PriorityClass != "" {
+		out = append(out, Right{Resource: priorities, Verbs: []string{"get"}, Name: t.PriorityClass, All: true, Why: "the priority class of the pool's pods"})
+	}
+	return out
+}
+
+// rightsIn are those in a namespace of jobs. To create is needed where somebody's jobs are made
+// as the pool's own account.
+func (t *Terms) rightsIn(ns string, gang *Gang) []Right {
+	_, own := t.makers(ns)
+	verbs := func(all ...string) []string {
+		if own {
+			return all
+		}
+		return slices.DeleteFunc(all, func(v string) bool { return v == "create" })
+	}
+	out := []Right{
+		{Resource: cluster.Pods, Verbs: verbs("create", "delete", "get", "list", "patch", "watch"), Why: "jobs run in pods"},
+		{Resource: cluster.Pods, Part: "log", Verbs: []string{"get"}, Why: "what jobs print"},
+		{Resource: cluster.Pods, Part: "exec", Verbs: []string{"create", "get"}, Why: "signals, and commands beside a job"},
+		{Resource: cluster.Secrets, Verbs: verbs("create", "delete", "get", "list"), Why: "each attempt's script and certificates"},
+		{Resource: cluster.Services, Verbs: verbs("create", "get"), Why: "names by which an attempt's pods find each other"}, // the root's end is theirs
+		{Resource: quotas, Verbs: []string{"list", "watch"}, Why: "what the namespace may use"},
+		{Resource: ranges, Verbs: []string{"list", "watch"}, Why: "what each pod of the namespace may use"},
+	}
+	if t.Placed {
+		out = append(out, Right{Resource: cluster.Pods, Part: "binding", Verbs: []string{"create"}, Why: "pods are given to the nodes that were chosen"})
+	} else if gang != nil {
+		r := gang.right()
+		r.Verbs = verbs(r.Verbs...)
+		out = append(out, r)
+		if gang.Kind == Kueue {
+			out = append(out, Right{Resource: localQueues, Verbs: []string{"get"}, Name: t.Queue, Why: "which queue is behind that of the pool"})
+		}
+	}
+	if t.provisions() {
+		out = append(out, Right{Resource: claims, Verbs: []string{"get", "patch"}, Why: "the volumes of paths, and for which node they are wanted"})
+	} else if slices.ContainsFunc(t.Paths, func(p Path) bool { return p.Volume.Kind == Claim }) {
+		out = append(out, Right{Resource: claims, Verbs: []string{"get"}, Why: "the volumes of paths"})
+	}
+	for _, r := range t.claimRights() {
+		r.Verbs = verbs(r.Verbs...)
+		out = append(out, r)
+	}
+	for i := range out {
+		out[i].Namespace = ns
+	}
+	return out
+}
+
+// makerRights are what those need in a namespace as whom objects of jobs are made there.
+func makerRights(ns string, gang *Gang, t *Terms) []Right {
+	out := []Right{{Resource: cluster.Pods}, {Resource: cluster.Secrets}, {Resource: cluster.Services}}
+	if gang != nil && !t.Placed && gang.Kind != Kueue { // which makes its own
+		out = append(out, Right{Resource: gang.Resource})
+	}
+	if len(t.claimRights()) > 0 {
+		out = append(out, Right{Resource: dra.Claims})
+	}
+	for i := range out {
+		out[i].Verbs, out[i].Namespace, out[i].Why = []string{"create"}, ns, "jobs are made in this name"
+	}
+	return out
+}
+
+// Subject is who has rights.
+type Subject struct{ Kind, Namespace, Name string }
+
+// ParseSubject reads "user:NAME", "group:NAME", "serviceaccount:NAMESPACE:NAME".
+func ParseSubject(text string) (Subject, error) {
+	kind, name, _ := strings.Cut(text, ":")
+	switch {
+	case name == "":
+	case kind == "user":
+		if ns, account, ok := strings.Cut(strings.TrimPrefix(name, "system:serviceaccount:"), ":"); ok && strings.HasPrefix(name, "system:serviceaccount:") {
+			return Subject{"ServiceAccount", ns, account}, nil
+		}
+		return Subject{Kind: "User", Name: name}, nil
+	case kind == "group":
+		return Subject{Kind: "Group", Name: name}, nil
+	case kind == "serviceaccount":
+		if ns, account, ok := strings.Cut(name, ":"); ok && ns != "" && account != "" {
+			return Subject{"ServiceAccount", ns, account}, nil
+		}
+	}
+	return Subject{}, fault.New(fault.Invalid, "%.70q names nobody who could have rights", text).Advise("write user:NAME, group:NAME or serviceaccount:NAMESPACE:NAME")
+}
+
+// Manifest is the roles and their bindings for kubectl apply -f -: a Role for each namespace in
+// which who has rights, a ClusterRole, and a Role for those in whose names jobs are made.
+func Manifest(t *Terms, gang *Gang, who Subject) string {
+	name := "coxswain-" + t.Pool
+	all := Rights(t, gang)
+	in := map[string][]Right{} // by namespace; empty: in none
+	for _, r := range all {
+		in[r.Namespace] = append(in[r.Namespace], r)
+	}
+	var docs []string
+	for _, ns := range slices.Sorted(maps.Keys(in)) {
+		if ns != "" {
+			docs = append(docs, role(name, ns, in[ns], who))
+		}
+	}
+	docs = append(docs, role(name, "", in[""], who))
+	for _, ns := range t.Spaces() {
+		if makers, _ := t.makers(ns); len(makers) > 0 {
+			docs = append(docs, role(name+"-jobs", ns, makerRights(ns, gang, t), makers...))
+		}
+	}
+	return strings.Join(docs, "---\n")
+}
+
+// role is a role and its binding; of no namespace: for the whole cluster.
+func role(name, ns string, rights []Right, who ...Subject) string {
+	var b strings.Builder
+	kind, meta := "ClusterRole", "  name: "+quote(name)
+	if ns != "" {
+		kind, meta = "Role", meta+"\n  namespace: "+quote(ns)
+	}
+	fmt.Fprintf(&b, "apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n%s\nrules:\n", kind, meta)
+	for i := range rights {
+		rule(&b, &rights[i])
+	}
+	fmt.Fprintf(&b, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %sBinding\nmetadata:\n%s\nroleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: %s\n  name: %s\nsubjects:\n", kind, meta, kind, quote(name))
+	for _, w := range who {
+		fmt.Fprintf(&b, "  - kind: %s\n    name: %s\n", w.Kind, quote(w.Name))
+		if w.Kind == "ServiceAccount" {
+			fmt.Fprintf(&b, "    namespace: %s\n", quote(w.Namespace))
+		} else {
+			b.WriteString("    apiGroup: rbac.authorization.k8s.io\n")
+		}
+	}
+	return b.String()
+}
+
+func rule(b *strings.Builder, r *Right) {
+	resource := r.Resource.Name
+	if r.Part != "" {
+		resource += "/" + r.Part
+	}
+	fmt.Fprintf(b, "  - apiGroups: [%s] # %s\n    resources: [%s]\n", quote(r.Resource.Group), r.Why, quote(resource))
+	if r.Name != "" {
+		fmt.Fprintf(b, "    resourceNames: [%s]\n", quote(r.Name))
+	}
+	var verbs []string
+	for _, v := range r.Verbs {
+		verbs = append(verbs, quote(v))
+	}
+	fmt.Fprintf(b, "    verbs: [%s]\n", strings.Join(verbs, ", "))
+}
+
+// quote is a text of YAML whatever is in it.
+func quote(s string) string { return fmt.Sprintf("%q", s) }
+
+// lacking asks for each verb whether the pool's account may do it, and returns those that it
+// may not, by the right.
+func lacking(has func(verb string, r *Right) (bool, error), all []Right) (map[int][]string, error) {
+	out := map[int][]string{}
+	for i := range all {
+		for _, v := range all[i].Verbs {
+			ok, err := has(v, &all[i])
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				out[i] = append(out[i], v)
+			}
+		}
+	}
+	return out, nil
+}
+
+func sortedKeys(m map[int][]string) []int { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,146 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/agent/podagent"
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/driver/kube/render"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// end carries out a stop: the crew is told, which then ends in time by itself; pods of which
+// nobody can be told, or that are late, are deleted.
+func (e *Engine) end(a *attempt, stop *stopping, members []member) (time.Duration, error) {
+	e.mu.Lock()
+	told, deleted := a.told == stop, a.deleted == stop
+	e.mu.Unlock()
+	if deleted {
+		return e.soon(members), nil
+	}
+	if !told && stop.Cause == engine.Stopped && !members[0].over && members[0].phase >= engine.Ready {
+		grace := max(0, time.Until(stop.kill()))
+		if err := e.speak(a, podagent.Word{Signal: stop.Signal, Grace: grace, Cause: stop.Cause, Text: stop.Reason}); err == nil {
+			e.mu.Lock()
+			a.told = stop
+			e.mu.Unlock()
+			told = true
+		} else {
+			e.cfg.Log.Warn("kubernetes", "attempt", a.ref.String(), "error", err)
+		}
+	}
+	if left := time.Until(stop.kill().Add(late)); told && left > 0 {
+		return left, nil
+	}
+	if members[0].lingers {
+		e.keepLog(a)
+	}
+	if err := e.deletePods(a, render.Grace(max(0, time.Until(stop.kill())))); err != nil {
+		return 0, err
+	}
+	e.mu.Lock()
+	a.deleted = stop
+	e.mu.Unlock()
+	return e.soon(members), nil
+}
+
+// deletePods begins to delete all pods, each by its UID.
+func (e *Engine) deletePods(a *attempt, grace int64) error {
+	return e.each(len(a.order.Nodes), func(i int) error { return e.deletePod(a, i, grace) })
+}
+
+// deletePod begins to delete a pod, by its UID.
+func (e *Engine) deletePod(a *attempt, i int, grace int64) error {
+	e.mu.Lock()
+	uid := a.made.Pods[i]
+	e.mu.Unlock()
+	ctx, cancel := e.call()
+	defer cancel()
+	if err := e.k.Delete(ctx, cluster.Pods, a.namespace, podName(e, a.ref, i), cluster.Deletion{UID: uid, Grace: &grace}); !past(err) {
+		return err
+	}
+	return nil
+}
+
+// speak tells an attempt's crew something.
+func (e *Engine) speak(a *attempt, w podagent.Word) error {
+	text, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	_, err = e.inPod(ctx, e.member(a, 0), nil, io.Discard, "tell", string(text))
+	return err
+}
+
+// Stop begins to end an attempt.
+func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.attempts[ref]
+	if a == nil {
+		if err := e.log.fence(ref); err != nil {
+			return unwritten(ref, err)
+		}
+		return unknown(ref)
+	}
+	if a.ended {
+		return nil
+	}
+	n := &stopping{Asked: time.Now().Round(0), Signal: s.Signal, Grace: max(0, s.Grace), Cause: engine.Stopped, Reason: s.Reason}
+	if was := a.stop; was != nil {
+		if was.Cause != engine.Stopped || !n.kill().Before(was.kill()) {
+			return nil
+		}
+		n.Reason = cmp.Or(was.Reason, n.Reason)
+	}
+	if err := e.log.add(&entry{Kind: stopped, Ref: ref, Stop: n}); err != nil {
+		return unwritten(ref, err)
+	}
+	a.stop = n
+	a.nudge()
+	return nil
+}
+
+// unwritten is the error of a call that could not be written down, as on a full disk: nothing was
+// done, and who called does it again.
+func unwritten(ref engine.Ref, err error) error {
+	return fault.New(fault.Unavailable, "attempt %s: %w", ref, err).Advise("%s", fault.Remedy(err))
+}
+
+// Signal sends a signal and nothing more.
+func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engine.Scope) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	now := time.Now()
+	e.mu.Lock()
+	a := e.attempts[ref]
+	phase := engine.Ended
+	if a != nil && !a.ended {
+		phase = a.report.Phase
+	}
+	e.mu.Unlock()
+	switch {
+	case a == nil:
+		return unknown(ref)
+	case phase == engine.Ended || signal == 0:
+		return nil
+	case phase < engine.Running:
+		return fault.New(fault.Conflict, "attempt %s has not started", ref)
+	}
+	if err := e.speak(a, podagent.Word{Signal: signal, Scope: to}); err != nil {
+		return err
+	}
+	e.askSaved(a, now)
+	return nil
+}

@@ -1,0 +1,110 @@
+package kube
+
+import (
+	"context"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/agent/podagent"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+var (
+	_ engine.Suspender = (*Engine)(nil)
+	_ engine.Keeping   = (*Engine)(nil)
+	_ engine.Receiver  = (*Engine)(nil)
+)
+
+// KeepsSuspended is engine.Keeping's: a pod holds what it asked for until it ends, whatever its
+// processes do.
+func (e *Engine) KeepsSuspended() bool { return true }
+
+// Suspend holds every process of an attempt; see engine.Suspender. It is done when it returns.
+func (e *Engine) Suspend(ctx context.Context, ref engine.Ref) error { return e.hold(ctx, ref, true) }
+
+// Resume lets the processes of a suspended attempt go on. It is done when it returns.
+func (e *Engine) Resume(ctx context.Context, ref engine.Ref) error { return e.hold(ctx, ref, false) }
+
+// hold tells the crew, which answers once all members have done it. What it is told is written
+// down before, so that it is told again after a restart, and that it is so after. Numbers that
+// only grow keep a call that comes late from undoing a later one.
+func (e *Engine) hold(ctx context.Context, ref engine.Ref, on bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	a, turn, err := e.turn(ref, on)
+	if a == nil || err != nil {
+		return err
+	}
+	err = e.speak(a, podagent.Word{Scope: podagent.Holding, Hold: &podagent.Hold{On: on, Turn: turn}})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case a.ended || a.report.Phase >= engine.Ending:
+		return nil
+	case err != nil && strings.Contains(err.Error(), "is no scope"):
+		return fault.New(fault.Conflict, "attempt %s: its cox-pod is older than suspending", ref).Advise("give the pool a newer agent_image; jobs that run go on as they are")
+	case err != nil:
+		return err
+	case a.turn != turn:
+		return fault.New(fault.Unavailable, "attempt %s was told otherwise meanwhile", ref)
+	}
+	return e.holds(a, pausing{On: on, Sure: true})
+}
+
+// tellAgain tells the crew what an earlier driver had told it, or was about to, if nobody knows
+// whether it was heard.
+func (e *Engine) tellAgain(a *attempt) error {
+	e.mu.Lock()
+	h, running := a.held, !a.ended && a.turn == 0 && a.stop == nil && a.report.Phase == engine.Running
+	e.mu.Unlock()
+	if h == nil || h.Sure || !running {
+		return nil
+	}
+	err := e.hold(e.ctx, a.ref, h.On)
+	if k := fault.KindOf(err); err == nil || k == fault.Conflict || k == fault.NotFound {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a.turn = 0 // nobody else has told it anything
+	return err
+}
+
+// turn begins to hold an attempt or to let it go on. nil, and no error: there is nothing to do.
+func (e *Engine) turn(ref engine.Ref, on bool) (*attempt, uint64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.attempts[ref]
+	switch {
+	case a == nil:
+		return nil, 0, unknown(ref)
+	case a.ended || a.report.Phase >= engine.Ending:
+		return nil, 0, nil
+	case a.report.Phase < engine.Running:
+		return nil, 0, fault.New(fault.Conflict, "attempt %s has not started", ref)
+	}
+	if err := e.holds(a, pausing{On: on}); err != nil {
+		return nil, 0, err
+	}
+	e.turns++
+	a.turn = e.log.epoch<<32 | e.turns
+	return a, a.turn, nil
+}
+
+// holds writes down what an attempt is told of suspending, or that it is so, and reports it: it
+// is suspended once that is sure, and no more as soon as it is told to go on. The caller holds
+// the lock.
+func (e *Engine) holds(a *attempt, h pausing) error {
+	if a.held != nil && *a.held == (pausing{On: h.On, Sure: true}) {
+		return nil // it is so
+	}
+	if err := e.log.add(&entry{Kind: held, Ref: a.ref, On: h.On, Sure: h.Sure}); err != nil {
+		return err
+	}
+	a.held = &h
+	r := a.report
+	r.Suspended = h.On && h.Sure
+	e.tell(a, r)
+	return nil
+}

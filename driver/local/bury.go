@@ -1,0 +1,175 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/agent/cgroup"
+	"github.com/coxswain-sched/coxswain/agent/proc"
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+// bury makes sure that nothing of the part lives after its supervisor: what the
+// supervisor left is killed until nothing is found in its control group, and no
+// process that carries the attempt's mark.
+func (p *part) bury(ctx context.Context) {
+	if p.seat != nil {
+		p.seat.reap()
+	} else if p.home.Name != "" {
+		(&seat{Seat: p.home}).reap()
+	}
+	state := &attempt.State{}
+	if p.home.Name != "" {
+		var err error
+		if state, _, err = attempt.ReadJournal(p.home.Journal(), p.gang.launch.Ref); err != nil {
+			p.gang.e.cfg.Log.Error("read a journal", "attempt", p.gang.launch.Ref, "node", p.node.Name, "err", err)
+			state = &attempt.State{Text: err.Error()}
+		}
+		lives := !state.Gone && p.home.Identity.BootID == p.gang.e.boot
+		if lives && !p.clear(ctx) {
+			return
+		}
+		if err := p.group().Remove(); err != nil && !errors.Is(err, unix.EBUSY) {
+			p.gang.e.cfg.Log.Warn("remove a control group", "err", err)
+		}
+	}
+	seat := p.home
+	p.event(func() { p.at = seat; p.buried(state, !state.Gone) })
+}
+
+// group is the control group of the part's tasks.
+func (p *part) group() *cgroup.Group {
+	return p.gang.launch.Groups.Group(p.home.Group)
+}
+
+// buried takes over what the journal of a dead supervisor says.
+func (p *part) buried(state *attempt.State, lost bool) {
+	known := p.state
+	p.state, p.dead, p.lost, p.open = *state, true, lost, false
+	if !lost {
+		return
+	}
+	p.fell = max(state.Phase, known.Phase) < engine.Ending
+	// What was said on the connection but is not in the journal counts too.
+	if known.Exit != nil {
+		p.state.Exit = known.Exit
+	}
+	p.state.Cause = cmp.Or(p.state.Cause, known.Cause, engine.NodeLost)
+	p.state.Files = known.Files
+	if known.Saved != nil {
+		p.state.Saved = known.Saved
+	}
+	if p.state.Text == "" {
+		p.state.Text = p.epitaph()
+	}
+	if known.Refused {
+		p.state.Refused, p.state.Text = true, known.Text
+	}
+	now := time.Now().Round(0)
+	if p.state.Ended.IsZero() {
+		p.state.Ended = now
+	}
+	p.state.Phase, p.state.Gone, p.state.Unsaved, p.state.Stuck = engine.Ended, true, false, ""
+	for i := range p.state.Tasks {
+		if t := &p.state.Tasks[i]; t.Running {
+			t.Running, t.Ended, t.Exit.Signal, t.Cause = false, now, int(unix.SIGKILL), engine.NodeLost
+		}
+	}
+}
+
+// epitaph says that the supervisor died, and with which words if that was before
+// it was ready.
+func (p *part) epitaph() string {
+	id := p.at.Identity
+	text := fmt.Sprintf("the supervisor on %s (pid %d) died", p.node.Name, id.PID)
+	if id.BootID != "" && id.BootID != p.gang.e.boot {
+		return text + ": the machine was restarted"
+	}
+	if p.state.Phase >= engine.Ready {
+		return text
+	}
+	b, err := os.ReadFile(p.at.Words())
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	if last := lines[len(lines)-1]; err == nil && last != "" {
+		return text + ": " + last
+	}
+	return text
+}
+
+// clear kills what a dead supervisor left on its node until nothing is found. It
+// returns false if the engine was closed before.
+func (p *part) clear(ctx context.Context) bool {
+	group := p.group()
+	mark := attempt.Mark(p.gang.launch.Root, p.gang.launch.Ref, p.node.Name)
+	from := time.Now()
+	said := false
+	for try, told := 0, ""; ; try++ {
+		left, err := p.remains(group, mark)
+		if err != nil {
+			p.gang.e.cfg.Log.Error("look for what a dead supervisor left", "attempt", p.gang.launch.Ref, "node", p.node.Name, "err", err)
+		}
+		if err == nil && len(left) == 0 {
+			break
+		}
+		if names := proc.Names(left); names != "" && names != told && time.Since(from) >= cmp.Or(p.gang.launch.Stuck, time.Minute) {
+			told = names
+			p.event(func() {
+				p.state.Apply(attempt.Record{Kind: attempt.KindNote, Text: p.epitaph(), Stuck: names})
+			})
+		} else if !said && time.Since(from) > time.Second {
+			said = true
+			p.event(func() { p.open = true })
+		}
+		if err := group.Kill(); err != nil {
+			p.gang.e.cfg.Log.Warn("kill a control group", "err", err)
+		}
+		for _, pid := range left {
+			_ = unix.Kill(pid, unix.SIGKILL) // looked for again
+		}
+		select {
+		case <-time.After(min(time.Duration(try+1)*5*time.Millisecond, time.Second)):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// his reports whether a process may be one of the attempt's: of its owner, or of this
+// user. Anybody can write a mark into an environment of his own.
+func (p *part) his(pid int) bool {
+	st, err := os.Stat("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return false // it has ended
+	}
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return !ok || sys.Uid == uint32(os.Geteuid()) || sys.Uid == p.gang.launch.Job.Spec.Owner.UID
+}
+
+// remains lists the processes in a control group and those with a mark.
+func (p *part) remains(group *cgroup.Group, mark string) ([]int, error) {
+	pids, err := group.Procs()
+	if err != nil {
+		return nil, err
+	}
+	marked, err := proc.Marked(mark)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range marked {
+		if p.his(s.PID) {
+			pids = append(pids, s.PID)
+		}
+	}
+	return pids, nil
+}

@@ -1,0 +1,23 @@
+package local
+
+import (
+	"context"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+var _ engine.Doorkeeper = (*Engine)(nil)
+
+// Admit is engine.Doorkeeper's: what is asked of pods is refused, since there are none.
+func (e *Engine) Admit(_ context.Context, d *engine.Draft) error {
+	if d.Spec.Upload != nil {
+		return engine.About(fault.New(fault.Unsupported, "the nodes of this pool have the working directory, and take none that comes with a job").
+			Advise("leave --upload out, or name a pool that takes it"), "upload")
+	}
+	if d.Spec.Pod == nil {
+		return nil
+	}
+	return engine.About(fault.New(fault.Unsupported, "kubernetes (or --pods) asks something of pods, and jobs of this pool run in none").
+		Advise("leave it out, or name a pool of Kubernetes"), "kubernetes")
+}

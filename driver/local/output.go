@@ -1,0 +1,121 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/agent/asuser"
+	"github.com/coxswain-sched/coxswain/agent/attempt"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+var _ engine.Logger = (*Engine)(nil)
+
+// OpenLog opens an output file as a job's owner; see engine.Logger.
+func (e *Engine) OpenLog(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(file) {
+		return nil, fault.New(fault.Invalid, "%q is no absolute file name", file)
+	}
+	who, err := e.users.of(owner)
+	if err != nil {
+		return nil, err
+	}
+	var f *os.File
+	open := func() (err error) {
+		f, err = asuser.OpenRegular(file)
+		return err
+	}
+	if who == nil {
+		err = open()
+	} else {
+		err = asuser.Do(asuser.User{UID: who.UID, GID: who.GID, Groups: who.Groups}, open)
+	}
+	switch {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fault.New(fault.NotFound, "%w", err).Advise("the file was removed or moved")
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fault.New(fault.Permission, "user %s: %w", owner.User, err)
+	}
+	return nil, err
+}
+
+// Purge removes the copies of ranks' output of a forgotten attempt.
+func (e *Engine) Purge(ctx context.Context, ref engine.Ref) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	known := e.gangs[ref] != nil
+	e.mu.Unlock()
+	if known {
+		return fault.New(fault.Conflict, "attempt %s is not forgotten", ref)
+	}
+	return os.RemoveAll(attempt.RanksOf(e.cfg.Root, ref))
+}
+
+// discard removes the copies of ranks' output that nothing was added to for some time,
+// now and every hour: forgotten attempts have nobody else who would.
+func (e *Engine) discard(keep time.Duration) {
+	again := time.NewTicker(time.Hour)
+	defer again.Stop()
+	for {
+		if err := e.discardOnce(time.Now().Add(-keep)); err != nil {
+			e.cfg.Log.Warn("remove old copies of ranks' output", "error", err)
+		}
+		select {
+		case <-again.C:
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Engine) discardOnce(before time.Time) error {
+	ranks := filepath.Dir(attempt.RanksOf(e.cfg.Root, engine.Ref{}))
+	found, err := os.ReadDir(ranks)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, d := range found {
+		ref, err := attempt.ParseRef(d.Name())
+		if err != nil {
+			continue
+		}
+		if newest, err := newestIn(filepath.Join(ranks, d.Name())); err != nil || newest.After(before) {
+			errs = append(errs, err)
+			continue
+		}
+		if err := e.Purge(e.ctx, ref); fault.KindOf(err) != fault.Conflict { // it lives
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// newestIn is when something in a directory was last written.
+func newestIn(dir string) (newest time.Time, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+		return err
+	})
+	return newest, err
+}

@@ -1,0 +1,292 @@
+package slurm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// wanted is what a job asks for of a cluster, with what the pool adds.
+type wanted struct {
+	*job.Spec
+	user                      string // empty: it is not known
+	account, qos, reservation string
+	parts                     []string
+	time                      time.Duration // at least
+	nodes                     int
+	inv                       *fleet.Inventory
+	partitions                map[string]*fleet.Partition
+	rules                     map[string]*fleet.QOS
+}
+
+// door goes through the rules.
+func (e *Engine) door(inv *fleet.Inventory, spec *job.Spec) error {
+	if inv == nil {
+		return nil
+	}
+	option := func(name, own string) string {
+		for _, o := range e.cfg.Options {
+			if v, ok := strings.CutPrefix(o, "--"+name+"="); ok {
+				return v
+			}
+		}
+		return own
+	}
+	w := &wanted{
+		Spec: spec, user: e.as(spec.Owner), account: option("account", spec.Account), qos: option("qos", spec.QOS), reservation: option("reservation", spec.Reservation),
+		time: spec.TimeLimit, inv: inv,
+		partitions: named(inv.Partitions, func(p *fleet.Partition) string { return p.Name }), rules: named(inv.QOS, func(q *fleet.QOS) string { return q.Name }),
+	}
+	if list := option("partition", strings.Join(spec.Partitions, ",")); list != "" {
+		w.parts = strings.Split(list, ",")
+	} else {
+		for i := range inv.Partitions {
+			if inv.Partitions[i].Default {
+				w.parts = []string{inv.Partitions[i].Name}
+			}
+		}
+	}
+	if spec.TimeMin > 0 {
+		w.time = min(w.time, spec.TimeMin)
+	}
+	for i := range spec.Groups {
+		w.nodes += spec.Groups[i].Nodes.Min
+	}
+	for _, rule := range []func() error{w.known, w.byAccount, w.byQOS, w.byPartition, w.byLicense} {
+		if err := rule(); err != nil {
+			return fault.New(fault.Invalid, "pool %s: Slurm never runs this job: %w", e.cfg.Pool, err).Advise("%s", fault.Remedy(err))
+		}
+	}
+	return nil
+}
+
+func never(field, mend, format string, args ...any) error {
+	return engine.About(fault.New(fault.Invalid, format, args...).Advise("%s", mend), field)
+}
+
+// known: what is named is there.
+func (w *wanted) known() error {
+	for _, p := range w.parts {
+		if w.partitions[p] == nil {
+			return never("partition", "--partition: "+listed(w.partitions), "there is no partition %s", p)
+		}
+	}
+	if enforces(w.inv, "qos") && len(w.rules) > 0 && w.qos != "" && w.rules[w.qos] == nil {
+		return never("qos", "--qos: "+listed(w.rules), "there is no QOS %s", w.qos)
+	}
+	if w.reservation == "" || strings.Contains(w.reservation, ",") || w.missing("reservations") {
+		return nil
+	}
+	all := named(w.inv.Reservations, func(r *fleet.Reservation) string { return r.Name })
+	if all[w.reservation] == nil {
+		mend := "--reservation: " + listed(all)
+		if len(all) == 0 {
+			mend = "leave the reservation out: there is none now"
+		}
+		return never("reservation", mend, "there is no reservation %s", w.reservation)
+	}
+	return nil
+}
+
+// missing reports whether a part of the inventory was not told.
+func (w *wanted) missing(what string) bool {
+	return slices.ContainsFunc(w.inv.Unknown, func(s string) bool { return strings.HasPrefix(s, what+":") })
+}
+
+// mine are the associations by which the job may run: of the user where that is known, in
+// the account that is named. ok is false if it is not certain which they are.
+func (w *wanted) mine() (all []*fleet.Association, ok bool) {
+	if !enforces(w.inv, "associations") || len(w.inv.Associations) == 0 || w.missing("associations") || w.user == "root" {
+		return nil, false
+	}
+	for i := range w.inv.Associations {
+		a := &w.inv.Associations[i]
+		if a.User == "" || w.user != "" && a.User != w.user || w.account != "" && !strings.EqualFold(a.Account, w.account) {
+			continue
+		}
+		if w.account != "" || a.Default {
+			all = append(all, a)
+		}
+	}
+	return all, w.user != "" || w.account != ""
+}
+
+// byAccount: the user has an association with the account.
+func (w *wanted) byAccount() error {
+	all, ok := w.mine()
+	if !ok || len(all) > 0 {
+		return nil
+	}
+	have := map[string]*fleet.Association{}
+	for i := range w.inv.Associations {
+		if a := &w.inv.Associations[i]; a.User != "" && (w.user == "" || a.User == w.user) {
+			have[a.Account] = a
+		}
+	}
+	switch {
+	case w.account == "" && len(have) > 0: // its default is not told
+		return nil
+	case w.user == "":
+		return never("account", "--account: "+listed(have), "nobody has an association with account %s (AccountingStorageEnforce)", w.account)
+	case len(have) == 0:
+		return never("account", "sacctmgr add user "+w.user+" account=ACCOUNT", "user %s has no association with any account (AccountingStorageEnforce)", w.user)
+	}
+	return never("account", "--account: "+listed(have), "user %s has no association with account %s (AccountingStorageEnforce)", w.user, w.account)
+}
+
+// byQOS: the association may have the QOS, and its limit of time, or the association's.
+func (w *wanted) byQOS() error {
+	all, ok := w.mine()
+	q := w.rules[w.qos]
+	if ok && w.user != "" && w.qos != "" && enforces(w.inv, "qos") && len(all) > 0 {
+		may := func(a *fleet.Association) bool { return len(a.QOS) == 0 || slices.Contains(a.QOS, w.qos) }
+		if !slices.ContainsFunc(all, may) {
+			return never("qos", "--qos: "+strings.Join(all[0].QOS, ", "), "user %s may not use QOS %s in account %s", w.user, w.qos, all[0].Account)
+		}
+	}
+	if !enforces(w.inv, "limits") || w.time == 0 || q == nil {
+		return nil
+	}
+	if q.MaxTime > 0 && minutes(w.time) > minutes(seconds(q.MaxTime)) {
+		return never("time", "--time="+span(q.MaxTime), "QOS %s: at most %s (MaxWall), the job asks for %s", q.Name, span(q.MaxTime), span(int64(w.time/time.Second)))
+	}
+	over := func(a *fleet.Association) bool { return a.MaxTime > 0 && minutes(w.time) > minutes(seconds(a.MaxTime)) }
+	if q.MaxTime > 0 || !ok || w.user == "" || len(all) == 0 || slices.ContainsFunc(all, func(a *fleet.Association) bool { return !over(a) }) {
+		return nil
+	}
+	return never("time", "--time="+span(all[0].MaxTime), "account %s: at most %s for user %s (MaxWall), the job asks for %s", all[0].Account, span(all[0].MaxTime), w.user, span(int64(w.time/time.Second)))
+}
+
+// byPartition: one of the partitions takes it.
+func (w *wanted) byPartition() error {
+	var first error
+	for _, name := range w.parts {
+		err := w.in(w.partitions[name])
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// lifted reports whether a QOS may let the job over a partition's limit.
+func (w *wanted) lifted(p *fleet.Partition, flag string) bool {
+	has := func(q *fleet.QOS) bool {
+		return q != nil && slices.ContainsFunc(q.Flags, func(f string) bool { return strings.EqualFold(f, flag) })
+	}
+	if w.qos != "" || len(w.rules) == 0 {
+		return has(w.rules[w.qos]) || has(w.rules[p.QOS]) || w.missing("qos") || w.qos != "" && w.rules[w.qos] == nil
+	}
+	return slices.ContainsFunc(w.inv.QOS, func(q fleet.QOS) bool { return has(&q) }) // which one it gets is not known
+}
+
+func (w *wanted) in(p *fleet.Partition) error {
+	switch {
+	case p.MaxTime > 0 && minutes(w.time) > minutes(seconds(p.MaxTime)) && !w.lifted(p, "PartitionTimeLimit"):
+		return never("time", "--time="+span(p.MaxTime)+w.longer(), "partition %s: at most %s (MaxTime), the job asks for %s", p.Name, span(p.MaxTime), span(int64(w.time/time.Second)))
+	case p.MaxNodes > 0 && w.nodes > p.MaxNodes && !w.lifted(p, "PartitionMaxNodes"):
+		return never("nodes", "--nodes="+strconv.Itoa(p.MaxNodes), "partition %s: at most %d nodes a job (MaxNodes), the job asks for %d", p.Name, p.MaxNodes, w.nodes)
+	case w.account != "" && slices.Contains(p.DenyAccounts, w.account):
+		return never("account", "another --account or --partition", "partition %s: not for account %s (DenyAccounts)", p.Name, w.account)
+	case w.account != "" && len(p.Accounts) > 0 && !w.under(p.Accounts):
+		return never("account", "--account: "+strings.Join(p.Accounts, ", "), "partition %s: not for account %s (AllowAccounts)", p.Name, w.account)
+	case w.qos != "" && slices.Contains(p.DenyQOS, w.qos):
+		return never("qos", "another --qos or --partition", "partition %s: not with QOS %s (DenyQos)", p.Name, w.qos)
+	case w.qos != "" && len(p.AllowQOS) > 0 && !slices.Contains(p.AllowQOS, w.qos):
+		return never("qos", "--qos: "+strings.Join(p.AllowQOS, ", "), "partition %s: not with QOS %s (AllowQos)", p.Name, w.qos)
+	}
+	return nil
+}
+
+// under reports whether the account, or one above it, is among some; or whether that is not
+// known.
+func (w *wanted) under(some []string) bool {
+	parents := map[string]string{}
+	for _, a := range w.inv.Associations {
+		if a.User == "" {
+			parents[a.Account] = a.Parent
+		}
+	}
+	at := w.account
+	for range len(parents) + 1 {
+		if slices.Contains(some, at) {
+			return true
+		}
+		up, ok := parents[at]
+		if !ok {
+			return at != "" && at != "root" // an account that is not told of
+		}
+		at = up
+	}
+	return false
+}
+
+// longer names the partitions that take the time.
+func (w *wanted) longer() string {
+	var out []string
+	for _, p := range w.inv.Partitions {
+		if p.MaxTime == 0 || minutes(w.time) <= minutes(seconds(p.MaxTime)) {
+			out = append(out, p.Name)
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return ", or --partition: " + strings.Join(out, ", ")
+}
+
+// byLicense: there are as many as it asks for. A name that Slurm does not know is none of
+// its licences.
+func (w *wanted) byLicense() error {
+	all := named(w.inv.Licenses, func(l *fleet.License) string { return l.Name })
+	for _, name := range w.LicensesThere {
+		if all[name] == nil && !strings.Contains(name, "@") && !w.missing("licenses") {
+			mend := "--licenses: " + listed(all)
+			if len(all) == 0 {
+				mend = "leave it out, or have an administrator of the site add it to the rules (licenses in queues.yaml), or one of the cluster to slurm.conf"
+			}
+			return never("licenses", mend, "there is no licence %s: neither the site nor the cluster counts it", name)
+		}
+	}
+	if strings.ContainsAny(w.Licenses, "|@") {
+		return nil
+	}
+	for part := range strings.SplitSeq(w.Licenses, ",") {
+		name, count, ok := strings.Cut(strings.TrimSpace(part), ":")
+		n := int64(1)
+		if ok {
+			var err error
+			if n, err = strconv.ParseInt(count, 10, 64); err != nil {
+				continue
+			}
+		}
+		if l := all[name]; l != nil && n > l.Total {
+			return never("licenses", fmt.Sprintf("--licenses=%s:%d", name, l.Total), "licence %s: there are %d, the job asks for %d", name, l.Total, n)
+		}
+	}
+	return nil
+}
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// minutes are what Slurm is given: whole ones, rounded up.
+func minutes(d time.Duration) int64 { return int64((d + time.Minute - 1) / time.Minute) }
+
+// span is a time in sbatch's form.
+func span(s int64) string {
+	text := fmt.Sprintf("%02d:%02d:%02d", s%86400/3600, s%3600/60, s%60)
+	if s >= 86400 {
+		return fmt.Sprintf("%d-%s", s/86400, text)
+	}
+	return text
+}

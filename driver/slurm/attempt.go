@@ -1,0 +1,180 @@
+package slurm
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/slurm/script"
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// attempt is what the driver knows of one. Its goroutine alone calls the cluster for it;
+// all fields from id on are the Engine's, under its lock.
+type attempt struct {
+	ref    engine.Ref
+	order  *order // nil: it has ended
+	words  *words // of order, until it is handed over; nil: to be made of it
+	digest string
+	guard  script.Guard
+	tag    string // in the comment of its job
+	prefix string // of its files in the room
+	user   string // whose the job is; empty: whoever the way in is
+	wake   chan struct{}
+	halt   chan struct{} // closed once it is to end
+
+	id     uint32 // 0: slurmctld has not said
+	maybe  bool   // something was sent without an answer
+	twice  bool   // and then something more: what came late may begin late
+	base   int    // how often Slurm had put the job back when the attempt got it
+	held   *spare // what it got is held yet; nil: it is not
+	report engine.Report
+	stop   *stopping
+	ended  bool // the goroutine is to end
+
+	whose  bool      // its job has begun, whatever Slurm calls its user
+	seen   *site.Job // what slurmctld, or accounting, said last; nil: nothing yet
+	at     time.Time // when
+	urgent time.Time // when something was heard of it, or done to it, that a poll is to show
+	tried  time.Time // when it was handed over last
+	sent   time.Time // when its number was told
+	gone   time.Time // since when slurmctld does not know it; zero: it does
+	begun  time.Time // by its hint
+	done   time.Time // by its hint
+	status string    // in that hint
+	noted  time.Time // when that hint was seen
+	hinter string    // who wrote the hint that it began, by number
+	probe  *probe    // of its nodes, since Slurm lost it; nil: none
+
+	question *question // what its nodes are asked, where they have its lock; nil: nothing yet
+	lived    time.Time // which slurmctld, by its beginning, they said of that it lived then
+	freed    time.Time // when its job was ended in Slurm for that hint
+
+	expected time.Time // when Slurm was last said to expect to start it; its goroutine's alone
+
+	froze  time.Time     // when it was last told to be held, or to go on
+	paused time.Time     // since when it is suspended
+	idle   time.Duration // how long it was
+	told   *stopping     // what its job was told of stop
+	asked  time.Time     // when
+	thawed int           // how often it was suspended and let go on since, to be sure
+	killed time.Time     // when it was last killed
+}
+
+// newAttempt is an attempt of which nothing is known but the order. The caller holds the
+// lock, or is alone.
+func (e *Engine) newAttempt(ref engine.Ref, o *order) *attempt {
+	a := e.draftOf(ref, o)
+	e.users[a.user] = true
+	a.report = engine.Report{Ref: ref, Job: o.Job.ID, Phase: engine.Accepted}
+	return a
+}
+
+// draftOf is an attempt that nobody has taken.
+func (e *Engine) draftOf(ref engine.Ref, o *order) *attempt {
+	a := &attempt{ref: ref, order: o, digest: o.Digest, wake: make(chan struct{}, 1), halt: make(chan struct{})}
+	a.guard = script.Guard{Ref: ref, Dir: e.cfg.Room.Dir(), Token: o.Token}
+	if e.blind { // of this driver's own: refs are not
+		a.guard.Dir, a.guard.OnNode = path.Join(a.guard.Dir, "cox-"+e.log.cluster), true
+	}
+	a.tag = fmt.Sprintf("cox:%s:%d:%s", e.log.cluster, o.Job.ID, ref)
+	a.prefix = ref.String() + "-" + o.Token
+	a.user = e.as(o.Job.Spec.Owner)
+	return a
+}
+
+// revive is an attempt as the journal has it.
+func (e *Engine) revive(ref engine.Ref, l *life) *attempt {
+	if l.end != nil {
+		return &attempt{ref: ref, digest: l.digest, report: *l.end, ended: true}
+	}
+	a := e.newAttempt(ref, l.launch)
+	a.id, a.stop, a.maybe, a.tried, a.sent = l.id, l.stop, l.id == 0, l.launch.Time, l.launch.Time.Add(time.Minute)
+	if l.adopted != nil {
+		a.become(l.adopted)
+	}
+	if l.started != nil {
+		a.report, a.begun = *l.started, l.started.Started
+	}
+	if a.stop != nil {
+		close(a.halt)
+		a.report.Phase, a.report.Cause, a.report.Message = engine.Ending, a.stop.Cause, a.stop.Reason
+	}
+	return a
+}
+
+// nudge has the attempt's goroutine look again.
+func (a *attempt) nudge() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tell publishes a report if it says something new. It may have been begun before a stop that
+// came meanwhile: what that says stays true. The caller holds the lock.
+func (e *Engine) tell(a *attempt, r engine.Report) {
+	r.Version = a.report.Version
+	if a.stop != nil && r.Cause == "" {
+		r.Cause, r.Message = a.stop.Cause, cmp.Or(r.Message, a.stop.Reason)
+		if a.id != 0 {
+			r.Phase = max(r.Phase, engine.Ending)
+		}
+	}
+	if a.id != 0 {
+		r.Native = strconv.FormatUint(uint64(a.id), 10)
+	}
+	if reflect.DeepEqual(r, a.report) {
+		return
+	}
+	a.report = r
+	e.feed.Publish(r)
+}
+
+// nodesOf reports a phase for each node of a job.
+func nodesOf(j *site.Job, p engine.Phase) []engine.NodeReport {
+	var out []engine.NodeReport
+	for _, n := range append(slices.Clone(j.Nodes), j.More...) {
+		out = append(out, engine.NodeReport{Node: n, Phase: p})
+	}
+	return out
+}
+
+// ran is the report that an attempt runs, for one whose end was seen first.
+func (a *attempt) ran(end engine.Report) engine.Report {
+	r := a.report
+	r.Phase, r.Started, r.Files, r.Uncertain = engine.Running, end.Started, end.Files, false
+	r.Nodes = nil
+	for _, n := range end.Nodes {
+		r.Nodes = append(r.Nodes, engine.NodeReport{Node: n.Node, Phase: engine.Running})
+	}
+	r.Tasks = a.batch(&r, true, job.ExitCode{})
+	return r
+}
+
+// batch is the batch script's part of a report.
+func (a *attempt) batch(r *engine.Report, running bool, exit job.ExitCode) []engine.TaskReport {
+	if r.Started.IsZero() {
+		return nil
+	}
+	t := engine.TaskReport{Step: engine.BatchStep, Running: running, Started: r.Started, Exit: exit}
+	if len(r.Nodes) > 0 {
+		t.Node = r.Nodes[0].Node
+	}
+	if !running {
+		t.Ended, t.Cause = r.Ended, r.Cause
+	}
+	if len(r.Files) > 0 {
+		t.Log = r.Files[0]
+	}
+	return []engine.TaskReport{t}
+}
+
+// base is the name of a lock or a hint without its directory.
+func base(name string) string { return path.Base(name) }

@@ -1,0 +1,72 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+)
+
+var (
+	_ site.Looker = (*Site)(nil)
+	_ site.Trier  = (*Site)(nil)
+)
+
+// Look is site.Looker's.
+func (s *Site) Look(ctx context.Context) (*site.Look, error) {
+	before := time.Now()
+	out, err := s.ask(ctx, "scontrol", "show", "config")
+	if err != nil {
+		return nil, err
+	}
+	after := time.Now()
+	l := &site.Look{Way: "Slurm's commands", Settings: map[string]string{}}
+	if w, ok := s.run.(fmt.Stringer); ok {
+		l.Way += " " + w.String()
+	}
+	for line := range strings.Lines(string(out)) {
+		if at, ok := strings.CutPrefix(line, "Configuration data as of "); ok {
+			l.Ahead, l.Clock = ahead(strings.TrimSpace(at), before, after)
+		}
+		if key, value, ok := strings.Cut(line, "="); ok {
+			l.Settings[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		}
+	}
+	return l, nil
+}
+
+// ahead is how much a clock that showed a second, between two times of ours, is before ours.
+func ahead(second string, before, after time.Time) (d time.Duration, ok bool) {
+	n, err := strconv.ParseInt(second, 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	first, last := time.Unix(n, 0), time.Unix(n+1, 0)
+	switch {
+	case last.Before(before):
+		d = last.Sub(before)
+	case first.After(after):
+		d = first.Sub(after)
+	}
+	return d.Round(time.Second), true
+}
+
+// Try is site.Trier's.
+func (s *Site) Try(ctx context.Context, j *site.Submission) error {
+	_, err := s.sbatch(ctx, j, "--test-only")
+	return err
+}
+
+// String says where the commands run.
+func (h *Here) String() string {
+	if h.Commands != "" {
+		return "in " + h.Commands + " on this machine"
+	}
+	return "on this machine"
+}
+
+// String says where the commands run.
+func (s *SSH) String() string { return "over SSH as " + s.Login }

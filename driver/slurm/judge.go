@@ -1,0 +1,370 @@
+package slurm
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+const (
+	sigkill = 9
+	sigterm = 15
+)
+
+// skew is how much clocks may differ.
+const skew = 2 * time.Minute
+
+// unhinted is how long a job may run in Slurm's eyes before its script's word is not
+// waited for any more: the hint may never come.
+const unhinted = 15 * time.Second
+
+// judge makes a report of what was seen of an attempt's job.
+func (e *Engine) judge(a *attempt) error {
+	e.mu.Lock()
+	j, gone, over := a.seen, a.gone, a.ended
+	e.mu.Unlock()
+	if !over && j != nil {
+		if done, err := e.disown(a, j); done || err != nil {
+			return err
+		}
+	}
+	switch {
+	case over:
+		return nil
+	case j != nil && j.State.Final() && !j.Completing:
+		return e.finish(a, j)
+	case !gone.IsZero():
+		return e.lost(a, gone)
+	case j == nil:
+		return nil
+	case j.Restarts > a.base:
+		return e.requeued(a, j)
+	}
+	return e.progress(a, j)
+}
+
+// progress reports a job that has not ended.
+func (e *Engine) progress(a *attempt, j *site.Job) error {
+	if over, err := e.finishing(a, j); over || err != nil {
+		return err
+	}
+	if e.blind {
+		if over, err := e.outlived(a, j); over || err != nil {
+			return err
+		}
+	}
+	if err := e.letGo(a, j); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	r, begun, stop := a.report, a.begun, a.stop
+	e.mu.Unlock()
+	r.Uncertain = false
+	phase, first := engine.Accepted, false
+	switch {
+	case j.Completing:
+		phase = engine.Ending
+	case j.State == site.Pending:
+		if stop == nil {
+			r.Message = e.waiting(a, j)
+		}
+	case j.State == site.Running || j.State == site.Suspended:
+		phase = engine.Ready
+		if begun.IsZero() && !j.Started.IsZero() && (e.blind || time.Since(j.Started) > unhinted) {
+			begun = j.Started
+		}
+		if !begun.IsZero() {
+			phase = engine.Running
+		}
+		if stop == nil {
+			r.Message = ""
+		}
+	}
+	if !begun.IsZero() && r.Started.IsZero() && phase >= engine.Running {
+		r.Started, first = begun, true
+	}
+	if stop != nil && phase >= engine.Running {
+		phase = engine.Ending
+	}
+	r.Phase = max(r.Phase, phase)
+	r.Suspended = j.State == site.Suspended
+	if len(j.Nodes) > 0 && !j.Completing { // squeue has only those then that are not free again
+		r.Nodes = nodesOf(j, r.Phase)
+	}
+	r.Files = files(a.order.Job, a.id, j.Nodes)
+	if r.Phase >= engine.Running {
+		r.Tasks = a.batch(&r, true, job.ExitCode{})
+	} else {
+		r.Files = nil
+	}
+	if first {
+		if err := e.log.add(&entry{Kind: started, Ref: a.ref, Report: &r}); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a.pause(r.Suspended)
+	e.tell(a, r)
+	return nil
+}
+
+// finishing deals with a job whose script has said its last word and that slurmctld calls
+// running: it lost what the node told it, while it was down, and holds the nodes for ever.
+// After a while the job is ended in Slurm too, and if that does not help the word counts.
+func (e *Engine) finishing(a *attempt, j *site.Job) (over bool, err error) {
+	e.mu.Lock()
+	done, status, noted, freed, at := a.done, a.status, a.noted, a.freed, a.at
+	e.mu.Unlock()
+	switch {
+	case done.IsZero() || j.State != site.Running || j.Completing || time.Since(noted) < e.cfg.Settle:
+		return false, nil
+	case !freed.IsZero() && at.Sub(freed) > e.cfg.Settle: // said so long after, and not just silent since
+		return true, e.byItsWord(a, done, status)
+	case !freed.IsZero():
+		return false, nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	now, err := e.look(ctx, a)
+	if err != nil || now == nil || now.State != site.Running || now.Completing {
+		return false, err
+	}
+	if err := e.actor(a.user).End(ctx, a.id); err != nil {
+		return false, err
+	}
+	e.mu.Lock()
+	a.freed = time.Now()
+	e.mu.Unlock()
+	return false, nil
+}
+
+// finish reports the end of a job, if it is the end of what took the lock.
+func (e *Engine) finish(a *attempt, j *site.Job) error {
+	e.mu.Lock()
+	done, status, freed := a.done, a.status, !a.freed.IsZero()
+	e.mu.Unlock()
+	if freed {
+		return e.byItsWord(a, done, status)
+	}
+	if wait, err := e.whose(a, j); wait || err != nil {
+		return err
+	}
+	b, reported, err := e.begun(a, j)
+	switch {
+	case reported || err != nil:
+		return err
+	case b == nil && j.Restarts > a.base: // put back, and not begun again
+		return e.requeued(a, j)
+	case b == nil:
+		return e.unborn(a, j)
+	case b.id != a.id: // sent twice: the other one began
+		return e.sent(a, b.id)
+	case !e.covers(a, j, b):
+		return e.stray(a, j, b)
+	}
+	if left, err := e.deserted(a, j, b); !left || err != nil {
+		return err
+	}
+	slurms, err := e.slurmsOwn(j)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	r, begun, done, status, stop, last := a.report, a.begun, a.done, a.status, a.stop, a.at
+	e.mu.Unlock()
+	now := time.Now()
+	r.Phase, r.Gone, r.Uncertain, r.Suspended = engine.Ended, true, false, false
+	if r.Started.IsZero() {
+		if begun.IsZero() && !j.Started.IsZero() {
+			begun = j.Started
+		}
+		r.Started = begun
+	}
+	r.Ended = endOf(j.Ended, now, done, last, r.Started)
+	if stop != nil && r.Ended.Before(stop.Kill) && j.Exit.Signal == sigkill && !stop.Kill.After(now) {
+		r.Ended = stop.Kill // Slurm says whole seconds
+	}
+	cause, message := causeOf(j)
+	if slurms && stop == nil {
+		cause, message = engine.NodeLost, "Slurm cancelled the job itself after slurmctld began anew: the log of slurmd says why"
+	}
+	r.Exit = j.Exit
+	if own, known := number(status); known && own != 0 && j.State == site.Failed && j.Exit.Signal == 0 {
+		r.Exit.Status = own // accounting by slurmrestd v0.0.38 knows no exit codes
+	}
+	if r.Cause == "" {
+		r.Cause = cause
+		r.Message = message
+	}
+	if r.Exit.OK() && j.State != site.Completed && cause != engine.Exited {
+		r.Exit = job.ExitCode{Signal: sigterm}
+		if cause == engine.OutOfMemory || cause == engine.NodeLost {
+			r.Exit.Signal = sigkill
+		}
+	}
+	if ran := e.ranOn(a, j, b); len(ran) > 0 {
+		all := *j
+		all.Nodes, all.More, j = ran, nil, &all
+	}
+	if len(j.Nodes) > 0 {
+		r.Nodes = nodesOf(j, engine.Ended)
+	} else {
+		for i := range r.Nodes {
+			r.Nodes[i].Phase = engine.Ended
+		}
+	}
+	r.Files = nil
+	if !r.Started.IsZero() {
+		r.Files = files(a.order.Job, a.id, j.Nodes)
+	}
+	r.Tasks = a.batch(&r, false, r.Exit)
+	return e.last(a, r)
+}
+
+// ranOn are the nodes of an attempt that began: those that it was pinned to, or those in its
+// lock. The record may lack those of a heterogeneous job's other components, and accounting's
+// may be that of another job with the number. nil: as the record says.
+func (e *Engine) ranOn(a *attempt, j *site.Job, b *birth) []string {
+	switch {
+	case e.cfg.Placed:
+		return a.claimed()
+	case len(b.nodes) > len(j.Nodes)+len(j.More), len(b.nodes) > 0 && len(a.order.Job.Spec.Groups) <= 1:
+		return b.nodes
+	}
+	return nil
+}
+
+// endOf is when a job ended. Slurm's time is a whole second, in which it was said to live
+// perhaps, or its script said that it ended.
+func endOf(said, now, done, last, begun time.Time) time.Time {
+	if said.IsZero() || said.After(now) {
+		said = now
+	}
+	end := said
+	for _, later := range []time.Time{done, last, begun} {
+		if later.After(end) && later.Before(said.Add(2*time.Second)) && !later.After(now) {
+			end = later
+		}
+	}
+	if end.Before(begun) {
+		end = begun
+	}
+	return end
+}
+
+// whose finds out who cancelled a job that we did not: accounting knows, a little later.
+// wait: it is not known yet.
+func (e *Engine) whose(a *attempt, j *site.Job) (wait bool, err error) {
+	e.mu.Lock()
+	ours := a.stop != nil
+	e.mu.Unlock()
+	if ours || j.State != site.Cancelled || j.CancelledBy != "" {
+		return false, nil
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	past, err := e.cfg.Site.Past(ctx, []uint32{a.id})
+	if fault.KindOf(err) == fault.Unsupported {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range past {
+		p := &past[i]
+		if p.ID == a.id && p.State == site.Cancelled && p.Submitted.Equal(j.Submitted) && p.CancelledBy != "" {
+			j.CancelledBy = p.CancelledBy
+			return false, nil
+		}
+	}
+	if time.Since(j.Ended) < 3*e.cfg.Settle {
+		time.AfterFunc(time.Second, a.nudge)
+		return true, nil
+	}
+	return false, nil
+}
+
+// causeOf is what Slurm says of an end.
+func causeOf(j *site.Job) (engine.Cause, string) {
+	switch j.State {
+	case site.TimedOut:
+		return engine.TimedOut, "Slurm ended it at its time limit"
+	case site.PastItsTime:
+		return engine.TimedOut, "Slurm: its deadline has passed"
+	case site.OutOfMemory:
+		return engine.OutOfMemory, "Slurm: out of memory"
+	case site.NodeFailed:
+		if len(j.Nodes) == 0 {
+			return engine.NodeLost, "Slurm gave it up (NODE_FAIL): its partition, or nodes that it asks for, are not there any more (scontrol show partition)"
+		}
+		return engine.NodeLost, "Slurm: a node failed, of " + strings.Join(j.Nodes, ",") + "; one that is only cut off may go on with it until its slurmd is heard again"
+	case site.BootFailed:
+		return engine.NodeLost, "Slurm: a node did not boot"
+	case site.Preempted:
+		return engine.Preempted, "preempted by Slurm"
+	case site.Cancelled:
+		by := "somebody"
+		if j.CancelledBy != "" {
+			by = "uid " + j.CancelledBy
+		}
+		return engine.Cancelled, "cancelled in Slurm by " + by
+	}
+	return engine.Exited, ""
+}
+
+// lost: slurmctld does not know the job, and accounting has no end of it.
+func (e *Engine) lost(a *attempt, since time.Time) error {
+	e.mu.Lock()
+	r, c, last, done, status := a.report, e.cluster, a.at, a.done, a.status
+	e.mu.Unlock()
+	if time.Since(since) < e.cfg.Settle {
+		return nil // the polls go on and wake it
+	}
+	if e.blind {
+		return e.lostBlind(a)
+	}
+	ctx, cancel := e.call()
+	defer cancel()
+	held, err := e.bars(ctx, a, a.base)
+	if err != nil {
+		return err
+	}
+	if held == fenced {
+		// It is not cancelled, should it be found again: the number may be another's by now.
+		return e.never(a, engine.Unready, fmt.Sprintf("Slurm lost job %d before it began", a.id))
+	}
+	switch {
+	case !done.IsZero():
+		return e.byItsWord(a, done, status)
+	case !c.Booted.IsZero() && c.MinAge > 0 && time.Since(last) > c.MinAge && c.Booted.Before(last.Add(-skew)):
+		if why, err := e.hidden(ctx, a.user); err != nil || why != "" {
+			if err == nil {
+				e.doubt(a, fmt.Sprintf("Slurm does not show job %d any more, which had begun: %s", a.id, why))
+			}
+			return err
+		}
+		// The same slurmctld knew it when nobody looked: it ended, and was purged.
+		r.Ended, r.Exit = last, job.ExitCode{Signal: sigkill}
+		if r.Cause == "" {
+			r.Cause = engine.NodeLost
+		}
+		r.Message = "Slurm does not know the job any more, and how it ended"
+		return e.over(a, r)
+	}
+	b := readBirth(held)
+	if gone, err := e.probed(a, &b); err != nil {
+		return err
+	} else if gone {
+		return e.vanished(a)
+	}
+	e.doubt(a, fmt.Sprintf("Slurm lost job %d, which had begun; whether it lives on its nodes is not known", a.id))
+	return nil
+}

@@ -1,0 +1,134 @@
+package slurm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// Launch takes an attempt: it is on disk when it returns, and sent soon after.
+func (e *Engine) Launch(ctx context.Context, l *engine.Launch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w, err := e.check(ctx, l)
+	if err != nil {
+		return err
+	}
+	o := &order{Job: l.Job, Claims: l.Claims, Script: l.Script, Env: l.Env, Grace: l.Grace, Token: e.log.cluster + word()[:8], Digest: digest(l), Time: time.Now()}
+	if err := e.take(l.Ref, o, w); err != nil {
+		return err
+	}
+	return e.log.sync()
+}
+
+func (e *Engine) take(ref engine.Ref, o *order, w *words) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ctx.Err() != nil {
+		return fault.New(fault.Unavailable, "the slurm engine is closed")
+	}
+	if a := e.attempts[ref]; a != nil {
+		if a.digest != o.Digest {
+			return fault.New(fault.Conflict, "attempt %s was launched before, as something else", ref)
+		}
+		return nil
+	}
+	if e.log.isFenced(ref) {
+		return fault.New(fault.Conflict, "attempt %s was given up or forgotten", ref)
+	}
+	if err := e.log.add(&entry{Kind: launched, Ref: ref, Launch: o}); err != nil {
+		return engine.Unwritten(ref, err)
+	}
+	a := e.newAttempt(ref, o)
+	a.words = w
+	e.attempts[ref] = a
+	e.feed.Publish(a.report)
+	e.wg.Go(func() { e.drive(a) })
+	return nil
+}
+
+// check refuses what cannot be handed over, and says the rest in sbatch's words.
+func (e *Engine) check(ctx context.Context, l *engine.Launch) (*words, error) {
+	refused := func(err error) (*words, error) {
+		return nil, fault.New(fault.KindOf(err), "launch of attempt %s: %w", l.Ref, err).Advise("%s", fault.Remedy(err))
+	}
+	if l.Job == nil || l.Job.Spec == nil || len(l.Claims) == 0 {
+		return refused(fault.New(fault.Invalid, "a job and claims are needed"))
+	}
+	if l.Adds != nil {
+		return refused(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Slurm"))
+	}
+	if err := e.takes(l.Job.Spec, l.Script, l.Env); err != nil {
+		return refused(err)
+	}
+	if e.cfg.Placed {
+		switch name, err := e.stranger(ctx, l.Claims); {
+		case err != nil:
+			return nil, err
+		case name != "":
+			return refused(fault.New(fault.Invalid, "there is no node %q in pool %s", name, e.cfg.Pool))
+		}
+	}
+	w, err := e.words(l.Job, l.Ref, l.Claims, l.Script)
+	if err != nil {
+		return refused(err)
+	}
+	return w, nil
+}
+
+// takes refuses a job that cannot be handed over wherever it is to run, but for what Slurm has
+// no words for.
+func (e *Engine) takes(s *job.Spec, script []byte, env []string) error {
+	if err := e.mayBe(s.Owner); err != nil {
+		return err
+	}
+	if e.cfg.Identity.Mode == AsUID && s.Nice < 0 {
+		return engine.About(fault.New(fault.Permission, "a negative nice would be asked for with root's rights in pool %s", e.cfg.Pool).Advise("leave it out"), "nice")
+	}
+	refuse := func(format string, args ...any) error { return fault.New(fault.Invalid, format, args...) }
+	switch {
+	case s.Program.Kind == job.Batch && len(script) == 0:
+		return refuse("the script is empty")
+	case s.Program.Kind == job.Direct && len(s.Program.Args) == 0:
+		return refuse("no command is given")
+	case s.Program.Kind != job.Direct && s.Program.Kind != job.Batch:
+		return refuse("%q is no kind of program", s.Program.Kind)
+	case s.Elastic():
+		return engine.About(fault.New(fault.Unsupported, "a gang cannot grow or shrink on Slurm").Advise("give a fixed number of nodes"), "elastic")
+	case len(s.Groups) == 0:
+		return refuse("the job has no group of tasks")
+	case !filepath.IsAbs(s.WorkDir):
+		return engine.About(refuse("the working directory %q is not absolute", s.WorkDir), "chdir", "workdir")
+	case slices.ContainsFunc(env, func(v string) bool { return strings.ContainsRune(v, 0) }):
+		return refuse("the environment holds a NUL byte")
+	}
+	return nil
+}
+
+// digest tells one launch from another under the same Ref.
+func digest(l *engine.Launch) string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, v := range []any{l.Ref, l.Job.ID, l.Job.Spec, l.Claims, l.Grace, len(l.Script), len(l.Env)} {
+		if err := enc.Encode(v); err != nil {
+			panic("launch: " + err.Error()) // plain data
+		}
+	}
+	h.Write(l.Script)
+	for _, v := range l.Env { // none holds a NUL
+		io.WriteString(h, v)
+		h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

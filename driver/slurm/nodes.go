@@ -1,0 +1,161 @@
+package slurm
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+)
+
+// Delegates reports whether slurmctld chooses the nodes.
+func (e *Engine) Delegates() bool { return !e.cfg.Placed }
+
+// Nodes lists the nodes of the cluster.
+func (e *Engine) Nodes(ctx context.Context) ([]fleet.Node, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return e.inventory(ctx)
+}
+
+func (e *Engine) inventory(ctx context.Context) ([]fleet.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	found, err := e.cfg.Site.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]fleet.Node, len(found))
+	for i := range found {
+		all[i] = node(e.cfg.Pool, &found[i])
+		if e.cfg.Placed {
+			continue // it could not be said which of these a job is to have
+		}
+		for _, g := range generic(found[i].GRES) {
+			all[i].Capacity = all[i].Capacity.With(g.Name, all[i].Capacity.Get(g.Name).Add(g.Amount))
+		}
+	}
+	e.foreign(found, all)
+	e.mu.Lock()
+	e.nodes, e.found, e.nameless = all, found, podsWithoutMachine(found)
+	e.mu.Unlock()
+	return slices.Clone(all), nil
+}
+
+// stranger is the first node of claims that is none of the cluster's, or empty. A cluster
+// that does not answer is not waited for where all are known; where one is not, Slurm says so
+// later.
+func (e *Engine) stranger(ctx context.Context, claims []fleet.Claim) (string, error) {
+	find := func() string {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, c := range claims {
+			if !slices.ContainsFunc(e.nodes, func(n fleet.Node) bool { return n.Name == c.Node }) {
+				return c.Node
+			}
+		}
+		return ""
+	}
+	name := find()
+	if name == "" {
+		return "", nil
+	}
+	switch _, err := e.inventory(ctx); {
+	case fault.KindOf(err) == fault.Unavailable && ctx.Err() == nil:
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return find(), nil
+}
+
+// node is a node of Slurm's as the project knows nodes.
+func node(pool string, n *site.Node) fleet.Node {
+	out := fleet.Node{
+		Name: n.Name, Pool: pool, Address: n.Address, Features: n.Features, Parts: n.Parts, Sockets: n.Sockets,
+		Capacity: resource.Vector{CPU: resource.CPUs(n.CPUs), Memory: resource.Amount(n.Memory)},
+		Devices:  devices(n.GRES), Path: n.Path,
+	}
+	if p, ok := n.Pod(); ok && p.Node != "" {
+		out.Hosts = []string{p.Node}
+	}
+	out.State = level(n)
+	if out.State != fleet.Up {
+		out.Why = strings.TrimSpace("Slurm: " + n.State + " " + n.Reason)
+	}
+	return out
+}
+
+// level is whether new work may start on a node.
+func level(n *site.Node) fleet.NodeState {
+	switch {
+	case n.Down:
+		return fleet.Down
+	case n.Drained:
+		return fleet.Draining
+	}
+	return fleet.Up
+}
+
+// devices are those of a node's GRES that have an identity: GPUs.
+func devices(gres string) []fleet.Device {
+	var out []fleet.Device
+	for text := range strings.SplitSeq(bare(gres), ",") {
+		parsed, err := slurmfmt.ParseGRES(text)
+		if err != nil {
+			continue
+		}
+		for _, g := range parsed {
+			if g.Name != "gpu" {
+				continue
+			}
+			for range g.Count {
+				out = append(out, fleet.Device{Index: len(out), Minor: -1, Kind: "gpu", Type: g.Type, NUMA: -1})
+			}
+		}
+	}
+	return out
+}
+
+// generic are a node's GRES that are counted: those that are no GPUs, by name, and by name
+// and type.
+func generic(gres string) (out []resource.Named) {
+	for text := range strings.SplitSeq(bare(gres), ",") {
+		parsed, err := slurmfmt.ParseGRES(text)
+		if err != nil {
+			continue
+		}
+		for _, g := range parsed {
+			if g.Name == "gpu" || g.Name == "" || g.Count <= 0 {
+				continue
+			}
+			out = append(out, resource.Named{Name: "gres/" + g.Name, Amount: resource.Amount(g.Count)})
+			if g.Type != "" {
+				out = append(out, resource.Named{Name: "gres/" + g.Name + ":" + g.Type, Amount: resource.Amount(g.Count)})
+			}
+		}
+	}
+	return out
+}
+
+// bare takes what stands in parentheses out of a GRES: "gpu:h100:8(S:0-1)".
+func bare(gres string) string {
+	var b strings.Builder
+	depth := 0
+	for _, c := range gres {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case depth == 0:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}

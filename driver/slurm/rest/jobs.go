@@ -1,0 +1,349 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+)
+
+// live is a job as slurmctld's part of slurmrestd shows it.
+type live struct {
+	ID        number `json:"job_id"`
+	Het       number `json:"het_job_id"`
+	User      text   `json:"user_name"`
+	UID       number `json:"user_id"`
+	Account   text   `json:"account"`
+	Partition text   `json:"partition"`
+	QOS       text   `json:"qos"`
+	Comment   text   `json:"comment"`
+	State     words  `json:"job_state"`
+	Reason    text   `json:"state_reason"`
+	Nodes     text   `json:"nodes"`
+	Restarts  number `json:"restart_cnt"`
+	Priority  number `json:"priority"`
+	Hold      bool   `json:"hold"`
+	Submitted number `json:"submit_time"`
+	Eligible  number `json:"eligible_time"`
+	Started   number `json:"start_time"`
+	Ended     number `json:"end_time"`
+	Exit      exit   `json:"exit_code"`
+}
+
+// lives is an answer with jobs of slurmctld's.
+type lives struct {
+	said
+	Jobs []live `json:"jobs"`
+}
+
+// owner is whose it is.
+func (l *live) owner() string {
+	if l.User == "" && l.UID.set {
+		return strconv.FormatInt(l.UID.integer(noValue), 10)
+	}
+	return string(l.User)
+}
+
+// job makes site's form of it.
+func (l *live) job() (site.Job, error) {
+	j := site.Job{
+		ID: l.ID.uint32(), Het: l.Het.uint32(), User: l.owner(), Account: string(l.Account), Partition: string(l.Partition), QOS: string(l.QOS), Comment: string(l.Comment),
+		Restarts: int(l.Restarts.integer(1 << 31)), Priority: l.Priority.uint32(),
+		Submitted: l.Submitted.moment(), Eligible: l.Eligible.moment(), Started: l.Started.moment(), Ended: l.Ended.moment(), Exit: l.Exit.code,
+	}
+	if j.ID == 0 {
+		return j, fault.New(fault.Unavailable, "slurmrestd shows a job without a number")
+	}
+	if err := setState(&j, l.State); err != nil {
+		return j, err
+	}
+	if r := string(l.Reason); r != "None" {
+		j.Reason = r
+	}
+	j.Held = j.Held || j.State == site.Pending && l.Hold || j.Reason == "JobHeldUser" || j.Reason == "JobHeldAdmin"
+	return j, setNodes(&j, string(l.Nodes))
+}
+
+// setState understands a state with its flags: ["COMPLETED","COMPLETING"], or the one word
+// that v0.0.38 has.
+func setState(j *site.Job, all words) error {
+	for _, text := range all {
+		w, ok := site.ParseState(text)
+		if !ok {
+			continue // a flag of a version to come
+		}
+		j.Completing = j.Completing || w.Completing
+		j.Held = j.Held || w.Held
+		switch {
+		case w.State == "":
+		case j.State == "", text == "STOPPED":
+			j.State = w.State
+		}
+	}
+	if j.Completing { // as the commands show it: how it ended counts when its nodes are clean
+		j.State = ""
+		return nil
+	}
+	if j.State == "" {
+		return fault.New(fault.Unavailable, "job %d: slurmrestd shows the state %q, which is not known", j.ID, strings.Join(all, "+"))
+	}
+	return nil
+}
+
+func setNodes(j *site.Job, text string) (err error) {
+	switch text {
+	case "", "(null)", "None assigned", "none":
+		return nil
+	}
+	if j.Nodes, err = hostlist.Expand(text); err != nil {
+		return fault.New(fault.Unavailable, "job %d: nodes %q: %w", j.ID, text, err)
+	}
+	return nil
+}
+
+// width is how many records are read at once.
+const width = 8
+
+// mostStates is how many numbers one address has in it.
+const mostStates = 500
+
+// Jobs is site.Site's. Records of many jobs are read by the commands, where there are any:
+// slurmrestd has a call for one and a call for all.
+func (s *Site) Jobs(ctx context.Context, ids []uint32) ([]site.Job, error) {
+	if _, err := s.speaks(ctx); err != nil && len(ids) > 0 {
+		return nil, err
+	}
+	var out []site.Job
+	for part := range slices.Chunk(ids, mostStates) {
+		some, err := s.some(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
+	}
+	return out, nil
+}
+
+// some is Jobs of not too many.
+func (s *Site) some(ctx context.Context, ids []uint32) ([]site.Job, error) {
+	s.mu.Lock()
+	lists := s.lists
+	s.mu.Unlock()
+	if !lists || len(ids) <= site.Few {
+		return s.full(ctx, ids)
+	}
+	return s.records.Jobs(ctx, ids, s.states, s.full)
+}
+
+// states asks for the states of numbers, in one call. A number is a parameter of its own:
+// slurmrestd 24.11 does not take the list that its description promises.
+func (s *Site) states(ctx context.Context, ids []uint32) (map[uint32]string, error) {
+	q := url.Values{}
+	for _, id := range ids {
+		q.Add("job_id", strconv.FormatUint(uint64(id), 10))
+	}
+	var a struct {
+		said
+		Jobs []struct {
+			ID    number `json:"job_id"`
+			State words  `json:"state"`
+		} `json:"jobs"`
+	}
+	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs/state", query: q}, &a); err != nil {
+		return nil, err
+	}
+	out := make(map[uint32]string, len(a.Jobs))
+	for _, j := range a.Jobs {
+		if id := j.ID.uint32(); slices.Contains(ids, id) {
+			out[id] = strings.Join(j.State, "+")
+		}
+	}
+	return out, nil
+}
+
+// full reads jobs: many by the commands, where there are any.
+func (s *Site) full(ctx context.Context, ids []uint32) ([]site.Job, error) {
+	if s.cfg.Commands != nil && len(ids) > site.Few {
+		return s.cfg.Commands.Jobs(ctx, ids)
+	}
+	return s.each(ctx, ids)
+}
+
+// each reads jobs one by one, some at once.
+func (s *Site) each(ctx context.Context, ids []uint32) ([]site.Job, error) {
+	var (
+		mu    sync.Mutex
+		wg    sync.WaitGroup
+		out   []site.Job
+		first error
+	)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := make(chan uint32)
+	for range min(width, len(ids)) {
+		wg.Go(func() {
+			for id := range next {
+				all, err := s.one(ctx, id)
+				mu.Lock()
+				if err != nil && first == nil {
+					first = err
+					cancel()
+				}
+				out = append(out, all...)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- id
+	}
+	close(next)
+	wg.Wait()
+	if first == nil && ctx.Err() != nil {
+		first = fault.New(fault.Unavailable, "slurmrestd was not asked for all jobs: %w", context.Cause(ctx))
+	}
+	return out, first
+}
+
+// one reads a job, with all components of a heterogeneous one; nil: slurmctld knows none by
+// that number.
+func (s *Site) one(ctx context.Context, id uint32) ([]site.Job, error) {
+	var a lives
+	err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: fmt.Sprintf("/job/%d", id), query: s.brief()}, &a)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []site.Job
+	there := false
+	for i := range a.Jobs {
+		j, err := a.Jobs[i].job()
+		if err != nil {
+			return nil, err
+		}
+		if there = there || j.ID == id; j.ID == id || j.Het == id {
+			out = append(out, j)
+		}
+	}
+	if !there {
+		return nil, fault.New(fault.Unavailable, "slurmrestd answered a question about job %d with others", id)
+	}
+	return out, nil
+}
+
+// brief asks for records without the cores of each node, which are most of one.
+func (s *Site) brief() url.Values {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v := s.versions["slurm"]; v == old || v == "" {
+		return nil
+	}
+	return url.Values{"flags": {"ALL"}}
+}
+
+// listing is a reading of all jobs that callers share: who asks while one is under way
+// waits for the next, which begins after they asked.
+type listing struct {
+	next *shared
+	busy bool
+}
+
+type shared struct {
+	done chan struct{}
+	jobs []live
+	err  error
+}
+
+// Of is site.Site's. No version of slurmrestd lists a user's jobs alone: the commands do,
+// where there are any, else all are read, at most one reading at a time.
+func (s *Site) Of(ctx context.Context, user string) ([]site.Job, error) {
+	if user == "" {
+		user = s.cfg.User
+	}
+	if s.cfg.Commands != nil {
+		return s.cfg.Commands.Of(ctx, user)
+	}
+	all, err := s.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []site.Job
+	for i := range all {
+		if all[i].owner() != user {
+			continue // whatever is strange about it
+		}
+		j, err := all[i].job()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, j)
+	}
+	return out, nil
+}
+
+// all are all jobs that slurmctld knows, as of some time after the call began.
+func (s *Site) all(ctx context.Context) ([]live, error) {
+	s.mu.Lock()
+	mine := s.listing.next
+	if mine == nil {
+		mine = &shared{done: make(chan struct{})}
+		s.listing.next = mine
+	}
+	if !s.listing.busy && s.ctx.Err() == nil {
+		s.listing.busy = true
+		s.wg.Go(s.list)
+	}
+	s.mu.Unlock()
+	select {
+	case <-mine.done:
+		return mine.jobs, mine.err
+	case <-s.ctx.Done():
+		return nil, fault.New(fault.Unavailable, "the client of slurmrestd is closed")
+	case <-ctx.Done():
+		return nil, fault.New(fault.Unavailable, "slurmrestd did not list all jobs: %w", context.Cause(ctx))
+	}
+}
+
+// list reads all jobs until nobody waits any more.
+func (s *Site) list() {
+	for {
+		s.mu.Lock()
+		l := s.listing.next
+		s.listing.next = nil
+		if l == nil {
+			s.listing.busy = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		l.jobs, l.err = s.read()
+		close(l.done)
+	}
+}
+
+// read reads all jobs. Its end is the deadline of calls: those who wait have their own.
+func (s *Site) read() ([]live, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Deadline)
+	defer cancel()
+	if _, err := s.speaks(ctx); err != nil {
+		return nil, err
+	}
+	var a lives
+	if err := s.call(ctx, &request{method: http.MethodGet, base: "slurm", path: "/jobs", query: s.brief()}, &a); err != nil {
+		return nil, err
+	}
+	return a.Jobs, nil
+}

@@ -1,0 +1,282 @@
+// Package slurm is the engine that runs jobs on a site's own Slurm.
+//
+// The model. One attempt is one batch job of Slurm's, found by a tag in its comment. A
+// launch is in the driver's journal before anything is sent; what got no answer is looked
+// up by the tag, in slurmctld and in accounting, before it is sent again. The batch script
+// takes a lock on a file system that the nodes share before anything of the user's runs
+// (driver/slurm/script), so that a job that Slurm has twice, or finds again, begins once.
+// Each attempt has one goroutine (drive.go) that does what is due; one more polls the
+// numbers of all live jobs in lists (poll.go).
+//
+// Guarantees: an attempt is reported gone only for a final state of its own job, with its
+// tag, or because its lock was fenced before it began. An error or a time-out is no news.
+// What slurmctld has lost after it began is Uncertain, until its own last word, or until its
+// nodes say that nothing of it lives (probe.go).
+//
+// It does not schedule. Where Config.Placed is not set slurmctld chooses the nodes.
+// Groups of different kinds are a heterogeneous job of Slurm's. Gangs that grow are refused.
+// docs/design/0008 has the reasons.
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/engine/feed"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// Config says what an Engine works with. Root, Pool, Site and Room must be given.
+type Config struct {
+	Root string    // state directory, absolute; made if it does not exist
+	Pool string    // name of the pool
+	Site site.Site // the way into the cluster; Close closes it
+	Room room.Room // where the locks are; *room.Nodes: on each node, which needs Placed
+
+	// Placed says that the nodes are chosen by the caller; else slurmctld chooses, and
+	// claims say nothing of nodes.
+	Placed bool
+	// Privileged says that the cluster is reached as root, or as a Slurm operator: jobs may
+	// be suspended. See Open.
+	Privileged bool
+	// Options are sbatch's for every job: --reservation=…, --partition=….
+	Options []string
+	// Files opens a job's output where it is, if that is not this machine; engine.Logger.
+	Files func(ctx context.Context, owner job.Owner, file string) (io.ReadCloser, error)
+	// Identity says as whom jobs are handed over.
+	Identity Identity
+
+	Patience time.Duration // for one answer of the cluster; 0: 30 s
+	Shortest time.Duration // between two polls of jobs of which something was heard; 0: 250 ms
+	Longest  time.Duration // … of all; 0: 1 s. An answer that is slow makes both longer
+	Hints    time.Duration // between two looks for hints; 0: 50 ms
+	Settle   time.Duration // how long slurmctld must not know a job before it is called lost; 0: 10 s
+	Senders  int           // submissions at once of one user, and of all together twice as many; 0: 16
+
+	Tidy      time.Duration // between two looks for jobs that are over here and live in Slurm; 0: 1 min
+	Adopt     time.Duration // how long a job that Slurm put back waits for the next attempt; 0: 2 min
+	Sweep     time.Duration // between two looks for old locks; 0: 1 h
+	KeepLocks time.Duration // how long locks outlive what was forgotten; 0: 7 days
+	Stock     time.Duration // between two questions for partitions, QOS, everybody's jobs …; 0: 5 min. An answer that is slow makes it longer
+	Log       *slog.Logger  // nil: none
+}
+
+// Engine runs jobs on a cluster. It is safe for concurrent use.
+type Engine struct {
+	cfg  Config
+	log  *journal
+	feed *feed.Feed
+	send *lanes        // who hands over
+	ends *lanes        // who ends what was handed over
+	kick chan struct{} // a poll is wanted
+
+	errands chan errand // to senders that are idle
+
+	blind bool // the locks are on the nodes, where only jobs see them (blind.go)
+
+	sweptTo  string        // where the next look for old locks begins; tidy's alone
+	stocking chan struct{} // who has put something into it takes stock
+
+	ctx    context.Context //nolint:containedctx // ends the engine's own goroutines, not a call
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	once   sync.Once
+	close  error
+
+	mu       sync.Mutex
+	attempts map[engine.Ref]*attempt
+	users    map[string]bool        // whose jobs were handed over since the engine was opened; "": the way in's own
+	people   map[string]site.Person // owners whom the cluster knows
+	silent   time.Time              // until when nobody asks the cluster about a job that is not taken yet
+	nodes    []fleet.Node           // as they were last seen
+	nameless []string               // nodes in pods on machines that nobody names, as of then
+	cluster  site.Cluster           // as it was last seen
+	found    []site.Node            // the same, as Slurm has them; never written to
+	stock    stock                  // what it has beside them
+	others   Others                 // held by jobs that are not ours, as of then
+	polls    Polls
+	urged    map[*attempt]bool // of which something is to be heard soon
+}
+
+// Polls says what the polling costs.
+type Polls struct {
+	Count   uint64
+	Jobs    uint64 // asked for, in all
+	Errors  uint64
+	Latency time.Duration // of the last
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New opens the engine on its state directory and goes on with the attempts in it. One
+// engine can use a directory at a time: fault.Conflict. The cluster need not answer.
+func New(cfg Config) (*Engine, error) {
+	if !filepath.IsAbs(cfg.Root) || cfg.Pool == "" || cfg.Site == nil || cfg.Room == nil {
+		return nil, fault.New(fault.Invalid, "slurm engine: an absolute state directory, the name of a pool, a way into the cluster and a directory of locks are needed")
+	}
+	cfg.Patience = cmp.Or(cfg.Patience, 30*time.Second)
+	cfg.Shortest = cmp.Or(cfg.Shortest, 250*time.Millisecond)
+	cfg.Longest = cmp.Or(cfg.Longest, time.Second)
+	cfg.Hints = cmp.Or(cfg.Hints, 50*time.Millisecond)
+	cfg.Settle = cmp.Or(cfg.Settle, 10*time.Second)
+	cfg.Senders = cmp.Or(cfg.Senders, 16)
+	cfg.Tidy = cmp.Or(cfg.Tidy, time.Minute)
+	cfg.Adopt = cmp.Or(cfg.Adopt, 2*time.Minute)
+	cfg.Sweep = cmp.Or(cfg.Sweep, time.Hour)
+	cfg.KeepLocks = cmp.Or(cfg.KeepLocks, 7*24*time.Hour)
+	cfg.Stock = cmp.Or(cfg.Stock, 5*time.Minute)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	_, blind := cfg.Room.(*room.Nodes)
+	if blind && !cfg.Placed {
+		return nil, fault.New(fault.Invalid, "slurm engine: locks on the nodes need a placed pool: Slurm may begin a job again on another node, where nobody has its lock")
+	}
+	if err := os.MkdirAll(cfg.Root, 0o700); err != nil {
+		return nil, fmt.Errorf("slurm engine: %w", err)
+	}
+	log, err := openJournal(filepath.Join(cfg.Root, "slurm"), word())
+	if err != nil {
+		return nil, fmt.Errorf("slurm engine: %w", err)
+	}
+	e := &Engine{
+		cfg: cfg, log: log, feed: feed.New(log.epoch), blind: blind, send: newLanes(cfg.Senders), ends: newLanes(cfg.Senders), kick: make(chan struct{}, 1), errands: make(chan errand), stocking: make(chan struct{}, 1),
+		attempts: map[engine.Ref]*attempt{}, users: map[string]bool{}, urged: map[*attempt]bool{}, people: map[string]site.Person{},
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	for ref, l := range log.lives {
+		a := e.revive(ref, l)
+		e.attempts[ref] = a
+		e.feed.Publish(a.report)
+	}
+	for _, a := range e.attempts {
+		if a.report.Phase != engine.Ended {
+			e.wg.Go(func() { e.drive(a) })
+		}
+	}
+	e.wg.Go(e.poll)
+	e.wg.Go(e.tidy)
+	e.wg.Go(e.taking)
+	return e, nil
+}
+
+// word is a random word that nobody guesses.
+func word() string { return rand.Text()[:16] }
+
+// Close stops the engine's goroutines. The jobs go on.
+func (e *Engine) Close() error {
+	e.once.Do(func() {
+		e.mu.Lock() // no attempt is added any more
+		e.cancel()
+		e.mu.Unlock()
+		e.wg.Wait()
+		e.close = errors.Join(e.log.close(), e.cfg.Site.Close())
+	})
+	return e.close
+}
+
+// Info says what the cluster is and can do.
+func (e *Engine) Info(ctx context.Context) (engine.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Info{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	c, err := e.cfg.Site.Cluster(ctx)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	var notes []string
+	if !c.Tracks {
+		notes = append(notes, "the cluster follows a job's processes as descendants (ProctrackType): one that leaves them can outlive its job unseen; proctrack/cgroup would not lose it")
+	}
+	if !c.Accounts {
+		notes = append(notes, "the cluster has no accounting: of a job that is forgotten before it was looked at, the exit code is lost")
+	}
+	if o := e.Others().String(); o != "" {
+		notes = append(notes, "jobs that are not ours hold "+o+" of the cluster")
+	}
+	if text := e.inPods(); text != "" {
+		notes = append(notes, text)
+	}
+	return engine.Info{
+		Name: "slurm", Version: c.Version, Notes: notes,
+		Abilities: engine.Abilities{
+			Gang: engine.GangStrict, Placed: e.cfg.Placed, Delegated: !e.cfg.Placed, Suspend: e.suspends(), Isolates: c.Limits, Proves: c.Tracks,
+		},
+	}, nil
+}
+
+// Inspect reports one attempt.
+func (e *Engine) Inspect(ctx context.Context, ref engine.Ref) (engine.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return engine.Report{}, err
+	}
+	r, ok := e.feed.Last(ref)
+	if !ok {
+		return r, unknown(ref)
+	}
+	return r, nil
+}
+
+func unknown(ref engine.Ref) error {
+	return fault.New(fault.NotFound, "the slurm engine has no attempt %s", ref)
+}
+
+// List reports every attempt.
+func (e *Engine) List(ctx context.Context) ([]engine.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return e.feed.All(), nil
+}
+
+// Watch follows changes.
+func (e *Engine) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
+	if err := e.feed.Watch(ctx, e.ctx.Done(), after, f); err != nil {
+		return err
+	}
+	return fault.New(fault.Unavailable, "the slurm engine is closed")
+}
+
+// Forget drops an ended attempt.
+func (e *Engine) Forget(ctx context.Context, ref engine.Ref) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a != nil && a.report.Phase != engine.Ended {
+		e.mu.Unlock()
+		return fault.New(fault.Conflict, "attempt %s has not ended", ref)
+	}
+	if err := e.log.fence(ref); err != nil {
+		e.mu.Unlock()
+		return err
+	}
+	delete(e.attempts, ref)
+	e.feed.Forget(ref)
+	e.mu.Unlock()
+	return nil // the lock stays: Slurm might find the job again and begin it
+}
+
+// Polls says what the polling has cost so far.
+func (e *Engine) Polls() Polls {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.polls
+}

@@ -1,0 +1,346 @@
+package slurm
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// thaw is after which time a job that was suspended once, and was asked to end and does not,
+// is suspended and let go on anew: a node may have heard of both in the wrong order (settled).
+// Each time it is twice as long.
+const thaw = 10 * time.Second
+
+// again is after which time a job that was to be killed, and lives, is killed again.
+const again = 5 * time.Second
+
+// Stop begins to end an attempt.
+func (e *Engine) Stop(ctx context.Context, ref engine.Ref, s engine.Stop) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a == nil {
+		err := e.log.fence(ref)
+		e.mu.Unlock()
+		return cmp.Or(err, error(unknown(ref)))
+	}
+	defer e.mu.Unlock()
+	if a.ended {
+		return nil
+	}
+	now := time.Now()
+	return e.stopAt(a, &stopping{Asked: now, Signal: cmp.Or(s.Signal, sigterm), Kill: now.Add(s.Grace), Cause: engine.Stopped, Reason: s.Reason})
+}
+
+// stopAt notes that an attempt is to end, or sooner than it was to. The caller holds the lock.
+func (e *Engine) stopAt(a *attempt, s *stopping) error {
+	if a.stop != nil {
+		if !s.Kill.Before(a.stop.Kill) {
+			return nil
+		}
+		sooner := *a.stop
+		sooner.Kill = s.Kill
+		s = &sooner
+	}
+	if err := e.log.add(&entry{Kind: stopped, Ref: a.ref, Stop: s}); err != nil {
+		return err
+	}
+	if a.stop == nil {
+		close(a.halt)
+	}
+	a.stop = s
+	r := a.report
+	if r.Cause == "" {
+		r.Cause, r.Message = s.Cause, s.Reason
+	}
+	if a.id != 0 {
+		r.Phase = max(r.Phase, engine.Ending)
+	}
+	e.tell(a, r)
+	a.nudge()
+	e.urge(a)
+	return nil
+}
+
+// end does what a stop or a time limit asks for, and says after which time there is more.
+func (e *Engine) end(a *attempt) (time.Duration, error) {
+	e.mu.Lock()
+	if a.ended {
+		e.mu.Unlock()
+		return 0, nil
+	}
+	j, now := a.seen, time.Now()
+	if a.stop == nil {
+		wait, over := e.limit(a, now)
+		if !over {
+			e.mu.Unlock()
+			return wait, nil
+		}
+		err := e.stopAt(a, &stopping{Asked: now, Signal: sigterm, Kill: now.Add(a.order.Grace), Cause: engine.TimedOut, Reason: "it reached its time limit"})
+		if err != nil {
+			e.mu.Unlock()
+			return 0, err
+		}
+	}
+	s, told, killed := a.stop, a.told, a.killed
+	frozen := time.Duration(0) // when it may have to be thawed
+	if !a.froze.IsZero() {
+		frozen = a.asked.Add(thaw << min(a.thawed, 8)).Sub(now)
+	}
+	e.mu.Unlock()
+	kill := !now.Before(s.Kill)
+	switch wait := e.unsettled(a); {
+	case j == nil: // a poll is on its way
+		return 0, nil
+	case wait > 0: // signals are dropped on nodes that do not know yet that it goes on
+		return wait, nil
+	case kill && now.Sub(killed) < again:
+		return again - now.Sub(killed), nil
+	case !kill && told != nil && frozen == 0:
+		return s.Kill.Sub(now), nil
+	case !kill && told != nil && frozen > 0:
+		return min(frozen, s.Kill.Sub(now)), nil
+	}
+	return e.inTurn(a, func(ctx context.Context) (time.Duration, error) { return e.endNow(ctx, a, s, told, kill) })
+}
+
+// inTurn makes the calls that end an attempt. So many go on at once as submissions do, whose
+// turns they need not wait for.
+func (e *Engine) inTurn(a *attempt, f func(context.Context) (time.Duration, error)) (time.Duration, error) {
+	leave, ok := e.ends.take(e.ctx, a.user, nil)
+	if !ok {
+		return 0, nil
+	}
+	began := time.Now()
+	ctx, cancel := e.call()
+	defer cancel()
+	due, err := f(ctx)
+	leave(e.hung(err, began))
+	return due, err
+}
+
+// hung reports whether a call hung, and nobody else's may wait for another like it.
+func (e *Engine) hung(err error, began time.Time) bool {
+	return fault.KindOf(err) == fault.Unavailable && time.Since(began) > e.cfg.Patience/3
+}
+
+// endNow asks Slurm for the end of an attempt's job, or for the next step towards it.
+func (e *Engine) endNow(ctx context.Context, a *attempt, s, told *stopping, kill bool) (time.Duration, error) {
+	now := time.Now()
+	j, err := e.look(ctx, a)
+	switch {
+	case err != nil:
+		return 0, err
+	case j == nil || j.State.Final() || j.Completing && !kill:
+		e.pollNow(a)
+		return firstPause, nil
+	case j.State == site.Suspended: // so that it can act on the signal
+		return settled, e.suspend(ctx, a, false)
+	case kill:
+		err = e.kill(ctx, a, j)
+	case told != nil && j.State == site.Running:
+		e.mu.Lock()
+		a.told, a.thawed = nil, a.thawed+1
+		e.mu.Unlock()
+		e.pollNow(a)
+		return settled, e.suspend(ctx, a, true)
+	default:
+		err = e.signalEnd(ctx, a, j, s)
+	}
+	if err != nil {
+		return 0, err
+	}
+	e.mu.Lock()
+	a.told, a.asked = s, now
+	if kill {
+		a.killed = now
+	}
+	e.mu.Unlock()
+	e.pollNow(a)
+	return time.Millisecond, nil
+}
+
+// signalEnd asks a job to end: one that waits is cancelled.
+func (e *Engine) signalEnd(ctx context.Context, a *attempt, j *site.Job, s *stopping) error {
+	switch {
+	case j.State == site.Pending:
+		return e.actor(a.user).End(ctx, a.id)
+	case s.Signal == sigkill:
+		return e.kill(ctx, a, j)
+	}
+	err := e.actor(a.user).Signal(ctx, a.id, s.Signal, site.ToAll)
+	if err != nil && fault.KindOf(err) != fault.Unavailable { // between two states
+		return fault.New(fault.Unavailable, "%w", err)
+	}
+	return err
+}
+
+// kill ends a job for good.
+func (e *Engine) kill(ctx context.Context, a *attempt, j *site.Job) error {
+	if j.State == site.Running && a.killed.IsZero() {
+		if err := e.actor(a.user).Kill(ctx, a.id); err == nil || fault.KindOf(err) == fault.Unavailable {
+			return err
+		}
+	}
+	return e.actor(a.user).End(ctx, a.id)
+}
+
+// limit is how long an attempt may still run. The caller holds the lock.
+func (e *Engine) limit(a *attempt, now time.Time) (wait time.Duration, over bool) {
+	most, from := a.order.Job.Spec.TimeLimit, a.report.Started
+	if most <= 0 || from.IsZero() || !a.paused.IsZero() {
+		return 0, false
+	}
+	wait = from.Add(most + a.idle).Sub(now)
+	return max(wait, 0), wait <= 0
+}
+
+// Signal sends a signal and nothing more.
+func (e *Engine) Signal(ctx context.Context, ref engine.Ref, signal int, to engine.Scope) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	scope, ok := map[engine.Scope]site.Scope{engine.ToTasks: site.ToSteps, engine.ToBatch: site.ToBatch, engine.ToAll: site.ToAll}[to]
+	if !ok {
+		return fault.New(fault.Invalid, "%q is not a scope of signals", to)
+	}
+	if signal < 0 || signal > 64 {
+		return fault.New(fault.Invalid, "%d is not a signal", signal)
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a == nil {
+		e.mu.Unlock()
+		return unknown(ref)
+	}
+	id, phase := a.id, a.report.Phase
+	e.mu.Unlock()
+	switch {
+	case phase == engine.Ended || signal == 0:
+		return nil
+	case phase < engine.Running || id == 0:
+		return fault.New(fault.Conflict, "attempt %s has not started", ref)
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	err := e.actor(a.user).Signal(ctx, id, signal, scope)
+	e.pollNow(a)
+	return err
+}
+
+// settled is how long slurmctld takes to tell the nodes of a suspension. It sends one
+// message for it and another to go on, in no order: a job whose nodes get them the other
+// way round stays frozen, and counts as running.
+const settled = 2 * time.Second
+
+// unsettled is how long the nodes may take yet to hear of the last change.
+func (e *Engine) unsettled(a *attempt) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a.froze.IsZero() {
+		return 0
+	}
+	return settled - time.Since(a.froze)
+}
+
+// look asks what slurmctld says of an attempt's job now. nil: it does not know the job any
+// more, or knows another by the number, which it gives out again after a loss. What ends
+// jobs names them by number alone, so it is asked right before.
+func (e *Engine) look(ctx context.Context, a *attempt) (*site.Job, error) {
+	all, err := e.cfg.Site.Jobs(ctx, []uint32{a.id})
+	if err != nil {
+		return nil, err
+	}
+	return find(all, a), nil
+}
+
+// suspend holds a job or lets it go on.
+func (e *Engine) suspend(ctx context.Context, a *attempt, held bool) error {
+	if wait := e.unsettled(a); wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return fault.New(fault.Unavailable, "%w", context.Cause(ctx))
+		}
+	}
+	err := e.cfg.Site.Suspend(ctx, a.id, held)
+	e.mu.Lock()
+	a.froze = time.Now()
+	e.mu.Unlock()
+	return err
+}
+
+// held reports what slurmctld has just done: before a poll sees it, it may be otherwise again.
+func (e *Engine) held(a *attempt, held bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.urge(a)
+	if a.ended || a.seen == nil || a.report.Phase != engine.Running {
+		return
+	}
+	j := *a.seen
+	j.State = site.Running
+	if held {
+		j.State = site.Suspended
+	}
+	a.seen = &j
+	r := a.report
+	r.Suspended = held
+	a.pause(held)
+	e.tell(a, r)
+}
+
+// pause counts the time in which an attempt is suspended. The caller holds the lock.
+func (a *attempt) pause(held bool) {
+	if held && a.paused.IsZero() {
+		a.paused = time.Now()
+	} else if !held && !a.paused.IsZero() {
+		a.idle += time.Since(a.paused)
+		a.paused = time.Time{}
+	}
+}
+
+func (e *Engine) hold(ctx context.Context, ref engine.Ref, held bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	a := e.attempts[ref]
+	if a == nil {
+		e.mu.Unlock()
+		return unknown(ref)
+	}
+	id, r, seen := a.id, a.report, a.seen != nil
+	e.mu.Unlock()
+	switch {
+	case r.Phase == engine.Ended || r.Suspended == held && r.Phase == engine.Running && seen:
+		return nil
+	case r.Phase != engine.Running || id == 0:
+		return fault.New(fault.Conflict, "attempt %s does not run", ref)
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Patience)
+	defer cancel()
+	err := e.suspend(ctx, a, held)
+	if err == nil {
+		e.held(a, held)
+		return nil
+	}
+	if fault.KindOf(err) == fault.Unavailable {
+		e.pollNow(a)
+		return err
+	}
+	all, asked := e.cfg.Site.Jobs(ctx, []uint32{id}) // perhaps it is so already, or has ended
+	if asked == nil && (len(all) == 0 || all[0].State.Final() || all[0].Completing || (all[0].State == site.Suspended) == held) {
+		e.pollNow(a)
+		return nil
+	}
+	return err
+}

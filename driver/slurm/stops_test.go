@@ -1,0 +1,178 @@
+package slurm_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/driver/slurm"
+	"github.com/coxswain-sched/coxswain/driver/slurm/room"
+	"github.com/coxswain-sched/coxswain/driver/slurm/site"
+	"github.com/coxswain-sched/coxswain/engine"
+)
+
+// crowded is a stage on which ends are counted, and submissions may hang.
+type crowded struct {
+	*stage
+	mu    sync.Mutex
+	now   int
+	most  int
+	ended int
+	full  chan struct{} // until it is closed, ends take long
+	hang  chan struct{} // nil: submissions do not
+}
+
+func (c *crowded) Submit(ctx context.Context, s *site.Submission) (uint32, error) {
+	if c.hang != nil {
+		select {
+		case <-c.hang:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	return c.stage.Submit(ctx, s)
+}
+
+func (c *crowded) End(ctx context.Context, id uint32) error {
+	c.mu.Lock()
+	c.now++
+	c.ended++
+	c.most = max(c.most, c.now)
+	c.mu.Unlock()
+	select {
+	case <-c.full:
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	c.now--
+	c.mu.Unlock()
+	return c.stage.End(ctx, id)
+}
+
+// TestStopsTakeTurns: of many jobs that are to end a few are told at once, and all are.
+//
+// Seen to fail with: every attempt telling its own when it likes.
+func TestStopsTakeTurns(t *testing.T) {
+	c := &crowded{stage: &stage{}, full: make(chan struct{})}
+	e, root := stageWith(t, c.stage, func(f *slurm.Config) { f.Site, f.Senders, f.Placed = c, 4, false })
+	const jobs = 60
+	for i := range jobs {
+		if err := e.Launch(t.Context(), another(root, uint64(i+1), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaits(t, "all handed over", func() (ok bool) { c.with(func() { ok = len(c.jobs) == jobs }); return ok })
+	for i := range jobs {
+		if err := e.Stop(t.Context(), engine.Ref{Allocation: uint64(i + 1), Attempt: 1}, engine.Stop{Grace: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaits(t, "some told to end", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.now >= 4 })
+	polls := e.Polls().Count // time for more of them
+	awaits(t, "more polls", func() bool { return e.Polls().Count > polls+20 })
+	close(c.full)
+	awaits(t, "all told to end", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.ended >= jobs })
+	if c.most > 8 {
+		t.Errorf("%d at once", c.most)
+	}
+}
+
+// TestAStopDoesNotWaitForATurn: a job that waits to be handed over behind some that hang ends at
+// once when it is stopped.
+//
+// Seen to fail with: an end when its turn comes.
+func TestAStopDoesNotWaitForATurn(t *testing.T) {
+	c := &crowded{stage: &stage{}, full: make(chan struct{}), hang: make(chan struct{})}
+	e, root := stageWith(t, c.stage, func(f *slurm.Config) { f.Site, f.Senders, f.Placed = c, 1, false })
+	for i := range 4 {
+		if err := e.Launch(t.Context(), another(root, uint64(i+1), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := map[uint64]bool{}
+	for i := range 4 { // whoever has the turn is not known
+		if err := e.Stop(t.Context(), engine.Ref{Allocation: uint64(i + 1), Attempt: 1}, engine.Stop{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, e, func(r engine.Report) bool {
+		if r.Gone {
+			ended[r.Ref.Allocation] = true
+		}
+		return len(ended) == 3
+	})
+	close(c.hang)
+	close(c.full)
+	awaits(t, "the end of the one that hung", func() (ok bool) {
+		all, err := e.List(t.Context())
+		c.with(func() {
+			ok = err == nil && (len(c.cancelled) > 0 || !slices.ContainsFunc(all, func(r engine.Report) bool { return !r.Gone }))
+		})
+		return ok
+	})
+}
+
+// reads counts how often a directory of locks is listed, and asked for files.
+type reads struct {
+	room.Room
+	mu           sync.Mutex
+	lists, looks int
+	dropped      int
+}
+
+func (r *reads) List(ctx context.Context) ([]string, error) {
+	r.mu.Lock()
+	r.lists++
+	r.mu.Unlock()
+	return r.Room.List(ctx)
+}
+
+func (r *reads) Drop(ctx context.Context, names []string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropped += len(names)
+	r.looks++
+	return r.Room.Drop(ctx, names)
+}
+
+// Remove lists the directory, once for each attempt.
+func (r *reads) Remove(context.Context, string) error { panic("old locks are removed by name") }
+
+// TestManyOldLocks are removed with a few calls, not with one for each.
+//
+// Seen to fail with: each attempt's looked for anew.
+func TestManyOldLocks(t *testing.T) {
+	s := &stage{}
+	var count *reads
+	e, root := stageWith(t, s, func(c *slurm.Config) {
+		locks, err := room.Open(filepath.Join(c.Root, "locks"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count = &reads{Room: locks}
+		c.Room, c.KeepLocks = count, time.Nanosecond
+	})
+	const many = 300
+	begin(t, e, root)
+	s.act(t, time.Now(), "n1") // its lock says what this driver's are called
+	names, err := count.Room.List(t.Context())
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%q, %v", names, err)
+	}
+	for i := range many {
+		ref := engine.Ref{Allocation: uint64(1000 + i), Attempt: 1}
+		if _, _, err := count.Take(t.Context(), ref.String()+names[0][len("1.1"):], "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Forget(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaits(t, "the end of the old locks", func() bool { count.mu.Lock(); defer count.mu.Unlock(); return count.dropped >= many })
+	if count.looks > many/3 {
+		t.Errorf("%d calls", count.looks)
+	}
+}

@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
+
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/driver/kube"
+	"github.com/coxswain-sched/coxswain/driver/kube/cluster"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+)
+
+// openKube opens the engine of a Kubernetes cluster. The cluster need not answer; the
+// kubeconfig has to be there and to be one.
+func openKube(_ context.Context, name string, settings json.RawMessage, at Place) (engine.Engine, error) {
+	var set kubeSettings
+	if err := ReadSettings(settings, &set); err != nil {
+		return nil, err
+	}
+	terms, err := set.terms(name)
+	if err != nil {
+		return nil, err
+	}
+	if set.Kubeconfig == "" && !set.Inside {
+		return nil, errNoCluster()
+	}
+	c, err := cluster.Open(cluster.Config{Kubeconfig: set.Kubeconfig, Context: set.Context, Namespace: set.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	var uploads kube.Uploads
+	if at.Uploads != nil {
+		uploads = at.Uploads
+	}
+	return kube.New(kube.Config{Root: at.Dir, Cluster: c, Terms: terms, Uploads: uploads, Log: at.Log, Trial: at.Trial})
+}
+
+func errNoCluster() error {
+	return fault.New(fault.Invalid, "settings: which cluster?").
+		Advise("--kubeconfig FILE that the server reads, and --context of it; --set inside=true where the server itself runs in a pod of the cluster")
+}
+
+// KubeRights is the manifest of the roles that a pool of the engine kube needs, for kubectl
+// apply -f -. Who has them is said as kube.ParseSubject reads it; empty: the service account
+// coxswain of the pool's namespace. Nobody is asked; of the settings those that the roles
+// depend on are needed: namespace, namespaces, only_named, impersonate, placed, gang, reserve,
+// priority_class, paths.
+func KubeRights(pool string, settings json.RawMessage, who string) (string, error) {
+	terms, subject, err := kubeFor(pool, settings, who, "the roles")
+	if err != nil {
+		return "", err
+	}
+	var gang *kube.Gang
+	if g, ok := kube.KnownGang(terms.Gang); ok && !terms.Placed {
+		gang = &g
+	}
+	return kube.Manifest(&terms, gang, subject), nil
+}
+
+// KubePolicy is the manifest of the admission policy that keeps others off the nodes of a pool
+// of the engine kube, for kubectl apply -f -. Who is no other is said as in KubeRights.
+func KubePolicy(pool string, settings json.RawMessage, who string) (string, error) {
+	terms, subject, err := kubeFor(pool, settings, who, "the pods of the pool")
+	if err != nil {
+		return "", err
+	}
+	if !terms.Placed {
+		return "", fault.New(fault.Invalid, "settings: placed: nodes are kept for pools whose nodes Coxswain chooses").Advise("leave placed")
+	}
+	return kube.PolicyManifest(&terms, subject)
+}
+
+// kubeFor reads the settings of a pool, and who is meant.
+func kubeFor(pool string, settings json.RawMessage, who, what string) (kube.Terms, kube.Subject, error) {
+	var set kubeSettings
+	if err := ReadSettings(settings, &set); err != nil {
+		return kube.Terms{}, kube.Subject{}, err
+	}
+	terms, err := set.terms(pool)
+	if err != nil {
+		return terms, kube.Subject{}, err
+	}
+	if terms.Namespace == "" {
+		return terms, kube.Subject{}, fault.New(fault.Invalid, "in which namespace are %s?", what).Advise("--namespace NAME")
+	}
+	if who == "" {
+		who = "serviceaccount:" + terms.Namespace + ":coxswain"
+	}
+	subject, err := kube.ParseSubject(who)
+	return terms, subject, err
+}
+
+// sameSite is control.Config.SameSite: settings of the engine kube say where things are, and
+// how the next pods are made. Those of other kinds may all say where.
+func sameSite(before, now control.PoolSpec) bool {
+	var a, b kubeSettings
+	if now.Engine != "kube" || ReadSettings(before.Settings, &a) != nil || ReadSettings(now.Settings, &b) != nil {
+		return false
+	}
+	where := func(s *kubeSettings) kubeSettings {
+		return kubeSettings{Kubeconfig: s.Kubeconfig, Context: s.Context, Inside: s.Inside, Namespace: s.Namespace, Gang: s.Gang}
+	}
+	return reflect.DeepEqual(where(&a), where(&b)) && a.placed() == b.placed() && maps.Equal(a.Namespaces, b.Namespaces)
+}

@@ -1,0 +1,208 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/agent/deviceenv"
+	"github.com/coxswain-sched/coxswain/agent/discover"
+	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/driver/local"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/hostlist"
+	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/server/config"
+)
+
+// poolName is the pool of the embedded engine, and the partition of a site that
+// configures none.
+const poolName = "local"
+
+// room is what the embedded engine offers.
+type room struct {
+	nodes  []fleet.Node
+	naming local.Naming
+	notes  []string                 // for people, one sentence each
+	shown  map[int]deviceenv.Device // how programs are told of the machine's own devices, by index
+	numa   []local.NUMANode         // of the machine
+}
+
+// findRoom looks at the machine and makes the nodes that the configuration asks for.
+func findRoom(ctx context.Context, cfg *config.Config, dir, cox string, log *slog.Logger) (room, error) {
+	m, notes, err := discover.Look(ctx, discover.Options{NoGPU: cfg.Room.GPUsPerNode == 0})
+	if err != nil {
+		return room{}, err
+	}
+	for _, n := range notes {
+		log.Debug("discovery", "note", n.String())
+	}
+	devices, names := discover.Fleet(m.GPUs, nil)
+	r := room{naming: local.NamedByAddr, shown: map[int]deviceenv.Device{}, numa: local.NUMAOf(m)}
+	for i, d := range devices {
+		r.shown[d.Index] = names[i]
+	}
+	if cfg.Room.Nodes == 0 {
+		node, err := local.RealNode(m, devices)
+		if err != nil {
+			return room{}, err
+		}
+		r.nodes = []fleet.Node{sized(node, cfg)}
+		return r, nil
+	}
+	if !cfg.Room.ByAddress {
+		var why string
+		if r.naming, why = local.FindNaming(ctx, cox); why != "" {
+			r.notes = append(r.notes, why)
+		}
+	}
+	base := fleet.Node{
+		State:    fleet.Up,
+		Capacity: resource.Vector{CPU: resource.CPUs(m.UsableCPUs()), Memory: resource.Amount(m.MemoryBytes)},
+	}
+	free := slices.DeleteFunc(devices, func(d fleet.Device) bool { return d.Foreign > 0 })
+	sets, declared := deal(free, cfg.Room.Nodes, cfg.Room.GPUsPerNode, cfg.Room.GPUType)
+	if declared {
+		r.notes = append(r.notes, fmt.Sprintf("the %d %s of each node are declared: numbers without hardware", cfg.Room.GPUsPerNode, cfg.Room.GPUType))
+	}
+	var bare []fleet.Node
+	for i := range cfg.Room.Nodes {
+		n := sized(base, cfg)
+		n.Devices, n.Path = sets[i], pathOf(i, &cfg.Room)
+		bare = append(bare, n)
+	}
+	r.nodes = local.VirtualRoom(local.RoomConfig{Naming: r.naming, Seed: dir, Names: cfg.Room.Names}, bare)
+	return r, nil
+}
+
+// pathOf is where a virtual node stands in the topology that the configuration declares.
+func pathOf(i int, r *config.Room) []string {
+	if r.NodesPerLeaf == 0 {
+		return nil
+	}
+	leaf := i / r.NodesPerLeaf
+	path := []string{fmt.Sprintf("leaf%d", leaf+1)}
+	if r.LeavesPerBlock > 0 {
+		path = append([]string{fmt.Sprintf("block%d", leaf/r.LeavesPerBlock+1)}, path...)
+	}
+	return path
+}
+
+// levelsOf names the levels of that topology, the outermost first.
+func levelsOf(r *config.Room) []string {
+	switch {
+	case r.NodesPerLeaf == 0:
+		return nil
+	case len(r.Levels) > 0:
+		return r.Levels
+	case r.LeavesPerBlock > 0:
+		return []string{"block", "leaf"}
+	}
+	return []string{"leaf"}
+}
+
+// sized gives a node what the configuration says of all nodes.
+func sized(n fleet.Node, cfg *config.Config) fleet.Node {
+	if cfg.Room.CPUs > 0 {
+		n.Capacity.CPU = resource.CPUs(cfg.Room.CPUs)
+	}
+	if cfg.Room.Memory > 0 {
+		n.Capacity.Memory = resource.Amount(cfg.Room.Memory)
+	}
+	n.Features = slices.Sorted(slices.Values(cfg.Room.Features))
+	return n
+}
+
+// deal gives each of n nodes its devices: the machine's own in equal parts, or
+// declared ones where more are asked for than there are. per -1 takes what is there.
+func deal(have []fleet.Device, n, per int, kind string) (sets [][]fleet.Device, declared bool) {
+	if per < 0 {
+		per = len(have) / n
+	}
+	if declared = per*n > len(have); !declared {
+		for i := range n {
+			sets = append(sets, have[i*per:(i+1)*per])
+		}
+		return sets, false
+	}
+	for range n {
+		var set []fleet.Device
+		for i := range per {
+			set = append(set, fleet.Device{Index: i, Minor: -1, Kind: "gpu", Type: kind, NUMA: -1, Declared: true})
+		}
+		sets = append(sets, set)
+	}
+	return sets, true
+}
+
+// rulesOf turns partitions and accounts of the configuration into the rules at the
+// door, and tells the nodes of which partitions they are.
+func rulesOf(cfg *config.Config, nodes []fleet.Node) (admission.Rules, error) {
+	r := admission.Rules{Pool: poolName, MaxArray: cfg.Jobs.MaxArray, Levels: levelsOf(&cfg.Room)}
+	parts := cfg.Partitions
+	if len(parts) == 0 {
+		parts = []config.Partition{{Name: poolName, Default: true}}
+	}
+	for _, p := range parts {
+		part := admission.Partition{Name: p.Name, Default: p.Default, TimeLimit: time.Duration(p.TimeLimit), DefaultTime: time.Duration(p.DefaultTime)}
+		names, err := hostlist.Expand(p.Nodes)
+		if err != nil {
+			return r, err
+		}
+		for i := range nodes {
+			if p.Nodes == "" || slices.Contains(names, nodes[i].Name) {
+				nodes[i].Parts = append(nodes[i].Parts, p.Name)
+				part.Nodes = append(part.Nodes, nodes[i].Name)
+			}
+		}
+		for _, n := range names {
+			if !slices.ContainsFunc(nodes, func(have fleet.Node) bool { return have.Name == n }) {
+				return r, fault.New(fault.Invalid, "partition %s: there is no node %s", p.Name, n).
+					Advise("nodes here: %s", hostlist.Compress(nodeNames(nodes)))
+			}
+		}
+		r.Partitions = append(r.Partitions, part)
+	}
+	for _, a := range cfg.Accounts {
+		r.Accounts = append(r.Accounts, admission.Account{Name: a.Name, Users: a.Users})
+	}
+	return r, nil
+}
+
+func nodeNames(nodes []fleet.Node) []string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+func engineDir(state string) string { return filepath.Join(state, "engine") }
+
+// processes is how many processes and threads a job may have on a node; 0: any number.
+func processes(configured int) int {
+	switch {
+	case configured > 0:
+		return configured
+	case configured < 0:
+		return 0
+	}
+	most := 0
+	for _, name := range []string{"/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && n > 0 && (most == 0 || n < most) {
+			most = n
+		}
+	}
+	return most / 2
+}

@@ -1,0 +1,359 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/agent/discover"
+	"github.com/coxswain-sched/coxswain/auth"
+	"github.com/coxswain-sched/coxswain/auth/fileperm"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/control/health"
+	"github.com/coxswain-sched/coxswain/driver/local"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	httpserver "github.com/coxswain-sched/coxswain/server"
+	"github.com/coxswain-sched/coxswain/server/config"
+	"github.com/coxswain-sched/coxswain/server/notify"
+	"github.com/coxswain-sched/coxswain/spec/provenance"
+	"github.com/coxswain-sched/coxswain/store"
+	"github.com/coxswain-sched/coxswain/store/sqlite"
+	"github.com/coxswain-sched/coxswain/store/upload"
+)
+
+// Options are what a server needs from outside.
+type Options struct {
+	Config  config.Config
+	Cox     string // binary to start supervisors, srun … from; empty: this process's own
+	Version string
+	Log     *slog.Logger
+	Ready   func(Info) // called once the server answers
+
+	// Engine and Store put something between the control plane and its engine or its
+	// store: what measures them, or makes them fail. nil: nothing. An engine keeps its
+	// optional abilities for the control plane only if the wrapper has them too.
+	Engine func(engine.Engine) engine.Engine
+	Store  func(store.Store) store.Store
+
+	// Engines are kinds of engine with which pools can be added, beside those that are
+	// built in.
+	Engines map[string]Opener
+}
+
+// Info is what a server says when it is ready.
+type Info struct {
+	Config *config.Config
+	TCP    string // address; empty: none
+	Nodes  []fleet.Node
+	Notes  []string
+	Token  string // file with the administrator's token; empty: none
+}
+
+// Run serves until ctx ends or the server cannot go on. Work goes on without it.
+func Run(ctx context.Context, opt Options) (err error) {
+	cfg := &opt.Config
+	if err := MakeState(cfg.State); err != nil {
+		return err
+	}
+	unlock, err := sqlite.Lock(cfg.State.Dir, "cox up")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	thrifty()
+	s := &server{opt: &opt, cfg: cfg}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	return s.serve(ctx)
+}
+
+// garbage is by how many hundredths the heap may grow before the collector runs. With Go's own
+// 100 the memory of a server is twice what is in use; driver/kube's benchmark sets the same.
+const garbage = 50
+
+// thrifty has the collector run that often, unless GOGC says how often it is to run: a control
+// plane stays for weeks, and its CPU is idle for most of them.
+func thrifty() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
+}
+
+// MakeState makes a state directory, or looks whether one that is there is safe from
+// other users: who can exchange what is in it is root where root serves. One that is said
+// to be the server's alone is not looked at.
+func MakeState(state config.State) error {
+	dir := state.Dir
+	if err := os.MkdirAll(dir, stateMode()); err != nil {
+		return fault.New(fault.KindOf(err), "state directory: %w", err).Advise("set state.dir or --state-dir to a folder that you may write to")
+	}
+	if state.Mine {
+		return nil
+	}
+	for _, check := range []func(string) error{fileperm.Folder, fileperm.Way} {
+		if err := check(dir); err != nil {
+			return fault.New(fault.KindOf(err), "state directory: %w", err).Advise("%s", fault.Remedy(err))
+		}
+	}
+	return nil
+}
+
+// own is the state directory, where it is said to be the server's alone.
+func own(state config.State) string {
+	if !state.Mine {
+		return ""
+	}
+	return state.Dir
+}
+
+// stateMode lets users pass through root's state directory to the socket of their
+// own job's supervisor, and see nothing on the way.
+func stateMode() os.FileMode {
+	if os.Getuid() == 0 {
+		return 0o711
+	}
+	return 0o700
+}
+
+// server is a server with its parts open.
+type server struct {
+	opt     *Options
+	cfg     *config.Config
+	room    room
+	rules   admission.Rules
+	store   *sqlite.Store
+	engine  engine.Engine
+	control *control.Control
+	mail    *notify.Notifier
+	http    *httpserver.Server
+
+	health health.Watch
+	idle   func(engine.Ref) []health.Idle // nil: nothing is watched
+
+	listeners []net.Listener
+	tcp       string
+}
+
+func (s *server) open(ctx context.Context) error {
+	var err error
+	// The socket comes first: who is told that a server answers already need not
+	// wait for anything.
+	if err = s.listen(); err != nil {
+		return err
+	}
+	if s.room, err = findRoom(ctx, s.cfg, s.cfg.State.Dir, s.opt.Cox, s.opt.Log); err != nil {
+		return err
+	}
+	if s.rules, err = rulesOf(s.cfg, s.room.nodes); err != nil {
+		return err
+	}
+	if s.mail, err = mailer(s.cfg, s.opt.Log); err != nil {
+		return err
+	}
+	if s.store, err = sqlite.Open(s.cfg.State.Dir); err != nil {
+		return err
+	}
+	e, err := local.New(local.Config{
+		Root: engineDir(s.cfg.State.Dir), Nodes: s.room.nodes, Cox: s.opt.Cox, Naming: s.room.naming,
+		Names: names(s.opt.Cox), NoLimits: s.cfg.Room.NoLimits, Log: s.opt.Log.With("part", "engine"), Spare: true, Shown: discover.Shown(s.room.shown), NUMA: s.room.numa,
+		Prolog: s.cfg.Hooks.Prolog, Epilog: s.cfg.Hooks.Epilog, HookTimeout: time.Duration(s.cfg.Hooks.Timeout),
+		Stuck:     time.Duration(s.cfg.Jobs.Unkillable),
+		KeepRanks: time.Duration(s.cfg.State.Ranks), Processes: processes(s.cfg.Jobs.Processes),
+	})
+	if err != nil {
+		return err
+	}
+	s.engine = e
+	info, err := e.Info(ctx)
+	if err != nil {
+		return err
+	}
+	s.room.notes = append(s.room.notes, info.Notes...)
+	var between engine.Engine = e
+	if s.opt.Engine != nil {
+		between = s.opt.Engine(e)
+	}
+	var journal store.Store = s.store
+	if s.opt.Store != nil {
+		journal = s.opt.Store(s.store)
+	}
+	uploads := upload.NewStore(filepath.Join(s.cfg.State.Dir, "uploads"), int64(s.cfg.Jobs.Upload), int64(s.cfg.Jobs.Uploads))
+	pools := &engines{uploads: uploads, kinds: kinds(s.opt.Engines), state: s.cfg.State.Dir, log: s.opt.Log.With("part", "engine")}
+	if err := pools.sweep(); err != nil {
+		return err
+	}
+	declared, err := declaredPools(s.cfg.Pools)
+	if err != nil {
+		return err
+	}
+	s.control, err = control.Open(ctx, control.Config{
+		Store: journal, Pools: []control.Pool{{Pool: fleet.Pool{Name: poolName, Engine: "local"}, Engine: between, Elastic: info.Abilities.Elastic}},
+		OpenPool: pools.open, Declared: declared, SameSite: sameSite,
+		Log: s.opt.Log.With("part", "control"), Who: fmt.Sprintf("cox up, process %d", os.Getpid()),
+		Grace: time.Duration(s.cfg.Jobs.Grace), Keep: time.Duration(s.cfg.State.Memory),
+		JournalKeep: time.Duration(s.cfg.State.Journal), HistoryKeep: time.Duration(s.cfg.State.History),
+		KillIfNever: s.cfg.Jobs.KillOnInvalidDep, Foretell: 30 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.control.Declare(ctx, job.Actor{Name: "cox up", UID: uint32(os.Getuid())}); err != nil { //nolint:gosec // a user's number
+		return err
+	}
+	if least := time.Duration(s.cfg.Jobs.Idle); least > 0 {
+		s.idle = func(ref engine.Ref) []health.Idle { return s.health.Of(ref, time.Now(), least) }
+	}
+	s.http = httpserver.New(httpserver.Config{
+		Idle:  s.idle,
+		Plane: s.control, Rules: &s.rules, Pool: s.cfg.Jobs.Pool, Policy: auth.Policy{Private: s.cfg.Auth.Private},
+		Admins: s.cfg.Auth.Admins, Group: s.cfg.Auth.AdminGroup, Log: s.opt.Log.With("part", "api"),
+		Output: e, Exec: e, Name: s.cfg.Name, Version: s.opt.Version, Mail: s.mail != nil, MaxArray: uint32(s.cfg.Jobs.MaxArray),
+		Alone: os.Geteuid() != 0, Environment: environment(s.cfg.Jobs.Environment),
+		Engines: pools.names(), Uploads: uploads, Own: own(s.cfg.State),
+	})
+	return nil
+}
+
+func environment(e config.Environ) provenance.EnvironmentPolicy {
+	p := provenance.EnvironmentPolicy{Filter: e.Filter, Keep: e.Keep}
+	if len(e.Drop) > 0 {
+		p.Drop = e.Drop
+	}
+	return p
+}
+
+// names are the commands that jobs find beside srun and scontrol: those that ask this
+// server. Only the small binary answers to them.
+func names(cox string) []string {
+	if cox == "" {
+		return nil
+	}
+	return []string{"sbatch", "squeue", "scancel", "sinfo", "sacct"}
+}
+
+// firstPort is where the server listens on loopback if nobody says otherwise.
+const firstPort = "127.0.0.1:7461"
+
+func (s *server) listen() error {
+	l, err := httpserver.ListenSocket(s.cfg.Listen.Socket)
+	if err != nil {
+		return err
+	}
+	s.listeners = append(s.listeners, l)
+	switch addr := s.cfg.Listen.TCP; addr {
+	case "none":
+		return nil
+	case "auto":
+		if l, err = httpserver.ListenTCP(firstPort); err != nil {
+			l, err = httpserver.ListenTCP("127.0.0.1:0")
+		}
+	default:
+		l, err = httpserver.ListenTCP(addr)
+	}
+	if err != nil {
+		return err
+	}
+	s.listeners = append(s.listeners, l)
+	s.tcp = l.Addr().String()
+	return nil
+}
+
+// serve answers until ctx ends or the control loop does.
+func (s *server) serve(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var token string
+	if s.tcp != "" {
+		var err error
+		if token, err = keepToken(ctx, s.control, s.cfg.State.Dir); err != nil {
+			return err
+		}
+	}
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	helpers.Go(func() {
+		select {
+		case <-s.control.Done():
+			stop(fault.New(fault.Unavailable, "the control loop has ended"))
+		case <-ctx.Done():
+		}
+	})
+	if m, ok := s.engine.(engine.Meter); ok && s.idle != nil {
+		helpers.Go(func() { s.health.Run(ctx, m, pauseOf(time.Duration(s.cfg.Jobs.Idle)), s.running) })
+	}
+	helpers.Go(func() { s.http.SweepUploads(ctx) })
+	if s.mail != nil {
+		helpers.Go(func() { follow(ctx, s.control, s.mail, s.opt.Log) })
+	}
+	if s.opt.Ready != nil {
+		s.opt.Ready(Info{Config: s.cfg, TCP: s.tcp, Nodes: s.room.nodes, Notes: s.room.notes, Token: token})
+	}
+	if err := tell("READY=1"); err != nil {
+		s.opt.Log.Warn("systemd was not told", "error", err)
+	}
+	listeners := s.listeners
+	s.listeners = nil // Serve closes them
+	err := s.http.Serve(ctx, listeners...)
+	stop(nil)
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	return err
+}
+
+// pauseOf is how long health waits between two looks, if what is idle for so long is to
+// be shown.
+func pauseOf(idle time.Duration) time.Duration {
+	return min(max(idle/10, 50*time.Millisecond), time.Minute)
+}
+
+// running lists the attempts that run on this machine and hold devices.
+func (s *server) running() (refs []engine.Ref) {
+	s.control.Scan(control.Filter{Live: true}, func(v *control.View) bool {
+		holds := slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool { return len(c.Devices) > 0 })
+		if holds && v.Pool == poolName && v.Job.State == job.Running && !v.Job.Started.IsZero() {
+			refs = append(refs, v.Ref)
+		}
+		return true
+	})
+	return refs
+}
+
+func (s *server) close() error {
+	var errs []error
+	if s.http != nil {
+		s.http.Close()
+	}
+	for _, l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
+	if s.control != nil {
+		errs = append(errs, s.control.Close())
+	}
+	if s.engine != nil {
+		errs = append(errs, s.engine.Close())
+	}
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	if s.mail != nil {
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		defer stop()
+		errs = append(errs, s.mail.Close(ctx))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,190 @@
+package notify
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/model/job"
+)
+
+// message is one mail, ready to leave.
+type message struct {
+	job     string // as shown, for logs
+	event   Event
+	to      []string
+	bad     []string // recipients that are none
+	subject string   // one line without control characters
+	body    string   // lines that end in \n
+	environ []string // facts for a mail command, as Slurm gives them
+}
+
+// compose writes the mail about an event of a job, or of its array if s is set.
+func compose(j *job.Job, e Event, s *summary, domain string) *message {
+	m := &message{job: j.Name(), event: e, subject: oneLine(subject(j, e, s), maxSubject), body: body(j, e, s)}
+	m.to, m.bad = recipients(j.Spec, domain)
+	m.environ = []string{
+		"SLURM_JOB_ID=" + j.ID.String(), "SLURM_JOB_NAME=" + oneLine(j.Spec.Name, maxSubject), "SLURM_JOB_USER=" + oneLine(j.Spec.Owner.User, maxSubject),
+		"SLURM_JOB_STATE=" + j.State.String(), "SLURM_JOB_MAIL_TYPE=" + verb(e), "SLURM_JOB_WORK_DIR=" + oneLine(j.Spec.WorkDir, maxLine),
+	}
+	if j.Array != nil {
+		m.environ = append(m.environ, fmt.Sprintf("SLURM_ARRAY_JOB_ID=%d", j.Array.Job), fmt.Sprintf("SLURM_ARRAY_TASK_ID=%d", j.Array.Index))
+	}
+	return m
+}
+
+// Bounds of texts that come from a job, in characters.
+const (
+	maxSubject = 240
+	maxLine    = 900
+)
+
+// subject is "Slurm Job_id=7 Name=train Ended, Run time 00:00:05, COMPLETED,
+// ExitCode 0", the form that people's mail filters know.
+func subject(j *job.Job, e Event, s *summary) string {
+	var head string
+	switch {
+	case s != nil:
+		head = fmt.Sprintf("Slurm Array Summary Job_id=%d_* (%d)", j.Array.Job, j.Array.Job)
+	case j.Array != nil:
+		head = fmt.Sprintf("Slurm Array Task Job_id=%d_%d (%d)", j.Array.Job, j.Array.Index, j.ID)
+	default:
+		head = fmt.Sprintf("Slurm Job_id=%d", j.ID)
+	}
+	head += " Name=" + oneLine(j.Spec.Name, 120) + " " + verb(e)
+	switch {
+	case s != nil && s.text != "":
+		return head + ", " + s.text
+	case s != nil:
+		return head
+	case e == Begin:
+		return head + ", Queued time " + elapsed(j.Started.Sub(eligible(j)))
+	case e == End || e == Fail:
+		return head + ", Run time " + elapsed(ran(j)) + ", " + outcomeText(j)
+	}
+	return head
+}
+
+// verb is what Slurm calls an event in a subject.
+func verb(e Event) string {
+	switch e {
+	case Begin:
+		return "Began"
+	case End:
+		return "Ended"
+	case Fail:
+		return "Failed"
+	case Requeue:
+		return "Requeued"
+	case InvalidDepend:
+		return "Invalid dependency"
+	case TimeLimit:
+		return "Reached time limit"
+	case TimeLimit90:
+		return "Reached 90% of time limit"
+	case TimeLimit80:
+		return "Reached 80% of time limit"
+	case TimeLimit50:
+		return "Reached 50% of time limit"
+	}
+	return string(e)
+}
+
+func outcomeText(j *job.Job) string {
+	if j.Exit.Signal != 0 {
+		return fmt.Sprintf("%s, Signal %d", j.State, j.Exit.Signal)
+	}
+	return fmt.Sprintf("%s, ExitCode %d", j.State, j.Exit.Status)
+}
+
+// eligible is when the job began to wait for resources.
+func eligible(j *job.Job) time.Time {
+	if j.Spec.Begin.After(j.Submitted) {
+		return j.Spec.Begin
+	}
+	return j.Submitted
+}
+
+// ran is how long the last attempt ran; 0 if it never started.
+func ran(j *job.Job) time.Duration {
+	if j.Started.IsZero() || j.Ended.Before(j.Started) {
+		return 0
+	}
+	return j.Ended.Sub(j.Started)
+}
+
+// elapsed prints "00:00:05" or "1-02:03:04".
+func elapsed(d time.Duration) string {
+	n := int64(max(d, 0) / time.Second)
+	clock := fmt.Sprintf("%02d:%02d:%02d", n/3600%24, n/60%60, n%60)
+	if n >= 86400 {
+		return fmt.Sprintf("%d-%s", n/86400, clock)
+	}
+	return clock
+}
+
+// body repeats the facts one a line, and says where to look.
+func body(j *job.Job, e Event, s *summary) string {
+	var b strings.Builder
+	fact := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-10s %s\n", name, oneLine(value, maxLine))
+		}
+	}
+	stamp := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.Format(time.RFC3339)
+	}
+	shown := j.Name()
+	if s != nil {
+		shown = j.Array.Job.String()
+	}
+	fact("job", shown)
+	fact("name", j.Spec.Name)
+	fact("user", j.Spec.Owner.User)
+	fact("account", j.Spec.Account)
+	fact("event", verb(e))
+	if s == nil {
+		fact("state", j.State.String())
+		fact("submitted", stamp(j.Submitted))
+		fact("started", stamp(j.Started))
+		if j.State.Final() {
+			fact("ended", stamp(j.Ended))
+			fact("exit", j.Exit.String())
+		}
+	} else {
+		fact("outcome", s.text)
+	}
+	if j.Spec.TimeLimit > 0 {
+		fact("limit", elapsed(j.Spec.TimeLimit))
+	}
+	fact("folder", j.Spec.WorkDir)
+	fact("output", j.Spec.Output.Stdout)
+	fmt.Fprintf(&b, "\ncox show %s\n", shown)
+	return b.String()
+}
+
+// oneLine makes a text fit into a header or a line: control characters and line
+// separators become blanks, what is not UTF-8 a question mark, and what is longer
+// than most characters is cut.
+func oneLine(s string, most int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n++; n > most {
+			b.WriteString("…")
+			break
+		}
+		switch {
+		case r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029':
+			b.WriteByte(' ')
+		case r == '\ufffd':
+			b.WriteByte('?')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,214 @@
+package route
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/native"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
+)
+
+// Read finds the facts about a job in its file: an sbatch script, or a job in YAML.
+// It also returns the job. now is for times in the file; zero means the present.
+func Read(src spec.Source, now time.Time) (*Facts, *job.Spec, error) {
+	if isYAML(src) {
+		return readNative(src, now)
+	}
+	return readBatch(src, now)
+}
+
+// isYAML tells YAML from a script: by the name's end, else by a first line that is
+// no comment.
+func isYAML(src spec.Source) bool {
+	switch strings.ToLower(path.Ext(src.Name)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	case ".sh", ".sbatch", ".slurm", ".bash", ".job", ".batch":
+		return false
+	}
+	if bytes.HasPrefix(src.Data, []byte("#!")) || bytes.Contains(src.Data, []byte("\n#SBATCH")) {
+		return false
+	}
+	for line := range bytes.Lines(src.Data) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		name, _, ok := bytes.Cut(line, []byte(":"))
+		return line[0] == '{' || string(line) == "---" || ok && !bytes.ContainsAny(name, " \t=$()/\"'")
+	}
+	return false
+}
+
+func readBatch(src spec.Source, now time.Time) (*Facts, *job.Spec, error) {
+	s, _, err := sbatch.Parse(src, sbatch.Options{Dir: "/", Now: now, Mail: true, ReadFile: func(string) ([]byte, error) { return nil, nil }})
+	if err != nil {
+		return nil, nil, err
+	}
+	script, err := sbatch.Read(src)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := &Facts{}
+	lines := strings.Split(string(src.Data), "\n")
+	at := func(n int, says string) Evidence {
+		e := Evidence{File: src.Name, Line: n, Says: says}
+		if n > 0 && n <= len(lines) {
+			e.Text = strings.TrimSpace(lines[n-1])
+		}
+		return e
+	}
+	found := map[string]Evidence{}
+	for _, component := range script.Components {
+		for _, d := range component {
+			if _, ok := found[d.Option]; !ok {
+				found[d.Option] = at(d.Line, "--"+d.Option)
+			}
+		}
+	}
+	if script.Lines[0] > 0 {
+		f.Set(BareMetal, 1, File, at(script.Lines[0], "a script for Slurm"))
+	}
+	for i, line := range lines {
+		if strings.HasPrefix(line, "#SBATCH") && strings.Contains(line, "--container-") {
+			f.Set(Containers, 1, File, at(i+1, "container image"))
+		}
+	}
+	scan(f, src.Name, string(src.Data), 1)
+	fromSpec(f, s, found, []string{"nodes", "ntasks", "ntasks-per-node", "gpus", "gres", "nodelist"}, "container-image")
+	return f, s, nil
+}
+
+func readNative(src spec.Source, now time.Time) (*Facts, *job.Spec, error) {
+	doc, err := yaml.Parse(src)
+	if err != nil {
+		return nil, nil, err
+	}
+	if kind := doc.Root.Get("kind"); kind != nil && doc.Root.Get("apiVersion") != nil {
+		return nil, nil, doc.Error(kind.Place, "this is a manifest for Kubernetes, which is not read yet", "say the facts by flags instead")
+	}
+	s, _, _, err := native.Parse(src, native.Options{Dir: "/", Now: now, Mail: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	f := &Facts{}
+	found := map[string]Evidence{}
+	note := func(fields []yaml.Field) {
+		for _, x := range fields {
+			if _, ok := found[x.Name]; !ok {
+				found[x.Name] = Evidence{File: src.Name, Line: x.Place.Line, Text: strings.TrimSpace(doc.Line(x.Place.Line)), Says: x.Name}
+			}
+		}
+	}
+	note(doc.Root.Fields)
+	if groups := doc.Root.Get("groups"); groups != nil {
+		for _, g := range groups.Items {
+			note(g.Fields)
+		}
+	}
+	for _, name := range []string{"script", "command", "env"} {
+		scanNode(f, src.Name, doc, name)
+	}
+	fromSpec(f, s, found, []string{"nodes", "tasks", "tasks_per_node", "gpus", "gpus_per_node", "nodelist"}, "image")
+	return f, s, nil
+}
+
+// scanNode looks through the text of a field.
+func scanNode(f *Facts, file string, doc *yaml.Document, name string) {
+	n := doc.Root.Get(name)
+	if n == nil {
+		return
+	}
+	switch n.Kind {
+	case yaml.Scalar:
+		first := n.Place.Line
+		if line := doc.Line(first); n.Place.Col <= len(line) && strings.ContainsAny(line[n.Place.Col-1:n.Place.Col], "|>") {
+			first++ // the text of a block begins below
+		}
+		scan(f, file, n.Text, first)
+	case yaml.List:
+		var words []string
+		for _, i := range n.Items {
+			words = append(words, i.Text)
+		}
+		scan(f, file, strings.ReplaceAll(strings.Join(words, " "), "\n", " "), n.Place.Line)
+	case yaml.Mapping: // variables
+		for _, x := range n.Fields {
+			scan(f, file, x.Name+"=", x.Place.Line)
+		}
+	}
+}
+
+// fromSpec states what the parsed job says: nodes, images, and tasks that start
+// together on several nodes.
+func fromSpec(f *Facts, s *job.Spec, found map[string]Evidence, counts []string, image string) {
+	nodes := 0
+	for _, g := range s.Groups {
+		nodes += leastNodes(g)
+	}
+	if nodes > 1 {
+		f.Set(Nodes, nodes, File, first(found, counts, fmt.Sprintf("%d nodes", nodes))...)
+	} else if e := first(found, counts[:1], "1 node"); len(e) > 0 && e[0].Line > 0 {
+		f.Set(Nodes, 1, File, e...)
+	}
+	if s.Image != "" {
+		f.Set(Containers, 1, File, first(found, []string{image}, "container image")...)
+	} else if s.Pod != nil {
+		f.Set(Containers, 1, File, first(found, []string{"kubernetes", "k8s", "pods", "pod"}, "what is asked of its pods")...)
+	}
+	if _, known := f.m[TightlyCoupled]; nodes > 1 && !known && len(f.steps) > 0 {
+		f.Set(TightlyCoupled, 1, File, f.steps[0])
+	}
+	if s.Program.Kind == job.Direct && nodes > 1 {
+		f.Set(TightlyCoupled, 1, File, first(found, counts, "tasks of one command on several nodes start together")...)
+	}
+}
+
+// Asked states what a job asks for with the options that it was submitted with: they outrank
+// its text.
+func Asked(f *Facts, s *job.Spec) {
+	nodes := 0
+	for _, g := range s.Groups {
+		nodes += leastNodes(g)
+	}
+	const by = "options of the submission"
+	if nodes != f.Get(Nodes).Value {
+		f.Override(Nodes, nodes, by)
+	}
+	if _, known := f.m[TightlyCoupled]; known || nodes < 2 {
+		return
+	}
+	switch {
+	case s.Program.Kind == job.Direct:
+		f.Set(TightlyCoupled, 1, Flag, Evidence{Text: by, Says: "tasks of one command on several nodes start together"})
+	case len(f.steps) > 0:
+		f.Set(TightlyCoupled, 1, File, f.steps[0])
+	}
+}
+
+// leastNodes is the smallest number of nodes that a group can start on, as far as
+// the job says it.
+func leastNodes(g job.TaskGroup) int {
+	n := max(g.Nodes.Min, len(g.NodeList), 1)
+	if least := g.Tasks.Least(); g.TasksPerNode > 0 && least > 0 {
+		n = max(n, (least+g.TasksPerNode-1)/g.TasksPerNode)
+	}
+	return n
+}
+
+// first is the evidence of the first of some options that was given.
+func first(found map[string]Evidence, names []string, says string) []Evidence {
+	for _, n := range names {
+		if e, ok := found[n]; ok {
+			e.Says = says
+			return []Evidence{e}
+		}
+	}
+	return nil
+}

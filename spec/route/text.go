@@ -1,0 +1,171 @@
+package route
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Text prints an advice for people, without colours: the answer, the facts that
+// decided and the lines that show them, the rules, what is here.
+func (a *Advice) Text() string {
+	var b strings.Builder
+	b.WriteString(a.Title() + "\n")
+	a.factLines(&b)
+	for _, r := range a.Rules {
+		b.WriteString(wrapped("  rule "+r.Rule+": ", r.Why))
+	}
+	a.otherLines(&b)
+	for i, v := range a.Here {
+		label := ""
+		if i == 0 {
+			label = "here"
+		}
+		mark := marks[v.Fit]
+		if v.Cannot != "" {
+			mark = marks[Never]
+		}
+		fmt.Fprintf(&b, "%-9s%s pool %s: %s\n", label, mark, v.Pool, hereText(v))
+	}
+	return b.String()
+}
+
+var marks = map[Fit]string{Suits: "✓", Possible: "~", Consent: "?", Never: "✗"}
+
+func hereText(v PoolVerdict) string {
+	if v.Cannot != "" {
+		return "cannot run it: " + v.Cannot
+	}
+	text := v.Says
+	if v.Fit == Possible {
+		text = "possible, " + text
+	}
+	if v.Chosen {
+		text += "; cox submit chooses it"
+	}
+	return text
+}
+
+// factLines prints the facts that somebody stated: fact, where it stands, and what
+// followed from it.
+func (a *Advice) factLines(b *strings.Builder) {
+	type row struct{ fact, where, then string }
+	var rows []row
+	for _, f := range a.Facts {
+		if f.Origin == Assumed {
+			continue
+		}
+		r := row{f.String(), where(f), ""}
+		if then := a.followed(f.Key); then != "" {
+			r.then = "→ " + then
+		}
+		rows = append(rows, r)
+	}
+	if a.Runtime == MPI || a.Runtime == Torchrun {
+		for _, l := range a.started {
+			if l.runtime == a.Runtime {
+				rows = append(rows, row{"starts " + string(a.Runtime), place(l.evidence), "→ " + string(a.Runtime)})
+				break
+			}
+		}
+	}
+	widths := [2]int{}
+	for _, r := range rows {
+		widths[0] = max(widths[0], utf8.RuneCountInString(r.fact))
+		widths[1] = max(widths[1], utf8.RuneCountInString(r.where))
+	}
+	for _, r := range rows {
+		b.WriteString(strings.TrimRight("  "+pad(r.fact, widths[0])+"   "+pad(r.where, widths[1])+"   "+r.then, " ") + "\n")
+	}
+}
+
+// otherLines prints what nobody stated and would change the answer.
+func (a *Advice) otherLines(b *strings.Builder) {
+	width := 0
+	for _, o := range a.Otherwise {
+		width = max(width, utf8.RuneCountInString(o.Flag))
+	}
+	for i, o := range a.Otherwise {
+		label := ""
+		if i == 0 {
+			label = "else"
+		}
+		fmt.Fprintf(b, "%-9s%s   would make it %s\n", label, pad(o.Flag, width), o.Title)
+	}
+}
+
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(width-utf8.RuneCountInString(s), 0))
+}
+
+// followed is what followed from a fact that holds.
+func (a *Advice) followed(k Key) string {
+	var out []string
+	for _, r := range a.Rules {
+		if slices.Contains(r.Facts, k) && a.fact(k).Yes() {
+			out = append(out, r.Then)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// where is the line that shows a fact, and how many more do.
+func where(f Fact) string {
+	if len(f.Evidence) == 0 {
+		return ""
+	}
+	text := place(f.Evidence[0])
+	if n := len(f.Evidence) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more)", n)
+	}
+	return text
+}
+
+func place(e Evidence) string {
+	text := clip(e.Text, 48)
+	if e.Line == 0 {
+		return text
+	}
+	return fmt.Sprintf("line %d: %s", e.Line, text)
+}
+
+// clip makes text of a file printable and short.
+func clip(s string, width int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == utf8.RuneError:
+			return '?'
+		}
+		return r
+	}, strings.TrimSpace(s))
+	if utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	runes := []rune(s)
+	return string(runes[:width-1]) + "…"
+}
+
+// wrapped prints a sentence behind its head in lines of at most 100 columns.
+func wrapped(head, sentence string) string {
+	var b strings.Builder
+	b.WriteString(head)
+	col := utf8.RuneCountInString(head)
+	for i, word := range strings.Fields(sentence) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i > 0 && col+1+n > 100:
+			b.WriteString("\n       ")
+			col = 7
+		case i > 0:
+			b.WriteByte(' ')
+			col++
+		}
+		b.WriteString(word)
+		col += n
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
