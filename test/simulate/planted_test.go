@@ -17,35 +17,35 @@ import (
 
 // expected says of every planted bug which promise it breaks.
 var expected = map[string]model.Promise{
-	"planted_part_of_gang": model.Whole,
-	"planted_not_undone":   model.Whole,
-	"planted_rest_of_gang": model.Whole,
+	"part_of_gang": model.Whole,
+	"not_undone":   model.Whole,
+	"rest_of_gang": model.Whole,
 
-	"planted_free_unproved": model.Ledger,
-	"planted_late_report":   model.Ledger,
-	"planted_launch_first":  model.Ledger,
-	"planted_launch_again":  model.Ledger,
+	"free_unproved": model.Ledger,
+	"late_report":   model.Ledger,
+	"launch_first":  model.Ledger,
+	"launch_again":  model.Ledger,
 
-	"planted_unfenced":      model.Owner,
-	"planted_followed_acts": model.Owner,
-	"planted_drain_ignored": model.Owner,
+	"unfenced":      model.Owner,
+	"followed_acts": model.Owner,
+	"drain_ignored": model.Owner,
 
-	"planted_replay_forgets": model.Replay,
-	"planted_map_order":      model.Replay,
+	"replay_forgets": model.Replay,
+	"map_order":      model.Replay,
 
-	"planted_early_number": model.Account,
-	"planted_drop_reason":  model.Account,
-	"planted_array_limit":  model.Account,
-	"planted_lost_submit":  model.Account,
-	"planted_cancel_ended": model.Account,
+	"early_number": model.Account,
+	"drop_reason":  model.Account,
+	"array_limit":  model.Account,
+	"lost_submit":  model.Account,
+	"cancel_ended": model.Account,
 
-	"planted_rules_forgotten":  model.Account,
-	"planted_usage_lost":       model.Account,
-	"planted_uncounted":        model.Account,
-	"planted_anyone_preempts":  model.Account,
-	"planted_borrows_all":      model.Account,
-	"planted_reservation_open": model.Account,
-	"planted_victim_lost":      model.Account,
+	"rules_forgotten":  model.Account,
+	"usage_lost":       model.Account,
+	"uncounted":        model.Account,
+	"anyone_preempts":  model.Account,
+	"borrows_all":      model.Account,
+	"reservation_open": model.Account,
+	"victim_lost":      model.Account,
 }
 
 // Bounds of the search for a bug: seeds that it may outlive, and findings that may
@@ -64,24 +64,25 @@ type finding struct {
 	Other []string // promises that other seeds broke before
 }
 
-// TestPlantedBugsAreFound builds this test once with every bug of internal/planted and
-// lets it look: each has to be found, and the promise to be named that it breaks. The
+// TestPlantedBugsAreFound builds this test with the bugs of internal/planted and runs it
+// once for each: the bug has to be found, and the promise to be named that it breaks. The
 // seed that finds it must break nothing without the bug.
 func TestPlantedBugsAreFound(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds a program for each bug")
+		t.Skip("it builds a program with bugs")
 	}
 	promises := map[model.Promise]bool{}
+	exe := build(t)
 	for _, b := range planted.Bugs() {
-		want, ok := expected[b.Tag]
+		want, ok := expected[b.Name]
 		if !ok {
-			t.Errorf("nothing is expected of %s", b.Tag)
+			t.Errorf("nothing is expected of %s", b.Name)
 			continue
 		}
 		promises[want] = true
-		t.Run(b.Tag, func(t *testing.T) {
+		t.Run(b.Name, func(t *testing.T) {
 			t.Parallel()
-			f := search(t, build(t, b.Tag), want)
+			f := search(t, exe, b.Name, want)
 			if f.Found.Promise != want || len(f.Other) > plantedOther {
 				t.Fatalf("%s: %d seeds found %v, and not soon that it breaks %s", b.Does, f.Tried, f.Other, want)
 			}
@@ -101,29 +102,29 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// build makes a program of this package's tests with a bug in it.
-func build(t *testing.T, tag string) string {
+// build makes a program of this package's tests that has the bugs.
+func build(t *testing.T) string {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "simulate.test")
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", tag, "-ldflags=-s -w", "-o", exe, ".")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-tags", "planted", "-ldflags=-s -w", "-o", exe, ".")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", tag, err, out)
+		t.Fatalf("%v\n%s", err, out)
 	}
 	return exe
 }
 
 // search lets a program with a bug look for it.
-func search(t *testing.T, exe string, want model.Promise) (f finding) {
+func search(t *testing.T, exe, bug string, want model.Promise) (f finding) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestLookForThePlantedBug$")
-	cmd.Env = append(os.Environ(), "COX_SIM_PLANTED="+strconv.Itoa(int(want)))
+	cmd.Env = append(os.Environ(), "COX_PLANTED="+bug, "COX_SIM_PLANTED="+strconv.Itoa(int(want)))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("%s: %v\n%s", bug, err, out)
 	}
 	line, _, _ := bytes.Cut(out, []byte("\n"))
 	if err := json.Unmarshal(line, &f); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("%s: %v\n%s", bug, err, out)
 	}
 	return f
 }

@@ -1,5 +1,0 @@
-//go:build !planted_anyone_preempts
-
-package planted
-
-const AnyonePreempts = false

@@ -1,5 +1,0 @@
-//go:build planted_array_limit
-
-package planted
-
-const ArrayLimit = true

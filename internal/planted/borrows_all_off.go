@@ -1,5 +1,0 @@
-//go:build !planted_borrows_all
-
-package planted
-
-const BorrowsAll = false

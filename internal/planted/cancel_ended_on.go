@@ -1,5 +1,0 @@
-//go:build planted_cancel_ended
-
-package planted
-
-const CancelEnded = true

@@ -1,5 +1,0 @@
-//go:build !planted_drain_ignored
-
-package planted
-
-const DrainIgnored = false

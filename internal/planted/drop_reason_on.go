@@ -1,5 +1,0 @@
-//go:build planted_drop_reason
-
-package planted
-
-const DropReason = true

@@ -1,5 +1,0 @@
-//go:build !planted_early_number
-
-package planted
-
-const EarlyNumber = false

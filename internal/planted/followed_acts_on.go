@@ -1,5 +1,0 @@
-//go:build planted_followed_acts
-
-package planted
-
-const FollowedActs = true

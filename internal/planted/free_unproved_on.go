@@ -1,5 +1,0 @@
-//go:build planted_free_unproved
-
-package planted
-
-const FreeUnproved = true

@@ -1,5 +1,0 @@
-//go:build !planted_late_report
-
-package planted
-
-const LateReport = false

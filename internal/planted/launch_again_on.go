@@ -1,5 +1,0 @@
-//go:build planted_launch_again
-
-package planted
-
-const LaunchAgain = true

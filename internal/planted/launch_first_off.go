@@ -1,5 +1,0 @@
-//go:build !planted_launch_first
-
-package planted
-
-const LaunchFirst = false

@@ -1,5 +1,0 @@
-//go:build planted_lost_submit
-
-package planted
-
-const LostSubmit = true

@@ -1,5 +1,0 @@
-//go:build planted_map_order
-
-package planted
-
-const MapOrder = true

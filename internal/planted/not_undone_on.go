@@ -1,5 +1,0 @@
-//go:build planted_not_undone
-
-package planted
-
-const NotUndone = true

@@ -1,5 +1,0 @@
-//go:build !planted_part_of_gang
-
-package planted
-
-const PartOfGang = false

@@ -1,5 +1,0 @@
-//go:build planted_replay_forgets
-
-package planted
-
-const ReplayForgets = true

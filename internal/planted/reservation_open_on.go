@@ -1,5 +1,0 @@
-//go:build planted_reservation_open
-
-package planted
-
-const ReservationOpen = true

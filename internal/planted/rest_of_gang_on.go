@@ -1,5 +1,0 @@
-//go:build planted_rest_of_gang
-
-package planted
-
-const RestOfGang = true

@@ -1,5 +1,0 @@
-//go:build planted_rules_forgotten
-
-package planted
-
-const RulesForgotten = true

@@ -1,5 +1,0 @@
-//go:build planted_uncounted
-
-package planted
-
-const Uncounted = true

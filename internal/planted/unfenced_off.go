@@ -1,5 +1,0 @@
-//go:build !planted_unfenced
-
-package planted
-
-const Unfenced = false

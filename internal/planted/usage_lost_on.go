@@ -1,5 +1,0 @@
-//go:build planted_usage_lost
-
-package planted
-
-const UsageLost = true

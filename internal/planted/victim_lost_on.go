@@ -1,5 +1,0 @@
-//go:build planted_victim_lost
-
-package planted
-
-const VictimLost = true
