@@ -195,43 +195,43 @@ func (b *Book) UsedQOS(i int32) *Usage { return &b.qos[i] }
 // begins time.
 func (b *Book) Advance(now int64) {
 	if b.at == 0 {
-		b.begin(now)
+		b.beginAt(now)
 		b.from = now
 	}
 	if now <= b.at {
 		return
 	}
-	part := power(b.remains, now-b.at)
+	part := powerOf(b.remains, now-b.at)
 	if b.reset != 0 && now >= b.reset {
 		part = 0
 		b.charged = max(b.charged, b.reset)
 		b.reset = NextReset(b.period, now)
 	}
 	for i := range b.assoc {
-		b.assoc[i].decay(part)
+		b.assoc[i].decayBy(part)
 	}
 	for i := range b.qos {
 		if part == 0 || !b.lasting[i] {
-			b.qos[i].decay(part)
+			b.qos[i].decayBy(part)
 		}
 	}
 	b.at = now
 }
 
-func (b *Book) begin(now int64) {
+func (b *Book) beginAt(now int64) {
 	b.at, b.charged, b.before, b.from = now, now, now, 0
 	b.reset = NextReset(b.period, now)
 }
 
-func (u *Usage) decay(part float64) {
+func (u *Usage) decayBy(part float64) {
 	if part == 0 {
 		u.Raw, u.Wall = 0, 0
 		clear(u.TRES)
 		return
 	}
-	u.Raw, u.Wall = decayed(u.Raw, part), decayed(u.Wall, part)
+	u.Raw, u.Wall = decayedUsage(u.Raw, part), decayedUsage(u.Wall, part)
 	for i := range u.TRES {
-		u.TRES[i] = decayed(u.TRES[i], part)
+		u.TRES[i] = decayedUsage(u.TRES[i], part)
 	}
 }
 
@@ -245,7 +245,7 @@ func (b *Book) Settle() {
 // Charge adds what a job used that began at a second and ran up to another one, as
 // far as it was not charged before.
 func (b *Book) Charge(u *Use, began, to int64) {
-	b.charge(u, b.ran(to-max(began, b.charged)))
+	b.chargeSpan(u, b.spanUntilNow(to-max(began, b.charged)))
 }
 
 // Late adds what a job used that began at a second, up to where running jobs are charged:
@@ -253,8 +253,8 @@ func (b *Book) Charge(u *Use, began, to int64) {
 // back no more than that. What it used before usage began anew counts no more, nor does what it
 // used before anybody was charged. It reports whether that was anything.
 func (b *Book) Late(u *Use, began int64) bool {
-	s := b.late(began)
-	b.charge(u, s)
+	s := b.lateSpan(began)
+	b.chargeSpan(u, s)
 	return s != span{}
 }
 
@@ -262,13 +262,13 @@ func (b *Book) Late(u *Use, began int64) bool {
 // which it ended in truth: nobody knew then that it did. It reports whether that was
 // anything.
 func (b *Book) Return(u *Use, began, ended int64) bool {
-	s := b.beyond(began, ended)
-	b.charge(u, s)
+	s := b.overchargedSpan(began, ended)
+	b.chargeSpan(u, s)
 	return s != span{}
 }
 
-// since is a second, or the one at which usage last began anew if that was later.
-func (b *Book) since(second int64) int64 { return max(second, LastReset(b.period, b.at)) }
+// sinceReset is a second, or the one at which usage last began anew if that was later.
+func (b *Book) sinceReset(second int64) int64 { return max(second, LastReset(b.period, b.at)) }
 
 // span is a time in which a job runs; less than none is taken back.
 type span struct {
@@ -276,64 +276,64 @@ type span struct {
 	weighed float64 // as they count where time stands
 }
 
-// ran is so many seconds up to where time stands; none are nothing.
-func (b *Book) ran(seconds int64) span {
+// spanUntilNow is so many seconds up to where time stands; none are nothing.
+func (b *Book) spanUntilNow(seconds int64) span {
 	if b.at == 0 || seconds <= 0 {
 		return span{}
 	}
-	return span{seconds, weighed(b.remains, seconds)}
+	return span{seconds, decayedSeconds(b.remains, seconds)}
 }
 
-// late is the time from a second up to where running jobs are charged, for one that began then
+// lateSpan is the time from a second up to where running jobs are charged, for one that began then
 // and was not.
-func (b *Book) late(began int64) span {
+func (b *Book) lateSpan(began int64) span {
 	if b.at == 0 {
 		return span{}
 	}
-	began = max(b.since(began), b.from)
-	return b.pieces(began, began, max(b.charged-b.before, 1)) // short ones count most: Return takes back no more
+	began = max(b.sinceReset(began), b.from)
+	return b.spanInPieces(began, began, max(b.charged-b.before, 1)) // short ones count most: Return takes back no more
 }
 
-// beyond is the time between two seconds for which a job was charged that had ended at the
+// overchargedSpan is the time between two seconds for which a job was charged that had ended at the
 // second one; less than none.
-func (b *Book) beyond(began, ended int64) span {
-	began, ended = max(b.since(began), b.from), max(b.since(ended), b.from)
-	s := b.pieces(min(began, ended), ended, b.charged-b.before)
+func (b *Book) overchargedSpan(began, ended int64) span {
+	began, ended = max(b.sinceReset(began), b.from), max(b.sinceReset(ended), b.from)
+	s := b.spanInPieces(min(began, ended), ended, b.charged-b.before)
 	return span{-s.seconds, -s.weighed}
 }
 
-// pieces is the time from a second up to where running jobs are charged, of a job that is
+// spanInPieces is the time from a second up to where running jobs are charged, of a job that is
 // charged since began, in intervals of so many seconds: each counts as it has decayed since it
 // began. What was charged last is known to have been so from Book.before on; what was charged
 // before that is taken to have been in intervals as long as the last one. 0 and less: in one.
-func (b *Book) pieces(began, from, seconds int64) (s span) {
+func (b *Book) spanInPieces(began, from, seconds int64) (s span) {
 	over := b.charged - from
 	if over <= 0 {
 		return span{}
 	}
 	if seconds <= 0 {
-		return span{over, float64(float64(over) * power(b.remains, over))}
+		return span{over, float64(float64(over) * powerOf(b.remains, over))}
 	}
 	full := over / seconds
 	part := over - full*seconds // of the interval in which it begins
 	first := min(b.charged-began, (full+1)*seconds)
-	return span{over, float64(float64(seconds)*series(power(b.remains, seconds), full)) + float64(float64(part)*power(b.remains, first))}
+	return span{over, float64(float64(seconds)*powerSum(powerOf(b.remains, seconds), full)) + float64(float64(part)*powerOf(b.remains, first))}
 }
 
-func (b *Book) charge(u *Use, s span) {
+func (b *Book) chargeSpan(u *Use, s span) {
 	if s == (span{}) {
 		return
 	}
 	for i := u.Assoc; i >= 0; i = b.Parent(i) {
-		b.assoc[i].add(u, s.weighed)
+		b.assoc[i].addUse(u, s.weighed)
 	}
 	for i, q := range [2]int32{u.QOS, u.PartQOS} {
 		switch {
 		case q < 0 || i == 1 && q == u.QOS:
 		case b.lasting[q]:
-			b.qos[q].add(u, float64(s.seconds))
+			b.qos[q].addUse(u, float64(s.seconds))
 		default:
-			b.qos[q].add(u, s.weighed)
+			b.qos[q].addUse(u, s.weighed)
 		}
 	}
 }
@@ -343,19 +343,19 @@ func (b *Book) charge(u *Use, s span) {
 // accounts above out, which Add finds. What is taken back is less than nothing.
 func (b *Book) Bill(u *Use, began, to int64) []Entry {
 	if to < b.charged {
-		return b.billed(u, b.beyond(began, to))
+		return b.billSpan(u, b.overchargedSpan(began, to))
 	}
-	return b.billed(u, b.ran(to-max(began, b.charged)))
+	return b.billSpan(u, b.spanUntilNow(to-max(began, b.charged)))
 }
 
 // BillLate lists what Late and then Charge would add for one job that began at a second, up to
 // another one, or what Return would leave of it.
 func (b *Book) BillLate(u *Use, began, to int64) []Entry {
-	return Merge(b.billed(u, b.late(began)), b.Bill(u, max(began, b.since(began)), to))
+	return Merge(b.billSpan(u, b.lateSpan(began)), b.Bill(u, max(began, b.sinceReset(began)), to))
 }
 
-// billed lists what charge does.
-func (b *Book) billed(u *Use, s span) (out []Entry) {
+// billSpan lists what charge does.
+func (b *Book) billSpan(u *Use, s span) (out []Entry) {
 	if s == (span{}) {
 		return nil
 	}
@@ -364,7 +364,7 @@ func (b *Book) billed(u *Use, s span) (out []Entry) {
 		if seconds < 0 {
 			sign = -1
 		}
-		sum.add(u, sign*seconds)
+		sum.addUse(u, sign*seconds)
 		e.Raw, e.Wall = sign*sum.Raw, sign*sum.Wall
 		for i, n := range sum.TRES {
 			if n != 0 {
@@ -397,30 +397,30 @@ func (b *Book) Add(entries []Entry) {
 	for i := range entries {
 		e := &entries[i]
 		if e.QOS != "" {
-			if u := b.place(e); u != nil {
-				u.sum(b.Names, e)
+			if u := b.usageOf(e); u != nil {
+				u.addEntry(b.Names, e)
 			}
 			continue
 		}
-		b.place(e) // a guest gets his number
+		b.usageOf(e) // a guest gets his number
 		for n := b.Find(e.Account, e.User); n >= 0; n = b.Parent(n) {
-			b.assoc[n].sum(b.Names, e)
+			b.assoc[n].addEntry(b.Names, e)
 		}
 	}
 }
 
-// sum adds an entry.
-func (u *Usage) sum(names []string, e *Entry) {
-	u.Raw, u.Wall = plus(u.Raw, e.Raw), plus(u.Wall, e.Wall)
+// addEntry adds an entry.
+func (u *Usage) addEntry(names []string, e *Entry) {
+	u.Raw, u.Wall = addUsage(u.Raw, e.Raw), addUsage(u.Wall, e.Wall)
 	for name, n := range e.TRES {
 		if k, ok := slices.BinarySearch(names, name); ok {
-			u.TRES[k] = plus(u.TRES[k], n)
+			u.TRES[k] = addUsage(u.TRES[k], n)
 		}
 	}
 }
 
-// plus is usage with more of it, or with some taken back: never less than none.
-func plus(usage, more float64) float64 { return min(max(usage+more, 0), most) }
+// addUsage is usage with more of it, or with some taken back: never less than none.
+func addUsage(usage, more float64) float64 { return min(max(usage+more, 0), most) }
 
 // Merge adds entries to others of the same accounts, users and QOS.
 func Merge(into, more []Entry) []Entry {
@@ -443,14 +443,14 @@ func Merge(into, more []Entry) []Entry {
 	return into
 }
 
-func (u *Usage) add(by *Use, seconds float64) {
+func (u *Usage) addUse(by *Use, seconds float64) {
 	wall := float64(seconds * by.Factor)
 	if !by.Part {
-		u.Wall = plus(u.Wall, wall)
+		u.Wall = addUsage(u.Wall, wall)
 	}
-	u.Raw = plus(u.Raw, float64(wall*by.Billing))
+	u.Raw = addUsage(u.Raw, float64(wall*by.Billing))
 	for i, n := range by.TRES {
-		u.TRES[i] = plus(u.TRES[i], float64(wall*n))
+		u.TRES[i] = addUsage(u.TRES[i], float64(wall*n))
 	}
 }
 
@@ -527,10 +527,10 @@ func (b *Book) Restore(at int64, entries []Entry) {
 	if at <= 0 {
 		return
 	}
-	b.begin(at)
+	b.beginAt(at)
 	for i := range entries {
 		e := &entries[i]
-		u := b.place(e)
+		u := b.usageOf(e)
 		if u == nil {
 			continue
 		}
@@ -543,8 +543,8 @@ func (b *Book) Restore(at int64, entries []Entry) {
 	}
 }
 
-// place finds where an entry belongs.
-func (b *Book) place(e *Entry) *Usage {
+// usageOf finds where an entry belongs.
+func (b *Book) usageOf(e *Entry) *Usage {
 	if e.QOS != "" {
 		if i := slices.Index(b.names, e.QOS); i >= 0 {
 			return &b.qos[i]

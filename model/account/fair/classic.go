@@ -21,10 +21,10 @@ const (
 // part of the shares. Shares are parts of the whole tree: those of an account times the
 // part among its siblings. The usage that counts is a member's part of all usage; of
 // what its account used beyond that it bears as much as it has shares there. With
-// Oblivious that depends less on how deep the tree is: see burden.
+// Oblivious that depends less on how deep the tree is: see obliviousUsage.
 func Formula(members []Member, rule Rule) []Standing {
 	out := make([]Standing, len(members))
-	above, all := levels(members)
+	above, all := comparisonLevels(members)
 	for i := range members {
 		m, s := &members[i], &out[i]
 		if i == 0 {
@@ -44,14 +44,14 @@ func Formula(members []Member, rule Rule) []Standing {
 		default:
 			part := 0.0
 			if all[p] > 0 {
-				part = float64(own(m)) / float64(all[p])
+				part = float64(ownShares(m)) / float64(all[p])
 			}
 			s.Shares = float64(out[p].Shares * part)
 			switch {
 			case p == 0:
 				s.Usage = used
 			case rule == Oblivious:
-				s.Usage = burden(m, &members[p], &out[p], part)
+				s.Usage = obliviousUsage(m, &members[p], &out[p], part)
 			default:
 				s.Usage = used + float64((out[p].Usage-used)*part)
 			}
@@ -61,15 +61,15 @@ func Formula(members []Member, rule Rule) []Standing {
 			s.Level = s.Shares / s.Usage
 		}
 		if s.Shares > 0 {
-			s.Factor = halved(s.Usage / s.Shares)
+			s.Factor = halfToThe(s.Usage / s.Shares)
 		}
 	}
 	return out
 }
 
-// levels are the account with whose members each is compared, and the shares of all
+// comparisonLevels are the account with whose members each is compared, and the shares of all
 // that are compared in one.
-func levels(members []Member) (above []int32, all []int64) {
+func comparisonLevels(members []Member) (above []int32, all []int64) {
 	above, all = make([]int32, len(members)), make([]int64, len(members))
 	for i := 1; i < len(members); i++ {
 		p := members[i].Parent
@@ -77,15 +77,15 @@ func levels(members []Member) (above []int32, all []int64) {
 			p = members[p].Parent
 		}
 		above[i] = p
-		all[p] += own(&members[i])
+		all[p] += ownShares(&members[i])
 	}
 	return above, all
 }
 
-// burden is the usage that counts with Oblivious: how over-served the account is, times
+// obliviousUsage is the usage that counts with Oblivious: how over-served the account is, times
 // how over-served the member is within it, to a power that is smaller the further the
 // account is from its share if one of the two is over-served and the other is not.
-func burden(m, account *Member, of *Standing, part float64) float64 {
+func obliviousUsage(m, account *Member, of *Standing, part float64) float64 {
 	if of.Shares <= 0 || account.Usage <= 0 || part <= 0 {
 		return 0
 	}
@@ -93,25 +93,25 @@ func burden(m, account *Member, of *Standing, part float64) float64 {
 	if whole <= 0 || within <= 0 {
 		return 0
 	}
-	k, x, y := 1.0, logarithm(whole), logarithm(within)
+	k, x, y := 1.0, logOf(whole), logOf(within)
 	if x*y < 0 {
 		x = float64(5 * x)
 		k = 1 / (1 + float64(x*x))
 	}
-	return float64(float64(whole*exponential(float64(k*y))) * float64(of.Shares*part))
+	return float64(float64(whole*expOf(float64(k*y))) * float64(of.Shares*part))
 }
 
-// halved is 2 to the power of −x, to 40 digits behind the binary point.
-func halved(x float64) float64 {
+// halfToThe is 2 to the power of −x, to 40 digits behind the binary point.
+func halfToThe(x float64) float64 {
 	if x > 64 {
 		return 0
 	}
-	return math.Round(exponential(float64(-x*math.Ln2))*(1<<40)) / (1 << 40)
+	return math.Round(expOf(float64(-x*math.Ln2))*(1<<40)) / (1 << 40)
 }
 
-// exponential is e to the power of x, by repeated products, so that it is the same on
+// expOf is e to the power of x, by repeated products, so that it is the same on
 // every machine, which math.Exp is not. |x| is at most some hundred.
-func exponential(x float64) float64 {
+func expOf(x float64) float64 {
 	n := 0
 	for ; math.Abs(x) > 1.0/16; n++ {
 		x /= 2
@@ -127,8 +127,8 @@ func exponential(x float64) float64 {
 	return sum
 }
 
-// logarithm is the natural one of x > 0, by the series of its area tangent.
-func logarithm(x float64) float64 {
+// logOf is the natural one of x > 0, by the series of its area tangent.
+func logOf(x float64) float64 {
 	m, e := math.Frexp(x) // m in [½, 1)
 	z := (m - 0.75) / (m + 0.75)
 	square, power, sum := float64(z*z), z, 0.0

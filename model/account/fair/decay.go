@@ -23,9 +23,9 @@ func Remains(halfLife time.Duration) float64 {
 	return 1 - float64(0.693/seconds)
 }
 
-// power is x to the n-th for n ≥ 0, by squaring: the same on every machine, which
+// powerOf is x to the n-th for n ≥ 0, by squaring: the same on every machine, which
 // math.Pow is not. It is never less than least.
-func power(x float64, n int64) float64 {
+func powerOf(x float64, n int64) float64 {
 	p := 1.0
 	for ; n > 0; n >>= 1 {
 		if n&1 != 0 {
@@ -36,8 +36,8 @@ func power(x float64, n int64) float64 {
 	return max(p, least)
 }
 
-// series is the sum of the first n powers of a number from 0 to 1, without the power of zero.
-func series(x float64, n int64) (sum float64) {
+// powerSum is the sum of the first n powers of a number from 0 to 1, without the power of zero.
+func powerSum(x float64, n int64) (sum float64) {
 	for block := x; n > 0; n >>= 1 { // the sum of a block of powers, as many as x is one of
 		if n&1 != 0 {
 			sum = block + float64(x*sum)
@@ -48,16 +48,16 @@ func series(x float64, n int64) (sum float64) {
 	return sum
 }
 
-// decayed is what is left of usage.
-func decayed(usage, part float64) float64 {
+// decayedUsage is what is left of usage.
+func decayedUsage(usage, part float64) float64 {
 	if usage <= 0 {
 		return usage
 	}
 	return max(float64(usage*part), least)
 }
 
-// weighed is the seconds of a job's run as they count at the end of the interval in
+// decayedSeconds is the seconds of a job's run as they count at the end of the interval in
 // which it ran: they have decayed for as long as they are.
-func weighed(remains float64, seconds int64) float64 {
-	return float64(float64(seconds) * power(remains, seconds))
+func decayedSeconds(remains float64, seconds int64) float64 {
+	return float64(float64(seconds) * powerOf(remains, seconds))
 }

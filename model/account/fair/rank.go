@@ -40,8 +40,8 @@ const (
 // less than one counts as none.
 func Rank(members []Member, ties Ties) []Standing {
 	r := ranking{members: members, ties: ties, out: make([]Standing, len(members))}
-	r.measure()
-	r.walk(r.below[0], false)
+	r.measureLevels()
+	r.rankMembers(r.below[0], false)
 	return r.out
 }
 
@@ -56,17 +56,17 @@ type ranking struct {
 	next    int64 // of the next user who is not tied
 }
 
-// measure finds out who is compared with whom, and the level of each.
-func (r *ranking) measure() {
+// measureLevels finds out who is compared with whom, and the level of each.
+func (r *ranking) measureLevels() {
 	n := len(r.members)
 	r.below, r.level = make([][]int32, n), make([]ratio, n)
 	above := make([]int32, n) // the account where a member is compared
 	used := make([]uint64, n)
 	shares := make([]int64, n) // of all that are compared below an account
-	peopled := r.peopled()
+	peopled := r.accountsWithUsers()
 	for i := range r.members {
 		m := &r.members[i]
-		used[i] = quantised(m.Usage)
+		used[i] = quantiseUsage(m.Usage)
 		if i == 0 {
 			continue
 		}
@@ -78,23 +78,23 @@ func (r *ranking) measure() {
 			r.users++
 		}
 		if !m.User && m.Shares == account.ParentShares || !peopled[i] && r.ties == Merged {
-			shares[above[i]] += own(m)
+			shares[above[i]] += ownShares(m)
 			continue // nobody is ranked by it
 		}
 		r.below[above[i]] = append(r.below[above[i]], int32(i))
-		shares[above[i]] += own(m)
+		shares[above[i]] += ownShares(m)
 	}
 	r.rank, r.next = r.users, r.users
 	r.out[0] = Standing{Shares: 1, Usage: 1, Level: 1}
 	for i := 1; i < n; i++ {
 		a := above[i]
 		r.level[i] = levelOf(&r.members[i], shares[a], used[i], used[a])
-		r.out[i] = standing(&r.members[i], shares[a], r.members[a].Usage, r.level[i])
+		r.out[i] = standingOf(&r.members[i], shares[a], r.members[a].Usage, r.level[i])
 	}
 }
 
-// peopled tells the accounts that have users somewhere below them.
-func (r *ranking) peopled() []bool {
+// accountsWithUsers tells the accounts that have users somewhere below them.
+func (r *ranking) accountsWithUsers() []bool {
 	out := make([]bool, len(r.members))
 	for i := len(r.members) - 1; i > 0; i-- {
 		out[i] = out[i] || r.members[i].User
@@ -105,8 +105,8 @@ func (r *ranking) peopled() []bool {
 	return out
 }
 
-// own is a member's shares among its siblings.
-func own(m *Member) int64 {
+// ownShares is a member's shares among its siblings.
+func ownShares(m *Member) int64 {
 	switch m.Shares {
 	case 0:
 		return 1
@@ -118,7 +118,7 @@ func own(m *Member) int64 {
 
 const grain = 1024
 
-func quantised(usage float64) uint64 {
+func quantiseUsage(usage float64) uint64 {
 	q := float64(usage * grain)
 	switch {
 	case !(q >= 1):
@@ -129,10 +129,10 @@ func quantised(usage float64) uint64 {
 	return uint64(q)
 }
 
-func standing(m *Member, shares int64, usedAbove float64, level ratio) Standing {
+func standingOf(m *Member, shares int64, usedAbove float64, level ratio) Standing {
 	var s Standing
 	if shares > 0 {
-		s.Shares = float64(own(m)) / float64(shares)
+		s.Shares = float64(ownShares(m)) / float64(shares)
 	}
 	if usedAbove > 0 {
 		s.Usage = min(m.Usage/usedAbove, 1)
@@ -146,16 +146,16 @@ func standing(m *Member, shares int64, usedAbove float64, level ratio) Standing 
 	return s
 }
 
-// walk ranks the members of a list, best served last. tied: the first user has the
+// rankMembers ranks the members of a list, best served last. tied: the first user has the
 // rank of the one before him.
-func (r *ranking) walk(list []int32, tied bool) {
+func (r *ranking) rankMembers(list []int32, tied bool) {
 	slices.SortFunc(list, func(a, b int32) int {
-		return cmp.Or(r.level[b].compare(r.level[a]), cmp.Compare(r.order(a), r.order(b)), cmp.Compare(a, b))
+		return cmp.Or(r.level[b].compareTo(r.level[a]), cmp.Compare(r.usersFirst(a), r.usersFirst(b)), cmp.Compare(a, b))
 	})
 	for i := 0; i < len(list); i++ {
 		m := list[i]
 		if i > 0 {
-			tied = r.level[m].compare(r.level[list[i-1]]) == 0
+			tied = r.level[m].compareTo(r.level[list[i-1]]) == 0
 		}
 		if r.members[m].User {
 			if !tied {
@@ -166,16 +166,16 @@ func (r *ranking) walk(list []int32, tied bool) {
 			continue
 		}
 		children := slices.Clone(r.below[m])
-		for r.ties == Merged && i+1 < len(list) && r.level[list[i+1]].compare(r.level[m]) == 0 {
+		for r.ties == Merged && i+1 < len(list) && r.level[list[i+1]].compareTo(r.level[m]) == 0 {
 			i++
 			children = append(children, r.below[list[i]]...)
 		}
-		r.walk(children, tied)
+		r.rankMembers(children, tied)
 	}
 }
 
-// order puts users before accounts.
-func (r *ranking) order(m int32) int {
+// usersFirst puts users before accounts.
+func (r *ranking) usersFirst(m int32) int {
 	if r.members[m].User {
 		return 0
 	}
@@ -191,14 +191,14 @@ type ratio struct {
 
 type wide struct{ hi, lo uint64 }
 
-func times(a, b uint64) wide {
+func multiplyWide(a, b uint64) wide {
 	hi, lo := bits.Mul64(a, b)
 	return wide{hi, lo}
 }
 
 // levelOf is (own ∕ all shares) ∕ (used ∕ used above).
 func levelOf(m *Member, shares int64, used, above uint64) ratio {
-	s := own(m)
+	s := ownShares(m)
 	switch {
 	case m.User && m.Shares == account.ParentShares:
 		return ratio{infinite: true}
@@ -207,10 +207,10 @@ func levelOf(m *Member, shares int64, used, above uint64) ratio {
 	case used == 0 || above == 0:
 		return ratio{infinite: true}
 	}
-	return ratio{num: times(uint64(s), above), den: times(uint64(shares), used)}
+	return ratio{num: multiplyWide(uint64(s), above), den: multiplyWide(uint64(shares), used)}
 }
 
-func (a ratio) compare(b ratio) int {
+func (a ratio) compareTo(b ratio) int {
 	switch {
 	case a.infinite && b.infinite:
 		return 0
@@ -219,12 +219,12 @@ func (a ratio) compare(b ratio) int {
 	case b.infinite:
 		return -1
 	}
-	x, y := product(a.num, b.den), product(b.num, a.den)
+	x, y := product256(a.num, b.den), product256(b.num, a.den)
 	return slices.Compare(x[:], y[:])
 }
 
-// product is a·b in 256 bits, the highest word first.
-func product(a, b wide) [4]uint64 {
+// product256 is a·b in 256 bits, the highest word first.
+func product256(a, b wide) [4]uint64 {
 	h1, l1 := bits.Mul64(a.lo, b.lo)
 	h2, l2 := bits.Mul64(a.lo, b.hi)
 	h3, l3 := bits.Mul64(a.hi, b.lo)

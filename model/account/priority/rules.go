@@ -49,7 +49,7 @@ func Compile(p *account.Policy) *Rules {
 	has := func(flag string) bool { return slices.Contains(w.Flags, flag) }
 	r.Always, r.relative = has("accrue_always"), has("small_relative_to_time")
 	r.rawTRES = has("no_normal_tres") || has("no_normal_all")
-	r.highest.association = raw(has("no_normal_assoc") || has("no_normal_all"), highestAssociation(p))
+	r.highest.association = rawFactor(has("no_normal_assoc") || has("no_normal_all"), highestAssociation(p))
 	r.highest.partition, r.highest.qos = 0, 0
 	for i := range p.Partitions {
 		r.highest.partition = max(r.highest.partition, float64(p.Partitions[i].Priority))
@@ -57,12 +57,12 @@ func Compile(p *account.Policy) *Rules {
 	for i := range p.QOS {
 		r.highest.qos = max(r.highest.qos, float64(p.QOS[i].Priority))
 	}
-	r.highest.partition = raw(has("no_normal_part") || has("no_normal_all"), r.highest.partition)
-	r.highest.qos = raw(has("no_normal_qos") || has("no_normal_all"), r.highest.qos)
+	r.highest.partition = rawFactor(has("no_normal_part") || has("no_normal_all"), r.highest.partition)
+	r.highest.qos = rawFactor(has("no_normal_qos") || has("no_normal_all"), r.highest.qos)
 	return r
 }
 
-func raw(is bool, highest float64) float64 {
+func rawFactor(is bool, highest float64) float64 {
 	if is {
 		return 1
 	}
@@ -87,11 +87,11 @@ func (r *Rules) Ages() bool { return r.age > 0 }
 func (r *Rules) Shares() bool { return r.fairShare > 0 }
 
 // Association, Partition and QOS are the factors of the numbers that the policy has.
-func (r *Rules) Association(n uint32) float64 { return part(float64(n), r.highest.association) }
-func (r *Rules) Partition(n uint32) float64   { return part(float64(n), r.highest.partition) }
-func (r *Rules) QOS(n uint32) float64         { return part(float64(n), r.highest.qos) }
+func (r *Rules) Association(n uint32) float64 { return partOf(float64(n), r.highest.association) }
+func (r *Rules) Partition(n uint32) float64   { return partOf(float64(n), r.highest.partition) }
+func (r *Rules) QOS(n uint32) float64         { return partOf(float64(n), r.highest.qos) }
 
-func part(n, of float64) float64 {
+func partOf(n, of float64) float64 {
 	if of <= 0 {
 		return 0
 	}
@@ -104,7 +104,7 @@ func (r *Rules) TRES(want, total float64) float64 {
 	if r.rawTRES {
 		return max(want, 0)
 	}
-	return clamp(part(want, total))
+	return clampUnit(partOf(want, total))
 }
 
 // Age is the factor of a job that may be considered since a second; 0: it may not.
@@ -131,14 +131,14 @@ func (r *Rules) JobSize(s *Size) float64 {
 	if r.relative {
 		return r.relativeSize(s)
 	}
-	nodes, cpus := s.Nodes/s.AllNodes, part(s.CPUs, s.AllCPUs)
+	nodes, cpus := s.Nodes/s.AllNodes, partOf(s.CPUs, s.AllCPUs)
 	if r.small {
-		nodes, cpus = max(s.AllNodes-s.Nodes, 0)/s.AllNodes, part(s.AllCPUs-s.CPUs, s.AllCPUs)
+		nodes, cpus = max(s.AllNodes-s.Nodes, 0)/s.AllNodes, partOf(s.AllCPUs-s.CPUs, s.AllCPUs)
 	}
 	if s.CPUs <= 0 || s.AllCPUs <= 0 {
-		return clamp(nodes)
+		return clampUnit(nodes)
 	}
-	return clamp((nodes + cpus) / 2)
+	return clampUnit((nodes + cpus) / 2)
 }
 
 // relativeSize is the size as a part of the cluster by minute of the limit.
@@ -146,7 +146,7 @@ func (r *Rules) relativeSize(s *Size) float64 {
 	x := 0.0
 	if s.Limit > 0 && s.AllCPUs > 0 {
 		minutes := math.Ceil(s.Limit.Minutes())
-		x = clamp(max(float64(s.Nodes*s.AllCPUs)/s.AllNodes, s.CPUs) / minutes / s.AllCPUs)
+		x = clampUnit(max(float64(s.Nodes*s.AllCPUs)/s.AllNodes, s.CPUs) / minutes / s.AllCPUs)
 	}
 	if r.small {
 		return 1 - x
@@ -154,4 +154,4 @@ func (r *Rules) relativeSize(s *Size) float64 {
 	return x
 }
 
-func clamp(x float64) float64 { return min(max(x, 0), 1) }
+func clampUnit(x float64) float64 { return min(max(x, 0), 1) }
