@@ -22,8 +22,8 @@ type user struct {
 	account.User
 }
 
-// dump reads what sacctmgr dump printed.
-func (im *importer) dump(f File) {
+// readDump reads what sacctmgr dump printed.
+func (im *importer) readDump(f File) {
 	for i, text := range strings.Split(strings.ReplaceAll(f.Text, "\r\n", "\n"), "\n") {
 		text = strings.TrimSpace(text)
 		if text == "" || strings.HasPrefix(text, "#") {
@@ -32,31 +32,31 @@ func (im *importer) dump(f File) {
 		d, ok := dumpLineOf(f.Name, i+1, text)
 		head := setting{file: f.Name, line: i + 1, key: text, alone: true}
 		if !ok {
-			im.refuse(head, "it is no line of a dump: Kind - 'name':Option=Value")
+			im.refuseSetting(head, "it is no line of a dump: Kind - 'name':Option=Value")
 			continue
 		}
 		head.key = d.kind + " " + d.name
 		switch d.kind {
 		case "cluster":
-			im.elsewhere(head, "name in cox.yaml")
+			im.noteElsewhere(head, "name in cox.yaml")
 			im.ofRoot(d.options)
 		case "parent":
-			im.kept(head)
+			im.noteKept(head)
 			im.assocs.parent = d.name
 		case "account":
-			im.account(head, &d)
+			im.readAccount(head, &d)
 		case "user":
-			im.user(head, &d)
+			im.readUser(head, &d)
 		case "qos":
-			im.kept(head)
+			im.noteKept(head)
 			q := im.qosNamed(d.name)
 			for _, s := range d.options {
 				im.ofQOS(q, s)
 			}
 		default:
-			im.refuse(head, "a dump has Cluster, Parent, Account, User and QOS lines")
+			im.refuseSetting(head, "a dump has Cluster, Parent, Account, User and QOS lines")
 			for _, s := range d.options {
-				im.refuse(s, "its line is not understood")
+				im.refuseSetting(s, "its line is not understood")
 			}
 		}
 	}
@@ -68,17 +68,17 @@ func (im *importer) ofRoot(options []setting) {
 	for _, s := range options {
 		switch strings.ToLower(s.key) {
 		case "fairshare", "classification", "flags", "rpc":
-			im.elsewhere(s, "there is one cluster")
+			im.noteElsewhere(s, "there is one cluster")
 		default:
 			im.ofAssociation(s, &root.Shares, &root.Priority, &root.QOS, &root.Default, &root.Limits)
 		}
 	}
-	if len(root.QOS) > 0 || root.Default != "" || root.Priority > 0 || limited(&root.Limits) {
+	if len(root.QOS) > 0 || root.Default != "" || root.Priority > 0 || hasLimits(&root.Limits) {
 		im.p.Accounts = append(im.p.Accounts, root)
 	}
 }
 
-func limited(l *account.Limits) bool { return !reflect.ValueOf(l).Elem().IsZero() }
+func hasLimits(l *account.Limits) bool { return !reflect.ValueOf(l).Elem().IsZero() }
 
 func (im *importer) accountNamed(name string) *account.Account {
 	i := slices.IndexFunc(im.p.Accounts, func(a account.Account) bool { return a.Name == name })
@@ -89,8 +89,8 @@ func (im *importer) accountNamed(name string) *account.Account {
 	return &im.p.Accounts[i]
 }
 
-func (im *importer) account(head setting, d *dumpLine) {
-	im.kept(head)
+func (im *importer) readAccount(head setting, d *dumpLine) {
+	im.noteKept(head)
 	a := im.accountNamed(d.name)
 	if d.name != account.RootName {
 		a.Parent = cmp.Or(im.assocs.parent, account.RootName)
@@ -99,46 +99,46 @@ func (im *importer) account(head setting, d *dumpLine) {
 		switch strings.ToLower(s.key) {
 		case "description":
 			a.Note = s.value
-			im.kept(s)
+			im.noteKept(s)
 		case "organization":
-			im.refuse(s, "an account has one note, which is its description")
+			im.refuseSetting(s, "an account has one note, which is its description")
 		default:
 			im.ofAssociation(s, &a.Shares, &a.Priority, &a.QOS, &a.Default, &a.Limits)
 		}
 	}
 }
 
-func (im *importer) user(head setting, d *dumpLine) {
+func (im *importer) readUser(head setting, d *dumpLine) {
 	at := cmp.Or(im.assocs.parent, account.RootName)
 	if d.name == "root" && at == account.RootName {
-		im.elsewhere(head, "root may do everything, and needs no account")
+		im.noteElsewhere(head, "root may do everything, and needs no account")
 		for _, s := range d.options {
-			im.elsewhere(s, "root may do everything, and needs no account")
+			im.noteElsewhere(s, "root may do everything, and needs no account")
 		}
 		return
 	}
 	u := user{account: at, User: account.User{Name: d.name}}
-	partition := slices.ContainsFunc(d.options, func(s setting) bool { return s.is("partition") && !unlimited(s.value) })
+	partition := slices.ContainsFunc(d.options, func(s setting) bool { return s.hasKey("partition") && !isUnlimited(s.value) })
 	twice := slices.ContainsFunc(im.assocs.users, func(o user) bool { return o.account == at && o.Name == d.name })
 	if partition || twice {
-		im.refuse(head, "an association with a partition has no place here: give the partition a QOS with the limits of each user (limits.user)")
+		im.refuseSetting(head, "an association with a partition has no place here: give the partition a QOS with the limits of each user (limits.user)")
 		for _, s := range d.options {
-			im.refuse(s, "of an association with a partition")
+			im.refuseSetting(s, "of an association with a partition")
 		}
 		return
 	}
-	im.kept(head)
+	im.noteKept(head)
 	for _, s := range d.options {
 		switch strings.ToLower(s.key) {
 		case "defaultaccount":
 			u.Default = s.value == at
-			im.kept(s)
+			im.noteKept(s)
 		case "adminlevel":
-			im.elsewhere(s, "auth.admins in cox.yaml")
+			im.noteElsewhere(s, "auth.admins in cox.yaml")
 		case "coordinator":
-			im.refuse(s, "nobody but administrators changes rules")
+			im.refuseSetting(s, "nobody but administrators changes rules")
 		case "defaultwckey", "wckeys":
-			im.refuse(s, "there are no workload keys: a job's comment is in its record")
+			im.refuseSetting(s, "there are no workload keys: a job's comment is in its record")
 		case "defaultqos":
 			im.userDefault(&u, s)
 		default:
@@ -151,11 +151,11 @@ func (im *importer) user(head setting, d *dumpLine) {
 
 // userDefault: a default of a user alone is said by the order of his QOS.
 func (im *importer) userDefault(u *user, s setting) {
-	if unlimited(s.value) {
-		im.kept(s)
+	if isUnlimited(s.value) {
+		im.noteKept(s)
 		return
 	}
-	im.refuse(s, "a default QOS is the account's (default_qos), or the first that the user may use (qos)")
+	im.refuseSetting(s, "a default QOS is the account's (default_qos), or the first that the user may use (qos)")
 }
 
 // ofAssociation is one option of an account or a user.
@@ -165,32 +165,32 @@ func (im *importer) ofAssociation(s setting, shares *account.Shares, priority *u
 		switch v := strings.ToLower(s.value); {
 		case v == "parent" || v == "2147483647": // as dumps have it
 			*shares = account.ParentShares
-			im.kept(s)
+			im.noteKept(s)
 		case v == "0":
 			*shares = account.NoShares
-			im.kept(s)
+			im.noteKept(s)
 		default:
-			im.number(s, 31, func(n int64) { *shares = account.Shares(n) })
+			im.readNumber(s, 31, func(n int64) { *shares = account.Shares(n) })
 		}
 	case "priority":
-		im.number(s, 32, func(n int64) { *priority = uint32(n) })
+		im.readNumber(s, 32, func(n int64) { *priority = uint32(n) })
 	case "qos", "qoslevel":
-		*qos = list(s.value)
+		*qos = splitCommas(s.value)
 		for _, q := range *qos {
 			im.qosNamed(q)
 		}
-		im.kept(s)
+		im.noteKept(s)
 	case "defaultqos":
-		if !unlimited(s.value) {
+		if !isUnlimited(s.value) {
 			*fallback = s.value
 			im.qosNamed(s.value)
 		}
-		im.kept(s)
+		im.noteKept(s)
 	case "description", "comment", "flags", "lineage", "id":
-		im.refuse(s, "it has no effect on scheduling")
+		im.refuseSetting(s, "it has no effect on scheduling")
 	default:
-		if !im.limit(l, s, false) {
-			im.refuse(s, "%s", noOption("an association here", s.key))
+		if !im.readLimit(l, s, false) {
+			im.refuseSetting(s, "%s", noOption("an association here", s.key))
 		}
 	}
 }
@@ -204,17 +204,20 @@ var dumped = strings.Fields(`AdminLevel Classification Comment Coordinator Defau
 // noOption says that something has no such option, and which one may be meant.
 func noOption(what, key string) string {
 	text := what + " has no such option"
-	if near := nearest(key, dumped); near != "" && !strings.EqualFold(near, key) {
+	if near := nearestName(key, dumped); near != "" && !strings.EqualFold(near, key) {
 		text += ": is " + near + " meant?"
 	}
 	return text
 }
 
-// limit reads an option that is a limit; false if it is none.
-func (im *importer) limit(l *account.Limits, s setting, ofQOS bool) bool {
-	tres := func(to *account.TRES) bool { im.tres(s, func(t account.TRES) { *to = t }); return true }
-	count := func(to **int64) bool { im.number(s, 48, func(n int64) { *to = &n }); return true }
-	wall := func(to **account.Duration) bool { im.duration(s, func(d account.Duration) { *to = &d }); return true }
+// readLimit reads an option that is a limit; false if it is none.
+func (im *importer) readLimit(l *account.Limits, s setting, ofQOS bool) bool {
+	tres := func(to *account.TRES) bool { im.readTRES(s, func(t account.TRES) { *to = t }); return true }
+	count := func(to **int64) bool { im.readNumber(s, 48, func(n int64) { *to = &n }); return true }
+	wall := func(to **account.Duration) bool {
+		im.readDuration(s, func(d account.Duration) { *to = &d })
+		return true
+	}
 	switch strings.ToLower(s.key) {
 	case "grptres":
 		return tres(&l.Group)
@@ -239,7 +242,7 @@ func (im *importer) limit(l *account.Limits, s setting, ofQOS bool) bool {
 	case "maxwall", "maxwalldurationperjob", "maxwallduration", "maxwallpj":
 		return wall(&l.Wall)
 	case "minpriothres", "minpriothresh", "minpriothreshold":
-		im.number(s, 32, func(n int64) { v := uint32(n); l.LeastPriority = &v })
+		im.readNumber(s, 32, func(n int64) { v := uint32(n); l.LeastPriority = &v })
 		return true
 	}
 	if !ofQOS {
@@ -293,72 +296,72 @@ func (im *importer) qosNamed(name string) *account.QOS {
 func (im *importer) ofQOS(q *account.QOS, s setting) {
 	switch strings.ToLower(s.key) {
 	case "priority":
-		im.number(s, 32, func(n int64) { q.Priority = uint32(n) })
+		im.readNumber(s, 32, func(n int64) { q.Priority = uint32(n) })
 	case "description", "descr":
 		q.Note = s.value
-		im.kept(s)
+		im.noteKept(s)
 	case "preempt":
-		q.Preempts = list(s.value)
+		q.Preempts = splitCommas(s.value)
 		for _, n := range q.Preempts {
 			im.qosNamed(n)
 		}
-		im.kept(s)
+		im.noteKept(s)
 	case "preemptmode":
 		im.preemptMode(s, &q.PreemptMode)
 	case "gracetime":
-		im.seconds(s, func(d account.Duration) { q.Grace = d })
+		im.readSeconds(s, func(d account.Duration) { q.Grace = d })
 	case "preemptexempttime":
-		im.duration(s, func(d account.Duration) { q.Exempt = d })
+		im.readDuration(s, func(d account.Duration) { q.Exempt = d })
 	case "usagefactor":
-		im.factor(s, &q.UsageFactor)
+		im.readFactor(s, &q.UsageFactor)
 	case "usagethreshold", "usagethres":
 		im.thresholds[q.Name] = s // what it means the flags say, which may come later
 	case "limitfactor":
-		im.factor(s, &q.LimitFactor)
+		im.readFactor(s, &q.LimitFactor)
 	case "flags":
 		im.qosFlags(q, s)
 	default:
-		if !im.limit(&q.Limits, s, true) {
-			im.refuse(s, "%s", noOption("a QOS here", s.key))
+		if !im.readLimit(&q.Limits, s, true) {
+			im.refuseSetting(s, "%s", noOption("a QOS here", s.key))
 		}
 	}
 }
 
-func (im *importer) factor(s setting, to **float64) {
-	if unlimited(s.value) {
-		im.kept(s)
+func (im *importer) readFactor(s setting, to **float64) {
+	if isUnlimited(s.value) {
+		im.noteKept(s)
 		return
 	}
 	f, err := strconv.ParseFloat(s.value, 64)
 	if err != nil || !(f >= 0 && f < 1e9) {
-		im.unreadable(s, "a factor")
+		im.refuseUnreadable(s, "a factor")
 		return
 	}
 	*to = &f
-	im.kept(s)
+	im.noteKept(s)
 }
 
 func (im *importer) qosFlags(q *account.QOS, s setting) {
-	known := words(account.QOS{}, "Flags")
+	known := allowedWords(account.QOS{}, "Flags")
 	var left []string
-	for _, f := range list(s.value) {
+	for _, f := range splitCommas(s.value) {
 		if name := flagName(f); name == "enforce_usage_threshold" {
 			im.enforces[q.Name] = true
 		} else if slices.Contains(known, name) {
 			q.Flags = append(q.Flags, name)
-		} else if !unlimited(f) {
-			left = append(left, unbuilt(f))
+		} else if !isUnlimited(f) {
+			left = append(left, unsupportedFlag(f))
 		}
 	}
 	if len(left) > 0 {
-		im.about(s, "without %s", strings.Join(left, "; without "))
+		im.noteAbout(s, "without %s", strings.Join(left, "; without "))
 		return
 	}
-	im.kept(s)
+	im.noteKept(s)
 }
 
-// table reads sacctmgr show qos -P: names in the first line, a QOS in each other.
-func (im *importer) table(f File) {
+// readQOSTable reads sacctmgr show qos -P: names in the first line, a QOS in each other.
+func (im *importer) readQOSTable(f File) {
 	var names []string
 	for i, line := range strings.Split(strings.ReplaceAll(f.Text, "\r\n", "\n"), "\n") {
 		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
@@ -371,10 +374,10 @@ func (im *importer) table(f File) {
 		}
 		head := setting{file: f.Name, line: i + 1, key: "QOS " + cells[0], alone: true}
 		if cells[0] == "" || len(cells) > len(names) {
-			im.refuse(head, "it does not fit the first line of the table")
+			im.refuseSetting(head, "it does not fit the first line of the table")
 			continue
 		}
-		im.kept(head)
+		im.noteKept(head)
 		q := im.qosNamed(cells[0])
 		for j := 1; j < len(cells); j++ {
 			if s := (setting{file: f.Name, line: i + 1, key: names[j], value: cells[j]}); s.value != "" {

@@ -63,7 +63,7 @@ func (c *Cluster) Pool() string {
 // Nodes is how many machines there are.
 func (c *Cluster) Nodes() int { return len(c.order) }
 
-func (m *machine) count() int {
+func (m *machine) deviceCount() int {
 	if m.cpus > 0 {
 		return m.cpus
 	}
@@ -74,18 +74,18 @@ func (m *machine) count() int {
 	return sockets * max(m.cores, 1) * max(m.threads, 1)
 }
 
-// machines looks at what partitions name, when all nodes have been declared.
-func (im *importer) machines() {
+// checkMachines looks at what partitions name, when all nodes have been declared.
+func (im *importer) checkMachines() {
 	for _, s := range im.cluster.asked {
-		if names, ok := im.hosts(s); ok {
-			im.declared(s, names)
+		if names, ok := im.expandHosts(s); ok {
+			im.checkDeclared(s, names)
 		}
 	}
-	im.cluster.finish()
+	im.cluster.dropFutureNodes()
 }
 
-// finish leaves out nodes that are not there yet.
-func (c *Cluster) finish() {
+// dropFutureNodes leaves out nodes that are not there yet.
+func (c *Cluster) dropFutureNodes() {
 	future := 0
 	c.order = slices.DeleteFunc(c.order, func(n string) bool {
 		if c.nodes[n].future {
@@ -98,8 +98,8 @@ func (c *Cluster) finish() {
 	}
 }
 
-// members are the nodes of a partition: names, ALL, or sets.
-func (c *Cluster) members(text string, seen map[string]bool) []string {
+// partitionMembers are the nodes of a partition: names, ALL, or sets.
+func (c *Cluster) partitionMembers(text string, seen map[string]bool) []string {
 	if strings.EqualFold(text, "ALL") {
 		return c.order
 	}
@@ -123,7 +123,7 @@ func (c *Cluster) members(text string, seen map[string]bool) []string {
 
 func (c *Cluster) ofSet(s set, seen map[string]bool) (out []string) {
 	if s.nodes != "" {
-		out = c.members(s.nodes, seen)
+		out = c.partitionMembers(s.nodes, seen)
 	}
 	for _, n := range c.order {
 		if s.feature != "" && slices.Contains(c.nodes[n].features, s.feature) {
@@ -133,11 +133,11 @@ func (c *Cluster) ofSet(s set, seen map[string]bool) (out []string) {
 	return out
 }
 
-// of lists the partitions of each node, in their order.
-func (c *Cluster) of() map[string][]string {
+// partitionsByNode lists the partitions of each node, in their order.
+func (c *Cluster) partitionsByNode() map[string][]string {
 	out := map[string][]string{}
 	for _, p := range c.parts {
-		for _, n := range c.members(p.nodes, map[string]bool{}) {
+		for _, n := range c.partitionMembers(p.nodes, map[string]bool{}) {
 			if c.nodes[n] != nil && !slices.Contains(out[n], p.name) {
 				out[n] = append(out[n], p.name)
 			}
@@ -159,11 +159,11 @@ type entry struct {
 	names []string
 }
 
-func (c *Cluster) entries() (out []entry) {
-	parts := c.of()
+func (c *Cluster) clusterEntries() (out []entry) {
+	parts := c.partitionsByNode()
 	for _, n := range c.order {
 		m := c.nodes[n]
-		a := alike{m.count(), m.gpus, m.memory, strings.Join(m.types, ","), strings.Join(m.features, ","), strings.Join(parts[n], ","), strings.Join(m.path, ",")}
+		a := alike{m.deviceCount(), m.gpus, m.memory, strings.Join(m.types, ","), strings.Join(m.features, ","), strings.Join(parts[n], ","), strings.Join(m.path, ",")}
 		if k := len(out) - 1; k >= 0 && out[k].alike == a {
 			out[k].names = append(out[k].names, n)
 			continue
@@ -178,13 +178,13 @@ func (c *Cluster) Write() []byte {
 	var b strings.Builder
 	b.WriteString("# for cox simulate --cluster; docs/simulate.md has every field\n")
 	for _, n := range c.notes {
-		fmt.Fprintf(&b, "# %s\n", plain(n))
+		fmt.Fprintf(&b, "# %s\n", plainComment(n))
 	}
 	b.WriteString("nodes:\n")
-	for _, e := range c.entries() {
+	for _, e := range c.clusterEntries() {
 		kind, _, mixed := strings.Cut(e.types, ",")
 		if mixed {
-			fmt.Fprintf(&b, "  # GPUs of types %s, written as %s\n", plain(e.types), plain(kind))
+			fmt.Fprintf(&b, "  # GPUs of types %s, written as %s\n", plainComment(e.types), plainComment(kind))
 		}
 		if e.gpus > 16 {
 			fmt.Fprintf(&b, "  # %d GPUs, written as 16\n", e.gpus)
@@ -201,7 +201,7 @@ func (c *Cluster) Write() []byte {
 		}
 		for _, l := range []struct{ key, text string }{{"path", e.path}, {"features", e.features}, {"partitions", e.parts}} {
 			if l.text != "" {
-				fmt.Fprintf(&b, ", %s: [%s]", l.key, quoted(l.text))
+				fmt.Fprintf(&b, ", %s: [%s]", l.key, quoteText(l.text))
 			}
 		}
 		b.WriteString("}\n")
@@ -209,7 +209,7 @@ func (c *Cluster) Write() []byte {
 	return []byte(b.String())
 }
 
-func quoted(text string) string {
+func quoteText(text string) string {
 	var out []string
 	for t := range strings.SplitSeq(text, ",") {
 		out = append(out, fmt.Sprintf("%q", t))
@@ -217,8 +217,8 @@ func quoted(text string) string {
 	return strings.Join(out, ", ")
 }
 
-// plain makes a text fit for a comment.
-func plain(s string) string {
+// plainComment makes a text fit for a comment.
+func plainComment(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == 0x85 {
 			return ' '
@@ -240,24 +240,24 @@ func (c *Cluster) String() string {
 			leaves[strings.Join(m.path, "/")] = true
 		}
 	}
-	out := []string{some(len(c.order), "node", "nodes")}
+	out := []string{countedNoun(len(c.order), "node", "nodes")}
 	if gpus > 0 {
-		text := some(gpus, "GPU", "GPUs")
+		text := countedNoun(gpus, "GPU", "GPUs")
 		if len(types) > 0 {
 			text += " (" + strings.Join(slices.Sorted(maps.Keys(types)), ", ") + ")"
 		}
 		out = append(out, text)
 	}
 	if len(leaves) > 0 {
-		out = append(out, some(len(leaves), "leaf", "leaves"))
+		out = append(out, countedNoun(len(leaves), "leaf", "leaves"))
 	}
 	if len(c.parts) > 0 {
-		out = append(out, some(len(c.parts), "partition", "partitions"))
+		out = append(out, countedNoun(len(c.parts), "partition", "partitions"))
 	}
 	return strings.Join(out, ", ")
 }
 
-func some(n int, one, more string) string {
+func countedNoun(n int, one, more string) string {
 	if n == 1 {
 		more = one
 	}

@@ -107,17 +107,17 @@ func namesOf(groups ...[]unused) (out []string) {
 	return out
 }
 
-// unknown says of a directive that no version of Slurm has it, and which one may be meant.
-func unknown(name, where string, known []string) string {
+// unknownDirective says of a directive that no version of Slurm has it, and which one may be meant.
+func unknownDirective(name, where string, known []string) string {
 	text := "a " + where + " of Slurm 20.11 to 26.05 has no such setting"
-	if near := nearest(name, known); near != "" {
+	if near := nearestName(name, known); near != "" {
 		text += ": is " + near + " meant?"
 	}
 	return text
 }
 
-// nearest is the known name that a given one may stand for, or empty.
-func nearest(name string, known []string) string {
+// nearestName is the known name that a given one may stand for, or empty.
+func nearestName(name string, known []string) string {
 	if len(name) > 60 {
 		return ""
 	}

@@ -48,37 +48,37 @@ type Result struct {
 func Read(files []File, o Options) (*Result, error) {
 	im := &importer{told: map[setting]int{}, cluster: newCluster(), o: o, p: &account.Policy{}, report: &policy.Report{}, qos: map[string]*account.QOS{}, thresholds: map[string]setting{}, says: map[string]bool{}, enforces: map[string]bool{}, flavor: map[string]bool{}}
 	// What lies below speaks of what slurm.conf declares, in whatever order they are named.
-	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(kindOf(a).after(), kindOf(b).after()) })
+	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(kindOf(a).readingOrder(), kindOf(b).readingOrder()) })
 	for _, f := range files {
-		if err := im.file(im.readable(f)); err != nil {
+		if err := im.readFile(im.maskBinary(f)); err != nil {
 			return nil, err
 		}
 	}
-	im.finish()
-	im.machines()
+	im.finishImport()
+	im.checkMachines()
 	return &Result{im.p, im.report, im.cluster}, nil
 }
 
-func (im *importer) file(f File) error {
+func (im *importer) readFile(f File) error {
 	switch k := kindOf(f); k {
 	case aConf:
-		return im.conf(f, nil)
+		return im.readConf(f, nil)
 	case aDump:
-		im.dump(f)
+		im.readDump(f)
 	case aTable:
-		im.table(f)
+		im.readQOSTable(f)
 	case aShown:
-		im.shown(f)
+		im.readShownConfig(f)
 	case aGres:
-		im.gres(f)
+		im.readGres(f)
 	case aTopology:
-		im.topology(f)
+		im.readTopology(f)
 	case aTopologyYAML:
 		return im.topologyYAML(f)
 	case aScript:
-		im.refuse(setting{file: f.Name, key: path.Base(f.Name), alone: true}, "a program of the site decides there: say what it says by limits, default_qos and allow_accounts")
+		im.refuseSetting(setting{file: f.Name, key: path.Base(f.Name), alone: true}, "a program of the site decides there: say what it says by limits, default_qos and allow_accounts")
 	case another:
-		im.other(f)
+		im.readUnused(f)
 	default:
 		return fault.New(fault.Invalid, "%s: is neither slurm.conf nor the output of sacctmgr dump, nor another file of Slurm's", f.Name).
 			Advise("cox import slurm /etc/slurm/slurm.conf gres.conf topology.conf dump.cfg, after: sacctmgr dump CLUSTER file=dump.cfg")
@@ -111,7 +111,7 @@ type importer struct {
 	assocs     assocs
 }
 
-func (im *importer) add(s setting, v policy.Verdict, how string, args ...any) {
+func (im *importer) addVerdict(s setting, v policy.Verdict, how string, args ...any) {
 	if len(args) > 0 {
 		how = fmt.Sprintf(how, args...)
 	}
@@ -120,51 +120,51 @@ func (im *importer) add(s setting, v policy.Verdict, how string, args ...any) {
 
 func newReport() *policy.Report { return &policy.Report{} }
 
-func (im *importer) kept(s setting) { im.add(s, policy.Kept, "") }
+func (im *importer) noteKept(s setting) { im.addVerdict(s, policy.Kept, "") }
 
-func (im *importer) about(s setting, how string, args ...any) {
-	im.add(s, policy.Approximated, how, args...)
+func (im *importer) noteAbout(s setting, how string, args ...any) {
+	im.addVerdict(s, policy.Approximated, how, args...)
 }
 
-// refuse says that nothing does what a setting says. What it was said to be before is put right.
-func (im *importer) refuse(s setting, why string, args ...any) {
+// refuseSetting says that nothing does what a setting says. What it was said to be before is put right.
+func (im *importer) refuseSetting(s setting, why string, args ...any) {
 	if i, ok := im.told[s]; ok {
 		im.report.Findings[i].Verdict, im.report.Findings[i].How = policy.Refused, fmt.Sprintf(why, args...)
 		return
 	}
-	im.add(s, policy.Refused, why, args...)
+	im.addVerdict(s, policy.Refused, why, args...)
 }
 
-func (im *importer) elsewhere(s setting, where string, args ...any) {
+func (im *importer) noteElsewhere(s setting, where string, args ...any) {
 	if im.told != nil {
 		im.told[s] = len(im.report.Findings)
 	}
-	im.add(s, policy.Elsewhere, where, args...)
+	im.addVerdict(s, policy.Elsewhere, where, args...)
 }
 
-// unreadable refuses a value that says nothing that can be understood.
-func (im *importer) unreadable(s setting, what string) {
-	im.refuse(s, "%q is not %s", s.value, what)
+// refuseUnreadable refuses a value that says nothing that can be understood.
+func (im *importer) refuseUnreadable(s setting, what string) {
+	im.refuseSetting(s, "%q is not %s", s.value, what)
 }
 
-// number reads a whole number from 0 on; -1 and none (Slurm's "not limited") are
+// readNumber reads a whole number from 0 on; -1 and none (Slurm's "not limited") are
 // false and need no word.
-func (im *importer) number(s setting, bits int, set func(int64)) {
+func (im *importer) readNumber(s setting, bits int, set func(int64)) {
 	v := strings.TrimSpace(s.value)
-	if unlimited(v) {
-		im.kept(s)
+	if isUnlimited(v) {
+		im.noteKept(s)
 		return
 	}
 	n, err := strconv.ParseUint(v, 10, bits)
 	if err != nil {
-		im.unreadable(s, "a number")
+		im.refuseUnreadable(s, "a number")
 		return
 	}
 	set(int64(n))
-	im.kept(s)
+	im.noteKept(s)
 }
 
-func unlimited(v string) bool {
+func isUnlimited(v string) bool {
 	switch strings.ToUpper(strings.TrimSpace(v)) {
 	case "", "-1", "INFINITE", "UNLIMITED", "NONE", "(NULL)":
 		return true
@@ -172,34 +172,34 @@ func unlimited(v string) bool {
 	return false
 }
 
-// duration reads a time as Slurm writes limits: minutes, h:m:s, d-h.
-func (im *importer) duration(s setting, set func(account.Duration)) {
-	if unlimited(s.value) {
-		im.kept(s)
+// readDuration reads a time as Slurm writes limits: minutes, h:m:s, d-h.
+func (im *importer) readDuration(s setting, set func(account.Duration)) {
+	if isUnlimited(s.value) {
+		im.noteKept(s)
 		return
 	}
 	d, err := slurmfmt.ParseTimeLimit(s.value)
 	if err != nil || d < 0 {
-		im.unreadable(s, "a time")
+		im.refuseUnreadable(s, "a time")
 		return
 	}
 	set(account.Duration(d))
-	im.kept(s)
+	im.noteKept(s)
 }
 
-// seconds reads a time in seconds.
-func (im *importer) seconds(s setting, set func(account.Duration)) {
+// readSeconds reads a time in seconds.
+func (im *importer) readSeconds(s setting, set func(account.Duration)) {
 	n, err := strconv.ParseUint(s.value, 10, 32)
 	if err != nil {
-		im.duration(s, set) // some versions write 00:01:00
+		im.readDuration(s, set) // some versions write 00:01:00
 		return
 	}
 	set(account.Duration(time.Duration(n) * time.Second))
-	im.kept(s)
+	im.noteKept(s)
 }
 
-// yes reads Slurm's booleans.
-func yes(v string) bool {
+// isYes reads Slurm's booleans.
+func isYes(v string) bool {
 	switch strings.ToLower(v) {
 	case "yes", "up", "true", "1":
 		return true
@@ -207,8 +207,8 @@ func yes(v string) bool {
 	return false
 }
 
-// list takes a value apart at commas.
-func list(v string) (out []string) {
+// splitCommas takes a value apart at commas.
+func splitCommas(v string) (out []string) {
 	for part := range strings.SplitSeq(v, ",") {
 		if part = strings.TrimSpace(part); part != "" {
 			out = append(out, part)
@@ -236,13 +236,13 @@ func flagName(s string) string {
 	return b.String()
 }
 
-// finish settles what files decide together.
-func (im *importer) finish() {
-	im.settle()
+// finishImport settles what files decide together.
+func (im *importer) finishImport() {
+	im.combineLines()
 	for i := range im.p.Partitions {
 		if p := &im.p.Partitions[i]; len(p.Billing) > 0 && im.billing != "" {
 			p.BillingRule = im.billing
 		}
 	}
-	im.together()
+	im.checkContradictions()
 }

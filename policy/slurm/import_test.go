@@ -92,7 +92,7 @@ func TestNothingIsDropped(t *testing.T) {
 	n := 0
 	for _, f := range files(t, dir, "slurm.conf", "nodes.conf") {
 		for _, l := range confLines(f.Text) {
-			want := len(l.settings(f.Name))
+			want := len(l.splitSettings(f.Name))
 			if strings.HasPrefix(l.text, "Include") {
 				want = 1 // the line is one setting
 			}

@@ -22,9 +22,9 @@ const (
 	aScript // job_submit.lua
 )
 
-// after puts files in the order in which they are read: slurm.conf, gres.conf, topology.conf,
+// readingOrder puts files in the order in which they are read: slurm.conf, gres.conf, topology.conf,
 // dumps, tables.
-func (k kind) after() int { return int(k) }
+func (k kind) readingOrder() int { return int(k) }
 
 // others are files of Slurm's that are not used, by their names, and why.
 var others = map[string]string{
@@ -92,7 +92,7 @@ func byText(text string) kind {
 		line = strings.TrimSpace(line)
 		low := strings.ToLower(line)
 		switch {
-		case line == "" || strings.HasPrefix(line, "#"), templated(line), line == "---":
+		case line == "" || strings.HasPrefix(line, "#"), isTemplated(line), line == "---":
 			continue
 		case strings.HasPrefix(low, "configuration data as of"):
 			return aShown
@@ -104,11 +104,11 @@ func byText(text string) kind {
 		if d, ok := dumpLineOf("", 0, line); ok && slices.Contains([]string{"cluster", "parent", "account", "user", "qos"}, d.kind) {
 			return aDump
 		}
-		all := confLine{text: line}.settings("")
+		all := confLine{text: line}.splitSettings("")
 		switch {
-		case all[0].is("switchname") || all[0].is("blockname") || all[0].is("blocksizes"):
+		case all[0].hasKey("switchname") || all[0].hasKey("blockname") || all[0].hasKey("blocksizes"):
 			return aTopology
-		case all[0].is("name") || all[0].is("autodetect") || all[0].is("nodename") && slices.ContainsFunc(all, func(s setting) bool { return s.is("name") || s.is("autodetect") }):
+		case all[0].hasKey("name") || all[0].hasKey("autodetect") || all[0].hasKey("nodename") && slices.ContainsFunc(all, func(s setting) bool { return s.hasKey("name") || s.hasKey("autodetect") }):
 			return aGres
 		case strings.Contains(line, "="), strings.HasPrefix(low, "include "):
 			return aConf
@@ -118,9 +118,9 @@ func byText(text string) kind {
 	return aConf // nothing is in it
 }
 
-// templated reports whether a line is one of the template languages that configurations are
+// isTemplated reports whether a line is one of the template languages that configurations are
 // written in: Jinja, ERB, Terraform.
-func templated(line string) bool {
+func isTemplated(line string) bool {
 	for _, mark := range []string{"{{", "{%", "{#", "<%", "%{"} {
 		if strings.Contains(line, mark) {
 			return true
@@ -129,10 +129,10 @@ func templated(line string) bool {
 	return strings.Contains(line, "${") || strings.HasPrefix(line, "{") && strings.HasSuffix(line, "}")
 }
 
-// other reads a file that is not used: each line is in the report.
-func (im *importer) other(f File) {
+// readUnused reads a file that is not used: each line is in the report.
+func (im *importer) readUnused(f File) {
 	why, _ := otherWhy(f.Name)
 	for _, l := range confLines(f.Text) {
-		im.elsewhere(setting{file: f.Name, line: l.line, key: l.text, alone: true}, "not used: %s", why)
+		im.noteElsewhere(setting{file: f.Name, line: l.line, key: l.text, alone: true}, "not used: %s", why)
 	}
 }

@@ -14,61 +14,61 @@ import (
 // machines is where what is said of machines goes.
 const machines = "of the machines: the engine asks for it; in --cluster"
 
-// each reports the settings of a line by a table: used says where those of the first group go.
-func (im *importer) each(all []setting, table []unused, where, used string) {
+// reportEach reports the settings of a line by a table: used says where those of the first group go.
+func (im *importer) reportEach(all []setting, table []unused, where, used string) {
 	known := indexOf(table)
 	for i, s := range all {
 		switch why, ok := known[strings.ToLower(s.key)]; {
 		case ok && why == "" || i == 0 && used != "":
-			im.elsewhere(s, "%s", used)
+			im.noteElsewhere(s, "%s", used)
 		case ok || i == 0:
 			im.notUsed(s, cmp.Or(why, "the line is not used"))
 		default:
-			im.refuse(s, "%s", unknown(s.key, where, namesOf(table)))
+			im.refuseSetting(s, "%s", unknownDirective(s.key, where, namesOf(table)))
 		}
 	}
 }
 
-// hosts expands a list of names; false: it is refused, with the place.
-func (im *importer) hosts(s setting) ([]string, bool) {
+// expandHosts expands a list of names; false: it is refused, with the place.
+func (im *importer) expandHosts(s setting) ([]string, bool) {
 	n, err := hostlist.Count(s.value)
 	if err == nil && n > mostNodes {
-		im.refuse(s, "%d nodes are too many: at most %d", n, mostNodes)
+		im.refuseSetting(s, "%d nodes are too many: at most %d", n, mostNodes)
 		return nil, false
 	}
 	names, err := hostlist.Expand(s.value)
 	if err != nil {
-		im.refuse(s, "%v: a list is like n[01-16],login1", err)
+		im.refuseSetting(s, "%v: a list is like n[01-16],login1", err)
 		return nil, false
 	}
 	return names, true
 }
 
-// nodes reads a line NodeName=…; DEFAULT is what later ones begin with.
-func (im *importer) nodes(all []setting) {
+// readNodes reads a line NodeName=…; DEFAULT is what later ones begin with.
+func (im *importer) readNodes(all []setting) {
 	if strings.EqualFold(all[0].value, "DEFAULT") {
-		im.each(all, ofNodes, "NodeName line", machines)
-		im.shape(&machine{}, all[1:])
+		im.reportEach(all, ofNodes, "NodeName line", machines)
+		im.readHardware(&machine{}, all[1:])
 		for _, s := range all[1:] {
-			im.usual = slices.DeleteFunc(im.usual, func(d setting) bool { return d.is(s.key) })
+			im.usual = slices.DeleteFunc(im.usual, func(d setting) bool { return d.hasKey(s.key) })
 			im.usual = append(im.usual, s)
 		}
 		return
 	}
-	names, ok := im.hosts(all[0])
+	names, ok := im.expandHosts(all[0])
 	if !ok {
-		im.each(all[1:], ofNodes, "NodeName line", machines)
+		im.reportEach(all[1:], ofNodes, "NodeName line", machines)
 		return
 	}
-	im.each(all, ofNodes, "NodeName line", machines)
+	im.reportEach(all, ofNodes, "NodeName line", machines)
 	var m machine
 	quiet := *im
 	quiet.report, quiet.told = newReport(), nil
-	quiet.shape(&m, im.usual)
-	im.shape(&m, all[1:])
+	quiet.readHardware(&m, im.usual)
+	im.readHardware(&m, all[1:])
 	c := im.cluster
 	if len(c.order)+len(names) > mostNodes {
-		im.refuse(all[0], "the cluster has more than %d nodes: these are left out", mostNodes)
+		im.refuseSetting(all[0], "the cluster has more than %d nodes: these are left out", mostNodes)
 		return
 	}
 	for _, n := range names {
@@ -80,8 +80,8 @@ func (im *importer) nodes(all []setting) {
 	}
 }
 
-// shape reads what a machine has. What says nothing that can be understood is refused.
-func (im *importer) shape(m *machine, all []setting) {
+// readHardware reads what a machine has. What says nothing that can be understood is refused.
+func (im *importer) readHardware(m *machine, all []setting) {
 	counts := map[string]*int{
 		"cpus": &m.cpus, "procs": &m.cpus, "boards": &m.boards, "sockets": &m.sockets, "socketsperboard": &m.perBoard, "corespersocket": &m.cores, "threadspercore": &m.threads,
 	}
@@ -90,7 +90,7 @@ func (im *importer) shape(m *machine, all []setting) {
 		if to := counts[key]; to != nil {
 			n, err := strconv.Atoi(s.value)
 			if err != nil || n < 1 || n > 1<<16 {
-				im.unreadable(s, "a number of "+s.key+" from 1 to 65536")
+				im.refuseUnreadable(s, "a number of "+s.key+" from 1 to 65536")
 				continue
 			}
 			*to = n
@@ -100,30 +100,30 @@ func (im *importer) shape(m *machine, all []setting) {
 		case "realmemory":
 			n, err := strconv.ParseInt(s.value, 10, 40)
 			if err != nil || n < 1 {
-				im.unreadable(s, "a number of MiB")
+				im.refuseUnreadable(s, "a number of MiB")
 				continue
 			}
 			m.memory = n
 		case "feature", "features":
-			m.features = list(s.value)
+			m.features = splitCommas(s.value)
 		case "state":
 			m.future = strings.EqualFold(s.value, "future")
 		case "gres":
-			im.devices(m, s)
+			im.readDevices(m, s)
 		}
 	}
 }
 
-// devices reads Gres=gpu:h100:8(S:0-1),nvme:2.
-func (im *importer) devices(m *machine, s setting) {
+// readDevices reads Gres=gpu:h100:8(S:0-1),nvme:2.
+func (im *importer) readDevices(m *machine, s setting) {
 	m.gpus, m.types = 0, nil
-	text := strings.ReplaceAll(bare(s.value), ":no_consume", "")
-	if unlimited(text) {
+	text := strings.ReplaceAll(stripParentheses(s.value), ":no_consume", "")
+	if isUnlimited(text) {
 		return
 	}
 	all, err := slurmfmt.ParseGRES(text)
 	if err != nil {
-		im.unreadable(s, "a list of resources like gpu:h100:8")
+		im.refuseUnreadable(s, "a list of resources like gpu:h100:8")
 		return
 	}
 	types := map[string]bool{}
@@ -138,8 +138,8 @@ func (im *importer) devices(m *machine, s setting) {
 	m.types = slices.Sorted(maps.Keys(types))
 }
 
-// bare takes what stands in parentheses out: "gpu:h100:8(S:0-1)".
-func bare(text string) string {
+// stripParentheses takes what stands in parentheses out: "gpu:h100:8(S:0-1)".
+func stripParentheses(text string) string {
 	var b strings.Builder
 	depth := 0
 	for _, c := range text {
@@ -157,15 +157,15 @@ func bare(text string) string {
 
 // nodeSet reads NodeSet=name Feature=… or Nodes=….
 func (im *importer) nodeSet(all []setting) {
-	im.each(all, ofSets, "NodeSet line", machines)
+	im.reportEach(all, ofSets, "NodeSet line", machines)
 	var v set
 	for _, s := range all[1:] {
 		switch {
-		case s.is("nodes"):
-			if _, ok := im.hosts(s); ok {
+		case s.hasKey("nodes"):
+			if _, ok := im.expandHosts(s); ok {
 				v.nodes = s.value
 			}
-		case s.is("feature"):
+		case s.hasKey("feature"):
 			v.feature = s.value
 		}
 	}
@@ -174,41 +174,41 @@ func (im *importer) nodeSet(all []setting) {
 
 // downNodes reads DownNodes=… State=…, which is about the state of a moment.
 func (im *importer) downNodes(all []setting) {
-	im.each(all, ofDown, "DownNodes line", "of the state of machines: the engine asks for it")
+	im.reportEach(all, ofDown, "DownNodes line", "of the state of machines: the engine asks for it")
 }
 
-// declared refuses a list with a node that slurm.conf does not have, and names the first. Without any, nothing is known.
-func (im *importer) declared(s setting, names []string) {
+// checkDeclared refuses a list with a node that slurm.conf does not have, and names the first. Without any, nothing is known.
+func (im *importer) checkDeclared(s setting, names []string) {
 	if len(im.cluster.order) == 0 {
 		return
 	}
 	for _, n := range names {
 		if _, isSet := im.cluster.sets[n]; im.cluster.nodes[n] == nil && !isSet && !strings.EqualFold(n, "all") {
-			im.refuse(s, "slurm.conf has no node %.80s: mend the name, or declare it there", n)
+			im.refuseSetting(s, "slurm.conf has no node %.80s: mend the name, or declare it there", n)
 			return
 		}
 	}
 }
 
-// gres reads gres.conf: how many devices a node has stands in slurm.conf; here are their types.
-func (im *importer) gres(f File) {
+// readGres reads gres.conf: how many devices a node has stands in slurm.conf; here are their types.
+func (im *importer) readGres(f File) {
 	for _, l := range confLines(f.Text) {
-		all := l.settings(f.Name)
-		if templated(l.text) {
-			im.template(f, l)
+		all := l.splitSettings(f.Name)
+		if isTemplated(l.text) {
+			im.readTemplate(f, l)
 			continue
 		}
-		im.each(all, ofGres, "gres.conf", machines)
+		im.reportEach(all, ofGres, "gres.conf", machines)
 		at := map[string]setting{}
 		for _, s := range all {
 			at[strings.ToLower(s.key)] = s
 		}
 		var names []string
 		if s, ok := at["nodename"]; ok {
-			if names, ok = im.hosts(s); !ok {
+			if names, ok = im.expandHosts(s); !ok {
 				continue
 			}
-			im.declared(s, names)
+			im.checkDeclared(s, names)
 		}
 		im.gresLine(at, names)
 	}
@@ -217,14 +217,14 @@ func (im *importer) gres(f File) {
 func (im *importer) gresLine(at map[string]setting, names []string) {
 	if s, ok := at["count"]; ok {
 		if g, err := slurmfmt.ParseGRES("x:" + s.value); err != nil || len(g) != 1 || g[0].Type != "" {
-			im.unreadable(s, "a count, with K, M, G, T or P behind it")
+			im.refuseUnreadable(s, "a count, with K, M, G, T or P behind it")
 		}
 	}
 	if s, ok := at["file"]; ok {
 		if n, err := hostlist.Count(s.value); err != nil {
-			im.unreadable(s, "a list of files like /dev/nvidia[0-7]")
+			im.refuseUnreadable(s, "a list of files like /dev/nvidia[0-7]")
 		} else if c, said := at["count"]; said && c.value != strconv.Itoa(n) && !strings.EqualFold(at["name"].value, "shard") && !strings.EqualFold(at["name"].value, "mps") {
-			im.refuse(c, "File names %d, Count says otherwise: Slurm refuses that", n)
+			im.refuseSetting(c, "File names %d, Count says otherwise: Slurm refuses that", n)
 		}
 	}
 	kind := at["type"].value

@@ -8,15 +8,15 @@ import (
 	"github.com/coxswain-sched/coxswain/policy"
 )
 
-// partition reads a line PartitionName=…; DEFAULT is what later ones begin with.
-func (im *importer) partition(all []setting) {
+// readPartition reads a line PartitionName=…; DEFAULT is what later ones begin with.
+func (im *importer) readPartition(all []setting) {
 	name := all[0].value
 	if strings.EqualFold(name, "DEFAULT") {
-		im.kept(all[0])
+		im.noteKept(all[0])
 		scratch := account.Partition{}
 		for _, s := range all[1:] {
 			im.ofPartition(&scratch, s)
-			im.defaults = slices.DeleteFunc(im.defaults, func(d setting) bool { return d.is(s.key) })
+			im.defaults = slices.DeleteFunc(im.defaults, func(d setting) bool { return d.hasKey(s.key) })
 			im.defaults = append(im.defaults, s)
 		}
 		return
@@ -29,12 +29,12 @@ func (im *importer) partition(all []setting) {
 		quiet := *im
 		quiet.report, quiet.told = &policy.Report{}, nil // they were told at the DEFAULT line
 		for _, d := range im.defaults {
-			if !slices.ContainsFunc(all, func(s setting) bool { return s.is(d.key) }) {
+			if !slices.ContainsFunc(all, func(s setting) bool { return s.hasKey(d.key) }) {
 				quiet.ofPartition(p, d)
 			}
 		}
 	}
-	im.kept(all[0])
+	im.noteKept(all[0])
 	for _, s := range all[1:] {
 		im.ofPartition(&im.p.Partitions[i], s)
 	}
@@ -43,28 +43,28 @@ func (im *importer) partition(all []setting) {
 // ofPartition is one setting of a partition.
 func (im *importer) ofPartition(p *account.Partition, s setting) {
 	names := func(to *[]string) {
-		if unlimited(s.value) || strings.EqualFold(s.value, "all") {
+		if isUnlimited(s.value) || strings.EqualFold(s.value, "all") {
 			*to = nil
 		} else {
-			*to = list(s.value)
+			*to = splitCommas(s.value)
 		}
-		im.kept(s)
+		im.noteKept(s)
 	}
 	switch key := strings.ToLower(s.key); key {
 	case "maxtime":
-		im.duration(s, func(d account.Duration) { p.MaxTime = d })
+		im.readDuration(s, func(d account.Duration) { p.MaxTime = d })
 	case "prioritytier":
-		im.number(s, 16, func(n int64) { p.Tier = int32(n) })
+		im.readNumber(s, 16, func(n int64) { p.Tier = int32(n) })
 	case "priorityjobfactor":
-		im.number(s, 32, func(n int64) { p.Priority = uint32(n) })
+		im.readNumber(s, 32, func(n int64) { p.Priority = uint32(n) })
 	case "priority":
-		im.number(s, 16, func(n int64) { p.Tier, p.Priority = int32(n), uint32(n) })
+		im.readNumber(s, 16, func(n int64) { p.Tier, p.Priority = int32(n), uint32(n) })
 	case "qos":
 		p.QOS = s.value
-		if unlimited(s.value) || strings.EqualFold(s.value, "N/A") {
+		if isUnlimited(s.value) || strings.EqualFold(s.value, "N/A") {
 			p.QOS = ""
 		}
-		im.kept(s)
+		im.noteKept(s)
 	case "allowaccounts":
 		names(&p.AllowAccts)
 	case "denyaccounts":
@@ -74,43 +74,43 @@ func (im *importer) ofPartition(p *account.Partition, s setting) {
 	case "denyqos":
 		names(&p.DenyQOS)
 	case "maxnodes":
-		im.number(s, 31, func(n int64) { p.MaxNodes = int(n) })
+		im.readNumber(s, 31, func(n int64) { p.MaxNodes = int(n) })
 	case "minnodes":
-		im.number(s, 31, func(n int64) { p.MinNodes = int(n) })
+		im.readNumber(s, 31, func(n int64) { p.MinNodes = int(n) })
 	case "gracetime":
-		im.seconds(s, func(d account.Duration) { p.Grace = d })
+		im.readSeconds(s, func(d account.Duration) { p.Grace = d })
 	case "preemptmode":
 		if strings.EqualFold(s.value, "off") {
 			p.PreemptMode = "off"
-			im.kept(s)
+			im.noteKept(s)
 			return
 		}
 		im.preemptMode(s, &p.PreemptMode)
 	case "oversubscribe", "shared":
-		im.oversubscribe(p, s)
+		im.readOverSubscribe(p, s)
 	case "tresbillingweights":
-		im.weights(s, func(w map[string]float64) { p.Billing = w })
+		im.readBillingWeights(s, func(w map[string]float64) { p.Billing = w })
 	case "nodes":
 		im.partNodes(p.Name, s)
 	case "default", "defaulttime":
-		im.elsewhere(s, "partitions in cox.yaml: nodes, default, default_time")
+		im.noteElsewhere(s, "partitions in cox.yaml: nodes, default, default_time")
 	default:
 		if harmless := partitionDefaults[key]; harmless != "" && strings.EqualFold(harmless, s.value) {
-			im.kept(s) // it is so here
+			im.noteKept(s) // it is so here
 			return
 		}
 		if why, ok := partitionWords[key]; ok {
-			im.refuse(s, "%s", why)
+			im.refuseSetting(s, "%s", why)
 			return
 		}
-		im.refuse(s, "%s", unknown(s.key, "PartitionName line", partitionNames()))
+		im.refuseSetting(s, "%s", unknownDirective(s.key, "PartitionName line", partitionNames()))
 	}
 }
 
 // partNodes notes the nodes of a partition; the one without a name is DEFAULT.
 func (im *importer) partNodes(name string, s setting) {
 	c := im.cluster
-	im.elsewhere(s, "partitions in cox.yaml: nodes, default, default_time; in --cluster")
+	im.noteElsewhere(s, "partitions in cox.yaml: nodes, default, default_time; in --cluster")
 	c.asked = append(c.asked, s)
 	if i := slices.IndexFunc(c.parts, func(p part) bool { return p.name == name }); i >= 0 {
 		c.parts[i].nodes = s.value

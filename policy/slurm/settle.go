@@ -8,8 +8,8 @@ import (
 	"github.com/coxswain-sched/coxswain/policy"
 )
 
-// settle puts together what lines said of each other.
-func (im *importer) settle() {
+// combineLines puts together what lines said of each other.
+func (im *importer) combineLines() {
 	for _, u := range im.assocs.users {
 		a := im.accountNamed(u.account)
 		a.Users = append(a.Users, u.User)
@@ -22,13 +22,13 @@ func (im *importer) settle() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(im.thresholds)) {
-		if s := im.thresholds[name]; im.enforces[name] || unlimited(s.value) {
-			im.factor(s, &im.qos[name].UsageThreshold)
+		if s := im.thresholds[name]; im.enforces[name] || isUnlimited(s.value) {
+			im.readFactor(s, &im.qos[name].UsageThreshold)
 		} else {
-			im.about(s, "left out: without the flag EnforceUsageThreshold Slurm does not look at it")
+			im.noteAbout(s, "left out: without the flag EnforceUsageThreshold Slurm does not look at it")
 		}
 	}
-	im.turns()
+	im.reportOverSubscribe()
 	for _, name := range slices.Sorted(maps.Keys(im.qos)) {
 		im.p.QOS = append(im.p.QOS, *im.qos[name])
 	}
@@ -40,16 +40,16 @@ func (im *importer) settle() {
 	}
 }
 
-// together says what the settings contradict each other in: cox apply will refuse it.
-func (im *importer) together() {
-	im.known()
+// checkContradictions says what the settings contradict each other in: cox apply will refuse it.
+func (im *importer) checkContradictions() {
+	im.dropUnknownAccounts()
 	for _, x := range im.p.Check() {
 		im.report.Add(policy.Finding{File: "(together)", What: x.Path + ": " + x.Message, Verdict: policy.Refused, How: "mend it in the file before it is applied: " + x.Remedy})
 	}
 }
 
-// known leaves out accounts that partitions name and no file has.
-func (im *importer) known() {
+// dropUnknownAccounts leaves out accounts that partitions name and no file has.
+func (im *importer) dropUnknownAccounts() {
 	have := map[string]bool{}
 	for _, a := range im.p.Accounts {
 		have[a.Name] = true

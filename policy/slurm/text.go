@@ -14,26 +14,26 @@ type setting struct {
 
 // String is the setting as it is in the report, without a password.
 func (s setting) String() string {
-	if key, _, ok := strings.Cut(s.key, "="); s.alone && ok && secret(key) {
+	if key, _, ok := strings.Cut(s.key, "="); s.alone && ok && isSecret(key) {
 		return key + "=…"
 	}
 	switch {
 	case s.alone:
 		return s.key
-	case secret(s.key):
+	case isSecret(s.key):
 		return s.key + "=…"
 	}
 	return s.key + "=" + s.value
 }
 
-// secret reports whether a setting is a password.
-func secret(key string) bool {
+// isSecret reports whether a setting is a password.
+func isSecret(key string) bool {
 	key = strings.TrimSpace(strings.ToLower(key))
 	return strings.HasSuffix(key, "pass") || strings.HasSuffix(key, "password") || strings.HasSuffix(key, "k_g")
 }
 
-// is compares a key as Slurm does.
-func (s setting) is(key string) bool { return strings.EqualFold(s.key, key) }
+// hasKey compares a key as Slurm does.
+func (s setting) hasKey(key string) bool { return strings.EqualFold(s.key, key) }
 
 // confLine is a line of slurm.conf: comments gone, lines that end in \ joined.
 type confLine struct {
@@ -45,7 +45,7 @@ type confLine struct {
 func confLines(text string) (out []confLine) {
 	joined, from := "", 0
 	for i, l := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
-		l = uncomment(l)
+		l = stripComment(l)
 		if joined == "" {
 			from = i + 1
 		}
@@ -64,8 +64,8 @@ func confLines(text string) (out []confLine) {
 	return out
 }
 
-// uncomment cuts what stands behind a # that is not escaped.
-func uncomment(l string) string {
+// stripComment cuts what stands behind a # that is not escaped.
+func stripComment(l string) string {
 	for i := range l {
 		if l[i] == '#' && (i == 0 || l[i-1] != '\\') {
 			return l[:i]
@@ -74,8 +74,8 @@ func uncomment(l string) string {
 	return l
 }
 
-// settings takes a line apart at blanks; values may stand in quotes.
-func (l confLine) settings(file string) (out []setting) {
+// splitSettings takes a line apart at blanks; values may stand in quotes.
+func (l confLine) splitSettings(file string) (out []setting) {
 	rest := l.text
 	for {
 		rest = strings.TrimLeft(rest, " \t")
@@ -90,7 +90,7 @@ func (l confLine) settings(file string) (out []setting) {
 		case strings.HasPrefix(strings.TrimLeft(rest[i:], " \t"), "="):
 			s.key = strings.TrimRight(strings.TrimSuffix(rest[:i], "+"), "-") // Key+=, Key-=
 			rest = strings.TrimLeft(strings.TrimLeft(rest[i:], " \t")[1:], " \t")
-			s.value, rest = word(rest)
+			s.value, rest = firstWord(rest)
 		default:
 			s.key, rest, s.alone = rest[:i], rest[i:], true
 		}
@@ -98,8 +98,8 @@ func (l confLine) settings(file string) (out []setting) {
 	}
 }
 
-// word is the first value of a text: in quotes, or up to a blank.
-func word(s string) (value, rest string) {
+// firstWord is the first value of a text: in quotes, or up to a blank.
+func firstWord(s string) (value, rest string) {
 	if s != "" && (s[0] == '"' || s[0] == '\'') {
 		if i := strings.IndexByte(s[1:], s[0]); i >= 0 {
 			return s[1 : i+1], s[i+2:]
@@ -126,23 +126,23 @@ func dumpLineOf(file string, line int, text string) (dumpLine, bool) {
 		return dumpLine{}, false
 	}
 	d := dumpLine{kind: strings.ToLower(strings.TrimSpace(kind))}
-	for i, part := range rejoin(splitQuoted(strings.TrimSpace(rest), ':')) {
+	for i, part := range rejoinParts(splitQuoted(strings.TrimSpace(rest), ':')) {
 		if i == 0 {
-			d.name = unquote(part)
+			d.name = unquoteText(part)
 			continue
 		}
 		if part == "" {
 			continue
 		}
 		key, value, paired := strings.Cut(part, "=")
-		d.options = append(d.options, setting{file: file, line: line, key: strings.TrimSpace(strings.TrimRight(key, "+-")), value: unquote(value), alone: !paired})
+		d.options = append(d.options, setting{file: file, line: line, key: strings.TrimSpace(strings.TrimRight(key, "+-")), value: unquoteText(value), alone: !paired})
 	}
 	return d, d.name != "" && strings.IndexFunc(d.kind, func(r rune) bool { return r < 'a' || r > 'z' }) < 0
 }
 
-// rejoin puts together what a colon inside of a value took apart: gres/gpu:h100=4,
+// rejoinParts puts together what a colon inside of a value took apart: gres/gpu:h100=4,
 // 1-00:00:00. An option has a name of letters.
-func rejoin(parts []string) (out []string) {
+func rejoinParts(parts []string) (out []string) {
 	for i, part := range parts {
 		name, _, paired := strings.Cut(part, "=")
 		name = strings.TrimRight(name, "+- ")
@@ -176,7 +176,7 @@ func splitQuoted(s string, sep byte) (out []string) {
 	return append(out, s[from:])
 }
 
-func unquote(s string) string {
+func unquoteText(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) >= 2 && (s[0] == '\'' || s[0] == '"') && s[len(s)-1] == s[0] {
 		return s[1 : len(s)-1]

@@ -30,69 +30,69 @@ type tree struct {
 	order  []string
 }
 
-// topology reads topology.conf.
-func (im *importer) topology(f File) {
+// readTopology reads topology.conf.
+func (im *importer) readTopology(f File) {
 	t := &tree{joints: map[string]*joint{}}
 	for _, l := range confLines(f.Text) {
-		if templated(l.text) {
-			im.template(f, l)
+		if isTemplated(l.text) {
+			im.readTemplate(f, l)
 			continue
 		}
-		all := l.settings(f.Name)
-		im.each(all, ofSwitches, "topology.conf", whereNodesLie)
-		if all[0].is("blocksizes") || all[0].is("blocklevels") {
-			im.sizes(all[0])
+		all := l.splitSettings(f.Name)
+		im.reportEach(all, ofSwitches, "topology.conf", whereNodesLie)
+		if all[0].hasKey("blocksizes") || all[0].hasKey("blocklevels") {
+			im.checkBlockSizes(all[0])
 			continue
 		}
 		j := &joint{at: all[0]}
 		for _, s := range all[1:] {
 			switch {
-			case s.is("nodes"):
-				j.nodes = im.below(s, j.nodes, true)
-			case s.is("switches"):
-				j.below = im.below(s, j.below, false)
+			case s.hasKey("nodes"):
+				j.nodes = im.readChildren(s, j.nodes, true)
+			case s.hasKey("switches"):
+				j.below = im.readChildren(s, j.below, false)
 			}
 		}
-		im.joint(t, all[0].value, j)
+		im.addJoint(t, all[0].value, j)
 	}
-	im.place(t)
+	im.placeNodes(t)
 }
 
-func (im *importer) joint(t *tree, name string, j *joint) {
+func (im *importer) addJoint(t *tree, name string, j *joint) {
 	if name == "" || t.joints[name] != nil {
-		im.refuse(j.at, "a switch or block has a name, and one alone")
+		im.refuseSetting(j.at, "a switch or block has a name, and one alone")
 		return
 	}
 	t.joints[name], t.order = j, append(t.order, name)
 }
 
-// below reads a list of nodes or switches.
-func (im *importer) below(s setting, had []string, nodes bool) []string {
+// readChildren reads a list of nodes or switches.
+func (im *importer) readChildren(s setting, had []string, nodes bool) []string {
 	if strings.EqualFold(s.value, "all") && nodes {
 		return im.cluster.order
 	}
-	names, ok := im.hosts(s)
+	names, ok := im.expandHosts(s)
 	if ok && nodes {
-		im.declared(s, names)
+		im.checkDeclared(s, names)
 	}
 	return append(had, names...)
 }
 
-// sizes checks BlockSizes: each is the one before it, doubled some times.
-func (im *importer) sizes(s setting) {
+// checkBlockSizes checks BlockSizes: each is the one before it, doubled some times.
+func (im *importer) checkBlockSizes(s setting) {
 	last := 0
-	for _, v := range list(strings.Trim(s.value, "[]")) {
+	for _, v := range splitCommas(strings.Trim(s.value, "[]")) {
 		n, err := strconv.Atoi(strings.TrimSpace(v))
 		if err != nil || n < 1 || last > 0 && (n <= last || n%last != 0) {
-			im.unreadable(s, "sizes of blocks: numbers, each a multiple of the one before")
+			im.refuseUnreadable(s, "sizes of blocks: numbers, each a multiple of the one before")
 			return
 		}
 		last = n
 	}
 }
 
-// place puts nodes below their leaves. Of several topologies the first one counts.
-func (im *importer) place(t *tree) {
+// placeNodes puts nodes below their leaves. Of several topologies the first one counts.
+func (im *importer) placeNodes(t *tree) {
 	if len(t.order) == 0 {
 		return
 	}
@@ -103,11 +103,11 @@ func (im *importer) place(t *tree) {
 		j := t.joints[name]
 		for _, b := range j.below {
 			if t.joints[b] == nil {
-				im.refuse(j.at, "there is no switch %.80s below it: mend the name", b)
+				im.refuseSetting(j.at, "there is no switch %.80s below it: mend the name", b)
 			}
 		}
-		if t.height(name, 0) < 0 {
-			im.refuse(j.at, "it is above itself: take it out of Switches")
+		if t.levelsBelow(name, 0) < 0 {
+			im.refuseSetting(j.at, "it is above itself: take it out of Switches")
 		}
 	}
 	for _, name := range t.order {
@@ -117,14 +117,14 @@ func (im *importer) place(t *tree) {
 		}
 		for _, n := range j.nodes {
 			if m := c.nodes[n]; m != nil && len(j.below) == 0 && m.path == nil {
-				m.path = t.path(name)
+				m.path = t.switchPath(name)
 			}
 		}
 	}
 }
 
-// path is the switches from the top down to one. Where several are above one, the first is.
-func (t *tree) path(name string) []string {
+// switchPath is the switches from the top down to one. Where several are above one, the first is.
+func (t *tree) switchPath(name string) []string {
 	out := []string{name}
 	for len(out) <= len(t.order) {
 		i := slices.IndexFunc(t.order, func(o string) bool { return t.joints[o].length > 0 && slices.Contains(t.joints[o].below, out[0]) })
@@ -136,8 +136,8 @@ func (t *tree) path(name string) []string {
 	return out
 }
 
-// height counts the levels from a switch down; -1: it is above itself.
-func (t *tree) height(name string, above int) int {
+// levelsBelow counts the levels from a switch down; -1: it is above itself.
+func (t *tree) levelsBelow(name string, above int) int {
 	j := t.joints[name]
 	switch {
 	case j == nil:
@@ -150,7 +150,7 @@ func (t *tree) height(name string, above int) int {
 	j.length = -1
 	most := 0
 	for _, b := range j.below {
-		h := t.height(b, above+1)
+		h := t.levelsBelow(b, above+1)
 		if h < 0 {
 			return -1
 		}
@@ -188,44 +188,44 @@ func (im *importer) topologyYAML(f File) error {
 		seq, ok := d.Body.(*ast.SequenceNode)
 		if !ok {
 			if d.Body != nil {
-				im.refuse(setting{file: f.Name, line: 1, key: f.Name, alone: true}, "it is a list of topologies: - topology: NAME")
+				im.refuseSetting(setting{file: f.Name, line: 1, key: f.Name, alone: true}, "it is a list of topologies: - topology: NAME")
 			}
 			continue
 		}
 		for _, v := range seq.Values {
 			t := &tree{joints: map[string]*joint{}}
-			im.walk(f, v, "", nil, t)
-			im.place(t)
+			im.walkYAML(f, v, "", nil, t)
+			im.placeNodes(t)
 		}
 	}
 	return nil
 }
 
-// walk reports every scalar below a node of YAML, and makes joints of switches and blocks. j is
+// walkYAML reports every scalar below a node of YAML, and makes joints of switches and blocks. j is
 // the one that the keys are about.
-func (im *importer) walk(f File, n ast.Node, under string, j *joint, t *tree) {
+func (im *importer) walkYAML(f File, n ast.Node, under string, j *joint, t *tree) {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		for _, v := range n.Values {
-			im.walk(f, v, under, j, t)
+			im.walkYAML(f, v, under, j, t)
 		}
 	case *ast.MappingValueNode:
-		im.pair(f, n, under, j, t)
+		im.walkPair(f, n, under, j, t)
 	case *ast.SequenceNode:
 		for _, v := range n.Values {
 			if one := (&joint{}); under == "switches" || under == "blocks" {
-				im.walk(f, v, under, one, t)
+				im.walkYAML(f, v, under, one, t)
 				if one.at.key != "" {
-					im.joint(t, one.at.value, one)
+					im.addJoint(t, one.at.value, one)
 				}
 				continue
 			}
-			im.walk(f, v, under, j, t)
+			im.walkYAML(f, v, under, j, t)
 		}
 	}
 }
 
-func (im *importer) pair(f File, n *ast.MappingValueNode, under string, j *joint, t *tree) {
+func (im *importer) walkPair(f File, n *ast.MappingValueNode, under string, j *joint, t *tree) {
 	key := strings.ToLower(n.Key.String())
 	s := setting{file: f.Name, key: key}
 	if tok := n.Key.GetToken(); tok != nil {
@@ -233,26 +233,26 @@ func (im *importer) pair(f File, n *ast.MappingValueNode, under string, j *joint
 	}
 	if !slices.Contains(yamlKeys[under], key) && !slices.Contains(yamlKeys["toruses"], under) {
 		s.alone = true
-		im.refuse(s, "%s", unknown(key, "topology.yaml", yamlKeys[under]))
+		im.refuseSetting(s, "%s", unknownDirective(key, "topology.yaml", yamlKeys[under]))
 		return
 	}
 	_, deeper := yamlKeys[key]
 	if _, scalar := n.Value.(ast.ScalarNode); !scalar && (deeper || key == "placements") && !(under == "blocks" || under == "rings") {
-		im.walk(f, n.Value, key, j, t)
+		im.walkYAML(f, n.Value, key, j, t)
 		return
 	}
 	s.value = scalarText(n.Value)
-	im.elsewhere(s, "%s", whereNodesLie)
+	im.noteElsewhere(s, "%s", whereNodesLie)
 	switch {
 	case key == "block_sizes":
-		im.sizes(s)
+		im.checkBlockSizes(s)
 	case j == nil:
 	case key == "switch" || key == "block":
 		j.at = s
 	case key == "nodes":
-		j.nodes = im.below(s, j.nodes, true)
+		j.nodes = im.readChildren(s, j.nodes, true)
 	case key == "children":
-		j.below = im.below(s, j.below, false)
+		j.below = im.readChildren(s, j.below, false)
 	}
 }
 

@@ -34,26 +34,26 @@ func tresName(name string) (string, bool) {
 	return "", false
 }
 
-// tres reads cpu=64,mem=1T,gres/gpu=8. The parts that nothing counts are named in
+// readTRES reads cpu=64,mem=1T,gres/gpu=8. The parts that nothing counts are named in
 // left. minutes: memory is in MiB-minutes then.
-func (im *importer) tres(s setting, set func(account.TRES)) {
+func (im *importer) readTRES(s setting, set func(account.TRES)) {
 	out, left := account.TRES{}, []string(nil)
-	for _, part := range list(s.value) {
+	for _, part := range splitCommas(s.value) {
 		name, value, ok := strings.Cut(part, "=")
 		ours, known := tresName(name)
 		switch {
 		case !ok:
-			im.unreadable(s, "a list of NAME=COUNT")
+			im.refuseUnreadable(s, "a list of NAME=COUNT")
 			return
 		case !known:
 			left = append(left, part)
 			continue
-		case unlimited(value):
+		case isUnlimited(value):
 			continue
 		}
-		a, err := amount(ours, value)
+		a, err := parseAmount(ours, value)
 		if err != nil {
-			im.refuse(s, "%s: %v", part, err)
+			im.refuseSetting(s, "%s: %v", part, err)
 			return
 		}
 		out[ours] = a
@@ -63,16 +63,16 @@ func (im *importer) tres(s setting, set func(account.TRES)) {
 	}
 	switch {
 	case len(left) == 0:
-		im.kept(s)
+		im.noteKept(s)
 	case len(out) == 0:
-		im.refuse(s, "nothing here counts %s", strings.Join(left, ", "))
+		im.refuseSetting(s, "nothing here counts %s", strings.Join(left, ", "))
 	default:
-		im.about(s, "without %s, which nothing here counts", strings.Join(left, ", "))
+		im.noteAbout(s, "without %s, which nothing here counts", strings.Join(left, ", "))
 	}
 }
 
-// amount reads a count in the unit of account.TRES.
-func amount(name, value string) (resource.Amount, error) {
+// parseAmount reads a count in the unit of account.TRES.
+func parseAmount(name, value string) (resource.Amount, error) {
 	if name == "memory" {
 		b, err := slurmfmt.ParseMemory(value)
 		return resource.Amount(b), err
@@ -89,9 +89,9 @@ func amount(name, value string) (resource.Amount, error) {
 
 // billing reads TRESBillingWeights: CPU=1.0,Mem=0.25G,GRES/gpu=2.0. Memory counts by
 // MiB there unless a unit says otherwise, and by GiB here.
-func (im *importer) weights(s setting, set func(map[string]float64)) {
+func (im *importer) readBillingWeights(s setting, set func(map[string]float64)) {
 	out, left := map[string]float64{}, []string(nil)
-	for _, part := range list(s.value) {
+	for _, part := range splitCommas(s.value) {
 		name, value, ok := strings.Cut(part, "=")
 		ours, known := tresName(name)
 		if !ok || !known {
@@ -108,7 +108,7 @@ func (im *importer) weights(s setting, set func(map[string]float64)) {
 		}
 		f, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(f >= 0 && f < 1e9) {
-			im.refuse(s, "%s: %q is not a weight", part, value)
+			im.refuseSetting(s, "%s: %q is not a weight", part, value)
 			return
 		}
 		out[ours] = float64(f * per)
@@ -118,10 +118,10 @@ func (im *importer) weights(s setting, set func(map[string]float64)) {
 	}
 	switch {
 	case len(left) == 0:
-		im.kept(s)
+		im.noteKept(s)
 	case len(out) == 0:
-		im.refuse(s, "nothing here counts %s", strings.Join(left, ", "))
+		im.refuseSetting(s, "nothing here counts %s", strings.Join(left, ", "))
 	default:
-		im.about(s, "without %s, which nothing here counts", strings.Join(left, ", "))
+		im.noteAbout(s, "without %s, which nothing here counts", strings.Join(left, ", "))
 	}
 }

@@ -23,15 +23,15 @@ type shared struct {
 	of []string
 }
 
-// oversubscribe notes what a partition says; the one without a name is DEFAULT.
-func (im *importer) oversubscribe(p *account.Partition, s setting) {
+// readOverSubscribe notes what a partition says; the one without a name is DEFAULT.
+func (im *importer) readOverSubscribe(p *account.Partition, s setting) {
 	how, _, _ := strings.Cut(strings.ToLower(s.value), ":")
 	for _, h := range im.shares {
 		h.of = slices.DeleteFunc(h.of, func(n string) bool { return n == p.Name })
 	}
 	if how != "no" && how != "force" {
 		im.says[p.Name] = true
-		im.refuse(s, "%s", partitionWords["oversubscribe"])
+		im.refuseSetting(s, "%s", partitionWords["oversubscribe"])
 		return
 	}
 	i := slices.IndexFunc(im.shares, func(h *shared) bool { return h.s == s })
@@ -45,8 +45,8 @@ func (im *importer) oversubscribe(p *account.Partition, s setting) {
 	}
 }
 
-// turns says of each such line, once, what became of it.
-func (im *importer) turns() {
+// reportOverSubscribe says of each such line, once, what became of it.
+func (im *importer) reportOverSubscribe() {
 	var take []*account.Partition // turns
 	for _, h := range im.shares {
 		var of []*account.Partition
@@ -55,36 +55,36 @@ func (im *importer) turns() {
 				of = append(of, &im.p.Partitions[i])
 			}
 		}
-		switch most := h.most(); {
+		switch most := h.mostSharing(); {
 		case len(of) == 0, most == "1": // FORCE:1 has jobs suspended for those that outrank them, and for no others
-			im.kept(h.s)
+			im.noteKept(h.s)
 		case most == "":
-			if im.unsuspended(of...) {
-				im.about(h.s, unsuspended)
+			if im.preventSuspend(of...) {
+				im.noteAbout(h.s, unsuspended)
 			} else {
-				im.kept(h.s)
+				im.noteKept(h.s)
 			}
 		case !im.gang:
-			im.refuse(h.s, "%s", partitionWords["oversubscribe"])
+			im.refuseSetting(h.s, "%s", partitionWords["oversubscribe"])
 		default:
 			take = append(take, of...)
 			not := ""
 			if most != "2" {
 				not = ", not " + most
 			}
-			im.about(h.s, "two jobs take turns (time_slice)%s; on devices too, which Slurm gives to one job alone: leave time_slice out where that is not wanted", not)
+			im.noteAbout(h.s, "two jobs take turns (time_slice)%s; on devices too, which Slurm gives to one job alone: leave time_slice out where that is not wanted", not)
 		}
 	}
 	for i := range im.p.Partitions {
-		if p := &im.p.Partitions[i]; !im.says[p.Name] && im.unsuspended(p) { // NO is the default
+		if p := &im.p.Partitions[i]; !im.says[p.Name] && im.preventSuspend(p) { // NO is the default
 			im.report.Add(policy.Finding{File: "(together)", What: "partition " + p.Name, Verdict: policy.Approximated, How: unsuspended})
 		}
 	}
-	im.slice(take)
+	im.setTimeSlice(take)
 }
 
-// most is how many jobs may have the same CPUs; "" after NO.
-func (h *shared) most() string {
+// mostSharing is how many jobs may have the same CPUs; "" after NO.
+func (h *shared) mostSharing() string {
 	how, most, given := strings.Cut(h.s.value, ":")
 	switch {
 	case strings.EqualFold(how, "no"):
@@ -97,9 +97,9 @@ func (h *shared) most() string {
 
 const unsuspended = "preempt_mode: off, as Slurm suspends nobody there without OverSubscribe=FORCE:1: take it out if its jobs are meant to make room"
 
-// unsuspended keeps jobs of partitions from being suspended where Slurm would not do it, and
+// preventSuspend keeps jobs of partitions from being suspended where Slurm would not do it, and
 // reports whether there were any: OverSubscribe=NO lets nobody have another's CPUs.
-func (im *importer) unsuspended(of ...*account.Partition) (any bool) {
+func (im *importer) preventSuspend(of ...*account.Partition) (any bool) {
 	for _, p := range of {
 		if cmp.Or(p.PreemptMode, im.p.Preemption.Mode) == account.PreemptSuspend && len(im.p.Preemption.By) > 0 {
 			p.PreemptMode, any = account.PreemptOff, true
@@ -108,17 +108,17 @@ func (im *importer) unsuspended(of ...*account.Partition) (any bool) {
 	return any
 }
 
-// slice says how long the turns are.
-func (im *importer) slice(take []*account.Partition) {
+// setTimeSlice says how long the turns are.
+func (im *importer) setTimeSlice(take []*account.Partition) {
 	long := account.Duration(30 * time.Second)
 	for i, s := range im.slices {
 		switch {
 		case i < len(im.slices)-1:
-			im.about(s, "left out: it is said again further down")
+			im.noteAbout(s, "left out: it is said again further down")
 		case len(take) == 0:
-			im.about(s, "left out: no partition has its jobs take turns (OverSubscribe=FORCE with PreemptMode=GANG)")
+			im.noteAbout(s, "left out: no partition has its jobs take turns (OverSubscribe=FORCE with PreemptMode=GANG)")
 		default:
-			im.seconds(s, func(d account.Duration) {
+			im.readSeconds(s, func(d account.Duration) {
 				if d > 0 {
 					long = d
 				}
