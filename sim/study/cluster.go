@@ -43,7 +43,7 @@ const maxNodes = 200_000
 func ReadCluster(file string, data []byte) ([]fleet.Node, error) {
 	var c Cluster
 	if err := yaml.UnmarshalWithOptions(data, &c, yaml.Strict()); err != nil {
-		return nil, located(file, err)
+		return nil, errorIn(file, err)
 	}
 	if len(c.Nodes) == 0 {
 		return nil, fault.New(fault.Invalid, "%s: it has no nodes", file).Advise("nodes: [{names: gpu[1-16], cpus: 96, gpus: 8}]   (docs/simulate.md)")
@@ -51,7 +51,7 @@ func ReadCluster(file string, data []byte) ([]fleet.Node, error) {
 	var out []fleet.Node
 	seen := map[string]bool{}
 	for i := range c.Nodes {
-		list, err := c.Nodes[i].list()
+		list, err := c.Nodes[i].listNodes()
 		if err != nil {
 			return nil, fault.New(fault.Invalid, "%s: nodes[%d]: %w", file, i, err)
 		}
@@ -68,7 +68,7 @@ func ReadCluster(file string, data []byte) ([]fleet.Node, error) {
 	return out, nil
 }
 
-func located(file string, err error) error {
+func errorIn(file string, err error) error {
 	var ye yaml.Error
 	if errors.As(err, &ye) && ye.GetToken() != nil {
 		p := ye.GetToken().Position
@@ -77,7 +77,7 @@ func located(file string, err error) error {
 	return fault.New(fault.Invalid, "%s: %w", file, err).Advise("docs/simulate.md has every field")
 }
 
-func (n *Nodes) list() ([]fleet.Node, error) {
+func (n *Nodes) listNodes() ([]fleet.Node, error) {
 	names, err := hostlist.Expand(n.Names)
 	switch {
 	case n.Names == "":
@@ -93,16 +93,16 @@ func (n *Nodes) list() ([]fleet.Node, error) {
 	case n.GPUs > 16:
 		return nil, errors.New("gpus: a node has at most 16")
 	}
-	memory, err := size("memory", n.Memory, resource.Unlimited)
+	memory, err := parseSize("memory", n.Memory, resource.Unlimited)
 	if err != nil {
 		return nil, err
 	}
-	device, err := size("gpu_memory", n.GPUMemory, 0)
+	device, err := parseSize("gpu_memory", n.GPUMemory, 0)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]fleet.Node, len(names))
-	devices, err := n.devices(device)
+	devices, err := n.nodeDevices(device)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +119,8 @@ func (n *Nodes) list() ([]fleet.Node, error) {
 	return out, nil
 }
 
-// devices are the GPUs of a node, or the instances that they are divided into.
-func (n *Nodes) devices(memory resource.Amount) ([]fleet.Device, error) {
+// nodeDevices are the GPUs of a node, or the instances that they are divided into.
+func (n *Nodes) nodeDevices(memory resource.Amount) ([]fleet.Device, error) {
 	profiles := n.MIG
 	if len(profiles) == 0 {
 		profiles = []string{""}
@@ -149,8 +149,8 @@ func (n *Nodes) devices(memory resource.Amount) ([]fleet.Device, error) {
 
 var sizes = regexp.MustCompile(`^(\d+)([KMGT])?$`)
 
-// size reads 512G.
-func size(field, text string, none resource.Amount) (resource.Amount, error) {
+// parseSize reads 512G.
+func parseSize(field, text string, none resource.Amount) (resource.Amount, error) {
 	if text == "" {
 		return none, nil
 	}

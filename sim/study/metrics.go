@@ -67,14 +67,14 @@ type Honesty struct {
 // least is the run time below which the slowdown takes a job for this long.
 const least = 10 * time.Second
 
-func (x *record) slowdown() float64 {
+func (x *record) boundedSlowdown() float64 {
 	flow, run := x.end-x.Submit, x.end-x.start
 	return max(1, flow.Seconds()/max(run, least).Seconds())
 }
 
-func (x *record) wait() float64 { return (x.start - x.Submit).Seconds() }
+func (x *record) waitSeconds() float64 { return (x.start - x.Submit).Seconds() }
 
-func spread(list []float64) Spread {
+func spreadOf(list []float64) Spread {
 	if len(list) == 0 {
 		return Spread{}
 	}
@@ -87,8 +87,8 @@ func spread(list []float64) Spread {
 	return Spread{Mean: sum / float64(len(list)), Median: at(0.5), P95: at(0.95), Most: list[len(list)-1]}
 }
 
-// result measures what was recorded.
-func (r *running) result() *Result {
+// measureResult measures what was recorded.
+func (r *running) measureResult() *Result {
 	out := &Result{Policy: r.Name, Jobs: len(r.records), Left: r.Log.Left}
 	var done []*record
 	for i := range r.records {
@@ -103,19 +103,19 @@ func (r *running) result() *Result {
 		out.Makespan = max(out.Makespan, x.end.Seconds())
 		done = append(done, x)
 	}
-	out.Wait = spread(each(done, (*record).wait))
-	out.Slowdown = spread(each(done, (*record).slowdown))
-	out.Bands = r.bands(done)
-	out.Owners, out.Fairness = r.owners(done)
-	out.Promises = honesty(done)
-	out.Leaves = r.closeness(done)
-	from, to := r.steady()
-	out.Allocation, out.Blocked = r.use.between(from, to, r.total())
-	out.plots = r.draw(done)
+	out.Wait = spreadOf(valuesOf(done, (*record).waitSeconds))
+	out.Slowdown = spreadOf(valuesOf(done, (*record).boundedSlowdown))
+	out.Bands = r.sizeBands(done)
+	out.Owners, out.Fairness = r.sumOwners(done)
+	out.Promises = measureHonesty(done)
+	out.Leaves = r.leafCloseness(done)
+	from, to := r.steadySpan()
+	out.Allocation, out.Blocked = r.use.meanBetween(from, to, r.totalWidth())
+	out.plots = r.drawPlots(done)
 	return out
 }
 
-func each(list []*record, f func(*record) float64) []float64 {
+func valuesOf(list []*record, f func(*record) float64) []float64 {
 	out := make([]float64, len(list))
 	for i, x := range list {
 		out[i] = f(x)
@@ -123,9 +123,9 @@ func each(list []*record, f func(*record) float64) []float64 {
 	return out
 }
 
-// steady is the part of the time between the first tenth and the last tenth of the
+// steadySpan is the part of the time between the first tenth and the last tenth of the
 // submissions: the cluster neither fills nor drains.
-func (r *running) steady() (from, to time.Duration) {
+func (r *running) steadySpan() (from, to time.Duration) {
 	n := len(r.records)
 	from, to = r.records[n/10].Submit, r.records[n-1-n/10].Submit
 	if to <= from { // everything at once: until the last tenth begins to end
@@ -134,8 +134,8 @@ func (r *running) steady() (from, to time.Duration) {
 	return from, to
 }
 
-// between is the mean share held, and idle in vain, in a stretch of time.
-func (u *use) between(from, to time.Duration, total int) (held, blocked float64) {
+// meanBetween is the mean share held, and idle in vain, in a stretch of time.
+func (u *use) meanBetween(from, to time.Duration, total int) (held, blocked float64) {
 	if to <= from || total == 0 {
 		return 0, 0
 	}
@@ -153,11 +153,11 @@ func (u *use) between(from, to time.Duration, total int) (held, blocked float64)
 	return held / all, blocked / all
 }
 
-// bands sorts jobs by size: powers of two of devices or processors.
-func (r *running) bands(done []*record) []Band {
+// sizeBands sorts jobs by size: powers of two of devices or processors.
+func (r *running) sizeBands(done []*record) []Band {
 	by := map[int][]*record{}
 	for _, x := range done {
-		n, k := r.width(x.Job), 0
+		n, k := r.jobWidth(x.Job), 0
 		for ; n > 1000<<k; k++ {
 		}
 		if n < 1000 {
@@ -168,15 +168,15 @@ func (r *running) bands(done []*record) []Band {
 	var out []Band
 	for k := -1; k < 40; k++ {
 		if list := by[k]; len(list) > 0 {
-			out = append(out, Band{Name: bandName(k), Jobs: len(list), Wait: spread(each(list, (*record).wait)), Slowdown: spread(each(list, (*record).slowdown))})
+			out = append(out, Band{Name: bandName(k), Jobs: len(list), Wait: spreadOf(valuesOf(list, (*record).waitSeconds)), Slowdown: spreadOf(valuesOf(list, (*record).boundedSlowdown))})
 		}
 	}
 	return out
 }
 
-// owners sums up what each account got, and says how even it was: Jain's index over
+// sumOwners sums up what each account got, and says how even it was: Jain's index over
 // their mean slowdowns' inverses.
-func (r *running) owners(done []*record) ([]Owner, float64) {
+func (r *running) sumOwners(done []*record) ([]Owner, float64) {
 	at := map[string]int{}
 	var out []Owner
 	for _, x := range done {
@@ -192,8 +192,8 @@ func (r *running) owners(done []*record) ([]Owner, float64) {
 		}
 		o := &out[i]
 		o.Jobs++
-		o.Used += (x.end - x.start).Hours() * float64(r.width(x.Job)) / 1000
-		o.Slowdown += x.slowdown()
+		o.Used += (x.end - x.start).Hours() * float64(r.jobWidth(x.Job)) / 1000
+		o.Slowdown += x.boundedSlowdown()
 	}
 	var sum, squares float64
 	for i := range out {
@@ -209,7 +209,7 @@ func (r *running) owners(done []*record) ([]Owner, float64) {
 	return out, sum * sum / (float64(len(out)) * squares)
 }
 
-func honesty(done []*record) (h Honesty) {
+func measureHonesty(done []*record) (h Honesty) {
 	var late []float64
 	for _, x := range done {
 		if x.first < 0 {
@@ -221,13 +221,13 @@ func honesty(done []*record) (h Honesty) {
 		}
 		late = append(late, max(0, (x.start-x.first).Seconds()))
 	}
-	h.P95 = spread(late).P95
+	h.P95 = spreadOf(late).P95
 	return h
 }
 
-// closeness is leaves used ÷ the least that so many nodes need, over jobs on several
+// leafCloseness is leaves used ÷ the least that so many nodes need, over jobs on several
 // nodes below switches.
-func (r *running) closeness(done []*record) float64 {
+func (r *running) leafCloseness(done []*record) float64 {
 	var sizes []int
 	for at, n := range r.inLeaf {
 		if at != "" {

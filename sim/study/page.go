@@ -23,29 +23,29 @@ func Page(w io.Writer, title string, results []*Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'><title>%s</title><style>%s</style>", html.EscapeString(title), style)
 	fmt.Fprintf(&b, "<h1>%s</h1>", html.EscapeString(title))
-	legend(&b, results)
-	summary(&b, results)
-	section(&b, "Use over time", "Share of the devices (or processors) that is held.", overTime("use over time", results, 1, func(r *Result) []float64 { return r.plots.use }, percent))
-	section(&b, "Waiting jobs", "", overTime("waiting jobs", results, 0, func(r *Result) []float64 { return r.plots.queue }, short))
+	writeLegend(&b, results)
+	writeSummary(&b, results)
+	writeSection(&b, "Use over time", "Share of the devices (or processors) that is held.", overTime("use over time", results, 1, func(r *Result) []float64 { return r.plots.use }, formatPercent))
+	writeSection(&b, "Waiting jobs", "", overTime("waiting jobs", results, 0, func(r *Result) []float64 { return r.plots.queue }, formatShort))
 	names := make([]string, len(results))
 	for i, r := range results {
 		names[i] = r.Policy
 	}
 	sizes, pick := bandsOf(results)
-	section(&b, "Mean wait by size", "By devices (or processors) asked for.", bars("mean wait by size", sizes, names, func(g, s int) float64 { return pick(g, s).Wait.Mean }, seconds))
-	section(&b, "Mean bounded slowdown by size", "(wait + run) ÷ max(run, 10 s), at least 1.", bars("slowdown by size", sizes, names, func(g, s int) float64 { return pick(g, s).Slowdown.Mean }, short))
+	writeSection(&b, "Mean wait by size", "By devices (or processors) asked for.", drawBars("mean wait by size", sizes, names, func(g, s int) float64 { return pick(g, s).Wait.Mean }, formatSeconds))
+	writeSection(&b, "Mean bounded slowdown by size", "(wait + run) ÷ max(run, 10 s), at least 1.", drawBars("slowdown by size", sizes, names, func(g, s int) float64 { return pick(g, s).Slowdown.Mean }, formatShort))
 	if owners := ownersOf(results); len(owners) > 1 {
-		section(&b, "Fairness", "Mean bounded slowdown of the accounts (or users) that used most.", bars("slowdown by account", owners, names, func(g, s int) float64 { return results[s].owner(owners[g]).Slowdown }, short))
+		writeSection(&b, "Fairness", "Mean bounded slowdown of the accounts (or users) that used most.", drawBars("slowdown by account", owners, names, func(g, s int) float64 { return results[s].ownerNamed(owners[g]).Slowdown }, formatShort))
 	}
 	for _, r := range results {
-		section(&b, "Who ran where: "+r.Policy, "A stretch from the middle, the first nodes.", gantt(r))
+		writeSection(&b, "Who ran where: "+r.Policy, "A stretch from the middle, the first nodes.", drawGantt(r))
 	}
 	b.WriteString("</html>\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func section(b *strings.Builder, title, note, drawing string) {
+func writeSection(b *strings.Builder, title, note, drawing string) {
 	fmt.Fprintf(b, "<h2>%s</h2>", html.EscapeString(title))
 	if note != "" {
 		fmt.Fprintf(b, "<p class=note>%s</p>", html.EscapeString(note))
@@ -53,7 +53,7 @@ func section(b *strings.Builder, title, note, drawing string) {
 	b.WriteString(drawing)
 }
 
-func legend(b *strings.Builder, results []*Result) {
+func writeLegend(b *strings.Builder, results []*Result) {
 	b.WriteString("<p>")
 	for i, r := range results {
 		fmt.Fprintf(b, `<svg class=key viewBox="0 0 10 10" style="width:.8em"><rect class="b%d" width="10" height="10"/></svg>%s`, i%6, html.EscapeString(r.Policy))
@@ -61,7 +61,7 @@ func legend(b *strings.Builder, results []*Result) {
 	b.WriteString("</p>")
 }
 
-func summary(b *strings.Builder, results []*Result) {
+func writeSummary(b *strings.Builder, results []*Result) {
 	b.WriteString("<table><tr><th></th>")
 	for _, r := range results {
 		fmt.Fprintf(b, "<th>%s</th>", html.EscapeString(r.Policy))
@@ -88,12 +88,12 @@ var Rows = []Row{
 	{"jobs", func(r *Result) string { return fmt.Sprint(r.Jobs) }},
 	{"never started", func(r *Result) string { return fmt.Sprint(r.Never) }},
 	{"cut by their limit", func(r *Result) string { return fmt.Sprint(r.Cut) }},
-	{"makespan", func(r *Result) string { return seconds(r.Makespan) }},
-	{"allocated", func(r *Result) string { return percent(r.Allocation) }},
-	{"idle while a job would fit", func(r *Result) string { return percent(r.Blocked) }},
-	{"wait, mean", func(r *Result) string { return seconds(r.Wait.Mean) }},
-	{"wait, median", func(r *Result) string { return seconds(r.Wait.Median) }},
-	{"wait, 95 %", func(r *Result) string { return seconds(r.Wait.P95) }},
+	{"makespan", func(r *Result) string { return formatSeconds(r.Makespan) }},
+	{"allocated", func(r *Result) string { return formatPercent(r.Allocation) }},
+	{"idle while a job would fit", func(r *Result) string { return formatPercent(r.Blocked) }},
+	{"wait, mean", func(r *Result) string { return formatSeconds(r.Wait.Mean) }},
+	{"wait, median", func(r *Result) string { return formatSeconds(r.Wait.Median) }},
+	{"wait, 95 %", func(r *Result) string { return formatSeconds(r.Wait.P95) }},
 	{"bounded slowdown, mean", func(r *Result) string { return fmt.Sprintf("%.2f", r.Slowdown.Mean) }},
 	{"bounded slowdown, 95 %", func(r *Result) string { return fmt.Sprintf("%.2f", r.Slowdown.P95) }},
 	{"fairness (Jain)", func(r *Result) string { return orNone(r.Fairness, "%.3f") }},
@@ -109,12 +109,12 @@ func orNone(v float64, format string) string {
 	return fmt.Sprintf(format, v)
 }
 
-func percent(v float64) string { return fmt.Sprintf("%.4g %%", 100*v) }
+func formatPercent(v float64) string { return fmt.Sprintf("%.4g %%", 100*v) }
 
-func short(v float64) string { return fmt.Sprintf("%.4g", v) }
+func formatShort(v float64) string { return fmt.Sprintf("%.4g", v) }
 
-// seconds is a time for people.
-func seconds(v float64) string {
+// formatSeconds is a time for people.
+func formatSeconds(v float64) string {
 	d := time.Duration(v * float64(time.Second))
 	switch {
 	case d < time.Minute:
@@ -139,16 +139,16 @@ func overTime(title string, results []*Result, most float64, values func(*Result
 		}
 	}
 	c := newChart(title, 860, 200, span, most)
-	c.axes(seconds, label)
+	c.drawAxes(formatSeconds, label)
 	for i, r := range results {
 		v := values(r)
 		part := int(float64(len(v)) * span / max(r.plots.span.Seconds(), 1e-9))
 		for len(v) < part && len(v) < 100*stretches {
 			v = append(v[:len(v):len(v)], 0)
 		}
-		c.line(i, v)
+		c.drawLine(i, v)
 	}
-	return c.end()
+	return c.endChart()
 }
 
 func bandsOf(results []*Result) (names []string, pick func(g, s int) Band) {
@@ -179,7 +179,7 @@ func ownersOf(results []*Result) (names []string) {
 	return names
 }
 
-func (r *Result) owner(name string) Owner {
+func (r *Result) ownerNamed(name string) Owner {
 	for _, o := range r.Owners {
 		if o.Name == name {
 			return o
@@ -188,15 +188,15 @@ func (r *Result) owner(name string) Owner {
 	return Owner{}
 }
 
-// gantt draws jobs on nodes.
-func gantt(r *Result) string {
+// drawGantt draws jobs on nodes.
+func drawGantt(r *Result) string {
 	p := r.plots
 	span := (p.until - p.from).Seconds()
 	c := newChart("who ran where", 860, float64(8*max(8, p.rows)), span, float64(max(1, p.rows)))
-	c.axes(seconds, func(v float64) string { return "" })
+	c.drawAxes(formatSeconds, func(v float64) string { return "" })
 	for _, x := range p.gantt {
-		px, py := c.at((x.from - p.from).Seconds(), float64(x.row+1))
-		c.rect(fmt.Sprintf("b%d", x.job%6), px, py, c.w*(x.to-x.from).Seconds()/max(span, 1e-9), c.h/float64(p.rows)*0.86, fmt.Sprintf("job %d", x.job))
+		px, py := c.pointAt((x.from - p.from).Seconds(), float64(x.row+1))
+		c.drawRect(fmt.Sprintf("b%d", x.job%6), px, py, c.w*(x.to-x.from).Seconds()/max(span, 1e-9), c.h/float64(p.rows)*0.86, fmt.Sprintf("job %d", x.job))
 	}
-	return c.end()
+	return c.endChart()
 }

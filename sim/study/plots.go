@@ -42,15 +42,15 @@ func bandName(k int) string {
 	return fmt.Sprintf("%d–%d", 1<<(k-1)+1, 1<<k)
 }
 
-func (r *running) draw(done []*record) plots {
+func (r *running) drawPlots(done []*record) plots {
 	p := plots{span: r.use.now}
 	for i := range stretches {
 		from, to := p.span*time.Duration(i)/stretches, p.span*time.Duration(i+1)/stretches
-		held, _ := r.use.between(from, to, r.total())
+		held, _ := r.use.meanBetween(from, to, r.totalWidth())
 		p.use = append(p.use, held)
 	}
-	p.queue = waiting(done, p.span)
-	p.from, p.until = r.window(done)
+	p.queue = meanWaiting(done, p.span)
+	p.from, p.until = r.ganttWindow(done)
 	for _, x := range done {
 		if x.end < p.from || x.start > p.until {
 			continue
@@ -65,8 +65,8 @@ func (r *running) draw(done []*record) plots {
 	return p
 }
 
-// waiting is the mean number of waiting jobs in each stretch.
-func waiting(done []*record, span time.Duration) []float64 {
+// meanWaiting is the mean number of waiting jobs in each stretch.
+func meanWaiting(done []*record, span time.Duration) []float64 {
 	out := make([]float64, stretches)
 	if span == 0 {
 		return out
@@ -81,9 +81,9 @@ func waiting(done []*record, span time.Duration) []float64 {
 	return out
 }
 
-// window is the stretch that the Gantt chart shows: as long as it takes for about
+// ganttWindow is the stretch that the Gantt chart shows: as long as it takes for about
 // a thousand jobs to start, around the middle.
-func (r *running) window(done []*record) (from, to time.Duration) {
+func (r *running) ganttWindow(done []*record) (from, to time.Duration) {
 	starts := make([]time.Duration, len(done))
 	for i, x := range done {
 		starts[i] = x.start

@@ -56,8 +56,8 @@ type capacity struct {
 	cpus int
 }
 
-// width is how many devices, or processors, a job takes in thousandths.
-func (c *capacity) width(j *trace.Job) int {
+// jobWidth is how many devices, or processors, a job takes in thousandths.
+func (c *capacity) jobWidth(j *trace.Job) int {
 	switch {
 	case c.gpus > 0 && j.Milli > 0:
 		return j.Milli
@@ -67,7 +67,7 @@ func (c *capacity) width(j *trace.Job) int {
 	return 1000 * j.CPUs
 }
 
-func (c *capacity) total() int {
+func (c *capacity) totalWidth() int {
 	if c.gpus > 0 {
 		return 1000 * c.gpus
 	}
@@ -92,14 +92,14 @@ func (s Study) Run() *Result {
 	if s.Clock != nil {
 		began = s.Clock()
 	}
-	r.plan()
+	r.submitAll()
 	steps := 0
 	for r.sim.Step() {
 		if steps++; steps%1024 == 0 && s.Progress != nil {
 			s.Progress(r.ended, len(r.records))
 		}
 	}
-	out := r.result()
+	out := r.measureResult()
 	if s.Clock != nil {
 		out.Took = s.Clock().Sub(began)
 		out.Seconds = out.Took.Seconds()
@@ -107,10 +107,10 @@ func (s Study) Run() *Result {
 	return out
 }
 
-// plan submits everything.
-func (r *running) plan() {
+// submitAll submits everything.
+func (r *running) submitAll() {
 	r.sim = sim.New(sched.Config{NoBackfill: r.Strict}, r.Nodes)
-	r.sim.Watch = r.watch
+	r.sim.Watch = r.followStep
 	if r.Policy != nil {
 		r.sim.At(0, sched.PolicySet{Policy: r.Policy})
 	}
@@ -119,41 +119,41 @@ func (r *running) plan() {
 	for i := range r.Log.Jobs {
 		j := &r.Log.Jobs[i]
 		r.records[i] = record{Job: j, first: -1}
-		r.sim.Submit(sim.Job{ID: job.ID(i + 1), Spec: shapes.spec(j), Submit: r.noticed(j.Submit), Work: r.noticed(j.Run)})
+		r.sim.Submit(sim.Job{ID: job.ID(i + 1), Spec: shapes.specOf(j), Submit: r.nextCycleAt(j.Submit), Work: r.nextCycleAt(j.Run)})
 	}
 }
 
-// noticed is when something is seen that happens after so long: starts are at whole
+// nextCycleAt is when something is seen that happens after so long: starts are at whole
 // cycles, so what is rounded up ends or arrives at one.
-func (r *running) noticed(d time.Duration) time.Duration {
+func (r *running) nextCycleAt(d time.Duration) time.Duration {
 	if r.Cycle <= 0 {
 		return d
 	}
 	return (d + r.Cycle - 1) / r.Cycle * r.Cycle
 }
 
-// watch follows the simulation.
-func (r *running) watch(now time.Duration, events []sched.Event, decisions []sched.Decision) {
-	r.use.until(now, r.idleNow())
+// followStep follows the simulation.
+func (r *running) followStep(now time.Duration, events []sched.Event, decisions []sched.Decision) {
+	r.use.closeSpan(now, r.idleNow())
 	for _, e := range events {
 		switch e := e.(type) {
 		case sched.Submitted:
 			if x := &r.records[e.Job-1]; !x.started {
-				r.queue.add(r.width(x.Job), 1)
+				r.queue.add(r.jobWidth(x.Job), 1)
 			}
 		case sched.Released:
 			x := &r.records[e.Job-1]
 			if x.started && !x.ended {
 				x.ended, x.end = true, min(now, x.start+x.Run)
 				r.ended++
-				r.use.held -= r.width(x.Job)
+				r.use.held -= r.jobWidth(x.Job)
 			}
 		}
 	}
 	for _, d := range decisions {
 		switch d := d.(type) {
 		case sched.Start:
-			r.start(now, &r.records[d.Job-1], d.Claims)
+			r.startRecord(now, &r.records[d.Job-1], d.Claims)
 		case sched.Promise:
 			if x := &r.records[d.Job-1]; x.first < 0 && d.At != 0 && len(d.Nodes) > 0 {
 				x.first = time.Duration(d.At)
@@ -162,9 +162,9 @@ func (r *running) watch(now time.Duration, events []sched.Event, decisions []sch
 	}
 }
 
-func (r *running) start(now time.Duration, x *record, claims []fleet.Claim) {
-	r.queue.add(r.width(x.Job), -1)
-	r.use.held += r.width(x.Job)
+func (r *running) startRecord(now time.Duration, x *record, claims []fleet.Claim) {
+	r.queue.add(r.jobWidth(x.Job), -1)
+	r.use.held += r.jobWidth(x.Job)
 	x.started, x.start, x.ended = true, now, false
 	x.nodes = x.nodes[:0]
 	leaves := map[string]bool{}
@@ -180,8 +180,8 @@ func (r *running) start(now time.Duration, x *record, claims []fleet.Claim) {
 
 // idleNow says how much is idle although some waiting job asks for no more.
 func (r *running) idleNow() (blocked int) {
-	idle := r.total() - r.use.held
-	if least, ok := r.queue.least(); ok && least <= idle {
+	idle := r.totalWidth() - r.use.held
+	if least, ok := r.queue.leastWidth(); ok && least <= idle {
 		return idle
 	}
 	return 0
@@ -199,7 +199,7 @@ func (w *widths) add(width, n int) {
 	}
 }
 
-func (w *widths) least() (least int, ok bool) {
+func (w *widths) leastWidth() (least int, ok bool) {
 	for width := range w.count {
 		if !ok || width < least {
 			least, ok = width, true
@@ -222,8 +222,8 @@ type sample struct {
 	blocked int
 }
 
-// until ends a stretch.
-func (u *use) until(now time.Duration, blocked int) {
+// closeSpan ends a stretch.
+func (u *use) closeSpan(now time.Duration, blocked int) {
 	if now > u.now || len(u.samples) == 0 {
 		u.samples = append(u.samples, sample{u.now, u.held, blocked})
 		u.now = now

@@ -27,7 +27,7 @@ var usual = []time.Duration{
 	60 * 24 * time.Hour, 120 * 24 * time.Hour, 365 * 24 * time.Hour,
 }
 
-func (l Limits) of(j *trace.Job) time.Duration {
+func (l Limits) limitOf(j *trace.Job) time.Duration {
 	switch {
 	case l == NoLimits:
 		return 0
@@ -67,10 +67,10 @@ func newShapes(nodes []fleet.Node, limits Limits) *shapes {
 	return s
 }
 
-// spec is what a record asks for: GPUs on as few nodes as can be, whole nodes first;
+// specOf is what a record asks for: GPUs on as few nodes as can be, whole nodes first;
 // processors on one machine if it is large enough, else on whole machines and a rest.
-func (s *shapes) spec(j *trace.Job) *job.Spec {
-	key := shapeKey{j.CPUs, j.GPUs, j.Milli, s.limits.of(j), j.User, j.Group}
+func (s *shapes) specOf(j *trace.Job) *job.Spec {
+	key := shapeKey{j.CPUs, j.GPUs, j.Milli, s.limits.limitOf(j), j.User, j.Group}
 	if known := s.known[key]; known != nil {
 		return known
 	}
