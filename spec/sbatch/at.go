@@ -15,7 +15,7 @@ func At(src spec.Source, opts Options, message, remedy string, options ...string
 	p := &parser{opts: opts, script: script}
 	command, _ := fromArgs(opts.Args)
 	env, _ := fromEnvironment(opts.Environ)
-	all := p.layer(script.Components, env, command)
+	all := p.layerSettings(script.Components, env, command)
 	for _, name := range options {
 		var found *Directive
 		for _, set := range all {
@@ -28,8 +28,8 @@ func At(src spec.Source, opts Options, message, remedy string, options ...string
 			}
 		}
 		if found != nil {
-			p.blame(found, 0, len(found.Value), message, remedy)
-			p.errs[0].Message = found.show() + ": " + message
+			p.blamePart(found, 0, len(found.Value), message, remedy)
+			p.errs[0].Message = found.showOption() + ": " + message
 			return p.errs[0]
 		}
 	}

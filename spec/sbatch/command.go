@@ -37,19 +37,19 @@ type CommandLine struct {
 // the command line itself.
 func Command(args, environ []string) (CommandLine, error) {
 	var c CommandLine
-	n := options(args)
+	n := countOptions(args)
 	c.Options, c.Script = args[:n], args[n:]
 	if n > 0 && args[n-1] == "--" {
 		c.Options = args[:n-1]
 	}
 	env, _ := fromEnvironment(environ)
 	for i := range env {
-		c.take(&env[i])
+		c.noteOption(&env[i])
 	}
 	components, _ := fromArgs(c.Options)
 	for _, list := range components {
 		for i := range list {
-			c.take(&list[i])
+			c.noteOption(&list[i])
 		}
 	}
 	if c.Wrapped && len(c.Script) > 0 {
@@ -61,10 +61,10 @@ func Command(args, environ []string) (CommandLine, error) {
 	return c, nil
 }
 
-// options is how many of the arguments belong to sbatch: those before the first
+// countOptions is how many of the arguments belong to sbatch: those before the first
 // word that is neither an option nor an option's argument nor the ":" between
 // components. "--" counts.
-func options(args []string) int {
+func countOptions(args []string) int {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
@@ -86,14 +86,14 @@ func takesNext(a string) bool {
 		if strings.Contains(name, "=") {
 			return false
 		}
-		if opt, _ := lookup(name); opt != nil {
+		if opt, _ := optionByName(name); opt != nil {
 			return opt.Arg == Required
 		}
-		pl := plugin(name)
+		pl := pluginByName(name)
 		return pl != nil && pl.known && pl.arg == Required
 	}
 	for i := 1; i < len(a); i++ {
-		opt := letter(a[i])
+		opt := optionByLetter(a[i])
 		switch {
 		case opt == nil:
 		case opt.Arg == Required:
@@ -105,9 +105,9 @@ func takesNext(a string) bool {
 	return false
 }
 
-// take notes an option that concerns the command. Only --parsable, --test-only and
+// noteOption notes an option that concerns the command. Only --parsable, --test-only and
 // --wait also count in a script, as in sbatch.
-func (c *CommandOptions) take(d *Directive) {
+func (c *CommandOptions) noteOption(d *Directive) {
 	if d.Plugin || !d.opt.Command {
 		return
 	}

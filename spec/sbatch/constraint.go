@@ -29,7 +29,7 @@ func constraintRemedy(err error) string {
 // n say which bytes are wrong.
 func parseConstraint(s string) (c job.Constraint, at, n int, err error) {
 	p := constraintParser{text: s}
-	alternatives, err := p.or()
+	alternatives, err := p.parseOr()
 	if err == nil && p.pos < len(s) {
 		err = fmt.Errorf("has a %q too many", s[p.pos:p.pos+1])
 	}
@@ -47,31 +47,31 @@ type constraintParser struct {
 	same  bool
 }
 
-func (p *constraintParser) peek() byte {
+func (p *constraintParser) peekByte() byte {
 	if p.pos < len(p.text) {
 		return p.text[p.pos]
 	}
 	return 0
 }
 
-func (p *constraintParser) or() ([][]string, error) {
-	out, err := p.and()
-	for err == nil && p.peek() == '|' {
+func (p *constraintParser) parseOr() ([][]string, error) {
+	out, err := p.parseAnd()
+	for err == nil && p.peekByte() == '|' {
 		p.pos++
 		var more [][]string
-		if more, err = p.and(); err == nil {
+		if more, err = p.parseAnd(); err == nil {
 			out, err = append(out, more...), tooMany(len(out)+len(more))
 		}
 	}
 	return out, err
 }
 
-func (p *constraintParser) and() ([][]string, error) {
-	out, err := p.factor()
-	for err == nil && (p.peek() == '&' || p.peek() == ',') {
+func (p *constraintParser) parseAnd() ([][]string, error) {
+	out, err := p.parseFactor()
+	for err == nil && (p.peekByte() == '&' || p.peekByte() == ',') {
 		p.pos++
 		var right [][]string
-		if right, err = p.factor(); err != nil {
+		if right, err = p.parseFactor(); err != nil {
 			return nil, err
 		}
 		if err = tooMany(len(out) * len(right)); err != nil {
@@ -80,7 +80,7 @@ func (p *constraintParser) and() ([][]string, error) {
 		var product [][]string
 		for _, a := range out {
 			for _, b := range right {
-				product = append(product, union(a, b))
+				product = append(product, unionOf(a, b))
 			}
 		}
 		out = product
@@ -95,7 +95,7 @@ func tooMany(n int) error {
 	return nil
 }
 
-func union(a, b []string) []string {
+func unionOf(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, f := range b {
 		if !slices.Contains(out, f) {
@@ -105,8 +105,8 @@ func union(a, b []string) []string {
 	return out
 }
 
-func (p *constraintParser) factor() ([][]string, error) {
-	if open := p.peek(); open == '(' || open == '[' {
+func (p *constraintParser) parseFactor() ([][]string, error) {
+	if open := p.peekByte(); open == '(' || open == '[' {
 		if p.depth++; p.depth > 16 {
 			return nil, fmt.Errorf("is nested too deeply")
 		}
@@ -115,11 +115,11 @@ func (p *constraintParser) factor() ([][]string, error) {
 			shut, p.same = ']', true
 		}
 		p.pos++
-		out, err := p.or()
+		out, err := p.parseOr()
 		if err != nil {
 			return nil, err
 		}
-		if p.peek() != shut {
+		if p.peekByte() != shut {
 			return nil, fmt.Errorf("has no closing %c", shut)
 		}
 		p.pos++
@@ -141,7 +141,7 @@ func (p *constraintParser) factor() ([][]string, error) {
 
 // noCount refuses "feature*2".
 func (p *constraintParser) noCount() error {
-	if p.peek() == '*' {
+	if p.peekByte() == '*' {
 		return errCounted
 	}
 	return nil

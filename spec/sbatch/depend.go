@@ -20,14 +20,14 @@ const maxDependencies = 10_000
 // maxDelay is the longest delay of "after:7+N".
 const maxDelay = slurmfmt.MaxTimeLimit
 
-// depends fills what the job waits for.
-func (p *parser) depends(s *job.Spec, set settings) {
+// fillDependencies fills what the job waits for.
+func (p *parser) fillDependencies(s *job.Spec, set settings) {
 	d, given := set.get("dependency")
 	if given {
 		dep, err := parseDependency(d.Value)
 		switch {
 		case err != nil:
-			p.blame(d, err.Offset, err.Len, quoted(err), dependencyRemedy(err))
+			p.blamePart(d, err.Offset, err.Len, quoteReason(err), dependencyRemedy(err))
 		case !dep.IsZero():
 			s.Depends = dep
 		}
@@ -39,16 +39,16 @@ func (p *parser) depends(s *job.Spec, set settings) {
 	kill := strings.EqualFold(k.Value, "yes")
 	switch {
 	case !kill && !strings.EqualFold(k.Value, "no"):
-		p.fail(k, fmt.Errorf("is neither yes nor no"), "write --kill-on-invalid-dep=yes or =no")
+		p.failOption(k, fmt.Errorf("is neither yes nor no"), "write --kill-on-invalid-dep=yes or =no")
 	case !given:
-		p.warn(k, "has no effect: the job has no --dependency")
+		p.addWarning(k, "has no effect: the job has no --dependency")
 	case !s.Depends.IsZero():
 		s.Depends.KillIfNever = &kill
 	}
 }
 
-// quoted is the reason with the wrong part in front of it, where that is not all.
-func quoted(e *slurmfmt.Error) string {
+// quoteReason is the reason with the wrong part in front of it, where that is not all.
+func quoteReason(e *slurmfmt.Error) string {
 	if part := e.Text[e.Offset : e.Offset+e.Len]; part != "" && e.Len < len(e.Text) {
 		return fmt.Sprintf("%q %s", part, e.Reason)
 	}
@@ -84,7 +84,7 @@ func parseDependency(s string) (job.Dependency, *slurmfmt.Error) {
 		if strings.IndexByte(s[at:end], '[') >= 0 { // a list of tasks has commas of its own
 			end = r.clauseEnd(at)
 		}
-		if err := r.clause(&dep, at, end); err != nil {
+		if err := r.parseClause(&dep, at, end); err != nil {
 			return job.Dependency{}, err
 		}
 		if end == len(s) {
@@ -94,7 +94,7 @@ func parseDependency(s string) (job.Dependency, *slurmfmt.Error) {
 		case r.sep == 0:
 			r.sep, dep.Any = s[end], anyOf
 		case r.sep != s[end]:
-			return job.Dependency{}, r.wrong(end, end+1, "mixes , and ?: either all conditions have to hold or any")
+			return job.Dependency{}, r.errorAt(end, end+1, "mixes , and ?: either all conditions have to hold or any")
 		}
 		at = end + 1
 	}
@@ -107,7 +107,7 @@ type dependencyReader struct {
 	jobs int  // named so far
 }
 
-func (r *dependencyReader) wrong(from, to int, reason string) *slurmfmt.Error {
+func (r *dependencyReader) errorAt(from, to int, reason string) *slurmfmt.Error {
 	return &slurmfmt.Error{Text: r.text, Offset: from, Len: to - from, Reason: reason}
 }
 
@@ -128,36 +128,36 @@ func (r *dependencyReader) clauseEnd(at int) int {
 	return len(r.text)
 }
 
-// clause reads text[at:end]: "afterok:7:8", "singleton", or "7" for afterany:7.
-func (r *dependencyReader) clause(dep *job.Dependency, at, end int) *slurmfmt.Error {
+// parseClause reads text[at:end]: "afterok:7:8", "singleton", or "7" for afterany:7.
+func (r *dependencyReader) parseClause(dep *job.Dependency, at, end int) *slurmfmt.Error {
 	text := r.text[at:end]
 	name, jobs, named := strings.Cut(text, ":")
 	from := at + len(name) + 1
 	kind, known := dependencyKind(name)
 	switch {
 	case text == "":
-		return r.wrong(at, end, "has a part without a condition")
+		return r.errorAt(at, end, "has a part without a condition")
 	case strings.EqualFold(name, "expand"):
-		return r.wrong(at, end, "is refused: a running job's allocation does not grow here")
+		return r.errorAt(at, end, "is refused: a running job's allocation does not grow here")
 	case kind == job.Singleton && !named:
 		dep.Clauses = append(dep.Clauses, job.DependencyClause{Kind: kind})
 		if r.jobs++; r.jobs > maxDependencies {
-			return r.wrong(at, end, fmt.Sprintf("is one of too many: a dependency may have %d conditions", maxDependencies))
+			return r.errorAt(at, end, fmt.Sprintf("is one of too many: a dependency may have %d conditions", maxDependencies))
 		}
 		return nil
 	case kind == job.Singleton:
-		return r.wrong(from-1, end, "is too much: singleton names no job")
+		return r.errorAt(from-1, end, "is too much: singleton names no job")
 	case !named && name != "" && name[0] >= '0' && name[0] <= '9':
 		kind, jobs, from = job.AfterAny, name, at
 		if r.sep == '?' || end < len(r.text) && r.text[end] == '?' {
-			return r.wrong(at, end, "needs its kind in front of it, such as afterany:")
+			return r.errorAt(at, end, "needs its kind in front of it, such as afterany:")
 		}
 	case !known:
-		return r.wrong(at, at+len(name), "is no kind of dependency")
+		return r.errorAt(at, at+len(name), "is no kind of dependency")
 	case !named:
-		return r.wrong(at, end, "names no job")
+		return r.errorAt(at, end, "names no job")
 	}
-	return r.refs(dep, kind, jobs, from)
+	return r.parseRefs(dep, kind, jobs, from)
 }
 
 // dependencyKinds in any case are what sbatch knows.
@@ -174,8 +174,8 @@ func dependencyKind(name string) (job.DependencyKind, bool) {
 	return "", false
 }
 
-// refs reads "7:8_3:9+10" from text[at:] into one clause, or one for each delay.
-func (r *dependencyReader) refs(dep *job.Dependency, kind job.DependencyKind, list string, at int) *slurmfmt.Error {
+// parseRefs reads "7:8_3:9+10" from text[at:] into one clause, or one for each delay.
+func (r *dependencyReader) parseRefs(dep *job.Dependency, kind job.DependencyKind, list string, at int) *slurmfmt.Error {
 	clause := job.DependencyClause{Kind: kind}
 	for more := true; more; {
 		var item string
@@ -186,15 +186,15 @@ func (r *dependencyReader) refs(dep *job.Dependency, kind job.DependencyKind, li
 			n, err := strconv.ParseUint(minutes, 10, 32)
 			switch {
 			case kind != job.After:
-				return r.wrong(at+len(id), at+len(item), "cannot stand here: a delay belongs to after: alone")
+				return r.errorAt(at+len(id), at+len(item), "cannot stand here: a delay belongs to after: alone")
 			case err != nil || n == 0 || time.Duration(n)*time.Minute > maxDelay:
-				return r.wrong(at, at+len(item), "has a delay that is no number of minutes from 1 to 100 years")
+				return r.errorAt(at, at+len(item), "has a delay that is no number of minutes from 1 to 100 years")
 			}
 			delay = time.Duration(n) * time.Minute
 		}
-		refs, reason := r.ref(id)
+		refs, reason := r.parseRef(id)
 		if reason != "" {
-			return r.wrong(at, at+len(id), reason)
+			return r.errorAt(at, at+len(id), reason)
 		}
 		if delay != clause.Delay && len(clause.Jobs) > 0 {
 			dep.Clauses = append(dep.Clauses, clause)
@@ -202,7 +202,7 @@ func (r *dependencyReader) refs(dep *job.Dependency, kind job.DependencyKind, li
 		}
 		clause.Delay, clause.Jobs = delay, append(clause.Jobs, refs...)
 		if r.jobs += len(refs); r.jobs > maxDependencies {
-			return r.wrong(at, at+len(item), fmt.Sprintf("is one of too many: a dependency may name %d jobs", maxDependencies))
+			return r.errorAt(at, at+len(item), fmt.Sprintf("is one of too many: a dependency may name %d jobs", maxDependencies))
 		}
 		at += len(item) + 1
 	}
@@ -210,8 +210,8 @@ func (r *dependencyReader) refs(dep *job.Dependency, kind job.DependencyKind, li
 	return nil
 }
 
-// ref reads "7", "7_3", "7_*" or "7_[1-3,5]".
-func (r *dependencyReader) ref(s string) (refs []job.JobRef, reason string) {
+// parseRef reads "7", "7_3", "7_*" or "7_[1-3,5]".
+func (r *dependencyReader) parseRef(s string) (refs []job.JobRef, reason string) {
 	number, tasks, hasTasks := strings.Cut(s, "_")
 	id, err := strconv.ParseUint(number, 10, 63)
 	switch {

@@ -149,7 +149,7 @@ func TestDeadlines(t *testing.T) {
 		"--deadline=2026-12-24-18:00:30 --begin=now+1 -t 5": "2026-12-24T18:00:30",
 	} {
 		s := mustParse(t, line, Options{Now: now})
-		if got := clock(s.Deadline); got != want {
+		if got := formatClock(s.Deadline); got != want {
 			t.Errorf("%q ends by %s, want %s", line, got, want)
 		}
 	}

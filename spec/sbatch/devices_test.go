@@ -88,7 +88,7 @@ func TestProfiles(t *testing.T) {
 		"1g.10gb": "|1g.10gb", "a100_1g.5gb": "a100|1g.5gb", "a100_sxm_7g.80gb": "a100_sxm|7g.80gb", "h100_1g.10gb+me": "h100|1g.10gb+me", "1g.5gb+me.all": "|1g.5gb+me.all",
 		"": "no", "h100": "no", "_1g.5gb": "no", "1g.5gb+": "no", "1g.gb": "no", "g.5gb": "no", "1g5gb": "no", "1g.5gb+1": "no", "x1g.5gb": "no", "1g.5gb_x": "no",
 	} {
-		gpu, part, ok := profile(text)
+		gpu, part, ok := splitProfile(text)
 		if got := gpu + "|" + part; ok != (want != "no") || ok && got != want {
 			t.Errorf("%s is %s, %v, want %s", text, got, ok, want)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
-// environment fills what --export and --export-file say.
-func (p *parser) environment(s *job.Spec, set settings) {
+// fillEnvironment fills what --export and --export-file say.
+func (p *parser) fillEnvironment(s *job.Spec, set settings) {
 	if d, ok := set.get("export"); ok {
 		s.Env.Export = d.Value
 		p.checkExport(d)
@@ -28,7 +28,7 @@ func (p *parser) environment(s *job.Spec, set settings) {
 		switch {
 		case len(bytes.TrimSpace(entry)) == 0:
 		case !ok || !validName(name):
-			p.fail(d, fmt.Errorf("has an entry that is no NAME=value: %.40q", entry), "separate entries by a NUL character, as env -0 does")
+			p.failOption(d, fmt.Errorf("has an entry that is no NAME=value: %.40q", entry), "separate entries by a NUL character, as env -0 does")
 			return
 		default:
 			s.Env.Set = append(s.Env.Set, string(entry))
@@ -42,7 +42,7 @@ func (p *parser) checkExport(d *Directive) {
 	for part := range splitExport(d.Value) {
 		name, _, _ := strings.Cut(part, "=")
 		if part != "" && !validName(name) {
-			p.blame(d, at, len(part), fmt.Sprintf("%q is not the name of a variable", name), "forms: ALL, NONE, NIL, NAME, NAME=value, lists of these")
+			p.blamePart(d, at, len(part), fmt.Sprintf("%q is not the name of a variable", name), "forms: ALL, NONE, NIL, NAME, NAME=value, lists of these")
 			return
 		}
 		at += len(part) + 1
@@ -78,12 +78,12 @@ func validName(s string) bool {
 // readFile reads the file that an option names.
 func (p *parser) readFile(d *Directive) ([]byte, bool) {
 	if p.opts.ReadFile == nil {
-		p.fail(d, errors.New("cannot be read here"), "submit by a command that runs where the file is")
+		p.failOption(d, errors.New("cannot be read here"), "submit by a command that runs where the file is")
 		return nil, false
 	}
 	data, err := p.opts.ReadFile(d.Value)
 	if err != nil {
-		p.fail(d, fmt.Errorf("cannot be read: %w", err), "name a file that is there and that you may read")
+		p.failOption(d, fmt.Errorf("cannot be read: %w", err), "name a file that is there and that you may read")
 		return nil, false
 	}
 	return data, true

@@ -125,7 +125,7 @@ func FuzzDeadline(f *testing.F) {
 		if back, err := slurmfmt.ParseTimeLimit(slurmfmt.FormatTimeLimit(s.TimeLimit)); err != nil || back != s.TimeLimit {
 			t.Fatalf("%q: limit %v is written %s", text, s.TimeLimit, slurmfmt.FormatTimeLimit(s.TimeLimit))
 		}
-		if back, err := slurmfmt.ParseWhen(clock(s.Deadline), now); err != nil || !back.Equal(s.Deadline) {
+		if back, err := slurmfmt.ParseWhen(formatClock(s.Deadline), now); err != nil || !back.Equal(s.Deadline) {
 			t.Fatalf("%q: deadline %v is read back as %v, %v", text, s.Deadline, back, err)
 		}
 	})

@@ -47,9 +47,9 @@ const (
 	UnexpectedColon  ProblemKind = "unexpected colon"
 )
 
-// scan reads an argument list as getopt_long does, except that it goes on after
+// scanArguments reads an argument list as getopt_long does, except that it goes on after
 // problems.
-func scan(words []word) (found []Directive, problems []Problem) {
+func scanArguments(words []word) (found []Directive, problems []Problem) {
 	s := &scanner{words: words, found: make([]Directive, 0, len(words))}
 	for s.next = 0; s.next < len(words); {
 		w := words[s.next]
@@ -59,15 +59,15 @@ func scan(words []word) (found []Directive, problems []Problem) {
 		case w.text == "--":
 			for _, rest := range words[s.next:] {
 				s.at++
-				s.problem(StrayWord, rest.text, rest, "")
+				s.addProblem(StrayWord, rest.text, rest, "")
 			}
 			return s.found, s.problems
 		case strings.HasPrefix(w.text, "--"):
-			s.long(w)
+			s.scanLong(w)
 		case len(w.text) > 1 && w.text[0] == '-':
-			s.short(w)
+			s.scanShort(w)
 		default:
-			s.problem(StrayWord, w.text, w, "")
+			s.addProblem(StrayWord, w.text, w, "")
 		}
 	}
 	return s.found, s.problems
@@ -80,7 +80,7 @@ type scanner struct {
 	problems []Problem
 }
 
-func (s *scanner) problem(kind ProblemKind, text string, w word, detail string) {
+func (s *scanner) addProblem(kind ProblemKind, text string, w word, detail string) {
 	if len(s.problems) == maxProblems {
 		return
 	}
@@ -89,79 +89,79 @@ func (s *scanner) problem(kind ProblemKind, text string, w word, detail string) 
 	})
 }
 
-func (s *scanner) add(d Directive) {
-	d.Raw, d.Line = d.name.raw(), d.name.line
+func (s *scanner) addDirective(d Directive) {
+	d.Raw, d.Line = d.name.rawText(), d.name.line
 	if d.value.src != "" && d.value.col != d.name.col {
-		d.Raw += " " + d.value.raw()
+		d.Raw += " " + d.value.rawText()
 	}
 	s.found = append(s.found, d)
 }
 
-func (s *scanner) long(w word) {
+func (s *scanner) scanLong(w word) {
 	name, value, hasValue := strings.Cut(w.text[2:], "=")
 	d := Directive{Value: value, HasValue: hasValue, name: w}
 	if hasValue {
 		d.value, d.valueAt = w, len("--=")+len(name)
 	}
-	opt, possible := lookup(name)
+	opt, possible := optionByName(name)
 	if opt == nil {
-		if p := plugin(name); p != nil && p.known {
+		if p := pluginByName(name); p != nil && p.known {
 			d.Option, d.Plugin = name, true
-			s.finish(d, p.arg)
+			s.takeArgument(d, p.arg)
 			return
 		}
 		kind, detail := UnknownOption, ""
 		if len(possible) == 0 && len(s.problems) < maxNearest {
-			detail = nearest(name)
+			detail = nearestOption(name)
 		}
 		if len(possible) > 0 {
 			kind, detail = AmbiguousOption, "--"+strings.Join(possible, ", --")
 		}
-		s.problem(kind, "--"+name, w, detail)
+		s.addProblem(kind, "--"+name, w, detail)
 		return
 	}
-	d.Option, d.opt = opt.canonical(), opt
-	s.finish(d, opt.Arg)
+	d.Option, d.opt = opt.canonicalName(), opt
+	s.takeArgument(d, opt.Arg)
 }
 
-// finish takes the argument from the next word where it is due.
-func (s *scanner) finish(d Directive, arg Arg) {
+// takeArgument takes the argument from the next word where it is due.
+func (s *scanner) takeArgument(d Directive, arg Arg) {
 	switch {
 	case arg == None && d.HasValue:
-		s.problem(UnwantedArgument, d.name.text, d.name, "")
+		s.addProblem(UnwantedArgument, d.name.text, d.name, "")
 		d.Value, d.HasValue, d.value = "", false, word{}
 	case arg == Required && !d.HasValue:
 		if s.next == len(s.words) {
-			s.problem(MissingArgument, "--"+d.Option, d.name, "")
+			s.addProblem(MissingArgument, "--"+d.Option, d.name, "")
 			return
 		}
 		d.value = s.words[s.next]
 		d.Value, d.HasValue = d.value.text, true
 		s.next++
 	}
-	s.add(d)
+	s.addDirective(d)
 }
 
-func (s *scanner) short(w word) {
+func (s *scanner) scanShort(w word) {
 	for i := 1; i < len(w.text); i++ {
-		opt := letter(w.text[i])
+		opt := optionByLetter(w.text[i])
 		if opt == nil {
-			s.problem(UnknownOption, "-"+w.text[i:i+1], w, "")
+			s.addProblem(UnknownOption, "-"+w.text[i:i+1], w, "")
 			continue
 		}
-		d := Directive{Option: opt.canonical(), opt: opt, name: w}
+		d := Directive{Option: opt.canonicalName(), opt: opt, name: w}
 		if opt.Arg != None && i+1 < len(w.text) {
 			d.Value, d.HasValue, d.value, d.valueAt = w.text[i+1:], true, w, i+1
-			s.add(d)
+			s.addDirective(d)
 			return
 		}
-		s.finish(d, opt.Arg)
+		s.takeArgument(d, opt.Arg)
 	}
 }
 
-// nearest returns a hint for a name that is no option: the option that was
+// nearestOption returns a hint for a name that is no option: the option that was
 // probably meant, as "did you mean --nodes?".
-func nearest(name string) string {
+func nearestOption(name string) string {
 	best, cost := "", 3
 	if len(name) < 6 {
 		cost = 2

@@ -12,12 +12,12 @@ import (
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
-// group turns one component into a task group.
-func (p *parser) group(set settings) job.TaskGroup {
+// parseGroup turns one component into a task group.
+func (p *parser) parseGroup(set settings) job.TaskGroup {
 	g := job.TaskGroup{
-		Nodes: p.nodes(set), Tasks: job.Count{Want: p.count(set, "ntasks")},
-		TasksPerNode: p.count(set, "ntasks-per-node"), CPUsPerTask: p.count(set, "cpus-per-task"),
-		NodeList: p.hosts(set, "nodelist"), Exclude: p.hosts(set, "exclude"),
+		Nodes: p.parseNodes(set), Tasks: job.Count{Want: p.parseCount(set, "ntasks")},
+		TasksPerNode: p.parseCount(set, "ntasks-per-node"), CPUsPerTask: p.parseCount(set, "cpus-per-task"),
+		NodeList: p.expandHosts(set, "nodelist"), Exclude: p.expandHosts(set, "exclude"),
 	}
 	_, g.Overcommit = set.get("overcommit")
 	_, g.Contiguous = set.get("contiguous")
@@ -25,16 +25,16 @@ func (p *parser) group(set settings) job.TaskGroup {
 	p.nodeFile(&g, set)
 	p.tresPerTask(&g, set)
 	p.fitNodeList(&g, set)
-	p.devices(&g, set)
+	p.fillDevices(&g, set)
 	p.trimNodeList(&g, namedBy(set)) // again: the number of tasks may follow from that of GPUs
 	p.fitTasks(&g, set)
-	p.cpus(&g, set)
-	p.memory(&g, set)
-	p.sharing(&g, set)
-	p.closely(&g, set)
+	p.fillCPUs(&g, set)
+	p.fillMemory(&g, set)
+	p.fillNodeChoice(&g, set)
+	p.fillTopology(&g, set)
 	if d, ok := set.get("tmp"); ok {
 		n, err := slurmfmt.ParseMemory(d.Value)
-		p.check(d, err)
+		p.checkValue(d, err)
 		g.PerNode.Disk = resource.Amount(n)
 	}
 	return g
@@ -49,10 +49,10 @@ func (p *parser) nodeFile(g *job.TaskGroup, set settings) {
 	if data, ok := p.readFile(d); ok {
 		names, err := hostlist.Expand(string(data))
 		if err != nil {
-			p.fail(d, fmt.Errorf("is no list of hosts: %s", err), hostForms)
+			p.failOption(d, fmt.Errorf("is no list of hosts: %s", err), hostForms)
 			return
 		}
-		g.NodeList = once(append(g.NodeList, names...))
+		g.NodeList = eachOnce(append(g.NodeList, names...))
 	}
 }
 
@@ -68,11 +68,11 @@ func (p *parser) fitNodeList(g *job.TaskGroup, set settings) {
 		excluded[x] = true
 	}
 	if k := slices.IndexFunc(g.NodeList, func(n string) bool { return excluded[n] }); k >= 0 {
-		p.fail(d, fmt.Errorf("names %s, which --exclude excludes", g.NodeList[k]), "take it out of one of them")
+		p.failOption(d, fmt.Errorf("names %s, which --exclude excludes", g.NodeList[k]), "take it out of one of them")
 		return
 	}
 	if g.Nodes != (job.Range{}) && g.Nodes.Max < named {
-		p.fail(d, fmt.Errorf("names %d nodes, more than --nodes=%s allows", named, set.value("nodes")), fmt.Sprintf("write --nodes=%d, or name fewer", named))
+		p.failOption(d, fmt.Errorf("names %d nodes, more than --nodes=%s allows", named, set.optionValue("nodes")), fmt.Sprintf("write --nodes=%d, or name fewer", named))
 		return
 	}
 	p.trimNodeList(g, d)
@@ -87,7 +87,7 @@ func (p *parser) trimNodeList(g *job.TaskGroup, d *Directive) {
 	if want == 0 || want >= named {
 		return
 	}
-	p.warn(d, fmt.Sprintf("names %d nodes, but %s cannot use more than %d: the first are taken", named, plural(want, "task"), want))
+	p.addWarning(d, fmt.Sprintf("names %d nodes, but %s cannot use more than %d: the first are taken", named, pluralOf(want, "task"), want))
 	g.NodeList = g.NodeList[:want]
 	if g.Nodes.Min == named && g.Nodes.Max == 0 {
 		g.Nodes.Min = want
@@ -110,7 +110,7 @@ func (p *parser) fitTasks(g *job.TaskGroup, set settings) {
 		return
 	}
 	if d, ok := set.get("nodes"); ok && want < g.Nodes.Min {
-		p.warn(d, fmt.Sprintf("is more than the tasks can use: %s on %s", plural(want, "task"), plural(want, "node")))
+		p.addWarning(d, fmt.Sprintf("is more than the tasks can use: %s on %s", pluralOf(want, "task"), pluralOf(want, "node")))
 		g.Nodes.Min = want
 	}
 	if g.Nodes.Max > 0 {
@@ -118,22 +118,22 @@ func (p *parser) fitTasks(g *job.TaskGroup, set settings) {
 	}
 	if d, ok := set.get("ntasks-per-node"); ok && g.Nodes.Max > 0 && int64(g.TasksPerNode)*int64(g.Nodes.Max) < int64(want) {
 		most := int64(g.TasksPerNode) * int64(g.Nodes.Max)
-		p.fail(d, fmt.Errorf("on %s allows %d tasks, but --ntasks=%d", plural(g.Nodes.Max, "node"), most, want),
+		p.failOption(d, fmt.Errorf("on %s allows %d tasks, but --ntasks=%d", pluralOf(g.Nodes.Max, "node"), most, want),
 			fmt.Sprintf("write --nodes=%d, or leave out --ntasks", (want+g.TasksPerNode-1)/g.TasksPerNode))
 	}
 }
 
-// cpus fills the claim on CPUs.
-func (p *parser) cpus(g *job.TaskGroup, set settings) {
+// fillCPUs fills the claim on CPUs.
+func (p *parser) fillCPUs(g *job.TaskGroup, set settings) {
 	perTask := resource.CPUs(max(g.CPUsPerTask, 1))
 	perGPU, hasPerGPU := set.get("cpus-per-gpu")
 	switch {
 	case hasPerGPU && g.CPUsPerTask > 0:
-		p.fail(perGPU, errors.New("and --cpus-per-task exclude each other"), "say one of them")
+		p.failOption(perGPU, errors.New("and --cpus-per-task exclude each other"), "say one of them")
 	case hasPerGPU:
-		n := p.integer(perGPU, 1, maxCount)
+		n := p.parseInteger(perGPU, 1, maxCount)
 		if g.PerNode.DeviceCount()+g.PerTask.DeviceCount()+g.Total.DeviceCount() == 0 {
-			p.warn(perGPU, "has no effect: no GPUs are asked for")
+			p.addWarning(perGPU, "has no effect: no GPUs are asked for")
 			break
 		}
 		g.PerDevice.CPU = resource.CPUs(int(n))
@@ -143,7 +143,7 @@ func (p *parser) cpus(g *job.TaskGroup, set settings) {
 		return
 	}
 	g.PerTask.CPU = perTask
-	if n := p.count(set, "mincpus"); n > 0 {
+	if n := p.parseCount(set, "mincpus"); n > 0 {
 		tasks := max(g.TasksPerNode, 1)
 		g.PerNode.CPU = max(0, resource.CPUs(n).Sub(perTask.Mul(tasks)))
 	}
@@ -152,8 +152,8 @@ func (p *parser) cpus(g *job.TaskGroup, set settings) {
 // memoryOptions exclude each other.
 var memoryOptions = []string{"mem", "mem-per-cpu", "mem-per-gpu"}
 
-// memory fills the claim on memory.
-func (p *parser) memory(g *job.TaskGroup, set settings) {
+// fillMemory fills the claim on memory.
+func (p *parser) fillMemory(g *job.TaskGroup, set settings) {
 	var given []*Directive
 	for _, name := range memoryOptions {
 		if d, ok := set.get(name); ok {
@@ -165,15 +165,15 @@ func (p *parser) memory(g *job.TaskGroup, set settings) {
 	}
 	d := given[0]
 	if len(given) > 1 {
-		p.fail(given[1], fmt.Errorf("and --%s exclude each other", d.Option), "say one of --mem, --mem-per-cpu and --mem-per-gpu; --mem holds for later components too")
+		p.failOption(given[1], fmt.Errorf("and --%s exclude each other", d.Option), "say one of --mem, --mem-per-cpu and --mem-per-gpu; --mem holds for later components too")
 		return
 	}
 	n, err := slurmfmt.ParseMemory(d.Value)
-	if !p.check(d, err) {
+	if !p.checkValue(d, err) {
 		return
 	}
 	if g.PerTask.Memory > 0 {
-		p.fail(d, errors.New("and the mem of --tres-per-task exclude each other"), "say one of them")
+		p.failOption(d, errors.New("and the mem of --tres-per-task exclude each other"), "say one of them")
 		return
 	}
 	size := resource.Amount(n)
@@ -185,7 +185,7 @@ func (p *parser) memory(g *job.TaskGroup, set settings) {
 	case d.Option == "mem-per-gpu":
 		g.PerDevice.Memory = size
 		if g.PerNode.DeviceCount()+g.PerTask.DeviceCount()+g.Total.DeviceCount() == 0 {
-			p.fail(d, errors.New("needs GPUs, and none are asked for"), "add --gpus=N, or write --mem="+d.Value)
+			p.failOption(d, errors.New("needs GPUs, and none are asked for"), "add --gpus=N, or write --mem="+d.Value)
 		}
 	default: // with the CPUs, wherever they are claimed
 		g.PerTask.Memory = timesCPUs(size, g.PerTask.CPU)
@@ -198,48 +198,48 @@ func timesCPUs(size, cpu resource.Amount) resource.Amount {
 	return size.Mul(int(cpu.DivUp(resource.OneCPU)))
 }
 
-// sharing fills which nodes will do and whether they are shared.
-func (p *parser) sharing(g *job.TaskGroup, set settings) {
+// fillNodeChoice fills which nodes will do and whether they are shared.
+func (p *parser) fillNodeChoice(g *job.TaskGroup, set settings) {
 	if d, ok := set.get("exclusive"); ok {
 		g.Exclusive = true
 		switch strings.ToLower(d.Value) {
 		case "", "exclusive":
 		case "user", "mcs":
-			p.warn(d, "is taken as --exclusive: whole nodes for this job alone")
+			p.addWarning(d, "is taken as --exclusive: whole nodes for this job alone")
 		case "topo":
-			p.fail(d, errors.New("is not built: a job cannot have a part of the topology to itself"), "write --exclusive for whole nodes, or have its nodes reserved (cox reserve) and name --reservation")
+			p.failOption(d, errors.New("is not built: a job cannot have a part of the topology to itself"), "write --exclusive for whole nodes, or have its nodes reserved (cox reserve) and name --reservation")
 		default:
-			p.fail(d, errors.New("is not a way to share (forms: --exclusive, =user, =mcs)"), "")
+			p.failOption(d, errors.New("is not a way to share (forms: --exclusive, =user, =mcs)"), "")
 		}
 	}
 	if d, ok := set.get("constraint"); ok && d.Value != "" {
 		c, at, n, err := parseConstraint(d.Value)
 		if err != nil {
-			p.blame(d, at, n, err.Error(), constraintRemedy(err))
+			p.blamePart(d, at, n, err.Error(), constraintRemedy(err))
 		}
 		g.Constraint = c
 	}
 	if d, ok := set.get("distribution"); ok {
-		g.Distribution = p.distribution(d)
+		g.Distribution = p.parseDistribution(d)
 	}
 }
 
 // distributionForms lists the forms of --distribution, for messages.
 const distributionForms = "block, cyclic, plane=N, arbitrary, * ; then :block, :cyclic or :fcyclic for sockets"
 
-// distribution reads how tasks are dealt to nodes; sockets are not bound.
-func (p *parser) distribution(d *Directive) string {
+// parseDistribution reads how tasks are dealt to nodes; sockets are not bound.
+func (p *parser) parseDistribution(d *Directive) string {
 	list, _, packed := strings.Cut(strings.ToLower(d.Value), ",")
 	first, rest, levels := strings.Cut(list, ":")
 	known := map[string]bool{"block": true, "cyclic": true, "fcyclic": true, "*": true}
 	for level := range strings.SplitSeq(rest, ":") {
 		if levels && !known[level] {
-			p.fail(d, fmt.Errorf("is not a distribution (forms: %s)", distributionForms), "")
+			p.failOption(d, fmt.Errorf("is not a distribution (forms: %s)", distributionForms), "")
 			return ""
 		}
 	}
 	if levels || packed {
-		p.warn(d, "deals tasks to nodes; tasks are not bound to sockets and cores")
+		p.addWarning(d, "deals tasks to nodes; tasks are not bound to sockets and cores")
 	}
 	plane, isPlane := strings.CutPrefix(first, "plane=")
 	n, planeOK := nodeCount(plane)
@@ -251,9 +251,9 @@ func (p *parser) distribution(d *Directive) string {
 	case isPlane && planeOK:
 		return fmt.Sprintf("plane=%d", n)
 	case first == "arbitrary":
-		p.fail(d, errors.New("lays tasks out by the order of a node list, which is not built yet"), "write block, cyclic or plane=N")
+		p.failOption(d, errors.New("lays tasks out by the order of a node list, which is not built yet"), "write block, cyclic or plane=N")
 		return ""
 	}
-	p.fail(d, fmt.Errorf("is not a distribution (forms: %s)", distributionForms), "")
+	p.failOption(d, fmt.Errorf("is not a distribution (forms: %s)", distributionForms), "")
 	return ""
 }

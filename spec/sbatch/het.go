@@ -36,58 +36,58 @@ func (p *parser) wholeJob(all []settings) settings {
 			switch {
 			case !ok || had && old.Value == d.Value:
 			case had:
-				p.fail(d, fmt.Errorf("of component %d contradicts %s: all components start together", i+1, old.show()),
+				p.failOption(d, fmt.Errorf("of component %d contradicts %s: all components start together", i+1, old.showOption()),
 					"say it once, before the first #SBATCH hetjob")
 			default:
-				p.warn(d, fmt.Sprintf("of component %d holds for the whole job: all components start together", i+1))
-				whole.put(d)
+				p.addWarning(d, fmt.Sprintf("of component %d holds for the whole job: all components start together", i+1))
+				whole.setOption(d)
 			}
 		}
-		if d, ok := set.get("kill-on-invalid-dep"); ok && !whole.has("kill-on-invalid-dep") {
-			whole.put(d)
+		if d, ok := set.get("kill-on-invalid-dep"); ok && !whole.hasOption("kill-on-invalid-dep") {
+			whole.setOption(d)
 		}
 	}
 	return whole
 }
 
-// compare warns where a later component of a heterogeneous job says something
+// compareComponent warns where a later component of a heterogeneous job says something
 // that holds for the job as a whole.
-func (p *parser) compare(i int, first, set settings) {
-	for d := range set.all() {
+func (p *parser) compareComponent(i int, first, set settings) {
+	for d := range set.allOptions() {
 		if d.Plugin || d.opt.Status > OnSome || d.opt.Command || slices.Contains(ofComponent, d.Option) ||
 			slices.Contains(lifted, d.Option) || d.Option == "time" || d.Option == "array" || d.Option == "kill-on-invalid-dep" {
 			continue
 		}
-		old, ok := first.at(d.Option)
+		old, ok := first.slotValue(d.Option)
 		switch {
 		case ok && old.Option == d.Option && old.Value == d.Value:
 		case ok:
-			p.warn(d, fmt.Sprintf("of component %d is not used: the first component's holds for the whole job", i))
+			p.addWarning(d, fmt.Sprintf("of component %d is not used: the first component's holds for the whole job", i))
 		default:
-			p.warn(d, fmt.Sprintf("of component %d is not used: it is one per job, say it before the first #SBATCH hetjob", i))
+			p.addWarning(d, fmt.Sprintf("of component %d is not used: it is one per job, say it before the first #SBATCH hetjob", i))
 		}
 	}
 }
 
-// later settles what all components decide together.
-func (p *parser) later(s *job.Spec, all []settings) {
+// settleComponents settles what all components decide together.
+func (p *parser) settleComponents(s *job.Spec, all []settings) {
 	for i, set := range all[1:] {
 		d, ok := set.get("time")
 		if !ok {
 			continue
 		}
 		t, err := slurmfmt.ParseTimeLimit(d.Value)
-		if p.check(d, err) && longer(t, s.TimeLimit) && s.TimeLimit > 0 {
-			p.warn(d, fmt.Sprintf("of component %d holds for the whole job: it is the longest", i+1))
+		if p.checkValue(d, err) && isLonger(t, s.TimeLimit) && s.TimeLimit > 0 {
+			p.addWarning(d, fmt.Sprintf("of component %d holds for the whole job: it is the longest", i+1))
 			s.TimeLimit = t
 		}
 	}
 	for _, set := range all {
 		if d, ok := set.get("array"); ok && len(all) > 1 {
-			p.fail(d, fmt.Errorf("cannot be combined with components (#SBATCH hetjob)"), "submit one heterogeneous job for each index")
+			p.failOption(d, fmt.Errorf("cannot be combined with components (#SBATCH hetjob)"), "submit one heterogeneous job for each index")
 		}
 	}
 }
 
-// longer compares time limits; 0 is none.
-func longer(a, b time.Duration) bool { return b != 0 && (a == 0 || a > b) }
+// isLonger compares time limits; 0 is none.
+func isLonger(a, b time.Duration) bool { return b != 0 && (a == 0 || a > b) }

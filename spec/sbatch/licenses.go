@@ -44,14 +44,14 @@ func LicenseFault(text string) (at, n int, reason string) {
 	return 0, 0, ""
 }
 
-// licenses checks the form of each part of --licenses.
-func (p *parser) licenses(set settings) string {
+// parseLicenses checks the form of each part of --licenses.
+func (p *parser) parseLicenses(set settings) string {
 	d, ok := set.get("licenses")
 	if !ok {
 		return ""
 	}
 	if at, n, reason := LicenseFault(d.Value); reason != "" {
-		p.blame(d, at, n, reason, "forms: "+LicenseForms)
+		p.blamePart(d, at, n, reason, "forms: "+LicenseForms)
 		return ""
 	}
 	return d.Value

@@ -63,28 +63,28 @@ func (p *parser) checkMail(d *Directive) {
 		at := strings.Index(d.Value, u)
 		switch {
 		case bits == 0 && !none:
-			p.blame(d, at, len(u), fmt.Sprintf("%q is no event", u), "forms: "+mailForms)
+			p.blamePart(d, at, len(u), fmt.Sprintf("%q is no event", u), "forms: "+mailForms)
 		default:
-			p.warn(d, fmt.Sprintf("has a part that is no event and is left out: %q (forms: %s)", u, mailForms))
+			p.addWarning(d, fmt.Sprintf("has a part that is no event and is left out: %q (forms: %s)", u, mailForms))
 		}
 	}
 	if bits == 0 && !none && len(unknown) == 0 {
-		p.fail(d, fmt.Errorf("names no event"), "forms: "+mailForms)
+		p.failOption(d, fmt.Errorf("names no event"), "forms: "+mailForms)
 	}
 }
 
-// mail fills who is told of what. Lists add up over all lines and the command line;
+// fillMail fills who is told of what. Lists add up over all lines and the command line;
 // a later NONE takes back what was said before it.
-func (p *parser) mail(s *job.Spec, set settings) {
+func (p *parser) fillMail(s *job.Spec, set settings) {
 	types, asked := set.get("mail-type")
 	to, addressed := set.get("mail-user")
 	if addressed && strings.ContainsFunc(to.Value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		p.fail(to, fmt.Errorf("has a control character in it"), "name users or addresses, separated by commas")
+		p.failOption(to, fmt.Errorf("has a control character in it"), "name users or addresses, separated by commas")
 		return
 	}
 	if !asked {
 		if addressed {
-			p.warn(to, "has no effect: without --mail-type no mail is sent")
+			p.addWarning(to, "has no effect: without --mail-type no mail is sent")
 		}
 		return
 	}
@@ -92,14 +92,14 @@ func (p *parser) mail(s *job.Spec, set settings) {
 	if bits == 0 {
 		return
 	}
-	s.Mail = &job.Mail{To: set.value("mail-user")}
+	s.Mail = &job.Mail{To: set.optionValue("mail-user")}
 	for i, t := range mailTypes {
 		if bits&(1<<i) != 0 {
 			s.Mail.Types = append(s.Mail.Types, t)
 		}
 	}
 	if !p.opts.Mail {
-		p.warn(types, "has no effect here: no way to send mail is configured (notify.command or notify.smtp)")
+		p.addWarning(types, "has no effect here: no way to send mail is configured (notify.command or notify.smtp)")
 	}
 }
 

@@ -24,7 +24,7 @@ func indexNames() map[string]entry {
 		m[table[i].Name] = entry{&table[i], i}
 	}
 	for i := range table {
-		if shared := sharedPlace(table[i].canonical()); shared != table[i].Name {
+		if shared := sharedPlace(table[i].canonicalName()); shared != table[i].Name {
 			m[table[i].Name] = entry{&table[i], m[shared].slot}
 		}
 	}
@@ -52,8 +52,8 @@ func sharedPlace(option string) string {
 
 func slotOf(option string) int { return byName[option].slot }
 
-// count is how many options are given.
-func (s settings) count() int {
+// optionCount is how many options are given.
+func (s settings) optionCount() int {
 	n := 0
 	for _, d := range s {
 		if d != nil {
@@ -72,17 +72,17 @@ func indexLetters() (list [128]*Option) {
 	return list
 }
 
-// letter finds a short option.
-func letter(c byte) *Option {
+// optionByLetter finds a short option.
+func optionByLetter(c byte) *Option {
 	if c >= 128 {
 		return nil
 	}
 	return byLetter[c]
 }
 
-// lookup finds a long name, or the only one that begins so. Names of the same
+// optionByName finds a long name, or the only one that begins so. Names of the same
 // option do not make a beginning ambiguous.
-func lookup(name string) (*Option, []string) {
+func optionByName(name string) (*Option, []string) {
 	if e, ok := byName[name]; ok && e.option != nil {
 		return e.option, nil
 	}
@@ -97,7 +97,7 @@ func lookup(name string) (*Option, []string) {
 		possible = append(possible, o.Name)
 		if match == nil {
 			match = o
-		} else if o.canonical() != match.canonical() {
+		} else if o.canonicalName() != match.canonicalName() {
 			same = false
 		}
 	}

@@ -66,7 +66,7 @@ func ParseAll(src spec.Source, opts Options) (Result, error) {
 		opts.MaxArraySize = slurmfmt.MaxArraySize
 	}
 	p := &parser{opts: opts, script: script, warnings: script.Warnings}
-	s := p.parse()
+	s := p.parseScript()
 	r := Result{Job: s, Warnings: inOrder(p.warnings), Command: p.command}
 	if err := spec.Join(p.errs); err != nil {
 		r.Job = nil
@@ -85,7 +85,7 @@ type parser struct {
 	command  CommandOptions
 }
 
-func (p *parser) parse() *job.Spec {
+func (p *parser) parseScript() *job.Spec {
 	command, problems := fromArgs(p.opts.Args)
 	components := p.script.Components
 	if n := max(len(components), len(command)); n > maxComponents {
@@ -94,41 +94,41 @@ func (p *parser) parse() *job.Spec {
 		})
 		components, command = components[:min(len(components), maxComponents)], command[:min(len(command), maxComponents)]
 	}
-	extra := p.report(p.script.Problems)
+	extra := p.reportProblems(p.script.Problems)
 	components[0] = append(components[0], extra...)
-	command[0] = append(command[0], p.report(problems)...)
+	command[0] = append(command[0], p.reportProblems(problems)...)
 	env, idle := fromEnvironment(p.opts.Environ)
 	p.idleVariables(idle)
-	p.each(components...)
-	p.each(env)
-	p.each(command...)
-	all := p.layer(components, env, command)
+	p.checkEach(components...)
+	p.checkEach(env)
+	p.checkEach(command...)
+	all := p.layerSettings(components, env, command)
 	for i, set := range all {
-		p.statuses(set, i > 0)
+		p.checkStatuses(set, i > 0)
 	}
 	whole := p.wholeJob(all)
-	s := p.whole(whole)
+	s := p.parseJob(whole)
 	for i, set := range all {
-		s.Groups = append(s.Groups, p.group(set))
+		s.Groups = append(s.Groups, p.parseGroup(set))
 		if i > 0 {
-			p.compare(i, whole, set)
+			p.compareComponent(i, whole, set)
 		}
 	}
-	p.later(s, all)
+	p.settleComponents(s, all)
 	p.fitDeadline(s, whole)
 	return s
 }
 
-// each looks at every option as it was given, before later ones outrank it.
-func (p *parser) each(lists ...[]Directive) {
+// checkEach looks at every option as it was given, before later ones outrank it.
+func (p *parser) checkEach(lists ...[]Directive) {
 	for _, list := range lists {
 		for i := range list {
 			d := &list[i]
-			p.command.take(d)
+			p.command.noteOption(d)
 			if d.name.file == environment {
 				continue
 			}
-			p.lookalikes(d)
+			p.warnLookalikes(d)
 			if d.Option == "mail-type" {
 				p.checkMail(d)
 			}
@@ -136,41 +136,41 @@ func (p *parser) each(lists ...[]Directive) {
 	}
 }
 
-// statuses warns of options without effect and refuses what the table refuses.
+// checkStatuses warns of options without effect and refuses what the table refuses.
 // What a later component took over from the first was reported there.
-func (p *parser) statuses(set settings, later bool) {
-	for d := range set.all() {
+func (p *parser) checkStatuses(set settings, later bool) {
+	for d := range set.allOptions() {
 		switch {
 		case d.Plugin:
-			p.warn(d, plugin(d.Option).what)
+			p.addWarning(d, pluginByName(d.Option).what)
 		case later && (d.Line == 0 || isPropagated(d.Option)):
 		case d.opt.Status == OnSome:
-			p.warn(d, "has its effect on "+d.opt.Engines+" alone: "+d.opt.Why)
+			p.addWarning(d, "has its effect on "+d.opt.Engines+" alone: "+d.opt.Why)
 		case d.opt.Status == NoEffect:
-			p.warn(d, "has no effect here: "+d.opt.Why)
+			p.addWarning(d, "has no effect here: "+d.opt.Why)
 		case d.opt.Status == Refused:
-			p.fail(d, fmt.Errorf("is refused: %s", d.opt.Why), "take it out of the script")
+			p.failOption(d, fmt.Errorf("is refused: %s", d.opt.Why), "take it out of the script")
 		case d.opt.Note == onCommandLine && d.Line > 0:
-			p.warn(d, "has no effect here: it belongs on the command line")
+			p.addWarning(d, "has no effect here: it belongs on the command line")
 		}
 	}
 }
 
-// whole fills what concerns the job as a whole.
-func (p *parser) whole(set settings) *job.Spec {
+// parseJob fills what concerns the job as a whole.
+func (p *parser) parseJob(set settings) *job.Spec {
 	s := &job.Spec{
-		Owner: p.opts.Owner, Account: set.value("account"), QOS: set.value("qos"), Comment: set.value("comment"),
-		Licenses: p.licenses(set), Reservation: set.value("reservation"), Image: set.value("container-image"),
+		Owner: p.opts.Owner, Account: set.optionValue("account"), QOS: set.optionValue("qos"), Comment: set.optionValue("comment"),
+		Licenses: p.parseLicenses(set), Reservation: set.optionValue("reservation"), Image: set.optionValue("container-image"),
 		Program: job.Program{Kind: job.Batch, ScriptName: path.Base(p.script.Name), Args: p.opts.ScriptArgs},
 		Source: job.Source{
-			Form: "sbatch", File: p.script.Name, Given: make(map[string]string, set.count()), Lines: p.script.Lines,
+			Form: "sbatch", File: p.script.Name, Given: make(map[string]string, set.optionCount()), Lines: p.script.Lines,
 			Host: p.opts.Host, Submit: p.opts.Dir,
 		},
 	}
 	if p.script.Name == "" || p.script.Name == "-" {
 		s.Program.ScriptName = "sbatch"
 	}
-	for d := range set.all() {
+	for d := range set.allOptions() {
 		s.Source.Given[d.Option] = d.Value
 	}
 	s.Name = s.Program.ScriptName
@@ -178,27 +178,27 @@ func (p *parser) whole(set settings) *job.Spec {
 		s.Name = d.Value
 	}
 	if d, ok := set.get("partition"); ok {
-		s.Partitions = p.list(d)
+		s.Partitions = p.splitCommas(d)
 	}
-	p.times(s, set)
-	p.depends(s, set)
-	p.mail(s, set)
-	p.rank(s, set)
-	p.files(s, set)
-	p.environment(s, set)
+	p.fillTimes(s, set)
+	p.fillDependencies(s, set)
+	p.fillMail(s, set)
+	p.fillPriority(s, set)
+	p.fillFiles(s, set)
+	p.fillEnvironment(s, set)
 	if d, ok := set.get("requeue"); ok {
 		if s.Requeue = true; d.HasValue {
-			p.warn(d, "is read as --requeue: a requeued job waits like any other")
+			p.addWarning(d, "is read as --requeue: a requeued job waits like any other")
 		}
 	}
 	if d, ok := set.get("array"); ok {
-		s.Array = p.array(d)
+		s.Array = p.parseArray(d)
 	}
 	if d, ok := set.get("signal"); ok {
 		sig, err := slurmfmt.ParseSignal(d.Value)
-		if p.check(d, err) {
+		if p.checkValue(d, err) {
 			if sig.Reservation {
-				p.warn(d, "has an R, which has no effect here: no reservation delays its start")
+				p.addWarning(d, "has an R, which has no effect here: no reservation delays its start")
 			}
 			s.Signal = &job.SignalSpec{Signal: sig.Number, Before: sig.Before, BatchOnly: sig.BatchOnly}
 		}
@@ -206,46 +206,46 @@ func (p *parser) whole(set settings) *job.Spec {
 	return s
 }
 
-// rank fills what decides the order of jobs.
-func (p *parser) rank(s *job.Spec, set settings) {
+// fillPriority fills what decides the order of jobs.
+func (p *parser) fillPriority(s *job.Spec, set settings) {
 	_, s.Held = set.get("hold")
 	if d, ok := set.get("nice"); ok {
 		s.Nice = 100
 		if d.HasValue {
-			s.Nice = p.integer(d, -maxNice, maxNice)
+			s.Nice = p.parseInteger(d, -maxNice, maxNice)
 		}
 	}
 	if d, ok := set.get("priority"); ok {
 		if strings.EqualFold(d.Value, "TOP") {
-			p.warn(d, "has no effect here: it would reorder the jobs of their owner alone, which is not built yet")
+			p.addWarning(d, "has no effect here: it would reorder the jobs of their owner alone, which is not built yet")
 			return
 		}
-		s.Priority = p.integer(d, 0, 1<<32-2)
+		s.Priority = p.parseInteger(d, 0, 1<<32-2)
 	}
 }
 
 // maxNice is Slurm's range of --nice.
 const maxNice = 2147483645
 
-// file returns the name of a file; "none" is the one that holds nothing.
-func (s settings) file(option string) string {
-	name := s.value(option)
+// fileName returns the name of a file; "none" is the one that holds nothing.
+func (s settings) fileName(option string) string {
+	name := s.optionValue(option)
 	if strings.EqualFold(name, "none") {
 		return "/dev/null"
 	}
 	return name
 }
 
-func (p *parser) files(s *job.Spec, set settings) {
+func (p *parser) fillFiles(s *job.Spec, set settings) {
 	s.WorkDir = p.opts.Dir
-	if dir := set.value("chdir"); dir != "" {
+	if dir := set.optionValue("chdir"); dir != "" {
 		if s.WorkDir = dir; !path.IsAbs(dir) {
 			s.WorkDir = path.Join(p.opts.Dir, dir)
 		}
 	}
-	s.Output = job.Output{Stdout: set.file("output"), Stderr: set.file("error"), Stdin: set.file("input")}
+	s.Output = job.Output{Stdout: set.fileName("output"), Stderr: set.fileName("error"), Stdin: set.fileName("input")}
 	if s.Output.Stdout == "" {
-		s.Output.Stdout = defaultOutput(set.has("array"))
+		s.Output.Stdout = defaultOutput(set.hasOption("array"))
 	}
 	if d, ok := set.get("open-mode"); ok {
 		switch strings.ToLower(d.Value) {
@@ -253,7 +253,7 @@ func (p *parser) files(s *job.Spec, set settings) {
 			s.Output.Append = true
 		case "truncate", "t":
 		default:
-			p.fail(d, fmt.Errorf("is neither append nor truncate"), "write --open-mode=append or =truncate")
+			p.failOption(d, fmt.Errorf("is neither append nor truncate"), "write --open-mode=append or =truncate")
 		}
 	}
 }
@@ -266,10 +266,10 @@ func defaultOutput(array bool) string {
 	return "slurm-%j.out"
 }
 
-func (p *parser) array(d *Directive) *job.ArraySpec {
+func (p *parser) parseArray(d *Directive) *job.ArraySpec {
 	a, err := slurmfmt.ParseArray(d.Value, p.opts.MaxArraySize)
 	if err != nil {
-		p.fail(d, err, p.arrayRemedy(err))
+		p.failOption(d, err, p.arrayRemedy(err))
 		return nil
 	}
 	out := &job.ArraySpec{Text: d.Value, Indices: a.Indices(), MaxRunning: a.MaxRunning, Step: 1}

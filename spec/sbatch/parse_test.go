@@ -306,7 +306,7 @@ func TestStatuses(t *testing.T) {
 			line += "=1"
 		}
 		_, warnings, err := parse(t, line, Options{})
-		name := "--" + o.canonical()
+		name := "--" + o.canonicalName()
 		switch o.Status {
 		case OnSome:
 			if len(warnings) == 0 || !strings.Contains(warnings[0].Message, o.Engines) || o.Why == "" {

@@ -59,8 +59,8 @@ var plugins = []pluginOption{
 	{name: "power", what: "is gone since Slurm 23.11"},
 }
 
-// plugin finds a name that is known not to be sbatch's own.
-func plugin(name string) *pluginOption {
+// pluginByName finds a name that is known not to be sbatch's own.
+func pluginByName(name string) *pluginOption {
 	for i := range plugins {
 		if plugins[i].name == name {
 			return &plugins[i]

@@ -8,10 +8,10 @@ import (
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
-// report turns problems into errors. Unless strict, options that are not
+// reportProblems turns problems into errors. Unless strict, options that are not
 // sbatch's and not mistyped ones become warnings, with the word after them if it
 // must be their value.
-func (p *parser) report(problems []Problem) (extra []Directive) {
+func (p *parser) reportProblems(problems []Problem) (extra []Directive) {
 	problems = joinStray(problems)
 	for i, pr := range problems {
 		var before *Problem
@@ -20,12 +20,12 @@ func (p *parser) report(problems []Problem) (extra []Directive) {
 		}
 		switch {
 		case p.opts.Strict:
-			p.refuse(pr)
-		case pr.Kind == UnknownOption && pr.tolerable():
-			if d, ok := p.tolerate(pr); ok {
+			p.refuseProblem(pr)
+		case pr.Kind == UnknownOption && pr.isForeign():
+			if d, ok := p.warnForeign(pr); ok {
 				extra = append(extra, d)
 			}
-		case pr.Kind == StrayWord && before != nil && before.tolerable() && before.index+1 == pr.index &&
+		case pr.Kind == StrayWord && before != nil && before.isForeign() && before.index+1 == pr.index &&
 			!strings.Contains(before.word.text, "=") && before.Line == pr.Line:
 			// the value of the option before it
 		case pr.Kind == UnwantedArgument && strings.HasPrefix(pr.Text, "--get-user-env="):
@@ -33,7 +33,7 @@ func (p *parser) report(problems []Problem) (extra []Directive) {
 				File: pr.word.file, Line: pr.Line, Col: pr.Col, Option: pr.Text, Message: "is an old form: read as --get-user-env",
 			})
 		default:
-			p.refuse(pr)
+			p.refuseProblem(pr)
 		}
 	}
 	return extra
@@ -47,7 +47,7 @@ func joinStray(problems []Problem) []Problem {
 			pr.Line > 0 && pr.index == out[n-1].index+1 {
 			joined := out[n-1].word
 			joined.end, joined.at = pr.word.end, nil
-			joined.text = joined.raw()
+			joined.text = joined.rawText()
 			out[n-1].word, out[n-1].Text, out[n-1].index = joined, joined.text, pr.index
 			continue
 		}
@@ -56,21 +56,21 @@ func joinStray(problems []Problem) []Problem {
 	return out
 }
 
-// tolerable reports whether the option is none of sbatch's, rather than one of
+// isForeign reports whether the option is none of sbatch's, rather than one of
 // sbatch's mistyped.
-func (pr Problem) tolerable() bool {
+func (pr Problem) isForeign() bool {
 	return pr.Kind == UnknownOption && strings.HasPrefix(pr.Text, "--") && len(pr.Text) > 2 &&
-		(pr.Detail == "" || plugin(pr.Text[2:]) != nil)
+		(pr.Detail == "" || pluginByName(pr.Text[2:]) != nil)
 }
 
-// tolerate warns of a foreign option; an old name is read as today's.
-func (p *parser) tolerate(pr Problem) (Directive, bool) {
+// warnForeign warns of a foreign option; an old name is read as today's.
+func (p *parser) warnForeign(pr Problem) (Directive, bool) {
 	warn := func(message string) {
 		p.warnings = append(p.warnings, spec.Warning{
 			File: pr.word.file, Line: pr.Line, Col: pr.Col, Option: pr.Text, Message: message,
 		})
 	}
-	old := plugin(pr.Text[2:])
+	old := pluginByName(pr.Text[2:])
 	if old == nil {
 		warn("is no option of sbatch, perhaps one of a plugin of a site: not read")
 		return Directive{}, false
@@ -79,7 +79,7 @@ func (p *parser) tolerate(pr Problem) (Directive, bool) {
 		warn(old.what + ": not read")
 		return Directive{}, false
 	}
-	opt, _ := lookup(old.now)
+	opt, _ := optionByName(old.now)
 	_, value, hasValue := strings.Cut(pr.word.text, "=")
 	if (opt.Arg == Required) != hasValue {
 		warn(old.what + ": not read; write --" + old.now)
@@ -87,19 +87,19 @@ func (p *parser) tolerate(pr Problem) (Directive, bool) {
 	}
 	warn(old.what + ": read as that")
 	return Directive{
-		Option: opt.canonical(), Value: value, HasValue: hasValue, Raw: pr.word.raw(), Line: pr.Line,
+		Option: opt.canonicalName(), Value: value, HasValue: hasValue, Raw: pr.word.rawText(), Line: pr.Line,
 		opt: opt, name: pr.word, value: pr.word, valueAt: len(pr.word.text) - len(value),
 	}, true
 }
 
-// refuse turns a problem into an error with the remedy that fits.
-func (p *parser) refuse(pr Problem) {
+// refuseProblem turns a problem into an error with the remedy that fits.
+func (p *parser) refuseProblem(pr Problem) {
 	var message, remedy string
 	switch pr.Kind {
 	case UnknownOption:
 		message = fmt.Sprintf("%s is no option of sbatch", pr.Text)
 		remedy = pr.Detail
-		if pl := plugin(strings.TrimPrefix(pr.Text, "--")); pl != nil {
+		if pl := pluginByName(strings.TrimPrefix(pr.Text, "--")); pl != nil {
 			remedy = "it " + pl.what
 		}
 	case AmbiguousOption:
@@ -115,22 +115,22 @@ func (p *parser) refuse(pr Problem) {
 	case UnexpectedColon:
 		message, remedy = "a colon begins a word", "a new component of a heterogeneous job is a line #SBATCH hetjob"
 	case StrayWord:
-		message, remedy = p.stray(pr)
+		message, remedy = p.explainStray(pr)
 	}
-	p.errs = append(p.errs, pr.word.error(0, len(pr.word.text), message, remedy))
+	p.errs = append(p.errs, pr.word.errorAt(0, len(pr.word.text), message, remedy))
 }
 
-// brief shortens a word for a message.
-func brief(s string) string {
+// shortenWord shortens a word for a message.
+func shortenWord(s string) string {
 	if len(s) <= 80 {
 		return s
 	}
 	return strings.ToValidUTF8(s[:80], "") + "…"
 }
 
-// stray explains a word that is neither an option nor an option's argument.
-func (p *parser) stray(pr Problem) (message, remedy string) {
-	message = fmt.Sprintf("%q is no option", brief(pr.Text))
+// explainStray explains a word that is neither an option nor an option's argument.
+func (p *parser) explainStray(pr Problem) (message, remedy string) {
+	message = fmt.Sprintf("%q is no option", shortenWord(pr.Text))
 	before := strings.TrimRight(pr.word.src[:pr.word.col], " \t\u00a0")
 	r, size := utf8.DecodeRuneInString(pr.Text)
 	switch {
@@ -163,9 +163,9 @@ func dashName(r rune) string {
 	return "a Unicode dash"
 }
 
-// lookalikes warns of characters in a value that look like others, and of
+// warnLookalikes warns of characters in a value that look like others, and of
 // variables, which nobody expands.
-func (p *parser) lookalikes(d *Directive) {
+func (p *parser) warnLookalikes(d *Directive) {
 	for _, r := range d.Value {
 		var what string
 		switch r {
@@ -180,7 +180,7 @@ func (p *parser) lookalikes(d *Directive) {
 		default:
 			continue
 		}
-		p.warn(d, fmt.Sprintf("has %s (U+%04X) in its value, which is taken as it is", what, r))
+		p.addWarning(d, fmt.Sprintf("has %s (U+%04X) in its value, which is taken as it is", what, r))
 		return
 	}
 	i := strings.IndexByte(d.Value, '$')
@@ -188,6 +188,6 @@ func (p *parser) lookalikes(d *Directive) {
 		return
 	}
 	if c := d.Value[i+1]; c == '{' || c == '(' || c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' {
-		p.warn(d, fmt.Sprintf("keeps the text %q: variables are not expanded in #SBATCH lines", d.Value[i:]))
+		p.addWarning(d, fmt.Sprintf("keeps the text %q: variables are not expanded in #SBATCH lines", d.Value[i:]))
 	}
 }

@@ -91,12 +91,12 @@ func checkText(src spec.Source) error {
 			name = "FILE"
 		}
 		return fail(lineOf(i), fmt.Sprintf(`sed -i 's/\r$//' %s makes them UNIX line ends`, name),
-			"the batch script has DOS line ends (\\r\\n) on %s", plural(n, "line"))
+			"the batch script has DOS line ends (\\r\\n) on %s", pluralOf(n, "line"))
 	}
 	return nil
 }
 
-func plural(n int, what string) string {
+func pluralOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -108,7 +108,7 @@ func readLines(src spec.Source) *Script {
 	s := &Script{Name: src.Name}
 	words := make([]word, 0, 32)
 	finish := func() {
-		found, problems := scan(words)
+		found, problems := scanArguments(words)
 		s.Components = append(s.Components, found)
 		s.Problems = append(s.Problems, problems...)
 		words = words[:0]
@@ -136,7 +136,7 @@ func readLines(src spec.Source) *Script {
 		kept.WriteString(line)
 		line = kept.String()[from:]
 		var ended bool
-		if words, ended = s.split(words, line, number); ended {
+		if words, ended = s.splitDirective(words, line, number); ended {
 			finish()
 		}
 	}
@@ -178,10 +178,10 @@ func headerOf(data []byte) int {
 	return at
 }
 
-// split cuts a directive into words; ended is true if it closes the component.
-func (s *Script) split(words []word, line string, number int) (all []word, ended bool) {
+// splitDirective cuts a directive into words; ended is true if it closes the component.
+func (s *Script) splitDirective(words []word, line string, number int) (all []word, ended bool) {
 	sp := splitter{file: s.Name, src: line, line: number, pos: len(magic)}
-	words, why := sp.words(words)
+	words, why := sp.splitWords(words)
 	if why == lineEnd {
 		return words, false
 	}
@@ -198,14 +198,14 @@ func (s *Script) split(words []word, line string, number int) (all []word, ended
 	case badColon:
 		problem(UnexpectedColon)
 	case late:
-		s.warn(number, "", "a component ends only where its word is the first of a line, and behind others it ends the line, as it does for sbatch: not read: "+here.text)
+		s.addWarning(number, "", "a component ends only where its word is the first of a line, and behind others it ends the line, as it does for sbatch: not read: "+here.text)
 	case empty:
-		s.warn(number, "", "an empty argument ends the line, as it does for sbatch: not read: "+here.text)
+		s.addWarning(number, "", "an empty argument ends the line, as it does for sbatch: not read: "+here.text)
 	}
 	return words, false
 }
 
-func (s *Script) warn(line int, option, message string) {
+func (s *Script) addWarning(line int, option, message string) {
 	s.Warnings = append(s.Warnings, spec.Warning{File: s.Name, Line: line, Option: option, Message: message})
 }
 
@@ -222,9 +222,9 @@ func (s *Script) lookAt(line string, number int) {
 		return
 	}
 	if strings.HasPrefix(trimmed, magic) {
-		s.warn(number, "", "not read: a directive starts at the first column, without blanks before #SBATCH")
+		s.addWarning(number, "", "not read: a directive starts at the first column, without blanks before #SBATCH")
 	} else {
-		s.warn(number, "", "not read: "+trimmed[:len(magic)]+" is not #SBATCH (capitals matter)")
+		s.addWarning(number, "", "not read: "+trimmed[:len(magic)]+" is not #SBATCH (capitals matter)")
 	}
 }
 
@@ -243,7 +243,7 @@ func (s *Script) warnForeign() {
 			}
 		}
 		if n > 0 {
-			s.warn(first, m, fmt.Sprintf("lines are not read (%s): say it with #SBATCH", plural(n, "line")))
+			s.addWarning(first, m, fmt.Sprintf("lines are not read (%s): say it with #SBATCH", pluralOf(n, "line")))
 		}
 	}
 }
@@ -271,7 +271,7 @@ func (s *Script) warnLate(body []byte, before int) {
 		}
 	}
 	if n > 0 {
-		s.warn(first, magic, fmt.Sprintf("is not read here (%s): reading ends at the first command, line %d", plural(n, "line"), before+1))
+		s.addWarning(first, magic, fmt.Sprintf("is not read here (%s): reading ends at the first command, line %d", pluralOf(n, "line"), before+1))
 	}
 }
 

@@ -18,7 +18,7 @@ func given(s *Script) string {
 	for _, c := range s.Components {
 		var list []string
 		for _, d := range c {
-			list = append(list, strings.TrimPrefix(d.show(), "--"))
+			list = append(list, strings.TrimPrefix(d.showOption(), "--"))
 		}
 		components = append(components, strings.Join(list, " "))
 	}
@@ -54,12 +54,12 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for _, v := range variables {
-		if o, _ := lookup(v.option); o == nil && v.why == "" {
+		if o, _ := optionByName(v.option); o == nil && v.why == "" {
 			t.Errorf("%s stands for --%s, which does not exist", v.name, v.option)
 		}
 	}
 	for _, name := range propagated {
-		if o, _ := lookup(name); o == nil {
+		if o, _ := optionByName(name); o == nil {
 			t.Errorf("--%s is propagated and does not exist", name)
 		}
 	}

@@ -23,21 +23,21 @@ import (
 // of it again. Times are written in the zone of Begin, or else of Deadline.
 func Render(s *job.Spec, script []byte) ([]byte, []spec.Warning) {
 	r := &renderer{spec: s}
-	r.whole()
+	r.writeJob()
 	for i, g := range s.Groups {
 		if i > 0 {
 			r.lines = append(r.lines, magic+" hetjob")
 		}
-		r.group(g, i)
+		r.writeGroup(g, i)
 	}
-	shebang, body := r.program(script)
+	shebang, body := r.splitProgram(script)
 	var b bytes.Buffer
 	b.WriteString(shebang + "\n")
 	for _, line := range r.lines {
 		b.WriteString(line + "\n")
 	}
 	b.Write(body)
-	r.compare(b.Bytes())
+	r.compareReread(b.Bytes())
 	return b.Bytes(), r.warnings
 }
 
@@ -48,24 +48,24 @@ type renderer struct {
 	warnings []spec.Warning
 }
 
-func (r *renderer) warn(option, message string, args ...any) {
+func (r *renderer) addWarning(option, message string, args ...any) {
 	r.warnings = append(r.warnings, spec.Warning{File: r.spec.Source.File, Option: option, Message: fmt.Sprintf(message, args...)})
 }
 
-// flag writes an option without a value.
-func (r *renderer) flag(name string, on bool) {
+// writeFlag writes an option without a value.
+func (r *renderer) writeFlag(name string, on bool) {
 	if on {
 		r.lines = append(r.lines, magic+" --"+name)
 	}
 }
 
-// put writes an option with a value, unless that is empty.
-func (r *renderer) put(name, value string) {
+// writeOption writes an option with a value, unless that is empty.
+func (r *renderer) writeOption(name, value string) {
 	if value == "" {
 		return
 	}
 	if strings.ContainsAny(value, "\n\r\x00") {
-		r.warn("--"+name, "cannot be said: its value has a line end in it")
+		r.addWarning("--"+name, "cannot be said: its value has a line end in it")
 		return
 	}
 	if plainEnd(value, 0) != len(value) {
@@ -74,51 +74,51 @@ func (r *renderer) put(name, value string) {
 	r.lines = append(r.lines, magic+" --"+name+"="+value)
 }
 
-// number writes an option with a number other than zero.
-func (r *renderer) number(name string, n int64) {
+// writeNumber writes an option with a number other than zero.
+func (r *renderer) writeNumber(name string, n int64) {
 	if n != 0 {
-		r.put(name, strconv.FormatInt(n, 10))
+		r.writeOption(name, strconv.FormatInt(n, 10))
 	}
 }
 
-// whole writes what concerns the job as a whole.
-func (r *renderer) whole() {
+// writeJob writes what concerns the job as a whole.
+func (r *renderer) writeJob() {
 	s := r.spec
-	r.put("job-name", s.Name)
-	r.put("account", s.Account)
-	r.put("qos", s.QOS)
-	r.put("partition", strings.Join(s.Partitions, ","))
+	r.writeOption("job-name", s.Name)
+	r.writeOption("account", s.Account)
+	r.writeOption("qos", s.QOS)
+	r.writeOption("partition", strings.Join(s.Partitions, ","))
 	if s.Pool != "" {
-		r.warn("pool", "sbatch has no pools: name it where the script is submitted (cox submit --pool %s)", s.Pool)
+		r.addWarning("pool", "sbatch has no pools: name it where the script is submitted (cox submit --pool %s)", s.Pool)
 	}
-	r.put("reservation", s.Reservation)
-	r.put("licenses", s.Licenses)
-	r.put("comment", s.Comment)
-	r.times()
-	r.flag("hold", s.Held)
-	r.number("nice", s.Nice)
-	r.number("priority", s.Priority)
-	r.flag("requeue", s.Requeue)
-	r.depends()
+	r.writeOption("reservation", s.Reservation)
+	r.writeOption("licenses", s.Licenses)
+	r.writeOption("comment", s.Comment)
+	r.writeTimes()
+	r.writeFlag("hold", s.Held)
+	r.writeNumber("nice", s.Nice)
+	r.writeNumber("priority", s.Priority)
+	r.writeFlag("requeue", s.Requeue)
+	r.writeDependencies()
 	if a := s.Array; a != nil {
-		r.put("array", arrayText(a))
+		r.writeOption("array", arrayText(a))
 	}
-	r.files()
-	r.put("export", s.Env.Export)
+	r.writeFiles()
+	r.writeOption("export", s.Env.Export)
 	if len(s.Env.Set) > 0 {
-		r.warn("--export-file", "is left out: %s that it sets cannot stand in a script", plural(len(s.Env.Set), "variable"))
+		r.addWarning("--export-file", "is left out: %s that it sets cannot stand in a script", pluralOf(len(s.Env.Set), "variable"))
 	}
 	if s.Signal != nil {
-		r.put("signal", signalText(s.Signal))
+		r.writeOption("signal", signalText(s.Signal))
 	}
 	if s.Mail != nil {
-		r.put("mail-type", strings.Join(s.Mail.Types, ","))
-		r.put("mail-user", s.Mail.To)
+		r.writeOption("mail-type", strings.Join(s.Mail.Types, ","))
+		r.writeOption("mail-user", s.Mail.To)
 	}
 	r.withoutEffect()
 	if s.Image != "" {
-		r.put("container-image", s.Image)
-		r.warn("--container-image", "is an option of the pyxis plugin: a site without it refuses the script")
+		r.writeOption("container-image", s.Image)
+		r.addWarning("--container-image", "is an option of the pyxis plugin: a site without it refuses the script")
 	}
 }
 
@@ -134,45 +134,45 @@ func (r *renderer) withoutEffect() {
 			continue
 		}
 		if value == "" {
-			r.flag(table[i].Name, table[i].Arg != Required)
+			r.writeFlag(table[i].Name, table[i].Arg != Required)
 		} else {
-			r.put(table[i].Name, value)
+			r.writeOption(table[i].Name, value)
 		}
 	}
 }
 
-func (r *renderer) times() {
+func (r *renderer) writeTimes() {
 	s := r.spec
 	if s.TimeLimit > 0 {
-		r.put("time", slurmfmt.FormatTimeLimit(s.TimeLimit))
+		r.writeOption("time", slurmfmt.FormatTimeLimit(s.TimeLimit))
 	}
 	if s.TimeMin > 0 {
-		r.put("time-min", slurmfmt.FormatTimeLimit(s.TimeMin))
+		r.writeOption("time-min", slurmfmt.FormatTimeLimit(s.TimeMin))
 	}
 	if !s.Begin.IsZero() {
-		r.put("begin", clock(s.Begin))
+		r.writeOption("begin", formatClock(s.Begin))
 	}
 	if !s.Deadline.IsZero() {
-		r.put("deadline", clock(s.Deadline.In(r.zone())))
+		r.writeOption("deadline", formatClock(s.Deadline.In(r.timeZone())))
 	}
 }
 
-// zone is that in which times are written.
-func (r *renderer) zone() *time.Location {
+// timeZone is that in which times are written.
+func (r *renderer) timeZone() *time.Location {
 	if !r.spec.Begin.IsZero() {
 		return r.spec.Begin.Location()
 	}
 	return r.spec.Deadline.Location()
 }
 
-func (r *renderer) depends() {
+func (r *renderer) writeDependencies() {
 	d := r.spec.Depends
 	if d.IsZero() {
 		return
 	}
-	r.put("dependency", d.String())
+	r.writeOption("dependency", d.String())
 	if d.KillIfNever != nil {
-		r.put("kill-on-invalid-dep", map[bool]string{true: "yes", false: "no"}[*d.KillIfNever])
+		r.writeOption("kill-on-invalid-dep", map[bool]string{true: "yes", false: "no"}[*d.KillIfNever])
 	}
 }
 
@@ -188,18 +188,18 @@ func arrayText(a *job.ArraySpec) string {
 	return text
 }
 
-func (r *renderer) files() {
+func (r *renderer) writeFiles() {
 	s := r.spec
 	if s.WorkDir != s.Source.Submit {
-		r.put("chdir", s.WorkDir)
+		r.writeOption("chdir", s.WorkDir)
 	}
 	if s.Output.Stdout != defaultOutput(s.Array != nil) {
-		r.put("output", s.Output.Stdout)
+		r.writeOption("output", s.Output.Stdout)
 	}
-	r.put("error", s.Output.Stderr)
-	r.put("input", s.Output.Stdin)
+	r.writeOption("error", s.Output.Stderr)
+	r.writeOption("input", s.Output.Stdin)
 	if s.Output.Append {
-		r.put("open-mode", "append")
+		r.writeOption("open-mode", "append")
 	}
 }
 
@@ -220,8 +220,8 @@ func signalText(s *job.SignalSpec) string {
 	return text
 }
 
-// program returns the first line of the script and what stands below the directives.
-func (r *renderer) program(script []byte) (shebang string, body []byte) {
+// splitProgram returns the first line of the script and what stands below the directives.
+func (r *renderer) splitProgram(script []byte) (shebang string, body []byte) {
 	p := r.spec.Program
 	shebang = "#!/bin/sh"
 	switch {
@@ -235,10 +235,10 @@ func (r *renderer) program(script []byte) (shebang string, body []byte) {
 		}
 		return shebang, []byte("\n" + line + "\n")
 	case len(p.Args) > 0:
-		r.warn("", "the script's arguments stand on sbatch's command line, behind the file: %s", oneLine(shellWords(p.Args)))
+		r.addWarning("", "the script's arguments stand on sbatch's command line, behind the file: %s", oneLine(shellWords(p.Args)))
 	}
 	if len(script) == 0 {
-		r.warn("", "the text of the script is not known")
+		r.addWarning("", "the text of the script is not known")
 		return shebang, nil
 	}
 	header := headerOf(script)

@@ -19,48 +19,48 @@ import (
 // are written.
 var notSaid = []string{"owner", "program", "source", "provenance", "env", "kill_on_bad_exit", "groups"}
 
-// compare reads what was rendered and warns of each field that comes out otherwise.
-func (r *renderer) compare(text []byte) {
+// compareReread reads what was rendered and warns of each field that comes out otherwise.
+func (r *renderer) compareReread(text []byte) {
 	back, _, err := Parse(spec.Source{Name: "job", Data: text}, Options{
-		Dir: r.spec.Source.Submit, MaxArraySize: slurmfmt.MaxArraySize, Mail: true, Now: time.Unix(0, 0).In(r.zone()),
+		Dir: r.spec.Source.Submit, MaxArraySize: slurmfmt.MaxArraySize, Mail: true, Now: time.Unix(0, 0).In(r.timeZone()),
 	})
 	var bad *spec.Error
 	if errors.As(err, &bad) {
 		for _, e := range append([]*spec.Error{bad}, bad.Others...) {
-			r.warn("", "sbatch would refuse this: %s", e.Message)
+			r.addWarning("", "sbatch would refuse this: %s", e.Message)
 		}
 		return
 	}
-	r.differences("", fields(plainSpec(r.spec)), fields(plainSpec(back)), notSaid)
+	r.warnDifferences("", jsonFields(plainSpec(r.spec)), jsonFields(plainSpec(back)), notSaid)
 	for i := range min(len(r.spec.Groups), len(back.Groups)) {
 		where := ""
 		if len(r.spec.Groups) > 1 {
 			where = fmt.Sprintf("group %d: ", i)
 		}
-		r.differences(where, fields(plainGroup(r.spec.Groups[i])), fields(plainGroup(back.Groups[i])), nil)
+		r.warnDifferences(where, jsonFields(plainGroup(r.spec.Groups[i])), jsonFields(plainGroup(back.Groups[i])), nil)
 	}
 }
 
-func (r *renderer) differences(where string, want, got map[string]json.RawMessage, leave []string) {
+func (r *renderer) warnDifferences(where string, want, got map[string]json.RawMessage, leave []string) {
 	names := maps.Clone(want)
 	maps.Copy(names, got)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if bytes.Equal(want[name], got[name]) || slices.Contains(leave, name) {
 			continue
 		}
-		r.warn("", "%s%s has no exact counterpart: %s becomes %s", where, strings.ReplaceAll(name, "_", " "), shown(want[name]), shown(got[name]))
+		r.addWarning("", "%s%s has no exact counterpart: %s becomes %s", where, strings.ReplaceAll(name, "_", " "), showJSON(want[name]), showJSON(got[name]))
 	}
 }
 
-func shown(text json.RawMessage) string {
+func showJSON(text json.RawMessage) string {
 	if len(text) == 0 {
 		return "nothing"
 	}
 	return oneLine(string(text))
 }
 
-// fields are the JSON fields of a value.
-func fields(v any) map[string]json.RawMessage {
+// jsonFields are the JSON fields of a value.
+func jsonFields(v any) map[string]json.RawMessage {
 	m := map[string]json.RawMessage{}
 	if b, err := json.Marshal(v); err == nil {
 		_ = json.Unmarshal(b, &m)

@@ -20,28 +20,28 @@ func (s settings) get(option string) (*Directive, bool) {
 	return d, d != nil && d.Option == option
 }
 
-// at returns what stands in an option's slot, by whatever name.
-func (s settings) at(option string) (*Directive, bool) {
+// slotValue returns what stands in an option's slot, by whatever name.
+func (s settings) slotValue(option string) (*Directive, bool) {
 	d := s[slotOf(option)]
 	return d, d != nil
 }
 
-// has reports whether an option was given by that very name.
-func (s settings) has(option string) bool {
+// hasOption reports whether an option was given by that very name.
+func (s settings) hasOption(option string) bool {
 	_, ok := s.get(option)
 	return ok
 }
 
-// value returns an option's value, "" if it was not given.
-func (s settings) value(option string) string {
+// optionValue returns an option's value, "" if it was not given.
+func (s settings) optionValue(option string) string {
 	if d, ok := s.get(option); ok {
 		return d.Value
 	}
 	return ""
 }
 
-// all yields the options in the order of the table.
-func (s settings) all() iter.Seq[*Directive] {
+// allOptions yields the options in the order of the table.
+func (s settings) allOptions() iter.Seq[*Directive] {
 	return func(yield func(*Directive) bool) {
 		for _, d := range s {
 			if d != nil && !yield(d) {
@@ -62,17 +62,17 @@ var propagated = []string{
 	"wait-all-nodes", "wckey", "chdir",
 }
 
-// layer lays the command line over the environment over each component of the
+// layerSettings lays the command line over the environment over each component of the
 // script. Options of the command line hold for all components unless it separates
 // components itself, by ":".
-func (p *parser) layer(components [][]Directive, env []Directive, command [][]Directive) []settings {
+func (p *parser) layerSettings(components [][]Directive, env []Directive, command [][]Directive) []settings {
 	n := max(len(components), len(command))
 	all := make([]settings, n)
 	for i := range all {
 		set := make(settings, slots)
 		if i < len(components) {
 			for k := range components[i] {
-				p.override(set, &components[i][k])
+				p.overrideOption(set, &components[i][k])
 			}
 		}
 		set.putAll(env)
@@ -83,14 +83,14 @@ func (p *parser) layer(components [][]Directive, env []Directive, command [][]Di
 			set.putAll(command[i])
 		}
 		if all[i] = set; i > 0 {
-			set.inherit(all[0])
+			set.inheritFrom(all[0])
 		}
 	}
 	return all
 }
 
-// inherit takes over what later components have from the first one.
-func (s settings) inherit(first settings) {
+// inheritFrom takes over what later components have from the first one.
+func (s settings) inheritFrom(first settings) {
 	for _, name := range propagated {
 		if k := slotOf(name); s[k] == nil {
 			s[k] = first[k]
@@ -100,14 +100,14 @@ func (s settings) inherit(first settings) {
 
 func (s settings) putAll(list []Directive) {
 	for i := range list {
-		s.put(&list[i])
+		s.setOption(&list[i])
 	}
 }
 
-// put sets an option; mail types add up. Memory that the environment asks for gives
+// setOption sets an option; mail types add up. Memory that the environment asks for gives
 // way to another kind of memory option in the script or on the command line, as in
-// sbatch; two kinds in these contradict each other (see memory).
-func (s settings) put(d *Directive) {
+// sbatch; two kinds in these contradict each other (see fillMemory).
+func (s settings) setOption(d *Directive) {
 	if slices.Contains(memoryOptions, d.Option) {
 		for _, name := range memoryOptions {
 			k := slotOf(name)
@@ -127,19 +127,19 @@ func (s settings) put(d *Directive) {
 	s[k] = d
 }
 
-// override sets an option of the script, with a warning if it was set before to
+// overrideOption sets an option of the script, with a warning if it was set before to
 // another value.
-func (p *parser) override(set settings, d *Directive) {
-	old, twice := set.at(d.Option)
+func (p *parser) overrideOption(set settings, d *Directive) {
+	old, twice := set.slotValue(d.Option)
 	if twice && (old.Value != d.Value || old.Option != d.Option) && d.Option != "mail-type" && !d.Plugin {
-		p.warn(d, fmt.Sprintf("overrides %s of line %d", old.show(), old.Line))
+		p.addWarning(d, fmt.Sprintf("overrides %s of line %d", old.showOption(), old.Line))
 	}
-	set.put(d)
+	set.setOption(d)
 }
 
-// show prints the option with its long name, "--nodes=2", or its variable,
+// showOption prints the option with its long name, "--nodes=2", or its variable,
 // "SBATCH_GPUS=2".
-func (d *Directive) show() string {
+func (d *Directive) showOption() string {
 	if d.name.file == environment {
 		return d.Raw
 	}
@@ -254,7 +254,7 @@ func fromEnvironment(environ []string) (found []Directive, idle []*variable) {
 			continue
 		}
 		value := g.entry[len(g.v.name)+1:]
-		opt, _ := lookup(g.v.option)
+		opt, _ := optionByName(g.v.option)
 		if opt.Arg == None && !isSet(value) || g.v.name == "SBATCH_DEBUG" && value == "0" {
 			continue
 		}
@@ -295,7 +295,7 @@ func isSet(value string) bool {
 func fromArgs(args []string) (components [][]Directive, problems []Problem) {
 	var words []word
 	finish := func() {
-		found, bad := scan(words)
+		found, bad := scanArguments(words)
 		components, problems, words = append(components, found), append(problems, bad...), nil
 	}
 	for _, a := range args {
@@ -303,13 +303,13 @@ func fromArgs(args []string) (components [][]Directive, problems []Problem) {
 			finish()
 			continue
 		}
-		words = append(words, argument(a))
+		words = append(words, argumentWord(a))
 	}
 	finish()
 	return components, problems
 }
 
-func (p *parser) warn(d *Directive, message string) {
+func (p *parser) addWarning(d *Directive, message string) {
 	if len(p.warnings) > 10*maxWarnings {
 		return // nobody reads them
 	}

@@ -39,8 +39,8 @@ type Option struct {
 	Command bool   // it concerns the sbatch command, not the job; see CommandOptions
 }
 
-// canonical is the name under which the option's value is kept.
-func (o *Option) canonical() string {
+// canonicalName is the name under which the option's value is kept.
+func (o *Option) canonicalName() string {
 	if o.Same != "" {
 		return o.Same
 	}

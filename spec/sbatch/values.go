@@ -18,13 +18,13 @@ import (
 // hostForms lists the forms of a host list, for messages.
 const hostForms = "forms: node1, node[1-3,7], rack[1-2]-node[01-16], lists of these"
 
-// fail blames an option's value. The error's text completes "--option=value …".
-func (p *parser) fail(d *Directive, err error, remedy string) {
+// failOption blames an option's value. The error's text completes "--option=value …".
+func (p *parser) failOption(d *Directive, err error, remedy string) {
 	at, n, reason := 0, len(d.Value), err.Error()
 	var value *slurmfmt.Error
 	var hosts *hostlist.Error
 	if remedy == "" {
-		remedy = d.better()
+		remedy = d.guessValue()
 	}
 	switch {
 	case errors.As(err, &value):
@@ -37,11 +37,11 @@ func (p *parser) fail(d *Directive, err error, remedy string) {
 		reason = strings.TrimPrefix(hosts.Error(), "host list: ")
 		remedy = cmp.Or(remedy, hostForms)
 	}
-	p.blame(d, at, n, reason, remedy)
+	p.blamePart(d, at, n, reason, remedy)
 }
 
-// better guesses what a value in another program's form was meant to be.
-func (d *Directive) better() string {
+// guessValue guesses what a value in another program's form was meant to be.
+func (d *Directive) guessValue() string {
 	end := 0
 	for end < len(d.Value) && (d.Value[end] >= '0' && d.Value[end] <= '9' || d.Value[end] == '.') {
 		end++
@@ -70,9 +70,9 @@ func (d *Directive) better() string {
 	return ""
 }
 
-// blame marks n bytes of an option's value from at.
-func (p *parser) blame(d *Directive, at, n int, reason, remedy string) {
-	text := d.show()
+// blamePart marks n bytes of an option's value from at.
+func (p *parser) blamePart(d *Directive, at, n int, reason, remedy string) {
+	text := d.showOption()
 	if len(text) > 80 {
 		text = text[:80] + "…"
 	}
@@ -88,17 +88,17 @@ func (p *parser) blame(d *Directive, at, n int, reason, remedy string) {
 		w, from, n = d.name, 0, len(d.name.text)
 	}
 	from = min(from, len(w.text))
-	e := w.error(from, min(from+n, len(w.text)), text+sep+reason, remedy)
+	e := w.errorAt(from, min(from+n, len(w.text)), text+sep+reason, remedy)
 	same := func(old *spec.Error) bool { return old.Line == e.Line && old.Col == e.Col && old.Message == e.Message }
 	if !slices.ContainsFunc(p.errs, same) { // a value that components share is blamed once
 		p.errs = append(p.errs, e)
 	}
 }
 
-// check reports whether there is no error, and blames the value otherwise.
-func (p *parser) check(d *Directive, err error) bool {
+// checkValue reports whether there is no error, and blames the value otherwise.
+func (p *parser) checkValue(d *Directive, err error) bool {
 	if err != nil {
-		p.fail(d, err, "")
+		p.failOption(d, err, "")
 	}
 	return err == nil
 }
@@ -135,69 +135,69 @@ func inOrder(list []spec.Warning) []spec.Warning {
 // maxCount is the largest number of nodes, tasks or CPUs that can be asked for.
 const maxCount = math.MaxInt32
 
-// integer reads a whole number between least and most.
-func (p *parser) integer(d *Directive, least, most int64) int64 {
+// parseInteger reads a whole number between least and most.
+func (p *parser) parseInteger(d *Directive, least, most int64) int64 {
 	n, err := strconv.ParseInt(d.Value, 10, 64)
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
-		p.fail(d, errors.New("is not a whole number"), fmt.Sprintf("write a number from %d to %d", least, most))
+		p.failOption(d, errors.New("is not a whole number"), fmt.Sprintf("write a number from %d to %d", least, most))
 	case err != nil || n < least || n > most:
-		p.fail(d, fmt.Errorf("is not between %d and %d", least, most), "write a number in that range, or leave the option out")
+		p.failOption(d, fmt.Errorf("is not between %d and %d", least, most), "write a number in that range, or leave the option out")
 	default:
 		return n
 	}
 	return 0
 }
 
-// count reads a positive number; 0 if the option was not given.
-func (p *parser) count(set settings, name string) int {
+// parseCount reads a positive number; 0 if the option was not given.
+func (p *parser) parseCount(set settings, name string) int {
 	d, ok := set.get(name)
 	if !ok {
 		return 0
 	}
-	return int(p.integer(d, 1, maxCount))
+	return int(p.parseInteger(d, 1, maxCount))
 }
 
-// blamed reports whether an option has an error already.
-func (p *parser) blamed(d *Directive) bool {
+// isBlamed reports whether an option has an error already.
+func (p *parser) isBlamed(d *Directive) bool {
 	return slices.ContainsFunc(p.errs, func(e *spec.Error) bool {
-		return e.File == d.name.file && e.Line == d.Line && strings.HasPrefix(e.Message, d.show())
+		return e.File == d.name.file && e.Line == d.Line && strings.HasPrefix(e.Message, d.showOption())
 	})
 }
 
-// list splits a value at commas, without empty parts.
-func (p *parser) list(d *Directive) []string {
+// splitCommas splits a value at commas, without empty parts.
+func (p *parser) splitCommas(d *Directive) []string {
 	out := strings.FieldsFunc(d.Value, func(r rune) bool { return r == ',' })
-	if !p.few(d, len(out)) {
+	if !p.checkFew(d, len(out)) {
 		return nil
 	}
 	if len(out) == 0 {
-		p.fail(d, errors.New("names nothing"), "leave it out, or name something")
+		p.failOption(d, errors.New("names nothing"), "leave it out, or name something")
 	}
 	return out
 }
 
-// hosts expands the host list of an option, each name once.
-func (p *parser) hosts(set settings, name string) []string {
+// expandHosts expands the host list of an option, each name once.
+func (p *parser) expandHosts(set settings, name string) []string {
 	d, ok := set.get(name)
 	if !ok {
 		return nil
 	}
 	names, err := hostlist.Expand(d.Value)
-	if !p.check(d, err) {
+	if !p.checkValue(d, err) {
 		return nil
 	}
 	if len(names) == 0 {
-		p.fail(d, errors.New("names no host"), hostForms)
+		p.failOption(d, errors.New("names no host"), hostForms)
 	}
 	if len(names) > hostlist.MaxRange {
-		p.fail(d, fmt.Errorf("names %d hosts", len(names)), fmt.Sprintf("name at most %d", hostlist.MaxRange))
+		p.failOption(d, fmt.Errorf("names %d hosts", len(names)), fmt.Sprintf("name at most %d", hostlist.MaxRange))
 		return nil
 	}
-	return once(names)
+	return eachOnce(names)
 }
 
-func once(names []string) []string {
+func eachOnce(names []string) []string {
 	seen := make(map[string]bool, len(names))
 	return slices.DeleteFunc(names, func(n string) bool {
 		was := seen[n]
@@ -209,8 +209,8 @@ func once(names []string) []string {
 // nodeForms lists the forms of --nodes, for messages.
 const nodeForms = "4, 2-4, 1-15:4, 1,5,9"
 
-// nodes reads --nodes: a number, a range, or a set of sizes. k and m multiply.
-func (p *parser) nodes(set settings) job.Range {
+// parseNodes reads --nodes: a number, a range, or a set of sizes. k and m multiply.
+func (p *parser) parseNodes(set settings) job.Range {
 	d, ok := set.get("nodes")
 	if !ok {
 		return job.Range{}
@@ -218,11 +218,11 @@ func (p *parser) nodes(set settings) job.Range {
 	r, sizes, ok := parseNodes(d.Value)
 	switch {
 	case !ok:
-		p.fail(d, fmt.Errorf("is not a number of nodes (forms: %s)", nodeForms), "")
+		p.failOption(d, fmt.Errorf("is not a number of nodes (forms: %s)", nodeForms), "")
 	case r.Min > r.Max:
-		p.fail(d, fmt.Errorf("has a maximum, %d, below its minimum, %d", r.Max, r.Min), fmt.Sprintf("write --nodes=%d-%d", r.Max, r.Min))
+		p.failOption(d, fmt.Errorf("has a maximum, %d, below its minimum, %d", r.Max, r.Min), fmt.Sprintf("write --nodes=%d-%d", r.Max, r.Min))
 	case sizes:
-		p.warn(d, fmt.Sprintf("is taken as any number from %d to %d: sets of sizes are not built yet", r.Min, r.Max))
+		p.addWarning(d, fmt.Sprintf("is taken as any number from %d to %d: sets of sizes are not built yet", r.Min, r.Max))
 	}
 	return r
 }

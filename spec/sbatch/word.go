@@ -18,8 +18,8 @@ type word struct {
 	at       []int  // place in src of each byte of text; nil: text is src[col:end]
 }
 
-// place returns where text[i] stands in src; i may be len(text).
-func (w word) place(i int) int {
+// sourcePlace returns where text[i] stands in src; i may be len(text).
+func (w word) sourcePlace(i int) int {
 	switch {
 	case w.at == nil:
 		return w.col + i
@@ -29,13 +29,13 @@ func (w word) place(i int) int {
 	return w.end
 }
 
-// raw is the word as written.
-func (w word) raw() string { return w.src[w.col:w.end] }
+// rawText is the word as written.
+func (w word) rawText() string { return w.src[w.col:w.end] }
 
-// error blames text[from:to] of the word.
-func (w word) error(from, to int, message, remedy string) *spec.Error {
-	col := w.place(from)
-	end := w.place(to)
+// errorAt blames text[from:to] of the word.
+func (w word) errorAt(from, to int, message, remedy string) *spec.Error {
+	col := w.sourcePlace(from)
+	end := w.sourcePlace(to)
 	if to > from && w.at != nil {
 		end = w.at[to-1] + 1
 	}
@@ -45,8 +45,8 @@ func (w word) error(from, to int, message, remedy string) *spec.Error {
 	}
 }
 
-// argument is the word for one argument of a command line.
-func argument(text string) word {
+// argumentWord is the word for one argument of a command line.
+func argumentWord(text string) word {
 	return word{text: text, file: commandLine, src: text, end: len(text)}
 }
 
@@ -74,9 +74,9 @@ type splitter struct {
 	at   []int
 }
 
-// words adds the words of the line from pos on to a list and says why they ended.
+// splitWords adds the words of the line from pos on to a list and says why they ended.
 // For an early end, pos stands at its cause.
-func (s *splitter) words(out []word) ([]word, ending) {
+func (s *splitter) splitWords(out []word) ([]word, ending) {
 	before := len(out)
 	for {
 		for s.pos < len(s.src) && isSpace(s.src[s.pos]) {
@@ -88,20 +88,20 @@ func (s *splitter) words(out []word) ([]word, ending) {
 		if s.src[s.pos] == ':' {
 			return out, badColon
 		}
-		if s.separator("hetjob") || s.separator("packjob") {
+		if s.atSeparator("hetjob") || s.atSeparator("packjob") {
 			if len(out) > before {
 				return out, late
 			}
 			return out, component
 		}
 		start := s.pos
-		w, closed := s.word()
+		w, closed := s.readWord()
 		switch {
 		case !closed:
 			s.pos = start
 			return out, badQuote
 		case w.text == "":
-			if w.end == len(strings.TrimRight(s.src, " \t\n\v\f\r")) && !strings.ContainsAny(w.raw(), `"'`) {
+			if w.end == len(strings.TrimRight(s.src, " \t\n\v\f\r")) && !strings.ContainsAny(w.rawText(), `"'`) {
 				return out, lineEnd // a backslash at the end of the line
 			}
 			s.pos = start
@@ -111,14 +111,14 @@ func (s *splitter) words(out []word) ([]word, ending) {
 	}
 }
 
-// separator reports whether the unquoted word stands at pos.
-func (s *splitter) separator(text string) bool {
+// atSeparator reports whether the unquoted word stands at pos.
+func (s *splitter) atSeparator(text string) bool {
 	rest, ok := strings.CutPrefix(s.src[s.pos:], text)
 	return ok && (rest == "" || isSpace(rest[0]))
 }
 
-// word reads one word; closed is false if a quote in it is not.
-func (s *splitter) word() (w word, closed bool) {
+// readWord reads one word; closed is false if a quote in it is not.
+func (s *splitter) readWord() (w word, closed bool) {
 	w = word{file: s.file, src: s.src, line: s.line, col: s.pos}
 	if end := plainEnd(s.src, s.pos); end > 0 {
 		w.text, w.end, s.pos = s.src[s.pos:end], end, end
@@ -144,12 +144,12 @@ func (s *splitter) word() (w word, closed bool) {
 			quote, literal = c, false
 			continue
 		case quote == 0 && (isSpace(c) || c == '#'):
-			return s.finish(w, text, at, literal), true
+			return s.finishWord(w, text, at, literal), true
 		}
 		text = append(text, c)
 		at = append(at, s.pos)
 	}
-	return s.finish(w, text, at, literal), quote == 0
+	return s.finishWord(w, text, at, literal), quote == 0
 }
 
 // plainEnd is where the word that begins at from ends, 0 if it has quotes or
@@ -166,7 +166,7 @@ func plainEnd(src string, from int) int {
 	return len(src)
 }
 
-func (s *splitter) finish(w word, text []byte, at []int, literal bool) word {
+func (s *splitter) finishWord(w word, text []byte, at []int, literal bool) word {
 	w.text, w.end = string(text), s.pos
 	if !literal {
 		w.at = slices.Clone(at)
