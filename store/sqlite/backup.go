@@ -29,13 +29,13 @@ var _ store.Backuper = (*Store)(nil)
 // no pack is purged until it is done. Until it is complete the copy has another
 // name, beside dir; one that fails is removed.
 func (s *Store) Backup(ctx context.Context, dir string) (err error) {
-	if err := vacant(dir); err != nil {
+	if err := checkVacant(dir); err != nil {
 		return err
 	}
-	if err := s.backing(ctx); err != nil {
+	if err := s.holdPurges(ctx); err != nil {
 		return err
 	}
-	defer s.unback()
+	defer s.releasePurges()
 	parent := filepath.Dir(filepath.Clean(dir))
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return classifyFile(err)
@@ -46,10 +46,10 @@ func (s *Store) Backup(ctx context.Context, dir string) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = classify(errors.Join(err, os.RemoveAll(part)))
+			err = classifyError(errors.Join(err, os.RemoveAll(part)))
 		}
 	}()
-	if err := private(filepath.Join(part, "journal.db")); err != nil { // SQLite would give it another mode
+	if err := makePrivate(filepath.Join(part, "journal.db")); err != nil { // SQLite would give it another mode
 		return classifyFile(err)
 	}
 	if err := s.copyTo(ctx, part); err != nil {
@@ -64,8 +64,8 @@ func (s *Store) Backup(ctx context.Context, dir string) (err error) {
 	return syncDir(parent)
 }
 
-// vacant says whether a backup may go to dir: it does not exist or is empty.
-func vacant(dir string) error {
+// checkVacant says whether a backup may go to dir: it does not exist or is empty.
+func checkVacant(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -78,18 +78,18 @@ func vacant(dir string) error {
 	return nil
 }
 
-// backing keeps packs from being purged until unback.
-func (s *Store) backing(ctx context.Context) error {
+// holdPurges keeps packs from being purged until unback.
+func (s *Store) holdPurges(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
 	s.backups++
 	return nil
 }
 
-func (s *Store) unback() {
+func (s *Store) releasePurges() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backups--
@@ -109,7 +109,7 @@ func (s *Store) copyTo(ctx context.Context, dir string) error {
 	}
 	defer c.close()
 	sizes := map[int64]int64{}
-	if err := c.query(func(row []driver.Value) error {
+	if err := c.queryRows(func(row []driver.Value) error {
 		sizes[row[0].(int64)] = row[1].(int64)
 		return nil
 	}, "SELECT id, size FROM pack"); err != nil {
@@ -191,15 +191,15 @@ func eachUpload(dir string, f func(user, name string) error) error {
 // copyDatabase copies the pages of the database as of the begin of a transaction.
 // The copy is durable when SQLite has finished it.
 func (s *Store) copyDatabase(ctx context.Context, to string) (err error) {
-	c, err := dial(filepath.Join(s.dir, "journal.db"), url.Values{"_pragma": pragmas})
+	c, err := openConn(filepath.Join(s.dir, "journal.db"), url.Values{"_pragma": pragmas})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
-	if _, err := c.exec("BEGIN"); err != nil {
+	if _, err := c.execRows("BEGIN"); err != nil {
 		return err
 	}
-	if _, _, err := c.number("SELECT epoch FROM leader"); err != nil { // now it has a snapshot
+	if _, _, err := c.queryNumber("SELECT epoch FROM leader"); err != nil { // now it has a snapshot
 		return err
 	}
 	target := url.URL{Scheme: "file", OmitHost: true, Path: to, RawQuery: url.Values{"_pragma": {"synchronous(FULL)"}}.Encode()}
@@ -211,13 +211,13 @@ func (s *Store) copyDatabase(ctx context.Context, to string) (err error) {
 	}
 	for more := true; more && err == nil; {
 		if more, err = b.Step(backupPages); ctx.Err() != nil {
-			err = unavailable(ctx)
+			err = unavailableError(ctx)
 		}
 	}
 	if err := errors.Join(err, b.Finish()); err != nil {
 		return err
 	}
-	_, err = c.exec("ROLLBACK")
+	_, err = c.execRows("ROLLBACK")
 	return err
 }
 
@@ -245,7 +245,7 @@ func (s *Store) copyOld(ctx context.Context, dir string) error {
 // and makes the copy durable.
 func copyFile(ctx context.Context, to, from string, size int64) (err error) {
 	if ctx.Err() != nil {
-		return unavailable(ctx)
+		return unavailableError(ctx)
 	}
 	in, err := os.Open(from)
 	if err != nil {

@@ -64,7 +64,7 @@ type memory struct {
 // touch names what holds a blob: a pack, or with pack 0 a row of the table small.
 type touch struct{ pack, id int64 }
 
-func (p place) touch() touch {
+func (p place) touchOf() touch {
 	if p.pack == 0 {
 		return touch{0, p.at}
 	}
@@ -86,27 +86,27 @@ func (s *Store) PutBlob(ctx context.Context, b []byte) (string, error) {
 	if len(b) > blobLimit {
 		return "", fault.New(fault.Invalid, "a blob of %d bytes is too large: the limit is %d", len(b), blobLimit)
 	}
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return "", err
 	}
 	k := key(sha256.Sum256(b))
 	if len(b) >= lookSize {
-		if err := s.recall(ctx, &k); err != nil {
+		if err := s.recallBlob(ctx, &k); err != nil {
 			return "", err
 		}
 	}
-	return hex.EncodeToString(k[:]), classify(s.blobs.put(&k, b))
+	return hex.EncodeToString(k[:]), classifyError(s.blobs.putBlob(&k, b))
 }
 
-// recall makes a blob known that the index has.
-func (s *Store) recall(ctx context.Context, k *key) error {
-	return s.reading(ctx, func(c *conn) error {
-		return c.query(func(row []driver.Value) error {
+// recallBlob makes a blob known that the index has.
+func (s *Store) recallBlob(ctx context.Context, k *key) error {
+	return s.withReader(ctx, func(c *conn) error {
+		return c.queryRows(func(row []driver.Value) error {
 			s.blobs.mu.Lock()
 			defer s.blobs.mu.Unlock()
 			p := scanPlace(row)
-			if _, has := s.blobs.lookup(k); !has {
-				s.blobs.remember(k, memory{p, row[3].(int64)})
+			if _, has := s.blobs.lookupKnown(k); !has {
+				s.blobs.rememberBlob(k, memory{p, row[3].(int64)})
 			}
 			return nil
 		}, "SELECT pack, at, blob.size, born FROM blob JOIN pack ON id = pack WHERE hash = ?", k[:])
@@ -117,27 +117,27 @@ func scanPlace(row []driver.Value) place {
 	return place{pack: row[0].(int64), at: row[1].(int64), size: row[2].(int64)}
 }
 
-// put makes a blob fresh, or touches it if it is known and young.
-func (bl *blobs) put(k *key, b []byte) error {
+// putBlob makes a blob fresh, or touches it if it is known and young.
+func (bl *blobs) putBlob(k *key, b []byte) error {
 	bl.mu.Lock()
 	defer bl.mu.Unlock()
 	if bl.fresh[*k] != nil {
 		return nil
 	}
-	if m, has := bl.lookup(k); has && bl.newest-m.born < packAge.Microseconds() {
-		bl.touched[m.touch()] = struct{}{}
-		bl.remember(k, m)
+	if m, has := bl.lookupKnown(k); has && bl.newest-m.born < packAge.Microseconds() {
+		bl.touched[m.touchOf()] = struct{}{}
+		bl.rememberBlob(k, m)
 		return nil
 	}
-	return bl.insert(k, b)
+	return bl.insertBlob(k, b)
 }
 
-// insert makes a blob fresh and writes what waits if that is much.
-func (bl *blobs) insert(k *key, b []byte) error {
-	bl.add(k, b)
+// insertBlob makes a blob fresh and writes what waits if that is much.
+func (bl *blobs) insertBlob(k *key, b []byte) error {
+	bl.addFresh(k, b)
 	if before := bl.written; bl.unsaved > spillSize {
-		if err := bl.save(); err != nil {
-			bl.drop(*k)
+		if err := bl.flushPack(); err != nil {
+			bl.dropLast(*k)
 			return err
 		}
 		for _, f := range bl.waiting[before:] {
@@ -147,15 +147,15 @@ func (bl *blobs) insert(k *key, b []byte) error {
 	return nil
 }
 
-// drop takes back the blob that was added last.
-func (bl *blobs) drop(k key) {
+// dropLast takes back the blob that was added last.
+func (bl *blobs) dropLast(k key) {
 	bl.unsaved -= len(bl.fresh[k].bytes) + entryHead
 	delete(bl.fresh, k)
 	bl.waiting = bl.waiting[:len(bl.waiting)-1]
 }
 
-// add makes a blob fresh.
-func (bl *blobs) add(k *key, b []byte) {
+// addFresh makes a blob fresh.
+func (bl *blobs) addFresh(k *key, b []byte) {
 	f := &freshBlob{key: *k, bytes: bytes.Clone(b), place: place{size: int64(len(b))}}
 	if f.bytes == nil {
 		f.bytes = []byte{}
@@ -165,7 +165,7 @@ func (bl *blobs) add(k *key, b []byte) {
 	bl.unsaved += len(b) + entryHead
 }
 
-func (bl *blobs) lookup(k *key) (memory, bool) {
+func (bl *blobs) lookupKnown(k *key) (memory, bool) {
 	m, has := bl.known[*k]
 	if !has {
 		m, has = bl.faded[*k]
@@ -173,15 +173,15 @@ func (bl *blobs) lookup(k *key) (memory, bool) {
 	return m, has
 }
 
-func (bl *blobs) remember(k *key, m memory) {
+func (bl *blobs) rememberBlob(k *key, m memory) {
 	bl.known[*k] = m
 	if len(bl.known) >= knownSize {
 		bl.faded, bl.known = bl.known, make(map[key]memory, knownSize)
 	}
 }
 
-// forget takes purged blobs of a pack, or of the table small, out of what is known.
-func (bl *blobs) forget(pack int64, gone []key) {
+// forgetPurged takes purged blobs of a pack, or of the table small, out of what is known.
+func (bl *blobs) forgetPurged(pack int64, gone []key) {
 	bl.mu.Lock()
 	defer bl.mu.Unlock()
 	for _, generation := range []map[key]memory{bl.known, bl.faded} {
@@ -204,19 +204,19 @@ func (bl *blobs) inUse() (current int64, touched map[touch]struct{}) {
 	return current, maps.Clone(bl.touched)
 }
 
-// renew makes a blob fresh, whatever is known of it.
-func (bl *blobs) renew(k *key, b []byte) error {
+// renewBlob makes a blob fresh, whatever is known of it.
+func (bl *blobs) renewBlob(k *key, b []byte) error {
 	bl.mu.Lock()
 	defer bl.mu.Unlock()
 	if bl.fresh[*k] != nil {
 		return nil
 	}
-	return bl.insert(k, b)
+	return bl.insertBlob(k, b)
 }
 
-// save writes what waits to the pack, in one call; a failed one changes nothing,
+// flushPack writes what waits to the pack, in one call; a failed one changes nothing,
 // and the next writes over it.
-func (bl *blobs) save() error {
+func (bl *blobs) flushPack() error {
 	if bl.written == len(bl.waiting) {
 		return nil
 	}
@@ -256,16 +256,16 @@ func (s *Store) Blob(ctx context.Context, hash string) ([]byte, error) {
 	if err != nil || len(raw) != sha256.Size || hex.EncodeToString(raw) != hash {
 		return nil, fault.New(fault.NotFound, "no blob has the hash %q", hash)
 	}
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
 	}
 	k := key(raw)
-	b, err := s.blobs.cached(&k)
+	b, err := s.blobs.cachedBytes(&k)
 	if err == nil && b != nil {
 		return b, nil
 	}
 	// Not known, or a purge has moved it in the meantime.
-	p, has, err := s.find(ctx, &k)
+	p, has, err := s.findBlob(ctx, &k)
 	if err != nil {
 		return nil, err
 	}
@@ -282,20 +282,20 @@ func (s *Store) Blob(ctx context.Context, hash string) ([]byte, error) {
 	case err != nil:
 		return nil, classifyFile(err)
 	case sha256.Sum256(b) != k:
-		return nil, damaged(hash, packName(s.dir, p.pack))
+		return nil, damagedError(hash, packName(s.dir, p.pack))
 	}
 	return b, nil
 }
 
-func damaged(hash, file string) error {
+func damagedError(hash, file string) error {
 	return fault.New(fault.Internal, "blob %s is damaged in %s", hash, file).Advise("put the file back from a backup")
 }
 
-// cached returns the bytes of a blob that is fresh or known; nil if it is neither
+// cachedBytes returns the bytes of a blob that is fresh or known; nil if it is neither
 // or lies in the database.
-func (bl *blobs) cached(k *key) ([]byte, error) {
+func (bl *blobs) cachedBytes(k *key) ([]byte, error) {
 	bl.mu.Lock()
-	m, has := bl.lookup(k)
+	m, has := bl.lookupKnown(k)
 	p := m.place
 	if f := bl.fresh[*k]; f != nil {
 		if f.bytes != nil {
@@ -310,14 +310,14 @@ func (bl *blobs) cached(k *key) ([]byte, error) {
 	}
 	b, err := readPack(bl.dir, p)
 	if err == nil && sha256.Sum256(b) != *k {
-		return nil, damaged(hex.EncodeToString(k[:]), packName(bl.dir, p.pack))
+		return nil, damagedError(hex.EncodeToString(k[:]), packName(bl.dir, p.pack))
 	}
 	return b, err
 }
 
-func (s *Store) find(ctx context.Context, k *key) (p place, has bool, err error) {
-	err = s.reading(ctx, func(c *conn) error {
-		return c.query(func(row []driver.Value) error {
+func (s *Store) findBlob(ctx context.Context, k *key) (p place, has bool, err error) {
+	err = s.withReader(ctx, func(c *conn) error {
+		return c.queryRows(func(row []driver.Value) error {
 			p, has = scanPlace(row), true
 			return nil
 		}, "SELECT pack, at, size FROM blob WHERE hash = ?", k[:])
@@ -335,7 +335,7 @@ func (s *Store) oldBlob(hash string) ([]byte, error) {
 	case err != nil:
 		return nil, classifyFile(err)
 	case store.Hash(b) != hash:
-		return nil, damaged(hash, path)
+		return nil, damagedError(hash, path)
 	}
 	return b, nil
 }

@@ -29,8 +29,8 @@ func newCheckpointer(s *Store) *checkpointer {
 	return &checkpointer{store: s, wake: make(chan struct{}, 1), stop: make(chan struct{}), soft: walSoft, hard: walHard}
 }
 
-// grow says that about so many bytes were committed; the caller holds store.mu.
-func (p *checkpointer) grow(bytes int) {
+// noteCommitted says that about so many bytes were committed; the caller holds store.mu.
+func (p *checkpointer) noteCommitted(bytes int) {
 	if p.grown += bytes; p.grown < p.soft {
 		return
 	}
@@ -54,33 +54,33 @@ func (p *checkpointer) run() {
 		case <-p.wake:
 		}
 		if c == nil {
-			c, _ = dial(filepath.Join(p.store.dir, "journal.db"), url.Values{"_pragma": pragmas})
+			c, _ = openConn(filepath.Join(p.store.dir, "journal.db"), url.Values{"_pragma": pragmas})
 		}
 		if c == nil {
 			continue // out of files, say: the next wake tries again
 		}
-		if size, err := checkpoint(c); err == nil && size > p.hard {
+		if size, err := checkpointWAL(c); err == nil && size > p.hard {
 			p.store.mu.Lock()
-			_, _ = checkpoint(c)
+			_, _ = checkpointWAL(c)
 			p.store.mu.Unlock()
 		}
 	}
 }
 
-// checkpoint copies what no reader stands in the way of and returns how many bytes
+// checkpointWAL copies what no reader stands in the way of and returns how many bytes
 // the log had when it began. Its failure loses nothing: the log has it all, and the
 // next one tries again. A writer begins the log anew when all of it was copied; with
 // writers at work there is always more, until p.hard stops them for a moment.
-func checkpoint(c *conn) (size int, err error) {
-	err = c.query(func(row []driver.Value) error {
+func checkpointWAL(c *conn) (size int, err error) {
+	err = c.queryRows(func(row []driver.Value) error {
 		size = int(row[1].(int64)) * pageSize
 		return nil
 	}, "PRAGMA wal_checkpoint(PASSIVE)")
 	return size, err
 }
 
-// end stops the goroutine.
-func (p *checkpointer) end() {
+// stopAndWait stops the goroutine.
+func (p *checkpointer) stopAndWait() {
 	close(p.stop)
 	p.done.Wait()
 }

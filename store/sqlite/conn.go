@@ -30,17 +30,17 @@ var pragmas = []string{
 	"busy_timeout(10000)", "page_size(4096)", "journal_mode(WAL)", "journal_size_limit(67108864)", "synchronous(FULL)", "wal_autocheckpoint(0)", "temp_store(MEMORY)",
 }
 
-// dial opens a connection to a database file.
-func dial(file string, query url.Values) (*conn, error) {
+// openConn opens a connection to a database file.
+func openConn(file string, query url.Values) (*conn, error) {
 	u := url.URL{Scheme: "file", OmitHost: true, Path: file, RawQuery: query.Encode()}
 	c, err := new(sqlite.Driver).Open(u.String())
 	if err != nil {
-		return nil, classify(fmt.Errorf("open %s: %w", file, err))
+		return nil, classifyError(fmt.Errorf("open %s: %w", file, err))
 	}
 	return &conn{c: c, stmts: map[string]driver.Stmt{}}, nil
 }
 
-func (c *conn) prepared(query string) (driver.Stmt, error) {
+func (c *conn) prepareCached(query string) (driver.Stmt, error) {
 	if s := c.stmts[query]; s != nil {
 		return s, nil
 	}
@@ -52,9 +52,9 @@ func (c *conn) prepared(query string) (driver.Stmt, error) {
 	return s, nil
 }
 
-// exec runs a statement and says how many rows it changed.
-func (c *conn) exec(query string, args ...driver.Value) (int, error) {
-	res, err := c.result(query, args)
+// execRows runs a statement and says how many rows it changed.
+func (c *conn) execRows(query string, args ...driver.Value) (int, error) {
+	res, err := c.execResult(query, args)
 	if err != nil {
 		return 0, err
 	}
@@ -62,37 +62,37 @@ func (c *conn) exec(query string, args ...driver.Value) (int, error) {
 	return int(n), err
 }
 
-// insert inserts a row and returns its number.
-func (c *conn) insert(query string, args ...driver.Value) (int64, error) {
-	res, err := c.result(query, args)
+// insertRow inserts a row and returns its number.
+func (c *conn) insertRow(query string, args ...driver.Value) (int64, error) {
+	res, err := c.execResult(query, args)
 	if err != nil {
 		return 0, err
 	}
 	return res.LastInsertId()
 }
 
-func (c *conn) result(query string, args []driver.Value) (driver.Result, error) {
-	s, err := c.prepared(query)
+func (c *conn) execResult(query string, args []driver.Value) (driver.Result, error) {
+	s, err := c.prepareCached(query)
 	if err != nil {
 		return nil, err
 	}
-	return s.(driver.StmtExecContext).ExecContext(context.Background(), named(args))
+	return s.(driver.StmtExecContext).ExecContext(context.Background(), namedValues(args))
 }
 
-// script runs several statements that are not kept.
-func (c *conn) script(text string) error {
+// runScript runs several statements that are not kept.
+func (c *conn) runScript(text string) error {
 	_, err := c.c.(driver.ExecerContext).ExecContext(context.Background(), text, nil)
 	return err
 }
 
-// query calls f, which must not use c, for each row of the answer. The values are
+// queryRows calls f, which must not use c, for each row of the answer. The values are
 // the row's until the next one; bytes among them are f's to keep.
-func (c *conn) query(f func(row []driver.Value) error, query string, args ...driver.Value) (err error) {
-	s, err := c.prepared(query)
+func (c *conn) queryRows(f func(row []driver.Value) error, query string, args ...driver.Value) (err error) {
+	s, err := c.prepareCached(query)
 	if err != nil {
 		return err
 	}
-	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), named(args))
+	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), namedValues(args))
 	if err != nil {
 		return err
 	}
@@ -114,29 +114,29 @@ func (c *conn) query(f func(row []driver.Value) error, query string, args ...dri
 	}
 }
 
-// number returns the one number that a query answers with; it has is false if
+// queryNumber returns the one number that a query answers with; it has is false if
 // there is no row or the number is NULL.
-func (c *conn) number(query string, args ...driver.Value) (n int64, has bool, err error) {
-	err = c.query(func(row []driver.Value) error {
+func (c *conn) queryNumber(query string, args ...driver.Value) (n int64, has bool, err error) {
+	err = c.queryRows(func(row []driver.Value) error {
 		n, has = row[0].(int64)
 		return nil
 	}, query, args...)
 	return n, has, err
 }
 
-// tx runs f in one transaction that has the write lock from its beginning.
-func (c *conn) tx(f func() error) error {
-	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
+// inTransaction runs f in one transaction that has the write lock from its beginning.
+func (c *conn) inTransaction(f func() error) error {
+	if _, err := c.execRows("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	err := f()
 	if err == nil {
-		if _, err = c.exec("COMMIT"); err == nil {
+		if _, err = c.execRows("COMMIT"); err == nil {
 			return nil
 		}
 	}
 	// A full disk ends some transactions by itself: a failed ROLLBACK then says so.
-	_, _ = c.exec("ROLLBACK")
+	_, _ = c.execRows("ROLLBACK")
 	return err
 }
 
@@ -148,7 +148,7 @@ func (c *conn) close() error {
 	return errors.Join(append(errs, c.c.Close())...)
 }
 
-func named(args []driver.Value) []driver.NamedValue {
+func namedValues(args []driver.Value) []driver.NamedValue {
 	out := make([]driver.NamedValue, len(args))
 	for i, a := range args {
 		out[i] = driver.NamedValue{Ordinal: i + 1, Value: a}

@@ -12,8 +12,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
-// classify gives an error of SQLite or of the file system its fault.Kind.
-func classify(err error) error {
+// classifyError gives an error of SQLite or of the file system its fault.Kind.
+func classifyError(err error) error {
 	var f *fault.Error
 	if err == nil || errors.As(err, &f) {
 		return err

@@ -30,8 +30,8 @@ func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow)
 			want = min(want, left)
 		}
 		ids := make([]int64, 0, min(want, page))
-		err := s.reading(ctx, func(c *conn) error {
-			return c.query(func(row []driver.Value) error {
+		err := s.withReader(ctx, func(c *conn) error {
+			return c.queryRows(func(row []driver.Value) error {
 				ids = append(ids, row[0].(int64))
 				return nil
 			}, query, bind(below, want)...)
@@ -39,7 +39,7 @@ func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow)
 		if err != nil {
 			return err
 		}
-		n, err := s.rows(ctx, &q, ids, f)
+		n, err := s.jobRows(ctx, &q, ids, f)
 		if err != nil {
 			return err
 		}
@@ -50,9 +50,9 @@ func (s *Store) History(ctx context.Context, q store.Query, f func(store.JobRow)
 	}
 }
 
-// rows calls f for the rows with the numbers that q still asks for, and says how
+// jobRows calls f for the rows with the numbers that q still asks for, and says how
 // many these are.
-func (s *Store) rows(ctx context.Context, q *store.Query, ids []int64, f func(store.JobRow) error) (n int, err error) {
+func (s *Store) jobRows(ctx context.Context, q *store.Query, ids []int64, f func(store.JobRow) error) (n int, err error) {
 	rows, list := make([]store.JobRow, 0, min(len(ids), page)), []byte{}
 	for len(ids) > 0 {
 		now := ids[:min(len(ids), page)]
@@ -62,8 +62,8 @@ func (s *Store) rows(ctx context.Context, q *store.Query, ids []int64, f func(st
 			list = append(strconv.AppendInt(list, id, 10), ',')
 		}
 		list[len(list)-1] = ']'
-		err := s.reading(ctx, func(c *conn) error {
-			return c.query(func(row []driver.Value) error {
+		err := s.withReader(ctx, func(c *conn) error {
+			return c.queryRows(func(row []driver.Value) error {
 				rows = append(rows, scanJob(row))
 				return nil
 			}, "SELECT "+jobColumns+" FROM job WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id DESC", string(list))
@@ -119,20 +119,20 @@ func historyWhere(q *store.Query) (where string, args []driver.Value) {
 		{"user", q.Users}, {"account", q.Accounts}, {"part", q.Partitions}, {"qos", q.QOS}, {"state", q.States}, {"name", q.Names},
 	} {
 		if len(l.list) > 0 {
-			add(among(l.column, l.list))
+			add(amongValues(l.column, l.list))
 		}
 	}
 	if len(q.IDs) > 0 {
-		add(among("id", q.IDs))
+		add(amongValues("id", q.IDs))
 	}
 	if q.Array != 0 {
 		add("array <> 0 AND array = ?", int64(q.Array))
 	}
 	if !q.From.IsZero() {
-		add("ended >= ?", micros(q.From))
+		add("ended >= ?", toMicros(q.From))
 	}
 	if !q.To.IsZero() {
-		add("submitted < ?", micros(q.To))
+		add("submitted < ?", toMicros(q.To))
 	}
 	if q.Final {
 		add("final = 1")
@@ -159,9 +159,9 @@ func historyIndex(q *store.Query) (hint string, ofFinal bool) {
 	return "NOT INDEXED", false
 }
 
-// among is the condition that a column has one of the values. Many are one
+// amongValues is the condition that a column has one of the values. Many are one
 // argument, so that there are few different statements.
-func among[T uint64 | string](column string, list []T) (string, driver.Value) {
+func amongValues[T uint64 | string](column string, list []T) (string, driver.Value) {
 	if len(list) > 1 {
 		text, err := json.Marshal(list)
 		if err != nil {

@@ -21,15 +21,15 @@ type batch struct {
 	err     error      // of the sync
 }
 
-// resume opens the newest pack to append to, if it has room and no other process
+// resumePack opens the newest pack to append to, if it has room and no other process
 // has it.
-func (bl *blobs) resume(c *conn) error {
-	newest, _, err := c.number("SELECT at FROM journal ORDER BY seq DESC LIMIT 1")
+func (bl *blobs) resumePack(c *conn) error {
+	newest, _, err := c.queryNumber("SELECT at FROM journal ORDER BY seq DESC LIMIT 1")
 	if err != nil {
 		return err
 	}
 	bl.newest = newest
-	id, has, err := c.number("SELECT MAX(id) FROM pack")
+	id, has, err := c.queryNumber("SELECT MAX(id) FROM pack")
 	if err != nil || !has {
 		return err
 	}
@@ -38,7 +38,7 @@ func (bl *blobs) resume(c *conn) error {
 		return nil
 	}
 	// Only now: until it had the lock another process could append.
-	err = c.query(func(row []driver.Value) error {
+	err = c.queryRows(func(row []driver.Value) error {
 		p.end, p.born = row[0].(int64), row[1].(int64)
 		return nil
 	}, "SELECT size, born FROM pack WHERE id = ?", id)
@@ -51,9 +51,9 @@ func (bl *blobs) resume(c *conn) error {
 	return nil
 }
 
-// begin writes what waits, starts to make it durable, and returns what is to be
+// beginBatch writes what waits, starts to make it durable, and returns what is to be
 // committed with it.
-func (bl *blobs) begin(at int64) (*batch, error) {
+func (bl *blobs) beginBatch(at int64) (*batch, error) {
 	bl.mu.Lock()
 	defer bl.mu.Unlock()
 	if bl.broken != nil {
@@ -68,34 +68,34 @@ func (bl *blobs) begin(at int64) (*batch, error) {
 		bl.written, bl.unsaved = len(bl.waiting), 0
 	default:
 		if bl.written == 0 {
-			bl.rotate()
+			bl.rotatePack()
 		}
-		if err := bl.save(); err != nil {
+		if err := bl.flushPack(); err != nil {
 			return nil, err
 		}
 		b.blobs, b.pack, b.synced = bl.waiting[:len(bl.waiting):len(bl.waiting)], bl.pack, make(chan error, 1)
-		go func() { b.synced <- b.pack.sync(bl.dir) }()
+		go func() { b.synced <- b.pack.syncPack(bl.dir) }()
 	}
 	bl.touched = map[touch]struct{}{}
 	return b, nil
 }
 
-// rotate leaves the pack if it is large or old; all of it is durable then.
-func (bl *blobs) rotate() {
+// rotatePack leaves the pack if it is large or old; all of it is durable then.
+func (bl *blobs) rotatePack() {
 	if p := bl.pack; p != nil && (p.end >= packSize || p.born != 0 && bl.newest-p.born >= packAge.Microseconds()) {
 		_ = p.f.Close()
 		bl.pack = nil
 	}
 }
 
-// commit writes the rows of the batch.
-func (b *batch) commit(c *conn) error {
+// commitRows writes the rows of the batch.
+func (b *batch) commitRows(c *conn) error {
 	for t := range b.touched {
 		query, id := "UPDATE pack SET put = ?1 WHERE id = ?2 AND put < ?1", t.pack
 		if t.pack == 0 {
 			query, id = "UPDATE small SET put = ?1 WHERE id = ?2 AND put < ?1", t.id
 		}
-		if _, err := c.exec(query, b.at, id); err != nil {
+		if _, err := c.execRows(query, b.at, id); err != nil {
 			return err
 		}
 	}
@@ -106,18 +106,18 @@ func (b *batch) commit(c *conn) error {
 		return b.commitSmall(c)
 	}
 	for _, f := range b.blobs {
-		if _, err := c.exec(putIndex, f.key[:], f.place.pack, f.place.at, f.place.size); err != nil {
+		if _, err := c.execRows(putIndex, f.key[:], f.place.pack, f.place.at, f.place.size); err != nil {
 			return err
 		}
 	}
 	end := b.blobs[len(b.blobs)-1].place
-	_, err := c.exec("INSERT INTO pack VALUES (?1,?2,?3,?3) ON CONFLICT (id) DO UPDATE SET size = ?2, put = max(put, ?3)",
+	_, err := c.execRows("INSERT INTO pack VALUES (?1,?2,?3,?3) ON CONFLICT (id) DO UPDATE SET size = ?2, put = max(put, ?3)",
 		b.pack.id, end.at+end.size, b.at)
 	return err
 }
 
-// wait returns when the pack is durable or cannot be made so.
-func (b *batch) wait() error {
+// waitSynced returns when the pack is durable or cannot be made so.
+func (b *batch) waitSynced() error {
 	if b.synced != nil {
 		if err := <-b.synced; err != nil {
 			b.err = fmt.Errorf("make pack %d durable: %w", b.pack.id, err)
@@ -127,10 +127,10 @@ func (b *batch) wait() error {
 	return b.err
 }
 
-// done takes the batch out of what is fresh; one that was not committed stays for
+// finishBatch takes the batch out of what is fresh; one that was not committed stays for
 // the next Append.
-func (bl *blobs) done(b *batch, committed bool) {
-	err := b.wait()
+func (bl *blobs) finishBatch(b *batch, committed bool) {
+	err := b.waitSynced()
 	bl.mu.Lock()
 	defer bl.mu.Unlock()
 	n := len(b.blobs)
@@ -138,7 +138,7 @@ func (bl *blobs) done(b *batch, committed bool) {
 		maps.Copy(bl.touched, b.touched)
 		switch {
 		case err != nil:
-			bl.abandon()
+			bl.abandonPack()
 		case b.pack == nil: // not in the pack, so behind those that are
 			bl.waiting = append(bl.waiting[n:len(bl.waiting):len(bl.waiting)], b.blobs...)
 			bl.written -= n
@@ -160,16 +160,16 @@ func (bl *blobs) done(b *batch, committed bool) {
 			f.place.pack, f.place.at = 0, b.ids[i]
 		}
 		delete(bl.fresh, f.key)
-		bl.remember(&f.key, memory{f.place, born})
+		bl.rememberBlob(&f.key, memory{f.place, born})
 	}
 	bl.waiting = append([]*freshBlob(nil), bl.waiting[n:]...)
 	bl.written -= n
 }
 
-// purged is done for a batch that a purge has committed. What was put meanwhile is
+// finishPurge is done for a batch that a purge has committed. What was put meanwhile is
 // durable, but it is the next Append that says how old it is.
-func (bl *blobs) purged(b *batch, committed bool) {
-	bl.done(b, committed)
+func (bl *blobs) finishPurge(b *batch, committed bool) {
+	bl.finishBatch(b, committed)
 	if !committed {
 		return
 	}
@@ -177,13 +177,13 @@ func (bl *blobs) purged(b *batch, committed bool) {
 	defer bl.mu.Unlock()
 	maps.Copy(bl.touched, b.touched)
 	for _, f := range b.blobs {
-		bl.touched[f.place.touch()] = struct{}{}
+		bl.touched[f.place.touchOf()] = struct{}{}
 	}
 }
 
-// abandon leaves a pack that could not be made durable: nobody knows what of it is
+// abandonPack leaves a pack that could not be made durable: nobody knows what of it is
 // on the disk, and a second sync would not say so. What waits goes to another one.
-func (bl *blobs) abandon() {
+func (bl *blobs) abandonPack() {
 	bl.unsaved = 0
 	for _, f := range bl.waiting {
 		if f.bytes == nil {
@@ -191,7 +191,7 @@ func (bl *blobs) abandon() {
 			if err != nil || sha256.Sum256(b) != f.key {
 				bl.broken = classifyFile(fmt.Errorf("blob %x was not made durable and cannot be read again: %w", f.key, err))
 			}
-			f.bytes = solid(b)
+			f.bytes = withoutNil(b)
 		}
 		bl.unsaved += len(f.bytes) + entryHead
 	}

@@ -220,13 +220,13 @@ func TestPackIsKept(t *testing.T) {
 	s.blobs.pack.end = packSize // so that the next one goes elsewhere
 	add("b")
 	record()
-	if err := s.backing(t.Context()); err != nil {
+	if err := s.holdPurges(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := purge(); n != 0 {
 		t.Errorf("%d blobs were purged during a backup", n)
 	}
-	s.unback()
+	s.releasePurges()
 	add("a")
 	if n := purge(); n != 0 {
 		t.Errorf("%d blobs were purged that were put again", n)
@@ -251,7 +251,7 @@ func TestAppendSyncs(t *testing.T) {
 	s, epoch := opened(t)
 	for _, e := range []uint64{epoch, epoch + 1} {
 		_ = s.Project(t.Context(), e, 0, nil, nil)
-		if full, _, err := s.write.number("PRAGMA synchronous"); full != 2 || err != nil {
+		if full, _, err := s.write.queryNumber("PRAGMA synchronous"); full != 2 || err != nil {
 			t.Errorf("after Project with epoch %d synchronous is %d, %v", e, full, err)
 		}
 	}
@@ -266,7 +266,7 @@ func TestNoLocks(t *testing.T) {
 	for errno, want := range map[syscall.Errno]fault.Kind{
 		syscall.EWOULDBLOCK: fault.Conflict, syscall.ENOLCK: fault.Unsupported, syscall.ENOSYS: fault.Unsupported, syscall.EIO: fault.Unavailable,
 	} {
-		err := refused("/state", f, errno)
+		err := lockRefused("/state", f, errno)
 		if fault.KindOf(err) != want || want == fault.Unsupported && fault.Remedy(err) == "" {
 			t.Errorf("%v gives %v (%s)", errno, err, fault.KindOf(err))
 		}

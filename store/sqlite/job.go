@@ -23,38 +23,38 @@ const upsert = "INSERT OR REPLACE INTO job VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?
 func (s *Store) Project(ctx context.Context, epoch, upTo uint64, rows []store.JobRow, docs map[string][]byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
 	size := 2 * len(rows) * pageSize
 	for _, doc := range docs {
 		size += len(doc)
 	}
-	s.log.grow(size)
-	return s.unsynced(func() error {
-		return s.writing(ctx, epoch, func(c *conn) error {
+	s.log.noteCommitted(size)
+	return s.withoutSync(func() error {
+		return s.withWriter(ctx, epoch, func(c *conn) error {
 			for i := range rows {
-				if _, err := c.exec(upsert, jobValues(&rows[i])...); err != nil {
+				if _, err := c.execRows(upsert, jobValues(&rows[i])...); err != nil {
 					return err
 				}
 			}
 			if err := putDocs(c, docs); err != nil {
 				return err
 			}
-			_, err := c.exec("UPDATE projection SET seq = ? WHERE name = 'job'", int64(upTo))
+			_, err := c.execRows("UPDATE projection SET seq = ? WHERE name = 'job'", int64(upTo))
 			return err
 		})
 	})
 }
 
-// unsynced runs f without a sync at its commits.
-func (s *Store) unsynced(f func() error) error {
-	if err := s.write.script("PRAGMA synchronous = NORMAL"); err != nil {
-		return classify(err)
+// withoutSync runs f without a sync at its commits.
+func (s *Store) withoutSync(f func() error) error {
+	if err := s.write.runScript("PRAGMA synchronous = NORMAL"); err != nil {
+		return classifyError(err)
 	}
 	err := f()
-	if back := s.write.script("PRAGMA synchronous = FULL"); back != nil {
-		s.broken = classify(back) // an Append would not be durable
+	if back := s.write.runScript("PRAGMA synchronous = FULL"); back != nil {
+		s.broken = classifyError(back) // an Append would not be durable
 	}
 	return err
 }
@@ -62,9 +62,9 @@ func (s *Store) unsynced(f func() error) error {
 func putDocs(c *conn, docs map[string][]byte) (err error) {
 	for name, doc := range docs {
 		if doc == nil {
-			_, err = c.exec("DELETE FROM doc WHERE name = ?", name)
+			_, err = c.execRows("DELETE FROM doc WHERE name = ?", name)
 		} else {
-			_, err = c.exec("INSERT OR REPLACE INTO doc VALUES (?, ?)", name, doc)
+			_, err = c.execRows("INSERT OR REPLACE INTO doc VALUES (?, ?)", name, doc)
 		}
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func jobValues(r *store.JobRow) []driver.Value {
 	}
 	return []driver.Value{
 		int64(r.ID), int64(r.Array), r.Task, r.Name, r.User, r.Account, r.Partition, r.QOS, r.State, r.Nodes,
-		r.CPUs, r.GPUs, r.Priority, micros(r.Submitted), micros(r.Started), ending(r.Ended), int64(r.Exit), final, solid(r.Detail),
+		r.CPUs, r.GPUs, r.Priority, toMicros(r.Submitted), toMicros(r.Started), endMicros(r.Ended), int64(r.Exit), final, withoutNil(r.Detail),
 	}
 }
 
@@ -102,7 +102,7 @@ func scanJob(row []driver.Value) store.JobRow {
 // second case.
 const never = math.MaxInt64
 
-func ending(t time.Time) int64 {
+func endMicros(t time.Time) int64 {
 	if t.IsZero() {
 		return never
 	}
@@ -118,8 +118,8 @@ func fromEnding(us int64) time.Time {
 
 // Projected implements store.Store.
 func (s *Store) Projected(ctx context.Context) (seq uint64, err error) {
-	err = s.reading(ctx, func(c *conn) error {
-		n, _, err := c.number("SELECT seq FROM projection WHERE name = 'job'")
+	err = s.withReader(ctx, func(c *conn) error {
+		n, _, err := c.queryNumber("SELECT seq FROM projection WHERE name = 'job'")
 		seq = uint64(n)
 		return err
 	})
@@ -129,10 +129,10 @@ func (s *Store) Projected(ctx context.Context) (seq uint64, err error) {
 // Doc implements store.Store.
 func (s *Store) Doc(ctx context.Context, name string) (doc []byte, err error) {
 	found := false
-	err = s.reading(ctx, func(c *conn) error {
-		return c.query(func(row []driver.Value) error {
+	err = s.withReader(ctx, func(c *conn) error {
+		return c.queryRows(func(row []driver.Value) error {
 			doc, _ = row[0].([]byte)
-			doc, found = solid(doc), true
+			doc, found = withoutNil(doc), true
 			return nil
 		}, "SELECT data FROM doc WHERE name = ?", name)
 	})
@@ -145,8 +145,8 @@ func (s *Store) Doc(ctx context.Context, name string) (doc []byte, err error) {
 // Job implements store.Store.
 func (s *Store) Job(ctx context.Context, id uint64) (r store.JobRow, err error) {
 	found := false
-	err = s.reading(ctx, func(c *conn) error {
-		return c.query(func(row []driver.Value) error {
+	err = s.withReader(ctx, func(c *conn) error {
+		return c.queryRows(func(row []driver.Value) error {
 			r, found = scanJob(row), true
 			return nil
 		}, jobByID, int64(id))
@@ -162,8 +162,8 @@ func (s *Store) Live(ctx context.Context, f func(store.JobRow) error) error {
 	above, rows := int64(-1), make([]store.JobRow, 0, page)
 	for {
 		rows = rows[:0]
-		err := s.reading(ctx, func(c *conn) error {
-			return c.query(func(row []driver.Value) error {
+		err := s.withReader(ctx, func(c *conn) error {
+			return c.queryRows(func(row []driver.Value) error {
 				rows = append(rows, scanJob(row))
 				return nil
 			}, "SELECT "+jobColumns+" FROM job INDEXED BY job_live WHERE final = 0 AND id > ? ORDER BY id LIMIT ?", above, int64(page))

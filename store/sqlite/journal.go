@@ -17,8 +17,8 @@ const recordColumns = "seq, leader_epoch, at, kind, job, by_name, by_uid, by_fro
 func (s *Store) Lead(ctx context.Context, who string) (epoch uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err = s.transaction(ctx, func(c *conn) error {
-		return c.query(func(row []driver.Value) error {
+	err = s.withTransaction(ctx, func(c *conn) error {
+		return c.queryRows(func(row []driver.Value) error {
 			epoch = uint64(row[0].(int64))
 			return nil
 		}, "UPDATE leader SET epoch = epoch + 1, who = ? RETURNING epoch", who)
@@ -31,37 +31,37 @@ func (s *Store) Lead(ctx context.Context, who string) (epoch uint64, err error) 
 func (s *Store) Append(ctx context.Context, epoch uint64, recs []store.Record) (last uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err = s.usable(ctx); err != nil {
+	if err = s.checkUsable(ctx); err != nil {
 		return 0, err
 	}
 	if len(recs) == 0 { // fresh blobs wait for a record, which says how old they are
-		err := s.writing(ctx, epoch, func(c *conn) error {
-			last, err = s.newest(c, epoch)
+		err := s.withWriter(ctx, epoch, func(c *conn) error {
+			last, err = s.newestSeq(c, epoch)
 			return err
 		})
 		return last, err
 	}
 	at := int64(0)
 	for i := range recs {
-		at = max(at, micros(recs[i].At))
+		at = max(at, toMicros(recs[i].At))
 	}
-	b, err := s.blobs.begin(at)
+	b, err := s.blobs.beginBatch(at)
 	if err != nil {
-		return 0, classify(err)
+		return 0, classifyError(err)
 	}
-	err = s.writing(ctx, epoch, func(c *conn) error {
-		if last, err = s.newest(c, epoch); err != nil {
+	err = s.withWriter(ctx, epoch, func(c *conn) error {
+		if last, err = s.newestSeq(c, epoch); err != nil {
 			return err
 		}
-		if err := insert(c, epoch, last, recs); err != nil {
+		if err := insertRecords(c, epoch, last, recs); err != nil {
 			return err
 		}
-		if err := b.commit(c); err != nil {
+		if err := b.commitRows(c); err != nil {
 			return err
 		}
-		return b.wait()
+		return b.waitSynced()
 	})
-	s.blobs.done(b, err == nil)
+	s.blobs.finishBatch(b, err == nil)
 	if err != nil {
 		return 0, err
 	}
@@ -70,15 +70,15 @@ func (s *Store) Append(ctx context.Context, epoch uint64, recs []store.Record) (
 	for i := range recs {
 		size += len(recs[i].Data) + 300
 	}
-	s.log.grow(size)
+	s.log.noteCommitted(size)
 	return s.last, nil
 }
 
-func insert(c *conn, epoch, last uint64, recs []store.Record) error {
+func insertRecords(c *conn, epoch, last uint64, recs []store.Record) error {
 	for i := range recs {
 		r := &recs[i]
-		_, err := c.exec("INSERT INTO journal VALUES (?,?,?,?,?,?,?,?,?)", int64(last)+int64(i)+1, int64(epoch), micros(r.At),
-			r.Kind, int64(r.Job), r.By.Name, int64(r.By.UID), r.By.From, solid(r.Data))
+		_, err := c.execRows("INSERT INTO journal VALUES (?,?,?,?,?,?,?,?,?)", int64(last)+int64(i)+1, int64(epoch), toMicros(r.At),
+			r.Kind, int64(r.Job), r.By.Name, int64(r.By.UID), r.By.From, withoutNil(r.Data))
 		if err != nil {
 			return err
 		}
@@ -86,18 +86,18 @@ func insert(c *conn, epoch, last uint64, recs []store.Record) error {
 	return nil
 }
 
-// newest is the seq of the newest record. As long as one epoch leads, nobody else
+// newestSeq is the seq of the newest record. As long as one epoch leads, nobody else
 // appends.
-func (s *Store) newest(c *conn, epoch uint64) (uint64, error) {
+func (s *Store) newestSeq(c *conn, epoch uint64) (uint64, error) {
 	if s.led == epoch {
 		return s.last, nil
 	}
-	n, _, err := c.number("SELECT MAX(seq) FROM journal")
+	n, _, err := c.queryNumber("SELECT MAX(seq) FROM journal")
 	return uint64(n), err
 }
 
-// solid is b without nil, which SQLite would take for NULL.
-func solid(b []byte) []byte {
+// withoutNil is b without nil, which SQLite would take for NULL.
+func withoutNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
 	}
@@ -125,8 +125,8 @@ func (s *Store) Read(ctx context.Context, after uint64, f func(store.Record) err
 	recs := make([]store.Record, 0, page)
 	for {
 		recs = recs[:0]
-		err := s.reading(ctx, func(c *conn) error {
-			return c.query(func(row []driver.Value) error {
+		err := s.withReader(ctx, func(c *conn) error {
+			return c.queryRows(func(row []driver.Value) error {
 				recs = append(recs, scanRecord(row))
 				return nil
 			}, "SELECT "+recordColumns+" FROM journal WHERE seq > ? ORDER BY seq LIMIT ?", int64(after), int64(page))
@@ -152,8 +152,8 @@ func (s *Store) Read(ctx context.Context, after uint64, f func(store.Record) err
 
 // First implements store.Store.
 func (s *Store) First(ctx context.Context) (first uint64, err error) {
-	err = s.reading(ctx, func(c *conn) error {
-		n, has, err := c.number("SELECT MIN(seq) FROM journal")
+	err = s.withReader(ctx, func(c *conn) error {
+		n, has, err := c.queryNumber("SELECT MIN(seq) FROM journal")
 		if first = uint64(n); !has {
 			first = 1
 		}
@@ -174,10 +174,10 @@ func (s *Store) Records(ctx context.Context, q store.RecordQuery, f func(store.R
 			want = min(page, left)
 		}
 		var recs []store.Record
-		err := s.reading(ctx, func(c *conn) error {
+		err := s.withReader(ctx, func(c *conn) error {
 			bound := append(append([]driver.Value{int64(q.After)}, args...), int64(want))
 			bound = append(append(bound, bound...), int64(want))
-			return c.query(func(row []driver.Value) error {
+			return c.queryRows(func(row []driver.Value) error {
 				recs = append(recs, scanRecord(row))
 				return nil
 			}, query, bound...)
@@ -205,17 +205,17 @@ func recordWhere(q *store.RecordQuery) (string, []driver.Value) {
 		where, args = append(where, "job <> 0 AND job = ?"), append(args, int64(q.Job))
 	}
 	if len(q.Kinds) > 0 {
-		cond, list := among("kind", q.Kinds)
+		cond, list := amongValues("kind", q.Kinds)
 		where, args = append(where, cond), append(args, list)
 	}
 	if q.OnlyActors {
 		where = append(where, "(by_name <> '' OR by_uid <> 0 OR by_from <> '')")
 	}
 	if !q.From.IsZero() {
-		where, args = append(where, "at >= ?"), append(args, micros(q.From))
+		where, args = append(where, "at >= ?"), append(args, toMicros(q.From))
 	}
 	if !q.To.IsZero() {
-		where, args = append(where, "at < ?"), append(args, micros(q.To))
+		where, args = append(where, "at < ?"), append(args, toMicros(q.To))
 	}
 	return strings.Join(where, " AND "), args
 }

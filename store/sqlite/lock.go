@@ -24,10 +24,10 @@ func Lock(dir, who string) (unlock func(), err error) {
 	if err != nil {
 		return nil, classifyFile(fmt.Errorf("state directory: %w", err))
 	}
-	if err := take(f); err != nil {
-		return nil, errors.Join(refused(dir, f, err), f.Close())
+	if err := takeLock(f); err != nil {
+		return nil, errors.Join(lockRefused(dir, f, err), f.Close())
 	}
-	if err := sign(f, who); err != nil {
+	if err := writeSignature(f, who); err != nil {
 		return nil, errors.Join(classifyFile(fmt.Errorf("lock %s: %w", path, err)), f.Close())
 	}
 	return func() { _ = f.Close() }, nil // the lock ends with the file
@@ -36,22 +36,22 @@ func Lock(dir, who string) (unlock func(), err error) {
 // inheritedFor is how long a lock is waited for whose owner is dead.
 const inheritedFor = 10 * time.Second
 
-// take locks the file. What a killed cox was about to start holds the lock too until it
+// takeLock locks the file. What a killed cox was about to start holds the lock too until it
 // has become its program: while nobody who lives has signed, it is waited for.
-func take(f *os.File) error {
+func takeLock(f *os.File) error {
 	pause := time.Millisecond
 	for end := time.Now().Add(inheritedFor); ; pause = min(2*pause, 100*time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || lives(f) || time.Now().After(end) {
+		if !errors.Is(err, syscall.EWOULDBLOCK) || holderLives(f) || time.Now().After(end) {
 			return err
 		}
 		time.Sleep(pause)
 	}
 }
 
-// lives reports whether the process that signed the lock last is there.
-func lives(f *os.File) bool {
-	pid, _, _ := signature(f)
+// holderLives reports whether the process that signed the lock last is there.
+func holderLives(f *os.File) bool {
+	pid, _, _ := readSignature(f)
 	if pid <= 0 || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false
 	}
@@ -61,8 +61,8 @@ func lives(f *os.File) bool {
 	return !zombie
 }
 
-// signature is what sign wrote; no number: nobody has signed yet.
-func signature(f *os.File) (pid int, who string, ok bool) {
+// readSignature is what sign wrote; no number: nobody has signed yet.
+func readSignature(f *os.File) (pid int, who string, ok bool) {
 	b := make([]byte, 512)
 	n, _ := f.ReadAt(b, 0) // short or empty
 	number, who, _ := strings.Cut(strings.TrimSpace(string(b[:n])), " ")
@@ -70,11 +70,11 @@ func signature(f *os.File) (pid int, who string, ok bool) {
 	return pid, who, err == nil
 }
 
-// refused says why there is no lock.
-func refused(dir string, f *os.File, err error) error {
+// lockRefused says why there is no lock.
+func lockRefused(dir string, f *os.File, err error) error {
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return held(dir, f)
+		return lockHeld(dir, f)
 	case errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.EINVAL):
 		return fault.New(fault.Unsupported, "the file system of %s has no locks, so two servers could write there: %w", dir, err).
 			Advise("put the state directory on a local disk")
@@ -82,8 +82,8 @@ func refused(dir string, f *os.File, err error) error {
 	return fault.New(fault.Unavailable, "lock %s: %w", f.Name(), err)
 }
 
-// sign writes who holds the lock; since when is the time of the file.
-func sign(f *os.File, who string) error {
+// writeSignature writes who holds the lock; since when is the time of the file.
+func writeSignature(f *os.File, who string) error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
@@ -91,9 +91,9 @@ func sign(f *os.File, who string) error {
 	return err
 }
 
-func held(dir string, f *os.File) error {
+func lockHeld(dir string, f *os.File) error {
 	holder := "another cox"
-	if pid, who, ok := signature(f); ok {
+	if pid, who, ok := readSignature(f); ok {
 		holder = fmt.Sprintf("another cox (%s, process %d", who, pid)
 		if info, err := f.Stat(); err == nil {
 			holder += info.ModTime().UTC().Format(", since " + time.DateTime + " UTC")

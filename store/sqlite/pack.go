@@ -113,8 +113,8 @@ func encodeEntry(buf []byte, k *key, b []byte) []byte {
 	return append(buf, b...)
 }
 
-// sync makes what was appended durable, and the name of a new pack.
-func (p *pack) sync(dir string) error {
+// syncPack makes what was appended durable, and the name of a new pack.
+func (p *pack) syncPack(dir string) error {
 	if err := fdatasync(p.f); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func TestPlans(t *testing.T) {
 	plan := func(query string, args ...driver.Value) string {
 		t.Helper()
 		var steps []string
-		if err := s.write.query(func(row []driver.Value) error {
+		if err := s.write.queryRows(func(row []driver.Value) error {
 			steps = append(steps, row[3].(string))
 			return nil
 		}, "EXPLAIN QUERY PLAN "+query, args...); err != nil {

@@ -19,7 +19,7 @@ func (s *Store) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var res store.PurgeResult
-	err := s.writing(ctx, epoch, func(c *conn) error {
+	err := s.withWriter(ctx, epoch, func(c *conn) error {
 		for _, step := range []func(*conn, *store.PurgeRequest, *store.PurgeResult) error{purgeRecords, purgeAudit, purgeJobs} {
 			if err := step(c, &req, &res); err != nil {
 				return err
@@ -30,16 +30,16 @@ func (s *Store) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest)
 	if err != nil {
 		return store.PurgeResult{}, err
 	}
-	s.log.grow((res.Records + res.Audit + res.Jobs) * pageSize / 2)
+	s.log.noteCommitted((res.Records + res.Audit + res.Jobs) * pageSize / 2)
 	res.More = max(res.Records, res.Audit, res.Jobs) >= req.Limit
 	if req.BlobsBefore.IsZero() || s.backups > 0 {
 		return res, nil
 	}
 	if err := s.purgeSmall(ctx, epoch, &req, &res); err != nil {
-		return res, classify(err)
+		return res, classifyError(err)
 	}
 	if err := s.purgePacks(ctx, epoch, &req, &res); err != nil {
-		return res, classify(err)
+		return res, classifyError(err)
 	}
 	return res, s.purgeFiles(&req, &res)
 }
@@ -50,30 +50,30 @@ func purgeRecords(c *conn, req *store.PurgeRequest, res *store.PurgeResult) erro
 	if req.RecordsBefore.IsZero() {
 		return nil
 	}
-	first, has, err := c.number("SELECT MIN(seq) FROM journal")
+	first, has, err := c.queryNumber("SELECT MIN(seq) FROM journal")
 	if err != nil || !has {
 		return err
 	}
-	newest, _, err := c.number("SELECT MAX(seq) FROM journal")
+	newest, _, err := c.queryNumber("SELECT MAX(seq) FROM journal")
 	if err != nil {
 		return err
 	}
-	projected, _, err := c.number("SELECT seq FROM projection WHERE name = 'job'")
+	projected, _, err := c.queryNumber("SELECT seq FROM projection WHERE name = 'job'")
 	if err != nil {
 		return err
 	}
 	end := min(first+int64(req.Limit), newest, projected+1) // exclusive
-	young, has, err := c.number("SELECT seq FROM journal WHERE seq < ? AND at >= ? ORDER BY seq LIMIT 1", end, micros(req.RecordsBefore))
+	young, has, err := c.queryNumber("SELECT seq FROM journal WHERE seq < ? AND at >= ? ORDER BY seq LIMIT 1", end, toMicros(req.RecordsBefore))
 	if err != nil {
 		return err
 	}
 	if has {
 		end = young
 	}
-	if _, err := c.exec("INSERT INTO audit SELECT * FROM journal WHERE seq < ? AND (by_name <> '' OR by_uid <> 0 OR by_from <> '')", end); err != nil {
+	if _, err := c.execRows("INSERT INTO audit SELECT * FROM journal WHERE seq < ? AND (by_name <> '' OR by_uid <> 0 OR by_from <> '')", end); err != nil {
 		return err
 	}
-	res.Records, err = c.exec("DELETE FROM journal WHERE seq < ?", end)
+	res.Records, err = c.execRows("DELETE FROM journal WHERE seq < ?", end)
 	return err
 }
 
@@ -81,7 +81,7 @@ func purgeAudit(c *conn, req *store.PurgeRequest, res *store.PurgeResult) (err e
 	if req.AuditBefore.IsZero() {
 		return nil
 	}
-	res.Audit, err = c.exec("DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? LIMIT ?)", micros(req.AuditBefore), int64(req.Limit))
+	res.Audit, err = c.execRows("DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < ? LIMIT ?)", toMicros(req.AuditBefore), int64(req.Limit))
 	return err
 }
 
@@ -89,7 +89,7 @@ func purgeJobs(c *conn, req *store.PurgeRequest, res *store.PurgeResult) (err er
 	if req.JobsEndedBefore.IsZero() {
 		return nil
 	}
-	res.Jobs, err = c.exec("DELETE FROM job WHERE id IN (SELECT id FROM job WHERE ended < ? AND final = 1 LIMIT ?)",
-		micros(req.JobsEndedBefore), int64(req.Limit))
+	res.Jobs, err = c.execRows("DELETE FROM job WHERE id IN (SELECT id FROM job WHERE ended < ? AND final = 1 LIMIT ?)",
+		toMicros(req.JobsEndedBefore), int64(req.Limit))
 	return err
 }

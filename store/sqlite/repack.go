@@ -42,9 +42,9 @@ func (s *Store) purgePacks(ctx context.Context, epoch uint64, req *store.PurgeRe
 				return nil
 			}
 			if sha256.Sum256(b) != *k {
-				return fmt.Errorf("%w, which a live job names", damaged(hex.EncodeToString(k[:]), packName(s.dir, p.pack)))
+				return fmt.Errorf("%w, which a live job names", damagedError(hex.EncodeToString(k[:]), packName(s.dir, p.pack)))
 			}
-			moved, err := s.move(k, p, b)
+			moved, err := s.moveBlob(k, p, b)
 			sw.moved += moved
 			return err
 		})
@@ -52,7 +52,7 @@ func (s *Store) purgePacks(ctx context.Context, epoch uint64, req *store.PurgeRe
 		return err
 	}
 	whole := next == size || err != nil
-	n, err := s.unindex(ctx, epoch, micros(req.BlobsBefore), gone, whole)
+	n, err := s.removeIndexed(ctx, epoch, toMicros(req.BlobsBefore), gone, whole)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *Store) purgePacks(ctx context.Context, epoch uint64, req *store.PurgeRe
 // nextSweep chooses the pack to go on with and returns its size; 0: there is none.
 func (s *Store) nextSweep(req *store.PurgeRequest) (size int64, err error) {
 	current, touched := s.blobs.inUse()
-	err = s.write.query(func(row []driver.Value) error {
+	err = s.write.queryRows(func(row []driver.Value) error {
 		id := row[0].(int64)
 		if _, has := touched[touch{id, 0}]; has || id == current || size != 0 {
 			return nil
@@ -83,55 +83,55 @@ func (s *Store) nextSweep(req *store.PurgeRequest) (size int64, err error) {
 			s.sweep = sweep{pack: id}
 		}
 		return nil
-	}, "SELECT id, size FROM pack WHERE put < ? ORDER BY id", micros(req.BlobsBefore))
+	}, "SELECT id, size FROM pack WHERE put < ? ORDER BY id", toMicros(req.BlobsBefore))
 	return size, err
 }
 
-// move puts a blob of an old pack anew, unless the index names another copy.
-func (s *Store) move(k *key, p place, b []byte) (int64, error) {
+// moveBlob puts a blob of an old pack anew, unless the index names another copy.
+func (s *Store) moveBlob(k *key, p place, b []byte) (int64, error) {
 	here := false
-	err := s.write.query(func(row []driver.Value) error {
+	err := s.write.queryRows(func(row []driver.Value) error {
 		here = scanPlace(row) == p
 		return nil
 	}, "SELECT pack, at, size FROM blob WHERE hash = ?", k[:])
 	if err != nil || !here {
 		return 0, err
 	}
-	return p.size, s.blobs.renew(k, b)
+	return p.size, s.blobs.renewBlob(k, b)
 }
 
-// unindex commits what was moved, takes blobs of a pack out of the index, and, if
+// removeIndexed commits what was moved, takes blobs of a pack out of the index, and, if
 // the pack was walked to its end, the pack as well.
-func (s *Store) unindex(ctx context.Context, epoch uint64, at int64, gone []key, whole bool) (n int, err error) {
+func (s *Store) removeIndexed(ctx context.Context, epoch uint64, at int64, gone []key, whole bool) (n int, err error) {
 	id := s.sweep.pack
-	b, err := s.blobs.begin(at)
+	b, err := s.blobs.beginBatch(at)
 	if err != nil {
 		return 0, err
 	}
-	err = s.writing(ctx, epoch, func(c *conn) error {
+	err = s.withWriter(ctx, epoch, func(c *conn) error {
 		for _, k := range gone {
-			d, err := c.exec("DELETE FROM blob WHERE hash = ? AND pack = ?", k[:], id)
+			d, err := c.execRows("DELETE FROM blob WHERE hash = ? AND pack = ?", k[:], id)
 			if err != nil {
 				return err
 			}
 			n += d
 		}
 		if whole {
-			if _, err := c.exec("DELETE FROM pack WHERE id = ?", id); err != nil {
+			if _, err := c.execRows("DELETE FROM pack WHERE id = ?", id); err != nil {
 				return err
 			}
 		}
-		if err := b.commit(c); err != nil {
+		if err := b.commitRows(c); err != nil {
 			return err
 		}
-		return b.wait()
+		return b.waitSynced()
 	})
-	s.blobs.purged(b, err == nil)
+	s.blobs.finishPurge(b, err == nil)
 	if err != nil {
 		return 0, err
 	}
-	s.log.grow((n + len(b.blobs)) * pageSize)
-	s.blobs.forget(id, gone)
+	s.log.noteCommitted((n + len(b.blobs)) * pageSize)
+	s.blobs.forgetPurged(id, gone)
 	return n, nil
 }
 
@@ -185,7 +185,7 @@ func (s *Store) purgeStrays() error {
 		return err
 	}
 	known, oldest := map[int64]bool{}, int64(0)
-	err = s.write.query(func(row []driver.Value) error {
+	err = s.write.queryRows(func(row []driver.Value) error {
 		if known[row[0].(int64)] = true; oldest == 0 {
 			oldest = row[0].(int64)
 		}

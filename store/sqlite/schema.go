@@ -100,36 +100,36 @@ CREATE TABLE blob (
 `,
 }
 
-func (s *Store) migrate() error {
-	have, _, err := s.write.number("PRAGMA user_version")
+func (s *Store) migrateSchema() error {
+	have, _, err := s.write.queryNumber("PRAGMA user_version")
 	if err != nil {
-		return classify(fmt.Errorf("read the schema version of %s: %w", s.dir, err))
+		return classifyError(fmt.Errorf("read the schema version of %s: %w", s.dir, err))
 	}
 	if int(have) > len(schema) {
 		return tooNew(s.dir, int(have))
 	}
 	if have == 0 {
-		if err := s.orphaned(); err != nil {
+		if err := s.refuseOrphaned(); err != nil {
 			return err
 		}
 	}
 	for v := int(have); v < len(schema); v++ {
-		err := s.write.tx(func() error {
-			if err := s.write.script(schema[v]); err != nil {
+		err := s.write.inTransaction(func() error {
+			if err := s.write.runScript(schema[v]); err != nil {
 				return err
 			}
-			return s.write.script(fmt.Sprintf("PRAGMA user_version = %d", v+1))
+			return s.write.runScript(fmt.Sprintf("PRAGMA user_version = %d", v+1))
 		})
 		if err != nil {
-			return classify(fmt.Errorf("schema %d of %s: %w", v+1, s.dir, err))
+			return classifyError(fmt.Errorf("schema %d of %s: %w", v+1, s.dir, err))
 		}
 	}
 	return nil
 }
 
-// orphaned refuses to begin a new journal beside the blobs of one that is gone: job
+// refuseOrphaned refuses to begin a new journal beside the blobs of one that is gone: job
 // numbers would be given a second time.
-func (s *Store) orphaned() error {
+func (s *Store) refuseOrphaned() error {
 	for _, name := range []string{"packs", "blobs"} {
 		if entries, err := os.ReadDir(filepath.Join(s.dir, name)); err == nil && len(entries) > 0 {
 			return fault.New(fault.Internal, "%s has blobs in %s and no journal: journal.db is gone or empty", s.dir, name).

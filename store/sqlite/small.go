@@ -13,12 +13,12 @@ import (
 // commitSmall writes the bytes of the batch and the rows that name them.
 func (b *batch) commitSmall(c *conn) error {
 	for _, f := range b.blobs {
-		id, err := c.insert("INSERT INTO small (put, hash, data) VALUES (?,?,?)", b.at, f.key[:], f.bytes)
+		id, err := c.insertRow("INSERT INTO small (put, hash, data) VALUES (?,?,?)", b.at, f.key[:], f.bytes)
 		if err != nil {
 			return err
 		}
 		b.ids = append(b.ids, id)
-		if _, err := c.exec(putIndex, f.key[:], int64(0), id, f.place.size); err != nil {
+		if _, err := c.execRows(putIndex, f.key[:], int64(0), id, f.place.size); err != nil {
 			return err
 		}
 	}
@@ -26,15 +26,15 @@ func (b *batch) commitSmall(c *conn) error {
 }
 
 func (s *Store) smallBlob(ctx context.Context, k *key, id int64) (b []byte, err error) {
-	err = s.reading(ctx, func(c *conn) error {
-		return c.query(func(row []driver.Value) error {
+	err = s.withReader(ctx, func(c *conn) error {
+		return c.queryRows(func(row []driver.Value) error {
 			b, _ = row[0].([]byte)
-			b = solid(b)
+			b = withoutNil(b)
 			return nil
 		}, "SELECT data FROM small WHERE id = ?", id)
 	})
 	if err == nil && (b == nil || sha256.Sum256(b) != *k) {
-		err = damaged(hex.EncodeToString(k[:]), filepath.Join(s.dir, "journal.db"))
+		err = damagedError(hex.EncodeToString(k[:]), filepath.Join(s.dir, "journal.db"))
 	}
 	return b, err
 }
@@ -52,13 +52,13 @@ func (s *Store) purgeSmall(ctx context.Context, epoch uint64, req *store.PurgeRe
 	limit := req.Limit - res.Blobs
 	_, touched := s.blobs.inUse()
 	var rows []old
-	err := s.write.query(func(row []driver.Value) error {
+	err := s.write.queryRows(func(row []driver.Value) error {
 		o := old{id: row[0].(int64), key: key(row[1].([]byte))}
 		if _, has := touched[touch{0, o.id}]; !has {
 			rows = append(rows, o)
 		}
 		return nil
-	}, "SELECT id, hash FROM small WHERE put < ? ORDER BY put LIMIT ?", micros(req.BlobsBefore), int64(limit))
+	}, "SELECT id, hash FROM small WHERE put < ? ORDER BY put LIMIT ?", toMicros(req.BlobsBefore), int64(limit))
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -68,42 +68,42 @@ func (s *Store) purgeSmall(ctx context.Context, epoch uint64, req *store.PurgeRe
 		if req.Keep == nil || !req.Keep(hex.EncodeToString(o.key[:])) {
 			continue
 		}
-		err := s.write.query(func(row []driver.Value) error {
+		err := s.write.queryRows(func(row []driver.Value) error {
 			o.data, _ = row[0].([]byte)
-			o.data = solid(o.data)
+			o.data = withoutNil(o.data)
 			return nil
 		}, "SELECT data FROM small JOIN blob ON pack = 0 AND at = id WHERE id = ? AND blob.hash = small.hash", o.id)
 		if err != nil {
 			return err
 		}
 		if o.data != nil {
-			if err := s.blobs.renew(&o.key, o.data); err != nil {
+			if err := s.blobs.renewBlob(&o.key, o.data); err != nil {
 				return err
 			}
 		}
 	}
-	return s.dropSmall(ctx, epoch, micros(req.BlobsBefore), rows, res)
+	return s.dropSmall(ctx, epoch, toMicros(req.BlobsBefore), rows, res)
 }
 
 // dropSmall commits what is written again and removes the rows. It is at least as
 // late as at: what is written again is not old.
 func (s *Store) dropSmall(ctx context.Context, epoch uint64, at int64, rows []old, res *store.PurgeResult) error {
-	b, err := s.blobs.begin(at)
+	b, err := s.blobs.beginBatch(at)
 	if err != nil {
 		return err
 	}
 	blobs, bytes := 0, int64(0)
 	var gone []key
-	err = s.writing(ctx, epoch, func(c *conn) error {
+	err = s.withWriter(ctx, epoch, func(c *conn) error {
 		for _, o := range rows {
-			size, _, err := c.number("SELECT length(data) FROM small WHERE id = ?", o.id)
+			size, _, err := c.queryNumber("SELECT length(data) FROM small WHERE id = ?", o.id)
 			if err != nil {
 				return err
 			}
-			if _, err := c.exec("DELETE FROM small WHERE id = ?", o.id); err != nil {
+			if _, err := c.execRows("DELETE FROM small WHERE id = ?", o.id); err != nil {
 				return err
 			}
-			n, err := c.exec("DELETE FROM blob WHERE hash = ? AND pack = 0 AND at = ?", o.key[:], o.id)
+			n, err := c.execRows("DELETE FROM blob WHERE hash = ? AND pack = 0 AND at = ?", o.key[:], o.id)
 			if err != nil {
 				return err
 			}
@@ -111,27 +111,27 @@ func (s *Store) dropSmall(ctx context.Context, epoch uint64, at int64, rows []ol
 				blobs, bytes, gone = blobs+n, bytes+size, append(gone, o.key)
 			}
 		}
-		if err := b.commit(c); err != nil {
+		if err := b.commitRows(c); err != nil {
 			return err
 		}
-		return b.wait()
+		return b.waitSynced()
 	})
-	s.blobs.purged(b, err == nil)
+	s.blobs.finishPurge(b, err == nil)
 	if err != nil {
 		return err
 	}
-	s.blobs.forget(0, gone)
-	s.log.grow((len(rows) + len(b.blobs)) * 2 * pageSize)
+	s.blobs.forgetPurged(0, gone)
+	s.log.noteCommitted((len(rows) + len(b.blobs)) * 2 * pageSize)
 	res.Blobs += blobs
 	res.Bytes += bytes
 	return nil
 }
 
 func verifySmall(ctx context.Context, c *conn, dir string, got *Contents) error {
-	return c.query(func(row []driver.Value) error {
+	return c.queryRows(func(row []driver.Value) error {
 		data, _ := row[2].([]byte)
 		if sum := sha256.Sum256(data); string(sum[:]) != string(row[1].([]byte)) {
-			return broken(dir, "blob %x in row %d of the table small", row[1], row[0])
+			return brokenError(dir, "blob %x in row %d of the table small", row[1], row[0])
 		}
 		if row[3] != nil {
 			got.Blobs++

@@ -55,20 +55,20 @@ var _ store.Store = (*Store)(nil)
 // Open opens or makes the store in a directory, which it creates with mode 0700.
 func Open(dir string) (*Store, error) {
 	if err := makeDir(dir); err != nil {
-		return nil, classify(fmt.Errorf("state directory: %w", err))
+		return nil, classifyError(fmt.Errorf("state directory: %w", err))
 	}
 	file := filepath.Join(dir, "journal.db")
-	if err := private(file); err != nil {
-		return nil, classify(fmt.Errorf("state directory: %w", err))
+	if err := makePrivate(file); err != nil {
+		return nil, classifyError(fmt.Errorf("state directory: %w", err))
 	}
 	s := &Store{dir: dir, read: make(chan *conn, readers), blobs: newBlobs(dir)}
 	s.log = newCheckpointer(s)
 	var err error
-	if s.write, err = dial(file, url.Values{"_pragma": pragmas}); err != nil {
+	if s.write, err = openConn(file, url.Values{"_pragma": pragmas}); err != nil {
 		return nil, err
 	}
-	if err = s.migrate(); err == nil {
-		err = classify(s.blobs.resume(s.write))
+	if err = s.migrateSchema(); err == nil {
+		err = classifyError(s.blobs.resumePack(s.write))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.write.close())
@@ -79,9 +79,9 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// private sees to it that only the server's user may read the journal; SQLite gives
+// makePrivate sees to it that only the server's user may read the journal; SQLite gives
 // its log the same mode. Others may pass through the directory (see docs/state.md).
-func private(file string) error {
+func makePrivate(file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -100,13 +100,13 @@ func makeDir(dir string) error {
 	return syncDir(filepath.Dir(filepath.Clean(dir)))
 }
 
-// reading runs f with a connection that reads. f must not call back: there are few.
-func (s *Store) reading(ctx context.Context, f func(*conn) error) error {
+// withReader runs f with a connection that reads. f must not call back: there are few.
+func (s *Store) withReader(ctx context.Context, f func(*conn) error) error {
 	var c *conn
 	var open bool
 	select {
 	case <-ctx.Done():
-		return unavailable(ctx)
+		return unavailableError(ctx)
 	case c, open = <-s.read:
 	}
 	if !open {
@@ -114,62 +114,62 @@ func (s *Store) reading(ctx context.Context, f func(*conn) error) error {
 	}
 	defer func() { s.read <- c }()
 	if ctx.Err() != nil {
-		return unavailable(ctx)
+		return unavailableError(ctx)
 	}
 	if c == nil {
 		var err error
-		if c, err = dial(filepath.Join(s.dir, "journal.db"), url.Values{"_pragma": pragmas}); err != nil {
+		if c, err = openConn(filepath.Join(s.dir, "journal.db"), url.Values{"_pragma": pragmas}); err != nil {
 			return err
 		}
 	}
-	return classify(f(c))
+	return classifyError(f(c))
 }
 
-// writing runs f in one transaction of the writing connection if epoch leads.
+// withWriter runs f in one transaction of the writing connection if epoch leads.
 // The caller holds s.mu.
-func (s *Store) writing(ctx context.Context, epoch uint64, f func(*conn) error) error {
-	return s.transaction(ctx, func(c *conn) error {
-		if err := leads(c, epoch); err != nil {
+func (s *Store) withWriter(ctx context.Context, epoch uint64, f func(*conn) error) error {
+	return s.withTransaction(ctx, func(c *conn) error {
+		if err := checkLeads(c, epoch); err != nil {
 			return err
 		}
 		return f(c)
 	})
 }
 
-// transaction runs f in one transaction of the writing connection, whoever leads.
+// withTransaction runs f in one transaction of the writing connection, whoever leads.
 // The caller holds s.mu.
-func (s *Store) transaction(ctx context.Context, f func(*conn) error) error {
-	if err := s.usable(ctx); err != nil {
+func (s *Store) withTransaction(ctx context.Context, f func(*conn) error) error {
+	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
 	if s.broken != nil {
 		return s.broken
 	}
-	err := s.write.tx(func() error { return f(s.write) })
+	err := s.write.inTransaction(func() error { return f(s.write) })
 	if err != nil {
 		s.led = 0
 	}
-	return classify(err)
+	return classifyError(err)
 }
 
-func (s *Store) usable(ctx context.Context) error {
+func (s *Store) checkUsable(ctx context.Context) error {
 	switch {
 	case s.closed.Load():
 		return errClosed()
 	case ctx.Err() != nil:
-		return unavailable(ctx)
+		return unavailableError(ctx)
 	}
 	return nil
 }
 
 func errClosed() error { return fault.New(fault.Unavailable, "the store is closed") }
 
-func unavailable(ctx context.Context) error {
+func unavailableError(ctx context.Context) error {
 	return fault.New(fault.Unavailable, "store: %w", context.Cause(ctx))
 }
 
-func leads(c *conn, epoch uint64) error {
-	return c.query(func(row []driver.Value) error {
+func checkLeads(c *conn, epoch uint64) error {
+	return c.queryRows(func(row []driver.Value) error {
 		if now := uint64(row[0].(int64)); now != epoch {
 			return fault.New(fault.Conflict, "epoch %d no longer leads, epoch %d (%s) does", epoch, now, row[1])
 		}
@@ -185,7 +185,7 @@ func (s *Store) Close() error {
 	if before {
 		return nil
 	}
-	s.log.end()
+	s.log.stopAndWait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
@@ -198,8 +198,8 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.blobs.close(), s.write.close())...)
 }
 
-// micros maps the zero time to 0, which no record carries.
-func micros(t time.Time) int64 {
+// toMicros maps the zero time to 0, which no record carries.
+func toMicros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}

@@ -39,7 +39,7 @@ func dialStill(dir string) (*conn, error) {
 	if info, err := os.Stat(file + "-wal"); err != nil || info.Size() == 0 {
 		q.Set("immutable", "1")
 	}
-	return dial(file, q)
+	return openConn(file, q)
 }
 
 // Verify reads a backup, or a state directory that nobody uses, from beginning to
@@ -53,18 +53,18 @@ func Verify(ctx context.Context, dir string) (got Contents, err error) {
 	defer c.close()
 	for _, step := range []func(context.Context, *conn, string, *Contents) error{verifyDatabase, verifyJournal, verifySmall, verifyPacks, verifyOld, verifyUploads} {
 		if err := step(ctx, c, dir, &got); err != nil {
-			return got, classify(err)
+			return got, classifyError(err)
 		}
 	}
 	return got, nil
 }
 
-func broken(dir, format string, args ...any) error {
+func brokenError(dir, format string, args ...any) error {
 	return fault.New(fault.Internal, "%s is damaged: %w", dir, fmt.Errorf(format, args...)).Advise("use another backup")
 }
 
 func verifyDatabase(_ context.Context, c *conn, dir string, got *Contents) error {
-	version, _, err := c.number("PRAGMA user_version")
+	version, _, err := c.queryNumber("PRAGMA user_version")
 	if err != nil {
 		return err
 	}
@@ -75,9 +75,9 @@ func verifyDatabase(_ context.Context, c *conn, dir string, got *Contents) error
 		return fault.New(fault.Unsupported, "%s has schema %d, this cox verifies schema %d", dir, got.Schema, len(schema)).
 			Advise("verify it with the cox that wrote it, or start a server with a copy of it, which upgrades it")
 	}
-	return c.query(func(row []driver.Value) error {
+	return c.queryRows(func(row []driver.Value) error {
 		if row[0] != "ok" {
-			return broken(dir, "%v", row[0])
+			return brokenError(dir, "%v", row[0])
 		}
 		return nil
 	}, "PRAGMA integrity_check(1)")
@@ -85,7 +85,7 @@ func verifyDatabase(_ context.Context, c *conn, dir string, got *Contents) error
 
 func verifyJournal(_ context.Context, c *conn, dir string, got *Contents) error {
 	var count int64
-	err := c.query(func(row []driver.Value) error {
+	err := c.queryRows(func(row []driver.Value) error {
 		count = row[0].(int64)
 		got.First, got.Last = uint64(row[1].(int64)), uint64(row[2].(int64))
 		got.Projected, got.Audit = uint64(row[3].(int64)), int(row[4].(int64))
@@ -97,9 +97,9 @@ func verifyJournal(_ context.Context, c *conn, dir string, got *Contents) error 
 	case err != nil:
 		return err
 	case uint64(count) != got.Last+1-got.First:
-		return broken(dir, "the journal has %d records from %d to %d", count, got.First, got.Last)
+		return brokenError(dir, "the journal has %d records from %d to %d", count, got.First, got.Last)
 	case got.First > got.Projected+1:
-		return broken(dir, "the projection ends with record %d, the journal begins with %d", got.Projected, got.First)
+		return brokenError(dir, "the projection ends with record %d, the journal begins with %d", got.Projected, got.First)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func verifyJournal(_ context.Context, c *conn, dir string, got *Contents) error 
 func verifyPacks(ctx context.Context, c *conn, dir string, got *Contents) error {
 	type span struct{ id, size int64 }
 	var packs []span
-	err := c.query(func(row []driver.Value) error {
+	err := c.queryRows(func(row []driver.Value) error {
 		packs = append(packs, span{row[0].(int64), row[1].(int64)})
 		return nil
 	}, "SELECT id, size FROM pack ORDER BY id")
@@ -118,13 +118,13 @@ func verifyPacks(ctx context.Context, c *conn, dir string, got *Contents) error 
 	}
 	for _, p := range packs {
 		if ctx.Err() != nil {
-			return unavailable(ctx)
+			return unavailableError(ctx)
 		}
 		_, err := walkPack(dir, p.id, 0, p.size, func(*key) bool { return true }, func(k *key, at place, b []byte) error {
 			if sha256.Sum256(b) != *k {
 				return fmt.Errorf("blob %x in %s", *k, packName(dir, p.id))
 			}
-			return c.query(func(row []driver.Value) error {
+			return c.queryRows(func(row []driver.Value) error {
 				if scanPlace(row) == at {
 					got.Blobs++
 					got.Bytes += at.size
@@ -133,12 +133,12 @@ func verifyPacks(ctx context.Context, c *conn, dir string, got *Contents) error 
 			}, "SELECT pack, at, size FROM blob WHERE hash = ?", k[:])
 		})
 		if err != nil {
-			return broken(dir, "%w", err)
+			return brokenError(dir, "%w", err)
 		}
 	}
-	rows, _, err := c.number("SELECT COUNT(*) FROM blob")
+	rows, _, err := c.queryNumber("SELECT COUNT(*) FROM blob")
 	if err == nil && int(rows) != got.Blobs {
-		err = broken(dir, "%d of the %d blobs of the index are where it says", got.Blobs, rows)
+		err = brokenError(dir, "%d of the %d blobs of the index are where it says", got.Blobs, rows)
 	}
 	return err
 }
@@ -150,7 +150,7 @@ func verifyOld(ctx context.Context, _ *conn, dir string, got *Contents) error {
 	}
 	for _, e := range entries {
 		if ctx.Err() != nil {
-			return unavailable(ctx)
+			return unavailableError(ctx)
 		}
 		if raw, err := hex.DecodeString(e.Name()); err != nil || len(raw) != sha256.Size {
 			continue // what a crash left of a blob that was not acknowledged
@@ -160,7 +160,7 @@ func verifyOld(ctx context.Context, _ *conn, dir string, got *Contents) error {
 			return err
 		}
 		if store.Hash(b) != e.Name() {
-			return broken(dir, "blob %s", e.Name())
+			return brokenError(dir, "blob %s", e.Name())
 		}
 		got.Blobs++
 		got.Bytes += int64(len(b))
@@ -173,7 +173,7 @@ func verifyOld(ctx context.Context, _ *conn, dir string, got *Contents) error {
 func verifyUploads(ctx context.Context, _ *conn, dir string, _ *Contents) error {
 	return eachUpload(dir, func(user, name string) error {
 		if ctx.Err() != nil {
-			return unavailable(ctx)
+			return unavailableError(ctx)
 		}
 		file := filepath.Join(dir, uploads, user, name)
 		in, err := os.Open(file)
