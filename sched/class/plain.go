@@ -22,8 +22,8 @@ type plain struct {
 
 type amounts struct{ cpu, memory, disk resource.Amount }
 
-// plainly returns the plain form of a specification; false if it has none.
-func plainly(spec *job.Spec) (plain, bool) {
+// plainForm returns the plain form of a specification; false if it has none.
+func plainForm(spec *job.Spec) (plain, bool) {
 	if len(spec.Groups) != 1 || spec.Within != 0 || len(spec.Partitions) > 1 || len(spec.Partitions) == 1 && spec.Partitions[0] == "" {
 		return plain{}, false
 	}
@@ -39,7 +39,7 @@ func plainly(spec *job.Spec) (plain, bool) {
 	// anything that is left makes it another form.
 	g.Nodes, g.Tasks, g.TasksPerNode, g.AllMemory, g.Exclusive = job.Range{}, job.Count{}, 0, false, false
 	g.Name, g.Distribution, g.CPUsPerTask, g.Overcommit = "", "", 0, false
-	ok := one(&g.PerNode.Devices, &p.ofNode) && one(&g.PerTask.Devices, &p.ofTask)
+	ok := oneRequest(&g.PerNode.Devices, &p.ofNode) && oneRequest(&g.PerTask.Devices, &p.ofTask)
 	for _, v := range []struct {
 		from *resource.Vector
 		to   *amounts
@@ -50,7 +50,7 @@ func plainly(spec *job.Spec) (plain, bool) {
 	return p, ok && reflect.ValueOf(g).IsZero()
 }
 
-func one(list *[]resource.DeviceRequest, to *resource.DeviceRequest) bool {
+func oneRequest(list *[]resource.DeviceRequest, to *resource.DeviceRequest) bool {
 	if len(*list) > 1 {
 		return false
 	}

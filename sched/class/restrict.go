@@ -19,7 +19,7 @@ type Bound struct {
 // type. What no bound restricts is the shape itself. What else would do is restricted
 // in the same way.
 func (in *Interner) Restricted(s *Shape, bounds []Bound) *Shape {
-	features, kind, ok := join(bounds)
+	features, kind, ok := joinBounds(bounds)
 	switch {
 	case !ok:
 		return nil
@@ -29,7 +29,7 @@ func (in *Interner) Restricted(s *Shape, bounds []Bound) *Shape {
 		if r := in.shapes[restrictedKey(s, features)]; r != nil {
 			return r
 		}
-		r := s.restricted(features, kind)
+		r := s.restrictShape(features, kind)
 		if r != nil {
 			in.next++
 			r.ID = in.next
@@ -39,18 +39,18 @@ func (in *Interner) Restricted(s *Shape, bounds []Bound) *Shape {
 	}
 	var within []*Shape
 	for x := s; x != nil; x = x.Else {
-		if r := x.restricted(features, kind); r != nil {
+		if r := x.restrictShape(features, kind); r != nil {
 			within = append(within, r)
 		}
 	}
 	if len(within) == 0 {
 		return nil
 	}
-	return in.link(within)
+	return in.linkShapes(within)
 }
 
-// join is what bounds ask for together; false if they name two types of device.
-func join(bounds []Bound) (features []string, kind string, ok bool) {
+// joinBounds is what bounds ask for together; false if they name two types of device.
+func joinBounds(bounds []Bound) (features []string, kind string, ok bool) {
 	for _, b := range bounds {
 		features = append(features, b.Features...)
 		if b.Type != "" {
@@ -61,17 +61,17 @@ func join(bounds []Bound) (features []string, kind string, ok bool) {
 			features = append(features, index.DeviceFeature(b.Type))
 		}
 	}
-	return sorted(features), kind, true
+	return sortedNames(features), kind, true
 }
 
 func restrictedKey(s *Shape, features []string) string {
 	return s.Key + "\x00" + strings.Join(features, "\x00")
 }
 
-func (s *Shape) restricted(features []string, kind string) *Shape {
+func (s *Shape) restrictShape(features []string, kind string) *Shape {
 	r := &Shape{Partitions: s.Partitions, Pools: s.Pools, Groups: slices.Clone(s.Groups), Within: s.Within, Key: restrictedKey(s, features)}
 	for i := range r.Groups {
-		if !r.Groups[i].restrict(features, kind) {
+		if !r.Groups[i].restrictGroup(features, kind) {
 			return nil
 		}
 	}
@@ -107,7 +107,7 @@ func (in *Interner) Cut(s *Shape, cut int) *Shape {
 			form.Else = nil
 			forms = append(forms, in.Cut(&form, cut))
 		}
-		return in.link(forms)
+		return in.linkShapes(forms)
 	}
 	key := s.Key + "\x00\x00" + strconv.Itoa(cut)
 	if r := in.shapes[key]; r != nil {
@@ -123,8 +123,8 @@ func (in *Interner) Cut(s *Shape, cut int) *Shape {
 	return r
 }
 
-func (g *Group) restrict(features []string, kind string) bool {
-	for _, list := range g.lists() {
+func (g *Group) restrictGroup(features []string, kind string) bool {
+	for _, list := range g.needLists() {
 		*list = slices.Clone(*list)
 		for i := range *list {
 			n := &(*list)[i]

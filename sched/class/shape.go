@@ -105,9 +105,9 @@ func (in *Interner) Shape(spec *job.Spec) *Shape {
 	}
 	if spec.Wishful() {
 		w := in.wishesOf(spec)
-		return in.chain(w, len(w.after)-1)
+		return in.chainForms(w, len(w.after)-1)
 	}
-	s := in.quickly(spec)
+	s := in.quickShape(spec)
 	if len(in.recent) >= maxRecent {
 		clear(in.recent)
 	}
@@ -115,15 +115,15 @@ func (in *Interner) Shape(spec *job.Spec) *Shape {
 	return s
 }
 
-func (in *Interner) quickly(spec *job.Spec) *Shape {
-	p, ok := plainly(spec)
+func (in *Interner) quickShape(spec *job.Spec) *Shape {
+	p, ok := plainForm(spec)
 	if !ok {
-		return in.shape(spec)
+		return in.internShape(spec)
 	}
 	if s := in.plain[p]; s != nil {
 		return s
 	}
-	s := in.shape(spec)
+	s := in.internShape(spec)
 	if s.plain == nil {
 		s.plain = &p
 		in.plain[p] = s
@@ -131,7 +131,7 @@ func (in *Interner) quickly(spec *job.Spec) *Shape {
 	return s
 }
 
-func (in *Interner) shape(spec *job.Spec) *Shape {
+func (in *Interner) internShape(spec *job.Spec) *Shape {
 	key := Key(spec)
 	if s := in.shapes[key]; s != nil {
 		return s
@@ -162,7 +162,7 @@ func Key(spec *job.Spec) string {
 		if g.Elastic {
 			g.Nodes.Max, g.Elastic, g.Subgroup = g.Nodes.Min, false, 0
 		}
-		g.NodeList, g.Exclude = sorted(g.NodeList), sorted(g.Exclude)
+		g.NodeList, g.Exclude = sortedNames(g.NodeList), sortedNames(g.Exclude)
 	}
 	b, err := json.Marshal(struct {
 		P []string
@@ -205,7 +205,7 @@ func compileOne(spec *job.Spec) *Shape {
 		s.Pools = []string{spec.Pool}
 	}
 	for i := range spec.Groups {
-		s.Groups[i] = compile(&spec.Groups[i])
+		s.Groups[i] = compileGroup(&spec.Groups[i])
 	}
 	if len(s.Groups) == 1 {
 		g := &s.Groups[0]
@@ -214,13 +214,13 @@ func compileOne(spec *job.Spec) *Shape {
 	return s
 }
 
-func compile(t *job.TaskGroup) Group {
+func compileGroup(t *job.TaskGroup) Group {
 	g := Group{
 		Cap: t.TasksPerNode, AllMemory: t.AllMemory, Whole: t.Exclusive, Adjoint: t.Contiguous,
 		Alternatives: t.Constraint.Alternatives, Same: t.Constraint.Same && len(t.Constraint.Alternatives) > 1,
 		Text: t.Constraint.Text,
-		Must: sorted(t.NodeList), Not: sorted(t.Exclude),
-		BaseDevices: needs(t.PerNode.Devices), StepDevices: needs(t.PerTask.Devices), TotalDevices: needs(t.Total.Devices),
+		Must: sortedNames(t.NodeList), Not: sortedNames(t.Exclude),
+		BaseDevices: compileNeeds(t.PerNode.Devices), StepDevices: compileNeeds(t.PerTask.Devices), TotalDevices: compileNeeds(t.Total.Devices),
 		Total: t.Total.Vector, Extra: t.PerDevice, Within: t.Within,
 		Switches: t.Switches, Spread: t.Spread, Few: t.FewNodes,
 	}
@@ -229,18 +229,18 @@ func compile(t *job.TaskGroup) Group {
 	}
 	g.Base = t.PerNode.Add(t.PerDevice.Scale(t.PerNode.DeviceCount()))
 	g.Step = t.PerTask.Add(t.PerDevice.Scale(t.PerTask.DeviceCount()))
-	g.size(t)
+	g.settleSize(t)
 	if g.MaxNodes == 1 || g.MinNodes == 1 && g.Each == 0 && g.Want == 1 && len(g.TotalDevices) == 0 { // one node is what it is
 		g.Switches, g.Spread, g.Few = 0, false, false
 	}
-	g.bound()
+	g.computeBounds()
 	return g
 }
 
-// bound works out what is needed at least, so that a state that is too full can be
+// computeBounds works out what is needed at least, so that a state that is too full can be
 // told at once.
-func (g *Group) bound() {
-	base, step, total := undivided(g.BaseDevices), undivided(g.StepDevices), undivided(g.TotalDevices)
+func (g *Group) computeBounds() {
+	base, step, total := countWhole(g.BaseDevices), countWhole(g.StepDevices), countWhole(g.TotalDevices)
 	tasks, each := g.Least, g.Each
 	if g.Each > 0 {
 		tasks = g.Each * g.MinNodes
@@ -252,8 +252,8 @@ func (g *Group) bound() {
 	g.AllDevices = base*g.MinNodes + step*tasks + total
 }
 
-// undivided counts whole devices, of any kind.
-func undivided(needs []Need) int {
+// countWhole counts whole devices, of any kind.
+func countWhole(needs []Need) int {
 	n := 0
 	for _, d := range needs {
 		if d.Undivided() {
@@ -263,8 +263,8 @@ func undivided(needs []Need) int {
 	return n
 }
 
-// size settles how many nodes and tasks are asked for.
-func (g *Group) size(t *job.TaskGroup) {
+// settleSize settles how many nodes and tasks are asked for.
+func (g *Group) settleSize(t *job.TaskGroup) {
 	asked := t.Nodes != job.Range{}
 	g.Even = asked
 	g.MinNodes, g.MaxNodes = max(t.Nodes.Min, len(g.Must), 1), t.Nodes.Max
@@ -290,9 +290,9 @@ func (g *Group) size(t *job.TaskGroup) {
 }
 
 // TotalCount is how many devices are collected over all nodes.
-func (g *Group) TotalCount() int { return count(g.TotalDevices) }
+func (g *Group) TotalCount() int { return countNeeds(g.TotalDevices) }
 
-func count(needs []Need) int {
+func countNeeds(needs []Need) int {
 	n := 0
 	for _, d := range needs {
 		n += d.Count
@@ -300,8 +300,8 @@ func count(needs []Need) int {
 	return n
 }
 
-// needs compiles device requests: sums of equal ones, in order of first mention.
-func needs(requests []resource.DeviceRequest) []Need {
+// compileNeeds compiles device requests: sums of equal ones, in order of first mention.
+func compileNeeds(requests []resource.DeviceRequest) []Need {
 	var out []Need
 	for _, r := range requests {
 		if r.Count <= 0 {
@@ -334,7 +334,7 @@ func Merge(list []Need, n Need, times int) []Need {
 	return append(list, n)
 }
 
-func sorted(names []string) []string {
+func sortedNames(names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
@@ -349,8 +349,8 @@ func Addition(spec *job.Spec, group int, partitions, pools []string, bounds []Bo
 	t := spec.Groups[group]
 	t.Nodes = job.Range{Min: t.Unit(), Max: t.Unit()}
 	t.Elastic, t.Subgroup = false, 0
-	s := &Shape{Partitions: partitions, Pools: pools, Groups: []Group{compile(&t)}}
-	if features, kind, ok := join(bounds); !ok || len(features) > 0 && !s.Groups[0].restrict(features, kind) {
+	s := &Shape{Partitions: partitions, Pools: pools, Groups: []Group{compileGroup(&t)}}
+	if features, kind, ok := joinBounds(bounds); !ok || len(features) > 0 && !s.Groups[0].restrictGroup(features, kind) {
 		return nil
 	}
 	return s

@@ -38,7 +38,7 @@ func (in *Interner) Stages(spec *job.Spec) []time.Duration {
 
 // Staged returns the shape of a specification with wishes at a stage.
 func (in *Interner) Staged(spec *job.Spec, stage int) *Shape {
-	return in.chain(in.wishesOf(spec), stage)
+	return in.chainForms(in.wishesOf(spec), stage)
 }
 
 func (in *Interner) wishesOf(spec *job.Spec) *wishes {
@@ -58,8 +58,8 @@ func (in *Interner) wishesOf(spec *job.Spec) *wishes {
 	return w
 }
 
-// chain links the shapes of the forms whose time has come.
-func (in *Interner) chain(w *wishes, stage int) *Shape {
+// chainForms links the shapes of the forms whose time has come.
+func (in *Interner) chainForms(w *wishes, stage int) *Shape {
 	var shapes []*Shape
 	for _, f := range w.forms {
 		if f.After <= w.after[stage] {
@@ -67,11 +67,11 @@ func (in *Interner) chain(w *wishes, stage int) *Shape {
 			shapes[len(shapes)-1].Key = Key(f.Spec)
 		}
 	}
-	return in.link(shapes)
+	return in.linkShapes(shapes)
 }
 
-// link returns the one chain of these shapes, which it may write to if it is new.
-func (in *Interner) link(shapes []*Shape) *Shape {
+// linkShapes returns the one chain of these shapes, which it may write to if it is new.
+func (in *Interner) linkShapes(shapes []*Shape) *Shape {
 	var b strings.Builder
 	b.WriteString("chain")
 	for _, s := range shapes {
@@ -105,8 +105,8 @@ func (s *Shape) Common() *Shape {
 	out.Else, out.Groups = nil, slices.Clone(s.Groups)
 	for i := range out.Groups {
 		g := &out.Groups[i]
-		for k, list := range g.lists() {
-			if s.same(i, k) {
+		for k, list := range g.needLists() {
+			if s.sameInAllForms(i, k) {
 				continue
 			}
 			var open []Need
@@ -122,14 +122,14 @@ func (s *Shape) Common() *Shape {
 	return &out
 }
 
-func (g *Group) lists() [3]*[]Need {
+func (g *Group) needLists() [3]*[]Need {
 	return [3]*[]Need{&g.BaseDevices, &g.StepDevices, &g.TotalDevices}
 }
 
-// same reports whether all forms have the same needs in a list of a group.
-func (s *Shape) same(group, list int) bool {
+// sameInAllForms reports whether all forms have the same needs in a list of a group.
+func (s *Shape) sameInAllForms(group, list int) bool {
 	for x := s.Else; x != nil; x = x.Else {
-		if !slices.Equal(*s.Groups[group].lists()[list], *x.Groups[group].lists()[list]) {
+		if !slices.Equal(*s.Groups[group].needLists()[list], *x.Groups[group].needLists()[list]) {
 			return false
 		}
 	}

@@ -48,11 +48,11 @@ func Choose(units []victim.Unit, seeds [][]int, f Field, b Bounds) (moves []int,
 	s := &search{units: units, f: f, Bounds: b}
 	for _, seed := range seeds {
 		if len(seed) > 0 {
-			s.try(slices.Sorted(slices.Values(seed)))
+			s.trySet(slices.Sorted(slices.Values(seed)))
 		}
 	}
-	sure = s.enumerate()
-	s.set(nil)
+	sure = s.enumerateSets()
+	s.liftSet(nil)
 	return s.best, sure
 }
 
@@ -65,29 +65,29 @@ type search struct {
 	best  []int
 }
 
-// cost is what a set costs.
-func cost(units []victim.Unit, set []int) (sum int64) {
+// costOf is what a set costs.
+func costOf(units []victim.Unit, set []int) (sum int64) {
 	for _, i := range set {
 		sum += units[i].Cost
 	}
 	return sum
 }
 
-// try keeps a set if it does and costs less than what is known.
-func (s *search) try(set []int) {
-	c := cost(s.units, set)
+// trySet keeps a set if it does and costs less than what is known.
+func (s *search) trySet(set []int) {
+	c := costOf(s.units, set)
 	if c >= s.Worth || len(set) > s.Most || s.Work <= 0 {
 		return
 	}
 	s.Work--
-	s.set(set)
+	s.liftSet(set)
 	if s.f.Fits() && s.f.Settles(set) {
 		s.best, s.Worth = slices.Clone(set), c
 	}
 }
 
-// set lifts exactly these units.
-func (s *search) set(want []int) {
+// liftSet lifts exactly these units.
+func (s *search) liftSet(want []int) {
 	for _, i := range s.taken {
 		if !slices.Contains(want, i) {
 			s.f.Back(i)
@@ -101,9 +101,9 @@ func (s *search) set(want []int) {
 	s.taken = append(s.taken[:0], want...)
 }
 
-// enumerate tries sets, the cheapest first, up to the best one that is known: the
+// enumerateSets tries sets, the cheapest first, up to the best one that is known: the
 // first that does is the cheapest of all. It reports whether it came to the end.
-func (s *search) enumerate() bool {
+func (s *search) enumerateSets() bool {
 	order := make([]int, 0, len(s.units))
 	for i := range s.units {
 		if s.units[i].Cost < s.Worth {
@@ -128,7 +128,7 @@ func (s *search) enumerate() bool {
 			set[i] = order[at]
 		}
 		slices.Sort(set)
-		s.try(set)
+		s.trySet(set)
 		last := next.at[len(next.at)-1] + 1
 		if last == len(order) {
 			continue

@@ -15,7 +15,7 @@ func Best(units []victim.Unit, f Field, b Bounds) (least int64, ok bool) {
 				set = append(set, i)
 			}
 		}
-		c := cost(units, set)
+		c := costOf(units, set)
 		if c >= b.Worth || len(set) > b.Most || ok && c >= least {
 			continue
 		}

@@ -79,7 +79,7 @@ func Node(pool string, nodes []fleet.Node) fleet.Node {
 		counts[Whole]++
 		for _, d := range n.Devices {
 			counts[Device(d.Kind)]++
-			if kind := typed(index.Match{Kind: d.Kind, Type: d.Type, Profile: d.Profile}); kind != "" {
+			if kind := typedCount(index.Match{Kind: d.Kind, Type: d.Type, Profile: d.Profile}); kind != "" {
 				counts[kind]++
 				features[index.DeviceFeature(d.Type)] = true
 			}
@@ -99,23 +99,23 @@ func Node(pool string, nodes []fleet.Node) fleet.Node {
 		out.Capacity = out.Capacity.With(name, out.Capacity.Get(name).Add(n))
 	}
 	if !everywhere {
-		out.Parts = sorted(parts)
+		out.Parts = sortedNames(parts)
 	}
-	out.Features = sorted(features)
+	out.Features = sortedNames(features)
 	slices.Sort(out.Hosts)
 	out.Hosts = slices.Compact(out.Hosts)
 	return out
 }
 
-// typed is the count of devices of a type or a profile; empty: neither is said.
-func typed(m index.Match) string {
+// typedCount is the count of devices of a type or a profile; empty: neither is said.
+func typedCount(m index.Match) string {
 	if m.Type == "" && m.Profile == "" {
 		return ""
 	}
 	return Device(m.Name())
 }
 
-func sorted(set map[string]bool) []string {
+func sortedNames(set map[string]bool) []string {
 	var out []string
 	for s := range set {
 		if s != "" {
@@ -132,18 +132,18 @@ func sorted(set map[string]bool) []string {
 func Spec(spec *job.Spec) *job.Spec {
 	out := *spec
 	out.Within, out.Wish, out.Levels, out.Reservation = 0, job.Wish{}, nil, ""
-	out.Licenses, out.LicensesThere = licenses(spec), nil
+	out.Licenses, out.LicensesThere = countedLicenses(spec), nil
 	shape := class.Compile(spec)
 	out.Groups = make([]job.TaskGroup, len(spec.Groups))
 	for i := range spec.Groups {
-		out.Groups[i] = group(&spec.Groups[i], &shape.Groups[i], i == 0)
+		out.Groups[i] = foldGroup(&spec.Groups[i], &shape.Groups[i], i == 0)
 	}
 	return &out
 }
 
-// licenses are those of a job that its pool's own scheduler does not count. Of alternatives it
+// countedLicenses are those of a job that its pool's own scheduler does not count. Of alternatives it
 // counts all or none.
-func licenses(spec *job.Spec) string {
+func countedLicenses(spec *job.Spec) string {
 	switch {
 	case len(spec.LicensesThere) == 0:
 		return spec.Licenses
@@ -160,8 +160,8 @@ func licenses(spec *job.Spec) string {
 	return strings.Join(ours, ",")
 }
 
-// group folds one group; g is what it was compiled to.
-func group(of *job.TaskGroup, g *class.Group, first bool) job.TaskGroup {
+// foldGroup folds one group; g is what it was compiled to.
+func foldGroup(of *job.TaskGroup, g *class.Group, first bool) job.TaskGroup {
 	tasks, nodes := g.Least, g.MinNodes
 	if g.Each > 0 {
 		tasks = g.Each * nodes
@@ -174,7 +174,7 @@ func group(of *job.TaskGroup, g *class.Group, first bool) job.TaskGroup {
 		times int
 	}{{g.BaseDevices, nodes}, {g.StepDevices, tasks}, {g.TotalDevices, 1}} {
 		for i := range part.needs {
-			take = take.Add(counted(&part.needs[i], part.times))
+			take = take.Add(needAsCounts(&part.needs[i], part.times))
 		}
 	}
 	more := nodes
@@ -191,16 +191,16 @@ func group(of *job.TaskGroup, g *class.Group, first bool) job.TaskGroup {
 	}
 }
 
-// counted is a need as counts. A part of a device counts for its part, rounded up for all
+// needAsCounts is a need as counts. A part of a device counts for its part, rounded up for all
 // of them together.
-func counted(n *class.Need, times int) resource.Vector {
+func needAsCounts(n *class.Need, times int) resource.Vector {
 	each := resource.WholeDevice
 	if n.Share > 0 {
 		each = n.Share
 	}
 	a := resource.Amount(each).Mul(n.Count).Mul(times).DivUp(resource.Amount(resource.WholeDevice))
 	v := resource.Vector{}.With(Device(n.Kind), a)
-	if kind := typed(n.Match); kind != "" {
+	if kind := typedCount(n.Match); kind != "" {
 		v = v.With(kind, a)
 	}
 	return v
@@ -221,13 +221,13 @@ func Seen(claims []fleet.Claim, nodes []string) []fleet.Claim {
 			n = len(nodes) // what the other scheduler gave beyond the least
 		}
 		n = min(max(n, 0), len(nodes))
-		out = append(out, spread(c, nodes[:n])...)
+		out = append(out, spreadClaim(c, nodes[:n])...)
 		nodes = nodes[n:]
 	}
 	return out
 }
 
-func spread(c *fleet.Claim, nodes []string) []fleet.Claim {
+func spreadClaim(c *fleet.Claim, nodes []string) []fleet.Claim {
 	out := make([]fleet.Claim, len(nodes))
 	gpus := int(c.Take.Get(Device("gpu")))
 	for i, name := range nodes {

@@ -26,7 +26,7 @@ const Never = 1<<63 - 1
 // of plain that have come by then, and those with a span that holds it. It is Never
 // where there is none. Both lists are reordered.
 func Earliest[I ~int64](plain []I, spans []Span[I], need int) I {
-	first, last, early := bounds(plain, len(spans), need)
+	first, last, early := answerBounds(plain, len(spans), need)
 	if first == Never {
 		return Never
 	}
@@ -43,12 +43,12 @@ func Earliest[I ~int64](plain []I, spans []Span[I], need int) I {
 		ends[i] = s.End
 	}
 	slices.Sort(ends)
-	return sweep(first, rest, spans, ends, need-early)
+	return sweepInstants(first, rest, spans, ends, need-early)
 }
 
-// bounds says before and after which instant the answer cannot be, whatever the
+// answerBounds says before and after which instant the answer cannot be, whatever the
 // spans are, and how many plain nodes have come before the first.
-func bounds[I ~int64](plain []I, spans, need int) (first, last I, early int) {
+func answerBounds[I ~int64](plain []I, spans, need int) (first, last I, early int) {
 	first, last = -1<<63, Never
 	if n := need - spans; n > len(plain) {
 		return Never, last, 0
@@ -66,8 +66,8 @@ func bounds[I ~int64](plain []I, spans, need int) (first, last I, early int) {
 	return first, last, early
 }
 
-// sweep goes through the instants at which a node begins, all lists sorted.
-func sweep[I ~int64](first I, plain []I, spans []Span[I], ends []I, need int) I {
+// sweepInstants goes through the instants at which a node begins, all lists sorted.
+func sweepInstants[I ~int64](first I, plain []I, spans []Span[I], ends []I, need int) I {
 	come, begun, ended := 0, 0, 0
 	for come < len(plain) || begun < len(spans) {
 		at := I(Never)

@@ -40,15 +40,15 @@ func (p *Profile[I]) Clear() {
 func (p *Profile[I]) Copy(o *Profile[I]) {
 	p.Clear()
 	for _, c := range o.chunks {
-		x := p.chunk()
+		x := p.newChunk()
 		x.changes = append(x.changes, c.changes...)
 		x.sum, x.most, x.stale = c.sum, c.most, c.stale
 		p.chunks = append(p.chunks, x)
 	}
 }
 
-// chunk is an empty one.
-func (p *Profile[I]) chunk() *chunk[I] {
+// newChunk is an empty one.
+func (p *Profile[I]) newChunk() *chunk[I] {
 	if n := len(p.spare); n > 0 {
 		c := p.spare[n-1]
 		p.spare = p.spare[:n-1]
@@ -69,7 +69,7 @@ func (p *Profile[I]) Fill(from []I) {
 			n++
 		}
 		if c == nil || len(c.changes) >= chunkSize/2 {
-			c = p.chunk()
+			c = p.newChunk()
 			p.chunks = append(p.chunks, c)
 		}
 		c.changes = append(c.changes, change[I]{from[i], n - i})
@@ -83,9 +83,9 @@ func (p *Profile[I]) Add(at I, n int) {
 	if at == Never || n == 0 {
 		return
 	}
-	k := p.find(at)
+	k := p.findChunk(at)
 	if k < 0 {
-		c := p.chunk()
+		c := p.newChunk()
 		c.changes, c.sum = append(c.changes, change[I]{at, n}), n
 		p.chunks = slices.Insert(p.chunks, 0, c)
 		return
@@ -93,12 +93,12 @@ func (p *Profile[I]) Add(at I, n int) {
 	c := p.chunks[k]
 	c.sum += n
 	c.stale = true
-	i, found := c.find(at)
+	i, found := c.findChange(at)
 	switch {
 	case !found:
 		c.changes = slices.Insert(c.changes, i, change[I]{at, n})
 		if len(c.changes) >= chunkSize {
-			p.divide(k)
+			p.splitChunk(k)
 		}
 	case c.changes[i].n+n != 0:
 		c.changes[i].n += n
@@ -116,9 +116,9 @@ func (p *Profile[I]) AddSpan(s Span[I], n int) {
 	p.Add(s.End, -n)
 }
 
-// find is the last chunk that begins by an instant, else the first one; -1: there is
+// findChunk is the last chunk that begins by an instant, else the first one; -1: there is
 // none.
-func (p *Profile[I]) find(at I) int {
+func (p *Profile[I]) findChunk(at I) int {
 	lo, hi := 0, len(p.chunks)
 	for lo < hi {
 		if m := (lo + hi) / 2; p.chunks[m].changes[0].at <= at {
@@ -133,7 +133,7 @@ func (p *Profile[I]) find(at I) int {
 	return lo - 1
 }
 
-func (c *chunk[I]) find(at I) (int, bool) {
+func (c *chunk[I]) findChange(at I) (int, bool) {
 	lo, hi := 0, len(c.changes)
 	for lo < hi {
 		if m := (lo + hi) / 2; c.changes[m].at < at {
@@ -145,8 +145,8 @@ func (c *chunk[I]) find(at I) (int, bool) {
 	return lo, lo < len(c.changes) && c.changes[lo].at == at
 }
 
-func (p *Profile[I]) divide(k int) {
-	c, x := p.chunks[k], p.chunk()
+func (p *Profile[I]) splitChunk(k int) {
+	c, x := p.chunks[k], p.newChunk()
 	half := len(c.changes) / 2
 	x.changes = append(x.changes, c.changes[half:]...)
 	c.changes = c.changes[:half]
@@ -161,7 +161,7 @@ func (p *Profile[I]) divide(k int) {
 // begin; Never if there is none.
 func (p *Profile[I]) First(from I, need int) I {
 	count, k := 0, 0
-	for ; k < len(p.chunks) && p.chunks[k].last() <= from; k++ {
+	for ; k < len(p.chunks) && p.chunks[k].lastInstant() <= from; k++ {
 		count += p.chunks[k].sum
 	}
 	i := 0
@@ -175,7 +175,7 @@ func (p *Profile[I]) First(from I, need int) I {
 	}
 	for ; k < len(p.chunks); k, i = k+1, 0 {
 		c := p.chunks[k]
-		if i == 0 && count+c.largest() < need {
+		if i == 0 && count+c.largestCount() < need {
 			count += c.sum
 			continue
 		}
@@ -191,7 +191,7 @@ func (p *Profile[I]) First(from I, need int) I {
 // Count is how many nodes can begin at an instant, and just before it.
 func (p *Profile[I]) Count(at I) (then, before int) {
 	for _, c := range p.chunks {
-		if c.last() < at {
+		if c.lastInstant() < at {
 			then += c.sum
 			continue
 		}
@@ -211,9 +211,9 @@ func (p *Profile[I]) Count(at I) (then, before int) {
 	return then, then
 }
 
-func (c *chunk[I]) last() I { return c.changes[len(c.changes)-1].at }
+func (c *chunk[I]) lastInstant() I { return c.changes[len(c.changes)-1].at }
 
-func (c *chunk[I]) largest() int {
+func (c *chunk[I]) largestCount() int {
 	if c.stale {
 		c.stale = false
 		sum := 0

@@ -57,11 +57,11 @@ func (s *State) Reassign(last *Assignment, q int32, needs []Need, may func(flavo
 	out := Assignment{Mode: Fit}
 	for i := range s.nodes[q].groups {
 		g := &s.nodes[q].groups[i]
-		w.needs = g.of(needs, w.needs[:0])
+		w.needs = g.appendNeeds(needs, w.needs[:0])
 		if len(w.needs) == 0 {
 			continue
 		}
-		c := s.choose(q, g, w.needs, may, try)
+		c := s.chooseFlavor(q, g, w.needs, may, try)
 		w.lacks, w.over = append(w.lacks, c.lacks...), append(w.over, c.over...)
 		out.Mode, out.Level = min(out.Mode, c.mode), max(out.Level, c.level)
 		if c.mode == NoFit {
@@ -70,13 +70,13 @@ func (s *State) Reassign(last *Assignment, q int32, needs []Need, may func(flavo
 		}
 		w.flavors = append(w.flavors, c.flavor)
 		for _, n := range w.needs {
-			w.charges = append(w.charges, Charge{s.fr(c.flavor, n.Resource), n.Amount})
+			w.charges = append(w.charges, Charge{s.frNumber(c.flavor, n.Resource), n.Amount})
 		}
 	}
 	slices.Sort(w.flavors)
 	slices.SortFunc(w.charges, func(a, b Charge) int { return cmp.Compare(a.FR, b.FR) })
-	out.Flavors, out.Charges = kept(w.flavors, last.Flavors), kept(w.charges, last.Charges)
-	out.Lacks, out.Over = kept(w.lacks, last.Lacks), kept(w.over, last.Over)
+	out.Flavors, out.Charges = reuseEqual(w.flavors, last.Flavors), reuseEqual(w.charges, last.Charges)
+	out.Lacks, out.Over = reuseEqual(w.lacks, last.Lacks), reuseEqual(w.over, last.Over)
 	return out
 }
 
@@ -89,8 +89,8 @@ type work struct {
 	judged      []int32 // FRs of choices
 }
 
-// kept is a copy of a list, or an earlier one that is the same.
-func kept[T comparable](list, last []T) []T {
+// reuseEqual is a copy of a list, or an earlier one that is the same.
+func reuseEqual[T comparable](list, last []T) []T {
 	switch {
 	case len(list) == 0:
 		return nil
@@ -105,25 +105,27 @@ func kept[T comparable](list, last []T) []T {
 func (s *State) Foremost(q int32, needs []Need) (out []Charge) {
 	for i := range s.nodes[q].groups {
 		g := &s.nodes[q].groups[i]
-		for _, n := range g.of(needs, nil) {
-			out = append(out, Charge{s.fr(g.flavors[0], n.Resource), n.Amount})
+		for _, n := range g.appendNeeds(needs, nil) {
+			out = append(out, Charge{s.frNumber(g.flavors[0], n.Resource), n.Amount})
 		}
 	}
 	return out
 }
 
-// of appends what a group has quotas of.
-func (g *group) of(needs, out []Need) []Need {
+// appendNeeds appends what a group has quotas of.
+func (g *group) appendNeeds(needs, out []Need) []Need {
 	for _, n := range needs {
-		if g.has(n) {
+		if g.hasQuotaOf(n) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// has reports whether a group has a quota of what is needed.
-func (g *group) has(n Need) bool { return n.Amount > 0 && slices.Contains(g.resources, n.Resource) }
+// hasQuotaOf reports whether a group has a quota of what is needed.
+func (g *group) hasQuotaOf(n Need) bool {
+	return n.Amount > 0 && slices.Contains(g.resources, n.Resource)
+}
 
 // choice is one flavour of a group as it would do.
 type choice struct {
@@ -134,46 +136,46 @@ type choice struct {
 	over   []int32
 }
 
-// choose looks at the flavours of a group in their order.
-func (s *State) choose(q int32, g *group, needs []Need, may func(int32) bool, try Try) choice {
+// chooseFlavor looks at the flavours of a group in their order.
+func (s *State) chooseFlavor(q int32, g *group, needs []Need, may func(int32) bool, try Try) choice {
 	rules := &s.nodes[q].rules
 	best := choice{flavor: None}
 	for _, f := range g.flavors {
 		if may != nil && !may(f) {
 			continue
 		}
-		c := s.judge(q, f, needs, try)
-		if rules.stops(c) {
+		c := s.judgeFlavor(q, f, needs, try)
+		if rules.stopsAt(c) {
 			return c
 		}
-		if best.flavor == None || rules.better(c, best) {
+		if best.flavor == None || rules.isBetter(c, best) {
 			best = c
 		}
 	}
 	return best
 }
 
-// judge says how a flavour would do: as badly as the worst of its resources.
-func (s *State) judge(q, flavor int32, needs []Need, try Try) choice {
+// judgeFlavor says how a flavour would do: as badly as the worst of its resources.
+func (s *State) judgeFlavor(q, flavor int32, needs []Need, try Try) choice {
 	c := choice{flavor: flavor, mode: Fit}
 	rules := &s.nodes[q].rules
 	all := &s.work.judged
 	from := len(*all)
 	for _, n := range needs {
-		if fr := s.fr(flavor, n.Resource); n.Amount > s.Potential(q, fr) {
+		if fr := s.frNumber(flavor, n.Resource); n.Amount > s.Potential(q, fr) {
 			*all = append(*all, fr)
 		}
 	}
 	c.over = (*all)[from:len(*all):len(*all)]
 	from = len(*all)
 	for _, n := range needs {
-		fr := s.fr(flavor, n.Resource)
+		fr := s.frNumber(flavor, n.Resource)
 		one := choice{}
-		one.mode, one.level = s.reach(q, fr, n.Amount, try)
+		one.mode, one.level = s.reachAmount(q, fr, n.Amount, try)
 		if one.mode != Fit {
 			*all = append(*all, fr)
 		}
-		if rules.better(c, one) {
+		if rules.isBetter(c, one) {
 			c.mode, c.level = one.mode, one.level
 		}
 	}
@@ -181,12 +183,12 @@ func (s *State) judge(q, flavor int32, needs []Need, try Try) choice {
 	return c
 }
 
-// reach says how an amount of one resource of one flavour can be had.
-func (s *State) reach(q, fr int32, a resource.Amount, try Try) (Mode, int32) {
+// reachAmount says how an amount of one resource of one flavour can be had.
+func (s *State) reachAmount(q, fr int32, a resource.Amount, try Try) (Mode, int32) {
 	if a > s.Potential(q, fr) {
 		return NoFit, 0
 	}
-	level, inner := s.level(q, fr, a)
+	level, inner := s.borrowLevel(q, fr, a)
 	switch {
 	case a <= s.Available(q, fr):
 		return Fit, level
@@ -207,8 +209,8 @@ func (s *State) whileBorrowing(q int32) bool {
 // rules is a queue's rules about flavours.
 type rules account.Quota
 
-// stops reports whether no further flavour is looked at.
-func (r *rules) stops(c choice) bool {
+// stopsAt reports whether no further flavour is looked at.
+func (r *rules) stopsAt(c choice) bool {
 	switch {
 	case c.mode <= NoCandidates,
 		c.mode < Fit && r.Preempt != account.StopHere,
@@ -218,8 +220,8 @@ func (r *rules) stops(c choice) bool {
 	return true
 }
 
-// better reports whether one flavour does better than another.
-func (r *rules) better(a, b choice) bool {
+// isBetter reports whether one flavour does better than another.
+func (r *rules) isBetter(a, b choice) bool {
 	if a.mode == NoFit || b.mode == NoFit {
 		return a.mode > b.mode
 	}
@@ -238,7 +240,7 @@ func (t *Tree) FlavorsOf(q int32, used []Need, had []int32, may func(flavor int3
 	var out []int32
 	for i := range t.nodes[q].groups {
 		g := &t.nodes[q].groups[i]
-		if len(g.of(used, nil)) > 0 {
+		if len(g.appendNeeds(used, nil)) > 0 {
 			i := slices.IndexFunc(g.flavors, func(f int32) bool { return slices.Contains(had, f) })
 			if i < 0 {
 				i = max(0, slices.IndexFunc(g.flavors, may))
@@ -258,8 +260,8 @@ func (t *Tree) Charges(q int32, used []Need, flavors []int32) []Charge {
 		g := &t.nodes[q].groups[i]
 		f := g.flavors[max(0, slices.IndexFunc(g.flavors, func(f int32) bool { return slices.Contains(flavors, f) }))]
 		for _, n := range used {
-			if g.has(n) {
-				out = append(out, Charge{t.fr(f, n.Resource), n.Amount})
+			if g.hasQuotaOf(n) {
+				out = append(out, Charge{t.frNumber(f, n.Resource), n.Amount})
 			}
 		}
 	}

@@ -14,17 +14,17 @@ type candidate struct {
 	shy    bool  // only if the wish's queue borrows nothing in the end
 }
 
-// classic chooses victims by priority and position in the tree (Kueue's classical
+// classicVictims chooses victims by priority and position in the tree (Kueue's classical
 // preemption): candidates are removed in order while they are still candidates, until
 // the wish fits.
-func (v *search) classic() []Victim {
-	right, priority, own := v.candidates()
-	all := v.line(right, priority, own)
+func (v *search) classicVictims() []Victim {
+	right, priority, own := v.listCandidates()
+	all := v.orderCandidates(right, priority, own)
 	r := v.Rules(v.wish.Queue)
 	forbidden := r.Borrowing == account.NoVictims
 	var tries []bool // whether to borrow
 	switch {
-	case len(right)+len(priority) == 0, forbidden && !v.below():
+	case len(right)+len(priority) == 0, forbidden && !v.belowNominal():
 		tries = []bool{true}
 	case forbidden && len(right) == 0:
 		tries = []bool{false, true}
@@ -33,11 +33,11 @@ func (v *search) classic() []Victim {
 	}
 	for _, borrowing := range tries {
 		for _, c := range all {
-			if !v.valid(c, borrowing) {
+			if !v.stillValid(c, borrowing) {
 				continue
 			}
-			v.take(Victim{c.holder, c.cause})
-			if v.fits(borrowing) {
+			v.takeVictim(Victim{c.holder, c.cause})
+			if v.wishFits(borrowing) {
 				return v.spareSome(borrowing)
 			}
 		}
@@ -50,13 +50,13 @@ func (v *search) classic() []Victim {
 	return nil
 }
 
-// line puts candidates in the order in which they are taken: those that are leaving,
+// orderCandidates puts candidates in the order in which they are taken: those that are leaving,
 // then the rest, and in each those over whom the wish has a better right, those by
 // priority, and those of the same queue.
-func (v *search) line(lists ...[]candidate) []candidate {
+func (v *search) orderCandidates(lists ...[]candidate) []candidate {
 	var leaving, rest []candidate
 	for _, l := range lists {
-		slices.SortFunc(l, func(a, b candidate) int { return v.order(a.holder, b.holder) })
+		slices.SortFunc(l, func(a, b candidate) int { return v.compareVictims(a.holder, b.holder) })
 		for _, c := range l {
 			if v.running[c.holder].Leaving {
 				leaving = append(leaving, c)
@@ -68,16 +68,16 @@ func (v *search) line(lists ...[]candidate) []candidate {
 	return append(leaving, rest...)
 }
 
-// below reports whether the wish's queue holds less than its nominal amount of
+// belowNominal reports whether the wish's queue holds less than its nominal amount of
 // everything that is missing.
-func (v *search) below() bool {
+func (v *search) belowNominal() bool {
 	return !slices.ContainsFunc(v.wish.Lacks, func(fr int32) bool {
 		return v.Nominal(v.wish.Queue, fr) <= v.Used(v.wish.Queue, fr)
 	})
 }
 
-// valid reports whether a candidate may still be stopped after others were.
-func (v *search) valid(c candidate, borrowing bool) bool {
+// stillValid reports whether a candidate may still be stopped after others were.
+func (v *search) stillValid(c candidate, borrowing bool) bool {
 	if c.meet == None {
 		return true
 	}
@@ -85,27 +85,27 @@ func (v *search) valid(c candidate, borrowing bool) bool {
 		return false
 	}
 	for n := v.running[c.holder].Queue; n != c.meet; n = v.nodes[n].parent {
-		if v.within(n) {
+		if v.withinQuota(n) {
 			return false
 		}
 	}
 	return true
 }
 
-// candidates lists who may be stopped: those over whom the wish has a better right,
+// listCandidates lists who may be stopped: those over whom the wish has a better right,
 // because its request fits the quota of a subtree that they are outside of, those of
 // other queues for their priority, and those of the same queue.
-func (v *search) candidates() (right, priority, own []candidate) {
+func (v *search) listCandidates() (right, priority, own []candidate) {
 	q := v.wish.Queue
 	r := v.Rules(q)
 	byQueue := map[int32][]int{}
 	for i := range v.running {
-		if h := &v.running[i]; v.holds(h) {
+		if h := &v.running[i]; v.holdsMissing(h) {
 			byQueue[h.Queue] = append(byQueue[h.Queue], i)
 		}
 	}
 	for _, i := range byQueue[q] {
-		if v.allowed(r.Within, &v.running[i]) {
+		if v.policyAllows(r.Within, &v.running[i]) {
 			own = append(own, candidate{i, InQueue, None, false})
 		}
 	}
@@ -115,9 +115,9 @@ func (v *search) candidates() (right, priority, own []candidate) {
 	better, rest := v.fitsSubtree(q, v.wish.Charges)
 	skip := q
 	for n := v.nodes[q].parent; n != None; n = v.nodes[n].parent {
-		v.under(n, skip, func(queue int32) {
+		v.eachBorrowingQueue(n, skip, func(queue int32) {
 			for _, i := range byQueue[queue] {
-				if !v.allowed(r.Reclaim, &v.running[i]) {
+				if !v.policyAllows(r.Reclaim, &v.running[i]) {
 					continue
 				}
 				c := candidate{i, Reclaim, n, false}
@@ -125,7 +125,7 @@ func (v *search) candidates() (right, priority, own []candidate) {
 					right = append(right, c)
 					continue
 				}
-				if c.shy = v.shy(r, &v.running[i]); !c.shy {
+				if c.shy = v.needsNoBorrow(r, &v.running[i]); !c.shy {
 					c.cause = ReclaimBorrowing
 				}
 				priority = append(priority, c)
@@ -138,20 +138,20 @@ func (v *search) candidates() (right, priority, own []candidate) {
 	return right, priority, own
 }
 
-// shy reports whether a holder of another queue is stopped only for a wish that does
+// needsNoBorrow reports whether a holder of another queue is stopped only for a wish that does
 // not borrow.
-func (v *search) shy(r *account.Quota, h *Holder) bool {
+func (v *search) needsNoBorrow(r *account.Quota, h *Holder) bool {
 	return r.Borrowing == account.NoVictims || h.Priority >= v.wish.Priority ||
 		r.MaxPriority != nil && h.Priority > *r.MaxPriority
 }
 
-// under calls f with the queues below a node, but for those below skip and those of
+// eachBorrowingQueue calls f with the queues below a node, but for those below skip and those of
 // subtrees that hold no more than they have.
-func (v *search) under(n, skip int32, f func(queue int32)) {
+func (v *search) eachBorrowingQueue(n, skip int32, f func(queue int32)) {
 	for _, c := range v.nodes[n].children {
-		if c != skip && !v.within(c) {
+		if c != skip && !v.withinQuota(c) {
 			f(c)
-			v.under(c, skip, f)
+			v.eachBorrowingQueue(c, skip, f)
 		}
 	}
 }
@@ -162,8 +162,8 @@ func (v *search) fitsSubtree(n int32, charges []Charge) (bool, []Charge) {
 	fits := true
 	rest := make([]Charge, len(charges))
 	for i, c := range charges {
-		fits = fits && !v.exceeds(n, c.FR, c.Amount)
-		rest[i] = Charge{c.FR, max(0, c.Amount.Sub(v.spare(n, c.FR)))}
+		fits = fits && !v.exceedsSubtree(n, c.FR, c.Amount)
+		rest[i] = Charge{c.FR, max(0, c.Amount.Sub(v.spareGuarantee(n, c.FR)))}
 	}
 	return fits, rest
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/coxswain-sched/coxswain/model/account"
 )
 
-// fairly chooses victims by shares (Kueue's fair sharing): again and again from the
+// fairVictims chooses victims by shares (Kueue's fair sharing): again and again from the
 // queue with the largest share, as long as the strategies of the tree allow it.
-func (v *search) fairly() []Victim {
-	candidates := v.borrowers()
+func (v *search) fairVictims() []Victim {
+	candidates := v.listBorrowers()
 	if len(candidates) == 0 {
 		return nil
 	}
@@ -18,9 +18,9 @@ func (v *search) fairly() []Victim {
 		strategies = []account.Strategy{account.FinalShare, account.InitialShare}
 	}
 	v.Add(v.wish.Queue, v.wish.Charges) // shares are looked at with the wish
-	fits, left := v.first(candidates, strategies[0])
+	fits, left := v.strategyFirst(candidates, strategies[0])
 	if !fits && len(strategies) > 1 {
-		fits = v.second(left)
+		fits = v.strategySecond(left)
 	}
 	if !fits {
 		return nil
@@ -29,9 +29,9 @@ func (v *search) fairly() []Victim {
 	return v.spareSome(true)
 }
 
-// borrowers lists who may be stopped, in order: jobs of the queue itself, and those
+// listBorrowers lists who may be stopped, in order: jobs of the queue itself, and those
 // of others that borrow what is missing.
-func (v *search) borrowers() []int {
+func (v *search) listBorrowers() []int {
 	var out []int
 	r := v.Rules(v.wish.Queue)
 	root := v.Root(v.wish.Queue)
@@ -40,44 +40,44 @@ func (v *search) borrowers() []int {
 		policy := r.Within
 		if h.Queue != v.wish.Queue {
 			policy = r.Reclaim
-			if v.Root(h.Queue) != root || v.within(h.Queue) {
+			if v.Root(h.Queue) != root || v.withinQuota(h.Queue) {
 				continue
 			}
 		}
-		if v.allowed(policy, h) && v.holds(h) {
+		if v.policyAllows(policy, h) && v.holdsMissing(h) {
 			out = append(out, i)
 		}
 	}
-	slices.SortFunc(out, v.order)
+	slices.SortFunc(out, v.compareVictims)
 	return out
 }
 
-// first is rule S2-a, or S2-b where that is the only one. It returns those that it
+// strategyFirst is rule S2-a, or S2-b where that is the only one. It returns those that it
 // left alone.
-func (v *search) first(candidates []int, strategy account.Strategy) (fits bool, left []int) {
-	q := v.queues(candidates)
-	entitled := v.entitled()
+func (v *search) strategyFirst(candidates []int, strategy account.Strategy) (fits bool, left []int) {
+	q := v.candidateQueues(candidates)
+	entitled := v.borrowsNothing()
 	for n := q.next(); n != None; n = q.next() {
 		if n == v.wish.Queue || entitled {
 			cause := InQueue
 			if n != v.wish.Queue {
 				cause = Reclaim
 			}
-			v.take(Victim{q.pop(n), cause})
+			v.takeVictim(Victim{q.pop(n), cause})
 			if v.fairFits() {
 				return true, nil
 			}
 			continue
 		}
-		mine, theirs := v.almost(n)
+		mine, theirs := v.nodesBelowCommon(n)
 		new, old := v.Share(mine), v.Share(theirs)
 		for len(q.of[n]) > 0 {
 			i := q.pop(n)
-			if !v.passes(strategy, new, old, i, theirs) {
+			if !v.strategyAllows(strategy, new, old, i, theirs) {
 				left = append(left, i)
 				continue
 			}
-			v.take(Victim{i, FairShare})
+			v.takeVictim(Victim{i, FairShare})
 			if v.fairFits() {
 				return true, nil
 			}
@@ -87,8 +87,8 @@ func (v *search) first(candidates []int, strategy account.Strategy) (fits bool, 
 	return false, left
 }
 
-// passes reports whether a strategy lets a holder be stopped.
-func (v *search) passes(strategy account.Strategy, new, old Share, i int, theirs int32) bool {
+// strategyAllows reports whether a strategy lets a holder be stopped.
+func (v *search) strategyAllows(strategy account.Strategy, new, old Share, i int, theirs int32) bool {
 	if strategy == account.InitialShare {
 		return new.Compare(old) < 0
 	}
@@ -99,18 +99,18 @@ func (v *search) passes(strategy account.Strategy, new, old Share, i int, theirs
 	return new.Compare(final) <= 0
 }
 
-// second is rule S2-b on those that S2-a left alone: at most one of each queue.
-func (v *search) second(candidates []int) bool {
-	q := v.queues(candidates)
+// strategySecond is rule S2-b on those that S2-a left alone: at most one of each queue.
+func (v *search) strategySecond(candidates []int) bool {
+	q := v.candidateQueues(candidates)
 	for n := q.next(); n != None; n = q.next() {
-		mine, theirs := v.almost(n)
+		mine, theirs := v.nodesBelowCommon(n)
 		if i := q.pop(n); v.Share(mine).Compare(v.Share(theirs)) < 0 {
-			v.take(Victim{i, FairShare})
+			v.takeVictim(Victim{i, FairShare})
 			if v.fairFits() {
 				return true
 			}
 		}
-		q.drop(n)
+		q.dropQueue(n)
 	}
 	return false
 }
@@ -118,20 +118,20 @@ func (v *search) second(candidates []int) bool {
 func (v *search) fairFits() bool {
 	v.Remove(v.wish.Queue, v.wish.Charges)
 	defer v.Add(v.wish.Queue, v.wish.Charges)
-	return v.fits(true)
+	return v.wishFits(true)
 }
 
-// entitled reports whether the wish's queue borrows nothing of what is missing, the
+// borrowsNothing reports whether the wish's queue borrows nothing of what is missing, the
 // wish counted.
-func (v *search) entitled() bool {
+func (v *search) borrowsNothing() bool {
 	return !slices.ContainsFunc(v.wish.Lacks, func(fr int32) bool {
 		return v.Used(v.wish.Queue, fr) > v.Nominal(v.wish.Queue, fr)
 	})
 }
 
-// almost returns the nodes just below the lowest one above both the wish's queue and
+// nodesBelowCommon returns the nodes just below the lowest one above both the wish's queue and
 // another: their shares are what is compared.
-func (v *search) almost(n int32) (mine, theirs int32) {
+func (v *search) nodesBelowCommon(n int32) (mine, theirs int32) {
 	theirs = n
 	for ; theirs != None; theirs = v.nodes[theirs].parent {
 		for mine = v.wish.Queue; mine != None; mine = v.nodes[mine].parent {
@@ -152,7 +152,7 @@ type queues struct {
 	path   map[int32]bool  // the nodes above the wish's queue
 }
 
-func (v *search) queues(candidates []int) *queues {
+func (v *search) candidateQueues(candidates []int) *queues {
 	q := &queues{search: v, of: map[int32][]int{}, closed: make([]bool, v.Len()), path: map[int32]bool{}}
 	for _, i := range candidates {
 		n := v.running[i].Queue
@@ -170,7 +170,7 @@ func (q *queues) pop(n int32) int {
 	return i
 }
 
-func (q *queues) drop(n int32) { q.of[n] = nil }
+func (q *queues) dropQueue(n int32) { q.of[n] = nil }
 
 // next is the queue whose turn it is; None: no one's any more.
 func (q *queues) next() int32 {
@@ -182,17 +182,17 @@ func (q *queues) next() int32 {
 		return root
 	}
 	for !q.closed[root] {
-		if n := q.descend(root); n != None {
+		if n := q.descendFrom(root); n != None {
 			return n
 		}
 	}
 	return None
 }
 
-// descend looks for the queue below a node: at a tie the one whose first candidate is
+// descendFrom looks for the queue below a node: at a tie the one whose first candidate is
 // before the other's, and a cohort before a queue. It returns None where it only
 // closed nodes.
-func (q *queues) descend(n int32) int32 {
+func (q *queues) descendFrom(n int32) int32 {
 	queue, cohort := None, None
 	var ofQueue, ofCohort Share
 	for _, c := range q.nodes[n].children {
@@ -212,7 +212,7 @@ func (q *queues) descend(n int32) int32 {
 		switch {
 		case !x.Borrowing && c != q.wish.Queue, len(q.of[c]) == 0:
 			q.closed[c] = true
-		case queue == None || x.Compare(ofQueue) > 0 || x.Compare(ofQueue) == 0 && q.order(q.of[c][0], q.of[queue][0]) < 0:
+		case queue == None || x.Compare(ofQueue) > 0 || x.Compare(ofQueue) == 0 && q.compareVictims(q.of[c][0], q.of[queue][0]) < 0:
 			queue, ofQueue = c, x
 		}
 	}
@@ -221,7 +221,7 @@ func (q *queues) descend(n int32) int32 {
 		q.closed[n] = true
 		return None
 	case cohort != None && (queue == None || ofCohort.Compare(ofQueue) >= 0):
-		return q.descend(cohort)
+		return q.descendFrom(cohort)
 	}
 	return queue
 }

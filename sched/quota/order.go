@@ -23,7 +23,7 @@ func (s *State) First(entries []Entry, before func(i, j int) bool) int {
 	}
 	root := s.Root(entries[0].Queue)
 	if s.nodes[root].rules.Fair {
-		return s.tournament(root, entries, before)
+		return s.winnerBelow(root, entries, before)
 	}
 	best := 0
 	for i := range entries {
@@ -34,20 +34,20 @@ func (s *State) First(entries []Entry, before func(i, j int) bool) int {
 	return best
 }
 
-// tournament returns who wins below a node.
-func (s *State) tournament(n int32, entries []Entry, before func(i, j int) bool) int {
+// winnerBelow returns who wins below a node.
+func (s *State) winnerBelow(n int32, entries []Entry, before func(i, j int) bool) int {
 	if len(s.nodes[n].children) == 0 {
 		return slices.IndexFunc(entries, func(e Entry) bool { return e.Queue == n })
 	}
 	best := -1
 	var least contender
 	for _, c := range s.nodes[n].children {
-		i := s.tournament(c, entries, before)
+		i := s.winnerBelow(c, entries, before)
 		if i < 0 {
 			continue
 		}
-		x := s.contend(c, &entries[i])
-		if best < 0 || x.before(least) || !least.before(x) && before(i, best) {
+		x := s.contenderOf(c, &entries[i])
+		if best < 0 || x.goesBefore(least) || !least.goesBefore(x) && before(i, best) {
 			best, least = i, x
 		}
 	}
@@ -60,15 +60,15 @@ type contender struct {
 	share   Share
 }
 
-func (x contender) before(y contender) bool {
+func (x contender) goesBefore(y contender) bool {
 	if x.borrows != y.borrows {
 		return !x.borrows
 	}
 	return x.share.Compare(y.share) < 0
 }
 
-// contend says how a node would stand with a job of a queue below it.
-func (s *State) contend(n int32, e *Entry) contender {
+// contenderOf says how a node would stand with a job of a queue below it.
+func (s *State) contenderOf(n int32, e *Entry) contender {
 	s.Add(e.Queue, e.Charges)
 	defer s.Remove(e.Queue, e.Charges)
 	x := contender{share: s.Share(n)}

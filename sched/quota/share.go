@@ -37,22 +37,22 @@ func (s *State) Share(n int32) Share {
 			continue
 		}
 		x.Borrowing = true
-		if l := s.nodes[p].lendable[r]; l > 0 && (x.Lendable == 0 || less(x.Borrowed, x.Lendable, borrowed, l)) {
+		if l := s.nodes[p].lendable[r]; l > 0 && (x.Lendable == 0 || lessRatio(x.Borrowed, x.Lendable, borrowed, l)) {
 			x.Borrowed, x.Lendable, x.Resource = borrowed, l, int32(r)
 		}
 	}
 	return x
 }
 
-// less reports whether a/b < c/d.
-func less(a, b, c, d resource.Amount) bool {
+// lessRatio reports whether a/b < c/d.
+func lessRatio(a, b, c, d resource.Amount) bool {
 	h1, l1 := bits.Mul64(uint64(a), uint64(d))
 	h2, l2 := bits.Mul64(uint64(c), uint64(b))
 	return h1 < h2 || h1 == h2 && l1 < l2
 }
 
-// infinite reports whether the node has no right to what it borrows.
-func (x Share) infinite() bool { return x.Weight == 0 && x.Borrowed > 0 }
+// isInfinite reports whether the node has no right to what it borrows.
+func (x Share) isInfinite() bool { return x.Weight == 0 && x.Borrowed > 0 }
 
 // Compare orders shares; nodes with the smaller one go first and lose last.
 func (x Share) Compare(y Share) int {
@@ -68,13 +68,13 @@ func (x Share) Compare(y Share) int {
 	case wy == 0:
 		return -1
 	}
-	return product(x.Borrowed, y.Lendable, wy).compare(product(y.Borrowed, x.Lendable, wx))
+	return productOf(x.Borrowed, y.Lendable, wy).compareTo(productOf(y.Borrowed, x.Lendable, wx))
 }
 
 // wide is a number of 192 bits, the highest first.
 type wide [3]uint64
 
-func product(a, b resource.Amount, w int64) wide {
+func productOf(a, b resource.Amount, w int64) wide {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	h1, l1 := bits.Mul64(hi, uint64(w))
 	h2, l2 := bits.Mul64(lo, uint64(w))
@@ -82,7 +82,7 @@ func product(a, b resource.Amount, w int64) wide {
 	return wide{h1 + carry, mid, l2}
 }
 
-func (x wide) compare(y wide) int {
+func (x wide) compareTo(y wide) int {
 	return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]), cmp.Compare(x[2], y[2]))
 }
 
@@ -92,7 +92,7 @@ func (x Share) PerMille() int64 {
 	if x.Lendable == 0 {
 		return 0
 	}
-	if x.infinite() {
+	if x.isInfinite() {
 		return math.MaxInt64
 	}
 	num := new(big.Int).Mul(big.NewInt(int64(x.Borrowed)), big.NewInt(1000))

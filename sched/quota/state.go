@@ -28,29 +28,29 @@ func (t *Tree) NewState() *State {
 // Clone copies a state.
 func (s *State) Clone() *State { return &State{Tree: s.Tree, usage: slices.Clone(s.usage)} }
 
-func (s *State) used(n, fr int32) *resource.Amount {
+func (s *State) usedAmount(n, fr int32) *resource.Amount {
 	return &s.usage[int(n)*len(s.FRs)+int(fr)]
 }
 
 // Used is what counts against a node's subtree quota.
-func (s *State) Used(n, fr int32) resource.Amount { return *s.used(n, fr) }
+func (s *State) Used(n, fr int32) resource.Amount { return *s.usedAmount(n, fr) }
 
-// spare is what is left of a node's guarantee.
-func (s *State) spare(n, fr int32) resource.Amount {
-	return max(0, s.at(n, fr).guaranteed.Sub(*s.used(n, fr)))
+// spareGuarantee is what is left of a node's guarantee.
+func (s *State) spareGuarantee(n, fr int32) resource.Amount {
+	return max(0, s.amountsAt(n, fr).guaranteed.Sub(*s.usedAmount(n, fr)))
 }
 
 // Add charges a node.
 func (s *State) Add(n int32, charges []Charge) {
 	for _, c := range charges {
-		s.add(n, c.FR, c.Amount)
+		s.addUsage(n, c.FR, c.Amount)
 	}
 }
 
-func (s *State) add(n, fr int32, a resource.Amount) {
+func (s *State) addUsage(n, fr int32, a resource.Amount) {
 	for n != None && a > 0 {
-		spare := s.spare(n, fr)
-		u := s.used(n, fr)
+		spare := s.spareGuarantee(n, fr)
+		u := s.usedAmount(n, fr)
 		*u = u.Add(a)
 		a = a.Sub(spare)
 		n = s.nodes[n].parent
@@ -60,14 +60,14 @@ func (s *State) add(n, fr int32, a resource.Amount) {
 // Remove takes back what was charged to a node.
 func (s *State) Remove(n int32, charges []Charge) {
 	for _, c := range charges {
-		s.remove(n, c.FR, c.Amount)
+		s.removeUsage(n, c.FR, c.Amount)
 	}
 }
 
-func (s *State) remove(n, fr int32, a resource.Amount) {
+func (s *State) removeUsage(n, fr int32, a resource.Amount) {
 	for n != None && a > 0 {
-		u := s.used(n, fr)
-		beyond := u.Sub(s.at(n, fr).guaranteed)
+		u := s.usedAmount(n, fr)
+		beyond := u.Sub(s.amountsAt(n, fr).guaranteed)
 		*u = u.Sub(a)
 		a = min(a, beyond)
 		n = s.nodes[n].parent
@@ -76,19 +76,19 @@ func (s *State) remove(n, fr int32, a resource.Amount) {
 
 // Available is what a node may still take, from its own quota and by borrowing. It
 // is 0 where more is held than there is.
-func (s *State) Available(n, fr int32) resource.Amount { return max(0, s.available(n, fr)) }
+func (s *State) Available(n, fr int32) resource.Amount { return max(0, s.availableAmount(n, fr)) }
 
-func (s *State) available(n, fr int32) resource.Amount {
-	a, used := s.at(n, fr), *s.used(n, fr)
+func (s *State) availableAmount(n, fr int32) resource.Amount {
+	a, used := s.amountsAt(n, fr), *s.usedAmount(n, fr)
 	if s.nodes[n].parent == None {
 		return a.subtree.Sub(used)
 	}
-	above := s.available(s.nodes[n].parent, fr)
+	above := s.availableAmount(s.nodes[n].parent, fr)
 	if a.borrow != resource.Unlimited && !planted.BorrowsAll {
 		lent := a.subtree.Sub(a.guaranteed) // what of the own quota stands in the parent
 		above = min(above, lent.Sub(max(0, used.Sub(a.guaranteed))).Add(a.borrow))
 	}
-	return s.spare(n, fr).Add(above)
+	return s.spareGuarantee(n, fr).Add(above)
 }
 
 // Fits reports whether a node may take charges, each resource of a flavour once.
@@ -107,7 +107,7 @@ func (s *State) Most(q int32, out []resource.Amount) []resource.Amount {
 		for _, r := range g.resources {
 			most := resource.Amount(0)
 			for _, f := range g.flavors {
-				most = max(most, s.Available(q, s.fr(f, r)))
+				most = max(most, s.Available(q, s.frNumber(f, r)))
 			}
 			out[r] = min(out[r], most)
 		}
@@ -123,7 +123,7 @@ func Short(needs []Need, most []resource.Amount) bool {
 
 // Borrowed is what a node holds beyond its subtree quota.
 func (s *State) Borrowed(n, fr int32) resource.Amount {
-	return max(0, s.used(n, fr).Sub(s.at(n, fr).subtree))
+	return max(0, s.usedAmount(n, fr).Sub(s.amountsAt(n, fr).subtree))
 }
 
 // Lent is what of a node's own quota others hold, at most: what it could lend and
@@ -133,8 +133,8 @@ func (s *State) Lent(n, fr int32) resource.Amount {
 	if p == None {
 		return 0
 	}
-	a := s.at(n, fr)
-	idle := min(a.subtree.Sub(*s.used(n, fr)), a.subtree.Sub(a.guaranteed))
+	a := s.amountsAt(n, fr)
+	idle := min(a.subtree.Sub(*s.usedAmount(n, fr)), a.subtree.Sub(a.guaranteed))
 	var over resource.Amount
 	for _, c := range s.nodes[p].children {
 		if c != n {
@@ -144,25 +144,25 @@ func (s *State) Lent(n, fr int32) resource.Amount {
 	return max(0, min(idle, over))
 }
 
-// exceeds reports whether a node would hold more than its subtree quota.
-func (s *State) exceeds(n, fr int32, more resource.Amount) bool {
-	return s.used(n, fr).Add(more) > s.at(n, fr).subtree
+// exceedsSubtree reports whether a node would hold more than its subtree quota.
+func (s *State) exceedsSubtree(n, fr int32, more resource.Amount) bool {
+	return s.usedAmount(n, fr).Add(more) > s.amountsAt(n, fr).subtree
 }
 
-// level is how far away what a queue takes in addition comes from: 0 is its own
+// borrowLevel is how far away what a queue takes in addition comes from: 0 is its own
 // quota, else the height of the smallest subtree that has it. inner reports whether
 // that is not the whole tree, or there is a larger one to borrow from.
-func (s *State) level(n, fr int32, a resource.Amount) (height int32, inner bool) {
+func (s *State) borrowLevel(n, fr int32, a resource.Amount) (height int32, inner bool) {
 	p := s.nodes[n].parent
-	if p == None || !s.exceeds(n, fr, a) {
+	if p == None || !s.exceedsSubtree(n, fr, a) {
 		return 0, p != None
 	}
-	a = a.Sub(s.spare(n, fr))
+	a = a.Sub(s.spareGuarantee(n, fr))
 	for ; p != None; p = s.nodes[p].parent {
-		if !s.exceeds(p, fr, a) {
+		if !s.exceedsSubtree(p, fr, a) {
 			return s.nodes[p].height, s.nodes[p].parent != None
 		}
-		a = a.Sub(s.spare(p, fr))
+		a = a.Sub(s.spareGuarantee(p, fr))
 	}
 	return s.nodes[s.nodes[n].root].height, false
 }

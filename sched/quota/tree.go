@@ -83,21 +83,21 @@ func New(p *account.Policy) (*Tree, error) {
 		return nil, nil
 	}
 	t := &Tree{Flavors: p.Flavors, byName: map[string]int32{}}
-	if err := t.arrange(p.Accounts); err != nil {
+	if err := t.arrangeNodes(p.Accounts); err != nil {
 		return nil, err
 	}
-	if err := t.name(); err != nil {
+	if err := t.nameResources(); err != nil {
 		return nil, err
 	}
-	if err := t.fill(); err != nil {
+	if err := t.fillAmounts(); err != nil {
 		return nil, err
 	}
-	t.sum()
+	t.sumSubtrees()
 	return t, nil
 }
 
-// arrange makes nodes of accounts, parents first and siblings by name.
-func (t *Tree) arrange(accounts []account.Account) error {
+// arrangeNodes makes nodes of accounts, parents first and siblings by name.
+func (t *Tree) arrangeNodes(accounts []account.Account) error {
 	at := map[string]int{}
 	below := map[string][]int{}
 	for i := range accounts {
@@ -190,11 +190,11 @@ func weightOf(q *account.Quota) int64 {
 	return int64(math.Round(min(max(*q.Weight, 0), 1e6) * unit))
 }
 
-// name numbers the resources and what is counted of each flavour.
-func (t *Tree) name() error {
+// nameResources numbers the resources and what is counted of each flavour.
+func (t *Tree) nameResources() error {
 	for i := range t.nodes {
 		for _, f := range t.nodes[i].rules.Flavors {
-			if t.flavor(f.Flavor) == None {
+			if t.flavorNumber(f.Flavor) == None {
 				return fmt.Errorf("account %s: no flavor %s", t.Names[i], f.Flavor)
 			}
 			for _, r := range f.Resources {
@@ -207,7 +207,7 @@ func (t *Tree) name() error {
 	for i := range t.nodes {
 		for _, f := range t.nodes[i].rules.Flavors {
 			for _, r := range f.Resources {
-				t.FRs = append(t.FRs, FR{t.flavor(f.Flavor), t.Resource(r.Name)})
+				t.FRs = append(t.FRs, FR{t.flavorNumber(f.Flavor), t.Resource(r.Name)})
 			}
 		}
 	}
@@ -220,7 +220,7 @@ func compareFR(a, b FR) int {
 	return cmp.Or(cmp.Compare(a.Flavor, b.Flavor), cmp.Compare(a.Resource, b.Resource))
 }
 
-func (t *Tree) flavor(name string) int32 {
+func (t *Tree) flavorNumber(name string) int32 {
 	return int32(slices.IndexFunc(t.Flavors, func(f account.Flavor) bool { return f.Name == name }))
 }
 
@@ -232,8 +232,8 @@ func (t *Tree) Resource(name string) int32 {
 	return None
 }
 
-// fr is the number of a resource of a flavour, or None.
-func (t *Tree) fr(flavor, resource int32) int32 {
+// frNumber is the number of a resource of a flavour, or None.
+func (t *Tree) frNumber(flavor, resource int32) int32 {
 	if i, ok := slices.BinarySearchFunc(t.FRs, FR{flavor, resource}, compareFR); ok {
 		return int32(i)
 	}
@@ -245,11 +245,11 @@ func (t *Tree) Text(fr int32) string {
 	return t.Resources[t.FRs[fr].Resource] + " of " + t.Flavors[t.FRs[fr].Flavor].Name
 }
 
-// at is the amounts of a node.
-func (t *Tree) at(n, fr int32) *amounts { return &t.amount[int(n)*len(t.FRs)+int(fr)] }
+// amountsAt is the amounts of a node.
+func (t *Tree) amountsAt(n, fr int32) *amounts { return &t.amount[int(n)*len(t.FRs)+int(fr)] }
 
-// fill enters what the accounts say.
-func (t *Tree) fill() error {
+// fillAmounts enters what the accounts say.
+func (t *Tree) fillAmounts() error {
 	t.amount = make([]amounts, len(t.nodes)*len(t.FRs))
 	for i := range t.amount {
 		t.amount[i].borrow, t.amount[i].lend = resource.Unlimited, resource.Unlimited
@@ -263,8 +263,8 @@ func (t *Tree) fill() error {
 			var of []int32
 			for _, r := range f.Resources {
 				res := t.Resource(r.Name)
-				fr := t.fr(t.flavor(f.Flavor), res)
-				a := t.at(int32(i), fr)
+				fr := t.frNumber(t.flavorNumber(f.Flavor), res)
+				a := t.amountsAt(int32(i), fr)
 				if r.Nominal < 0 || r.Borrow != nil && *r.Borrow < 0 || r.Lend != nil && *r.Lend < 0 {
 					return fmt.Errorf("account %s: %s of flavor %s is negative", t.Names[i], r.Name, f.Flavor)
 				}
@@ -272,7 +272,7 @@ func (t *Tree) fill() error {
 					return fmt.Errorf("account %s: flavor %s names %s twice", t.Names[i], f.Flavor, r.Name)
 				}
 				of = append(of, res)
-				t.at(n.own, fr).nominal = r.Nominal
+				t.amountsAt(n.own, fr).nominal = r.Nominal
 				if r.Borrow != nil {
 					a.borrow = *r.Borrow
 				}
@@ -280,7 +280,7 @@ func (t *Tree) fill() error {
 					a.lend = *r.Lend
 				}
 			}
-			if err := t.nodes[n.own].join(t.flavor(f.Flavor), of); err != nil {
+			if err := t.nodes[n.own].joinFlavor(t.flavorNumber(f.Flavor), of); err != nil {
 				return fmt.Errorf("account %s: flavor %s: %w", t.Names[i], f.Flavor, err)
 			}
 		}
@@ -288,8 +288,8 @@ func (t *Tree) fill() error {
 	return nil
 }
 
-// join puts a flavour with its alternatives.
-func (n *node) join(flavor int32, resources []int32) error {
+// joinFlavor puts a flavour with its alternatives.
+func (n *node) joinFlavor(flavor int32, resources []int32) error {
 	slices.Sort(resources)
 	for i := range n.groups {
 		g := &n.groups[i]
@@ -307,18 +307,18 @@ func (n *node) join(flavor int32, resources []int32) error {
 	return nil
 }
 
-// sum works out what follows: subtree quotas from the leaves up, what could be
+// sumSubtrees works out what follows: subtree quotas from the leaves up, what could be
 // available from the roots down.
-func (t *Tree) sum() {
+func (t *Tree) sumSubtrees() {
 	for i := int32(len(t.nodes)) - 1; i >= 0; i-- {
 		for fr := range int32(len(t.FRs)) {
-			a := t.at(i, fr)
+			a := t.amountsAt(i, fr)
 			a.subtree = a.subtree.Add(a.nominal) // children, which come later, have added theirs
 			if a.lend != resource.Unlimited {
 				a.guaranteed = max(0, a.subtree.Sub(a.lend))
 			}
 			if p := t.nodes[i].parent; p != None {
-				up := t.at(p, fr)
+				up := t.amountsAt(p, fr)
 				up.subtree = up.subtree.Add(a.subtree.Sub(a.guaranteed))
 			}
 		}
@@ -327,10 +327,10 @@ func (t *Tree) sum() {
 		n := &t.nodes[i]
 		n.lendable = make([]resource.Amount, len(t.Resources))
 		for fr, x := range t.FRs {
-			a := t.at(int32(i), int32(fr))
+			a := t.amountsAt(int32(i), int32(fr))
 			a.potential = a.subtree
 			if n.parent != None {
-				a.potential = a.guaranteed.Add(t.at(n.parent, int32(fr)).potential)
+				a.potential = a.guaranteed.Add(t.amountsAt(n.parent, int32(fr)).potential)
 				if a.borrow != resource.Unlimited {
 					a.potential = min(a.potential, a.subtree.Add(a.borrow))
 				}
@@ -379,15 +379,15 @@ func (t *Tree) Choice(n int32) bool {
 }
 
 // Potential is what a node could hold if nobody held anything.
-func (t *Tree) Potential(n, fr int32) resource.Amount { return t.at(n, fr).potential }
+func (t *Tree) Potential(n, fr int32) resource.Amount { return t.amountsAt(n, fr).potential }
 
 // Nominal is the amount that an account was given.
-func (t *Tree) Nominal(n, fr int32) resource.Amount { return t.at(n, fr).nominal }
+func (t *Tree) Nominal(n, fr int32) resource.Amount { return t.amountsAt(n, fr).nominal }
 
 // Limits are how much a node may borrow and lend; Unlimited: no limit.
 func (t *Tree) Limits(n, fr int32) (borrow, lend resource.Amount) {
-	return t.at(n, fr).borrow, t.at(n, fr).lend
+	return t.amountsAt(n, fr).borrow, t.amountsAt(n, fr).lend
 }
 
 // Subtree is a node's nominal amount and what its children lend.
-func (t *Tree) Subtree(n, fr int32) resource.Amount { return t.at(n, fr).subtree }
+func (t *Tree) Subtree(n, fr int32) resource.Amount { return t.amountsAt(n, fr).subtree }

@@ -59,9 +59,9 @@ type Victim struct {
 func (s *State) Victims(w Wish, running []Holder, room func(gone []int) bool) []Victim {
 	v := &search{State: s.Clone(), wish: w, running: running, room: room}
 	if s.Fair(w.Queue) {
-		return v.fairly()
+		return v.fairVictims()
 	}
-	return v.classic()
+	return v.classicVictims()
 }
 
 // Try is what Assign asks of the running jobs.
@@ -70,7 +70,7 @@ func (s *State) Try(w Wish, running []Holder) Try {
 		w.Charges, w.Lacks = []Charge{{fr, a}}, []int32{fr}
 		victims := s.Victims(w, running, nil)
 		if len(victims) == 0 {
-			level, _ := s.level(w.Queue, fr, a)
+			level, _ := s.borrowLevel(w.Queue, fr, a)
 			return NoCandidates, level
 		}
 		after := s.Clone()
@@ -82,7 +82,7 @@ func (s *State) Try(w Wish, running []Holder) Try {
 				mode = Preempts
 			}
 		}
-		level, _ := after.level(w.Queue, fr, a)
+		level, _ := after.borrowLevel(w.Queue, fr, a)
 		return mode, level
 	}
 }
@@ -96,16 +96,16 @@ type search struct {
 	gone    []Victim
 }
 
-func (v *search) take(c Victim) {
+func (v *search) takeVictim(c Victim) {
 	h := &v.running[c.Holder]
 	v.Remove(h.Queue, h.Charges)
 	v.gone = append(v.gone, c)
 }
 
-// fits reports whether the wish fits what is left.
-func (v *search) fits(borrowing bool) bool {
+// wishFits reports whether the wish fits what is left.
+func (v *search) wishFits(borrowing bool) bool {
 	for _, c := range v.wish.Charges {
-		if !borrowing && v.used(v.wish.Queue, c.FR).Add(c.Amount) > v.Nominal(v.wish.Queue, c.FR) || c.Amount > v.Available(v.wish.Queue, c.FR) {
+		if !borrowing && v.usedAmount(v.wish.Queue, c.FR).Add(c.Amount) > v.Nominal(v.wish.Queue, c.FR) || c.Amount > v.Available(v.wish.Queue, c.FR) {
 			return false
 		}
 	}
@@ -127,7 +127,7 @@ func (v *search) spareSome(borrowing bool) []Victim {
 		v.Add(h.Queue, h.Charges)
 		kept := v.gone
 		v.gone = slices.Delete(slices.Clone(v.gone), i, i+1)
-		if !v.fits(borrowing) {
+		if !v.wishFits(borrowing) {
 			v.Remove(h.Queue, h.Charges)
 			v.gone = kept
 		}
@@ -135,8 +135,8 @@ func (v *search) spareSome(borrowing bool) []Victim {
 	return v.gone
 }
 
-// allowed reports whether a policy lets a holder be stopped for the wish.
-func (v *search) allowed(p account.Victims, h *Holder) bool {
+// policyAllows reports whether a policy lets a holder be stopped for the wish.
+func (v *search) policyAllows(p account.Victims, h *Holder) bool {
 	switch p {
 	case account.AnyVictims:
 		return true
@@ -148,21 +148,21 @@ func (v *search) allowed(p account.Victims, h *Holder) bool {
 	return false
 }
 
-// holds reports whether a holder has anything of what is missing.
-func (v *search) holds(h *Holder) bool {
+// holdsMissing reports whether a holder has anything of what is missing.
+func (v *search) holdsMissing(h *Holder) bool {
 	return slices.ContainsFunc(h.Charges, func(c Charge) bool { return slices.Contains(v.wish.Lacks, c.FR) })
 }
 
-// order of victims: those that are leaving anyway, others' jobs before the queue's
+// compareVictims of victims: those that are leaving anyway, others' jobs before the queue's
 // own, the lowest priority, the one that began last.
-func (v *search) order(a, b int) int {
+func (v *search) compareVictims(a, b int) int {
 	x, y := &v.running[a], &v.running[b]
-	return cmp.Or(before(x.Leaving, y.Leaving), before(y.Queue == v.wish.Queue, x.Queue == v.wish.Queue),
+	return cmp.Or(trueFirst(x.Leaving, y.Leaving), trueFirst(y.Queue == v.wish.Queue, x.Queue == v.wish.Queue),
 		cmp.Compare(x.Priority, y.Priority), cmp.Compare(y.Since, x.Since), cmp.Compare(a, b))
 }
 
-// before puts those with a property first.
-func before(a, b bool) int {
+// trueFirst puts those with a property first.
+func trueFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
@@ -172,8 +172,8 @@ func before(a, b bool) int {
 	return 1
 }
 
-// within reports whether a node holds no more than its subtree quota of anything
+// withinQuota reports whether a node holds no more than its subtree quota of anything
 // that is missing.
-func (v *search) within(n int32) bool {
-	return !slices.ContainsFunc(v.wish.Lacks, func(fr int32) bool { return v.exceeds(n, fr, 0) })
+func (v *search) withinQuota(n int32) bool {
+	return !slices.ContainsFunc(v.wish.Lacks, func(fr int32) bool { return v.exceedsSubtree(n, fr, 0) })
 }

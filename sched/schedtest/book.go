@@ -27,8 +27,8 @@ type Book struct {
 	ByNode bool `json:"-"` // ranks go over the nodes in their order, as Slurm's do, not leaf by leaf
 }
 
-// forms is Forms, and a job without wishes itself.
-func (b *Book) forms(spec *job.Spec) []*job.Spec {
+// formsOf is Forms, and a job without wishes itself.
+func (b *Book) formsOf(spec *job.Spec) []*job.Spec {
 	if !spec.Wishful() {
 		return []*job.Spec{spec}
 	}
@@ -73,7 +73,7 @@ func (b *Book) Start(d sched.Start, spec *job.Spec) error {
 		return fmt.Errorf("job %d runs already", d.Job)
 	}
 	var err error
-	for _, form := range b.forms(spec) {
+	for _, form := range b.formsOf(spec) {
 		if err = b.Conforms(form, d.Claims); err == nil {
 			spec = form
 			break
@@ -94,7 +94,7 @@ func (b *Book) Start(d sched.Start, spec *job.Spec) error {
 	}
 	h := Held{Spec: spec, Until: d.Until, License: d.License}
 	for _, c := range d.Claims { // one after the other: two groups may share a node
-		if err := b.node(c.Node, c); err != nil {
+		if err := b.checkNode(c.Node, c); err != nil {
 			return fmt.Errorf("job %d: %w", d.Job, err)
 		}
 		h.Claims = append(h.Claims, c)
@@ -118,7 +118,7 @@ func (b *Book) Add(id job.ID, claims []fleet.Claim) error {
 	}
 	alone := *g // what it has may stand on nodes that are others by now
 	alone.Nodes = job.Range{Min: len(claims), Max: len(claims)}
-	if err := b.Conforms(&job.Spec{Pool: h.Spec.Pool, Partitions: h.Spec.Partitions, Groups: []job.TaskGroup{alone}}, regrouped(claims)); err != nil {
+	if err := b.Conforms(&job.Spec{Pool: h.Spec.Pool, Partitions: h.Spec.Partitions, Groups: []job.TaskGroup{alone}}, asFirstGroup(claims)); err != nil {
 		return fmt.Errorf("job %d: %w", id, err)
 	}
 	for _, c := range claims {
@@ -131,7 +131,7 @@ func (b *Book) Add(id job.ID, claims []fleet.Claim) error {
 		if n := b.Nodes[c.Node]; n.State != fleet.Up {
 			return fmt.Errorf("job %d: is given node %s, which is %s", id, n.Name, n.State)
 		}
-		if err := b.node(c.Node, c); err != nil {
+		if err := b.checkNode(c.Node, c); err != nil {
 			return fmt.Errorf("job %d: %w", id, err)
 		}
 		h.Claims = append(slices.Clone(h.Claims), c)
@@ -140,8 +140,8 @@ func (b *Book) Add(id job.ID, claims []fleet.Claim) error {
 	return nil
 }
 
-// regrouped is claims of one group as those of the first.
-func regrouped(claims []fleet.Claim) []fleet.Claim {
+// asFirstGroup is claims of one group as those of the first.
+func asFirstGroup(claims []fleet.Claim) []fleet.Claim {
 	out := slices.Clone(claims)
 	for i := range out {
 		out[i].Group = 0
@@ -149,10 +149,10 @@ func regrouped(claims []fleet.Claim) []fleet.Claim {
 	return out
 }
 
-// node adds up everything that is held on a node and reports why it cannot hold
+// checkNode adds up everything that is held on a node and reports why it cannot hold
 // one more claim. Resources that the claim does not ask for are not looked at: a
 // node may have shrunk below what is held on it.
-func (b *Book) node(name string, more fleet.Claim) error {
+func (b *Book) checkNode(name string, more fleet.Claim) error {
 	n := b.Nodes[name]
 	used := more.Take
 	shares := map[int]int64{} // of each device, in thousandths of a byte of its memory
@@ -219,7 +219,7 @@ func (b *Book) Conforms(spec *job.Spec, claims []fleet.Claim) error {
 	}) {
 		return fmt.Errorf("no partition of %v has all of its nodes", spec.Partitions)
 	}
-	if err := b.ranked(claims); err != nil && !b.ByNode {
+	if err := b.checkRanks(claims); err != nil && !b.ByNode {
 		return err
 	}
 	var nodes []fleet.Node
@@ -230,15 +230,15 @@ func (b *Book) Conforms(spec *job.Spec, claims []fleet.Claim) error {
 		return fmt.Errorf("the groups are not within one domain of level %d", spec.Within)
 	}
 	for i := range spec.Groups {
-		if err := b.group(&spec.Groups[i], byGroup[i]); err != nil {
+		if err := b.checkGroup(&spec.Groups[i], byGroup[i]); err != nil {
 			return fmt.Errorf("group %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// ranked reports claims whose ranks do not go leaf by leaf.
-func (b *Book) ranked(claims []fleet.Claim) error {
+// checkRanks reports claims whose ranks do not go leaf by leaf.
+func (b *Book) checkRanks(claims []fleet.Claim) error {
 	for level := 1; level <= 8; level++ {
 		seen := map[string]bool{}
 		for i, c := range claims {
@@ -279,7 +279,7 @@ func inPartition(n fleet.Node, p string) bool {
 	return len(n.Parts) == 0 || slices.Contains(n.Parts, p)
 }
 
-func (b *Book) group(g *job.TaskGroup, claims []fleet.Claim) error {
+func (b *Book) checkGroup(g *job.TaskGroup, claims []fleet.Claim) error {
 	tasks := make([]int, len(claims))
 	names := make([]string, len(claims))
 	for i, c := range claims {
@@ -294,12 +294,12 @@ func (b *Book) group(g *job.TaskGroup, claims []fleet.Claim) error {
 	if err := Counts(g, tasks); err != nil {
 		return err
 	}
-	if !AllowedTogether(g, b.sorted(), names) {
+	if !AllowedTogether(g, b.sortedNodes(), names) {
 		return fmt.Errorf("nodes %v are not what was asked for", names)
 	}
 	extra, sum := 0, resource.Vector{}
 	for _, c := range claims {
-		x, more, err := b.claim(g, c)
+		x, more, err := b.checkClaim(g, c)
 		if err != nil {
 			return err
 		}
@@ -317,9 +317,9 @@ func (b *Book) group(g *job.TaskGroup, claims []fleet.Claim) error {
 	return nil
 }
 
-// claim checks one node's claim and returns how many of the devices, and how much
+// checkClaim checks one node's claim and returns how many of the devices, and how much
 // else, are beyond what its tasks take.
-func (b *Book) claim(g *job.TaskGroup, c fleet.Claim) (extra int, more resource.Vector, err error) {
+func (b *Book) checkClaim(g *job.TaskGroup, c fleet.Claim) (extra int, more resource.Vector, err error) {
 	n := b.Nodes[c.Node]
 	var wants []resource.DeviceRequest
 	wants = append(wants, g.PerNode.Devices...)
@@ -334,7 +334,7 @@ func (b *Book) claim(g *job.TaskGroup, c fleet.Claim) (extra int, more resource.
 		held[d.Index] = heldOf(n, d)
 	}
 	for extra = 0; extra <= totalCount(g); extra++ {
-		if consumes(n, held, append(slices.Clone(wants), totals(g, extra)...), g.Exclusive) {
+		if takesExactly(n, held, append(slices.Clone(wants), totalDevices(g, extra)...), g.Exclusive) {
 			break
 		}
 	}
@@ -363,8 +363,8 @@ func Need(g *job.TaskGroup, n fleet.Node, tasks, extra int) resource.Vector {
 
 func totalCount(g *job.TaskGroup) int { return g.Total.DeviceCount() }
 
-// totals is so many devices of the one kind that a group collects in total.
-func totals(g *job.TaskGroup, n int) []resource.DeviceRequest {
+// totalDevices is so many devices of the one kind that a group collects in total.
+func totalDevices(g *job.TaskGroup, n int) []resource.DeviceRequest {
 	if len(g.Total.Devices) == 0 || n == 0 {
 		return nil
 	}
@@ -491,8 +491,8 @@ func fewLeaves(most int, all []fleet.Node, at []int) bool {
 	return len(leaves) <= most || !slices.ContainsFunc(all, func(n fleet.Node) bool { return len(n.Path) > 0 })
 }
 
-// sorted lists the nodes in node order. Names in tests have one digit.
-func (b *Book) sorted() []fleet.Node {
+// sortedNodes lists the nodes in node order. Names in tests have one digit.
+func (b *Book) sortedNodes() []fleet.Node {
 	out := make([]fleet.Node, 0, len(b.Nodes))
 	for _, n := range b.Nodes {
 		out = append(out, n)
@@ -506,8 +506,8 @@ func (b *Book) sorted() []fleet.Node {
 	return out
 }
 
-// matches reports whether a device can serve a request.
-func matches(d fleet.Device, r resource.DeviceRequest) bool {
+// deviceMatches reports whether a device can serve a request.
+func deviceMatches(d fleet.Device, r resource.DeviceRequest) bool {
 	return d.Kind == r.KindOf() && d.Profile == r.Profile && (r.Type == "" || r.Type == d.Type) && d.Memory >= max(r.Memory, r.Bytes)
 }
 
@@ -537,9 +537,9 @@ func heldOf(n fleet.Node, c fleet.DeviceClaim) int64 {
 	return 0
 }
 
-// consumes reports whether shares of devices are exactly what the requests take
+// takesExactly reports whether shares of devices are exactly what the requests take
 // together, or with more, at least that.
-func consumes(n fleet.Node, held map[int]int64, wants []resource.DeviceRequest, more bool) bool {
+func takesExactly(n fleet.Node, held map[int]int64, wants []resource.DeviceRequest, more bool) bool {
 	var units []resource.DeviceRequest
 	for _, w := range wants {
 		for range w.Count {
@@ -550,19 +550,19 @@ func consumes(n fleet.Node, held map[int]int64, wants []resource.DeviceRequest, 
 	for i, d := range n.Devices {
 		left[i] = held[d.Index]
 	}
-	return pack(n.Devices, left, units, !more)
+	return packUnits(n.Devices, left, units, !more)
 }
 
-// pack tries every way of putting the units on the devices; with all, nothing may be left.
-func pack(devices []fleet.Device, left []int64, units []resource.DeviceRequest, all bool) bool {
+// packUnits tries every way of putting the units on the devices; with all, nothing may be left.
+func packUnits(devices []fleet.Device, left []int64, units []resource.DeviceRequest, all bool) bool {
 	if len(units) == 0 {
 		return !all || !slices.ContainsFunc(left, func(n int64) bool { return n > 0 })
 	}
 	u := units[0]
 	for i, d := range devices {
-		if s := takenOf(d, u); left[i] >= s && matches(d, u) {
+		if s := takenOf(d, u); left[i] >= s && deviceMatches(d, u) {
 			left[i] -= s
-			ok := pack(devices, left, units[1:], all)
+			ok := packUnits(devices, left, units[1:], all)
 			left[i] += s
 			if ok {
 				return true

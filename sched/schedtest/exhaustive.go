@@ -18,9 +18,9 @@ type free struct {
 	closed bool    // held whole, or not up
 }
 
-func (b *Book) free() []free {
+func (b *Book) freeNodes() []free {
 	var out []free
-	for _, n := range b.sorted() {
+	for _, n := range b.sortedNodes() {
 		f := free{node: n, vector: n.Capacity, alone: true, closed: n.State != fleet.Up}
 		f.shares = make([]int64, len(n.Devices))
 		for i, d := range n.Devices {
@@ -54,10 +54,10 @@ func (b *Book) free() []free {
 // Fits reports whether any placement of a gang exists now, by trying all of them.
 // Groups may collect at most one kind of device in total, and several groups none.
 func (b *Book) Fits(spec *job.Spec) bool {
-	return slices.ContainsFunc(b.forms(spec), b.fits)
+	return slices.ContainsFunc(b.formsOf(spec), b.fitsNow)
 }
 
-func (b *Book) fits(spec *job.Spec) bool {
+func (b *Book) fitsNow(spec *job.Spec) bool {
 	partitions := spec.Partitions
 	if len(partitions) == 0 {
 		partitions = []string{""}
@@ -71,7 +71,7 @@ func (b *Book) fits(spec *job.Spec) bool {
 			continue
 		}
 		for _, p := range partitions {
-			s := exhaustive{all: b.sorted(), nodes: b.free(), spec: spec}
+			s := exhaustive{all: b.sortedNodes(), nodes: b.freeNodes(), spec: spec}
 			for i := range s.nodes {
 				n := &s.nodes[i]
 				n.closed = n.closed || n.node.Pool != pool || p != "" && !inPartition(n.node, p)
@@ -85,7 +85,7 @@ func (b *Book) fits(spec *job.Spec) bool {
 				}
 			}
 			s.known = make([]map[[4]int]bool, len(s.nodes))
-			if s.group(0) {
+			if s.tryGroup(0) {
 				return true
 			}
 		}
@@ -125,15 +125,15 @@ type exhaustive struct {
 	known []map[[4]int]bool // by node: whether it can serve tasks and extras of two groups
 }
 
-func (s *exhaustive) group(g int) bool {
+func (s *exhaustive) tryGroup(g int) bool {
 	if g == len(s.spec.Groups) {
-		return s.spec.Within == 0 || s.together()
+		return s.spec.Within == 0 || s.inOneDomain()
 	}
-	return s.node(g, 0, 0, 0)
+	return s.tryNode(g, 0, 0, 0)
 }
 
-// together reports whether all groups are within the domain that the job asks for.
-func (s *exhaustive) together() bool {
+// inOneDomain reports whether all groups are within the domain that the job asks for.
+func (s *exhaustive) inOneDomain() bool {
 	var used []fleet.Node
 	for i := range s.nodes {
 		if slices.ContainsFunc(s.tasks, func(tasks []int) bool { return tasks[i] != unused }) {
@@ -143,10 +143,10 @@ func (s *exhaustive) together() bool {
 	return oneDomain(s.spec.Within, used)
 }
 
-func (s *exhaustive) node(g, i, tasks, extra int) bool {
+func (s *exhaustive) tryNode(g, i, tasks, extra int) bool {
 	tg := &s.spec.Groups[g]
 	if i == len(s.nodes) {
-		return extra == totalCount(tg) && s.complete(g) && s.group(g+1)
+		return extra == totalCount(tg) && s.checkDivision(g) && s.tryGroup(g+1)
 	}
 	most := max(tg.Tasks.Want, tg.TasksPerNode, 1)
 	for t := unused; t <= most; t++ {
@@ -155,7 +155,7 @@ func (s *exhaustive) node(g, i, tasks, extra int) bool {
 				break
 			}
 			s.tasks[g][i], s.extra[g][i] = t, x
-			if (t == unused || s.serves(i, g)) && s.node(g, i+1, tasks+max(t, 0), extra+x) {
+			if (t == unused || s.nodeServes(i, g)) && s.tryNode(g, i+1, tasks+max(t, 0), extra+x) {
 				return true
 			}
 		}
@@ -164,8 +164,8 @@ func (s *exhaustive) node(g, i, tasks, extra int) bool {
 	return false
 }
 
-// complete checks a finished division of one group.
-func (s *exhaustive) complete(g int) bool {
+// checkDivision checks a finished division of one group.
+func (s *exhaustive) checkDivision(g int) bool {
 	tg := &s.spec.Groups[g]
 	var counts []int
 	var names []string
@@ -192,8 +192,8 @@ func (s *exhaustive) complete(g int) bool {
 	return tg.Total.Vector.IsZero() || spare.Covers(tg.Total.Vector)
 }
 
-// serves reports whether a node can give what groups 0..g take of it.
-func (s *exhaustive) serves(i, g int) bool {
+// nodeServes reports whether a node can give what groups 0..g take of it.
+func (s *exhaustive) nodeServes(i, g int) bool {
 	key := [4]int{unused, 0, unused, 0}
 	for k := 0; k <= g && k < 2; k++ {
 		key[2*k], key[2*k+1] = s.tasks[k][i], s.extra[k][i]
@@ -222,7 +222,7 @@ func (s *exhaustive) servesNow(i, g int) bool {
 		tg := &s.spec.Groups[k]
 		groups, whole = groups+1, whole || tg.Exclusive
 		take = take.Add(Need(tg, f.node, t, x))
-		wants := append(slices.Clone(tg.PerNode.Devices), totals(tg, x)...)
+		wants := append(slices.Clone(tg.PerNode.Devices), totalDevices(tg, x)...)
 		for range t {
 			wants = append(wants, tg.PerTask.Devices...)
 		}
@@ -235,9 +235,9 @@ func (s *exhaustive) servesNow(i, g int) bool {
 	if f.closed || whole && (!f.alone || groups > 1) || !f.vector.Covers(take) {
 		return false
 	}
-	slices.SortFunc(units, func(a, b resource.DeviceRequest) int { return cmp.Compare(rough(b), rough(a)) })
-	return pack(f.node.Devices, f.shares, units, false)
+	slices.SortFunc(units, func(a, b resource.DeviceRequest) int { return cmp.Compare(roughSize(b), roughSize(a)) })
+	return packUnits(f.node.Devices, f.shares, units, false)
 }
 
-// rough orders units so that the large ones are tried first.
-func rough(r resource.DeviceRequest) int64 { return takenOf(fleet.Device{Memory: resource.GiB}, r) }
+// roughSize orders units so that the large ones are tried first.
+func roughSize(r resource.DeviceRequest) int64 { return takenOf(fleet.Device{Memory: resource.GiB}, r) }

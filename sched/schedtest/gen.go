@@ -22,8 +22,8 @@ func Node(t *rapid.T, name string) fleet.Node {
 	if rapid.IntRange(0, 3).Draw(t, "licensed") == 0 {
 		n.Capacity = n.Capacity.With("tape", 2)
 	}
-	n.Features = subset(t, "features", "x", "y")
-	n.Parts = subset(t, "partitions", "p", "q")
+	n.Features = drawSubset(t, "features", "x", "y")
+	n.Parts = drawSubset(t, "partitions", "p", "q")
 	if rapid.Bool().Draw(t, "path") {
 		n.Path = []string{"s" + rapid.SampledFrom([]string{"1", "2"}).Draw(t, "spine"), rapid.SampledFrom([]string{"1", "2"}).Draw(t, "leaf")}
 	}
@@ -77,7 +77,7 @@ func Nodes(t *rapid.T) []fleet.Node {
 // Spec draws what a job asks for, of the kinds that the core places exactly: one
 // group, or two whose devices are all alike.
 func Spec(t *rapid.T) *job.Spec {
-	s := &job.Spec{Partitions: subset(t, "partition", "p", "q")}
+	s := &job.Spec{Partitions: drawSubset(t, "partition", "p", "q")}
 	if rapid.IntRange(0, 11).Draw(t, "only in a pool") == 0 {
 		s.Pool = OtherPool
 	}
@@ -94,7 +94,7 @@ func Spec(t *rapid.T) *job.Spec {
 		s.Within = rapid.SampledFrom([]int{0, 0, 0, job.InLeaf, 1, 2}).Draw(t, "all within")
 		return s
 	}
-	s.Groups = []job.TaskGroup{group(t)}
+	s.Groups = []job.TaskGroup{drawGroup(t)}
 	return s
 }
 
@@ -126,7 +126,7 @@ func plainGroup(t *rapid.T) job.TaskGroup {
 	return g
 }
 
-func group(t *rapid.T) job.TaskGroup {
+func drawGroup(t *rapid.T) job.TaskGroup {
 	g := job.TaskGroup{Tasks: job.Count{Want: rapid.IntRange(1, 4).Draw(t, "tasks")}}
 	if rapid.IntRange(0, 3).Draw(t, "elastic") == 0 {
 		g.Tasks.Min = rapid.IntRange(1, g.Tasks.Want).Draw(t, "least tasks")
@@ -149,12 +149,12 @@ func group(t *rapid.T) job.TaskGroup {
 	if rapid.IntRange(0, 5).Draw(t, "tape") == 0 {
 		g.PerNode.Named = []resource.Named{{Name: "tape", Amount: 1}}
 	}
-	devices(t, &g)
-	where(t, &g)
+	drawDevices(t, &g)
+	drawPlacement(t, &g)
 	return g
 }
 
-func devices(t *rapid.T, g *job.TaskGroup) {
+func drawDevices(t *rapid.T, g *job.TaskGroup) {
 	r := resource.DeviceRequest{
 		Count: rapid.IntRange(1, 2).Draw(t, "count"),
 		Type:  rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "type"),
@@ -188,7 +188,7 @@ func devices(t *rapid.T, g *job.TaskGroup) {
 	}
 }
 
-func where(t *rapid.T, g *job.TaskGroup) {
+func drawPlacement(t *rapid.T, g *job.TaskGroup) {
 	g.FewNodes = rapid.IntRange(0, 7).Draw(t, "few nodes") == 0
 	switch rapid.IntRange(0, 13).Draw(t, "where") {
 	case 10:
@@ -257,8 +257,8 @@ func Wish(t *rapid.T, s *job.Spec) {
 	}
 }
 
-// subset draws some of the words, mostly none.
-func subset(t *rapid.T, label string, words ...string) []string {
+// drawSubset draws some of the words, mostly none.
+func drawSubset(t *rapid.T, label string, words ...string) []string {
 	switch rapid.IntRange(0, 4).Draw(t, label) {
 	case 0:
 		return words[:1]

@@ -23,7 +23,7 @@ type deeds struct {
 	stops  map[job.ID]bool
 }
 
-func (d *deeds) note(x sched.Decision) {
+func (d *deeds) noteDecision(x sched.Decision) {
 	if d.starts == nil {
 		d.starts, d.tasks, d.stops = map[job.ID]string{}, map[job.ID]string{}, map[job.ID]bool{}
 	}
@@ -47,10 +47,10 @@ func tasksOf(claims []fleet.Claim) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(of), "[]"), " ", "+")
 }
 
-// like reads "starts ID in FLAVOR,… [with TASKS+…] and ID in …; stops ID …".
-func (r *runner) like(args []string) {
+// readLike reads "starts ID in FLAVOR,… [with TASKS+…] and ID in …; stops ID …".
+func (r *runner) readLike(args []string) {
 	want := deeds{}
-	want.note(nil)
+	want.noteDecision(nil)
 	starts, stops, _ := strings.Cut(strings.Join(args, " "), ";")
 	for _, one := range strings.Split(strings.TrimPrefix(starts, "starts"), " and ") {
 		id, flavors, _ := strings.Cut(strings.TrimSpace(one), " in ")
@@ -67,11 +67,11 @@ func (r *runner) like(args []string) {
 			want.stops[n] = true
 		}
 	}
-	r.asks = append(r.asks, func() string { return r.did.compare(want) + "\n" })
+	r.asks = append(r.asks, func() string { return r.did.compareDeeds(want) + "\n" })
 }
 
-// compare says "like it", or what is different.
-func (d *deeds) compare(want deeds) string {
+// compareDeeds says "like it", or what is different.
+func (d *deeds) compareDeeds(want deeds) string {
 	var out []string
 	say := func(word string, ids []job.ID) {
 		if len(ids) > 0 {
@@ -83,10 +83,10 @@ func (d *deeds) compare(want deeds) string {
 			out = append(out, text)
 		}
 	}
-	say("not started:", missing(want.starts, d.starts))
-	say("started too:", missing(d.starts, want.starts))
-	say("not stopped:", missing(want.stops, d.stops))
-	say("stopped too:", missing(d.stops, want.stops))
+	say("not started:", missingJobs(want.starts, d.starts))
+	say("started too:", missingJobs(d.starts, want.starts))
+	say("not stopped:", missingJobs(want.stops, d.stops))
+	say("stopped too:", missingJobs(d.stops, want.stops))
 	var other []job.ID
 	for id, f := range want.starts {
 		if g, ok := d.starts[id]; ok && f != g {
@@ -107,7 +107,7 @@ func (d *deeds) compare(want deeds) string {
 	return "unlike it: " + strings.Join(out, "; ")
 }
 
-func missing[V any](want, got map[job.ID]V) (out []job.ID) {
+func missingJobs[V any](want, got map[job.ID]V) (out []job.ID) {
 	for id := range want {
 		if _, ok := got[id]; !ok {
 			out = append(out, id)
@@ -116,8 +116,8 @@ func missing[V any](want, got map[job.ID]V) (out []job.ID) {
 	return out
 }
 
-// instant takes the word KEY=DURATION out of the words of a job; now if there is none.
-func (r *runner) instant(key string, args []string) (sched.Instant, []string, error) {
+// readInstant takes the word KEY=DURATION out of the words of a job; now if there is none.
+func (r *runner) readInstant(key string, args []string) (sched.Instant, []string, error) {
 	i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, key+"=") })
 	if i < 0 {
 		return sched.Instant(r.now), args, nil
@@ -126,17 +126,17 @@ func (r *runner) instant(key string, args []string) (sched.Instant, []string, er
 	return sched.Instant(d), slices.Delete(slices.Clone(args), i, i+1), err
 }
 
-// runs has a job run on the node that was named last.
-func (r *runner) runs(args []string) error {
+// startRunning has a job run on the node that was named last.
+func (r *runner) startRunning(args []string) error {
 	id, err := parseID(args[0])
 	if err != nil {
 		return err
 	}
-	at, rest, err := r.instant("at", args[1:])
+	at, rest, err := r.readInstant("at", args[1:])
 	if err != nil {
 		return err
 	}
-	since, rest, err := r.instant("since", rest)
+	since, rest, err := r.readInstant("since", rest)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func inParts(l *account.Limits) {
 func someLimits(t *rapid.T, qos bool) (l account.Limits) {
 	n := rapid.SampledFrom([]int{0, 0, 1, 3, 6}).Draw(t, "limits")
 	for range n {
-		things := func(minutes bool) account.TRES { return things(t, minutes) }
+		things := func(minutes bool) account.TRES { return drawTRES(t, minutes) }
 		number := func(label string) *int64 {
 			n := int64(rapid.IntRange(0, 3).Draw(t, label))
 			return &n
@@ -122,7 +122,7 @@ func someLimits(t *rapid.T, qos bool) (l account.Limits) {
 	return l
 }
 
-func things(t *rapid.T, minutes bool) account.TRES {
+func drawTRES(t *rapid.T, minutes bool) account.TRES {
 	out := account.TRES{}
 	for range rapid.IntRange(1, 2).Draw(t, "things") {
 		name := rapid.SampledFrom([]string{"cpu", "cpu", "memory", "node", "gpu", "gpu:a", "gpu:b", "tape", "license/l"}).Draw(t, "thing")

@@ -53,7 +53,7 @@ func QuotaScript(text string) (string, error) {
 		default:
 			out.WriteString(line + "\n")
 			if words := strings.Fields(line); !strings.HasPrefix(line, "#") {
-				if err := r.command(words[0], words[1:]); err != nil {
+				if err := r.runCommand(words[0], words[1:]); err != nil {
 					return "", fmt.Errorf("%q: %w", line, err)
 				}
 			}
@@ -89,13 +89,13 @@ type answer struct {
 	level int32
 }
 
-func (r *quotaRunner) command(verb string, args []string) error {
+func (r *quotaRunner) runCommand(verb string, args []string) error {
 	if verb == "scenario" {
 		*r = quotaRunner{runner: runner{plain: true}}
 		return nil
 	}
 	if verb == "admit" {
-		r.admit()
+		r.admitOffered()
 		return nil
 	}
 	if len(args) == 0 {
@@ -103,15 +103,15 @@ func (r *quotaRunner) command(verb string, args []string) error {
 	}
 	switch verb {
 	case "flavor":
-		return r.flavor(args)
+		return r.readFlavor(args)
 	case "account":
-		return r.account(args)
+		return r.readAccount(args)
 	case "show":
-		return r.show(args)
+		return r.showAccount(args)
 	case "like":
 		return r.likeNeed(args)
 	}
-	if err := r.count(); err != nil {
+	if err := r.countState(); err != nil {
 		return err
 	}
 	if len(args) < 2 {
@@ -123,18 +123,18 @@ func (r *quotaRunner) command(verb string, args []string) error {
 	}
 	h := quota.Holder{Queue: o.wish.Queue}
 	for _, word := range args[2:] {
-		if err := r.word(word, &o, &h); err != nil {
+		if err := r.readWord(word, &o, &h); err != nil {
 			return err
 		}
 	}
 	switch verb {
 	case "hold":
 		h.Charges, h.Priority, h.At = o.wish.Charges, o.wish.Priority, o.wish.At
-		r.hold(o.job, h)
+		r.addHolder(o.job, h)
 	case "want":
-		r.want(&o)
+		r.offerJob(&o)
 	case "need":
-		r.need(&o)
+		r.computeNeeds(&o)
 	case "offer":
 		r.offers = append(r.offers, o)
 	default:
@@ -143,12 +143,12 @@ func (r *quotaRunner) command(verb string, args []string) error {
 	return nil
 }
 
-// count makes the state of the accounts as they are.
-func (r *quotaRunner) count() error {
+// countState makes the state of the accounts as they are.
+func (r *quotaRunner) countState() error {
 	if r.state != nil && r.told {
 		return nil
 	}
-	t, err := quota.New(r.rules())
+	t, err := quota.New(r.buildPolicy())
 	if err != nil {
 		return err
 	}
@@ -159,15 +159,15 @@ func (r *quotaRunner) count() error {
 	return nil
 }
 
-// word reads one word of a job.
-func (r *quotaRunner) word(word string, o *offer, h *quota.Holder) error {
+// readWord reads one word of a job.
+func (r *quotaRunner) readWord(word string, o *offer, h *quota.Holder) error {
 	key, value, _ := strings.Cut(word, "=")
 	switch key {
 	case "only":
 		o.only = strings.Split(value, ",")
 		return nil
 	case "try":
-		return o.answers(value)
+		return o.readAnswers(value)
 	}
 	lacks := strings.HasSuffix(value, "!")
 	x, err := strconv.ParseFloat(strings.TrimSuffix(value, "!"), 64)
@@ -192,7 +192,7 @@ func (r *quotaRunner) word(word string, o *offer, h *quota.Holder) error {
 			}
 			return nil
 		}
-		fr := r.fr(key)
+		fr := r.frNumber(key)
 		if fr == quota.None {
 			return fmt.Errorf("nobody has a quota of %s", key)
 		}
@@ -206,7 +206,7 @@ func (r *quotaRunner) word(word string, o *offer, h *quota.Holder) error {
 
 // likeShown compares what an account may take, or its share, with what Kueue says.
 func (r *quotaRunner) likeShown(name, what string, words []string) error {
-	if err := r.count(); err != nil {
+	if err := r.countState(); err != nil {
 		return err
 	}
 	n := int32(slices.Index(r.state.Names, name))
@@ -222,11 +222,11 @@ func (r *quotaRunner) likeShown(name, what string, words []string) error {
 	}
 	for i := 0; what == "available" && i < len(words); i++ {
 		key, _, _ := strings.Cut(words[i], "=")
-		fr := r.fr(key)
+		fr := r.frNumber(key)
 		if fr == quota.None {
 			return fmt.Errorf("nobody has a quota of %s", key)
 		}
-		got = append(got, fmt.Sprintf("%s=%g", key, thousand(r.state.Available(n, fr))))
+		got = append(got, fmt.Sprintf("%s=%g", key, inUnits(r.state.Available(n, fr))))
 	}
 	if slices.Equal(got, words) {
 		r.said.WriteString("like it\n")
@@ -236,19 +236,19 @@ func (r *quotaRunner) likeShown(name, what string, words []string) error {
 	return nil
 }
 
-// fr is the number of "FLAVOR:RESOURCE", or None.
-func (r *quotaRunner) fr(key string) int32 {
+// frNumber is the number of "FLAVOR:RESOURCE", or None.
+func (r *quotaRunner) frNumber(key string) int32 {
 	return int32(slices.IndexFunc(r.state.FRs, func(x quota.FR) bool {
 		return r.state.Flavors[x.Flavor].Name+":"+r.state.Resources[x.Resource] == key
 	}))
 }
 
-func (r *quotaRunner) hold(name string, h quota.Holder) {
+func (r *quotaRunner) addHolder(name string, h quota.Holder) {
 	r.names, r.held = append(r.names, name), append(r.held, h)
 	r.state.Add(h.Queue, h.Charges)
 }
 
-func (r *quotaRunner) want(o *offer) {
+func (r *quotaRunner) offerJob(o *offer) {
 	var who []string
 	for _, v := range r.state.Victims(o.wish, r.held, nil) {
 		who = append(who, fmt.Sprintf("%s (%s)", r.names[v.Holder], v.Cause))
@@ -263,8 +263,8 @@ func (r *quotaRunner) want(o *offer) {
 // modes are how answers and needs call quota.Mode.
 var modes = [...]string{"never fits", "has to wait", "may stop jobs of its queue", "may reclaim", "fits"}
 
-// answers reads "[FLAVOR:RESOURCE:]none|preempt|reclaim/LEVEL".
-func (o *offer) answers(text string) error {
+// readAnswers reads "[FLAVOR:RESOURCE:]none|preempt|reclaim/LEVEL".
+func (o *offer) readAnswers(text string) error {
 	word, level, _ := strings.Cut(text, "/")
 	n, err := strconv.Atoi(level)
 	if o.try == nil {
@@ -282,7 +282,7 @@ func (o *offer) answers(text string) error {
 	return nil
 }
 
-func (r *quotaRunner) need(o *offer) {
+func (r *quotaRunner) computeNeeds(o *offer) {
 	try := r.state.Try(o.wish, r.held)
 	if o.try != nil {
 		try = func(fr int32, _ resource.Amount) (quota.Mode, int32) {
@@ -344,13 +344,13 @@ func (r *quotaRunner) flavorNames(list []int32) string {
 	return strings.Join(out, ",")
 }
 
-// admit lets in what was offered, as long as anything fits.
-func (r *quotaRunner) admit() {
+// admitOffered lets in what was offered, as long as anything fits.
+func (r *quotaRunner) admitOffered() {
 	for {
 		var entries []quota.Entry
 		var from []int
 		seen := map[int32]bool{}
-		slices.SortStableFunc(r.offers, func(a, b offer) int { return a.compare(&b) })
+		slices.SortStableFunc(r.offers, func(a, b offer) int { return a.compareOffer(&b) })
 		for i := range r.offers {
 			o := &r.offers[i]
 			a := r.state.Assign(o.wish.Queue, o.needs, nil, nil)
@@ -379,7 +379,7 @@ func (r *quotaRunner) admit() {
 		k := r.state.First(mine, func(i, j int) bool { return i < j })
 		o := r.offers[of[k]]
 		fmt.Fprintf(&r.said, "%s in %s\n", o.job, r.flavorNames(o.wish.Lacks))
-		r.hold(o.job, quota.Holder{Queue: o.wish.Queue, Charges: mine[k].Charges, Priority: o.wish.Priority, At: o.wish.At})
+		r.addHolder(o.job, quota.Holder{Queue: o.wish.Queue, Charges: mine[k].Charges, Priority: o.wish.Priority, At: o.wish.At})
 		r.offers = slices.Delete(r.offers, of[k], of[k]+1)
 	}
 	for i := range r.offers {
@@ -387,7 +387,7 @@ func (r *quotaRunner) admit() {
 	}
 }
 
-func (o *offer) compare(p *offer) int {
+func (o *offer) compareOffer(p *offer) int {
 	switch {
 	case o.wish.Priority != p.wish.Priority:
 		return int(p.wish.Priority - o.wish.Priority)
@@ -397,9 +397,9 @@ func (o *offer) compare(p *offer) int {
 	return o.order - p.order
 }
 
-// show says how an account stands.
-func (r *quotaRunner) show(args []string) error {
-	if err := r.count(); err != nil {
+// showAccount says how an account stands.
+func (r *quotaRunner) showAccount(args []string) error {
+	if err := r.countState(); err != nil {
 		return err
 	}
 	for _, name := range args {
@@ -409,11 +409,11 @@ func (r *quotaRunner) show(args []string) error {
 		}
 		fmt.Fprintf(&r.said, "%s:", name)
 		for fr := range int32(len(r.state.FRs)) {
-			fmt.Fprintf(&r.said, " %s %g of %g, %g available;", r.state.Text(fr), thousand(r.state.Used(n, fr)), thousand(r.state.Subtree(n, fr)), thousand(r.state.Available(n, fr)))
+			fmt.Fprintf(&r.said, " %s %g of %g, %g available;", r.state.Text(fr), inUnits(r.state.Used(n, fr)), inUnits(r.state.Subtree(n, fr)), inUnits(r.state.Available(n, fr)))
 		}
 		fmt.Fprintf(&r.said, " share %d\n", r.state.Share(n).PerMille())
 	}
 	return nil
 }
 
-func thousand(a resource.Amount) float64 { return float64(a) / 1000 }
+func inUnits(a resource.Amount) float64 { return float64(a) / 1000 }

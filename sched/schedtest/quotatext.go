@@ -9,8 +9,8 @@ import (
 	"github.com/coxswain-sched/coxswain/model/resource"
 )
 
-// flavor reads "NAME [features=a,b] [type=h100]".
-func (r *runner) flavor(args []string) error {
+// readFlavor reads "NAME [features=a,b] [type=h100]".
+func (r *runner) readFlavor(args []string) error {
 	f := account.Flavor{Name: args[0]}
 	for _, a := range args[1:] {
 		key, value, _ := strings.Cut(a, "=")
@@ -23,20 +23,20 @@ func (r *runner) flavor(args []string) error {
 			return fmt.Errorf("a flavor has no %s", key)
 		}
 	}
-	r.rules().Flavors = append(r.rules().Flavors, f)
+	r.buildPolicy().Flavors = append(r.buildPolicy().Flavors, f)
 	return nil
 }
 
-// account reads "NAME [in=PARENT] [OPTION[=VALUE]]… [FLAVOR:RESOURCE=NOMINAL[+BORROW][-LEND],…]…"
+// readAccount reads "NAME [in=PARENT] [OPTION[=VALUE]]… [FLAVOR:RESOURCE=NOMINAL[+BORROW][-LEND],…]…"
 // and replaces the account of that name, if there is one.
-func (r *runner) account(args []string) error {
+func (r *runner) readAccount(args []string) error {
 	a := account.Account{Name: args[0], Quota: &account.Quota{}}
 	for _, word := range args[1:] {
-		if err := option(&a, word, r.plain); err != nil {
+		if err := readOption(&a, word, r.plain); err != nil {
 			return err
 		}
 	}
-	p := r.rules()
+	p := r.buildPolicy()
 	for i := range p.Accounts {
 		if p.Accounts[i].Name == a.Name {
 			p.Accounts[i] = a
@@ -47,8 +47,8 @@ func (r *runner) account(args []string) error {
 	return nil
 }
 
-// option reads one word of an account; plain: amounts have no unit.
-func option(a *account.Account, word string, plain bool) error {
+// readOption reads one word of an account; plain: amounts have no unit.
+func readOption(a *account.Account, word string, plain bool) error {
 	q := a.Quota
 	if flavor, amounts, ok := strings.Cut(word, ":"); ok {
 		x, err := amountsOf(flavor, amounts, plain)
@@ -149,8 +149,8 @@ func unitOf(name string) resource.Amount {
 	return 1
 }
 
-// rules is the policy that the core is told before the next step.
-func (r *runner) rules() *account.Policy {
+// buildPolicy is the policy that the core is told before the next step.
+func (r *runner) buildPolicy() *account.Policy {
 	if r.policy == nil {
 		r.policy = &account.Policy{}
 	}

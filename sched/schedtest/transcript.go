@@ -66,7 +66,7 @@ func Transcript(text string) (string, error) {
 		switch {
 		case line == "----":
 			out.WriteString("----\n")
-			out.WriteString(r.step())
+			out.WriteString(r.runStep())
 			skip = true
 		case line == "":
 			skip = false
@@ -74,7 +74,7 @@ func Transcript(text string) (string, error) {
 		case skip:
 		default:
 			out.WriteString(line + "\n")
-			if err := r.command(line); err != nil {
+			if err := r.runCommand(line); err != nil {
 				return "", fmt.Errorf("%q: %w", line, err)
 			}
 		}
@@ -97,8 +97,8 @@ type runner struct {
 	did    deeds           // of the last step
 }
 
-// command reads one line and notes its events.
-func (r *runner) command(line string) error {
+// runCommand reads one line and notes its events.
+func (r *runner) runCommand(line string) error {
 	words := strings.Fields(line)
 	if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 		return nil
@@ -120,39 +120,39 @@ func (r *runner) command(line string) error {
 	var err error
 	switch verb {
 	case "node":
-		err = r.node(args)
+		err = r.readNode(args)
 	case "flavor":
-		err = r.flavor(args)
+		err = r.readFlavor(args)
 	case "account":
-		err = r.account(args)
+		err = r.readAccount(args)
 	case "by":
-		r.rules().Preemption.By = args
+		r.buildPolicy().Preemption.By = args
 	case "remove":
 		r.add(sched.NodeRemoved{Name: args[0]})
 	case "submit":
-		err = r.submit(args)
+		err = r.readSubmit(args)
 	case "feasible":
 		var spec *job.Spec
 		spec, _, err = parseSpec(args)
-		r.asks = append(r.asks, func() string { return "feasible: " + list(r.core.Feasible(spec), "yes") + "\n" })
+		r.asks = append(r.asks, func() string { return "feasible: " + formatReasons(r.core.Feasible(spec), "yes") + "\n" })
 	case "at":
 		r.now, err = time.ParseDuration(args[0])
 	case "restore":
-		err = r.restore(args)
+		err = r.readRestore(args)
 	case "runs":
-		err = r.runs(args)
+		err = r.startRunning(args)
 	case "like":
-		r.like(args)
+		r.readLike(args)
 	default:
-		err = r.job(verb, args)
+		err = r.runJobCommand(verb, args)
 	}
 	return err
 }
 
 func (r *runner) add(e sched.Event) { r.events = append(r.events, e) }
 
-// job reads the commands about jobs that are known already.
-func (r *runner) job(verb string, args []string) error {
+// runJobCommand reads the commands about jobs that are known already.
+func (r *runner) runJobCommand(verb string, args []string) error {
 	if verb == "extend" {
 		id, err := parseID(args[0])
 		if err != nil || len(args) < 2 {
@@ -194,7 +194,7 @@ func (r *runner) job(verb string, args []string) error {
 			r.add(sched.Saved{Job: id, At: sched.Instant(r.now)})
 		case "why":
 			r.asks = append(r.asks, func() string {
-				return fmt.Sprintf("why %d: %s\n", id, list(r.core.Reasons(sched.Instant(r.now), id), "it does not wait"))
+				return fmt.Sprintf("why %d: %s\n", id, formatReasons(r.core.Reasons(sched.Instant(r.now), id), "it does not wait"))
 			})
 		default:
 			return fmt.Errorf("no such command")
@@ -203,7 +203,7 @@ func (r *runner) job(verb string, args []string) error {
 	return nil
 }
 
-func list(all []reason.Reason, none string) string {
+func formatReasons(all []reason.Reason, none string) string {
 	var words []string
 	for _, x := range all {
 		words = append(words, x.String())
@@ -214,7 +214,7 @@ func list(all []reason.Reason, none string) string {
 	return strings.Join(words, "; ")
 }
 
-func (r *runner) step() string {
+func (r *runner) runStep() string {
 	var b strings.Builder
 	if r.policy != nil && !r.told {
 		p := *r.policy
@@ -224,10 +224,10 @@ func (r *runner) step() string {
 	}
 	r.did = deeds{}
 	for _, d := range r.core.Step(sched.Instant(r.now), r.events...) {
-		r.did.note(d)
+		r.did.noteDecision(d)
 		switch d := d.(type) {
 		case sched.Start:
-			fmt.Fprintf(&b, "start %d: %s%s\n", d.Job, claims(d.Claims), in(d.Flavors)+until(" until ", d.Until))
+			fmt.Fprintf(&b, "start %d: %s%s\n", d.Job, formatClaims(d.Claims), formatFlavors(d.Flavors)+formatUntil(" until ", d.Until))
 		case sched.Preempt:
 			fmt.Fprintf(&b, "preempt %d for %d: %s", d.Job, d.For, d.Mode)
 			if d.Grace > 0 {
@@ -237,7 +237,7 @@ func (r *runner) step() string {
 		case sched.Resume:
 			fmt.Fprintf(&b, "resume %d\n", d.Job)
 		case sched.Grow:
-			fmt.Fprintf(&b, "grow %d: %s\n", d.Job, claims(d.Claims))
+			fmt.Fprintf(&b, "grow %d: %s\n", d.Job, formatClaims(d.Claims))
 		case sched.Shrink:
 			fmt.Fprintf(&b, "shrink %d by %s for %d", d.Job, d.Node, d.For)
 			if d.Grace > 0 {
@@ -245,13 +245,13 @@ func (r *runner) step() string {
 			}
 			b.WriteString("\n")
 		case sched.Wait:
-			fmt.Fprintf(&b, "wait %d: %s\n", d.Job, r.counted(d))
+			fmt.Fprintf(&b, "wait %d: %s\n", d.Job, r.waitReason(d))
 		case sched.Promise:
 			if len(d.Nodes) == 0 {
 				fmt.Fprintf(&b, "promise %d: taken back\n", d.Job)
 				continue
 			}
-			at := until("at ", d.At)
+			at := formatUntil("at ", d.At)
 			if at == "" {
 				at = "at a time that nobody knows"
 			}
@@ -265,9 +265,9 @@ func (r *runner) step() string {
 	return b.String()
 }
 
-// counted is why a job waits, with how many are before it: that is no part of the
+// waitReason is why a job waits, with how many are before it: that is no part of the
 // decision.
-func (r *runner) counted(d sched.Wait) reason.Reason {
+func (r *runner) waitReason(d sched.Wait) reason.Reason {
 	if d.Why.Code == reason.Priority && d.Why.Ahead == 0 {
 		for _, x := range r.core.Reasons(sched.Instant(r.now), d.Job) {
 			if x.Code == reason.Priority {
@@ -278,22 +278,22 @@ func (r *runner) counted(d sched.Wait) reason.Reason {
 	return d.Why
 }
 
-func in(flavors []string) string {
+func formatFlavors(flavors []string) string {
 	if len(flavors) == 0 {
 		return ""
 	}
 	return " in " + strings.Join(flavors, ",")
 }
 
-func until(word string, t sched.Instant) string {
+func formatUntil(word string, t sched.Instant) string {
 	if t == 0 {
 		return ""
 	}
 	return word + time.Duration(t).String()
 }
 
-// claims prints "a1 tasks 2 gpu 0 1; a2 tasks 1 gpu 3(500)".
-func claims(all []fleet.Claim) string {
+// formatClaims prints "a1 tasks 2 gpu 0 1; a2 tasks 1 gpu 3(500)".
+func formatClaims(all []fleet.Claim) string {
 	var out []string
 	for _, c := range all {
 		s := fmt.Sprintf("%s tasks %d", c.Node, c.Tasks)
@@ -316,7 +316,7 @@ func claims(all []fleet.Claim) string {
 	return strings.Join(out, "; ")
 }
 
-func (r *runner) node(args []string) error {
+func (r *runner) readNode(args []string) error {
 	r.last = args[0]
 	n := fleet.Node{Name: args[0], State: fleet.Up, Capacity: resource.Vector{CPU: resource.CPUs(8), Memory: 64 * resource.GiB}}
 	gpus, kind, mig, links, foreign, memory := 0, "h100", "", "", -1, resource.Amount(0)
@@ -372,7 +372,7 @@ func (r *runner) node(args []string) error {
 	return nil
 }
 
-func (r *runner) submit(args []string) error {
+func (r *runner) readSubmit(args []string) error {
 	first, last, ranged := strings.Cut(args[0], "-")
 	from, err := parseID(first)
 	if err != nil {
@@ -384,7 +384,7 @@ func (r *runner) submit(args []string) error {
 			return err
 		}
 	}
-	at, rest, err := r.instant("at", args[1:])
+	at, rest, err := r.readInstant("at", args[1:])
 	if err != nil {
 		return err
 	}
@@ -398,7 +398,7 @@ func (r *runner) submit(args []string) error {
 	return nil
 }
 
-func (r *runner) restore(args []string) error {
+func (r *runner) readRestore(args []string) error {
 	if len(args) < 3 {
 		return fmt.Errorf("restore ID NODE INDEX… DURATION")
 	}
@@ -463,7 +463,7 @@ func parseSpec(args []string) (*job.Spec, int64, error) {
 }
 
 func parseGroup(g *job.TaskGroup, key, value string) error {
-	lo, hi := span(value)
+	lo, hi := readSpan(value)
 	switch key {
 	case "nodes":
 		g.Nodes = job.Range{Min: lo, Max: hi}
@@ -489,7 +489,7 @@ func parseGroup(g *job.TaskGroup, key, value string) error {
 	case "type", "profile", "share", "bytes": // of the devices named before it
 		for _, list := range [][]resource.DeviceRequest{g.PerTask.Devices, g.PerNode.Devices, g.Total.Devices} {
 			if len(list) > 0 {
-				refine(&list[len(list)-1], key, value)
+				refineRequest(&list[len(list)-1], key, value)
 			}
 		}
 	case "on":
@@ -497,7 +497,7 @@ func parseGroup(g *job.TaskGroup, key, value string) error {
 	case "not":
 		g.Exclude = strings.Split(value, ",")
 	case "want":
-		g.Constraint = constraint(value)
+		g.Constraint = readConstraint(value)
 	case "exclusive":
 		g.Exclusive = true
 	case "contiguous":
@@ -518,7 +518,7 @@ func parseGroup(g *job.TaskGroup, key, value string) error {
 	return nil
 }
 
-func refine(r *resource.DeviceRequest, key, value string) {
+func refineRequest(r *resource.DeviceRequest, key, value string) {
 	n, _ := strconv.Atoi(value)
 	switch key {
 	case "type":
@@ -532,8 +532,8 @@ func refine(r *resource.DeviceRequest, key, value string) {
 	}
 }
 
-// constraint reads "x", "x&y", "x|y" and "[x|y]".
-func constraint(text string) job.Constraint {
+// readConstraint reads "x", "x&y", "x|y" and "[x|y]".
+func readConstraint(text string) job.Constraint {
 	c := job.Constraint{Text: text, Same: strings.HasPrefix(text, "[")}
 	for _, a := range strings.Split(strings.Trim(text, "[]"), "|") {
 		c.Alternatives = append(c.Alternatives, strings.Split(a, "&"))
@@ -541,8 +541,8 @@ func constraint(text string) job.Constraint {
 	return c
 }
 
-// span reads "4" and "2-4".
-func span(text string) (lo, hi int) {
+// readSpan reads "4" and "2-4".
+func readSpan(text string) (lo, hi int) {
 	a, b, ranged := strings.Cut(text, "-")
 	lo, _ = strconv.Atoi(a)
 	hi = lo

@@ -48,15 +48,15 @@ func (s *Expected) Arrived(r *Request) (changed bool) {
 		return false
 	}
 	if s.sum >= memory {
-		s.forget()
+		s.halveWeights()
 	}
 	s.due = s.sum + 1 + s.sum/8
 	s.mix = NewMix(s.seen)
 	return true
 }
 
-// forget halves what is known, so that what came long ago counts less and less.
-func (s *Expected) forget() {
+// halveWeights halves what is known, so that what came long ago counts less and less.
+func (s *Expected) halveWeights() {
 	s.sum = 0
 	for i := range s.seen {
 		s.seen[i].Weight /= 2
@@ -70,14 +70,14 @@ func (s *Expected) forget() {
 func (s *Expected) Rate(n *Node, r *Request) (int64, int) {
 	before := s.mix.Fragmented(n.CPU, n.Left, n.Model)
 	total, take := int64(n.Total()), int64(r.Total())
-	stranded := s.stranded(n.CPU-r.CPU, total-take) - s.stranded(n.CPU, total)
+	stranded := s.strandedDevices(n.CPU-r.CPU, total-take) - s.strandedDevices(n.CPU, total)
 	rate := func(left []int) int64 {
-		grown := floor(s.mix.Fragmented(n.CPU-r.CPU, left, n.Model)-before, s.mix.All()) + stranded
-		return -floor(grown, grain)<<24 - (total - take)
+		grown := floorDiv(s.mix.Fragmented(n.CPU-r.CPU, left, n.Model)-before, s.mix.All()) + stranded
+		return -floorDiv(grown, grain)<<24 - (total - take)
 	}
 	s.now = append(s.now[:0], n.Left...)
 	if !r.Part() {
-		for _, d := range n.devices(r, -1) {
+		for _, d := range n.devicesTaken(r, -1) {
 			s.now[d] -= r.Milli
 		}
 		return rate(s.now), -1
@@ -96,16 +96,16 @@ func (s *Expected) Rate(n *Node, r *Request) (int64, int) {
 	return best, device
 }
 
-// stranded is how much of the devices left is too much for the CPUs left.
-func (s *Expected) stranded(cpu, gpu int64) int64 {
+// strandedDevices is how much of the devices left is too much for the CPUs left.
+func (s *Expected) strandedDevices(cpu, gpu int64) int64 {
 	if s.cpu == 0 {
 		return 0
 	}
 	return max(0, gpu-cpu*s.gpu/s.cpu)
 }
 
-// floor divides, rounding down.
-func floor(a, b int64) int64 {
+// floorDiv divides, rounding down.
+func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
 		q--

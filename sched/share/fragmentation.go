@@ -104,7 +104,7 @@ func (m *Mix) Fragmented(cpu int64, left []int, model int) int64 {
 			}
 		}
 		fits := int64(0)
-		if large >= g.count && g.takes(model) {
+		if large >= g.count && g.takesModel(model) {
 			fits = g.upTo(cpu)
 		}
 		lost += (g.all-fits)*total + fits*small
@@ -112,8 +112,8 @@ func (m *Mix) Fragmented(cpu int64, left []int, model int) int64 {
 	return lost
 }
 
-// takes reports whether a model will do.
-func (g *group) takes(model int) bool {
+// takesModel reports whether a model will do.
+func (g *group) takesModel(model int) bool {
 	if len(g.models) == 0 {
 		return true
 	}
@@ -153,7 +153,7 @@ func (s *Fragmentation) Rate(n *Node, r *Request) (int64, int) {
 	}
 	s.now = append(s.now[:0], n.Left...)
 	if !r.Part() {
-		for _, d := range n.devices(r, -1) {
+		for _, d := range n.devicesTaken(r, -1) {
 			s.now[d] -= r.Milli
 		}
 		return rate(s.now), -1

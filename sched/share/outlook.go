@@ -54,12 +54,12 @@ const (
 // Arrived counts a request, so many times, and reports whether a new outlook is due.
 func (m *Memory) Arrived(s Seen, times int64) (changed bool) {
 	s.CPU, s.Count, times = min(s.CPU, mostAsked), min(s.Count, mostTaken), min(times, memory)
-	m.index()
+	m.indexRequests()
 	key := kind{s.CPU, s.Count, s.Milli, s.Of}
 	i, ok := m.at[key]
 	if !ok {
 		if len(m.Seen) >= distinct {
-			m.prune()
+			m.pruneRarest()
 		}
 		i = len(m.Seen)
 		s.Weight, s.Known = 0, 0
@@ -76,7 +76,7 @@ func (m *Memory) Arrived(s Seen, times int64) (changed bool) {
 		return false
 	}
 	for m.Sum >= memory {
-		m.forget()
+		m.halveWeights()
 	}
 	m.Due = m.Sum + 1 + m.Sum/8
 	m.KnownCPU, m.KnownGPU = m.CPU, m.GPU
@@ -86,9 +86,9 @@ func (m *Memory) Arrived(s Seen, times int64) (changed bool) {
 	return true
 }
 
-// prune forgets the requests that arrived most rarely, of equals those that came first.
+// pruneRarest forgets the requests that arrived most rarely, of equals those that came first.
 // An outlook is due then: nothing counts that is not remembered.
-func (m *Memory) prune() {
+func (m *Memory) pruneRarest() {
 	order := make([]int, len(m.Seen))
 	for i := range order {
 		order[i] = i
@@ -104,29 +104,29 @@ func (m *Memory) prune() {
 		s.Weight = 0
 	}
 	m.CPU, m.GPU = max(m.CPU, 0), max(m.GPU, 0)
-	m.drop()
+	m.dropWeightless()
 	m.Due = 0
 }
 
-// forget halves what is known, so that what came long ago counts less and less.
-func (m *Memory) forget() {
+// halveWeights halves what is known, so that what came long ago counts less and less.
+func (m *Memory) halveWeights() {
 	m.Sum = 0
 	for i := range m.Seen {
 		m.Seen[i].Weight /= 2
 		m.Sum += m.Seen[i].Weight
 	}
 	m.CPU, m.GPU = m.CPU/2, m.GPU/2
-	m.drop()
+	m.dropWeightless()
 }
 
-// drop takes out what has no weight any more.
-func (m *Memory) drop() {
+// dropWeightless takes out what has no weight any more.
+func (m *Memory) dropWeightless() {
 	m.Seen = slices.DeleteFunc(m.Seen, func(s Seen) bool { return s.Weight == 0 })
 	m.at = nil
-	m.index()
+	m.indexRequests()
 }
 
-func (m *Memory) index() {
+func (m *Memory) indexRequests() {
 	if m.at != nil {
 		return
 	}
@@ -190,19 +190,19 @@ type Pick struct{ Bank, Device int }
 // or CPUs if it takes no device.
 func (o *Outlook) Rate(s *Stock, cpu int64, count int, part bool) (int64, Pick) {
 	s.CPU, cpu = min(s.CPU, mostAsked), min(cpu, mostAsked)
-	before, total := o.fragmented(s.CPU, s.Banks), int64(0)
+	before, total := o.fragmentedDevices(s.CPU, s.Banks), int64(0)
 	for i := range s.Banks {
-		total += sum(s.Banks[i].Left)
+		total += sumOf(s.Banks[i].Left)
 	}
 	none := Pick{-1, -1}
 	rate := func(take int64) int64 {
-		lost := o.stranded(s.CPU-cpu, total-take) - o.stranded(s.CPU, total)
-		lost += floor(o.fragmented(s.CPU-cpu, s.Banks)-before, max(o.mix.All(), 1))
+		lost := o.strandedDevices(s.CPU-cpu, total-take) - o.strandedDevices(s.CPU, total)
+		lost += floorDiv(o.fragmentedDevices(s.CPU-cpu, s.Banks)-before, max(o.mix.All(), 1))
 		left := total - take
 		if count == 0 {
 			left = (s.CPU - cpu) / Whole
 		}
-		return -floor(lost, grain)<<24 - left
+		return -floorDiv(lost, grain)<<24 - left
 	}
 	if !part {
 		var taken []Pick
@@ -243,7 +243,7 @@ func (o *Outlook) Rate(s *Stock, cpu int64, count int, part bool) (int64, Pick) 
 	return best, at
 }
 
-func (o *Outlook) fragmented(cpu int64, banks []Bank) int64 {
+func (o *Outlook) fragmentedDevices(cpu int64, banks []Bank) int64 {
 	lost := int64(0)
 	for i := range banks {
 		lost += o.mix.Fragmented(cpu, banks[i].Left, banks[i].Model)
@@ -251,15 +251,15 @@ func (o *Outlook) fragmented(cpu int64, banks []Bank) int64 {
 	return lost
 }
 
-// stranded is how much of the devices left is too much for the CPUs left.
-func (o *Outlook) stranded(cpu, gpu int64) int64 {
+// strandedDevices is how much of the devices left is too much for the CPUs left.
+func (o *Outlook) strandedDevices(cpu, gpu int64) int64 {
 	if o.cpu == 0 {
 		return 0
 	}
 	return max(0, gpu-cpu*o.gpu/o.cpu)
 }
 
-func sum(left []int) int64 {
+func sumOf(left []int) int64 {
 	n := int64(0)
 	for _, l := range left {
 		n += int64(l)

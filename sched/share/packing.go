@@ -16,7 +16,7 @@ type BestFit struct{}
 // Rate is 100 less half the share of CPU and half the share of devices left.
 func (BestFit) Rate(n *Node, r *Request) (int64, int) {
 	left := float64(float64(n.CPU-r.CPU)/mostCPU*0.5) + float64(float64(n.Total()-r.Total())/mostGPU*0.5)
-	return int64(float64((1 - left) * points)), n.tightest(r.Milli)
+	return int64(float64((1 - left) * points)), n.tightestDevice(r.Milli)
 }
 
 // DotProduct prefers the node whose vector of what is left, times the request's, is
@@ -27,7 +27,7 @@ type DotProduct struct{}
 func (DotProduct) Rate(n *Node, r *Request) (int64, int) {
 	cpu := float64(float64(n.CPU) / mostCPU * (float64(r.CPU) / mostCPU))
 	gpu := float64(float64(n.Total()) / mostGPU * (float64(r.Total()) / mostGPU))
-	return int64(float64(points * (1 - float64((cpu+gpu)/2)))), n.tightest(r.Milli)
+	return int64(float64(points * (1 - float64((cpu+gpu)/2)))), n.tightestDevice(r.Milli)
 }
 
 // Packing fills devices that are shared already, then nodes that are in use, then
@@ -38,7 +38,7 @@ type Packing struct{}
 // idle devices of a node in use 50 less their number; of an idle node 33 less its
 // devices.
 func (Packing) Rate(n *Node, r *Request) (int64, int) {
-	device := n.tightest(r.Milli)
+	device := n.tightestDevice(r.Milli)
 	if r.Count == 0 {
 		return 0, device
 	}
@@ -63,8 +63,8 @@ type Clustering struct{}
 // Rate has a quarter of the points each for: other kinds only, an empty node, this
 // kind and others, this kind alone.
 func (Clustering) Rate(n *Node, r *Request) (int64, int) {
-	device := n.tightest(r.Milli)
-	kind := r.kind()
+	device := n.tightestDevice(r.Milli)
+	kind := r.kindIndex()
 	if kind < 0 {
 		return 0, device
 	}

@@ -57,20 +57,20 @@ func (p *Pool) Place(r *Request) (node int, devices []int) {
 		p.epoch++
 	}
 	if random, ok := p.score.(*Random); ok {
-		node, device := random.choose(p.Nodes, r)
-		return node, p.take(node, r, device)
+		node, device := random.chooseRandom(p.Nodes, r)
+		return node, p.takePlace(node, r, device)
 	}
-	node, device := p.best(r)
-	return node, p.take(node, r, device)
+	node, device := p.bestPlace(r)
+	return node, p.takePlace(node, r, device)
 }
 
-func (p *Pool) best(r *Request) (node, device int) {
-	known := p.known(r)
+func (p *Pool) bestPlace(r *Request) (node, device int) {
+	known := p.knownRates(r)
 	node = -1
 	for i := range p.Nodes {
 		x := &known.nodes[i]
 		if x.version != p.version[i] {
-			*x = p.rate(i, r)
+			*x = p.rateNode(i, r)
 		}
 		if x.fits && (node < 0 || x.score > known.nodes[node].score) {
 			node, device = i, int(x.device)
@@ -79,7 +79,7 @@ func (p *Pool) best(r *Request) (node, device int) {
 	return node, device
 }
 
-func (p *Pool) rate(i int, r *Request) rate {
+func (p *Pool) rateNode(i int, r *Request) rate {
 	n := &p.Nodes[i]
 	x := rate{version: p.version[i], fits: n.Fits(r)}
 	if x.fits {
@@ -89,7 +89,7 @@ func (p *Pool) rate(i int, r *Request) rate {
 	return x
 }
 
-func (p *Pool) known(r *Request) *rated {
+func (p *Pool) knownRates(r *Request) *rated {
 	key := make([]byte, 0, 64)
 	for _, x := range []int64{r.CPU, r.Memory, int64(r.Count), int64(r.Milli)} {
 		key = binary.AppendVarint(key, x)
@@ -109,30 +109,30 @@ func (p *Pool) known(r *Request) *rated {
 	return k
 }
 
-func (p *Pool) take(node int, r *Request, device int) []int {
+func (p *Pool) takePlace(node int, r *Request, device int) []int {
 	if node < 0 {
 		return nil
 	}
 	n := &p.Nodes[node]
-	devices := n.devices(r, device)
-	n.change(r, devices, -1)
+	devices := n.devicesTaken(r, device)
+	n.changeUse(r, devices, -1)
 	p.version[node]++
 	return devices
 }
 
 // Free gives back what a request took.
 func (p *Pool) Free(node int, r *Request, devices []int) {
-	p.Nodes[node].change(r, devices, 1)
+	p.Nodes[node].changeUse(r, devices, 1)
 	p.version[node]++
 }
 
-func (n *Node) change(r *Request, devices []int, sign int) {
+func (n *Node) changeUse(r *Request, devices []int, sign int) {
 	n.CPU += int64(sign) * r.CPU
 	n.Memory += int64(sign) * r.Memory
 	for _, d := range devices {
 		n.Left[d] += sign * r.Milli
 	}
-	if k := r.kind(); k >= 0 {
+	if k := r.kindIndex(); k >= 0 {
 		n.Kinds[k] -= sign
 	}
 }

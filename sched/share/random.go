@@ -7,9 +7,9 @@ type Random struct {
 }
 
 // Rate is not asked: all nodes are equal.
-func (*Random) Rate(n *Node, r *Request) (int64, int) { return 0, n.tightest(r.Milli) }
+func (*Random) Rate(n *Node, r *Request) (int64, int) { return 0, n.tightestDevice(r.Milli) }
 
-func (s *Random) choose(nodes []Node, r *Request) (node, device int) {
+func (s *Random) chooseRandom(nodes []Node, r *Request) (node, device int) {
 	var all []int
 	for i := range nodes {
 		if nodes[i].Fits(r) {

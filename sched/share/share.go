@@ -81,8 +81,8 @@ func (n *Node) Fits(r *Request) bool {
 	return need == 0
 }
 
-// kind is the index of a request in Node.Kinds; -1: it takes no device.
-func (r *Request) kind() int {
+// kindIndex is the index of a request in Node.Kinds; -1: it takes no device.
+func (r *Request) kindIndex() int {
 	switch {
 	case r.Count == 0:
 		return -1
@@ -92,9 +92,9 @@ func (r *Request) kind() int {
 	return min(r.Count, 9)
 }
 
-// devices lists what a request takes: the device that was chosen for a part, the
+// devicesTaken lists what a request takes: the device that was chosen for a part, the
 // first idle ones otherwise.
-func (n *Node) devices(r *Request, chosen int) []int {
+func (n *Node) devicesTaken(r *Request, chosen int) []int {
 	if r.Part() {
 		return []int{chosen}
 	}
@@ -107,8 +107,8 @@ func (n *Node) devices(r *Request, chosen int) []int {
 	return out
 }
 
-// tightest is the device with the least left that has room for a part.
-func (n *Node) tightest(milli int) int {
+// tightestDevice is the device with the least left that has room for a part.
+func (n *Node) tightestDevice(milli int) int {
 	best := -1
 	for i, l := range n.Left {
 		if l >= milli && (best < 0 || l < n.Left[best]) {

@@ -36,7 +36,7 @@ type pool struct {
 
 func newPool() *pool { return &pool{known: map[*job.Spec]int{}, alike: map[string]int{}} }
 
-func (p *pool) index(spec *job.Spec) int {
+func (p *pool) specIndex(spec *job.Spec) int {
 	if spec == nil {
 		return -1
 	}
@@ -69,7 +69,7 @@ func Bare(s *job.Spec) *job.Spec {
 	return &b
 }
 
-func (p *pool) event(e sched.Event) (event, error) {
+func (p *pool) encodeEvent(e sched.Event) (event, error) {
 	t := reflect.TypeOf(e)
 	if kinds[t.Name()] != t {
 		return event{}, fmt.Errorf("snapshot: sched.Events does not have %s", t.Name())
@@ -78,7 +78,7 @@ func (p *pool) event(e sched.Event) (event, error) {
 	v := reflect.New(t).Elem()
 	v.Set(reflect.ValueOf(e))
 	if f := v.FieldByName("Spec"); f.IsValid() {
-		i := p.index(f.Interface().(*job.Spec))
+		i := p.specIndex(f.Interface().(*job.Spec))
 		out.Spec = &i
 		f.SetZero()
 	}
@@ -87,7 +87,7 @@ func (p *pool) event(e sched.Event) (event, error) {
 	return out, err
 }
 
-func (x *event) open(spec func(int) (*job.Spec, error)) (sched.Event, error) {
+func (x *event) decodeEvent(spec func(int) (*job.Spec, error)) (sched.Event, error) {
 	t := kinds[x.Kind]
 	if t == nil {
 		return nil, fmt.Errorf("there is no event %q", x.Kind)

@@ -70,18 +70,18 @@ func (f *File) Write(w io.Writer, made string) error {
 	state.Queue = append([]sched.Waiting(nil), state.Queue...)
 	state.Running = append([]sched.Restored(nil), state.Running...)
 	for i := range state.Queue {
-		out.Specced = append(out.Specced, p.index(state.Queue[i].Spec))
+		out.Specced = append(out.Specced, p.specIndex(state.Queue[i].Spec))
 		state.Queue[i].Spec = nil
 	}
 	for i := range state.Running {
-		out.Specced = append(out.Specced, p.index(state.Running[i].Spec))
+		out.Specced = append(out.Specced, p.specIndex(state.Running[i].Spec))
 		state.Running[i].Spec = nil
 	}
 	out.State = &state
 	for _, s := range f.Steps {
 		x := step{Now: s.Now, Out: s.Out, Sum: s.Sum}
 		for _, e := range s.Events {
-			ev, err := p.event(e)
+			ev, err := p.encodeEvent(e)
 			if err != nil {
 				return err
 			}
@@ -121,15 +121,15 @@ func Read(r io.Reader, name string) (*File, error) {
 	if err := dec.Decode(&in); err != nil {
 		return nil, fault.New(fault.Invalid, "%s: %w", name, err).Advise("it was written by another cox, or changed since")
 	}
-	f, err := in.open()
+	f, err := in.restoreSpecs()
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "%s does not add up: %w", name, err).Advise("it was changed since it was written")
 	}
 	return f, nil
 }
 
-// open puts the specifications back to their jobs.
-func (in *file) open() (*File, error) {
+// restoreSpecs puts the specifications back to their jobs.
+func (in *file) restoreSpecs() (*File, error) {
 	s := in.State
 	if s == nil || len(in.Specced) != len(s.Queue)+len(s.Running) {
 		return nil, errors.New("it has another number of jobs than of specifications for them")
@@ -161,7 +161,7 @@ func (in *file) open() (*File, error) {
 	for _, x := range in.Steps {
 		st := Step{Now: x.Now, Out: x.Out, Sum: x.Sum}
 		for i := range x.Events {
-			e, err := x.Events[i].open(spec)
+			e, err := x.Events[i].decodeEvent(spec)
 			if err != nil {
 				return nil, err
 			}

@@ -28,12 +28,12 @@ func Pick(devices []fleet.Device, free index.Set, n int) (index.Set, bool) {
 	}
 	p := newPicker(devices, free.Positions())
 	if !p.apart {
-		return p.set(firstN(n)), true
+		return p.deviceSet(firstN(n)), true
 	}
-	if choose(have, n, exact) <= exact {
-		return p.search(n), true
+	if binomial(have, n, exact) <= exact {
+		return p.searchAll(n), true
 	}
-	return p.greedy(n), true
+	return p.searchGreedily(n), true
 }
 
 // score orders sets; the larger is the better one.
@@ -44,7 +44,7 @@ type score struct {
 	broken  int // minus the strengths between the set and the free rest
 }
 
-func (a score) compare(b score) int {
+func (a score) compareScore(b score) int {
 	return cmp.Or(cmp.Compare(a.weakest, b.weakest), cmp.Compare(a.inside, b.inside),
 		cmp.Compare(a.numa, b.numa), cmp.Compare(a.broken, b.broken))
 }
@@ -68,7 +68,7 @@ func newPicker(devices []fleet.Device, pos []int) *picker {
 	for i, x := range pos {
 		for _, l := range devices[x].Links {
 			if j, ok := at[l.Peer]; ok && j != i {
-				p.link[i][j] = max(p.link[i][j], strength(l))
+				p.link[i][j] = max(p.link[i][j], linkStrength(l))
 				p.link[j][i] = p.link[i][j]
 			}
 		}
@@ -88,10 +88,10 @@ func newPicker(devices []fleet.Device, pos []int) *picker {
 	return p
 }
 
-// strength is one number for a link: the kind first, then the lanes.
-func strength(l fleet.Link) int { return int(l.Kind)<<8 + min(max(l.Lanes, 0), 255) }
+// linkStrength is one number for a link: the kind first, then the lanes.
+func linkStrength(l fleet.Link) int { return int(l.Kind)<<8 + min(max(l.Lanes, 0), 255) }
 
-func (p *picker) score(chosen []int) score {
+func (p *picker) scoreOf(chosen []int) score {
 	s := score{}
 	if len(chosen) > 1 {
 		s.weakest = 1 << 30
@@ -108,22 +108,22 @@ func (p *picker) score(chosen []int) score {
 	return s
 }
 
-// search compares all sets of n in lexical order and keeps the first best one.
-func (p *picker) search(n int) index.Set {
+// searchAll compares all sets of n in lexical order and keeps the first best one.
+func (p *picker) searchAll(n int) index.Set {
 	cur := firstN(n)
 	best := append([]int(nil), cur...)
-	top := p.score(cur)
+	top := p.scoreOf(cur)
 	for next(cur, len(p.pos)) {
-		if s := p.score(cur); s.compare(top) > 0 {
+		if s := p.scoreOf(cur); s.compareScore(top) > 0 {
 			top = s
 			copy(best, cur)
 		}
 	}
-	return p.set(best)
+	return p.deviceSet(best)
 }
 
-// greedy starts at each device and adds the closest one; the best set wins.
-func (p *picker) greedy(n int) index.Set {
+// searchGreedily starts at each device and adds the closest one; the best set wins.
+func (p *picker) searchGreedily(n int) index.Set {
 	var best []int
 	var top score
 	for start := range p.pos {
@@ -146,14 +146,14 @@ func (p *picker) greedy(n int) index.Set {
 			}
 			set, in[add] = append(set, add), true
 		}
-		if s := p.score(set); best == nil || s.compare(top) > 0 {
+		if s := p.scoreOf(set); best == nil || s.compareScore(top) > 0 {
 			best, top = set, s
 		}
 	}
-	return p.set(best)
+	return p.deviceSet(best)
 }
 
-func (p *picker) set(chosen []int) index.Set {
+func (p *picker) deviceSet(chosen []int) index.Set {
 	var s index.Set
 	for _, i := range chosen {
 		s = s.With(p.pos[i])
@@ -184,8 +184,8 @@ func next(c []int, m int) bool {
 	return false
 }
 
-// choose is the binomial coefficient, or something above limit if it is larger.
-func choose(n, k, limit int) int {
+// binomial is the binomial coefficient, or something above limit if it is larger.
+func binomial(n, k, limit int) int {
 	k = min(k, n-k)
 	c := 1
 	for i := 1; i <= k; i++ {

@@ -24,7 +24,7 @@ func Gather(domain []int, n int) []int {
 	for len(out) < n {
 		best, found := 0, false
 		for _, d := range order {
-			if len(members[d]) > 0 && (!found || closer(len(members[d]), len(members[best]), n-len(out))) {
+			if len(members[d]) > 0 && (!found || servesCloser(len(members[d]), len(members[best]), n-len(out))) {
 				best, found = d, true
 			}
 		}
@@ -35,8 +35,8 @@ func Gather(domain []int, n int) []int {
 	return out
 }
 
-// closer reports whether a domain with a candidates serves need better than one with b.
-func closer(a, b, need int) bool {
+// servesCloser reports whether a domain with a candidates serves need better than one with b.
+func servesCloser(a, b, need int) bool {
 	switch {
 	case a >= need && b >= need:
 		return a < b

@@ -27,7 +27,7 @@ func Cover(units []Unit, spots [][]int, need int) ([]int, bool) {
 		for _, u := range spot {
 			c.at[u] = append(c.at[u], i)
 		}
-		c.heap = append(c.heap, c.price(i))
+		c.heap = append(c.heap, c.priceOf(i))
 	}
 	heap.Init(c)
 	var out []int
@@ -44,7 +44,7 @@ func Cover(units []Unit, spots [][]int, need int) ([]int, bool) {
 				out = append(out, u)
 				for _, i := range c.at[u] {
 					if !c.done[i] {
-						heap.Push(c, c.price(i))
+						heap.Push(c, c.priceOf(i))
 					}
 				}
 			}
@@ -70,7 +70,7 @@ type price struct {
 	spot int
 }
 
-func (c *cover) price(spot int) price {
+func (c *cover) priceOf(spot int) price {
 	p := price{tier: -1 << 31, spot: spot}
 	for _, u := range c.spots[spot] {
 		if !c.chosen[u] {

@@ -12,7 +12,7 @@ func Best(units []Unit, f Field) []int {
 	for i := range units {
 		f.Take(i)
 	}
-	b.branch(0, nil)
+	b.branchFrom(0, nil)
 	for i := range units {
 		f.Back(i)
 	}
@@ -27,7 +27,7 @@ type bound struct {
 	best  []int
 }
 
-func (b *bound) branch(next int, kept []int) {
+func (b *bound) branchFrom(next int, kept []int) {
 	if !b.f.Fits() || b.best != nil && Compare(b.units, kept, b.best) >= 0 {
 		return // kept are taken for sure: the set only becomes dearer
 	}
@@ -36,7 +36,7 @@ func (b *bound) branch(next int, kept []int) {
 		return
 	}
 	b.f.Back(next)
-	b.branch(next+1, kept)
+	b.branchFrom(next+1, kept)
 	b.f.Take(next)
-	b.branch(next+1, append(slices.Clone(kept), next))
+	b.branchFrom(next+1, append(slices.Clone(kept), next))
 }

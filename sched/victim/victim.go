@@ -47,17 +47,17 @@ func Choose(units []Unit, seeds [][]int, f Field, work int) []int {
 		if s.best != nil && Compare(units, seed, s.best) >= 0 {
 			continue // what is put back makes it cheaper, but seeds are near to minimal
 		}
-		s.set(seed)
-		if s.fits() {
-			s.trim()
-			s.offer()
+		s.setTaken(seed)
+		if s.fitsNow() {
+			s.putBackUnneeded()
+			s.keepIfCheaper()
 		}
 	}
 	if s.best == nil || len(units) <= few {
-		s.greedy()
+		s.takeGreedily()
 	}
-	s.single()
-	s.set(nil)
+	s.trySingle()
+	s.setTaken(nil)
 	return s.best
 }
 
@@ -73,30 +73,30 @@ type search struct {
 	best  []int
 }
 
-func (s *search) fits() bool {
+func (s *search) fitsNow() bool {
 	s.work--
 	return s.f.Fits()
 }
 
-func (s *search) take(i int) {
+func (s *search) takeUnit(i int) {
 	s.f.Take(i)
 	s.taken = append(s.taken, i)
 }
 
-// set takes exactly these units.
-func (s *search) set(want []int) {
+// setTaken takes exactly these units.
+func (s *search) setTaken(want []int) {
 	for _, i := range s.taken {
 		s.f.Back(i)
 	}
 	s.taken = s.taken[:0]
 	for _, i := range want {
-		s.take(i)
+		s.takeUnit(i)
 	}
 }
 
-// greedy takes units of low tiers first, and of these what loses least for what it
+// takeGreedily takes units of low tiers first, and of these what loses least for what it
 // holds, until the job fits; then it puts back what was not needed.
-func (s *search) greedy() {
+func (s *search) takeGreedily() {
 	order := make([]int, len(s.units))
 	for i := range order {
 		order[i] = i
@@ -105,33 +105,33 @@ func (s *search) greedy() {
 		x, y := &s.units[a], &s.units[b]
 		return cmp.Or(cmp.Compare(x.Tier, y.Tier), cmp.Compare(x.Cost/x.Size, y.Cost/y.Size), cmp.Compare(x.Cost, y.Cost))
 	})
-	s.set(nil)
+	s.setTaken(nil)
 	fits, step := false, 1
 	for n := 0; n < len(order) && !fits; step *= 2 {
 		next := min(n+step, len(order))
 		for _, i := range order[n:next] {
-			s.take(i)
+			s.takeUnit(i)
 		}
-		n, fits = next, s.fits()
+		n, fits = next, s.fitsNow()
 	}
 	if !fits {
 		return
 	}
-	s.trim()
-	s.offer()
+	s.putBackUnneeded()
+	s.keepIfCheaper()
 }
 
-// trim puts back, the dearest first, each unit without which the job fits as well.
+// putBackUnneeded puts back, the dearest first, each unit without which the job fits as well.
 // One round is enough: what was needed beside more is needed beside less.
-func (s *search) trim() {
+func (s *search) putBackUnneeded() {
 	order := slices.Clone(s.taken)
-	slices.SortStableFunc(order, func(a, b int) int { return -s.dearer(a, b) })
+	slices.SortStableFunc(order, func(a, b int) int { return -s.compareCost(a, b) })
 	for _, i := range order {
 		if s.work <= 0 {
 			return
 		}
 		s.f.Back(i)
-		if s.fits() {
+		if s.fitsNow() {
 			at := slices.Index(s.taken, i)
 			s.taken = slices.Delete(s.taken, at, at+1)
 		} else {
@@ -140,13 +140,13 @@ func (s *search) trim() {
 	}
 }
 
-func (s *search) dearer(a, b int) int {
+func (s *search) compareCost(a, b int) int {
 	x, y := &s.units[a], &s.units[b]
 	return cmp.Or(cmp.Compare(x.Tier, y.Tier), cmp.Compare(x.Cost, y.Cost), cmp.Compare(a, b))
 }
 
-// offer keeps what is taken if it is cheaper than the best so far.
-func (s *search) offer() {
+// keepIfCheaper keeps what is taken if it is cheaper than the best so far.
+func (s *search) keepIfCheaper() {
 	if s.best == nil || Compare(s.units, s.taken, s.best) < 0 {
 		s.best = slices.Sorted(slices.Values(s.taken))
 		if s.best == nil {
@@ -155,16 +155,16 @@ func (s *search) offer() {
 	}
 }
 
-// single looks for one unit that is enough and cheaper than the best set.
-func (s *search) single() {
+// trySingle looks for one unit that is enough and cheaper than the best set.
+func (s *search) trySingle() {
 	if len(s.best) < 2 {
 		return
 	}
 	for i := range s.units {
 		if one := []int{i}; s.work > 0 && Compare(s.units, one, s.best) < 0 {
-			s.set(one)
-			if s.fits() {
-				s.offer()
+			s.setTaken(one)
+			if s.fitsNow() {
+				s.keepIfCheaper()
 			}
 		}
 	}
@@ -183,14 +183,14 @@ func Compare(units []Unit, a, b []int) int {
 	}
 	slices.SortFunc(tiers, func(x, y int32) int { return cmp.Compare(y, x) })
 	for _, t := range tiers {
-		if c := cmp.Compare(cost(units, a, t), cost(units, b, t)); c != 0 {
+		if c := cmp.Compare(costOf(units, a, t), costOf(units, b, t)); c != 0 {
 			return c
 		}
 	}
 	return cmp.Compare(len(a), len(b))
 }
 
-func cost(units []Unit, set []int, tier int32) (sum int64) {
+func costOf(units []Unit, set []int, tier int32) (sum int64) {
 	for _, i := range set {
 		if units[i].Tier == tier {
 			sum += units[i].Cost

@@ -125,7 +125,7 @@ func TestChoose(t *testing.T) {
 		if top(units, got) > top(units, want) {
 			t.Fatalf("round %d: %v reaches tier %d, tier %d is enough", round, got, top(units, got), top(units, want))
 		}
-		a, b := cost(units, got, top(units, want)), cost(units, want, top(units, want))
+		a, b := costOf(units, got, top(units, want)), costOf(units, want, top(units, want))
 		if a > worst*b {
 			t.Fatalf("round %d: %v costs %d, %v costs %d", round, got, a, want, b)
 		}
