@@ -20,7 +20,7 @@ func (c wall) After(d time.Duration) (<-chan time.Time, func()) {
 	if c.s.dead {
 		return fire, func() {}
 	}
-	g := c.w.stand(c.s, c.w.number(c.s.name+" timer"), c.w.now()+max(d, 0), func(string) { fire <- c.Now() })
+	g := c.w.gateAt(c.s, c.w.uniqueKey(c.s.name+" timer"), c.w.elapsedTime()+max(d, 0), func(string) { fire <- c.Now() })
 	g.quiet = true
 	return fire, func() {
 		c.w.mu.Lock()

@@ -23,8 +23,8 @@ var errFull = fault.New(fault.Exhausted, "no space left on the disk")
 // Lead takes the lead through a gate.
 func (d *disk) Lead(ctx context.Context, who string) (uint64, error) {
 	w, s := d.w, d.s
-	v, err := w.pass(ctx, s, s.name+" takes the lead", false, func(key string, answer func(any, error)) {
-		if w.fault(OpenFails, key) {
+	v, err := w.passGate(ctx, s, s.name+" takes the lead", false, func(key string, answer func(any, error)) {
+		if w.faultAt(OpenFails, key) {
 			answer(nil, errIO)
 			return
 		}
@@ -32,7 +32,7 @@ func (d *disk) Lead(ctx context.Context, who string) (uint64, error) {
 		if err == nil {
 			s.epoch = epoch
 			w.led.Store(epoch)
-			w.tell(model.Led{Epoch: epoch, Who: who})
+			w.tellFact(model.Led{Epoch: epoch, Who: who})
 		}
 		answer(epoch, err)
 	})
@@ -45,15 +45,15 @@ func (d *disk) Lead(ctx context.Context, who string) (uint64, error) {
 // Read reads the journal: when a server opens, and when it does not know whether a
 // write that failed is durable. It may fail, in its middle where there is one.
 func (d *disk) Read(ctx context.Context, after uint64, f func(store.Record) error) error {
-	if err := d.alive(); err != nil {
+	if err := d.checkAlive(); err != nil {
 		return err
 	}
 	d.w.mu.Lock()
-	key := d.w.number(d.s.name + " reads the journal")
+	key := d.w.uniqueKey(d.s.name + " reads the journal")
 	d.w.mu.Unlock()
 	left := -1
-	if d.w.fault(ReadFails, key) { // nothing else moves in the meantime
-		left = d.w.dice.stream("read", key).n(4)
+	if d.w.faultAt(ReadFails, key) { // nothing else moves in the meantime
+		left = d.w.dice.streamFor("read", key).intBelow(4)
 	}
 	err := d.Store.Read(ctx, after, func(r store.Record) error {
 		if left--; left == -1 {
@@ -67,7 +67,7 @@ func (d *disk) Read(ctx context.Context, after uint64, f func(store.Record) erro
 	return err
 }
 
-func (d *disk) alive() error {
+func (d *disk) checkAlive() error {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
 	if d.s.dead {
@@ -80,7 +80,7 @@ func (d *disk) alive() error {
 func (d *disk) Append(ctx context.Context, epoch uint64, recs []store.Record) (uint64, error) {
 	w, s := d.w, d.s
 	if len(recs) == 0 {
-		if err := d.alive(); err != nil {
+		if err := d.checkAlive(); err != nil {
 			return 0, err
 		}
 		return d.Store.Append(ctx, epoch, nil)
@@ -94,8 +94,8 @@ func (d *disk) Append(ctx context.Context, epoch uint64, recs []store.Record) (u
 	s.writing++
 	w.later = append(w.later, model.Appending{Epoch: epoch, Records: recs})
 	w.mu.Unlock()
-	v, err := w.pass(ctx, s, s.name+" writes the journal", false, func(key string, answer func(any, error)) {
-		d.write(key, epoch, recs, answer)
+	v, err := w.passGate(ctx, s, s.name+" writes the journal", false, func(key string, answer func(any, error)) {
+		d.writeRecords(key, epoch, recs, answer)
 	})
 	if err != nil {
 		return 0, err
@@ -103,40 +103,40 @@ func (d *disk) Append(ctx context.Context, epoch uint64, recs []store.Record) (u
 	return v.(uint64), nil
 }
 
-// crashes counts a write and reports whether it is the one at which the server dies.
-func (w *World) crashes() bool {
+// crashesHere counts a write and reports whether it is the one at which the server dies.
+func (w *World) crashesHere() bool {
 	w.out.Writes++
 	return w.opt.CrashAt == w.out.Writes
 }
 
-// write is a write of the journal whose turn has come.
-func (d *disk) write(key string, epoch uint64, recs []store.Record, answer func(any, error)) {
+// writeRecords is a write of the journal whose turn has come.
+func (d *disk) writeRecords(key string, epoch uint64, recs []store.Record, answer func(any, error)) {
 	w, s := d.w, d.s
-	crash := w.crashes()
-	if crash && !w.opt.CrashAfter || w.fault(CrashBefore, key) {
-		w.kill(s, "it was killed before a write of the journal was made")
+	crash := w.crashesHere()
+	if crash && !w.opt.CrashAfter || w.faultAt(CrashBefore, key) {
+		w.killServer(s, "it was killed before a write of the journal was made")
 		return
 	}
-	if w.fault(Followed, key) { // the other one may be faster, or not
-		w.open()
-		w.arrive(s, key+" goes on", w.dice.stream("followed", key).between(0, 300*time.Millisecond), func(string) {
-			d.commit(key, epoch, recs, crash, answer)
+	if w.faultAt(Followed, key) { // the other one may be faster, or not
+		w.openServer()
+		w.gateAfter(s, key+" goes on", w.dice.streamFor("followed", key).durationBetween(0, 300*time.Millisecond), func(string) {
+			d.commitRecords(key, epoch, recs, crash, answer)
 		})
 		return
 	}
-	if w.fault(DiskSlow, key) {
-		w.arrive(s, key+" goes on", w.dice.stream("slow", key).between(time.Second, 40*time.Second), func(string) {
-			d.commit(key, epoch, recs, crash, answer)
+	if w.faultAt(DiskSlow, key) {
+		w.gateAfter(s, key+" goes on", w.dice.streamFor("slow", key).durationBetween(time.Second, 40*time.Second), func(string) {
+			d.commitRecords(key, epoch, recs, crash, answer)
 		})
 		return
 	}
-	d.commit(key, epoch, recs, crash, answer)
+	d.commitRecords(key, epoch, recs, crash, answer)
 }
 
-func (d *disk) commit(key string, epoch uint64, recs []store.Record, crash bool, answer func(any, error)) {
+func (d *disk) commitRecords(key string, epoch uint64, recs []store.Record, crash bool, answer func(any, error)) {
 	w, s := d.w, d.s
 	reply := func(last uint64, err error) {
-		w.tell(model.Appended{Epoch: epoch, Last: last, Err: err})
+		w.tellFact(model.Appended{Epoch: epoch, Last: last, Err: err})
 		w.mu.Lock()
 		s.writing--
 		w.mu.Unlock()
@@ -144,14 +144,14 @@ func (d *disk) commit(key string, epoch uint64, recs []store.Record, crash bool,
 		answer(last, err)
 	}
 	switch {
-	case !w.full && w.fault(DiskFull, key):
+	case !w.full && w.faultAt(DiskFull, key):
 		w.full = true
-		w.arrive(nil, key+": the disk has room again", w.dice.stream("full", key).between(time.Second, time.Minute), func(string) { w.full = false })
+		w.gateAfter(nil, key+": the disk has room again", w.dice.streamFor("full", key).durationBetween(time.Second, time.Minute), func(string) { w.full = false })
 		fallthrough
 	case w.full:
 		reply(0, errFull)
 		return
-	case w.fault(DiskError, key):
+	case w.faultAt(DiskError, key):
 		reply(0, errIO)
 		return
 	}
@@ -161,12 +161,12 @@ func (d *disk) commit(key string, epoch uint64, recs []store.Record, crash bool,
 		for i := range stored {
 			stored[i].Seq, stored[i].Epoch = last-uint64(len(stored)-1-i), epoch
 		}
-		w.tell(model.Durable{Epoch: epoch, Records: stored})
+		w.tellFact(model.Durable{Epoch: epoch, Records: stored})
 	}
 	switch {
-	case crash && w.opt.CrashAfter, err == nil && w.fault(CrashAfter, key):
-		w.kill(s, "it was killed after a write of the journal was durable")
-	case err == nil && w.fault(DiskErrorAfter, key):
+	case crash && w.opt.CrashAfter, err == nil && w.faultAt(CrashAfter, key):
+		w.killServer(s, "it was killed after a write of the journal was durable")
+	case err == nil && w.faultAt(DiskErrorAfter, key):
 		reply(0, errIO)
 	default:
 		reply(last, err)
@@ -176,24 +176,24 @@ func (d *disk) commit(key string, epoch uint64, recs []store.Record, crash bool,
 // Project writes the projection through a gate.
 func (d *disk) Project(ctx context.Context, epoch, upTo uint64, rows []store.JobRow, docs map[string][]byte) error {
 	w, s := d.w, d.s
-	_, err := w.pass(ctx, s, s.name+" writes the projection", false, func(key string, answer func(any, error)) {
-		crash := w.crashes()
+	_, err := w.passGate(ctx, s, s.name+" writes the projection", false, func(key string, answer func(any, error)) {
+		crash := w.crashesHere()
 		switch {
-		case crash && !w.opt.CrashAfter, w.fault(CrashBefore, key):
-			w.kill(s, "it was killed before a write of the projection was made")
+		case crash && !w.opt.CrashAfter, w.faultAt(CrashBefore, key):
+			w.killServer(s, "it was killed before a write of the projection was made")
 			return
 		case w.full:
 			answer(nil, errFull)
 			return
-		case w.fault(ProjectFails, key):
+		case w.faultAt(ProjectFails, key):
 			answer(nil, errIO)
 			return
 		}
 		err := d.Store.Project(context.Background(), epoch, upTo, rows, docs)
 		switch {
-		case crash, w.fault(CrashAfter, key):
-			w.kill(s, "it was killed after a write of the projection was made")
-		case err == nil && w.fault(ProjectFailsAfter, key):
+		case crash, w.faultAt(CrashAfter, key):
+			w.killServer(s, "it was killed after a write of the projection was made")
+		case err == nil && w.faultAt(ProjectFailsAfter, key):
 			answer(nil, errIO)
 		default:
 			answer(nil, err)
@@ -207,7 +207,7 @@ type blobFails struct{}
 
 // PutBlob fails where the request that puts it is to fail.
 func (d *disk) PutBlob(ctx context.Context, b []byte) (string, error) {
-	if err := d.alive(); err != nil {
+	if err := d.checkAlive(); err != nil {
 		return "", err
 	}
 	if err, ok := ctx.Value(blobFails{}).(error); ok {
@@ -218,7 +218,7 @@ func (d *disk) PutBlob(ctx context.Context, b []byte) (string, error) {
 
 // Purge removes nothing once the server is dead.
 func (d *disk) Purge(ctx context.Context, epoch uint64, req store.PurgeRequest) (store.PurgeResult, error) {
-	if err := d.alive(); err != nil {
+	if err := d.checkAlive(); err != nil {
 		return store.PurgeResult{}, err
 	}
 	return d.Store.Purge(ctx, epoch, req)

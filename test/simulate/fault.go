@@ -118,11 +118,11 @@ var kinds = [Faults]struct {
 // String says what happens.
 func (f Fault) String() string { return kinds[f].name }
 
-// profile gives a run faults of its own: some kinds often, some not at all.
-func (w *World) profile() {
+// drawFaultProfile gives a run faults of its own: some kinds often, some not at all.
+func (w *World) drawFaultProfile() {
 	for f := range Faults {
 		w.rates[f] = kinds[f].rate
-		switch r := w.dice.roll("rate", fmt.Sprint(int(f))) % 8; {
+		switch r := w.dice.rollBits("rate", fmt.Sprint(int(f))) % 8; {
 		case w.opt.Calm, r == 0:
 			w.rates[f] = 0
 		case r == 1:
@@ -131,37 +131,37 @@ func (w *World) profile() {
 	}
 }
 
-// fault reports whether a fault happens at a gate, and counts it.
-func (w *World) fault(f Fault, key string) bool {
-	return !w.calm && w.rates[f] > 0 && w.dice.chance(f.String(), key, w.rates[f]) && w.inject(f, key)
+// faultAt reports whether a fault happens at a gate, and counts it.
+func (w *World) faultAt(f Fault, key string) bool {
+	return !w.calm && w.rates[f] > 0 && w.dice.happensOnce(f.String(), key, w.rates[f]) && w.injectFault(f, key)
 }
 
-// inject counts a fault that happens, unless it may not.
-func (w *World) inject(f Fault, key string) bool {
+// injectFault counts a fault that happens, unless it may not.
+func (w *World) injectFault(f Fault, key string) bool {
 	name := f.String() + " at: " + key
-	if !w.allowed(name) {
+	if !w.isAllowed(name) {
 		return false
 	}
 	w.out.Faults[f]++
 	w.out.Done = append(w.out.Done, name)
-	w.say("*** %s", f)
+	w.addStory("*** %s", f)
 	return true
 }
 
-// latency is how long something takes on its way: mostly next to nothing, sometimes
+// drawLatency is how long something takes on its way: mostly next to nothing, sometimes
 // longer than anybody expects.
-func (w *World) latency(key string) time.Duration {
-	s := w.dice.stream("latency", key)
+func (w *World) drawLatency(key string) time.Duration {
+	s := w.dice.streamFor("latency", key)
 	var d time.Duration
-	switch r := s.n(100); {
+	switch r := s.intBelow(100); {
 	case r < 70:
-		d = s.between(10*time.Microsecond, 3*time.Millisecond)
+		d = s.durationBetween(10*time.Microsecond, 3*time.Millisecond)
 	case r < 92:
-		d = s.between(3*time.Millisecond, 80*time.Millisecond)
+		d = s.durationBetween(3*time.Millisecond, 80*time.Millisecond)
 	case r < 99:
-		d = s.between(80*time.Millisecond, 2*time.Second)
+		d = s.durationBetween(80*time.Millisecond, 2*time.Second)
 	default:
-		d = s.between(2*time.Second, 10*time.Second)
+		d = s.durationBetween(2*time.Second, 10*time.Second)
 	}
 	if w.slow > 1 {
 		d *= w.slow

@@ -37,16 +37,16 @@ func (h *gates) Pop() any {
 	return x
 }
 
-// arrive sets up a gate that opens after a while. It may be called from any
+// gateAfter sets up a gate that opens after a while. It may be called from any
 // goroutine of the bubble. The key is made unique by counting.
-func (w *World) arrive(s *server, key string, after time.Duration, open func(key string)) *gate {
+func (w *World) gateAfter(s *server, key string, after time.Duration, open func(key string)) *gate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.stand(s, w.number(key), w.now()+after, open)
+	return w.gateAt(s, w.uniqueKey(key), w.elapsedTime()+after, open)
 }
 
-// number makes a key unique. The caller holds the lock.
-func (w *World) number(key string) string {
+// uniqueKey makes a key unique. The caller holds the lock.
+func (w *World) uniqueKey(key string) string {
 	n := w.seen[key] + 1
 	w.seen[key] = n
 	if n == 1 {
@@ -55,7 +55,7 @@ func (w *World) number(key string) string {
 	return fmt.Sprintf("%s #%d", key, n)
 }
 
-func (w *World) stand(s *server, key string, at time.Duration, open func(key string)) *gate {
+func (w *World) gateAt(s *server, key string, at time.Duration, open func(key string)) *gate {
 	g := &gate{at: at, key: key, server: s, open: func() { open(key) }}
 	heap.Push(&w.gates, g)
 	return g
@@ -70,22 +70,22 @@ type reply struct {
 	err error
 }
 
-// pass lets a goroutine of a server wait at a gate until do, run by the scheduler,
+// passGate lets a goroutine of a server wait at a gate until do, run by the scheduler,
 // answers; do may answer later, from another gate. What has left the machine (sent)
 // goes on when the server dies.
-func (w *World) pass(ctx context.Context, s *server, key string, sent bool, do func(key string, answer func(any, error))) (any, error) {
+func (w *World) passGate(ctx context.Context, s *server, key string, sent bool, do func(key string, answer func(any, error))) (any, error) {
 	answered := make(chan reply, 1)
 	w.mu.Lock()
 	if s.dead {
 		w.mu.Unlock()
 		return nil, errGone
 	}
-	key = w.number(key)
+	key = w.uniqueKey(key)
 	owner := s
 	if sent {
 		owner = nil
 	}
-	w.stand(owner, key, w.now()+w.latency(key), func(key string) {
+	w.gateAt(owner, key, w.elapsedTime()+w.drawLatency(key), func(key string) {
 		do(key, func(v any, err error) {
 			select {
 			case answered <- reply{v, err}:
@@ -118,7 +118,7 @@ func (w *World) next() *gate {
 	return nil
 }
 
-func (w *World) take(g *gate) {
+func (w *World) takeGate(g *gate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range w.gates {

@@ -36,19 +36,19 @@ func newMachine(w *World) *machine {
 		w: w, gone: map[string]bool{}, phases: map[engine.Ref]engine.Phase{}, still: map[engine.Ref]bool{}, fails: map[engine.Ref]string{}, claims: map[engine.Ref][]string{},
 		old: map[job.ID][]engine.Report{}, nodes: fleetOf(w.dice),
 	}
-	m.world = fake.NewWorld(fake.Config{Now: time.Now, Nodes: slices.Clone(m.nodes), Script: m.script, Truth: m.truth})
+	m.world = fake.NewWorld(fake.Config{Now: time.Now, Nodes: slices.Clone(m.nodes), Script: m.scriptOutcome, Truth: m.tellTruth})
 	m.driver = m.world.Open()
 	for _, n := range m.nodes {
-		w.tell(model.Machine{Node: n})
+		w.tellFact(model.Machine{Node: n})
 	}
 	return m
 }
 
 // fleetOf makes few nodes, so that jobs have to wait for each other.
 func fleetOf(d dice) []fleet.Node {
-	s := d.stream("fleet", "")
-	nodes := make([]fleet.Node, 2+s.n(3))
-	gpus := s.n(3) * 2
+	s := d.streamFor("fleet", "")
+	nodes := make([]fleet.Node, 2+s.intBelow(3))
+	gpus := s.intBelow(3) * 2
 	for i := range nodes {
 		n := fleet.Node{
 			Name: fmt.Sprintf("n%d", i+1), Pool: "main", State: fleet.Up,
@@ -65,25 +65,25 @@ func fleetOf(d dice) []fleet.Node {
 	return nodes
 }
 
-// list is what the engine says of its nodes.
-func (m *machine) list() []fleet.Node {
+// listNodes is what the engine says of its nodes.
+func (m *machine) listNodes() []fleet.Node {
 	return slices.DeleteFunc(slices.Clone(m.nodes), func(n fleet.Node) bool { return m.gone[n.Name] })
 }
 
-func (m *machine) node(name string) *fleet.Node {
+func (m *machine) nodeNamed(name string) *fleet.Node {
 	i := slices.IndexFunc(m.nodes, func(n fleet.Node) bool { return n.Name == name })
 	return &m.nodes[i]
 }
 
-// set changes the state of a node.
-func (m *machine) set(name string, state fleet.NodeState, why string) {
-	n := m.node(name)
+// setNodeState changes the state of a node.
+func (m *machine) setNodeState(name string, state fleet.NodeState, why string) {
+	n := m.nodeNamed(name)
 	n.State, n.Why = state, why
-	m.w.tell(model.Machine{Node: *n})
+	m.w.tellFact(model.Machine{Node: *n})
 }
 
-// script says what becomes of an attempt, by its name and not by its number.
-func (m *machine) script(l *engine.Launch) fake.Outcome {
+// scriptOutcome says what becomes of an attempt, by its name and not by its number.
+func (m *machine) scriptOutcome(l *engine.Launch) fake.Outcome {
 	w := m.w
 	key := fmt.Sprintf("%s attempt %d", l.Job.Spec.Name, l.Ref.Attempt)
 	if a := l.Job.Array; a != nil {
@@ -92,55 +92,55 @@ func (m *machine) script(l *engine.Launch) fake.Outcome {
 	if l.Adds != nil {
 		key = fmt.Sprintf("%s from rank %d on", key, l.Adds.First)
 	}
-	w.tell(model.Launched{Ref: l.Ref, Job: l.Job.ID, Claims: l.Claims})
-	s := w.dice.stream("outcome", key)
-	o := fake.Outcome{Ready: s.between(0, 2*time.Second), Run: s.between(0, 90*time.Second)}
-	switch r := s.n(100); {
+	w.tellFact(model.Launched{Ref: l.Ref, Job: l.Job.ID, Claims: l.Claims})
+	s := w.dice.streamFor("outcome", key)
+	o := fake.Outcome{Ready: s.durationBetween(0, 2*time.Second), Run: s.durationBetween(0, 90*time.Second)}
+	switch r := s.intBelow(100); {
 	case r < 70:
 	case r < 80:
-		o.Exit.Code = job.ExitCode{Status: 1 + s.n(5)}
+		o.Exit.Code = job.ExitCode{Status: 1 + s.intBelow(5)}
 	case r < 86:
 		o.Exit = fake.Exit{Code: job.ExitCode{Signal: 9}, OOM: true}
 	case r < 92 && l.Job.Spec.TimeLimit > 0:
 		o.Run = fake.Never
 	}
-	if l.Adds != nil && s.one(70) { // it ends with what it was added to
+	if l.Adds != nil && s.happensIn(70) { // it ends with what it was added to
 		o.Run = fake.Never
 	}
 	for _, c := range l.Claims {
-		if n := m.node(c.Node); n.State != fleet.Up && o.FailNode == "" {
+		if n := m.nodeNamed(c.Node); n.State != fleet.Up && o.FailNode == "" {
 			o.FailNode, o.FailText = n.Name, "it is "+string(n.State)
 		}
 		if !slices.Contains(m.claims[l.Ref], c.Node) {
 			m.claims[l.Ref] = append(m.claims[l.Ref], c.Node)
 		}
 	}
-	if o.FailNode == "" && w.fault(LaunchFails, key) {
-		o.FailNode = l.Claims[s.n(len(l.Claims))].Node
+	if o.FailNode == "" && w.faultAt(LaunchFails, key) {
+		o.FailNode = l.Claims[s.intBelow(len(l.Claims))].Node
 	}
 	if o.FailNode != "" {
-		m.fails[l.Ref], o.Undo = o.FailNode, s.between(0, 20*time.Second)
+		m.fails[l.Ref], o.Undo = o.FailNode, s.durationBetween(0, 20*time.Second)
 	}
 	switch {
-	case !w.fault(WorkResists, key):
-	case s.one(50):
+	case !w.faultAt(WorkResists, key):
+	case s.happensIn(50):
 		o.Resists = true
 	default:
 		o.Immune = true
-		w.arrive(nil, key+" gives in", s.between(20*time.Second, 3*time.Minute), func(string) { m.world.Release(l.Ref) })
+		w.gateAfter(nil, key+" gives in", s.durationBetween(20*time.Second, 3*time.Minute), func(string) { m.world.Release(l.Ref) })
 	}
 	return o
 }
 
-// truth hears of every change of an attempt, whoever knows of it.
-func (m *machine) truth(r engine.Report) {
+// tellTruth hears of every change of an attempt, whoever knows of it.
+func (m *machine) tellTruth(r engine.Report) {
 	if node := m.fails[r.Ref]; node != "" && r.Cause == engine.LaunchFailed {
 		delete(m.fails, r.Ref)
-		m.w.tell(model.Failed{Ref: r.Ref, Node: node})
+		m.w.tellFact(model.Failed{Ref: r.Ref, Node: node})
 	}
 	if r.Phase < engine.Ended && r.Suspended != m.still[r.Ref] {
 		m.still[r.Ref] = r.Suspended
-		m.w.tell(model.Paused{Ref: r.Ref, On: r.Suspended})
+		m.w.tellFact(model.Paused{Ref: r.Ref, On: r.Suspended})
 	}
 	if r.Phase <= m.phases[r.Ref] {
 		return
@@ -150,53 +150,53 @@ func (m *machine) truth(r engine.Report) {
 	switch {
 	case r.Phase == engine.Running:
 		for _, n := range nodes {
-			m.w.tell(model.Began{Ref: r.Ref, Node: n})
+			m.w.tellFact(model.Began{Ref: r.Ref, Node: n})
 		}
-		m.w.tell(model.Barrier{Ref: r.Ref})
+		m.w.tellFact(model.Barrier{Ref: r.Ref})
 	case r.Phase == engine.Ended:
-		m.w.tell(model.Vanished{Ref: r.Ref})
+		m.w.tellFact(model.Vanished{Ref: r.Ref})
 	}
 }
 
-// stop closes the engine's driver: who watches, hears nothing more.
-func (m *machine) stop() {
+// stopDriver closes the engine's driver: who watches, hears nothing more.
+func (m *machine) stopDriver() {
 	if m.driver == nil {
 		return
 	}
 	_ = m.driver.Close()
 	m.driver = nil
 	for _, st := range m.streams {
-		st.end()
+		st.endWatch()
 	}
 	m.streams = nil
 }
 
-// again opens the driver again.
-func (m *machine) again() {
+// reopenDriver opens the driver again.
+func (m *machine) reopenDriver() {
 	if m.driver == nil {
 		m.driver = m.world.Open()
-		m.w.say("the engine is there again")
+		m.w.addStory("the engine is there again")
 	}
 }
 
-// wipe lets the engine start with nothing, while it is down.
-func (m *machine) wipe() {
+// wipeEngine lets the engine start with nothing, while it is down.
+func (m *machine) wipeEngine() {
 	m.life.Add(1)
 	m.world.Wipe()
 	clear(m.phases)
 	clear(m.still)
 	clear(m.old) // what was said of an earlier life does not come again
-	m.w.tell(model.Amnesia{})
+	m.w.tellFact(model.Amnesia{})
 }
 
-// leave ends the watches of a server.
-func (m *machine) leave(s *server) {
+// endWatches ends the watches of a server.
+func (m *machine) endWatches(s *server) {
 	m.streams = slices.DeleteFunc(m.streams, func(st *watch) bool {
 		if st.s == s {
-			st.end()
+			st.endWatch()
 		}
 		return st.s == s
 	})
 }
 
-func (m *machine) close() { m.stop() }
+func (m *machine) close() { m.stopDriver() }

@@ -32,12 +32,12 @@ type opening struct {
 	err error
 }
 
-// open starts a server beside those that live.
-func (w *World) open() {
+// openServer starts a server beside those that live.
+func (w *World) openServer() {
 	w.born++
 	s := &server{name: fmt.Sprintf("s%02d", w.born), gone: make(chan struct{})}
 	w.servers = append(w.servers, s)
-	w.say("%s is started", s.name)
+	w.addStory("%s is started", s.name)
 	cfg := control.Config{
 		Store: &disk{Store: w.store, w: w, s: s},
 		Pools: []control.Pool{{Pool: fleet.Pool{Name: "main", Engine: "fake"}, Engine: &driver{w: w, s: s}, Elastic: true}}, Clock: wall{w, s}, Who: s.name,
@@ -57,17 +57,17 @@ func (w *World) open() {
 	}()
 }
 
-// reopen starts a server after a while, if none lives then.
-func (w *World) reopen(after time.Duration) {
-	w.arrive(nil, "a server is started", after, func(string) {
+// reopenServer starts a server after a while, if none lives then.
+func (w *World) reopenServer(after time.Duration) {
+	w.gateAfter(nil, "a server is started", after, func(string) {
 		if len(w.servers) == 0 {
-			w.open()
+			w.openServer()
 		}
 	})
 }
 
-// leader is the newest server that is open; nil: none is.
-func (w *World) leader() *server {
+// newestLeader is the newest server that is open; nil: none is.
+func (w *World) newestLeader() *server {
 	var best *server
 	for _, s := range w.servers {
 		if s.control != nil && (best == nil || s.epoch > best.epoch) {
@@ -77,9 +77,9 @@ func (w *World) leader() *server {
 	return best
 }
 
-// kill ends a server as kill -9 does: nothing that it does from now on is seen by
+// killServer ends a server as kill -9 does: nothing that it does from now on is seen by
 // anybody. It runs in the scheduler's goroutine.
-func (w *World) kill(s *server, why string) {
+func (w *World) killServer(s *server, why string) {
 	w.mu.Lock()
 	if s.dead {
 		w.mu.Unlock()
@@ -88,28 +88,28 @@ func (w *World) kill(s *server, why string) {
 	s.dead = true
 	close(s.gone)
 	w.mu.Unlock()
-	w.bury(s, why)
+	w.noteDead(s, why)
 	if s.control != nil {
 		go func() { _ = s.control.Close() }()
 	}
 }
 
-// bury notes that a server is no more.
-func (w *World) bury(s *server, why string) {
+// noteDead notes that a server is no more.
+func (w *World) noteDead(s *server, why string) {
 	w.servers = slices.DeleteFunc(w.servers, func(o *server) bool { return o == s })
-	w.machine.leave(s)
+	w.machine.endWatches(s)
 	if s.epoch > 0 {
-		w.tell(model.Closed{Epoch: s.epoch, Why: why})
+		w.tellFact(model.Closed{Epoch: s.epoch, Why: why})
 	}
 	if len(w.servers) == 0 {
-		d := w.dice.stream("restart", s.name)
-		w.reopen(d.between(10*time.Millisecond, 3*time.Second))
+		d := w.dice.streamFor("restart", s.name)
+		w.reopenServer(d.durationBetween(10*time.Millisecond, 3*time.Second))
 	}
 }
 
-// collect tells the model what goroutines left behind, in an order that does not
+// collectFacts tells the model what goroutines left behind, in an order that does not
 // depend on which of them was faster. It reports whether there was anything.
-func (w *World) collect() bool {
+func (w *World) collectFacts() bool {
 	w.mu.Lock()
 	opened, ended, heard, later := w.opened, w.ended, w.heard, w.later
 	w.opened, w.ended, w.heard, w.later = nil, nil, nil, nil
@@ -120,10 +120,10 @@ func (w *World) collect() bool {
 	}
 	slices.SortFunc(heard, func(a, b answered) int { return cmp.Compare(a.n, b.n) })
 	for _, a := range heard {
-		w.answer(a)
+		w.noteAnswer(a)
 	}
 	for _, f := range later {
-		w.tell(f)
+		w.tellFact(f)
 	}
 	slices.SortFunc(ended, func(a, b *server) int { return cmp.Compare(a.name, b.name) })
 	for _, s := range ended {
@@ -131,15 +131,15 @@ func (w *World) collect() bool {
 			continue
 		}
 		err := s.control.Close()
-		w.say("%s has ended: %v", s.name, err)
+		w.addStory("%s has ended: %v", s.name, err)
 		if fault.KindOf(err) != fault.Conflict {
-			w.broken("%s ended by itself: %v", s.name, err)
+			w.addBroken("%s ended by itself: %v", s.name, err)
 		}
 		w.mu.Lock()
 		s.dead = true
 		close(s.gone)
 		w.mu.Unlock()
-		w.bury(s, "it ended")
+		w.noteDead(s, "it ended")
 	}
 	return len(opened)+len(ended)+len(heard)+len(later) > 0
 }
@@ -151,41 +151,41 @@ func (w *World) isOpen(o opening) {
 		go func() { _ = o.ctl.Close() }()
 	case o.err == nil:
 		s.control = o.ctl
-		w.say("%s is open", s.name)
-		w.tell(model.Opened{Epoch: s.epoch})
+		w.addStory("%s is open", s.name)
+		w.tellFact(model.Opened{Epoch: s.epoch})
 	case s.dead:
 	default:
-		w.say("%s does not open: %v", s.name, o.err)
+		w.addStory("%s does not open: %v", s.name, o.err)
 		if k := fault.KindOf(o.err); k != fault.Conflict && k != fault.Unavailable && !errors.Is(o.err, errIO) && !errors.Is(o.err, errSense) {
-			w.broken("%s does not open: %v", s.name, o.err)
+			w.addBroken("%s does not open: %v", s.name, o.err)
 		}
 		w.mu.Lock()
 		s.dead = true
 		close(s.gone)
 		w.mu.Unlock()
-		w.bury(s, "it did not open")
+		w.noteDead(s, "it did not open")
 	}
 }
 
-// look shows the model what the newest leader publishes.
-func (w *World) look(whole bool) {
-	s := w.leader()
+// showPublished shows the model what the newest leader publishes.
+func (w *World) showPublished(whole bool) {
+	s := w.newestLeader()
 	if s == nil {
 		return
 	}
-	f := w.sight(s, whole || w.out.Events%8 == 0)
+	f := w.publishedBy(s, whole || w.out.Events%8 == 0)
 	if v := w.model.Tell(f); len(v) > 0 {
-		w.say("    %s", f)
+		w.addStory("    %s", f)
 		for _, b := range v {
-			w.say("!!! %s", b)
+			w.addStory("!!! %s", b)
 		}
 		w.out.Broken = append(w.out.Broken, v...)
 	}
 }
 
-// sight is what a server publishes now, with its nodes or without.
-func (w *World) sight(s *server, nodes bool) model.Sight {
-	f := model.Sight{Epoch: s.epoch, Idle: w.idle(s)}
+// publishedBy is what a server publishes now, with its nodes or without.
+func (w *World) publishedBy(s *server, nodes bool) model.Sight {
+	f := model.Sight{Epoch: s.epoch, Idle: w.isIdle(s)}
 	s.control.Scan(control.Filter{}, func(v *control.View) bool {
 		j := model.Job{
 			ID: v.Job.ID, State: v.Job.State, Flags: v.Job.Flags, Attempt: v.Job.Attempt, Ref: v.Ref,
@@ -218,15 +218,15 @@ func (w *World) sight(s *server, nodes bool) model.Sight {
 	return f
 }
 
-// idle reports whether a server has done everything that it was told.
-func (w *World) idle(s *server) bool {
+// isIdle reports whether a server has done everything that it was told.
+func (w *World) isIdle(s *server) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return s.writing == 0 && !s.failed && s.asked == 0
 }
 
-// end takes everything down, so that no goroutine is left in the bubble.
-func (w *World) end() {
+// tearDown takes everything down, so that no goroutine is left in the bubble.
+func (w *World) tearDown() {
 	for _, s := range slices.Clone(w.servers) {
 		w.mu.Lock()
 		if !s.dead {

@@ -22,14 +22,14 @@ func (w *World) calmDown() {
 		return
 	}
 	w.out.Events0 = w.out.Events
-	w.say("the faults stop")
+	w.addStory("the faults stop")
 	w.calm, w.full, w.slow = true, false, 1
 	m := w.machine
-	m.again()
+	m.reopenDriver()
 	clear(m.gone)
 	for _, n := range m.nodes {
 		if n.State != fleet.Up {
-			m.set(n.Name, fleet.Up, "")
+			m.setNodeState(n.Name, fleet.Up, "")
 		}
 		m.world.Return(n.Name)
 	}
@@ -37,9 +37,9 @@ func (w *World) calmDown() {
 		m.world.Release(ref)
 	}
 	if len(w.servers) == 0 {
-		w.open()
+		w.openServer()
 	}
-	w.rest()
+	w.restUntilStill()
 }
 
 // Settling lasts as long as anything can still end, but not for ever.
@@ -48,27 +48,27 @@ const (
 	settleMost = 3 * time.Hour
 )
 
-// settle lets the world come to rest and has the model judge how it ended.
-func (w *World) settle() {
+// settleWorld lets the world come to rest and has the model judge how it ended.
+func (w *World) settleWorld() {
 	resumed := false
-	from := w.now()
-	for quiet := 0; len(w.out.Broken) == 0 && w.now()-from < settleMost; {
-		w.run(w.now() + settleStep)
-		w.tell(model.Rested{})
+	from := w.elapsedTime()
+	for quiet := 0; len(w.out.Broken) == 0 && w.elapsedTime()-from < settleMost; {
+		w.runUntil(w.elapsedTime() + settleStep)
+		w.tellFact(model.Rested{})
 		if len(w.out.Broken) > 0 {
 			return
 		}
-		if !resumed && w.leader() != nil {
+		if !resumed && w.newestLeader() != nil {
 			resumed = true
 			for _, n := range w.machine.nodes {
-				w.drain("in the end, "+n.Name, n.Name, false)
-				w.rest()
-				w.run(w.now() + time.Second)
+				w.drainNode("in the end, "+n.Name, n.Name, false)
+				w.restUntilStill()
+				w.runUntil(w.elapsedTime() + time.Second)
 			}
 			continue
 		}
-		w.wake()
-		if w.done() {
+		w.resumeSuspended()
+		if w.allDone() {
 			if quiet++; quiet == 2 {
 				break
 			}
@@ -79,47 +79,47 @@ func (w *World) settle() {
 	if len(w.out.Broken) > 0 {
 		return
 	}
-	w.look(true)
-	s := w.leader()
+	w.showPublished(true)
+	s := w.newestLeader()
 	if s == nil {
-		w.broken("no server is there after %s without faults", settleMost)
+		w.addBroken("no server is there after %s without faults", settleMost)
 		return
 	}
-	w.tell(model.Now{At: wall{w, s}.Now()})
-	w.tell(model.Settled{Sight: w.sight(s, true)})
+	w.tellFact(model.Now{At: wall{w, s}.Now()})
+	w.tellFact(model.Settled{Sight: w.publishedBy(s, true)})
 }
 
-// wake lets go on what somebody suspended.
-func (w *World) wake() {
-	s := w.leader()
+// resumeSuspended lets go on what somebody suspended.
+func (w *World) resumeSuspended() {
+	s := w.newestLeader()
 	if s == nil {
 		return
 	}
-	for _, j := range w.sight(s, false).Jobs {
+	for _, j := range w.publishedBy(s, false).Jobs {
 		if j.State == job.Suspended {
-			w.alter(fmt.Sprintf("in the end, job %d goes on", j.ID), model.Resume, 0, []job.ID{j.ID}, control.Suspend{})
-			w.rest()
+			w.alterJobs(fmt.Sprintf("in the end, job %d goes on", j.ID), model.Resume, 0, []job.ID{j.ID}, control.Suspend{})
+			w.restUntilStill()
 		}
 	}
 }
 
-// done reports whether nothing runs and nothing waits that will end by itself.
-func (w *World) done() bool {
-	s := w.leader()
-	if s == nil || !w.idle(s) {
+// allDone reports whether nothing runs and nothing waits that will end by itself.
+func (w *World) allDone() bool {
+	s := w.newestLeader()
+	if s == nil || !w.isIdle(s) {
 		return false
 	}
-	for _, j := range w.sight(s, false).Jobs {
-		if j.State.Holds() || j.State == job.Pending && j.Flags&job.Held == 0 && !stuck(j) {
+	for _, j := range w.publishedBy(s, false).Jobs {
+		if j.State.Holds() || j.State == job.Pending && j.Flags&job.Held == 0 && !isStuck(j) {
 			return false
 		}
 	}
 	return true
 }
 
-// stuck reports whether a waiting job waits for another one that may be held, or for
+// isStuck reports whether a waiting job waits for another one that may be held, or for
 // what the rules may never allow, or stands in line behind one that does.
-func stuck(j model.Job) bool {
+func isStuck(j model.Job) bool {
 	switch j.Why.Code {
 	case reason.Dependency, reason.DependNever, reason.Priority, reason.ArrayLimit, reason.Quota, reason.Licenses:
 		return true
@@ -133,9 +133,9 @@ func compareRefs(a, b engine.Ref) int {
 	return cmp.Or(cmp.Compare(a.Allocation, b.Allocation), cmp.Compare(a.Attempt, b.Attempt))
 }
 
-// broken notes what the world itself found.
-func (w *World) broken(format string, args ...any) {
+// addBroken notes what the world itself found.
+func (w *World) addBroken(format string, args ...any) {
 	v := model.Violation{Promise: model.Account, Rule: "rest", Text: fmt.Sprintf(format, args...)}
-	w.say("!!! %s", v)
+	w.addStory("!!! %s", v)
 	w.out.Broken = append(w.out.Broken, v)
 }

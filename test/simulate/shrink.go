@@ -22,7 +22,7 @@ func Shrink(failed Result, again func(Options) Result, most int) Result {
 	try := func(names []string, story bool) bool {
 		most--
 		r := again(Options{Seed: failed.Seed, Only: only(names), Story: story})
-		if !r.like(failed) {
+		if !r.sameBreak(failed) {
 			return false
 		}
 		best = r
@@ -54,8 +54,8 @@ func Shrink(failed Result, again func(Options) Result, most int) Result {
 	return best
 }
 
-// like reports whether a run broke what another one did.
-func (r *Result) like(o Result) bool {
+// sameBreak reports whether a run broke what another one did.
+func (r *Result) sameBreak(o Result) bool {
 	return len(r.Broken) > 0 && r.Broken[0].Promise == o.Broken[0].Promise && r.Broken[0].Rule == o.Broken[0].Rule
 }
 

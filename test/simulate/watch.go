@@ -24,7 +24,7 @@ type watch struct {
 	top     string // of the newest report that was
 }
 
-func (st *watch) end() {
+func (st *watch) endWatch() {
 	if !st.ended {
 		st.ended = true
 		close(st.broken)
@@ -34,9 +34,9 @@ func (st *watch) end() {
 // Watch is engine.Engine's. Reports come through gates, one at a time.
 func (d *driver) Watch(ctx context.Context, after string, f func(engine.Event) error) error {
 	w, s := d.w, d.s
-	v, err := w.pass(ctx, s, s.name+" watches", false, func(key string, answer func(any, error)) {
+	v, err := w.passGate(ctx, s, s.name+" watches", false, func(key string, answer func(any, error)) {
 		e := w.machine.driver
-		if e == nil || w.fault(CallLost, key) {
+		if e == nil || w.faultAt(CallLost, key) {
 			answer(nil, errNoAnswer)
 			return
 		}
@@ -49,7 +49,7 @@ func (d *driver) Watch(ctx context.Context, after string, f func(engine.Event) e
 		}()
 		go func() {
 			_ = e.Watch(inner, after, func(ev engine.Event) error {
-				st.send(ev)
+				st.sendReport(ev)
 				return inner.Err()
 			})
 		}()
@@ -75,37 +75,37 @@ func (d *driver) Watch(ctx context.Context, after string, f func(engine.Event) e
 	}
 }
 
-// send puts a report on its way, behind those before it.
-func (st *watch) send(ev engine.Event) {
+// sendReport puts a report on its way, behind those before it.
+func (st *watch) sendReport(ev engine.Event) {
 	w := st.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := &ev.Report
-	key := w.number(fmt.Sprintf("%s hears that %s is %s", st.s.name, r.Ref, r.Phase))
-	st.last = max(st.last+1, w.now()+w.latency(key))
-	w.stand(st.s, key, st.last, func(key string) { st.arrive(key, ev) })
+	key := w.uniqueKey(fmt.Sprintf("%s hears that %s is %s", st.s.name, r.Ref, r.Phase))
+	st.last = max(st.last+1, w.elapsedTime()+w.drawLatency(key))
+	w.gateAt(st.s, key, st.last, func(key string) { st.reportArrives(key, ev) })
 }
 
-// arrive is a report at the server, unless something becomes of it on its way.
-func (st *watch) arrive(key string, ev engine.Event) {
+// reportArrives is a report at the server, unless something becomes of it on its way.
+func (st *watch) reportArrives(key string, ev engine.Event) {
 	w := st.w
 	if st.ended {
 		return
 	}
 	switch {
-	case w.fault(ReportsLost, key):
-		st.end()
+	case w.faultAt(ReportsLost, key):
+		st.endWatch()
 		return
-	case w.fault(ReportLate, key):
-		d := w.dice.stream("late", key).between(time.Second, 60*time.Second)
+	case w.faultAt(ReportLate, key):
+		d := w.dice.streamFor("late", key).durationBetween(time.Second, 60*time.Second)
 		st.missing++
-		w.arrive(st.s, key+" late", d, func(string) { st.catchUp(ev) })
+		w.gateAfter(st.s, key+" late", d, func(string) { st.catchUp(ev) })
 		return
-	case st.held == nil && w.fault(ReportsReordered, key):
+	case st.held == nil && w.faultAt(ReportsReordered, key):
 		held := ev
 		st.held = &held
 		st.missing++
-		w.arrive(st.s, key+", after nothing overtook it", 5*time.Second, func(string) {
+		w.gateAfter(st.s, key+", after nothing overtook it", 5*time.Second, func(string) {
 			if st.held == &held {
 				st.held = nil
 				st.catchUp(held)
@@ -113,32 +113,32 @@ func (st *watch) arrive(key string, ev engine.Event) {
 		})
 		return
 	}
-	if w.fault(ReportWrongJob, key) {
+	if w.faultAt(ReportWrongJob, key) {
 		wrong := ev
 		wrong.Report.Job++
-		st.soon(key+", of another job", wrong)
+		st.handSoon(key+", of another job", wrong)
 	}
-	st.hand(ev)
+	st.handReport(ev)
 	if st.held != nil {
 		held := *st.held
 		st.held = nil
-		w.arrive(st.s, key+", overtaken", 0, func(string) { st.catchUp(held) })
+		w.gateAfter(st.s, key+", overtaken", 0, func(string) { st.catchUp(held) })
 	}
-	if w.fault(ReportDoubled, key) {
-		st.soon(key+", again", ev)
+	if w.faultAt(ReportDoubled, key) {
+		st.handSoon(key+", again", ev)
 	}
-	w.again(st, key, ev)
+	w.replayReports(st, key, ev)
 }
 
-// soon hands over a report in the next event.
-func (st *watch) soon(key string, ev engine.Event) {
-	st.w.arrive(st.s, key, 0, func(string) { st.hand(ev) })
+// handSoon hands over a report in the next event.
+func (st *watch) handSoon(key string, ev engine.Event) {
+	st.w.gateAfter(st.s, key, 0, func(string) { st.handReport(ev) })
 }
 
-// again lets reports come that are about the past or about nothing.
-func (w *World) again(st *watch, key string, ev engine.Event) {
+// replayReports lets reports come that are about the past or about nothing.
+func (w *World) replayReports(st *watch, key string, ev engine.Event) {
 	past := w.machine.old[ev.Report.Job]
-	s := w.dice.stream("again", key)
+	s := w.dice.streamFor("again", key)
 	var same, earlier []engine.Report
 	for _, r := range past {
 		if r.Ref == ev.Report.Ref {
@@ -147,16 +147,16 @@ func (w *World) again(st *watch, key string, ev engine.Event) {
 			earlier = append(earlier, r)
 		}
 	}
-	if len(same) > 0 && w.fault(ReportStale, key) {
-		st.soon(key+", an old one", engine.Event{Cursor: ev.Cursor, Report: same[s.n(len(same))]})
+	if len(same) > 0 && w.faultAt(ReportStale, key) {
+		st.handSoon(key+", an old one", engine.Event{Cursor: ev.Cursor, Report: same[s.intBelow(len(same))]})
 	}
-	if len(earlier) > 0 && w.fault(ReportOldAttempt, key) {
-		st.soon(key+", of an earlier attempt", engine.Event{Cursor: ev.Cursor, Report: earlier[s.n(len(earlier))]})
+	if len(earlier) > 0 && w.faultAt(ReportOldAttempt, key) {
+		st.handSoon(key+", of an earlier attempt", engine.Event{Cursor: ev.Cursor, Report: earlier[s.intBelow(len(earlier))]})
 	}
-	if w.fault(ReportStrange, key) {
+	if w.faultAt(ReportStrange, key) {
 		r := ev.Report
 		r.Ref.Allocation += 1000
-		st.soon(key+", of an unknown attempt", engine.Event{Cursor: ev.Cursor, Report: r})
+		st.handSoon(key+", of an unknown attempt", engine.Event{Cursor: ev.Cursor, Report: r})
 	}
 	if len(past) < 12 {
 		w.machine.old[ev.Report.Job] = append(past, ev.Report)
@@ -166,31 +166,31 @@ func (w *World) again(st *watch, key string, ev engine.Event) {
 // catchUp hands over a report that others overtook.
 func (st *watch) catchUp(ev engine.Event) {
 	st.missing--
-	st.hand(ev)
+	st.handReport(ev)
 }
 
-// hand gives a report to the server. The cursor never passes a report that is still
+// handReport gives a report to the server. The cursor never passes a report that is still
 // on its way, so that none is lost when the watch breaks.
-func (st *watch) hand(ev engine.Event) {
+func (st *watch) handReport(ev engine.Event) {
 	if st.ended || st.s.dead {
 		return
 	}
 	r := ev.Report
-	if newer(ev.Cursor, st.top) {
+	if isNewer(ev.Cursor, st.top) {
 		st.top = ev.Cursor
 	}
 	if st.missing == 0 {
 		st.safe = st.top
 	}
 	ev.Cursor = st.safe
-	st.w.tell(model.Heard{Epoch: st.s.epoch, Ref: r.Ref, Report: &r})
+	st.w.tellFact(model.Heard{Epoch: st.s.epoch, Ref: r.Ref, Report: &r})
 	select {
 	case st.deliver <- ev:
 	default: // nobody reads any more
 	}
 }
 
-// newer compares cursors of one watch: EPOCH.NUMBER.
-func newer(a, b string) bool {
+// isNewer compares cursors of one watch: EPOCH.NUMBER.
+func isNewer(a, b string) bool {
 	return len(a) > len(b) || len(a) == len(b) && a > b
 }

@@ -16,34 +16,34 @@ type Act struct {
 	Do   func(*World)
 }
 
-// workload makes the requests and outrages of a seed.
-func (w *World) workload() []Act {
-	s := w.dice.stream("workload", "")
-	n := 10 + s.n(14)
-	span := s.between(40*time.Second, 4*time.Minute)
+// drawWorkload makes the requests and outrages of a seed.
+func (w *World) drawWorkload() []Act {
+	s := w.dice.streamFor("workload", "")
+	n := 10 + s.intBelow(14)
+	span := s.durationBetween(40*time.Second, 4*time.Minute)
 	var acts []Act
 	var subs []string // submissions so far
 	for i := range n {
 		name := fmt.Sprintf("r%d", i+1)
-		d := w.dice.stream("request", name)
-		at := d.between(0, span)
-		if i < 3 || d.one(50) {
+		d := w.dice.streamFor("request", name)
+		at := d.durationBetween(0, span)
+		if i < 3 || d.happensIn(50) {
 			subs = append(subs, name)
-			acts = append(acts, w.submission(name, at, slices.Clone(subs), d))
+			acts = append(acts, w.drawSubmission(name, at, slices.Clone(subs), d))
 			continue
 		}
-		acts = append(acts, w.change(name, at, slices.Clone(subs), d))
+		acts = append(acts, w.drawChange(name, at, slices.Clone(subs), d))
 	}
-	acts = append(acts, w.rulings(span)...)
-	return append(acts, w.outrages(span)...)
+	acts = append(acts, w.policyActs(span)...)
+	return append(acts, w.drawOutrages(span)...)
 }
 
-// submission is the request to run something new.
-func (w *World) submission(name string, at time.Duration, subs []string, d *stream) Act {
+// drawSubmission is the request to run something new.
+func (w *World) drawSubmission(name string, at time.Duration, subs []string, d *stream) Act {
 	spec, after := w.specOf(name, subs[:len(subs)-1], d)
-	return Act{Name: name + " submits " + shown(spec), At: at, Do: func(w *World) {
-		if spec := w.resolve(spec, after); spec != nil {
-			w.submit(name, spec)
+	return Act{Name: name + " submits " + describeJob(spec), At: at, Do: func(w *World) {
+		if spec := w.resolveNumbers(spec, after); spec != nil {
+			w.submitJob(name, spec)
 		}
 	}}
 }
@@ -58,23 +58,23 @@ type wait struct {
 // specOf makes a job.
 func (w *World) specOf(name string, earlier []string, d *stream) (*job.Spec, *wait) {
 	spec := &job.Spec{
-		Name: name, Owner: job.Owner{User: pick(d, "ann", "bob"), UID: 1000}, Requeue: d.one(50),
-		Priority: int64(d.n(3)), TimeLimit: pick(d, 0, 30*time.Second, time.Minute, 5*time.Minute), WorkDir: "/work",
+		Name: name, Owner: job.Owner{User: pickOne(d, "ann", "bob"), UID: 1000}, Requeue: d.happensIn(50),
+		Priority: int64(d.intBelow(3)), TimeLimit: pickOne(d, 0, 30*time.Second, time.Minute, 5*time.Minute), WorkDir: "/work",
 		Program: job.Program{Kind: job.Batch, ScriptName: name}, Source: job.Source{Form: "sbatch"},
 	}
 	groups := 1
-	if d.one(12) {
+	if d.happensIn(12) {
 		groups = 2
 	}
 	for range groups {
 		spec.Groups = append(spec.Groups, groupOf(w.machine.nodes[0].Devices != nil, d))
 	}
-	w.whose(spec, name)
-	if e := w.dice.stream("elastic", name); groups == 1 && e.one(22) {
-		stretch(spec, e)
+	w.assignOwner(spec, name)
+	if e := w.dice.streamFor("elastic", name); groups == 1 && e.happensIn(22) {
+		makeElastic(spec, e)
 	}
-	begin := w.start.Add(time.Duration(d.n(180)) * time.Second)
-	switch r := d.n(100); {
+	begin := w.start.Add(time.Duration(d.intBelow(180)) * time.Second)
+	switch r := d.intBelow(100); {
 	case r < 10:
 		spec.Held = true
 	case r < 20:
@@ -82,20 +82,20 @@ func (w *World) specOf(name string, earlier []string, d *stream) (*job.Spec, *wa
 	case r < 28:
 		spec.Deadline = begin.Add(2 * time.Minute)
 	case r < 40:
-		spec.Array = &job.ArraySpec{Text: "0-3", Indices: []uint32{0, 1, 2, 3}[:2+d.n(3)], MaxRunning: uint32(d.n(3)), Step: 1}
+		spec.Array = &job.ArraySpec{Text: "0-3", Indices: []uint32{0, 1, 2, 3}[:2+d.intBelow(3)], MaxRunning: uint32(d.intBelow(3)), Step: 1}
 	case r < 58 && len(earlier) > 0:
-		kind := pick(d, job.After, job.AfterAny, job.AfterOK, job.AfterNotOK, job.Singleton)
-		kill := d.one(50)
-		return spec, &wait{kind, earlier[d.n(len(earlier))], &kill}
+		kind := pickOne(d, job.After, job.AfterAny, job.AfterOK, job.AfterNotOK, job.Singleton)
+		kill := d.happensIn(50)
+		return spec, &wait{kind, earlier[d.intBelow(len(earlier))], &kill}
 	}
 	return spec, nil
 }
 
-// stretch makes a job that grows and shrinks while it runs.
-func stretch(spec *job.Spec, d *stream) {
+// makeElastic makes a job that grows and shrinks while it runs.
+func makeElastic(spec *job.Spec, d *stream) {
 	g := &spec.Groups[0]
 	cpus := g.PerTask.CPU
-	*g = job.TaskGroup{Elastic: true, Nodes: job.Range{Min: 1, Max: 2 + d.n(2)}, TasksPerNode: 1 + d.n(2), PerTask: g.PerTask}
+	*g = job.TaskGroup{Elastic: true, Nodes: job.Range{Min: 1, Max: 2 + d.intBelow(2)}, TasksPerNode: 1 + d.intBelow(2), PerTask: g.PerTask}
 	if g.TasksPerNode == 2 {
 		g.PerTask.CPU = min(cpus, resource.CPUs(2))
 	}
@@ -104,28 +104,28 @@ func stretch(spec *job.Spec, d *stream) {
 
 // groupOf makes a task group that fits into an empty pool, mostly.
 func groupOf(gpus bool, d *stream) job.TaskGroup {
-	g := job.TaskGroup{Tasks: job.Count{Want: 1}, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(1 + d.n(3))}}}
-	switch r := d.n(10); {
+	g := job.TaskGroup{Tasks: job.Count{Want: 1}, PerTask: resource.Requirements{Vector: resource.Vector{CPU: resource.CPUs(1 + d.intBelow(3))}}}
+	switch r := d.intBelow(10); {
 	case r < 4:
 	case r < 7:
 		g.Tasks.Want = 2
 		g.Nodes, g.TasksPerNode = job.Range{Min: 2, Max: 2}, 1
 	case r < 8:
-		g.Tasks.Want = 1 + d.n(3)
+		g.Tasks.Want = 1 + d.intBelow(3)
 		g.PerTask.CPU = resource.CPUs(1)
 	case r < 9:
 		g.Exclusive = true
 	default:
 		g.Constraint = job.Constraint{Text: "fast", Alternatives: [][]string{{"fast"}}}
 	}
-	if gpus && d.one(30) {
+	if gpus && d.happensIn(30) {
 		g.PerTask.Devices = []resource.DeviceRequest{{Kind: "gpu", Count: 1}}
 	}
 	return g
 }
 
-// shown says in few words what a job asks for.
-func shown(s *job.Spec) string {
+// describeJob says in few words what a job asks for.
+func describeJob(s *job.Spec) string {
 	text := "a job"
 	switch {
 	case s.Array != nil:
@@ -148,9 +148,9 @@ func shown(s *job.Spec) string {
 	return text
 }
 
-// resolve puts the numbers of accepted jobs into a specification; nil if there is
+// resolveNumbers puts the numbers of accepted jobs into a specification; nil if there is
 // none yet.
-func (w *World) resolve(spec *job.Spec, after *wait) *job.Spec {
+func (w *World) resolveNumbers(spec *job.Spec, after *wait) *job.Spec {
 	if after == nil {
 		return spec
 	}

@@ -106,33 +106,33 @@ func Run(opt Options) Result {
 	if opt.Open != nil {
 		var err error
 		if w.store, err = opt.Open(); err != nil {
-			w.broken("the store does not open: %v", err)
+			w.addBroken("the store does not open: %v", err)
 			return w.out
 		}
 	}
-	w.profile()
+	w.drawFaultProfile()
 	w.machine = newMachine(w)
-	plan := (*World).workload
+	plan := (*World).drawWorkload
 	if opt.Plan != nil {
 		plan = opt.Plan
 	}
 	last := time.Duration(0)
 	for _, a := range plan(w) {
-		if w.allowed(a.Name) {
-			w.act(a)
+		if w.isAllowed(a.Name) {
+			w.runAct(a)
 			last = max(last, a.At)
 		}
 	}
-	w.open()
-	w.rest()
-	w.run(last + 2*time.Minute)
+	w.openServer()
+	w.restUntilStill()
+	w.runUntil(last + 2*time.Minute)
 	w.calmDown()
-	w.settle()
-	w.end()
+	w.settleWorld()
+	w.tearDown()
 	if err := w.store.Close(); err != nil {
-		w.broken("the store does not close: %v", err)
+		w.addBroken("the store does not close: %v", err)
 	}
-	w.out.Passed, w.out.Seen = w.now(), w.model.Seen()
+	w.out.Passed, w.out.Seen = w.elapsedTime(), w.model.Seen()
 	return w.out
 }
 
@@ -142,32 +142,32 @@ var Rare = []string{
 	"given more", "asked for what it was given", "given no more, since something ended by itself or was not launched",
 }
 
-func (w *World) now() time.Duration { return time.Since(w.start) }
+func (w *World) elapsedTime() time.Duration { return time.Since(w.start) }
 
-// allowed reports whether a request or a fault may happen.
-func (w *World) allowed(name string) bool { return w.opt.Only == nil || w.opt.Only[name] }
+// isAllowed reports whether a request or a fault may happen.
+func (w *World) isAllowed(name string) bool { return w.opt.Only == nil || w.opt.Only[name] }
 
-// act lets something of the plan happen at its time.
-func (w *World) act(a Act) {
+// runAct lets something of the plan happen at its time.
+func (w *World) runAct(a Act) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stand(nil, a.Name, a.At, func(string) {
+	w.gateAt(nil, a.Name, a.At, func(string) {
 		w.out.Done = append(w.out.Done, a.Name)
 		a.Do(w)
 	})
 }
 
-// run opens gates until a time, or until something is broken.
-func (w *World) run(until time.Duration) {
-	for len(w.out.Broken) == 0 && w.step(until) {
+// runUntil opens gates until a time, or until something is broken.
+func (w *World) runUntil(until time.Duration) {
+	for len(w.out.Broken) == 0 && w.stepOnce(until) {
 	}
-	if left := until - w.now(); left > 0 && len(w.out.Broken) == 0 {
+	if left := until - w.elapsedTime(); left > 0 && len(w.out.Broken) == 0 {
 		time.Sleep(left)
 	}
 }
 
-// step lets the next event happen, if it is before a time.
-func (w *World) step(until time.Duration) bool {
+// stepOnce lets the next event happen, if it is before a time.
+func (w *World) stepOnce(until time.Duration) bool {
 	g := w.next()
 	at := time.Duration(-1)
 	if g != nil {
@@ -179,23 +179,23 @@ func (w *World) step(until time.Duration) bool {
 	if at < 0 || at > until {
 		return false
 	}
-	if d := at - w.now(); d > 0 {
+	if d := at - w.elapsedTime(); d > 0 {
 		time.Sleep(min(d, glance)) // timers of the production code may fire and bring other gates
 		synctest.Wait()
 		return true
 	}
 	w.out.Events++
 	if g == nil {
-		w.happen()
-		w.rest()
+		w.advanceEngine()
+		w.restUntilStill()
 		return true
 	}
-	w.take(g)
+	w.takeGate(g)
 	if !g.quiet {
-		w.say("%s", g.key)
+		w.addStory("%s", g.key)
 	}
 	g.open()
-	w.rest()
+	w.restUntilStill()
 	return true
 }
 
@@ -203,40 +203,40 @@ func (w *World) step(until time.Duration) bool {
 // it did not know.
 const glance = 500 * time.Millisecond
 
-// rest waits until nothing moves by itself, and tells the model what was seen.
-func (w *World) rest() {
+// restUntilStill waits until nothing moves by itself, and tells the model what was seen.
+func (w *World) restUntilStill() {
 	for {
 		synctest.Wait()
-		if !w.collect() {
+		if !w.collectFacts() {
 			break
 		}
 	}
-	w.look(false)
+	w.showPublished(false)
 }
 
-// happen lets the work of the engine go on.
-func (w *World) happen() {
-	w.say("time passes for what runs")
+// advanceEngine lets the work of the engine go on.
+func (w *World) advanceEngine() {
+	w.addStory("time passes for what runs")
 	w.machine.world.Advance()
 }
 
-// say adds a line to the story.
-func (w *World) say(format string, args ...any) {
+// addStory adds a line to the story.
+func (w *World) addStory(format string, args ...any) {
 	if !w.opt.Story {
 		return
 	}
 	line := fmt.Sprintf(format, args...)
-	w.out.Story = append(w.out.Story, fmt.Sprintf("%11.3fs  %s", w.now().Seconds(), line))
+	w.out.Story = append(w.out.Story, fmt.Sprintf("%11.3fs  %s", w.elapsedTime().Seconds(), line))
 }
 
-// tell lets the model know a fact. Only the scheduler's goroutine tells.
-func (w *World) tell(f model.Fact) {
+// tellFact lets the model know a fact. Only the scheduler's goroutine tells.
+func (w *World) tellFact(f model.Fact) {
 	if w.opt.Story {
-		w.say("    %s", f)
+		w.addStory("    %s", f)
 	}
 	v := w.model.Tell(f)
 	for _, b := range v {
-		w.say("!!! %s", b)
+		w.addStory("!!! %s", b)
 	}
 	w.out.Broken = append(w.out.Broken, v...)
 }

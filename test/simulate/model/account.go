@@ -42,25 +42,27 @@ type work struct {
 	changed                  uint64          // Seq of the record that changed its state last
 }
 
-// note keeps when a verb was last journaled of the job.
-func (w *work) note(v Verb, seq uint64) {
+// noteVerb keeps when a verb was last journaled of the job.
+func (w *work) noteVerb(v Verb, seq uint64) {
 	if w.asked == nil {
 		w.asked = map[Verb]uint64{}
 	}
 	w.asked[v] = seq
 }
 
-// ending reports whether the end of the present attempt was asked for.
-func (w *work) ending() bool { return w.cancel || w.requeue || w.expired || w.ousted() }
+// isEnding reports whether the end of the present attempt was asked for.
+func (w *work) isEnding() bool { return w.cancel || w.requeue || w.expired || w.isPreempted() }
 
-// ousted reports whether it was asked to end so that another one can start.
-func (w *work) ousted() bool { return w.taken != "" && w.taken != account.PreemptSuspend }
+// isPreempted reports whether it was asked to end so that another one can start.
+func (w *work) isPreempted() bool { return w.taken != "" && w.taken != account.PreemptSuspend }
 
-// goes reports whether it makes room and waits again then.
-func (w *work) goes() bool { return w.ousted() && w.taken != account.PreemptCancel }
+// requeuesAfterPreempt reports whether it makes room and waits again then.
+func (w *work) requeuesAfterPreempt() bool {
+	return w.isPreempted() && w.taken != account.PreemptCancel
+}
 
-// waiting reports whether a hold keeps it.
-func (w *work) waiting() bool { return w.flags&job.Held != 0 }
+// isHeld reports whether a hold keeps it.
+func (w *work) isHeld() bool { return w.flags&job.Held != 0 }
 
 // array is what the tasks of an array have in common.
 type array struct {
@@ -69,8 +71,8 @@ type array struct {
 	tasks []*work
 }
 
-// open counts the tasks that hold something.
-func (a *array) open() int {
+// openTasks counts the tasks that hold something.
+func (a *array) openTasks() int {
 	n := 0
 	for _, w := range a.tasks {
 		if w.held != nil {
@@ -117,25 +119,25 @@ type attempt struct {
 	unknownTo uint64 // the newest leader that has the proof, or heard that the engine has nothing
 }
 
-// unready reports whether a report says that nothing of an attempt began, and that is so, or
+// neverBegan reports whether a report says that nothing of an attempt began, and that is so, or
 // nobody could know better: the engine forgot it with all it knew, and the journal has no start.
-func (a *attempt) unready(r *engine.Report) bool {
+func (a *attempt) neverBegan(r *engine.Report) bool {
 	return r.Cause == engine.Unready && (!a.begun || a.lost && !a.started)
 }
 
-// present reports whether the journal holds its allocation.
-func (a *attempt) present() bool { return a.journaled && !a.freed }
+// isHeld reports whether the journal holds its allocation.
+func (a *attempt) isHeld() bool { return a.journaled && !a.freed }
 
-// gang is the attempt to which this one belongs: its own, or that to which it was added.
-func (a *attempt) gang() *attempt {
+// gangAttempt is the attempt to which this one belongs: its own, or that to which it was added.
+func (a *attempt) gangAttempt() *attempt {
 	if a.adds != nil {
 		return a.adds
 	}
 	return a
 }
 
-// all is what a job holds.
-func (w *work) all() (out []fleet.Claim) {
+// allClaims is what a job holds.
+func (w *work) allClaims() (out []fleet.Claim) {
 	out = append(out, w.held.claims...)
 	for _, a := range w.added {
 		out = append(out, a.claims...)
@@ -143,8 +145,8 @@ func (w *work) all() (out []fleet.Claim) {
 	return out
 }
 
-// nodes are those that it claims, each once.
-func (a *attempt) nodes() []string {
+// nodeNames are those that it claims, each once.
+func (a *attempt) nodeNames() []string {
 	var out []string
 	for _, c := range a.claims {
 		if !slices.Contains(out, c.Node) {
@@ -172,8 +174,8 @@ type suspect struct {
 	node string
 }
 
-// of finds or begins the account of an attempt.
-func (m *Model) of(ref engine.Ref) *attempt {
+// attemptOf finds or begins the account of an attempt.
+func (m *Model) attemptOf(ref engine.Ref) *attempt {
 	a := m.claims[ref]
 	if a == nil {
 		a = &attempt{ref: ref}
@@ -182,22 +184,22 @@ func (m *Model) of(ref engine.Ref) *attempt {
 	return a
 }
 
-// keep has an attempt among those that matter.
-func (m *Model) keep(a *attempt) {
+// keepAttempt has an attempt among those that matter.
+func (m *Model) keepAttempt(a *attempt) {
 	if !slices.Contains(m.live, a) {
 		m.live = append(m.live, a)
 	}
 }
 
-// drop takes out what is neither held nor lives.
-func (m *Model) drop(a *attempt) {
-	if !a.present() && len(a.lives) == 0 {
+// dropFinished takes out what is neither held nor lives.
+func (m *Model) dropFinished(a *attempt) {
+	if !a.isHeld() && len(a.lives) == 0 {
 		m.live = slices.DeleteFunc(m.live, func(x *attempt) bool { return x == a })
 	}
 }
 
-// lead finds or begins the account of a leader.
-func (m *Model) lead(epoch uint64) *leader {
+// leaderOf finds or begins the account of a leader.
+func (m *Model) leaderOf(epoch uint64) *leader {
 	l := m.leaders[epoch]
 	if l == nil {
 		l = &leader{epoch: epoch}
@@ -206,8 +208,8 @@ func (m *Model) lead(epoch uint64) *leader {
 	return l
 }
 
-// title names an attempt with its job.
-func (a *attempt) title() string {
+// fullName names an attempt with its job.
+func (a *attempt) fullName() string {
 	if a.job == nil {
 		return "attempt " + a.ref.String() + ", which no job has"
 	}

@@ -19,9 +19,9 @@ type load struct {
 	holders           int // attempts
 }
 
-// weigh adds up what attempts claim of a node; of some of them, which are suspended, all
+// loadOn adds up what attempts claim of a node; of some of them, which are suspended, all
 // but CPUs and devices.
-func weigh(name string, list []*attempt, counts, still func(*attempt) bool) load {
+func loadOn(name string, list []*attempt, counts, still func(*attempt) bool) load {
 	var l load
 	for _, a := range list {
 		if !counts(a) {
@@ -34,7 +34,7 @@ func weigh(name string, list []*attempt, counts, still func(*attempt) bool) load
 				if still(a) {
 					c.Take.CPU, c.Devices, c.Whole = 0, nil, false
 				}
-				l.add(&c)
+				l.addClaim(&c)
 			}
 		}
 		if here {
@@ -44,7 +44,7 @@ func weigh(name string, list []*attempt, counts, still func(*attempt) bool) load
 	return l
 }
 
-func (l *load) add(c *fleet.Claim) {
+func (l *load) addClaim(c *fleet.Claim) {
 	l.cpu += int64(c.Take.CPU)
 	l.memory += int64(c.Take.Memory)
 	l.disk += int64(c.Take.Disk)
@@ -70,8 +70,8 @@ func (l *load) add(c *fleet.Claim) {
 	}
 }
 
-// over says in which way a node carries more than it has; "" if it does not.
-func (l *load) over(n *node) string {
+// overload says in which way a node carries more than it has; "" if it does not.
+func (l *load) overload(n *node) string {
 	type amount struct {
 		what      string
 		used, has int64
@@ -113,19 +113,19 @@ func (l *load) over(n *node) string {
 	return ""
 }
 
-// grants is what the journal grants on a node.
-func (m *Model) grants(name string) load {
-	return weigh(name, m.live, (*attempt).present, func(a *attempt) bool { return a.parked })
+// grantedLoad is what the journal grants on a node.
+func (m *Model) grantedLoad(name string) load {
+	return loadOn(name, m.live, (*attempt).isHeld, func(a *attempt) bool { return a.parked })
 }
 
-// runs is what truly runs on a node.
-func (m *Model) runs(name string) load {
-	return weigh(name, m.live, func(a *attempt) bool { return slices.Contains(a.lives, name) && !(a.ghost && a.freed) }, func(a *attempt) bool { return a.paused || a.astray })
+// runningLoad is what truly runs on a node.
+func (m *Model) runningLoad(name string) load {
+	return loadOn(name, m.live, func(a *attempt) bool { return slices.Contains(a.lives, name) && !(a.ghost && a.freed) }, func(a *attempt) bool { return a.paused || a.astray })
 }
 
-// differs says how a published node differs from what is claimed of it; "" if it
+// differsFrom says how a published node differs from what is claimed of it; "" if it
 // does not.
-func (l *load) differs(n *Node) string {
+func (l *load) differsFrom(n *Node) string {
 	switch {
 	case int64(n.Used.CPU) != l.cpu:
 		return fmt.Sprintf("%d thousandths of a CPU are shown as used, its attempts claim %d", n.Used.CPU, l.cpu)
@@ -136,7 +136,7 @@ func (l *load) differs(n *Node) string {
 	}
 	for i, jobs := range n.Held {
 		if len(jobs) > 0 && l.devices[i] == 0 {
-			return fmt.Sprintf("device %d is shown as held by %s, no attempt claims it", i, numbers(jobs))
+			return fmt.Sprintf("device %d is shown as held by %s, no attempt claims it", i, formatIDs(jobs))
 		}
 	}
 	for i := range l.devices {
@@ -147,11 +147,11 @@ func (l *load) differs(n *Node) string {
 	return ""
 }
 
-// short says what claims lack of the whole gang of a job; "" if nothing.
-func short(spec *job.Spec, claims []fleet.Claim) string {
+// missingTasks says what claims lack of the whole gang of a job; "" if nothing.
+func missingTasks(spec *job.Spec, claims []fleet.Claim) string {
 	for i, g := range spec.Groups {
 		tasks, nodes := 0, map[string]bool{}
-		least := least(&g)
+		least := leastTasks(&g)
 		for _, c := range claims {
 			if c.Group == i {
 				tasks += c.Tasks
@@ -170,16 +170,16 @@ func short(spec *job.Spec, claims []fleet.Claim) string {
 	return ""
 }
 
-// least is the smallest number of tasks of a group.
-func least(g *job.TaskGroup) int {
+// leastTasks is the smallest number of tasks of a group.
+func leastTasks(g *job.TaskGroup) int {
 	if g.Elastic {
 		return g.Nodes.Min * max(g.TasksPerNode, 1)
 	}
 	return g.Tasks.Least()
 }
 
-// alike reports whether two lists of claims take the same.
-func alike(a, b []fleet.Claim) bool {
+// sameClaims reports whether two lists of claims take the same.
+func sameClaims(a, b []fleet.Claim) bool {
 	return slices.EqualFunc(a, b, func(x, y fleet.Claim) bool {
 		return x.Node == y.Node && x.Group == y.Group && x.Tasks == y.Tasks && x.Whole == y.Whole &&
 			x.Take.CPU == y.Take.CPU && x.Take.Memory == y.Take.Memory && x.Take.Disk == y.Take.Disk &&

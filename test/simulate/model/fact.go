@@ -14,7 +14,7 @@ import (
 // Fact is something that happened. Its String is a sentence for the story of a run.
 type Fact interface {
 	String() string
-	tell(m *Model)
+	tellModel(m *Model)
 }
 
 // Facts of the world, as it truly is, whoever knows it.

@@ -91,7 +91,7 @@ type Model struct {
 // Seen counts what the journal says has happened that few runs have.
 func (m *Model) Seen() map[string]int { return m.seen }
 
-func (m *Model) see(what string) { m.seen[what]++ }
+func (m *Model) countSeen(what string) { m.seen[what]++ }
 
 // New returns a model that was told nothing.
 func New() *Model {
@@ -104,16 +104,16 @@ func New() *Model {
 // Tell notes a fact and returns the promises that it breaks; nil is good.
 func (m *Model) Tell(f Fact) []Violation {
 	m.found = nil
-	f.tell(m)
+	f.tellModel(m)
 	return m.found
 }
 
-// broken notes a violation.
-func (m *Model) broken(p Promise, rule, format string, args ...any) {
+// addBroken notes a violation.
+func (m *Model) addBroken(p Promise, rule, format string, args ...any) {
 	m.found = append(m.found, Violation{p, rule, fmt.Sprintf(format, args...)})
 }
 
-func names(list []string) string {
+func joinNames(list []string) string {
 	if len(list) == 0 {
 		return "nothing"
 	}

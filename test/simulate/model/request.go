@@ -15,35 +15,37 @@ type question struct {
 	done  bool   // it was answered, and not for certain
 }
 
-func (f Asked) tell(m *Model) { m.asked[f.N] = &question{Request: f.Request, n: f.N, since: m.seq} }
+func (f Asked) tellModel(m *Model) {
+	m.asked[f.N] = &question{Request: f.Request, n: f.N, since: m.seq}
+}
 
-func (f Answered) tell(m *Model) {
+func (f Answered) tellModel(m *Model) {
 	q := m.asked[f.N]
 	if q == nil {
 		return
 	}
 	if f.Err != nil {
-		if !certain(f.Err) {
+		if !isCertain(f.Err) {
 			q.done = true
 			return
 		}
 		delete(m.asked, f.N)
 		if id := m.nameOf(q); id != 0 {
-			m.broken(Account, "durable", "request %d (%q) was refused (%v), and the journal has it as job %d", q.n, q.Spec.Name, f.Err, id)
+			m.addBroken(Account, "durable", "request %d (%q) was refused (%v), and the journal has it as job %d", q.n, q.Spec.Name, f.Err, id)
 		}
 		return
 	}
 	delete(m.asked, f.N)
 	switch q.Verb {
 	case Submit:
-		m.accepted(q, f.First)
+		m.checkAccepted(q, f.First)
 		return
 	case Drain, Undrain:
-		m.drains(q)
+		m.noteDrain(q)
 		return
 	case Rule:
 		if !slices.Contains(m.rulings, q.Text) {
-			m.broken(Account, "durable", "request %d for the rules %s was answered, and the journal does not have them", q.n, q.Text)
+			m.addBroken(Account, "durable", "request %d for the rules %s was answered, and the journal does not have them", q.n, q.Text)
 		}
 		return
 	}
@@ -52,15 +54,15 @@ func (f Answered) tell(m *Model) {
 			continue
 		}
 		if w := m.jobs[id]; w == nil {
-			m.broken(Account, "durable", "request %d to %s job %d was answered, and there is no such job", q.n, q.Verb, id)
-		} else if !q.met(w) {
-			m.broken(Account, "durable", "request %d to %s job %d was answered, and the journal knows nothing of it (the job is %s)", q.n, q.Verb, id, w.state)
+			m.addBroken(Account, "durable", "request %d to %s job %d was answered, and there is no such job", q.n, q.Verb, id)
+		} else if !q.isMet(w) {
+			m.addBroken(Account, "durable", "request %d to %s job %d was answered, and the journal knows nothing of it (the job is %s)", q.n, q.Verb, id, w.state)
 		}
 	}
 }
 
-// certain reports whether an error says that nothing was done.
-func certain(err error) bool {
+// isCertain reports whether an error says that nothing was done.
+func isCertain(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Internal:
 		return false
@@ -76,8 +78,8 @@ func (m *Model) nameOf(q *question) job.ID {
 	return m.named[q.Spec.Name]
 }
 
-// accepted checks the answer to a submission.
-func (m *Model) accepted(q *question, first job.ID) {
+// checkAccepted checks the answer to a submission.
+func (m *Model) checkAccepted(q *question, first job.ID) {
 	n := job.ID(1)
 	if q.Spec != nil && q.Spec.Array != nil {
 		n = job.ID(len(q.Spec.Array.Indices))
@@ -86,24 +88,24 @@ func (m *Model) accepted(q *question, first job.ID) {
 		w := m.jobs[id]
 		switch {
 		case w == nil:
-			m.broken(Account, "durable", "request %d was answered with job %d, and the journal does not have it", q.n, id)
+			m.addBroken(Account, "durable", "request %d was answered with job %d, and the journal does not have it", q.n, id)
 		case q.Spec != nil && w.name != q.Spec.Name && w.asked[Other] == 0:
-			m.broken(Account, "durable", "request %d (%q) was answered with job %d, which is %q", q.n, q.Spec.Name, id, w.name)
+			m.addBroken(Account, "durable", "request %d (%q) was answered with job %d, which is %q", q.n, q.Spec.Name, id, w.name)
 		}
 	}
 }
 
-func (m *Model) drains(q *question) {
+func (m *Model) noteDrain(q *question) {
 	for _, name := range q.Nodes {
 		if n := m.nodes[name]; n != nil && n.set <= q.since && (n.drained != 0) != (q.Verb == Drain) {
-			m.broken(Account, "durable", "request %d to %s node %s was answered, and the journal knows nothing of it", q.n, q.Verb, name)
+			m.addBroken(Account, "durable", "request %d to %s node %s was answered, and the journal knows nothing of it", q.n, q.Verb, name)
 		}
 	}
 }
 
-// met reports whether the journal has what was asked of a job, or what makes it
+// isMet reports whether the journal has what was asked of a job, or what makes it
 // needless.
-func (q *question) met(w *work) bool {
+func (q *question) isMet(w *work) bool {
 	if seq, ok := w.asked[q.Verb]; ok && seq > q.since {
 		return true
 	}

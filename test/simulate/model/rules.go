@@ -19,11 +19,11 @@ import (
 // depth one, nodes that are kept for a time, and who may take whose place by QOS or by
 // quota.
 
-// ruled is a record of rules.
-func (m *Model) ruled(r *store.Record, p *payload) {
+// recordPolicy is a record of rules.
+func (m *Model) recordPolicy(r *store.Record, p *payload) {
 	var rules account.Policy
 	if err := json.Unmarshal(p.Rules, &rules); err != nil {
-		m.broken(Account, "durable", "the rules of record %d cannot be read: %v", r.Seq, err)
+		m.addBroken(Account, "durable", "the rules of record %d cannot be read: %v", r.Seq, err)
 		return
 	}
 	m.rules, m.ruling = &rules, p.Text
@@ -40,8 +40,8 @@ type part struct {
 
 // partOf is what a job holds. Limits count what it lends, quotas do not.
 func partOf(w *work) part {
-	p := part{spec: w.spec, licences: licences(w.spec)}
-	for _, c := range w.all() {
+	p := part{spec: w.spec, licences: licenseCount(w.spec)}
+	for _, c := range w.allClaims() {
 		p.cpu += int64(c.Take.CPU)
 		if w.held.parked {
 			p.lends += int64(c.Take.CPU)
@@ -50,11 +50,11 @@ func partOf(w *work) part {
 	return p
 }
 
-// least is what a job takes at least.
-func (m *Model) least(s *job.Spec) part {
-	p := part{spec: s, licences: licences(s)}
+// leastPart is what a job takes at least.
+func (m *Model) leastPart(s *job.Spec) part {
+	p := part{spec: s, licences: licenseCount(s)}
 	for _, g := range s.Groups {
-		cpu := int64(g.PerTask.CPU) * int64(least(&g))
+		cpu := int64(g.PerTask.CPU) * int64(leastTasks(&g))
 		if g.Exclusive {
 			for _, n := range m.nodes {
 				cpu = max(cpu, int64(n.Capacity.CPU)*int64(max(g.Nodes.Min, 1)))
@@ -65,8 +65,8 @@ func (m *Model) least(s *job.Spec) part {
 	return p
 }
 
-// licences is how many a job holds of the one licence of a simulated site.
-func licences(s *job.Spec) int64 {
+// licenseCount is how many a job holds of the one licence of a simulated site.
+func licenseCount(s *job.Spec) int64 {
 	name, count, many := strings.Cut(s.Licenses, ":")
 	if name == "" {
 		return 0
@@ -78,8 +78,8 @@ func licences(s *job.Spec) int64 {
 	return n
 }
 
-// obeys checks a new grant against the rules.
-func (m *Model) obeys(a *attempt, r *store.Record, limit time.Duration) {
+// checkRules checks a new grant against the rules.
+func (m *Model) checkRules(a *attempt, r *store.Record, limit time.Duration) {
 	if m.rules == nil {
 		return
 	}
@@ -89,19 +89,19 @@ func (m *Model) obeys(a *attempt, r *store.Record, limit time.Duration) {
 			others = append(others, partOf(o.job))
 		}
 	}
-	if rule, text := m.exceeds(partOf(a.job), others); text != "" {
-		m.broken(Account, rule, "%s is granted, and with it %s", a.title(), text)
+	if rule, text := m.exceededRule(partOf(a.job), others); text != "" {
+		m.addBroken(Account, rule, "%s is granted, and with it %s", a.fullName(), text)
 	}
-	if text := m.third(a); text != "" {
-		m.broken(Account, "preempt", "%s is granted %s", a.title(), text)
+	if text := m.tripleDevice(a); text != "" {
+		m.addBroken(Account, "preempt", "%s is granted %s", a.fullName(), text)
 	}
-	if node, text := m.kept(a, r.At, limit); text != "" {
-		m.broken(Account, "kept", "%s is granted on %s, %s", a.title(), node, text)
+	if node, text := m.brokenReservation(a, r.At, limit); text != "" {
+		m.addBroken(Account, "kept", "%s is granted on %s, %s", a.fullName(), node, text)
 	}
 }
 
-// exceeds says which rule a job would break beside others; "" none.
-func (m *Model) exceeds(p part, others []part) (rule, text string) {
+// exceededRule says which rule a job would break beside others; "" none.
+func (m *Model) exceededRule(p part, others []part) (rule, text string) {
 	for _, check := range []func(part, []part) (string, string){m.overAccount, m.overQOS, m.overLicences, m.overQuota} {
 		if rule, text := check(p, others); text != "" {
 			return rule, text
@@ -110,8 +110,8 @@ func (m *Model) exceeds(p part, others []part) (rule, text string) {
 	return "", ""
 }
 
-// above lists an account and those above it.
-func (m *Model) above(name string) (list []*account.Account) {
+// accountsAbove lists an account and those above it.
+func (m *Model) accountsAbove(name string) (list []*account.Account) {
 	for name != "" {
 		i := slices.IndexFunc(m.rules.Accounts, func(a account.Account) bool { return a.Name == name })
 		if i < 0 {
@@ -124,10 +124,10 @@ func (m *Model) above(name string) (list []*account.Account) {
 }
 
 func (m *Model) overAccount(p part, others []part) (rule, text string) {
-	for _, a := range m.above(p.spec.Account) {
+	for _, a := range m.accountsAbove(p.spec.Account) {
 		jobs, cpu := int64(1), p.cpu
 		for _, o := range others {
-			if slices.Contains(m.above(o.spec.Account), a) {
+			if slices.Contains(m.accountsAbove(o.spec.Account), a) {
 				jobs, cpu = jobs+1, cpu+o.cpu
 			}
 		}
@@ -141,8 +141,8 @@ func (m *Model) overAccount(p part, others []part) (rule, text string) {
 	return "", ""
 }
 
-// qos finds the QOS of a job; nil: none.
-func (m *Model) qos(s *job.Spec) *account.QOS {
+// qosOf finds the QOS of a job; nil: none.
+func (m *Model) qosOf(s *job.Spec) *account.QOS {
 	i := slices.IndexFunc(m.rules.QOS, func(q account.QOS) bool { return q.Name == s.QOS })
 	if i < 0 {
 		return nil
@@ -151,13 +151,13 @@ func (m *Model) qos(s *job.Spec) *account.QOS {
 }
 
 func (m *Model) overQOS(p part, others []part) (rule, text string) {
-	q := m.qos(p.spec)
+	q := m.qosOf(p.spec)
 	if q == nil {
 		return "", ""
 	}
 	jobs := int64(1)
 	for _, o := range others {
-		if m.qos(o.spec) == q && o.spec.Owner.User == p.spec.Owner.User {
+		if m.qosOf(o.spec) == q && o.spec.Owner.User == p.spec.Owner.User {
 			jobs++
 		}
 	}
@@ -184,9 +184,9 @@ func (m *Model) overLicences(p part, others []part) (rule, text string) {
 	return "", ""
 }
 
-// share is the quota of CPUs of an account; nil: it has none.
-func (m *Model) share(name string) (a *account.Account, q *account.ResourceQuota) {
-	for _, a := range m.above(name) {
+// quotaOf is the quota of CPUs of an account; nil: it has none.
+func (m *Model) quotaOf(name string) (a *account.Account, q *account.ResourceQuota) {
+	for _, a := range m.accountsAbove(name) {
 		if a.Quota != nil {
 			return a, &a.Quota.Flavors[0].Resources[0]
 		}
@@ -197,13 +197,13 @@ func (m *Model) share(name string) (a *account.Account, q *account.ResourceQuota
 // overQuota: nobody holds more than is nominal and what he may borrow, and what all
 // hold beyond what they keep for themselves is not more than all lend.
 func (m *Model) overQuota(p part, others []part) (rule, text string) {
-	mine, quota := m.share(p.spec.Account)
+	mine, quota := m.quotaOf(p.spec.Account)
 	if mine == nil {
 		return "", ""
 	}
 	held := map[string]int64{mine.Name: p.cpu - p.lends}
 	for _, o := range others {
-		if a, _ := m.share(o.spec.Account); a != nil {
+		if a, _ := m.quotaOf(o.spec.Account); a != nil {
 			held[a.Name] += o.cpu - o.lends
 		}
 	}
@@ -235,9 +235,9 @@ func (m *Model) overQuota(p part, others []part) (rule, text string) {
 	return "", ""
 }
 
-// kept says which reservation a grant breaks. When the clock was set, nobody can tell
+// brokenReservation says which reservation a grant breaks. When the clock was set, nobody can tell
 // from records when a decision was made.
-func (m *Model) kept(a *attempt, at time.Time, limit time.Duration) (node, text string) {
+func (m *Model) brokenReservation(a *attempt, at time.Time, limit time.Duration) (node, text string) {
 	if m.jumped {
 		return "", ""
 	}
@@ -254,15 +254,15 @@ func (m *Model) kept(a *attempt, at time.Time, limit time.Duration) (node, text 
 		end := begin.Add(time.Duration(r.Duration))
 		if s.Reservation == r.Name {
 			if !slices.Contains(r.Accounts, s.Account) {
-				return a.nodes()[0], "in reservation " + r.Name + ", which is not for account " + s.Account
+				return a.nodeNames()[0], "in reservation " + r.Name + ", which is not for account " + s.Account
 			}
 			if at.Add(time.Millisecond).Before(begin) || at.After(end) {
-				return a.nodes()[0], "in reservation " + r.Name + ", which does not hold now"
+				return a.nodeNames()[0], "in reservation " + r.Name + ", which does not hold now"
 			}
 			continue
 		}
 		if at.Add(time.Millisecond).Before(end) && (limit <= 0 || at.Add(limit).After(begin)) {
-			for _, n := range a.nodes() {
+			for _, n := range a.nodeNames() {
 				if len(r.Nodes) == 0 || slices.Contains(r.Nodes, n) {
 					return n, fmt.Sprintf("which reservation %s keeps for others from %s on for %s; it is %s, and its limit %s", r.Name, r.Start, time.Duration(r.Duration), at.UTC().Format(time.RFC3339Nano), limit)
 				}
@@ -272,22 +272,22 @@ func (m *Model) kept(a *attempt, at time.Time, limit time.Duration) (node, text 
 	return "", ""
 }
 
-// preempted is a record that asks a job to make room.
-func (m *Model) preempted(r *store.Record, p *payload) {
-	w := m.find(r, job.ID(r.Job))
+// recordPreempted is a record that asks a job to make room.
+func (m *Model) recordPreempted(r *store.Record, p *payload) {
+	w := m.workOf(r, job.ID(r.Job))
 	if w == nil {
 		return
 	}
 	if !w.state.Holds() {
-		m.broken(Ledger, "stale", "job %d is to make room for job %d and is %s (record %d)", w.id, p.For, w.state, r.Seq)
+		m.addBroken(Ledger, "stale", "job %d is to make room for job %d and is %s (record %d)", w.id, p.For, w.state, r.Seq)
 	}
 	if text := m.mayTake(w, m.jobs[p.For]); text != "" {
-		m.broken(Account, "preempt", "job %d is to make room for job %d (record %d), %s", w.id, p.For, r.Seq, text)
+		m.addBroken(Account, "preempt", "job %d is to make room for job %d (record %d), %s", w.id, p.For, r.Seq, text)
 	}
-	if w.taken = p.Mode; m.alternate(w, m.jobs[p.For]) {
-		m.see("asked to give way to one whose turn it is")
+	if w.taken = p.Mode; m.takeTurns(w, m.jobs[p.For]) {
+		m.countSeen("asked to give way to one whose turn it is")
 	}
-	if w.ousted() {
+	if w.isPreempted() {
 		w.flags |= job.Stopping
 	}
 	if by := m.jobs[p.For]; by != nil {
@@ -298,21 +298,21 @@ func (m *Model) preempted(r *store.Record, p *payload) {
 // mayTake says why a job may not take the place of another; "": it may.
 func (m *Model) mayTake(w, by *work) string {
 	switch {
-	case m.alternate(w, by) && (by.state == job.Pending || by.held != nil && by.held.parked):
+	case m.takeTurns(w, by) && (by.state == job.Pending || by.held != nil && by.held.parked):
 		return ""
 	case m.rules == nil || len(m.rules.Preemption.By) == 0:
 		return "and by the rules nobody does"
 	case by == nil || by.state != job.Pending:
 		return "which does not wait"
 	case slices.Contains(m.rules.Preemption.By, "qos"):
-		mine, its := m.qos(by.spec), m.qos(w.spec)
+		mine, its := m.qosOf(by.spec), m.qosOf(w.spec)
 		if mine == nil || its == nil || !slices.Contains(mine.Preempts, its.Name) {
 			return fmt.Sprintf("and QOS %q takes nothing from QOS %q", by.spec.QOS, w.spec.QOS)
 		}
 		return ""
 	}
-	mine, _ := m.share(by.spec.Account)
-	its, quota := m.share(w.spec.Account)
+	mine, _ := m.quotaOf(by.spec.Account)
+	its, quota := m.quotaOf(w.spec.Account)
 	switch {
 	case mine == nil || its == nil:
 		return "and one of them has no quota"
@@ -326,7 +326,7 @@ func (m *Model) mayTake(w, by *work) string {
 	held := int64(0)
 	for _, a := range m.live {
 		if a.job != nil && a.job.held == a {
-			if o, _ := m.share(a.job.spec.Account); o == its {
+			if o, _ := m.quotaOf(a.job.spec.Account); o == its {
 				p := partOf(a.job)
 				held += p.cpu - p.lends
 			}
@@ -334,8 +334,8 @@ func (m *Model) mayTake(w, by *work) string {
 	}
 	for _, o := range m.jobs { // what is held for those who wait for others' end counts as well
 		if o != by && o.awaits && o.state == job.Pending {
-			if q, _ := m.share(o.spec.Account); q == its {
-				held += m.least(o.spec).cpu
+			if q, _ := m.quotaOf(o.spec.Account); q == its {
+				held += m.leastPart(o.spec).cpu
 			}
 		}
 	}
@@ -345,24 +345,24 @@ func (m *Model) mayTake(w, by *work) string {
 	return ""
 }
 
-// alternate reports whether two jobs take turns.
-func (m *Model) alternate(a, b *work) bool {
-	return m.rules != nil && a != nil && b != nil && m.sliced(a) && m.sliced(b)
+// takeTurns reports whether two jobs take turns.
+func (m *Model) takeTurns(a, b *work) bool {
+	return m.rules != nil && a != nil && b != nil && m.hasTimeSlice(a) && m.hasTimeSlice(b)
 }
 
-// sliced reports whether a job is in the one partition of a simulated site, and that has
+// hasTimeSlice reports whether a job is in the one partition of a simulated site, and that has
 // turns.
-func (m *Model) sliced(w *work) bool {
+func (m *Model) hasTimeSlice(w *work) bool {
 	return len(w.spec.Partitions) > 0 && len(m.rules.Partitions) > 0 && m.rules.Partitions[0].Name == w.spec.Partitions[0] && m.rules.Partitions[0].TimeSlice > 0
 }
 
-// third says which device three jobs have at once, where jobs make room by turns alone.
-func (m *Model) third(a *attempt) string {
+// tripleDevice says which device three jobs have at once, where jobs make room by turns alone.
+func (m *Model) tripleDevice(a *attempt) string {
 	if m.rules == nil || len(m.rulings) > 1 || len(m.rules.Preemption.By) > 0 {
 		return ""
 	}
-	for _, name := range a.nodes() {
-		for i, n := range m.holders(name) {
+	for _, name := range a.nodeNames() {
+		for i, n := range m.deviceHolders(name) {
 			if n > 2 {
 				return fmt.Sprintf("device %d of %s, which %d jobs have", i, name, n)
 			}
@@ -371,12 +371,12 @@ func (m *Model) third(a *attempt) string {
 	return ""
 }
 
-// holders counts the jobs that have each device of a node, or lend it.
-func (m *Model) holders(name string) map[int]int {
+// deviceHolders counts the jobs that have each device of a node, or lend it.
+func (m *Model) deviceHolders(name string) map[int]int {
 	out := map[int]int{}
 	for _, a := range m.live {
 		for _, c := range a.claims {
-			if a.present() && c.Node == name {
+			if a.isHeld() && c.Node == name {
 				for _, d := range c.Devices {
 					out[d.Index]++
 				}
@@ -386,31 +386,31 @@ func (m *Model) holders(name string) map[int]int {
 	return out
 }
 
-// forbidden reports whether the rules keep a job from running where nothing else runs.
-func (m *Model) forbidden(w *work) bool {
+// isForbidden reports whether the rules keep a job from running where nothing else runs.
+func (m *Model) isForbidden(w *work) bool {
 	if m.rules == nil {
-		return m.outside(w)
+		return m.wantsPastReservation(w)
 	}
-	_, text := m.exceeds(m.least(w.spec), nil)
-	return text != "" || m.outside(w)
+	_, text := m.exceededRule(m.leastPart(w.spec), nil)
+	return text != "" || m.wantsPastReservation(w)
 }
 
-// barred reports whether a job stands in a strict queue in which another never starts.
-func (m *Model) barred(w *work) bool {
+// isBehindStrict reports whether a job stands in a strict queue in which another never starts.
+func (m *Model) isBehindStrict(w *work) bool {
 	if m.rules == nil {
 		return false
 	}
-	mine, _ := m.share(w.spec.Account)
+	mine, _ := m.quotaOf(w.spec.Account)
 	return mine != nil && mine.Quota.Order == account.Strict && slices.ContainsFunc(m.order, func(o *work) bool {
-		its, _ := m.share(o.spec.Account)
-		return o.state == job.Pending && its == mine && m.forbidden(o)
+		its, _ := m.quotaOf(o.spec.Account)
+		return o.state == job.Pending && its == mine && m.isForbidden(o)
 	})
 }
 
-// outside reports whether a job asks for a reservation that never comes. The control
+// wantsPastReservation reports whether a job asks for a reservation that never comes. The control
 // plane's time never goes back: where the clock was set, a reservation that is yet to come
 // may be over for it.
-func (m *Model) outside(w *work) bool {
+func (m *Model) wantsPastReservation(w *work) bool {
 	switch {
 	case w.spec.Reservation == "":
 		return false

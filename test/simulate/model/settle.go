@@ -9,16 +9,16 @@ import (
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
 
-func (f Settled) tell(m *Model) {
-	f.Sight.tell(m)
+func (f Settled) tellModel(m *Model) {
+	f.Sight.tellModel(m)
 	for _, a := range m.live {
 		switch {
-		case len(a.lives) > 0 && !a.present():
-			m.broken(Ledger, "books", "%s lives on %s at the end of all, and nobody holds it", a.title(), names(a.lives))
-		case len(a.lives) == 0 && a.present():
-			m.broken(Ledger, "books", "%s holds %s at the end of all, and nothing of it lives", a.title(), places(a.claims))
+		case len(a.lives) > 0 && !a.isHeld():
+			m.addBroken(Ledger, "books", "%s lives on %s at the end of all, and nobody holds it", a.fullName(), joinNames(a.lives))
+		case len(a.lives) == 0 && a.isHeld():
+			m.addBroken(Ledger, "books", "%s holds %s at the end of all, and nothing of it lives", a.fullName(), formatClaims(a.claims))
 		case len(a.lives) > 0 && a.failed:
-			m.broken(Whole, "undone", "%s failed to start, and part of it is still there on %s", a.title(), names(a.lives))
+			m.addBroken(Whole, "undone", "%s failed to start, and part of it is still there on %s", a.fullName(), joinNames(a.lives))
 		}
 	}
 	shown := map[job.ID]*Job{}
@@ -30,62 +30,62 @@ func (f Settled) tell(m *Model) {
 		switch {
 		case w.state.Final():
 		case j == nil:
-			m.broken(Account, "final", "job %d is %s at the end of all, and nobody shows it", w.id, w.state)
-		case w.state == job.Pending && !m.stands(w, j.Why, shown):
-			m.broken(Account, "final", "job %d waits at the end of all because %s, which is not so", w.id, j.Why)
+			m.addBroken(Account, "final", "job %d is %s at the end of all, and nobody shows it", w.id, w.state)
+		case w.state == job.Pending && !m.reasonHolds(w, j.Why, shown):
+			m.addBroken(Account, "final", "job %d waits at the end of all because %s, which is not so", w.id, j.Why)
 		}
 	}
 }
 
-func (f Rested) tell(m *Model) {
+func (f Rested) tellModel(m *Model) {
 	for _, a := range m.live {
 		w := a.job
-		odd := w != nil && a.present() && a.begun && len(a.lives) > 0 && !a.ghost && !w.ending() && w.taken == "" && !a.back && a.paused != (w.state == job.Suspended)
+		odd := w != nil && a.isHeld() && a.begun && len(a.lives) > 0 && !a.ghost && !w.isEnding() && w.taken == "" && !a.back && a.paused != (w.state == job.Suspended)
 		switch {
 		case !odd:
 			a.odd = 0
 		case a.odd == w.changed:
-			m.broken(Ledger, "astray", "%s is %s since record %d, and long since its processes are suspended: %v", a.title(), w.state, w.changed, a.paused)
+			m.addBroken(Ledger, "astray", "%s is %s since record %d, and long since its processes are suspended: %v", a.fullName(), w.state, w.changed, a.paused)
 		default:
 			a.odd = w.changed
 		}
 	}
 }
 
-// stands reports whether a reason still holds where nothing happens any more.
-func (m *Model) stands(w *work, why reason.Reason, shown map[job.ID]*Job) bool {
+// reasonHolds reports whether a reason still holds where nothing happens any more.
+func (m *Model) reasonHolds(w *work, why reason.Reason, shown map[job.ID]*Job) bool {
 	switch why.Code {
 	case reason.HeldUser, reason.HeldAdmin, reason.MaxRequeue:
-		return w.waiting()
+		return w.isHeld()
 	case reason.Dependency, reason.DependNever:
 		return w.depends
 	case reason.BeginTime, reason.Backoff:
 		return why.Until > m.now.Unix()
 	case reason.ArrayLimit:
-		return w.array != nil && (w.array.open() >= int(w.array.limit) || slices.ContainsFunc(w.array.tasks, func(o *work) bool {
+		return w.array != nil && (w.array.openTasks() >= int(w.array.limit) || slices.ContainsFunc(w.array.tasks, func(o *work) bool {
 			j := shown[o.id] // it was let through and waits for something else
-			return j != nil && o.state == job.Pending && j.Why.Code != reason.ArrayLimit && m.stands(o, j.Why, shown)
+			return j != nil && o.state == job.Pending && j.Why.Code != reason.ArrayLimit && m.reasonHolds(o, j.Why, shown)
 		}))
 	case reason.Priority: // those that wait in line with it wait for the same
-		return len(m.live) > 0 || m.unfit() || m.forbidden(w) || m.barred(w)
+		return len(m.live) > 0 || m.someNodeDown() || m.isForbidden(w) || m.isBehindStrict(w)
 	case reason.Resources, reason.Reserved:
-		return len(m.live) > 0 || m.unfit()
+		return len(m.live) > 0 || m.someNodeDown()
 	case reason.NodeCount:
-		return m.unfit() || m.few(w.spec)
+		return m.someNodeDown() || m.tooFewNodes(w.spec)
 	case reason.NodeDown, reason.NodeList:
-		return m.unfit()
+		return m.someNodeDown()
 	case reason.TooLarge, reason.Constraint, reason.Partition:
 		return true
 	case reason.Reservation:
-		return m.outside(w) || why.Until > m.now.Unix()
+		return m.wantsPastReservation(w) || why.Until > m.now.Unix()
 	case reason.Quota, reason.Licenses:
-		return m.forbidden(w)
+		return m.isForbidden(w)
 	}
-	return why.Code.Limit() != "" && m.forbidden(w)
+	return why.Code.Limit() != "" && m.isForbidden(w)
 }
 
-// unfit reports whether some node takes no work.
-func (m *Model) unfit() bool {
+// someNodeDown reports whether some node takes no work.
+func (m *Model) someNodeDown() bool {
 	for _, n := range m.nodes {
 		if n.State != fleet.Up || n.drained != 0 {
 			return true
@@ -94,9 +94,9 @@ func (m *Model) unfit() bool {
 	return false
 }
 
-// few reports whether there are fewer nodes than a job needs, no two of whose groups could share
+// tooFewNodes reports whether there are fewer nodes than a job needs, no two of whose groups could share
 // one of them.
-func (m *Model) few(spec *job.Spec) bool {
+func (m *Model) tooFewNodes(spec *job.Spec) bool {
 	need := 0
 	for i := range spec.Groups {
 		g := &spec.Groups[i]
@@ -114,17 +114,17 @@ func (m *Model) few(spec *job.Spec) bool {
 	return need > len(m.nodes)
 }
 
-func (f Twice) tell(m *Model) {
+func (f Twice) tellModel(m *Model) {
 	for i := range max(len(f.A), len(f.B)) {
-		a, b := line(f.A, i), line(f.B, i)
+		a, b := lineAt(f.A, i), lineAt(f.B, i)
 		if a != b {
-			m.broken(Replay, "decisions", "%s: the same was given twice, and line %d differs: first %q, then %q", f.What, i+1, a, b)
+			m.addBroken(Replay, "decisions", "%s: the same was given twice, and line %d differs: first %q, then %q", f.What, i+1, a, b)
 			return
 		}
 	}
 }
 
-func line(list []string, i int) string {
+func lineAt(list []string, i int) string {
 	if i < len(list) {
 		return list[i]
 	}

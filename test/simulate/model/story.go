@@ -32,7 +32,7 @@ func (f Machine) String() string {
 }
 
 func (f Launched) String() string {
-	return fmt.Sprintf("the engine takes attempt %s of job %d on %s", f.Ref, f.Job, places(f.Claims))
+	return fmt.Sprintf("the engine takes attempt %s of job %d on %s", f.Ref, f.Job, formatClaims(f.Claims))
 }
 
 func (f Began) String() string   { return fmt.Sprintf("attempt %s begins on %s", f.Ref, f.Node) }
@@ -61,11 +61,11 @@ func (f Amnesia) String() string { return "the engine starts again and remembers
 func (f Led) String() string { return fmt.Sprintf("%s takes the lead with epoch %d", f.Who, f.Epoch) }
 
 func (f Appending) String() string {
-	return fmt.Sprintf("leader %d writes %s", f.Epoch, kinds(f.Records))
+	return fmt.Sprintf("leader %d writes %s", f.Epoch, formatRecords(f.Records))
 }
 
 func (f Durable) String() string {
-	return fmt.Sprintf("durable, by leader %d: %s", f.Epoch, kinds(f.Records))
+	return fmt.Sprintf("durable, by leader %d: %s", f.Epoch, formatRecords(f.Records))
 }
 
 func (f Appended) String() string {
@@ -94,11 +94,11 @@ func (f Heard) String() string {
 	if f.Report == nil {
 		return fmt.Sprintf("leader %d hears that the engine has no attempt %s", f.Epoch, f.Ref)
 	}
-	return fmt.Sprintf("leader %d hears that attempt %s is %s", f.Epoch, f.Ref, saying(f.Report))
+	return fmt.Sprintf("leader %d hears that attempt %s is %s", f.Epoch, f.Ref, describeReport(f.Report))
 }
 
-// saying is what a report says, in some words.
-func saying(r *engine.Report) string {
+// describeReport is what a report says, in some words.
+func describeReport(r *engine.Report) string {
 	text := r.Phase.String()
 	if r.Phase == engine.Ended {
 		text += fmt.Sprintf(" (%s, %s)", r.Cause, r.Exit)
@@ -116,19 +116,19 @@ func (f Asked) String() string {
 	r := f.Request
 	switch r.Verb {
 	case Submit:
-		return fmt.Sprintf("request %d asks leader %d to run %s", f.N, r.Epoch, wanted(r.Spec))
+		return fmt.Sprintf("request %d asks leader %d to run %s", f.N, r.Epoch, describeSpec(r.Spec))
 	case Drain, Undrain:
-		return fmt.Sprintf("request %d asks leader %d to %s %s", f.N, r.Epoch, r.Verb, names(r.Nodes))
+		return fmt.Sprintf("request %d asks leader %d to %s %s", f.N, r.Epoch, r.Verb, joinNames(r.Nodes))
 	case Rule:
 		return fmt.Sprintf("request %d asks leader %d for the rules %s", f.N, r.Epoch, r.Text)
 	case SetLimit:
-		return fmt.Sprintf("request %d asks leader %d to let %d tasks of %s run at once", f.N, r.Epoch, r.Limit, numbers(r.Jobs))
+		return fmt.Sprintf("request %d asks leader %d to let %d tasks of %s run at once", f.N, r.Epoch, r.Limit, formatIDs(r.Jobs))
 	}
-	return fmt.Sprintf("request %d asks leader %d to %s %s", f.N, r.Epoch, r.Verb, numbers(r.Jobs))
+	return fmt.Sprintf("request %d asks leader %d to %s %s", f.N, r.Epoch, r.Verb, formatIDs(r.Jobs))
 }
 
-// wanted describes a specification.
-func wanted(s *job.Spec) string {
+// describeSpec describes a specification.
+func describeSpec(s *job.Spec) string {
 	if s == nil {
 		return "something"
 	}
@@ -204,7 +204,7 @@ func orNothing(s string) string {
 	return s
 }
 
-func numbers(ids []job.ID) string {
+func formatIDs(ids []job.ID) string {
 	var list []string
 	for _, id := range ids {
 		list = append(list, id.String())
@@ -215,16 +215,16 @@ func numbers(ids []job.ID) string {
 	return "jobs " + orNothing(strings.Join(list, ", "))
 }
 
-func places(claims []fleet.Claim) string {
+func formatClaims(claims []fleet.Claim) string {
 	var list []string
 	for _, c := range claims {
 		list = append(list, c.Node)
 	}
-	return names(list)
+	return joinNames(list)
 }
 
-// kinds names records: "17 allocation-held of job 3".
-func kinds(recs []store.Record) string {
+// formatRecords names records: "17 allocation-held of job 3".
+func formatRecords(recs []store.Record) string {
 	var list []string
 	for _, r := range recs {
 		text := r.Kind
@@ -239,8 +239,8 @@ func kinds(recs []store.Record) string {
 	return orNothing(strings.Join(list, ", "))
 }
 
-// flags names those that follow from the journal.
-func flags(f job.Flags) string {
+// formatFlags names those that follow from the journal.
+func formatFlags(f job.Flags) string {
 	var list []string
 	for _, x := range []struct {
 		flag job.Flags

@@ -21,14 +21,14 @@ type usage struct {
 	ends  int                // how many these were
 }
 
-// slack is by how much seconds may be rounded.
-func (u *usage) slack() float64 { return float64(2 + 2*u.ends) }
+// roundingSlack is by how much seconds may be rounded.
+func (u *usage) roundingSlack() float64 { return float64(2 + 2*u.ends) }
 
-// keeps is a record of usage.
-func (m *Model) keeps(r *store.Record, p *payload) {
+// recordUsage is a record of usage.
+func (m *Model) recordUsage(r *store.Record, p *payload) {
 	var at int64
 	if err := json.Unmarshal(p.At, &at); err != nil {
-		m.broken(Account, "durable", "the usage of record %d cannot be read: %v", r.Seq, err)
+		m.addBroken(Account, "durable", "the usage of record %d cannot be read: %v", r.Seq, err)
 		return
 	}
 	next := usage{at: time.Unix(at, 0), kept: map[string]float64{}, since: map[string]float64{}}
@@ -37,13 +37,13 @@ func (m *Model) keeps(r *store.Record, p *payload) {
 			next.kept[e.Account] = e.Wall
 		}
 	}
-	m.falls(next.kept, "record %d keeps", r.Seq)
+	m.checkLostUsage(next.kept, "record %d keeps", r.Seq)
 	m.used = next
 }
 
-// spends is the end of an attempt, as its engine said, and when it was heard of. What was
+// chargeEnd is the end of an attempt, as its engine said, and when it was heard of. What was
 // charged beyond it is given back.
-func (m *Model) spends(a *attempt, ended, heard time.Time) {
+func (m *Model) chargeEnd(a *attempt, ended, heard time.Time) {
 	if m.rules == nil || m.used.since == nil {
 		return
 	}
@@ -58,20 +58,20 @@ func (m *Model) spends(a *attempt, ended, heard time.Time) {
 		seconds = min(seconds, ended.Sub(a.ran).Seconds())
 	}
 	m.used.ends++
-	for _, acct := range m.above(a.job.spec.Account) {
+	for _, acct := range m.accountsAbove(a.job.spec.Account) {
 		m.used.since[acct.Name] += seconds
 	}
 }
 
-// falls looks for usage that was lost.
-func (m *Model) falls(has map[string]float64, format string, by any) {
+// checkLostUsage looks for usage that was lost.
+func (m *Model) checkLostUsage(has map[string]float64, format string, by any) {
 	if m.jumped {
 		return
 	}
 	for i := range m.rulesAccounts() {
 		name := m.rules.Accounts[i].Name
-		if want := m.used.kept[name] + m.used.since[name]; has[name]+m.used.slack() < want {
-			m.broken(Account, "usage", format+" that account %s used %.0f seconds; it was %.0f before", by, name, has[name], want)
+		if want := m.used.kept[name] + m.used.since[name]; has[name]+m.used.roundingSlack() < want {
+			m.addBroken(Account, "usage", format+" that account %s used %.0f seconds; it was %.0f before", by, name, has[name], want)
 		}
 	}
 }

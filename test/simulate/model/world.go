@@ -4,11 +4,11 @@ import "slices"
 
 // What truly happens, whoever knows it.
 
-func (f Now) tell(m *Model) { m.now = f.At }
+func (f Now) tellModel(m *Model) { m.now = f.At }
 
-func (f Jumped) tell(m *Model) { m.jumped = true }
+func (f Jumped) tellModel(m *Model) { m.jumped = true }
 
-func (f Machine) tell(m *Model) {
+func (f Machine) tellModel(m *Model) {
 	n := m.nodes[f.Node.Name]
 	if n == nil {
 		n = &node{}
@@ -17,8 +17,8 @@ func (f Machine) tell(m *Model) {
 	n.Node = f.Node
 }
 
-func (f Launched) tell(m *Model) {
-	a := m.of(f.Ref)
+func (f Launched) tellModel(m *Model) {
+	a := m.attemptOf(f.Ref)
 	m.mayLaunch(a, &f)
 	a.ghost = a.ghost || a.lost && a.begun
 	a.launched, a.failed, a.begun, a.lost, a.paused = true, false, false, false, false
@@ -26,110 +26,110 @@ func (f Launched) tell(m *Model) {
 	if a.claims == nil {
 		a.claims = f.Claims
 	}
-	a.lives = a.nodes()
-	m.keep(a)
+	a.lives = a.nodeNames()
+	m.keepAttempt(a)
 }
 
 // mayLaunch checks that the journal has what a launch begins.
 func (m *Model) mayLaunch(a *attempt, f *Launched) {
 	switch {
 	case !a.journaled:
-		m.broken(Ledger, "journal-first", "attempt %s of job %d is launched on %s, and the journal grants no such attempt", f.Ref, f.Job, places(f.Claims))
+		m.addBroken(Ledger, "journal-first", "attempt %s of job %d is launched on %s, and the journal grants no such attempt", f.Ref, f.Job, formatClaims(f.Claims))
 	case a.freed:
-		m.broken(Ledger, "stale", "%s is launched after the journal said that it had ended", a.title())
+		m.addBroken(Ledger, "stale", "%s is launched after the journal said that it had ended", a.fullName())
 	case a.job.id != f.Job:
-		m.broken(Ledger, "stale", "%s is launched as one of job %d", a.title(), f.Job)
-	case a.adds == nil && short(a.job.spec, f.Claims) != "":
-		m.broken(Whole, "gang", "%s is launched with %s of its gang, on %s", a.title(), short(a.job.spec, f.Claims), places(f.Claims))
-	case !alike(a.claims, f.Claims):
-		m.broken(Ledger, "books", "%s is launched on %s with other claims than the journal grants on %s", a.title(), places(f.Claims), places(a.claims))
+		m.addBroken(Ledger, "stale", "%s is launched as one of job %d", a.fullName(), f.Job)
+	case a.adds == nil && missingTasks(a.job.spec, f.Claims) != "":
+		m.addBroken(Whole, "gang", "%s is launched with %s of its gang, on %s", a.fullName(), missingTasks(a.job.spec, f.Claims), formatClaims(f.Claims))
+	case !sameClaims(a.claims, f.Claims):
+		m.addBroken(Ledger, "books", "%s is launched on %s with other claims than the journal grants on %s", a.fullName(), formatClaims(f.Claims), formatClaims(a.claims))
 	case a.launched && !a.lost:
-		m.broken(Ledger, "twice", "%s is launched a second time", a.title())
+		m.addBroken(Ledger, "twice", "%s is launched a second time", a.fullName())
 	}
 	if a.job == nil {
 		return
 	}
 	for _, b := range m.live {
-		if b.gang() != a.gang() && b.job == a.job && len(b.lives) > 0 && !b.ghost {
-			m.broken(Ledger, "twice", "%s is launched while attempt %s lives on %s", a.title(), b.ref, names(b.lives))
+		if b.gangAttempt() != a.gangAttempt() && b.job == a.job && len(b.lives) > 0 && !b.ghost {
+			m.addBroken(Ledger, "twice", "%s is launched while attempt %s lives on %s", a.fullName(), b.ref, joinNames(b.lives))
 		}
 	}
 }
 
-func (f Began) tell(m *Model) {
-	a := m.of(f.Ref)
+func (f Began) tellModel(m *Model) {
+	a := m.attemptOf(f.Ref)
 	switch {
 	case a.failed:
-		m.broken(Whole, "undone", "%s begins on %s after its launch had failed", a.title(), f.Node)
+		m.addBroken(Whole, "undone", "%s begins on %s after its launch had failed", a.fullName(), f.Node)
 	case !a.launched:
-		m.broken(Ledger, "journal-first", "%s begins on %s without a launch", a.title(), f.Node)
+		m.addBroken(Ledger, "journal-first", "%s begins on %s without a launch", a.fullName(), f.Node)
 	case slices.Contains(a.began, f.Node):
-		m.broken(Ledger, "twice", "%s begins on %s a second time", a.title(), f.Node)
-	case !a.present():
-		m.broken(Ledger, "stale", "%s begins on %s and the journal does not hold it", a.title(), f.Node)
-	case !slices.Contains(a.nodes(), f.Node):
-		m.broken(Ledger, "books", "%s begins on %s, which it does not hold", a.title(), f.Node)
+		m.addBroken(Ledger, "twice", "%s begins on %s a second time", a.fullName(), f.Node)
+	case !a.isHeld():
+		m.addBroken(Ledger, "stale", "%s begins on %s and the journal does not hold it", a.fullName(), f.Node)
+	case !slices.Contains(a.nodeNames(), f.Node):
+		m.addBroken(Ledger, "books", "%s begins on %s, which it does not hold", a.fullName(), f.Node)
 	}
 	a.began = append(a.began, f.Node)
 	if !slices.Contains(a.lives, f.Node) {
 		a.lives = append(a.lives, f.Node)
 	}
-	m.keep(a)
-	m.crowds(a, "begins", f.Node)
+	m.keepAttempt(a)
+	m.checkCrowded(a, "begins", f.Node)
 }
 
-// crowds looks for more work on a node than it carries.
-func (m *Model) crowds(a *attempt, does, name string) {
+// checkCrowded looks for more work on a node than it carries.
+func (m *Model) checkCrowded(a *attempt, does, name string) {
 	n := m.nodes[name]
 	if n == nil {
 		return
 	}
-	l := m.runs(name)
-	if over := l.over(n); over != "" {
-		m.broken(Ledger, "capacity", "%s %s on %s, where %s", a.title(), does, name, over)
+	l := m.runningLoad(name)
+	if over := l.overload(n); over != "" {
+		m.addBroken(Ledger, "capacity", "%s %s on %s, where %s", a.fullName(), does, name, over)
 	}
 }
 
-func (f Paused) tell(m *Model) {
-	a := m.of(f.Ref)
+func (f Paused) tellModel(m *Model) {
+	a := m.attemptOf(f.Ref)
 	a.paused = f.On
 	if f.On || a.astray {
 		return
 	}
 	for _, name := range a.lives {
-		m.crowds(a, "goes on", name)
+		m.checkCrowded(a, "goes on", name)
 	}
 }
 
-func (f Barrier) tell(m *Model) {
-	a := m.of(f.Ref)
+func (f Barrier) tellModel(m *Model) {
+	a := m.attemptOf(f.Ref)
 	a.begun = true
-	for _, name := range a.nodes() {
+	for _, name := range a.nodeNames() {
 		if !slices.Contains(a.began, name) {
-			m.broken(Whole, "gang", "%s runs on %s and not on %s", a.title(), names(a.began), name)
+			m.addBroken(Whole, "gang", "%s runs on %s and not on %s", a.fullName(), joinNames(a.began), name)
 		}
 	}
 	if a.job == nil || a.adds != nil {
 		return
 	}
-	if lack := short(a.job.spec, a.claims); lack != "" {
-		m.broken(Whole, "gang", "%s runs with %s of its gang", a.title(), lack)
+	if lack := missingTasks(a.job.spec, a.claims); lack != "" {
+		m.addBroken(Whole, "gang", "%s runs with %s of its gang", a.fullName(), lack)
 	}
 }
 
-func (f Failed) tell(m *Model) { m.of(f.Ref).failed = true }
+func (f Failed) tellModel(m *Model) { m.attemptOf(f.Ref).failed = true }
 
-func (f Vanished) tell(m *Model) {
-	a := m.of(f.Ref)
+func (f Vanished) tellModel(m *Model) {
+	a := m.attemptOf(f.Ref)
 	if f.Node == "" {
 		a.lives = nil
 	} else {
 		a.lives = slices.DeleteFunc(slices.Clone(a.lives), func(n string) bool { return n == f.Node })
 	}
-	m.drop(a)
+	m.dropFinished(a)
 }
 
-func (f Amnesia) tell(m *Model) {
+func (f Amnesia) tellModel(m *Model) {
 	for _, a := range m.claims {
 		a.lost = true
 	}
