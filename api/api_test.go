@@ -53,13 +53,3 @@ func TestKindsOfServersThatAreNewer(t *testing.T) {
 		}
 	}
 }
-
-func TestColumnsAreNamedOnce(t *testing.T) {
-	seen := map[string]bool{}
-	for _, c := range Columns() {
-		if seen[c.Name] || c.Name == "" || strings.ToLower(c.Name) != c.Name {
-			t.Errorf("column %q", c.Name)
-		}
-		seen[c.Name] = true
-	}
-}

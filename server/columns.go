@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -17,15 +18,15 @@ import (
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
-// column appends a value of a job to a line of text.
-type column func(b []byte, v *control.View) []byte
+// appendColumn appends a value of a job to a line of text.
+type appendColumn func(b []byte, v *control.View) []byte
 
 // columnsOf finds the columns of a request, with whether any needs the parts of a
 // spec that lists usually leave out.
 // Jobs that name no pool are of home.
-func columnsOf(names []string, home string) (cols []column, which []string, whole bool, err error) {
+func columnsOf(names []string, home string) (cols []appendColumn, which []string, whole bool, err error) {
 	for _, n := range names {
-		f, ok := columns[n]
+		col, ok := column.ByName(n)
 		if slices.Contains(which, n) {
 			return nil, nil, false, fault.New(fault.Invalid, "columns: %s is named twice", n).Advise("name each column once")
 		}
@@ -33,24 +34,25 @@ func columnsOf(names []string, home string) (cols []column, which []string, whol
 			return nil, nil, false, fault.New(fault.Invalid, "columns: there is no column %q", n).
 				Advise("columns stand in docs/api.md; a client that is newer than this server needs a newer server")
 		}
-		if n == "pool" {
+		f := columns[col]
+		if col == column.Pool {
 			f = str(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool, home) })
 		}
 		cols, which = append(cols, f), append(which, n)
-		whole = whole || n == "memory_per_cpu"
+		whole = whole || col == column.MemoryPerCPU
 	}
 	return cols, which, whole, nil
 }
 
-func str(f func(*control.View) string) column {
+func str(f func(*control.View) string) appendColumn {
 	return func(b []byte, v *control.View) []byte { return api.AppendTSV(b, f(v)) }
 }
 
-func num(f func(*control.View) int64) column {
+func num(f func(*control.View) int64) appendColumn {
 	return func(b []byte, v *control.View) []byte { return strconv.AppendInt(b, f(v), 10) }
 }
 
-func at(f func(*control.View) time.Time) column {
+func at(f func(*control.View) time.Time) appendColumn {
 	return func(b []byte, v *control.View) []byte {
 		t := f(v)
 		if t.IsZero() {
@@ -60,7 +62,7 @@ func at(f func(*control.View) time.Time) column {
 	}
 }
 
-func yesNo(f func(*control.View) bool) column {
+func yesNo(f func(*control.View) bool) appendColumn {
 	return func(b []byte, v *control.View) []byte {
 		if f(v) {
 			return append(b, '1')
@@ -76,64 +78,64 @@ func first(v *control.View) *job.TaskGroup {
 	return &v.Job.Spec.Groups[0]
 }
 
-// columns has a function for every column of api.Columns.
-var columns = map[string]column{
-	"id":          num(func(v *control.View) int64 { return int64(v.Job.ID) }),
-	"name":        appendName,
-	"array_job":   num(func(v *control.View) int64 { return int64(arrayOf(v).Job) }),
-	"array_task":  appendTask,
-	"array_limit": num(func(v *control.View) int64 { return int64(arrayOf(v).MaxRunning) }),
-	"het_size":    num(func(v *control.View) int64 { return int64(max(len(v.Job.Spec.Groups), 1)) }),
-	"job_name":    str(func(v *control.View) string { return v.Job.Spec.Name }),
-	"user":        str(func(v *control.View) string { return v.Job.Spec.Owner.User }),
-	"uid":         num(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.UID) }),
-	"gid":         num(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.GID) }),
-	"account":     str(func(v *control.View) string { return v.Job.Spec.Account }),
-	"qos":         str(func(v *control.View) string { return v.Job.Spec.QOS }),
-	"pool":        str(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool) }),
-	"partition":   appendPartition,
-	"state":       func(b []byte, v *control.View) []byte { return append(b, v.Job.State.String()...) },
-	"flags":       appendFlags,
-	"reason":      str(func(v *control.View) string { return string(v.Why.Code) }),
-	"reason_text": str(reasonText),
-	"priority":    num(func(v *control.View) int64 { return v.Priority }),
-	"nice":        num(func(v *control.View) int64 { return v.Job.Spec.Nice }),
-	"submitted":   at(func(v *control.View) time.Time { return v.Job.Submitted }),
-	"eligible":    at(func(v *control.View) time.Time { return v.Eligible }),
-	"started":     at(func(v *control.View) time.Time { return v.Job.Started }),
-	"ended":       at(func(v *control.View) time.Time { return v.Job.Ended }),
-	"begin":       at(func(v *control.View) time.Time { return v.Job.Spec.Begin }),
-	"deadline":    at(func(v *control.View) time.Time { return v.Job.Spec.Deadline }),
-	"starts_by":   at(func(v *control.View) time.Time { return v.StartsBy }),
-	"time_limit":  num(func(v *control.View) int64 { return seconds(v.Job.Spec.TimeLimit) }),
-	"time_min":    num(func(v *control.View) int64 { return seconds(v.Job.Spec.TimeMin) }),
-	"attempt":     num(func(v *control.View) int64 { return int64(v.Job.Attempt) }),
-	"exit_status": num(func(v *control.View) int64 { return int64(v.Job.Exit.Status) }),
-	"exit_signal": num(func(v *control.View) int64 { return int64(v.Job.Exit.Signal) }),
-	"nodes_min":   num(func(v *control.View) int64 { return int64(holds(v).nodes) }),
-	"nodes_max":   num(func(v *control.View) int64 { return int64(mostNodes(v.Job.Spec)) }),
-	"node_list":   str(func(v *control.View) string { return nodeList(v.Claims) }),
-	"req_nodes":   str(func(v *control.View) string { return hostlist.Compress(first(v).NodeList) }),
-	"exc_nodes":   str(func(v *control.View) string { return hostlist.Compress(first(v).Exclude) }),
-	"batch_host": str(func(v *control.View) string {
+// columns has a function for every column.
+var columns = [column.Count]appendColumn{
+	column.ID:         num(func(v *control.View) int64 { return int64(v.Job.ID) }),
+	column.Name:       appendName,
+	column.ArrayJob:   num(func(v *control.View) int64 { return int64(arrayOf(v).Job) }),
+	column.ArrayTask:  appendTask,
+	column.ArrayLimit: num(func(v *control.View) int64 { return int64(arrayOf(v).MaxRunning) }),
+	column.HetSize:    num(func(v *control.View) int64 { return int64(max(len(v.Job.Spec.Groups), 1)) }),
+	column.JobName:    str(func(v *control.View) string { return v.Job.Spec.Name }),
+	column.User:       str(func(v *control.View) string { return v.Job.Spec.Owner.User }),
+	column.UID:        num(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.UID) }),
+	column.GID:        num(func(v *control.View) int64 { return int64(v.Job.Spec.Owner.GID) }),
+	column.Account:    str(func(v *control.View) string { return v.Job.Spec.Account }),
+	column.QOS:        str(func(v *control.View) string { return v.Job.Spec.QOS }),
+	column.Pool:       str(func(v *control.View) string { return cmp.Or(v.Pool, v.Job.Spec.Pool) }),
+	column.Partition:  appendPartition,
+	column.State:      func(b []byte, v *control.View) []byte { return append(b, v.Job.State.String()...) },
+	column.Flags:      appendFlags,
+	column.Reason:     str(func(v *control.View) string { return string(v.Why.Code) }),
+	column.ReasonText: str(reasonText),
+	column.Priority:   num(func(v *control.View) int64 { return v.Priority }),
+	column.Nice:       num(func(v *control.View) int64 { return v.Job.Spec.Nice }),
+	column.Submitted:  at(func(v *control.View) time.Time { return v.Job.Submitted }),
+	column.Eligible:   at(func(v *control.View) time.Time { return v.Eligible }),
+	column.Started:    at(func(v *control.View) time.Time { return v.Job.Started }),
+	column.Ended:      at(func(v *control.View) time.Time { return v.Job.Ended }),
+	column.Begin:      at(func(v *control.View) time.Time { return v.Job.Spec.Begin }),
+	column.Deadline:   at(func(v *control.View) time.Time { return v.Job.Spec.Deadline }),
+	column.StartsBy:   at(func(v *control.View) time.Time { return v.StartsBy }),
+	column.TimeLimit:  num(func(v *control.View) int64 { return seconds(v.Job.Spec.TimeLimit) }),
+	column.TimeMin:    num(func(v *control.View) int64 { return seconds(v.Job.Spec.TimeMin) }),
+	column.Attempt:    num(func(v *control.View) int64 { return int64(v.Job.Attempt) }),
+	column.ExitStatus: num(func(v *control.View) int64 { return int64(v.Job.Exit.Status) }),
+	column.ExitSignal: num(func(v *control.View) int64 { return int64(v.Job.Exit.Signal) }),
+	column.NodesMin:   num(func(v *control.View) int64 { return int64(holds(v).nodes) }),
+	column.NodesMax:   num(func(v *control.View) int64 { return int64(mostNodes(v.Job.Spec)) }),
+	column.NodeList:   str(func(v *control.View) string { return nodeList(v.Claims) }),
+	column.ReqNodes:   str(func(v *control.View) string { return hostlist.Compress(first(v).NodeList) }),
+	column.ExcNodes:   str(func(v *control.View) string { return hostlist.Compress(first(v).Exclude) }),
+	column.BatchHost: str(func(v *control.View) string {
 		if len(v.Claims) == 0 {
 			return ""
 		}
 		return v.Claims[0].Node
 	}),
-	"tasks":          num(func(v *control.View) int64 { return int64(holds(v).tasks) }),
-	"cpus":           func(b []byte, v *control.View) []byte { return appendFloat(b, holds(v).cpus) },
-	"cpus_per_task":  num(func(v *control.View) int64 { return int64(max(first(v).CPUsPerTask, 1)) }),
-	"tasks_per_node": num(func(v *control.View) int64 { return int64(first(v).TasksPerNode) }),
-	"memory":         num(memoryPerNode),
-	"memory_per_cpu": num(memoryPerCPU),
-	"gpus":           num(func(v *control.View) int64 { return int64(holds(v).gpus) }),
-	"gres":           func(b []byte, v *control.View) []byte { return holds(v).gres(b) },
-	"tres":           func(b []byte, v *control.View) []byte { return holds(v).tres(b) },
-	"features":       str(func(v *control.View) string { return first(v).Constraint.Text }),
-	"licenses":       str(func(v *control.View) string { return v.Job.Spec.Licenses }),
-	"reservation":    str(func(v *control.View) string { return v.Job.Spec.Reservation }),
-	"dependency": str(func(v *control.View) string {
+	column.Tasks:        num(func(v *control.View) int64 { return int64(holds(v).tasks) }),
+	column.CPUs:         func(b []byte, v *control.View) []byte { return appendFloat(b, holds(v).cpus) },
+	column.CPUsPerTask:  num(func(v *control.View) int64 { return int64(max(first(v).CPUsPerTask, 1)) }),
+	column.TasksPerNode: num(func(v *control.View) int64 { return int64(first(v).TasksPerNode) }),
+	column.Memory:       num(memoryPerNode),
+	column.MemoryPerCPU: num(memoryPerCPU),
+	column.GPUs:         num(func(v *control.View) int64 { return int64(holds(v).gpus) }),
+	column.GRES:         func(b []byte, v *control.View) []byte { return holds(v).gres(b) },
+	column.TRES:         func(b []byte, v *control.View) []byte { return holds(v).tres(b) },
+	column.Features:     str(func(v *control.View) string { return first(v).Constraint.Text }),
+	column.Licenses:     str(func(v *control.View) string { return v.Job.Spec.Licenses }),
+	column.Reservation:  str(func(v *control.View) string { return v.Job.Spec.Reservation }),
+	column.Dependency: str(func(v *control.View) string {
 		if v.Job.Spec.Depends.IsZero() || v.Job.State != job.Pending {
 			return ""
 		}
@@ -142,18 +144,18 @@ var columns = map[string]column{
 		}
 		return v.Job.Spec.Depends.String()
 	}),
-	"requeue":     yesNo(func(v *control.View) bool { return v.Job.Spec.Requeue }),
-	"contiguous":  yesNo(func(v *control.View) bool { return first(v).Contiguous }),
-	"exclusive":   yesNo(func(v *control.View) bool { return first(v).Exclusive }),
-	"comment":     str(func(v *control.View) string { return v.Job.Spec.Comment }),
-	"command":     str(command),
-	"work_dir":    str(func(v *control.View) string { return v.Job.Spec.WorkDir }),
-	"stdin":       str(func(v *control.View) string { return expanded(v, v.Job.Spec.Output.Stdin, "/dev/null") }),
-	"stdout":      str(func(v *control.View) string { return expanded(v, v.Job.Spec.Output.Stdout, "") }),
-	"stderr":      str(stderrOf),
-	"submit_host": str(func(v *control.View) string { return v.Job.Spec.Source.Host }),
-	"script_hash": str(func(v *control.View) string { return v.Job.Spec.Program.ScriptHash }),
-	"message":     str(message),
+	column.Requeue:    yesNo(func(v *control.View) bool { return v.Job.Spec.Requeue }),
+	column.Contiguous: yesNo(func(v *control.View) bool { return first(v).Contiguous }),
+	column.Exclusive:  yesNo(func(v *control.View) bool { return first(v).Exclusive }),
+	column.Comment:    str(func(v *control.View) string { return v.Job.Spec.Comment }),
+	column.Command:    str(command),
+	column.WorkDir:    str(func(v *control.View) string { return v.Job.Spec.WorkDir }),
+	column.Stdin:      str(func(v *control.View) string { return expanded(v, v.Job.Spec.Output.Stdin, "/dev/null") }),
+	column.Stdout:     str(func(v *control.View) string { return expanded(v, v.Job.Spec.Output.Stdout, "") }),
+	column.Stderr:     str(stderrOf),
+	column.SubmitHost: str(func(v *control.View) string { return v.Job.Spec.Source.Host }),
+	column.ScriptHash: str(func(v *control.View) string { return v.Job.Spec.Program.ScriptHash }),
+	column.Message:    str(message),
 }
 
 func appendName(b []byte, v *control.View) []byte {

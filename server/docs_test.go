@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/auth"
 )
 
@@ -65,8 +65,8 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	var cols strings.Builder
-	for _, c := range api.Columns() {
-		fmt.Fprintf(&cols, "| `%s` | %s |\n", c.Name, c.Doc)
+	for _, c := range column.All() {
+		fmt.Fprintf(&cols, "| `%s` | %s |\n", c, c.Doc())
 	}
 	for name, part := range map[string]string{"rules": auth.Document(byVerb), "columns": cols.String(), "routes": routes.String()} {
 		text = replace(t, text, name, part)

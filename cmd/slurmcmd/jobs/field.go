@@ -3,6 +3,7 @@ package jobs
 import (
 	"strconv"
 
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/model/job"
 )
@@ -12,27 +13,27 @@ type Field struct {
 	Letter byte   // of -o; 0: it has none
 	Long   string // of -O
 	Head   string
-	Needs  []Col
+	Needs  []column.Column
 	Append func(b []byte, r Row) []byte
 }
 
-func cell(c Col) func([]byte, Row) []byte {
+func cell(c column.Column) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return append(b, r.Bytes(c)...) }
 }
 
-func number(c Col) func([]byte, Row) []byte {
+func number(c column.Column) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return strconv.AppendInt(b, r.Int(c), 10) }
 }
 
-func null(c Col) func([]byte, Row) []byte {
+func null(c column.Column) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return orNull(b, r.Bytes(c)) }
 }
 
-func na(c Col) func([]byte, Row) []byte {
+func na(c column.Column) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return orNA(b, r.Bytes(c)) }
 }
 
-func when(c Col, none string) func([]byte, Row) []byte {
+func when(c column.Column, none string) func([]byte, Row) []byte {
 	return func(b []byte, r Row) []byte { return r.AppendTime(b, r.Int(c), none) }
 }
 
@@ -42,8 +43,8 @@ func fixed(s string) func([]byte, Row) []byte {
 }
 
 var (
-	spanCols = []Col{State, Started, Ended}
-	endCols  = []Col{State, Started, Ended, StartsBy, TimeLimit}
+	spanCols = []column.Column{column.State, column.Started, column.Ended}
+	endCols  = []column.Column{column.State, column.Started, column.Ended, column.StartsBy, column.TimeLimit}
 )
 
 // Fields are squeue's columns. Some are here only so that a format which names them
@@ -51,55 +52,55 @@ var (
 func Fields() []Field { return fields }
 
 var fields = []Field{
-	{'a', "account", "ACCOUNT", []Col{Account}, null(Account)},
-	{0, "accruetime", "ACCRUE_TIME", []Col{Eligible}, when(Eligible, "N/A")},
+	{'a', "account", "ACCOUNT", []column.Column{column.Account}, null(column.Account)},
+	{0, "accruetime", "ACCRUE_TIME", []column.Column{column.Eligible}, when(column.Eligible, "N/A")},
 	{0, "admin_comment", "ADMIN_COMMENT", nil, fixed("(null)")},
-	{0, "allocnodes", "ALLOC_NODES", []Col{SubmitHost}, cell(SubmitHost)},
+	{0, "allocnodes", "ALLOC_NODES", []column.Column{column.SubmitHost}, cell(column.SubmitHost)},
 	{0, "allocsid", "ALLOC_SID", nil, fixed("0")},
-	{'F', "arrayjobid", "ARRAY_JOB_ID", []Col{ArrayJob, ID}, appendArrayJob},
-	{'K', "arraytaskid", "ARRAY_TASK_ID", []Col{ArrayTask}, na(ArrayTask)},
+	{'F', "arrayjobid", "ARRAY_JOB_ID", []column.Column{column.ArrayJob, column.ID}, appendArrayJob},
+	{'K', "arraytaskid", "ARRAY_TASK_ID", []column.Column{column.ArrayTask}, na(column.ArrayTask)},
 	{0, "associd", "ASSOC_ID", nil, fixed("0")},
-	{0, "batchflag", "BATCH_FLAG", []Col{ScriptHash}, appendBatchFlag},
-	{'B', "batchhost", "EXEC_HOST", []Col{BatchHost}, func(b []byte, r Row) []byte {
-		if len(r.Bytes(BatchHost)) == 0 {
+	{0, "batchflag", "BATCH_FLAG", []column.Column{column.ScriptHash}, appendBatchFlag},
+	{'B', "batchhost", "EXEC_HOST", []column.Column{column.BatchHost}, func(b []byte, r Row) []byte {
+		if len(r.Bytes(column.BatchHost)) == 0 {
 			return append(b, "n/a"...)
 		}
-		return append(b, r.Bytes(BatchHost)...)
+		return append(b, r.Bytes(column.BatchHost)...)
 	}},
 	{0, "boardspernode", "BOARDS_PER_NODE", nil, fixed("0")},
 	{0, "burstbuffer", "BURST_BUFFER", nil, fixed("(null)")},
 	{0, "burstbufferstate", "BURST_BUFFER_STATE", nil, fixed("(null)")},
 	{0, "cluster", "CLUSTER", nil, fixed(Cluster)},
 	{0, "clusterfeature", "CLUSTER_FEATURES", nil, fixed("(null)")},
-	{'o', "command", "COMMAND", []Col{Command}, func(b []byte, r Row) []byte { return orNull(b, r.Script()) }},
-	{'k', "comment", "COMMENT", []Col{Comment}, null(Comment)},
+	{'o', "command", "COMMAND", []column.Column{column.Command}, func(b []byte, r Row) []byte { return orNull(b, r.Script()) }},
+	{'k', "comment", "COMMENT", []column.Column{column.Comment}, null(column.Comment)},
 	{0, "container", "CONTAINER", nil, fixed("(null)")},
 	{0, "containerid", "CONTAINER_ID", nil, fixed("(null)")},
-	{'O', "contiguous", "CONTIGUOUS", []Col{Contiguous}, number(Contiguous)},
+	{'O', "contiguous", "CONTIGUOUS", []column.Column{column.Contiguous}, number(column.Contiguous)},
 	{'I', "cores", "CORES_PER_SOCKET", nil, fixed("*")},
 	{'X', "corespec", "CORE_SPEC", nil, fixed("N/A")},
-	{0, "cpus-per-task", "CPUS_PER_TASK", []Col{CPUsPerTask}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, max(r.Int(CPUsPerTask), 1), 10) }},
+	{0, "cpus-per-task", "CPUS_PER_TASK", []column.Column{column.CPUsPerTask}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, max(r.Int(column.CPUsPerTask), 1), 10) }},
 	{0, "cpus-per-tres", "CPUS_PER_TRES", nil, fixed("N/A")},
-	{0, "deadline", "DEADLINE", []Col{Deadline}, when(Deadline, "N/A")},
+	{0, "deadline", "DEADLINE", []column.Column{column.Deadline}, when(column.Deadline, "N/A")},
 	{0, "delayboot", "DELAY_BOOT", nil, fixed("0:00")},
-	{'E', "dependency", "DEPENDENCY", []Col{Dependency}, null(Dependency)},
-	{0, "derivedec", "DERIVED_EC", []Col{ExitStatus}, number(ExitStatus)},
-	{0, "eligibletime", "ELIGIBLE_TIME", []Col{Eligible}, when(Eligible, "N/A")},
+	{'E', "dependency", "DEPENDENCY", []column.Column{column.Dependency}, null(column.Dependency)},
+	{0, "derivedec", "DERIVED_EC", []column.Column{column.ExitStatus}, number(column.ExitStatus)},
+	{0, "eligibletime", "ELIGIBLE_TIME", []column.Column{column.Eligible}, when(column.Eligible, "N/A")},
 	{'e', "endtime", "END_TIME", endCols, func(b []byte, r Row) []byte {
-		if r.Int(TimeLimit) == 0 && !r.Base().Final() {
+		if r.Int(column.TimeLimit) == 0 && !r.Base().Final() {
 			return append(b, "NONE"...)
 		}
 		return r.AppendTime(b, r.End(), "N/A")
 	}},
-	{0, "exit_code", "EXIT_CODE", []Col{ExitStatus}, number(ExitStatus)},
-	{'f', "feature", "FEATURES", []Col{Features}, null(Features)},
-	{'G', "groupid", "GROUP", []Col{GID}, number(GID)},
-	{'g', "groupname", "GROUP", []Col{GID}, func(b []byte, r Row) []byte { return append(b, face.GroupName(uint32(r.Int(GID)))...) }},
-	{0, "hetjobid", "HET_JOB_ID", []Col{ID}, func(b []byte, r Row) []byte {
+	{0, "exit_code", "EXIT_CODE", []column.Column{column.ExitStatus}, number(column.ExitStatus)},
+	{'f', "feature", "FEATURES", []column.Column{column.Features}, null(column.Features)},
+	{'G', "groupid", "GROUP", []column.Column{column.GID}, number(column.GID)},
+	{'g', "groupname", "GROUP", []column.Column{column.GID}, func(b []byte, r Row) []byte { return append(b, face.GroupName(uint32(r.Int(column.GID)))...) }},
+	{0, "hetjobid", "HET_JOB_ID", []column.Column{column.ID}, func(b []byte, r Row) []byte {
 		if r.part < 0 {
 			return append(b, "N/A"...)
 		}
-		return append(b, r.Bytes(ID)...)
+		return append(b, r.Bytes(column.ID)...)
 	}},
 	{0, "hetjoboffset", "HET_JOB_OFFSET", nil, func(b []byte, r Row) []byte {
 		if r.part < 0 {
@@ -107,120 +108,120 @@ var fields = []Field{
 		}
 		return strconv.AppendInt(b, int64(r.part), 10)
 	}},
-	{0, "hetjobidset", "HET_JOB_ID_SET", []Col{ID}, func(b []byte, r Row) []byte {
+	{0, "hetjobidset", "HET_JOB_ID_SET", []column.Column{column.ID}, func(b []byte, r Row) []byte {
 		if r.part < 0 {
 			return append(b, "N/A"...)
 		}
-		return append(b, r.Bytes(ID)...)
+		return append(b, r.Bytes(column.ID)...)
 	}},
-	{'i', "jobarrayid", "JOBID", []Col{Name}, func(b []byte, r Row) []byte { return r.AppendName(b) }},
-	{'A', "jobid", "JOBID", []Col{ID, ArrayJob, ArrayTask}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, r.Number(), 10) }},
+	{'i', "jobarrayid", "JOBID", []column.Column{column.Name}, func(b []byte, r Row) []byte { return r.AppendName(b) }},
+	{'A', "jobid", "JOBID", []column.Column{column.ID, column.ArrayJob, column.ArrayTask}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, r.Number(), 10) }},
 	{0, "lastschedeval", "LAST_SCHED_EVAL", nil, fixed("N/A")},
-	{'W', "licenses", "LICENSES", []Col{Licenses}, null(Licenses)},
-	{0, "maxcpus", "MAX_CPUS", []Col{CPUs}, number(CPUs)},
-	{0, "maxnodes", "MAX_NODES", []Col{NodesMax}, number(NodesMax)},
+	{'W', "licenses", "LICENSES", []column.Column{column.Licenses}, null(column.Licenses)},
+	{0, "maxcpus", "MAX_CPUS", []column.Column{column.CPUs}, number(column.CPUs)},
+	{0, "maxnodes", "MAX_NODES", []column.Column{column.NodesMax}, number(column.NodesMax)},
 	{0, "mcslabel", "MCSLABEL", nil, fixed("(null)")},
 	{0, "mem-per-tres", "MEM_PER_TRES", nil, fixed("N/A")},
-	{'m', "minmemory", "MIN_MEMORY", []Col{Memory, MemoryPerCPU}, func(b []byte, r Row) []byte { n, _ := r.Memory(); return AppendMemory(b, n) }},
-	{0, "mintime", "TIME_MIN", []Col{TimeMin}, func(b []byte, r Row) []byte { return AppendSpan(b, r.Int(TimeMin)) }},
+	{'m', "minmemory", "MIN_MEMORY", []column.Column{column.Memory, column.MemoryPerCPU}, func(b []byte, r Row) []byte { n, _ := r.Memory(); return AppendMemory(b, n) }},
+	{0, "mintime", "TIME_MIN", []column.Column{column.TimeMin}, func(b []byte, r Row) []byte { return AppendSpan(b, r.Int(column.TimeMin)) }},
 	{'d', "mintmpdisk", "MIN_TMP_DISK", nil, fixed("0")},
-	{'c', "mincpus", "MIN_CPUS", []Col{CPUsPerTask, TasksPerNode}, func(b []byte, r Row) []byte {
-		return strconv.AppendInt(b, max(r.Int(CPUsPerTask), 1)*max(r.Int(TasksPerNode), 1), 10)
+	{'c', "mincpus", "MIN_CPUS", []column.Column{column.CPUsPerTask, column.TasksPerNode}, func(b []byte, r Row) []byte {
+		return strconv.AppendInt(b, max(r.Int(column.CPUsPerTask), 1)*max(r.Int(column.TasksPerNode), 1), 10)
 	}},
-	{'j', "name", "NAME", []Col{JobName}, cell(JobName)},
+	{'j', "name", "NAME", []column.Column{column.JobName}, cell(column.JobName)},
 	{0, "network", "NETWORK", nil, fixed("(null)")},
-	{'y', "nice", "NICE", []Col{Nice}, number(Nice)},
-	{'N', "nodelist", "NODELIST", []Col{NodeList, State}, appendNodes},
+	{'y', "nice", "NICE", []column.Column{column.Nice}, number(column.Nice)},
+	{'N', "nodelist", "NODELIST", []column.Column{column.NodeList, column.State}, appendNodes},
 	{0, "ntpercore", "NTASKS_PER_CORE", nil, fixed("N/A")},
-	{0, "ntpernode", "NTASKS_PER_NODE", []Col{TasksPerNode}, number(TasksPerNode)},
+	{0, "ntpernode", "NTASKS_PER_NODE", []column.Column{column.TasksPerNode}, number(column.TasksPerNode)},
 	{0, "ntpersocket", "NTASKS_PER_SOCKET", nil, fixed("N/A")},
 	{0, "ntperboard", "NTASKS_PER_BOARD", nil, fixed("0")},
-	{'C', "numcpus", "CPUS", []Col{CPUs}, number(CPUs)},
-	{'D', "numnodes", "NODES", []Col{NodesMin}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, max(r.Int(NodesMin), 1), 10) }},
-	{0, "numtasks", "TASKS", []Col{Tasks}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, max(r.Int(Tasks), 1), 10) }},
+	{'C', "numcpus", "CPUS", []column.Column{column.CPUs}, number(column.CPUs)},
+	{'D', "numnodes", "NODES", []column.Column{column.NodesMin}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, max(r.Int(column.NodesMin), 1), 10) }},
+	{0, "numtasks", "TASKS", []column.Column{column.Tasks}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, max(r.Int(column.Tasks), 1), 10) }},
 	{0, "origin", "ORIGIN", nil, fixed("NA")},
 	{0, "originraw", "ORIGIN_RAW", nil, fixed("NA")},
-	{'h', "oversubscribe", "OVER_SUBSCRIBE", []Col{Exclusive}, func(b []byte, r Row) []byte {
-		if r.Is(Exclusive) {
+	{'h', "oversubscribe", "OVER_SUBSCRIBE", []column.Column{column.Exclusive}, func(b []byte, r Row) []byte {
+		if r.Is(column.Exclusive) {
 			return append(b, "NO"...)
 		}
 		return append(b, "OK"...)
 	}},
-	{'P', "partition", "PARTITION", []Col{Partition}, cell(Partition)},
+	{'P', "partition", "PARTITION", []column.Column{column.Partition}, cell(column.Partition)},
 	{0, "preempttime", "PREEMPT_TIME", nil, fixed("N/A")},
-	{0, "pendingtime", "PENDING_TIME", []Col{State, Submitted, Started, Ended, StartsBy}, func(b []byte, r Row) []byte {
+	{0, "pendingtime", "PENDING_TIME", []column.Column{column.State, column.Submitted, column.Started, column.Ended, column.StartsBy}, func(b []byte, r Row) []byte {
 		until := r.Start()
 		if r.Base() == job.Pending {
 			until = r.Now
 		}
-		return strconv.AppendInt(b, max(until-r.Int(Submitted), 0), 10)
+		return strconv.AppendInt(b, max(until-r.Int(column.Submitted), 0), 10)
 	}},
-	{'p', "priority", "PRIORITY", []Col{Priority}, func(b []byte, r Row) []byte {
-		return strconv.AppendFloat(b, float64(r.Int(Priority))/(1<<32), 'f', 14, 64)
+	{'p', "priority", "PRIORITY", []column.Column{column.Priority}, func(b []byte, r Row) []byte {
+		return strconv.AppendFloat(b, float64(r.Int(column.Priority))/(1<<32), 'f', 14, 64)
 	}},
-	{'Q', "prioritylong", "PRIORITY", []Col{Priority}, number(Priority)},
+	{'Q', "prioritylong", "PRIORITY", []column.Column{column.Priority}, number(column.Priority)},
 	{0, "profile", "PROFILE", nil, fixed("NotSet")},
-	{'q', "qos", "QOS", []Col{QOS}, func(b []byte, r Row) []byte {
-		if len(r.Bytes(QOS)) == 0 {
+	{'q', "qos", "QOS", []column.Column{column.QOS}, func(b []byte, r Row) []byte {
+		if len(r.Bytes(column.QOS)) == 0 {
 			return append(b, "normal"...)
 		}
-		return append(b, r.Bytes(QOS)...)
+		return append(b, r.Bytes(column.QOS)...)
 	}},
 	{'r', "reason", "REASON", reasonCols, func(b []byte, r Row) []byte { return append(b, r.ReasonWord()...) }},
-	{'R', "reasonlist", "NODELIST(REASON)", append([]Col{NodeList}, reasonCols...), appendReasonList},
+	{'R', "reasonlist", "NODELIST(REASON)", append([]column.Column{column.NodeList}, reasonCols...), appendReasonList},
 	{0, "reboot", "REBOOT", nil, fixed("0")},
-	{'n', "reqnodes", "REQ_NODES", []Col{ReqNodes}, cell(ReqNodes)},
+	{'n', "reqnodes", "REQ_NODES", []column.Column{column.ReqNodes}, cell(column.ReqNodes)},
 	{0, "reqswitch", "REQ_SWITCH", nil, fixed("0")},
-	{0, "requeue", "REQUEUE", []Col{Requeue}, number(Requeue)},
-	{'v', "reservation", "RESERVATION", []Col{Reservation}, null(Reservation)},
+	{0, "requeue", "REQUEUE", []column.Column{column.Requeue}, number(column.Requeue)},
+	{'v', "reservation", "RESERVATION", []column.Column{column.Reservation}, null(column.Reservation)},
 	{0, "resizetime", "RESIZE_TIME", nil, fixed("N/A")},
-	{0, "restartcnt", "RESTART_COUNT", []Col{Attempt, State}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, r.Restarts(), 10) }},
+	{0, "restartcnt", "RESTART_COUNT", []column.Column{column.Attempt, column.State}, func(b []byte, r Row) []byte { return strconv.AppendInt(b, r.Restarts(), 10) }},
 	{'Y', "schednodes", "SCHEDNODES", nil, fixed("(null)")},
 	{'z', "sct", "S:C:T", nil, fixed("*:*:*")},
 	{0, "siblingsactive", "ACTIVE_SIBLINGS", nil, fixed("NA")},
 	{'H', "sockets", "SOCKETS_PER_NODE", nil, fixed("*")},
 	{0, "sperboard", "SOCKETS_PER_BOARD", nil, fixed("0")},
-	{'S', "starttime", "START_TIME", []Col{State, Started, Ended, StartsBy}, func(b []byte, r Row) []byte { return r.AppendTime(b, r.Start(), "N/A") }},
-	{'T', "state", "STATE", []Col{State, Flags}, func(b []byte, r Row) []byte { s, _ := r.StateWords(); return append(b, s...) }},
-	{'t', "statecompact", "ST", []Col{State, Flags}, func(b []byte, r Row) []byte { _, s := r.StateWords(); return append(b, s...) }},
-	{0, "stderr", "STDERR", []Col{Stderr}, cell(Stderr)},
-	{0, "stdin", "STDIN", []Col{Stdin}, cell(Stdin)},
-	{0, "stdout", "STDOUT", []Col{Stdout}, cell(Stdout)},
-	{'V', "submittime", "SUBMIT_TIME", []Col{Submitted}, when(Submitted, "N/A")},
+	{'S', "starttime", "START_TIME", []column.Column{column.State, column.Started, column.Ended, column.StartsBy}, func(b []byte, r Row) []byte { return r.AppendTime(b, r.Start(), "N/A") }},
+	{'T', "state", "STATE", []column.Column{column.State, column.Flags}, func(b []byte, r Row) []byte { s, _ := r.StateWords(); return append(b, s...) }},
+	{'t', "statecompact", "ST", []column.Column{column.State, column.Flags}, func(b []byte, r Row) []byte { _, s := r.StateWords(); return append(b, s...) }},
+	{0, "stderr", "STDERR", []column.Column{column.Stderr}, cell(column.Stderr)},
+	{0, "stdin", "STDIN", []column.Column{column.Stdin}, cell(column.Stdin)},
+	{0, "stdout", "STDOUT", []column.Column{column.Stdout}, cell(column.Stdout)},
+	{'V', "submittime", "SUBMIT_TIME", []column.Column{column.Submitted}, when(column.Submitted, "N/A")},
 	{0, "system_comment", "SYSTEM_COMMENT", nil, fixed("(null)")},
 	{'J', "threads", "THREADS_PER_CORE", nil, fixed("*")},
-	{'L', "timeleft", "TIME_LEFT", append([]Col{TimeLimit}, spanCols...), func(b []byte, r Row) []byte {
-		limit := r.Int(TimeLimit)
+	{'L', "timeleft", "TIME_LEFT", append([]column.Column{column.TimeLimit}, spanCols...), func(b []byte, r Row) []byte {
+		limit := r.Int(column.TimeLimit)
 		if limit == 0 {
 			return append(b, "UNLIMITED"...)
 		}
 		return AppendSpan(b, limit-r.Elapsed())
 	}},
-	{'l', "timelimit", "TIME_LIMIT", []Col{TimeLimit}, func(b []byte, r Row) []byte {
-		if n := r.Int(TimeLimit); n > 0 {
+	{'l', "timelimit", "TIME_LIMIT", []column.Column{column.TimeLimit}, func(b []byte, r Row) []byte {
+		if n := r.Int(column.TimeLimit); n > 0 {
 			return AppendSpan(b, n)
 		}
 		return append(b, "UNLIMITED"...)
 	}},
 	{'M', "timeused", "TIME", spanCols, func(b []byte, r Row) []byte { return AppendSpan(b, r.Elapsed()) }},
-	{0, "tres-alloc", "TRES_ALLOC", []Col{TRES}, na(TRES)},
-	{0, "tres", "TRES_ALLOC", []Col{TRES}, na(TRES)},
+	{0, "tres-alloc", "TRES_ALLOC", []column.Column{column.TRES}, na(column.TRES)},
+	{0, "tres", "TRES_ALLOC", []column.Column{column.TRES}, na(column.TRES)},
 	{0, "tres-bind", "TRES_BIND", nil, fixed("N/A")},
 	{0, "tres-freq", "TRES_FREQ", nil, fixed("N/A")},
 	{0, "tres-per-job", "TRES_PER_JOB", nil, fixed("N/A")},
-	{'b', "tres-per-node", "TRES_PER_NODE", []Col{GRES}, na(GRES)},
-	{0, "gres", "TRES_PER_NODE", []Col{GRES}, na(GRES)},
+	{'b', "tres-per-node", "TRES_PER_NODE", []column.Column{column.GRES}, na(column.GRES)},
+	{0, "gres", "TRES_PER_NODE", []column.Column{column.GRES}, na(column.GRES)},
 	{0, "tres-per-socket", "TRES_PER_SOCKET", nil, fixed("N/A")},
 	{0, "tres-per-task", "TRES_PER_TASK", nil, fixed("N/A")},
-	{'U', "userid", "UID", []Col{UID}, number(UID)},
-	{'u', "username", "USER", []Col{User}, cell(User)},
+	{'U', "userid", "UID", []column.Column{column.UID}, number(column.UID)},
+	{'u', "username", "USER", []column.Column{column.User}, cell(column.User)},
 	{0, "wait4switch", "WAIT4SWITCH", nil, fixed("0:00")},
 	{'w', "wckey", "WCKEY", nil, fixed("(null)")},
-	{'Z', "workdir", "WORK_DIR", []Col{WorkDir}, cell(WorkDir)},
-	{'x', "excnodes", "EXC_NODES", []Col{ExcNodes}, cell(ExcNodes)},
+	{'Z', "workdir", "WORK_DIR", []column.Column{column.WorkDir}, cell(column.WorkDir)},
+	{'x', "excnodes", "EXC_NODES", []column.Column{column.ExcNodes}, cell(column.ExcNodes)},
 	{'s', "selectjobinfo", "SELECT_JOBINFO", nil, fixed("")},
-	{0, "shared", "OVER_SUBSCRIBE", []Col{Exclusive}, func(b []byte, r Row) []byte {
-		if r.Is(Exclusive) {
+	{0, "shared", "OVER_SUBSCRIBE", []column.Column{column.Exclusive}, func(b []byte, r Row) []byte {
+		if r.Is(column.Exclusive) {
 			return append(b, "NO"...)
 		}
 		return append(b, "OK"...)
@@ -251,14 +252,14 @@ func FindLetter(letter byte) (int, bool) {
 }
 
 func appendArrayJob(b []byte, r Row) []byte {
-	if n := r.Int(ArrayJob); n > 0 {
+	if n := r.Int(column.ArrayJob); n > 0 {
 		return strconv.AppendInt(b, n, 10)
 	}
-	return append(b, r.Bytes(ID)...)
+	return append(b, r.Bytes(column.ID)...)
 }
 
 func appendBatchFlag(b []byte, r Row) []byte {
-	if len(r.Bytes(ScriptHash)) > 0 {
+	if len(r.Bytes(column.ScriptHash)) > 0 {
 		return append(b, '1')
 	}
 	return append(b, '0')
@@ -269,7 +270,7 @@ func (r Row) Nodes() []byte {
 	if r.Base() == job.Pending {
 		return nil
 	}
-	return r.Bytes(NodeList)
+	return r.Bytes(column.NodeList)
 }
 
 func appendNodes(b []byte, r Row) []byte { return append(b, r.Nodes()...) }
@@ -282,12 +283,12 @@ func appendReasonList(b []byte, r Row) []byte {
 			return append(append(b, r.ReasonWord()...), ')')
 		}
 	}
-	return append(b, r.Bytes(NodeList)...)
+	return append(b, r.Bytes(column.NodeList)...)
 }
 
 // Restarts is how often the job was started again.
 func (r Row) Restarts() int64 {
-	n := r.Int(Attempt)
+	n := r.Int(column.Attempt)
 	if r.Base() != job.Pending {
 		n--
 	}
@@ -297,7 +298,7 @@ func (r Row) Restarts() int64 {
 // Script is the script's or the command's name; a script from standard input or of
 // --wrap has none.
 func (r Row) Script() []byte {
-	if b := r.Bytes(Command); string(b) != "-" {
+	if b := r.Bytes(column.Command); string(b) != "-" {
 		return b
 	}
 	return nil

@@ -2,112 +2,21 @@ package jobs
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 )
 
-// Col is a column of the server's list of jobs (api.Columns).
-type Col uint8
-
-// The columns.
-const (
-	ID Col = iota
-	Name
-	ArrayJob
-	ArrayTask
-	ArrayLimit
-	HetSize
-	JobName
-	User
-	UID
-	GID
-	Account
-	QOS
-	Partition
-	State
-	Flags
-	Reason
-	ReasonText
-	Priority
-	Nice
-	Submitted
-	Eligible
-	Started
-	Ended
-	Begin
-	Deadline
-	StartsBy
-	TimeLimit
-	TimeMin
-	Attempt
-	ExitStatus
-	ExitSignal
-	NodesMin
-	NodesMax
-	NodeList
-	ReqNodes
-	ExcNodes
-	BatchHost
-	Tasks
-	CPUs
-	CPUsPerTask
-	TasksPerNode
-	Memory
-	MemoryPerCPU
-	GPUs
-	GRES
-	TRES
-	Features
-	Licenses
-	Reservation
-	Dependency
-	Requeue
-	Contiguous
-	Exclusive
-	Comment
-	Command
-	WorkDir
-	Stdin
-	Stdout
-	Stderr
-	SubmitHost
-	ScriptHash
-	Message
-	numCols
-)
-
-var names = [numCols]string{
-	"id", "name", "array_job", "array_task", "array_limit", "het_size", "job_name", "user", "uid", "gid", "account", "qos",
-	"partition", "state", "flags", "reason", "reason_text", "priority", "nice", "submitted", "eligible", "started", "ended",
-	"begin", "deadline", "starts_by", "time_limit", "time_min", "attempt", "exit_status", "exit_signal", "nodes_min", "nodes_max",
-	"node_list", "req_nodes", "exc_nodes", "batch_host", "tasks", "cpus", "cpus_per_task", "tasks_per_node", "memory",
-	"memory_per_cpu", "gpus", "gres", "tres", "features", "licenses", "reservation", "dependency", "requeue", "contiguous",
-	"exclusive", "comment", "command", "work_dir", "stdin", "stdout", "stderr", "submit_host", "script_hash", "message",
-}
-
-// String is the column's name on the wire.
-func (c Col) String() string { return names[c] }
-
-// All lists every column.
-func All() []Col {
-	all := make([]Col, numCols)
-	for i := range all {
-		all[i] = Col(i)
-	}
-	return all
-}
-
 // Want is a set of columns that is asked for.
 type Want struct {
-	order []Col
-	at    [numCols]int8 // position in order, plus one
+	order []column.Column
+	at    [column.Count]int8 // position in order, plus one
 }
 
 // Add adds columns; those that are there already stay where they are.
-func (w *Want) Add(cols ...Col) {
+func (w *Want) Add(cols ...column.Column) {
 	for _, c := range cols {
 		if w.at[c] == 0 {
 			w.order = append(w.order, c)
@@ -117,16 +26,7 @@ func (w *Want) Add(cols ...Col) {
 }
 
 // Param is the value of the parameter columns.
-func (w *Want) Param() string {
-	var b strings.Builder
-	for i, c := range w.order {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(names[c])
-	}
-	return b.String()
-}
+func (w *Want) Param() string { return column.Join(w.order) }
 
 // Rows are the jobs of an answer.
 type Rows struct {
@@ -184,7 +84,7 @@ func (r Row) Part() int { return r.part }
 
 // Bytes is a cell for people: what would move a terminal's cursor or break a line is
 // taken out of it. A column that was not asked for is empty.
-func (r Row) Bytes(c Col) []byte { return printable(r.Raw(c)) }
+func (r Row) Bytes(c column.Column) []byte { return printable(r.Raw(c)) }
 
 // printable turns line breaks and tabs into blanks and other control characters, which
 // a user may have put into a name, into question marks.
@@ -217,7 +117,7 @@ func printable(b []byte) []byte {
 }
 
 // Raw is a cell as it is, for programs.
-func (r Row) Raw(c Col) []byte {
+func (r Row) Raw(c column.Column) []byte {
 	at := r.want.at[c]
 	if at == 0 {
 		return nil
@@ -226,10 +126,10 @@ func (r Row) Raw(c Col) []byte {
 }
 
 // Text is a cell as a string.
-func (r Row) Text(c Col) string { return string(r.Bytes(c)) }
+func (r Row) Text(c column.Column) string { return string(r.Bytes(c)) }
 
 // Int is a cell with a number; a fraction is rounded up, since Slurm counts whole CPUs.
-func (r Row) Int(c Col) int64 {
+func (r Row) Int(c column.Column) int64 {
 	b := r.Bytes(c)
 	var n int64
 	for i, d := range b {
@@ -256,4 +156,4 @@ func (r Row) Int(c Col) int64 {
 }
 
 // Is reports whether a flag of one digit is set.
-func (r Row) Is(c Col) bool { b := r.Bytes(c); return len(b) == 1 && b[0] == '1' }
+func (r Row) Is(c column.Column) bool { b := r.Bytes(c); return len(b) == 1 && b[0] == '1' }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/reason"
 )
@@ -12,7 +13,7 @@ var base = job.States()
 
 // Base is the job's base state; job.Lost for a word that is not known.
 func (r Row) Base() job.State {
-	b := r.Bytes(State)
+	b := r.Bytes(column.State)
 	for _, s := range base {
 		if string(b) == s.String() {
 			return s
@@ -32,7 +33,7 @@ var shownFlags = []struct{ flag, long, short string }{
 // StateWords are the long and the short word that Slurm shows for the job's state.
 // LOST, which Slurm does not have, is shown as NODE_FAIL.
 func (r Row) StateWords() (long, short string) {
-	if f := r.Bytes(Flags); len(f) > 0 {
+	if f := r.Bytes(column.Flags); len(f) > 0 {
 		for _, s := range shownFlags {
 			if hasWord(f, s.flag) {
 				return s.long, s.short
@@ -47,7 +48,7 @@ func (r Row) StateWords() (long, short string) {
 }
 
 // Has reports whether one of the job's flags is set.
-func (r Row) Has(flag string) bool { return hasWord(r.Bytes(Flags), flag) }
+func (r Row) Has(flag string) bool { return hasWord(r.Bytes(column.Flags), flag) }
 
 func hasWord(list []byte, word string) bool {
 	for len(list) > 0 {
@@ -62,7 +63,7 @@ func hasWord(list []byte, word string) bool {
 
 // ReasonWord is the word that squeue shows for why the job waits, or how it ended.
 func (r Row) ReasonWord() string {
-	if code := r.Bytes(Reason); len(code) > 0 {
+	if code := r.Bytes(column.Reason); len(code) > 0 {
 		return reason.Code(code).Slurm()
 	}
 	switch r.Base() {
@@ -70,8 +71,8 @@ func (r Row) ReasonWord() string {
 		switch {
 		case r.Has("LAUNCH_FAILED"):
 			return "JobLaunchFailure"
-		case r.Int(ExitSignal) > 0:
-			return "RaisedSignal:" + r.Text(ExitSignal)
+		case r.Int(column.ExitSignal) > 0:
+			return "RaisedSignal:" + r.Text(column.ExitSignal)
 		}
 		return "NonZeroExitCode"
 	case job.Timeout:
@@ -87,7 +88,7 @@ func (r Row) ReasonWord() string {
 }
 
 // reasonCols are what ReasonWord needs.
-var reasonCols = []Col{Reason, State, Flags, ExitSignal}
+var reasonCols = []column.Column{column.Reason, column.State, column.Flags, column.ExitSignal}
 
 // StateNames are Slurm's names of states that -t takes, in its order.
 var StateNames = []string{
@@ -120,7 +121,7 @@ func (f *Filter) Match(r Row) bool {
 	if f.All {
 		return true
 	}
-	if f.words[string(r.Bytes(State))] {
+	if f.words[string(r.Bytes(column.State))] {
 		return true
 	}
 	long, _ := r.StateWords()

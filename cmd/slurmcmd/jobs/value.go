@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
@@ -13,7 +14,7 @@ const maxSet = 64
 
 // AppendName appends the job's number as squeue's JOBID: 7, 7_3, 7_[1-4,9%2], 7+0.
 func (r Row) AppendName(b []byte) []byte {
-	name := r.Bytes(Name)
+	name := r.Bytes(column.Name)
 	b = append(b, name...)
 	if n := len(name); n > maxSet && name[n-1] == ']' {
 		b = cutSet(b, n)
@@ -46,15 +47,15 @@ func cutSet(b []byte, n int) []byte {
 
 // Number is the job's own number: the array's where waiting tasks are collapsed.
 func (r Row) Number() int64 {
-	if n := r.Int(ArrayJob); n > 0 && r.Collapsed() {
+	if n := r.Int(column.ArrayJob); n > 0 && r.Collapsed() {
 		return n
 	}
-	return r.Int(ID)
+	return r.Int(column.ID)
 }
 
 // Collapsed reports whether the row stands for several tasks of an array.
 func (r Row) Collapsed() bool {
-	for _, c := range r.Bytes(ArrayTask) {
+	for _, c := range r.Bytes(column.ArrayTask) {
 		if c < '0' || c > '9' {
 			return true
 		}
@@ -64,7 +65,7 @@ func (r Row) Collapsed() bool {
 
 // Elapsed is how long the job has run, seconds.
 func (r Row) Elapsed() int64 {
-	from, to := r.Int(Started), r.Int(Ended)
+	from, to := r.Int(column.Started), r.Int(column.Ended)
 	switch {
 	case from == 0 || r.Base() == job.Pending:
 		return 0
@@ -77,9 +78,9 @@ func (r Row) Elapsed() int64 {
 // End is when the job ended or will have to, Unix seconds; 0: not known.
 func (r Row) End() int64 {
 	if s := r.Base(); s.Final() {
-		return r.Int(Ended)
+		return r.Int(column.Ended)
 	}
-	limit, start := r.Int(TimeLimit), r.Start()
+	limit, start := r.Int(column.TimeLimit), r.Start()
 	if limit == 0 || start == 0 {
 		return 0
 	}
@@ -89,20 +90,20 @@ func (r Row) End() int64 {
 // Start is when the job started, or is expected to; 0: not known.
 func (r Row) Start() int64 {
 	if r.Base() == job.Pending {
-		return r.Int(StartsBy)
+		return r.Int(column.StartsBy)
 	}
-	if n := r.Int(Started); n > 0 {
+	if n := r.Int(column.Started); n > 0 {
 		return n
 	}
-	return r.Int(Ended) // cancelled before it started
+	return r.Int(column.Ended) // cancelled before it started
 }
 
 // Memory is what is asked for, bytes, and whether that is for each CPU.
 func (r Row) Memory() (bytes int64, perCPU bool) {
-	if n := r.Int(MemoryPerCPU); n > 0 {
+	if n := r.Int(column.MemoryPerCPU); n > 0 {
 		return n, true
 	}
-	return r.Int(Memory), false
+	return r.Int(column.Memory), false
 }
 
 // AppendTime appends a time as Slurm prints it, or none for 0.

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 	"github.com/coxswain-sched/coxswain/model/job"
@@ -20,16 +21,16 @@ type line struct {
 type field struct {
 	name  string
 	width int
-	needs []jobs.Col
+	needs []column.Column
 	text  func(b []byte, l line) []byte
 	step  bool // a step has it too
 }
 
-func cell(c jobs.Col) func([]byte, line) []byte {
+func cell(c column.Column) func([]byte, line) []byte {
 	return func(b []byte, l line) []byte { return append(b, l.Bytes(c)...) }
 }
 
-func number(c jobs.Col) func([]byte, line) []byte {
+func number(c column.Column) func([]byte, line) []byte {
 	return func(b []byte, l line) []byte { return strconv.AppendInt(b, l.Int(c), 10) }
 }
 
@@ -42,16 +43,16 @@ func fixed(s string) func([]byte, line) []byte {
 }
 
 var (
-	span   = []jobs.Col{jobs.State, jobs.Started, jobs.Ended}
-	counts = []jobs.Col{jobs.State, jobs.Started, jobs.Ended, jobs.CPUs, jobs.NodesMin}
+	span   = []column.Column{column.State, column.Started, column.Ended}
+	counts = []column.Column{column.State, column.Started, column.Ended, column.CPUs, column.NodesMin}
 )
 
 func pending(l line) bool { return l.Base() == job.Pending }
 
 // cpus are the CPUs that the job has or asks for; a batch step has those of one node.
 func cpus(l line) int64 {
-	n := l.Int(jobs.CPUs)
-	if nodes := l.Int(jobs.NodesMin); l.batch && nodes > 1 {
+	n := l.Int(column.CPUs)
+	if nodes := l.Int(column.NodesMin); l.batch && nodes > 1 {
 		n = (n + nodes - 1) / nodes
 	}
 	return n
@@ -61,9 +62,9 @@ func cpuSeconds(l line) int64 { return cpus(l) * l.Elapsed() }
 
 // waited is how long the job waited, seconds.
 func waited(l line) int64 {
-	from, to := max(l.Int(jobs.Eligible), l.Int(jobs.Submitted)), l.Int(jobs.Started)
+	from, to := max(l.Int(column.Eligible), l.Int(column.Submitted)), l.Int(column.Started)
 	if pending(l) || to == 0 {
-		to = max(l.Int(jobs.Ended), 0)
+		to = max(l.Int(column.Ended), 0)
 		if to == 0 {
 			to = l.Now
 		}
@@ -71,7 +72,7 @@ func waited(l line) int64 {
 	return max(to-from, 0)
 }
 
-var waitCols = []jobs.Col{jobs.State, jobs.Eligible, jobs.Submitted, jobs.Started, jobs.Ended, jobs.CPUs, jobs.NodesMin}
+var waitCols = []column.Column{column.State, column.Eligible, column.Submitted, column.Started, column.Ended, column.CPUs, column.NodesMin}
 
 func appendID(b []byte, l line) []byte {
 	b = l.AppendName(b)
@@ -90,38 +91,38 @@ func appendState(b []byte, l line) []byte {
 }
 
 func appendExit(b []byte, l line) []byte {
-	b = append(strconv.AppendInt(b, l.Int(jobs.ExitStatus), 10), ':')
-	return strconv.AppendInt(b, l.Int(jobs.ExitSignal), 10)
+	b = append(strconv.AppendInt(b, l.Int(column.ExitStatus), 10), ':')
+	return strconv.AppendInt(b, l.Int(column.ExitSignal), 10)
 }
 
 func appendNodes(b []byte, l line) []byte {
 	switch {
 	case l.batch:
-		return append(b, l.Bytes(jobs.BatchHost)...)
+		return append(b, l.Bytes(column.BatchHost)...)
 	case len(l.Nodes()) == 0:
 		return append(b, "None assigned"...)
 	}
 	return append(b, l.Nodes()...)
 }
 
-func appendTRES(b []byte, l line) []byte { return append(b, l.Bytes(jobs.TRES)...) }
+func appendTRES(b []byte, l line) []byte { return append(b, l.Bytes(column.TRES)...) }
 
 func appendAllocTRES(b []byte, l line) []byte {
-	if pending(l) || l.Int(jobs.Started) == 0 {
+	if pending(l) || l.Int(column.Started) == 0 {
 		return b
 	}
 	return appendTRES(b, l)
 }
 
 func appendAlloc(b []byte, l line) []byte {
-	if pending(l) || l.Int(jobs.Started) == 0 {
+	if pending(l) || l.Int(column.Started) == 0 {
 		return append(b, '0')
 	}
 	return strconv.AppendInt(b, cpus(l), 10)
 }
 
 func limit(b []byte, l line) []byte {
-	if n := l.Int(jobs.TimeLimit); n > 0 {
+	if n := l.Int(column.TimeLimit); n > 0 {
 		return jobs.AppendLongSpan(b, n)
 	}
 	return append(b, "UNLIMITED"...)
@@ -129,105 +130,105 @@ func limit(b []byte, l line) []byte {
 
 // fields are sacct's columns in the order of --helpformat.
 var fields = []field{
-	{"Account", 10, []jobs.Col{jobs.Account}, cell(jobs.Account), true},
+	{"Account", 10, []column.Column{column.Account}, cell(column.Account), true},
 	{"AdminComment", 19, nil, fixed(""), false},
 	{"AllocCPUS", 10, counts, appendAlloc, true},
 	{"AllocNodes", 10, counts, func(b []byte, l line) []byte {
 		switch {
-		case pending(l) || l.Int(jobs.Started) == 0:
+		case pending(l) || l.Int(column.Started) == 0:
 			return append(b, '0')
 		case l.batch:
 			return append(b, '1')
 		}
-		return strconv.AppendInt(b, max(l.Int(jobs.NodesMin), 1), 10)
+		return strconv.AppendInt(b, max(l.Int(column.NodesMin), 1), 10)
 	}, true},
-	{"AllocTRES", 10, []jobs.Col{jobs.State, jobs.Started, jobs.TRES}, appendAllocTRES, false},
+	{"AllocTRES", 10, []column.Column{column.State, column.Started, column.TRES}, appendAllocTRES, false},
 	{"AssocID", 7, nil, fixed("0"), false},
 	{"Cluster", 10, nil, fixed(jobs.Cluster), true},
-	{"Comment", 14, []jobs.Col{jobs.Comment}, cell(jobs.Comment), false},
-	{"Constraints", 19, []jobs.Col{jobs.Features}, cell(jobs.Features), false},
+	{"Comment", 14, []column.Column{column.Comment}, cell(column.Comment), false},
+	{"Constraints", 19, []column.Column{column.Features}, cell(column.Features), false},
 	{"Container", 19, nil, fixed(""), false},
 	{"CPUTime", 10, counts, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, cpuSeconds(l)) }, true},
 	{"CPUTimeRAW", 10, counts, func(b []byte, l line) []byte { return strconv.AppendInt(b, cpuSeconds(l), 10) }, true},
-	{"DBIndex", 10, []jobs.Col{jobs.ID}, cell(jobs.ID), false},
-	{"DerivedExitCode", 15, []jobs.Col{jobs.ExitStatus, jobs.ExitSignal}, appendExit, false},
+	{"DBIndex", 10, []column.Column{column.ID}, cell(column.ID), false},
+	{"DerivedExitCode", 15, []column.Column{column.ExitStatus, column.ExitSignal}, appendExit, false},
 	{"Elapsed", 10, span, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, l.Elapsed()) }, true},
 	{"ElapsedRaw", 10, span, func(b []byte, l line) []byte { return strconv.AppendInt(b, l.Elapsed(), 10) }, true},
-	{"Eligible", 19, []jobs.Col{jobs.Eligible}, when(func(l line) int64 { return l.Int(jobs.Eligible) }), false},
-	{"End", 19, []jobs.Col{jobs.Ended}, when(func(l line) int64 { return l.Int(jobs.Ended) }), true},
-	{"ExitCode", 8, []jobs.Col{jobs.ExitStatus, jobs.ExitSignal}, appendExit, true},
+	{"Eligible", 19, []column.Column{column.Eligible}, when(func(l line) int64 { return l.Int(column.Eligible) }), false},
+	{"End", 19, []column.Column{column.Ended}, when(func(l line) int64 { return l.Int(column.Ended) }), true},
+	{"ExitCode", 8, []column.Column{column.ExitStatus, column.ExitSignal}, appendExit, true},
 	{"Flags", 19, nil, fixed(""), false},
-	{"GID", 6, []jobs.Col{jobs.GID}, number(jobs.GID), false},
-	{"Group", 9, []jobs.Col{jobs.GID}, func(b []byte, l line) []byte { return append(b, face.GroupName(uint32(l.Int(jobs.GID)))...) }, false},
-	{"JobID", 12, []jobs.Col{jobs.Name}, appendID, true},
-	{"JobIDRaw", 12, []jobs.Col{jobs.ID}, func(b []byte, l line) []byte {
-		if b = append(b, l.Bytes(jobs.ID)...); l.batch {
+	{"GID", 6, []column.Column{column.GID}, number(column.GID), false},
+	{"Group", 9, []column.Column{column.GID}, func(b []byte, l line) []byte { return append(b, face.GroupName(uint32(l.Int(column.GID)))...) }, false},
+	{"JobID", 12, []column.Column{column.Name}, appendID, true},
+	{"JobIDRaw", 12, []column.Column{column.ID}, func(b []byte, l line) []byte {
+		if b = append(b, l.Bytes(column.ID)...); l.batch {
 			b = append(b, ".batch"...)
 		}
 		return b
 	}, true},
-	{"JobName", 10, []jobs.Col{jobs.JobName}, func(b []byte, l line) []byte {
+	{"JobName", 10, []column.Column{column.JobName}, func(b []byte, l line) []byte {
 		if l.batch {
 			return append(b, "batch"...)
 		}
-		return append(b, l.Bytes(jobs.JobName)...)
+		return append(b, l.Bytes(column.JobName)...)
 	}, true},
 	{"Layout", 9, nil, fixed(""), false},
 	{"NCPUS", 10, counts, func(b []byte, l line) []byte { return strconv.AppendInt(b, cpus(l), 10) }, true},
-	{"NNodes", 8, []jobs.Col{jobs.NodesMin}, func(b []byte, l line) []byte {
+	{"NNodes", 8, []column.Column{column.NodesMin}, func(b []byte, l line) []byte {
 		if l.batch {
 			return append(b, '1')
 		}
-		return strconv.AppendInt(b, max(l.Int(jobs.NodesMin), 1), 10)
+		return strconv.AppendInt(b, max(l.Int(column.NodesMin), 1), 10)
 	}, true},
-	{"NodeList", 15, []jobs.Col{jobs.State, jobs.NodeList, jobs.BatchHost}, appendNodes, true},
+	{"NodeList", 15, []column.Column{column.State, column.NodeList, column.BatchHost}, appendNodes, true},
 	{"NTasks", 8, nil, func(b []byte, l line) []byte {
 		if l.batch {
 			return append(b, '1')
 		}
 		return b
 	}, true},
-	{"Partition", 10, []jobs.Col{jobs.Partition}, cell(jobs.Partition), false},
+	{"Partition", 10, []column.Column{column.Partition}, cell(column.Partition), false},
 	{"Planned", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waited(l)) }, false},
 	{"PlannedCPU", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waited(l)*cpus(l)) }, false},
 	{"PlannedCPURAW", 10, waitCols, func(b []byte, l line) []byte { return strconv.AppendInt(b, waited(l)*cpus(l), 10) }, false},
-	{"Priority", 10, []jobs.Col{jobs.Priority}, number(jobs.Priority), false},
-	{"QOS", 10, []jobs.Col{jobs.QOS}, cell(jobs.QOS), false},
+	{"Priority", 10, []column.Column{column.Priority}, number(column.Priority), false},
+	{"QOS", 10, []column.Column{column.QOS}, cell(column.QOS), false},
 	{"QOSRAW", 6, nil, fixed("0"), false},
-	{"Reason", 22, []jobs.Col{jobs.Reason, jobs.State, jobs.Flags, jobs.ExitSignal}, func(b []byte, l line) []byte { return append(b, l.ReasonWord()...) }, false},
+	{"Reason", 22, []column.Column{column.Reason, column.State, column.Flags, column.ExitSignal}, func(b []byte, l line) []byte { return append(b, l.ReasonWord()...) }, false},
 	{"ReqCPUFreq", 10, nil, fixed("Unknown"), true},
 	{"ReqCPUS", 8, counts, func(b []byte, l line) []byte { return strconv.AppendInt(b, cpus(l), 10) }, true},
-	{"ReqMem", 10, []jobs.Col{jobs.Memory, jobs.MemoryPerCPU, jobs.NodesMin}, func(b []byte, l line) []byte {
-		n := l.Int(jobs.Memory) * max(l.Int(jobs.NodesMin), 1)
+	{"ReqMem", 10, []column.Column{column.Memory, column.MemoryPerCPU, column.NodesMin}, func(b []byte, l line) []byte {
+		n := l.Int(column.Memory) * max(l.Int(column.NodesMin), 1)
 		return append(b, slurmfmt.FormatMemory(n)...)
 	}, false},
-	{"ReqNodes", 8, []jobs.Col{jobs.NodesMin}, func(b []byte, l line) []byte { return strconv.AppendInt(b, max(l.Int(jobs.NodesMin), 1), 10) }, false},
-	{"ReqTRES", 10, []jobs.Col{jobs.TRES}, appendTRES, false},
-	{"Reservation", 20, []jobs.Col{jobs.Reservation}, cell(jobs.Reservation), false},
+	{"ReqNodes", 8, []column.Column{column.NodesMin}, func(b []byte, l line) []byte { return strconv.AppendInt(b, max(l.Int(column.NodesMin), 1), 10) }, false},
+	{"ReqTRES", 10, []column.Column{column.TRES}, appendTRES, false},
+	{"Reservation", 20, []column.Column{column.Reservation}, cell(column.Reservation), false},
 	{"Reserved", 10, waitCols, func(b []byte, l line) []byte { return jobs.AppendLongSpan(b, waited(l)) }, false},
-	{"Restarts", 8, []jobs.Col{jobs.Attempt, jobs.State}, func(b []byte, l line) []byte { return strconv.AppendInt(b, l.Restarts(), 10) }, false},
-	{"Start", 19, []jobs.Col{jobs.Started}, when(func(l line) int64 { return l.Int(jobs.Started) }), true},
-	{"State", 10, []jobs.Col{jobs.State}, appendState, true},
-	{"Submit", 19, []jobs.Col{jobs.Submitted}, when(func(l line) int64 { return l.Int(jobs.Submitted) }), true},
-	{"SubmitLine", 20, []jobs.Col{jobs.Command}, cell(jobs.Command), false},
+	{"Restarts", 8, []column.Column{column.Attempt, column.State}, func(b []byte, l line) []byte { return strconv.AppendInt(b, l.Restarts(), 10) }, false},
+	{"Start", 19, []column.Column{column.Started}, when(func(l line) int64 { return l.Int(column.Started) }), true},
+	{"State", 10, []column.Column{column.State}, appendState, true},
+	{"Submit", 19, []column.Column{column.Submitted}, when(func(l line) int64 { return l.Int(column.Submitted) }), true},
+	{"SubmitLine", 20, []column.Column{column.Command}, cell(column.Command), false},
 	{"Suspended", 10, nil, fixed("00:00:00"), true},
-	{"StdErr", 20, []jobs.Col{jobs.Stderr}, cell(jobs.Stderr), false},
-	{"StdIn", 20, []jobs.Col{jobs.Stdin}, cell(jobs.Stdin), false},
-	{"StdOut", 20, []jobs.Col{jobs.Stdout}, cell(jobs.Stdout), false},
+	{"StdErr", 20, []column.Column{column.Stderr}, cell(column.Stderr), false},
+	{"StdIn", 20, []column.Column{column.Stdin}, cell(column.Stdin), false},
+	{"StdOut", 20, []column.Column{column.Stdout}, cell(column.Stdout), false},
 	{"SystemCPU", 10, nil, fixed("00:00:00"), true},
-	{"Timelimit", 10, []jobs.Col{jobs.TimeLimit}, limit, false},
-	{"TimelimitRaw", 12, []jobs.Col{jobs.TimeLimit}, func(b []byte, l line) []byte {
-		if n := l.Int(jobs.TimeLimit); n > 0 {
+	{"Timelimit", 10, []column.Column{column.TimeLimit}, limit, false},
+	{"TimelimitRaw", 12, []column.Column{column.TimeLimit}, func(b []byte, l line) []byte {
+		if n := l.Int(column.TimeLimit); n > 0 {
 			return strconv.AppendInt(b, n/60, 10)
 		}
 		return append(b, "UNLIMITED"...)
 	}, false},
 	{"TotalCPU", 10, nil, fixed("00:00:00"), true},
-	{"UID", 6, []jobs.Col{jobs.UID}, number(jobs.UID), false},
-	{"User", 9, []jobs.Col{jobs.User}, cell(jobs.User), false},
+	{"UID", 6, []column.Column{column.UID}, number(column.UID), false},
+	{"User", 9, []column.Column{column.User}, cell(column.User), false},
 	{"UserCPU", 10, nil, fixed("00:00:00"), true},
 	{"WCKey", 10, nil, fixed(""), false},
-	{"WorkDir", 20, []jobs.Col{jobs.WorkDir}, cell(jobs.WorkDir), false},
+	{"WorkDir", 20, []column.Column{column.WorkDir}, cell(column.WorkDir), false},
 }
 
 // unmeasured are fields of Slurm's that are empty here, with their widths.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
@@ -213,7 +214,7 @@ func (q *query) show() error {
 		return err
 	}
 	var want jobs.Want
-	want.Add(jobs.ID, jobs.State, jobs.Flags, jobs.Started, jobs.ScriptHash, jobs.HetSize, jobs.NodeList)
+	want.Add(column.ID, column.State, column.Flags, column.Started, column.ScriptHash, column.HetSize, column.NodeList)
 	for _, c := range cols {
 		want.Add(c.needs...)
 	}
@@ -270,7 +271,7 @@ func (q *query) choose(rows *jobs.Rows) []jobs.Row {
 		if filter != nil && !filter.Match(r) || !q.onNodes(r) {
 			continue
 		}
-		if n := int(r.Int(jobs.HetSize)); n > 1 {
+		if n := int(r.Int(column.HetSize)); n > 1 {
 			for k := n - 1; k >= 0; k-- {
 				out = append(out, r.Component(k))
 			}
@@ -279,7 +280,7 @@ func (q *query) choose(rows *jobs.Rows) []jobs.Row {
 		out = append(out, r)
 	}
 	slices.Reverse(out)
-	slices.SortStableFunc(out, func(a, b jobs.Row) int { return int(a.Int(jobs.ID) - b.Int(jobs.ID)) })
+	slices.SortStableFunc(out, func(a, b jobs.Row) int { return int(a.Int(column.ID) - b.Int(column.ID)) })
 	return out
 }
 
@@ -287,13 +288,13 @@ func (q *query) onNodes(r jobs.Row) bool {
 	if len(q.nodes) == 0 {
 		return true
 	}
-	names, err := hostlist.Expand(r.Text(jobs.NodeList))
+	names, err := hostlist.Expand(r.Text(column.NodeList))
 	return err == nil && slices.ContainsFunc(names, func(n string) bool { return slices.Contains(q.nodes, n) })
 }
 
 // hasBatch reports whether the job's batch script ran.
 func hasBatch(r jobs.Row) bool {
-	return len(r.Bytes(jobs.ScriptHash)) > 0 && r.Int(jobs.Started) > 0 && r.Base() != job.Pending && r.Part() <= 0
+	return len(r.Bytes(column.ScriptHash)) > 0 && r.Int(column.Started) > 0 && r.Base() != job.Pending && r.Part() <= 0
 }
 
 // showBlob prints the script or the environment of the jobs.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
@@ -166,7 +167,7 @@ func (k *killer) resolve() error {
 		return err
 	}
 	var want jobs.Want
-	want.Add(jobs.Name, jobs.State, jobs.JobName, jobs.Partition, jobs.Reservation)
+	want.Add(column.Name, column.State, column.JobName, column.Partition, column.Reservation)
 	s := &k.sel
 	rows, err := jobs.Get(c, "/v1/jobs", &want, k.Now,
 		"ids", strings.Join(s.IDs, ","), "users", strings.Join(s.Users, ","), "accounts", strings.Join(s.Accounts, ","),
@@ -183,13 +184,13 @@ func (k *killer) resolve() error {
 	var ids []string
 	for i := range rows.Len() {
 		r := rows.Row(i)
-		if len(k.reservations) > 0 && !contains(k.reservations, r.Text(jobs.Reservation)) {
+		if len(k.reservations) > 0 && !contains(k.reservations, r.Text(column.Reservation)) {
 			continue
 		}
 		if k.ask && !k.agreed(in, r) {
 			continue
 		}
-		ids = append(ids, r.Text(jobs.Name))
+		ids = append(ids, r.Text(column.Name))
 	}
 	k.sel = api.Select{IDs: ids}
 	return nil
@@ -217,7 +218,7 @@ func contains(list []string, v string) bool {
 // agreed asks about one job; the end of the input is a no.
 func (k *killer) agreed(in *bufio.Reader, r jobs.Row) bool {
 	for {
-		fmt.Fprintf(k.Out, "Cancel job_id=%s name=%s partition=%s [y/n]? ", r.Text(jobs.Name), r.Text(jobs.JobName), r.Text(jobs.Partition))
+		fmt.Fprintf(k.Out, "Cancel job_id=%s name=%s partition=%s [y/n]? ", r.Text(column.Name), r.Text(column.JobName), r.Text(column.Partition))
 		_ = k.Out.Flush()
 		line, err := in.ReadString('\n')
 		switch strings.ToLower(strings.TrimSpace(line)) {

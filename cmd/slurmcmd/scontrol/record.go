@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/fleet"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
@@ -26,67 +27,67 @@ func (s *command) jobLines(r jobs.Row) []string {
 	state := r.Base()
 	long, _ := r.StateWords()
 	limit := "UNLIMITED"
-	if n := r.Int(jobs.TimeLimit); n > 0 {
+	if n := r.Int(column.TimeLimit); n > 0 {
 		limit = string(jobs.AppendLongSpan(nil, n))
 	}
 	timeMin := "N/A"
-	if n := r.Int(jobs.TimeMin); n > 0 {
+	if n := r.Int(column.TimeMin); n > 0 {
 		timeMin = string(jobs.AppendLongSpan(nil, n))
 	}
 	end := at(r.End(), "Unknown")
-	qos := r.Text(jobs.QOS)
+	qos := r.Text(column.QOS)
 	if qos == "" {
 		qos = "normal"
 	}
-	memory := "MinMemoryNode=" + minMemory(r.Int(jobs.Memory))
+	memory := "MinMemoryNode=" + minMemory(r.Int(column.Memory))
 	if n, perCPU := r.Memory(); perCPU {
 		memory = "MinMemoryCPU=" + minMemory(n)
 	}
 	over := "OK"
-	if r.Is(jobs.Exclusive) {
+	if r.Is(column.Exclusive) {
 		over = "NO"
 	}
 	lines := []string{
 		jobHead(r),
-		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", r.Bytes(jobs.User), r.Int(jobs.UID), face.GroupName(uint32(r.Int(jobs.GID))), r.Int(jobs.GID)),
-		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", r.Int(jobs.Priority), r.Int(jobs.Nice), null(r.Bytes(jobs.Account)), qos),
-		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", long, r.ReasonWord(), null(r.Bytes(jobs.Dependency))),
-		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%d:%d", r.Int(jobs.Requeue), r.Restarts(), digit(len(r.Bytes(jobs.ScriptHash)) > 0), r.Int(jobs.ExitStatus), r.Int(jobs.ExitSignal)),
+		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", r.Bytes(column.User), r.Int(column.UID), face.GroupName(uint32(r.Int(column.GID))), r.Int(column.GID)),
+		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=%s", r.Int(column.Priority), r.Int(column.Nice), null(r.Bytes(column.Account)), qos),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", long, r.ReasonWord(), null(r.Bytes(column.Dependency))),
+		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%d:%d", r.Int(column.Requeue), r.Restarts(), digit(len(r.Bytes(column.ScriptHash)) > 0), r.Int(column.ExitStatus), r.Int(column.ExitSignal)),
 		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", jobs.AppendLongSpan(nil, r.Elapsed()), limit, timeMin),
-		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", at(r.Int(jobs.Submitted), "Unknown"), at(r.Int(jobs.Eligible), "Unknown")),
-		"AccrueTime=" + at(r.Int(jobs.Eligible), "Unknown"),
-		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", at(r.Start(), "Unknown"), end, at(r.Int(jobs.Deadline), "N/A")),
+		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", at(r.Int(column.Submitted), "Unknown"), at(r.Int(column.Eligible), "Unknown")),
+		"AccrueTime=" + at(r.Int(column.Eligible), "Unknown"),
+		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", at(r.Start(), "Unknown"), end, at(r.Int(column.Deadline), "N/A")),
 		"SuspendTime=None SecsPreSuspend=0 LastSchedEval=Unknown Scheduler=Main",
-		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:0", r.Bytes(jobs.Partition), null(r.Bytes(jobs.SubmitHost))),
-		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", null(r.Bytes(jobs.ReqNodes)), null(r.Bytes(jobs.ExcNodes))),
+		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:0", r.Bytes(column.Partition), null(r.Bytes(column.SubmitHost))),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", null(r.Bytes(column.ReqNodes)), null(r.Bytes(column.ExcNodes))),
 		"NodeList=" + string(r.Nodes()),
 	}
-	if h := r.Bytes(jobs.BatchHost); len(h) > 0 {
+	if h := r.Bytes(column.BatchHost); len(h) > 0 {
 		lines = append(lines, "BatchHost="+string(h))
 	}
 	lines = append(lines,
-		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", max(r.Int(jobs.NodesMin), 1), r.Int(jobs.CPUs), max(r.Int(jobs.Tasks), 1), max(r.Int(jobs.CPUsPerTask), 1)),
-		"TRES="+r.Text(jobs.TRES),
-		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", r.Int(jobs.TasksPerNode)),
-		fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=0", max(r.Int(jobs.CPUsPerTask), 1)*max(r.Int(jobs.TasksPerNode), 1), memory),
-		fmt.Sprintf("Features=%s DelayBoot=00:00:00", null(r.Bytes(jobs.Features))))
-	if res := r.Bytes(jobs.Reservation); len(res) > 0 {
+		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", max(r.Int(column.NodesMin), 1), r.Int(column.CPUs), max(r.Int(column.Tasks), 1), max(r.Int(column.CPUsPerTask), 1)),
+		"TRES="+r.Text(column.TRES),
+		fmt.Sprintf("Socks/Node=* NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", r.Int(column.TasksPerNode)),
+		fmt.Sprintf("MinCPUsNode=%d %s MinTmpDiskNode=0", max(r.Int(column.CPUsPerTask), 1)*max(r.Int(column.TasksPerNode), 1), memory),
+		fmt.Sprintf("Features=%s DelayBoot=00:00:00", null(r.Bytes(column.Features))))
+	if res := r.Bytes(column.Reservation); len(res) > 0 {
 		lines = append(lines, "Reservation="+string(res))
 	}
 	lines = append(lines,
-		fmt.Sprintf("OverSubscribe=%s Contiguous=%d Licenses=%s Network=(null)", over, r.Int(jobs.Contiguous), null(r.Bytes(jobs.Licenses))),
-		"Command="+null(r.Script()), "WorkDir="+r.Text(jobs.WorkDir))
-	if c := r.Bytes(jobs.Comment); len(c) > 0 {
+		fmt.Sprintf("OverSubscribe=%s Contiguous=%d Licenses=%s Network=(null)", over, r.Int(column.Contiguous), null(r.Bytes(column.Licenses))),
+		"Command="+null(r.Script()), "WorkDir="+r.Text(column.WorkDir))
+	if c := r.Bytes(column.Comment); len(c) > 0 {
 		lines = append(lines, "Comment="+string(c))
 	}
-	lines = append(lines, "StdErr="+r.Text(jobs.Stderr), "StdIn="+r.Text(jobs.Stdin), "StdOut="+r.Text(jobs.Stdout))
-	if g := r.Bytes(jobs.GRES); len(g) > 0 {
+	lines = append(lines, "StdErr="+r.Text(column.Stderr), "StdIn="+r.Text(column.Stdin), "StdOut="+r.Text(column.Stdout))
+	if g := r.Bytes(column.GRES); len(g) > 0 {
 		lines = append(lines, "TresPerNode="+string(g))
 	}
-	if why := r.Bytes(jobs.ReasonText); len(why) > 0 && state == job.Pending {
+	if why := r.Bytes(column.ReasonText); len(why) > 0 && state == job.Pending {
 		lines = append(lines, "Why="+string(why)) // ours: the sentence behind Reason
 	}
-	if m := r.Bytes(jobs.Message); len(m) > 0 {
+	if m := r.Bytes(column.Message); len(m) > 0 {
 		lines = append(lines, "Message="+string(m)) // ours
 	}
 	return append(lines, "Power=")
@@ -95,16 +96,16 @@ func (s *command) jobLines(r jobs.Row) []string {
 // jobHead is the first line, with the array or heterogeneous job that it belongs to.
 func jobHead(r jobs.Row) string {
 	id := fmt.Sprintf("JobId=%d", r.Number())
-	if array := r.Int(jobs.ArrayJob); array > 0 {
-		id += fmt.Sprintf(" ArrayJobId=%d ArrayTaskId=%s", array, r.Bytes(jobs.ArrayTask))
-		if n := r.Int(jobs.ArrayLimit); n > 0 {
+	if array := r.Int(column.ArrayJob); array > 0 {
+		id += fmt.Sprintf(" ArrayJobId=%d ArrayTaskId=%s", array, r.Bytes(column.ArrayTask))
+		if n := r.Int(column.ArrayLimit); n > 0 {
 			id += fmt.Sprintf(" ArrayTaskThrottle=%d", n)
 		}
 	}
 	if k := r.Part(); k >= 0 {
-		id += fmt.Sprintf(" HetJobId=%d HetJobOffset=%d", r.Int(jobs.ID), k)
+		id += fmt.Sprintf(" HetJobId=%d HetJobOffset=%d", r.Int(column.ID), k)
 	}
-	return id + " JobName=" + r.Text(jobs.JobName)
+	return id + " JobName=" + r.Text(column.JobName)
 }
 
 func minMemory(n int64) string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/fleet"
@@ -70,7 +71,7 @@ func (s *command) showJobs(name string) error {
 		ids = sel.IDs
 	}
 	var want jobs.Want
-	want.Add(jobs.All()...)
+	want.Add(column.All()...)
 	rows, err := jobs.Get(c, "/v1/jobs", &want, s.Now, "ids", strings.Join(ids, ","), "states", "all", "collapse", "1")
 	if face.IsNotFound(err) {
 		return plainf("slurm_load_jobs error: Invalid job id specified")
@@ -81,7 +82,7 @@ func (s *command) showJobs(name string) error {
 	var list []jobs.Row
 	for i := range rows.Len() {
 		r := rows.Row(i)
-		n := int(r.Int(jobs.HetSize))
+		n := int(r.Int(column.HetSize))
 		if n < 2 {
 			list = append(list, r)
 			continue

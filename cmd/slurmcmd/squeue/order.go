@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 )
@@ -61,59 +62,59 @@ func (q *query) order(want *jobs.Want) (compareFunc, error) {
 
 // byLetter orders by the field of a letter of -o.
 func byLetter(letter byte, want *jobs.Want) compareFunc {
-	number := func(c jobs.Col) compareFunc {
+	number := func(c column.Column) compareFunc {
 		want.Add(c)
 		return func(a, b jobs.Row) int { return cmp.Compare(a.Int(c), b.Int(c)) }
 	}
-	text := func(c jobs.Col) compareFunc {
+	text := func(c column.Column) compareFunc {
 		want.Add(c)
 		return func(a, b jobs.Row) int { return bytes.Compare(a.Bytes(c), b.Bytes(c)) }
 	}
-	value := func(f func(jobs.Row) int64, cols ...jobs.Col) compareFunc {
+	value := func(f func(jobs.Row) int64, cols ...column.Column) compareFunc {
 		want.Add(cols...)
 		return func(a, b jobs.Row) int { return cmp.Compare(f(a), f(b)) }
 	}
 	switch letter {
 	case 't', 'T':
-		return value(func(r jobs.Row) int64 { return int64(r.Base()) }, jobs.State)
+		return value(func(r jobs.Row) int64 { return int64(r.Base()) }, column.State)
 	case 'p', 'Q':
-		return number(jobs.Priority)
+		return number(column.Priority)
 	case 'i', 'A', 'F', 'K':
-		return number(jobs.ID)
+		return number(column.ID)
 	case 'P':
-		return text(jobs.Partition)
+		return text(column.Partition)
 	case 'M':
-		return value(jobs.Row.Elapsed, jobs.State, jobs.Started, jobs.Ended)
+		return value(jobs.Row.Elapsed, column.State, column.Started, column.Ended)
 	case 'L':
-		return value(func(r jobs.Row) int64 { return r.Int(jobs.TimeLimit) - r.Elapsed() }, jobs.State, jobs.Started, jobs.Ended, jobs.TimeLimit)
+		return value(func(r jobs.Row) int64 { return r.Int(column.TimeLimit) - r.Elapsed() }, column.State, column.Started, column.Ended, column.TimeLimit)
 	case 'S':
 		return value(func(r jobs.Row) int64 {
 			if n := r.Start(); n > 0 {
 				return n
 			}
 			return 1 << 62 // not known: last
-		}, jobs.State, jobs.Started, jobs.Ended, jobs.StartsBy)
+		}, column.State, column.Started, column.Ended, column.StartsBy)
 	case 'e':
-		return value(jobs.Row.End, jobs.State, jobs.Started, jobs.Ended, jobs.StartsBy, jobs.TimeLimit)
+		return value(jobs.Row.End, column.State, column.Started, column.Ended, column.StartsBy, column.TimeLimit)
 	case 'V':
-		return number(jobs.Submitted)
+		return number(column.Submitted)
 	case 'l':
-		return number(jobs.TimeLimit)
+		return number(column.TimeLimit)
 	case 'D':
-		return number(jobs.NodesMin)
+		return number(column.NodesMin)
 	case 'C':
-		return number(jobs.CPUs)
+		return number(column.CPUs)
 	case 'm':
-		return number(jobs.Memory)
+		return number(column.Memory)
 	case 'U', 'G':
-		return number(jobs.UID)
+		return number(column.UID)
 	case 'y':
-		return number(jobs.Nice)
+		return number(column.Nice)
 	}
-	cols := map[byte]jobs.Col{
-		'u': jobs.User, 'j': jobs.JobName, 'a': jobs.Account, 'q': jobs.QOS, 'N': jobs.NodeList, 'R': jobs.NodeList, 'r': jobs.Reason,
-		'k': jobs.Comment, 'f': jobs.Features, 'E': jobs.Dependency, 'o': jobs.Command, 'v': jobs.Reservation, 'W': jobs.Licenses,
-		'B': jobs.BatchHost, 'b': jobs.GRES, 'Z': jobs.WorkDir, 'n': jobs.ReqNodes, 'x': jobs.ExcNodes,
+	cols := map[byte]column.Column{
+		'u': column.User, 'j': column.JobName, 'a': column.Account, 'q': column.QOS, 'N': column.NodeList, 'R': column.NodeList, 'r': column.Reason,
+		'k': column.Comment, 'f': column.Features, 'E': column.Dependency, 'o': column.Command, 'v': column.Reservation, 'W': column.Licenses,
+		'B': column.BatchHost, 'b': column.GRES, 'Z': column.WorkDir, 'n': column.ReqNodes, 'x': column.ExcNodes,
 	}
 	if c, ok := cols[letter]; ok {
 		return text(c)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/api/column"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
@@ -31,7 +32,7 @@ func (q *query) show() error {
 	if err != nil {
 		return err
 	}
-	want.Add(jobs.State, jobs.Flags, jobs.HetSize)
+	want.Add(column.State, column.Flags, column.HetSize)
 	if q.json {
 		want.Add(slurmjson.JobColumns()...)
 	}
@@ -39,10 +40,10 @@ func (q *query) show() error {
 		want.Add(stepColumns...)
 	}
 	if len(q.reservations) > 0 {
-		want.Add(jobs.Reservation)
+		want.Add(column.Reservation)
 	}
 	if len(q.licenses) > 0 {
-		want.Add(jobs.Licenses)
+		want.Add(column.Licenses)
 	}
 	rows, err := q.ask(&want)
 	if err != nil {
@@ -155,10 +156,10 @@ func (q *query) choose(rows *jobs.Rows) []jobs.Row {
 	out := make([]jobs.Row, 0, rows.Len())
 	for i := range rows.Len() {
 		r := rows.Row(i)
-		if !f.Match(r) || !among(q.reservations, r.Bytes(jobs.Reservation)) || !licensed(q.licenses, r) {
+		if !f.Match(r) || !among(q.reservations, r.Bytes(column.Reservation)) || !licensed(q.licenses, r) {
 			continue
 		}
-		n := int(r.Int(jobs.HetSize))
+		n := int(r.Int(column.HetSize))
 		if n < 2 {
 			out = append(out, r)
 			continue
@@ -176,7 +177,7 @@ func licensed(list []string, r jobs.Row) bool {
 	if len(list) == 0 {
 		return true
 	}
-	for l := range strings.FieldsFuncSeq(r.Text(jobs.Licenses), func(c rune) bool { return c == ',' || c == ';' || c == '|' }) {
+	for l := range strings.FieldsFuncSeq(r.Text(column.Licenses), func(c rune) bool { return c == ',' || c == ';' || c == '|' }) {
 		name, _, _ := strings.Cut(l, ":")
 		if slices.Contains(list, name) {
 			return true

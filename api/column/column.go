@@ -1,0 +1,185 @@
+// Package column is the table of the columns of a list of jobs: what the server can
+// answer with (GET /v1/jobs?columns=…), what clients ask for, and what docs/api.md
+// says of each. Server, cox, cox-top and Slurm's commands use this table, so that a
+// column has one name and one number in a program.
+//
+// Times are Unix seconds (0: none), durations seconds, memory bytes, sets joined by
+// commas. The numbers of the constants are not part of the protocol; names are.
+package column
+
+import "strings"
+
+// Column is a column of a list of jobs.
+type Column uint8
+
+// The columns, in the order of documentation.
+const (
+	ID Column = iota
+	Name
+	ArrayJob
+	ArrayTask
+	ArrayLimit
+	HetSize
+	JobName
+	User
+	UID
+	GID
+	Account
+	QOS
+	Pool
+	Partition
+	State
+	Flags
+	Reason
+	ReasonText
+	Priority
+	Nice
+	Submitted
+	Eligible
+	Started
+	Ended
+	Begin
+	Deadline
+	StartsBy
+	TimeLimit
+	TimeMin
+	Attempt
+	ExitStatus
+	ExitSignal
+	NodesMin
+	NodesMax
+	NodeList
+	ReqNodes
+	ExcNodes
+	BatchHost
+	Tasks
+	CPUs
+	CPUsPerTask
+	TasksPerNode
+	Memory
+	MemoryPerCPU
+	GPUs
+	GRES
+	TRES
+	Features
+	Licenses
+	Reservation
+	Dependency
+	Requeue
+	Contiguous
+	Exclusive
+	Comment
+	Command
+	WorkDir
+	Stdin
+	Stdout
+	Stderr
+	SubmitHost
+	ScriptHash
+	Message
+
+	Count int = iota // number of columns
+)
+
+var table = [Count]struct{ name, doc string }{
+	ID:           {"id", "number"},
+	Name:         {"name", "as shown: 7, 7_3; 7_[1-4,9%2] where tasks are collapsed"},
+	ArrayJob:     {"array_job", "number of the array, 0: none"},
+	ArrayTask:    {"array_task", "index in the array, or the collapsed set"},
+	ArrayLimit:   {"array_limit", "tasks of the array that may run at once, 0: no limit"},
+	HetSize:      {"het_size", "components of a heterogeneous job, 1: it is none"},
+	JobName:      {"job_name", "name that the user gave"},
+	User:         {"user", "owner"},
+	UID:          {"uid", "owner's number"},
+	GID:          {"gid", "owner's group"},
+	Account:      {"account", ""},
+	QOS:          {"qos", ""},
+	Pool:         {"pool", "whose nodes it has, or waits for"},
+	Partition:    {"partition", "asked for, joined by commas, or the one it runs in"},
+	State:        {"state", "long name of the base state"},
+	Flags:        {"flags", "CONFIGURING and the like"},
+	Reason:       {"reason", "code of the first reason why it waits"},
+	ReasonText:   {"reason_text", "the reason as a sentence"},
+	Priority:     {"priority", ""},
+	Nice:         {"nice", ""},
+	Submitted:    {"submitted", ""},
+	Eligible:     {"eligible", ""},
+	Started:      {"started", ""},
+	Ended:        {"ended", ""},
+	Begin:        {"begin", "not to begin before"},
+	Deadline:     {"deadline", ""},
+	StartsBy:     {"starts_by", "promised start of a job that waits"},
+	TimeLimit:    {"time_limit", "0: none"},
+	TimeMin:      {"time_min", ""},
+	Attempt:      {"attempt", ""},
+	ExitStatus:   {"exit_status", ""},
+	ExitSignal:   {"exit_signal", ""},
+	NodesMin:     {"nodes_min", "nodes asked for, or held"},
+	NodesMax:     {"nodes_max", ""},
+	NodeList:     {"node_list", "held or last held, as a host list"},
+	ReqNodes:     {"req_nodes", "asked for by name"},
+	ExcNodes:     {"exc_nodes", "excluded"},
+	BatchHost:    {"batch_host", "node of the batch script"},
+	Tasks:        {"tasks", ""},
+	CPUs:         {"cpus", "claimed or asked for in all"},
+	CPUsPerTask:  {"cpus_per_task", ""},
+	TasksPerNode: {"tasks_per_node", ""},
+	Memory:       {"memory", "asked for as Slurm counts it: per node"},
+	MemoryPerCPU: {"memory_per_cpu", ""},
+	GPUs:         {"gpus", "claimed or asked for in all"},
+	GRES:         {"gres", "as Slurm writes it per node: gres/gpu:h100:8"},
+	TRES:         {"tres", "cpu=,mem=,node=,gres/gpu= in all"},
+	Features:     {"features", "constraint as written"},
+	Licenses:     {"licenses", ""},
+	Reservation:  {"reservation", ""},
+	Dependency:   {"dependency", "as sbatch spells it, what is not yet met"},
+	Requeue:      {"requeue", "1: may run again"},
+	Contiguous:   {"contiguous", "1: yes"},
+	Exclusive:    {"exclusive", "1: whole nodes"},
+	Comment:      {"comment", ""},
+	Command:      {"command", "script or command, as named"},
+	WorkDir:      {"work_dir", ""},
+	Stdin:        {"stdin", "expanded"},
+	Stdout:       {"stdout", "expanded"},
+	Stderr:       {"stderr", "expanded"},
+	SubmitHost:   {"submit_host", ""},
+	ScriptHash:   {"script_hash", ""},
+	Message:      {"message", "how the last attempt went wrong"},
+}
+
+// String is the column's name on the wire.
+func (c Column) String() string { return table[c].name }
+
+// Doc says what the column holds; empty where its name does.
+func (c Column) Doc() string { return table[c].doc }
+
+// All lists every column.
+func All() []Column {
+	all := make([]Column, Count)
+	for i := range all {
+		all[i] = Column(i)
+	}
+	return all
+}
+
+// ByName finds a column by its name on the wire.
+func ByName(name string) (Column, bool) {
+	for i := range table {
+		if table[i].name == name {
+			return Column(i), true
+		}
+	}
+	return 0, false
+}
+
+// Names lists the names of columns.
+func Names(columns []Column) []string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.String()
+	}
+	return names
+}
+
+// Join is the value of the parameter "columns".
+func Join(columns []Column) string { return strings.Join(Names(columns), ",") }
