@@ -43,10 +43,10 @@ func Diff(before, after *account.Policy) []Change {
 	for _, f := range fieldsOf(a.Type()) {
 		x, y := a.Field(f.index), b.Field(f.index)
 		if f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() == reflect.Struct {
-			out = append(out, entries(f, x, y)...)
+			out = append(out, diffEntries(f, x, y)...)
 			continue
 		}
-		if c, ok := changed(f, x, y); ok {
+		if c, ok := diffValue(f, x, y); ok {
 			out = append(out, c)
 		}
 	}
@@ -56,8 +56,8 @@ func Diff(before, after *account.Policy) []Change {
 	return out
 }
 
-// entries compares lists by the names in them.
-func entries(f field, before, after reflect.Value) (out []Change) {
+// diffEntries compares lists by the names in them.
+func diffEntries(f field, before, after reflect.Value) (out []Change) {
 	old, now := byName(before), byName(after)
 	for i := range after.Len() {
 		name := keyOf(after.Index(i))
@@ -66,7 +66,7 @@ func entries(f field, before, after reflect.Value) (out []Change) {
 		if known {
 			c.Verb = "changed"
 		}
-		c.Lines = lines("", f, was, now[name])
+		c.Lines = diffLines("", f, was, now[name])
 		if !known || len(c.Lines) > 0 {
 			out = append(out, c)
 		}
@@ -74,27 +74,27 @@ func entries(f field, before, after reflect.Value) (out []Change) {
 	for i := range before.Len() {
 		name := keyOf(before.Index(i))
 		if _, known := now[name]; !known {
-			out = append(out, Change{Kind: f.name, Name: name, Verb: "removed", Lines: lines("", f, old[name], reflect.Value{})})
+			out = append(out, Change{Kind: f.name, Name: name, Verb: "removed", Lines: diffLines("", f, old[name], reflect.Value{})})
 		}
 	}
 	return out
 }
 
-func changed(f field, before, after reflect.Value) (Change, bool) {
-	c := Change{Kind: f.name, Verb: "changed", Lines: lines("", f, before, after)}
+func diffValue(f field, before, after reflect.Value) (Change, bool) {
+	c := Change{Kind: f.name, Verb: "changed", Lines: diffLines("", f, before, after)}
 	if k := before.Kind(); k != reflect.Struct && k != reflect.Map && k != reflect.Pointer { // one value, which has no other name
 		said := func(v reflect.Value) reflect.Value {
-			if omitted(v) {
+			if isOmitted(v) {
 				return reflect.Value{}
 			}
 			return v
 		}
-		c.Lines = lines(f.name, f, said(before), said(after))
+		c.Lines = diffLines(f.name, f, said(before), said(after))
 	}
 	switch {
-	case omitted(before):
+	case isOmitted(before):
 		c.Verb = "added"
-	case omitted(after):
+	case isOmitted(after):
 		c.Verb = "removed"
 	}
 	return c, len(c.Lines) > 0
@@ -121,15 +121,15 @@ func (l leaf) String() string {
 	return l.path + ": " + l.text
 }
 
-// lines compares two values field by field, with their paths below one. An invalid one has no
+// diffLines compares two values field by field, with their paths below one. An invalid one has no
 // fields.
-func lines(path string, f field, before, after reflect.Value) (out []string) {
+func diffLines(path string, f field, before, after reflect.Value) (out []string) {
 	var old, now []leaf
 	if before.IsValid() {
-		old = leaves(old, path, f, before, "")
+		old = appendLeaves(old, path, f, before, "")
 	}
 	if after.IsValid() {
-		now = leaves(now, path, f, after, "")
+		now = appendLeaves(now, path, f, after, "")
 	}
 	text := map[string]string{}
 	for _, l := range old {
@@ -155,8 +155,8 @@ func lines(path string, f field, before, after reflect.Value) (out []string) {
 	return out
 }
 
-// leaves takes a value apart. of is the name of what amounts are of.
-func leaves(out []leaf, path string, f field, v reflect.Value, of string) []leaf {
+// appendLeaves takes a value apart. of is the name of what amounts are of.
+func appendLeaves(out []leaf, path string, f field, v reflect.Value, of string) []leaf {
 	for v.Kind() == reflect.Pointer {
 		if v = v.Elem(); v.Kind() == reflect.Struct && v.IsZero() {
 			return append(out, leaf{path, "{}"})
@@ -168,8 +168,8 @@ func leaves(out []leaf, path string, f field, v reflect.Value, of string) []leaf
 			of = name.String()
 		}
 		for i, f := range fieldsOf(v.Type()) {
-			if fv := v.Field(f.index); !(omitted(fv) && !always(f)) && (i > 0 || fv.Kind() != reflect.String) {
-				out = leaves(out, strings.TrimPrefix(path+"."+f.name, "."), f, fv, of)
+			if fv := v.Field(f.index); !(isOmitted(fv) && !isAlwaysWritten(f)) && (i > 0 || fv.Kind() != reflect.String) {
+				out = appendLeaves(out, strings.TrimPrefix(path+"."+f.name, "."), f, fv, of)
 			}
 		}
 	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
@@ -180,7 +180,7 @@ func leaves(out []leaf, path string, f field, v reflect.Value, of string) []leaf
 			order = append(order, name)
 			at := fmt.Sprintf("%s %s", path, name)
 			n := len(out)
-			if out = leaves(out, at, f, e, of); len(out) == n {
+			if out = appendLeaves(out, at, f, e, of); len(out) == n {
 				out = append(out, leaf{at, ""})
 			}
 		}
@@ -188,9 +188,9 @@ func leaves(out []leaf, path string, f field, v reflect.Value, of string) []leaf
 			out = append(out, leaf{path + " in order", strings.Join(order, ", ")})
 		}
 	case v.Kind() == reflect.Map:
-		for _, k := range keys(v) {
+		for _, k := range sortedKeys(v) {
 			e := v.MapIndex(reflect.ValueOf(k).Convert(v.Type().Key()))
-			out = leaves(out, path+"."+k, field{name: f.name, tag: f.tag}, e, k)
+			out = appendLeaves(out, path+"."+k, field{name: f.name, tag: f.tag}, e, k)
 		}
 	default:
 		text, _ := flowOf(f, v, of)

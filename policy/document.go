@@ -13,7 +13,7 @@ import (
 func Document() string {
 	var b strings.Builder
 	d := document{b: &b, seen: map[reflect.Type]bool{}}
-	d.group("", "The document", reflect.TypeFor[account.Policy]())
+	d.writeGroup("", "The document", reflect.TypeFor[account.Policy]())
 	return b.String()
 }
 
@@ -23,7 +23,7 @@ type document struct {
 	seen map[reflect.Type]bool
 }
 
-func (d *document) group(title, about string, t reflect.Type) {
+func (d *document) writeGroup(title, about string, t reflect.Type) {
 	if d.seen[t] {
 		return
 	}
@@ -41,19 +41,19 @@ func (d *document) group(title, about string, t reflect.Type) {
 	}
 	d.b.WriteByte('\n')
 	for _, f := range inner {
-		d.group(f.name, f.tag.Get("doc"), bottom(f.typ))
+		d.writeGroup(f.name, f.tag.Get("doc"), elementType(f.typ))
 	}
 }
 
-// bottom is what a list, a pointer or a mapping is of.
-func bottom(t reflect.Type) reflect.Type {
+// elementType is what a list, a pointer or a mapping is of.
+func elementType(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
 	}
 	return t
 }
 
-func isGroup(t reflect.Type) bool { return bottom(t).Kind() == reflect.Struct }
+func isGroup(t reflect.Type) bool { return elementType(t).Kind() == reflect.Struct }
 
 // shownForm is how a field is written.
 func shownForm(f field) string {
@@ -64,7 +64,7 @@ func shownForm(f field) string {
 	case f.typ.Kind() == reflect.Map:
 		return "{cpu: 1, gpu: 8}"
 	case isGroup(f.typ) && f.typ.Kind() == reflect.Slice:
-		if bottom(f.typ).Field(0).Name == "Name" {
+		if elementType(f.typ).Field(0).Name == "Name" {
 			return "list of [" + f.name + "](#" + f.name + "), or of names"
 		}
 		return "list of [" + f.name + "](#" + f.name + ")"

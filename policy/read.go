@@ -17,7 +17,7 @@ import (
 
 // Parse reads a document. The error is a *spec.Error, which holds all that was found.
 func Parse(file string, data []byte) (*account.Policy, error) {
-	p, doc, err := read(file, data)
+	p, doc, err := readPolicy(file, data)
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +33,8 @@ func Parse(file string, data []byte) (*account.Policy, error) {
 	return p, nil
 }
 
-// read fills the types, without asking whether that makes sense together.
-func read(file string, data []byte) (*account.Policy, *yaml.Document, error) {
+// readPolicy fills the types, without asking whether that makes sense together.
+func readPolicy(file string, data []byte) (*account.Policy, *yaml.Document, error) {
 	docs, err := yaml.ParseAll(spec.Source{Name: file, Data: data}, maxSize)
 	p := &account.Policy{}
 	switch {
@@ -46,13 +46,13 @@ func read(file string, data []byte) (*account.Policy, *yaml.Document, error) {
 	doc := docs[0]
 	r := reader{doc: doc}
 	if len(docs) > 1 {
-		r.blame(docs[1].Root.Place, "", "write all rules of the site in one", "a second document begins here")
+		r.blamePlace(docs[1].Root.Place, "", "write all rules of the site in one", "a second document begins here")
 	}
 	switch doc.Root.Kind {
 	case yaml.Mapping:
-		r.structure("", doc.Root, reflect.ValueOf(p).Elem())
+		r.readStruct("", doc.Root, reflect.ValueOf(p).Elem())
 	default:
-		r.blame(yaml.Place{Line: 1, Col: 1}, "", "begin with accounts: or another field; docs/queues.md has them all", "holds %s where the rules of a site are expected", doc.Root.Kind)
+		r.blamePlace(yaml.Place{Line: 1, Col: 1}, "", "begin with accounts: or another field; docs/queues.md has them all", "holds %s where the rules of a site are expected", doc.Root.Kind)
 	}
 	if err := spec.Join(r.errs); err != nil {
 		return nil, nil, err
@@ -125,45 +125,45 @@ type spot struct {
 	unit func() (unit, bool) // of an amount; nil: none
 }
 
-func (r *reader) fail(v spot, remedy, format string, args ...any) {
+func (r *reader) failAt(v spot, remedy, format string, args ...any) {
 	at := v.Place
 	if v.Kind != yaml.Scalar || at.Len == 0 {
 		at = v.at
 	}
-	r.blame(at, v.path, remedy, format, args...)
+	r.blamePlace(at, v.path, remedy, format, args...)
 }
 
-func (r *reader) blame(at yaml.Place, path, remedy, format string, args ...any) {
+func (r *reader) blamePlace(at yaml.Place, path, remedy, format string, args ...any) {
 	if len(r.errs) < maxErrors {
 		r.errs = append(r.errs, r.doc.Error(at, strings.TrimPrefix(path+": ", ": ")+fmt.Sprintf(format, args...), remedy))
 	}
 }
 
-// structure reads a group of fields.
-func (r *reader) structure(path string, n *yaml.Node, into reflect.Value) {
+// readStruct reads a group of fields.
+func (r *reader) readStruct(path string, n *yaml.Node, into reflect.Value) {
 	fields := fieldsOf(into.Type())
 	for _, f := range n.Fields {
 		v := spot{Node: f.Value, path: strings.TrimPrefix(path+"."+f.Name, "."), at: f.Place}
 		i := slices.IndexFunc(fields, func(x field) bool { return x.name == f.Name })
 		if i < 0 {
-			r.unknown(v, f.Name, fields)
+			r.refuseUnknown(v, f.Name, fields)
 			continue
 		}
 		v.tag = fields[i].tag
 		if name := n.Get("name"); name != nil {
 			v.unit = func() (unit, bool) { return unitOf(name.Text, f.Name), true }
 		}
-		r.value(v, into.Field(fields[i].index))
+		r.readValue(v, into.Field(fields[i].index))
 	}
 }
 
-func (r *reader) unknown(v spot, name string, fields []field) {
+func (r *reader) refuseUnknown(v spot, name string, fields []field) {
 	message, remedy := "no such field", ""
 	var names []string
 	for _, f := range fields {
 		names = append(names, f.name)
 	}
-	if near := nearest(name, names); near != "" {
+	if near := nearestName(name, names); near != "" {
 		message += "; did you mean " + near + "?"
 	} else {
 		remedy = "fields: " + strings.Join(names, ", ")
@@ -171,46 +171,46 @@ func (r *reader) unknown(v spot, name string, fields []field) {
 	if len(v.path) > 120 {
 		v.path = v.path[:120] + "…"
 	}
-	r.blame(v.at, v.path, remedy, "%s", message)
+	r.blamePlace(v.at, v.path, remedy, "%s", message)
 }
 
-// value reads whatever its type says.
-func (r *reader) value(v spot, into reflect.Value) {
+// readValue reads whatever its type says.
+func (r *reader) readValue(v spot, into reflect.Value) {
 	t := into.Type()
 	switch {
 	case t.Kind() == reflect.Pointer:
 		if v.Kind == yaml.Null {
-			r.fail(v, "write a value, or leave the field out", "has no value")
+			r.failAt(v, "write a value, or leave the field out", "has no value")
 			return
 		}
 		into.Set(reflect.New(t.Elem()))
-		r.value(v, into.Elem())
+		r.readValue(v, into.Elem())
 	case t.Kind() == reflect.Struct:
 		switch {
 		case v.Kind == yaml.Null:
 		case v.Kind == yaml.Mapping:
-			r.structure(v.path, v.Node, into)
+			r.readStruct(v.path, v.Node, into)
 		default:
-			r.fail(v, "", "is %s where a group of fields belongs", v.Kind)
+			r.failAt(v, "", "is %s where a group of fields belongs", v.Kind)
 		}
 	case t.Kind() == reflect.Slice:
-		r.list(v, into)
+		r.readList(v, into)
 	case t.Kind() == reflect.Map:
-		r.mapping(v, into)
+		r.readMapping(v, into)
 	case v.Kind != yaml.Scalar:
 		if v.Kind == yaml.Null {
-			r.fail(v, "write a value, or leave the field out", "has no value")
+			r.failAt(v, "write a value, or leave the field out", "has no value")
 			return
 		}
-		r.fail(v, "", "is %s where %s belongs", v.Kind, formOf(t, v.tag))
+		r.failAt(v, "", "is %s where %s belongs", v.Kind, formOf(t, v.tag))
 	default:
-		r.scalar(v, into)
+		r.readScalar(v, into)
 	}
 }
 
-// list reads entries; a single value is a list of one, and a name alone stands for a
+// readList reads entries; a single value is a list of one, and a name alone stands for a
 // group of fields with that name.
-func (r *reader) list(v spot, into reflect.Value) {
+func (r *reader) readList(v spot, into reflect.Value) {
 	items := v.Items
 	switch v.Kind {
 	case yaml.Null:
@@ -218,7 +218,7 @@ func (r *reader) list(v spot, into reflect.Value) {
 	case yaml.Scalar:
 		items = []*yaml.Node{v.Node}
 	case yaml.Mapping:
-		r.fail(v, "begin each entry with a dash", "is a group of fields where a list belongs")
+		r.failAt(v, "begin each entry with a dash", "is a group of fields where a list belongs")
 		return
 	}
 	into.Set(reflect.MakeSlice(into.Type(), len(items), len(items)))
@@ -229,15 +229,15 @@ func (r *reader) list(v spot, into reflect.Value) {
 			at = at.Field(0)
 			item.path += ".name"
 		}
-		r.value(item, at)
+		r.readValue(item, at)
 	}
 }
 
-// mapping reads amounts by name, in the order of the document.
-func (r *reader) mapping(v spot, into reflect.Value) {
+// readMapping reads amounts by name, in the order of the document.
+func (r *reader) readMapping(v spot, into reflect.Value) {
 	if v.Kind != yaml.Mapping {
 		if v.Kind != yaml.Null {
-			r.fail(v, "write name: value for each, as cpu: 64", "is %s where names with values belong", v.Kind)
+			r.failAt(v, "write name: value for each, as cpu: 64", "is %s where names with values belong", v.Kind)
 		}
 		return
 	}
@@ -246,20 +246,20 @@ func (r *reader) mapping(v spot, into reflect.Value) {
 	for _, f := range v.Fields {
 		item := spot{Node: f.Value, path: v.path + "." + f.Name, at: f.Place, tag: v.tag}
 		if what := tresName(f.Name); what != "" {
-			r.blame(f.Place, item.path, "names: "+tresForms, "%s", what)
+			r.blamePlace(f.Place, item.path, "names: "+tresForms, "%s", what)
 			continue
 		}
 		item.unit = func() (unit, bool) { return unitOf(f.Name, lastOf(v.path)), true }
 		e := reflect.New(t.Elem()).Elem()
-		r.value(item, e)
+		r.readValue(item, e)
 		into.SetMapIndex(reflect.ValueOf(f.Name).Convert(t.Key()), e)
 	}
 }
 
 func lastOf(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-// scalar reads one value.
-func (r *reader) scalar(v spot, into reflect.Value) {
+// readScalar reads one value.
+func (r *reader) readScalar(v spot, into reflect.Value) {
 	t := into.Type()
 	if n, ok := wordOf(v.tag, v.Text); ok && !v.Quoted {
 		into.SetInt(n)
@@ -271,64 +271,64 @@ func (r *reader) scalar(v spot, into reflect.Value) {
 		if v.unit != nil {
 			u, _ = v.unit()
 		}
-		a, err := u.parse(v.Text)
+		a, err := u.parseAmount(v.Text)
 		if err != "" {
-			r.fail(v, u.forms(), "%q %s", short(v.Text), err)
+			r.failAt(v, u.formsText(), "%q %s", shortenText(v.Text), err)
 			return
 		}
 		into.SetInt(int64(a))
 	case t == durationType:
 		d, err := parseDuration(v.Text)
 		if err != "" {
-			r.fail(v, "write 90s, 5m, 2h30m or 30d", "%q %s", short(v.Text), err)
+			r.failAt(v, "write 90s, 5m, 2h30m or 30d", "%q %s", shortenText(v.Text), err)
 			return
 		}
 		into.SetInt(int64(d))
 	case t.Kind() == reflect.String:
-		r.text(v, into)
+		r.readText(v, into)
 	case t.Kind() == reflect.Bool:
 		if v.Text != "true" && v.Text != "false" || v.Quoted {
-			r.fail(v, "write true or false", "%q is neither true nor false", short(v.Text))
+			r.failAt(v, "write true or false", "%q is neither true nor false", shortenText(v.Text))
 			return
 		}
 		into.SetBool(v.Text == "true")
 	case t.Kind() == reflect.Float64:
 		f, err := strconv.ParseFloat(v.Text, 64)
 		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || v.Quoted {
-			r.fail(v, "write a number, as 0.25", "%q is no number", short(v.Text))
+			r.failAt(v, "write a number, as 0.25", "%q is no number", shortenText(v.Text))
 			return
 		}
 		if math.Abs(f) > maxFloat {
-			r.fail(v, "write a smaller one", "%s is larger than any factor", short(v.Text))
+			r.failAt(v, "write a smaller one", "%s is larger than any factor", shortenText(v.Text))
 			return
 		}
 		into.SetFloat(f)
 	default:
-		r.number(v, into)
+		r.readNumber(v, into)
 	}
 }
 
-func (r *reader) text(v spot, into reflect.Value) {
+func (r *reader) readText(v spot, into reflect.Value) {
 	words := v.tag.Get("enum")
 	switch {
 	case words != "" && !slices.Contains(strings.Split(words, ","), v.Text):
-		message := fmt.Sprintf("%q is not known here", short(v.Text))
+		message := fmt.Sprintf("%q is not known here", shortenText(v.Text))
 		if why, known := account.Instead(v.Text); known {
-			r.fail(v, why, "%s is not built", short(v.Text))
+			r.failAt(v, why, "%s is not built", shortenText(v.Text))
 			return
 		}
-		if near := nearest(v.Text, strings.Split(words, ",")); near != "" {
+		if near := nearestName(v.Text, strings.Split(words, ",")); near != "" {
 			message += "; did you mean " + near + "?"
 		}
-		r.fail(v, "words: "+strings.ReplaceAll(words, ",", ", "), "%s", message)
+		r.failAt(v, "words: "+strings.ReplaceAll(words, ",", ", "), "%s", message)
 	case strings.ContainsFunc(v.Text, func(c rune) bool { return c < ' ' || c == 0x7f }) || !validText(v.Text):
-		r.fail(v, "write one line of plain text", "%q has characters that do not belong there", short(v.Text))
+		r.failAt(v, "write one line of plain text", "%q has characters that do not belong there", shortenText(v.Text))
 	default:
 		into.SetString(v.Text)
 	}
 }
 
-func (r *reader) number(v spot, into reflect.Value) {
+func (r *reader) readNumber(v spot, into reflect.Value) {
 	low, high := int64(0), int64(math.MaxInt64)
 	switch into.Kind() {
 	case reflect.Int32:
@@ -339,9 +339,9 @@ func (r *reader) number(v spot, into reflect.Value) {
 	n, err := strconv.ParseInt(v.Text, 10, 64)
 	switch {
 	case err != nil || v.Quoted:
-		r.fail(v, "write "+formOf(into.Type(), v.tag), "%q is not %s", short(v.Text), formOf(into.Type(), v.tag))
+		r.failAt(v, "write "+formOf(into.Type(), v.tag), "%q is not %s", shortenText(v.Text), formOf(into.Type(), v.tag))
 	case n < low || n > high:
-		r.fail(v, fmt.Sprintf("write a number between %d and %d", low, high), "%d is not between %d and %d", n, low, high)
+		r.failAt(v, fmt.Sprintf("write a number between %d and %d", low, high), "%d is not between %d and %d", n, low, high)
 	case into.CanUint():
 		into.SetUint(uint64(n))
 	default:
@@ -399,8 +399,8 @@ func formOf(t reflect.Type, tag reflect.StructTag) string {
 	return form
 }
 
-// nearest is the known name that the given one must stand for, or "".
-func nearest(name string, known []string) string {
+// nearestName is the known name that the given one must stand for, or "".
+func nearestName(name string, known []string) string {
 	if len(name) > 40 {
 		return ""
 	}
@@ -416,7 +416,7 @@ func nearest(name string, known []string) string {
 	return found
 }
 
-func short(s string) string {
+func shortenText(s string) string {
 	if len(s) > 80 {
 		return strings.ToValidUTF8(s[:80], "") + "…"
 	}

@@ -80,7 +80,7 @@ func schemaOfFields(t reflect.Type) schema {
 		s := schemaOf(f.typ, f)
 		s["description"] = f.tag.Get("doc")
 		properties[f.name] = s
-		if i == 0 && f.typ.Kind() == reflect.String && always(f) {
+		if i == 0 && f.typ.Kind() == reflect.String && isAlwaysWritten(f) {
 			required = append(required, f.name)
 		}
 	}

@@ -50,7 +50,7 @@ func tresName(name string) string {
 				return ""
 			}
 		}
-		if near := nearest(name, tresKnown); near != "" {
+		if near := nearestName(name, tresKnown); near != "" {
 			return "no such name; did you mean " + near + "?"
 		}
 	}
@@ -84,7 +84,7 @@ func unitOf(name, field string) unit {
 	return u
 }
 
-func (u unit) forms() string {
+func (u unit) formsText() string {
 	forms := map[string]string{"thousandths": "write a number, as 8 or 0.5", "bytes": "write a number with its unit, as 512GiB or 2TiB", "number": "write a whole number"}[u.name]
 	if u.hours && u.name != "bytes" {
 		forms += "; it is minutes: 100h are 6000"
@@ -92,8 +92,8 @@ func (u unit) forms() string {
 	return forms
 }
 
-// parse reads an amount. Its second result says what is wrong; "": nothing.
-func (u unit) parse(text string) (resource.Amount, string) {
+// parseAmount reads an amount. Its second result says what is wrong; "": nothing.
+func (u unit) parseAmount(text string) (resource.Amount, string) {
 	scale, body := uint64(1), text
 	if u.hours && u.name != "bytes" {
 		for suffix, minutes := range map[string]uint64{"h": 60, "d": 24 * 60} {
@@ -111,14 +111,14 @@ func (u unit) parse(text string) (resource.Amount, string) {
 			return 0, "has more than three digits behind the point"
 		}
 		n, err := strconv.ParseUint(whole+(part + "000")[:3], 10, 63)
-		return scaled(n, scale, err)
+		return scaleAmount(n, scale, err)
 	}
 	n, err := strconv.ParseUint(body, 10, 63)
-	return scaled(n, scale, err)
+	return scaleAmount(n, scale, err)
 }
 
-// scaled is n·by, if n could be read and that can be counted.
-func scaled(n, by uint64, err error) (resource.Amount, string) {
+// scaleAmount is n·by, if n could be read and that can be counted.
+func scaleAmount(n, by uint64, err error) (resource.Amount, string) {
 	high, low := bits.Mul64(n, by)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "range"), high > 0, low > uint64(resource.Unlimited)/2:
@@ -151,7 +151,7 @@ func parseBytes(text string) (resource.Amount, string) {
 		}
 		whole, part, dot := strings.Cut(number, ".")
 		n, err := strconv.ParseUint(whole, 10, 63)
-		a, wrong := scaled(n, 1<<u.shift, err)
+		a, wrong := scaleAmount(n, 1<<u.shift, err)
 		if wrong != "" || !dot {
 			return a, wrong
 		}
@@ -169,8 +169,8 @@ func parseBytes(text string) (resource.Amount, string) {
 	return 0, "is no size"
 }
 
-// format writes an amount as parse reads it.
-func (u unit) format(a resource.Amount) string {
+// formatAmount writes an amount as parse reads it.
+func (u unit) formatAmount(a resource.Amount) string {
 	switch u.name {
 	case "bytes":
 		if a == 0 {

@@ -17,7 +17,7 @@ import (
 // policy from it.
 func Write(p *account.Policy) []byte {
 	w := &writer{}
-	w.fields(reflect.ValueOf(p).Elem(), "")
+	w.writeFields(reflect.ValueOf(p).Elem(), "")
 	if w.b.Len() == 0 {
 		return []byte("{}\n")
 	}
@@ -34,7 +34,7 @@ type writer struct {
 	dash   bool // the next field follows the dash of a list entry
 }
 
-func (w *writer) line(text string) {
+func (w *writer) writeLine(text string) {
 	if w.dash {
 		w.dash = false
 	} else {
@@ -43,30 +43,30 @@ func (w *writer) line(text string) {
 	w.b.WriteString(text + "\n")
 }
 
-// fields writes the fields of a struct that are not zero. of is the name of what
+// writeFields writes the fields of a struct that are not zero. of is the name of what
 // amounts are of.
-func (w *writer) fields(v reflect.Value, of string) {
+func (w *writer) writeFields(v reflect.Value, of string) {
 	if name := v.FieldByName("Name"); name.IsValid() && name.Kind() == reflect.String {
 		of = name.String()
 	}
 	for i, f := range fieldsOf(v.Type()) {
 		fv := v.Field(f.index)
-		if omitted(fv) && (i > 0 || f.name != "name") && !always(f) {
+		if isOmitted(fv) && (i > 0 || f.name != "name") && !isAlwaysWritten(f) {
 			continue
 		}
-		w.field(f, fv, of)
+		w.writeField(f, fv, of)
 	}
 }
 
-// always reports whether a field is written also if it is zero: its tag has no
+// isAlwaysWritten reports whether a field is written also if it is zero: its tag has no
 // omitempty.
-func always(f field) bool {
+func isAlwaysWritten(f field) bool {
 	t := f.tag.Get("yaml")
 	return !strings.Contains(t, ",omit")
 }
 
-// omitted reports whether a value says nothing.
-func omitted(v reflect.Value) bool {
+// isOmitted reports whether a value says nothing.
+func isOmitted(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
 		return v.Len() == 0
@@ -74,50 +74,50 @@ func omitted(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-func (w *writer) field(f field, v reflect.Value, of string) {
+func (w *writer) writeField(f field, v reflect.Value, of string) {
 	if flow, ok := flowOf(f, v, of); ok {
 		lead := 2 * w.indent
-		if len(f.name)+2+len(flow)+lead <= width || !grouped(v) {
-			w.line(f.name + ": " + flow)
+		if len(f.name)+2+len(flow)+lead <= width || !spansLines(v) {
+			w.writeLine(f.name + ": " + flow)
 			return
 		}
 	}
 	for v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	w.line(f.name + ":")
+	w.writeLine(f.name + ":")
 	w.indent++
 	defer func() { w.indent-- }()
 	switch v.Kind() {
 	case reflect.Struct:
-		w.fields(v, of)
+		w.writeFields(v, of)
 	case reflect.Map:
-		for _, k := range keys(v) {
+		for _, k := range sortedKeys(v) {
 			flow, _ := flowOf(field{name: f.name, tag: f.tag}, v.MapIndex(reflect.ValueOf(k).Convert(v.Type().Key())), k)
-			w.line(quote(k) + ": " + flow)
+			w.writeLine(quoteText(k) + ": " + flow)
 		}
 	default:
 		for i := range v.Len() {
-			w.item(f, v.Index(i), of)
+			w.writeItem(f, v.Index(i), of)
 		}
 	}
 }
 
-// item writes an entry of a list.
-func (w *writer) item(f field, v reflect.Value, of string) {
+// writeItem writes an entry of a list.
+func (w *writer) writeItem(f field, v reflect.Value, of string) {
 	w.b.WriteString(strings.Repeat("  ", w.indent) + "- ")
 	w.dash = true
 	if flow, ok := flowOf(field{name: f.name, tag: f.tag}, v, of); ok && (v.Kind() != reflect.Struct || 2*w.indent+2+len(flow) <= width) {
-		w.line(flow)
+		w.writeLine(flow)
 		return
 	}
 	w.indent++
-	w.fields(v, of)
+	w.writeFields(v, of)
 	w.indent--
 }
 
-// grouped reports whether a value can be written over several lines.
-func grouped(v reflect.Value) bool {
+// spansLines reports whether a value can be written over several lines.
+func spansLines(v reflect.Value) bool {
 	k := v.Kind()
 	if k == reflect.Pointer {
 		k = v.Elem().Kind()
@@ -137,7 +137,7 @@ func flowOf(f field, v reflect.Value, of string) (string, bool) {
 	}
 	switch {
 	case t == amountType:
-		return unitOf(of, f.name).format(resource.Amount(v.Int())), true
+		return unitOf(of, f.name).formatAmount(resource.Amount(v.Int())), true
 	case t == durationType:
 		return formatDuration(account.Duration(v.Int())), true
 	}
@@ -145,7 +145,7 @@ func flowOf(f field, v reflect.Value, of string) (string, bool) {
 	case reflect.Pointer:
 		return flowOf(f, v.Elem(), of)
 	case reflect.String:
-		return quote(v.String()), true
+		return quoteText(v.String()), true
 	case reflect.Bool:
 		return strconv.FormatBool(v.Bool()), true
 	case reflect.Float64:
@@ -169,7 +169,7 @@ func flowStruct(v reflect.Value, of string) (string, bool) {
 	var parts []string
 	for i, f := range fieldsOf(v.Type()) {
 		fv := v.Field(f.index)
-		if omitted(fv) && (i > 0 || f.name != "name") && !always(f) {
+		if isOmitted(fv) && (i > 0 || f.name != "name") && !isAlwaysWritten(f) {
 			continue
 		}
 		if k := fv.Kind(); k == reflect.Struct || k == reflect.Pointer && fv.Elem().Kind() == reflect.Struct {
@@ -182,16 +182,16 @@ func flowStruct(v reflect.Value, of string) (string, bool) {
 		parts = append(parts, f.name+": "+flow)
 	}
 	if len(parts) == 1 && name != "" && v.Type().Field(0).Name == "Name" {
-		return quote(name), true
+		return quoteText(name), true
 	}
 	return "{" + strings.Join(parts, ", ") + "}", true
 }
 
 func flowMap(f field, v reflect.Value) string {
 	var parts []string
-	for _, k := range keys(v) {
+	for _, k := range sortedKeys(v) {
 		flow, _ := flowOf(field{name: f.name, tag: f.tag}, v.MapIndex(reflect.ValueOf(k).Convert(v.Type().Key())), k)
-		parts = append(parts, quote(k)+": "+flow)
+		parts = append(parts, quoteText(k)+": "+flow)
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
@@ -210,14 +210,14 @@ func flowList(f field, v reflect.Value, of string) (string, bool) {
 	return "[" + strings.Join(parts, ", ") + "]", true
 }
 
-// keys are the names of a map in the order in which they are written.
-func keys(v reflect.Value) []string {
+// sortedKeys are the names of a map in the order in which they are written.
+func sortedKeys(v reflect.Value) []string {
 	var out []string
 	for _, k := range v.MapKeys() {
 		out = append(out, k.String())
 	}
 	slices.SortFunc(out, func(a, b string) int {
-		if x, y := rank(a), rank(b); x != y {
+		if x, y := tresRank(a), tresRank(b); x != y {
 			return x - y
 		}
 		return strings.Compare(a, b)
@@ -225,8 +225,8 @@ func keys(v reflect.Value) []string {
 	return out
 }
 
-// rank orders names of countable things: known ones first.
-func rank(name string) int {
+// tresRank orders names of countable things: known ones first.
+func tresRank(name string) int {
 	if i := slices.Index(tresKnown, name); i >= 0 {
 		return 2 * i
 	}
@@ -236,8 +236,8 @@ func rank(name string) int {
 	return 2 * len(tresKnown)
 }
 
-// quote is text that is read as itself, in flow style too and by other readers of YAML.
-func quote(s string) string {
+// quoteText is text that is read as itself, in flow style too and by other readers of YAML.
+func quoteText(s string) string {
 	plain := s != "" && !reserved[strings.ToLower(s)]
 	letter := false
 	for i, r := range s {
@@ -251,7 +251,7 @@ func quote(s string) string {
 			plain = false
 		}
 	}
-	if plain && letter && !numeric(s) {
+	if plain && letter && !looksNumeric(s) {
 		return s
 	}
 	return strconv.Quote(s)
@@ -266,7 +266,7 @@ var reserved = maps.Collect(func(yield func(string, bool) bool) {
 	}
 })
 
-// numeric reports whether some reader of YAML may take the text for a number or time.
-func numeric(s string) bool {
+// looksNumeric reports whether some reader of YAML may take the text for a number or time.
+func looksNumeric(s string) bool {
 	return s[0] >= '0' && s[0] <= '9' && strings.Trim(strings.ToLower(s), "0123456789abcdefox_.+-:") == ""
 }

@@ -17,7 +17,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := anyPolicy().Draw(t, "policy")
 		text := Write(want)
-		got, _, err := read("queues.yaml", text)
+		got, _, err := readPolicy("queues.yaml", text)
 		if err != nil {
 			t.Fatalf("%s\n%v", text, err)
 		}
@@ -43,7 +43,7 @@ accounts:
 qos:
   - {name: high, priority: 10, usage_factor: 0.5}
 `
-	p, _, err := read("q", []byte(text))
+	p, _, err := readPolicy("q", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

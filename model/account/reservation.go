@@ -63,15 +63,15 @@ func (w *Window) Next(from int64) (begin, end int64, ok bool) {
 		if past := from - w.Start - w.Length; past >= 0 {
 			begin += (past/period + 1) * period
 		}
-		for !w.on(begin) {
+		for !w.beginsOnDay(begin) {
 			begin += period
 		}
 		return begin, begin + w.Length, true
 	}
 }
 
-// on reports whether an occurrence may begin on the day of an instant.
-func (w *Window) on(at int64) bool {
+// beginsOnDay reports whether an occurrence may begin on the day of an instant.
+func (w *Window) beginsOnDay(at int64) bool {
 	day := time.Unix(0, at).UTC().Weekday()
 	rest := day == time.Saturday || day == time.Sunday
 	return w.every == "weekday" && !rest || w.every == "weekend" && rest || w.every != "weekday" && w.every != "weekend"
@@ -102,62 +102,62 @@ func (w *Window) Overlaps(o *Window, from int64) (int64, bool) {
 // that instants can be added up.
 const LongestReservation = Duration(50 * 365 * 24 * time.Hour)
 
-// countable reports whether a start, which can be read, is an instant to which times can
+// isCountable reports whether a start, which can be read, is an instant to which times can
 // be added.
-func countable(start string) bool {
+func isCountable(start string) bool {
 	at, _ := time.Parse(time.RFC3339, start)
 	return at.Year() >= 1970 && at.Year() < 2200
 }
 
-// reservation finds what is wrong with one reservation, and which one before it has
+// checkReservation finds what is wrong with one reservation, and which one before it has
 // its nodes at the same time.
-func (c *check) reservation(i int) {
+func (c *check) checkReservation(i int) {
 	r, path := &c.p.Reservations[i], fmt.Sprintf("reservations[%d]", i)
 	w, ok := r.Window()
 	period, known := repeats[r.Every]
 	switch {
 	case r.Ahead > 0 && (r.Start != "" || r.Every != ""):
-		c.add(path+".ahead", "leave out start and every", "one that is always so far ahead has no start of its own")
+		c.addProblem(path+".ahead", "leave out start and every", "one that is always so far ahead has no start of its own")
 	case !ok:
-		c.add(path+".start", "write it as 2026-12-01T08:00:00Z", "%q is no time", r.Start)
+		c.addProblem(path+".start", "write it as 2026-12-01T08:00:00Z", "%q is no time", r.Start)
 	case r.Ahead < 0 || r.Ahead > LongestReservation:
-		c.add(path+".ahead", "write a time of at most 50 years, as 2h", "no reservation is so far ahead")
-	case r.Ahead == 0 && !countable(r.Start):
-		c.add(path+".start", "write a time from 1970 to 2199, as 2026-12-01T08:00:00Z", "%q is too far away", r.Start)
+		c.addProblem(path+".ahead", "write a time of at most 50 years, as 2h", "no reservation is so far ahead")
+	case r.Ahead == 0 && !isCountable(r.Start):
+		c.addProblem(path+".start", "write a time from 1970 to 2199, as 2026-12-01T08:00:00Z", "%q is too far away", r.Start)
 	case r.Duration <= 0:
-		c.add(path+".duration", "write how long it lasts, as 2h", "it would never hold")
+		c.addProblem(path+".duration", "write how long it lasts, as 2h", "it would never hold")
 	case r.Duration > LongestReservation:
-		c.add(path+".duration", "write at most 50 years (438000h)", "it lasts longer than can be reckoned")
+		c.addProblem(path+".duration", "write at most 50 years (438000h)", "it lasts longer than can be reckoned")
 	case r.Every != "" && !known:
-		c.add(path+".every", "write hour, day, weekday, weekend or week", "%q is not how often", r.Every)
+		c.addProblem(path+".every", "write hour, day, weekday, weekend or week", "%q is not how often", r.Every)
 	case known && time.Duration(r.Duration) > period:
-		c.add(path+".duration", "make it shorter, or leave out every", "it lasts longer than until it comes again")
+		c.addProblem(path+".duration", "make it shorter, or leave out every", "it lasts longer than until it comes again")
 	default:
-		c.overlap(path, i, &w)
+		c.checkOverlap(path, i, &w)
 	}
 	for k, name := range r.Accounts {
 		if _, known := c.accounts[name]; !known && len(c.accounts) > 0 {
-			c.unknown(fmt.Sprintf("%s.accounts[%d]", path, k), "account", name)
+			c.addUnknown(fmt.Sprintf("%s.accounts[%d]", path, k), "account", name)
 		}
 	}
 }
 
-func (c *check) overlap(path string, i int, w *Window) {
+func (c *check) checkOverlap(path string, i int, w *Window) {
 	r := &c.p.Reservations[i]
 	for k := range c.p.Reservations[:i] {
 		o := &c.p.Reservations[k]
 		other, ok := o.Window()
-		if !ok || r.Overlap || o.Overlap || !r.meets(o) {
+		if !ok || r.Overlap || o.Overlap || !r.sharesNodes(o) {
 			continue
 		}
 		if at, both := w.Overlaps(&other, min(w.Start, other.Start)); both {
-			c.add(path, "choose other nodes or another time, or write overlap: true", "%s has nodes of it at %s",
+			c.addProblem(path, "choose other nodes or another time, or write overlap: true", "%s has nodes of it at %s",
 				o.Name, time.Unix(0, at).UTC().Format(time.RFC3339))
 		}
 	}
 }
 
-// meets reports whether two reservations have a node in common.
-func (r *Reservation) meets(o *Reservation) bool {
+// sharesNodes reports whether two reservations have a node in common.
+func (r *Reservation) sharesNodes(o *Reservation) bool {
 	return len(r.Nodes) == 0 || len(o.Nodes) == 0 || slices.ContainsFunc(r.Nodes, func(n string) bool { return slices.Contains(o.Nodes, n) })
 }

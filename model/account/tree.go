@@ -52,18 +52,18 @@ func NewTree(p *Policy) *Tree {
 			continue
 		}
 		parent := a.Parent
-		if parent == "" || known[parent] == nil || circular(known, a) {
+		if parent == "" || known[parent] == nil || isCircular(known, a) {
 			parent = RootName
 		}
 		below[parent] = append(below[parent], a)
 	}
-	t.add(root)
-	t.grow(0, below)
+	t.addNode(root)
+	t.addBelow(0, below)
 	return t
 }
 
-// circular reports whether an account stands below itself.
-func circular(known map[string]*Account, a *Account) bool {
+// isCircular reports whether an account stands below itself.
+func isCircular(known map[string]*Account, a *Account) bool {
 	up := known[a.Parent]
 	for range len(known) {
 		if up == nil || up.Name == RootName {
@@ -74,13 +74,13 @@ func circular(known map[string]*Account, a *Account) bool {
 	return up != nil
 }
 
-// grow adds the users and the accounts below an account.
-func (t *Tree) grow(at int32, below map[string][]*Account) {
+// addBelow adds the users and the accounts below an account.
+func (t *Tree) addBelow(at int32, below map[string][]*Account) {
 	self := t.Nodes[at].Source
 	if self != nil {
 		for i := range self.Users {
 			u := &self.Users[i]
-			n := t.add(Node{Ref: Ref{self.Name, u.Name}, Parent: at, Shares: u.Shares, Priority: u.Priority, Source: self, Of: u})
+			n := t.addNode(Node{Ref: Ref{self.Name, u.Name}, Parent: at, Shares: u.Shares, Priority: u.Priority, Source: self, Of: u})
 			if old, ok := t.defaults[u.Name]; u.Name != "" && (!ok || u.Default && !t.Nodes[old].Of.Default) {
 				t.defaults[u.Name] = n
 			}
@@ -89,11 +89,11 @@ func (t *Tree) grow(at int32, below map[string][]*Account) {
 	children := below[t.Nodes[at].Account]
 	t.Nodes[at].Open = self != nil && len(self.Users)+len(children) == 0
 	for _, a := range children {
-		t.grow(t.add(Node{Ref: Ref{Account: a.Name}, Parent: at, Shares: a.Shares, Priority: a.Priority, Source: a}), below)
+		t.addBelow(t.addNode(Node{Ref: Ref{Account: a.Name}, Parent: at, Shares: a.Shares, Priority: a.Priority, Source: a}), below)
 	}
 }
 
-func (t *Tree) add(n Node) int32 {
+func (t *Tree) addNode(n Node) int32 {
 	i := int32(len(t.Nodes))
 	t.Nodes = append(t.Nodes, n)
 	if _, ok := t.byRef[n.Ref]; !ok {

@@ -10,45 +10,45 @@ import (
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
-// amounts reads the resource groups of a ClusterQueue or a cohort.
-func (im *importer) amounts(o *object, name string) {
-	for _, g := range items(o.get("spec", "resourceGroups")) {
-		o.kept(g.Get("coveredResources"))
-		for _, f := range items(g.Get("flavors")) {
-			fq := account.FlavorQuota{Flavor: text(f.Get("name"))}
-			o.kept(f.Get("name"))
-			for _, r := range items(f.Get("resources")) {
-				if rq, ok := o.resource(r); ok {
+// readAmounts reads the resource groups of a ClusterQueue or a cohort.
+func (im *importer) readAmounts(o *object, name string) {
+	for _, g := range listItems(o.get("spec", "resourceGroups")) {
+		o.noteKept(g.Get("coveredResources"))
+		for _, f := range listItems(g.Get("flavors")) {
+			fq := account.FlavorQuota{Flavor: scalarText(f.Get("name"))}
+			o.noteKept(f.Get("name"))
+			for _, r := range listItems(f.Get("resources")) {
+				if rq, ok := o.readResource(r); ok {
 					fq.Resources = append(fq.Resources, rq)
 				}
 			}
-			q := im.account(name).Quota
+			q := im.accountNamed(name).Quota
 			q.Flavors = append(q.Flavors, fq)
 		}
 	}
 }
 
-// resource reads the amounts of one resource.
-func (o *object) resource(r *yaml.Node) (account.ResourceQuota, bool) {
-	name, known := resourceName(text(r.Get("name")))
+// readResource reads the amounts of one resource.
+func (o *object) readResource(r *yaml.Node) (account.ResourceQuota, bool) {
+	name, known := resourceName(scalarText(r.Get("name")))
 	out := account.ResourceQuota{Name: name}
 	if known {
-		o.kept(r.Get("name"))
+		o.noteKept(r.Get("name"))
 	} else {
-		o.about(r.Get("name"), "counted as a resource of the site, %s", name)
+		o.noteAbout(r.Get("name"), "counted as a resource of the site, %s", name)
 	}
 	read := func(field string) *resource.Amount {
 		n := r.Get(field)
 		if n == nil || n.Kind == yaml.Null {
-			o.kept(n)
+			o.noteKept(n)
 			return nil
 		}
-		a, ok := quantity(name, text(n))
+		a, ok := parseQuantity(name, scalarText(n))
 		if !ok {
-			o.refuse(n, "%q is no quantity", text(n))
+			o.refuseValue(n, "%q is no quantity", scalarText(n))
 			return nil
 		}
-		o.kept(n)
+		o.noteKept(n)
 		return &a
 	}
 	if a := read("nominalQuota"); a != nil {
@@ -93,8 +93,8 @@ var suffixes = []struct {
 	{"E", 1e18},
 }
 
-// decimal reads a quantity as a number.
-func decimal(s string) (float64, bool) {
+// parseDecimal reads a quantity as a number.
+func parseDecimal(s string) (float64, bool) {
 	by := 1.0
 	for _, x := range suffixes {
 		if cut, ok := strings.CutSuffix(s, x.name); ok {
@@ -109,8 +109,8 @@ func decimal(s string) (float64, bool) {
 	return float64(f * by), true
 }
 
-// quantity reads an amount in our unit: whole numbers exactly.
-func quantity(name, s string) (resource.Amount, bool) {
+// parseQuantity reads an amount in our unit: whole numbers exactly.
+func parseQuantity(name, s string) (resource.Amount, bool) {
 	unit := int64(1)
 	if name == "cpu" || name == "gpu" {
 		unit = 1000
@@ -118,7 +118,7 @@ func quantity(name, s string) (resource.Amount, bool) {
 	if n, err := strconv.ParseInt(s, 10, 48); err == nil && n >= 0 {
 		return resource.Amount(n * unit), true
 	}
-	f, ok := decimal(s)
+	f, ok := parseDecimal(s)
 	if f = math.Round(float64(f * float64(unit))); !ok || f >= 1<<62 {
 		return 0, false
 	}

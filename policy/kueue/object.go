@@ -21,19 +21,19 @@ type object struct {
 
 func newObject(im *importer, file string, root *yaml.Node) *object {
 	o := &object{im: im, file: file, root: root, path: map[*yaml.Node]string{}, told: map[*yaml.Node]bool{}}
-	o.walk("", root)
-	o.kind, o.name = text(o.get("kind")), text(o.get("metadata", "name"))
+	o.walkValues("", root)
+	o.kind, o.name = scalarText(o.get("kind")), scalarText(o.get("metadata", "name"))
 	return o
 }
 
-// walk names every value by its path.
-func (o *object) walk(path string, n *yaml.Node) {
+// walkValues names every value by its path.
+func (o *object) walkValues(path string, n *yaml.Node) {
 	o.path[n] = path
 	for _, f := range n.Fields {
-		o.walk(strings.TrimPrefix(path+"."+f.Name, "."), f.Value)
+		o.walkValues(strings.TrimPrefix(path+"."+f.Name, "."), f.Value)
 	}
 	for i, item := range n.Items {
-		o.walk(fmt.Sprintf("%s[%d]", path, i), item)
+		o.walkValues(fmt.Sprintf("%s[%d]", path, i), item)
 	}
 	if len(n.Fields)+len(n.Items) == 0 && n != o.root {
 		o.order = append(o.order, n)
@@ -41,9 +41,9 @@ func (o *object) walk(path string, n *yaml.Node) {
 }
 
 // get goes down by names; nil if there is nothing.
-func (o *object) get(names ...string) *yaml.Node { return down(o.root, names...) }
+func (o *object) get(names ...string) *yaml.Node { return nodeBelow(o.root, names...) }
 
-func down(n *yaml.Node, names ...string) *yaml.Node {
+func nodeBelow(n *yaml.Node, names ...string) *yaml.Node {
 	for _, name := range names {
 		if n == nil {
 			return nil
@@ -53,24 +53,24 @@ func down(n *yaml.Node, names ...string) *yaml.Node {
 	return n
 }
 
-// text is a scalar's; "" of nothing.
-func text(n *yaml.Node) string {
+// scalarText is a scalar's; "" of nothing.
+func scalarText(n *yaml.Node) string {
 	if n == nil || n.Kind != yaml.Scalar {
 		return ""
 	}
 	return n.Text
 }
 
-// items are a list's entries.
-func items(n *yaml.Node) []*yaml.Node {
+// listItems are a list's entries.
+func listItems(n *yaml.Node) []*yaml.Node {
 	if n == nil {
 		return nil
 	}
 	return n.Items
 }
 
-// tell says what became of a value and all below it.
-func (o *object) tell(n *yaml.Node, v policy.Verdict, how string, args ...any) {
+// addVerdict says what became of a value and all below it.
+func (o *object) addVerdict(n *yaml.Node, v policy.Verdict, how string, args ...any) {
 	if n == nil {
 		return
 	}
@@ -90,31 +90,31 @@ func (o *object) tell(n *yaml.Node, v policy.Verdict, how string, args ...any) {
 		return
 	}
 	for _, f := range n.Fields {
-		o.tell(f.Value, v, how)
+		o.addVerdict(f.Value, v, how)
 	}
 	for _, item := range n.Items {
-		o.tell(item, v, how)
+		o.addVerdict(item, v, how)
 	}
 }
 
-func (o *object) kept(n *yaml.Node) { o.tell(n, policy.Kept, "") }
+func (o *object) noteKept(n *yaml.Node) { o.addVerdict(n, policy.Kept, "") }
 
-func (o *object) about(n *yaml.Node, how string, args ...any) {
-	o.tell(n, policy.Approximated, how, args...)
+func (o *object) noteAbout(n *yaml.Node, how string, args ...any) {
+	o.addVerdict(n, policy.Approximated, how, args...)
 }
 
-func (o *object) refuse(n *yaml.Node, why string, args ...any) {
-	o.tell(n, policy.Refused, why, args...)
+func (o *object) refuseValue(n *yaml.Node, why string, args ...any) {
+	o.addVerdict(n, policy.Refused, why, args...)
 }
 
-// rest tells of what nobody has asked for.
-func (o *object) rest() {
-	o.kept(o.get("apiVersion"))
-	o.kept(o.get("kind"))
-	o.kept(o.get("metadata", "name"))
-	o.tell(o.get("metadata"), policy.Elsewhere, "it is about the object in Kubernetes")
-	o.tell(o.get("status"), policy.Elsewhere, "it says what was so in Kubernetes")
+// reportUnread tells of what nobody has asked for.
+func (o *object) reportUnread() {
+	o.noteKept(o.get("apiVersion"))
+	o.noteKept(o.get("kind"))
+	o.noteKept(o.get("metadata", "name"))
+	o.addVerdict(o.get("metadata"), policy.Elsewhere, "it is about the object in Kubernetes")
+	o.addVerdict(o.get("status"), policy.Elsewhere, "it says what was so in Kubernetes")
 	for _, n := range o.order {
-		o.refuse(n, "nothing here does that")
+		o.refuseValue(n, "nothing here does that")
 	}
 }

@@ -20,40 +20,40 @@ var forms = []form{
 	{ // Muri (SIGCOMM 2022): milliseconds; how long a job runs follows from its iterations
 		name:    "muri",
 		columns: "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,resource_time_0,resource_time_1,resource_time_2,priority",
-		row:     muri,
+		row:     parseMuri,
 	},
 	{ // Chronus (SoCC 2021)
 		name:    "chronus",
 		columns: "job_id,user,num_gpu,submit_time,iterations,model_name,duration,interval,expect_time_list,expect_value_list,best_effort,job_type",
 		row: func(v *values) Job {
-			return Job{ID: v.whole(0), Group: v.fields[1], GPUs: v.count(2), Submit: v.seconds(3), Model: v.fields[5], Run: v.seconds(6), Class: v.fields[11], Waited: -1}
+			return Job{ID: v.parseWhole(0), Group: v.fields[1], GPUs: v.parseCount(2), Submit: v.parseSeconds(3), Model: v.fields[5], Run: v.parseSeconds(6), Class: v.fields[11], Waited: -1}
 		},
 	},
 	{ // Sia (SOSP 2023)
 		name:    "sia",
 		columns: "timestamp,duration,num_gpus,gpu_time,cluster",
 		row: func(v *values) Job {
-			v.number(3)
-			at := v.instant(0, time.DateTime)
-			return Job{ID: int64(v.no - 1), Submit: time.Duration(at.UnixNano()), Run: v.seconds(1), GPUs: v.count(2), Group: v.fields[4], Waited: -1}
+			v.parseNumber(3)
+			at := v.parseInstant(0, time.DateTime)
+			return Job{ID: int64(v.no - 1), Submit: time.Duration(at.UnixNano()), Run: v.parseSeconds(1), GPUs: v.parseCount(2), Group: v.fields[4], Waited: -1}
 		},
 	},
 	{ // lumos: Philly
 		name:    "lumos-philly",
 		columns: ",run_time,wait_time,submit_time,gpu_num",
 		row: func(v *values) Job {
-			return Job{ID: v.whole(0) + 1, Run: v.seconds(1), Waited: v.seconds(2), Submit: v.seconds(3), GPUs: v.count(4)}
+			return Job{ID: v.parseWhole(0) + 1, Run: v.parseSeconds(1), Waited: v.parseSeconds(2), Submit: v.parseSeconds(3), GPUs: v.parseCount(4)}
 		},
 	},
 	{ // lumos: Mira
 		name:    "lumos-mira",
 		columns: ",job,user,project,state,gpu_num,cpu_num,node_num,submit_time,wait_time,run_time,wall_time,node_hour,new_status",
 		row: func(v *values) Job {
-			v.number(12)
-			v.count(5)
+			v.parseNumber(12)
+			v.parseCount(5)
 			return Job{
-				ID: v.whole(0) + 1, User: v.fields[2], Group: v.fields[3], CPUs: v.count(6), Submit: v.seconds(8),
-				Waited: v.seconds(9), Run: v.seconds(10), Limit: v.seconds(11), Class: v.fields[13],
+				ID: v.parseWhole(0) + 1, User: v.fields[2], Group: v.fields[3], CPUs: v.parseCount(6), Submit: v.parseSeconds(8),
+				Waited: v.parseSeconds(9), Run: v.parseSeconds(10), Limit: v.parseSeconds(11), Class: v.fields[13],
 			}
 		},
 	},
@@ -61,11 +61,11 @@ var forms = []form{
 		name:    "openb",
 		columns: "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time",
 		row: func(v *values) Job {
-			p := pod(v)
-			created, deleted := v.seconds(8), v.seconds(9)
+			p := parsePod(v)
+			created, deleted := v.parseSeconds(8), v.parseSeconds(9)
 			j := Job{ID: int64(v.no - 1), Submit: created, Run: deleted - created, Class: v.fields[6], Model: p.Models, GPUs: p.GPUs, Waited: -1}
 			if v.fields[10] != "" {
-				scheduled := v.seconds(10)
+				scheduled := v.parseSeconds(10)
 				j.Waited, j.Run = scheduled-created, deleted-scheduled
 			}
 			if p.GPUs == 1 && p.Milli < 1000 {
@@ -77,16 +77,16 @@ var forms = []form{
 	},
 }
 
-func muri(v *values) Job {
+func parseMuri(v *values) Job {
 	for _, i := range []int{5, 7, 9, 10, 11} {
-		v.number(i)
+		v.parseNumber(i)
 	}
 	// An iteration is measured in milliseconds and takes 1.5 % more with what
 	// surrounds it; duration is what the original trace said.
-	run := time.Duration(v.whole(3)) * time.Duration(v.whole(8)) * time.Millisecond * 1015 / 1000
-	v.number(6)
+	run := time.Duration(v.parseWhole(3)) * time.Duration(v.parseWhole(8)) * time.Millisecond * 1015 / 1000
+	v.parseNumber(6)
 	return Job{
-		ID: v.whole(0) + 1, GPUs: v.count(1), Submit: v.span(2, time.Millisecond), Run: run,
+		ID: v.parseWhole(0) + 1, GPUs: v.parseCount(1), Submit: v.parseSpan(2, time.Millisecond), Run: run,
 		Model: v.fields[4], Class: v.fields[12], Waited: -1,
 	}
 }
@@ -100,33 +100,33 @@ func Formats() []string {
 	return out
 }
 
-// rows reads one of the CSV forms. None of them quotes a field.
-func rows(name string, r io.Reader) (*Log, error) {
+// readRows reads one of the CSV forms. None of them quotes a field.
+func readRows(name string, r io.Reader) (*Log, error) {
 	in := newLines(name, r)
 	heading, _ := in.next()
 	heading = strings.TrimRight(heading, "\r")
 	at := slices.IndexFunc(forms, func(f form) bool { return f.columns == heading })
 	if at < 0 {
-		if err := in.end(); err != nil {
+		if err := in.readError(); err != nil {
 			return nil, err
 		}
 		in.no = 1
-		return nil, in.fail("", "the heading is of no trace that is read ("+strings.Join(Formats(), ", ")+"); the name of an SWF file ends with .swf or .swf.gz")
+		return nil, in.failAt("", "the heading is of no trace that is read ("+strings.Join(Formats(), ", ")+"); the name of an SWF file ends with .swf or .swf.gz")
 	}
 	log := &Log{Name: name, Format: forms[at].name}
-	err := table(in, heading, func(v *values) error {
+	err := readTable(in, heading, func(v *values) error {
 		j := forms[at].row(v)
 		j.Line = in.no
 		if v.err == nil {
-			log.add(j)
+			log.addJob(j)
 		}
 		return v.err
 	})
 	return log, err
 }
 
-// table calls f for each line below the heading.
-func table(in *lines, heading string, f func(*values) error) error {
+// readTable calls f for each line below the heading.
+func readTable(in *lines, heading string, f func(*values) error) error {
 	v := &values{lines: in, names: strings.Split(heading, ",")}
 	if v.names[0] == "" {
 		v.names[0] = "1" // it has no name
@@ -134,13 +134,13 @@ func table(in *lines, heading string, f func(*values) error) error {
 	for {
 		text, ok := in.next()
 		if !ok {
-			return in.end()
+			return in.readError()
 		}
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
 		if v.fields = strings.Split(strings.TrimRight(text, "\r"), ","); len(v.fields) != len(v.names) {
-			return in.fail("", "a row has "+strconv.Itoa(len(v.names))+" fields, this one has "+strconv.Itoa(len(v.fields)))
+			return in.failAt("", "a row has "+strconv.Itoa(len(v.names))+" fields, this one has "+strconv.Itoa(len(v.fields)))
 		}
 		if err := f(v); err != nil {
 			return err

@@ -30,8 +30,8 @@ func (l *lines) next() (string, bool) {
 	return l.scan.Text(), true
 }
 
-// end is what went wrong with the file as a whole.
-func (l *lines) end() error {
+// readError is what went wrong with the file as a whole.
+func (l *lines) readError() error {
 	err := l.scan.Err()
 	if errors.Is(err, bufio.ErrTooLong) {
 		return &Error{File: l.file, Line: l.no + 1, What: "the line is longer than " + strconv.Itoa(longest) + " bytes"}
@@ -42,7 +42,7 @@ func (l *lines) end() error {
 	return nil
 }
 
-func (l *lines) fail(field, what string) error {
+func (l *lines) failAt(field, what string) error {
 	return &Error{File: l.file, Line: l.no, Field: field, What: what}
 }
 
@@ -54,49 +54,49 @@ type values struct {
 	err    error
 }
 
-func (v *values) bad(i int, what string) {
+func (v *values) markBad(i int, what string) {
 	if v.err == nil {
-		v.err = v.fail(v.names[i], strconv.Quote(v.fields[i])+" "+what)
+		v.err = v.failAt(v.names[i], strconv.Quote(v.fields[i])+" "+what)
 	}
 }
 
-// whole is an integer; "8.0" is one too.
-func (v *values) whole(i int) int64 {
+// parseWhole is an integer; "8.0" is one too.
+func (v *values) parseWhole(i int) int64 {
 	if n, err := strconv.ParseInt(v.fields[i], 10, 64); err == nil {
 		return n
 	}
-	f := v.number(i)
+	f := v.parseNumber(i)
 	if f != math.Trunc(f) {
-		v.bad(i, "is not a whole number")
+		v.markBad(i, "is not a whole number")
 	}
 	return int64(f)
 }
 
-// count is a number of things.
-func (v *values) count(i int) int {
-	n := v.whole(i)
+// parseCount is a number of things.
+func (v *values) parseCount(i int) int {
+	n := v.parseWhole(i)
 	if n < -1 || n > math.MaxInt32 {
-		v.bad(i, "is not a number of things")
+		v.markBad(i, "is not a number of things")
 	}
 	return int(max(n, 0))
 }
 
-func (v *values) number(i int) float64 {
+func (v *values) parseNumber(i int) float64 {
 	f, err := strconv.ParseFloat(v.fields[i], 64)
 	if err != nil || math.IsNaN(f) || math.Abs(f) > 1<<53 {
-		v.bad(i, "is not a number")
+		v.markBad(i, "is not a number")
 		return 0
 	}
 	return f
 }
 
-// seconds is a duration; what is negative stays so.
-func (v *values) seconds(i int) time.Duration { return v.span(i, time.Second) }
+// parseSeconds is a duration; what is negative stays so.
+func (v *values) parseSeconds(i int) time.Duration { return v.parseSpan(i, time.Second) }
 
-func (v *values) span(i int, unit time.Duration) time.Duration {
-	f := v.number(i)
+func (v *values) parseSpan(i int, unit time.Duration) time.Duration {
+	f := v.parseNumber(i)
 	if math.Abs(f) > math.MaxInt64/4/float64(unit) {
-		v.bad(i, "is not a time that can be counted")
+		v.markBad(i, "is not a time that can be counted")
 		return 0
 	}
 	if f == math.Trunc(f) {
@@ -105,10 +105,10 @@ func (v *values) span(i int, unit time.Duration) time.Duration {
 	return time.Duration(math.Round(f * float64(unit)))
 }
 
-func (v *values) instant(i int, layout string) time.Time {
+func (v *values) parseInstant(i int, layout string) time.Time {
 	t, err := time.Parse(layout, v.fields[i])
 	if err != nil {
-		v.bad(i, "is not a time such as "+layout)
+		v.markBad(i, "is not a time such as "+layout)
 	}
 	return t
 }

@@ -35,8 +35,8 @@ const (
 // Machines reads a list of nodes.
 func Machines(path string) ([]Machine, error) {
 	var out []Machine
-	err := list(path, machineColumns, func(v *values) {
-		out = append(out, Machine{Name: v.fields[0], CPU: v.count(1), Memory: v.count(2), GPUs: v.count(3), Model: v.fields[4]})
+	err := readList(path, machineColumns, func(v *values) {
+		out = append(out, Machine{Name: v.fields[0], CPU: v.parseCount(1), Memory: v.parseCount(2), GPUs: v.parseCount(3), Model: v.fields[4]})
 	})
 	return out, err
 }
@@ -44,33 +44,33 @@ func Machines(path string) ([]Machine, error) {
 // Pods reads a list of pods, sorted by name.
 func Pods(path string) ([]Pod, error) {
 	var out []Pod
-	err := list(path, podColumns, func(v *values) { out = append(out, pod(v)) })
+	err := readList(path, podColumns, func(v *values) { out = append(out, parsePod(v)) })
 	slices.SortStableFunc(out, func(a, b Pod) int { return strings.Compare(a.Name, b.Name) })
 	return out, err
 }
 
-func pod(v *values) Pod {
-	p := Pod{Name: v.fields[0], CPU: v.count(1), Memory: v.count(2), GPUs: v.count(3), Milli: v.count(4)}
+func parsePod(v *values) Pod {
+	p := Pod{Name: v.fields[0], CPU: v.parseCount(1), Memory: v.parseCount(2), GPUs: v.parseCount(3), Milli: v.parseCount(4)}
 	if len(v.fields) > 5 {
 		p.Models = v.fields[5]
 	}
 	if p.Milli > 1000 || p.GPUs > 1 && p.Milli != 1000 || p.GPUs > 0 && p.Milli == 0 {
-		v.bad(4, "is not a part of a GPU in thousandths (1000 for several)")
+		v.markBad(4, "is not a part of a GPU in thousandths (1000 for several)")
 	}
 	return p
 }
 
-func list(path, columns string, row func(*values)) error {
+func readList(path, columns string, row func(*values)) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return listed(filepath.Base(path), columns, f, row)
+	return readListFrom(filepath.Base(path), columns, f, row)
 }
 
-func listed(name, columns string, f io.Reader, row func(*values)) error {
-	r, err := plain(name, f)
+func readListFrom(name, columns string, f io.Reader, row func(*values)) error {
+	r, err := uncompress(name, f)
 	if err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func listed(name, columns string, f io.Reader, row func(*values)) error {
 	heading = strings.TrimRight(heading, "\r")
 	if heading != columns && !(columns == podColumns && strings.HasPrefix(heading, columns+",")) {
 		in.no = 1
-		return in.fail("", "the columns are not "+columns)
+		return in.failAt("", "the columns are not "+columns)
 	}
-	return table(in, heading, func(v *values) error {
+	return readTable(in, heading, func(v *values) error {
 		row(v)
 		return v.err
 	})

@@ -15,42 +15,42 @@ var swfNames = []string{
 	"13 group", "14 executable", "15 queue", "16 partition", "17 preceding job", "18 think time",
 }
 
-// swf reads the Standard Workload Format. The width of a job is what it asked for,
+// readSWF reads the Standard Workload Format. The width of a job is what it asked for,
 // or what it got where that is not known.
-func swf(name string, r io.Reader) (*Log, error) {
+func readSWF(name string, r io.Reader) (*Log, error) {
 	log := &Log{Name: name, Format: "swf"}
 	in := newLines(name, r)
 	for {
 		text, ok := in.next()
 		if !ok {
-			return log, in.end()
+			return log, in.readError()
 		}
 		text = strings.TrimSpace(text)
 		switch {
 		case text == "":
 		case text[0] == ';':
-			if err := log.heading(in, text[1:]); err != nil {
+			if err := log.readHeading(in, text[1:]); err != nil {
 				return nil, err
 			}
 		default:
-			job, err := record(in, text)
+			job, err := parseRecord(in, text)
 			if err != nil {
 				return nil, err
 			}
-			log.add(job)
+			log.addJob(job)
 		}
 	}
 }
 
-// heading reads a comment that says something of the whole.
-func (l *Log) heading(in *lines, text string) error {
+// readHeading reads a comment that says something of the whole.
+func (l *Log) readHeading(in *lines, text string) error {
 	key, value, _ := strings.Cut(text, ":")
 	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 	switch key {
 	case "MaxProcs", "MaxNodes":
 		n, err := strconv.Atoi(strings.Fields(value + " x")[0])
 		if err != nil || n < 0 {
-			return in.fail(key, strconv.Quote(value)+" is not a number of processors")
+			return in.failAt(key, strconv.Quote(value)+" is not a number of processors")
 		}
 		if key == "MaxProcs" || l.Procs == 0 {
 			l.Procs = n
@@ -58,7 +58,7 @@ func (l *Log) heading(in *lines, text string) error {
 	case "UnixStartTime":
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
-			return in.fail(key, strconv.Quote(value)+" is not a time in seconds since 1970")
+			return in.failAt(key, strconv.Quote(value)+" is not a time in seconds since 1970")
 		}
 		if n > 0 {
 			l.Start = time.Unix(n, 0).UTC()
@@ -67,30 +67,30 @@ func (l *Log) heading(in *lines, text string) error {
 	return nil
 }
 
-func record(in *lines, text string) (Job, error) {
+func parseRecord(in *lines, text string) (Job, error) {
 	v := &values{lines: in, names: swfNames, fields: strings.Fields(text)}
 	if n := len(v.fields); n != len(swfNames) {
-		return Job{}, in.fail("", "a record has 18 fields, this line has "+strconv.Itoa(n))
+		return Job{}, in.failAt("", "a record has 18 fields, this line has "+strconv.Itoa(n))
 	}
 	for _, i := range []int{5, 6, 9, 13, 14, 15, 16, 17} {
-		v.number(i)
+		v.parseNumber(i)
 	}
-	status := v.whole(10)
+	status := v.parseWhole(10)
 	if status < -1 || status > 5 {
-		v.bad(10, "is not a status between -1 and 5")
+		v.markBad(10, "is not a status between -1 and 5")
 	}
 	job := Job{
-		ID: v.whole(0), Submit: v.seconds(1), Waited: v.seconds(2), Run: v.seconds(3),
-		CPUs: v.count(7), Limit: max(0, v.seconds(8)), Line: in.no,
-		User: known(v.whole(11)), Group: known(v.whole(12)),
+		ID: v.parseWhole(0), Submit: v.parseSeconds(1), Waited: v.parseSeconds(2), Run: v.parseSeconds(3),
+		CPUs: v.parseCount(7), Limit: max(0, v.parseSeconds(8)), Line: in.no,
+		User: knownNumber(v.parseWhole(11)), Group: knownNumber(v.parseWhole(12)),
 	}
-	if allocated := v.count(4); job.CPUs <= 0 {
+	if allocated := v.parseCount(4); job.CPUs <= 0 {
 		job.CPUs = allocated
 	}
 	return job, v.err
 }
 
-func known(n int64) string {
+func knownNumber(n int64) string {
 	if n < 0 {
 		return ""
 	}

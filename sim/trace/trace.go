@@ -71,13 +71,13 @@ func Open(path string) (*Log, error) {
 
 // Read reads a trace. The name tells an SWF file and stands in errors.
 func Read(name string, r io.Reader) (*Log, error) {
-	r, err := plain(name, r)
+	r, err := uncompress(name, r)
 	if err != nil {
 		return nil, err
 	}
-	read := rows
+	read := readRows
 	if strings.HasSuffix(strings.TrimSuffix(name, ".gz"), ".swf") {
-		read = swf
+		read = readSWF
 	}
 	log, err := read(name, r)
 	if err != nil {
@@ -86,12 +86,12 @@ func Read(name string, r io.Reader) (*Log, error) {
 	if len(log.Jobs) == 0 {
 		return nil, &Error{File: name, Line: 1, What: "there is no job in it that could have run"}
 	}
-	log.settle()
+	log.sortJobs()
 	return log, nil
 }
 
-// plain uncompresses what is compressed.
-func plain(name string, r io.Reader) (io.Reader, error) {
+// uncompress uncompresses what is compressed.
+func uncompress(name string, r io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(r, 64<<10)
 	if head, _ := b.Peek(2); !bytes.Equal(head, []byte{0x1f, 0x8b}) {
 		return b, nil
@@ -103,9 +103,9 @@ func plain(name string, r io.Reader) (io.Reader, error) {
 	return z, nil
 }
 
-// settle puts jobs in order and lets time begin with the first.
-func (l *Log) settle() {
-	slices.SortStableFunc(l.Jobs, func(a, b Job) int { return int(sign(a.Submit - b.Submit)) })
+// sortJobs puts jobs in order and lets time begin with the first.
+func (l *Log) sortJobs() {
+	slices.SortStableFunc(l.Jobs, func(a, b Job) int { return int(signOf(a.Submit - b.Submit)) })
 	first := l.Jobs[0].Submit
 	for i := range l.Jobs {
 		l.Jobs[i].Submit -= first
@@ -115,7 +115,7 @@ func (l *Log) settle() {
 	}
 }
 
-func sign(d time.Duration) time.Duration {
+func signOf(d time.Duration) time.Duration {
 	switch {
 	case d < 0:
 		return -1
@@ -125,8 +125,8 @@ func sign(d time.Duration) time.Duration {
 	return 0
 }
 
-// add takes a record up, or counts it as left out.
-func (l *Log) add(j Job) {
+// addJob takes a record up, or counts it as left out.
+func (l *Log) addJob(j Job) {
 	if j.Run <= 0 || j.CPUs+j.GPUs <= 0 || j.Submit < 0 {
 		l.Left++
 		return

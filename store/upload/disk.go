@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk is how many bytes of a directory's file system are free, for others than root, and how
+// diskSpace is how many bytes of a directory's file system are free, for others than root, and how
 // many it has.
-func disk(dir string) (free, all int64, err error) {
+func diskSpace(dir string) (free, all int64, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, 0, err

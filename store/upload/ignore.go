@@ -40,7 +40,7 @@ func parseIgnore(text string) (ignore, error) {
 		if line == "" {
 			return nil, fmt.Errorf("%d: there is no name in this line", n)
 		}
-		text, err := expression(line)
+		text, err := patternExpression(line)
 		if err == nil {
 			r.pattern, err = regexp.Compile(text)
 		}
@@ -52,9 +52,9 @@ func parseIgnore(text string) (ignore, error) {
 	return out, nil
 }
 
-// expression is a pattern as a regular expression. One with a slash that is not its last
+// patternExpression is a pattern as a regular expression. One with a slash that is not its last
 // character is of the name from the top, another of the name's last part.
-func expression(pattern string) (string, error) {
+func patternExpression(pattern string) (string, error) {
 	var b strings.Builder
 	b.WriteString("^")
 	if !strings.Contains(pattern, "/") {
@@ -97,9 +97,9 @@ func expression(pattern string) (string, error) {
 	return b.String(), nil
 }
 
-// has reports whether something is left out. What is in a directory that is left out is not
+// isIgnored reports whether something is left out. What is in a directory that is left out is not
 // asked for.
-func (g ignore) has(name string, dir bool) bool {
+func (g ignore) isIgnored(name string, dir bool) bool {
 	out := false
 	for _, r := range g {
 		if (dir || !r.dirs) && r.pattern.MatchString(path.Clean(name)) {

@@ -70,12 +70,12 @@ func Pack(ctx context.Context, dir string, to io.Writer, most int64) (Packed, er
 	}
 	z := gzip.NewWriter(p.bound)
 	p.tar = tar.NewWriter(z)
-	err = p.walk(ctx, ".")
+	err = p.packDir(ctx, ".")
 	if err == nil {
 		err = errors.Join(p.tar.Close(), z.Close())
 	}
 	if errors.Is(err, errFull) {
-		return p.Packed, p.full(dir, most)
+		return p.Packed, p.fullError(dir, most)
 	}
 	if err != nil {
 		return p.Packed, fmt.Errorf("pack %s: %w", dir, err)
@@ -91,22 +91,22 @@ type packer struct {
 	bound  *bound
 }
 
-// full says which files took the room.
-func (p *packer) full(dir string, most int64) error {
+// fullError says which files took the room.
+func (p *packer) fullError(dir string, most int64) error {
 	var all []string
 	for _, f := range p.Largest {
-		all = append(all, fmt.Sprintf("%s (%s)", f.Name, size(f.Size)))
+		all = append(all, fmt.Sprintf("%s (%s)", f.Name, formatSize(f.Size)))
 	}
 	text := ""
 	if len(all) > 0 {
 		text = "; the largest files of those that were packed until then: " + strings.Join(all, ", ")
 	}
-	return fault.New(fault.Exhausted, "the archive of %s has more than %s%s", dir, size(most), text).
+	return fault.New(fault.Exhausted, "the archive of %s has more than %s%s", dir, formatSize(most), text).
 		Advise("name what the job does not need in %s, as in a .gitignore, or keep data where the pool's pods have it", filepath.Join(dir, IgnoreFile))
 }
 
-// size is a number of bytes for people.
-func size(n int64) string {
+// formatSize is a number of bytes for people.
+func formatSize(n int64) string {
 	for _, u := range []struct {
 		name string
 		of   int64
@@ -118,8 +118,8 @@ func size(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// walk packs what is in a directory, in order of the names.
-func (p *packer) walk(ctx context.Context, dir string) error {
+// packDir packs what is in a directory, in order of the names.
+func (p *packer) packDir(ctx context.Context, dir string) error {
 	f, err := p.root.Open(dir)
 	if err != nil {
 		return err
@@ -134,14 +134,14 @@ func (p *packer) walk(ctx context.Context, dir string) error {
 			return err
 		}
 		name := path.Join(dir, d.Name())
-		if d.Name() == ".git" || p.ignore.has(name, d.IsDir()) {
+		if d.Name() == ".git" || p.ignore.isIgnored(name, d.IsDir()) {
 			continue
 		}
-		if err := p.add(name); err != nil {
+		if err := p.packEntry(name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if d.IsDir() {
-			if err := p.walk(ctx, name); err != nil {
+			if err := p.packDir(ctx, name); err != nil {
 				return err
 			}
 		}
@@ -149,8 +149,8 @@ func (p *packer) walk(ctx context.Context, dir string) error {
 	return nil
 }
 
-// add packs one thing.
-func (p *packer) add(name string) error {
+// packEntry packs one thing.
+func (p *packer) packEntry(name string) error {
 	info, err := p.root.Lstat(name)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (p *packer) add(name string) error {
 		return errChanged
 	}
 	h.Typeflag, h.Size, h.Mode = tar.TypeReg, info.Size(), int64(info.Mode().Perm())
-	p.note(File{name, h.Size})
+	p.countFile(File{name, h.Size})
 	if err := p.tar.WriteHeader(h); err != nil {
 		return err
 	}
@@ -198,8 +198,8 @@ func (p *packer) add(name string) error {
 
 var errChanged = fault.New(fault.Conflict, "it changed while it was packed").Advise("try again when nothing writes to it")
 
-// note counts a file.
-func (p *packer) note(f File) {
+// countFile counts a file.
+func (p *packer) countFile(f File) {
 	p.Files++
 	p.Bytes += f.Size
 	p.Largest = append(p.Largest, f)

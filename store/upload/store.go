@@ -45,13 +45,13 @@ type Name struct {
 // was touched for it, and is fresh.
 type Needed func() map[Name]bool
 
-// counts is what an archive of so many bytes takes of a user's room: small ones take a place
+// countedSize is what an archive of so many bytes takes of a user's room: small ones take a place
 // on the disk too.
-func counts(size int64) int64 { return max(size, 64<<10) }
+func countedSize(size int64) int64 { return max(size, 64<<10) }
 
-// spared is how many bytes of a file system with so many archives leave free: the journal
+// sparedBytes is how many bytes of a file system with so many archives leave free: the journal
 // lies on it too.
-func spared(all int64) int64 { return max(1<<30, all/20) }
+func sparedBytes(all int64) int64 { return max(1<<30, all/20) }
 
 // fresh is for how long an archive that no job needs is kept at least: its job may be on its
 // way. Stale is after which time it goes.
@@ -63,7 +63,7 @@ const (
 // NewStore keeps archives of up to most bytes, and of each user room bytes of them, in a
 // directory, which is made when it is needed.
 func NewStore(dir string, most, room int64) *Store {
-	return &Store{dir: dir, most: most, room: room, now: time.Now, disk: disk, sync: syncDir, comes: map[uint32]int64{}, parts: map[string]bool{}}
+	return &Store{dir: dir, most: most, room: room, now: time.Now, disk: diskSpace, sync: syncDir, comes: map[uint32]int64{}, parts: map[string]bool{}}
 }
 
 // On has the store go by what a function says of the file system of a directory: its free bytes, and
@@ -85,11 +85,13 @@ func CheckDigest(digest string) error {
 	return nil
 }
 
-func (s *Store) folder(uid uint32) string {
+func (s *Store) userFolder(uid uint32) string {
 	return filepath.Join(s.dir, strconv.FormatUint(uint64(uid), 10))
 }
 
-func (s *Store) file(uid uint32, digest string) string { return filepath.Join(s.folder(uid), digest) }
+func (s *Store) archiveFile(uid uint32, digest string) string {
+	return filepath.Join(s.userFolder(uid), digest)
+}
 
 // Touch reports the size of an archive that is there, and keeps it for a while.
 // fault.NotFound: it is not.
@@ -100,17 +102,17 @@ func (s *Store) Touch(uid uint32, digest string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if err := os.Chtimes(s.file(uid, digest), now, now); err != nil {
-		return 0, missing(err, digest)
+	if err := os.Chtimes(s.archiveFile(uid, digest), now, now); err != nil {
+		return 0, missingError(err, digest)
 	}
-	info, err := os.Stat(s.file(uid, digest))
+	info, err := os.Stat(s.archiveFile(uid, digest))
 	if err != nil {
-		return 0, missing(err, digest)
+		return 0, missingError(err, digest)
 	}
 	return info.Size(), nil
 }
 
-func missing(err error, digest string) error {
+func missingError(err error, digest string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.New(fault.NotFound, "the server has no working directory %.12s… of this user", digest).Advise("send it again: cox submit --upload")
 	}
@@ -122,9 +124,9 @@ func (s *Store) Open(uid uint32, digest string) (io.ReadCloser, error) {
 	if err := CheckDigest(digest); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(s.file(uid, digest))
+	f, err := os.Open(s.archiveFile(uid, digest))
 	if err != nil {
-		return nil, missing(err, digest)
+		return nil, missingError(err, digest)
 	}
 	return f, nil
 }
@@ -142,24 +144,24 @@ func (s *Store) Put(uid uint32, digest string, size int64, from io.Reader, neede
 	if _, err := s.Touch(uid, digest); err == nil || fault.KindOf(err) != fault.NotFound {
 		return err
 	}
-	err := s.reserve(uid, size, nil)
+	err := s.reserveRoom(uid, size, nil)
 	if fault.KindOf(err) == fault.Exhausted {
 		known := needed() // outside of the lock: jobs are many
-		err = s.reserve(uid, size, func(digest string) bool { return known[Name{uid, digest}] })
+		err = s.reserveRoom(uid, size, func(digest string) bool { return known[Name{uid, digest}] })
 	}
 	if err != nil {
 		return err
 	}
 	defer func() {
 		s.mu.Lock()
-		if s.comes[uid] -= counts(size); s.comes[uid] == 0 {
+		if s.comes[uid] -= countedSize(size); s.comes[uid] == 0 {
 			delete(s.comes, uid)
 		}
 		s.mu.Unlock()
 	}()
 	rest := &due{size, &s.due}
-	defer rest.end()
-	return s.write(uid, digest, size, from, rest)
+	defer rest.endUpload()
+	return s.writeArchive(uid, digest, size, from, rest)
 }
 
 // due counts what is still to be written of an archive.
@@ -175,17 +177,17 @@ func (d *due) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (d *due) end() { d.all.Add(-d.left) }
+func (d *due) endUpload() { d.all.Add(-d.left) }
 
 // partial begins the name of an archive that is under way.
 const partial = "part-"
 
-func (s *Store) write(uid uint32, digest string, size int64, from io.Reader, rest io.Writer) error {
-	f, err := s.begin(uid)
+func (s *Store) writeArchive(uid uint32, digest string, size int64, from io.Reader, rest io.Writer) error {
+	f, err := s.createTemporary(uid)
 	if err != nil {
 		return err
 	}
-	defer s.end(f.Name())
+	defer s.removeTemporary(f.Name())
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(f, sum, rest), io.LimitReader(from, size+1))
 	err = errors.Join(err, f.Sync(), f.Close())
@@ -200,16 +202,16 @@ func (s *Store) write(uid uint32, digest string, size int64, from io.Reader, res
 	s.mu.Lock() // until its name is durable: who finds it meanwhile counts on it
 	defer s.mu.Unlock()
 	now := s.now()
-	if err := os.Chtimes(s.file(uid, digest), now, now); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Chtimes(s.archiveFile(uid, digest), now, now); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err // it came twice at once: jobs may count on the first, which is on the disk
 	}
-	if err = os.Rename(f.Name(), s.file(uid, digest)); err != nil {
+	if err = os.Rename(f.Name(), s.archiveFile(uid, digest)); err != nil {
 		return err
 	}
-	for _, dir := range []string{s.folder(uid), s.dir, filepath.Dir(s.dir)} { // each may be new
+	for _, dir := range []string{s.userFolder(uid), s.dir, filepath.Dir(s.dir)} { // each may be new
 		if err := s.sync(dir); err != nil {
 			// Who sends it again would find it, and nobody would ask the disk again.
-			return errors.Join(err, os.Remove(s.file(uid, digest)))
+			return errors.Join(err, os.Remove(s.archiveFile(uid, digest)))
 		}
 	}
 	return nil
@@ -223,19 +225,19 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// begin makes the file of an archive that is under way.
-func (s *Store) begin(uid uint32) (*os.File, error) {
+// createTemporary makes the file of an archive that is under way.
+func (s *Store) createTemporary(uid uint32) (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f, err := os.CreateTemp(s.folder(uid), partial)
+	f, err := os.CreateTemp(s.userFolder(uid), partial)
 	if err == nil {
 		s.parts[f.Name()] = true
 	}
 	return f, err
 }
 
-// end removes it, unless it has got its name.
-func (s *Store) end(file string) {
+// removeTemporary removes it, unless it has got its name.
+func (s *Store) removeTemporary(file string) {
 	_ = os.Remove(file)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,8 +251,8 @@ type kept struct {
 	used time.Time
 }
 
-// list are the archives of a user, the one that was used first first. The caller holds the lock.
-func (s *Store) list(folder string) ([]kept, error) {
+// listArchives are the archives of a user, the one that was used first first. The caller holds the lock.
+func (s *Store) listArchives(folder string) ([]kept, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
@@ -265,51 +267,51 @@ func (s *Store) list(folder string) ([]kept, error) {
 	return out, nil
 }
 
-// reserve makes room for an archive. It removes none where it is not told which are needed.
-func (s *Store) reserve(uid uint32, n int64, needed func(digest string) bool) error {
+// reserveRoom makes room for an archive. It removes none where it is not told which are needed.
+func (s *Store) reserveRoom(uid uint32, n int64, needed func(digest string) bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := os.MkdirAll(s.folder(uid), 0o700); err != nil {
+	if err := os.MkdirAll(s.userFolder(uid), 0o700); err != nil {
 		return err
 	}
-	all, err := s.list(s.folder(uid))
+	all, err := s.listArchives(s.userFolder(uid))
 	if err != nil {
 		return err
 	}
 	used := s.comes[uid]
 	for _, k := range all {
 		if !strings.HasPrefix(k.name, partial) { // these are counted in comes
-			used += counts(k.size)
+			used += countedSize(k.size)
 		}
 	}
-	free, whole, err := s.disk(s.folder(uid))
+	free, whole, err := s.disk(s.userFolder(uid))
 	if err != nil {
 		return err
 	}
 	free -= s.due.Load()
-	least := spared(whole)
+	least := sparedBytes(whole)
 	for _, k := range all {
-		if needed == nil || used+counts(n) <= s.room && free-n >= least {
+		if needed == nil || used+countedSize(n) <= s.room && free-n >= least {
 			break
 		}
 		if strings.HasPrefix(k.name, partial) || s.now().Sub(k.used) < fresh || needed(k.name) {
 			continue
 		}
-		if err := os.Remove(filepath.Join(s.folder(uid), k.name)); err != nil {
+		if err := os.Remove(filepath.Join(s.userFolder(uid), k.name)); err != nil {
 			return err
 		}
-		used -= counts(k.size)
+		used -= countedSize(k.size)
 		free += k.size
 	}
-	if used+counts(n) > s.room {
+	if used+countedSize(n) > s.room {
 		return fault.New(fault.Exhausted, "there is room for %d bytes of working directories of a user: %d are taken by jobs that have not ended, and by what came within %s", s.room, used, fresh).
 			Advise("wait for jobs to end, or cancel some; or send less: name what is not needed in %s", IgnoreFile)
 	}
 	if free-n < least {
-		return fault.New(fault.Exhausted, "the file system of %s has %s free, and %s of them stay free for the server's journal: there is no room for an archive of %s", s.dir, size(max(free, 0)), size(least), size(n)).
+		return fault.New(fault.Exhausted, "the file system of %s has %s free, and %s of them stay free for the server's journal: there is no room for an archive of %s", s.dir, formatSize(max(free, 0)), formatSize(least), formatSize(n)).
 			Advise("ask an administrator to make room there; or send less: name what is not needed in %s", IgnoreFile)
 	}
-	s.comes[uid] += counts(n)
+	s.comes[uid] += countedSize(n)
 	s.due.Add(n)
 	return nil
 }
@@ -318,10 +320,10 @@ func (s *Store) reserve(uid uint32, n int64, needed func(digest string) bool) er
 func (s *Store) Used(uid uint32) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all, _ := s.list(s.folder(uid)) // none: nothing
+	all, _ := s.listArchives(s.userFolder(uid)) // none: nothing
 	var n int64
 	for _, k := range all {
-		n += counts(k.size)
+		n += countedSize(k.size)
 	}
 	return n
 }
@@ -347,8 +349,8 @@ func (s *Store) Sweep(needed Needed) error {
 func (s *Store) sweepUser(uid uint32, needed map[Name]bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	folder := s.folder(uid)
-	all, err := s.list(folder)
+	folder := s.userFolder(uid)
+	all, err := s.listArchives(folder)
 	for _, k := range all {
 		gone := s.now().Sub(k.used) >= Stale && !needed[Name{uid, k.name}]
 		if strings.HasPrefix(k.name, partial) {

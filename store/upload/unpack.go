@@ -31,7 +31,7 @@ func Unpack(from io.Reader, dir string, most int64) error {
 	defer root.Close()
 	z, err := gzip.NewReader(from)
 	if err != nil {
-		return broken(err)
+		return brokenArchive(err)
 	}
 	u := unpacker{root: root, links: map[string]bool{}, known: map[string]bool{".": true}, most: most}
 	t := tar.NewReader(z)
@@ -41,19 +41,19 @@ func Unpack(from io.Reader, dir string, most int64) error {
 			break
 		}
 		if err != nil {
-			return broken(err)
+			return brokenArchive(err)
 		}
-		if err := u.make(h, t); err != nil {
+		if err := u.makeEntry(h, t); err != nil {
 			return fmt.Errorf("unpack %s: %w", path.Join(dir, h.Name), err)
 		}
 	}
 	if _, err := io.Copy(io.Discard, z); err != nil { // the sum at its end
-		return broken(err)
+		return brokenArchive(err)
 	}
-	return u.finish()
+	return u.applyModes()
 }
 
-func broken(err error) error {
+func brokenArchive(err error) error {
 	return fault.New(fault.Invalid, "the archive is not whole, or is none: %w", err)
 }
 
@@ -70,8 +70,8 @@ type unpacker struct {
 // block is what a file system gives at least.
 const block = 4 << 10
 
-// count refuses what there is no room for.
-func (u *unpacker) count(size int64) error {
+// countEntry refuses what there is no room for.
+func (u *unpacker) countEntry(size int64) error {
 	if u.most <= 0 {
 		return nil
 	}
@@ -85,29 +85,29 @@ func (u *unpacker) count(size int64) error {
 		Advise("leave out what the job does not need (%s); or ask for more of the nodes' disks, by --tmp", IgnoreFile)
 }
 
-// parent makes a directory that has to be there for a name, and those around it, where they are
+// makeParents makes a directory that has to be there for a name, and those around it, where they are
 // not: each counts.
-func (u *unpacker) parent(dir string) error {
+func (u *unpacker) makeParents(dir string) error {
 	if u.known[dir] {
 		return nil
 	}
-	if err := u.parent(path.Dir(dir)); err != nil {
+	if err := u.makeParents(path.Dir(dir)); err != nil {
 		return err
 	}
 	if _, err := u.root.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		if err := u.count(0); err != nil {
+		if err := u.countEntry(0); err != nil {
 			return err
 		}
 	}
 	if err := u.root.MkdirAll(dir, 0o755); err != nil {
-		return said(err)
+		return fileError(err)
 	}
 	u.known[dir] = true
 	return nil
 }
 
-// make makes one thing.
-func (u *unpacker) make(h *tar.Header, from io.Reader) error {
+// makeEntry makes one thing.
+func (u *unpacker) makeEntry(h *tar.Header, from io.Reader) error {
 	name := path.Clean(h.Name)
 	if name == "." {
 		return nil
@@ -115,41 +115,41 @@ func (u *unpacker) make(h *tar.Header, from io.Reader) error {
 	if !filepath.IsLocal(name) {
 		return fault.New(fault.Invalid, "the name leads out of the directory")
 	}
-	if link := u.through(name); link != "" {
+	if link := u.linkOnPath(name); link != "" {
 		return fault.New(fault.Invalid, "the name goes through %s, which is a symbolic link", link)
 	}
-	if err := u.count(h.Size); err != nil {
+	if err := u.countEntry(h.Size); err != nil {
 		return err
 	}
-	if err := u.parent(path.Dir(name)); err != nil {
+	if err := u.makeParents(path.Dir(name)); err != nil {
 		return err
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
 		if err := u.root.MkdirAll(name, 0o700); err != nil {
-			return said(err)
+			return fileError(err)
 		}
 		u.dirs = append(u.dirs, h)
 		return nil
 	case tar.TypeSymlink:
 		u.links[name] = true
-		return said(u.root.Symlink(h.Linkname, name))
+		return fileError(u.root.Symlink(h.Linkname, name))
 	case tar.TypeReg:
-		return said(u.file(name, h, from))
+		return fileError(u.writeFile(name, h, from))
 	}
 	return fault.New(fault.Invalid, "the archive has something that is no file, directory or symbolic link (type %q)", h.Typeflag)
 }
 
-// said is an error of the file system: where something is there already, the archive is wrong.
-func said(err error) error {
+// fileError is an error of the file system: where something is there already, the archive is wrong.
+func fileError(err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return fault.New(fault.Invalid, "there is something of that name already: %w", err)
 	}
 	return err
 }
 
-// through is the link by which a name would go; empty: none.
-func (u *unpacker) through(name string) string {
+// linkOnPath is the link by which a name would go; empty: none.
+func (u *unpacker) linkOnPath(name string) string {
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if u.links[dir] {
 			return dir
@@ -158,27 +158,27 @@ func (u *unpacker) through(name string) string {
 	return ""
 }
 
-func (u *unpacker) file(name string, h *tar.Header, from io.Reader) error {
+func (u *unpacker) writeFile(name string, h *tar.Header, from io.Reader) error {
 	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = io.CopyN(f, from, h.Size) // what was counted
-	if err = errors.Join(err, f.Chmod(mode(h)), f.Close()); err != nil {
+	if err = errors.Join(err, f.Chmod(modeOf(h)), f.Close()); err != nil {
 		return err
 	}
 	return u.root.Chtimes(name, time.Time{}, h.ModTime)
 }
 
-// finish gives directories their permissions and times, the innermost first.
-func (u *unpacker) finish() error {
+// applyModes gives directories their permissions and times, the innermost first.
+func (u *unpacker) applyModes() error {
 	for _, h := range slices.Backward(u.dirs) {
 		name := path.Clean(h.Name)
-		if err := errors.Join(u.root.Chtimes(name, time.Time{}, h.ModTime), u.root.Chmod(name, mode(h))); err != nil {
+		if err := errors.Join(u.root.Chtimes(name, time.Time{}, h.ModTime), u.root.Chmod(name, modeOf(h))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func mode(h *tar.Header) fs.FileMode { return fs.FileMode(h.Mode) & fs.ModePerm } //nolint:gosec // nine bits of it
+func modeOf(h *tar.Header) fs.FileMode { return fs.FileMode(h.Mode) & fs.ModePerm } //nolint:gosec // nine bits of it

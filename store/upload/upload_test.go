@@ -171,7 +171,7 @@ func TestIgnore(t *testing.T) {
 		{"# x\n\n", "x", false, false},
 	} {
 		g, err := parseIgnore(c.lines)
-		if err != nil || g.has(c.name, c.dir) != c.want {
+		if err != nil || g.isIgnored(c.name, c.dir) != c.want {
 			t.Errorf("%q on %s: %v %v", c.lines, c.name, !c.want, err)
 		}
 	}
@@ -398,7 +398,7 @@ func TestAnArchiveThatComesTwiceAtOnce(t *testing.T) {
 	if err := end(both[1]); err != nil {
 		t.Errorf("the second: %v", err)
 	}
-	entries, err := os.ReadDir(s.folder(7))
+	entries, err := os.ReadDir(s.userFolder(7))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -488,10 +488,10 @@ func TestStoreLeavesRoomOnTheDisk(t *testing.T) {
 	if n := s.due.Load(); n != 0 {
 		t.Errorf("%d bytes are still to come", n)
 	}
-	if n := spared(100 << 30); n != 5<<30 {
+	if n := sparedBytes(100 << 30); n != 5<<30 {
 		t.Errorf("of a large one %d stay free", n)
 	}
-	if free, all, err := disk(t.TempDir()); err != nil || free < 0 || all < 0 {
+	if free, all, err := diskSpace(t.TempDir()); err != nil || free < 0 || all < 0 {
 		t.Errorf("%d %d %v", free, all, err)
 	}
 }
