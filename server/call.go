@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/spec"
 )
@@ -235,9 +236,12 @@ func problem(err error) *api.Error {
 			p.Errors = append(p.Errors, located(o))
 		}
 	}
-	var no *nowhere
+	var no *intake.NoPoolError
 	if errors.As(err, &no) {
-		no.onto(p)
+		if len(p.Errors) == 0 {
+			p.Errors, p.Remedy = []api.Located{{Message: "pool " + no.Pool + ": " + no.Err.Error(), Remedy: p.Remedy}}, ""
+		}
+		p.Errors = append(p.Errors, no.Others...)
 	}
 	return p
 }

@@ -112,7 +112,7 @@ var columns = [column.Count]appendColumn{
 	column.Attempt:    num(func(v *control.View) int64 { return int64(v.Job.Attempt) }),
 	column.ExitStatus: num(func(v *control.View) int64 { return int64(v.Job.Exit.Status) }),
 	column.ExitSignal: num(func(v *control.View) int64 { return int64(v.Job.Exit.Signal) }),
-	column.NodesMin:   num(func(v *control.View) int64 { return int64(holds(v).nodes) }),
+	column.NodesMin:   num(func(v *control.View) int64 { return int64(holds(v).Nodes) }),
 	column.NodesMax:   num(func(v *control.View) int64 { return int64(mostNodes(v.Job.Spec)) }),
 	column.NodeList:   str(func(v *control.View) string { return nodeList(v.Claims) }),
 	column.ReqNodes:   str(func(v *control.View) string { return hostlist.Compress(first(v).NodeList) }),
@@ -123,13 +123,13 @@ var columns = [column.Count]appendColumn{
 		}
 		return v.Claims[0].Node
 	}),
-	column.Tasks:        num(func(v *control.View) int64 { return int64(holds(v).tasks) }),
-	column.CPUs:         func(b []byte, v *control.View) []byte { return appendFloat(b, holds(v).cpus) },
+	column.Tasks:        num(func(v *control.View) int64 { return int64(holds(v).Tasks) }),
+	column.CPUs:         func(b []byte, v *control.View) []byte { return appendFloat(b, holds(v).CPUs) },
 	column.CPUsPerTask:  num(func(v *control.View) int64 { return int64(max(first(v).CPUsPerTask, 1)) }),
 	column.TasksPerNode: num(func(v *control.View) int64 { return int64(first(v).TasksPerNode) }),
 	column.Memory:       num(memoryPerNode),
 	column.MemoryPerCPU: num(memoryPerCPU),
-	column.GPUs:         num(func(v *control.View) int64 { return int64(holds(v).gpus) }),
+	column.GPUs:         num(func(v *control.View) int64 { return int64(holds(v).GPUs) }),
 	column.GRES:         func(b []byte, v *control.View) []byte { return holds(v).gres(b) },
 	column.TRES:         func(b []byte, v *control.View) []byte { return holds(v).tres(b) },
 	column.Features:     str(func(v *control.View) string { return first(v).Constraint.Text }),
@@ -257,8 +257,8 @@ func nodeList(claims []fleet.Claim) string {
 }
 
 func memoryPerNode(v *control.View) int64 {
-	d := asked(v.Job.Spec)
-	return d.memory / int64(max(d.nodes, 1))
+	d := v.Job.Spec.Demand()
+	return d.Memory / int64(max(d.Nodes, 1))
 }
 
 func memoryPerCPU(v *control.View) int64 {

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/control/admission"
 	"github.com/coxswain-sched/coxswain/control/health"
+	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched/snapshot"
@@ -141,6 +142,7 @@ type Server struct {
 	mux     *http.ServeMux
 	api     huma.API
 	routes  []*apiRoute
+	intake  *intake.Site
 	hub     *hub
 	inForce atomic.Pointer[inForce]
 	used    sync.Map // token id → *atomic.Int64, Unix minutes of the last use
@@ -189,6 +191,9 @@ func New(cfg Config) *Server {
 	s.metrics = newMetrics(s)
 	s.crowd = newCrowd()
 	s.turns = newTurns()
+	s.intake = &intake.Site{
+		Plane: cfg.Plane, Rules: s.rules, Pool: cfg.Pool, Environment: cfg.Environment, Uploads: cfg.Uploads, Mail: cfg.Mail, MaxArray: cfg.MaxArray, Now: cfg.Now,
+	}
 	s.register()
 	return s
 }

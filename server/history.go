@@ -39,7 +39,7 @@ func (s *Server) history(c *call, in *historyInput) error {
 	if err != nil {
 		return err
 	}
-	cols, names, _, err := columnsOf(in.Columns, s.first())
+	cols, names, _, err := columnsOf(in.Columns, control.DefaultPool(s.cfg.Plane.Pools()))
 	if err != nil {
 		return err
 	}

@@ -182,7 +182,7 @@ func (s *Server) chunks(c *call, sel *selection, after job.ID, whole bool, f fun
 }
 
 func (s *Server) listText(c *call, sel *selection, in *listInput, after job.ID) error {
-	cols, names, whole, err := columnsOf(in.Columns, s.first())
+	cols, names, whole, err := columnsOf(in.Columns, control.DefaultPool(s.cfg.Plane.Pools()))
 	if err != nil {
 		return err
 	}

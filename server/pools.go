@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
@@ -179,7 +178,7 @@ func (s *Server) shownPools() []api.Pool {
 	out := []api.Pool{}
 	for _, v := range s.cfg.Plane.Pools() {
 		p := api.Pool{Name: v.Name, Engine: v.Engine, Default: v.Default, Nodes: v.Nodes, Devices: v.Devices, Heard: v.Heard}
-		p.State, p.Why = poolState(&v, s.cfg.Now())
+		p.State, p.Why = v.State(s.cfg.Now())
 		if v.Added != nil {
 			p.Added, p.By = v.Added.At, v.Added.By.Name
 		}
@@ -189,41 +188,6 @@ func (s *Server) shownPools() []api.Pool {
 		out = append(out, p)
 	}
 	return out
-}
-
-// patience is how long an engine may take for an answer before it counts as silent.
-const patience = 30 * time.Second
-
-// hush is how long an engine may give no sign of life that is asked for one again and again: what
-// it drives may just be taken over by another of its servers.
-const hush = 8 * time.Second
-
-// stumbles reports whether an engine has only just begun not to answer.
-func stumbles(v *control.PoolView, now time.Time) bool {
-	return v.Pulses && fault.KindOf(v.Failed) == fault.Unavailable && now.Sub(v.Since) < hush
-}
-
-// poolState says whether a pool can be given work, and if not, why.
-func poolState(v *control.PoolView, now time.Time) (state, why string) {
-	switch {
-	case v.Broken != nil:
-		return api.PoolBroken, v.Broken.Error()
-	case v.Gone:
-		return api.PoolGone, "it is not configured any more; what was running there stays held"
-	case v.Failed != nil && !stumbles(v, now):
-		return api.PoolSilent, v.Failed.Error()
-	case !v.Quiet.IsZero() && now.Sub(v.Quiet) >= hush:
-		why := "it has given no sign of life since " + v.Quiet.UTC().Format(time.RFC3339)
-		if v.Hush != nil {
-			why += ": " + v.Hush.Error()
-		}
-		return api.PoolSilent, why
-	case !v.Asked.IsZero() && now.Sub(v.Asked) > patience:
-		return api.PoolSilent, "the engine has not answered since " + v.Asked.UTC().Format(time.RFC3339)
-	case v.Info == nil:
-		return api.PoolOpening, ""
-	}
-	return api.PoolUp, ""
 }
 
 // able are the abilities in words.

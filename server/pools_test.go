@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
@@ -80,41 +79,6 @@ func TestAPoolThatLacksSomethingIsNotAdded(t *testing.T) {
 	}
 	if _, err := c.AddPool(t.Context(), &api.NewPool{Name: "b"}); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) != "kinds of engine here: slurm" {
 		t.Errorf("without a kind: %v", err)
-	}
-}
-
-// TestPoolState: an engine that is asked for a sign of life every few seconds is called silent when it
-// gave none for a while, and not because what it drives has changed servers.
-//
-// Seen to fail with: a failure that is shown at once; a silence that is not shown.
-func TestPoolState(t *testing.T) {
-	now, down := time.Now(), fault.New(fault.Unavailable, "down")
-	info := &engine.Info{}
-	for _, tt := range []struct {
-		what string
-		v    control.PoolView
-		want string
-	}{
-		{"answers", control.PoolView{Info: info, Heard: now}, api.PoolUp},
-		{"is being asked", control.PoolView{Info: info, Asked: now.Add(-time.Second)}, api.PoolUp},
-		{"hangs", control.PoolView{Info: info, Asked: now.Add(-time.Minute)}, api.PoolSilent},
-		{"hangs from the first", control.PoolView{Asked: now.Add(-time.Minute)}, api.PoolSilent},
-		{"is new", control.PoolView{Asked: now}, api.PoolOpening},
-		{"does not answer", control.PoolView{Info: info, Failed: errors.New("down")}, api.PoolSilent},
-		{"has just begun to fail", control.PoolView{Info: info, Failed: down, Since: now.Add(-time.Second), Pulses: true}, api.PoolUp},
-		{"fails for a while", control.PoolView{Info: info, Failed: down, Since: now.Add(-10 * time.Second), Pulses: true}, api.PoolSilent},
-		{"has just begun to fail, and is not asked for a sign of life", control.PoolView{Info: info, Failed: down, Since: now.Add(-time.Second)}, api.PoolSilent},
-		{"may not be asked", control.PoolView{Info: info, Failed: fault.New(fault.Permission, "no"), Since: now.Add(-time.Second), Pulses: true}, api.PoolSilent},
-		{"has just begun to fail, and never answered", control.PoolView{Failed: down, Since: now.Add(-time.Second), Pulses: true}, api.PoolOpening},
-		{"has given no sign of life for a moment", control.PoolView{Info: info, Pulses: true, Quiet: now.Add(-time.Second), Hush: down}, api.PoolUp},
-		{"has given no sign of life for a while", control.PoolView{Info: info, Pulses: true, Quiet: now.Add(-10 * time.Second), Hush: down}, api.PoolSilent},
-		{"does not say whether it lives", control.PoolView{Info: info, Pulses: true, Quiet: now.Add(-10 * time.Second)}, api.PoolSilent},
-		{"is not configured", control.PoolView{Gone: true, Failed: errors.New("gone")}, api.PoolGone},
-		{"does not open", control.PoolView{Broken: errors.New("no such kind"), Failed: errors.New("x")}, api.PoolBroken},
-	} {
-		if state, why := poolState(&tt.v, now); state != tt.want || (why == "") != (state == api.PoolUp || state == api.PoolOpening) {
-			t.Errorf("one that %s is %s: %s", tt.what, state, why)
-		}
 	}
 }
 

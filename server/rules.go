@@ -137,12 +137,12 @@ func (h *holding) add(d demand) {
 		h.amount = map[string]resource.Amount{}
 	}
 	add := func(name string, a resource.Amount) { h.amount[name] = h.amount[name].Add(a) }
-	add("cpu", resource.Amount(d.cpus*float64(resource.OneCPU)))
-	add("memory", resource.Amount(d.memory))
-	add("gpu", resource.Amount(d.gpus)*1000)
-	add("node", resource.Amount(d.nodes))
-	if d.gpuType != "" {
-		add("gpu:"+d.gpuType, resource.Amount(d.gpus)*1000)
+	add("cpu", resource.Amount(d.CPUs*float64(resource.OneCPU)))
+	add("memory", resource.Amount(d.Memory))
+	add("gpu", resource.Amount(d.GPUs)*1000)
+	add("node", resource.Amount(d.Nodes))
+	if d.GPUType != "" {
+		add("gpu:"+d.GPUType, resource.Amount(d.GPUs)*1000)
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/coxswain-sched/coxswain/model/job"
 )
 
+// The bounds of the intake.
+const maxNameBytes, maxSpecBytes = 1 << 10, 256 << 10
+
 func TestWhatAJobSaysOfItselfIsBounded(t *testing.T) {
 	r := start(t, newPlane(), nil)
 	c := r.admin(t)
@@ -18,11 +21,11 @@ func TestWhatAJobSaysOfItselfIsBounded(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"a comment", []string{"--comment=" + strings.Repeat("x", mostName+1)}, "--comment: 1025 bytes"},
-		{"a name", []string{"--job-name=" + strings.Repeat("x", mostName+1)}, "--job-name: 1025 bytes"},
-		{"exports", []string{"--export=ALL,A=" + strings.Repeat("x", mostText)}, "KiB together"},
-		{"an array of long options", []string{"--array=0-999", "--export=ALL,A=" + strings.Repeat("x", mostText/4)}, "each of 1000 tasks"},
-		{"as much as may be", []string{"--comment=" + strings.Repeat("x", mostName)}, ""},
+		{"a comment", []string{"--comment=" + strings.Repeat("x", maxNameBytes+1)}, "--comment: 1025 bytes"},
+		{"a name", []string{"--job-name=" + strings.Repeat("x", maxNameBytes+1)}, "--job-name: 1025 bytes"},
+		{"exports", []string{"--export=ALL,A=" + strings.Repeat("x", maxSpecBytes)}, "KiB together"},
+		{"an array of long options", []string{"--array=0-999", "--export=ALL,A=" + strings.Repeat("x", maxSpecBytes/4)}, "each of 1000 tasks"},
+		{"as much as may be", []string{"--comment=" + strings.Repeat("x", maxNameBytes)}, ""},
 	}
 	for _, tt := range tests {
 		s := request()
@@ -46,7 +49,7 @@ func TestAPageIsBoundedByBytes(t *testing.T) {
 	c := r.admin(t)
 	for range 100 {
 		s := request()
-		s.Args = []string{"--export=ALL,A=" + strings.Repeat("x", mostText/4), "--hold"}
+		s.Args = []string{"--export=ALL,A=" + strings.Repeat("x", maxSpecBytes/4), "--hold"}
 		if _, err := c.Submit(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

@@ -5,15 +5,12 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"path"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
-	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/store/upload"
 )
 
@@ -37,25 +34,8 @@ func (s *Server) registerUploads() {
 	}, func(c *call, in *uploadPath) error { return s.takeUpload(c, in.Digest) })
 }
 
-// noUploads refuses directories where there is no pool whose jobs could have them.
-func (s *Server) noUploads() error {
-	if s.cfg.Uploads == nil {
-		return fault.New(fault.Unsupported, "this server takes no directories with jobs").Advise("leave --upload out")
-	}
-	for _, v := range s.cfg.Plane.Pools() {
-		if v.Gone {
-			continue
-		}
-		if r, ok := s.cfg.Plane.AddedEngine(v.Name).(engine.Receiver); ok && r.Receives() {
-			return nil
-		}
-	}
-	return fault.New(fault.Unsupported, "no pool of this server takes working directories that come with jobs").
-		Advise("leave --upload out; or have an administrator add a pool of Kubernetes with workdir=upload")
-}
-
 func (s *Server) uploads(c *call, digest string) (*api.Uploads, error) {
-	if err := cmp.Or(s.noUploads(), s.startsAs(c.id)); err != nil {
+	if err := cmp.Or(s.intake.TakesUploads(), s.startsAs(c.id)); err != nil {
 		return nil, err
 	}
 	out := &api.Uploads{Used: s.cfg.Uploads.Used(c.id.UID)}
@@ -71,7 +51,7 @@ func (s *Server) uploads(c *call, digest string) (*api.Uploads, error) {
 }
 
 func (s *Server) takeUpload(c *call, digest string) error {
-	if err := cmp.Or(s.noUploads(), s.startsAs(c.id)); err != nil {
+	if err := cmp.Or(s.intake.TakesUploads(), s.startsAs(c.id)); err != nil {
 		return err
 	}
 	if c.r.ContentLength < 0 {
@@ -105,28 +85,6 @@ func (p *paced) Read(b []byte) (int, error) {
 	n, err := p.from.Read(b)
 	p.broke = err != nil && err != io.EOF
 	return n, err
-}
-
-// laden notes the directory that comes with a job. Where the job is kept, its archive has to
-// be there.
-func (s *Server) laden(sp *job.Spec, req *submission) error {
-	u := req.Upload
-	if u == nil {
-		return nil
-	}
-	if err := s.noUploads(); err != nil {
-		return err
-	}
-	if !path.IsAbs(u.Dir) || path.Clean(u.Dir) != u.Dir || u.Size < 0 {
-		return fault.New(fault.Invalid, "upload: %.100q is no directory from / on, in its shortest form, or %d no size", u.Dir, u.Size).Advise("send what cox submit --upload sends")
-	}
-	sp.Upload = &job.Upload{Digest: u.Digest, Size: u.Size, Dir: u.Dir}
-	if req.TestOnly || req.Preview {
-		return nil // it need not be here
-	}
-	n, err := s.cfg.Uploads.Touch(sp.Owner.UID, u.Digest)
-	sp.Upload.Size = n
-	return err
 }
 
 // neededUploads are the directories that jobs need which have not ended.

@@ -54,11 +54,11 @@ func (s *Server) whatIf(c *call) (*api.WhatIfDone, error) {
 
 // invented reads a job that is not to be kept.
 func (s *Server) invented(c *call, req *api.Submit) (*job.Spec, error) {
-	p, err := s.parse(c.ctx(), c.id, &submission{Submit: *req, script: []byte(req.Text)})
+	r, err := s.admitText(c.ctx(), c.id, &submission{Submit: *req, script: []byte(req.Text)})
 	if err != nil {
 		return nil, err
 	}
-	return p.spec, nil
+	return r.Spec, nil
 }
 
 // tried sums up what became of the invented jobs, arrays as a whole, in the order of

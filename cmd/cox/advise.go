@@ -14,9 +14,9 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/spec"
 	"github.com/coxswain-sched/coxswain/spec/route"
 )
 
@@ -92,7 +92,7 @@ func (a *app) facts(fl *pflag.FlagSet, args []string) (*route.Facts, error) {
 		if err != nil {
 			return nil, err
 		}
-		if facts, _, err = route.Read(spec.Source{Name: args[0], Data: data}, a.now()); err != nil {
+		if facts, err = textFacts(args[0], data, a.now()); err != nil {
 			return nil, &undone{err, "no advice"}
 		}
 		stated = true
@@ -121,6 +121,15 @@ func (a *app) facts(fl *pflag.FlagSet, args []string) (*route.Facts, error) {
 		return nil, fault.New(fault.Invalid, "advice about what?").Advise("name a file, or state facts: cox advise --nodes 8 --tightly-coupled")
 	}
 	return facts, nil
+}
+
+// textFacts are the facts that a file states by itself.
+func textFacts(name string, data []byte, now time.Time) (*route.Facts, error) {
+	r, err := intake.ReadAlone(intake.Text{Form: intake.Detect(name, data), Name: name, Data: data}, now)
+	if err != nil {
+		return nil, err
+	}
+	return r.Facts()
 }
 
 // here judges the pools of the server that answers: by the file what each of them could run,
@@ -155,10 +164,7 @@ func (a *app) judged(ctx context.Context, name string) []route.PoolVerdict {
 	if err != nil {
 		return nil
 	}
-	req := &api.Submit{File: name, Text: string(data), Dir: dir, Host: hostname()}
-	if req.Form, err = form("", name, data); err != nil {
-		return nil
-	}
+	req := &api.Submit{Form: intake.Detect(name, data), File: name, Text: string(data), Dir: dir, Host: hostname()}
 	_, req.Files = readHere(req)
 	text, err := c.Advise(ctx, req)
 	if err != nil {

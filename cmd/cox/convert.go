@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/spec"
 )
@@ -68,7 +69,7 @@ func (a *app) convert(f *convertFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	from, err := form(f.from, args[0], data)
+	from, err := formOf(f.from, args[0], data)
 	if err != nil {
 		return err
 	}
@@ -77,8 +78,8 @@ func (a *app) convert(f *convertFlags, args []string) error {
 		return err
 	}
 	// The environment is left out: it belongs to a submission, not to the file.
-	r := reading{args: f.options, scriptArgs: args[1:], dir: dir, strict: f.strict, readFile: os.ReadFile}
-	text, err := r.read(from, args[0], data)
+	text, err := intake.Read(intake.Text{Form: from, Name: args[0], Data: data},
+		intake.Options{Owner: owner(), Args: f.options, ScriptArgs: args[1:], Dir: dir, Strict: f.strict, ReadFile: os.ReadFile})
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (a *app) convert(f *convertFlags, args []string) error {
 	}
 	warnings := more
 	if f.to != "json" { // which has them inside
-		warnings = append(text.warnings, more...)
+		warnings = append(text.Warnings, more...)
 	}
 	fmt.Fprint(a.err, printer.Warnings(a.page(a.err), wireWarnings(warnings)))
 	if f.output != "" {
@@ -102,7 +103,7 @@ func (a *app) convert(f *convertFlags, args []string) error {
 }
 
 // writers make a text of a job, for --to; the warnings say what it could not hold.
-var writers = map[string]func(*read) ([]byte, []spec.Warning, error){
+var writers = map[string]func(*intake.Request) ([]byte, []spec.Warning, error){
 	"json":         writeJSON,
 	api.FormNative: writeNative,
 	api.FormSbatch: writeSbatch,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/spec"
 )
@@ -14,20 +15,15 @@ import (
 // dryRun reads a submission here and says what would be asked; where a pool is named, the
 // server says what it would hand over there.
 func (a *app) dryRun(ctx context.Context, f *submitFlags, req *api.Submit) error {
-	r := reading{args: req.Args, scriptArgs: req.ScriptArgs, environ: req.Environ, dir: req.Dir, host: req.Host, strict: req.Strict, readFile: os.ReadFile}
-	var text *read
-	var err error
-	if req.Form == api.FormCommand {
-		text, err = r.command(req.Command)
-	} else {
-		text, err = r.read(req.Form, req.File, []byte(req.Text))
-	}
+	t, o := textOf(req)
+	o.Strict, o.ReadFile = req.Strict, os.ReadFile
+	text, err := intake.Read(t, o)
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(a.err, printer.Warnings(a.page(a.err), wireWarnings(text.warnings)))
+	fmt.Fprint(a.err, printer.Warnings(a.page(a.err), wireWarnings(text.Warnings)))
 	if f.pool == "" {
-		_, err = fmt.Fprint(a.out, printer.DryRun(a.page(a.out), text.job, req.File))
+		_, err = fmt.Fprint(a.out, printer.DryRun(a.page(a.out), text.Spec, req.File))
 		return err
 	}
 	req.TestOnly, req.Preview = true, true
@@ -48,7 +44,7 @@ func (a *app) dryRun(ctx context.Context, f *submitFlags, req *api.Submit) error
 		return f.format.write(a.out, done)
 	}
 	p := a.page(a.out)
-	out := printer.DryRun(p, text.job, req.File)
+	out := printer.DryRun(p, text.Spec, req.File)
 	if done.Preview != nil {
 		out += printer.Preview(p, done.Preview)
 	} else {

@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/cmd/internal/localrun"
-	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
@@ -130,8 +131,8 @@ func (f *runFlags) check() error {
 }
 
 // requests reads what is to run.
-func (f *runFlags) requests(cmd *cobra.Command, args []string) ([]localrun.Request, error) {
-	var out []localrun.Request
+func (f *runFlags) requests(cmd *cobra.Command, args []string) ([]*intake.Request, error) {
+	var out []*intake.Request
 	switch {
 	case len(args) > 0 && cmd.ArgsLenAtDash() == 0:
 		r, err := f.command(args)
@@ -160,7 +161,7 @@ func (f *runFlags) requests(cmd *cobra.Command, args []string) ([]localrun.Reque
 
 // command makes the request for "-- COMMAND": one task per node of the room unless
 // more are asked for.
-func (f *runFlags) command(args []string) (localrun.Request, error) {
+func (f *runFlags) command(args []string) (*intake.Request, error) {
 	nodes := max(f.nodes, 1)
 	tasks := f.tasks
 	if tasks == 0 {
@@ -179,7 +180,7 @@ func (f *runFlags) command(args []string) (localrun.Request, error) {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return localrun.Request{}, err
+		return nil, err
 	}
 	s := &job.Spec{
 		Name: filepath.Base(args[0]), Owner: owner(), Groups: []job.TaskGroup{g}, WorkDir: dir, KillOnBadExit: true,
@@ -188,37 +189,30 @@ func (f *runFlags) command(args []string) (localrun.Request, error) {
 	}
 	if f.time != "" {
 		if s.TimeLimit, err = slurmfmt.ParseTimeLimit(f.time); err != nil {
-			return localrun.Request{}, fault.New(fault.Invalid, "--time %s: %w", f.time, err)
+			return nil, fault.New(fault.Invalid, "--time %s: %w", f.time, err)
 		}
 	}
-	return localrun.Request{Submission: control.Submission{Spec: s, Env: os.Environ()}}, nil
+	return &intake.Request{Text: intake.Text{Form: api.FormCommand, Command: args}, Spec: s, Env: os.Environ()}, nil
 }
 
 // script reads and parses a file in any form, "-" for standard input.
-func (f *runFlags) script(name string, args []string) (localrun.Request, error) {
+func (f *runFlags) script(name string, args []string) (*intake.Request, error) {
 	data, err := readScript(name, os.Stdin)
 	if err != nil {
-		return localrun.Request{}, err
+		return nil, err
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return localrun.Request{}, err
+		return nil, err
 	}
-	kind, err := form("", name, data)
-	if err != nil {
-		return localrun.Request{}, err
-	}
-	r := reading{args: f.options, scriptArgs: args, environ: os.Environ(), dir: dir, host: hostname(), readFile: os.ReadFile}
-	got, err := r.read(kind, name, data)
-	if err != nil {
-		return localrun.Request{}, err
-	}
-	return localrun.Request{Submission: control.Submission{Spec: got.job, Script: got.script, Env: os.Environ()}, Warnings: got.warnings}, nil
+	return intake.Read(intake.Text{Form: intake.Detect(name, data), Name: name, Data: data}, intake.Options{
+		Owner: owner(), Args: f.options, ScriptArgs: args, Environ: os.Environ(), Dir: dir, Host: hostname(), ReadFile: os.ReadFile,
+	})
 }
 
-func wantGPUs(requests []localrun.Request) bool {
+func wantGPUs(requests []*intake.Request) bool {
 	for _, r := range requests {
-		for _, g := range r.Submission.Spec.Groups {
+		for _, g := range r.Spec.Groups {
 			if g.PerNode.DeviceCount()+g.PerTask.DeviceCount()+g.Total.DeviceCount() > 0 {
 				return true
 			}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/api/client"
 	"github.com/coxswain-sched/coxswain/cmd/printer"
+	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/model/fault"
 )
 
@@ -174,19 +174,11 @@ func (a *app) request(cmd *cobra.Command, f *submitFlags, args []string) (*api.S
 		return nil, err
 	}
 	req.File, req.Text, req.ScriptArgs = args[0], string(data), args[1:]
-	if req.Form, err = form(f.from, args[0], data); err != nil {
+	if req.Form, err = formOf(f.from, args[0], data); err != nil {
 		return nil, err
 	}
-	if req.Form == api.FormNative && len(req.Args) > 0 {
-		return nil, notNative(args[0], req.Args[0])
-	}
-	return req, nil
-}
-
-// notNative refuses an option of sbatch beside a file that is none of sbatch's.
-func notNative(name, option string) error {
-	return fault.New(fault.Invalid, "%s: options of sbatch (%s) do not go with the native form", name, option).
-		Advise("write it into the file (hold: true, nodes: 4), or turn the file first: cox convert %s --to sbatch", name)
+	t := intake.Text{Form: req.Form, Name: req.File}
+	return req, t.CheckArgs(req.Args)
 }
 
 func (a *app) saySubmitted(f *submitFlags, done *api.Submitted) error {
@@ -240,43 +232,4 @@ func (a *app) waitSubmitted(ctx context.Context, c *client.Client, name string) 
 		a.code = max(a.code, exitCode(j))
 	}
 	return nil
-}
-
-// form says what a text is: its name decides, else its content.
-func form(asked, name string, data []byte) (string, error) {
-	switch asked {
-	case api.FormSbatch, api.FormNative:
-		return asked, nil
-	case "":
-	default:
-		return "", fault.New(fault.Invalid, "--from %s: there is no such form", asked).Advise("sbatch or native")
-	}
-	lower := strings.ToLower(name)
-	for _, end := range []string{".yaml", ".yml", ".json"} {
-		if strings.HasSuffix(lower, end) {
-			return api.FormNative, nil
-		}
-	}
-	if looksNative(string(data)) {
-		return api.FormNative, nil
-	}
-	return api.FormSbatch, nil
-}
-
-// looksNative reports whether a text without a telling name is YAML or JSON: its
-// first line that says something is a key, and not a command.
-func looksNative(text string) bool {
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		switch trimmed := strings.TrimSpace(line); {
-		case strings.HasPrefix(line, "#!"), strings.HasPrefix(line, "#SBATCH"):
-			return false
-		case trimmed == "", strings.HasPrefix(trimmed, "#"), trimmed == "---":
-			continue
-		default:
-			key, _, ok := strings.Cut(trimmed, ":")
-			return strings.HasPrefix(trimmed, "{") || ok && !strings.ContainsAny(key, " \t=$()|;&\"'/")
-		}
-	}
-	return false
 }

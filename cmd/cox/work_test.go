@@ -103,14 +103,14 @@ func TestWhatAFileIs(t *testing.T) {
 		{"a", "", "sbatch"},
 		{"a.sbatch", "export A=1\n", "sbatch"},
 	} {
-		if got, err := form("", c.name, []byte(c.text)); err != nil || got != c.want {
+		if got, err := formOf("", c.name, []byte(c.text)); err != nil || got != c.want {
 			t.Errorf("%s %q: %s, %v", c.name, c.text, got, err)
 		}
 	}
-	if got, err := form("sbatch", "a.yaml", nil); err != nil || got != "sbatch" {
+	if got, err := formOf("sbatch", "a.yaml", nil); err != nil || got != "sbatch" {
 		t.Errorf("%s, %v", got, err)
 	}
-	if _, err := form("pbs", "a", nil); err == nil {
+	if _, err := formOf("pbs", "a", nil); err == nil {
 		t.Error("an unknown form was taken")
 	}
 }

@@ -32,7 +32,8 @@ var floors = [][]string{
 
 // beside lists the folders of one floor that may be imported from the same floor.
 var beside = map[string][]string{
-	"test": {"cmd"}, // the tests of whole servers speak Slurm's commands too
+	"control": {"spec"}, // control/intake makes jobs of texts
+	"test":    {"cmd"},  // the tests of whole servers speak Slurm's commands too
 }
 
 // never lists imports from outside that have no place in the pure packages.

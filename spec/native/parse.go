@@ -35,24 +35,37 @@ const (
 // the order of lines and also with an error. The error is a *spec.Error, which holds
 // all that was found.
 func Parse(src spec.Source, opts Options) (s *job.Spec, script []byte, warnings []spec.Warning, err error) {
+	doc, err := yaml.Parse(src)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return ParseDocument(doc, src.Name, opts)
+}
+
+// Manifest returns an error with a remedy for a document that is a manifest for Kubernetes.
+func Manifest(doc *yaml.Document, remedy string) error {
+	if kind := doc.Root.Get("kind"); kind != nil && doc.Root.Get("apiVersion") != nil {
+		return doc.Error(kind.Place, "this is a manifest for Kubernetes, which is not read yet", remedy)
+	}
+	return nil
+}
+
+// ParseDocument is Parse for a text that yaml.Parse has taken apart.
+func ParseDocument(doc *yaml.Document, file string, opts Options) (s *job.Spec, script []byte, warnings []spec.Warning, err error) {
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()
 	}
 	if opts.MaxArraySize == 0 {
 		opts.MaxArraySize = slurmfmt.MaxArraySize
 	}
-	doc, err := yaml.Parse(src)
-	if err != nil {
+	if err := Manifest(doc, "write the job in the native form (docs/native.md): nodes, tasks_per_node, gpus_per_node, command"); err != nil {
 		return nil, nil, nil, err
 	}
-	if kind := doc.Root.Get("kind"); kind != nil && doc.Root.Get("apiVersion") != nil {
-		return nil, nil, nil, doc.Error(kind.Place, "this is a manifest for Kubernetes, which is not read yet", "write the job in the native form (docs/native.md): nodes, tasks_per_node, gpus_per_node, command")
-	}
-	p := &parser{opts: opts, doc: doc, file: src.Name, owners: map[string]bool{}}
+	p := &parser{opts: opts, doc: doc, file: file, owners: map[string]bool{}}
 	for _, f := range jobFields {
 		p.owners[f.name] = true
 	}
-	d := p.job(src.Name)
+	d := p.job(file)
 	slices.SortStableFunc(p.warnings, func(a, b spec.Warning) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})

@@ -1,60 +1,18 @@
 package route
 
 import (
-	"bytes"
 	"fmt"
-	"path"
 	"strings"
-	"time"
 
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/spec"
-	"github.com/coxswain-sched/coxswain/spec/native"
 	"github.com/coxswain-sched/coxswain/spec/sbatch"
 	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
-// Read finds the facts about a job in its file: an sbatch script, or a job in YAML.
-// It also returns the job. now is for times in the file; zero means the present.
-func Read(src spec.Source, now time.Time) (*Facts, *job.Spec, error) {
-	if isYAML(src) {
-		return readNative(src, now)
-	}
-	return readBatch(src, now)
-}
-
-// isYAML tells YAML from a script: by the name's end, else by a first line that is
-// no comment.
-func isYAML(src spec.Source) bool {
-	switch strings.ToLower(path.Ext(src.Name)) {
-	case ".yaml", ".yml", ".json":
-		return true
-	case ".sh", ".sbatch", ".slurm", ".bash", ".job", ".batch":
-		return false
-	}
-	if bytes.HasPrefix(src.Data, []byte("#!")) || bytes.Contains(src.Data, []byte("\n#SBATCH")) {
-		return false
-	}
-	for line := range bytes.Lines(src.Data) {
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 || line[0] == '#' {
-			continue
-		}
-		name, _, ok := bytes.Cut(line, []byte(":"))
-		return line[0] == '{' || string(line) == "---" || ok && !bytes.ContainsAny(name, " \t=$()/\"'")
-	}
-	return false
-}
-
-func readBatch(src spec.Source, now time.Time) (*Facts, *job.Spec, error) {
-	s, _, err := sbatch.Parse(src, sbatch.Options{Dir: "/", Now: now, Mail: true, ReadFile: func(string) ([]byte, error) { return nil, nil }})
-	if err != nil {
-		return nil, nil, err
-	}
-	script, err := sbatch.Read(src)
-	if err != nil {
-		return nil, nil, err
-	}
+// ScriptFacts finds the facts about a job in its sbatch script. script and s are what sbatch
+// made of the text, without any option from outside.
+func ScriptFacts(src spec.Source, script *sbatch.Script, s *job.Spec) *Facts {
 	f := &Facts{}
 	lines := strings.Split(string(src.Data), "\n")
 	at := func(n int, says string) Evidence {
@@ -82,27 +40,18 @@ func readBatch(src spec.Source, now time.Time) (*Facts, *job.Spec, error) {
 	}
 	scan(f, src.Name, string(src.Data), 1)
 	fromSpec(f, s, found, []string{"nodes", "ntasks", "ntasks-per-node", "gpus", "gres", "nodelist"}, "container-image")
-	return f, s, nil
+	return f
 }
 
-func readNative(src spec.Source, now time.Time) (*Facts, *job.Spec, error) {
-	doc, err := yaml.Parse(src)
-	if err != nil {
-		return nil, nil, err
-	}
-	if kind := doc.Root.Get("kind"); kind != nil && doc.Root.Get("apiVersion") != nil {
-		return nil, nil, doc.Error(kind.Place, "this is a manifest for Kubernetes, which is not read yet", "say the facts by flags instead")
-	}
-	s, _, _, err := native.Parse(src, native.Options{Dir: "/", Now: now, Mail: true})
-	if err != nil {
-		return nil, nil, err
-	}
+// DocumentFacts finds the facts about a job in its YAML or JSON. s is what the native form made
+// of the document.
+func DocumentFacts(file string, doc *yaml.Document, s *job.Spec) *Facts {
 	f := &Facts{}
 	found := map[string]Evidence{}
 	note := func(fields []yaml.Field) {
 		for _, x := range fields {
 			if _, ok := found[x.Name]; !ok {
-				found[x.Name] = Evidence{File: src.Name, Line: x.Place.Line, Text: strings.TrimSpace(doc.Line(x.Place.Line)), Says: x.Name}
+				found[x.Name] = Evidence{File: file, Line: x.Place.Line, Text: strings.TrimSpace(doc.Line(x.Place.Line)), Says: x.Name}
 			}
 		}
 	}
@@ -113,10 +62,10 @@ func readNative(src spec.Source, now time.Time) (*Facts, *job.Spec, error) {
 		}
 	}
 	for _, name := range []string{"script", "command", "env"} {
-		scanNode(f, src.Name, doc, name)
+		scanNode(f, file, doc, name)
 	}
 	fromSpec(f, s, found, []string{"nodes", "tasks", "tasks_per_node", "gpus", "gpus_per_node", "nodelist"}, "image")
-	return f, s, nil
+	return f
 }
 
 // scanNode looks through the text of a field.

@@ -14,18 +14,43 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/native"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
+// factsOf parses a text by the end of its name, as the intake does.
+func factsOf(name, text string) (*Facts, error) {
+	src := spec.Source{Name: name, Data: []byte(text)}
+	if strings.HasSuffix(name, ".yaml") {
+		doc, err := yaml.Parse(src)
+		if err != nil {
+			return nil, err
+		}
+		s, _, _, err := native.ParseDocument(doc, name, native.Options{Dir: "/", Now: now, Mail: true})
+		if err != nil {
+			return nil, err
+		}
+		return DocumentFacts(name, doc, s), nil
+	}
+	script, err := sbatch.Read(src)
+	if err != nil {
+		return nil, err
+	}
+	r, err := sbatch.ParseScript(script, sbatch.Options{Dir: "/", Now: now, Mail: true})
+	if err != nil {
+		return nil, err
+	}
+	return ScriptFacts(src, script, r.Job), nil
+}
+
 func read(t *testing.T, name, text string) *Facts {
 	t.Helper()
-	f, s, err := Read(spec.Source{Name: name, Data: []byte(text)}, now)
+	f, err := factsOf(name, text)
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, text)
-	}
-	if s == nil {
-		t.Fatalf("%s: no job", name)
 	}
 	return f
 }
@@ -121,44 +146,6 @@ func TestFactsOfYAML(t *testing.T) {
 	}
 }
 
-func TestFormIsRecognised(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		yaml       bool
-	}{
-		{"a.yaml", "", true},
-		{"a.sh", "name: x", false},
-		{"-", "# c\nname: x\ncommand: a\n", true},
-		{"-", "---\nname: x\n", true},
-		{"-", "{\"name\": \"x\"}", true},
-		{"-", "#!/bin/sh\nname: x\n", false},
-		{"-", "\n#SBATCH -N1\n", false},
-		{"job", "export A=b:c\n", false},
-		{"job", "./run a: b\n", false},
-		{"", "", false},
-	} {
-		if got := isYAML(spec.Source{Name: c.name, Data: []byte(c.text)}); got != c.yaml {
-			t.Errorf("%s %q: %t", c.name, c.text, got)
-		}
-	}
-}
-
-func TestReadRefuses(t *testing.T) {
-	for name, c := range map[string][2]string{
-		"manifest": {"apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n", "manifest"},
-		"yaml":     {"gpuss: 1\ncommand: a\n", "did you mean gpus?"},
-		"no yaml":  {"a: [\n", ""},
-	} {
-		_, _, err := Read(spec.Source{Name: "x.yaml", Data: []byte(c[0])}, now)
-		if err == nil || !strings.Contains(err.Error(), c[1]) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, _, err := Read(spec.Source{Name: "x.sh", Data: []byte("#!/bin/sh\n#SBATCH --time=x\n")}, now); err == nil {
-		t.Error("a bad time is taken")
-	}
-}
-
 // TestTranscripts keeps what people and programs are told, for whole files.
 func TestTranscripts(t *testing.T) {
 	pools := []Pool{
@@ -236,7 +223,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("x.sh", "#!/bin/sh\n#SBATCH -N2\ncat <<EOF\nEOF\nmpirun\n")
 	f.Add("x.yaml", "nodes: 2\nscript: |\n  ray start\n")
 	f.Fuzz(func(t *testing.T, name, text string) {
-		facts, _, err := Read(spec.Source{Name: name, Data: []byte(text)}, now)
+		facts, err := factsOf(name, text)
 		if err != nil {
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,7 @@ type Result struct {
 	Job      *job.Spec // nil with an error
 	Warnings []spec.Warning
 	Command  CommandOptions // what is asked of the sbatch command itself
+	Outside  bool           // options came from the command line or the environment
 }
 
 // Parse reads a batch script into a job. Warnings come in the order of lines and
@@ -58,6 +60,12 @@ func ParseAll(src spec.Source, opts Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	return ParseScript(script, opts)
+}
+
+// ParseScript is ParseAll for a text that Read has taken apart. The script stays as it is and
+// can be parsed again, with other options.
+func ParseScript(script *Script, opts Options) (Result, error) {
 	if opts.Now.IsZero() {
 		opts.Now = time.Now()
 	}
@@ -65,9 +73,9 @@ func ParseAll(src spec.Source, opts Options) (Result, error) {
 	if opts.MaxArraySize == 0 {
 		opts.MaxArraySize = slurmfmt.MaxArraySize
 	}
-	p := &parser{opts: opts, script: script, warnings: script.Warnings}
+	p := &parser{opts: opts, script: script, warnings: slices.Clone(script.Warnings)}
 	s := p.parseScript()
-	r := Result{Job: s, Warnings: inOrder(p.warnings), Command: p.command}
+	r := Result{Job: s, Warnings: inOrder(p.warnings), Command: p.command, Outside: p.outside}
 	if err := spec.Join(p.errs); err != nil {
 		r.Job = nil
 		return r, err
@@ -83,11 +91,12 @@ type parser struct {
 	errs     []*spec.Error
 	blanks   []int // lines with a blank behind =, which have an error already
 	command  CommandOptions
+	outside  bool // see Result
 }
 
 func (p *parser) parseScript() *job.Spec {
 	command, problems := fromArgs(p.opts.Args)
-	components := p.script.Components
+	components := slices.Clone(p.script.Components)
 	if n := max(len(components), len(command)); n > maxComponents {
 		p.errs = append(p.errs, &spec.Error{
 			File: p.script.Name, Message: fmt.Sprintf("the job has %d components", n), Remedy: fmt.Sprintf("a heterogeneous job may have %d", maxComponents),
@@ -95,9 +104,10 @@ func (p *parser) parseScript() *job.Spec {
 		components, command = components[:min(len(components), maxComponents)], command[:min(len(command), maxComponents)]
 	}
 	extra := p.reportProblems(p.script.Problems)
-	components[0] = append(components[0], extra...)
+	components[0] = append(slices.Clip(components[0]), extra...)
 	command[0] = append(command[0], p.reportProblems(problems)...)
 	env, idle := fromEnvironment(p.opts.Environ)
+	p.outside = len(p.opts.Args) > 0 || len(env) > 0
 	p.idleVariables(idle)
 	p.checkEach(components...)
 	p.checkEach(env)

@@ -18,26 +18,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/auth/fileperm"
 	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/intake"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
-	"github.com/coxswain-sched/coxswain/spec"
-	"github.com/coxswain-sched/coxswain/spec/route"
 	"github.com/coxswain-sched/coxswain/store/sqlite"
 )
 
-// Request is one job to run.
-type Request struct {
-	Submission control.Submission
-	Warnings   []spec.Warning
-}
-
 // Options are everything that a run needs from outside.
 type Options struct {
-	Requests []Request
+	Requests []*intake.Request
 	Shape    Shape
 	StateDir string // "": a temporary one, removed at the end
 	Raw      bool   // output lines without labels
@@ -102,7 +96,7 @@ type session struct {
 func (s *session) open(ctx context.Context, dir string, temporary bool) error {
 	var specs []*job.Spec
 	for _, r := range s.opt.Requests {
-		specs = append(specs, r.Submission.Spec)
+		specs = append(specs, r.Spec)
 	}
 	s.dir, s.gone = dir, temporary
 	var err error
@@ -146,8 +140,8 @@ func (s *session) close() error {
 
 func (s *session) run(ctx context.Context) (int, error) {
 	f := &follower{opt: s.opt, screen: s.screen, jobs: map[job.ID]*followed{}}
-	for i := range s.opt.Requests {
-		if err := s.submit(ctx, f, &s.opt.Requests[i]); err != nil {
+	for _, r := range s.opt.Requests {
+		if err := s.submit(ctx, f, r); err != nil {
 			return 0, errors.Join(err, s.abandon(f))
 		}
 	}
@@ -198,8 +192,8 @@ func (s *session) lasting(files []string) []string {
 }
 
 // submit accepts one request and says what was understood.
-func (s *session) submit(ctx context.Context, f *follower, r *Request) error {
-	spec := r.Submission.Spec
+func (s *session) submit(ctx context.Context, f *follower, r *intake.Request) error {
+	spec := r.Spec
 	s.screen.note("%s", headline(spec))
 	for _, w := range r.Warnings {
 		s.screen.note("  ! %s", w)
@@ -208,12 +202,8 @@ func (s *session) submit(ctx context.Context, f *follower, r *Request) error {
 		s.screen.note("  ! --reservation=%s has no effect here: there are none in a room of one's own, the job is placed as any other", name)
 		spec.Reservation = ""
 	}
-	choice, err := route.Choose(spec, []route.Pool{{Name: "local", Engine: s.info.Name, Able: s.info.Abilities}})
-	if err != nil {
-		return err
-	}
 	if len(f.order) == 0 {
-		s.screen.note("engine   %s: %s; %s", choice.Pool.Engine, s.roomText(), choice.Rules[len(choice.Rules)-1].Saw)
+		s.screen.note("engine   %s: %s; no other pool is configured", s.info.Name, s.roomText())
 		for _, n := range append(s.room.Notes, s.info.Notes...) {
 			s.screen.note("  · %s", n)
 		}
@@ -221,8 +211,12 @@ func (s *session) submit(ctx context.Context, f *follower, r *Request) error {
 	if spec.Program.Kind == job.Direct && spec.Output.Stdout == "" {
 		spec.Output.Stdout = filepath.Join(s.dir, "output-%j") // a command's output is shown; it leaves no file behind
 	}
-	r.Submission.By = s.by()
-	accepted, err := s.control.Submit(ctx, r.Submission)
+	here, by := intake.Site{Plane: s.control}, s.by()
+	me := auth.Identity{Name: by.Name, UID: by.UID, GID: uint32(os.Getgid()), Admin: true}
+	if err := here.Admit(ctx, me, r, intake.Wish{Provenance: spec.Provenance}); err != nil {
+		return err
+	}
+	accepted, err := here.Submit(ctx, by, r)
 	if err != nil {
 		return refusal(spec, s.opt.Shape, err)
 	}

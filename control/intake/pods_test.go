@@ -1,4 +1,4 @@
-package server
+package intake
 
 import (
 	"testing"
@@ -25,14 +25,14 @@ func TestPodsOfASubmission(t *testing.T) {
 		{"node", &job.Pod{PerTask: true, LockMemory: true}, &job.Pod{LockMemory: true}},
 	} {
 		s := &job.Spec{Pod: c.have}
-		if err := podsPer(s, c.of); err != nil {
+		if err := setPods(s, c.of); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
 		if diff := cmp.Diff(c.want, s.Pod); diff != "" {
 			t.Errorf("%q: %s", c.of, diff)
 		}
 	}
-	if err := podsPer(&job.Spec{}, "rank"); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
+	if err := setPods(&job.Spec{}, "rank"); fault.KindOf(err) != fault.Invalid || fault.Remedy(err) == "" {
 		t.Errorf("%v", err)
 	}
 }

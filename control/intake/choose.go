@@ -1,0 +1,265 @@
+package intake
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/control"
+	"github.com/coxswain-sched/coxswain/control/admission"
+	"github.com/coxswain-sched/coxswain/engine"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/sched/fold"
+	"github.com/coxswain-sched/coxswain/spec/route"
+)
+
+// Choose puts a job into its pool and applies the site's rules to it. The pool is the one that
+// the job names, else that of the site. Where there are several and neither says, the advice
+// orders them (route.Advice.Rank), and the first that can run the job, as far as is known now,
+// is it. The job keeps the choice, with the reason: nothing moves it later.
+func (s *Site) Choose(ctx context.Context, r *Request, rules *admission.Rules) error {
+	if r.Spec.Pool == "" && s.Pool != "" {
+		r.Spec.Pool, r.Spec.Chosen = s.Pool, &job.Choice{Rule: "site", Why: "jobs that name no pool go there (jobs.pool of the server's configuration)"}
+	}
+	if r.Spec.Pool == "" {
+		if pools := s.pools(); len(pools) > 1 {
+			return s.choosePool(ctx, r, rules, pools)
+		}
+	}
+	return s.applyRules(ctx, rules, r.Spec)
+}
+
+// applyRules applies what the site says about jobs to one whose pool is known; nil: nothing.
+func (s *Site) applyRules(ctx context.Context, rules *admission.Rules, sp *job.Spec) error {
+	if rules == nil {
+		return nil
+	}
+	there := *sp
+	if (sp.Reservation != "" || sp.Licenses != "") && s.isDelegated(sp.Pool) {
+		there.Reservation = "" // it is one of that scheduler's
+		if there.LicensesThere = s.countedElsewhere(rules, sp); len(there.LicensesThere) > 0 {
+			there.Licenses = fold.Spec(&there).Licenses
+		}
+	}
+	if err := rules.Apply(&there); err != nil {
+		return err
+	}
+	there.Reservation, there.Licenses = sp.Reservation, sp.Licenses
+	*sp = there
+	return admission.Parts(sp, func() ([]fleet.Node, error) { return s.nodes(ctx) })
+}
+
+// countedElsewhere are the licences of a job that the site does not count, where the engine of its
+// pool knows those of a scheduler of its own: it refuses what that has not.
+func (s *Site) countedElsewhere(rules *admission.Rules, sp *job.Spec) []string {
+	if _, ok := s.Plane.AddedEngine(sp.Pool).(engine.Stocktaker); !ok {
+		return nil
+	}
+	return rules.Elsewhere(sp.Licenses)
+}
+
+// isDelegated reports whether a pool has a scheduler of its own that chooses the nodes.
+func (s *Site) isDelegated(pool string) bool {
+	return pool != "" && slices.ContainsFunc(s.Plane.Pools(), func(v control.PoolView) bool { return v.Name == pool && v.Delegated })
+}
+
+// pools are those that a job may go to, the server's own first.
+func (s *Site) pools() (out []route.Site) {
+	for _, v := range s.Plane.Pools() {
+		if v.Gone {
+			continue
+		}
+		site := route.Site{Pool: route.Pool{Name: v.Name, Engine: v.Engine}, Declared: v.Devices > 0 && v.Declared == v.Devices}
+		if v.Info != nil {
+			site.Able = v.Info.Abilities
+		} else if v.Added == nil {
+			site.Able.Gang = engine.GangStrict // the server's own starts gangs whole
+		}
+		switch state, why := v.State(s.now()); state {
+		case api.PoolUp:
+		case api.PoolBroken:
+			site.Broken = "it could not be opened: " + why
+		default:
+			site.Silent = strings.TrimSuffix("it is "+state+": "+why, ": ")
+		}
+		out = append(out, site)
+	}
+	return out
+}
+
+// trial is what came of looking whether a pool can run a job.
+type trial struct {
+	spec  *job.Spec // as it would be there
+	known bool      // the pool has said which nodes it has
+	err   error     // why it cannot; nil: it can, as far as is known
+}
+
+// tryPool looks whether a pool can run a job. Nothing of the job is changed.
+func (s *Site) tryPool(ctx context.Context, rules *admission.Rules, r *Request, pool *route.Ranked) trial {
+	switch {
+	case pool.RuledOut():
+		return trial{err: fault.New(fault.Unsupported, "%s", pool.Verdict.Says)}
+	case pool.Broken != "":
+		return trial{err: fault.New(fault.Unavailable, "%s", pool.Broken)}
+	}
+	t := trial{spec: new(job.Spec)}
+	*t.spec = *r.Spec
+	t.spec.Groups, t.spec.Pool = slices.Clone(r.Spec.Groups), pool.Name
+	if t.err = s.applyRules(ctx, rules, t.spec); t.err == nil {
+		t.known, t.err = s.Plane.Fits(ctx, control.Submission{Spec: t.spec, Script: r.Script, Env: r.Env})
+	}
+	return t
+}
+
+// nodesUnknown is why nobody knows whether a pool can run a job.
+func nodesUnknown(pool *route.Ranked) error {
+	why := ""
+	if pool.Silent != "" {
+		why = " (" + pool.Silent + ")"
+	}
+	return fault.New(fault.Unavailable, "it has not said yet which nodes it has%s", why)
+}
+
+// rank returns the advice on a request, and the pools in the order in which it prefers them.
+func rank(r *Request, pools []route.Site) (*route.Advice, []route.Ranked) {
+	facts, err := r.Facts()
+	if err != nil {
+		facts = &route.Facts{}
+	}
+	route.Asked(facts, r.Spec)
+	a := route.Advise(facts)
+	return a, a.Rank(pools, r.Spec.Demand().GPUs > 0)
+}
+
+// choosePool puts a job into the pool that the advice prefers of those that can run it. Where
+// none that has told its nodes can, it is one that has not yet: nobody knows that it cannot.
+func (s *Site) choosePool(ctx context.Context, r *Request, rules *admission.Rules, pools []route.Site) error {
+	advice, list := rank(r, pools)
+	home := slices.IndexFunc(list, func(x route.Ranked) bool { return x.Name == pools[0].Name })
+	var passed []job.Passed
+	errs := make([]error, len(list))
+	unknown, late := -1, trial{}
+	for i := range list {
+		t := s.tryPool(ctx, rules, r, &list[i])
+		switch {
+		case t.err == nil && t.known:
+			r.Spec = s.chosen(t.spec, advice, list, i, home, passed)
+			return nil
+		case t.err == nil && unknown < 0:
+			unknown, late = i, t
+		}
+		errs[i] = cmp.Or(t.err, nodesUnknown(&list[i]))
+		passed = append(passed, job.Passed{Pool: list[i].Name, Why: oneLine(errs[i])})
+	}
+	if unknown >= 0 {
+		passed = slices.DeleteFunc(passed, func(x job.Passed) bool { return x.Pool == list[unknown].Name })
+		r.Spec = s.chosen(late.spec, advice, list, unknown, -1, passed)
+		return nil
+	}
+	no := &NoPoolError{Err: s.Locate(r, errs[home]), Pool: pools[0].Name}
+	for i := range list {
+		if i != home {
+			no.Others = append(no.Others, api.Located{Message: "pool " + list[i].Name + ": " + oneLine(errs[i]), Remedy: fault.Remedy(errs[i])})
+		}
+	}
+	return no
+}
+
+// chosen is a job as it was tried in a pool, with the reason of the choice.
+func (s *Site) chosen(sp *job.Spec, a *route.Advice, list []route.Ranked, i, home int, passed []job.Passed) *job.Spec {
+	c := &job.Choice{Rule: "first-able-pool", Why: "the first that can run it", Passed: passed}
+	switch {
+	case home < 0:
+		c.Rule, c.Why = "not-known-yet", "it has not said yet which nodes it has, and no other can run it"
+	case i == home:
+	case home > i:
+		c.Rule, c.Why = a.Because(list[i], list[home], sp.Demand().GPUs > 0)
+	}
+	if list[i].Name == control.DefaultPool(s.Plane.Pools()) {
+		sp.Pool = "" // as it always was
+	}
+	sp.Chosen = c
+	return sp
+}
+
+// maxReasonBytes bounds what is kept of why a pool was passed over.
+const maxReasonBytes = 300
+
+// oneLine is an error in one line.
+func oneLine(err error) string {
+	var refused *control.RefusedError
+	if errors.As(err, &refused) {
+		err = refused
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	if len(text) > maxReasonBytes {
+		text = strings.ToValidUTF8(text[:maxReasonBytes], "") + "…"
+	}
+	return text
+}
+
+// Judge enters into an advice which of the pools can run the work, and which one a submission
+// of it goes to. named is the pool that the submission names. Without a request (the text is no
+// job) only the engines are judged.
+func (s *Site) Judge(ctx context.Context, a *route.Advice, r *Request, named string) error {
+	pools := s.pools()
+	engines := make([]route.Pool, len(pools))
+	for i := range pools {
+		engines[i] = pools[i].Pool
+	}
+	a.Judge(engines)
+	rules, err := s.rules(ctx)
+	if err != nil || r == nil {
+		return err
+	}
+	list := a.Rank(pools, r.Spec.Demand().GPUs > 0)
+	named = cmp.Or(named, r.Spec.Pool, s.Pool)
+	chosen, unknown := -1, -1
+	a.Here = nil
+	for i := range list {
+		v := &list[i].Verdict
+		switch t := s.tryPool(ctx, rules, r, &list[i]); {
+		case t.err != nil:
+			v.Cannot = oneLine(t.err)
+		case !t.known:
+			v.Says += "; " + oneLine(nodesUnknown(&list[i]))
+			if unknown < 0 {
+				unknown = i
+			}
+		case chosen < 0:
+			chosen = i
+		}
+		a.Here = append(a.Here, *v)
+	}
+	if chosen < 0 {
+		chosen = unknown
+	}
+	for i := range list {
+		a.Here[i].Chosen = named == "" && i == chosen || named == list[i].Name
+	}
+	return nil
+}
+
+// NoPoolError is a job that no pool can run.
+type NoPoolError struct {
+	Err    error         // why the server's own pool cannot
+	Pool   string        // the server's own
+	Others []api.Located // why each of the others cannot
+}
+
+// Unwrap is why the server's own pool cannot run the job.
+func (e *NoPoolError) Unwrap() error { return e.Err }
+
+// Error names all pools.
+func (e *NoPoolError) Error() string {
+	text := e.Err.Error()
+	for _, o := range e.Others {
+		text += "; " + o.Message
+	}
+	return text
+}

@@ -1,0 +1,203 @@
+package intake
+
+import (
+	"path"
+	"time"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/spec"
+	"github.com/coxswain-sched/coxswain/spec/native"
+	"github.com/coxswain-sched/coxswain/spec/route"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
+	"github.com/coxswain-sched/coxswain/spec/yaml"
+)
+
+// Text is the work as it was written.
+type Text struct {
+	Form    string   // api.FormSbatch, api.FormNative or api.FormCommand
+	Name    string   // of its file; "-" or empty: standard input
+	Data    []byte   // empty with api.FormCommand
+	Command []string // the words of api.FormCommand, which every task runs
+}
+
+// Options are the circumstances of a text. The zero value is usable.
+type Options struct {
+	Args       []string // sbatch's own options from the command line; they outrank everything
+	ScriptArgs []string // the script's arguments
+	Environ    []string // NAME=VALUE of the submitter; the job keeps it
+
+	Owner job.Owner
+	Host  string // where the text is submitted
+	Dir   string // directory that it is submitted from, absolute
+
+	Now      time.Time // for begin times and deadlines; zero: time.Now()
+	MaxArray uint32    // array indices stay below it; 0: Slurm's own bound
+	Strict   bool      // refuse every option that sbatch does not have
+	Mail     bool      // somebody sends mail about jobs
+
+	// ReadFile opens the files that options name. If nil, such options are refused.
+	ReadFile func(name string) ([]byte, error)
+}
+
+// Request is a text that was read: the job, and the large things that the job names by hash.
+type Request struct {
+	Text     Text
+	Spec     *job.Spec
+	Script   []byte   // of a batch program
+	Env      []string // NAME=VALUE of the submitter
+	Warnings []spec.Warning
+	Command  sbatch.CommandOptions // what was asked of the sbatch command itself
+
+	args    []string       // of Options, to find the place of what is refused
+	environ []string       // of Options, too
+	now     time.Time      // of Options
+	script  *sbatch.Script // of a text in sbatch's form
+	doc     *yaml.Document // of a text in the native form
+	own     *job.Spec      // what the text alone asks for; nil: options around it count
+}
+
+// Read makes a request of a text. The error is a *spec.Error with the places of all that was
+// found, where the text is wrong.
+func Read(t Text, o Options) (*Request, error) {
+	src := spec.Source{Name: t.Name, Data: t.Data}
+	if src.Name == "" {
+		src.Name = "-"
+	}
+	if err := t.CheckArgs(o.Args); err != nil {
+		return nil, err
+	}
+	switch t.Form {
+	case api.FormSbatch:
+		return readBatch(t, src, o)
+	case api.FormNative:
+		doc, err := yaml.Parse(src)
+		if err != nil {
+			return nil, err
+		}
+		return readNative(t, doc, src.Name, o)
+	case api.FormCommand:
+		return readCommand(t, o)
+	}
+	return nil, fault.New(fault.Invalid, "form: %q is none of sbatch, native, command", t.Form)
+}
+
+// CheckArgs refuses options of sbatch beside a text that has none.
+func (t *Text) CheckArgs(args []string) error {
+	if t.Form != api.FormNative || len(args) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%s: options of sbatch (%s) do not go with the native form", t.Name, args[0]).
+		Advise("write it into the file (hold: true, nodes: 4), or turn the file first: cox convert %s --to sbatch", t.Name)
+}
+
+// ReadAlone reads a text without options, environment and site, for advice on it.
+func ReadAlone(t Text, now time.Time) (*Request, error) {
+	o, src := alone(now), spec.Source{Name: t.Name, Data: t.Data}
+	if t.Form != api.FormNative {
+		return readBatch(t, src, o)
+	}
+	doc, err := yaml.Parse(src)
+	if err != nil {
+		return nil, err
+	}
+	if err := native.Manifest(doc, "say the facts by flags instead"); err != nil {
+		return nil, err
+	}
+	return readNative(t, doc, t.Name, o)
+}
+
+// alone are the options of a text that nothing stands around. Files that the text names count
+// as empty.
+func alone(now time.Time) Options {
+	return Options{Dir: "/", Now: now, Mail: true, ReadFile: func(string) ([]byte, error) { return nil, nil }}
+}
+
+func (o *Options) sbatch() sbatch.Options {
+	return sbatch.Options{
+		Args: o.Args, Environ: o.Environ, ScriptArgs: o.ScriptArgs, Owner: o.Owner, Host: o.Host, Dir: o.Dir,
+		Now: o.Now, Strict: o.Strict, Mail: o.Mail, MaxArraySize: o.MaxArray, ReadFile: o.ReadFile,
+	}
+}
+
+func newRequest(t Text, o *Options, sp *job.Spec, script []byte, warnings []spec.Warning) *Request {
+	return &Request{Text: t, Spec: sp, Script: script, Env: o.Environ, Warnings: warnings, args: o.Args, environ: o.Environ, now: o.Now}
+}
+
+func readBatch(t Text, src spec.Source, o Options) (*Request, error) {
+	script, err := sbatch.Read(src)
+	if err != nil {
+		return nil, err
+	}
+	got, err := sbatch.ParseScript(script, o.sbatch())
+	if err != nil {
+		return nil, err
+	}
+	r := newRequest(t, &o, got.Job, t.Data, got.Warnings)
+	r.Command, r.script = got.Command, script
+	if !got.Outside {
+		r.keepOwn()
+	}
+	return r, nil
+}
+
+// readNative makes a request of a document.
+func readNative(t Text, doc *yaml.Document, name string, o Options) (*Request, error) {
+	sp, script, warnings, err := native.ParseDocument(doc, name, native.Options{
+		Owner: o.Owner, Host: o.Host, Dir: o.Dir, Now: o.Now, MaxArraySize: o.MaxArray, Mail: o.Mail, ScriptArgs: o.ScriptArgs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := newRequest(t, &o, sp, script, warnings)
+	r.doc = doc
+	r.keepOwn()
+	return r, nil
+}
+
+// readCommand makes a job of a command that runs in every task; options of sbatch say its shape.
+func readCommand(t Text, o Options) (*Request, error) {
+	if len(t.Command) == 0 || t.Command[0] == "" {
+		return nil, fault.New(fault.Invalid, "there is no command to run").Advise("put it behind the options: cox submit -N2 -- hostname")
+	}
+	o.ScriptArgs = nil
+	sp, warnings, err := sbatch.Parse(spec.Source{Name: path.Base(t.Command[0]), Data: emptyScript}, o.sbatch())
+	if err != nil {
+		return nil, err
+	}
+	sp.Program = job.Program{Kind: job.Direct, Args: t.Command}
+	sp.Source.Form, sp.Source.File, sp.KillOnBadExit = api.FormCommand, "", true
+	return newRequest(t, &o, sp, nil, warnings), nil
+}
+
+// emptyScript stands for a command where sbatch's options are read without a script.
+var emptyScript = []byte("#!/bin/sh\n")
+
+// keepOwn notes what the text asks for before anything else is laid over it.
+func (r *Request) keepOwn() {
+	own := *r.Spec
+	r.own = &own
+}
+
+// Facts are what the text says about the work, for the advice on pools. Options of the
+// submission are not among them. The error says why the text alone is no job.
+func (r *Request) Facts() (*route.Facts, error) {
+	src := spec.Source{Name: r.Text.Name, Data: r.Text.Data}
+	switch {
+	case r.doc != nil:
+		return route.DocumentFacts(src.Name, r.doc, r.own), nil
+	case r.script == nil:
+		return &route.Facts{}, nil
+	}
+	own := r.own
+	if own == nil {
+		o := alone(r.now)
+		got, err := sbatch.ParseScript(r.script, o.sbatch())
+		if err != nil {
+			return nil, err
+		}
+		own = got.Job
+	}
+	return route.ScriptFacts(src, r.script, own), nil
+}

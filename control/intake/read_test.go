@@ -1,0 +1,164 @@
+package intake
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coxswain-sched/coxswain/api"
+	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/spec/route"
+)
+
+// TestDetect has the form of each kind of text. A form is the same for every command.
+func TestDetect(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		// the end of the name decides
+		{"a.yaml", "#!/bin/sh", "native"},
+		{"a.yml", "#!/bin/sh", "native"},
+		{"a.JSON", "", "native"},
+		{"dir.yaml/a", "#!/bin/sh", "sbatch"},
+		// other names do not
+		{"train.job", "name: x\ncommand: hostname\n", "native"},
+		{"train.sbatch", "name: x\ncommand: hostname\n", "native"},
+		{"a.sh", "name: x", "native"},
+		{"a.sbatch", "export A=1\n", "sbatch"},
+		// the content does
+		{"-", "", "sbatch"},
+		{"", "", "sbatch"},
+		{"a", "#!/bin/sh\nname: x\n", "sbatch"},
+		{"a", "\n#!/bin/sh\nname: x\n", "sbatch"},
+		{"a", "#SBATCH -N1\nname: x\n", "sbatch"},
+		{"a", "\n#SBATCH -N1\n", "sbatch"},
+		{"a", "# a comment\n\nname: x\n", "native"},
+		{"a", "# a comment\r\n\r\nname: x\r\n", "native"},
+		{"a", "---\nname: x\n", "native"},
+		{"a", "---\n", "sbatch"},
+		{"a", "name: x\n#SBATCH -N1\n", "native"},
+		{"-", "{\"name\": \"x\"}", "native"},
+		{"a", "  {\"name\": \"x\"}", "native"},
+		{"a", "echo hello: world\n", "sbatch"},
+		{"a", "export A=b:c\n", "sbatch"},
+		{"a", "./run a: b\n", "sbatch"},
+		{"a", "a;b: c\n", "sbatch"},
+		{"a", "\"name\": x\n", "sbatch"},
+		{"a", "name\n", "sbatch"},
+	} {
+		if got := Detect(c.name, []byte(c.text)); got != c.want {
+			t.Errorf("%s %q: %s, want %s", c.name, c.text, got, c.want)
+		}
+	}
+}
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func TestReadRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		text         Text
+		o            Options
+		want, remedy string
+	}{
+		{"an unknown form", Text{Form: "pbs", Name: "a"}, Options{}, `form: "pbs" is none of sbatch, native, command`, ""},
+		{"no command", Text{Form: api.FormCommand}, Options{}, "there is no command to run", "cox submit -N2 -- hostname"},
+		{"an empty command", Text{Form: api.FormCommand, Command: []string{""}}, Options{}, "there is no command to run", "cox submit -N2 -- hostname"},
+		{"options beside the native form", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("command: a\n")}, Options{Args: []string{"-N2"}}, "a.yaml: options of sbatch (-N2) do not go with the native form", "cox convert a.yaml --to sbatch"},
+		{"a manifest", Text{Form: api.FormNative, Name: "a.yaml", Data: []byte("apiVersion: v1\nkind: Pod\n")}, Options{}, "a.yaml:2:7: this is a manifest for Kubernetes", "write the job in the native form"},
+		{"a script without #!", Text{Form: api.FormSbatch, Data: []byte("hostname\n")}, Options{}, "-:1", "make the first line: #!/bin/sh"},
+		{"a wrong option", Text{Form: api.FormSbatch, Name: "a", Data: []byte("#!/bin/sh\n#SBATCH --time=x\n")}, Options{}, "a:2:", ""},
+	} {
+		r, err := Read(c.text, c.o)
+		if r != nil || err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(fault.Remedy(err)+err.Error(), c.remedy) {
+			t.Errorf("%s: %v; %s", c.name, err, fault.Remedy(err))
+		}
+	}
+}
+
+func TestReadAloneRefuses(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"x.yaml", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: x\n", "say the facts by flags instead"},
+		{"x.yaml", "gpuss: 1\ncommand: a\n", "did you mean gpus?"},
+		{"x.yaml", "a: [\n", ""},
+		{"x.sh", "#!/bin/sh\n#SBATCH --time=x\n", "--time"},
+	} {
+		r, err := ReadAlone(Text{Form: Detect(c.name, []byte(c.text)), Name: c.name, Data: []byte(c.text)}, now)
+		if r != nil || err == nil || !strings.Contains(err.Error()+fault.Remedy(err), c.want) {
+			t.Errorf("%s %q: %v; %s", c.name, c.text, err, fault.Remedy(err))
+		}
+	}
+}
+
+// shown are the facts that somebody stated.
+func shown(t *testing.T, r *Request) (out []route.Fact) {
+	t.Helper()
+	f, err := r.Facts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range f.All() {
+		if x.Origin != route.Assumed {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// TestFactsAreOfTheTextAlone: options around a text change the job and none of its facts, which
+// are those of the text read for advice. The request stays as it is.
+//
+// Seen to fail where facts are taken from the job with its options.
+func TestFactsAreOfTheTextAlone(t *testing.T) {
+	files, err := filepath.Glob("../../spec/route/testdata/*.job")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%v %v", files, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".job")
+		text := Text{Form: Detect(name, data), Name: name, Data: data}
+		alone, err := ReadAlone(text, now)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		want := shown(t, alone)
+		for _, o := range []Options{
+			{Dir: "/a"},
+			{Dir: "/a", Environ: []string{"A=1", "HOME=/home/anna"}},
+			{Dir: "/a", Args: []string{"-N7", "--ntasks-per-node=2", "--comment=c"}},
+			{Dir: "/a", Environ: []string{"SBATCH_QOS=low", "SBATCH_TIMELIMIT=10"}},
+		} {
+			if text.Form == api.FormNative && len(o.Args) > 0 {
+				continue
+			}
+			o.Now, o.ScriptArgs = now, []string{"--lr", "1"}
+			r, err := Read(text, o)
+			if err != nil {
+				t.Fatalf("%s %v: %v", file, o, err)
+			}
+			before := *r.Spec
+			if diff := cmp.Diff(want, shown(t, r)); diff != "" {
+				t.Errorf("%s %v: facts (-alone +with options)\n%s", file, o, diff)
+			}
+			again, err := Read(text, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []*job.Spec{again.Spec, &before} {
+				if diff := cmp.Diff(s, r.Spec); diff != "" {
+					t.Errorf("%s %v: the facts changed the job\n%s", file, o, diff)
+				}
+			}
+			if diff := cmp.Diff(again.Warnings, r.Warnings); diff != "" {
+				t.Errorf("%s %v: the facts changed the warnings\n%s", file, o, diff)
+			}
+		}
+	}
+}
