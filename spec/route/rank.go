@@ -4,7 +4,16 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/coxswain-sched/coxswain/engine"
 )
+
+// Pool is what the advice knows of a pool.
+type Pool struct {
+	Name   string
+	Engine string
+	Able   engine.Abilities
+}
 
 // Site is a pool that a job may go to.
 type Site struct {
