@@ -166,26 +166,36 @@ func (h *history) partitions() map[job.ID][]porcupine.Operation {
 	return out
 }
 
-// judged bounds the search for an order; a history that needs longer is no failure of
-// the control plane, but of this test.
-const judged = 5 * time.Minute
+// searchTime bounds the search for an order. Its time grows with the factorial of the
+// operations that lie beside each other, so one history in some hundred, which depends on
+// how the machine ran the clients, needs minutes where the others need milliseconds.
+func searchTime() time.Duration {
+	if os.Getenv("COX_LONG") != "" {
+		return 5 * time.Minute
+	}
+	return 10 * time.Second
+}
 
-// check fails the test if there is no order, and tells the story of the job.
-func (h *history) check(t *testing.T, name string) {
+// check fails the test if there is no order, and tells the story of the job. It reports
+// whether the search ended within searchTime for every job.
+func (h *history) check(t *testing.T, name string) (judged bool) {
 	t.Helper()
+	judged = true
 	whole := model.ToModel()
 	parts := h.partitions()
 	for _, id := range slices.Sorted(maps.Keys(parts)) {
-		result, info := porcupine.CheckOperationsVerbose(whole, parts[id], judged)
+		result, info := porcupine.CheckOperationsVerbose(whole, parts[id], searchTime())
 		switch result {
 		case porcupine.Ok:
 			continue
 		case porcupine.Unknown:
-			t.Errorf("%s: job %d: %d operations were not judged in %s", name, id, len(parts[id]), judged)
+			t.Logf("%s: job %d: the search for an order of %d operations takes longer than %s", name, id, len(parts[id]), searchTime())
+			judged = false
 			continue
 		}
 		t.Errorf("%s: what clients saw of job %d has no order that keeps to the rules.\n%s%s", name, id, story(parts[id]), drawn(whole, info, name, id))
 	}
+	return judged
 }
 
 // drawn keeps porcupine's picture of a failure.
@@ -238,15 +248,18 @@ func TestHistories(t *testing.T) {
 		count = 5000
 	}
 	var mu sync.Mutex
-	asked, answers, faults := 0, map[answer]int{}, map[string]int{}
+	asked, unjudged, answers, faults := 0, uint64(0), map[answer]int{}, map[string]int{}
 	t.Run("of", func(t *testing.T) {
 		for seed := first; seed < first+count; seed++ {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				h := record(t, seed, 45)
-				h.check(t, fmt.Sprintf("seed %d", seed))
+				judged := h.check(t, fmt.Sprintf("seed %d", seed))
 				mu.Lock()
 				defer mu.Unlock()
+				if !judged {
+					unjudged++
+				}
 				for _, o := range h.ops {
 					if o.in.Verb != list {
 						asked++
@@ -261,4 +274,7 @@ func TestHistories(t *testing.T) {
 	})
 	t.Logf("%d histories from seed %d on, %d operations beside lists: %v", count, first, asked, answers)
 	t.Logf("faults: %v", faults)
+	if allowed := max(2, count/100); unjudged > allowed {
+		t.Errorf("%d histories of %d were not judged within %s each, more than %d", unjudged, count, searchTime(), allowed)
+	}
 }

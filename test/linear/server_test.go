@@ -197,7 +197,9 @@ func TestARealServer(t *testing.T) {
 	working.Wait()
 	h := history{names: map[job.ID]string{}}
 	h.gather(p, callers, opened, stamps.Add(1))
-	h.check(t, "real server")
+	if !h.check(t, "real server") {
+		t.Error("not every job was judged")
+	}
 	gate.Open()
 	answers := map[answer]int{}
 	for _, o := range h.ops {

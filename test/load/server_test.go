@@ -46,10 +46,10 @@ func TestMain(m *testing.M) {
 }
 
 // The store's bounds: what is older goes, many times in a day.
-const (
+var (
 	keepMemory  = 10 * time.Minute
-	keepJournal = 3 * time.Hour
-	keepHistory = 4 * time.Hour
+	keepJournal = 3 * time.Hour // of more than lag events
+	keepHistory = 4 * time.Hour / part
 )
 
 // morning is when the day begins.

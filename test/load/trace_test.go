@@ -5,19 +5,29 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"time"
 )
 
+const shifts = 3
+
+// part is which part of a shift's hours and work is done: all of it with COX_LONG.
+var part = func() time.Duration {
+	if os.Getenv("COX_LONG") != "" {
+		return 1
+	}
+	return 3
+}()
+
 // A day has three shifts; work comes in until submitEnd of each, what is left of it
 // then is cancelled at cancelAll, and at quiet what is held is measured.
-const (
-	shifts    = 3
-	shift     = 8 * time.Hour
-	submitEnd = 7*time.Hour + 10*time.Minute
-	cancelAll = 7*time.Hour + 20*time.Minute
-	quiet     = 7*time.Hour + 55*time.Minute
+var (
+	shift     = 8 * time.Hour / part
+	submitEnd = shift - 50*time.Minute
+	cancelAll = shift - 40*time.Minute
+	quiet     = shift - 5*time.Minute
 )
 
 // op is something that a client does.
@@ -70,7 +80,7 @@ func drawTrace(seed uint64) []op {
 	for s := range shifts {
 		from := time.Duration(s) * shift
 		for _, v := range perShift {
-			for range v.n {
+			for range max(v.n/int(part), 8) {
 				o := op{at: from + d.moment(), verb: v.verb, user: d.IntN(userCount), draw: d.Uint64()}
 				d.fill(&o)
 				ops = append(ops, o)

@@ -14,7 +14,7 @@ import (
 )
 
 // seeds is how many worlds are run where nobody says otherwise.
-const seeds = 6_000
+const seeds = 2_000
 
 // told is how many failures are shortened and told.
 const told = 3
