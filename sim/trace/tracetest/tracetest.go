@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/internal/checkout"
 )
 
 // Path returns the path of a trace, such as "swf/lublin_256.swf.gz".
@@ -15,7 +17,7 @@ func Path(t testing.TB, name string) string {
 	t.Helper()
 	folder := os.Getenv("COX_TRACES")
 	if folder == "" {
-		folder = filepath.Join(root(t), "..", "shared", "traces")
+		folder = checkout.Path("..", "shared", "traces")
 	}
 	path := filepath.Join(folder, filepath.FromSlash(name))
 	if _, err := os.Stat(path); err != nil {
@@ -25,23 +27,4 @@ func Path(t testing.TB, name string) string {
 		t.Skipf("the published traces are not here (COX_TRACES names their folder): %v", err)
 	}
 	return path
-}
-
-// root is the root of the repository.
-func root(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Fatal("no go.mod above the working directory")
-		}
-		dir = up
-	}
 }

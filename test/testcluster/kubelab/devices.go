@@ -7,10 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/internal/checkout"
 	"github.com/coxswain-sched/coxswain/test/testcluster"
 )
 
@@ -93,9 +93,8 @@ func (l *Lab) vendor(t testing.TB) string {
 	if _, err := os.Stat(program); err == nil {
 		return program
 	}
-	_, here, _, _ := runtime.Caller(0)
 	c := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, ".")
-	c.Dir, c.Env = filepath.Join(filepath.Dir(here), "..", "..", "..", "test", "kube", "devices"), append(os.Environ(), "CGO_ENABLED=0")
+	c.Dir, c.Env = checkout.Path("test", "kube", "devices"), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		cannot(t, fmt.Sprintf("the program that plays a vendor of devices is not built: %v: %s", err, out))
 	}

@@ -8,12 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/coxswain-sched/coxswain/internal/checkout"
 	"github.com/coxswain-sched/coxswain/internal/image"
 )
 
@@ -93,14 +93,13 @@ func busybox(ctx context.Context) ([]Entry, error) {
 // ours is the image of this project's programs that run in pods, built once in a test from
 // the sources as they are.
 var ours = sync.OnceValues(func() (*image.Image, error) {
-	_, here, _, _ := runtime.Caller(0)
 	dir, err := os.MkdirTemp("", "cox-programs-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir, "./cmd/cox-pod", "./cmd/cox-slurm")
-	c.Dir, c.Env = filepath.Join(filepath.Dir(here), "..", "..", ".."), append(os.Environ(), "CGO_ENABLED=0")
+	c.Dir, c.Env = checkout.Path(), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%q: %w: %s", c.Args, err, out)
 	}

@@ -5,9 +5,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-sched/coxswain/internal/checkout"
 )
 
 // install has Kubernetes there, and what nodes need, and returns the folder of its programs.
@@ -24,8 +25,7 @@ func install(t testing.TB, nodes bool) string {
 
 // scripts is where the scripts are that build what is started.
 func scripts() string {
-	_, here, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "kube")
+	return checkout.Path("scripts", "kube")
 }
 
 // run runs one of the scripts and returns the line that it printed.

@@ -23,7 +23,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +30,7 @@ import (
 	"time"
 
 	"github.com/coxswain-sched/coxswain/driver/slurm/command"
+	"github.com/coxswain-sched/coxswain/internal/checkout"
 	"github.com/coxswain-sched/coxswain/test/testcluster"
 )
 
@@ -149,14 +149,12 @@ func btoi(b bool) int {
 // install has Slurm there, and returns the root directory of the newer one.
 func install(t testing.TB, modern bool) (root string) {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	scripts := filepath.Join(filepath.Dir(here), "..", "..", "..", "scripts", "slurm")
 	names := []string{"packages.sh"}
 	if modern {
 		names = append(names, "trixie.sh")
 	}
 	for _, name := range names {
-		c := exec.Command(filepath.Join(scripts, name))
+		c := exec.Command(checkout.Path("scripts", "slurm", name))
 		var said strings.Builder
 		c.Stderr = &said
 		out, err := c.Output()
