@@ -3,30 +3,41 @@
 CACHE ?= $(or $(COX_CACHE),$(HOME)/.cache/coxswain)
 BIN   := $(CACHE)/bin
 GO    ?= go
+
+# Without the folder's name in binaries, clones and work trees share Go's build cache.
+export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
+
+# The packages in test/ that are not part of make unit: the proofs of the five promises.
+PROOFS := simulate hardcase kill linear load security tables
 # The package whose tests take longest is first, so that it is not what the others are waited for with.
 PKGS  ?= ./driver/local $(shell $(GO) list ./... | grep -v $(foreach p,$(PROOFS),-e /test/$(p)))
-
-# The proofs of the five promises: long tests in test/, one package after the other.
-PROOFS := simulate hardcase kill linear load security tables
+# The packages with goroutines of their own, which make race runs under the race detector.
+RACY  := ./driver/local ./agent/... ./control/... ./store/... ./engine/... ./driver/... ./cmd/internal/localrun ./server/... ./api/... ./auth/... ./test/testcluster/...
 
 # A test of real processes on a loaded machine may fail once for a reason of the
-# machine. It is run again at most RERUN times, and said at the end: a test that needs
-# it is a defect (CONTRIBUTING.md). A data race is never run again. RERUN=0 forbids it.
+# machine. It is run again at most RERUN times; the report at the end counts it as failed
+# all the same, since a test that needs this is a defect (CONTRIBUTING.md). A data race is
+# never run again. RERUN=0 forbids it.
 RERUN ?= 2
-FLAKY := $(CACHE)/run-again.txt
-TEST   = $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary=skipped \
-	--rerun-fails=$(RERUN) --rerun-fails-max-failures=5 --rerun-fails-run-root-test \
-	--rerun-fails-abort-on-data-race --rerun-fails-report=$(FLAKY).part
+# What the tests said, one file for each suite: scripts/testreport.py reads it.
+REPORT := $(or $(COX_REPORT),$(CACHE)/report)
+# tests PACKAGES,ARGUMENTS runs tests by gotestsum.
+tests  = mkdir -p $(REPORT) && $(BIN)/gotestsum --format pkgname-and-test-fails --hide-summary=skipped --jsonfile $(REPORT)/$@.json \
+	--rerun-fails=$(RERUN) --rerun-fails-max-failures=5 --rerun-fails-run-root-test --rerun-fails-abort-on-data-race \
+	--packages="$(1)" -- -count=1 -vet=off $(2)
 
 # Properties are drawn from one seed, so that a run says of this change what it said of
 # the last one; SEED=0 draws others each time, as torture does.
 SEED ?= 1
 export RAPID_SEED := $(SEED)
 
-.PHONY: test cross lint unit race proofs slurm kube kube-batch arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build clean docs
+.PHONY: test quick cross lint unit race proofs slurm kube kube-batch arm64 bench bench-slurm bench-kube bench-grow bench-traces torture fuzz build clean docs
 
-test: lint cross unit race proofs slurm kube arm64    ## everything that must pass before a commit lands
-	@if [ -s $(FLAKY) ]; then echo "passed only when run again (mend these):"; cat $(FLAKY); fi
+test: $(BIN)/.tools           ## everything that must pass before a commit lands, side by side
+	COX_REPORT=$(REPORT) scripts/test.sh
+
+quick: $(BIN)/.tools          ## vet and unit tests of the packages that changed and of those that import them
+	scripts/quick.sh
 
 build:                        ## bin/: cox, Slurm's names, what runs in pods, the live view, the GPU probe
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/ ./cmd/cox ./cmd/cox-slurm ./cmd/cox-pod ./cmd/cox-top ./cmd/cox-gpuprobe
@@ -40,27 +51,22 @@ lint: $(BIN)/.tools           ## go vet, gofumpt, staticcheck
 	$(BIN)/staticcheck ./...
 
 unit: $(BIN)/.tools           ## tests, with real processes, as the user who calls
-	@: > $(FLAKY)
-	$(TEST) --packages="$(PKGS)" -- -count=1
-	@cat $(FLAKY).part >> $(FLAKY) 2>/dev/null; rm -f $(FLAKY).part
+	$(call tests,$(PKGS),)
 
-# The packages with goroutines of their own, under the race detector.
-race: $(BIN)/.tools
-	CGO_ENABLED=1 $(TEST) --packages="./driver/local ./agent/... ./control/... ./store/... ./engine/... ./driver/... ./cmd/internal/localrun ./server/... ./api/... ./auth/... ./test/testcluster/..." -- -count=1 -race -short
-	@cat $(FLAKY).part >> $(FLAKY) 2>/dev/null; rm -f $(FLAKY).part
+race: $(BIN)/.tools           ## the packages with goroutines of their own, under the race detector
+	CGO_ENABLED=1 $(call tests,$(RACY),-race -short)
 
 proofs: $(BIN)/.tools         ## simulation, kills, faults, hard cases, load, security, published tables
-	$(TEST) --packages="$(shell $(GO) list ./test/... | grep $(foreach p,$(PROOFS),-e /test/$(p)))" -- -count=1 -p 1 -timeout 20m
-	@cat $(FLAKY).part >> $(FLAKY) 2>/dev/null; rm -f $(FLAKY).part
+	$(call tests,$(shell $(GO) list ./test/... | grep $(foreach p,$(PROOFS),-e /test/$(p)$$)),-p 1 -timeout 20m)
 
 slurm: $(BIN)/.tools          ## the sbatch reader and the engine beside real Slurm, 22.05 and 24.11 (as root: installs Debian's packages)
-	COX_TESTS=$(BIN)/gotestsum scripts/slurm/test.sh
+	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) scripts/slurm/test.sh
 
 kube: $(BIN)/.tools           ## the engine beside real Kubernetes, built from its modules the first time (as root: installs Debian's packages)
-	COX_TESTS=$(BIN)/gotestsum scripts/kube/test.sh
+	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) scripts/kube/test.sh
 
 kube-batch: $(BIN)/.tools     ## … beside Volcano, Kueue and coscheduling too, built from their modules the first time
-	COX_TESTS=$(BIN)/gotestsum scripts/kube/test.sh batch
+	COX_TESTS=$(BIN)/gotestsum COX_REPORT=$(REPORT) scripts/kube/test.sh batch
 
 arm64:                        ## the core decides on arm64 as on amd64 (as root: installs Debian's qemu-user-static)
 	scripts/arm64.sh

@@ -87,7 +87,7 @@ const (
 // be gone nothing of it lives. No script and no rank runs twice. In the end nothing of ours is
 // in the cluster: no pod, no finalizer, no Secret, no Service.
 //
-// It blows for COX_STORM, or 90 s. SEED=0 draws a seed.
+// It blows for COX_STORM, or 50 s. SEED=0 draws a seed.
 //
 // Seen to fail with: a bind that the API server's storage failed taken for one that cannot be
 // (an attempt ended as unready); a Forget that was cut off, whose Secret stayed; an end without
@@ -110,7 +110,7 @@ func TestStorm(t *testing.T) { // alone: what it breaks takes long enough
 	if err := os.Mkdir(s.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	length, err := time.ParseDuration(cmp.Or(os.Getenv("COX_STORM"), "90s"))
+	length, err := time.ParseDuration(cmp.Or(os.Getenv("COX_STORM"), "50s"))
 	if err != nil {
 		t.Fatal(err)
 	}

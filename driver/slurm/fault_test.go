@@ -58,7 +58,7 @@ type way struct {
 // script and no rank runs twice, what is placed runs on the nodes that were named, and in the
 // end Slurm has nothing of ours that we have not, and its accounting says of each what we say.
 //
-// It blows for COX_STORM, or 90 s. SEED=0 draws a seed.
+// It blows for COX_STORM, or 50 s. SEED=0 draws a seed.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	all := ways
@@ -85,7 +85,7 @@ func TestStorm(t *testing.T) {
 
 // seconds is how long a storm blows.
 func seconds(t *testing.T) time.Duration {
-	text := cmp.Or(os.Getenv("COX_STORM"), "90s")
+	text := cmp.Or(os.Getenv("COX_STORM"), "50s")
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		t.Fatalf("COX_STORM=%s: %v", text, err)

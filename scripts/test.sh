@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Runs every suite of make test in two lanes side by side: the tests beside real Slurm and
+# Kubernetes, which mostly wait, and all others. Prints how each suite ended, what a failed
+# one said, and a report at the end.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+export COX_REPORT=${COX_REPORT:?make test sets it}
+rm -rf "$COX_REPORT"
+mkdir -p "$COX_REPORT"
+began=$SECONDS
+lanes=()
+trap 'for l in "${lanes[@]}"; do pkill -P "$l"; kill "$l"; done 2>/dev/null' EXIT
+trap 'exit 130' INT TERM
+
+# lane SUITE…: one suite after the other, all of them whatever becomes of the ones before.
+lane() {
+	for suite in "$@"; do
+		local from=$SECONDS state=ok
+		make --no-print-directory "$suite" >"$COX_REPORT/$suite.log" 2>&1 || state=FAILED
+		printf '%-7s %-6s %4d s\n' "$suite" "$state" $((SECONDS - from)) | tee -a "$COX_REPORT/suites"
+		[ "$state" = ok ] || sed "s/^/$suite: /" "$COX_REPORT/$suite.log"
+	done
+}
+
+lane slurm kube &
+lanes+=($!)
+lane lint cross unit race proofs arm64 &
+lanes+=($!)
+wait "${lanes[@]}"
+lanes=()
+python3 scripts/testreport.py "$COX_REPORT"
+printf 'in all %d s\n' $((SECONDS - began))
+! grep -q FAILED "$COX_REPORT/suites"
