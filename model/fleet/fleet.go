@@ -101,6 +101,7 @@ type Link struct {
 // Claim is what one task group of an allocation takes from one node.
 type Claim struct {
 	Node    string          `json:"node"`
+	Pool    string          `json:"-"`     // of the node; where claims are written down their allocation says it (InPool)
 	Group   int             `json:"group"` // index into job.Spec.Groups
 	Tasks   int             `json:"tasks"`
 	Take    resource.Vector `json:"take"`
