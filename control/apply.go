@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/ledger"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -433,10 +434,17 @@ func (s *state) applyNodes(r *store.Record, staged any) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range v.Nodes {
-		delete(s.drains, name)
-		if v.Drain {
-			s.drains[name] = Drain{By: actor(r.By), Reason: v.Reason, At: r.At}
+	for _, k := range v.nodeKeys() {
+		switch {
+		case v.Drain:
+			s.drains.Set(k, Drain{By: actor(r.By), Reason: v.Reason, At: r.At})
+		case k.Pool == "": // whatever nodes have the name
+			for _, pool := range slices.Clone(s.drains.Pools(k.Name)) {
+				s.drains.Delete(fleet.NodeKey{Pool: pool, Name: k.Name})
+			}
+		default:
+			s.drains.Delete(k)
+			s.drains.Delete(fleet.NodeKey{Name: k.Name})
 		}
 	}
 	return nil

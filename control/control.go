@@ -111,7 +111,7 @@ type Control struct {
 	core    *sched.Core // guarded by state.mu
 	flight  flight      // guarded by state.mu
 	ahead   foretell
-	nodes   map[string]fleet.Node // as the engines report them; guarded by state.mu
+	nodes   *fleet.ByNode[fleet.Node] // as the engines report them; guarded by state.mu
 	inbox   chan message
 	changes *eventlog.Log[job.ID] // jobs that changed, for Next
 	events  *eventlog.Log[Event]  // numbered as the journal
@@ -188,7 +188,7 @@ func Open(ctx context.Context, cfg Config) (*Control, error) {
 	run, stop := context.WithCancelCause(context.Background())
 	c := &Control{
 		ahead: foretell{turn: make(chan struct{}, 1), wanted: make(chan struct{}, 1)},
-		cfg:   cfg, state: s, core: sched.New(sched.Config{}), nodes: map[string]fleet.Node{},
+		cfg:   cfg, state: s, core: sched.New(sched.Config{}), nodes: fleet.NewByNode[fleet.Node](),
 		inbox: make(chan message, inboxSize), changes: eventlog.NewLog[job.ID](changesKept),
 		events: eventlog.Resume[Event](eventsKept, s.seq),
 		done:   make(chan struct{}), cancel: stop, opened: cfg.Clock.Now(), pools: ps,

@@ -122,26 +122,30 @@ func (l *last) put(id ledger.ID, by *addition) {
 	}
 }
 
-// grow stages a decision to give a job more, verified against the ledger.
-func (l *loop) grow(d sched.Grow) (ledger.Allocation, bool) {
-	s := l.state
-	e := s.jobs[d.Job]
-	refuse := func() (ledger.Allocation, bool) { // for good: it would be decided again at once
-		s.events = append(s.events, sched.Dropped{Job: d.Job, Node: d.Claims[0].Node, Settled: true})
-		return ledger.Allocation{}, false
-	}
+// additionFor is what a decision gives a job in addition; nil: the job can have no more.
+func (l *loop) additionFor(d sched.Grow) *ledger.Allocation {
+	e := l.state.jobs[d.Job]
 	if e == nil || e.state != job.Running || e.flags&(job.Configuring|job.Stopping) != 0 || e.report().Phase >= engine.Ending {
-		return refuse()
+		return nil
 	}
-	a := ledger.Allocation{
-		ID: s.led.NextID(), Job: e.id, Attempt: e.attempt, Epoch: l.epoch, Pool: e.last.pool, Status: ledger.Held, Claims: d.Claims, Adds: e.last.id,
+	return &ledger.Allocation{
+		Job: e.id, Attempt: e.attempt, Epoch: l.epoch, Pool: e.last.pool, Status: ledger.Held, Claims: d.Claims, Adds: e.last.id,
 	}
-	if err := s.led.Hold(a); err != nil {
+}
+
+// acceptGrowth takes in what the ledger says of an addition, and reports whether it is made. One that
+// is refused is refused for good: it would be decided again at once.
+func (l *loop) acceptGrowth(d sched.Grow, p proposed) bool {
+	s := l.state
+	if p.refused != nil {
 		s.counts.refused++
-		l.cfg.Log.Error("the core proposed what the ledger refuses", "job", e.Name(), "error", err)
-		return refuse()
+		l.cfg.Log.Error("the core proposed what the ledger refuses", "job", s.jobs[d.Job].Name(), "error", p.refused)
 	}
-	return a, true
+	if p.hold == nil || p.refused != nil {
+		s.events = append(s.events, sched.Dropped{Job: d.Job, Node: d.Claims[0].Node, Settled: true})
+		return false
+	}
+	return true
 }
 
 // stageGrowth makes what was added durable; the ledger holds it until then no longer.
@@ -455,7 +459,7 @@ func (s *state) begunOf(e *entry) bool {
 // primeAdded tells the core what was added to a job before.
 func (s *state) primeAdded(e *entry) {
 	for _, x := range e.last.added {
-		s.events = append(s.events, sched.Added{Job: e.id, Claims: x.Claims, Began: sched.Instant(x.Began), Stopping: x.Asked != nil})
+		s.events = append(s.events, sched.Added{Job: e.id, Claims: fleet.InPool(e.last.pool, x.Claims), Began: sched.Instant(x.Began), Stopping: x.Asked != nil})
 	}
 	if e.last.settled {
 		s.events = append(s.events, sched.Dropped{Job: e.id, Settled: true})

@@ -71,7 +71,12 @@ func (bare) Job(context.Context, uint64) (store.JobRow, error) {
 // letting it know less of the node than the core does.
 func (c *Control) RefuseStarts(ctx context.Context, node string) error {
 	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
-		n := l.nodes[node]
+		k, err := l.nodes.Named(node)
+		if err != nil {
+			answer(err)
+			return
+		}
+		n, _ := l.nodes.Get(k)
 		n.Devices = nil
 		l.state.led.SetNode(n)
 		answer(nil)
@@ -81,10 +86,15 @@ func (c *Control) RefuseStarts(ctx context.Context, node string) error {
 // NodeIs has the engine's word that a node is in another state.
 func (c *Control) NodeIs(ctx context.Context, node string, state fleet.NodeState) error {
 	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
-		n := l.nodes[node]
+		k, err := l.nodes.Named(node)
+		if err != nil {
+			answer(err)
+			return
+		}
+		n, _ := l.nodes.Get(k)
 		n.State = state
-		l.nodes[node] = n
-		l.tellNode(node)
+		l.nodes.Set(k, n)
+		l.tellNode(k)
 		answer(nil)
 	})
 }
@@ -130,3 +140,11 @@ func JoinDetail(spec, rest []byte) []byte {
 
 // ShowRow is the view of a row that is not in memory.
 func ShowRow(r *store.JobRow) error { _, err := fromRow(r); return err }
+
+// Compare asks the engines for all that they have, as a loop does every so often.
+func (c *Control) Compare(ctx context.Context) error {
+	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+		l.compare()
+		l.settled(answer, nil)
+	})
+}

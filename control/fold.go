@@ -51,7 +51,7 @@ func (l *loop) folded(p *pool, nodes []fleet.Node) []fleet.Node {
 		delete(was, n.Name)
 	}
 	for name := range was {
-		events = append(events, sched.NodeRemoved{Name: name})
+		events = append(events, sched.NodeRemoved{Pool: p.Name, Name: name})
 	}
 	if len(events) > 0 {
 		p.real.core.Step(l.instant(), events...)
@@ -63,11 +63,10 @@ func (l *loop) folded(p *pool, nodes []fleet.Node) []fleet.Node {
 
 // apart are those of a pool's nodes that no other pool has: the others count there.
 func (l *loop) apart(p *pool, nodes []fleet.Node) []fleet.Node {
-	m := machinesBut(p.Name, l.nodes, nodes)
+	m := l.machinesBut(p.Name, nodes)
 	return slices.DeleteFunc(slices.Clone(nodes), func(n fleet.Node) bool {
 		_, twin := m.twin(&n)
-		o, known := l.nodes[n.Name]
-		return twin != nil || known && o.Pool != p.Name
+		return twin != nil
 	})
 }
 

@@ -301,7 +301,7 @@ func (l *loop) prime(nodes map[*pool][]fleet.Node) {
 func (l *loop) restored(e *entry) sched.Restored {
 	now := l.cfg.Clock.Now()
 	r := sched.Restored{
-		Job: e.id, Spec: l.state.asked(e.form), Submitted: sched.Instant(e.at), Claims: e.last.claims, Flavors: e.last.flavors, License: e.last.license, Until: untilOf(e, now),
+		Job: e.id, Spec: l.state.asked(e.form), Submitted: sched.Instant(e.at), Claims: fleet.InPool(e.last.pool, e.last.claims), Flavors: e.last.flavors, License: e.last.license, Until: untilOf(e, now),
 		Began: beganOf(e, now), Priority: e.priority, Saved: sched.Instant(e.last.saved), Stopping: e.flags&job.Stopping != 0 || e.over(), Begun: l.state.begunOf(e), Waits: e.flags&job.Configuring != 0 && delegated(e.last.claims),
 		Moved: sched.Instant(e.rare().moved),
 	}
@@ -315,9 +315,16 @@ func (l *loop) restored(e *entry) sched.Restored {
 	return r
 }
 
+// tellNodes is tellNode for all nodes of a name.
+func (l *loop) tellNodes(name string) {
+	for _, pool := range l.nodes.Pools(name) {
+		l.tellNode(fleet.NodeKey{Pool: pool, Name: name})
+	}
+}
+
 // tellNode tells core and ledger of a node as engine and administrators want it.
-func (l *loop) tellNode(name string) {
-	n, ok := l.node(name)
+func (l *loop) tellNode(k fleet.NodeKey) {
+	n, ok := l.node(k)
 	if !ok {
 		return
 	}

@@ -9,30 +9,36 @@ import (
 	"github.com/coxswain-sched/coxswain/sched/fold"
 )
 
-// machines is whose each machine is: of the nodes that pools other than one have.
-type machines map[string]*fleet.Node
+// machines says whose each machine is: of the nodes that pools other than one have. A machine
+// is known by its name (fleet.Node.Machines). Two nodes of one name are taken for one machine
+// unless both say on which machines they are.
+type machines struct {
+	pool   string
+	nodes  *fleet.ByNode[fleet.Node]
+	byHost map[string]*fleet.Node // nil: no node says that it is on a machine of another name
+}
 
-// machinesBut lists the machines of all pools but one. It is empty where no node says that it
-// is on a machine of another name: then names alone tell machines apart.
-func machinesBut(pool string, known map[string]fleet.Node, nodes []fleet.Node) machines {
+// machinesBut lists the machines of all pools but one, for nodes of that one.
+func (c *Control) machinesBut(pool string, nodes []fleet.Node) machines {
+	m := machines{pool: pool, nodes: c.nodes}
 	said := false
 	for i := range nodes {
 		said = said || len(nodes[i].Hosts) > 0
 	}
-	for _, n := range known {
-		said = said || n.Pool != pool && len(n.Hosts) > 0
+	for k, n := range c.nodes.All() {
+		said = said || k.Pool != pool && len(n.Hosts) > 0
 	}
 	if !said {
-		return nil
+		return m
 	}
-	m := machines{}
-	for _, n := range known {
-		if n.Pool == pool {
+	m.byHost = map[string]*fleet.Node{}
+	for k, n := range c.nodes.All() {
+		if k.Pool == pool {
 			continue
 		}
 		for _, host := range n.Machines() {
-			if was := m[host]; was == nil || n.Name < was.Name {
-				m[host] = &n
+			if was := m.byHost[host]; was == nil || k.Compare(was.Key()) < 0 {
+				m.byHost[host] = &n
 			}
 		}
 	}
@@ -41,11 +47,16 @@ func machinesBut(pool string, known map[string]fleet.Node, nodes []fleet.Node) m
 
 // twin is the first machine of a node that another pool has, with the node that it is there.
 func (m machines) twin(n *fleet.Node) (string, *fleet.Node) {
-	if len(m) > 0 {
+	if m.byHost != nil {
 		for _, host := range n.Machines() {
-			if o := m[host]; o != nil {
+			if o := m.byHost[host]; o != nil {
 				return host, o
 			}
+		}
+	}
+	for _, pool := range m.nodes.Pools(n.Name) {
+		if o, _ := m.nodes.Get(fleet.NodeKey{Pool: pool, Name: n.Name}); pool != m.pool && (len(n.Hosts) == 0 || len(o.Hosts) == 0) {
+			return n.Name, &o
 		}
 	}
 	return "", nil
@@ -64,7 +75,7 @@ func whoseMachine(host string, o *fleet.Node) string {
 func (c *Control) twice(pool string, nodes []fleet.Node) []engine.Finding {
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
-	m := machinesBut(pool, c.nodes, nodes)
+	m := c.machinesBut(pool, nodes)
 	var names []string
 	why := ""
 	for i := range nodes {

@@ -155,7 +155,7 @@ func (s *state) hears(p sched.Proposal) {
 // homeward is what the core has to know of a running job that moves.
 func (e *entry) homeward() (goesFor job.ID, home []fleet.Claim) {
 	if p := e.last.preempted; p != nil && p.Home != nil {
-		return p.For, p.Home
+		return p.For, fleet.InPool(e.form.spec.Pool, p.Home)
 	}
 	return 0, nil
 }

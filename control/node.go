@@ -1,8 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/internal/planted"
@@ -30,13 +32,33 @@ type Drain struct {
 }
 
 // node is a node as engine and administrators want it.
-func (c *Control) node(name string) (fleet.Node, bool) {
-	n, ok := c.nodes[name]
-	if d, drained := c.state.drains[name]; ok && drained && n.State == fleet.Up && !planted.DrainIgnored {
+func (c *Control) node(k fleet.NodeKey) (fleet.Node, bool) {
+	n, ok := c.nodes.Get(k)
+	if !ok || n.State != fleet.Up || planted.DrainIgnored {
+		return n, ok
+	}
+	if _, d, drained := c.drainOf(k); drained {
 		n.State = fleet.Draining
 		n.Why = d.Reason
 	}
 	return n, ok
+}
+
+// drainOf is what keeps new work off a node, and under which key: its own, that of no pool, or
+// that of the pool which had the machine before.
+func (c *Control) drainOf(k fleet.NodeKey) (fleet.NodeKey, Drain, bool) {
+	drains := c.state.drains
+	if d, ok := drains.Get(k); ok {
+		return k, d, true
+	}
+	for _, pool := range drains.Pools(k.Name) {
+		was := fleet.NodeKey{Pool: pool, Name: k.Name}
+		if is, ok := c.nodes.Find(was); pool == "" || ok && is == k {
+			d, _ := drains.Get(was)
+			return was, d, true
+		}
+	}
+	return k, Drain{}, false
 }
 
 // Nodes returns the nodes of the pool by name.
@@ -44,11 +66,13 @@ func (c *Control) Nodes(context.Context) ([]fleet.Node, error) {
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
 	var nodes []fleet.Node
-	for name := range c.nodes {
-		n, _ := c.node(name)
+	for k := range c.nodes.All() {
+		n, _ := c.node(k)
 		nodes = append(nodes, n)
 	}
-	slices.SortFunc(nodes, func(a, b fleet.Node) int { return hostlist.Compare(a.Name, b.Name) })
+	slices.SortFunc(nodes, func(a, b fleet.Node) int {
+		return cmp.Or(hostlist.Compare(a.Name, b.Name), strings.Compare(a.Pool, b.Pool))
+	})
 	return nodes, nil
 }
 
@@ -62,18 +86,20 @@ func (c *Control) NodeViews(ctx context.Context) ([]NodeView, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := make([]NodeView, len(nodes))
-	at := make(map[string]*NodeView, len(nodes))
+	at := make(map[fleet.NodeKey]*NodeView, len(nodes))
 	for i, n := range nodes {
 		out[i].Node = n
-		out[i].Used, _ = s.led.Used(n.Name)
-		if d, ok := s.drains[n.Name]; ok {
+		k := n.Key()
+		out[i].Used, _ = s.led.Used(k)
+		if _, d, ok := c.drainOf(k); ok {
 			out[i].Drained = &d
 		}
-		at[n.Name] = &out[i]
+		at[k] = &out[i]
 	}
 	for _, a := range s.led.Live() {
 		for _, cl := range a.Claims {
-			v := at[cl.Node]
+			k, _ := c.nodes.Find(fleet.NodeKey{Pool: a.Pool, Name: cl.Node})
+			v := at[k]
 			if v == nil {
 				continue
 			}
@@ -98,26 +124,43 @@ func (c *Control) NodeViews(ctx context.Context) ([]NodeView, error) {
 }
 
 // SetNodes drains nodes, so that running work goes on and nothing new starts, or
-// takes that back. It is durable when it returns, for all of them or for none.
+// takes that back. It is durable when it returns, for all of them or for none. A name that nodes
+// of several pools have is fault.Invalid without its pool: pool/name.
 func (c *Control) SetNodes(ctx context.Context, by job.Actor, names []string, drain bool, why string) error {
 	if len(names) == 0 {
 		return fault.New(fault.Invalid, "no node is named")
 	}
-	v := nodesSet{Nodes: slices.Clone(names), Drain: drain, Reason: why}
 	return c.ask(ctx, message{}, func(l *loop, answer func(error)) {
+		var keys []fleet.NodeKey
 		for _, name := range names {
-			_, known := l.nodes[name]
-			if _, drained := l.state.drains[name]; !known && !drained {
-				l.settled(answer, fault.New(fault.NotFound, "there is no node %s", name).Advise("cox nodes lists them"))
+			k, err := l.nodeNamed(name)
+			if err != nil {
+				l.settled(answer, err)
 				return
 			}
+			keys = append(keys, k)
+			if was, _, drained := l.drainOf(k); drained && !drain && was.Pool != "" && was != k {
+				keys = append(keys, was)
+			}
 		}
-		l.stageFor(&request{answer: answer}, kindNodes, 0, by, v, func() {
-			for _, name := range names {
-				l.tellNode(name)
+		l.stageFor(&request{answer: answer}, kindNodes, 0, by, nodesRecord(keys, drain, why), func() {
+			for _, k := range keys {
+				l.tellNodes(k.Name)
 			}
 		})
 	})
+}
+
+// nodeNamed is the node that somebody named: one that is there, or that was when it was drained.
+func (c *Control) nodeNamed(name string) (fleet.NodeKey, error) {
+	k, err := c.nodes.Named(name)
+	if fault.KindOf(err) != fault.NotFound {
+		return k, err
+	}
+	if was, gone := c.state.drains.Named(name); gone == nil {
+		return was, nil
+	}
+	return k, err
 }
 
 // equalNodes reports whether nothing about a node has changed that anybody sees.

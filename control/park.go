@@ -98,21 +98,21 @@ func (l *loop) noteHeld(e *entry, r *engine.Report) {
 	}
 }
 
+// canUnpark reports whether a job is parked and may go on.
+func (e *entry) canUnpark() bool {
+	return e != nil && e.state == job.Suspended && e.last.parked && e.flags&job.Stopping == 0
+}
+
 // unpark stages that a parked job goes on. Of one that the ledger has no room for, which is
 // a defect, nothing changes: it goes on when somebody resumes it.
-func (l *loop) unpark(d sched.Resume) {
+func (l *loop) unpark(d sched.Resume, p proposed) {
 	e := l.state.jobs[d.Job]
-	if e == nil || e.state != job.Suspended || !e.last.parked || e.flags&job.Stopping != 0 {
-		return
-	}
-	err := l.state.led.Park(e.last.id, false)
-	if err != nil {
+	if p.refused != nil {
 		l.state.counts.refused++
-		l.cfg.Log.Error("the core lets a job go on that the ledger refuses", "job", e.Name(), "error", err)
-		return
+		l.cfg.Log.Error("the core lets a job go on that the ledger refuses", "job", e.Name(), "error", p.refused)
 	}
-	if err := l.state.led.Park(e.last.id, true); err != nil { // not before it is durable
-		panic("control: take back that a job goes on: " + err.Error())
+	if !p.resumes || p.refused != nil {
+		return
 	}
 	to := job.Running
 	if e.last.asleep {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +26,7 @@ import (
 //
 // Pools depend on each other in nothing: each has calls, a watch and comparisons of its
 // own, so that one whose engine does not answer delays none of the others. The nodes of
-// all of them are one fleet, so their names differ.
+// all of them are one fleet, in which a node is known by its pool and its name.
 type Pool struct {
 	fleet.Pool
 	Engine engine.Engine
@@ -198,8 +197,8 @@ func (ps *pools) of(name string) *pool {
 // pooled is the name of the pool that has all nodes of some claims.
 func (c *Control) pooled(claims []fleet.Claim) string {
 	if len(claims) > 0 {
-		if n, ok := c.nodes[claims[0].Node]; ok && c.pools.find(n.Pool) != nil {
-			return n.Pool
+		if k, ok := c.nodes.Find(claims[0].Key()); ok && c.pools.find(k.Pool) != nil {
+			return k.Pool
 		}
 	}
 	return c.pools.each()[0].Name
@@ -334,41 +333,40 @@ func (ps *pools) names() []string {
 	return out
 }
 
-// setNodes takes in what a pool's engine says of its nodes. A node that another pool has
-// already is left to that one, and so is one on a machine that another pool has: work that
-// is there by then goes on, and no other begins.
+// setNodes takes in what a pool's engine says of its nodes. One on a machine that another pool
+// has already is left to that one: work that is there by then goes on, and no other begins.
 func (l *loop) setNodes(p *pool, nodes []fleet.Node) {
 	s := l.state
 	p.known = true
-	others := machinesBut(p.Name, l.nodes, nodes)
+	others := l.machinesBut(p.Name, nodes)
 	seen := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		n.Pool = p.Name
-		if host, o := others.twin(&n); o != nil && o.Name != n.Name {
+		host, o := others.twin(&n)
+		switch {
+		case o == nil:
+		case o.Name == n.Name:
+			l.cfg.Log.Error("two pools have a node of the same name; the second one's is not used", "node", n.Name, "first", o.Pool, "second", p.Name)
+			continue
+		default:
 			l.cfg.Log.Error("two pools have the same machine; the second one's node is not used", "node", n.Name, "pool", p.Name, "machine", host, "first", o.Name, "of", o.Pool)
-			if used, devices := s.led.Used(n.Name); used.IsZero() && len(devices) == 0 {
+			if used, devices := s.led.Used(n.Key()); used.IsZero() && len(devices) == 0 {
 				continue
 			}
 			n.State, n.Why = fleet.Draining, whoseMachine(host, o)
 		}
-		old, known := l.nodes[n.Name]
-		switch {
-		case known && old.Pool != p.Name:
-			l.cfg.Log.Error("two pools have a node of the same name; the second one's is not used", "node", n.Name, "first", old.Pool, "second", p.Name)
-			continue
-		case known && equalNodes(&old, &n):
-		default:
-			l.nodes[n.Name] = n
-			l.tellNode(n.Name)
+		if old, known := l.nodes.Get(n.Key()); !known || !equalNodes(&old, &n) {
+			l.nodes.Set(n.Key(), n)
+			l.tellNode(n.Key())
 		}
 		seen[n.Name] = true
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.nodes)) {
-		if l.nodes[name].Pool == p.Name && !seen[name] {
-			delete(l.nodes, name)
+	for _, k := range l.nodes.Keys() {
+		if k.Pool == p.Name && !seen[k.Name] {
+			l.nodes.Delete(k)
 			l.fleet++
-			s.led.SetNode(fleet.Node{Name: name, State: fleet.Down})
-			s.events = append(s.events, sched.NodeRemoved{Name: name})
+			s.led.RemoveNode(k)
+			s.events = append(s.events, sched.NodeRemoved{Pool: k.Pool, Name: k.Name})
 		}
 	}
 }

@@ -125,13 +125,14 @@ func nodeNames(nodes []fleet.Node) []string {
 	return out
 }
 
-// othersNodes are the names of a pool's nodes that other pools have, and one of these.
+// othersNodes are the names of a pool's nodes that other pools have under the same name, and one of these.
 func (c *Control) othersNodes(pool string, nodes []fleet.Node) (names []string, of string) {
 	c.state.mu.RLock()
 	defer c.state.mu.RUnlock()
+	m := c.machinesBut(pool, nodes)
 	for i := range nodes {
-		if n, ok := c.nodes[nodes[i].Name]; ok && n.Pool != pool {
-			names, of = append(names, n.Name), n.Pool
+		if _, o := m.twin(&nodes[i]); o != nil && o.Name == nodes[i].Name {
+			names, of = append(names, o.Name), o.Pool
 		}
 	}
 	slices.Sort(names)

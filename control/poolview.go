@@ -109,7 +109,7 @@ func (c *Control) Pools() []PoolView {
 		p.said.onto(v)
 		at[p.Name] = v
 	}
-	for _, n := range c.nodes {
+	for _, n := range c.nodes.All() {
 		if v := at[n.Pool]; v != nil {
 			v.Nodes++
 			v.Devices += len(n.Devices)

@@ -55,14 +55,14 @@ const (
 
 // world is what the projection keeps beside jobs.
 type world struct {
-	Next       job.ID           `json:"next"`
-	Allocation uint64           `json:"allocation"` // the next one's number
-	Drains     map[string]Drain `json:"drains,omitempty"`
-	Tokens     []Token          `json:"tokens,omitempty"`
-	Pools      []PoolSpec       `json:"pools,omitempty"`
-	Policies   []Policy         `json:"policies,omitempty"` // without their documents
-	Usage      *usage           `json:"usage,omitempty"`
-	Seen       *share.Memory    `json:"seen,omitempty"`
+	Next       job.ID                  `json:"next"`
+	Allocation uint64                  `json:"allocation"` // the next one's number
+	Drains     map[fleet.NodeKey]Drain `json:"drains,omitempty"`
+	Tokens     []Token                 `json:"tokens,omitempty"`
+	Pools      []PoolSpec              `json:"pools,omitempty"`
+	Policies   []Policy                `json:"policies,omitempty"` // without their documents
+	Usage      *usage                  `json:"usage,omitempty"`
+	Seen       *share.Memory           `json:"seen,omitempty"`
 }
 
 // run writes at intervals until ctx ends. What is not written then is in the journal.
@@ -177,7 +177,7 @@ func (s *state) unwritten(list []*entry) {
 }
 
 func (s *state) world() []byte {
-	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: s.drains, Policies: s.policies.bares(), Usage: s.usage, Seen: s.seen}
+	w := world{Next: s.next, Allocation: uint64(s.led.NextID()), Drains: maps.Collect(s.drains.All()), Policies: s.policies.bares(), Usage: s.usage, Seen: s.seen}
 	for _, t := range s.tokens {
 		w.Tokens = append(w.Tokens, t)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/account/fair"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/ledger"
 	"github.com/coxswain-sched/coxswain/store"
@@ -161,8 +162,29 @@ type top struct {
 // nodesSet drains nodes or takes that back.
 type nodesSet struct {
 	Nodes  []string `json:"nodes"`
+	Pools  []string `json:"pools,omitempty"` // of each of the nodes; none: each is the only node of its name
 	Drain  bool     `json:"drain"`
 	Reason string   `json:"reason,omitempty"`
+}
+
+// nodesRecord is the record that drains nodes or takes that back.
+func nodesRecord(keys []fleet.NodeKey, drain bool, why string) nodesSet {
+	v := nodesSet{Drain: drain, Reason: why}
+	for _, k := range keys {
+		v.Nodes, v.Pools = append(v.Nodes, k.Name), append(v.Pools, k.Pool)
+	}
+	return v
+}
+
+// nodeKeys are the nodes of a record.
+func (v *nodesSet) nodeKeys() []fleet.NodeKey {
+	out := make([]fleet.NodeKey, len(v.Nodes))
+	for i, name := range v.Nodes {
+		if out[i].Name = name; i < len(v.Pools) {
+			out[i].Pool = v.Pools[i]
+		}
+	}
+	return out
 }
 
 // revoked makes a token invalid.

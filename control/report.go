@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/internal/planted"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/ledger"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -148,11 +149,15 @@ func chargedUntil(r *engine.Report, heard time.Time) sched.Instant {
 // Who resumes such a node has looked at it.
 func (l *loop) avoid(e *entry, was *engine.Report, r engine.Report) {
 	for i, n := range r.Nodes {
-		if _, drained := l.state.drains[n.Node]; drained || n.Stuck == "" || i < len(was.Nodes) && was.Nodes[i].Stuck != "" {
+		if n.Stuck == "" || i < len(was.Nodes) && was.Nodes[i].Stuck != "" {
+			continue
+		}
+		k, _ := l.nodes.Find(fleet.NodeKey{Pool: e.last.pool, Name: n.Node})
+		if _, _, drained := l.drainOf(k); drained {
 			continue
 		}
 		why := fmt.Sprintf("SIGKILL does not end process %s of job %s on %s", n.Stuck, e.Name(), n.Node)
-		l.stage(kindNodes, 0, job.Actor{}, nodesSet{Nodes: []string{n.Node}, Drain: true, Reason: why}, func() { l.tellNode(n.Node) })
+		l.stage(kindNodes, 0, job.Actor{}, nodesRecord([]fleet.NodeKey{k}, true, why), func() { l.tellNodes(k.Name) })
 	}
 }
 

@@ -102,8 +102,8 @@ func (s *state) restoreRows(ctx context.Context, st store.Store, now time.Time, 
 	}
 	s.next = max(s.next, w.Next)
 	s.led.Skip(ledger.ID(w.Allocation))
-	if w.Drains != nil {
-		s.drains = w.Drains
+	for k, d := range w.Drains {
+		s.drains.Set(k, d)
 	}
 	for _, p := range w.Pools {
 		s.pools[p.Name] = p

@@ -3,7 +3,6 @@ package control
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/coxswain-sched/coxswain/control/reconcile"
@@ -43,31 +42,32 @@ func (l *loop) schedule() {
 		list = anyOrder(list)
 	}
 	var made decisions
-	for _, d := range list {
-		l.decided(&made, d, now)
+	proposed := l.proposeDecisions(list)
+	for i, d := range list {
+		l.decided(&made, d, proposed[i], now)
 	}
 	l.stageStep(&made)
 }
 
 // decided takes one decision: what the journal has no record of is done, the rest waits for
 // the whole step.
-func (l *loop) decided(made *decisions, d sched.Decision, now time.Time) {
+func (l *loop) decided(made *decisions, d sched.Decision, p proposed, now time.Time) {
 	s := l.state
 	switch d := d.(type) {
 	case sched.Start:
-		if a, ok := l.propose(d, now); ok {
-			made.starts = append(made.starts, held{a, shortened(s.jobs[d.Job], d.Until, l.latest)})
+		if l.acceptStart(d, p.refused, now) {
+			made.starts = append(made.starts, held{*p.hold, shortened(s.jobs[d.Job], d.Until, l.latest)})
 		}
 	case sched.Grow:
-		if a, ok := l.grow(d); ok {
-			made.grown = append(made.grown, a)
+		if l.acceptGrowth(d, p) {
+			made.grown = append(made.grown, *p.hold)
 		}
 	case sched.Shrink:
 		made.shrunk = append(made.shrunk, d)
 	case sched.Preempt:
 		made.victims = append(made.victims, d)
 	case sched.Resume:
-		l.unpark(d)
+		l.unpark(d, p)
 	case sched.Proposal:
 		s.hears(d)
 	case sched.Wait:
@@ -86,20 +86,16 @@ func (l *loop) decided(made *decisions, d sched.Decision, now time.Time) {
 	}
 }
 
-// stageStep stages a step, one record after the other in one batch. What was verified against
-// the ledger is taken back there first: nothing is held before it is durable.
+// stageStep stages a step, one record after the other in one batch. Nothing is held before it is
+// durable.
 func (l *loop) stageStep(made *decisions) {
 	s := l.state
 	for _, h := range made.starts {
 		a := h.Allocation
-		l.takeBack(a)
 		if planted.LaunchFirst {
 			l.launch(s.jobs[a.Job], a, false)
 		}
 		l.stage(kindHeld, a.Job, job.Actor{}, h, func() { l.launch(s.jobs[a.Job], a, false) })
-	}
-	for _, a := range made.grown {
-		l.takeBack(a)
 	}
 	l.stageGrowth(made.grown)
 	for _, d := range made.shrunk {
@@ -114,12 +110,6 @@ func (l *loop) stageStep(made *decisions) {
 		l.preempt(d, made.starts, by)
 	}
 	l.moot()
-}
-
-func (l *loop) takeBack(a ledger.Allocation) {
-	if err := l.state.led.Free(a.ID, a.Attempt); err != nil {
-		panic(fmt.Sprintf("control: take back proposal: %v", err)) // held by propose or grow
-	}
 }
 
 // anyOrder is the defect of planted.MapOrder.
@@ -201,22 +191,55 @@ const (
 	benchedFor    = 30 * time.Second
 )
 
-// propose verifies a decision against the ledger by holding it there for the rest
-// of the pass, so that the next decision is verified with it. A decision that is
-// refused is made again; after some refusals the job waits a while.
-func (l *loop) propose(d sched.Start, now time.Time) (ledger.Allocation, bool) {
+// proposed is what a decision asks of the ledger, and what that says.
+type proposed struct {
+	hold    *ledger.Allocation // nil: nothing
+	resumes bool               // a parked job goes on
+	refused error
+}
+
+// proposeDecisions verifies the decisions of a step against the ledger, together: each one with those
+// before it.
+func (l *loop) proposeDecisions(list []sched.Decision) []proposed {
+	out := make([]proposed, len(list))
+	var batch []ledger.Change
+	var of []int // decisions of the batch
+	for i, d := range list {
+		c := ledger.Change{}
+		switch d := d.(type) {
+		case sched.Start:
+			c.Hold = &ledger.Allocation{
+				Job: d.Job, Attempt: l.state.jobs[d.Job].attempt + 1, Epoch: l.epoch, Pool: l.pooled(d.Claims),
+				Status: ledger.Held, Claims: d.Claims, Flavors: d.Flavors, License: d.License,
+			}
+		case sched.Grow:
+			c.Hold = l.additionFor(d)
+		case sched.Resume:
+			if e := l.state.jobs[d.Job]; e.canUnpark() {
+				c.Resume = e.last.id
+			}
+		}
+		if c != (ledger.Change{}) {
+			out[i].hold, out[i].resumes = c.Hold, c.Resume != 0
+			batch, of = append(batch, c), append(of, i)
+		}
+	}
+	for k, err := range l.state.led.Propose(batch) {
+		out[of[k]].refused = err
+	}
+	return out
+}
+
+// acceptStart takes in what the ledger says of a start, and reports whether it is made. A decision
+// that is refused is made again; after some refusals the job waits a while.
+func (l *loop) acceptStart(d sched.Start, err error, now time.Time) bool {
 	s := l.state
 	e := s.jobs[d.Job]
-	a := ledger.Allocation{
-		ID: s.led.NextID(), Job: d.Job, Attempt: e.attempt + 1,
-		Epoch: l.epoch, Pool: l.pooled(d.Claims), Status: ledger.Held, Claims: d.Claims, Flavors: d.Flavors, License: d.License,
-	}
-	err := s.led.Hold(a)
 	if err == nil {
 		if e.more != nil {
 			e.more.refused = 0
 		}
-		return a, true
+		return true
 	}
 	s.counts.refused++
 	m := e.extra()
@@ -230,7 +253,7 @@ func (l *loop) propose(d sched.Start, now time.Time) (ledger.Allocation, bool) {
 	}
 	s.events = append(s.events, sched.Released{Job: d.Job})
 	s.queue(e)
-	return a, false
+	return false
 }
 
 // launch hands an allocation to the engine; repeated says that a server before this one may have.

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control/reconcile"
 	"github.com/coxswain-sched/coxswain/engine"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/ledger"
 	"github.com/coxswain-sched/coxswain/sched"
@@ -47,8 +48,8 @@ type state struct {
 	seq    uint64
 	lore   experience // has a lock of its own
 
-	left   map[job.ID]uint64 // jobs that came back and left again → seq of their last record
-	drains map[string]Drain
+	left   map[job.ID]uint64    // jobs that came back and left again → seq of their last record
+	drains *fleet.ByNode[Drain] // without a pool: of every node of that name
 	tokens map[string]Token
 	pools  map[string]PoolSpec // that were added
 
@@ -82,7 +83,7 @@ const lastJob job.ID = 1 << 62
 func newState() *state {
 	return &state{
 		jobs: map[job.ID]*entry{}, forms: newForms(), led: ledger.New(), next: 1,
-		arrays: arrays{m: map[job.ID]*array{}}, left: map[job.ID]uint64{}, drains: map[string]Drain{}, tokens: map[string]Token{}, pools: map[string]PoolSpec{},
+		arrays: arrays{m: map[job.ID]*array{}}, left: map[job.ID]uint64{}, drains: fleet.NewByNode[Drain](), tokens: map[string]Token{}, pools: map[string]PoolSpec{},
 		depend: newDepends(), crowd: crowd{n: map[limit.Key]int{}}, counts: newCounts(),
 	}
 }

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/coxswain-sched/coxswain/model/fleet"
@@ -122,10 +121,10 @@ func (c *Control) Stats() Stats {
 			out.Waiting[string(reason.Elsewhere(""))]++
 		}
 	}
-	for name := range maps.Keys(c.nodes) {
-		n, _ := c.node(name)
+	for k := range c.nodes.All() {
+		n, _ := c.node(k)
 		out.Nodes[string(n.State)]++
-		_, shares := s.led.Used(name)
+		_, shares := s.led.Used(k)
 		for _, d := range n.Devices {
 			out.Devices[deviceState(&n, &d, shares[d.Index])]++
 		}

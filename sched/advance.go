@@ -45,7 +45,7 @@ func (c *Core) placeAdvances() {
 	for _, a := range c.advances {
 		a.nodes = make([]bool, c.table.Len())
 		for pos := range a.nodes {
-			a.nodes[pos] = len(a.Nodes) == 0 || slices.Contains(a.Nodes, c.table.Node(pos).Name)
+			a.nodes[pos] = len(a.Nodes) == 0 || slices.ContainsFunc(a.Nodes, c.table.Node(pos).Is)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (p *pass) keeper(l *line) (reason.Reason, bool) {
 	}
 	until := l.finish(p.now)
 	for _, claim := range p.fit(l.kind) {
-		pos := p.table.Find(claim.Node)
+		pos := p.table.Find(claim.Key())
 		if !p.shut(l, pos, p.now, until) {
 			continue
 		}

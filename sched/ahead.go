@@ -155,7 +155,7 @@ func (p *pass) beginNow(l *line, until Instant) []fleet.Claim {
 	}
 	claims, _ = q.Place(p.avoidance(l, q, until))
 	for i := range claims {
-		if pos := p.table.Find(claims[i].Node); len(p.nodes[pos].planned) > 0 {
+		if pos := p.table.Find(claims[i].Key()); len(p.nodes[pos].planned) > 0 {
 			row := p.least(pos, p.now, until)
 			claims[i] = q.ClaimOn(pos, &row)
 		}
@@ -166,7 +166,7 @@ func (p *pass) beginNow(l *line, until Instant) []fleet.Claim {
 // clear reports whether claims that begin now are in the way of nothing planned.
 func (p *pass) clear(l *line, claims []fleet.Claim, until Instant) bool {
 	for i := range claims {
-		pos := p.table.Find(claims[i].Node)
+		pos := p.table.Find(claims[i].Key())
 		if p.shut(l, pos, p.now, until) {
 			return false
 		}

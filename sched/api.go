@@ -22,7 +22,10 @@ type (
 	// NodeSet adds a node or replaces its description. Work held there stays held.
 	NodeSet struct{ Node fleet.Node }
 	// NodeRemoved takes a node away for new work.
-	NodeRemoved struct{ Name string }
+	NodeRemoved struct {
+		Pool string `json:",omitempty"` // empty: of the only node of that name
+		Name string
+	}
 	// Submitted adds a job to the queue. A job that is queued already is replaced.
 	// Where the rules of the site reckon priorities, Priority is added to what they
 	// make (so it is the negative of its nice), unless it is Fixed.

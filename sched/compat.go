@@ -210,7 +210,7 @@ func gains(a, b []bool) bool {
 func only(t *index.Table, claims []fleet.Claim) []bool {
 	out := make([]bool, t.Len())
 	for _, c := range claims {
-		out[t.Find(c.Node)] = true
+		out[t.Find(c.Key())] = true
 	}
 	return out
 }
@@ -224,7 +224,7 @@ func (s *slurm) willRun(e *entry, allowed []bool) (Instant, []fleet.Claim) {
 		return s.now, claims
 	}
 	ends := slices.DeleteFunc(s.ends.all(), func(r *run) bool {
-		return !slices.ContainsFunc(r.claims, func(c fleet.Claim) bool { return allowed[s.table.Find(c.Node)] })
+		return !slices.ContainsFunc(r.claims, func(c fleet.Claim) bool { return allowed[s.table.Find(c.Key())] })
 	})
 	const second = Instant(time.Second)
 	window, first := 30*second, Instant(0)
@@ -258,8 +258,8 @@ func (s *slurm) willRun(e *entry, allowed []bool) (Instant, []fleet.Claim) {
 func (s *slurm) keepDevices(free *index.State, claims []fleet.Claim) {
 	for _, c := range claims {
 		if len(c.Devices) > 0 && !c.Whole {
-			free.Take(s.table, []fleet.Claim{{Node: c.Node, Group: c.Group, Devices: c.Devices}})
-			free.Row(s.table.Find(c.Node)).Holds-- // the node itself is free
+			free.Take(s.table, []fleet.Claim{{Node: c.Node, Pool: c.Pool, Group: c.Group, Devices: c.Devices}})
+			free.Row(s.table.Find(c.Key())).Holds-- // the node itself is free
 		}
 	}
 }

@@ -202,7 +202,7 @@ func (c *Core) apply(now Instant, e Event, out []Decision) []Decision {
 	case NodeSet:
 		c.setNode(e.Node)
 	case NodeRemoved:
-		if c.table.Remove(e.Name) {
+		if c.table.Remove(fleet.NodeKey{Pool: e.Pool, Name: e.Name}) {
 			c.shift(e.Name)
 			c.refit()
 		}

@@ -38,7 +38,7 @@
 //	reasons.go holders.go estimate.go       why a job waits, for whom, until when
 //	would.go           what would start it
 //	alarm.go           what is due by time alone
-//	snapshot.go check.go        the whole state as data; its invariants
+//	snapshot.go claims.go check.go        the whole state as data, the claims in it; its invariants
 //
 // Where a gang goes on what is free is decided in sched/place, without time or order.
 package sched

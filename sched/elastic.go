@@ -183,7 +183,7 @@ func (p *pass) addition(r *run, group int) *class.Shape {
 	}
 	parts := slices.DeleteFunc(slices.Clone(r.spec.Partitions), func(part string) bool {
 		return slices.ContainsFunc(held, func(c fleet.Claim) bool {
-			n := p.table.Find(c.Node)
+			n := p.table.Find(c.Key())
 			return n >= 0 && !p.table.Node(n).In(part)
 		})
 	})
@@ -206,13 +206,13 @@ func (p *pass) addition(r *run, group int) *class.Shape {
 // poolOf is the pool that a running job is in. It is not known where its first node has left,
 // or where a node of its has come back in another pool than the rest or than the job asks for.
 func (p *pass) poolOf(spec *job.Spec, held []fleet.Claim) (pool string, known bool) {
-	first := p.table.Find(held[0].Node)
+	first := p.table.Find(held[0].Key())
 	if first < 0 {
 		return "", false
 	}
 	pool = p.table.Node(first).Pool
 	return pool, (spec.Pool == "" || spec.Pool == pool) && !slices.ContainsFunc(held, func(c fleet.Claim) bool {
-		n := p.table.Find(c.Node)
+		n := p.table.Find(c.Key())
 		return n >= 0 && p.table.Node(n).Pool != pool
 	})
 }

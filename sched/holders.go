@@ -34,7 +34,7 @@ func (c *Core) Holders(id job.ID) []Holder {
 		}
 		h := Holder{Job: r.id &^ homeBit, Until: orZero(r.until)}
 		for i := range r.claims {
-			if nodes[r.claims[i].Node] && !slices.Contains(h.Nodes, r.claims[i].Node) {
+			if pos := r.at[i]; pos >= 0 && nodes[pos] && !slices.Contains(h.Nodes, r.claims[i].Node) {
 				h.Nodes = append(h.Nodes, r.claims[i].Node)
 			}
 		}
@@ -45,10 +45,10 @@ func (c *Core) Holders(id job.ID) []Holder {
 	return out
 }
 
-// holding is the nodes that a waiting job would get, and what runs until then in the
+// holding is the positions of the nodes that a waiting job would get, and what runs until then in the
 // order of its limits.
-func (c *Core) holding(e *entry) (nodes map[string]bool, ends []*run) {
-	nodes = map[string]bool{}
+func (c *Core) holding(e *entry) (nodes map[int32]bool, ends []*run) {
+	nodes = map[int32]bool{}
 	if look := c.outlookOf(e.line.kind); look != nil {
 		at := look.start()
 		if at == 0 {
@@ -56,7 +56,7 @@ func (c *Core) holding(e *entry) (nodes map[string]bool, ends []*run) {
 		}
 		if at != never {
 			for _, pos := range look.nodes() {
-				nodes[c.table.Node(int(pos)).Name] = true
+				nodes[pos] = true
 				for _, h := range c.nodes[pos].held {
 					if h.run.until <= look.when[pos] {
 						ends = append(ends, h.run)
@@ -72,7 +72,7 @@ func (c *Core) holding(e *entry) (nodes map[string]bool, ends []*run) {
 
 // holdingSlowly is holding for a shape whose start does not depend on a number of
 // alike nodes alone, or on jobs without a limit.
-func (c *Core) holdingSlowly(shape *class.Shape) (map[string]bool, []*run) {
+func (c *Core) holdingSlowly(shape *class.Shape) (map[int32]bool, []*run) {
 	ends := c.ends.all()
 	after := func(n int) []fleet.Claim {
 		s := c.state.Clone()
@@ -85,9 +85,9 @@ func (c *Core) holdingSlowly(shape *class.Shape) (map[string]bool, []*run) {
 	if n == 0 || n > len(ends) {
 		return nil, nil
 	}
-	nodes := map[string]bool{}
+	nodes := map[int32]bool{}
 	for _, claim := range after(n) {
-		nodes[claim.Node] = true
+		nodes[int32(c.table.Find(claim.Key()))] = true
 	}
 	return nodes, ends[:n]
 }

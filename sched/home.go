@@ -71,10 +71,11 @@ func (p *pass) lodge() {
 // goers are the jobs that are being stopped and have something still on the nodes of
 // claims, and the additions to others.
 func (p *pass) goers(claims []fleet.Claim) (ids []job.ID, shed []Member) {
-	nodes := nodesOf(claims)
 	for _, r := range p.ends.all() {
 		switch {
-		case !r.stopping || !slices.ContainsFunc(r.claims, func(x fleet.Claim) bool { return slices.Contains(nodes, x.Node) }):
+		case !r.stopping || !slices.ContainsFunc(r.claims, func(x fleet.Claim) bool {
+			return slices.ContainsFunc(claims, func(y fleet.Claim) bool { return p.table.Meet(&x, &y) })
+		}):
 		case r.of != nil:
 			shed = append(shed, r.member())
 		default:

@@ -101,7 +101,7 @@ func (w *world) anything(t *rapid.T) {
 				w.check(t)
 			}
 		},
-		"node": func(t *rapid.T) { w.step(t, w.node(t)) },
+		"node": func(t *rapid.T) { w.step(t, w.node(t)...) },
 		"policy": func(t *rapid.T) {
 			if w.rules == nil && w.policy != nil && rapid.IntRange(0, 3).Draw(t, "other") == 0 {
 				w.step(t, sched.PolicySet{Policy: policy(t)})

@@ -152,8 +152,8 @@ func exact(r *limit.Rules, shape *class.Shape) bool {
 func (c *Core) usage(claims []fleet.Claim) *limit.Use {
 	u := &c.limits.use
 	c.limits.book.Table.Clear(u)
-	c.limits.book.Table.Claims(u, claims, func(name string) *fleet.Node {
-		if pos := c.table.Find(name); pos >= 0 {
+	c.limits.book.Table.Claims(u, claims, func(k fleet.NodeKey) *fleet.Node {
+		if pos := c.table.Find(k); pos >= 0 {
 			return &c.table.Node(pos).Node
 		}
 		return nil

@@ -193,7 +193,7 @@ func (m *mover) Settles(lifted []int) bool {
 // settle takes claims off the state of the moment, until unlift.
 func (m *mover) settle(claims []fleet.Claim) {
 	for i := range claims {
-		if pos := m.table.Find(claims[i].Node); pos >= 0 {
+		if pos := m.table.Find(claims[i].Key()); pos >= 0 {
 			m.Core.lifted = append(m.lifted, was{int32(pos), *m.state.Row(pos)})
 			m.state.Change(m.table, pos, &claims[i], 1)
 			m.cells.Update(pos)
@@ -240,7 +240,7 @@ func (m *mover) noWorse(r *run, home []fleet.Claim) bool {
 	return is.nodes <= was.nodes && is.leaves <= was.leaves && is.tasks >= was.tasks &&
 		is.take.Sub(was.take).IsZero() && is.devices == was.devices &&
 		!slices.ContainsFunc(is.types, func(t string) bool { return !slices.Contains(was.types, t) }) &&
-		!slices.EqualFunc(r.claims, home, func(a, b fleet.Claim) bool { return a.Node == b.Node && slices.Equal(a.Devices, b.Devices) })
+		!slices.EqualFunc(r.claims, home, func(a, b fleet.Claim) bool { return m.table.Meet(&a, &b) && slices.Equal(a.Devices, b.Devices) })
 }
 
 // sum is what claims come to.
@@ -261,7 +261,7 @@ func (m *mover) sum(claims []fleet.Claim) (s sum) {
 		for _, d := range x.Devices {
 			s.devices += int64(d.Share)
 		}
-		pos := m.table.Find(x.Node)
+		pos := m.table.Find(x.Key())
 		if pos < 0 {
 			continue
 		}

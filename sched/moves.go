@@ -161,8 +161,8 @@ func (x *Proposal) same(o *Proposal) bool {
 	if x == nil || o == nil {
 		return x == o
 	}
-	claim := func(a, b fleet.Claim) bool {
-		return a.Node == b.Node && a.Group == b.Group && a.Tasks == b.Tasks && slices.Equal(a.Devices, b.Devices)
+	claim := func(a, b fleet.Claim) bool { // claims that were read may lack the pool
+		return a.Node == b.Node && (a.Pool == b.Pool || a.Pool == "" || b.Pool == "") && a.Group == b.Group && a.Tasks == b.Tasks && slices.Equal(a.Devices, b.Devices)
 	}
 	return x.For == o.For && slices.EqualFunc(x.Claims, o.Claims, claim) && slices.EqualFunc(x.Moves, o.Moves, func(a, b Move) bool {
 		return a.Job == b.Job && slices.EqualFunc(a.Home, b.Home, claim)

@@ -162,7 +162,7 @@ func (c *Core) renew() {
 func (c *Core) locate(r *run) {
 	r.at = slices.Grow(r.at[:0], len(r.claims))[:len(r.claims)]
 	for i := range r.claims {
-		r.at[i] = int32(c.table.Find(r.claims[i].Node))
+		r.at[i] = int32(c.table.Find(r.claims[i].Key()))
 	}
 }
 

@@ -107,7 +107,7 @@ func (p *pass) closed(l *line, claims []fleet.Claim) bool {
 	}
 	until := l.finish(p.now)
 	for i := range claims {
-		if pos := p.table.Find(claims[i].Node); pos >= 0 && p.shut(l, pos, p.now, until) {
+		if pos := p.table.Find(claims[i].Key()); pos >= 0 && p.shut(l, pos, p.now, until) {
 			return true
 		}
 	}

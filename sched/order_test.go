@@ -498,7 +498,7 @@ func TestLawsInOrder(t *testing.T) {
 					o.act(t, sched.Withdrawn{Job: id})
 				}
 			},
-			"node":   func(t *rapid.T) { o.act(t, o.node(t)) },
+			"node":   func(t *rapid.T) { o.act(t, o.node(t)...) },
 			"rules":  o.rule,
 			"reload": o.reload,
 		})

@@ -146,7 +146,7 @@ func (o *outlook) allows(claims []fleet.Claim) bool {
 	slack := o.due - o.need
 	last := -1
 	for i := range claims {
-		pos := o.c.table.Find(claims[i].Node)
+		pos := o.c.table.Find(claims[i].Key())
 		if pos == last || o.when[pos] > o.at {
 			continue // claims on one node are told together by the first
 		}

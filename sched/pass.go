@@ -396,6 +396,6 @@ func (r *room) take(p *pass, claims []fleet.Claim, until Instant) {
 		r.after.Take(p.table, claims)
 	}
 	for i := range claims {
-		r.both.Copy(p.state, r.after, p.table.Find(claims[i].Node))
+		r.both.Copy(p.state, r.after, p.table.Find(claims[i].Key()))
 	}
 }

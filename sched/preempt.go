@@ -266,7 +266,7 @@ func (r *run) member() Member { return Member{r.id, r.claims[0].Node} }
 
 // shift notes that a node has changed: what is held there for nominated jobs, or planned,
 // may not be what they asked for any longer. Of jobs on adjoining nodes any change may be
-// one.
+// one, and so may one of another node of that name.
 func (c *Core) shift(node string) {
 	touches := func(e *entry, claims []fleet.Claim) bool {
 		return slices.ContainsFunc(claims, func(x fleet.Claim) bool { return x.Node == node }) ||

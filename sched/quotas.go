@@ -299,7 +299,7 @@ func (c *Core) flavorsNamed(names []string) (out []int32) {
 // known.
 func (c *Core) within(claims []fleet.Claim, f *account.Flavor) bool {
 	for i := range claims {
-		pos := c.table.Find(claims[i].Node)
+		pos := c.table.Find(claims[i].Key())
 		if pos < 0 {
 			continue
 		}

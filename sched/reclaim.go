@@ -92,7 +92,7 @@ func (p *pass) claim(l *line, e *entry, cut int, held []quota.Holder, runs []*ru
 	}
 	for _, r := range going { // who goes for others, from nodes that this one is to have
 		if !alone && slices.ContainsFunc(r.claims, func(x fleet.Claim) bool {
-			return slices.ContainsFunc(claims, func(y fleet.Claim) bool { return x.Node == y.Node })
+			return slices.ContainsFunc(claims, func(y fleet.Claim) bool { return p.table.Meet(&x, &y) })
 		}) {
 			chosen = append(chosen, r)
 		}

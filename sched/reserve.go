@@ -57,12 +57,12 @@ func (c *Core) Reservable(ask *ReserveAsk) (nodes []string, way []Obstacle, late
 		}
 		for _, pos := range list {
 			chosen[pos] = true
-			nodes = append(nodes, c.table.Node(pos).Name)
+			nodes = append(nodes, c.table.Label(pos))
 		}
 	} else {
 		nodes = ask.Nodes
 		for pos := range chosen {
-			chosen[pos] = len(nodes) == 0 || slices.Contains(nodes, c.table.Node(pos).Name)
+			chosen[pos] = len(nodes) == 0 || slices.ContainsFunc(nodes, c.table.Node(pos).Is)
 			if o := busy[pos]; chosen[pos] && o != nil && !o.Down {
 				way = append(way, *o)
 			}
@@ -90,8 +90,8 @@ func (c *Core) obstacles(ask *ReserveAsk, w *account.Window, begin Instant) []*O
 			}
 			for i := range r.claims {
 				id := r.id &^ homeBit
-				if pos := c.table.Find(r.claims[i].Node); pos >= 0 && (out[pos] == nil || id < out[pos].Job) {
-					out[pos] = &Obstacle{Node: r.claims[i].Node, Job: id, Until: orZero(r.until)}
+				if pos := c.table.Find(r.claims[i].Key()); pos >= 0 && (out[pos] == nil || id < out[pos].Job) {
+					out[pos] = &Obstacle{Node: c.table.Label(pos), Job: id, Until: orZero(r.until)}
 				}
 			}
 		}
@@ -101,14 +101,14 @@ func (c *Core) obstacles(ask *ReserveAsk, w *account.Window, begin Instant) []*O
 			continue
 		}
 		for pos := range out {
-			if n := c.table.Node(pos).Name; out[pos] == nil && (len(a.Nodes) == 0 || slices.Contains(a.Nodes, n)) {
-				out[pos] = &Obstacle{Node: n, Reservation: a.Name}
+			if out[pos] == nil && (len(a.Nodes) == 0 || slices.ContainsFunc(a.Nodes, c.table.Node(pos).Is)) {
+				out[pos] = &Obstacle{Node: c.table.Label(pos), Reservation: a.Name}
 			}
 		}
 	}
 	for pos := range out {
 		if n := c.table.Node(pos); out[pos] == nil && (n.State != fleet.Up || ask.Count > 0 && fold.Is(n.Name)) {
-			out[pos] = &Obstacle{Node: n.Name, Down: true}
+			out[pos] = &Obstacle{Node: c.table.Label(pos), Down: true}
 		}
 	}
 	return out
@@ -120,7 +120,7 @@ func (c *Core) awaited(begin, end Instant) []bool {
 	c.eachPromise(func(p Promise, e *entry) {
 		if meets(p, e, begin, end) {
 			for _, name := range p.Nodes {
-				if pos := c.table.Find(name); pos >= 0 {
+				if pos := c.table.Find(fleet.NodeKey{Pool: e.spec.Pool, Name: name}); pos >= 0 {
 					out[pos] = true
 				}
 			}
@@ -188,7 +188,10 @@ func (c *Core) belated(ask *ReserveAsk, chosen []bool, begin, end Instant) (late
 		if a := e.line.inside(); a != nil && a.Name == ask.Name || !meets(p, e, begin, end) {
 			return
 		}
-		if slices.ContainsFunc(p.Nodes, func(name string) bool { pos := c.table.Find(name); return pos >= 0 && chosen[pos] }) {
+		if slices.ContainsFunc(p.Nodes, func(name string) bool {
+			pos := c.table.Find(fleet.NodeKey{Pool: e.spec.Pool, Name: name})
+			return pos >= 0 && chosen[pos]
+		}) {
 			late = append(late, p)
 		}
 	})

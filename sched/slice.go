@@ -29,7 +29,7 @@ func (s *search) mayJoin(r *run) bool {
 		return false
 	}
 	for _, id := range s.parked {
-		if o := s.running[id]; o != nil && o.parking != nil && contend(o.parking.full, r.claims) {
+		if o := s.running[id]; o != nil && o.parking != nil && s.contend(o.parking.full, r.claims) {
 			return false // there are two
 		}
 	}
@@ -44,10 +44,10 @@ func (s *search) mayJoin(r *run) bool {
 
 // contend reports whether claims are about the same devices; of such without devices, whether
 // they are about the same node.
-func contend(a, b []fleet.Claim) bool {
+func (c *Core) contend(a, b []fleet.Claim) bool {
 	for i := range a {
 		for j := range b {
-			if a[i].Node != b[j].Node {
+			if !c.table.Meet(&a[i], &b[j]) {
 				continue
 			}
 			if len(a[i].Devices) == 0 || len(b[j].Devices) == 0 {
@@ -66,7 +66,7 @@ func contend(a, b []fleet.Claim) bool {
 // tailOf is how long those may go on that wait for a parked job's place, after it.
 func (c *Core) tailOf(r *run) (tail Instant) {
 	for _, o := range c.parkedRuns() {
-		if o != r && o.terms.standing.alternates(r.terms.standing) && contend(o.parking.full, r.parking.full) {
+		if o != r && o.terms.standing.alternates(r.terms.standing) && c.contend(o.parking.full, r.parking.full) {
 			tail = max(tail, o.parking.left)
 		}
 	}

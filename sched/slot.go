@@ -63,7 +63,7 @@ func (c *Core) root(s *slot) {
 	s.rooted = true
 	s.pos = slices.Grow(s.pos[:0], len(s.claims))[:len(s.claims)]
 	for i := range s.claims {
-		pos := c.table.Find(s.claims[i].Node)
+		pos := c.table.Find(s.claims[i].Key())
 		s.pos[i] = int32(pos)
 		if pos >= 0 {
 			c.nodes[pos].planned = append(c.nodes[pos].planned, planned{s, int32(i)})
@@ -155,7 +155,7 @@ func (p *pass) holds(s *slot) bool {
 	from = max(from, p.now+1) // if what is in its way has ended
 	rows := map[int]index.Row{}
 	for i := range s.claims {
-		pos := p.table.Find(s.claims[i].Node)
+		pos := p.table.Find(s.claims[i].Key())
 		if pos < 0 || p.table.Node(pos).State != fleet.Up {
 			return false
 		}
@@ -187,8 +187,14 @@ func (p *pass) refresh(s *slot) bool {
 		}
 	}
 	state = p.during(state, l, at, l.finish(at))
+	on := make([]bool, len(p.nodes))
+	for i := range s.claims {
+		if pos := p.table.Find(s.claims[i].Key()); pos >= 0 {
+			on[pos] = true
+		}
+	}
 	for pos := range p.nodes {
-		if name := p.table.Node(pos).Name; !slices.ContainsFunc(s.claims, func(c fleet.Claim) bool { return c.Node == name }) {
+		if !on[pos] {
 			row := *state.Row(pos)
 			row.Whole++
 			state.Put(pos, &row)

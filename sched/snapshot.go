@@ -26,6 +26,7 @@ type Snapshot struct {
 	Config  Config          `json:"config"`
 	Policy  *account.Policy `json:"policy,omitempty"`
 	Nodes   []fleet.Node    `json:"nodes,omitempty"`
+	Apart   []fleet.NodeKey `json:"apart,omitempty"`   // that have left while another node of their name was there
 	Queue   []Waiting       `json:"queue,omitempty"`   // by number
 	Running []Restored      `json:"running,omitempty"` // by number
 	Added   []Added         `json:"added,omitempty"`   // by number of the job, then in the order in which they were added
@@ -144,6 +145,7 @@ func (c *Core) Snapshot() *Snapshot {
 	for i := range s.Nodes {
 		s.Nodes[i] = c.table.Node(i).Node
 	}
+	s.Apart = c.table.Apart()
 	s.Queue = make([]Waiting, 0, len(c.queued))
 	member := make(map[*line]job.ID, len(c.lines))
 	for id, e := range c.queued {
@@ -191,7 +193,7 @@ func (c *Core) memory(member map[*line]job.ID) Memory {
 	}
 	m.Plan = Planned{Job: c.plan.job, At: c.plan.at, Counted: c.plan.look != nil, Claims: c.plan.claims, Station: c.plan.station}
 	for _, pos := range c.plan.nodes {
-		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Node(int(pos)).Name)
+		m.Plan.Nodes = append(m.Plan.Nodes, c.table.Label(int(pos)))
 	}
 	m.ByName = c.timetable()
 	for l, id := range member {
@@ -219,6 +221,9 @@ func Load(s *Snapshot) *Core {
 	c.govern(s.Policy)
 	for _, n := range s.Nodes {
 		c.table.Put(n)
+	}
+	for _, k := range s.Apart {
+		c.table.SetApart(k)
 	}
 	c.recallRanks(s.Memory.Ranks)
 	c.recallSeen(s.Memory.Seen)
@@ -299,7 +304,7 @@ func (c *Core) remember(m *Memory) {
 		c.plan.look.settleAt(m.Plan.At)
 	}
 	for _, name := range m.Plan.Nodes {
-		c.plan.nodes = append(c.plan.nodes, int32(c.table.Find(name)))
+		c.plan.nodes = append(c.plan.nodes, int32(c.table.Find(fleet.ParseNodeKey(name))))
 	}
 	c.unranked = false
 	c.resume(m.ByName)
@@ -347,7 +352,7 @@ func orZero(t Instant) Instant {
 func (s *Snapshot) Valid() error {
 	queued, nodes := map[job.ID]bool{}, map[string]bool{}
 	for i := range s.Nodes {
-		nodes[s.Nodes[i].Name] = true
+		nodes[s.Nodes[i].Name], nodes[s.Nodes[i].Key().String()] = true, true
 	}
 	for i := range s.Queue {
 		if s.Queue[i].Spec == nil {

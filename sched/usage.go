@@ -208,7 +208,7 @@ func (c *Core) held(r *run, name string) (sum resource.Amount) {
 
 // devices counts devices of a kind and a type in thousandths; typ "": any.
 func (c *Core) devices(claim *fleet.Claim, kind, typ string) (sum resource.Amount) {
-	pos := c.table.Find(claim.Node)
+	pos := c.table.Find(claim.Key())
 	for _, x := range claim.Devices {
 		k, t := "gpu", ""
 		if pos >= 0 {

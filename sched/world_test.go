@@ -479,22 +479,26 @@ func (w *world) release(t *rapid.T) []sched.Event {
 	return []sched.Event{sched.Released{Job: id}}
 }
 
-func (w *world) node(t *rapid.T) sched.Event {
+func (w *world) node(t *rapid.T) []sched.Event {
 	name := fmt.Sprintf("n%d", rapid.IntRange(1, 4).Draw(t, "node"))
 	n, known := w.book.Nodes[name]
 	switch rapid.IntRange(0, 4).Draw(t, "change") {
 	case 0:
-		return sched.NodeRemoved{Name: name}
+		return []sched.Event{sched.NodeRemoved{Pool: n.Pool, Name: name}}
 	case 1:
 		if known && w.idle(name) {
-			return sched.NodeSet{Node: schedtest.Node(t, name)}
+			set := sched.NodeSet{Node: schedtest.Node(t, name)}
+			if n.Pool != set.Node.Pool { // its machine changes the pool
+				return []sched.Event{sched.NodeRemoved{Pool: n.Pool, Name: name}, set}
+			}
+			return []sched.Event{set}
 		}
 	}
 	if !known {
-		return sched.NodeSet{Node: schedtest.Node(t, name)}
+		return []sched.Event{sched.NodeSet{Node: schedtest.Node(t, name)}}
 	}
 	n.State = rapid.SampledFrom([]fleet.NodeState{fleet.Up, fleet.Down, fleet.Draining, fleet.Unknown}).Draw(t, "state")
-	return sched.NodeSet{Node: n}
+	return []sched.Event{sched.NodeSet{Node: n}}
 }
 
 func (w *world) idle(node string) bool {

@@ -33,7 +33,7 @@ func TestWouldIsCertain(t *testing.T) {
 			"come in numbers": w.crowd,
 			"end":             func(t *rapid.T) { w.step(t, w.release(t)...) },
 			"stopped":         w.gone,
-			"node":            func(t *rapid.T) { w.step(t, w.node(t)) },
+			"node":            func(t *rapid.T) { w.step(t, w.node(t)...) },
 			"time": func(t *rapid.T) {
 				w.now += sched.Instant(rapid.IntRange(1, 5).Draw(t, "seconds")) * sched.Instant(time.Second)
 				w.step(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-sched/coxswain/auth"
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
@@ -26,6 +27,9 @@ func (s *Server) registerFleet() {
 		list, err := s.nodes(c, []string{in.Node})
 		if err != nil {
 			return nil, err
+		}
+		if len(list.Nodes) > 1 {
+			return nil, sharedName(in.Node, list.Nodes)
 		}
 		return &list.Nodes[0], nil
 	})
@@ -47,16 +51,26 @@ func (s *Server) nodes(c *call, names []string) (*api.Nodes, error) {
 	}
 	out, engines := &api.Nodes{Nodes: []api.Node{}}, c.s.engines()
 	for i := range views {
-		if names == nil || slices.Contains(names, views[i].Node.Name) {
+		if names == nil || slices.ContainsFunc(names, views[i].Node.Is) {
 			out.Nodes = append(out.Nodes, c.shownNode(&views[i], engines))
 		}
 	}
 	for _, n := range names {
-		if !slices.ContainsFunc(out.Nodes, func(have api.Node) bool { return have.Name == n }) {
+		if !slices.ContainsFunc(views, func(v control.NodeView) bool { return v.Node.Is(n) }) {
 			return nil, unknownNode(n, views)
 		}
 	}
 	return out, nil
+}
+
+// sharedName refuses a bare name that nodes of several pools have.
+func sharedName(name string, nodes []api.Node) error {
+	known := fleet.NewByNode[bool]()
+	for i := range nodes {
+		known.Set(fleet.NodeKey{Pool: nodes[i].Pool, Name: nodes[i].Name}, true)
+	}
+	_, err := known.Named(name)
+	return err
 }
 
 func unknownNode(name string, views []control.NodeView) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-sched/coxswain/control"
 	"github.com/coxswain-sched/coxswain/model/account"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/policy"
 )
 
@@ -70,7 +71,7 @@ func (c *call) shownReservation(r *account.Reservation) api.Reservation {
 	}
 	views, _ := c.s.cfg.Plane.NodeViews(c.ctx()) // without them it has no counts
 	for i := range views {
-		if n := &views[i].Node; len(r.Nodes) == 0 || slices.Contains(r.Nodes, n.Name) {
+		if n := &views[i].Node; len(r.Nodes) == 0 || slices.ContainsFunc(r.Nodes, n.Is) {
 			out.Count++
 			out.CPUs += int64(n.Capacity.CPU) / 1000
 		}
@@ -103,6 +104,9 @@ func (c *call) reserve(name string) (*api.ReservationDone, error) {
 		list = append(list, account.Reservation{Name: cmp.Or(req.Name, freeName(list, &req.Reservation))})
 	}
 	r := reservationOf(&req.Reservation, list[at].Name)
+	if err := c.namesOneEach(r.Nodes); err != nil {
+		return nil, err
+	}
 	ask := &control.ReserveAsk{Reservation: r, Count: req.Count, Partition: req.Partition, Features: req.Features}
 	nodes, way, late := c.s.cfg.Plane.Reservable(c.ctx(), ask)
 	if req.Count > 0 {
@@ -120,6 +124,25 @@ func (c *call) reserve(name string) (*api.ReservationDone, error) {
 		verb = "change reservation "
 	}
 	return out, c.setReservations(out, &now, list, verb+r.Name, req.Base, req.DryRun)
+}
+
+// namesOneEach refuses a bare name that nodes of several pools have. Names of no node may be
+// those of nodes to come.
+func (c *call) namesOneEach(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	views, _ := c.s.cfg.Plane.NodeViews(c.ctx())
+	known := fleet.NewByNode[bool]()
+	for i := range views {
+		known.Set(views[i].Node.Key(), true)
+	}
+	for _, name := range names {
+		if _, err := known.Named(name); fault.KindOf(err) == fault.Invalid {
+			return err
+		}
+	}
+	return nil
 }
 
 // sensible finds numbers that mean nothing: without it a negative count would be none, and

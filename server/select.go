@@ -28,6 +28,7 @@ type selection struct {
 	flags      job.Flags // CONFIGURING and COMPLETING are asked for as states
 	live       bool      // states leaves out all final ones
 	nodes      map[string]bool
+	pooled     bool // some node is named with its pool
 }
 
 const allStates = 1<<32 - 1
@@ -111,6 +112,7 @@ func selectJobs(s api.Select) (*selection, error) {
 	out.nodes = make(map[string]bool, len(names))
 	for _, n := range names {
 		out.nodes[n] = true
+		out.pooled = out.pooled || strings.Contains(n, "/")
 	}
 	return out, nil
 }
@@ -188,7 +190,9 @@ func (s *selection) match(v *control.View) bool {
 	}
 	return among(s.accounts, sp.Account) && among(s.qos, sp.QOS) && among(s.names, sp.Name) &&
 		(len(s.partitions) == 0 || slices.ContainsFunc(sp.Partitions, func(p string) bool { return slices.Contains(s.partitions, p) })) &&
-		(s.nodes == nil || !j.State.Final() && slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool { return s.nodes[c.Node] }))
+		(s.nodes == nil || !j.State.Final() && slices.ContainsFunc(v.Claims, func(c fleet.Claim) bool {
+			return s.nodes[c.Node] || s.pooled && s.nodes[fleet.NodeKey{Pool: v.Pool, Name: c.Node}.String()]
+		}))
 }
 
 func among(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }

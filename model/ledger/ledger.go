@@ -52,7 +52,9 @@ type Allocation struct {
 	Parked bool `json:"parked,omitempty"`
 }
 
-// Ledger is the set of live allocations over a set of nodes.
+// Ledger is the set of live allocations over a set of nodes. A claim is on the node of its name
+// in the pool of its allocation. Where that pool no longer has the node, and one other pool has
+// a node of that name, the claim counts on that one: it is the same machine in another pool.
 // Invariants (checked by Check):
 //   - on every node the sum of Take is within capacity;
 //   - on every device the sum of shares is at most resource.WholeDevice, and with the
@@ -62,7 +64,8 @@ type Allocation struct {
 //   - a job has at most one allocation, and others that were added to it, which are
 //     freed before it.
 type Ledger struct {
-	nodes map[string]*node
+	nodes *fleet.ByNode[*node]    // that are described, or held
+	there *fleet.ByNode[struct{}] // those of them that their pools have now
 	live  map[ID]*Allocation
 	byJob map[job.ID]ID
 	added map[ID]int // how many were added to an allocation
@@ -99,23 +102,70 @@ func (h held) exceeds(memory resource.Amount) bool {
 
 // New returns an empty ledger.
 func New() *Ledger {
-	return &Ledger{nodes: map[string]*node{}, live: map[ID]*Allocation{}, byJob: map[job.ID]ID{}, added: map[ID]int{}, next: 1}
+	return &Ledger{nodes: fleet.NewByNode[*node](), there: fleet.NewByNode[struct{}](), live: map[ID]*Allocation{}, byJob: map[job.ID]ID{}, added: map[ID]int{}, next: 1}
 }
 
 // SetNode adds or replaces the description of a node. What is held on it stays
 // held even where the new capacity is smaller.
 func (l *Ledger) SetNode(n fleet.Node) {
-	e := l.node(n.Name)
+	k := n.Key()
+	e := l.node(k)
 	e.Node, e.known = n, true
+	if _, ok := l.there.Get(k); !ok {
+		l.there.Set(k, struct{}{})
+		l.recountName(k.Name)
+	}
 }
 
-func (l *Ledger) node(name string) *node {
-	e := l.nodes[name]
-	if e == nil {
-		e = &node{Node: fleet.Node{Name: name}, shares: map[int]held{}, holds: map[ID]int{}}
-		l.nodes[name] = e
+// RemoveNode notes that a pool no longer has a node. What is held on it stays held; where
+// another pool has the machine from then on, it is held there.
+func (l *Ledger) RemoveNode(k fleet.NodeKey) {
+	e := l.node(k)
+	e.Node, e.known = fleet.Node{Name: k.Name, Pool: k.Pool, State: fleet.Down}, true
+	if _, ok := l.there.Get(k); ok {
+		l.there.Delete(k)
+		l.recountName(k.Name)
+	}
+}
+
+func (l *Ledger) node(k fleet.NodeKey) *node {
+	e, ok := l.nodes.Get(k)
+	if !ok {
+		e = newNode(k)
+		l.nodes.Set(k, e)
 	}
 	return e
+}
+
+func newNode(k fleet.NodeKey) *node {
+	return &node{Node: fleet.Node{Name: k.Name, Pool: k.Pool}, shares: map[int]held{}, holds: map[ID]int{}}
+}
+
+// claimNode is the node on which an allocation's claim counts.
+func (l *Ledger) claimNode(a *Allocation, c *fleet.Claim) fleet.NodeKey {
+	k, _ := l.there.Find(fleet.NodeKey{Pool: a.Pool, Name: c.Node})
+	return k
+}
+
+// recountName counts anew what is held on the nodes of a name, after one came or went.
+func (l *Ledger) recountName(name string) {
+	pools := l.nodes.Pools(name)
+	if len(pools) < 2 {
+		return
+	}
+	for _, pool := range pools {
+		e := l.node(fleet.NodeKey{Pool: pool, Name: name})
+		e.used, e.whole = resource.Vector{}, 0
+		clear(e.shares)
+		clear(e.holds)
+	}
+	for _, a := range l.Live() {
+		for i := range a.Claims {
+			if a.Claims[i].Node == name {
+				l.countClaim(&a, a.Claims[i], 1)
+			}
+		}
+	}
 }
 
 // NextID returns the number that the next allocation must have.
@@ -135,12 +185,14 @@ func (l *Ledger) Verify(a *Allocation) error {
 		shares map[int][]fleet.DeviceClaim
 		whole  bool
 	}
-	byNode := map[string]*demand{}
-	for _, c := range a.Claims {
-		d := byNode[c.Node]
+	byNode := map[fleet.NodeKey]*demand{}
+	for i := range a.Claims {
+		c := &a.Claims[i]
+		k := l.claimNode(a, c)
+		d := byNode[k]
 		if d == nil {
 			d = &demand{shares: map[int][]fleet.DeviceClaim{}}
-			byNode[c.Node] = d
+			byNode[k] = d
 		}
 		d.take = d.take.Add(c.Take)
 		d.whole = d.whole || c.Whole
@@ -148,8 +200,11 @@ func (l *Ledger) Verify(a *Allocation) error {
 			d.shares[x.Index] = append(d.shares[x.Index], x)
 		}
 	}
-	for _, c := range a.Claims { // in claim order, so that the first error is always the same one
-		n, d := l.nodes[c.Node], byNode[c.Node]
+	for i := range a.Claims { // in claim order, so that the first error is always the same one
+		c := &a.Claims[i]
+		k := l.claimNode(a, c)
+		n, _ := l.nodes.Get(k)
+		d := byNode[k]
 		switch {
 		case n == nil || !n.known:
 			return fault.New(fault.Conflict, "node %s is not known", c.Node)
@@ -289,7 +344,7 @@ func (l *Ledger) Park(id ID, on bool) error {
 		return nil
 	}
 	for i := range a.Claims {
-		if err := l.nodes[a.Claims[i].Node].within(&a.Claims[i]); err != nil {
+		if err := l.node(l.claimNode(a, &a.Claims[i])).within(&a.Claims[i]); err != nil {
 			l.apply(a, -1)
 			a.Parked = true
 			l.apply(a, 1)
@@ -349,26 +404,31 @@ func (l *Ledger) Free(id ID, attempt uint32) error {
 }
 
 func (l *Ledger) apply(a *Allocation, sign int) {
-	for _, c := range a.Claims {
-		c = a.counted(c)
-		n := l.node(c.Node)
-		n.used = n.used.Add(c.Take.Scale(sign))
-		for _, d := range c.Devices {
-			d.Share, d.Bytes = d.Share*resource.Share(sign), d.Bytes*resource.Amount(sign)
-			n.shares[d.Index] = n.shares[d.Index].and(d)
-			if n.shares[d.Index] == (held{}) {
-				delete(n.shares, d.Index)
-			}
+	for i := range a.Claims {
+		l.countClaim(a, a.Claims[i], sign)
+	}
+}
+
+// countClaim counts one claim as held (sign 1) or as given back (-1).
+func (l *Ledger) countClaim(a *Allocation, c fleet.Claim, sign int) {
+	n := l.node(l.claimNode(a, &c))
+	c = a.counted(c)
+	n.used = n.used.Add(c.Take.Scale(sign))
+	for _, d := range c.Devices {
+		d.Share, d.Bytes = d.Share*resource.Share(sign), d.Bytes*resource.Amount(sign)
+		n.shares[d.Index] = n.shares[d.Index].and(d)
+		if n.shares[d.Index] == (held{}) {
+			delete(n.shares, d.Index)
 		}
-		n.holds[a.ID] += sign
-		if n.holds[a.ID] == 0 {
-			delete(n.holds, a.ID)
-		}
-		if c.Whole {
-			n.whole = 0
-			if sign > 0 {
-				n.whole = a.ID
-			}
+	}
+	n.holds[a.ID] += sign
+	if n.holds[a.ID] == 0 {
+		delete(n.holds, a.ID)
+	}
+	if c.Whole {
+		n.whole = 0
+		if sign > 0 {
+			n.whole = a.ID
 		}
 	}
 }
@@ -378,9 +438,9 @@ func (l *Ledger) Skip(next ID) { l.next = max(l.next, next) }
 
 // Used returns what is taken of a node and the shares that are held of its devices,
 // by index; bytes of their memory count as shares, rounded up. The map is a copy.
-func (l *Ledger) Used(name string) (resource.Vector, map[int]resource.Share) {
-	n := l.nodes[name]
-	if n == nil {
+func (l *Ledger) Used(k fleet.NodeKey) (resource.Vector, map[int]resource.Share) {
+	n, ok := l.nodes.Get(k)
+	if !ok {
 		return resource.Vector{}, nil
 	}
 	out := make(map[int]resource.Share, len(n.shares))
@@ -430,6 +490,7 @@ func (l *Ledger) Live() []Allocation {
 // on them are not an error of the ledger.
 func (l *Ledger) Check() error {
 	fresh := New()
+	fresh.there = l.there
 	added := 0
 	for _, a := range l.Live() { // what is added has a larger number
 		base := a.ID
@@ -447,13 +508,8 @@ func (l *Ledger) Check() error {
 	if len(l.byJob)+added != len(l.live) || !maps.Equal(l.added, fresh.added) {
 		return fmt.Errorf("%d jobs hold %d allocations", len(l.byJob), len(l.live))
 	}
-	names := make([]string, 0, len(l.nodes))
-	for name := range l.nodes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if err := l.nodes[name].check(fresh.node(name)); err != nil {
+	for _, k := range l.nodes.Keys() {
+		if err := l.node(k).check(fresh.node(k)); err != nil {
 			return err
 		}
 	}

@@ -313,10 +313,10 @@ func TestUsedIsWhatClaimsTake(t *testing.T) {
 	if err := l.Hold(a); err != nil {
 		t.Fatal(err)
 	}
-	if used, shares := l.Used("n"); used.CPU != 3 || shares[2] != 500 {
+	if used, shares := l.Used(fleet.NodeKey{Name: "n"}); used.CPU != 3 || shares[2] != 500 {
 		t.Errorf("used %+v, shares %v", used, shares)
 	}
-	if used, shares := l.Used("m"); !used.IsZero() || shares != nil {
+	if used, shares := l.Used(fleet.NodeKey{Name: "m"}); !used.IsZero() || shares != nil {
 		t.Errorf("an unknown node: %+v, %v", used, shares)
 	}
 }

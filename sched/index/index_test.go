@@ -156,8 +156,12 @@ func TestTable(t *testing.T) {
 	put(fleet.Node{Name: "n2", Pool: "a", Path: []string{"s1", "l1"}}, true, true)
 	put(fleet.Node{Name: "n2", Pool: "a", Path: []string{"s1", "l1"}}, false, false)
 	put(fleet.Node{Name: "n2", Pool: "a", Path: []string{"s2", "l2"}}, true, false)
-	if table.Find("n2") != 0 || table.Find("n10") != 1 || table.Find("n3") != -1 || table.Levels() != 2 {
-		t.Errorf("n2 at %d, n10 at %d, %d levels", table.Find("n2"), table.Find("n10"), table.Levels())
+	find := func(pool, name string) int { return table.Find(fleet.NodeKey{Pool: pool, Name: name}) }
+	if find("a", "n2") != 0 || find("b", "n10") != 1 || find("a", "n3") != -1 || table.Levels() != 2 {
+		t.Errorf("n2 at %d, n10 at %d, %d levels", find("a", "n2"), find("b", "n10"), table.Levels())
+	}
+	if find("", "n2") != 0 || find("gone", "n2") != 0 {
+		t.Errorf("the only n2 is not found without its pool (%d), or for a pool that has none (%d)", find("", "n2"), find("gone", "n2"))
 	}
 	if got := table.Pools(); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("pools %v", got)
@@ -166,8 +170,44 @@ func TestTable(t *testing.T) {
 	if len(a) != 2 || a[0] == b[0] || a[1] == b[1] {
 		t.Errorf("leaves of the same name under different spines are one domain: %v, %v", a, b)
 	}
-	if !table.Remove("n2") || table.Remove("n2") || table.Find("n10") != 0 {
+	n2 := fleet.NodeKey{Pool: "a", Name: "n2"}
+	if table.Remove(fleet.NodeKey{Pool: "b", Name: "n2"}) || !table.Remove(n2) || table.Remove(n2) || find("b", "n10") != 0 {
 		t.Error("a node is not removed once")
+	}
+}
+
+// TestNodesOfOneName: two pools have nodes of one name.
+func TestNodesOfOneName(t *testing.T) {
+	table := index.NewTable()
+	for _, n := range []fleet.Node{{Name: "n2", Pool: "b"}, {Name: "n10", Pool: "a"}, {Name: "n2", Pool: "a"}, {Name: "n1", Pool: "b"}} {
+		table.Put(n)
+	}
+	find := func(pool, name string) int { return table.Find(fleet.NodeKey{Pool: pool, Name: name}) }
+	if table.Len() != 4 || find("b", "n1") != 0 || find("a", "n2") != 1 || find("b", "n2") != 2 || find("a", "n10") != 3 {
+		t.Fatalf("%d nodes; n1 of b at %d, n2 of a and b at %d and %d, n10 of a at %d", table.Len(), find("b", "n1"), find("a", "n2"), find("b", "n2"), find("a", "n10"))
+	}
+	if find("", "n2") != -1 || find("gone", "n2") != -1 || find("", "n10") != 3 {
+		t.Errorf("without a pool n2 is at %d, of a pool that is gone at %d, n10 at %d", find("", "n2"), find("gone", "n2"), find("", "n10"))
+	}
+	var labels []string
+	for pos := range table.Len() {
+		labels = append(labels, table.Label(pos))
+	}
+	if want := []string{"n1", "a/n2", "b/n2", "n10"}; !slices.Equal(labels, want) {
+		t.Errorf("labels %v, want %v", labels, want)
+	}
+	for text, want := range map[string][]int{"n2": {1, 2}, "b/n2": {2}, "a/n10": {3}, "b/n10": nil, "n3": nil} {
+		if got := table.Named(text); !slices.Equal(got, want) {
+			t.Errorf("%s is at %v, want %v", text, got, want)
+		}
+	}
+	s := table.Empty(false)
+	s.Take(table, []fleet.Claim{{Node: "n2", Pool: "b"}})
+	if s.Row(1).Holds != 0 || s.Row(2).Holds != 1 {
+		t.Errorf("a claim on n2 of b is on n2 of a: %d and %d are held", s.Row(1).Holds, s.Row(2).Holds)
+	}
+	if table.Remove(fleet.NodeKey{Name: "n2"}) || !table.Remove(fleet.NodeKey{Pool: "a", Name: "n2"}) || find("b", "n2") != 1 || table.Label(1) != "n2" || !table.Remove(fleet.NodeKey{Name: "n2"}) {
+		t.Error("n2 of a is not removed by its pool, and then n2 of b by its name")
 	}
 }
 

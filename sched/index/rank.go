@@ -51,7 +51,7 @@ func (t *Table) InRankOrder(claims []fleet.Claim) []fleet.Claim {
 		return claims
 	}
 	by := func(a, b fleet.Claim) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), t.Ranked(t.Find(a.Node), t.Find(b.Node)))
+		return cmp.Or(cmp.Compare(a.Group, b.Group), t.Ranked(t.Find(a.Key()), t.Find(b.Key())))
 	}
 	if slices.IsSortedFunc(claims, by) {
 		return claims

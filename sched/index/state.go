@@ -108,7 +108,7 @@ func (s *State) Release(t *Table, claims []fleet.Claim) { s.apply(t, claims, -1)
 
 func (s *State) apply(t *Table, claims []fleet.Claim, sign int) {
 	for i := range claims {
-		if p := t.Find(claims[i].Node); p >= 0 {
+		if p := t.Find(claims[i].Key()); p >= 0 {
 			s.Change(t, p, &claims[i], sign)
 		}
 	}
@@ -236,7 +236,7 @@ func (s *State) Fits(t *Table, claims []fleet.Claim) bool {
 	after := make(map[int]Row, len(claims))
 	for i := range claims {
 		c := &claims[i]
-		p := t.Find(c.Node)
+		p := t.Find(c.Key())
 		if p < 0 || t.nodes[p].State != fleet.Up {
 			return false
 		}

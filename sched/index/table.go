@@ -9,6 +9,8 @@
 package index
 
 import (
+	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -27,13 +29,15 @@ type Node struct {
 	sign      string
 }
 
-// Table is the set of nodes in node order (CompareNames). A position is an index
-// into it and is good until the next Put or Remove.
+// Table is the set of nodes in node order (CompareNames, then by pool). A position is an
+// index into it and is good until the next Put or Remove.
 type Table struct {
 	nodes   []*Node
-	stale   bool // what follows is to be made anew
-	moved   bool // since then nodes came or went
-	at      map[string]int
+	stale   bool                   // what follows is to be made anew
+	moved   bool                   // since then nodes came or went
+	at      map[string]int         // name → position of the first node of that name; the others follow it
+	twins   bool                   // some name is that of several nodes
+	apart   map[fleet.NodeKey]bool // removed while another node of the name was there: another machine; nil: none
 	masks   map[Match][]Set
 	domains map[string]int
 	levels  int
@@ -65,13 +69,69 @@ func (t *Table) Len() int { return len(t.nodes) }
 // Node returns the node at a position.
 func (t *Table) Node(i int) *Node { return t.nodes[i] }
 
-// Find returns the position of a node, or -1.
-func (t *Table) Find(name string) int {
+// Find returns the position of a node, or -1. Where the pool of the key has no node of that
+// name, it is the only node of the name, whichever pool has it now, unless both were there at
+// one time: then they are two machines.
+func (t *Table) Find(k fleet.NodeKey) int {
 	t.settle()
-	if i, ok := t.at[name]; ok {
-		return i
+	first, ok := t.at[k.Name]
+	switch {
+	case !ok:
+		return -1
+	case t.nodes[first].Pool == k.Pool:
+		return first
+	case t.apart[k]:
+		return -1
+	case !t.twins:
+		return first
 	}
-	return -1
+	n := 1
+	for ; first+n < len(t.nodes) && t.nodes[first+n].Name == k.Name; n++ {
+		if t.nodes[first+n].Pool == k.Pool {
+			return first + n
+		}
+	}
+	if n > 1 {
+		return -1
+	}
+	return first
+}
+
+// Named lists the positions of the nodes that a text means: pool/name, or the name of one node
+// or of several.
+func (t *Table) Named(text string) []int { return t.AppendNamed(nil, text) }
+
+// AppendNamed appends the positions that Named lists.
+func (t *Table) AppendNamed(out []int, text string) []int {
+	t.settle()
+	first, ok := t.at[text]
+	if !ok {
+		if first, ok = t.at[fleet.ParseNodeKey(text).Name]; !ok {
+			return out
+		}
+	}
+	for pos := first; pos < len(t.nodes) && t.nodes[pos].Name == t.nodes[first].Name; pos++ {
+		if t.nodes[pos].Is(text) {
+			out = append(out, pos)
+		}
+	}
+	return out
+}
+
+// Label names a node so that Named finds it alone: by its name, or pool/name where other
+// nodes have that name.
+func (t *Table) Label(pos int) string {
+	t.settle()
+	n := t.nodes[pos]
+	if t.twins && (pos > 0 && t.nodes[pos-1].Name == n.Name || pos+1 < len(t.nodes) && t.nodes[pos+1].Name == n.Name) {
+		return n.Key().String()
+	}
+	return n.Name
+}
+
+// Meet reports whether two claims are on one node.
+func (t *Table) Meet(a, b *fleet.Claim) bool {
+	return a.Node == b.Node && (a.Pool == b.Pool || t.Find(a.Key()) == t.Find(b.Key()))
 }
 
 // Levels is how deep the deepest known topology path is.
@@ -84,7 +144,7 @@ func (t *Table) Pools() []string { t.settle(); return t.pools }
 // changed, and whether positions did.
 func (t *Table) Put(n fleet.Node) (changed, moved bool) {
 	tidy(&n)
-	i, found := slices.BinarySearchFunc(t.nodes, n.Name, func(x *Node, name string) int { return CompareNames(x.Name, name) })
+	i, found := t.searchNode(n.Key())
 	if found && reflect.DeepEqual(t.nodes[i].Node, n) {
 		return false, false
 	}
@@ -96,6 +156,7 @@ func (t *Table) Put(n fleet.Node) (changed, moved bool) {
 		t.nodes[i] = node
 	} else {
 		t.nodes = slices.Insert(t.nodes, i, node)
+		delete(t.apart, n.Key())
 	}
 	t.stale, t.moved = true, t.moved || !found
 	return true, !found
@@ -122,15 +183,42 @@ func orNil[T any](list []T) []T {
 	return list
 }
 
-// Remove takes a node away and reports whether it was there.
-func (t *Table) Remove(name string) bool {
-	i, found := slices.BinarySearchFunc(t.nodes, name, func(x *Node, name string) int { return CompareNames(x.Name, name) })
+// searchNode is where a node is, or would be.
+func (t *Table) searchNode(k fleet.NodeKey) (int, bool) {
+	return slices.BinarySearchFunc(t.nodes, k, func(x *Node, k fleet.NodeKey) int {
+		return cmp.Or(CompareNames(x.Name, k.Name), strings.Compare(x.Pool, k.Pool))
+	})
+}
+
+// Remove takes a node away and reports whether it was there. Without a pool it is the only
+// node of that name.
+func (t *Table) Remove(k fleet.NodeKey) bool {
+	i, found := t.searchNode(k)
+	if !found && k.Pool == "" { // as events without a pool were written
+		found = i < len(t.nodes) && t.nodes[i].Name == k.Name && (i+1 == len(t.nodes) || t.nodes[i+1].Name != k.Name)
+	}
 	if !found {
 		return false
+	}
+	if i > 0 && t.nodes[i-1].Name == k.Name || i+1 < len(t.nodes) && t.nodes[i+1].Name == k.Name {
+		t.SetApart(t.nodes[i].Key())
 	}
 	t.nodes = slices.Delete(t.nodes, i, i+1)
 	t.stale, t.moved = true, true
 	return true
+}
+
+// SetApart notes that a node that is not there is no other one of its name.
+func (t *Table) SetApart(k fleet.NodeKey) {
+	if t.apart == nil {
+		t.apart = map[fleet.NodeKey]bool{}
+	}
+	t.apart[k] = true
+}
+
+// Apart lists the nodes that are not there and are no others of their names, by name.
+func (t *Table) Apart() []fleet.NodeKey {
+	return slices.SortedFunc(maps.Keys(t.apart), fleet.NodeKey.Compare)
 }
 
 // settle renews what is derived from all nodes together, once after any number of
@@ -147,8 +235,13 @@ func (t *Table) settle() {
 		clear(t.at)
 	}
 	t.stale, t.moved = false, false
+	t.twins = false
 	for i, n := range t.nodes {
-		t.at[n.Name] = i
+		if i > 0 && t.nodes[i-1].Name == n.Name {
+			t.twins = true
+		} else {
+			t.at[n.Name] = i
+		}
 		t.levels = max(t.levels, len(n.Path))
 		if p, found := slices.BinarySearch(t.pools, n.Pool); !found {
 			t.pools = slices.Insert(t.pools, p, n.Pool)

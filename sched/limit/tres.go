@@ -183,7 +183,7 @@ func each(a, nodes resource.Amount) resource.Amount {
 
 // Claims adds what claims hold. find describes a node, nil if nobody knows it: what
 // its devices are is then not known either.
-func (t *Table) Claims(u *Use, claims []fleet.Claim, find func(string) *fleet.Node) {
+func (t *Table) Claims(u *Use, claims []fleet.Claim, find func(fleet.NodeKey) *fleet.Node) {
 	if n := len(claims); n > 0 && claims[0].Group != claims[n-1].Group { // two groups may share a node
 		claims = slices.Clone(claims)
 		slices.SortStableFunc(claims, func(a, b fleet.Claim) int { return strings.Compare(a.Node, b.Node) })
@@ -191,7 +191,7 @@ func (t *Table) Claims(u *Use, claims []fleet.Claim, find func(string) *fleet.No
 	for i, k := 0, 0; i < len(claims); i = k {
 		t.one = zeroed(t.one, len(t.names))
 		t.one[node] = 1
-		n := find(claims[i].Node)
+		n := find(claims[i].Key())
 		for k = i; k < len(claims) && claims[k].Node == claims[i].Node; k++ {
 			t.vector(t.one, claims[k].Take)
 			t.claimed(t.one, &claims[k], n)

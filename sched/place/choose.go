@@ -136,8 +136,7 @@ func (v *view) mostExtra(pos int) int {
 
 func (v *view) hasMust(c []candidate) bool {
 	for _, name := range v.g.Must {
-		pos := v.t.Find(name)
-		if pos < 0 || !slices.ContainsFunc(c, func(x candidate) bool { return x.pos == pos }) {
+		if !slices.ContainsFunc(c, func(x candidate) bool { return v.t.Node(x.pos).Is(name) }) {
 			return false
 		}
 	}
@@ -350,7 +349,7 @@ func (v *view) gather(c []candidate, n int) []candidate {
 // must splits off the candidates that the group names.
 func (v *view) must(c []candidate) (named, rest []candidate) {
 	for _, x := range c {
-		if slices.Contains(v.g.Must, v.t.Node(x.pos).Name) {
+		if slices.ContainsFunc(v.g.Must, v.t.Node(x.pos).Is) {
 			named = append(named, x)
 		} else {
 			rest = append(rest, x)

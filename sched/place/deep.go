@@ -95,7 +95,7 @@ func (d *deep) divide(x *division, k int) bool {
 			}
 		}
 	}
-	if slices.Contains(g.Must, d.t.Node(x.c[k].pos).Name) {
+	if slices.ContainsFunc(g.Must, d.t.Node(x.c[k].pos).Is) {
 		return false
 	}
 	return d.divide(x, k+1)

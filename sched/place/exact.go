@@ -118,7 +118,7 @@ func (v *view) regions(c []candidate, n, tasks, want int, all bool) []region {
 			}
 			key = append(key, byte(give[t]>>8), byte(give[t]))
 		}
-		must := all || slices.Contains(v.g.Must, v.t.Node(x.pos).Name)
+		must := all || slices.ContainsFunc(v.g.Must, v.t.Node(x.pos).Is)
 		if seen[string(key)]++; must || seen[string(key)] <= n {
 			out = append(out, region{x.pos, give, must})
 		}

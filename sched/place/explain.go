@@ -192,7 +192,7 @@ func (e *explainer) now(count bool) reason.Reason {
 
 func (e *explainer) list() (reason.Reason, bool) {
 	for _, name := range e.v.g.Must {
-		pos := e.v.t.Find(name)
+		pos := e.listedNode(name)
 		switch {
 		case pos < 0 || !slices.Contains(e.featured, pos):
 			return reason.Reason{Code: reason.NodeList, Want: name}, true
@@ -201,6 +201,19 @@ func (e *explainer) list() (reason.Reason, bool) {
 		}
 	}
 	return reason.Reason{}, false
+}
+
+// listedNode is the node that the group names; of several, which are in several pools, the first
+// that it could use at all; -1: there is none.
+func (e *explainer) listedNode(name string) int {
+	list := e.v.t.Named(name)
+	if i := slices.IndexFunc(list, func(pos int) bool { return slices.Contains(e.featured, pos) }); i > 0 {
+		return list[i]
+	}
+	if len(list) == 0 {
+		return -1
+	}
+	return list[0]
 }
 
 // down names nodes that would do but for their state; at most four.
@@ -295,7 +308,7 @@ func (e *explainer) closest(nodes []int) int {
 func (e *explainer) must() []int {
 	var out []int
 	for _, name := range e.v.g.Must {
-		if pos := e.v.t.Find(name); slices.Contains(e.open, pos) {
+		if pos := e.listedNode(name); slices.Contains(e.open, pos) {
 			out = append(out, pos)
 		}
 	}
@@ -415,7 +428,7 @@ func (e *explainer) largest(d demand) resource.Amount {
 	if len(e.v.g.Must) > 0 {
 		most = resource.Unlimited
 		for _, name := range e.v.g.Must {
-			most = min(most, d.free(e.v.t.Find(name)))
+			most = min(most, d.free(e.listedNode(name)))
 		}
 		return most
 	}

@@ -44,7 +44,7 @@ func TestLeavesOfAGang(t *testing.T) {
 		}
 		var set uint
 		for _, c := range claims {
-			set |= 1 << table.Find(c.Node)
+			set |= 1 << table.Find(c.Key())
 		}
 		got, most := spreadOver(leaf, set)
 		for other := range uint(1) << len(leaf) {

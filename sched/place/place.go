@@ -102,7 +102,7 @@ func (p *search) several(s *index.State) []fleet.Claim {
 		found = p.deeply(s)
 	}
 	slices.SortStableFunc(found, func(a, b fleet.Claim) int {
-		return cmp.Or(a.Group-b.Group, p.t.Ranked(p.t.Find(a.Node), p.t.Find(b.Node)))
+		return cmp.Or(a.Group-b.Group, p.t.Ranked(p.t.Find(a.Key()), p.t.Find(b.Key())))
 	})
 	return found
 }
@@ -127,7 +127,7 @@ func (p *search) groups(s *index.State, order []int) []fleet.Claim {
 		}
 		if len(order) > 1 && len(without) < tries {
 			for _, c := range first {
-				without = append(without, append(slices.Clone(without[0]), p.t.Find(c.Node)))
+				without = append(without, append(slices.Clone(without[0]), p.t.Find(c.Key())))
 			}
 		}
 	}

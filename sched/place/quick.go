@@ -514,7 +514,8 @@ func (q *Quick) claims(nodes []int32) ([]fleet.Claim, bool) {
 }
 
 func (q *Quick) claim(p portion) fleet.Claim {
-	c := fleet.Claim{Node: q.t.Node(p.pos).Name, Tasks: p.tasks, Whole: q.v.g.Whole, Take: q.v.need(p.pos, p.tasks, 0)}
+	n := q.t.Node(p.pos)
+	c := fleet.Claim{Node: n.Name, Pool: n.Pool, Tasks: p.tasks, Whole: q.v.g.Whole, Take: q.v.need(p.pos, p.tasks, 0)}
 	if !c.Whole {
 		if wants := q.v.devices(p.pos, p.tasks, nil); len(wants) == 1 && wants[0].whole() {
 			c.Devices = q.picks.claim(q.t, p.pos, q.v.row(p.pos), wants[0])

@@ -37,7 +37,7 @@ func TestQuickAnswersAsGang(t *testing.T) {
 		var held [][]fleet.Claim
 		change := func(claims []fleet.Claim) {
 			for _, c := range claims {
-				cells.Update(table.Find(c.Node))
+				cells.Update(table.Find(c.Key()))
 			}
 		}
 		for range 12 {

@@ -76,7 +76,7 @@ func without(t *index.Table, s *index.State, shape *class.Shape, allowed []bool)
 		not := slices.Clone(less.Groups[i].Not)
 		for pos, ok := range allowed {
 			if !ok {
-				not = append(not, t.Node(pos).Name)
+				not = append(not, t.Label(pos))
 			}
 		}
 		less.Groups[i].Not = not

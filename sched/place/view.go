@@ -40,9 +40,7 @@ func newView(t *index.Table, s *index.State, g *class.Group, ideal bool) *view {
 	}
 	v.base, v.step, v.total = masks(g.BaseDevices), masks(g.StepDevices), masks(g.TotalDevices)
 	for _, name := range g.Not {
-		if pos := t.Find(name); pos >= 0 {
-			v.not = append(v.not, pos)
-		}
+		v.not = t.AppendNamed(v.not, name)
 	}
 	slices.Sort(v.not)
 	return v
@@ -268,7 +266,7 @@ func (v *view) ranked(a, b int) int {
 func (v *view) claim(group int, p portion) fleet.Claim {
 	n, r := v.t.Node(p.pos), v.row(p.pos)
 	c := fleet.Claim{
-		Node: n.Name, Group: group, Tasks: p.tasks, Whole: v.g.Whole,
+		Node: n.Name, Pool: n.Pool, Group: group, Tasks: p.tasks, Whole: v.g.Whole,
 		Take: v.need(p.pos, p.tasks, sum(p.extra)).Add(p.total),
 	}
 	if v.g.Whole {

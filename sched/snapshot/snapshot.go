@@ -16,6 +16,7 @@ import (
 	"io"
 
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/sched"
 )
@@ -50,6 +51,7 @@ type file struct {
 	Specced []specced       `json:"specced"` // the state's jobs: queue, then running, as the state has them
 	State   *sched.Snapshot `json:"state"`
 	Steps   []step          `json:"steps,omitempty"`
+	Pools   []string        `json:"pools,omitempty"` // of the state's claims, and then of those of the steps; nil: each node has a name of its own
 }
 
 // specced says which specification a job has; -1: none is known.
@@ -90,6 +92,9 @@ func (f *File) Write(w io.Writer, made string) error {
 		out.Steps = append(out.Steps, x)
 	}
 	out.Specs = p.specs
+	if f.sharesNames() {
+		f.eachClaim(func(c *fleet.Claim) { out.Pools = append(out.Pools, c.Pool) })
+	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(&out)
@@ -169,5 +174,60 @@ func (in *file) restoreSpecs() (*File, error) {
 		}
 		f.Steps = append(f.Steps, st)
 	}
-	return f, nil
+	return f, f.setPools(in.Pools)
+}
+
+// sharesNames reports whether a name is that of several nodes.
+func (f *File) sharesNames() bool {
+	pools := map[string]string{}
+	shared := len(f.State.Apart) > 0
+	see := func(n *fleet.Node) {
+		pool, known := pools[n.Name]
+		shared = shared || known && pool != n.Pool
+		pools[n.Name] = n.Pool
+	}
+	for i := range f.State.Nodes {
+		see(&f.State.Nodes[i])
+	}
+	for i := range f.Steps {
+		for _, e := range f.Steps[i].Events {
+			if n, ok := e.(sched.NodeSet); ok {
+				see(&n.Node)
+			}
+		}
+	}
+	return shared
+}
+
+// eachClaim calls do with each claim of the state and then of the steps.
+func (f *File) eachClaim(do func(*fleet.Claim)) {
+	all := func(claims []fleet.Claim) {
+		for i := range claims {
+			do(&claims[i])
+		}
+	}
+	f.State.EachClaims(all)
+	for i := range f.Steps {
+		for _, e := range f.Steps[i].Events {
+			sched.EachClaims(e, all)
+		}
+	}
+}
+
+// setPools says of which pool each claim is. Without pools the name of its node says it.
+func (f *File) setPools(pools []string) error {
+	if pools == nil {
+		return nil
+	}
+	n := 0
+	f.eachClaim(func(c *fleet.Claim) {
+		if n < len(pools) {
+			c.Pool = pools[n]
+		}
+		n++
+	})
+	if n != len(pools) {
+		return fmt.Errorf("it has %d claims and the pools of %d", n, len(pools))
+	}
+	return nil
 }

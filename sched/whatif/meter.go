@@ -15,12 +15,12 @@ type meter struct {
 }
 
 func newMeter(nodes, changed []fleet.Node) *meter {
-	all := map[string]*fleet.Node{}
+	all := map[fleet.NodeKey]*fleet.Node{}
 	for i := range nodes {
-		all[nodes[i].Name] = &nodes[i]
+		all[nodes[i].Key()] = &nodes[i]
 	}
 	for i := range changed {
-		all[changed[i].Name] = &changed[i]
+		all[changed[i].Key()] = &changed[i]
 	}
 	m, cpus := &meter{}, 0
 	for _, n := range all {
