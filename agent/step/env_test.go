@@ -12,7 +12,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
 var update = flag.Bool("update", false, "write generated documents anew")
@@ -312,37 +314,37 @@ func document(t *testing.T, name, want string) {
 func srunDocument() string {
 	var b strings.Builder
 	b.WriteString(srunIntroduction)
-	name := func(o srunOption) string {
-		out := "`--" + o.long + map[argument]string{needArg: "=…", maybeArg: "[=…]"}[o.arg] + "`"
-		if o.short != 0 {
-			out = "`-" + string(o.short) + "`, " + out
+	name := func(o srunopt.Option) string {
+		out := "`--" + o.Long + map[getopt.Arg]string{getopt.Required: "=…", getopt.Optional: "[=…]"}[o.Arg] + "`"
+		if o.Short != 0 {
+			out = "`-" + string(o.Short) + "`, " + out
 		}
 		return out
 	}
 	for _, part := range []struct {
 		title  string
-		effect effect
+		effect srunopt.Effect
 	}{
-		{"Honoured", honoured},
-		{"Accepted, said to have no effect", ignored},
-		{"Accepted in silence", silent},
-		{"Refused", refused},
+		{"Honoured", srunopt.Honoured},
+		{"Accepted, said to have no effect", srunopt.Ignored},
+		{"Accepted in silence", srunopt.Silent},
+		{"Refused", srunopt.Refused},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n", part.title)
 		var names []string
-		if part.effect != honoured {
+		if part.effect != srunopt.Honoured {
 			b.WriteString("| option | why |\n|---|---|\n")
 		}
-		for _, o := range srunTable {
+		for _, o := range srunopt.All() {
 			switch {
-			case o.effect != part.effect:
-			case part.effect == honoured:
+			case o.Step != part.effect:
+			case part.effect == srunopt.Honoured:
 				names = append(names, name(o))
 			default:
-				fmt.Fprintf(&b, "| %s | %s |\n", name(o), o.why)
+				fmt.Fprintf(&b, "| %s | %s |\n", name(o), o.StepWhy)
 			}
 		}
-		if part.effect == honoured {
+		if part.effect == srunopt.Honoured {
 			b.WriteString(strings.Join(names, ", ") + "\n")
 		}
 	}
@@ -352,7 +354,7 @@ func srunDocument() string {
 const srunIntroduction = `# srun inside a job
 
 ` + "`srun`" + ` runs a program as a step in the nodes of the job that it is called in. The lists below are made from the table in
-` + "`step/sruntable.go`" + `. Behaviour and messages were compared with Slurm 22.05; where Slurm changed later, the later way is taken.
+` + "`model/srunopt/table.go`" + `. Behaviour and messages were compared with Slurm 22.05; where Slurm changed later, the later way is taken.
 
 - All tasks of a step are held on all their nodes before the first one runs. If one cannot be held, none runs.
 - A step has its nodes whole, with all their GPUs, and other steps wait, as with Slurm since 20.11: ` + "`--exact`" + ` (also set by

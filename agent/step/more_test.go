@@ -2,6 +2,7 @@ package step
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	"github.com/coxswain-sched/coxswain/model/fleet"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
 // het is a job of two components: 1 task on v1; 4 tasks of 2 CPUs on v2 and v3.
@@ -173,15 +175,11 @@ func TestOptionsNeverPanic(t *testing.T) {
 	})
 }
 
-func TestOptionsHaveOneMeaning(t *testing.T) {
-	long, short := make(map[string]bool), make(map[byte]bool)
-	for _, o := range srunTable {
-		if long[o.long] || o.short != 0 && short[o.short] {
-			t.Errorf("--%s (-%c) stands twice", o.long, o.short)
-		}
-		long[o.long], short[o.short] = true, true
-		if (o.effect == honoured) != (o.set != nil) || (o.effect == honoured) != (o.why == "") {
-			t.Errorf("--%s: %+v", o.long, o)
+// TestHonouredOptionsAreSet: every option that the table says is honoured in a step is set.
+func TestHonouredOptionsAreSet(t *testing.T) {
+	for _, o := range srunopt.All() {
+		if err := newOptions().setOption(o.Name(), "1"); errors.Is(err, errNoSetter) == (o.Step == srunopt.Honoured) {
+			t.Errorf("--%s: %+v, %v", o.Long, o, err)
 		}
 	}
 }

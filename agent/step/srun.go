@@ -8,6 +8,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
 // Stdio is what a command reads and writes. Its standard input is a file so that
@@ -77,7 +80,7 @@ func (p *plan) warn(say func(string, ...any), parsed []*srunOptions) {
 	}
 	for _, o := range parsed {
 		for _, u := range o.unused {
-			say("--%s has no effect here: %s", u.long, u.why)
+			say("--%s has no effect here: %s", u.Name(), u.StepWhy)
 		}
 	}
 	switch mpi := p.first.mpi; mpi {
@@ -91,10 +94,10 @@ func (p *plan) warn(say func(string, ...any), parsed []*srunOptions) {
 
 // complain prints an error as srun does, and gives its exit code.
 func complain(say func(string, ...any), w io.Writer, err error) int {
-	var unknown *unknownOption
+	var mistake *getopt.Error
 	var usage *usageError
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, &mistake):
 		say("%v", err)
 		fmt.Fprintln(w, `Try "srun --help" for more information`)
 		return exitUsage
@@ -130,19 +133,19 @@ func ownAllocation(job string) (*Alloc, error) {
 func srunHelp() string {
 	out := "Usage: srun [OPTIONS...] program [arguments...] [ : [OPTIONS...] program ... ]\n" +
 		"Runs a program as a step in the nodes of this job.\n"
-	for _, opt := range srunTable {
-		if opt.effect != honoured {
+	for _, opt := range srunopt.All() {
+		if opt.Step != srunopt.Honoured {
 			continue
 		}
 		short := "    "
-		if opt.short != 0 {
-			short = fmt.Sprintf("-%c, ", opt.short)
+		if opt.Short != 0 {
+			short = fmt.Sprintf("-%c, ", opt.Short)
 		}
-		name := opt.long
-		switch opt.arg {
-		case needArg:
+		name := opt.Long
+		switch opt.Arg {
+		case getopt.Required:
 			name += "=VALUE"
-		case maybeArg:
+		case getopt.Optional:
 			name += "[=VALUE]"
 		}
 		out += "  " + short + "--" + name + "\n"

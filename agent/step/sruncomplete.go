@@ -77,10 +77,7 @@ func complete(a *Alloc, parsed []*srunOptions, env func(string) string) (*plan, 
 func (o *srunOptions) fromEnvironment(env func(string) string) {
 	take := func(option, variable string) {
 		if v := env(variable); v != "" && !o.given[option] {
-			opt, err := findLong(option, option)
-			if err == nil {
-				_ = opt.set(o, v) // a value that cannot be read is as good as none
-			}
+			_ = o.setOption(option, v) // a value that cannot be read is as good as none
 		}
 	}
 	yes := func(option, variable string, at *bool) {

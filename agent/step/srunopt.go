@@ -1,163 +1,163 @@
 package step
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
-
-// effect says what srun does with an option.
-type effect uint8
-
-// The effects.
-const (
-	honoured effect = iota
-	ignored         // accepted, and said to have no effect
-	silent          // accepted without effect, where nobody could expect one inside a job
-	refused         // an error
-)
-
-// argument says whether an option takes one.
-type argument uint8
-
-// The arguments.
-const (
-	noArg argument = iota
-	needArg
-	maybeArg
-)
-
-// srunOption is one row of srun's options.
-type srunOption struct {
-	long   string
-	short  byte // 0: none
-	arg    argument
-	effect effect
-	why    string // of an effect other than honoured
-	set    func(o *srunOptions, value string) error
-}
-
-// unknownOption is an error in the form of the option itself; srun then names its
-// help.
-type unknownOption struct{ text string }
-
-func (e *unknownOption) Error() string { return e.text }
 
 // parseSrun reads the options of one component. What follows the first word that is
 // no option is the program.
 func parseSrun(o *srunOptions, args []string) error {
-	for len(args) > 0 {
-		word := args[0]
-		switch {
-		case word == "--":
-			o.program = args[1:]
+	scan := getopt.New(srunopt.Table{}, args)
+	for {
+		it := scan.Next()
+		switch it.Kind {
+		case getopt.End:
 			return nil
-		case strings.HasPrefix(word, "--"):
-			rest, err := parseLong(o, word[2:], args[1:])
-			if err != nil {
+		case getopt.Terminator:
+			o.program = args[it.Next:]
+			return nil
+		case getopt.Plain:
+			o.program = args[it.Word:]
+			return nil
+		case getopt.Found:
+			if err := o.takeOption(&srunopt.All()[it.Index], it.Value); err != nil {
 				return err
 			}
-			args = rest
-		case len(word) > 1 && word[0] == '-':
-			rest, err := parseShort(o, word[1:], args[1:])
-			if err != nil {
-				return err
-			}
-			args = rest
 		default:
-			o.program = args
-			return nil
+			return it.Err()
 		}
+	}
+}
+
+// takeOption enters an option, as the table says.
+func (o *srunOptions) takeOption(opt *srunopt.Option, value string) error {
+	name := opt.Name()
+	switch opt.Step {
+	case srunopt.Refused:
+		return fmt.Errorf("--%s: %s", name, opt.StepWhy)
+	case srunopt.Ignored:
+		if !slices.ContainsFunc(o.unused, func(u *srunopt.Option) bool { return u.Name() == name }) {
+			o.unused = append(o.unused, opt)
+		}
+		return nil
+	case srunopt.Silent:
+		return nil
+	}
+	o.given[name] = true
+	return o.setOption(name, value)
+}
+
+// setOption sets what an option asks for, by its main name.
+func (o *srunOptions) setOption(name, value string) error {
+	if o.setFlag(name) {
+		return nil
+	}
+	switch name {
+	case "ntasks":
+		return setPositive("ntasks", value, &o.tasks)
+	case "nodes":
+		return setNodes(o, value)
+	case "cpus-per-task":
+		return setPositive("cpus-per-task", value, &o.cpusPerTask)
+	case "ntasks-per-node":
+		return setPositive("ntasks-per-node", value, &o.perNode)
+	case "ntasks-per-gpu":
+		return setPositive("ntasks-per-gpu", value, &o.perGPU)
+	case "gpus":
+		return setGPUs(o, "gpus", value)
+	case "gpus-per-node":
+		return setGPUs(o, "gpus-per-node", value)
+	case "gpus-per-task":
+		return setGPUs(o, "gpus-per-task", value)
+	case "gres":
+		return setGRES(o, value)
+	case "tres-per-task":
+		return setTRES(o, value)
+	case "gpu-bind":
+		return setGPUBind(o, value)
+	case "tres-bind":
+		return setTRESBind(o, value)
+	case "kill-on-bad-exit":
+		return setKill(o, value)
+	case "wait":
+		return setWait(o, value)
+	case "time":
+		return setTime(o, value)
+	case "nodelist":
+		return setNodeList(o, value)
+	case "exclude":
+		return setExclude(o, value)
+	case "relative":
+		return setRelative(o, value)
+	case "het-group":
+		return setHetGroup(o, value)
+	case "distribution":
+		return setDistribution(o, value)
+	case "chdir":
+		o.dir = value
+	case "export":
+		o.export = value
+	case "input":
+		o.input = value
+	case "output":
+		o.output = value
+	case "error":
+		o.err = value
+	case "open-mode":
+		return setOpenMode(o, value)
+	case "job-name":
+		o.name = value
+	case "jobid":
+		o.job = value
+	case "mpi":
+		o.mpi = value // programs often need none of the kinds, so any is taken
+	default:
+		return fmt.Errorf("--%s: %w", name, errNoSetter)
 	}
 	return nil
 }
 
-// parseLong reads "name", "name=value" or an abbreviation of it.
-func parseLong(o *srunOptions, text string, rest []string) ([]string, error) {
-	name, value, given := strings.Cut(text, "=")
-	opt, err := findLong(name, text)
-	if err != nil {
-		return nil, err
+// setFlag sets an option of which the value has no meaning, and reports whether it is
+// one.
+func (o *srunOptions) setFlag(name string) bool {
+	switch name {
+	case "label":
+		o.label = true
+	case "unbuffered":
+		o.unbuffered = true
+	case "exact", "exclusive":
+		o.exact = true
+	case "overlap", "oversubscribe":
+		o.overlap = true
+	case "overcommit":
+		o.overcommit = true
+	case "immediate":
+		o.immediate = true
+	case "multi-prog":
+		o.multi = true
+	case "quiet":
+		o.quiet = true
+	case "verbose":
+		o.verbose++
+	case "quit-on-interrupt":
+		o.quit = true
+	case "disable-status":
+		o.noStatus = true
+	case "version":
+		o.version = true
+	case "help", "usage":
+		o.help = true
+	default:
+		return false
 	}
-	switch {
-	case opt.arg == noArg && given:
-		return nil, &unknownOption{fmt.Sprintf("option '--%s' doesn't allow an argument", opt.long)}
-	case opt.arg == needArg && !given:
-		if len(rest) == 0 {
-			return nil, &unknownOption{fmt.Sprintf("option '--%s' requires an argument", opt.long)}
-		}
-		value, rest = rest[0], rest[1:]
-	}
-	return rest, o.take(opt, value)
+	return true
 }
 
-// findLong finds an option by its name or an abbreviation that is not ambiguous.
-// Underscores stand for hyphens.
-func findLong(name, text string) (*srunOption, error) {
-	name = strings.ReplaceAll(name, "_", "-")
-	var found []*srunOption
-	for i := range srunTable {
-		opt := &srunTable[i]
-		if opt.long == name {
-			return opt, nil
-		}
-		if strings.HasPrefix(opt.long, name) && name != "" {
-			found = append(found, opt)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return nil, &unknownOption{fmt.Sprintf("unrecognized option '--%s'", text)}
-	case 1:
-		return found[0], nil
-	}
-	var names []string
-	for _, opt := range found {
-		names = append(names, "'--"+opt.long+"'")
-	}
-	slices.Sort(names)
-	return nil, &unknownOption{fmt.Sprintf("option '--%s' is ambiguous; possibilities: %s", text, strings.Join(names, " "))}
-}
-
-// parseShort reads a word of short options: "-lN2", "-n", "8".
-func parseShort(o *srunOptions, word string, rest []string) ([]string, error) {
-	for len(word) > 0 {
-		i := slices.IndexFunc(srunTable, func(opt srunOption) bool { return opt.short == word[0] && word[0] != 0 })
-		if i < 0 {
-			return nil, &unknownOption{fmt.Sprintf("invalid option -- '%c'", word[0])}
-		}
-		opt := &srunTable[i]
-		word = word[1:]
-		value := ""
-		switch {
-		case opt.arg == noArg:
-		case word != "" || opt.arg == maybeArg:
-			value, word = word, ""
-		case len(rest) == 0:
-			return nil, &unknownOption{fmt.Sprintf("option requires an argument -- '%c'", opt.short)}
-		default:
-			value, rest = rest[0], rest[1:]
-		}
-		if err := o.take(opt, value); err != nil {
-			return nil, err
-		}
-	}
-	return rest, nil
-}
-
-// take enters an option.
-func (o *srunOptions) take(opt *srunOption, value string) error {
-	switch opt.effect {
-	case refused:
-		return fmt.Errorf("--%s: %s", opt.long, opt.why)
-	case ignored:
-		if !slices.ContainsFunc(o.unused, func(u *srunOption) bool { return u == opt }) {
-			o.unused = append(o.unused, opt)
-		}
-		return nil
-	case silent:
-		return nil
-	}
-	o.given[opt.long] = true
-	return opt.set(o, value)
-}
+// errNoSetter is a mistake in this program: an option that is honoured in the table
+// and not here.
+var errNoSetter = errors.New("nothing sets this option")

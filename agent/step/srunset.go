@@ -12,12 +12,13 @@ import (
 
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
 
 // srunOptions is what one component of an srun command line asks for.
 type srunOptions struct {
 	given   map[string]bool // options on the command line that are honoured, by long name
-	unused  []*srunOption
+	unused  []*srunopt.Option
 	program []string
 
 	tasks, cpusPerTask, perNode, perGPU int
@@ -66,34 +67,14 @@ type usageError struct{ text string }
 
 func (e *usageError) Error() string { return e.text }
 
-func positive(name string, at func(*srunOptions) *int) func(*srunOptions, string) error {
-	return func(o *srunOptions, value string) error {
-		n, err := strconv.Atoi(strings.TrimSpace(value))
-		if err != nil || n < 1 || n > 1<<22 {
-			return &numericError{name, value}
-		}
-		*at(o) = n
-		return nil
+// setPositive reads a number of at least one.
+func setPositive(name, value string, at *int) error {
+	n, err := strconv.Atoi(strings.TrimSpace(value))
+	if err != nil || n < 1 || n > 1<<22 {
+		return &numericError{name, value}
 	}
-}
-
-func setFlag(at func(*srunOptions) *bool) func(*srunOptions, string) error {
-	return func(o *srunOptions, _ string) error {
-		*at(o) = true
-		return nil
-	}
-}
-
-func setText(at func(*srunOptions) *string) func(*srunOptions, string) error {
-	return func(o *srunOptions, value string) error {
-		*at(o) = value
-		return nil
-	}
-}
-
-// setCPUs reads --cpus-per-task.
-func setCPUs(o *srunOptions, value string) error {
-	return positive("cpus-per-task", func(o *srunOptions) *int { return &o.cpusPerTask })(o, value)
+	*at = n
+	return nil
 }
 
 // setNodes reads "4", "2-4" and "2-".
@@ -122,21 +103,19 @@ func setNodes(o *srunOptions, value string) error {
 }
 
 // setGPUs reads "[type:]count" for one of the options that count GPUs.
-func setGPUs(option string) func(*srunOptions, string) error {
-	return func(o *srunOptions, value string) error {
-		if value == "0" || value == "none" {
-			o.noGPUs = true
-			return nil
-		}
-		list, err := slurmfmt.ParseGPUs(value)
-		if err != nil {
-			return fmt.Errorf("Invalid --%s specification: %w", option, err)
-		}
-		if len(list) != 1 {
-			return fmt.Errorf("--%s=%s: not built yet: several types in one step", option, value)
-		}
-		return o.countGPUs(option, list[0])
+func setGPUs(o *srunOptions, option, value string) error {
+	if value == "0" || value == "none" {
+		o.noGPUs = true
+		return nil
 	}
+	list, err := slurmfmt.ParseGPUs(value)
+	if err != nil {
+		return fmt.Errorf("Invalid --%s specification: %w", option, err)
+	}
+	if len(list) != 1 {
+		return fmt.Errorf("--%s=%s: not built yet: several types in one step", option, value)
+	}
+	return o.countGPUs(option, list[0])
 }
 
 // countGPUs enters a count of GPUs.
@@ -190,7 +169,7 @@ func setTRES(o *srunOptions, value string) error {
 	for _, t := range list {
 		switch t.Name {
 		case "cpu":
-			if err := setCPUs(o, t.Value); err != nil {
+			if err := setPositive("cpus-per-task", t.Value, &o.cpusPerTask); err != nil {
 				return err
 			}
 			o.given["cpus-per-task"] = true
@@ -378,12 +357,5 @@ func setOpenMode(o *srunOptions, value string) error {
 	default:
 		return &usageError{"Invalid --open-mode specification"}
 	}
-	return nil
-}
-
-// setMPI takes the kinds of MPI start that work here; others are accepted with a
-// word, since programs often need none of them.
-func setMPI(o *srunOptions, value string) error {
-	o.mpi = value
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 )
 
 // TestOptions: options as getopt reads them.
@@ -28,7 +29,7 @@ func TestOptions(t *testing.T) {
 		{"-- -a", "", "-a", ""},
 		{"-", "", "-", ""},
 		{"--s", "", "", "option '--s' is ambiguous; possibilities: '--states' '--start'"},
-		{"--bogus=1", "", "", "unrecognized option '--bogus'"},
+		{"--bogus=1", "", "", "unrecognized option '--bogus=1'"},
 		{"-x", "", "", "invalid option -- 'x'"},
 		{"-ax", "a", "", "invalid option -- 'x'"},
 		{"-t", "", "", "option requires an argument -- 't'"},
@@ -47,11 +48,11 @@ func TestOptions(t *testing.T) {
 		}
 		rest, err := face.Parse([]face.Option{
 			{Long: "all", Short: 'a', Do: note("a", false)},
-			{Long: "states", Short: 't', Arg: face.Required, Do: note("t", true)},
+			{Long: "states", Short: 't', Arg: getopt.Required, Do: note("t", true)},
 			{Long: "start", Do: note("start", false)},
-			{Long: "json", Arg: face.Optional, Do: note("json", true)},
-			{Long: "jobs", Short: 'j', Arg: face.Numbers, Do: note("j", true)},
-		}, strings.Fields(c.args), false)
+			{Long: "json", Arg: getopt.Optional, Do: note("json", true)},
+			{Long: "jobs", Short: 'j', Arg: getopt.Numbers, Do: note("j", true)},
+		}, strings.Fields(c.args))
 		text := ""
 		if err != nil {
 			text = err.Error()

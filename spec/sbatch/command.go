@@ -3,6 +3,7 @@ package sbatch
 import (
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -65,44 +66,18 @@ func Command(args, environ []string) (CommandLine, error) {
 // word that is neither an option nor an option's argument nor the ":" between
 // components. "--" counts.
 func countOptions(args []string) int {
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case a == "--":
-			return i + 1
-		case a == ":":
-		case len(a) < 2 || a[0] != '-':
-			return i
-		case takesNext(a):
-			i++
+	scan := getopt.New(options{}, args)
+	for {
+		it := scan.Next()
+		switch it.Kind {
+		case getopt.End, getopt.Terminator:
+			return it.Next
+		case getopt.Plain:
+			if args[it.Word] != ":" {
+				return it.Word
+			}
 		}
 	}
-	return len(args)
-}
-
-// takesNext reports whether the word is an option whose argument is the next word.
-func takesNext(a string) bool {
-	if name, ok := strings.CutPrefix(a, "--"); ok {
-		if strings.Contains(name, "=") {
-			return false
-		}
-		if opt, _ := optionByName(name); opt != nil {
-			return opt.Arg == Required
-		}
-		pl := pluginByName(name)
-		return pl != nil && pl.known && pl.arg == Required
-	}
-	for i := 1; i < len(a); i++ {
-		opt := optionByLetter(a[i])
-		switch {
-		case opt == nil:
-		case opt.Arg == Required:
-			return i+1 == len(a)
-		case opt.Arg == Optional:
-			return false
-		}
-	}
-	return false
 }
 
 // noteOption notes an option that concerns the command. Only --parsable, --test-only and

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -51,41 +52,38 @@ const (
 // problems.
 func scanArguments(words []word) (found []Directive, problems []Problem) {
 	s := &scanner{words: words, found: make([]Directive, 0, len(words))}
-	for s.next = 0; s.next < len(words); {
-		w := words[s.next]
-		s.at = s.next
-		s.next++
-		switch {
-		case w.text == "--":
-			for _, rest := range words[s.next:] {
-				s.at++
-				s.addProblem(StrayWord, rest.text, rest, "")
+	scan := getopt.NewFunc(options{}, len(words), func(i int) string { return words[i].text })
+	for {
+		it := scan.Next()
+		switch it.Kind {
+		case getopt.End:
+			return s.found, s.problems
+		case getopt.Plain:
+			s.addProblem(StrayWord, words[it.Word].text, it.Word, "")
+		case getopt.Terminator:
+			for i := it.Next; i < len(words); i++ {
+				s.addProblem(StrayWord, words[i].text, i, "")
 			}
 			return s.found, s.problems
-		case strings.HasPrefix(w.text, "--"):
-			s.scanLong(w)
-		case len(w.text) > 1 && w.text[0] == '-':
-			s.scanShort(w)
 		default:
-			s.addProblem(StrayWord, w.text, w, "")
+			s.takeOption(&it)
 		}
 	}
-	return s.found, s.problems
 }
 
 type scanner struct {
 	words    []word
-	at, next int // the word that is read, the one after it
 	found    []Directive
 	problems []Problem
 }
 
-func (s *scanner) addProblem(kind ProblemKind, text string, w word, detail string) {
+func (s *scanner) addProblem(kind ProblemKind, text string, at int, detail string) {
 	if len(s.problems) == maxProblems {
 		return
 	}
+	w := s.words[at]
 	s.problems = append(s.problems, Problem{
-		Kind: kind, Text: text, Line: w.line, Col: w.col + 1, Detail: detail, word: w, index: s.at,
+		Kind: kind, Text: text, Line: w.line, Col: w.col + 1, Detail: detail, word: w, index: at,
 	})
 }
 
@@ -97,66 +95,40 @@ func (s *scanner) addDirective(d Directive) {
 	s.found = append(s.found, d)
 }
 
-func (s *scanner) scanLong(w word) {
-	name, value, hasValue := strings.Cut(w.text[2:], "=")
-	d := Directive{Value: value, HasValue: hasValue, name: w}
-	if hasValue {
-		d.value, d.valueAt = w, len("--=")+len(name)
-	}
-	opt, possible := optionByName(name)
-	if opt == nil {
-		if p := pluginByName(name); p != nil && p.known {
-			d.Option, d.Plugin = name, true
-			s.takeArgument(d, p.arg)
+// takeOption enters an option, or the problem with it.
+func (s *scanner) takeOption(it *getopt.Item) {
+	switch it.Kind {
+	case getopt.Unknown:
+		if it.Letter {
+			s.addProblem(UnknownOption, "-"+it.Name, it.Word, "")
 			return
 		}
-		kind, detail := UnknownOption, ""
-		if len(possible) == 0 && len(s.problems) < maxNearest {
-			detail = nearestOption(name)
+		detail := ""
+		if len(s.problems) < maxNearest {
+			detail = nearestOption(it.Name)
 		}
-		if len(possible) > 0 {
-			kind, detail = AmbiguousOption, "--"+strings.Join(possible, ", --")
-		}
-		s.addProblem(kind, "--"+name, w, detail)
+		s.addProblem(UnknownOption, "--"+it.Name, it.Word, detail)
+		return
+	case getopt.Ambiguous:
+		s.addProblem(AmbiguousOption, "--"+it.Name, it.Word, "--"+strings.Join(it.Possible, ", --"))
+		return
+	case getopt.Missing:
+		s.addProblem(MissingArgument, "--"+it.Option.Canonical(), it.Word, "")
 		return
 	}
-	d.Option, d.opt = opt.canonicalName(), opt
-	s.takeArgument(d, opt.Arg)
-}
-
-// takeArgument takes the argument from the next word where it is due.
-func (s *scanner) takeArgument(d Directive, arg Arg) {
+	d := Directive{Option: it.Option.Canonical(), name: s.words[it.Word]}
+	if it.Index < len(table) {
+		d.opt = &table[it.Index]
+	} else {
+		d.Plugin = true
+	}
 	switch {
-	case arg == None && d.HasValue:
-		s.addProblem(UnwantedArgument, d.name.text, d.name, "")
-		d.Value, d.HasValue, d.value = "", false, word{}
-	case arg == Required && !d.HasValue:
-		if s.next == len(s.words) {
-			s.addProblem(MissingArgument, "--"+d.Option, d.name, "")
-			return
-		}
-		d.value = s.words[s.next]
-		d.Value, d.HasValue = d.value.text, true
-		s.next++
+	case it.Kind == getopt.Unwanted:
+		s.addProblem(UnwantedArgument, d.name.text, it.Word, "")
+	case it.HasValue:
+		d.Value, d.HasValue, d.value, d.valueAt = it.Value, true, s.words[it.Next-1], it.ValueAt
 	}
 	s.addDirective(d)
-}
-
-func (s *scanner) scanShort(w word) {
-	for i := 1; i < len(w.text); i++ {
-		opt := optionByLetter(w.text[i])
-		if opt == nil {
-			s.addProblem(UnknownOption, "-"+w.text[i:i+1], w, "")
-			continue
-		}
-		d := Directive{Option: opt.canonicalName(), opt: opt, name: w}
-		if opt.Arg != None && i+1 < len(w.text) {
-			d.Value, d.HasValue, d.value, d.valueAt = w.text[i+1:], true, w, i+1
-			s.addDirective(d)
-			return
-		}
-		s.takeArgument(d, opt.Arg)
-	}
 }
 
 // nearestOption returns a hint for a name that is no option: the option that was

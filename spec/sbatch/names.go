@@ -1,6 +1,6 @@
 package sbatch
 
-import "strings"
+import "github.com/coxswain-sched/coxswain/model/getopt"
 
 // What the table comes to when it is looked up; nothing here is written to later.
 var (
@@ -15,22 +15,23 @@ var slots = len(table) + len(plugins)
 // entry is what is known by a name.
 type entry struct {
 	option *Option // nil for a plugin's
+	index  int     // in the table; the plugins' follow it
 	slot   int     // options that exclude each other share one
 }
 
 func indexNames() map[string]entry {
 	m := make(map[string]entry, slots)
 	for i := range table {
-		m[table[i].Name] = entry{&table[i], i}
+		m[table[i].Name] = entry{&table[i], i, i}
 	}
 	for i := range table {
 		if shared := sharedPlace(table[i].canonicalName()); shared != table[i].Name {
-			m[table[i].Name] = entry{&table[i], m[shared].slot}
+			m[table[i].Name] = entry{&table[i], i, m[shared].slot}
 		}
 	}
 	for i := range plugins {
 		if name := plugins[i].name; m[name].option == nil {
-			m[name] = entry{nil, len(table) + i}
+			m[name] = entry{nil, len(table) + i, len(table) + i}
 		}
 	}
 	return m
@@ -63,46 +64,61 @@ func (s settings) optionCount() int {
 	return n
 }
 
-func indexLetters() (list [128]*Option) {
+// indexLetters lists the place of each letter's option in the table, plus one.
+func indexLetters() (list [128]int) {
 	for i := range table {
 		if c := table[i].Short; c != 0 {
-			list[c] = &table[i]
+			list[c] = i + 1
 		}
 	}
 	return list
 }
 
-// optionByLetter finds a short option.
-func optionByLetter(c byte) *Option {
-	if c >= 128 {
-		return nil
+// optionByName finds a long name, or the only one that begins so.
+func optionByName(name string) (*Option, []string) {
+	i, possible := options{}.Long(name)
+	if i < 0 || i >= len(table) {
+		return nil, possible
 	}
-	return byLetter[c]
+	return &table[i], nil
 }
 
-// optionByName finds a long name, or the only one that begins so. Names of the same
-// option do not make a beginning ambiguous.
-func optionByName(name string) (*Option, []string) {
-	if e, ok := byName[name]; ok && e.option != nil {
-		return e.option, nil
+// options is the table as getopt reads it; the plugins' options of which the arguments
+// are known follow sbatch's own.
+type options struct{}
+
+// Long implements getopt.Table.
+func (options) Long(name string) (index int, possible []string) {
+	e, known := byName[name]
+	switch {
+	case known && e.option != nil:
+		return e.index, nil
+	case name == "":
+		return -1, nil
 	}
-	var match *Option
-	var possible []string
-	same := true
-	for i := range table {
-		o := &table[i]
-		if name == "" || !strings.HasPrefix(o.Name, name) {
-			continue
-		}
-		possible = append(possible, o.Name)
-		if match == nil {
-			match = o
-		} else if o.canonicalName() != match.canonicalName() {
-			same = false
-		}
+	if index, possible = getopt.Match(name, len(table), options{}.Option); index >= 0 {
+		return index, nil
 	}
-	if match != nil && same {
-		return match, nil
+	if known && plugins[e.index-len(table)].known {
+		return e.index, nil
 	}
-	return nil, possible
+	return -1, possible
+}
+
+// Short implements getopt.Table.
+func (options) Short(letter byte) int {
+	if letter >= 128 {
+		return -1
+	}
+	return byLetter[letter] - 1
+}
+
+// Option implements getopt.Table.
+func (options) Option(index int) getopt.Option {
+	if index >= len(table) {
+		p := &plugins[index-len(table)]
+		return getopt.Option{Long: p.name, Arg: p.arg}
+	}
+	o := &table[index]
+	return getopt.Option{Long: o.Name, Short: o.Short, Arg: o.Arg, Same: o.Same}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/resource"
 	"github.com/coxswain-sched/coxswain/spec"
@@ -302,7 +303,7 @@ func TestParseWarnings(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	for _, o := range Table() {
 		line := "--" + o.Name
-		if o.Arg == Required {
+		if o.Arg == getopt.Required {
 			line += "=1"
 		}
 		_, warnings, err := parse(t, line, Options{})

@@ -1,12 +1,14 @@
 package sbatch
 
+import "github.com/coxswain-sched/coxswain/model/getopt"
+
 // pluginOption is an option that is not sbatch's own: one that a site's plugin
 // adds, or one that old versions had. Those of pyxis have documented arguments
 // and are read like options; of the others only the name is known.
 type pluginOption struct {
 	name  string
 	known bool // arg is known
-	arg   Arg
+	arg   getopt.Arg
 	what  string // completes "it …"
 	now   string // today's name, for an old one
 }
@@ -18,12 +20,12 @@ const (
 )
 
 var plugins = []pluginOption{
-	{name: "container-image", known: true, arg: Required, what: ofImage},
-	{name: "container-mounts", known: true, arg: Required, what: ofPyxis},
-	{name: "container-workdir", known: true, arg: Required, what: ofPyxis},
-	{name: "container-name", known: true, arg: Required, what: ofPyxis},
-	{name: "container-save", known: true, arg: Required, what: ofPyxis},
-	{name: "container-env", known: true, arg: Required, what: ofPyxis},
+	{name: "container-image", known: true, arg: getopt.Required, what: ofImage},
+	{name: "container-mounts", known: true, arg: getopt.Required, what: ofPyxis},
+	{name: "container-workdir", known: true, arg: getopt.Required, what: ofPyxis},
+	{name: "container-name", known: true, arg: getopt.Required, what: ofPyxis},
+	{name: "container-save", known: true, arg: getopt.Required, what: ofPyxis},
+	{name: "container-env", known: true, arg: getopt.Required, what: ofPyxis},
 	{name: "container-mount-home", known: true, what: ofPyxis},
 	{name: "no-container-mount-home", known: true, what: ofPyxis},
 	{name: "container-remap-root", known: true, what: ofPyxis},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -81,7 +82,7 @@ func (p *parser) warnForeign(pr Problem) (Directive, bool) {
 	}
 	opt, _ := optionByName(old.now)
 	_, value, hasValue := strings.Cut(pr.word.text, "=")
-	if (opt.Arg == Required) != hasValue {
+	if (opt.Arg == getopt.Required) != hasValue {
 		warn(old.what + ": not read; write --" + old.now)
 		return Directive{}, false
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 	"github.com/coxswain-sched/coxswain/spec"
@@ -134,7 +135,7 @@ func (r *renderer) withoutEffect() {
 			continue
 		}
 		if value == "" {
-			r.writeFlag(table[i].Name, table[i].Arg != Required)
+			r.writeFlag(table[i].Name, table[i].Arg != getopt.Required)
 		} else {
 			r.writeOption(table[i].Name, value)
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/spec"
 )
 
@@ -255,12 +256,12 @@ func fromEnvironment(environ []string) (found []Directive, idle []*variable) {
 		}
 		value := g.entry[len(g.v.name)+1:]
 		opt, _ := optionByName(g.v.option)
-		if opt.Arg == None && !isSet(value) || g.v.name == "SBATCH_DEBUG" && value == "0" {
+		if opt.Arg == getopt.None && !isSet(value) || g.v.name == "SBATCH_DEBUG" && value == "0" {
 			continue
 		}
 		w := word{text: g.entry, file: environment, src: g.entry, end: len(g.entry)}
 		d := Directive{Option: g.v.option, Raw: g.entry, opt: opt, name: w}
-		if opt.Arg == Required || opt.Arg == Optional && value != "" {
+		if opt.Arg == getopt.Required || opt.Arg == getopt.Optional && value != "" {
 			d.Value, d.HasValue, d.value, d.valueAt = value, true, w, len(g.v.name)+1
 		}
 		found = append(found, d)

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/job"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
@@ -56,48 +57,48 @@ func (q *query) options() []face.Option {
 		face.List("accounts", 'A', &q.accounts),
 		face.Flag("allocations", 'X', &q.alone),
 		face.Flag("allusers", 'a', &q.all),
-		face.Ignored("allclusters", 'L', face.None),
+		face.Ignored("allclusters", 'L', getopt.None),
 		face.Flag("batch-script", 'B', &q.script),
 		{Long: "brief", Short: 'b', Do: preset(formatBrief)},
-		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
-		face.Refused("completion", 'c', face.None, "leave it out: all jobs stand in the store"),
+		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+		face.Refused("completion", 'c', getopt.None, "leave it out: all jobs stand in the store"),
 		face.Text("delimiter", 0, &q.delimiter),
-		face.Ignored("duplicates", 'D', face.None),
-		{Long: "endtime", Short: 'E', Arg: face.Required, Do: q.time(&q.to)},
+		face.Ignored("duplicates", 'D', getopt.None),
+		{Long: "endtime", Short: 'E', Arg: getopt.Required, Do: q.time(&q.to)},
 		face.Flag("env-vars", 0, &q.environ),
-		face.Ignored("federation", 0, face.None),
-		{Long: "format", Short: 'o', Arg: face.Required, Do: func(s string) error { q.format = strings.TrimPrefix(q.format+","+s, ","); return nil }},
+		face.Ignored("federation", 0, getopt.None),
+		{Long: "format", Short: 'o', Arg: getopt.Required, Do: func(s string) error { q.format = strings.TrimPrefix(q.format+","+s, ","); return nil }},
 		face.Flag("help", 'h', &q.help),
 		face.Flag("helpformat", 'e', &q.list),
-		{Long: "jobs", Short: 'j', Arg: face.Required, Do: q.addIDs},
-		{Long: "json", Arg: face.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
-		face.Ignored("local", 0, face.None),
+		{Long: "jobs", Short: 'j', Arg: getopt.Required, Do: q.addIDs},
+		{Long: "json", Arg: getopt.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
+		face.Ignored("local", 0, getopt.None),
 		{Long: "long", Short: 'l', Do: preset(formatLong)},
 		face.List("name", 0, &q.names),
-		face.Ignored("noconvert", 0, face.None),
-		{Long: "nodelist", Short: 'N', Arg: face.Required, Do: q.addNodes},
+		face.Ignored("noconvert", 0, getopt.None),
+		{Long: "nodelist", Short: 'N', Arg: getopt.Required, Do: q.addNodes},
 		face.Flag("noheader", 'n', &q.noHeader),
 		face.Flag("parsable", 'p', &q.parsable),
 		face.Flag("parsable2", 'P', &q.bar),
 		face.List("partition", 'r', &q.partitions),
 		face.List("qos", 'q', &q.qos),
-		{Long: "starttime", Short: 'S', Arg: face.Required, Do: q.time(&q.from)},
-		{Long: "state", Short: 's', Arg: face.Required, Do: q.addStates},
-		face.Ignored("truncate", 'T', face.None),
-		face.Ignored("units", 0, face.Required),
+		{Long: "starttime", Short: 'S', Arg: getopt.Required, Do: q.time(&q.from)},
+		{Long: "state", Short: 's', Arg: getopt.Required, Do: q.addStates},
+		face.Ignored("truncate", 'T', getopt.None),
+		face.Ignored("units", 0, getopt.Required),
 		face.Flag("usage", 'U', &q.help),
 		face.List("uid", 0, &q.users),
 		face.List("user", 'u', &q.users),
-		face.Ignored("use-local-uid", 0, face.None),
-		face.Ignored("verbose", 'v', face.None),
+		face.Ignored("use-local-uid", 0, getopt.None),
+		face.Ignored("verbose", 'v', getopt.None),
 		face.Flag("version", 'V', &q.version),
-		face.Ignored("whole-hetjob", 0, face.Optional),
-		face.Refused("yaml", 0, face.Optional, "--json is there"),
+		face.Ignored("whole-hetjob", 0, getopt.Optional),
+		face.Refused("yaml", 0, getopt.Optional, "--json is there"),
 	}
 }
 
 func (q *query) run(args []string) error {
-	rest, err := face.Parse(q.options(), args, false)
+	rest, err := face.Parse(q.options(), args)
 	switch {
 	case err != nil:
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
 
@@ -50,7 +51,7 @@ func (k *killer) options() []face.Option {
 		face.List("account", 'A', &k.sel.Accounts),
 		face.Flag("batch", 'b', &k.batch),
 		face.Flag("ctld", 0, &k.ctld),
-		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
+		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		face.Flag("full", 'f', &k.full),
 		face.Flag("help", 0, &k.help),
 		face.Flag("hurry", 'H', &k.hurry),
@@ -63,20 +64,20 @@ func (k *killer) options() []face.Option {
 		face.List("qos", 'q', &k.sel.QOS),
 		face.Flag("quiet", 'Q', &k.quiet),
 		face.List("reservation", 'R', &k.reservations),
-		face.Refused("sibling", 0, face.Required, "there are no federations"),
-		{Long: "signal", Short: 's', Arg: face.Required, Do: k.setSignal},
-		{Long: "state", Short: 't', Arg: face.Required, Do: k.addStates},
-		{Long: "states", Arg: face.Required, Do: k.addStates},
+		face.Refused("sibling", 0, getopt.Required, "there are no federations"),
+		{Long: "signal", Short: 's', Arg: getopt.Required, Do: k.setSignal},
+		{Long: "state", Short: 't', Arg: getopt.Required, Do: k.addStates},
+		{Long: "states", Arg: getopt.Required, Do: k.addStates},
 		face.Flag("usage", 0, &k.help),
-		{Long: "user", Short: 'u', Arg: face.Required, Do: k.addUser},
+		{Long: "user", Short: 'u', Arg: getopt.Required, Do: k.addUser},
 		{Long: "verbose", Short: 'v', Do: func(string) error { k.verbose++; return nil }},
 		face.Flag("version", 'V', &k.version),
-		face.Refused("wckey", 0, face.Required, "jobs have no workload keys"),
+		face.Refused("wckey", 0, getopt.Required, "jobs have no workload keys"),
 	}
 }
 
 func (k *killer) run(args []string) error {
-	rest, err := face.Parse(k.options(), args, false)
+	rest, err := face.Parse(k.options(), args)
 	switch {
 	case err != nil:
 		return err

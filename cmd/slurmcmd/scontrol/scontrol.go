@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/model/fault"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 )
 
 const helpText = `scontrol [OPTIONS] COMMAND
@@ -39,22 +40,22 @@ type command struct {
 
 func (s *command) run(args []string) error {
 	rest, err := face.Parse([]face.Option{
-		face.Ignored("all", 'a', face.None),
-		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
+		face.Ignored("all", 'a', getopt.None),
+		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		face.Flag("details", 'd', &s.details),
-		face.Ignored("federation", 0, face.None),
+		face.Ignored("federation", 0, getopt.None),
 		face.Flag("help", 'h', &s.help),
-		face.Ignored("hide", 0, face.None),
-		{Long: "json", Arg: face.Optional, Do: func(v string) error { s.json, s.jsonForm = true, v; return nil }},
-		face.Ignored("local", 0, face.None),
+		face.Ignored("hide", 0, getopt.None),
+		{Long: "json", Arg: getopt.Optional, Do: func(v string) error { s.json, s.jsonForm = true, v; return nil }},
+		face.Ignored("local", 0, getopt.None),
 		face.Flag("oneliner", 'o', &s.oneLine),
 		face.Flag("quiet", 'Q', &s.quiet),
-		face.Ignored("sibling", 0, face.None),
+		face.Ignored("sibling", 0, getopt.None),
 		face.Flag("usage", 0, &s.help),
-		face.Ignored("verbose", 'v', face.None),
+		face.Ignored("verbose", 'v', getopt.None),
 		face.Flag("version", 'V', &s.version),
-		face.Refused("yaml", 0, face.Optional, "--json is there"),
-	}, args, false)
+		face.Refused("yaml", 0, getopt.Optional, "--json is there"),
+	}, args)
 	switch {
 	case err != nil:
 		return err

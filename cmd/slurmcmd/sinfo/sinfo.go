@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/fleet"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/slurmjson"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 )
 
@@ -56,40 +57,40 @@ type show struct {
 
 func (s *show) options() []face.Option {
 	return []face.Option{
-		face.Ignored("all", 'a', face.None),
-		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
+		face.Ignored("all", 'a', getopt.None),
+		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		face.Flag("dead", 'd', &s.dead),
-		face.Ignored("exact", 'e', face.None),
-		face.Ignored("federation", 0, face.None),
+		face.Ignored("exact", 'e', getopt.None),
+		face.Ignored("federation", 0, getopt.None),
 		face.Text("format", 'o', &s.format),
 		face.Text("Format", 'O', &s.long),
-		face.Ignored("future", 'F', face.None),
+		face.Ignored("future", 'F', getopt.None),
 		face.Flag("help", 0, &s.help),
-		face.Ignored("hide", 0, face.None),
-		{Long: "iterate", Short: 'i', Arg: face.Required, Do: s.setIterate},
-		{Long: "json", Arg: face.Optional, Do: func(v string) error { s.json, s.jsonForm = true, v; return nil }},
+		face.Ignored("hide", 0, getopt.None),
+		{Long: "iterate", Short: 'i', Arg: getopt.Required, Do: s.setIterate},
+		{Long: "json", Arg: getopt.Optional, Do: func(v string) error { s.json, s.jsonForm = true, v; return nil }},
 		face.Flag("list-reasons", 'R', &s.reasons),
-		face.Ignored("local", 0, face.None),
+		face.Ignored("local", 0, getopt.None),
 		face.Flag("long", 'l', &s.wide),
-		face.Ignored("noconvert", 0, face.None),
+		face.Ignored("noconvert", 0, getopt.None),
 		face.Flag("Node", 'N', &s.byNode),
-		{Long: "nodes", Short: 'n', Arg: face.Required, Do: s.addNodes},
+		{Long: "nodes", Short: 'n', Arg: getopt.Required, Do: s.addNodes},
 		face.Flag("noheader", 'h', &s.noHeader),
 		face.List("partition", 'p', &s.partitions),
 		face.Flag("reservation", 'T', &s.resv),
 		face.Flag("responding", 'r', &s.responding),
 		face.Text("sort", 'S', &s.sort),
-		{Long: "states", Short: 't', Arg: face.Required, Do: s.addStates},
+		{Long: "states", Short: 't', Arg: getopt.Required, Do: s.addStates},
 		face.Flag("summarize", 's', &s.summary),
 		face.Flag("usage", 0, &s.help),
-		face.Ignored("verbose", 'v', face.None),
+		face.Ignored("verbose", 'v', getopt.None),
 		face.Flag("version", 'V', &s.version),
-		face.Refused("yaml", 0, face.Optional, "--json is there"),
+		face.Refused("yaml", 0, getopt.Optional, "--json is there"),
 	}
 }
 
 func (s *show) parse(args []string) (done bool, err error) {
-	rest, err := face.Parse(s.options(), args, false)
+	rest, err := face.Parse(s.options(), args)
 	switch {
 	case err != nil:
 		return true, err

@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 )
 
 // Main is sprio with its arguments. The result is its exit code.
@@ -28,28 +29,28 @@ type query struct {
 
 func (q *query) options() []face.Option {
 	return []face.Option{
-		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
-		face.Ignored("federation", 0, face.None),
+		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+		face.Ignored("federation", 0, getopt.None),
 		face.Text("format", 'o', &q.format),
 		face.Flag("help", 0, &q.help),
-		{Long: "jobs", Short: 'j', Arg: face.Numbers, Do: func(s string) error { q.ids = append(q.ids, face.Split(s)...); return nil }},
-		face.Ignored("local", 0, face.None),
+		{Long: "jobs", Short: 'j', Arg: getopt.Numbers, Do: func(s string) error { q.ids = append(q.ids, face.Split(s)...); return nil }},
+		face.Ignored("local", 0, getopt.None),
 		face.Flag("long", 'l', &q.long),
 		face.Flag("noheader", 'h', &q.noHeader),
 		face.Flag("norm", 'n', &q.norm),
 		face.List("partition", 'p', &q.partitions),
-		face.Ignored("sibling", 0, face.None),
+		face.Ignored("sibling", 0, getopt.None),
 		face.Text("sort", 'S', &q.sort),
 		face.Flag("usage", 0, &q.usage),
 		face.List("user", 'u', &q.users),
-		face.Ignored("verbose", 'v', face.None),
+		face.Ignored("verbose", 'v', getopt.None),
 		face.Flag("version", 'V', &q.version),
 		face.Flag("weights", 'w', &q.weights),
 	}
 }
 
 func (q *query) run(args []string) error {
-	rest, err := face.Parse(q.options(), args, false)
+	rest, err := face.Parse(q.options(), args)
 	switch {
 	case err != nil:
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/jobs"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 	"github.com/coxswain-sched/coxswain/model/hostlist"
 	"github.com/coxswain-sched/coxswain/model/slurmfmt"
 )
@@ -53,45 +54,45 @@ type query struct {
 func (q *query) options() []face.Option {
 	return []face.Option{
 		face.List("account", 'A', &q.accounts),
-		face.Ignored("all", 'a', face.None),
+		face.Ignored("all", 'a', getopt.None),
 		face.Flag("array", 'r', &q.array),
 		face.Flag("array-unique", 0, &q.array),
-		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
-		face.Ignored("federation", 0, face.None),
+		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
+		face.Ignored("federation", 0, getopt.None),
 		face.Text("format", 'o', &q.format),
 		face.Text("Format", 'O', &q.long),
 		face.Flag("help", 0, &q.help),
-		face.Ignored("hide", 0, face.None),
-		{Long: "iterate", Short: 'i', Arg: face.Required, Do: q.setIterate},
-		{Long: "jobs", Short: 'j', Arg: face.Numbers, Do: func(s string) error { q.wantJobs = true; return q.addIDs(s) }},
-		{Long: "json", Arg: face.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
+		face.Ignored("hide", 0, getopt.None),
+		{Long: "iterate", Short: 'i', Arg: getopt.Required, Do: q.setIterate},
+		{Long: "jobs", Short: 'j', Arg: getopt.Numbers, Do: func(s string) error { q.wantJobs = true; return q.addIDs(s) }},
+		{Long: "json", Arg: getopt.Optional, Do: func(s string) error { q.json, q.jsonForm = true, s; return nil }},
 		face.List("licenses", 'L', &q.licenses),
-		face.Ignored("local", 0, face.None),
+		face.Ignored("local", 0, getopt.None),
 		face.Flag("long", 'l', &q.wide),
 		face.Flag("me", 0, &q.wantMe),
 		face.List("name", 'n', &q.names),
-		face.Ignored("noconvert", 0, face.None),
+		face.Ignored("noconvert", 0, getopt.None),
 		face.Flag("noheader", 'h', &q.noHeader),
 		face.Text("nodelist", 'w', &q.nodes),
 		face.List("partition", 'p', &q.partitions),
 		face.List("qos", 'q', &q.qos),
 		face.List("reservation", 'R', &q.reservations),
-		face.Ignored("sibling", 0, face.None),
+		face.Ignored("sibling", 0, getopt.None),
 		face.Text("sort", 'S', &q.sort),
 		face.Flag("start", 0, &q.start),
-		{Long: "states", Short: 't', Arg: face.Required, Do: q.addStates},
-		{Long: "steps", Short: 's', Arg: face.Numbers, Do: func(s string) error { q.steps = true; return q.addIDs(s) }},
+		{Long: "states", Short: 't', Arg: getopt.Required, Do: q.addStates},
+		{Long: "steps", Short: 's', Arg: getopt.Numbers, Do: func(s string) error { q.steps = true; return q.addIDs(s) }},
 		face.Flag("usage", 0, &q.help),
 		face.List("user", 'u', &q.users),
-		face.Ignored("verbose", 'v', face.None),
+		face.Ignored("verbose", 'v', getopt.None),
 		face.Flag("version", 'V', &q.version),
-		face.Refused("yaml", 0, face.Optional, "--json is there"),
+		face.Refused("yaml", 0, getopt.Optional, "--json is there"),
 	}
 }
 
 // parse reads the command line; done means that there is nothing more to do.
 func (q *query) parse(args []string) (done bool, err error) {
-	rest, err := face.Parse(q.options(), args, false)
+	rest, err := face.Parse(q.options(), args)
 	switch {
 	case err != nil:
 		return true, err

@@ -4,45 +4,17 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/model/fault"
-	"github.com/coxswain-sched/coxswain/spec/sbatch"
+	"github.com/coxswain-sched/coxswain/model/getopt"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
 )
-
-// own are options that srun has and sbatch has not, by long name; arg says whether
-// they take one.
-var own = map[string]struct {
-	short   byte
-	arg     sbatch.Arg
-	refused string // what to do instead; "": it has no effect here
-}{
-	"label":            {'l', sbatch.None, "put the prefix into the command, or use sbatch with srun inside"},
-	"pty":              {0, sbatch.Optional, "cox exec JOB -- COMMAND opens a terminal beside a running job"},
-	"multi-prog":       {0, sbatch.None, "sbatch with srun --multi-prog inside"},
-	"jobid":            {0, sbatch.Required, "cox exec JOB -- COMMAND runs a command beside a running job"},
-	"unbuffered":       {'u', sbatch.None, ""},
-	"kill-on-bad-exit": {'K', sbatch.Optional, ""},
-	"immediate":        {'I', sbatch.Optional, ""},
-	"disable-status":   {'X', sbatch.None, ""},
-	"wait":             {'W', sbatch.Required, ""},
-	"threads":          {'T', sbatch.Required, ""},
-	"mpi":              {0, sbatch.Required, ""},
-	"cpu-bind":         {0, sbatch.Required, ""},
-	"epilog":           {0, sbatch.Required, ""},
-	"prolog":           {0, sbatch.Required, ""},
-	"task-epilog":      {0, sbatch.Required, ""},
-	"task-prolog":      {0, sbatch.Required, ""},
-	"slurmd-debug":     {0, sbatch.Required, ""},
-	"bcast":            {0, sbatch.Optional, ""},
-	"preserve-env":     {'E', sbatch.None, ""},
-	"overlap":          {0, sbatch.None, ""},
-	"exact":            {0, sbatch.None, ""},
-	"whole":            {0, sbatch.None, ""},
-}
 
 // line is srun's command line, taken apart.
 type line struct {
-	options        []string // those that sbatch has too
+	options        []string // those that the server reads
 	command        []string
+	unused         []*srunopt.Option
 	quiet          bool
 	help, version  bool
 	output, errors bool // --output or --error was given
@@ -52,42 +24,46 @@ type line struct {
 
 // parse takes the command line apart: options up to the first word that is none.
 func parse(args []string) (*line, error) {
-	table := sbatch.Table()
 	l := &line{}
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		switch {
-		case a == "--":
-			l.command = args[i+1:]
+	scan := getopt.New(srunopt.Table{}, args)
+	for {
+		it := scan.Next()
+		switch it.Kind {
+		case getopt.End:
 			return l, nil
-		case a == ":":
-			return nil, fault.New(fault.Unsupported, "several components (:) outside of a job are not built yet").Advise("sbatch with srun inside")
-		case len(a) < 2 || a[0] != '-':
-			l.command = args[i:]
+		case getopt.Terminator:
+			l.command = args[it.Next:]
 			return l, nil
-		}
-		name, glued := nameOf(a, table)
-		if o, ok := own[name]; ok {
-			if o.refused != "" {
-				return nil, fault.New(fault.Unsupported, "--%s outside of a job is not built yet", name).Advise("%s", o.refused)
+		case getopt.Plain:
+			if args[it.Word] == ":" {
+				return nil, fault.New(fault.Unsupported, "several components (:) outside of a job are not built yet").Advise("sbatch with srun inside")
 			}
-			if o.arg == sbatch.Required && !glued {
-				i++
+			l.command = args[it.Word:]
+			return l, nil
+		case getopt.Found:
+			if err := l.takeOption(&srunopt.All()[it.Index], &it); err != nil {
+				return nil, err
 			}
-			continue
-		}
-		l.note(name)
-		l.options = append(l.options, a)
-		if arg(name, table) == sbatch.Required && !glued && i+1 < len(args) {
-			i++
-			l.options = append(l.options, args[i])
+		default:
+			return nil, &face.UsageError{Text: it.Err().Error()}
 		}
 	}
-	return l, nil
 }
 
-func (l *line) note(name string) {
-	l.spread = l.spread || spreads(name)
+// takeOption enters an option, as the table says.
+func (l *line) takeOption(opt *srunopt.Option, it *getopt.Item) error {
+	name := opt.Name()
+	switch opt.Job {
+	case srunopt.Refused:
+		return fault.New(fault.Unsupported, "--%s outside of a job is not built yet", name).Advise("%s", opt.JobWhy)
+	case srunopt.StepOnly:
+		return face.Textf("--%s option invalid for job allocation request", name)
+	case srunopt.Ignored:
+		l.unused = append(l.unused, opt)
+	case srunopt.Submitted:
+		l.options = append(l.options, wordsOf(opt, it)...)
+		l.spread = l.spread || spreads(name)
+	}
 	switch name {
 	case "quiet":
 		l.quiet = true
@@ -102,6 +78,25 @@ func (l *line) note(name string) {
 	case "input":
 		l.input = true
 	}
+	return nil
+}
+
+// wordsOf writes an option for the server, which reads it as one of sbatch's: its name
+// in full, and its value where it was.
+func wordsOf(opt *srunopt.Option, it *getopt.Item) []string {
+	word := "--" + opt.Long
+	if it.Letter {
+		word = "-" + it.Name
+	}
+	switch {
+	case !it.HasValue:
+		return []string{word}
+	case !it.Glued():
+		return []string{word, it.Value}
+	case it.Letter:
+		return []string{word + it.Value}
+	}
+	return []string{word + "=" + it.Value}
 }
 
 // spreads reports whether an option may make more than one task, or give tasks what a
@@ -136,33 +131,4 @@ func (l *line) script() (name, text string) {
 	}
 	b.WriteByte('\n')
 	return name, b.String()
-}
-
-// nameOf is the long name of an option as written, and whether its argument stands in
-// the same word.
-func nameOf(word string, table []sbatch.Option) (name string, glued bool) {
-	if rest, ok := strings.CutPrefix(word, "--"); ok {
-		name, _, glued = strings.Cut(rest, "=")
-		return name, glued
-	}
-	for long, o := range own {
-		if o.short != 0 && o.short == word[1] {
-			return long, len(word) > 2
-		}
-	}
-	for i := range table {
-		if table[i].Short != 0 && table[i].Short == word[1] {
-			return table[i].Name, len(word) > 2
-		}
-	}
-	return word, false
-}
-
-func arg(name string, table []sbatch.Option) sbatch.Arg {
-	for i := range table {
-		if table[i].Name == name {
-			return table[i].Arg
-		}
-	}
-	return sbatch.None
 }

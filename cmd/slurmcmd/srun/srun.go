@@ -99,6 +99,9 @@ func (s *session) submit() error {
 	}
 	s.id = v.Get("id").Text()
 	if !s.line.quiet {
+		for _, o := range s.line.unused {
+			s.Sayf("--%s has no effect here: %s", o.Name(), o.JobWhy)
+		}
 		for _, w := range v.Get("warnings").Items() {
 			s.Sayf("warning: %s", w.Get("message").Text())
 		}

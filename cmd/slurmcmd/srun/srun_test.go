@@ -11,6 +11,8 @@ import (
 	"github.com/coxswain-sched/coxswain/api"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/facetest"
 	"github.com/coxswain-sched/coxswain/model/job"
+	"github.com/coxswain-sched/coxswain/model/srunopt"
+	"github.com/coxswain-sched/coxswain/spec/sbatch"
 )
 
 // TestParse: options of srun that sbatch has go on, others are taken or refused.
@@ -27,6 +29,16 @@ func TestParse(t *testing.T) {
 		{"-N1 a : -N2 b", "-N1", "a : -N2 b", ""},
 		{"-N1 : -N2 b", "", "", "several components (:) outside of a job are not built yet"},
 		{"-N1", "-N1", "", ""},
+		{"-uN2 cmd", "-N2", "cmd", ""},
+		{"--nodeli n2 --quie cmd", "--nodelist n2 --quiet", "cmd", ""},
+		{"-Qv -k cmd", "-Q -v -k", "cmd", ""},
+		{"--cpu_bind=cores cmd", "", "cmd", ""},
+		{"--container-image x --x11=all cmd", "--container-image x --x11=all", "cmd", ""},
+		{"--labe cmd", "", "", "--label outside of a job is not built yet"},
+		{"-r1 cmd", "", "", "--relative option invalid for job allocation request"},
+		{"--array=1-3 cmd", "", "", "unrecognized option '--array=1-3'"},
+		{"--dependencies=afterok:1 cmd", "", "", "unrecognized option '--dependencies=afterok:1'"},
+		{"--mem", "", "", "option '--mem' requires an argument"},
 	} {
 		l, err := parse(strings.Fields(c.line))
 		text := ""
@@ -166,5 +178,21 @@ func TestNothing(t *testing.T) {
 	s := facetest.New(t)
 	if r := s.Run(Main, ""); r.Code != 1 || r.Err != "srun: error: No command given to execute.\n" {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// TestSubmittedOptionsAreKnown: what goes to the server with a job is one of sbatch's
+// options, with the same argument, or one of a plugin that the server knows.
+func TestSubmittedOptionsAreKnown(t *testing.T) {
+	for _, o := range srunopt.All() {
+		i := slices.IndexFunc(sbatch.Table(), func(s sbatch.Option) bool { return s.Name == o.Long })
+		plugin := strings.Contains(o.Long, "container-") || o.Long == "x11" || o.Long == "power"
+		switch {
+		case o.Job != srunopt.Submitted || i < 0 && plugin:
+		case i < 0:
+			t.Errorf("sbatch has no --%s", o.Long)
+		case sbatch.Table()[i].Arg != o.Arg || sbatch.Table()[i].Short != o.Short:
+			t.Errorf("--%s is %+v, sbatch's %+v", o.Long, o, sbatch.Table()[i])
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-sched/coxswain/api/fastclient"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd"
 	"github.com/coxswain-sched/coxswain/cmd/slurmcmd/layout"
+	"github.com/coxswain-sched/coxswain/model/getopt"
 )
 
 // The formats that sshare has for itself.
@@ -40,7 +41,7 @@ func (q *query) options() []face.Option {
 	return []face.Option{
 		face.List("accounts", 'A', &q.accounts),
 		face.Flag("all", 'a', &q.all),
-		face.Refused("clusters", 'M', face.Required, "COX_SERVER names another server"),
+		face.Refused("clusters", 'M', getopt.Required, "COX_SERVER names another server"),
 		face.Text("format", 'o', &q.format),
 		face.Flag("help", 0, &q.help),
 		face.Flag("helpformat", 'e', &q.list),
@@ -60,7 +61,7 @@ func (q *query) options() []face.Option {
 }
 
 func (q *query) run(args []string) error {
-	_, err := face.Parse(q.options(), args, false)
+	_, err := face.Parse(q.options(), args)
 	switch {
 	case err != nil:
 		return err
